@@ -99,10 +99,10 @@ static void break_lease(struct fixture *f)
     sqlock_break_options how = SQLOCK_BREAK_INIT;
     sqlock_info *row = NULL;
 
-    assert_lock_ok(sqlock_show(f->b, f->name, &row, &f->err), &f->err);
+    assert_ok(sqlock_show(f->b, f->name, &row, &f->err));
     how.token = row->token;
     how.reason = "test";
-    assert_lock_ok(sqlock_break(f->b, f->name, &how, &f->err), &f->err);
+    assert_ok(sqlock_break(f->b, f->name, &how, &f->err));
     sqlock_info_free(row, 1);
 }
 
@@ -359,7 +359,7 @@ static void test_F80_lost_while_renewed_when_recorded(void **state)
     struct fixture *f = *state;
     sqlock_options table = fixture_options(f);
 
-    assert_lock_ok(sqlock_once_schema_create(f->url, &table, &f->err), &f->err);
+    assert_ok(sqlock_once_schema_create(f->url, &table, &f->err));
     end_lost_while_renewed(f, true);
     (void)sql_run(&f->sql, "DROP TABLE %sDONE", f->prefix);
 }

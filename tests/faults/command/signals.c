@@ -27,7 +27,7 @@ static void check_free(struct fixture *f)
 {
     sqlock_lock *lock = lock_obtain(f->b, f->name);
 
-    assert_lock_ok(lock_try(lock, PATIENCE_MS, 0, &f->err), &f->err);
+    assert_ok(lock_try(lock, PATIENCE_MS, 0, &f->err));
     lock_end(lock);
 }
 
@@ -50,7 +50,7 @@ static void test_F73_while_waiting(void **state)
     for (unsigned i = 0; i < rounds() * NUMBERS; i++) {
         int number = numbers[i % NUMBERS];
 
-        assert_lock_ok(sqlock_renew(holder, 0, &f->err), &f->err);
+        assert_ok(sqlock_renew(holder, 0, &f->err));
         job_start(&job, f, NULL, options, "meek");
         job_await(&job, "waiting");
         (void)kill(job.pid, number);
@@ -161,7 +161,7 @@ static void test_F73_while_recording(void **state)
     sqlock_options table = fixture_options(f);
     struct job job;
 
-    assert_lock_ok(sqlock_once_schema_create(f->url, &table, &f->err), &f->err);
+    assert_ok(sqlock_once_schema_create(f->url, &table, &f->err));
     for (unsigned i = 0; i < rounds() * NUMBERS; i++) {
         int number = numbers[i % NUMBERS];
         int status;

@@ -38,7 +38,7 @@ static sqlock_lock *keep(struct fixture *f, sqlock_registry *registry,
     options.auto_renew = true;
     options.on_lost = note;
     options.lost_context = told;
-    assert_lock_ok(sqlock_acquire(lock, 0, &options, &f->err), &f->err);
+    assert_ok(sqlock_acquire(lock, 0, &options, &f->err));
     return lock;
 }
 

@@ -39,9 +39,8 @@ static sqlock_stock *open_stock(sqlock_registry *registry,
 static void make_tables(struct fixture *f)
 {
     sqlock_options options = fixture_options(f);
-    int rc = sqlock_stock_schema_create(f->url, &options, &f->err);
 
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_stock_schema_create(f->url, &options, &f->err));
 }
 
 static void drop_tables(struct fixture *f)
@@ -94,10 +93,9 @@ static void test_opening_a_stock(void **state)
 static void prepare_sale(struct fixture *f, void *state)
 {
     struct sale *sale = state;
-    int rc =
-        sqlock_stock_set(witness, NULL, NULL, f->name, BEFORE, NULL, &f->err);
 
-    assert_lock_ok(rc, &f->err);
+    assert_ok(
+        sqlock_stock_set(witness, NULL, NULL, f->name, BEFORE, NULL, &f->err));
     sale->there = BEFORE;
 }
 

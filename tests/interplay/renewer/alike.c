@@ -76,8 +76,7 @@ static void test_many_are_handed_off_to_the_threads_that_wait(void **state)
         assert_becomes_true(is_waited_for(locks[i]), PATIENCE_MS);
     }
     spy_begin(&spy, registry, SQLOCK_SQL_HAND_OFF);
-    assert_lock_ok(sqlock_release_many(locks, LOCKS, results, &f->err),
-                   &f->err);
+    assert_ok(sqlock_release_many(locks, LOCKS, results, &f->err));
     for (unsigned i = 0; i < LOCKS; i++) {
         assert_int_equal(results[i], 0);
         assert_int_equal(sqlock_hold_count(locks[i]), 0);
@@ -102,11 +101,10 @@ static void check_broken(struct fixture *f, unsigned broken)
     how.now = true;
     for (unsigned i = 0; i < broken; i++) {
         how.token = sqlock_token(locks[i]);
-        assert_lock_ok(sqlock_break(f->b, sqlock_name(locks[i]), &how, &f->err),
-                       &f->err);
+        assert_ok(sqlock_break(f->b, sqlock_name(locks[i]), &how, &f->err));
     }
-    assert_code(SQLOCK_ELOST,
-                sqlock_release_many(locks, LOCKS, results, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST,
+                 sqlock_release_many(locks, LOCKS, results, &f->err));
     for (unsigned i = 0; i < LOCKS; i++)
         assert_int_equal(results[i], i < broken ? SQLOCK_ELOST : 0);
     drop_locks(locks);

@@ -118,7 +118,7 @@ static void install(struct fixture *f)
 
     if (real != NULL)
         return;
-    assert_lock_ok(lk_driver_find(&real, f->url, &f->err), &f->err);
+    assert_ok(lk_driver_find(&real, f->url, &f->err));
     (void)snprintf(schemes, sizeof schemes, PREFIX "%.*s",
                    (int)strcspn(f->url, ":"), f->url);
     shifted = *real;
@@ -128,7 +128,7 @@ static void install(struct fixture *f)
     shifted.resolve_url = NULL;
     shifted.open = shifted_open;
     shifted.execute = shifted_execute;
-    assert_lock_ok(sqlock_driver_register(&shifted, &f->err), &f->err);
+    assert_ok(sqlock_driver_register(&shifted, &f->err));
 }
 
 struct log {
@@ -180,7 +180,7 @@ static void check_step(struct fixture *f, int64_t step_us)
 
     how.fenced = true;
     take_renewed(plain, 5 * TTL_MS, &plain_told);
-    assert_lock_ok(sqlock_acquire(fenced, 0, &how, &f->err), &f->err);
+    assert_ok(sqlock_acquire(fenced, 0, &how, &f->err));
     await_renewals(plain, 2);
     assert_int_equal(atomic_load(&log.lines), 0);
     atomic_store(&shift_us, step_us);
@@ -192,7 +192,7 @@ static void check_step(struct fixture *f, int64_t step_us)
     await_renewals(fenced, 3);
     assert_int_equal(atomic_load(&fenced_told.times), 0);
     assert_int_equal(atomic_load(&log.lines), 1);
-    assert_code(SQLOCK_ELOST, sqlock_release(plain, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(plain, &f->err));
     lock_give(fenced);
     /* Its new time is its time. */
     take_renewed(plain, 5 * TTL_MS, &plain_told);

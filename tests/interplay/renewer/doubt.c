@@ -116,7 +116,7 @@ static void test_a_release_that_could_not_be_sent_is_sent_later(void **state)
 
     lock_take(lock, LONG_TTL_MS);
     tap_hooks(trouble_before, trouble_after, &trouble);
-    assert_code(SQLOCK_EUNREACHABLE, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EUNREACHABLE, sqlock_release(lock, &f->err));
     assert_int_equal(sqlock_hold_count(lock), 0);
     until = check_deadline_ns(STATEMENT_MS);
     while (check_pause(until))
@@ -143,8 +143,8 @@ static void test_many_releases_that_could_not_be_sent(void **state)
         lock_take(locks[i], LONG_TTL_MS);
     }
     tap_hooks(trouble_before, trouble_after, &trouble);
-    assert_code(SQLOCK_EUNREACHABLE,
-                sqlock_release_many(locks, MANY, results, &f->err), &f->err);
+    assert_fails(SQLOCK_EUNREACHABLE,
+                 sqlock_release_many(locks, MANY, results, &f->err));
     atomic_store(&trouble.times, 0);
     for (size_t i = 0; i < MANY; i++) {
         assert_int_equal(results[i], SQLOCK_EUNREACHABLE);
@@ -274,12 +274,10 @@ static void let_arrive(struct fixture *f, struct hanging *hanging)
 {
     const sqlock_statement statement = {.text = hanging->claim};
     sqlock_result result = {0};
-    int rc;
 
-    rc = f->sql.driver->execute(f->sql.connection, &statement, hanging->values,
-                                hanging->count, check_deadline_ns(PATIENCE_MS),
-                                &result, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(f->sql.driver->execute(
+        f->sql.connection, &statement, hanging->values, hanging->count,
+        check_deadline_ns(PATIENCE_MS), &result, &f->err));
     sqlock_result_clear(&result);
     for (size_t i = 0; i < hanging->count; i++)
         if (hanging->values[i].type == SQLOCK_TEXT) {
@@ -307,7 +305,7 @@ static void test_F39_a_claim_that_arrives_after_it_was_told_busy(void **state)
     hanging.claim = census_text(registry, SQLOCK_SQL_CLAIM);
     lock_take(theirs, LONG_TTL_MS);
     tap_hooks(hang, NULL, &hanging);
-    assert_code(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err), &f->err);
+    assert_fails(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err));
     assert_true(atomic_load(&hanging.claims) >= 2); /* it was sent again */
     lock_give(theirs);
     let_arrive(f, &hanging);
@@ -344,7 +342,7 @@ static void test_a_claim_in_doubt_costs_no_other_acquire(void **state)
     lock_take(other, LONG_TTL_MS); /* a row */
     lock_give(other);
     tap_hooks(hang, NULL, &hanging);
-    assert_code(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err), &f->err);
+    assert_fails(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err));
     for (int i = 0; i < 10; i++) {
         before = atomic_load(&hanging.released);
         lock_take(other, LONG_TTL_MS);
@@ -400,10 +398,9 @@ static void begin_requests(struct fixture *f, sqlock_registry *registry,
 {
     for (size_t i = 0; i < REQUESTS; i++) {
         sqlock_lock *lock = nth_lock(f, registry, i);
-        int rc =
-            sqlock_request_acquire(&requests[i], lock, 0, NULL, 0, &f->err);
 
-        assert_lock_ok(rc, &f->err);
+        assert_ok(
+            sqlock_request_acquire(&requests[i], lock, 0, NULL, 0, &f->err));
     }
 }
 
@@ -426,7 +423,7 @@ static void test_requests_share_an_outage(void **state)
     begin_requests(f, registry, requests); /* and it is over with the outage */
     assert_becomes_true(are_over(requests), 3 * PATIENCE_MS);
     for (size_t i = 0; i < REQUESTS; i++)
-        assert_lock_ok(sqlock_request_finish(requests[i], &f->err), &f->err);
+        assert_ok(sqlock_request_finish(requests[i], &f->err));
     registry_end(registry);
 }
 

@@ -44,11 +44,9 @@ static void run_round(struct fixture *f, struct sample *samples)
         struct sample *sample = &samples[i];
         sqlock_acquire_options options =
             told_options(TTL_MS + 3 * (uint32_t)i, &sample->told);
-        int rc;
 
         atomic_store(&sample->told.times, 0);
-        rc = sqlock_acquire(sample->lock, 0, &options, &f->err);
-        assert_lock_ok(rc, &f->err);
+        assert_ok(sqlock_acquire(sample->lock, 0, &options, &f->err));
         sample->deadline_ns = lock_deadline(sample->lock);
         worker_start(&sample->timer, sleep_until, sample);
     }

@@ -76,9 +76,9 @@ static void test_one_lease_keeps_its_margin(void **state)
 
     lock_take(lock, RENEWED_MS);
     expect_margin(f, lock, f->name, MARGIN_MS);
-    assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
+    assert_ok(sqlock_renew(lock, 0, &f->err));
     expect_margin(f, lock, f->name, MARGIN_MS);
-    assert_lock_ok(sqlock_renew(lock, 2 * RENEWED_MS, &f->err), &f->err);
+    assert_ok(sqlock_renew(lock, 2 * RENEWED_MS, &f->err));
     expect_margin(f, lock, f->name, MARGIN_MS);
     lock_end(lock);
     registry_end(registry);
@@ -106,19 +106,17 @@ static void test_many_leases_keep_their_margin(void **state)
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
     sqlock_lock *locks[MANY];
     char name[96];
-    int rc;
 
     options.ttl_ms = RENEWED_MS;
     for (size_t i = 0; i < MANY; i++)
         locks[i] = nth_lock(f, registry, i);
-    rc = sqlock_acquire_many(locks, MANY, 0, &options, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_acquire_many(locks, MANY, 0, &options, NULL, &f->err));
     for (size_t i = 0; i < MANY; i++)
         expect_margin(f, locks[i], nth_name(f, name, i), MARGIN_MS);
-    assert_lock_ok(sqlock_renew_many(locks, MANY, NULL, &f->err), &f->err);
+    assert_ok(sqlock_renew_many(locks, MANY, NULL, &f->err));
     for (size_t i = 0; i < MANY; i++)
         expect_margin(f, locks[i], nth_name(f, name, i), MARGIN_MS);
-    assert_lock_ok(sqlock_release_many(locks, MANY, NULL, &f->err), &f->err);
+    assert_ok(sqlock_release_many(locks, MANY, NULL, &f->err));
     registry_end(registry);
 }
 
@@ -146,7 +144,7 @@ static void test_a_lease_that_is_passed_over_keeps_its_margin(void **state)
         expect_margin(f, lock, f->name, RENEWED_MS / 20);
     }
     fixture_unlock_row(&sql);
-    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
     lock_drop(lock);
 }
 
@@ -174,10 +172,10 @@ static void test_a_renewal_that_was_passed_over_is_told(void **state)
         assert_true(lock_deadline(locks[i]) == before[i] ||
                     (i != 1 && lock_deadline(locks[i]) > before[i]));
     }
-    assert_code(SQLOCK_EBUSY, sqlock_renew(locks[1], 0, &f->err), &f->err);
+    assert_fails(SQLOCK_EBUSY, sqlock_renew(locks[1], 0, &f->err));
     assert_true(lock_deadline(locks[1]) == before[1]);
     fixture_unlock_row(&sql);
-    assert_lock_ok(sqlock_renew_many(locks, MANY, results, &f->err), &f->err);
+    assert_ok(sqlock_renew_many(locks, MANY, results, &f->err));
     assert_less(before[1], lock_deadline(locks[1]));
     for (size_t i = 0; i < MANY; i++)
         lock_end(locks[i]);
@@ -199,14 +197,14 @@ static void test_a_lease_within_the_margin_is_refused(void **state)
     registry = fixture_registry(f, &options);
     lock = lock_obtain(registry, f->name);
     how.ttl_ms = 400;
-    assert_code(SQLOCK_EINVAL, sqlock_acquire(lock, 0, &how, &f->err), &f->err);
+    assert_fails(SQLOCK_EINVAL, sqlock_acquire(lock, 0, &how, &f->err));
     assert_contains(f->err.message, "margin_ms");
     rc = sqlock_acquire_many(&lock, 1, 0, &how, NULL, &f->err);
     assert_code(SQLOCK_EINVAL, rc, &f->err);
     assert_false(fixture_row(f, f->name).exists);
     lock_take(lock, RENEWED_MS);
     deadline = lock_deadline(lock);
-    assert_code(SQLOCK_EINVAL, sqlock_renew(lock, 399, &f->err), &f->err);
+    assert_fails(SQLOCK_EINVAL, sqlock_renew(lock, 399, &f->err));
     assert_true(lock_deadline(lock) == deadline);
     lock_give(lock);
     registry_end(registry);

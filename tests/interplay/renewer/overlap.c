@@ -99,7 +99,7 @@ static void renew_beside(struct scene *scene, int (*body)(struct worker *),
 
 static void renew(struct fixture *f, struct scene *scene, uint32_t ttl_ms)
 {
-    assert_lock_ok(sqlock_renew(scene->lock, ttl_ms, &f->err), &f->err);
+    assert_ok(sqlock_renew(scene->lock, ttl_ms, &f->err));
 }
 
 /* ---------------------------------------------------------------- the tests */
@@ -203,15 +203,13 @@ static void test_a_shorter_renewal_that_is_refused(void **state)
 {
     struct fixture *f = *state;
     struct scene scene;
-    int rc;
 
     open_scene(f, &scene, LONG_MS);
     lock_give(scene.lock);
     lock_take(scene.lock, LONG_MS);
     scene.traffic.text = census_text(scene.tapped, SQLOCK_SQL_RENEW);
     tap_hooks(refuse, NULL, &scene.traffic);
-    rc = sqlock_renew(scene.lock, SHORT_MS, &f->err);
-    assert_code(SQLOCK_EDATABASE, rc, &f->err);
+    assert_fails(SQLOCK_EDATABASE, sqlock_renew(scene.lock, SHORT_MS, &f->err));
     assert_less(SHORT_MS, sqlock_remaining_ms(scene.lock));
     close_scene(f, &scene);
 }

@@ -102,7 +102,7 @@ static int64_t count_with(struct fixture *f, const char *how, int expected)
     assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
     assert_true(WIFSTOPPED(status));
     began = lk_boottime_ns();
-    assert_lock_ok(lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err), &f->err);
+    assert_ok(lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err));
     seen = sql_integer(&f->sql, "SELECT N FROM %sCOUNTER", f->prefix);
     (void)sql_run(&f->sql, "UPDATE %sCOUNTER SET N = %lld", f->prefix,
                   (long long)seen + 1);

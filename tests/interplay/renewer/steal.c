@@ -35,8 +35,7 @@ static void find_key(struct fixture *f, struct peer_row *peer)
 
 static void put_peer(struct fixture *f, struct peer_row *peer, const char *name)
 {
-    assert_lock_ok(sqlock_key_of(peer->key, name, SQLOCK_KEY_CURRENT, &f->err),
-                   &f->err);
+    assert_ok(sqlock_key_of(peer->key, name, SQLOCK_KEY_CURRENT, &f->err));
     peer->fixture = f;
     fixture_put_row(f, peer->key, "DEFAULT", PEER,
                     f->layout == SQLOCK_LAYOUT_SPRING6 ? PAST_US
@@ -127,7 +126,7 @@ static void test_a_peer_that_renews_with_bad_stamps_keeps_its_lock(void **state)
     /* It dies: from its last renewal on the row stays as it is. */
     end_peer(&peer, &worker);
     last = atomic_load(&peer.renewed_ns);
-    assert_lock_ok(lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err), &f->err);
+    assert_ok(lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err));
     assert_true(lk_boottime_ns() - last >= PEERS_TTL_MS * LK_NS_PER_MS);
     lock_end(lock);
     registry_end(registry);
@@ -155,9 +154,9 @@ static void test_a_row_that_stays_unchanged_is_taken_over(void **state)
     int64_t began;
 
     put_peer(f, &peer, f->name);
-    assert_code(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err), &f->err);
+    assert_fails(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err));
     began = lk_boottime_ns();
-    assert_lock_ok(lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err), &f->err);
+    assert_ok(lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err));
     assert_true(lk_boottime_ns() - began >= PEERS_TTL_MS * LK_NS_PER_MS);
     lock_give(lock);
     lock_take(lock, LONG_TTL_MS); /* what is free needs no watching */
@@ -215,7 +214,7 @@ static int64_t take_over_ns(struct fixture *f, uint32_t ttl_ms,
     int64_t began;
 
     began = lk_boottime_ns();
-    assert_lock_ok(lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err), &f->err);
+    assert_ok(lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err));
     began = lk_boottime_ns() - began;
     lock_end(lock);
     registry_end(registry);

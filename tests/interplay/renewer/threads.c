@@ -95,7 +95,6 @@ static void test_a_registry_has_three_service_threads(void **state)
     struct worker waiter;
     uint64_t one = 1;
     size_t threads;
-    int rc;
 
     worker_start(&waiter, do_nothing, NULL);
     worker_join(&waiter);
@@ -114,8 +113,7 @@ static void test_a_registry_has_three_service_threads(void **state)
     assert_becomes_true(is_started(&registry->entries.canceller.handler),
                         PATIENCE_MS);
     /* By the wait itself only where nothing notifies it. */
-    rc = lk_handler_start(&registry->entries.poller.handler, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(lk_handler_start(&registry->entries.poller.handler, &f->err));
     assert_true(is_started(&registry->expiry.handler));
     assert_true(is_started(&registry->renewer.handler));
     assert_true(check_entries(TASKS) <=

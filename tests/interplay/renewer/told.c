@@ -21,7 +21,7 @@ static void break_lease(struct fixture *f, sqlock_lock *lock, bool now)
         options.client_id = row.client;
     options.reason = "a test";
     options.now = now;
-    assert_lock_ok(sqlock_break(f->b, f->name, &options, &f->err), &f->err);
+    assert_ok(sqlock_break(f->b, f->name, &options, &f->err));
 }
 
 static void expect_sticky(struct fixture *f, sqlock_lock *lock, int code)
@@ -41,7 +41,7 @@ static void check_broken(struct fixture *f, bool now)
     struct told told = {0};
     int fd = -1;
 
-    assert_lock_ok(sqlock_lost_fd(&fd, lock, &f->err), &f->err);
+    assert_ok(sqlock_lost_fd(&fd, lock, &f->err));
     take_renewed(lock, RENEWED_MS, &told);
     await_renewals(lock, 2);
     assert_false(is_readable(fd));
@@ -49,11 +49,11 @@ static void check_broken(struct fixture *f, bool now)
     await_told(&told, SQLOCK_ELOST);
     assert_true(is_readable(fd));
     expect_sticky(f, lock, SQLOCK_ELOST);
-    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
     assert_int_equal(sqlock_hold_count(lock), 0);
 
     /* Again: the lock is as good as new. */
-    assert_lock_ok(lock_try(lock, PATIENCE_MS, 0, &f->err), &f->err);
+    assert_ok(lock_try(lock, PATIENCE_MS, 0, &f->err));
     assert_false(is_readable(fd));
     assert_true(sqlock_is_held(lock));
     lock_give(lock);
@@ -84,7 +84,7 @@ static void test_a_deleted_row_is_told_lost(void **state)
     await_told(&told, SQLOCK_ELOST);
     expect_sticky(f, lock, SQLOCK_ELOST);
     assert_false(fixture_row(f, f->name).exists);
-    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
     lock_drop(lock);
 }
 
@@ -96,14 +96,14 @@ static void test_F7_an_expired_lease_is_told_and_not_revived(void **state)
     sqlock_acquire_options options = told_options(TTL_MS, &told);
     int64_t deadline;
 
-    assert_lock_ok(sqlock_acquire(lock, 0, &options, &f->err), &f->err);
+    assert_ok(sqlock_acquire(lock, 0, &options, &f->err));
     deadline = lock_deadline(lock);
     await_told(&told, SQLOCK_EEXPIRED);
     assert_true(atomic_load(&told.at_ns) >= deadline);
     assert_less(atomic_load(&told.at_ns), deadline + LATE_MAX_NS);
     expect_sticky(f, lock, SQLOCK_EEXPIRED);
     fixture_await_expiry(f, f->name);
-    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
     lock_drop(lock);
 }
 
@@ -116,17 +116,17 @@ static void test_a_renewal_puts_the_signal_off(void **state)
     int64_t first;
     int64_t second;
 
-    assert_lock_ok(sqlock_acquire(lock, 0, &options, &f->err), &f->err);
+    assert_ok(sqlock_acquire(lock, 0, &options, &f->err));
     first = lock_deadline(lock);
-    assert_lock_ok(sqlock_renew(lock, 3 * RENEWED_MS, &f->err), &f->err);
+    assert_ok(sqlock_renew(lock, 3 * RENEWED_MS, &f->err));
     second = lock_deadline(lock);
     assert_less(first, second);
     /* and one that shortens it brings it on */
-    assert_lock_ok(sqlock_renew(lock, TTL_MS, &f->err), &f->err);
+    assert_ok(sqlock_renew(lock, TTL_MS, &f->err));
     assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
     assert_true(atomic_load(&told.at_ns) >= lock_deadline(lock));
     assert_less(atomic_load(&told.at_ns), second);
-    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
     lock_drop(lock);
 }
 
@@ -143,9 +143,9 @@ static void test_it_is_told_once(void **state)
     take_renewed(lock, RENEWED_MS, &told);
     break_lease(f, lock, true);
     assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
-    assert_lock_ok(sqlock_lost_fd(&fd, lock, &f->err), &f->err);
+    assert_ok(sqlock_lost_fd(&fd, lock, &f->err));
     assert_becomes_true(is_readable(fd), PATIENCE_MS);
-    assert_code(SQLOCK_ELOST, sqlock_renew(lock, 0, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_renew(lock, 0, &f->err));
     /* A later loss shows that the thread that calls on_lost has gone
      * over all locks again. */
     take_renewed(later, RENEWED_MS, &later_told);
@@ -153,8 +153,8 @@ static void test_it_is_told_once(void **state)
                   sqlock_key(later));
     assert_becomes_true(atomic_load(&later_told.times) > 0, PATIENCE_MS);
     assert_int_equal(atomic_load(&told.times), 1);
-    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
-    assert_code(SQLOCK_ELOST, sqlock_release(later, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
+    assert_fails(SQLOCK_ELOST, sqlock_release(later, &f->err));
     assert_int_equal(atomic_load(&told.times), 1);
     lock_drop(lock);
     lock_drop(later);
@@ -170,16 +170,16 @@ static void test_nobody_is_told_of_a_lock_that_was_released(void **state)
     sqlock_acquire_options options = told_options(RENEWED_MS, &told);
     int fd = -1;
 
-    assert_lock_ok(sqlock_lost_fd(&fd, lock, &f->err), &f->err);
-    assert_lock_ok(sqlock_acquire(lock, 0, &options, &f->err), &f->err);
+    assert_ok(sqlock_lost_fd(&fd, lock, &f->err));
+    assert_ok(sqlock_acquire(lock, 0, &options, &f->err));
     lock_give(lock);
     options.ttl_ms = TTL_MS;
     options.lost_context = &later_told;
-    assert_lock_ok(sqlock_acquire(later, 0, &options, &f->err), &f->err);
+    assert_ok(sqlock_acquire(later, 0, &options, &f->err));
     assert_becomes_true(atomic_load(&later_told.times) > 0, PATIENCE_MS);
     assert_int_equal(atomic_load(&told.times), 0);
     assert_false(is_readable(fd));
-    assert_code(SQLOCK_EEXPIRED, sqlock_release(later, &f->err), &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_release(later, &f->err));
     lock_drop(lock);
     lock_drop(later);
 }
@@ -258,11 +258,11 @@ static void test_a_descriptor_asked_for_after_the_loss(void **state)
 
     lock_take(lock, TTL_MS);
     assert_becomes_true(!sqlock_is_held(lock), PATIENCE_MS);
-    assert_lock_ok(sqlock_lost_fd(&fd, lock, &f->err), &f->err);
+    assert_ok(sqlock_lost_fd(&fd, lock, &f->err));
     assert_becomes_true(is_readable(fd), PATIENCE_MS);
-    assert_lock_ok(sqlock_lost_fd(&again, lock, &f->err), &f->err);
+    assert_ok(sqlock_lost_fd(&again, lock, &f->err));
     assert_int_equal(fd, again);
-    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
     lock_take(lock, 0);
     assert_false(is_readable(fd));
     lock_end(lock);
@@ -276,11 +276,11 @@ static void test_a_descriptor_asked_for_while_it_is_held(void **state)
     int fd = -1;
 
     lock_take(lock, TTL_MS);
-    assert_lock_ok(sqlock_lost_fd(&fd, lock, &f->err), &f->err);
+    assert_ok(sqlock_lost_fd(&fd, lock, &f->err));
     deadline = lock_deadline(lock);
     assert_becomes_true(is_readable(fd), PATIENCE_MS);
     assert_true(lk_boottime_ns() >= deadline);
-    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
     lock_drop(lock);
 }
 
@@ -290,8 +290,8 @@ static void test_descriptors_that_cannot_be_had(void **state)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     int fd = -1;
 
-    assert_code(SQLOCK_EINVAL, sqlock_lost_fd(NULL, lock, &f->err), &f->err);
-    assert_code(SQLOCK_EINVAL, sqlock_lost_fd(&fd, NULL, &f->err), &f->err);
+    assert_fails(SQLOCK_EINVAL, sqlock_lost_fd(NULL, lock, &f->err));
+    assert_fails(SQLOCK_EINVAL, sqlock_lost_fd(&fd, NULL, &f->err));
     assert_int_equal(fd, -1);
     lock_drop(lock);
 }

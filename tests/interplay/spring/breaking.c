@@ -67,7 +67,7 @@ static void test_a_broken_service_has_lost_at_once(void **state)
         break_it(f, broken.client, "--now", 0);
         lock_take(broken.lock, 0);
         check_it_is_lost(f, &broken);
-        assert_lock_ok(sqlock_renew(broken.lock, 0, &f->err), &f->err);
+        assert_ok(sqlock_renew(broken.lock, 0, &f->err));
         lock_give(broken.lock);
         end(&broken);
     }
@@ -85,7 +85,7 @@ static void test_a_broken_lease_is_waited_for(void **state)
         begin(f, &broken, i, PASSING_TTL_MS);
         expires_us = stage_expiry_us(f, PASSING_TTL_MS);
         break_it(f, broken.client, "", 0);
-        assert_lock_ok(lock_try(broken.lock, JVM_WAIT_MS, 0, &f->err), &f->err);
+        assert_ok(lock_try(broken.lock, JVM_WAIT_MS, 0, &f->err));
         assert_less(expires_us, sql_now_us(&f->sql));
         check_it_is_lost(f, &broken);
         lock_give(broken.lock);

@@ -122,7 +122,7 @@ static void test_a_holder_8_h_behind_is_observed(void **state)
     sent_ns = renew_meanwhile(f, &service, &watcher);
     assert_int_equal(watcher.rc, SQLOCK_ETIMEDOUT);
     service_kill(&service);
-    assert_lock_ok(lock_try(watcher.lock, JVM_WAIT_MS, 0, &f->err), &f->err);
+    assert_ok(lock_try(watcher.lock, JVM_WAIT_MS, 0, &f->err));
     assert_less(sent_ns + PASSING_TTL_MS * LK_NS_PER_MS, lk_boottime_ns());
     lock_give(watcher.lock);
     registry_end(registry);
@@ -158,8 +158,8 @@ static void check_it_is_told(struct fixture *f, const char *client)
     sqlock_info *info = NULL;
     char out[8192];
 
-    assert_code(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err), &f->err);
-    assert_lock_ok(sqlock_show(registry, f->name, &info, &f->err), &f->err);
+    assert_fails(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err));
+    assert_ok(sqlock_show(registry, f->name, &info, &f->err));
     assert_less(7 * HOUR_MS, info->ahead_ms);
     sqlock_info_free(info, 1);
     (void)stage_command(f, out, sizeof out, "--peer-ttl %ds doctor",
@@ -189,10 +189,10 @@ static void check_theft_is_noticed(struct fixture *f, struct service *thief)
     registry = fixture_registry(f, &options);
     lock = lock_obtain(registry, f->name);
     keep.auto_renew = true;
-    assert_lock_ok(sqlock_acquire(lock, 0, &keep, &f->err), &f->err);
+    assert_ok(sqlock_acquire(lock, 0, &keep, &f->err));
     service_expect("true", thief, "ahead", "try ahead %s 0", f->name);
     assert_becomes_true(!sqlock_is_held(lock), JVM_WAIT_MS);
-    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
     service_expect("ok", thief, "ahead", "unlock ahead %s", f->name);
     registry_end(registry);
 }
@@ -244,8 +244,8 @@ static void test_later_lines_write_utc_in_any_zone(void **state)
     start_off(&service, f, NULL, "Asia/Shanghai");
     stage_open_peer(&service, f, "zone", STAYING_TTL_MS, NULL);
     service_expect("true", &service, "zone", "try zone %s 0", f->name);
-    assert_code(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err), &f->err);
-    assert_lock_ok(sqlock_show(registry, f->name, &info, &f->err), &f->err);
+    assert_fails(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err));
+    assert_ok(sqlock_show(registry, f->name, &info, &f->err));
     assert_int_equal(info->state, SQLOCK_HELD);
     assert_int_equal(info->ahead_ms, 0);
     sqlock_info_free(info, 1);

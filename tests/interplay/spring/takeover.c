@@ -91,7 +91,7 @@ static void check_service_takes_over(struct fixture *f, unsigned number)
                    JVM_WAIT_MS);
     assert_less(expires_us, sql_now_us(&f->sql));
     service_expect("ok", service, "take", "unlock take %s", f->name);
-    assert_lock_ok(lock_try(lock, JVM_WAIT_MS, 0, &f->err), &f->err);
+    assert_ok(lock_try(lock, JVM_WAIT_MS, 0, &f->err));
     assert_less(token, sqlock_token(lock));
     lock_give(lock);
     service_expect("ok", service, "take", "close take");
@@ -114,7 +114,7 @@ static void check_we_take_over(struct fixture *f, unsigned number)
     service_expect("true", service, "take", "try take %s 0", f->name);
     expires_us = stage_expiry_us(f, PASSING_TTL_MS);
     service_kill(service);
-    assert_lock_ok(lock_try(lock, JVM_WAIT_MS, 0, &f->err), &f->err);
+    assert_ok(lock_try(lock, JVM_WAIT_MS, 0, &f->err));
     assert_less(expires_us, fixture_row(f, f->name).created_us);
     assert_less(expires_us, sqlock_token(lock));
     lock_give(lock);

@@ -18,8 +18,7 @@ static void leave_dead_rows(struct fixture *f)
         char name[96];
 
         (void)snprintf(name, sizeof name, "%s/dead/%u", f->name, i);
-        assert_lock_ok(sqlock_key_of(key, name, SQLOCK_KEY_CURRENT, &f->err),
-                       &f->err);
+        assert_ok(sqlock_key_of(key, name, SQLOCK_KEY_CURRENT, &f->err));
         fixture_put_row(f, key, "DEFAULT", DEAD_CLIENT, 3 * ended_us,
                         2 * ended_us);
     }
@@ -59,8 +58,8 @@ static void check_holders(struct fixture *f, struct upkeep *upkeep)
     service_expect("ok", upkeep->service, "keep", "renew keep %s", f->name);
     service_expect("false", upkeep->service, "other", "try keep %s 0",
                    upkeep->ours);
-    assert_lock_ok(sqlock_renew(upkeep->lock, 0, &f->err), &f->err);
-    assert_code(SQLOCK_EBUSY, lock_try(theirs, 0, 0, &f->err), &f->err);
+    assert_ok(sqlock_renew(upkeep->lock, 0, &f->err));
+    assert_fails(SQLOCK_EBUSY, lock_try(theirs, 0, 0, &f->err));
     lock_drop(theirs);
 }
 
@@ -146,7 +145,7 @@ static void test_a_service_that_closes_frees_its_own_locks(void **state)
         theirs = lock_obtain(upkeep.registry, f->name);
         service_expect("ok", upkeep.service, "keep", "close keep");
         lock_take(theirs, 0);
-        assert_lock_ok(sqlock_renew(upkeep.lock, 0, &f->err), &f->err);
+        assert_ok(sqlock_renew(upkeep.lock, 0, &f->err));
         lock_give(theirs);
         lock_give(upkeep.lock);
         registry_end(upkeep.registry);

@@ -45,7 +45,6 @@ static void test_keys_by_the_thousand_need_no_more_connections(void **state)
     sqlock_options options = fixture_options(f);
     int64_t ids[64];
     sqlock_registry *tapped;
-    int rc;
 
     options.pool_size = 4;
     tapped = fixture_tapped(f, &options);
@@ -56,15 +55,14 @@ static void test_keys_by_the_thousand_need_no_more_connections(void **state)
         held[i] = lock_obtain(f->a, name);
         keys.locks[i] = lock_obtain(tapped, name);
     }
-    rc = sqlock_acquire_many(held, count, 0, NULL, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_acquire_many(held, count, 0, NULL, NULL, &f->err));
     for (unsigned i = 0; i < count; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, wait_for_one, &keys),
                          0);
     assert_becomes_true(atomic_load(&keys.waiting) == count, PATIENCE_MS);
     /* The pool, half of it to wait, one for what is kept. */
     assert_in_range(tap_connections(ids, 64), 0, 4 + 2 + 1);
-    assert_lock_ok(sqlock_release_many(held, count, NULL, &f->err), &f->err);
+    assert_ok(sqlock_release_many(held, count, NULL, &f->err));
     for (unsigned i = 0; i < count; i++) {
         void *failed = &keys;
 

@@ -175,7 +175,7 @@ static void test_a_doubt_does_not_end_the_claim_of_both(void **state)
     /* Time enough for the statements that free a claim in doubt. */
     rc = lock_try(beside, 500 * SLOWNESS, 0, &f->err);
     assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
-    assert_lock_ok(sqlock_renew(locks[1], 0, &f->err), &f->err);
+    assert_ok(sqlock_renew(locks[1], 0, &f->err));
     lock_give(locks[0]);
     lock_give(locks[1]);
     lock_drop(beside);
@@ -222,7 +222,7 @@ static void test_renewals_go_on_after_a_late_holder_comes_back(void **state)
     second.ttl_ms = TTL_MS;
     third.ttl_ms = 4000 * SLOWNESS;
     third.auto_renew = true;
-    assert_lock_ok(sqlock_acquire(lock, 0, &first, &f->err), &f->err);
+    assert_ok(sqlock_acquire(lock, 0, &first, &f->err));
     contender_queue(&two, lock, SQLOCK_FOREVER);
     contender_queue(&three, lock, SQLOCK_FOREVER);
     assert_becomes_true(atomic_load(&call.times) > 0, PATIENCE_MS);
@@ -237,7 +237,7 @@ static void test_renewals_go_on_after_a_late_holder_comes_back(void **state)
                         8000 * SLOWNESS);
     contender_end(&two, SQLOCK_ELOST);
     contender_end(&three, 0);
-    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
     lock_drop(lock);
 }
 
@@ -267,17 +267,14 @@ static void test_finishing_waits_for_on_lost(void **state)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct slow_call call = {0};
     sqlock_request *request = NULL;
-    int rc;
 
     options.ttl_ms = 300;
     options.on_lost = take_time;
     options.lost_context = &call;
-    rc = sqlock_request_acquire(&request, lock, SQLOCK_FOREVER, &options, 0,
-                                &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_request_acquire(&request, lock, SQLOCK_FOREVER, &options,
+                                     0, &f->err));
     assert_becomes_true(atomic_load(&call.is_inside), PATIENCE_MS);
-    assert_code(SQLOCK_EEXPIRED, sqlock_request_finish(request, &f->err),
-                &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_request_finish(request, &f->err));
     assert_true(atomic_load(&call.has_ended));
     lock_drop(lock);
 }
@@ -296,12 +293,12 @@ static void test_a_holder_that_was_late_renews_its_next_lease(void **state)
     assert_lock_ok(rc, &f->err);
     assert_becomes_true(sqlock_request_status(request) == SQLOCK_REQUEST_HELD,
                         PATIENCE_MS);
-    assert_lock_ok(sqlock_request_finish(request, &f->err), &f->err);
+    assert_ok(sqlock_request_finish(request, &f->err));
     assert_true(sqlock_is_held(lock));
-    assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
+    assert_ok(sqlock_renew(lock, 0, &f->err));
     lock_give(lock);
     assert_false(sqlock_is_held(lock));
-    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
     lock_drop(lock);
 }
 

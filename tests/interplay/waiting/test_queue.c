@@ -121,7 +121,7 @@ static void test_a_broken_lease_of_a_stopped_holder_is_free(void **state)
     how.token = sqlock_token(stage.held);
     how.reason = "a test";
     how.now = true;
-    assert_lock_ok(sqlock_break(f->b, f->name, &how, &f->err), &f->err);
+    assert_ok(sqlock_break(f->b, f->name, &how, &f->err));
     contender_await(&stage.next);
     assert_true(sqlock_release(stage.held, &f->err) < 0);
     close_stage(&stage);
@@ -136,7 +136,7 @@ static void test_a_waiter_that_gives_up_leaves_its_place(void **state)
     struct stage stage;
 
     open_stage(&stage, f, LONG_MS);
-    assert_code(SQLOCK_ETIMEDOUT, lock_try(late, 1500, 0, &f->err), &f->err);
+    assert_fails(SQLOCK_ETIMEDOUT, lock_try(late, 1500, 0, &f->err));
     start_next(&stage, 1500);
     lock_give(stage.held);
     close_stage(&stage);
@@ -153,7 +153,7 @@ static void test_a_release_of_many_notifies(void **state)
     open_stage(&stage, f, 0);
     locks[0] = stage.held;
     start_next(&stage, 1500);
-    assert_lock_ok(sqlock_release_many(locks, 1, NULL, &f->err), &f->err);
+    assert_ok(sqlock_release_many(locks, 1, NULL, &f->err));
     close_stage(&stage);
 }
 
@@ -323,7 +323,7 @@ static void test_a_short_wait_is_at_the_queue(void **state)
         (void)wait_until((is_seen = queue_is_waited_at(f)) ||
                              atomic_load(&stage.next.rc) <= 0,
                          PATIENCE_MS);
-        assert_lock_ok(sqlock_cancel(stage.next.lock, &f->err), &f->err);
+        assert_ok(sqlock_cancel(stage.next.lock, &f->err));
         worker_join(&stage.next.worker);
     }
     assert_true(is_seen);
@@ -385,7 +385,7 @@ static void test_a_missing_notification_costs_time_only(void **state)
     start_next(&stage, 1500);
     sql_run(&f->sql, "UPDATE %s SET CLIENT_ID = NULL", f->table);
     contender_await(&stage.next);
-    assert_code(SQLOCK_ELOST, sqlock_release(stage.held, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(stage.held, &f->err));
     close_stage(&stage);
 }
 
@@ -433,7 +433,7 @@ static void test_the_connection_of_a_queue_is_terminated(void **state)
     /* It goes on by looking: rarely, here, or at the lease's end. */
     assert_int_equal(atomic_load(&stage.next.rc), 1);
     contender_await(&stage.next);
-    assert_code(SQLOCK_ELOST, sqlock_release(stage.held, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(stage.held, &f->err));
     close_stage(&stage);
 }
 

@@ -34,10 +34,9 @@ sqlock_request *request_ask(struct fixture *f, sqlock_lock *lock,
                             const sqlock_acquire_options *options, int done_fd)
 {
     sqlock_request *request = NULL;
-    int rc = sqlock_request_acquire(&request, lock, wait_ms, options, done_fd,
-                                    &f->err);
 
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_request_acquire(&request, lock, wait_ms, options, done_fd,
+                                     &f->err));
     assert_non_null(request);
     return request;
 }
@@ -61,7 +60,7 @@ void request_expect(struct fixture *f, sqlock_request *request,
 
 void request_give_up(struct fixture *f, sqlock_request *request)
 {
-    assert_lock_ok(sqlock_request_abandon(request, &f->err), &f->err);
+    assert_ok(sqlock_request_abandon(request, &f->err));
 }
 
 static void test_what_was_granted_belongs_to_who_finishes_it(void **state)
@@ -76,12 +75,12 @@ static void test_what_was_granted_belongs_to_who_finishes_it(void **state)
     assert_int_equal(sqlock_request_status(request), SQLOCK_REQUEST_HELD);
     assert_false(fixture_is_free(f, f->name));
     assert_false(sqlock_is_held(lock)); /* by this thread */
-    assert_code(SQLOCK_EOWNER, sqlock_release(lock, &f->err), &f->err);
-    assert_lock_ok(sqlock_request_finish(request, &f->err), &f->err);
+    assert_fails(SQLOCK_EOWNER, sqlock_release(lock, &f->err));
+    assert_ok(sqlock_request_finish(request, &f->err));
     assert_true(sqlock_is_held(lock));
     token = sqlock_token(lock);
     assert_true(token > 0);
-    assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
+    assert_ok(sqlock_renew(lock, 0, &f->err));
     lock_give(lock);
     assert_int_equal(drain(done), 0); /* once */
     (void)close(done);
@@ -100,9 +99,8 @@ static void test_a_request_is_woken_by_another_process(void **state)
     token = sqlock_token(held);
     request = request_ask(f, lock, SQLOCK_FOREVER, NULL, 0);
     assert_int_equal(sqlock_request_status(request), SQLOCK_REQUEST_FETCHING);
-    assert_code(SQLOCK_EINUSE, sqlock_request_finish(request, &f->err),
-                &f->err);
-    assert_code(SQLOCK_EINUSE, sqlock_drop(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EINUSE, sqlock_request_finish(request, &f->err));
+    assert_fails(SQLOCK_EINUSE, sqlock_drop(lock, &f->err));
     lock_give(held);
     request_expect(f, request, SQLOCK_REQUEST_HELD, 0);
     assert_less(token, sqlock_token(lock));
@@ -131,7 +129,7 @@ static void test_a_request_that_is_not_served_says_why(void **state)
     request_expect(f, request_ask(f, held, 40, NULL, 0), SQLOCK_REQUEST_FREE,
                    SQLOCK_ETIMEDOUT); /* in the queue of the process */
     request = request_ask(f, lock, SQLOCK_FOREVER, NULL, 0);
-    assert_lock_ok(sqlock_cancel(lock, &f->err), &f->err);
+    assert_ok(sqlock_cancel(lock, &f->err));
     request_expect(f, request, SQLOCK_REQUEST_FREE, SQLOCK_ECANCELED);
     options.cancel_fd = open_eventfd();
     request = request_ask(f, lock, SQLOCK_FOREVER, &options, 0);
@@ -190,18 +188,16 @@ static void test_a_release_does_not_wait_either(void **state)
     assert_null(release);
     lock_take(lock, 0);
     lock_take(lock, 0);
-    rc = sqlock_request_release(&release, lock, done, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_request_release(&release, lock, done, &f->err));
     assert_int_equal(drain(done), 1); /* nested: over at once */
     request_expect(f, release, SQLOCK_REQUEST_FREE, 0);
     assert_int_equal(sqlock_hold_count(lock), 1);
     next = request_ask(f, lock, SQLOCK_FOREVER, NULL, 0);
-    rc = sqlock_request_release(&release, lock, done, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_request_release(&release, lock, done, &f->err));
     assert_false(sqlock_is_held(lock)); /* from here on */
     request_expect(f, release, SQLOCK_REQUEST_FREE, 0);
     request_expect(f, next, SQLOCK_REQUEST_HELD, 0);
-    assert_lock_ok(sqlock_request_release(&release, lock, 0, &f->err), &f->err);
+    assert_ok(sqlock_request_release(&release, lock, 0, &f->err));
     request_give_up(f, release); /* carried out all the same */
     lock_drop(lock);
     assert_becomes_true(fixture_is_free(f, f->name), PATIENCE_MS);
@@ -237,7 +233,7 @@ static void test_an_abandoned_request_leaves_nothing(void **state)
     assert_becomes_true(fixture_is_free(f, f->name), PATIENCE_MS);
     assert_int_equal(drain(done), 0);
     (void)close(done);
-    assert_lock_ok(sqlock_request_abandon(NULL, &f->err), &f->err);
+    assert_ok(sqlock_request_abandon(NULL, &f->err));
 }
 
 /* At whatever stage it comes: in the end the lock is free. */
@@ -259,8 +255,7 @@ static void test_abandoned_at_every_stage(void **state)
         request_give_up(f, three);
         request_give_up(f, i % 2 == 0 ? two : one);
     }
-    assert_lock_ok(sqlock_acquire(other, SQLOCK_FOREVER, NULL, &f->err),
-                   &f->err);
+    assert_ok(sqlock_acquire(other, SQLOCK_FOREVER, NULL, &f->err));
     lock_give(other);
     lock_drop(lock);
     lock_drop(other);
@@ -288,8 +283,7 @@ static void serve(struct fixture *f, struct crowd *crowd)
 
         if (crowd->requests[i] == NULL || !request_is_over(crowd->requests[i]))
             continue;
-        rc = sqlock_request_finish(crowd->requests[i], &f->err);
-        assert_lock_ok(rc, &f->err);
+        assert_ok(sqlock_request_finish(crowd->requests[i], &f->err));
         crowd->requests[i] = NULL;
         if (!sqlock_is_held(crowd->locks[i])) { /* that was its release */
             crowd->over++;
@@ -328,8 +322,7 @@ static void test_keys_by_the_thousand_in_one_thread(void **state)
     for (unsigned i = 0; i < crowd->count; i++)
         crowd->requests[i] =
             request_ask(f, crowd->locks[i], SQLOCK_FOREVER, NULL, 0);
-    rc = sqlock_release_many(crowd->held, crowd->count, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_release_many(crowd->held, crowd->count, NULL, &f->err));
     assert_becomes_true((serve(f, crowd), crowd->over == crowd->count),
                         PATIENCE_MS);
     /* The pool, half of it to wait, one for what is kept; for each of the first
@@ -358,7 +351,6 @@ static void test_a_registry_closes_with_requests_open(void **state)
     sqlock_lock *free_one;
     sqlock_request *granted;
     sqlock_request *release = NULL;
-    int rc;
 
     (void)snprintf(name, sizeof name, "%s free", f->name);
     free_one = lock_obtain(registry, name);
@@ -370,8 +362,7 @@ static void test_a_registry_closes_with_requests_open(void **state)
     assert_becomes_true(request_is_over(granted), PATIENCE_MS);
     free_one = lock_obtain(registry, f->database->name);
     lock_take(free_one, 0);
-    rc = sqlock_request_release(&release, free_one, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_request_release(&release, free_one, 0, &f->err));
     registry_end(registry);
     lock_give(held);
     assert_true(fixture_is_free(f, f->name));
@@ -402,10 +393,8 @@ static void test_a_lease_that_is_over_is_not_taken_over(void **state)
     assert_becomes_true(sqlock_request_status(request) == SQLOCK_REQUEST_LOST,
                         PATIENCE_MS);
     assert_becomes_true(atomic_load(&lost) == 1, PATIENCE_MS);
-    assert_code(SQLOCK_EEXPIRED, sqlock_request_finish(request, &f->err),
-                &f->err);
-    assert_lock_ok(sqlock_acquire(lock, SQLOCK_FOREVER, NULL, &f->err),
-                   &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_request_finish(request, &f->err));
+    assert_ok(sqlock_acquire(lock, SQLOCK_FOREVER, NULL, &f->err));
     lock_end(lock);
 }
 
@@ -435,12 +424,10 @@ static void test_a_late_request_keeps_no_lock_from_being_dropped(void **state)
     request = request_ask(f, lock, SQLOCK_FOREVER, &options, 0);
     assert_becomes_true(sqlock_request_status(request) == SQLOCK_REQUEST_LOST,
                         PATIENCE_MS);
-    rc = sqlock_acquire(lock, SQLOCK_FOREVER, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_acquire(lock, SQLOCK_FOREVER, NULL, &f->err));
     lock_give(lock);
     tap_hooks(hold_back_others, NULL, &may_go_on);
-    assert_code(SQLOCK_EEXPIRED, sqlock_request_finish(request, &f->err),
-                &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_request_finish(request, &f->err));
     rc = sqlock_drop(lock, &f->err);
     atomic_store(&may_go_on, true);
     assert_lock_ok(rc, &f->err);
