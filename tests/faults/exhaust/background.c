@@ -4,29 +4,15 @@
  */
 #include "exhaust.h"
 
-#include <stdatomic.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "support/told.h"
 
 /* Long, for a new connection on a busy machine; and renewed often. */
 #define TTL_MS (4000 * SLOWNESS)
 #define PERIOD_MS (120 * SLOWNESS)
 #define CALLS_MAX 50
-
-struct told {
-    atomic_int times;
-    atomic_int code;
-};
-
-static void note(void *context, sqlock_lock *lock, int code)
-{
-    struct told *told = context;
-
-    (void)lock;
-    atomic_store(&told->code, code);
-    (void)atomic_fetch_add(&told->times, 1);
-}
 
 static sqlock_lock *keep(struct fixture *f, sqlock_registry *registry,
                          struct told *told)
@@ -36,7 +22,7 @@ static sqlock_lock *keep(struct fixture *f, sqlock_registry *registry,
 
     options.ttl_ms = TTL_MS;
     options.auto_renew = true;
-    options.on_lost = note;
+    options.on_lost = told_note;
     options.lost_context = told;
     assert_ok(sqlock_acquire(lock, 0, &options, &f->err));
     return lock;

@@ -11,6 +11,7 @@
 
 #include "fault.h"
 #include "sqlock/event.h"
+#include "support/told.h"
 
 #define CLOCK_TTL_MS 20000 /* of which a twentieth is the margin */
 #define KEEP_MS 100
@@ -47,12 +48,6 @@ static void step_to(int ms)
                         PATIENCE_MS);
 }
 
-/* Losses that were told of a lock, and the last code. */
-struct told {
-    atomic_int times;
-    atomic_int code;
-};
-
 /* Two renewed locks, the second one of which is fenced. */
 struct scene {
     sqlock_registry *registry;
@@ -62,15 +57,6 @@ struct scene {
     struct told fenced_told;
     atomic_int reports; /* of a step */
 };
-
-static void on_lost(void *context, sqlock_lock *lock, int code)
-{
-    struct told *told = context;
-
-    (void)lock;
-    atomic_store(&told->code, code);
-    (void)atomic_fetch_add(&told->times, 1);
-}
 
 static void log_line(void *context, const sqlock_event *event)
 {
@@ -98,7 +84,7 @@ static void begin_scene(struct scene *scene)
     scene->plain = lock_obtain(scene->registry, stage.names[0]);
     scene->fenced = lock_obtain(scene->registry, stage.names[1]);
     acquire.auto_renew = true;
-    acquire.on_lost = on_lost;
+    acquire.on_lost = told_note;
     acquire.lost_context = &scene->plain_told;
     rc = sqlock_acquire(scene->plain, 0, &acquire, &stage.a.err);
     assert_lock_ok(rc, &stage.a.err);

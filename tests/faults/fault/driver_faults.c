@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "fault.h"
 
@@ -107,9 +106,7 @@ static void arm_locked(const struct fault *fault, enum fault_point point,
 
 static void *unlock_soon(void *argument)
 {
-    const struct timespec pause = {.tv_nsec = DELAY_MS * 1000000L};
-
-    (void)nanosleep(&pause, NULL);
+    check_sleep(DELAY_MS);
     (void)sql_rollback(&locker);
     return argument;
 }

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "base/clock.h"
 
@@ -371,9 +370,6 @@ static void run_killed(const struct cell *cell)
 /* SIGSTOP at the point, for longer than a statement may take, and SIGCONT. */
 static void run_stopped(const struct cell *cell)
 {
-    const struct timespec pause = {.tv_sec = (STATEMENT_MS + 50) / 1000,
-                                   .tv_nsec =
-                                       (STATEMENT_MS + 50) % 1000 * 1000000L};
     enum op last = cell->point == FAULT_REPLIED ? op_next(cell->op) : cell->op;
     struct report report = {0};
     struct holder holder;
@@ -386,7 +382,7 @@ static void run_stopped(const struct cell *cell)
     assert_true(holder_read(&holder, &report));
     assert_int_equal(waitpid(holder.pid, &status, WUNTRACED), holder.pid);
     assert_true(WIFSTOPPED(status));
-    (void)nanosleep(&pause, NULL);
+    check_sleep(STATEMENT_MS + 50);
     (void)kill(holder.pid, SIGCONT);
     assert_true(holder_read(&holder, &report));
     assert_true(report.is_done);

@@ -228,17 +228,6 @@ static void set_idle_limit(bool is_short)
                           : "ALTER ROLE ALL RESET idle_session_timeout");
 }
 
-static bool session_has_ended(int64_t id)
-{
-    return sql_integer(&stage.admin,
-                       stage.fixture.database->bit == ON_POSTGRES
-                           ? "SELECT count(*) FROM pg_stat_activity"
-                             " WHERE pid = %lld"
-                           : "SELECT count(*) FROM information_schema."
-                             "processlist WHERE id = %lld",
-                       (long long)id) == 0;
-}
-
 static bool contains(const int64_t *ids, size_t count, int64_t id)
 {
     for (size_t i = 0; i < count; i++)
@@ -271,7 +260,8 @@ static void test_F45_sessions_ended_for_idleness_are_replaced(void **state)
     count = tap_connections(ids, 16);
     for (size_t i = 0; i < count; i++)
         if (!contains(others, other_count, ids[i]))
-            ended += wait_until(session_has_ended(ids[i]), PATIENCE_MS);
+            ended += wait_until(!server_has_session(&stage.admin, ids[i]),
+                                PATIENCE_MS);
     set_idle_limit(false);
     assert_lock_ok(rc, &stage.a.err);
     assert_int_equal(ended, 1); /* the pool's one connection */

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <mysql.h>
 
@@ -383,7 +382,6 @@ static void test_a_connection_outside_the_group_is_not_adopted(void **state)
 /* Sessions that were open before it left grant nothing, either. */
 static void test_a_member_that_leaves_grants_nothing(void **state)
 {
-    const struct timespec age = {.tv_sec = 1, .tv_nsec = 100000000};
     unsigned primary = is_writable(2) ? 2 : 3;
     sqlock_registry *registry = NULL;
     sqlock_error err = {0};
@@ -400,7 +398,7 @@ static void test_a_member_that_leaves_grants_nothing(void **state)
                                    "SET GLOBAL super_read_only = OFF; "
                                    "SET GLOBAL read_only = OFF"));
     assert_true(is_writable(primary));
-    (void)nanosleep(&age, NULL); /* the state is known for a second */
+    check_sleep(1100); /* the state is known for a second */
     assert_code(SQLOCK_EREADONLY, adopt(registry, native, &err), &err);
     assert_contains(err.message, "OFFLINE");
     mysql_close(native);

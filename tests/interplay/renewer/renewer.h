@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "support/suite_main.h"
+#include "support/told.h"
 
 /* Of leases that are to run out. */
 #define TTL_MS (600 * SLOWNESS)
@@ -51,14 +52,6 @@ extern const struct topic topic_alike;
 sqlock_options renewer_options(const struct fixture *fixture);
 sqlock_registry *renewer_registry(struct fixture *fixture);
 sqlock_registry *renewer_tapped(struct fixture *fixture);
-
-/* The calls of on_lost: how many, and the last one; all zero before. */
-struct told {
-    atomic_int times;
-    atomic_int code;
-    _Atomic int64_t at_ns; /* CLOCK_BOOTTIME */
-};
-void told_note(void *context, sqlock_lock *lock, int code);
 
 /* Wait for a call; it must be with that code. */
 void await_told(struct told *told, int code);

@@ -11,16 +11,6 @@
 #include "locks/registry.h"
 #include "support/tap.h"
 
-void told_note(void *context, sqlock_lock *lock, int code)
-{
-    struct told *told = context;
-
-    (void)lock;
-    atomic_store(&told->at_ns, lk_boottime_ns());
-    atomic_store(&told->code, code);
-    (void)atomic_fetch_add(&told->times, 1);
-}
-
 sqlock_options renewer_options(const struct fixture *fixture)
 {
     sqlock_options options = fixture_options(fixture);

@@ -88,7 +88,7 @@ static int64_t renew_meanwhile(struct fixture *f, struct service *service,
 
     worker_start(&worker, watch, watcher);
     do {
-        stage_pause_ms(500);
+        check_sleep(500);
         sent_ns = lk_boottime_ns();
         service_expect("ok", service, "behind", "renew behind %s", f->name);
     } while (check_pause(end));

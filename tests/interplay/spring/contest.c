@@ -40,7 +40,7 @@ static int take_turn(sqlock_lock *lock, unsigned number, int file,
     if (note(file, "enter C%u %lld\n", number, (long long)sqlock_token(lock)) <
         0)
         return SQLOCK_EDATABASE;
-    stage_pause_ms(2);
+    check_sleep(2);
     if (note(file, "leave C%u\n", number) < 0)
         return SQLOCK_EDATABASE;
     return sqlock_release(lock, err);
@@ -53,7 +53,7 @@ static int take_turns(struct worker *worker, struct contest *contest, int file)
     while (!atomic_load(&contest->is_over)) {
         worker_expect(worker, 0,
                       take_turn(lock, worker->index, file, &worker->err));
-        stage_pause_ms(1);
+        check_sleep(1);
     }
     return 0;
 }

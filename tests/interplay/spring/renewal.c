@@ -62,7 +62,7 @@ static bool keeps_us_out(struct renewal *renewal, struct service *service)
     service_expect("true", service, "renew", "try renew %s %d", f->name,
                    JVM_WAIT_MS);
     do {
-        stage_pause_ms(500);
+        check_sleep(500);
         expires_us = stage_expiry_us(f, renewal->ttl_ms);
         rc = lock_try(renewal->lock, 0, 0, &f->err);
         if (rc == 0) {

@@ -102,8 +102,6 @@ int stage_command(const struct fixture *fixture, char *out, size_t size,
                   const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-void stage_pause_ms(long ms);
-
 /* --- contest.c: services and workers of ours take turns on one lock --- */
 
 #define CONTEST_WORKERS 4

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "spring.h"
 
@@ -117,11 +116,4 @@ int stage_command(const struct fixture *fixture, char *out, size_t size,
     status = pclose(shell);
     assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
-}
-
-void stage_pause_ms(long ms)
-{
-    struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
-
-    (void)nanosleep(&pause, NULL);
 }

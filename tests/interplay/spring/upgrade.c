@@ -82,7 +82,7 @@ static void test_spring_7_goes_on_through_the_upgrade(void **state)
 
     begin(&before, f, 0);
     contest_start(&contest, f, before.service, stage_service(f, 1), 1000000);
-    stage_pause_ms(1000);
+    check_sleep(1000);
     upgrade(f, STAYING_TTL_MS);
     after = stage_registry(f, STAYING_TTL_MS);
     for (unsigned i = 0; i < 10; i++)

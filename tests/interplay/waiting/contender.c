@@ -31,10 +31,13 @@ static int contend(struct worker *worker)
 }
 
 void contender_open(struct contender *contender, struct fixture *f,
-                    const sqlock_options *options)
+                    uint32_t poll_ms)
 {
+    sqlock_options options = fixture_options(f);
+
+    options.poll_ms = poll_ms;
     memset(contender, 0, sizeof *contender);
-    contender->registry = fixture_registry(f, options);
+    contender->registry = fixture_registry(f, &options);
     contender->lock = lock_obtain(contender->registry, f->name);
 }
 
@@ -107,6 +110,28 @@ void contender_finish(struct contender *contender)
 {
     contender_await(contender);
     contender_end(contender, 0);
+}
+
+void contender_expect(struct contender *contender, int code)
+{
+    assert_becomes_true(atomic_load(&contender->rc) <= 0, PATIENCE_MS);
+    assert_code(code, atomic_load(&contender->rc), &contender->worker.err);
+    worker_join(&contender->worker);
+}
+
+void relay_open(struct relay *relay, struct fixture *f, uint32_t poll_ms)
+{
+    contender_open(&relay->next, f, poll_ms);
+    relay->held = lock_obtain(f->a, f->name);
+    lock_take(relay->held, 0);
+    lock_give(relay->held);
+}
+
+void relay_close(struct relay *relay)
+{
+    contender_finish(&relay->next);
+    lock_drop(relay->held);
+    contender_close(&relay->next);
 }
 
 int take_turns(struct worker *worker)

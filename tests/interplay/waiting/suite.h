@@ -55,10 +55,10 @@ struct contender {
     int64_t remaining_ms;
 };
 
-/* Give it a registry with these options (NULL: the fixture's), as if it were of
- * another process, and the fixture's lock there; and close that. */
+/* Give it a registry with that period of looking, as if it were of another
+ * process, and the fixture's lock there; and close that. */
 void contender_open(struct contender *contender, struct fixture *f,
-                    const sqlock_options *options);
+                    uint32_t poll_ms);
 void contender_close(struct contender *contender);
 
 /* Start to acquire it; and wait until it sleeps: in the queue of its process,
@@ -79,6 +79,19 @@ void contender_end(struct contender *contender, int expected);
 
 /* Both: wait until it has it, and let it release without an error. */
 void contender_finish(struct contender *contender);
+
+/* Wait until its wait has ended, without the lock and with that code. */
+void contender_expect(struct contender *contender, int code);
+
+/* A lock that the fixture's first registry has had once, so that its row is
+ * there, and a contender of another registry. */
+struct relay {
+    sqlock_lock *held;
+    struct contender next;
+};
+void relay_open(struct relay *relay, struct fixture *f, uint32_t poll_ms);
+/* When the contender has had its turn. */
+void relay_close(struct relay *relay);
 
 /* Several threads that take turns on a lock: one at a time, with tokens that
  * rise. */

@@ -24,14 +24,6 @@ static void write_to(int fd)
         abort();
 }
 
-static void expect_cancelled(struct contender *contender)
-{
-    assert_becomes_true(atomic_load(&contender->rc) <= 0, PATIENCE_MS);
-    assert_code(SQLOCK_ECANCELED, atomic_load(&contender->rc),
-                &contender->worker.err);
-    worker_join(&contender->worker);
-}
-
 /* Nobody stands in anybody's way. */
 static void expect_no_ghost(struct fixture *f, sqlock_lock *held)
 {
@@ -86,7 +78,7 @@ static void test_cancel_ends_a_wait_for_another_process(void **state)
 
     open_scene(&scene, f, 0);
     assert_ok(sqlock_cancel(scene.lock, &f->err));
-    expect_cancelled(&scene.contender);
+    contender_expect(&scene.contender, SQLOCK_ECANCELED);
     expect_no_ghost(f, scene.held);
     lock_take(scene.lock, 0); /* what comes later is not concerned */
     lock_give(scene.lock);
@@ -104,9 +96,9 @@ static void test_cancel_ends_all_waits_of_the_process(void **state)
     for (size_t i = 0; i < 3; i++)
         contender_queue(&contenders[i], scene.lock, SQLOCK_FOREVER);
     assert_ok(sqlock_cancel(scene.lock, &f->err));
-    expect_cancelled(&scene.contender);
+    contender_expect(&scene.contender, SQLOCK_ECANCELED);
     for (size_t i = 0; i < 3; i++)
-        expect_cancelled(&contenders[i]);
+        contender_expect(&contenders[i], SQLOCK_ECANCELED);
     expect_no_ghost(f, scene.held);
     close_scene(&scene);
 }
@@ -128,7 +120,7 @@ static void test_a_cancelled_thread_leaves_the_queue(void **state)
     contender_queue(&second, lock, SQLOCK_FOREVER);
     contender_queue(&third, lock, SQLOCK_FOREVER);
     write_to(options.cancel_fd);
-    expect_cancelled(&second);
+    contender_expect(&second, SQLOCK_ECANCELED);
     assert_int_equal(atomic_load(&first.rc), 1);
     assert_int_equal(atomic_load(&third.rc), 1);
     lock_give(lock);
@@ -146,7 +138,7 @@ static void test_a_descriptor_ends_a_wait_for_another_process(void **state)
 
     open_scene(&scene, f, fd);
     write_to(fd);
-    expect_cancelled(&scene.contender);
+    contender_expect(&scene.contender, SQLOCK_ECANCELED);
     /* It stays readable, whoever holds the lock. */
     expect_refused(&scene);
     expect_no_ghost(f, scene.held);
@@ -169,7 +161,7 @@ static void test_a_pipe_that_hangs_up_ends_a_wait(void **state)
     open_scene(&scene, f, ends[0]);
     assert_int_equal(atomic_load(&scene.contender.rc), 1);
     (void)close(ends[1]);
-    expect_cancelled(&scene.contender);
+    contender_expect(&scene.contender, SQLOCK_ECANCELED);
     expect_refused(&scene);
     expect_no_ghost(f, scene.held);
     (void)close(ends[0]);
@@ -195,7 +187,7 @@ static void test_a_signal_handler_ends_a_wait(void **state)
     assert_int_equal(sigaction(SIGUSR2, &action, &before), 0);
     open_scene(&scene, f, signal_fd);
     assert_int_equal(pthread_kill(scene.contender.worker.thread, SIGUSR2), 0);
-    expect_cancelled(&scene.contender);
+    contender_expect(&scene.contender, SQLOCK_ECANCELED);
     assert_int_equal(sigaction(SIGUSR2, &before, NULL), 0);
     expect_no_ghost(f, scene.held);
     (void)close(signal_fd);
@@ -218,7 +210,7 @@ static void test_many_locks_are_cancelled_by_any_of_them(void **state)
     contender.many_count = 2;
     contender_queue(&contender, locks[0], SQLOCK_FOREVER);
     assert_ok(sqlock_cancel(locks[1], &f->err));
-    expect_cancelled(&contender);
+    contender_expect(&contender, SQLOCK_ECANCELED);
     expect_no_ghost(f, held);
     lock_drop(locks[0]);
     lock_drop(locks[1]);
@@ -323,7 +315,7 @@ static void test_deadlines_are_kept_and_the_longest_do_not_wrap(void **state)
         contender_queue(&contender, lock, longest[i]);
         assert_int_equal(atomic_load(&contender.rc), 1);
         assert_ok(sqlock_cancel(lock, &f->err));
-        expect_cancelled(&contender);
+        contender_expect(&contender, SQLOCK_ECANCELED);
     }
     expect_no_ghost(f, held);
     lock_drop(lock);
@@ -359,7 +351,7 @@ static void test_no_session_is_ended_from_another_one(void **state)
     assert_becomes_true(queue_is_waited_at(f), PATIENCE_MS);
     proxy_arm(proxy, &plan);
     assert_ok(sqlock_cancel(lock, &f->err));
-    expect_cancelled(&contender);
+    contender_expect(&contender, SQLOCK_ECANCELED);
     assert_becomes_true(!queue_is_waited_at(f), PATIENCE_MS);
     lock_give(held);
     lock_take(lock, 0);

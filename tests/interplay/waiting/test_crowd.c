@@ -151,7 +151,7 @@ static void test_F36_waiters_do_not_hold_up_an_index_build(void **state)
 
     lock_take(held, 0);
     for (size_t i = 0; i < WAITERS; i++) {
-        contender_open(&contenders[i], f, NULL);
+        contender_open(&contenders[i], f, 5);
         contender_queue(&contenders[i], contenders[i].lock, SQLOCK_FOREVER);
     }
     sql_run(&f->sql, "CREATE TABLE %s_cic (a int)", f->prefix);

@@ -6,7 +6,6 @@
 
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "sqlock/many.h"
@@ -23,14 +22,6 @@ struct scene {
     sqlock_lock *lock;
     struct contender next;
 };
-
-static void nap(void)
-{
-    const struct timespec pause = {.tv_sec = NAP_MS / 1000,
-                                   .tv_nsec = (long)(NAP_MS % 1000) * 1000000};
-
-    (void)nanosleep(&pause, NULL);
-}
 
 static void open_scene(struct scene *scene, struct fixture *f)
 {
@@ -62,13 +53,6 @@ static void go_away(enum fault_point point, int code, const char *text)
     fault_arm(&plan);
 }
 
-static void expect_end(struct contender *contender, int code)
-{
-    assert_becomes_true(atomic_load(&contender->rc) <= 0, PATIENCE_MS);
-    worker_join(&contender->worker);
-    assert_code(code, atomic_load(&contender->rc), &contender->worker.err);
-}
-
 /* A release has the time of one statement, which is too little on a busy
  * machine: the registry then goes on with it, until the next one gets the
  * lock. */
@@ -98,7 +82,7 @@ static void wait_through(struct scene *scene, enum fault_point point, int code)
 {
     go_away(point, code, NULL);
     contender_start(&scene->next, scene->lock, SQLOCK_FOREVER);
-    nap();
+    check_sleep(NAP_MS);
     assert_int_equal(atomic_load(&scene->next.rc), 1);
     assert_becomes_true(fault_times() > 1, PATIENCE_MS);
     fault_heal();
@@ -197,7 +181,7 @@ static void test_an_outage_behind_a_holder(void **state)
     assert_becomes_true(tap_count(TAP_EXECUTE) >= sent + 2, PATIENCE_MS);
     go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
     lock_give(held);
-    nap();
+    check_sleep(NAP_MS);
     assert_int_equal(atomic_load(&scene.next.rc), 1);
     fault_heal();
     expect_grant(&scene);
@@ -242,7 +226,7 @@ static void test_fail_fast_ends_a_wait_with_the_first_error(void **state)
     scene.next.options = &options;
     go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
     contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
-    expect_end(&scene.next, SQLOCK_EUNREACHABLE);
+    contender_expect(&scene.next, SQLOCK_EUNREACHABLE);
     close_scene(&scene);
 }
 
@@ -262,7 +246,7 @@ static void test_an_outage_is_told_to_who_waits_behind(void **state)
     contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
     assert_becomes_true(fault_times() > 0, PATIENCE_MS);
     contender_start(&behind, scene.lock, SQLOCK_FOREVER);
-    expect_end(&behind, SQLOCK_EUNREACHABLE);
+    contender_expect(&behind, SQLOCK_EUNREACHABLE);
     do { /* until an attempt has ended while it waited */
         contender_start(&brief, scene.lock, STATEMENT_MS);
         assert_becomes_true(atomic_load(&brief.rc) <= 0, PATIENCE_MS);
@@ -284,9 +268,9 @@ static void test_a_wait_in_an_outage_is_cancelled(void **state)
     open_scene(&scene, *state);
     go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
     contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
-    nap();
+    check_sleep(NAP_MS);
     assert_lock_ok(sqlock_cancel(scene.lock, &scene.f->err), &scene.f->err);
-    expect_end(&scene.next, SQLOCK_ECANCELED);
+    contender_expect(&scene.next, SQLOCK_ECANCELED);
     close_scene(&scene);
 }
 
@@ -316,7 +300,7 @@ static void test_a_request_outlasts_an_outage(void **state)
     open_scene(&scene, *state);
     go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
     request = request_ask(scene.f, scene.lock, SQLOCK_FOREVER, NULL, 0);
-    nap();
+    check_sleep(NAP_MS);
     assert_false(request_is_over(request));
     expect_told(&scene, SQLOCK_EUNREACHABLE);
     fault_heal();
@@ -325,7 +309,7 @@ static void test_a_request_outlasts_an_outage(void **state)
     expect_release(&scene, rc, &scene.f->err);
     go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
     request = request_ask(scene.f, scene.lock, SQLOCK_FOREVER, NULL, 0);
-    nap();
+    check_sleep(NAP_MS);
     assert_lock_ok(sqlock_cancel(scene.lock, &scene.f->err), &scene.f->err);
     request_expect(scene.f, request, SQLOCK_REQUEST_FREE, SQLOCK_ECANCELED);
     close_scene(&scene);
@@ -355,7 +339,7 @@ static void test_a_wait_ends_where_the_table_is_gone(void **state)
     contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
     (void)wait_until(atomic_load(&scene.next.rc) <= 0, PATIENCE_MS);
     sql_run(&f->sql, "ALTER TABLE %s_AWAY RENAME TO %s", f->table, f->table);
-    expect_end(&scene.next, SQLOCK_ESCHEMA);
+    contender_expect(&scene.next, SQLOCK_ESCHEMA);
     close_scene(&scene);
 }
 
@@ -377,7 +361,7 @@ static void test_a_wait_outlasts_a_standby(void **state)
                          SQLOCK_EREADONLY,
                      PATIENCE_MS);
     contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
-    nap();
+    check_sleep(NAP_MS);
     sql_run(&f->sql,
             "ALTER ROLE CURRENT_USER RESET default_transaction_read_only");
     assert_code(SQLOCK_EREADONLY, rc, &f->err);

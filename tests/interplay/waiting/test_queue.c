@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -22,26 +21,12 @@
 
 /* So that nobody sees the release by looking: only a notify, or the lease's
  * end, can end the wait. */
-static sqlock_options patience(struct fixture *f)
+static sqlock_registry *patient(struct fixture *f)
 {
     sqlock_options options = fixture_options(f);
 
     options.poll_ms = LONG_MS;
-    return options;
-}
-
-static sqlock_registry *patient(struct fixture *f)
-{
-    sqlock_options options = patience(f);
-
     return fixture_registry(f, &options);
-}
-
-static void open_patient(struct contender *contender, struct fixture *f)
-{
-    sqlock_options options = patience(f);
-
-    contender_open(contender, f, &options);
 }
 
 /* A row that is there: a first claim of all has no queue lock on MySQL. */
@@ -51,50 +36,28 @@ static void prime(sqlock_lock *lock)
     lock_give(lock);
 }
 
-static void nap(unsigned ms)
-{
-    struct timespec time = {.tv_sec = ms / 1000,
-                            .tv_nsec = (long)(ms % 1000) * 1000000};
-
-    (void)nanosleep(&time, NULL);
-}
-
-struct stage {
-    sqlock_lock *held;
-    struct contender next;
-};
-
 /* Held by the fixture's registry, to be waited for by another. */
-static void open_stage(struct stage *stage, struct fixture *f, uint32_t ttl_ms)
+static void open_stage(struct relay *stage, struct fixture *f, uint32_t ttl_ms)
 {
-    open_patient(&stage->next, f);
-    stage->held = lock_obtain(f->a, f->name);
-    prime(stage->held);
+    relay_open(stage, f, LONG_MS);
     lock_take(stage->held, ttl_ms);
 }
 
 /* It waits, and has for so long. */
-static void start_next(struct stage *stage, unsigned ms)
+static void start_next(struct relay *stage, unsigned ms)
 {
     contender_queue(&stage->next, stage->next.lock, SQLOCK_FOREVER);
-    nap(ms);
-}
-
-static void close_stage(struct stage *stage)
-{
-    contender_finish(&stage->next);
-    lock_drop(stage->held);
-    contender_close(&stage->next);
+    check_sleep(ms);
 }
 
 static void check_notified(struct fixture *f, unsigned after_ms)
 {
-    struct stage stage;
+    struct relay stage;
 
     open_stage(&stage, f, 0);
     start_next(&stage, after_ms);
     lock_give(stage.held);
-    close_stage(&stage);
+    relay_close(&stage);
 }
 
 static void test_a_release_notifies(void **state)
@@ -114,7 +77,7 @@ static void test_a_broken_lease_of_a_stopped_holder_is_free(void **state)
 {
     struct fixture *f = *state;
     sqlock_break_options how = SQLOCK_BREAK_INIT;
-    struct stage stage;
+    struct relay stage;
 
     open_stage(&stage, f, LONG_MS);
     start_next(&stage, 1500);
@@ -124,7 +87,7 @@ static void test_a_broken_lease_of_a_stopped_holder_is_free(void **state)
     assert_ok(sqlock_break(f->b, f->name, &how, &f->err));
     contender_await(&stage.next);
     assert_true(sqlock_release(stage.held, &f->err) < 0);
-    close_stage(&stage);
+    relay_close(&stage);
 }
 
 /* A waiter that was next and gives up keeps nobody from being next. */
@@ -133,13 +96,13 @@ static void test_a_waiter_that_gives_up_leaves_its_place(void **state)
     struct fixture *f = *state;
     sqlock_registry *another = patient(f);
     sqlock_lock *late = lock_obtain(another, f->name);
-    struct stage stage;
+    struct relay stage;
 
     open_stage(&stage, f, LONG_MS);
     assert_fails(SQLOCK_ETIMEDOUT, lock_try(late, 1500, 0, &f->err));
     start_next(&stage, 1500);
     lock_give(stage.held);
-    close_stage(&stage);
+    relay_close(&stage);
     lock_drop(late);
     registry_end(another);
 }
@@ -147,14 +110,14 @@ static void test_a_waiter_that_gives_up_leaves_its_place(void **state)
 static void test_a_release_of_many_notifies(void **state)
 {
     struct fixture *f = *state;
-    struct stage stage;
+    struct relay stage;
     sqlock_lock *locks[1];
 
     open_stage(&stage, f, 0);
     locks[0] = stage.held;
     start_next(&stage, 1500);
     assert_ok(sqlock_release_many(locks, 1, NULL, &f->err));
-    close_stage(&stage);
+    relay_close(&stage);
 }
 
 /* A lease that ends before its holder's session gives up the queue lock: the
@@ -166,7 +129,7 @@ static void test_a_lease_that_ends_at_once_is_taken_over(void **state)
 
     for (int round = 0; round < 8 && quickest_ns >= 900 * LK_NS_PER_MS;
          round++) {
-        struct stage stage;
+        struct relay stage;
         int64_t began;
         int rc;
 
@@ -191,7 +154,7 @@ static void test_closing_a_registry_notifies(void **state)
     sqlock_lock *held = lock_obtain(closing, f->name);
     struct contender next;
 
-    open_patient(&next, f);
+    contender_open(&next, f, LONG_MS);
     prime(held);
     lock_take(held, 0);
     contender_queue(&next, next.lock, SQLOCK_FOREVER);
@@ -211,7 +174,7 @@ static void test_from_process_to_process(void **state)
     prime(held);
     lock_take(held, 0);
     for (size_t i = 0; i < 4; i++) {
-        open_patient(&contenders[i], f);
+        contender_open(&contenders[i], f, LONG_MS);
         contender_queue(&contenders[i], contenders[i].lock, SQLOCK_FOREVER);
     }
     lock_give(held);
@@ -261,7 +224,7 @@ static int64_t statements_so_far(struct fixture *f)
 static void test_an_idle_waiter_sends_nothing(void **state)
 {
     struct fixture *f = *state;
-    struct stage stage;
+    struct relay stage;
     int64_t before = 0;
     int64_t after;
 
@@ -269,13 +232,13 @@ static void test_an_idle_waiter_sends_nothing(void **state)
     start_next(&stage, 2000); /* the first second is spent in the queue */
     if (f->database->bit == ON_MYSQL)
         before = statements_so_far(f);
-    nap(3000);
+    check_sleep(3000);
     after = statements_so_far(f);
     /* The one that asks; on PostgreSQL, sessions that began anything lately; on
      * MySQL, one reading of the row and the next wait. */
     assert_less(after - before, f->database->bit == ON_MYSQL ? 5 : 3);
     lock_give(stage.held);
-    close_stage(&stage);
+    relay_close(&stage);
 }
 
 #define LONG_LEASES 3 /* more than the sessions that wait */
@@ -314,7 +277,7 @@ static void test_long_leases_leave_others_a_session_to_wait_with(void **state)
 static void test_a_short_wait_is_at_the_queue(void **state)
 {
     struct fixture *f = *state;
-    struct stage stage;
+    struct relay stage;
     bool is_seen = false;
 
     open_stage(&stage, f, 0);
@@ -329,7 +292,7 @@ static void test_a_short_wait_is_at_the_queue(void **state)
     assert_true(is_seen);
     start_next(&stage, 0);
     lock_give(stage.held);
-    close_stage(&stage);
+    relay_close(&stage);
 }
 
 /* --- what notifies falsely, or not at all --- */
@@ -359,19 +322,19 @@ static bool somebody_listens(struct fixture *f)
 static void test_F81_false_notifications_give_nobody_the_lock(void **state)
 {
     struct fixture *f = *state;
-    struct stage stage;
+    struct relay stage;
 
     open_stage(&stage, f, 0);
     start_next(&stage, 0);
     assert_becomes_true(somebody_listens(f), PATIENCE_MS);
     for (unsigned i = 0; i < 3; i++) {
         notify(f, queue_of_listener(f));
-        nap(50);
+        check_sleep(50);
         assert_int_equal(atomic_load(&stage.next.rc), 1);
         assert_becomes_true(somebody_listens(f), PATIENCE_MS);
     }
     lock_give(stage.held);
-    close_stage(&stage);
+    relay_close(&stage);
 }
 
 /* Freed without any notify, by a hand that does not know of it: the lease's
@@ -379,14 +342,14 @@ static void test_F81_false_notifications_give_nobody_the_lock(void **state)
 static void test_a_missing_notification_costs_time_only(void **state)
 {
     struct fixture *f = *state;
-    struct stage stage;
+    struct relay stage;
 
     open_stage(&stage, f, 4000);
     start_next(&stage, 1500);
     sql_run(&f->sql, "UPDATE %s SET CLIENT_ID = NULL", f->table);
     contender_await(&stage.next);
     assert_fails(SQLOCK_ELOST, sqlock_release(stage.held, &f->err));
-    close_stage(&stage);
+    relay_close(&stage);
 }
 
 /* A stranger has the queue lock: whoever waits for the lock gets it all the
@@ -395,7 +358,7 @@ static void
 test_F81_a_stranger_with_the_queue_lock_delays_nobody_for_ever(void **state)
 {
     struct fixture *f = *state;
-    struct stage stage;
+    struct relay stage;
     int64_t queue;
 
     open_stage(&stage, f, 0);
@@ -406,7 +369,7 @@ test_F81_a_stranger_with_the_queue_lock_delays_nobody_for_ever(void **state)
     lock_give(stage.held);
     contender_await(&stage.next);
     sql_run(&f->sql, "SELECT pg_advisory_unlock_all()");
-    close_stage(&stage);
+    relay_close(&stage);
 }
 
 /* --- what breaks --- */
@@ -414,7 +377,7 @@ test_F81_a_stranger_with_the_queue_lock_delays_nobody_for_ever(void **state)
 static void test_the_connection_of_a_queue_is_terminated(void **state)
 {
     struct fixture *f = *state;
-    struct stage stage;
+    struct relay stage;
 
     open_stage(&stage, f, 3000);
     start_next(&stage, 1500);
@@ -434,25 +397,25 @@ static void test_the_connection_of_a_queue_is_terminated(void **state)
     assert_int_equal(atomic_load(&stage.next.rc), 1);
     contender_await(&stage.next);
     assert_fails(SQLOCK_ELOST, sqlock_release(stage.held, &f->err));
-    close_stage(&stage);
+    relay_close(&stage);
 }
 
 /* One who waits dies in the queue; the one behind it is served. */
 static void test_a_waiter_that_dies_in_the_queue(void **state)
 {
     struct fixture *f = *state;
-    struct stage stage;
+    struct relay stage;
     pid_t pid;
     int status;
 
     open_stage(&stage, f, 0);
     pid = process_start(f, "--wait", 60000);
-    nap(500);
+    check_sleep(500);
     start_next(&stage, 0);
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     lock_give(stage.held);
-    close_stage(&stage);
+    relay_close(&stage);
 }
 
 #define WAITERS 8
@@ -472,10 +435,10 @@ static void test_a_holder_killed_while_eight_wait(void **state)
     pid = process_start(f, "--hold", 2500);
     ends_us = fixture_row(f, f->name).expires_us; /* nobody else is there yet */
     for (size_t i = 0; i < WAITERS; i++) {
-        open_patient(&contenders[i], f);
+        contender_open(&contenders[i], f, LONG_MS);
         contender_start(&contenders[i], contenders[i].lock, SQLOCK_FOREVER);
     }
-    nap(200);
+    check_sleep(200);
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     for (size_t i = 0; i < WAITERS; i++)
@@ -493,7 +456,6 @@ static void test_a_holder_killed_while_eight_wait(void **state)
 /* Others that poll, too, are notified of nothing: they get a pause of ours. */
 static void test_who_polls_by_option_leaves_others_a_pause(void **state)
 {
-    const struct timespec hold = {.tv_nsec = 320 * 1000000};
     struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry;
@@ -504,7 +466,7 @@ static void test_who_polls_by_option_leaves_others_a_pause(void **state)
     lock = lock_obtain(registry, f->name);
     assert_false(lk_peers_are_due(lock->entry));
     lock_take(lock, 0);
-    (void)nanosleep(&hold, NULL); /* longer than the share of time */
+    check_sleep(320); /* longer than the share of time */
     lock_give(lock);
     assert_true(lk_peers_are_due(lock->entry));
     lock_drop(lock);

@@ -96,31 +96,19 @@ static void test_F81_a_stranger_delays_one_acquisition(void **state)
 
 struct stage {
     struct stranger stranger;
-    sqlock_lock *held;
-    struct contender next;
+    struct relay relay;
 };
 
 /* The holder found a stranger in the queue, behind whom the next one waits. */
 static void open_stage(struct stage *stage, struct fixture *f, uint32_t ttl_ms,
                        uint32_t poll_ms)
 {
-    sqlock_options options = fixture_options(f);
+    struct relay *relay = &stage->relay;
 
-    options.poll_ms = poll_ms;
-    contender_open(&stage->next, f, &options);
-    stage->held = lock_obtain(f->a, f->name);
-    lock_take(stage->held, 0);
-    lock_give(stage->held);
-    come(&stage->stranger, f, stage->held);
-    lock_take(stage->held, ttl_ms);
-    contender_queue(&stage->next, stage->next.lock, SQLOCK_FOREVER);
-}
-
-static void close_stage(struct stage *stage)
-{
-    contender_finish(&stage->next);
-    lock_drop(stage->held);
-    contender_close(&stage->next);
+    relay_open(relay, f, poll_ms);
+    come(&stage->stranger, f, relay->held);
+    lock_take(relay->held, ttl_ms);
+    contender_queue(&relay->next, relay->next.lock, SQLOCK_FOREVER);
 }
 
 /* He goes, which wakes the waiter as a release would: it does not get what is
@@ -132,11 +120,11 @@ static void test_F81_a_stranger_that_goes_notifies_falsely(void **state)
     open_stage(&stage, *state, 0, 20);
     go(&stage.stranger);
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(atomic_load(&stage.next.rc), 1);
+        assert_int_equal(atomic_load(&stage.relay.next.rc), 1);
         (void)check_pause(INT64_MAX);
     }
-    lock_give(stage.held);
-    close_stage(&stage);
+    lock_give(stage.relay.held);
+    relay_close(&stage.relay);
 }
 
 /* He stays: the lease's end, as the waiter saw it, is when it looks. */
@@ -147,9 +135,10 @@ test_F81_a_stranger_that_stays_delays_to_the_leases_end(void **state)
     struct stage stage;
 
     open_stage(&stage, f, 1500, 3600000);
-    assert_code_of(0, SQLOCK_EEXPIRED, sqlock_release(stage.held, &f->err),
+    assert_code_of(0, SQLOCK_EEXPIRED,
+                   sqlock_release(stage.relay.held, &f->err),
                    &f->err); /* a slow machine may be late */
-    close_stage(&stage);
+    relay_close(&stage.relay);
     go(&stage.stranger);
 }
 

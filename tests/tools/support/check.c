@@ -140,6 +140,15 @@ bool check_pause(int64_t deadline_ns)
     return true;
 }
 
+void check_sleep(int64_t ms)
+{
+    const struct timespec time = {.tv_sec = ms / 1000,
+                                  .tv_nsec = (long)(ms % 1000) * 1000000};
+
+    if (ms > 0)
+        (void)nanosleep(&time, NULL);
+}
+
 static bool is_set(const char *variable, const char *value)
 {
     const char *text = getenv(variable);

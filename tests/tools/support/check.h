@@ -109,6 +109,9 @@ void check_row_end(void);
 /* Pause briefly; false when the deadline has passed. */
 bool check_pause(int64_t deadline_ns);
 
+/* Sleep for that many ms. */
+void check_sleep(int64_t ms);
+
 /* Tell whether a message is one clear line: not empty, no control
  * characters. */
 bool check_one_line(const char *message);

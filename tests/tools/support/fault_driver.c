@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
 
 const char *const fault_point_names[FAULT_POINTS] = {"before", "sent",
                                                      "replied"};
@@ -32,15 +31,6 @@ static bool is_truthful(const struct fault_plan *plan)
     }
 }
 
-static void stall(unsigned ms)
-{
-    const struct timespec pause = {.tv_sec = ms / 1000,
-                                   .tv_nsec = (long)(ms % 1000) * 1000000};
-
-    if (ms > 0)
-        (void)nanosleep(&pause, NULL);
-}
-
 /* Tell whether the plan is about this kind of call.  Called with the guard
  * held. */
 static bool is_concerned(const struct tap_event *event)
@@ -65,7 +55,7 @@ static void reach(const struct fault_plan *plan)
 {
     if (plan->hook != NULL)
         plan->hook(plan->context);
-    stall(plan->stall_ms);
+    check_sleep(plan->stall_ms);
     pthread_mutex_lock(&guard);
     times++;
     pthread_mutex_unlock(&guard);

@@ -179,15 +179,6 @@ static bool is_meant(struct proxy *proxy, const unsigned char *request,
     return meant;
 }
 
-static void wait_a_while(unsigned ms)
-{
-    const struct timespec pause = {.tv_sec = ms / 1000,
-                                   .tv_nsec = (long)(ms % 1000) * 1000000};
-
-    if (ms > 0)
-        (void)nanosleep(&pause, NULL);
-}
-
 static void act(struct proxy *proxy, struct link *link, enum proxy_act what)
 {
     switch (what) {
@@ -222,7 +213,7 @@ static bool reach(struct proxy *proxy, struct link *link,
 {
     if (plan->hook != NULL)
         plan->hook(plan->context, link->port);
-    wait_a_while(plan->delay_ms);
+    check_sleep(plan->delay_ms);
     act(proxy, link, plan->act);
     if (plan->act == PROXY_BLACKHOLE)
         link->is_eaten = true;

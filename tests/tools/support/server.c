@@ -166,7 +166,7 @@ static int end_session(struct sql *sql, int64_t id)
     return sql_try(sql, NULL, "KILL %lld", (long long)id);
 }
 
-static bool session_is_gone(struct sql *sql, int64_t id)
+bool server_has_session(struct sql *sql, int64_t id)
 {
     return sql_integer(sql,
                        sql->database->bit == ON_POSTGRES
@@ -174,7 +174,7 @@ static bool session_is_gone(struct sql *sql, int64_t id)
                              " WHERE pid = %lld"
                            : "SELECT count(*) FROM information_schema."
                              "processlist WHERE id = %lld",
-                       (long long)id) == 0;
+                       (long long)id) > 0;
 }
 
 void server_end_sessions(struct sql *sql, const int64_t *ids, size_t count)
@@ -184,7 +184,7 @@ void server_end_sessions(struct sql *sql, const int64_t *ids, size_t count)
     for (i = 0; i < count; i++)
         (void)end_session(sql, ids[i]);
     for (i = 0; i < count; i++)
-        assert_becomes_true(session_is_gone(sql, ids[i]), PATIENCE_MS);
+        assert_becomes_true(!server_has_session(sql, ids[i]), PATIENCE_MS);
 }
 
 size_t server_end_some(struct sql *sql, const int64_t *ids, size_t count)

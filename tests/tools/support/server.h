@@ -22,6 +22,9 @@ void server_stop(const struct database *database);
 void server_stop_process(pid_t pid);
 void server_go_on(void);
 
+/* Tell whether the server has that session. */
+bool server_has_session(struct sql *sql, int64_t id);
+
 /* End these sessions from the server's side, and wait until they are gone. */
 void server_end_sessions(struct sql *sql, const int64_t *ids, size_t count);
 
