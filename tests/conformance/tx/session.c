@@ -60,16 +60,6 @@ sqlock_tx *tx_adopt(struct fixture *f, struct app *app)
     return tx;
 }
 
-void app_open_locking(struct fixture *f, struct app *app, sqlock_lock *lock)
-{
-    app_open(app, f->database, f->url);
-    app_run(app, "BEGIN");
-    app_run(app,
-            "SELECT LOCK_KEY FROM %s WHERE LOCK_KEY = '%s' AND REGION = "
-            "'DEFAULT' FOR UPDATE",
-            f->table, sqlock_key(lock));
-}
-
 int lock_one(struct session *s, const char *name, int64_t wait_ms,
              sqlock_error *err)
 {

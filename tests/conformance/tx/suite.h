@@ -58,9 +58,6 @@ void sessions_close(struct session *a, struct session *b);
 sqlock_tx *tx_begin(struct fixture *f);
 sqlock_tx *tx_adopt(struct fixture *f, struct app *app);
 
-/* Connect somebody who has the row of a lock locked until app_close(). */
-void app_open_locking(struct fixture *f, struct app *app, sqlock_lock *lock);
-
 int lock_one(struct session *s, const char *name, int64_t wait_ms,
              sqlock_error *err);
 

@@ -49,8 +49,7 @@ static void assert_no_gap_is_locked(struct fixture *f, const char *name)
         name_behind(f, name, behind, &serial);
         lock = lock_obtain(f->b, behind);
         lock_take(lock, 0);
-        lock_give(lock);
-        lock_drop(lock);
+        lock_end(lock);
         assert_ok(sqlock_tx_begin(&tx, f->b, &f->err));
         assert_ok(sqlock_tx_lock(tx, &text, 1, 0, false, NULL, &f->err));
         assert_ok(sqlock_tx_rollback(tx, &f->err));
@@ -79,18 +78,17 @@ static void test_a_busy_lease_locks_no_gap_for_its_guard(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct app dba;
+    struct sql dba;
     struct session s;
 
     lock_take(lock, 0);
-    app_open_locking(f, &dba, lock);
+    fixture_lock_row(f, &dba, lock);
     open_session(f, &s);
     assert_fails(SQLOCK_EBUSY, sqlock_tx_guard(s.tx, lock, &f->err));
     assert_no_gap_is_locked(f, f->name);
     session_close(&s);
-    app_close(&dba);
-    lock_give(lock);
-    lock_drop(lock);
+    fixture_unlock_row(&dba);
+    lock_end(lock);
 }
 
 /* Row 4 is the last one. */

@@ -32,8 +32,7 @@ static void test_guarded_write_is_committed(void **state)
     session_commit(f, &s);
     assert_int_equal(stock_value(f, 1), 101);
     assert_true(sqlock_is_held(lock));
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
     session_close(&s);
 }
 
@@ -53,8 +52,7 @@ static void test_guard_on_our_own_connection(void **state)
     assert_ok(sqlock_tx_execute(tx, text, &key, 1, NULL, &f->err));
     assert_ok(sqlock_tx_commit(tx, &f->err));
     assert_int_equal(stock_value(f, 1), 9);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
 }
 
 /* The lease is another's by now: nothing is committed, and the error says who
@@ -79,8 +77,7 @@ static void test_lost_lease_cannot_be_committed(void **state)
     assert_false(app_in_transaction(&s.app));
     assert_int_equal(stock_value(f, 1), 100);
     assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
-    lock_give(other);
-    lock_drop(other);
+    lock_end(other);
     lock_drop(lock);
     session_close(&s);
 }
@@ -156,8 +153,7 @@ static void test_guard_needs_a_held_lock_of_the_registry(void **state)
     session_open(f, &s, NULL);
     assert_fails(SQLOCK_EINVAL, sqlock_tx_guard(s.tx, NULL, &f->err));
     session_close(&s);
-    lock_give(foreign);
-    lock_drop(foreign);
+    lock_end(foreign);
     lock_drop(lock);
 }
 
@@ -180,8 +176,7 @@ static void test_release_under_an_open_guard_is_refused_at_once(void **state)
     assert_fails(SQLOCK_EINUSE, sqlock_drop(lock, &f->err));
     assert_true(sqlock_is_held(lock));
     session_commit(f, &s);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
     session_close(&s);
 }
 
@@ -338,8 +333,7 @@ static void test_renewed_lease_survives_its_guards(void **state)
     } while (check_pause(until));
     assert_true(sqlock_is_held(lock));
     app_close(&s.app);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
 }
 
 /* --- isolation --- */
@@ -360,16 +354,16 @@ static void test_isolation_levels_of_the_caller_with_a_guard(void **state)
         lock_take(lock, 0);
         app_open(&s.app, f->database, f->url);
         app_begin_at(&s.app, app_levels[i]);
-        assert_ok(sqlock_renew(lock, 0, &f->err));
+        lock_renew(lock, 0);
         assert_ok(sqlock_tx_adopt(&s.tx, f->a, s.app.native, &f->err));
-        assert_ok(sqlock_renew(lock, 0, &f->err));
+        lock_renew(lock, 0);
         assert_ok(sqlock_tx_guard(s.tx, lock, &f->err));
         assert_ok(sqlock_tx_commit(s.tx, &f->err));
 
         app_begin_at(&s.app, app_levels[i]);
         (void)app_integer(&s.app, "SELECT count(*) FROM %s", stock_name(f));
         assert_ok(sqlock_tx_adopt(&s.tx, f->a, s.app.native, &f->err));
-        assert_ok(sqlock_renew(lock, 0, &f->err));
+        lock_renew(lock, 0);
         rc = sqlock_tx_guard(s.tx, lock, &f->err);
         if (keeps_its_snapshot(f) && i > 0) {
             assert_fails(SQLOCK_ERETRY, rc);
@@ -379,8 +373,7 @@ static void test_isolation_levels_of_the_caller_with_a_guard(void **state)
             assert_ok(sqlock_tx_commit(s.tx, &f->err));
         }
         app_close(&s.app);
-        lock_give(lock);
-        lock_drop(lock);
+        lock_end(lock);
     }
 }
 
@@ -390,17 +383,16 @@ static void test_guard_of_a_locked_row_is_busy(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct app dba;
+    struct sql dba;
     struct session s;
 
     lock_take(lock, 0);
-    app_open_locking(f, &dba, lock);
+    fixture_lock_row(f, &dba, lock);
     session_open(f, &s, NULL);
     assert_fails(SQLOCK_EBUSY, sqlock_tx_guard(s.tx, lock, &f->err));
     session_close(&s);
-    app_close(&dba);
-    lock_give(lock);
-    lock_drop(lock);
+    fixture_unlock_row(&dba);
+    lock_end(lock);
 }
 
 static const struct test tests[] = {

@@ -214,9 +214,8 @@ static void test_name_does_not_touch_the_lease(void **state)
     session_open(f, &a, NULL);
     assert_ok(lock_one(&a, f->name, 0, &f->err));
     lock_take(lock, 0);
-    assert_ok(sqlock_renew(lock, 0, &f->err));
-    lock_give(lock);
-    lock_drop(lock);
+    lock_renew(lock, 0);
+    lock_end(lock);
     session_close(&a);
 }
 

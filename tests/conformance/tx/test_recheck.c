@@ -99,8 +99,7 @@ static void end_superseded(struct fixture *f, const struct way *way, end_fn end)
     s.tx = NULL;
     session_close(&s);
     assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
-    lock_give(other);
-    lock_drop(other);
+    lock_end(other);
     lock_drop(lock);
 }
 
@@ -143,8 +142,7 @@ static void test_lease_that_is_still_ours_is_committed(void **state)
         session_commit(f, &s);
         assert_int_equal(stock_value(f, 1), ++expected);
         session_close(&s);
-        lock_give(lock);
-        lock_drop(lock);
+        lock_end(lock);
     }
 }
 
@@ -208,19 +206,18 @@ static void test_row_that_is_locked_meanwhile_is_retry(void **state)
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct session s;
-    struct app dba;
+    struct sql dba;
 
     lock_take(lock, 0);
     guard_and_let_go(f, &s, &ways[2], lock);
-    app_open_locking(f, &dba, lock);
+    fixture_lock_row(f, &dba, lock);
     write_as_application(f, &s);
     session_commit_fails(SQLOCK_ERETRY, f, &s);
     assert_false(app_in_transaction(&s.app));
-    app_close(&dba);
+    fixture_unlock_row(&dba);
     assert_int_equal(stock_value(f, 1), 100);
     session_close(&s);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
 }
 
 /* How many round trips the commit takes behind a statement. */
@@ -257,8 +254,7 @@ static void test_check_and_commit_take_so_many_round_trips(void **state)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_int_equal(trips_of_commit(f, tapped, lock, others[i]),
                          f->database->bit == ON_POSTGRES ? 1 : 2);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
     registry_end(tapped);
 }
 

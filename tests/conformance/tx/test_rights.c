@@ -121,8 +121,7 @@ static void test_no_right_to_the_lock_table(void **state)
     app_close(&app);
     login_drop(&login, f);
     assert_true(stock_is_untouched(f));
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
 }
 
 static const struct test tests[] = {

@@ -206,17 +206,16 @@ static void test_settings_are_kept_after_a_busy_guard(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct app dba;
+    struct sql dba;
     struct kept kept;
 
     lock_take(lock, 0);
     kept_open(f, &kept);
-    app_open_locking(f, &dba, lock);
+    fixture_lock_row(f, &dba, lock);
     assert_fails(SQLOCK_EBUSY, sqlock_tx_guard(kept.session.tx, lock, &f->err));
     kept_close(&kept);
-    app_close(&dba);
-    lock_give(lock);
-    lock_drop(lock);
+    fixture_unlock_row(&dba);
+    lock_end(lock);
 }
 
 static const struct test tests[] = {
