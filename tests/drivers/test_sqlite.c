@@ -281,15 +281,21 @@ static void test_replaced_file_is_noticed(void **state)
 
 static void test_network_file_systems_are_known(void **state)
 {
+    static const struct {
+        const char *name;
+        unsigned long magic;
+        bool is_network;
+    } systems[] = {
+        {"NFS", 0x6969, true},        {"SMB", 0x517b, true},
+        {"SMB 2", 0xfe534d42, true},  {"CIFS", 0xff534d42, true},
+        {"FUSE", 0x65735546, true},   {"ext4", 0xef53, false},
+        {"tmpfs", 0x01021994, false}, {"overlayfs", 0x794c7630, false},
+    };
+
     (void)state;
-    assert_true(lk_sqlite_is_network(0x6969));
-    assert_true(lk_sqlite_is_network(0x517b));
-    assert_true(lk_sqlite_is_network(0xfe534d42));
-    assert_true(lk_sqlite_is_network(0xff534d42));
-    assert_true(lk_sqlite_is_network(0x65735546));
-    assert_false(lk_sqlite_is_network(0xef53));     /* ext4 */
-    assert_false(lk_sqlite_is_network(0x01021994)); /* tmpfs */
-    assert_false(lk_sqlite_is_network(0x794c7630)); /* overlayfs */
+    for (size_t i = 0; i < sizeof systems / sizeof *systems; i++)
+        if (lk_sqlite_is_network(systems[i].magic) != systems[i].is_network)
+            fail_msg("%s is not known", systems[i].name);
 }
 
 static int64_t synchronous_at(const char *url)
@@ -306,6 +312,10 @@ static int64_t synchronous_at(const char *url)
 /* Also by a relative path, which is resolved before it is opened. */
 static void test_url_says_whether_commits_wait_for_the_disk(void **state)
 {
+    static const struct {
+        const char *tail;
+        int64_t level;
+    } urls[] = {{"?synchronous=full", 2}, {"?synchronous=normal", 1}, {"", 1}};
     struct place place;
     char *resolved = NULL;
     sqlock_error err = {.code = 0};
@@ -313,12 +323,12 @@ static void test_url_says_whether_commits_wait_for_the_disk(void **state)
 
     (void)state;
     place_make(&place);
-    (void)snprintf(url, sizeof url, "sqlite:%s?synchronous=full", place.path);
-    assert_int_equal(synchronous_at(url), 2);
-    (void)snprintf(url, sizeof url, "sqlite:%s?synchronous=normal", place.path);
-    assert_int_equal(synchronous_at(url), 1);
-    (void)snprintf(url, sizeof url, "sqlite:%s", place.path);
-    assert_int_equal(synchronous_at(url), 1);
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+        (void)snprintf(url, sizeof url, "%s%s", place.url, urls[i].tail);
+        print_message("%s\n", url);
+        assert_int_equal(synchronous_at(url), urls[i].level);
+    }
+    place_remove(&place);
     assert_lock_ok(subject.driver->resolve_url("sqlite:a%3Fb?synchronous=full",
                                                &resolved, &err),
                    &err);

@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define A16 "aaaaaaaaaaaaaaaa"
+#define A64 A16 A16 A16 A16
+
 static void test_names_with_sql_in_them_are_refused(void **state)
 {
     static const char *const bad[] = {
@@ -25,14 +28,7 @@ static void test_names_with_sql_in_them_are_refused(void **state)
         "a\n",
         "a\\",
         NULL,
-        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-        "a"
-        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-        "a"
-        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-        "a"
-        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-        "a",
+        A64 A64 A64 A64 A64,
     };
     struct fixture *f = *state;
     sqlock_value one = sqlock_integer(1);

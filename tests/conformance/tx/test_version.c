@@ -316,25 +316,35 @@ static void test_sixteen_writers_that_lock_after_three_conflicts(void **state)
 
 static void test_fence_refuses_what_comes_after(void **state)
 {
+    static const struct {
+        const char *what;
+        int row;
+        int64_t token;
+        const char *owner;
+        int code;
+    } fences[] = {
+        {"the first", 1, 7, "a", 0},
+        {"the same again", 1, 7, "a", 0},
+        {"the same of another", 1, 7, "b", SQLOCK_ECONFLICT},
+        {"an older one", 1, 6, "a", SQLOCK_ECONFLICT},
+        {"a newer one", 1, 8, "b", 0},
+        {"of no row", 999, 8, "b", SQLOCK_ENOTFOUND},
+        {"no token", 1, 0, "b", SQLOCK_EINVAL},
+        {"no owner", 1, 9, NULL, SQLOCK_EINVAL},
+    };
     struct fixture *f = *state;
     sqlock_table table = stock_table(f);
-    sqlock_value one = sqlock_integer(1);
-    sqlock_value none = sqlock_integer(999);
     sqlock_tx *tx = tx_begin(f);
 
-    assert_ok(sqlock_tx_fence(tx, &table, &one, 7, "a", &f->err));
-    assert_ok(sqlock_tx_fence(tx, &table, &one, 7, "a", &f->err));
-    assert_fails(SQLOCK_ECONFLICT,
-                 sqlock_tx_fence(tx, &table, &one, 7, "b", &f->err));
-    assert_fails(SQLOCK_ECONFLICT,
-                 sqlock_tx_fence(tx, &table, &one, 6, "a", &f->err));
-    assert_ok(sqlock_tx_fence(tx, &table, &one, 8, "b", &f->err));
-    assert_fails(SQLOCK_ENOTFOUND,
-                 sqlock_tx_fence(tx, &table, &none, 8, "b", &f->err));
-    assert_fails(SQLOCK_EINVAL,
-                 sqlock_tx_fence(tx, &table, &one, 0, "b", &f->err));
-    assert_fails(SQLOCK_EINVAL,
-                 sqlock_tx_fence(tx, &table, &one, 9, NULL, &f->err));
+    for (size_t i = 0; i < sizeof fences / sizeof *fences; i++) {
+        sqlock_value row = sqlock_integer(fences[i].row);
+
+        print_message("%s\n", fences[i].what);
+        assert_code(fences[i].code,
+                    sqlock_tx_fence(tx, &table, &row, fences[i].token,
+                                    fences[i].owner, &f->err),
+                    &f->err);
+    }
     assert_ok(sqlock_tx_commit(tx, &f->err));
     assert_int_equal(sql_integer(&f->sql, "SELECT fence FROM %s WHERE id = 1",
                                  stock_name(f)),
