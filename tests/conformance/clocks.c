@@ -56,11 +56,13 @@ static void test_F12_the_zone_of_the_client_does_not_matter(void **state)
     size_t i;
 
     for (i = 0; i < sizeof zones / sizeof *zones; i++) {
+        check_row(zones[i]);
         assert_int_equal(setenv("TZ", zones[i], 1), 0);
         assert_int_equal(setenv("PGTZ", zones[i], 1), 0);
         tzset();
         check_zone(f);
     }
+    check_row(NULL);
     assert_int_equal(unsetenv("TZ"), 0);
     assert_int_equal(unsetenv("PGTZ"), 0);
     tzset();
@@ -93,6 +95,7 @@ static void test_F12_the_zone_of_the_server_does_not_matter(void **state)
                              ? "SHOW timezone"
                              : "SELECT @@global.time_zone"));
     for (i = 0; i < sizeof zones / sizeof *zones; i++) {
+        check_row(zones[i]);
         rc = set_zone(f, &admin, zones[i]);
         if (rc == SQLOCK_EACCESS) {
             sql_close(&admin);
@@ -101,6 +104,7 @@ static void test_F12_the_zone_of_the_server_does_not_matter(void **state)
         assert_lock_ok(rc, &admin.err);
         check_zone(f);
     }
+    check_row(NULL);
     assert_lock_ok(set_zone(f, &admin, before), &admin.err);
     sql_close(&admin);
 }

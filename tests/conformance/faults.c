@@ -21,12 +21,15 @@ static sqlock_options hasty(const struct fixture *f)
 }
 
 /* One of these: what is measured begins later, and a machine that is busy, or a
- * commit that waits for a standby, may not keep its deadlines at once. */
+ * commit that waits for a standby, may not keep its deadlines at once.  Skips
+ * the test of a server that is not ours to stop. */
 static sqlock_registry *hasty_registry(struct fixture *f)
 {
     sqlock_options options = hasty(f);
     sqlock_registry *registry = NULL;
 
+    if (!server_can_stop(f->database))
+        skip_or_fail("the server is not ours to stop");
     assert_becomes_true(
         sqlock_registry_open(&registry, f->url, &options, &f->err) == 0,
         PATIENCE_MS);
@@ -59,7 +62,7 @@ static bool recovers(struct fixture *f, sqlock_registry *registry)
 static void test_F42_calls_on_a_stopped_server_return(void **state)
 {
     struct fixture *f = *state;
-    sqlock_registry *registry;
+    sqlock_registry *registry = hasty_registry(f);
     sqlock_error errs[4] = {{0}};
     sqlock_lock *held;
     sqlock_lock *other;
@@ -69,9 +72,6 @@ static void test_F42_calls_on_a_stopped_server_return(void **state)
     int rcs[4];
     int i;
 
-    if (!server_can_stop(f->database))
-        skip_or_fail("the server is not ours to stop");
-    registry = hasty_registry(f);
     memcpy(name, f->name, sizeof name);
     held = lock_obtain(registry, name);
     fixture_next(f);
@@ -101,14 +101,11 @@ static void test_F42_calls_on_a_stopped_server_return(void **state)
 static void test_F42_what_was_given_up_leaves_no_lock_behind(void **state)
 {
     struct fixture *f = *state;
-    sqlock_registry *registry;
+    sqlock_registry *registry = hasty_registry(f);
     sqlock_lock *lock;
     sqlock_lock *theirs = lock_obtain(f->b, f->name);
     int rc;
 
-    if (!server_can_stop(f->database))
-        skip_or_fail("the server is not ours to stop");
-    registry = hasty_registry(f);
     lock = lock_obtain(registry, f->name);
     server_stop(f->database);
     rc = lock_try(lock, 0, 500, &f->err);
@@ -146,13 +143,10 @@ static void test_F42_opening_on_a_stopped_server_returns(void **state)
 static void test_F42_closing_on_a_stopped_server_returns(void **state)
 {
     struct fixture *f = *state;
-    sqlock_registry *registry;
+    sqlock_registry *registry = hasty_registry(f);
     sqlock_lock *lock;
     int rc;
 
-    if (!server_can_stop(f->database))
-        skip_or_fail("the server is not ours to stop");
-    registry = hasty_registry(f);
     lock = lock_obtain(registry, f->name);
     take_patiently(f, lock, 500);
     server_stop(f->database);

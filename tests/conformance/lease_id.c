@@ -74,6 +74,7 @@ static void test_what_is_no_id_is_refused(void **state)
     char *text = NULL;
 
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        check_row(ids[i] != NULL ? ids[i] : "NULL");
         assert_fails(SQLOCK_EINVAL,
                      sqlock_lease_release(registry, ids[i], &f->err));
         assert_fails(SQLOCK_EINVAL,
@@ -82,6 +83,7 @@ static void test_what_is_no_id_is_refused(void **state)
                      sqlock_lease_guard_text(&text, registry, ids[i], &f->err));
         assert_null(text);
     }
+    check_row(NULL);
     registry_end(registry);
 }
 
