@@ -6,6 +6,10 @@
 
 #include "bench.h"
 
+#include <pthread.h>
+
+#include "sqlock.h"
+
 int floor_setup(void **state, const struct bench_target *target,
                 struct bench_failure *failure);
 void floor_teardown(void *state);
@@ -69,6 +73,9 @@ int beside_setup(void **state, const struct bench_target *target,
                  struct bench_failure *failure);
 void beside_teardown(void *state);
 int beside_pair(void *state, unsigned client, struct bench_failure *failure);
+
+/* Begin a thread that takes a lock, however long it waits, and releases it. */
+void begin_waiter(pthread_t *thread, sqlock_lock *lock);
 
 int idle_setup(void **state, const struct bench_target *target,
                struct bench_failure *failure);

@@ -76,6 +76,13 @@ struct floor_driver {
                 struct bench_failure *failure);
 };
 
+/* Members of a driver: functions open_DATABASE() and so on. */
+#define FLOOR_MEMBERS(name)                                                    \
+    .database = #name, .open = open_##name, .close = close_##name,             \
+    .update = update_##name, .select = select_##name,                          \
+    .describe = describe_##name, .run = run_##name, .number = number_##name,   \
+    .prepare_sale = prepare_sale_##name, .sell = sell_##name
+
 extern const struct floor_driver floor_postgres;
 extern const struct floor_driver floor_mysql;
 extern const struct floor_driver floor_sqlite;

@@ -110,7 +110,7 @@ static int bind_update(struct connection *me, struct bench_failure *failure)
     return 0;
 }
 
-static int mysql_open(void **out, const struct bench_target *target,
+static int open_mysql(void **out, const struct bench_target *target,
                       unsigned client, struct bench_failure *failure)
 {
     struct connection *me = calloc(1, sizeof *me);
@@ -146,7 +146,7 @@ static int mysql_open(void **out, const struct bench_target *target,
     return rc;
 }
 
-static void mysql_close_client(void *connection)
+static void close_mysql(void *connection)
 {
     struct connection *me = connection;
     MYSQL_STMT *statements[5];
@@ -168,7 +168,7 @@ static void mysql_close_client(void *connection)
     free(me);
 }
 
-static int mysql_update(void *connection, struct bench_failure *failure)
+static int update_mysql(void *connection, struct bench_failure *failure)
 {
     struct connection *me = connection;
 
@@ -179,7 +179,7 @@ static int mysql_update(void *connection, struct bench_failure *failure)
     return 0;
 }
 
-static int mysql_select(void *connection, struct bench_failure *failure)
+static int select_mysql(void *connection, struct bench_failure *failure)
 {
     struct connection *me = connection;
 
@@ -192,7 +192,7 @@ static int mysql_select(void *connection, struct bench_failure *failure)
     return 0;
 }
 
-static int mysql_describe(void *connection, struct bench_server *server,
+static int describe_mysql(void *connection, struct bench_server *server,
                           struct bench_failure *failure)
 {
     struct connection *me = connection;
@@ -223,7 +223,7 @@ static int mysql_describe(void *connection, struct bench_server *server,
     return 0;
 }
 
-static int mysql_run(void *connection, const char *text,
+static int run_mysql(void *connection, const char *text,
                      struct bench_failure *failure)
 {
     struct connection *me = connection;
@@ -233,7 +233,7 @@ static int mysql_run(void *connection, const char *text,
     return 0;
 }
 
-static int mysql_number(void *connection, const char *text, int64_t *number,
+static int number_mysql(void *connection, const char *text, int64_t *number,
                         struct bench_failure *failure)
 {
     struct connection *me = connection;
@@ -252,7 +252,7 @@ static int mysql_number(void *connection, const char *text, int64_t *number,
     return 0;
 }
 
-static int mysql_prepare_sale(void *connection,
+static int prepare_sale_mysql(void *connection,
                               const struct bench_target *target,
                               const char *item, struct bench_failure *failure)
 {
@@ -289,12 +289,12 @@ static int execute(MYSQL_STMT *statement, bool has_row,
     return 0;
 }
 
-static int mysql_sell(void *connection, const char *order,
+static int sell_mysql(void *connection, const char *order,
                       struct bench_failure *failure)
 {
     struct connection *me = connection;
 
-    if (mysql_run(me, "BEGIN", failure) != 0 ||
+    if (run_mysql(me, "BEGIN", failure) != 0 ||
         execute(me->sale_select, true, failure) != 0 ||
         execute(me->sale_update, false, failure) != 0)
         return -1;
@@ -304,20 +304,11 @@ static int mysql_sell(void *connection, const char *order,
         if (execute(me->sale_insert, false, failure) != 0)
             return -1;
     }
-    return mysql_run(me, "COMMIT", failure);
+    return run_mysql(me, "COMMIT", failure);
 }
 
 const struct floor_driver floor_mysql = {
-    .database = "mysql",
-    .open = mysql_open,
-    .close = mysql_close_client,
-    .update = mysql_update,
-    .select = mysql_select,
-    .describe = mysql_describe,
-    .run = mysql_run,
-    .number = mysql_number,
-    .prepare_sale = mysql_prepare_sale,
-    .sell = mysql_sell,
+    FLOOR_MEMBERS(mysql),
 };
 
 #endif /* SQLOCK_WITH_MYSQL */

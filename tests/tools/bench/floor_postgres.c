@@ -85,7 +85,7 @@ static int prepare(PGconn *conn, const char *name, const char *text,
                  text, failure);
 }
 
-static int postgres_open(void **out, const struct bench_target *target,
+static int open_postgres(void **out, const struct bench_target *target,
                          unsigned client, struct bench_failure *failure)
 {
     struct connection *me = calloc(1, sizeof *me);
@@ -119,7 +119,7 @@ static int postgres_open(void **out, const struct bench_target *target,
     return prepare(me->conn, "select_one", "SELECT 1", failure);
 }
 
-static void postgres_close(void *connection)
+static void close_postgres(void *connection)
 {
     struct connection *me = connection;
 
@@ -129,7 +129,7 @@ static void postgres_close(void *connection)
     free(me);
 }
 
-static int postgres_update(void *connection, struct bench_failure *failure)
+static int update_postgres(void *connection, struct bench_failure *failure)
 {
     struct connection *me = connection;
     const char *values[] = {me->key, FLOOR_REGION};
@@ -144,7 +144,7 @@ static int postgres_update(void *connection, struct bench_failure *failure)
     return rc;
 }
 
-static int postgres_select(void *connection, struct bench_failure *failure)
+static int select_postgres(void *connection, struct bench_failure *failure)
 {
     struct connection *me = connection;
     PGresult *result;
@@ -157,7 +157,7 @@ static int postgres_select(void *connection, struct bench_failure *failure)
     return rc;
 }
 
-static int postgres_describe(void *connection, struct bench_server *server,
+static int describe_postgres(void *connection, struct bench_server *server,
                              struct bench_failure *failure)
 {
     struct connection *me = connection;
@@ -183,7 +183,7 @@ static int postgres_describe(void *connection, struct bench_server *server,
     return 0;
 }
 
-static int postgres_run(void *connection, const char *text,
+static int run_postgres(void *connection, const char *text,
                         struct bench_failure *failure)
 {
     struct connection *me = connection;
@@ -191,7 +191,7 @@ static int postgres_run(void *connection, const char *text,
     return run(me->conn, text, failure);
 }
 
-static int postgres_number(void *connection, const char *text, int64_t *number,
+static int number_postgres(void *connection, const char *text, int64_t *number,
                            struct bench_failure *failure)
 {
     struct connection *me = connection;
@@ -202,7 +202,7 @@ static int postgres_number(void *connection, const char *text, int64_t *number,
     return check(me->conn, result, PGRES_TUPLES_OK, text, failure);
 }
 
-static int postgres_prepare_sale(void *connection,
+static int prepare_sale_postgres(void *connection,
                                  const struct bench_target *target,
                                  const char *item,
                                  struct bench_failure *failure)
@@ -229,7 +229,7 @@ static int execute(PGconn *conn, const char *name, const char *parameter,
     return check(conn, result, expected, name, failure);
 }
 
-static int postgres_sell(void *connection, const char *order,
+static int sell_postgres(void *connection, const char *order,
                          struct bench_failure *failure)
 {
     struct connection *me = connection;
@@ -245,16 +245,7 @@ static int postgres_sell(void *connection, const char *order,
 }
 
 const struct floor_driver floor_postgres = {
-    .database = "postgres",
-    .open = postgres_open,
-    .close = postgres_close,
-    .update = postgres_update,
-    .select = postgres_select,
-    .describe = postgres_describe,
-    .run = postgres_run,
-    .number = postgres_number,
-    .prepare_sale = postgres_prepare_sale,
-    .sell = postgres_sell,
+    FLOOR_MEMBERS(postgres),
 };
 
 #endif /* SQLOCK_WITH_POSTGRES */

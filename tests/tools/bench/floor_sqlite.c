@@ -94,7 +94,7 @@ static int prepare(sqlite3_stmt **out, sqlite3 *db, const char *text,
     return 0;
 }
 
-static int sqlite_open(void **out, const struct bench_target *target,
+static int open_sqlite(void **out, const struct bench_target *target,
                        unsigned client, struct bench_failure *failure)
 {
     struct connection *me = calloc(1, sizeof *me);
@@ -138,7 +138,7 @@ static int sqlite_open(void **out, const struct bench_target *target,
     return prepare(&me->select, me->db, "SELECT 1", failure);
 }
 
-static void sqlite_close(void *connection)
+static void close_sqlite(void *connection)
 {
     struct connection *me = connection;
     size_t i;
@@ -153,7 +153,7 @@ static void sqlite_close(void *connection)
     free(me);
 }
 
-static int sqlite_update(void *connection, struct bench_failure *failure)
+static int update_sqlite(void *connection, struct bench_failure *failure)
 {
     struct connection *me = connection;
     int rc = 0;
@@ -164,7 +164,7 @@ static int sqlite_update(void *connection, struct bench_failure *failure)
     return rc;
 }
 
-static int sqlite_select(void *connection, struct bench_failure *failure)
+static int select_sqlite(void *connection, struct bench_failure *failure)
 {
     struct connection *me = connection;
     int rc = 0;
@@ -175,7 +175,7 @@ static int sqlite_select(void *connection, struct bench_failure *failure)
     return rc;
 }
 
-static int sqlite_describe(void *connection, struct bench_server *server,
+static int describe_sqlite(void *connection, struct bench_server *server,
                            struct bench_failure *failure)
 {
     struct connection *me = connection;
@@ -198,7 +198,7 @@ static int sqlite_describe(void *connection, struct bench_server *server,
     return rc;
 }
 
-static int sqlite_run(void *connection, const char *text,
+static int run_sqlite(void *connection, const char *text,
                       struct bench_failure *failure)
 {
     struct connection *me = connection;
@@ -206,7 +206,7 @@ static int sqlite_run(void *connection, const char *text,
     return run(me->db, text, failure);
 }
 
-static int sqlite_number(void *connection, const char *text, int64_t *number,
+static int number_sqlite(void *connection, const char *text, int64_t *number,
                          struct bench_failure *failure)
 {
     struct connection *me = connection;
@@ -222,7 +222,7 @@ static int sqlite_number(void *connection, const char *text, int64_t *number,
     return rc;
 }
 
-static int sqlite_prepare_sale(void *connection,
+static int prepare_sale_sqlite(void *connection,
                                const struct bench_target *target,
                                const char *item, struct bench_failure *failure)
 {
@@ -251,7 +251,7 @@ static int step(struct connection *me, int which, int expected,
     return rc;
 }
 
-static int sqlite_sell(void *connection, const char *order,
+static int sell_sqlite(void *connection, const char *order,
                        struct bench_failure *failure)
 {
     struct connection *me = connection;
@@ -269,7 +269,7 @@ static int sqlite_sell(void *connection, const char *order,
     return step(me, SALE_COMMIT, SQLITE_DONE, failure);
 }
 
-static int sqlite_contend(void *connection, bool is_full,
+static int contend_sqlite(void *connection, bool is_full,
                           struct bench_failure *failure)
 {
     struct connection *me = connection;
@@ -280,17 +280,8 @@ static int sqlite_contend(void *connection, bool is_full,
 }
 
 const struct floor_driver floor_sqlite = {
-    .database = "sqlite",
-    .open = sqlite_open,
-    .close = sqlite_close,
-    .update = sqlite_update,
-    .select = sqlite_select,
-    .contend = sqlite_contend,
-    .describe = sqlite_describe,
-    .run = sqlite_run,
-    .number = sqlite_number,
-    .prepare_sale = sqlite_prepare_sale,
-    .sell = sqlite_sell,
+    FLOOR_MEMBERS(sqlite),
+    .contend = contend_sqlite,
 };
 
 #endif /* SQLOCK_WITH_SQLITE */

@@ -26,15 +26,6 @@ struct idle_state {
     unsigned count; /* of waiters */
 };
 
-static void *wait_for_it(void *lock)
-{
-    int rc = sqlock_acquire(lock, SQLOCK_FOREVER, NULL, NULL);
-
-    if (rc == 0)
-        rc = sqlock_release(lock, NULL);
-    return rc == 0 ? NULL : lock;
-}
-
 /* The lock is kept by the process that sets up for all. */
 static int keep(struct idle_state *state, const struct bench_target *target,
                 const sqlock_options *options, const char *name,
@@ -95,9 +86,7 @@ int idle_setup(void **out, const struct bench_target *target,
     if (rc < 0 || state == NULL)
         return -1;
     for (; state->count < target->clients; state->count++)
-        if (pthread_create(&state->waiters[state->count], NULL, wait_for_it,
-                           state->wanted) != 0)
-            abort();
+        begin_waiter(&state->waiters[state->count], state->wanted);
     (void)nanosleep(&settle, NULL); /* how one comes to wait is not measured */
     return 0;
 }

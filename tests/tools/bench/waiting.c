@@ -137,6 +137,12 @@ static void *wait_for_it(void *lock)
     return rc == 0 ? NULL : lock;
 }
 
+void begin_waiter(pthread_t *thread, sqlock_lock *lock)
+{
+    if (pthread_create(thread, NULL, wait_for_it, lock) != 0)
+        abort();
+}
+
 static int add_waiter(struct beside_state *state, unsigned number,
                       sqlock_error *err)
 {
@@ -150,9 +156,7 @@ static int add_waiter(struct beside_state *state, unsigned number,
         sqlock_obtain(&state->wanted[i], state->waiting, name, err) < 0 ||
         sqlock_acquire(state->held[i], SQLOCK_FOREVER, &options, err) < 0)
         return -1;
-    if (pthread_create(&state->waiters[i], NULL, wait_for_it,
-                       state->wanted[i]) != 0)
-        abort();
+    begin_waiter(&state->waiters[i], state->wanted[i]);
     state->count++;
     return 0;
 }
