@@ -2,12 +2,11 @@
 # headers.sh: each public header compiles by itself, as C and C++ of all years,
 # and so does what applications write with its macros, under flags stricter than
 # most applications use.
-set -u
-cd "$(dirname "$0")/../../.." || exit 1
+# shellcheck source=tests/tools/support/script.sh
+. "$(dirname "$0")/../../tools/support/script.sh"
 
 strict=(-Iinclude -fsyntax-only -Wall -Wextra -Wpedantic -pedantic-errors
     -Wshadow -Wundef -Wconversion -Werror)
-status=0
 headers=(include/*.h include/sqlock/*.h)
 headers=("${headers[@]#include/}")
 
@@ -23,41 +22,27 @@ static size_t use_\1(void)\n{\n    \2 one = \1;\n    const \2 other = \1;\n\
     status=1
 }
 
-try() { # HEADER WHAT COMMAND...
-    local header=$1 what=$2
-    shift 2
-    # Twice: the guard must work, too.
-    if printf '#include "%s"\n#include "%s"\n%s\n' "$header" "$header" \
-        'int use_it(void); int use_it(void) { return SQLOCK_EBUSY; }' |
-        "$@" "${strict[@]}" -; then
-        echo "ok - $header as $what by ${1##*/}"
-    else
-        echo "not ok - $header as $what by ${1##*/}"
-        status=1
-    fi
+compiles() { # SOURCE COMMAND...
+    local source=$1
+    shift
+    "$@" "${strict[@]}" - <<<"$source"
 }
 
-try_macros() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if { printf '#include "%s"\n' "${headers[@]}" && echo "$uses" &&
-        echo "size_t use_all(void); size_t use_all(void) { return 0" &&
-        grep -o 'use_.*_INIT(' <<<"$uses" | sed 's/.*/+ &)/' &&
-        echo '; }'; } | "$@" "${strict[@]}" -; then
-        echo "ok - macros as $what by ${1##*/}"
-    else
-        echo "not ok - macros as $what by ${1##*/}"
-        status=1
-    fi
-}
+use_it='int use_it(void); int use_it(void) { return SQLOCK_EBUSY; }'
+macros=$(printf '#include "%s"\n' "${headers[@]}" && echo "$uses" &&
+    echo "size_t use_all(void); size_t use_all(void) { return 0" &&
+    grep -o 'use_.*_INIT(' <<<"$uses" | sed 's/.*/+ &)/' && echo '; }')
 
 each() { # STANDARD COMPILER FLAG...
     local std=$1
     shift
     for header in "${headers[@]}"; do
-        try "$header" "$std" "$@"
+        # Twice: the guard must work, too.
+        check "$header as $std by ${1##*/}" compiles "$(printf \
+            '#include "%s"\n' "$header" "$header")
+$use_it" "$@"
     done
-    try_macros "$std" "$@"
+    check "macros as $std by ${1##*/}" compiles "$macros" "$@"
 }
 for cc in "${CC:-cc}" clang; do
     command -v "${cc%% *}" >/dev/null || continue

@@ -2,17 +2,12 @@
 # package.sh: the tests of the Python package on each database, by pytest.
 #
 # SUITE_PYTEST has more options of it, such as -k.
-set -u
-cd "$(dirname "$0")/../../.." || exit 1
-build=$(realpath "${SQLOCK_BUILD:-build}")
+# shellcheck source=tests/tools/support/script.sh
+. "$(dirname "$0")/../../tools/support/script.sh"
 python=${PYTHON:-/usr/bin/python3}
-log=$(mktemp) || exit 1
-trap 'rm -f "$log"' EXIT
+log=$dir/log
 
-$python -c 'import pytest' 2>/dev/null || {
-    echo "skip - $python has no pytest"
-    exit 77
-}
+$python -c 'import pytest' 2>/dev/null || skip_all "$python has no pytest"
 export SQLOCK_LIBRARY=$build/lib/libsqlock.so PYTHONPATH=$PWD/src/python
 export PYTHONDONTWRITEBYTECODE=1
 # shellcheck disable=SC2086 # options
