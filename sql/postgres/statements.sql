@@ -305,9 +305,10 @@ SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN least(-1,
     '18262 days 12 hours' ELSE EXPIRED_AFTER END)) * 1000000)::bigint,
     LOCK_NAME, HOLDER, REGION
   FROM "int_lock"
-  WHERE (REGION = $1::varchar OR ($1::varchar IS NULL AND REGION NOT LIKE
-    '%#tx')) AND ($2::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND ($3::varchar IS
-    NULL OR coalesce(LOCK_NAME, LOCK_KEY) LIKE $3::varchar ESCAPE '!')
+  WHERE REGION = coalesce($1::varchar, REGION) AND ($1::varchar IS NOT NULL OR
+    REGION NOT LIKE '%#tx') AND ($2::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND
+    ($3::varchar IS NULL OR coalesce(LOCK_NAME, LOCK_KEY) LIKE $3::varchar
+    ESCAPE '!')
   ORDER BY CASE WHEN $4::varchar = 'held' THEN (extract(epoch FROM
     CREATED_DATE) * 1000000)::bigint END, CASE WHEN $4::varchar = 'ttl' THEN
     (extract(epoch FROM (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
@@ -344,9 +345,10 @@ DECLARE sqlock_list NO SCROLL CURSOR
     '18262 days 12 hours' ELSE EXPIRED_AFTER END)) * 1000000)::bigint,
     LOCK_NAME, HOLDER, REGION
   FROM "int_lock"
-  WHERE (REGION = $1::varchar OR ($1::varchar IS NULL AND REGION NOT LIKE
-    '%#tx')) AND ($2::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND ($3::varchar IS
-    NULL OR coalesce(LOCK_NAME, LOCK_KEY) LIKE $3::varchar ESCAPE '!');
+  WHERE REGION = coalesce($1::varchar, REGION) AND ($1::varchar IS NOT NULL OR
+    REGION NOT LIKE '%#tx') AND ($2::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND
+    ($3::varchar IS NULL OR coalesce(LOCK_NAME, LOCK_KEY) LIKE $3::varchar
+    ESCAPE '!');
 
 -- find all, in pages
 FETCH FORWARD 5000
@@ -738,9 +740,9 @@ SELECT LOCK_KEY, CLIENT_ID, (extract(epoch FROM CREATED_DATE) *
     (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
     EXPIRED_AFTER) * 1000000)::bigint, NULL, NULL, REGION
   FROM "int_lock"
-  WHERE (REGION = $1::varchar OR ($1::varchar IS NULL AND REGION NOT LIKE
-    '%#tx')) AND ($2::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND ($3::varchar IS
-    NULL OR LOCK_KEY LIKE $3::varchar ESCAPE '!')
+  WHERE REGION = coalesce($1::varchar, REGION) AND ($1::varchar IS NOT NULL OR
+    REGION NOT LIKE '%#tx') AND ($2::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND
+    ($3::varchar IS NULL OR LOCK_KEY LIKE $3::varchar ESCAPE '!')
   ORDER BY CASE WHEN $4::varchar = 'held' THEN (extract(epoch FROM
     CREATED_DATE) * 1000000)::bigint END, CASE WHEN $4::varchar = 'ttl' THEN
     (extract(epoch FROM EXPIRED_AFTER) * 1000000)::bigint END, CASE WHEN
@@ -759,9 +761,9 @@ DECLARE sqlock_list NO SCROLL CURSOR
     (date_part('epoch', CREATED_DATE) * 1000000)::bigint, (date_part('epoch',
     EXPIRED_AFTER) * 1000000)::bigint, NULL, NULL, REGION
   FROM "int_lock"
-  WHERE (REGION = $1::varchar OR ($1::varchar IS NULL AND REGION NOT LIKE
-    '%#tx')) AND ($2::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND ($3::varchar IS
-    NULL OR LOCK_KEY LIKE $3::varchar ESCAPE '!');
+  WHERE REGION = coalesce($1::varchar, REGION) AND ($1::varchar IS NOT NULL OR
+    REGION NOT LIKE '%#tx') AND ($2::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND
+    ($3::varchar IS NULL OR LOCK_KEY LIKE $3::varchar ESCAPE '!');
 
 -- find all, in pages
 FETCH FORWARD 5000
@@ -1089,9 +1091,9 @@ SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
     (CREATED_DATE + ($1) * interval '1 microsecond')) * 1000000)::bigint, NULL,
     NULL, REGION
   FROM "int_lock"
-  WHERE (REGION = $2::varchar OR ($2::varchar IS NULL AND REGION NOT LIKE
-    '%#tx')) AND ($3::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND ($4::varchar IS
-    NULL OR LOCK_KEY LIKE $4::varchar ESCAPE '!')
+  WHERE REGION = coalesce($2::varchar, REGION) AND ($2::varchar IS NOT NULL OR
+    REGION NOT LIKE '%#tx') AND ($3::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND
+    ($4::varchar IS NULL OR LOCK_KEY LIKE $4::varchar ESCAPE '!')
   ORDER BY CASE WHEN $5::varchar = 'held' THEN (extract(epoch FROM
     CREATED_DATE) * 1000000)::bigint END, CASE WHEN $5::varchar = 'ttl' THEN
     (extract(epoch FROM (CREATED_DATE + ($1) * interval '1 microsecond')) *
@@ -1111,9 +1113,9 @@ DECLARE sqlock_list NO SCROLL CURSOR
     (CREATED_DATE + ($1) * interval '1 microsecond')) * 1000000)::bigint, NULL,
     NULL, REGION
   FROM "int_lock"
-  WHERE (REGION = $2::varchar OR ($2::varchar IS NULL AND REGION NOT LIKE
-    '%#tx')) AND ($3::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND ($4::varchar IS
-    NULL OR LOCK_KEY LIKE $4::varchar ESCAPE '!');
+  WHERE REGION = coalesce($2::varchar, REGION) AND ($2::varchar IS NOT NULL OR
+    REGION NOT LIKE '%#tx') AND ($3::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND
+    ($4::varchar IS NULL OR LOCK_KEY LIKE $4::varchar ESCAPE '!');
 
 -- find all, in pages
 FETCH FORWARD 5000

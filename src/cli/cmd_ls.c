@@ -12,6 +12,8 @@
 
 enum { SORT, LIMIT, VALUES };
 
+#define WARNED_MAX 10 /* locks that a warning names */
+
 static char *values[VALUES];
 static int is_all;
 static int has_regions;
@@ -92,16 +94,17 @@ static int print_json(const cli *app, sqlock_layout layout,
     return CLI_OK;
 }
 
-/* Warn of locks that were acquired in the future: such a lock stays taken until
- * then, even if its holder dies. */
+/* Warn of locks that were acquired in the future, by name of the first ones:
+ * such a lock stays taken until then, even if its holder dies. */
 static void warn_of_clocks(const sqlock_info *rows, size_t count)
 {
     char ahead[CLI_NUMBER_SIZE];
+    size_t warned = 0;
     char *name;
     size_t i;
 
     for (i = 0; i < count; i++) {
-        if (rows[i].ahead_ms == 0)
+        if (rows[i].ahead_ms == 0 || ++warned > WARNED_MAX)
             continue;
         name = cli_escape(rows[i].name != NULL ? rows[i].name : rows[i].key);
         if (name != NULL)
@@ -110,6 +113,8 @@ static void warn_of_clocks(const sqlock_info *rows, size_t count)
                      name, cli_duration_text(ahead, rows[i].ahead_ms));
         free(name);
     }
+    if (warned > WARNED_MAX)
+        cli_note("and %zu more locks have such a holder", warned - WARNED_MAX);
 }
 
 /* Buffer stdout in large blocks if it is a file or pipe: a list of 100 bytes

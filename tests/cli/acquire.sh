@@ -163,21 +163,6 @@ waiting() {
     is "nor has it printed one" "$(cat "$dir/out")" ""
 }
 
-# In the client of the database, as an operator would write it.
-client() { # reads SQL; $dir/err has what it says
-    case $database in
-    sqlite) sqlite3 -bail "${SQLOCK_URL#sqlite:}" ;;
-    postgres) bash "$here/../tools/servers/psql.sh" -qAtX -v ON_ERROR_STOP=1 "$SQLOCK_URL" ;;
-    mysql)
-        local part=${SQLOCK_URL#*://}
-        local user=${part%%:*} place=${part#*@}
-        part=${part#*:}
-        MYSQL_PWD=${part%%@*} mysql --no-defaults -u "$user" --protocol=tcp \
-            -h "${place%%:*}" -P "$(sed 's/[^:]*:\([0-9]*\).*/\1/' <<<"$place")" \
-            -N -B "$(sed 's,.*/\([^?]*\).*,\1,' <<<"$place")"
-        ;;
-    esac 2>"$dir/err"
-}
 guarded() { # LAYOUT
     local table=cli_guarded_$$
     taken "$1: a lease to guard" --ttl 60 guarded

@@ -206,6 +206,21 @@ url_of() { # DATABASE
     mysql) echo "$SQLOCK_TEST_MYSQL_URL" ;;
     esac
 }
+# In the client of the database, as an operator would write it.
+client() { # reads SQL; $dir/err has what it says
+    case $database in
+    sqlite) sqlite3 -bail "${SQLOCK_URL#sqlite:}" ;;
+    postgres) bash "$here/../tools/servers/psql.sh" -qAtX -v ON_ERROR_STOP=1 "$SQLOCK_URL" ;;
+    mysql)
+        local part=${SQLOCK_URL#*://}
+        local user=${part%%:*} place=${part#*@}
+        part=${part#*:}
+        MYSQL_PWD=${part%%@*} mysql --no-defaults -u "$user" --protocol=tcp \
+            -h "${place%%:*}" -P "$(sed 's/[^:]*:\([0-9]*\).*/\1/' <<<"$place")" \
+            -N -B "$(sed 's,.*/\([^?]*\).*,\1,' <<<"$place")"
+        ;;
+    esac 2>"$dir/err"
+}
 use() { # DATABASE [LAYOUT]
     database=$1
     SQLOCK_URL=$(url_of "$1")

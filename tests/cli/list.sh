@@ -27,6 +27,22 @@ is_expired() { # NAME
     [ "$(sq show "$1" --json | json state)" = expired ]
 }
 
+# Rows as a Spring service writes them, for longer than such a service does.
+off_clocks() {
+    local i
+    for i in {10..21}; do
+        take "off$i" 60
+    done
+    client <<<"UPDATE ${prefix}LOCK SET HOLDER = NULL WHERE REGION = '$region'"
+    is "rows of a Spring service" "$?" 0
+    run --peer-ttl 1 ls
+    is "a list with clocks that are off: exit status" "$status" 0
+    is "the first of these locks are named" \
+        "$(grep -c '^sqlock: off[0-9]*: the clock' <<<"$err")" 10
+    like "and the others counted" "$err" "*and [1-9] more locks*"
+    give_all
+}
+
 chosen() {
     run run free_one true
     take beta 60
@@ -227,6 +243,7 @@ for one in $(databases); do
     states
     tops
     waiting
+    off_clocks
 done
 
 # Where names are not kept, keys are.
