@@ -84,6 +84,8 @@ int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
     sqlock_result_clear(&result);
     if (rc == SQLOCK_EUNCERTAIN)
         lk_resolver_add_claim(store, to, lk_boottime_ns());
+    if (rc == 0 && from->is_claim_late)
+        lk_resolver_add_claim(store, from, first_sent_ns);
     if (rc == 0)
         to->place = from->place;
     if (rc == 0 && to->deadline_boot_ns <= lk_boottime_ns()) {

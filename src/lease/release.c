@@ -194,17 +194,18 @@ static int judge_all(struct lk_store *store, struct lk_batch *batch,
 }
 
 /* Let the resolver repeat what was not carried out, one lease at a time: a
- * single locked row would keep all from being freed together. */
+ * single locked row would keep all from being freed together.  A late claim may
+ * be carried out after its release, so its row is freed as that of a claim. */
 static void go_on(struct lk_store *store, const struct lk_batch *batch, int rc,
                   int64_t first_sent_ns)
 {
     for (size_t i = 0; i < batch->count; i++) {
         const struct lk_lease *lease = &batch->items[i].lease;
 
-        if (rc < 0)
-            lk_resolver_add_release(store, lease);
-        else if (lease->is_claim_late)
+        if (lease->is_claim_late)
             lk_resolver_add_claim(store, lease, first_sent_ns);
+        else if (rc < 0)
+            lk_resolver_add_release(store, lease);
     }
 }
 

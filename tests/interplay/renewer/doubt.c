@@ -245,6 +245,9 @@ struct hanging {
     const char *release;
     atomic_uint released; /* by the thread that claims */
     atomic_uint claims;
+    atomic_int refused; /* how many more releases are refused */
+    const char *hand_off;
+    atomic_uint handed_off;
 };
 
 static int hang(void *context, const struct tap_event *event)
@@ -256,6 +259,12 @@ static int hang(void *context, const struct tap_event *event)
     if (event->text == hanging->release &&
         pthread_equal(pthread_self(), hanging->asker))
         (void)atomic_fetch_add(&hanging->released, 1);
+    if (event->text == hanging->release && atomic_load(&hanging->refused) > 0) {
+        (void)atomic_fetch_sub(&hanging->refused, 1);
+        return SQLOCK_EREADONLY;
+    }
+    if (event->text == hanging->hand_off)
+        (void)atomic_fetch_add(&hanging->handed_off, 1);
     if (event->text != hanging->claim ||
         atomic_fetch_add(&hanging->claims, 1) > 0)
         return 0;
@@ -314,6 +323,91 @@ static void test_F39_a_claim_that_arrives_after_it_was_told_busy(void **state)
     lock_take(theirs, LONG_TTL_MS);
     assert_false(sqlock_is_held(lock));
     lock_end(theirs);
+    registry_end(registry);
+}
+
+/* Acquire a lock whose first claim hangs: the second is granted. */
+static sqlock_lock *take_late(struct fixture *f, sqlock_registry **registry,
+                              struct hanging *hanging)
+{
+    sqlock_options options = fixture_options(f);
+    sqlock_lock *lock;
+
+    options.ttl_ms = LONG_TTL_MS;
+    *registry = fixture_tapped(f, &options);
+    lock = lock_obtain(*registry, f->name);
+    memset(hanging, 0, sizeof *hanging);
+    hanging->claim = census_text(*registry, SQLOCK_SQL_CLAIM);
+    hanging->release = census_text(*registry, SQLOCK_SQL_RELEASE);
+    hanging->hand_off = census_text(*registry, SQLOCK_SQL_HAND_OFF);
+    tap_hooks(hang, NULL, hanging);
+    lock_take(lock, LONG_TTL_MS);
+    assert_int_equal(atomic_load(&hanging->claims), 2);
+    return lock;
+}
+
+/* The first claim arrives after the release: its row is freed. */
+static void expect_late_freed(struct fixture *f, struct hanging *hanging)
+{
+    expect_freed(f, f->name);
+    let_arrive(f, hanging);
+    expect_freed(f, f->name);
+}
+
+static void test_F39_a_claim_that_arrives_after_the_release(void **state)
+{
+    struct fixture *f = *state;
+    struct hanging hanging;
+    sqlock_registry *registry;
+    sqlock_lock *lock = take_late(f, &registry, &hanging);
+
+    lock_give(lock);
+    expect_late_freed(f, &hanging);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+static void test_F39_a_claim_that_arrives_after_a_failed_release(void **state)
+{
+    struct fixture *f = *state;
+    struct hanging hanging;
+    sqlock_registry *registry;
+    sqlock_lock *lock = take_late(f, &registry, &hanging);
+
+    atomic_store(&hanging.refused, 1);
+    assert_fails(SQLOCK_EREADONLY, sqlock_release(lock, &f->err));
+    expect_late_freed(f, &hanging);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+static int take_and_give(struct worker *worker)
+{
+    sqlock_lock *lock = worker->context;
+
+    worker_expect(worker, 0,
+                  lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &worker->err));
+    worker_expect(worker, 0, sqlock_release(lock, &worker->err));
+    return 0;
+}
+
+static void test_F39_a_claim_that_arrives_after_a_hand_off(void **state)
+{
+    struct fixture *f = *state;
+    struct hanging hanging;
+    sqlock_registry *registry;
+    sqlock_lock *lock = take_late(f, &registry, &hanging);
+    sqlock_lock *same = lock_obtain(registry, f->name);
+    struct worker worker;
+
+    worker_start(&worker, take_and_give, same);
+    assert_becomes_true(worker_is_parked(&worker), PATIENCE_MS);
+    lock_give(lock);
+    worker_join(&worker);
+    assert_int_equal(atomic_load(&hanging.handed_off), 1);
+    expect_late_freed(f, &hanging);
+    lock_drop(same);
+    lock_drop(lock);
     registry_end(registry);
 }
 
@@ -459,6 +553,10 @@ static const struct test tests[] = {
             IN_ALL),
     TEST_ON(test_F39_a_claim_that_arrives_after_it_was_told_busy, ON_ALL,
             IN_ALL),
+    TEST_ON(test_F39_a_claim_that_arrives_after_the_release, ON_ALL, IN_ALL),
+    TEST_ON(test_F39_a_claim_that_arrives_after_a_failed_release, ON_ALL,
+            IN_ALL),
+    TEST_ON(test_F39_a_claim_that_arrives_after_a_hand_off, ON_ALL, IN_ALL),
     TEST_ON(test_a_claim_in_doubt_costs_no_other_acquire, ON_ALL, IN_ALL),
     TEST(test_requests_share_an_outage),
     TEST(test_closing_shares_an_outage),
