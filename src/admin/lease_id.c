@@ -151,7 +151,7 @@ static int read_deadline(struct lk_store *store, struct lk_lease *lease,
         return lk_error(err, SQLOCK_ELOST,
                         "the lease is over: it was released or lost, and "
                         "another owner may have had the lock");
-    lease->deadline_boot_ns = asked_ns + row.remaining_us * LK_NS_PER_US;
+    lease->deadline_boot_ns = lk_after_us(asked_ns, row.remaining_us);
     return 0;
 }
 

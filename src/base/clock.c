@@ -34,6 +34,13 @@ int64_t lk_after_ms(int64_t from_ns, int64_t ms)
     return from_ns + ms * LK_NS_PER_MS;
 }
 
+int64_t lk_after_us(int64_t from_ns, int64_t us)
+{
+    if (us >= (LK_NEVER - from_ns) / LK_NS_PER_US)
+        return LK_NEVER;
+    return from_ns + us * LK_NS_PER_US;
+}
+
 int64_t lk_later(int64_t from_ns, int64_t by_ns)
 {
     return by_ns >= LK_NEVER - from_ns ? LK_NEVER : from_ns + by_ns;

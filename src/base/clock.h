@@ -22,6 +22,9 @@ int64_t lk_boottime_ns(void);
 /* Return from + ms, for a non-negative ms; LK_NEVER if that is out of range. */
 int64_t lk_after_ms(int64_t from_ns, int64_t ms);
 
+/* Return from + us; LK_NEVER if that is out of range. */
+int64_t lk_after_us(int64_t from_ns, int64_t us);
+
 /* Return from + by; LK_NEVER if that is out of range. */
 int64_t lk_later(int64_t from_ns, int64_t by_ns);
 

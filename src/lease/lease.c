@@ -19,7 +19,7 @@ int64_t lk_believe_row_until(const struct lk_store *store,
 {
     uint32_t margin = lk_margin_ms(&store->options, ttl_ms);
 
-    return asked_boot_ns + remaining_us * LK_NS_PER_US -
+    return lk_after_us(asked_boot_ns, remaining_us) -
            (int64_t)margin * LK_NS_PER_MS;
 }
 

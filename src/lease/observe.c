@@ -57,6 +57,6 @@ int64_t lk_row_blocked_ns(const struct lk_store *store,
         store->layout == SQLOCK_LAYOUT_SQLOCK)
         seen->saw_peer = true;
     if (row->is_taken)
-        return (row->remaining_us + 1) * LK_NS_PER_US;
+        return lk_after_us(LK_NS_PER_US, row->remaining_us);
     return store->options.observe_before_steal ? observe(store, seen, row) : 0;
 }

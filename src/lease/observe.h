@@ -7,7 +7,8 @@
 #include "lease/row.h"
 
 /* Return for how many ns the row is not to be claimed, by what is known now; 0:
- * claim it.  `seen` keeps what was observed before. */
+ * claim it; LK_NEVER: too long to be counted.  `seen` keeps what was observed
+ * before. */
 int64_t lk_row_blocked_ns(const struct lk_store *store,
                           struct lk_observed *seen, const struct lk_row *row);
 

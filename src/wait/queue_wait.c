@@ -283,8 +283,8 @@ static int await_long(struct lk_queue_wait *wait, sqlock_error *err)
             break;
         if (sqlock_monotonic_ns() >= self->deadline_ns)
             return lk_not_in_time(self->wait_ms, err);
-        until_ns =
-            lk_sooner(sqlock_monotonic_ns() + left_ns, self->deadline_ns);
+        until_ns = lk_sooner(lk_later(sqlock_monotonic_ns(), left_ns),
+                             self->deadline_ns);
         rc = block_long(wait, until_ns, err);
         if (rc == 0) { /* notified: queue again, with the others */
             if (wait->place != LK_QUEUE_FIRST)
@@ -350,7 +350,8 @@ static int await_short(struct lk_queue_wait *wait, sqlock_error *err)
     if (wait->is_silent)
         return SQLOCK_EBUSY;
     if (left_ns > 0) /* else somebody with the queue lock is about to claim */
-        until_ns = lk_sooner(until_ns, sqlock_monotonic_ns() + left_ns);
+        until_ns =
+            lk_sooner(until_ns, lk_later(sqlock_monotonic_ns(), left_ns));
     rc = queue(wait, until_ns, err);
     if (rc == 0 || rc == SQLOCK_ECANCELED)
         return rc;

@@ -29,5 +29,6 @@ extern const struct suite suite_service;
 extern const struct suite suite_stats;
 extern const struct suite suite_command_line;
 extern const struct suite suite_writer;
+extern const struct suite suite_observe;
 
 #endif
