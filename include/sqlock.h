@@ -261,6 +261,7 @@ typedef struct sqlock_options {
  * @return 0           the table is there, with this layout
  *         ECONFLICT   it exists with another layout
  *         ESCHEMA     it exists, and cannot hold locks
+ *         EBUSY       it is missing, and another session is in the way
  *         any other   as of sqlock_registry_open()
  */
 SQLOCK_MUSTUSE int sqlock_schema_create(const char *url,

@@ -428,5 +428,5 @@ int lk_db_run_script(struct lk_db *db, const char *script, int64_t deadline_ns,
         finish(db, &db->pool, connection, false, rc);
     }
     free(copy);
-    return rc;
+    return lk_db_not_applied(rc, err);
 }

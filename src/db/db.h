@@ -120,7 +120,7 @@ int lk_db_ask(struct lk_db *db, struct lk_connection *connection,
               sqlock_error *err);
 
 /* Run statements that end with ";\n" in turn on one connection; lines that
- * begin with "--" are skipped. */
+ * begin with "--" are skipped.  Results as lk_db_run_on(). */
 int lk_db_run_script(struct lk_db *db, const char *script, int64_t deadline_ns,
                      sqlock_error *err);
 

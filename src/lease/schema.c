@@ -18,7 +18,6 @@ struct place {
     sqlock_options options;
     struct lk_table table;
     struct lk_db db;
-    int64_t deadline_ns;
 };
 
 static int check_layout(sqlock_layout layout, sqlock_error *err)
@@ -91,9 +90,14 @@ static int open_place(struct place *place, const char *url,
         lk_db_clear(&place->db);
         return rc;
     }
-    place->deadline_ns = lk_after_ms(
-        sqlock_monotonic_ns(), 2 * (int64_t)place->options.connect_timeout_ms);
     return 0;
+}
+
+/* Return the deadline of statements that are sent now. */
+static int64_t deadline(const struct place *place)
+{
+    return lk_after_ms(sqlock_monotonic_ns(),
+                       2 * (int64_t)place->options.connect_timeout_ms);
 }
 
 static int report_missing(const struct lk_table *table, sqlock_error *err)
@@ -114,7 +118,7 @@ int sqlock_schema_check(const char *url, const sqlock_options *options,
     rc = open_place(&place, url, options, false, err);
     if (rc < 0)
         return rc;
-    rc = lk_layout_detect(&place.db, &place.table, place.deadline_ns, &found,
+    rc = lk_layout_detect(&place.db, &place.table, deadline(&place), &found,
                           err);
     if (rc == SQLOCK_ENOTFOUND)
         rc = report_missing(&place.table, err);
@@ -124,29 +128,45 @@ int sqlock_schema_check(const char *url, const sqlock_options *options,
     return rc;
 }
 
+/* Create the table, which is missing, and detect its layout.  After EBUSY
+ * another session may have created it, and after EUNCERTAIN this one. */
+static int create_missing(struct place *place, sqlock_layout layout,
+                          sqlock_layout *found, sqlock_error *err)
+{
+    sqlock_error why = {0};
+    char *script = NULL;
+    int created;
+    int rc;
+
+    rc = render(&script, place->db.driver->dialect, &place->table, layout, err);
+    if (rc < 0)
+        return rc;
+    created = lk_db_run_script(&place->db, script, deadline(place), &why);
+    free(script);
+    if (created == 0 || created == SQLOCK_EBUSY ||
+        created == SQLOCK_EUNCERTAIN) {
+        rc = lk_layout_detect(&place->db, &place->table, deadline(place), found,
+                              err);
+        if (rc != SQLOCK_ENOTFOUND)
+            return rc;
+    }
+    if (created == 0)
+        return report_missing(&place->table, err);
+    if (err != NULL)
+        *err = why;
+    return lk_db_of_reading(created, err); /* there is nothing in doubt */
+}
+
 static int create_in(struct place *place, sqlock_layout layout,
                      sqlock_error *err)
 {
-    char *script = NULL;
     sqlock_layout found;
     int rc;
 
-    rc = lk_layout_detect(&place->db, &place->table, place->deadline_ns, &found,
+    rc = lk_layout_detect(&place->db, &place->table, deadline(place), &found,
                           err);
-    if (rc == SQLOCK_ENOTFOUND) {
-        rc = render(&script, place->db.driver->dialect, &place->table, layout,
-                    err);
-        if (rc == 0)
-            rc = lk_db_run_script(&place->db, script, place->deadline_ns, err);
-        free(script);
-        /* EBUSY: another session is creating the same table. */
-        if (rc < 0 && rc != SQLOCK_EBUSY)
-            return rc;
-        rc = lk_layout_detect(&place->db, &place->table, place->deadline_ns,
-                              &found, err);
-        if (rc == SQLOCK_ENOTFOUND)
-            rc = report_missing(&place->table, err);
-    }
+    if (rc == SQLOCK_ENOTFOUND)
+        rc = create_missing(place, layout, &found, err);
     if (rc == 0 && found != layout)
         rc = lk_error(err, SQLOCK_ECONFLICT,
                       "the table %s exists, but with another layout",

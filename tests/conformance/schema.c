@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/tap.h"
+
 /* A table beside the fixture's. */
 struct place {
     struct fixture *f;
@@ -184,6 +186,98 @@ static void test_creating_again_changes_nothing(void **state)
     lock_renew(lock, 0);
     lock_give(lock);
     lock_drop(lock);
+}
+
+/* A failure of the first CREATE TABLE. */
+struct creation {
+    const char *name;
+    int before; /* in place of sending it; 0: it is sent */
+    int after;  /* in place of its answer; 0: that is given */
+    int expected;
+    bool is_over;
+};
+
+static bool is_hit(struct creation *creation, const struct tap_event *event)
+{
+    bool is_first = !creation->is_over && event->text != NULL &&
+                    strstr(event->text, "CREATE TABLE") != NULL;
+
+    creation->is_over = creation->is_over || is_first;
+    return is_first;
+}
+
+static int creation_before(void *context, const struct tap_event *event)
+{
+    struct creation *creation = context;
+
+    return creation->before != 0 && is_hit(creation, event) ? creation->before
+                                                            : 0;
+}
+
+static int creation_after(void *context, const struct tap_event *event, int rc)
+{
+    struct creation *creation = context;
+
+    return creation->after != 0 && is_hit(creation, event) ? creation->after
+                                                           : rc;
+}
+
+/* The table is looked for: if it is missing, the code says why, and the next
+ * call creates it. */
+static void test_a_failed_creation_says_why(void **state)
+{
+    static struct creation rows[] = {
+        {.name = "answer lost", .after = SQLOCK_EUNCERTAIN, .expected = 0},
+        {.name = "lost on the way",
+         .before = SQLOCK_EUNCERTAIN,
+         .expected = SQLOCK_EUNREACHABLE},
+        {.name = "time limit",
+         .before = SQLOCK_ECANCELED,
+         .expected = SQLOCK_EBUSY},
+        {.name = "conflict", .before = SQLOCK_ERETRY, .expected = SQLOCK_EBUSY},
+        {.name = "locked", .before = SQLOCK_EBUSY, .expected = SQLOCK_EBUSY},
+        {.name = "refused",
+         .before = SQLOCK_EDATABASE,
+         .expected = SQLOCK_EDATABASE},
+    };
+    struct fixture *f = *state;
+    char url[1024];
+
+    tap_install();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct place place;
+        int rc;
+
+        check_row(rows[i].name);
+        fixture_next(f);
+        place_init(&place, f);
+        tap_reset();
+        tap_hooks(creation_before, creation_after, &rows[i]);
+        rc = sqlock_schema_create(tap_url(url, f->url), &place.options,
+                                  f->layout, &f->err);
+        assert_code(rows[i].expected, rc, &f->err);
+        assert_true(rows[i].is_over);
+        place_create(&place);
+        place_drop(&place);
+    }
+    check_row(NULL);
+}
+
+/* The other session has created the table, or keeps the file, and goes on. */
+static void test_creating_beside_an_unfinished_transaction(void **state)
+{
+    struct fixture *f = *state;
+    struct place place;
+
+    place_init(&place, f);
+    place.options.connect_timeout_ms = 500 * SLOWNESS;
+    (void)sql_run(&f->sql, "BEGIN");
+    (void)sql_run(&f->sql, "CREATE TABLE %s (ID INTEGER)", place.table);
+    assert_fails(SQLOCK_EBUSY, sqlock_schema_create(f->url, &place.options,
+                                                    f->layout, &f->err));
+    (void)sql_run(&f->sql, "ROLLBACK");
+    place_create(&place);
+    place_drop(&place);
 }
 
 static void test_creating_over_another_layout_is_a_conflict(void **state)
@@ -471,6 +565,9 @@ static const struct test tests[] = {
             IN_SQLOCK),
     TEST(test_creating_makes_a_table_that_is_found),
     TEST(test_creating_again_changes_nothing),
+    TEST_ON(test_a_failed_creation_says_why, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_creating_beside_an_unfinished_transaction,
+            ON_POSTGRES | ON_SQLITE, IN_SQLOCK),
     TEST(test_creating_over_another_layout_is_a_conflict),
     TEST(test_the_schema_text_can_be_run_by_hand),
     TEST_ON(test_springs_own_tables_are_recognized, ON_ALL, IN_SPRING),
