@@ -72,6 +72,17 @@ static const sqlock_driver *driver_for(const char *scheme, size_t length)
     return NULL;
 }
 
+/* Find a driver by its name.  Called with the guard held. */
+static const sqlock_driver *driver_named(const char *name)
+{
+    const sqlock_driver *driver;
+    size_t i = 0;
+
+    while ((driver = driver_at(i)) != NULL && strcmp(driver->name, name) != 0)
+        i++;
+    return driver;
+}
+
 /* Return the polling form of a driver, which is in the list.  Called with the
  * guard held. */
 static const sqlock_driver *polling_form(const sqlock_driver *driver)
@@ -230,6 +241,9 @@ static int add(const sqlock_driver *driver, sqlock_error *err)
     if (registered_count == REGISTERED_MAX)
         return lk_error(err, SQLOCK_ENOMEM,
                         "at most %d drivers can be registered", REGISTERED_MAX);
+    if (driver_named(driver->name) != NULL)
+        return lk_error(err, SQLOCK_ECONFLICT, "there is a driver %s already",
+                        driver->name);
     while (*scheme != '\0') {
         size_t length = strcspn(scheme, "|");
 
@@ -264,12 +278,11 @@ int sqlock_driver_register(const sqlock_driver *driver, sqlock_error *err)
 const sqlock_driver *sqlock_driver_named(const char *name)
 {
     const sqlock_driver *driver;
-    size_t i = 0;
 
+    if (name == NULL)
+        return NULL;
     pthread_mutex_lock(&guard);
-    while ((driver = driver_at(i)) != NULL &&
-           (name == NULL || strcmp(driver->name, name) != 0))
-        i++;
+    driver = driver_named(name);
     pthread_mutex_unlock(&guard);
     return driver;
 }

@@ -129,6 +129,18 @@ static void test_a_scheme_that_is_taken_is_refused(void **state)
     }
 }
 
+static void test_a_name_that_is_taken_is_refused(void **state)
+{
+    static sqlock_driver driver;
+
+    (void)state;
+    for (size_t i = 0; lk_drivers[i] != NULL; i++) {
+        driver = copy("unheard-of");
+        driver.name = lk_drivers[i]->name;
+        expect_refused(&driver, SQLOCK_ECONFLICT);
+    }
+}
+
 static void test_a_whole_driver_is_taken_once(void **state)
 {
     static sqlock_driver driver;
@@ -207,6 +219,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_driver_without_a_statement_is_refused),
     cmocka_unit_test(test_a_driver_with_an_unknown_fragment_is_refused),
     cmocka_unit_test(test_a_scheme_that_is_taken_is_refused),
+    cmocka_unit_test(test_a_name_that_is_taken_is_refused),
     cmocka_unit_test(test_a_whole_driver_is_taken_once),
     cmocka_unit_test(test_driver_info_lists_what_is_compiled_in),
     cmocka_unit_test(test_a_url_finds_its_driver_by_scheme),
