@@ -18,6 +18,7 @@
 
 #define REGISTERED_MAX 16
 #define COMPILED_IN_MAX 3
+#define DRIVERS_MAX (COMPILED_IN_MAX + REGISTERED_MAX)
 #define INFO_SIZE 128
 #define NAMES_SIZE 256
 
@@ -31,7 +32,7 @@ static struct form {
     const sqlock_driver *of;
     sqlock_driver driver;
     sqlock_dialect dialect;
-} forms[COMPILED_IN_MAX + REGISTERED_MAX + 1];
+} forms[DRIVERS_MAX + 1];
 
 /* Return a driver by its index.  Called with the guard held. */
 static const sqlock_driver *driver_at(size_t index)
@@ -289,13 +290,13 @@ const sqlock_driver *sqlock_driver_named(const char *name)
 
 const char *sqlock_driver_info(size_t index)
 {
-    static char infos[REGISTERED_MAX][INFO_SIZE];
+    static char infos[DRIVERS_MAX][INFO_SIZE];
     const sqlock_driver *driver;
     const char *info = NULL;
 
     pthread_mutex_lock(&guard);
     driver = driver_at(index);
-    if (driver != NULL && index < REGISTERED_MAX) {
+    if (driver != NULL) {
         /* Written once, so that the text is a constant to those who have it. */
         if (infos[index][0] == '\0')
             (void)snprintf(infos[index], INFO_SIZE, "%s (%s)", driver->name,

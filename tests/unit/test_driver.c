@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "db/driver.h"
 
@@ -183,6 +185,43 @@ static void test_driver_info_lists_what_is_compiled_in(void **state)
     assert_null(sqlock_driver_info((size_t)-1));
 }
 
+/* In a child: there is no room for others afterwards. */
+static int fill_the_list(void)
+{
+    static sqlock_driver drivers[64];
+    static char names[64][16];
+    size_t count = 0;
+    size_t last = 0;
+
+    do {
+        (void)snprintf(names[count], sizeof *names, "full-%zu", count);
+        drivers[count] = copy(names[count]);
+        drivers[count].name = names[count];
+    } while (sqlock_driver_register(&drivers[count], NULL) == 0 &&
+             ++count < 64);
+    while (sqlock_driver_info(last + 1) != NULL)
+        last++;
+    if (count == 0 || count == 64)
+        return 2;
+    return strncmp(sqlock_driver_info(last), names[count - 1],
+                   strlen(names[count - 1])) == 0
+               ? 0
+               : 1;
+}
+
+static void test_driver_info_lists_all_that_are_registered(void **state)
+{
+    pid_t child = fork();
+    int status = -1;
+
+    (void)state;
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(fill_the_list());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 static void test_a_url_finds_its_driver_by_scheme(void **state)
 {
     static const struct {
@@ -222,6 +261,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_name_that_is_taken_is_refused),
     cmocka_unit_test(test_a_whole_driver_is_taken_once),
     cmocka_unit_test(test_driver_info_lists_what_is_compiled_in),
+    cmocka_unit_test(test_driver_info_lists_all_that_are_registered),
     cmocka_unit_test(test_a_url_finds_its_driver_by_scheme),
 };
 const struct suite suite_driver = SUITE("drivers", tests);
