@@ -38,7 +38,7 @@ off_clocks() {
     run --peer-ttl 1 ls
     is "a list with clocks that are off: exit status" "$status" 0
     is "the first of these locks are named" \
-        "$(grep -c '^sqlock: off[0-9]*: the clock' <<<"$err")" 10
+        "$(grep -c ': the clock of its holder' <<<"$err")" 10
     like "and the others counted" "$err" "*and [1-9] more locks*"
     give_all
 }
