@@ -291,7 +291,9 @@ typedef struct sqlock_driver {
     /** End the session, if any.  Never blocks for the network. */
     void (*close)(void *connection);
 
-    /** False when the server has closed an idle connection; no round trip. */
+    /** False when the server has closed an idle connection, or a transaction is
+     *  open on it; no round trip.  Such a connection is not used again: what is
+     *  sent by itself would wait for a commit that nobody sends. */
     bool (*is_alive)(void *connection);
 
     /** Run one statement.  @p parameters are in the statement's order.

@@ -14,8 +14,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/error.h"
+#include "drivers/own_session.h"
 #include "support/endpoint.h"
 
 /* A statement on its way in a thread of its own. */
@@ -222,6 +225,75 @@ static void test_a_shared_session_is_detected(void **state)
                       test->a.connection, test->a.connection,
                       check_deadline_ns(PATIENCE_MS), &test->a.err));
     check_state(&test->a);
+}
+
+/* Behind a proxy without a free session the comparison of sessions waits until
+ * its deadline, with a transaction open on the other connection. */
+static int execute_late(void *connection, const sqlock_statement *statement,
+                        const sqlock_value *parameters, size_t count,
+                        int64_t deadline_ns, sqlock_result *result,
+                        sqlock_error *err)
+{
+    static unsigned calls;
+
+    if (++calls % 3 == 0) {
+        while (check_pause(deadline_ns))
+            continue;
+        return lk_error(err, SQLOCK_ECANCELED, "no session was free");
+    }
+    return subject.driver->execute(connection, statement, parameters, count,
+                                   deadline_ns, result, err);
+}
+
+static void test_a_late_comparison_leaves_no_transaction(void **state)
+{
+    struct test *test = *state;
+    sqlock_driver late = *subject.driver;
+
+    late.execute = execute_late;
+    session_fails(SQLOCK_ECANCELED, &test->a,
+                  lk_own_session(&late, "SELECT 'one'", test->a.connection,
+                                 test->b.connection, check_deadline_ns(500),
+                                 &test->a.err));
+    assert_false(subject.driver->is_alive(test->b.connection));
+}
+
+/* --- signals --- */
+
+static atomic_int ticks;
+
+static void tick(int number)
+{
+    (void)number;
+    atomic_fetch_add(&ticks, 1);
+}
+
+/* As a profiler sends them: they break no connection, and lose no
+ * transaction. */
+static void test_signals_break_nothing(void **state)
+{
+    static const struct itimerspec often = {{0, 100000}, {0, 100000}};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL,
+                             .sigev_signo = SIGPROF};
+    const struct sigaction action = {.sa_handler = tick,
+                                     .sa_flags = SA_RESTART};
+    struct test *test = *state;
+    struct sigaction before;
+    timer_t timer;
+    int rc = 0;
+
+    atomic_store(&ticks, 0);
+    assert_int_equal(sigaction(SIGPROF, &action, &before), 0);
+    assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
+    session_ok(&test->a, session_begin(&test->a));
+    assert_int_equal(timer_settime(timer, 0, &often, NULL), 0);
+    for (int i = 0; rc == 0 && i < 5000; i++)
+        rc = session_try(&test->a, "SELECT 1");
+    (void)timer_delete(timer);
+    (void)sigaction(SIGPROF, &before, NULL);
+    session_ok(&test->a, rc);
+    assert_less(100, atomic_load(&ticks));
+    session_ok(&test->a, session_commit(&test->a));
 }
 
 /* --- forks --- */
@@ -513,6 +585,8 @@ void add_limit_tests(add_fn add)
     }
     ADD(connections_have_sessions_of_their_own);
     ADD(a_shared_session_is_detected);
+    ADD(a_late_comparison_leaves_no_transaction);
+    ADD(signals_break_nothing);
     ADD(F17_a_child_opens_connections_of_its_own);
     ADD(idle_connection_that_was_ended_is_not_alive);
     ADD(connection_that_breaks_in_flight_is_uncertain);

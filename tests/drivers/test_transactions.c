@@ -44,6 +44,46 @@ static void test_rollback_takes_back_what_was_written(void **state)
     assert_int_equal(seen_by_other(test, test->key), 1);
 }
 
+/* It must not go back to a pool: nobody would commit what comes next. */
+static void test_connection_in_a_transaction_is_not_for_others(void **state)
+{
+    struct test *test = *state;
+    const sqlock_driver *driver = subject.driver;
+
+    assert_true(driver->is_alive(test->a.connection));
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    assert_lock_ok(insert(&test->a, test->key), &test->a.err);
+    assert_false(driver->is_alive(test->a.connection));
+    assert_lock_ok(session_rollback(&test->a), &test->a.err);
+    assert_true(driver->is_alive(test->a.connection));
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    assert_lock_ok(session_commit(&test->a), &test->a.err);
+    assert_true(driver->is_alive(test->a.connection));
+}
+
+/* Where the server has each commit begin the next transaction. */
+static void test_commit_begins_no_transaction(void **state)
+{
+    struct test *test = *state;
+    struct session admin;
+    struct session other;
+    int rc;
+
+    rc = session_open_at(&admin, database_admin_url(subject.database),
+                         LOCK_TIMEOUT_MS);
+    session_ok(&admin, rc);
+    session_run(&admin, "SET GLOBAL completion_type = 'CHAIN'");
+    rc = session_open_at(&other, subject.url, LOCK_TIMEOUT_MS);
+    session_run(&admin, "SET GLOBAL completion_type = 'NO_CHAIN'");
+    session_close(&admin);
+    session_ok(&other, rc);
+    session_ok(&other, session_begin(&other));
+    session_ok(&other, session_commit(&other));
+    session_ok(&other, insert(&other, test->key));
+    assert_int_equal(seen_by_other(test, test->key), 1);
+    session_close(&other);
+}
+
 static void test_rollback_without_a_transaction_is_fine(void **state)
 {
     struct test *test = *state;
@@ -293,6 +333,9 @@ void add_transaction_tests(add_fn add)
     ADD(commit_shows_what_was_written);
     ADD(rollback_takes_back_what_was_written);
     ADD(rollback_without_a_transaction_is_fine);
+    ADD(connection_in_a_transaction_is_not_for_others);
+    if (subject.database->bit == ON_MYSQL)
+        ADD(commit_begins_no_transaction);
     ADD(commit_after_an_error_tells_the_truth);
     ADD(transaction_goes_with_its_connection);
     ADD(wait_for_a_row_lock_ends_as_busy);

@@ -156,7 +156,7 @@ static int adopt(void *handle, void *native, sqlock_error *err)
     connection->mysql = mysql;
     if (rc == 0)
         rc = check_group(connection, err);
-    lk_mysql_sigpipe_release(&held, rc < 0);
+    lk_mysql_sigpipe_release(&held);
     if (rc < 0)
         return rc;
     connection->charset = mysql_character_set_name(mysql);
@@ -178,7 +178,7 @@ static void unadopt(void *handle)
     lk_mysql_sigpipe_hold(&held, connection->mysql);
     for (uint32_t id = 0; id <= SQLOCK_STATEMENT_IDS; id++)
         lk_mysql_unprepare(connection, id);
-    lk_mysql_sigpipe_release(&held, true);
+    lk_mysql_sigpipe_release(&held);
     lk_mysql_clear_alarm(connection);
 }
 

@@ -67,7 +67,7 @@ bool lk_mysql_is_quiet(const struct lk_mysql_connection *connection)
 {
     struct pollfd watched = {.fd = connection->alarm, .events = POLLIN};
 
-    return poll(&watched, 1, 0) == 0;
+    return poll(&watched, 1, 0) <= 0; /* a signal may interrupt it */
 }
 
 int lk_mysql_ready(struct lk_mysql_connection *connection, int64_t deadline_ns,

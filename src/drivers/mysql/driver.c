@@ -40,7 +40,7 @@ static int driver_open(void *handle, const char *url, const sqlock_connect *how,
         return lk_error_nomem(err);
     lk_mysql_sigpipe_hold(&held, connection->mysql);
     rc = lk_mysql_connect(connection, url, how, err);
-    lk_mysql_sigpipe_release(&held, rc < 0);
+    lk_mysql_sigpipe_release(&held);
     return rc;
 }
 
@@ -65,7 +65,7 @@ static void driver_close(void *handle)
     /* Detached from the connection, they only free memory. */
     for (i = 0; i <= SQLOCK_STATEMENT_IDS; i++)
         lk_mysql_unprepare(connection, i);
-    lk_mysql_sigpipe_release(&held, true);
+    lk_mysql_sigpipe_release(&held);
     lk_mysql_clear_alarm(connection);
 }
 
@@ -78,7 +78,8 @@ static bool driver_is_alive(void *handle)
         !atomic_load(&connection->was_aborted) &&
         mysql_thread_id(connection->mysql) == connection->thread_id &&
         lk_mysql_is_quiet(connection);
-    return connection->was_looked_at;
+    return connection->was_looked_at &&
+           (connection->mysql->server_status & SERVER_STATUS_IN_TRANS) == 0;
 }
 
 static void driver_abort(void *handle)
@@ -95,7 +96,7 @@ static int query(struct lk_mysql_connection *connection, const char *text,
     lk_mysql_sigpipe_hold(&held, connection->mysql);
     if (mysql_query(connection->mysql, text) != 0)
         rc = lk_mysql_fail(connection, stage, err);
-    lk_mysql_sigpipe_release(&held, rc < 0);
+    lk_mysql_sigpipe_release(&held);
     return rc;
 }
 
@@ -107,7 +108,7 @@ static int stay_in_group(struct lk_mysql_connection *connection,
 
     lk_mysql_sigpipe_hold(&held, connection->mysql);
     rc = lk_mysql_stay_in_group(connection, err);
-    lk_mysql_sigpipe_release(&held, rc < 0);
+    lk_mysql_sigpipe_release(&held);
     return rc;
 }
 

@@ -358,6 +358,6 @@ int lk_mysql_execute(struct lk_mysql_connection *connection,
     lk_mysql_sigpipe_hold(&held, connection->mysql);
     rc = execute(connection, statement, parameters, count, deadline_ns, result,
                  err);
-    lk_mysql_sigpipe_release(&held, connection->is_broken);
+    lk_mysql_sigpipe_release(&held);
     return rc;
 }

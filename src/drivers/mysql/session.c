@@ -20,8 +20,8 @@
    changes what quotes, '||' or CHAR columns mean. */
 #define SQL_MODE "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
 #define ALWAYS                                                                 \
-    "NAMES utf8mb4, autocommit = 1, time_zone = '+00:00', sql_mode "           \
-    "= " SQL_MODE
+    "NAMES utf8mb4, autocommit = 1, completion_type = 0, "                     \
+    "time_zone = '+00:00', sql_mode = " SQL_MODE
 
 /* Convert to whole seconds, rounded up; never 0, which would mean for ever. */
 static unsigned int seconds_of_ms(int64_t ms)

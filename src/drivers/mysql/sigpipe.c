@@ -5,7 +5,7 @@
  * the signal, and which writes (an alert) even while it reads from a closed
  * connection.  By default that would end the program.  A library must not
  * change the program's handling of the signal, so it is blocked in the calling
- * thread during a call, and removed if it came.  That costs two system calls,
+ * thread during a call, and removed if it came.  That costs three system calls,
  * which are saved where the library suppresses the signal itself.
  */
 #include "drivers/mysql/sigpipe.h"
@@ -36,15 +36,14 @@ void lk_mysql_sigpipe_hold(struct lk_mysql_sigpipe *held, MYSQL *mysql)
         sigismember(&held->before, SIGPIPE) == 1 && is_pending();
 }
 
-void lk_mysql_sigpipe_release(const struct lk_mysql_sigpipe *held,
-                              bool happened)
+void lk_mysql_sigpipe_release(const struct lk_mysql_sigpipe *held)
 {
     static const struct timespec at_once = {0, 0};
     sigset_t pipe;
 
     if (!held->is_held)
         return;
-    if (happened && !held->was_pending && is_pending()) {
+    if (!held->was_pending && is_pending()) {
         (void)sigemptyset(&pipe);
         (void)sigaddset(&pipe, SIGPIPE);
         (void)sigtimedwait(&pipe, NULL, &at_once);

@@ -19,8 +19,8 @@ struct lk_mysql_sigpipe {
  *  fails in this thread. */
 void lk_mysql_sigpipe_hold(struct lk_mysql_sigpipe *held, MYSQL *mysql);
 
-/** End that part; @p happened when a write may have failed meanwhile. */
-void lk_mysql_sigpipe_release(const struct lk_mysql_sigpipe *held,
-                              bool happened);
+/** End that part.  The signal is removed even if all calls succeeded: freeing a
+ *  statement writes, too, and reports no error. */
+void lk_mysql_sigpipe_release(const struct lk_mysql_sigpipe *held);
 
 #endif /* LK_MYSQL_SIGPIPE_H */

@@ -115,7 +115,8 @@ static bool pg_is_alive(void *connection)
     lk_pg *session = connection;
 
     session->was_looked_at = lk_pg_is_alive(session);
-    return session->was_looked_at;
+    return session->was_looked_at &&
+           PQtransactionStatus(session->conn) == PQTRANS_IDLE;
 }
 
 static void pg_abort(void *connection)

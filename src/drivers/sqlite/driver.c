@@ -210,7 +210,8 @@ static void sqlite_close(void *connection)
     atomic_store(&c->can_be_aborted, false);
 }
 
-/* Tell whether the file is still the one that was opened.  It may be gone,
+/* Tell whether no transaction is open, and the file is still the one that was
+ * opened.  It may be gone,
  * or another one in its place: then two connections would not exclude each
  * other. */
 static bool sqlite_is_alive(void *connection)
@@ -223,7 +224,7 @@ static bool sqlite_is_alive(void *connection)
     if (sqlite3_file_control(c->db, "main", SQLITE_FCNTL_HAS_MOVED,
                              &has_moved) != SQLITE_OK)
         return false;
-    return has_moved == 0;
+    return has_moved == 0 && sqlite3_get_autocommit(c->db) != 0;
 }
 
 static int roll_back(struct lk_sqlite *c, sqlock_error *err)
