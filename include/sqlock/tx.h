@@ -144,7 +144,8 @@ SQLOCK_API int sqlock_tx_rollback(sqlock_tx *tx, sqlock_error *err);
  *
  * @return 0           left open
  *         EINVAL      not adopted; nothing was done
- *         ELOST       roll back: a guarded lease, or the connection, is lost
+ *         ELOST       roll back: a guarded lease, the connection or the
+ *                     transaction itself is lost
  *         any other   roll back: the transaction must not be committed, as
  *                     sqlock_tx_commit() returns
  */

@@ -449,6 +449,12 @@ int sqlock_tx_leave(sqlock_tx *tx, sqlock_error *err)
     rc = lk_tx_check(tx, err);
     if (rc == 0)
         rc = lk_tx_check_guards(tx, err);
+    /* EINVAL says that the transaction is still there, but it is freed here. */
+    if (rc == SQLOCK_EINVAL) {
+        rc = SQLOCK_ELOST;
+        if (err != NULL)
+            err->code = rc;
+    }
     finish(tx);
     return rc;
 }

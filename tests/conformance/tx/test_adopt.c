@@ -196,6 +196,22 @@ static void test_transaction_ended_behind_our_back_is_noticed(void **state)
     app_close(&app);
 }
 
+/* A transaction that is left is freed, whatever the result: not EINVAL, which
+ * says that nothing was done. */
+static void test_transaction_ended_before_it_is_left_is_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct app app;
+    sqlock_tx *tx;
+
+    app_open(&app, f->database, f->url);
+    tx = tx_adopt(f, &app);
+    app_run(&app, "COMMIT");
+    assert_fails(SQLOCK_ELOST, sqlock_tx_leave(tx, &f->err));
+    assert_contains(f->err.message, "ended the transaction itself");
+    app_close(&app);
+}
+
 static void test_killed_session_is_lost_not_committed(void **state)
 {
     struct fixture *f = *state;
@@ -277,6 +293,7 @@ static const struct test tests[] = {
     TEST(test_adopting_prints_nothing),
     TEST(test_commit_of_an_aborted_transaction_says_so),
     TEST_OF_ROWS(test_transaction_ended_behind_our_back_is_noticed, ON_ALL, 0),
+    TEST_OF_ROWS(test_transaction_ended_before_it_is_left_is_lost, ON_ALL, 0),
     TEST_ON(test_killed_session_is_lost_not_committed, ON_SERVERS, IN_SQLOCK),
     TEST_OF_ROWS(test_idle_transaction_timeout_is_told_as_lost, ON_SERVERS,
                  IN_SQLOCK),
