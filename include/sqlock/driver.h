@@ -296,7 +296,8 @@ typedef struct sqlock_driver {
      *  sent by itself would wait for a commit that nobody sends. */
     bool (*is_alive)(void *connection);
 
-    /** Run one statement.  @p parameters are in the statement's order.
+    /** Run one statement, and refuse a text of several: what follows the first
+     *  could end the transaction.  @p parameters are in the statement's order.
      *  @p result is filled on success only. */
     int (*execute)(void *connection, const sqlock_statement *statement,
                    const sqlock_value *parameters, size_t count,

@@ -304,8 +304,7 @@ static int send_statement(lk_pg *session, const sqlock_statement *statement,
         return PQsendQueryPrepared(session->conn,
                                    session->prepared[statement->id - 1],
                                    arguments->count, values, NULL, NULL, 0);
-    if (arguments->count == 0)
-        return PQsendQuery(session->conn, statement->text);
+    /* Not PQsendQuery(), which takes several statements. */
     return PQsendQueryParams(session->conn, statement->text, arguments->count,
                              arguments->types, values, NULL, NULL, 0);
 }

@@ -258,6 +258,32 @@ static void test_check_and_commit_take_so_many_round_trips(void **state)
     registry_end(tapped);
 }
 
+/* On a connection of the registry a text that begins with SELECT cannot end the
+ * transaction, nor let another one begin. */
+static void test_one_text_is_one_statement(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_value one = sqlock_integer(1);
+    char text[160];
+    sqlock_tx *tx;
+    int rc;
+
+    lock_take(lock, 0);
+    tx = tx_begin(f);
+    assert_ok(sqlock_tx_guard(tx, lock, &f->err));
+    (void)snprintf(text, sizeof text, "UPDATE %s SET a = 7 WHERE id = ?",
+                   stock_name(f));
+    assert_ok(sqlock_tx_execute(tx, text, &one, 1, NULL, &f->err));
+    rc = sqlock_tx_execute(tx, "SELECT 1; COMMIT; BEGIN", NULL, 0, NULL,
+                           &f->err);
+    assert_int_not_equal(rc, 0);
+    assert_int_equal(stock_value(f, 1), 100);
+    assert_ok(sqlock_tx_rollback(tx, &f->err));
+    assert_int_equal(stock_value(f, 1), 100);
+    lock_end(lock);
+}
+
 static const struct test tests[] = {
     TEST_OF_ROWS(test_superseded_holder_commits_nothing, ON_ALL, HAS_EXPIRY),
     TEST_OF_ROWS(test_superseded_holder_is_told_when_it_leaves, ON_ALL,
@@ -269,5 +295,6 @@ static const struct test tests[] = {
                  IN_SQLOCK),
     TEST_OF_ROWS(test_check_and_commit_take_so_many_round_trips, ON_ALL,
                  IN_SQLOCK),
+    TEST_OF_ROWS(test_one_text_is_one_statement, ON_ALL, IN_SQLOCK),
 };
 const struct topic topic_recheck = TOPIC(tests);
