@@ -55,6 +55,14 @@ static int refuse(struct lk_stock_operation *op, int rc, sqlock_error *err)
     return entered == 0 ? rc : entered;
 }
 
+/* Tell whether a failure may come of what the order itself has changed before:
+ * of the item, or of a CHECK of its table. */
+static bool may_be_known(int rc)
+{
+    return rc == SQLOCK_ENOTFOUND || rc == SQLOCK_EINVAL ||
+           rc == SQLOCK_EDATABASE;
+}
+
 /* Handle a refusal of an operation with an order: return the answer the order
  * got before, or record the refusal as its answer. */
 static int settle(struct lk_stock_operation *op, int rc, sqlock_error *err)
@@ -66,7 +74,7 @@ static int settle(struct lk_stock_operation *op, int rc, sqlock_error *err)
         return rc; /* it has its answer */
     if (rc == SQLOCK_EINSUFFICIENT && op->order != NULL)
         rc = refuse(op, rc, err);
-    if (rc != LK_STOCK_KNOWN && (rc != SQLOCK_ENOTFOUND || op->order == NULL))
+    if (rc != LK_STOCK_KNOWN && (!may_be_known(rc) || op->order == NULL))
         return rc;
     recalled = lk_stock_recall(op, &own);
     if (recalled == LK_STOCK_UNKNOWN)

@@ -60,6 +60,64 @@ static void test_the_same_order_gets_the_first_answer(void **state)
     }
 }
 
+/* What the order has changed leaves no room to change it again: by a CHECK of
+ * the application's table, or the end of a column. */
+static void test_an_order_at_a_limit_gets_the_first_answer(void **state)
+{
+    struct fixture *f = *state;
+    char table[64];
+
+    shop_make_goods(f, "bounded", table,
+                    "id VARCHAR(80) PRIMARY KEY, "
+                    "num INTEGER CHECK (num BETWEEN 5 AND 120)");
+    (void)sql_run(&f->sql, "INSERT INTO %s VALUES ('w', 10)", table);
+    each_strategy
+    {
+        sqlock_stock_options options = shop_described(table);
+        sqlock_stock *stock = NULL;
+        sqlock_stock_answer answer;
+        char order[80];
+
+        if (strategy == SQLOCK_STOCK_BUCKETS) /* of our table only */
+            continue;
+        options.strategy = strategy;
+        assert_ok(sqlock_stock_open(&stock, f->a, &options, &f->err));
+        (void)snprintf(order, sizeof order, "%s/%d", table, (int)strategy);
+        send_twice(f, stock, order, "w", 5, 0, 5);
+        (void)sql_run(&f->sql, "UPDATE %s SET num = 115", table);
+        (void)snprintf(order, sizeof order, "%s/up/%d", table, (int)strategy);
+        for (int i = 0; i < 2; i++) {
+            assert_ok(sqlock_stock_restore(stock, NULL, order, "w", 5, &answer,
+                                           &f->err));
+            assert_int_equal(answer.left, 120);
+            assert_int_equal(answer.is_duplicate, i == 1);
+        }
+        (void)sql_run(&f->sql, "UPDATE %s SET num = 10", table);
+        sqlock_stock_close(stock);
+    }
+    (void)sql_run(&f->sql, "DROP TABLE %s", table);
+}
+
+static void test_an_order_at_the_end_of_a_number_gets_its_answer(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, INT64_MAX - 5);
+    const char *order = shop_order(item, "last");
+    sqlock_stock_answer answer;
+
+    for (int i = 0; i < 2; i++) {
+        assert_ok(sqlock_stock_restore(stock, NULL, order, item, 5, &answer,
+                                       &f->err));
+        assert_true(answer.left == INT64_MAX);
+        assert_int_equal(answer.is_duplicate, i == 1);
+    }
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_stock_restore(stock, NULL, shop_order(item, "more"),
+                                      item, 5, NULL, &f->err));
+    sqlock_stock_close(stock);
+}
+
 /* Also what adds and what sets. */
 static void test_restoring_and_setting_twice_happens_once(void **state)
 {
@@ -356,6 +414,8 @@ test_orders_that_cross_do_not_deadlock_for_their_callers(void **state)
 
 static const struct test tests[] = {
     TEST(test_the_same_order_gets_the_first_answer),
+    TEST(test_an_order_at_a_limit_gets_the_first_answer),
+    TEST(test_an_order_at_the_end_of_a_number_gets_its_answer),
     TEST(test_restoring_and_setting_twice_happens_once),
     TEST(test_F34_many_who_send_one_order_deduct_once),
     TEST(test_F34_a_lost_commit_is_found_out_by_its_order),
