@@ -59,15 +59,24 @@ static void find_duplicates(struct lk_combine *combine)
 }
 
 /* Give a duplicate the answer of the first request with its order, which it
- * would get a moment later anyway. */
+ * would get a moment later anyway.  If the first one is not as the order was
+ * before, the duplicate may be: it looks for itself. */
 static void answer_duplicate(struct lk_combined_request *request)
 {
     const struct lk_stock_line *first = line_of(request->original);
     struct lk_stock_line *line = line_of(request);
+    int rc = request->original->rc;
 
-    if (request->original->rc != 0 &&
-        request->original->rc != SQLOCK_EINSUFFICIENT) {
-        answer(request, request->original->rc, &request->original->err);
+    if (rc == SQLOCK_EORDER) {
+        answer(request, LK_STOCK_KNOWN, NULL);
+        return;
+    }
+    if (rc == SQLOCK_ENOTFOUND) {
+        answer(request, lk_stock_no_item(line, &request->err), &request->err);
+        return;
+    }
+    if (rc != 0 && rc != SQLOCK_EINSUFFICIENT) {
+        answer(request, rc, &request->original->err);
         return;
     }
     if (first->quantity != line->quantity) {
@@ -82,7 +91,7 @@ static void answer_duplicate(struct lk_combined_request *request)
     line->result = first->result;
     line->delta = first->delta;
     request->op->is_duplicate = true;
-    answer(request, request->original->rc, &request->original->err);
+    answer(request, rc, &request->original->err);
 }
 
 /* --- sums --- */
@@ -96,23 +105,16 @@ static bool has_orders(const struct lk_combine *combine)
     return false;
 }
 
-/* Compute the sum and the least of the requested quantities.  False: the sum
- * exceeds a 64-bit integer. */
-static bool add_up(const struct lk_combine *combine, int64_t *total,
-                   int64_t *least)
+/* Compute the sum of the requested quantities.  False: it exceeds a 64-bit
+ * integer. */
+static bool add_up(const struct lk_combine *combine, int64_t *total)
 {
     *total = 0;
-    *least = INT64_MAX;
-    for (size_t i = 0; i < combine->count; i++) {
-        int64_t quantity = line_of(combine->requests[i])->quantity;
-
-        if (!is_live(combine->requests[i]))
-            continue;
-        if (quantity < *least)
-            *least = quantity;
-        if (__builtin_add_overflow(*total, quantity, total))
+    for (size_t i = 0; i < combine->count; i++)
+        if (is_live(combine->requests[i]) &&
+            __builtin_add_overflow(
+                *total, line_of(combine->requests[i])->quantity, total))
             return false;
-    }
     return true;
 }
 
@@ -362,8 +364,8 @@ static int gather(struct lk_combine *combine, int64_t *there, sqlock_error *err)
 static int judge_each(struct lk_stock_operation *operation, sqlock_error *err)
 {
     struct lk_combine *combine = (struct lk_combine *)operation;
-    int64_t granted;
     int64_t there = 0;
+    int64_t granted;
     bool exists;
     int rc;
 
@@ -379,7 +381,7 @@ static int judge_each(struct lk_stock_operation *operation, sqlock_error *err)
         answer_no_item(combine);
         return 0;
     }
-    if (!add_up(combine, &combine->total, &granted) || there < combine->total)
+    if (!add_up(combine, &combine->total) || there < combine->total)
         rc = gather(combine, &there, err);
     if (rc < 0)
         return rc;
@@ -399,8 +401,8 @@ static int judge_each(struct lk_stock_operation *operation, sqlock_error *err)
 }
 
 /* Read the quantity, which suffices if there are no orders and no request can
- * be granted. */
-static int look(struct lk_combine *combine, int64_t least, sqlock_error *err)
+ * be granted.  LK_STOCK_KNOWN: one can. */
+static int look(struct lk_combine *combine, sqlock_error *err)
 {
     bool is_ours = combine->operation.stock->is_ours;
     int64_t there = 0;
@@ -415,10 +417,9 @@ static int look(struct lk_combine *combine, int64_t least, sqlock_error *err)
         answer_no_item(combine);
         return 0;
     }
-    if (there >= least)
+    if (plan_each(combine, there) > 0)
         return LK_STOCK_KNOWN;
     combine->known_left = there;
-    (void)plan_each(combine, there);
     return 0;
 }
 
@@ -448,14 +449,13 @@ static void answer_as_planned(struct lk_combine *combine)
 
 static int try_round(struct lk_combine *combine, sqlock_error *err)
 {
-    int64_t least = 0;
     int rc = LK_STOCK_KNOWN;
 
-    if (add_up(combine, &combine->total, &least) &&
+    if (add_up(combine, &combine->total) &&
         (combine->known_left < 0 || combine->known_left >= combine->total))
         rc = try_all(combine, err);
     if (rc == LK_STOCK_KNOWN && !has_orders(combine))
-        rc = look(combine, least, err);
+        rc = look(combine, err);
     if (rc == LK_STOCK_KNOWN)
         rc = lk_stock_run_apart(&combine->operation, judge_each, err);
     if (rc == LK_STOCK_KNOWN)

@@ -241,6 +241,54 @@ static void test_partial_grants_are_exact(void **state)
     serve_partly(*state, true);
 }
 
+/* No sum of these is a number, and the first is more than there is; the last
+ * one can be served all the same. */
+static void test_a_sum_beyond_a_number_hides_nobody(void **state)
+{
+    struct fixture *f = *state;
+    struct counter counter;
+
+    counter_open(&counter, f, 100);
+    queue_up(&counter,
+             (const struct caller[]){{.quantity = 1},
+                                     {.quantity = INT64_MAX},
+                                     {.quantity = INT64_MAX},
+                                     {.quantity = 7}},
+             4);
+    let_go(&counter);
+    expect(&counter, 1, SQLOCK_EINSUFFICIENT, 99);
+    expect(&counter, 2, SQLOCK_EINSUFFICIENT, 99);
+    expect(&counter, 3, 0, 92);
+    assert_int_equal(shop_there(f, counter.item), 92);
+    counter_close(&counter);
+}
+
+/* The first that comes with an order is not as the order was; the second is. */
+static void test_an_order_is_not_judged_by_a_misuse_in_its_round(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *other = shop_open_at(f->b, SQLOCK_STOCK_CONDITIONAL);
+    struct counter counter;
+    const char *order;
+
+    counter_open(&counter, f, 10);
+    order = shop_order(counter.item, "one");
+    assert_ok(sqlock_stock_deduct(other, NULL, order, counter.item, 2, NULL,
+                                  &f->err));
+    queue_up(&counter,
+             (const struct caller[]){{.quantity = 1},
+                                     {.order = order, .quantity = 3},
+                                     {.order = order, .quantity = 2}},
+             3);
+    let_go(&counter);
+    expect(&counter, 1, SQLOCK_EORDER, -1);
+    expect(&counter, 2, 0, 8);
+    assert_true(counter.callers[2].answer.is_duplicate);
+    assert_int_equal(shop_there(f, counter.item), 7);
+    counter_close(&counter);
+    sqlock_stock_close(other);
+}
+
 static void test_one_order_twice_in_a_round_is_done_once(void **state)
 {
     struct fixture *f = *state;
@@ -456,6 +504,8 @@ static void test_nobody_waits_for_more_than_two_rounds(void **state)
 static const struct test tests[] = {
     TEST(test_all_that_wait_are_served_in_one_round),
     TEST(test_partial_grants_are_exact),
+    TEST(test_a_sum_beyond_a_number_hides_nobody),
+    TEST(test_an_order_is_not_judged_by_a_misuse_in_its_round),
     TEST(test_one_order_twice_in_a_round_is_done_once),
     TEST(test_a_known_order_in_a_round_gets_its_answer),
     TEST(test_the_leaders_error_reaches_every_follower),

@@ -60,7 +60,7 @@ static void test_the_same_order_gets_the_first_answer(void **state)
     }
 }
 
-/* What the order has changed leaves no room to change it again: by a CHECK of
+/* The change of the order leaves no room to make it again: by a CHECK of
  * the application's table, or the end of a column. */
 static void test_an_order_at_a_limit_gets_the_first_answer(void **state)
 {
