@@ -55,9 +55,11 @@ static void note_times(struct lk_batch *batch, const struct lk_run *run)
 {
     if (run->sent_boot_ns != 0)
         batch->sent_boot_ns = run->sent_boot_ns;
-    for (size_t i = 0; run->was_uncertain && i < batch->count; i++)
-        lk_lease_cap(&batch->items[i].lease, batch->items[i].lease.ttl_ms);
     batch->answered_boot_ns = lk_boottime_ns();
+    if (!run->was_uncertain || !run->is_write)
+        return;
+    for (size_t i = 0; i < batch->count; i++)
+        lk_lease_cap(&batch->items[i].lease, batch->items[i].lease.ttl_ms);
 }
 
 int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,

@@ -214,6 +214,47 @@ static void test_a_shorter_renewal_that_is_refused(void **state)
     close_scene(f, &scene);
 }
 
+/* Renew both for a short time, while somebody else has a row locked. */
+static void renew_beside_a_locked_row(struct fixture *f, struct scene *scene,
+                                      const sqlock_lock *locked, int expected)
+{
+    sqlock_lock *both[] = {scene->lock, scene->beside};
+    struct sql sql;
+
+    lock_give(scene->lock);
+    lock_take(scene->lock, SHORT_MS);
+    fixture_lock_row(f, &sql, locked);
+    assert_fails(expected, sqlock_renew_many(both, 2, NULL, &f->err));
+    fixture_unlock_row(&sql);
+}
+
+static int lose_reading(void *context, const struct tap_event *event, int rc)
+{
+    struct barrier *traffic = context;
+
+    return event->text == traffic->text &&
+                   !atomic_exchange(&traffic->is_up, true)
+               ? SQLOCK_EUNCERTAIN
+               : rc;
+}
+
+/* After a renewal that passed the row over, the row is read.  That changes
+ * nothing, so a lost answer does not keep the lease from being longer. */
+static void test_a_lost_reading_limits_no_renewal(void **state)
+{
+    struct fixture *f = *state;
+    struct scene scene;
+
+    open_scene(f, &scene, LONG_MS);
+    scene.traffic.text = census_text(scene.tapped, SQLOCK_SQL_READ);
+    tap_hooks(NULL, lose_reading, &scene.traffic);
+    renew_beside_a_locked_row(f, &scene, scene.lock, SQLOCK_EBUSY);
+    assert_true(atomic_load(&scene.traffic.is_up));
+    renew(f, &scene, LONG_MS);
+    assert_less(SHORT_MS, sqlock_remaining_ms(scene.lock));
+    close_scene(f, &scene);
+}
+
 /* SQLite's writes of a registry go one after another. */
 static const struct test tests[] = {
     TEST_ON(test_the_renewers_answer_comes_last, ON_SERVERS, IN_SQLOCK),
@@ -226,5 +267,6 @@ static const struct test tests[] = {
     TEST_ON(test_a_shorter_renewal_that_has_not_arrived_yet, ON_SERVERS,
             IN_SQLOCK),
     TEST(test_a_shorter_renewal_that_is_refused),
+    TEST_ON(test_a_lost_reading_limits_no_renewal, ON_SERVERS, IN_SQLOCK),
 };
 const struct topic topic_overlap = TOPIC(tests);
