@@ -193,14 +193,15 @@ static int read_unrenewed(struct lk_store *store, struct lk_batch *batch,
     return rc;
 }
 
-/* Use the earlier deadline after a renewal without an answer: it may have
- * shortened the lease. */
+/* Use the earlier deadline and the shorter TTL after a renewal without an
+ * answer: it may have shortened the lease, or may do so later. */
 static void believe_less(const struct lk_store *store, struct lk_batch *batch,
                          int64_t since_boot_ns)
 {
     for (size_t i = 0; i < batch->count; i++) {
         struct lk_lease *lease = &batch->items[i].lease;
 
+        lk_lease_cap(lease, lease->ttl_ms);
         lease->deadline_boot_ns =
             lk_sooner(lease->deadline_boot_ns,
                       lk_believe_until(store, since_boot_ns, lease->ttl_ms));
@@ -229,7 +230,7 @@ int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
     else if (rc == SQLOCK_EBUSY && kind_of(batch) == SQLOCK_SQL_RENEW_MANY &&
              store->statements[SQLOCK_SQL_LOCK_MANY].text != NULL)
         rc = renew_unlocked(store, batch, err);
-    else if (rc == SQLOCK_EUNCERTAIN)
+    if (rc == SQLOCK_EUNCERTAIN)
         believe_less(store, batch, since_boot_ns);
     sqlock_result_clear(&result);
     for (size_t i = 0; i < batch->count; i++)

@@ -255,6 +255,23 @@ static void test_a_lost_reading_limits_no_renewal(void **state)
     close_scene(f, &scene);
 }
 
+/* MySQL renews the rows that are not locked in a transaction.  Its commit may
+ * have been carried out, or may still be. */
+static void test_a_commit_without_an_answer_limits_renewals(void **state)
+{
+    struct fixture *f = *state;
+    struct scene scene;
+
+    open_scene(f, &scene, LONG_MS);
+    tap_hooks(NULL, tap_lose_commit, NULL);
+    renew_beside_a_locked_row(f, &scene, scene.beside, SQLOCK_EUNCERTAIN);
+    assert_true(tap_count(TAP_COMMIT) > 0);
+    tap_hooks(NULL, NULL, NULL);
+    renew(f, &scene, LONG_MS);
+    assert_less(sqlock_remaining_ms(scene.lock), SHORT_MS);
+    close_scene(f, &scene);
+}
+
 /* SQLite's writes of a registry go one after another. */
 static const struct test tests[] = {
     TEST_ON(test_the_renewers_answer_comes_last, ON_SERVERS, IN_SQLOCK),
@@ -268,5 +285,7 @@ static const struct test tests[] = {
             IN_SQLOCK),
     TEST(test_a_shorter_renewal_that_is_refused),
     TEST_ON(test_a_lost_reading_limits_no_renewal, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_a_commit_without_an_answer_limits_renewals, ON_MYSQL,
+            IN_SQLOCK),
 };
 const struct topic topic_overlap = TOPIC(tests);
