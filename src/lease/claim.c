@@ -129,6 +129,7 @@ static int read_grants(struct lk_store *store, struct lk_batch *batch,
 
     if (rows == NULL)
         return lk_error_nomem(err);
+    batch->deadline_ns = lk_store_deadline(store);
     rc = lk_rows_read(store, batch, rows, err);
     for (size_t i = 0; rc == 0 && i < batch->count; i++) {
         struct lk_item *item = &batch->items[i];
