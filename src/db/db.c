@@ -56,30 +56,28 @@ int lk_db_init(struct lk_db *db, const char *url,
     rc = lk_driver_find(&db->driver, url, err);
     if (rc < 0)
         return rc;
+    lk_epoch_init(&db->epoch);
+    lk_outage_init(&db->outage);
+    lk_group_init(&db->group);
+    lk_ids_init(&db->ids);
     rc = db->driver->check_url(url, err);
     if (rc == 0 && db->driver->resolve_url != NULL)
         rc = db->driver->resolve_url(url, &resolved, err);
     if (rc == 0)
         rc = lk_watchdog_start(&db->dog, db->driver, err);
-    if (rc < 0) {
-        free(resolved);
-        return rc;
-    }
-    lk_epoch_init(&db->epoch);
-    lk_outage_init(&db->outage);
-    lk_group_init(&db->group);
-    lk_ids_init(&db->ids);
-    rc = init_pools(db, resolved != NULL ? resolved : url, options);
+    if (rc == 0 &&
+        init_pools(db, resolved != NULL ? resolved : url, options) < 0)
+        rc = lk_error_nomem(err);
     free(resolved);
-    if (rc < 0) {
+    if (rc < 0)
         lk_db_clear(db);
-        return lk_error_nomem(err);
-    }
-    return 0;
+    return rc;
 }
 
 void lk_db_clear(struct lk_db *db)
 {
+    if (db->driver == NULL)
+        return;
     lk_pool_clear(&db->waiting);
     lk_pool_clear(&db->reserved);
     lk_pool_clear(&db->pool);
@@ -88,6 +86,7 @@ void lk_db_clear(struct lk_db *db)
     lk_outage_clear(&db->outage);
     lk_epoch_clear(&db->epoch);
     lk_watchdog_stop(&db->dog);
+    db->driver = NULL;
 }
 
 /* Run a statement on a connection, watched by the watchdog. */

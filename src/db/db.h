@@ -33,6 +33,7 @@ struct lk_db {
 /* Find the driver and check the URL.  Connects to nothing yet. */
 int lk_db_init(struct lk_db *db, const char *url,
                const struct lk_pool_options *options, sqlock_error *err);
+/* Also after a failed lk_db_init(), and again. */
 void lk_db_clear(struct lk_db *db);
 
 /* The longest pause before a retry: with less time left, there is none. */

@@ -181,8 +181,7 @@ void lk_store_clear(struct lk_store *store)
     lk_resolver_clear(&store->resolver);
     for (size_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++)
         lk_statement_clear(&store->statements[kind]);
-    if (store->db.driver != NULL)
-        lk_db_clear(&store->db);
+    lk_db_clear(&store->db);
     (void)pthread_mutex_destroy(&store->mutex);
     free(store->region);
     free(store->database_identity);

@@ -13,8 +13,8 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "db/db.h"
 #include "db/driver.h"
-#include "db/pool.h"
 
 #define CONNECTIONS 3
 
@@ -159,6 +159,19 @@ static void test_calls_get_a_connection_when_all_are_lent(void **state)
         lk_pool_give(&pooled->pool, lent[i]);
 }
 
+static void test_what_could_not_be_set_up_may_be_cleared(void **state)
+{
+    const struct lk_pool_options options = {.size = 1};
+    sqlock_error err = {0};
+    struct lk_db db;
+    int rc = lk_db_init(&db, "sqlite:?no_such=1", &options, &err);
+
+    (void)state;
+    assert_code(SQLOCK_EINVAL, rc, &err);
+    assert_null(db.driver);
+    lk_db_clear(&db);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(
         test_calls_get_a_connection_when_all_are_lent, open_pool, close_pool),
@@ -169,6 +182,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(
         test_a_connection_laid_by_is_there_for_who_prefers_it, open_pool,
         close_pool),
+    cmocka_unit_test(test_what_could_not_be_set_up_may_be_cleared),
 };
 const struct suite suite_pool = SUITE("pool", tests);
 
