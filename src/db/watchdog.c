@@ -58,23 +58,22 @@ int lk_watchdog_start(struct lk_watchdog *dog, const sqlock_driver *driver,
     lk_service_init(&dog->service);
     lk_handler_init(&dog->handler, &dog->service, abort_overdue, NULL, dog);
     rc = lk_handler_start(&dog->handler, err);
-    if (rc == 0)
-        dog->state = LK_WATCHDOG_WATCHING;
+    dog->is_watching = rc == 0;
     return rc;
 }
 
 void lk_watchdog_stop(struct lk_watchdog *dog)
 {
-    if (dog->state == LK_WATCHDOG_NONE)
+    if (!dog->is_watching)
         return;
     lk_service_stop(&dog->service);
-    dog->state = LK_WATCHDOG_NONE;
+    dog->is_watching = false;
 }
 
 void lk_watchdog_arm(struct lk_watchdog *dog, struct lk_watch *watch,
                      void *connection, int64_t deadline_ns)
 {
-    if (dog->state == LK_WATCHDOG_NONE)
+    if (!dog->is_watching)
         return;
     pthread_mutex_lock(&dog->mutex);
     watch->connection = connection;
@@ -93,7 +92,7 @@ void lk_watchdog_arm(struct lk_watchdog *dog, struct lk_watch *watch,
 
 void lk_watchdog_disarm(struct lk_watchdog *dog, struct lk_watch *watch)
 {
-    if (dog->state == LK_WATCHDOG_NONE)
+    if (!dog->is_watching)
         return;
     pthread_mutex_lock(&dog->mutex);
     if (watch->previous != NULL)

@@ -20,11 +20,9 @@ struct lk_watch {
 
 struct lk_watchdog {
     const sqlock_driver *driver;
-    enum lk_watchdog_state {
-        /* the driver keeps its deadlines, or the watchdog is stopped */
-        LK_WATCHDOG_NONE,
-        LK_WATCHDOG_WATCHING /* the service's thread is running */
-    } state;
+    /* the service's thread is running; else the driver keeps its deadlines, or
+     * the watchdog is stopped */
+    bool is_watching;
     struct lk_service service;
     struct lk_handler handler;
     pthread_mutex_t mutex; /* guards the following fields */
