@@ -177,3 +177,17 @@ int lk_layout_detect(struct lk_db *db, const struct lk_table *table,
     sqlock_result_clear(&columns);
     return rc;
 }
+
+int lk_layout_require(struct lk_db *db, const struct lk_table *table,
+                      int64_t deadline_ns, sqlock_layout *out,
+                      sqlock_error *err)
+{
+    int rc = lk_layout_detect(db, table, deadline_ns, out, err);
+
+    if (rc == SQLOCK_ENOTFOUND)
+        rc = lk_error(err, SQLOCK_ESCHEMA,
+                      "there is no table %s in this database: create it with "
+                      "`sqlock init`",
+                      table->plain);
+    return rc;
+}

@@ -14,4 +14,9 @@ int lk_layout_detect(struct lk_db *db, const struct lk_table *table,
                      int64_t deadline_ns, sqlock_layout *out,
                      sqlock_error *err);
 
+/* As lk_layout_detect(), but ESCHEMA where there is no such table. */
+int lk_layout_require(struct lk_db *db, const struct lk_table *table,
+                      int64_t deadline_ns, sqlock_layout *out,
+                      sqlock_error *err);
+
 #endif

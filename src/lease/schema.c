@@ -100,14 +100,6 @@ static int64_t deadline(const struct place *place)
                        2 * (int64_t)place->options.connect_timeout_ms);
 }
 
-static int report_missing(const struct lk_table *table, sqlock_error *err)
-{
-    return lk_error(err, SQLOCK_ESCHEMA,
-                    "there is no table %s in this database: create it with "
-                    "`sqlock init`",
-                    table->plain);
-}
-
 int sqlock_schema_check(const char *url, const sqlock_options *options,
                         sqlock_layout *layout, sqlock_error *err)
 {
@@ -118,10 +110,8 @@ int sqlock_schema_check(const char *url, const sqlock_options *options,
     rc = open_place(&place, url, options, false, err);
     if (rc < 0)
         return rc;
-    rc = lk_layout_detect(&place.db, &place.table, deadline(&place), &found,
-                          err);
-    if (rc == SQLOCK_ENOTFOUND)
-        rc = report_missing(&place.table, err);
+    rc = lk_layout_require(&place.db, &place.table, deadline(&place), &found,
+                           err);
     if (rc == 0 && layout != NULL)
         *layout = found;
     lk_db_clear(&place.db);
@@ -143,15 +133,15 @@ static int create_missing(struct place *place, sqlock_layout layout,
         return rc;
     created = lk_db_run_script(&place->db, script, deadline(place), &why);
     free(script);
-    if (created == 0 || created == SQLOCK_EBUSY ||
-        created == SQLOCK_EUNCERTAIN) {
+    if (created == 0)
+        return lk_layout_require(&place->db, &place->table, deadline(place),
+                                 found, err);
+    if (created == SQLOCK_EBUSY || created == SQLOCK_EUNCERTAIN) {
         rc = lk_layout_detect(&place->db, &place->table, deadline(place), found,
                               err);
         if (rc != SQLOCK_ENOTFOUND)
             return rc;
     }
-    if (created == 0)
-        return report_missing(&place->table, err);
     if (err != NULL)
         *err = why;
     return lk_db_of_reading(created, err); /* there is nothing in doubt */

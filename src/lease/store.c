@@ -108,16 +108,9 @@ static int find_table(struct lk_store *store, sqlock_error *err)
 {
     int64_t deadline =
         lk_after_ms(sqlock_monotonic_ns(), store->options.connect_timeout_ms);
-    int rc;
 
-    rc = lk_layout_detect(&store->db, &store->table, deadline, &store->layout,
-                          err);
-    if (rc == SQLOCK_ENOTFOUND)
-        rc = lk_error(err, SQLOCK_ESCHEMA,
-                      "there is no table %s in this database: create it with "
-                      "`sqlock init`",
-                      store->table.plain);
-    return rc;
+    return lk_layout_require(&store->db, &store->table, deadline,
+                             &store->layout, err);
 }
 
 static int render_statements(struct lk_store *store, sqlock_error *err)
