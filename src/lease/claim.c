@@ -105,8 +105,7 @@ static int take_grant(struct lk_store *store, struct lk_batch *batch,
     grant(store, item, result->cells[0].integer, batch->sent_boot_ns);
     lease->is_contended = says_so(result, 1);
     lease->is_new_row = says_so(result, 2);
-    if (lease->place.connection == NULL)
-        lk_queue_of_claim(store, &lease->place, run->session);
+    lk_queue_of_claim(store, &lease->place, run->session);
     return 0;
 }
 

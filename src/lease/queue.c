@@ -99,8 +99,6 @@ bool lk_queue_is_of_claim(const struct lk_store *store)
 void lk_queue_of_claim(const struct lk_store *store, struct lk_place *place,
                        uint64_t session)
 {
-    place->connection = NULL;
-    place->session = 0;
     if (lk_queue_is_of_claim(store))
         place->session = has_one_writer(store) ? THE_WRITER : session;
 }
