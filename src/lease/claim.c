@@ -109,14 +109,6 @@ static int take_grant(struct lk_store *store, struct lk_batch *batch,
     return 0;
 }
 
-/* Return the token of a claimed row.  The four-column layout stores none; there
- * it is the time when the lease began. */
-static int64_t token_of(const struct lk_lease *lease, const struct lk_row *row)
-{
-    return row->token != 0 ? row->token
-                           : row->expires_at_us - (int64_t)lease->ttl_ms * 1000;
-}
-
 /* Read the rows to find out which locks a claim was granted, where its
  * statement does not say. */
 static int read_grants(struct lk_store *store, struct lk_batch *batch,
@@ -136,7 +128,8 @@ static int read_grants(struct lk_store *store, struct lk_batch *batch,
         if (strcmp(rows[i].client_id, item->lease.client_id) != 0)
             continue;
         if (rows[i].is_taken)
-            grant(store, item, token_of(&item->lease, &rows[i]), sent_boot_ns);
+            grant(store, item, lk_row_token(&rows[i], item->lease.ttl_ms),
+                  sent_boot_ns);
         else
             item->rc = SQLOCK_ETIMEDOUT;
     }

@@ -10,8 +10,7 @@
 #include "lease/row.h"
 
 /* Judge, from the row, a hand-off that got no answer and changed nothing when
- * repeated.  The four-column layout stores no token; it is computed from the
- * end of the lease. */
+ * repeated. */
 static int judge_repeated(struct lk_store *store, struct lk_lease *to,
                           int64_t first_sent_ns, sqlock_error *err)
 {
@@ -20,9 +19,7 @@ static int judge_repeated(struct lk_store *store, struct lk_lease *to,
 
     rc = lk_row_read(store, to->key, lk_store_deadline(store), &row, err);
     if (rc == 0 && row.is_taken && strcmp(row.client_id, to->client_id) == 0) {
-        to->token = row.token != 0
-                        ? row.token
-                        : row.expires_at_us - (int64_t)to->ttl_ms * 1000;
+        to->token = lk_row_token(&row, to->ttl_ms);
         to->deadline_boot_ns =
             lk_believe_until(store, first_sent_ns, to->ttl_ms);
         return 0;

@@ -114,6 +114,12 @@ int lk_row_holder(struct lk_store *store, const char *key,
     return rc;
 }
 
+int64_t lk_row_token(const struct lk_row *row, uint32_t ttl_ms)
+{
+    return row->token != 0 ? row->token
+                           : row->expires_at_us - (int64_t)ttl_ms * 1000;
+}
+
 const struct lk_row *lk_row_of(const struct lk_batch *batch,
                                const struct lk_row *rows, const char *key)
 {

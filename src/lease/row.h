@@ -28,6 +28,10 @@ int lk_row_read(struct lk_store *store, const char *key, int64_t deadline_ns,
 int lk_row_holder(struct lk_store *store, const char *key,
                   char holder[LK_HOLDER_SIZE], sqlock_error *err);
 
+/* Return the token of a row that was claimed for that TTL.  The four-column
+ * layout stores none; there it is the time when the lease began. */
+int64_t lk_row_token(const struct lk_row *row, uint32_t ttl_ms);
+
 /* Read the rows of a batch, in the order of its items; zero `rows` before.
  * Results as lk_row_read(). */
 int lk_rows_read(struct lk_store *store, struct lk_batch *batch,
