@@ -18,9 +18,23 @@
 
 struct lk_transaction;
 
-/* One lease of a batch, and its result. */
+/* The row of a key. */
+struct lk_row {
+    bool exists;
+    bool is_taken; /* CLIENT_ID is set and the lease is not over */
+    /* HOLDER belongs to CLIENT_ID: its release will notify */
+    bool is_sqlocks;
+    char client_id[SQLOCK_KEY_SIZE];
+    int64_t token;        /* 0: the layout has none */
+    int64_t remaining_us; /* negative: the lease is over */
+    int64_t acquired_at_us;
+    int64_t expires_at_us;
+};
+
+/* One lease of a batch, its row where that was read, and its result. */
 struct lk_item {
     struct lk_lease lease;
+    struct lk_row row;
     int rc;
     /* a renewal did not change the row: if the lease is still ours, another
      * session has the row locked */

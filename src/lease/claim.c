@@ -6,7 +6,6 @@
  * (F38 to F42).  A single row that this process left free is taken with a
  * cheaper statement; if that grants nothing, the normal claim follows.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -114,26 +113,22 @@ static int take_grant(struct lk_store *store, struct lk_batch *batch,
 static int read_grants(struct lk_store *store, struct lk_batch *batch,
                        sqlock_error *err)
 {
-    struct lk_row *rows = calloc(batch->count, sizeof *rows);
     int64_t sent_boot_ns = batch->sent_boot_ns;
     int rc;
 
-    if (rows == NULL)
-        return lk_error_nomem(err);
     batch->deadline_ns = lk_store_deadline(store);
-    rc = lk_rows_read(store, batch, rows, err);
+    rc = lk_rows_read(store, batch, err);
     for (size_t i = 0; rc == 0 && i < batch->count; i++) {
         struct lk_item *item = &batch->items[i];
 
-        if (strcmp(rows[i].client_id, item->lease.client_id) != 0)
+        if (strcmp(item->row.client_id, item->lease.client_id) != 0)
             continue;
-        if (rows[i].is_taken)
-            grant(store, item, lk_row_token(&rows[i], item->lease.ttl_ms),
+        if (item->row.is_taken)
+            grant(store, item, lk_row_token(&item->row, item->lease.ttl_ms),
                   sent_boot_ns);
         else
             item->rc = SQLOCK_ETIMEDOUT;
     }
-    free(rows);
     return rc;
 }
 

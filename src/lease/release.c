@@ -5,7 +5,6 @@
  * unknown, by the row it left (F38 to F42).  A single release is sent to the
  * session that has the queue lock, so that it notifies the next waiter.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -135,10 +134,11 @@ static void take_releases(struct lk_batch *batch, const sqlock_result *result,
 
 /* Tell from the row whether a release freed it, or the lease was lost
  * before. */
-static int judge(const struct lk_store *store, const struct lk_lease *lease,
-                 const struct lk_row *row, int64_t first_sent_ns,
-                 bool was_uncertain)
+static int judge(const struct lk_store *store, const struct lk_item *item,
+                 int64_t first_sent_ns, bool was_uncertain)
 {
+    const struct lk_lease *lease = &item->lease;
+    const struct lk_row *row = &item->row;
     bool is_kept = store->layout == SQLOCK_LAYOUT_SQLOCK;
 
     if (row->exists && row->client_id[0] == '\0' && row->token == lease->token)
@@ -153,21 +153,16 @@ static int read_unreleased(struct lk_store *store, struct lk_batch *batch,
                            int64_t first_sent_ns, bool was_uncertain,
                            sqlock_error *err)
 {
-    struct lk_row *rows = calloc(batch->count, sizeof *rows);
     int rc;
 
-    if (rows == NULL)
-        return lk_error_nomem(err);
     batch->deadline_ns = lk_store_deadline(store);
-    rc = lk_rows_read(store, batch, rows, err);
+    rc = lk_rows_read(store, batch, err);
     for (size_t i = 0; rc == 0 && i < batch->count; i++) {
         struct lk_item *item = &batch->items[i];
 
         if (item->rc == SQLOCK_EBUSY)
-            item->rc = judge(store, &item->lease, &rows[i], first_sent_ns,
-                             was_uncertain);
+            item->rc = judge(store, item, first_sent_ns, was_uncertain);
     }
-    free(rows);
     return rc;
 }
 

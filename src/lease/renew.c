@@ -144,8 +144,9 @@ static int renew_unlocked(struct lk_store *store, struct lk_batch *batch,
  * fact unchanged because it had the same end already (F19).  In the last case
  * the deadline follows from the row. */
 static void judge(const struct lk_store *store, struct lk_item *item,
-                  const struct lk_row *row, int64_t asked_boot_ns)
+                  int64_t asked_boot_ns)
 {
+    const struct lk_row *row = &item->row;
     struct lk_lease *lease = &item->lease;
     int64_t remaining_us = row->remaining_us;
     int64_t cap_us = (int64_t)lease->cap_ms * 1000;
@@ -170,26 +171,21 @@ static int read_unrenewed(struct lk_store *store, struct lk_batch *batch,
 {
     struct lk_batch rest = *batch;
     int64_t asked_boot_ns = lk_boottime_ns();
-    struct lk_row *rows = calloc(batch->count, sizeof *rows);
     int rc;
 
     rest.count = 0;
     rest.items = calloc(batch->count, sizeof *rest.items);
-    if (rest.items == NULL || rows == NULL) {
-        free(rest.items);
-        free(rows);
+    if (rest.items == NULL)
         return lk_error_nomem(err);
-    }
     for (size_t i = 0; i < batch->count; i++)
         if (batch->items[i].rc != 0)
             rest.items[rest.count++] = batch->items[i];
-    rc = lk_rows_read(store, &rest, rows, err);
+    rc = lk_rows_read(store, &rest, err);
     for (size_t i = 0; rc == 0 && i < rest.count; i++)
-        judge(store, &rest.items[i], &rows[i], asked_boot_ns);
+        judge(store, &rest.items[i], asked_boot_ns);
     if (rc == 0)
         copy_back(batch, &rest);
     free(rest.items);
-    free(rows);
     return rc;
 }
 

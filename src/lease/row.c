@@ -45,32 +45,34 @@ static int read_info(struct lk_store *store, struct lk_batch *batch,
 
 /* Read row by row, for drivers without a statement about many. */
 static int read_each(struct lk_store *store, struct lk_batch *batch,
-                     struct lk_row *rows, sqlock_error *err)
+                     sqlock_error *err)
 {
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < batch->count; i++)
         rc = lk_row_read(store, batch->items[i].lease.key,
-                         lk_store_deadline(store), &rows[i], err);
+                         lk_store_deadline(store), &batch->items[i].row, err);
     return rc;
 }
 
 int lk_rows_read(struct lk_store *store, struct lk_batch *batch,
-                 struct lk_row *rows, sqlock_error *err)
+                 sqlock_error *err)
 {
     sqlock_result result = {0};
     int rc;
 
+    for (size_t i = 0; i < batch->count; i++)
+        batch->items[i].row = (struct lk_row){.exists = false};
     if (batch->count > 1 &&
         store->statements[SQLOCK_SQL_READ_MANY].text == NULL)
-        return read_each(store, batch, rows, err);
+        return read_each(store, batch, err);
     rc = read_info(store, batch, &result, err);
     for (size_t i = 0; rc == 0 && i < result.rows; i++) {
         const sqlock_value *cells = &result.cells[i * result.columns];
-        const struct lk_item *item = lk_batch_find(batch, &cells[0]);
+        struct lk_item *item = lk_batch_find(batch, &cells[0]);
 
         if (item != NULL)
-            from_cells(&rows[item - batch->items], cells);
+            from_cells(&item->row, cells);
         lk_skew_tell(store, cells);
     }
     sqlock_result_clear(&result);
@@ -83,10 +85,12 @@ int lk_row_read(struct lk_store *store, const char *key, int64_t deadline_ns,
     const struct lk_lease lease = {.key = key};
     struct lk_batch batch;
     struct lk_item item;
+    int rc;
 
-    memset(row, 0, sizeof *row);
     lk_batch_of_one(&batch, &item, &lease, deadline_ns);
-    return lk_rows_read(store, &batch, row, err);
+    rc = lk_rows_read(store, &batch, err);
+    *row = item.row;
+    return rc;
 }
 
 int lk_row_holder(struct lk_store *store, const char *key,
@@ -120,11 +124,10 @@ int64_t lk_row_token(const struct lk_row *row, uint32_t ttl_ms)
                            : row->expires_at_us - (int64_t)ttl_ms * 1000;
 }
 
-const struct lk_row *lk_row_of(const struct lk_batch *batch,
-                               const struct lk_row *rows, const char *key)
+const struct lk_row *lk_row_of(const struct lk_batch *batch, const char *key)
 {
     const sqlock_value value = {.type = SQLOCK_TEXT, .text = key};
     const struct lk_item *item = lk_batch_find(batch, &value);
 
-    return item != NULL ? &rows[item - batch->items] : NULL;
+    return item != NULL ? &item->row : NULL;
 }

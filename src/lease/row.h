@@ -6,19 +6,6 @@
 
 #include "lease/batch.h"
 
-/* The row of a key. */
-struct lk_row {
-    bool exists;
-    bool is_taken; /* CLIENT_ID is set and the lease is not over */
-    /* HOLDER belongs to CLIENT_ID: its release will notify */
-    bool is_sqlocks;
-    char client_id[SQLOCK_KEY_SIZE];
-    int64_t token;        /* 0: the layout has none */
-    int64_t remaining_us; /* negative: the lease is over */
-    int64_t acquired_at_us;
-    int64_t expires_at_us;
-};
-
 /* Read the row of a key.  Never EUNCERTAIN. */
 int lk_row_read(struct lk_store *store, const char *key, int64_t deadline_ns,
                 struct lk_row *row, sqlock_error *err);
@@ -32,13 +19,11 @@ int lk_row_holder(struct lk_store *store, const char *key,
  * layout stores none; there it is the time when the lease began. */
 int64_t lk_row_token(const struct lk_row *row, uint32_t ttl_ms);
 
-/* Read the rows of a batch, in the order of its items; zero `rows` before.
- * Results as lk_row_read(). */
+/* Read the rows of a batch into its items.  Results as lk_row_read(). */
 int lk_rows_read(struct lk_store *store, struct lk_batch *batch,
-                 struct lk_row *rows, sqlock_error *err);
+                 sqlock_error *err);
 
-/* Find the row of a key in the rows of a batch; NULL: there is none. */
-const struct lk_row *lk_row_of(const struct lk_batch *batch,
-                               const struct lk_row *rows, const char *key);
+/* Find the row of a key in a batch; NULL: the key is not in it. */
+const struct lk_row *lk_row_of(const struct lk_batch *batch, const char *key);
 
 #endif

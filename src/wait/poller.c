@@ -94,7 +94,7 @@ static bool has_changed(struct lk_subscription *subscription,
 /* Wake the waiters whose rows are as wanted, and set the next read of the
  * others.  Called with the mutex held. */
 static void report(struct lk_poller *poller, const struct lk_batch *batch,
-                   const struct lk_row *rows, int rc, const sqlock_error *err)
+                   int rc, const sqlock_error *err)
 {
     struct lk_waiter *waiter;
     struct lk_waiter *next;
@@ -102,7 +102,7 @@ static void report(struct lk_poller *poller, const struct lk_batch *batch,
     DL_FOREACH_SAFE2(poller->subscriptions, waiter, next, subscription.next)
     {
         const struct lk_row *row =
-            lk_row_of(batch, rows, waiter->subscription.entry->key);
+            lk_row_of(batch, waiter->subscription.entry->key);
         int64_t left_ns;
 
         if (row == NULL)
@@ -125,7 +125,6 @@ static void look(struct lk_poller *poller)
 {
     struct lk_entries *all = poller->all;
     struct lk_batch batch = {0};
-    struct lk_row *rows = NULL;
     sqlock_error err = {0};
     int rc = SQLOCK_EBUSY;
 
@@ -133,22 +132,19 @@ static void look(struct lk_poller *poller)
     gather(poller, &batch);
     pthread_mutex_unlock(&all->mutex);
     pthread_mutex_unlock(&poller->mutex);
-    if (batch.count > 0)
-        rows = calloc(batch.count, sizeof *rows);
-    if (rows != NULL) {
+    if (batch.count > 0) {
         batch.deadline_ns = lk_store_deadline(all->store);
-        rc = lk_rows_read(all->store, &batch, rows, &err);
+        rc = lk_rows_read(all->store, &batch, &err);
     }
     if (rc != SQLOCK_EBUSY) {
         pthread_mutex_lock(&poller->mutex);
-        report(poller, &batch, rows, rc, &err);
+        report(poller, &batch, rc, &err);
         pthread_mutex_unlock(&poller->mutex);
     } else {
         /* Out of memory, or timed out: read again a little later. */
         poller->not_before_ns = lk_boottime_ns() + AGAIN_NS;
     }
     let_go(&batch);
-    free(rows);
     free(batch.items);
     pthread_mutex_lock(&poller->mutex);
 }

@@ -3,8 +3,6 @@
  */
 #include "wait/row.h"
 
-#include <stdlib.h>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "lease/observe.h"
@@ -39,26 +37,23 @@ static int look(struct lk_part *part, int64_t *left_ns, sqlock_error *err)
 int lk_rows_look(struct lk_store *store, struct lk_batch *batch,
                  struct lk_part **blocked, sqlock_error *err)
 {
-    struct lk_row *rows = calloc(batch->count, sizeof *rows);
     int rc;
 
     *blocked = NULL;
-    if (rows == NULL)
-        return lk_error_nomem(err);
     batch->deadline_ns = lk_store_deadline(store);
-    rc = lk_rows_read(store, batch, rows, err);
+    rc = lk_rows_read(store, batch, err);
     /* Observe all rows, also those after the first that is taken, so that each
      * has been observed when it may be claimed. */
     for (size_t i = 0; rc == 0 && i < batch->count; i++) {
-        struct lk_part *part = batch->items[i].owner;
+        const struct lk_item *item = &batch->items[i];
+        struct lk_part *part = item->owner;
 
-        part->rc = lk_row_blocked_ns(store, &part->seen, &rows[i]) > 0
+        part->rc = lk_row_blocked_ns(store, &part->seen, &item->row) > 0
                        ? SQLOCK_EBUSY
                        : 0;
         if (part->rc < 0 && *blocked == NULL)
             *blocked = part;
     }
-    free(rows);
     return rc;
 }
 
