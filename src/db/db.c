@@ -117,19 +117,19 @@ static bool is_wrong_node(const struct lk_db *db, int rc)
 static void finish(struct lk_db *db, struct lk_pool *pool,
                    struct lk_connection *connection, bool is_wanted, int rc)
 {
-    if (is_wrong_node(db, rc)) {
+    if (is_wrong_node(db, rc) || lk_is_outage(rc)) {
         lk_count(&db->stats, LK_COUNT_BROKEN);
         lk_pool_discard(pool, connection);
-        lk_pool_drain(&db->pool);
-        lk_pool_drain(&db->waiting);
-    } else if (lk_is_outage(rc) ||
-               (rc < 0 && !pool->driver->is_alive(connection->state))) {
-        lk_count(&db->stats, LK_COUNT_BROKEN);
-        lk_pool_discard(pool, connection);
+    } else if (rc < 0) {
+        lk_pool_return(pool, connection);
     } else if (is_wanted) {
         lk_pool_lay_by(pool, connection);
     } else {
         lk_pool_give(pool, connection);
+    }
+    if (is_wrong_node(db, rc)) {
+        lk_pool_drain(&db->pool);
+        lk_pool_drain(&db->waiting);
     }
 }
 

@@ -198,12 +198,10 @@ static bool run_group(struct lk_group *group, struct lk_pool *pool,
             rc = run_together(group, pool, connection, begin_by_ns, deadline_ns,
                               &head, &why);
         }
-        if (rc < 0 && !pool->driver->is_alive(connection->state)) {
-            lk_count(pool->stats, LK_COUNT_BROKEN);
-            lk_pool_discard(pool, connection);
-        } else {
+        if (rc < 0)
+            lk_pool_return(pool, connection);
+        else
             lk_pool_give(pool, connection);
-        }
     }
     if (is_patient && head == NULL) {
         head = cut(group);

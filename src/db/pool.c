@@ -399,6 +399,16 @@ void lk_pool_lay_by(struct lk_pool *pool, struct lk_connection *connection)
     give(pool, connection, true);
 }
 
+void lk_pool_return(struct lk_pool *pool, struct lk_connection *connection)
+{
+    if (pool->driver->is_alive(connection->state)) {
+        lk_pool_give(pool, connection);
+    } else {
+        lk_count(pool->stats, LK_COUNT_BROKEN);
+        lk_pool_discard(pool, connection);
+    }
+}
+
 void lk_pool_forsake(struct lk_pool *pool, uint64_t number)
 {
     struct lk_connection *connection = NULL;

@@ -100,6 +100,8 @@ int lk_pool_lend(struct lk_pool *pool, int64_t deadline_ns,
  * pool's size.  It is given back or discarded like any other. */
 void lk_pool_keep(struct lk_pool *pool, struct lk_connection *connection);
 void lk_pool_give(struct lk_pool *pool, struct lk_connection *connection);
+/* Give a connection back, or discard it if it is broken. */
+void lk_pool_return(struct lk_pool *pool, struct lk_connection *connection);
 /* Give back a connection that its user will soon prefer: others take it
  * last. */
 void lk_pool_lay_by(struct lk_pool *pool, struct lk_connection *connection);

@@ -36,14 +36,6 @@ int lk_queue_call(struct lk_store *store, struct lk_connection *connection,
     return rc;
 }
 
-void lk_queue_put_back(struct lk_pool *pool, struct lk_connection *connection)
-{
-    if (pool->driver->is_alive(connection->state))
-        lk_pool_give(pool, connection);
-    else
-        lk_pool_discard(pool, connection);
-}
-
 /* Ask the driver, with a second connection to compare this one with. */
 static enum lk_own_sessions find_out_sessions(struct lk_store *store,
                                               struct lk_connection *one,
@@ -61,7 +53,7 @@ static enum lk_own_sessions find_out_sessions(struct lk_store *store,
                                                   deadline_ns, NULL);
     lk_watchdog_disarm(dog, &other->watch);
     lk_watchdog_disarm(dog, &one->watch);
-    lk_queue_put_back(&store->db.pool, other);
+    lk_pool_return(&store->db.pool, other);
     if (rc == 0)
         return LK_SESSIONS_OWN;
     return rc == SQLOCK_EBUSY ? LK_SESSIONS_SHARED : LK_SESSIONS_UNKNOWN;
@@ -117,7 +109,7 @@ static void give_up(struct lk_store *store, const char *key, uint64_t session)
         return;
     (void)lk_queue_call(store, writer, lk_wait_queue_of(store)->leave,
                         lk_queue_number(store, key), lk_store_deadline(store));
-    lk_queue_put_back(&store->db.reserved, writer);
+    lk_pool_return(&store->db.reserved, writer);
 }
 
 int lk_queue_release(struct lk_store *store, const struct lk_place *place,
@@ -149,7 +141,7 @@ bool lk_queue_end(struct lk_store *store, const char *key,
         if (!has_notified && is_outage)
             lk_pool_discard(&store->db.waiting, connection);
         else
-            lk_queue_put_back(&store->db.waiting, connection);
+            lk_pool_return(&store->db.waiting, connection);
     } else if (!has_notified && place->session != 0) {
         give_up(store, key, place->session);
     }

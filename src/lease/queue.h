@@ -24,9 +24,6 @@ bool lk_queue_has_own_session(struct lk_store *store,
                               struct lk_connection *connection,
                               int64_t deadline_ns);
 
-/* Give a connection back to its pool, or discard it if it is broken. */
-void lk_queue_put_back(struct lk_pool *pool, struct lk_connection *connection);
-
 /* Tell whether the session of a claim has the queue lock, so that the lease is
  * to be released on it. */
 bool lk_queue_is_of_claim(const struct lk_store *store);

@@ -192,10 +192,7 @@ static int take_and_begin(sqlock_tx *tx, sqlock_error *err)
         rc = begin(tx, err);
         if (rc == 0)
             return 0;
-        if (tx->driver->is_alive(tx->connection->state))
-            lk_pool_give(pool, tx->connection);
-        else
-            lk_pool_discard(pool, tx->connection);
+        lk_pool_return(pool, tx->connection);
     } while (lk_retry_goes_on(&retry, rc));
     return rc;
 }

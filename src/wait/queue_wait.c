@@ -106,7 +106,7 @@ static void turn_off(struct lk_queue_wait *wait)
     if (step_out(wait) < 0)
         return;
     wait->connection = NULL;
-    lk_queue_put_back(&store_of(wait)->db.waiting, connection);
+    lk_pool_return(&store_of(wait)->db.waiting, connection);
 }
 
 bool lk_queue_is_there(struct lk_queue_wait *wait)
