@@ -244,8 +244,9 @@ int lk_db_not_applied(int rc, sqlock_error *err)
 {
     if (rc == SQLOCK_ECANCELED)
         return lk_error(err, SQLOCK_EBUSY,
-                        "the statement was ended at its time limit: the row is "
-                        "locked by a transaction, or the database is slow");
+                        "the statement was ended at its time limit: a "
+                        "transaction has locked the row or the table, or the "
+                        "database is slow");
     if (rc != SQLOCK_ERETRY)
         return rc;
     if (err != NULL)
