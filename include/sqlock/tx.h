@@ -68,7 +68,10 @@ typedef struct sqlock_tx sqlock_tx;
  * Begin a transaction on a connection of the registry, READ COMMITTED.  It has
  * the connection to itself, so at most `pool_size` transactions are open at a
  * time; the next one waits.  On SQLite it has the file's write lock from here
- * on (BEGIN IMMEDIATE).
+ * on (BEGIN IMMEDIATE).  Afterwards the connection is used again, unless
+ * sqlock_tx_execute() has sent something else than statements about rows,
+ * savepoints and ends: then it is closed, and with it what SET, USE or PRAGMA
+ * have changed.
  *
  * @param[out] out ended by sqlock_tx_commit() or sqlock_tx_rollback(); NULL on
  *                 failure
@@ -153,7 +156,10 @@ SQLOCK_MUSTUSE int sqlock_tx_leave(sqlock_tx *tx, sqlock_error *err);
 
 /**
  * Run one statement, with a `?` for each parameter.  On PostgreSQL `??` is a
- * question mark.
+ * question mark.  A text of several statements is refused.
+ *
+ * On a connection of the registry no SELECT may change the session beyond the
+ * transaction: set_config(name, value, false), pg_advisory_lock(), GET_LOCK().
  *
  * @param[in,out] result zero, or used before; NULL: not wanted
  * @return 0           done

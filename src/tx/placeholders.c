@@ -117,18 +117,31 @@ char *lk_placeholders_number(const char *sql, size_t *count)
     return lk_writer_close(&writer);
 }
 
-bool lk_is_about_rows(const char *sql)
+static bool begins_with(const char *sql, const char *const *words)
 {
-    static const char *const words[] = {"SELECT", "INSERT",  "UPDATE",
-                                        "DELETE", "REPLACE", "WITH"};
     const char *word = sql + strspn(sql, " \t\r\n");
     size_t length = 0;
 
     while (is_word(word[length]))
         length++;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strlen(words[i]) == length &&
-            strncasecmp(word, words[i], length) == 0)
+    for (; *words != NULL; words++)
+        if (strlen(*words) == length && strncasecmp(word, *words, length) == 0)
             return true;
     return false;
+}
+
+bool lk_is_about_rows(const char *sql)
+{
+    static const char *const words[] = {"SELECT",  "INSERT", "UPDATE", "DELETE",
+                                        "REPLACE", "WITH",   NULL};
+
+    return begins_with(sql, words);
+}
+
+bool lk_is_about_ends(const char *sql)
+{
+    static const char *const words[] = {"SAVEPOINT", "RELEASE", "ROLLBACK",
+                                        "COMMIT", NULL};
+
+    return begins_with(sql, words);
 }

@@ -276,8 +276,10 @@ int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
         if (rc < 0)
             return rc;
     }
-    if (!lk_is_about_rows(sql))
+    if (!lk_is_about_rows(sql)) {
         tx->hold = LK_TX_LOOSE;
+        tx->is_altered = tx->is_altered || !lk_is_about_ends(sql);
+    }
     return lk_tx_query(tx, sql, parameters, count, result, err);
 }
 

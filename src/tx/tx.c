@@ -352,7 +352,8 @@ static void finish(sqlock_tx *tx)
                      tx->guards[i].lost);
     if (tx->is_adopted)
         let_go(tx);
-    else if (tx->part->state(tx->connection->state) == SQLOCK_TX_NONE &&
+    else if (!tx->is_altered &&
+             tx->part->state(tx->connection->state) == SQLOCK_TX_NONE &&
              tx->driver->is_alive(tx->connection->state))
         lk_pool_give(pool, tx->connection);
     else

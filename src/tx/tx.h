@@ -74,6 +74,9 @@ struct sqlock_tx {
     struct lk_tx_guard *guards;
     size_t guard_count;
     enum lk_tx_hold hold;
+    /* The application's statements may have changed the session, which is not
+     * used again by the registry. */
+    bool is_altered;
 };
 
 /* --- run.c --- */
@@ -192,6 +195,9 @@ int lk_tx_check_value(const char *what, const sqlock_value *value,
  * a statement releases no lock, neither itself nor by a function or trigger
  * that it calls. */
 bool lk_is_about_rows(const char *sql);
+/* Tell whether it begins with a word for savepoints or the end of the
+ * transaction, which changes no setting of the session. */
+bool lk_is_about_ends(const char *sql);
 
 /* Number the placeholders: each `?` in the SQL text, outside quotes and
  * comments, becomes $N, and `??` becomes `?`.  *count is their number.  The

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/tap.h"
+
 /* Settings that the application has made, none of them the default. */
 static void make_settings(struct fixture *f, struct app *app)
 {
@@ -218,6 +220,51 @@ static void test_settings_are_kept_after_a_busy_guard(void **state)
     lock_end(lock);
 }
 
+/* --- a connection of the registry --- */
+
+static void execute_and_commit(struct fixture *f, sqlock_registry *registry,
+                               const char *const *texts, size_t count)
+{
+    sqlock_tx *tx;
+
+    assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
+    for (size_t i = 0; i < count; i++)
+        assert_ok(sqlock_tx_execute(tx, texts[i], NULL, 0, NULL, &f->err));
+    assert_ok(sqlock_tx_commit(tx, &f->err));
+}
+
+/* A setting of the application's would let the registry's next statements see
+ * another lock table, or none. */
+static void test_no_setting_stays_on_a_connection_of_the_registry(void **state)
+{
+    static const char *const kept[] = {"SAVEPOINT s", "ROLLBACK TO SAVEPOINT s",
+                                       "RELEASE SAVEPOINT s"};
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    const char *setting =
+        f->database->bit == ON_POSTGRES ? "SET search_path = pg_catalog"
+        : f->database->bit == ON_MYSQL  ? "USE information_schema"
+                                        : "PRAGMA query_only = 1";
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    uint64_t opened;
+
+    options.pool_size = 1;
+    registry = fixture_tapped(f, &options);
+    lock = lock_obtain(registry, f->name);
+    execute_and_commit(f, registry, &setting, 1);
+    lock_take(lock, 0);
+    lock_give(lock);
+    execute_and_commit(f, registry, kept, 3); /* opens the last connection */
+    opened = tap_count(TAP_OPEN);
+    execute_and_commit(f, registry, kept, 3);
+    lock_take(lock, 0);
+    lock_give(lock);
+    assert_int_equal(tap_count(TAP_OPEN), opened);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
     TEST_OF_ROWS(test_adopted_connection_keeps_every_setting, ON_ALL, 0),
     TEST(test_settings_are_kept_after_an_error),
@@ -226,6 +273,8 @@ static const struct test tests[] = {
                  IN_SQLOCK),
     TEST_OF_ROWS(test_settings_are_kept_after_a_failed_guard, ON_ALL, 0),
     TEST_OF_ROWS(test_settings_are_kept_after_a_busy_guard, ON_SERVERS,
+                 IN_SQLOCK),
+    TEST_OF_ROWS(test_no_setting_stays_on_a_connection_of_the_registry, ON_ALL,
                  IN_SQLOCK),
 };
 const struct topic topic_settings = TOPIC(tests);
