@@ -49,7 +49,9 @@ SQLOCK_MUSTUSE int sqlock_once_check(sqlock_registry *registry,
  * Record the work of a lock that the caller holds as done, in a transaction
  * that guards the lease.
  *
- * @return 0                 recorded
+ * It tries again for as long as the lease lasts, also on another connection.
+ *
+ * @return 0                 recorded, now or before
  *         ELOST, EEXPIRED   the lease is over; nothing was recorded
  *         EUNCERTAIN        the outcome is not known: check again
  *         any other         not recorded, as of sqlock_tx_retry()

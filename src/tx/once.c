@@ -244,8 +244,17 @@ static int insert(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
 int sqlock_once_record(sqlock_lock *lock, sqlock_error *err)
 {
     sqlock_retry_options limits = SQLOCK_RETRY_INIT;
+    /* May be written again under a guard: there is one record of a name. */
+    static const struct lk_retry_policy recording = {
+        .first_us = 1000,
+        .longest_us = 50000,
+        .classes = LK_RETRY_CONFLICT | LK_RETRY_BUSY | LK_RETRY_FULL |
+                   LK_RETRY_UNREACHABLE | LK_RETRY_UNCERTAIN | LK_RETRY_UNSENT,
+        .last = LK_RETRY_WITHIN,
+    };
     struct record record = {.lock = lock};
     struct lk_store *store;
+    struct lk_retry retry;
     char found[SQLOCK_KEY_SIZE];
     sqlock_error own = {0};
     int rc;
@@ -254,15 +263,21 @@ int sqlock_once_record(sqlock_lock *lock, sqlock_error *err)
     if (rc < 0)
         return rc;
     sqlock_client_id(lock, record.client_id);
-    limits.deadline_ms = (uint32_t)sqlock_remaining_ms(lock);
-    if (limits.deadline_ms == 0)
+    if (sqlock_remaining_ms(lock) == 0)
         return lk_error(err, SQLOCK_EEXPIRED,
                         "only the holder of the lock can record its work");
-    rc = lk_tx_retry(store, insert, &record, &limits, NULL, &own);
-    /* The commit got no answer, or it was recorded before: find out which. */
-    if ((rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EBUSY) &&
-        read_record(store, sqlock_key(lock), found, NULL) == 0)
-        rc = 0;
+    limits.attempts = 1;
+    lk_retry_begin(
+        &retry, &recording,
+        lk_after_ms(sqlock_monotonic_ns(), sqlock_remaining_ms(lock)));
+    do {
+        rc = lk_tx_retry(store, insert, &record, &limits, NULL, &own);
+        /* The commit got no answer, or it was recorded before: find out. */
+        if ((rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EBUSY) &&
+            read_record(store, sqlock_key(lock), found, NULL) == 0)
+            rc = 0;
+        /* After ELOST the lease may be left: only the connection was lost. */
+    } while (sqlock_remaining_ms(lock) > 0 && lk_retry_goes_on(&retry, rc));
     if (rc < 0 && err != NULL)
         *err = own;
     return rc;

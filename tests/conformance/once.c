@@ -148,6 +148,68 @@ static void test_F41_a_record_whose_commit_got_no_answer(void **state)
     drop_table(f);
 }
 
+/* A failure of one statement, by text. */
+struct trouble {
+    const char *verb;
+    unsigned seen;
+};
+
+static bool strikes(struct trouble *trouble, const struct tap_event *event)
+{
+    return event->call == TAP_EXECUTE && event->text != NULL &&
+           strncmp(event->text, trouble->verb, strlen(trouble->verb)) == 0 &&
+           strcasestr(event->text, "DONE") != NULL && trouble->seen++ == 0;
+}
+
+static int break_before(void *context, const struct tap_event *event)
+{
+    return strikes(context, event) ? SQLOCK_EUNREACHABLE : 0;
+}
+
+/* The work is done and the lease is held: only the connection was lost. */
+static void test_a_record_outlasts_its_connection(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *first = take_first(f);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    struct trouble trouble = {.verb = "INSERT"};
+
+    lock_give(first);
+    lock_drop(first);
+    lock_take(lock, 0);
+    tap_hooks(break_before, NULL, &trouble);
+    assert_ok(sqlock_once_record(lock, &f->err));
+    tap_hooks(NULL, NULL, NULL);
+    assert_true(trouble.seen > 1);
+    assert_ok(sqlock_once_check(f->a, f->name, &f->err));
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(registry);
+    drop_table(f);
+}
+
+static void test_what_is_recorded_is_not_tried_again(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *first = take_first(f);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    uint64_t before;
+
+    lock_give(first);
+    lock_drop(first);
+    lock_take(lock, 0);
+    assert_ok(sqlock_once_record(lock, &f->err));
+    before = tap_count(TAP_BEGIN);
+    assert_ok(sqlock_once_record(lock, &f->err));
+    assert_int_equal(tap_count(TAP_BEGIN), before + 1);
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(registry);
+    drop_table(f);
+}
+
 static void test_without_a_table_it_is_said(void **state)
 {
     struct fixture *f = *state;
@@ -166,6 +228,8 @@ static const struct test tests[] = {
     TEST_OF_ROWS(test_F13_a_record_has_the_databases_time, ON_ALL, 0),
     TEST_OF_ROWS(test_only_the_holder_records, ON_ALL, 0),
     TEST_OF_ROWS(test_F41_a_record_whose_commit_got_no_answer, ON_ALL, 0),
+    TEST_OF_ROWS(test_a_record_outlasts_its_connection, ON_ALL, 0),
+    TEST_OF_ROWS(test_what_is_recorded_is_not_tried_again, ON_ALL, 0),
     TEST_OF_ROWS(test_without_a_table_it_is_said, ON_ALL, 0),
 };
 const struct topic topic_once = TOPIC(tests);
