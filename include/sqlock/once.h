@@ -91,8 +91,9 @@ SQLOCK_API void sqlock_once_free(sqlock_once_info *rows, size_t count);
  * @return 0            removed
  *         ENOTFOUND    there is no such record
  *         ESCHEMA      there is no such table
- *         any other    not removed, or, after EUNCERTAIN, not known; as of
- *                      sqlock_break()
+ *         EUNCERTAIN   it may be removed or not: it is not tried again, since
+ *                      the work may be recorded anew meanwhile
+ *         any other    not removed, as of sqlock_break()
  */
 SQLOCK_MUSTUSE int sqlock_once_forget(sqlock_registry *registry,
                                       const char *name, sqlock_error *err);

@@ -105,7 +105,7 @@ static int run_once(struct lk_store *store, const char *text,
     const sqlock_template template = {.text = text};
     struct lk_run run = {.arguments = arguments,
                          .deadline_ns = lk_store_deadline(store),
-                         .is_repeatable = true,
+                         .is_repeatable = !is_write,
                          .is_write = is_write};
     struct lk_table table;
     int rc;

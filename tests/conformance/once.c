@@ -166,6 +166,11 @@ static int break_before(void *context, const struct tap_event *event)
     return strikes(context, event) ? SQLOCK_EUNREACHABLE : 0;
 }
 
+static int lose_answer(void *context, const struct tap_event *event, int rc)
+{
+    return strikes(context, event) ? SQLOCK_EUNCERTAIN : rc;
+}
+
 /* The work is done and the lease is held: only the connection was lost. */
 static void test_a_record_outlasts_its_connection(void **state)
 {
@@ -183,6 +188,28 @@ static void test_a_record_outlasts_its_connection(void **state)
     tap_hooks(NULL, NULL, NULL);
     assert_true(trouble.seen > 1);
     assert_ok(sqlock_once_check(f->a, f->name, &f->err));
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(registry);
+    drop_table(f);
+}
+
+/* Sent again, the DELETE would remove the record of those who have done the
+ * work meanwhile, or find none and say so. */
+static void test_a_record_is_forgotten_once(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = take_first(f);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
+    struct trouble trouble = {.verb = "DELETE"};
+
+    assert_ok(sqlock_once_record(lock, &f->err));
+    tap_hooks(NULL, lose_answer, &trouble);
+    assert_fails(SQLOCK_EUNCERTAIN,
+                 sqlock_once_forget(registry, f->name, &f->err));
+    tap_hooks(NULL, NULL, NULL);
+    assert_int_equal(trouble.seen, 1);
+    assert_fails(SQLOCK_ENOTFOUND, sqlock_once_check(f->a, f->name, &f->err));
     lock_give(lock);
     lock_drop(lock);
     registry_end(registry);
@@ -229,6 +256,7 @@ static const struct test tests[] = {
     TEST_OF_ROWS(test_only_the_holder_records, ON_ALL, 0),
     TEST_OF_ROWS(test_F41_a_record_whose_commit_got_no_answer, ON_ALL, 0),
     TEST_OF_ROWS(test_a_record_outlasts_its_connection, ON_ALL, 0),
+    TEST_OF_ROWS(test_a_record_is_forgotten_once, ON_ALL, 0),
     TEST_OF_ROWS(test_what_is_recorded_is_not_tried_again, ON_ALL, 0),
     TEST_OF_ROWS(test_without_a_table_it_is_said, ON_ALL, 0),
 };
