@@ -302,20 +302,19 @@ static int lock_names(sqlock_tx *tx, const struct name *names, size_t count,
     int first = 0;
 
     for (size_t i = 0; i < count; i++) {
-        bool is_first = first == 0;
         int rc;
 
         if (tx->part->take_write_lock != NULL)
             rc =
                 i == 0 ? take_write_lock(tx, wait_ms, deadline_ns, err) : first;
         else if (first == 0 || skip_locked)
-            rc = lock_name(tx, &names[i], wait_ms, deadline_ns,
-                           is_first ? err : NULL);
+            rc = lock_name(tx, &names[i], wait_ms, deadline_ns, err);
         else
             rc = first;
         if (results != NULL)
             results[names[i].index] = rc;
-        if (rc < 0 && is_first)
+        /* The end of the call says more than a name that was skipped. */
+        if (rc < 0)
             first = rc;
         if (rc < 0 && rc != SQLOCK_EBUSY)
             skip_locked = false;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "support/server.h"
+#include "support/tap.h"
 
 static void test_nowait_on_a_held_name_is_busy(void **state)
 {
@@ -183,6 +184,53 @@ static void test_skip_locked_takes_what_nobody_has(void **state)
     sessions_close(&a, &b);
 }
 
+static int lose_second_name(void *context, const struct tap_event *event)
+{
+    unsigned *seen = context;
+
+    return event->call == TAP_EXECUTE && event->text != NULL &&
+                   strstr(event->text, "FOR UPDATE") != NULL && ++*seen == 2
+               ? SQLOCK_EUNREACHABLE
+               : 0;
+}
+
+/* EBUSY would say that the transaction goes on. */
+static void test_a_skipped_name_does_not_hide_the_end(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = fixture_tapped(f, NULL);
+    char texts[2][80];
+    const char *names[2];
+    char keys[2][SQLOCK_KEY_SIZE];
+    int results[2];
+    unsigned seen = 0;
+    struct session a;
+    sqlock_tx *tx;
+    int first;
+
+    make_names(f, texts, names, 2);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(
+            sqlock_key_of(keys[i], names[i], SQLOCK_KEY_CURRENT, NULL), 0);
+    first = strcmp(keys[0], keys[1]) < 0 ? 0 : 1;
+    session_open(f, &a, NULL);
+    assert_ok(sqlock_tx_lock(a.tx, names, 2, 0, false, NULL, &f->err));
+    session_commit(f, &a);
+    session_close(&a);
+    session_open(f, &a, NULL);
+    assert_ok(lock_one(&a, names[first], 0, &f->err));
+    assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
+    tap_hooks(lose_second_name, NULL, &seen);
+    assert_fails(SQLOCK_ELOST,
+                 sqlock_tx_lock(tx, names, 2, 0, true, results, &f->err));
+    tap_hooks(NULL, NULL, NULL);
+    assert_int_equal(results[first], SQLOCK_EBUSY);
+    assert_int_equal(results[1 - first], SQLOCK_ELOST);
+    (void)sqlock_tx_rollback(tx, NULL);
+    session_close(&a);
+    registry_end(registry);
+}
+
 /* FOR UPDATE on a row that is not there would lock nobody out (F24). */
 static void test_deleted_row_is_made_again(void **state)
 {
@@ -352,6 +400,8 @@ static const struct test tests[] = {
     TEST_OF_ROWS(test_several_names_are_taken_in_one_order, ON_SERVERS,
                  IN_SQLOCK),
     TEST_OF_ROWS(test_skip_locked_takes_what_nobody_has, ON_SERVERS, IN_SQLOCK),
+    TEST_OF_ROWS(test_a_skipped_name_does_not_hide_the_end, ON_SERVERS,
+                 IN_SQLOCK),
     TEST_OF_ROWS(test_deleted_row_is_made_again, ON_SERVERS, IN_ALL),
     TEST_OF_ROWS(test_name_does_not_touch_the_lease, ON_SERVERS, IN_ALL),
     TEST_OF_ROWS(test_isolation_levels_of_the_caller, ON_SERVERS, IN_SQLOCK),
