@@ -139,9 +139,10 @@ int lk_tx_send(sqlock_tx *tx, const sqlock_statement *statement,
     return rc;
 }
 
-static int query(sqlock_tx *tx, sqlock_statement statement,
-                 const sqlock_value *values, size_t count,
-                 sqlock_result *result, sqlock_error *err)
+int lk_tx_query_at(sqlock_tx *tx, sqlock_statement statement,
+                   const sqlock_value *values, size_t count,
+                   int64_t deadline_ns, sqlock_result *result,
+                   sqlock_error *err)
 {
     char *numbered = NULL;
     size_t wanted = count;
@@ -159,8 +160,7 @@ static int query(sqlock_tx *tx, sqlock_statement statement,
                         "the statement has %zu parameters, but %zu were given",
                         wanted, count);
     }
-    rc = lk_tx_send(tx, &statement, values, count, lk_tx_deadline(tx), result,
-                    err);
+    rc = lk_tx_send(tx, &statement, values, count, deadline_ns, result, err);
     free(numbered);
     return rc;
 }
@@ -168,16 +168,8 @@ static int query(sqlock_tx *tx, sqlock_statement statement,
 int lk_tx_query(sqlock_tx *tx, const char *text, const sqlock_value *values,
                 size_t count, sqlock_result *result, sqlock_error *err)
 {
-    return query(tx, (sqlock_statement){.text = text}, values, count, result,
-                 err);
-}
-
-int lk_tx_query_nowait(sqlock_tx *tx, const char *text,
-                       const sqlock_value *values, size_t count,
-                       sqlock_result *result, sqlock_error *err)
-{
-    return query(tx, (sqlock_statement){.text = text, .is_nowait = true},
-                 values, count, result, err);
+    return lk_tx_query_at(tx, (sqlock_statement){.text = text}, values, count,
+                          lk_tx_deadline(tx), result, err);
 }
 
 int lk_tx_run(sqlock_tx *tx, enum lk_tx_kind kind,

@@ -22,12 +22,13 @@ int lk_tx_target_lock(sqlock_tx *tx, const struct lk_tx_target *target,
     if (target->name != NULL)
         rc = lk_tx_run(tx, waits ? LK_TX_WAIT : LK_TX_LOCK, &target->arguments,
                        deadline_ns, &result, err);
-    else if (waits)
-        rc = lk_tx_query(tx, target->wait_text, target->row_key, 1, &result,
-                         err);
     else
-        rc = lk_tx_query_nowait(tx, target->free_text, target->row_key, 1,
-                                &result, err);
+        rc =
+            lk_tx_query_at(tx,
+                           (sqlock_statement){.text = waits ? target->wait_text
+                                                            : target->free_text,
+                                              .is_nowait = !waits},
+                           target->row_key, 1, deadline_ns, &result, err);
     has_row = result.rows > 0;
     sqlock_result_clear(&result);
     return rc < 0 ? rc : has_row;

@@ -100,10 +100,11 @@ int lk_tx_send(sqlock_tx *tx, const sqlock_statement *statement,
 /* Send a text, whose `?` placeholders become the driver's. */
 int lk_tx_query(sqlock_tx *tx, const char *text, const sqlock_value *values,
                 size_t count, sqlock_result *result, sqlock_error *err);
-/* Send a text that does not wait for a row lock. */
-int lk_tx_query_nowait(sqlock_tx *tx, const char *text,
-                       const sqlock_value *values, size_t count,
-                       sqlock_result *result, sqlock_error *err);
+/* As lk_tx_query(), for a statement with a deadline of its own. */
+int lk_tx_query_at(sqlock_tx *tx, sqlock_statement statement,
+                   const sqlock_value *values, size_t count,
+                   int64_t deadline_ns, sqlock_result *result,
+                   sqlock_error *err);
 /* Send the statement of that kind. */
 int lk_tx_run(sqlock_tx *tx, enum lk_tx_kind kind,
               const struct lk_arguments *arguments, int64_t deadline_ns,

@@ -114,6 +114,34 @@ static void test_a_busy_row_locks_no_gap(void **state)
     session_close(&a);
 }
 
+/* The wait, not statement_timeout_ms, is the limit of a row's lock. */
+static void test_a_wait_for_a_row_may_outlast_a_statement(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_table table = stock_table(f);
+    sqlock_value four = sqlock_integer(4);
+    const char *name = f->name;
+    sqlock_registry *registry;
+    struct session a;
+    sqlock_tx *tx;
+
+    options.statement_timeout_ms = 500 * SLOWNESS;
+    registry = fixture_registry(f, &options);
+    session_open(f, &a, NULL);
+    assert_ok(sqlock_tx_lock_row(a.tx, &table, &four, false, 0, &f->err));
+    assert_ok(lock_one(&a, name, 0, &f->err));
+    assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
+    assert_fails(SQLOCK_ETIMEDOUT, sqlock_tx_lock(tx, &name, 1, 1500 * SLOWNESS,
+                                                  false, NULL, &f->err));
+    assert_fails(
+        SQLOCK_ETIMEDOUT,
+        sqlock_tx_lock_row(tx, &table, &four, false, 1500 * SLOWNESS, &f->err));
+    assert_ok(sqlock_tx_commit(tx, &f->err));
+    session_close(&a);
+    registry_end(registry);
+}
+
 static bool rolls_back_on_timeout(struct fixture *f)
 {
     return f->database->bit == ON_MYSQL &&
@@ -156,6 +184,8 @@ static const struct test tests[] = {
     TEST_OF_ROWS(test_a_busy_lease_locks_no_gap_for_its_guard, ON_MYSQL,
                  IN_ALL),
     TEST_OF_ROWS(test_a_busy_row_locks_no_gap, ON_SERVERS, IN_SQLOCK),
+    TEST_OF_ROWS(test_a_wait_for_a_row_may_outlast_a_statement, ON_SERVERS,
+                 IN_SQLOCK),
     TEST_OF_ROWS(test_F21_busy_undoes_nothing_in_silence, ON_SERVERS,
                  IN_SQLOCK),
 };
