@@ -155,5 +155,14 @@ int lk_tx_target_examine(sqlock_tx *tx, struct lk_tx_target *target,
     sqlock_result_clear(&result);
     if (rc == 0 && !exists)
         rc = lk_error(err, SQLOCK_ENOTFOUND, "there is no such row");
+    /* It is not locked, which is EBUSY where nothing tells the view: it was
+     * deleted after the snapshot, so another attempt finds no more. */
+    if (rc == 0 && tx->view == LK_TX_EITHER &&
+        tx->part->take_write_lock == NULL)
+        rc = lk_tx_end(tx,
+                       lk_error(err, SQLOCK_ERETRY,
+                                "the transaction's snapshot shows a row that "
+                                "was deleted since: run it again"),
+                       err);
     return rc;
 }

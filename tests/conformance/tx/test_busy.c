@@ -142,6 +142,31 @@ static void test_a_wait_for_a_row_may_outlast_a_statement(void **state)
     registry_end(registry);
 }
 
+/* It is not locked, and never will be lockable: a wait would not end. */
+static void test_a_row_deleted_after_the_snapshot_is_retry(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_table table = stock_table(f);
+    sqlock_value four = sqlock_integer(4);
+
+    for (int turn = 0; turn < 2; turn++) {
+        struct session s;
+
+        app_open(&s.app, f->database, f->url);
+        app_begin_at(&s.app, "REPEATABLE READ");
+        (void)app_integer(&s.app, "SELECT count(*) FROM %s", stock_name(f));
+        assert_true(sql_run(&f->sql, "DELETE FROM %s WHERE id = 4",
+                            stock_name(f)) >= 0);
+        assert_ok(sqlock_tx_adopt(&s.tx, f->a, s.app.native, &f->err));
+        assert_fails(SQLOCK_ERETRY,
+                     sqlock_tx_lock_row(s.tx, &table, &four, turn == 1,
+                                        turn == 0 ? 0 : PATIENCE_MS, &f->err));
+        session_commit_fails(SQLOCK_ERETRY, f, &s);
+        session_close(&s);
+        stock_fill(f);
+    }
+}
+
 static bool rolls_back_on_timeout(struct fixture *f)
 {
     return f->database->bit == ON_MYSQL &&
@@ -185,6 +210,8 @@ static const struct test tests[] = {
                  IN_ALL),
     TEST_OF_ROWS(test_a_busy_row_locks_no_gap, ON_SERVERS, IN_SQLOCK),
     TEST_OF_ROWS(test_a_wait_for_a_row_may_outlast_a_statement, ON_SERVERS,
+                 IN_SQLOCK),
+    TEST_OF_ROWS(test_a_row_deleted_after_the_snapshot_is_retry, ON_SERVERS,
                  IN_SQLOCK),
     TEST_OF_ROWS(test_F21_busy_undoes_nothing_in_silence, ON_SERVERS,
                  IN_SQLOCK),
