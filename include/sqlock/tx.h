@@ -69,8 +69,8 @@ typedef struct sqlock_tx sqlock_tx;
  * the connection to itself, so at most `pool_size` transactions are open at a
  * time; the next one waits.  On SQLite it has the file's write lock from here
  * on (BEGIN IMMEDIATE).  Afterwards the connection is used again, unless
- * sqlock_tx_execute() has sent something else than statements about rows,
- * savepoints and ends: then it is closed, and with it what SET, USE or PRAGMA
+ * sqlock_tx_execute() has sent something else than statements about rows and
+ * savepoints: then it is closed, and with it what SET, USE or PRAGMA
  * have changed.
  *
  * @param[out] out ended by sqlock_tx_commit() or sqlock_tx_rollback(); NULL on
@@ -166,6 +166,9 @@ SQLOCK_MUSTUSE int sqlock_tx_leave(sqlock_tx *tx, sqlock_error *err);
  *         EBUSY       somebody's lock, or a duplicate key
  *         ERETRY      run the transaction again
  *         ELOST       the connection is gone; nothing was committed
+ *         EUNCERTAIN  the connection broke under a statement that begins with
+ *                     none of the words of sqlock_tx_commit(), nor SAVEPOINT,
+ *                     RELEASE or ROLLBACK: it may have committed
  *         any other   the statement failed: EINVAL (the number of parameters,
  *                     or the statement ended the transaction), ECANCELED (a
  *                     limit of time, or KILL QUERY), ESCHEMA, EACCESS,

@@ -138,10 +138,10 @@ bool lk_is_about_rows(const char *sql)
     return begins_with(sql, words);
 }
 
-bool lk_is_about_ends(const char *sql)
+bool lk_is_about_savepoints(const char *sql)
 {
     static const char *const words[] = {"SAVEPOINT", "RELEASE", "ROLLBACK",
-                                        "COMMIT", NULL};
+                                        NULL};
 
     return begins_with(sql, words);
 }

@@ -250,6 +250,21 @@ int lk_tx_unlimit(sqlock_tx *tx, sqlock_error *err)
 
 /* --- the public statement --- */
 
+/* End a transaction whose connection was lost by a statement that may commit:
+ * COMMIT AND CHAIN, or DDL on MySQL. */
+static int end_uncertain(sqlock_tx *tx, sqlock_error *err)
+{
+    const sqlock_error own = tx->why;
+
+    tx->over = sqlock_error_set(
+        &tx->why, SQLOCK_EUNCERTAIN, own.native, own.sqlstate,
+        "the connection was lost during a statement that may commit: the "
+        "transaction may be committed or not, and its locks are lost");
+    if (err != NULL)
+        *err = tx->why;
+    return tx->over;
+}
+
 int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
                       const sqlock_value *parameters, size_t count,
                       sqlock_result *result, sqlock_error *err)
@@ -268,11 +283,14 @@ int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
         if (rc < 0)
             return rc;
     }
-    if (!lk_is_about_rows(sql)) {
-        tx->hold = LK_TX_LOOSE;
-        tx->is_altered = tx->is_altered || !lk_is_about_ends(sql);
-    }
-    return lk_tx_query(tx, sql, parameters, count, result, err);
+    if (lk_is_about_rows(sql))
+        return lk_tx_query(tx, sql, parameters, count, result, err);
+    tx->hold = LK_TX_LOOSE;
+    if (lk_is_about_savepoints(sql))
+        return lk_tx_query(tx, sql, parameters, count, result, err);
+    tx->is_altered = true;
+    rc = lk_tx_query(tx, sql, parameters, count, result, err);
+    return rc == SQLOCK_ELOST ? end_uncertain(tx, err) : rc;
 }
 
 sqlock_value sqlock_integer(int64_t integer)

@@ -196,9 +196,9 @@ int lk_tx_check_value(const char *what, const sqlock_value *value,
  * a statement releases no lock, neither itself nor by a function or trigger
  * that it calls. */
 bool lk_is_about_rows(const char *sql);
-/* Tell whether it begins with a word for savepoints or the end of the
- * transaction, which changes no setting of the session. */
-bool lk_is_about_ends(const char *sql);
+/* Tell whether it begins with a word for savepoints or a rollback, which
+ * commits nothing and changes no setting of the session. */
+bool lk_is_about_savepoints(const char *sql);
 
 /* Number the placeholders: each `?` in the SQL text, outside quotes and
  * comments, becomes $N, and `??` becomes `?`.  *count is their number.  The

@@ -284,6 +284,33 @@ static void test_commit_without_an_answer_is_uncertain(void **state)
     registry_end(tapped);
 }
 
+static int lose_chain(void *context, const struct tap_event *event, int rc)
+{
+    (void)context;
+    return event->call == TAP_EXECUTE && event->text != NULL &&
+                   strcmp(event->text, "COMMIT AND CHAIN") == 0
+               ? SQLOCK_EUNCERTAIN
+               : rc;
+}
+
+/* Not ELOST, which says that nothing was committed. */
+static void test_statement_that_may_commit_without_an_answer(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *tapped = fixture_tapped(f, NULL);
+    sqlock_tx *tx;
+
+    assert_ok(sqlock_tx_begin(&tx, tapped, &f->err));
+    add_one(f, tx, 1);
+    tap_hooks(NULL, lose_chain, NULL);
+    assert_fails(SQLOCK_EUNCERTAIN, sqlock_tx_execute(tx, "COMMIT AND CHAIN",
+                                                      NULL, 0, NULL, &f->err));
+    tap_hooks(NULL, NULL, NULL);
+    assert_int_equal(stock_value(f, 1), 101);
+    assert_fails(SQLOCK_EUNCERTAIN, sqlock_tx_commit(tx, &f->err));
+    registry_end(tapped);
+}
+
 static const struct test tests[] = {
     TEST(test_commit_keeps_and_rollback_undoes),
     TEST(test_statement_binds_and_gives_rows),
@@ -298,5 +325,7 @@ static const struct test tests[] = {
     TEST_OF_ROWS(test_idle_transaction_timeout_is_told_as_lost, ON_SERVERS,
                  IN_SQLOCK),
     TEST(test_commit_without_an_answer_is_uncertain),
+    TEST_OF_ROWS(test_statement_that_may_commit_without_an_answer, ON_SERVERS,
+                 IN_SQLOCK),
 };
 const struct topic topic_adopt = TOPIC(tests);
