@@ -147,8 +147,11 @@ static int add_waiters(struct lk_store *store, sqlock_info *rows, size_t count,
         return 0;
     lk_store_arguments(store, "", &arguments);
     rc = lk_info_read(store, SQLOCK_SQL_WAITERS, &arguments, &result, err);
-    if (rc == SQLOCK_EACCESS || rc == SQLOCK_ESCHEMA || rc == SQLOCK_EDATABASE)
+    if (rc == SQLOCK_EACCESS || rc == SQLOCK_ESCHEMA ||
+        rc == SQLOCK_EDATABASE) {
+        sqlock_result_clear(&result);
         return 0;
+    }
     for (size_t i = 0; rc == 0 && i < count; i++)
         rows[i].waiters = 0;
     queues = rc == 0 && result.rows > 0 ? queues_of(store, rows, count) : NULL;
