@@ -85,7 +85,8 @@ typedef struct sqlock_capabilities {
  *
  * @return 0              done
  *         ETIMEDOUT      another process is doing the same
- *         EUNREACHABLE   the database cannot be reached
+ *         EUNREACHABLE   the database cannot be reached, or not any more
+ *         EBUSY          the database was too slow
  *         ESCHEMA        there is no table for locks
  *         any other      not known, as sqlock_registry_open() returns
  */

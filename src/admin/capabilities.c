@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "db/db.h"
 #include "lease/queue.h"
 #include "sqlock.h"
 #include "sqlock/tx.h"
@@ -216,6 +217,21 @@ static int probe_all(struct probe *probe, sqlock_error *err)
     return rc;
 }
 
+/* Results about the probe's own transactions and leases, which the caller does
+ * not know, become results about the database. */
+static int of_probing(int rc, sqlock_error *err)
+{
+    if (rc == SQLOCK_ELOST)
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "the connection was lost before the database said what "
+                        "it supports");
+    if (rc == SQLOCK_EEXPIRED)
+        return lk_error(err, SQLOCK_EBUSY,
+                        "the database was too slow to say what it supports: a "
+                        "lease expired meanwhile");
+    return lk_db_not_applied(rc, err);
+}
+
 int sqlock_capabilities_of(const char *url, const sqlock_options *options,
                            sqlock_capabilities *found, sqlock_error *err)
 {
@@ -237,6 +253,7 @@ int sqlock_capabilities_of(const char *url, const sqlock_options *options,
     own.ttl_ms = TTL_MS;
     own.margin_ms = 0;
     own.renew_period_ms = 0;
+    own.on_event = NULL; /* the registries are not the application's */
     rc = sqlock_registry_open(&probe.one, url, &own, err);
     if (rc == 0)
         rc = sqlock_registry_open(&probe.other, url, &own, err);
@@ -251,7 +268,7 @@ int sqlock_capabilities_of(const char *url, const sqlock_options *options,
     (void)sqlock_registry_close(probe.other, NULL);
     (void)sqlock_registry_close(probe.one, NULL);
     if (rc < 0)
-        return rc;
+        return of_probing(rc, err);
     lk_sized_write(found, &probe.found);
     return 0;
 }

@@ -346,6 +346,7 @@ static void look_at_rights(struct subject *subject)
     options.ttl_ms = PROBE_TTL_MS;
     options.margin_ms = 0;
     options.renew_period_ms = 0;
+    options.on_event = NULL; /* the checks report everything */
     rc = sqlock_registry_open(&registry, subject->url, &options, &err);
     if (rc == 0)
         rc = use_a_lock(registry, &what, &err);

@@ -8,6 +8,7 @@
 
 #include "sqlock/tx.h"
 #include "support/around.h"
+#include "support/tap.h"
 
 /* A cluster that takes writes on several nodes. */
 static bool is_galera(struct fixture *f)
@@ -107,10 +108,53 @@ static void test_what_is_no_place_for_them(void **state)
                  sqlock_capabilities_of(f->url, NULL, NULL, &f->err));
 }
 
+static int break_guard(void *context, const struct tap_event *event)
+{
+    unsigned *seen = context;
+
+    return event->call == TAP_EXECUTE && event->text != NULL &&
+                   strstr(event->text, "SHARE") != NULL && (*seen)++ == 0
+               ? SQLOCK_EUNREACHABLE
+               : 0;
+}
+
+static void count_event(void *context, const sqlock_event *event)
+{
+    (void)event;
+    ++*(unsigned *)context;
+}
+
+/* A lost transaction is the library's own, not a lost lease of the caller. */
+static void test_a_lost_connection_is_unreachable(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_capabilities found = SQLOCK_CAPABILITIES_INIT;
+    unsigned events = 0;
+    unsigned seen = 0;
+    char url[1024];
+    int rc;
+
+    tap_install();
+    tap_reset();
+    options.on_event = count_event;
+    options.event_context = &events;
+    tap_hooks(break_guard, NULL, &seen);
+    rc =
+        sqlock_capabilities_of(tap_url(url, f->url), &options, &found, &f->err);
+    tap_hooks(NULL, NULL, NULL);
+    if (seen > 0)
+        assert_fails(SQLOCK_EUNREACHABLE, rc);
+    else
+        assert_true(is_galera(f)); /* nothing is guarded there */
+    assert_int_equal(events, 0);
+}
+
 static const struct test tests[] = {
     TEST(test_F63_what_a_database_gives),
     TEST_ON(test_F66_locks_that_exclude_nobody_are_found_out, ON_SERVERS,
             IN_SQLOCK),
+    TEST_OF_ROWS(test_a_lost_connection_is_unreachable, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_what_is_no_place_for_them, ON_SQLITE, IN_SQLOCK),
 };
 const struct topic topic_capabilities = TOPIC(tests);
