@@ -41,6 +41,15 @@ struct table {
     std::string fence_column;
     std::string fence_owner_column;
 
+    /** False where a name has a NUL byte inside. */
+    bool valid() const noexcept
+    {
+        for (const std::string *text : {&name, &key_column, &version_column,
+                                        &fence_column, &fence_owner_column})
+            if (text->find('\0') != std::string::npos)
+                return false;
+        return true;
+    }
     /** Valid as long as this object. */
     sqlock_table native() const
     {
@@ -317,7 +326,7 @@ class transaction
         sqlock_row_version next = {};
 
         for (const assignment &one : set) {
-            if (!one.to.valid())
+            if (!one.to.valid() || one.column.find('\0') != std::string::npos)
                 return detail::c_text::refused();
             natives.push_back({one.column.c_str(), one.to.native()});
         }
@@ -429,7 +438,7 @@ class transaction
 
         if (!usable())
             return detail::empty();
-        if (!key.valid())
+        if (!of.valid() || !key.valid())
             return detail::c_text::refused();
         return detail::result_of(call(&native, &native_key, &why), why);
     }

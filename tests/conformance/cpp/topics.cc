@@ -504,6 +504,15 @@ static void test_tx_rows()
                   tx.update(table, item, read, {{column, 50}});
               }) == SQLOCK_ECONFLICT,
               "an old version is refused");
+        const std::string cut = std::string(column) + '\0' + "x";
+        sqlock::table unknown = table;
+        unknown.key_column += std::string("\0x", 2);
+        check(thrown([&] {
+                  tx.update(table, item, next, {{cut, 60}});
+              }) == SQLOCK_EINVAL &&
+                  thrown([&] { (void)tx.version(unknown, item); }) ==
+                      SQLOCK_EINVAL,
+              "a column with a NUL byte is refused");
         check(thrown([&] { (void)tx.version(table, own("no such row")); }) ==
                   SQLOCK_ENOTFOUND,
               "a row that is not there has no version");
