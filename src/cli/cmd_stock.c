@@ -88,18 +88,65 @@ static int run_init(const stock_till *till)
 
 /* --- the command --- */
 
+/* Options that only some actions take. */
+enum {
+    OF_TABLE = 1 << 0, /* and its columns */
+    OF_ORDER = 1 << 1,
+    OF_FOR = 1 << 2,
+    OF_AGE = 1 << 3,
+    OF_DRY_RUN = 1 << 4,
+    OF_PRINT = 1 << 5
+};
+
 static const struct action {
     const char *name;
+    unsigned options;
     bool needs_no_stock;
     int (*run)(const stock_till *till);
 } actions[] = {
-    {"init", true, run_init},          {"ls", false, stock_ls},
-    {"show", false, stock_show},       {"set", false, stock_set},
-    {"deduct", false, stock_deduct},   {"restore", false, stock_restore},
-    {"reserve", false, stock_reserve}, {"claim", false, stock_claim},
-    {"cancel", false, stock_cancel},   {"look", false, stock_look},
-    {"expire", false, stock_expire},   {"reap", false, stock_reap},
+    {"init", OF_PRINT, true, run_init},
+    {"ls", OF_TABLE, false, stock_ls},
+    {"show", OF_TABLE, false, stock_show},
+    {"set", OF_TABLE | OF_ORDER, false, stock_set},
+    {"deduct", OF_TABLE | OF_ORDER, false, stock_deduct},
+    {"restore", OF_TABLE | OF_ORDER, false, stock_restore},
+    {"reserve", OF_TABLE | OF_ORDER | OF_FOR, false, stock_reserve},
+    {"claim", OF_TABLE, false, stock_claim},
+    {"cancel", OF_TABLE, false, stock_cancel},
+    {"look", OF_TABLE, false, stock_look},
+    {"expire", OF_TABLE, false, stock_expire},
+    {"reap", OF_TABLE | OF_AGE | OF_DRY_RUN, false, stock_reap},
 };
+
+/* Refuse options of other actions: --dry-run of an action that knows none would
+ * change the stock. */
+static int check_options(const stock_till *till, const struct action *action)
+{
+    const struct {
+        const char *name;
+        unsigned of;
+        bool is_given;
+    } given[] = {
+        {"--table", OF_TABLE, values[TABLE] != NULL},
+        {"--item-column", OF_TABLE, values[ITEM_COLUMN] != NULL},
+        {"--quantity-column", OF_TABLE, values[QUANTITY_COLUMN] != NULL},
+        {"--version-column", OF_TABLE, values[VERSION_COLUMN] != NULL},
+        {"--order", OF_ORDER, values[ORDER] != NULL},
+        {"--for", OF_FOR, values[FOR] != NULL},
+        {"--older-than", OF_AGE, values[OLDER_THAN] != NULL},
+        {"--dry-run", OF_DRY_RUN, is_dry_run != 0},
+        {"--print", OF_PRINT, is_print != 0},
+    };
+    char what[64];
+
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        if (!given[i].is_given || (action->options & given[i].of) != 0)
+            continue;
+        (void)snprintf(what, sizeof what, "it takes no %s", given[i].name);
+        return stock_misuse(till, what);
+    }
+    return CLI_OK;
+}
 
 static const struct action *find_action(const char *name)
 {
@@ -154,6 +201,7 @@ static int run_stock(cli *app)
                        .older_than = values[OLDER_THAN],
                        .is_dry_run = is_dry_run != 0};
     const struct action *action;
+    int status;
 
     if (app->count == 0) {
         cli_error("stock: an action is missing; see `sqlock stock --help`");
@@ -165,6 +213,9 @@ static int run_stock(cli *app)
     action = find_action(till.action);
     if (action == NULL)
         return refuse_action(till.action);
+    status = check_options(&till, action);
+    if (status != CLI_OK)
+        return status;
     return action->needs_no_stock ? action->run(&till)
                                   : with_stock(&till, action);
 }

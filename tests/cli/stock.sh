@@ -91,6 +91,29 @@ over() { # ORDER
     [ "$(sq stock look "$1" --json | json remaining_ms)" = 0 ]
 }
 
+# An option of another action changes nothing.
+options_of_others() {
+    local item=glove.$$ words
+    run stock set "$item" 10
+    while read -r words; do
+        # shellcheck disable=SC2086 # words
+        run stock ${words/ITEM/$item}
+        is "stock $words: exit status" "$status/$out" 64/
+        has "stock $words: it is said" "$err" "it takes no --"
+    done <<'END'
+deduct ITEM 3 --dry-run
+set ITEM 3 --print
+restore ITEM 3 --for 1m
+reserve ITEM 3 --order o --for 1m --older-than 2h
+expire --dry-run
+ls --order o
+reap --item-column a --for 1m
+init --table other
+END
+    run stock show "$item"
+    is "and nothing was changed" "$out" 10
+}
+
 misuse() {
     local words
     while read -r words; do
@@ -127,6 +150,9 @@ for one in $(databases); do
     reservations
     retention
 done
-use "$(databases | head -n 1)" && misuse
+if use "$(databases | head -n 1)"; then
+    misuse
+    options_of_others
+fi
 skip_missing
 done_testing
