@@ -4,7 +4,8 @@
  * If there is enough for all requests, their sum is deducted in one statement.
  * Otherwise, or if one of the orders has been answered before, each is judged
  * in turn with the row locked, first come, first served.  Answers are given
- * only after the commit.
+ * only after the commit.  A round is tried once: its callers try again
+ * themselves (operation.c).
  */
 #include "stock/combine.h"
 
@@ -14,7 +15,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/retry.h"
 #include "base/writer.h"
 
 static struct lk_stock_line *line_of(const struct lk_combined_request *request)
@@ -476,47 +476,13 @@ static size_t count_live(const struct lk_combine *combine)
     return count;
 }
 
-/* Answer all requests with the leader's error. */
+/* Answer all requests with the round's error. */
 static void answer_all(struct lk_combine *combine, int rc,
-                       const sqlock_error *why, bool only_without_order)
-{
-    for (size_t i = 0; i < combine->count; i++)
-        if (is_live(combine->requests[i]) &&
-            (!only_without_order || combine->requests[i]->op->order == NULL))
-            answer(combine->requests[i], rc, why);
-}
-
-static void note_try(struct lk_combine *combine)
+                       const sqlock_error *why)
 {
     for (size_t i = 0; i < combine->count; i++)
         if (is_live(combine->requests[i]))
-            combine->requests[i]->op->attempts++;
-}
-
-/* Try until all are answered. 0, or the error that remains. */
-static int try_until_answered(struct lk_combine *combine, sqlock_error *err)
-{
-    struct lk_retry retry;
-    bool was_uncertain = false;
-
-    lk_retry_begin(&retry, &lk_stock_retrying, combine->operation.deadline_ns);
-    retry.policy.attempts = combine->operation.stock->options.attempts;
-    /* With an order; the others are answered. */
-    retry.policy.classes |= LK_RETRY_UNCERTAIN;
-    for (;;) {
-        int rc = try_round(combine, err);
-
-        if (rc == SQLOCK_EUNCERTAIN) {
-            was_uncertain = true;
-            answer_all(combine, rc, err, true);
-            if (count_live(combine) == 0)
-                return 0;
-        }
-        if (!lk_retry_goes_on(&retry, rc))
-            return lk_stock_outcome(&combine->operation, rc, was_uncertain,
-                                    err);
-        note_try(combine);
-    }
+            answer(combine->requests[i], rc, why);
 }
 
 /* Try each request by itself, because the statement for all was refused:
@@ -534,8 +500,9 @@ static void try_one_by_one(struct lk_combine *combine)
         if (!is_live(all[i]))
             continue;
         combine->known_left = -1;
-        rc = try_until_answered(combine, &all[i]->err);
-        answer_all(combine, rc, &all[i]->err, false);
+        rc = try_round(combine, &all[i]->err);
+        if (rc < 0)
+            answer_all(combine, rc, &all[i]->err);
     }
     combine->requests = all;
     combine->count = count;
@@ -559,11 +526,11 @@ void lk_combine_run(struct lk_combine *combine, sqlock_stock *stock)
             lk_sooner(combine->operation.deadline_ns,
                       combine->requests[i]->op->deadline_ns);
     find_duplicates(combine);
-    rc = try_until_answered(combine, &err);
+    rc = try_round(combine, &err);
     if (rc == SQLOCK_EDATABASE && count_live(combine) > 1)
         try_one_by_one(combine);
     else if (rc < 0)
-        answer_all(combine, rc, &err, false);
+        answer_all(combine, rc, &err);
     for (size_t i = 0; i < combine->count; i++)
         if (!combine->requests[i]->is_answered)
             answer_duplicate(combine->requests[i]);

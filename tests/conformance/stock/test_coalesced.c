@@ -241,6 +241,42 @@ static void test_partial_grants_are_exact(void **state)
     serve_partly(*state, true);
 }
 
+/* Send no commit, nor a statement that is one by itself. */
+static int lose(void *context, const struct tap_event *event)
+{
+    bool *is_in_transaction = context;
+
+    if (event->call == TAP_BEGIN || event->call == TAP_ROLLBACK)
+        *is_in_transaction = event->call == TAP_BEGIN;
+    return event->call == TAP_COMMIT || (is_write(event) && !*is_in_transaction)
+               ? SQLOCK_EUNCERTAIN
+               : 0;
+}
+
+/* Not as many again in each of them. */
+static void test_attempts_are_counted_once(void **state)
+{
+    struct fixture *f = *state;
+    const char *item = shop_item(f, 10);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
+    sqlock_stock_options options = SQLOCK_STOCK_INIT;
+    sqlock_stock *stock = NULL;
+    sqlock_stock_answer answer;
+    bool is_in_transaction = false;
+
+    options.strategy = SQLOCK_STOCK_COALESCED;
+    options.attempts = 3;
+    assert_ok(sqlock_stock_open(&stock, registry, &options, &f->err));
+    tap_hooks(lose, NULL, &is_in_transaction);
+    assert_int_equal(SQLOCK_EUNCERTAIN,
+                     sqlock_stock_deduct(stock, NULL, shop_order(item, "one"),
+                                         item, 1, &answer, &f->err));
+    assert_int_equal(answer.attempts, 3);
+    tap_hooks(NULL, NULL, NULL);
+    sqlock_stock_close(stock);
+    registry_end(registry);
+}
+
 /* No sum of these is a number, and the first is more than there is; the last
  * one can be served all the same. */
 static void test_a_sum_beyond_a_number_hides_nobody(void **state)
@@ -504,6 +540,7 @@ static void test_nobody_waits_for_more_than_two_rounds(void **state)
 static const struct test tests[] = {
     TEST(test_all_that_wait_are_served_in_one_round),
     TEST(test_partial_grants_are_exact),
+    TEST(test_attempts_are_counted_once),
     TEST(test_a_sum_beyond_a_number_hides_nobody),
     TEST(test_an_order_is_not_judged_by_a_misuse_in_its_round),
     TEST(test_one_order_twice_in_a_round_is_done_once),
