@@ -2,11 +2,11 @@
 # run.sh SUITE...: run test suites and count what passed, failed and was skipped.
 #
 # A suite is a program $SQLOCK_BUILD/tests/SUITE, or the scripts of its folder,
-# tests/SUITE/*.sh or tests/GROUP/SUITE/*.sh.  They run in lanes side by side, since tests mostly wait;
-# each lane has database servers of its own, started by tests/tools/servers/with.sh,
-# because some suites stop theirs.  A lane takes programs one at a time; one lane
-# begins with scripts, a few at a time.  Every 30 s the run says what it is at.
-# The last line says
+# tests/SUITE/*.sh or tests/GROUP/SUITE/*.sh.  They run in lanes side by side,
+# since tests mostly wait; each lane has database servers of its own, started by
+# tests/tools/servers/with.sh, because some suites stop theirs.  A lane takes
+# programs one at a time; one lane begins with scripts, a few at a time.  Every
+# 30 s the run says what it is at.  The last line says
 #     N passed, N failed, N skipped
 # and the exit status is 0 only if something ran, nothing failed, no suite ran
 # nothing, and, under SKIPS_FAIL=1, nothing was skipped.
@@ -361,8 +361,9 @@ fi
 
 # The longest suites come first, so that no lane ends long before the others.
 longest='fault renewer conformance exhaust waiting stock tx command'
-longest_scripts='install/debian cli/commands cli/once cli/lost cli/break
-    migration/postgres cli/killed cli/doctor install/places'
+longest_scripts='install/debian cpp/mutex cli/commands cli/once cli/acquire
+    python/package cli/break cli/doctor cli/status cli/lost migration/postgres
+    migration/mysql migration/sqlite install/dist'
 items=() programs=0 scripts=0 empty=0
 : >"$scratch/programs"
 : >"$scratch/scripts"
