@@ -6,24 +6,24 @@
  */
 #include "lease/dbclock.h"
 
+#include "base/clock.h"
+
 int64_t lk_dbclock_observe(struct lk_dbclock *clock, int64_t now_us,
                            int64_t before_boot_ns, int64_t after_boot_ns)
 {
-    /* The offset lies between these two. */
-    int64_t least = now_us - after_boot_ns / 1000;
-    int64_t most = now_us - before_boot_ns / 1000;
+    int64_t least = now_us - after_boot_ns / LK_NS_PER_US;
+    int64_t most = now_us - before_boot_ns / LK_NS_PER_US;
     int64_t step = 0;
 
-    if (clock->is_known) {
-        if (clock->offset_us < least)
-            step = least - clock->offset_us;
-        else if (clock->offset_us > most)
-            step = most - clock->offset_us;
+    if (clock->is_known && clock->most_us < least)
+        step = least - clock->most_us;
+    else if (clock->is_known && clock->least_us > most)
+        step = most - clock->least_us;
+    /* A slow answer leaves a wide range, which the next one narrows. */
+    if (clock->is_known && step == 0) {
+        least = least > clock->least_us ? least : clock->least_us;
+        most = most < clock->most_us ? most : clock->most_us;
     }
-    clock->is_known = true;
-    /* Keep the known offset as long as it is possible: a fast answer gave a
-     * better estimate than a slow one. */
-    if (clock->offset_us < least || clock->offset_us > most)
-        clock->offset_us = least + (most - least) / 2;
+    *clock = (struct lk_dbclock){true, least, most};
     return step;
 }

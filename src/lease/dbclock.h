@@ -8,9 +8,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The range of the database's clock minus CLOCK_BOOTTIME that all answers
+ * allow. */
 struct lk_dbclock {
     bool is_known;
-    int64_t offset_us; /* database's clock minus CLOCK_BOOTTIME */
+    int64_t least_us;
+    int64_t most_us;
 };
 
 /* Compare the database's clock with CLOCK_BOOTTIME.  The database read now_us
