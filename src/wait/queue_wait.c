@@ -22,8 +22,9 @@
  * after reading the row is the last. */
 #define QUEUE_MS 5000
 
-/* After 0.5, 1, 2, ... 32 ms. */
-#define QUICK_LOOKS 7
+/* Pauses of 0.5, 1, 2, ... 1024 ms, but none longer than poll_ms.  A release
+ * gives the queue lock away before its commit, which a slow disk may delay. */
+#define LOOKS 12
 #define FIRST_LOOK_NS 500000
 
 void lk_queue_begin(struct lk_queue_wait *wait, struct lk_part *part)
@@ -309,23 +310,29 @@ static void give_up_queue_lock(struct lk_queue_wait *wait)
     (void)step_out(wait);
 }
 
-/* Wait while we have the queue lock but the row is taken: another process
- * barged past, usually briefly.  0: claim, or the queue lock was given up. */
+/* Return when to read the row again after that many reads of it. */
+static int64_t next_look(const struct lk_queue_wait *wait, unsigned looks)
+{
+    int64_t now = sqlock_monotonic_ns();
+
+    return lk_sooner(lk_after_ms(now, store_of(wait)->options.poll_ms),
+                     now + ((int64_t)FIRST_LOOK_NS << looks));
+}
+
+/* Wait while we have the queue lock but the row is taken: its release is not
+ * committed yet, or another process barged past, usually briefly.  0: claim, or
+ * the queue lock was given up. */
 static int await_as_first(struct lk_queue_wait *wait, sqlock_error *err)
 {
     struct lk_waiter *self = wait->part->waiter;
     int64_t left_ns = 1;
     int rc = 0;
 
-    while (rc == 0 && left_ns > 0 && wait->looks < QUICK_LOOKS) {
-        int64_t now = sqlock_monotonic_ns();
-
-        if (now >= self->deadline_ns)
+    while (rc == 0 && left_ns > 0 && wait->looks < LOOKS) {
+        if (sqlock_monotonic_ns() >= self->deadline_ns)
             return lk_not_in_time(self->wait_ms, err);
         rc = lk_waiter_sleep(
-            self,
-            lk_sooner(now + ((int64_t)FIRST_LOOK_NS << wait->looks++),
-                      self->deadline_ns),
+            self, lk_sooner(next_look(wait, wait->looks++), self->deadline_ns),
             err);
         if (rc == 0)
             rc = read_left(wait, &left_ns, err);

@@ -90,6 +90,25 @@ static void test_a_broken_lease_of_a_stopped_holder_is_free(void **state)
     relay_close(&stage);
 }
 
+/* The release gives the queue lock away before it commits: the next one looks
+ * again until the row is free.  A trigger stands for a disk that is slow. */
+static void test_a_slow_commit_of_a_release_strands_nobody(void **state)
+{
+    struct fixture *f = *state;
+    struct relay stage;
+
+    open_stage(&stage, f, LONG_MS);
+    start_next(&stage, 0);
+    (void)sql_run(&f->sql,
+                  "CREATE TRIGGER %s_SLOW AFTER UPDATE ON %s FOR EACH ROW "
+                  "SET @slept = SLEEP(2)",
+                  f->prefix, f->table);
+    lock_give(stage.held);
+    contender_await(&stage.next);
+    (void)sql_run(&f->sql, "DROP TRIGGER %s_SLOW", f->prefix);
+    relay_close(&stage);
+}
+
 /* A waiter that was next and gives up keeps nobody from being next. */
 static void test_a_waiter_that_gives_up_leaves_its_place(void **state)
 {
@@ -113,7 +132,7 @@ static void test_a_release_of_many_notifies(void **state)
     struct relay stage;
     sqlock_lock *locks[1];
 
-    open_stage(&stage, f, 0);
+    open_stage(&stage, f, LONG_MS);
     locks[0] = stage.held;
     start_next(&stage, 1500);
     assert_ok(sqlock_release_many(locks, 1, NULL, &f->err));
@@ -477,6 +496,8 @@ static const struct test tests[] = {
     TEST(test_who_polls_by_option_leaves_others_a_pause),
     TEST(test_a_release_notifies),
     TEST(test_a_release_notifies_one_that_has_waited_long),
+    TEST_ON(test_a_slow_commit_of_a_release_strands_nobody, ON_MYSQL,
+            IN_SQLOCK),
     TEST_ON(test_a_broken_lease_of_a_stopped_holder_is_free, ON_ALL, IN_SQLOCK),
     TEST(test_a_waiter_that_gives_up_leaves_its_place),
     TEST_ON(test_a_release_of_many_notifies, ON_ALL, IN_SQLOCK),
