@@ -17,11 +17,13 @@
 #define NS_PER_SECOND INT64_C(1000000000)
 
 /* A fixed mode: strict, so that no value is cut to fit, and nothing that
-   changes what quotes, '||' or CHAR columns mean. */
+   changes what quotes, '||' or CHAR columns mean.  No limit of a result: a row
+   that is left out looks like one that is free. */
 #define SQL_MODE "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
 #define ALWAYS                                                                 \
     "NAMES utf8mb4, autocommit = 1, completion_type = 0, "                     \
-    "time_zone = '+00:00', sql_mode = " SQL_MODE
+    "time_zone = '+00:00', sql_select_limit = 18446744073709551615, "          \
+    "sql_big_selects = 1, sql_mode = " SQL_MODE
 
 /* Convert to whole seconds, rounded up; never 0, which would mean for ever. */
 static unsigned int seconds_of_ms(int64_t ms)
