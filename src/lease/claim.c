@@ -169,12 +169,13 @@ static int take_grants(struct lk_store *store, struct lk_batch *batch,
 static void settle(struct lk_store *store, struct lk_lease *lease, int rc,
                    bool got_no_answer)
 {
-    bool was_uncertain = lease->is_in_doubt || got_no_answer;
+    bool was_uncertain = lease->fate == LK_CLAIM_IN_DOUBT || got_no_answer;
     bool is_answered = rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT;
 
     lease->is_left_free = false;
-    lease->is_claim_late = was_uncertain;
-    lease->is_in_doubt = was_uncertain && rc != 0 && !is_answered;
+    lease->fate = !was_uncertain           ? LK_CLAIM_ANSWERED
+                  : rc == 0 || is_answered ? LK_CLAIM_LATE
+                                           : LK_CLAIM_IN_DOUBT;
     if (was_uncertain && is_answered)
         lk_resolver_add_claim(store, lease, lk_boottime_ns());
 }
@@ -190,7 +191,7 @@ static void begin(struct lk_batch *batch)
 
         /* until the answer grants it */
         batch->items[i].rc = SQLOCK_EBUSY;
-        if (lease->is_in_doubt)
+        if (lease->fate == LK_CLAIM_IN_DOUBT)
             continue;
         lk_random_uuid(lease->client_id);
         lease->cap_ms = 0;

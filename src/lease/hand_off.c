@@ -81,7 +81,7 @@ int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
     sqlock_result_clear(&result);
     if (rc == SQLOCK_EUNCERTAIN)
         lk_resolver_add_claim(store, to, lk_boottime_ns());
-    if (rc == 0 && from->is_claim_late)
+    if (rc == 0 && from->fate != LK_CLAIM_ANSWERED)
         lk_resolver_add_claim(store, from, first_sent_ns);
     if (rc == 0)
         to->place = from->place;

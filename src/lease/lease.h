@@ -23,6 +23,14 @@ struct lk_observed {
     bool saw_peer;    /* a Spring service has had the lock */
 };
 
+/* What became of a claim that was sent without an answer. */
+enum lk_claim_fate {
+    LK_CLAIM_ANSWERED, /* there is none */
+    /* a repetition was answered, but it may still be carried out */
+    LK_CLAIM_LATE,
+    LK_CLAIM_IN_DOUBT /* no repetition was answered: the next claim is one */
+};
+
 /* A lease: the arguments of its claim, and what was granted. */
 struct lk_lease {
     const char *key;
@@ -34,16 +42,13 @@ struct lk_lease {
     uint32_t cap_ms;
     /* by this process: a claim may try the cheaper statement first */
     bool is_left_free;
-    /* in and out: a claim with this CLIENT_ID got no answer; the next claim
-     * repeats it */
-    bool is_in_doubt;
+    enum lk_claim_fate fate; /* in and out: of a claim with this CLIENT_ID */
     /* granted, although another session has the queue lock */
     bool is_contended;
     bool is_new_row; /* the claim inserted the row */
     /* The observed row; an expired row is claimed only if it equals this. NULL:
      * time stamps are trusted. */
     const struct lk_observed *observed;
-    bool is_claim_late; /* an unanswered claim may still be carried out */
     /* when it was requested, CLOCK_MONOTONIC; as in lk_run */
     int64_t asked_ns;
     struct lk_place place;

@@ -93,9 +93,9 @@ static void leave_queue(struct lk_acquisition *a, int rc)
 /* Have a claim in doubt freed in the background, if it is not sent again. */
 static void give_up_doubt(struct lk_acquisition *a, struct lk_part *part)
 {
-    if (part->lease.is_in_doubt)
+    if (part->lease.fate == LK_CLAIM_IN_DOUBT)
         lk_resolver_add_claim(a->store, &part->lease, lk_boottime_ns());
-    part->lease.is_in_doubt = false;
+    part->lease.fate = LK_CLAIM_ANSWERED;
 }
 
 /* Give up all turns except that of the part to wait for. */

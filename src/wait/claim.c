@@ -19,7 +19,7 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
     struct lk_entry *entry = part->entry;
 
     lk_clear_aside(entry);
-    if (!part->lease.is_in_doubt)
+    if (part->lease.fate != LK_CLAIM_IN_DOUBT)
         part->lease = (struct lk_lease){
             .key = entry->key,
             .name = entry->name,

@@ -110,7 +110,7 @@ void lk_hold(struct lk_part *part, const struct lk_lease *lease)
     entry->token = lease->token;
     entry->ttl_ms = lease->ttl_ms;
     entry->cap_ms = lease->cap_ms;
-    entry->is_claim_late = lease->is_claim_late;
+    entry->fate = lease->fate;
     entry->deadline_boot_ns = lease->deadline_boot_ns;
     /* renewals of an earlier lease do not matter */
     entry->renewals = NULL;
@@ -135,7 +135,7 @@ void lk_copy_lease(const struct lk_entry *entry, struct lk_lease *out)
     out->key = entry->key;
     out->ttl_ms = entry->ttl_ms;
     out->cap_ms = entry->cap_ms;
-    out->is_claim_late = entry->is_claim_late;
+    out->fate = entry->fate;
     out->place = entry->place;
     out->token = entry->token;
     out->deadline_boot_ns = entry->deadline_boot_ns;

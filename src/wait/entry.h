@@ -94,8 +94,8 @@ struct lk_entry {
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;
     uint32_t ttl_ms;
-    uint32_t cap_ms; /* cap_ms and is_claim_late as in lease.h */
-    bool is_claim_late;
+    uint32_t cap_ms; /* cap_ms and fate as in lease.h */
+    enum lk_claim_fate fate;
     int64_t deadline_boot_ns; /* until when the holder may rely on it */
     int64_t acquired_boot_ns;
     struct lk_renewal *renewals; /* under way */
