@@ -145,11 +145,6 @@ void lk_expiry_init(struct lk_expiry *expiry, struct lk_service *events)
     lk_handler_init(&expiry->handler, events, tell_of_one, NULL, expiry);
 }
 
-void lk_expiry_stop(struct lk_expiry *expiry)
-{
-    lk_handler_stop(&expiry->handler);
-}
-
 /* Tell whether the lock is still held by that grant: if it has been released,
  * it must not be put on the list, where it might be freed. */
 static bool is_still_held(sqlock_lock *lock, uint64_t grant)
@@ -208,11 +203,6 @@ void lk_expiry_forget(struct lk_expiry *expiry, sqlock_lock *lock,
         pthread_cond_wait(&expiry->idle, &expiry->mutex);
     unlist(expiry, lock, grant);
     pthread_mutex_unlock(&expiry->mutex);
-}
-
-void lk_expiry_wake(struct lk_expiry *expiry)
-{
-    lk_handler_wake(&expiry->handler);
 }
 
 /* Tell whether the holder has it by this handle.  Called with the mutex

@@ -22,6 +22,7 @@ struct lk_expiry {
     /* taken before an entry's; never held in a callback */
     pthread_mutex_t mutex;
     pthread_cond_t idle; /* no callback is running */
+    /* to be woken when a watched lease was lost, or ends earlier than before */
     struct lk_handler handler;
     struct sqlock_lock *expiring;
     struct sqlock_lock *calling; /* its callback is running */
@@ -29,7 +30,6 @@ struct lk_expiry {
 
 /* Initialize; callbacks run in the thread of that service. */
 void lk_expiry_init(struct lk_expiry *expiry, struct lk_service *events);
-void lk_expiry_stop(struct lk_expiry *expiry); /* may be called again */
 
 /* Begin, and end, to watch the lease of a grant; lk_expiry_forget() also ends
  * earlier grants (0: any).  End it before the lock is released.  After
@@ -44,9 +44,6 @@ void lk_expiry_forget(struct lk_expiry *expiry, struct sqlock_lock *lock,
  * not to be watched. */
 void lk_expiry_unwatch(struct lk_expiry *expiry, struct sqlock_lock *lock,
                        uint64_t grant);
-
-/* Wake the handler: a watched lease was lost, or ends earlier than before. */
-void lk_expiry_wake(struct lk_expiry *expiry);
 
 /* Make the lock's descriptor, if it has one, unreadable.  Called with the mutex
  * of the lock's entry held. */

@@ -57,7 +57,8 @@ void lk_guard_end(sqlock_lock *lock, const char *client_id, int lost)
         strcmp(entry->client_id, client_id) == 0)
         (void)lk_lose(entry, lost);
     pthread_mutex_unlock(&entry->mutex);
-    lk_renewer_wake(&lock->registry->renewer); /* it may be due by now */
+    /* it may be due by now */
+    lk_handler_wake(&lock->registry->renewer.handler);
     if (lost != 0)
-        lk_expiry_wake(&lock->registry->expiry);
+        lk_handler_wake(&lock->registry->expiry.handler);
 }

@@ -10,13 +10,19 @@
 #include "locks/registry.h"
 #include "locks/request.h"
 
+/* Stop the threads that wait for no caller; may be called again. */
+static void stop_services(sqlock_registry *registry)
+{
+    lk_service_stop(&registry->renewer.service);
+    lk_handler_stop(&registry->expiry.handler);
+    lk_entries_stop(&registry->entries);
+}
+
 static void free_registry(sqlock_registry *registry)
 {
     if (registry == NULL)
         return;
-    lk_renewer_stop(&registry->renewer);
-    lk_expiry_stop(&registry->expiry);
-    lk_entries_stop(&registry->entries);
+    stop_services(registry);
     lk_entries_clear(&registry->entries);
     lk_store_clear(&registry->store);
     lk_executor_stop(&registry->executor);
@@ -124,9 +130,7 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
     atomic_store(&registry->store.closing_since_ns, sqlock_monotonic_ns());
     /* while the services that they need still run */
     lk_requests_end(registry);
-    lk_renewer_stop(&registry->renewer);
-    lk_expiry_stop(&registry->expiry);
-    lk_entries_stop(&registry->entries);
+    stop_services(registry);
     rc = release_held(registry, err);
     while (registry->locks != NULL)
         lk_lock_free(registry->locks);

@@ -71,7 +71,7 @@ static void collect(struct renewals *renewals, uint32_t ttl_ms,
                                   item->lease.ttl_ms != pending->old_ttl_ms;
     }
     if (ends_sooner) /* from now on, whatever the result */
-        lk_expiry_wake(&set->registry->expiry);
+        lk_handler_wake(&set->registry->expiry.handler);
 }
 
 static void settle(struct renewals *renewals, const struct lk_item *item)
@@ -104,9 +104,9 @@ static int run(struct renewals *renewals, uint32_t ttl_ms, sqlock_error *err)
             (void)lk_renewal_error(batch->items[i].rc, err);
         settle(renewals, &batch->items[i]);
     }
-    lk_expiry_wake(&registry->expiry);
+    lk_handler_wake(&registry->expiry.handler);
     if (renewals->is_due_sooner)
-        lk_renewer_wake(&registry->renewer);
+        lk_handler_wake(&registry->renewer.handler);
     return rc;
 }
 

@@ -244,7 +244,7 @@ static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
     if (step_us != 0)
         report_step(renewer, step_us, batch);
     unpin(registry, batch);
-    lk_expiry_wake(&registry->expiry);
+    lk_handler_wake(&registry->expiry.handler);
 }
 
 /* Handler: renew what is due, and return when the next is due. */
@@ -277,11 +277,6 @@ void lk_renewer_init(struct lk_renewer *renewer, sqlock_registry *registry)
     lk_service_init(&renewer->service);
     lk_handler_init(&renewer->handler, &renewer->service, renew_due, NULL,
                     renewer);
-}
-
-void lk_renewer_stop(struct lk_renewer *renewer)
-{
-    lk_service_stop(&renewer->service);
 }
 
 /* Set the grant to be renewed.  False: the lease is over, and the lock may have
@@ -320,11 +315,6 @@ int lk_renewer_add(struct lk_renewer *renewer, sqlock_lock *lock,
     if (rc == 0)
         lk_handler_wake(&renewer->handler);
     return rc;
-}
-
-void lk_renewer_wake(struct lk_renewer *renewer)
-{
-    lk_handler_wake(&renewer->handler);
 }
 
 void lk_renewer_remove(struct lk_renewer *renewer, sqlock_lock *lock,

@@ -28,8 +28,8 @@ struct lk_renewing {
 struct lk_renewer {
     struct sqlock_registry *registry;
     struct lk_service service; /* runs only the handler */
-    struct lk_handler handler;
-    pthread_mutex_t mutex; /* guards the list */
+    struct lk_handler handler; /* to be woken when a lease may be due */
+    pthread_mutex_t mutex;     /* guards the list */
     struct sqlock_lock *renewing;
     size_t count;
     struct lk_dbclock clock; /* used only by the handler */
@@ -39,8 +39,6 @@ struct lk_renewer {
 
 void lk_renewer_init(struct lk_renewer *renewer,
                      struct sqlock_registry *registry);
-/* Stop the renewer; may be called again. */
-void lk_renewer_stop(struct lk_renewer *renewer);
 
 /* Begin, and end, to renew the lease of a grant; lk_renewer_remove() also ends
  * earlier grants (0: any).  A lease that is over is ignored.  A renewal under
@@ -50,8 +48,5 @@ int lk_renewer_add(struct lk_renewer *renewer, struct sqlock_lock *lock,
                    uint64_t grant, sqlock_error *err);
 void lk_renewer_remove(struct lk_renewer *renewer, struct sqlock_lock *lock,
                        uint64_t grant);
-
-/* Wake the renewer: a lease may be renewed again. */
-void lk_renewer_wake(struct lk_renewer *renewer);
 
 #endif

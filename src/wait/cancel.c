@@ -118,11 +118,6 @@ void lk_canceller_init(struct lk_canceller *canceller, struct lk_entries *all)
                     canceller);
 }
 
-void lk_canceller_stop(struct lk_canceller *canceller)
-{
-    lk_handler_stop(&canceller->handler);
-}
-
 /* Find or create the entry of a descriptor.  Called with the mutex held. */
 static struct lk_cancel_fd *watched_of(struct lk_canceller *canceller, int fd)
 {

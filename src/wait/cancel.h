@@ -25,8 +25,6 @@ struct lk_canceller {
 };
 
 void lk_canceller_init(struct lk_canceller *canceller, struct lk_entries *all);
-/* Stop the canceller; may be called again. */
-void lk_canceller_stop(struct lk_canceller *canceller);
 
 /* Cancel the waiter when the descriptor (0: none) is readable, hung up or
  * broken, until lk_canceller_forget().  0, EINVAL, ERESOURCE, ENOMEM. */

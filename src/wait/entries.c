@@ -22,8 +22,8 @@ void lk_entries_init(struct lk_entries *all, struct lk_store *store)
 void lk_entries_stop(struct lk_entries *all)
 {
     /* the poller has references to entries */
-    lk_poller_stop(&all->poller);
-    lk_canceller_stop(&all->canceller);
+    lk_handler_stop(&all->poller.handler);
+    lk_handler_stop(&all->canceller.handler);
     lk_service_stop(&all->events);
 }
 

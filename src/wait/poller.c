@@ -191,11 +191,6 @@ void lk_poller_init(struct lk_poller *poller, struct lk_entries *all)
                     NULL, poller);
 }
 
-void lk_poller_stop(struct lk_poller *poller)
-{
-    lk_handler_stop(&poller->handler);
-}
-
 int lk_poller_begin(struct lk_poller *poller, struct lk_entry *entry,
                     struct lk_waiter *waiter, enum lk_poll_until until,
                     struct lk_observed *seen, sqlock_error *err)

@@ -25,7 +25,6 @@ struct lk_poller {
 };
 
 void lk_poller_init(struct lk_poller *poller, struct lk_entries *all);
-void lk_poller_stop(struct lk_poller *poller); /* may be called again */
 
 /* Subscribe: read the entry's row at intervals until it is as wanted or cannot
  * be read, then wake the waiter, once.  `seen` keeps what was observed.  End

@@ -105,7 +105,7 @@ int64_t make_due(sqlock_lock *lock)
         (int64_t)lock->entry->ttl_ms / 4 * LK_NS_PER_MS;
     before = lock->entry->deadline_boot_ns;
     pthread_mutex_unlock(&lock->entry->mutex);
-    lk_renewer_wake(&lock->registry->renewer);
+    lk_handler_wake(&lock->registry->renewer.handler);
     return before;
 }
 
