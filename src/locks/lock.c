@@ -150,80 +150,63 @@ int sqlock_drop(sqlock_lock *lock, sqlock_error *err)
     return rc;
 }
 
-/* Read the state of the lock for the caller; in a child process it has none. */
-static void query(sqlock_lock *lock, uint32_t *count, int64_t *left_ns,
-                  int64_t *token)
+/* A lock as its caller has it. */
+struct view {
+    uint32_t count;
+    int64_t left_ns;
+    int64_t token;
+    char client_id[SQLOCK_KEY_SIZE];
+};
+
+/* Look at the lock as the caller; in a child process it has none. */
+static struct view look(sqlock_lock *lock)
 {
+    struct view view = {.count = 0};
+    const struct lk_overdue *overdue;
     struct lk_entry *entry;
     uint64_t caller;
 
-    *count = 0;
-    *left_ns = 0;
-    *token = 0;
     if (lk_lock_check(lock, NULL) < 0)
-        return;
+        return view;
     entry = lock->entry;
     caller = lk_caller(lock);
     pthread_mutex_lock(&entry->mutex);
+    overdue = lk_overdue_of(entry, caller);
     if (lk_is_owned_by(entry, caller)) {
-        *count = entry->hold_count;
-        *left_ns = lk_remaining_ns(entry);
-        *token = entry->token;
-    } else if (lk_overdue_of(entry, caller) != NULL) {
-        *count = lk_overdue_of(entry, caller)->hold_count;
+        view.count = entry->hold_count;
+        view.left_ns = lk_remaining_ns(entry);
+        view.token = entry->token;
+        memcpy(view.client_id, entry->client_id, sizeof view.client_id);
+    } else if (overdue != NULL) {
+        view.count = overdue->hold_count;
     }
     pthread_mutex_unlock(&entry->mutex);
+    return view;
 }
 
 bool sqlock_is_held(sqlock_lock *lock)
 {
-    uint32_t count;
-    int64_t left_ns;
-    int64_t token;
-
-    query(lock, &count, &left_ns, &token);
-    return left_ns > 0;
+    return look(lock).left_ns > 0;
 }
 
 uint32_t sqlock_hold_count(sqlock_lock *lock)
 {
-    uint32_t count;
-    int64_t left_ns;
-    int64_t token;
-
-    query(lock, &count, &left_ns, &token);
-    return count;
+    return look(lock).count;
 }
 
 int64_t sqlock_remaining_ms(sqlock_lock *lock)
 {
-    uint32_t count;
-    int64_t left_ns;
-    int64_t token;
-
-    query(lock, &count, &left_ns, &token);
-    return left_ns / LK_NS_PER_MS;
+    return look(lock).left_ns / LK_NS_PER_MS;
 }
 
 int64_t sqlock_token(sqlock_lock *lock)
 {
-    uint32_t count;
-    int64_t left_ns;
-    int64_t token;
-
-    query(lock, &count, &left_ns, &token);
-    return token;
+    return look(lock).token;
 }
 
 void sqlock_client_id(sqlock_lock *lock, char client_id[SQLOCK_KEY_SIZE])
 {
-    client_id[0] = '\0';
-    if (lk_lock_check(lock, NULL) < 0)
-        return;
-    pthread_mutex_lock(&lock->entry->mutex);
-    if (lk_is_owned_by(lock->entry, lk_caller(lock)))
-        memcpy(client_id, lock->entry->client_id, SQLOCK_KEY_SIZE);
-    pthread_mutex_unlock(&lock->entry->mutex);
+    memcpy(client_id, look(lock).client_id, SQLOCK_KEY_SIZE);
 }
 
 const char *sqlock_name(const sqlock_lock *lock)
