@@ -157,7 +157,6 @@ static int refused(struct lk_acquisition *a, struct lk_part *part,
         leave_queue(a, SQLOCK_ETIMEDOUT);
         return end(a, lk_not_in_time(a->self.wait_ms, err));
     }
-    lk_queue_refused(queue_wait(a));
     return go_to(a, LK_WAITING);
 }
 

@@ -328,12 +328,11 @@ static int await_as_first(struct lk_queue_wait *wait, sqlock_error *err)
     int64_t left_ns = 1;
     int rc = 0;
 
-    while (rc == 0 && left_ns > 0 && wait->looks < LOOKS) {
+    for (unsigned looks = 0; rc == 0 && left_ns > 0 && looks < LOOKS; looks++) {
         if (sqlock_monotonic_ns() >= self->deadline_ns)
             return lk_not_in_time(self->wait_ms, err);
         rc = lk_waiter_sleep(
-            self, lk_sooner(next_look(wait, wait->looks++), self->deadline_ns),
-            err);
+            self, lk_sooner(next_look(wait, looks), self->deadline_ns), err);
         if (rc == 0)
             rc = read_left(wait, &left_ns, err);
     }
@@ -391,11 +390,6 @@ int lk_queue_await(struct lk_queue_wait *wait, sqlock_error *err)
         if (rc != 0 || wait->way != LK_QUEUE_SHORT)
             return rc;
     }
-}
-
-void lk_queue_refused(struct lk_queue_wait *wait)
-{
-    wait->looks = 0;
 }
 
 void lk_queue_finish(struct lk_queue_wait *wait, struct lk_place *place, int rc)

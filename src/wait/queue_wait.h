@@ -41,8 +41,6 @@ struct lk_queue_wait {
     enum lk_queue_way way;
     /* the holder has no queue lock and will not notify: poll the row once */
     bool is_silent;
-    /* reads of a taken row while the queue lock is ours */
-    unsigned looks;
 };
 
 void lk_queue_begin(struct lk_queue_wait *wait, struct lk_part *part);
@@ -53,9 +51,6 @@ bool lk_queue_is_there(struct lk_queue_wait *wait);
 /* Wait until a claim may succeed.  0; LK_QUEUE_POLL, LK_QUEUE_POLL_CHANGE;
  * ETIMEDOUT, ECANCELED, or a result of lk_row_read(). */
 int lk_queue_await(struct lk_queue_wait *wait, sqlock_error *err);
-
-/* Note that the claim after the wait was refused. */
-void lk_queue_refused(struct lk_queue_wait *wait);
 
 /* End the wait with that result.  0: a lease was granted; *place gets its queue
  * lock. */
