@@ -43,12 +43,12 @@ struct lk_acquisition {
     struct lk_part *first;     /* the part that is waited for */
     struct lk_batch batch;     /* of the parts that have a turn */
     struct lk_queue_wait wait; /* in use if wait.part is not NULL */
-    struct lk_patience patience;
-    int64_t until_ns;   /* end of a pause, CLOCK_MONOTONIC */
-    unsigned attempts;  /* since the beginning, or the last pause */
-    unsigned refusals;  /* of claims, because a row was taken */
-    int rc;             /* result, in state LK_OVER */
-    struct lk_part one; /* used when count is 1, with its item */
+    struct lk_retry patience;  /* patience.h */
+    int64_t until_ns;          /* end of a pause, CLOCK_MONOTONIC */
+    unsigned attempts;         /* since the beginning, or the last pause */
+    unsigned refusals;         /* of claims, because a row was taken */
+    int rc;                    /* result, in state LK_OVER */
+    struct lk_part one;        /* used when count is 1, with its item */
     struct lk_item one_item;
 };
 

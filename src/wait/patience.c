@@ -23,12 +23,10 @@ static const struct lk_retry_policy policy = {
     .last = LK_RETRY_AT_DEADLINE,
 };
 
-int64_t lk_patience_pause(struct lk_patience *patience, struct lk_part *part,
-                          int rc)
+int64_t lk_patience_pause(struct lk_retry *retry, struct lk_part *part, int rc)
 {
     const struct lk_waiter *self = part->waiter;
     struct lk_entry *entry = part->entry;
-    struct lk_retry *retry = &patience->retry;
 
     if (self->wait_ms == 0 || self->options->fail_fast)
         return 0;
@@ -44,11 +42,11 @@ int64_t lk_patience_pause(struct lk_patience *patience, struct lk_part *part,
     return retry->resume_ns;
 }
 
-void lk_patience_end(struct lk_patience *patience, struct lk_part *part)
+void lk_patience_end(struct lk_retry *retry, struct lk_part *part)
 {
-    if (patience->retry.failures == 0)
+    if (retry->failures == 0)
         return;
-    lk_retry_reset(&patience->retry);
+    lk_retry_reset(retry);
     lk_note_outage(part->entry, 0);
 }
 

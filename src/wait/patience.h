@@ -9,18 +9,12 @@
 #include "lease/lease.h"
 #include "wait/entry.h"
 
-/* Retries of one acquisition. */
-struct lk_patience {
-    struct lk_retry retry;
-};
-
 /* Return when the next attempt is due after one that gave rc, CLOCK_MONOTONIC,
  * at most the deadline; 0: end the wait with rc. */
-int64_t lk_patience_pause(struct lk_patience *patience, struct lk_part *part,
-                          int rc);
+int64_t lk_patience_pause(struct lk_retry *retry, struct lk_part *part, int rc);
 
 /* Note that the database has answered: an outage is over. */
-void lk_patience_end(struct lk_patience *patience, struct lk_part *part);
+void lk_patience_end(struct lk_retry *retry, struct lk_part *part);
 
 /* Return the result of a wait whose last attempt gave rc.  A claim in doubt is
  * EUNCERTAIN; a conflict until the end is EBUSY or ETIMEDOUT. */
