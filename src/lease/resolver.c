@@ -106,9 +106,8 @@ static int64_t due_at(const struct lk_resolver *resolver,
                                                    : resolver->not_before_ns;
 }
 
-/* Resolve one row, without the mutex during its statement; return the
- * result. */
-static int resolve_one(struct lk_resolver *resolver, struct lk_doubt *doubt)
+/* Resolve one row, without the mutex during its statement. */
+static void resolve_one(struct lk_resolver *resolver, struct lk_doubt *doubt)
 {
     bool is_final;
     int rc;
@@ -125,7 +124,6 @@ static int resolve_one(struct lk_resolver *resolver, struct lk_doubt *doubt)
         put_off(resolver, doubt, rc);
         LL_APPEND(resolver->doubts, doubt);
     }
-    return rc;
 }
 
 /* Handler of the service: send at most one statement, and return when the next
@@ -140,7 +138,7 @@ static int64_t resolve_due(void *owner)
     doubt = first_due(resolver);
     due = due_at(resolver, doubt);
     if (due <= lk_boottime_ns()) {
-        (void)resolve_one(resolver, doubt);
+        resolve_one(resolver, doubt);
         due = due_at(resolver, first_due(resolver));
     }
     pthread_mutex_unlock(&resolver->mutex);
