@@ -17,7 +17,6 @@
 #include "wait/claim.h"
 #include "wait/overdue.h"
 #include "wait/peers.h"
-#include "wait/row.h"
 #include "wait/turn.h"
 
 /* Result of a step: run the next one at once. */
@@ -228,11 +227,10 @@ static int await_turn(struct lk_acquisition *a, sqlock_error *err)
  * LK_QUEUE_POLL_CHANGE names. */
 static int poll_row(struct lk_acquisition *a, int how, sqlock_error *err)
 {
-    int rc =
-        lk_row_begin_poll(a->first,
-                          how == LK_QUEUE_POLL_CHANGE ? LK_POLL_UNTIL_CHANGED
-                                                      : LK_POLL_UNTIL_FREE,
-                          err);
+    int rc = lk_poller_begin(a->first,
+                             how == LK_QUEUE_POLL_CHANGE ? LK_POLL_UNTIL_CHANGED
+                                                         : LK_POLL_UNTIL_FREE,
+                             err);
 
     return rc < 0 ? failed(a, rc, err) : go_to(a, LK_POLLING);
 }
@@ -330,7 +328,7 @@ static int await_row(struct lk_acquisition *a, sqlock_error *err)
 
 static int await_poll(struct lk_acquisition *a, sqlock_error *err)
 {
-    int rc = lk_row_await_poll(a->first, err);
+    int rc = lk_poller_await(a->first, err);
 
     if (rc == LK_SUSPENDED)
         return rc;

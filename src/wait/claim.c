@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "lease/observe.h"
 #include "wait/overdue.h"
 #include "wait/peers.h"
-#include "wait/row.h"
 #include "wait/turn.h"
 
 /* Prepare the part's lease for the claim.  A claim in doubt keeps its
@@ -124,6 +124,29 @@ static void take_out_blocked(struct lk_acquisition *a)
     a->batch.count = count;
 }
 
+/* Read the rows, and find the first one that may not be claimed (NULL: none).
+ * All are observed, also those after it, so that each has been observed when it
+ * may be claimed. */
+static int look(struct lk_acquisition *a, struct lk_part **taken,
+                sqlock_error *err)
+{
+    int rc;
+
+    a->batch.deadline_ns = lk_store_deadline(a->store);
+    rc = lk_rows_read(a->store, &a->batch, err);
+    for (size_t i = 0; rc == 0 && i < a->batch.count; i++) {
+        const struct lk_item *item = &a->batch.items[i];
+        struct lk_part *part = item->owner;
+
+        part->rc = lk_row_blocked_ns(a->store, &part->seen, &item->row) > 0
+                       ? SQLOCK_EBUSY
+                       : 0;
+        if (part->rc < 0 && *taken == NULL)
+            *taken = part;
+    }
+    return rc;
+}
+
 /* Observe the rows before stealing them.  For a single lock that may be waited
  * for, the poller has done this. */
 static int observe(struct lk_acquisition *a, struct lk_part **taken,
@@ -134,7 +157,7 @@ static int observe(struct lk_acquisition *a, struct lk_part **taken,
     if (!a->store->options.observe_before_steal ||
         (a->count == 1 && a->self.wait_ms != 0))
         return 0;
-    rc = lk_rows_look(a->store, &a->batch, taken, err);
+    rc = look(a, taken, err);
     if (rc == 0 && a->is_partial) {
         take_out_blocked(a);
         *taken = NULL;

@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "lease/batch.h"
 #include "lease/observe.h"
 #include "wait/entry.h"
 
@@ -33,7 +32,7 @@ static void unlist(struct lk_poller *poller, struct lk_waiter *waiter)
     DL_DELETE2(poller->subscriptions, waiter, subscription.previous,
                subscription.next);
     poller->count--;
-    waiter->subscription.entry = NULL;
+    waiter->subscription.part = NULL;
 }
 
 /* Wake the waiter with that result, and end its subscription.  Called with the
@@ -42,9 +41,9 @@ static void wake(struct lk_poller *poller, struct lk_waiter *waiter, int rc,
                  const sqlock_error *err)
 {
     unlist(poller, waiter);
-    waiter->row_rc = rc;
+    waiter->subscription.rc = rc;
     if (rc < 0)
-        waiter->row_err = *err;
+        waiter->subscription.err = *err;
     lk_waiter_wake(waiter, LK_WAKE_ROW);
 }
 
@@ -62,13 +61,14 @@ static void gather(struct lk_poller *poller, struct lk_batch *batch)
         return;
     DL_FOREACH2(poller->subscriptions, waiter, subscription.next)
     {
+        struct lk_entry *entry = waiter->subscription.part->entry;
+
         if (waiter->subscription.due_ns > soon || batch->count == LK_BATCH_MAX)
             continue;
         /* The reference keeps the entry, and its key, if the waiter leaves. */
-        waiter->subscription.entry->references++;
-        batch->items[batch->count].owner = waiter->subscription.entry;
-        batch->items[batch->count++].lease.key =
-            waiter->subscription.entry->key;
+        entry->references++;
+        batch->items[batch->count++] =
+            (struct lk_item){.lease = {.key = entry->key}, .owner = entry};
     }
     lk_batch_sort(batch);
 }
@@ -101,15 +101,15 @@ static void report(struct lk_poller *poller, const struct lk_batch *batch,
 
     DL_FOREACH_SAFE2(poller->subscriptions, waiter, next, subscription.next)
     {
-        const struct lk_row *row =
-            lk_row_of(batch, waiter->subscription.entry->key);
+        struct lk_part *part = waiter->subscription.part;
+        const struct lk_row *row = lk_row_of(batch, part->entry->key);
         int64_t left_ns;
 
         if (row == NULL)
             continue; /* its row was not read */
-        left_ns = rc < 0 ? 0
-                         : lk_row_blocked_ns(poller->all->store,
-                                             waiter->subscription.seen, row);
+        left_ns = rc < 0
+                      ? 0
+                      : lk_row_blocked_ns(poller->all->store, &part->seen, row);
         if (left_ns == 0 || has_changed(&waiter->subscription, row))
             wake(poller, waiter, rc, err);
         else
@@ -191,18 +191,19 @@ void lk_poller_init(struct lk_poller *poller, struct lk_entries *all)
                     NULL, poller);
 }
 
-int lk_poller_begin(struct lk_poller *poller, struct lk_entry *entry,
-                    struct lk_waiter *waiter, enum lk_poll_until until,
-                    struct lk_observed *seen, sqlock_error *err)
+int lk_poller_begin(struct lk_part *part, enum lk_poll_until until,
+                    sqlock_error *err)
 {
+    struct lk_poller *poller = &part->entry->all->poller;
+    struct lk_waiter *waiter = part->waiter;
     int rc;
 
     lk_waiter_prepare(waiter);
     pthread_mutex_lock(&poller->mutex);
     rc = lk_handler_start(&poller->handler, err);
     if (rc == 0) {
-        waiter->subscription = (struct lk_subscription){
-            .entry = entry, .until = until, .seen = seen};
+        waiter->subscription =
+            (struct lk_subscription){.part = part, .until = until};
         DL_APPEND2(poller->subscriptions, waiter, subscription.previous,
                    subscription.next);
         poller->count++;
@@ -213,10 +214,41 @@ int lk_poller_begin(struct lk_poller *poller, struct lk_entry *entry,
     return rc;
 }
 
-void lk_poller_end(struct lk_poller *poller, struct lk_waiter *waiter)
+/* End a subscription.  Return whether the poller has ended it before. */
+static bool end(struct lk_poller *poller, struct lk_waiter *waiter)
 {
+    bool has_ended;
+
     pthread_mutex_lock(&poller->mutex);
-    if (waiter->subscription.entry != NULL)
+    has_ended = waiter->subscription.part == NULL;
+    if (!has_ended)
         unlist(poller, waiter);
     pthread_mutex_unlock(&poller->mutex);
+    return has_ended;
+}
+
+int lk_poller_await(struct lk_part *part, sqlock_error *err)
+{
+    const struct lk_store *store = part->entry->store;
+    struct lk_waiter *self = part->waiter;
+    struct lk_row row;
+    bool was_read;
+    int rc;
+
+    if (lk_waiter_park(self, self->deadline_ns) != 0)
+        return LK_SUSPENDED;
+    was_read = end(&part->entry->all->poller, self);
+    if (lk_waiter_is_cancelled(self))
+        return lk_canceled(err);
+    if (was_read) {
+        if (self->subscription.rc < 0 && err != NULL)
+            *err = self->subscription.err;
+        return self->subscription.rc;
+    }
+    /* Read once more at the end: the row may have become free. */
+    rc = lk_row_read(part->entry->store, part->entry->key,
+                     lk_waiter_statement_deadline(self, store), &row, err);
+    if (rc == 0 && lk_row_blocked_ns(store, &part->seen, &row) > 0)
+        rc = lk_not_in_time(self->wait_ms, err);
+    return rc;
 }

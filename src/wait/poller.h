@@ -11,8 +11,8 @@
 #include "sqlock.h"
 #include "wait/waiter.h"
 
-struct lk_entry;
 struct lk_entries;
+struct lk_part;
 
 struct lk_poller {
     struct lk_entries *all;
@@ -26,12 +26,14 @@ struct lk_poller {
 
 void lk_poller_init(struct lk_poller *poller, struct lk_entries *all);
 
-/* Subscribe: read the entry's row at intervals until it is as wanted or cannot
- * be read, then wake the waiter, once.  `seen` keeps what was observed.  End
- * the subscription in any case.  0, ERESOURCE. */
-int lk_poller_begin(struct lk_poller *poller, struct lk_entry *entry,
-                    struct lk_waiter *waiter, enum lk_poll_until until,
-                    struct lk_observed *seen, sqlock_error *err);
-void lk_poller_end(struct lk_poller *poller, struct lk_waiter *waiter);
+/* Subscribe until lk_poller_await() has ended: read the part's row at intervals
+ * until it is as wanted or cannot be read, then wake the waiter, once.
+ * part->seen keeps what was observed.  0, ERESOURCE. */
+int lk_poller_begin(struct lk_part *part, enum lk_poll_until until,
+                    sqlock_error *err);
+
+/* Wait for the poller.  0: the row is as wanted; ETIMEDOUT, ECANCELED, a result
+ * of lk_row_read(); LK_SUSPENDED. */
+int lk_poller_await(struct lk_part *part, sqlock_error *err);
 
 #endif

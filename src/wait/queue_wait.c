@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "lease/observe.h"
-#include "wait/row.h"
+#include "lease/row.h"
 
 #define FIRST_MS 1000
 /* Longest time in a queue that does not keep places: whoever comes back to it
@@ -47,7 +47,7 @@ static struct lk_store *store_of(const struct lk_queue_wait *wait)
 
 static int64_t statement_deadline(const struct lk_queue_wait *wait)
 {
-    return lk_wait_statement_deadline(store_of(wait), wait->part->waiter);
+    return lk_waiter_statement_deadline(wait->part->waiter, store_of(wait));
 }
 
 /* Return the deadline for opening a connection: the end of the wait, but at

@@ -1,7 +1,7 @@
 /*
  * queue_wait.h - wait in the database's queue for another process
  *
- * Without a wait queue, or a connection for it, the row is polled (row.h).  The
+ * Without a wait queue, or a connection for it, the row is polled (poller.h).  The
  * row decides in any case; the queue is a hint.
  */
 #ifndef LK_QUEUE_WAIT_H

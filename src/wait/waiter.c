@@ -99,16 +99,6 @@ int lk_waiter_sleep(struct lk_waiter *self, int64_t until_ns, sqlock_error *err)
     return cancelled ? lk_canceled(err) : 0;
 }
 
-enum lk_wake_reason lk_waiter_reason(struct lk_waiter *self)
-{
-    enum lk_wake_reason reason;
-
-    pthread_mutex_lock(&self->mutex);
-    reason = self->reason;
-    pthread_mutex_unlock(&self->mutex);
-    return reason;
-}
-
 bool lk_waiter_is_cancelled(struct lk_waiter *self)
 {
     bool cancelled;
@@ -117,6 +107,16 @@ bool lk_waiter_is_cancelled(struct lk_waiter *self)
     cancelled = self->is_cancelled;
     pthread_mutex_unlock(&self->mutex);
     return cancelled;
+}
+
+int64_t lk_waiter_statement_deadline(const struct lk_waiter *self,
+                                     const struct lk_store *store)
+{
+    if (self->wait_ms == 0) /* a single attempt, whenever it is made */
+        return lk_store_deadline(store);
+    return lk_sooner(
+        lk_store_deadline(store),
+        lk_after_ms(self->deadline_ns, store->options.statement_timeout_ms));
 }
 
 int lk_canceled(sqlock_error *err)

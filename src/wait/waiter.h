@@ -17,7 +17,7 @@
 
 struct lk_cancel_fd;
 struct lk_connection;
-struct lk_entry;
+struct lk_part;
 
 /* Reason why a waiter was woken.  The last one counts: none comes after the
  * turn or the grant. */
@@ -28,7 +28,7 @@ enum lk_wake_reason {
     LK_WAKE_RETRY,   /* taken out of the FIFO, to enter again */
     LK_WAKE_TURN,    /* the waiter has the turn */
     LK_WAKE_GRANTED, /* the lease was handed off to the waiter */
-    LK_WAKE_ROW      /* the poller has read the row: row_rc */
+    LK_WAKE_ROW      /* the poller has read the row */
 };
 
 /* Change of the row that ends a subscription at the poller. */
@@ -40,11 +40,12 @@ enum lk_poll_until {
 /* A place in the poller's list (poller.h). */
 struct lk_subscription {
     struct lk_waiter *next, *previous;
-    struct lk_entry *entry; /* its row is read; NULL: not in the list */
-    int64_t due_ns;         /* time of the next read, CLOCK_MONOTONIC */
+    struct lk_part *part; /* its row is read; NULL: not in the list */
+    int64_t due_ns;       /* time of the next read, CLOCK_MONOTONIC */
     enum lk_poll_until until;
     char holder[SQLOCK_KEY_SIZE]; /* as first read */
-    struct lk_observed *seen;
+    int rc;                       /* of the last read, before LK_WAKE_ROW */
+    sqlock_error err;
 };
 
 /* Result of a step of a request where a thread would sleep. */
@@ -79,8 +80,6 @@ struct lk_waiter {
 
     /* guarded by the poller's mutex */
     struct lk_subscription subscription;
-    int row_rc; /* set before LK_WAKE_ROW */
-    sqlock_error row_err;
 
     int cancel_fd; /* 0: none; constant once it is watched */
     struct {
@@ -113,8 +112,12 @@ int lk_waiter_park_through(struct lk_waiter *self);
 int lk_waiter_sleep(struct lk_waiter *self, int64_t until_ns,
                     sqlock_error *err);
 
-enum lk_wake_reason lk_waiter_reason(struct lk_waiter *self);
 bool lk_waiter_is_cancelled(struct lk_waiter *self);
+
+/* Return the deadline of a statement that is sent now: at most one statement's
+ * time after the end of the wait. */
+int64_t lk_waiter_statement_deadline(const struct lk_waiter *self,
+                                     const struct lk_store *store);
 
 /* Set the error of a cancelled wait, and return ECANCELED. */
 int lk_canceled(sqlock_error *err);
