@@ -79,7 +79,7 @@ void lk_tell_acquired(sqlock_lock *lock, uint64_t grant)
     if (!lk_store_tells(&lock->registry->store, SQLOCK_EVENT_ACQUIRED))
         return;
     pthread_mutex_lock(&entry->mutex);
-    token = entry->grant == grant ? entry->token : 0;
+    token = entry->grant == grant ? entry->lease.token : 0;
     pthread_mutex_unlock(&entry->mutex);
     tell(lock, SQLOCK_EVENT_ACQUIRED, token, 0);
 }

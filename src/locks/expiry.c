@@ -64,7 +64,7 @@ static bool is_over(sqlock_lock *lock, int64_t *deadline,
     pthread_mutex_lock(&entry->mutex);
     is_current = is_held_by(lock, lock->expiring.grant);
     over = is_current && lk_remaining_ns(entry) == 0;
-    *deadline = is_current ? entry->deadline_boot_ns : LK_NEVER;
+    *deadline = is_current ? entry->lease.deadline_boot_ns : LK_NEVER;
     if (over) {
         if (entry->lost == 0)
             (void)lk_lose(entry, SQLOCK_EEXPIRED);
@@ -75,7 +75,7 @@ static bool is_over(sqlock_lock *lock, int64_t *deadline,
         message->on_lost = lock->on_lost;
         message->context = lock->lost_context;
         message->code = entry->lost;
-        message->token = entry->token;
+        message->token = entry->lease.token;
         /* call it once, even if the lease is watched again */
         lock->on_lost = NULL;
     }

@@ -40,7 +40,7 @@ int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
     } else if (entry->lost != 0) {
         rc = lk_error(err, entry->lost, "the lease of this lock is over");
     } else {
-        lk_copy_lease(entry, lease);
+        *lease = entry->lease;
         entry->guards++;
     }
     pthread_mutex_unlock(&entry->mutex);
@@ -54,7 +54,7 @@ void lk_guard_end(sqlock_lock *lock, const char *client_id, int lost)
     pthread_mutex_lock(&entry->mutex);
     entry->guards--;
     if (lost != 0 && entry->lost == 0 && entry->phase == LK_OCCUPIED &&
-        strcmp(entry->client_id, client_id) == 0)
+        strcmp(entry->lease.client_id, client_id) == 0)
         (void)lk_lose(entry, lost);
     pthread_mutex_unlock(&entry->mutex);
     /* it may be due by now */

@@ -175,8 +175,8 @@ static struct view look(sqlock_lock *lock)
     if (lk_is_owned_by(entry, caller)) {
         view.count = entry->hold_count;
         view.left_ns = lk_remaining_ns(entry);
-        view.token = entry->token;
-        memcpy(view.client_id, entry->client_id, sizeof view.client_id);
+        view.token = entry->lease.token;
+        memcpy(view.client_id, entry->lease.client_id, sizeof view.client_id);
     } else if (overdue != NULL) {
         view.count = overdue->hold_count;
     }

@@ -68,7 +68,7 @@ static void collect_held(struct lk_batch *batch, struct lk_entry **next)
     for (; entry != NULL && batch->count < LK_BATCH_MAX;
          entry = entry->hh.next) {
         if (entry->phase == LK_OCCUPIED)
-            lk_copy_lease(entry, &batch->items[batch->count++].lease);
+            batch->items[batch->count++].lease = entry->lease;
     }
     *next = entry;
 }

@@ -62,11 +62,12 @@ static int64_t period_ns(const sqlock_registry *registry, uint32_t ttl_ms)
 static int64_t due_at(const sqlock_lock *lock)
 {
     const struct lk_entry *entry = lock->entry;
-    int64_t began = entry->deadline_boot_ns -
-                    ((int64_t)entry->ttl_ms -
-                     lk_margin_ms(&entry->store->options, entry->ttl_ms)) *
-                        LK_NS_PER_MS;
-    int64_t period = period_ns(lock->registry, entry->ttl_ms);
+    int64_t began =
+        entry->lease.deadline_boot_ns -
+        ((int64_t)entry->lease.ttl_ms -
+         lk_margin_ms(&entry->store->options, entry->lease.ttl_ms)) *
+            LK_NS_PER_MS;
+    int64_t period = period_ns(lock->registry, entry->lease.ttl_ms);
     int64_t due = began + period;
     int64_t again = lock->renewing.tried_ns + period / RETRY_PART;
 
@@ -91,10 +92,9 @@ static void add_item(struct lk_batch *batch, sqlock_lock *lock)
 {
     struct lk_item *item = &batch->items[batch->count++];
 
-    memset(item, 0, sizeof *item);
-    item->owner = lock;
-    lk_copy_lease(lock->entry, &item->lease);
-    lk_renewal_begin(lock->entry, &lock->renewing.renewal, lock->entry->ttl_ms);
+    *item = (struct lk_item){.lease = lock->entry->lease, .owner = lock};
+    lk_renewal_begin(lock->entry, &lock->renewing.renewal,
+                     lock->entry->lease.ttl_ms);
     lock->pins++;
 }
 
@@ -115,7 +115,8 @@ static int64_t collect(struct lk_renewer *renewer, struct lk_batch *batch,
         pthread_mutex_lock(&entry->mutex);
         if (may_be_renewed(lock, now)) {
             int64_t due = due_at(lock);
-            int64_t slack = period_ns(renewer->registry, entry->ttl_ms) / 2;
+            int64_t slack =
+                period_ns(renewer->registry, entry->lease.ttl_ms) / 2;
 
             soonest = lk_sooner(soonest, due);
             if (is_now && due <= now + slack && batch->count < LK_BATCH_MAX)

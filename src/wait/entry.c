@@ -21,7 +21,7 @@ bool lk_is_owned_by(const struct lk_entry *entry, uint64_t owner)
 
 int64_t lk_remaining_ns(const struct lk_entry *entry)
 {
-    int64_t left = entry->deadline_boot_ns - lk_boottime_ns();
+    int64_t left = entry->lease.deadline_boot_ns - lk_boottime_ns();
 
     return entry->lost != 0 || left < 0 ? 0 : left;
 }
@@ -105,13 +105,9 @@ void lk_hold(struct lk_part *part, const struct lk_lease *lease)
     entry->asked = *part->waiter->options;
     entry->is_left_behind = part->waiter->is_abandoned;
     entry->hold_count = 1;
-    memcpy(entry->client_id, lease->client_id, sizeof entry->client_id);
-    entry->place = lease->place;
-    entry->token = lease->token;
-    entry->ttl_ms = lease->ttl_ms;
-    entry->cap_ms = lease->cap_ms;
-    entry->fate = lease->fate;
-    entry->deadline_boot_ns = lease->deadline_boot_ns;
+    entry->lease = *lease;
+    entry->lease.observed = NULL; /* the part's, and only for its claim */
+    entry->lease.asked_ns = 0;
     /* renewals of an earlier lease do not matter */
     entry->renewals = NULL;
     entry->lost = 0;
@@ -127,19 +123,6 @@ int lk_lose(struct lk_entry *entry, int code)
         lk_count_over(&entry->store->db.stats, entry->key, code);
     entry->lost = code;
     return code;
-}
-
-void lk_copy_lease(const struct lk_entry *entry, struct lk_lease *out)
-{
-    memset(out, 0, sizeof *out);
-    out->key = entry->key;
-    out->ttl_ms = entry->ttl_ms;
-    out->cap_ms = entry->cap_ms;
-    out->fate = entry->fate;
-    out->place = entry->place;
-    out->token = entry->token;
-    out->deadline_boot_ns = entry->deadline_boot_ns;
-    memcpy(out->client_id, entry->client_id, sizeof out->client_id);
 }
 
 int lk_not_owner(sqlock_error *err)
@@ -173,7 +156,7 @@ static int begin_own(struct lk_release_part *part, sqlock_error *err)
     if (entry->guards > 0)
         return lk_error(err, SQLOCK_EINUSE,
                         "an open transaction guards this lock: end it first");
-    lk_copy_lease(entry, &part->lease);
+    part->lease = entry->lease;
     part->lost = entry->lost;
     part->grant = entry->grant;
     part->state = LK_RELEASE_TURN;
@@ -200,18 +183,17 @@ void lk_begin_release(struct lk_release_part *part, uint64_t owner,
     pthread_mutex_unlock(&entry->mutex);
 }
 
-/* Clear the lease when the lock has no holder.  Called with the mutex held. */
-static void forget_lease(struct lk_entry *entry)
+void lk_forget_lease(struct lk_entry *entry)
 {
     entry->hold_count = 0;
     entry->lost = 0;
-    entry->token = 0;
+    entry->lease.token = 0;
 }
 
 void lk_end_release(struct lk_entry *entry)
 {
     pthread_mutex_lock(&entry->mutex);
-    forget_lease(entry);
+    lk_forget_lease(entry);
     lk_leave(entry);
     pthread_mutex_unlock(&entry->mutex);
 }
@@ -250,7 +232,7 @@ void lk_end_hand_off(struct lk_part *next, const struct lk_lease *lease)
     } else {
         entry->handoffs = 0;
         entry->is_left_behind = false;
-        forget_lease(entry);
+        lk_forget_lease(entry);
         lk_dequeue(next, LK_PART_TURN, LK_WAKE_TURN);
     }
     pthread_mutex_unlock(&entry->mutex);
@@ -275,7 +257,7 @@ void lk_abandon_release(struct lk_entry *entry, const struct lk_lease *lease)
 {
     pthread_mutex_lock(&entry->mutex);
     if (entry->phase == LK_BUSY &&
-        strcmp(entry->client_id, lease->client_id) == 0)
+        strcmp(entry->lease.client_id, lease->client_id) == 0)
         entry->is_left_behind = true;
     pthread_mutex_unlock(&entry->mutex);
 }
@@ -302,9 +284,9 @@ int lk_begin_renew(struct lk_entry *entry, uint64_t owner, uint32_t ttl_ms,
             lk_error(err, SQLOCK_EBUSY, "an open transaction guards this lock");
     else
         rc = lk_ttl_check(&entry->store->options, &ttl_ms, ttl_ms,
-                          entry->ttl_ms, err);
+                          entry->lease.ttl_ms, err);
     if (rc == 0) {
-        lk_copy_lease(entry, lease);
+        *lease = entry->lease;
         lease->ttl_ms = lk_capped_ms(lease, ttl_ms);
         lk_renewal_begin(entry, renewal, lease->ttl_ms);
     }

@@ -90,13 +90,7 @@ struct lk_entry {
     sqlock_acquire_options asked; /* of the first acquire, complete */
     uint64_t grant; /* number of the acquisition; only counts up */
     uint32_t hold_count;
-    struct lk_place place;
-    char client_id[SQLOCK_KEY_SIZE];
-    int64_t token;
-    uint32_t ttl_ms;
-    uint32_t cap_ms; /* cap_ms and fate as in lease.h */
-    enum lk_claim_fate fate;
-    int64_t deadline_boot_ns; /* until when the holder may rely on it */
+    struct lk_lease lease;
     int64_t acquired_boot_ns;
     struct lk_renewal *renewals; /* under way */
     int lost;                    /* 0, ELOST, EEXPIRED; does not go back to 0 */
@@ -119,10 +113,11 @@ bool lk_is_owned_by(const struct lk_entry *entry, uint64_t owner);
 /* Return how long the holder may still rely on the lease; 0: lost or over. */
 int64_t lk_remaining_ns(const struct lk_entry *entry);
 
-void lk_copy_lease(const struct lk_entry *entry, struct lk_lease *out);
-
 /* Note that the lease is over before its release, with that code; return it. */
 int lk_lose(struct lk_entry *entry, int code);
+
+/* Clear the lease when the lock has no holder. */
+void lk_forget_lease(struct lk_entry *entry);
 
 /* Give the part the lease that it claimed or that was handed off to it. */
 void lk_hold(struct lk_part *part, const struct lk_lease *lease);

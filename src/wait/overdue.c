@@ -46,16 +46,14 @@ bool lk_set_aside(struct lk_entry *entry)
     overdue->is_left_behind = entry->is_left_behind;
     overdue->lost =
         entry->lost != 0 ? entry->lost : lk_lose(entry, SQLOCK_EEXPIRED);
-    lk_copy_lease(entry, &overdue->lease);
+    overdue->lease = entry->lease;
     entry->place_aside = overdue->lease.place;
     overdue->lease.place = (struct lk_place){0};
     LL_PREPEND(entry->overdue, overdue);
     entry->is_aside = true;
     entry->phase = LK_FREE;
-    entry->hold_count = 0;
     entry->handoffs = 0;
-    entry->lost = 0;
-    entry->token = 0;
+    lk_forget_lease(entry);
     return true;
 }
 

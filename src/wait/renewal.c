@@ -15,7 +15,7 @@ void lk_renewal_begin(struct lk_entry *entry, struct lk_renewal *renewal,
 {
     struct lk_renewal *other;
 
-    renewal->old_ttl_ms = entry->ttl_ms;
+    renewal->old_ttl_ms = entry->lease.ttl_ms;
     renewal->until_ns =
         lk_believe_until(entry->store, lk_boottime_ns(), ttl_ms);
     renewal->others_ns = LK_NEVER;
@@ -25,8 +25,8 @@ void lk_renewal_begin(struct lk_entry *entry, struct lk_renewal *renewal,
         renewal->others_ns = lk_sooner(renewal->others_ns, other->until_ns);
     }
     DL_APPEND2(entry->renewals, renewal, previous, next);
-    entry->deadline_boot_ns =
-        lk_sooner(entry->deadline_boot_ns, renewal->until_ns);
+    entry->lease.deadline_boot_ns =
+        lk_sooner(entry->lease.deadline_boot_ns, renewal->until_ns);
 }
 
 /* Limit TTL and deadline, because an unanswered statement about the lease, with
@@ -37,12 +37,10 @@ static void cap(struct lk_entry *entry, uint32_t cap_ms, int64_t sent_boot_ns)
 
     if (cap_ms == 0)
         return;
-    if (entry->cap_ms == 0 || cap_ms < entry->cap_ms)
-        entry->cap_ms = cap_ms;
-    if (entry->ttl_ms > entry->cap_ms)
-        entry->ttl_ms = entry->cap_ms;
-    latest = lk_believe_until(entry->store, sent_boot_ns, entry->cap_ms);
-    entry->deadline_boot_ns = lk_sooner(entry->deadline_boot_ns, latest);
+    lk_lease_cap(&entry->lease, cap_ms);
+    latest = lk_believe_until(entry->store, sent_boot_ns, entry->lease.cap_ms);
+    entry->lease.deadline_boot_ns =
+        lk_sooner(entry->lease.deadline_boot_ns, latest);
 }
 
 /* Set the deadline after a renewal.  If it was the only one, its copy of the
@@ -52,18 +50,18 @@ static void believe(struct lk_entry *entry, const struct lk_renewal *renewal,
                     const struct lk_lease *lease, int rc)
 {
     if (renewal->others_ns == LK_NEVER)
-        entry->deadline_boot_ns = lease->deadline_boot_ns;
+        entry->lease.deadline_boot_ns = lease->deadline_boot_ns;
     else if (rc == 0)
-        entry->deadline_boot_ns =
+        entry->lease.deadline_boot_ns =
             lk_sooner(lease->deadline_boot_ns, renewal->others_ns);
     if (rc == 0 && lease->ttl_ms != renewal->old_ttl_ms)
-        entry->ttl_ms = lease->ttl_ms;
+        entry->lease.ttl_ms = lease->ttl_ms;
 }
 
 bool lk_renewal_end(struct lk_entry *entry, struct lk_renewal *renewal,
                     const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
 {
-    if (strcmp(entry->client_id, lease->client_id) != 0)
+    if (strcmp(entry->lease.client_id, lease->client_id) != 0)
         return false;
     DL_DELETE2(entry->renewals, renewal, previous, next);
     if (entry->phase != LK_OCCUPIED)
@@ -75,7 +73,7 @@ bool lk_renewal_end(struct lk_entry *entry, struct lk_renewal *renewal,
     if (sent_boot_ns != 0)
         cap(entry, lease->cap_ms, sent_boot_ns);
     /* A renewal that overlapped may have got no answer. */
-    cap(entry, entry->cap_ms, lk_boottime_ns());
+    cap(entry, entry->lease.cap_ms, lk_boottime_ns());
     if ((rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED) &&
         entry->lost != SQLOCK_ELOST)
         (void)lk_lose(entry, rc);

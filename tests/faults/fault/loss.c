@@ -58,7 +58,7 @@ static int64_t deadline_of(sqlock_lock *lock)
     int64_t deadline;
 
     pthread_mutex_lock(&lock->entry->mutex);
-    deadline = lock->entry->deadline_boot_ns;
+    deadline = lock->entry->lease.deadline_boot_ns;
     pthread_mutex_unlock(&lock->entry->mutex);
     return deadline;
 }

@@ -74,7 +74,7 @@ int64_t lock_deadline(sqlock_lock *lock)
     int64_t deadline;
 
     pthread_mutex_lock(&lock->entry->mutex);
-    deadline = lock->entry->deadline_boot_ns;
+    deadline = lock->entry->lease.deadline_boot_ns;
     pthread_mutex_unlock(&lock->entry->mutex);
     return deadline;
 }
@@ -101,9 +101,9 @@ int64_t make_due(sqlock_lock *lock)
     int64_t before;
 
     pthread_mutex_lock(&lock->entry->mutex);
-    lock->entry->deadline_boot_ns -=
-        (int64_t)lock->entry->ttl_ms / 4 * LK_NS_PER_MS;
-    before = lock->entry->deadline_boot_ns;
+    lock->entry->lease.deadline_boot_ns -=
+        (int64_t)lock->entry->lease.ttl_ms / 4 * LK_NS_PER_MS;
+    before = lock->entry->lease.deadline_boot_ns;
     pthread_mutex_unlock(&lock->entry->mutex);
     lk_handler_wake(&lock->registry->renewer.handler);
     return before;
