@@ -3,20 +3,6 @@
  */
 #include "locks/care.h"
 
-/* Copy the acquisition's options to the lock.  Called with the entry's mutex
- * held. */
-static void note_options(sqlock_lock *lock,
-                         const sqlock_acquire_options *options)
-{
-    lock->is_fenced = options->fenced;
-    lock->max_hold_ms = options->max_hold_ms;
-    lock->on_lost = options->on_lost;
-    lock->lost_context = options->lost_context;
-    lk_lost_fd_clear(lock);
-    if (lock->lost_fd >= 0)
-        lock->entry->is_to_be_told = true;
-}
-
 int lk_begin_care(sqlock_lock *lock, uint64_t grant,
                   const sqlock_acquire_options *options, sqlock_error *err)
 {
@@ -28,8 +14,10 @@ int lk_begin_care(sqlock_lock *lock, uint64_t grant,
 
     pthread_mutex_lock(&entry->mutex);
     is_current = entry->phase == LK_OCCUPIED && entry->grant == grant;
-    if (is_current)
-        note_options(lock, options);
+    if (is_current) {
+        lk_lost_fd_clear(lock);
+        entry->is_to_be_told = entry->is_to_be_told || lock->lost_fd >= 0;
+    }
     is_watched = options->auto_renew || entry->is_to_be_told;
     pthread_mutex_unlock(&entry->mutex);
     if (!is_current) /* over, and the lock may have another holder */

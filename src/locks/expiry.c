@@ -72,12 +72,12 @@ static bool is_over(sqlock_lock *lock, int64_t *deadline,
         entry->is_to_be_told = false;
         lk_wake_first(entry); /* it may take the lock now */
         message->lock = lock;
-        message->on_lost = lock->on_lost;
-        message->context = lock->lost_context;
+        message->on_lost = entry->asked.on_lost;
+        message->context = entry->asked.lost_context;
         message->code = entry->lost;
         message->token = entry->lease.token;
         /* call it once, even if the lease is watched again */
-        lock->on_lost = NULL;
+        entry->asked.on_lost = NULL;
     }
     pthread_mutex_unlock(&entry->mutex);
     return over;

@@ -60,12 +60,7 @@ struct sqlock_lock {
     UT_hash_handle hh;
     uint32_t references;
     uint32_t pins; /* number of batches and requests that use it */
-    /* as the acquisition requested; guarded by the entry's mutex */
-    bool is_fenced;
-    uint32_t max_hold_ms;
-    sqlock_lost_fn on_lost;
-    void *lost_context;
-    int lost_fd; /* -1: never requested */
+    int lost_fd;   /* -1: never requested; guarded by the entry's mutex */
 
     struct lk_expiring expiring; /* guarded by the expiry's mutex */
     struct lk_renewing renewing; /* guarded by the renewer's mutex */

@@ -43,7 +43,7 @@ static void give_up_unfenced(struct lk_renewer *renewer)
         struct lk_entry *entry = lock->entry;
 
         pthread_mutex_lock(&entry->mutex);
-        if (is_current(lock) && !lock->is_fenced && entry->lost == 0)
+        if (is_current(lock) && !entry->asked.fenced && entry->lost == 0)
             (void)lk_lose(entry, SQLOCK_ELOST);
         pthread_mutex_unlock(&entry->mutex);
     }
@@ -82,8 +82,8 @@ static bool may_be_renewed(const sqlock_lock *lock, int64_t now)
     if (!is_current(lock) || entry->guards > 0 || lk_remaining_ns(entry) == 0 ||
         lk_has_ended(entry->owner))
         return false;
-    return lock->max_hold_ms == 0 ||
-           now < lk_after_ms(entry->acquired_boot_ns, lock->max_hold_ms);
+    return entry->asked.max_hold_ms == 0 ||
+           now < lk_after_ms(entry->acquired_boot_ns, entry->asked.max_hold_ms);
 }
 
 /* Put the lock's lease into the batch, and pin the lock.  Called with the
