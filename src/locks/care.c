@@ -13,7 +13,7 @@ int lk_begin_care(sqlock_lock *lock, uint64_t grant,
     int rc = 0;
 
     pthread_mutex_lock(&entry->mutex);
-    is_current = entry->phase == LK_OCCUPIED && entry->grant == grant;
+    is_current = lk_is_granted(entry, grant);
     if (is_current) {
         lk_lost_fd_clear(lock);
         entry->is_to_be_told = entry->is_to_be_told || lock->lost_fd >= 0;

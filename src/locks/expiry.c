@@ -45,13 +45,6 @@ struct message {
     int64_t token;
 };
 
-/* Tell whether the lock is held by that grant.  Called with the entry's mutex
- * held. */
-static bool is_held_by(const sqlock_lock *lock, uint64_t grant)
-{
-    return lock->entry->phase == LK_OCCUPIED && lock->entry->grant == grant;
-}
-
 /* Tell whether the lease is over, and fill in *message; if not, set
  * *deadline. */
 static bool is_over(sqlock_lock *lock, int64_t *deadline,
@@ -62,7 +55,7 @@ static bool is_over(sqlock_lock *lock, int64_t *deadline,
     bool over;
 
     pthread_mutex_lock(&entry->mutex);
-    is_current = is_held_by(lock, lock->expiring.grant);
+    is_current = lk_is_granted(entry, lock->expiring.grant);
     over = is_current && lk_remaining_ns(entry) == 0;
     *deadline = is_current ? entry->lease.deadline_boot_ns : LK_NEVER;
     if (over) {
@@ -152,7 +145,7 @@ static bool is_still_held(sqlock_lock *lock, uint64_t grant)
     bool is_held;
 
     pthread_mutex_lock(&lock->entry->mutex);
-    is_held = is_held_by(lock, grant);
+    is_held = lk_is_granted(lock->entry, grant);
     pthread_mutex_unlock(&lock->entry->mutex);
     return is_held;
 }

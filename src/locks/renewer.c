@@ -25,14 +25,6 @@
 /* Pause after a renewal that failed for lack of memory. */
 #define RETRY_NS (10 * LK_NS_PER_MS)
 
-/* Tell whether the lease is the one to be renewed.  Called with the entry's
- * mutex held. */
-static bool is_current(const sqlock_lock *lock)
-{
-    return lock->entry->phase == LK_OCCUPIED &&
-           lock->entry->grant == lock->renewing.grant;
-}
-
 /* Mark all unfenced leases as lost.  Called with the mutex held. */
 static void give_up_unfenced(struct lk_renewer *renewer)
 {
@@ -43,7 +35,8 @@ static void give_up_unfenced(struct lk_renewer *renewer)
         struct lk_entry *entry = lock->entry;
 
         pthread_mutex_lock(&entry->mutex);
-        if (is_current(lock) && !entry->asked.fenced && entry->lost == 0)
+        if (lk_is_granted(entry, lock->renewing.grant) &&
+            !entry->asked.fenced && entry->lost == 0)
             (void)lk_lose(entry, SQLOCK_ELOST);
         pthread_mutex_unlock(&entry->mutex);
     }
@@ -79,8 +72,8 @@ static bool may_be_renewed(const sqlock_lock *lock, int64_t now)
     const struct lk_entry *entry = lock->entry;
 
     /* If its thread has ended, nobody could release the lease. */
-    if (!is_current(lock) || entry->guards > 0 || lk_remaining_ns(entry) == 0 ||
-        lk_has_ended(entry->owner))
+    if (!lk_is_granted(entry, lock->renewing.grant) || entry->guards > 0 ||
+        lk_remaining_ns(entry) == 0 || lk_has_ended(entry->owner))
         return false;
     return entry->asked.max_hold_ms == 0 ||
            now < lk_after_ms(entry->acquired_boot_ns, entry->asked.max_hold_ms);
@@ -284,11 +277,10 @@ void lk_renewer_init(struct lk_renewer *renewer, sqlock_registry *registry)
  * another one, which is being renewed. */
 static bool begin_grant(sqlock_lock *lock, uint64_t grant)
 {
-    const struct lk_entry *entry = lock->entry;
     bool is_held;
 
     pthread_mutex_lock(&lock->entry->mutex);
-    is_held = entry->phase == LK_OCCUPIED && entry->grant == grant;
+    is_held = lk_is_granted(lock->entry, grant);
     if (is_held) {
         lock->renewing.grant = grant;
         lock->renewing.tried_ns = 0; /* belongs to the previous lease */

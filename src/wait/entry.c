@@ -19,6 +19,11 @@ bool lk_is_owned_by(const struct lk_entry *entry, uint64_t owner)
     return entry->phase == LK_OCCUPIED && entry->owner == owner;
 }
 
+bool lk_is_granted(const struct lk_entry *entry, uint64_t grant)
+{
+    return entry->phase == LK_OCCUPIED && entry->grant == grant;
+}
+
 int64_t lk_remaining_ns(const struct lk_entry *entry)
 {
     int64_t left = entry->lease.deadline_boot_ns - lk_boottime_ns();

@@ -110,6 +110,9 @@ struct lk_entry {
 /* Tell whether that owner has the lock. */
 bool lk_is_owned_by(const struct lk_entry *entry, uint64_t owner);
 
+/* Tell whether the lock is held by that grant. */
+bool lk_is_granted(const struct lk_entry *entry, uint64_t grant);
+
 /* Return how long the holder may still rely on the lease; 0: lost or over. */
 int64_t lk_remaining_ns(const struct lk_entry *entry);
 

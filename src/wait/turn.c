@@ -258,7 +258,7 @@ static void count_less(const struct lk_part *part)
     struct lk_entry *entry = part->entry;
     struct lk_overdue *overdue = lk_overdue_of(entry, part->owner);
 
-    if (entry->phase == LK_OCCUPIED && entry->grant == part->grant)
+    if (lk_is_granted(entry, part->grant))
         entry->hold_count--;
     else if (overdue != NULL && overdue->grant == part->grant)
         overdue->hold_count--;
