@@ -294,12 +294,6 @@ static const struct {
 #undef SQLOCK_X
 };
 
-bool lk_store_tells(const struct lk_store *store, sqlock_event_kind kind)
-{
-    return store->options.on_event != NULL &&
-           kinds[kind].level >= store->options.event_level;
-}
-
 void lk_store_tell(const struct lk_store *store, const sqlock_event *event,
                    const char *format, ...)
 {
@@ -308,7 +302,8 @@ void lk_store_tell(const struct lk_store *store, const sqlock_event *event,
     char line[512];
     va_list arguments;
 
-    if (!lk_store_tells(store, event->kind))
+    if (store->options.on_event == NULL ||
+        kinds[event->kind].level < store->options.event_level)
         return;
     va_start(arguments, format);
     (void)vsnprintf(raw, sizeof raw, format, arguments);

@@ -113,11 +113,9 @@ int64_t lk_store_deadline(const struct lk_store *store);
 int lk_store_run(struct lk_store *store, sqlock_statement_kind kind,
                  struct lk_run *run, sqlock_result *result, sqlock_error *err);
 
-/* Tell whether the application wants events of this kind. */
-bool lk_store_tells(const struct lk_store *store, sqlock_event_kind kind);
-
 /* Report an event to the application.  Set the kind, lock, key, token and code
- * of `event`; the rest is filled in. */
+ * of `event`; the rest is filled in.  Without on_event, or below event_level,
+ * nothing is done. */
 void lk_store_tell(const struct lk_store *store, const sqlock_event *event,
                    const char *format, ...)
     __attribute__((format(printf, 3, 4)));

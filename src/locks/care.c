@@ -8,12 +8,14 @@ int lk_begin_care(sqlock_lock *lock, uint64_t grant,
 {
     struct lk_entry *entry = lock->entry;
     sqlock_registry *registry = lock->registry;
+    int64_t token;
     bool is_current;
     bool is_watched;
     int rc = 0;
 
     pthread_mutex_lock(&entry->mutex);
     is_current = lk_is_granted(entry, grant);
+    token = entry->lease.token;
     if (is_current) {
         lk_lost_fd_clear(lock);
         entry->is_to_be_told = entry->is_to_be_told || lock->lost_fd >= 0;
@@ -22,7 +24,7 @@ int lk_begin_care(sqlock_lock *lock, uint64_t grant,
     pthread_mutex_unlock(&entry->mutex);
     if (!is_current) /* over, and the lock may have another holder */
         return 0;
-    lk_tell_acquired(lock, grant);
+    lk_tell(lock, SQLOCK_EVENT_ACQUIRED, token, 0);
     if (is_watched)
         rc = lk_expiry_watch(&registry->expiry, lock, grant, err);
     else
@@ -40,8 +42,7 @@ void lk_end_care(sqlock_lock *lock, uint64_t grant)
     lk_expiry_forget(&lock->registry->expiry, lock, grant);
 }
 
-static void tell(sqlock_lock *lock, sqlock_event_kind kind, int64_t token,
-                 int code)
+void lk_tell(sqlock_lock *lock, sqlock_event_kind kind, int64_t token, int code)
 {
     const struct lk_entry *entry = lock->entry;
     const struct lk_store *store = &lock->registry->store;
@@ -57,29 +58,4 @@ static void tell(sqlock_lock *lock, sqlock_event_kind kind, int64_t token,
     else
         lk_store_tell(store, &event, "the lock %s was %s", entry->name,
                       kind == SQLOCK_EVENT_ACQUIRED ? "acquired" : "released");
-}
-
-void lk_tell_acquired(sqlock_lock *lock, uint64_t grant)
-{
-    struct lk_entry *entry = lock->entry;
-    int64_t token;
-
-    if (!lk_store_tells(&lock->registry->store, SQLOCK_EVENT_ACQUIRED))
-        return;
-    pthread_mutex_lock(&entry->mutex);
-    token = entry->grant == grant ? entry->lease.token : 0;
-    pthread_mutex_unlock(&entry->mutex);
-    tell(lock, SQLOCK_EVENT_ACQUIRED, token, 0);
-}
-
-void lk_tell_released(sqlock_lock *lock, int64_t token, int lost, int rc)
-{
-    if (lost == 0 && (rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED))
-        tell(lock, SQLOCK_EVENT_LOST, token, rc);
-    tell(lock, SQLOCK_EVENT_RELEASED, token, rc);
-}
-
-void lk_tell_lost(sqlock_lock *lock, int64_t token, int code)
-{
-    tell(lock, SQLOCK_EVENT_LOST, token, code);
 }

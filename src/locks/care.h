@@ -16,10 +16,9 @@ int lk_begin_care(sqlock_lock *lock, uint64_t grant,
  * a running callback; a renewal under way may still finish. */
 void lk_end_care(sqlock_lock *lock, uint64_t grant);
 
-/* Report events of a lock (sqlock_options.on_event).  Called without a
- * mutex. */
-void lk_tell_acquired(sqlock_lock *lock, uint64_t grant);
-void lk_tell_released(sqlock_lock *lock, int64_t token, int lost, int rc);
-void lk_tell_lost(sqlock_lock *lock, int64_t token, int code);
+/* Report an event of a lock (sqlock_options.on_event): acquired, lost or
+ * released.  Called without a mutex. */
+void lk_tell(sqlock_lock *lock, sqlock_event_kind kind, int64_t token,
+             int code);
 
 #endif

@@ -105,7 +105,7 @@ static void tell(struct lk_expiry *expiry, const struct message *message)
 {
     expiry->calling = message->lock;
     pthread_mutex_unlock(&expiry->mutex);
-    lk_tell_lost(message->lock, message->token, message->code);
+    lk_tell(message->lock, SQLOCK_EVENT_LOST, message->token, message->code);
     if (message->on_lost != NULL)
         message->on_lost(message->context, message->lock, message->code);
     pthread_mutex_lock(&expiry->mutex);

@@ -4,6 +4,18 @@
 #include "locks/acquire.h"
 #include "locks/care.h"
 
+/* Report the release of a lease, and that it was lost if that was not known
+ * before. */
+static void tell(sqlock_lock *lock, const struct lk_release_part *part)
+{
+    int64_t token = part->lease.token;
+
+    if (part->lost == 0 &&
+        (part->rc == SQLOCK_ELOST || part->rc == SQLOCK_EEXPIRED))
+        lk_tell(lock, SQLOCK_EVENT_LOST, token, part->rc);
+    lk_tell(lock, SQLOCK_EVENT_RELEASED, token, part->rc);
+}
+
 void lk_begin_give_back(struct lk_set *set, struct lk_release *release,
                         size_t i, uint64_t owner, sqlock_error *err)
 {
@@ -27,8 +39,7 @@ int lk_end_give_back(struct lk_set *set, struct lk_release *release,
 
         member->rc = part->rc;
         if (part->has_lease)
-            lk_tell_released(member->lock, part->lease.token, part->lost,
-                             part->rc);
+            tell(member->lock, part);
     }
     lk_release_end(release);
     /* for many, each result is its own */
