@@ -28,7 +28,7 @@ int lk_begin_care(sqlock_lock *lock, uint64_t grant,
     if (is_watched)
         rc = lk_expiry_watch(&registry->expiry, lock, grant, err);
     else
-        lk_expiry_unwatch(&registry->expiry, lock, grant);
+        lk_expiry_forget(&registry->expiry, lock, grant, false);
     if (rc == 0 && options->auto_renew)
         rc = lk_renewer_add(&registry->renewer, lock, grant, err);
     else
@@ -39,7 +39,7 @@ int lk_begin_care(sqlock_lock *lock, uint64_t grant,
 void lk_end_care(sqlock_lock *lock, uint64_t grant)
 {
     lk_renewer_remove(&lock->registry->renewer, lock, grant);
-    lk_expiry_forget(&lock->registry->expiry, lock, grant);
+    lk_expiry_forget(&lock->registry->expiry, lock, grant, true);
 }
 
 void lk_tell(sqlock_lock *lock, sqlock_event_kind kind, int64_t token, int code)

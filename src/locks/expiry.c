@@ -76,6 +76,14 @@ static bool is_over(sqlock_lock *lock, int64_t *deadline,
     return over;
 }
 
+/* Remove the lock from the list.  Called with the expiry's mutex held. */
+static void unlist(struct lk_expiry *expiry, sqlock_lock *lock)
+{
+    if (lock->expiring.is_listed)
+        DL_DELETE2(expiry->expiring, lock, expiring.previous, expiring.next);
+    lock->expiring.is_listed = false;
+}
+
 /* Remove the first lease that is over from the list.  False: there is none, and
  * *soonest is the next deadline.  Called with the expiry's mutex held. */
 static bool take_one_over(struct lk_expiry *expiry, struct message *message,
@@ -89,9 +97,7 @@ static bool take_one_over(struct lk_expiry *expiry, struct message *message,
         int64_t deadline;
 
         if (is_over(lock, &deadline, message)) {
-            DL_DELETE2(expiry->expiring, lock, expiring.previous,
-                       expiring.next);
-            lock->expiring.is_listed = false;
+            unlist(expiry, lock);
             return true;
         }
         *soonest = lk_sooner(*soonest, deadline);
@@ -170,31 +176,14 @@ int lk_expiry_watch(struct lk_expiry *expiry, sqlock_lock *lock, uint64_t grant,
     return rc;
 }
 
-/* Remove the lock from the list.  Called with the expiry's mutex held. */
-static void unlist(struct lk_expiry *expiry, sqlock_lock *lock, uint64_t grant)
-{
-    if (lock->expiring.is_listed &&
-        (grant == 0 || lock->expiring.grant <= grant)) {
-        DL_DELETE2(expiry->expiring, lock, expiring.previous, expiring.next);
-        lock->expiring.is_listed = false;
-    }
-}
-
-void lk_expiry_unwatch(struct lk_expiry *expiry, sqlock_lock *lock,
-                       uint64_t grant)
-{
-    pthread_mutex_lock(&expiry->mutex);
-    unlist(expiry, lock, grant);
-    pthread_mutex_unlock(&expiry->mutex);
-}
-
 void lk_expiry_forget(struct lk_expiry *expiry, sqlock_lock *lock,
-                      uint64_t grant)
+                      uint64_t grant, bool waits)
 {
     pthread_mutex_lock(&expiry->mutex);
-    while (expiry->calling == lock)
+    while (waits && expiry->calling == lock)
         pthread_cond_wait(&expiry->idle, &expiry->mutex);
-    unlist(expiry, lock, grant);
+    if (grant == 0 || lock->expiring.grant <= grant)
+        unlist(expiry, lock);
     pthread_mutex_unlock(&expiry->mutex);
 }
 

@@ -33,17 +33,12 @@ void lk_expiry_init(struct lk_expiry *expiry, struct lk_service *events);
 
 /* Begin, and end, to watch the lease of a grant; lk_expiry_forget() also ends
  * earlier grants (0: any).  End it before the lock is released.  After
- * lk_expiry_forget() the lock's callback is not running and will not be called
- * for that lease.  ERESOURCE: it could not begin. */
+ * lk_expiry_forget() the lock's callback will not be called for that lease and,
+ * if it `waits`, is not running.  ERESOURCE: it could not begin. */
 int lk_expiry_watch(struct lk_expiry *expiry, struct sqlock_lock *lock,
                     uint64_t grant, sqlock_error *err);
 void lk_expiry_forget(struct lk_expiry *expiry, struct sqlock_lock *lock,
-                      uint64_t grant);
-
-/* As lk_expiry_forget(), without waiting for a callback: for a lease that is
- * not to be watched. */
-void lk_expiry_unwatch(struct lk_expiry *expiry, struct sqlock_lock *lock,
-                       uint64_t grant);
+                      uint64_t grant, bool waits);
 
 /* Make the lock's descriptor, if it has one, unreadable.  Called with the mutex
  * of the lock's entry held. */
