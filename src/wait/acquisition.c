@@ -276,7 +276,8 @@ static bool must_yield(const struct lk_acquisition *a)
            lk_peers_are_due(a->first->entry);
 }
 
-static int yield(struct lk_acquisition *a, sqlock_error *err)
+/* Sleep in LK_PAUSED or LK_YIELDING. */
+static int pause_over(struct lk_acquisition *a, sqlock_error *err)
 {
     int rc;
 
@@ -284,6 +285,8 @@ static int yield(struct lk_acquisition *a, sqlock_error *err)
         return LK_SUSPENDED;
     if (lk_waiter_is_cancelled(&a->self))
         return failed(a, lk_canceled(err), err);
+    if (a->state == LK_PAUSED)
+        return go_to(a, LK_ENTERING);
     rc = lk_peers_end_pause(a->first->entry, err);
     return rc < 0 ? failed(a, rc, err) : go_to(a, LK_CLAIMING);
 }
@@ -335,29 +338,13 @@ static int await_poll(struct lk_acquisition *a, sqlock_error *err)
     return rc < 0 ? failed(a, rc, err) : go_to(a, LK_ENTERING);
 }
 
-static int pause_over(struct lk_acquisition *a, sqlock_error *err)
-{
-    if (lk_waiter_park(&a->self, a->until_ns) != 0)
-        return LK_SUSPENDED;
-    if (lk_waiter_is_cancelled(&a->self))
-        return failed(a, lk_canceled(err), err);
-    return go_to(a, LK_ENTERING);
-}
-
-static int over(struct lk_acquisition *a, sqlock_error *err)
-{
-    (void)err;
-    return a->rc;
-}
-
 static int step(struct lk_acquisition *a, sqlock_error *err)
 {
     static int (*const steps[])(struct lk_acquisition *, sqlock_error *) = {
         [LK_ENTERING] = enter,     [LK_QUEUED] = await_turn,
-        [LK_DEFERRING] = defer,    [LK_YIELDING] = yield,
+        [LK_DEFERRING] = defer,    [LK_YIELDING] = pause_over,
         [LK_CLAIMING] = claim,     [LK_WAITING] = await_row,
         [LK_POLLING] = await_poll, [LK_PAUSED] = pause_over,
-        [LK_OVER] = over,
     };
 
     return steps[a->state](a, err);
@@ -365,12 +352,11 @@ static int step(struct lk_acquisition *a, sqlock_error *err)
 
 int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err)
 {
-    int rc;
+    int rc = GO_ON;
 
-    do
+    while (rc == GO_ON && a->state != LK_OVER)
         rc = step(a, err);
-    while (rc == GO_ON);
-    return rc;
+    return a->state == LK_OVER ? a->rc : rc;
 }
 
 /* --- begin and end --- */
@@ -429,8 +415,10 @@ int lk_acquisition_begin(struct lk_acquisition *a, struct lk_entries *entries,
 void lk_acquisition_add(struct lk_acquisition *a, size_t i,
                         struct lk_entry *entry, uint64_t owner)
 {
-    lk_part_begin(&a->parts[i], entry, owner, &a->self);
-    a->parts[i].may_be_given = a->count == 1;
+    a->parts[i] = (struct lk_part){.entry = entry,
+                                   .waiter = &a->self,
+                                   .owner = owner,
+                                   .may_be_given = a->count == 1};
 }
 
 bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err)

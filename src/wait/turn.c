@@ -4,21 +4,11 @@
  */
 #include "wait/turn.h"
 
-#include <string.h>
 #include <utlist.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "wait/overdue.h"
-
-void lk_part_begin(struct lk_part *part, struct lk_entry *entry, uint64_t owner,
-                   struct lk_waiter *waiter)
-{
-    memset(part, 0, sizeof *part);
-    part->entry = entry;
-    part->owner = owner;
-    part->waiter = waiter;
-}
 
 /* All static functions here are called with the entry's mutex held. */
 

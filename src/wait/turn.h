@@ -9,10 +9,7 @@
 
 #include "wait/entry.h"
 
-/* Initialize a part; and remove it from its entry's list, giving up its
- * turn. */
-void lk_part_begin(struct lk_part *part, struct lk_entry *entry, uint64_t owner,
-                   struct lk_waiter *waiter);
+/* Remove a part from its entry's list, giving up its turn. */
 void lk_part_end(struct lk_part *part);
 
 /* Take the turn, or nest in the owner's lease; otherwise queue in the FIFO if
