@@ -56,37 +56,10 @@ int lk_take(struct lk_set *set, struct lk_acquisition *a, sqlock_error *err)
     return a->is_partial && a->rc == 0 ? 0 : rc;
 }
 
-static int acquire(struct lk_set *set, struct lk_acquisition *a,
+/* Acquire the locks of a set.  Results as lk_take(). */
+static int acquire(struct lk_set *set, int64_t wait_ms,
+                   const sqlock_acquire_options *options, bool may_be_partial,
                    sqlock_error *err)
-{
-    for (size_t i = 0; i < set->count; i++)
-        lk_acquisition_add(a, i, set->members[i].lock->entry,
-                           lk_caller(set->members[i].lock));
-    (void)lk_acquisition_enter(a, err);
-    return lk_take(set, a, err);
-}
-
-int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
-                   const sqlock_acquire_options *options, sqlock_error *err)
-{
-    struct lk_acquisition a;
-    struct lk_set set;
-    int rc = lk_lock_check(lock, err);
-
-    if (rc == 0)
-        rc = lk_acquisition_begin(&a, &lock->registry->entries, 1, wait_ms,
-                                  options, err);
-    if (rc < 0)
-        return rc;
-    lk_set_of_one(&set, lock);
-    rc = acquire(&set, &a, err);
-    lk_acquisition_end(&a);
-    return lk_set_end(&set, rc, err);
-}
-
-static int acquire_many(struct lk_set *set, int64_t wait_ms,
-                        const sqlock_acquire_options *options,
-                        sqlock_error *err)
 {
     struct lk_acquisition a;
     int rc = lk_acquisition_begin(&a, &set->registry->entries, set->count,
@@ -94,13 +67,31 @@ static int acquire_many(struct lk_set *set, int64_t wait_ms,
 
     if (rc < 0)
         return rc;
-    a.is_partial = a.options.partial;
-    if (a.is_partial && wait_ms != 0)
-        rc = lk_error(err, SQLOCK_EINVAL, "with partial, wait_ms must be 0");
-    else
-        rc = acquire(set, &a, err);
+    a.is_partial = may_be_partial && a.options.partial;
+    if (a.is_partial && wait_ms != 0) {
+        lk_acquisition_end(&a);
+        return lk_error(err, SQLOCK_EINVAL, "with partial, wait_ms must be 0");
+    }
+    for (size_t i = 0; i < set->count; i++)
+        lk_acquisition_add(&a, i, set->members[i].lock->entry,
+                           lk_caller(set->members[i].lock));
+    (void)lk_acquisition_enter(&a, err);
+    rc = lk_take(set, &a, err);
     lk_acquisition_end(&a);
     return rc;
+}
+
+int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
+                   const sqlock_acquire_options *options, sqlock_error *err)
+{
+    struct lk_set set;
+    int rc = lk_lock_check(lock, err);
+
+    if (rc < 0)
+        return rc;
+    lk_set_of_one(&set, lock);
+    rc = acquire(&set, wait_ms, options, false, err);
+    return lk_set_end(&set, rc, err);
 }
 
 int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
@@ -111,7 +102,7 @@ int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
     int rc = lk_set_begin(&set, locks, count, results, err);
 
     if (rc == 0)
-        rc = acquire_many(&set, wait_ms, options, err);
+        rc = acquire(&set, wait_ms, options, true, err);
     return lk_set_end(&set, rc, err);
 }
 
