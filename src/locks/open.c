@@ -8,7 +8,6 @@
 #include "base/owner.h"
 #include "lease/batch.h"
 #include "locks/registry.h"
-#include "locks/request.h"
 
 /* Stop the threads that wait for no caller; may be called again. */
 static void stop_services(sqlock_registry *registry)

@@ -79,6 +79,9 @@ uint64_t lk_caller(const sqlock_lock *lock);
  * the registry's mutex held. */
 void lk_lock_unpin(sqlock_lock *lock);
 
+/* Abandon all requests, and wait until they are gone.  No more may be made. */
+void lk_requests_end(sqlock_registry *registry);
+
 /* Free the lock's memory, when there are no references. */
 void lk_lock_free(sqlock_lock *lock);
 

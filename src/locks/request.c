@@ -6,8 +6,6 @@
  * makes its caller the owner.  An abandoned request ends by itself and leaves
  * nothing behind.
  */
-#include "locks/request.h"
-
 #include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,8 +14,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/owner.h"
-#include "locks/care.h"
 #include "locks/acquire.h"
+#include "locks/care.h"
 #include "sqlock/async.h"
 #include "wait/release.h"
 
