@@ -281,7 +281,7 @@ static int pause_over(struct lk_acquisition *a, sqlock_error *err)
 {
     int rc;
 
-    if (lk_waiter_park(&a->self, a->until_ns) != 0)
+    if (lk_waiter_park(&a->self, a->until_ns, true) != 0)
         return LK_SUSPENDED;
     if (lk_waiter_is_cancelled(&a->self))
         return failed(a, lk_canceled(err), err);

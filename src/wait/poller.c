@@ -235,7 +235,7 @@ int lk_poller_await(struct lk_part *part, sqlock_error *err)
     bool was_read;
     int rc;
 
-    if (lk_waiter_park(self, self->deadline_ns) != 0)
+    if (lk_waiter_park(self, self->deadline_ns, true) != 0)
         return LK_SUSPENDED;
     was_read = end(&part->entry->all->poller, self);
     if (lk_waiter_is_cancelled(self))

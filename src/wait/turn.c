@@ -223,6 +223,7 @@ int lk_await_turn(struct lk_part *part, enum lk_part_state *state,
 
     for (;;) {
         int64_t until_ns;
+        bool is_chosen;
 
         pthread_mutex_lock(&entry->mutex);
         if (part->state == LK_PART_QUEUED)
@@ -236,8 +237,8 @@ int lk_await_turn(struct lk_part *part, enum lk_part_state *state,
         pthread_mutex_unlock(&entry->mutex);
         if (rc != LK_SUSPENDED)
             return rc;
-        if ((*state == LK_PART_CHOSEN ? lk_waiter_park_through(self)
-                                      : lk_waiter_park(self, until_ns)) != 0)
+        is_chosen = *state == LK_PART_CHOSEN; /* a wake-up is under way */
+        if (lk_waiter_park(self, is_chosen ? LK_NEVER : until_ns, !is_chosen))
             return LK_SUSPENDED;
     }
 }

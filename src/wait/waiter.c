@@ -58,7 +58,7 @@ static bool wait_until(struct lk_waiter *self, int64_t until_ns)
     return pthread_cond_timedwait(&self->woken, &self->mutex, &at) != ETIMEDOUT;
 }
 
-static int park(struct lk_waiter *self, int64_t until_ns, bool hears_cancel)
+int lk_waiter_park(struct lk_waiter *self, int64_t until_ns, bool hears_cancel)
 {
     int rc = 0;
 
@@ -75,16 +75,6 @@ static int park(struct lk_waiter *self, int64_t until_ns, bool hears_cancel)
     }
     pthread_mutex_unlock(&self->mutex);
     return rc;
-}
-
-int lk_waiter_park(struct lk_waiter *self, int64_t until_ns)
-{
-    return park(self, until_ns, true);
-}
-
-int lk_waiter_park_through(struct lk_waiter *self)
-{
-    return park(self, LK_NEVER, false);
 }
 
 int lk_waiter_sleep(struct lk_waiter *self, int64_t until_ns, sqlock_error *err)

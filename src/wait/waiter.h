@@ -99,14 +99,10 @@ void lk_waiter_wake(struct lk_waiter *waiter, enum lk_wake_reason reason);
 /* Reset the wake reason, before the waiter can be woken for something new. */
 void lk_waiter_prepare(struct lk_waiter *self);
 
-/* Sleep until the waiter is woken or cancelled, or until until_ns,
- * CLOCK_MONOTONIC.  0: the caller finds out which; LK_SUSPENDED: a request must
- * wait, and returns at once. */
-int lk_waiter_park(struct lk_waiter *self, int64_t until_ns);
-
-/* Sleep until a wake-up that is under way, ignoring cancellation.  0,
- * LK_SUSPENDED. */
-int lk_waiter_park_through(struct lk_waiter *self);
+/* Sleep until the waiter is woken or, if it hears that, cancelled, or until
+ * until_ns, CLOCK_MONOTONIC.  0: the caller finds out which; LK_SUSPENDED: a
+ * request must wait, and returns at once. */
+int lk_waiter_park(struct lk_waiter *self, int64_t until_ns, bool hears_cancel);
 
 /* Sleep until a point of CLOCK_MONOTONIC, even in a request; 0, ECANCELED. */
 int lk_waiter_sleep(struct lk_waiter *self, int64_t until_ns,
