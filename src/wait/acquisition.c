@@ -223,14 +223,10 @@ static int await_turn(struct lk_acquisition *a, sqlock_error *err)
 
 /* --- before the claim --- */
 
-/* Start polling the row, until the change that LK_QUEUE_POLL or
- * LK_QUEUE_POLL_CHANGE names. */
-static int poll_row(struct lk_acquisition *a, int how, sqlock_error *err)
+static int poll_row(struct lk_acquisition *a, enum lk_poll_until until,
+                    sqlock_error *err)
 {
-    int rc = lk_poller_begin(a->first,
-                             how == LK_QUEUE_POLL_CHANGE ? LK_POLL_UNTIL_CHANGED
-                                                         : LK_POLL_UNTIL_FREE,
-                             err);
+    int rc = lk_poller_begin(a->first, until, err);
 
     return rc < 0 ? failed(a, rc, err) : go_to(a, LK_POLLING);
 }
@@ -253,7 +249,7 @@ static int defer(struct lk_acquisition *a, sqlock_error *err)
     int rc;
 
     if (a->store->options.observe_before_steal && may_wait(a) && a->count == 1)
-        return poll_row(a, LK_QUEUE_POLL, err);
+        return poll_row(a, LK_POLL_UNTIL_FREE, err);
     if (!must_defer(a))
         return go_to(a, LK_CLAIMING);
     if (entry->queue_first > 0)
@@ -265,7 +261,8 @@ static int defer(struct lk_acquisition *a, sqlock_error *err)
         entry->is_queue_stalled = true;
         entry->queue_first = 0;
     }
-    return rc == 0 ? go_to(a, LK_CLAIMING) : poll_row(a, rc, err);
+    return rc == 0 ? go_to(a, LK_CLAIMING)
+                   : poll_row(a, (enum lk_poll_until)rc, err);
 }
 
 /* Tell whether to pause before the claim, because Spring services are due a
@@ -326,7 +323,8 @@ static int await_row(struct lk_acquisition *a, sqlock_error *err)
 
     if (rc < 0)
         return failed(a, rc, err);
-    return rc == 0 ? go_to(a, LK_ENTERING) : poll_row(a, rc, err);
+    return rc == 0 ? go_to(a, LK_ENTERING)
+                   : poll_row(a, (enum lk_poll_until)rc, err);
 }
 
 static int await_poll(struct lk_acquisition *a, sqlock_error *err)

@@ -60,16 +60,6 @@ static int64_t open_until(const struct lk_queue_wait *wait)
     return wait_ns > statement_ns ? wait_ns : statement_ns;
 }
 
-static int leave(struct lk_queue_wait *wait)
-{
-    struct lk_store *store = store_of(wait);
-
-    wait->place = LK_QUEUE_NOWHERE;
-    return lk_queue_call(store, wait->connection,
-                         lk_wait_queue_of(store)->leave, wait->number,
-                         statement_deadline(wait));
-}
-
 /* End the session with all its locks, without a statement.  Its server notices
  * the closed socket within a second, even while it waits.  KILL would need
  * another connection, which may lead to a different server, where that number
@@ -87,8 +77,14 @@ static void drop(struct lk_queue_wait *wait)
 /* Give up the place in the queue; on an error the wait queue is off. */
 static int step_out(struct lk_queue_wait *wait)
 {
-    int rc = wait->place != LK_QUEUE_NOWHERE ? leave(wait) : 0;
+    struct lk_store *store = store_of(wait);
+    int rc;
 
+    if (wait->place == LK_QUEUE_NOWHERE)
+        return 0;
+    wait->place = LK_QUEUE_NOWHERE;
+    rc = lk_queue_call(store, wait->connection, lk_wait_queue_of(store)->leave,
+                       wait->number, statement_deadline(wait));
     if (rc < 0) {
         drop(wait);
         wait->way = LK_QUEUE_OFF;
@@ -243,7 +239,7 @@ static int poll_row(struct lk_queue_wait *wait)
     bool is_once = wait->is_silent && wait->way != LK_QUEUE_OFF;
 
     wait->is_silent = false;
-    return is_once ? LK_QUEUE_POLL_CHANGE : LK_QUEUE_POLL;
+    return is_once ? LK_POLL_UNTIL_CHANGED : LK_POLL_UNTIL_FREE;
 }
 
 static bool is_to_be_polled(const struct lk_queue_wait *wait)

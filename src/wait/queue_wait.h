@@ -27,11 +27,6 @@ enum lk_queue_way {
     LK_QUEUE_OFF /* without the wait queue */
 };
 
-/* Results that are no codes: poll the row, until it is free, or
- * (LK_QUEUE_POLL_CHANGE) has another holder, which will notify. */
-#define LK_QUEUE_POLL 2
-#define LK_QUEUE_POLL_CHANGE 3
-
 /* The wait of one part of an acquisition. */
 struct lk_queue_wait {
     struct lk_part *part;
@@ -48,8 +43,8 @@ void lk_queue_begin(struct lk_queue_wait *wait, struct lk_part *part);
 /* Tell whether there is a wait queue, with a connection for it. */
 bool lk_queue_is_there(struct lk_queue_wait *wait);
 
-/* Wait until a claim may succeed.  0; LK_QUEUE_POLL, LK_QUEUE_POLL_CHANGE;
- * ETIMEDOUT, ECANCELED, or a result of lk_row_read(). */
+/* Wait until a claim may succeed.  0; enum lk_poll_until: poll the row instead,
+ * until it is free, or has another holder, which will notify; ETIMEDOUT, ECANCELED, or a result of lk_row_read(). */
 int lk_queue_await(struct lk_queue_wait *wait, sqlock_error *err);
 
 /* End the wait with that result.  0: a lease was granted; *place gets its queue

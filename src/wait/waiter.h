@@ -31,10 +31,11 @@ enum lk_wake_reason {
     LK_WAKE_ROW      /* the poller has read the row */
 };
 
-/* Change of the row that ends a subscription at the poller. */
+/* Change of the row that ends a subscription at the poller.  Also results of
+ * lk_queue_await(), and so no codes. */
 enum lk_poll_until {
-    LK_POLL_UNTIL_FREE,   /* the row may be claimed */
-    LK_POLL_UNTIL_CHANGED /* as above, or the holder has changed */
+    LK_POLL_UNTIL_FREE = 2, /* the row may be claimed */
+    LK_POLL_UNTIL_CHANGED   /* as above, or the holder has changed */
 };
 
 /* A place in the poller's list (poller.h). */
