@@ -71,10 +71,9 @@ bool lk_entry_is_in_use(struct lk_entry *entry, uint64_t owner)
     return in_use;
 }
 
-void lk_leave(struct lk_entry *entry)
+/* Give the turn to that part, or (NULL) to none. */
+static void give_turn(struct lk_entry *entry, struct lk_part *next)
 {
-    struct lk_part *next = lk_first_queued(entry);
-
     entry->handoffs = 0;
     entry->outage = 0;
     entry->is_left_behind = false;
@@ -82,6 +81,11 @@ void lk_leave(struct lk_entry *entry)
     entry->turn = next;
     if (next != NULL)
         lk_dequeue(next, LK_PART_TURN, LK_WAKE_TURN);
+}
+
+void lk_leave(struct lk_entry *entry)
+{
+    give_turn(entry, lk_first_queued(entry));
 }
 
 /* Let all queued parts enter again: they share a lease of the registry. Called
@@ -235,10 +239,8 @@ void lk_end_hand_off(struct lk_part *next, const struct lk_lease *lease)
         lk_hold(next, lease);
         lk_waiter_wake(next->waiter, LK_WAKE_GRANTED);
     } else {
-        entry->handoffs = 0;
-        entry->is_left_behind = false;
         lk_forget_lease(entry);
-        lk_dequeue(next, LK_PART_TURN, LK_WAKE_TURN);
+        give_turn(entry, next);
     }
     pthread_mutex_unlock(&entry->mutex);
 }
