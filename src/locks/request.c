@@ -42,11 +42,6 @@ struct sqlock_request {
 #define CONTAINER(pointer, type, member)                                       \
     ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
-static sqlock_request *request_of(struct lk_task *task)
-{
-    return CONTAINER(task, sqlock_request, task);
-}
-
 static struct lk_executor *executor_of(const sqlock_request *request)
 {
     return &request->lock->registry->executor;
@@ -71,17 +66,30 @@ static size_t threads_max(const sqlock_registry *registry)
 
 static bool run(struct lk_task *task, bool may_wait);
 
-/* Create a request, to be enrolled or freed; NULL: out of memory. */
-static sqlock_request *create(sqlock_lock *lock, int done_fd)
+/* Check the arguments of a call, and create its request, to be enrolled or
+ * freed. */
+static int create(sqlock_request **request, sqlock_request **out,
+                  sqlock_lock *lock, int done_fd, sqlock_error *err)
 {
-    sqlock_request *request = calloc(1, sizeof *request);
+    int rc;
 
-    if (request != NULL) {
-        request->lock = lock;
-        lk_set_of_one(&request->set, lock);
-        request->done_fd = done_fd;
-    }
-    return request;
+    if (out == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "the request argument is NULL");
+    *out = NULL;
+    if (done_fd < 0)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "done_fd is %d: use a descriptor, or 0 for none",
+                        done_fd);
+    rc = lk_lock_check(lock, err);
+    if (rc < 0)
+        return rc;
+    *request = calloc(1, sizeof **request);
+    if (*request == NULL)
+        return lk_error_nomem(err);
+    (*request)->lock = lock;
+    lk_set_of_one(&(*request)->set, lock);
+    (*request)->done_fd = done_fd;
+    return 0;
 }
 
 static int enroll(sqlock_request *request, int64_t due_ns, sqlock_error *err)
@@ -144,7 +152,7 @@ static void finish(sqlock_request *request, int rc)
 
 static bool run(struct lk_task *task, bool may_wait)
 {
-    sqlock_request *request = request_of(task);
+    sqlock_request *request = CONTAINER(task, sqlock_request, task);
     int rc;
 
     if (request->is_over) { /* it was abandoned after it got the lock */
@@ -204,19 +212,6 @@ static int begin(sqlock_request *request, int64_t wait_ms,
     return 0;
 }
 
-static int check(sqlock_request **out, const sqlock_lock *lock, int done_fd,
-                 sqlock_error *err)
-{
-    if (out == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the request argument is NULL");
-    *out = NULL;
-    if (done_fd < 0)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "done_fd is %d: use a descriptor, or 0 for none",
-                        done_fd);
-    return lk_lock_check(lock, err);
-}
-
 int sqlock_request_acquire(sqlock_request **out, sqlock_lock *lock,
                            int64_t wait_ms,
                            const sqlock_acquire_options *options, int done_fd,
@@ -224,14 +219,10 @@ int sqlock_request_acquire(sqlock_request **out, sqlock_lock *lock,
 {
     sqlock_request *request;
     bool is_ready = true;
-    int rc;
+    int rc = create(&request, out, lock, done_fd, err);
 
-    rc = check(out, lock, done_fd, err);
     if (rc < 0)
         return rc;
-    request = create(lock, done_fd);
-    if (request == NULL)
-        return lk_error_nomem(err);
     rc = begin(request, wait_ms, options, &is_ready, err);
     if (rc < 0) {
         free(request);
@@ -259,14 +250,10 @@ int sqlock_request_release(sqlock_request **out, sqlock_lock *lock, int done_fd,
                            sqlock_error *err)
 {
     sqlock_request *request;
-    int rc;
+    int rc = create(&request, out, lock, done_fd, err);
 
-    rc = check(out, lock, done_fd, err);
     if (rc < 0)
         return rc;
-    request = create(lock, done_fd);
-    if (request == NULL)
-        return lk_error_nomem(err);
     request->is_release = true;
     rc = enroll(request, LK_NEVER, err);
     if (rc < 0) {
