@@ -202,6 +202,15 @@ static void drop_done_table(struct contract *c)
         sql_try(&c->f->sql, NULL, "DROP TABLE %sDONE", c->f->prefix), 0);
 }
 
+/* The call goes on for as long as the lease lasts. */
+static void make_done_table_for_short(struct contract *c)
+{
+    make_done_table(c);
+    assert_becomes_true(sqlock_renew(c->locks[0], 500 * SLOWNESS, &c->f->err) ==
+                            0,
+                        PATIENCE_MS);
+}
+
 static int call_done_record(struct contract *c, sqlock_error *err)
 {
     return sqlock_once_record(c->locks[0], err);
@@ -262,7 +271,7 @@ static const struct contract_call of_records[] = {
     {.name = "sqlock_once_record",
      .databases = ON_ALL,
      .is_held = true,
-     .prepare = make_done_table,
+     .prepare = make_done_table_for_short,
      .call = call_done_record,
      .finish = drop_done_table,
      .codes = RECORD_CODES},
