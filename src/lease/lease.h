@@ -23,7 +23,7 @@ struct lk_observed {
     bool saw_peer;    /* a Spring service has had the lock */
 };
 
-/* What became of a claim that was sent without an answer. */
+/* The fate of a claim that was sent without an answer. */
 enum lk_claim_fate {
     LK_CLAIM_ANSWERED, /* there is none */
     /* a repetition was answered, but it may still be carried out */

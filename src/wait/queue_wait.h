@@ -1,8 +1,8 @@
 /*
  * queue_wait.h - wait in the database's queue for another process
  *
- * Without a wait queue, or a connection for it, the row is polled (poller.h).  The
- * row decides in any case; the queue is a hint.
+ * Without a wait queue, or a connection for it, the row is polled (poller.h).
+ * The row decides in any case; the queue is a hint.
  */
 #ifndef LK_QUEUE_WAIT_H
 #define LK_QUEUE_WAIT_H
@@ -44,7 +44,8 @@ void lk_queue_begin(struct lk_queue_wait *wait, struct lk_part *part);
 bool lk_queue_is_there(struct lk_queue_wait *wait);
 
 /* Wait until a claim may succeed.  0; enum lk_poll_until: poll the row instead,
- * until it is free, or has another holder, which will notify; ETIMEDOUT, ECANCELED, or a result of lk_row_read(). */
+ * until it is free, or has another holder, which will notify; ETIMEDOUT,
+ * ECANCELED, or a result of lk_row_read(). */
 int lk_queue_await(struct lk_queue_wait *wait, sqlock_error *err);
 
 /* End the wait with that result.  0: a lease was granted; *place gets its queue
