@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "stock/columns.h"
 #include "stock/names.h"
 #include "stock/stock.h"
@@ -345,7 +346,7 @@ int sqlock_stock_open(sqlock_stock **out, sqlock_registry *registry,
         return lk_error_nomem(err);
     stock->store = store;
     (void)pthread_mutex_init(&stock->mutex, NULL);
-    (void)pthread_mutex_init(&stock->turn, NULL);
+    lk_condition_init(&stock->written);
     rc = set_up(stock, options, err);
     if (rc < 0)
         sqlock_stock_close(stock);
@@ -362,7 +363,7 @@ void sqlock_stock_close(sqlock_stock *stock)
     for (size_t kind = 0; kind < SQLOCK_STOCK_KINDS; kind++)
         lk_statement_clear(&stock->statements[kind]);
     free(stock->name);
-    (void)pthread_mutex_destroy(&stock->turn);
+    (void)pthread_cond_destroy(&stock->written);
     (void)pthread_mutex_destroy(&stock->mutex);
     free(stock);
 }

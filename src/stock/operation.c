@@ -150,17 +150,48 @@ static int begin_and_run(struct lk_stock_operation *op, lk_stock_body body,
     return rc;
 }
 
+/* Wait until no other transaction of this stock writes.  EBUSY: one still does
+ * at the deadline.  There is no queue: one that is running goes on at once,
+ * which serves more than turns in order would. */
+static int take_turn(sqlock_stock *stock, int64_t deadline_ns,
+                     sqlock_error *err)
+{
+    struct timespec at = lk_timespec(deadline_ns);
+    int rc = 0;
+
+    pthread_mutex_lock(&stock->mutex);
+    while (stock->is_writing && rc == 0)
+        rc = pthread_cond_timedwait(&stock->written, &stock->mutex, &at);
+    rc = stock->is_writing
+             ? lk_error(err, SQLOCK_EBUSY,
+                        "another thread of this process is writing")
+             : 0;
+    stock->is_writing = true;
+    pthread_mutex_unlock(&stock->mutex);
+    return rc;
+}
+
+static void end_turn(sqlock_stock *stock)
+{
+    pthread_mutex_lock(&stock->mutex);
+    stock->is_writing = false;
+    pthread_cond_signal(&stock->written);
+    pthread_mutex_unlock(&stock->mutex);
+}
+
 int lk_stock_run_apart(struct lk_stock_operation *op, lk_stock_body body,
                        sqlock_error *err)
 {
     sqlock_stock *stock = op->stock;
     int rc;
 
-    if (stock->takes_turns)
-        pthread_mutex_lock(&stock->turn);
+    if (!stock->takes_turns)
+        return begin_and_run(op, body, err);
+    rc = take_turn(stock, op->deadline_ns, err);
+    if (rc < 0)
+        return rc;
     rc = begin_and_run(op, body, err);
-    if (stock->takes_turns)
-        pthread_mutex_unlock(&stock->turn);
+    end_turn(stock);
     return rc;
 }
 

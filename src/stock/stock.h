@@ -79,9 +79,10 @@ struct sqlock_stock {
     int64_t most; /* the greatest value of the quantity's column */
     /* one writer: our transactions do not compete for it */
     bool takes_turns;
-    pthread_mutex_t turn;
 
     pthread_mutex_t mutex; /* guards the following fields */
+    bool is_writing;       /* one of our transactions has its turn */
+    pthread_cond_t written;
     struct lk_combine_queue *queues;
 
     atomic_uint_fast64_t operations, retries, rounds, combined, most_rounds,

@@ -4,9 +4,11 @@
  */
 #include "suite.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "support/tap.h"
 #include "support/workers.h"
 
 static void deduct(struct fixture *f, sqlock_stock *stock, const char *order,
@@ -267,6 +269,69 @@ static void test_buckets_are_rebalanced_under_load(void **state)
     assert_true(rebalances > 1);
 }
 
+/* One that sells, and is held up when it commits. */
+struct stall {
+    sqlock_stock *stock;
+    const char *item;
+    atomic_bool is_held;
+    atomic_bool may_go;
+    bool went_by_itself;
+    int rc;
+};
+
+static int hold_up(void *context, const struct tap_event *event)
+{
+    struct stall *stall = context;
+    bool expected = false;
+    int64_t deadline = check_deadline_ns(PATIENCE_MS);
+
+    if (event->call != TAP_COMMIT ||
+        !atomic_compare_exchange_strong(&stall->is_held, &expected, true))
+        return 0;
+    while (!atomic_load(&stall->may_go) && !stall->went_by_itself)
+        stall->went_by_itself = !check_pause(deadline);
+    return 0;
+}
+
+static int sell_one(struct worker *worker)
+{
+    struct stall *stall = worker->context;
+
+    stall->rc = sqlock_stock_deduct(stall->stock, NULL, NULL, stall->item, 1,
+                                    NULL, &worker->err);
+    return 0;
+}
+
+/* A thread that has the row waits for something else. */
+static void test_a_sale_behind_one_that_hangs_ends_by_its_deadline(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options settings = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_stock_options options = SQLOCK_STOCK_INIT;
+    struct stall stall = {.item = shop_item(f, 10)};
+    struct worker worker;
+
+    options.strategy = SQLOCK_STOCK_PESSIMISTIC;
+    options.deadline_ms = 100;
+    settings.statement_timeout_ms = 500;
+    registry = fixture_tapped(f, &settings);
+    assert_ok(sqlock_stock_open(&stall.stock, registry, &options, &f->err));
+    tap_hooks(hold_up, NULL, &stall);
+    worker_start(&worker, sell_one, &stall);
+    assert_becomes_true(atomic_load(&stall.is_held), PATIENCE_MS);
+    assert_fails(SQLOCK_EBUSY,
+                 sqlock_stock_deduct(stall.stock, NULL, NULL, stall.item, 1,
+                                     NULL, &f->err));
+    atomic_store(&stall.may_go, true);
+    worker_join(&worker);
+    tap_hooks(NULL, NULL, NULL);
+    assert_false(stall.went_by_itself);
+    assert_int_equal(shop_there(f, stall.item), stall.rc == 0 ? 9 : 10);
+    sqlock_stock_close(stall.stock);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
     TEST(test_nobody_is_refused_what_is_there),
     TEST(test_each_strategy_sells_out_exactly),
@@ -276,6 +341,7 @@ static const struct test tests[] = {
     TEST(test_other_strategies_find_what_is_in_buckets),
     TEST(test_nobody_is_refused_while_other_buckets_have_enough),
     TEST(test_buckets_are_rebalanced_under_load),
+    TEST(test_a_sale_behind_one_that_hangs_ends_by_its_deadline),
 };
 
 const struct topic topic_answers = TOPIC(tests);
