@@ -147,25 +147,24 @@ static int64_t gather(struct lk_renewer *renewer, struct lk_batch *batch)
  * period is: the connection cannot be used after a timeout (F5). */
 #define ANSWER_PART 8
 
-static int64_t time_to_answer(const struct lk_batch *batch, int64_t period)
+/* Periods, margins and times to answer grow with the TTL, so those of a batch
+ * are those of its shortest one. */
+static uint32_t shortest_ttl_ms(const struct lk_batch *batch)
 {
-    int64_t least = LK_NEVER;
+    uint32_t shortest = UINT32_MAX;
 
     for (size_t i = 0; i < batch->count; i++)
-        least = lk_sooner(least, (int64_t)batch->items[i].lease.ttl_ms *
-                                     LK_NS_PER_MS / ANSWER_PART);
-    return least > period / 2 ? least : period / 2;
+        if (batch->items[i].lease.ttl_ms < shortest)
+            shortest = batch->items[i].lease.ttl_ms;
+    return shortest;
 }
 
-static int64_t shortest_period(const struct lk_renewer *renewer,
-                               const struct lk_batch *batch)
+static int64_t time_to_answer(const sqlock_registry *registry, uint32_t ttl_ms)
 {
-    int64_t shortest = LK_NEVER;
+    int64_t least = (int64_t)ttl_ms * LK_NS_PER_MS / ANSWER_PART;
+    int64_t half_period = period_ns(registry, ttl_ms) / 2;
 
-    for (size_t i = 0; i < batch->count; i++)
-        shortest = lk_sooner(shortest, period_ns(renewer->registry,
-                                                 batch->items[i].lease.ttl_ms));
-    return shortest;
+    return least > half_period ? least : half_period;
 }
 
 /* Apply the result to the lock. */
@@ -195,13 +194,9 @@ static void report_step(struct lk_renewer *renewer, int64_t step_us,
                         const struct lk_batch *batch)
 {
     sqlock_registry *registry = renewer->registry;
-    int64_t margin_us = LK_NEVER;
+    int64_t margin_us = INT64_C(1000) * lk_margin_ms(&registry->store.options,
+                                                     shortest_ttl_ms(batch));
 
-    for (size_t i = 0; i < batch->count; i++)
-        margin_us = lk_sooner(margin_us,
-                              INT64_C(1000) *
-                                  lk_margin_ms(&registry->store.options,
-                                               batch->items[i].lease.ttl_ms));
     if (step_us <= margin_us && step_us >= -margin_us)
         return;
     lk_store_tell(&registry->store,
@@ -217,7 +212,6 @@ static void report_step(struct lk_renewer *renewer, int64_t step_us,
 static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
 {
     sqlock_registry *registry = renewer->registry;
-    int64_t period = shortest_period(renewer, batch);
     int64_t step_us = 0;
     int64_t now_ns;
     int rc;
@@ -225,7 +219,8 @@ static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
     batch->is_reserved = true;
     batch->deadline_ns =
         lk_sooner(lk_store_deadline(&registry->store),
-                  sqlock_monotonic_ns() + time_to_answer(batch, period));
+                  sqlock_monotonic_ns() +
+                      time_to_answer(registry, shortest_ttl_ms(batch)));
     lk_batch_sort(batch);
     rc = lk_batch_renew(&registry->store, batch, NULL);
     now_ns = lk_boottime_ns();
