@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -137,10 +136,4 @@ int lk_arguments_of(struct lk_lease_arguments *out,
         return lk_error_nomem(err);
     lk_store_arguments(store, out->array, &out->values);
     return 0;
-}
-
-void lk_arguments_clear(struct lk_lease_arguments *arguments)
-{
-    free(arguments->array);
-    arguments->array = NULL;
 }

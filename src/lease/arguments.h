@@ -12,24 +12,21 @@
 struct lk_lease_arguments {
     struct lk_arguments values;
     /* memory that `values` points to */
-    char *array;
+    char *array; /* to be freed */
     char name[LK_NAME_BYTES + 1];
     char holder[LK_HOLDER_SIZE];
 };
 
-/* Fill in the arguments of a statement about one lease; they need no
- * lk_arguments_clear(). */
+/* Fill in the arguments of a statement about one lease, without an array. */
 void lk_arguments_of_one(struct lk_lease_arguments *out,
                          const struct lk_store *store,
                          const struct lk_lease *lease,
                          sqlock_statement_kind kind);
 
 /* Fill in the arguments of a statement about the batch: all leases if this kind
- * is about many, or its only lease.  Call lk_arguments_clear() afterwards.  0,
- * ENOMEM. */
+ * is about many, or its only lease.  Free the array afterwards.  0, ENOMEM. */
 int lk_arguments_of(struct lk_lease_arguments *out,
                     const struct lk_store *store, const struct lk_batch *batch,
                     sqlock_statement_kind kind, sqlock_error *err);
-void lk_arguments_clear(struct lk_lease_arguments *arguments);
 
 #endif

@@ -84,6 +84,6 @@ int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
              : lk_store_run(store, kind, run, result, err);
     run->arguments = NULL;
     note_times(batch, run);
-    lk_arguments_clear(&arguments);
+    free(arguments.array);
     return rc;
 }
