@@ -73,12 +73,6 @@ static void gather(struct lk_poller *poller, struct lk_batch *batch)
     lk_batch_sort(batch);
 }
 
-static void let_go(const struct lk_batch *batch)
-{
-    for (size_t i = 0; i < batch->count; i++)
-        lk_entry_drop(batch->items[i].owner);
-}
-
 /* Tell whether the row has a different holder than when it was first read. */
 static bool has_changed(struct lk_subscription *subscription,
                         const struct lk_row *row)
@@ -144,7 +138,8 @@ static void look(struct lk_poller *poller)
         /* Out of memory, or timed out: read again a little later. */
         poller->not_before_ns = lk_boottime_ns() + AGAIN_NS;
     }
-    let_go(&batch);
+    for (size_t i = 0; i < batch.count; i++)
+        lk_entry_drop(batch.items[i].owner);
     free(batch.items);
     pthread_mutex_lock(&poller->mutex);
 }

@@ -53,13 +53,6 @@ void lk_dequeue(struct lk_part *part, enum lk_part_state state,
     lk_waiter_wake(part->waiter, reason);
 }
 
-static int twice(sqlock_error *err)
-{
-    return lk_error(err, SQLOCK_EINUSE,
-                    "this handle already holds the lock or waits for it: "
-                    "obtain a handle for each owner");
-}
-
 /* Tell whether a handle that is itself the owner is used by two callers at
  * once. */
 static bool is_used_twice(const struct lk_part *self)
@@ -157,7 +150,9 @@ static int enter(struct lk_part *part, bool may_queue, sqlock_error *err)
     const struct lk_overdue *overdue = lk_overdue_of(entry, part->owner);
 
     if (is_used_twice(part))
-        return twice(err);
+        return lk_error(err, SQLOCK_EINUSE,
+                        "this handle already holds the lock or waits for it: "
+                        "obtain a handle for each owner");
     if (lk_is_owned_by(entry, part->owner))
         return enter_again(part, err);
     if (overdue != NULL)
