@@ -26,7 +26,9 @@ static int64_t pause_ns(const struct lk_entries *all)
     return lk_random_between(poll_us * 3 / 4, poll_us * 5 / 4) * LK_NS_PER_US;
 }
 
-/* Remove a subscription.  Called with the mutex held. */
+/* The static functions up to look_when_due() are called with the mutex held. */
+
+/* Remove a subscription. */
 static void unlist(struct lk_poller *poller, struct lk_waiter *waiter)
 {
     DL_DELETE2(poller->subscriptions, waiter, subscription.previous,
@@ -35,8 +37,7 @@ static void unlist(struct lk_poller *poller, struct lk_waiter *waiter)
     waiter->subscription.part = NULL;
 }
 
-/* Wake the waiter with that result, and end its subscription.  Called with the
- * mutex held. */
+/* Wake the waiter with that result, and end its subscription. */
 static void wake(struct lk_poller *poller, struct lk_waiter *waiter, int rc,
                  const sqlock_error *err)
 {
@@ -47,8 +48,7 @@ static void wake(struct lk_poller *poller, struct lk_waiter *waiter, int rc,
     lk_waiter_wake(waiter, LK_WAKE_ROW);
 }
 
-/* Collect the keys that are due, or nearly due, sorted and each once.  Called
- * with the mutex held. */
+/* Collect the keys that are due, or nearly due, sorted and each once. */
 static void gather(struct lk_poller *poller, struct lk_batch *batch)
 {
     int64_t soon =
@@ -86,7 +86,7 @@ static bool has_changed(struct lk_subscription *subscription,
 }
 
 /* Wake the waiters whose rows are as wanted, and set the next read of the
- * others.  Called with the mutex held. */
+ * others. */
 static void report(struct lk_poller *poller, const struct lk_batch *batch,
                    int rc, const sqlock_error *err)
 {
@@ -113,8 +113,8 @@ static void report(struct lk_poller *poller, const struct lk_batch *batch,
     }
 }
 
-/* Read the due rows and report them.  Called with the mutex held, which is
- * released during the statement. */
+/* Read the due rows and report them.  The mutex is released during the
+ * statement. */
 static void look(struct lk_poller *poller)
 {
     struct lk_entries *all = poller->all;
@@ -144,7 +144,7 @@ static void look(struct lk_poller *poller)
     pthread_mutex_lock(&poller->mutex);
 }
 
-/* Return when the first read is due.  Called with the mutex held. */
+/* Return when the first read is due. */
 static int64_t first_due(const struct lk_poller *poller)
 {
     const struct lk_waiter *waiter;
