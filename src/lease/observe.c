@@ -2,7 +2,7 @@
  * observe.c - decide, from a row of another process, how long to wait before
  * claiming it
  */
-#include "lease/observe.h"
+#include "lease/row.h"
 
 #include <string.h>
 

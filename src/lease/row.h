@@ -1,5 +1,6 @@
 /*
- * row.h - read rows of the lock table, without locking them
+ * row.h - read rows of the lock table, without locking them, and tell how long
+ * the row of another process keeps us from claiming it (observe.c)
  */
 #ifndef LK_ROW_H
 #define LK_ROW_H
@@ -25,5 +26,11 @@ int lk_rows_read(struct lk_store *store, struct lk_batch *batch,
 
 /* Find the row of a key in a batch; NULL: the key is not in it. */
 const struct lk_row *lk_row_of(const struct lk_batch *batch, const char *key);
+
+/* Return for how many ns the row is not to be claimed, by what is known now; 0:
+ * claim it; LK_NEVER: too long to be counted.  `seen` keeps what was observed
+ * before. */
+int64_t lk_row_blocked_ns(const struct lk_store *store,
+                          struct lk_observed *seen, const struct lk_row *row);
 
 #endif

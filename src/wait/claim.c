@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "lease/observe.h"
+#include "lease/row.h"
 #include "wait/overdue.h"
 #include "wait/peers.h"
 #include "wait/turn.h"

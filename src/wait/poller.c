@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "lease/observe.h"
+#include "lease/row.h"
 #include "wait/entry.h"
 
 /* Pause after a read that failed. */

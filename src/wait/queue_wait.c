@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "lease/observe.h"
 #include "lease/row.h"
 
 #define FIRST_MS 1000

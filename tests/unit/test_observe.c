@@ -4,7 +4,7 @@
 #include "unit.h"
 
 #include "base/clock.h"
-#include "lease/observe.h"
+#include "lease/row.h"
 
 #define DAY_US (86400 * INT64_C(1000000))
 
