@@ -20,9 +20,9 @@ void lk_begin_give_back(struct lk_set *set, struct lk_release *release,
                         size_t i, uint64_t owner, sqlock_error *err)
 {
     struct lk_member *member = &set->members[i];
-    const struct lk_release_part *part =
-        lk_release_add(release, i, member->lock->entry, owner, err);
+    struct lk_release_part *part = &release->parts[i];
 
+    lk_begin_release(part, member->lock->entry, owner, err);
     member->rc = part->rc;
     if (part->state != LK_RELEASE_OVER)
         lk_end_care(member->lock, part->grant);

@@ -175,12 +175,12 @@ static int begin_own(struct lk_release_part *part, sqlock_error *err)
     return 0;
 }
 
-void lk_begin_release(struct lk_release_part *part, uint64_t owner,
-                      sqlock_error *err)
+void lk_begin_release(struct lk_release_part *part, struct lk_entry *entry,
+                      uint64_t owner, sqlock_error *err)
 {
-    struct lk_entry *entry = part->entry;
     struct lk_overdue *overdue;
 
+    part->entry = entry;
     pthread_mutex_lock(&entry->mutex);
     overdue = lk_overdue_of(entry, owner);
     if (lk_is_owned_by(entry, owner))
@@ -189,6 +189,7 @@ void lk_begin_release(struct lk_release_part *part, uint64_t owner,
         begin_overdue(overdue, part);
     else
         part->rc = lk_not_owner(err);
+    part->has_lease = part->state != LK_RELEASE_OVER;
     pthread_mutex_unlock(&entry->mutex);
 }
 

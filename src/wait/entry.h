@@ -137,9 +137,9 @@ bool lk_entry_is_in_use(struct lk_entry *entry, uint64_t owner);
 
 /* Undo one acquire of that owner, as far as possible without the database
  * (release.h).  If the lease is to be released, the part keeps the turn until
- * lk_end_release(). */
-void lk_begin_release(struct lk_release_part *part, uint64_t owner,
-                      sqlock_error *err);
+ * lk_end_release().  The part's rc: 0, EOWNER, EINUSE. */
+void lk_begin_release(struct lk_release_part *part, struct lk_entry *entry,
+                      uint64_t owner, sqlock_error *err);
 void lk_end_release(struct lk_entry *entry);
 
 /* Begin a hand-off instead of lk_end_release(): return the next part in the

@@ -35,18 +35,6 @@ void lk_release_end(struct lk_release *release)
     free(release->batch.items);
 }
 
-struct lk_release_part *lk_release_add(struct lk_release *release, size_t i,
-                                       struct lk_entry *entry, uint64_t owner,
-                                       sqlock_error *err)
-{
-    struct lk_release_part *part = &release->parts[i];
-
-    part->entry = entry;
-    lk_begin_release(part, owner, err);
-    part->has_lease = part->state != LK_RELEASE_OVER;
-    return part;
-}
-
 /* --- to the next waiter of this process --- */
 
 /* Hand the lease off to the next part, in one statement.  0: done; other

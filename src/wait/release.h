@@ -40,16 +40,10 @@ struct lk_release {
     struct lk_item one_item;
 };
 
-/* Begin a release of up to `count` locks.  Add each with lk_release_add(),
- * sorted by key; locks not added are not released.  ENOMEM. */
+/* Begin a release of up to `count` locks.  Add each with lk_begin_release(), to
+ * the parts in order of the keys; locks not added are not released.  ENOMEM. */
 int lk_release_begin(struct lk_release *release, struct lk_store *store,
                      size_t count, sqlock_error *err);
-
-/* Undo one acquire of that owner, as far as possible without the database. The
- * part's rc: 0, EOWNER, EINUSE. */
-struct lk_release_part *lk_release_add(struct lk_release *release, size_t i,
-                                       struct lk_entry *entry, uint64_t owner,
-                                       sqlock_error *err);
 
 /* End the leases.  The locks are free for others whatever the results, which
  * each part's rc holds, as sqlock_release() returns them.  Return the first
