@@ -204,7 +204,9 @@ void lk_end_release(struct lk_entry *entry)
 {
     pthread_mutex_lock(&entry->mutex);
     lk_forget_lease(entry);
-    lk_leave(entry);
+    /* a part that a hand-off has chosen has it already */
+    give_turn(entry,
+              entry->turn != NULL ? entry->turn : lk_first_queued(entry));
     pthread_mutex_unlock(&entry->mutex);
 }
 
@@ -234,15 +236,10 @@ void lk_end_hand_off(struct lk_part *next, const struct lk_lease *lease)
     struct lk_entry *entry = next->entry;
 
     pthread_mutex_lock(&entry->mutex);
-    if (lease != NULL) {
-        lk_count(&entry->store->db.stats, LK_COUNT_HANDED_OFF);
-        entry->handoffs++;
-        lk_hold(next, lease);
-        lk_waiter_wake(next->waiter, LK_WAKE_GRANTED);
-    } else {
-        lk_forget_lease(entry);
-        give_turn(entry, next);
-    }
+    lk_count(&entry->store->db.stats, LK_COUNT_HANDED_OFF);
+    entry->handoffs++;
+    lk_hold(next, lease);
+    lk_waiter_wake(next->waiter, LK_WAKE_GRANTED);
     pthread_mutex_unlock(&entry->mutex);
 }
 

@@ -142,9 +142,8 @@ void lk_begin_release(struct lk_release_part *part, struct lk_entry *entry,
                       uint64_t owner, sqlock_error *err);
 void lk_end_release(struct lk_entry *entry);
 
-/* Begin a hand-off instead of lk_end_release(): return the next part in the
- * FIFO; NULL: release the row.  The end gives that part the new lease, or
- * (NULL) the turn. */
+/* Begin a hand-off: return the next part in the FIFO; NULL: release the row.
+ * The end gives that part the new lease; lk_end_release(), the turn. */
 struct lk_part *lk_begin_hand_off(struct lk_entry *entry);
 void lk_end_hand_off(struct lk_part *next, const struct lk_lease *lease);
 

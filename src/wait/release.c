@@ -51,8 +51,10 @@ static int hand_off(struct lk_release_part *part, sqlock_error *err)
 
     if (rc != 0 && rc != SQLOCK_ETIMEDOUT)
         return rc;
-    /* ETIMEDOUT: handed off, but already over, and released. */
-    lk_end_hand_off(part->next, rc == 0 ? &given : NULL);
+    if (rc == 0)
+        lk_end_hand_off(part->next, &given);
+    else /* handed off, but already over, and released */
+        lk_end_release(entry);
     part->state = LK_RELEASE_OVER;
     return 0;
 }
@@ -102,10 +104,7 @@ static void end_part(struct lk_release_part *part, int rc)
 {
     if (part->state == LK_RELEASE_TURN) {
         part->entry->is_left_free = rc == 0;
-        if (part->next != NULL)
-            lk_end_hand_off(part->next, NULL);
-        else
-            lk_end_release(part->entry);
+        lk_end_release(part->entry);
     }
     part->rc = outcome(part, rc);
     if (part->lost == 0)
