@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/random.h"
 #include "lease/arguments.h"
 #include "lease/row.h"
@@ -12,26 +11,23 @@
 /* Judge, from the row, a hand-off that got no answer and changed nothing when
  * repeated. */
 static int judge_repeated(struct lk_store *store, struct lk_lease *to,
-                          int64_t first_sent_ns, sqlock_error *err)
+                          int64_t first_sent_ns)
 {
     struct lk_row row;
     int rc;
 
-    rc = lk_row_read(store, to->key, lk_store_deadline(store), &row, err);
+    rc = lk_row_read(store, to->key, lk_store_deadline(store), &row, NULL);
     if (rc == 0 && row.is_taken && strcmp(row.client_id, to->client_id) == 0) {
         to->token = lk_row_token(&row, to->ttl_ms);
         to->deadline_boot_ns =
             lk_believe_until(store, first_sent_ns, to->ttl_ms);
         return 0;
     }
-    return lk_error(err, SQLOCK_EUNCERTAIN,
-                    "the connection was lost during the hand-off of the lock "
-                    "to the next thread");
+    return SQLOCK_EUNCERTAIN;
 }
 
 static int send(struct lk_store *store, const struct lk_lease *from,
-                struct lk_lease *to, struct lk_run *run, sqlock_result *result,
-                sqlock_error *err)
+                struct lk_lease *to, struct lk_run *run, sqlock_result *result)
 {
     struct lk_lease_arguments arguments;
     int rc;
@@ -42,7 +38,7 @@ static int send(struct lk_store *store, const struct lk_lease *from,
     run->arguments = &arguments.values;
     run->deadline_ns = lk_store_deadline(store);
     run->is_repeatable = true;
-    rc = lk_store_run(store, SQLOCK_SQL_HAND_OFF, run, result, err);
+    rc = lk_store_run(store, SQLOCK_SQL_HAND_OFF, run, result, NULL);
     run->arguments = NULL;
     return rc;
 }
@@ -57,7 +53,7 @@ static void give_back(struct lk_store *store, const struct lk_lease *lease)
 }
 
 int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
-                      struct lk_lease *to, sqlock_error *err)
+                      struct lk_lease *to)
 {
     int64_t first_sent_ns = lk_boottime_ns();
     struct lk_run run = {0};
@@ -66,7 +62,7 @@ int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
 
     if (store->statements[SQLOCK_SQL_HAND_OFF].text == NULL)
         return SQLOCK_EBUSY;
-    rc = send(store, from, to, &run, &result, err);
+    rc = send(store, from, to, &run, &result);
     if (run.was_uncertain)
         lk_lease_cap(to, to->ttl_ms);
     if (rc == 0 && result.rows > 0) {
@@ -74,7 +70,7 @@ int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
         to->deadline_boot_ns =
             lk_believe_until(store, run.sent_boot_ns, to->ttl_ms);
     } else if (run.was_uncertain) {
-        rc = judge_repeated(store, to, first_sent_ns, err);
+        rc = judge_repeated(store, to, first_sent_ns);
     } else {
         rc = SQLOCK_EBUSY;
     }

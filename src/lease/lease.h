@@ -80,6 +80,6 @@ uint32_t lk_capped_ms(const struct lk_lease *lease, uint32_t ttl_ms);
  * been released.  EBUSY: nothing was changed; release the old lease.
  * EUNCERTAIN: release the old lease; the resolver frees the new one. */
 int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
-                      struct lk_lease *to, sqlock_error *err);
+                      struct lk_lease *to);
 
 #endif

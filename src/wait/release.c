@@ -37,22 +37,22 @@ void lk_release_end(struct lk_release *release)
 
 /* --- to the next waiter of this process --- */
 
-/* Hand the lease off to the next part, in one statement.  0: done; other
- * results as lk_lease_hand_off(). */
-static int hand_off(struct lk_release_part *part, sqlock_error *err)
+/* Hand the lease off to that part, in one statement.  0: done; other results as
+ * lk_lease_hand_off(). */
+static int hand_off(struct lk_release_part *part, struct lk_part *next)
 {
     struct lk_entry *entry = part->entry;
     struct lk_lease given = {
         .key = entry->key,
         .name = entry->name,
-        .ttl_ms = part->next->waiter->options->ttl_ms,
+        .ttl_ms = next->waiter->options->ttl_ms,
     };
-    int rc = lk_lease_hand_off(entry->store, &part->lease, &given, err);
+    int rc = lk_lease_hand_off(entry->store, &part->lease, &given);
 
     if (rc != 0 && rc != SQLOCK_ETIMEDOUT)
         return rc;
     if (rc == 0)
-        lk_end_hand_off(part->next, &given);
+        lk_end_hand_off(next, &given);
     else /* handed off, but already over, and released */
         lk_end_release(entry);
     part->state = LK_RELEASE_OVER;
@@ -67,6 +67,7 @@ static void hand_off_all(struct lk_release *release)
 
     for (size_t i = 0; i < release->count; i++) {
         struct lk_release_part *part = &release->parts[i];
+        struct lk_part *next;
         int rc;
 
         if (part->state != LK_RELEASE_TURN)
@@ -74,10 +75,10 @@ static void hand_off_all(struct lk_release *release)
         lk_peers_charge(part->entry);
         if (is_outage)
             continue;
-        part->next = lk_begin_hand_off(part->entry);
-        if (part->next == NULL)
+        next = lk_begin_hand_off(part->entry);
+        if (next == NULL)
             continue;
-        rc = hand_off(part, NULL);
+        rc = hand_off(part, next);
         part->is_handed_off_maybe = rc == SQLOCK_EUNCERTAIN;
         is_outage = lk_is_outage(rc);
     }

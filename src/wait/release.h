@@ -26,7 +26,6 @@ struct lk_release_part {
     struct lk_lease lease;
     uint64_t grant;
     int lost;                 /* before the release: 0, ELOST, EEXPIRED */
-    struct lk_part *next;     /* to which a hand-off was tried; NULL: none */
     bool is_handed_off_maybe; /* the hand-off got no answer */
     int rc;
 };
