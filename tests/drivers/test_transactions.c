@@ -197,53 +197,54 @@ static void test_failed_hook_in_a_transaction_is_uncertain(void **state)
 extern __attribute__((weak)) int lk_mysql_classify(unsigned int number,
                                                    enum lk_mysql_stage stage);
 
-/* Of a COMMIT that was answered with an error, what is not known to be rolled
- * back may be committed. */
-static void test_failed_commit_is_uncertain_unless_denied(void **state)
+/* An error of a COMMIT that does not say that it was rolled back leaves open
+ * what was committed; one of another statement or of a login says that nothing
+ * was done. */
+static void test_errors_tell_what_may_be_committed(void **state)
 {
     static const struct {
+        enum lk_mysql_stage stage;
         unsigned int number;
         int code;
-    } commits[] = {
-        {1213, SQLOCK_ERETRY},     {3101, SQLOCK_ERETRY},
-        {1290, SQLOCK_EREADONLY},  {1836, SQLOCK_EREADONLY},
-        {1047, SQLOCK_EUNCERTAIN}, {1180, SQLOCK_EUNCERTAIN},
-        {3100, SQLOCK_EUNCERTAIN}, {1317, SQLOCK_EUNCERTAIN},
-        {1205, SQLOCK_EUNCERTAIN}, {1021, SQLOCK_EUNCERTAIN},
-        {1105, SQLOCK_EUNCERTAIN}, {1598, SQLOCK_EUNCERTAIN},
-        {2013, SQLOCK_EUNCERTAIN}, {4031, SQLOCK_EUNREACHABLE},
+    } errors[] = {
+        {LK_MYSQL_COMMITTING, 1213, SQLOCK_ERETRY},
+        {LK_MYSQL_COMMITTING, 3101, SQLOCK_ERETRY},
+        {LK_MYSQL_COMMITTING, 1290, SQLOCK_EREADONLY},
+        {LK_MYSQL_COMMITTING, 1836, SQLOCK_EREADONLY},
+        {LK_MYSQL_COMMITTING, 1047, SQLOCK_EUNCERTAIN},
+        {LK_MYSQL_COMMITTING, 1180, SQLOCK_EUNCERTAIN},
+        {LK_MYSQL_COMMITTING, 3100, SQLOCK_EUNCERTAIN},
+        {LK_MYSQL_COMMITTING, 1317, SQLOCK_EUNCERTAIN},
+        {LK_MYSQL_COMMITTING, 1205, SQLOCK_EUNCERTAIN},
+        {LK_MYSQL_COMMITTING, 1021, SQLOCK_EUNCERTAIN},
+        {LK_MYSQL_COMMITTING, 1105, SQLOCK_EUNCERTAIN},
+        {LK_MYSQL_COMMITTING, 1598, SQLOCK_EUNCERTAIN},
+        {LK_MYSQL_COMMITTING, 2013, SQLOCK_EUNCERTAIN},
+        {LK_MYSQL_COMMITTING, 4031, SQLOCK_EUNREACHABLE},
+        /* of a group, before a statement begins */
+        {LK_MYSQL_AUTOCOMMIT, 3101, SQLOCK_ERETRY},
+        {LK_MYSQL_AUTOCOMMIT, 3781, SQLOCK_ERETRY},
+        {LK_MYSQL_AUTOCOMMIT, 3797, SQLOCK_ERETRY},
+        {LK_MYSQL_AUTOCOMMIT, 3798, SQLOCK_ERETRY},
+        {LK_MYSQL_AUTOCOMMIT, 3782, SQLOCK_ECANCELED},
+        {LK_MYSQL_AUTOCOMMIT, 3783, SQLOCK_EREADONLY},
+        {LK_MYSQL_AUTOCOMMIT, 3796, SQLOCK_EREADONLY},
+        {LK_MYSQL_AUTOCOMMIT, 3799, SQLOCK_EREADONLY},
+        {LK_MYSQL_RUNNING, 1792, SQLOCK_EREADONLY},    /* tx_read_only */
+        {LK_MYSQL_RUNNING, 3032, SQLOCK_EUNREACHABLE}, /* offline_mode */
+        {LK_MYSQL_RUNNING, 9001, SQLOCK_EUNREACHABLE}, /* of ProxySQL */
+        {LK_MYSQL_CONNECTING, 9002, SQLOCK_EUNREACHABLE},
+        {LK_MYSQL_CONNECTING, 1105, SQLOCK_EUNREACHABLE},
+        {LK_MYSQL_CONNECTING, 1045, SQLOCK_EACCESS},
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof commits / sizeof *commits; i++) {
-        int code = lk_mysql_classify(commits[i].number, LK_MYSQL_COMMITTING);
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        int code = lk_mysql_classify(errors[i].number, errors[i].stage);
 
-        if (code != commits[i].code)
-            fail_msg("COMMIT with error %u is %d, not %d", commits[i].number,
-                     code, commits[i].code);
-    }
-}
-
-/* Errors of a group before a statement begins: nothing was carried out. */
-static void test_refusals_of_a_group_are_not_applied(void **state)
-{
-    static const struct {
-        unsigned int number;
-        int code;
-    } refusals[] = {
-        {3101, SQLOCK_ERETRY},    {3781, SQLOCK_ERETRY},
-        {3797, SQLOCK_ERETRY},    {3798, SQLOCK_ERETRY},
-        {3782, SQLOCK_ECANCELED}, {3783, SQLOCK_EREADONLY},
-        {3796, SQLOCK_EREADONLY}, {3799, SQLOCK_EREADONLY},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
-        int code = lk_mysql_classify(refusals[i].number, LK_MYSQL_AUTOCOMMIT);
-
-        if (code != refusals[i].code)
-            fail_msg("error %u is %d, not %d", refusals[i].number, code,
-                     refusals[i].code);
+        if (code != errors[i].code)
+            fail_msg("error %u at stage %d is %d, not %d", errors[i].number,
+                     (int)errors[i].stage, code, errors[i].code);
     }
 }
 
@@ -375,8 +376,7 @@ void add_transaction_tests(add_fn add)
         ADD(failed_commit_of_a_statement_is_uncertain);
         ADD(failed_commit_before_the_commit_may_be_retried);
         ADD(failed_hook_in_a_transaction_is_uncertain);
-        ADD(failed_commit_is_uncertain_unless_denied);
-        ADD(refusals_of_a_group_are_not_applied);
+        ADD(errors_tell_what_may_be_committed);
     }
     if (subject.database->bit == ON_POSTGRES) {
         ADD(unknown_completion_is_uncertain);

@@ -40,6 +40,7 @@ static const struct {
 
     {1290, SQLOCK_EREADONLY},   /* --read-only */
     {1836, SQLOCK_EREADONLY},
+    {1792, SQLOCK_EREADONLY},   /* tx_read_only */
     {UNKNOWN_COMMAND, SQLOCK_EREADONLY}, /* Galera node outside the primary
                                             part */
     /* The group does not let this member begin a transaction. */
@@ -84,6 +85,8 @@ static const struct {
 
     /* The server ended the idle session before it saw the statement. */
     {4031, SQLOCK_EUNREACHABLE},
+    {3032, SQLOCK_EUNREACHABLE}, /* offline_mode */
+    {9001, SQLOCK_EUNREACHABLE}, /* ProxySQL has no server to send it to */
 
     {1053, SQLOCK_EUNCERTAIN},  /* shutting down */
     {1152, SQLOCK_EUNCERTAIN},
@@ -135,6 +138,10 @@ int lk_mysql_classify(unsigned int number, enum lk_mysql_stage stage)
 
     switch (stage) {
     case LK_MYSQL_CONNECTING:
+        /* A proxy may give any number for a server that it cannot reach. */
+        if (code == SQLOCK_EDATABASE)
+            return SQLOCK_EUNREACHABLE;
+        /* fall through */
     case LK_MYSQL_PREPARING:
         return code == SQLOCK_EUNCERTAIN ? SQLOCK_EUNREACHABLE : code;
     case LK_MYSQL_AUTOCOMMIT:
