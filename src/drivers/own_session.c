@@ -38,6 +38,15 @@ static int name_session(const struct pair *pair, void *connection, char out[64],
     return rc;
 }
 
+/* EBUSY is a proxy's, not that of a statement that met its time limit. */
+static int no_answer(int rc, sqlock_error *err)
+{
+    return rc != SQLOCK_EBUSY
+               ? rc
+               : lk_error(err, SQLOCK_EUNREACHABLE,
+                          "the sessions could not be compared in time");
+}
+
 /* A proxy that lends server sessions to transactions gives the last one used to
  * `other`, whose transaction keeps it; `one` then gets a different session. */
 static int compare(const struct pair *pair, sqlock_error *err)
@@ -51,13 +60,13 @@ static int compare(const struct pair *pair, sqlock_error *err)
     if (rc == 0)
         rc = pair->driver->begin(pair->other, pair->deadline_ns, err);
     if (rc < 0)
-        return rc;
+        return no_answer(rc, err);
     rc = name_session(pair, pair->other, theirs, err);
     if (rc == 0)
         rc = name_session(pair, pair->one, after, err);
     (void)pair->driver->rollback(pair->other, pair->deadline_ns, NULL);
     if (rc < 0)
-        return rc;
+        return no_answer(rc, err);
     if (strcmp(before, after) != 0 || strcmp(before, theirs) == 0)
         return lk_error(err, SQLOCK_EBUSY,
                         "a proxy shares the server's sessions");

@@ -2,8 +2,10 @@
  * test_transactions.c - begin, commit and rollback say what happened
  */
 #include "drivers/mysql/errors.h"
+#include "drivers/own_session.h"
 #include "drivers/suite.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* How many rows of the table of values have this key, seen from b. */
@@ -343,6 +345,29 @@ static void test_wait_for_a_row_lock_ends_as_busy(void **state)
     assert_less(0, claim(b, test, test->client_b, LONG_US));
 }
 
+/* A comparison of sessions that waits too long for a row has found no proxy. */
+static void test_a_time_limit_is_no_proxy(void **state)
+{
+    struct test *test = *state;
+    struct session *b = &test->b;
+    char query[1024];
+
+    session_close(b);
+    assert_lock_ok(session_open_at(b, subject.url, 300), &b->err);
+    assert_lock_ok(insert(&test->a, test->key), &test->a.err);
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    session_run(&test->a, "UPDATE %s SET K = K WHERE K = '%s'",
+                subject.values.quoted, test->key);
+    (void)snprintf(query, sizeof query,
+                   "SELECT K FROM %s WHERE K = '%s' FOR UPDATE",
+                   subject.values.quoted, test->key);
+    session_fails(SQLOCK_EUNREACHABLE, b,
+                  lk_own_session(subject.driver, query, b->connection,
+                                 test->a.connection,
+                                 check_deadline_ns(PATIENCE_MS), &b->err));
+    assert_lock_ok(session_rollback(&test->a), &test->a.err);
+}
+
 /* Reading waits for nobody, so a look at a lock cannot be held up. */
 static void test_read_passes_a_locked_row(void **state)
 {
@@ -367,8 +392,10 @@ void add_transaction_tests(add_fn add)
     ADD(transaction_goes_with_its_connection);
     ADD(wait_for_a_row_lock_ends_as_busy);
     ADD(read_passes_a_locked_row);
-    if (subject.database->bit != ON_SQLITE)
+    if (subject.database->bit != ON_SQLITE) {
         ADD(each_statement_sees_what_is_committed);
+        ADD(a_time_limit_is_no_proxy);
+    }
     if (subject.database->bit == ON_MYSQL) {
         ADD(commit_begins_no_transaction);
         ADD(no_limit_of_the_server_cuts_a_result);
