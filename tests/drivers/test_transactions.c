@@ -223,6 +223,8 @@ static void test_errors_tell_what_may_be_committed(void **state)
         {LK_MYSQL_COMMITTING, 1598, SQLOCK_EUNCERTAIN},
         {LK_MYSQL_COMMITTING, 2013, SQLOCK_EUNCERTAIN},
         {LK_MYSQL_COMMITTING, 4031, SQLOCK_EUNREACHABLE},
+        {LK_MYSQL_COMMITTING, 3032, SQLOCK_EUNCERTAIN},
+        {LK_MYSQL_COMMITTING, 9001, SQLOCK_EUNCERTAIN},
         /* of a group, before a statement begins */
         {LK_MYSQL_AUTOCOMMIT, 3101, SQLOCK_ERETRY},
         {LK_MYSQL_AUTOCOMMIT, 3781, SQLOCK_ERETRY},

@@ -11,6 +11,7 @@
 
 #define UNKNOWN_COMMAND 1047
 #define ERROR_DURING_COMMIT 1180
+#define IDLE_SESSION_ENDED 4031
 
 /* clang-format off */
 static const struct {
@@ -84,7 +85,7 @@ static const struct {
     {1146, SQLOCK_ESCHEMA},
 
     /* The server ended the idle session before it saw the statement. */
-    {4031, SQLOCK_EUNREACHABLE},
+    {IDLE_SESSION_ENDED, SQLOCK_EUNREACHABLE},
     {3032, SQLOCK_EUNREACHABLE}, /* offline_mode */
     {9001, SQLOCK_EUNREACHABLE}, /* ProxySQL has no server to send it to */
 
@@ -129,7 +130,7 @@ static bool denies_commit(unsigned int number, int code)
     if (number == ERROR_DURING_COMMIT || number == UNKNOWN_COMMAND)
         return false;
     return code == SQLOCK_ERETRY || code == SQLOCK_EREADONLY ||
-           code == SQLOCK_EUNREACHABLE;
+           number == IDLE_SESSION_ENDED;
 }
 
 int lk_mysql_classify(unsigned int number, enum lk_mysql_stage stage)
