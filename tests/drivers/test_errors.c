@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/url.h"
+#include "support/workers.h"
 
 #define SECRET "sEcReT99"
 
@@ -64,6 +65,52 @@ static void test_each_error_of_a_statement_has_its_code(void **state)
             assert_contains(a->err.message, errors[i].told);
         session_run(a, "SELECT 1");
     }
+}
+
+static int insert_prepared(struct worker *worker)
+{
+    struct test *test = worker->context;
+    char text[1024];
+    const sqlock_statement insert = {.id = SQLOCK_STATEMENT_IDS - 1,
+                                     .text = text};
+
+    (void)snprintf(text, sizeof text, "INSERT INTO %s (K) VALUES ('%s')",
+                   subject.values.quoted, test->key);
+    worker_expect(worker, SQLOCK_EUNREACHABLE,
+                  session_send(&test->b, &insert, NULL, 0,
+                               check_deadline_ns(PATIENCE_MS)));
+    return 0;
+}
+
+static int alter_table(struct worker *worker)
+{
+    session_run((struct session *)worker->context, "ALTER TABLE %s FORCE",
+                subject.values.quoted);
+    return 0;
+}
+
+/* MySQL prepares no statement on a table that is about to be altered. */
+static void test_aborted_preparation_has_sent_no_statement(void **state)
+{
+    struct test *test = *state;
+    struct session other;
+    struct worker altering;
+    struct worker worker;
+
+    session_open(&other);
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    session_run(&test->a, "SELECT count(*) FROM %s", subject.values.quoted);
+    worker_start(&altering, alter_table, &other);
+    check_sleep(300);
+    worker_start(&worker, insert_prepared, test);
+    check_sleep(300); /* or else it is aborted before it begins */
+    subject.driver->abort(test->b.connection);
+    worker_join(&worker);
+    assert_lock_ok(session_rollback(&test->a), &test->a.err);
+    worker_join(&altering);
+    session_close(&other);
+    session_close(&test->b);
+    session_open(&test->b);
 }
 
 static void test_missing_table_is_noticed_in_prepared_statements(void **state)
@@ -264,6 +311,8 @@ void add_error_tests(add_fn add)
     ADD(error_may_be_left_out);
     ADD(failed_open_leaves_no_descriptor);
     ADD(nothing_is_printed);
+    if (subject.database->bit == ON_MYSQL)
+        ADD(aborted_preparation_has_sent_no_statement);
     if (subject.database->bit != ON_SQLITE) {
         ADD(wrong_login_is_refused_without_the_password);
         ADD(unknown_host_is_unreachable);

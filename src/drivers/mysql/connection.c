@@ -25,6 +25,7 @@ static int fail(struct lk_mysql_connection *connection, unsigned int number,
                 const char *state, const char *message,
                 enum lk_mysql_stage stage, sqlock_error *err)
 {
+    bool was_sent = stage != LK_MYSQL_CONNECTING && stage != LK_MYSQL_PREPARING;
     int code;
 
     /* The callers need not tell these two apart. */
@@ -36,9 +37,7 @@ static int fail(struct lk_mysql_connection *connection, unsigned int number,
     /* Of a statement that was given up, no more is said than is sure. */
     if (atomic_load(&connection->was_aborted) && connection->is_broken)
         return sqlock_error_set(
-            err,
-            stage == LK_MYSQL_CONNECTING ? SQLOCK_EUNREACHABLE
-                                         : SQLOCK_EUNCERTAIN,
+            err, was_sent ? SQLOCK_EUNCERTAIN : SQLOCK_EUNREACHABLE,
             (int)number, state,
             "no answer from the MySQL server before the deadline");
     return sqlock_error_set(err, code, (int)number, state, "%s%s", message,
