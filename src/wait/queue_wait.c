@@ -21,9 +21,11 @@
  * after reading the row is the last. */
 #define QUEUE_MS 5000
 
-/* Pauses of 0.5, 1, 2, ... 1024 ms, but none longer than poll_ms.  A release
+/* Pauses of 0.5, 1, 2, ... ms, but none longer than poll_ms: of 32 ms where the
+ * wait goes on subscribed, of 1024 ms where it would go on polling.  A release
  * gives the queue lock away before its commit, which a slow disk may delay. */
-#define LOOKS 12
+#define LOOKS_TO_SUBSCRIBE 7
+#define LOOKS_TO_POLL 12
 #define FIRST_LOOK_NS 500000
 
 void lk_queue_begin(struct lk_queue_wait *wait, struct lk_part *part)
@@ -320,10 +322,12 @@ static int64_t next_look(const struct lk_queue_wait *wait, unsigned looks)
 static int await_as_first(struct lk_queue_wait *wait, sqlock_error *err)
 {
     struct lk_waiter *self = wait->part->waiter;
+    bool may_subscribe = lk_wait_queue_of(store_of(wait))->subscribe != NULL;
+    unsigned most = may_subscribe ? LOOKS_TO_SUBSCRIBE : LOOKS_TO_POLL;
     int64_t left_ns = 1;
     int rc = 0;
 
-    for (unsigned looks = 0; rc == 0 && left_ns > 0 && looks < LOOKS; looks++) {
+    for (unsigned looks = 0; rc == 0 && left_ns > 0 && looks < most; looks++) {
         if (sqlock_monotonic_ns() >= self->deadline_ns)
             return lk_not_in_time(self->wait_ms, err);
         rc = lk_waiter_sleep(

@@ -300,7 +300,7 @@ static void test_a_short_wait_is_at_the_queue(void **state)
     bool is_seen = false;
 
     open_stage(&stage, f, 0);
-    for (unsigned i = 0; i < 10 && !is_seen; i++) {
+    for (unsigned i = 0; i < 3 && !is_seen; i++) {
         contender_start(&stage.next, stage.next.lock, 1900);
         (void)wait_until((is_seen = queue_is_waited_at(f)) ||
                              atomic_load(&stage.next.rc) <= 0,
