@@ -110,7 +110,7 @@ for_process() {
     is "the helper ends with the lease" "$?" 0
     taken "acquire a third time" --for "$process" --ttl 20 long
     kill -TERM "$(helper_of long)"
-    run run -w 2 long true
+    run run -w 15 long true
     is "a helper that is told to end gives the lock back" "$status" 0
     kill "$process"
 

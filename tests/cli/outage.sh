@@ -24,9 +24,9 @@ away() { # DATABASE
     is "away, --fail-fast: exit status" "$status/$out" 69/
     is_one_line "away, --fail-fast: it is said"
     began=$(date +%s%N)
-    SQLOCK_URL=$(nowhere "$1") run run -w 2.5 key -- echo "it runs"
+    SQLOCK_URL=$(nowhere "$1") run run -w 5 key -- echo "it runs"
     is "away, -w: exit status" "$status/$out" 69/
-    [ $(($(date +%s%N) - began)) -ge 2400000000 ]
+    [ $(($(date +%s%N) - began)) -ge 4900000000 ]
     is "away, -w: not before its time is over" "$?" 0
     is "away, -w: it is said that it waits, once" \
         "$(grep -c "^sqlock: waiting: " "$dir/err")" 1
@@ -74,11 +74,9 @@ room_again() {
 # On a terminal who waits says for whom; elsewhere it does not.
 on_a_terminal() {
     hold terminal
-    out=$("$dir/pty" 300 "$SQLOCK" --table-prefix "$prefix" run -w 2 \
-        terminal -- true)
-    is "a holder, on a terminal: exit status" "$?" 75
-    has "a holder, on a terminal: it is said" "$out" \
-        'sqlock: waiting: "terminal" is held by '
+    out=$("$dir/pty" 300 -e 'sqlock: waiting: "terminal" is held by ' -s '^C' \
+        "$SQLOCK" --table-prefix "$prefix" run -w 60 terminal -- true)
+    is "a holder, on a terminal: it is said" "$?" 130
     run run -w 2 terminal -- true
     is "a holder: exit status" "$status" 75
     is_one_line "a holder: it is said at the end only"
