@@ -99,6 +99,7 @@ struct census {
     atomic_uint renewals;
     atomic_uint with_key;
     atomic_uint least; /* leases in one of them */
+    atomic_uint most;
 };
 void census_begin(struct census *census, sqlock_registry *registry);
 

@@ -239,6 +239,8 @@ static int count_renewal(void *context, const struct tap_event *event)
     array = census_array(event, &leases);
     if (leases < atomic_load(&census->least))
         atomic_store(&census->least, leases);
+    if (leases > atomic_load(&census->most))
+        atomic_store(&census->most, leases);
     if (census->key != NULL && array != NULL &&
         strstr(array, census->key) != NULL)
         (void)atomic_fetch_add(&census->with_key, 1);
@@ -252,6 +254,7 @@ void census_begin(struct census *census, sqlock_registry *registry)
     atomic_store(&census->renewals, 0);
     atomic_store(&census->with_key, 0);
     atomic_store(&census->least, UINT32_MAX);
+    atomic_store(&census->most, 0);
     tap_reset();
     tap_hooks(count_renewal, NULL, census);
 }
