@@ -193,7 +193,8 @@ typedef struct sqlock_wait_queue {
     /** May be NULL: every connection has a session of its own.  Tell whether
      *  connection @p one has, or a proxy lends it the sessions of a server by
      *  turns, by comparison with @p other.  Neither is in a transaction.
-     *  @return 0: it has; EBUSY: a proxy is between */
+     *  @return 0: it has; EBUSY: a proxy is between, or the server's queue
+     *  locks exclude nobody; any other: not known, asked at the next wait */
     int (*has_own_session)(void *one, void *other, int64_t deadline_ns,
                            sqlock_error *err);
     /** Wait for the queue lock; until it comes or, at the latest, @p until_ns.

@@ -43,7 +43,8 @@ int64_t lk_random_between(int64_t from, int64_t to)
 {
     uint64_t value = 0;
 
-    /* Only jitter is drawn here: a kernel without getrandom gets the clock. */
+    /* Nobody must be unable to guess it: a kernel without getrandom gets the
+     * clock. */
     if (!draw(&value, sizeof value))
         value = (uint64_t)sqlock_monotonic_ns();
     return (int64_t)((uint64_t)from +

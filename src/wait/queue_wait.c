@@ -21,10 +21,10 @@
  * after reading the row is the last. */
 #define QUEUE_MS 5000
 
-/* Pauses of 0.5, 1, 2, ... ms, but none longer than poll_ms: of 32 ms where the
+/* Pauses of 0.5, 1, 2, ... ms, but none longer than poll_ms: of 4 ms where the
  * wait goes on subscribed, of 1024 ms where it would go on polling.  A release
  * gives the queue lock away before its commit, which a slow disk may delay. */
-#define LOOKS_TO_SUBSCRIBE 7
+#define LOOKS_TO_SUBSCRIBE 4
 #define LOOKS_TO_POLL 12
 #define FIRST_LOOK_NS 500000
 

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "drivers/own_session.h"
 #include "drivers/postgres/postgres.h"
 #include "drivers/postgres/session.h"
@@ -145,11 +146,69 @@ static int pg_leave(void *connection, int64_t queue, int64_t deadline_ns,
     return rc;
 }
 
+/* Call a function of an advisory lock that answers with a boolean. */
+static int ask(lk_pg *session, const char *text, const sqlock_value *number,
+               int64_t deadline_ns, bool *answer, sqlock_error *err)
+{
+    sqlock_result result = {0};
+    int rc = run(session, text, number, 1, deadline_ns, &result, err);
+
+    *answer = rc == 0 && result.rows == 1 && result.cells[0].integer != 0;
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* Check that a session is refused an advisory lock that another one has: some
+ * servers that speak PostgreSQL's protocol grant every one, or have none.
+ * EBUSY: it is not refused. */
+static int exclude_each_other(void *one, void *other, int64_t deadline_ns,
+                              sqlock_error *err)
+{
+    static const char take[] = "SELECT pg_try_advisory_lock($1)";
+    static const char give[] = "SELECT pg_advisory_unlock($1)";
+    /* nobody else's */
+    const sqlock_value number = {.type = SQLOCK_INT64,
+                                 .integer = lk_random_between(1, INT64_MAX)};
+    bool is_ours = false;
+    bool is_theirs = false;
+    bool ignored;
+    int rc;
+
+    rc = ask(one, take, &number, deadline_ns, &is_ours, err);
+    if (rc == 0)
+        rc = ask(other, take, &number, deadline_ns, &is_theirs, err);
+    if (is_ours)
+        (void)ask(one, give, &number, deadline_ns, &ignored, NULL);
+    if (is_theirs)
+        (void)ask(other, give, &number, deadline_ns, &ignored, NULL);
+    switch (rc) {
+    case 0:
+        if (is_ours && !is_theirs)
+            return 0;
+        break;
+    case SQLOCK_EDATABASE:
+    case SQLOCK_ENOTSUP:
+    case SQLOCK_EACCESS:
+        break;
+    case SQLOCK_EBUSY: /* a time limit */
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "the advisory locks could not be tried in time");
+    default:
+        return rc;
+    }
+    return lk_error(err, SQLOCK_EBUSY,
+                    "this server has no advisory locks, or they exclude "
+                    "nobody");
+}
+
 static int pg_has_own_session(void *one, void *other, int64_t deadline_ns,
                               sqlock_error *err)
 {
-    return lk_own_session(&lk_driver_postgres, "SELECT pg_backend_pid()::text",
-                          one, other, deadline_ns, err);
+    int rc =
+        lk_own_session(&lk_driver_postgres, "SELECT pg_backend_pid()::text",
+                       one, other, deadline_ns, err);
+
+    return rc < 0 ? rc : exclude_each_other(one, other, deadline_ns, err);
 }
 
 const sqlock_wait_queue lk_pg_wait_queue = {

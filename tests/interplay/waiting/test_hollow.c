@@ -12,11 +12,9 @@
 #include "support/around.h"
 
 #define PARTIES 4
-#define TTL_MS 10000 /* less than the patience of a contender */
 
 /* Two registries there, with two threads each, exclude one another and come to
- * an end; and one that is waited for there is got from one that is here, at the
- * lease's end if the release cannot see that somebody waits. */
+ * an end; and one that is waited for there is got from one that is here. */
 static void contend_at(struct fixture *f, const char *url)
 {
     sqlock_options options = fixture_options(f);
@@ -38,8 +36,10 @@ static void contend_at(struct fixture *f, const char *url)
     }
     workers_start(&workers, PARTIES, take_turns, parties);
     workers_join(&workers);
-    lock_take(held, TTL_MS);
+    lock_take(held, 0);
     contender_queue(&contender, parties[0].lock, SQLOCK_FOREVER);
+    /* By now it would listen, where it takes the queue for one. */
+    (void)wait_until(false, 200);
     lock_give(held);
     contender_finish(&contender);
     for (size_t i = 0; i < PARTIES; i++)
