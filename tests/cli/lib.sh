@@ -92,12 +92,24 @@ until_true() { # COMMAND...
     local end=$((SECONDS + 30))
     until "$@" >/dev/null 2>&1; do
         [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.02
+        sleep 0.05
     done
 }
 
 is_held() { # KEY
     [ "$(sq show "$1" --json 2>/dev/null | json state)" = held ]
+}
+
+# Tell whether a process holds a lock, as far as its table tells by whom it is
+# held: an earlier lease may last until its end.
+is_held_by() { # KEY PID
+    local shown
+    shown=$(sq show "$1" --json 2>/dev/null) &&
+        [ "$(json state <<<"$shown")" = held ] || return
+    case $(json holder <<<"$shown") in
+    *" $2 "* | null | peer) true ;;
+    *) false ;;
+    esac
 }
 
 # Hold a lock in the background, as $holder, until it gets a signal.
@@ -108,7 +120,8 @@ hold() { # KEY OPTION...
         "$key" -- sleep 600 2>"$dir/holder.err" &
     holder=$!
     helper "$holder"
-    until_true is_held "$key" || not_ok "hold $key" "it does not get the lock"
+    until_true is_held_by "$key" "$holder" ||
+        not_ok "hold $key" "it does not get the lock"
 }
 let_go() { # the holder's exit status is left in $status
     kill -TERM "$holder"
