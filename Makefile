@@ -742,7 +742,7 @@ dist: ## The sources, the same bytes each time: build/sqlock-VERSION.tar.xz
 		--group=root:0 --numeric-owner --mode=u=rwX,go=rX \
 		--mtime=@$${SOURCE_DATE_EPOCH:-$$time} --no-recursion \
 		--transform='s,^,sqlock-$(VERSION)/,' --null --files-from=- \
-		>$(DIST).tar && xz -9 -T1 <$(DIST).tar >$(DIST).new && \
+		>$(DIST).tar && xz -2 -T1 <$(DIST).tar >$(DIST).new && \
 	rm $(DIST).tar && mv $(DIST).new $(DIST)
 deb: dist ## Debian packages, checked by lintian: build/deb/*.deb
 	$(call say,DEB,$B/deb)bash .debian/build.sh $(DIST) $B/deb
