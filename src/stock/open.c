@@ -161,6 +161,7 @@ static int check_our_tables(sqlock_stock *stock, const struct lk_table *tables,
                                   "CREATED_AT"},
         [LK_TABLE_BUCKET] = {"ITEM", "BUCKET", "QUANTITY"},
     };
+    const char *missing = NULL;
     size_t found = 0;
     int rc = 0;
 
@@ -174,15 +175,17 @@ static int check_our_tables(sqlock_stock *stock, const struct lk_table *tables,
             for (int k = 0; rc == 0 && k < 9 && columns_of[i][k] != NULL; k++)
                 rc = check_column(&columns, tables[i].plain, columns_of[i][k],
                                   err);
-        } else if (rc == 0 && (stock->is_ours || found > 0)) {
-            rc = lk_error(err, SQLOCK_ESCHEMA,
-                          "there is no table %s in this database: create it "
-                          "with `sqlock stock init`",
-                          tables[i].plain);
+        } else if (missing == NULL) {
+            missing = tables[i].plain;
         }
         lk_columns_clear(&columns);
     }
-    stock->has_orders = found == LK_STOCK_TABLES - 1;
+    stock->has_orders = missing == NULL;
+    if (rc == 0 && missing != NULL && (stock->is_ours || found > 0))
+        rc = lk_error(err, SQLOCK_ESCHEMA,
+                      "there is no table %s in this database: create it with "
+                      "`sqlock stock init`",
+                      missing);
     return rc;
 }
 

@@ -62,7 +62,7 @@ static int explain(struct lk_stock_operation *op, char same, sqlock_error *err)
         return lk_error(err, SQLOCK_EEXPIRED, "reservation %s has expired",
                         op->order);
     default:
-        if (look.remaining_us <= 0)
+        if (same == 'C' && look.remaining_us <= 0)
             return lk_error(err, SQLOCK_EEXPIRED, "reservation %s has expired",
                             op->order);
         return lk_error(
@@ -203,6 +203,8 @@ int sqlock_stock_status(sqlock_stock *stock, sqlock_tx *tx, const char *order,
     int rc;
 
     rc = lk_stock_check(stock, tx, err);
+    if (rc == 0)
+        rc = lk_stock_check_orders(stock, err);
     if (rc == 0)
         rc = lk_stock_check_text("the order id", order, SQLOCK_ORDER_MAX, err);
     if (rc < 0)

@@ -261,7 +261,20 @@ static void test_without_our_tables_there_are_no_orders(void **state)
     assert_fails(SQLOCK_ESCHEMA, sqlock_stock_deduct(stock, NULL, "order",
                                                      "pen", 1, NULL, &f->err));
     assert_fails(SQLOCK_ESCHEMA, sqlock_stock_expire(stock, NULL, &f->err));
+    assert_fails(SQLOCK_ESCHEMA, sqlock_stock_status(stock, NULL, "order", NULL,
+                                                     NULL, &f->err));
+    assert_contains(f->err.message, "sqlock stock init");
     sqlock_stock_close(stock);
+    stock = NULL;
+    /* Some of them are not enough. */
+    (void)sql_run(&f->sql,
+                  "CREATE TABLE %sSTOCK_BUCKET (ITEM VARCHAR(20), "
+                  "BUCKET INTEGER, QUANTITY INTEGER)",
+                  prefix);
+    assert_fails(SQLOCK_ESCHEMA,
+                 sqlock_stock_open(&stock, registry, &options, &f->err));
+    assert_contains(f->err.message, "no table");
+    (void)sql_run(&f->sql, "DROP TABLE %sSTOCK_BUCKET", prefix);
     registry_end(registry);
     (void)sql_run(&f->sql, "DROP TABLE %s", table);
     (void)sql_run(&f->sql, "DROP TABLE %sLOCK", prefix);
