@@ -74,7 +74,9 @@ typedef enum sqlock_stock_strategy {
                                 the quantity where there is none: for items with
                                 few buyers */
     SQLOCK_STOCK_BUCKETS,    /* an item is spread over several rows: for a hot
-                                item and many processes; sqlock's table only */
+                                item and many processes; sqlock's table only.
+                                Set an item to 0 before its row is deleted by
+                                other means, or its buckets are still sold */
     SQLOCK_STOCK_COALESCED,  /* one thread deducts for all that wait: for a hot
                                 item and many threads of a process */
     SQLOCK_STOCK_STRATEGIES  /* number of strategies */
