@@ -106,6 +106,24 @@ int lk_buckets_gather(struct lk_stock_operation *op, struct lk_stock_line *line,
     return rc;
 }
 
+int lk_buckets_empty(struct lk_stock_operation *op, struct lk_stock_line *line,
+                     int64_t *there, sqlock_error *err)
+{
+    struct lk_stock_line back = *line;
+    int rc;
+
+    if (!op->stock->is_ours)
+        return 0;
+    rc = lk_buckets_gather(op, line, &back.quantity, err);
+    if (rc < 0 || back.quantity == 0)
+        return rc;
+    rc = lk_stock_add(op, &back, err);
+    if (rc < 0)
+        return rc;
+    *there = back.left;
+    return 1;
+}
+
 static int take_from_all(struct lk_stock_operation *op,
                          struct lk_stock_line *line, sqlock_error *err)
 {

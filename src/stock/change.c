@@ -22,8 +22,6 @@ static int refuse_so_many(const sqlock_stock *stock, struct lk_stock_line *line,
 int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
                  sqlock_error *err)
 {
-    sqlock_stock_kind look =
-        op->stock->is_ours ? SQLOCK_STOCK_SQL_TOTAL : SQLOCK_STOCK_SQL_READ;
     int64_t there = 0;
     int rc;
 
@@ -34,7 +32,7 @@ int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
         return 0;
     }
     if (rc == 0)
-        rc = lk_stock_ask(op, look, line, &there, err);
+        rc = lk_stock_ask_total(op, line, &there, err);
     if (rc == 0)
         return lk_stock_no_item(line, err);
     if (rc < 0)

@@ -85,11 +85,12 @@ static int join(sqlock_stock *stock, struct lk_combined_request *request)
     return leads;
 }
 
-/* Take the next round off the queue.  Called with the mutex held. */
-static void cut(sqlock_stock *stock, struct lk_combine_queue *queue,
-                struct lk_combine *combine)
+/* Take the next round, at most `most` requests, off the queue.  Called with the
+ * mutex held. */
+static void cut(struct lk_combine_queue *queue, struct lk_combine *combine,
+                size_t most)
 {
-    while (queue->first != NULL && combine->count < stock->options.batch) {
+    while (queue->first != NULL && combine->count < most) {
         combine->requests[combine->count++] = queue->first;
         queue->first = queue->first->next;
     }
@@ -97,6 +98,8 @@ static void cut(sqlock_stock *stock, struct lk_combine_queue *queue,
         queue->last = NULL;
     queue->round++;
     queue->is_running = true;
+    combine->round = queue->round;
+    combine->known_left = queue->known_left;
 }
 
 static void note_rounds(sqlock_stock *stock, const struct lk_combine *combine)
@@ -135,24 +138,15 @@ static void lead(sqlock_stock *stock, struct lk_combined_request *leader)
     struct lk_combine_queue *queue = leader->queue;
     struct lk_combined_request *next;
     struct lk_combine combine = {0};
+    size_t most = stock->options.batch;
 
-    combine.requests = calloc(stock->options.batch, sizeof *combine.requests);
+    combine.requests = calloc(most, sizeof *combine.requests);
     if (combine.requests == NULL) { /* without memory: alone */
-        combine.one = leader;
         combine.requests = &combine.one;
+        most = 1;
     }
     pthread_mutex_lock(&stock->mutex);
-    if (combine.one != NULL) {
-        queue->first = leader->next;
-        queue->last = queue->first == NULL ? NULL : queue->last;
-        queue->round++;
-        queue->is_running = true;
-        combine.count = 1;
-    } else {
-        cut(stock, queue, &combine);
-    }
-    combine.round = queue->round;
-    combine.known_left = queue->known_left;
+    cut(queue, &combine, most);
     pthread_mutex_unlock(&stock->mutex);
 
     note_rounds(stock, &combine);
@@ -171,7 +165,7 @@ static void lead(sqlock_stock *stock, struct lk_combined_request *leader)
     tell(&combine, leader);
     if (next != NULL)
         (void)sem_post(&next->turn);
-    if (combine.one == NULL)
+    if (combine.requests != &combine.one)
         free(combine.requests);
 }
 

@@ -96,13 +96,14 @@ static void answer_duplicate(struct lk_combined_request *request)
 
 /* --- sums --- */
 
-static bool has_orders(const struct lk_combine *combine)
+static int64_t count_orders(const struct lk_combine *combine)
 {
+    int64_t count = 0;
+
     for (size_t i = 0; i < combine->count; i++)
-        if (is_live(combine->requests[i]) &&
-            combine->requests[i]->op->order != NULL)
-            return true;
-    return false;
+        count += is_live(combine->requests[i]) &&
+                 combine->requests[i]->op->order != NULL;
+    return count;
 }
 
 /* Compute the sum of the requested quantities.  False: it exceeds a 64-bit
@@ -151,16 +152,6 @@ static char *write_orders(const struct lk_combine *combine, bool as_entries)
     return lk_writer_close(&writer);
 }
 
-static int64_t count_orders(const struct lk_combine *combine)
-{
-    int64_t count = 0;
-
-    for (size_t i = 0; i < combine->count; i++)
-        count += is_live(combine->requests[i]) &&
-                 combine->requests[i]->op->order != NULL;
-    return count;
-}
-
 /* Insert the entries of the round. 0, LK_STOCK_KNOWN. */
 static int record(struct lk_combine *combine, sqlock_error *err)
 {
@@ -169,7 +160,7 @@ static int record(struct lk_combine *combine, sqlock_error *err)
     char *entries;
     int rc;
 
-    if (!has_orders(combine))
+    if (count_orders(combine) == 0)
         return 0;
     entries = write_orders(combine, true);
     if (entries == NULL)
@@ -236,7 +227,7 @@ static int try_all(struct lk_combine *combine, sqlock_error *err)
     int rc;
 
     combine->line.quantity = combine->total;
-    if (!has_orders(combine)) {
+    if (count_orders(combine) == 0) {
         rc = lk_stock_ask(&combine->operation, SQLOCK_STOCK_SQL_DEDUCT,
                           &combine->line, &left, err);
     } else if (lk_stock_can(combine->operation.stock,
@@ -297,7 +288,7 @@ static int recall_all(struct lk_combine *combine, sqlock_error *err)
     char *orders;
     int rc;
 
-    if (!has_orders(combine))
+    if (count_orders(combine) == 0)
         return 0;
     orders = write_orders(combine, false);
     if (orders == NULL)
@@ -343,24 +334,6 @@ static void answer_no_item(struct lk_combine *combine)
     }
 }
 
-/* Move what another strategy has left in buckets back to the item's row. */
-static int gather(struct lk_combine *combine, int64_t *there, sqlock_error *err)
-{
-    struct lk_stock_line back = combine->line;
-    int rc;
-
-    if (!combine->operation.stock->is_ours)
-        return 0;
-    rc = lk_buckets_gather(&combine->operation, &combine->line, &back.quantity,
-                           err);
-    if (rc < 0 || back.quantity == 0)
-        return rc;
-    rc = lk_stock_add(&combine->operation, &back, err);
-    if (rc == 0)
-        *there = back.left;
-    return rc;
-}
-
 static int judge_each(struct lk_stock_operation *operation, sqlock_error *err)
 {
     struct lk_combine *combine = (struct lk_combine *)operation;
@@ -382,7 +355,7 @@ static int judge_each(struct lk_stock_operation *operation, sqlock_error *err)
         return 0;
     }
     if (!add_up(combine, &combine->total) || there < combine->total)
-        rc = gather(combine, &there, err);
+        rc = lk_buckets_empty(operation, &combine->line, &there, err);
     if (rc < 0)
         return rc;
     granted = plan_each(combine, there);
@@ -404,13 +377,10 @@ static int judge_each(struct lk_stock_operation *operation, sqlock_error *err)
  * be granted.  LK_STOCK_KNOWN: one can. */
 static int look(struct lk_combine *combine, sqlock_error *err)
 {
-    bool is_ours = combine->operation.stock->is_ours;
     int64_t there = 0;
     int rc;
 
-    rc = lk_stock_ask(&combine->operation,
-                      is_ours ? SQLOCK_STOCK_SQL_TOTAL : SQLOCK_STOCK_SQL_READ,
-                      &combine->line, &there, err);
+    rc = lk_stock_ask_total(&combine->operation, &combine->line, &there, err);
     if (rc < 0)
         return rc;
     if (rc == 0) {
@@ -454,7 +424,7 @@ static int try_round(struct lk_combine *combine, sqlock_error *err)
     if (add_up(combine, &combine->total) &&
         (combine->known_left < 0 || combine->known_left >= combine->total))
         rc = try_all(combine, err);
-    if (rc == LK_STOCK_KNOWN && !has_orders(combine))
+    if (rc == LK_STOCK_KNOWN && count_orders(combine) == 0)
         rc = look(combine, err);
     if (rc == LK_STOCK_KNOWN)
         rc = lk_stock_run_apart(&combine->operation, judge_each, err);

@@ -40,20 +40,16 @@ static void took(struct lk_stock_line *line, int64_t left)
     line->delta = -line->quantity;
 }
 
-/* Move what the strategy BUCKETS has spread over buckets back to the item's
- * row. */
+/* Move what is in buckets to the row.  0: try again. */
 static int gather(struct lk_stock_operation *op, struct lk_stock_line *line,
-                  int refusal, sqlock_error *err)
+                  sqlock_error *err)
 {
-    struct lk_stock_line back = *line;
-    int rc;
+    int64_t there;
+    int rc = lk_buckets_empty(op, line, &there, err);
 
-    if (!op->stock->is_ours)
-        return refusal;
-    rc = lk_buckets_gather(op, line, &back.quantity, err);
-    if (rc == 0 && back.quantity == 0)
+    if (rc == 0)
         return lk_stock_insufficient(line, line->left, err);
-    return rc < 0 ? rc : lk_stock_add(op, &back, err);
+    return rc < 0 ? rc : 0;
 }
 
 static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
@@ -70,7 +66,7 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
         if (rc == 0)
             rc = look(op, line, err);
         if (rc == SQLOCK_EINSUFFICIENT)
-            rc = gather(op, line, rc, err);
+            rc = gather(op, line, err);
         if (rc < 0)
             return rc;
     }

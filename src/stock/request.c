@@ -275,9 +275,7 @@ int sqlock_stock_read(sqlock_stock *stock, sqlock_tx *tx, const char *item,
     if (rc < 0)
         return rc;
     op.deadline_ns = lk_store_deadline(stock->store);
-    rc = lk_stock_ask(
-        &op, stock->is_ours ? SQLOCK_STOCK_SQL_TOTAL : SQLOCK_STOCK_SQL_READ,
-        &line, &there, err);
+    rc = lk_stock_ask_total(&op, &line, &there, err);
     if (rc == 0)
         return lk_stock_no_item(&line, err);
     if (rc == 1)

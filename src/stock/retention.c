@@ -116,10 +116,14 @@ static char *write_orders(const sqlock_result *page, int64_t *rows)
     return lk_writer_close(&writer);
 }
 
-static int remove_page(struct reap *reap, sqlock_stock_kind kind,
-                       const sqlock_result *page, int64_t *removed,
-                       sqlock_error *err)
+static int remove_page(struct reap *reap, bool is_of_reservations,
+                       const sqlock_result *page, sqlock_error *err)
 {
+    sqlock_stock_kind kind = is_of_reservations
+                                 ? SQLOCK_STOCK_SQL_FORGET_RESERVATIONS
+                                 : SQLOCK_STOCK_SQL_FORGET_ENTRIES;
+    int64_t *removed =
+        is_of_reservations ? &reap->done.reservations : &reap->done.entries;
     int64_t rows = 0;
     char *orders;
     int rc = 0;
@@ -138,27 +142,6 @@ static int remove_page(struct reap *reap, sqlock_stock_kind kind,
 }
 
 /* --- pages --- */
-
-static int reap_reservations(struct reap *reap, const char *state,
-                             sqlock_error *err)
-{
-    struct lk_stock_page at = {0};
-    size_t rows;
-    int rc;
-
-    do {
-        sqlock_result page = {0};
-
-        rc = lk_stock_due(reap->stock, state, reap->age_us, PAGE_ROWS, &at,
-                          &page, err);
-        if (rc == 0)
-            rc = remove_page(reap, SQLOCK_STOCK_SQL_FORGET_RESERVATIONS, &page,
-                             &reap->done.reservations, err);
-        rows = page.rows;
-        sqlock_result_clear(&page);
-    } while (rc == 0 && rows == PAGE_ROWS);
-    return rc;
-}
 
 static int read_old(const struct reap *reap, struct lk_stock_page *at,
                     sqlock_result *page, sqlock_error *err)
@@ -186,7 +169,9 @@ static int read_old(const struct reap *reap, struct lk_stock_page *at,
     return rc;
 }
 
-static int reap_entries(struct reap *reap, sqlock_error *err)
+/* Remove the reservations that ended in this state; NULL: the entries of
+ * orders. */
+static int reap_all(struct reap *reap, const char *state, sqlock_error *err)
 {
     struct lk_stock_page at = {0};
     size_t rows;
@@ -195,10 +180,13 @@ static int reap_entries(struct reap *reap, sqlock_error *err)
     do {
         sqlock_result page = {0};
 
-        rc = read_old(reap, &at, &page, err);
+        if (state != NULL)
+            rc = lk_stock_due(reap->stock, state, reap->age_us, PAGE_ROWS, &at,
+                              &page, err);
+        else
+            rc = read_old(reap, &at, &page, err);
         if (rc == 0)
-            rc = remove_page(reap, SQLOCK_STOCK_SQL_FORGET_ENTRIES, &page,
-                             &reap->done.entries, err);
+            rc = remove_page(reap, state != NULL, &page, err);
         rows = page.rows;
         sqlock_result_clear(&page);
     } while (rc == 0 && rows == PAGE_ROWS);
@@ -209,7 +197,8 @@ int sqlock_stock_reap(sqlock_stock *stock,
                       const sqlock_stock_reap_options *options,
                       sqlock_stock_reaped *reaped, sqlock_error *err)
 {
-    static const char *const ended[] = {"C", "X", "E"};
+    /* the entries last: a reservation keeps those of its order */
+    static const char *const states[] = {"C", "X", "E", NULL};
     struct reap reap = {.stock = stock};
     int rc;
 
@@ -220,10 +209,8 @@ int sqlock_stock_reap(sqlock_stock *stock,
         rc = complete(&reap, options, err);
     if (rc == 0)
         rc = lk_stock_check_orders(stock, err);
-    for (size_t i = 0; rc == 0 && i < sizeof ended / sizeof *ended; i++)
-        rc = reap_reservations(&reap, ended[i], err);
-    if (rc == 0)
-        rc = reap_entries(&reap, err);
+    for (size_t i = 0; rc == 0 && i < sizeof states / sizeof *states; i++)
+        rc = reap_all(&reap, states[i], err);
     if (reaped != NULL)
         *reaped = reap.done;
     return rc;

@@ -125,7 +125,6 @@ static bool is_write(sqlock_stock_kind kind)
 static bool is_repeatable(sqlock_stock_kind kind)
 {
     return !is_write(kind) || kind == SQLOCK_STOCK_SQL_RECORD ||
-           kind == SQLOCK_STOCK_SQL_CLAIM ||
            kind == SQLOCK_STOCK_SQL_FORGET_ENTRIES ||
            kind == SQLOCK_STOCK_SQL_FORGET_RESERVATIONS;
 }
@@ -191,6 +190,16 @@ int lk_stock_ask(struct lk_stock_operation *op, sqlock_stock_kind kind,
     }
     sqlock_result_clear(&result);
     return rc;
+}
+
+int lk_stock_ask_total(struct lk_stock_operation *op,
+                       const struct lk_stock_line *line, int64_t *out,
+                       sqlock_error *err)
+{
+    sqlock_stock_kind kind =
+        op->stock->is_ours ? SQLOCK_STOCK_SQL_TOTAL : SQLOCK_STOCK_SQL_READ;
+
+    return lk_stock_ask(op, kind, line, out, err);
 }
 
 int lk_stock_do(struct lk_stock_operation *op, sqlock_stock_kind kind,

@@ -146,6 +146,12 @@ int lk_stock_ask(struct lk_stock_operation *op, sqlock_stock_kind kind,
                  const struct lk_stock_line *line, int64_t *out,
                  sqlock_error *err);
 
+/* Read an item's quantity, with what is in buckets: 1; 0: there is no such
+ * item. */
+int lk_stock_ask_total(struct lk_stock_operation *op,
+                       const struct lk_stock_line *line, int64_t *out,
+                       sqlock_error *err);
+
 /* Send a statement that returns only a count. */
 int lk_stock_do(struct lk_stock_operation *op, sqlock_stock_kind kind,
                 const struct lk_arguments *arguments, int64_t *affected,
@@ -259,6 +265,10 @@ int lk_stock_due(sqlock_stock *stock, const char *state, int64_t age_us,
  * much. */
 int lk_buckets_gather(struct lk_stock_operation *op, struct lk_stock_line *line,
                       int64_t *gathered, sqlock_error *err);
+/* Gather for a strategy that deducts from the item's row.  1: something was in
+ * buckets, and the row holds *there now; 0: nothing was. */
+int lk_buckets_empty(struct lk_stock_operation *op, struct lk_stock_line *line,
+                     int64_t *there, sqlock_error *err);
 
 /* --- coalesced.c --- */
 
