@@ -299,27 +299,27 @@ static int lock_names(sqlock_tx *tx, const struct name *names, size_t count,
     int64_t deadline_ns = wait_ms == SQLOCK_FOREVER
                               ? LK_NEVER
                               : lk_after_ms(sqlock_monotonic_ns(), wait_ms);
-    int first = 0;
+    int failed = 0;
 
     for (size_t i = 0; i < count; i++) {
         int rc;
 
         if (tx->part->take_write_lock != NULL)
-            rc =
-                i == 0 ? take_write_lock(tx, wait_ms, deadline_ns, err) : first;
-        else if (first == 0 || skip_locked)
+            rc = i == 0 ? take_write_lock(tx, wait_ms, deadline_ns, err)
+                        : failed;
+        else if (failed == 0 || skip_locked)
             rc = lock_name(tx, &names[i], wait_ms, deadline_ns, err);
         else
-            rc = first;
+            rc = failed;
         if (results != NULL)
             results[names[i].index] = rc;
         /* The end of the call says more than a name that was skipped. */
         if (rc < 0)
-            first = rc;
+            failed = rc;
         if (rc < 0 && rc != SQLOCK_EBUSY)
             skip_locked = false;
     }
-    return first;
+    return failed;
 }
 
 static int check_wait(int64_t wait_ms, bool skip_locked, sqlock_error *err)
