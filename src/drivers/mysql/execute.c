@@ -180,6 +180,15 @@ static int drain(struct lk_mysql_connection *connection, MYSQL_STMT *prepared,
                                               LK_MYSQL_RUNNING, err);
 }
 
+/* Return the code for an answer that could not be kept: the statement was
+ * carried out, and its outcome is unknown. */
+static int unread(int rc, sqlock_error *err)
+{
+    return rc != SQLOCK_ENOMEM ? rc
+                               : lk_error(err, SQLOCK_EUNCERTAIN,
+                                          "out of memory for the answer");
+}
+
 /* Read a statement's rows, or its count and insert id.  If the server ends a
  * result with an error, Connector/C expects more rows, and would wait for them
  * at the statement's next use: so the statement is closed. */
@@ -192,11 +201,8 @@ static int finish(struct lk_mysql_connection *connection,
     int rc = 0;
 
     if (mysql_stmt_field_count(prepared) > 0) {
-        rc = lk_mysql_read_prepared(connection, place, result, err);
-        /* it was carried out, but the outcome is unknown */
-        if (rc == SQLOCK_ENOMEM)
-            rc = lk_error(err, SQLOCK_EUNCERTAIN,
-                          "out of memory for the answer");
+        rc =
+            unread(lk_mysql_read_prepared(connection, place, result, err), err);
     } else {
         result->affected = (int64_t)mysql_stmt_affected_rows(prepared);
         if (statement->insert_id != SQLOCK_INSERT_ID_UNUSED)
@@ -244,7 +250,9 @@ static int run_text(struct lk_mysql_connection *connection, const char *text,
         sqlock_result ignored = {0};
         int one;
 
-        one = lk_mysql_read_text(connection, is_first ? result : &ignored, err);
+        one = unread(
+            lk_mysql_read_text(connection, is_first ? result : &ignored, err),
+            err);
         sqlock_result_clear(&ignored);
         is_first = false;
         if (rc == 0)

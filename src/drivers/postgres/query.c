@@ -150,7 +150,8 @@ static int read_results(lk_pg *session, int64_t deadline_ns, int lost,
         PQclear(last);
         last = next;
     }
-    if (rc == 0 && !complete)
+    /* Without memory libpq before 15 returns no result at all. */
+    if (rc == 0 && (!complete || last == NULL))
         rc = lose(session, lost, "it ended early", err);
     if (rc == 0 && out != NULL) {
         *out = last;
