@@ -74,6 +74,27 @@ int lk_db_init(struct lk_db *db, const char *url,
     return rc;
 }
 
+int lk_db_init_for_schema(struct lk_db *db, const char *url,
+                          uint32_t connect_timeout_ms, bool may_create,
+                          sqlock_error *err)
+{
+    const struct lk_pool_options options = {
+        .size = 1,
+        .may_create = may_create,
+        .connect_timeout_ms = connect_timeout_ms,
+        .statement_timeout_ms = connect_timeout_ms,
+        .lock_timeout_ms = connect_timeout_ms,
+    };
+
+    return lk_db_init(db, url, &options, err);
+}
+
+int64_t lk_db_schema_deadline(const struct lk_db *db)
+{
+    return lk_after_ms(sqlock_monotonic_ns(),
+                       2 * (int64_t)db->pool.options.connect_timeout_ms);
+}
+
 void lk_db_clear(struct lk_db *db)
 {
     if (db->driver == NULL)

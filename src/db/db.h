@@ -33,6 +33,13 @@ struct lk_db {
 /* Find the driver and check the URL.  Connects to nothing yet. */
 int lk_db_init(struct lk_db *db, const char *url,
                const struct lk_pool_options *options, sqlock_error *err);
+/* For statements that make tables, which may wait for other sessions longer
+ * than those about locks: as long as for a connection. */
+int lk_db_init_for_schema(struct lk_db *db, const char *url,
+                          uint32_t connect_timeout_ms, bool may_create,
+                          sqlock_error *err);
+/* Return the deadline of such statements that are sent now. */
+int64_t lk_db_schema_deadline(const struct lk_db *db);
 /* Also after a failed lk_db_init(), and again. */
 void lk_db_clear(struct lk_db *db);
 

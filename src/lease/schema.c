@@ -7,7 +7,6 @@
  */
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "db/driver.h"
 #include "lease/layout.h"
@@ -71,17 +70,13 @@ static int open_place(struct place *place, const char *url,
                       const sqlock_options *options, bool may_create,
                       sqlock_error *err)
 {
-    struct lk_pool_options pool = {.size = 1, .may_create = may_create};
     int rc;
 
     rc = lk_options_complete(&place->options, options, err);
     if (rc < 0)
         return rc;
-    pool.connect_timeout_ms = place->options.connect_timeout_ms;
-    /* DDL may wait longer for other sessions than a lock statement. */
-    pool.statement_timeout_ms = place->options.connect_timeout_ms;
-    pool.lock_timeout_ms = place->options.connect_timeout_ms;
-    rc = lk_db_init(&place->db, url, &pool, err);
+    rc = lk_db_init_for_schema(
+        &place->db, url, place->options.connect_timeout_ms, may_create, err);
     if (rc < 0)
         return rc;
     rc = lk_table_from_prefix(&place->table, place->options.table_prefix,
@@ -91,13 +86,6 @@ static int open_place(struct place *place, const char *url,
         return rc;
     }
     return 0;
-}
-
-/* Return the deadline of statements that are sent now. */
-static int64_t deadline(const struct place *place)
-{
-    return lk_after_ms(sqlock_monotonic_ns(),
-                       2 * (int64_t)place->options.connect_timeout_ms);
 }
 
 int sqlock_schema_check(const char *url, const sqlock_options *options,
@@ -110,8 +98,8 @@ int sqlock_schema_check(const char *url, const sqlock_options *options,
     rc = open_place(&place, url, options, false, err);
     if (rc < 0)
         return rc;
-    rc = lk_layout_require(&place.db, &place.table, deadline(&place), &found,
-                           err);
+    rc = lk_layout_require(&place.db, &place.table,
+                           lk_db_schema_deadline(&place.db), &found, err);
     if (rc == 0 && layout != NULL)
         *layout = found;
     lk_db_clear(&place.db);
@@ -131,14 +119,15 @@ static int create_missing(struct place *place, sqlock_layout layout,
     rc = render(&script, place->db.driver->dialect, &place->table, layout, err);
     if (rc < 0)
         return rc;
-    created = lk_db_run_script(&place->db, script, deadline(place), &why);
+    created = lk_db_run_script(&place->db, script,
+                               lk_db_schema_deadline(&place->db), &why);
     free(script);
     if (created == 0)
-        return lk_layout_require(&place->db, &place->table, deadline(place),
-                                 found, err);
+        return lk_layout_require(&place->db, &place->table,
+                                 lk_db_schema_deadline(&place->db), found, err);
     if (created == SQLOCK_EBUSY || created == SQLOCK_EUNCERTAIN) {
-        rc = lk_layout_detect(&place->db, &place->table, deadline(place), found,
-                              err);
+        rc = lk_layout_detect(&place->db, &place->table,
+                              lk_db_schema_deadline(&place->db), found, err);
         if (rc != SQLOCK_ENOTFOUND)
             return rc;
     }
@@ -153,8 +142,8 @@ static int create_in(struct place *place, sqlock_layout layout,
     sqlock_layout found;
     int rc;
 
-    rc = lk_layout_detect(&place->db, &place->table, deadline(place), &found,
-                          err);
+    rc = lk_layout_detect(&place->db, &place->table,
+                          lk_db_schema_deadline(&place->db), &found, err);
     if (rc == SQLOCK_ENOTFOUND)
         rc = create_missing(place, layout, &found, err);
     if (rc == 0 && found != layout)

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/retry.h"
 #include "base/writer.h"
@@ -155,7 +154,6 @@ static int check(struct lk_db *db, const struct lk_table *lock,
 int sqlock_stock_schema_create(const char *url, const sqlock_options *options,
                                sqlock_error *err)
 {
-    struct lk_pool_options pool = {.size = 1, .may_create = true};
     sqlock_options all;
     struct lk_table lock;
     struct lk_db db;
@@ -165,15 +163,10 @@ int sqlock_stock_schema_create(const char *url, const sqlock_options *options,
     rc = lk_options_complete(&all, options, err);
     if (rc < 0)
         return rc;
-    pool.connect_timeout_ms = all.connect_timeout_ms;
-    /* DDL may wait longer for other sessions than a statement. */
-    pool.statement_timeout_ms = all.connect_timeout_ms;
-    pool.lock_timeout_ms = all.connect_timeout_ms;
-    deadline_ns =
-        lk_after_ms(sqlock_monotonic_ns(), 2 * (int64_t)all.connect_timeout_ms);
-    rc = lk_db_init(&db, url, &pool, err);
+    rc = lk_db_init_for_schema(&db, url, all.connect_timeout_ms, true, err);
     if (rc < 0)
         return rc;
+    deadline_ns = lk_db_schema_deadline(&db);
     rc = find_lock_table(db.driver, &all, &lock, err);
     if (rc == 0)
         rc = apply(&db, db.driver->stock->schema, &lock, deadline_ns, err);

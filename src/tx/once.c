@@ -67,7 +67,6 @@ int sqlock_once_schema_text(char **text, const char *url,
 int sqlock_once_schema_create(const char *url, const sqlock_options *options,
                               sqlock_error *err)
 {
-    struct lk_pool_options pool = {.size = 1, .may_create = true};
     sqlock_options complete;
     struct lk_db db;
     char *script = NULL;
@@ -76,20 +75,13 @@ int sqlock_once_schema_create(const char *url, const sqlock_options *options,
     rc = lk_options_complete(&complete, options, err);
     if (rc < 0)
         return rc;
-    pool.connect_timeout_ms = complete.connect_timeout_ms;
-    /* DDL may wait longer for other sessions than a lock statement. */
-    pool.statement_timeout_ms = complete.connect_timeout_ms;
-    pool.lock_timeout_ms = complete.connect_timeout_ms;
-    rc = lk_db_init(&db, url, &pool, err);
+    rc =
+        lk_db_init_for_schema(&db, url, complete.connect_timeout_ms, true, err);
     if (rc < 0)
         return rc;
     rc = render(&script, &complete, db.driver, err);
     if (rc == 0)
-        rc = lk_db_run_script(
-            &db, script,
-            lk_after_ms(sqlock_monotonic_ns(),
-                        2 * (int64_t)complete.connect_timeout_ms),
-            err);
+        rc = lk_db_run_script(&db, script, lk_db_schema_deadline(&db), err);
     free(script);
     lk_db_clear(&db);
     return rc;
