@@ -261,6 +261,7 @@ static void test_without_our_tables_there_are_no_orders(void **state)
     assert_fails(SQLOCK_ESCHEMA, sqlock_stock_deduct(stock, NULL, "order",
                                                      "pen", 1, NULL, &f->err));
     assert_fails(SQLOCK_ESCHEMA, sqlock_stock_expire(stock, NULL, &f->err));
+    assert_contains(f->err.message, "sqlock stock init");
     assert_fails(SQLOCK_ESCHEMA, sqlock_stock_status(stock, NULL, "order", NULL,
                                                      NULL, &f->err));
     assert_contains(f->err.message, "sqlock stock init");
