@@ -43,8 +43,7 @@ int64_t lk_random_between(int64_t from, int64_t to)
 {
     uint64_t value = 0;
 
-    /* Nobody must be unable to guess it: a kernel without getrandom gets the
-     * clock. */
+    /* The number may be guessed: without getrandom(2) it is the clock's. */
     if (!draw(&value, sizeof value))
         value = (uint64_t)sqlock_monotonic_ns();
     return (int64_t)((uint64_t)from +

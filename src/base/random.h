@@ -11,7 +11,8 @@
 /* Make a random UUID (version 4), in lower case: a CLIENT_ID (F6). */
 void lk_random_uuid(char out[SQLOCK_KEY_SIZE]);
 
-/* Return a random number from `from` to `to`, both not negative. */
+/* Return a random number from `from` to `to`, both not negative.  It may be
+ * guessed. */
 int64_t lk_random_between(int64_t from, int64_t to);
 
 #endif

@@ -33,8 +33,8 @@ struct lk_db {
 /* Find the driver and check the URL.  Connects to nothing yet. */
 int lk_db_init(struct lk_db *db, const char *url,
                const struct lk_pool_options *options, sqlock_error *err);
-/* For statements that make tables, which may wait for other sessions longer
- * than those about locks: as long as for a connection. */
+/* Init for statements that create tables.  They may wait for other sessions as
+ * long as for a connection. */
 int lk_db_init_for_schema(struct lk_db *db, const char *url,
                           uint32_t connect_timeout_ms, bool may_create,
                           sqlock_error *err);
