@@ -190,6 +190,7 @@ void add_sqlite_url_tests(add_fn add);
 void add_sqlite_fork_tests(add_fn add);
 void add_sqlite_deadline_tests(add_fn add);
 void add_sqlite_turn_tests(add_fn add);
+void add_sqlite_queue_tests(add_fn add);
 /* Once per layout. */
 void add_statement_tests(add_fn add);
 void add_take_tests(add_fn add);

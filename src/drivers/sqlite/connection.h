@@ -47,6 +47,10 @@ struct lk_sqlite {
     int queue_file;             /* queue.c */
     int queue_file_errno;       /* why it could not be opened last */
     bool has_queue_file;
+    /* queues taken by statements that are not committed yet */
+    int64_t *taken;
+    size_t taken_count;
+    size_t taken_size;
     struct lk_sqlite_file *file; /* turn.c; NULL: it takes no turns */
     struct lk_sqlite *behind;    /* whose turn is after this one's */
     bool has_turn;               /* under the guard, by who called it */
@@ -94,6 +98,9 @@ extern const sqlock_wait_queue lk_sqlite_wait_queue;
  * back.  End all use of it by the connection. */
 bool lk_sqlite_queue_take(struct lk_sqlite *c, int64_t queue);
 void lk_sqlite_queue_notify(struct lk_sqlite *c, int64_t queue);
+/* Forget the queue locks that a transaction took after its first `from`, or
+ * give them back if their statements were undone. */
+void lk_sqlite_queue_settle(struct lk_sqlite *c, size_t from, bool is_undone);
 void lk_sqlite_queue_close(struct lk_sqlite *c);
 #define LK_SQLITE_QUEUE_SUFFIX "-sqlock" /* of its file */
 

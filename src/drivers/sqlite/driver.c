@@ -231,10 +231,12 @@ static int roll_back(struct lk_sqlite *c, sqlock_error *err)
 {
     const sqlock_statement statement = {.text = "ROLLBACK",
                                         .id = LK_SQLITE_ROLLBACK};
+    int rc = 0;
 
-    if (sqlite3_get_autocommit(c->db) != 0)
-        return 0;
-    return lk_sqlite_run(c, &statement, NULL, 0, NULL, err);
+    if (sqlite3_get_autocommit(c->db) == 0)
+        rc = lk_sqlite_run(c, &statement, NULL, 0, NULL, err);
+    lk_sqlite_queue_settle(c, 0, true);
+    return rc;
 }
 
 /* Change the code of a failure after which SQLite has rolled back the whole
@@ -257,7 +259,9 @@ static int sqlite_execute(void *connection, const sqlock_statement *statement,
                           sqlock_error *err)
 {
     struct lk_sqlite *c = connection;
+    size_t taken = c->taken_count;
     bool was_in_transaction;
+    bool is_over;
     int rc;
 
     rc = lk_sqlite_call_begin(c, deadline_ns, err);
@@ -265,8 +269,11 @@ static int sqlite_execute(void *connection, const sqlock_statement *statement,
         return rc;
     was_in_transaction = sqlite3_get_autocommit(c->db) == 0;
     rc = lk_sqlite_run(c, statement, parameters, count, result, err);
-    if (rc < 0 && was_in_transaction && sqlite3_get_autocommit(c->db) != 0)
+    is_over = sqlite3_get_autocommit(c->db) != 0;
+    if (rc < 0 && was_in_transaction && is_over)
         rc = tell_rolled_back(rc, err);
+    if (rc < 0 || is_over)
+        lk_sqlite_queue_settle(c, is_over ? 0 : taken, rc < 0);
     /* ERETRY says that the transaction is gone (F69). */
     if (rc == SQLOCK_ERETRY)
         (void)roll_back(c, NULL);

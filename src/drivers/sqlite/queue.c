@@ -98,6 +98,9 @@ void lk_sqlite_queue_close(struct lk_sqlite *c)
         (void)close(c->queue_file);
     c->has_queue_file = false;
     c->next_byte = 0;
+    free(c->taken);
+    c->taken = NULL;
+    c->taken_count = c->taken_size = 0;
 }
 
 static struct flock byte_of(int64_t queue, short type)
@@ -131,13 +134,40 @@ static void let_go(struct lk_sqlite *c, int64_t byte)
     (void)fcntl(c->queue_file, F_OFD_SETLK, &lock);
 }
 
+/* Note a queue lock until its statement is committed.  Without memory it is
+ * kept if the statement is undone, and costs waiters time. */
+static void note_taken(struct lk_sqlite *c, int64_t queue)
+{
+    if (c->taken_count == c->taken_size) {
+        size_t size = 2 * c->taken_size + 8;
+        int64_t *taken = realloc(c->taken, size * sizeof *taken);
+
+        if (taken == NULL)
+            return;
+        c->taken = taken;
+        c->taken_size = size;
+    }
+    c->taken[c->taken_count++] = queue;
+}
+
 bool lk_sqlite_queue_take(struct lk_sqlite *c, int64_t queue)
 {
     struct flock next = byte_of(NEXT(queue), F_WRLCK);
 
-    return has_file(c) && try_byte(c, queue) &&
-           fcntl(c->queue_file, F_OFD_GETLK, &next) == 0 &&
+    if (!has_file(c) || !try_byte(c, queue))
+        return false;
+    note_taken(c, queue);
+    return fcntl(c->queue_file, F_OFD_GETLK, &next) == 0 &&
            next.l_type == F_UNLCK;
+}
+
+void lk_sqlite_queue_settle(struct lk_sqlite *c, size_t from, bool is_undone)
+{
+    while (c->taken_count > from) {
+        c->taken_count--;
+        if (is_undone)
+            let_go(c, c->taken[c->taken_count]);
+    }
 }
 
 void lk_sqlite_queue_notify(struct lk_sqlite *c, int64_t queue)
