@@ -202,7 +202,8 @@ SQLOCK_MUSTUSE int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
  * cloned, or failed over to a server that had not received everything.  Earlier
  * holders find their leases lost, but go on until then: stop all programs that
  * use the locks first.  Tokens rise above those of a server whose clock was not
- * ahead of this one's.
+ * ahead of this one's.  One statement writes all rows: for a table of many rows
+ * open the registry with a statement_timeout_ms that is long enough.
  *
  * @param[out] rows how many were changed (Spring's layouts: removed); NULL: not
  *                  wanted

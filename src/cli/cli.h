@@ -211,6 +211,11 @@ int cli_registry_options(const cli *app, sqlock_options *options);
 /** Open the registry.  @return CLI_OK, or an exit status after a message */
 int cli_open(const cli *app, sqlock_registry **registry);
 
+/** Open the registry for statements that may take longer than the default, or
+ *  as cli_open() does where the time is 0.  @return the same as cli_open() */
+int cli_open_for(const cli *app, uint32_t statement_timeout_ms,
+                 sqlock_registry **registry);
+
 /** Restore the quantities of overdue reservations.  @return 0, also if there
  *  are no tables of stock; or a negative code */
 int cli_expire_reservations(sqlock_registry *registry, int64_t *expired,

@@ -15,6 +15,10 @@
 #define INDENT 22 /* where the text of a check begins, */
 #define ADVICE 24 /* and that of its advice */
 
+/* The time that --after-restore gives its statement, which writes all rows of
+ * the table: on a large one more than the default. */
+#define RESTORE_LIMIT_MS 3600000u
+
 static int is_after_restore;
 static int is_confirmed;
 
@@ -202,7 +206,7 @@ static int after_restore(const cli *app)
                   "then confirm with --yes");
         return CLI_USAGE;
     }
-    status = cli_open(app, &registry);
+    status = cli_open_for(app, RESTORE_LIMIT_MS, &registry);
     if (status != CLI_OK)
         return status;
     rc = sqlock_after_restore(registry, &rows, &err);

@@ -46,7 +46,8 @@ int cli_registry_options(const cli *app, sqlock_options *options)
     return CLI_OK;
 }
 
-int cli_open(const cli *app, sqlock_registry **registry)
+int cli_open_for(const cli *app, uint32_t statement_timeout_ms,
+                 sqlock_registry **registry)
 {
     sqlock_options options;
     sqlock_error err = {0};
@@ -58,8 +59,14 @@ int cli_open(const cli *app, sqlock_registry **registry)
     rc = cli_registry_options(app, &options);
     if (rc != CLI_OK)
         return rc;
+    options.statement_timeout_ms = statement_timeout_ms;
     rc = sqlock_registry_open(registry, url, &options, &err);
     if (rc < 0)
         return cli_fail(&err);
     return CLI_OK;
+}
+
+int cli_open(const cli *app, sqlock_registry **registry)
+{
+    return cli_open_for(app, 0, registry);
 }
