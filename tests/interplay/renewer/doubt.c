@@ -88,7 +88,7 @@ static int trouble_after(void *context, const struct tap_event *event, int rc)
 static void test_an_expired_release_whose_answer_is_lost(void **state)
 {
     struct fixture *f = *state;
-    sqlock_registry *registry = hasty_registry(f);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     struct trouble trouble = trouble_of(registry, 0, SQLOCK_EUNCERTAIN, 1);
 
