@@ -144,14 +144,17 @@ is_one_line() { # WHAT
 }
 
 is_alive() { # PID
-    local stat
-    stat=$(ps -o stat= -p "$1") && [[ $stat != Z* ]]
+    local state
+    read_state "$1"
+    [[ $state == [^ZX] ]]
 }
 is_gone() {
     ! is_alive "$1"
 }
 state_is() { # PID STATE
-    [[ $(ps -o stat= -p "$1") == $2* ]]
+    local state
+    read_state "$1"
+    [ "$state" = "$2" ]
 }
 
 watcher_of() { # SQLOCK

@@ -216,9 +216,9 @@ children_of() { # PID: its children, and theirs
     done
 }
 until_over() { # PID...
-    local end=$((SECONDS + 60)) pid
+    local end=$((SECONDS + 60)) pid state
     for pid in "$@"; do
-        while [[ $(ps -o stat= -p "$pid") == [^Z]* ]]; do
+        while read_state "$pid" && [[ $state == [^ZX] ]]; do
             [ "$SECONDS" -lt "$end" ] || return 1
             sleep 0.02
         done

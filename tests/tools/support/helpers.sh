@@ -14,6 +14,16 @@ start_of() { # PID
     echo "${20}"
 } 2>/dev/null
 
+# Set $state to a process's, one of the letters of proc(5), or to nothing where
+# there is no such process.  Loops ask this many times a second: no ps(1) is
+# started for it.
+read_state() { # PID
+    local stat=
+    read -r stat 2>/dev/null <"/proc/$1/stat"
+    stat=${stat##*) }
+    state=${stat%% *}
+}
+
 helper() { # PID...
     local pid
     for pid in "$@"; do
