@@ -44,6 +44,7 @@ extern const struct topic topic_crosswise;
 extern const struct topic topic_writer;
 extern const struct topic topic_threads;
 extern const struct topic topic_alike;
+extern const struct topic topic_handed;
 
 /* ------------------------------------------------------------------ renewal */
 

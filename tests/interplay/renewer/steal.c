@@ -345,6 +345,53 @@ static void test_a_row_that_was_taken_since_the_look_is_spared(void **state)
     check_meddling(f, true, true);
 }
 
+/* --------------------------------------- many, of which one claim fails -- */
+
+#define MANY 3
+
+struct refusal {
+    const char *claim;
+    unsigned refused; /* which of the claims, from 1 */
+    atomic_uint claims;
+};
+
+static int refuse_one(void *context, const struct tap_event *event)
+{
+    struct refusal *refusal = context;
+
+    if (event->text != refusal->claim)
+        return 0;
+    return atomic_fetch_add(&refusal->claims, 1) + 1 == refusal->refused
+               ? SQLOCK_EDATABASE
+               : 0;
+}
+
+/* Observed rows are claimed one by one: those before a failure are given up. */
+static void test_observed_claims_before_a_failure_are_given_up(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = observing(f, LONG_TTL_MS, LONG_TTL_MS);
+    struct refusal refusal = {.refused = MANY};
+    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_lock *locks[MANY];
+    char name[96];
+    size_t i;
+
+    refusal.claim = census_text(registry, SQLOCK_SQL_CLAIM_OBSERVED);
+    for (i = 0; i < MANY; i++)
+        locks[i] = nth_lock(f, registry, i);
+    tap_hooks(refuse_one, NULL, &refusal);
+    assert_fails(SQLOCK_EDATABASE,
+                 sqlock_acquire_many(locks, MANY, 0, NULL, NULL, &f->err));
+    tap_hooks(NULL, NULL, NULL);
+    assert_int_equal(atomic_load(&refusal.claims), MANY);
+    for (i = 0; i < MANY; i++)
+        assert_true(fixture_is_free(f, nth_name(f, name, i)));
+    for (i = 0; i < MANY; i++)
+        lock_drop(locks[i]);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_a_peer_that_renews_with_bad_stamps_keeps_its_lock, ON_ALL,
             IN_ALL),
@@ -355,5 +402,6 @@ static const struct test tests[] = {
     TEST_ON(test_a_row_that_was_renewed_since_the_look_is_spared, ON_ALL,
             IN_ALL),
     TEST_ON(test_a_row_that_was_taken_since_the_look_is_spared, ON_ALL, IN_ALL),
+    TEST_ON(test_observed_claims_before_a_failure_are_given_up, ON_ALL, IN_ALL),
 };
 const struct topic topic_steal = TOPIC(tests);
