@@ -30,5 +30,6 @@ extern const struct suite suite_stats;
 extern const struct suite suite_command_line;
 extern const struct suite suite_writer;
 extern const struct suite suite_observe;
+extern const struct suite suite_peers;
 
 #endif

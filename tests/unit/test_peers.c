@@ -1,0 +1,123 @@
+/*
+ * test_peers.c - how much of a lock's time our processes use before they leave
+ * it free for Spring services, and when they stop doing so
+ */
+#include "unit.h"
+
+#include "base/clock.h"
+#include "wait/peers.h"
+
+#define FIRST_SHARE_NS (80 * LK_NS_PER_MS)
+#define PAUSES 6 /* after shares of 80 ms, doubled up to 2.56 s */
+
+static const sqlock_driver queueing = {.wait_queue = &(sqlock_wait_queue){0}};
+
+/* An entry of a registry with a wait queue, which has met a service. */
+static void meet_service(struct lk_entry *entry, struct lk_store *store)
+{
+    const struct lk_lease lease = {.is_new_row = true};
+
+    store->db.driver = &queueing;
+    entry->store = store;
+    assert_false(lk_peers_are_due(entry));
+    lk_peers_granted(entry, &lease, true);
+}
+
+/* Charge leases of that length until a pause is due; return their sum. */
+static int64_t use_share(struct lk_entry *entry, int64_t lease_ns)
+{
+    int64_t used_ns = 0;
+
+    while (!lk_peers_are_due(entry) && used_ns < 60000 * LK_NS_PER_MS) {
+        entry->acquired_boot_ns = lk_boottime_ns() - lease_ns;
+        lk_peers_charge(entry);
+        used_ns += lease_ns;
+    }
+    return used_ns;
+}
+
+static void begin_pause(struct lk_entry *entry)
+{
+    int64_t until_ns = 0;
+    int64_t now_ns = sqlock_monotonic_ns();
+
+    assert_int_equal(lk_peers_begin_pause(entry, &until_ns, NULL), 0);
+    /* one poll of a service with its default pause of 100 ms */
+    assert_true(until_ns > now_ns + 100 * LK_NS_PER_MS);
+}
+
+static void test_the_share_doubles_while_no_service_comes(void **state)
+{
+    static struct lk_store store;
+    struct lk_entry entry = {.phase = LK_OCCUPIED};
+    int64_t share_ns = FIRST_SHARE_NS;
+
+    (void)state;
+    meet_service(&entry, &store);
+    for (unsigned i = 0; i < PAUSES; i++, share_ns *= 2) {
+        assert_int_equal(use_share(&entry, 10 * LK_NS_PER_MS), share_ns);
+        begin_pause(&entry);
+        assert_false(lk_peers_are_due(&entry));
+    }
+}
+
+static void test_pauses_end_when_the_service_is_gone(void **state)
+{
+    static struct lk_store store;
+    struct lk_entry entry = {.phase = LK_OCCUPIED};
+
+    (void)state;
+    meet_service(&entry, &store);
+    for (unsigned i = 0; i < PAUSES; i++) {
+        (void)use_share(&entry, 10 * LK_NS_PER_MS);
+        begin_pause(&entry);
+    }
+    (void)use_share(&entry, 10 * LK_NS_PER_MS);
+    assert_false(lk_peers_are_due(&entry));
+    /* and begin again when it comes back */
+    meet_service(&entry, &store);
+    assert_int_equal(use_share(&entry, 10 * LK_NS_PER_MS), FIRST_SHARE_NS);
+}
+
+/* A service needs some round trips for its turn, however short ours are. */
+static void test_short_leases_count_as_a_turn(void **state)
+{
+    static struct lk_store store;
+    struct lk_entry entry = {.phase = LK_OCCUPIED};
+    unsigned leases = 0;
+
+    (void)state;
+    meet_service(&entry, &store);
+    while (!lk_peers_are_due(&entry) && leases < 1000) {
+        entry.acquired_boot_ns = lk_boottime_ns();
+        lk_peers_charge(&entry);
+        leases++;
+    }
+    assert_int_equal(leases, 20);
+}
+
+static void test_a_row_that_we_have_made_ourselves_is_no_service(void **state)
+{
+    static struct lk_store store;
+    struct lk_entry entry = {.store = &store};
+    const struct lk_lease made = {.is_new_row = true};
+    const struct lk_lease found = {.is_new_row = false};
+
+    (void)state;
+    store.db.driver = &queueing;
+    lk_peers_granted(&entry, &made, false);
+    assert_int_equal(entry.peers.share_ns, 0);
+    lk_peers_granted(&entry, &found, true);
+    assert_int_equal(entry.peers.share_ns, 0);
+    entry.acquired_boot_ns = 1; /* an earlier lease: our release left the row */
+    lk_peers_granted(&entry, &made, false);
+    assert_int_equal(entry.peers.share_ns, FIRST_SHARE_NS);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_the_share_doubles_while_no_service_comes),
+    cmocka_unit_test(test_pauses_end_when_the_service_is_gone),
+    cmocka_unit_test(test_short_leases_count_as_a_turn),
+    cmocka_unit_test(test_a_row_that_we_have_made_ourselves_is_no_service),
+};
+const struct suite suite_peers = SUITE("peers", tests);
