@@ -222,16 +222,12 @@ void lk_resolver_add_release(struct lk_store *store,
 
 void lk_resolver_clear(struct lk_resolver *resolver)
 {
-    bool is_outage = false;
-
     while (resolver->doubts != NULL) {
         struct lk_doubt *doubt = resolver->doubts;
-        int rc = 0;
+        int rc;
 
         resolver->doubts = doubt->next;
-        if (!is_outage)
-            (void)resolve(resolver->store, doubt, &rc);
-        is_outage = is_outage || lk_is_outage(rc);
+        (void)resolve(resolver->store, doubt, &rc);
         free(doubt);
     }
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "locks/registry.h"
 #include "sqlock/async.h"
 #include "sqlock/many.h"
 #include "support/tap.h"
@@ -451,6 +452,28 @@ static void test_a_claim_in_doubt_costs_no_other_acquire(void **state)
     registry_end(registry);
 }
 
+/* A claim that has never arrived frees nothing, however often that is tried:
+ * once its lease would be over, no statement is sent for it, also by close. */
+static void test_a_claim_in_doubt_is_forgotten_when_it_is_over(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = hasty_registry(f);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    struct lk_lease lease = {.key = lock->entry->key, .ttl_ms = TTL_MS};
+    int64_t until = check_deadline_ns(2 * STATEMENT_MS + TTL_MS);
+    struct spy spy;
+
+    memset(lease.client_id, '0', sizeof lease.client_id - 1);
+    spy_begin(&spy, registry, SQLOCK_SQL_RELEASE);
+    lk_resolver_add_claim(&registry->store, &lease, lk_boottime_ns());
+    while (check_pause(until))
+        ;
+    assert_true(atomic_exchange(&spy.times, 0) > 0);
+    lock_drop(lock);
+    registry_end(registry);
+    assert_int_equal(atomic_load(&spy.times), 0);
+}
+
 /* ---------------------------------------------------- one outage for all -- */
 
 #define REQUESTS 60
@@ -558,6 +581,7 @@ static const struct test tests[] = {
             IN_ALL),
     TEST_ON(test_F39_a_claim_that_arrives_after_a_hand_off, ON_ALL, IN_ALL),
     TEST_ON(test_a_claim_in_doubt_costs_no_other_acquire, ON_ALL, IN_ALL),
+    TEST_ON(test_a_claim_in_doubt_is_forgotten_when_it_is_over, ON_ALL, IN_ALL),
     TEST(test_requests_share_an_outage),
     TEST(test_closing_shares_an_outage),
 };
