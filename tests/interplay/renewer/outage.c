@@ -4,6 +4,7 @@
  */
 #include "renewer.h"
 
+#include "base/clock.h"
 #include "support/server.h"
 #include "support/tap.h"
 #include "support/workers.h"
@@ -145,11 +146,47 @@ static void test_F5_the_answer_to_every_renewal_is_lost(void **state)
     check_breakage(*state, &breakage);
 }
 
+/* ------------------------------------------------- renewals are refused -- */
+
+static int refuse_renewal(void *context, const struct tap_event *event)
+{
+    struct spy *spy = context;
+
+    if (event->text != spy->text)
+        return 0;
+    (void)atomic_fetch_add(&spy->times, 1);
+    return SQLOCK_EACCESS;
+}
+
+/* A renewal that is refused at once is tried eight times a period. */
+static void test_refused_renewals_are_tried_again_with_pauses(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *tapped = renewer_tapped(f);
+    sqlock_lock *lock = lock_obtain(tapped, f->name);
+    struct spy spy = {.text = census_text(tapped, SQLOCK_SQL_RENEW_MANY)};
+    int64_t pause_ns = PERIOD_MS * LK_NS_PER_MS / 8;
+    int64_t began_ns;
+    unsigned times;
+
+    tap_hooks(refuse_renewal, NULL, &spy);
+    began_ns = lk_boottime_ns();
+    take_renewed(lock, RENEWED_MS, NULL);
+    assert_becomes_true(atomic_load(&spy.times) > 16, PATIENCE_MS);
+    times = atomic_load(&spy.times);
+    assert_true(times <= (lk_boottime_ns() - began_ns) / pause_ns + 1);
+    tap_hooks(NULL, NULL, NULL);
+    assert_true(sqlock_is_held(lock));
+    lock_end(lock);
+    registry_end(tapped);
+}
+
 static const struct test tests[] = {
     TEST(test_F35_renewals_do_not_wait_for_the_pool),
     TEST_ON(test_F5_the_session_is_ended_at_every_renewal, ON_SERVERS,
             IN_SQLOCK),
     TEST(test_F5_the_connection_breaks_before_every_renewal),
     TEST(test_F5_the_answer_to_every_renewal_is_lost),
+    TEST(test_refused_renewals_are_tried_again_with_pauses),
 };
 const struct topic topic_outage = TOPIC(tests);
