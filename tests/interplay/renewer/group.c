@@ -34,12 +34,17 @@ struct gathering {
     atomic_int second;
 };
 
-static unsigned parked(const struct gathering *g)
+/* Return how many statements wait in the queue: a thread that still waits for
+ * something else has none there. */
+static unsigned queued(const struct gathering *g)
 {
+    struct lk_group *group = &g->locks[0]->registry->store.db.group;
     unsigned count = 0;
 
-    for (unsigned i = 0; i < g->workers.count; i++)
-        count += worker_is_parked(&g->workers.one[i]) ? 1 : 0;
+    pthread_mutex_lock(&group->mutex);
+    for (const struct lk_request *at = group->first; at != NULL; at = at->next)
+        count++;
+    pthread_mutex_unlock(&group->mutex);
     return count;
 }
 
@@ -56,7 +61,7 @@ static int hold_up(void *context, const struct tap_event *event)
     switch (atomic_fetch_add(&g->begun, 1)) {
     case 0:
         atomic_store(&g->first, gettid());
-        while (parked(g) + 1 < g->workers.count && check_pause(until))
+        while (queued(g) + 1 < g->workers.count && check_pause(until))
             ;
         break;
     case 1:
