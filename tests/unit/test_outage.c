@@ -206,7 +206,29 @@ static void test_who_has_no_time_to_try_is_told_the_last_failure(void **state)
     lk_outage_leave(&scene->outage, 0, NULL);
 }
 
+/* Several threads that were refused at the same time are one failure: else the
+ * pause would be the longest one at once. */
+static void test_attempts_at_one_time_are_one_failure(void **state)
+{
+    const sqlock_error why = {.code = SQLOCK_EUNREACHABLE};
+    struct lk_outage outage;
+    unsigned i;
+
+    (void)state;
+    lk_outage_init(&outage);
+    for (i = 0; i < TAKERS; i++)
+        assert_int_equal(lk_outage_enter(&outage, LK_NEVER, NULL), 0);
+    for (i = 0; i < TAKERS; i++)
+        lk_outage_leave(&outage, SQLOCK_EUNREACHABLE, &why);
+    assert_int_equal(outage.retry.failures, 1);
+    assert_int_equal(lk_outage_enter(&outage, LK_NEVER, NULL), 0);
+    lk_outage_leave(&outage, SQLOCK_EUNREACHABLE, &why);
+    assert_int_equal(outage.retry.failures, 2);
+    lk_outage_clear(&outage);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_attempts_at_one_time_are_one_failure),
     cmocka_unit_test_setup_teardown(test_opening_has_a_time_of_its_own,
                                     open_scene, close_scene),
     cmocka_unit_test_setup_teardown(test_opening_ends_with_the_callers_time,

@@ -31,5 +31,6 @@ extern const struct suite suite_command_line;
 extern const struct suite suite_writer;
 extern const struct suite suite_observe;
 extern const struct suite suite_peers;
+extern const struct suite suite_watchdog;
 
 #endif

@@ -45,6 +45,7 @@ extern const struct topic topic_writer;
 extern const struct topic topic_threads;
 extern const struct topic topic_alike;
 extern const struct topic topic_handed;
+extern const struct topic topic_judged;
 
 /* ------------------------------------------------------------------ renewal */
 

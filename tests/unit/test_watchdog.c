@@ -1,0 +1,99 @@
+/*
+ * test_watchdog.c - a call that is past its deadline is aborted, once
+ */
+#include "unit.h"
+
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "db/watchdog.h"
+
+static atomic_uint aborted;
+static void *_Atomic aborted_last;
+
+static void note_abort(void *connection)
+{
+    atomic_store(&aborted_last, connection);
+    (void)atomic_fetch_add(&aborted, 1);
+}
+
+static const sqlock_driver patient = {.abort = note_abort};
+
+static void start(struct lk_watchdog *dog)
+{
+    atomic_store(&aborted, 0);
+    atomic_store(&aborted_last, NULL);
+    assert_int_equal(lk_watchdog_start(dog, &patient, NULL), 0);
+}
+
+static int64_t from_now(int64_t ms)
+{
+    return sqlock_monotonic_ns() + ms * LK_NS_PER_MS;
+}
+
+/* Its driver may need a moment for that: to ask again would keep a processor
+ * busy until then. */
+static void test_an_overdue_call_is_aborted_once(void **state)
+{
+    static struct lk_watchdog dog;
+    struct lk_watch watch = {0};
+    int connection;
+
+    (void)state;
+    start(&dog);
+    lk_watchdog_arm(&dog, &watch, &connection, from_now(1));
+    assert_becomes_true(atomic_load(&aborted) > 0, PATIENCE_MS);
+    check_sleep(20);
+    lk_watchdog_disarm(&dog, &watch);
+    assert_int_equal(atomic_load(&aborted), 1);
+    assert_ptr_equal(atomic_load(&aborted_last), &connection);
+    lk_watchdog_stop(&dog);
+}
+
+static void test_a_call_that_ended_in_time_is_not_aborted(void **state)
+{
+    static struct lk_watchdog dog;
+    struct lk_watch ended = {0};
+    struct lk_watch overdue = {0};
+    int first;
+    int second;
+
+    (void)state;
+    start(&dog);
+    lk_watchdog_arm(&dog, &ended, &first, from_now(PATIENCE_MS));
+    lk_watchdog_disarm(&dog, &ended);
+    lk_watchdog_arm(&dog, &overdue, &second, from_now(1));
+    assert_becomes_true(atomic_load(&aborted) > 0, PATIENCE_MS);
+    assert_ptr_equal(atomic_load(&aborted_last), &second);
+    lk_watchdog_disarm(&dog, &overdue);
+    assert_int_equal(atomic_load(&aborted), 1);
+    lk_watchdog_stop(&dog);
+}
+
+/* The timer is set for the first deadline, whichever came first. */
+static void test_a_shorter_call_is_aborted_before_a_longer_one(void **state)
+{
+    static struct lk_watchdog dog;
+    struct lk_watch watches[3] = {{0}};
+    int connections[3];
+
+    (void)state;
+    start(&dog);
+    lk_watchdog_arm(&dog, &watches[0], &connections[0], from_now(PATIENCE_MS));
+    lk_watchdog_arm(&dog, &watches[1], &connections[1], from_now(1));
+    lk_watchdog_arm(&dog, &watches[2], &connections[2],
+                    from_now(2 * PATIENCE_MS));
+    assert_becomes_true(atomic_load(&aborted) > 0, PATIENCE_MS / 2);
+    assert_ptr_equal(atomic_load(&aborted_last), &connections[1]);
+    for (unsigned i = 0; i < 3; i++)
+        lk_watchdog_disarm(&dog, &watches[i]);
+    assert_int_equal(atomic_load(&aborted), 1);
+    lk_watchdog_stop(&dog);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_an_overdue_call_is_aborted_once),
+    cmocka_unit_test(test_a_call_that_ended_in_time_is_not_aborted),
+    cmocka_unit_test(test_a_shorter_call_is_aborted_before_a_longer_one),
+};
+const struct suite suite_watchdog = SUITE("deadlines", tests);
