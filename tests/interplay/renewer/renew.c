@@ -246,11 +246,12 @@ static void test_the_period_can_be_chosen(void **state)
     lock_end(lock);
     registry_end(registry);
     /* Longer than a third of this lease: then the default holds. */
-    options.renew_period_ms = RENEWED_MS / 3;
+    options.ttl_ms = 4 * RENEWED_MS;
+    options.renew_period_ms = options.ttl_ms / 3;
     registry = fixture_registry(f, &options);
     lock = lock_obtain(registry, f->name);
-    take_renewed(lock, RENEWED_MS / 5 * 4, NULL);
-    await_renewals(lock, 3);
+    take_renewed(lock, options.ttl_ms / 5 * 4, NULL);
+    await_renewals(lock, 1);
     lock_end(lock);
     registry_end(registry);
 }
