@@ -24,6 +24,12 @@ without() { # WHAT TEXT CANARY
     fi
 }
 
+# Tell whether a process has become sleep(1): it has no environment for a moment
+# while it does.
+is_sleep() { # PID
+    grep -qx sleep "/proc/$1/comm" && grep -qaz . "/proc/$1/environ"
+}
+
 # Hold the lock "secret" as $holder, by a command $child that prints its
 # environment into $dir/out.
 hold_secret() { # COMMAND...: sqlock, and options of it
@@ -33,7 +39,8 @@ hold_secret() { # COMMAND...: sqlock, and options of it
         >"$dir/out" 2>"$dir/err" &
     holder=$!
     helper "$holder"
-    until_true test -s "$dir/pid" && child=$(cat "$dir/pid")
+    until_true test -s "$dir/pid" && child=$(cat "$dir/pid") &&
+        until_true is_sleep "$child"
 }
 
 watch_run() { # URL CANARY OPTION...: with the URL in the arguments
