@@ -143,11 +143,6 @@ is_one_line() { # WHAT
     esac
 }
 
-is_alive() { # PID
-    local state
-    read_state "$1"
-    [[ $state == [^ZX] ]]
-}
 is_gone() {
     ! is_alive "$1"
 }

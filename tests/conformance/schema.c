@@ -270,7 +270,7 @@ static void test_creating_beside_an_unfinished_transaction(void **state)
     struct place place;
 
     place_init(&place, f);
-    place.options.connect_timeout_ms = 500 * SLOWNESS;
+    place.options.connect_timeout_ms = 1500 * SLOWNESS;
     (void)sql_run(&f->sql, "BEGIN");
     (void)sql_run(&f->sql, "CREATE TABLE %s (ID INTEGER)", place.table);
     assert_fails(SQLOCK_EBUSY, sqlock_schema_create(f->url, &place.options,

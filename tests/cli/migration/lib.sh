@@ -216,9 +216,9 @@ children_of() { # PID: its children, and theirs
     done
 }
 until_over() { # PID...
-    local end=$((SECONDS + 60)) pid state
+    local end=$((SECONDS + 60)) pid
     for pid in "$@"; do
-        while read_state "$pid" && [[ $state == [^ZX] ]]; do
+        while is_alive "$pid"; do
             [ "$SECONDS" -lt "$end" ] || return 1
             sleep 0.02
         done

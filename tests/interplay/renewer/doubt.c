@@ -1,7 +1,6 @@
 /*
- * doubt.c - releases that were not carried out and claims whose outcome is in
- * doubt: told as what they are, and their rows freed in the background, long
- * before their leases are over (F38, F39, F42)
+ * doubt.c - claims whose outcome is in doubt: their rows are freed in the
+ * background, long before their leases are over; and what an outage costs (F39)
  */
 #include "renewer.h"
 
@@ -15,223 +14,8 @@
 #include "support/tap.h"
 #include "support/workers.h"
 
-#define MANY 3
-
-/* Of a statement: what is refused is refused all that time. */
+/* Of a statement: how late a claim may arrive. */
 #define STATEMENT_MS (300 * SLOWNESS)
-
-static sqlock_registry *registry_with(struct fixture *f, uint32_t statement_ms)
-{
-    sqlock_options options = fixture_options(f);
-
-    options.statement_timeout_ms = statement_ms;
-    return fixture_tapped(f, &options);
-}
-
-static sqlock_registry *hasty_registry(struct fixture *f)
-{
-    return registry_with(f, STATEMENT_MS);
-}
-
-static void expect_freed(struct fixture *f, const char *name)
-{
-    assert_becomes_true(fixture_is_free(f, name), PATIENCE_MS);
-}
-
-/* ------------------------------------------------ releases that go wrong -- */
-
-struct trouble {
-    const char *texts[3]; /* of the statements that are hit */
-    int before;           /* in place of sending one; 0: it is sent */
-    int after;            /* in place of its answer; 0: that is given */
-    atomic_int times;     /* how many more are hit */
-};
-
-/* All by which a lock of that registry is given back. */
-static struct trouble trouble_of(sqlock_registry *registry, int before,
-                                 int after, int times)
-{
-    struct trouble trouble = {.before = before, .after = after};
-
-    trouble.texts[0] = census_text(registry, SQLOCK_SQL_RELEASE);
-    trouble.texts[1] = census_text(registry, SQLOCK_SQL_RELEASE_MANY);
-    trouble.texts[2] = census_text(registry, SQLOCK_SQL_RELEASE_NOTIFY);
-    atomic_store(&trouble.times, times);
-    return trouble;
-}
-
-static bool is_hit(struct trouble *trouble, const struct tap_event *event)
-{
-    bool concerned = false;
-
-    for (size_t i = 0; i < 3; i++)
-        concerned = concerned ||
-                    (event->text != NULL && event->text == trouble->texts[i]);
-    return concerned && atomic_fetch_sub(&trouble->times, 1) > 0;
-}
-
-static int trouble_before(void *context, const struct tap_event *event)
-{
-    struct trouble *trouble = context;
-
-    return trouble->before != 0 && is_hit(trouble, event) ? trouble->before : 0;
-}
-
-static int trouble_after(void *context, const struct tap_event *event, int rc)
-{
-    struct trouble *trouble = context;
-
-    return rc == 0 && trouble->after != 0 && is_hit(trouble, event)
-               ? trouble->after
-               : rc;
-}
-
-static void test_an_expired_release_whose_answer_is_lost(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_registry *registry = fixture_tapped(f, NULL);
-    sqlock_lock *lock = lock_obtain(registry, f->name);
-    struct trouble trouble = trouble_of(registry, 0, SQLOCK_EUNCERTAIN, 1);
-
-    lock_take(lock, TTL_MS / 4);
-    assert_becomes_true(!sqlock_is_held(lock), PATIENCE_MS);
-    tap_hooks(trouble_before, trouble_after, &trouble);
-    /* On Spring's layouts the row is gone, whoever has deleted it. */
-    assert_code(f->layout == SQLOCK_LAYOUT_SQLOCK ? SQLOCK_EEXPIRED
-                                                  : SQLOCK_EUNCERTAIN,
-                sqlock_release(lock, &f->err), &f->err);
-    assert_true(atomic_load(&trouble.times) <= 0);
-    assert_int_equal(sqlock_hold_count(lock), 0);
-    lock_drop(lock);
-    registry_end(registry);
-}
-
-static void test_a_release_that_could_not_be_sent_is_sent_later(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_registry *registry = hasty_registry(f);
-    sqlock_lock *lock = lock_obtain(registry, f->name);
-    struct trouble trouble =
-        trouble_of(registry, SQLOCK_EUNREACHABLE, 0, INT32_MAX);
-    int64_t until;
-
-    lock_take(lock, LONG_TTL_MS);
-    tap_hooks(trouble_before, trouble_after, &trouble);
-    assert_fails(SQLOCK_EUNREACHABLE, sqlock_release(lock, &f->err));
-    assert_int_equal(sqlock_hold_count(lock), 0);
-    until = check_deadline_ns(STATEMENT_MS);
-    while (check_pause(until))
-        assert_false(fixture_is_free(f, f->name));
-    atomic_store(&trouble.times, 0);
-    expect_freed(f, f->name);
-    lock_take(lock, LONG_TTL_MS);
-    lock_end(lock);
-    registry_end(registry);
-}
-
-static void test_many_releases_that_could_not_be_sent(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_registry *registry = hasty_registry(f);
-    struct trouble trouble =
-        trouble_of(registry, SQLOCK_EUNREACHABLE, 0, INT32_MAX);
-    sqlock_lock *locks[MANY];
-    int results[MANY];
-    char name[96];
-
-    for (size_t i = 0; i < MANY; i++) {
-        locks[i] = nth_lock(f, registry, i);
-        lock_take(locks[i], LONG_TTL_MS);
-    }
-    tap_hooks(trouble_before, trouble_after, &trouble);
-    assert_fails(SQLOCK_EUNREACHABLE,
-                 sqlock_release_many(locks, MANY, results, &f->err));
-    atomic_store(&trouble.times, 0);
-    for (size_t i = 0; i < MANY; i++) {
-        assert_int_equal(results[i], SQLOCK_EUNREACHABLE);
-        expect_freed(f, nth_name(f, name, i));
-    }
-    registry_end(registry);
-}
-
-/* A stranger's transaction has the row for longer than the release may take. */
-static void test_a_release_of_a_row_that_is_locked(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_registry *registry = hasty_registry(f);
-    sqlock_lock *lock = lock_obtain(registry, f->name);
-    struct sql sql;
-    int rc;
-
-    lock_take(lock, LONG_TTL_MS);
-    fixture_lock_row(f, &sql, lock);
-    rc = sqlock_release(lock, &f->err);
-    assert_code_of(SQLOCK_EBUSY, SQLOCK_EUNCERTAIN, rc, &f->err);
-    fixture_unlock_row(&sql);
-    expect_freed(f, f->name);
-    lock_drop(lock);
-    registry_end(registry);
-}
-
-/* ------------------------------------------------ over a waiting session -- */
-
-struct waiting {
-    sqlock_lock *lock;
-    atomic_bool has_it;
-    atomic_bool may_release;
-    atomic_int released;
-};
-
-static int wait_and_release(struct worker *worker)
-{
-    struct waiting *waiting = worker->context;
-
-    worker_expect(
-        worker, 0,
-        lock_try(waiting->lock, PATIENCE_MS, LONG_TTL_MS, &worker->err));
-    atomic_store(&waiting->has_it, true);
-    while (!atomic_load(&waiting->may_release))
-        (void)check_pause(INT64_MAX);
-    atomic_store(&waiting->released,
-                 sqlock_release(waiting->lock, &worker->err));
-    return 0;
-}
-
-/* Waited for, it is released on the session that waited. */
-static void check_retried(struct fixture *f, int code)
-{
-    sqlock_registry *registry = fixture_tapped(f, NULL);
-    sqlock_lock *held = lock_obtain(f->b, f->name);
-    struct waiting waiting = {.lock = lock_obtain(registry, f->name)};
-    struct trouble trouble = trouble_of(registry, code, 0, 1);
-    struct worker worker;
-
-    lock_take(held, LONG_TTL_MS);
-    worker_start(&worker, wait_and_release, &waiting);
-    /* So that it has asked once, and waits. */
-    assert_becomes_true(tap_sent() > 0, PATIENCE_MS);
-    (void)wait_until(false, 300 * SLOWNESS);
-    lock_give(held);
-    assert_becomes_true(atomic_load(&waiting.has_it), PATIENCE_MS);
-    tap_hooks(trouble_before, trouble_after, &trouble);
-    atomic_store(&waiting.may_release, true);
-    worker_join(&worker);
-    tap_hooks(NULL, NULL, NULL);
-    assert_int_equal(atomic_load(&waiting.released), 0);
-    assert_true(atomic_load(&trouble.times) <= 0);
-    assert_true(fixture_is_free(f, f->name));
-    lock_drop(held);
-    registry_end(registry);
-}
-
-static void test_a_release_over_a_waiting_session_is_tried_again(void **state)
-{
-    struct fixture *f = *state;
-
-    check_retried(f, SQLOCK_ERETRY);
-    fixture_next(f);
-    check_retried(f, SQLOCK_EBUSY);
-}
 
 /* --------------------------------------- claims whose outcome is unknown -- */
 
@@ -382,16 +166,6 @@ static void test_F39_a_claim_that_arrives_after_a_failed_release(void **state)
     registry_end(registry);
 }
 
-static int take_and_give(struct worker *worker)
-{
-    sqlock_lock *lock = worker->context;
-
-    worker_expect(worker, 0,
-                  lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &worker->err));
-    worker_expect(worker, 0, sqlock_release(lock, &worker->err));
-    return 0;
-}
-
 static void test_F39_a_claim_that_arrives_after_a_hand_off(void **state)
 {
     struct fixture *f = *state;
@@ -457,7 +231,7 @@ static void test_a_claim_in_doubt_costs_no_other_acquire(void **state)
 static void test_a_claim_in_doubt_is_forgotten_when_it_is_over(void **state)
 {
     struct fixture *f = *state;
-    sqlock_registry *registry = hasty_registry(f);
+    sqlock_registry *registry = registry_within(f, STATEMENT_MS);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     struct lk_lease lease = {.key = lock->entry->key, .ttl_ms = TTL_MS};
     int64_t until = check_deadline_ns(2 * STATEMENT_MS + TTL_MS);
@@ -525,7 +299,7 @@ static void begin_requests(struct fixture *f, sqlock_registry *registry,
 static void test_requests_share_an_outage(void **state)
 {
     struct fixture *f = *state;
-    sqlock_registry *registry = registry_with(f, DARK_MS);
+    sqlock_registry *registry = registry_within(f, DARK_MS);
     struct darkness darkness = {0};
     static sqlock_request *requests[REQUESTS];
 
@@ -547,7 +321,7 @@ static void test_requests_share_an_outage(void **state)
 static void test_closing_shares_an_outage(void **state)
 {
     struct fixture *f = *state;
-    sqlock_registry *registry = registry_with(f, DARK_MS);
+    sqlock_registry *registry = registry_within(f, DARK_MS);
     struct darkness darkness = {0};
     static sqlock_request *requests[REQUESTS];
     sqlock_lock *held = lock_obtain(registry, f->name);
@@ -567,13 +341,6 @@ static void test_closing_shares_an_outage(void **state)
 }
 
 static const struct test tests[] = {
-    TEST_ON(test_an_expired_release_whose_answer_is_lost, ON_ALL, IN_ALL),
-    TEST_ON(test_a_release_that_could_not_be_sent_is_sent_later, ON_ALL,
-            IN_ALL),
-    TEST_ON(test_many_releases_that_could_not_be_sent, ON_ALL, IN_ALL),
-    TEST_ON(test_a_release_of_a_row_that_is_locked, ON_SERVERS, IN_ALL),
-    TEST_ON(test_a_release_over_a_waiting_session_is_tried_again, ON_SERVERS,
-            IN_ALL),
     TEST_ON(test_F39_a_claim_that_arrives_after_it_was_told_busy, ON_ALL,
             IN_ALL),
     TEST_ON(test_F39_a_claim_that_arrives_after_the_release, ON_ALL, IN_ALL),

@@ -34,8 +34,8 @@ struct gathering {
     atomic_int second;
 };
 
-/* Return how many statements wait in the queue: a thread that still waits for
- * something else has none there. */
+/* Return how many statements are in the queue.  Whether their threads sleep
+ * would not tell: a thread may sleep before its statement is queued. */
 static unsigned queued(const struct gathering *g)
 {
     struct lk_group *group = &g->locks[0]->registry->store.db.group;

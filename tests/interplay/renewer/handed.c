@@ -99,8 +99,9 @@ static void hand_off(struct fixture *f, struct lost_answer *lost,
     registry_end(registry);
 }
 
-/* The row ends where the statement put its end that was carried out: that may
- * be the first, and it may be carried out late, after a renewal. */
+/* The lease counts from the first statement, which may be the one that was
+ * carried out.  The other may still be carried out, after a renewal, so no
+ * renewal lasts longer than the hand-off asked for. */
 static void test_a_lost_hand_off_counts_from_its_first_statement(void **state)
 {
     struct lost_answer lost = {.pause_ms = STEP_MS};

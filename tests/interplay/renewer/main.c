@@ -12,7 +12,7 @@ static const struct topic *const topics[] = {
     &topic_steal,   &topic_clock,  &topic_many,      &topic_pause,
     &topic_late,    &topic_group,  &topic_overlap,   &topic_margin,
     &topic_doubt,   &topic_absent, &topic_crosswise, &topic_writer,
-    &topic_threads, &topic_alike,  &topic_handed,    &topic_judged,
+    &topic_threads, &topic_alike,  &topic_handed,    &topic_release,
     NULL,
 };
 

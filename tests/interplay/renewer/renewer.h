@@ -45,7 +45,7 @@ extern const struct topic topic_writer;
 extern const struct topic topic_threads;
 extern const struct topic topic_alike;
 extern const struct topic topic_handed;
-extern const struct topic topic_judged;
+extern const struct topic topic_release;
 
 /* ------------------------------------------------------------------ renewal */
 
@@ -54,6 +54,17 @@ extern const struct topic topic_judged;
 sqlock_options renewer_options(const struct fixture *fixture);
 sqlock_registry *renewer_registry(struct fixture *fixture);
 sqlock_registry *renewer_tapped(struct fixture *fixture);
+
+/* Another registry with a tap, whose statements have that time. */
+sqlock_registry *registry_within(struct fixture *fixture,
+                                 uint32_t statement_ms);
+
+/* Wait until the row of that name is free. */
+void expect_freed(struct fixture *fixture, const char *name);
+
+/* Body of a worker: take the lock that is its context, and give it back. */
+struct worker;
+int take_and_give(struct worker *worker);
 
 /* Wait for a call; it must be with that code. */
 void await_told(struct told *told, int code);

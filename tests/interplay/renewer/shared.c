@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "locks/registry.h"
 #include "support/tap.h"
+#include "support/workers.h"
 
 sqlock_options renewer_options(const struct fixture *fixture)
 {
@@ -17,6 +18,29 @@ sqlock_options renewer_options(const struct fixture *fixture)
 
     options.renew_period_ms = PERIOD_MS;
     return options;
+}
+
+sqlock_registry *registry_within(struct fixture *fixture, uint32_t statement_ms)
+{
+    sqlock_options options = fixture_options(fixture);
+
+    options.statement_timeout_ms = statement_ms;
+    return fixture_tapped(fixture, &options);
+}
+
+void expect_freed(struct fixture *fixture, const char *name)
+{
+    assert_becomes_true(fixture_is_free(fixture, name), PATIENCE_MS);
+}
+
+int take_and_give(struct worker *worker)
+{
+    sqlock_lock *lock = worker->context;
+
+    worker_expect(worker, 0,
+                  lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &worker->err));
+    worker_expect(worker, 0, sqlock_release(lock, &worker->err));
+    return 0;
 }
 
 void await_told(struct told *told, int code)

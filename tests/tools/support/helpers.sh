@@ -14,14 +14,19 @@ start_of() { # PID
     echo "${20}"
 } 2>/dev/null
 
-# Set $state to a process's, one of the letters of proc(5), or to nothing where
-# there is no such process.  Loops ask this many times a second: no ps(1) is
-# started for it.
+# Set $state to the state of a process, a letter of proc(5), or to nothing if
+# there is no such process.  Loops call this every 0.05 s, so it starts no ps(1).
 read_state() { # PID
     local stat=
     read -r stat 2>/dev/null <"/proc/$1/stat"
     stat=${stat##*) }
     state=${stat%% *}
+}
+
+is_alive() { # PID
+    local state
+    read_state "$1"
+    [[ $state == [^ZX] ]]
 }
 
 helper() { # PID...
