@@ -162,15 +162,15 @@ after_restore() { # LAYOUT
     is "$1: --yes alone is refused" "$status" 64
 }
 
-# A table whose rows take longer to write than a statement's default limit of
-# 5 s: a trigger spends that time in place of the rows of a large one.
+# A table whose rows take longer to write than a statement may by default,
+# 1.25 s: a trigger spends that time in place of the rows of a large one.
 slow_restore() {
     prefix=CLI_DOCTOR_slow_
     run -q init
     sq run kept -- true
     client <<'EOF'
 CREATE OR REPLACE FUNCTION cli_doctor_slow() RETURNS trigger LANGUAGE plpgsql
-AS 'BEGIN PERFORM pg_sleep(7); RETURN NULL; END';
+AS 'BEGIN PERFORM pg_sleep(3); RETURN NULL; END';
 DROP TRIGGER IF EXISTS slow ON CLI_DOCTOR_slow_LOCK;
 CREATE TRIGGER slow BEFORE UPDATE ON CLI_DOCTOR_slow_LOCK
     FOR EACH STATEMENT EXECUTE FUNCTION cli_doctor_slow();
