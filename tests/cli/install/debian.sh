@@ -64,9 +64,9 @@ include=()
 case $archive in
 https:*) include=(--include=ca-certificates) ;;
 esac
-check "a Debian with nothing else is made" mmdebstrap --variant=minbase \
-    --dpkgopt=force-unsafe-io "${include[@]}" "$VERSION_CODENAME" "$root" \
-    "$archive"
+check "a Debian with nothing else is made" mmdebstrap --variant=apt \
+    --skip=cleanup/apt/lists --dpkgopt=force-unsafe-io "${include[@]}" \
+    "$VERSION_CODENAME" "$root" "$archive"
 ! mount -t proc proc "$root/proc" 2>/dev/null ||
     trap 'umount "$root/proc"' EXIT
 # The network is this machine's.
