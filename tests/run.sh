@@ -363,7 +363,9 @@ fi
 longest='fault renewer conformance exhaust waiting stock tx command'
 longest_scripts='install/debian cpp/mutex cli/commands cli/once cli/acquire
     python/package cli/break cli/doctor cli/status cli/lost migration/postgres
-    migration/mysql migration/sqlite install/dist'
+    migration/mysql migration/sqlite install/go readme/examples cli/killed
+    cli/list install/places install/headers install/consumer install/pages
+    cli/messages python/wheel cli/outage cli/signals demo/demo install/dist'
 items=() programs=0 scripts=0 empty=0
 : >"$scratch/programs"
 : >"$scratch/scripts"
