@@ -3,6 +3,7 @@
 #
 # SQLOCK_TEST_POSTGRES_TEMPLATE names a folder where the data of a server that has
 # not run is kept: made with the first one, copied for the others.
+# SQLOCK_TEST_POSTGRES_ROUNDS=N hashes passwords with N rounds (4096).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/tools/servers/common.sh
@@ -77,6 +78,36 @@ if [ -n "${SQLOCK_TEST_TLS:-}" ]; then
         "ssl_key_file=$SQLOCK_TEST_TLS/postgres/key.pem")
 fi
 
+# Print a password as SQL takes it: as it is, or hashed with so many rounds of
+# SHA-256, which a client makes at each connection.
+for_sql() { # PASSWORD
+    local rounds=${SQLOCK_TEST_POSTGRES_ROUNDS:-}
+    [ -n "$rounds" ] || {
+        echo "$1"
+        return
+    }
+    python3 - "$1" "$rounds" <<'PYTHON' || echo "$1"
+import base64, hashlib, hmac, os, sys
+
+def sign(key, text):
+    return hmac.new(key, text, hashlib.sha256).digest()
+
+def shown(data):
+    return base64.b64encode(data).decode()
+
+password, rounds = sys.argv[1:]
+salt = os.urandom(16)
+salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt,
+                             int(rounds))
+stored = hashlib.sha256(sign(salted, b"Client Key")).digest()
+print("SCRAM-SHA-256$%s:%s$%s:%s"
+      % (rounds, shown(salt), shown(stored),
+         shown(sign(salted, b"Server Key"))))
+PYTHON
+}
+user_secret=$(for_sql "$user_password")
+admin_secret=$(for_sql "$admin_password")
+
 launch() {
     [ -e "$dir/env" ] || port=$(free_port)
     "${as_server[@]}" setpriv --pdeathsig INT "${clock[@]}" "$bin/postgres" \
@@ -90,10 +121,10 @@ answers() {
         return
     fi
     "${psql[@]}" -p "$port" -v ON_ERROR_STOP=1 <<SQL
-ALTER ROLE postgres PASSWORD '$admin_password';
+ALTER ROLE postgres PASSWORD '$admin_secret';
 DROP DATABASE IF EXISTS sqlock;
 DROP ROLE IF EXISTS sqlock_test;
-CREATE ROLE sqlock_test LOGIN PASSWORD '$user_password';
+CREATE ROLE sqlock_test LOGIN PASSWORD '$user_secret';
 CREATE DATABASE sqlock OWNER sqlock_test;
 $([ "${SQLOCK_TEST_WAITING:-}" != poll ] || take_queue_away)
 SQL
