@@ -11,7 +11,9 @@ mkdir -p "$out"
 cp "$here/style.css" "$out/style.css"
 for page in "$pages"/*.3 "$here"/*.[17]; do
     mandoc -Thtml -Ostyle=style.css,man=%N.%S.html "$page" |
-        sed -e 's|<head>|&\n<meta name="viewport" content="width=device-width, initial-scale=1">|' \
+        sed -e 's|<html>|<html lang="en">|' \
+            -e '/<meta name="viewport"/d' \
+            -e 's|<head>|&\n<meta name="viewport" content="width=device-width, initial-scale=1">|' \
             -e 's|<body>|&\n<p class="up"><a href="index.html">sqlock manual</a></p>|' \
             >"$out/${page##*/}.html"
 done
