@@ -114,9 +114,8 @@ class [[nodiscard]] leases
 
         if (empty())
             return failure(SQLOCK_EOWNER);
-        const int code =
-            sqlock_release_many(state_->locks.data(), size(), nullptr, &why);
-        state_->drop_released();
+        const int code = state_->give_back(why);
+        state_->keep_if(SQLOCK_EINUSE);
         if (state_->locks.empty())
             state_.reset();
         return detail::result_of(code, why);
@@ -135,39 +134,54 @@ class [[nodiscard]] leases
     struct state {
         std::shared_ptr<sqlock_registry> owner; /* open as long as we are */
         std::vector<sqlock_lock *> locks;
+        std::vector<int> results; /* of the last call on each lock */
         acquire_options options;
-        bool is_guarded = false; /* some could not be released */
+        bool may_be_lost = false; /* the library may still call on_lost */
 
         state() = default;
         state(const state &) = delete;
         state &operator=(const state &) = delete;
 
-        /* Keep those that keep() says, and drop the others. */
-        template <class Keep> void keep_if(Keep keep)
+        /* Undo this object's acquire of each lock.  Locks stay held that a
+         * transaction guards, that another thread owns, or that their owner has
+         * acquired elsewhere, too. */
+        int give_back(sqlock_error &why) noexcept
+        {
+            /* A call that is refused as a whole leaves the results alone. */
+            std::fill(results.begin(), results.end(), SQLOCK_EINUSE);
+            const int code = sqlock_release_many(locks.data(), locks.size(),
+                                                 results.data(), &why);
+
+            for (std::size_t i = 0; i < locks.size(); i++)
+                if (options.on_lost && code != SQLOCK_EFORK &&
+                    (results[i] == SQLOCK_EINUSE ||
+                     results[i] == SQLOCK_EOWNER ||
+                     sqlock_hold_count(locks[i]) > 0))
+                    may_be_lost = true;
+            return code;
+        }
+        /* Keep the locks with that result, and drop the others. */
+        void keep_if(int result) noexcept
         {
             std::size_t kept = 0;
 
             for (std::size_t i = 0; i < locks.size(); i++)
-                if (keep(i))
+                if (results[i] == result)
                     locks[kept++] = locks[i];
                 else
                     (void)sqlock_drop(locks[i], nullptr);
             locks.resize(kept);
-        }
-        void drop_released()
-        {
-            keep_if([this](std::size_t i) {
-                return sqlock_hold_count(locks[i]) > 0;
-            });
+            results.resize(kept);
         }
     };
-    /* As of a mutex: what is guarded stays held, and on_lost may be called. */
+    /* If a lock stays held, what on_lost uses lives as long as the program, and
+     * closing the registry ends the lease. */
     struct disposer {
         void operator()(state *old) const noexcept
         {
             for (sqlock_lock *lock : old->locks)
                 (void)sqlock_drop(lock, nullptr);
-            if (old->is_guarded)
+            if (old->may_be_lost)
                 old->owner.reset();
             else
                 delete old;
@@ -190,11 +204,8 @@ class [[nodiscard]] leases
     {
         sqlock_error why = {};
 
-        if (!empty() && sqlock_release_many(state_->locks.data(), size(),
-                                            nullptr, &why) != 0)
-            state_->is_guarded = std::any_of(
-                state_->locks.begin(), state_->locks.end(),
-                [](sqlock_lock *lock) { return sqlock_hold_count(lock) > 0; });
+        if (!empty())
+            (void)state_->give_back(why);
         state_.reset();
     }
 };
@@ -226,8 +237,8 @@ struct many_access {
         }
 
         sqlock_acquire_options how = made->options.native();
-        std::vector<int> results(made->locks.size());
 
+        made->results.resize(made->locks.size());
         how.partial = partial;
         if (made->options.on_lost) {
             how.on_lost = lost;
@@ -235,11 +246,11 @@ struct many_access {
         }
         const int code =
             sqlock_acquire_many(made->locks.data(), made->locks.size(), wait_ms,
-                                &how, results.data(), &why);
+                                &how, made->results.data(), &why);
         if (code != 0 && !(partial && code == SQLOCK_EBUSY))
             return detail::result_of(code, why).error();
         if (code != 0)
-            made->keep_if([&](std::size_t i) { return results[i] == 0; });
+            made->keep_if(0);
         return leases(std::move(made));
     }
 

@@ -115,6 +115,32 @@ static void test_many()
           "one name that is wrong refuses all");
 }
 
+/* Where threads own locks, each acquire of the owner is released once. */
+static void test_many_nested()
+{
+    const auto other = open_registry();
+    auto how = options;
+
+    how.ownership = SQLOCK_OWNED_BY_THREAD;
+    const auto registry = sqlock::registry::open(url, how);
+    const std::vector<std::string> names{"nested/1", "nested/2"};
+    auto outer = sqlock::acquire_many(registry, names, patience);
+    {
+        auto inner = sqlock::acquire_many(registry, names, 0s);
+        inner.release();
+        check(inner.empty() && outer.held(),
+              "a release of nested leases leaves the outer ones");
+    }
+    {
+        const auto inner = sqlock::acquire_many(registry, names, 0s);
+    }
+    check(outer.held() && !other.try_acquire("nested/1"),
+          "and so does their end");
+    outer.release();
+    check(outer.empty() && other.try_acquire("nested/1"),
+          "the outer ones are released after that");
+}
+
 static void test_many_lost()
 {
     const auto registry = open_registry();
@@ -799,6 +825,7 @@ int main(int argc, char **argv)
         sqlock::create_stock_schema(url);
         sqlock::create_once_schema(url);
         test_many();
+        test_many_nested();
         test_many_lost();
         test_crosswise();
         test_async();
