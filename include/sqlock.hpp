@@ -275,15 +275,16 @@ class mutex
         state(const state &) = delete;
         state &operator=(const state &) = delete;
     };
-    /* A lock that a transaction guards stays held: what its on_lost uses then
-     * lives as long as the program, and closing the registry ends the lease. */
+    /* A lock stays held that a transaction guards, or that another thread owns:
+     * what its on_lost uses then lives as long as the program, and closing the
+     * registry ends the lease. */
     struct disposer {
         void operator()(state *old) const noexcept
         {
             if (old->taken)
                 old->given_back = sqlock_release(old->lock, nullptr);
-            (void)sqlock_drop(old->lock, nullptr);
-            if (old->given_back == SQLOCK_EINUSE)
+            const int dropped = sqlock_drop(old->lock, nullptr);
+            if (old->given_back == SQLOCK_EINUSE || dropped == SQLOCK_EINUSE)
                 old->owner.reset();
             else
                 delete old;

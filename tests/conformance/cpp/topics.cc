@@ -141,6 +141,29 @@ static void test_many_nested()
           "the outer ones are released after that");
 }
 
+/* A thread that does not own the leases cannot release them: they are held on,
+ * and may still be lost. */
+static void test_ended_by_another_thread()
+{
+    auto how = options;
+    const auto used = std::make_shared<int>(0);
+    sqlock::acquire_options each;
+
+    how.ownership = SQLOCK_OWNED_BY_THREAD;
+    const auto registry = sqlock::registry::open(url, how);
+    each.on_lost = [used](int) {};
+    auto one = registry.acquire("thread/1", patience, each);
+    auto two = sqlock::acquire_many(registry, {"thread/2", "thread/3"},
+                                    patience, each);
+    each.on_lost = nullptr;
+    std::thread([&] {
+        const auto first = std::move(one);
+        const auto second = std::move(two);
+    }).join();
+    check(used.use_count() == 3,
+          "on_lost is there as long as a lease is of another thread");
+}
+
 static void test_many_lost()
 {
     const auto registry = open_registry();
@@ -826,6 +849,7 @@ int main(int argc, char **argv)
         sqlock::create_once_schema(url);
         test_many();
         test_many_nested();
+        test_ended_by_another_thread();
         test_many_lost();
         test_crosswise();
         test_async();
