@@ -26,7 +26,8 @@
 namespace sqlock
 {
 
-/** A parameter of a statement: an integer, a text or null. */
+/** A parameter of a statement: an integer, a text or null.  It owns a copy of
+ *  its text. */
 class value
 {
   public:
@@ -37,8 +38,8 @@ class value
               std::enable_if_t<std::is_integral_v<Integer>, int> = 0>
     value(Integer integer) : type_(SQLOCK_INT64)
     {
-        /* A number that does not fit is sent as text: the database judges
-         * it. */
+        /* A number of more than 63 bits is sent as text, so that the database
+         * accepts or refuses it by the type of its column. */
         if constexpr (std::is_unsigned_v<Integer> &&
                       sizeof(Integer) >= sizeof(std::int64_t)) {
             if (integer > static_cast<Integer>(INT64_MAX)) {
@@ -55,15 +56,21 @@ class value
     value(std::string_view text) : value(std::string(text))
     {
     }
-    value(const char *text) : value(std::string(text))
+    /** A text that ends with NUL; of a null pointer: null, as of
+     *  sqlock_text(). */
+    value(const char *text)
     {
+        if (text != nullptr) {
+            type_ = SQLOCK_TEXT;
+            text_ = text;
+        }
     }
     template <class T>
     value(const std::optional<T> &from) : value(from ? value(*from) : value())
     {
     }
 
-    /** Valid as long as this object. */
+    /** This value for C, which refers to the text of this object. */
     sqlock_value native() const
     {
         sqlock_value out = {};
@@ -76,6 +83,8 @@ class value
         }
         return out;
     }
+    /** Whether the text has no NUL byte inside; statements refuse others with
+     *  SQLOCK_EINVAL. */
     bool valid() const noexcept
     {
         return text_.find('\0') == std::string::npos;
@@ -87,7 +96,9 @@ class value
     std::string text_;
 };
 
-/** The rows that a statement returned, or the number that it affected. */
+/** The rows that a statement returned, or the number of rows that it affected.
+ *  Rows and columns count from 0; a cell that is not there is refused with
+ *  SQLOCK_EINVAL. */
 class rows
 {
   public:
@@ -98,7 +109,10 @@ class rows
     }
     rows &operator=(rows &&other) noexcept
     {
-        std::swap(result_, other.result_);
+        if (this != &other) {
+            sqlock_result_clear(&result_);
+            result_ = std::exchange(other.result_, sqlock_result{});
+        }
         return *this;
     }
     ~rows()
@@ -118,13 +132,13 @@ class rows
     {
         return result_.columns;
     }
-    /** How many rows were inserted, changed or deleted. */
+    /** The number of rows that were inserted, changed or deleted. */
     std::int64_t affected() const noexcept
     {
         return result_.affected;
     }
 
-    /** A cell, or nothing where it is null. */
+    /** A cell as text, also where it is an integer; nullopt where it is null. */
     std::optional<std::string> text(std::size_t row, std::size_t column) const
     {
         const sqlock_value &cell = at(row, column);
@@ -135,8 +149,8 @@ class rows
             return std::to_string(cell.integer);
         return std::string(cell.text, cell.length);
     }
-    /** Also of a text that is one; any other is refused with
-     *  SQLOCK_EINVAL. */
+    /** A cell as an integer; nullopt where it is null.  A text is converted; one
+     *  that is no integer of 64 bits is refused with SQLOCK_EINVAL. */
     std::optional<std::int64_t> integer(std::size_t row,
                                         std::size_t column) const
     {
@@ -154,6 +168,7 @@ class rows
         return parsed;
     }
 
+    /** The result for functions of value.h and tx.h; owned by this object. */
     sqlock_result *native_handle() noexcept
     {
         return &result_;

@@ -669,6 +669,23 @@ static void test_adopt()
 #endif
 }
 
+static void test_values()
+{
+    const auto registry = open_registry();
+    auto tx = sqlock::transaction::begin(registry);
+    const char *none = nullptr;
+    auto cast =
+        is("mysql") ? "SELECT CAST(? AS CHAR)" : "SELECT CAST(? AS VARCHAR(9))";
+    const auto rows = tx.execute(cast, none);
+    check(rows.size() == 1 && !rows.text(0, 0),
+          "a null pointer to a text is null");
+    auto one = tx.execute("SELECT 1"), two = tx.execute("SELECT 2");
+    one = std::move(two);
+    check(one.integer(0, 0) == 2 && two.empty() && two.columns() == 0,
+          "rows that were moved from are empty");
+    tx.rollback();
+}
+
 /* ----------------------------------------------------------------- stock -- */
 
 static void test_stock()
@@ -861,6 +878,7 @@ int main(int argc, char **argv)
         test_tx_guard();
         test_guarded_to_the_end();
         test_tx_rows();
+        test_values();
         test_retry();
         test_adopt();
         test_stock();
