@@ -12,7 +12,7 @@
  *     if (!lease)
  *         return lease.error().code;
  *
- * sqlock.hpp includes it.
+ * std::bad_alloc is thrown by both forms.  sqlock.hpp includes this header.
  */
 #ifndef SQLOCK_RESULT_HPP
 #define SQLOCK_RESULT_HPP
@@ -35,7 +35,7 @@ namespace sqlock
 
 using milliseconds = std::chrono::milliseconds;
 
-/* Wait as long as it takes; so does any time of more than a century. */
+/* The time of a wait without limit, as is any of more than a century. */
 inline constexpr milliseconds forever = milliseconds::max();
 
 /** An error.  Its code is one of sqlock.h's, such as SQLOCK_ETIMEDOUT. */
@@ -44,9 +44,11 @@ struct failure {
     int native = 0;       /* error number of the client library, or 0 */
     std::string sqlstate; /* "" when the database gave none */
     std::string message;  /* one line without any password */
-    /* Of stock, after SQLOCK_EINSUFFICIENT: what is there, and of which item of
-     * the order. */
+    /* After an operation of stock.hpp with SQLOCK_EINSUFFICIENT: the quantity
+     * that is there; -1: not known. */
     std::int64_t left = -1;
+    /* After one on several items with SQLOCK_EINSUFFICIENT or SQLOCK_ENOTFOUND:
+     * the index of the first item that was refused, from 0. */
     std::size_t line = 0;
 
     failure() = default;
@@ -101,7 +103,9 @@ namespace detail
 
 } /* namespace detail */
 
-/** A value, or why there is none. */
+/** A value, or a failure that says why there is none.  As bool it tells whether
+ *  there is a value, also where that is a bool: `*came`, not `came`, is the
+ *  answer of a result<bool>. */
 template <class T> class [[nodiscard]] result
 {
   public:
@@ -121,8 +125,13 @@ template <class T> class [[nodiscard]] result
         return has_value();
     }
 
-    /* For what is there; error() for what is not. */
+    /* The value; the behaviour is undefined where there is none, and that of
+     * error() where there is one. */
     T &operator*() &
+    {
+        return *std::get_if<0>(&state_);
+    }
+    const T &operator*() const &
     {
         return *std::get_if<0>(&state_);
     }
@@ -134,13 +143,23 @@ template <class T> class [[nodiscard]] result
     {
         return std::get_if<0>(&state_);
     }
+    const T *operator->() const
+    {
+        return std::get_if<0>(&state_);
+    }
     const failure &error() const
     {
         return *std::get_if<1>(&state_);
     }
 
-    /* Or throw. */
+    /* The value; throws sqlock::error where there is none. */
     T &value() &
+    {
+        if (!has_value())
+            detail::raise(error());
+        return **this;
+    }
+    const T &value() const &
     {
         if (!has_value())
             detail::raise(error());
@@ -155,6 +174,7 @@ template <class T> class [[nodiscard]] result
     std::variant<T, failure> state_;
 };
 
+/** Success, or a failure.  It can be moved, not copied. */
 template <> class [[nodiscard]] result<void>
 {
   public:
@@ -197,7 +217,8 @@ inline result<void> result_of(int code, const sqlock_error &why)
     return why.code == code ? failure(why) : failure(code);
 }
 
-/** A text for C, which would cut it at a NUL byte. */
+/** A copy of a text that ends with NUL, for C.  One with a NUL byte inside is
+ *  not valid: C would cut it there. */
 class c_text
 {
   public:
@@ -221,13 +242,14 @@ class c_text
     std::string copy_;
 };
 
-/** For what was moved from. */
+/** The failure of an object that was moved from, or has ended. */
 inline failure empty()
 {
     return {SQLOCK_EINVAL, "the object was moved from, or has ended"};
 }
 
-/* Never less than was asked for. */
+/* Convert a time to milliseconds, rounded up, so that no wait is shorter than
+ * was asked for. */
 template <class Rep, class Period>
 std::int64_t to_ms(std::chrono::duration<Rep, Period> time)
 {
@@ -239,8 +261,8 @@ std::int64_t to_ms(std::chrono::duration<Rep, Period> time)
     return std::chrono::ceil<milliseconds>(time).count();
 }
 
-/* Convert a time to an option's milliseconds; one that is too long becomes the
- * longest. */
+/* Convert a time to an option's milliseconds.  One below zero becomes zero, the
+ * default; one that is too long becomes the longest, 49 days. */
 inline std::uint32_t to_option(milliseconds time)
 {
     if (time.count() <= 0)

@@ -6,7 +6,8 @@
  *     std::cout << now.granted << " of " << now.attempts << ", waited "
  *               << sqlock::mean(now.wait).count() << " us\n";
  *
- * The members are those of sqlock_stats.
+ * The counters are those of sqlock_stats, which stats.h documents, and count
+ * from the opening of the registry.
  */
 #ifndef SQLOCK_STATS_HPP
 #define SQLOCK_STATS_HPP
@@ -20,7 +21,7 @@
 namespace sqlock
 {
 
-/** Read the counters and times; no I/O. */
+/** Read the counters and times of a registry, from any thread; no I/O. */
 inline result<sqlock_stats> stats(const std::nothrow_t &, const registry &of)
 {
     sqlock_stats out = SQLOCK_STATS_INIT;
@@ -38,7 +39,8 @@ inline sqlock_stats stats(const registry &of)
     return stats(std::nothrow, of).value();
 }
 
-/** Mean of the times; zero where there are none. */
+/** The mean of the times, rounded down to microseconds; zero where there are
+ *  no times. */
 inline std::chrono::microseconds mean(const sqlock_times &times)
 {
     if (times.count == 0)
@@ -47,8 +49,10 @@ inline std::chrono::microseconds mean(const sqlock_times &times)
         static_cast<std::int64_t>(times.sum_us / times.count)};
 }
 
-/** Bound that @p share of the times, 0 to 1, do not exceed: 16 us, 32 us and so
- *  on; nothing where there are no times, or it is in the last bucket. */
+/** The upper bound of the bucket that contains a quantile, such as the median
+ *  with a @p share of 0.5: 16 us, 32 us and so on.  nullopt where there are no
+ *  times, where the quantile is in the last bucket, which has no bound, and for
+ *  a share above 1. */
 inline std::optional<std::chrono::microseconds>
 quantile(const sqlock_times &times, double share)
 {
@@ -58,7 +62,8 @@ quantile(const sqlock_times &times, double share)
         return std::nullopt;
     for (int i = 0; i < SQLOCK_STATS_BUCKETS - 1; i++) {
         below += static_cast<double>(times.buckets[i]);
-        if (below >= share * static_cast<double>(times.count))
+        /* A product would be rounded above the count: 100 * 0.07 > 7. */
+        if (below / static_cast<double>(times.count) >= share)
             return std::chrono::microseconds{SQLOCK_STATS_BOUND_US(i)};
     }
     return std::nullopt;

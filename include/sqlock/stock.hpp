@@ -9,8 +9,9 @@
  *     stock.claim("order/4712");
  *
  * stock.h documents the functions of C that these call, and their codes.  After
- * SQLOCK_EINSUFFICIENT sqlock::failure has what is left, and of which item.  An
- * operation with a transaction is part of it.
+ * SQLOCK_EINSUFFICIENT sqlock::failure has the quantity that is left, and the
+ * index of the item.  An operation that is given a transaction becomes part of
+ * it: that transaction commits the change, or rolls it back.
  */
 #ifndef SQLOCK_STOCK_HPP
 #define SQLOCK_STOCK_HPP
@@ -28,7 +29,8 @@
 namespace sqlock
 {
 
-/** As sqlock_stock_options; zero and "" mean the default. */
+/** Options of a stock, those of sqlock_stock_options; zero and "" mean the
+ *  default. */
 struct stock_options {
     sqlock_stock_strategy strategy = SQLOCK_STOCK_CONDITIONAL;
     std::string table;
@@ -40,7 +42,7 @@ struct stock_options {
     unsigned attempts = 0;
     milliseconds deadline{0};
 
-    /** Valid as long as this object. */
+    /** These options for C, which refer to the texts of this object. */
     sqlock_stock_options native() const
     {
         const auto set = [](const std::string &text) {
@@ -69,33 +71,37 @@ struct stock_line {
 
 /** Answer of an operation. */
 struct stock_answer {
-    /* Of one item: what is left, where it is known; of a duplicate as it was
-     * then. */
+    /* The quantity of the item after an operation on one item; nullopt: not
+     * known, or an operation on several.  After a repeated order it is the
+     * quantity that the first answer had. */
     std::optional<std::int64_t> left;
-    /* Of several: the same of each line. */
+    /* The quantity of each item after an operation on several, in their
+     * order. */
     std::vector<std::optional<std::int64_t>> lines;
     bool duplicate = false; /* the order had been answered before */
-    unsigned attempts = 0;
+    unsigned attempts = 0;  /* number of times that it was sent */
 };
 
 /** State of a reservation. */
 struct reservation {
     sqlock_stock_state state = SQLOCK_STOCK_RESERVED;
-    milliseconds remaining{0}; /* until it expires */
+    milliseconds remaining{0}; /* until it expires, on the database's clock */
 };
 
-/** One item, and its quantity where that is a number. */
+/** One item and its quantity. */
 struct stock_item {
     std::string name;
-    std::optional<std::int64_t> quantity;
+    std::optional<std::int64_t> quantity; /* nullopt: null, no integer, or -1 */
 };
 
-/** A table of items and quantities.  Any thread may use it. */
+/** A table of items and quantities.  Several threads may use it at a time, but
+ *  none may move or destroy it meanwhile.  It keeps its registry open. */
 class stock
 {
   public:
-    /* An operation takes an order id, which makes it happen once, and a
-     * transaction; nullopt and NULL: none. */
+    /* An order id makes an operation happen once, however often it is sent;
+     * nullopt: it happens each time.  A transaction must be one of the same
+     * registry; NULL: the operation is a transaction of its own. */
     using order_id = std::optional<std::string_view>;
 
     static stock open(const registry &of, const stock_options &options = {})
@@ -124,7 +130,8 @@ class stock
     stock(const stock &) = delete;
     stock &operator=(const stock &) = delete;
 
-    /** Deduct a quantity, unless there is less. */
+    /** Deduct a quantity, 1 or more; SQLOCK_EINSUFFICIENT where there is
+     *  less. */
     stock_answer deduct(std::string_view item, std::int64_t quantity = 1,
                         order_id order = {}, transaction *tx = nullptr)
     {
@@ -136,7 +143,7 @@ class stock
     {
         return change(sqlock_stock_deduct, item, quantity, order, tx);
     }
-    /** Add a quantity. */
+    /** Add a quantity, 1 or more, to an item. */
     stock_answer restore(std::string_view item, std::int64_t quantity = 1,
                          order_id order = {}, transaction *tx = nullptr)
     {
@@ -148,7 +155,8 @@ class stock
     {
         return change(sqlock_stock_restore, item, quantity, order, tx);
     }
-    /** Set a quantity; in sqlock's table an item that is missing is made. */
+    /** Set the quantity of an item; sqlock's own table gets an item that it
+     *  does not have yet. */
     stock_answer set(std::string_view item, std::int64_t quantity,
                      order_id order = {}, transaction *tx = nullptr)
     {
@@ -161,7 +169,7 @@ class stock
         return change(sqlock_stock_set, item, quantity, order, tx);
     }
 
-    /** The quantity of an item; nothing where there is no such item. */
+    /** Read the quantity of an item; nullopt where there is no such item. */
     std::optional<std::int64_t> read(std::string_view item,
                                      transaction *tx = nullptr)
     {
@@ -275,7 +283,7 @@ class stock
     {
         return decide(sqlock_stock_cancel, order, tx);
     }
-    /** State of a reservation; nothing where there is no such one. */
+    /** Read the state of a reservation; nullopt where there is none. */
     std::optional<reservation> status(std::string_view order,
                                       transaction *tx = nullptr)
     {
@@ -295,8 +303,9 @@ class stock
         out.remaining = milliseconds{remaining_ms};
         return found(came, out);
     }
-    /** Give back the quantities of reservations whose time is over, and tell
-     *  how many these were. */
+    /** Give back the quantities of reservations whose time is over, and count
+     *  these.  The count is not told after a failure, although others may have
+     *  been given back: use sqlock_stock_expire() where it matters. */
     std::int64_t expire()
     {
         return expire(std::nothrow).value();
@@ -313,7 +322,10 @@ class stock
             return detail::result_of(code, why).error();
         return expired;
     }
-    /** Remove old orders and reservations, and count them. */
+    /** Remove orders and reservations that ended longer ago than the retention,
+     *  1 hour to 10 years, and count them; 0: 90 days.  With @p dry_run count
+     *  them only.  The counts are not told after a failure, although rows may
+     *  have been removed. */
     sqlock_stock_reaped reap(milliseconds retention = milliseconds{0},
                              bool dry_run = false)
     {
@@ -337,7 +349,8 @@ class stock
         return reaped;
     }
 
-    /** Counts since it was opened; no I/O. */
+    /** Counts since the stock was opened, all zero where it was moved from; no
+     *  I/O. */
     sqlock_stock_stats statistics() const
     {
         sqlock_stock_stats out = {};
@@ -346,7 +359,8 @@ class stock
             sqlock_stock_statistics(handle(), &out);
         return out;
     }
-    /** For functions of stock.h; NULL where it was moved from. */
+    /** The stock for functions of stock.h, closed by this object; NULL where it
+     *  was moved from. */
     sqlock_stock *native_handle() const
     {
         return handle();
@@ -374,7 +388,7 @@ class stock
     }
     static std::optional<std::int64_t> known(std::int64_t quantity)
     {
-        if (quantity < 0)
+        if (quantity == -1)
             return std::nullopt;
         return quantity;
     }
@@ -388,7 +402,8 @@ class stock
         return came.error();
     }
 
-    /* With texts as C takes them, and the open transaction; nullopt: NULL. */
+    /* Call make(transaction, texts, error) with copies of the texts that end
+     * with NUL; nullopt becomes NULL. */
     template <class Call>
     result<void> call(const std::vector<order_id> &given, transaction *tx,
                       Call make)

@@ -707,6 +707,10 @@ static void test_stock()
     check(stock.deduct(std::nothrow, item, 3, order).error().code ==
               SQLOCK_EORDER,
           "an order id is of one operation");
+    const auto constant = stock.read(std::nothrow, item);
+    check(constant && *constant == 6 && constant->has_value() &&
+              constant.value() == 6,
+          "a result that is const can be read");
     auto refused = stock.deduct(std::nothrow, item, 7);
     check(!refused && refused.error().code == SQLOCK_EINSUFFICIENT &&
               refused.error().left == 6 && stock.read(item) == 6,
@@ -757,6 +761,27 @@ static void test_stock()
     check(thrown([&] { (void)sqlock::stock::open(registry, wrong); }) ==
               SQLOCK_ESCHEMA,
           "a table that is not there is refused");
+}
+
+/* A table of the application, which needs no rights on a server. */
+static void test_quantity_below_zero()
+{
+    const auto registry = open_registry();
+    sqlock::stock_options theirs;
+
+    theirs.table = "CPP_STOCK";
+    theirs.item_column = "ITEM";
+    theirs.quantity_column = "QUANTITY";
+    auto tx = sqlock::transaction::begin(registry);
+    tx.execute("CREATE TABLE CPP_STOCK (ITEM VARCHAR(190) PRIMARY KEY, "
+               "QUANTITY BIGINT)");
+    tx.execute("INSERT INTO CPP_STOCK VALUES ('owed', -5)");
+    tx.commit();
+    auto stock = sqlock::stock::open(registry, theirs);
+    const auto items = stock.list();
+    check(items.size() == 1 && items[0].quantity == -5 &&
+              stock.restore("owed", 2).left == -3,
+          "a quantity below zero is told");
 }
 
 static void test_reservations()
@@ -846,6 +871,13 @@ static void test_stats()
     check(sqlock::mean(sqlock::stats(registry).wait) == 0us &&
               !sqlock::quantile(sqlock::stats(registry).wait, 0.5),
           "where nothing was waited for there is no mean");
+    sqlock_times hundred = {};
+    hundred.count = 100;
+    hundred.buckets[0] = 7;
+    hundred.buckets[3] = 93;
+    check(sqlock::quantile(hundred, 0.07) == 16us &&
+              sqlock::quantile(hundred, 0.08) == 128us,
+          "a quantile is the bound of its bucket");
     for (int i = 0; i < 3; i++)
         registry.acquire("stats", 0s).release();
     const auto now = sqlock::stats(registry);
@@ -882,6 +914,8 @@ int main(int argc, char **argv)
         test_retry();
         test_adopt();
         test_stock();
+        if (is("sqlite"))
+            test_quantity_below_zero();
         test_reservations();
         test_once();
         test_stats();
