@@ -5,8 +5,10 @@
  *                                        5s);
  *     leases.check();
  *
- * One statement takes them, in any order: two callers never wait for each other
- * crosswise.  many.h documents the functions of C that these call.
+ * One statement takes up to SQLOCK_MANY_MAX different locks of one registry.
+ * The names may come in any order: two callers never wait for each other
+ * crosswise.  many.h documents the functions of C that these call, and their
+ * codes.
  */
 #ifndef SQLOCK_MANY_HPP
 #define SQLOCK_MANY_HPP
@@ -23,7 +25,8 @@
 namespace sqlock
 {
 
-/** Locks that are held, and released together with the end of this object. */
+/** Locks that are held together, and released by the destructor.  One thread at
+ *  a time may use it.  It keeps its registry open. */
 class [[nodiscard]] leases
 {
   public:
@@ -41,8 +44,8 @@ class [[nodiscard]] leases
         end();
     }
 
-    /** How many are held, or were: fewer than were asked for where the others
-     *  were not free; 0 once released. */
+    /** The number of locks, also of those whose lease is over.  acquire_free()
+     *  may get fewer than were asked for; 0 after release(). */
     std::size_t size() const noexcept
     {
         return state_ ? state_->locks.size() : 0;
@@ -60,7 +63,7 @@ class [[nodiscard]] leases
         return sqlock_token(at(i));
     }
 
-    /** Whether all are ours still; no I/O.  False where there is none. */
+    /** Whether all leases last still; no I/O.  False where there is none. */
     bool held() const
     {
         return !empty() && std::all_of(state_->locks.begin(),
@@ -70,13 +73,13 @@ class [[nodiscard]] leases
     {
         return held();
     }
-    /** Throw unless all are ours still: for before each side effect. */
+    /** Throw SQLOCK_EEXPIRED unless held(): call it before each side effect. */
     void check() const
     {
         if (!held())
             detail::raise(failure(SQLOCK_EEXPIRED));
     }
-    /** Until the first of their deadlines. */
+    /** The time until the first of their deadlines; 0 where one is over. */
     milliseconds remaining() const
     {
         std::int64_t least = empty() ? 0 : INT64_MAX;
@@ -86,7 +89,8 @@ class [[nodiscard]] leases
         return milliseconds{least};
     }
 
-    /** Let each lease begin anew; the first failure, after all others. */
+    /** Start each lease anew with its own TTL.  A failure of one lease does not
+     *  keep the others from it; the first failure is told. */
     void renew()
     {
         renew(std::nothrow).value();
@@ -102,8 +106,9 @@ class [[nodiscard]] leases
         return detail::result_of(code, why);
     }
 
-    /** Release all now, and be told whether they were ours until here.  After
-     *  SQLOCK_EINUSE those that a transaction guards are held as before. */
+    /** Release all locks.  SQLOCK_ELOST and SQLOCK_EEXPIRED tell that a lease
+     *  had ended before.  After SQLOCK_EINUSE the locks that a transaction
+     *  guards are held as before. */
     void release()
     {
         release(std::nothrow).value();
@@ -121,7 +126,8 @@ class [[nodiscard]] leases
         return detail::result_of(code, why);
     }
 
-    /** A lock, for functions of sqlock.h; NULL where there is none. */
+    /** Lock @p i, from 0, for functions of sqlock.h; NULL where there is none.
+     *  This object drops it. */
     sqlock_lock *native_handle(std::size_t i) const
     {
         return i < size() ? state_->locks[i] : nullptr;
@@ -210,7 +216,7 @@ class [[nodiscard]] leases
     }
 };
 
-/** For the functions below. */
+/** Access of the functions below to what leases keeps to itself. */
 struct many_access {
     template <class Names>
     static result<leases> take(const registry &of, const Names &names,
@@ -261,7 +267,10 @@ struct many_access {
     }
 };
 
-/** Take all of these locks, or none.  @p names: a container of texts. */
+/** Take all of these locks, or none.
+ *
+ *  @param names a container of texts, each of which converts to a
+ *               std::string_view; none twice, at least one */
 template <class Names, class Rep, class Period>
 result<leases> acquire_many(const std::nothrow_t &, const registry &of,
                             const Names &names,
@@ -298,7 +307,8 @@ leases acquire_many(const registry &of,
         .value();
 }
 
-/** Take those of these locks that are free, perhaps none. */
+/** Take those of these locks that are free, perhaps none, in the order of
+ *  @p names. */
 template <class Names>
 result<leases> acquire_free(const std::nothrow_t &, const registry &of,
                             const Names &names, acquire_options options = {})

@@ -63,7 +63,8 @@ typedef struct sqlock_once_info {
     char key[SQLOCK_KEY_SIZE];       /* LOCK_KEY of the name */
     char client_id[SQLOCK_KEY_SIZE]; /* of the lease under which it was done */
     int64_t token;                   /* of that lease */
-    int64_t done_at_us;              /* when it was recorded */
+    int64_t done_at_us;              /* when it was recorded: microseconds since
+                                        1970, on the database's clock */
     char *name;                      /* NULL where not known */
 } sqlock_once_info;
 

@@ -22,13 +22,13 @@
 namespace sqlock
 {
 
-/** One record. */
+/** One record of work that was done. */
 struct once_record {
-    std::optional<std::string> name; /* where it is known */
-    std::string key;
-    std::string client_id;
-    std::int64_t token = 0;
-    /* When it was recorded, on the database's clock. */
+    std::optional<std::string> name; /* nullopt: not known */
+    std::string key;                 /* LOCK_KEY of the name */
+    std::string client_id;           /* of the lease under which it was done */
+    std::int64_t token = 0;          /* fencing token of that lease */
+    /* the time at which it was recorded, on the database's clock */
     std::chrono::time_point<std::chrono::system_clock,
                             std::chrono::microseconds>
         done_at;
@@ -57,7 +57,8 @@ inline result<bool> find_record(const registry &of, std::string_view name,
 
 } /* namespace detail */
 
-/** Whether a name is recorded as done. */
+/** Whether a name is recorded as done, in the registry's region.  The result of
+ *  the first form is true as a bool whenever that is known: ask `*came`. */
 inline result<bool> is_done(const std::nothrow_t &, const registry &of,
                             std::string_view name)
 {
@@ -68,8 +69,8 @@ inline bool is_done(const registry &of, std::string_view name)
     return is_done(std::nothrow, of, name).value();
 }
 
-/** Record the work of a lock that is held as done, in a transaction that guards
- *  the lease. */
+/** Record that the work of a lock is done, in a transaction that guards the
+ *  lease: nothing is recorded where it is over. */
 inline result<void> record_done(const std::nothrow_t &, const lease &held)
 {
     sqlock_error why = {};
@@ -85,9 +86,14 @@ inline void record_done(const lease &held)
 }
 
 /**
- * Check, acquire the lock of the name, check again, run work(lease) and record
- * it.  Nothing is recorded if the work throws.  True: it was done by this call;
- * false: it had been done.
+ * Do the work of a name unless it is recorded as done: check, acquire the lock
+ * of the name, check again, call work(lease), record it and release the lock.
+ *
+ * The exceptions of the work pass through, and nothing is recorded then.  Those
+ * of record_done() come after the work: its lease was over (SQLOCK_ELOST,
+ * SQLOCK_EEXPIRED), or ask is_done() after SQLOCK_EUNCERTAIN.
+ *
+ * @return true: this call has done it; false: it had been done before
  */
 template <class Rep, class Period, class Work>
 bool do_once(const registry &of, std::string_view name,
@@ -104,7 +110,8 @@ bool do_once(const registry &of, std::string_view name,
     return true;
 }
 
-/** The records of the registry's region, by name. */
+/** The records of the registry's region, ordered by name, or by key where the
+ *  name is not known. */
 inline result<std::vector<once_record>> list_done(const std::nothrow_t &,
                                                   const registry &of)
 {
@@ -138,8 +145,8 @@ inline std::vector<once_record> list_done(const registry &of)
     return list_done(std::nothrow, of).value();
 }
 
-/** Remove a record, so that the work may be done again; false where there is
- *  none. */
+/** Remove a record, so that the work may be done again; false where there was
+ *  none.  The result of the first form is true as a bool in either case. */
 inline result<bool> forget_done(const std::nothrow_t &, const registry &of,
                                 std::string_view name)
 {

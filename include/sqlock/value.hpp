@@ -138,7 +138,8 @@ class rows
         return result_.affected;
     }
 
-    /** A cell as text, also where it is an integer; nullopt where it is null. */
+    /** A cell as text, also where it is an integer; nullopt where it is
+     *  null. */
     std::optional<std::string> text(std::size_t row, std::size_t column) const
     {
         const sqlock_value &cell = at(row, column);
@@ -149,8 +150,8 @@ class rows
             return std::to_string(cell.integer);
         return std::string(cell.text, cell.length);
     }
-    /** A cell as an integer; nullopt where it is null.  A text is converted; one
-     *  that is no integer of 64 bits is refused with SQLOCK_EINVAL. */
+    /** A cell as an integer; nullopt where it is null.  A text is converted;
+     *  one that is no integer of 64 bits is refused with SQLOCK_EINVAL. */
     std::optional<std::int64_t> integer(std::size_t row,
                                         std::size_t column) const
     {
