@@ -43,8 +43,9 @@ static int print_schema(const cli *app, const char *url,
     return status;
 }
 
-/* Tell whether the table of --once exists, as far as the rights on its lock
- * table show; nothing depends on it. */
+/* Tell whether the table of --once exists.  A failure counts as no, such as a
+ * missing right to read the lock table: only a message depends on the
+ * answer. */
 static bool has_once(const char *url, const sqlock_options *options)
 {
     sqlock_registry *registry = NULL;

@@ -166,8 +166,9 @@ static void remove_parameter(char *url, const char *parameter)
     }
 }
 
-/* Return the URL without its password.  A password that was not encoded may
- * continue after what looks like the end of user and password. */
+/* Return the URL without its password; NULL: no memory, or a part of the
+ * password is left: one that was not encoded may continue after what looks like
+ * its end. */
 static char *without_password(const char *url)
 {
     const char *authority = strstr(url, "://");

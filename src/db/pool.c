@@ -140,7 +140,9 @@ static void forget_taken(struct lk_pool *pool, struct lk_connection *connection)
     connection->use = LK_USE_CALL;
 }
 
-/* Return the maximum number of connections. */
+/* Return the maximum number of connections: the size, one for statements of
+ * locks while transactions have borrowed as many as that, and those that stay
+ * with a lease, up to LK_POOL_KEPT_MAX. */
 static uint32_t limit_of(const struct lk_pool *pool)
 {
     uint32_t size = pool->options.size;

@@ -13,7 +13,8 @@
 #define LONGEST_OWN 10
 
 /* Return how long a row must stay unchanged: the longest TTL with which its
- * owner may renew it.  Both time stamps come from the same clock. */
+ * owner may renew it.  Its times of acquisition and of expiry come from the
+ * same clock, so their difference holds even if that clock is wrong. */
 static int64_t patience_ns(const struct lk_store *store,
                            const struct lk_row *row)
 {

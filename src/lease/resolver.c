@@ -1,11 +1,12 @@
 /*
- * resolver.c - free rows in the background until no statement can change them
- * any more
+ * resolver.c - send, in the background, the releases of claims and releases in
+ * doubt, until each is final: no statement of it can take the row any more
  *
  * A release is final as soon as the database answers it.  A claim is final when
- * its row has been freed and no repetition of it can still arrive, or when its
- * lease would be over.  The pauses between the attempts at a row grow with its
- * age, which keeps statements few.  An outage pauses all rows at once.
+ * its row has been freed and no copy of the claim can still reach the database.
+ * Both are final when the lease would be over.  The pauses between the attempts
+ * at a row grow with its age, which keeps statements few.  An outage pauses all
+ * rows at once.
  */
 #include "lease/resolver.h"
 

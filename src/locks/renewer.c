@@ -188,8 +188,9 @@ static void unpin(sqlock_registry *registry, const struct lk_batch *batch)
     pthread_mutex_unlock(&registry->mutex);
 }
 
-/* Report a step of the database's clock, by which leases now expire, and give
- * up unfenced leases. */
+/* Report a step of the database's clock, by which leases expire, and give up
+ * the leases that are not fenced.  A step of no more than the margin is left
+ * alone: holders stop that much before their leases end. */
 static void report_step(struct lk_renewer *renewer, int64_t step_us,
                         const struct lk_batch *batch)
 {

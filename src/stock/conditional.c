@@ -83,8 +83,9 @@ static int combine(struct lk_stock_operation *op, int64_t *left,
     return lk_stock_combine(op, line, lk_entries_write(op, true), left, err);
 }
 
-/* Find out whether a part of the item is in buckets: then the operation needs a
- * transaction. */
+/* Find out whether there is more of an item that was refused, in its buckets.
+ * LK_STOCK_IN_TRANSACTION: there is, and the operation needs a transaction to
+ * gather it; EINSUFFICIENT: there is not. */
 static int look_in_buckets(struct lk_stock_operation *op,
                            struct lk_stock_line *line, int refusal,
                            sqlock_error *err)

@@ -196,7 +196,8 @@ out:
 
 /* --- with the commit --- */
 
-/* Explain why a commit was refused: a lease is not guarded any more. */
+/* Explain why a commit was refused.  ELOST: the row has no guarded lease any
+ * more; ERETRY: the transaction has let go of its lock on the row. */
 static int explain(sqlock_tx *tx, sqlock_error *err)
 {
     for (size_t i = 0; i < tx->guard_count; i++) {

@@ -104,7 +104,8 @@ static int tell_reaped(sqlock_tx *tx, const struct lk_tx_target *target,
     return lk_tx_end(tx, rc, err);
 }
 
-/* As lk_tx_target_examine(), in a transaction that sees what is committed. */
+/* Look for the row in a transaction that sees what others have committed, and
+ * insert it if it is missing.  Returns as lk_tx_target_examine(). */
 static int look_for_row(sqlock_tx *tx, struct lk_tx_target *target,
                         sqlock_error *err)
 {

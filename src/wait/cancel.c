@@ -97,8 +97,9 @@ static void cancel_all_of(struct lk_canceller *canceller, int fd)
     }
 }
 
-/* Handler of a ready descriptor.  It may have been closed since, and its number
- * may now be that of another file, for other waits. */
+/* Cancel the waiters of a descriptor that was ready.  It is asked once more: it
+ * may have been closed meanwhile, and other waiters may have given a new file
+ * with the same number. */
 static void cancel_waiters(void *owner, int fd)
 {
     struct lk_canceller *canceller = owner;

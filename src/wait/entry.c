@@ -36,8 +36,8 @@ static bool is_one_of(uint64_t wanted, uint64_t owner)
     return wanted == 0 || wanted == owner;
 }
 
-/* Tell whether an acquisition of that owner is under way.  Called with the
- * mutex held. */
+/* Tell whether an acquisition of that owner is under way; of owner 0: of any.
+ * Called with the mutex held. */
 static bool is_wanted(const struct lk_entry *entry, uint64_t owner)
 {
     const struct lk_part *part;
@@ -50,8 +50,8 @@ static bool is_wanted(const struct lk_entry *entry, uint64_t owner)
     return false;
 }
 
-/* Tell whether that owner holds or releases the lock.  Called with the mutex
- * held. */
+/* Tell whether that owner holds or releases the lock; of owner 0: any.  Called
+ * with the mutex held. */
 static bool is_kept(const struct lk_entry *entry, uint64_t owner)
 {
     if (entry->phase == LK_FREE || entry->turn != NULL ||

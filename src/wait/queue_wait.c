@@ -262,7 +262,9 @@ static int block_long(struct lk_queue_wait *wait, int64_t until_ns,
     return queue(wait, until_ns, err);
 }
 
-/* Wait until the lease's end, again whenever it is renewed. */
+/* Wait until the holder's lease ends, as the row tells.  If the holder has
+ * renewed it by then, the row tells a later end, and the wait goes on until
+ * that.  0: queue or claim again. */
 static int await_long(struct lk_queue_wait *wait, sqlock_error *err)
 {
     struct lk_waiter *self = wait->part->waiter;

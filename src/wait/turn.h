@@ -1,8 +1,9 @@
 /*
  * turn.h - get the turn at an entry, first come, first served
  *
- * Only the part that has the turn claims the row, so one contender per process
- * and key reaches the database.
+ * An entry is a lock within this process, and a part is one acquisition's wish
+ * for it.  Only the part that has the turn claims the row, so one contender per
+ * process and key reaches the database.
  */
 #ifndef LK_TURN_H
 #define LK_TURN_H
