@@ -275,16 +275,17 @@ class mutex
         state(const state &) = delete;
         state &operator=(const state &) = delete;
     };
-    /* A lock stays held that a transaction guards, or that another thread owns:
-     * what its on_lost uses then lives as long as the program, and closing the
-     * registry ends the lease. */
+    /* A lock stays held that a transaction guards, that another thread owns, or
+     * that its owner has acquired elsewhere, too: what its on_lost uses then
+     * lives as long as the program, and closing the registry ends the lease. */
     struct disposer {
         void operator()(state *old) const noexcept
         {
             if (old->taken)
                 old->given_back = sqlock_release(old->lock, nullptr);
-            const int dropped = sqlock_drop(old->lock, nullptr);
-            if (old->given_back == SQLOCK_EINUSE || dropped == SQLOCK_EINUSE)
+            const bool stays_held = old->given_back == SQLOCK_EINUSE ||
+                                    sqlock_hold_count(old->lock) > 0;
+            if (sqlock_drop(old->lock, nullptr) == SQLOCK_EINUSE || stays_held)
                 old->owner.reset();
             else
                 delete old;

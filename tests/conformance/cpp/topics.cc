@@ -164,6 +164,27 @@ static void test_ended_by_another_thread()
           "on_lost is there as long as a lease is of another thread");
 }
 
+/* The owner has acquired the lock twice, and the first lease ends first: the
+ * lock stays held, and may still be lost. */
+static void test_ended_before_the_nested_one()
+{
+    auto how = options;
+    const auto used = std::make_shared<int>(0);
+    sqlock::acquire_options each;
+
+    how.ownership = SQLOCK_OWNED_BY_THREAD;
+    const auto registry = sqlock::registry::open(url, how);
+    each.on_lost = [used](int) {};
+    auto outer = registry.acquire("nested/3", patience, each);
+    each.on_lost = nullptr;
+    const auto inner = registry.acquire("nested/3", 0s);
+    {
+        const auto ended = std::move(outer);
+    }
+    check(inner.held() && used.use_count() == 2,
+          "on_lost is there as long as the owner has the lock");
+}
+
 static void test_many_lost()
 {
     const auto registry = open_registry();
@@ -899,6 +920,7 @@ int main(int argc, char **argv)
         test_many();
         test_many_nested();
         test_ended_by_another_thread();
+        test_ended_before_the_nested_one();
         test_many_lost();
         test_crosswise();
         test_async();
