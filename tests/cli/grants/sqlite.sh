@@ -42,6 +42,7 @@ new_folder() { # NAME [OWNER]
 # Hold the lock, and let another user wait for it: this makes all files.
 wait_for_each_other() { # HOLDER WAITER
     mkfifo "$dir/go"
+    : >"$dir/held" # what the holder before it said is not waited for
     sq "$1" run job -- sh -c 'echo held; cat >/dev/null' <"$dir/go" \
         >"$dir/held" 2>"$dir/err" &
     holder=$!
