@@ -32,5 +32,6 @@ extern const struct suite suite_writer;
 extern const struct suite suite_observe;
 extern const struct suite suite_peers;
 extern const struct suite suite_watchdog;
+extern const struct suite suite_renewal;
 
 #endif

@@ -1,0 +1,260 @@
+/*
+ * test_renewal.c - until when a lease may be relied on while renewals of it
+ * overlap, and after each answer
+ *
+ * The clock reads real time, so the TTLs differ by hours: no pause of the
+ * machine makes one deadline the other.
+ */
+#include "unit.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "wait/entry.h"
+
+#define HOUR_MS (60 * 60 * 1000u)
+
+struct renewed {
+    struct lk_store store;
+    struct lk_entry entry;
+};
+
+/* Grant a lease of that many hours. */
+static void hold(struct renewed *renewed, uint32_t hours)
+{
+    struct lk_lease *lease = &renewed->entry.lease;
+
+    memset(renewed, 0, sizeof *renewed);
+    renewed->entry.store = &renewed->store;
+    renewed->entry.phase = LK_OCCUPIED;
+    (void)strcpy(lease->client_id, "client");
+    lease->ttl_ms = hours * HOUR_MS;
+    lease->deadline_boot_ns =
+        lk_believe_until(&renewed->store, lk_boottime_ns(), lease->ttl_ms);
+}
+
+static void begin(struct renewed *renewed, struct lk_renewal *renewal,
+                  uint32_t hours)
+{
+    lk_renewal_begin(&renewed->entry, renewal, hours * HOUR_MS);
+}
+
+/* Answer a renewal for that many hours. */
+static void end(struct renewed *renewed, struct lk_renewal *renewal,
+                uint32_t hours, int rc)
+{
+    struct lk_lease lease = renewed->entry.lease;
+    int64_t sent_boot_ns = lk_boottime_ns();
+
+    lease.ttl_ms = hours * HOUR_MS;
+    lease.deadline_boot_ns =
+        lk_believe_until(&renewed->store, sent_boot_ns, lease.ttl_ms);
+    assert_true(
+        lk_renewal_end(&renewed->entry, renewal, &lease, rc, sent_boot_ns));
+}
+
+/* Assert that the deadline is between those of a lease of that many hours and
+ * of one an hour shorter. */
+static void expect_hours(const struct renewed *renewed, uint32_t hours)
+{
+    int64_t now_ns = lk_boottime_ns();
+    int64_t deadline_ns = renewed->entry.lease.deadline_boot_ns;
+
+    assert_true(deadline_ns <=
+                lk_believe_until(&renewed->store, now_ns, hours * HOUR_MS));
+    assert_true(deadline_ns > lk_believe_until(&renewed->store, now_ns,
+                                               (hours - 1) * HOUR_MS));
+}
+
+static void test_a_renewal_alone_moves_the_deadline(void **state)
+{
+    struct renewed renewed;
+    struct lk_renewal one;
+
+    (void)state;
+    hold(&renewed, 2);
+    begin(&renewed, &one, 8);
+    expect_hours(&renewed, 2);
+    end(&renewed, &one, 8, 0);
+    expect_hours(&renewed, 8);
+    begin(&renewed, &one, 4);
+    expect_hours(&renewed, 4);
+    end(&renewed, &one, 4, 0);
+    expect_hours(&renewed, 4);
+    assert_int_equal(renewed.entry.lease.ttl_ms, 4 * HOUR_MS);
+}
+
+/* In whichever order the three are answered. */
+static void test_the_shortest_of_three_renewals_limits_the_others(void **state)
+{
+    static const unsigned orders[][3] = {
+        {0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0},
+    };
+    /* three sets of three */
+    static const uint32_t hours[] = {4, 8, 6, 8, 4, 6, 8, 6, 4};
+
+    (void)state;
+    for (size_t from = 0; from < sizeof hours / sizeof *hours; from += 3)
+        for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+            struct renewed renewed;
+            struct lk_renewal all[3];
+
+            hold(&renewed, 10);
+            for (size_t k = 0; k < 3; k++)
+                begin(&renewed, &all[k], hours[from + k]);
+            for (size_t k = 0; k < 3; k++) {
+                unsigned which = orders[i][k];
+
+                end(&renewed, &all[which], hours[from + which], 0);
+                expect_hours(&renewed, 4);
+            }
+        }
+}
+
+/* The second renewal may have been carried out last, although it was answered
+ * first. */
+static void
+test_a_renewal_that_was_answered_limits_those_beside_it(void **state)
+{
+    struct renewed renewed;
+    struct lk_renewal first;
+    struct lk_renewal second;
+    struct lk_renewal third;
+
+    (void)state;
+    hold(&renewed, 10);
+    begin(&renewed, &first, 8);
+    begin(&renewed, &second, 4);
+    end(&renewed, &second, 4, 0);
+    begin(&renewed, &third, 6);
+    end(&renewed, &third, 6, 0);
+    expect_hours(&renewed, 6);
+    end(&renewed, &first, 8, 0);
+    expect_hours(&renewed, 4);
+}
+
+/* A renewal that was answered before another began says nothing of the row
+ * after that one. */
+static void test_a_renewal_after_the_others_moves_the_deadline(void **state)
+{
+    struct renewed renewed;
+    struct lk_renewal first;
+    struct lk_renewal second;
+
+    (void)state;
+    hold(&renewed, 10);
+    begin(&renewed, &first, 4);
+    begin(&renewed, &second, 6);
+    end(&renewed, &first, 4, 0);
+    end(&renewed, &second, 6, 0);
+    begin(&renewed, &first, 8);
+    end(&renewed, &first, 8, 0);
+    expect_hours(&renewed, 8);
+}
+
+/* The copy that the failed renewal made of the lease is older than the answer
+ * to the other one. */
+static void
+test_a_renewal_that_failed_beside_another_moves_nothing(void **state)
+{
+    struct renewed renewed;
+    struct lk_renewal failed;
+    struct lk_renewal other;
+    struct lk_lease copy;
+
+    (void)state;
+    hold(&renewed, 2);
+    copy = renewed.entry.lease;
+    begin(&renewed, &failed, 8);
+    begin(&renewed, &other, 8);
+    end(&renewed, &other, 8, 0);
+    assert_true(lk_renewal_end(&renewed.entry, &failed, &copy, SQLOCK_EBUSY,
+                               lk_boottime_ns()));
+    expect_hours(&renewed, 8);
+}
+
+/* The lock was released and acquired again during the renewal. */
+static void test_a_renewal_of_another_lease_moves_nothing(void **state)
+{
+    struct renewed renewed;
+    struct lk_renewal one;
+    struct lk_lease lease;
+
+    (void)state;
+    hold(&renewed, 4);
+    begin(&renewed, &one, 4);
+    lease = renewed.entry.lease;
+    renewed.entry.renewals = NULL;
+    (void)strcpy(renewed.entry.lease.client_id, "next");
+    lease.ttl_ms = 8 * HOUR_MS;
+    lease.deadline_boot_ns =
+        lk_believe_until(&renewed.store, lk_boottime_ns(), lease.ttl_ms);
+    assert_false(
+        lk_renewal_end(&renewed.entry, &one, &lease, 0, lk_boottime_ns()));
+    expect_hours(&renewed, 4);
+    assert_int_equal(renewed.entry.lease.ttl_ms, 4 * HOUR_MS);
+}
+
+/* End a renewal whose answer never came. */
+static void end_in_doubt(struct renewed *renewed, struct lk_renewal *renewal,
+                         uint32_t hours)
+{
+    struct lk_lease lease = renewed->entry.lease;
+
+    lk_lease_cap(&lease, hours * HOUR_MS);
+    assert_true(lk_renewal_end(&renewed->entry, renewal, &lease,
+                               SQLOCK_EUNCERTAIN, lk_boottime_ns()));
+}
+
+/* The unanswered renewal may still arrive, so none after it is believed
+ * longer. */
+static void test_an_unanswered_renewal_limits_those_after_it(void **state)
+{
+    struct renewed renewed;
+    struct lk_renewal one;
+
+    (void)state;
+    hold(&renewed, 10);
+    begin(&renewed, &one, 4);
+    end_in_doubt(&renewed, &one, 4);
+    expect_hours(&renewed, 4);
+    begin(&renewed, &one, 8);
+    end(&renewed, &one, 8, 0);
+    expect_hours(&renewed, 4);
+    assert_int_equal(renewed.entry.lease.ttl_ms, 4 * HOUR_MS);
+}
+
+/* The renewals after that request no longer TTL, either. */
+static void test_an_unanswered_renewal_limits_one_beside_it(void **state)
+{
+    struct renewed renewed;
+    struct lk_renewal answered;
+    struct lk_renewal unanswered;
+    struct lk_lease lease;
+
+    (void)state;
+    hold(&renewed, 10);
+    lease = renewed.entry.lease;
+    lease.ttl_ms = 8 * HOUR_MS;
+    lease.deadline_boot_ns =
+        lk_believe_until(&renewed.store, lk_boottime_ns(), lease.ttl_ms);
+    begin(&renewed, &answered, 8);
+    begin(&renewed, &unanswered, 4);
+    end_in_doubt(&renewed, &unanswered, 4);
+    assert_true(
+        lk_renewal_end(&renewed.entry, &answered, &lease, 0, lk_boottime_ns()));
+    expect_hours(&renewed, 4);
+    assert_int_equal(renewed.entry.lease.ttl_ms, 4 * HOUR_MS);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_a_renewal_alone_moves_the_deadline),
+    cmocka_unit_test(test_the_shortest_of_three_renewals_limits_the_others),
+    cmocka_unit_test(test_a_renewal_that_was_answered_limits_those_beside_it),
+    cmocka_unit_test(test_a_renewal_after_the_others_moves_the_deadline),
+    cmocka_unit_test(test_a_renewal_that_failed_beside_another_moves_nothing),
+    cmocka_unit_test(test_a_renewal_of_another_lease_moves_nothing),
+    cmocka_unit_test(test_an_unanswered_renewal_limits_those_after_it),
+    cmocka_unit_test(test_an_unanswered_renewal_limits_one_beside_it),
+};
+const struct suite suite_renewal = SUITE("overlapping renewals", tests);
