@@ -7,7 +7,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "locks/registry.h"
 #include "sqlock/async.h"
+#include "sqlock/event.h"
+#include "support/workers.h"
 
 /* End the lease as an administrator would. */
 static void break_lease(struct fixture *f, sqlock_lock *lock, bool now)
@@ -247,6 +250,105 @@ static void test_no_callback_runs_after_the_release(void **state)
     lock_drop(lock);
 }
 
+/* -------------------------------------------------- against the acquisition */
+
+/* One of the threads that own a lock acquires it, and is held up between the
+ * grant and the beginning of renewals and watch. */
+struct held_up {
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    sqlock_acquire_options how;
+    struct worker worker;
+    atomic_bool is_up;
+    atomic_bool may_go;
+};
+
+/* The first grant waits here, later ones do not. */
+static void hold_grant(void *context, const sqlock_event *event)
+{
+    struct held_up *held_up = context;
+    int64_t until = check_deadline_ns(PATIENCE_MS);
+
+    if (event->kind != SQLOCK_EVENT_ACQUIRED ||
+        atomic_exchange(&held_up->is_up, true))
+        return;
+    while (!atomic_load(&held_up->may_go) && check_pause(until))
+        ;
+}
+
+static int acquire_as_asked(struct worker *worker)
+{
+    struct held_up *held_up = worker->context;
+
+    worker_expect(
+        worker, 0,
+        sqlock_acquire(held_up->lock, 0, &held_up->how, &worker->err));
+    return 0;
+}
+
+/* Acquire the lock in a worker, and release it while the worker is held up. */
+static void begin_held_up(struct fixture *f, struct held_up *held_up,
+                          const sqlock_acquire_options *how)
+{
+    sqlock_options options = renewer_options(f);
+
+    memset(held_up, 0, sizeof *held_up);
+    options.ownership = SQLOCK_OWNED_BY_REGISTRY;
+    options.on_event = hold_grant;
+    options.event_context = held_up;
+    options.event_level = SQLOCK_LEVEL_DEBUG;
+    held_up->how = *how;
+    held_up->registry = fixture_registry(f, &options);
+    held_up->lock = lock_obtain(held_up->registry, f->name);
+    worker_start(&held_up->worker, acquire_as_asked, held_up);
+    assert_becomes_true(atomic_load(&held_up->is_up), PATIENCE_MS);
+    lock_give(held_up->lock);
+}
+
+static void let_go(struct held_up *held_up)
+{
+    atomic_store(&held_up->may_go, true);
+    worker_join(&held_up->worker);
+}
+
+/* A released lock may be freed at any time, so no list keeps it. */
+static void
+test_a_lock_that_is_released_is_neither_renewed_nor_watched(void **state)
+{
+    struct fixture *f = *state;
+    struct told told = {0};
+    sqlock_acquire_options how = renewed_options(RENEWED_MS, &told);
+    struct held_up held_up;
+
+    begin_held_up(f, &held_up, &how);
+    let_go(&held_up);
+    assert_false(held_up.lock->renewing.is_listed);
+    assert_false(held_up.lock->expiring.is_listed);
+    lock_drop(held_up.lock);
+    registry_end(held_up.registry);
+    assert_int_equal(atomic_load(&told.times), 0);
+}
+
+/* The late thread asked for no renewals and no watch, and ends none. */
+static void
+test_a_lock_that_is_acquired_again_is_renewed_and_watched(void **state)
+{
+    struct fixture *f = *state;
+    struct told told = {0};
+    sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
+    struct held_up held_up;
+
+    begin_held_up(f, &held_up, &how);
+    take_renewed(held_up.lock, RENEWED_MS, &told);
+    let_go(&held_up);
+    await_renewals(held_up.lock, 2);
+    break_lease(f, held_up.lock, true);
+    await_told(&told, SQLOCK_ELOST);
+    assert_fails(SQLOCK_ELOST, sqlock_release(held_up.lock, &f->err));
+    lock_drop(held_up.lock);
+    registry_end(held_up.registry);
+}
+
 /* -------------------------------------------------------------- descriptors */
 
 static void test_a_descriptor_asked_for_after_the_loss(void **state)
@@ -305,6 +407,8 @@ static const struct test tests[] = {
     TEST(test_it_is_told_once),
     TEST(test_nobody_is_told_of_a_lock_that_was_released),
     TEST(test_no_callback_runs_after_the_release),
+    TEST(test_a_lock_that_is_released_is_neither_renewed_nor_watched),
+    TEST(test_a_lock_that_is_acquired_again_is_renewed_and_watched),
     TEST(test_a_descriptor_asked_for_after_the_loss),
     TEST(test_a_descriptor_asked_for_while_it_is_held),
     TEST(test_descriptors_that_cannot_be_had),
