@@ -1,10 +1,11 @@
 /*
  * outage.c - renewals go on while the application uses every connection (F35)
- * and while theirs break again and again (F5)
+ * and while theirs break again and again (F5); how long they may take
  */
 #include "renewer.h"
 
 #include "base/clock.h"
+#include "locks/registry.h"
 #include "support/server.h"
 #include "support/tap.h"
 #include "support/workers.h"
@@ -181,6 +182,109 @@ static void test_refused_renewals_are_tried_again_with_pauses(void **state)
     registry_end(tapped);
 }
 
+/* ------------------------------------------------ how long they may take -- */
+
+struct late {
+    const char *renewal;
+    atomic_bool is_sent;
+    atomic_bool is_answered;
+    atomic_int rc;
+};
+
+/* Hold the first renewal up for two periods before it is sent. */
+static int send_late(void *context, const struct tap_event *event)
+{
+    struct late *late = context;
+
+    if (event->text == late->renewal && !atomic_exchange(&late->is_sent, true))
+        check_sleep(2 * PERIOD_MS);
+    return 0;
+}
+
+static int note_answer(void *context, const struct tap_event *event, int rc)
+{
+    struct late *late = context;
+
+    if (event->text == late->renewal &&
+        !atomic_exchange(&late->is_answered, true))
+        atomic_store(&late->rc, rc);
+    return rc;
+}
+
+/* A renewal that is given up costs its connection, so it has a part of the TTL
+ * for its answer. */
+static void test_an_answer_may_take_longer_than_a_short_period(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *tapped = renewer_tapped(f);
+    sqlock_lock *lock = lock_obtain(tapped, f->name);
+    struct late late = {.renewal = census_text(tapped, SQLOCK_SQL_RENEW_MANY),
+                        .rc = SQLOCK_EUNCERTAIN};
+
+    tap_hooks(send_late, note_answer, &late);
+    take_renewed(lock, LONG_TTL_MS, NULL);
+    assert_becomes_true(atomic_load(&late.is_answered), PATIENCE_MS);
+    tap_hooks(NULL, NULL, NULL);
+    assert_int_equal(atomic_load(&late.rc), 0);
+    lock_end(lock);
+    registry_end(tapped);
+}
+
+#define CONNECT_MS 8000
+#define STATEMENT_MS 2500
+
+/* Assert that the renewer waits that long for a connection, and other callers
+ * CONNECT_MS. */
+static void expect_connect_ms(struct fixture *f, uint32_t ttl_ms,
+                              uint32_t expected_ms)
+{
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+
+    options.ttl_ms = ttl_ms;
+    options.connect_timeout_ms = CONNECT_MS;
+    options.statement_timeout_ms = STATEMENT_MS;
+    registry = fixture_registry(f, &options);
+    assert_int_equal(registry->store.db.reserved.options.connect_timeout_ms,
+                     expected_ms);
+    assert_int_equal(registry->store.db.pool.options.connect_timeout_ms,
+                     CONNECT_MS);
+    assert_int_equal(registry->store.db.waiting.options.connect_timeout_ms,
+                     CONNECT_MS);
+    registry_end(registry);
+}
+
+static void test_a_renewal_waits_for_a_connection_by_the_ttl(void **state)
+{
+    struct fixture *f = *state;
+
+    expect_connect_ms(f, 4 * STATEMENT_MS - 400, STATEMENT_MS);
+    expect_connect_ms(f, 4 * STATEMENT_MS + 400, STATEMENT_MS + 100);
+    expect_connect_ms(f, 4 * CONNECT_MS - 400, CONNECT_MS - 100);
+    expect_connect_ms(f, 4 * CONNECT_MS + 400, CONNECT_MS);
+}
+
+static void expect_lock_ms(struct fixture *f, uint32_t statement_ms,
+                           uint32_t expected_ms)
+{
+    sqlock_registry *registry = registry_within(f, statement_ms);
+    const struct lk_db *db = &registry->store.db;
+
+    assert_int_equal(db->pool.options.lock_timeout_ms, expected_ms);
+    assert_int_equal(db->reserved.options.lock_timeout_ms, expected_ms);
+    registry_end(registry);
+}
+
+/* The rest of the deadline is for finding out who has the row. */
+static void test_a_statement_waits_for_a_row_for_a_second_at_most(void **state)
+{
+    struct fixture *f = *state;
+
+    expect_lock_ms(f, 1500, 750);
+    expect_lock_ms(f, 2000, 1000);
+    expect_lock_ms(f, 10000, 1000);
+}
+
 static const struct test tests[] = {
     TEST(test_F35_renewals_do_not_wait_for_the_pool),
     TEST_ON(test_F5_the_session_is_ended_at_every_renewal, ON_SERVERS,
@@ -188,5 +292,8 @@ static const struct test tests[] = {
     TEST(test_F5_the_connection_breaks_before_every_renewal),
     TEST(test_F5_the_answer_to_every_renewal_is_lost),
     TEST(test_refused_renewals_are_tried_again_with_pauses),
+    TEST(test_an_answer_may_take_longer_than_a_short_period),
+    TEST(test_a_renewal_waits_for_a_connection_by_the_ttl),
+    TEST(test_a_statement_waits_for_a_row_for_a_second_at_most),
 };
 const struct topic topic_outage = TOPIC(tests);
