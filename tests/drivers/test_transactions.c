@@ -383,6 +383,38 @@ static void test_read_passes_a_locked_row(void **state)
     assert_lock_ok(session_rollback(&test->a), &test->a.err);
 }
 
+/* Assert the server's limits of waits, in the unit of its settings. */
+static void expect_limits(uint32_t lock_ms, int64_t expected)
+{
+    bool is_mysql = subject.database->bit == ON_MYSQL;
+    struct session session;
+
+    session_ok(&session, session_open_at(&session, subject.url, lock_ms));
+    assert_int_equal(
+        session_integer(&session, is_mysql ? "SELECT @@innodb_lock_wait_timeout"
+                                           : "SELECT CAST(setting AS bigint) "
+                                             "FROM pg_settings "
+                                             "WHERE name = 'lock_timeout'"),
+        expected);
+    if (is_mysql)
+        assert_int_equal(
+            session_integer(&session, "SELECT @@lock_wait_timeout"), expected);
+    session_close(&session);
+}
+
+/* MySQL counts whole seconds: a part of one is rounded up. */
+static void test_the_server_limits_waits_for_locks_as_asked(void **state)
+{
+    bool is_mysql = subject.database->bit == ON_MYSQL;
+
+    (void)state;
+    expect_limits(1, 1);
+    expect_limits(1000, is_mysql ? 1 : 1000);
+    expect_limits(1001, is_mysql ? 2 : 1001);
+    expect_limits(2500, is_mysql ? 3 : 2500);
+    expect_limits(3600000, is_mysql ? 3600 : 3600000);
+}
+
 void add_transaction_tests(add_fn add)
 {
 #define ADD(name) add(#name, test_##name)
@@ -397,6 +429,7 @@ void add_transaction_tests(add_fn add)
     if (subject.database->bit != ON_SQLITE) {
         ADD(each_statement_sees_what_is_committed);
         ADD(a_time_limit_is_no_proxy);
+        ADD(the_server_limits_waits_for_locks_as_asked);
     }
     if (subject.database->bit == ON_MYSQL) {
         ADD(commit_begins_no_transaction);
