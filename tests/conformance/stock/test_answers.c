@@ -172,6 +172,30 @@ static void test_all_items_are_listed(void **state)
     sqlock_stock_close(spread);
 }
 
+/* The buckets of before are emptied, and nothing is there twice. */
+static void test_a_stock_may_be_opened_with_fewer_buckets(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock_options options = SQLOCK_STOCK_INIT;
+    const char *item = shop_item(f, 100);
+    sqlock_stock *stock;
+
+    options.strategy = SQLOCK_STOCK_BUCKETS;
+    for (options.buckets = 32; options.buckets > 1; options.buckets /= 4) {
+        int64_t there = shop_there(f, item);
+
+        assert_ok(sqlock_stock_open(&stock, f->a, &options, &f->err));
+        /* No bucket has as many, so all of them are counted. */
+        deduct(f, stock, NULL, item, 20, 0, there - 20);
+        assert_int_equal(shop_there(f, item), there - 20);
+        sqlock_stock_close(stock);
+    }
+    stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    deduct(f, stock, NULL, item, 41, SQLOCK_EINSUFFICIENT, 40);
+    deduct(f, stock, NULL, item, 40, 0, 0);
+    sqlock_stock_close(stock);
+}
+
 /* --- many at once --- */
 
 #define SELLERS 16
@@ -340,6 +364,7 @@ static const struct test tests[] = {
     TEST(test_all_items_are_listed),
     TEST(test_other_strategies_find_what_is_in_buckets),
     TEST(test_nobody_is_refused_while_other_buckets_have_enough),
+    TEST(test_a_stock_may_be_opened_with_fewer_buckets),
     TEST(test_buckets_are_rebalanced_under_load),
     TEST(test_a_sale_behind_one_that_hangs_ends_by_its_deadline),
 };
