@@ -234,6 +234,36 @@ static void serve_partly(struct fixture *f, bool has_orders)
     counter_close(&counter);
 }
 
+#define BATCH 2
+
+/* The first request is alone, the others come two by two. */
+static void test_no_round_has_more_than_a_batch(void **state)
+{
+    static const struct caller callers[] = {
+        {.quantity = 1}, {.quantity = 2}, {.quantity = 3},
+        {.quantity = 4}, {.quantity = 5}, {.quantity = 6},
+    };
+    struct fixture *f = *state;
+    const unsigned count = sizeof callers / sizeof *callers;
+    sqlock_stock_options options = SQLOCK_STOCK_INIT;
+    struct counter counter;
+
+    counter_open(&counter, f, 21);
+    sqlock_stock_close(counter.stock);
+    options.strategy = SQLOCK_STOCK_COALESCED;
+    options.batch = BATCH;
+    assert_ok(
+        sqlock_stock_open(&counter.stock, counter.registry, &options, &f->err));
+    queue_up(&counter, callers, count);
+    let_go(&counter);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(counter.callers[i].rc, 0);
+    assert_int_equal(stats_of(&counter).rounds, 4);
+    assert_int_equal(stats_of(&counter).combined, count);
+    assert_stock(f, counter.item, 0, 0);
+    counter_close(&counter);
+}
+
 static void test_partial_grants_are_exact(void **state)
 {
     serve_partly(*state, false);
@@ -539,6 +569,7 @@ static void test_nobody_waits_for_more_than_two_rounds(void **state)
 
 static const struct test tests[] = {
     TEST(test_all_that_wait_are_served_in_one_round),
+    TEST(test_no_round_has_more_than_a_batch),
     TEST(test_partial_grants_are_exact),
     TEST(test_attempts_are_counted_once),
     TEST(test_a_sum_beyond_a_number_hides_nobody),
