@@ -93,6 +93,60 @@ static void test_a_refused_reservation_keeps_none_from_ending(void **state)
     (void)sql_run(&f->sql, "DROP TABLE %s", table);
 }
 
+#define ATTEMPTS 3 /* for each reservation */
+
+struct conflicts {
+    const char *order; /* whose statements are refused */
+    unsigned most;     /* then no more */
+    unsigned times;
+};
+
+static int conflict(void *context, const struct tap_event *event)
+{
+    struct conflicts *conflicts = context;
+
+    if (event->call != TAP_EXECUTE || conflicts->times == conflicts->most)
+        return 0;
+    for (size_t i = 0; i < event->count; i++)
+        if (event->parameters[i].type == SQLOCK_TEXT &&
+            strcmp(event->parameters[i].text, conflicts->order) == 0) {
+            conflicts->times++;
+            return SQLOCK_ERETRY;
+        }
+    return 0;
+}
+
+/* The reservation is tried a few times, and left to the next call. */
+static void test_a_reservation_in_conflict_keeps_none_from_ending(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *tapped = fixture_tapped(f, NULL);
+    sqlock_stock *stock = shop_open_at(tapped, SQLOCK_STOCK_CONDITIONAL);
+    sqlock_stock_line line = {.item = shop_item(f, 10), .quantity = 3};
+    struct conflicts conflicts = {.most = ATTEMPTS};
+    int64_t expired = -1;
+    char orders[2][96];
+
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(orders[i], sizeof orders[i], "%s/%d", line.item, i);
+        assert_ok(sqlock_stock_reserve(stock, NULL, orders[i], &line, 1,
+                                       SHOP_LONG_MS + i, NULL, &f->err));
+        shop_let_time_pass(f, orders[i]);
+    }
+    conflicts.order = orders[0];
+    tap_hooks(conflict, NULL, &conflicts);
+    assert_fails(SQLOCK_ERETRY, sqlock_stock_expire(stock, &expired, &f->err));
+    tap_hooks(NULL, NULL, NULL);
+    assert_int_equal(conflicts.times, ATTEMPTS);
+    assert_int_equal(expired, 1);
+    shop_expect_state(f, stock, orders[1], SQLOCK_STOCK_EXPIRED);
+    assert_int_equal(shop_there(f, line.item), 7);
+    assert_int_equal(shop_expire(f, stock), 1);
+    assert_stock(f, line.item, 10, 0);
+    sqlock_stock_close(stock);
+    registry_end(tapped);
+}
+
 /* --- against claim and cancellation --- */
 
 /* One reservation of 4 of 10, whose time is over unless it is said. */
@@ -314,6 +368,7 @@ static void test_the_end_waits_for_the_expiry_that_is_under_way(void **state)
 static const struct test tests[] = {
     TEST(test_a_deleted_item_keeps_no_reservation_from_ending),
     TEST(test_a_refused_reservation_keeps_none_from_ending),
+    TEST(test_a_reservation_in_conflict_keeps_none_from_ending),
     TEST(test_what_ends_when_it_is_due_does_not_expire),
     TEST(test_expiry_waits_for_the_end_that_is_under_way),
     TEST(test_the_end_waits_for_the_expiry_that_is_under_way),
