@@ -27,6 +27,7 @@ static void test_a_claimed_reservation_is_final(void **state)
     shop_expect_state(f, stock, order, SQLOCK_STOCK_CLAIMED);
     assert_fails(SQLOCK_ECONFLICT,
                  sqlock_stock_cancel(stock, NULL, order, &answer, &f->err));
+    assert_int_equal(answer.attempts, 1);
     shop_let_time_pass(f, order);
     assert_int_equal(shop_expire(f, stock), 0);
     assert_stock(f, item, 6, -4);
