@@ -60,6 +60,27 @@ static void test_bad_arguments_are_refused(void **state)
     sqlock_stock_close(stock);
 }
 
+/* No item is there: a number that is allowed is refused for that alone. */
+static void test_as_many_items_as_are_allowed(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    static sqlock_stock_line lines[SQLOCK_LINES_MAX + 1];
+    static char names[SQLOCK_LINES_MAX + 1][16];
+
+    for (size_t i = 0; i <= SQLOCK_LINES_MAX; i++) {
+        (void)snprintf(names[i], sizeof names[i], "none %zu", i);
+        lines[i] = (sqlock_stock_line){.item = names[i], .quantity = 1};
+    }
+    assert_fails(SQLOCK_ENOTFOUND,
+                 sqlock_stock_deduct_many(stock, NULL, NULL, lines,
+                                          SQLOCK_LINES_MAX, NULL, &f->err));
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_stock_deduct_many(stock, NULL, NULL, lines,
+                                          SQLOCK_LINES_MAX + 1, NULL, &f->err));
+    sqlock_stock_close(stock);
+}
+
 static void test_the_longest_names_and_odd_ones_work(void **state)
 {
     struct fixture *f = *state;
@@ -387,6 +408,7 @@ static void test_the_schema_is_text_too_and_made_once(void **state)
 
 static const struct test tests[] = {
     TEST(test_bad_arguments_are_refused),
+    TEST(test_as_many_items_as_are_allowed),
     TEST(test_the_longest_names_and_odd_ones_work),
     TEST(test_no_quantity_overflows),
     TEST(test_the_applications_own_table),

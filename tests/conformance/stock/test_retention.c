@@ -277,6 +277,9 @@ static void test_many_are_forgotten_while_others_sell(void **state)
 
 /* --- input --- */
 
+/* The longest retention. */
+#define TEN_YEARS_MS (INT64_C(3650) * 24 * 3600 * 1000)
+
 static int stop(void *context, const sqlock_stock_reaped *so_far)
 {
     *(sqlock_stock_reaped *)context = *so_far;
@@ -295,6 +298,15 @@ static void test_a_reap_can_be_stopped_and_is_checked(void **state)
     options.retention_ms = SQLOCK_STOCK_RETENTION_MIN_MS - 1;
     assert_fails(SQLOCK_EINVAL,
                  sqlock_stock_reap(stock, &options, &reaped, &f->err));
+    options.retention_ms = TEN_YEARS_MS + 1;
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_stock_reap(stock, &options, &reaped, &f->err));
+    options.retention_ms = TEN_YEARS_MS;
+    assert_ok(sqlock_stock_reap(stock, &options, &reaped, &f->err));
+    options.retention_ms = SQLOCK_STOCK_RETENTION_MIN_MS;
+    options.dry_run = true;
+    assert_ok(sqlock_stock_reap(stock, &options, &reaped, &f->err));
+    options.dry_run = false;
     options.retention_ms = 0;
     options.size = 1;
     assert_fails(SQLOCK_EINVAL,
