@@ -1,12 +1,15 @@
 /*
  * margin.c - the holder stops believing its margin before the row's end: after
- * each way to get or renew a lease, however late the answer comes, and as long
- * as renewals pass the row over
+ * each way to get or renew a lease, however late the answer comes, as long as
+ * renewals pass the row over, and when they change nothing
  */
 #include "renewer.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "locks/registry.h"
+#include "sqlock/lease.h"
 #include "sqlock/many.h"
 #include "support/tap.h"
 
@@ -181,6 +184,104 @@ static void test_a_renewal_that_was_passed_over_is_told(void **state)
         lock_end(locks[i]);
 }
 
+/* ------------------------------------------ renewals that changed nothing */
+
+/* A renewal that finds the row as another session's, and a reading after it
+ * that finds it as ours again.  MySQL counts a row that has the same end
+ * already as unchanged, too. */
+struct unchanged {
+    struct fixture *f;
+    const char *renewal;
+    const char *reading;
+    const char *key;
+    char client[SQLOCK_KEY_SIZE];
+    int64_t row_ms;   /* what is left of the row when it is read */
+    bool is_lost;     /* the answer of a renewal before that one */
+    unsigned changes; /* of the row, by the test */
+};
+
+static void change_row(struct unchanged *unchanged, const char *client)
+{
+    char ends[160];
+
+    (void)sql_run(&unchanged->f->sql,
+                  "UPDATE %s SET CLIENT_ID = '%s', EXPIRED_AFTER = %s "
+                  "WHERE LOCK_KEY = '%s'",
+                  unchanged->f->table, client,
+                  fixture_time(unchanged->f, ends, unchanged->row_ms * 1000),
+                  unchanged->key);
+    unchanged->changes++;
+}
+
+static int take_row_away(void *context, const struct tap_event *event)
+{
+    struct unchanged *unchanged = context;
+
+    if (event->text == unchanged->renewal && !unchanged->is_lost)
+        change_row(unchanged, "nobody");
+    else if (event->text == unchanged->reading)
+        change_row(unchanged, unchanged->client);
+    return 0;
+}
+
+static int lose_once(void *context, const struct tap_event *event, int rc)
+{
+    struct unchanged *unchanged = context;
+
+    if (event->text != unchanged->renewal || !unchanged->is_lost)
+        return rc;
+    unchanged->is_lost = false;
+    return SQLOCK_EUNCERTAIN;
+}
+
+/* Renew a lease by its id, and tell how long it is relied on. */
+static int64_t renew_unchanged(struct fixture *f, uint32_t ttl_ms,
+                               int64_t row_ms, bool is_lost)
+{
+    sqlock_registry *registry = fixture_tapped(f, NULL);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    struct unchanged unchanged = {
+        .f = f,
+        .renewal = census_text(registry, SQLOCK_SQL_RENEW),
+        .reading = census_text(registry, SQLOCK_SQL_READ),
+        .key = sqlock_key(lock),
+        .row_ms = row_ms,
+        .is_lost = is_lost,
+    };
+    char id[SQLOCK_LEASE_ID_SIZE];
+    int64_t remaining_ms = 0;
+
+    lock_take(lock, LONG_TTL_MS);
+    (void)strcpy(unchanged.client, fixture_row(f, f->name).client);
+    assert_ok(sqlock_lease_id(id, lock, LONG_TTL_MS, &f->err));
+    tap_hooks(take_row_away, lose_once, &unchanged);
+    assert_ok(sqlock_lease_renew(registry, id, ttl_ms, &remaining_ms, &f->err));
+    tap_hooks(NULL, NULL, NULL);
+    assert_int_equal(unchanged.changes, 2);
+    lock_end(lock);
+    registry_end(registry);
+    return remaining_ms;
+}
+
+static void test_an_unchanged_lease_lasts_as_long_as_its_row(void **state)
+{
+    struct fixture *f = *state;
+    int64_t told_ms = renew_unchanged(f, LONG_TTL_MS, LONG_TTL_MS / 2, false);
+
+    assert_true(told_ms <= LONG_TTL_MS / 2 - LONG_TTL_MS / 20);
+    assert_less(0, told_ms);
+}
+
+/* The renewal without an answer may yet arrive, and shorten the row. */
+static void test_an_unanswered_renewal_limits_an_unchanged_lease(void **state)
+{
+    struct fixture *f = *state;
+    int64_t told_ms = renew_unchanged(f, LONG_TTL_MS / 2, LONG_TTL_MS, true);
+
+    assert_true(told_ms <= LONG_TTL_MS / 2 - LONG_TTL_MS / 40);
+    assert_less(0, told_ms);
+}
+
 /* ------------------------------------------------------- leases within it */
 
 static void test_a_lease_within_the_margin_is_refused(void **state)
@@ -217,6 +318,10 @@ static const struct test tests[] = {
     TEST_ON(test_a_lease_that_is_passed_over_keeps_its_margin, ON_SERVERS,
             IN_ALL),
     TEST_ON(test_a_renewal_that_was_passed_over_is_told, ON_SERVERS, IN_ALL),
+    TEST_ON(test_an_unchanged_lease_lasts_as_long_as_its_row, ON_SERVERS,
+            IN_SQLOCK),
+    TEST_ON(test_an_unanswered_renewal_limits_an_unchanged_lease, ON_SERVERS,
+            IN_SQLOCK),
     TEST(test_a_lease_within_the_margin_is_refused),
 };
 const struct topic topic_margin = TOPIC(tests);
