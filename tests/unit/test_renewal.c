@@ -7,6 +7,7 @@
  */
 #include "unit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -27,7 +28,7 @@ static void hold(struct renewed *renewed, uint32_t hours)
     memset(renewed, 0, sizeof *renewed);
     renewed->entry.store = &renewed->store;
     renewed->entry.phase = LK_OCCUPIED;
-    (void)strcpy(lease->client_id, "client");
+    (void)snprintf(lease->client_id, sizeof lease->client_id, "%s", "client");
     lease->ttl_ms = hours * HOUR_MS;
     lease->deadline_boot_ns =
         lk_believe_until(&renewed->store, lk_boottime_ns(), lease->ttl_ms);
@@ -185,7 +186,8 @@ static void test_a_renewal_of_another_lease_moves_nothing(void **state)
     begin(&renewed, &one, 4);
     lease = renewed.entry.lease;
     renewed.entry.renewals = NULL;
-    (void)strcpy(renewed.entry.lease.client_id, "next");
+    (void)snprintf(renewed.entry.lease.client_id,
+                   sizeof renewed.entry.lease.client_id, "%s", "next");
     lease.ttl_ms = 8 * HOUR_MS;
     lease.deadline_boot_ns =
         lk_believe_until(&renewed.store, lk_boottime_ns(), lease.ttl_ms);

@@ -5,7 +5,7 @@
  */
 #include "renewer.h"
 
-#include <string.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "locks/registry.h"
@@ -252,7 +252,8 @@ static int64_t renew_unchanged(struct fixture *f, uint32_t ttl_ms,
     int64_t remaining_ms = 0;
 
     lock_take(lock, LONG_TTL_MS);
-    (void)strcpy(unchanged.client, fixture_row(f, f->name).client);
+    (void)snprintf(unchanged.client, sizeof unchanged.client, "%s",
+                   fixture_row(f, f->name).client);
     assert_ok(sqlock_lease_id(id, lock, LONG_TTL_MS, &f->err));
     tap_hooks(take_row_away, lose_once, &unchanged);
     assert_ok(sqlock_lease_renew(registry, id, ttl_ms, &remaining_ms, &f->err));
