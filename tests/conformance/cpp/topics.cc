@@ -115,14 +115,19 @@ static void test_many()
           "one name that is wrong refuses all");
 }
 
+static sqlock::registry open_owned_by_thread()
+{
+    auto how = options;
+
+    how.ownership = SQLOCK_OWNED_BY_THREAD;
+    return sqlock::registry::open(url, how);
+}
+
 /* Where threads own locks, each acquire of the owner is released once. */
 static void test_many_nested()
 {
     const auto other = open_registry();
-    auto how = options;
-
-    how.ownership = SQLOCK_OWNED_BY_THREAD;
-    const auto registry = sqlock::registry::open(url, how);
+    const auto registry = open_owned_by_thread();
     const std::vector<std::string> names{"nested/1", "nested/2"};
     auto outer = sqlock::acquire_many(registry, names, patience);
     {
@@ -145,12 +150,10 @@ static void test_many_nested()
  * and may still be lost. */
 static void test_ended_by_another_thread()
 {
-    auto how = options;
+    const auto registry = open_owned_by_thread();
     const auto used = std::make_shared<int>(0);
     sqlock::acquire_options each;
 
-    how.ownership = SQLOCK_OWNED_BY_THREAD;
-    const auto registry = sqlock::registry::open(url, how);
     each.on_lost = [used](int) {};
     auto one = registry.acquire("thread/1", patience, each);
     auto two = sqlock::acquire_many(registry, {"thread/2", "thread/3"},
@@ -168,12 +171,10 @@ static void test_ended_by_another_thread()
  * lock stays held, and may still be lost. */
 static void test_ended_before_the_nested_one()
 {
-    auto how = options;
+    const auto registry = open_owned_by_thread();
     const auto used = std::make_shared<int>(0);
     sqlock::acquire_options each;
 
-    how.ownership = SQLOCK_OWNED_BY_THREAD;
-    const auto registry = sqlock::registry::open(url, how);
     each.on_lost = [used](int) {};
     auto outer = registry.acquire("nested/3", patience, each);
     each.on_lost = nullptr;
