@@ -461,14 +461,14 @@ RUN = SQLOCK_BUILD=$B CC='$(CC)' MAKE='$(MAKE)' DRIVERS='$(DRIVERS)'
 
 .PHONY: test check quick
 test: $(NEEDS_ALL) $(SUITE_PROGRAMS) ## Every suite; SUITES="unit cli" and T=PATTERN choose
-	+@exec env $(RUN) $(if $(T),SUITE_TESTS='$(T)') \
+	@exec env $(RUN) $(if $(T),SUITE_TESTS='$(T)') \
 	bash tests/run.sh $(SUITES)
 check: test
 
 # Suites that a change is likely to break first, without a server.
 QUICK := unit drivers conformance
 quick: $(QUICK:%=$B/tests/%) ## Unit, drivers and conformance on SQLite, in under a minute
-	+@exec env $(RUN) $(if $(T),SUITE_TESTS='$(T)') SQLOCK_TEST_SERVERS= \
+	@exec env $(RUN) $(if $(T),SUITE_TESTS='$(T)') SQLOCK_TEST_SERVERS= \
 	SQLOCK_TEST_DATABASES=sqlite SQLOCK_TEST_LANES=8 SUITE_SCRIPTS=no \
 	bash tests/run.sh $(QUICK)
 

@@ -121,8 +121,11 @@ observer_observes() {
 
 operator_operates() {
     local holder
-    sq application run -t 60 held -- sleep 600 2>"$dir/holder.err" &
+    # The signal below is for the command, not for a shell that waits for it.
+    SQLOCK_URL=$(url_of application) exec "$SQLOCK" --table-prefix "$prefix" \
+        run -t 60 held -- sleep 600 2>"$dir/holder.err" &
     holder=$!
+    helper "$holder"
     await_held held
     cannot observer break held --token "$(token_of held)" --reason test
     can operator break held --token "$(token_of held)" --reason test

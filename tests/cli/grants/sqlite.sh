@@ -39,8 +39,9 @@ new_folder() { # NAME [OWNER]
     file=$dir/$1/shop.db
 }
 
-# Hold the lock, and let another user wait for it: this makes all files.
-wait_for_each_other() { # HOLDER WAITER
+# Hold the lock as a user in the background, as $holder, until let_go: the command
+# that holds it reads what file descriptor 9 writes.
+hold() { # USER
     mkfifo "$dir/go"
     : >"$dir/held" # what the holder before it said is not waited for
     sq "$1" run job -- sh -c 'echo held; cat >/dev/null' <"$dir/go" \
@@ -51,15 +52,23 @@ wait_for_each_other() { # HOLDER WAITER
     until grep -q held "$dir/held" || ! kill -0 "$holder" 2>/dev/null; do
         sleep 0.05
     done
+}
+let_go() {
+    exec 9>&-
+    rm "$dir/go"
+}
+
+# Hold the lock, and let another user wait for it: this makes all files.
+wait_for_each_other() { # HOLDER WAITER
+    hold "$1"
     sq "$2" run -w 60 job -- true 2>"$dir/waiter.err" 9>&- &
     until [ -e "$file-sqlock" ] || ! kill -0 $! 2>/dev/null; do
         sleep 0.05
     done
-    exec 9>&-
+    let_go
     wait $!
     is "the second user waits for the first one and gets the lock" $? 0
     wait "$holder"
-    rm "$dir/go"
 }
 
 by_the_recipe() {
@@ -133,17 +142,11 @@ by_reading() {
             "$(status_of sq $two $command)" 69
         is "that is said" "$(grep -c -i 'read-\?only' "$dir/err")" 1
     done
-    sq $one run job -- sh -c 'echo held; exec sleep 600' >"$dir/held" \
-        2>"$dir/err" &
-    holder=$!
-    helper "$holder"
-    until grep -q held "$dir/held" || ! kill -0 "$holder" 2>/dev/null; do
-        sleep 0.05
-    done
+    hold $one
     is "nor while another has the lock" "$(status_of sq $two ls)" 69
     is "who has it, can" "$(status_of sq $one ls)" 0
     is "and has it still" "$(grep -c held "$dir/out")" 1
-    kill -TERM "$holder"
+    let_go
     wait "$holder"
     umask 022
 }
