@@ -1,14 +1,14 @@
 /*
- * arguments.c - options by popt: those of the program and those of a command,
- * in any order.  The commands decide what their options mean.
+ * arguments.c - read the command line with popt: options of the program and of
+ * a command, in any order.  The commands decide what their options mean.
  */
 #include "cli.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Options with a value have no address: popt would lose the first of two
- * copies. cli_parse() keeps the last. */
+/* These options have no address for their value: popt would leak the first
+ * value of an option that is given twice.  read_options() keeps the last. */
 static const struct poptOption text_options[] = {
     {"url", 0, POPT_ARG_STRING, NULL, CLI_URL, NULL, NULL},
     {"region", 0, POPT_ARG_STRING, NULL, CLI_REGION, NULL, NULL},
@@ -46,7 +46,7 @@ bool cli_command_first(char **words)
 
 typedef const struct poptOption option;
 
-/* Include a table of options: popt keeps its address as void *. */
+/* Return the table that an entry includes, NULL if the entry is an option. */
 static option *included(option *entry)
 {
     bool is_table = (entry->argInfo & POPT_ARG_MASK) == POPT_ARG_INCLUDE_TABLE;
@@ -60,7 +60,8 @@ static bool is_end(option *entry)
            entry->arg == NULL;
 }
 
-/* Find the option of a long name, or else of a letter; NULL: there is none. */
+/* Return the option with that long name or, if @p name is NULL, with that
+ * letter; NULL: there is none. */
 static option *find_option(option *table, const char *name, char letter)
 {
     option *found = NULL;
@@ -81,7 +82,7 @@ static bool takes_value(option *found)
     return found != NULL && (found->argInfo & POPT_ARG_MASK) == POPT_ARG_STRING;
 }
 
-/* Tell whether the value of the option in @p word is the next word. */
+/* Return whether the value of the option in @p word is the next word. */
 static bool has_value_behind(option *table, const char *word)
 {
     const char *letter;
@@ -95,9 +96,10 @@ static bool has_value_behind(option *table, const char *word)
     return false;
 }
 
-/* Split off the command that `run` is to run, which popt never sees.  It begins
- * after "--", or with the first word after the lock's name that is not an
- * option. @return the number of words before it */
+/* Find the command line that `run` is to execute, which popt never sees, and
+ * store it in app->child.  The command line begins after "--", or with the
+ * first word after the lock's name that is not an option.  @return the number
+ * of words before it, or of all words if there is none */
 static size_t split_off_child(cli *app, char **words, option *table)
 {
     bool has_key = false;
@@ -129,7 +131,7 @@ static void keep_value(char **slot, poptContext context)
     *slot = poptGetOptArg(context);
 }
 
-/* Compare a wrong option with all options of a table. */
+/* Compare an unknown option with all options of a table. */
 static void guess_option(cli_guess *guess, option *table)
 {
     for (; !is_end(table); table++) {
@@ -216,8 +218,8 @@ int cli_parse(cli *app, char **words)
     else
         while (words[argc] != NULL)
             argc++;
-    /* The table is on this stack; the context is not used for options
-     * afterwards. */
+    /* The context refers to the table on this stack, but nobody reads options
+     * from it after this function. */
     app->context = poptGetContext("sqlock", (int)argc, (void *)words, table,
                                   POPT_CONTEXT_NO_EXEC);
     if (app->context == NULL) {

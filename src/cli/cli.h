@@ -1,8 +1,9 @@
 /*
  * cli.h - declarations that the files of the sqlock command share
  *
- * The command is a client of sqlock.h and of nothing else in this tree.  Data
- * goes to stdout, everything said about it goes to stderr, one line each.
+ * The command uses the library through its public headers only, and small
+ * helpers of src/base.  Data goes to stdout; messages go to stderr, one line
+ * each.
  */
 #ifndef SQLOCK_CLI_H
 #define SQLOCK_CLI_H
@@ -17,7 +18,7 @@
 #include "sqlock.h"
 #include "sqlock/admin.h"
 
-/* Exit statuses; the texts are in status.c. */
+/* Exit statuses; cli_status_of() finds the one of a result code. */
 enum {
     CLI_OK = 0,
     CLI_NO = 1,        /* no such lock, or not in the expected state */
@@ -30,10 +31,11 @@ enum {
     CLI_DENIED = 77,   /* EX_NOPERM */
     CLI_UNRUNNABLE = 126,
     CLI_NOT_FOUND = 127,
-    CLI_SIGNALLED = 128 /* and the signal's number */
+    CLI_SIGNALLED = 128 /* plus the signal's number */
 };
 
-/* Options with a value that every command has; also their popt values. */
+/* Options of every command that take a value.  Each number is also the
+ * option's `val` in the tables of popt. */
 enum {
     CLI_URL = 1,
     CLI_REGION,
@@ -41,14 +43,14 @@ enum {
     CLI_RULE,
     CLI_PEER_TTL,
     CLI_GLOBALS, /* one past the last */
-    CLI_OWN = 32 /* popt value of a command's own first option */
+    CLI_OWN = 32 /* `val` of the first option that only one command has */
 };
 
 /* One run of the program. */
 typedef struct cli {
     const struct cli_command *command;
-    /* by CLI_URL ...; NULL: given neither as an option nor in the settings read
-     * by cli_config() */
+    /* values, indexed by CLI_URL ...; NULL: given neither as an option nor in
+     * the settings that cli_config() reads */
     char *globals[CLI_GLOBALS];
     bool is_url_of_file; /* the URL comes from a configuration file */
     int json;
@@ -57,7 +59,7 @@ typedef struct cli {
     int help;
     int version;
     poptContext context; /* owns the arguments */
-    const char **args;   /* what is no option, NULL at the end */
+    const char **args;   /* the words that are no options, then NULL */
     size_t count;        /* of args */
     char **child;        /* the command line of `run`; NULL: there is none */
 } cli;
@@ -67,8 +69,8 @@ typedef struct cli_command {
     const char *summary;
     const char *help;
     bool has_child; /* a command line follows its argument, or "--" */
-    const struct poptOption *options; /* its own; NULL: none */
-    char **values;                    /* of its options, by val - CLI_OWN */
+    const struct poptOption *options; /* that only it has; NULL: none */
+    char **values;                    /* of these, by `val` - CLI_OWN */
     size_t value_count;
     int (*run)(cli *app);
 } cli_command;
@@ -92,86 +94,103 @@ extern const cli_command cli_doctor;
 
 /* ----------------------------------------------------------- arguments -- */
 
-/** Read the options of the program and of its command; @p words begins with the
- *  command's name.  @return CLI_OK, or CLI_USAGE after a message */
+/** Read the options of the program and of app->command, which may be NULL.  The
+ *  first of @p words is the name of the command or else of the program; @p app
+ *  keeps pointers to the words.  @return CLI_OK, or an exit status after a
+ *  message; call cli_parse_clear() in both cases */
 int cli_parse(cli *app, char **words);
 
-/** Free what cli_parse() made. */
+/** Free what cli_parse() and cli_config() have stored in @p app. */
 void cli_parse_clear(cli *app);
 
-/** Move the command's name to the front of @p words, before the options.
- *  @return false: there is no command */
+/** Move the command's name to words[1], before the options; words[0] is the
+ *  program's name.  @return false: there is no command */
 bool cli_command_first(char **words);
 
-/** Require that many arguments.  @return CLI_OK, or CLI_USAGE after a
- * message */
+/** Require exactly @p count arguments; @p what names those that are missing in
+ *  the message.  @return CLI_OK, or CLI_USAGE after a message */
 int cli_want_args(const cli *app, size_t count, const char *what);
 
-/** Require one argument, a name that is not empty.  @return CLI_OK, or
- *  CLI_USAGE after a message */
+/** Require one argument, a name that is not empty; @p what stands for it in the
+ *  message.  @return CLI_OK, or CLI_USAGE after a message */
 int cli_want_name(const cli *app, const char *what);
 
-/* The known word that is nearest to a word that is unknown. */
+/* The known word that is nearest to an unknown word.  Begin with `word` set and
+ * all else zero. */
 typedef struct cli_guess {
     const char *word;    /* the unknown one */
     const char *nearest; /* NULL: none is near */
-    size_t distance;     /* letters to insert, remove, replace or exchange */
+    size_t distance;     /* letters to insert, remove, replace or swap */
 } cli_guess;
 
-/** Compare the unknown word with one that is known. */
+/** Compare the unknown word with the known word @p other, which is kept as the
+ *  nearest one, and not copied, if it is similar and no other is nearer. */
 void cli_guess_try(cli_guess *guess, const char *other);
 
 /** Read a duration as milliseconds: "90", "1.5", "250ms", "10m", "2h", "1d";
- *  without a unit, seconds. @return false: not a duration */
+ *  without a unit, seconds.  @return false: not a duration, or too long; @p ms
+ *  is then undefined */
 bool cli_parse_duration(const char *text, int64_t *ms);
 
-/** Read a whole number in decimal. @return false: not one, or too big */
+/** Read a whole number in decimal.  @return false: not a number, or too big;
+ *  @p number is unchanged */
 bool cli_parse_int64(const char *text, int64_t *number);
 
-/** Read a layout: "sqlock", "spring7", "spring6". @return false: none of
- *  them */
+/** Read the layout of a lock table: "sqlock", "spring7", "spring6".  @return
+ *  false: none of them; @p layout is unchanged */
 bool cli_parse_layout(const char *text, sqlock_layout *layout);
+
+/** Return the word that cli_parse_layout() reads as this layout. */
 const char *cli_layout_name(sqlock_layout layout);
 
-/** Read a key rule: "current", "legacy", "raw". @return false: none of them */
+/** Read a key rule, which says how a lock's name becomes a LOCK_KEY: "current",
+ *  "legacy", "raw".  @return false: none of them; @p rule is unchanged */
 bool cli_parse_rule(const char *text, sqlock_key_rule *rule);
 
 /* ------------------------------------------------------------- secrets -- */
 
-/** Copy the arguments, then overwrite in the originals whatever may hold a
- *  password, so that `ps` no longer shows it.  @return NULL: out of memory */
+/** Copy the arguments, then overwrite in the originals all that may hold a
+ *  password, so that `ps` no longer shows it.  @return the copies, followed by
+ *  NULL, to be freed by cli_free_arguments(); NULL: out of memory */
 char **cli_take_arguments(int argc, char **argv);
+
+/** Wipe and free the words. */
 void cli_free_arguments(char **words);
 
-/** Change the name of this process in the process list, instead of program and
- *  arguments; at most 15 characters. */
+/** Show @p name, of at most 15 characters, in the process list in place of the
+ *  program's name and arguments.  Call cli_take_arguments() before. */
 void cli_rename(const char *name);
 
-/** Return a word of the command line, fit to be shown: URLs lose all but the
- *  scheme.  Valid until the next call. */
+/** Return a word of the command line for use in a message: of a URL only the
+ *  scheme is left.  The text is valid until the next call. */
 const char *cli_shown(const char *word);
 
-/** Tell whether the URL contains a password. */
+/** Return whether the URL contains a password. */
 bool cli_has_password(const char *url);
 
-/** Return the variable that the URL's password_env names, or NULL; the caller
- *  frees it. */
+/** Return the name of the environment variable that the URL's parameter
+ *  password_env gives; the caller frees it.  NULL: there is none, or out of
+ *  memory. */
 char *cli_password_variable(const char *url);
 
 /** Return the URL for the environment of another program: without its password,
- *  and with an absolute path of a SQLite file.  NULL: out of memory, or the
- *  program needs the URL's password (unless that comes from a configuration
- *  file, which it reads itself).  The caller frees it. */
+ *  and with an absolute path of a SQLite file; the caller frees it.
+ *
+ *  @param is_of_file  the URL comes from a configuration file
+ *  @return NULL: out of memory; or the URL has a password, and either comes
+ *          from a file, which that program reads itself, or is written so that
+ *          the password's end cannot be found */
 char *cli_url_for_child(const char *url, bool is_of_file);
 
-/** Wipe the value of a variable, so that /proc no longer shows it.  NULL is
- *  allowed. */
+/** Wipe the value of an environment variable, so that /proc no longer shows it.
+ *  NULL is allowed. */
 void cli_forget_variable(const char *name);
 
 /* ------------------------------------------------------------ messages -- */
 
-/** Write "sqlock: ..." to stderr: cli_error() always, cli_note() unless
- *  --quiet, cli_info() only with --verbose. */
+/** Write one line "sqlock: ..." to stderr: cli_error() always, cli_note()
+ *  unless --quiet, cli_info() only with --verbose.  They block while stderr
+ *  does. */
 void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -181,43 +200,46 @@ bool cli_is_verbose(void);
 /** Return the exit status for a result code of the library. */
 int cli_status_of(int code);
 
-/** Print an error.  @return cli_status_of() */
+/** Print the message of @p err.  @return cli_status_of() of its code */
 int cli_fail(const sqlock_error *err);
 
 /* -------------------------------------------------------------- common -- */
 
-/** Complete the global options from the environment and the configuration
- *  files. @return CLI_OK, or an exit status after a message */
+/** Set the global options that the command line does not give, from the
+ *  environment and the configuration files.  @return CLI_OK, or an exit status
+ *  after a message */
 int cli_config(cli *app);
 
-/** Tell whether an entry of the environment is one that cli_config() reads. */
+/** Return whether "NAME=value" is a variable that cli_config() reads. */
 bool cli_is_setting(const char *entry);
 
-/** Write the settings in use as entries of an environment, ending with NULL,
- *  for a command that is to use the same table; the caller frees them. @return
- *  false: out of memory */
+/** Write the settings in use as "NAME=value", for the environment of a command
+ *  that is to use the same table.  The texts, which the caller frees, are
+ *  followed by NULL.  The URL is as from cli_url_for_child(), and missing where
+ *  that is NULL.  @return false: out of memory */
 bool cli_settings_for_child(const cli *app, char *entries[CLI_GLOBALS]);
 
 /** Return the URL, or NULL after a message that there is none. */
 const char *cli_url(const cli *app);
 
-/** Return the region in use. */
+/** Return the region in use, "DEFAULT" if none was given. */
 const char *cli_region(const cli *app);
 
-/** Make the options of a registry from the global options.  @return CLI_OK, or
- *  CLI_USAGE after a message */
+/** Make the options of a registry from the global options, whose texts are not
+ *  copied.  @return CLI_OK, or CLI_USAGE after a message */
 int cli_registry_options(const cli *app, sqlock_options *options);
 
 /** Open the registry.  @return CLI_OK, or an exit status after a message */
 int cli_open(const cli *app, sqlock_registry **registry);
 
-/** Open the registry for statements that may take longer than the default, or
- *  as cli_open() does where the time is 0.  @return the same as cli_open() */
+/** Open the registry with a limit for the time of each statement; 0: the
+ *  default limit, as cli_open() does.  @return as cli_open() */
 int cli_open_for(const cli *app, uint32_t statement_timeout_ms,
                  sqlock_registry **registry);
 
-/** Restore the quantities of overdue reservations.  @return 0, also if there
- *  are no tables of stock; or a negative code */
+/** End overdue reservations in sqlock's stock tables, and restore their
+ *  quantities.  @param[out] expired how many, written in any case.  @return 0,
+ *  also if there are no such tables; otherwise a negative code */
 int cli_expire_reservations(sqlock_registry *registry, int64_t *expired,
                             sqlock_error *err);
 
@@ -227,14 +249,16 @@ int cli_expire_reservations(sqlock_registry *registry, int64_t *expired,
  *  UTF-8 escaped; the caller frees it.  NULL: out of memory. */
 char *cli_escape(const char *text);
 
-/** Tell whether escaping leaves @p text unchanged, with one column per byte. */
+/** Return whether @p text is printable ASCII, which cli_escape() leaves
+ *  unchanged, and which takes one column per byte. */
 bool cli_is_plain(const char *text);
 
 /** Return the number of terminal columns of an escaped text. */
 size_t cli_width(const char *text);
 
-/** Cut escaped text to that many columns, and mark the cut; the caller frees
- * it. */
+/** Return a copy of an escaped text.  If it is wider than @p width columns, it
+ *  is truncated, and its last column is an ellipsis.  The caller frees it.
+ *  NULL: out of memory. */
 char *cli_cut(const char *text, size_t width);
 
 /* Size of a number, a time or a duration as text. */
@@ -245,79 +269,88 @@ char *cli_cut(const char *text, size_t width);
  * what must be copied is copied, and nothing is allocated for a number. */
 typedef struct cli_row {
     const char *cells[CLI_COLUMNS_MAX]; /* escaped; NULL prints as "-" */
-    char numbers[CLI_COLUMNS_MAX][CLI_NUMBER_SIZE]; /* room for such cells */
-    /* texts that needed escaping; cli_row_clear() */
+    /* buffers for the cells that are numbers, times or durations */
+    char numbers[CLI_COLUMNS_MAX][CLI_NUMBER_SIZE];
+    /* copies of texts that had to be escaped, freed by cli_row_clear() */
     char *escaped[CLI_COLUMNS_MAX];
-    const char *colours[CLI_COLUMNS_MAX]; /* on a terminal; NULL: none */
+    /* escape sequences, used on a terminal; NULL: none */
+    const char *colours[CLI_COLUMNS_MAX];
 } cli_row;
 
-/** Show @p text, which must outlive the row, escaped.  @return false: out of
- *  memory */
+/** Set a cell to @p text, which is copied only if it has to be escaped, and so
+ *  must outlive the row.  @return false: out of memory */
 bool cli_row_text(cli_row *row, size_t column, const char *text);
 
-/** Empty the row. */
+/** Free the copies of a row, and empty its cells. */
 void cli_row_clear(cli_row *row);
 
-/* A table of text cells, whose rows are requested twice: to measure and to
- * print. */
+/* A table of text cells.  The callback `fill` is called twice for each row: to
+ * measure it, and to print it. */
 typedef struct cli_table {
     const char *const *heads;
     size_t columns;
-    unsigned flexible; /* bits: columns that may be cut to fit a terminal */
+    unsigned flexible; /* bits: columns that may be truncated on a terminal */
     unsigned right;    /* bits: columns aligned to the right */
-    /* columns that a narrow terminal omits, in that order; ends with
-     * `columns` */
+    /* columns that are omitted on a narrow terminal, the first one first; the
+     * list ends with the value of `columns`; NULL: none */
     const size_t *spare;
-    /* columns of text that a cut cell should keep before a column is
-     * omitted */
+    /* width that a truncated column should keep: `spare` columns are omitted
+     * before one gets narrower */
     size_t enough;
     size_t rows;
-    const void *context;
-    /* Fill in the cells of a row, which is empty.  @return false: out of
-     * memory */
+    const void *context; /* of `fill` */
+    /* Fill in the cells of row `number`, from 0.  The row given is empty.
+     * @return false: out of memory */
     bool (*fill)(cli_row *row, const void *context, size_t number);
 } cli_table;
 
 /** Print the table.  @return CLI_OK, or an exit status after a message */
 int cli_table_print(const cli_table *table);
 
-/** Print escaped text after the @p indent columns already on the line, and
- *  the end of the line; on a terminal, break the line between words and indent
- *  the rest. */
+/** Print escaped text and a newline, on a line on which @p indent columns are
+ *  printed already.  On a terminal, wrap the text between words, and indent the
+ *  further lines as much. */
 void cli_print_wrapped(const char *text, size_t indent);
 
-/** Tell whether stdout may be coloured. */
+/** Return whether stdout may be coloured. */
 bool cli_has_colour(void);
 
-/** Tell whether stdout is a screen that can be redrawn. */
+/** Return whether stdout is a terminal whose screen can be redrawn. */
 bool cli_has_screen(void);
 
-/** Write a part of a row as text to @p out, and return it; NULL: nothing to
- *  show. */
+/** Write a time, in UTC, to @p out, to the second or, if @p exact, in ISO 8601
+ *  to the microsecond.  @return @p out; NULL: @p at_us is not above 0, or too
+ *  far ahead */
 const char *cli_time_text(char out[CLI_NUMBER_SIZE], int64_t at_us, bool exact);
+
+/** Write a duration ("1.5s", "2m05s", "3h00m") or a number to @p out.
+ *  @return @p out */
 const char *cli_duration_text(char out[CLI_NUMBER_SIZE], int64_t ms);
 const char *cli_number_text(char out[CLI_NUMBER_SIZE], int64_t number);
+
+/** Return the word for a state. */
 const char *cli_state_name(sqlock_state state);
 
-/** Return the sequence that colours a state on a terminal; NULL: none. */
+/** Return the escape sequence that colours a state on a terminal, or NULL. */
 const char *cli_state_colour(sqlock_state state);
 
-/** Read a sort order: "name", "held", "ttl", "token". @return false: none of
- *  them */
+/** Read a sort order: "name", "held", "ttl", "token".  @return false: none of
+ *  them; @p sort is unchanged */
 bool cli_parse_sort(const char *text, sqlock_sort *sort);
 
-/** Read a number from 1 to UINT32_MAX. @return false: not one */
+/** Read a number from 1 to UINT32_MAX.  @return false: not such a number;
+ *  @p count is unchanged */
 bool cli_parse_count(const char *text, uint32_t *count);
 
-/** Return the columns and lines of stdout's terminal; 0: it is none. */
+/** Store the size of stdout's terminal; 0 and 0 if stdout is none. */
 void cli_terminal_size(size_t *columns, size_t *lines);
 
 /* The contents of a table of locks. */
 typedef struct cli_locks {
     const sqlock_info *rows;
     size_t count;
-    bool has_regions; /* with a column for regions */
-    /* with the names of waiters instead of their number */
+    bool has_regions; /* print a column for regions */
+    /* print the names of waiters instead of their number */
     bool has_names;
 } cli_locks;
 
@@ -326,18 +359,20 @@ typedef struct cli_locks {
 int cli_locks_print(const cli_locks *locks);
 
 struct json_t;
-/** Make the JSON value of a row, or of a text, which is escaped where it is no
- *  UTF-8 and may be NULL.  @return NULL: out of memory */
+/** Make the JSON object of a row.  @return NULL: out of memory */
 struct json_t *cli_info_json(const sqlock_info *row);
+
+/** Make a JSON string, escaped as by cli_escape() if @p text is not UTF-8, or
+ *  null if @p text is NULL.  @return NULL: out of memory */
 struct json_t *cli_json_text(const char *text);
 
-/** Write a JSON value to stdout in ASCII, formed as jansson's flags ask, with
- *  no end of line, and free it.  @return false: out of memory, having said
- *  so */
+/** Write a JSON value to stdout in ASCII, formatted by jansson's @p flags,
+ *  without a newline, and free it.  A @p value of NULL counts as out of memory.
+ *  @return false, after a message: out of memory */
 bool cli_write_json(struct json_t *value, size_t flags);
 
-/** Write a JSON value to stdout, indented, and free it.  @return CLI_OK, or an
- *  exit status after a message */
+/** Write a JSON value to stdout, indented, and free it; NULL counts as out of
+ *  memory.  @return CLI_OK, or an exit status after a message */
 int cli_print_json(struct json_t *value);
 
 #endif

@@ -1,9 +1,10 @@
 /*
- * cmd_acquire.c - `sqlock acquire`: acquire a lock for a caller that is no
- * child of ours: a shell script, another language
+ * cmd_acquire.c - `sqlock acquire`: acquire a lock for a program that sqlock
+ * does not start, such as a shell script
  *
- * The lease remains, named by its id.  With --for a helper remains, too, which
- * renews the lease until a process ends.
+ * When sqlock ends, the lease goes on, and the program refers to it by the id
+ * that sqlock has printed.  With --for, a helper process renews the lease until
+ * the given process ends, and then releases it.
  */
 #include "run.h"
 #include "sqlock/async.h"
@@ -41,7 +42,7 @@ static const struct poptOption options_table[] = {
     {"for", 0, POPT_ARG_STRING, NULL, CLI_OWN + FOR, NULL, NULL},
     POPT_TABLEEND};
 
-/* A description of the lease; a message from the helper to its parent. */
+/* The lease as it is printed.  The helper sends it to its parent. */
 typedef struct told {
     char id[SQLOCK_LEASE_ID_SIZE];
     char key[SQLOCK_KEY_SIZE];
@@ -97,7 +98,8 @@ static int read_options(const cli *app, run_options *options)
     return status;
 }
 
-/* Open a descriptor of the process that --for names; -1 without the option. */
+/* Open a descriptor of the process that --for names; without the option, store
+ * -1.  Return CLI_OK, or an exit status after a message. */
 static int open_process(int *pid_fd)
 {
     int64_t pid = 0;
@@ -180,8 +182,8 @@ static int print(const cli *app, const told *lease)
     return status;
 }
 
-/* Acquire without a helper: the lease remains when this process ends without
- * releasing it. */
+/* Acquire without a helper.  On success, end the process without releasing the
+ * lock: the lease goes on. */
 static int acquire(const cli *app, const run_options *options)
 {
     holding held = {.lost_fd = -1};
@@ -202,9 +204,9 @@ static int acquire(const cli *app, const run_options *options)
 
 enum { LINK_FD = 3, PROCESS_FD, FREE_FD };
 
-/* Close all files except the link and the process, for a caller that waits
- * until its descriptors are closed.  stderr stays open until the lock is
- * held. */
+/* Close all descriptors but those of the link, of the process and of stderr: a
+ * shell that reads the output of sqlock waits until no process has it open.
+ * stderr stays open until the lock is held. */
 static bool keep_files(int link_fd, int pid_fd)
 {
     int link = fcntl(link_fd, F_DUPFD_CLOEXEC, FREE_FD);
@@ -218,7 +220,8 @@ static bool keep_files(int link_fd, int pid_fd)
            close_range(FREE_FD, ~0U, 0) == 0;
 }
 
-/* Leave the caller's session and terminal. */
+/* Leave the session, the terminal and the stderr of the program that has called
+ * sqlock, and go on when the parent ends. */
 static void leave_caller(void)
 {
     (void)prctl(PR_SET_PDEATHSIG, 0);
@@ -227,8 +230,8 @@ static void leave_caller(void)
     cli_rename("lock-helper");
 }
 
-/* Hold the lease until the process ends, a signal comes, or the lease is
- * lost. */
+/* Wait until the process of --for ends, a signal comes, or the lease is lost; a
+ * thread of the library renews the lease meanwhile. */
 static void hold(const holding *held)
 {
     struct pollfd files[] = {{.fd = PROCESS_FD, .events = POLLIN},
@@ -265,7 +268,7 @@ static _Noreturn void be_helper(const run_options *options, int link_fd,
     told lease;
     int status = CLI_SYSTEM;
 
-    /* A wait ends with the process that waits. */
+    /* If the parent is killed, the helper must not go on waiting for a lock. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(CLI_SYSTEM);
@@ -324,7 +327,7 @@ static int acquire_for(const cli *app, const run_options *options, int pid_fd)
         return status_of(pid);
     status = print(app, &lease);
     if (status != CLI_OK)
-        (void)kill(pid, SIGTERM); /* nobody knows the id */
+        (void)kill(pid, SIGTERM); /* nobody has got the lease's id */
     return status;
 }
 

@@ -14,7 +14,7 @@
 
 #include <jansson.h>
 
-#define WHO_SIZE 81 /* the library's limit */
+#define WHO_SIZE 81 /* the library's limit of 80 bytes, and a NUL */
 #define WHO_HOST_MAX 40
 
 enum { TOKEN, CLIENT_ID, REASON, VALUES };
@@ -30,7 +30,7 @@ static const struct poptOption break_options[] = {
     {"now", 0, POPT_ARG_NONE, &is_now, 0, NULL, NULL},
     POPT_TABLEEND};
 
-/* Write "user@host", and the user behind sudo. */
+/* Write "user@host", and under sudo the user who has called it. */
 static void write_who(char *text, size_t size)
 {
     const struct passwd *user = getpwuid(getuid());

@@ -1,6 +1,6 @@
 /*
- * cmd_doctor.c - `sqlock doctor`: check whether everything is as locks need it,
- * and say what to change; and what to do after a restore of the database
+ * cmd_doctor.c - `sqlock doctor`: check all that locks rely on, and print what
+ * to change; with --after-restore, free all locks of a restored database
  */
 #include "cli.h"
 #include "sqlock/doctor.h"
@@ -12,11 +12,11 @@
 
 #include <jansson.h>
 
-#define INDENT 22 /* where the text of a check begins, */
-#define ADVICE 24 /* and that of its advice */
+#define INDENT 22 /* column in which the text of a check begins */
+#define ADVICE 24 /* column in which its advice begins */
 
-/* The time that --after-restore gives its statement, which writes all rows of
- * the table: on a large one more than the default. */
+/* Time limit of the statement of --after-restore.  It writes all rows of the
+ * table: with many rows, the default limit would not suffice. */
 #define RESTORE_LIMIT_MS 3600000u
 
 static int is_after_restore;
@@ -136,8 +136,9 @@ static int print_json(const cli *app, const sqlock_check *checks, size_t count,
                   "capabilities", capabilities_json(given)));
 }
 
-/* Report the checks; the exit status is that of the worst.  The capabilities
- * are NULL if they could not be determined. */
+/* Print the checks, and the capabilities unless they are unknown: NULL.  @p rc
+ * is the result of sqlock_diagnose().  Return the exit status: of a failed
+ * output, or else of an rc below 0, or else of the worst check. */
 static int report(const cli *app, const sqlock_check *checks, size_t count,
                   const sqlock_capabilities *given, int rc)
 {

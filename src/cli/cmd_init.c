@@ -1,5 +1,6 @@
 /*
- * cmd_init.c - `sqlock init`: create the lock table, or print the SQL that does
+ * cmd_init.c - `sqlock init`: create the lock table, or the table of --once, or
+ * print the SQL that does
  */
 #include "cli.h"
 #include "sqlock/once.h"
@@ -43,9 +44,9 @@ static int print_schema(const cli *app, const char *url,
     return status;
 }
 
-/* Tell whether the table of --once exists.  A failure counts as no, such as a
- * missing right to read the lock table: only a message depends on the
- * answer. */
+/* Return whether the table of --once exists.  Any failure counts as no, for
+ * example a missing right to read the lock table: only messages depend on the
+ * result. */
 static bool has_once(const char *url, const sqlock_options *options)
 {
     sqlock_registry *registry = NULL;
@@ -61,7 +62,8 @@ static bool has_once(const char *url, const sqlock_options *options)
     return is_there;
 }
 
-/* Tell whether a lock of the region has a holder that does not run sqlock. */
+/* Return whether a lock of the region has a holder that does not run sqlock,
+ * such as a Spring service.  Any failure counts as no. */
 static bool has_peers(const char *url, const sqlock_options *options)
 {
     sqlock_registry *registry = NULL;
@@ -82,7 +84,8 @@ static bool has_peers(const char *url, const sqlock_options *options)
     return is_found;
 }
 
-/* Warn of old versions of Spring where Spring is, or is to be, in use. */
+/* Say that Spring Integration before 7 must not use the table: as a note if
+ * Spring seems to be in use, otherwise only with --verbose. */
 static void warn_of_spring(const char *url, const sqlock_options *options,
                            sqlock_layout layout, bool was_there)
 {

@@ -1,5 +1,5 @@
 /*
- * cmd_key.c - `sqlock key`: the LOCK_KEY of a name; needs no database.
+ * cmd_key.c - `sqlock key`: print the LOCK_KEY of a name; needs no database
  */
 #include "cli.h"
 

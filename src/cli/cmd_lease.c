@@ -1,6 +1,6 @@
 /*
- * cmd_lease.c - `sqlock renew`, `release` and `guard-sql`: commands on the id
- * of a lease, in a process that did not acquire it
+ * cmd_lease.c - `sqlock renew`, `release` and `guard-sql`: commands on a lease
+ * that another process has acquired, and that is given by its id
  */
 #include "cli.h"
 #include "sqlock/lease.h"

@@ -35,7 +35,7 @@ static int read_options(const cli *app, sqlock_find_options *options)
     options->waiters = true;
     if (app->count > 1)
         return cli_want_args(app, 1, "PATTERN");
-    /* It may contain a password: it is not repeated. */
+    /* The URL may contain a password: the message does not repeat it. */
     if (app->count == 1 && strstr(app->args[0], "://") != NULL) {
         cli_error("ls: PATTERN is a database URL: give that with --url");
         return CLI_USAGE;
@@ -54,8 +54,8 @@ static int read_options(const cli *app, sqlock_find_options *options)
     return CLI_OK;
 }
 
-/* Tell whether all rows of a region are requested, possibly a million: they are
- * read in pages, by key. */
+/* Return whether all rows of the region are requested, in any order.  There may
+ * be a million: sqlock_list() reads them in pages, ordered by key. */
 static bool wants_all(const sqlock_find_options *options)
 {
     return options->free_too && options->pattern == NULL &&
@@ -73,7 +73,7 @@ static int print_rows(const sqlock_info *rows, size_t count)
     return cli_locks_print(&locks);
 }
 
-/* Print the rows one by one, each on a line of its own: a tree of all rows
+/* Print the rows one by one, each on a line of its own: a JSON tree of all rows
  * would take several times their memory. */
 static int print_json(const cli *app, sqlock_layout layout,
                       const sqlock_info *rows, size_t count)
@@ -94,8 +94,9 @@ static int print_json(const cli *app, sqlock_layout layout,
     return CLI_OK;
 }
 
-/* Warn of locks that were acquired in the future, by name of the first ones:
- * such a lock stays taken until then, even if its holder dies. */
+/* Warn of locks that, by the database's clock, were acquired in the future or
+ * for longer than --peer-ttl; name the first WARNED_MAX.  If its holder dies,
+ * such a lock stays held for longer than a lease lasts. */
 static void warn_of_clocks(const sqlock_info *rows, size_t count)
 {
     char ahead[CLI_NUMBER_SIZE];
@@ -117,8 +118,8 @@ static void warn_of_clocks(const sqlock_info *rows, size_t count)
         cli_note("and %zu more locks have such a holder", warned - WARNED_MAX);
 }
 
-/* Buffer stdout in large blocks if it is a file or pipe: a list of 100 bytes
- * per row would take 25,000 writes with stdio's own size. */
+/* Buffer stdout in large blocks if it is a file or pipe: with the size that
+ * stdio chooses, a million rows of 100 bytes would take 25,000 writes. */
 static void buffer_output(void)
 {
     static char buffer[1 << 17];

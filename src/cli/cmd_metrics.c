@@ -1,5 +1,6 @@
 /*
- * cmd_metrics.c - `sqlock metrics`: the lock table as Prometheus text.
+ * cmd_metrics.c - `sqlock metrics`: print numbers of locks, by region, in the
+ * text format of Prometheus
  */
 #include "cli.h"
 
@@ -14,8 +15,8 @@ struct region {
     size_t held;
     size_t expired;
     size_t waiting;
-    bool is_waiting_known; /* for all its locks */
-    int64_t longest_ms;    /* how long one of them has been held */
+    bool is_waiting_known; /* the waiters of all its locks are known */
+    int64_t longest_ms;    /* how long a lock has been held, at most */
 };
 
 struct regions {
@@ -23,8 +24,9 @@ struct regions {
     size_t count;
 };
 
-/* Return the value of a label, without characters that would end it or the
- * line.  The caller frees it; NULL: out of memory. */
+/* Return @p text as the value of a label, to be printed between quotes: with
+ * quotes, backslashes and control characters escaped.  The caller frees the
+ * value; NULL: out of memory. */
 static char *label_of(const char *text)
 {
     char *shown = cli_escape(text);
@@ -79,7 +81,7 @@ static void clear(struct regions *regions)
     free(regions->items);
 }
 
-/* Count the rows of each region.  False: out of memory. */
+/* Sum up the rows of each region.  Return false if out of memory. */
 static bool gather(struct regions *regions, const sqlock_info *rows,
                    size_t count)
 {
@@ -134,8 +136,8 @@ static void print_metrics(const struct regions *regions)
                    region->waiting);
 }
 
-/* Print the numbers of each region.  A region that was asked for is printed
- * even if they are 0. */
+/* Print the numbers of each region.  If a region was given, it is printed even
+ * if it has no held or expired locks. */
 static int print_rows(const cli *app, const sqlock_info *rows, size_t count)
 {
     struct regions regions = {0};

@@ -1,6 +1,6 @@
 /*
  * cmd_once.c - `sqlock once`: list and show the records of `sqlock run --once`,
- * and forget one, so that its command may run again.
+ * and remove one, so that its command may run again
  */
 #include "cli.h"
 #include "sqlock/once.h"

@@ -11,7 +11,8 @@
 
 #define INDENT 11 /* where a value begins */
 
-/* Spring's services do not record it, nor did earlier versions. */
+/* The end of a lease and its holder are not recorded by Spring services, nor by
+ * earlier versions of sqlock. */
 #define NOT_KNOWN "not known: the row does not tell"
 
 static void print_text(const char *label, const char *text)
@@ -31,7 +32,7 @@ static bool is_broken(const sqlock_info *row)
            strncmp(row->holder, broken, sizeof broken - 1) == 0;
 }
 
-/* Return how the last lease ended; NULL: it has not. */
+/* Return how the last lease ended, NULL if it has not ended. */
 static const char *end_of(const sqlock_info *row)
 {
     if (row->state == SQLOCK_HELD)
@@ -43,7 +44,8 @@ static const char *end_of(const sqlock_info *row)
     return row->last_holder != NULL ? "released" : NOT_KNOWN;
 }
 
-/* Print the waiters, who may be more than the database knows. */
+/* Print the waiters that the database knows of: there may be more.  A row of
+ * NULL means that they are unknown. */
 static void print_waiting(const sqlock_info *row)
 {
     char text[32];
@@ -91,8 +93,10 @@ static void print_row(const char *region, const sqlock_info *row,
                    row->last_holder != NULL ? row->last_holder : NOT_KNOWN);
 }
 
-/* Read the row again, with its waiters; NULL: unknown.  Its name used as a
- * pattern may match other names, too. */
+/* Read the row of a held lock again, with its waiters.  The name serves as a
+ * pattern, which may match other names, too: the key identifies the row.
+ * Return the row, which is one of @p rows, to be freed by the caller; NULL: the
+ * lock is not held, or the waiters are unknown. */
 static const sqlock_info *find_waited(sqlock_registry *registry,
                                       const sqlock_info *row,
                                       sqlock_info **rows, size_t *count)

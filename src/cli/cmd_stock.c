@@ -90,7 +90,7 @@ static int run_init(const stock_till *till)
 
 /* Options that only some actions take. */
 enum {
-    OF_TABLE = 1 << 0, /* and its columns */
+    OF_TABLE = 1 << 0, /* --table and its columns */
     OF_ORDER = 1 << 1,
     OF_FOR = 1 << 2,
     OF_AGE = 1 << 3,
@@ -118,8 +118,8 @@ static const struct action {
     {"reap", OF_TABLE | OF_AGE | OF_DRY_RUN, false, stock_reap},
 };
 
-/* Refuse options of other actions: --dry-run of an action that knows none would
- * change the stock. */
+/* Refuse options that the action does not take: if it ignored --dry-run, for
+ * example, it would change the stock. */
 static int check_options(const stock_till *till, const struct action *action)
 {
     const struct {

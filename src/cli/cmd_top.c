@@ -2,8 +2,8 @@
  * cmd_top.c - `sqlock top`: show held locks again and again: a screen that is
  * redrawn on a terminal, blocks of lines elsewhere
  *
- * Changes are found by comparing two readings: a lock that changes hands twice
- * in between counts as one change.
+ * Changes are found by comparing each reading with the one before: a lock that
+ * changes hands twice in between counts as one change.
  */
 #include "cli.h"
 
@@ -19,9 +19,9 @@
 
 #include <jansson.h>
 
-#define LOOKED_AT_MAX 10000 /* rows: limits the cost of a reading */
+#define LOOKED_AT_MAX 10000 /* rows of a reading, to limit its cost */
 #define ROWS_DEFAULT 20     /* shown if there is no terminal */
-#define HEAD_LINES 4        /* above the rows on a screen, and one below */
+#define HEAD_LINES 4        /* above the rows on a screen; one is free below */
 
 enum { DELAY, COUNT, VALUES };
 
@@ -56,16 +56,15 @@ typedef struct totals {
 typedef struct top_view {
     const cli *app;
     bool is_screen;
-    bool may_read; /* keys */
+    bool may_read; /* keys of the terminal */
     struct termios before;
     int64_t delay_ms;
-    uint32_t left; /* looks; 0: without end */
+    uint32_t left; /* readings still to print; 0: no limit */
 } top_view;
 
 static volatile sig_atomic_t has_ended;
 
-/* --------------------------------------------------------------- readings
- * -- */
+/* ------------------------------------------------------------- readings -- */
 
 static int by_key(const void *one, const void *other)
 {
@@ -124,7 +123,7 @@ static bool is_broken(const sqlock_info *row)
     return row->holder != NULL && strncmp(row->holder, "broken by ", 10) == 0;
 }
 
-/* Compare a row with the same row of the last reading. */
+/* Compare a row with the row of the same lock in the reading before. */
 static void compare(totals *sum, const sqlock_info *before,
                     const sqlock_info *now)
 {
@@ -268,7 +267,7 @@ static void begin_view(top_view *view)
         quiet.c_cc[VSUSP] = _POSIX_VDISABLE;
         (void)tcsetattr(STDIN_FILENO, TCSANOW, &quiet);
     }
-    /* The previous screen comes back at the end. */
+    /* Use the alternate screen: end_view() brings the normal one back. */
     if (view->is_screen)
         fputs("\033[?1049h\033[?25l", stdout);
 }
@@ -281,7 +280,8 @@ static void end_view(const top_view *view)
         (void)tcsetattr(STDIN_FILENO, TCSANOW, &view->before);
 }
 
-/* Sleep until the next reading, or the end. */
+/* Sleep until the next reading is due.  A blank ends the sleep, "q" or a signal
+ * the program. */
 static void rest(const top_view *view)
 {
     struct pollfd keys = {.fd = view->may_read ? STDIN_FILENO : -1,
@@ -305,8 +305,9 @@ static void rest(const top_view *view)
 
 /* ------------------------------------------------------------------ run -- */
 
-/* Read again.  An outage is reported, and outlasted unless it is there from the
- * start. */
+/* Read and print until the end.  If a reading fails, report the error; the
+ * first one then ends the program, a later one is tried again after the delay.
+ * Return the exit status. */
 static int look_on(top_view *view, sqlock_registry *registry)
 {
     look before = {.rows = NULL};

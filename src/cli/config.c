@@ -1,13 +1,15 @@
 /*
- * config.c - settings that are not on the command line: environment variables
- * first, then the user's file, then the machine's
+ * config.c - read the settings that are not on the command line
  *
- * Lines of a file are "name = value" or comments; names are those of the long
- * options.  A file that contains a password and can be read by others is
- * refused, as libpq refuses a key file, because a warning would come too late.
+ * Sources are environment variables, then the user's file, then the machine's
+ * file; the first one that gives a setting wins.  Lines of a file are "name =
+ * value" or comments; names are those of the long options.  A file that
+ * contains a password and can be read by others is refused, as libpq refuses a
+ * key file, because a warning would come too late.
  *
- * inih would end a value at " ;" or a NUL byte, take an indented line for more
- * of the value before, refuse lines of 200 bytes, and not wipe passwords.
+ * The parser inih is not used: it would end a value at " ;" or a NUL byte,
+ * append an indented line to the value before, refuse lines of 200 bytes, and
+ * not wipe passwords.
  */
 #include "cli.h"
 
@@ -83,8 +85,8 @@ static char *trim(char *text)
     return text;
 }
 
-/* Tell whether a file with a password is private.  Root's may be readable by a
- * group. */
+/* Return whether a file may contain a password: only its owner can read it or,
+ * if root owns it, a group as well. */
 static bool is_private(const struct stat *info)
 {
     mode_t others =
@@ -139,8 +141,8 @@ static int read_setting(cli *app, const config_file *file, const char *name,
     return keep(app, settings[i].which, value);
 }
 
-/* Read one line.  The text of a wrong line is not shown: it may be a
- * password. */
+/* Read one line, which is changed.  The message about a wrong line does not
+ * show its text, which may be a password. */
 static int read_line(cli *app, const config_file *file, char *line)
 {
     char *name = trim(line);
@@ -191,9 +193,10 @@ static int read_lines(cli *app, config_file *file)
     return status;
 }
 
-/* Read a file.  A missing file is skipped; an unreadable one is an error.  But
- * the machine's file may be meant for others only, and HOME may be another
- * user's, as under sudo: then a URL from elsewhere suffices. */
+/* Read a file.  A missing file is skipped; one that cannot be read is an error,
+ * with two exceptions if access to it is denied.  The machine's file may be
+ * meant for other users, and is skipped.  The user's file may be another
+ * user's, since sudo can keep HOME: it is skipped if the URL is known. */
 static int read_file(cli *app, const char *path, bool is_users)
 {
     config_file file = {.path = path};
@@ -223,7 +226,7 @@ static int read_users_file(cli *app)
     int status;
     int rc;
 
-    /* The specification says to ignore relative paths. */
+    /* The XDG specification says to ignore relative paths. */
     if (base != NULL && *base == '/')
         rc = asprintf(&path, "%s/sqlock/config", base);
     else if (home != NULL && *home == '/')

@@ -1,5 +1,5 @@
 /*
- * info.c - print rows of the lock table as words and as JSON
+ * info.c - write rows of the lock table as words and as JSON
  *
  * The JSON members and their types are a contract: members may be added, none
  * is removed.
@@ -57,8 +57,9 @@ static char *put_digits(char *at, uint64_t number, int width)
     return at;
 }
 
-/* Write the day, "2026-11-22", and remember it, because the times of a list
- * fall on few days.  False: there is no such day. */
+/* Write a day, given as a number of days since 1970, as "2026-11-22", and move
+ * *at to its end.  The text is kept for the next call, because the times of a
+ * list fall on few days.  Return false if the day is too far ahead. */
 static bool put_day(char **at, int64_t day)
 {
     static _Thread_local int64_t known = -1;
@@ -147,7 +148,7 @@ json_t *cli_json_text(const char *text)
     value = json_string(text);
     if (value != NULL)
         return value;
-    /* It may be invalid UTF-8: others write to the table, too. */
+    /* The text is not UTF-8: other programs write to the table, too. */
     escaped = cli_escape(text);
     value = escaped != NULL ? json_string(escaped) : NULL;
     free(escaped);
@@ -189,7 +190,7 @@ json_t *cli_info_json(const sqlock_info *row)
 
 bool cli_write_json(json_t *value, size_t flags)
 {
-    /* ASCII: no terminal obeys it, no locale changes it. */
+    /* In ASCII no character controls a terminal or depends on a locale. */
     flags |= JSON_ENSURE_ASCII | JSON_ENCODE_ANY;
     char *text = value != NULL ? json_dumps(value, flags) : NULL;
 

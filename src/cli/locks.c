@@ -1,5 +1,5 @@
 /*
- * locks.c - a table of locks, for `ls` and `top`
+ * locks.c - print locks as a table, for `ls` and `top`
  */
 #include "cli.h"
 
@@ -38,8 +38,9 @@ static bool fill_row(cli_row *row, const void *context, size_t number)
            (info->region == NULL || cli_row_text(row, REGION, info->region));
 }
 
-/* The columns to do without, in turn.  Names of who waits are wanted more than
- * the holder. */
+/* Return the columns to omit on a narrow terminal, the first one first.  If the
+ * user asks for the names of waiters, they are kept for longer than the
+ * holder. */
 static const size_t *spare_of(const cli_locks *locks)
 {
     static const size_t spare[] = {TOKEN,  WAITING, HELD_FOR,

@@ -1,6 +1,8 @@
 /*
- * main.c - the sqlock command: a table of commands, and what they share at the
- * beginning and the end.  It does no work on locks; each command has a file.
+ * main.c - the sqlock command: find the command, read the options and settings,
+ * run it, and flush the output
+ *
+ * All work on locks is in the files of the commands.
  */
 #include "cli.h"
 
@@ -101,8 +103,9 @@ static const cli_command *find_command(const char *name)
     return NULL;
 }
 
-/* Open those of the standard files that are closed, or a database connection
- * could become stderr.  Reads and writes on them fail as before. */
+/* Open those of stdin, stdout and stderr that are closed; otherwise a database
+ * connection could get the number of stderr.  They are opened so that reads and
+ * writes still fail. */
 static void occupy_standard_files(void)
 {
     static const int modes[] = {[STDIN_FILENO] = O_WRONLY,
@@ -112,7 +115,7 @@ static void occupy_standard_files(void)
 
     for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) < 0)
-            /* its number is fd */
+            /* the new descriptor is fd, the lowest that is free */
             (void)open("/dev/null", modes[fd] | O_CLOEXEC);
     }
 }
@@ -133,7 +136,8 @@ static int refuse_command(const char *name)
     return CLI_USAGE;
 }
 
-/* Tell whether the words are "help COMMAND", which means "COMMAND --help". */
+/* Return whether the words are "help COMMAND", which means "COMMAND --help"; if
+ * so, remove "help". */
 static bool is_help(char **words)
 {
     if (strcmp(words[1], "help") != 0)

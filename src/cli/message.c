@@ -1,9 +1,9 @@
 /*
- * message.c - messages of the command, on stderr: "sqlock: " and one line, in
- * one write, so that it does not mix with the output of a child
+ * message.c - write messages of the command to stderr: "sqlock: " and one line,
+ * in one write(), so that it does not mix with the output of a child
  *
- * Never on stdout, never more than one line, nothing that a terminal would
- * interpret.
+ * A message never goes to stdout, never has more than one line, and contains
+ * nothing that a terminal would interpret.
  */
 #include "cli.h"
 
@@ -42,8 +42,8 @@ static void say(const char *format, va_list arguments)
     escaped = cli_escape(text);
     if (escaped != NULL)
         length = asprintf(&line, "sqlock: %s\n", escaped);
-    /* Not through a stream: exit() would wait until its reader takes the
-     * data. */
+    /* The stream stderr is not used: exit() would wait for a thread that is
+     * blocked in writing to it. */
     written = length < 0 ? write(STDERR_FILENO, lost, sizeof lost - 1)
                          : write(STDERR_FILENO, line, (size_t)length);
     (void)written; /* there is nowhere else to report it */

@@ -1,6 +1,7 @@
 /*
- * numbers.c - read words of the command line as numbers, durations and choices;
- * a word that is not understood as a whole is refused
+ * numbers.c - read words of the command line as numbers, durations and choices
+ *
+ * A word of which only a part is understood is refused.
  */
 #include "cli.h"
 
@@ -73,7 +74,7 @@ bool cli_parse_duration(const char *text, int64_t *ms)
     }
     if (__builtin_mul_overflow(sum, per_unit, &sum))
         return false;
-    /* More than nine digits are below a millisecond in every unit. */
+    /* Digits after the ninth are less than a millisecond in every unit. */
     for (i = 0; i < digits && i < 9; i++) {
         part = part * 10 + (fraction[i] - '0');
         scale *= 10;

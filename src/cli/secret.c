@@ -1,7 +1,8 @@
 /*
  * secret.c - keep the password of a URL out of the process list and of messages
  *
- * Between execve() and here it can be seen; --help says what to use instead.
+ * A password on the command line can be seen between execve() and the call of
+ * cli_take_arguments(); --help says how to avoid that.
  */
 #include "cli.h"
 
@@ -13,13 +14,14 @@
 
 #include "base/secret.h"
 
-/* The arguments, which are contiguous in memory. */
+/* The memory of the original arguments, which is contiguous. */
 static struct {
     char *text;
     size_t size; /* including the last NUL */
 } arguments;
 
-/* Find where a word may hold a URL: after "--url=", or all of it. */
+/* Return the part of a word that may be a URL: the text after "--url=", or the
+ * whole word; NULL: none.  @p is_value: the word before was "--url". */
 static char *secret_in(char *word, bool is_value)
 {
     if (is_value)
@@ -38,7 +40,8 @@ static void hide(char *text)
 }
 
 /* Keep passwords from core files and debuggers.  Programs that sqlock executes
- * are not affected.  The leak checker of a sanitizer is a debugger. */
+ * are not affected.  AddressSanitizer's leak checker works as a debugger, and
+ * would be kept out, too. */
 static void refuse_dumps(void)
 {
 #if !defined(__SANITIZE_ADDRESS__)
@@ -68,7 +71,7 @@ char **cli_take_arguments(int argc, char **argv)
             return NULL;
         }
     }
-    /* The words after "--" are the user's command: passed on unchanged. */
+    /* The words after "--" are the user's command, and stay unchanged. */
     for (i = 1; i < argc && strcmp(words[i], "--") != 0; i++) {
         secret = secret_in(argv[i], is_value);
         is_value = strcmp(words[i], "--url") == 0;
@@ -87,8 +90,8 @@ void cli_free_arguments(char **words)
     free(words);
 }
 
-/* Change the name in the process list.  A last byte that is no NUL tells the
- * kernel that the arguments are a text now, which ends at the first NUL. */
+/* If the last byte of the arguments is no NUL, the kernel takes them for one
+ * text, which ends at the first NUL. */
 void cli_rename(const char *name)
 {
     (void)prctl(PR_SET_NAME, name);
@@ -111,7 +114,8 @@ const char *cli_shown(const char *word)
     return shown;
 }
 
-/* The value of a parameter of the URL, "password_env=", or NULL. */
+/* Return where in the URL the value of a parameter begins; NULL: there is none.
+ * @p parameter is its name and "=". */
 static const char *parameter_of(const char *url, const char *parameter)
 {
     const char *at = strchr(url, '?');
@@ -135,21 +139,22 @@ bool cli_has_password(const char *url)
         return true;
     if (authority == NULL)
         return false;
-    /* The last '@': an earlier one may belong to a password that is not
-     * encoded. */
+    /* Look for the last '@': an earlier one may belong to a password that is
+     * not percent-encoded. */
     authority += 3;
     at = strrchr(authority, '@');
     colon = strchr(authority, ':');
     return at != NULL && colon != NULL && colon + 1 < at;
 }
 
-/* Return the '@' that ends user and password, or NULL. */
+/* Return the '@' that ends user and password; NULL: there is none. */
 static const char *end_of_user(const char *authority)
 {
     return memrchr(authority, '@', strcspn(authority, "/?#"));
 }
 
-/* Remove "NAME=value" from the parameters. */
+/* Remove a parameter and its value wherever they are in the URL; @p parameter
+ * is its name and "=". */
 static void remove_parameter(char *url, const char *parameter)
 {
     char *value = (char *)(uintptr_t)parameter_of(url, parameter);
@@ -160,15 +165,15 @@ static void remove_parameter(char *url, const char *parameter)
         from = value - strlen(parameter);
         length = strcspn(value, "&#");
         if (value[length] == '&')
-            length++; /* its own separator; the one before stays */
+            length++; /* the '&' behind the value; the one before stays */
         memmove(from, value + length, strlen(value + length) + 1);
         value = (char *)(uintptr_t)parameter_of(url, parameter);
     }
 }
 
-/* Return the URL without its password; NULL: no memory, or a part of the
- * password is left: one that was not encoded may continue after what looks like
- * its end. */
+/* Return a copy of the URL without its password.  NULL: out of memory; or a
+ * part of the password would be left, because it is not percent-encoded and
+ * contains a character that looks like its end. */
 static char *without_password(const char *url)
 {
     const char *authority = strstr(url, "://");
@@ -193,8 +198,10 @@ static char *without_password(const char *url)
     return NULL;
 }
 
-/* Return the URL with an absolute path, since "sqlite:file" means another file
- * in another folder. */
+/* Return a copy of the URL, in which a relative path of a SQLite file is made
+ * absolute: "sqlite:file" means another file in another folder.  The path stays
+ * relative if the folder's name would have to be percent-encoded.  NULL: out of
+ * memory. */
 static char *with_whole_path(const char *url)
 {
     static const char scheme[] = "sqlite:";

@@ -7,7 +7,7 @@
 #include "cli.h"
 #include "sqlock/stock.h"
 
-/* The context of an action. */
+/* The arguments and options of an action, and the stock that it works on. */
 typedef struct stock_till {
     const cli *app;
     const char *action;
@@ -20,14 +20,16 @@ typedef struct stock_till {
     sqlock_stock *stock;
 } stock_till;
 
-/** Report a failure.  An overdue reservation is not reported as a lost lease.
- *  @return the exit status */
+/** Print the error of a stock operation.  @return the exit status, as by
+ *  cli_fail(), but CLI_NO for SQLOCK_EEXPIRED, which is here an overdue
+ *  reservation and not a lost lease */
 int stock_refuse(const sqlock_error *err);
 
-/** Report wrong arguments.  @return CLI_USAGE */
+/** Print that the arguments are wrong, and @p what is.  @return CLI_USAGE */
 int stock_misuse(const stock_till *till, const char *what);
 
-/* The actions.  @return CLI_OK, or an exit status after a message */
+/* The actions, which print their results.  @return CLI_OK, or an exit status
+ * after a message */
 int stock_deduct(const stock_till *till);
 int stock_restore(const stock_till *till);
 int stock_set(const stock_till *till);

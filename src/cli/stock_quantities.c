@@ -13,7 +13,9 @@ typedef int (*lines_call)(sqlock_stock *, sqlock_tx *, const char *,
                           sqlock_stock_line *, size_t, sqlock_stock_answer *,
                           sqlock_error *);
 
-/* Read ITEM QUANTITY ...; the caller frees them.  NULL on failure. */
+/* Read the arguments ITEM QUANTITY ... into *out, an array that the caller
+ * frees; the texts are not copied.  On failure *out is NULL.  Return CLI_OK, or
+ * an exit status after a message. */
 static int read_lines(const stock_till *till, sqlock_stock_line **out,
                       size_t *count)
 {
@@ -105,7 +107,7 @@ int stock_restore(const stock_till *till)
     return change(till, sqlock_stock_restore_many);
 }
 
-/* Set one item, with the arguments of operations on many. */
+/* Set one item.  A lines_call: the arguments are as for several items. */
 static int set_one(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                    sqlock_stock_line *lines, size_t count,
                    sqlock_stock_answer *answer, sqlock_error *err)

@@ -1,5 +1,6 @@
 /*
- * stock_reap.c - `sqlock stock reap`: removal of rows that are past retention
+ * stock_reap.c - `sqlock stock reap`: remove rows that are older than the
+ * retention
  */
 #include "stock.h"
 
@@ -10,7 +11,9 @@
 
 #include <jansson.h>
 
-/* Report progress once a second on a terminal. */
+/* Callback of sqlock_stock_reap(): print the progress if stderr is a terminal,
+ * at most once in each second.  @p context is the time of the last message.
+ * Returns 0, which means to go on. */
 static int tell_progress(void *context, const sqlock_stock_reaped *so_far)
 {
     struct timespec *last = context;

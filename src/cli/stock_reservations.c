@@ -87,8 +87,8 @@ int stock_expire(const stock_till *till)
     return CLI_OK;
 }
 
-/* As part of `sqlock reap`; without tables of ours there are no
- * reservations. */
+/* Called by `sqlock reap`.  Where sqlock's stock tables are missing, there are
+ * no reservations. */
 int cli_expire_reservations(sqlock_registry *registry, int64_t *expired,
                             sqlock_error *err)
 {

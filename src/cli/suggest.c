@@ -1,5 +1,6 @@
 /*
- * suggest.c - how similar a word is to a known one, for "did you mean"
+ * suggest.c - find the known word that is most similar to an unknown one, for
+ * "did you mean"
  */
 #include "cli.h"
 
@@ -12,8 +13,9 @@ static size_t least_of(size_t one, size_t other)
     return one < other ? one : other;
 }
 
-/* Optimal string alignment: each row counts the edits from a beginning of
- * the word to each beginning of the other. */
+/* Return how many edits turn one word into the other (optimal string
+ * alignment), SIZE_MAX if one is too long.  rows[i][j] is the number for the
+ * first i letters of `word` and the first j of `other`. */
 static size_t distance_of(const char *word, const char *other)
 {
     size_t rows[LONGEST + 1][LONGEST + 1];

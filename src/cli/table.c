@@ -1,9 +1,10 @@
 /*
- * table.c - print rows of text on stdout: cut to the width of a terminal, whole
- * otherwise
+ * table.c - print rows of text on stdout: truncated to the width of a terminal,
+ * whole otherwise
  *
- * libsmartcols would keep a copy of every cell until the table is printed, 600
- * MB for a million rows; it cuts text without a mark, and names to a stump.
+ * The library libsmartcols is not used: it would keep a copy of every cell
+ * until the table is printed, 600 MB for a million rows, and it truncates text
+ * without a mark, and names to a few letters.
  */
 #include "cli.h"
 
@@ -14,7 +15,7 @@
 #include <unistd.h>
 
 #define GAP 2
-#define LEAST 8 /* columns of text that a cut cell must keep */
+#define LEAST 8 /* width that a truncated column must keep */
 
 bool cli_has_screen(void)
 {
@@ -51,7 +52,7 @@ static size_t terminal_width(void)
     return columns;
 }
 
-/* Return the width of all columns that are shown; those of width 0 are
+/* Return the width of the table with its gaps.  Columns of width 0 are
  * omitted. */
 static size_t total_width(const cli_table *table, const size_t *widths)
 {
@@ -63,7 +64,8 @@ static size_t total_width(const cli_table *table, const size_t *widths)
     return total > 0 ? total - GAP : 0;
 }
 
-/* Return the number of columns that cutting can save. */
+/* Return by how much the table can be narrowed while each flexible column keeps
+ * `enough`. */
 static size_t slack(const cli_table *table, const size_t *widths)
 {
     size_t sum = 0;
@@ -76,8 +78,9 @@ static size_t slack(const cli_table *table, const size_t *widths)
     return sum;
 }
 
-/* Make the table fit: omit spare columns rather than cut the others too short,
- * then cut the widest flexible column until all fit. */
+/* Make the table fit: omit spare columns until the flexible ones can keep
+ * `enough`, then narrow the widest flexible column until the table fits, or no
+ * column is wider than LEAST. */
 static void shrink(const cli_table *table, size_t *widths, size_t limit)
 {
     const size_t *spare = table->spare;
@@ -193,7 +196,7 @@ static void measure_line(const cli_table *table, const char *const *cells,
     }
 }
 
-/* Measure all rows, or print them.  False: out of memory. */
+/* Measure all rows, or print them.  Return false if out of memory. */
 static bool go_through(const cli_table *table, size_t *widths, bool is_printed)
 {
     cli_row row = {.cells = {NULL}};

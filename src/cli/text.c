@@ -1,7 +1,6 @@
 /*
- * text.c - make text from elsewhere fit for a terminal (F79): what a terminal
- * would interpret or hide is shown as an escape, and widths are counted in
- * columns
+ * text.c - prepare text from the database or the user for a terminal (F79):
+ * escape what a terminal would interpret or hide, and count widths in columns
  *
  * Output is UTF-8 whatever the locale, so that it is the same in a cron job and
  * in a shell.
@@ -16,8 +15,8 @@
 
 #include "base/text.h"
 
-/* Tell whether a character is a control, or hides or reverses the text next to
- * it. */
+/* Return whether a character is a control character, is invisible, or hides or
+ * reverses the text next to it. */
 static bool is_harmful(uint32_t character)
 {
     static const struct {
@@ -57,8 +56,8 @@ bool cli_is_plain(const char *text)
 
 char *cli_escape(const char *text)
 {
-    /* The longest escape of one byte is "\xff"; of two, "\u{9f}"; of three,
-     * "\u{ffff}"; of four, "\u{10ffff}": never more than four times. */
+    /* The longest escape of one byte is "\xff"; of two, "\u{61c}"; of three,
+     * "\u{ffff}"; of four, "\u{10ffff}": at most four times as long. */
     size_t plain = plain_length(text);
     size_t size = plain + strlen(text + plain) * 4 + 1;
     char *escaped = malloc(size);
@@ -92,8 +91,8 @@ char *cli_escape(const char *text)
     return escaped;
 }
 
-/* Return the columns of one character.  wcwidth() answers for the thread's
- * locale. */
+/* Return how many columns a character takes.  wcwidth() depends on the thread's
+ * locale, which is therefore UTF-8 during the call. */
 static size_t columns_of(uint32_t character)
 {
     static locale_t utf8;

@@ -55,7 +55,7 @@ static int try_change(void *context, sqlock_tx *tx,
     table.name = "account";
     table.key_column = "id";
     table.version_column = "version";
-    /* The version first: what is read after it is at least as new. */
+    /* Read the version first: the balance is then at least as new. */
     rc = sqlock_tx_version(tx, &table, &id, &seen, err);
     if (rc == 0)
         rc = read_balance(tx, change->account, &balance, err);

@@ -4,8 +4,9 @@
  *
  *     guard_mysql URL HOST PORT USER DATABASE
  *
- * The holder of the lock "day-end" may run.  URL names the same database, and
- * MYSQL_PWD has the password.  compare_and_set.c describes the table.
+ * Adds 1 to all balances as the holder of the lock "day-end".  URL names the
+ * same database, and MYSQL_PWD has the password.  compare_and_set.c describes
+ * the table.
  * Exit status: 0 done, 75 another process has the lock, 1 failed.
  */
 #include <mysql.h>

@@ -4,8 +4,8 @@
  *
  *     guard_postgres URL
  *
- * The holder of the lock "day-end" may run.  compare_and_set.c describes the
- * table.
+ * Adds 1 to all balances as the holder of the lock "day-end".
+ * compare_and_set.c describes the table.
  * Exit status: 0 done, 75 another process has the lock, 1 failed.
  */
 #include <libpq-fe.h>

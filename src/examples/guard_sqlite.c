@@ -4,9 +4,9 @@
  *
  *     guard_sqlite URL FILE
  *
- * The holder of the lock "day-end" may run.  FILE is the file of URL.  While
- * the transaction is open no lease in that file is renewed: keep it shorter
- * than the TTL.  compare_and_set.c describes the table.
+ * Adds 1 to all balances as the holder of the lock "day-end".  FILE is the file
+ * of URL.  While the transaction is open no lease in that file is renewed: keep
+ * the transaction shorter than the TTL.  compare_and_set.c describes the table.
  * Exit status: 0 done, 75 another process has the lock, 1 failed.
  */
 #include <sqlite3.h>

@@ -3,8 +3,8 @@
  *
  *     many URL NAME...
  *
- * Two callers with the same names in different orders never wait for each
- * other crosswise.  Exit status: 0 all were taken and given back, 1 not.
+ * Two processes with the same names in different orders never deadlock.  Exit
+ * status: 0 all were taken and given back, 1 not.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -50,7 +50,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: mutex URL NAME SECONDS\n");
         return 2;
     }
-    options.auto_renew = true; /* every quarter of its length */
+    options.auto_renew = true; /* in the background, four times in a TTL */
     rc = sqlock_registry_open(&registry, argv[1], NULL, &err);
     if (rc == 0)
         rc = sqlock_obtain(&lock, registry, argv[2], &err);

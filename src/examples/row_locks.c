@@ -27,7 +27,7 @@ static int lock_account(sqlock_tx *tx, int64_t account, sqlock_error *err)
     return sqlock_tx_lock_row(tx, &table, &id, false, WAIT_MS, err);
 }
 
-/* Add to an account, unless less than nothing would be left. */
+/* Add to an account, unless its balance would fall below 0. */
 static int add(sqlock_tx *tx, int64_t account, int64_t amount,
                sqlock_error *err)
 {
@@ -56,7 +56,7 @@ static int move(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
     int rc;
 
     (void)attempt;
-    /* In one order, so that two transfers never wait for each other. */
+    /* Lock the rows by id: two transfers then never wait for each other. */
     rc = lock_account(tx, is_up ? transfer->from : transfer->to, err);
     if (rc == 0)
         rc = lock_account(tx, is_up ? transfer->to : transfer->from, err);

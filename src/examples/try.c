@@ -17,7 +17,7 @@ static void say_who(sqlock_registry *registry, const char *name)
     sqlock_info *row;
 
     if (sqlock_show(registry, name, &row, NULL) != 0)
-        return; /* gone meanwhile, or the database is */
+        return; /* the row is gone, or the database does not answer */
     (void)printf("held by %s for %lld ms more\n",
                  row->holder != NULL ? row->holder : "nobody now",
                  (long long)row->remaining_ms);

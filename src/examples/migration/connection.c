@@ -1,5 +1,6 @@
 /*
- * connection.c - three client libraries, as far as a deployer needs them
+ * connection.c - run SQL and take session locks, by each of the three client
+ * libraries
  */
 #include "connection.h"
 
@@ -26,7 +27,7 @@ int complain(const char *what, const char *why)
 }
 
 #ifdef SQLOCK_WITH_POSTGRES
-/* In a transaction all statements of a text belong to it. */
+/* In a transaction, all statements of the text belong to it. */
 static int run_postgres(void *handle, const char *sql)
 {
     PGresult *result = PQexec(handle, sql);
@@ -40,8 +41,8 @@ static int run_postgres(void *handle, const char *sql)
     return rc;
 }
 
-/* Tried, not waited for: a statement that waits keeps CREATE INDEX CONCURRENTLY
- * of the other one from ending. */
+/* The lock is tried, not waited for: CREATE INDEX CONCURRENTLY in the session
+ * that has the lock would not end as long as this statement waits. */
 static int lock_postgres(void *handle)
 {
     PGresult *result =
@@ -93,7 +94,7 @@ static int run_mysql(void *handle, const char *sql)
     return 0;
 }
 
-/* The name is the server's, not the database's. */
+/* All databases of a server share the names of GET_LOCK(). */
 static int lock_mysql(void *handle)
 {
     MYSQL_RES *result;
@@ -119,7 +120,7 @@ static void close_mysql(void *handle)
     mysql_close(handle);
 }
 
-/* "mysql://user:password@host:port/database", nothing escaped. */
+/* Open "mysql://user:password@host:port/database"; nothing in it is decoded. */
 static int open_mysql(struct connection *connection, const char *url)
 {
     char user[PART], password[PART], host[PART], database[PART];

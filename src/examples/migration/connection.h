@@ -10,19 +10,20 @@
 struct connection {
     void *handle; /* PGconn *, MYSQL *, sqlite3 *; NULL: not open */
     bool has_transactional_ddl;
-    /* Run all statements of a text; 0, or -1 having said why. */
+    /* Run all statements of a text.  Return 0, or -1 after a message. */
     int (*run)(void *handle, const char *sql);
-    /* Try to take a lock that lasts as long as the server's session, longer
-     * than its client if need be: 1, 0 (another session has it) or -1.  NULL:
-     * there are no sessions. */
+    /* Try to take a lock that lasts until the session at the server ends, even
+     * if the client has died before.  Return 1; 0 if another session has the
+     * lock; -1 after a message.  NULL: the database has no sessions. */
     int (*lock_session)(void *handle);
     void (*close)(void *handle);
 };
 
+/* Return 0, or -1 after a message; connection_close() follows in both cases. */
 int connection_open(struct connection *connection, const char *url);
 void connection_close(struct connection *connection);
 
-/* One line on stderr; -1. */
+/* Print one line on stderr.  Return -1. */
 int complain(const char *what, const char *why);
 
 #endif

@@ -1,16 +1,17 @@
 /*
- * deploy.c - applying migrations, each once and in order
+ * deploy.c - apply migrations, each once and in order
  *
- * The lock says whose turn it is.  That a deployer whose turn is over does
- * nothing any more is the database's to say: each transaction begins with a
- * guard, and the migration is recorded in the transaction that it runs in.
+ * Only the deployer that holds the lock works.  If its lease ends, the database
+ * refuses its further changes: each transaction begins with a guard, and each
+ * migration is recorded in the transaction that it runs in.
  *
- * Where DDL commits by itself (MySQL, MariaDB), and for what cannot run in a
- * transaction (CREATE INDEX CONCURRENTLY), that cannot be.  Then it is recorded
- * as begun before and as done afterwards, both under a guard; and the session
- * that runs it holds a lock of the server's, so that a successor waits for a
- * statement that outlives its client.  A migration that was begun and not done
- * is run again: it has to be written so that this does no harm.
+ * That does not work where DDL commits by itself (MySQL, MariaDB), nor for a
+ * statement that cannot run in a transaction (CREATE INDEX CONCURRENTLY).  Such
+ * a migration is recorded as begun before it runs and as done afterwards, both
+ * under a guard.  The session that runs it also holds a lock of the server, so
+ * that the next deployer waits for a statement that outlives its client.  A
+ * migration that was begun and not done is run again: it has to be written so
+ * that this does no harm.
  */
 #include "deploy.h"
 #include "sqlock/tx.h"
@@ -42,7 +43,8 @@ static bool runs_inside(const struct deployment *deployment,
     return migration->is_inside;
 }
 
-/* A transaction on our own connection that does not outlive the lease. */
+/* Begin a transaction on our own connection, guarded by the lease.  Return 0,
+ * or -1 after a message. */
 static int begin(const struct deployment *deployment, sqlock_tx **tx)
 {
     sqlock_error err;
@@ -59,7 +61,8 @@ static int begin(const struct deployment *deployment, sqlock_tx **tx)
     return 0;
 }
 
-/* 0: not in the log. */
+/* Read the state of a migration from the log: BEGUN, DONE, or 0 if the log does
+ * not have it.  Return 0, or a negative code after a message. */
 static int read_state(sqlock_tx *tx, const struct migration *migration,
                       int64_t *state)
 {
@@ -101,7 +104,7 @@ static int record(const struct deployment *deployment, sqlock_tx *tx,
     return rc < 0 ? complain("the log", err.message) : 0;
 }
 
-/* Commit, or roll back after a failure. */
+/* Commit, or roll back if rc is a failure.  Return 0, or -1. */
 static int end(sqlock_tx *tx, int rc)
 {
     sqlock_error err;
@@ -125,7 +128,8 @@ static int apply_inside(const struct deployment *deployment, sqlock_tx *tx,
     return end(tx, rc);
 }
 
-/* Each statement on its own; they end with ";" at the end of a line. */
+/* Run each statement by itself.  A statement ends with ";" at the end of a
+ * line. */
 static int run_separately(const struct connection *connection, const char *sql)
 {
     char *copy = strdup(sql);
@@ -193,7 +197,7 @@ static int apply(const struct deployment *deployment,
     return 0;
 }
 
-/* Until the session of a predecessor has ended at the server. */
+/* Wait until the session of the deployer before has ended at the server. */
 static int wait_for_session(const struct deployment *deployment)
 {
     const struct timespec pause = {.tv_nsec = 100000000};

@@ -1,5 +1,5 @@
 /*
- * deploy.h - applying migrations, each once and in order
+ * deploy.h - apply migrations, each once and in order
  */
 #ifndef MIGRATION_DEPLOY_H
 #define MIGRATION_DEPLOY_H
@@ -8,8 +8,8 @@
 #include "folder.h"
 #include "sqlock.h"
 
-/* Apply what is not applied yet, holding the lock.  0, or -1 having said
- * why. */
+/* Apply the migrations that are not applied yet.  The caller holds the lock.
+ * Return 0, or -1 after a message. */
 int deploy(sqlock_registry *registry, sqlock_lock *lock,
            const struct connection *connection, const struct folder *folder);
 

@@ -1,5 +1,5 @@
 /*
- * folder.c - reading a folder of migrations
+ * folder.c - read a folder of migrations
  */
 #include "folder.h"
 
@@ -19,7 +19,7 @@ static int is_migration(const struct dirent *entry)
     return fnmatch(PATTERN, entry->d_name, 0) == 0;
 }
 
-/* All of a file, NUL-terminated; NULL having said why. */
+/* Return the text of a file, which the caller frees; NULL after a message. */
 static char *read_text(const char *path)
 {
     FILE *file = fopen(path, "re");

@@ -20,8 +20,8 @@ struct folder {
     size_t count;
 };
 
-/* 0, or -1 having said why: a file that cannot be read, a number that comes
- * twice, no migration at all. */
+/* Return 0; or -1 after a message if a file cannot be read, if two have the
+ * same number, or if there is none.  folder_clear() follows in both cases. */
 int folder_read(struct folder *folder, const char *path);
 void folder_clear(struct folder *folder);
 

@@ -7,9 +7,9 @@
  * FOLDER has files NNN_name.sql, such as the folders beside this file.  The
  * table migration_log records those that are applied.  migrate.sh does the same
  * with `sqlock run` and the database's own command.  TTL, in seconds, is how
- * long the others wait for one that has died; 30.  On SQLite no lease can be
- * renewed while a migration runs: the TTL has to exceed it.  Exit status: 0 all
- * is applied, 1 not.
+ * long the other deployers wait for one that has died; 30 by default.  On
+ * SQLite no lease can be renewed while a migration runs: the TTL has to be
+ * longer than a migration takes.  Exit status: 0 all is applied, 1 not.
  */
 #include <stdio.h>
 #include <stdlib.h>

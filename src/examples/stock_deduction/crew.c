@@ -57,7 +57,8 @@ static _Noreturn void run_child(int index, crew_job job, void *context,
     exit(job(index, context) == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
-/* Reap one child if it has ended.  @return -1 when it did not end well */
+/* Reap one child if it has ended.  @return -1 when it did not end well, which
+   is printed unless @p is_ending; otherwise 0 */
 static int reap(pid_t *child, int index, bool is_ending)
 {
     int status = 0;

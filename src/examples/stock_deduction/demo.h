@@ -25,23 +25,25 @@ struct settings {
 
 /* --------------------------------------------------------------- orders -- */
 
-/* Item 0 is for the control alone, see nothing.c; item 1 is the hot one. */
+/* Only orders 0 and 1 want item 0, see nothing.c; many want item 1, the hot
+   item. */
 enum { HOT_ITEM = 1, LEAST_ITEMS = 3, UNITS_MAX = 5 };
 
 struct order {
     int64_t id;
     int64_t item;
     int64_t units;
-    bool is_cancelled; /* after it was done, and the units are back then */
+    bool is_cancelled; /* after it was done: its units are restored */
 };
 
-/** The order at @p position of those that come in, 0 to settings->orders - 1.
- *  Some come in twice: at two positions is then the same one, and its id is the
- *  first of them. */
+/** Return the order that comes in at @p position, 0 to settings->orders - 1.
+ *  An order that comes in again is the same at each of its positions, and its
+ *  id is the first of them. */
 struct order order_at(const struct settings *settings, int64_t position);
 
-/** Of each item, what is there before the first order: not quite enough for all
- *  of them.  @param[out] quantities settings->items of them, zeroed */
+/** Find the quantity of each item before the first order, which is not quite
+ *  enough for all orders.  @param[out] quantities settings->items numbers,
+ *  zeroed by the caller */
 void order_first_stock(const struct settings *settings, int64_t *quantities);
 
 /* ---------------------------------------------------------------- board -- */
@@ -50,9 +52,9 @@ void order_first_stock(const struct settings *settings, int64_t *quantities);
 enum { NO_ANSWER, DONE, REFUSED };
 
 struct mark {
-    atomic_int answer;          /* the first one */
-    atomic_int deducted;        /* how often as something new */
-    atomic_int restored;        /* how often as something new */
+    atomic_int answer;          /* the first answer to the order */
+    atomic_int deducted;        /* how often, repeats not counted */
+    atomic_int restored;        /* how often, repeats not counted */
     _Atomic int64_t latency_ns; /* of the order at this position */
 };
 
@@ -67,17 +69,17 @@ struct tally {
 /* One run, in memory shared by all processes. */
 struct board {
     pthread_barrier_t ready; /* every worker is connected */
-    pthread_barrier_t meet;  /* the control's first two, see nothing.c */
+    pthread_barrier_t meet;  /* orders 0 and 1 of the control, see nothing.c */
     _Atomic int64_t started_ns;
-    _Atomic int64_t finished_ns; /* by the last one */
-    _Atomic int64_t answered;    /* orders at all positions, so far */
-    _Atomic int64_t done;        /* deducted, as something new */
+    _Atomic int64_t finished_ns; /* by the last worker */
+    _Atomic int64_t answered;    /* positions, so far */
+    _Atomic int64_t done;        /* orders deducted, repeats not counted */
     _Atomic int64_t refused;
     _Atomic int64_t retries;
     _Atomic int64_t differing;
-    atomic_bool has_failed; /* a worker, which has said why */
+    atomic_bool has_failed; /* a worker has failed, and printed why */
     struct tally tally;
-    struct mark marks[]; /* of each order by its id, and of each position */
+    struct mark marks[]; /* indexed by an order's id, or by a position */
 };
 
 /* ----------------------------------------------------------------- runs -- */
@@ -91,24 +93,27 @@ struct run {
     struct board *board;
 };
 
-/** A process's whole life: a crew_job; @p run is a struct run. */
+/** Run the threads of one process.  A crew_job; @p run is a struct run. */
 int worker_run(int index, void *run);
 
-/** Crew_jobs around the runs, see tables.c; @p run is a struct run. */
+/** Create, fill, check and drop the tables, see tables.c.  Crew_jobs; @p run is
+ *  a struct run. */
 int tables_create(int index, void *run);
 int tables_fill(int index, void *run);
 int tables_take_stock(int index, void *run);
 int tables_drop(int index, void *run);
 
-/** The table of all runs, and the bars below it. */
+/** Print the table of all runs, and the bars below it. */
 void report_print(const struct run *runs, int count);
 
-/** Orders of a run that were deducted, per second. */
+/** Return how many orders a run has deducted per second. */
 int64_t report_speed(const struct run *run);
 
-/** Where an SQLite file can be for as long as the program runs: its URL.
- *  @return NULL after having said why; place_remove() must follow */
+/** Make a directory for an SQLite file.  @return the file's URL; NULL after a
+ *  message */
 const char *place_make(void);
+
+/** Remove the directory and the files in it. */
 void place_remove(void);
 
 int64_t demo_now_ns(void);

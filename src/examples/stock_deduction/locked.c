@@ -19,7 +19,8 @@ struct change {
     sqlock_lock *lock;
     int64_t units;
     char item[NAME_SIZE];
-    char record[NAME_SIZE]; /* 1: done, 0: refused */
+    char record[NAME_SIZE]; /* item whose quantity is the answer: 1 done, 0
+                               refused */
     struct deal *out;
 };
 
@@ -43,8 +44,8 @@ static int write_change(const struct change *change, sqlock_tx *tx,
     return rc;
 }
 
-/* A sqlock_tx_fn: the database checks the lease, and keeps it until the
-   commit. */
+/* Make a change in a transaction; a sqlock_tx_fn.  The database checks the
+   lease, and gives the lock to nobody else until the commit. */
 static int change_guarded(void *context, sqlock_tx *tx,
                           const sqlock_attempt *attempt, sqlock_error *err)
 {
@@ -79,8 +80,8 @@ static int change_under_lock(struct change *change, sqlock_error *err)
     if (rc == 0) {
         rc = sqlock_tx_retry(change->seller->registry, change_guarded, change,
                              NULL, NULL, err);
-        /* The commit has said it all: a lease that is lost after it harms
-           nobody, and a row that was not given back runs out. */
+        /* Only the commit counts: losing the lease after it harms nobody, and
+           a lease that could not be released expires. */
         released = sqlock_release(change->lock, NULL);
         (void)released;
     }

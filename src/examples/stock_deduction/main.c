@@ -1,6 +1,6 @@
 /*
- * main.c - stock deduction in many ways: the runs, one after the other, and
- * what they prove
+ * main.c - deduct stock in many ways, one run after another, and check which of
+ * them are right
  *
  * Several processes of many threads sell the same orders in every way.  The
  * first way, with nothing to protect it, is the control: it is made to lose an
@@ -46,7 +46,7 @@ static void show_progress(void *context)
             (int)(answered * 100 / orders), answered, orders);
 }
 
-/* Memory that the processes of one run share; zeroed. */
+/* Map the memory that the processes of one run share, zeroed. */
 static struct board *new_board(const struct settings *settings)
 {
     size_t size =
@@ -70,7 +70,7 @@ static struct board *new_board(const struct settings *settings)
     return board;
 }
 
-/* Fill the shelves, sell all orders, take stock. */
+/* Set the quantities, sell all orders, compare the table with the answers. */
 static int run_orders(struct run *run)
 {
     bool has_bar = isatty(STDERR_FILENO) == 1;
@@ -91,7 +91,7 @@ static int run_orders(struct run *run)
     return rc;
 }
 
-/* @param[out] count of the runs that came to their end */
+/* @param[out] count how many runs came to their end */
 static int run_all(struct run *runs, const struct settings *settings,
                    int *count)
 {
@@ -188,7 +188,7 @@ static int read_number(int64_t *to, const char *text, int64_t least,
     return 0;
 }
 
-/* @return 0, or the exit status plus 1 */
+/* @return 0, or the exit status plus 1 if the program is to end */
 static int read_options(struct settings *to, int argc, char *argv[])
 {
     static const struct option options[] = {
@@ -243,8 +243,8 @@ static int read_options(struct settings *to, int argc, char *argv[])
 
 /* ---------------------------------------------------------------- main -- */
 
-/* Names that nobody else has: what was created here is dropped at the end
-   without asking. */
+/* Choose a prefix that no other tables have, since the tables are dropped at
+   the end without asking. */
 static void name_tables(struct settings *to)
 {
     uint32_t number = 0;
@@ -255,7 +255,8 @@ static void name_tables(struct settings *to)
                    number);
 }
 
-/* Leave nothing behind, whatever happened. */
+/* Leave nothing behind, whatever happened, unless the user wants to keep the
+   tables. */
 static void clear_up(struct run *run, bool has_place, bool has_tables)
 {
     const struct settings *settings = run->settings;

@@ -1,8 +1,8 @@
 /*
  * nothing.c - the control: read, compare, write, with nothing to protect it
  *
- * Right as long as nobody else does the same to the same item in between, and
- * no order comes in twice.
+ * The result is right as long as nobody else does the same to the same item in
+ * between, and no order comes in twice.
  */
 #include "way.h"
 

@@ -1,19 +1,20 @@
 /*
  * orders.c - the orders that come in, the same for every way to sell
  *
- * Any worker can draw any order: it depends on the seed and the position alone.
+ * An order depends on the seed and its position alone, so that any worker can
+ * compute any order.
  */
 #include "demo.h"
 
 enum {
     DRAWS = 5,           /* of each position */
-    REPEATED = 6,        /* of 100 orders so many come in again, */
-    REPEATED_AFTER = 40, /* so many orders later at most: often at once */
+    REPEATED = 6,        /* of 100 positions repeat an order from before, */
+    REPEATED_AFTER = 40, /* at most so far back: often still under way */
     CANCELLED = 6,       /* of 100 */
     HOT = 40             /* of 100 want the hot item */
 };
 
-/* The numbers of SplitMix64, by position. */
+/* Return the number at a position of the random numbers of SplitMix64. */
 static uint64_t draw(uint64_t seed, uint64_t position)
 {
     uint64_t z = seed + (position + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -23,7 +24,7 @@ static uint64_t draw(uint64_t seed, uint64_t position)
     return z ^ (z >> 31);
 }
 
-/* A number below @p limit. */
+/* Draw a number below @p limit: number @p which, from 0, of a position. */
 static int64_t pick(const struct settings *settings, int64_t position,
                     unsigned which, int64_t limit)
 {
@@ -32,8 +33,8 @@ static int64_t pick(const struct settings *settings, int64_t position,
     return (int64_t)(draw(settings->seed, at) % (uint64_t)limit);
 }
 
-/* The position at which the order came in first; the first two, see nothing.c,
-   come in once. */
+/* Return the position at which the order comes in first.  The first two orders,
+   see nothing.c, come in once. */
 static int64_t first_position(const struct settings *settings, int64_t position)
 {
     while (position > 2 && pick(settings, position, 0, 100) < REPEATED) {
@@ -68,8 +69,8 @@ void order_first_stock(const struct settings *settings, int64_t *quantities)
         if (order.id == i)
             quantities[order.item] += order.units;
     }
-    /* The two that meet find enough.  The others want a tenth more than there
-       is. */
+    /* Item 0 suffices for the two orders that meet.  Of the other items there
+       is a tenth less than is wanted. */
     for (int64_t item = HOT_ITEM; item < settings->items; item++)
         quantities[item] -= quantities[item] / 10;
 }

@@ -10,7 +10,7 @@
 
 #include "demo.h"
 
-/* Each byte becomes three at most. */
+/* Percent-encoding makes at most three bytes of one. */
 enum { PATH_SIZE = 256, ENCODED_SIZE = 3 * PATH_SIZE, BYTE_SIZE = 3 };
 
 static char directory[PATH_SIZE];

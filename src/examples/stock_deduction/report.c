@@ -1,5 +1,5 @@
 /*
- * report.c - the table of all runs, and the bars below it
+ * report.c - print the table of all runs, and the bars below it
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static int compare_numbers(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* The milliseconds that so many of 100 do not exceed. */
+/* Return the milliseconds that so many percent of the numbers do not exceed. */
 static double percentile(const int64_t *sorted, size_t count, size_t percent)
 {
     size_t at = count * percent / 100;

@@ -1,8 +1,9 @@
 /*
- * tables.c - what is done around the runs: create the tables, fill the shelves,
- * take stock, drop the tables
+ * tables.c - before and after the runs: create the tables, set the quantities,
+ * compare them with the answers, drop the tables
  *
- * Crew_jobs, each in a process of its own: the parent touches no database.
+ * These are crew_jobs, each run in a process of its own, because the parent
+ * touches no database.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -66,14 +67,15 @@ int tables_fill(int index, void *context)
     return rc;
 }
 
-/* How often something was done to an order.  An answer that was lost and given
-   again is new to nobody. */
+/* Return how often something was done to an order.  If an answer was lost, the
+   repeated one is the first that a worker sees, and was not counted. */
 static int times(int counted, bool was_done)
 {
     return counted == 0 && was_done ? 1 : counted;
 }
 
-/* Units of each item that by the answers have left it and not come back. */
+/* Add up the units of each item that, by the answers, were deducted and not
+   restored. */
 static void add_up(const struct run *run, int64_t *gone)
 {
     struct tally *tally = &run->board->tally;

@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A registry has as many connections. */
+/* POOL_MAX: the most connections that a registry can have. */
 enum { POOL_MAX = 64, TTL_MS = 10000, POLL_MS = 10, HOLD_MS = 60000 };
 
-/* On a hot item an optimist tries often. */
+/* On a hot item the optimistic strategy takes many attempts. */
 #define ATTEMPTS_MAX 1000000
 
 static int stock_sell(const struct seller *seller, const struct order *order,
@@ -26,7 +26,7 @@ static int stock_sell(const struct seller *seller, const struct order *order,
 
     name_order(name, seller->run->way, order);
     name_item(item, seller->run->way, order->item);
-    if (order->is_cancelled) { /* who is going to think better of it reserves */
+    if (order->is_cancelled) { /* reserved, so that it can be cancelled */
         sqlock_stock_line line = {.item = item, .quantity = order->units};
 
         rc = sqlock_stock_reserve(seller->stock, NULL, name, &line, 1, HOLD_MS,

@@ -13,7 +13,7 @@
 #include "demo.h"
 #include "sqlock/stock.h"
 
-/* A process's means to sell, shared by its threads. */
+/* The registry and the stock of a process, shared by its threads. */
 struct seller {
     const struct run *run;
     sqlock_registry *registry;
@@ -28,27 +28,29 @@ struct deal {
 struct way {
     const char *name;
     sqlock_stock_strategy strategy; /* that the stock is opened with */
-    bool is_control;                /* it has to lose something */
+    bool is_control;                /* this way has to lose something */
 
-    /** Deduct an order.  @return 0, or as sqlock gave it */
+    /** Deduct an order.  @param[out] out zeroed by the caller.  @return 0, or
+     *  an error of sqlock */
     int (*sell)(const struct seller *seller, const struct order *order,
                 struct deal *out, sqlock_error *err);
 
-    /** Take back an order that was done. */
+    /** Cancel an order that was done, in the same way. */
     int (*cancel)(const struct seller *seller, const struct order *order,
                   struct deal *out, sqlock_error *err);
 };
 
-/** All ways, the control first, the last one with a NULL name. */
+/** All ways, the control first; a NULL name ends the array. */
 extern const struct way ways[];
 
-/** Open the means, in the process that uses them. */
+/** Open a registry and a stock, in the process that uses them.  @return 0, or
+ *  an error of sqlock; call seller_close() in both cases */
 int seller_open(struct seller *seller, const struct run *run,
                 sqlock_error *err);
 void seller_close(struct seller *seller);
 
-/* Names of items and orders: each way has its own, so that all can have the
-   same tables. */
+/* Write the name of an item or an order to @p to, of NAME_SIZE bytes.  Each way
+   has its own names, so that all ways can use the same tables. */
 enum { NAME_SIZE = 64 };
 void name_item(char *to, const struct way *way, int64_t item);
 void name_order(char *to, const struct way *way, const struct order *order);

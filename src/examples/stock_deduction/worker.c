@@ -1,8 +1,8 @@
 /*
  * worker.c - one process of the shop: its threads take orders as they come in,
- * sell them, and write down what they were told
+ * sell them, and record the answers
  *
- * Knows nothing of how an order is sold: that is a way, see way.c.
+ * How an order is sold is up to the way, see way.c.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,7 +42,8 @@ static int complain(const struct worker *worker, const struct order *order,
     return -1;
 }
 
-/* Write the answer down; all answers to an order are to be the same. */
+/* Record the answer, and whether it differs from the first answer to the order,
+   which must not be. */
 static void note_sale(struct board *board, const struct order *order,
                       const struct deal *deal)
 {
@@ -97,7 +98,7 @@ static void *work(void *argument)
 
     if (pthread_barrier_wait(&board->ready) == PTHREAD_BARRIER_SERIAL_THREAD)
         board->started_ns = demo_now_ns();
-    /* Every worker takes the orders of its own number. */
+    /* Worker N takes the positions N, N + workers, and so on. */
     for (int64_t position = worker->number;
          worker->rc == 0 && position < run->settings->orders;
          position += workers)
@@ -122,7 +123,7 @@ static int run_threads(const struct seller *seller, int process)
         workers[i].number = i * settings->processes + process;
         if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0) {
             perror("pthread_create");
-            _exit(EXIT_FAILURE); /* the others wait for it in vain */
+            _exit(EXIT_FAILURE); /* the others would wait for it for ever */
         }
     }
     for (int i = 0; i < settings->threads; i++) {
@@ -140,7 +141,7 @@ int worker_run(int index, void *context)
     sqlock_error err = {0};
     int rc;
 
-    /* After the fork, never before: a registry belongs to one process. */
+    /* It is opened after the fork: a registry belongs to one process. */
     rc = seller_open(&seller, run, &err);
     if (rc == 0)
         rc = run_threads(&seller, index);
