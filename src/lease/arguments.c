@@ -13,8 +13,10 @@
 #include "base/writer.h"
 #include "lease/queue.h"
 
-/* Write HOLDER.  It begins with the CLIENT_ID, which shows that the text is
- * stale once a Spring peer has taken the lock over without changing it. */
+/* Write the text of the column HOLDER: the CLIENT_ID, a space, and the identity
+ * of this process.  A Spring peer that takes the lock over leaves HOLDER as it
+ * is: then its CLIENT_ID differs from that of the row, which shows that the
+ * text is stale. */
 static void write_holder(char holder[LK_HOLDER_SIZE],
                          const struct lk_store *store,
                          const struct lk_lease *lease)
@@ -23,9 +25,9 @@ static void write_holder(char holder[LK_HOLDER_SIZE],
                    store->identity);
 }
 
-/* --- about one --- */
+/* --- one lease --- */
 
-/* Tell whether the statement writes the columns of a new holder. */
+/* Return whether the statement writes the columns of a new holder. */
 static bool is_grant(sqlock_statement_kind kind)
 {
     return kind == SQLOCK_SQL_CLAIM || kind == SQLOCK_SQL_TAKE ||
@@ -68,10 +70,11 @@ void lk_arguments_of_one(struct lk_lease_arguments *out,
     lk_argument_integer(&out->values, SQLOCK_P_TOKEN, observed->expires_at_us);
 }
 
-/* --- about many --- */
+/* --- many leases --- */
 
-/* Write {"k": key, "c": client id, "t": TTL in us}; for a claim also "n": name
- * and "h": holder; for a release also "b": the queue lock. */
+/* Write a lease as a JSON object: "k" key, "c" CLIENT_ID, "t" TTL in us; for a
+ * claim also "n" name and "h" text of HOLDER; for a release also "b" number of
+ * the queue lock. */
 static void write_lease(FILE *out, const struct lk_store *store,
                         const struct lk_lease *lease,
                         sqlock_statement_kind kind)
@@ -97,8 +100,8 @@ static void write_lease(FILE *out, const struct lk_store *store,
     (void)putc_unlocked('}', out);
 }
 
-/* Write the leases of a batch as a JSON array.  The caller frees it; NULL: out
- * of memory. */
+/* Write the leases of a batch as a JSON array, and return the text, which the
+ * caller frees, or NULL when out of memory. */
 static char *write_array(const struct lk_store *store,
                          const struct lk_batch *batch,
                          sqlock_statement_kind kind)

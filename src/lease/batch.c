@@ -1,8 +1,9 @@
 /*
- * batch.c - what all statements about batches have in common
+ * batch.c - send the statements about batches, and match the rows of a result
+ * with the leases
  *
  * The leases of a batch are sorted by key, so that two batches never deadlock;
- * rows of a result are matched by key.
+ * a row is matched by its key.
  */
 #include "lease/batch.h"
 
@@ -48,9 +49,10 @@ struct lk_item *lk_batch_find(const struct lk_batch *batch,
     return bsearch(&wanted, batch->items, batch->count, sizeof wanted, by_key);
 }
 
-/* Note when the batch was sent and answered.  If this run could not be sent,
- * the time of the previous one stays: that one may still be carried out, and
- * its leases count from then. */
+/* Note when the batch was sent and answered, and cap the leases of an
+ * unanswered write.  If this run sent nothing, the time of the previous run
+ * stays: its statement may still be carried out, and the leases count from
+ * then. */
 static void note_times(struct lk_batch *batch, const struct lk_run *run)
 {
     if (run->sent_boot_ns != 0)

@@ -1,12 +1,13 @@
 /*
- * batch.h - N >= 1 leases that are claimed, renewed or released together
+ * batch.h - claim, renew or release N >= 1 leases together
  *
  * A batch of one is sent as the statement about one lease, which is cheaper and
- * can do more: it waits for a row's lock, and goes to the session that has the
+ * can do more: it waits for a locked row, and goes to the session that has the
  * queue lock.  The answer is handled in the same way for any number.
  *
- * All calls return 0 when the database answered; each item's rc is then the
- * result for that lease.  Any other code says why there was no answer.
+ * A claim, renewal or release returns 0 when the database answered; each item's
+ * rc is then the result for that lease.  Any other return value says why there
+ * was no answer, and stands for all items.
  */
 #ifndef LK_BATCH_H
 #define LK_BATCH_H
@@ -22,7 +23,8 @@ struct lk_transaction;
 struct lk_row {
     bool exists;
     bool is_taken; /* CLIENT_ID is set and the lease is not over */
-    /* HOLDER belongs to CLIENT_ID: its release will notify */
+    /* HOLDER begins with CLIENT_ID: a sqlock process claimed the row, and will
+     * notify when it releases the lease */
     bool is_sqlocks;
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;        /* 0: the layout has none */
@@ -39,7 +41,7 @@ struct lk_item {
     /* a renewal did not change the row: if the lease is still ours, another
      * session has the row locked */
     bool is_passed_over;
-    void *owner; /* the caller's own pointer */
+    void *owner; /* for the caller; not used here */
 };
 
 struct lk_batch {
@@ -50,46 +52,55 @@ struct lk_batch {
     bool is_reserved;
     /* send it in this transaction; NULL: in none */
     struct lk_transaction *transaction;
-    /* out: the database's clock, from a renewal; when the batch was sent last
-     * and when it was answered, CLOCK_BOOTTIME */
+    /* out, set by each statement: when the batch was last sent and when it was
+     * answered, CLOCK_BOOTTIME; set by a renewal: now_us, the database's
+     * clock */
     int64_t now_us; /* 0: unknown */
     int64_t sent_boot_ns, answered_boot_ns;
 };
 
 void lk_batch_sort(struct lk_batch *batch);
 
-/* Make a batch of one lease; the result is in the item. */
+/* Make a batch of a copy of one lease.  The item must last as long as the
+ * batch, and gets the result. */
 void lk_batch_of_one(struct lk_batch *batch, struct lk_item *item,
                      const struct lk_lease *lease, int64_t deadline_ns);
 
-/* Return the item with the key in this cell; NULL: none. */
+/* Return the item whose key is in this cell of a result, or NULL if there is
+ * none. */
 struct lk_item *lk_batch_find(const struct lk_batch *batch,
                               const sqlock_value *key);
 
-/* Send a statement about the batch.  `run` holds the settings of this call. */
+/* Send the statement of that kind about the batch.  `run` has the options of
+ * this call; its statement, arguments and deadline are set here.  Return 0,
+ * ENOMEM, ENOTSUP if the driver has no such statement, or a result of
+ * lk_store_run().  Clear `result` afterwards. */
 int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
                  struct lk_batch *batch, struct lk_run *run,
                  sqlock_result *result, sqlock_error *err);
 
-/* Claim each lock, with a fresh CLIENT_ID or that of its claim in doubt.  The
- * claim is sent again if the connection breaks.  EBUSY: held by another owner.
- * ETIMEDOUT: granted, but already over.  After EUNCERTAIN or an outage, the
- * caller repeats claims in doubt, or gives them to the resolver. */
+/* Claim each lock with a fresh CLIENT_ID; only a claim in doubt keeps its own.
+ * The claim is sent again if the connection breaks.  Results of items: 0;
+ * EBUSY: another owner has the lock; ETIMEDOUT: granted, but the lease is over
+ * already.  After EUNCERTAIN or an outage, either repeat the claims in doubt,
+ * or pass them to lk_resolver_add_claim(). */
 int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
                    sqlock_error *err);
 
-/* Renew each lease, unless it is over, for its TTL.  EBUSY: a transaction has
- * locked the row, and the deadline stays; EEXPIRED, ELOST. */
+/* Renew each lease, unless it is over, for its TTL.  Results of items: 0;
+ * EBUSY: a transaction has locked the row, and the deadline stays; EEXPIRED;
+ * ELOST. */
 int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
                    sqlock_error *err);
 
-/* Release the leases and their queue locks.  EEXPIRED, ELOST, EUNCERTAIN.  The
- * resolver repeats a release that was not carried out, until the lease is
- * over. */
+/* Release the leases, and give up their queue locks.  Results of items: 0,
+ * EEXPIRED, ELOST, EUNCERTAIN.  The resolver repeats a release that was not
+ * carried out, until the lease is over. */
 int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
                      sqlock_error *err);
 
-/* Describe the result of an item in err, and return rc. */
+/* Describe in err the result of an item of a renewal, or of a release, and
+ * return rc.  Results that need no text leave err as it is. */
 int lk_renewal_error(int rc, sqlock_error *err);
 int lk_release_error(int rc, sqlock_error *err);
 

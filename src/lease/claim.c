@@ -2,9 +2,10 @@
  * claim.c - claim locks: send the claim, repeat it with the same CLIENT_IDs if
  * the connection breaks, and judge the answer
  *
- * A claim admits its own CLIENT_ID, so repeating it finds out what became of it
- * (F38 to F42).  A single row that this process left free is taken with a
- * cheaper statement; if that grants nothing, the normal claim follows.
+ * A row that has the CLIENT_ID of a claim admits that claim again, so a
+ * repetition finds out whether the first copy was carried out (F38 to F42).  A
+ * single row that this process left free is taken with a cheaper statement,
+ * TAKE; if that grants nothing, the normal claim follows.
  */
 #include <string.h>
 
@@ -47,8 +48,8 @@ static int send(struct lk_store *store, struct lk_batch *batch,
     return lk_batch_run(store, kind_of(batch), batch, run, result, err);
 }
 
-/* Send the same claim again, on a fresh connection, after the first one
- * broke. */
+/* Send the same claim again, on a fresh connection, after the first connection
+ * broke.  Return 0, or EUNCERTAIN if this attempt fails as well. */
 static int send_again(struct lk_store *store, struct lk_batch *batch,
                       struct lk_run *run, sqlock_result *result,
                       sqlock_error *err)
@@ -84,8 +85,8 @@ static bool says_so(const sqlock_result *result, size_t column)
            result->cells[column].integer != 0;
 }
 
-/* Read the answer to a claim of one lock, and record its grant.  ESCHEMA: more
- * than one row. */
+/* Read the answer to a claim of one lock, and record the grant if there is one.
+ * Return 0, or ESCHEMA if the answer has several rows or no token. */
 static int take_grant(struct lk_store *store, struct lk_batch *batch,
                       const struct lk_run *run, const sqlock_result *result,
                       sqlock_error *err)
@@ -108,8 +109,8 @@ static int take_grant(struct lk_store *store, struct lk_batch *batch,
     return 0;
 }
 
-/* Read the rows to find out which locks a claim was granted, where its
- * statement does not say. */
+/* Read the rows of the table to find out which locks a claim was granted, where
+ * the answer to its statement does not say. */
 static int read_grants(struct lk_store *store, struct lk_batch *batch,
                        sqlock_error *err)
 {
@@ -132,8 +133,9 @@ static int read_grants(struct lk_store *store, struct lk_batch *batch,
     return rc;
 }
 
-/* Tell whether the row belongs to the item's claim.  A third column, if there
- * is one, has the row's owner. */
+/* Return whether this row of an answer grants the item's claim.  A third
+ * column, if there is one, has the CLIENT_ID of the present holder, which may
+ * be another one. */
 static bool is_of(const struct lk_item *item, const sqlock_result *result,
                   const sqlock_value *cells)
 {
@@ -142,8 +144,9 @@ static bool is_of(const struct lk_item *item, const sqlock_result *result,
             strcmp(cells[2].text, item->lease.client_id) == 0);
 }
 
-/* Record what a claim of many was granted.  The answer has a row for each
- * granted key; where it has no keys, read the table. */
+/* Record the grants of a claim of many locks.  The answer has a row for each
+ * granted key; an answer without keys only says whether there are grants, and
+ * the rows of the table are read.  Return 0 or EUNCERTAIN. */
 static int take_grants(struct lk_store *store, struct lk_batch *batch,
                        const sqlock_result *result, sqlock_error *err)
 {
@@ -163,9 +166,9 @@ static int take_grants(struct lk_store *store, struct lk_batch *batch,
     return 0;
 }
 
-/* Note what is still open after a claim.  A claim without an answer may reach
- * the table later, even after "busy" (F39): then the resolver frees it.  A
- * claim whose outcome is unknown stays in doubt. */
+/* Set the fate of a claim.  A claim without an answer may reach the table
+ * later, even after its repetition was answered by "busy" (F39): then the
+ * resolver frees the row.  A claim whose outcome is unknown stays in doubt. */
 static void settle(struct lk_store *store, struct lk_lease *lease, int rc,
                    bool got_no_answer)
 {

@@ -8,8 +8,9 @@
 #include "lease/arguments.h"
 #include "lease/row.h"
 
-/* Judge, from the row, a hand-off that got no answer and changed nothing when
- * repeated. */
+/* Read the row to judge a hand-off that got no answer, and whose repetition
+ * changed nothing or failed.  Return 0 if `to` has the lease, otherwise
+ * EUNCERTAIN. */
 static int judge_repeated(struct lk_store *store, struct lk_lease *to,
                           int64_t first_sent_ns)
 {

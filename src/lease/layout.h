@@ -8,13 +8,15 @@
 #include "db/db.h"
 #include "db/table.h"
 
-/* Detect the layout.  0; ENOTFOUND, without filling err: there is no such
- * table; ESCHEMA, EREADONLY or the database's error. */
+/* Detect the layout, by two queries.  Return 0; ENOTFOUND, without filling err,
+ * if there is no such table; ESCHEMA if the table cannot hold locks; EREADONLY
+ * if the server is read-only; or another error of the database. */
 int lk_layout_detect(struct lk_db *db, const struct lk_table *table,
                      int64_t deadline_ns, sqlock_layout *out,
                      sqlock_error *err);
 
-/* As lk_layout_detect(), but ESCHEMA where there is no such table. */
+/* Detect the layout as lk_layout_detect() does, but return ESCHEMA, and fill
+ * err, if there is no such table. */
 int lk_layout_require(struct lk_db *db, const struct lk_table *table,
                       int64_t deadline_ns, sqlock_layout *out,
                       sqlock_error *err);

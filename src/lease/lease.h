@@ -1,8 +1,8 @@
 /*
  * lease.h - a lease, and how long its holder may rely on it
  *
- * batch.h acquires, renews and ends leases.  Nothing in this folder takes the
- * mutex of a lock.
+ * The functions of batch.h claim, renew and release leases.  No function in
+ * src/lease takes the mutex of an entry (src/wait).
  */
 #ifndef LK_LEASE_H
 #define LK_LEASE_H
@@ -11,45 +11,49 @@
 
 /* The session that has the queue lock of a lease, until the release. */
 struct lk_place {
-    struct lk_connection *connection; /* of the pool for waiting; NULL */
-    uint64_t session; /* or a session of the main pool, by number; 0 */
+    struct lk_connection *connection; /* of db.waiting; NULL: none */
+    uint64_t session; /* or the number of a connection of db.pool; 0: none */
 };
 
 /* A row as it was last seen, to be claimed only if it has not changed. */
 struct lk_observed {
     char client_id[SQLOCK_KEY_SIZE]; /* "": free, or there is no row */
     int64_t expires_at_us;
-    int64_t since_ns; /* CLOCK_MONOTONIC; 0: not seen yet */
+    int64_t since_ns; /* unchanged since, CLOCK_MONOTONIC; 0: not seen yet */
     bool saw_peer;    /* a Spring service has had the lock */
 };
 
-/* The fate of a claim that was sent without an answer. */
+/* State of a claim, of which another copy is sent when one gets no answer. */
 enum lk_claim_fate {
-    LK_CLAIM_ANSWERED, /* there is none */
-    /* a repetition was answered, but it may still be carried out */
+    LK_CLAIM_ANSWERED, /* each copy was answered */
+    /* a repetition was answered, but an earlier copy was not, and may still be
+     * carried out */
     LK_CLAIM_LATE,
-    LK_CLAIM_IN_DOUBT /* no repetition was answered: the next claim is one */
+    LK_CLAIM_IN_DOUBT /* no copy was answered: the next claim repeats it */
 };
 
-/* A lease: the arguments of its claim, and what was granted. */
+/* A lease: the arguments of its claim, and what was granted.  It does not own
+ * its strings. */
 struct lk_lease {
     const char *key;
-    const char *name; /* cut to fit the column; may be NULL */
+    const char *name; /* truncated to fit the column; may be NULL */
     uint32_t ttl_ms;
-    /* shortest TTL of an unanswered statement about the lease: it may still
-     * arrive and shorten the row, so no longer TTL is requested or relied on;
-     * 0: none */
+    /* shortest TTL of the unanswered statements about the lease, which may
+     * still arrive and shorten the row: no longer TTL is requested or relied
+     * on; 0: none */
     uint32_t cap_ms;
-    /* by this process: a claim may try the cheaper statement first */
+    /* this process left the row free: a claim may try the cheaper statement,
+     * TAKE, first */
     bool is_left_free;
     enum lk_claim_fate fate; /* in and out: of a claim with this CLIENT_ID */
     /* granted, although another session has the queue lock */
     bool is_contended;
     bool is_new_row; /* the claim inserted the row */
-    /* The observed row; an expired row is claimed only if it equals this. NULL:
-     * time stamps are trusted. */
+    /* The observed row; an expired row is claimed only if it equals this one.
+     * NULL: time stamps are trusted. */
     const struct lk_observed *observed;
-    /* when it was requested, CLOCK_MONOTONIC; as in lk_run */
+    /* when the caller requested the statement, CLOCK_MONOTONIC; 0: now
+     * (lk_run.asked_ns) */
     int64_t asked_ns;
     struct lk_place place;
     char client_id[SQLOCK_KEY_SIZE];
@@ -57,8 +61,8 @@ struct lk_lease {
     int64_t deadline_boot_ns; /* until when the holder may rely on it */
 };
 
-/* Return until when the holder may rely on a lease requested at that time:
- * sent_boot_ns plus the TTL, less the margin. */
+/* Return until when the holder may rely on a lease whose statement was sent at
+ * sent_boot_ns: that time plus the TTL, less the margin. */
 int64_t lk_believe_until(const struct lk_store *store, int64_t sent_boot_ns,
                          uint32_t ttl_ms);
 
@@ -69,16 +73,18 @@ int64_t lk_believe_row_until(const struct lk_store *store,
                              int64_t asked_boot_ns, int64_t remaining_us,
                              uint32_t ttl_ms);
 
-/* Note that an unanswered statement with that TTL may still reach the row. */
+/* Note that an unanswered statement with that TTL may still reach the row:
+ * lower cap_ms, and ttl_ms with it. */
 void lk_lease_cap(struct lk_lease *lease, uint32_t ttl_ms);
 
 /* Return ttl_ms, or the lease's cap if that is less. */
 uint32_t lk_capped_ms(const struct lk_lease *lease, uint32_t ttl_ms);
 
-/* Hand a live lease off to a fresh CLIENT_ID: a release and a claim in one
- * statement.  ETIMEDOUT: handed off, but the new lease was already over and has
- * been released.  EBUSY: nothing was changed; release the old lease.
- * EUNCERTAIN: release the old lease; the resolver frees the new one. */
+/* Hand the live lease `from` off to `to`, which has its key, name and TTL and
+ * gets a fresh CLIENT_ID: a release and a claim in one statement.  Return 0;
+ * ETIMEDOUT: handed off, but the new lease was already over and has been
+ * released; EBUSY: nothing was changed, release the old lease; EUNCERTAIN:
+ * release the old lease, and the resolver frees the new one. */
 int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
                       struct lk_lease *to);
 

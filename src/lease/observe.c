@@ -8,13 +8,14 @@
 
 #include "base/clock.h"
 
-/* A row does not tell the TTL with which it was renewed.  It may be longer than
- * the longest known TTL by this factor, and no more. */
+/* A row does not store its TTL.  The TTL that follows from its times is
+ * believed up to the longest known TTL times this factor. */
 #define LONGEST_OWN 10
 
 /* Return how long a row must stay unchanged: the longest TTL with which its
- * owner may renew it.  Its times of acquisition and of expiry come from the
- * same clock, so their difference holds even if that clock is wrong. */
+ * holder may renew it.  The times of acquisition and of expiry in the row come
+ * from the same clock, so their difference holds even if that clock is
+ * wrong. */
 static int64_t patience_ns(const struct lk_store *store,
                            const struct lk_row *row)
 {
@@ -28,9 +29,10 @@ static int64_t patience_ns(const struct lk_store *store,
     return (own_us > known_us ? own_us : known_us) * LK_NS_PER_US;
 }
 
-/* Observe an expired row, because the clock of its owner is not trusted. Return
- * how much longer to observe it; 0: it has been unchanged for long enough by
- * this host's clock, or it is free. */
+/* Observe an expired row, because the clock of its holder is not trusted:
+ * compare it with `seen`, and begin again if it has changed.  Return how much
+ * longer to observe it; 0: the row has been unchanged for long enough by this
+ * host's clock, or is free. */
 static int64_t observe(const struct lk_store *store, struct lk_observed *seen,
                        const struct lk_row *row)
 {
@@ -52,8 +54,8 @@ static int64_t observe(const struct lk_store *store, struct lk_observed *seen,
 int64_t lk_row_blocked_ns(const struct lk_store *store,
                           struct lk_observed *seen, const struct lk_row *row)
 {
-    /* Spring's layouts do not record whose a row is, and sqlock polls there as
-     * well. */
+    /* Only our layout records whose a row is.  On Spring's layouts sqlock polls
+     * as peers do, and need not know. */
     if (row->is_taken && !row->is_sqlocks &&
         store->layout == SQLOCK_LAYOUT_SQLOCK)
         seen->saw_peer = true;

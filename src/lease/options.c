@@ -1,5 +1,5 @@
 /*
- * options.c - defaults and limits of the option structs
+ * options.c - check the option structs, and fill in the defaults
  *
  * A struct from an older header is shorter: its missing fields are zero, and
  * zero means the default.

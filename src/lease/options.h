@@ -1,5 +1,5 @@
 /*
- * options.h - check the caller's options, and fill in the defaults
+ * options.h - check the application's options, and fill in the defaults
  */
 #ifndef LK_OPTIONS_H
 #define LK_OPTIONS_H
@@ -8,20 +8,22 @@
 
 #define LK_REGION_MAX 97 /* bytes: the column's 100, less "#tx" */
 
-/* Appended to a region's name: the region of the names that transactions
- * lock. */
+/* Suffix of a region's name: the region with this suffix has the names that
+ * transactions lock. */
 #define LK_NAMES_SUFFIX "#tx"
 #define LK_NOTE_MAX 80 /* bytes */
 #define LK_TTL_MIN_MS 10
 #define LK_TTL_MAX_MS (7u * 24 * 3600 * 1000)
 
-/* Copy the options with all fields set; strings stay the caller's.  0,
+/* Check the options, and copy them with all fields set.  `given` NULL: all
+ * defaults.  Strings are not copied and must outlive *out.  Return 0 or
  * EINVAL. */
 int lk_options_complete(sqlock_options *out, const sqlock_options *given,
                         sqlock_error *err);
 
 /* Check the TTL given to one call, and store it in *out; 0 stands for
- * `otherwise`.  EINVAL, also when the margin would leave nothing of it. */
+ * `otherwise`.  Return 0 or EINVAL, also if the margin would leave nothing of
+ * the TTL. */
 int lk_ttl_check(const sqlock_options *options, uint32_t *out, uint32_t given,
                  uint32_t otherwise, sqlock_error *err);
 

@@ -1,12 +1,12 @@
 /*
- * queue.c - the database's wait queue: whether it can be used, and the queue
- * lock of a lease
+ * queue.c - find out whether the database's wait queue can be used, and give up
+ * the queue lock of a lease
  */
 #include "lease/queue.h"
 
 #include "base/clock.h"
 
-/* Stands for the session that sends all claims, where there is one writer. */
+/* Number of the session that sends all claims, where there is one writer. */
 #define THE_WRITER UINT64_MAX
 
 const sqlock_wait_queue *lk_wait_queue_of(const struct lk_store *store)
@@ -36,7 +36,8 @@ int lk_queue_call(struct lk_store *store, struct lk_connection *connection,
     return rc;
 }
 
-/* Ask the driver, with a second connection to compare this one with. */
+/* Ask the driver whether connection `one` has a server session of its own, by
+ * comparing it with a second connection. */
 static enum lk_own_sessions find_out_sessions(struct lk_store *store,
                                               struct lk_connection *one,
                                               int64_t deadline_ns)
@@ -95,7 +96,8 @@ void lk_queue_of_claim(const struct lk_store *store, struct lk_place *place,
         place->session = has_one_writer(store) ? THE_WRITER : session;
 }
 
-/* Give up the queue lock of a lease whose release did not. */
+/* Give up the queue lock of a lease whose release did not do so: end its
+ * session, or send a statement where there is one writer. */
 static void give_up(struct lk_store *store, const char *key, uint64_t session)
 {
     struct lk_connection *writer;

@@ -1,47 +1,52 @@
 /*
- * queue.h - the database's wait queue: whether it can be used, and the queue
- * lock of a lease, which is given up when the lease ends
+ * queue.h - find out whether the database's wait queue can be used, and give up
+ * the queue lock of a lease when the lease ends
  */
 #ifndef LK_QUEUE_H
 #define LK_QUEUE_H
 
 #include "lease/lease.h"
 
-/* Return the driver's wait queue; NULL: it has none for this layout. */
+/* Return the driver's wait queue, or NULL if it has none for this layout. */
 const sqlock_wait_queue *lk_wait_queue_of(const struct lk_store *store);
 
 typedef int (*lk_queue_fn)(void *connection, int64_t queue, int64_t deadline_ns,
                            sqlock_error *err);
 
-/* Call a function of the wait queue that does not wait, with a deadline.  The
- * watchdog enforces it, because these connections have no other time limit. */
+/* Call `leave` or `subscribe` of the wait queue, with a deadline.  The watchdog
+ * enforces it, because connections for waiting have no other time limit.
+ * Return the driver's result. */
 int lk_queue_call(struct lk_store *store, struct lk_connection *connection,
                   lk_queue_fn function, int64_t queue, int64_t deadline_ns);
 
-/* Tell whether this connection has a server session of its own.  This is found
- * out once; if not by the deadline, the answer is false. */
+/* Return whether each connection has a server session of its own, rather than
+ * one that a proxy shares out.  `connection` is used to find this out once for
+ * the store.  If that is not possible by the deadline, return false; the next
+ * call tries again.  The store must have a wait queue. */
 bool lk_queue_has_own_session(struct lk_store *store,
                               struct lk_connection *connection,
                               int64_t deadline_ns);
 
-/* Tell whether the session of a claim has the queue lock, so that the lease is
- * to be released on it. */
+/* Return whether claims take the queue lock for their sessions, so that a lease
+ * is to be released on the session of its claim. */
 bool lk_queue_is_of_claim(const struct lk_store *store);
 
-/* Note on which session of the pool a claim was granted. */
+/* Store in *place the session of db.pool on which a claim was granted, if
+ * claims take the queue lock. */
 void lk_queue_of_claim(const struct lk_store *store, struct lk_place *place,
                        uint64_t session);
 
-/* Send the release on the connection that has the lease's queue lock. Results
- * as lk_db_run_on(); EUNREACHABLE: do not send it there. */
+/* Send the release on place->connection, which has the lease's queue lock.  The
+ * statement of `run` is set here.  Return a result of lk_db_run_on(), or
+ * EUNREACHABLE, without sending, if the release is to be sent elsewhere. */
 int lk_queue_release(struct lk_store *store, const struct lk_place *place,
                      struct lk_run *run, sqlock_result *result,
                      sqlock_error *err);
 
-/* Give up the queue lock of a lease that is over.  `has_notified`: its release
- * has already done so.  In an outage the database is not asked, which would
- * wait for another timeout, and the queue lock ends with its session.  Return
- * whether there is an outage now. */
+/* Give up the queue lock of a lease that is over, and clear *place.
+ * has_notified: its release has already given the queue lock up.  is_outage:
+ * nothing is sent to a server, which would only wait for another timeout; the
+ * queue lock ends with its session.  Return whether there is an outage now. */
 bool lk_queue_end(struct lk_store *store, const char *key,
                   struct lk_place *place, bool has_notified, bool is_outage);
 

@@ -16,13 +16,13 @@
 
 /* --- sending --- */
 
-/* Failures at the session with the queue lock that may not occur on another
- * session. */
+/* Results at the session with the queue lock after which another session may
+ * succeed. */
 #define ELSEWHERE                                                              \
     (LK_RETRY_CONFLICT | LK_RETRY_FULL | LK_RETRY_UNREACHABLE | LK_RETRY_BUSY)
 
-/* Send the release on any session.  *has_notified: that session has the queue
- * lock, so the next waiter was notified. */
+/* Send the release on any session.  *has_notified: whether that session has the
+ * queue lock, so that the next waiter was notified. */
 static int send_anywhere(struct lk_store *store, struct lk_batch *batch,
                          struct lk_run *run, bool *has_notified,
                          sqlock_result *result, sqlock_error *err)
@@ -75,8 +75,8 @@ static int send(struct lk_store *store, struct lk_batch *batch,
     return send_anywhere(store, batch, run, has_notified, result, err);
 }
 
-/* Give up the queue locks of the leases; in an outage without another
- * statement. */
+/* Give up the queue locks of the leases, in an outage without sending
+ * anything. */
 static void end_queue_locks(struct lk_store *store, struct lk_batch *batch,
                             bool has_notified, bool is_outage)
 {
@@ -109,14 +109,15 @@ static int send_again(struct lk_store *store, struct lk_batch *batch,
 
 /* --- judging --- */
 
-/* Set each item's rc from the answer: 0 or ELOST; EBUSY where the answer does
- * not tell. */
+/* Set each item's rc from the answer: 0 or ELOST, or EBUSY if the answer does
+ * not say which. */
 static void take_releases(struct lk_batch *batch, const sqlock_result *result,
                           bool was_uncertain)
 {
     bool is_all = result->affected == (int64_t)batch->count;
     bool names_keys = batch->count > 1 && result->columns > 0;
-    /* A release sent only once has released nothing else. */
+    /* A release that was sent only once has freed no rows but those that the
+     * answer names or counts. */
     bool is_known = !was_uncertain && (names_keys || result->affected == 0);
 
     for (size_t i = 0; i < batch->count; i++)
@@ -132,8 +133,9 @@ static void take_releases(struct lk_batch *batch, const sqlock_result *result,
     }
 }
 
-/* Tell from the row whether a release freed it, or the lease was lost
- * before. */
+/* Return the result of a release, from the row: 0 if the release freed the row,
+ * ELOST if the lease had been lost before, EUNCERTAIN if the row does not show
+ * which. */
 static int judge(const struct lk_store *store, const struct lk_item *item,
                  int64_t first_sent_ns, bool was_uncertain)
 {
@@ -188,9 +190,10 @@ static int judge_all(struct lk_store *store, struct lk_batch *batch,
     return rc < 0 ? unknown(err) : 0;
 }
 
-/* Let the resolver repeat what was not carried out, one lease at a time: a
+/* Let the resolver repeat the releases that failed, one lease at a time: a
  * single locked row would keep all from being freed together.  A late claim may
- * be carried out after its release, so its row is freed as that of a claim. */
+ * be carried out after its release, so the resolver frees its row as that of a
+ * claim in doubt. */
 static void go_on(struct lk_store *store, const struct lk_batch *batch, int rc,
                   int64_t first_sent_ns)
 {

@@ -54,7 +54,7 @@ static void take_renewals(const struct lk_store *store, struct lk_batch *batch,
 
 /* --- locked rows, where the statement cannot pass over them --- */
 
-/* Lock the rows that no other session has locked, and copy them to
+/* Lock the rows that no other session has locked, and copy their items to
  * free_rows. */
 static int lock_unlocked(struct lk_store *store, struct lk_batch *batch,
                          struct lk_batch *free_rows, sqlock_error *err)
@@ -140,9 +140,9 @@ static int renew_unlocked(struct lk_store *store, struct lk_batch *batch,
 
 /* --- rows that were not renewed --- */
 
-/* Set the result of a lease that was not renewed: lost, expired, locked, or in
- * fact unchanged because it had the same end already (F19).  In the last case
- * the deadline follows from the row. */
+/* Set the result of a lease that was not renewed: ELOST, EEXPIRED, EBUSY if the
+ * row is locked, or 0 if the row was not changed because it had the same end
+ * already (F19).  In the last case the deadline follows from the row. */
 static void judge(const struct lk_store *store, struct lk_item *item,
                   int64_t asked_boot_ns)
 {
@@ -189,8 +189,8 @@ static int read_unrenewed(struct lk_store *store, struct lk_batch *batch,
     return rc;
 }
 
-/* Use the earlier deadline and the shorter TTL after a renewal without an
- * answer: it may have shortened the lease, or may do so later. */
+/* After a renewal without an answer, which may have shortened the lease or may
+ * do so later, rely on the earlier deadline and the shorter TTL. */
 static void believe_less(const struct lk_store *store, struct lk_batch *batch,
                          int64_t since_boot_ns)
 {

@@ -1,12 +1,12 @@
 /*
- * resolver.c - send, in the background, the releases of claims and releases in
- * doubt, until each is final: no statement of it can take the row any more
+ * resolver.c - send releases, in the background, for claims and releases in
+ * doubt, until each is final: none of its statements can take the row any more
  *
- * A release is final as soon as the database answers it.  A claim is final when
- * its row has been freed and no copy of the claim can still reach the database.
- * Both are final when the lease would be over.  The pauses between the attempts
- * at a row grow with its age, which keeps statements few.  An outage pauses all
- * rows at once.
+ * A release in doubt is final as soon as the database answers its repetition.
+ * A claim is final when a release frees its row after the time at which its
+ * last copy can reach the database.  Both are final when the lease would be
+ * over.  The pauses between the attempts at a row grow with each attempt, which
+ * keeps statements few.  An outage pauses all rows at once.
  */
 #include "lease/resolver.h"
 
@@ -18,7 +18,7 @@
 #include "base/retry.h"
 #include "lease/lease.h"
 
-/* Pauses of one row, and of all rows after an outage. */
+/* Pauses between attempts at one row, and, after an outage, at all rows. */
 static const struct lk_retry_policy row_policy = {
     .first_us = 10000,
     .longest_us = LK_NEVER / LK_NS_PER_US,
@@ -35,15 +35,15 @@ struct lk_doubt {
     char client_id[SQLOCK_KEY_SIZE];
     int64_t due_ns;
     uint32_t tries;
-    /* after this it cannot arrive any more; 0: it has arrived */
+    /* no copy of a claim arrives after this time; 0: this is a release */
     int64_t arrives_by_ns;
     int64_t over_ns; /* by then its lease has run out */
 };
 
-/* --- one row, without the mutex --- */
+/* --- one row; the caller holds no mutex --- */
 
-/* Send the release of one row.  Return whether it is final; *rc is the
- * result. */
+/* Send the release of one row.  Return whether the doubt is final; *rc is the
+ * result of the statement, 0 if none was sent. */
 static bool resolve(struct lk_store *store, struct lk_doubt *doubt, int *rc)
 {
     struct lk_arguments arguments;
@@ -65,7 +65,7 @@ static bool resolve(struct lk_store *store, struct lk_doubt *doubt, int *rc)
     return is_freed && lk_boottime_ns() >= doubt->arrives_by_ns;
 }
 
-/* --- all rows, with the mutex --- */
+/* --- all rows; the caller holds the mutex --- */
 
 static void put_off(struct lk_resolver *resolver, struct lk_doubt *doubt,
                     int rc)
@@ -107,7 +107,8 @@ static int64_t due_at(const struct lk_resolver *resolver,
                                                    : resolver->not_before_ns;
 }
 
-/* Resolve one row, without the mutex during its statement. */
+/* Resolve one row, and free the doubt if it is final.  The caller holds the
+ * mutex, which is released during the statement. */
 static void resolve_one(struct lk_resolver *resolver, struct lk_doubt *doubt)
 {
     bool is_final;
@@ -127,8 +128,8 @@ static void resolve_one(struct lk_resolver *resolver, struct lk_doubt *doubt)
     }
 }
 
-/* Handler of the service: send at most one statement, and return when the next
- * is due. */
+/* Run by the service, without the mutex: send at most one statement.  Return
+ * when the next one is due. */
 static int64_t resolve_due(void *owner)
 {
     struct lk_resolver *resolver = owner;

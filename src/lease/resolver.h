@@ -24,21 +24,23 @@ struct lk_resolver {
     struct lk_doubt *doubts;
     /* CLOCK_BOOTTIME: end of the pause after an outage */
     int64_t not_before_ns;
-    uint32_t failures; /* failures of the database in a row */
+    uint32_t failures; /* number of outages since the last answer */
 };
 
 void lk_resolver_init(struct lk_resolver *resolver, struct lk_store *store);
 
-/* Try each remaining row once more, then forget them all.  May be called again.
- * The store's service must have been stopped. */
+/* Try to free each remaining row once more, then forget them all.  Stop the
+ * store's service before.  May be called again. */
 void lk_resolver_clear(struct lk_resolver *resolver);
 
-/* Free the row of a claim in doubt that was last sent at that time.  Without
- * memory or threads the row is left to expire. */
+/* Free, in the background, the row of a claim in doubt that was last sent at
+ * sent_boot_ns.  Key and CLIENT_ID are copied.  When out of memory, or if no
+ * thread can be started, the row is left to expire. */
 void lk_resolver_add_claim(struct lk_store *store, const struct lk_lease *lease,
                            int64_t sent_boot_ns);
 
-/* Repeat the release of a lease, which may not have been carried out. */
+/* Repeat, in the background, the release of a lease, which may not have been
+ * carried out.  Otherwise as lk_resolver_add_claim(). */
 void lk_resolver_add_release(struct lk_store *store,
                              const struct lk_lease *lease);
 

@@ -12,7 +12,7 @@
 #include "lease/layout.h"
 #include "lease/options.h"
 
-/* The database and the table that these calls create, check or drop. */
+/* The database and the table that these calls create or check. */
 struct place {
     sqlock_options options;
     struct lk_table table;
@@ -106,8 +106,8 @@ int sqlock_schema_check(const char *url, const sqlock_options *options,
     return rc;
 }
 
-/* Create the table, which is missing, and detect its layout.  After EBUSY
- * another session may have created it, and after EUNCERTAIN this one. */
+/* Create the missing table, and detect its layout.  After EBUSY another session
+ * may have created the table, and after EUNCERTAIN this session may have. */
 static int create_missing(struct place *place, sqlock_layout layout,
                           sqlock_layout *found, sqlock_error *err)
 {
@@ -133,7 +133,7 @@ static int create_missing(struct place *place, sqlock_layout layout,
     }
     if (err != NULL)
         *err = why;
-    return lk_db_of_reading(created, err); /* there is nothing in doubt */
+    return lk_db_of_reading(created, err); /* no table: nothing is in doubt */
 }
 
 static int create_in(struct place *place, sqlock_layout layout,

@@ -12,7 +12,7 @@
 
 enum { KEY, CLIENT, TOKEN, REMAINING, ACQUIRED, EXPIRES, NAME, HOLDER };
 
-/* Tell whether a Spring peer holds the row: it does not write HOLDER. */
+/* Return whether a Spring peer holds the row: peers do not write HOLDER. */
 static bool is_peers(const struct lk_store *store, const sqlock_value *cells)
 {
     return store->layout == SQLOCK_LAYOUT_SQLOCK &&

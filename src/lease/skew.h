@@ -7,12 +7,13 @@
 
 #include "lease/store.h"
 
-/* Return by how many us, at least, the clock that wrote the row is ahead of the
- * database's; 0: unknown, within the margin, or the lease is over. */
+/* Return by how many us, at least, the clock that wrote a row is ahead of the
+ * database's; 0: unknown, within the margin, or the lease is over.  `cells` are
+ * those of an info row (sqlock/dialect.h). */
 int64_t lk_skew_us(const struct lk_store *store, const sqlock_value *cells);
 
-/* Report such a row as an event, at most once a minute.  Call it without a
- * mutex. */
+/* If the clock that wrote a row is ahead, report the event CLOCK_AHEAD, at most
+ * once a minute.  The caller holds no mutex. */
 void lk_skew_tell(struct lk_store *store, const sqlock_value *cells);
 
 #endif

@@ -17,11 +17,12 @@
 #include "lease/layout.h"
 #include "lease/row.h"
 
-/* The longest wait of a lock statement for a row locked by a transaction; after
- * that the attempt returns EBUSY. */
+/* The longest wait of a statement about locks for a row that a transaction has
+ * locked; after that the attempt returns EBUSY. */
 #define LOCK_TIMEOUT_MS 1000u
 
-/* Write "user@host pid command line (note)" to store->identity, cut to fit. */
+/* Write "user@host pid command line (note)" to store->identity, truncated to
+ * fit. */
 static void describe_holder(struct lk_store *store)
 {
     const char *note = store->options.holder_note;
@@ -34,7 +35,7 @@ static void describe_holder(struct lk_store *store)
                    note[0] != '\0' ? " (" : "", note,
                    note[0] != '\0' ? ")" : "");
     lk_text_escape(store->identity, sizeof store->identity, raw);
-    /* An escape sequence may be cut, but not a character. */
+    /* An escape sequence may be truncated, but not a character. */
     length = lk_utf8_prefix(store->identity, sizeof store->identity - 1);
     store->identity[length] = '\0';
 }
@@ -51,7 +52,7 @@ static int copy_options(struct lk_store *store, const sqlock_options *options,
     if (store->region == NULL)
         return lk_error_nomem(err);
     describe_holder(store);
-    /* The caller's strings are not kept. */
+    /* The application's strings are not kept. */
     store->options.region = store->region;
     store->options.holder_note = "";
     return 0;
@@ -86,7 +87,8 @@ static int open_database(struct lk_store *store, const char *url,
     };
     int rc;
 
-    /* Two attempts of a renewal fit into the rest of a lease. */
+    /* A renewal may connect for a quarter of a lease, so that two attempts fit
+     * into the rest. */
     pool.renewal_connect_ms = store->options.ttl_ms / 4;
     if (pool.renewal_connect_ms < pool.statement_timeout_ms)
         pool.renewal_connect_ms = pool.statement_timeout_ms;
@@ -134,7 +136,8 @@ static int render_statements(struct lk_store *store, sqlock_error *err)
     return 0;
 }
 
-/* Check that this login may read the table, with a key that is never used. */
+/* Check that this login may read the table, by reading the row of a key, which
+ * need not exist. */
 static int check_access(struct lk_store *store, sqlock_error *err)
 {
     struct lk_row row;

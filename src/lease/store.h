@@ -1,6 +1,6 @@
 /*
  * store.h - an open lock table: database, table, layout, statements, region and
- * the identity of its holder
+ * the identity of this process as a holder
  *
  * Leases, transactions, stock and administration work on a store.  A registry
  * begins with a store and adds threads, locks and waiters, which a store does
@@ -50,43 +50,49 @@ struct lk_store {
     struct lk_table table;
     struct lk_db db;
     struct lk_statement statements[SQLOCK_SQL_KINDS];
-    /* Runs statements that no caller waits for, one at a time and in turn:
-     * those of the resolver and of the poller (src/wait). */
+    /* Runs the statements of the resolver and of the poller (src/wait), for
+     * which no thread of the application waits, one after another. */
     struct lk_service background;
     struct lk_resolver resolver;
-    /* When the last statement began that timed out, 0 once one was answered;
-     * and when closing began, or 0.  CLOCK_MONOTONIC. */
+    /* when the last statement began that timed out, CLOCK_MONOTONIC; 0 once a
+     * later one was answered */
     _Atomic int64_t in_vain_since_ns;
+    /* when the closing of the registry began, CLOCK_MONOTONIC; 0: not yet */
     _Atomic int64_t closing_since_ns;
-    /* when skew.h last reported a row; 0: never */
+    /* when skew.h last reported a row, CLOCK_MONOTONIC; 0: never */
     _Atomic int64_t skew_told_ns;
     pthread_mutex_t mutex; /* guards the following fields; innermost */
     enum lk_own_sessions own_sessions;
     enum lk_row_lock_reach row_locks;
-    /* of server and table, read by the first transaction */
+    /* identity of server and table, read by the first transaction; NULL: not
+     * yet */
     char *database_identity;
 };
 
-/* Initialize a closed store; lk_store_clear() may be called at any time after
- * it. */
+/* Initialize the struct, without I/O.  Afterwards call lk_store_clear(),
+ * whether lk_store_open() has succeeded, failed or not been called. */
 void lk_store_init(struct lk_store *store);
 
-/* Connect, find the table and read it once.  Results as
+/* Connect, find the table and read it once.  Strings are copied.  Results as
  * sqlock_registry_open(). */
 int lk_store_open(struct lk_store *store, const char *url,
                   const sqlock_options *options, sqlock_error *err);
 
-/* Close the store's connections.  Nothing may use the store any more. */
+/* Stop the background service, end the connections and free the store.  No
+ * other thread may use the store. */
 void lk_store_clear(struct lk_store *store);
 
-/* Check that this process may use the store: 0, EFORK. */
+/* Check that this process may use the store.  Return 0, or EFORK in a child of
+ * the process that opened it. */
 int lk_store_check(const struct lk_store *store, sqlock_error *err);
 
-/* Get the store that a registry begins with: 0, EINVAL (NULL), EFORK. */
+/* Get the store that a registry begins with.  Return 0, EINVAL if the registry
+ * is NULL, or EFORK. */
 int lk_store_of(sqlock_registry *registry, struct lk_store **out,
                 sqlock_error *err);
 
-/* Get the store and the key of a lock's name: also EINVAL, for the name. */
+/* Get the store of a registry, and the key of a lock's name.  Return 0, EINVAL
+ * if the registry is NULL or the name is invalid, or EFORK. */
 int lk_store_key(sqlock_registry *registry, const char *name,
                  struct lk_store **out, char key[SQLOCK_KEY_SIZE],
                  sqlock_error *err);
@@ -98,24 +104,27 @@ int64_t lk_queue_number(const struct lk_store *store, const char *key);
 int64_t lk_queue_number_in(const struct lk_store *store, const char *region,
                            const char *key);
 
-/* Fill in the arguments common to all statements about a key of this store. */
+/* Fill in the arguments common to all statements about a key of this store.
+ * The text of `key` is not copied. */
 void lk_store_arguments(const struct lk_store *store, const char *key,
                         struct lk_arguments *out);
 
 /* Return the deadline of a statement that is sent now. */
 int64_t lk_store_deadline(const struct lk_store *store);
 
-/* Run a statement of the store.  Clear the result afterwards.
+/* Run the statement of that kind, with the arguments and settings of `run`.
+ * Results as lk_db_run().  Clear `result` afterwards.
  *
- * An outage is shared: a call requested (lk_run.asked_ns) before another
- * statement began and timed out fails at once with EUNREACHABLE.  While the
- * registry closes, the time of closing counts instead. */
+ * An outage is shared: if a statement timed out that began after this call was
+ * requested (run->asked_ns), nothing is sent, and the result is EUNREACHABLE.
+ * While the registry closes, the time when closing began counts instead. */
 int lk_store_run(struct lk_store *store, sqlock_statement_kind kind,
                  struct lk_run *run, sqlock_result *result, sqlock_error *err);
 
-/* Report an event to the application.  Set the kind, lock, key, token and code
- * of `event`; the rest is filled in.  Without on_event, or below event_level,
- * nothing is done. */
+/* Report an event to the application: call on_event, in this thread, with a
+ * copy of `event`.  Set kind, lock, key, token and code before; the text is
+ * made from `format`, the rest from the kind.  Without on_event, or below
+ * event_level, nothing is done. */
 void lk_store_tell(const struct lk_store *store, const sqlock_event *event,
                    const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -6,7 +6,8 @@
 #include "base/error.h"
 #include "locks/care.h"
 
-/* Begin to renew and watch each lock that was granted. */
+/* Begin to renew and watch each lock that was granted.  Each member's rc is its
+ * own result; return the first that is not 0. */
 static int begin_care(struct lk_set *set, const struct lk_acquisition *a,
                       sqlock_error *err)
 {
@@ -25,9 +26,9 @@ static int begin_care(struct lk_set *set, const struct lk_acquisition *a,
     return result;
 }
 
-/* Release locks that cannot be renewed or watched as requested: all, or with
- * `partial` only those.  They are released one at a time, which needs no
- * memory. */
+/* Release the acquired locks, because at least one cannot be renewed or watched
+ * as requested; with `partial`, release only those that cannot.  They are
+ * released one at a time, which needs no memory. */
 static void undo(struct lk_set *set, const struct lk_acquisition *a)
 {
     for (size_t i = 0; i < set->count; i++) {
@@ -56,7 +57,8 @@ int lk_take(struct lk_set *set, struct lk_acquisition *a, sqlock_error *err)
     return a->is_partial && a->rc == 0 ? 0 : rc;
 }
 
-/* Acquire the locks of a set.  Results as lk_take(). */
+/* Acquire the locks of a set.  Return a result of lk_take(), or EINVAL or
+ * ENOMEM if the acquisition cannot begin. */
 static int acquire(struct lk_set *set, int64_t wait_ms,
                    const sqlock_acquire_options *options, bool may_be_partial,
                    sqlock_error *err)

@@ -1,9 +1,9 @@
 /*
- * executor.c - threads that run the async requests
+ * executor.c - run the tasks of async requests on a few threads
  *
- * One thread is always left that does not run a task that may block: it runs
- * ready tasks and keeps the deadlines.  So a task may block only if another
- * thread is idle, or can be started.
+ * One thread always remains that runs no blocking task: it runs ready tasks,
+ * and wakes suspended ones when they are due.  So a task may block only if
+ * another thread is idle, or can be started.
  */
 #include "locks/executor.h"
 
@@ -25,8 +25,7 @@ void lk_executor_init(struct lk_executor *executor)
     (void)pthread_cond_init(&executor->emptied, NULL);
 }
 
-/* These functions are called with the mutex held, except where they say
- * otherwise. */
+/* For the functions down to run_one() the caller holds the mutex. */
 
 static void make_ready(struct lk_executor *executor, struct lk_task *task)
 {
@@ -45,7 +44,7 @@ static void suspend(struct lk_executor *executor, struct lk_task *task)
     DL_APPEND2(executor->suspended, task, previous, next);
     if (task->due_ns < executor->due_ns) {
         executor->due_ns = task->due_ns;
-        /* A thread may be set to sleep for longer. */
+        /* An idle thread may be set to sleep until a later time. */
         pthread_cond_signal(&executor->changed);
     }
 }
@@ -96,7 +95,7 @@ static int start_one(struct lk_executor *executor, sqlock_error *err)
                          executor, err);
     if (rc == 0) {
         executor->running++;
-        executor->idle++; /* until it has begun */
+        executor->idle++; /* counts as idle until it runs */
     }
     return rc;
 }
@@ -133,7 +132,7 @@ static void *run_tasks(void *argument)
     return NULL;
 }
 
-/* --- interface, called without the mutex --- */
+/* --- interface; the caller does not hold the mutex --- */
 
 int lk_executor_add(struct lk_executor *executor, struct lk_task *task,
                     size_t threads_max, sqlock_error *err)

@@ -14,34 +14,35 @@
 struct sqlock_registry;
 
 enum lk_task_state {
-    LK_TASK_RUNNING, /* also before it is first suspended */
-    LK_TASK_WOKEN,   /* running, and to be run again */
+    LK_TASK_RUNNING, /* also the first state */
+    LK_TASK_WOKEN,   /* woken while it runs: to be run again */
     LK_TASK_SUSPENDED,
     LK_TASK_READY,
-    LK_TASK_SETTLED /* nothing is left to run */
+    LK_TASK_SETTLED /* has ended: runs again only if it is woken */
 };
 
-/* Embedded in the object that it runs for. */
+/* A task, embedded in the object for which it runs. */
 struct lk_task {
-    /* in the ready or the suspended list */
+    /* links in the list of ready or of suspended tasks */
     struct lk_task *next, *previous;
     enum lk_task_state state;
     int64_t due_ns; /* when to run a suspended task, CLOCK_MONOTONIC */
-    /* Return whether the task is suspended; otherwise it has been removed, and
-     * may have been freed.  It may block only with may_wait. */
+    /* Run the task.  Return true to suspend it until it is woken or due; or
+     * false if it is settled, or was removed and may have been freed.  Only
+     * with may_wait may it block. */
     bool (*run)(struct lk_task *task, bool may_wait);
 };
 
 struct lk_executor {
-    /* taken after those of src/wait; none within it */
+    /* taken after the mutexes of src/wait; no other mutex within it */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     pthread_cond_t emptied;
     pthread_t *threads;
     size_t threads_max;
     size_t running; /* number of threads */
-    size_t idle;    /* of these, or about to be */
-    size_t tasks;   /* not yet removed */
+    size_t idle;    /* threads that sleep, or have not begun */
+    size_t tasks;   /* number of tasks not yet removed */
     struct lk_task *ready;
     struct lk_task *suspended;
     int64_t due_ns; /* no suspended task is due before */
@@ -50,25 +51,31 @@ struct lk_executor {
 
 void lk_executor_init(struct lk_executor *executor);
 
-/* Wait until all tasks are removed, then stop the threads; may be called
+/* Wait until all tasks are removed, then end the threads; may be called
  * again. */
 void lk_executor_stop(struct lk_executor *executor);
 
-/* Add a task in its first state, and make sure that there is a thread to run
- * it; at most threads_max are started.  0, ERESOURCE, ENOMEM. */
+/* Add a task, whose `run` and due_ns are set, in its first state, and make sure
+ * that there is a thread to run it; the first call sets how many threads may be
+ * started.  Return 0, ERESOURCE or ENOMEM. */
 int lk_executor_add(struct lk_executor *executor, struct lk_task *task,
                     size_t threads_max, sqlock_error *err);
+
+/* Note that a task was removed.  The task runs no more, and may have been
+ * freed. */
 void lk_executor_remove(struct lk_executor *executor);
 
-/* Suspend a task until it is woken, or due.  Called by its runner, or after
- * lk_executor_add(). */
+/* Suspend a task that was added, until it is woken or due.  If it was woken
+ * before, it is run at once. */
 void lk_executor_suspend(struct lk_executor *executor, struct lk_task *task);
 
-/* Suspend a task until it is woken again, ignoring earlier wake-ups.  Called by
- * its runner. */
+/* Settle a task, ignoring earlier wake-ups: it runs again only if it is woken
+ * later.  Call it in the task's `run`, or before the task is first
+ * suspended. */
 void lk_executor_settle(struct lk_executor *executor, struct lk_task *task);
 
-/* Wake a task, from any thread. */
+/* Wake a task: it is run soon, or once more if it is running.  Any thread may
+ * call this. */
 void lk_executor_wake(struct lk_executor *executor, struct lk_task *task);
 
 #endif

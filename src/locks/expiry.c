@@ -1,9 +1,9 @@
 /*
- * expiry.c - a handler that runs at the earliest deadline of the watched leases
- * and reports those that are over
+ * expiry.c - report the watched leases that are over, by a handler that runs at
+ * their earliest deadline
  *
- * Renewals move deadlines without waking it: it runs at the old deadline, and
- * is due again at the new one.
+ * The handler need not be woken when a renewal makes a deadline later: it runs
+ * at the old deadline, and is due again at the new one.
  */
 #include "locks/expiry.h"
 
@@ -45,8 +45,9 @@ struct message {
     int64_t token;
 };
 
-/* Tell whether the lease is over, and fill in *message; if not, set
- * *deadline. */
+/* If the watched lease of a lock is over, mark it as lost, wake the first
+ * waiter, fill in *message and return true.  Otherwise set *deadline: to the
+ * end of the lease, or to LK_NEVER if the lock has another lease or none. */
 static bool is_over(sqlock_lock *lock, int64_t *deadline,
                     struct message *message)
 {
@@ -63,7 +64,7 @@ static bool is_over(sqlock_lock *lock, int64_t *deadline,
             (void)lk_lose(entry, SQLOCK_EEXPIRED);
         raise_lost_fd(lock);
         entry->is_to_be_told = false;
-        lk_wake_first(entry); /* it may take the lock now */
+        lk_wake_first(entry); /* the first waiter may take the lock now */
         message->lock = lock;
         message->on_lost = entry->asked.on_lost;
         message->context = entry->asked.lost_context;
@@ -76,7 +77,7 @@ static bool is_over(sqlock_lock *lock, int64_t *deadline,
     return over;
 }
 
-/* Remove the lock from the list.  Called with the expiry's mutex held. */
+/* Remove the lock from the list.  The caller holds the expiry's mutex. */
 static void unlist(struct lk_expiry *expiry, sqlock_lock *lock)
 {
     if (lock->expiring.is_listed)
@@ -84,8 +85,9 @@ static void unlist(struct lk_expiry *expiry, sqlock_lock *lock)
     lock->expiring.is_listed = false;
 }
 
-/* Remove the first lease that is over from the list.  False: there is none, and
- * *soonest is the next deadline.  Called with the expiry's mutex held. */
+/* Remove the first lease that is over from the list, and fill in *message.
+ * Return false if there is none; *soonest is then the next deadline.  The
+ * caller holds the expiry's mutex. */
 static bool take_one_over(struct lk_expiry *expiry, struct message *message,
                           int64_t *soonest)
 {
@@ -105,8 +107,8 @@ static bool take_one_over(struct lk_expiry *expiry, struct message *message,
     return false;
 }
 
-/* Call on_lost.  Called with the expiry's mutex held, which is released during
- * the call. */
+/* Report a lease that is over to on_event and on_lost.  The caller holds the
+ * expiry's mutex, which is released during the callbacks. */
 static void tell(struct lk_expiry *expiry, const struct message *message)
 {
     expiry->calling = message->lock;
@@ -119,8 +121,9 @@ static void tell(struct lk_expiry *expiry, const struct message *message)
     pthread_cond_broadcast(&expiry->idle);
 }
 
-/* Handler: report one lease, so that no other handler waits for more than one
- * callback; otherwise return the next deadline. */
+/* Run by the service: report one lease, and ask to be run again at once, so
+ * that no other handler waits for more than one callback.  If there is none to
+ * report, return the next deadline. */
 static int64_t tell_of_one(void *owner)
 {
     struct lk_expiry *expiry = owner;
@@ -144,8 +147,8 @@ void lk_expiry_init(struct lk_expiry *expiry, struct lk_service *events)
     lk_handler_init(&expiry->handler, events, tell_of_one, NULL, expiry);
 }
 
-/* Tell whether the lock is still held by that grant: if it has been released,
- * it must not be put on the list, where it might be freed. */
+/* Return whether the lock is still held by that grant.  After its release it
+ * must not be put on the list: it might be freed while it is listed. */
 static bool is_still_held(sqlock_lock *lock, uint64_t grant)
 {
     bool is_held;
@@ -187,8 +190,8 @@ void lk_expiry_forget(struct lk_expiry *expiry, sqlock_lock *lock,
     pthread_mutex_unlock(&expiry->mutex);
 }
 
-/* Tell whether the holder has it by this handle.  Called with the mutex
- * held. */
+/* Return whether the holder acquired the lock by this handle.  The caller holds
+ * the entry's mutex. */
 static bool is_of(const struct lk_entry *entry, const sqlock_lock *lock)
 {
     return lock->owner == 0 || lock->owner == entry->owner;
@@ -197,7 +200,7 @@ static bool is_of(const struct lk_entry *entry, const sqlock_lock *lock)
 int sqlock_lost_fd(int *fd, sqlock_lock *lock, sqlock_error *err)
 {
     struct lk_entry *entry;
-    uint64_t grant = 0; /* of the caller's lease */
+    uint64_t grant = 0; /* of the holder's lease; 0: not held */
     int rc;
 
     if (fd == NULL)
@@ -218,7 +221,8 @@ int sqlock_lost_fd(int *fd, sqlock_lock *lock, sqlock_error *err)
     if (*fd < 0)
         return lk_error(err, SQLOCK_ERESOURCE, "cannot open an eventfd: %s",
                         strerror(errno));
-    /* Requested while the lock is held: watch the lease from now on. */
+    /* The descriptor was requested while the lock is held: watch the lease from
+     * now on. */
     if (grant != 0)
         return lk_expiry_watch(&lock->registry->expiry, lock, grant, err);
     return 0;

@@ -11,7 +11,7 @@
 #include "base/service.h"
 #include "sqlock.h"
 
-/* A lock's place in the expiry's list; embedded in the lock. */
+/* Links of a lock in the expiry's list; embedded in the lock. */
 struct lk_expiring {
     struct sqlock_lock *next, *previous;
     uint64_t grant; /* the grant whose lease is watched */
@@ -21,27 +21,30 @@ struct lk_expiring {
 struct lk_expiry {
     /* taken before an entry's; never held in a callback */
     pthread_mutex_t mutex;
-    pthread_cond_t idle; /* no callback is running */
-    /* to be woken when a watched lease was lost, or ends earlier than before */
+    pthread_cond_t idle; /* signals that no callback is running */
+    /* wake it when a watched lease was lost, or ends earlier than before */
     struct lk_handler handler;
     struct sqlock_lock *expiring;
-    struct sqlock_lock *calling; /* its callback is running */
+    struct sqlock_lock *calling; /* lock whose callback is running; NULL */
 };
 
-/* Initialize; callbacks run in the thread of that service. */
+/* Initialize the struct; callbacks run in the thread of the service
+ * `events`. */
 void lk_expiry_init(struct lk_expiry *expiry, struct lk_service *events);
 
-/* Begin, and end, to watch the lease of a grant; lk_expiry_forget() also ends
- * earlier grants (0: any).  End it before the lock is released.  After
- * lk_expiry_forget() the lock's callback will not be called for that lease and,
- * if it `waits`, is not running.  ERESOURCE: it could not begin. */
+/* Begin to watch the lease of a grant; a grant that is over is ignored.  Return
+ * 0 or ERESOURCE. */
 int lk_expiry_watch(struct lk_expiry *expiry, struct sqlock_lock *lock,
                     uint64_t grant, sqlock_error *err);
+
+/* End watching the lease of a grant and of earlier grants (0: of any).  Call it
+ * before the lock is released.  Afterwards the lock's callback will not be
+ * called for that lease and, if it `waits`, is not running. */
 void lk_expiry_forget(struct lk_expiry *expiry, struct sqlock_lock *lock,
                       uint64_t grant, bool waits);
 
-/* Make the lock's descriptor, if it has one, unreadable.  Called with the mutex
- * of the lock's entry held. */
+/* Make the lock's descriptor, if it has one, unreadable.  The caller holds the
+ * mutex of the lock's entry. */
 void lk_lost_fd_clear(struct sqlock_lock *lock);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * guarded.c - leases under an open guard
+ * guarded.c - mark the leases that open transactions guard
  *
- * The guard has their rows locked, so the renewer leaves them out: it would
- * only wait for them.
+ * A guard has the rows of its leases locked, so the renewer leaves these leases
+ * out: a renewal would only wait.
  */
 #include "locks/guarded.h"
 
@@ -57,7 +57,7 @@ void lk_guard_end(sqlock_lock *lock, const char *client_id, int lost)
         strcmp(entry->lease.client_id, client_id) == 0)
         (void)lk_lose(entry, lost);
     pthread_mutex_unlock(&entry->mutex);
-    /* it may be due by now */
+    /* the lease may be due for renewal by now */
     lk_handler_wake(&lock->registry->renewer.handler);
     if (lost != 0)
         lk_handler_wake(&lock->registry->expiry.handler);

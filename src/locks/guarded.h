@@ -1,6 +1,6 @@
 /*
- * guarded.h - guard a lock in a transaction: the interface between tx/ and
- * locks/
+ * guarded.h - mark a lock that a transaction guards: the interface between tx/
+ * and locks/
  */
 #ifndef LK_GUARDED_H
 #define LK_GUARDED_H
@@ -8,17 +8,20 @@
 #include "lease/lease.h"
 #include "locks/registry.h"
 
-/* Copy the caller's lease to be guarded.  Until lk_guard_end() it is neither
- * released nor renewed.  0, EOWNER, ELOST, EEXPIRED, EFORK, EINVAL. */
+/* Begin a guard, and copy the calling owner's lease.  Until lk_guard_end() the
+ * lease is neither released nor renewed.  `store` is the transaction's.  Return
+ * 0, EOWNER, ELOST, EEXPIRED, EFORK, or EINVAL if the lock is NULL or of
+ * another store. */
 int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
                    struct lk_lease *lease, sqlock_error *err);
 
-/* Get the store of a lock: 0, EINVAL (NULL), EFORK. */
+/* Get the store of a lock.  Return 0, EINVAL if the lock is NULL, or EFORK. */
 int lk_guarded_store(const sqlock_lock *lock, struct lk_store **out,
                      sqlock_error *err);
 
-/* End a guard.  `lost` is the state of the lease that the guard found: 0, ELOST
- * or EEXPIRED. */
+/* End a guard of the lease with that CLIENT_ID.  `lost` is the state in which
+ * the guard found the lease: 0, ELOST or EEXPIRED; a lost lease is marked as
+ * lost. */
 void lk_guard_end(sqlock_lock *lock, const char *client_id, int lost);
 
 #endif

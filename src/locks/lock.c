@@ -1,9 +1,9 @@
 /*
- * lock.c - handles of locks, and queries that need no I/O
+ * lock.c - make and drop handles of locks, and answer queries that need no I/O
  *
- * With ownership by thread or by registry a name has one handle while it is
- * referred to; with ownership by handle each sqlock_obtain() makes one, which
- * is an owner of its own.
+ * With ownership by thread or by registry, a name has one handle as long as it
+ * has references.  With ownership by handle, each sqlock_obtain() makes a
+ * handle, which is an owner of its own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +35,8 @@ bool lk_is_shared(const sqlock_registry *registry)
     return registry->store.options.ownership != SQLOCK_OWNED_BY_HANDLE;
 }
 
-/* The functions up to sqlock_obtain() are called with the registry's mutex
- * held. */
+/* For the functions down to sqlock_obtain() the caller holds the registry's
+ * mutex, or is sqlock_registry_close(). */
 void lk_lock_free(sqlock_lock *lock)
 {
     DL_DELETE2(lock->registry->locks, lock, previous, next);
@@ -48,7 +48,8 @@ void lk_lock_free(sqlock_lock *lock)
     free(lock);
 }
 
-/* Create a handle.  NULL: out of memory. */
+/* Create a handle without references.  Its entry copies key and name.  Return
+ * NULL when out of memory. */
 static sqlock_lock *new_lock(sqlock_registry *registry, const char *key,
                              const char *name)
 {
@@ -110,9 +111,9 @@ void lk_lock_unpin(sqlock_lock *lock)
         lk_lock_free(lock);
 }
 
-/* Free the lock when its last reference is dropped: take it out of the table,
- * and end renewal and watching without the registry's mutex, which comes after
- * theirs.  Called with the registry's mutex held. */
+/* Free a lock whose last reference was dropped: take it out of the table, and
+ * end renewing and watching.  The caller holds the registry's mutex, which is
+ * released meanwhile, because it comes after those of renewer and expiry. */
 static void retire(sqlock_registry *registry, sqlock_lock *lock)
 {
     lock->references = 0;
@@ -150,7 +151,7 @@ int sqlock_drop(sqlock_lock *lock, sqlock_error *err)
     return rc;
 }
 
-/* A lock as its caller has it. */
+/* State of a lock, as its calling owner sees it. */
 struct view {
     uint32_t count;
     int64_t left_ns;
@@ -158,7 +159,8 @@ struct view {
     char client_id[SQLOCK_KEY_SIZE];
 };
 
-/* Look at the lock as the caller; in a child process it has none. */
+/* Read the state of the lock for the calling owner.  It is all zero if that
+ * owner does not have the lock, and in a child process. */
 static struct view look(sqlock_lock *lock)
 {
     struct view view = {.count = 0};

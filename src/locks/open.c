@@ -9,7 +9,8 @@
 #include "lease/batch.h"
 #include "locks/registry.h"
 
-/* Stop the threads that wait for no caller; may be called again. */
+/* Stop renewer, expiry, poller and canceller, but neither the store's
+ * background service nor the executor.  May be called again. */
 static void stop_services(sqlock_registry *registry)
 {
     lk_service_stop(&registry->renewer.service);
@@ -58,7 +59,8 @@ int sqlock_registry_open(sqlock_registry **out, const char *url,
     return 0;
 }
 
-/* Collect held leases from *next on, as many as fit into one statement. */
+/* Collect held leases from *next on, as many as fit into one statement.  *next
+ * becomes the first entry that was not looked at, or NULL. */
 static void collect_held(struct lk_batch *batch, struct lk_entry **next)
 {
     struct lk_entry *entry = *next;
@@ -127,7 +129,7 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
     if (rc < 0)
         return rc;
     atomic_store(&registry->store.closing_since_ns, sqlock_monotonic_ns());
-    /* while the services that they need still run */
+    /* while the services that requests need still run */
     lk_requests_end(registry);
     stop_services(registry);
     rc = release_held(registry, err);

@@ -1,5 +1,5 @@
 /*
- * registry.c - queries of a registry: layout, epoch, statistics
+ * registry.c - return layout, epoch and statistics of a registry
  */
 #include "locks/registry.h"
 

@@ -2,8 +2,7 @@
  * registry.h - the structs of a registry and a lock; for src/locks only
  *
  * A registry is a store with the entries of its locks and the threads that
- * serve them.  A lock is a handle of an entry, with the options and the owner
- * that its holder uses.
+ * serve them.  A lock is a handle of an entry, with the number of its owner.
  *
  * Beside the executor, a registry has three services (base/service.h), each
  * started when it is first needed:
@@ -11,14 +10,14 @@
  *   renewals    the renewer alone, whose statement waits for no other
  *   events      expiry and cancellation: no I/O; waits only for on_lost, a
  *               callback of the application (entries.events)
- *   background  poller and resolver, one statement of each in turn
+ *   background  poller and resolver, one statement of each after the other
  *               (store.background)
  *
- * and a thread that calls `abort`, if the driver keeps no deadlines (db.dog).
+ * If the driver keeps no deadlines, one more thread calls its `abort` (db.dog).
  *
- * Order of mutexes: renewer, expiry, registry, those of src/wait (entries.h),
- * then executor and resolver, at last a service's (base/service.h).  None is
- * held during I/O.
+ * Order of mutexes: request, renewer, expiry, registry, those of src/wait
+ * (entries.h), then executor and resolver, at last a service's
+ * (base/service.h).  None is held during I/O.
  */
 #ifndef LK_REGISTRY_H
 #define LK_REGISTRY_H
@@ -40,10 +39,11 @@ struct sqlock_registry {
     struct lk_expiry expiry;
     struct lk_renewer renewer;
     struct lk_executor executor;
-    uint64_t owner;        /* of all locks, with ownership by registry; 0 */
+    uint64_t owner;        /* of all locks, if the registry owns them; or 0 */
     pthread_mutex_t mutex; /* guards the following fields */
     struct sqlock_lock *locks;
-    /* handles that sqlock_obtain() finds again by name */
+    /* handles that sqlock_obtain() finds again by name; those of ownership by
+     * handle are not in it */
     struct sqlock_lock *by_key;
     struct sqlock_request *requests;
 };
@@ -54,7 +54,7 @@ _Static_assert(offsetof(struct sqlock_registry, store) == 0,
 struct sqlock_lock {
     sqlock_registry *registry;
     struct lk_entry *entry;
-    uint64_t owner; /* constant; 0: the calling thread */
+    uint64_t owner; /* constant; 0: the calling thread is the owner */
     /* guarded by the registry's mutex */
     struct sqlock_lock *next, *previous;
     UT_hash_handle hh;
@@ -66,23 +66,27 @@ struct sqlock_lock {
     struct lk_renewing renewing; /* guarded by the renewer's mutex */
 };
 
-/* Check a caller's handle: 0, EINVAL (NULL), EFORK. */
+/* Check a handle that the application has given.  Return 0, EINVAL if it is
+ * NULL, or EFORK in a child process. */
 int lk_lock_check(const sqlock_lock *lock, sqlock_error *err);
 
-/* Tell whether each sqlock_obtain() of a name gives the same handle. */
+/* Return whether all calls of sqlock_obtain() with a name give the same
+ * handle. */
 bool lk_is_shared(const sqlock_registry *registry);
 
-/* Return the owner as which the calling thread uses the lock. */
+/* Return the number of the owner for whom the calling thread uses the lock. */
 uint64_t lk_caller(const sqlock_lock *lock);
 
-/* Drop a pin; the last one frees a lock that has no references.  Called with
- * the registry's mutex held. */
+/* Drop a pin.  The last one frees a lock that has no references.  The caller
+ * holds the registry's mutex. */
 void lk_lock_unpin(sqlock_lock *lock);
 
-/* Abandon all requests, and wait until they are gone.  No more may be made. */
+/* Abandon all requests, and wait until they are gone.  No thread may make
+ * another one. */
 void lk_requests_end(sqlock_registry *registry);
 
-/* Free the lock's memory, when there are no references. */
+/* Free a lock without references.  The caller holds the registry's mutex, or no
+ * other thread uses the registry. */
 void lk_lock_free(sqlock_lock *lock);
 
 #endif

@@ -4,8 +4,8 @@
 #include "locks/acquire.h"
 #include "locks/care.h"
 
-/* Report the release of a lease, and that it was lost if that was not known
- * before. */
+/* Report the release of a lease by an event, and before that the loss of the
+ * lease if it was not known earlier. */
 static void tell(sqlock_lock *lock, const struct lk_release_part *part)
 {
     int64_t token = part->lease.token;
@@ -42,7 +42,7 @@ int lk_end_give_back(struct lk_set *set, struct lk_release *release,
             tell(member->lock, part);
     }
     lk_release_end(release);
-    /* for many, each result is its own */
+    /* with several locks, each member has its own result */
     return set->count == 1 ? rc : 0;
 }
 
@@ -52,7 +52,7 @@ static int give_back(struct lk_set *set, uint64_t owner, sqlock_error *err)
     int rc = lk_release_begin(&release, &set->registry->store, set->count, err);
 
     if (rc < 0) {
-        set->results = NULL; /* all are still held */
+        set->results = NULL; /* nothing was released: write no results */
         return rc;
     }
     for (size_t i = 0; i < set->count; i++)

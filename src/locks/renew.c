@@ -1,5 +1,5 @@
 /*
- * renew.c - renew one lock or many in the caller's thread; renewer.c does so in
+ * renew.c - renew one lock or many in the calling thread; renewer.c does so in
  * the background
  */
 #include <stdlib.h>
@@ -10,13 +10,13 @@
 #include "locks/set.h"
 #include "wait/renewal.h"
 
-/* A renewal of a set.  pending[i] belongs to member i, whose item is in the
- * batch if it has begun. */
+/* A renewal of the leases of a set.  pending[i] belongs to member i, which has
+ * an item in the batch if its renewal has begun. */
 struct renewals {
     struct lk_set *set;
     struct lk_renewal *pending;
     struct lk_batch batch;
-    /* a lease is due for renewal earlier than before */
+    /* a lease may be due for renewal earlier than before */
     bool is_due_sooner;
     struct lk_renewal one;
     struct lk_item one_item;
@@ -45,7 +45,8 @@ static void end(struct renewals *renewals)
     free(renewals->batch.items);
 }
 
-/* Put the leases that the caller has into the batch. */
+/* Begin the renewal of each lease that the calling owner has, and put the
+ * leases into the batch. */
 static void collect(struct renewals *renewals, uint32_t ttl_ms,
                     sqlock_error *err)
 {
@@ -70,7 +71,7 @@ static void collect(struct renewals *renewals, uint32_t ttl_ms,
                                   pending->others_ns != LK_NEVER ||
                                   item->lease.ttl_ms != pending->old_ttl_ms;
     }
-    if (ends_sooner) /* from now on, whatever the result */
+    if (ends_sooner) /* the deadline is earlier now, whatever the result */
         lk_handler_wake(&set->registry->expiry.handler);
 }
 

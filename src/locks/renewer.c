@@ -1,10 +1,11 @@
 /*
- * renewer.c - renew all leases of a registry that requested it, in one
- * statement per period, on a connection of its own
+ * renewer.c - renew, in the background, all leases of a registry whose
+ * acquisitions asked for that, in one statement per period, on a connection of
+ * its own
  *
- * It continues through errors until the deadlines (F5), and never declares a
- * lease lost because an answer is missing: the expiry does that, at the
- * deadline.
+ * The renewer continues through errors until the deadlines (F5), and never
+ * declares a lease lost because an answer is missing: the expiry does that, at
+ * the deadline.
  */
 #include "locks/renewer.h"
 
@@ -18,14 +19,15 @@
 #include "locks/registry.h"
 #include "wait/renewal.h"
 
-/* A renewal that failed or was passed over is tried again after this part of
- * the period, so that two full attempts fit before any deadline. */
+/* A renewal that failed or was passed over is tried again after the period
+ * divided by this, so that two full attempts fit before any deadline. */
 #define RETRY_PART 8
 
 /* Pause after a renewal that failed for lack of memory. */
 #define RETRY_NS (10 * LK_NS_PER_MS)
 
-/* Mark all unfenced leases as lost.  Called with the mutex held. */
+/* Mark the leases that were acquired without the option `fenced` as lost.  The
+ * caller holds the renewer's mutex. */
 static void give_up_unfenced(struct lk_renewer *renewer)
 {
     sqlock_lock *lock;
@@ -51,7 +53,8 @@ static int64_t period_ns(const sqlock_registry *registry, uint32_t ttl_ms)
     return (int64_t)period_ms * LK_NS_PER_MS;
 }
 
-/* Return when a lease is due, counted from its last renewal. */
+/* Return when a lease is due for renewal: a period after the last renewal, but
+ * not too soon after a failed one.  The caller holds the entry's mutex. */
 static int64_t due_at(const sqlock_lock *lock)
 {
     const struct lk_entry *entry = lock->entry;
@@ -71,7 +74,8 @@ static bool may_be_renewed(const sqlock_lock *lock, int64_t now)
 {
     const struct lk_entry *entry = lock->entry;
 
-    /* If its thread has ended, nobody could release the lease. */
+    /* A lease whose owner is a thread that has ended would never be
+     * released. */
     if (!lk_is_granted(entry, lock->renewing.grant) || entry->guards > 0 ||
         lk_remaining_ns(entry) == 0 || lk_has_ended(entry->owner))
         return false;
@@ -79,8 +83,8 @@ static bool may_be_renewed(const sqlock_lock *lock, int64_t now)
            now < lk_after_ms(entry->acquired_boot_ns, entry->asked.max_hold_ms);
 }
 
-/* Put the lock's lease into the batch, and pin the lock.  Called with the
- * mutexes of registry and entry held. */
+/* Put the lock's lease into the batch, and pin the lock.  The caller holds the
+ * mutexes of registry and entry. */
 static void add_item(struct lk_batch *batch, sqlock_lock *lock)
 {
     struct lk_item *item = &batch->items[batch->count++];
@@ -91,9 +95,9 @@ static void add_item(struct lk_batch *batch, sqlock_lock *lock)
     lock->pins++;
 }
 
-/* Return when the first lease is due; with is_now, also put the leases to be
- * renewed into the batch.  Called with the renewer's and the registry's mutex
- * held. */
+/* Return when the first lease is due.  With is_now, also put the leases that
+ * are due within half a period into the batch.  The caller holds the mutexes of
+ * renewer and registry. */
 static int64_t collect(struct lk_renewer *renewer, struct lk_batch *batch,
                        bool is_now)
 {
@@ -120,10 +124,10 @@ static int64_t collect(struct lk_renewer *renewer, struct lk_batch *batch,
     return soonest;
 }
 
-/* Collect a batch when a lease is due, with all leases due within half a
- * period, so that leases acquired one after another soon share a statement.
- * The locks of a batch are pinned, so that they are not freed meanwhile.
- * Return when the first is due. */
+/* If a lease is due, collect it and all leases due within half a period into a
+ * batch, so that leases acquired soon after one another share a statement.  The
+ * locks of a batch are pinned, so that they are not freed meanwhile.  Return
+ * when the first lease is due. */
 static int64_t gather(struct lk_renewer *renewer, struct lk_batch *batch)
 {
     int64_t soonest;
@@ -143,12 +147,12 @@ static int64_t gather(struct lk_renewer *renewer, struct lk_batch *batch)
     return soonest;
 }
 
-/* A renewal has at least this part of the TTL for its answer, however short the
- * period is: the connection cannot be used after a timeout (F5). */
+/* A renewal has at least the TTL divided by this for its answer, however short
+ * the period is: the connection cannot be used after a timeout (F5). */
 #define ANSWER_PART 8
 
-/* Periods, margins and times to answer grow with the TTL, so those of a batch
- * are those of its shortest one. */
+/* Return the shortest TTL of a batch.  Its period, margin and time to answer
+ * are right for the whole batch, because they grow with the TTL. */
 static uint32_t shortest_ttl_ms(const struct lk_batch *batch)
 {
     uint32_t shortest = UINT32_MAX;
@@ -167,7 +171,7 @@ static int64_t time_to_answer(const sqlock_registry *registry, uint32_t ttl_ms)
     return least > half_period ? least : half_period;
 }
 
-/* Apply the result to the lock. */
+/* Apply the result of an item to its lock. */
 static void apply(const struct lk_item *item, int64_t sent_boot_ns,
                   int64_t now_ns)
 {
@@ -188,9 +192,9 @@ static void unpin(sqlock_registry *registry, const struct lk_batch *batch)
     pthread_mutex_unlock(&registry->mutex);
 }
 
-/* Report a step of the database's clock, by which leases expire, and give up
- * the leases that are not fenced.  A step of no more than the margin is left
- * alone: holders stop that much before their leases end. */
+/* Report a step of the database's clock, and give up the leases that are not
+ * fenced, because leases expire by that clock.  A step of no more than the
+ * margin has no effect: holders stop that much before their leases end. */
 static void report_step(struct lk_renewer *renewer, int64_t step_us,
                         const struct lk_batch *batch)
 {
@@ -237,7 +241,8 @@ static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
     lk_handler_wake(&registry->expiry.handler);
 }
 
-/* Handler: renew what is due, and return when the next is due. */
+/* Run by the service: renew the leases that are due, and return when the next
+ * is due. */
 static int64_t renew_due(void *owner)
 {
     struct lk_renewer *renewer = owner;
@@ -250,7 +255,7 @@ static int64_t renew_due(void *owner)
     next = gather(renewer, &batch);
     if (batch.count > 0) {
         renew(renewer, &batch);
-        next = 0; /* leases that did not fit into the batch */
+        next = 0; /* run again: some leases may not have fit in */
     } else if (next <= now) {
         renewer->not_before_ns = now + RETRY_NS;
         next = renewer->not_before_ns;
@@ -269,8 +274,8 @@ void lk_renewer_init(struct lk_renewer *renewer, sqlock_registry *registry)
                     renewer);
 }
 
-/* Set the grant to be renewed.  False: the lease is over, and the lock may have
- * another one, which is being renewed. */
+/* Set the grant to be renewed.  Return false if the lock is not held by that
+ * grant any more: it may have another grant, which is being renewed. */
 static bool begin_grant(sqlock_lock *lock, uint64_t grant)
 {
     bool is_held;
@@ -279,7 +284,7 @@ static bool begin_grant(sqlock_lock *lock, uint64_t grant)
     is_held = lk_is_granted(lock->entry, grant);
     if (is_held) {
         lock->renewing.grant = grant;
-        lock->renewing.tried_ns = 0; /* belongs to the previous lease */
+        lock->renewing.tried_ns = 0; /* it belonged to the previous lease */
     }
     pthread_mutex_unlock(&lock->entry->mutex);
     return is_held;

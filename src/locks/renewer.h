@@ -13,11 +13,11 @@
 #include "sqlock.h"
 #include "wait/renewal.h"
 
-/* A lock's place in the renewer's list; embedded in the lock. */
+/* Links of a lock in the renewer's list; embedded in the lock. */
 struct lk_renewing {
     struct sqlock_lock *next, *previous;
     bool is_listed;
-    /* Guarded by the entry's mutex. */
+    /* The fields below are guarded by the entry's mutex. */
     uint64_t grant; /* the grant whose lease is renewed */
     /* When the last attempt at this lease ended, CLOCK_BOOTTIME.  Each lease
      * pauses by its own period, so this is kept per lease. */
@@ -28,7 +28,7 @@ struct lk_renewing {
 struct lk_renewer {
     struct sqlock_registry *registry;
     struct lk_service service; /* runs only the handler */
-    struct lk_handler handler; /* to be woken when a lease may be due */
+    struct lk_handler handler; /* wake it when a lease may be due */
     pthread_mutex_t mutex;     /* guards the list */
     struct sqlock_lock *renewing;
     size_t count;
@@ -40,12 +40,14 @@ struct lk_renewer {
 void lk_renewer_init(struct lk_renewer *renewer,
                      struct sqlock_registry *registry);
 
-/* Begin, and end, to renew the lease of a grant; lk_renewer_remove() also ends
- * earlier grants (0: any).  A lease that is over is ignored.  A renewal under
- * way when it ends affects no other lease: it carries the CLIENT_ID. 0,
- * ERESOURCE. */
+/* Begin to renew the lease of a grant; a grant that is over is ignored.  Return
+ * 0 or ERESOURCE. */
 int lk_renewer_add(struct lk_renewer *renewer, struct sqlock_lock *lock,
                    uint64_t grant, sqlock_error *err);
+
+/* End renewing the lease of a grant and of earlier grants (0: of any).  A
+ * renewal that is under way may still finish.  It affects no other lease,
+ * because it carries the CLIENT_ID. */
 void lk_renewer_remove(struct lk_renewer *renewer, struct sqlock_lock *lock,
                        uint64_t grant);
 

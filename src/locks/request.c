@@ -1,10 +1,11 @@
 /*
- * request.c - acquire and release for event loops, as acquire.c does, in the
- * registry's threads, suspended where a thread would sleep
+ * request.c - acquire and release without blocking the caller, for event loops:
+ * as acquire.c and release.c, but in the executor's threads, and suspended
+ * where a thread would sleep
  *
  * A request that acquires is an owner of its own, until sqlock_request_finish()
- * makes its caller the owner.  An abandoned request ends by itself and leaves
- * nothing behind.
+ * makes its caller the owner.  An abandoned request goes on by itself, releases
+ * what it is granted, and frees itself.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -56,8 +57,8 @@ static void wake(struct lk_waiter *waiter)
 
 /* --- create and destroy --- */
 
-/* Return the executor's maximum of threads: one for each connection and each
- * queue lock. */
+/* Return the most threads of the executor: one for each connection for calls,
+ * and one for each connection for waiting. */
 static size_t threads_max(const sqlock_registry *registry)
 {
     return (size_t)registry->store.options.pool_size +
@@ -66,8 +67,8 @@ static size_t threads_max(const sqlock_registry *registry)
 
 static bool run(struct lk_task *task, bool may_wait);
 
-/* Check the arguments of a call, and create its request, to be enrolled or
- * freed. */
+/* Check the arguments of a call, set *out to NULL, and allocate *request, which
+ * is then passed to enroll(), or freed. */
 static int create(sqlock_request **request, sqlock_request **out,
                   sqlock_lock *lock, int done_fd, sqlock_error *err)
 {
@@ -111,7 +112,7 @@ static int enroll(sqlock_request *request, int64_t due_ns, sqlock_error *err)
     return 0;
 }
 
-/* Free a request that nothing refers to. */
+/* Free an enrolled request that nothing refers to. */
 static void destroy(sqlock_request *request)
 {
     sqlock_registry *registry = request->lock->registry;
@@ -125,9 +126,10 @@ static void destroy(sqlock_request *request)
     lk_executor_remove(&registry->executor);
 }
 
-/* --- in the registry's threads --- */
+/* --- in the executor's threads --- */
 
-/* End a request; an abandoned one is freed. */
+/* End a request with that result, and notify done_fd.  An abandoned request
+ * releases its lock and is freed. */
 static void finish(sqlock_request *request, int rc)
 {
     bool is_abandoned;
@@ -155,7 +157,7 @@ static bool run(struct lk_task *task, bool may_wait)
     sqlock_request *request = CONTAINER(task, sqlock_request, task);
     int rc;
 
-    if (request->is_over) { /* it was abandoned after it got the lock */
+    if (request->is_over) { /* abandoned after it got the lock */
         finish(request, request->rc);
         return false;
     }
@@ -174,7 +176,8 @@ static bool run(struct lk_task *task, bool may_wait)
 
 /* --- in the application's threads --- */
 
-/* Pass the request to the registry's threads. */
+/* Pass the request to the executor: to be run at once if is_ready, otherwise
+ * when it is woken or due. */
 static void start(sqlock_request *request, bool is_ready)
 {
     struct lk_executor *executor = executor_of(request);
@@ -184,8 +187,10 @@ static void start(sqlock_request *request, bool is_ready)
     lk_executor_suspend(executor, &request->task);
 }
 
-/* Begin the request, as far as possible without waiting: if its lock has a
- * FIFO, the request is in it before the call returns. */
+/* Begin the request, as far as possible without waiting: if another part has
+ * the turn of the lock, the request is in the FIFO before the call returns.
+ * *is_ready: there is something to run at once.  Return 0; after an error the
+ * caller frees the request. */
 static int begin(sqlock_request *request, int64_t wait_ms,
                  const sqlock_acquire_options *options, bool *is_ready,
                  sqlock_error *err)
@@ -266,14 +271,14 @@ int sqlock_request_release(sqlock_request **out, sqlock_lock *lock, int done_fd,
         return rc;
     }
     *out = request;
-    if (request->release.one.state == LK_RELEASE_OVER) /* it was nested */
+    if (request->release.one.state == LK_RELEASE_OVER) /* only counted down */
         finish(request, 0);
     else
         start(request, true);
     return 0;
 }
 
-/* Return the request's state.  Called with the request's mutex held. */
+/* Return the request's state.  The caller holds the request's mutex. */
 static sqlock_request_state state_of(sqlock_request *request)
 {
     sqlock_request_state state;
@@ -306,8 +311,8 @@ sqlock_request_state sqlock_request_status(sqlock_request *request)
     return state;
 }
 
-/* Make the calling thread the owner of the request's lock.  ELOST, EEXPIRED:
- * too late. */
+/* Make the calling thread the owner of the request's lock.  Return 0, or ELOST
+ * or EEXPIRED if it is too late. */
 static int take_over(sqlock_request *request, sqlock_error *err)
 {
     struct lk_entry *entry = request->lock->entry;
@@ -328,7 +333,8 @@ static int take_over(sqlock_request *request, sqlock_error *err)
     return rc;
 }
 
-/* Let the request continue without its caller. */
+/* Abandon a request: end its wait, and let it go on without the application.
+ * If it is over and has no lock, free it. */
 static void abandon(sqlock_request *request)
 {
     struct lk_waiter *self = &request->a.self;
@@ -373,7 +379,8 @@ int sqlock_request_finish(sqlock_request *request, sqlock_error *err)
     if (rc == 0 && !request->is_release)
         rc = take_over(request, err);
     if (rc < 0 && request->rc == 0) {
-        /* The caller may free what on_lost uses. */
+        /* When this call returns, the application may free what on_lost
+         * uses. */
         lk_end_care(request->lock, request->a.one.grant);
         abandon(request);
     } else {

@@ -1,9 +1,10 @@
 /*
- * stale_sessions.c - find sessions that still run at the server for a lease
- * that is over: the client is gone, its statement is not (F74)
+ * stale_sessions.c - count the sessions that still run at the server for a
+ * lease that is over, because their client is gone but their statement is not
+ * (F74)
  *
- * A holder names its sessions by the tag of its lease; the next holder of the
- * lock looks for tags with another token.
+ * A holder gives its sessions the tag of its lease as a name; the next holder
+ * of the lock looks for sessions with the tag of another token.
  */
 #include <inttypes.h>
 #include <stdio.h>
