@@ -243,6 +243,31 @@ for file in "${sources[@]}"; do
         echo "$file:1: does not open with a comment"
 done >>"$breaches"
 
+# The README of a folder names each .c file, as `name` or name.c, and no file that
+# is not there: in a table of files, each `name` of the first column is one.
+for readme in src/lease/README.md src/stock/README.md src/wait/README.md; do
+    folder=${readme%/*}
+    [ -e "$readme" ] || continue
+    for file in "$folder"/*.c; do
+        name=${file##*/}
+        grep -qE "\`${name%.c}\`|\<$name\>" "$readme" ||
+            echo "$readme:1: does not name $name"
+    done
+    awk '/^\| *file / { on = 1; next } !/^\|/ { on = 0 }
+        { line = on ? substr($0, 1, index(substr($0, 2), "|")) : $0
+          gsub(on ? /[^a-z_]+/ : /`[^`]*[^`a-z_.][^`]*`/, " ", line)
+          n = split(line, word, /[^a-z_.]+/)
+          for (i = 1; i <= n; i++)
+              if (on && word[i] != "")
+                  print FNR, word[i] ".c", word[i] ".h"
+              else if (word[i] ~ /^[a-z_]+\.[ch]$/)
+                  print FNR, word[i], word[i] }' "$readme" |
+        while read -r line name other; do
+            [ -e "$folder/$name" ] || [ -e "$folder/$other" ] ||
+                echo "$readme:$line: there is no $name in $folder"
+        done
+done >>"$breaches"
+
 # ---------------------------------------------- symbols of the package ----
 
 # A function that is declared is listed for the Debian package, with the
