@@ -97,8 +97,8 @@ static int complete_break(sqlock_break_options *options,
     return rc == 0 ? check_audit(options->who, "who breaks it", err) : rc;
 }
 
-/* Return the token of a row's holder; 0 for a peer, which leaves the previous
- * holder's token in the row. */
+/* Return the token of a row's holder; 0 for a Spring peer, which leaves the
+ * previous holder's token in the row. */
 static int64_t token_of_holder(const sqlock_info *row)
 {
     bool is_peer =
@@ -124,7 +124,8 @@ static int conflict(const sqlock_info *row, sqlock_error *err)
                     (long long)row->token, row->client_id);
 }
 
-/* Explain why a break changed no row. */
+/* Find out why a break changed no row.  Return ECONFLICT, with the state of the
+ * row in err; ENOTFOUND; or why the row cannot be read. */
 static int explain_conflict(struct lk_store *store, const char *key,
                             sqlock_error *err)
 {
@@ -139,7 +140,8 @@ static int explain_conflict(struct lk_store *store, const char *key,
 }
 
 /* Find the client id of the holder that has this token.  Each acquisition has a
- * client id of its own, so it names the holder as well as the token does. */
+ * client id of its own, so the client id identifies the holder as well as the
+ * token does. */
 static int client_of_token(struct lk_store *store, const char *key,
                            int64_t token, char client_id[SQLOCK_KEY_SIZE],
                            sqlock_error *err)
@@ -156,8 +158,8 @@ static int client_of_token(struct lk_store *store, const char *key,
     return rc;
 }
 
-/* Find the client id of the holder to be ended.  ECONFLICT: the client id and
- * the token given belong to different holders. */
+/* Find the client id of the holder to be ended.  Return ECONFLICT if the token
+ * given is not the present holder's, or the client id given is another one. */
 static int name_holder(struct lk_store *store, const char *key,
                        const sqlock_break_options *options,
                        char client_id[SQLOCK_KEY_SIZE], sqlock_error *err)
@@ -243,7 +245,7 @@ int sqlock_after_restore(sqlock_registry *registry, int64_t *rows,
     struct lk_arguments arguments;
     struct lk_run run = {
         .arguments = &arguments,
-        .is_repeatable = true, /* run twice, it only raises tokens again */
+        .is_repeatable = true, /* a second run only raises tokens again */
     };
     sqlock_result result = {0};
     int rc;

@@ -2,9 +2,9 @@
  * capabilities.c - find out what the database behind a URL supports (F63-F68)
  *
  * Two sessions conflict on purpose, and the outcome is checked.  A version
- * number would not do: some servers claim to be what they are not.  The
- * sessions use a region of their own, under a lock, so that one caller at a
- * time does this; their row is removed afterwards.
+ * number would not suffice: some servers claim to be what they are not.  The
+ * sessions use a lock in a region of their own, for which other processes that
+ * probe the same table wait; its row is removed afterwards.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 
 #define REGION "sqlock-doctor"
 #define NAME "capabilities"
-#define QUEUE_KEY "capabilities of wait queues" /* belongs to no lock */
+#define QUEUE_KEY "capabilities of wait queues" /* no lock has this key */
 #define TTL_MS 20000
 #define WAIT_MS 5000 /* for another caller of this function */
 
@@ -30,8 +30,9 @@ struct probe {
     sqlock_capabilities found;
 };
 
-/* Turn the result of an attempt that must be refused into a capability.  Other
- * errors are returned. */
+/* Set *support by rc, the result of an attempt that must fail with EBUSY
+ * because another session is in the way.  Return 0, or rc if it is another
+ * error. */
 static int judge(int rc, sqlock_support *support)
 {
     if (rc == SQLOCK_EBUSY)
@@ -86,7 +87,7 @@ static int probe_row(struct probe *probe, sqlock_tx *tx, sqlock_error *err)
         rc = sqlock_tx_lock_row(second, &table, &key, false, 0, err);
     (void)sqlock_tx_rollback(second, NULL);
     /* On InnoDB with innodb_rollback_on_timeout a busy row ends the
-     * transaction. */
+     * transaction, which is ERETRY. */
     if (rc == SQLOCK_ERETRY)
         rc = SQLOCK_EBUSY;
     return judge(rc, &probe->found.row_locks);
@@ -120,7 +121,7 @@ static int probe_guards(struct probe *probe, sqlock_error *err)
 
 /* --- wait queues --- */
 
-/* Wait for the queue lock until a deadline, which may be now. */
+/* Wait up to wait_ms for a queue lock.  Return 0 if the connection got it. */
 static int ring_at(struct lk_store *store, struct lk_connection *connection,
                    int64_t queue, int64_t wait_ms)
 {
@@ -142,8 +143,8 @@ static void leave(struct lk_store *store, struct lk_connection *connection,
                         queue, lk_store_deadline(store));
 }
 
-/* Check a queue lock with two sessions: the second one must get it only after
- * the first has left. */
+/* Return how well queue locks work: the second session must get one only after
+ * the first session has left. */
 static sqlock_support compare(struct probe *probe, struct lk_connection *first,
                               struct lk_connection *second)
 {
@@ -212,13 +213,13 @@ static int probe_all(struct probe *probe, sqlock_error *err)
     if (rc == 0)
         rc = probe_wakeups(probe, err);
     (void)!sqlock_release(probe->ours, NULL);
-    /* Without the right to delete, leave the row to the reaper. */
+    /* If this login may not delete rows, `sqlock reap` will. */
     (void)!sqlock_reap(probe->one, 0, NULL, NULL);
     return rc;
 }
 
-/* Results about the probe's own transactions and leases, which the caller does
- * not know, become results about the database. */
+/* Translate a result about the probe's own transactions and leases, which the
+ * application does not know, into one about the database. */
 static int of_probing(int rc, sqlock_error *err)
 {
     if (rc == SQLOCK_ELOST)

@@ -70,7 +70,7 @@ const char *lk_setting(const sqlock_result *settings, const char *name)
     return NULL;
 }
 
-/* Tell whether a rule's condition, such as "log_bin=ON", is met. */
+/* Return whether a rule's condition, such as "log_bin=ON", is met. */
 static bool applies(const char *when, const sqlock_result *settings)
 {
     size_t length;
@@ -86,7 +86,7 @@ static bool applies(const char *when, const sqlock_result *settings)
            lk_text_matches(value, when + length + 1);
 }
 
-/* Tell whether a setting is 0, which means no limit, or at least `least`. */
+/* Return whether a setting is 0, which means no limit, or at least `least`. */
 static bool is_none_or_from(int64_t least, const char *text)
 {
     int64_t number = 0;

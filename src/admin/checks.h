@@ -12,18 +12,22 @@ struct lk_checks {
     bool is_short; /* memory ran out: a check is missing */
 };
 
-/* Append a check.  `check` is a constant; `advice` is copied and may be NULL.
- * The text is escaped to fit one line (F79). */
+/* Append a check.  `check` is a string constant, which is not copied; `advice`
+ * is copied and may be NULL.  Control characters of the formatted text are
+ * escaped, so that it stays one line (F79).  Without memory set is_short. */
 void lk_check(struct lk_checks *checks, const char *check,
               sqlock_severity severity, const char *advice, const char *format,
               ...) __attribute__((format(printf, 5, 6)));
 
-/* Append a check for each rule that applies to these settings, which are rows
- * of name and value. */
+/* Append a check for each rule, which says what a setting of the server should
+ * be, unless that setting is unknown or the rule's condition is not met.
+ * `rules` ends with a rule without a setting; `settings` has rows of name and
+ * value. */
 void lk_checks_of_rules(struct lk_checks *checks, const sqlock_rule *rules,
                         const sqlock_result *settings);
 
-/* Return the value of a setting, or NULL. */
+/* Return the value of a setting, which belongs to `settings`; NULL: it has
+ * none. */
 const char *lk_setting(const sqlock_result *settings, const char *name);
 
 #endif

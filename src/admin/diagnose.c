@@ -39,7 +39,8 @@ struct subject {
     struct lk_checks checks;
 };
 
-/* Run a statement without parameters on the connection of the subject. */
+/* Run a query without parameters on the connection under test.  The caller
+ * clears the result, also after a failure. */
 static int ask(struct subject *subject, const char *text, sqlock_result *result,
                sqlock_error *err)
 {
@@ -109,7 +110,7 @@ static int look_at_settings(struct subject *subject, sqlock_error *err)
         const char *local = lk_setting(&all, "local");
 
         subject->is_local = local != NULL && strcmp(local, "yes") == 0;
-        /* Without sessions nothing goes over a network. */
+        /* A database without sessions is not reached by a network. */
         if (checks->session != NULL)
             lk_diagnose_tls(&subject->checks, &subject->description,
                             subject->is_local);
@@ -122,7 +123,7 @@ static int look_at_settings(struct subject *subject, sqlock_error *err)
     return rc;
 }
 
-/* --- what is in between --- */
+/* --- poolers between client and server --- */
 
 static int64_t session_number(struct subject *subject,
                               struct lk_connection *connection)
@@ -139,10 +140,10 @@ static int64_t session_number(struct subject *subject,
     return number;
 }
 
-/* Find out whether a pooler moves sessions between server connections. Such a
- * pooler gives the server connection used last to the client that asks next.
- * So another session begins a transaction, and this session then finds itself
- * on a different server connection. */
+/* Find out whether a pooler moves sessions between server connections.  Such a
+ * pooler gives the server connection that was used last to the client that asks
+ * next.  So a second session begins a transaction, which takes that connection,
+ * and the session under test then finds itself on a different one. */
 static void look_for_pooler(struct subject *subject)
 {
     const sqlock_checks *checks = subject->db.driver->dialect->checks;
@@ -224,7 +225,7 @@ static int look_at_clock(struct subject *subject, sqlock_error *err)
                  err->message);
     } else {
         offset_us = result.cells[1].integer - (start_us + end_us) / 2;
-        /* The answer's travel time limits how precisely the offset is known. */
+        /* The offset is known no better than the query's round trip takes. */
         if (llabs(offset_us) > margin_ms * INT64_C(1000) + (end_us - start_us))
             lk_check(
                 &subject->checks, "clock", SQLOCK_WARNING,
@@ -278,7 +279,9 @@ static void report_layout(struct subject *subject)
     }
 }
 
-/* Check the lock table.  Return whether it can be used. */
+/* Find out the layout of the lock table, and append the check "layout", or
+ * "failover" if the server is read-only.  Return whether the table can be
+ * used. */
 static bool look_at_layout(struct subject *subject)
 {
     sqlock_error err = {0};
@@ -300,7 +303,7 @@ static bool look_at_layout(struct subject *subject)
     return rc == 0;
 }
 
-/* --- rights: by doing --- */
+/* --- rights, by using a lock --- */
 
 /* Take, renew and release a lock, then remove its row.  `*what` names the last
  * step tried. */

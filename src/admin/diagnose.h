@@ -1,5 +1,6 @@
 /*
- * diagnose.h - the parts of sqlock_diagnose(), each of which appends its checks
+ * diagnose.h - those steps of sqlock_diagnose() that have files of their own;
+ * each appends its checks
  */
 #ifndef LK_DIAGNOSE_H
 #define LK_DIAGNOSE_H
@@ -7,12 +8,13 @@
 #include "db/db.h"
 #include "admin/checks.h"
 
-/* Check "tls": whether another server could pose as the intended one. */
+/* Check "tls": whether another server could pose as the intended one.
+ * is_local: client and server run on one machine. */
 void lk_diagnose_tls(struct lk_checks *checks,
                      const sqlock_description *description, bool is_local);
 
-/* Checks "once" and "stock": whether the tables beside the lock table exist,
- * have the right columns, and can be written by this login. */
+/* Checks "once" and "stock": whether the tables for run-once records and for
+ * stock exist, are durable, and can be written by this login. */
 void lk_diagnose_tables(struct lk_checks *checks, struct lk_db *db,
                         const sqlock_options *options, int64_t deadline_ns);
 
@@ -21,8 +23,8 @@ void lk_diagnose_tables(struct lk_checks *checks, struct lk_db *db,
 void lk_diagnose_waiting(struct lk_checks *checks, struct lk_db *db,
                          sqlock_layout layout, int64_t deadline_ns);
 
-/* Checks "peers" and "clock": what the rows reveal about other holders and
- * their clocks. */
+/* Checks "peers" and "clock": whether rows of the region, read by a registry of
+ * its own, show holders that do not run sqlock, or clocks that are off. */
 void lk_diagnose_rows(struct lk_checks *checks, const char *url,
                       const sqlock_options *options);
 

@@ -1,6 +1,8 @@
 /*
- * diagnose_tables.c - check the tables beside the lock table: those of run-once
- * records and of stock.  Rights are tried with statements that touch no row.
+ * diagnose_tables.c - check the tables that have the lock table's prefix: for
+ * run-once records, and for stock
+ *
+ * Rights are tried with statements that touch no row.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +19,8 @@ struct group {
     const char *check;
     const char *names[TABLES_MAX + 1]; /* without the prefix */
     const char *what_for;
-    const char *create; /* a command, given as advice */
-    bool is_updated;
+    const char *create;              /* a command, given as advice */
+    bool is_updated;                 /* UPDATE is needed as well as INSERT */
     const char *columns[TABLES_MAX]; /* of each table, a column to update */
     const char *aged; /* the table whose rows are removed by age */
 };
@@ -37,13 +39,13 @@ static const struct group groups[] = {
      .aged = "STOCK_ENTRY"},
 };
 
-/* The state of this check: its tables, and the connection to use. */
+/* The check of one group. */
 struct look {
     struct lk_checks *checks;
     struct lk_db *db;
     const struct group *group;
     int64_t deadline_ns;
-    struct lk_table table;
+    struct lk_table table; /* the one that is looked at now */
 };
 
 static int run(const struct look *look, const sqlock_template *template,
@@ -61,8 +63,8 @@ static int run(const struct look *look, const sqlock_template *template,
                               err);
 }
 
-/* Read the columns of a table.  0; ENOTFOUND, without filling err; ESCHEMA: the
- * table cannot be used. */
+/* Check that the table exists and can be used.  Return 0; ENOTFOUND, without an
+ * error in err; ESCHEMA if it is unfit, such as a view; or another code. */
 static int describe(const struct look *look, sqlock_error *err)
 {
     const sqlock_template *template =
@@ -143,8 +145,9 @@ static void report_missing(const struct look *look, const char *missing,
                  missing, look->group->what_for);
 }
 
-/* Tell whether the table of orders has the index by age, which earlier versions
- * did not create.  If not, report it. */
+/* Return whether the table with aged rows, if the group has one, has an index
+ * by CREATED_AT, which earlier versions did not create; also true if that is
+ * unknown.  If it has none, append a warning. */
 static bool has_age_index(struct look *look, const char *prefix)
 {
     const sqlock_stock_dialect *stock = look->db->driver->stock;

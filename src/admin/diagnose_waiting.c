@@ -1,15 +1,17 @@
 /*
- * diagnose_waiting.c - check that this login can open the file at which
- * processes wait
+ * diagnose_waiting.c - check that this login can open the file that is the wait
+ * queue of a database without sessions
  *
- * A waiter that cannot open it polls the row, which is slower and costs
- * statements.  Databases that queue waiters in sessions are checked elsewhere:
- * by the check for a pooler, and by sqlock_capabilities_of().
+ * A process that cannot open that file polls the row of a lock, which is slower
+ * and costs statements.  Databases whose wait queue is formed by sessions are
+ * checked elsewhere: by the check for a pooler, and by
+ * sqlock_capabilities_of().
  */
 #include "base/clock.h"
 #include "admin/diagnose.h"
 
-#define PROBE_QUEUE 2 /* belongs to no lock: numbers of locks are hashes */
+/* The number of no lock's queue: those are hashes of 61 bits. */
+#define PROBE_QUEUE 2
 
 static void report(struct lk_checks *checks, int rc, const sqlock_error *err)
 {

@@ -1,9 +1,9 @@
 /*
- * find.c - list locks that the database selects, sorts and limits, with their
- * waiters
+ * find.c - list the locks that match the options, with their waiters
  *
- * Only waiters that the database knows are listed: not those in the FIFO of the
- * process that holds the lock, and not those that poll the row.
+ * With a limit the database also sorts the rows; without one they are read in
+ * pages and sorted here.  Only waiters that the database knows are listed: not
+ * those in the FIFO of a process, and not those that poll the row.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-#define PATTERN_MAX 255 /* characters of a name, like the column */
+#define PATTERN_MAX 255 /* bytes; LOCK_NAME has as many characters */
 
 static const char *const orders[] = {
     [SQLOCK_SORT_NAME] = "name",
@@ -25,7 +25,7 @@ static const char *const orders[] = {
 };
 #define ORDERS (sizeof orders / sizeof *orders)
 
-/* --- what is asked for --- */
+/* --- the options --- */
 
 static int complete(sqlock_find_options *options,
                     const sqlock_find_options *given, sqlock_error *err)
@@ -81,7 +81,7 @@ static void fill(const struct lk_store *store,
     lk_argument_text(out, SQLOCK_P_OTHER, orders[options->sort]);
 }
 
-/* --- who waits --- */
+/* --- waiters --- */
 
 /* A row with the number of its wait queue. */
 struct queue {
@@ -133,8 +133,8 @@ static int count_waiters(sqlock_info *rows, struct queue *queues, size_t count,
     return 0;
 }
 
-/* Add the waiters to each row.  Where the database does not list waiters, or
- * not for this login, their number stays unknown. */
+/* Add the waiters to each row.  If the database does not list waiters, or not
+ * for this login, `waiters` of each row stays -1, unknown. */
 static int add_waiters(struct lk_store *store, sqlock_info *rows, size_t count,
                        sqlock_error *err)
 {
@@ -178,7 +178,7 @@ static int read_limited(struct lk_store *store,
     return rc;
 }
 
-/* Read all rows, page by page. */
+/* Read all rows, page by page, and sort them. */
 static int read_all(struct lk_store *store,
                     const struct lk_arguments *arguments, sqlock_sort sort,
                     sqlock_info **rows, size_t *count, sqlock_error *err)

@@ -14,15 +14,15 @@
 #define INFO_COLUMNS 8
 #define TEXTS_SIZE 65536
 
-/* Names and holders, packed into blocks: two allocations for each of a million
- * rows would take as long as reading them. */
+/* A block of names and holders: two allocations for each of a million rows
+ * would take as long as reading the rows. */
 struct texts {
     struct texts *next;
     size_t used, size;
     char bytes[];
 };
 
-/* A list of rows.  The caller only sees `rows`. */
+/* A list of rows.  The application only sees `rows`. */
 struct lk_info_list {
     struct texts *texts;
     sqlock_info rows[];
@@ -50,11 +50,11 @@ static bool is_break(const char *holder)
     return strncmp(holder, broken, sizeof broken - 1) == 0;
 }
 
-/* Return the holder of the lease, or NULL.  A HOLDER that does not begin with
- * the row's CLIENT_ID was left by an earlier holder: the present one is a
- * Spring peer, which does not know the column.  Spring's layouts have no
- * HOLDER.  For a free row, return the operator who broke the lease, or set
- * *last to the last holder. */
+/* Return the holder of the lease, or NULL if that is unknown.  A HOLDER that
+ * does not begin with the row's CLIENT_ID was left by an earlier holder: the
+ * present holder is a Spring peer, which does not know the column.  Spring's
+ * layouts have no HOLDER.  For a free row, return "broken by ..." if the lease
+ * was broken; otherwise return NULL and set *last to the last holder. */
 static const char *holder_of(const sqlock_info *info, const sqlock_value *cell,
                              sqlock_layout layout, const char **last)
 {
@@ -138,7 +138,7 @@ static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
         out->state = SQLOCK_HELD;
         out->remaining_ms = remaining_us / 1000;
     }
-    /* Use the database's clock, as the remaining time does. */
+    /* By the database's clock, now is expires_at_us - remaining_us. */
     if (out->state != SQLOCK_FREE)
         out->held_ms =
             (out->expires_at_us - remaining_us - out->acquired_at_us) / 1000;
@@ -236,10 +236,11 @@ int lk_info_append(const struct lk_store *store, sqlock_info **rows,
     return 0;
 }
 
-/* --- in order --- */
+/* --- sorting --- */
 
 /* A row with its sort keys: a number, then a text.  `first` holds the first
- * bytes after the prefix that all texts share, which nearly always decides. */
+ * bytes after the prefix that all texts share; nearly always these decide which
+ * of two texts is less. */
 struct place {
     int64_t number;
     uint64_t first;

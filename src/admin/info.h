@@ -8,35 +8,41 @@
 
 #define LK_INFO_PEER "peer" /* the name of a holder that does not run sqlock */
 
-/* Run a statement that only reads. */
+/* Run a statement that only reads.  The caller clears the result, also after a
+ * failure. */
 int lk_info_read(struct lk_store *store, sqlock_statement_kind kind,
                  const struct lk_arguments *arguments, sqlock_result *result,
                  sqlock_error *err);
 
-/* Append the rows of a result.  0, ENOMEM, EDATABASE; in any case free the rows
- * with sqlock_info_free(). */
+/* Append the rows of a result to *rows, which is NULL at first and may move.
+ * Return 0, ENOMEM or EDATABASE.  The caller frees *rows with
+ * sqlock_info_free(), also after a failure. */
 int lk_info_append(const struct lk_store *store, sqlock_info **rows,
                    size_t *count, const sqlock_result *page, sqlock_error *err);
 
 /* A query whose rows are read in pages. */
 struct lk_info_query {
-    sqlock_statement_kind begin, page; /* LIST_BEGIN and LIST, or FIND's */
-    struct lk_arguments arguments;     /* all but those of a page */
+    /* LIST_BEGIN and LIST, or FIND_BEGIN and FIND_PAGE */
+    sqlock_statement_kind begin, page;
+    struct lk_arguments arguments; /* all but those of a page */
 };
 
-/* Read all rows of a query, in the order of their keys or in none.  *rows is
- * set on success only; free it with sqlock_info_free(). */
+/* Read all rows of a query: by key or, if the store has the statement `begin`,
+ * in no order.  *rows is set on success only; the caller frees it with
+ * sqlock_info_free(). */
 int lk_info_read_pages(struct lk_store *store,
                        const struct lk_info_query *query, sqlock_info **rows,
                        size_t *count, sqlock_error *err);
 
 #define LK_INFO_BY_KEY (-1)
 
-/* Sort the rows by key (LK_INFO_BY_KEY) or by a sqlock_sort.  0, ENOMEM. */
+/* Sort the rows by key (LK_INFO_BY_KEY) or by a sqlock_sort, and replace *rows.
+ * Return 0, or ENOMEM with *rows as it was. */
 int lk_info_sort(sqlock_info **rows, size_t count, int order,
                  sqlock_error *err);
 
-/* Add the name of a waiter to a row of the list.  0, ENOMEM. */
+/* Append the name of a waiter, which is copied, to `row`, one of `rows`.
+ * Return 0 or ENOMEM. */
 int lk_info_add_waiter(sqlock_info *rows, sqlock_info *row, const char *name);
 
 #endif

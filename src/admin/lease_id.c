@@ -2,9 +2,9 @@
  * lease_id.c - renew, release or guard a lease by its id, in a process that did
  * not acquire it
  *
- * The id holds what the statements about a lease need: CLIENT_ID, token, TTL
- * and LOCK_KEY, which may contain any character and comes last.  Region and
- * table are those of the registry.
+ * The id holds what the statements about a lease need, with ':' between:
+ * CLIENT_ID, token, TTL, and LOCK_KEY, which comes last because it may contain
+ * any character.  Region and table are those of the registry.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "lease/row.h"
 #include "sqlock/lease.h"
 
-/* The lease named by an id, with its texts. */
+/* The lease of an id, whose `key` points to the copy here. */
 struct named_lease {
     struct lk_lease lease;
     char key[SQLOCK_KEY_SIZE];
@@ -25,7 +25,7 @@ struct named_lease {
 
 /* --- the id --- */
 
-/* Read a decimal number and the ':' after it. */
+/* Read a decimal number and the ':' after it, and move *at behind both. */
 static int read_number(const char **at, int64_t *number)
 {
     const char *digit;
@@ -136,7 +136,8 @@ int sqlock_lease_renew(sqlock_registry *registry, const char *id,
     return 0;
 }
 
-/* Read the holder's deadline from the row. */
+/* Set the deadline of the lease by what its row has left.  Return ELOST if the
+ * row has another client id. */
 static int read_deadline(struct lk_store *store, struct lk_lease *lease,
                          sqlock_error *err)
 {

@@ -2,10 +2,10 @@
  * list.c - read rows of the lock table in pages, and list all locks of a region
  * by key
  *
- * A table that the database can read in key order is read in pages by key.  Any
- * other (LIST_BEGIN, FIND_BEGIN) is read in storage order, in one transaction,
- * and sorted here.  Each page has a deadline of its own: a single statement for
- * a million rows would exceed its time limit.
+ * Where the database can read the table in key order, pages are read by key.
+ * Elsewhere (LIST_BEGIN, FIND_BEGIN) pages are read in storage order, in one
+ * transaction, and the rows are sorted here.  Each page has a deadline of its
+ * own: a single statement for a million rows would exceed its time limit.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -112,8 +112,8 @@ static int read_once(struct list *list, sqlock_error *err)
     return rc;
 }
 
-/* Read all pages in one transaction.  Conflicts and outages are tried again
- * from the first page, until the deadline. */
+/* Read all pages in one transaction.  After a conflict or an outage begin again
+ * with the first page, until the deadline. */
 static int read_at_once(struct list *list, sqlock_error *err)
 {
     static const struct lk_retry_policy policy = {

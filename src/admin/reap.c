@@ -3,8 +3,8 @@
  * range of keys at a time
  *
  * Ranges grow while they are deleted quickly, and shrink when they are not:
- * deleted rows stay locked until their statement ends, and a claim of one of
- * them waits for that.
+ * deleted rows stay locked until the statement ends, and a claim of such a row
+ * waits for that.
  */
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,7 @@ struct reaped {
     const char *region;
     const struct lk_statement *statement;
     int64_t retention_us;
-    int64_t rows; /* size of the next range, roughly */
+    int64_t rows; /* about how many the next range has */
 };
 
 /* Find the end of the range that begins at `from`.  *is_last: no range
@@ -113,8 +113,9 @@ static int reap_region(struct lk_store *store, struct reaped *reaped,
     }
 }
 
-/* Remove the rows of names that transactions lock.  These rows are never
- * renewed, so they look old while they are in use; locked rows stay. */
+/* Remove the rows of names that sqlock_tx_lock() made.  Such a row is never
+ * renewed, so it looks old even in use; rows that a transaction has locked
+ * stay. */
 static int reap_names(struct lk_store *store, int64_t retention_us,
                       int64_t *removed, sqlock_error *err)
 {

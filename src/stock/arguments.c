@@ -59,7 +59,7 @@ int lk_stock_check_text(const char *what, const char *text, size_t most,
     return 0;
 }
 
-/* Read an integer written in its shortest form; false: the text is none. */
+/* Read a decimal integer.  Return false if the text is none of 64 bits. */
 static bool read_integer(const char *text, int64_t *out)
 {
     bool is_negative = *text == '-';

@@ -1,12 +1,12 @@
 /*
  * buckets.c - the strategy BUCKETS: one item in several rows
  *
- * A caller deducts from its own bucket, and does not wait for callers with
- * other buckets.  If it finds too little there, it locks the item's row and all
- * its buckets, deducts from the sum, and spreads the rest evenly: so no request
+ * A thread deducts from a bucket of its own, and does not wait for threads with
+ * other buckets.  A thread that finds too little there locks the item's row and
+ * all buckets, deducts from the sum, and spreads the rest evenly: so no request
  * is refused while other buckets have enough.  The quantity of an item is the
  * sum of its row and its buckets.  Additions go to the row, and are moved to
- * the buckets when one of them runs out.
+ * the buckets when one of these runs out.
  */
 #include "stock/stock.h"
 
@@ -18,13 +18,14 @@
 #include "base/owner.h"
 #include "base/writer.h"
 
+/* The buckets of an item, locked. */
 struct buckets {
     int64_t total;
     int64_t last; /* the greatest bucket number; -1: there is none */
 };
 
-/* Return the bucket that this stock begins with.  Threads of a process, and
- * processes started one after another, get neighbouring ones. */
+/* Return the number of the calling thread's own bucket.  Threads of a process,
+ * and processes started one after another, get neighbouring buckets. */
 static int64_t home_of(const sqlock_stock *stock)
 {
     return (int64_t)(((uint64_t)getpid() + lk_thread_id()) %
@@ -33,7 +34,8 @@ static int64_t home_of(const sqlock_stock *stock)
 
 /* --- all buckets --- */
 
-/* Lock the buckets; the item's row is locked already. */
+/* Lock all buckets of an item whose row this transaction has locked, and sum
+ * them up. */
 static int lock_buckets(struct lk_stock_operation *op,
                         const struct lk_stock_line *line,
                         struct buckets *buckets, sqlock_error *err)
@@ -58,8 +60,8 @@ static int lock_buckets(struct lk_stock_operation *op,
     return rc;
 }
 
-/* Write `quantity`, spread evenly over the first `over` buckets; the others are
- * empty. */
+/* Spread `quantity` evenly over the first `over` buckets, and empty those after
+ * them, of which `last` is the last. */
 static int spread(struct lk_stock_operation *op,
                   const struct lk_stock_line *line, int64_t quantity,
                   int64_t over, int64_t last, sqlock_error *err)
@@ -124,6 +126,8 @@ int lk_buckets_empty(struct lk_stock_operation *op, struct lk_stock_line *line,
     return 1;
 }
 
+/* Lock the item's row and buckets, deduct from their sum, and spread the
+ * rest. */
 static int take_from_all(struct lk_stock_operation *op,
                          struct lk_stock_line *line, sqlock_error *err)
 {
@@ -160,8 +164,10 @@ static int take_from_all(struct lk_stock_operation *op,
 
 /* --- one bucket --- */
 
-/* Deduct from the caller's own bucket, and record the order with it.  1: done;
- * 0: it has too little; LK_STOCK_KNOWN. */
+/* Deduct from the calling thread's own bucket and, unless NULL, record `entry`,
+ * a JSON array, in the same statement.  Return 1 if done; 0 if the bucket has
+ * too little; LK_STOCK_KNOWN if the order may have entries already; or a
+ * negative code. */
 static int take_from_one(struct lk_stock_operation *op,
                          struct lk_stock_line *line, const char *entry,
                          sqlock_error *err)
@@ -189,8 +195,8 @@ static int take_from_one(struct lk_stock_operation *op,
     return rc;
 }
 
-/* Find out what is left of the item, if the statement did not return it and the
- * caller wants to know. */
+/* Set line->left to what is left of the item, if the statement did not return
+ * it and the application or an entry needs it. */
 static int learn_left(struct lk_stock_operation *op, struct lk_stock_line *line,
                       sqlock_error *err)
 {
@@ -215,8 +221,8 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
     return take_from_all(op, line, err);
 }
 
-/* Find out what is left after the deduction; from here on no failure may be
- * reported. */
+/* Do as learn_left(), after a deduction that is committed: no failure may be
+ * reported any more, and the result is always 0. */
 static int learn_left_afterwards(struct lk_stock_operation *op,
                                  struct lk_stock_line *line)
 {
@@ -233,7 +239,7 @@ static int alone_with_order(struct lk_stock_operation *op, sqlock_error *err)
 
     if (!lk_stock_can(op->stock, SQLOCK_STOCK_SQL_BUCKET_COMBINE))
         return LK_STOCK_IN_TRANSACTION;
-    line->left = 0; /* the statement adds the total */
+    line->left = 0; /* to BALANCE the statement adds the total */
     line->delta = -line->quantity;
     entries = lk_entries_write(op, true);
     if (entries == NULL)

@@ -7,7 +7,9 @@
 
 #include "base/error.h"
 
-/* Refuse a quantity greater than the column can hold. */
+/* Refuse to add the line's quantity to the item's, which is `there`, because
+ * the column cannot hold the sum: set line->result and err, and return
+ * EINVAL. */
 static int refuse_so_many(const sqlock_stock *stock, struct lk_stock_line *line,
                           int64_t there, sqlock_error *err)
 {
@@ -41,7 +43,9 @@ int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
     return refuse_so_many(op->stock, line, there, err);
 }
 
-/* Lock the item's row; insert it if it is missing and the table is ours. */
+/* Lock the item's row; insert it if it is missing and the table is ours.
+ * Return 1, with its quantity in *there; 0 if there is no such item; or a
+ * negative code. */
 static int lock_or_make(struct lk_stock_operation *op,
                         struct lk_stock_line *line, int64_t *there,
                         sqlock_error *err)
@@ -58,9 +62,10 @@ static int lock_or_make(struct lk_stock_operation *op,
                   : lk_stock_ask(op, SQLOCK_STOCK_SQL_LOCK, line, there, err);
 }
 
-/* Compute by how much the item changes.  An item whose row and buckets were
- * filled by others may exceed a 64-bit integer; it can be set only without an
- * order, whose entry would have to record the difference. */
+/* Set line->left and line->delta, for an item with `there` in its row and
+ * `gathered` in its buckets.  If other programs filled those, the difference
+ * may exceed a 64-bit integer: such an item can be set only without an order
+ * id, since an entry would have to record the difference. */
 static int find_delta(const struct lk_stock_operation *op,
                       struct lk_stock_line *line, int64_t there,
                       int64_t gathered, sqlock_error *err)

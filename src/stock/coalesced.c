@@ -2,10 +2,11 @@
  * coalesced.c - the strategy COALESCED: threads of a process that want the same
  * item queue up, and a leader deducts for all of them in one statement
  *
- * Each gets an answer of its own.  After each round the first waiter becomes
- * the leader, so no thread works for the others longer than once; requests that
- * come during a round are in the next.  A thread is not cancelled in here
- * (pthread_cancel): a leader first ends its round and hands leadership on.
+ * Each thread gets an answer of its own.  After each round the first thread in
+ * the queue becomes the leader, so no thread works for the others more than
+ * once; a request that comes during a round is in a later one.  While a thread
+ * is in here, pthread_cancel() has no effect: a cancelled leader first ends its
+ * round and makes another thread the leader.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -62,7 +63,8 @@ void lk_combine_clear(sqlock_stock *stock)
     }
 }
 
-/* Enter the queue.  0: the request waits; 1: it leads; ENOMEM. */
+/* Put the request into the queue of its item.  Return 1 if its thread leads, 0
+ * if it waits, or ENOMEM. */
 static int join(sqlock_stock *stock, struct lk_combined_request *request)
 {
     struct lk_combine_queue *queue;
@@ -85,8 +87,8 @@ static int join(sqlock_stock *stock, struct lk_combined_request *request)
     return leads;
 }
 
-/* Take the next round, at most `most` requests, off the queue.  Called with the
- * mutex held. */
+/* Begin the next round: move at most `most` requests from the queue to it.  The
+ * caller holds the stock's mutex. */
 static void cut(struct lk_combine_queue *queue, struct lk_combine *combine,
                 size_t most)
 {
@@ -120,8 +122,8 @@ static void note_rounds(sqlock_stock *stock, const struct lk_combine *combine)
     atomic_fetch_add(&stock->combined, combine->count);
 }
 
-/* Wake the callers of a round, with their answers.  A caller may free its
- * request at once. */
+/* Wake the threads of a round, except the leader: their requests are answered.
+ * A request is gone as soon as its thread is woken. */
 static void tell(const struct lk_combine *combine,
                  const struct lk_combined_request *leader)
 {
@@ -141,7 +143,7 @@ static void lead(sqlock_stock *stock, struct lk_combined_request *leader)
     size_t most = stock->options.batch;
 
     combine.requests = calloc(most, sizeof *combine.requests);
-    if (combine.requests == NULL) { /* without memory: alone */
+    if (combine.requests == NULL) { /* no memory: only its own request */
         combine.requests = &combine.one;
         most = 1;
     }
@@ -160,8 +162,8 @@ static void lead(sqlock_stock *stock, struct lk_combined_request *leader)
     if (next == NULL)
         free_queue(stock, queue);
     pthread_mutex_unlock(&stock->mutex);
-    /* First wake those with answers: they may return and join the next
-     * round. */
+    /* First wake those with answers: they may join the next round with another
+     * request. */
     tell(&combine, leader);
     if (next != NULL)
         (void)sem_post(&next->turn);
@@ -179,7 +181,8 @@ static int wait_or_lead(sqlock_stock *stock,
     if (leads == 0)
         while (sem_wait(&request->turn) != 0 && errno == EINTR)
             continue;
-    /* From here on only this thread uses it: it is done, or it leads. */
+    /* Either the request is answered, or this thread leads; nobody else changes
+     * is_done any more. */
     if (!request->is_done)
         lead(stock, request);
     return 0;

@@ -44,7 +44,7 @@ bool lk_columns_are_there(const struct lk_columns *columns)
     return columns->rows.rows > 0;
 }
 
-/* Return the type of a column; the catalogue's names are upper case. */
+/* The case of `name` is ignored: DESCRIBE returns names in upper case. */
 const char *lk_columns_type(const struct lk_columns *columns, const char *name)
 {
     for (size_t row = 0; row < columns->rows.rows; row++) {

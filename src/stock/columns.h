@@ -1,5 +1,5 @@
 /*
- * columns.h - whether a table has the columns that a stock needs
+ * columns.h - read the columns and indexes of a table from the catalogue
  */
 #ifndef LK_STOCK_COLUMNS_H
 #define LK_STOCK_COLUMNS_H
@@ -8,24 +8,26 @@
 #include "db/table.h"
 
 struct lk_columns {
-    sqlock_result rows; /* of DESCRIBE */
+    sqlock_result rows; /* of SQLOCK_SQL_DESCRIBE */
 };
 
-/* Read the columns from the catalogue; none if there is no such table.  Clear
- * the result. */
+/* Read the columns of a table; a table that does not exist has none.  The
+ * caller clears *out, also after a failure. */
 int lk_columns_read(struct lk_columns *out, struct lk_db *db,
                     const struct lk_table *table, int64_t deadline_ns,
                     sqlock_error *err);
 void lk_columns_clear(struct lk_columns *columns);
 
-/* Find out whether an index of the table begins with CREATED_AT. */
+/* Set *out to whether an index of the table begins with CREATED_AT. */
 int lk_columns_have_age_index(bool *out, struct lk_db *db,
                               const struct lk_table *table, int64_t deadline_ns,
                               sqlock_error *err);
 
+/* Return whether the table exists. */
 bool lk_columns_are_there(const struct lk_columns *columns);
 
-/* Return the type of a column in lower case; NULL: there is no such column. */
+/* Return the type of a column in lower case, which is valid until the columns
+ * are cleared; NULL: there is no such column. */
 const char *lk_columns_type(const struct lk_columns *columns, const char *name);
 
 #endif

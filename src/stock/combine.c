@@ -1,11 +1,12 @@
 /*
- * combine.c - one round of a leader
+ * combine.c - one round of the strategy COALESCED: answer several requests for
+ * one item
  *
  * If there is enough for all requests, their sum is deducted in one statement.
- * Otherwise, or if one of the orders has been answered before, each is judged
- * in turn with the row locked, first come, first served.  Answers are given
- * only after the commit.  A round is tried once: its callers try again
- * themselves (operation.c).
+ * Otherwise, or if one of the orders has been answered before, the item's row
+ * is locked and each request is decided by itself, first come, first served.
+ * Answers are given only after the commit.  A round is tried once: after a
+ * failure each thread tries its own request again (operation.c).
  */
 #include "stock/combine.h"
 
@@ -22,7 +23,8 @@ static struct lk_stock_line *line_of(const struct lk_combined_request *request)
     return &request->op->lines[0];
 }
 
-/* Tell whether this attempt includes the request. */
+/* Return whether this attempt is about the request: it is not answered, and no
+ * duplicate. */
 static bool is_live(const struct lk_combined_request *request)
 {
     return !request->is_answered && request->original == NULL;
@@ -58,9 +60,10 @@ static void find_duplicates(struct lk_combine *combine)
     }
 }
 
-/* Give a duplicate the answer of the first request with its order, which it
- * would get a moment later anyway.  If the first one is not as the order was
- * before, the duplicate may be: it looks for itself. */
+/* Give a duplicate the answer of the first request with its order id, which it
+ * would get a moment later anyway.  After EORDER, the first request differs
+ * from what is recorded, but the duplicate may not: LK_STOCK_KNOWN makes its
+ * thread read the entries. */
 static void answer_duplicate(struct lk_combined_request *request)
 {
     const struct lk_stock_line *first = line_of(request->original);
@@ -106,8 +109,8 @@ static int64_t count_orders(const struct lk_combine *combine)
     return count;
 }
 
-/* Compute the sum of the requested quantities.  False: it exceeds a 64-bit
- * integer. */
+/* Compute the sum of the requested quantities.  Return false if it exceeds a
+ * 64-bit integer. */
 static bool add_up(const struct lk_combine *combine, int64_t *total)
 {
     *total = 0;
@@ -121,8 +124,8 @@ static bool add_up(const struct lk_combine *combine, int64_t *total)
 
 /* --- JSON --- */
 
-/* Write the entries of the requests with orders, or only their ids.  The caller
- * frees it. */
+/* Return a JSON array of the entries of requests with an order id, or of the
+ * order ids alone.  The caller frees it; NULL: out of memory. */
 static char *write_orders(const struct lk_combine *combine, bool as_entries)
 {
     struct lk_writer writer;
@@ -152,7 +155,8 @@ static char *write_orders(const struct lk_combine *combine, bool as_entries)
     return lk_writer_close(&writer);
 }
 
-/* Insert the entries of the round. 0, LK_STOCK_KNOWN. */
+/* Insert the entries of the round.  Return 0, LK_STOCK_KNOWN if an order had
+ * some already, or a negative code. */
 static int record(struct lk_combine *combine, sqlock_error *err)
 {
     struct lk_arguments arguments;
@@ -177,7 +181,7 @@ static int record(struct lk_combine *combine, sqlock_error *err)
 
 /* --- all at once --- */
 
-/* Plan to grant all: `left` remains after the last one. */
+/* Plan to deduct for all requests: `left` remains after the last one. */
 static void plan_all(struct lk_combine *combine, int64_t left)
 {
     int64_t rest = combine->total;
@@ -193,16 +197,18 @@ static void plan_all(struct lk_combine *combine, int64_t left)
     }
 }
 
-/* Deduct for all and record their orders.  1: done; 0: there is too little;
- * LK_STOCK_KNOWN. */
+/* Deduct for all requests and record their orders in one statement.  Results as
+ * lk_stock_combine(). */
 static int deduct_and_enter(struct lk_combine *combine, int64_t *left,
                             sqlock_error *err)
 {
-    plan_all(combine, 0); /* the statement adds what is left */
+    plan_all(combine, 0); /* to BALANCE the statement adds what is left */
     return lk_stock_combine(&combine->operation, &combine->line,
                             write_orders(combine, true), left, err);
 }
 
+/* Deduct for all requests and record their orders: an lk_stock_body, where one
+ * statement cannot do both. */
 static int deduct_then_enter(struct lk_stock_operation *operation,
                              sqlock_error *err)
 {
@@ -219,8 +225,9 @@ static int deduct_then_enter(struct lk_stock_operation *operation,
     return record(combine, err);
 }
 
-/* Try to grant all in one statement.  0: done; LK_STOCK_KNOWN: an order was
- * answered before, so this is not possible. */
+/* Try to deduct for all requests at once.  Return 0 if done; LK_STOCK_KNOWN if
+ * there is too little, or an order was answered before, so that each request
+ * has to be decided by itself; or a negative code. */
 static int try_all(struct lk_combine *combine, sqlock_error *err)
 {
     int64_t left = 0;
@@ -249,7 +256,7 @@ static int try_all(struct lk_combine *combine, sqlock_error *err)
     return 0;
 }
 
-/* --- each in turn --- */
+/* --- each by itself --- */
 
 /* Answer the requests whose order has entries; that answer stands whether or
  * not this attempt succeeds. */
@@ -304,8 +311,8 @@ static int recall_all(struct lk_combine *combine, sqlock_error *err)
     return rc;
 }
 
-/* Plan each request in turn, first come, first served.  Return the sum
- * granted. */
+/* Decide each request by itself, first come, first served.  Return the sum to
+ * be deducted. */
 static int64_t plan_each(struct lk_combine *combine, int64_t there)
 {
     int64_t left = there;
@@ -373,8 +380,9 @@ static int judge_each(struct lk_stock_operation *operation, sqlock_error *err)
     return rc < 0 ? rc : record(combine, err);
 }
 
-/* Read the quantity, which suffices if there are no orders and no request can
- * be granted.  LK_STOCK_KNOWN: one can. */
+/* Read the quantity, for a round without orders.  Return 0 if no request can be
+ * served, so that nothing is to be written; LK_STOCK_KNOWN if one can; or a
+ * negative code. */
 static int look(struct lk_combine *combine, sqlock_error *err)
 {
     int64_t there = 0;
@@ -407,7 +415,7 @@ static void answer_as_planned(struct lk_combine *combine)
             answer(request,
                    lk_stock_insufficient(line, request->left, &request->err),
                    &request->err);
-            /* Recorded already. */
+            /* The round has recorded this refusal. */
             request->op->is_settled = true;
             continue;
         }
@@ -436,7 +444,7 @@ static int try_round(struct lk_combine *combine, sqlock_error *err)
     return rc;
 }
 
-/* Count the requests that wait for the outcome of attempts. */
+/* Count the requests that the next attempt is about. */
 static size_t count_live(const struct lk_combine *combine)
 {
     size_t count = 0;
@@ -446,7 +454,7 @@ static size_t count_live(const struct lk_combine *combine)
     return count;
 }
 
-/* Answer all requests with the round's error. */
+/* Answer the requests that have no answer yet with the attempt's error. */
 static void answer_all(struct lk_combine *combine, int rc,
                        const sqlock_error *why)
 {
@@ -455,8 +463,9 @@ static void answer_all(struct lk_combine *combine, int rc,
             answer(combine->requests[i], rc, why);
 }
 
-/* Try each request by itself, because the statement for all was refused:
- * perhaps because of one of them, or of their sum (a CHECK of the table). */
+/* Try each request in an attempt of its own, because the database refused the
+ * statement for all: perhaps a CHECK of the table is broken by one request
+ * only, or by the sum. */
 static void try_one_by_one(struct lk_combine *combine)
 {
     struct lk_combined_request **all = combine->requests;

@@ -1,5 +1,6 @@
 /*
- * combine.h - requests of several callers for one item, answered together
+ * combine.h - the queue of requests for one item, and a round, which answers
+ * several of them together
  */
 #ifndef LK_COMBINE_H
 #define LK_COMBINE_H
@@ -9,52 +10,54 @@
 #include "base/hash.h"
 #include "stock/stock.h"
 
-/* One caller's request, on its stack. */
+/* One thread's request, on the stack of that thread. */
 struct lk_combined_request {
     struct lk_stock_operation *op; /* has one line */
     struct lk_combine_queue *queue;
     struct lk_combined_request *next;
-    /* number of the round before the first that it can be in */
+    /* number of the last round that was over when the request came */
     uint64_t came_in;
-    sem_t turn; /* posted when it is done, or is to lead */
-    bool is_done;
+    sem_t turn;   /* posted when it is answered, or its thread is to lead */
+    bool is_done; /* answered, by another thread */
 
     int rc;           /* out */
     sqlock_error err; /* out */
-    /* used while a round runs */
+    /* The following fields are used while a round runs. */
     bool is_answered;
-    uint64_t hash; /* of its order */
-    /* an earlier request with its order */
+    uint64_t hash; /* of the order id */
+    /* an earlier request of the round with the same order id */
     struct lk_combined_request *original;
-    int64_t left;    /* if this attempt succeeds */
-    bool is_refused; /* if this attempt succeeds */
+    /* the answer, if this attempt of the round succeeds */
+    int64_t left;
+    bool is_refused;
 };
 
 /* The queue of an item. */
 struct lk_combine_queue {
-    char *name;
+    char *name; /* of the item */
     UT_hash_handle hh;
     struct lk_combined_request *first, *last;
-    uint64_t round; /* number of rounds that have begun */
-    bool is_running;
-    bool is_led;
+    uint64_t round;     /* number of rounds that have begun */
+    bool is_running;    /* a round has begun and not ended */
+    bool is_led;        /* a thread leads, or was chosen to */
     int64_t known_left; /* left after the last round; -1: unknown */
 };
 
 /* One round. */
 struct lk_combine {
-    /* must be first: callbacks get it as theirs */
+    /* must be first: an lk_stock_body gets it, and casts it to the round */
     struct lk_stock_operation operation;
-    struct lk_stock_line line;
+    struct lk_stock_line line; /* the item, and the sum to be deducted */
     struct lk_combined_request **requests;
     size_t count;
-    struct lk_combined_request *one; /* used instead of an array */
-    uint64_t round;
-    int64_t known_left;
-    int64_t total;
+    struct lk_combined_request *one; /* replaces the array without memory */
+    uint64_t round;                  /* number of this round */
+    int64_t known_left;              /* in and out: as in the queue */
+    int64_t total;                   /* sum of the requested quantities */
 };
 
-/* Answer every request. */
+/* Answer every request of a round.  The caller has set requests, count, round
+ * and known_left. */
 void lk_combine_run(struct lk_combine *combine, sqlock_stock *stock);
 
 #endif

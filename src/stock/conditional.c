@@ -7,14 +7,16 @@
 
 #include "base/error.h"
 
-/* Queries that find enough although the statement did not. */
+/* The most attempts, each with a query that found enough after the UPDATE had
+ * found too little. */
 #define LOOKS 10
 
-/* Find out why nothing was deducted.  0: try again. */
+/* Find out why nothing was deducted.  Return EINSUFFICIENT, ENOTFOUND, another
+ * failure, or 0: there is enough now, try again. */
 static int look(struct lk_stock_operation *op, struct lk_stock_line *line,
                 sqlock_error *err)
 {
-    /* In a transaction a row that is not locked may be read in an old state. */
+    /* A transaction may see an old state of a row that it does not lock. */
     sqlock_stock_kind kind =
         op->tx != NULL ? SQLOCK_STOCK_SQL_LOCK : SQLOCK_STOCK_SQL_READ;
     int64_t there = 0;
@@ -40,7 +42,8 @@ static void took(struct lk_stock_line *line, int64_t left)
     line->delta = -line->quantity;
 }
 
-/* Move what is in buckets to the row.  0: try again. */
+/* Move what is in buckets to the row.  Return 0 if there was something, so that
+ * it is worth trying again; EINSUFFICIENT if not. */
 static int gather(struct lk_stock_operation *op, struct lk_stock_line *line,
                   sqlock_error *err)
 {
@@ -73,19 +76,20 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
     return give_up(line, err);
 }
 
-/* Deduct and record the order in one statement.  1, 0, LK_STOCK_KNOWN. */
+/* Deduct and record the order in one statement.  Results as
+ * lk_stock_combine(). */
 static int combine(struct lk_stock_operation *op, int64_t *left,
                    sqlock_error *err)
 {
     struct lk_stock_line *line = &op->lines[0];
 
-    took(line, 0); /* the statement adds what is left */
+    took(line, 0); /* to BALANCE the statement adds what is left */
     return lk_stock_combine(op, line, lk_entries_write(op, true), left, err);
 }
 
-/* Find out whether there is more of an item that was refused, in its buckets.
- * LK_STOCK_IN_TRANSACTION: there is, and the operation needs a transaction to
- * gather it; EINSUFFICIENT: there is not. */
+/* Find out whether the buckets have more of an item that was refused.  Return
+ * LK_STOCK_IN_TRANSACTION if so, since the operation needs a transaction to
+ * gather it, and EINSUFFICIENT, which is `refusal`, if not. */
 static int look_in_buckets(struct lk_stock_operation *op,
                            struct lk_stock_line *line, int refusal,
                            sqlock_error *err)

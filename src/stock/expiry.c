@@ -7,10 +7,11 @@
 #include "base/error.h"
 
 #define DUE_AT_A_TIME 100
-/* For each; a reservation whose item is locked is left to the next call. */
+/* Attempts at each reservation; one whose item stays locked is left to the next
+ * call. */
 #define ATTEMPTS 3
 
-/* Columns of DUE. */
+/* Columns of SQLOCK_STOCK_SQL_DUE. */
 enum { ORDER, EXPIRES_US, DUE_COLUMNS };
 
 struct expiry {
@@ -54,7 +55,7 @@ int lk_stock_due(sqlock_stock *stock, const char *state, int64_t age_us,
     return rc;
 }
 
-/* Tell whether a failure concerns one reservation or item only. */
+/* Return whether a failure concerns one reservation or item only. */
 static bool is_of_one(int rc)
 {
     switch (rc) {
@@ -79,7 +80,8 @@ static void note_failure(struct expiry *expiry, const char *order, int rc,
                          order, why->message);
 }
 
-/* Let one reservation expire.  0, or an error that stops the others, too. */
+/* Let one reservation expire.  Return 0, also if only this one failed, or an
+ * error that ends the call. */
 static int expire_one(struct expiry *expiry, const char *order,
                       sqlock_error *err)
 {
@@ -90,7 +92,7 @@ static int expire_one(struct expiry *expiry, const char *order,
 
     if (rc == 0 && !op.is_duplicate)
         expiry->expired++;
-    /* It may have been claimed or cancelled meanwhile. */
+    /* The reservation may have been claimed or cancelled meanwhile. */
     if (rc == 0 || rc == SQLOCK_ECONFLICT || rc == SQLOCK_ENOTFOUND)
         return 0;
     if (is_of_one(rc)) {
@@ -102,8 +104,8 @@ static int expire_one(struct expiry *expiry, const char *order,
     return rc;
 }
 
-/* Let a page of reservations expire.  Return how many were tried, or an error
- * that stops them all. */
+/* Let a page of reservations expire.  Return how many it has, or an error that
+ * ends the call. */
 static int expire_some(struct expiry *expiry, sqlock_error *err)
 {
     sqlock_result due = {0};

@@ -10,8 +10,8 @@
 
 enum { ITEM, QUANTITY, COLUMNS };
 
-/* Write the item as text with a NUL.  Return its size in bytes, even if `size`
- * is less. */
+/* Write the item as text with a NUL, truncated to `size` bytes.  Return the
+ * size of the whole text with its NUL. */
 static size_t write_name(char *out, size_t size, const sqlock_value *item)
 {
     int length = item->type == SQLOCK_INT64

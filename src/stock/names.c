@@ -1,5 +1,6 @@
 /*
- * names.c - our tables beside the lock table: INT_LOCK, INT_STOCK, ...
+ * names.c - make the names of the stock tables, INT_STOCK and others, from that
+ * of the lock table, INT_LOCK
  */
 #include "stock/names.h"
 

@@ -1,5 +1,5 @@
 /*
- * names.h - the names of our tables, from the registry's prefix
+ * names.h - the names of the stock tables, made from the registry's prefix
  */
 #ifndef LK_STOCK_NAMES_H
 #define LK_STOCK_NAMES_H
@@ -11,8 +11,8 @@
 
 enum { LK_TABLE_STOCK, LK_TABLE_ENTRY, LK_TABLE_RESERVATION, LK_TABLE_BUCKET };
 
-/* Make the name of one of our tables beside the lock table `lock`.  0,
- * EINVAL. */
+/* Make the name of one of the stock tables, which has the schema and prefix of
+ * the lock table `lock`.  Return 0, or EINVAL if the name is too long. */
 int lk_stock_table(struct lk_table *out, const struct lk_table *lock, int which,
                    const sqlock_dialect *dialect, sqlock_error *err);
 

@@ -84,8 +84,8 @@ static int check_column(const struct lk_columns *columns, const char *table,
                     name);
 }
 
-/* Return the greatest integer that a column of this type holds; 0: it holds
- * none. */
+/* Return the greatest integer that a column of this type holds; 0: the type is
+ * not an integer's. */
 static int64_t most_of(const sqlock_integer_type *types, const char *type)
 {
     while (types->patterns != NULL && !lk_text_matches(type, types->patterns))
@@ -109,10 +109,10 @@ static int check_integer(const struct lk_columns *columns, const char *table,
                     lk_columns_type(columns, name));
 }
 
-/* The application's table, or ours. */
+/* The table of the items, the application's or INT_STOCK, and its columns. */
 struct described {
-    struct lk_table table;
-    char plain[2 * LK_IDENTIFIER_MAX + 2];
+    struct lk_table table;                 /* for the catalogue */
+    char plain[2 * LK_IDENTIFIER_MAX + 2]; /* for messages */
     const char *item, *quantity, *version;
 };
 
@@ -149,8 +149,9 @@ static int check_stock_table(sqlock_stock *stock,
     return rc;
 }
 
-/* Check our tables for orders, reservations and buckets: all are there, or
- * none. */
+/* Check our tables for orders, reservations and buckets.  Return ESCHEMA if one
+ * is missing or lacks a column; but all of them may be missing if the items are
+ * in a table of the application. */
 static int check_our_tables(sqlock_stock *stock, const struct lk_table *tables,
                             int64_t deadline_ns, sqlock_error *err)
 {
@@ -205,7 +206,8 @@ static int split_name(struct described *out, const char *name,
     return 0;
 }
 
-/* Check and quote the application's table. */
+/* Check the names of the application's table and columns, and quote them into
+ * `quoted`, to which `names` then points. */
 static int render_described(sqlock_stock *stock, struct described *out,
                             struct lk_stock_names *names,
                             struct lk_tx_table *quoted, sqlock_error *err)
@@ -221,7 +223,7 @@ static int render_described(sqlock_stock *stock, struct described *out,
     rc = lk_tx_table_read(
         quoted, &table,
         table.version_column != NULL ? LK_TX_VERSION : LK_TX_KEY, dialect, err);
-    if (rc == 0) /* room for one more name */
+    if (rc == 0) /* `owner` is free: it gets the quantity's column */
         rc = lk_tx_quote(quoted->owner, "the quantity column",
                          options->quantity_column, dialect, err);
     if (rc == 0)
@@ -323,7 +325,7 @@ static int set_up(sqlock_stock *stock, const sqlock_stock_options *options,
     stock->takes_turns = (driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0;
     stock->strategy = strategies[stock->options.strategy].strategy;
     rc = find_tables(stock, err);
-    /* The caller's strings are not kept. */
+    /* Do not keep the application's strings. */
     stock->options.table = NULL;
     stock->options.item_column = NULL;
     stock->options.quantity_column = NULL;

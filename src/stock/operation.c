@@ -19,8 +19,8 @@ static int savepoint(sqlock_tx *tx, const char *text, sqlock_error *err)
         err);
 }
 
-/* Return to the savepoint.  If that fails, the transaction has done half of the
- * operation, and must not commit. */
+/* Roll back to the savepoint.  If that fails, end the transaction, which may
+ * have done half of the operation and must not commit. */
 static int go_back(sqlock_tx *tx, sqlock_error *err)
 {
     sqlock_error own = {0};
@@ -33,9 +33,10 @@ static int go_back(sqlock_tx *tx, sqlock_error *err)
     return lk_tx_end(tx, rc, &own);
 }
 
-/* Record the refusal as the order's answer, and return it; or LK_STOCK_KNOWN.
- * All lines are recorded or none: an order must not get lines of another one
- * with the same id. */
+/* Record the refusal rc as the order's answer.  Return rc, LK_STOCK_KNOWN if
+ * the order has entries, or why nothing was recorded.  Either all lines are
+ * recorded or none, since two operations that are sent with one order id must
+ * not mix their entries. */
 static int refuse(struct lk_stock_operation *op, int rc, sqlock_error *err)
 {
     sqlock_error own = {0};
@@ -55,23 +56,26 @@ static int refuse(struct lk_stock_operation *op, int rc, sqlock_error *err)
     return entered == 0 ? rc : entered;
 }
 
-/* Tell whether a failure may come of what the order itself has changed before:
- * of the item, or of a CHECK of its table. */
+/* Return whether an order that was carried out before may get rc when it is
+ * sent again: its item was deleted since, or the same change once more exceeds
+ * the column or breaks a CHECK of the table. */
 static bool may_be_known(int rc)
 {
     return rc == SQLOCK_ENOTFOUND || rc == SQLOCK_EINVAL ||
            rc == SQLOCK_EDATABASE;
 }
 
-/* Handle a refusal of an operation with an order: return the answer the order
- * got before, or record the refusal as its answer. */
+/* Turn the result of an attempt into the operation's answer.  With an order id,
+ * the answer recorded before replaces LK_STOCK_KNOWN or a refusal; if there is
+ * none, EINSUFFICIENT is recorded now.  Return ERETRY if another session is
+ * recording the answer, and any other rc as it is. */
 static int settle(struct lk_stock_operation *op, int rc, sqlock_error *err)
 {
     sqlock_error own = {0};
     int recalled;
 
     if (op->count == 0 || op->is_duplicate || op->is_settled)
-        return rc; /* it has its answer */
+        return rc; /* of a reservation, or answered already */
     if (rc == SQLOCK_EINSUFFICIENT && op->order != NULL)
         rc = refuse(op, rc, err);
     if (rc != LK_STOCK_KNOWN && (!may_be_known(rc) || op->order == NULL))
@@ -88,16 +92,16 @@ static int settle(struct lk_stock_operation *op, int rc, sqlock_error *err)
     return recalled;
 }
 
-/* Tell whether the operation is a single statement, which leaves nothing to
- * undo. */
+/* Return whether the operation changes a quantity by a single statement, so
+ * that a refusal leaves nothing to undo. */
 static bool is_one_step(const struct lk_stock_operation *op)
 {
     return op->count == 1 && op->order == NULL && op->kind != LK_KIND_SET &&
            op->stock->options.strategy != SQLOCK_STOCK_BUCKETS;
 }
 
-/* Run the operation in the application's transaction, and undo it after a
- * refusal. */
+/* Run the operation in the application's transaction, and undo it there after a
+ * failure. */
 static int run_in(struct lk_stock_operation *op, sqlock_tx *tx,
                   lk_stock_body body, sqlock_error *err)
 {
@@ -142,7 +146,8 @@ static int begin_and_run(struct lk_stock_operation *op, lk_stock_body body,
         rc = lk_tx_check(tx, err);
     if (rc == 0)
         return sqlock_tx_commit(tx, err);
-    /* No statement of ours ends a transaction: its connection is lost. */
+    /* EINVAL says that a statement ended the transaction.  None of ours does:
+     * the connection was lost. */
     if (tx->over == SQLOCK_EINVAL)
         rc = lk_error(err, SQLOCK_ELOST,
                       "the connection was lost before the commit was sent");
@@ -150,9 +155,10 @@ static int begin_and_run(struct lk_stock_operation *op, lk_stock_body body,
     return rc;
 }
 
-/* Wait until no other transaction of this stock writes.  EBUSY: one still does
- * at the deadline.  There is no queue: one that is running goes on at once,
- * which serves more than turns in order would. */
+/* Wait until no other thread runs a transaction of this stock.  Return EBUSY if
+ * one still does at the deadline.  Threads do not queue in order: the one that
+ * has just ended a transaction may begin the next at once, which serves more
+ * operations than first come, first served would. */
 static int take_turn(sqlock_stock *stock, int64_t deadline_ns,
                      sqlock_error *err)
 {
@@ -195,7 +201,7 @@ int lk_stock_run_apart(struct lk_stock_operation *op, lk_stock_body body,
     return rc;
 }
 
-/* --- until it is answered --- */
+/* --- attempts --- */
 
 const struct lk_retry_policy lk_stock_retrying = {
     .first_us = 500,
@@ -228,13 +234,13 @@ static unsigned classes_of(const struct lk_stock_operation *op)
 
     if (op->order != NULL)
         classes |= LK_RETRY_UNCERTAIN;
-    if (op->count == 0) /* of a reservation it is the answer */
+    if (op->count == 0) /* ECONFLICT is a reservation's answer */
         classes &= ~(unsigned)LK_RETRY_VERSION;
     return classes;
 }
 
-/* Tell whether a result is the order's answer, possibly from an earlier
- * attempt. Other results only say why this attempt could not find out. */
+/* Return whether rc is the order's answer, which an earlier attempt may have
+ * given.  Any other result says only why this attempt did not find it out. */
 static bool is_answer(const struct lk_stock_operation *op, int rc)
 {
     switch (rc) {

@@ -53,7 +53,7 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
         return rc;
     if (!exists)
         return lk_stock_no_item(line, err);
-    if (there < line->quantity) /* as it is now, including the buckets */
+    if (there < line->quantity) /* look again, also in the buckets */
         return op->tx != NULL ? lk_stock_conditional.take(op, line, err)
                               : lk_stock_conditional.alone(op, err);
     rc = swap(op, line, version, err);

@@ -1,8 +1,9 @@
 /*
- * orders.c - the entries of orders, written in the transaction that changes the
- * quantity, so that they show what became of an order (F34)
+ * orders.c - write and read the entries of orders
  *
- * Of two identical orders sent at once, the primary key decides which is first.
+ * Entries are written in the transaction that changes the quantity, so that an
+ * order that is sent again finds its first answer (F34).  If one order is sent
+ * twice at once, the primary key of the entries decides which is first.
  */
 #include "stock/stock.h"
 
@@ -14,7 +15,7 @@
 #include "base/json.h"
 #include "base/writer.h"
 
-/* Columns of ENTRIES. */
+/* Columns of SQLOCK_STOCK_SQL_ENTRIES, behind ORDER_ID. */
 enum {
     COL_LINE = 1,
     COL_ITEM,
@@ -102,7 +103,7 @@ int lk_stock_combine(struct lk_stock_operation *op,
         *left = result.cells[0].integer;
         rc = 1;
     } else if (rc == SQLOCK_EBUSY) {
-        /* or another session's lock, which will show */
+        /* or the row is locked: the caller finds no entries then */
         rc = LK_STOCK_KNOWN;
     }
     sqlock_result_clear(&result);
@@ -131,7 +132,8 @@ static bool is_letter(const sqlock_value *cell, char letter)
     return cell->type == SQLOCK_TEXT && cell->text[0] == letter;
 }
 
-/* Tell whether the entry requests the same as the line. */
+/* Return whether an entry has the same number, item, kind and quantity as a
+ * line. */
 static bool is_same(const sqlock_value *cells, size_t number,
                     const struct lk_stock_line *line, char kind)
 {

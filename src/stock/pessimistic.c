@@ -1,6 +1,6 @@
 /*
  * pessimistic.c - the strategy PESSIMISTIC: SELECT ... FOR UPDATE, compare,
- * UPDATE; the usual way, to which the others are compared
+ * UPDATE; the usual way, by which the other strategies are measured
  */
 #include "stock/stock.h"
 
@@ -15,7 +15,7 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
     rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_LOCK, line, &there, err);
     if (rc == 0)
         return lk_stock_no_item(line, err);
-    if (rc == 1 && there < line->quantity) /* unless it is in buckets */
+    if (rc == 1 && there < line->quantity) /* the buckets may have more */
         return lk_stock_conditional.take(op, line, err);
     if (rc == 1)
         rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_DEDUCT, line, &line->left, err);

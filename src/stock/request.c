@@ -1,6 +1,6 @@
 /*
- * request.c - the application's requests: checked, their lines sorted, run, and
- * answered
+ * request.c - check the application's requests, sort their lines, run them, and
+ * give the answers
  */
 #include "stock/stock.h"
 
@@ -33,8 +33,8 @@ static int reserve(struct lk_stock_operation *op, sqlock_error *err)
     return lk_stock_do(op, SQLOCK_STOCK_SQL_RESERVE, &arguments, NULL, err);
 }
 
-/* Change all lines, then record the order, so that the quantities are locked as
- * briefly as possible. */
+/* Change the items of all lines, then record the order: its entries hold what
+ * is left of each item. */
 static int change_all(struct lk_stock_operation *op, sqlock_error *err)
 {
     int rc = 0;
@@ -48,8 +48,8 @@ static int change_all(struct lk_stock_operation *op, sqlock_error *err)
     return rc;
 }
 
-/* Return the item's name.  An integer's text is in the line itself, which
- * moves. */
+/* Return the line's item as text.  That of an integer is within the line, so
+ * `name` cannot point to it while lines are sorted. */
 static const char *name_of(const struct lk_stock_line *line)
 {
     return line->item.type == SQLOCK_INT64 ? line->number : line->name;
@@ -89,8 +89,8 @@ static int read_lines(struct lk_stock_operation *op,
     return 0;
 }
 
-/* Return the line whose result is reported: the first that was refused, or the
- * first. */
+/* Return the line whose result is reported: the first that was refused or, if
+ * none was, the first. */
 static const struct lk_stock_line *
 telling_line(const struct lk_stock_operation *op)
 {

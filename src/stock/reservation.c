@@ -1,8 +1,9 @@
 /*
- * reservation.c - end a reservation: it is claimed, cancelled or expires, only
- * one of these and only once
+ * reservation.c - end a reservation: claim it, cancel it, or let it expire
  *
- * Its row decides; quantities are restored in the same transaction.
+ * Only one of the three happens, and only once: each changes the reservation's
+ * row only where STATE is still 'R'.  Quantities are given back in the same
+ * transaction.
  */
 #include "stock/stock.h"
 
@@ -11,7 +12,7 @@
 
 #include "base/error.h"
 
-/* The result of LOOK. */
+/* The row of a reservation. */
 struct look {
     char state; /* as in the table; 0: no such reservation */
     int64_t remaining_us;
@@ -35,8 +36,9 @@ static int look_at(struct lk_stock_operation *op, struct look *look,
     return rc;
 }
 
-/* Explain why a reservation is not in the required state; `same` is the state
- * it was to get. */
+/* Find out why a reservation could not get the state `same`.  Return 0, with
+ * op->is_duplicate, if it is in that state already; otherwise the code to
+ * report. */
 static int explain(struct lk_stock_operation *op, char same, sqlock_error *err)
 {
     struct look look;
@@ -74,8 +76,8 @@ static int explain(struct lk_stock_operation *op, char same, sqlock_error *err)
 
 /* --- the quantities --- */
 
-/* Restore what an entry has deducted.  An item that was deleted is skipped, so
- * that it does not keep the reservation from ending. */
+/* Give back what an entry has deducted.  If the item was deleted, an event says
+ * so and the result is 0, so that the reservation can end. */
 static int add_entry(struct lk_stock_operation *op, const sqlock_value *cells,
                      sqlock_error *err)
 {
@@ -104,7 +106,7 @@ static int add_entry(struct lk_stock_operation *op, const sqlock_value *cells,
     return 0;
 }
 
-/* Restore all quantities, and mark the entries as undone. */
+/* Give back the quantities of all entries, and mark these as undone. */
 static int give_back(struct lk_stock_operation *op, sqlock_error *err)
 {
     struct lk_arguments arguments;

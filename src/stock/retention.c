@@ -1,10 +1,10 @@
 /*
- * retention.c - forget orders and reservations that ended long ago, in pages by
- * time, so that each statement reads and removes a limited number of rows
+ * retention.c - remove old reservations and the entries of old orders, in pages
+ * by time, so that each statement reads and removes a limited number of rows
  *
- * An order is forgotten as a whole, and only when no reservation of it is left:
- * an open reservation keeps its entries, an ended one keeps them for the
- * retention time.
+ * The entries of an order are removed all at once, and only when no reservation
+ * needs them: an open one, one that ended within the retention time, or one of
+ * another stock.
  */
 #include "stock/stock.h"
 
@@ -20,7 +20,7 @@
 #define PAGE_ROWS 1000
 #define AGE_MAX_MS (INT64_C(3650) * 24 * 3600 * 1000)
 
-/* Columns of OLD. */
+/* Columns of SQLOCK_STOCK_SQL_OLD. */
 enum { ORDER, CREATED_US, LINE, IS_KEPT, OLD_COLUMNS };
 
 struct reap {
@@ -52,7 +52,8 @@ static int complete(struct reap *reap, const sqlock_stock_reap_options *given,
     return 0;
 }
 
-/* Ask the caller, after each page, whether to continue. */
+/* Call the application's callback after a page.  Return ECANCELED if it wants
+ * no more. */
 static int go_on(const struct reap *reap, sqlock_error *err)
 {
     const sqlock_stock_reap_options *options = &reap->options;
@@ -67,7 +68,8 @@ static int go_on(const struct reap *reap, sqlock_error *err)
 
 /* --- removing --- */
 
-/* Remove the rows of the orders in the array.  Return how many. */
+/* Remove the old rows of the orders in a JSON array of order ids, and add their
+ * number to *removed. */
 static int remove_rows(struct reap *reap, sqlock_stock_kind kind,
                        const char *orders, int64_t *removed, sqlock_error *err)
 {
@@ -87,8 +89,9 @@ static int remove_rows(struct reap *reap, sqlock_stock_kind kind,
     return rc;
 }
 
-/* Write the removable orders of a page as an array, and count their rows, which
- * are adjacent.  The caller frees it; NULL: out of memory. */
+/* Return the order ids of the page's rows that may be removed, as a JSON array,
+ * and set *rows to the number of those rows.  Rows of one order are adjacent.
+ * The caller frees the array; NULL: out of memory. */
 static char *write_orders(const sqlock_result *page, int64_t *rows)
 {
     const char *last = NULL;
@@ -169,8 +172,8 @@ static int read_old(const struct reap *reap, struct lk_stock_page *at,
     return rc;
 }
 
-/* Remove the reservations that ended in this state; NULL: the entries of
- * orders. */
+/* Remove the old reservations that ended in this state; with NULL, the old
+ * entries of orders. */
 static int reap_all(struct reap *reap, const char *state, sqlock_error *err)
 {
     struct lk_stock_page at = {0};
@@ -197,7 +200,7 @@ int sqlock_stock_reap(sqlock_stock *stock,
                       const sqlock_stock_reap_options *options,
                       sqlock_stock_reaped *reaped, sqlock_error *err)
 {
-    /* the entries last: a reservation keeps those of its order */
+    /* NULL stands for the entries: last, since reservations keep some */
     static const char *const states[] = {"C", "X", "E", NULL};
     struct reap reap = {.stock = stock};
     int rc;

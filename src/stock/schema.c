@@ -1,7 +1,7 @@
 /*
- * schema.c - the SQL that creates our tables: print it, run it
+ * schema.c - return, or run, the SQL that creates the tables of stock
  *
- * These calls take a URL, because a stock cannot be opened before its tables
+ * Both calls take a URL, because a stock cannot be opened before its tables
  * exist.
  */
 #include <stdio.h>
@@ -26,8 +26,9 @@ static bool is_word_character(char c)
            (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Render the schema with another prefix: replace each word that begins with
- * INT_STOCK. */
+/* Return the schema with the prefix of the lock table instead of INT_, in each
+ * word that begins with INT_STOCK.  The caller frees it; NULL: out of
+ * memory. */
 static char *render(const char *schema, const struct lk_table *lock)
 {
     struct lk_writer writer;
@@ -81,8 +82,9 @@ int sqlock_stock_schema_text(char **text, const char *url,
     return *text != NULL ? 0 : lk_error_nomem(err);
 }
 
-/* Apply a schema.  EBUSY: another session is creating the same table; either it
- * exists then, or the next attempt creates it. */
+/* Run the statements of a schema.  EBUSY is tried again: another session is
+ * creating the same table, which then exists, or else the next attempt creates
+ * it. */
 static int apply(struct lk_db *db, const char *schema,
                  const struct lk_table *lock, int64_t deadline_ns,
                  sqlock_error *err)
@@ -107,7 +109,8 @@ static int apply(struct lk_db *db, const char *schema,
     return rc;
 }
 
-/* Add the index by age to a table made by an earlier version. */
+/* Add an index by CREATED_AT to a table of entries that has none, because an
+ * earlier version created it. */
 static int add_age_index(struct lk_db *db, const struct lk_table *lock,
                          int64_t deadline_ns, sqlock_error *err)
 {

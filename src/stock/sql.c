@@ -1,11 +1,11 @@
 /*
  * sql.c - the statements about stock, as templates
  *
- * A statement that waits for a row then reads its newest version, but all other
- * rows as they were when it began.  So an order recorded meanwhile by another
- * session is found only through the primary key of the entries, never by a
- * query in the same statement.  The rendered statements are in
- * sql/DATABASE/statements.sql.
+ * A statement that has waited for a locked row reads the newest version of that
+ * row, but all other rows as they were when the statement began.  So an order
+ * that another session recorded meanwhile is found only by a conflict with the
+ * primary key of the entries, never by a query within the statement.  The
+ * rendered statements are in sql/DATABASE/statements.sql.
  */
 #include "stock/sql.h"
 
@@ -18,7 +18,7 @@ const char *const lk_stock_templates[SQLOCK_STOCK_KINDS] = {
     [SQLOCK_STOCK_SQL_READ_VERSION] =
         "SELECT {quantity}, {version} FROM {stock} WHERE {item} = {1}",
     [SQLOCK_STOCK_SQL_DEDUCT] = "{deduct}",
-    /* The condition is on the row as it was. */
+    /* WHERE sees the row as it was before SET. */
     [SQLOCK_STOCK_SQL_SWAP] =
         "UPDATE {stock} SET {quantity} = {quantity} - {2}{bump} "
         "WHERE {item} = {1} AND {version} = {8} AND {quantity} >= {2}",
@@ -101,14 +101,16 @@ const sqlock_fragment lk_stock_fragments[] = {
     {"by_order", ""}, /* further part of a SELECT from `entries` */
     {"entries_of_orders", "{entry} WHERE ORDER_ID IN ({orders})"},
     {"delete_of_orders", "DELETE FROM {it} WHERE ORDER_ID IN ({orders}) AND "},
-    {"shared", ""}, /* behind a SELECT of entries: wait for who inserts them */
-    /* That stays when those are removed which have ended long ago. */
+    /* Further part of a SELECT of entries: wait for those being inserted. */
+    {"shared", ""},
+    /* Whether a reservation keeps the entry E: an open one, one of another
+     * stock, or one that ended no longer than {7} ago. */
     {"is_kept",
      "EXISTS (SELECT 1 FROM {reservation} AS R WHERE R.ORDER_ID = E.ORDER_ID "
      "AND (R.STATE = 'R' OR R.STOCK <> {9} OR "
      "R.EXPIRES_AT > {once {ago {7}}}))"},
     {"as_number", "{it}"},
-    {"once", "{it}"}, /* a time, for all rows */
+    {"once", "{it}"}, /* a time, computed once for all rows */
 
     {"this", "ORDER_ID = {3} AND STOCK = {9}"},
     {"end_as", "UPDATE {reservation} SET STATE = {it}, EXPIRES_AT = {now} "

@@ -120,8 +120,9 @@ static bool is_write(sqlock_stock_kind kind)
     }
 }
 
-/* Tell whether a statement may be sent twice: the second time it changes
- * nothing more and gives the same answer, or the caller checks. */
+/* Return whether a statement may be sent twice: the second time it changes
+ * nothing more, and at most the number of affected rows is less, for which its
+ * caller allows. */
 static bool is_repeatable(sqlock_stock_kind kind)
 {
     return !is_write(kind) || kind == SQLOCK_STOCK_SQL_RECORD ||
@@ -141,7 +142,7 @@ static int send_in(sqlock_tx *tx, const struct lk_statement *statement,
     sqlock_statement sent = statement->sent;
     sqlock_value values[LK_PLACES_MAX];
 
-    if (tx->is_adopted) /* nothing stays prepared there */
+    if (tx->is_adopted) /* prepare nothing on the application's connection */
         sent.id = 0;
     lk_statement_order(statement, arguments, values);
     return lk_stock_told(lk_tx_send(tx, &sent, values, statement->count,

@@ -2,12 +2,18 @@
  * stock.h - the structs of a stock and of an operation on it; for src/stock
  * only
  *
- * open.c opens a stock, schema.c makes its tables, statement.c sends its
- * statements, request.c takes requests and operation.c runs them, orders.c
- * records their answers, change.c adds and sets, reservation.c ends
- * reservations, expiry.c overdue ones, retention.c forgets both, list.c lists
- * items.  Each strategy has a file of its own; combine.c is one round of the
- * coalesced one.
+ * open.c opens a stock, schema.c creates its tables, statement.c sends its
+ * statements, request.c checks the application's requests, operation.c runs
+ * them, orders.c records their answers, change.c adds and sets quantities,
+ * reservation.c ends one reservation, expiry.c ends all overdue ones,
+ * retention.c removes old orders and reservations, list.c lists items.  Each
+ * strategy has a file of its own; combine.c runs one round of the strategy
+ * COALESCED.
+ *
+ * In src/stock, "our" tables are INT_STOCK and those beside it, which
+ * sqlock_stock_schema_create() creates.  An entry is a row of INT_STOCK_ENTRY:
+ * one item of an order, with the order's answer.  A line is an item and a
+ * quantity of an operation, in memory.
  */
 #ifndef LK_STOCK_H
 #define LK_STOCK_H
@@ -20,11 +26,11 @@
 #include "sqlock/stock.h"
 #include "tx/tx.h"
 
-/* Results used within src/stock, besides the negative codes. */
+/* Results used within src/stock, besides 0 and the negative codes. */
 enum {
     LK_STOCK_IN_TRANSACTION = 1, /* not possible in one statement */
     LK_STOCK_KNOWN = 2,          /* the order has entries */
-    LK_STOCK_UNKNOWN = 3         /* it has none */
+    LK_STOCK_UNKNOWN = 3         /* the order has no entries */
 };
 
 /* Kind (KIND) and outcome (STATUS) of an entry. */
@@ -37,24 +43,25 @@ struct lk_stock_operation;
 
 /* One item of an operation. */
 struct lk_stock_line {
-    const char *name;  /* as in our tables */
-    sqlock_value item; /* as in the stock's table */
-    char number[24];
+    const char *name;  /* the item as text, as in our tables; not a copy */
+    sqlock_value item; /* the item as in the stock's table */
+    char number[24];   /* where items are integers: the text of `name` */
     int64_t quantity;
-    int64_t delta; /* set once it is done */
-    int64_t left;
-    int result;
-    size_t index; /* in the caller's lines */
+    int64_t delta; /* change of the item's quantity, once it was made */
+    int64_t left;  /* of the item, now or when it was refused; -1: unknown */
+    int result;    /* 0, or why the line was refused */
+    size_t index;  /* in the application's lines */
 };
 
 /* How a quantity is deducted. */
 struct lk_stock_strategy {
-    /* Deduct within op->tx.  0: line->left is what is left; EINSUFFICIENT: what
-     * is there. */
+    /* Deduct a line within op->tx.  Return 0, with what is left in line->left;
+     * EINSUFFICIENT, with what is there in line->left; or another code. */
     int (*take)(struct lk_stock_operation *op, struct lk_stock_line *line,
                 sqlock_error *err);
-    /* Deduct the only line of an operation outside a transaction, and record
-     * its order.  LK_STOCK_KNOWN; LK_STOCK_IN_TRANSACTION: use take(). NULL:
+    /* Deduct the only line of an operation without a transaction around it, and
+     * record its order.  Return 0 or an error as take(), LK_STOCK_KNOWN, or
+     * LK_STOCK_IN_TRANSACTION: nothing was changed, use take() instead.  NULL:
      * always use take(). */
     int (*alone)(struct lk_stock_operation *op, sqlock_error *err);
 };
@@ -72,17 +79,18 @@ struct sqlock_stock {
     sqlock_stock_options options;
     const struct lk_stock_strategy *strategy;
     struct lk_statement statements[SQLOCK_STOCK_KINDS];
-    bool is_ours;    /* the table is one of ours */
+    bool is_ours;    /* the items are in INT_STOCK */
     char *name;      /* the application's table; "": ours */
-    bool has_orders; /* our tables are there */
+    bool has_orders; /* our tables for orders and reservations exist */
     bool has_integer_items;
     int64_t most; /* the greatest value of the quantity's column */
-    /* one writer: our transactions do not compete for it */
+    /* the database admits one writer at a time: the stock's transactions run
+     * one after another instead of competing */
     bool takes_turns;
 
-    pthread_mutex_t mutex; /* guards the following fields */
-    bool is_writing;       /* one of our transactions has its turn */
-    pthread_cond_t written;
+    pthread_mutex_t mutex;  /* guards the following fields */
+    bool is_writing;        /* a transaction runs, if takes_turns */
+    pthread_cond_t written; /* signalled when is_writing becomes false */
     struct lk_combine_queue *queues;
 
     atomic_uint_fast64_t operations, retries, rounds, combined, most_rounds,
@@ -91,37 +99,41 @@ struct sqlock_stock {
 
 struct lk_stock_operation {
     sqlock_stock *stock;
-    /* the transaction it runs in; NULL: each statement by itself */
+    /* the transaction of its statements; NULL: each is committed by itself */
     sqlock_tx *tx;
-    const char *order;
+    const char *order; /* the order id; NULL: none */
     char kind;
     struct lk_stock_line *lines; /* sorted by name */
-    size_t count;
-    int64_t ttl_us;
-    int64_t deadline_ns; /* of all attempts */
-    bool wants_left;
-    bool is_duplicate;
-    bool is_settled; /* a refusal has been recorded with the order */
+    size_t count;                /* 0: it ends a reservation, or only reads */
+    int64_t ttl_us;              /* of a new reservation */
+    int64_t deadline_ns;         /* CLOCK_MONOTONIC; of all attempts together */
+    bool wants_left;             /* the application wants lines[].left */
+    bool is_duplicate;           /* the order had its answer before */
+    bool is_settled;             /* a round of COALESCED recorded the refusal */
     uint32_t attempts;
     uint32_t attempts_max; /* 0: as in the stock's options */
 };
 
 /* --- statement.c --- */
 
-/* Names in templates. */
+/* Names of tables and columns in templates, quoted where SQL needs it. */
 struct lk_stock_names {
     const char *stock, *item, *quantity, *version; /* version may be NULL */
     const char *entry, *reservation, *bucket;
-    bool has_buckets; /* parts of the quantities are in buckets */
-    const char *most; /* in decimal */
+    bool has_buckets; /* a quantity may be spread over buckets */
+    const char *most; /* as sqlock_stock.most, in decimal */
 };
 
+/* Render the statements of a stock; `names` is not kept.  A statement that the
+ * driver lacks stays empty. */
 int lk_stock_render(sqlock_stock *stock, const struct lk_stock_names *names,
                     sqlock_error *err);
 
+/* Return whether the driver has the statement. */
 bool lk_stock_can(const sqlock_stock *stock, sqlock_stock_kind kind);
 
-/* Collect the arguments of statements about an item; line may be NULL. */
+/* Set the arguments that most statements of an operation have and, unless it is
+ * NULL, those of a line.  Texts are not copied. */
 void lk_stock_arguments(const struct lk_stock_operation *op,
                         const struct lk_stock_line *line,
                         struct lk_arguments *out);
@@ -130,103 +142,128 @@ void lk_stock_argument(struct lk_arguments *arguments,
 void lk_stock_argument_integer(struct lk_arguments *arguments,
                                sqlock_stock_parameter which, int64_t integer);
 
-/* Return the code to report for a result.  Calls on a stock cannot be
- * cancelled, so a statement ended by a time limit is EBUSY. */
+/* Return the code that the application gets for rc: EBUSY instead of ECANCELED,
+ * since a call on a stock cannot be cancelled, so a time limit has ended the
+ * statement; otherwise rc. */
 int lk_stock_told(int rc, sqlock_error *err);
 
-/* Send a statement, in the operation's transaction or by itself.  Clear the
- * result. */
+/* Send a statement, in the operation's transaction or by itself.  The caller
+ * clears the result, also after a failure. */
 int lk_stock_send(struct lk_stock_operation *op, sqlock_stock_kind kind,
                   const struct lk_arguments *arguments, sqlock_result *result,
                   sqlock_error *err);
 
-/* Send a statement about one item that returns one integer or no row: 1 or
- * 0. */
+/* Send a statement about one item that returns one integer or no row.  Return
+ * 1, with the integer in *out; 0 if there was no row; or a negative code. */
 int lk_stock_ask(struct lk_stock_operation *op, sqlock_stock_kind kind,
                  const struct lk_stock_line *line, int64_t *out,
                  sqlock_error *err);
 
-/* Read an item's quantity, with what is in buckets: 1; 0: there is no such
- * item. */
+/* Read an item's quantity, with what is in buckets.  Return 1, with the
+ * quantity in *out; 0 if there is no such item; or a negative code. */
 int lk_stock_ask_total(struct lk_stock_operation *op,
                        const struct lk_stock_line *line, int64_t *out,
                        sqlock_error *err);
 
-/* Send a statement that returns only a count. */
+/* Send a statement that returns no rows.  On success *affected, unless NULL,
+ * becomes the number of rows that it changed. */
 int lk_stock_do(struct lk_stock_operation *op, sqlock_stock_kind kind,
                 const struct lk_arguments *arguments, int64_t *affected,
                 sqlock_error *err);
 
 /* --- arguments.c --- */
 
+/* Check that the stock, and the transaction unless NULL, can be used. */
 int lk_stock_check(const sqlock_stock *stock, sqlock_tx *tx, sqlock_error *err);
-/* Check that our tables are there; ESCHEMA: they are missing. */
+/* Return 0, or ESCHEMA if our tables for orders and reservations are
+ * missing. */
 int lk_stock_check_orders(const sqlock_stock *stock, sqlock_error *err);
+/* Check an item or an order id of at most `most` bytes; `what` names it in the
+ * message.  Return 0 or EINVAL. */
 int lk_stock_check_text(const char *what, const char *text, size_t most,
                         sqlock_error *err);
+/* Check an item, which is not copied, and initialize a line for it. */
 int lk_stock_line_init(const sqlock_stock *stock, struct lk_stock_line *line,
                        const char *item, int64_t quantity, sqlock_error *err);
 
-/* Refuse a line: set its result and the message. */
+/* Refuse a line: set line->result and err, and return that code.  `there` is
+ * the item's quantity, which becomes line->left. */
 int lk_stock_insufficient(struct lk_stock_line *line, int64_t there,
                           sqlock_error *err);
 int lk_stock_no_item(struct lk_stock_line *line, sqlock_error *err);
 
 /* --- operation.c --- */
 
-/* Run an operation in the application's transaction, or in its own until it is
- * answered.  `body` is called in the transaction. */
+/* The work of an operation, called within op->tx.  After any result but 0 its
+ * changes are undone. */
 typedef int (*lk_stock_body)(struct lk_stock_operation *op, sqlock_error *err);
+/* Run an operation once in the application's transaction `tx`; or, with tx
+ * NULL, in transactions of its own until there is an answer, or no time or no
+ * attempt left.  The strategy's alone() replaces `body` where it can. */
 int lk_stock_run(struct lk_stock_operation *op, sqlock_tx *tx,
                  lk_stock_body body, sqlock_error *err);
 
-/* Run the body in a transaction of its own, once. */
+/* Run the body in one transaction of its own, without another attempt, and
+ * commit if it returns 0.  Return the body's result, or why there was no
+ * commit. */
 int lk_stock_run_apart(struct lk_stock_operation *op, lk_stock_body body,
                        sqlock_error *err);
 
-/* The results after which an operation is retried, and the pauses; each caller
- * sets the attempts and whether to retry uncertain ones. */
+/* The results after which an operation is retried, and the pauses.  The loop
+ * sets the number of attempts, and adds LK_RETRY_UNCERTAIN if there is an order
+ * id. */
 extern const struct lk_retry_policy lk_stock_retrying;
 
-/* Return the final code: after an attempt without an answer, only a code that
- * is also true of that attempt. */
+/* Return the code that ends an operation whose last attempt gave rc.  If an
+ * earlier attempt was uncertain, that is rc only if rc is true of the earlier
+ * attempt, too, and EUNCERTAIN otherwise. */
 int lk_stock_outcome(const struct lk_stock_operation *op, int rc,
                      bool was_uncertain, sqlock_error *err);
 
 /* --- orders.c --- */
 
-/* Append the entry of a line to an array. */
+/* Write the entry of a line as an object of a JSON array of entries, see
+ * sqlock/dialect.h.  `number` is the line's number in the order. */
 void lk_entry_write(FILE *out, const char *order, size_t number,
                     const struct lk_stock_line *line, char kind, char status);
 
-/* Write the entries of an operation, done or refused, as JSON.  The caller
- * frees it; NULL: out of memory. */
+/* Return the entries of an operation, done or refused, as a JSON array, which
+ * the caller frees; NULL: out of memory. */
 char *lk_entries_write(const struct lk_stock_operation *op, bool is_done);
 
-/* Deduct a line and record entries in one statement.  The entries are freed;
- * NULL: ENOMEM.  1; 0: there is too little; LK_STOCK_KNOWN. */
+/* Deduct a line and record `entries`, a JSON array, in one statement.  Return
+ * 1, with what is left in *left; 0 if there is too little, or no such item;
+ * LK_STOCK_KNOWN if an order may have entries already; or a negative code.
+ * `entries` is freed in any case; NULL makes the result ENOMEM. */
 int lk_stock_combine(struct lk_stock_operation *op,
                      const struct lk_stock_line *line, char *entries,
                      int64_t *left, sqlock_error *err);
 
-/* Record the operation as done.  0, LK_STOCK_KNOWN. */
+/* Record the operation as done.  Return 0, LK_STOCK_KNOWN, or a negative
+ * code. */
 int lk_stock_record(struct lk_stock_operation *op, sqlock_error *err);
-/* Record the operation as refused.  0, LK_STOCK_KNOWN; some lines may have been
- * recorded all the same. */
+/* Record the operation as refused.  Results as of lk_stock_record().  After
+ * LK_STOCK_KNOWN some lines may have been recorded: the caller undoes that. */
 int lk_stock_refuse(struct lk_stock_operation *op, sqlock_error *err);
-/* Columns of ENTRIES, ordered by order. */
+/* Number of columns of SQLOCK_STOCK_SQL_ENTRIES. */
 #define LK_ENTRY_COLUMNS 7
-/* Give the answer recorded in the order's entries.  EORDER. */
+/* Set the operation's answer to that recorded in its order's entries, which are
+ * `rows` rows of cells.  Return the recorded result, or EORDER if the order id
+ * was used for something else. */
 int lk_stock_compare(struct lk_stock_operation *op, const sqlock_value *cells,
                      size_t rows, sqlock_error *err);
-/* Read the entries of the order; clear the result in any case. */
+/* Read the entries of the operation's order.  The caller clears `entries`, also
+ * after a failure. */
 int lk_stock_entries(struct lk_stock_operation *op, sqlock_result *entries,
                      sqlock_error *err);
-/* Give the answer that the order got before.  LK_STOCK_UNKNOWN, EORDER. */
+/* Set the operation's answer to the one that its order got before.  Results as
+ * of lk_stock_compare(), LK_STOCK_UNKNOWN, or why it could not be read. */
 int lk_stock_recall(struct lk_stock_operation *op, sqlock_error *err);
 
 /* --- change.c --- */
 
+/* Add line->quantity to the item, or set the item to it.  Return 0, ENOTFOUND,
+ * EINVAL if the column cannot hold the result, or another code. */
 int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
                  sqlock_error *err);
 int lk_stock_assign(struct lk_stock_operation *op, struct lk_stock_line *line,
@@ -234,44 +271,50 @@ int lk_stock_assign(struct lk_stock_operation *op, struct lk_stock_line *line,
 
 /* --- reservation.c --- */
 
-/* End one reservation with that body.  Results as sqlock_stock_cancel(). */
+/* End the reservation op->order by `body`, in the application's transaction
+ * `tx` or, with NULL, in one of its own.  Results as sqlock_stock_cancel(). */
 int lk_reservation_end(struct lk_stock_operation *op, sqlock_tx *tx,
                        lk_stock_body body, sqlock_stock_answer *answer,
                        sqlock_error *err);
-/* Let a reservation expire: a body for lk_reservation_end(). */
+/* Let an overdue reservation expire: a body for lk_reservation_end(). */
 int lk_reservation_lapse(struct lk_stock_operation *op, sqlock_error *err);
 
 /* --- expiry.c --- */
 
-/* The last row of a page. */
+/* The last row of a page, behind which the next page begins; zero: none was
+ * read yet. */
 struct lk_stock_page {
-    int64_t after_us;
-    int64_t line; /* of an entry */
-    char after[SQLOCK_ORDER_MAX + 1];
+    int64_t after_us;                 /* the row's time, in us since 1970 */
+    int64_t line;                     /* LINE, if the rows are entries */
+    char after[SQLOCK_ORDER_MAX + 1]; /* the row's order id */
 };
 
+/* Note the time and the order id, which is copied, of the last row. */
 void lk_stock_page_next(struct lk_stock_page *page, const char *order,
                         int64_t at_us);
 
-/* Read the next page of DUE, at most `most` rows; clear the result in any
- * case. */
+/* Read the next page of reservations whose STATE is `state` and EXPIRES_AT was
+ * age_us ago or more, at most `most` rows, and set *page to its last row.  The
+ * caller clears `due`, also after a failure. */
 int lk_stock_due(sqlock_stock *stock, const char *state, int64_t age_us,
                  int64_t most, struct lk_stock_page *page, sqlock_result *due,
                  sqlock_error *err);
 
 /* --- buckets.c --- */
 
-/* Move what is in buckets back to the item's row, which is locked.  Return how
- * much. */
+/* Empty the buckets of an item whose row this transaction has locked.  The
+ * caller adds *gathered, what was in them, to the row. */
 int lk_buckets_gather(struct lk_stock_operation *op, struct lk_stock_line *line,
                       int64_t *gathered, sqlock_error *err);
-/* Gather for a strategy that deducts from the item's row.  1: something was in
- * buckets, and the row holds *there now; 0: nothing was. */
+/* Move what is in buckets to the item's row, for a strategy that deducts from
+ * the row.  Return 1 if there was something, with the row's new quantity in
+ * *there; 0 if there was nothing; or a negative code. */
 int lk_buckets_empty(struct lk_stock_operation *op, struct lk_stock_line *line,
                      int64_t *there, sqlock_error *err);
 
 /* --- coalesced.c --- */
 
+/* Free the queues of a stock that no thread uses any more. */
 void lk_combine_clear(sqlock_stock *stock);
 
 #endif
