@@ -1,6 +1,7 @@
 /*
- * fence.c - fencing tokens in the application's rows: a row remembers the
- * greatest token that has written to it, and its owner, and refuses a lower one
+ * fence.c - write fencing tokens to the application's rows: a row keeps the
+ * greatest token that was written to it, with that token's owner, and refuses a
+ * lower token
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,8 +15,9 @@
 #define TEXT_SIZE (10 * LK_QUOTED_SIZE)
 #define OWNER_MAX 255
 
-/* Find out why the row was not changed: it is missing, already ours, or another
- * owner's. */
+/* Find out why the row was not changed.  Return 0 if it has this token of this
+ * owner already, ENOTFOUND if it is missing, ECONFLICT if it has another token
+ * or owner, or another error. */
 static int examine(sqlock_tx *tx, const struct lk_tx_table *table,
                    const sqlock_value *key, int64_t token, const char *owner,
                    sqlock_error *err)
@@ -24,7 +26,7 @@ static int examine(sqlock_tx *tx, const struct lk_tx_table *table,
     char text[TEXT_SIZE];
     int rc;
 
-    /* Lock it, so that the newest version is judged. */
+    /* Lock the row, so that its newest version is judged. */
     (void)snprintf(text, sizeof text, "SELECT %s, %s FROM %s WHERE %s = ?%s",
                    table->fence, table->owner, table->name, table->key,
                    tx->part->update_wait != NULL ? tx->part->update_wait : "");
@@ -48,7 +50,8 @@ static int examine(sqlock_tx *tx, const struct lk_tx_table *table,
     return rc;
 }
 
-/* Write token and owner, unless the row has a greater token. */
+/* Write token and owner, unless the row has a greater token, or this token of
+ * another owner.  *affected is the number of changed rows. */
 static int write_fence(sqlock_tx *tx, const struct lk_tx_table *table,
                        const sqlock_value *key, int64_t token,
                        const char *owner, int64_t *affected, sqlock_error *err)

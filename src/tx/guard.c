@@ -1,12 +1,12 @@
 /*
- * guard.c - let the database check a lease inside the transaction, and keep it
- * unchanged until the end
+ * guard.c - let the database check a lease inside the transaction, and keep the
+ * lease's row unchanged until the end
  *
- * One statement locks the lease's row in share mode if the row is still ours,
- * and does not wait.  No row means that the lease is lost, that another session
- * has the row locked at this moment (usually a renewal), or that an old
- * snapshot does not show it; a query on a connection of the registry tells
- * which.
+ * One statement locks the row in share mode if the lease is still ours, and
+ * does not wait.  If it returns no row, the lease is lost, or another session
+ * has the row locked at this moment (usually a renewal), or an old snapshot
+ * does not show the row; a query on a connection of the registry finds out
+ * which of these it is.
  *
  * The commit checks again if the transaction may have released the row: by
  * ROLLBACK TO SAVEPOINT, or by a commit of the application's, after which
@@ -21,8 +21,8 @@
 #include "lease/row.h"
 #include "tx/tx.h"
 
-/* After this many attempts an old snapshot is to blame, not a passing
- * renewal. */
+/* After this many attempts without a row, an old snapshot is taken to be the
+ * reason, not a renewal under way. */
 #define SNAPSHOT_LOOKS 3
 
 /* Report the lease as lost, and name its present holder in the message. */
@@ -46,9 +46,10 @@ static int expired(const sqlock_lock *lock, sqlock_error *err)
                     sqlock_name(lock));
 }
 
-/* Find out why the guard found no row.  0: the lease looks valid, so try again;
- * *over: the lease is not ours any more; other results are about the
- * transaction. */
+/* Find out why the guard found no row, after `looks` attempts.  Return 0 if the
+ * lease looks valid: try again.  If the lease is not ours any more, set *over
+ * to ELOST or EEXPIRED, and return that.  Other errors are about the
+ * transaction, or the query. */
 static int examine(sqlock_tx *tx, const sqlock_lock *lock,
                    const struct lk_lease *lease, unsigned looks, int *over,
                    sqlock_error *err)
@@ -78,7 +79,8 @@ static int examine(sqlock_tx *tx, const sqlock_lock *lock,
     return rc;
 }
 
-/* Send the guard. 1: guarded; 0: no row. */
+/* Send the guard.  Return 1 if it has locked the row (*is_over: the lease has
+ * expired), 0 if it has found no row, or an error. */
 static int send(sqlock_tx *tx, const struct lk_arguments *arguments,
                 bool *is_over, sqlock_error *err)
 {
@@ -176,8 +178,8 @@ int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock, sqlock_error *err)
     } else if (rc == SQLOCK_ELOST) {
         rc = lost(tx, lock, &own);
     }
-    /* Checked again, since ROLLBACK TO SAVEPOINT may have released the row; the
-     * state kept the first time serves for both. */
+    /* A lock that was guarded before was checked again, since ROLLBACK TO
+     * SAVEPOINT may have released its row.  Its first guard serves for both. */
     if (rc == 0 && is_guarded(tx, lock)) {
         lk_guard_end(lock, lease.client_id, 0);
     } else if (rc == 0) {
@@ -196,8 +198,9 @@ out:
 
 /* --- with the commit --- */
 
-/* Explain why a commit was refused.  ELOST: the row has no guarded lease any
- * more; ERETRY: the transaction has let go of its lock on the row. */
+/* Find out why a commit was refused.  Return ELOST if a row does not have its
+ * guarded lease any more; otherwise ERETRY: the transaction has released its
+ * lock on a row. */
 static int explain(sqlock_tx *tx, sqlock_error *err)
 {
     for (size_t i = 0; i < tx->guard_count; i++) {
@@ -237,7 +240,8 @@ int lk_tx_check_guards(sqlock_tx *tx, sqlock_error *err)
                : rc;
 }
 
-/* Check the guards and commit in one round trip. */
+/* Check the guards and commit in one round trip.  Return as
+ * lk_tx_commit_guarded(). */
 static int commit_if(sqlock_tx *tx, sqlock_error *err)
 {
     const struct lk_statement *statement = &tx->statements[LK_TX_ASSERT];

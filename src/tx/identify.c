@@ -1,7 +1,8 @@
 /*
  * identify.c - check that a connection of the application leads to the database
- * that has the lock table, by asking both connections with a statement of the
- * driver
+ * that has the lock table: a statement of the driver, which identifies server,
+ * database and table, must return the same there as on a connection of the
+ * registry
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ static int render(const sqlock_tx *tx, struct lk_statement *out,
                   : 0;
 }
 
-/* Copy the last cell of the first row; to be freed. */
+/* Copy the last cell of the first row; the caller frees the copy.  NULL: no
+ * such text, or out of memory. */
 static char *answer_of(const sqlock_result *result)
 {
     const sqlock_value *cell;
@@ -32,6 +34,8 @@ static char *answer_of(const sqlock_result *result)
     return cell->type == SQLOCK_TEXT ? strdup(cell->text) : NULL;
 }
 
+/* Find out the identity of the registry's database, unless it is known, and
+ * keep it in the store. */
 static int ask_store(sqlock_tx *tx, const struct lk_statement *statement,
                      const struct lk_arguments *arguments, sqlock_error *err)
 {
@@ -73,7 +77,8 @@ static int ask_store(sqlock_tx *tx, const struct lk_statement *statement,
     return 0;
 }
 
-/* Compare an identity with the registry's, which is set once and stays. */
+/* Compare an identity (NULL: none) with the registry's, which is set once and
+ * stays. */
 static bool is_same(struct lk_store *store, const char *identity)
 {
     bool same;

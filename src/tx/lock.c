@@ -1,12 +1,12 @@
 /*
- * lock.c - FOR UPDATE on names and on rows of the application, until the
- * transaction ends
+ * lock.c - lock names and rows of the application, FOR UPDATE or FOR SHARE,
+ * until the transaction ends
  *
- * A first attempt does not wait and cannot harm the transaction, so it needs
- * neither a savepoint nor a setting.  If it locks nothing, the row is locked,
- * missing (F25), or newer than the transaction's snapshot.  Only then a
- * statement waits, with a time limit, in a savepoint to which the transaction
- * can return (F21).
+ * The first attempt does not wait and cannot harm the transaction, so it needs
+ * neither a savepoint nor a setting.  If it locks nothing, the row is locked by
+ * another session, missing (F25), or newer than the transaction's snapshot.
+ * Only then a statement waits, with a time limit, in a savepoint to which the
+ * transaction can return (F21).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +30,8 @@ static int savepoint(sqlock_tx *tx, const char *text, sqlock_error *err)
     return lk_tx_send(tx, &statement, NULL, 0, lk_tx_deadline(tx), NULL, err);
 }
 
-/* Return to the savepoint before the wait.  Afterwards the transaction
- * continues, or is known to be over. */
+/* Return to the savepoint before the wait.  Return 0 if the transaction goes
+ * on, otherwise the code that has ended it. */
 static int go_back(sqlock_tx *tx, sqlock_error *err)
 {
     sqlock_error own = {0};
@@ -40,7 +40,7 @@ static int go_back(sqlock_tx *tx, sqlock_error *err)
     rc = savepoint(tx, "ROLLBACK TO SAVEPOINT sqlock_tx", &own);
     if (rc == 0)
         return 0;
-    /* The database has rolled back more than the statement. */
+    /* The database has rolled back the savepoint, too. */
     if (tx->over == 0) {
         rc = lk_error(&own, SQLOCK_ERETRY,
                       "the wait for a lock has ended the transaction: run it "
@@ -52,10 +52,11 @@ static int go_back(sqlock_tx *tx, sqlock_error *err)
     return tx->over;
 }
 
-/* End the whole transaction after a deadlock.  The deadlock has undone only
- * what came after the savepoint, and others would wait for the remaining locks
- * until the application gives up.  An error outside the savepoint ends the
- * transaction, and leaves it to the application, aborted. */
+/* Let the database end the whole transaction after a deadlock, which has undone
+ * only what came after the savepoint: other sessions would wait for the
+ * remaining locks until the application rolls back.  An error outside any
+ * savepoint makes the database release all locks, and leaves the transaction
+ * aborted, for the application to roll back. */
 static void abort_all(sqlock_tx *tx)
 {
     const sqlock_statement statement = {
@@ -67,8 +68,9 @@ static void abort_all(sqlock_tx *tx)
                          NULL);
 }
 
-/* Wait for a row's lock within a savepoint.  1: locked; 0: there is no row;
- * EBUSY: not in this time; any other result ends the call. */
+/* Wait for a row's lock within a savepoint.  Return 1 if the row is locked, 0
+ * if there is none, EBUSY if it was not free in wait_ms; any other result ends
+ * the call. */
 static int wait_in_savepoint(sqlock_tx *tx, const struct lk_tx_target *target,
                              int64_t wait_ms, sqlock_error *err)
 {
@@ -122,7 +124,8 @@ static int wait_in_database(sqlock_tx *tx, const struct lk_tx_target *target,
     return rc;
 }
 
-/* Return the part of the remaining time that the database can count. */
+/* Return how long to wait in the database next: the remaining time, at most
+ * SLICE_MS, in whole units of the driver's limit. */
 static int64_t slice_of(const sqlock_tx *tx, int64_t deadline_ns)
 {
     int64_t unit = tx->part->wait_unit_ms;
@@ -182,7 +185,7 @@ static int lock_until(sqlock_tx *tx, struct lk_tx_target *target,
     }
 }
 
-/* --- where there is one write lock for all --- */
+/* --- a database with one write lock: SQLite --- */
 
 static int take_write_lock(sqlock_tx *tx, int64_t wait_ms, int64_t deadline_ns,
                            sqlock_error *err)
@@ -216,7 +219,7 @@ static int take_write_lock(sqlock_tx *tx, int64_t wait_ms, int64_t deadline_ns,
 struct name {
     const char *text;
     char key[SQLOCK_KEY_SIZE];
-    size_t index; /* of the caller's */
+    size_t index; /* in the caller's array */
 };
 
 static int compare_keys(const void *one, const void *other)
@@ -227,7 +230,7 @@ static int compare_keys(const void *one, const void *other)
     return strcmp(a->key, b->key);
 }
 
-/* The name as the table shows it. */
+/* Bytes of a name as the table shows it, with NUL. */
 #define SHOWN_SIZE 256
 
 static void aim(const sqlock_tx *tx, const struct name *name,
@@ -241,8 +244,8 @@ static void aim(const sqlock_tx *tx, const struct name *name,
     lk_argument_text(&target->arguments, SQLOCK_P_NAME, shown);
 }
 
-/* Insert the missing rows before the first attempt, unless the transaction can
- * see rows inserted later. */
+/* Insert the missing rows of names before the first attempt, unless the
+ * transaction can see rows that are inserted later. */
 static int ensure_rows(sqlock_tx *tx, const struct name *names, size_t count,
                        sqlock_error *err)
 {
@@ -313,7 +316,8 @@ static int lock_names(sqlock_tx *tx, const struct name *names, size_t count,
             rc = failed;
         if (results != NULL)
             results[names[i].index] = rc;
-        /* The end of the call says more than a name that was skipped. */
+        /* An error that ends the call is returned rather than EBUSY of a name
+         * that was skipped before. */
         if (rc < 0)
             failed = rc;
         if (rc < 0 && rc != SQLOCK_EBUSY)

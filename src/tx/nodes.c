@@ -1,8 +1,8 @@
 /*
  * nodes.c - check that row locks exclude all other sessions
  *
- * They do not on Galera, where each node takes writes and knows only its own
- * row locks (F63): two transactions on two nodes can have the same row FOR
+ * Galera's row locks do not: each node takes writes and knows only its own row
+ * locks (F63), so two transactions on two nodes can have the same row FOR
  * UPDATE, and a guard does not notice a takeover.
  */
 #include "base/error.h"

@@ -1,9 +1,10 @@
 /*
- * once.c - records of what has been done once and for all, in a table beside
- * the lock table that is never reaped
+ * once.c - keep records of what has been done once and for all, in a table
+ * beside the lock table that is never reaped
  *
- * A record is written in a transaction that guards the lease, so only its
- * holder can write it: a process that has lost the lock records nothing.
+ * A record is written in a transaction that guards the lease, so only the
+ * lease's holder can write it: a process that has lost the lock records
+ * nothing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,7 +115,8 @@ static int run_once(struct lk_store *store, const char *text,
     return rc;
 }
 
-/* Read the record, and its author into client_id.  ENOTFOUND: there is none. */
+/* Read a key's record: client_id becomes that of the lease under which it was
+ * written.  ENOTFOUND: there is none. */
 static int read_record(struct lk_store *store, const char *key,
                        char client_id[SQLOCK_KEY_SIZE], sqlock_error *err)
 {
@@ -149,9 +151,9 @@ static int check_nodes_once(struct lk_store *store, sqlock_error *err)
     return rc;
 }
 
-/* Check before the work that leases can be guarded here; otherwise nothing
- * could be recorded after it.  This writes nothing, so a transaction that was
- * ended for any reason is begun again. */
+/* Check, before the work, that leases can be guarded here; otherwise nothing
+ * could be recorded after the work.  The check writes nothing, so a transaction
+ * that was ended for any reason is begun again. */
 static int check_guards(struct lk_store *store, sqlock_error *err)
 {
     static const struct lk_retry_policy policy = {
@@ -236,7 +238,8 @@ static int insert(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
 int sqlock_once_record(sqlock_lock *lock, sqlock_error *err)
 {
     sqlock_retry_options limits = SQLOCK_RETRY_INIT;
-    /* May be written again under a guard: there is one record of a name. */
+    /* A record may be written again even after EUNCERTAIN: each attempt is
+     * guarded, and a name has only one record. */
     static const struct lk_retry_policy recording = {
         .first_us = 1000,
         .longest_us = 50000,
@@ -264,11 +267,12 @@ int sqlock_once_record(sqlock_lock *lock, sqlock_error *err)
         lk_after_ms(sqlock_monotonic_ns(), sqlock_remaining_ms(lock)));
     do {
         rc = lk_tx_retry(store, insert, &record, &limits, NULL, &own);
-        /* The commit got no answer, or it was recorded before: find out. */
+        /* The commit got no answer, or there was a record before: find out. */
         if ((rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EBUSY) &&
             read_record(store, sqlock_key(lock), found, NULL) == 0)
             rc = 0;
-        /* After ELOST the lease may be left: only the connection was lost. */
+        /* Go on after ELOST, too: the lease may be left, and only the
+         * connection lost. */
     } while (sqlock_remaining_ms(lock) > 0 && lk_retry_goes_on(&retry, rc));
     if (rc < 0 && err != NULL)
         *err = own;

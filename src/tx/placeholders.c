@@ -1,6 +1,7 @@
 /*
- * placeholders.c - read the application's SQL: replace `?` with $1, $2 for
- * databases that number them, and classify a statement by its first word
+ * placeholders.c - read the application's SQL: replace each `?` by $1, $2, ...
+ * for databases with numbered placeholders, and classify a statement by its
+ * first word
  *
  * Placeholders are found outside quotes, comments, and PostgreSQL's dollar
  * quotes.
@@ -13,8 +14,8 @@
 #include "base/writer.h"
 #include "tx/tx.h"
 
-/* Skip a quoted text; a doubled quote is read as two texts in a row.  In E'...'
- * a backslash escapes the next character. */
+/* Return the end of a quoted text; a doubled quote is read as two texts in a
+ * row.  has_escapes: a backslash escapes the next character, as in E'...'. */
 static const char *skip_quoted(const char *at, bool has_escapes)
 {
     char quote = *at++;
@@ -27,7 +28,7 @@ static const char *skip_quoted(const char *at, bool has_escapes)
     return *at == '\0' ? at : at + 1;
 }
 
-/* Skip a block comment, which may be nested. */
+/* Return the end of a block comment, which may be nested. */
 static const char *skip_block(const char *at)
 {
     int depth = 0;
@@ -51,7 +52,8 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Skip $tag$ ... $tag$; return at + 1 if none begins. */
+/* Return the end of $tag$ ... $tag$, or at + 1 if no such text begins at the
+ * `$`. */
 static const char *skip_dollars(const char *at)
 {
     size_t length = 1;
@@ -70,7 +72,9 @@ static const char *skip_dollars(const char *at)
     return end;
 }
 
-/* Skip what is not SQL; return `at` itself if it is SQL. */
+/* Return the end of a quoted text or comment that begins at `at`; if none does,
+ * `at` itself (at + 1 for a lone `$`).  `start` is the beginning of the whole
+ * text. */
 static const char *skip(const char *start, const char *at)
 {
     bool starts_word = at == start || !is_word(at[-1]);

@@ -56,7 +56,7 @@ static int attempt_once(struct lk_store *store, sqlock_tx_fn fn, void *context,
     rc = fn(context, tx, attempt, err);
     if (rc == 0)
         return sqlock_tx_commit(tx, err);
-    /* A positive value is the application's own, and no success. */
+    /* A positive result is the application's own code, and no success. */
     (void)sqlock_tx_rollback(tx, NULL);
     return rc;
 }

@@ -44,7 +44,8 @@ int lk_tx_spoil(sqlock_tx *tx, const char *why, sqlock_error *err)
     return lk_tx_end(tx, rc, &own);
 }
 
-/* Note that the transaction is no longer open. */
+/* Note that the transaction is no longer open, and return the code of its
+ * end. */
 static int notice_end(sqlock_tx *tx, sqlock_tx_state state, sqlock_error *err)
 {
     sqlock_error own = {0};
@@ -87,7 +88,8 @@ int lk_tx_check(sqlock_tx *tx, sqlock_error *err)
 
 /* --- sending --- */
 
-/* Find out what a failure means for the transaction. */
+/* Find out whether the transaction is still open after a statement that gave
+ * rc.  Return rc, or the code that ended the transaction. */
 static int judge(sqlock_tx *tx, int rc, sqlock_error *err)
 {
     sqlock_tx_state state;
@@ -210,7 +212,8 @@ int lk_tx_run_apart(sqlock_tx *tx, enum lk_tx_kind kind,
 
 static bool needs_limit(const sqlock_tx *tx, int64_t wait_ms)
 {
-    /* Where nothing waits by itself, only the application's handle may. */
+    /* Where statements do not wait for locks (wait_unit_ms is 0), only a handle
+     * of the application may be set to wait. */
     return tx->part->limit != NULL &&
            (wait_ms > 0 || (tx->part->wait_unit_ms == 0 && tx->is_adopted));
 }
@@ -250,8 +253,8 @@ int lk_tx_unlimit(sqlock_tx *tx, sqlock_error *err)
 
 /* --- the public statement --- */
 
-/* End a transaction whose connection was lost by a statement that may commit:
- * COMMIT AND CHAIN, or DDL on MySQL. */
+/* End a transaction whose connection was lost during a statement that may
+ * commit: COMMIT AND CHAIN, or DDL on MySQL. */
 static int end_uncertain(sqlock_tx *tx, sqlock_error *err)
 {
     const sqlock_error own = tx->why;

@@ -1,6 +1,6 @@
 /*
- * table.c - the application's tables: check that names are plain identifiers,
- * and that values can be bound (F78)
+ * table.c - check that the names of the application's tables and columns are
+ * plain identifiers, and that values can be bound (F78)
  */
 #include <stdio.h>
 #include <string.h>
@@ -123,7 +123,7 @@ void lk_tx_write_expression(FILE *out, const char *template, const char *column)
     const sqlock_fragment marks[] = {{"column", column}, {NULL, NULL}};
     const struct lk_fragments fragments = {{marks}};
 
-    /* An invalid one becomes a text that the database refuses. */
+    /* An invalid template becomes a text that the database refuses. */
     (void)lk_template_write(out, template, &fragments);
 }
 

@@ -1,5 +1,6 @@
 /*
- * target.c - one attempt to lock a row, and why it found nothing
+ * target.c - make one attempt to lock a row, and find out why there was nothing
+ * to lock
  *
  * The missing row of a name is inserted on another connection, and committed
  * there: inserted in the transaction, it would disappear with a rollback while
@@ -9,7 +10,8 @@
 
 #include "base/error.h"
 
-/* Attempts at a row that is not locked, but invisible in the snapshot. */
+/* The most attempts at a row that is not locked, but invisible in the
+ * snapshot. */
 #define BLIND_LOOKS 3
 
 int lk_tx_target_lock(sqlock_tx *tx, const struct lk_tx_target *target,
@@ -67,7 +69,8 @@ int lk_tx_target_ensure(sqlock_tx *tx, const struct lk_tx_target *target,
 }
 
 /* Find out on another connection, after there was nothing to lock, whether
- * another session has locked the row. */
+ * another session has locked the row.  Return 0 to try again, ERETRY if the row
+ * was free BLIND_LOOKS times, or an error. */
 static int look_from_apart(sqlock_tx *tx, struct lk_tx_target *target,
                            sqlock_error *err)
 {
@@ -90,9 +93,9 @@ static int look_from_apart(sqlock_tx *tx, struct lk_tx_target *target,
     return lk_tx_end(tx, rc, err);
 }
 
-/* Report a row that was reaped after the transaction's first attempt.  The
- * attempt may have locked the gap where others, including our next attempt,
- * would insert the row again. */
+/* End the transaction, because the row was reaped after ensure_rows() (lock.c)
+ * and before the last attempt.  That attempt may have locked the gap where
+ * others, including our next attempt, would insert the row again. */
 static int tell_reaped(sqlock_tx *tx, const struct lk_tx_target *target,
                        sqlock_error *err)
 {
@@ -105,7 +108,7 @@ static int tell_reaped(sqlock_tx *tx, const struct lk_tx_target *target,
 }
 
 /* Look for the row in a transaction that sees what others have committed, and
- * insert it if it is missing.  Returns as lk_tx_target_examine(). */
+ * insert it if it is missing.  Return as lk_tx_target_examine(). */
 static int look_for_row(sqlock_tx *tx, struct lk_tx_target *target,
                         sqlock_error *err)
 {
@@ -156,8 +159,9 @@ int lk_tx_target_examine(sqlock_tx *tx, struct lk_tx_target *target,
     sqlock_result_clear(&result);
     if (rc == 0 && !exists)
         rc = lk_error(err, SQLOCK_ENOTFOUND, "there is no such row");
-    /* It is not locked, which is EBUSY where nothing tells the view: it was
-     * deleted after the snapshot, so another attempt finds no more. */
+    /* Where the view is unknown, a locked row would have been EBUSY.  So this
+     * row is not locked: the snapshot shows a row that was deleted since, and
+     * another attempt would not lock it either. */
     if (rc == 0 && tx->view == LK_TX_EITHER &&
         tx->part->take_write_lock == NULL)
         rc = lk_tx_end(tx,

@@ -2,7 +2,7 @@
  * tx.c - begin and end transactions, on connections of the registry and of the
  * application
  *
- * A commit returns only what the server has confirmed.
+ * A commit returns 0 only if the server has confirmed it.
  */
 #include "tx/tx.h"
 
@@ -19,8 +19,8 @@ _Static_assert(LK_TX_KINDS <= LK_IDS_OF_TX, "transactions have more numbers");
 
 /* --- making and freeing --- */
 
-/* The number of a statement; on the application's connection none stays
- * prepared. */
+/* Return the number under which a statement is prepared; 0: it is not prepared,
+ * because it would stay so on an adopted connection. */
 static uint32_t id_of(const sqlock_tx *tx, uint32_t kind)
 {
     return tx->is_adopted && !tx->part->unprepares
@@ -28,7 +28,7 @@ static uint32_t id_of(const sqlock_tx *tx, uint32_t kind)
                : SQLOCK_SQL_KINDS + 1 + kind;
 }
 
-/* Turn a failure to render a statement into a result. */
+/* Describe a failure to render a statement, or complete the statement. */
 static int check_rendered(sqlock_tx *tx, uint32_t kind, int rc,
                           sqlock_error *err)
 {
@@ -146,7 +146,8 @@ int lk_tx_call(sqlock_tx *tx, lk_tx_call_fn function, int64_t deadline_ns,
     return rc;
 }
 
-/* Begin the transaction.  With one writer at a time, this waits for it. */
+/* Begin the transaction.  On a database with one writer at a time, wait for the
+ * present writer until the deadline. */
 static int begin(sqlock_tx *tx, sqlock_error *err)
 {
     int64_t deadline_ns = lk_store_deadline(tx->store);
@@ -183,7 +184,7 @@ static int take_and_begin(sqlock_tx *tx, sqlock_error *err)
     struct lk_retry retry;
     int rc;
 
-    /* An idle connection may prove dead at its first use. */
+    /* An idle connection may prove dead at its first use: take another one. */
     lk_retry_begin(&retry, &reconnecting, deadline_ns);
     do {
         rc = lk_pool_lend(pool, deadline_ns, &tx->connection, err);
@@ -231,7 +232,7 @@ int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
     return rc < 0 ? rc : lk_tx_begin(out, store, err);
 }
 
-/* --- on the application's own --- */
+/* --- on a connection of the application --- */
 
 static void let_go(sqlock_tx *tx)
 {
@@ -288,7 +289,7 @@ static int settle_in(sqlock_tx *tx, sqlock_error *err)
     int rc = 0;
 
     if (tx->part->state(tx->connection->state) == SQLOCK_TX_NONE) {
-        /* there is no transaction yet that could end */
+        /* there is no transaction yet that a failure could end */
         tx->is_shielded = true;
         rc = lk_tx_identify(tx, err);
         tx->is_shielded = false;
@@ -341,8 +342,8 @@ int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
 
 /* --- ending --- */
 
-/* End the guards, give the connection back to its owner, and free the
- * transaction. */
+/* End the guards, give the connection back to the application or the pool, and
+ * free the transaction. */
 static void finish(sqlock_tx *tx)
 {
     struct lk_pool *pool = &tx->store->db.pool;
@@ -447,7 +448,8 @@ int sqlock_tx_leave(sqlock_tx *tx, sqlock_error *err)
     rc = lk_tx_check(tx, err);
     if (rc == 0)
         rc = lk_tx_check_guards(tx, err);
-    /* EINVAL says that the transaction is still there, but it is freed here. */
+    /* EINVAL would mean that nothing was done, but the transaction is freed
+     * here. */
     if (rc == SQLOCK_EINVAL) {
         rc = SQLOCK_ELOST;
         if (err != NULL)

@@ -1,9 +1,10 @@
 /*
- * tx.h - the struct of a transaction; for src/tx only
+ * tx.h - the struct of a transaction; for src/tx and src/stock
  *
- * tx.c begins and ends it, run.c sends statements, lock.c locks names and rows,
- * guard.c guards leases, table.c knows the application's tables, fence.c and
- * version.c write to them, retry.c begins again.
+ * tx.c begins and ends a transaction, run.c sends its statements, lock.c locks
+ * names and rows, guard.c guards leases, table.c checks and quotes the names of
+ * the application's tables, fence.c and version.c write to those tables, and
+ * retry.c runs a function in one transaction after another.
  */
 #ifndef LK_TX_H
 #define LK_TX_H
@@ -14,36 +15,36 @@
 #include "locks/guarded.h"
 #include "sqlock/tx.h"
 
-/* Statements about the lock table: the driver's, and those made of its
- * fragments. */
+/* Statements about the lock table: the driver's own, and those made of its
+ * fragments (update_free, update_wait). */
 enum lk_tx_kind {
     LK_TX_SEED = SQLOCK_TX_SQL_SEED,
     LK_TX_GUARD = SQLOCK_TX_SQL_GUARD,
     LK_TX_ASSERT = SQLOCK_TX_SQL_ASSERT,
     LK_TX_REAP = SQLOCK_TX_SQL_REAP, /* sent by sqlock_reap() */
-    /* Lock the row {1}{2} until the transaction ends, unless another session
-     * has it locked: then no row, as when the transaction's snapshot lacks
-     * it. */
+    /* Lock the row {1}{2} until the transaction ends, without waiting.  If
+     * another session has it locked: EBUSY, or no row.  Also no row if the
+     * transaction's snapshot lacks it. */
     LK_TX_LOCK = SQLOCK_TX_KINDS,
-    /* Lock the row, and wait for another session that has it. */
+    /* Lock the row, and wait while another session has it locked. */
     LK_TX_WAIT,
     /* Return the row {1}{2}, even if it is locked. */
     LK_TX_LOOK,
     LK_TX_KINDS
 };
 
-/* The rows that the transaction's statements see. */
+/* Rows that a statement of the transaction sees. */
 enum lk_tx_view {
-    /* those committed when they begin; no gaps are locked */
+    /* rows committed before the statement; no gaps are locked */
     LK_TX_FRESH = 0,
-    LK_TX_SNAPSHOT, /* those committed when its first statement began */
+    LK_TX_SNAPSHOT, /* rows committed before the first statement */
     LK_TX_EITHER    /* unknown */
 };
 
 /* Whether the transaction certainly keeps its locks until it ends. */
 enum lk_tx_hold {
-    LK_TX_CERTAIN = 0, /* nothing was sent that could release them */
-    /* the application may have released them: by a savepoint, or a commit */
+    LK_TX_CERTAIN = 0, /* nothing was sent that could release locks */
+    /* the application may have released locks: by a savepoint, or a commit */
     LK_TX_LOOSE
 };
 
@@ -58,46 +59,49 @@ struct lk_tx_guard {
 struct sqlock_tx {
     struct lk_store *store;
     const sqlock_driver *driver;
-    const sqlock_transactions *part; /* the driver's */
+    const sqlock_transactions *part; /* the driver's part in transactions */
     struct lk_connection *connection;
     struct lk_statement statements[LK_TX_KINDS];
-    char *region; /* of names: "<region>#tx" */
+    char *region; /* region of the rows of names: "<region>#tx" */
 
     bool is_adopted;
     bool is_identified; /* known to be in the registry's database */
     enum lk_tx_view view;
-    bool is_shielded; /* within a savepoint: a statement may fail */
-    bool is_limited;  /* until lk_tx_unlimit() */
-    int over;         /* what ended it; returned by every later call */
+    bool is_shielded; /* a failed statement does not end the transaction */
+    bool is_limited;  /* between lk_tx_limit() and lk_tx_unlimit() */
+    int over;         /* code that ended the transaction; 0: not over */
     sqlock_error why;
 
     struct lk_tx_guard *guards;
     size_t guard_count;
     enum lk_tx_hold hold;
-    /* The application's statements may have changed the session, which is not
-     * used again by the registry. */
+    /* The application's statements may have changed the session; then the
+     * registry discards the connection at the end. */
     bool is_altered;
 };
 
 /* --- run.c --- */
 
-/* Check that a statement may be sent. 0, or the code that ended the
- * transaction. */
+/* Check that a statement may be sent.  Return 0, the code that ended the
+ * transaction, EINVAL for NULL, or EFORK in a child process. */
 int lk_tx_check(sqlock_tx *tx, sqlock_error *err);
 
-/* End the transaction with rc: from here on it can only be rolled back. */
+/* End the transaction with rc, and return rc: from here on it can only be
+ * rolled back.  Later calls return the first such rc, and the error `why`
+ * (NULL: a text for rc). */
 int lk_tx_end(sqlock_tx *tx, int rc, const sqlock_error *why);
 
-/* End a transaction in which a statement has written what it should not
- * have. */
+/* End a transaction in which a statement has written what it should not have
+ * written; `why` is the message.  Return EINVAL. */
 int lk_tx_spoil(sqlock_tx *tx, const char *why, sqlock_error *err);
 
-/* Send a statement with the driver's own placeholders.  A lost connection is
- * ELOST: nothing of the transaction is committed.  Clear `result`. */
+/* Send a statement with the driver's own placeholders.  If the connection is
+ * lost, return ELOST: nothing of the transaction is committed.  `result` may be
+ * NULL; clear it afterwards in any case. */
 int lk_tx_send(sqlock_tx *tx, const sqlock_statement *statement,
                const sqlock_value *values, size_t count, int64_t deadline_ns,
                sqlock_result *result, sqlock_error *err);
-/* Send a text, whose `?` placeholders become the driver's. */
+/* Send a text, in which `?` placeholders are replaced by the driver's. */
 int lk_tx_query(sqlock_tx *tx, const char *text, const sqlock_value *values,
                 size_t count, sqlock_result *result, sqlock_error *err);
 /* As lk_tx_query(), for a statement with a deadline of its own. */
@@ -109,48 +113,55 @@ int lk_tx_query_at(sqlock_tx *tx, sqlock_statement statement,
 int lk_tx_run(sqlock_tx *tx, enum lk_tx_kind kind,
               const struct lk_arguments *arguments, int64_t deadline_ns,
               sqlock_result *result, sqlock_error *err);
-/* Send the statement of that kind on a connection of the registry, committed
- * by itself. */
+/* Send the statement of that kind on another connection, one of the registry's,
+ * where it is committed at once.  Return EUNREACHABLE instead of EUNCERTAIN:
+ * the statement may be repeated. */
 int lk_tx_run_apart(sqlock_tx *tx, enum lk_tx_kind kind,
                     const struct lk_arguments *arguments, sqlock_result *result,
                     sqlock_error *err);
 
-/* Return the deadline of a statement that is sent now. */
+/* Return the deadline of a statement that is sent now; LK_NEVER on an adopted
+ * connection, where the application's own limits hold. */
 int64_t lk_tx_deadline(const sqlock_tx *tx);
 
-/* A function of the driver, within its deadline. */
+/* Call a function of the driver, which is aborted at the deadline if it does
+ * not keep the deadline itself.  Return its result. */
 typedef int (*lk_tx_call_fn)(void *connection, int64_t deadline_ns,
                              sqlock_error *err);
 int lk_tx_call(sqlock_tx *tx, lk_tx_call_fn function, int64_t deadline_ns,
                sqlock_error *err);
 
-/* Begin, and end, statements that wait for locks with a limit of ours instead
- * of the application's settings. */
+/* Let the next statements wait for row locks up to wait_ms, whatever limits the
+ * application has set, until lk_tx_unlimit() restores those.  Both functions do
+ * nothing where no limit is needed.  Return 0 or an error. */
 int lk_tx_limit(sqlock_tx *tx, int64_t wait_ms, sqlock_error *err);
 int lk_tx_unlimit(sqlock_tx *tx, sqlock_error *err);
 
-/* Refuse a connection of another database.  0, EINVAL. */
+/* Check that the connection leads to the registry's database.  Return 0, EINVAL
+ * if it leads to another one, or why that could not be found out. */
 int lk_tx_identify(sqlock_tx *tx, sqlock_error *err);
 
 /* --- guard.c --- */
 
-/* Check that the guarded leases are still ours, and their rows locked by this
- * transaction: the application's savepoints and commits release them.  0;
- * ELOST; ERETRY: the leases are ours, but another session has a row locked at
- * present. */
+/* Check that the guarded leases are still ours, and lock their rows again,
+ * which the application's savepoints and commits release.  Return 0; ELOST if a
+ * lease is lost; ERETRY if the leases are ours, but another session has a row
+ * locked at present; or another error of the statement. */
 int lk_tx_check_guards(sqlock_tx *tx, sqlock_error *err);
 
-/* Commit only if the guards hold, which is checked if locks may have been
- * released.  Results as the driver's commit, and as above. */
+/* Commit only if the guarded leases are still ours, which is checked if locks
+ * may have been released.  Return as the driver's commit, or as
+ * lk_tx_check_guards(). */
 int lk_tx_commit_guarded(sqlock_tx *tx, sqlock_error *err);
 
 /* --- nodes.c --- */
 
-/* Refuse row locks that would hold on only one node of several.  Asks once per
- * registry.  0, ENOTSUP. */
+/* Check that row locks hold on all nodes of the database.  The server is asked
+ * once per registry.  Return 0, ENOTSUP if they hold on one node only, or why
+ * that could not be found out. */
 int lk_tx_check_nodes(sqlock_tx *tx, sqlock_error *err);
 
-/* Pauses between attempts at a row that another session has locked. */
+/* Pauses between attempts at a row that another session has locked (run.c). */
 extern const struct lk_retry_policy lk_tx_waiting;
 
 /* --- table.c --- */
@@ -164,7 +175,7 @@ enum {
 
 #define LK_QUOTED_SIZE (2 * (LK_IDENTIFIER_MAX + 2) + 2)
 
-/* Checked and quoted. */
+/* Names of a table and its columns, checked and quoted. */
 struct lk_tx_table {
     char name[LK_QUOTED_SIZE];
     char key[LK_QUOTED_SIZE];
@@ -174,38 +185,45 @@ struct lk_tx_table {
     sqlock_version_kind kind;
 };
 
+/* Check a table of the application, and quote its names: those of the table and
+ * its key, and of the columns in `wanted` (LK_TX_VERSION | LK_TX_FENCE).
+ * Return 0 or EINVAL. */
 int lk_tx_table_read(struct lk_tx_table *out, const sqlock_table *table,
                      unsigned wanted, const sqlock_dialect *dialect,
                      sqlock_error *err);
 
-/* Quote a name. 0, EINVAL. */
+/* Check and quote a name; `what` stands for it in the message.  Return 0 or
+ * EINVAL. */
 int lk_tx_quote(char out[LK_QUOTED_SIZE], const char *what, const char *name,
                 const sqlock_dialect *dialect, sqlock_error *err);
 
-/* Write a template about a column as an SQL expression. */
+/* Write a template as an SQL expression, with that column for {column}. */
 void lk_tx_write_expression(FILE *out, const char *template,
                             const char *column);
 
-/* Check that a value can be bound. 0, EINVAL. */
+/* Check that a value can be bound; `what` stands for it in the message.  Return
+ * 0 or EINVAL. */
 int lk_tx_check_value(const char *what, const sqlock_value *value,
                       sqlock_error *err);
 
 /* --- placeholders.c --- */
 
-/* Tell whether an SQL text begins with a word for reading or writing rows. Such
- * a statement releases no lock, neither itself nor by a function or trigger
- * that it calls. */
+/* Return whether an SQL text begins with a word for reading or writing rows.
+ * Such a statement releases no lock, neither itself nor by a function or
+ * trigger that it calls. */
 bool lk_is_about_rows(const char *sql);
-/* Tell whether it begins with a word for savepoints or a rollback, which
- * commits nothing and changes no setting of the session. */
+/* Return whether an SQL text begins with a word for savepoints or a rollback.
+ * Such a statement commits nothing and changes no setting of the session. */
 bool lk_is_about_savepoints(const char *sql);
 
 /* Number the placeholders: each `?` in the SQL text, outside quotes and
- * comments, becomes $N, and `??` becomes `?`.  *count is their number.  The
- * caller frees it; NULL: out of memory. */
+ * comments, becomes $N, and `??` becomes `?`.  *count is the number of
+ * placeholders.  Return the new text, which the caller frees; NULL: out of
+ * memory. */
 char *lk_placeholders_number(const char *sql, size_t *count);
 
-/* As sqlock_tx_begin() and sqlock_tx_retry(), on a store that was checked. */
+/* Do as sqlock_tx_begin() and sqlock_tx_retry(), on a store that was
+ * checked. */
 int lk_tx_begin(sqlock_tx **out, struct lk_store *store, sqlock_error *err);
 int lk_tx_retry(struct lk_store *store, sqlock_tx_fn fn, void *context,
                 const sqlock_retry_options *options, sqlock_retry_stats *stats,

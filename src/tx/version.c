@@ -1,6 +1,6 @@
 /*
  * version.c - compare-and-set on the application's tables: the WHERE of an
- * update names the version it was computed from (F33)
+ * UPDATE names the version from which the new values were computed (F33)
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 
 #define SET_MAX 32
 
-/* Write the column as it is compared: times as us, independent of the session's
- * format. */
+/* Write the version column as it is compared: a point in time as microseconds,
+ * which do not depend on the session's format. */
 static void write_version(FILE *out, const sqlock_tx *tx,
                           const struct lk_tx_table *table)
 {
@@ -104,7 +104,7 @@ struct update {
     const sqlock_row_version *expected;
     const sqlock_assignment *set;
     size_t count;
-    const sqlock_value *next_state; /* one of the assignments */
+    const sqlock_value *next_state; /* next state, among the assigned values */
     sqlock_value values[SET_MAX + 2];
     size_t value_count;
 };
@@ -138,7 +138,8 @@ static int check_expected(const struct update *update, sqlock_error *err)
     return 0;
 }
 
-/* Write "SET a = ?, b = ?". */
+/* Write the assignments, "a = ?, b = ?", and that of the next version unless it
+ * is a state; collect the values. */
 static int write_assignments(FILE *out, struct update *update,
                              sqlock_error *err)
 {
@@ -182,7 +183,8 @@ static int write_assignments(FILE *out, struct update *update,
     return 0;
 }
 
-/* Write the UPDATE.  The caller frees it; NULL: *rc is set. */
+/* Write the UPDATE.  Return its text, which the caller frees; NULL on failure,
+ * with the code in *rc. */
 static char *write_update(struct update *update, int *rc, sqlock_error *err)
 {
     struct lk_writer writer;
@@ -231,8 +233,8 @@ static bool stays_in_state(const struct update *update)
            is_same(&next, &expected);
 }
 
-/* Find out why nothing was changed.  1: the row is as expected, and locked
- * now. */
+/* Find out why nothing was changed.  Return 1 if the row has the expected
+ * state, which is also the next one, and is locked now; otherwise an error. */
 static int examine(struct update *update, sqlock_error *err)
 {
     sqlock_value expected = value_of(update->expected);
@@ -241,7 +243,8 @@ static int examine(struct update *update, sqlock_error *err)
 
     rc = read_version(update->tx, &update->table, update->key, NULL, &found,
                       err);
-    /* It seems to be the expected one: check outside the snapshot, too. */
+    /* The version seems to be the expected one: read it with a lock, which
+     * shows the newest row and not the snapshot's. */
     if (rc == 0 && is_same(&found, &expected))
         rc = read_version(update->tx, &update->table, update->key,
                           update->tx->part->update_wait, &found, err);
@@ -257,7 +260,7 @@ static int examine(struct update *update, sqlock_error *err)
                     "the row does not have the expected version");
 }
 
-/* Tell whether a version is the greatest integer of a column narrower than 64
+/* Return whether a version is the greatest integer of a column narrower than 64
  * bits.  A server that is not strict leaves such a version unchanged. */
 static bool may_be_at_limit(int64_t version)
 {
@@ -270,7 +273,8 @@ static bool may_be_at_limit(int64_t version)
     return false;
 }
 
-/* Read the version that the row has now. */
+/* Set *next to the version that the row has now: computed if that is safe,
+ * otherwise read.  Return 0 or an error. */
 static int take_next(struct update *update, sqlock_row_version *next,
                      sqlock_error *err)
 {
@@ -301,7 +305,8 @@ static int take_next(struct update *update, sqlock_row_version *next,
     return rc;
 }
 
-/* Send the UPDATE. 1: a row was changed; 0: none. */
+/* Send the UPDATE.  Return 1 if a row was changed, 0 if none was, or an
+ * error. */
 static int send_update(struct update *update, const char *text,
                        sqlock_error *err)
 {
@@ -336,8 +341,9 @@ static int run_update(struct update *update, sqlock_row_version *next,
     rc = send_update(update, text, err);
     if (rc == 0) {
         rc = examine(update, err);
-        /* MySQL does not count a row that already had the new values; or the
-         * row was different for a moment.  Now it is locked. */
+        /* Either MySQL has not counted a row that already had the new values,
+         * or the row was different for a moment.  It is locked now, so send the
+         * UPDATE again. */
         if (rc > 0)
             rc = send_update(update, text, err);
     }

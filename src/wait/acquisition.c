@@ -22,9 +22,9 @@
 /* Result of a step: run the next one at once. */
 #define GO_ON 2
 
-/* After an acquisition that met or barged past waiters of the database's queue,
- * this many queue first: a releaser must not barge past those it has just
- * woken. */
+/* After an acquisition that met waiters of the database's queue, or barged past
+ * them, this many acquisitions of the lock queue before they claim: a releaser
+ * must not barge past the waiters that it has just woken. */
 #define QUEUE_FIRST 16
 
 /* The states that may follow each state; README.md draws the usual ones. */
@@ -73,8 +73,8 @@ static struct lk_queue_wait *queue_wait(struct lk_acquisition *a)
     return &a->wait;
 }
 
-/* End the wait in the queue with that result.  The queue lock goes with the
- * lease, if the part got one. */
+/* End the wait in the queue with that result.  If the part got a lease, the
+ * queue lock stays with that lease. */
 static void leave_queue(struct lk_acquisition *a, int rc)
 {
     struct lk_part *part = a->wait.part;
@@ -89,7 +89,8 @@ static void leave_queue(struct lk_acquisition *a, int rc)
 
 /* --- between two attempts --- */
 
-/* Have a claim in doubt freed in the background, if it is not sent again. */
+/* Have the part's claim, if it is in doubt and is not sent again, freed in the
+ * background. */
 static void give_up_doubt(struct lk_acquisition *a, struct lk_part *part)
 {
     if (part->lease.fate == LK_CLAIM_IN_DOUBT)
@@ -150,7 +151,8 @@ static int refused(struct lk_acquisition *a, struct lk_part *part,
     keep_only(a, part);
     a->refusals++;
     part->entry->queue_first = QUEUE_FIRST;
-    /* A row that a transaction keeps locked may look free all the time. */
+    /* Check the deadline here, not only while waiting: a row that a transaction
+     * keeps locked may look free all the time. */
     if (sqlock_monotonic_ns() >= a->self.deadline_ns) {
         part->rc = SQLOCK_ETIMEDOUT;
         leave_queue(a, SQLOCK_ETIMEDOUT);
@@ -161,8 +163,9 @@ static int refused(struct lk_acquisition *a, struct lk_part *part,
 
 /* --- turns --- */
 
-/* Take the missing turns without waiting.  GO_ON: one of them must be waited
- * for; 0: the acquisition has all. */
+/* Take the missing turns without waiting.  Return 0 if the acquisition has all,
+ * GO_ON if one of them must be waited for, or the code that ended the
+ * acquisition. */
 static int enter_others(struct lk_acquisition *a, sqlock_error *err)
 {
     for (size_t i = 0; i < a->count; i++) {
@@ -201,7 +204,7 @@ static int enter(struct lk_acquisition *a, sqlock_error *err)
     if (rc != 0)
         return rc;
     lk_claim_collect(a);
-    if (a->batch.count == 0) /* all are nested */
+    if (a->batch.count == 0) /* all parts are nested */
         return end(a, 0);
     return go_to(a, a->attempts++ == 0 ? LK_DEFERRING : LK_CLAIMING);
 }
@@ -231,8 +234,8 @@ static int poll_row(struct lk_acquisition *a, enum lk_poll_until until,
     return rc < 0 ? failed(a, rc, err) : go_to(a, LK_POLLING);
 }
 
-/* Tell whether to queue in the database before the claim: waiters are there, or
- * Spring services are due a chance. */
+/* Return whether to queue in the database before the claim: other processes
+ * wait there, or Spring services are due a chance. */
 static bool must_defer(struct lk_acquisition *a)
 {
     const struct lk_entry *entry = a->first->entry;
@@ -242,7 +245,8 @@ static bool must_defer(struct lk_acquisition *a)
            lk_queue_is_there(queue_wait(a));
 }
 
-/* Wait before the claim, if other contenders are known. */
+/* Wait before the claim, if the row is to be observed first, or if other
+ * processes are known to wait in the database. */
 static int defer(struct lk_acquisition *a, sqlock_error *err)
 {
     struct lk_entry *entry = a->first->entry;
@@ -265,8 +269,8 @@ static int defer(struct lk_acquisition *a, sqlock_error *err)
                    : poll_row(a, (enum lk_poll_until)rc, err);
 }
 
-/* Tell whether to pause before the claim, because Spring services are due a
- * chance. */
+/* Return whether to pause before the claim, because Spring services or polling
+ * processes are due a chance. */
 static bool must_yield(const struct lk_acquisition *a)
 {
     return a->count == 1 && may_wait(a) && !a->self.may_not_block &&
@@ -359,7 +363,8 @@ int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err)
 
 /* --- begin and end --- */
 
-/* Check the call's options and complete them.  EINVAL. */
+/* Check wait_ms and the options, and copy the options with defaults filled in.
+ * Return 0 or EINVAL. */
 static int check(const struct lk_store *store, int64_t wait_ms,
                  const sqlock_acquire_options *options,
                  sqlock_acquire_options *complete, sqlock_error *err)
@@ -429,7 +434,7 @@ bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err)
     else
         (void)step(a, err);
     if (a->state == LK_QUEUED && a->self.on_wake != NULL)
-        /* find out when to check the holder's lease */
+        /* set self.until_ns, when to check the holder's lease */
         (void)step(a, err);
     return a->state != LK_QUEUED;
 }

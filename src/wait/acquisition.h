@@ -1,8 +1,9 @@
 /*
- * acquisition.h - acquiring one lock or many, from the call to the grant
+ * acquisition.h - acquire one lock or many, from the call to the grant
  *
  * A thread runs an acquisition to its end, sleeping where it must wait.  A
- * request is suspended there, and run again when it is woken.
+ * request is suspended where a thread would sleep, and run again when it is
+ * woken.
  */
 #ifndef LK_ACQUISITION_H
 #define LK_ACQUISITION_H
@@ -14,20 +15,20 @@
 
 /* State of an acquisition; README.md has the picture. */
 enum lk_acquisition_state {
-    /* takes the turns of all its locks; waits for the first one's */
+    /* takes the turns of its locks, or queues for that of the part `first` */
     LK_ENTERING,
-    LK_QUEUED, /* in the FIFO of the first lock */
+    LK_QUEUED, /* in the FIFO of `first` */
     /* has all turns: queues in the database behind other waiters */
     LK_DEFERRING,
     /* has all turns: leaves the row free for Spring services */
     LK_YIELDING,
     LK_CLAIMING, /* has all turns: claims all rows in one statement */
-    /* has the first turn: waits for its row in the database's queue */
+    /* has the turn of `first`: waits for its row in the database's queue */
     LK_WAITING,
-    LK_POLLING, /* has the first turn: the poller reads its row */
-    /* has the first turn: pauses because the database is away */
+    LK_POLLING, /* has the turn of `first`: the poller reads its row */
+    /* has the turn of `first`: pauses because the database is away */
     LK_PAUSED,
-    LK_OVER /* granted, or failed: rc */
+    LK_OVER /* granted or failed; rc has the result */
 };
 
 struct lk_acquisition {
@@ -39,21 +40,23 @@ struct lk_acquisition {
     sqlock_acquire_options options; /* with defaults filled in */
     struct lk_part *parts;          /* sorted by key */
     size_t count;
-    bool is_partial;           /* acquire those that are free */
+    bool is_partial;           /* acquire the locks that are free */
     struct lk_part *first;     /* the part that is waited for */
-    struct lk_batch batch;     /* of the parts that have a turn */
+    struct lk_batch batch;     /* of the parts that have the turn */
     struct lk_queue_wait wait; /* in use if wait.part is not NULL */
     struct lk_retry patience;  /* patience.h */
-    int64_t until_ns;          /* end of a pause, CLOCK_MONOTONIC */
+    int64_t until_ns;          /* end of the pause, CLOCK_MONOTONIC */
     unsigned attempts;         /* since the beginning, or the last pause */
-    unsigned refusals;         /* of claims, because a row was taken */
+    unsigned refusals;         /* claims refused because a row was taken */
     int rc;                    /* result, in state LK_OVER */
-    struct lk_part one;        /* used when count is 1, with its item */
+    struct lk_part one;        /* parts and batch.items, if count is 1 */
     struct lk_item one_item;
 };
 
-/* Begin an acquisition of `count` locks; add each with lk_acquisition_add(), in
- * the order of the keys.  After EINVAL or ENOMEM there is nothing to end. */
+/* Begin an acquisition of `count` locks; then add each by lk_acquisition_add()
+ * as part i, in the order of the keys.  The options are copied.  The struct
+ * must stay where it is until lk_acquisition_end().  Return 0, or EINVAL or
+ * ENOMEM, after which there is nothing to end. */
 int lk_acquisition_begin(struct lk_acquisition *a, struct lk_entries *entries,
                          size_t count, int64_t wait_ms,
                          const sqlock_acquire_options *options,
@@ -62,16 +65,17 @@ void lk_acquisition_add(struct lk_acquisition *a, size_t i,
                         struct lk_entry *entry, uint64_t owner);
 
 /* Take the turn of the first lock, or queue in its FIFO, without waiting.
- * Return whether to run the acquisition at once.  It may be cancelled from here
- * on. */
+ * Return whether lk_acquisition_run() has something to do at once; otherwise
+ * the acquisition is in the FIFO.  The wait can be cancelled from here on. */
 bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err);
 
-/* Run the acquisition until it is over.  Results as sqlock_acquire_many(); each
- * part's rc is its own.  LK_SUSPENDED: run it again when it is woken, or at
- * self.until_ns. */
+/* Run the acquisition until it is over.  Return as sqlock_acquire_many(), with
+ * each lock's own result in its part's rc; or, for a request, LK_SUSPENDED: run
+ * the acquisition again when it is woken, or at self.until_ns. */
 int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err);
 
-/* Give up unused turns and claims, and clear the waiter. */
+/* Give up turns and claims in doubt that are left, and free the memory.  Leases
+ * that were granted stay. */
 void lk_acquisition_end(struct lk_acquisition *a);
 
 #endif

@@ -2,8 +2,8 @@
  * cancel.c - cancel waits, from any thread
  *
  * The waiter is woken wherever it is: in the FIFO, while its row is polled, or
- * blocked in the database, where its connection is broken off.  A statement
- * that writes may finish.
+ * blocked in the database's queue, where the call on its connection is aborted.
+ * A claim that was sent is still completed.
  */
 #include "wait/cancel.h"
 
@@ -43,15 +43,14 @@ void lk_entry_cancel(struct lk_entry *entry, uint64_t owner)
 
 /* --- descriptors --- */
 
-/* A descriptor of the caller, and the waiters that it cancels. */
+/* A descriptor of the application, and the waiters that it cancels. */
 struct lk_cancel_fd {
     int fd;
     struct lk_waiter *waiters;
     UT_hash_handle hh;
 };
 
-/* Tell whether poll() returns at once: the descriptor is readable, hung up, or
- * closed. */
+/* Return whether the descriptor is readable, hung up or closed. */
 static bool is_ready(int fd)
 {
     struct pollfd wait = {.fd = fd, .events = POLLIN};
@@ -59,7 +58,8 @@ static bool is_ready(int fd)
     return poll(&wait, 1, 0) > 0;
 }
 
-/* Stop watching a descriptor without waiters.  Called with the mutex held. */
+/* Stop watching the descriptor, if it has no waiters left.  The caller holds
+ * the mutex. */
 static void forget_unused(struct lk_canceller *canceller,
                           struct lk_cancel_fd *watched)
 {
@@ -70,7 +70,7 @@ static void forget_unused(struct lk_canceller *canceller,
     free(watched);
 }
 
-/* Take the waiter off its descriptor's list.  Called with the mutex held. */
+/* Take the waiter off its descriptor's list.  The caller holds the mutex. */
 static void unlist(struct lk_canceller *canceller, struct lk_waiter *waiter)
 {
     struct lk_cancel_fd *watched = waiter->cancel.watched;
@@ -80,7 +80,7 @@ static void unlist(struct lk_canceller *canceller, struct lk_waiter *waiter)
     forget_unused(canceller, watched);
 }
 
-/* Cancel each waiter of the descriptor once.  Called with the mutex held. */
+/* Cancel each waiter of the descriptor once.  The caller holds the mutex. */
 static void cancel_all_of(struct lk_canceller *canceller, int fd)
 {
     struct lk_cancel_fd *watched;
@@ -97,9 +97,9 @@ static void cancel_all_of(struct lk_canceller *canceller, int fd)
     }
 }
 
-/* Cancel the waiters of a descriptor that was ready.  It is asked once more: it
- * may have been closed meanwhile, and other waiters may have given a new file
- * with the same number. */
+/* Handler: cancel the waiters of a descriptor that was ready, if it still is.
+ * Meanwhile the descriptor may have been closed, and other waiters may watch a
+ * new file with the same number. */
 static void cancel_waiters(void *owner, int fd)
 {
     struct lk_canceller *canceller = owner;
@@ -119,7 +119,8 @@ void lk_canceller_init(struct lk_canceller *canceller, struct lk_entries *all)
                     canceller);
 }
 
-/* Find or create the entry of a descriptor.  Called with the mutex held. */
+/* Find or create the struct of a descriptor; NULL: out of memory.  The caller
+ * holds the mutex. */
 static struct lk_cancel_fd *watched_of(struct lk_canceller *canceller, int fd)
 {
     struct lk_cancel_fd *watched;
@@ -139,7 +140,8 @@ static struct lk_cancel_fd *watched_of(struct lk_canceller *canceller, int fd)
     return watched;
 }
 
-/* Add the waiter to its descriptor's list.  Called with the mutex held. */
+/* Add the waiter to its descriptor's list.  Return 0, ENOMEM or ERESOURCE.  The
+ * caller holds the mutex. */
 static int list(struct lk_canceller *canceller, struct lk_waiter *waiter,
                 int fd, sqlock_error *err)
 {
@@ -148,8 +150,8 @@ static int list(struct lk_canceller *canceller, struct lk_waiter *waiter,
 
     if (watched == NULL)
         return lk_error_nomem(err);
-    /* Watch it again: the number may have belonged to a file that is closed
-     * now. */
+    /* Watch the descriptor even if it is watched: its number may have belonged
+     * to a file that is closed now. */
     rc = lk_handler_watch(&canceller->handler, fd, err);
     if (rc < 0) {
         forget_unused(canceller, watched);

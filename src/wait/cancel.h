@@ -15,29 +15,32 @@ struct lk_waiter;
 struct lk_entry;
 struct lk_entries;
 
-/* Watches the callers' descriptors in the entries' events service. */
+/* Watches the application's descriptors (cancel_fd) in the service `events` of
+ * the entries. */
 struct lk_canceller {
     struct lk_entries *all;
-    /* taken before the others of src/wait (entries.h) */
+    /* taken before the other mutexes of src/wait (entries.h) */
     pthread_mutex_t mutex;
     struct lk_handler handler;
-    struct lk_cancel_fd *watched; /* by descriptor */
+    struct lk_cancel_fd *watched; /* hash table, by descriptor */
 };
 
 void lk_canceller_init(struct lk_canceller *canceller, struct lk_entries *all);
 
 /* Cancel the waiter when the descriptor (0: none) is readable, hung up or
- * broken, until lk_canceller_forget().  0, EINVAL, ERESOURCE, ENOMEM. */
+ * broken, until lk_canceller_forget().  Return 0, or EINVAL, ERESOURCE or
+ * ENOMEM. */
 int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
                        int fd, sqlock_error *err);
 void lk_canceller_forget(struct lk_canceller *canceller,
                          struct lk_waiter *waiter);
 
-/* Cancel that owner's waits for the lock, or (0) those of any owner, from any
- * thread.  A statement that writes may finish. */
+/* Cancel that owner's (0: any owner's) waits for the lock, from any thread.  A
+ * claim that was sent is still completed. */
 void lk_entry_cancel(struct lk_entry *entry, uint64_t owner);
 
-/* Cancel one wait, from any thread. */
+/* Cancel one wait, from any thread.  The caller may hold the mutex of an
+ * entry. */
 void lk_waiter_cancel(struct lk_entries *all, struct lk_waiter *waiter);
 
 #endif

@@ -13,7 +13,7 @@
 #include "wait/turn.h"
 
 /* Prepare the part's lease for the claim.  A claim in doubt keeps its
- * CLIENT_ID, any other starts afresh. */
+ * CLIENT_ID; any other begins with an empty lease. */
 static void prepare(const struct lk_acquisition *a, struct lk_part *part)
 {
     struct lk_entry *entry = part->entry;
@@ -57,8 +57,9 @@ static void copy_back(const struct lk_acquisition *a, int rc)
     }
 }
 
-/* Release the grants of an incomplete claim.  Those that could not be released
- * are EUNCERTAIN, and are freed in the background. */
+/* Release the leases that a claim got, if the acquisition cannot keep them.
+ * Return 0; or EUNCERTAIN if they could not be released: then each of their
+ * parts has that rc, and the rows are freed in the background. */
 static int undo_grants(struct lk_acquisition *a, sqlock_error *err)
 {
     struct lk_batch granted = {0};
@@ -85,7 +86,7 @@ static int undo_grants(struct lk_acquisition *a, sqlock_error *err)
     return rc;
 }
 
-/* Tell whether the answer took longer than one of the leases. */
+/* Return whether a lease was already over when the answer came. */
 static bool is_too_late(const struct lk_acquisition *a)
 {
     int64_t now = lk_boottime_ns();
@@ -124,9 +125,9 @@ static void take_out_blocked(struct lk_acquisition *a)
     a->batch.count = count;
 }
 
-/* Read the rows, and find the first one that may not be claimed (NULL: none).
- * All are observed, also those after it, so that each has been observed when it
- * may be claimed. */
+/* Read and observe the rows.  *taken becomes the part of the first row that may
+ * not be claimed, if there is one.  The rows after that one are read, too, so
+ * that each of them is observed from now on. */
 static int look(struct lk_acquisition *a, struct lk_part **taken,
                 sqlock_error *err)
 {
@@ -147,8 +148,9 @@ static int look(struct lk_acquisition *a, struct lk_part **taken,
     return rc;
 }
 
-/* Observe the rows before stealing them.  For a single lock that may be waited
- * for, the poller has done this. */
+/* Observe the rows, if that is required before expired rows are taken over;
+ * *taken as in look().  For a single lock that may be waited for, the poller
+ * has done this. */
 static int observe(struct lk_acquisition *a, struct lk_part **taken,
                    sqlock_error *err)
 {
@@ -189,7 +191,7 @@ int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
         return too_late(a, err);
     if (rc == 0)
         *taken = first_taken(a);
-    /* A batch was refused as a whole because of one locked row. */
+    /* A batch is refused as a whole if one of its rows is locked. */
     if (rc == SQLOCK_EBUSY) {
         *taken = a->batch.items[0].owner;
         return 0;
@@ -211,8 +213,8 @@ void lk_claim_note_contention(const struct lk_acquisition *a, uint32_t times)
         bool was_first =
             a->wait.part == part && a->wait.place == LK_QUEUE_FIRST;
 
-        /* Do not queue behind a session that keeps the queue lock for other
-         * reasons. */
+        /* Do not queue behind a session that has the queue lock but does not
+         * claim. */
         if (!part->lease.is_contended)
             entry->is_queue_stalled = false;
         else if (!was_first && !entry->is_queue_stalled)
@@ -238,7 +240,8 @@ void lk_claim_hold(struct lk_acquisition *a)
     }
 }
 
-/* Return the part's result; with `partial`, EBUSY for a lock that was taken. */
+/* Return the part's result; with `partial`, EBUSY for a lock that was not
+ * free. */
 static int result_of(const struct lk_acquisition *a, const struct lk_part *part)
 {
     if (part->state == LK_PART_HELD)

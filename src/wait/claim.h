@@ -10,20 +10,24 @@
 /* Put a lease into the batch for each part that has its turn. */
 void lk_claim_collect(struct lk_acquisition *a);
 
-/* Claim the batch.  0: each part's rc tells whether it was granted (all, or
- * with `partial` some); or *taken is the first part whose row is taken, and
- * none was granted.  Other results as sqlock_acquire_many(). */
+/* Claim the batch; the caller has set *taken to NULL.  Return 0 if the database
+ * answered.  If *taken is still NULL then, each part's rc shows whether its
+ * lock was granted: all were, or with `partial` some.  Otherwise *taken is the
+ * first part whose row is taken, and nothing is held.  Other results as
+ * sqlock_acquire_many(). */
 int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
                  sqlock_error *err);
 
-/* Limit barging: if the claim met waiters of the database's queue, the next
- * `times` acquisitions queue first. */
+/* Limit barging: if the claim met waiters of the database's queue, let the
+ * lock's next `times` acquisitions queue before they claim. */
 void lk_claim_note_contention(const struct lk_acquisition *a, uint32_t times);
 
-/* Turn the granted parts into leases, and give up the turns of the others. */
+/* Make the granted parts holders of their leases, and give up the turns of the
+ * others. */
 void lk_claim_hold(struct lk_acquisition *a);
 
-/* Count the result of each lock of an acquisition that is over. */
+/* Count the result of each lock, for the statistics, of an acquisition that is
+ * over. */
 void lk_claim_count(const struct lk_acquisition *a);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * entries.h - the table of the locks that this process uses, and the services
- * for their waiters
+ * that wake their waiters
  *
  * Order of mutexes: canceller, poller, entries, entry, waiter.  None is held
  * during I/O.
@@ -18,8 +18,9 @@ struct lk_entry;
 
 struct lk_entries {
     struct lk_store *store;
-    /* Runs timed events: leases that are over (src/locks) and cancelled waits.
-     * It does no I/O, and waits only for the application's callbacks. */
+    /* Reports leases that are over (src/locks), and cancels waits by
+     * descriptors.  Its thread does no I/O with the database, and waits only
+     * for callbacks of the application. */
     struct lk_service events;
     struct lk_poller poller;
     struct lk_canceller canceller;
@@ -29,13 +30,15 @@ struct lk_entries {
 
 void lk_entries_init(struct lk_entries *all, struct lk_store *store);
 
-/* Stop the threads; may be called again.  No wait may begin afterwards. */
+/* Stop the poller, the canceller and the thread of `events`.  May be called
+ * again.  No wait may begin afterwards. */
 void lk_entries_stop(struct lk_entries *all);
 
 /* Free the remaining entries.  There must be no references left. */
 void lk_entries_clear(struct lk_entries *all);
 
-/* Find or create the entry of a key, and add a reference; NULL: out of
+/* Find or create the entry of a key, and add a reference.  `key` has
+ * SQLOCK_KEY_SIZE bytes; a new entry copies key and name.  NULL: out of
  * memory. */
 struct lk_entry *lk_entry_of(struct lk_entries *all, const char *key,
                              const char *name);

@@ -36,8 +36,8 @@ static bool is_one_of(uint64_t wanted, uint64_t owner)
     return wanted == 0 || wanted == owner;
 }
 
-/* Tell whether an acquisition of that owner is under way; of owner 0: of any.
- * Called with the mutex held. */
+/* Return whether an acquisition of that owner (0: any) is under way.  The
+ * caller holds the mutex. */
 static bool is_wanted(const struct lk_entry *entry, uint64_t owner)
 {
     const struct lk_part *part;
@@ -50,8 +50,8 @@ static bool is_wanted(const struct lk_entry *entry, uint64_t owner)
     return false;
 }
 
-/* Tell whether that owner holds or releases the lock; of owner 0: any.  Called
- * with the mutex held. */
+/* Return whether that owner (0: any) holds or releases the lock.  The caller
+ * holds the mutex. */
 static bool is_kept(const struct lk_entry *entry, uint64_t owner)
 {
     if (entry->phase == LK_FREE || entry->turn != NULL ||
@@ -71,7 +71,7 @@ bool lk_entry_is_in_use(struct lk_entry *entry, uint64_t owner)
     return in_use;
 }
 
-/* Give the turn to that part, or (NULL) to none. */
+/* Give the turn to that part; NULL: to none.  The caller holds the mutex. */
 static void give_turn(struct lk_entry *entry, struct lk_part *next)
 {
     entry->handoffs = 0;
@@ -88,8 +88,8 @@ void lk_leave(struct lk_entry *entry)
     give_turn(entry, lk_first_queued(entry));
 }
 
-/* Let all queued parts enter again: they share a lease of the registry. Called
- * with the mutex held. */
+/* Let all queued parts enter again, to nest in the lease, which the whole
+ * registry shares.  The caller holds the mutex. */
 static void let_all_in(struct lk_entry *entry)
 {
     struct lk_part *part;
@@ -115,7 +115,7 @@ void lk_hold(struct lk_part *part, const struct lk_lease *lease)
     entry->is_left_behind = part->waiter->is_abandoned;
     entry->hold_count = 1;
     entry->lease = *lease;
-    entry->lease.observed = NULL; /* the part's, and only for its claim */
+    entry->lease.observed = NULL; /* points into the part, for the claim only */
     entry->lease.asked_ns = 0;
     /* renewals of an earlier lease do not matter */
     entry->renewals = NULL;
@@ -139,7 +139,8 @@ int lk_not_owner(sqlock_error *err)
     return lk_error(err, SQLOCK_EOWNER, "the caller does not own this lock");
 }
 
-/* Begin to release a lease that was set aside.  Called with the mutex held. */
+/* Undo one acquire of a lease that was set aside; the last one begins the
+ * release.  The caller holds the mutex. */
 static void begin_overdue(struct lk_overdue *overdue,
                           struct lk_release_part *part)
 {
@@ -153,7 +154,8 @@ static void begin_overdue(struct lk_overdue *overdue,
     lk_overdue_end(part->entry, overdue);
 }
 
-/* Begin to release the owner's present lease.  Called with the mutex held. */
+/* Undo one acquire of the owner's present lease; the last one begins the
+ * release.  Return 0 or EINUSE.  The caller holds the mutex. */
 static int begin_own(struct lk_release_part *part, sqlock_error *err)
 {
     struct lk_entry *entry = part->entry;
@@ -204,7 +206,7 @@ void lk_end_release(struct lk_entry *entry)
 {
     pthread_mutex_lock(&entry->mutex);
     lk_forget_lease(entry);
-    /* a part that a hand-off has chosen has it already */
+    /* a part chosen for a hand-off that failed is in entry->turn already */
     give_turn(entry,
               entry->turn != NULL ? entry->turn : lk_first_queued(entry));
     pthread_mutex_unlock(&entry->mutex);

@@ -2,8 +2,8 @@
  * entry.h - a lock in this process: the part that has the turn, the FIFO behind
  * it, and the lease while it is held
  *
- * An entry is shared by all handles of a name.  Its owner is the number of a
- * thread, handle, request or registry, according to the ownership.
+ * All handles of a name share one entry.  The entry's owner is the number of a
+ * thread, handle, request or registry, according to the option `ownership`.
  */
 #ifndef LK_ENTRY_H
 #define LK_ENTRY_H
@@ -17,7 +17,7 @@
 struct lk_release_part;
 
 enum lk_phase {
-    LK_FREE, /* no one in this process uses it */
+    LK_FREE, /* nobody in this process has the turn or the lease */
     LK_BUSY, /* it is being claimed or released */
     /* acquired and not yet released, even if the lease is over */
     LK_OCCUPIED,
@@ -25,16 +25,16 @@ enum lk_phase {
 
 /* State of one part of an acquisition at its entry. */
 enum lk_part_state {
-    LK_PART_OUTSIDE, /* not in the FIFO: it waits elsewhere, or not yet */
+    LK_PART_OUTSIDE, /* not in the FIFO: waits elsewhere, or not yet */
     LK_PART_QUEUED,  /* in the FIFO */
     LK_PART_CHOSEN,  /* the holder is handing its lease off to this part */
     LK_PART_TURN,    /* has the turn, and may claim the row */
-    LK_PART_NESTED,  /* its owner holds the lock already: counted again */
+    LK_PART_NESTED,  /* the owner holds the lock already: counted again */
     LK_PART_HELD     /* has the lease */
 };
 
 /* One lock of an acquisition.  While the acquisition is under way, the part is
- * in its entry's list, where a cancellation of the lock finds it. */
+ * in the entry's list `parts`, where a cancellation of the lock finds it. */
 struct lk_part {
     struct lk_entry *entry;
     struct lk_waiter *waiter;
@@ -44,116 +44,123 @@ struct lk_part {
     struct lk_part *next, *previous;
     bool is_listed;
     enum lk_part_state state;
-    /* number of the lease that the part got, or nests in */
+    /* number of the acquisition whose lease the part has, or nests in */
     uint64_t grant;
     /* used by the acquisition */
     int rc;
     struct lk_lease lease;   /* during the claim */
-    struct lk_observed seen; /* of the row */
+    struct lk_observed seen; /* how the row was last seen */
 };
 
 struct lk_entry {
     struct lk_entries *all;
     struct lk_store *store; /* same as all->store */
     char key[SQLOCK_KEY_SIZE];
-    char *name; /* as in the first sqlock_obtain() */
+    char *name; /* copied from the first sqlock_obtain() */
     UT_hash_handle hh;
     uint32_t references; /* guarded by the entries' mutex */
 
     pthread_mutex_t mutex; /* guards the following fields */
     /* parts under way; the queued ones are the FIFO */
     struct lk_part *parts;
-    struct lk_part *turn; /* may claim the row; NULL: none */
-    int outage;           /* result of attempts while the database is away; 0 */
+    struct lk_part *turn; /* the part that may claim; NULL: none */
+    int outage;           /* code of an outage of the database; 0: none */
     enum lk_phase phase;
     uint32_t handoffs; /* hand-offs within this process, in a row */
     /* the holder or releaser is an abandoned request */
     bool is_left_behind;
-    /* used by the part that has the turn */
+    /* used without the mutex by the part that has the turn */
     bool is_left_free; /* the row was left free by this process */
-    /* number of acquisitions that queue in the database first, because others
-     * wait there */
+    /* number of next acquisitions that queue in the database before they claim,
+     * because other processes wait there */
     uint32_t queue_first;
-    /* the session with the queue lock does not claim */
+    /* the session that has the queue lock does not claim the row */
     bool is_queue_stalled;
-    struct { /* contending Spring services: peers.h */
-        /* our time before a pause; 0: no service was seen */
+    struct { /* Spring services: peers.h */
+        /* time of our leases between two pauses; 0: no service was seen */
         int64_t share_ns;
         int64_t used_ns; /* used part of share_ns */
-        /* share_ns where waiters cannot be seen for lack of a wait queue; 0:
-         * not computed yet */
+        /* as share_ns, but without a wait queue, where other processes' waiters
+         * cannot be seen; 0: not computed yet */
         int64_t poll_share_ns;
         int64_t token; /* token of the row when our pause began */
     } peers;
     /* valid while the lock is occupied */
     uint64_t owner;
-    sqlock_acquire_options asked; /* of the first acquire, complete */
+    sqlock_acquire_options asked; /* of the first acquire, with defaults */
     uint64_t grant; /* number of the acquisition; only counts up */
     uint32_t hold_count;
     struct lk_lease lease;
     int64_t acquired_boot_ns;
     struct lk_renewal *renewals; /* under way */
     int lost;                    /* 0, ELOST, EEXPIRED; does not go back to 0 */
-    /* on_lost is still to be called when the lease is over */
+    /* the end of the lease is still to be reported, by on_lost or lost_fd */
     bool is_to_be_told;
     uint32_t guards; /* open transactions that guard the lease */
 
     struct lk_overdue *overdue;
-    /* Queue lock of the lease that was set aside last; the part that has the
-     * turn gives it up. */
+    /* is_aside: place_aside has the queue lock of the lease that was set aside
+     * last.  The next part that claims gives that queue lock up. */
     bool is_aside;
     struct lk_place place_aside;
 };
 
-/* The functions down to lk_leave() are called with the entry's mutex held. */
+/* The caller of the functions down to lk_leave() holds the entry's mutex. */
 
-/* Tell whether that owner has the lock. */
+/* Return whether that owner holds the lock, even if the lease is over. */
 bool lk_is_owned_by(const struct lk_entry *entry, uint64_t owner);
 
-/* Tell whether the lock is held by that grant. */
+/* Return whether the lock is held by the acquisition of that number. */
 bool lk_is_granted(const struct lk_entry *entry, uint64_t grant);
 
-/* Return how long the holder may still rely on the lease; 0: lost or over. */
+/* Return how long the holder may still rely on the lease; 0: the lease is lost
+ * or over. */
 int64_t lk_remaining_ns(const struct lk_entry *entry);
 
-/* Note that the lease is over before its release, with that code; return it. */
+/* Note that the lease ended before its release, by `code`: ELOST or EEXPIRED.
+ * Return that code. */
 int lk_lose(struct lk_entry *entry, int code);
 
 /* Clear the lease when the lock has no holder. */
 void lk_forget_lease(struct lk_entry *entry);
 
-/* Give the part the lease that it claimed or that was handed off to it. */
+/* Make the part the holder of a lease that was claimed for it or handed off to
+ * it.  The lease is copied. */
 void lk_hold(struct lk_part *part, const struct lk_lease *lease);
 
 /* End the present turn, and give it to the first part in the FIFO. */
 void lk_leave(struct lk_entry *entry);
 
-/* The functions below are called without the mutex. */
+/* The caller of the functions below does not hold the mutex. */
 
-/* Tell whether that owner, or (0) any owner, holds the lock, is acquiring it,
- * or may still release an overdue lease of it.  Abandoned requests do not
+/* Return whether that owner (0: any) holds the lock, is acquiring or releasing
+ * it, or may still release an overdue lease of it.  Abandoned requests do not
  * count. */
 bool lk_entry_is_in_use(struct lk_entry *entry, uint64_t owner);
 
-/* Undo one acquire of that owner, as far as possible without the database
- * (release.h).  If the lease is to be released, the part keeps the turn until
- * lk_end_release().  The part's rc: 0, EOWNER, EINUSE. */
+/* Undo one acquire of that owner, as far as possible without the database, and
+ * fill in the part (release.h).  part->rc becomes 0, EOWNER or EINUSE.  With
+ * the state LK_RELEASE_TURN the part has the turn until lk_end_release(). */
 void lk_begin_release(struct lk_release_part *part, struct lk_entry *entry,
                       uint64_t owner, sqlock_error *err);
 void lk_end_release(struct lk_entry *entry);
 
-/* Begin a hand-off: return the next part in the FIFO; NULL: release the row.
- * The end gives that part the new lease; lk_end_release(), the turn. */
+/* Begin a hand-off: return the part in the FIFO that is to get the lease; NULL:
+ * release the row instead.  After that, lk_end_hand_off() makes this part the
+ * holder of the new lease; or, if the hand-off failed, lk_end_release() gives
+ * it the turn. */
 struct lk_part *lk_begin_hand_off(struct lk_entry *entry);
 void lk_end_hand_off(struct lk_part *next, const struct lk_lease *lease);
 
-/* Note that the request acquiring, or releasing, this lease is abandoned: it no
- * longer keeps the lock in use. */
+/* Note that the request which acquires by this part, or which releases this
+ * lease, was abandoned: it no longer keeps the lock in use. */
 void lk_abandon_part(struct lk_part *part);
 void lk_abandon_release(struct lk_entry *entry, const struct lk_lease *lease);
 
-/* Copy that owner's lease for a renewal with that TTL (0: its own), which lasts
- * until lk_renewal_end().  0, EOWNER, EEXPIRED, ELOST, EBUSY, EINVAL. */
+/* Begin a renewal of that owner's lease, and copy the lease to *lease with that
+ * TTL (0: its own).  *renewal is in use until lk_renewal_end().  Return 0, or
+ * EOWNER, EEXPIRED, ELOST, EBUSY (an open transaction guards the lease) or
+ * EINVAL (the TTL): then nothing has begun. */
 int lk_begin_renew(struct lk_entry *entry, uint64_t owner, uint32_t ttl_ms,
                    struct lk_renewal *renewal, struct lk_lease *lease,
                    sqlock_error *err);

@@ -1,8 +1,9 @@
 /*
  * overdue.c - see overdue.h
  *
- * The holder may have ended, hang, or come back late.  In the last case it
- * finds the lease that was set aside, and releases it by its own CLIENT_ID.
+ * The holder may have ended, hang, or come back late.  A holder that comes back
+ * finds the lease that was set aside, and releases the row by that lease's
+ * CLIENT_ID.
  */
 #include "wait/overdue.h"
 

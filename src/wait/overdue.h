@@ -2,8 +2,8 @@
  * overdue.h - leases that are over although their holders have not released
  * them
  *
- * Such a lease does not keep other threads of the process from the lock.  All
- * functions except lk_clear_aside() are called with the entry's mutex held.
+ * Such a lease does not keep other threads of the process from the lock.  The
+ * caller of each function except lk_clear_aside() holds the entry's mutex.
  */
 #ifndef LK_OVERDUE_H
 #define LK_OVERDUE_H
@@ -22,29 +22,29 @@ struct lk_overdue {
     struct lk_lease lease;
 };
 
-/* Tell whether the lease is over and its holder no longer blocks the FIFO: no
+/* Return whether the lease is over and its holder no longer blocks the FIFO: no
  * guard is open, no callback is due, and the owner is not the registry. */
 bool lk_is_overdue(const struct lk_entry *entry);
 
-/* Return when lk_is_overdue() may change, CLOCK_MONOTONIC. */
+/* Return when to ask lk_is_overdue() again, CLOCK_MONOTONIC. */
 int64_t lk_overdue_at(const struct lk_entry *entry);
 
 /* Keep the overdue lease for its holder, and free the lock for other threads of
- * the process.  False: out of memory. */
+ * the process.  Return false, with nothing changed, if out of memory. */
 bool lk_set_aside(struct lk_entry *entry);
 
-/* Give up the queue lock of the lease that was set aside last.  Called without
- * the mutex, by the part that has the turn, before it claims. */
+/* Give up the queue lock of the lease that was set aside last.  The part that
+ * has the turn calls this before it claims, without the mutex. */
 void lk_clear_aside(struct lk_entry *entry);
 
 /* Return that owner's overdue lease; NULL: none. */
 struct lk_overdue *lk_overdue_of(const struct lk_entry *entry, uint64_t owner);
 
-/* Free an overdue lease, when its holder releases it. */
+/* Remove and free an overdue lease, when its holder releases it. */
 void lk_overdue_end(struct lk_entry *entry, struct lk_overdue *overdue);
 
-/* Tell whether that owner, or (0) any owner that may come back, has an overdue
- * lease. */
+/* Return whether that owner (0: any) has an overdue lease and may still come
+ * back to release it: not a thread that has ended, nor an abandoned request. */
 bool lk_is_missed(const struct lk_entry *entry, uint64_t owner);
 
 #endif

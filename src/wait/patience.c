@@ -3,16 +3,16 @@
  *
  * A wait continues through an outage, on a full server and on a standby, with
  * growing pauses, until its deadline.  A failure that somebody must repair ends
- * it at once.
+ * the wait at once.
  */
 #include "wait/patience.h"
 
 #include "base/error.h"
 #include "wait/turn.h"
 
-/* Conflicts with other transactions over a row, file or table.  Here EBUSY does
- * not mean that the lock is held, and ETIMEDOUT means that a claim outlived its
- * lease. */
+/* Conflicts with other transactions over a row, file or table.  EBUSY means
+ * such a conflict here, not that the lock is held; and ETIMEDOUT, that the
+ * claim took longer than the lease that it got. */
 #define OF_OTHERS (LK_RETRY_CONFLICT | LK_RETRY_BUSY)
 
 static const struct lk_retry_policy policy = {

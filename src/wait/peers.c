@@ -1,8 +1,8 @@
 /*
  * peers.c - see peers.h
  *
- * Each process counts its own leases; together they leave the lock free as
- * often as they should, however many processes there are.
+ * Each process counts its own leases only.  All processes together still pause
+ * after each share of their common time, however many processes there are.
  */
 #include "wait/peers.h"
 
@@ -12,16 +12,18 @@
  * attempt. */
 #define PAUSE_NS (110 * LK_NS_PER_MS)
 /* How long our processes have the lock between two pauses.  The share doubles
- * each time that no service came, and pauses end when it exceeds SHARE_MAX_NS,
- * so a service that is gone costs little; one that returns is seen again. */
+ * with each pause in which no service came.  Above SHARE_MAX_NS pauses end, so
+ * that a service that is gone costs little; a service that returns is seen
+ * again. */
 #define SHARE_NS (80 * LK_NS_PER_MS)
 #define SHARE_MAX_NS (2560 * LK_NS_PER_MS)
-/* The least time that a lease of ours counts: about the round trips of a
- * service's lease, so that turns are shared and not time alone. */
+/* The least time that a lease of ours is counted as, about the round trips of a
+ * service's lease: otherwise a service would get one lease for many short ones
+ * of ours. */
 #define TURN_NS (4 * LK_NS_PER_MS)
 
-/* For waiting=poll: a lease counts its duration plus the time of its round
- * trips. */
+/* For waiting=poll, where a lease is counted as its duration plus the time of
+ * its round trips. */
 #define POLL_TURN_NS (100 * LK_NS_PER_US)
 #define POLL_SHARE_NS (300 * LK_NS_PER_MS)
 #define POLL_SHARE_MAX_NS (4800 * LK_NS_PER_MS)
@@ -52,7 +54,7 @@ void lk_peers_granted(struct lk_entry *entry, const struct lk_lease *lease,
 {
     bool was_there = was_refused || entry->acquired_boot_ns != 0;
 
-    /* Our releases leave the row, a service deletes it. */
+    /* Our releases leave the row in the table; a service deletes its row. */
     if (was_there && lease->is_new_row)
         see(entry);
 }
@@ -76,14 +78,14 @@ bool lk_peers_are_due(const struct lk_entry *entry)
     return share_ns > 0 && entry->peers.used_ns >= share_ns;
 }
 
-/* Return the pause that covers a poll of the others, which take up to a fourth
- * longer than poll_ms. */
+/* Return a pause in which each other process polls at least once: two polls are
+ * at most 5/4 of poll_ms apart. */
 static int64_t poll_pause_ns(const struct lk_entry *entry)
 {
     return (int64_t)entry->store->options.poll_ms * LK_NS_PER_MS * 3 / 2;
 }
 
-/* Double the share after a pause in which no other contender came. */
+/* Double the share when a pause begins; a contender that is seen resets it. */
 static void share_longer(struct lk_entry *entry, bool is_polling)
 {
     int64_t *share_ns =
@@ -123,7 +125,7 @@ int lk_peers_end_pause(struct lk_entry *entry, sqlock_error *err)
     int rc;
 
     rc = lk_row_read(store, entry->key, lk_store_deadline(store), &row, err);
-    /* Our releases leave the row, a service deletes it. */
+    /* Our releases leave the row in the table; a service deletes its row. */
     if (rc == 0 && (!row.exists || (row.is_taken && !row.is_sqlocks)))
         see(entry);
     if (rc == 0 && row.exists &&

@@ -8,7 +8,7 @@
  * pause after each share of time.  Without a service there is no such pause,
  * except with waiting=poll, where our other processes poll like services and
  * cannot be seen: there the lock is left free for one poll after each 300 ms of
- * leases, or up to 4.8 s while no process uses the pauses.
+ * leases.  While no process uses these pauses, the 300 ms grow up to 4.8 s.
  */
 #ifndef LK_PEERS_H
 #define LK_PEERS_H
@@ -16,24 +16,27 @@
 #include "lease/row.h"
 #include "wait/entry.h"
 
-/* All these functions are called by the part that has the turn. */
+/* The part that has the turn calls these functions. */
 
-/* Note whether a wait has seen a Spring service hold the row. */
+/* Note whether a wait has seen a Spring service hold the row, and clear
+ * seen->saw_peer. */
 void lk_peers_note(struct lk_entry *entry, struct lk_observed *seen);
 
-/* Note a granted claim, before lk_hold().  was_refused: an attempt before it
- * was refused. */
+/* Note a granted claim, before lk_hold().  was_refused: an earlier claim of the
+ * acquisition was refused. */
 void lk_peers_granted(struct lk_entry *entry, const struct lk_lease *lease,
                       bool was_refused);
 
-/* Count the time of a lease of ours that is about to end. */
+/* Count the time of a lease of ours, which is about to end, against our
+ * share. */
 void lk_peers_charge(struct lk_entry *entry);
 
-/* Tell whether the lock is to be left free before our next claim. */
+/* Return whether the lock is to be left free before our next claim. */
 bool lk_peers_are_due(const struct lk_entry *entry);
 
-/* Leave the lock free until *until_ns, CLOCK_MONOTONIC; afterwards find out
- * whether another process took it.  Results as lk_row_read(). */
+/* Begin and end a pause.  The caller leaves the lock free from the first call
+ * until *until_ns, CLOCK_MONOTONIC; the second one finds out whether another
+ * process took the lock meanwhile.  Both return as lk_row_read(). */
 int lk_peers_begin_pause(struct lk_entry *entry, int64_t *until_ns,
                          sqlock_error *err);
 int lk_peers_end_pause(struct lk_entry *entry, sqlock_error *err);

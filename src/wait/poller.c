@@ -2,8 +2,9 @@
  * poller.c - read all rows that a process waits for with one statement, at
  * intervals, and earlier when a lease is about to end
  *
- * An expired row of a peer whose clock is not trusted is observed first: it is
- * believed only after it has stayed unchanged for a TTL by this host's clock.
+ * With observe_before_steal, the clocks of other processes are not trusted: an
+ * expired row counts as free only after it has stayed unchanged for a TTL by
+ * this host's clock.
  */
 #include "wait/poller.h"
 
@@ -26,7 +27,8 @@ static int64_t pause_ns(const struct lk_entries *all)
     return lk_random_between(poll_us * 3 / 4, poll_us * 5 / 4) * LK_NS_PER_US;
 }
 
-/* The static functions up to look_when_due() are called with the mutex held. */
+/* The caller of the static functions before look_when_due() holds the poller's
+ * mutex. */
 
 /* Remove a subscription. */
 static void unlist(struct lk_poller *poller, struct lk_waiter *waiter)
@@ -37,7 +39,7 @@ static void unlist(struct lk_poller *poller, struct lk_waiter *waiter)
     waiter->subscription.part = NULL;
 }
 
-/* Wake the waiter with that result, and end its subscription. */
+/* End the subscription, and wake the waiter with that result. */
 static void wake(struct lk_poller *poller, struct lk_waiter *waiter, int rc,
                  const sqlock_error *err)
 {
@@ -48,7 +50,8 @@ static void wake(struct lk_poller *poller, struct lk_waiter *waiter, int rc,
     lk_waiter_wake(waiter, LK_WAKE_ROW);
 }
 
-/* Collect the keys that are due, or nearly due, sorted and each once. */
+/* Collect the keys that are due, or nearly due, sorted.  The caller also holds
+ * the mutex of the entries.  Out of memory: the batch stays empty. */
 static void gather(struct lk_poller *poller, struct lk_batch *batch)
 {
     int64_t soon =
@@ -65,7 +68,8 @@ static void gather(struct lk_poller *poller, struct lk_batch *batch)
 
         if (waiter->subscription.due_ns > soon || batch->count == LK_BATCH_MAX)
             continue;
-        /* The reference keeps the entry, and its key, if the waiter leaves. */
+        /* The reference keeps the entry and its key if the waiter leaves
+         * meanwhile. */
         entry->references++;
         batch->items[batch->count++] =
             (struct lk_item){.lease = {.key = entry->key}, .owner = entry};
@@ -73,7 +77,7 @@ static void gather(struct lk_poller *poller, struct lk_batch *batch)
     lk_batch_sort(batch);
 }
 
-/* Tell whether the row has a different holder than when it was first read. */
+/* Return whether the row has a different holder than when it was first read. */
 static bool has_changed(struct lk_subscription *subscription,
                         const struct lk_row *row)
 {
@@ -85,8 +89,8 @@ static bool has_changed(struct lk_subscription *subscription,
     return strcmp(subscription->holder, row->client_id) != 0;
 }
 
-/* Wake the waiters whose rows are as wanted, and set the next read of the
- * others. */
+/* Wake the waiters whose rows are as wanted or could not be read, and set the
+ * next read of the others. */
 static void report(struct lk_poller *poller, const struct lk_batch *batch,
                    int rc, const sqlock_error *err)
 {
@@ -100,7 +104,7 @@ static void report(struct lk_poller *poller, const struct lk_batch *batch,
         int64_t left_ns;
 
         if (row == NULL)
-            continue; /* its row was not read */
+            continue; /* the row was not among those read */
         left_ns = rc < 0
                       ? 0
                       : lk_row_blocked_ns(poller->all->store, &part->seen, row);
@@ -144,7 +148,7 @@ static void look(struct lk_poller *poller)
     pthread_mutex_lock(&poller->mutex);
 }
 
-/* Return when the first read is due. */
+/* Return when the first read is due, CLOCK_MONOTONIC. */
 static int64_t first_due(const struct lk_poller *poller)
 {
     const struct lk_waiter *waiter;
@@ -155,7 +159,8 @@ static int64_t first_due(const struct lk_poller *poller)
     return due;
 }
 
-/* Handler: read once if a read is due, and return when the next is due. */
+/* Handler: read once if a read is due, and return when the next one is due
+ * (CLOCK_BOOTTIME). */
 static int64_t look_when_due(void *owner)
 {
     struct lk_poller *poller = owner;
@@ -209,7 +214,7 @@ int lk_poller_begin(struct lk_part *part, enum lk_poll_until until,
     return rc;
 }
 
-/* End a subscription.  Return whether the poller has ended it before. */
+/* End the subscription.  Return whether the poller had ended it already. */
 static bool end(struct lk_poller *poller, struct lk_waiter *waiter)
 {
     bool has_ended;

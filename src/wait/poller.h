@@ -16,7 +16,7 @@ struct lk_part;
 
 struct lk_poller {
     struct lk_entries *all;
-    pthread_mutex_t mutex; /* taken before the entries' and a waiter's */
+    pthread_mutex_t mutex; /* taken before those of entries and waiters */
     struct lk_handler handler;
     struct lk_waiter *subscriptions;
     size_t count;
@@ -26,14 +26,15 @@ struct lk_poller {
 
 void lk_poller_init(struct lk_poller *poller, struct lk_entries *all);
 
-/* Subscribe until lk_poller_await() has ended: read the part's row at intervals
- * until it is as wanted or cannot be read, then wake the waiter, once.
- * part->seen keeps what was observed.  0, ERESOURCE. */
+/* Subscribe to the part's row: it is read at intervals until it is as wanted or
+ * cannot be read, and then the waiter is woken, once.  The subscription lasts
+ * at most until lk_poller_await() returns other than LK_SUSPENDED.  part->seen
+ * keeps what was observed.  Return 0 or ERESOURCE. */
 int lk_poller_begin(struct lk_part *part, enum lk_poll_until until,
                     sqlock_error *err);
 
-/* Wait for the poller.  0: the row is as wanted; ETIMEDOUT, ECANCELED, a result
- * of lk_row_read(); LK_SUSPENDED. */
+/* Wait for the poller.  Return 0 if the row is as wanted; ETIMEDOUT, ECANCELED,
+ * or an error of lk_row_read(); or LK_SUSPENDED if a request must wait. */
 int lk_poller_await(struct lk_part *part, sqlock_error *err);
 
 #endif

@@ -1,13 +1,14 @@
 /*
  * queue_wait.c - wait in the database's queue
  *
- * A waiter reads from the row how long the lease lasts, and queues until its
- * end, for a second at most.  If it gets the queue lock, it claims, keeps the
- * queue lock as long as the lease, and its release passes it on.  Otherwise it
- * reads the row again, and waits until the lease's end.  Subscribed, it sends
- * nothing until then.  In the queue it reads the row now and then: a holder
- * that has stopped keeps the queue lock when its lease is broken.  If the row
- * is free but the queue lock did not come, it claims without it.
+ * A waiter reads from the row how long the lease lasts, and queues until the
+ * lease's end, for a second at most.  If the waiter gets the queue lock, it
+ * claims, and keeps the queue lock as long as its own lease; its release passes
+ * the queue lock on.  Otherwise it reads the row again, and waits until the
+ * lease's end.  A waiter that can subscribe sends nothing until then.  One that
+ * queues reads the row now and then: when the lease of a stopped holder is
+ * broken, that holder still keeps the queue lock.  If the row is free but the
+ * queue lock did not come, the waiter claims without it.
  */
 #include "wait/queue_wait.h"
 
@@ -17,13 +18,16 @@
 #include "lease/row.h"
 
 #define FIRST_MS 1000
-/* Longest time in a queue that does not keep places: whoever comes back to it
- * after reading the row is the last. */
+/* Longest single wait in a queue that does not keep places.  It is longer than
+ * a second, because a waiter that reads the row between two waits is the last
+ * in the queue afterwards. */
 #define QUEUE_MS 5000
 
-/* Pauses of 0.5, 1, 2, ... ms, but none longer than poll_ms: of 4 ms where the
- * wait goes on subscribed, of 1024 ms where it would go on polling.  A release
- * gives the queue lock away before its commit, which a slow disk may delay. */
+/* Numbers of pauses that a waiter with the queue lock makes while the row is
+ * still taken.  They are of 0.5, 1, 2, ... ms, none longer than poll_ms; the
+ * last one is of 4 ms where the wait goes on subscribed, of 1024 ms where it
+ * would go on polling.  A release gives the queue lock away before its commit,
+ * which a slow disk may delay. */
 #define LOOKS_TO_SUBSCRIBE 4
 #define LOOKS_TO_POLL 12
 #define FIRST_LOOK_NS 500000
@@ -52,7 +56,7 @@ static int64_t statement_deadline(const struct lk_queue_wait *wait)
 }
 
 /* Return the deadline for opening a connection: the end of the wait, but at
- * least one statement's time. */
+ * least one statement's time from now. */
 static int64_t open_until(const struct lk_queue_wait *wait)
 {
     int64_t statement_ns = statement_deadline(wait);
@@ -61,10 +65,10 @@ static int64_t open_until(const struct lk_queue_wait *wait)
     return wait_ns > statement_ns ? wait_ns : statement_ns;
 }
 
-/* End the session with all its locks, without a statement.  Its server notices
- * the closed socket within a second, even while it waits.  KILL would need
- * another connection, which may lead to a different server, where that number
- * belongs to a stranger. */
+/* End the session, and with it its queue lock, without a statement.  The server
+ * notices the closed socket within a second, even while the session waits.
+ * KILL would need another connection, which may lead to a different server,
+ * where the session's number belongs to a stranger. */
 static void drop(struct lk_queue_wait *wait)
 {
     struct lk_connection *connection = wait->connection;
@@ -75,7 +79,8 @@ static void drop(struct lk_queue_wait *wait)
         lk_pool_discard(&store_of(wait)->db.waiting, connection);
 }
 
-/* Give up the place in the queue; on an error the wait queue is off. */
+/* Leave the queue or subscription, and give up the queue lock.  On an error the
+ * connection is dropped and the wait queue is off. */
 static int step_out(struct lk_queue_wait *wait)
 {
     struct lk_store *store = store_of(wait);
@@ -126,8 +131,10 @@ bool lk_queue_is_there(struct lk_queue_wait *wait)
     return wait->way != LK_QUEUE_OFF;
 }
 
-/* Block in the database until until_ns, so that a cancellation can end it.  0;
- * EBUSY: the time is over; ECANCELED; EUNREACHABLE: the wait queue is off. */
+/* Block in `function` of the wait queue until until_ns, so that a cancellation
+ * can end the call.  Return 0, EBUSY if the time is over, ECANCELED if the wait
+ * was cancelled, or EUNREACHABLE after any other failure: then the wait queue
+ * is off. */
 static int block(struct lk_queue_wait *wait, lk_queue_fn function,
                  int64_t until_ns, sqlock_error *err)
 {
@@ -163,7 +170,7 @@ static int block(struct lk_queue_wait *wait, lk_queue_fn function,
         return lk_canceled(err);
     }
     if (rc < 0 && rc != SQLOCK_EBUSY) {
-        /* The statement's ECANCELED does not mean that the wait was
+        /* ECANCELED of the statement does not mean that the wait was
          * cancelled. */
         drop(wait);
         wait->way = LK_QUEUE_OFF;
@@ -172,7 +179,8 @@ static int block(struct lk_queue_wait *wait, lk_queue_fn function,
     return rc;
 }
 
-/* Wait in the queue, without being subscribed. */
+/* Wait in the queue, without being subscribed.  Return 0 if the session has got
+ * the queue lock; otherwise as block(). */
 static int queue(struct lk_queue_wait *wait, int64_t until_ns,
                  sqlock_error *err)
 {
@@ -186,7 +194,8 @@ static int queue(struct lk_queue_wait *wait, int64_t until_ns,
         wait->place = LK_QUEUE_FIRST;
     else if (rc == SQLOCK_EBUSY && wait_queue->keeps_place)
         wait->place = LK_QUEUE_BEHIND;
-    /* Some databases count in whole seconds. */
+    /* Some databases count in whole seconds, and return early: sleep until the
+     * deadline, a second at most. */
     else if (rc == SQLOCK_EBUSY &&
              lk_waiter_sleep(wait->part->waiter,
                              lk_sooner(until_ns, sqlock_monotonic_ns() +
@@ -214,7 +223,8 @@ static int subscribe(struct lk_queue_wait *wait)
     return rc;
 }
 
-/* Read how much longer the row is taken; 0: it is free. */
+/* Read how much longer the row is taken, into *left_ns (0: it is free); and set
+ * is_silent if the holder will not notify.  Return as lk_row_read(). */
 static int read_left(struct lk_queue_wait *wait, int64_t *left_ns,
                      sqlock_error *err)
 {
@@ -224,7 +234,7 @@ static int read_left(struct lk_queue_wait *wait, int64_t *left_ns,
 
     rc = lk_row_read(store, wait->part->entry->key, statement_deadline(wait),
                      &row, err);
-    if (rc == SQLOCK_EBUSY) /* a time limit */
+    if (rc == SQLOCK_EBUSY) /* a time limit ended the read */
         turn_off(wait);
     if (rc < 0)
         return rc;
@@ -234,7 +244,8 @@ static int read_left(struct lk_queue_wait *wait, int64_t *left_ns,
     return 0;
 }
 
-/* Go on polling: for good, or until the row's holder changes. */
+/* Return how to go on by polling: for good, or until the row's holder
+ * changes. */
 static int poll_row(struct lk_queue_wait *wait)
 {
     bool is_once = wait->is_silent && wait->way != LK_QUEUE_OFF;
@@ -248,7 +259,8 @@ static bool is_to_be_polled(const struct lk_queue_wait *wait)
     return wait->way == LK_QUEUE_OFF || wait->is_silent;
 }
 
-/* Wait for a notification, or in the queue, until the row is to be read. */
+/* Wait for a notification, or in the queue, until the row is to be read again.
+ * Return as block(). */
 static int block_long(struct lk_queue_wait *wait, int64_t until_ns,
                       sqlock_error *err)
 {
@@ -262,9 +274,10 @@ static int block_long(struct lk_queue_wait *wait, int64_t until_ns,
     return queue(wait, until_ns, err);
 }
 
-/* Wait until the holder's lease ends, as the row tells.  If the holder has
- * renewed it by then, the row tells a later end, and the wait goes on until
- * that.  0: queue or claim again. */
+/* Wait until the end of the holder's lease that the row shows.  If the row then
+ * shows a later end, because the holder has renewed the lease, go on until
+ * that.  Return as lk_queue_await(); 0 with `way` LK_QUEUE_SHORT: queue
+ * again. */
 static int await_long(struct lk_queue_wait *wait, sqlock_error *err)
 {
     struct lk_waiter *self = wait->part->waiter;
@@ -286,7 +299,7 @@ static int await_long(struct lk_queue_wait *wait, sqlock_error *err)
         until_ns = lk_sooner(lk_later(sqlock_monotonic_ns(), left_ns),
                              self->deadline_ns);
         rc = block_long(wait, until_ns, err);
-        if (rc == 0) { /* notified: queue again, with the others */
+        if (rc == 0) { /* notified: queue again */
             if (wait->place != LK_QUEUE_FIRST)
                 wait->way = LK_QUEUE_SHORT;
             return 0;
@@ -301,7 +314,8 @@ static int await_long(struct lk_queue_wait *wait, sqlock_error *err)
     return is_to_be_polled(wait) ? poll_row(wait) : 0;
 }
 
-/* Give up the queue lock, which this wait cannot use any more. */
+/* Give up the queue lock, which this wait cannot use any more, and go on as one
+ * without it. */
 static void give_up_queue_lock(struct lk_queue_wait *wait)
 {
     wait->way = LK_QUEUE_LONG;
@@ -309,7 +323,7 @@ static void give_up_queue_lock(struct lk_queue_wait *wait)
     (void)step_out(wait);
 }
 
-/* Return when to read the row again after that many reads of it. */
+/* Return when to read the row again, after that many looks at it. */
 static int64_t next_look(const struct lk_queue_wait *wait, unsigned looks)
 {
     int64_t now = sqlock_monotonic_ns();
@@ -318,9 +332,10 @@ static int64_t next_look(const struct lk_queue_wait *wait, unsigned looks)
                      now + ((int64_t)FIRST_LOOK_NS << looks));
 }
 
-/* Wait while we have the queue lock but the row is taken: its release is not
- * committed yet, or another process barged past, usually briefly.  0: claim, or
- * the queue lock was given up. */
+/* Wait while this session has the queue lock but the row is taken, which is
+ * usually brief: the release is not committed yet, or another process barged
+ * past.  Return 0 if the row is free, or was still taken at the end and the
+ * queue lock was given up; otherwise as lk_queue_await(). */
 static int await_as_first(struct lk_queue_wait *wait, sqlock_error *err)
 {
     struct lk_waiter *self = wait->part->waiter;
@@ -342,9 +357,10 @@ static int await_as_first(struct lk_queue_wait *wait, sqlock_error *err)
     return rc;
 }
 
-/* Wait in the queue for FIRST_MS at most, and no longer than the lease lasts:
- * its holder may have stopped and keep the queue lock.  0: the queue lock is
- * ours.  EBUSY: it is not, or the queue failed; `way` says how to go on. */
+/* Wait in the queue for FIRST_MS at most, and no longer than the lease lasts: a
+ * holder that has stopped may keep the queue lock.  Return 0 if this session
+ * has got the queue lock; EBUSY if not, or if the queue failed: `way` says how
+ * to go on; otherwise as lk_queue_await(). */
 static int await_short(struct lk_queue_wait *wait, sqlock_error *err)
 {
     int64_t until_ns = lk_sooner(lk_after_ms(sqlock_monotonic_ns(), FIRST_MS),
@@ -356,7 +372,7 @@ static int await_short(struct lk_queue_wait *wait, sqlock_error *err)
         return rc;
     if (wait->is_silent)
         return SQLOCK_EBUSY;
-    if (left_ns > 0) /* else somebody with the queue lock is about to claim */
+    if (left_ns > 0) /* else a session with the queue lock is about to claim */
         until_ns =
             lk_sooner(until_ns, lk_later(sqlock_monotonic_ns(), left_ns));
     rc = queue(wait, until_ns, err);

@@ -2,7 +2,7 @@
  * queue_wait.h - wait in the database's queue for another process
  *
  * Without a wait queue, or a connection for it, the row is polled (poller.h).
- * The row decides in any case; the queue is a hint.
+ * Only the row decides who has the lock; the queue is a hint when to claim.
  */
 #ifndef LK_QUEUE_WAIT_H
 #define LK_QUEUE_WAIT_H
@@ -19,10 +19,11 @@ enum lk_queue_place {
     LK_QUEUE_FIRST       /* has the queue lock */
 };
 
-/* Way to wait. */
+/* How to wait. */
 enum lk_queue_way {
-    LK_QUEUE_SHORT, /* in the queue, for a second or the lease's rest */
-    /* until the lease's end, again whenever it is renewed */
+    /* in the queue, until the lease's end but for a second at most */
+    LK_QUEUE_SHORT,
+    /* until the lease's end, and on if the lease was renewed meanwhile */
     LK_QUEUE_LONG,
     LK_QUEUE_OFF /* without the wait queue */
 };
@@ -34,22 +35,26 @@ struct lk_queue_wait {
     struct lk_connection *connection; /* NULL: none was needed yet */
     enum lk_queue_place place;
     enum lk_queue_way way;
-    /* the holder has no queue lock and will not notify: poll the row once */
+    /* the holder has no queue lock and will not notify: poll the row until the
+     * holder changes */
     bool is_silent;
 };
 
+/* Begin a wait of that part, without sending anything. */
 void lk_queue_begin(struct lk_queue_wait *wait, struct lk_part *part);
 
-/* Tell whether there is a wait queue, with a connection for it. */
+/* Return whether the wait queue can be used, after taking a connection for it,
+ * which may open one.  False for a request that must not block. */
 bool lk_queue_is_there(struct lk_queue_wait *wait);
 
-/* Wait until a claim may succeed.  0; enum lk_poll_until: poll the row instead,
- * until it is free, or has another holder, which will notify; ETIMEDOUT,
- * ECANCELED, or a result of lk_row_read(). */
+/* Wait until a claim may succeed.  Return 0: claim; a value of enum
+ * lk_poll_until: wait by lk_poller_begin() instead, until the row is as that
+ * value says; or ETIMEDOUT, ECANCELED, or an error of lk_row_read(). */
 int lk_queue_await(struct lk_queue_wait *wait, sqlock_error *err);
 
-/* End the wait with that result.  0: a lease was granted; *place gets its queue
- * lock. */
+/* End the wait.  rc 0 means that a lease was granted: then *place gets the
+ * queue lock, if this session has it.  With any other rc the queue lock is
+ * given up. */
 void lk_queue_finish(struct lk_queue_wait *wait, struct lk_place *place,
                      int rc);
 

@@ -37,8 +37,9 @@ void lk_release_end(struct lk_release *release)
 
 /* --- to the next waiter of this process --- */
 
-/* Hand the lease off to that part, in one statement.  0: done; other results as
- * lk_lease_hand_off(). */
+/* Hand the lease off to that part, in one statement.  Return 0 if the old lease
+ * has ended; otherwise as lk_lease_hand_off(): the old lease is still to be
+ * released. */
 static int hand_off(struct lk_release_part *part, struct lk_part *next)
 {
     struct lk_entry *entry = part->entry;
@@ -59,8 +60,9 @@ static int hand_off(struct lk_release_part *part, struct lk_part *next)
     return 0;
 }
 
-/* Hand off each lease that has a next waiter, each in a statement of its own.
- * After an outage none is tried: the rest is released together. */
+/* Hand off each lease for which there is a next waiter, each in a statement of
+ * its own.  After an outage no more are tried: the rest is released
+ * together. */
 static void hand_off_all(struct lk_release *release)
 {
     bool is_outage = false;
@@ -91,16 +93,16 @@ static int outcome(const struct lk_release_part *part, int rc)
 {
     if (part->lost == SQLOCK_ELOST)
         return SQLOCK_ELOST;
-    /* Given up by this process, it may still have been ours. */
+    /* This process had given the lease up, but no other has taken it. */
     if (part->lost == SQLOCK_EEXPIRED && rc == 0)
         return SQLOCK_EEXPIRED;
-    /* The hand-off may have been carried out late. */
+    /* The row may have been lost to our own hand-off, carried out late. */
     if (part->is_handed_off_maybe && rc == SQLOCK_ELOST)
         return SQLOCK_EUNCERTAIN;
     return rc;
 }
 
-/* End the part's lease, and give the turn to the next waiter. */
+/* Note the result of the release, and give the turn to the next waiter. */
 static void end_part(struct lk_release_part *part, int rc)
 {
     if (part->state == LK_RELEASE_TURN) {
@@ -114,7 +116,8 @@ static void end_part(struct lk_release_part *part, int rc)
     part->state = LK_RELEASE_OVER;
 }
 
-/* Release the remaining leases in one statement; return its result. */
+/* Release the remaining leases in one statement, and set each part's rc.
+ * Return as lk_batch_release(). */
 static int release_rest(struct lk_release *release, sqlock_error *err)
 {
     struct lk_batch *batch = &release->batch;

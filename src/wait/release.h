@@ -1,6 +1,6 @@
 /*
  * release.h - release N >= 1 leases: each is handed off to the next waiter of
- * this process, or released with all others in one statement
+ * this process, or released together with the others in one statement
  */
 #ifndef LK_RELEASE_H
 #define LK_RELEASE_H
@@ -10,9 +10,9 @@
 
 /* State of one lock of a release. */
 enum lk_release_state {
-    LK_RELEASE_OVER, /* done, refused, or only counted down: rc */
-    /* to be released: the lease is copied, and the part has the turn until
-     * then */
+    LK_RELEASE_OVER, /* done, refused or only counted down: see rc */
+    /* to be released: `lease` is a copy, and the part has the turn until the
+     * lease has ended */
     LK_RELEASE_TURN,
     /* an overdue lease that was set aside (overdue.h): the lock may have
      * another holder by now */
@@ -22,7 +22,7 @@ enum lk_release_state {
 struct lk_release_part {
     struct lk_entry *entry;
     enum lk_release_state state;
-    bool has_lease; /* the last acquire was undone */
+    bool has_lease; /* the last acquire was undone: `lease` is set */
     struct lk_lease lease;
     uint64_t grant;
     int lost;                 /* before the release: 0, ELOST, EEXPIRED */
@@ -34,19 +34,21 @@ struct lk_release {
     struct lk_store *store;
     struct lk_release_part *parts; /* sorted by key */
     size_t count;
-    struct lk_batch batch;      /* of leases to be released in the database */
-    struct lk_release_part one; /* used when count is 1, with its item */
+    struct lk_batch batch;      /* leases to be released in the database */
+    struct lk_release_part one; /* parts and batch.items, if count is 1 */
     struct lk_item one_item;
 };
 
-/* Begin a release of up to `count` locks.  Add each with lk_begin_release(), to
- * the parts in order of the keys; locks not added are not released.  ENOMEM. */
+/* Begin a release of up to `count` locks.  Then fill in the parts, in order of
+ * the keys, each by lk_begin_release(); a part that was not filled in releases
+ * nothing.  Return 0, or ENOMEM, after which there is nothing to end. */
 int lk_release_begin(struct lk_release *release, struct lk_store *store,
                      size_t count, sqlock_error *err);
 
-/* End the leases.  The locks are free for others whatever the results, which
- * each part's rc holds, as sqlock_release() returns them.  Return the first
- * that is not 0. */
+/* Release the leases that lk_begin_release() has filled in.  Whatever the
+ * results, this process no longer holds them.  Each part's rc becomes the
+ * result of sqlock_release() for its lock; return the first rc that is not 0.
+ * lk_release_end() frees the parts afterwards. */
 int lk_release_run(struct lk_release *release, sqlock_error *err);
 void lk_release_end(struct lk_release *release);
 

@@ -29,8 +29,9 @@ void lk_renewal_begin(struct lk_entry *entry, struct lk_renewal *renewal,
         lk_sooner(entry->lease.deadline_boot_ns, renewal->until_ns);
 }
 
-/* Limit TTL and deadline, because an unanswered statement about the lease, with
- * TTL cap_ms and last sent at that time, may still arrive; 0: there is none. */
+/* Limit TTL and deadline, because a statement about the lease has got no answer
+ * and may still arrive.  Its TTL is cap_ms (0: there is none), and it was last
+ * sent at sent_boot_ns. */
 static void cap(struct lk_entry *entry, uint32_t cap_ms, int64_t sent_boot_ns)
 {
     int64_t latest;
@@ -43,9 +44,9 @@ static void cap(struct lk_entry *entry, uint32_t cap_ms, int64_t sent_boot_ns)
         lk_sooner(entry->lease.deadline_boot_ns, latest);
 }
 
-/* Set the deadline after a renewal.  If it was the only one, its copy of the
- * lease is right, even if nothing was changed.  With others beside it, only a
- * success counts, limited by them. */
+/* Set the deadline after a renewal.  If no other renewal overlapped, the
+ * deadline in the copy of the lease is right, even if nothing was changed.  If
+ * others did, only a success counts, limited by what the others allow. */
 static void believe(struct lk_entry *entry, const struct lk_renewal *renewal,
                     const struct lk_lease *lease, int rc)
 {

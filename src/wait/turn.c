@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "wait/overdue.h"
 
-/* All static functions here are called with the entry's mutex held. */
+/* The caller of each static function here holds the entry's mutex. */
 
 static void list(struct lk_part *part)
 {
@@ -53,8 +53,8 @@ void lk_dequeue(struct lk_part *part, enum lk_part_state state,
     lk_waiter_wake(part->waiter, reason);
 }
 
-/* Tell whether a handle that is itself the owner is used by two callers at
- * once. */
+/* Return whether the owner is a handle that holds the lock already, or waits
+ * for it in another call. */
 static bool is_used_twice(const struct lk_part *self)
 {
     const struct lk_entry *entry = self->entry;
@@ -72,8 +72,8 @@ static bool is_used_twice(const struct lk_part *self)
     return false;
 }
 
-/* Tell whether a nested acquire asks for more than the first one did: both
- * share one lease. */
+/* Return whether a nested acquire asks for something that the first acquire,
+ * with which it shares the lease, did not ask for. */
 static bool wants_more(const struct lk_entry *entry,
                        const sqlock_acquire_options *wanted)
 {
@@ -185,8 +185,10 @@ int lk_enter(struct lk_part *part, bool may_queue, enum lk_part_state *state,
     return rc;
 }
 
-/* Leave the FIFO when cancelled or timed out, or take the turn of a holder
- * whose lease is over.  LK_SUSPENDED: none of these; stay. */
+/* Take the turn if the holder's lease is over; otherwise leave the FIFO if the
+ * wait is cancelled or out of time.  Return 0 with the turn, ECANCELED,
+ * ETIMEDOUT or the code of an outage; or LK_SUSPENDED: the part stays in the
+ * FIFO. */
 static int leave_queue(struct lk_part *part, sqlock_error *err)
 {
     struct lk_entry *entry = part->entry;
@@ -204,7 +206,7 @@ static int leave_queue(struct lk_part *part, sqlock_error *err)
     if (rc == 0)
         return 0;
     part->state = LK_PART_OUTSIDE;
-    if (lk_is_overdue(entry)) /* this part may have been woken for it */
+    if (lk_is_overdue(entry)) /* pass on a wake-up that the part may have got */
         lk_wake_first(entry);
     return rc;
 }

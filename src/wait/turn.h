@@ -1,44 +1,51 @@
 /*
  * turn.h - get the turn at an entry, first come, first served
  *
- * An entry is a lock within this process, and a part is one acquisition's wish
- * for it.  Only the part that has the turn claims the row, so one contender per
- * process and key reaches the database.
+ * An entry is a lock within this process, and a part is the wish of one
+ * acquisition for that lock.  Only the part that has the turn claims the row,
+ * so one contender per process and key reaches the database.
  */
 #ifndef LK_TURN_H
 #define LK_TURN_H
 
 #include "wait/entry.h"
 
-/* Remove a part from its entry's list, giving up its turn. */
+/* Remove the part from its entry's list, and give up the turn if the part has
+ * it. */
 void lk_part_end(struct lk_part *part);
 
-/* Take the turn, or nest in the owner's lease; otherwise queue in the FIFO if
- * that is allowed.  0: *state says which; LK_PART_OUTSIDE: another part has the
- * turn.  ELOST, EEXPIRED, EINUSE, EINVAL, or an outage that waiters share. Once
- * a part is queued, others change part->state. */
+/* Take the turn, or nest in the owner's lease; otherwise, if may_queue, queue
+ * in the FIFO.  Return 0, and in *state LK_PART_TURN, LK_PART_NESTED or
+ * LK_PART_QUEUED; or LK_PART_OUTSIDE, if another part has the turn and
+ * may_queue is false.  Or return EBUSY, ELOST, EEXPIRED, EINUSE, EINVAL, or the
+ * code of an outage that the waiters share.  Once a part is queued, other
+ * threads may change part->state. */
 int lk_enter(struct lk_part *part, bool may_queue, enum lk_part_state *state,
              sqlock_error *err);
 
-/* Wait in the FIFO for the turn or a lease.  0: *state says which; ETIMEDOUT,
- * ECANCELED, or an outage; LK_SUSPENDED. */
+/* Wait in the FIFO for the turn or a lease.  Return 0, and in *state
+ * LK_PART_TURN, LK_PART_HELD or LK_PART_OUTSIDE (enter again); or ETIMEDOUT,
+ * ECANCELED, or the code of an outage; or LK_SUSPENDED, if a request must
+ * wait. */
 int lk_await_turn(struct lk_part *part, enum lk_part_state *state,
                   sqlock_error *err);
 
-/* Give up the part's turn, or its nested count. */
+/* Give up the part's turn, or undo its nested acquire. */
 void lk_step_back(struct lk_part *part);
 
-/* Note the result of an attempt as an outage shared by all waiters of this
- * process; 0: the outage is over. */
+/* Note that an attempt gave rc, the code of an outage, which the waiters of
+ * this process for the entry share; rc 0 ends the outage.  Wake the waiters
+ * that set fail_fast.  The caller does not hold the entry's mutex. */
 void lk_note_outage(struct lk_entry *entry, int rc);
 
-/* Return the first part in the FIFO that is not cancelled (NULL: none); and
- * wake it, to check the holder's lease.  With the entry's mutex held. */
+/* lk_first_queued(): return the first part in the FIFO whose wait is not
+ * cancelled (NULL: none).  lk_wake_first(): wake that part's waiter, to check
+ * the holder's lease.  The caller holds the entry's mutex. */
 struct lk_part *lk_first_queued(const struct lk_entry *entry);
 void lk_wake_first(const struct lk_entry *entry);
 
 /* Take the part out of the FIFO, set its state, and wake its waiter for that
- * reason.  With the entry's mutex held. */
+ * reason.  The caller holds the entry's mutex. */
 void lk_dequeue(struct lk_part *part, enum lk_part_state state,
                 enum lk_wake_reason reason);
 

@@ -48,7 +48,8 @@ void lk_waiter_prepare(struct lk_waiter *self)
     pthread_mutex_unlock(&self->mutex);
 }
 
-/* Sleep once.  False: the time is over.  Called with the mutex held. */
+/* Sleep until the condition is signalled (return true) or until_ns comes
+ * (false).  The caller holds the mutex. */
 static bool wait_until(struct lk_waiter *self, int64_t until_ns)
 {
     struct timespec at = lk_timespec(until_ns);

@@ -19,8 +19,8 @@ struct lk_cancel_fd;
 struct lk_connection;
 struct lk_part;
 
-/* Reason why a waiter was woken.  The last one counts: none comes after the
- * turn or the grant. */
+/* Reason why a waiter was woken.  A later reason replaces an earlier one; none
+ * follows the turn or the grant. */
 enum lk_wake_reason {
     LK_WAKE_NONE, /* not woken */
     /* the holder's lease is over: the first in the FIFO may take the turn */
@@ -31,21 +31,21 @@ enum lk_wake_reason {
     LK_WAKE_ROW      /* the poller has read the row */
 };
 
-/* Change of the row that ends a subscription at the poller.  Also results of
- * lk_queue_await(), and so no codes. */
+/* Change of the row that ends a subscription at the poller.  Positive values,
+ * because lk_queue_await() returns them besides error codes. */
 enum lk_poll_until {
     LK_POLL_UNTIL_FREE = 2, /* the row may be claimed */
     LK_POLL_UNTIL_CHANGED   /* as above, or the holder has changed */
 };
 
-/* A place in the poller's list (poller.h). */
+/* A waiter's subscription at the poller (poller.h). */
 struct lk_subscription {
     struct lk_waiter *next, *previous;
-    struct lk_part *part; /* its row is read; NULL: not in the list */
+    struct lk_part *part; /* the part whose row is read; NULL: none */
     int64_t due_ns;       /* time of the next read, CLOCK_MONOTONIC */
     enum lk_poll_until until;
     char holder[SQLOCK_KEY_SIZE]; /* as first read */
-    int rc;                       /* of the last read, before LK_WAKE_ROW */
+    int rc;                       /* of the read that ended the subscription */
     sqlock_error err;
 };
 
@@ -58,31 +58,33 @@ struct lk_waiter {
     int64_t deadline_ns;                   /* CLOCK_MONOTONIC */
     int64_t asked_ns;                      /* as in lease.h */
     const sqlock_acquire_options *options; /* with defaults filled in */
-    /* Wakes a request; NULL: the waiter is a thread.  Called with any mutexes
-     * held; takes only the executor's. */
+    /* Makes a suspended request run again; NULL: the waiter is a thread.  Runs
+     * with the waiter's mutex and others held, and may take only the
+     * executor's. */
     void (*on_wake)(struct lk_waiter *waiter);
 
     /* used by the thread that runs the acquisition */
-    /* in the database: no thread would be left for others */
+    /* a request must not block in the database: no thread would be left for
+     * other requests */
     bool may_not_block;
-    /* when a suspended request continues, unless woken */
+    /* when a suspended request continues if it is not woken, CLOCK_MONOTONIC */
     int64_t until_ns;
 
-    /* a request without a caller; guarded by the mutex of each entry at which
-     * it has a part */
+    /* the application has abandoned the request; guarded by the mutex of each
+     * entry at which the request has a part */
     bool is_abandoned;
 
-    /* guards the following fields; taken after an entry's */
+    /* guards the following fields; taken after an entry's mutex */
     pthread_mutex_t mutex;
     pthread_cond_t woken;
     enum lk_wake_reason reason;
     bool is_cancelled;              /* stays true */
-    struct lk_connection *waits_on; /* its blocked connection; NULL */
+    struct lk_connection *waits_on; /* where it is blocked; NULL: nowhere */
 
     /* guarded by the poller's mutex */
     struct lk_subscription subscription;
 
-    int cancel_fd; /* 0: none; constant once it is watched */
+    int cancel_fd; /* 0: none; constant once watched */
     struct {
         struct lk_waiter *next, *previous;
         struct lk_cancel_fd *watched; /* NULL: none, or cancelled */
@@ -93,34 +95,37 @@ void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
                     const sqlock_acquire_options *options);
 void lk_waiter_clear(struct lk_waiter *waiter);
 
-/* Wake the waiter for that reason, from any thread, with the entry's or the
- * poller's mutex held. */
+/* Wake the waiter for that reason, from any thread.  The caller holds the mutex
+ * of the entry or of the poller. */
 void lk_waiter_wake(struct lk_waiter *waiter, enum lk_wake_reason reason);
 
-/* Reset the wake reason, before the waiter can be woken for something new. */
+/* Reset the wake reason.  Call it before the waiter can be woken for something
+ * new. */
 void lk_waiter_prepare(struct lk_waiter *self);
 
-/* Sleep until the waiter is woken or, if it hears that, cancelled, or until
- * until_ns, CLOCK_MONOTONIC.  0: the caller finds out which; LK_SUSPENDED: a
- * request must wait, and returns at once. */
+/* Sleep until the waiter is woken, until until_ns (CLOCK_MONOTONIC) or, with
+ * hears_cancel, until the wait is cancelled.  Return 0, without saying which of
+ * these it was; or LK_SUSPENDED at once, if a request would have to sleep. */
 int lk_waiter_park(struct lk_waiter *self, int64_t until_ns, bool hears_cancel);
 
-/* Sleep until a point of CLOCK_MONOTONIC, even in a request; 0, ECANCELED. */
+/* Sleep until until_ns (CLOCK_MONOTONIC), even in a request.  Return 0, or
+ * ECANCELED as soon as the wait is cancelled. */
 int lk_waiter_sleep(struct lk_waiter *self, int64_t until_ns,
                     sqlock_error *err);
 
 bool lk_waiter_is_cancelled(struct lk_waiter *self);
 
-/* Return the deadline of a statement that is sent now: at most one statement's
- * time after the end of the wait. */
+/* Return the deadline of a statement that is sent now: statement_timeout_ms
+ * from now, and no later than statement_timeout_ms after the end of the
+ * wait. */
 int64_t lk_waiter_statement_deadline(const struct lk_waiter *self,
                                      const struct lk_store *store);
 
 /* Set the error of a cancelled wait, and return ECANCELED. */
 int lk_canceled(sqlock_error *err);
 
-/* Set the error of a lock that was not free in time, and return it: ETIMEDOUT
- * after a wait, otherwise EBUSY. */
+/* Set the error of a lock that was not free in time, and return it: EBUSY if
+ * wait_ms is 0, otherwise ETIMEDOUT. */
 int lk_not_in_time(int64_t wait_ms, sqlock_error *err);
 
 #endif
