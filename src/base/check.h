@@ -9,28 +9,32 @@
 
 #include "base/error.h"
 
-/* A public struct that may grow: its first member is the size that the caller's
- * header gives it. */
+/* A public struct that may grow.  Its first member is its size according to the
+ * header that the application was compiled with. */
 struct lk_sized {
     const char *type; /* "sqlock_options" */
     const char *init; /* "SQLOCK_OPTIONS_INIT" */
     size_t size;      /* of the struct in this library */
 };
 
-/* Check the size of the caller's struct.  EINVAL: NULL, too small to have a
- * size, or greater than the library's. */
+/* Check the size of the application's struct.  Return 0, or SQLOCK_EINVAL if
+ * `given` is NULL, too small to have a size, or larger than the library's
+ * struct. */
 int lk_sized_check(const struct lk_sized *sized, const void *given,
                    sqlock_error *err);
 
-/* Copy the caller's struct: members that an older header does not have become
- * zero.  With `given` NULL all are zero.  EINVAL as above. */
+/* Copy the application's struct to `out`.  Members that its older header does
+ * not have become zero, as do all members if `given` is NULL, which is allowed
+ * here.  Return 0, or SQLOCK_EINVAL as lk_sized_check(). */
 int lk_sized_read(void *out, const struct lk_sized *sized, const void *given,
                   sqlock_error *err);
 
-/* Write the members that the caller's header has to a checked struct. */
+/* Copy to `out`, which lk_sized_check() has accepted, those members of the
+ * library's struct `full` that the application's header has. */
 void lk_sized_write(void *out, const void *full);
 
-/* Replace 0 by the default, and check the limits.  EINVAL names the option. */
+/* Replace a value of 0 by `otherwise`, the default.  Return 0, or SQLOCK_EINVAL
+ * if the value is not within the limits; the error's text has `name`. */
 int lk_check_number(const char *name, uint32_t *value, uint32_t otherwise,
                     uint32_t least, uint32_t most, sqlock_error *err);
 

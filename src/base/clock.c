@@ -1,6 +1,8 @@
 /*
- * clock.c - read the clocks, and compute deadlines with saturation: a caller
- * may wait INT64_MAX milliseconds
+ * clock.c - read the clocks, and compute deadlines
+ *
+ * An application may ask for a wait of INT64_MAX milliseconds, so a sum that is
+ * out of range becomes LK_NEVER.
  */
 #include "base/clock.h"
 

@@ -1,10 +1,10 @@
 /*
- * clock.h - the two clocks and what is counted in them
+ * clock.h - read the clocks, and compute deadlines
  *
- * CLOCK_MONOTONIC  deadlines of calls
- * CLOCK_BOOTTIME   leases: it goes on while the machine is suspended (F16)
+ * Deadlines of calls are points of CLOCK_MONOTONIC.  Leases are measured by
+ * CLOCK_BOOTTIME, which goes on while the machine is suspended (F16).
  *
- * Both in nanoseconds.  LK_NEVER is a deadline that does not come.
+ * Times are in nanoseconds.  LK_NEVER is a deadline that does not come.
  */
 #ifndef LK_CLOCK_H
 #define LK_CLOCK_H
@@ -17,6 +17,7 @@
 #define LK_NS_PER_MS INT64_C(1000000)
 #define LK_NS_PER_US INT64_C(1000)
 
+/* Read CLOCK_BOOTTIME; sqlock_monotonic_ns() reads the other clock. */
 int64_t lk_boottime_ns(void);
 
 /* Return from + ms, for a non-negative ms; LK_NEVER if that is out of range. */

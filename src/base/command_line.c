@@ -1,5 +1,5 @@
 /*
- * command_line.c - see command_line.h
+ * command_line.c - describe a process for others (see command_line.h)
  *
  * More users can read the lock table than this host's process list, so only
  * words that look harmless are shown.
@@ -19,14 +19,14 @@
 
 #define HIDDEN "..."
 #define ARGUMENTS_MAX 72 /* bytes of arguments that are shown */
-#define KEYLIKE_MIN 20   /* letters and digits without a break: a token */
+#define KEYLIKE_MIN 20   /* a word as long as this may be an access key */
 
 static bool is_called_after_a_secret(const char *option)
 {
     static const char *const hints[] = {"pass", "pwd",  "secret", "token",
                                         "key",  "auth", "cred",   "user"};
 
-    /* In half of all programs -p and -u take passwords. */
+    /* In many programs -p, -P or -u takes a password. */
     if (option[0] != '-')
         return false;
     if (strcasecmp(option, "-p") == 0 || strcmp(option, "-u") == 0)
@@ -37,8 +37,8 @@ static bool is_called_after_a_secret(const char *option)
     return false;
 }
 
-/* Tell whether the word consists of letters and digits, both of them, and
- * nothing else. */
+/* Return whether the word is a mixture of letters and digits, and nothing else,
+ * and has at least KEYLIKE_MIN of them. */
 static bool is_like_a_key(const char *word)
 {
     size_t digits = 0;
@@ -52,7 +52,7 @@ static bool is_like_a_key(const char *word)
            digits + letters >= KEYLIKE_MIN;
 }
 
-/* Return how much of the word may be shown; the rest is hidden. */
+/* Return how many bytes of the word may be shown; the rest is hidden. */
 static size_t harmless(const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
@@ -84,7 +84,7 @@ void lk_command_line_show(char *out, size_t size, const char *words,
         size_t shown = is_called_after_a_secret(before) ? 0 : harmless(word);
         int added;
 
-        if (*word == '\0') /* what the command has wiped */
+        if (*word == '\0') /* the program may have overwritten it */
             continue;
         before = word;
         added = snprintf(out + used, size - used, " %.*s%s", (int)shown, word,
@@ -98,8 +98,8 @@ void lk_command_line_show(char *out, size_t size, const char *words,
     }
 }
 
-/* Read the arguments of this process, without its program; return their
- * size. */
+/* Read the arguments of this process, without the program's name, each ending
+ * with NUL.  Return their size in bytes; 0 if they cannot be read. */
 static size_t read_arguments(char *out, size_t size)
 {
     int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);

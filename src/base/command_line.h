@@ -6,15 +6,17 @@
 
 #include <stddef.h>
 
-/* Write the words, each of which ends with NUL, to out[size], separated by
- * spaces, as far as they fit.  Possible secrets are shown as "...": what
- * follows a "://", a '=' or the letter of an option, an argument after an
- * option named like a secret, and anything that is not a plain word, such as a
- * script.  A password that looks like a plain word cannot be recognized. */
+/* Write the words, each of which ends with NUL (`length` bytes in all), to
+ * out[size], each after a space, as many whole words as fit.  Possible secrets
+ * are shown as "...": the text after a "://", a '=' or the letter of an option,
+ * an argument after an option named like a secret, and any word with other than
+ * harmless characters, such as a script.  A password that looks like a plain
+ * word cannot be recognized. */
 void lk_command_line_show(char *out, size_t size, const char *words,
                           size_t length);
 
-/* Write "user@host pid program arguments" of this process. */
+/* Write "user@host pid program arguments" of this process to out[size],
+ * truncated if it does not fit. */
 void lk_process_show(char *out, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * error.c - fill in the caller's sqlock_error, and the texts of the codes
+ * error.c - fill in an sqlock_error, and give the texts of the error codes
  */
 #include "base/error.h"
 

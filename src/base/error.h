@@ -7,9 +7,9 @@
 
 #include "sqlock/driver.h"
 
-/* Set an error of our own, without a native code, and return its code.  The
- * code is the macro's own value, so that a reader and an analyzer see what is
- * returned; it is evaluated twice. */
+/* Set an error that has no native code of a database, and return its code.
+ * This is a macro, so that a static analyzer sees the code that is returned;
+ * `code` is evaluated twice. */
 #define lk_error(err, code, ...)                                               \
     ((void)sqlock_error_set((err), (code), 0, NULL, __VA_ARGS__), (code))
 

@@ -1,5 +1,5 @@
 /*
- * hash.c - FNV-1a, as RFC 9923 has it
+ * hash.c - compute FNV-1a as RFC 9923 defines it
  */
 #include "base/hash.h"
 

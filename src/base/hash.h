@@ -1,8 +1,8 @@
 /*
  * hash.h - hash functions and hash tables
  *
- * The tables are uthash's, which would end the process when memory runs out:
- * here, a table to which nothing could be added is NULL (hh.tbl).
+ * The tables are uthash's, set up so that they do not end the process when
+ * memory runs out: the hh.tbl of an element that could not be added is NULL.
  */
 #ifndef LK_HASH_H
 #define LK_HASH_H
@@ -13,13 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* FNV-1a of 64 bits, for data that nobody makes collide on purpose.  Hash data
- * in parts: begin with LK_HASH_NOTHING, and pass each result to the next
- * call. */
+/* Hash data by FNV-1a of 64 bits, which is not safe against collisions that
+ * somebody makes on purpose.  Pass LK_HASH_NOTHING as `hash`, or, to hash more
+ * data behind the data hashed so far, the previous result. */
 #define LK_HASH_NOTHING UINT64_C(14695981039346656037)
 uint64_t lk_hash_on(uint64_t hash, const void *at, size_t size);
 
-/* Hash a text, without its NUL. */
+/* Return the hash of a text, without its NUL. */
 uint64_t lk_hash_text(const char *text);
 
 #endif

@@ -7,9 +7,11 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Write valid UTF-8 as a JSON text: all of it, or its first `length` bytes.
- * Only the caller uses the stream: it is not locked. */
+/* Write a text of valid UTF-8 as a JSON string, in quotes.  The stream is not
+ * locked: no other thread may use it meanwhile. */
 void lk_json_text(FILE *out, const char *text);
+
+/* Write the first `length` bytes of a text, otherwise as lk_json_text(). */
 void lk_json_prefix(FILE *out, const char *text, size_t length);
 
 #endif

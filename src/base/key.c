@@ -1,10 +1,11 @@
 /*
- * key.c - make the key of a name as Spring's UUIDConverter does: a name that is
- * a UUID is its own key, any other is hashed (MD5, version 3, without a
- * namespace, as Java's nameUUIDFromBytes does)
+ * key.c - make the key of a name, as Spring's UUIDConverter does
  *
- * The legacy rule accepts as a UUID whatever java.util.UUID.fromString of JDK
- * 11 and later accepts.
+ * A name that is a UUID is its own key.  Any other is hashed to a UUID of
+ * version 3 (MD5) without a namespace, as Java's nameUUIDFromBytes does.
+ *
+ * The legacy rule takes for a UUID whatever java.util.UUID.fromString of JDK 11
+ * and later accepts.
  */
 #include "base/key.h"
 
@@ -30,7 +31,7 @@ static bool is_uuid(const char *name)
         bool dash = i == 8 || i == 13 || i == 18 || i == 23;
 
         if (dash ? name[i] != '-' : !is_hex(name[i]))
-            return false; /* also at an early NUL */
+            return false; /* also if the name ends here */
     }
     return name[UUID_LENGTH] == '\0';
 }
@@ -43,8 +44,8 @@ static void lower_case(char key[SQLOCK_KEY_SIZE], const char *uuid)
     key[UUID_LENGTH] = '\0';
 }
 
-/* The zeros of the scripts whose decimal digits are one UTF-16 unit each;
- * digits of the others are two units, which Java does not take for digits. */
+/* The digit 0 of each script whose decimal digits are one UTF-16 unit each.
+ * Those of other scripts are two units; Java does not take them for digits. */
 static const uint16_t zeros[] = {
     0x0030, 0x0660, 0x06f0, 0x07c0, 0x0966, 0x09e6, 0x0a66, 0x0ae6,
     0x0b66, 0x0be6, 0x0c66, 0x0ce6, 0x0d66, 0x0de6, 0x0e50, 0x0ed0,
@@ -55,8 +56,8 @@ static const uint16_t zeros[] = {
 /* The letters A: ASCII and full width. */
 static const uint16_t letters[] = {0x0041, 0x0061, 0xff21, 0xff41};
 
-/* Return the value of a digit, as Java's Character.digit(c, 16); -1: no
- * digit. */
+/* Return the value of a hexadecimal digit, as Java's Character.digit(c, 16), or
+ * -1 if the character is none. */
 static int digit_of(uint32_t c)
 {
     for (size_t i = 0; i < sizeof zeros / sizeof zeros[0]; i++)
@@ -69,8 +70,8 @@ static int digit_of(uint32_t c)
 }
 
 /* Read a group of a UUID as Java's Long.parseLong(group, 16) does: an
- * optional '+', at least one digit, no overflow of 63 bits.  A '-' cannot
- * occur, since it ends the group. */
+ * optional '+', at least one digit, no overflow of 63 bits.  The group has no
+ * '-', since a '-' ends it.  Return false if the group is no such number. */
 static bool parse_group(const char *group, size_t length, uint64_t *value)
 {
     const char *end = group + length;
@@ -107,8 +108,9 @@ static size_t length_in_java(const char *name)
     return units;
 }
 
-/* Read a name as java.util.UUID.fromString() does: five groups, at most 36
- * characters, each masked to its width. */
+/* Read a name as java.util.UUID.fromString() does: at most 36 characters, five
+ * groups, each masked to its width in a UUID.  Return false, without a key, if
+ * the name is no UUID in this sense. */
 static bool is_lenient_uuid(const char *name, char key[SQLOCK_KEY_SIZE])
 {
     static const uint64_t masks[5] = {0xffffffff, 0xffff, 0xffff, 0xffff,

@@ -8,7 +8,9 @@
 
 #define LK_NAME_MAX 10000 /* bytes */
 
-/* Check the length of a name, and that it is UTF-8. */
+/* Check that a name has an allowed length and is valid UTF-8, or, for
+ * SQLOCK_KEY_RAW, printable ASCII.  Return 0, or SQLOCK_EINVAL, also for an
+ * unknown rule. */
 int lk_name_check(const char *name, sqlock_key_rule rule, sqlock_error *err);
 
 #endif

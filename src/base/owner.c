@@ -1,8 +1,8 @@
 /*
- * owner.c - numbers of the owners of locks, and the list of living threads
+ * owner.c - number the owners of locks, and keep a list of living threads
  *
- * A fork in another thread sees the list before or after one change: each
- * change is a single store.
+ * A change of the list is a single store, so that a process forked by another
+ * thread at that time has the list from before or after the change.
  */
 #include "base/owner.h"
 
@@ -18,14 +18,14 @@ struct living {
     uint64_t id;
 };
 
-LK_STATIC_MUTEX(guard); /* guards: */
+LK_STATIC_MUTEX(guard); /* guards the list: */
 static struct living *threads;
 
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool has_key;
 
-/* Remove the thread's id from the list, at the end of the thread. */
+/* Remove a thread from the list; called when the thread ends. */
 static void bury(void *argument)
 {
     struct living *thread = argument;
@@ -45,8 +45,8 @@ static void make_key(void)
     has_key = pthread_key_create(&key, bury) == 0;
 }
 
-/* Add the id of a living thread to the list.  False: out of memory, or of
- * thread keys. */
+/* Add the calling thread's id to the list.  Return false when out of memory, or
+ * of keys of pthread_key_create(). */
 static bool note_living(uint64_t id)
 {
     struct living *thread = malloc(sizeof *thread);
@@ -78,7 +78,8 @@ uint64_t lk_thread_id(void)
     if (id == 0) {
         uint64_t plain = lk_owner_id();
 
-        /* A thread whose end cannot be noticed counts as living. */
+        /* Without IS_THREAD: a thread whose end cannot be noticed counts as
+         * living. */
         id = note_living(plain | IS_THREAD) ? plain | IS_THREAD : plain;
     }
     return id;

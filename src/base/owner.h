@@ -1,6 +1,8 @@
 /*
- * owner.h - numbers of the owners of locks: threads, as long as they live,
- * handles, requests and registries
+ * owner.h - number the owners of locks: threads, handles, requests and
+ * registries
+ *
+ * Unlike a pthread_t, a number is never used again in a process.
  */
 #ifndef LK_OWNER_H
 #define LK_OWNER_H
@@ -8,12 +10,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Return the number of the calling thread; and a new number for any other
- * owner. Unlike a pthread_t, a number is never reused in a process. */
+/* Return the number of the calling thread. */
 uint64_t lk_thread_id(void);
+
+/* Return a new number, for an owner that is no thread. */
 uint64_t lk_owner_id(void);
 
-/* Tell whether an owner is a thread that has ended. */
+/* Return whether the owner is a thread that has ended. */
 bool lk_has_ended(uint64_t owner);
 
 #endif

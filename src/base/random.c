@@ -1,9 +1,9 @@
 /*
- * random.c - random numbers and identities straight from the kernel, so that
- * neither a fork nor a restart can repeat them
+ * random.c - make random numbers and identities of bytes from the kernel, so
+ * that they do not repeat after a fork or a restart
  *
- * libuuid uses the kernel, too, but takes four times as long, because it mixes
- * in data that is no secret.
+ * libuuid also reads from the kernel, but takes four times as long, because it
+ * mixes in other data, which is no secret.
  */
 #include "base/random.h"
 

@@ -1,5 +1,5 @@
 /*
- * random.h - unique identities, and jitter
+ * random.h - make unique identities, and random numbers for jitter
  */
 #ifndef LK_RANDOM_H
 #define LK_RANDOM_H
@@ -12,7 +12,7 @@
 void lk_random_uuid(char out[SQLOCK_KEY_SIZE]);
 
 /* Return a random number from `from` to `to`, both not negative.  It may be
- * guessed. */
+ * guessed, so do not use it as a secret. */
 int64_t lk_random_between(int64_t from, int64_t to);
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * retry.c - decide whether to try again after a failed attempt, and after which
- * pause
+ * retry.c - decide whether to try again (see retry.h)
  */
 #include "base/retry.h"
 

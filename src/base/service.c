@@ -1,7 +1,9 @@
 /*
- * service.c - a thread that sleeps in epoll on a timerfd, because a condition
- * variable cannot wait on CLOCK_BOOTTIME; it is woken by setting the timer to
- * the shortest time
+ * service.c - run handlers in a thread
+ *
+ * The thread sleeps in epoll on a timerfd, because a condition variable cannot
+ * wait on CLOCK_BOOTTIME.  Other threads wake it by setting the timer to the
+ * shortest time.
  */
 #include "base/service.h"
 
@@ -28,11 +30,11 @@ void lk_service_init(struct lk_service *service)
     (void)pthread_cond_init(&service->done, NULL);
 }
 
-/* --- the thread; called with the mutex held, except where stated --- */
+/* --- the thread; callers hold the mutex, except where stated --- */
 
-/* Set the timer to a point, which may be past, or to none (LK_NEVER).  The
- * kernel is given the time that is left, since libfaketime, under which
- * applications are tested, would shift a point in time. */
+/* Set the timer to a point of CLOCK_BOOTTIME, which may be past, or disarm it
+ * (LK_NEVER).  The kernel is given the time that is left, since libfaketime,
+ * under which applications are tested, would shift a point in time. */
 static void set_timer(struct lk_service *service, int64_t at_ns)
 {
     struct itimerspec at;
@@ -45,15 +47,16 @@ static void set_timer(struct lk_service *service, int64_t at_ns)
     service->wakes_ns = at_ns;
 }
 
-/* Note that a handler is being called, which happens without the mutex. */
+/* Note that a handler is going to be called, and release the mutex for the
+ * call. */
 static void begin_call(struct lk_service *service, struct lk_handler *handler)
 {
     service->running = handler;
     pthread_mutex_unlock(&service->mutex);
 }
 
-/* Note the end of a call.  False: the handler is gone, since it was stopped
- * during its own run and may have been freed. */
+/* Take the mutex again, and note the end of a call.  Return false if the
+ * handler stopped itself during the call: it may have been freed since. */
 static bool end_call(struct lk_service *service,
                      const struct lk_handler *handler)
 {
@@ -71,7 +74,7 @@ static void run_due(struct lk_service *service, struct lk_handler *handler)
     int64_t next_ns;
 
     handler->due_ns = LK_NEVER;
-    /* In turn. */
+    /* To the end of the list, for round-robin. */
     DL_DELETE2(service->listed, handler, previous, next);
     DL_APPEND2(service->listed, handler, previous, next);
     begin_call(service, handler);
@@ -80,8 +83,8 @@ static void run_due(struct lk_service *service, struct lk_handler *handler)
         handler->due_ns = lk_sooner(handler->due_ns, next_ns);
 }
 
-/* Find the due handler that was run longest ago.  NULL: none is due, and
- * *soonest_ns is the time of the next. */
+/* Return the due handler that was run longest ago.  If none is due, return
+ * NULL, and the time of the next one in *soonest_ns. */
 static struct lk_handler *next_due(const struct lk_service *service,
                                    int64_t *soonest_ns)
 {
@@ -98,8 +101,8 @@ static struct lk_handler *next_due(const struct lk_service *service,
     return NULL;
 }
 
-/* Pack the handler's number and the descriptor into an event's tag.  A pointer
- * would not do: the handler may be gone when the event arrives. */
+/* Pack the handler's number and the descriptor into an event's tag.  The tag is
+ * no pointer, since the handler may be freed before the event arrives. */
 static uint64_t tag_of(uint32_t number, int fd)
 {
     return (uint64_t)number << 32 | (uint32_t)fd;
@@ -125,7 +128,8 @@ static void tell_ready(struct lk_service *service, uint64_t tag)
     (void)end_call(service, handler);
 }
 
-/* Take the pending events; wait for some if `may_sleep`. */
+/* Process the events that epoll reports; sleep until there are some if
+ * `may_sleep`. */
 static void take_events(struct lk_service *service, bool may_sleep)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
@@ -185,7 +189,7 @@ static int open_descriptors(struct lk_service *service, sqlock_error *err)
     return 0;
 }
 
-/* Start the thread.  Called with the mutex held. */
+/* Start the thread, unless it is running.  The caller holds the mutex. */
 static int start(struct lk_service *service, sqlock_error *err)
 {
     int rc;
@@ -292,7 +296,7 @@ int lk_handler_watch(struct lk_handler *handler, int fd, sqlock_error *err)
     event.data.u64 = tag_of(handler->number, fd);
     if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0)
         return 0;
-    /* It is being watched, or was until it was ready. */
+    /* The descriptor is being watched, or was until it was ready. */
     if (errno == EEXIST && epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event) == 0)
         return 0;
     return lk_error(err, SQLOCK_ERESOURCE, "cannot watch a descriptor: %s",
@@ -301,6 +305,6 @@ int lk_handler_watch(struct lk_handler *handler, int fd, sqlock_error *err)
 
 void lk_handler_unwatch(struct lk_handler *handler, int fd)
 {
-    /* Fails if its owner has closed it. */
+    /* This fails if the descriptor has been closed. */
     (void)epoll_ctl(handler->service->epoll, EPOLL_CTL_DEL, fd, NULL);
 }

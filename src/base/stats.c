@@ -1,6 +1,8 @@
 /*
- * stats.c - see stats.h.  The probes for tracers are here, too, since all
- * counted events are worth tracing.
+ * stats.c - count events and times (see stats.h)
+ *
+ * The probes for tracers are here, too, since all counted events are worth
+ * tracing.
  */
 #include "base/stats.h"
 
@@ -19,7 +21,7 @@
 
 #define FIRST_BITS 4 /* 16 us, the first bound */
 
-/* If a clock was set back, nothing is counted. */
+/* A negative time, measured while a clock was set back, counts as 0. */
 void lk_count_time(struct lk_times *times, int64_t ns)
 {
     uint64_t time_ns = ns > 0 ? (uint64_t)ns : 0;
@@ -115,7 +117,7 @@ static void read_times(const struct lk_times *times, sqlock_times *out)
     }
 }
 
-/* Return by how much one counter exceeds another that follows it. */
+/* Return `more` minus `fewer`, a counter that follows it, but at least 0. */
 static uint32_t difference(const struct lk_stats *stats, enum lk_counter more,
                            enum lk_counter fewer)
 {

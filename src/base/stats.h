@@ -1,9 +1,9 @@
 /*
- * stats.h - counters and times of a registry (sqlock/stats.h)
+ * stats.h - count events and times of a registry (sqlock/stats.h)
  *
- * Each is a separate relaxed atomic: every number is exact, but two of them
- * read together may be one event apart.  There is no mutex, so that all code
- * may count, whatever it has locked.
+ * Each number is a relaxed atomic of its own: it is exact, but of two numbers
+ * read together one may lack an event that the other has.  There is no mutex,
+ * so that code may count while it holds any mutex.
  */
 #ifndef LK_STATS_H
 #define LK_STATS_H
@@ -42,7 +42,7 @@ struct lk_times {
     _Atomic uint64_t buckets[SQLOCK_STATS_BUCKETS];
 };
 
-/* Initially all zero. */
+/* All zero before the first use. */
 struct lk_stats {
     _Atomic uint64_t counts[LK_COUNTERS];
     struct lk_times wait;
@@ -59,26 +59,26 @@ static inline void lk_count(struct lk_stats *stats, enum lk_counter counter)
 
 void lk_count_time(struct lk_times *times, int64_t ns);
 
-/* Count a finished acquisition: its result and its duration. */
+/* Count an acquisition that has ended with rc after wait_ns. */
 void lk_count_acquired(struct lk_stats *stats, const char *key, int rc,
                        int64_t wait_ns);
 
-/* Count a release, when its holder begins it. */
+/* Count a release, when the holder begins it, of a lease held for held_ns. */
 void lk_count_released(struct lk_stats *stats, const char *key,
                        int64_t held_ns);
 
-/* Count a lease that was over before its release: ELOST or EEXPIRED; other
- * codes do not count. */
+/* Count a lease that was over before its release, if `code` is SQLOCK_ELOST or
+ * SQLOCK_EEXPIRED. */
 void lk_count_over(struct lk_stats *stats, const char *key, int code);
 
-/* Count a statement by its result. */
+/* Count a statement that ended with rc after ns. */
 void lk_count_statement(struct lk_stats *stats, int rc, int64_t ns);
 
-/* Count a connection that was opened.  One that replaces a broken connection
- * counts as reconnected, too. */
+/* Count a connection that was opened, also as a reconnect if it replaces a
+ * broken one. */
 void lk_count_opened(struct lk_stats *stats);
 
-/* Fill in the members after `size`. */
+/* Fill in the members of *out after `size`. */
 void lk_stats_read(const struct lk_stats *stats, sqlock_stats *out);
 
 #endif

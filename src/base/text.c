@@ -1,6 +1,5 @@
 /*
- * text.c - UTF-8: validate it, cut it between characters, and escape foreign
- * bytes for one line of a terminal
+ * text.c - validate, truncate, escape and match UTF-8 (see text.h)
  */
 #include "base/text.h"
 
@@ -9,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Return the length in bytes of a character with this first byte; 0: there is
- * none. */
+/* Return the length in bytes of a character with this first byte, or 0 if no
+ * character begins with it. */
 static size_t length_by_lead(unsigned char lead)
 {
     if (lead < 0x80)
@@ -26,7 +25,8 @@ static size_t length_by_lead(unsigned char lead)
 
 size_t lk_utf8_decode(const char *text, uint32_t *character)
 {
-    /* By length: the bits of the first byte, the least that needs it. */
+    /* By length: the bits of the first byte that belong to the value, and the
+     * smallest value that needs so many bytes. */
     static const unsigned char lead_bits[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *at = (const unsigned char *)text;
@@ -78,7 +78,7 @@ size_t lk_utf8_prefix(const char *text, size_t limit)
     return end;
 }
 
-/* Tell whether a character is a control character of C0 or C1, or DEL. */
+/* Return whether a character is a control character of C0 or C1, or DEL. */
 static bool is_control(const char *character, size_t length)
 {
     unsigned char first = (unsigned char)character[0];

@@ -1,6 +1,6 @@
 /*
- * thread.c - threads that receive no signals, and conditions that a step of the
- * wall clock does not disturb
+ * thread.c - start threads that receive no signals, and initialize condition
+ * variables that a step of the wall clock does not disturb
  */
 #include "base/thread.h"
 

@@ -1,6 +1,6 @@
 /*
- * thread.h - threads of the library, their conditions, and mutexes that survive
- * a fork
+ * thread.h - start threads, and initialize condition variables and mutexes that
+ * can be used after a fork
  */
 #ifndef LK_THREAD_H
 #define LK_THREAD_H
@@ -9,18 +9,20 @@
 
 #include "sqlock.h"
 
-/* Start a thread with all signals blocked: they are for the application's
- * threads.  0, ERESOURCE. */
+/* Start a thread with all signals blocked, since signals are for the
+ * application's threads.  Return 0, or SQLOCK_ERESOURCE if it cannot be
+ * started. */
 int lk_thread_start(pthread_t *thread, void *(*run)(void *), void *argument,
                     sqlock_error *err);
 
-/* Initialize a condition that uses CLOCK_MONOTONIC. */
+/* Initialize a condition variable that waits by CLOCK_MONOTONIC. */
 void lk_condition_init(pthread_cond_t *condition);
 
-/* A static mutex of that name.  Another thread may have it at a fork: in the
- * child it is free again, so that the child can open connections of its own
- * (F17).  The data that it guards are as that thread left them: they have to be
- * of use even half changed, or of none in a child. */
+/* Define a static mutex that is free in the child after a fork, even if another
+ * thread held it at that time, so that the child can open connections of its
+ * own (F17).  The child finds the data that the mutex guards as that thread
+ * left them, perhaps half changed: the code must cope with this, or not use
+ * them in a child. */
 #define LK_STATIC_MUTEX(name)                                                  \
     static pthread_mutex_t name;                                               \
     static void name##_free_in_child(void)                                     \

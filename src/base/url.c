@@ -1,9 +1,10 @@
 /*
- * url.c - read a database URL and take parameters out of it
+ * url.c - parse a database URL, and take parameters out of it
  *
- * liburiparser does the parsing; this file decodes, copies and wipes.  It knows
- * no scheme and no parameter.  Errors name the part that is wrong, never its
- * text: a password that was not percent-encoded may turn up in any part.
+ * liburiparser finds the components; this file decodes, copies and wipes them,
+ * whatever the scheme and the parameters are.  Errors name the component that
+ * is wrong, never its text: a password that was not percent-encoded may turn up
+ * in any component.
  */
 #include "base/url.h"
 
@@ -21,7 +22,7 @@ static int out_of_memory(sqlock_error *err)
     return sqlock_error_set(err, SQLOCK_ENOMEM, 0, NULL, "out of memory");
 }
 
-/* Tell whether every '%' begins an escape, and none of them is a NUL. */
+/* Return whether every '%' begins an escape, and no escape is a NUL. */
 static bool escapes_are_sound(const char *first, const char *end)
 {
     const char *at;
@@ -43,7 +44,8 @@ bool lk_url_escapes_are_sound(const char *url)
     return escapes_are_sound(url, url + strlen(url));
 }
 
-/* Make a decoded copy of a text whose escapes are valid. */
+/* Return a percent-decoded copy, to be freed by the caller, of a text whose
+ * escapes are valid, or NULL when out of memory. */
 static char *decode(const char *first, const char *end)
 {
     char *copy = strndup(first, (size_t)(end - first));
@@ -53,7 +55,8 @@ static char *decode(const char *first, const char *end)
     return copy;
 }
 
-/* Decode as decode() does; an empty or absent range gives NULL. */
+/* Set *out to a percent-decoded copy of the range, which lk_url_clear() frees.
+ * For an empty or absent range *out stays as it is, NULL. */
 static int decode_part(char **out, const UriTextRangeA *range,
                        sqlock_error *err)
 {
@@ -82,8 +85,8 @@ static int decode_user_info(struct lk_url *out, const UriTextRangeA *range,
     return decode_part(&out->user, &user, err);
 }
 
-/* Join the segments of the path.  Empty ones may lie outside the URL's text, so
- * they are copied one by one. */
+/* Join the segments of the path.  They are copied one by one, because the
+ * pointers of an empty segment may lie outside the URL's text. */
 static int decode_path(struct lk_url *out, const UriUriA *uri,
                        sqlock_error *err)
 {
@@ -147,8 +150,9 @@ static int decode_query(struct lk_url *out, const UriTextRangeA *range,
     return rc;
 }
 
-/* Refuse a URL whose password seems to contain a '#', '/' or '?': that ends the
- * host early, and the rest of the password would be shown elsewhere. */
+/* Refuse a URL whose password seems to contain a '#', '/' or '?': this
+ * character ends the host early, and the rest of the password would pass for a
+ * path, a query or a fragment, which are no secrets. */
 static int refuse_misplaced(const UriUriA *uri, const char *end,
                             sqlock_error *err)
 {
@@ -156,7 +160,7 @@ static int refuse_misplaced(const UriUriA *uri, const char *end,
 
     if (at == NULL)
         return 0;
-    /* The text of an empty host may lie outside the URL. */
+    /* The pointers of an empty host may lie outside the URL's text. */
     if (at == uri->hostText.afterLast)
         at = uri->query.first;
     if (uri->fragment.first != NULL ||
@@ -243,8 +247,8 @@ void lk_url_clear(struct lk_url *url)
     memset(url, 0, sizeof *url);
 }
 
-/* Return the start of the query, after its '?', or NULL.  User info is skipped
- * first, as in libpq: it may contain a '?'. */
+/* Return the start of the query, after its '?', or NULL.  User name and
+ * password are skipped first, as in libpq, since they may contain a '?'. */
 static const char *query_of(const char *url)
 {
     const char *authority = strstr(url, "://");
@@ -269,8 +273,8 @@ static bool is_named(const char *first, const char *end, const char *name)
            (first + length == end || first[length] == '=');
 }
 
-/* Cut the parameter at @p first out of @p copy, with one of the separators
- * around it. */
+/* Remove the bytes from @p first to @p end, a parameter, from @p copy, with the
+ * '&' after them or, if there is none, the separator before them. */
 static void cut(char *copy, size_t first, size_t end)
 {
     if (copy[end] == '&')

@@ -1,7 +1,8 @@
 /*
- * url.h - read a database URL and take parameters out of it
+ * url.h - parse a database URL, and take parameters out of it
  *
- * No error text repeats any part of a URL that might hold user info.
+ * No error text repeats any piece of the URL that might hold a user name or a
+ * password.
  */
 #ifndef LK_BASE_URL_H
 #define LK_BASE_URL_H
@@ -16,12 +17,12 @@ struct lk_url_parameter {
     char *value; /* "" when there is none */
 };
 
-/* The parts of a URL, percent-decoded.  Absent or empty parts are NULL, except
- * the path.  Embed it zeroed. */
+/* The components of a URL, percent-decoded.  One that is absent or empty is
+ * NULL, except for the password and the path. */
 struct lk_url {
     char *scheme; /* as written */
     char *user;
-    char *password; /* "" is a password, NULL is none */
+    char *password; /* "" is an empty one; NULL: there is none */
     char *host;     /* an IPv6 address without its brackets */
     char *port;     /* digits */
     char *path;     /* "" or with its leading slash */
@@ -30,31 +31,34 @@ struct lk_url {
 };
 
 /**
- * Read @p url by RFC 3986.  Refuses what is no URL, NUL characters, and, where
- * there is a host, fragments and a bare '@' behind it: both come from a
- * password that was not percent-encoded.
+ * Parse @p url as RFC 3986 defines it.  Refuse a text that is no URL, an
+ * escaped NUL, and, in a URL with a host, a fragment or a bare '@' after the
+ * host: these come from a password that was not percent-encoded.
  *
  * @param[out] out to be given to lk_url_clear(), also after a failure
- * @return 0, EINVAL, ENOMEM
+ * @return 0, or SQLOCK_EINVAL or SQLOCK_ENOMEM
  */
 int lk_url_parse(struct lk_url *out, const char *url, sqlock_error *err);
 
-/** Tell whether every '%' begins an escape, and none of them is a NUL. */
+/** Return whether every '%' begins an escape, and no escape is a NUL. */
 bool lk_url_escapes_are_sound(const char *url);
 
-/** Return the first parameter of that name, or NULL. */
+/** Return the value of the first parameter of that name, or NULL. */
 const char *lk_url_parameter(const struct lk_url *url, const char *name);
 
-/** Free the parts of a URL, wipe the secret ones, and zero the struct. */
+/** Free the components, wipe the secret ones, and zero the struct. */
 void lk_url_clear(struct lk_url *url);
 
 /**
- * Copy @p url without its query parameter @p name; everything else stays byte
- * for byte, also what RFC 3986 does not know, such as libpq's list of hosts.
+ * Copy @p url without its query parameter @p name.  All other bytes stay as
+ * they are, and need not conform to RFC 3986: libpq allows a list of hosts.
  *
- * @param[out] rest  the copy, to be freed; holds what secrets @p url holds
- * @param[out] value percent-decoded, to be freed; NULL when there is none
- * @return 0, EINVAL (given twice, or a malformed escape in it), ENOMEM
+ * @param[out] rest  the copy, to be freed; holds the secrets that @p url holds;
+ *                   NULL after a failure
+ * @param[out] value of the parameter, percent-decoded, to be freed; NULL if it
+ *                   is not given, or after a failure
+ * @return 0; SQLOCK_EINVAL if the parameter is given twice, or has a malformed
+ *         escape; SQLOCK_ENOMEM
  */
 int lk_url_take(const char *url, const char *name, char **rest, char **value,
                 sqlock_error *err);

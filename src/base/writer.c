@@ -1,12 +1,12 @@
 /*
- * writer.c - texts that grow in memory (see writer.h)
+ * writer.c - write a text of any length to memory (see writer.h)
  */
 #include "base/writer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Make room for `more` bytes and a NUL. */
+/* Make room for `more` bytes and a NUL.  Return false when out of memory. */
 static bool grow(struct lk_writer *writer, size_t more)
 {
     size_t needed = writer->length + more + 1;
@@ -29,7 +29,7 @@ static ssize_t append(void *cookie, const char *bytes, size_t count)
 {
     struct lk_writer *writer = cookie;
 
-    /* After a failure nothing more is appended: a part would be missing. */
+    /* After a failure nothing more is appended: the text would have a gap. */
     if (writer->has_failed || !grow(writer, count)) {
         writer->has_failed = true;
         return 0;
@@ -57,6 +57,6 @@ char *lk_writer_close(struct lk_writer *writer)
         free(writer->text);
         return NULL;
     }
-    writer->text[writer->length] = '\0'; /* of an empty text, too */
+    writer->text[writer->length] = '\0'; /* an empty text has none yet */
     return writer->text;
 }

@@ -1,5 +1,5 @@
 /*
- * db.c - run statements: deadlines, retries, and whether a connection is kept
+ * db.c - run statements: keep deadlines, retry, and keep or discard connections
  *
  * The caller decides what a lost answer means for a lock.
  */
@@ -19,7 +19,7 @@ static const struct lk_retry_policy policy = {
     .last = LK_RETRY_WITHIN,
 };
 
-/* Longest wait in a wait queue: an hour; then the waiter queues again. */
+/* Longest wait in a wait queue: an hour; then the waiter enqueues again. */
 #define LONGEST_WAIT_MS 3600000u
 
 static int init_pools(struct lk_db *db, const char *url,
@@ -127,14 +127,16 @@ static int execute(struct lk_db *db, struct lk_connection *connection,
     return rc;
 }
 
-/* Tell whether a result means that the session is on a standby.  Such a session
- * stays there, even if the address leads to another node by now. */
+/* Return whether a result means that the session is on a standby.  Such a
+ * session stays there, even if the address leads to another node by now. */
 static bool is_wrong_node(const struct lk_db *db, int rc)
 {
     return rc == SQLOCK_EREADONLY &&
            (db->driver->capabilities & SQLOCK_CAP_ONE_WRITER) == 0;
 }
 
+/* Give a connection back to its pool, or discard it, after a statement that
+ * ended with rc.  On a standby, discard the idle connections, too. */
 static void finish(struct lk_db *db, struct lk_pool *pool,
                    struct lk_connection *connection, bool is_wanted, int rc)
 {
@@ -171,7 +173,7 @@ static int run_in_group(struct lk_db *db, struct lk_run *run,
         .deadline_ns = run->deadline_ns,
         .result = result,
         .err = err,
-        .sent_boot_ns = run->sent_boot_ns, /* unless it is sent now */
+        .sent_boot_ns = run->sent_boot_ns, /* until a group has it */
     };
     int64_t began_ns = lk_boottime_ns();
     int rc = lk_group_run(&db->group, &db->reserved, &request);
@@ -304,9 +306,9 @@ int lk_db_ask(struct lk_db *db, struct lk_connection *connection,
         err);
 }
 
-/* Tell whether there is time to wait for a row's lock.  If a server is still
- * waiting at the statement's deadline, the outcome is unknown; SQLite ends its
- * wait for the file in time. */
+/* Return whether there is time to wait for a row lock.  If a server is still
+ * waiting at the statement's deadline, the outcome is unknown; SQLite, which
+ * waits for the file, ends the wait in time. */
 static bool has_time_to_wait(const struct lk_db *db, const struct lk_run *run)
 {
     return (db->driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0 ||
@@ -329,8 +331,9 @@ static unsigned classes_of(const struct lk_db *db, const struct lk_run *run)
     return classes;
 }
 
-/* Return the result of a run.  For a statement that writes, the last attempt
- * decides, not an earlier one without an answer. */
+/* Return the result of a run whose last attempt ended with rc.  A statement
+ * that writes has succeeded if the last attempt has; if the last attempt has
+ * failed, the statement is in doubt if any got no answer (was_uncertain). */
 static int outcome(const struct lk_run *run, int rc, bool was_uncertain,
                    sqlock_error *err)
 {
@@ -344,13 +347,14 @@ static int outcome(const struct lk_run *run, int rc, bool was_uncertain,
         "database did not confirm in time whether it was carried out");
 }
 
-/* The last failure to connect.  When there is too little time left, the last
- * attempt is cut short, and the failure before it says more. */
+/* The last ERESOURCE of a run.  With little time left, the next attempt only
+ * ends with EUNREACHABLE, which says less. */
 struct refusal {
     bool is_known;
     sqlock_error err;
 };
 
+/* Note an ERESOURCE, and return it instead of an EUNREACHABLE that follows. */
 static int recall(struct refusal *refusal, int rc, sqlock_error *err)
 {
     if (rc == SQLOCK_ERESOURCE) {
@@ -386,7 +390,7 @@ int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
         was_uncertain = was_uncertain || rc == SQLOCK_EUNCERTAIN;
         run->was_uncertain = run->was_uncertain || was_uncertain;
         retry.policy.classes = classes_of(db, run);
-        retry.deadline_ns = run->deadline_ns; /* connecting extends it */
+        retry.deadline_ns = run->deadline_ns; /* connecting extended it */
     } while (lk_retry_goes_on(&retry, rc));
     return outcome(run, rc, was_uncertain, err);
 }
@@ -412,8 +416,8 @@ static int run_script_on(struct lk_db *db, struct lk_connection *connection,
     return rc;
 }
 
-/* Copy a script without its comment lines, which may hold any character.
- * NULL: out of memory. */
+/* Return a copy of a script, to be freed by the caller, without the comment
+ * lines, which may have a ';' anywhere.  NULL when out of memory. */
 static char *without_comments(const char *script)
 {
     char *copy = malloc(strlen(script) + 1);

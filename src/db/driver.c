@@ -2,8 +2,8 @@
  * driver.c - the list of drivers: those compiled in, then those registered by
  * the application
  *
- * A driver that lacks a required member is refused here, so other code need not
- * check for it.
+ * sqlock_driver_register() refuses a driver that lacks a required member, so
+ * that other code need not check for it.
  */
 #include "db/driver.h"
 
@@ -26,15 +26,16 @@ LK_STATIC_MUTEX(guard);
 static const sqlock_driver *registered[REGISTERED_MAX];
 static size_t registered_count;
 
-/* Forms of drivers without a wait queue; the first one without `of` ends the
- * list. */
+/* Polling forms: copies of drivers (`of`), without their wait queue, for URLs
+ * with waiting=poll.  The first one without `of` ends the list. */
 static struct form {
     const sqlock_driver *of;
     sqlock_driver driver;
     sqlock_dialect dialect;
 } forms[DRIVERS_MAX + 1];
 
-/* Return a driver by its index.  Called with the guard held. */
+/* Return a driver by its index in the list of all, or NULL.  The caller holds
+ * the guard. */
 static const sqlock_driver *driver_at(size_t index)
 {
     size_t compiled_in = 0;
@@ -47,7 +48,7 @@ static const sqlock_driver *driver_at(size_t index)
     return index < registered_count ? registered[index] : NULL;
 }
 
-/* Tell whether a scheme of that length is one of "a|b|c". */
+/* Return whether a scheme of that length is one of "a|b|c". */
 static bool is_listed(const char *schemes, const char *scheme, size_t length)
 {
     while (*schemes != '\0') {
@@ -62,7 +63,7 @@ static bool is_listed(const char *schemes, const char *scheme, size_t length)
     return false;
 }
 
-/* Find the driver for a scheme.  Called with the guard held. */
+/* Find the driver for a scheme.  The caller holds the guard. */
 static const sqlock_driver *driver_for(const char *scheme, size_t length)
 {
     const sqlock_driver *driver;
@@ -73,7 +74,7 @@ static const sqlock_driver *driver_for(const char *scheme, size_t length)
     return NULL;
 }
 
-/* Find a driver by its name.  Called with the guard held. */
+/* Find a driver by its name.  The caller holds the guard. */
 static const sqlock_driver *driver_named(const char *name)
 {
     const sqlock_driver *driver;
@@ -84,8 +85,8 @@ static const sqlock_driver *driver_named(const char *name)
     return driver;
 }
 
-/* Return the polling form of a driver, which is in the list.  Called with the
- * guard held. */
+/* Return the polling form of a listed driver; the first call for the driver
+ * makes it.  The caller holds the guard. */
 static const sqlock_driver *polling_form(const sqlock_driver *driver)
 {
     struct form *form = forms;
@@ -103,8 +104,8 @@ static const sqlock_driver *polling_form(const sqlock_driver *driver)
     return &form->driver;
 }
 
-/* Choose the form of a driver: waiting=queue, which is the default, or
- * waiting=poll. */
+/* Replace *out by the driver's polling form if `waiting` is "poll"; leave it if
+ * `waiting` is "queue", the default. */
 static int choose_form(const sqlock_driver **out, const char *waiting,
                        sqlock_error *err)
 {
@@ -128,7 +129,7 @@ static int choose_form(const sqlock_driver **out, const char *waiting,
     return 0;
 }
 
-/* List the drivers: " mysql postgresql".  Called with the guard held. */
+/* List the drivers: " mysql postgresql".  The caller holds the guard. */
 static void list_names(char names[NAMES_SIZE])
 {
     const sqlock_driver *driver;
@@ -191,8 +192,8 @@ int lk_driver_find(const sqlock_driver **out, const char *url,
     return rc;
 }
 
-/* Tell whether a statement is valid.  Statements about many leases, and those
- * listed after them, may be missing. */
+/* Return whether a statement is valid.  Statements about many leases, and those
+ * that enum sqlock_statement_kind lists after them, may be missing. */
 static bool can_render(const sqlock_dialect *dialect, sqlock_layout layout,
                        sqlock_statement_kind kind)
 {
@@ -234,7 +235,7 @@ static const char *what_is_missing(const sqlock_driver *driver)
     return NULL;
 }
 
-/* Add a driver to the list.  Called with the guard held. */
+/* Add a driver to the list.  The caller holds the guard. */
 static int add(const sqlock_driver *driver, sqlock_error *err)
 {
     const char *scheme = driver->schemes;
@@ -297,7 +298,7 @@ const char *sqlock_driver_info(size_t index)
     pthread_mutex_lock(&guard);
     driver = driver_at(index);
     if (driver != NULL) {
-        /* Written once, so that the text is a constant to those who have it. */
+        /* Written once, since the application may keep the pointer. */
         if (infos[index][0] == '\0')
             (void)snprintf(infos[index], INFO_SIZE, "%s (%s)", driver->name,
                            driver->client());

@@ -1,5 +1,5 @@
 /*
- * epoch.c - see epoch.h
+ * epoch.c - detect a change of the server's epoch (see epoch.h)
  */
 #include "db/epoch.h"
 

@@ -9,35 +9,41 @@
 
 #include "sqlock/driver.h"
 
-/* Called when the epoch changes, by the thread that opened the connection. */
+/* Called when the epoch changes, by the thread that opened the connection.
+ * The texts are valid during the call only. */
 typedef void (*lk_epoch_fn)(void *context, const char *before, const char *now);
 
-/* Called with settings by which a crash of the server may lose commits. */
+/* Called, as lk_epoch_fn, with settings of the server by which a crash of the
+ * server may lose commits: "fsync = off". */
 typedef void (*lk_forgets_fn)(void *context, const char *settings);
 
 struct lk_epoch {
-    /* NULL: none; set it, and the next one, before there are connections */
+    /* callbacks, or NULL, and their first argument; to be set before there are
+     * connections */
     lk_epoch_fn changed;
     lk_forgets_fn forgets;
     void *context;
     pthread_mutex_t mutex; /* guards the following fields */
+    /* "" until an epoch is known */
     char last[SQLOCK_EPOCH_SIZE];
-    uint32_t changes;
-    /* reported last */
+    uint32_t changes; /* of `last`, since lk_epoch_init() */
+    /* found by the last connection */
     char settings[sizeof((sqlock_description *)0)->forgets];
 };
 
 void lk_epoch_init(struct lk_epoch *epoch);
 void lk_epoch_clear(struct lk_epoch *epoch);
 
-/* Note the epoch of a new connection; "": unknown. */
+/* Note the epoch of a new connection ("": unknown), and call `changed` if it is
+ * another one than the last. */
 void lk_epoch_note(struct lk_epoch *epoch, const char *now);
 
-/* Note the settings that a connection has found.  They are logged once, and
- * again when they change. */
+/* Note the settings that a new connection has found, and call `forgets` unless
+ * there are none ("") or the connection before had found the same. */
 void lk_epoch_note_settings(struct lk_epoch *epoch, const char *settings);
 
-/* Copy the last epoch.  Return how often it has changed. */
+/* Copy the last known epoch.  Return how often it has changed since
+ * lk_epoch_init(). */
 uint32_t lk_epoch_last(struct lk_epoch *epoch, char last[SQLOCK_EPOCH_SIZE]);
 
 #endif

@@ -2,11 +2,12 @@
  * group.c - group commit
  *
  * Connections that compete for SQLite's single write lock starve each other,
- * and a commit for one costs as much as one for all.  So the statements of a
- * process queue up here, and a leader runs those that have gathered in one
- * transaction. A leader whose own statement is done continues briefly, and only
- * while no other process uses the file; then another becomes the leader.
- * Waking a thread for each group would cost as much as the group.
+ * and a commit of one statement costs as much as a commit of many.  So the
+ * statements of a process queue up here, and one thread, the leader, runs those
+ * that have gathered in one transaction, a group.  A leader whose own statement
+ * is done continues briefly, and only while no other process uses the file;
+ * then another thread becomes the leader.  Waking a new leader for each group
+ * would cost as much as the group.
  */
 #include "db/group.h"
 
@@ -15,8 +16,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* Bounds the time a group holds the file's write lock against other
- * processes. */
+/* Statements of a group at most: they bound the time for which a group holds
+ * the file's write lock against other processes. */
 #define GROUP_MAX 64
 
 /* How long a leader continues after its own statement. */
@@ -35,8 +36,9 @@ void lk_group_clear(struct lk_group *group)
     (void)pthread_mutex_destroy(&group->mutex);
 }
 
-/* Choose the waiting requests as the next group; each may still leave until it
- * begins.  Return their number and the latest of their deadlines. */
+/* Choose the waiting requests, GROUP_MAX at most, as the next group.  Return
+ * their number, and in *deadline_ns the latest of their deadlines.  A request
+ * may still leave until the transaction begins. */
 static size_t gather(struct lk_group *group, int64_t *deadline_ns)
 {
     int64_t sent_boot_ns = lk_boottime_ns();
@@ -56,8 +58,8 @@ static size_t gather(struct lk_group *group, int64_t *deadline_ns)
     return count;
 }
 
-/* Take the requests of the group that are still waiting off the queue.  NULL:
- * none is left. */
+/* Remove the group's requests that have not left from the queue.  Return the
+ * first, or NULL if there are none. */
 static struct lk_request *cut(struct lk_group *group)
 {
     struct lk_request *head;
@@ -75,8 +77,8 @@ static struct lk_request *cut(struct lk_group *group)
     return head;
 }
 
-/* Leave the queue.  False: the request's statement is under way, or it is to
- * lead; it will be called. */
+/* Leave the queue.  Return false if the request's statement is under way, or
+ * the request is to lead: then `called` has been or will be posted. */
 static bool leave(struct lk_group *group, const struct lk_request *request)
 {
     struct lk_request *before = NULL;
@@ -98,6 +100,7 @@ static bool leave(struct lk_group *group, const struct lk_request *request)
     return at != NULL;
 }
 
+/* Give each request of the list the result rc, and no rows. */
 static void fail_all(struct lk_request *head, int rc, const sqlock_error *why)
 {
     for (struct lk_request *at = head; at != NULL; at = at->next) {
@@ -116,18 +119,19 @@ static int execute(const struct lk_pool *pool, struct lk_connection *connection,
                                  request->result, request->err);
 }
 
-/* Tell whether an error ends the whole transaction, not only its statement. */
+/* Return whether an error of a statement ends the whole transaction. */
 static bool ends_transaction(int rc)
 {
     return rc < 0 && rc != SQLOCK_EBUSY && rc != SQLOCK_EDATABASE &&
            rc != SQLOCK_ESCHEMA && rc != SQLOCK_EINVAL;
 }
 
-/* Run several statements in one transaction; one that fails undoes only itself.
- * All have the deadline of the last one: a late one would be refused and would
- * end the others, too, while its caller waits for the group anyway.  *head is
- * set once the transaction has begun.  A failed begin is rolled back, too, for
- * the next user of the connection. */
+/* Run the group's statements in one transaction; one that fails undoes only
+ * itself.  All have deadline_ns, the latest of their deadlines: past its own, a
+ * statement would be refused and would end the transaction, while its thread
+ * waits for the group anyway.  *head becomes the first request once the
+ * transaction has begun.  A failed begin is rolled back, too, for the next user
+ * of the connection. */
 static int run_together(struct lk_group *group, const struct lk_pool *pool,
                         struct lk_connection *connection, int64_t begin_by_ns,
                         int64_t deadline_ns, struct lk_request **head,
@@ -153,10 +157,11 @@ static int run_together(struct lk_group *group, const struct lk_pool *pool,
 
 static void call(struct lk_request *request)
 {
-    (void)sem_post(&request->called); /* it may be freed at once */
+    /* From now on the request may no longer exist. */
+    (void)sem_post(&request->called);
 }
 
-/* Wake the callers that are done, except the leader. */
+/* Wake the threads of the requests, which are done, except the leader's. */
 static void dismiss(struct lk_request *head, const struct lk_request *leader)
 {
     while (head != NULL) {
@@ -170,8 +175,10 @@ static void dismiss(struct lk_request *head, const struct lk_request *leader)
     }
 }
 
-/* Run the next group.  False: no request waits, or the file was not available
- * in time; nothing was done. */
+/* Run the next group.  If its transaction cannot begin by begin_by_ns, nothing
+ * is done.  With LK_NEVER it has until the latest deadline of its requests, and
+ * a failure to begin becomes their result.  Return whether any request has a
+ * result now. */
 static bool run_group(struct lk_group *group, struct lk_pool *pool,
                       const struct lk_request *leader, int64_t begin_by_ns)
 {
@@ -211,8 +218,8 @@ static bool run_group(struct lk_group *group, struct lk_pool *pool,
     return head != NULL;
 }
 
-/* Make the first request the leader of the next group, if there is one.
- * Called with the mutex held. */
+/* Make the first waiting request the next leader, and return it, or NULL if
+ * there is none.  The caller holds the mutex. */
 static struct lk_request *pass_on(struct lk_group *group)
 {
     struct lk_request *next = group->first;
@@ -223,8 +230,8 @@ static struct lk_request *pass_on(struct lk_group *group)
     return next;
 }
 
-/* Lead groups until this request is done.  It is in the first group, for which
- * it waits without a limit. */
+/* Run the first group, which has the leader's own request, without a limit of
+ * its own; then, for LEAD_NS, further groups; then pass the lead on. */
 static void lead(struct lk_group *group, struct lk_pool *pool,
                  const struct lk_request *leader)
 {
@@ -244,8 +251,8 @@ static void lead(struct lk_group *group, struct lk_pool *pool,
         call(next);
 }
 
-/* Enter the queue.  True: there is no leader yet.  Called with the mutex
- * held. */
+/* Enter the queue.  Return true if there was no leader, so that the request is
+ * to lead.  The caller holds the mutex. */
 static bool enqueue(struct lk_group *group, struct lk_request *request)
 {
     bool is_first = !group->is_led;
@@ -259,9 +266,10 @@ static bool enqueue(struct lk_group *group, struct lk_request *request)
     return is_first;
 }
 
-/* Wait until the request is done or is to lead.  Its caller touches it last
- * when it calls, so the request must exist until then.  ECANCELED: it has left,
- * and was not carried out. */
+/* Wait until the request is done or is to lead.  The leader uses the request
+ * until it posts `called`, so the request must exist until then.  Return 0, or
+ * SQLOCK_ECANCELED if the request has left at its deadline, without being
+ * carried out. */
 static int await_call(struct lk_group *group, struct lk_request *request)
 {
     struct timespec at = lk_timespec(request->deadline_ns);

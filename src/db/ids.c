@@ -1,7 +1,7 @@
 /*
- * ids.c - one number for each text, for as long as the connections live
+ * ids.c - give each text a number, which stays valid until lk_ids_clear()
  *
- * Equal texts share a prepared statement.
+ * Equal texts have one number, and so share a prepared statement.
  */
 #include "db/ids.h"
 

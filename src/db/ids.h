@@ -1,6 +1,6 @@
 /*
- * ids.h - numbers for statements that are not the dialect's own, so that they,
- * too, are prepared once per connection
+ * ids.h - give numbers to statements that are not the dialect's own, so that
+ * they, too, are prepared once per connection
  */
 #ifndef LK_IDS_H
 #define LK_IDS_H
@@ -9,22 +9,23 @@
 
 #include "sqlock/driver.h"
 
-/* The dialect's statements have 1 to SQLOCK_SQL_KINDS, those of transactions
- * (enum lk_tx_kind) the next ones. */
+/* The dialect's statements have the numbers 1 to SQLOCK_SQL_KINDS, those of
+ * transactions (enum lk_tx_kind) the next LK_IDS_OF_TX. */
 #define LK_IDS_OF_TX 8u
 #define LK_IDS_FIRST (SQLOCK_SQL_KINDS + 1u + LK_IDS_OF_TX)
 #define LK_IDS_COUNT (SQLOCK_STATEMENT_IDS - LK_IDS_FIRST + 1)
 
 struct lk_ids {
     pthread_mutex_t mutex;
-    char *texts[LK_IDS_COUNT]; /* of LK_IDS_FIRST and up */
+    char *texts[LK_IDS_COUNT]; /* by number, from LK_IDS_FIRST on */
 };
 
 void lk_ids_init(struct lk_ids *ids);
 void lk_ids_clear(struct lk_ids *ids);
 
-/* Return the number of a text, always the same; 0 if numbers have run out: then
- * the text is not prepared. */
+/* Return the number of a text, always the same, and keep a copy of the text.
+ * Return 0 if numbers or memory have run out: then the text is not
+ * prepared. */
 uint32_t lk_ids_of(struct lk_ids *ids, const char *text);
 
 #endif

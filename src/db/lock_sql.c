@@ -2,9 +2,10 @@
  * lock_sql.c - the statements about locks as templates, shared by all layouts
  * and databases
  *
- * A dialect says how its database writes `now`, `later`, `in_us` and so on (see
- * sqlock/driver.h), and has a statement of its own only where these do not
- * suffice. The rendered statements are in sql/DATABASE/statements.sql.
+ * A dialect defines how its database writes `now`, `later`, `in_us` and so on
+ * (see sqlock/dialect.h), and has a statement of its own only where the
+ * templates do not suffice. The rendered statements are in
+ * sql/DATABASE/statements.sql.
  */
 #include "db/lock_sql.h"
 
@@ -54,8 +55,8 @@ const sqlock_template lk_lock_templates[SQLOCK_SQL_KINDS] = {
     [SQLOCK_SQL_FIND_PAGE] = {.text =
         "{found} AND LOCK_KEY >= {1} AND (LOCK_KEY > {1} OR REGION > {9}) "
         "ORDER BY LOCK_KEY, REGION LIMIT {4}", .is_planned_anew = true},
-    /* The expression that fails depends on the rows that were found: nothing
-     * fails before. */
+    /* {guard_failure}, an expression that fails, depends on the number of rows
+     * found, so that no database evaluates it before. */
     [SQLOCK_SQL_GUARD] = {.text =
         "SELECT CASE count(*) WHEN 1 THEN 1 ELSE {guard_failure} END "
         "AS GUARDED FROM {guarded_row}"},
@@ -89,9 +90,9 @@ const sqlock_fragment lk_lock_fragments[] = {
     {"over", "{ends L.} < {now}"},
     {"key", "{1}"},
     {"holder", "{7}"},
-    {"at_turn", "{it}"}, /* a value that is the token */
-    {"in_turn", ""},     /* further condition of what computes a token */
-    {"granted", ""},     /* further columns of a claim */
+    {"at_turn", "{it}"}, /* around a new token's value in a claim */
+    {"in_turn", ""},     /* a further condition of a hand-off */
+    {"granted", ""},     /* further columns that a claim returns */
     {"answer", "{it}"},
     {"returning", " RETURNING {it}"},
     {"raised", "{greatest}({it} + 1, {now_us})"},
@@ -110,16 +111,16 @@ const sqlock_fragment lk_lock_fragments[] = {
               "({text {6}} IS NULL OR "
               "{shown_name} LIKE {text {6}} ESCAPE '!')"},
     {"by_bytes", "{it}"},
-    {"held", "{it}"}, /* or null where the lease was released */
+    {"held", "{it}"}, /* or null after a release */
     {"first_created", "CREATED_DATE"},
-    {"last_end", "{ends}"}, /* of a released lease: when it was */
+    {"last_end", "{ends}"}, /* after a release: about its time */
     {"us_until", "{in_us {it} - {now}}"},
 
     {"is_guarded", "{row} AND CLIENT_ID = {3}{has_token} AND {ends} >= {now}"},
 
     {"released", ""},
     {"broken_now", ""},
-    {"last_holder", "HOLDER"}, /* of a released lease: it stays */
+    {"last_holder", "HOLDER"}, /* after a release: as before */
     {"delete_between", "DELETE FROM {table} WHERE {behind} "
                        "AND LOCK_KEY <= {9} AND {it}"},
 
@@ -133,7 +134,7 @@ const sqlock_fragment lk_lock_fragments[] = {
     {NULL, NULL},
 };
 
-/* The token is kept, and released rows stay. */
+/* The layout sqlock: FENCE keeps the token, and rows stay after a release. */
 static const sqlock_fragment ours[] = {
     {"ends", "{it}EXPIRED_AFTER"},
     {"lease", "EXPIRED_AFTER = {later {it}}"},
@@ -153,7 +154,8 @@ static const sqlock_fragment ours[] = {
      "FENCE = CASE WHEN {is_own} THEN L.FENCE ELSE {raised L.FENCE} END, "
      "LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER"},
     {"end", "{later {4}}"},
-    /* Both are computed from one reading of the clock. */
+    /* The difference is the TTL: both columns of EXCLUDED are computed from one
+     * reading of the clock. */
     {"end_of_item", "{now} + (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)"},
     {"grant", "CLIENT_ID = {3}, CREATED_DATE = {now}, {lease {4}}, "
               "FENCE = {answer {raised FENCE}}, LOCK_NAME = {6}, "
@@ -173,7 +175,7 @@ static const sqlock_fragment ours[] = {
     {NULL, NULL},
 };
 
-/* CREATED_DATE is the token. */
+/* The layout of Spring 7: CREATED_DATE is the token. */
 static const sqlock_fragment spring7[] = {
     {"ends", "{it}EXPIRED_AFTER"},
     {"lease", "EXPIRED_AFTER = {later {it}}"},
@@ -205,10 +207,11 @@ static const sqlock_fragment spring7[] = {
     {NULL, NULL},
 };
 
-/* The contender's TTL decides, so a lease of another length is written as one
- * that began at another time.  Of many, that time is computed before a wait for
- * the row, but after the statement was sent, so the holder does not believe
- * longer. */
+/* The layout of Spring 6.  A lease has no end: it is over for a contender whose
+ * own TTL ({5}) has passed since CREATED_DATE.  So a lease of another length is
+ * written with another CREATED_DATE.  CLAIM_MANY computes that time before a
+ * wait for the row, but after it was sent, so the holder does not rely on a
+ * lease for longer than the row says. */
 static const sqlock_fragment spring6[] = {
     {"ends", "({it}CREATED_DATE + {us {5}})"},
     {"lease", "CREATED_DATE = {later {it} - {5}}"},

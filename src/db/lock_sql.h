@@ -6,11 +6,13 @@
 
 #include "sqlock/driver.h"
 
-/* Templates by kind; text NULL: each dialect has its own, or none. */
+/* Templates by kind of statement.  Where a text is NULL, each dialect has its
+ * own, or none. */
 extern const sqlock_template lk_lock_templates[SQLOCK_SQL_KINDS];
 extern const char *const lk_tx_templates[SQLOCK_TX_KINDS];
 
-/* The fragments used for names that a dialect does not define. */
+/* The fragments used for names that a dialect does not define: those of a
+ * layout, and after them those of all layouts. */
 extern const sqlock_fragment lk_lock_fragments[];
 extern const sqlock_fragment *const lk_layout_fragments[SQLOCK_LAYOUTS];
 

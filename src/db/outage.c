@@ -1,6 +1,6 @@
 /*
- * outage.c - the back-off of failed connections: exponential, with jitter, one
- * for all pools of a registry.
+ * outage.c - pause after failed attempts to connect: one exponential back-off
+ * with jitter for all pools of a registry
  */
 #include "db/outage.h"
 
@@ -12,7 +12,7 @@
 #include "sqlock/driver.h"
 
 /* The longest pause is no longer than the shortest default of a statement
- * timeout, so that each call makes an attempt. */
+ * timeout, so that an attempt is made during each call. */
 static const struct lk_retry_policy policy = {
     .first_us = 5000,
     .longest_us = 500000,
@@ -73,7 +73,8 @@ void lk_outage_leave(struct lk_outage *outage, int rc, const sqlock_error *why)
     if (!lk_retry_admits(policy.classes, rc)) {
         lk_retry_reset(&outage->retry);
     } else if (outage->retry.failures == 0 || outage->is_probed) {
-        /* Of several attempts that began before the outage, one counts. */
+        /* Of several attempts that began before the outage, only the first
+         * to fail counts. */
         (void)lk_retry_decide(&outage->retry, rc);
         outage->rc = rc;
         outage->why = *why;

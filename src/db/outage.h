@@ -2,7 +2,7 @@
  * outage.h - share failures to connect among all threads and pools of a
  * registry
  *
- * While the database is away, one of them tries to connect, after growing
+ * While the database is away, one thread tries to connect, after growing
  * pauses, and the others wait for the result: many attempts at once would
  * overload a server that has just come back.
  */
@@ -17,7 +17,7 @@
 struct lk_outage {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    /* without failures: the database can be reached */
+    /* counts the failures; 0: no outage */
     struct lk_retry retry;
     bool is_probed; /* an attempt is under way */
     int rc;         /* of the last failure */
@@ -27,13 +27,14 @@ struct lk_outage {
 void lk_outage_init(struct lk_outage *outage);
 void lk_outage_clear(struct lk_outage *outage);
 
-/* Wait until a connection may be tried.  0: call lk_outage_leave() afterwards;
- * or the last failure, if none may be tried before the deadline. */
+/* Wait until the calling thread may try to connect.  Return 0 when it may: it
+ * must call lk_outage_leave() afterwards.  Return the last failure, with its
+ * text in *err, if the deadline comes first. */
 int lk_outage_enter(struct lk_outage *outage, int64_t deadline_ns,
                     sqlock_error *err);
 
-/* Note the result of the attempt.  Only EUNREACHABLE and ERESOURCE count as
- * failures. */
+/* Note the result of an attempt to connect: EUNREACHABLE and ERESOURCE begin or
+ * prolong an outage, any other rc ends it.  `why` is copied. */
 void lk_outage_leave(struct lk_outage *outage, int rc, const sqlock_error *why);
 
 #endif

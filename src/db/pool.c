@@ -1,10 +1,10 @@
 /*
  * pool.c - keep connections
  *
- * The connection used last is taken first, so that the others can go idle; one
- * that its user will soon prefer is taken last.  A server may have closed an
- * idle connection (F45): that is noticed without a round trip, and another is
- * opened instead.
+ * The connection used last is taken first, so that the others can stay idle;
+ * one that a call will soon prefer (lk_pool_lay_by()) is taken last.  A server
+ * may have closed an idle connection (F45): taking it finds this out without a
+ * round trip, and opens another one instead.
  */
 #include "db/pool.h"
 
@@ -76,8 +76,8 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
     sqlock_connect how = {
         .size = sizeof how,
         .deadline_ns = deadline_ns,
-        /* The server gives up before the client, so that a claim given up here
-         * is not carried out there (F39). */
+        /* The server gives up before the client does, so that it does not carry
+         * out a claim later that the client has given up (F39). */
         .statement_timeout_ms = pool->options.statement_timeout_ms * 9 / 10,
         .lock_timeout_ms = pool->options.lock_timeout_ms,
         .may_create = pool->options.may_create,
@@ -96,7 +96,7 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
                     how.deadline_ns);
     rc = pool->driver->open(connection->state, pool->url, &how, err);
     lk_watchdog_disarm(pool->dog, &connection->watch);
-    /* Nothing of ours has been sent yet, whatever failed. */
+    /* No statement has been sent yet, so none is in doubt. */
     if (rc == SQLOCK_ECANCELED || rc == SQLOCK_EUNCERTAIN)
         rc = lk_error(err, SQLOCK_EUNREACHABLE,
                       "the database did not accept a connection in time");
@@ -108,7 +108,7 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
     return 0;
 }
 
-/* --- called with the mutex held --- */
+/* --- the caller holds the mutex --- */
 
 static void signal_change(struct lk_pool *pool)
 {
@@ -140,9 +140,9 @@ static void forget_taken(struct lk_pool *pool, struct lk_connection *connection)
     connection->use = LK_USE_CALL;
 }
 
-/* Return the maximum number of connections: the size, one for statements of
- * locks while transactions have borrowed as many as that, and those that stay
- * with a lease, up to LK_POOL_KEPT_MAX. */
+/* Return how many connections the pool may have: its size, one more for
+ * statements of locks while transactions have borrowed as many as the size, and
+ * those that are kept for leases, up to LK_POOL_KEPT_MAX. */
 static uint32_t limit_of(const struct lk_pool *pool)
 {
     uint32_t size = pool->options.size;
@@ -151,6 +151,7 @@ static uint32_t limit_of(const struct lk_pool *pool)
            (pool->kept < LK_POOL_KEPT_MAX ? pool->kept : LK_POOL_KEPT_MAX);
 }
 
+/* Take the preferred idle connection, otherwise the first, or return NULL. */
 static struct lk_connection *take_idle(struct lk_pool *pool, uint64_t preferred)
 {
     struct lk_connection **at = &pool->idle;
@@ -168,17 +169,17 @@ static struct lk_connection *take_idle(struct lk_pool *pool, uint64_t preferred)
     return connection;
 }
 
-/* How a connection is to be taken. */
+/* Conditions for taking a connection. */
 struct wish {
     uint64_t preferred; /* its number; 0: any */
     /* until when to wait for one in use; 0: do not wait */
     int64_t wait_until_ns;
-    int64_t latest_ns; /* until when one may be opened */
+    int64_t latest_ns; /* until when to wait for one to be opened */
     bool is_lent;      /* taken for long, by lk_pool_lend() */
 };
 
-/* Find an idle connection, or get the right to open one (*out is NULL). False:
- * neither. */
+/* Take an idle connection into *out; or take the right to open one, and set
+ * *out to NULL.  Return false if neither is possible. */
 static bool find_place(struct lk_pool *pool, const struct wish *wish,
                        struct lk_connection **out)
 {
@@ -195,6 +196,8 @@ static bool find_place(struct lk_pool *pool, const struct wish *wish,
     return true;
 }
 
+/* As find_place(), and wait as long as the wish allows.  Return 0, or
+ * SQLOCK_ERESOURCE if neither became possible in time. */
 static int wait_for_place(struct lk_pool *pool, const struct wish *wish,
                           struct lk_connection **out)
 {
@@ -222,7 +225,8 @@ static int wait_for_place(struct lk_pool *pool, const struct wish *wish,
 
 /* --- taking and giving back --- */
 
-/* Try to open a connection; while the database is away, in turn with others. */
+/* Try to open a connection.  While the database is away, only one thread of the
+ * registry tries at a time. */
 static int try_to_open(struct lk_pool *pool, int64_t latest_ns,
                        struct lk_connection **out, sqlock_error *err)
 {
@@ -266,14 +270,16 @@ static int open_one(struct lk_pool *pool, const struct wish *wish,
         if (wish->is_lent)
             pool->lent--;
     }
-    /* Wake all: those who waited for it to be opened may be too late by now. */
+    /* Wake all: threads past their deadline waited for this connection alone,
+     * and give up now unless they get it. */
     pthread_cond_broadcast(&pool->given_back);
     pthread_cond_broadcast(&pool->returned);
     pthread_mutex_unlock(&pool->mutex);
     return rc;
 }
 
-/* Note how long the taker of a connection has waited for it to be opened. */
+/* Note how long the taker of a connection has waited since begun_ns.  It counts
+ * as late only if that was until after since_ns. */
 static void note_delay(const struct lk_pool *pool,
                        struct lk_connection *connection, int64_t begun_ns,
                        int64_t since_ns)
@@ -306,7 +312,7 @@ static int take(struct lk_pool *pool, const struct wish *wish,
                 note_delay(pool, *out, begun_ns, begun_ns);
             return rc;
         }
-        /* Without the mutex: it asks the kernel. */
+        /* Without the mutex, since is_alive() makes a system call. */
         if (pool->driver->is_alive(connection->state)) {
             note_delay(pool, connection, begun_ns, wish->wait_until_ns);
             *out = connection;
@@ -372,7 +378,7 @@ static void give(struct lk_pool *pool, struct lk_connection *connection,
 {
     struct lk_connection **at = &pool->idle;
     bool was_kept;
-    bool is_over; /* a connection that is not to be used again */
+    bool is_over; /* the connection is not to be used again */
 
     pthread_mutex_lock(&pool->mutex);
     was_kept = connection->use == LK_USE_KEPT;

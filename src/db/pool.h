@@ -1,8 +1,8 @@
 /*
  * pool.h - a bounded number of connections to one database
  *
- * A connection is taken, used by one thread, and given back, or discarded if it
- * is broken.  Taking an idle one sends nothing.
+ * A thread takes a connection, uses it, and gives it back, or discards it if it
+ * is broken.  Taking an idle connection sends nothing.
  */
 #ifndef LK_POOL_H
 #define LK_POOL_H
@@ -30,10 +30,12 @@ struct lk_connection {
     struct lk_watch watch;
     void *state;     /* the driver's */
     uint64_t number; /* from 1, unique in the pool */
-    int64_t late_ns; /* how long its taker waited for it to be opened */
+    /* how long its taker waited, if that was for a connection to be opened;
+     * otherwise about 0 */
+    int64_t late_ns;
     /* guarded by the pool's mutex */
     enum lk_use use;
-    bool is_forsaken;
+    bool is_forsaken; /* to be discarded when it is given back */
     struct lk_connection *next_taken;
 };
 
@@ -56,62 +58,71 @@ struct lk_pool {
     char *url;
     struct lk_pool_options options;
     pthread_mutex_t mutex;
-    pthread_cond_t given_back; /* wakes those who take one */
-    pthread_cond_t returned;   /* wakes those who want one lent */
+    pthread_cond_t given_back; /* wakes threads in lk_pool_take() */
+    pthread_cond_t returned;   /* wakes threads in lk_pool_lend() */
     struct lk_connection *idle;
-    uint32_t opening; /* of these, being opened */
-    uint32_t count;   /* idle, taken and being opened */
+    uint32_t opening; /* connections that are being opened */
+    uint32_t count;   /* of all: idle, taken and being opened */
     uint32_t lent;    /* at most `size`, while `count` may be one more */
-    /* at most LK_POOL_KEPT_MAX; `count` may exceed `size` by as many */
+    /* kept for leases; LK_POOL_KEPT_MAX of them do not count against `size` */
     uint32_t kept;
     uint64_t last_number;
     struct lk_connection *taken;
 };
 
-/* Tell whether a result means that the connection is broken and the database
+/* Return whether a result means that the connection is broken and the database
  * cannot be expected to answer now. */
 bool lk_is_outage(int rc);
 
-/* Initialize a pool, without opening a connection. 0, ENOMEM. */
+/* Initialize a pool, without opening a connection.  `url` and `options` are
+ * copied; the other arguments must outlive the pool.  Return 0, or
+ * SQLOCK_ENOMEM. */
 int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
                  struct lk_watchdog *dog, struct lk_epoch *epoch,
                  struct lk_outage *outage, struct lk_stats *stats,
                  const char *url, const struct lk_pool_options *options);
 
-/* End the idle connections, and free the pool.  No connection may be taken. */
+/* Close the idle connections, and free the pool.  The caller has given back or
+ * discarded all others.  A pool that is all zero, or was cleared, is left as it
+ * is. */
 void lk_pool_clear(struct lk_pool *pool);
 
-/* Take a connection: 0, ERESOURCE (all in use until the deadline), or a result
- * of the driver's open.  `preferred` is the number of the one to take if it is
- * idle; 0: any.  Opening one, or waiting for one that is being opened, has
- * connect_timeout_ms of its own, whatever the deadline, but ends at latest_ns;
- * the connection's late_ns tells how long it took. */
+/* Take a connection, the one with the number `preferred` if that is idle (0:
+ * any), and wait until deadline_ns if all are in use.  Opening one, or waiting
+ * for one that is being opened, may take connect_timeout_ms, whatever the
+ * deadline, but ends at latest_ns; the connection's late_ns is then that time.
+ * Return 0, SQLOCK_ERESOURCE if all were in use, or a result of the driver's
+ * open. */
 int lk_pool_take_one(struct lk_pool *pool, uint64_t preferred,
                      int64_t deadline_ns, int64_t latest_ns,
                      struct lk_connection **out, sqlock_error *err);
+/* Take any connection; latest_ns is connect_timeout_ms after the deadline. */
 int lk_pool_take(struct lk_pool *pool, int64_t deadline_ns,
                  struct lk_connection **out, sqlock_error *err);
-/* Take a connection for long, while its taker's other calls may take more. When
- * all are lent, the pool opens one above its size, which is never lent, so that
- * those calls can finish. */
+/* Take a connection as lk_pool_take(), for a transaction during which other
+ * calls of the thread may take more.  While `size` connections are lent, the
+ * pool opens one more, which is never lent, so that those calls can finish. */
 int lk_pool_lend(struct lk_pool *pool, int64_t deadline_ns,
                  struct lk_connection **out, sqlock_error *err);
-/* Keep a taken connection in use for long, without counting it against the
- * pool's size.  It is given back or discarded like any other. */
+/* Keep a taken connection for a lease, without counting it against the pool's
+ * size.  It is given back or discarded like any other. */
 void lk_pool_keep(struct lk_pool *pool, struct lk_connection *connection);
+/* Give back a connection that is not broken. */
 void lk_pool_give(struct lk_pool *pool, struct lk_connection *connection);
 /* Give a connection back, or discard it if it is broken. */
 void lk_pool_return(struct lk_pool *pool, struct lk_connection *connection);
-/* Give back a connection that its user will soon prefer: others take it
- * last. */
+/* Give back a connection that another call will soon prefer: calls that prefer
+ * none take it last. */
 void lk_pool_lay_by(struct lk_pool *pool, struct lk_connection *connection);
-/* Take a connection without waiting for one in use: ERESOURCE. */
+/* Take a connection as lk_pool_take_one(), but return SQLOCK_ERESOURCE at once
+ * if all are in use. */
 int lk_pool_try(struct lk_pool *pool, int64_t latest_ns,
                 struct lk_connection **out, sqlock_error *err);
-/* End the connection with that number, now or when it is given back. */
+/* Close the connection with that number, now or when it is given back. */
 void lk_pool_forsake(struct lk_pool *pool, uint64_t number);
-/* End the idle connections. */
+/* Close the idle connections. */
 void lk_pool_drain(struct lk_pool *pool);
+/* Close a taken connection, and free it. */
 void lk_pool_discard(struct lk_pool *pool, struct lk_connection *connection);
 
 #endif

@@ -1,15 +1,17 @@
 /*
- * result.c - the rows that a driver returns
+ * result.c - store the rows that a driver returns
  *
- * Cells are one array.  Their texts are in a chain of blocks that is freed with
- * it, so a pointer to a text stays valid while more rows arrive.
+ * The cells are one array, which may move as it grows.  Their texts are in a
+ * chain of blocks, which do not move, so a pointer to a text stays valid while
+ * more rows arrive.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "sqlock/driver.h"
 
-/* A block has twice the size of the one before. */
+/* Bytes of the first block, and at most of any later one, which has twice the
+ * size of the block before; only a longer text gets a larger block. */
 #define FIRST_BLOCK 1024
 #define LAST_BLOCK 65536
 
@@ -44,7 +46,7 @@ void sqlock_result_clear(sqlock_result *result)
 }
 
 /* Empty a result, but keep its memory for the next rows: for a list of many
- * pages, fresh memory from the kernel is a large part of the cost. */
+ * pages, fresh memory from the kernel is much of the cost. */
 static void empty(struct memory *memory)
 {
     struct block *last = memory->blocks;
@@ -78,6 +80,7 @@ int sqlock_result_start(sqlock_result *result, size_t columns)
     return 0;
 }
 
+/* Return room for `length` bytes of text, or NULL when out of memory. */
 static char *reserve_text(struct memory *memory, size_t length)
 {
     struct block *block = memory->blocks;

@@ -1,9 +1,9 @@
 /*
- * statement.c - render templates: first fragments (template.c), then
- * placeholders
+ * statement.c - render templates: put in the fragments (template.c), then the
+ * placeholders of parameters
  *
- * Apart from these only validated, quoted table names go into a text; values
- * are bound.
+ * Nothing else goes into a text but table names, validated and quoted; values
+ * are bound to the placeholders.
  */
 #include "db/statement.h"
 
@@ -37,8 +37,8 @@ void lk_argument_integer(struct lk_arguments *arguments, sqlock_parameter which,
     value->integer = integer;
 }
 
-/* Return the number to write for a parameter: a new one, or with $N the one it
- * has already.  0: there are too many. */
+/* Return the number to write for a parameter: a new one, or, in the style $N,
+ * the one that the parameter has already.  Return 0 if there are too many. */
 static size_t place_of(struct lk_statement *statement, sqlock_placeholder style,
                        unsigned char parameter)
 {
@@ -86,7 +86,8 @@ static int write_parameters(FILE *out, struct lk_statement *statement,
     return rc;
 }
 
-/* Expand a template with its fragments; *out is to be freed. */
+/* Expand a template with its fragments into *out, which the caller frees.  *out
+ * is NULL after a failure. */
 static int expand(char **out, const char *text,
                   const struct lk_fragments *fragments)
 {
@@ -107,6 +108,7 @@ static int expand(char **out, const char *text,
     return rc;
 }
 
+/* Replace the marks of parameters by placeholders, into out->text. */
 static int number(struct lk_statement *out, sqlock_placeholder style,
                   const char *text)
 {

@@ -7,7 +7,7 @@
 #include "db/template.h"
 #include "sqlock/driver.h"
 
-#define LK_PLACES_MAX 40
+#define LK_PLACES_MAX 40 /* parameters that a statement can send */
 
 struct lk_statement {
     sqlock_statement sent; /* as a driver gets it */
@@ -16,19 +16,22 @@ struct lk_statement {
     unsigned char order[LK_PLACES_MAX]; /* sqlock_parameter of each */
 };
 
-/* Values by sqlock_parameter. */
+/* Arguments of a statement, by sqlock_parameter.  All zero: nulls. */
 struct lk_arguments {
     sqlock_value values[SQLOCK_PARAMETERS + 1];
 };
 
+/* Set an argument.  The text is not copied; NULL becomes SQL's null. */
 void lk_argument_text(struct lk_arguments *arguments, sqlock_parameter which,
-                      const char *text); /* NULL: null */
+                      const char *text);
 void lk_argument_integer(struct lk_arguments *arguments, sqlock_parameter which,
                          int64_t integer);
 
-/* For all of these: `table` is quoted.  0, ENOTSUP (the dialect has none),
- * ENOMEM, EINVAL (an invalid template).  Clear the statement; a failure leaves
- * nothing. */
+/* The next four functions render a template into *out, to be cleared by
+ * lk_statement_clear(); after a failure there is nothing to clear.  `table` is
+ * quoted; `id` as in sqlock_statement.  Return 0, SQLOCK_ENOTSUP if the dialect
+ * has no such statement, SQLOCK_EINVAL if the template is invalid, or
+ * SQLOCK_ENOMEM. */
 
 /* Render a statement that is the same in every layout. */
 int lk_statement_render(struct lk_statement *out, const sqlock_dialect *dialect,
@@ -46,20 +49,22 @@ int lk_statement_of_tx(struct lk_statement *out, const sqlock_driver *driver,
                        sqlock_layout layout, sqlock_tx_kind kind,
                        const char *table, uint32_t id);
 
-/* Render a text with fragments of any kind, in which {table} is one. */
+/* Render a template with these fragments only; one is named "table". */
 int lk_statement_write(struct lk_statement *out, const sqlock_dialect *dialect,
                        const sqlock_template *template,
                        const struct lk_fragments *fragments, uint32_t id);
 
 void lk_statement_clear(struct lk_statement *statement);
 
-/* Put arguments into the order that the statement wants. */
+/* Copy the arguments to `out` in the order of the statement's placeholders.
+ * Their texts are not copied. */
 void lk_statement_order(const struct lk_statement *statement,
                         const struct lk_arguments *arguments,
                         sqlock_value out[LK_PLACES_MAX]);
 
-/* Render a schema for a table of another name, replacing each word `name`
- * (INT_LOCK).  The caller frees it; NULL: out of memory. */
+/* Return a copy of `schema`, the statements that create a table, in which
+ * `table` replaces each word `name` (INT_LOCK), or NULL when out of memory.
+ * The caller frees the copy. */
 char *lk_schema_render(const char *schema, const char *name, const char *table);
 
 #endif

@@ -16,8 +16,8 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* Tell whether a text is [A-Za-z_][A-Za-z0-9_]*; an empty one becomes an
- * identifier when a word is added. */
+/* Return whether a text is [A-Za-z_][A-Za-z0-9_]* or empty: an empty prefix
+ * becomes an identifier when a suffix is added. */
 static bool is_identifier(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)

@@ -1,6 +1,6 @@
 /*
- * table.h - the lock table's name: from a configured prefix to a safe
- * identifier (F78)
+ * table.h - make the lock table's name, a safe identifier, from a configured
+ * prefix (F78)
  */
 #ifndef LK_TABLE_H
 #define LK_TABLE_H
@@ -11,7 +11,7 @@
 #define LK_IDENTIFIER_MAX 255
 
 struct lk_table {
-    char schema[LK_IDENTIFIER_MAX + 1]; /* "" when the prefix names none */
+    char schema[LK_IDENTIFIER_MAX + 1]; /* "" if the prefix names none */
     char name[LK_IDENTIFIER_MAX + 1];   /* as the database's catalogue has it */
     char plain[2 * LK_IDENTIFIER_MAX + 2];  /* schema.name, for messages and
                                                schema texts */
@@ -19,19 +19,21 @@ struct lk_table {
 };
 
 /* Make the lock table's name from a prefix such as "INT_" or "app.INT_".
- * Anything but letters, digits, '_' and one dot is EINVAL, and so is a name
- * that is too long for the database. */
+ * Return 0, or SQLOCK_EINVAL if the prefix has anything but letters, digits,
+ * '_' and one dot, or the name is too long for the database. */
 int lk_table_from_prefix(struct lk_table *out, const char *prefix,
                          const sqlock_dialect *dialect, sqlock_error *err);
 
-/* Make the name of another table beside it: "INT_" and "DONE" make INT_DONE. */
+/* Make the name of another of our tables, otherwise as lk_table_from_prefix():
+ * "INT_" and "DONE" make INT_DONE. */
 int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
                    const sqlock_dialect *dialect, sqlock_error *err);
 
-/* Set the quoted name, from schema and name. */
+/* Set table->quoted from table->schema and table->name. */
 void lk_table_quote(struct lk_table *table, const sqlock_dialect *dialect);
 
-/* Set the parameters by which statements about the catalogue name a table. */
+/* Set the arguments that name a table in queries of the catalogue: {1} is the
+ * name, {2} the schema or null.  The texts are not copied. */
 void lk_table_arguments(const struct lk_table *table,
                         struct lk_arguments *arguments);
 

@@ -1,15 +1,15 @@
 /*
  * template.c - write a template with its fragments
  *
- * The marks in an argument are resolved where the argument was written, so
- * "{it}" within an argument is the outer fragment's.
+ * The marks in an argument are resolved where the argument was written, so an
+ * "{it}" in it is the argument of the fragment around.
  */
 #include "db/template.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#define DEEPEST 32 /* levels; more means that one contains itself */
+#define DEEPEST 32 /* levels; with more, a fragment contains itself */
 
 struct text {
     const char *at;
@@ -25,7 +25,8 @@ struct scope {
 
 static int write_in(FILE *out, struct text text, const struct scope *scope);
 
-/* Find the bytes between '{' and its '}'.  False: there is none. */
+/* Find the bytes between the '{' at the start of the text and its '}'.  Return
+ * false if there is no such '}'. */
 static bool find_mark(struct text text, struct text *mark)
 {
     int depth = 0;
@@ -59,7 +60,7 @@ static const char *find_fragment(const struct lk_fragments *fragments,
     return NULL;
 }
 
-/* Write the text for a mark: "it", "name" or "name argument". */
+/* Write the text for a mark, which is "it", "name" or "name argument". */
 static int write_mark(FILE *out, struct text mark, const struct scope *scope)
 {
     const char *blank = memchr(mark.at, ' ', mark.length);

@@ -1,10 +1,10 @@
 /*
- * watchdog.c - the deadline thread
+ * watchdog.c - end calls that are past their deadline (see watchdog.h)
  *
- * Deadlines mostly rise from call to call, so the timer is set only for one
- * before its next check; otherwise arming costs a mutex.  `abort` runs under
- * that mutex: a disarm waits for it, so no connection is aborted after its
- * call.
+ * The deadline of a call is mostly later than those of calls before, so arming
+ * only takes the mutex, and sets the timer only if the deadline comes before
+ * the next check.  `abort` runs with the mutex held: lk_watchdog_disarm() waits
+ * for it, so no connection is aborted after its call has ended.
  */
 #include "db/watchdog.h"
 
@@ -12,9 +12,9 @@
 
 #include "base/clock.h"
 
-/* Convert a point of CLOCK_MONOTONIC to the service's clock.  After the host
- * was suspended that clock may be ahead; then the watchdog checks too early,
- * and once more. */
+/* Convert a point of CLOCK_MONOTONIC to CLOCK_BOOTTIME, the service's clock.
+ * If the host is suspended later, CLOCK_BOOTTIME gets ahead; then the watchdog
+ * checks too early, and once more. */
 static int64_t boottime_of(int64_t monotonic_ns)
 {
     if (monotonic_ns == LK_NEVER)

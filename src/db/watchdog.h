@@ -1,7 +1,8 @@
 /*
- * watchdog.h - one thread that calls `abort` on calls of drivers that cannot
- * keep a deadline by themselves, and does nothing else, so that no callback and
- * no statement delays it
+ * watchdog.h - end the calls of drivers that do not keep deadlines themselves
+ *
+ * One thread calls the driver's `abort` when a call is past its deadline.  It
+ * does nothing else, so that no callback and no statement delays it.
  */
 #ifndef LK_WATCHDOG_H
 #define LK_WATCHDOG_H
@@ -11,7 +12,7 @@
 #include "base/service.h"
 #include "sqlock/driver.h"
 
-/* One watched call; embedded in the object that makes it. */
+/* One watched call: a member of the connection that makes the call. */
 struct lk_watch {
     struct lk_watch *next, *previous;
     void *connection;
@@ -20,8 +21,8 @@ struct lk_watch {
 
 struct lk_watchdog {
     const sqlock_driver *driver;
-    /* the service's thread is running; else the driver keeps its deadlines, or
-     * the watchdog is stopped */
+    /* the thread is running; false if the driver keeps deadlines itself, or the
+     * watchdog is stopped */
     bool is_watching;
     struct lk_service service;
     struct lk_handler handler;
@@ -30,13 +31,14 @@ struct lk_watchdog {
     int64_t looks_at_ns; /* next check, CLOCK_MONOTONIC */
 };
 
-/* Start the watchdog.  For a driver that keeps deadlines itself this does
- * nothing, cheaply. 0, ENOMEM, ERESOURCE (no thread). */
+/* Start the watchdog; for a driver that keeps deadlines itself, without a
+ * thread.  Return 0, or SQLOCK_ERESOURCE if no thread can be started. */
 int lk_watchdog_start(struct lk_watchdog *dog, const sqlock_driver *driver,
                       sqlock_error *err);
 void lk_watchdog_stop(struct lk_watchdog *dog);
 
-/* Begin, and end, to watch a call on a connection.  After lk_watchdog_disarm()
+/* Begin, and end, to watch a call on a connection, which is `state` of struct
+ * lk_connection.  `watch` must exist meanwhile.  After lk_watchdog_disarm()
  * returns, `abort` is not running and will not be called. */
 void lk_watchdog_arm(struct lk_watchdog *dog, struct lk_watch *watch,
                      void *connection, int64_t deadline_ns);

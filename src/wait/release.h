@@ -45,8 +45,8 @@ struct lk_release {
 int lk_release_begin(struct lk_release *release, struct lk_store *store,
                      size_t count, sqlock_error *err);
 
-/* Release the leases that lk_begin_release() has filled in.  Whatever the
- * results, this process no longer holds them.  Each part's rc becomes the
+/* Release the leases that lk_begin_release() has filled in.  This process no
+ * longer holds them, even after a failure.  Each part's rc becomes the
  * result of sqlock_release() for its lock; return the first rc that is not 0.
  * lk_release_end() frees the parts afterwards. */
 int lk_release_run(struct lk_release *release, sqlock_error *err);
