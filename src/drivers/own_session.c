@@ -38,7 +38,8 @@ static int name_session(const struct pair *pair, void *connection, char out[64],
     return rc;
 }
 
-/* EBUSY is a proxy's, not that of a statement that met its time limit. */
+/* Replace the EBUSY of a statement that met its time limit by EUNREACHABLE: an
+ * EBUSY of lk_own_session() means a proxy. */
 static int no_answer(int rc, sqlock_error *err)
 {
     return rc != SQLOCK_EBUSY
@@ -47,8 +48,9 @@ static int no_answer(int rc, sqlock_error *err)
                           "the sessions could not be compared in time");
 }
 
-/* A proxy that lends server sessions to transactions gives the last one used to
- * `other`, whose transaction keeps it; `one` then gets a different session. */
+/* Compare once.  A proxy that lends a session for one transaction at a time
+ * lends the session that `one` has just used to the transaction of `other`,
+ * which keeps that session; `one` then gets a different session. */
 static int compare(const struct pair *pair, sqlock_error *err)
 {
     char before[64] = "";

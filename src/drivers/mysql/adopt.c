@@ -27,8 +27,8 @@ static bool is_in_transaction(MYSQL *mysql)
     return (mysql->server_status & SERVER_STATUS_IN_TRANS) != 0;
 }
 
-/* Refuse a connection that the client library reopens by itself: it would
- * lose its transaction, and the statements after that would commit one by
+/* Refuse a connection that the client library reopens by itself: a reconnect
+ * would lose the transaction, and later statements would commit one by
  * one (F41). */
 static int refuse_reconnect(MYSQL *mysql, sqlock_error *err)
 {
@@ -39,8 +39,8 @@ static int refuse_reconnect(MYSQL *mysql, sqlock_error *err)
     return 0;
 }
 
-/* Refuse CLIENT_FOUND_ROWS: with it an order that exists already would count
- * like one that was inserted (F20). */
+/* Refuse CLIENT_FOUND_ROWS: with that flag, inserting an order id that exists
+ * already would count as one inserted row (F20). */
 static int refuse_found_rows(const MYSQL *mysql, sqlock_error *err)
 {
     if ((mysql->client_flag & CLIENT_FOUND_ROWS) != 0)
@@ -59,8 +59,8 @@ static int refuse_charset(const char *charset, sqlock_error *err)
                     charset);
 }
 
-/* Refuse a character set other than utf8mb4: in another one, one order id would
- * be stored as two, and in three-byte UTF-8 two as one. */
+/* Refuse a character set other than utf8mb4: with a different one, one order id
+ * could be stored as two texts; with three-byte UTF-8, two ids as one text. */
 static int check_charsets(MYSQL_RES *result, sqlock_error *err)
 {
     MYSQL_ROW row = mysql_fetch_row(result);
@@ -74,8 +74,9 @@ static int check_charsets(MYSQL_RES *result, sqlock_error *err)
     return 0;
 }
 
-/* Ask the server a question.  Its answer also brings the state of the
- * transaction, which an error before it did not. */
+/* Read the character sets from the server and check them.  The answer also
+ * updates server_status with the state of the transaction, which an error that
+ * the application got before has not done. */
 static int probe(MYSQL *mysql, sqlock_error *err)
 {
     MYSQL_RES *result = NULL;
@@ -96,14 +97,16 @@ static int probe(MYSQL *mysql, sqlock_error *err)
     return rc;
 }
 
-/* Without the plugin there is no such variable, which is no error to SHOW.
- *   Takes no snapshot: neither this nor the state of the members is
- *   InnoDB's. */
+/* With SHOW, since the variable does not exist without the plugin (Group
+ * Replication), and SHOW then returns no row instead of an error.  The
+ * application's transaction takes no snapshot: neither this statement nor that
+ * of group.c reads an InnoDB table. */
 #define GROUP_NAME                                                             \
     "SHOW VARIABLES WHERE Variable_name = 'group_replication_group_name' "     \
     "AND Value <> ''"
 
-/* Refuse a member outside its group, whose transactions are not the group's. */
+/* Refuse a server that is configured for Group Replication but is not an active
+ * member: its group does not get its transactions. */
 static int check_group(struct lk_mysql_connection *connection,
                        sqlock_error *err)
 {
@@ -121,9 +124,10 @@ static int check_group(struct lk_mysql_connection *connection,
     return connection->has_group ? lk_mysql_ask_group(connection, err) : 0;
 }
 
-/* Check the character set once more.  The client library knows of
- * mysql_set_character_set(), and MariaDB's of SET NAMES, which the server
- * tells it; but not of what was set before. */
+/* Check the character set once more, without a round trip.  The client library
+ * knows of a mysql_set_character_set(), and MariaDB's also of a SET NAMES,
+ * which the server reports.  Neither library knows of a SET NAMES before the
+ * adoption, for which probe() has asked the server. */
 static int check_adopted(void *handle, sqlock_error *err)
 {
     const struct lk_mysql_connection *connection = handle;
@@ -194,7 +198,7 @@ static sqlock_tx_state state(void *handle)
         return SQLOCK_TX_ABORTED;
     if (!is_in_transaction(connection->mysql))
         return SQLOCK_TX_NONE;
-    /* Begun by the application. */
+    /* The application may have begun it. */
     connection->in_transaction = true;
     return SQLOCK_TX_OPEN;
 }
@@ -211,15 +215,16 @@ static int run_text(struct lk_mysql_connection *connection, const char *text,
                             result, err);
 }
 
-/* Tell whether a text is a number: it comes from the server and goes into a
- * statement. */
+/* Return whether a text is a number: the text comes from the server and goes
+ * into a statement without quotes. */
 static bool is_number(const char *text)
 {
     return *text != '\0' && text[strspn(text, "0123456789.")] == '\0';
 }
 
-/* Set the limits of a statement. max_statement_time is MariaDB's; MySQL's
- * max_execution_time does not count for a SELECT that locks. */
+/* Set the time limits, in seconds, of a wait for a row lock and of a statement.
+ * Only MariaDB has max_statement_time.  MySQL's max_execution_time is left
+ * alone, since it does not apply to a SELECT that locks. */
 static int set_limits(struct lk_mysql_connection *connection, const char *wait,
                       const char *statement, int64_t deadline_ns,
                       sqlock_error *err)
@@ -276,8 +281,8 @@ static int unlimit(void *handle, int64_t deadline_ns, sqlock_error *err)
     if (!connection->is_limited)
         return 0;
     connection->is_limited = false;
-    /* Also after a deadlock: settings are the session's, not the
-       transaction's. */
+    /* Restore the settings after a deadlock, too: they belong to the session,
+       so the rollback has not restored them. */
     connection->is_rolled_back = false;
     rc = set_limits(connection, connection->limits[0], connection->limits[1],
                     deadline_ns, err);
@@ -297,7 +302,8 @@ const sqlock_transactions lk_mysql_transactions = {
     .size = sizeof(sqlock_transactions),
     .identity = "SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir, "
                 "COALESCE({1}, DATABASE()))",
-    /* Galera tells conflicting writes when they commit, locks it does not. */
+    /* Galera detects conflicting writes at their commit, but its nodes do not
+     * see each other's row locks. */
     .one_node = "SHOW VARIABLES WHERE Variable_name = 'wsrep_on' AND "
                 "Value = 'ON'",
     .update_free = " FOR UPDATE NOWAIT",

@@ -1,7 +1,8 @@
 /*
  * checks.c - the settings of MySQL and MariaDB that locks depend on, and why
  *
- * SHOW, because the tables behind it are in other places in each of the two.
+ * Settings are read with SHOW, because MariaDB has their tables in
+ * information_schema, and MySQL in performance_schema.
  */
 #include "drivers/mysql/dialect.h"
 
@@ -23,8 +24,9 @@ static const char *const settings[] = {
     "WHEN VERSION() LIKE '%MariaDB%' THEN 'MariaDB' ELSE 'MySQL' END "
     "UNION ALL SELECT 'local', IF(SUBSTRING_INDEX(USER(), '@', -1) IN "
     "('localhost', '127.0.0.1', '::1'), 'yes', 'no')",
-    /* Where there is no group, this user need not have the right to see one,
-     * and MariaDB has neither the tables nor @@server_uuid. */
+    /* This statement is skipped where the table is missing, as on MariaDB, or
+     * not readable, so without a group no privilege is needed.  An unknown
+     * @@server_uuid would be an error instead, so a table is read for it. */
     "SELECT 'group_member_state', "
     "COALESCE(MAX(IF(CAST(MEMBER_ID AS BINARY) = (SELECT CAST(VARIABLE_VALUE "
     "AS BINARY) FROM performance_schema.global_variables WHERE VARIABLE_NAME = "

@@ -1,8 +1,8 @@
 /*
  * client.c - the differences between the two client libraries
  *
- * The library is MariaDB Connector/C when its version macro is there, or else
- * Oracle's libmysqlclient.  Tested with 3.3.20 and 9.7.4.
+ * The library is MariaDB Connector/C (tested: 3.3.20) if its header defines
+ * MARIADB_PACKAGE_VERSION_ID, otherwise Oracle's libmysqlclient (9.7.4).
  */
 #include "drivers/mysql/client.h"
 
@@ -39,8 +39,9 @@ static void end_thread(void *ignored)
 }
 #endif
 
-/* Initialize the client library once. mysql_library_init() is not safe
- * against itself, so it is never left to mysql_init(). */
+/* Initialize the client library; called by pthread_once().  Two threads must
+ * not be in mysql_library_init() at once, so the first mysql_init() must not be
+ * left to call it. */
 static void start_library(void)
 {
     struct sigaction before;
@@ -84,9 +85,10 @@ int lk_mysql_client_enter(sqlock_error *err)
 
 #ifdef MARIADB_PACKAGE_VERSION_ID
 
-/* Set TLS up.  Connector/C uses TLS whenever it is "enforced", but continues
- * without it if the server has none: that is `prefer`.  The certificate is
- * checked only with the last option, by default from 3.4 on. */
+/* Request TLS.  With MYSQL_OPT_SSL_ENFORCE, Connector/C uses TLS if the server
+ * has it and connects without TLS otherwise, as `prefer` means.  The server's
+ * certificate is checked only with the second option, which is on by default
+ * from 3.4 on. */
 static int set_tls(MYSQL *mysql, const struct lk_mysql_target *target,
                    sqlock_error *err)
 {
@@ -121,7 +123,8 @@ int lk_mysql_client_socket(MYSQL *mysql)
     return mysql_get_socket(mysql);
 }
 
-/* Wait for the socket, the library's own limit, or the deadline. */
+/* Wait for the socket, the library's own time limit, or the deadline.  Return
+ * the events for mysql_real_connect_cont(). */
 static int await(MYSQL *mysql, int wanted, int64_t deadline_ns)
 {
     struct pollfd entry = {.fd = mysql_get_socket(mysql)};
@@ -143,9 +146,9 @@ static int await(MYSQL *mysql, int wanted, int64_t deadline_ns)
     return wanted & ~MYSQL_WAIT_TIMEOUT;
 }
 
-/* Connect with the non-blocking calls of the library: the blocking call counts
- * in seconds, for each address of a name again.  Afterwards the library uses
- * blocking calls again. */
+/* Connect with the non-blocking calls of the library: the time limit of the
+ * blocking call is in whole seconds, and starts anew for each address of a host
+ * name.  Later calls on the connection block again. */
 bool lk_mysql_client_connect(MYSQL *mysql, const struct lk_mysql_target *target,
                              int64_t deadline_ns, bool (*reach)(void *context),
                              void *context)
@@ -238,7 +241,7 @@ int lk_mysql_client_restrict(MYSQL *mysql, const struct lk_mysql_target *target,
     int rc;
 
 #ifdef MARIADB_PACKAGE_VERSION_ID
-    /* Off anyway; libmysqlclient complains aloud when it is mentioned. */
+    /* Off by default.  libmysqlclient prints a warning if it is set. */
     mysql_options(mysql, MYSQL_OPT_RECONNECT, &no);
 #else
     mysql_options(mysql, MYSQL_ENABLE_CLEARTEXT_PLUGIN, &no);
@@ -258,9 +261,9 @@ int lk_mysql_client_restrict(MYSQL *mysql, const struct lk_mysql_target *target,
     return 0;
 }
 
-/* Tell whether the library connects anew by itself. libmysqlclient is not
- * asked: it complains on the application's stderr when the option is
- * mentioned. */
+/* Return whether the library reconnects by itself.  libmysqlclient's member is
+ * read, since mysql_get_option() would print a warning about this option to the
+ * application's stderr. */
 bool lk_mysql_client_reconnects(MYSQL *mysql)
 {
 #ifdef MARIADB_PACKAGE_VERSION_ID

@@ -1,9 +1,9 @@
 /*
- * connection.c - what the other files need of a connection: the meaning of its
- * last error, whether it can be used, and aborting it from another thread
+ * connection.c - classify the last error of a connection, check that it can be
+ * used, and abort its call from another thread
  *
- * abort shuts the socket down.  The server notices that only when it next
- * writes; until then the session's own time limits apply (F39).
+ * lk_mysql_abort() shuts the socket down.  The server notices that only when it
+ * next writes; until then the session's own time limits apply (F39).
  */
 #include "drivers/mysql/connection.h"
 
@@ -16,9 +16,10 @@
 #include "base/error.h"
 #include "base/thread.h"
 
-/* Between abort() and close(): whoever shuts a socket down does so on one that
-   is still its connection's.  One for all, since all-zero connections have no
-   mutex yet, and nobody holds it for longer than a system call. */
+/* Keeps lk_mysql_abort() and the closing of `alarm` apart, so that only a
+   socket that still belongs to its connection is shut down.  One mutex serves
+   all connections: an all-zero connection has no mutex yet, and no thread holds
+   this one for longer than a system call. */
 LK_STATIC_MUTEX(alarm_guard);
 
 static int fail(struct lk_mysql_connection *connection, unsigned int number,
@@ -28,13 +29,13 @@ static int fail(struct lk_mysql_connection *connection, unsigned int number,
     bool was_sent = stage != LK_MYSQL_CONNECTING && stage != LK_MYSQL_PREPARING;
     int code;
 
-    /* The callers need not tell these two apart. */
+    /* Callers pass RUNNING for both of these stages. */
     if (stage == LK_MYSQL_RUNNING && !connection->in_transaction)
         stage = LK_MYSQL_AUTOCOMMIT;
     code = lk_mysql_classify(number, stage);
     if (code == SQLOCK_EUNCERTAIN || lk_mysql_breaks(number))
         connection->is_broken = true;
-    /* Of a statement that was given up, no more is said than is sure. */
+    /* The call was aborted: report only what is certain. */
     if (atomic_load(&connection->was_aborted) && connection->is_broken)
         return sqlock_error_set(
             err, was_sent ? SQLOCK_EUNCERTAIN : SQLOCK_EUNREACHABLE,
@@ -97,9 +98,9 @@ int lk_mysql_ready(struct lk_mysql_connection *connection, int64_t deadline_ns,
     return 0;
 }
 
-/* Duplicate the socket's descriptor for abort().  The library may close its
- * own whenever a call fails, and the number may then belong to another file;
- * the duplicate stays valid until close(). */
+/* Duplicate the socket's descriptor for lk_mysql_abort().  The library may
+ * close its own descriptor whenever a call fails, and the number may then
+ * belong to another file; the duplicate stays valid until it is closed here. */
 int lk_mysql_set_alarm(struct lk_mysql_connection *connection,
                        sqlock_error *err)
 {

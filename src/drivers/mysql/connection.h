@@ -12,7 +12,7 @@
 #include "drivers/mysql/errors.h"
 #include "sqlock/driver.h"
 
-/* Where a statement's rows are put; it belongs to rows.c. */
+/* The buffers that a statement's rows are fetched into; defined in rows.c. */
 struct lk_mysql_reader;
 
 struct lk_mysql_prepared {
@@ -25,41 +25,52 @@ struct lk_mysql_connection {
     struct lk_mysql_prepared prepared[SQLOCK_STATEMENT_IDS + 1]; /* by id */
     unsigned long thread_id; /* of the session that was opened */
     bool in_transaction;     /* between begin and commit or rollback */
-    bool is_rolled_back;     /* it was, by an error, and nobody said so yet */
-    bool is_broken;          /* not in step with the server any more */
-    bool is_limited;         /* the caller has a savepoint */
-    const char *charset;     /* of an adopted one, as the library names it */
-    bool has_group;          /* the server is to be a member of one; ... */
-    int64_t member_since_ns; /* ... when it was last asked whether it is */
+    bool is_rolled_back;     /* an error has rolled the transaction back, and
+                                commit or rollback was not called since */
+    bool is_broken;          /* cannot be used any more, only closed */
+    bool is_limited;         /* between limit and unlimit: the library has set a
+                                savepoint */
+    const char *charset;     /* of an adopted connection, at its adoption */
+    bool has_group;          /* the server is configured for a group */
+    int64_t member_since_ns; /* when it was last asked for its state there */
     bool was_looked_at;      /* by is_alive, and nothing was sent since */
-    char limits[2][24];      /* of time, as they were set before */
+    char limits[2][24];      /* the time limits that unlimit restores */
     atomic_bool was_aborted; /* by another thread */
-    int alarm;               /* a second descriptor of the socket ... */
-    bool has_alarm;          /* ... when there is one */
+    int alarm;               /* a second descriptor of the socket, ... */
+    bool has_alarm;          /* ... if there is one */
     sqlock_description description;
 };
 
-/** Take the error of the last call; marks the connection when it is broken.
- *  @return its class */
+/** Convert the error of the client library's last call, and mark the connection
+ *  as broken if that error breaks it.  As @p stage, RUNNING also stands for
+ *  AUTOCOMMIT.
+ *  @return the result code */
 int lk_mysql_fail(struct lk_mysql_connection *connection,
                   enum lk_mysql_stage stage, sqlock_error *err);
 
-/** Take the error of a prepared statement's last call, as lk_mysql_fail(). */
+/** Convert the error of a prepared statement's last call, as lk_mysql_fail()
+ *  does. */
 int lk_mysql_fail_statement(struct lk_mysql_connection *connection,
                             MYSQL_STMT *statement, enum lk_mysql_stage stage,
                             sqlock_error *err);
 
-/** Check that the connection may be used, before anything is sent. @return
- *  0, ECANCELED (the deadline has passed), EUNREACHABLE, ENOMEM */
+/** Check that the connection can be used, before anything is sent.
+ *  @retval 0             it can
+ *  @retval ECANCELED     the deadline has passed, or it was aborted
+ *  @retval EUNREACHABLE  it is broken, or the server has closed it
+ *  @retval ENOMEM        the client library cannot be initialized */
 int lk_mysql_ready(struct lk_mysql_connection *connection, int64_t deadline_ns,
                    sqlock_error *err);
 
-/** Tell whether the server has sent nothing since it was last asked.  When
- *  it does, it says goodbye (F45). */
+/** Return false if the server has sent something that was not read yet: to an
+ *  idle session it sends only the news that it ends the session (F45).
+ *  Requires has_alarm. */
 bool lk_mysql_is_quiet(const struct lk_mysql_connection *connection);
 
-/** Let abort() reach the connection from now on.
- *  @return 0, ERESOURCE, EUNREACHABLE (it was aborted) */
+/** Let lk_mysql_abort() reach the connection's present socket from now on.
+ *  @retval 0             done
+ *  @retval ERESOURCE     there is no free file descriptor
+ *  @retval EUNREACHABLE  lk_mysql_abort() was called already */
 int lk_mysql_set_alarm(struct lk_mysql_connection *connection,
                        sqlock_error *err);
 
@@ -67,10 +78,12 @@ int lk_mysql_set_alarm(struct lk_mysql_connection *connection,
  *  sqlock_driver.abort. */
 void lk_mysql_abort(struct lk_mysql_connection *connection);
 
-/** End abort()'s reach, and make the connection all zero. */
+/** Close the alarm, and make the connection all zero.  The caller has closed
+ *  the MYSQL handle, or leaves it to the application. */
 void lk_mysql_clear_alarm(struct lk_mysql_connection *connection);
 
-/** Log in and set the session up.  @return as sqlock_driver.open */
+/** Log in and set the session up.  The caller has called mysql_init().
+ *  @return as sqlock_driver.open */
 int lk_mysql_connect(struct lk_mysql_connection *connection, const char *url,
                      const sqlock_connect *how, sqlock_error *err);
 
@@ -82,10 +95,10 @@ bool lk_mysql_is_mariadb(MYSQL *mysql);
 /** The wait queue: user locks of the server. */
 extern const sqlock_wait_queue lk_mysql_wait_queue;
 
-/** The driver's part in transactions of the application. */
+/** The driver's functions and SQL for transactions of the application. */
 extern const sqlock_transactions lk_mysql_transactions;
 
-/** Its statements about stock. */
+/** The driver's statements about stock. */
 extern const sqlock_stock_dialect lk_mysql_stock;
 
 /** Run a statement: sqlock_driver.execute. */

@@ -1,10 +1,10 @@
 /*
- * defaults.c - user, password and address from an option file
+ * defaults.c - read user, password and address from an option file
  *
- * The client libraries can read such files themselves, but then take everything
- * they find: local-infile, multi-statements, or return-found-rows, with which a
- * refused claim looks like a granted one.  So only five options are read, and
- * !include lines are not followed.
+ * The client libraries can read such files themselves, but then obey every
+ * option in them: local-infile, multi-statements, or return-found-rows, with
+ * which a refused claim looks like a granted one.  So only five options are
+ * read here, and !include lines are ignored.
  */
 #include "drivers/mysql/defaults.h"
 
@@ -19,8 +19,8 @@
 
 static const char blanks[] = " \t\r\n\f\v";
 
-/* The character that an escape stands for: itself, a control character, or 0
- * where the backslash is nothing special, as in a Windows path. */
+/* Return the character that a backslash and `c` stand for, or 0 if the
+ * backslash is an ordinary character, as in a Windows path. */
 static char unescape(char c)
 {
     switch (c) {
@@ -43,8 +43,8 @@ static char unescape(char c)
     }
 }
 
-/* Undo quotes and escapes in place.  The value ends at a comment, without
- * the blanks before it. */
+/* Undo quotes and escapes in place.  Without quotes, the value ends before a
+ * comment and the blanks in front of the comment. */
 static void unquote(char *value)
 {
     char quote = *value == '\'' || *value == '"' ? *value : '\0';
@@ -64,8 +64,8 @@ static void unquote(char *value)
     *end = '\0';
 }
 
-/* Find an option by its name, in which '-' and '_' count as the same; the
- * names here have neither. */
+/* Return the member for an option, or NULL if that option is not read.  MySQL
+ * does not distinguish '-' and '_' in names, but these names have neither. */
 static char **option_named(struct lk_mysql_defaults *out, const char *name)
 {
     if (strcmp(name, "user") == 0)

@@ -1,21 +1,25 @@
 /*
- * dialect.c - the SQL of MySQL and MariaDB, where it is not that of all
+ * dialect.c - the SQL of MySQL and MariaDB, where it differs from that of all
  * databases (src/db/lock_sql.c)
  *
- * Only what both understand, but for comments that MariaDB alone reads: no
- * RETURNING elsewhere, no alias for the new row; and not VALUES(column), which
- * MySQL is about to drop, but the parameter again.
+ * The SQL is what both servers understand, except in comments that only one of
+ * them executes.  So RETURNING is only in such comments; and an INSERT has no
+ * alias for its new row, and repeats a parameter instead of VALUES(column),
+ * which MySQL is about to drop.
  *
- * Claims   MySQL runs assignments from left to right, each seeing the values
- *          assigned before it.  So all that asks whether the old lease is over
- *          comes first, then CLIENT_ID, and what follows asks only whether
- *          CLIENT_ID is ours by now; the column that decides expiry is last.
- *          The token travels in the insert id, set by LAST_INSERT_ID(token);
- *          a busy claim changes nothing, and then the id means nothing.
- * Batches  JSON_TABLE gives the leases in the order of the array, and comes
- *          first in each join, so rows are locked in the order of their keys.
- * Clock    UTC_TIMESTAMP(6), which is the statement's start whatever the
- *          session's time zone; the same for the token, so not UNIX_TIMESTAMP.
+ * Claims   MySQL executes assignments from left to right, and each one sees the
+ *          values assigned before it.  So the assignments that test whether the
+ *          old lease is over come first, then that of CLIENT_ID; the later ones
+ *          test only whether CLIENT_ID is ours now, and the column that decides
+ *          expiry is last.  The token is returned as the insert id, set by
+ *          LAST_INSERT_ID(token); a claim that finds the lock busy changes
+ *          nothing, and its insert id means nothing.
+ * Batches  JSON_TABLE returns the leases in the order of the array, which is
+ *          sorted by key, and comes first in each join: so rows are locked in
+ *          the order of their keys.
+ * Clock    UTC_TIMESTAMP(6) is the start of the statement, whatever the time
+ *          zone of the session.  The token is computed from the same value, not
+ *          from UNIX_TIMESTAMP.
  */
 #include "drivers/mysql/dialect.h"
 
@@ -34,17 +38,17 @@ static const sqlock_fragment fragments[] = {
     {"us", "INTERVAL {it} MICROSECOND"},
     {"in_us", "TIMESTAMPDIFF(MICROSECOND, " EPOCH ", {it})"},
     {"us_until", "TIMESTAMPDIFF(MICROSECOND, {now}, {it})"},
-    {"date", "TIMESTAMPADD(MICROSECOND, {it}, " EPOCH ")"}, /* of us */
+    {"date", "TIMESTAMPADD(MICROSECOND, {it}, " EPOCH ")"}, /* it: us */
     {"later", "TIMESTAMPADD(MICROSECOND, {it}, {now})"},
     {"ago", "{later -{it}}"},
     {"answer", "LAST_INSERT_ID({it})"},
     {"returning", ""},
 
-    /* Delete the rows of region {2} from behind {1} to {9} for which a
-     *       condition holds, unless somebody has them locked: a DELETE alone
-     *       would wait for any row that it passes, of other regions, too.  The
-     *       limit, more than a page of the reaper's, keeps the inner SELECT a
-     *       table of its own, which comes first. */
+    /* Delete the rows of region {2} with keys after {1} up to {9} for which the
+     * condition {it} holds, except locked rows.  A plain DELETE would wait for
+     * the lock of each row that it reads, also of other regions.  The LIMIT,
+     * greater than a range of the reaper, makes the server execute the inner
+     * SELECT first, as a table of its own. */
     {"delete_unlocked",
      "DELETE t FROM (SELECT LOCK_KEY AS free_key FROM {table} "
      "WHERE {behind} AND LOCK_KEY <= {9} AND {it} "
@@ -55,11 +59,12 @@ static const sqlock_fragment fragments[] = {
     {"unless_there", "ON DUPLICATE KEY UPDATE LOCK_KEY = LOCK_KEY"},
     {"share_free", LK_MYSQL_SHARE_FREE},
     {"guarded_row", "{table} WHERE {is_guarded} LOCK IN SHARE MODE"},
-    /* Out of range, which is an error in any mode and shows the text. */
+    /* The result is out of range: an error in any sql_mode, whose message shows
+     * the text. */
     {"guard_failure", "exp(1e9 * (2 - count(*)) * "
                       "length('sqlock: the lease is over'))"},
 
-    /* Nobody has it, or its lease ended before now. */
+    /* The lock is free, or its lease ended before now. */
     {"over", "(CLIENT_ID IS NULL OR {ends} < {now})"},
     /* The lock is free, or expired and unchanged since it was observed. */
     {"over_as_observed",
@@ -74,25 +79,26 @@ static const sqlock_fragment fragments[] = {
      "VALUES ({1}, {2}, {claim_values}) ON DUPLICATE KEY UPDATE {claim_again}"},
 
     /* A table of an old Spring keeps whole seconds.  A claim sent again within
-       the same second would then change nothing and look busy; a second more
-       makes it change something. */
+       the same second would not change the row, and so would look busy: the new
+       end is one second later, which changes the row. */
     {"change_end",
      "{end_column} = IF(CLIENT_ID = {client}, "
      "IF(MICROSECOND({end_column}) = 0 AND "
      "ABS(TIMESTAMPDIFF(MICROSECOND, {end_column}, {new_end})) < 1000000, "
      "{end_column} + INTERVAL 1 SECOND, {new_end}), {end_column})"},
 
-    /* Compared with a column of another collation than the table's, a key would
-       not be looked up in the index.  A result of JSON_UNQUOTE has, like a
-       literal, no collation to insist on. */
+    /* A key would not be looked up in the index if it were compared with a
+       column of another collation than the table's.  The result of
+       JSON_UNQUOTE, like a literal, takes the collation of the column that it
+       is compared with. */
     {"leases",
      "JSON_TABLE({1}, '$[*]' COLUMNS (k CHAR(36) " BINARY " PATH '$.k', "
      "c CHAR(36) " BINARY " PATH '$.c', t BIGINT PATH '$.t', "
      "n VARCHAR(255) " BINARY " PATH '$.n', "
      "h VARCHAR(255) " BINARY " PATH '$.h')) j"},
-    /* The leases first and each row by its key, whatever the optimizer thinks:
-     *       it reads the whole of a small table, and would wait for anybody's
-     *       row lock. */
+    /* Force the server to read the leases first and to look each row up by its
+     * key: the optimizer would read the whole of a small table, and so wait for
+     * the lock of any row. */
     {"rows_of_leases",
      "{leases} STRAIGHT_JOIN {table} t FORCE INDEX (PRIMARY) "
      "ON LOCK_KEY = JSON_UNQUOTE(JSON_QUOTE(j.k)) AND REGION = {2}"},
@@ -101,12 +107,13 @@ static const sqlock_fragment fragments[] = {
     {NULL, NULL},
 };
 
-/* A release writes columns of fixed size alone: InnoDB then changes the row
- *   where it is, and does so again in the next claim, where a null would have
- *   it written anew both times.  CLIENT_ID and HOLDER stay, and the end goes
- *   back 400 years, out of the reach of any clock; CREATED_DATE goes before it,
- *   as the table's CHECK demands, by 800 (400 years are 146097 days).  To all
- *   who read, such a row is what one with a null is: free, and nobody's. */
+/* A release writes only columns of fixed size: so InnoDB updates the row in
+ * place, in the release and in the next claim, while a null in CLIENT_ID would
+ * make InnoDB write the whole row anew both times.  CLIENT_ID and HOLDER keep
+ * their values; EXPIRED_AFTER becomes now less 400 years (146097 days), earlier
+ * than any clock may show; and CREATED_DATE is moved back by 800 years, since
+ * the table's CHECK wants CREATED_DATE before EXPIRED_AFTER.  All statements
+ * treat such a row like one whose CLIENT_ID is null: free, with no holder. */
 #define CENTURIES "292194"
 
 static const sqlock_fragment ours[] = {
@@ -114,7 +121,8 @@ static const sqlock_fragment ours[] = {
     {"held", "IF({was_left}, NULL, {it})"},
     {"last_end",
      "IF({was_left}, EXPIRED_AFTER + INTERVAL 146097 DAY, EXPIRED_AFTER)"},
-    /* By itself: a peer that takes the row leaves it as it is. */
+    /* Tests CREATED_DATE, not was_left: a peer that takes the row does not
+     * change CREATED_DATE. */
     {"first_created", "IF(CREATED_DATE < " EPOCH
                       ", CREATED_DATE + INTERVAL " CENTURIES " DAY, "
                       "CREATED_DATE)"},
@@ -133,15 +141,17 @@ static const sqlock_fragment ours[] = {
      "HOLDER = IF(CLIENT_ID = {client}, {holder_again}, HOLDER), "
      "EXPIRED_AFTER = IF(CLIENT_ID = {client}, {later {ttl}}, EXPIRED_AFTER)"},
 
-    /* A queue lock is the user lock of its number, in this database (queue.c).
-     *       A claim that grants takes it for its session, once the row is
-     *       locked, if it is free; the release gives it back.  The row
-     *       does not depend on it (both operands of OR are never 0 together),
-     *       but bit 62 of the insert id says that it was another's.  IS NULL
-     *       would not do: MySQL does not compute it of what cannot be null.
-     *       Each further function costs the server in every execution. */
+    /* A queue lock is a user lock that is named by the queue's number and this
+     * database (queue.c).  A claim that grants takes the queue lock for its
+     * session if it is free, after locking the row; the release gives it back.
+     * The new row does not depend on the result of GET_LOCK, since the second
+     * operand of OR is never 0; but if another session has the queue lock, that
+     * operand sets bit 62 of the insert id.  A test with IS NULL would not call
+     * the function: MySQL does not evaluate the operand if it cannot be null.
+     * More functions would cost the server time in every execution. */
     {"queue", "CONCAT('sqlock:', {0}, ':', CRC32(DATABASE()))"},
-    /* Text before the number in the statement of a session that waits. */
+    /* The text before the queue's number in the statement of a waiting session,
+     * for SQLOCK_SQL_WAITERS. */
     {"queue_text", "'CONCAT(''sqlock:'', '"},
     {"with_queue", "IF(GET_LOCK({queue}, 0) OR "
                   "LAST_INSERT_ID(FENCE | 4611686018427387904), {it}, NULL)"},
@@ -154,7 +164,7 @@ static const sqlock_fragment ours[] = {
     {NULL, NULL},
 };
 
-/* CREATED_DATE is the token as a date. */
+/* On this layout CREATED_DATE is the token, as a date. */
 static const sqlock_fragment spring7[] = {
     {"claim_values", "{client}, {date LAST_INSERT_ID({now_us})}, "
                      "{later {ttl}}"},
@@ -171,8 +181,8 @@ static const sqlock_fragment spring7[] = {
     {NULL, NULL},
 };
 
-/* The token is kept nowhere.  It is set beside CLIENT_ID, in a comparison that
-   always holds, since CREATED_DATE has other uses. */
+/* This layout keeps no token, and CREATED_DATE decides expiry.  So the insert
+   id is set with CLIENT_ID, in a comparison that always holds. */
 static const sqlock_fragment spring6[] = {
     {"set_token", "LAST_INSERT_ID({now_us}) > 0"},
     {"claim_values", "IF({set_token}, {client}, NULL), {later {ttl} - {5}}"},
@@ -204,13 +214,13 @@ static const sqlock_fragment with_queue[] = {
     {NULL, NULL},
 };
 
-/* The end is counted from a now that travels in the insert id. */
+/* The lease's end is computed from a "now" that is also the insert id. */
 static const sqlock_fragment with_answer[] = {
     {"later", "{date LAST_INSERT_ID({now_us}) + {it}}"},
     {NULL, NULL},
 };
 
-/* No user lock. */
+/* For waiting=poll: no user lock is taken. */
 const sqlock_fragment lk_mysql_polling[] = {
     {"with_queue", "{it}"},
     {"without_queue", "{it}"},
@@ -219,16 +229,16 @@ const sqlock_fragment lk_mysql_polling[] = {
 
 /* ----------------------------------------------------------- every table -- */
 
-/* Newer servers give read_only as a word. */
+/* Newer servers return read_only as a word. */
 #define SERVER_TEXT                                                           \
     "SELECT IF(CAST(@@global.read_only AS CHAR) IN ('0', 'OFF'), 0, 1), "     \
     "{now_us}, CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), "  \
     "SUBSTRING_INDEX(VERSION(), '-', 1))"
 
-/* A key on a prefix of a column does not keep rows apart as it must.  Each
- *   table of the catalogue is given the name itself: what a join would compare,
- *   MariaDB does not look up, but reads the files of all tables of the
- *   server. */
+/* A column of which the primary key has only a prefix (SUB_PART) counts as not
+ * in the key: two keys with the same prefix could not both be inserted.  Each
+ * table of the catalogue is searched for the name itself: for a join, MariaDB
+ * would open the files of all tables of the server. */
 #define THIS_TABLE(of)                                                        \
     of ".TABLE_SCHEMA = COALESCE({2}, DATABASE()) AND " of ".TABLE_NAME = {1}"
 #define DESCRIBE_TEXT                                                         \
@@ -246,7 +256,7 @@ const sqlock_fragment lk_mysql_polling[] = {
     "JOIN information_schema.TABLES t ON " THIS_TABLE("t") " "                \
     "WHERE " THIS_TABLE("c") " ORDER BY c.ORDINAL_POSITION"
 
-/* 36 characters or more; 100 or more; 255 or more. */
+/* Texts of at least 36, 100 and 255 characters. */
 #define CLIENT_TYPES                                                          \
     "char(36)|varchar(3[6-9])|varchar([4-9][0-9])|varchar([1-9][0-9][0-9]*)"
 #define REGION_TYPES "char(1[0-9][0-9])|char(2[0-9][0-9])|"                   \
@@ -295,12 +305,12 @@ const sqlock_dialect lk_mysql_dialect = {
             .insert_id = SQLOCK_INSERT_ID_UPSERT},
         [SQLOCK_SQL_TAKE] = {.text =
             "UPDATE {table} SET {grant} WHERE {row} AND "
-            "{ends} < {now}" /* of a free row, too */,
+            "{ends} < {now}" /* also holds for a free row */,
             .with = with_queue, .layouts = 1 << SQLOCK_LAYOUT_SQLOCK,
             .insert_id = SQLOCK_INSERT_ID_MARKED},
         [SQLOCK_SQL_HAND_OFF] = {.insert_id = SQLOCK_INSERT_ID_ROW},
-        /* The sessions that wait in queue.c, on this server; to a login without
-         * the privilege PROCESS, those of its user. */
+        /* The sessions on this server that wait for a queue lock (queue.c).  A
+         * login without the privilege PROCESS sees only its own user's. */
         [SQLOCK_SQL_WAITERS] = {.text =
             "SELECT CAST(SUBSTRING_INDEX(INFO, {queue_text}, -1) AS SIGNED), "
             "CONCAT(TRIM(TRAILING CONCAT(':', SUBSTRING_INDEX(HOST, ':', -1)) "
@@ -309,18 +319,18 @@ const sqlock_dialect lk_mysql_dialect = {
             "WHERE STATE = 'User lock' AND DB = DATABASE() "
             "AND INFO LIKE CONCAT('SELECT %GET_LOCK(', {queue_text}, '%')",
             .layouts = 1 << SQLOCK_LAYOUT_SQLOCK},
-        /* MariaDB gives the rows as they are now, also those of others; on
-         *           MySQL, which has no such clause, they are read
-         *           afterwards. */
+        /* MariaDB returns all rows as they are now, also those that others
+         * hold.  MySQL has no RETURNING: there the library reads the rows
+         * afterwards. */
         [SQLOCK_SQL_CLAIM_MANY] = {.text =
             "INSERT INTO {table} (LOCK_KEY, REGION, CLIENT_ID, {claim_columns})"
             " SELECT j.k, {2}, {claim_values} FROM {leases} "
             "ON DUPLICATE KEY UPDATE {claim_again} "
             "/*M!100500 RETURNING LOCK_KEY, {token}, CLIENT_ID */",
             .with = of_each},
-        /* MariaDB can be told for a statement that it waits for no row lock:
-         *           then it is EBUSY at once.  MySQL waits for as long as the
-         *           session does. */
+        /* On MariaDB this statement waits for no row lock, but fails with EBUSY
+         * at once.  MySQL has no such setting for a single statement: it waits
+         * up to the session's limit. */
         [SQLOCK_SQL_RENEW_MANY] = {.text =
             "/*M!100300 SET STATEMENT innodb_lock_wait_timeout = 0 FOR */ "
             "UPDATE {rows_of_leases} SET {lease j.t} WHERE {is_of_lease} "
@@ -329,8 +339,8 @@ const sqlock_dialect lk_mysql_dialect = {
         [SQLOCK_SQL_RELEASE_MANY] = {.text =
             "{release_items} WHERE {is_of_lease}{released}"},
         [SQLOCK_SQL_READ_MANY] = {.text = "{info} FROM {rows_of_leases}"},
-        /* MySQL must be told not to lock `j`; MariaDB knows no such clause, and
-           passes over comments for this version. */
+        /* With OF t, MySQL does not try to lock `j`.  MariaDB has no such
+           clause, and skips comments for this version of MySQL. */
         [SQLOCK_SQL_LOCK_MANY] = {.text =
             "SELECT LOCK_KEY FROM {rows_of_leases} WHERE {is_of_lease}"
             " FOR UPDATE /*!80001 OF t */ SKIP LOCKED"},

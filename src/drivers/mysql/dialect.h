@@ -10,8 +10,9 @@ extern const sqlock_dialect lk_mysql_dialect;
 extern const sqlock_fragment lk_mysql_polling[];
 extern const sqlock_checks lk_mysql_checks;
 
-/* Not SKIP LOCKED: under REPEATABLE READ a search that passes over its row ends
-   in a lock on the gap behind it, where nobody could make a row any more. */
+/* FOR SHARE without waiting.  SKIP LOCKED is not used: under REPEATABLE READ a
+   search that skips its row locks the gap behind the row, and then nobody can
+   insert a row there. */
 #define LK_MYSQL_SHARE_FREE                                                    \
     " /*M! LOCK IN SHARE MODE NOWAIT *//*!80001 FOR SHARE NOWAIT */"
 

@@ -1,9 +1,9 @@
 /*
- * driver.c - the driver for MySQL and MariaDB: its table, and the life of a
- * connection
+ * driver.c - the table of functions of the driver for MySQL and MariaDB, with
+ * those that open, close, begin, commit and roll back
  *
- * Calls block; a deadline is kept by another thread that calls abort
- * (connection.c).  Statements are in execute.c, logging in is in session.c.
+ * Calls block: at the deadline another thread of the library calls abort
+ * (connection.c).  execute.c runs statements, session.c logs in.
  */
 #include "drivers/mysql/mysql.h"
 
@@ -44,9 +44,9 @@ static int driver_open(void *handle, const char *url, const sqlock_connect *how,
     return rc;
 }
 
-/* End the session.  Here the library says goodbye to the server, and in TLS
- * even waits for its reply: so the socket is shut for receiving, and for
- * sending, too, if the connection is not in order. */
+/* End the session.  mysql_close() sends a goodbye to the server, and with TLS
+ * even waits for a reply.  So that it does not block, the socket is first shut
+ * down for receiving, and if the connection is broken for sending, too. */
 static void driver_close(void *handle)
 {
     struct lk_mysql_connection *connection = handle;
@@ -62,7 +62,7 @@ static void driver_close(void *handle)
     if (connection->has_alarm)
         (void)shutdown(connection->alarm, in_order ? SHUT_RD : SHUT_RDWR);
     mysql_close(connection->mysql);
-    /* Detached from the connection, they only free memory. */
+    /* After mysql_close() this only frees memory. */
     for (i = 0; i <= SQLOCK_STATEMENT_IDS; i++)
         lk_mysql_unprepare(connection, i);
     lk_mysql_sigpipe_release(&held);
@@ -124,7 +124,7 @@ static int driver_begin(void *handle, int64_t deadline_ns, sqlock_error *err)
         rc = stay_in_group(connection, err);
     if (rc < 0)
         return rc;
-    /* If the answer is lost, no statement has been run in it yet. */
+    /* If the answer is lost, the transaction has no statement yet. */
     rc = query(connection, "START TRANSACTION", LK_MYSQL_PREPARING, err);
     connection->in_transaction = rc == 0;
     return rc;
@@ -136,9 +136,9 @@ static void forget_transaction(struct lk_mysql_connection *connection)
     connection->is_rolled_back = false;
 }
 
-/* Commit.  InnoDB has no success with a warning, as PostgreSQL has; but a
- * COMMIT of nothing succeeds, so it must not be sent when the transaction is
- * gone (F41). */
+/* Commit.  A COMMIT without a transaction succeeds, so none may be sent when
+ * the transaction is gone (F41).  InnoDB never commits with a warning only, as
+ * PostgreSQL does. */
 static int driver_commit(void *handle, int64_t deadline_ns, sqlock_error *err)
 {
     struct lk_mysql_connection *connection = handle;
@@ -157,8 +157,8 @@ static int driver_commit(void *handle, int64_t deadline_ns, sqlock_error *err)
     forget_transaction(connection);
     rc = query(connection, "COMMIT", LK_MYSQL_COMMITTING, err);
     if (rc < 0) {
-        /* The rest of the transaction must not continue under the next
-         * statement. */
+        /* The transaction may still be open: no later statement must run in
+         * it. */
         connection->is_broken = true;
         return rc;
     }

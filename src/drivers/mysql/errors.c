@@ -1,9 +1,9 @@
 /*
- * errors.c - the meaning of an error of MySQL for its statement
+ * errors.c - classify errors of MySQL and MariaDB
  *
- * The number alone decides, never the text.  Server errors that the table does
- * not know are errors of the statement: the server has answered.  Errors of the
- * client library that it does not know leave open what the server did.
+ * The number alone decides, never the text.  A server's error that is not in
+ * the table is an error of the statement: the server has answered.  After an
+ * error of the client library that is not in the table, the outcome is unknown.
  */
 #include "drivers/mysql/errors.h"
 
@@ -21,9 +21,10 @@ static const struct {
     /* The transaction was rolled back in favour of another. */
     {1213, SQLOCK_ERETRY},      /* deadlock */
     {1020, SQLOCK_ERETRY},      /* row changed since it was read */
-    {ERROR_DURING_COMMIT, SQLOCK_ERETRY}, /* before it (Galera) */
+    {ERROR_DURING_COMMIT, SQLOCK_ERETRY}, /* before a COMMIT (Galera) */
     {3101, SQLOCK_ERETRY},      /* the group refused the commit */
-    /* A transaction that was to begin waited in vain for the group's. */
+    /* The transaction could not begin: its wait for earlier transactions of
+       the group failed. */
     {3781, SQLOCK_ERETRY},
     {3797, SQLOCK_ERETRY},
     {3798, SQLOCK_ERETRY},
@@ -43,7 +44,7 @@ static const struct {
     {1836, SQLOCK_EREADONLY},
     {1792, SQLOCK_EREADONLY},   /* tx_read_only */
     {UNKNOWN_COMMAND, SQLOCK_EREADONLY}, /* Galera node outside the primary
-                                            part */
+                                            component */
     /* The group does not let this member begin a transaction. */
     {3783, SQLOCK_EREADONLY},
     {3796, SQLOCK_EREADONLY},
@@ -77,7 +78,7 @@ static const struct {
     {3118, SQLOCK_EACCESS},     /* account is locked */
     {3159, SQLOCK_EACCESS},     /* server requires TLS */
     {4151, SQLOCK_EACCESS},     /* account is locked, MariaDB */
-    {2059, SQLOCK_EACCESS},     /* authentication plugin not to be had */
+    {2059, SQLOCK_EACCESS},     /* authentication plugin cannot be loaded */
     {2061, SQLOCK_EACCESS},     /* authentication plugin: no secure channel */
 
     {1049, SQLOCK_ESCHEMA},
@@ -87,7 +88,7 @@ static const struct {
     /* The server ended the idle session before it saw the statement. */
     {IDLE_SESSION_ENDED, SQLOCK_EUNREACHABLE},
     {3032, SQLOCK_EUNREACHABLE}, /* offline_mode */
-    {9001, SQLOCK_EUNREACHABLE}, /* ProxySQL has no server to send it to */
+    {9001, SQLOCK_EUNREACHABLE}, /* ProxySQL can reach no server */
 
     {1053, SQLOCK_EUNCERTAIN},  /* shutting down */
     {1152, SQLOCK_EUNCERTAIN},
@@ -98,13 +99,13 @@ static const struct {
     {1927, SQLOCK_EUNCERTAIN},  /* KILL CONNECTION */
     {3169, SQLOCK_EUNCERTAIN},
     /* The hook before a commit failed after the transaction had been sent to
-       the group, which may carry it out on the other members. */
+       the group: other members may commit it. */
     {3100, SQLOCK_EUNCERTAIN},
 };
 /* clang-format on */
 
-/* Tell whether an error is one of the client library: 2000 to 2999 in both
- * libraries, 5000 to 5999 in MariaDB's. */
+/* Return whether an error is one of the client library: 2000 to 2999 in both
+ * libraries, 5000 to 5999 in MariaDB's; or 0, no number at all. */
 static bool is_of_client(unsigned int number)
 {
     return number == 0 || (number >= 2000 && number < 3000) ||
@@ -122,9 +123,9 @@ static int look_up(unsigned int number)
     return is_of_client(number) ? SQLOCK_EUNCERTAIN : SQLOCK_EDATABASE;
 }
 
-/* Tell whether the error of a COMMIT says for sure that nothing was
- * committed: the transaction was rolled back, the server does not write, or
- * it had ended the session before.  Any other error leaves the commit open. */
+/* Return whether the error of a COMMIT proves that nothing was committed: the
+ * transaction was rolled back, the server is read-only, or it had ended the
+ * session before.  After any other error the commit may have happened. */
 static bool denies_commit(unsigned int number, int code)
 {
     if (number == ERROR_DURING_COMMIT || number == UNKNOWN_COMMAND)

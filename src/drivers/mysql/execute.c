@@ -2,8 +2,8 @@
  * execute.c - run one statement and read its results
  *
  * Repeated statements are prepared once per connection.  All results are read
- * to their end before this returns, even after a failure, so that the
- * connection is ready for the next statement.
+ * to their end, even after a failure, so that the connection is ready for the
+ * next statement.
  */
 #include "drivers/mysql/connection.h"
 
@@ -18,7 +18,8 @@
 #define UNKNOWN_STATEMENT 1243
 #define STALE_STATEMENT 1615
 
-/* The parameters of one execution; the client library keeps pointers. */
+/* The parameters of one execution.  The client library keeps pointers to them
+ * until the statement is executed. */
 struct arguments {
     MYSQL_BIND binds[PARAMETERS_MAX];
     int64_t integers[PARAMETERS_MAX];
@@ -43,7 +44,7 @@ static void bind_arguments(struct arguments *to, const sqlock_value *from,
             bind->buffer = &to->integers[i];
             break;
         case SQLOCK_TEXT:
-            /* Read only, whatever the library's type says. */
+            /* The library only reads it, though the type is not const. */
             bind->buffer_type = MYSQL_TYPE_STRING;
             bind->buffer = (void *)(uintptr_t)from[i].text;
             bind->buffer_length = from[i].length;
@@ -76,8 +77,8 @@ static int prepare(struct lk_mysql_connection *connection, const char *text,
     return 0;
 }
 
-/* Find or prepare the statement.  The slot of id 0 is used for a single
- * call. */
+/* Prepare the statement, unless the connection has it already.  Slot 0, for
+ * statements without an id, is emptied after each call. */
 static int prepare_once(struct lk_mysql_connection *connection,
                         const sqlock_statement *statement, size_t count,
                         sqlock_error *err)
@@ -99,9 +100,9 @@ void lk_mysql_unprepare(struct lk_mysql_connection *connection, uint32_t id)
     memset(prepared, 0, sizeof *prepared);
 }
 
-/* Send a prepared statement.  One that the server has forgotten, or that no
- * longer fits its table, was not carried out, and is prepared anew, once
- * (F56). */
+/* Send a prepared statement.  If the server has forgotten the statement, or the
+ * statement no longer fits its table, the server has not executed it: prepare
+ * and send it again, once (F56). */
 static int start(struct lk_mysql_connection *connection,
                  const sqlock_statement *statement, struct arguments *arguments,
                  size_t count, sqlock_error *err)
@@ -138,8 +139,8 @@ static int start(struct lk_mysql_connection *connection,
 
 #define TOLD_BIT (UINT64_C(1) << 62)
 
-/* Return the insert id as a row.  The statement has been carried out, and no
- * failure after this undoes it. */
+/* Put the insert id into `result` as a row, in the form that `kind` says.
+ * Return 0, or EUNCERTAIN without memory: the statement has been executed. */
 static int present_insert_id(uint64_t id, sqlock_insert_id kind,
                              sqlock_result *result, sqlock_error *err)
 {
@@ -148,7 +149,7 @@ static int present_insert_id(uint64_t id, sqlock_insert_id kind,
         {.type = SQLOCK_INT64,
          .integer = (int64_t)(has_mark ? id & ~TOLD_BIT : id)},
         {.type = SQLOCK_INT64, .integer = (id & TOLD_BIT) != 0},
-        /* Of a row that was there, it counts two. */
+        /* The server counts 2 for a row that existed. */
         {.type = SQLOCK_INT64, .integer = result->affected == 1},
     };
     size_t columns = kind == SQLOCK_INSERT_ID_UPSERT ? 3 : has_mark ? 2 : 1;
@@ -165,7 +166,8 @@ static int present_insert_id(uint64_t id, sqlock_insert_id kind,
     return 0;
 }
 
-/* Read all results that are still to come. */
+/* Read and discard the results that are still to come.  Return 0, or the code
+ * of an error among them. */
 static int drain(struct lk_mysql_connection *connection, MYSQL_STMT *prepared,
                  sqlock_error *err)
 {
@@ -180,8 +182,8 @@ static int drain(struct lk_mysql_connection *connection, MYSQL_STMT *prepared,
                                               LK_MYSQL_RUNNING, err);
 }
 
-/* Return the code for an answer that could not be kept: the statement was
- * carried out, and its outcome is unknown. */
+/* Replace the ENOMEM of reading a result by EUNCERTAIN: the statement was
+ * executed, and its outcome is unknown. */
 static int unread(int rc, sqlock_error *err)
 {
     return rc != SQLOCK_ENOMEM ? rc
@@ -189,9 +191,9 @@ static int unread(int rc, sqlock_error *err)
                                           "out of memory for the answer");
 }
 
-/* Read a statement's rows, or its count and insert id.  If the server ends a
- * result with an error, Connector/C expects more rows, and would wait for them
- * at the statement's next use: so the statement is closed. */
+/* Read a statement's rows, or its row count and insert id.  After a failure the
+ * statement is closed: if the server ends a result with an error, Connector/C
+ * still expects rows, and would wait for them at the statement's next use. */
 static int finish(struct lk_mysql_connection *connection,
                   const sqlock_statement *statement, sqlock_result *result,
                   sqlock_error *err)
@@ -233,7 +235,8 @@ static int run_prepared(struct lk_mysql_connection *connection,
     return rc;
 }
 
-/* Send a statement as text, also one that cannot be prepared. */
+/* Send a statement as text; some statements cannot be prepared.  `result` gets
+ * its first result, later ones are discarded. */
 static int run_text(struct lk_mysql_connection *connection, const char *text,
                     sqlock_result *result, sqlock_error *err)
 {
@@ -242,8 +245,8 @@ static int run_text(struct lk_mysql_connection *connection, const char *text,
     int next = 0;
     int rc = 0;
 
-    /* Connector/C gives -1 for what it could not send, which says of a next
-       result that there is none. */
+    /* Connector/C returns -1 if it could not send.  From mysql_next_result(),
+       -1 means only that there are no more results. */
     if (mysql_real_query(mysql, text, strlen(text)) != 0)
         return lk_mysql_fail(connection, LK_MYSQL_RUNNING, err);
     for (; next == 0; next = mysql_next_result(mysql)) {
@@ -265,10 +268,11 @@ static int run_text(struct lk_mysql_connection *connection, const char *text,
     return rc;
 }
 
-/* End the whole transaction after an error that may have undone only its
- * statement (a lock wait that timed out, or 1020), so that half of it is never
- * committed (F21).  Later statements are refused until the caller ends it, too.
- * A caller that has set limits returns to its savepoint instead. */
+/* Roll the whole transaction back after an error that may have undone only the
+ * statement (a lock wait that timed out, or ER_CHECKREAD, 1020), so that half
+ * of the transaction is never committed (F21).  Statements are refused until
+ * commit or rollback is called.  Not done for a lock wait between `limit` and
+ * `unlimit`: there the library returns to its savepoint instead. */
 static void end_transaction(struct lk_mysql_connection *connection)
 {
     connection->is_rolled_back = true;
@@ -278,9 +282,9 @@ static void end_transaction(struct lk_mysql_connection *connection)
         connection->is_broken = true;
 }
 
-/* Check, after a lock that was refused at once, that the transaction still
- * exists.  The error does not tell; with innodb_rollback_on_timeout MariaDB has
- * rolled it back. */
+/* Check, after the refusal of a lock with NOWAIT, that the transaction still
+ * exists: with innodb_rollback_on_timeout MariaDB has rolled it back, and the
+ * error does not say so.  Return `rc`, the refusal, or another error. */
 static int check_transaction(struct lk_mysql_connection *connection, int rc,
                              sqlock_error *err)
 {
@@ -297,7 +301,8 @@ static int check_transaction(struct lk_mysql_connection *connection, int rc,
                     "(innodb_rollback_on_timeout)");
 }
 
-/* Find out what an error did to the transaction. */
+/* Find out what an error did to the transaction, and roll the transaction back
+ * if it cannot continue.  Return the code to report, mostly `rc`. */
 static int settle(struct lk_mysql_connection *connection,
                   const sqlock_statement *statement, int rc, sqlock_error *err)
 {

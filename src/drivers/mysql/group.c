@@ -1,12 +1,12 @@
 /*
- * group.c - whether the server may be used as a member of its group
+ * group.c - check that the server is an active member of its group
  *
  * A member of MySQL Group Replication that is not ONLINE, such as one whose
- * START GROUP_REPLICATION has failed, may be writable: what it grants, the
- * group does not know.  So where a group is configured, a session is used only
- * while its server is ONLINE and sees a majority of the group.  That is asked
- * when the session opens, and again before a statement once the answer is old;
- * it costs a round trip a second, and nothing where there is no group.
+ * START GROUP_REPLICATION has failed, may be writable, but the group does not
+ * know of the leases it grants.  So where a group is configured, a session is
+ * used only while its server is ONLINE and sees a majority of the group.  The
+ * server is asked when the session opens, and before a statement if the last
+ * answer is a second old: a round trip per second, and none without a group.
  */
 #include "drivers/mysql/group.h"
 
@@ -17,7 +17,9 @@
 #define NO_SUCH_RIGHT 1142
 #define STATE_AGE_NS INT64_C(1000000000) /* of the answer, at most */
 
-/* A server that has never joined lists a member without an id. */
+/* One row: the server's state in its group, whether it sees a majority, and the
+ * number of members.  A server that has never joined lists one member, without
+ * an id. */
 #define STATE                                                                  \
     "SELECT COALESCE(MAX(IF(MEMBER_ID = @@server_uuid, MEMBER_STATE, NULL)), " \
     "'OFFLINE'), IF(2 * SUM(MEMBER_STATE <> 'UNREACHABLE') > COUNT(*), "       \

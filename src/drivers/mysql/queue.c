@@ -1,12 +1,13 @@
 /*
  * queue.c - the wait queue of MySQL and MariaDB: a user lock (GET_LOCK)
  *
- * A session that waits for one holds no snapshot and no row lock, so it may
- * wait for any time.  Its server checks every second whether its client is
- * still there.  The name of the lock is made in dialect.c.
+ * A session that waits for a user lock holds no snapshot and no row lock, so it
+ * may wait for any time.  The server checks every second whether the waiting
+ * client is still connected.  NAME gives a lock the same name as the fragment
+ * `queue` of dialect.c.
  *
- * The queue's number is in the statement's text, where the list of sessions
- * shows it (SQLOCK_SQL_WAITERS); it would not show a parameter.
+ * The queue's number is in the statement's text, where the server's list of
+ * sessions shows it (SQLOCK_SQL_WAITERS); the list does not show parameters.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -51,8 +52,8 @@ static int mysql_leave(void *handle, int64_t queue, int64_t deadline_ns,
     return run(handle, text, deadline_ns, &answer, err);
 }
 
-/* Return the time until then, at least 0: GET_LOCK waits for ever if it is
- * given less. */
+/* Return the time until `until_ns`, from 0 to LONGEST_MS: GET_LOCK would wait
+ * for ever with a negative time. */
 static int64_t milliseconds_until(int64_t until_ns)
 {
     int64_t left_ms = (until_ns - sqlock_monotonic_ns()) / 1000000;
@@ -62,9 +63,9 @@ static int64_t milliseconds_until(int64_t until_ns)
     return left_ms < LONGEST_MS ? left_ms : LONGEST_MS;
 }
 
-/* Write the statement.  MariaDB's GET_LOCK takes fractions of seconds.  MySQL's
- * takes whole seconds: round up, and let the statement's limit end it
- * earlier. */
+/* Write the statement that waits.  MariaDB's GET_LOCK takes fractions of
+ * seconds.  MySQL's takes whole seconds: they are rounded up, and the
+ * statement's time limit ends the wait earlier. */
 static void write_wait(bool is_mariadb, int64_t queue, int64_t left_ms,
                        char text[TEXT_MAX])
 {
@@ -93,7 +94,7 @@ static int mysql_queue(void *handle, int64_t queue, int64_t until_ns,
     rc = run(connection, text,
              sqlock_monotonic_ns() + left_ms * 1000000 + ANSWER_NS, &answer,
              &why);
-    /* It may have been had in the same instant. */
+    /* The lock may have been granted in the same instant: give it up. */
     if (rc < 0 && why.native == TIME_IS_UP)
         rc = mysql_leave(connection, queue, sqlock_monotonic_ns() + ANSWER_NS,
                          &why);

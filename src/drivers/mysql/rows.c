@@ -1,9 +1,9 @@
 /*
- * rows.c - result sets as sqlock_results
+ * rows.c - convert result sets to sqlock_result
  *
  * Integers become integers, everything else text.  Sizes come from the server,
- * so nothing is read before its length is known to fit (F55).  Rows are first
- * taken off the connection, all of them.
+ * so nothing is read before its length is known to fit (F55).  All rows are
+ * read from the connection before the first one is converted.
  */
 #include "drivers/mysql/rows.h"
 
@@ -76,7 +76,7 @@ static int push_null(sqlock_result *result, sqlock_error *err)
     return sqlock_result_push(result, &value) < 0 ? lk_error_nomem(err) : 0;
 }
 
-/* Give back the room of long texts, which are rare, after each result. */
+/* Free the buffers for long texts, which are rare; called after each result. */
 static void forget_long_texts(struct lk_mysql_reader *reader)
 {
     size_t i;
@@ -138,10 +138,10 @@ static void point_at_columns(struct lk_mysql_reader *reader,
     }
 }
 
-/* Make the statement's reader, or make it anew, and bind it. libmysqlclient
- * writes through the pointers it was given once more at the statement's next
- * execution, so the old reader is freed only when the library knows the new
- * one. */
+/* Make the statement's reader, or a new one if the number of columns has
+ * changed, and bind it to the statement.  libmysqlclient writes through the
+ * pointers of the last bind once more at the next execution, so the old reader
+ * is freed only after the new one is bound. */
 static int bind_columns(struct lk_mysql_connection *connection,
                         struct lk_mysql_prepared *prepared, MYSQL_RES *metadata,
                         sqlock_error *err)
@@ -254,7 +254,7 @@ out:
     return rc;
 }
 
-/* Read a decimal integer as the server writes it. */
+/* Read a decimal integer.  Return false if the text is none, or too large. */
 static bool read_integer(int64_t *out, const char *text, size_t length)
 {
     bool negative = length > 0 && text[0] == '-';
@@ -267,7 +267,8 @@ static bool read_integer(int64_t *out, const char *text, size_t length)
             __builtin_sub_overflow(value, text[i] - '0', &value))
             return false;
     }
-    /* Gathered below zero, where there is one more. */
+    /* `value` is never positive, since INT64_MIN has no positive counterpart.
+       */
     if (!negative && value == INT64_MIN)
         return false;
     *out = negative ? value : -value;

@@ -1,9 +1,9 @@
 /*
  * session.c - log in, assert TLS, set the session up
  *
- * Everything is decided by the URL and by us: no option file is read by the
- * client library, no default of the server's is trusted where locks depend on
- * it.
+ * The URL and this file decide all settings: the client library reads no option
+ * file, and settings on which locks depend are made, not left to the server's
+ * defaults.
  */
 #include "drivers/mysql/connection.h"
 
@@ -16,9 +16,9 @@
 #define UNKNOWN_VARIABLE 1193
 #define NS_PER_SECOND INT64_C(1000000000)
 
-/* A fixed mode: strict, so that no value is cut to fit, and nothing that
-   changes what quotes, '||' or CHAR columns mean.  No limit of a result: a row
-   that is left out looks like one that is free. */
+/* A fixed sql_mode: strict, so that no value is truncated, and without modes
+   that change what quotes, '||' or CHAR columns mean.  No limit on the rows of
+   a result: a row that is left out would look like a free lock. */
 #define SQL_MODE "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
 #define ALWAYS                                                                 \
     "NAMES utf8mb4, autocommit = 1, completion_type = 0, "                     \
@@ -41,8 +41,9 @@ static unsigned int seconds_until(int64_t deadline_ns)
 }
 
 /* Set the client library's time limits, in seconds.  abort ends connecting and
- * statements in time; these limits apply a second later, so that the server's
- * own come first.  With Oracle's library nothing else limits connecting. */
+ * statements at the deadline; these limits are about a second longer, so that
+ * the server's own limits apply first.  With Oracle's library nothing else
+ * limits connecting. */
 static void set_timeouts(MYSQL *mysql, const sqlock_connect *how)
 {
     unsigned int connect = seconds_until(how->deadline_ns);
@@ -98,7 +99,7 @@ static int run(struct lk_mysql_connection *connection, const char *text)
     return mysql_real_query(connection->mysql, text, strlen(text));
 }
 
-/* Settings that not every server knows; "" ends them. */
+/* Sizes of the list of settings that not every server knows; "" ends it. */
 #define SETTINGS_MAX 5
 #define SETTING_SIZE 64
 
@@ -122,7 +123,7 @@ static void list_settings(char settings[SETTINGS_MAX][SETTING_SIZE],
                            "max_statement_time = %u.%03u",
                            how->statement_timeout_ms / 1000,
                            how->statement_timeout_ms % 1000);
-        else /* of SELECT only */
+        else /* limits SELECT only */
             (void)snprintf(settings[i++], SETTING_SIZE,
                            "max_execution_time = %u",
                            how->statement_timeout_ms);
@@ -130,8 +131,9 @@ static void list_settings(char settings[SETTINGS_MAX][SETTING_SIZE],
     settings[i][0] = '\0';
 }
 
-/* Make the settings one by one.  Those that this server does not know are
- * left out, but for the isolation level, which has its own statement. */
+/* Make the settings one by one, and skip those that this server does not know.
+ * The isolation level, the first of the list, is set by the statement that
+ * every server knows. */
 static int set_separately(struct lk_mysql_connection *connection,
                           char settings[SETTINGS_MAX][SETTING_SIZE],
                           sqlock_error *err)
@@ -152,7 +154,7 @@ static int set_separately(struct lk_mysql_connection *connection,
     return 0;
 }
 
-/* Make all settings, in one round trip on the servers that are known. */
+/* Make all settings, in one round trip if the server knows them all. */
 static int set_session(struct lk_mysql_connection *connection,
                        const sqlock_connect *how, sqlock_error *err)
 {
@@ -173,8 +175,8 @@ static int set_session(struct lk_mysql_connection *connection,
     return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
 }
 
-/* Describe the server.  MariaDB before 11 calls itself 5.5.5 first, for the
- * sake of old replicas. */
+/* Fill in the description of server and session.  MariaDB before 11 puts
+ * "5.5.5-" before its version, for the sake of old replicas. */
 static void describe(struct lk_mysql_connection *connection)
 {
     static const char prefix[] = "5.5.5-";
@@ -193,18 +195,21 @@ static void describe(struct lk_mysql_connection *connection)
     connection->description.connection_id = (int64_t)connection->thread_id;
 }
 
-/* By which settings a crash loses commits.  Without the binary log in step a
- * commit is rolled back by the recovery, too. */
+/* A column that lists the settings by which a crash loses commits.  The
+ * recovery rolls back a commit that is missing in the binary log, so
+ * sync_binlog counts, too. */
 #define FORGETS                                                                \
     ", CONCAT_WS(', ', IF(@@innodb_flush_log_at_trx_commit = 1, NULL, "        \
     "CONCAT('innodb_flush_log_at_trx_commit = ', "                             \
     "@@innodb_flush_log_at_trx_commit)), IF(@@log_bin AND @@sync_binlog <> "   \
     "1, CONCAT('sync_binlog = ', @@sync_binlog), NULL))"
 
-/* Whose data this is (F57), what a crash loses, and which group's the server is
- * to be a member of.  MariaDB has only the number that replication wants to be
- * another on each server; nodes of a Galera cluster are all alike.  The first
- * that the server knows: without the plugin there is no group. */
+/* For MySQL and for MariaDB, statements of which the first that the server
+ * knows is used: without the plugin MySQL has no variable for the group.
+ * Columns: the epoch (F57), the settings by which a crash loses commits, and
+ * the configured group.  MariaDB's epoch is server_id, which replication
+ * requires to differ between servers; it is "" in a Galera cluster, whose nodes
+ * have the same data. */
 static const char *const identities[][3] = {
     {"SELECT @@server_uuid" FORGETS ", @@group_replication_group_name",
      "SELECT @@server_uuid" FORGETS, NULL},
@@ -226,7 +231,7 @@ static int identify(struct lk_mysql_connection *connection, sqlock_error *err)
         if (rows == NULL && lk_mysql_breaks(mysql_errno(mysql)))
             return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
     }
-    if (rows == NULL) /* a server that does not know */
+    if (rows == NULL) /* the server knows none of them */
         return 0;
     row = mysql_fetch_row(rows);
     if (row != NULL && row[0] != NULL)
@@ -241,7 +246,8 @@ static int identify(struct lk_mysql_connection *connection, sqlock_error *err)
     return rc;
 }
 
-/* Let abort also end what the client library waits for while it connects. */
+/* Let abort end the client library's next wait while it connects.  Return false
+ * if connecting must end: abort was called, or there is no descriptor. */
 static bool can_be_reached(void *context)
 {
     struct lk_mysql_connection *connection = context;

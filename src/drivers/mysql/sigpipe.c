@@ -1,12 +1,13 @@
 /*
  * sigpipe.c - keep SIGPIPE away from the program
  *
- * In TLS both client libraries write through OpenSSL, which does not suppress
- * the signal, and which writes (an alert) even while it reads from a closed
- * connection.  By default that would end the program.  A library must not
- * change the program's handling of the signal, so it is blocked in the calling
- * thread during a call, and removed if it came.  That costs three system calls,
- * which are saved where the library suppresses the signal itself.
+ * With TLS both client libraries write through OpenSSL, which does not suppress
+ * SIGPIPE, and which writes (an alert) even while it reads from a closed
+ * connection.  By default the signal would end the program.  A library must not
+ * change the program's handling of signals, so SIGPIPE is blocked in the
+ * calling thread during a call, and discarded if it came.  This costs three
+ * system calls; it is skipped where the client library suppresses SIGPIPE
+ * itself.
  */
 #include "drivers/mysql/sigpipe.h"
 

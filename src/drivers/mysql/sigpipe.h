@@ -15,11 +15,12 @@ struct lk_mysql_sigpipe {
     bool was_pending;
 };
 
-/** Begin a part in which writing to this connection, when it is closed, only
- *  fails in this thread. */
+/** Block SIGPIPE in this thread, so that writing to this connection only fails
+ *  if it is closed.  @p held is for lk_mysql_sigpipe_release(). */
 void lk_mysql_sigpipe_hold(struct lk_mysql_sigpipe *held, MYSQL *mysql);
 
-/** End that part.  The signal is removed even if all calls succeeded: freeing a
+/** Discard a SIGPIPE that came since lk_mysql_sigpipe_hold(), and restore the
+ *  thread's signal mask.  Needed even if all calls succeeded: freeing a
  *  statement writes, too, and reports no error. */
 void lk_mysql_sigpipe_release(const struct lk_mysql_sigpipe *held);
 

@@ -2,9 +2,9 @@
  * stock.c - the SQL about stock of MySQL and MariaDB, where it differs from the
  * shared SQL (src/stock/sql.c)
  *
- * Only what both understand is used: no RETURNING, so the remaining quantity is
- * returned in the insert id; and no statement that writes to two tables, so
- * orders are inserted by a statement of their own.
+ * Only SQL that both servers understand is used: no RETURNING, so the remaining
+ * quantity is returned in the insert id; and no statement that writes to two
+ * tables, so orders are inserted by a separate statement.
  */
 #include "drivers/mysql/connection.h"
 
@@ -30,8 +30,8 @@ static const sqlock_fragment fragments[] = {
                           "FORCE INDEX (PRIMARY) ON {is_of_order}"},
     {"delete_of_orders", "DELETE T FROM {orders} STRAIGHT_JOIN {it} AS T "
                          "FORCE INDEX (PRIMARY) ON {is_of_order} WHERE "},
-    /* MySQL must be told not to lock `J`, and MariaDB knows no such clause: it
-       passes over comments for that version. */
+    /* With OF E, MySQL does not try to lock `J`.  MariaDB has no such clause,
+       and skips comments for this version of MySQL. */
     {"shared", " /*M! LOCK IN SHARE MODE */ /*!80001 FOR SHARE OF E */"},
     {"sum_in_buckets",
      "CAST(coalesce((SELECT sum(C.QUANTITY) FROM {bucket} AS C "
@@ -39,8 +39,8 @@ static const sqlock_fragment fragments[] = {
     {NULL, NULL},
 };
 
-/* A server that is not strict cuts off what is more, and says only in a warning
-   that it did. */
+/* The greatest value of each type.  A server without a strict sql_mode stores
+   that instead of a greater one, with a warning only. */
 static const sqlock_integer_type integers[] = {
     {"tinyint*unsigned*", 255},        {"tinyint*", 127},
     {"smallint*unsigned*", 65535},     {"smallint*", 32767},

@@ -1,8 +1,8 @@
 /*
- * target.c - where a URL leads: server, user, database, TLS
+ * target.c - read server, user, database and TLS settings from a URL
  *
- * Connects nowhere.  Messages name parameters and what they may be, never user
- * info.
+ * Nothing is connected here.  Messages name parameters and their valid values,
+ * never the user or password of the URL.
  */
 #include "drivers/mysql/target.h"
 
@@ -19,7 +19,8 @@
     "socket, tls, ca, cert, key, password_env, defaults_group, waiting"
 #define DATABASE_MAX 256 /* bytes of 64 characters */
 
-/* Move a text, so that it has one owner. */
+/* Move a malloc'd text to *to, whose old text is wiped and freed; *from becomes
+ * NULL. */
 static void move(char **to, char **from)
 {
     lk_wipe_free(*to);
@@ -35,7 +36,7 @@ static int copy(char **to, const char *text, sqlock_error *err)
     return *to == NULL ? lk_error_nomem(err) : 0;
 }
 
-/* A port, 1 to 65535, or 0 when the text is none. */
+/* Return the port, 1 to 65535, or 0 if the text is not a port. */
 static unsigned int port_of(const char *text)
 {
     unsigned int port = 0;
@@ -49,7 +50,7 @@ static int check_parameters(const struct lk_url *url, sqlock_error *err)
 {
     static const char *const known[] = {
         "socket",         "tls",    "ca", "cert", "key", "password_env",
-        "defaults_group", "waiting"}; /* which has chosen the driver's form */
+        "defaults_group", "waiting"}; /* read by lk_driver_find() */
     size_t i, j;
 
     for (i = 0; i < url->count; i++) {
@@ -59,7 +60,8 @@ static int check_parameters(const struct lk_url *url, sqlock_error *err)
             if (strcmp(name, known[j]) == 0)
                 break;
         }
-        /* Not named: it may be of a password that was not encoded. */
+        /* The name may belong to a password that was not percent-encoded, so
+           the message gives only its number. */
         if (j == sizeof known / sizeof *known)
             return lk_error(err, SQLOCK_EINVAL,
                             "the MySQL URL's parameter number %zu after its "
@@ -138,7 +140,8 @@ static int read_address(struct lk_mysql_target *out, struct lk_url *url,
                 err, SQLOCK_EINVAL,
                 "the port in the MySQL URL must be 1 to 65535, after a host");
     }
-    /* Connector/C takes some of these for a list or for options. */
+    /* Connector/C takes a host with some of these characters for a list of
+       hosts, or for options. */
     if (url->host != NULL && strpbrk(url->host, ",;= ") != NULL)
         return lk_error(err, SQLOCK_EINVAL, "the MySQL URL must name one host");
     move(&out->host, &url->host);
@@ -167,8 +170,9 @@ static int read_password(struct lk_mysql_target *out, struct lk_url *url,
     return copy(&out->password, value, err);
 }
 
-/* Fill in what the URL leaves open from the option file.  Its password
- * belongs to its user, and its port to its host. */
+/* Fill in from the option file what the URL does not give: password and user,
+ * each by itself; and if the URL has neither host nor socket, the host with its
+ * port, and, without a host or with localhost, the socket. */
 static int fill_in(struct lk_mysql_target *out, const struct lk_url *url,
                    sqlock_error *err)
 {
@@ -195,7 +199,8 @@ out:
     return rc;
 }
 
-/* Tell whether a URL has a list of hosts, for which uriparser has no place. */
+/* Return whether a URL has a list of hosts, which the URL parser (uriparser)
+ * does not support. */
 static bool has_host_list(const char *url)
 {
     const char *authority = strstr(url, "://");

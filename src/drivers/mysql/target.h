@@ -1,5 +1,5 @@
 /*
- * target.h - where a URL leads: server, user, database, TLS
+ * target.h - read server, user, database and TLS settings from a URL
  */
 #ifndef LK_MYSQL_TARGET_H
 #define LK_MYSQL_TARGET_H
@@ -15,8 +15,8 @@ enum lk_mysql_tls {
     LK_MYSQL_TLS_VERIFY
 };
 
-/* Address and login of a server.  A NULL member is left to the client library.
- * Embed it zeroed. */
+/* Address and login of a server; the texts are malloc'd.  A NULL member is left
+ * to the client library.  All zero is a valid value. */
 struct lk_mysql_target {
     char *user;
     char *password;
@@ -29,15 +29,16 @@ struct lk_mysql_target {
 };
 
 /**
- * Read a URL (see mysql.h), the environment variable it names, and ~/.my.cnf.
+ * Read a URL (see mysql.h), the environment variable of its password_env, and
+ * ~/.my.cnf.
  *
  * @param[out] out to be given to lk_mysql_target_clear(), also after a failure
- * @return 0, EINVAL (never with the password), ENOMEM
+ * @return 0, EINVAL (the message never contains the password) or ENOMEM
  */
 int lk_mysql_target_read(struct lk_mysql_target *out, const char *url,
                          sqlock_error *err);
 
-/** Free the target, and wipe its passwords. */
+/** Free the texts of the target, wipe the password, and zero it. */
 void lk_mysql_target_clear(struct lk_mysql_target *target);
 
 #endif /* LK_MYSQL_TARGET_H */

@@ -2,11 +2,11 @@
  * adopt.c - the application's own transactions on its PGconn, and the
  * statements that lock and guard rows in them
  *
- * Nothing on the connection is changed for longer than a statement: settings
- * only by set_config(..., true) and back again, no prepared statement, and
- * never the notice receiver, because libpq does not return its argument.  So a
- * warning that a commit did not wait for its standby (F58) reaches only the
- * application's notice receiver.
+ * Nothing on the connection is changed for long: settings are changed by
+ * set_config(..., true) and set back, no statement is prepared, and the notice
+ * receiver is not replaced, because libpq does not return the argument that is
+ * needed to restore the old one.  So a warning that a commit did not wait for
+ * its standby (F58) reaches only the application's notice receiver.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,9 +15,9 @@
 #include "base/error.h"
 #include "drivers/postgres/session.h"
 
-/* Check the encoding that the server takes texts to be in; it tells libpq of
- * each change.  In another than UTF-8 the bytes of one order id would be
- * two. */
+/* Check that the server takes texts as UTF-8, without a round trip: the server
+ * reports each change of the encoding to libpq.  With another encoding, one
+ * order id could be stored as two texts. */
 static int check_encoding(const PGconn *conn, sqlock_error *err)
 {
     const char *encoding = PQparameterStatus(conn, "client_encoding");
@@ -35,7 +35,7 @@ static int check_adopted(void *connection, sqlock_error *err)
 {
     const lk_pg *session = connection;
 
-    /* One that is gone is told by the statement. */
+    /* The statement itself reports a lost connection. */
     return PQstatus(session->conn) != CONNECTION_OK
                ? 0
                : check_encoding(session->conn, err);
@@ -111,7 +111,8 @@ static sqlock_value text_value(const char *text)
 static int limit(void *connection, int64_t wait_ms, int64_t deadline_ns,
                  sqlock_error *err)
 {
-    /* Read before they are set: a target list runs from left to right. */
+    /* Returns the old limits and sets the new ones: a select list is evaluated
+     * from left to right. */
     static const sqlock_statement statement = {
         .text = "SELECT current_setting('lock_timeout'), "
                 "current_setting('statement_timeout'), "
@@ -162,12 +163,13 @@ const sqlock_transactions lk_pg_transactions = {
     .size = sizeof(sqlock_transactions),
     .statements =
         {
-            /* Of no row it divides by 0. */
+            /* Without a row it divides by 0. */
             [SQLOCK_TX_SQL_ASSERT] =
                 "SELECT 1 / count(*) FROM (SELECT 1 FROM {table} WHERE {row} "
                 "AND CLIENT_ID = {3}{has_token}{share_free}) AS guarded",
         },
-    /* The table's number is different in another schema of the search path. */
+    /* The oid distinguishes tables of one name in different schemas of the
+     * search path. */
     .identity = "SELECT concat_ws(' ', current_database(), " IN_US(
         "pg_postmaster_start_time()") ", to_regclass('{table}')::oid)",
     .isolation = "SHOW transaction_isolation",
@@ -177,7 +179,8 @@ const sqlock_transactions lk_pg_transactions = {
     .share_wait = " FOR SHARE",
     .wait_unit_ms = 1,
     .timestamp_us = IN_US("{column}"),
-    /* Through no zone: whatever the column's type, its own us are moved. */
+    /* Microseconds are added to the column's own value, so that no time zone
+     * matters, whatever the column's type. */
     .next_timestamp =
         "{column} + greatest(1, " IN_US("clock_timestamp()") " - " IN_US(
             "{column}") ") * interval '1 microsecond'",

@@ -9,8 +9,9 @@
     "'default_transaction_read_only', 'idle_session_timeout', "                \
     "'idle_in_transaction_session_timeout'"
 
-/* An unprivileged role sees that there are replicas, not how they do.  A server
- * that calls itself PostgreSQL on the wire need not be one. */
+/* Replicas are only counted: an unprivileged role does not see their state.
+ * 'engine': a server that speaks PostgreSQL's protocol may be another product.
+ * */
 static const char *const settings[] = {
     "SELECT name::text, setting FROM pg_settings WHERE name IN (" WANTED ") "
     "UNION ALL SELECT 'replicas', count(*)::text FROM pg_stat_replication "

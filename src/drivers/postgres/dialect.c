@@ -1,10 +1,10 @@
 /*
- * dialect.c - the SQL that PostgreSQL gets, where it is not that of all
+ * dialect.c - the SQL of PostgreSQL, where it differs from that of all
  * databases (src/db/lock_sql.c)
  *
- * "Now" is clock_timestamp(), read
- * when it is evaluated, also behind a wait for a row lock; now(), and what was
- * computed for EXCLUDED, would be stale (F9, F10).
+ * "Now" is clock_timestamp(), which is read at the moment of its evaluation,
+ * even after a wait for a row lock.  The values of now() and of columns of
+ * EXCLUDED would then be too old (F9, F10).
  *
  * No parameter is ever cast to text: a LOCK_KEY of type text does not use the
  * primary key, which is CHAR.
@@ -27,49 +27,51 @@ static const sqlock_fragment fragments[] = {
     {"number", "{it}::bigint"},
     {"by_bytes", "{it} COLLATE \"C\""},
 
-    /* Losing a release in a crash leaves a row that runs out, so it need not
-     * wait for the disk, nor for a standby.  The setting ends with the
-     * statement's own transaction; inside a longer one it would hold until that
-     * one's end. */
+    /* A release that a crash loses leaves a lease that expires: so the commit
+     * of a release need not wait for the disk or a standby.  The setting ends
+     * with the transaction, which should be the statement's own: it would hold
+     * until the end of a longer transaction. */
     {"need_not_be_durable", "set_config('synchronous_commit', 'off', true)"},
     {"released", " RETURNING {need_not_be_durable}"},
 
-    /* Those who listen for a key's queue lock share its lock with an odd number
-     * (queue.c), so that a release notifies only where somebody does.  Taken
-     * for an instant, it keeps others from beginning to listen until this
-     * release can be seen: nobody looks before it and listens after it. */
+    /* A session that listens to the queue lock {it} shares the advisory lock
+     * {it} + 1 (queue.c).  A release notifies only if it cannot take that lock
+     * for itself, since then somebody listens.  Otherwise it has the lock until
+     * its commit, and no session can begin to listen: so none reads the row
+     * before the release and listens after it. */
     {"notify", "CASE WHEN NOT pg_try_advisory_xact_lock({it} + 1) "
              "THEN pg_notify('sqlock_' || to_hex({it}), '') IS NULL END"},
-    /* Whether somebody else has the queue lock itself: who waits, and is
-     * next. */
+    /* Whether another session, which waits and is next, has the queue lock
+     * itself. */
     {"is_wanted", "NOT pg_try_advisory_xact_lock({0})"},
 
-    /* Tokens rise because claims of a key take turns, from before a token is
-     * computed until it is committed.  The lock of the row does not order them:
-     * what is to be inserted is computed before that lock is waited for, and a
-     * Spring peer deletes the row.  While a claim of ours waited behind such a
-     * DELETE, others took a later token, and a second DELETE removed it with
-     * its row: then the first claim inserted its own, which was older. */
+    /* Tokens rise because this advisory lock lets only one claim of a key run
+     * at a time, from before its token is computed until its commit.  The row
+     * lock does not suffice, because the values to insert are computed before
+     * the wait for it, and a Spring peer deletes the row.  Suppose claim A
+     * waits for such a DELETE, claim B takes a later token, and a second DELETE
+     * removes B's row: then A would insert its token, which is older. */
     {"turn", "pg_advisory_xact_lock(hashtextextended({2}::varchar, "
              "hashbpchar({key})::bigint))"},
     {"at_turn", "CASE WHEN {turn} IS NOT NULL THEN {it} END"},
-    /* A condition without a column is evaluated once, before the row is locked:
-     * as in a claim, so the two cannot wait for each other crosswise. */
+    /* A condition without a column is evaluated once, before the row is locked.
+     * A claim takes the advisory lock before the row lock, too, so this
+     * statement and a claim cannot deadlock. */
     {"in_turn", " AND (SELECT {turn}) IS NOT NULL"},
 
-    /* Many leases: {1} is JSON.  To lock rows in the order of their keys they
-     * are sorted here; what is read of the clock per item is read behind the
-     * sort. */
+    /* Many leases: {1} is JSON.  The items are sorted here, so that rows are
+     * locked in the order of their keys; {born}, which reads the clock for each
+     * item, is evaluated after the sort. */
     {"items", "json_to_recordset({1}::json) "
               "AS J (k char(36), c char(36), t bigint, n varchar, h varchar, "
               "b bigint)"},
     {"born_items", "(SELECT J.k, J.c, J.t, J.n, J.h, {born} AS born "
                    "FROM {items} ORDER BY J.k) AS J"},
-    /* The rows that items own, locked in order: row by row, by the primary key.
-     * A plain join is in the planner's hands, who takes a table without
-     * statistics to have one such row, and compares each of a thousand items
-     * with each row of it; for the same reason the region is taken from the row
-     * that was found. */
+    /* The rows whose lease is an item's, looked up one by one by the primary
+     * key, and locked in the order of keys.  In a plain join the planner would
+     * assume that a table without statistics has one matching row, and compare
+     * each of a thousand items with each row.  For the same reason
+     * {is_own_item} takes the region from the row that was found. */
     {"own_items",
      "WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM "
      "(SELECT * FROM {items} ORDER BY k) AS J, LATERAL "
@@ -84,11 +86,12 @@ static const sqlock_fragment fragments[] = {
                     "AS LEASE"},
     {"guard_failure", "CAST('sqlock: the lease is over, rows: ' || count(*) "
                       "AS integer)"},
-    /* A reap goes from page to page: by key, each row would be on another one,
-     * which is read and written for it.  Bounds are numbers of pages.  That is
-     * in no order of keys, in which others lock rows, and so must wait for
-     * nobody.  The condition is asked twice: in a partitioned table ctid does
-     * not name a row alone. */
+    /* The reaper goes from page to page, and its bounds are page numbers: in
+     * the order of keys, nearly each row would be on another page, to be read
+     * and written for that row.  Other statements lock rows in the order of
+     * keys, so the reaper must not wait for a row lock.  The condition is
+     * tested twice, since in a partitioned table a ctid alone does not identify
+     * a row. */
     {"page_number", "coalesce(nullif({it}::text, ''), '0')"},
     {"page", "('(' || {page_number {it}} || ',0)')::tid"},
     {"pages_of",
@@ -103,19 +106,19 @@ static const sqlock_fragment fragments[] = {
 };
 
 static const sqlock_fragment ours[] = {
-    /* A release writes its time less 50 years (of 365.25 days), so that a peer
-     * whose clock is behind sees the row free at once. */
+    /* A release writes now less 50 years (of 365.25 days), so that a peer whose
+     * clock is behind sees at once that the row is free. */
     {"long_past", "interval '18262 days 12 hours'"},
     {"freed", "EXPIRED_AFTER = {now} - {long_past}"},
     {"last_end", "(CASE WHEN EXPIRED_AFTER < '2000-01-01' "
                  "THEN EXPIRED_AFTER + {long_past} ELSE EXPIRED_AFTER END)"},
-    /* Whether the row was inserted: one that was there was locked before it was
-     * updated, and its new version still says by whom. */
+    /* The last column is whether the row was inserted: a row that existed was
+     * locked before its update, and the xmax of its new version still shows
+     * that lock. */
     {"granted", ", {is_wanted}, L.xmax = 0"},
-    /* The expression for HOLDER notifies the waiters, and leaves HOLDER as it
-     * is: rows to return, and their description, would be a good part of what
-     * a release costs.
-     * No condition here is ever true. */
+    /* A release calls its functions in the expression for HOLDER, which stays
+     * as it is, since the condition is never true.  With RETURNING, the rows
+     * and their description would be much of the cost of a release. */
     {"last_holder", "CASE WHEN {need_not_be_durable} <> 'off' OR "
                     "{notify {0}} THEN NULL ELSE HOLDER END"},
     {"released", ""},
@@ -139,8 +142,8 @@ static const sqlock_fragment spring6[] = {
     {NULL, NULL},
 };
 
-/* No advisory lock and no notification.  The lock of the row alone orders
- * tokens, while the row stays. */
+/* For waiting=poll: no advisory lock and no notification.  Only the row lock
+ * makes tokens rise, as long as the row exists. */
 const sqlock_fragment lk_pg_polling[] = {
     {"at_turn", "{it}"},
     {"in_turn", ""},
@@ -160,8 +163,8 @@ const sqlock_fragment lk_pg_polling[] = {
     "split_part(current_setting('server_version'), ' ', 1)"
 
 /* A name without a schema means the first table of that name in the search
- * path, as in every statement.  Of the primary key only columns count by which
- * ON CONFLICT can find a row. */
+ * path, as in every statement.  A primary key counts only as far as ON CONFLICT
+ * can use it. */
 #define DESCRIBE                                                               \
     "SELECT upper(A.attname), format_type(A.atttypid, A.atttypmod), "          \
     "CASE WHEN A.attnotnull THEN 0 ELSE 1 END, "                               \
@@ -184,10 +187,10 @@ const sqlock_fragment lk_pg_polling[] = {
 
 /* clang-format on */
 
-/* CHAR(36) of the scripts; a table made by hand may say VARCHAR or TEXT. */
+/* CHAR(36) in our scripts; a table made by hand may have VARCHAR or TEXT. */
 #define KEY_TYPES "character(36)|character varying|character varying(*)|text"
 #define NAME_TYPES "character(*)|character varying|character varying(*)|text"
-/* Of microseconds, and without a zone, which the session would apply. */
+/* With microseconds, and no time zone: the session's would be applied. */
 #define TIME_TYPES "timestamp without time zone|timestamp(6) without time zone"
 
 static const sqlock_column columns[] = {
@@ -203,8 +206,8 @@ static const sqlock_column columns[] = {
 };
 
 /* clang-format off */
-/* Of a list, much of the time was arithmetic of extract()'s numerics.  Doubles
- * give the same microseconds until the year 2041. */
+/* For lists, which spent much of their time on arithmetic with the numerics of
+ * extract().  Doubles give the same microseconds until the year 2041. */
 static const sqlock_fragment in_doubles[] = {
     {"in_us", "(date_part('epoch', {it}) * 1000000)::bigint"},
     {NULL, NULL}};
@@ -230,10 +233,8 @@ const sqlock_dialect lk_pg_dialect = {
     .statements = {
         [SQLOCK_SQL_SERVER] = {.text = SERVER},
         [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE},
-        /* Nor does a list go by key: a cursor keeps the rows that move
-         * meanwhile from being missed, or told twice. */
-        /* The sessions that wait for the queue lock itself, or listen
-         * (queue.c). */
+        /* The sessions that wait for a queue lock, whose number is even, or
+         * listen to it, and so share the next number (queue.c). */
         [SQLOCK_SQL_WAITERS] = {.text =
             "SELECT ((L.classid::bigint << 32) | L.objid::bigint) "
             "- L.objid::bigint % 2, concat_ws(' ', "
@@ -246,6 +247,8 @@ const sqlock_dialect lk_pg_dialect = {
             "AND CASE L.objid::bigint % 2 WHEN 0 THEN NOT L.granted "
             "ELSE L.granted AND L.mode = 'ShareLock' END",
             .layouts = 1 << SQLOCK_LAYOUT_SQLOCK},
+        /* Lists are read through a cursor, not by key: no row that moves
+         * meanwhile is missed or returned twice. */
         [SQLOCK_SQL_LIST_BEGIN] = {.text =
             "DECLARE sqlock_list NO SCROLL CURSOR FOR {info} FROM {table} "
             "WHERE REGION = {2}", .is_planned_anew = true,
@@ -257,7 +260,8 @@ const sqlock_dialect lk_pg_dialect = {
             .is_planned_anew = true, .with = in_doubles},
         [SQLOCK_SQL_FIND_PAGE] = {.text =
             "FETCH FORWARD 5000 FROM sqlock_list", .is_planned_anew = true},
-        /* A page has some 32 rows, and the table may be partitioned. */
+        /* A bound is a page number, and a page has about 32 rows.  The table
+         * may be partitioned: then its largest partition counts. */
         [SQLOCK_SQL_REAP_BOUND] = {.text =
             "SELECT CASE WHEN P.first < P.pages "
             "THEN least(P.first + {4}::bigint / 32 + 1, P.pages)::text END "
@@ -271,7 +275,7 @@ const sqlock_dialect lk_pg_dialect = {
             .layouts = 1 << SQLOCK_LAYOUT_SQLOCK},
         [SQLOCK_SQL_RELEASE_NOTIFY] = {.text = "{release_and_leave}",
             .layouts = 1 << SQLOCK_LAYOUT_SQLOCK},
-        /* A row that somebody has locked is passed over. */
+        /* Rows that another session has locked are skipped. */
         [SQLOCK_SQL_RENEW_MANY] = {.text =
             "{own_items AND {ends T.} >= {now} FOR NO KEY UPDATE SKIP LOCKED} "
             "UPDATE {table} AS T SET {lease J.t} FROM J WHERE {is_own_item} "
@@ -288,8 +292,8 @@ const sqlock_dialect lk_pg_dialect = {
             .is_planned_anew = true},
     },
     .checks = &lk_pg_checks,
-    /* pg_stat_activity hides the state of other roles' sessions, pg_locks does
-     * not hide that they are in a transaction. */
+    /* pg_stat_activity hides the state of other roles' sessions, but pg_locks
+     * shows which of them are in a transaction. */
     .stale_sessions = { .text =
         "SELECT count(*) FROM pg_stat_activity a "
         "WHERE datname = current_database() "

@@ -1,5 +1,5 @@
 /*
- * driver.c - the PostgreSQL driver's table of functions, and the short ones
+ * driver.c - the PostgreSQL driver's table of functions, with the short ones
  *
  * Session settings are made by SQL, not by startup options, which poolers
  * refuse.  None of them needs a privilege.
@@ -15,8 +15,8 @@
 
 /* ----------------------------------------------------------- the session -- */
 
-/* synchronous_commit: a lock that a crash or failover forgets is given twice,
- * so settings that do not wait for the log are raised; remote_apply stays. */
+/* synchronous_commit: a lock that a crash or failover forgets is granted twice,
+ * so 'off' and 'local' are raised to 'on'; other values stay. */
 #define SETTINGS                                                               \
     "SELECT set_config('default_transaction_isolation', 'read committed', "    \
     "false), set_config('TimeZone', 'UTC', false), "                           \
@@ -26,15 +26,16 @@
     "CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') "     \
     "THEN set_config('synchronous_commit', 'on', false) END"
 
-/* Ends a statement whose client is gone (F39); from PostgreSQL 14 on, and not
- * on every system it runs on. */
+/* Makes the server end a statement whose client is gone (F39).  PostgreSQL has
+ * this setting from 14 on, and not on every operating system. */
 #define CHECK_CLIENT                                                           \
     ", CASE WHEN current_setting('client_connection_check_interval', true) "   \
     "= '0' THEN set_config('client_connection_check_interval', '500', false) " \
     "END"
 
-/* Of which cluster, and since which promotion (F57); a standby cannot say.
- * Behind a space, by which settings a crash loses commits. */
+/* One text: the epoch, a space, and the settings by which a crash loses
+ * commits.  The epoch is the cluster's system identifier and its timeline,
+ * which changes with a promotion (F57); a standby has none. */
 #define EPOCH                                                                  \
     ", concat(CASE WHEN NOT pg_is_in_recovery() THEN (SELECT "                 \
     "system_identifier FROM pg_control_system()) || '/' || "                   \
@@ -43,7 +44,7 @@
     "'fsync = off' END, CASE current_setting('full_page_writes') "             \
     "WHEN 'off' THEN 'full_page_writes = off' END))"
 
-/* Note the epoch and the settings, given as "7300.../00000001 fsync = off". */
+/* Keep both halves of EPOCH's text, "7300.../00000001 fsync = off". */
 static void note_epoch(lk_pg *session, const char *found)
 {
     size_t length = strcspn(found, " ");
@@ -54,8 +55,8 @@ static void note_epoch(lk_pg *session, const char *found)
                    found[length] != '\0' ? found + length + 1 : "");
 }
 
-/* Make all settings at once, or else without those that this server does not
- * know. */
+/* Make all settings in one statement; if it fails, repeat it without those that
+ * this server may not know. */
 static int apply_settings(lk_pg *session, const sqlock_connect *how,
                           sqlock_error *err)
 {
@@ -89,7 +90,7 @@ static int pg_open(void *connection, const char *url, const sqlock_connect *how,
     if (rc < 0)
         return rc;
     rc = apply_settings(session, how, err);
-    /* Of the caller's statements, none was sent. */
+    /* Only the driver's own statements were sent. */
     if (rc == SQLOCK_EUNCERTAIN)
         rc = SQLOCK_EUNREACHABLE;
     if (rc < 0 && err != NULL)
@@ -97,9 +98,9 @@ static int pg_open(void *connection, const char *url, const sqlock_connect *how,
     return rc;
 }
 
-/* End the session.  The goodbye goes out if the socket, which is set not to
- * block, takes it at once.  A child process must not say it in its parent's
- * name (F17): there the session is left alone. */
+/* End the session.  PQfinish() sends a goodbye if the socket, which does not
+ * block, takes it at once.  A child process must not end the session of its
+ * parent (F17): there the connection is not touched. */
 static void pg_close(void *connection)
 {
     lk_pg *session = connection;
@@ -152,8 +153,8 @@ static int pg_begin(void *connection, int64_t deadline_ns, sqlock_error *err)
         deadline_ns, NULL, err);
 }
 
-/* Judge a COMMIT by its tag: after an error in the transaction it rolls
- * back, and only the tag says so (F26). */
+/* After an error in the transaction a COMMIT rolls back, and only its command
+ * tag says so (F26). */
 int lk_pg_judge_commit(const char *tag, sqlock_error *err)
 {
     if (strcmp(tag, "COMMIT") == 0)

@@ -1,13 +1,13 @@
 /*
- * open.c - from a URL to a connected session
+ * open.c - read a URL and connect a session
  *
- * The URL is libpq's own; only password_env is ours.  The hosts of a list are
- * tried one by one, each with its share of the time: libpq's asynchronous
- * interface has no limit per host, and one that does not answer would use up
- * the deadline of those behind it.
+ * The URL is one of libpq, except for our parameters password_env and waiting.
+ * The hosts of a list are tried one by one, each with its share of the time:
+ * libpq's asynchronous interface has no time limit per host, so a host that
+ * does not answer would use up the time of the hosts after it.
  *
- * A host name is resolved inside libpq, which blocks for as long as the
- * resolver does.  Give addresses (hostaddr=) where that matters.
+ * libpq resolves host names, and blocks for as long as the resolver does.  Give
+ * addresses (hostaddr=) where that matters.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@
 #define TRUE_PREFIX "postgresql://"
 #define SHORT_PREFIX "postgres://"
 
-/* A URL, read. */
+/* A parsed URL. */
 struct target {
     PQconninfoOption *options; /* as in the URL, decoded */
     char *variable;            /* of password_env, or NULL */
@@ -38,7 +38,7 @@ static void target_clear(struct target *target)
 
 /* -------------------------------------------------------------- the URL -- */
 
-/* Behind the scheme, or NULL. */
+/* Return the text after the scheme and "://", or NULL for another scheme. */
 static const char *authority_of(const char *url)
 {
     if (strncmp(url, TRUE_PREFIX, strlen(TRUE_PREFIX)) == 0)
@@ -48,7 +48,7 @@ static const char *authority_of(const char *url)
     return NULL;
 }
 
-/* Behind user and password, the way libpq finds them. */
+/* Return the text after user and password, found as libpq finds it. */
 static const char *hosts_of(const char *authority)
 {
     size_t length = strcspn(authority, "@/");
@@ -56,8 +56,8 @@ static const char *hosts_of(const char *authority)
     return authority[length] == '@' ? authority + length + 1 : authority;
 }
 
-/* Refuse a URL whose password seems to hold a bare '@' or '/': libpq would
- * take a part of it for a host, and show that in its messages. */
+/* Refuse a URL whose password seems to contain a bare '@' or '/': libpq would
+ * take the rest of the password for a host, and show it in its messages. */
 static int check_shape(const char *url, sqlock_error *err)
 {
     const char *authority = authority_of(url);
@@ -74,7 +74,7 @@ static int check_shape(const char *url, sqlock_error *err)
     return 0;
 }
 
-/* The length of a parameter's keyword; 0: it is not "keyword=...". */
+/* Return the length of the "keyword=" that a parameter begins with, or 0. */
 static size_t keyword_length(const char *parameter)
 {
     size_t length = strspn(parameter, "abcdefghijklmnopqrstuvwxyz_");
@@ -97,7 +97,8 @@ static bool is_known(const char *keyword, size_t length)
     return is_read;
 }
 
-/* Find the first parameter that libpq does not know, from 1; 0: none. */
+/* Return the number, from 1, of the first parameter that libpq does not know,
+ * or 0 if it knows all. */
 static unsigned unknown_parameter(const char *hosts)
 {
     const char *at = hosts + strcspn(hosts, "?");
@@ -149,8 +150,8 @@ static const char *option(const struct target *target, const char *keyword)
     return NULL;
 }
 
-/* Check the port. user:password without @host is read as host:port, so its
- * text is never repeated. */
+/* Check the port.  user:password without @host is read as host:port, so the
+ * message does not show the port's text. */
 static int check_port(const struct target *target, sqlock_error *err)
 {
     const char *port = option(target, "port");
@@ -162,8 +163,9 @@ static int check_port(const struct target *target, sqlock_error *err)
     return 0;
 }
 
-/* Take the parameters that libpq does not know out of the URL; `waiting` has
- * chosen the driver's form. */
+/* Remove from the URL the parameters that libpq does not know: *rest, which the
+ * caller frees, is the URL without them.  `waiting` is discarded, since
+ * lk_driver_find() has read it. */
 static int take_own_parameters(const char *url, char **rest,
                                struct target *target, sqlock_error *err)
 {
@@ -215,8 +217,9 @@ int lk_pg_check_url(const char *url, sqlock_error *err)
 
 /* ------------------------------------------------------------- the hosts -- */
 
-/* A setting of the URL, or else of the environment; a service file goes before
- * the environment, and is libpq's. */
+/* Return a setting of the URL, or else of the environment, or NULL.  If a
+ * service is named, its file takes precedence over the environment, and only
+ * libpq reads it. */
 static const char *setting(const struct target *target, const char *keyword,
                            const char *variable)
 {
@@ -238,7 +241,8 @@ static size_t count_of(const char *list)
     return count;
 }
 
-/* Copy entry `index` of a list; a list of one stands for all. */
+/* Return a copy of element `index` of a comma-separated list, or NULL if `list`
+ * is; a single element stands for all. */
 static char *entry_of(const char *list, size_t index)
 {
     if (list == NULL)
@@ -250,7 +254,8 @@ static char *entry_of(const char *list, size_t index)
     return strndup(list, strcspn(list, ","));
 }
 
-/* The parameters of one attempt; they point into the target and the texts. */
+/* libpq's parameters for one attempt to connect.  The values point into the
+ * target, the environment and the first three members. */
 struct attempt {
     char *host, *hostaddr, *port;
     const char **keywords;
@@ -267,8 +272,8 @@ static void attempt_clear(struct attempt *attempt)
     free(attempt->values);
 }
 
-/* Add a keyword.  Later ones override earlier ones; NULL and "" are passed
- * over. */
+/* Add a keyword and its value, without copying them.  libpq ignores the values
+ * NULL and "", and of two values for one keyword takes the later one. */
 static void add(struct attempt *attempt, const char *keyword, const char *value)
 {
     attempt->keywords[attempt->count] = keyword;
@@ -283,7 +288,7 @@ static size_t count_hosts(const struct target *target)
     size_t count = hosts > addresses ? hosts : addresses;
     size_t ports = count_of(setting(target, "port", "PGPORT"));
 
-    /* Lists that do not match are left to libpq, which says so. */
+    /* libpq gets lists of different lengths as they are, and refuses them. */
     if ((hosts != 1 && hosts != count) ||
         (addresses != 1 && addresses != count) ||
         (ports != 1 && ports != count))
@@ -335,7 +340,7 @@ static int fill_attempt(struct attempt *attempt, const struct target *target,
 
 /* ----------------------------------------------------------- connecting -- */
 
-/* Drive libpq until it is connected. */
+/* Call PQconnectPoll() until the session is connected. */
 static int finish_connecting(lk_pg *session, int64_t deadline_ns,
                              sqlock_error *err)
 {
@@ -368,7 +373,7 @@ static int finish_connecting(lk_pg *session, int64_t deadline_ns,
     }
 }
 
-/* Tell whether the connection is a Unix socket, on which libpq ignores
+/* Return whether the connection is a Unix socket, on which libpq ignores
  * sslmode. */
 static bool is_unix_socket(const lk_pg *session)
 {
@@ -380,9 +385,9 @@ static bool is_unix_socket(const lk_pg *session)
            address.ss_family == AF_UNIX;
 }
 
-/* Check that the connection has the TLS that sslmode demands. libpq prefers
- * Kerberos' encryption, where there are tickets, whatever sslmode says: so
- * the connection is asked, not the setting (F77). */
+/* Check that the connection has the TLS that sslmode demands: if there are
+ * Kerberos tickets, libpq prefers the encryption of Kerberos, whatever sslmode
+ * says (F77). */
 static int assert_tls(const lk_pg *session, sqlock_error *err)
 {
     struct target used = {.options = PQconninfo(session->conn)};
@@ -441,7 +446,7 @@ static int try_host(lk_pg *session, const struct target *target, size_t index,
         rc = lk_pg_connect_error(session->conn, err);
         goto out;
     }
-    /* Only a verbose message tells the SQLSTATE of a refusal. */
+    /* Only a verbose message contains the SQLSTATE of a refusal. */
     (void)PQsetErrorVerbosity(session->conn, PQERRORS_VERBOSE);
     rc = finish_connecting(session, deadline_ns, err);
     if (rc < 0)

@@ -1,8 +1,8 @@
 /*
- * outcome.c - the outcome of a statement or a connection attempt
+ * outcome.c - judge the outcome of a statement or a connection attempt
  *
- * SQLSTATE decides, never the text, which comes in the server's language.
- * Sends nothing.
+ * SQLSTATE decides, never the text, which is in the server's language.  Nothing
+ * is sent here.
  */
 #include <ctype.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static bool equals(const char *text, const char *other)
     return text != NULL && strcmp(text, other) == 0;
 }
 
-/* Tell whether an error ends the session: FATAL and PANIC do. */
+/* Return whether an error ends the session: FATAL and PANIC do. */
 static bool ends_session(const PGresult *result)
 {
     const char *severity =
@@ -61,10 +61,10 @@ static bool ends_session(const PGresult *result)
     return equals(severity, "FATAL") || equals(severity, "PANIC");
 }
 
-/* Tell whether a warning says that the wait for a synchronous standby was
- * cancelled, which comes with the success: 01000, or 57P01 when the backend
- * is being ended.  A warning that a trigger raises is 01000 too, but tells
- * its context. */
+/* Return whether a notice warns that the wait for a synchronous standby was
+ * cancelled, though the commit succeeds.  Its SQLSTATE is 01000 (warning), or
+ * 57P01 (admin_shutdown) if the backend is being terminated.  A warning that a
+ * trigger raises has 01000, too, but also a context. */
 static bool tells_unsafe_commit(const PGresult *notice)
 {
     const char *severity =
@@ -96,8 +96,7 @@ void lk_pg_watch_notices(lk_pg *session)
     (void)PQsetNoticeReceiver(session->conn, on_notice, session);
 }
 
-/* Return the length of a text's first line, without the parts that only an
- * error log needs. */
+/* Return the length of a text's first line, 400 at most. */
 static int first_line(const char *text)
 {
     size_t length = strcspn(text, "\r\n");
@@ -134,9 +133,9 @@ int lk_pg_statement_error(lk_pg *session, const PGresult *result, int lost,
                             first_line(text), text);
 }
 
-/* libpq keeps the SQLSTATE of a refused connection to itself, but writes it
- * into a verbose message: "FATAL:  28P01: password authentication failed".
- * Finds the code, or returns NULL. */
+/* Return the SQLSTATE within the message of a refused connection, or NULL.
+ * libpq has no function that returns it, but writes it into a verbose message:
+ * "FATAL:  28P01: password authentication failed". */
 static const char *find_sqlstate(const char *text)
 {
     const char *p = text;
@@ -154,7 +153,7 @@ static const char *find_sqlstate(const char *text)
     return NULL;
 }
 
-/* Return advice about a connection that was refused. */
+/* Return advice about a connection that was refused, or "". */
 static const char *connect_hint(int code, const char *sqlstate)
 {
     if (code == SQLOCK_EACCESS &&
@@ -185,7 +184,7 @@ int lk_pg_connect_error(PGconn *conn, sqlock_error *err)
     case SQLOCK_ESCHEMA:
     case SQLOCK_ERESOURCE:
         break;
-    default: /* nothing was sent, whatever it was */
+    default: /* whatever the error: no statement was sent */
         code = SQLOCK_EUNREACHABLE;
         break;
     }

@@ -2,8 +2,9 @@
  * query.c - run one statement on a session: send it, wait until the deadline,
  * read all the server sends, return rows and count
  *
- * It never blocks, and never sends anything twice, except a prepared statement
- * that the server no longer knows: that one was not carried out.
+ * Only lk_pg_wait() waits, until the deadline; libpq's calls never block.
+ * Nothing is sent twice, except a prepared statement that the server no longer
+ * knows, and so has not executed.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -20,8 +21,8 @@ bool lk_pg_is_alive(lk_pg *session)
 {
     struct pollfd entry = {.events = POLLIN};
 
-    /* An idle session receives nothing but the server's goodbye or news of a
-     * setting: read on until there is nothing. */
+    /* To an idle session the server sends only notifications, changes of
+     * settings and its goodbye: read until nothing is left. */
     while (session->conn != NULL && !session->dead) {
         if (lk_pg_is_aborted(session) ||
             PQstatus(session->conn) != CONNECTION_OK) {
@@ -34,7 +35,7 @@ bool lk_pg_is_alive(lk_pg *session)
         if (PQconsumeInput(session->conn) == 0)
             session->dead = true;
         else
-            (void)PQisBusy(session->conn); /* parses */
+            (void)PQisBusy(session->conn); /* parses the input */
     }
     return false;
 }
@@ -58,7 +59,8 @@ int lk_pg_check(lk_pg *session, int64_t deadline_ns, sqlock_error *err)
     return 0;
 }
 
-/* Give up a connection that ended with a statement in flight. */
+/* Mark the session dead: its connection was lost with a statement in flight.
+ * Return `code`. */
 static int lose(lk_pg *session, int code, const char *reason, sqlock_error *err)
 {
     session->dead = true;
@@ -66,7 +68,8 @@ static int lose(lk_pg *session, int code, const char *reason, sqlock_error *err)
                     (int)strcspn(reason, "\n"), reason);
 }
 
-/* Wait until the next result can be read without blocking. */
+/* Wait until the next result can be read without blocking.  Return 0; or `lost`
+ * if that fails or the deadline passes, and the session is dead. */
 static int await_result(lk_pg *session, int64_t deadline_ns, int lost,
                         sqlock_error *err)
 {
@@ -86,8 +89,7 @@ static int await_result(lk_pg *session, int64_t deadline_ns, int lost,
             break;
         case LK_PG_TIME_IS_UP:
             /* No cancel request: it needs another connection to the same silent
-             * server.  The limits set on the session end the statement that is
-             * left. */
+             * server.  The time limits of the session end the statement. */
             return lose(session, lost, "no answer in time", err);
         default:
             return lose(session, lost, "aborted", err);
@@ -97,7 +99,8 @@ static int await_result(lk_pg *session, int64_t deadline_ns, int lost,
     }
 }
 
-/* Judge one of a statement's results: 0 when it is a success. */
+/* Return 0 for a result that is a success, or the code of its error, which is
+ * `lost` if the outcome is not known. */
 static int judge(lk_pg *session, const PGresult *result, int lost,
                  sqlock_error *err)
 {
@@ -109,7 +112,7 @@ static int judge(lk_pg *session, const PGresult *result, int lost,
         return lk_pg_statement_error(session, result, lost, err);
 #ifdef LIBPQ_HAS_PIPELINING
     case PGRES_PIPELINE_SYNC:
-    case PGRES_PIPELINE_ABORTED: /* by an error that was told before */
+    case PGRES_PIPELINE_ABORTED: /* by an error that was reported before */
         return 0;
 #endif
     case PGRES_EMPTY_QUERY:
@@ -120,9 +123,10 @@ static int judge(lk_pg *session, const PGresult *result, int lost,
 }
 
 /*
- * Read all results.  The commit of a statement outside a transaction comes
- * after its result: success is only known when nothing is left to read.
- * The first error counts.  *out (may be NULL) gets the last result.
+ * Read all results.  A statement outside a transaction commits after sending
+ * its result: success is only known when nothing is left to read.  Return 0, or
+ * the code of the first error; `lost` is the code for an unknown outcome.  On
+ * success *out (may be NULL) gets the last result, which the caller clears.
  */
 static int read_results(lk_pg *session, int64_t deadline_ns, int lost,
                         PGresult **out, sqlock_error *err)
@@ -161,8 +165,8 @@ static int read_results(lk_pg *session, int64_t deadline_ns, int lost,
     return rc;
 }
 
-/* Watch the server's notices.  Outside a transaction a statement commits by
- * itself (F58). */
+/* Forget earlier notices and, if `commits`, watch for the warning that a commit
+ * is unsafe (F58): of a COMMIT, or of a statement outside a transaction. */
 static void begin_watching(lk_pg *session, bool commits)
 {
     session->watches_commit = commits;
@@ -180,8 +184,8 @@ static int end_watching(lk_pg *session, int rc, sqlock_error *err)
                     "cancelled");
 }
 
-/* Report a statement that libpq could not even queue: the server does nothing
- * with an incomplete statement. */
+/* Return EUNREACHABLE for a statement that libpq could not even queue: the
+ * server does nothing with an incomplete statement. */
 static int not_sent(lk_pg *session, sqlock_error *err)
 {
     const char *reason = PQerrorMessage(session->conn);
@@ -235,9 +239,9 @@ int lk_pg_ask(lk_pg *session, const char *text, int64_t deadline_ns, char *cell,
 
 /* --------------------------------------------------- prepared statements -- */
 
-/* Name a prepared statement.  A hash is part of the name, so that behind a
- * pooler, where sessions share backends, it cannot name another program's
- * statement with the same id. */
+/* Write the name of a prepared statement.  The name contains a hash of the
+ * text: behind a pooler, where sessions share backends, another program may
+ * have a statement with the same id. */
 static void name_it(char name[LK_PG_NAME_SIZE], const lk_pg *session,
                     const sqlock_statement *statement)
 {
@@ -258,9 +262,10 @@ static int prepare(lk_pg *session, const sqlock_statement *statement,
                        arguments->types);
     if (rc == 0)
         return not_sent(session, err);
-    /* If it is lost, the statement itself has not been sent. */
+    /* If the answer is lost, the statement itself has not been sent. */
     rc = read_results(session, deadline_ns, SQLOCK_EUNREACHABLE, NULL, err);
-    /* 42P05: the backend has it already, from before a pooler gave it to us. */
+    /* 42P05 (duplicate_prepared_statement): the backend had the statement
+     * before a pooler lent it to us. */
     if (rc < 0 && strcmp(session->sqlstate, "42P05") == 0 &&
         PQtransactionStatus(session->conn) == PQTRANS_IDLE)
         rc = 0;
@@ -269,11 +274,12 @@ static int prepare(lk_pg *session, const sqlock_statement *statement,
     return rc;
 }
 
-/* Forget a prepared statement that the server does not know, or whose result
- * was changed by DDL: it was not carried out, and can be sent again.  An
- * unknown one was prepared on another backend; one that exists already (42P05)
- * was prepared on this one by another client.  Either shows a pooler that lends
- * backends, so no more statements are prepared. */
+/* Return whether an error only means that a prepared statement is not valid, so
+ * that the statement was not executed and can be sent again.  A statement that
+ * is unknown (26000) was prepared on another backend; one that exists already
+ * (42P05) was prepared on this backend by another client.  Both show a pooler
+ * that lends backends, so no more statements are prepared.  If DDL has changed
+ * the type of a result (0A000), all statements are prepared anew. */
 static bool forget_stale(lk_pg *session)
 {
     if (strcmp(session->sqlstate, "26000") == 0 ||
@@ -361,7 +367,7 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
     rc = run(session, statement, &arguments, deadline_ns, &source, err);
     if (rc < 0 && !session->dead && is_prepared(session, statement) &&
         forget_stale(session)) {
-        if (in_transaction) /* which it has spoilt */
+        if (in_transaction) /* which the error has aborted */
             return lk_error(err, SQLOCK_ERETRY,
                             "a prepared statement is no longer valid");
         rc = run(session, statement, &arguments, deadline_ns, &source, err);
@@ -380,7 +386,8 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
 
 #define DIVISION_BY_ZERO "22012"
 
-/* Send all statements in one pipeline, in which an error skips the rest. */
+/* Send the statement `times` times, each with `count` of the values, and a
+ * COMMIT, in one pipeline: after an error the server skips the rest. */
 static int send_pipeline(lk_pg *session, const sqlock_statement *statement,
                          const sqlock_value *values, size_t count, size_t times,
                          sqlock_error *err)
@@ -404,8 +411,8 @@ static int send_pipeline(lk_pg *session, const sqlock_statement *statement,
     return 0;
 }
 
-/* Read the results of the statements, of the commit, and the end of the
- * pipeline. */
+/* Read the results of the statements and of the COMMIT, and the end of the
+ * pipeline.  Return 0, or the code of the first error. */
 static int read_pipeline(lk_pg *session, size_t times, int64_t deadline_ns,
                          sqlock_error *err)
 {

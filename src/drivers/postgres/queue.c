@@ -2,12 +2,12 @@
  * queue.c - the wait queue of PostgreSQL: a session advisory lock, and LISTEN
  * for longer waits
  *
- * A statement that waits for an advisory lock holds back the snapshot horizon,
- * and CREATE INDEX CONCURRENTLY waits for it: so it may block for a second at
- * most.  After that a waiter listens, outside any transaction.  A listening
- * session also shares the advisory lock with the queue lock's number + 1, from
- * which a release finds out whether to notify at all (dialect.c): a NOTIFY
- * slows all commits down.
+ * While a statement waits for an advisory lock, VACUUM cannot remove rows that
+ * its snapshot may see, and CREATE INDEX CONCURRENTLY waits for it: so such a
+ * wait is a second at most.  After that a waiter listens, outside any
+ * transaction.  A listening session also shares the advisory lock whose number
+ * is the queue lock's + 1: by that lock a release finds out whether it has to
+ * notify (dialect.c), since a NOTIFY slows all commits down.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -51,8 +51,8 @@ static int pg_enqueue(void *connection, int64_t queue, int64_t until_ns,
         left_ms = LONGEST_MS;
     (void)snprintf(limit, sizeof limit, "%" PRId64 "ms", left_ms);
     parameters[1].length = strlen(limit);
-    /* The limit is set before anything of the row is computed, and ends with
-     * the statement. */
+    /* WHERE is evaluated before the select list, so the time limit is set
+     * before the wait.  The limit ends with the statement. */
     rc = run(connection,
              "SELECT pg_advisory_lock($1) IS NULL "
              "WHERE set_config('lock_timeout', $2, true) IS NOT NULL",
@@ -86,7 +86,8 @@ static int pg_subscribe(void *connection, int64_t queue, int64_t deadline_ns,
     return rc;
 }
 
-/* Tell whether a notification has arrived, and clear it. */
+/* Return whether a notification for the queue is among those that libpq has
+ * read, and discard them all.  Reads nothing from the socket. */
 static bool was_notified(lk_pg *session, int64_t queue)
 {
     char channel[64];
@@ -146,7 +147,8 @@ static int pg_leave(void *connection, int64_t queue, int64_t deadline_ns,
     return rc;
 }
 
-/* Call a function of an advisory lock that answers with a boolean. */
+/* Call an advisory lock function that returns a boolean.  *answer gets it, or
+ * false on failure. */
 static int ask(lk_pg *session, const char *text, const sqlock_value *number,
                int64_t deadline_ns, bool *answer, sqlock_error *err)
 {
@@ -158,15 +160,16 @@ static int ask(lk_pg *session, const char *text, const sqlock_value *number,
     return rc;
 }
 
-/* Check that a session is refused an advisory lock that another one has: some
- * servers that speak PostgreSQL's protocol grant every one, or have none.
- * EBUSY: it is not refused. */
+/* Check that a session is refused an advisory lock that another session has:
+ * some servers that speak PostgreSQL's protocol grant all such locks, or have
+ * none.  Return 0 if it is refused, EBUSY if not, or any other code if that is
+ * not known. */
 static int exclude_each_other(void *one, void *other, int64_t deadline_ns,
                               sqlock_error *err)
 {
     static const char take[] = "SELECT pg_try_advisory_lock($1)";
     static const char give[] = "SELECT pg_advisory_unlock($1)";
-    /* nobody else's */
+    /* Random, so that nobody else uses it. */
     const sqlock_value number = {.type = SQLOCK_INT64,
                                  .integer = lk_random_between(1, INT64_MAX)};
     bool is_ours = false;

@@ -15,14 +15,15 @@
 
 #define LK_PG_LIMITS 2
 #define LK_PG_NAME_SIZE 48 /* of a prepared statement */
-/* FOR KEY SHARE would let a takeover pass: it changes no key. */
+/* FOR KEY SHARE would not stop an UPDATE that takes the lease over, since such
+ * an UPDATE changes no key column. */
 #define LK_PG_SHARE_FREE " FOR SHARE SKIP LOCKED"
 
 /* All zero is a session that was never opened. */
 typedef struct lk_pg {
     PGconn *conn;
     pid_t pid;       /* the process that opened it (F17) */
-    bool is_adopted; /* the application's */
+    bool is_adopted; /* conn is the application's */
 
     /* Under the mutex of wait.c, for abort from another thread. */
     int fd;       /* valid while waiting */
@@ -37,52 +38,59 @@ typedef struct lk_pg {
     char epoch[SQLOCK_EPOCH_SIZE];
     char forgets[sizeof((sqlock_description *)0)->forgets];
 
-    /* Prepared statements: their names by id - 1, "" for none. */
+    /* Names of prepared statements by id - 1; "": not prepared. */
     char prepared[SQLOCK_STATEMENT_IDS][LK_PG_NAME_SIZE];
-    bool is_unprepared;  /* behind a pooler that lends backends: none is */
-    unsigned generation; /* part of their names */
+    bool is_unprepared;  /* none is prepared: a pooler lends backends */
+    unsigned generation; /* a number in the names */
 
-    char limits[LK_PG_LIMITS][32]; /* of time, as they were set before */
+    char limits[LK_PG_LIMITS][32]; /* time limits that unlimit restores */
 } lk_pg;
 
 /* ---------------------------------------------------------------- wait.c -- */
 
 enum { LK_PG_READY = 1, LK_PG_TIME_IS_UP = 0, LK_PG_ABORTED = -1 };
 
-/* Wait until fd is ready for events; *ready (may be NULL) gets revents. */
+/* Wait until fd is ready for `events`, as of poll().  Return LK_PG_READY, and
+ * in *ready (may be NULL) the revents; LK_PG_TIME_IS_UP at the deadline; or
+ * LK_PG_ABORTED after lk_pg_abort(). */
 int lk_pg_wait(lk_pg *session, int fd, short events, int64_t deadline_ns,
                short *ready);
 
-/* End the present wait and refuse all later ones.  Called from any thread. */
+/* End the present wait and refuse all later ones.  Any thread may call this at
+ * any time. */
 void lk_pg_abort(lk_pg *session);
 
 bool lk_pg_is_aborted(lk_pg *session);
 
 /* ------------------------------------------------------------- outcome.c -- */
 
-/* Watch the server's notices.  Prints nothing. */
+/* Set a notice receiver that prints nothing, and notes in the session when the
+ * server ends it, or warns that a commit is unsafe. */
 void lk_pg_watch_notices(lk_pg *session);
 
-/* The result code of a failed statement, by SQLSTATE ("" when there is
- * none).  A SQLSTATE whose outcome is not known for sure is EUNCERTAIN. */
+/* Return the result code for the SQLSTATE of a failed statement: EUNCERTAIN if
+ * there is none ("" or NULL), or it leaves the outcome open. */
 int lk_pg_code_of(const char *sqlstate);
 
-/* Fill err from a PGRES_FATAL_ERROR and keep its SQLSTATE; `lost` is the code
- * for "the outcome is not known". */
+/* Fill err from a PGRES_FATAL_ERROR, keep its SQLSTATE in the session, and
+ * return its code.  If the outcome is not known, the code is `lost`, and the
+ * session is dead. */
 int lk_pg_statement_error(lk_pg *session, const PGresult *result, int lost,
                           sqlock_error *err);
 
-/* Fill err from a connection that could not be made. */
+/* Fill err for a connection that could not be made.  Return EUNREACHABLE,
+ * EACCESS, ESCHEMA or ERESOURCE. */
 int lk_pg_connect_error(PGconn *conn, sqlock_error *err);
 
 /* ---------------------------------------------------------------- open.c -- */
 
 int lk_pg_check_url(const char *url, sqlock_error *err);
 
-/* How far libpq has checked the server, by sslmode. */
+/* Return how far libpq has checked the server's identity, by sslmode. */
 sqlock_tls_check lk_pg_tls_check(const lk_pg *session);
 
-/* Connect to the first host that accepts; settings are not made yet. */
+/* Connect to the first host of the URL that accepts, without making settings.
+ * Return as sqlock_driver.open; after a failure session->conn is NULL. */
 int lk_pg_connect(lk_pg *session, const char *url, int64_t deadline_ns,
                   sqlock_error *err);
 
@@ -90,16 +98,19 @@ int lk_pg_connect(lk_pg *session, const char *url, int64_t deadline_ns,
 
 bool lk_pg_is_alive(lk_pg *session);
 
-/* Check that a statement can be sent now: 0, EUNREACHABLE, ECANCELED. */
+/* Check that a statement can be sent now.  Return 0; EUNREACHABLE if the
+ * connection is closed; or ECANCELED if the session was aborted or the deadline
+ * has passed. */
 int lk_pg_check(lk_pg *session, int64_t deadline_ns, sqlock_error *err);
 
-/* Run one simple query of the driver's own; *tag (may be NULL) gets the
- * command tag. */
+/* Run a text of the driver's own as a simple query, which may have several
+ * statements.  On success, tag (may be NULL) gets the command tag of the last.
+ * Return as sqlock_driver.execute. */
 int lk_pg_simple(lk_pg *session, const char *text, int64_t deadline_ns,
                  char tag[16], sqlock_error *err);
 
-/* Run one simple query, and give the last cell of its first row as text, ""
- * when there is none or it is null. */
+/* Run a text as lk_pg_simple() does, and copy the last cell of its first row to
+ * `cell`, of `size` bytes; "" on failure, without a row, and for null. */
 int lk_pg_ask(lk_pg *session, const char *text, int64_t deadline_ns, char *cell,
               size_t size, sqlock_error *err);
 
@@ -116,7 +127,8 @@ int lk_pg_commit_if(void *connection, const sqlock_statement *statement,
                     int64_t deadline_ns, sqlock_error *err);
 #endif
 
-/* Judge by its tag what the server has made of a COMMIT. */
+/* Return 0 if `tag`, the command tag of a COMMIT, says that the server has
+ * committed, or EDATABASE: it has rolled back. */
 int lk_pg_judge_commit(const char *tag, sqlock_error *err);
 
 /* ------------------------------------------------------------- dialect.c -- */

@@ -10,10 +10,10 @@ extern const char lk_sql_postgres_stock[];
 /* clang-format off */
 static const sqlock_fragment fragments[] = {
     {"time", "timestamp 'epoch' + {us {it}}"}, /* of us since 1970 */
-    /* So that an index can be used, too. */
+    /* A subquery is evaluated once, so an index can be used. */
     {"once", "(SELECT {it})"},
     {"as_number", "{it}::int"},
-    /* Foreign keys may refer to the item meanwhile. */
+    /* Lets others insert rows whose foreign key refers to the item. */
     {"locked", " FOR NO KEY UPDATE"},
     {"orders", "SELECT json_array_elements_text({4}::json)"},
     {"entries", "json_to_recordset({4}::json) AS J (o varchar, l int, "
@@ -23,7 +23,7 @@ static const sqlock_fragment fragments[] = {
     {"sum_in_buckets", "coalesce((SELECT sum(C.QUANTITY) FROM {bucket} AS C "
                        "WHERE C.ITEM = {it}), 0)::bigint"},
     {"left_in_buckets", " RETURNING ({total_of_item}) - {2}"},
-    /* A deduction, and the entries of what is left then. */
+    /* A deduction, and the insertion of entries with what remains. */
     {"and_record",
      "WITH U AS ({it} AS remains), E AS ({insert_entries}U.remains + J.b, "
      "{now} FROM U, {entries}) SELECT remains FROM U"},

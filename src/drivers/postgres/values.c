@@ -1,5 +1,6 @@
 /*
- * values.c - parameters as texts, cells as integers and texts
+ * values.c - convert parameters to libpq's text format, and the cells of a
+ * result to integers and texts
  */
 #include "drivers/postgres/values.h"
 
@@ -19,7 +20,8 @@ enum {
 
 /* ------------------------------------------------------------ parameters -- */
 
-/* Write an integer as "%lld" would, in a fraction of the time. */
+/* Write an integer as "%lld" would, in a fraction of the time.  Return where in
+ * `out` its text begins. */
 static const char *digits_of(char out[LK_PG_INTEGER_SIZE], int64_t integer)
 {
     uint64_t rest = integer < 0 ? 0 - (uint64_t)integer : (uint64_t)integer;
@@ -68,7 +70,8 @@ int lk_pg_fill_arguments(struct lk_pg_arguments *arguments,
 
 /* --------------------------------------------------------------- results -- */
 
-/* Read digits as the server writes them; it never writes more than fit. */
+/* Return the value of an integer, which always fits, or of 't' or 'f', as the
+ * server writes them. */
 static int64_t integer_of(const char *text)
 {
     bool negative = *text == '-';
@@ -108,8 +111,8 @@ static void read_cell(sqlock_value *cell, const PGresult *source, int row,
     }
 }
 
-/* The number of rows that were changed.  The server counts the rows of a
- * SELECT, too, but none of them was. */
+/* Return the number of rows that were changed: 0 for a SELECT, whose rows the
+ * server counts, too. */
 static int64_t affected_by(PGresult *source)
 {
     const char *tag = PQcmdStatus(source);
@@ -135,7 +138,7 @@ int lk_pg_hand_up(sqlock_result *result, PGresult *source, sqlock_error *err)
         }
     }
     if (rc < 0) {
-        /* It was carried out, but with what outcome is lost. */
+        /* The statement was executed, but its result is lost. */
         sqlock_result_clear(result);
         return lk_error(err, SQLOCK_EUNCERTAIN, "out of memory for the answer");
     }

@@ -1,9 +1,10 @@
 /*
- * wait.c - waiting for the socket until a deadline, and being woken from it
+ * wait.c - wait for a session's socket until a deadline or an abort
  *
- * libpq may close its socket in any of its calls and open another one.  So a
- * descriptor is handed to abort only while this thread sits in poll(), which is
- * when libpq cannot touch it: abort never shuts down somebody else's file.
+ * libpq may close its socket in any of its calls and open another one.  So
+ * abort uses the descriptor only while the session's thread is in ppoll(), when
+ * libpq cannot close it.  So abort never shuts down another file that has got
+ * the descriptor's number.
  */
 #include <poll.h>
 #include <sys/socket.h>
@@ -12,7 +13,7 @@
 #include "base/thread.h"
 #include "drivers/postgres/session.h"
 
-/* One mutex for all sessions: it is held for a few instructions, and a zeroed
+/* One mutex serves all sessions: no thread holds it for long, and a zeroed
  * session has no initialised mutex. */
 LK_STATIC_MUTEX(mutex);
 
