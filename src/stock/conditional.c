@@ -43,13 +43,17 @@ static void took(struct lk_stock_line *line, int64_t left)
 }
 
 /* Move what is in buckets to the row.  Return 0 if there was something, so that
- * it is worth trying again; EINSUFFICIENT if not. */
+ * it is worth trying again; EINSUFFICIENT if not; or LK_STOCK_IN_TRANSACTION,
+ * since emptied buckets would be lost if the row cannot take so much. */
 static int gather(struct lk_stock_operation *op, struct lk_stock_line *line,
                   sqlock_error *err)
 {
     int64_t there;
-    int rc = lk_buckets_empty(op, line, &there, err);
+    int rc;
 
+    if (op->is_one_step && op->stock->is_ours)
+        return LK_STOCK_IN_TRANSACTION;
+    rc = lk_buckets_empty(op, line, &there, err);
     if (rc == 0)
         return lk_stock_insufficient(line, line->left, err);
     return rc < 0 ? rc : 0;
@@ -70,7 +74,7 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
             rc = look(op, line, err);
         if (rc == SQLOCK_EINSUFFICIENT)
             rc = gather(op, line, err);
-        if (rc < 0)
+        if (rc != 0)
             return rc;
     }
     return give_up(line, err);

@@ -28,7 +28,8 @@
 
 /* Results used within src/stock, besides 0 and the negative codes. */
 enum {
-    LK_STOCK_IN_TRANSACTION = 1, /* not possible in one statement */
+    LK_STOCK_IN_TRANSACTION = 1, /* not possible in one statement: nothing was
+                                    changed */
     LK_STOCK_KNOWN = 2,          /* the order has entries */
     LK_STOCK_UNKNOWN = 3         /* the order has no entries */
 };
@@ -56,7 +57,8 @@ struct lk_stock_line {
 /* How a quantity is deducted. */
 struct lk_stock_strategy {
     /* Deduct a line within op->tx.  Return 0, with what is left in line->left;
-     * EINSUFFICIENT, with what is there in line->left; or another code. */
+     * EINSUFFICIENT, with what is there in line->left; another code; or
+     * LK_STOCK_IN_TRANSACTION: see op->is_one_step. */
     int (*take)(struct lk_stock_operation *op, struct lk_stock_line *line,
                 sqlock_error *err);
     /* Deduct the only line of an operation without a transaction around it, and
@@ -108,8 +110,11 @@ struct lk_stock_operation {
     int64_t ttl_us;              /* of a new reservation */
     int64_t deadline_ns;         /* CLOCK_MONOTONIC; of all attempts together */
     bool wants_left;             /* the application wants lines[].left */
-    bool is_duplicate;           /* the order had its answer before */
-    bool is_settled;             /* a round of COALESCED recorded the refusal */
+    /* no savepoint protects the application's transaction: change one row only,
+     * or return LK_STOCK_IN_TRANSACTION to get a savepoint */
+    bool is_one_step;
+    bool is_duplicate; /* the order had its answer before */
+    bool is_settled;   /* a round of COALESCED recorded the refusal */
     uint32_t attempts;
     uint32_t attempts_max; /* 0: as in the stock's options */
 };

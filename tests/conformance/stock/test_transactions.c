@@ -118,6 +118,70 @@ static void test_a_refusal_leaves_the_transaction_as_it_was(void **state)
     }
 }
 
+static void test_it_finds_what_is_in_buckets(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *spread = shop_open(f, SQLOCK_STOCK_BUCKETS);
+
+    each_strategy
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+        const char *item = shop_item(f, 10);
+        sqlock_stock_answer answer;
+        sqlock_tx *tx;
+
+        assert_ok(
+            sqlock_stock_deduct(spread, NULL, NULL, item, 1, NULL, &f->err));
+        tx = begin(f);
+        assert_ok(
+            sqlock_stock_deduct(stock, tx, NULL, item, 7, &answer, &f->err));
+        assert_int_equal(answer.left, 2);
+        assert_fails(
+            SQLOCK_EINSUFFICIENT,
+            sqlock_stock_deduct(stock, tx, NULL, item, 3, &answer, &f->err));
+        assert_int_equal(answer.left, 2);
+        commit(f, tx);
+        assert_int_equal(shop_there(f, item), 2);
+        sqlock_stock_close(stock);
+    }
+    sqlock_stock_close(spread);
+}
+
+/* A strategy that finds too little in the row empties the buckets first, and then
+ * cannot add so many to the row. */
+static void test_a_refusal_leaves_the_buckets_as_they_were(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *spread = shop_open(f, SQLOCK_STOCK_BUCKETS);
+
+    each_strategy
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+        const char *item = shop_item(f, 1000);
+        sqlock_tx *tx;
+        char table[64];
+
+        assert_ok(
+            sqlock_stock_deduct(spread, NULL, NULL, item, 1, NULL, &f->err));
+        (void)sql_run(&f->sql,
+                      "UPDATE %s SET QUANTITY = 9223372036854775806 "
+                      "WHERE ITEM = '%s'",
+                      shop_table(f, "STOCK", table), item);
+        tx = begin(f);
+        assert_fails(SQLOCK_EINVAL,
+                     sqlock_stock_deduct(stock, tx, NULL, item, INT64_MAX, NULL,
+                                         &f->err));
+        commit(f, tx);
+        assert_int_equal(
+            sql_integer(&f->sql,
+                        "SELECT SUM(QUANTITY) FROM %s WHERE ITEM = '%s'",
+                        shop_table(f, "STOCK_BUCKET", table), item),
+            999);
+        sqlock_stock_close(stock);
+    }
+    sqlock_stock_close(spread);
+}
+
 /* A server that cancels the way back to the savepoint. */
 static int cancel_the_way_back(void *context, const struct tap_event *event)
 {
@@ -278,6 +342,8 @@ static void test_a_deadlock_is_told_and_leaves_nothing_half_done(void **state)
 static const struct test tests[] = {
     TEST(test_it_is_done_when_the_transaction_commits),
     TEST(test_a_refusal_leaves_the_transaction_as_it_was),
+    TEST(test_it_finds_what_is_in_buckets),
+    TEST(test_a_refusal_leaves_the_buckets_as_they_were),
     TEST(test_what_cannot_be_taken_back_is_not_committed),
     TEST(test_a_refusal_leaves_another_order_as_it_was),
     TEST(test_on_an_adopted_connection),
