@@ -57,7 +57,8 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most)
     return value > most ? most : value;
 }
 
-/* Read a time option; @p ms keeps its default if the option is not given. */
+/* Read a time option; @p ms keeps its default if the option is not given.
+ * Return false, after a message, if the value is not valid. */
 static bool read_time(int which, const char *name, int64_t least, int64_t most,
                       int64_t *ms)
 {
@@ -90,8 +91,8 @@ static bool read_times(run_options *options)
     if (!read_time(WAIT, "--wait", 0, INT64_MAX, &options->wait_ms) ||
         !read_time(TTL, "--ttl", TTL_LEAST_MS, TTL_MOST_MS, &ttl_ms))
         return false;
-    /* Three renewals, a quarter of the TTL apart, come before the grace
-     * period. */
+    /* By default, three renewals, a quarter of the TTL apart, are sent before
+     * the grace period begins. */
     options->grace_ms = clamp(ttl_ms / 5, 0, GRACE_DEFAULT_MOST_MS);
     if (!read_time(GRACE, "--grace (at most half of --ttl)", 0, ttl_ms / 2,
                    &options->grace_ms) ||
@@ -100,13 +101,13 @@ static bool read_times(run_options *options)
         return false;
     options->lead_ms = clamp(ttl_ms / 40, 20, 1000);
     options->registry.ttl_ms = (uint32_t)ttl_ms;
-    /* For acquiring and releasing; renewals have their own, shorter limit. */
+    /* A limit for acquiring and releasing; renewals have a shorter one. */
     options->registry.statement_timeout_ms =
         (uint32_t)clamp(ttl_ms / 2, 500, 5000);
     return true;
 }
 
-/* Read the command from the command line, or from a string for a shell. */
+/* Take the command from the command line, or a shell for the string of -c. */
 static bool read_command(const cli *app, run_options *options)
 {
     if (values[SHELL_COMMAND] != NULL) {
@@ -130,8 +131,9 @@ static bool read_command(const cli *app, run_options *options)
     return true;
 }
 
-/* Check the descriptor of --status-fd: it must be open, so that no connection
- * gets its number, and it is not passed to the command. */
+/* Take the descriptor of --status-fd.  It must be open already, since otherwise
+ * a connection could get its number.  The command inherits it only as one of
+ * the standard files. */
 static bool read_status_fd(run_report *report)
 {
     int64_t fd = -1;
@@ -186,8 +188,9 @@ static int read_options(const cli *app, run_options *options)
     return CLI_SYSTEM;
 }
 
-/* Write the program's name, for users who look up the holder; never its
- * arguments, which may contain secrets. */
+/* Write the command's name to @p note, for users who look up the holder, but
+ * not its arguments, which may contain secrets.  A name that is not printable
+ * ASCII becomes "". */
 static void write_note(const char *command, char note[NOTE_MAX + 1])
 {
     const char *slash = strrchr(command, '/');
@@ -202,7 +205,8 @@ static void write_note(const char *command, char note[NOTE_MAX + 1])
     (void)snprintf(note, NOTE_MAX + 1, "%s", name);
 }
 
-/* Return the last part of a lease's id; "": there is none. */
+/* Return the part of a lease's id behind the third colon, the key, with all
+ * that follows it; "": there is none. */
 static const char *key_of_lease(const char *lease)
 {
     int colons;
@@ -214,9 +218,10 @@ static const char *key_of_lease(const char *lease)
     return lease;
 }
 
-/* Tell whether that lease of the lock is running.  The row decides, since the
- * environment may name another table, or a lease that is over.  If the database
- * does not answer, the wait will find out. */
+/* Return whether the lease with the id @p lease still holds the lock.  The row
+ * decides, since the id in the environment may be of another table, or of a
+ * lease that is over.  Also return false if the database does not answer: the
+ * wait for the lock reports that. */
 static bool is_still_held(const run_options *options, const char *lease)
 {
     sqlock_registry *registry = NULL;
@@ -235,8 +240,8 @@ static bool is_still_held(const run_options *options, const char *lease)
     return is_held;
 }
 
-/* Tell whether a `sqlock run` around this process holds the lock: waiting for
- * it would never end. */
+/* Return whether a `sqlock run` that this process descends from holds the lock:
+ * waiting for the lock would never end. */
 static bool is_held_around(const run_options *options)
 {
     const char *lease = getenv(RUN_LEASES);

@@ -8,20 +8,20 @@
  *     run_wait.c        how long to wait for a holder, or for a database that
  *                       is away
  *     run_say.c         messages while the lock is held: stderr may block
- *     run_signals.c     the signals that are passed on
- *     run_terminal.c    the terminal and job control, which are sqlock's
- *     run_report.c      --status-fd
- *     run_clock.c       points in time
+ *     run_signals.c     the signals that are passed on to the command
+ *     run_terminal.c    gives the terminal to the command; job control
+ *     run_report.c      writes the outcome to --status-fd
+ *     run_clock.c       points in time, and timers
  *
  *     run_supervisor.c  a process, the command's parent: it ends all
  *                       descendants of the command before the lease ends, even
  *                       if sqlock is killed or stopped
- *     run_watcher.c     a process between the two: it ends what is left if both
- *                       are killed
+ *     run_watcher.c     a process between sqlock and the supervisor: it ends
+ *                       all descendants that are left if both are killed
  *     run_link.c        messages between sqlock and the supervisor
  *     run_child.c       starts the command
  *     run_family.c      finds, signals and collects all descendants
- *     run_cgroup.c      does so by a control group, where that is allowed
+ *     run_cgroup.c      ends them by a control group, where that is allowed
  *
  * The supervisor is forked before there is a thread, a connection or a secret
  * that it could inherit.
@@ -47,7 +47,8 @@
 
 #define RUN_NS_PER_MS ((int64_t)1000000)
 
-/* A process that KILL does not end in this time cannot be ended. */
+/* A process that has not ended this long after KILL is not waited for any
+ * longer. */
 #define RUN_GIVE_UP_NS (10000 * RUN_NS_PER_MS)
 
 /* While processes are being ended, how often to check which are left. */
@@ -61,11 +62,11 @@ typedef struct run_options {
     int64_t wait_ms;  /* SQLOCK_FOREVER: without a limit */
     int64_t grace_ms; /* between TERM and KILL */
     int64_t lead_ms;  /* send KILL this long before the lease's end */
-    /* after success, keep the lock at least this long */
+    /* after success, keep the lock until it was held this long */
     int64_t min_hold_ms;
     bool is_fail_fast;  /* a database error ends the wait */
     bool is_once;       /* do not run again after a success */
-    bool keeps_daemons; /* even when told to end */
+    bool keeps_daemons; /* leave daemons alone even when told to end */
     int busy_status;
     char *settings[CLI_GLOBALS]; /* for the command's environment; NULL at the
                                     end */
@@ -73,7 +74,8 @@ typedef struct run_options {
 
 int64_t run_now_ns(void);
 
-/** Let a timerfd of CLOCK_BOOTTIME expire at a point; 0: never. */
+/** Let a timerfd of CLOCK_BOOTTIME expire at a point in time, at once if that
+ *  is past; 0: never. */
 void run_set_timer(int timer_fd, int64_t at_ns);
 
 /* -------------------------------------------------------------- report -- */
@@ -93,7 +95,8 @@ typedef struct run_report {
  *  once. */
 void run_report_grant(const run_report *report, const run_options *options);
 
-/** Write the outcome and the exit status, as one line of JSON.  Once. */
+/** Write the outcome and the exit status, as one line of JSON, and close the
+ *  descriptor: another call does nothing.  May block until the line is read. */
 void run_report_write(run_report *report, const run_options *options,
                       int status);
 
@@ -115,37 +118,42 @@ typedef struct run_lease_news {
     char client_id[SQLOCK_KEY_SIZE];
     char lease[SQLOCK_LEASE_ID_SIZE];
     char tag[SQLOCK_TAG_SIZE]; /* of the command's sessions, or "" */
-    int result;       /* when over: result of acquiring, or else of releasing */
+    int result;       /* when over: of acquiring or, after success, releasing */
     bool was_held;    /* there is, or was, a lease to release */
-    bool is_done;     /* --once: it was done before, or has been recorded */
+    bool is_done;     /* --once: the work is recorded as done */
     bool is_recorded; /* --once: recording was tried */
-    sqlock_error error; /* of that result, of the loss, or of recording */
+    sqlock_error error; /* of `result`, of the loss, or of recording */
 } run_lease_news;
 
 typedef struct run_lease {
     const run_options *options;
     int event_fd; /* readable when the state has changed */
-    int order_fd; /* readable when there is an order */
+    int order_fd; /* readable when the thread is to record or to stop */
     pthread_t thread;
-    pthread_mutex_t mutex; /* guards what follows */
+    pthread_mutex_t mutex; /* guards the fields below */
     bool is_recording;
     bool is_stopping;
     run_lease_news news;
 } run_lease;
 
-/** Start the thread.  @return false, after a message */
+/** Start the thread, which uses @p options until it ends.  @return false, after
+ *  a message */
 bool run_lease_start(run_lease *lease, const run_options *options);
 
-/** Read the present state of the lease. */
+/** Copy the present state of the lease to @p news, and reset event_fd. */
 void run_lease_read(run_lease *lease, run_lease_news *news);
 
-/** Ask the thread to record the success (--once); returns at once. */
+/** Ask the lease's thread to record the success (--once), and return at once.
+ *  When recording was tried, event_fd is readable and news.is_recorded is
+ *  set. */
 void run_lease_record(run_lease *lease);
 
-/** Ask the thread to release the lock and end; returns at once. */
+/** Ask the lease's thread to release the lock and end, and return at once.
+ *  When that is done, event_fd is readable and the state is RUN_LEASE_OVER. */
 void run_lease_stop(run_lease *lease);
 
-/** Free everything; the lease is over. */
+/** Wait for the thread's end, and free everything.  Call it when the lease is
+ *  over. */
 void run_lease_clear(run_lease *lease);
 
 /* ---------------------------------------------------------------- wait -- */
@@ -162,28 +170,32 @@ void run_wait_begin(run_wait *wait, const run_options *options);
 
 bool run_wait_is_over(const run_wait *wait);
 
-/** Decide after an error whether to try again, after reporting what is waited
- *  for and a pause. */
+/** Decide after an error whether to try again.  If so, report what is waited
+ *  for, when that is due, and pause.  @return true: try again now */
 bool run_wait_goes_on(run_wait *wait, int rc, const sqlock_error *err);
 
-/** Wait for the lock, and have it renewed.  @return as sqlock_acquire() */
+/** Acquire the lock, to be renewed in the background; while waiting, report
+ *  what is waited for.  @return as sqlock_acquire() */
 int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
                      sqlock_lock *lock, sqlock_error *err);
 
-/** Report who has the lock.  Nothing depends on it: errors are ignored. */
+/** Report who has the lock, and with @p is_waiting that sqlock waits.  Errors
+ *  are ignored, since nothing depends on the report. */
 void run_wait_say_holder(const run_options *options, sqlock_registry *registry,
                          bool is_waiting);
 
 /* ---------------------------------------------------------------- say -- */
 
-/** Write a message as cli_note() and cli_info() do, while the lock may be held:
- *  they return after a moment, or a second if the machine is busy, even if
- *  stderr blocks.  A message is dropped while an earlier one is blocked. */
+/** Write a message as cli_note() and cli_info() do, while the lock may be held.
+ *  Return when the message is written, or after a moment (a second on a busy
+ *  machine) if stderr blocks.  If an earlier message still blocks then, drop
+ *  this one. */
 void run_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void run_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/** Write a message without waiting.  @return false: an earlier message is still
- *  being written */
+/** Let a thread write a message, as cli_note() does, without waiting for it.
+ *  @return false: dropped, because an earlier message is still being written or
+ *  no thread can be started */
 bool run_note_at_once(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 
@@ -191,33 +203,37 @@ bool run_note_at_once(const char *format, ...)
 
 typedef struct run_signals {
     int fd;          /* readable when a signal has come; -1: none is handled */
-    sigset_t before; /* the initial mask */
-    int serial;      /* of the last signal passed on */
-    int waking;      /* of the last one that continues a stopped command */
-    int ending;      /* of the last one that may end it */
+    sigset_t before; /* the signal mask before run_signals_block() */
+    /* serial numbers, from 1; 0: there was no such signal */
+    int serial; /* the last signal passed on */
+    int waking; /* the last one that continues a stopped command */
+    int ending; /* the last one that may end the command */
 } run_signals;
 
-/** Take over the signals that are passed on.  They are blocked before any
- *  thread starts, and unblocked in the command.  Signals that the caller
- *  ignores (nohup) stay ignored by all.  @return false, after a message */
+/** Block the signals that sqlock passes on to the command, to receive them from
+ *  signals->fd.  Call it before any thread starts; the command gets the mask
+ *  signals->before.  Signals that sqlock's parent process made it ignore
+ *  (nohup) stay ignored, also by the command.  @return false, after a
+ *  message */
 bool run_signals_block(run_signals *signals);
 
-/** Take a signal that has come.  @return its number, or 0 */
+/** Take a signal that has come.  @return its number; 0: none has come */
 int run_signals_take(const run_signals *signals);
 
-/** Tell whether a signal ends a process by default. */
+/** Return whether a signal that is passed on ends a process by default. */
 bool run_signals_may_end(int number);
 
-/** Tell whether a signal tells sqlock to end. */
+/** Return whether a signal asks sqlock itself to end. */
 bool run_signals_tell_to_end(int number);
 
 /** Give a signal that is passed on the next serial number. */
 void run_signals_count(run_signals *signals, int number);
 
-/** Stop as TSTP would have stopped sqlock, unless nothing could continue it. */
+/** Stop sqlock as an unblocked TSTP does: the kernel ignores that signal if
+ *  nothing could continue sqlock. */
 void run_signals_stop(void);
 
-/** End as the signal would have ended sqlock. */
+/** End sqlock as the signal would have done, had it not been blocked. */
 _Noreturn void run_signals_die_of(const run_signals *signals, int number);
 
 void run_signals_clear(const run_signals *signals);
@@ -233,28 +249,31 @@ typedef enum run_word {
     RUN_STOP,     /* the lease is lost: end everything */
     /* from the supervisor */
     RUN_READY,   /* the command's process exists, and waits for RUN_GO */
-    RUN_REFUSED, /* it cannot be executed: errno */
-    RUN_HALTED,  /* it was stopped by job control */
+    RUN_REFUSED, /* the command cannot be executed */
+    RUN_HALTED,  /* the command was stopped by job control */
     RUN_ENDED    /* the command has ended, and all that had to end with it */
 } run_word;
 
-/* Why the supervisor ended the command and its descendants. */
+/* How the command and its descendants ended. */
 typedef enum run_end {
-    RUN_END_OWN, /* it did not: the command ended by itself */
-    /* it did not, but it ended what the command left behind */
+    RUN_END_OWN, /* by themselves */
+    /* the command by itself; the supervisor ended what was left behind */
     RUN_END_LEFT,
-    RUN_END_TOLD, /* a signal did; all that was left is ended */
-    RUN_END_LOST,
-    RUN_END_DEADLINE,
-    RUN_END_ALONE /* sqlock is gone */
+    /* a signal ended the command, or told sqlock to end; the supervisor ended
+     * what was left, with all daemons */
+    RUN_END_TOLD,
+    RUN_END_LOST,     /* by the supervisor: the lease was lost */
+    RUN_END_DEADLINE, /* by the supervisor: the lease was about to expire */
+    RUN_END_ALONE     /* by the supervisor: sqlock had ended */
 } run_end;
 
 typedef struct run_message {
     run_word word;
-    int number;  /* SIGNAL; REFUSED: errno; ENDED: of waitpid() */
+    int number;  /* SIGNAL: its number; REFUSED: errno; ENDED: of waitpid() */
     run_end why; /* ENDED */
     pid_t pid;   /* READY */
-    /* SIGNAL: its own, from 1; HALTED, ENDED: that of the last signal before */
+    /* serial number, see run_signals.  SIGNAL: its own; HALTED, ENDED: of the
+     * last signal that had come before */
     int serial;
     int64_t deadline_ns; /* START, DEADLINE */
     int64_t token;       /* START */
@@ -264,7 +283,9 @@ typedef struct run_message {
     char tag[SQLOCK_TAG_SIZE];
 } run_message;
 
-/** Send without waiting.  A full or broken link is detected elsewhere. */
+/** Send a message without waiting.  If the link is full or broken, the message
+ *  is lost.  run_link_receive() notices a broken link; a process that does not
+ *  read its messages is noticed at its next deadline. */
 void run_link_send(int fd, const run_message *message);
 
 typedef enum run_link_result {
@@ -273,7 +294,8 @@ typedef enum run_link_result {
     RUN_LINK_CLOSED
 } run_link_result;
 
-/** Receive without waiting. */
+/** Receive a message without waiting.  RUN_LINK_CLOSED: the process at the
+ *  other end has ended. */
 run_link_result run_link_receive(int fd, run_message *message);
 
 /* ---------------------------------------------------------- supervisor -- */
@@ -285,85 +307,95 @@ int run_supervisor_start(const run_options *options, const sigset_t *mask);
 
 /* ------------------------------------------------------------- watcher -- */
 
-/** Make the calling process, a child of @p sqlock, the watcher.  Returns only
- *  in a child of it, which becomes the supervisor and keeps @p link_fd. */
+/** Make the calling process, a child of process @p sqlock, the watcher, which
+ *  never returns.  Return only in a child that the watcher forks, which becomes
+ *  the supervisor and keeps @p link_fd. */
 void run_watcher_become(const run_options *options, pid_t sqlock, int link_fd);
 
 /* --------------------------------------------------------------- child -- */
 
 typedef struct run_child {
     pid_t pid;     /* also its process group; 0: not started */
-    int gate_fd;   /* one byte lets it go on to execve(); -1: done */
-    int report_fd; /* end of file: execve() worked; -1: done */
+    int gate_fd;   /* one byte lets the child go on to execve(); -1: closed */
+    int report_fd; /* yields errno of execve(), or end of file; -1: closed */
 } run_child;
 
 /* The environment of the command. */
 typedef struct run_environment {
-    char *set[8];   /* owned */
-    char **entries; /* these and the caller's, ending with NULL */
+    char *set[8];   /* allocated, or NULL */
+    char **entries; /* `set`, the settings, and what sqlock's own environment
+                       passes on; NULL at the end */
 } run_environment;
 
-/** @param password_variable removed from it, like SQLOCK_URL; may be NULL
+/** Make the environment of the command.  Call run_environment_clear() also
+ *  after a failure.
+ *  @param start             the message RUN_START, which describes the lease
+ *  @param password_variable name of a variable to leave out; NULL: none
  *  @return false: out of memory */
 bool run_environment_init(run_environment *made, const run_options *options,
                           const run_message *start,
                           const char *password_variable);
 void run_environment_clear(run_environment *made);
 
-/** Fork a process that waits at the gate, in a process group of its own and, if
- *  @p cgroup_fd is not negative, in that control group.  @return 0 or errno */
+/** Fork a process that waits at the gate, a pipe, in a process group of its own
+ *  and, if @p cgroup_fd of run_cgroup_procs() is not negative, in that control
+ *  group.  @return 0 or errno */
 int run_child_fork(run_child *child, const run_options *options,
                    const run_environment *environment, const sigset_t *mask,
                    int cgroup_fd);
 
-/** Open the gate. */
+/** Open the gate: the child executes the command. */
 void run_child_go(run_child *child);
 
 /** End the child if it still waits at the gate. */
 void run_child_forget_gate(run_child *child);
 
-/** Read the child's report, once report_fd is readable.  @return 0: the command
- *  was executed; otherwise errno */
+/** Read the child's report, and close report_fd.  Blocks until the child has
+ *  executed the command or ended.  @return 0: the command was executed;
+ *  otherwise errno */
 int run_child_read_report(run_child *child);
 
 /* -------------------------------------------------------------- family -- */
 
-/* All descendants of the calling process, a subreaper, in whatever session or
- * process group. */
+/* These functions act on the descendants of the calling process, in whatever
+ * session or process group.  That process must be a subreaper. */
 
-/* Any session.  0 is a session: that of a leader in another container. */
+/* Stands for all sessions.  0 does not: the kernel shows it for a session whose
+ * leader is in another container. */
 #define RUN_ANY_SESSION ((pid_t)-1)
 
-/** Collect the processes that have ended.  @p child may be 0; its waitpid()
- *  status, also of a stop, is stored in @p status.  @return whether any is
- * left */
+/** Collect the children that have ended.  If @p child, which may be 0, has
+ *  ended, was stopped or was continued, set *is_told and store its waitpid()
+ *  status in *status.  @return whether any child is left */
 bool run_family_reap(pid_t child, int *status, bool *is_told);
 
-/** Send a signal to the processes of @p session, or to all; signal 0: to none.
- *  @return how many were reached */
+/** Send a signal to the descendants in @p session, or to all (RUN_ANY_SESSION);
+ *  with the number 0 only count them.  @return how many were reached */
 size_t run_family_signal(int number, pid_t session);
 
-/** KILL the processes of @p session, or all, for a moment, and collect those
- *  that have ended, as run_family_reap() does.  @return whether any is left */
+/** Send KILL to the descendants in @p session, or to all (RUN_ANY_SESSION),
+ *  again and again for some ms while a child is left, and collect those that
+ *  have ended, as run_family_reap() does.  @return whether any child is left */
 bool run_family_kill(pid_t session, pid_t child, int *status, bool *is_told);
 
 /* -------------------------------------------------------------- cgroup -- */
 
 typedef struct run_cgroup {
-    int dir_fd; /* -1: there is none */
-    int parent_fd;
+    int dir_fd;    /* the group's directory; -1: there is no group */
+    int parent_fd; /* the directory of sqlock's own group, or -1 */
     char name[32];
 } run_cgroup;
 
-/** Make a control group below our own, named after sqlock's process, if that is
- *  allowed. */
+/** Make a control group below our own, named after the process @p sqlock, if
+ *  that is allowed; otherwise there is no group. */
 void run_cgroup_make(run_cgroup *group, pid_t sqlock);
 
-/** Find the control group of that sqlock process, if there is one. */
+/** Find the control group that was made for the process @p sqlock, if there is
+ *  one. */
 void run_cgroup_find(run_cgroup *group, pid_t sqlock);
 
-/** Return a descriptor to which a process writes "0" to join the group, or -1;
- *  close it. */
+/** Return a descriptor to which a process writes "0" to join the group, or -1.
+ *  The caller closes it. */
 int run_cgroup_procs(const run_cgroup *group);
 
 /** KILL all processes in the control group. */
@@ -382,16 +414,19 @@ typedef struct run_terminal {
     bool was_given; /* at least once */
 } run_terminal;
 
-/** Give the terminal, if it is ours, to the command's group. */
+/** Give the terminal, if sqlock's process group has it, to @p group, the
+ *  command's process group. */
 void run_terminal_begin(run_terminal *terminal, pid_t group);
 
-/** Stop together with the command, if a user stopped it and can continue us. */
+/** Stop sqlock's process group after the command was stopped, if sqlock has a
+ *  terminal and a shell can continue it.  Return when it is continued. */
 void run_terminal_follow_stop(run_terminal *terminal);
 
-/** Give the terminal back to the command, which will continue. */
+/** Give the terminal to the command again, before it is continued. */
 void run_terminal_resume(run_terminal *terminal);
 
-/** Take the terminal back after the command has ended. */
+/** Take the terminal back after the command has ended with @p wait_status of
+ *  waitpid(); 0 if there is none. */
 void run_terminal_end(run_terminal *terminal, int wait_status);
 
 /* ---------------------------------------------------------------- loop -- */

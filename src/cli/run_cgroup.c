@@ -1,10 +1,10 @@
 /*
  * run_cgroup.c - a control group for the command, below sqlock's own
  *
- * Its KILL reaches processes that run as another user or fork without end.  It
- * needs a version 2 hierarchy with cgroup.kill (Linux 5.14) and the right to
- * make a directory there; otherwise the descendants are found by their parents
- * alone.
+ * KILL sent to a control group also reaches processes that run as another user
+ * or fork without end.  The group needs a version 2 hierarchy with cgroup.kill
+ * (Linux 5.14) and the right to make a directory there; otherwise only
+ * run_family.c finds the descendants, by their parents.
  */
 #include "run.h"
 
@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Open the mount point of the version 2 hierarchy, from "...  MOUNT-POINT ... -
- * cgroup2 ...".  Return a descriptor, or -1. */
+/* Open the mount point of the version 2 hierarchy, which the kernel lists as
+ * "... MOUNT-POINT ... - cgroup2 ...".  Return a descriptor, or -1. */
 static int open_mount(void)
 {
     FILE *mounts = fopen("/proc/self/mountinfo", "re");
@@ -39,7 +39,8 @@ static int open_mount(void)
     return fd;
 }
 
-/* Open our own control group: "0::/path". */
+/* Open our own control group, which the kernel lists as "0::/path".  Return a
+ * descriptor, or -1. */
 static int open_own(int mount_fd)
 {
     FILE *groups = fopen("/proc/self/cgroup", "re");
@@ -61,8 +62,8 @@ static int open_own(int mount_fd)
     return fd;
 }
 
-/* Find our own group and a name below it.  False: there is no such
- * hierarchy. */
+/* Open our own group, and name the command's group below it.  Return false if
+ * there is no version 2 hierarchy. */
 static bool look_up(run_cgroup *group, pid_t sqlock)
 {
     int mount_fd = open_mount();
@@ -86,7 +87,7 @@ void run_cgroup_make(run_cgroup *group, pid_t sqlock)
 {
     if (!look_up(group, sqlock))
         return;
-    /* An existing group may have members that are not ours. */
+    /* A group that exists already may have other members: it is not used. */
     if (mkdirat(group->parent_fd, group->name, 0755) == 0)
         open_named(group);
     else
@@ -124,7 +125,8 @@ void run_cgroup_kill(const run_cgroup *group)
     (void)close(fd);
 }
 
-/* Move a daemon out that the command has left behind and that is to live on. */
+/* Move the daemons that the command has left behind, and that are to live on,
+ * to our own group. */
 static void move_out(const run_cgroup *group)
 {
     int from = openat(group->dir_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);

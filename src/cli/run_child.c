@@ -2,9 +2,9 @@
  * run_child.c - start the command: a child of the supervisor in a process group
  * of its own, with the lock in its environment
  *
- * It waits at a gate until everything is ready.  It stays in the session of
- * sqlock, so that it has the terminal; the supervisor leaves that session
- * before the gate is opened.
+ * The child waits at a gate, a pipe, until everything is ready; then it
+ * executes the command.  It stays in sqlock's session, so that it can have the
+ * terminal; the supervisor leaves that session before the gate is opened.
  */
 #include "run.h"
 
@@ -20,7 +20,8 @@
 
 /* ----------------------------------------------------------- environment -- */
 
-/* The last one is set only if the caller has none and there is a tag. */
+/* Variables that are set; the last one only if sqlock's own environment does
+ * not have it and the lease has a tag. */
 enum {
     SET_KEY,
     SET_NAME,
@@ -132,8 +133,8 @@ static void close_pair(const int pair[2])
         (void)close(pair[1]);
 }
 
-/* Become the command, in the child.  When the supervisor ends, the kernel ends
- * the child, too. */
+/* Become the command, in the child; never return.  When the supervisor ends,
+ * the kernel ends the child, too. */
 static void become(const run_options *options, char *const *entries,
                    const sigset_t *mask, pid_t parent, const way_in *way,
                    int cgroup_fd)
@@ -148,7 +149,7 @@ static void become(const run_options *options, char *const *entries,
         _exit(CLI_SYSTEM);
     if (cgroup_fd >= 0) {
         done = write(cgroup_fd, "0", 1);
-        (void)done; /* if refused, its descendants are found without it */
+        (void)done; /* if refused, run_family.c finds its descendants alone */
     }
     (void)close(way->gate[1]);
     do {
@@ -180,7 +181,8 @@ int run_child_fork(run_child *child, const run_options *options,
         become(options, environment->entries, mask, parent, &way, cgroup_fd);
     if (pid < 0)
         goto failed;
-    /* Parent and child both do it, so it is done whichever comes first. */
+    /* Parent and child both make the group, so that it exists whichever of them
+     * runs first. */
     (void)setpgid(pid, pid);
     (void)close(way.gate[0]);
     (void)close(way.report[1]);
@@ -201,7 +203,7 @@ void run_child_go(run_child *child)
     if (child->gate_fd < 0)
         return;
     written = write(child->gate_fd, "", 1);
-    /* SIGPIPE is blocked; the end of the child is noticed */
+    /* SIGPIPE is blocked; a child that has ended is noticed elsewhere */
     (void)written;
     run_child_forget_gate(child);
 }

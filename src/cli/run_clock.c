@@ -14,7 +14,8 @@ int64_t run_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* The kernel is given the time that is left, as in base/service.c. */
+/* The kernel is given the time that is left, not the point in time, which
+ * libfaketime in a test would shift. */
 void run_set_timer(int timer_fd, int64_t at_ns)
 {
     struct itimerspec when = {.it_value = {0}};

@@ -1,12 +1,14 @@
 /*
- * run_family.c - all descendants of the calling process
+ * run_family.c - find, signal and collect all descendants of the calling
+ * process
  *
- * The caller is a subreaper: a process that loses its parent, in whatever
- * session or process group, becomes the caller's child.  So no descendant is
- * left when there is no child, and KILL needs no complete list: the children of
- * a killed process are found the next time.  A child's number is not reused
- * before the caller has waited for it; deeper descendants are signalled through
- * a descriptor, after a second check.
+ * The calling process is a subreaper: a descendant that loses its parent, in
+ * whatever session or process group, becomes its child.  So when it has no
+ * child, it has no descendant; and to kill all descendants, no complete list is
+ * needed: the next pass finds the children of a killed process.  The process id
+ * of a child is not reused before the child is collected.  The id of a deeper
+ * descendant may be, so that process is signalled through a pidfd, after its
+ * parent was checked once more.
  */
 #include "run.h"
 
@@ -21,12 +23,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long to hunt for processes that were forked while others were ended: one
- * that forks and ends all the time is caught while it is our child. */
+/* How long to look for processes that were forked while others were killed.  A
+ * process that forks and ends, whose child does the same, and so on, is caught
+ * while one of them is our child. */
 #define HUNT_NS (10 * RUN_NS_PER_MS)
-/* Pause between two passes of it.  The hunter has a real-time priority, and a
- * killed process has to run in order to end: hunters without a pause would keep
- * the processors from it, and other hunters from theirs. */
+/* Pause between two passes of that search.  The supervisor has a real-time
+ * priority, and a killed process has to run in order to end: without the pause,
+ * several supervisors could keep killed processes from all processors. */
 #define HUNT_PAUSE_NS 100000
 
 bool run_family_reap(pid_t child, int *status, bool *is_told)
@@ -61,8 +64,8 @@ typedef struct process_list {
     size_t room;
 } process_list;
 
-/* Read /proc/PID/stat: "PID (any name) STATE PARENT GROUP SESSION ...".  False:
- * the process is gone, or only waits to be collected. */
+/* Read /proc/PID/stat: "PID (any name) STATE PARENT GROUP SESSION ...".  Return
+ * false if the process is gone, or a zombie. */
 static bool read_process(pid_t pid, process *out)
 {
     char path[32];
@@ -114,8 +117,9 @@ static bool is_meant(const process *one, pid_t session)
     return session == RUN_ANY_SESSION || one->session == session;
 }
 
-/* List all processes.  Our own children get the signal at once.  Adds to
- * *reached. */
+/* List all processes of the system.  On the way, send the signal @p number to
+ * our own children in @p session, whose ids need no second check, and add to
+ * *reached how many got it. */
 static void scan(process_list *list, int number, pid_t session, size_t *reached)
 {
     pid_t self = getpid();
@@ -143,7 +147,7 @@ static void scan(process_list *list, int number, pid_t session, size_t *reached)
     (void)closedir(directory);
 }
 
-/* Mark the children of marked processes. */
+/* Mark the children of marked processes, and their children, and so on. */
 static void mark_family(const process_list *list)
 {
     bool has_changed = true;
@@ -201,8 +205,8 @@ size_t run_family_signal(int number, pid_t session)
 
 /* ------------------------------------------------------------------ kill -- */
 
-/* KILL our own children, which is much faster than reading all processes.
- * False: the kernel does not list them. */
+/* Send KILL to our own children, which is much faster than reading all
+ * processes.  Return false if the kernel does not list the children. */
 static bool kill_children(pid_t session)
 {
     char path[64];

@@ -3,8 +3,9 @@
  *
  * Every call that may wait for the database is made here, so that the main
  * thread receives signals whatever the database does.  The library's renewer
- * renews the lease; this thread reports until when it is held.  It decides
- * nothing about the command.  No transaction is open while the command runs.
+ * renews the lease; this thread publishes until when the lease is held, and
+ * decides nothing about the command.  No transaction is open while the command
+ * runs.
  */
 #include "run.h"
 #include "sqlock/async.h"
@@ -18,7 +19,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* How often to ask for stale sessions of an earlier holder. */
+/* Pause between two counts of the stale sessions of earlier holders. */
 #define STALE_SESSIONS_MS ((int64_t)200)
 
 /* Check this often per TTL whether the lease was renewed. */
@@ -29,7 +30,7 @@ static void notify(int fd)
     uint64_t one = 1;
     ssize_t written = write(fd, &one, sizeof one);
 
-    (void)written; /* a full descriptor is readable, too */
+    (void)written; /* fails if the counter is full; then fd is readable */
 }
 
 static void publish(run_lease *lease, const run_lease_news *news)
@@ -54,7 +55,7 @@ typedef struct orders {
     bool is_stopping;
 } orders;
 
-/* Take the orders given since the last call. */
+/* Take what the main thread has ordered: recording once, stopping for good. */
 static orders take_orders(run_lease *lease)
 {
     orders given;
@@ -67,8 +68,8 @@ static orders take_orders(run_lease *lease)
     return given;
 }
 
-/* Sleep for a while, until there is an order or, if @p lost_fd is not negative,
- * the lease is lost. */
+/* Sleep until there is an order, until @p lost_fd, if not negative, shows that
+ * the lease is lost, or for pause_ms.  Return the orders. */
 static orders rest(run_lease *lease, int lost_fd, int64_t pause_ms)
 {
     struct pollfd files[] = {{.fd = lease->order_fd, .events = POLLIN},
@@ -79,23 +80,22 @@ static orders rest(run_lease *lease, int lost_fd, int64_t pause_ms)
     (void)poll(files, sizeof files / sizeof files[0],
                pause_ms > INT32_MAX ? INT32_MAX : (int)pause_ms);
     got = read(lease->order_fd, &count, sizeof count);
-    (void)got; /* none is no error */
+    (void)got; /* no order is no error */
     return take_orders(lease);
 }
 
-/* ---------------------------------------------------------- stale sessions
- * -- */
+/* -------------------------------------------------------- stale sessions -- */
 
-/* Decide after an error whether to try again, with the lock or without: not if
- * the thread is told to end. */
+/* Decide as run_wait_goes_on() whether to try again after an error, with the
+ * lock or without it.  Return false if the thread is to stop. */
 static bool tries_again(run_lease *lease, run_wait *wait, int rc,
                         const sqlock_error *err)
 {
     return !take_orders(lease).is_stopping && run_wait_goes_on(wait, rc, err);
 }
 
-/* Count the stale sessions; 0 if the database cannot list them or hides them
- * from this login. */
+/* Count the stale sessions: none if the database cannot list them, or hides
+ * them from this login.  Return 0, or the code of another error. */
 static int count_stale_sessions(sqlock_lock *lock, int64_t *count,
                                 sqlock_error *err)
 {
@@ -116,9 +116,10 @@ static int count_stale_sessions(sqlock_lock *lock, int64_t *count,
     }
 }
 
-/* Wait, with the lock held, for statements of an earlier holder that still run
- * at the server without their client.  The command must not begin beside
- * them. */
+/* Wait, with the lock held, until the server has ended the statements that an
+ * earlier holder has left running: the command must not begin beside them.
+ * Return 0 also if the thread is to stop; SQLOCK_ETIMEDOUT when the wait is
+ * over. */
 static int await_stale_sessions(run_lease *lease, sqlock_lock *lock,
                                 run_wait *wait, sqlock_error *err)
 {
@@ -148,7 +149,8 @@ static int await_stale_sessions(run_lease *lease, sqlock_lock *lock,
 
 /* ------------------------------------------------------------------ held -- */
 
-/* Report, once, that renewals have stopped.  The renewer goes on trying. */
+/* Report, each once, that the lease is no longer renewed, and that it is
+ * renewed again.  The renewer goes on trying meanwhile. */
 static void say_renewals(int64_t stale_ns, int64_t ttl_ns, bool *is_told)
 {
     bool is_stale = stale_ns > ttl_ns / 2;
@@ -170,8 +172,8 @@ static void record(run_lease *lease, sqlock_lock *lock, run_lease_news *news)
     publish(lease, news);
 }
 
-/* Check whether the lease is still ours, and until when.  Return whether it was
- * renewed. */
+/* Check whether the lease is still ours and until when, and publish a change.
+ * Return whether the lease was renewed. */
 static bool look(run_lease *lease, sqlock_lock *lock, run_lease_news *news)
 {
     int64_t ttl_ns = (int64_t)lease->options->registry.ttl_ms * RUN_NS_PER_MS;
@@ -190,8 +192,9 @@ static bool look(run_lease *lease, sqlock_lock *lock, run_lease_news *news)
     return true;
 }
 
-/* Hold the lease until it is to be released.  Orders may have come before this
- * begins: a command can end as soon as the lease has been announced. */
+/* Hold the lease until the main thread orders its release.  Orders may have
+ * come before this function begins: a command can end as soon as the lease was
+ * published. */
 static void hold(run_lease *lease, sqlock_lock *lock, int lost_fd,
                  run_lease_news *news)
 {
@@ -210,14 +213,15 @@ static void hold(run_lease *lease, sqlock_lock *lock, int lost_fd,
                          &is_told);
         }
         if (news->state != RUN_LEASE_HELD)
-            lost_fd = -1; /* it would report nothing new */
+            lost_fd = -1; /* stays readable: poll() would not sleep */
         given = rest(lease, lost_fd, ttl_ms / LOOK_PART);
     }
 }
 
 /* ---------------------------------------------------------------- thread -- */
 
-/* Check the record of --once.  news->is_done: there is nothing left to do. */
+/* With --once, look for a record of the work, and set news->is_done if there is
+ * one: then nothing is left to do. */
 static int check_done(run_lease *lease, sqlock_registry *registry,
                       run_wait *wait, run_lease_news *news)
 {
@@ -232,7 +236,10 @@ static int check_done(run_lease *lease, sqlock_registry *registry,
     return rc == SQLOCK_ENOTFOUND ? 0 : rc;
 }
 
-/* Open the registry and acquire the lock.  The caller releases both. */
+/* Open the registry and acquire the lock.  Return 0 also if news->is_done is
+ * set, with the lock or without it.  Also after a failure, the caller releases
+ * the lock if news->was_held is set, drops the handle and closes the
+ * registry. */
 static int take(run_lease *lease, sqlock_registry **registry,
                 sqlock_lock **lock, int *lost_fd, run_lease_news *news)
 {
@@ -260,11 +267,11 @@ static int take(run_lease *lease, sqlock_registry **registry,
     if (rc < 0)
         return rc;
     news->was_held = true;
-    publish(lease, news); /* from here on it must be released */
+    publish(lease, news); /* from here on the lock must be released */
     rc = await_stale_sessions(lease, *lock, &wait, &news->error);
     if (rc < 0)
         return rc;
-    /* A process that had the lock meanwhile may have done it. */
+    /* A process that had the lock in the meantime may have done the work. */
     return check_done(lease, *registry, &wait, news);
 }
 

@@ -1,6 +1,9 @@
 /*
- * run_link.c - messages between sqlock and the supervisor, on a socket whose
- * end of file means that the other one has ended; neither waits for it
+ * run_link.c - send messages between sqlock and the supervisor, through a
+ * socket
+ *
+ * Neither process waits for the other.  End of file means that the other
+ * process has ended.
  */
 #include "run.h"
 
@@ -20,8 +23,8 @@ run_link_result run_link_receive(int fd, run_message *message)
 {
     ssize_t got;
 
-    /* A process that ends with unread messages resets the link.  That is
-     * reported once, before the messages sent until then. */
+    /* If a process ends with messages unread, the kernel reports ECONNRESET
+     * once, before the messages that the process has sent. */
     do {
         got = recv(fd, message, sizeof *message, MSG_DONTWAIT);
     } while (got < 0 && (errno == EINTR || errno == ECONNRESET));

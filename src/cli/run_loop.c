@@ -1,7 +1,7 @@
 /*
  * run_loop.c - the main thread of `sqlock run`: it sleeps until a signal, a
- * change of the lease, a message of the supervisor or a point in time, and then
- * takes the next step.  It never waits for the database.
+ * change of the lease, a message of the supervisor or a point in time comes,
+ * and then takes the next step.  The main thread never waits for the database.
  *
  *     WAITING --held--> RUNNING --ended--> (RECORDING) --> (HOLDING) --+
  *                          |                                           |
@@ -11,9 +11,10 @@
  *                                                                      v
  *                                                                     DONE
  *
- * The supervisor keeps the deadline.  If it is killed, or does not keep it,
- * sqlock, a subreaper too, ends the remaining processes itself.  It writes no
- * message while the command runs, since that might block.
+ * The supervisor ends the command before the lease ends.  If the supervisor is
+ * killed, or fails to do so, sqlock, which is a subreaper, too, ends the
+ * remaining processes itself.  The main thread writes no message while the
+ * command runs, since a write to stderr might block.
  */
 #include "run.h"
 
@@ -45,9 +46,9 @@ typedef struct run_state {
     run_terminal terminal;
     run_phase phase;
     int64_t told_ns;   /* when the supervisor was told of the loss, or 0 */
-    run_cgroup cgroup; /* SWEEPING: the supervisor's control group */
+    run_cgroup cgroup; /* SWEEPING: the group that the supervisor has made */
     bool was_stopped;  /* the command was stopped by job control */
-    /* a signal has cut the hold after the command's success */
+    /* a signal has ended --min-hold, after the command's success */
     bool is_cut;
     int64_t held_ns; /* when the lock was acquired */
     /* end of the command, and of all that had to end with it; or 0 */
@@ -66,7 +67,8 @@ static _Noreturn void die_of(const run_state *run, int number)
     run_signals_die_of(&run->signals, number);
 }
 
-/* Begin to release before the reason is written: stderr may block. */
+/* Begin to release the lock.  Call it before the reason is written: stderr may
+ * block. */
 static void start_releasing(run_state *run, int status)
 {
     run->status = status;
@@ -74,8 +76,8 @@ static void start_releasing(run_state *run, int status)
     run_lease_stop(&run->lease);
 }
 
-/* Return when sqlock acts for a supervisor that has failed.  Until then the
- * supervisor keeps all deadlines. */
+/* Return when sqlock itself ends the command, if the supervisor has not done so
+ * by then. */
 static int64_t take_over_ns(const run_state *run)
 {
     int64_t lead_ns = run->options->lead_ms * RUN_NS_PER_MS;
@@ -116,8 +118,8 @@ static void take_signal_waiting(run_state *run, int number)
     }
 }
 
-/* Pass a signal on; CONT even if no stop has been reported, since the report
- * may be on its way. */
+/* Pass a signal on to the command; CONT even if the supervisor has reported no
+ * stop, since that report may be on its way. */
 static void pass_on(run_state *run, int number)
 {
     if (number != SIGTSTP && run->was_stopped)
@@ -138,7 +140,7 @@ static void take_signal(run_state *run, int number)
         break;
     case RECORDING:
     case HOLDING:
-        /* The command has done its work: only the rest of the hold is cut. */
+        /* The command has succeeded: a signal ends only the hold after it. */
         run->is_cut = run->is_cut || run_signals_may_end(number);
         break;
     default:
@@ -168,7 +170,7 @@ static void report_refusal_to_run(run_state *run, int error)
               strerror(error));
 }
 
-/* End after the command was ended because of its lease. */
+/* Begin to release after the command was ended because of its lease. */
 static void end_lost(run_state *run)
 {
     run->report->cause = "lost";
@@ -221,7 +223,8 @@ static void take_end(run_state *run, const run_message *message)
     run->ended_ns = run_now_ns();
     run->report->has_ended = true;
     run->report->wait_status = wait_status;
-    /* A signal that came after its end concerns what follows. */
+    /* A signal that came after the command's end applies to the hold that
+     * follows. */
     run->is_cut = message->serial < run->signals.ending;
     is_own = message->why == RUN_END_OWN || message->why == RUN_END_LEFT ||
              message->why == RUN_END_TOLD;
@@ -248,7 +251,7 @@ static void take_message(run_state *run, const run_message *message)
         break;
     case RUN_HALTED:
         if (message->serial < run->signals.waking)
-            break; /* it is running already */
+            break; /* a later signal has continued the command */
         run->was_stopped = true;
         run_terminal_follow_stop(&run->terminal);
         break;
@@ -373,8 +376,8 @@ static void step_running(run_state *run)
     start_sweeping(run);
 }
 
-/* End all descendants: the watcher and the supervisor, the command, which ends
- * with its parent, and the rest. */
+/* Kill all descendants: the watcher and the supervisor, the command, which ends
+ * with the supervisor, and all others. */
 static void step_sweeping(run_state *run)
 {
     int wait_status;
@@ -384,8 +387,8 @@ static void step_sweeping(run_state *run)
     if (run_family_kill(RUN_ANY_SESSION, 0, &wait_status, &is_told)) {
         if (run_now_ns() - run->swept_ns < RUN_GIVE_UP_NS)
             return;
-        /* Not released: the remaining processes keep the lock until the lease
-         * ends. */
+        /* The lock is not released: it excludes others as long as the lease
+         * lasts, since processes of the command still run. */
         cli_error("a process of the command cannot be ended; the lock stays "
                   "held until its lease expires");
         run->report->cause = "lost";
@@ -435,8 +438,9 @@ static void step_holding(run_state *run)
         start_releasing(run, run->status);
 }
 
-/* Tell whether the lock was still ours when the command had ended: its success
- * was recorded under the lock, or a renewal was sent later. */
+/* Return whether the lock was certainly still ours when the command ended: its
+ * success was recorded under the lock, or a renewal sent later has
+ * succeeded. */
 static bool was_held_to_the_end(const run_state *run)
 {
     int64_t ttl_ns = (int64_t)run->options->registry.ttl_ms * RUN_NS_PER_MS;

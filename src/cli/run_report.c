@@ -1,6 +1,8 @@
 /*
- * run_report.c - report the outcome of `sqlock run` to programs: an exit status
- * alone cannot tell whether 75 is the command's own (F76)
+ * run_report.c - report the outcome of `sqlock run` to programs
+ *
+ * From the exit status alone, a program cannot know whether 75 is the command's
+ * own or sqlock's (F76).
  */
 #include "run.h"
 
@@ -42,7 +44,7 @@ static void write_all(int fd, const char *text)
     while (left > 0) {
         written = write(fd, text, left);
         if (written <= 0)
-            return; /* no reader: no reason to fail */
+            return; /* nobody reads: that is no reason to fail */
         text += written;
         left -= (size_t)written;
     }
@@ -68,7 +70,8 @@ static const char *region_of(const run_options *options)
 }
 
 /* Write that the lock is held, without waiting for a reader.  A writable pipe
- * takes PIPE_BUF bytes, and this is shorter: it contains no name. */
+ * takes PIPE_BUF bytes at once, and the line is shorter, since it has no name.
+ */
 void run_report_grant(const run_report *report, const run_options *options)
 {
     struct pollfd file = {.fd = report->fd, .events = POLLOUT};

@@ -2,12 +2,14 @@
  * run_say.c - messages on stderr while the lock may be held
  *
  * stderr may be a full pipe or a stopped terminal: a thread that writes there
- * can block for ever, and neither the lease's thread nor the main thread may.
- * So each message is written by a thread of its own, one at a time.  The caller
- * waits for it, so that messages and the command's output keep their order: for
- * a moment, or for longer if stderr takes more, since then the thread is only
- * late.  After that the caller continues without it, and sqlock also ends
- * without it.
+ * can block for ever.  The lease's thread and the main thread must not block,
+ * so they start a thread for each message, one thread at a time.
+ *
+ * run_note() and run_info() wait until the message is written, so that messages
+ * and the command's output keep their order.  They wait for MOMENT_NS, or for
+ * LATE_NS if stderr is writable, since then the message's thread is only late.
+ * After that they return, and the thread goes on by itself.  sqlock does not
+ * wait for that thread when it ends.
  */
 #include "run.h"
 
@@ -24,7 +26,7 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t written = PTHREAD_COND_INITIALIZER;
 static bool is_writing;
-static char text[1024]; /* owned by the thread that has set is_writing */
+static char text[1024]; /* the message, while is_writing */
 
 static void *write_it(void *argument)
 {
@@ -37,7 +39,7 @@ static void *write_it(void *argument)
     return NULL;
 }
 
-/* Tell whether stderr takes a message now. */
+/* Return whether stderr takes a message without blocking. */
 static bool takes_more(void)
 {
     struct pollfd file = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -55,8 +57,9 @@ static struct timespec after(const struct timespec *time, int64_t ns)
     return sum;
 }
 
-/* Wait until no message is being written: at most for that long since `begun`,
- * or longer if the thread is only late.  Called with the mutex held. */
+/* Wait until no message is being written, for patience_ns after `begun` at
+ * most, or for LATE_NS if the message's thread is only late.  The caller holds
+ * the mutex.  Return whether no message is being written. */
 static bool wait_until_written(const struct timespec *begun,
                                int64_t patience_ns)
 {

@@ -52,8 +52,8 @@ bool run_signals_may_end(int number)
     return number != SIGCONT && number != SIGTSTP;
 }
 
-/* Tell whether a signal tells sqlock to end.  USR1 and USR2 concern only the
- * command. */
+/* Return whether a signal asks sqlock to end.  USR1 and USR2 are meant for the
+ * command only. */
 bool run_signals_tell_to_end(int number)
 {
     return run_signals_may_end(number) && number != SIGUSR1 &&
@@ -80,7 +80,8 @@ void run_signals_stop(void)
     (void)sigprocmask(SIG_BLOCK, &stop, NULL);
 }
 
-/* End by a signal; not by QUIT, since a core file would contain the URL. */
+/* End by the signal, or for QUIT by its exit status: a core file would contain
+ * the URL. */
 void run_signals_die_of(const run_signals *signals, int number)
 {
     if (number != SIGQUIT) {

@@ -1,12 +1,13 @@
 /*
  * run_supervisor.c - the command's parent: it makes sure that the command and
- * all its descendants end before the lease does, whatever happens to sqlock,
- * whose end it notices by the end of file of their link (F71, F72).
+ * all its descendants end before the lease does, whatever happens to sqlock
  *
- * It has a session of its own and all signals blocked, does not use the
- * database, and sleeps until a message, a child or a point in time comes.
- * Nothing else blocks it: it writes messages only when no process is left to be
- * ended, as stderr may be a full pipe or a stopped terminal.
+ * When sqlock ends, the supervisor reads end of file from their link (F71,
+ * F72).  The supervisor has a session of its own and all signals blocked, does
+ * not use the database, and sleeps until a message comes, the state of a child
+ * changes, or a point in time is reached.  Nothing else blocks the supervisor:
+ * it writes messages only when no process is left to be ended, since stderr may
+ * be a full pipe or a stopped terminal.
  *
  *     IDLE --start--> RUNNING --ended--> (OVER)
  *                         |                 ^
@@ -40,7 +41,7 @@ typedef enum phase { IDLE, RUNNING, STOPPING, OVER } phase;
 typedef struct supervision {
     const run_options *options;
     const sigset_t *mask;    /* for the command */
-    char *password_variable; /* not for the command */
+    char *password_variable; /* name of one that the command does not get */
     run_environment environment;
     run_child child;
     run_cgroup cgroup;
@@ -49,10 +50,10 @@ typedef struct supervision {
     bool may_begin;    /* RUN_GO has come: the command may begin */
     bool is_told;      /* told to end while the command ran */
     int64_t reaped_ns; /* end of the command itself; 0: not yet */
-    int serial;        /* of the last signal that came while it ran */
+    int serial;        /* of the last signal that came while the command ran */
     bool has_family;
     int wait_status;
-    int refusal;   /* errno of execve(); 0 */
+    int refusal;   /* errno of execve(), or 0 */
     pid_t session; /* session of sqlock, and of the command */
     pid_t sqlock;
     int64_t deadline_ns;
@@ -95,8 +96,8 @@ static void refuse(supervision *own, int error)
 }
 
 /* Raise the priority above ordinary programs, if that is allowed: on an
- * overloaded machine, the process that ends the command must run first.  It
- * hardly ever runs, and forks no more. */
+ * overloaded machine, the process that ends the command must run first.  The
+ * supervisor hardly ever runs, and forks no other process from here on. */
 static void take_precedence(void)
 {
     const struct sched_param least = {.sched_priority = 1};
@@ -132,7 +133,8 @@ static void start(supervision *own, const run_message *message)
     tell(own, RUN_READY, 0);
 }
 
-/* Pass a signal on.  A stopped process notices only CONT and KILL. */
+/* Pass a signal on to the command's process group, with CONT unless it is to
+ * stop: a stopped process notices only CONT and KILL. */
 static void pass_on(const supervision *own, int number)
 {
     (void)kill(-own->child.pid, number);
@@ -140,7 +142,7 @@ static void pass_on(const supervision *own, int number)
         (void)kill(-own->child.pid, SIGCONT);
 }
 
-/* Tell whether the command has ended and waits to be collected. */
+/* Return whether the command has ended, and is a zombie. */
 static bool has_ended(const supervision *own)
 {
     siginfo_t info = {0};
@@ -212,14 +214,15 @@ static void take_messages(supervision *own)
 
 /* ---------------------------------------------------------------- steps -- */
 
-/* Note the waitpid() status of the command itself. */
+/* Handle the waitpid() status of the command itself.  is_told: there is a new
+ * one. */
 static void note_child(supervision *own, bool is_told)
 {
     if (is_told && WIFSTOPPED(own->wait_status))
         tell(own, RUN_HALTED, 0);
     else if (is_told && !WIFCONTINUED(own->wait_status))
         own->reaped_ns = run_now_ns();
-    /* execve() reports a failure before the process ends. */
+    /* If execve() has failed, the child has reported so before it ended. */
     if (own->reaped_ns != 0 && own->child.report_fd >= 0)
         own->refusal = run_child_read_report(&own->child);
 }
@@ -229,7 +232,8 @@ static bool ended_by_itself(const supervision *own)
     return own->why == RUN_END_OWN || own->why == RUN_END_LEFT;
 }
 
-/* Tell whether the command was ended, rather than ended by itself. */
+/* Return whether all that is left is to be ended, with daemons: a signal has
+ * ended the command or told sqlock to end, and --keep-daemons is not set. */
 static bool was_ended(const supervision *own)
 {
     return !own->options->keeps_daemons &&
@@ -253,9 +257,10 @@ static void end_all(supervision *own, run_end why)
     (void)run_family_signal(SIGCONT, session_meant(own));
 }
 
-/* Report why the command is ended.  sqlock reports the rest when it is told;
- * but when a lease expires sqlock may itself be stopped.  If this write blocks,
- * sqlock takes over. */
+/* Report why the command was ended, where sqlock may be unable to: sqlock was
+ * killed or, since the lease was not renewed, may be stopped.  sqlock reports
+ * all other reasons when it receives RUN_ENDED.  If this write blocks,
+ * RUN_ENDED is not sent, and sqlock takes over (run_loop.c). */
 static void say_why(run_end why)
 {
     if (why == RUN_END_ALONE)
@@ -275,7 +280,7 @@ static void finish(supervision *own)
         tell(own, RUN_ENDED, own->wait_status);
 }
 
-/* Tell whether processes may still become daemons: `setsid program &` at the
+/* Return whether processes may still become daemons: `setsid program &` at the
  * end of a shell script may have forked, but not yet made its session. */
 static bool may_become_daemons(const supervision *own)
 {
@@ -362,8 +367,8 @@ static void set_timer(const supervision *own)
     if (own->phase == RUNNING && own->reaped_ns == 0) {
         at_ns = term_at_ns(own);
     } else if (own->phase == RUNNING || own->phase == STOPPING) {
-        /* A process that is not our child may end, or leave, without our
-         * notice. */
+        /* No signal comes when a process that is not our child ends, or leaves
+         * the command's session. */
         at_ns = run_now_ns() + RUN_TICK_NS;
         if (own->kill_at_ns > run_now_ns() && own->kill_at_ns < at_ns)
             at_ns = own->kill_at_ns;

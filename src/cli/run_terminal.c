@@ -1,13 +1,14 @@
 /*
- * run_terminal.c - the terminal, which belongs to sqlock's session: the command
- * has it while it runs, as a shell's job does
+ * run_terminal.c - give the terminal of sqlock's session to the command while
+ * the command runs, as a shell does for a job
  *
- * The kernel drops stop signals from the keyboard for a process group that
- * nothing could continue: one without a member whose parent is in another group
- * of the same session.  The command's parent is in a session of its own, so an
- * idle process, the anchor, joins the command's group as a child of ours. There
- * is no anchor if nothing could continue sqlock either: then the kernel is
- * right.
+ * The kernel drops stop signals from the keyboard for an orphaned process
+ * group, which nothing could continue: no member has a parent in another group
+ * of the same session.  The command's parent, the supervisor, is in a session
+ * of its own.  So an idle process, the anchor, which is a child of sqlock,
+ * joins the command's group.  There is no anchor if sqlock's own group is
+ * orphaned: then nothing could continue the command either, and it must not be
+ * stopped.
  */
 #include "run.h"
 
@@ -18,7 +19,7 @@
 
 #include "base/secret.h"
 
-/* Tell whether the terminal may be given away: not if a pipe connects sqlock
+/* Return whether the terminal may be given away: not if a pipe connects sqlock
  * with another program of the job, which would lose the terminal. */
 static bool may_give(void)
 {
@@ -45,11 +46,11 @@ static void take_back(run_terminal *terminal)
         (void)tcsetpgrp(STDIN_FILENO, getpgrp());
 }
 
-/* The probe of is_orphaned().  After fork() in a process with threads: system
- * calls only. */
+/* Run the child process of is_orphaned().  Since sqlock has threads, a child
+ * may only make system calls after fork(). */
 static void be_probe(void)
 {
-    /* the terminal's ^C reaches our whole process group */
+    /* all but TSTP, since ^C on the terminal reaches our whole group */
     sigset_t others;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -61,9 +62,10 @@ static void be_probe(void)
     _exit(CLI_OK);
 }
 
-/* Tell whether nothing can continue our process group, as in a container or
- * under `ssh -t HOST sqlock run`.  That depends on the parents of all its
- * members, which the kernel knows: in such a group it does not stop a child. */
+/* Return whether our process group is orphaned, so that nothing can continue
+ * it, as in a container or under `ssh -t HOST sqlock run`.  Only the kernel
+ * knows the parents of all its members: in such a group, TSTP does not stop a
+ * child. */
 static bool is_orphaned(void)
 {
     pid_t probe = fork();
@@ -81,7 +83,8 @@ static bool is_orphaned(void)
     return WIFEXITED(status);
 }
 
-/* The anchor.  After fork() in a process with threads: system calls only. */
+/* Run the anchor.  Since sqlock has threads, a child may only make system calls
+ * after fork(). */
 static void be_anchor(pid_t parent)
 {
     sigset_t all;
@@ -91,14 +94,14 @@ static void be_anchor(pid_t parent)
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (entry = environ; *entry != NULL; entry++)
-        lk_wipe_text(*entry); /* shows nobody anything */
+        lk_wipe_text(*entry); /* /proc must not show it */
     (void)close_range(0, ~0U, 0);
     while (getppid() == parent)
         (void)pause();
     _exit(CLI_OK);
 }
 
-/* Start the anchor.  Without it only ^Z does not work. */
+/* Start the anchor.  If that fails, only ^Z does not work. */
 static void start_anchor(run_terminal *terminal)
 {
     pid_t parent = getpid();
@@ -124,8 +127,9 @@ void run_terminal_follow_stop(run_terminal *terminal)
 {
     if (terminal->group == 0 || !isatty(STDIN_FILENO) || is_orphaned())
         return;
-    /* Our shell waits for our whole process group to stop.  The lease is not
-     * renewed meanwhile; the supervisor keeps its deadline. */
+    /* Our shell waits for our whole process group to stop.  While sqlock is
+     * stopped, the lease is not renewed; the supervisor, which is not stopped,
+     * ends the command in time. */
     take_back(terminal);
     (void)kill(0, SIGSTOP);
 }
@@ -147,8 +151,8 @@ void run_terminal_end(run_terminal *terminal, int wait_status)
         (void)waitpid(terminal->anchor, NULL, 0);
         terminal->anchor = 0;
     }
-    /* Other programs of our process group would have received the terminal's
-     * ^C. */
+    /* ^C on the terminal has reached the command's group only.  Pass it on to
+     * the other programs of our own group. */
     if (terminal->was_given && WIFSIGNALED(wait_status) &&
         WTERMSIG(wait_status) == SIGINT && getpgrp() != getpid())
         (void)kill(0, SIGINT);

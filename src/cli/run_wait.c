@@ -1,11 +1,11 @@
 /*
- * run_wait.c - how long `sqlock run` waits, for a holder, and for a database
- * that is silent, slow or away
+ * run_wait.c - decide how long `sqlock run` waits for a holder, or for a
+ * database that is silent, slow or away
  *
  * A wait ends at its deadline, or with an error that somebody must repair; with
- * --fail-fast, with the first database error.  After a second it is reported
- * once what is waited for: a holder only on a terminal, an outage always.  With
- * --verbose it is reported at once, and every five seconds.
+ * --fail-fast, with the first database error.  After a second, sqlock reports
+ * once what it waits for: a holder only if stderr is a terminal, an outage
+ * always.  With --verbose it reports at once, and every five seconds.
  */
 #include "run.h"
 
@@ -20,7 +20,7 @@
 #define FIRST_WORD_NS (1000 * RUN_NS_PER_MS)
 #define NEXT_WORD_NS (5000 * RUN_NS_PER_MS)
 
-/* Between attempts to reach the database. */
+/* Pauses between attempts to reach the database. */
 static const struct lk_retry_policy policy = {
     .first_us = 50000,
     .longest_us = 1000000,
@@ -28,9 +28,9 @@ static const struct lk_retry_policy policy = {
     .last = LK_RETRY_AT_DEADLINE,
 };
 
-/* Return the classes of errors that do not end a wait: outages that may end by
- * themselves.  A read-only file stays so; a server may be a standby for a
- * moment. */
+/* Return the classes of errors that do not end a wait: a busy lock, and outages
+ * that may end by themselves.  A read-only file stays read-only, but a
+ * read-only server may be a standby that is about to be promoted. */
 static unsigned classes_of(const run_options *options)
 {
     unsigned classes = policy.classes;
@@ -56,7 +56,7 @@ void run_wait_begin(run_wait *wait, const run_options *options)
         wait->word_ns += FIRST_WORD_NS;
 }
 
-/* Return the rest of the wait; SQLOCK_FOREVER: without a limit. */
+/* Return the time that is left to wait; SQLOCK_FOREVER: without a limit. */
 static int64_t left_ms(const run_wait *wait)
 {
     int64_t wait_ms = wait->options->wait_ms;
@@ -72,12 +72,11 @@ bool run_wait_is_over(const run_wait *wait)
     return left_ms(wait) == 0;
 }
 
-/* ----------------------------------------------------------------- reports
- * -- */
+/* --------------------------------------------------------------- reports -- */
 
-/* Report who has the lock.  Of a peer that does not run sqlock only the
- * CLIENT_ID is known: the token in the row belongs to an earlier holder.  After
- * `break` the holder's text names the operator. */
+/* Report who has the lock.  Only the CLIENT_ID is known of a peer, which does
+ * not use sqlock: the token in the row belongs to an earlier holder.  After
+ * `sqlock break`, row->holder says who broke the lease. */
 static void say_who(const char *prefix, const char *name,
                     const sqlock_info *row, const char *remaining)
 {
@@ -111,8 +110,8 @@ void run_wait_say_holder(const run_options *options, sqlock_registry *registry,
         sqlock_info_free(row, 1);
 }
 
-/* Report what is waited for.  Without a registry it is a locked SQLite file,
- * which could not be opened. */
+/* Report what is waited for, if a report is due.  If there is no registry, a
+ * busy lock is that of a SQLite file, which could not be opened. */
 static void say(run_wait *wait, sqlock_registry *registry, int rc,
                 const sqlock_error *err)
 {
@@ -148,8 +147,8 @@ bool run_wait_goes_on(run_wait *wait, int rc, const sqlock_error *err)
     return lk_retry_goes_on(&wait->retry, rc);
 }
 
-/* Return the length of one wait for the lock, short enough for the next
- * report. */
+/* Return how long to wait for the lock at a time: until the next report, or the
+ * end of the wait. */
 static int64_t slice_ms(const run_wait *wait)
 {
     int64_t left = left_ms(wait);

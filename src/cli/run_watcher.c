@@ -1,12 +1,13 @@
 /*
  * run_watcher.c - the supervisor's parent, a child of sqlock: it sleeps until
- * the supervisor has ended, and kills all that is left if it was killed
+ * the supervisor has ended and, if the supervisor was killed, kills all
+ * descendants that are left
  *
- * The kernel gives the orphans of a subreaper to the next one above, so any two
- * of sqlock, the watcher and the supervisor may be killed together: the third
- * has all descendants of the command below it.  Watcher and supervisor have
- * sessions and names of their own: neither a signal to a process group nor one
- * by name reaches all three.
+ * When a subreaper ends, its children go to the next subreaper above it.  So
+ * any two of sqlock, the watcher and the supervisor may be killed together: all
+ * descendants of the command are then below the third.  Watcher and supervisor
+ * have sessions and names of their own, so neither a signal to a process group
+ * nor one sent by name reaches all three.
  */
 #include "run.h"
 
@@ -25,8 +26,8 @@ static void pause_for_a_tick(void)
     (void)nanosleep(&tick, NULL);
 }
 
-/* Kill all descendants.  One that cannot be killed keeps the lock until the
- * lease expires. */
+/* Kill all descendants, for RUN_GIVE_UP_NS at most.  If sqlock was killed, too,
+ * nobody releases the lock: it stays held until the lease expires. */
 static void sweep(pid_t sqlock)
 {
     int64_t end_ns = run_now_ns() + RUN_GIVE_UP_NS;
@@ -44,8 +45,8 @@ static void sweep(pid_t sqlock)
     run_cgroup_clear(&cgroup);
 }
 
-/* Wait for the supervisor's end.  If it ended by itself, nothing is left to
- * do. */
+/* Wait for the supervisor's end.  If the supervisor has exited by itself,
+ * nothing is left to do. */
 static void watch(pid_t supervisor, pid_t sqlock)
 {
     siginfo_t info = {0};

@@ -1,10 +1,12 @@
 /*
- * adopt.c - the application's own transactions on its sqlite3 handle
+ * adopt.c - join a transaction that the application has begun on its own
+ * sqlite3 handle
  *
- * A file has one write lock, so every lock and every guard is that one.  A
- * handle of the application has none of our functions and handlers, and gets
- * none, because SQLite does not tell which it had before.  The clock is
- * SQLite's own, in ms.
+ * A file has one write lock, which excludes all other writers: to lock a name
+ * or to guard a lease in a transaction is to take that lock.  Our SQL functions
+ * and handlers are not installed on the application's handle, since SQLite
+ * cannot say which ones to restore afterwards.  So times come from SQLite's own
+ * functions, in ms.
  */
 #include <string.h>
 
@@ -50,9 +52,9 @@ static sqlock_tx_state state(void *connection)
     return sqlite3_get_autocommit(c->db) != 0 ? SQLOCK_TX_NONE : SQLOCK_TX_OPEN;
 }
 
-/* Let statements wait for the file's lock.  The handle's timeout can be
- * read, and taken away for a while; 0 stands for none, or for a busy handler
- * of the application's own, which is left alone. */
+/* Set the handle's busy timeout to 0, so that statements do not wait for the
+ * file's lock, and keep the old value for unlimit().  If that is 0, there is
+ * no timeout, or the application has a busy handler, which is left alone. */
 static int limit(void *connection, int64_t wait_ms, int64_t deadline_ns,
                  sqlock_error *err)
 {
@@ -89,7 +91,8 @@ static int unlimit(void *connection, int64_t deadline_ns, sqlock_error *err)
 #define IN_US(date)                                                            \
     "CAST(round((julianday(" date ") - 2440587.5) * 86400000.0) "              \
     "AS INTEGER) * 1000"
-/* Cut to ms: never early, so that what has run out is not guarded. */
+/* 'now' is truncated to ms.  One ms is added, so that the time is never too
+ * early: an expired lease is not guarded. */
 #define NOW "(" IN_US("'now'") " + 1000)"
 /* clang-format on */
 

@@ -1,6 +1,6 @@
 /*
- * call.c - the bounds of one call: its deadline, the wait for the file's lock,
- * and abort() from another thread.
+ * call.c - the limits of one call: its deadline, its longest wait for the
+ * file's lock, and abort() from another thread
  *
  * A file has one writer at a time, which usually needs some 50 us.  So the busy
  * handler sleeps briefly: with SQLite's own, whose pauses grow to 100 ms, two
@@ -26,17 +26,18 @@ bool lk_sqlite_call_nap(struct lk_sqlite *c)
     return true;
 }
 
-/* Handle a lock that somebody has: 1 to try again, 0 to give up with
- * SQLITE_BUSY. */
+/* Wait, as the busy handler, for a lock that another connection has.  Return 1
+ * to try again, or 0 to give up with SQLITE_BUSY. */
 static int on_busy(void *context, int count)
 {
     (void)count;
     return lk_sqlite_call_nap(context);
 }
 
-/* End a statement that is past its deadline: other than 0 ends it with
- * SQLITE_INTERRUPT.  SQLite asks once more when the statement has ended, and
- * what is committed or begun then would look undone. */
+/* Decide, as the progress handler, whether to end the running statement with
+ * SQLITE_INTERRUPT: return 0 if not.  SQLite calls the handler once more when
+ * the statement has ended; another value than 0 would then make a COMMIT or
+ * BEGIN that has succeeded look like a failure. */
 static int on_progress(void *context)
 {
     struct lk_sqlite *c = context;
@@ -87,8 +88,8 @@ void lk_sqlite_call_end(struct lk_sqlite *c)
     c->is_in_call = false;
     atomic_store(&c->is_aborted, false);
     (void)pthread_mutex_unlock(&c->guard);
-    /* The handlers stay for whoever uses the native handle between calls: they
-     * end nothing there, and do not wait for a lock. */
+    /* The handlers stay installed.  If the application uses the native handle
+     * between calls, its statements have no deadline and wait for no lock. */
     c->deadline_ns = LK_NEVER;
     c->give_up_ns = 0;
 }

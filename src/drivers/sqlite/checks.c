@@ -1,6 +1,7 @@
 /*
- * checks.c - the settings of an SQLite file that locks depend on, and why.
- * Files on network file systems are refused when they are opened.
+ * checks.c - the settings of a SQLite file that locks depend on, for doctor
+ *
+ * There is no check for network file systems: opening a file there is refused.
  */
 #include "drivers/sqlite/sqlite.h"
 

@@ -1,6 +1,6 @@
 /*
- * connection.h - the state of one connection, which the files of the SQLite
- * driver share, and who does what with it
+ * connection.h - the state of one connection, and the functions that the files
+ * of the SQLite driver offer each other
  */
 #ifndef LK_SQLITE_CONNECTION_H
 #define LK_SQLITE_CONNECTION_H
@@ -12,7 +12,7 @@
 
 #include "sqlock/driver.h"
 
-/* Statements of the driver itself, kept behind those of the library. */
+/* Ids of the driver's own prepared statements, behind those of the library. */
 enum {
     LK_SQLITE_BEGIN = SQLOCK_STATEMENT_IDS + 1,
     LK_SQLITE_COMMIT,
@@ -23,109 +23,128 @@ enum {
 struct lk_sqlite {
     sqlite3 *db;
     sqlite3_stmt *prepared[LK_SQLITE_STATEMENTS]; /* by id */
-    int64_t lock_timeout_ms;                      /* 0: the deadline alone */
+    /* limit of a wait for SQLite's write lock; 0: the deadline alone */
+    int64_t lock_timeout_ms;
     bool is_broken;      /* of no use any more: every call is refused */
-    bool is_adopted;     /* the application's: waits as that has set it up */
-    int busy_timeout_ms; /* of the application's, while it is taken away */
+    bool is_adopted;     /* the application's handle, without our handlers */
+    int busy_timeout_ms; /* the application's, while limit() has set it to 0 */
 
-    /* The call in flight; only its own thread reads or writes these. */
+    /* The call in progress; only the thread that makes the call uses these. */
     int64_t deadline_ns;
-    int64_t give_up_ns; /* waiting for the file's lock */
+    int64_t give_up_ns; /* when its wait for SQLite's write lock ends */
     int64_t now_us;     /* sqlock_now() in this statement; 0: not read yet */
     sqlite3_stmt *running;
 
-    /* abort() comes from any thread.  The mutex keeps it and close() apart, so
-     * that no closed handle is ever interrupted. */
+    /* abort() may be called by any thread.  abort() and close() lock this
+     * mutex, so that no closed handle is interrupted.  "Guarded": changed with
+     * the mutex locked, since other threads read or change it. */
     pthread_mutex_t guard;
-    atomic_bool can_be_aborted; /* the mutex exists */
-    bool is_in_call;            /* under the guard */
-    pthread_cond_t changed;     /* a wait is over, or aborted */
-    bool is_wait_over;          /* under the guard: the helper has an answer */
-    int queue_errno;            /* which is this */
-    int64_t next_byte;          /* under the guard while a helper waits: of the
-                                   queue whose next waiter this is; 0: none */
-    int queue_file;             /* queue.c */
-    int queue_file_errno;       /* why it could not be opened last */
+    atomic_bool can_be_aborted; /* the mutex is initialized */
+    bool is_in_call;            /* guarded */
+    pthread_cond_t changed;     /* signalled: a wait is over, or aborted */
+    bool is_wait_over;          /* guarded: the helper of queue.c has ended */
+    int queue_errno;            /* guarded: the helper's result, 0 or errno */
+    int64_t next_byte;          /* guarded while the helper runs: the byte that
+                                   makes this the next waiter; 0: it is not */
+    int queue_file;             /* descriptor of the file of queue.c */
+    int queue_file_errno;       /* why that file could not be opened last */
     bool has_queue_file;
-    /* queues taken by statements that are not committed yet */
+    /* queue locks taken by statements that are not committed yet */
     int64_t *taken;
     size_t taken_count;
     size_t taken_size;
-    struct lk_sqlite_file *file; /* turn.c; NULL: it takes no turns */
-    struct lk_sqlite *behind;    /* whose turn is after this one's */
-    bool has_turn;               /* under the guard, by who called it */
-    atomic_bool is_aborted;      /* written under the guard: the call in flight,
-                                   or for good */
+    struct lk_sqlite_file *file; /* its queue in turn.c; NULL: none */
+    struct lk_sqlite *behind;    /* the next one in that queue, or NULL */
+    bool has_turn;               /* guarded: the queue has come to this one */
+    /* guarded: abort() was called.  The end of the aborted call resets this;
+     * set between two calls it stays, and the connection is lost. */
+    atomic_bool is_aborted;
 };
 
-/* call.c: one call, from its deadline to its outcome.  The part between
- * begin and end is stopped by abort() and, in busy and progress handlers, by
- * the deadline. */
+/* call.c: one call of the driver.  Between begin and end, abort() or the
+ * deadline ends a statement or a wait.  Begin returns 0, SQLOCK_ECANCELED
+ * (past the deadline, or aborted before) or SQLOCK_EUNREACHABLE (the connection
+ * is closed or broken); call end only after 0. */
 int lk_sqlite_call_begin(struct lk_sqlite *c, int64_t deadline_ns,
                          sqlock_error *err);
 void lk_sqlite_call_end(struct lk_sqlite *c);
+/* Install the busy handler and the progress handler on an open handle. */
 void lk_sqlite_call_install(struct lk_sqlite *c);
-/* Wait a moment for the file's lock; false when it is time to give up. */
+/* Sleep briefly before trying for the file's lock again.  Return false, without
+ * sleeping, if the wait is to end: its time is over, or it was aborted. */
 bool lk_sqlite_call_nap(struct lk_sqlite *c);
 
-/* execute.c: run a statement to its end, within a call.  @p result may be
- * NULL. */
+/* execute.c: run a statement to its end, within a call.  Return 0 or a code of
+ * sqlock/driver.h.  @p result may be NULL; on success its earlier contents are
+ * freed and replaced, on failure it is unchanged. */
 int lk_sqlite_run(struct lk_sqlite *c, const sqlock_statement *statement,
                   const sqlock_value *parameters, size_t count,
                   sqlock_result *result, sqlock_error *err);
 
-/* turn.c: take turns with this process's other connections to the file, from
- * open to close; a turn lasts within a call.  A turn that did not come in time
- * is given back like any other: SQLite then tells whether the file is free. */
+/* turn.c: let this process's connections to a file write one after another,
+ * from open to close.  Take and give enclose, within a call, a statement that
+ * takes SQLite's write lock.  Take also returns if the turn has not come by
+ * give_up_ns, or on abort(): run the statement and give all the same; SQLite
+ * then finds the file free or locked. */
 void lk_sqlite_turn_open(struct lk_sqlite *c);
 void lk_sqlite_turn_close(struct lk_sqlite *c);
 void lk_sqlite_turn_take(struct lk_sqlite *c);
 void lk_sqlite_turn_give(struct lk_sqlite *c);
 
-/* failure.c: the meaning of SQLite's last error on the connection.  Call it
- * before anything else is done with the connection. */
+/* failure.c: classify SQLite's last error on the connection: fill in *err and
+ * return its code; mark the connection broken if it cannot be used any more.
+ * Call it before the handle is used again, which replaces the error. */
 int lk_sqlite_failure(struct lk_sqlite *c, sqlock_error *err);
-/* The meaning of SQLite's last error where nothing can have been written: it
- * is never uncertain. */
+/* As lk_sqlite_failure(), for a statement that cannot have written anything:
+ * never return SQLOCK_EUNCERTAIN. */
 int lk_sqlite_failure_to_read(struct lk_sqlite *c, sqlock_error *err);
 
-/* functions.c: the SQL functions of the dialect.  An SQLite code. */
+/* functions.c: add the SQL functions of the dialect to the handle.  Return a
+ * result code of SQLite. */
 int lk_sqlite_add_functions(struct lk_sqlite *c);
 
 /* queue.c: waiting for another process. */
 extern const sqlock_wait_queue lk_sqlite_wait_queue;
-/* Take the queue lock if it is free and no waiter is next: true if so.  Give it
- * back.  End all use of it by the connection. */
+/* Take the queue lock if it is free.  Return whether it was taken and no other
+ * connection is the next waiter. */
 bool lk_sqlite_queue_take(struct lk_sqlite *c, int64_t queue);
+/* Release the queue lock, which the next waiter then gets. */
 void lk_sqlite_queue_notify(struct lk_sqlite *c, int64_t queue);
-/* Forget the queue locks that a transaction took after its first `from`, or
- * give them back if their statements were undone. */
+/* Settle the queue locks in `taken`, except the first `from`, when their
+ * statements are committed or undone: keep them, or release them if is_undone.
+ */
 void lk_sqlite_queue_settle(struct lk_sqlite *c, size_t from, bool is_undone);
+/* Close the queue file, which releases all queue locks of the connection. */
 void lk_sqlite_queue_close(struct lk_sqlite *c);
-#define LK_SQLITE_QUEUE_SUFFIX "-sqlock" /* of its file */
+#define LK_SQLITE_QUEUE_SUFFIX "-sqlock" /* follows the database's file name */
 
-/* waiters.c: sqlock_waiters() in SQL: a JSON array with the byte of the file
- * that each waiting request is for. */
+/* waiters.c: the SQL function sqlock_waiters().  It returns a JSON array with,
+ * for each waiting request, the byte of the queue file that it waits for. */
 void lk_sqlite_waiters(sqlite3_context *context, int argc,
                        sqlite3_value **argv);
 
-/* adopt.c: transactions of the application. */
+/* adopt.c: transactions of the application on its own handle. */
 extern const sqlock_transactions lk_sqlite_transactions;
 
 extern const sqlock_stock_dialect lk_sqlite_stock;
 
-/* file.c: from a URL to a file that can hold locks, and whether its commits are
- * to wait for the disk. */
+/* file.c: read the URL: *path is the path of the file, to be freed by the
+ * caller, NULL on failure; *waits_for_disk is whether commits wait for the
+ * disk.  Return 0, SQLOCK_EINVAL or SQLOCK_ENOMEM. */
 int lk_sqlite_path(char **path, bool *waits_for_disk, const char *url,
                    sqlock_error *err);
 
-/* Make a URL with an absolute path, *out; NULL when it has one.  Connections
- * are opened at different times, and the working directory may change
- * between. */
+/* Make the URL's path absolute, since the working directory may change before
+ * another connection is opened.  *out is the new URL, to be freed by the
+ * caller; NULL on failure, or if the path is absolute already. */
 int lk_sqlite_resolve(const char *url, char **out, sqlock_error *err);
+/* Check that the path leads to a file in which locks work or, with may_create,
+ * to a place where one can be created.  Return 0 or a code of sqlock/driver.h.
+ */
 int lk_sqlite_check_file(const char *path, bool may_create, sqlock_error *err);
-/* Make the file where it is missing, with the mode that the umask leaves it:
- * SQLite makes it 0644 at most, which shuts its group out. */
+/* Create the file if it is missing, with mode 0666 less the umask: SQLite would
+ * create it with 0644 at most, and its group could not write.  Errors are
+ * ignored, since opening the file reports them. */
 void lk_sqlite_make_file(const char *path);
 bool lk_sqlite_is_network(unsigned long file_system); /* statfs.f_type */
 

@@ -1,11 +1,12 @@
 /*
- * dialect.c - the SQL of SQLite, where it is not that of all databases
- * (src/db/lock_sql.c).  Texts only.
+ * dialect.c - the SQL about locks of SQLite, where it differs from the shared
+ * SQL (src/db/lock_sql.c)
  *
- * All times are INTEGER microseconds UTC; sqlock_now() is the same throughout a
- * statement (functions.c).  A single INSERT .. ON CONFLICT takes the file's
- * write lock before it reads anything, and SQLite begins it anew on the newest
- * state if it had to wait: no SQLITE_BUSY_SNAPSHOT without a transaction.
+ * All times are INTEGER microseconds UTC; sqlock_now() (functions.c) is the
+ * same throughout a statement.  Outside a transaction, an INSERT .. ON CONFLICT
+ * takes the file's write lock before it reads anything; if it had to wait,
+ * SQLite starts it again on the newest state.  So it never fails with
+ * SQLITE_BUSY_SNAPSHOT.
  */
 #include "drivers/sqlite/sqlite.h"
 
@@ -23,13 +24,14 @@ static const sqlock_fragment fragments[] = {
     {"least", "min"},
     {"freed", "EXPIRED_AFTER = {now} - 1"},
 
-    /* {1} is an array of objects; each row is found by the primary key. */
+    /* For statements about many locks: {1} is a JSON array of objects.  Each
+     * row is found by the primary key. */
     {"items", "json_each({1}) AS j"},
     {"of_item", "json_extract(j.value, '$.{it}')"},
     {"is_own_item",
      "t.LOCK_KEY = {of_item k} AND t.REGION = {2} "
      "AND t.CLIENT_ID = {of_item c}"},
-    /* "WHERE true": without it, ON would be read as a join's. */
+    /* "WHERE true": without it, ON CONFLICT would be parsed as a join's ON. */
     {"born_items",
      "(SELECT {of_item k} AS k, {of_item c} AS c, {of_item t} AS t, "
      "{of_item n} AS n, {of_item h} AS h, {born} AS born FROM {items}) AS J "
@@ -57,13 +59,13 @@ static const sqlock_fragment spring[] = {
 #define SERVER                                                                 \
     "SELECT sqlock_readonly(), {now_us}, 'SQLite ' || sqlite_version()"
 
-/* Of programs that have no sqlock_now(); the millisecond that has begun is
- * over, so that no lease is taken for longer than it is. */
+/* The present time, for programs that lack sqlock_now().  'now' is truncated to
+ * ms.  One ms is added, so that no expired lease seems to be running. */
 #define PLAIN_NOW                                                              \
     "(CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) "    \
     "* 1000 + 1000)"
 
-/* Only the main database is ever looked at: nothing attaches another. */
+/* Only the schema "main" is searched: the driver attaches no other database. */
 #define DESCRIBE                                                               \
     "SELECT upper(c.name), lower(c.type), "                                    \
     "CASE WHEN c.\"notnull\" THEN 0 ELSE 1 END, c.pk, "                        \
@@ -74,9 +76,9 @@ static const sqlock_fragment spring[] = {
     "WHERE s.type IN ('table', 'view') AND lower(s.name) = lower({1}) "        \
     "AND lower(coalesce({2}, 'main')) = 'main' ORDER BY c.cid"
 
-/* SQLite keeps any type's name: those that Spring's and our own schemas for the
- * other databases give to text are as good.  Times must be integers; what a
- * TIMESTAMP column holds is anybody's guess. */
+/* A column may have any type's name in SQLite, so the names that Spring's and
+ * our own schemas for other databases use for text are accepted, too.  Times
+ * must be integers: the name TIMESTAMP does not say what a column holds. */
 #define TEXT_TYPES "text|char(*)|varchar(*)|character(*)|nvarchar(*)"
 #define INTEGER_TYPES "integer|bigint|int|int8"
 
@@ -112,19 +114,19 @@ const sqlock_dialect lk_dialect_sqlite = {
             [SQLOCK_LAYOUT_SPRING7] = spring,
             [SQLOCK_LAYOUT_SPRING6] = spring,
         },
-    /* One lock for the whole file: there is no row to pass over. */
+    /* No SQLOCK_SQL_LOCK_MANY: SQLite locks the whole file, not rows. */
     .statements =
         {
             [SQLOCK_SQL_SERVER] = {.text = SERVER},
             [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE},
-            /* The byte after a queue's, whose number is even, is the next
-             * waiter's. */
+            /* A session waits for the byte of a queue, whose number is even,
+             * or for the byte after it (queue.c). */
             [SQLOCK_SQL_WAITERS] =
                 {.text =
                      "SELECT value & ~1, NULL FROM json_each(sqlock_waiters())",
                  .layouts = 1 << SQLOCK_LAYOUT_SQLOCK},
-            /* An INSERT has the file's write lock from its start.  A path that
-             * is none is an error that shows it. */
+            /* An INSERT has the file's write lock from its start.  The text is
+             * no JSON path: json_extract() fails, and its error shows it. */
             [SQLOCK_SQL_GUARD] =
                 {.text = "INSERT INTO {table} (LOCK_KEY) SELECT "
                          "json_extract('[]', 'sqlock: the lease is over') "

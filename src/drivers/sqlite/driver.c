@@ -1,10 +1,10 @@
 /*
  * driver.c - the SQLite driver: one connection is one sqlite3 handle on one
- * file.  Statements are run in execute.c, their bounds kept in call.c.
+ * file.  execute.c runs statements, call.c keeps their limits.
  *
- * A missing file is made only for a caller that makes tables in it
- * (sqlock_connect.may_create); for any other it is an error, so that a slip in
- * a path is noticed.
+ * A missing file is created only if tables are to be created in it
+ * (sqlock_connect.may_create); otherwise it is an error, so that a mistake in a
+ * path is noticed.
  *
  * fork() and POSIX locks (F17, F70).  SQLite guards a file with fcntl() locks,
  * which belong to a process and are dropped when that process closes ANY
@@ -12,9 +12,9 @@
  * a process that uses it, not to copy it nor to look at it, and a program must
  * not be linked with two copies of SQLite: an open()+close() elsewhere silently
  * takes away the lock under which a transaction writes.  A child of fork() has
- * none of its parent's locks; the library above never calls close() for an
- * inherited connection there, and a child that lets its copies of the
- * descriptors go at its exit takes nothing from its parent.
+ * none of its parent's locks; the library never calls close() for an inherited
+ * connection there, and when the kernel closes the child's copies of the
+ * descriptors at its exit, the parent keeps its locks.
  */
 #include "drivers/sqlite/sqlite.h"
 
@@ -27,7 +27,7 @@
 #include "base/thread.h"
 #include "drivers/sqlite/connection.h"
 
-#define OLDEST_VERSION 3035000 /* RETURNING */
+#define OLDEST_VERSION 3035000 /* the first with RETURNING */
 
 static char client_text[64];
 
@@ -37,7 +37,7 @@ static void write_client_text(void)
                    sqlite3_libversion());
 }
 
-/* Of the library that was loaded, not of the header. */
+/* Return the version of the library that was loaded, not of the header. */
 static const char *sqlite_client(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -68,9 +68,9 @@ static int check_library(sqlock_error *err)
     return 0;
 }
 
-/* Open the file, without SQLite's own mutex: by the contract one thread uses
- * it at a time, and sqlite3_interrupt() from another one is allowed all the
- * same. */
+/* Open the file, without SQLite's own mutex: by the contract of a driver one
+ * thread at a time uses a connection, and SQLite allows sqlite3_interrupt()
+ * from another thread all the same. */
 static int open_file(struct lk_sqlite *c, const char *path, bool may_create,
                      sqlock_error *err)
 {
@@ -96,14 +96,14 @@ static int open_file(struct lk_sqlite *c, const char *path, bool may_create,
 }
 
 /*
- * The first statement: it reads the file, so a file that is no database is
- * noticed here.
+ * Run the first statement, which sets `synchronous`.  SQLite reads the file for
+ * it, so a file that is not a database is noticed here.
  *
- * NORMAL: in WAL mode a commit does not wait for the disk.  It survives the
- * death of the process; a power failure may take the last commits back.  All
- * holders of a lock in a local file die in that failure too, and tokens go on
- * rising since they follow the clock.  FULL is for what must outlive it: sold
- * stock, the work that is done once.
+ * With NORMAL, a commit in WAL mode does not wait for the disk.  The commit
+ * survives the death of the process, but a power failure may undo the last
+ * commits.  All holders of a lock in a local file die in that failure, too, and
+ * tokens keep rising, since they follow the clock.  FULL is for data that must
+ * survive a power failure: stock that was sold, work recorded as done once.
  */
 static int settle(struct lk_sqlite *c, const char *path, bool waits_for_disk,
                   int64_t deadline_ns, sqlock_error *err)
@@ -125,10 +125,12 @@ static int settle(struct lk_sqlite *c, const char *path, bool waits_for_disk,
     return rc;
 }
 
-/* SQLite keeps its record of file locks per process, and a child inherits the
- * record without the locks: what it opens then excludes nobody.  It inherits
- * SQLite's mutexes, too, as another thread had them.  So a file counts from
- * before it is opened until it is closed. */
+/* How many connections there are, each counted from before its file is opened
+ * until it is closed, and in which process.  SQLite keeps a record of its file
+ * locks in memory.  A child of fork() inherits that record without the locks,
+ * so that a file which the child opens excludes nobody; and SQLite's mutexes,
+ * which another thread of the parent may have had locked.  So a child that was
+ * forked while a file was open is refused. */
 static atomic_int open_count;
 static atomic_long open_pid;
 
@@ -197,23 +199,23 @@ static void sqlite_close(void *connection)
         (void)sqlite3_finalize(c->prepared[i]);
         c->prepared[i] = NULL;
     }
-    /* An open transaction is rolled back.  v2: whoever still has a statement
-     * on the native handle keeps the file open, and nothing is left behind. */
+    /* An open transaction is rolled back.  If the application still has a
+     * statement on the native handle, sqlite3_close_v2() keeps the file open
+     * until that statement is finalized. */
     if (db != NULL) {
         (void)sqlite3_busy_handler(db, NULL, NULL);
         sqlite3_progress_handler(db, 0, NULL, NULL);
         (void)sqlite3_close_v2(db);
     }
     atomic_fetch_sub(&open_count, 1);
-    /* The mutex is not destroyed: abort() may be about to take it, and on Linux
-     * it holds no resource. */
+    /* The mutex is not destroyed: abort() may be about to lock it, and on Linux
+     * a mutex holds no resource. */
     atomic_store(&c->can_be_aborted, false);
 }
 
-/* Tell whether no transaction is open, and the file is still the one that was
- * opened.  It may be gone,
- * or another one in its place: then two connections would not exclude each
- * other. */
+/* Return whether no transaction is open, and the path still leads to the file
+ * that was opened.  If that file was removed or replaced, this connection and
+ * one that is opened now would not exclude each other. */
 static bool sqlite_is_alive(void *connection)
 {
     struct lk_sqlite *c = connection;
@@ -239,10 +241,11 @@ static int roll_back(struct lk_sqlite *c, sqlock_error *err)
     return rc;
 }
 
-/* Change the code of a failure after which SQLite has rolled back the whole
- * transaction (after an interrupt, or by a trigger).  Otherwise a failed
- * statement undoes only itself, others that share the transaction continue
- * (SQLOCK_CAP_ONE_WRITER), and what follows would be committed on its own. */
+/* Return the code for a failure with which SQLite has rolled back the whole
+ * transaction, as a trigger can do.  The codes below would mean that the failed
+ * statement has undone only itself: the other statements that share the
+ * transaction (SQLOCK_CAP_ONE_WRITER) would continue, and each would be
+ * committed on its own. */
 static int tell_rolled_back(int rc, sqlock_error *err)
 {
     if (rc != SQLOCK_EBUSY && rc != SQLOCK_EDATABASE && rc != SQLOCK_ESCHEMA &&
@@ -274,16 +277,15 @@ static int sqlite_execute(void *connection, const sqlock_statement *statement,
         rc = tell_rolled_back(rc, err);
     if (rc < 0 || is_over)
         lk_sqlite_queue_settle(c, is_over ? 0 : taken, rc < 0);
-    /* ERETRY says that the transaction is gone (F69). */
+    /* By the contract, no transaction is open after SQLOCK_ERETRY (F69). */
     if (rc == SQLOCK_ERETRY)
         (void)roll_back(c, NULL);
     lk_sqlite_call_end(c);
     return rc;
 }
 
-/* Begin a transaction and take the file's lock.  A transaction that begins with
- * a read and writes later would have to start over (SQLITE_BUSY_SNAPSHOT,
- * F69). */
+/* Begin a transaction and take SQLite's write lock.  A transaction that reads
+ * first and writes later may have to start over (SQLITE_BUSY_SNAPSHOT, F69). */
 static int sqlite_begin(void *connection, int64_t deadline_ns,
                         sqlock_error *err)
 {
@@ -294,7 +296,7 @@ static int sqlite_begin(void *connection, int64_t deadline_ns,
                           err);
 }
 
-/* Roll back.  This waits for no lock, so it is done even after the deadline. */
+/* Roll back, even after the deadline, since a rollback waits for no lock. */
 static int sqlite_rollback(void *connection, int64_t deadline_ns,
                            sqlock_error *err)
 {
@@ -310,9 +312,9 @@ static int sqlite_rollback(void *connection, int64_t deadline_ns,
     return rc;
 }
 
-/* Commit.  After a failure SQLite's transaction is still open, to be
- * committed once more; the contract knows no such state, so it is rolled
- * back. */
+/* Commit.  After a failed COMMIT, SQLite may keep the transaction open for
+ * another attempt.  The contract of a driver has no such state, so the
+ * transaction is rolled back. */
 static int sqlite_commit(void *connection, int64_t deadline_ns,
                          sqlock_error *err)
 {
@@ -334,9 +336,9 @@ static void sqlite_abort(void *connection)
     if (!atomic_load(&c->can_be_aborted))
         return;
     (void)pthread_mutex_lock(&c->guard);
-    /* The flag is for what sqlite3_interrupt() does not reach: a call that is
-     * about to begin, for which the connection is then lost; one that has not
-     * begun its statement yet, and the wait for the file's lock. */
+    /* sqlite3_interrupt() ends only a running statement.  The flag ends a call
+     * that is about to begin (the connection is then lost), a call that has not
+     * begun its statement yet, and a wait for the file's lock. */
     if (c->db != NULL)
         atomic_store(&c->is_aborted, true);
     if (c->is_in_call && c->db != NULL) {

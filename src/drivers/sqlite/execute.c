@@ -1,5 +1,6 @@
 /*
- * execute.c - one statement: prepare, bind, step to the end, collect rows
+ * execute.c - run one statement: prepare it, bind its parameters, step to the
+ * end, collect the rows
  *
  * Only SQLITE_DONE means success: a writing statement with RETURNING returns
  * its rows first and commits at its last step.
@@ -9,15 +10,16 @@
 #include "base/error.h"
 #include "drivers/sqlite/connection.h"
 
-/* Tell whether anything but blanks and semicolons follows. */
+/* Return whether more than blanks and semicolons follows a statement. */
 static bool has_more(const char *tail)
 {
     return tail != NULL && tail[strspn(tail, " \t\r\n;")] != '\0';
 }
 
-/* Find the statement among the connection's own if it comes again, or
- * prepare it.  SQLite prepares it anew by itself when the table's shape has
- * changed.  NULL: a text of blanks and comments. */
+/* Prepare the statement, or find the one that was prepared under its id.
+ * SQLite itself prepares a statement again when the table's shape has changed.
+ * The caller finalizes *out if the statement has no id; *out is NULL for a text
+ * of blanks and comments. */
 static int prepare(struct lk_sqlite *c, const sqlock_statement *statement,
                    sqlite3_stmt **out, sqlock_error *err)
 {
@@ -115,9 +117,10 @@ static int push_row(sqlock_result *result, sqlite3_stmt *prepared,
     return rc;
 }
 
-/* Give up a statement whose row could not be handed up.  A reset alone would
- * commit what it wrote; an interrupted one is rolled back, with its
- * transaction. */
+/* End a statement whose row could not be returned.  A reset alone would commit
+ * the rows that it wrote; an interrupt rolls back the statement and its
+ * transaction.  Return the code of the failure, or SQLOCK_EUNCERTAIN if the
+ * interrupt came too late. */
 static int give_up(struct lk_sqlite *c, sqlite3_stmt *prepared, int code,
                    sqlock_error *err)
 {
@@ -131,9 +134,9 @@ static int give_up(struct lk_sqlite *c, sqlite3_stmt *prepared, int code,
                     "the result of a written row could not be read");
 }
 
-/* Take the first step, which takes the locks.  A few statements, the change
- * to WAL among them, do not ask the busy handler: then the wait is here.
- * Within a transaction it would be a deadlock. */
+/* Take the first step, which takes SQLite's locks.  For a few statements, such
+ * as the change to WAL, SQLite does not call the busy handler: they wait here,
+ * but not within a transaction, where that might be a deadlock. */
 static int first_step(struct lk_sqlite *c, sqlite3_stmt *prepared)
 {
     int step = sqlite3_step(prepared);
@@ -146,16 +149,16 @@ static int first_step(struct lk_sqlite *c, sqlite3_stmt *prepared)
     return step;
 }
 
-/* Tell whether a statement only reads.  By sqlite3_stmt_readonly() COMMIT
- * does, too; but it has no columns. */
+/* Return whether a statement only reads.  For sqlite3_stmt_readonly() that
+ * includes COMMIT, which has no columns. */
 static bool only_reads(sqlite3_stmt *prepared)
 {
     return sqlite3_stmt_readonly(prepared) != 0 &&
            sqlite3_column_count(prepared) > 0;
 }
 
-/* Tell whether a statement takes the file's write lock here.  An application
- * that lent its connection waits as it has set it up to. */
+/* Return whether a statement takes SQLite's write lock, and is to queue for it
+ * in turn.c.  An adopted handle waits only as the application has set it up. */
 static bool takes_lock(const struct lk_sqlite *c, sqlite3_stmt *prepared)
 {
     return !c->is_adopted && sqlite3_get_autocommit(c->db) != 0 &&
@@ -168,7 +171,8 @@ static int collect(struct lk_sqlite *c, sqlite3_stmt *prepared,
     int step = first_step(c, prepared);
     int rc;
 
-    /* Only now: the first step is where a changed table is noticed. */
+    /* Only now is the number of columns certain: SQLite notices in the first
+     * step that a table has changed. */
     rc = sqlock_result_start(result, (size_t)sqlite3_column_count(prepared));
     if (rc < 0 && step == SQLITE_ROW)
         return give_up(c, prepared, lk_error_nomem(err), err);
@@ -210,9 +214,9 @@ static int push_insert_id(struct lk_sqlite *c, sqlock_result *result)
     return sqlock_result_push(result, &value);
 }
 
-/* The number of rows changed.  A statement that writes no row leaves
- * SQLite's count as it was, so the count is believed only when the total has
- * moved. */
+/* Return the number of rows changed.  A statement that is no INSERT, UPDATE or
+ * DELETE leaves sqlite3_changes() as it was, so that number counts only if the
+ * total has changed, too. */
 static int64_t count_of_changes(struct lk_sqlite *c, int total_before)
 {
     if (sqlite3_total_changes(c->db) == total_before)
@@ -245,7 +249,7 @@ int lk_sqlite_run(struct lk_sqlite *c, const sqlock_statement *statement,
     affected = count_of_changes(c, total_before);
     if (statement->insert_id != SQLOCK_INSERT_ID_UNUSED && affected > 0 &&
         push_insert_id(c, &rows) < 0) {
-        /* Written, and committed unless a transaction is open. */
+        /* The row is written, and committed unless a transaction is open. */
         rc = lk_error(err, SQLOCK_EUNCERTAIN, "out of memory");
         goto out;
     }
@@ -256,7 +260,7 @@ int lk_sqlite_run(struct lk_sqlite *c, const sqlock_statement *statement,
         memset(&rows, 0, sizeof rows);
     }
 out:
-    /* Unbind: the texts are the caller's. */
+    /* Unbind the texts, which are not copies. */
     if (prepared != NULL) {
         (void)sqlite3_reset(prepared);
         (void)sqlite3_clear_bindings(prepared);

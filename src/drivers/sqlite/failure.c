@@ -1,6 +1,6 @@
 /*
- * failure.c - the meaning of an error of SQLite: which of the outcomes of
- * sqlock/driver.h it is.  Codes decide, with one exception, marked below.
+ * failure.c - classify an error of SQLite: find the code of sqlock/driver.h for
+ * it.  SQLite's code decides, except in mistake(), where the message does.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,9 +13,9 @@ static bool begins_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Classify SQLITE_ERROR, which is every mistake in a statement.  A missing
- * table or column has no code of its own, so its text decides, which has
- * stood unchanged since SQLite 3.0. */
+/* Classify SQLITE_ERROR, the code of every mistake in a statement.  A missing
+ * table or column has no code of its own, so SQLite's message decides; its
+ * wording has not changed since SQLite 3.0. */
 static int mistake(const char *message)
 {
     if (begins_with(message, "no such table") ||
@@ -92,7 +92,8 @@ static bool is_out_of_room(int system_error)
            system_error == EFBIG;
 }
 
-/* Write the message.  SQLite's own says "disk I/O error" and no more. */
+/* Fill in *err and return the code.  The system's error is added to SQLite's
+ * message "disk I/O error", which says no more. */
 static int tell(int code, int extended, const char *message, int system_error,
                 sqlock_error *err)
 {
@@ -110,7 +111,7 @@ int lk_sqlite_failure(struct lk_sqlite *c, sqlock_error *err)
     const char *message = sqlite3_errmsg(c->db);
     int code = outcome_of(c, extended, message);
 
-    /* A wait for the file's lock that abort() ended. */
+    /* abort() has ended the wait for the file's lock. */
     if (code == SQLOCK_EBUSY && atomic_load(&c->is_aborted))
         code = SQLOCK_ECANCELED;
     if (code == SQLOCK_EUNCERTAIN || code == SQLOCK_EUNREACHABLE)

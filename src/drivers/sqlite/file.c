@@ -1,7 +1,9 @@
 /*
- * file.c - from a URL to a file that can hold locks.  Files that would exclude
- * nobody, or not reliably, are refused, although SQLite itself would accept
- * them.
+ * file.c - find the database file that a URL names, and check that it can hold
+ * locks
+ *
+ * A file in which locks would exclude nobody, or not reliably, is refused,
+ * although SQLite itself would accept it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,11 +20,12 @@
 #include "base/url.h"
 #include "drivers/sqlite/connection.h"
 
-/* The most bytes that uriUnixFilenameToUriStringA() writes: "file://", and each
- * byte escaped. */
+/* The most bytes that uriUnixFilenameToUriStringA() writes: "file://", each
+ * byte of the name as "%XX", and a NUL. */
 #define URI_ROOM(length) (8 + 3 * (length))
 
-/* Read the URL's parameters: "synchronous", at most once, and no fragment. */
+/* Read the parameter "synchronous" of a URL that has a query or a fragment;
+ * refuse a fragment and any other parameter. */
 static int read_parameters(const struct lk_url *url, bool has_fragment,
                            bool *waits_for_disk, sqlock_error *err)
 {
@@ -77,8 +80,8 @@ int lk_sqlite_path(char **path, bool *waits_for_disk, const char *url,
                              err);
     if (rc < 0)
         goto out;
-    /* "./" keeps SQLite from seeing anything but a path in it, whatever its
-     * process-wide settings are. */
+    /* "./" keeps SQLite from taking a relative path for a URI or for
+     * ":memory:", whatever its process-wide settings are. */
     if (asprintf(path, "%s%s", parts.path[0] == '/' ? "" : "./", parts.path) <
         0) {
         *path = NULL;
@@ -132,9 +135,10 @@ out:
     return rc;
 }
 
-/* Tell whether a file system, as statfs(2) names it, is on a network.  FUSE
- * counts as one for sshfs, s3fs and shared folders of virtual machines; it
- * does not tell which one it is. */
+/* Return whether a file system, identified by f_type of statfs(2), is on a
+ * network.  FUSE counts as a network because of sshfs, s3fs and shared folders
+ * of virtual machines, which f_type does not distinguish from other FUSE file
+ * systems. */
 bool lk_sqlite_is_network(unsigned long file_system)
 {
     switch (file_system) {
@@ -160,7 +164,7 @@ bool lk_sqlite_is_network(unsigned long file_system)
     }
 }
 
-/* The directory of a path that names a file. */
+/* Return the directory of a file's path, to be freed.  NULL: out of memory. */
 static char *directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -205,20 +209,20 @@ int lk_sqlite_check_file(const char *path, bool may_create, sqlock_error *err)
                           "SQLite: %s is not a database, it is %s", path,
                           S_ISDIR(status.st_mode) ? "a directory"
                                                   : "no regular file");
-        /* It may be a link to elsewhere. */
+        /* The path may be a link to another file system. */
         else if (statfs(path, &system) != 0)
             rc = unreachable("the file", path, errno, err);
     } else if (errno != ENOENT) {
         rc = unreachable("the file", path, errno, err);
     } else if (!may_create) {
-        /* A name with a slip in it must not become an empty database. */
+        /* A mistyped name must not become an empty database. */
         rc =
             lk_error(err, SQLOCK_ESCHEMA,
                      "SQLite: there is no file %s: create it, with the tables, "
                      "with `sqlock init`",
                      path);
     } else if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) != 0) {
-        /* SQLite would say that the file does not exist. */
+        /* SQLite's own error would be that the file does not exist. */
         rc = unreachable("no file can be created in", directory, errno, err);
     }
     if (rc == 0 && lk_sqlite_is_network((unsigned long)system.f_type))
@@ -232,9 +236,9 @@ out:
     return rc;
 }
 
-/* Make the file by mknod(), which opens no descriptor: closing one would
- * drop the locks that SQLite has for another thread, which has made the same
- * file by then. */
+/* Create the file by mknod(), which opens no descriptor.  If another thread has
+ * created and opened the same file in the meantime, closing a descriptor of it
+ * here would drop the locks that SQLite has for that thread. */
 void lk_sqlite_make_file(const char *path)
 {
     (void)mknod(path, S_IFREG | 0666, 0);

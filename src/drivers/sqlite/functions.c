@@ -1,21 +1,21 @@
 /*
- * functions.c - the SQL functions the dialect is written with.
+ * functions.c - the SQL functions that the dialect uses
  *
- * SQLite's own clocks do not do: CURRENT_TIMESTAMP counts whole seconds, and
- * unixepoch('subsec') is NULL before 3.42 (F14).
+ * SQLite's own clocks are too coarse, or too new: CURRENT_TIMESTAMP counts
+ * whole seconds, and unixepoch('subsec') is NULL before 3.42 (F14).
  */
 #include <time.h>
 
 #include "drivers/sqlite/connection.h"
 
 /*
- * sqlock_now(): microseconds since 1970 UTC, one value for all of a statement.
+ * sqlock_now(): microseconds since 1970 UTC, one value throughout a statement.
  *
- * It is not declared deterministic, so SQLite neither computes it while it
- * prepares a statement nor moves it before the statement's OP_Transaction.
- * That opcode is where a statement waits for the file's write lock; hence the
- * clock is read when the lock is ours, however long the wait was, and the
- * lease that is written is a whole one.  The driver suite holds it to this.
+ * The function is not declared deterministic.  So SQLite calls it neither while
+ * preparing a statement nor before the statement's opcode OP_Transaction, where
+ * a statement waits for the file's write lock.  Hence the clock is read after
+ * that wait, however long it was, and a lease that is written lasts for its
+ * whole TTL.  The drivers' tests check this order.
  */
 static void sql_now(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
@@ -29,15 +29,15 @@ static void sql_now(sqlite3_context *context, int argc, sqlite3_value **argv)
 
         (void)clock_gettime(CLOCK_REALTIME, &now);
         now_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-        /* Statements that the application runs on the native handle are not
-         * seen to begin and end here: they get a fresh value each time. */
+        /* A statement that the application runs on the native handle gets a
+         * fresh value each time: its beginning is not noticed here. */
         if (c->is_in_call)
             c->now_us = now_us;
     }
     sqlite3_result_int64(context, now_us);
 }
 
-/* sqlock_readonly(): 1 when the file cannot be written, or else 0. */
+/* sqlock_readonly(): 1 if the file cannot be written, otherwise 0. */
 static void sql_readonly(sqlite3_context *context, int argc,
                          sqlite3_value **argv)
 {
@@ -48,8 +48,9 @@ static void sql_readonly(sqlite3_context *context, int argc,
     sqlite3_result_int(context, sqlite3_db_readonly(db, "main") == 1);
 }
 
-/* sqlock_enqueue(number): 1 when somebody else has it, or there is none;
- * sqlock_notify(number): null. */
+/* sqlock_enqueue(number): take the queue lock.  Return 0 if it was taken and no
+ * other session waits for it; 1 if another session has it or waits for it, or
+ * the queue file cannot be opened. */
 static void sql_enqueue(sqlite3_context *context, int argc,
                         sqlite3_value **argv)
 {
@@ -59,6 +60,7 @@ static void sql_enqueue(sqlite3_context *context, int argc,
                                              sqlite3_value_int64(argv[0])));
 }
 
+/* sqlock_notify(number): release the queue lock; return null. */
 static void sql_notify(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
     (void)argc;
@@ -69,7 +71,8 @@ static void sql_notify(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 int lk_sqlite_add_functions(struct lk_sqlite *c)
 {
-    /* Not for use in triggers and views of whoever made the file. */
+    /* DIRECTONLY: triggers and views in the file, which a stranger may have
+     * made, cannot use these functions. */
     const int flags = SQLITE_UTF8 | SQLITE_DIRECTONLY;
     int rc;
 

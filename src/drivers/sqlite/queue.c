@@ -1,21 +1,22 @@
 /*
- * queue.c - the wait queue of SQLite, for processes of one machine: locks on
- * bytes of a file beside the database, one byte for each lock
+ * queue.c - the wait queue of SQLite, for processes of one machine: a queue
+ * lock is the kernel's lock on one byte of a file beside the database
  *
- * These locks belong to an open file description (OFD) and end with it, however
- * its process dies.  The kernel can only wait for such a lock without a time
- * limit, so a helper thread waits, and is cancelled when the wait ends; a lock
- * granted too late is given up.
+ * The kernel's lock belongs to an open file description (OFD) and ends with it,
+ * however the process dies.  The kernel can wait for a byte only without a time
+ * limit, so a helper thread waits, and is cancelled when the wait is to end; a
+ * byte that the thread got too late is released.
  *
- * A process that gives up a lock would be the quickest to take it again.  So
- * the byte after it belongs to the next waiter: a waiter takes that byte first,
- * waits for the queue lock, and gives that byte up; no other can barge in
- * between.  A process that has stopped keeps the queue lock even when its lease
- * is broken, so the next waiter comes back every second to read the row, and
- * keeps the byte meanwhile.
+ * A process that releases a byte would be the quickest to take it again.  So
+ * the byte behind the queue lock's belongs to the next waiter: a waiter first
+ * takes the second byte, then waits for the queue lock, and then releases the
+ * second byte.  No other waiter can overtake the next one, and a claim sees by
+ * the second byte that somebody waits.  A process that has stopped keeps the
+ * queue lock even when its lease is broken, so the next waiter reads the row
+ * every second, and keeps the second byte meanwhile.
  *
- * The file is never the database itself: closing a descriptor of that would
- * drop SQLite's locks (F70).
+ * The file is not the database itself, because closing a descriptor of the
+ * database would drop SQLite's locks (F70).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,8 +31,9 @@
 #include "base/thread.h"
 #include "drivers/sqlite/connection.h"
 
-/* Create the file with the owner and the mode of the database, so that all its
- * users can open it, whatever the umask of the first process. */
+/* Create the queue file with the user, group and mode of the database, so that
+ * all users of the database can open it, whatever the umask of the first
+ * process.  Return a descriptor, or -1. */
 static int make_file(const char *path, const struct stat *database)
 {
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
@@ -40,7 +42,8 @@ static int make_file(const char *path, const struct stat *database)
 
     if (file < 0)
         return file;
-    /* Its group may be none of ours: then it has ours, as the folder wants. */
+    /* If the database's group is not one of ours, the file keeps the group that
+     * it was created with. */
     (void)!fchown(file, owner, database->st_gid);
     (void)fchmod(file, database->st_mode & 0666);
     return file;
@@ -52,7 +55,7 @@ static int open_file(const char *path, const struct stat *database)
 
     if (file < 0 && errno == ENOENT)
         file = make_file(path, database);
-    if (file < 0 && errno == EEXIST) /* by another process, just now */
+    if (file < 0 && errno == EEXIST) /* another process was faster */
         file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     return file;
 }
@@ -134,8 +137,9 @@ static void let_go(struct lk_sqlite *c, int64_t byte)
     (void)fcntl(c->queue_file, F_OFD_SETLK, &lock);
 }
 
-/* Note a queue lock until its statement is committed.  Without memory it is
- * kept if the statement is undone, and costs waiters time. */
+/* Note a queue lock until its statement is committed.  Without a note, for lack
+ * of memory, the lock is kept if the statement is undone, which delays waiters.
+ */
 static void note_taken(struct lk_sqlite *c, int64_t queue)
 {
     if (c->taken_count == c->taken_size) {
@@ -184,7 +188,8 @@ static void stop_being_next(struct lk_sqlite *c)
     c->next_byte = 0;
 }
 
-/* Take the queue lock at once, if nobody else is next. */
+/* Become the next waiter if no other connection is, and then take the queue
+ * lock if it is free.  Return whether this connection has the queue lock. */
 static bool take_turn(struct lk_sqlite *c, int64_t queue)
 {
     if (c->next_byte == 0 && try_byte(c, NEXT(queue)))
@@ -192,16 +197,16 @@ static bool take_turn(struct lk_sqlite *c, int64_t queue)
     return c->next_byte != 0 && try_byte(c, queue);
 }
 
-/* The helper thread's variables, which its starter has: a thread that is
- * cancelled does not leave its functions, and AddressSanitizer would still
- * guard their stack. */
+/* Variables of the helper thread, on the stack of the thread that starts it: a
+ * cancelled thread does not return from its functions, so AddressSanitizer
+ * would go on guarding the variables on its stack. */
 struct helper {
     struct lk_sqlite *c;
     struct flock next, lock;
     int cancel_state;
 };
 
-/* Wait for a byte's lock.  0, or errno. */
+/* Wait for a byte, without a time limit.  Return 0 or errno. */
 static int wait_for(struct lk_sqlite *c, struct flock *lock)
 {
     int rc;
@@ -212,7 +217,9 @@ static int wait_for(struct lk_sqlite *c, struct flock *lock)
     return rc < 0 ? errno : 0;
 }
 
-/* Note that the helper is next, or tell its starter that the wait is over. */
+/* Report to the starter of the helper: error 0 makes this connection the next
+ * waiter, is_over ends the wait.  The helper cannot be cancelled from here
+ * on. */
 static void tell(struct helper *helper, bool is_over, int error)
 {
     struct lk_sqlite *c = helper->c;
@@ -228,8 +235,8 @@ static void tell(struct helper *helper, bool is_over, int error)
     (void)pthread_mutex_unlock(&c->guard);
 }
 
-/* Wait for both bytes in the helper, which can be cancelled only while it
- * waits. */
+/* Run the helper thread: wait for the next waiter's byte, then for the queue
+ * lock's.  The thread can be cancelled only in these two waits. */
 static void *wait_for_bytes(void *argument)
 {
     struct helper *helper = argument;
@@ -244,7 +251,8 @@ static void *wait_for_bytes(void *argument)
     return NULL;
 }
 
-/* Wait for the helper, the deadline or abort(); as the next waiter for NEXT_NS
+/* Wait until the helper thread has ended its wait, until until_ns, or until
+ * another thread calls the driver's abort().  The next waiter waits for NEXT_NS
  * at most.  Return whether the helper has ended its wait. */
 static bool wait_for_helper(struct lk_sqlite *c, int64_t until_ns)
 {
@@ -287,7 +295,7 @@ static int wait_in_helper(struct lk_sqlite *c, int64_t queue, int64_t until_ns,
     (void)pthread_join(thread, NULL);
     if (is_over && c->queue_errno == 0)
         return 0;
-    /* A cancelled helper may have been granted a byte all the same. */
+    /* A helper that was cancelled may have got a byte all the same. */
     let_go(c, queue);
     if (c->next_byte == 0)
         let_go(c, NEXT(queue));
@@ -301,7 +309,8 @@ static int wait_in_helper(struct lk_sqlite *c, int64_t queue, int64_t until_ns,
     return lk_error(err, SQLOCK_EBUSY, "another session has the queue lock");
 }
 
-/* Queue in the kernel. */
+/* Queue for the bytes in the kernel, within a call, so that abort() ends the
+ * wait. */
 static int queue_up(struct lk_sqlite *c, int64_t queue, int64_t until_ns,
                     sqlock_error *err)
 {

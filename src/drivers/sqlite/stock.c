@@ -2,13 +2,13 @@
  * stock.c - the SQL about stock of SQLite, where it differs from the shared SQL
  * (src/stock/sql.c)
  *
- * There is one writer at a time, so rows that a transaction has read do not
- * change before it ends, and need not be locked.  An order is recorded by a
- * statement of its own.
+ * SQLite has one writer at a time, so rows that a writing transaction has read
+ * do not change before its end, and need not be locked.  The entries of an
+ * order are recorded by a statement of their own: there is no COMBINE.
  */
 #include "drivers/sqlite/connection.h"
 
-/* The build makes it of sql/sqlite. */
+/* The build makes this text from sql/sqlite/stock.sql. */
 extern const char lk_sql_sqlite_stock[];
 
 /* clang-format off */
@@ -17,7 +17,7 @@ static const sqlock_fragment fragments[] = {
     {"locked", ""},
     {"of_row", "json_extract(J.value, '$.{it}')"},
     {"orders", "SELECT J.value FROM json_each({4}) AS J"},
-    /* "WHERE true": without it, ON would be read as a join's. */
+    /* "WHERE true": without it, ON CONFLICT would be parsed as a join's ON. */
     {"entries",
      "(SELECT {of_row o} AS o, {of_row l} AS l, {of_row i} AS i, "
      "{of_row k} AS k, {of_row q} AS q, {of_row d} AS d, {of_row s} AS s, "
@@ -25,7 +25,7 @@ static const sqlock_fragment fragments[] = {
     {NULL, NULL},
 };
 
-/* A column's type limits nothing. */
+/* An integer column holds 64 bits, however its type is called. */
 static const sqlock_integer_type integers[] = {{"*int*", INT64_MAX}, {NULL, 0}};
 
 const sqlock_stock_dialect lk_sqlite_stock = {

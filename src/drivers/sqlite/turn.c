@@ -1,17 +1,19 @@
 /*
- * turn.c - the order in which connections of one process write to one file
+ * turn.c - a queue of the connections of one process that write to one file
  *
  * SQLite has no queue for its write lock: a connection that meets another
- * writer sleeps briefly and tries again.  On a busy machine each sleep lasts as
- * long as the wait for a processor, and the file is often taken again by then,
- * so that one of hundreds of connections may have no luck for seconds.  Hence
- * the connections of a process take turns: the first retries, the others sleep
- * until they are woken.  Between processes it stays a matter of luck, but among
- * few.
+ * writer sleeps briefly and tries again.  On a busy machine the thread then
+ * waits for a processor, too, and often finds the file taken again, so that one
+ * of hundreds of connections may fail to write for seconds.  Hence the
+ * connections of a process queue up: the first one tries for the write lock,
+ * the others sleep until they are woken.  Processes still compete with each
+ * other, but each with one connection only.
  *
- * A turn covers one statement that takes the lock, not the transaction that it
- * may begin: statements within one need no turn, so no connection waits for one
- * that waits for it.
+ * A "turn" in this file is the first place in that queue.  A connection has
+ * that place for one statement that takes the write lock, not for the
+ * transaction that the statement may begin.  Statements within a transaction do
+ * not queue: so a connection that has the write lock never waits for a
+ * connection that waits for that lock.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,15 +26,16 @@ struct lk_sqlite_file {
     struct lk_sqlite_file *next;
     dev_t device;
     ino_t number;
-    size_t users;                   /* connections */
-    struct lk_sqlite *first, *last; /* who writes, and who waits to */
+    size_t users;                   /* open connections */
+    struct lk_sqlite *first, *last; /* of the queue; the first has the turn */
 };
 
-/* Of all files; held for an instant.  Taken before a connection's guard. */
+/* Guards the list of files and all queues.  Held briefly, and locked before a
+ * connection's guard. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct lk_sqlite_file *files;
 
-/* Find the file's queue, or make it.  Called with the mutex held.  NULL: out
+/* Find the file in the list, or add it.  The caller holds the mutex.  NULL: out
  * of memory. */
 static struct lk_sqlite_file *find(const struct stat *status)
 {
@@ -84,7 +87,8 @@ void lk_sqlite_turn_close(struct lk_sqlite *c)
     c->file = NULL;
 }
 
-/* Pass the turn to the next connection.  Called with the mutex held. */
+/* Pass the turn to the next connection, if there is one, and wake its thread.
+ * The caller holds the mutex. */
 static void pass_on(struct lk_sqlite_file *file)
 {
     struct lk_sqlite *next = file->first->behind;
@@ -142,7 +146,7 @@ void lk_sqlite_turn_give(struct lk_sqlite *c)
     (void)pthread_mutex_lock(&mutex);
     if (file->first == c) {
         pass_on(file);
-    } else { /* it was not called in time */
+    } else { /* its turn did not come in time */
         before = file->first;
         while (before->behind != c)
             before = before->behind;

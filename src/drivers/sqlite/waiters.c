@@ -1,14 +1,17 @@
 /*
- * waiters.c - list the sessions that wait in queue.c's file, from /proc/locks
+ * waiters.c - list the requests that wait for bytes of queue.c's file, from
+ * /proc/locks
  *
- * The kernel lists each lock, and behind "->" each request that waits for one:
+ * The kernel lists each lock and, behind "->", each request that waits for one:
  *
  *     1: OFDLCK ADVISORY  WRITE -1 fe:00:1234 100 100
  *     1: -> OFDLCK ADVISORY  WRITE -1 fe:00:1234 100 100
  *
- * that is the file and the bytes, but no process: these locks belong to open
- * file descriptions.  On some file systems stat() gives another number of the
- * device, so a lock is put on the file and looked for in fdinfo.
+ * A line has the file as device and inode, and the bytes; it has -1 for the
+ * process, since these locks belong to open file descriptions.  On some file
+ * systems stat() returns another device number than the kernel lists.  So
+ * find_place() locks an unused byte of the file and reads from fdinfo how the
+ * kernel lists the file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,14 +24,15 @@
 #include "base/writer.h"
 #include "drivers/sqlite/connection.h"
 
-#define PLACE_MAX 64 /* of "fe:00:1234" */
+#define PLACE_MAX 64 /* size of "fe:00:1234", device and inode */
 #define NO_PROCESS " -1 "
 
-/* Of no queue: their numbers are less than this. */
+/* The byte of no queue: the numbers of queues are less than this. */
 #define UNUSED_BYTE (INT64_C(1) << 62)
 
-/* Copy the file's place from the line of a lock of an open file description,
- * which has no process.  Return what follows it; NULL: no such line. */
+/* Copy device and inode of the file from a line about the lock of an open file
+ * description, which has no process.  Return the rest of the line behind them;
+ * NULL: the line is about another kind of lock. */
 static const char *read_place(const char *line, char out[PLACE_MAX])
 {
     const char *at = strstr(line, NO_PROCESS);
@@ -45,7 +49,7 @@ static const char *read_place(const char *line, char out[PLACE_MAX])
     return at + length;
 }
 
-/* Find out how /proc/locks names the file. */
+/* Find out how /proc/locks lists the file, and return whether that is known. */
 static bool find_place(int file, char out[PLACE_MAX])
 {
     struct flock lock = {.l_type = F_RDLCK,
@@ -69,7 +73,8 @@ static bool find_place(int file, char out[PLACE_MAX])
     return is_found;
 }
 
-/* Write the byte that each waiting request is for, as a JSON array. */
+/* Write a JSON array with the byte that each waiting request is for.  False:
+ * the list cannot be read. */
 static bool write_waiters(const char *place, FILE *out)
 {
     FILE *list = fopen("/proc/locks", "re");
@@ -96,7 +101,7 @@ static bool write_waiters(const char *place, FILE *out)
     return true;
 }
 
-/* Return a JSON array to be freed; NULL, with errno: it is not known. */
+/* Return the JSON array, to be freed; NULL: the waiters cannot be found out. */
 static char *list_waiters(const char *path)
 {
     char place[PLACE_MAX];
