@@ -68,7 +68,12 @@ int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
             err, SQLOCK_EINVAL,
             "the table prefix may contain only letters, digits and '_', with "
             "an optional schema name and a dot before it");
-    if (schema_length > limit || base_length + strlen(suffix) > limit)
+    if (schema_length > limit)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the schema's name in the table prefix has %zu bytes, "
+                        "but this database allows %zu",
+                        schema_length, limit);
+    if (base_length + strlen(suffix) > limit)
         return lk_error(err, SQLOCK_EINVAL,
                         "with this table prefix a table's name has %zu bytes, "
                         "but this database allows %zu",

@@ -190,6 +190,7 @@ static void test_a_schema_name_that_is_too_long_is_refused(void **state)
         (void)snprintf(prefix + 260, sizeof prefix - 260, ".INT_");
         rc = lk_table_from_prefix(&table, prefix, dialect, &err);
         assert_code(SQLOCK_EINVAL, rc, &err);
+        assert_contains(err.message, "has 260 bytes");
     }
 }
 

@@ -147,8 +147,8 @@ static void test_it_finds_what_is_in_buckets(void **state)
     sqlock_stock_close(spread);
 }
 
-/* A strategy that finds too little in the row empties the buckets first, and then
- * cannot add so many to the row. */
+/* A strategy that finds too little in the row empties the buckets first, and
+ * then cannot add so many to the row. */
 static void test_a_refusal_leaves_the_buckets_as_they_were(void **state)
 {
     struct fixture *f = *state;
@@ -172,11 +172,12 @@ static void test_a_refusal_leaves_the_buckets_as_they_were(void **state)
                      sqlock_stock_deduct(stock, tx, NULL, item, INT64_MAX, NULL,
                                          &f->err));
         commit(f, tx);
-        assert_int_equal(
-            sql_integer(&f->sql,
-                        "SELECT SUM(QUANTITY) FROM %s WHERE ITEM = '%s'",
-                        shop_table(f, "STOCK_BUCKET", table), item),
-            999);
+        assert_int_equal(sql_integer(&f->sql,
+                                     "SELECT SUM(QUANTITY) FROM %s "
+                                     "WHERE ITEM = '%s'",
+                                     shop_table(f, "STOCK_BUCKET", table),
+                                     item),
+                         999);
         sqlock_stock_close(stock);
     }
     sqlock_stock_close(spread);
