@@ -22,10 +22,11 @@
  * What a lock promises
  *     The database's clock decides when a lease has expired.  The holder stops
  *     earlier: its own deadline is the time on this host's CLOCK_BOOTTIME just
- *     before the claim was sent, plus the TTL, minus a margin, and it passes
- *     without any I/O.  A process that is paused can still write after its
- *     lease has ended.  Where that must not happen, guard the writes (tx.h), or
- *     send sqlock_token() with each write and refuse smaller tokens.
+ *     before the claim was sent, plus the TTL, minus a margin.  The deadline
+ *     passes without any I/O.  A process that is paused can still write after
+ *     its lease has ended.  Where that must not happen, guard the writes
+ *     (tx.h), or send sqlock_token() with each write, and let the receiver
+ *     refuse tokens smaller than the greatest it has seen.
  *
  * Time
  *     Durations are in milliseconds and end in _ms.  Points in time are in
@@ -39,25 +40,26 @@
  * Child processes
  *     A registry works only in the process that opened it.  In a child each
  *     call returns EFORK and touches no connection; the child opens a registry
- *     of its own.  A child cannot open a SQLite file while its parent had one
- *     open at the fork (EFORK): fork first, or exec.
+ *     of its own.  If the parent had a SQLite file open at the fork, the child
+ *     cannot open any (EFORK): fork first, or exec.
  *
  * Strings
  *     Strings are UTF-8, end with NUL, and are copied before a call returns.
  *
  * Results
- *     Functions return 0 or a negative code, never a positive one, so `if (rc)`
- *     and `if (rc < 0)` both keep out of the critical section.  The headers
- *     write codes without SQLOCK_ in front.  Each function lists those that a
- *     caller handles one by one.  Any other code means: not held, nothing was
- *     done, the message says why.  The call is wrong (EINVAL, EFORK, ENOTSUP),
- *     or the database is away (EUNREACHABLE), refuses (EACCESS, ESCHEMA,
- *     EREADONLY, EDATABASE) or has no room (ERESOURCE, ENOMEM).  A new release
- *     may add codes: take an unknown one for "not held".
+ *     Functions return 0 or a negative code; none of the library's codes is
+ *     positive, so `if (rc)` and `if (rc < 0)` both notice every failure.  The
+ *     headers write codes without SQLOCK_ in front.  Each function lists those
+ *     that a caller handles one by one.  Any other code means: not held,
+ *     nothing was done, the message says why.  Either the call is wrong
+ *     (EINVAL, EFORK, ENOTSUP), or the database is away (EUNREACHABLE), refuses
+ *     (EACCESS, ESCHEMA, EREADONLY, EDATABASE) or has no room (ERESOURCE,
+ *     ENOMEM).  A new release may add codes: take an unknown one for "not
+ *     held".
  *
  * Errors
  *     The last argument of most functions is a sqlock_error of the caller, or
- *     NULL.  It is written on failure only: one line, without any password.
+ *     NULL.  It is written on failure only.  Its message has no password in it.
  */
 #ifndef SQLOCK_H
 #define SQLOCK_H
@@ -154,7 +156,7 @@ SQLOCK_API const char *sqlock_version(void);
 
 /* ------------------------------------------------------------- registry -- */
 
-/* A time to wait: as long as it takes. */
+/* As a time to wait: no limit. */
 #define SQLOCK_FOREVER (-INT64_C(1))
 
 /* Size of a LOCK_KEY or a CLIENT_ID: 36 characters and the NUL. */
@@ -180,8 +182,8 @@ typedef enum sqlock_key_rule {
 
 /** Columns of the lock table. */
 typedef enum sqlock_layout {
-    SQLOCK_LAYOUT_SQLOCK = 0, /* sqlock's, with tokens and names; peers of
-                                 Spring 7 may share it */
+    SQLOCK_LAYOUT_SQLOCK = 0, /* sqlock's, with tokens and names; services of
+                                 Spring 7, called peers, may share the table */
     SQLOCK_LAYOUT_SPRING7,    /* the five columns of Spring 7 */
     SQLOCK_LAYOUT_SPRING6     /* the four columns of Spring 5.4 to 6.5 */
 } sqlock_layout;
@@ -204,8 +206,9 @@ typedef enum sqlock_level {
 /** Something that happened; sqlock/event.h has its members. */
 typedef struct sqlock_event sqlock_event;
 
-/** Receives an event.  Any thread may call it, several at a time, also during a
- *  call of the application.  It must not call this library. */
+/** Function that receives an event.  Several threads may call it at a time:
+ *  threads of the library, and the application's within their calls of the
+ *  library, which wait for it.  It must not call this library. */
 typedef void (*sqlock_event_fn)(void *context, const sqlock_event *event);
 
 /** Options of a registry.  Zero means the default. */
@@ -217,36 +220,39 @@ typedef struct sqlock_options {
     /* "INT_", the default, makes INT_LOCK; "app.INT_" names a schema, too. */
     const char *table_prefix;
     uint32_t ttl_ms; /* length of a lease, 10 ms to 7 days; default 10 000 */
-    /* Time by which a holder stops before the lease's end on the database's
-     * clock, less than any TTL; default max(1, TTL / 20). */
+    /* How long before the lease's end on the database's clock a holder stops;
+     * less than any TTL; default max(1, TTL / 20). */
     uint32_t margin_ms;
     const char *holder_note; /* shown with the holder, up to 80 bytes */
     /* Connections for calls, 1 to 64; default 4.  More are opened when needed:
-     * one for renewals, one when all are in transactions, half as many for
-     * waiting, and one, up to 16, for each lease that was waited for. */
+     * one for renewals, one when all are in transactions, half of pool_size for
+     * waiting, and one for each lease that was waited for, 16 at most. */
     uint32_t pool_size;
     sqlock_ownership ownership; /* default SQLOCK_OWNED_BY_THREAD */
     sqlock_key_rule key_rule;   /* default SQLOCK_KEY_CURRENT */
     /* Longest TTL of the Spring peers; default 10 000.  It decides expiry on
-     * the four-column layout.  A longer lease is reported as a clock ahead. */
+     * the four-column layout.  A peer whose lease lasts longer is reported by
+     * the event CLOCK_AHEAD. */
     uint32_t peer_ttl_ms;
-    /* Opening a connection, in addition to the statement that needs it, 10 ms
-     * to 1 hour; default 5000.  Renewals use at most TTL / 4, or
-     * statement_timeout_ms where that is more. */
+    /* Limit for opening a connection, in addition to that of the statement that
+     * needs it, 10 ms to 1 hour; default 5000.  For renewals it is at most
+     * TTL / 4, or statement_timeout_ms where that is more. */
     uint32_t connect_timeout_ms;
-    /* One statement, 10 ms to 1 hour; default TTL / 8, within 500 to 5000. */
+    /* Limit for one statement, 10 ms to 1 hour; default TTL / 8, but at least
+     * 500 and at most 5000. */
     uint32_t statement_timeout_ms;
     uint32_t
-        poll_ms; /* between two looks at a row that is polled; default 100 */
+        poll_ms; /* pause between reads of a row that is polled; default 100 */
     /* Between renewals of `auto_renew`, at most TTL / 3; default TTL / 4. */
     uint32_t renew_period_ms;
     /* For peers with unknown clocks: take over an expired lease only after its
      * row has not changed, on this host's clock, for the longest of ttl_ms,
-     * peer_ttl_ms and the lease's own length (at most ten times the others). */
+     * peer_ttl_ms and the lease's own length, of which at most ten times the
+     * longer of the other two counts. */
     bool observe_before_steal;
     sqlock_event_fn on_event; /* receives events; NULL: nobody does */
     void *event_context;      /* first argument of `on_event` */
-    sqlock_level event_level; /* the lowest level it receives; default INFO */
+    sqlock_level event_level; /* lowest level for `on_event`; default INFO */
     /* Times in a row that threads of this registry hand a lock to each other
      * before other processes get a chance; default 16. */
     uint32_t handoff_limit;
@@ -255,14 +261,14 @@ typedef struct sqlock_options {
 #define SQLOCK_OPTIONS_INIT SQLOCK_SIZED(sqlock_options)
 
 /**
- * Create the lock table where it does not exist, and check it.  Once per
- * database; `sqlock init` does the same, and a DBA may run sql/ instead.
+ * Create the lock table where it does not exist, and check it.  Call it once
+ * per database.  `sqlock init` does the same; a DBA may run the files of sql/.
  *
  * @return 0           the table is there, with this layout
  *         ECONFLICT   it exists with another layout
  *         ESCHEMA     it exists, and cannot hold locks
  *         EBUSY       it is missing, and another session is in the way
- *         any other   as of sqlock_registry_open()
+ *         any other   as sqlock_registry_open() returns
  */
 SQLOCK_MUSTUSE int sqlock_schema_create(const char *url,
                                         const sqlock_options *options,
@@ -281,17 +287,17 @@ SQLOCK_MUSTUSE int sqlock_schema_create(const char *url,
  * that environment variable.
  *
  * TLS that the URL demands (sslmode=require, verify-ca, verify-full;
- * tls=require, verify) is checked on the open connection.  Without it the
- * result is EACCESS, or EUNREACHABLE where the client library cannot tell.
+ * tls=require, verify) is checked on the open connection.  Without TLS the
+ * result is EACCESS, or EUNREACHABLE where the client library gives no reason.
  *
- * This call does not create a SQLite file.  With synchronous=full
- * each commit waits for the disk; else a power failure may undo the last ones.
+ * This call does not create a SQLite file.  With synchronous=full each commit
+ * waits for the disk; without it a power failure may undo the last commits.
  *
- * With waiting=poll, nothing that takes part in a wait queue is sent to
- * PostgreSQL or MySQL: waiters read the row every poll_ms.  For servers without
- * advisory locks, NOTIFY or GET_LOCK, and for poolers.  Tokens of sqlock's
- * layout then rise only while the row stays, and those of Spring's layouts may
- * come in the wrong order.
+ * With waiting=poll in the URL, no statement of a wait queue is sent to
+ * PostgreSQL or MySQL: waiters read the row every poll_ms.  Use it for poolers,
+ * and for servers without advisory locks, NOTIFY or GET_LOCK.  Tokens of
+ * sqlock's layout then rise only while the row stays, and those of Spring's
+ * layouts may come in the wrong order.
  *
  * @param[out] out closed by sqlock_registry_close(); NULL on failure
  * @param options  NULL: all defaults
@@ -368,33 +374,34 @@ typedef struct sqlock_acquire_options {
      * ends. */
     bool auto_renew;
     /* The application checks the token with its writes, so a step of the
-     * database's clock does not end the lease.  Renewals of `auto_renew` notice
-     * such a step; without them only a token or a guard protects against it. */
+     * database's clock does not end the lease.  Otherwise renewals of
+     * `auto_renew` notice a step and end the lease; without them only a token
+     * or a guard protects against it. */
     bool fenced;
     bool partial;         /* sqlock_acquire_many(): take those that are free */
-    uint32_t max_hold_ms; /* when `auto_renew` stops; 0: never */
+    uint32_t max_hold_ms; /* how long `auto_renew` goes on; 0: no limit */
     sqlock_lost_fn on_lost; /* called when the lease is lost; NULL: none */
     void *lost_context;     /* first argument of `on_lost` */
-    /* A descriptor of the caller's, such as an eventfd, that is never read: the
-     * wait ends with ECANCELED when it becomes readable, or all writers of a
-     * pipe are gone.  Signal handlers may write to it.  0: none. */
+    /* A descriptor of the caller's, such as an eventfd, that the library does
+     * not read; 0: none.  The wait ends with ECANCELED when it becomes readable
+     * or all writers of a pipe are gone.  Signal handlers may write to it. */
     int cancel_fd;
     bool fail_fast; /* end the wait at the first error of the database */
 } sqlock_acquire_options;
 #define SQLOCK_ACQUIRE_INIT SQLOCK_SIZED(sqlock_acquire_options)
 
 /**
- * Take the lock.  An owner that has it already counts one more; nothing is
- * sent.  Threads of one registry are served in order, processes nearly so: one
- * acquisition in 17 at most overtakes those who wait.
+ * Take the lock.  If the owner has it already, nothing is sent, and its hold
+ * count rises by one.  Threads of one registry are served in order, processes
+ * nearly so: one acquisition in 17 at most overtakes those who wait.
  *
  * A wait also waits for the database: while that cannot be reached, is a
  * standby or is out of connections, the call tries again after 50 ms to a
  * second, unless `fail_fast` is set.  Errors that somebody has to repair
- * (EINVAL, EACCESS, ESCHEMA, EDATABASE, with SQLite EREADONLY) end it at once.
- * The call returns within @p wait_ms and statement_timeout_ms, and
- * connect_timeout_ms where a connection is opened; twice both of these where a
- * connection broke and the claim's outcome has to be found out.
+ * (EINVAL, EACCESS, ESCHEMA, EDATABASE, with SQLite EREADONLY) end the wait at
+ * once.  The call returns within the sum of @p wait_ms, statement_timeout_ms
+ * and, where a connection is opened, connect_timeout_ms.  Both timeouts count
+ * twice where a connection broke and the claim's outcome has to be found out.
  *
  * @param wait_ms 0: try once; SQLOCK_FOREVER: no limit
  * @param options NULL: all defaults
@@ -427,8 +434,8 @@ SQLOCK_MUSTUSE int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
 SQLOCK_API int sqlock_cancel(sqlock_lock *lock, sqlock_error *err);
 
 /**
- * Undo one acquire; the last one gives the lock back.  Afterwards the caller
- * does not hold it, except after EOWNER, EINUSE and EFORK.
+ * Undo one acquire; undoing the last one gives the lock back.  The caller then
+ * holds it no longer, whatever the result, except EOWNER, EINUSE and EFORK.
  *
  * @return 0           released
  *         EEXPIRED    the lease had expired; nobody else had the lock
@@ -443,10 +450,10 @@ SQLOCK_MUSTUSE int sqlock_release(sqlock_lock *lock, sqlock_error *err);
 
 /**
  * Start the lease anew.  A lease that has expired is not revived.  After a
- * claim or renewal without an answer the lease does not get longer than that
- * statement would make it, since it may still arrive.
+ * claim or renewal that got no answer, the lease does not get longer than that
+ * statement would make it: the statement may still arrive.
  *
- * @param ttl_ms length from now; 0: as it was acquired
+ * @param ttl_ms length from now; 0: that of the acquisition or last renewal
  * @return 0           renewed
  *         EEXPIRED, ELOST   the lease is over: stop, and release
  *         EOWNER      the caller does not own it
@@ -468,12 +475,13 @@ SQLOCK_API uint32_t sqlock_hold_count(sqlock_lock *lock);
 SQLOCK_API int64_t sqlock_remaining_ms(sqlock_lock *lock);
 
 /**
- * Fencing token of this acquisition; 0 when not held.  It is greater than all
- * tokens of this lock before, also after the database's clock was set back.
- * Only where no row keeps the last one, because a Spring peer has deleted it or
- * on Spring's layouts, the token is the database's clock in microseconds alone:
- * smaller after that clock was set back, and, with MySQL and MariaDB, where a
- * claim was delayed at the server while others held the lock.  No I/O.
+ * Fencing token of this acquisition; 0 when not held, though a lease that is
+ * over may keep its token until its release.  No I/O.  The token is greater
+ * than all earlier ones of this lock, also after the database's clock was set
+ * back.  But where no row keeps the last token (on Spring's layouts, or after a
+ * Spring peer has deleted the row), it is the database's clock in microseconds
+ * alone.  That may be smaller after the clock was set back and, with MySQL and
+ * MariaDB, after a claim was delayed at the server while others held the lock.
  */
 SQLOCK_API int64_t sqlock_token(sqlock_lock *lock);
 
@@ -482,7 +490,7 @@ SQLOCK_API int64_t sqlock_token(sqlock_lock *lock);
 SQLOCK_API const char *sqlock_name(const sqlock_lock *lock);
 SQLOCK_API const char *sqlock_key(const sqlock_lock *lock);
 
-/** Free text that the library has given.  NULL is allowed. */
+/** Free a text or list that says "freed by sqlock_free()".  NULL is allowed. */
 SQLOCK_API void sqlock_free(void *memory);
 
 #ifdef __cplusplus

@@ -11,26 +11,27 @@
  *
  * Errors    A function throws sqlock::error; called with std::nothrow first it
  *           gives a sqlock::result, which holds a value or a sqlock::failure,
- *           as std::expected does.  Under -fno-exceptions the former end the
- *           program.  New codes may appear: treat unknown ones as "not held".
- * Owners    A mutex is one owner: whichever thread locks it, no other one has
- *           it until it is unlocked, nor has any other mutex of that name, in
- *           this process or another.  It is not recursive.
- * Leases    A mutex is held until it is unlocked or its lease is over, which is
- *           renewed in the background (acquire_options::auto_renew) but can be
- *           lost: ask held() or check() before each side effect, or be told by
- *           on_lost.  See sqlock.h for what is promised.
+ *           as std::expected does.  Under -fno-exceptions the functions that
+ *           would throw end the program instead.  New codes may appear: treat
+ *           unknown ones as "not held".
+ * Owners    A mutex is one owner, whichever thread locks it.  Until it is
+ *           unlocked, no other thread has the lock, and no other mutex of that
+ *           name, in this process or another.  A mutex is not recursive.
+ * Leases    A mutex is held until it is unlocked or its lease is over.  The
+ *           lease is renewed in the background (acquire_options::auto_renew)
+ *           but can be lost: ask held() or check() before each side effect, or
+ *           set on_lost.  See sqlock.h for what is promised.
  * Time      Durations are of std::chrono and rounded up to milliseconds.
  * Lifetime  Everything here can be moved and not copied; what was moved from
  *           holds nothing, and its functions fail.  A mutex keeps its registry
- *           open; a lease does so with its mutex, if it has made it, and must
- *           not outlive it otherwise.
+ *           open.  A lease of registry::acquire() has a mutex of its own; a
+ *           lease of mutex::acquire() must not outlive that mutex.
  * Texts     A std::string_view need not end with NUL; one with a NUL inside is
  *           refused with SQLOCK_EINVAL.
  * Topics    Each header in sqlock/ adds one: many.hpp, several locks at once;
  *           async.hpp, requests and std::stop_token; tx.hpp, transactions that
  *           a lease guards; stock.hpp; once.hpp; stats.hpp.
- * The rest  Administration is as in C: native_handle() gives what it takes.
+ * The rest  Administration has no C++ form: pass native_handle() to admin.h.
  */
 #ifndef SQLOCK_HPP
 #define SQLOCK_HPP
@@ -79,12 +80,13 @@ struct registry_options {
     milliseconds poll{0};
     unsigned pool_size = 0;
     sqlock_ownership ownership = default_ownership;
-    /** from any thread; its texts are valid during the call */
+    /** called by any thread; the event's texts are valid during the call */
     std::function<void(const sqlock_event &)> on_event;
     sqlock_level event_level = SQLOCK_LEVEL_INFO;
 
-    /** These options for C, valid as long as this object: for the options that
-     *  are not above, and for functions of sqlock.h that take options. */
+    /** Return these options for C, except on_event, valid as long as this
+     *  object: for functions of sqlock.h, and to add options that are not
+     *  above. */
     sqlock_options native() const
     {
         sqlock_options out = SQLOCK_OPTIONS_INIT;
@@ -105,7 +107,7 @@ struct registry_options {
     }
 };
 
-/** As sqlock_acquire_options, but what is acquired is renewed. */
+/** As sqlock_acquire_options, but with auto_renew by default. */
 struct acquire_options {
     milliseconds ttl{0};
     milliseconds max_hold{0}; /* with auto_renew; 0: no limit */
@@ -117,7 +119,7 @@ struct acquire_options {
      * renew. */
     std::function<void(int code)> on_lost;
 
-    /** These options for C, except on_lost. */
+    /** Return these options for C, except on_lost. */
     sqlock_acquire_options native() const
     {
         sqlock_acquire_options out = SQLOCK_ACQUIRE_INIT;
@@ -142,14 +144,14 @@ class mutex
   public:
     mutex(const registry &of, std::string_view name,
           acquire_options options = {});
-    /** Unlocks it where it is locked. */
+    /** Unlocks the mutex if it is locked. */
     ~mutex() = default;
-    /** One that was moved from is not held, and cannot be locked. */
+    /** A mutex that was moved from is not held, and cannot be locked. */
     mutex(mutex &&) noexcept = default;
     mutex &operator=(mutex &&) noexcept = default;
 
-    /* Those of TimedLockable: false where others have it for as long, and an
-     * exception where it cannot be found out. */
+    /* The functions of TimedLockable.  They return false if others have the
+     * lock for as long, and throw if that cannot be found out. */
     void lock()
     {
         take(SQLOCK_FOREVER).value();
@@ -168,16 +170,16 @@ class mutex
     {
         return try_lock_for(until - Clock::now());
     }
-    /** Never throws, because destructors call it: unlocked() tells what came of
-     *  it. */
+    /** Never throws, because destructors call it; unlocked() returns the
+     *  result. */
     void unlock() noexcept
     {
         give_back();
     }
 
-    /** Result of the last unlock(): SQLOCK_ELOST where another owner has had
-     *  the lock, SQLOCK_EEXPIRED where the lease had run out, 0 where neither
-     *  was. */
+    /** Result of the last unlock(), as sqlock_release() returns it:
+     *  SQLOCK_ELOST if another owner has had the lock, SQLOCK_EEXPIRED if the
+     *  lease had run out, 0 if the lock was held until then. */
     int unlocked() const noexcept
     {
         return state_ ? state_->given_back.load() : 0;
@@ -190,7 +192,8 @@ class mutex
     result<lease> acquire(const std::nothrow_t &,
                           std::chrono::duration<Rep, Period> wait);
 
-    /** End each wait for the lock in this registry. */
+    /** End all waits for this mutex; unless ownership is by handle, all waits
+     *  for the lock in this registry. */
     void cancel()
     {
         if (!state_)
@@ -203,8 +206,7 @@ class mutex
         (void)sqlock_cancel(handle(), nullptr);
     }
 
-    /** Let the lease begin anew, with @p ttl or the one it was acquired
-     *  with. */
+    /** Start the lease anew, with @p ttl, or if that is 0 with its last TTL. */
     void renew(milliseconds ttl = milliseconds{0})
     {
         renew(std::nothrow, ttl).value();
@@ -260,12 +262,13 @@ class mutex
     friend class registry;
     friend struct detail::access;
 
-    /* At one address however often the mutex is moved. */
+    /* Stays at one address when the mutex is moved, since the library passes
+     * that address to lost(). */
     struct state {
         std::shared_ptr<sqlock_registry> owner; /* open as long as we are */
         sqlock_lock *lock = nullptr;
         acquire_options options;
-        std::mutex inner; /* of what follows */
+        std::mutex inner; /* guards taken and cancelled */
         std::condition_variable turn;
         bool taken = false;
         unsigned cancelled = 0;
@@ -275,9 +278,9 @@ class mutex
         state(const state &) = delete;
         state &operator=(const state &) = delete;
     };
-    /* A lock stays held that a transaction guards, that another thread owns, or
-     * that its owner has acquired elsewhere, too: what its on_lost uses then
-     * lives as long as the program, and closing the registry ends the lease. */
+    /* The lock may stay held: a transaction guards it, another thread owns it,
+     * or its owner has acquired it elsewhere, too.  Then the state, which
+     * on_lost uses, is never freed, and closing the registry ends the lease. */
     struct disposer {
         void operator()(state *old) const noexcept
         {
@@ -331,7 +334,7 @@ class mutex
         return how;
     }
 
-    /* Our turn among the threads that share this mutex, then the lock. */
+    /* Wait for the other threads that share this mutex, then take the lock. */
     result<void> take(std::int64_t wait_ms)
     {
         if (!state_)
@@ -428,7 +431,7 @@ class [[nodiscard]] lease
         end();
     }
 
-    /** Whether it is ours still; no I/O. */
+    /** Whether the lease still lasts; no I/O. */
     bool held() const
     {
         return mutex_ != nullptr && mutex_->held();
@@ -438,7 +441,7 @@ class [[nodiscard]] lease
         return held();
     }
 
-    /** Throw unless it is ours still: for before each side effect. */
+    /** Throw SQLOCK_EEXPIRED unless held(): call it before each side effect. */
     void check() const
     {
         if (!held())
@@ -466,8 +469,9 @@ class [[nodiscard]] lease
         return mutex_->renew(std::nothrow, ttl);
     }
 
-    /** Unlock it now, and be told whether it was ours until here.  After
-     *  SQLOCK_EINUSE, because a transaction guards it, it is held as before. */
+    /** Unlock the mutex now.  SQLOCK_ELOST and SQLOCK_EEXPIRED say that the
+     *  lease had ended before.  After SQLOCK_EINUSE a transaction guards the
+     *  lock, which is held as before. */
     void release()
     {
         release(std::nothrow).value();
@@ -486,7 +490,7 @@ class [[nodiscard]] lease
         return detail::result_of(code, why);
     }
 
-    /** The mutex, for functions of sqlock.h; NULL once released. */
+    /** The lock, for functions of sqlock.h; NULL once released. */
     sqlock_lock *native_handle() const
     {
         return mutex_ != nullptr ? mutex_->native_handle() : nullptr;
@@ -497,7 +501,7 @@ class [[nodiscard]] lease
     friend class registry;
     friend struct detail::access;
 
-    std::unique_ptr<mutex> own_; /* where nobody else has it */
+    std::unique_ptr<mutex> own_; /* if the lease has made its mutex */
     mutex *mutex_;               /* NULL: released, or moved from */
 
     explicit lease(mutex *locked) : mutex_(locked)
@@ -554,7 +558,7 @@ class registry
     registry(const registry &) = delete;
     registry &operator=(const registry &) = delete;
 
-    /** A mutex of that name, which is not locked. */
+    /** Make a mutex of that name, which is not locked. */
     sqlock::mutex mutex(std::string_view name,
                         acquire_options options = {}) const
     {
@@ -584,7 +588,7 @@ class registry
         return got;
     }
 
-    /** Lock that name if it is free; nothing where another owner has it. */
+    /** Lock that name if it is free; nullopt if another owner has it. */
     std::optional<lease> try_acquire(std::string_view name,
                                      acquire_options options = {}) const
     {
@@ -612,14 +616,14 @@ class registry
 
     struct closer {
         std::shared_ptr<event_function>
-            on_event; /* longer than what calls it */
+            on_event; /* outlives the registry that calls it */
 
         void operator()(sqlock_registry *opened) const noexcept
         {
             (void)sqlock_registry_close(opened, nullptr);
         }
     };
-    std::shared_ptr<sqlock_registry> handle_; /* of ours and of all mutexes */
+    std::shared_ptr<sqlock_registry> handle_; /* shared with all mutexes */
 
     explicit registry(std::shared_ptr<sqlock_registry> opened)
         : handle_(std::move(opened))
@@ -689,7 +693,7 @@ lease mutex::acquire(std::chrono::duration<Rep, Period> wait)
 namespace detail
 {
 
-/** For the headers of topics: what a class keeps to itself. */
+/** Access to private members, for the headers of topics. */
 struct access {
     using state = mutex::state;
 
@@ -706,7 +710,7 @@ struct access {
     {
         return one.native();
     }
-    /* Locked by other means than its own. */
+    /* Make a lease of a mutex that was locked by its native handle. */
     static lease adopt(std::unique_ptr<mutex> locked)
     {
         locked->state_->taken = true;
@@ -722,7 +726,7 @@ struct access {
     {
         return static_cast<bool>(one.state_->options.on_lost);
     }
-    /* Its mutex, which others have begun to unlock. */
+    /* Take the mutex out of a lease whose release has begun. */
     static std::unique_ptr<mutex> disown(lease &held)
     {
         held.own_->state_->taken = false;

@@ -31,7 +31,7 @@ extern "C" {
 
 /** State of a row, by the database's clock. */
 typedef enum sqlock_state {
-    SQLOCK_FREE = 0, /* the row keeps the last token */
+    SQLOCK_FREE = 0, /* nobody has a lease; the row keeps the last token */
     SQLOCK_HELD,     /* somebody has a lease */
     SQLOCK_EXPIRED   /* the lease is over, and its holder did not release it */
 } sqlock_state;
@@ -52,18 +52,20 @@ typedef struct sqlock_info {
                            that is not sqlock; "broken by ..." after
                            sqlock_break(), also when free; else NULL when free
                            or not known */
-    int64_t ahead_ms;   /* at least how far the clock of a peer is ahead: its
-                           row was acquired in the future, or for longer than
-                           peer_ttl_ms; 0: nothing is known */
+    int64_t ahead_ms;   /* at least how far the holder's clock is ahead: the row
+                           was acquired in the future, or by a peer for longer
+                           than peer_ttl_ms; 0: nothing is known */
     int64_t held_ms;    /* since it was acquired; 0 when free */
     char *region;       /* from sqlock_find(); otherwise NULL */
-    int32_t waiters;    /* from sqlock_find() with `waiters`: how many wait in
-                           the database, so at least so many wait, see
+    int32_t waiters;    /* from sqlock_find() with `waiters`: number of waiters
+                           in the database's queue; there may be others, see
                            sqlock-databases(7); -1: not known */
-    char *waiter_names; /* of them, as far as the database knows, with ", "
-                           between; NULL where not known, as on SQLite */
-    char *last_holder;  /* free: who released it last; NULL where the row does
-                           not tell: after a break, and on Spring's layouts */
+    char *waiter_names; /* names of these waiters, as far as the database knows,
+                           with ", " between; NULL where not known, as on
+                           SQLite */
+    char *last_holder;  /* of a free lock: who released it last; NULL where the
+                           row does not say it: after a break, and on Spring's
+                           layouts */
 } sqlock_info;
 
 /**
@@ -110,17 +112,17 @@ typedef struct sqlock_find_options {
                             255 bytes.  SQLite ignores the case of ASCII
                             letters.  NULL: all */
     bool free_too;       /* free rows, too */
-    bool all_regions;    /* all regions but those of transactions' names */
-    bool waiters;        /* count who waits in the database */
+    bool all_regions;    /* all regions but those of sqlock_tx_lock() */
+    bool waiters;        /* count the waiters in the database's queues */
     uint32_t limit;      /* rows at most; 0: all */
     sqlock_sort sort;    /* default SQLOCK_SORT_NAME */
 } sqlock_find_options;
 #define SQLOCK_FIND_INIT SQLOCK_SIZED(sqlock_find_options)
 
 /**
- * Read the held or expired rows that the options select.  With a limit
- * the database orders them, in one statement.  Without one they are read in
- * pages, each within statement_timeout_ms, and ordered here.
+ * Read the held or expired rows that the options select.  With a limit the
+ * database orders them, in one statement.  Without a limit they are read in
+ * pages, each within statement_timeout_ms, and ordered by this call.
  *
  * @param options   NULL: all defaults
  * @param[out] rows freed by sqlock_info_free(); NULL on failure
@@ -140,9 +142,9 @@ SQLOCK_API void sqlock_info_free(sqlock_info *rows, size_t count);
 
 /* ------------------------------------------------------------ intervene -- */
 
-/** Holder that sqlock_break() ends: its client id, its token, or both, as
- *  sqlock_show() gives them.  A client id names every holder.  sqlock has a new
- *  one for each acquisition, a Spring service one for all of its locks. */
+/** Holder whose lease sqlock_break() ends: its client id, its token, or both,
+ *  as sqlock_show() gives them.  Every holder has a client id.  sqlock makes a
+ *  new one for each acquisition, a Spring service one for all of its locks. */
 typedef struct sqlock_break_options {
     size_t size;           /* sizeof(sqlock_break_options): it may grow */
     int64_t token;         /* of the holder, on sqlock's layout; Spring services
@@ -150,7 +152,7 @@ typedef struct sqlock_break_options {
                               any */
     const char *client_id; /* of the holder; NULL: any */
     const char *reason;    /* kept in the row, up to 80 bytes; NULL: none */
-    const char *who;       /* responsible for it, such as "user@host", up to 80
+    const char *who;       /* who breaks the lock, such as "user@host", up to 80
                               bytes; NULL: this process */
     bool now;              /* UNSAFE: free the lock at once, while the old
                               holder may still be at work */
@@ -182,16 +184,17 @@ SQLOCK_MUSTUSE int sqlock_break(sqlock_registry *registry, const char *name,
 /**
  * Remove the rows of the region that have been free or expired for long.  It
  * never touches a lease that has not expired.  A row whose token is younger
- * than the retention stays, so no token is given twice.  Rows of names that
- * sqlock_tx_lock() made that long ago are removed, too, unless a transaction
- * has locked them.  On the four-column layout `peer_ttl_ms` decides expiry.
+ * than the retention stays, so no token is given twice.  Rows that
+ * sqlock_tx_lock() made for names before the retention are removed, too, unless
+ * a transaction has locked them.  On the four-column layout `peer_ttl_ms`
+ * decides expiry.
  *
  * @param retention_ms how long a row stays after its lease
  * @param[out] removed how many rows, also on failure; NULL: not wanted
  * @return 0            done
  *         EUNCERTAIN   the outcome of the last statement is not known
- *         any other    some rows may be left, as of sqlock_list().  EBUSY: a
- *                      transaction has locked a row
+ *         any other    some rows may be left, as sqlock_list() returns.  EBUSY:
+ *                      a transaction has locked a row
  */
 SQLOCK_MUSTUSE int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
                                int64_t *removed, sqlock_error *err);
@@ -201,16 +204,17 @@ SQLOCK_MUSTUSE int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
  * that were given before.  For a database that was restored from a backup,
  * cloned, or failed over to a server that had not received everything.  Earlier
  * holders find their leases lost, but go on until then: stop all programs that
- * use the locks first.  Tokens rise above those of a server whose clock was not
- * ahead of this one's.  One statement writes all rows: for a table of many rows
- * open the registry with a statement_timeout_ms that is long enough.
+ * use the locks first.  Tokens that an earlier server gave after the backup are
+ * below the new ones only if its clock was not ahead of this server's.  One
+ * statement writes all rows: for a table of many rows open the registry with a
+ * statement_timeout_ms that is long enough.
  *
- * @param[out] rows how many were changed (Spring's layouts: removed); NULL: not
- *                  wanted
+ * @param[out] rows how many were changed (Spring's layouts: removed); written
+ *                  on success only; NULL: not wanted
  * @return 0            done
  *         EUNCERTAIN   the outcome is not known: call it again
- *         any other    not done, as of sqlock_reap(); ENOTSUP: not with this
- *                      driver
+ *         any other    not done, as sqlock_reap() returns; ENOTSUP: not with
+ *                      this driver
  */
 SQLOCK_MUSTUSE int sqlock_after_restore(sqlock_registry *registry,
                                         int64_t *rows, sqlock_error *err);
@@ -257,7 +261,8 @@ SQLOCK_MUSTUSE int sqlock_schema_check(const char *url,
 
 /* -------------------------------------------------------------- session -- */
 
-/** The layout of the table that a registry has opened. */
+/** Layout of the table that a registry has opened; SQLOCK_LAYOUT_SQLOCK for
+ *  NULL.  No I/O. */
 SQLOCK_API sqlock_layout
 sqlock_registry_layout(const sqlock_registry *registry);
 
@@ -265,25 +270,27 @@ sqlock_registry_layout(const sqlock_registry *registry);
 #define SQLOCK_EPOCH_SIZE 64
 
 /**
- * Epoch of the data: the history that the latest session of a registry found.
- * PostgreSQL tells it by system identifier and timeline, which a promotion
- * changes, MySQL by the server's UUID, MariaDB by its server_id.  When the
- * epoch changes, another server answers, and locks that the old one
- * acknowledged may be gone: a lease is then found lost by its next renewal, and
- * only a guard or a token keeps its holder out of the data.  The change is
- * noticed when a session is opened, and `on_event` is told, too.  No I/O.
+ * Copy the epoch of the data: a text that identifies the server, as the session
+ * opened last found it.  With PostgreSQL it is the system identifier and the
+ * timeline, which a promotion changes, with MySQL the server's UUID, with
+ * MariaDB its server_id.  When the epoch changes, another server answers, and
+ * locks that the old one acknowledged may be missing there.  The next renewal
+ * finds such a lease lost; until then only a guard or a token keeps its holder
+ * out of the data.  A change is noticed when a session is opened, and reported
+ * as the event EPOCH, too.  No I/O.
  *
- * @param[out] epoch written in any case; "" before the first session, with
- *                   SQLite, and with Galera, whose nodes are alike
- * @return how often it has changed
+ * @param[out] epoch always written; "" if no session has found one: before the
+ *                   first, with SQLite, and with Galera, whose nodes are alike
+ * @return number of changes since the registry was opened
  */
 SQLOCK_API uint32_t sqlock_registry_epoch(sqlock_registry *registry,
                                           char epoch[SQLOCK_EPOCH_SIZE]);
 
 /**
- * The drivers that were compiled in or registered, in the order in which they
- * are asked for a URL, each as "name (client library and version)".  NULL: no
- * more.
+ * Describe one of the drivers: "name (client library and version)", a constant.
+ * They are numbered from 0 in the order in which they are tried for a URL:
+ * those compiled in, then those registered.  NULL: there is none with that
+ * number.
  */
 SQLOCK_API const char *sqlock_driver_info(size_t index);
 

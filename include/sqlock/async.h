@@ -25,19 +25,21 @@
  *         rc = sqlock_release(lock, &err);
  *     }
  *
- * A request is a contender of its own.  It waits in the registry's queue among
- * the threads, and is never re-entrant where threads own: if its own thread
- * holds the lock, it waits until that thread has released it.  A granted lock
- * belongs to the request until sqlock_request_finish() gives it to the calling
- * thread (or adds one to the registry's count).  Options such as `auto_renew`
- * and `on_lost` work from the grant on.
+ * A request is a contender of its own, which waits in the registry's queue
+ * among the threads.  Where threads own locks it is never re-entrant: if the
+ * thread that made the request holds the lock, the request waits until that
+ * thread has released it.  A granted lock belongs to the request until
+ * sqlock_request_finish() gives it to the calling thread (or adds one to the
+ * registry's count).  Options such as `auto_renew` and `on_lost` work from the
+ * grant on.
  *
  * At most half as many requests as the pool has connections wait in queues of
- * the database.  The rows of all others are read together, every `poll_ms`.
+ * the database.  The rows of all other requests are read together, every
+ * `poll_ms`.
  *
  * A request keeps its lock alive: the caller may drop its own reference.
- * sqlock_registry_close() abandons and frees all requests that are left.  In a
- * child process they do not exist: the status is FREE, calls return EFORK.
+ * sqlock_registry_close() abandons and frees all requests that are left.  A
+ * child process has no requests: their status is FREE, and calls return EFORK.
  */
 #ifndef SQLOCK_ASYNC_H
 #define SQLOCK_ASYNC_H
@@ -69,8 +71,8 @@ typedef enum sqlock_request_state {
  *                 NULL on failure
  * @param done_fd  a descriptor of the caller's, such as an eventfd, that gets
  *                 the 8 bytes of a uint64_t 1 when the request has ended;
- *                 several requests may share it.  It must not block, and stays
- *                 open, like `cancel_fd`, until the request is finished or
+ *                 several requests may share it.  It must be non-blocking, and,
+ *                 like `cancel_fd`, stay open until the request is finished or
  *                 abandoned.  0: none
  * @return 0           under way
  *         any other   nothing was done: EINVAL, EFORK, ENOMEM, ERESOURCE
@@ -85,8 +87,8 @@ SQLOCK_MUSTUSE int sqlock_request_acquire(sqlock_request **out,
  * does not hold the lock.  The release is carried out even if the request is
  * abandoned.
  *
- * @param[out] out as of sqlock_request_acquire()
- * @param done_fd  as of sqlock_request_acquire()
+ * @param[out] out as in sqlock_request_acquire()
+ * @param done_fd  as in sqlock_request_acquire()
  * @return 0           under way
  *         EOWNER      still held, by another owner
  *         EINUSE      still held: an open transaction guards it
@@ -100,24 +102,23 @@ SQLOCK_MUSTUSE int sqlock_request_release(sqlock_request **out,
 SQLOCK_API sqlock_request_state sqlock_request_status(sqlock_request *request);
 
 /**
- * Take the result of a request that has ended, and free the request.
+ * Take the result of a request that has ended, and free the request.  After
+ * ELOST and EEXPIRED `on_lost` is not called any more.  This call waits for an
+ * `on_lost` that is running, so `on_lost` must not make it.
  *
  * @return 0           acquired, and the caller holds the lock; or released
  *         EINUSE      the request has not ended: it is not freed
  *         ELOST, EEXPIRED   acquired, but the lease is over; it is released
  *         EFORK       this is a child process: nothing was touched
- *         any other   as of sqlock_acquire() or sqlock_release()
- *
- * After ELOST and EEXPIRED on_lost is not called any more: one that is being
- * called is waited for, so do not call this from there.
+ *         any other   as sqlock_acquire() or sqlock_release() returns
  */
 SQLOCK_MUSTUSE int sqlock_request_finish(sqlock_request *request,
                                          sqlock_error *err);
 
 /**
  * Give a request up, whatever its state, and free it.  A claim that is being
- * sent is completed, and what it is granted is released in the background.
- * NULL is allowed.
+ * sent is completed.  A lock that the request got is released in the
+ * background.  NULL is allowed.
  *
  * @return 0       done
  *         EFORK   this is a child process: nothing was touched
@@ -126,9 +127,9 @@ SQLOCK_API int sqlock_request_abandon(sqlock_request *request,
                                       sqlock_error *err);
 
 /**
- * A descriptor that poll(2) finds readable once the lease has ended before it
- * was released.  It is an eventfd that the lock owns and the next acquisition
- * clears: do not read or close it.
+ * Get a descriptor that poll(2) finds readable if the lease ends before it is
+ * released.  It is an eventfd that belongs to the lock, and that the next
+ * acquisition clears: do not read or close it.
  *
  * @param[out] fd valid while the caller has a reference to the lock
  * @return 0           done

@@ -10,7 +10,8 @@
  *     auto lease = sqlock::acquire(registry, "invoices", 30s, stop_token);
  *
  * async.h documents the functions of C that these call, and their codes.  A
- * request that ends without get() is given up, and with it what it is granted.
+ * request that is destroyed without get() is given up, and a lock that it got
+ * is released.
  */
 #ifndef SQLOCK_ASYNC_HPP
 #define SQLOCK_ASYNC_HPP
@@ -49,7 +50,7 @@ class event
     {
         if (fd_ != 0)
             return;
-        /* 0 stands for none. */
+        /* As done_fd and cancel_fd, 0 stands for none. */
         fd_ = ::fcntl(0, F_DUPFD_CLOEXEC, 3);
         ::close(0);
     }
@@ -77,7 +78,7 @@ class event
         if (fd_ >= 0)
             (void)!::write(fd_, &one, sizeof one);
     }
-    /* -1: as long as it takes. */
+    /* -1: without limit. */
     bool wait(int ms) const noexcept
     {
         pollfd on = {fd_, POLLIN, 0};
@@ -186,8 +187,8 @@ class request
     event done_;
     event cancel_;
     std::unique_ptr<mutex> mutex_;
-    bool is_acquisition_ = false; /* a lease that it got is to be released */
-    bool is_watched_ = false;     /* an on_lost of the caller's may be called */
+    bool is_acquisition_ = false; /* end() releases a lock that it got */
+    bool is_watched_ = false;     /* the caller's on_lost may be called */
     sqlock_request *request_ = nullptr;
 
     request() = default;
@@ -201,13 +202,13 @@ class request
     {
         if (request_ == nullptr)
             return;
-        /* Nobody is told of a loss after this. */
+        /* After this, on_lost is not called any more. */
         if (is_watched_) {
             cancel_.set();
             sqlock_error why = {};
             if (finish(why) == 0 && is_acquisition_ &&
                 sqlock_release(mutex_->native_handle(), &why) != 0)
-                why = {}; /* nobody is there to be told */
+                why = {}; /* a destructor has nobody to report it to */
         } else {
             (void)sqlock_request_abandon(std::exchange(request_, nullptr),
                                          nullptr);
@@ -222,8 +223,8 @@ class request
 class [[nodiscard]] acquisition : public detail::request
 {
   public:
-    /** Wait for the end; the lease belongs to the calling thread where threads
-     *  own. */
+    /** Wait for the end.  Where threads own locks, the calling thread owns the
+     *  lease. */
     lease get()
     {
         return get(std::nothrow).value();
@@ -301,7 +302,8 @@ acquisition acquire_async(const registry &of, std::string_view name,
 class [[nodiscard]] releasing : public detail::request
 {
   public:
-    /** Wait for the end, and be told whether it was ours until it began. */
+    /** Wait for the end.  SQLOCK_ELOST and SQLOCK_EEXPIRED say that the lease
+     *  had ended before the release began. */
     void get()
     {
         get(std::nothrow).value();
@@ -341,9 +343,9 @@ class [[nodiscard]] releasing : public detail::request
     releasing() = default;
 };
 
-/** Begin to release a lease that has its own mutex, as that of
- *  registry::acquire() and acquire_async().  It is carried out also where the
- *  result is thrown away.  After a failure the lease is as before. */
+/** Begin to release a lease that has its own mutex, as one of
+ *  registry::acquire() or acquire_async().  The release is carried out even if
+ *  the result is discarded.  After a failure the lease is as before. */
 inline result<releasing> release_async(const std::nothrow_t &, lease &&held)
 {
     return releasing::begin(held);
@@ -353,8 +355,9 @@ inline releasing release_async(lease &&held)
     return releasing::begin(held).value();
 }
 
-/** A descriptor that poll() finds readable once the lease has ended before it
- *  was released: not to be read or closed, and valid as long as the lease. */
+/** Get a descriptor that poll() finds readable if the lease ends before it is
+ *  released: not to be read or closed, and valid as long as the lease
+ *  object. */
 inline result<int> lost_fd(const std::nothrow_t &, const lease &held)
 {
     sqlock_error why = {};

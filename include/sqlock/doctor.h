@@ -1,5 +1,5 @@
 /*
- * sqlock/doctor.h - whether the promises of locks hold with a database
+ * sqlock/doctor.h - check whether a database keeps the promises of locks
  *
  * Calling sequence
  *     sqlock_check *checks = NULL;
@@ -41,12 +41,12 @@ typedef struct sqlock_check {
  * Check all that the promises of locks rest on: the connection, the server's
  * settings, the table, the rights on it, and who else uses it.  It takes,
  * renews and releases a lock in the region "sqlock-doctor", and removes its
- * row.  It takes a URL, since a registry may not open for what is wrong.
+ * row.  It has a URL as argument, not a registry, which may fail to open.
  *
  * @param[out] checks freed by sqlock_checks_free(); has those made so far also
  *                    after a failure
  * @return 0           all checks were made, whatever they found
- *         any other   the others could not be made: EINVAL, ENOTSUP,
+ *         any other   the other checks could not be made: EINVAL, ENOTSUP,
  *                     EUNREACHABLE, EBUSY, EACCESS, ESCHEMA, EREADONLY,
  *                     ERESOURCE, EDATABASE, ENOMEM
  */
@@ -61,7 +61,7 @@ SQLOCK_API void sqlock_checks_free(sqlock_check *checks, size_t count);
 /** Level of support for a feature. */
 typedef enum sqlock_support {
     SQLOCK_SUPPORT_REFUSED = 0, /* calls that need it return ENOTSUP */
-    SQLOCK_SUPPORT_WEAKER,      /* it works, with a limit that is said there */
+    SQLOCK_SUPPORT_WEAKER,      /* it works, with a limit: see the feature */
     SQLOCK_SUPPORT_FULL         /* it works */
 } sqlock_support;
 
@@ -80,9 +80,11 @@ typedef struct sqlock_capabilities {
 #define SQLOCK_CAPABILITIES_INIT SQLOCK_SIZED(sqlock_capabilities)
 
 /**
- * Find out what the database supports, whatever it calls itself.  Two sessions
- * compete for locks in the region "sqlock-doctor", whose rows are removed.
+ * Find out by trial what the database supports, whatever it calls itself.  Two
+ * sessions compete for locks in the region "sqlock-doctor", whose rows are
+ * removed.
  *
+ * @param[in,out] found begins with SQLOCK_CAPABILITIES_INIT
  * @return 0              done
  *         ETIMEDOUT      another process is doing the same
  *         EUNREACHABLE   the database cannot be reached, or not any more

@@ -31,16 +31,16 @@
  *     never 0.
  *
  *     ERETRY         not applied; the transaction, if any, is gone
- *     EBUSY          not applied: another session's row or table lock (SQLite:
- *                    of the database file), or a duplicate key
+ *     EBUSY          not applied: another session's lock of a row or table
+ *                    (SQLite: of the database file), or a duplicate key
  *     ECANCELED      not applied: cancelled, or a time limit of the server
  *     EREADONLY      not applied: wrong node
  *     ERESOURCE      not applied: connections, memory, disk
  *     EACCESS        not applied: login or privilege
  *     ESCHEMA        not applied: no such database, table or column
  *     EDATABASE      not applied: any other error of the statement
- *     EUNREACHABLE   nothing was sent; the connection cannot be used again
- *     EUNCERTAIN     sent, but not answered; it cannot be used again
+ *     EUNREACHABLE   nothing was sent; the connection is unusable now
+ *     EUNCERTAIN     sent, but not answered; the connection is unusable now
  *     EINVAL, ENOTSUP, ENOMEM   not sent
  */
 #ifndef SQLOCK_DRIVER_H
@@ -56,7 +56,7 @@ extern "C" {
 /* --------------------------------------------------------------- values -- */
 
 /**
- * Begin a result with that number of columns; earlier rows are dropped.
+ * Begin a result with that number of columns; earlier rows are discarded.
  *
  * @return 0        begun
  *         ENOMEM   out of memory
@@ -69,13 +69,15 @@ SQLOCK_API int sqlock_result_start(sqlock_result *result, size_t columns);
  *
  * @return 0        appended
  *         ENOMEM   out of memory
+ *         EINVAL   sqlock_result_start() was not called
  */
 SQLOCK_API int sqlock_result_push(sqlock_result *result,
                                   const sqlock_value *value);
 
 /**
- * Fill an error and return its code, in one expression.  Control characters and
- * bytes that are not UTF-8 are escaped, and the text is cut to one line.
+ * Fill an error and return its code, in one expression.  Newlines and tabs
+ * become blanks, other control characters and bytes that are not UTF-8 are
+ * escaped, and the text is truncated to the size of `message`.
  *
  * @param err      NULL is allowed
  * @param sqlstate NULL: none
@@ -99,42 +101,45 @@ typedef enum sqlock_tx_state {
     SQLOCK_TX_GONE     /* connection and transaction are lost */
 } sqlock_tx_state;
 
-/* A driver's part in transactions of the application.  Templates as in a
- * dialect; none of them leaves a trace in the session. */
+/* Functions and SQL of a driver for transactions of the application.  The SQL
+ * is templates as in a dialect, which leave nothing changed in the session. */
 typedef struct sqlock_transactions {
     size_t size;                             /* sizeof(sqlock_transactions) */
     const char *statements[SQLOCK_TX_KINDS]; /* as a template's text */
 
-    /* The last cell of the first row tells which server, database and {table},
-     * in schema {1} (null: none was named), this is. */
+    /* A query whose last cell of the first row, a text, identifies the server,
+     * the database and {table} in schema {1} (null: none was named).  Two
+     * connections with equal texts find the same table. */
     const char *identity;
-    /* One text: "read committed" in upper or lower case, unless the transaction
-     * reads from a snapshot that its first statement takes.  Takes no snapshot
-     * itself.  NULL: `identity` takes none. */
+    /* A query that takes no snapshot and returns one text: "read committed", in
+     * upper or lower case, or another text if the transaction reads from a
+     * snapshot that its first statement takes.  NULL: `identity` takes no
+     * snapshot. */
     const char *isolation;
 
-    /* Returns a row if row locks exclude only the sessions of one node of a
-     * cluster with several writable nodes.  Takes no snapshot.  NULL: the
-     * database has no such clusters. */
+    /* A query that returns a row if row locks exclude only the sessions of one
+     * node of a cluster with several writable nodes.  It takes no snapshot.
+     * NULL: the database has no such clusters. */
     const char *one_node;
 
-    /* Appended to a SELECT of a row: FOR UPDATE, not waiting: EBUSY or no row
-     * if it is locked.  NULL: rows are not locked one by one. */
+    /* Clause to append to the SELECT of a row: FOR UPDATE without a wait; EBUSY
+     * or no row if it is locked.  NULL: rows are not locked one by one. */
     const char *update_free;
-    const char *update_wait; /* FOR UPDATE, waiting */
-    const char *share_free;  /* FOR SHARE, not waiting */
-    const char *share_wait;  /* FOR SHARE, waiting */
-    /* For a database with one write lock: take it and change nothing. */
+    const char *update_wait; /* FOR UPDATE that waits */
+    const char *share_free;  /* FOR SHARE without a wait */
+    const char *share_wait;  /* FOR SHARE that waits */
+    /* For a database with one write lock: a statement that takes the write lock
+     * and changes nothing; else NULL. */
     const char *take_write_lock;
-    uint32_t wait_unit_ms; /* unit of `limit`; 0: nothing waits */
+    uint32_t wait_unit_ms; /* unit of `limit`; 0: no statement waits */
 
-    const char *timestamp_us;   /* {column}, a point in time, in us */
+    const char *timestamp_us;   /* {column}, a point in time, as us */
     const char *next_timestamp; /* a point in time later than {column} */
     const char *fence_type;     /* type of a fence column */
     const char *owner_type;     /* type of a fence's owner column */
 
-    /** Make a connection of the application's open handle, without changing it.
-     *  Refuse a handle whose texts are not UTF-8.
+    /** Make a connection of the application's open handle, without changing the
+     *  handle.  Refuse a handle whose texts are not UTF-8.
      *  @return 0, EINVAL, ... */
     int (*adopt)(void *connection, void *native, sqlock_error *err);
     /** End the use of an adopted handle; called instead of close. */
@@ -143,7 +148,9 @@ typedef struct sqlock_transactions {
     sqlock_tx_state (*state)(void *connection);
     /** Let statements wait for a lock at most @p wait_ms, a multiple of
      *  wait_unit_ms, and disable other time limits, until `unlimit` restores
-     *  them.  The caller has set a savepoint, and returns to it after EBUSY. */
+     *  them.  Before a wait the library has set a savepoint, and returns to it
+     *  after EBUSY.  If wait_unit_ms is 0, @p wait_ms is 0 and statements must
+     *  not wait. */
     int (*limit)(void *connection, int64_t wait_ms, int64_t deadline_ns,
                  sqlock_error *err);
     /** Restore what `limit` has changed. */
@@ -156,11 +163,11 @@ typedef struct sqlock_transactions {
      *  that its texts are still UTF-8, without a round trip.
      *  @return 0, EINVAL */
     int (*check_adopted)(void *connection, sqlock_error *err);
-    /** May be NULL: then leases are guarded again, and `commit` follows.  In
-     *  one round trip run ASSERT @p times times, each with
-     *  @p count of the values, and commit unless one of them fails.
-     *  @return ENOTFOUND: an ASSERT found no row, nothing was committed; or as
-     *  commit */
+    /** Run ASSERT @p times times, each time with the next @p count of the
+     *  values, and commit unless one fails, all in one round trip.  May be
+     *  NULL: then the library sends GUARD again for each lease, and `commit`.
+     *  @return ENOTFOUND: an ASSERT found no row, and nothing was committed; or
+     *  as commit */
     int (*commit_if)(void *connection, const sqlock_statement *statement,
                      const sqlock_value *values, size_t count, size_t times,
                      int64_t deadline_ns, sqlock_error *err);
@@ -169,48 +176,57 @@ typedef struct sqlock_transactions {
 /* ----------------------------------------------------------- wait queues -- */
 
 /*
- * A wait queue in the database.  It is a lock of the database's own, or of the
- * operating system's, that a session has from when it is its turn to claim
- * until it releases the lease; the others queue for it.
- * It is a hint: the lease's row alone decides, and a queue lock that is
- * missing, that notifies falsely or is in a stranger's hands costs time.  A
- * session that has one, or waits for one, is used for nothing that waits for
- * another.  One whose client has closed it must give up both by itself, within
- * a second: nobody ends it over another connection.
+ * Functions of a wait queue in the database.  Each sqlock lock has a queue
+ * lock, which is a lock of the database's own or of the operating system's.  A
+ * session has the queue lock from the time when it may claim until it releases
+ * the lease; the other sessions queue for it.  The queue lock is only a hint:
+ * the lease's row decides, and a queue lock that is missing, that notifies
+ * falsely, or that a stranger has, costs no more than time.  A session that has
+ * a queue lock, or waits for one, is not used to wait for another.  When its
+ * client has closed a session, the session must give up its queue lock and its
+ * wait by itself within a second: the library does not end it over another
+ * connection.
  *
- * Results as in sqlock_driver.  The number is of 62 bits, and even.
+ * Results are as in sqlock_driver.  `queue` is the number of the queue lock, an
+ * even one of 62 bits.
  */
 typedef struct sqlock_wait_queue {
     size_t size;      /* sizeof(sqlock_wait_queue) */
-    uint32_t layouts; /* 1 << sqlock_layout of those that have them */
-    /* A CLAIM or TAKE that grants takes the queue lock for its session where it
-     * is to be had at once, and the RELEASE on that session gives it back. */
+    uint32_t layouts; /* those with wait queues, 1 << sqlock_layout for each */
+    /* A CLAIM or TAKE that grants a lease also takes the queue lock for its
+     * session if nobody has it, and RELEASE on that session gives it back. */
     bool holders_keep_it;
-    /* EBUSY of `enqueue` keeps the session's place in the queue for the next
-     * `enqueue`, until `leave`: the row can be read between them. */
+    /* After EBUSY of `enqueue` the session keeps its position in the queue for
+     * the next `enqueue`, until `leave`: the row can be read between them. */
     bool keeps_place;
 
-    /** May be NULL: every connection has a session of its own.  Tell whether
-     *  connection @p one has, or a proxy lends it the sessions of a server by
-     *  turns, by comparison with @p other.  Neither is in a transaction.
-     *  @return 0: it has; EBUSY: a proxy is between, or the server's queue
-     *  locks exclude nobody; any other: not known, asked at the next wait */
+    /** Find out whether connection @p one has a session of its own, or a proxy
+     *  lends it changing sessions of a server, by comparison with @p other.
+     *  Neither is in a transaction.  May be NULL: every connection has a
+     *  session of its own.  @return 0: it has one; EBUSY: a proxy is between,
+     *  or the server's queue locks exclude nobody; any other: not known, and
+     *  asked again at the next wait */
     int (*has_own_session)(void *one, void *other, int64_t deadline_ns,
                            sqlock_error *err);
-    /** Wait for the queue lock; until it comes or, at the latest, @p until_ns.
-     *  @return 0: the session has it; EBUSY: not in time, or sooner, so that
-     *  the row is read again */
+    /** Wait for the queue lock, until @p until_ns at the latest.  @return 0:
+     *  the session has it; EBUSY: it does not have it by @p until_ns, or by an
+     *  earlier time that the driver chooses: the library reads the row and
+     *  calls this again */
     int (*enqueue)(void *connection, int64_t queue, int64_t until_ns,
                    sqlock_error *err);
-    /** From now on hear whoever releases, without having the queue lock.  NULL:
-     *  not to be had.  @return 0; EBUSY: it would not be heard */
+    /** From now on have the session notified of each release, without having
+     *  the queue lock.  May be NULL: the database cannot notify, and waiters
+     *  stay in the queue.  @return 0; EBUSY: releases would not notify this
+     *  session */
     int (*subscribe)(void *connection, int64_t queue, int64_t deadline_ns,
                      sqlock_error *err);
-    /** Wait until somebody releases, in no transaction and without sending
-     *  anything.  @return 0: notified; EBUSY: not until @p until_ns */
+    /** Wait for a notification, outside of a transaction and without sending
+     *  anything.  NULL if `subscribe` is.  @return 0: notified; EBUSY: not by
+     *  @p until_ns */
     int (*await)(void *connection, int64_t queue, int64_t until_ns,
                  sqlock_error *err);
-    /** Give up the queue lock, and hear nobody any more. */
+    /** Give up the queue lock or the position in the queue, and end the
+     *  notifications. */
     int (*leave)(void *connection, int64_t queue, int64_t deadline_ns,
                  sqlock_error *err);
 } sqlock_wait_queue;
@@ -227,12 +243,12 @@ typedef struct sqlock_connect {
                                       was given up does not run on */
     uint32_t lock_timeout_ms;      /* longest wait for somebody's row lock,
                                       as near as the database can: then EBUSY */
-    bool may_create;               /* tables are to be made: a database that is
-                                      a file is made with them.  Otherwise one
-                                      that is not there is ESCHEMA */
+    bool may_create;               /* tables are to be created: if the database
+                                      is a file that does not exist, create it.
+                                      Otherwise return ESCHEMA for it */
 } sqlock_connect;
 
-/* Proof of the identity of the server by TLS, from least to most. */
+/* Proof of the server's identity by TLS, from the weakest to the strongest. */
 typedef enum sqlock_tls_check {
     SQLOCK_TLS_CHECK_NONE = 0,  /* nothing: TLS was not demanded */
     SQLOCK_TLS_CHECK_DEMANDED,  /* nothing, though TLS was demanded: the
@@ -247,22 +263,22 @@ typedef struct sqlock_description {
     char client[96];       /* client library and version */
     char tls[64];          /* cipher or protocol; "" when there is no TLS */
     int64_t connection_id; /* backend pid or connection id; 0: none */
-    char epoch[SQLOCK_EPOCH_SIZE]; /* another one when the server has taken over
-                                      from another, which may have acknowledged
-                                      what it does not have; "": not known */
+    char epoch[SQLOCK_EPOCH_SIZE]; /* changes when another server has taken over
+                                      that may lack what the one before it has
+                                      acknowledged; "": not known */
     sqlock_tls_check tls_check;    /* what TLS has checked */
     char forgets[96]; /* settings by which a crash of the server may lose what
                          it has committed: "fsync = off"; "": none */
 } sqlock_description;
 
 enum {
-    /* execute, begin, commit, rollback keep their deadline by themselves.
-     * Without it a thread of the library calls abort at the deadline. */
+    /* execute, begin, commit and rollback keep their deadline by themselves.
+     * Without this a thread of the library calls abort at the deadline. */
     SQLOCK_CAP_KEEPS_DEADLINE = 1 << 0,
     /* The database has one writer at a time: a process sends its writes on one
-     * connection and commits those that have gathered together.  A statement
+     * connection, and commits together those that have gathered.  A statement
      * that fails with EBUSY, EDATABASE, ESCHEMA or EINVAL must leave the
-     * transaction usable.  Goes with SQLOCK_CAP_KEEPS_DEADLINE. */
+     * transaction usable.  It requires SQLOCK_CAP_KEEPS_DEADLINE. */
     SQLOCK_CAP_ONE_WRITER = 1 << 1
 };
 
@@ -274,31 +290,32 @@ typedef struct sqlock_driver {
     const char *schemes; /* of URLs, with '|' between: "postgresql|postgres" */
     size_t connection_bytes; /* the library allocates this much, zeroed; all
                                 zero must be a state that close() accepts */
-    uint32_t capabilities;   /* SQLOCK_CAP_KEEPS_DEADLINE... */
+    uint32_t capabilities;   /* SQLOCK_CAP_..., combined by | */
     const sqlock_dialect *dialect; /* the database's SQL */
 
     /** Client library and version, a constant. */
     const char *(*client)(void);
 
-    /** Check the URL without connecting.  @return 0, EINVAL with what is wrong
-     *  (never with the password) */
+    /** Check the URL without connecting.  @return 0; EINVAL: the message says
+     *  what is wrong, without the password */
     int (*check_url)(const char *url, sqlock_error *err);
 
-    /** Connect: autocommit, READ COMMITTED, UTC, own settings on this session
-     *  only.  After a failure close() is called all the same. */
+    /** Connect, and set autocommit, READ COMMITTED, UTC and own settings, on
+     *  this session only.  After a failure close() is called all the same. */
     int (*open)(void *connection, const char *url, const sqlock_connect *how,
                 sqlock_error *err);
 
     /** End the session, if any.  Never blocks for the network. */
     void (*close)(void *connection);
 
-    /** False when the server has closed an idle connection, or a transaction is
-     *  open on it; no round trip.  Such a connection is not used again: what is
-     *  sent by itself would wait for a commit that nobody sends. */
+    /** Return false if the server has closed the idle connection, or if a
+     *  transaction is open on it; no round trip.  The connection is then not
+     *  used again: in an open transaction, a statement sent by itself would
+     *  wait for a commit that nobody sends. */
     bool (*is_alive)(void *connection);
 
-    /** Run one statement, and refuse a text of several: what follows the first
-     *  could end the transaction.  @p parameters are in the statement's order.
+    /** Run one statement, and refuse a text with several, as one of them could
+     *  end the transaction.  @p parameters are in the statement's order.
      *  @p result is filled on success only. */
     int (*execute)(void *connection, const sqlock_statement *statement,
                    const sqlock_value *parameters, size_t count,
@@ -309,51 +326,52 @@ typedef struct sqlock_driver {
      *  failure there is none, or the connection is not alive. */
     int (*begin)(void *connection, int64_t deadline_ns, sqlock_error *err);
 
-    /** Commit.  0 only when the server has said that it committed: not when it
-     *  rolled back instead, nor when it only says so with a warning
-     *  (EUNCERTAIN). */
+    /** Commit.  Return 0 only if the server has confirmed the commit: an error
+     *  if it rolled back instead, EUNCERTAIN if it confirmed with a warning. */
     int (*commit)(void *connection, int64_t deadline_ns, sqlock_error *err);
 
-    /** Roll back; 0 also when there is no transaction. */
+    /** Roll back.  Return 0 also if there is no transaction. */
     int (*rollback)(void *connection, int64_t deadline_ns, sqlock_error *err);
 
-    /** End the call in flight, from another thread, or the one that is about to
-     *  begin: it returns EUNCERTAIN or ECANCELED, or EUNREACHABLE when nothing
-     *  had been sent.  The connection may be of no use any more. */
+    /** End the call in flight, or the one that is about to begin; called by
+     *  another thread.  That call returns EUNCERTAIN or ECANCELED, or
+     *  EUNREACHABLE if nothing had been sent.  The connection may be unusable
+     *  afterwards. */
     void (*abort)(void *connection);
 
-    /** The client library's own handle: PGconn *, MYSQL *, sqlite3 *. */
+    /** Return the client library's own handle: PGconn *, MYSQL *, sqlite3 *. */
     void *(*native)(void *connection);
 
     /** Describe the server and the session; no round trip. */
     void (*describe)(void *connection, sqlock_description *description);
 
-    /** May be NULL.  The URL as it leads to the same place from anywhere, for
-     *  one that depends on the working directory: malloc'd, or NULL in *out
-     *  when it is that already.  Called once, after check_url; connections are
-     *  opened with what it gave.  @return 0, EINVAL, ENOMEM */
+    /** May be NULL.  For a URL that depends on the working directory, set *out
+     *  to a malloc'd URL that leads to the same database from any directory;
+     *  for another URL, to NULL.  Called once, after check_url; connections are
+     *  opened with *out, or with the URL if *out is NULL.
+     *  @return 0, EINVAL, ENOMEM */
     int (*resolve_url)(const char *url, char **out, sqlock_error *err);
 
-    /** Its part in transactions of the application; may be NULL. */
+    /** Transactions of the application; may be NULL: they are refused. */
     const sqlock_transactions *transactions;
 
-    /** Its part in stock; may be NULL. */
+    /** SQL about stock; may be NULL: sqlock_stock_open() refuses. */
     const sqlock_stock_dialect *stock;
 
-    /** Its wait queue; may be NULL: waiters look at the row. */
+    /** Wait queue; may be NULL: waiters read the row every `poll_ms`. */
     const sqlock_wait_queue *wait_queue;
 
     /**
-     * The `overrides` of the dialect for URLs with the parameter waiting=poll,
-     * where nothing is sent that takes part in a wait queue; `wait_queue` is
-     * passed over.  The driver gets the URL as it is.  NULL: such a URL is
-     * refused if there is a `wait_queue`.
+     * The `overrides` of the dialect for URLs with the parameter waiting=poll:
+     * with them no statement takes part in a wait queue, and `wait_queue` is
+     * not used.  The driver gets the URL with that parameter.  NULL: such a URL
+     * is refused if there is a `wait_queue`.
      *
-     * Where the row's lock alone makes claims of a key take turns, tokens of
-     * our layout rise as long as the row stays: not past a Spring peer, whose
-     * unlock deletes it, nor past a reaper with a retention shorter than a
-     * statement may take.  On Spring's layouts two tokens may then come in the
-     * wrong order.
+     * If only the row's lock serializes the claims of a key, tokens of sqlock's
+     * layout rise as long as the row stays.  They may not rise where a Spring
+     * peer's unlock deletes the row, or a reaper with a retention shorter than
+     * a statement may take.  On Spring's layouts two tokens may then come in
+     * the wrong order.
      */
     const sqlock_fragment *polling;
 } sqlock_driver;
@@ -374,11 +392,12 @@ SQLOCK_MUSTUSE int sqlock_driver_register(const sqlock_driver *driver,
  * Find a driver by its name: "postgres", "mysql" or "sqlite" where it is
  * compiled in, or the name of one that was registered.  NULL: there is none.
  *
- * To build another on it, copy the struct, give the copy a name and schemes of
- * its own, change what is different, and register it.  Its functions know URLs
- * by their own schemes: a copy's `check_url` and `resolve_url` put them in.  A
- * copy of its dialect may write some fragments otherwise (`overrides`, which
- * may be `polling`), and leave out statements that its database does not know.
+ * To build another driver on it, copy the struct, give the copy a name and
+ * schemes of its own, change what is different, and register the copy.  The
+ * copied functions accept only the schemes of the original, so the copy's
+ * `check_url` and `resolve_url` put one of those into the URL.  A copy of the
+ * dialect may replace some fragments (`overrides`, which may be `polling`), and
+ * leave out statements that the database does not know.
  */
 SQLOCK_API const sqlock_driver *sqlock_driver_named(const char *name);
 

@@ -35,10 +35,13 @@ extern "C" {
                                                   sqlock_registry_epoch() */  \
     X(FORGETFUL,     "forgetful",     WARNING) /* the server may forget what  \
                                                   it has granted */           \
-    X(CLOCK_STEP,    "clock_step",    WARNING) /* of the database */          \
-    X(CLOCK_AHEAD,   "clock_ahead",   WARNING) /* key: of its holder */       \
-    X(ITEM_MISSING,  "item_missing",  WARNING) /* to give a reservation's     \
-                                                  quantity back to */
+    X(CLOCK_STEP,    "clock_step",    WARNING) /* the database's clock has    \
+                                                  stepped */                  \
+    X(CLOCK_AHEAD,   "clock_ahead",   WARNING) /* key: the clock of its       \
+                                                  holder is ahead */          \
+    X(ITEM_MISSING,  "item_missing",  WARNING) /* the quantity of a           \
+                                                  reservation cannot be given \
+                                                  back */
 /* clang-format on */
 
 /** Kind of an event. */

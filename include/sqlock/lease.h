@@ -5,7 +5,7 @@
  * process that has the id can renew, release and guard the lease through a
  * registry of the same table and region, as can a shell script by the command.
  * A process that ends by _exit(2) without releasing the lock leaves the lease
- * to them.
+ * to those that have its id.
  *
  * Calling sequence
  *     char id[SQLOCK_LEASE_ID_SIZE];
@@ -49,7 +49,7 @@ SQLOCK_MUSTUSE int sqlock_lease_id(char id[SQLOCK_LEASE_ID_SIZE],
  * @return 0                 renewed
  *         EEXPIRED, ELOST   the lease is over
  *         EINVAL            this is no lease id
- *         any other         not renewed, as of sqlock_renew()
+ *         any other         not renewed, as sqlock_renew() returns
  */
 SQLOCK_MUSTUSE int sqlock_lease_renew(sqlock_registry *registry, const char *id,
                                       uint32_t ttl_ms, int64_t *remaining_ms,
@@ -70,10 +70,10 @@ SQLOCK_MUSTUSE int sqlock_lease_release(sqlock_registry *registry,
 
 /**
  * The SQL that guards the lease of an id in a transaction of another program,
- * such as psql.  Sent first, it fails unless the holder still has the lease,
- * and keeps the lock from others until the transaction ends.  A program that
- * goes on after an error (sqlite3 without -bail) is not stopped.  On Galera it
- * holds on one node only.
+ * such as psql.  As the transaction's first statement it fails unless the
+ * holder still has the lease, and it keeps the lock from others until the
+ * transaction ends.  It does not stop a program that goes on after an error
+ * (sqlite3 without -bail).  On Galera it holds on one node only.
  *
  * @param[out] text freed by sqlock_free(), without a semicolon; NULL on failure
  * @return 0           done
@@ -110,15 +110,15 @@ SQLOCK_API void sqlock_session_tag(sqlock_lock *lock,
 
 /**
  * Count the sessions of earlier holders that are still in a statement or
- * transaction.
- * They are those with the tag of an earlier lease of this lock; their client is
- * gone or has lost the lock.  A new holder asks before it begins.  The answer
- * is of this moment: only a guard or a token keeps later statements out.
+ * transaction: those with the tag of an earlier lease of this lock, whose
+ * client is gone or has lost the lock.  A new holder asks before it begins its
+ * work.  The answer is of this moment: only a guard or a token keeps later
+ * statements out.
  *
  * @return 0           done
  *         EEXPIRED    not held
  *         ENOTSUP     sessions of this database have no such name
- *         any other   not known, as of sqlock_list()
+ *         any other   not known, as sqlock_list() returns
  */
 SQLOCK_MUSTUSE int sqlock_stale_sessions(sqlock_lock *lock, int64_t *count,
                                          sqlock_error *err);

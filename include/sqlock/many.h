@@ -32,9 +32,9 @@ extern "C" {
 #define SQLOCK_MANY_MAX 10000
 
 /**
- * Take all of the locks, or none.  A lock that the caller has already counts
- * one more.  While the call waits for one lock it keeps none of the others from
- * anybody; sqlock_cancel() of any of them ends the wait.
+ * Take all of the locks, or none.  The hold count of a lock that the caller has
+ * already rises by one.  While the call waits for one lock it keeps none of the
+ * others from anybody; sqlock_cancel() of any of the locks ends the wait.
  *
  * With the option `partial` it takes those that are free; @p wait_ms must be 0.
  *
@@ -42,14 +42,15 @@ extern "C" {
  * runs.  Its default settings have room for 10,000; for more at a time raise
  * max_locks_per_transaction, or get ERESOURCE.
  *
- * @param[out] results of each lock, as of sqlock_acquire(); NULL: not wanted
+ * @param[out] results one for each lock, as sqlock_acquire() returns; NULL: not
+ *                     wanted
  * @return 0            all are held
  *         EBUSY        at least one is not free, and @p wait_ms is 0; with
  *                      `partial`, see @p results for the others
  *         ETIMEDOUT    not all were free in time; none is held
  *         EUNCERTAIN   the outcome is not known.  NONE IS HELD: rows that were
  *                      taken are freed in the background, or expire
- *         any other    none is held, as of sqlock_acquire()
+ *         any other    none is held, as sqlock_acquire() returns
  */
 SQLOCK_MUSTUSE int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
                                        int64_t wait_ms,
@@ -59,9 +60,9 @@ SQLOCK_MUSTUSE int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
 /**
  * Undo one acquire of each lock.
  *
- * @param[out] results of each lock, as of sqlock_release(); NULL: not wanted.
- *                     Not written after EINVAL, EFORK and ENOMEM: the call was
- *                     refused, and all are held as before
+ * @param[out] results one for each lock, as sqlock_release() returns; NULL: not
+ *                     wanted.  Not written after EINVAL, EFORK and ENOMEM: the
+ *                     call was refused, and all are held as before
  * @return 0           all are released
  *         any other   the first result that is not 0
  */
@@ -73,7 +74,8 @@ SQLOCK_MUSTUSE int sqlock_release_many(sqlock_lock *const *locks, size_t count,
  * locked is passed over: its result is EBUSY and its deadline stays.  A single
  * lock is renewed as by sqlock_renew(), which waits for its row.
  *
- * @param[out] results of each lock, as of sqlock_renew(); NULL: not wanted
+ * @param[out] results one for each lock, as sqlock_renew() returns; NULL: not
+ *                     wanted
  * @return 0                 all are renewed
  *         ELOST, EEXPIRED   a lease is over: stop work under that lock
  *         EBUSY             a row is locked: try again before the deadline

@@ -26,7 +26,7 @@ namespace sqlock
 {
 
 /** Locks that are held together, and released by the destructor.  One thread at
- *  a time may use it.  It keeps its registry open. */
+ *  a time may use the object, which keeps its registry open. */
 class [[nodiscard]] leases
 {
   public:
@@ -44,8 +44,8 @@ class [[nodiscard]] leases
         end();
     }
 
-    /** The number of locks, also of those whose lease is over.  acquire_free()
-     *  may get fewer than were asked for; 0 after release(). */
+    /** The number of locks, also of those whose lease is over; 0 after
+     *  release().  acquire_free() may get fewer than were asked for. */
     std::size_t size() const noexcept
     {
         return state_ ? state_->locks.size() : 0;
@@ -89,8 +89,8 @@ class [[nodiscard]] leases
         return milliseconds{least};
     }
 
-    /** Start each lease anew with its own TTL.  A failure of one lease does not
-     *  keep the others from it; the first failure is told. */
+    /** Start each lease anew with its own TTL.  If one fails, the others are
+     *  renewed all the same, and the first failure is reported. */
     void renew()
     {
         renew(std::nothrow).value();
@@ -106,7 +106,7 @@ class [[nodiscard]] leases
         return detail::result_of(code, why);
     }
 
-    /** Release all locks.  SQLOCK_ELOST and SQLOCK_EEXPIRED tell that a lease
+    /** Release all locks.  SQLOCK_ELOST and SQLOCK_EEXPIRED say that a lease
      *  had ended before.  After SQLOCK_EINUSE the locks that a transaction
      *  guards are held as before. */
     void release()
@@ -136,9 +136,10 @@ class [[nodiscard]] leases
   private:
     friend struct many_access;
 
-    /* At one address however often the object is moved. */
+    /* Stays at one address when the object is moved, since the library passes
+     * that address to lost(). */
     struct state {
-        std::shared_ptr<sqlock_registry> owner; /* open as long as we are */
+        std::shared_ptr<sqlock_registry> owner; /* keeps the registry open */
         std::vector<sqlock_lock *> locks;
         std::vector<int> results; /* of the last call on each lock */
         acquire_options options;
@@ -148,12 +149,12 @@ class [[nodiscard]] leases
         state(const state &) = delete;
         state &operator=(const state &) = delete;
 
-        /* Undo this object's acquire of each lock.  Locks stay held that a
-         * transaction guards, that another thread owns, or that their owner has
-         * acquired elsewhere, too. */
+        /* Undo this object's acquire of each lock.  A lock may stay held: a
+         * transaction guards it, another thread owns it, or its owner has
+         * acquired it elsewhere, too. */
         int give_back(sqlock_error &why) noexcept
         {
-            /* A call that is refused as a whole leaves the results alone. */
+            /* A call that is refused as a whole does not write the results. */
             std::fill(results.begin(), results.end(), SQLOCK_EINUSE);
             const int code = sqlock_release_many(locks.data(), locks.size(),
                                                  results.data(), &why);
@@ -180,7 +181,7 @@ class [[nodiscard]] leases
             results.resize(kept);
         }
     };
-    /* If a lock stays held, what on_lost uses lives as long as the program, and
+    /* If a lock stays held, the state, which on_lost uses, is never freed, and
      * closing the registry ends the lease. */
     struct disposer {
         void operator()(state *old) const noexcept
@@ -216,7 +217,7 @@ class [[nodiscard]] leases
     }
 };
 
-/** Access of the functions below to what leases keeps to itself. */
+/** Access to private members of leases, for the functions below. */
 struct many_access {
     template <class Names>
     static result<leases> take(const registry &of, const Names &names,

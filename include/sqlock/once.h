@@ -40,7 +40,7 @@ extern "C" {
  *         ESCHEMA     there is no such table: sqlock_once_schema_create()
  *         ENOTSUP     no lease can be guarded here, so nothing can be recorded
  *                     (Galera)
- *         any other   not known, as of sqlock_list()
+ *         any other   not known, as sqlock_list() returns
  */
 SQLOCK_MUSTUSE int sqlock_once_check(sqlock_registry *registry,
                                      const char *name, sqlock_error *err);
@@ -54,7 +54,7 @@ SQLOCK_MUSTUSE int sqlock_once_check(sqlock_registry *registry,
  * @return 0                 recorded, now or before
  *         ELOST, EEXPIRED   the lease is over; nothing was recorded
  *         EUNCERTAIN        the outcome is not known: check again
- *         any other         not recorded, as of sqlock_tx_retry()
+ *         any other         not recorded, as sqlock_tx_retry() returns
  */
 SQLOCK_MUSTUSE int sqlock_once_record(sqlock_lock *lock, sqlock_error *err);
 
@@ -69,7 +69,7 @@ typedef struct sqlock_once_info {
 } sqlock_once_info;
 
 /**
- * The records of the registry's region, ordered by name.
+ * Read the records of the registry's region, ordered by name.
  *
  * @param name     only this one; NULL: all
  * @param[out] rows  freed by sqlock_once_free(); NULL on failure
@@ -92,16 +92,16 @@ SQLOCK_API void sqlock_once_free(sqlock_once_info *rows, size_t count);
  * @return 0            removed
  *         ENOTFOUND    there is no such record
  *         ESCHEMA      there is no such table
- *         EUNCERTAIN   it may be removed or not: it is not tried again, since
- *                      the work may be recorded anew meanwhile
- *         any other    not removed, as of sqlock_break()
+ *         EUNCERTAIN   it may be removed or not: the call does not try again,
+ *                      since the work may be recorded anew meanwhile
+ *         any other    not removed, as sqlock_break() returns
  */
 SQLOCK_MUSTUSE int sqlock_once_forget(sqlock_registry *registry,
                                       const char *name, sqlock_error *err);
 
 /**
- * The SQL that creates this table, as sqlock_schema_text() gives it for the
- * lock table.
+ * The SQL that creates the table of records, as sqlock_schema_text() gives it
+ * for the lock table.
  *
  * @param[out] text freed by sqlock_free(); NULL on failure
  * @return 0           done
@@ -112,7 +112,7 @@ SQLOCK_MUSTUSE int sqlock_once_schema_text(char **text, const char *url,
                                            sqlock_error *err);
 
 /**
- * Create this table where it does not exist.
+ * Create the table of records where it does not exist.
  *
  * @return 0              the table exists
  *         EUNREACHABLE   the database cannot be reached

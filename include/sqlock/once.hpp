@@ -57,8 +57,9 @@ inline result<bool> find_record(const registry &of, std::string_view name,
 
 } /* namespace detail */
 
-/** Whether a name is recorded as done, in the registry's region.  The result of
- *  the first form is true as a bool whenever that is known: ask `*came`. */
+/** Check whether a name is recorded as done, in the registry's region.  With
+ *  std::nothrow the result<bool> converts to true if that is known; ask `*came`
+ *  for the answer. */
 inline result<bool> is_done(const std::nothrow_t &, const registry &of,
                             std::string_view name)
 {
@@ -70,7 +71,7 @@ inline bool is_done(const registry &of, std::string_view name)
 }
 
 /** Record that the work of a lock is done, in a transaction that guards the
- *  lease: nothing is recorded where it is over. */
+ *  lease: nothing is recorded if the lease is over. */
 inline result<void> record_done(const std::nothrow_t &, const lease &held)
 {
     sqlock_error why = {};
@@ -89,11 +90,12 @@ inline void record_done(const lease &held)
  * Do the work of a name unless it is recorded as done: check, acquire the lock
  * of the name, check again, call work(lease), record it and release the lock.
  *
- * The exceptions of the work pass through, and nothing is recorded then.  Those
- * of record_done() come after the work: its lease was over (SQLOCK_ELOST,
- * SQLOCK_EEXPIRED), or ask is_done() after SQLOCK_EUNCERTAIN.
+ * The exceptions of the work pass through, and nothing is recorded then.
+ * record_done() may throw after the work was done: SQLOCK_ELOST and
+ * SQLOCK_EEXPIRED say that the lease was over; after SQLOCK_EUNCERTAIN ask
+ * is_done().
  *
- * @return true: this call has done it; false: it had been done before
+ * @return true: this call has done the work; false: it had been done before
  */
 template <class Rep, class Period, class Work>
 bool do_once(const registry &of, std::string_view name,
@@ -110,8 +112,8 @@ bool do_once(const registry &of, std::string_view name,
     return true;
 }
 
-/** The records of the registry's region, ordered by name, or by key where the
- *  name is not known. */
+/** Read the records of the registry's region, ordered by name, or by key where
+ *  the name is not known. */
 inline result<std::vector<once_record>> list_done(const std::nothrow_t &,
                                                   const registry &of)
 {
@@ -146,7 +148,8 @@ inline std::vector<once_record> list_done(const registry &of)
 }
 
 /** Remove a record, so that the work may be done again; false where there was
- *  none.  The result of the first form is true as a bool in either case. */
+ *  none.  With std::nothrow the result<bool> converts to true in both cases;
+ *  ask `*came` for the answer. */
 inline result<bool> forget_done(const std::nothrow_t &, const registry &of,
                                 std::string_view name)
 {

@@ -35,7 +35,7 @@ namespace sqlock
 
 using milliseconds = std::chrono::milliseconds;
 
-/* The time of a wait without limit, as is any of more than a century. */
+/* As a time to wait: no limit.  Any time of more than a century means that. */
 inline constexpr milliseconds forever = milliseconds::max();
 
 /** An error.  Its code is one of sqlock.h's, such as SQLOCK_ETIMEDOUT. */
@@ -47,8 +47,9 @@ struct failure {
     /* After an operation of stock.hpp with SQLOCK_EINSUFFICIENT: the quantity
      * that is there; -1: not known. */
     std::int64_t left = -1;
-    /* After one on several items with SQLOCK_EINSUFFICIENT or SQLOCK_ENOTFOUND:
-     * the index of the first item that was refused, from 0. */
+    /* After an operation on several items with SQLOCK_EINSUFFICIENT or
+     * SQLOCK_ENOTFOUND: the index of the first item that was refused, from
+     * 0. */
     std::size_t line = 0;
 
     failure() = default;
@@ -103,7 +104,7 @@ namespace detail
 
 } /* namespace detail */
 
-/** A value, or a failure that says why there is none.  As bool it tells whether
+/** A value, or a failure that says why there is none.  As bool it is true if
  *  there is a value, also where that is a bool: `*came`, not `came`, is the
  *  answer of a result<bool>. */
 template <class T> class [[nodiscard]] result
@@ -217,8 +218,8 @@ inline result<void> result_of(int code, const sqlock_error &why)
     return why.code == code ? failure(why) : failure(code);
 }
 
-/** A copy of a text that ends with NUL, for C.  One with a NUL byte inside is
- *  not valid: C would cut it there. */
+/** A copy of a text that ends with NUL, for C.  A text with a NUL byte inside
+ *  is not valid: C would read it only up to there. */
 class c_text
 {
   public:
@@ -261,8 +262,8 @@ std::int64_t to_ms(std::chrono::duration<Rep, Period> time)
     return std::chrono::ceil<milliseconds>(time).count();
 }
 
-/* Convert a time to an option's milliseconds.  One below zero becomes zero, the
- * default; one that is too long becomes the longest, 49 days. */
+/* Convert a time to an option's milliseconds.  A time below zero becomes zero,
+ * the default; one that is too long becomes the longest, 49 days. */
 inline std::uint32_t to_option(milliseconds time)
 {
     if (time.count() <= 0)

@@ -86,8 +86,8 @@ typedef struct sqlock_stats {
 #define SQLOCK_STATS_INIT SQLOCK_SIZED(sqlock_stats)
 
 /**
- * Read the counters and times of a registry.  It takes no lock: each number is
- * read by itself, while others change.  No I/O.
+ * Read the counters and times of a registry.  Each number is read by itself,
+ * without a mutex, so while calls are under way they need not agree.  No I/O.
  *
  * @param[in,out] out begins with SQLOCK_STATS_INIT
  * @return 0           done

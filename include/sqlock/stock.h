@@ -33,10 +33,11 @@
  *     kept, and after EUNCERTAIN the outcome stays unknown.
  *
  * Transactions
- *     Without a transaction (NULL) an operation is one of its own; the library
- *     tries it again after deadlocks and lost connections.  With one it is part
- *     of it.  A refusal leaves that transaction usable and unchanged, nothing
- *     is tried again, and after ERETRY the whole transaction is run again.
+ *     Without a transaction (NULL) an operation has one of its own; the library
+ *     tries it again after deadlocks and lost connections.  If a transaction is
+ *     given, the operation is part of it.  A refusal leaves that transaction
+ *     usable and unchanged, the library tries nothing again, and after ERETRY
+ *     the application runs the whole transaction again.
  *     Under REPEATABLE READ and SERIALIZABLE expect ERETRY and ECONFLICT more
  *     often.
  *
@@ -64,9 +65,9 @@ typedef struct sqlock_stock sqlock_stock;
 /* The most items of one order. */
 #define SQLOCK_LINES_MAX 1000
 
-/** Strategy that changes a quantity.  All of them are exact.  They may be mixed
- *  on one table, except BUCKETS: all processes that sell an item use it, or
- *  none does. */
+/** Strategy for changing a quantity.  All strategies are exact.  They may be
+ *  mixed on one table, except BUCKETS: all processes that sell an item use it,
+ *  or none does. */
 typedef enum sqlock_stock_strategy {
     SQLOCK_STOCK_CONDITIONAL = 0, /* UPDATE ... WHERE quantity >= n: for most */
     SQLOCK_STOCK_PESSIMISTIC,     /* SELECT ... FOR UPDATE, then UPDATE */
@@ -76,7 +77,7 @@ typedef enum sqlock_stock_strategy {
     SQLOCK_STOCK_BUCKETS,    /* an item is spread over several rows: for a hot
                                 item and many processes; sqlock's table only.
                                 Set an item to 0 before its row is deleted by
-                                other means, or its buckets are still sold */
+                                other means: else its buckets are still sold */
     SQLOCK_STOCK_COALESCED,  /* one thread deducts for all that wait: for a hot
                                 item and many threads of a process */
     SQLOCK_STOCK_STRATEGIES  /* number of strategies */
@@ -114,15 +115,15 @@ typedef struct sqlock_stock_options {
 
 /**
  * Open a stock, and check its tables and columns.  It uses the connections of
- * the registry, which stays open longer: `pool_size` limits how many callers
- * reach the database at a time.
+ * the registry, whose `pool_size` limits how many callers reach the database at
+ * a time.  Close the stock before the registry.
  *
  * @param options   NULL: all defaults
  * @param[out] out  closed by sqlock_stock_close(); NULL on failure
  * @return 0         open
  *         ESCHEMA   a table or column is missing, or of another type
  *         ENOTSUP   not with this driver; BUCKETS on the application's table
- *         any other   not open, as of sqlock_registry_open()
+ *         any other   not open, as sqlock_registry_open() returns
  */
 SQLOCK_MUSTUSE int sqlock_stock_open(sqlock_stock **out,
                                      sqlock_registry *registry,
@@ -138,9 +139,10 @@ SQLOCK_API void sqlock_stock_close(sqlock_stock *stock);
 typedef struct sqlock_stock_answer {
     int64_t left; /* after 0: what is left; after EINSUFFICIENT: what is there;
                      -1: not known.  Of a duplicate: as it was then.  With
-                     BUCKETS the sum, beside other callers.  Of several items:
-                     of `line` */
-    size_t line; /* of several items: the first that was refused; otherwise 0 */
+                     BUCKETS: the sum, which other callers may be changing.
+                     With several items: of the item `line` */
+    size_t line;  /* index of an item: the first that was refused, by name; if
+                     none was, the first by name */
     bool is_duplicate; /* the order had been answered before, perhaps by an
                           attempt of this call that lost its answer */
     uint32_t attempts; /* number of attempts; 0: nothing was sent */
@@ -148,10 +150,10 @@ typedef struct sqlock_stock_answer {
 
 /** One item of an order with several. */
 typedef struct sqlock_stock_line {
-    const char *item; /* each once, in any order */
+    const char *item; /* each item once, in any order */
     int64_t quantity; /* 1 or more */
-    int result;       /* out: 0, EINSUFFICIENT or ENOTFOUND; ECANCELED: another
-                         line was refused */
+    int result;       /* out: 0; why this line was refused: EINSUFFICIENT,
+                         ENOTFOUND, EINVAL; ECANCELED: another line was */
     int64_t left;     /* out: as in the answer */
 } sqlock_stock_line;
 
@@ -257,7 +259,7 @@ SQLOCK_MUSTUSE int sqlock_stock_list(sqlock_stock *stock,
  * @return 0           all are deducted
  *         EINSUFFICIENT, ENOTFOUND   of the first line that was refused; no
  *                     quantity was changed
- *         any other   as of sqlock_stock_deduct()
+ *         any other   as sqlock_stock_deduct() returns
  */
 SQLOCK_MUSTUSE int
 sqlock_stock_deduct_many(sqlock_stock *stock, sqlock_tx *tx, const char *order,
@@ -269,7 +271,7 @@ sqlock_stock_deduct_many(sqlock_stock *stock, sqlock_tx *tx, const char *order,
  *
  * @param lines 1 to SQLOCK_LINES_MAX
  * @return 0           all are added to
- *         any other   as of sqlock_stock_deduct_many()
+ *         any other   as sqlock_stock_deduct_many() returns
  */
 SQLOCK_MUSTUSE int
 sqlock_stock_restore_many(sqlock_stock *stock, sqlock_tx *tx, const char *order,
@@ -294,7 +296,7 @@ typedef enum sqlock_stock_state {
  * @param order  of the reservation; not NULL
  * @param ttl_ms 1 ms to 365 days, on the database's clock
  * @return 0           reserved
- *         any other   as of sqlock_stock_deduct_many()
+ *         any other   as sqlock_stock_deduct_many() returns
  */
 SQLOCK_MUSTUSE int
 sqlock_stock_reserve(sqlock_stock *stock, sqlock_tx *tx, const char *order,
@@ -308,7 +310,7 @@ sqlock_stock_reserve(sqlock_stock *stock, sqlock_tx *tx, const char *order,
  *         EEXPIRED    its time is over
  *         ECONFLICT   it was cancelled
  *         ENOTFOUND   there is no such reservation
- *         any other   as of sqlock_stock_deduct()
+ *         any other   as sqlock_stock_deduct() returns
  */
 SQLOCK_MUSTUSE int sqlock_stock_claim(sqlock_stock *stock, sqlock_tx *tx,
                                       const char *order,
@@ -317,13 +319,13 @@ SQLOCK_MUSTUSE int sqlock_stock_claim(sqlock_stock *stock, sqlock_tx *tx,
 
 /**
  * Give the quantities of a reservation back.  An item that was deleted since
- * gets nothing, which the event ITEM_MISSING tells.
+ * gets nothing, which the event ITEM_MISSING reports.
  *
  * @return 0           cancelled, now or before (@p answer: is_duplicate)
  *         EEXPIRED    it has expired: the quantities are back already
  *         ECONFLICT   it was claimed
  *         ENOTFOUND   there is no such reservation
- *         any other   as of sqlock_stock_deduct()
+ *         any other   as sqlock_stock_deduct() returns
  */
 SQLOCK_MUSTUSE int sqlock_stock_cancel(sqlock_stock *stock, sqlock_tx *tx,
                                        const char *order,
@@ -331,18 +333,18 @@ SQLOCK_MUSTUSE int sqlock_stock_cancel(sqlock_stock *stock, sqlock_tx *tx,
                                        sqlock_error *err);
 
 /**
- * Give back the quantities of reservations whose time is over.  Any process
- * calls it now and then, several at once if need be; `sqlock reap` does so for
- * sqlock's table.  Each reservation is a transaction of its own.  One that
- * cannot give back (a CHECK of the table, an item locked for long) stays as it
- * is and does not keep the others from it.
+ * Give back the quantities of reservations whose time is over.  Call it now and
+ * then in any process; several may do so at once.  `sqlock reap` does it for
+ * sqlock's table.  Each reservation is a transaction of its own.  If one cannot
+ * give its quantities back (a CHECK of the table, an item locked for long), it
+ * stays as it is, and the call goes on with the others.
  *
  * @param[out] expired how many this call has given back; NULL: not wanted
  * @return 0            done
  *         EINVAL, EDATABASE, EBUSY, ERETRY   the first failure of one
- *                      reservation, after all others
+ *                      reservation; all others were tried, too
  *         EUNCERTAIN   the outcome of the last one is not known
- *         any other    ended early, as of sqlock_stock_list(), or ELOST
+ *         any other    ended early: ELOST, or as sqlock_stock_list() returns
  */
 SQLOCK_MUSTUSE int sqlock_stock_expire(sqlock_stock *stock, int64_t *expired,
                                        sqlock_error *err);
@@ -390,23 +392,25 @@ typedef struct sqlock_stock_reap_options {
 #define SQLOCK_STOCK_REAP_INIT SQLOCK_SIZED(sqlock_stock_reap_options)
 
 /**
- * Remove old orders and old reservations.  Entries of orders go that were
- * answered longer ago than the retention, and reservations of this table that
- * ended longer ago, on the database's clock.  An order id that comes again
- * within the retention is always known; one that comes later is a new order.  A
+ * Remove old orders and old reservations: entries of orders that were answered
+ * longer ago than the retention, and reservations of this table that ended
+ * longer ago, on the database's clock.  An order id that comes again within the
+ * retention is always known; one that comes later is a new order.  A
  * reservation keeps the entries of its order; an open one is never removed.
- * Entries are those of all stocks of the prefix, as order ids are.
+ * Entries are removed for all stocks of the prefix, which share their order
+ * ids.
  *
  * Each statement removes at most 1000 rows, with the other items of their
  * orders, and is committed by itself, so others can sell and reap meanwhile.
- * It needs the right to delete from both tables.
+ * The login needs the right to delete from the tables of entries and of
+ * reservations.
  *
  * @param options      NULL: all defaults
  * @param[out] reaped  written in any case; NULL: not wanted
  * @return 0            done
  *         ECANCELED    `progress` has ended it
  *         EUNCERTAIN   the outcome of the last statement is not known
- *         any other    ended early, as of sqlock_stock_list()
+ *         any other    ended early, as sqlock_stock_list() returns
  */
 SQLOCK_MUSTUSE int sqlock_stock_reap(sqlock_stock *stock,
                                      const sqlock_stock_reap_options *options,
@@ -422,8 +426,8 @@ typedef struct sqlock_stock_stats {
     uint64_t rounds;      /* COALESCED: statements or transactions for others */
     uint64_t combined;    /* COALESCED: callers that these served */
     uint64_t most_rounds; /* COALESCED: the most rounds that one caller waited
-                             for, with the one under way when it came: 2, unless
-                             more wait than fit in a batch */
+                             for, the one under way when it came included: 2,
+                             unless more wait than fit in a batch */
     uint64_t rebalances;  /* BUCKETS: times that an item was spread again */
 } sqlock_stock_stats;
 
@@ -447,9 +451,9 @@ SQLOCK_MUSTUSE int sqlock_stock_schema_text(char **text, const char *url,
                                             sqlock_error *err);
 
 /**
- * Create sqlock's tables of stock where they do not exist.  Adds the index that
- * sqlock_stock_reap() reads by to an older table; writing to that table waits
- * meanwhile.
+ * Create sqlock's tables of stock where they do not exist.  A table of an
+ * earlier version gets the index that sqlock_stock_reap() reads by; writing to
+ * that table waits meanwhile.
  *
  * @return 0              the tables exist
  *         ESCHEMA        one exists with other columns

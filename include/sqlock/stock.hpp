@@ -75,11 +75,11 @@ struct stock_answer {
      * known, or an operation on several.  After a repeated order it is the
      * quantity that the first answer had. */
     std::optional<std::int64_t> left;
-    /* The quantity of each item after an operation on several, in their
-     * order. */
+    /* The quantity of each item after an operation on several, in the order in
+     * which they were given. */
     std::vector<std::optional<std::int64_t>> lines;
     bool duplicate = false; /* the order had been answered before */
-    unsigned attempts = 0;  /* number of times that it was sent */
+    unsigned attempts = 0;  /* number of attempts; 0: nothing was sent */
 };
 
 /** State of a reservation. */
@@ -186,7 +186,7 @@ class stock
 
         return found(came, quantity);
     }
-    /** All items, by name. */
+    /** List all items, by name, or by number where they are integers. */
     std::vector<stock_item> list()
     {
         return list(std::nothrow).value();
@@ -303,9 +303,10 @@ class stock
         out.remaining = milliseconds{remaining_ms};
         return found(came, out);
     }
-    /** Give back the quantities of reservations whose time is over, and count
-     *  these.  The count is not told after a failure, although others may have
-     *  been given back: use sqlock_stock_expire() where it matters. */
+    /** Give back the quantities of reservations whose time is over.  Return the
+     *  number of these reservations; a failure does not return it, although
+     *  some may have been given back: use sqlock_stock_expire() where it
+     *  matters. */
     std::int64_t expire()
     {
         return expire(std::nothrow).value();
@@ -323,8 +324,8 @@ class stock
         return expired;
     }
     /** Remove orders and reservations that ended longer ago than the retention,
-     *  1 hour to 10 years, and count them; 0: 90 days.  With @p dry_run count
-     *  them only.  The counts are not told after a failure, although rows may
+     *  1 hour to 10 years; 0: 90 days.  With @p dry_run remove nothing.  Return
+     *  the counts of rows; a failure does not return them, although rows may
      *  have been removed. */
     sqlock_stock_reaped reap(milliseconds retention = milliseconds{0},
                              bool dry_run = false)
@@ -368,7 +369,7 @@ class stock
 
   private:
     struct closer {
-        std::shared_ptr<sqlock_registry> owner; /* open as long as we are */
+        std::shared_ptr<sqlock_registry> owner; /* keeps the registry open */
 
         void operator()(sqlock_stock *opened) const noexcept
         {

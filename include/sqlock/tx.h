@@ -70,8 +70,8 @@ typedef struct sqlock_tx sqlock_tx;
  * time; the next one waits.  On SQLite it has the file's write lock from here
  * on (BEGIN IMMEDIATE).  Afterwards the connection is used again, unless
  * sqlock_tx_execute() has sent something else than statements about rows and
- * savepoints: then it is closed, and with it what SET, USE or PRAGMA
- * have changed.
+ * savepoints: then the connection is closed, which undoes what SET, USE or
+ * PRAGMA have changed.
  *
  * @param[out] out ended by sqlock_tx_commit() or sqlock_tx_rollback(); NULL on
  *                 failure
@@ -79,8 +79,8 @@ typedef struct sqlock_tx sqlock_tx;
  *         EBUSY       SQLite: somebody else writes
  *         ERESOURCE   pool_size transactions were open for as long as
  *                     statement_timeout_ms
- *         any other   not begun, as of sqlock_list(); ENOTSUP: not with this
- *                     driver
+ *         any other   not begun, as sqlock_list() returns; ENOTSUP: not with
+ *                     this driver
  */
 SQLOCK_MUSTUSE int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
                                    sqlock_error *err);
@@ -89,9 +89,10 @@ SQLOCK_MUSTUSE int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
  * Use a connection of the application: a PGconn, MYSQL or sqlite3 handle of the
  * client library that this library was built with, on the registry's database.
  * Its open transaction is joined.  Where none is open one is begun, with the
- * session's isolation level.  The connection's settings stay as they are; one
- * that a statement needs is set for that statement.  The application does not
- * use the connection during a call, and closes it after the transaction.
+ * session's isolation level.  The connection's settings stay as they are; a
+ * setting that a statement needs is made for that statement only.  The
+ * application does not use the connection during a call, and closes it after
+ * the transaction.
  *
  * Texts are sent in UTF-8.  A connection with another encoding is refused, now
  * or, where the client library knows of a later change, by the next call: call
@@ -124,8 +125,8 @@ SQLOCK_MUSTUSE int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
  *         ELOST        rolled back: the connection was gone, or another owner
  *                      has a guarded lock
  *         ERETRY       rolled back: run the transaction again
- *         any other    rolled back, with the result that had ended the
- *                      transaction before, or as of sqlock_tx_execute()
+ *         any other    rolled back: the result that had ended the transaction
+ *                      before, or as sqlock_tx_execute() returns
  */
 SQLOCK_MUSTUSE int sqlock_tx_commit(sqlock_tx *tx, sqlock_error *err);
 
@@ -161,14 +162,16 @@ SQLOCK_MUSTUSE int sqlock_tx_leave(sqlock_tx *tx, sqlock_error *err);
  * On a connection of the registry no SELECT may change the session beyond the
  * transaction: set_config(name, value, false), pg_advisory_lock(), GET_LOCK().
  *
- * @param[in,out] result zero, or used before; NULL: not wanted
+ * @param[in,out] result zero, or used before; freed by sqlock_result_clear();
+ *                       NULL: not wanted
  * @return 0           done
  *         EBUSY       somebody's lock, or a duplicate key
  *         ERETRY      run the transaction again
  *         ELOST       the connection is gone; nothing was committed
- *         EUNCERTAIN  the connection broke under a statement that begins with
- *                     none of the words of sqlock_tx_commit(), nor SAVEPOINT,
- *                     RELEASE or ROLLBACK: it may have committed
+ *         EUNCERTAIN  the connection broke during a statement that may have
+ *                     committed: it begins neither with a word listed at
+ *                     sqlock_tx_commit(), nor with SAVEPOINT, RELEASE or
+ *                     ROLLBACK
  *         any other   the statement failed: EINVAL (the number of parameters,
  *                     or the statement ended the transaction), ECANCELED (a
  *                     limit of time, or KILL QUERY), ESCHEMA, EACCESS,
@@ -203,7 +206,7 @@ SQLOCK_MUSTUSE int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
  *         ERETRY      run the transaction again
  *         any other   not guarded, and the transaction cannot commit: EOWNER,
  *                     EBUSY (somebody has locked the row), EUNREACHABLE, or as
- *                     of sqlock_tx_execute()
+ *                     sqlock_tx_execute() returns
  */
 SQLOCK_MUSTUSE int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock,
                                    sqlock_error *err);
@@ -211,13 +214,13 @@ SQLOCK_MUSTUSE int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock,
 /* -------------------------------------------------------- names and rows -- */
 
 /**
- * Lock names until the transaction ends.  They have nothing to do with the
- * leases of the same names: they are rows of their own, which are made on
+ * Lock names until the transaction ends.  These locks have nothing to do with
+ * the leases of the same names: they are rows of their own, which are made on
  * another connection where they are missing.  Names are locked in the order of
- * their keys.  Those that were locked stay so until the transaction ends, also
+ * their keys.  A name that was locked stays so until the transaction ends, also
  * after a failure.  On SQLite each lock is the file's write lock.
  *
- * @param wait_ms     for all of them, as of sqlock_acquire()
+ * @param wait_ms     for all of them, as in sqlock_acquire()
  * @param skip_locked lock those that nobody has; @p wait_ms must be 0
  * @param[out] results of each name: 0, EBUSY, ETIMEDOUT, or why the call ended
  *                     before it; NULL: not wanted
@@ -225,7 +228,7 @@ SQLOCK_MUSTUSE int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock,
  *         EBUSY, ETIMEDOUT   at least one is not; the transaction goes on
  *         ERETRY      run the transaction again: a deadlock, an old snapshot,
  *                     or a row that was just removed
- *         any other   not all are locked, as of sqlock_tx_execute();
+ *         any other   not all are locked, as sqlock_tx_execute() returns;
  *                     EUNREACHABLE: no connection to make a row on, the
  *                     transaction goes on
  */
@@ -252,7 +255,7 @@ typedef struct sqlock_table {
     const char *version_column; /* for sqlock_tx_version() and _update() */
     sqlock_version_kind version_kind; /* of version_column */
     const char *fence_column;         /* the token, for sqlock_tx_fence() */
-    const char *fence_owner_column;   /* its owner, for sqlock_tx_fence() */
+    const char *fence_owner_column;   /* the token's owner, for the same */
 } sqlock_table;
 #define SQLOCK_TABLE_INIT SQLOCK_SIZED(sqlock_table)
 
@@ -260,12 +263,12 @@ typedef struct sqlock_table {
  * Lock a row until the transaction ends, FOR UPDATE or FOR SHARE.
  *
  * @param share   FOR SHARE
- * @param wait_ms as of sqlock_acquire()
+ * @param wait_ms as in sqlock_acquire()
  * @return 0           locked
  *         ENOTFOUND   there is no such row
  *         EBUSY, ETIMEDOUT   not locked; the transaction goes on
  *         ERETRY      run the transaction again
- *         any other   not locked, as of sqlock_tx_lock()
+ *         any other   not locked, as sqlock_tx_lock() returns
  */
 SQLOCK_MUSTUSE int sqlock_tx_lock_row(sqlock_tx *tx, const sqlock_table *table,
                                       const sqlock_value *key, bool share,
@@ -281,7 +284,7 @@ SQLOCK_MUSTUSE int sqlock_tx_lock_row(sqlock_tx *tx, const sqlock_table *table,
  * @return 0           the token is in the row: write
  *         ECONFLICT   a later holder has been here: do not write
  *         ENOTFOUND   there is no such row
- *         any other   as of sqlock_tx_execute()
+ *         any other   as sqlock_tx_execute() returns
  */
 SQLOCK_MUSTUSE int sqlock_tx_fence(sqlock_tx *tx, const sqlock_table *table,
                                    const sqlock_value *key, int64_t token,
@@ -313,8 +316,8 @@ typedef struct sqlock_row_version {
  *
  * @return 0           done
  *         ENOTFOUND   there is no such row
- *         EINVAL      null, or no version of that kind
- *         any other   as of sqlock_tx_execute()
+ *         EINVAL      the version is null, or not of the table's kind
+ *         any other   as sqlock_tx_execute() returns
  */
 SQLOCK_MUSTUSE int sqlock_tx_version(sqlock_tx *tx, const sqlock_table *table,
                                      const sqlock_value *key,
@@ -338,7 +341,7 @@ typedef struct sqlock_assignment {
  *         ENOTFOUND   there is no such row
  *         EINVAL      there is no next version: null, the greatest integer, a
  *                     column that is too coarse
- *         any other   as of sqlock_tx_execute()
+ *         any other   as sqlock_tx_execute() returns
  */
 SQLOCK_MUSTUSE int sqlock_tx_update(sqlock_tx *tx, const sqlock_table *table,
                                     const sqlock_value *key,
@@ -355,8 +358,8 @@ typedef struct sqlock_attempt {
     bool pessimistic; /* too many attempts failed: lock the row first */
 } sqlock_attempt;
 
-/** Work of sqlock_tx_retry().  It does not end the transaction, and returns 0
- *  to commit it. */
+/** Work of sqlock_tx_retry().  It must not end the transaction.  It returns 0
+ *  to have it committed, otherwise it is rolled back. */
 typedef int (*sqlock_tx_fn)(void *context, sqlock_tx *tx,
                             const sqlock_attempt *attempt, sqlock_error *err);
 
@@ -389,7 +392,8 @@ typedef struct sqlock_retry_stats {
  *         ECONFLICT, ERETRY, EBUSY, ETIMEDOUT   attempts or time ran out;
  *                      nothing was committed
  *         EUNCERTAIN   it may be committed or not; it is not tried again
- *         any other    rolled back: the result of the last attempt
+ *         any other    rolled back: the result of the last attempt, also a
+ *                      positive one of the function
  */
 SQLOCK_MUSTUSE int sqlock_tx_retry(sqlock_registry *registry, sqlock_tx_fn fn,
                                    void *context,

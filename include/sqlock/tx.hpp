@@ -50,7 +50,7 @@ struct table {
                 return false;
         return true;
     }
-    /** Valid as long as this object. */
+    /** Return this table for C, valid as long as this object. */
     sqlock_table native() const
     {
         const auto set = [](const std::string &text) {
@@ -81,7 +81,7 @@ struct assignment {
 class transaction
 {
   public:
-    /** On a connection of the registry. */
+    /** Begin a transaction on a connection of the registry. */
     static transaction begin(const registry &of)
     {
         return begin(std::nothrow, of).value();
@@ -100,8 +100,8 @@ class transaction
         return transaction(std::move(owner), begun);
     }
 
-    /** On the application's own PGconn, MYSQL or sqlite3; joins the transaction
-     *  that is open there. */
+    /** Use the application's own PGconn, MYSQL or sqlite3; join the transaction
+     *  that is open there, or begin one. */
     static transaction adopt(const registry &of, void *connection)
     {
         return adopt(std::nothrow, of, connection).value();
@@ -158,8 +158,9 @@ class transaction
     {
         return over(sqlock_tx_rollback);
     }
-    /** Leave the transaction of an adopted connection to the application.
-     *  After SQLOCK_EINVAL, because it is not adopted, it goes on. */
+    /** Leave the transaction of an adopted connection to the application.  If
+     *  the connection is not adopted, this fails with SQLOCK_EINVAL, and the
+     *  transaction goes on. */
     void leave()
     {
         leave(std::nothrow).value();
@@ -176,7 +177,7 @@ class transaction
         return detail::result_of(code, why);
     }
 
-    /** One statement, with a `?` for each parameter. */
+    /** Run one statement, with a `?` for each parameter. */
     template <class... Parameters>
     rows execute(std::string_view sql, const Parameters &...parameters)
     {
@@ -201,7 +202,7 @@ class transaction
         return run(sql, parameters.data(), parameters.size());
     }
 
-    /** Let the database check that a lease is still ours, and keep anybody from
+    /** Let the database check that a lease is still held, and keep anybody from
      *  taking the lock before the transaction ends. */
     template <class Held> void guard(const Held &held)
     {
@@ -225,8 +226,8 @@ class transaction
         return {};
     }
 
-    /** Lock names until the transaction ends: others than the leases of the
-     *  same names. */
+    /** Lock names until the transaction ends.  These locks have nothing to do
+     *  with the leases of the same names. */
     template <class Rep, class Period>
     void lock(std::initializer_list<std::string_view> names,
               std::chrono::duration<Rep, Period> wait)
@@ -254,7 +255,7 @@ class transaction
         return lock_all(names.data(), names.size(), detail::to_ms(wait));
     }
 
-    /** Lock a row FOR UPDATE, or FOR SHARE; false where there is none. */
+    /** Lock a row FOR UPDATE, or FOR SHARE; false if there is no such row. */
     template <class Rep, class Period>
     bool lock_row(const table &of, const value &key,
                   std::chrono::duration<Rep, Period> wait, bool share = false)
@@ -291,7 +292,7 @@ class transaction
         });
     }
 
-    /** The version of a row. */
+    /** Read the version of a row. */
     sqlock_row_version version(const table &of, const value &key)
     {
         return version(std::nothrow, of, key).value();
@@ -310,7 +311,7 @@ class transaction
     }
 
     /** Update a row that still has the expected version; SQLOCK_ECONFLICT where
-     *  it has another.  Gives the next version. */
+     *  it has another.  Return the next version. */
     sqlock_row_version update(const table &of, const value &key,
                               const sqlock_row_version &expected,
                               const std::vector<assignment> &set)
@@ -339,7 +340,7 @@ class transaction
         return next;
     }
 
-    /** For functions of tx.h; NULL once it has ended. */
+    /** The transaction for functions of tx.h; NULL once it has ended. */
     sqlock_tx *native_handle() const noexcept
     {
         return tx_;
@@ -348,7 +349,7 @@ class transaction
   private:
     friend struct retry_access;
 
-    std::shared_ptr<sqlock_registry> owner_; /* empty: in retry(), not ours */
+    std::shared_ptr<sqlock_registry> owner_; /* empty: retry() ends it */
     sqlock_tx *tx_;                          /* NULL: over */
 
     transaction(std::shared_ptr<sqlock_registry> owner, sqlock_tx *begun)
@@ -460,7 +461,7 @@ struct retry_options {
     unsigned pessimistic_after = 0;
 };
 
-/** For the functions below. */
+/** Implementation of the functions below. */
 struct retry_access {
     template <class Work>
     static result<void> run(const registry &of, Work &work,
@@ -469,7 +470,7 @@ struct retry_access {
         struct context {
             Work *work;
 #if defined(__cpp_exceptions)
-            std::exception_ptr other; /* that is none of ours */
+            std::exception_ptr other; /* not a sqlock::error */
 #endif
         };
         context with = {};
@@ -509,7 +510,7 @@ struct retry_access {
     }
 
   private:
-    /* The first failure is the one to tell. */
+    /* Copy the failure to *err.  Return its code. */
     static int told(const failure &came, sqlock_error *err)
     {
         if (err != nullptr) {
@@ -546,10 +547,10 @@ struct retry_access {
 };
 
 /**
- * Run work(tx) or work(tx, attempt) in a transaction, and commit it; again
- * after SQLOCK_ECONFLICT, ERETRY, EBUSY and ETIMEDOUT, that it throws or gives
- * in a result<void>.  Any other exception rolls back, and goes on to the
- * caller.
+ * Run work(tx) or work(tx, attempt) in a transaction, and commit it.  Try again
+ * after SQLOCK_ECONFLICT, SQLOCK_ERETRY, SQLOCK_EBUSY and SQLOCK_ETIMEDOUT of
+ * the commit, or of the work, which throws sqlock::error or returns a
+ * result<void>.  Any other exception of the work rolls back, and is passed on.
  */
 template <class Work>
 result<void> retry(const std::nothrow_t &, const registry &of, Work &&work,

@@ -45,7 +45,8 @@ typedef struct sqlock_result {
 /** Free what a result holds, and set it to zero.  NULL is allowed. */
 SQLOCK_API void sqlock_result_clear(sqlock_result *result);
 
-/** A value of an integer, or of a text, which is not copied; of NULL: null. */
+/** Make a value of an integer or a text.  The text is not copied; NULL makes
+ *  SQL's null. */
 SQLOCK_API sqlock_value sqlock_integer(int64_t integer);
 SQLOCK_API sqlock_value sqlock_text(const char *text);
 

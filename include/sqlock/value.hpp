@@ -56,8 +56,7 @@ class value
     value(std::string_view text) : value(std::string(text))
     {
     }
-    /** A text that ends with NUL; of a null pointer: null, as of
-     *  sqlock_text(). */
+    /** Make a value of a text that ends with NUL; a null pointer makes null. */
     value(const char *text)
     {
         if (text != nullptr) {
@@ -83,8 +82,8 @@ class value
         }
         return out;
     }
-    /** Whether the text has no NUL byte inside; statements refuse others with
-     *  SQLOCK_EINVAL. */
+    /** Whether the text has no NUL byte inside; statements refuse a text with
+     *  one, by SQLOCK_EINVAL. */
     bool valid() const noexcept
     {
         return text_.find('\0') == std::string::npos;
