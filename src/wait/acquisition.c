@@ -89,10 +89,13 @@ static void leave_queue(struct lk_acquisition *a, int rc)
 
 /* --- between two attempts --- */
 
-/* Have the part's claim, if it is in doubt and is not sent again, freed in the
- * background. */
-static void give_up_doubt(struct lk_acquisition *a, struct lk_part *part)
+/* Give up what the part has in the database, since its claim is not sent now:
+ * the queue lock of a lease that was set aside for the part's turn; and a claim
+ * in doubt, which is freed in the background. */
+static void give_up(struct lk_acquisition *a, struct lk_part *part)
 {
+    if (part->state == LK_PART_TURN)
+        lk_clear_aside(part->entry);
     if (part->lease.fate == LK_CLAIM_IN_DOUBT)
         lk_resolver_add_claim(a->store, &part->lease, lk_boottime_ns());
     part->lease.fate = LK_CLAIM_ANSWERED;
@@ -107,8 +110,8 @@ static void keep_only(struct lk_acquisition *a, struct lk_part *kept)
     for (size_t i = 0; i < a->count; i++) {
         if (&a->parts[i] == kept)
             continue;
+        give_up(a, &a->parts[i]);
         lk_step_back(&a->parts[i]);
-        give_up_doubt(a, &a->parts[i]);
     }
 }
 
@@ -446,7 +449,7 @@ void lk_acquisition_end(struct lk_acquisition *a)
     for (size_t i = 0; i < a->count; i++) {
         struct lk_part *part = &a->parts[i];
 
-        give_up_doubt(a, part);
+        give_up(a, part);
         if (a->rc < 0 && part->state == LK_PART_NESTED)
             lk_step_back(part);
         lk_part_end(part);

@@ -34,7 +34,8 @@ int64_t lk_overdue_at(const struct lk_entry *entry);
 bool lk_set_aside(struct lk_entry *entry);
 
 /* Give up the queue lock of the lease that was set aside last.  The part that
- * has the turn calls this before it claims, without the mutex. */
+ * has the turn calls this, without the mutex, before it claims the lock or
+ * gives the turn up. */
 void lk_clear_aside(struct lk_entry *entry);
 
 /* Return that owner's overdue lease; NULL: none. */

@@ -302,6 +302,76 @@ static void test_a_holder_that_was_late_renews_its_next_lease(void **state)
     lock_drop(lock);
 }
 
+/* Obtain a lock whose key is greater than that one's, for locks are entered in
+ * order of their keys. */
+static sqlock_lock *obtain_after(sqlock_registry *registry,
+                                 const sqlock_lock *before, char name[96])
+{
+    for (int i = 0;; i++) {
+        sqlock_lock *lock;
+
+        (void)snprintf(name, 96, "%s, %d", sqlock_name(before), i);
+        lock = lock_obtain(registry, name);
+        if (strcmp(sqlock_key(lock), sqlock_key(before)) > 0)
+            return lock;
+        lock_drop(lock);
+    }
+}
+
+/* Number of sessions at the server. */
+static int64_t count_sessions(struct fixture *f)
+{
+    return sql_integer(&f->sql, f->database->bit == ON_POSTGRES
+                                    ? "SELECT count(*) FROM pg_stat_activity "
+                                      "WHERE backend_type = 'client backend'"
+                                    : "SELECT count(*) FROM "
+                                      "information_schema.PROCESSLIST");
+}
+
+/* A lease that was waited for keeps its place in the database's queue.  A call
+ * for two locks sets the lease aside, once it is over, but has to wait for the
+ * other lock, and claims neither: the place is given up all the same. */
+static void test_a_lease_set_aside_in_vain_gives_up_its_place(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_acquire_options brief = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *holder = lock_obtain(f->b, f->name);
+    sqlock_request *request = NULL;
+    sqlock_registry *registry;
+    sqlock_lock *late;
+    sqlock_lock *taken;
+    sqlock_lock *both[2];
+    int64_t before;
+    char name[96];
+
+    lock_take_and_give(holder); /* MySQL: the first one is not in the queue */
+    lock_take(holder, 0);
+    before = count_sessions(f);
+    options.ownership = SQLOCK_OWNED_BY_HANDLE;
+    registry = fixture_registry(f, &options);
+    late = lock_obtain(registry, f->name);
+    taken = obtain_after(registry, late, name);
+    both[0] = lock_obtain(registry, f->name);
+    both[1] = lock_obtain(registry, name);
+    lock_take(taken, 0);
+    brief.ttl_ms = TTL_MS;
+    assert_ok(sqlock_request_acquire(&request, late, PATIENCE_MS, &brief, 0,
+                                     &f->err));
+    assert_becomes_true(queue_is_waited_at(f), PATIENCE_MS);
+    lock_give(holder);
+    assert_becomes_true(sqlock_request_status(request) == SQLOCK_REQUEST_HELD,
+                        PATIENCE_MS);
+    assert_becomes_true(!sqlock_is_held(late), PATIENCE_MS);
+    assert_fails(SQLOCK_ETIMEDOUT,
+                 sqlock_acquire_many(both, 2, 100, NULL, NULL, &f->err));
+    assert_true(sqlock_request_finish(request, &f->err) < 0);
+    lock_give(taken);
+    registry_end(registry);
+    assert_becomes_true(count_sessions(f) <= before, PATIENCE_MS);
+    lock_drop(holder);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_a_count_that_is_undone_is_not_the_next_holders, ON_SERVERS,
             IN_SQLOCK),
@@ -310,6 +380,8 @@ static const struct test tests[] = {
             IN_SQLOCK),
     TEST(test_finishing_waits_for_on_lost),
     TEST(test_a_holder_that_was_late_renews_its_next_lease),
+    TEST_ON(test_a_lease_set_aside_in_vain_gives_up_its_place, ON_SERVERS,
+            IN_SQLOCK),
 };
 
 const struct topic topic_late = TOPIC(tests);
