@@ -72,7 +72,7 @@ int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
             lk_believe_until(store, run.sent_boot_ns, to->ttl_ms);
     } else if (run.was_uncertain) {
         rc = judge_repeated(store, to, first_sent_ns);
-    } else {
+    } else if (rc != SQLOCK_EUNREACHABLE) {
         rc = SQLOCK_EBUSY;
     }
     sqlock_result_clear(&result);

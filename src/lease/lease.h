@@ -83,8 +83,9 @@ uint32_t lk_capped_ms(const struct lk_lease *lease, uint32_t ttl_ms);
 /* Hand the live lease `from` off to `to`, which has its key, name and TTL and
  * gets a fresh CLIENT_ID: a release and a claim in one statement.  Return 0;
  * ETIMEDOUT: handed off, but the new lease was already over and has been
- * released; EBUSY: nothing was changed, release the old lease; EUNCERTAIN:
- * release the old lease, and the resolver frees the new one. */
+ * released; EBUSY or, in an outage, EUNREACHABLE: nothing was changed, release
+ * the old lease; EUNCERTAIN: release the old lease, and the resolver frees the
+ * new one. */
 int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
                       struct lk_lease *to);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "locks/registry.h"
 #include "support/tap.h"
 
 struct stage {
@@ -289,6 +290,38 @@ static void test_a_crowd_of_threads_is_served_one_by_one(void **state)
     lock_drop(lock);
 }
 
+static int reach_nothing(void *context, const struct tap_event *event)
+{
+    (void)context;
+    return event->call == TAP_EXECUTE ? SQLOCK_EUNREACHABLE : 0;
+}
+
+/* A release of many hands no other lease off then: each hand-off would wait for
+ * the database until its deadline. */
+static void test_a_handoff_that_reached_nothing_is_an_outage(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    struct lk_lease next = {.ttl_ms = 1000};
+    struct lk_entry *entry;
+    sqlock_lock *lock;
+
+    options.statement_timeout_ms = 500;
+    registry = fixture_tapped(f, &options);
+    lock = lock_obtain(registry, f->name);
+    lock_take(lock, 0);
+    entry = lock->entry;
+    next.key = entry->key;
+    tap_hooks(reach_nothing, NULL, NULL);
+    assert_int_equal(lk_lease_hand_off(entry->store, &entry->lease, &next),
+                     SQLOCK_EUNREACHABLE);
+    tap_reset();
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_a_handoff_is_one_statement, ON_ALL, IN_ALL),
     TEST(test_handoffs_in_a_row_have_a_limit),
@@ -302,6 +335,7 @@ static const struct test tests[] = {
     TEST(test_a_handoff_is_on_the_next_ones_terms),
     TEST(test_owned_by_the_registry_a_waiter_of_the_turn_counts),
     TEST(test_a_crowd_of_threads_is_served_one_by_one),
+    TEST_ON(test_a_handoff_that_reached_nothing_is_an_outage, ON_ALL, IN_ALL),
 };
 
 const struct topic topic_handoff = TOPIC(tests);
