@@ -366,6 +366,10 @@ struct json_t *cli_info_json(const sqlock_info *row);
  *  null if @p text is NULL.  @return NULL: out of memory */
 struct json_t *cli_json_text(const char *text);
 
+/** Append @p item to @p list, which takes it over.  Each may be NULL: out of
+ *  memory.  @return the list; NULL, having freed it: out of memory */
+struct json_t *cli_json_append(struct json_t *list, struct json_t *item);
+
 /** Write a JSON value to stdout in ASCII, formatted by jansson's @p flags,
  *  without a newline, and free it.  A @p value of NULL counts as out of memory.
  *  @return false, after a message: out of memory */

@@ -120,15 +120,12 @@ static int print_json(const cli *app, const sqlock_check *checks, size_t count,
     json_t *one;
     size_t i;
 
-    for (i = 0; list != NULL && i < count; i++) {
+    for (i = 0; i < count; i++) {
         one = json_pack("{s:s, s:s, s:o, s:o}", "check", checks[i].check,
                         "result", severity_name(checks[i].severity), "found",
                         cli_json_text(checks[i].found), "advice",
                         cli_json_text(checks[i].advice));
-        if (json_array_append_new(list, one) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+        list = cli_json_append(list, one);
     }
     return cli_print_json(
         json_pack("{s:s, s:o, s:o, s:o}", "result", severity_name(worst),

@@ -61,7 +61,7 @@ static int print_rows(const cli *app, const sqlock_once_info *rows,
         return print_table(rows, count);
     records = json_array();
     for (i = 0; i < count; i++)
-        (void)json_array_append_new(records, as_json(&rows[i]));
+        records = cli_json_append(records, as_json(&rows[i]));
     return cli_print_json(
         json_pack("{s:s, s:o}", "region", cli_region(app), "records", records));
 }

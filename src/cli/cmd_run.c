@@ -3,6 +3,7 @@
  */
 #include "run.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,6 +148,9 @@ static bool read_status_fd(run_report *report)
         return false;
     }
     report->fd = fcntl((int)fd, F_DUPFD_CLOEXEC, 3);
+    if (report->fd < 0)
+        cli_error("run: cannot use the descriptor of --status-fd: %s",
+                  strerror(errno));
     if (fd > 2)
         (void)fcntl((int)fd, F_SETFD, FD_CLOEXEC);
     return report->fd >= 0;

@@ -203,7 +203,7 @@ static int print_json(const look *seen, const totals *sum)
     size_t i;
 
     for (i = 0; i < seen->count && i < ROWS_DEFAULT; i++)
-        (void)json_array_append_new(locks, cli_info_json(&seen->rows[i]));
+        locks = cli_json_append(locks, cli_info_json(&seen->rows[i]));
     value = json_pack(
         "{s:I, s:I, s:o, s:f, s:I, s:I, s:I, s:o}", "held",
         (json_int_t)sum->held, "expired", (json_int_t)sum->expired, "waiting",

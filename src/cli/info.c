@@ -155,6 +155,14 @@ json_t *cli_json_text(const char *text)
     return value;
 }
 
+json_t *cli_json_append(json_t *list, json_t *item)
+{
+    if (json_array_append_new(list, item) == 0)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
 static json_t *json_number(int64_t number, bool is_known)
 {
     return is_known ? json_integer((json_int_t)number) : json_null();

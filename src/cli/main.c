@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -142,6 +143,7 @@ static bool is_help(char **words)
 {
     if (strcmp(words[1], "help") != 0)
         return false;
+    free(words[1]);
     for (words++; *words != NULL; words++)
         words[0] = words[1];
     return true;

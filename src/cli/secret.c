@@ -135,7 +135,8 @@ bool cli_has_password(const char *url)
     const char *at;
     const char *colon;
 
-    if (parameter_of(url, "password=") != NULL)
+    if (parameter_of(url, "password=") != NULL ||
+        parameter_of(url, "sslpassword=") != NULL)
         return true;
     if (authority == NULL)
         return false;
@@ -223,7 +224,7 @@ static char *with_whole_path(const char *url)
 
 char *cli_url_for_child(const char *url, bool is_of_file)
 {
-    if (!cli_has_password(url) && strstr(url, "sslpassword=") == NULL)
+    if (!cli_has_password(url))
         return with_whole_path(url);
     return is_of_file ? NULL : without_password(url);
 }

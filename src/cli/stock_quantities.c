@@ -67,11 +67,11 @@ static int print_lines(const stock_till *till, const sqlock_stock_line *lines,
     }
     all = json_array();
     for (size_t i = 0; i < count; i++)
-        (void)json_array_append_new(
-            all,
-            json_pack("{s:o, s:I, s:o}", "item", cli_json_text(lines[i].item),
-                      "quantity", (json_int_t)lines[i].quantity, "left",
-                      json_left(lines[i].left)));
+        all = cli_json_append(all, json_pack("{s:o, s:I, s:o}", "item",
+                                             cli_json_text(lines[i].item),
+                                             "quantity",
+                                             (json_int_t)lines[i].quantity,
+                                             "left", json_left(lines[i].left)));
     return cli_print_json(json_pack("{s:b, s:o}", "duplicate",
                                     (int)answer->is_duplicate, "items", all));
 }
@@ -171,7 +171,7 @@ static int print_json_list(const sqlock_stock_item *items, size_t count)
     json_t *all = json_array();
 
     for (size_t i = 0; i < count; i++)
-        (void)json_array_append_new(
+        all = cli_json_append(
             all, json_pack("{s:o, s:o}", "item", cli_json_text(items[i].name),
                            "quantity", json_left(items[i].quantity)));
     return cli_print_json(json_pack("{s:o}", "items", all));

@@ -95,6 +95,7 @@ secrets() {
     local url
     for url in postgresql://me:c4n4ry@127.0.0.1:1/db \
         'postgresql://127.0.0.1:1/db?user=me&password=c4n4ry' \
+        'postgresql://127.0.0.1:1/db?user=me&sslpassword=c4n4ry' \
         mysql://me:c4n4ry@127.0.0.1:1/db; do
         configured "url = $url"
         chmod 644 "$users"
