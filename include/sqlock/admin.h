@@ -182,19 +182,19 @@ SQLOCK_MUSTUSE int sqlock_break(sqlock_registry *registry, const char *name,
 #define SQLOCK_RETENTION_DEFAULT_MS ((int64_t)600000)
 
 /**
- * Remove the rows of the region that have been free or expired for long.  It
- * never touches a lease that has not expired.  A row whose token is younger
- * than the retention stays, so no token is given twice.  Rows that
- * sqlock_tx_lock() made for names before the retention are removed, too, unless
- * a transaction has locked them.  On the four-column layout `peer_ttl_ms`
- * decides expiry.
+ * Remove the rows of the region that have been free or expired for
+ * @p retention_ms.  A lease that has not expired is never touched.  A row whose
+ * token was granted less than @p retention_ms ago stays, so that no token is
+ * given twice.  Rows that sqlock_tx_lock() made for names longer ago than that
+ * are removed, too, unless a transaction has locked them.  On the four-column
+ * layout `peer_ttl_ms` decides expiry.
  *
  * @param retention_ms how long a row stays after its lease
  * @param[out] removed how many rows, also on failure; NULL: not wanted
  * @return 0            done
  *         EUNCERTAIN   the outcome of the last statement is not known
- *         any other    some rows may be left, as sqlock_list() returns.  EBUSY:
- *                      a transaction has locked a row
+ *         any other    a result of sqlock_list(): some rows may be left.
+ *                      EBUSY: a transaction has locked a row
  */
 SQLOCK_MUSTUSE int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
                                int64_t *removed, sqlock_error *err);

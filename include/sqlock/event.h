@@ -1,11 +1,11 @@
 /*
  * sqlock/event.h - events of a registry, for logs
  *
- * A registry calls `on_event` of its options with each event from `event_level`
- * on.
+ * A registry calls the `on_event` of its options for each event whose level is
+ * at least its `event_level`; sqlock_event_fn says in which threads.
  *
  * Calling sequence
- *     sqlock_event event = {0};
+ *     sqlock_event event = {0}; // the argument of on_event
  *
  *     if (event.level >= SQLOCK_LEVEL_WARNING)
  *         fprintf(stderr, "%s %s: %s\n", event.name,

@@ -3,10 +3,12 @@
  *
  * The transaction is in the database that has the lock table.  It is begun on a
  * connection of the registry, or on one that the application has opened with
- * its own client library.  There are three ways to keep others out:
+ * its own client library, an adopted connection.  There are three ways to keep
+ * others out:
  *
  *     sqlock_tx_guard()    the database checks that a lease is still held, and
- *                          keeps it so until the transaction ends
+ *                          nobody else can take the lock until the transaction
+ *                          ends
  *     sqlock_tx_lock()     names or a row are locked until the transaction ends
  *     sqlock_tx_update()   compare-and-set by a version column
  *
@@ -37,9 +39,9 @@
  *     A transaction ends before its registry is closed.
  *
  * Errors
- *     After ERETRY, ELOST or EUNCERTAIN the transaction is over, and on
- *     PostgreSQL after any statement that failed: further calls, except those
- *     that end it, return the same code.
+ *     The transaction is over after ERETRY, ELOST or EUNCERTAIN, and on
+ *     PostgreSQL after any statement that failed: further calls return the same
+ *     code, except those that end the transaction, which is still to be done.
  *
  * Limits of time
  *     On a connection of the registry a statement takes statement_timeout_ms at

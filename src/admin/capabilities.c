@@ -143,8 +143,8 @@ static void leave(struct lk_store *store, struct lk_connection *connection,
                         queue, lk_store_deadline(store));
 }
 
-/* Return how well queue locks work: the second session must get one only after
- * the first session has left. */
+/* Return how well queue locks work: the second session must get the queue lock
+ * that the first one has, but only after the first one has given it up. */
 static sqlock_support compare(struct probe *probe, struct lk_connection *first,
                               struct lk_connection *second)
 {

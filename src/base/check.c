@@ -1,5 +1,5 @@
 /*
- * check.c - see check.h
+ * check.c - check the arguments of public functions (check.h)
  */
 #include "base/check.h"
 

@@ -23,9 +23,9 @@ struct lk_sized {
 int lk_sized_check(const struct lk_sized *sized, const void *given,
                    sqlock_error *err);
 
-/* Copy the application's struct to `out`.  Members that its older header does
- * not have become zero, as do all members if `given` is NULL, which is allowed
- * here.  Return 0, or SQLOCK_EINVAL as lk_sized_check(). */
+/* Copy the application's struct to `out`.  Members that an older header of the
+ * application lacks are set to zero, as are all members if `given` is NULL,
+ * which is allowed here.  Return 0, or SQLOCK_EINVAL if the size is wrong. */
 int lk_sized_read(void *out, const struct lk_sized *sized, const void *given,
                   sqlock_error *err);
 

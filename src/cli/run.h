@@ -144,8 +144,8 @@ bool run_lease_start(run_lease *lease, const run_options *options);
 void run_lease_read(run_lease *lease, run_lease_news *news);
 
 /** Ask the lease's thread to record the success (--once), and return at once.
- *  When recording was tried, event_fd is readable and news.is_recorded is
- *  set. */
+ *  After the attempt event_fd is readable, news.is_recorded is set, and
+ *  news.is_done says whether it succeeded. */
 void run_lease_record(run_lease *lease);
 
 /** Ask the lease's thread to release the lock and end, and return at once.

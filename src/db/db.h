@@ -91,13 +91,13 @@ struct lk_run {
  * Run a statement.  Opening a connection extends the deadline of the run, by
  * connect_timeout_ms at most.
  *
- * ERETRY, EUNREACHABLE and ERESOURCE are retried, after pauses with jitter,
- * until the deadline; so is EBUSY with waits_for_row or for a statement that
- * only reads, and EUNCERTAIN with is_repeatable.  Otherwise a statement that
+ * Until the deadline these are retried, after pauses with jitter: ERETRY,
+ * EUNREACHABLE and ERESOURCE; EBUSY, if waits_for_row is set or the statement
+ * only reads; EUNCERTAIN, if is_repeatable is set.  Otherwise a statement that
  * may have been sent is never sent again.  A broken connection is discarded.
  *
- * Return 0 or a result of the driver, except ECANCELED and ERETRY (see
- * lk_db_not_applied()); ERESOURCE also if no connection was free; EUNREACHABLE
+ * Return 0 or a result of the driver, of which lk_db_not_applied() replaces
+ * ECANCELED and ERETRY; ERESOURCE also if no connection was free; EUNREACHABLE
  * instead of EUNCERTAIN for a statement that only reads.  `err` may be NULL.
  * `result` is filled on success only; the caller clears it in any case.
  */

@@ -230,8 +230,9 @@ static struct lk_request *pass_on(struct lk_group *group)
     return next;
 }
 
-/* Run the first group, which has the leader's own request, without a limit of
- * its own; then, for LEAD_NS, further groups; then pass the lead on. */
+/* Run the first group, which has the leader's own request, however long that
+ * takes; then begin further groups for LEAD_NS; then make a waiting request the
+ * leader. */
 static void lead(struct lk_group *group, struct lk_pool *pool,
                  const struct lk_request *leader)
 {

@@ -90,9 +90,10 @@ void lk_pool_clear(struct lk_pool *pool);
 /* Take a connection, the one with the number `preferred` if that is idle (0:
  * any), and wait until deadline_ns if all are in use.  Opening one, or waiting
  * for one that is being opened, may take connect_timeout_ms, whatever the
- * deadline, but ends at latest_ns; the connection's late_ns is then that time.
- * Return 0, SQLOCK_ERESOURCE if all were in use, or a result of the driver's
- * open. */
+ * deadline, but ends at latest_ns; the time taken is stored in the connection's
+ * late_ns.  Return 0, SQLOCK_ERESOURCE if all were in use until the deadline,
+ * or a result of the driver's open.  Give the connection back by a function
+ * below. */
 int lk_pool_take_one(struct lk_pool *pool, uint64_t preferred,
                      int64_t deadline_ns, int64_t latest_ns,
                      struct lk_connection **out, sqlock_error *err);

@@ -1,5 +1,5 @@
 /*
- * own_session.c - see own_session.h
+ * own_session.c - detect a proxy that shares sessions (own_session.h)
  */
 #include "drivers/own_session.h"
 

@@ -1,5 +1,5 @@
 /*
- * arguments.c - see arguments.h
+ * arguments.c - fill in the arguments of statements about leases (arguments.h)
  */
 #include "lease/arguments.h"
 

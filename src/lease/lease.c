@@ -1,5 +1,5 @@
 /*
- * lease.c - see lease.h
+ * lease.c - compute until when the holder may rely on a lease (lease.h)
  */
 #include "lease/lease.h"
 

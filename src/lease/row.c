@@ -1,5 +1,6 @@
 /*
- * row.c - see row.h
+ * row.c - read rows of the lock table, and compute from their times when they
+ * may be claimed (row.h)
  */
 #include "lease/row.h"
 

@@ -1,5 +1,6 @@
 /*
- * skew.c - see skew.h
+ * skew.c - report rows written by a clock that is ahead of the database's
+ * (skew.h)
  */
 #include "lease/skew.h"
 

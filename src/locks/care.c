@@ -1,5 +1,5 @@
 /*
- * care.c - see care.h
+ * care.c - begin and end the renewals and the watch of a held lock (care.h)
  */
 #include "locks/care.h"
 

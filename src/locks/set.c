@@ -1,5 +1,5 @@
 /*
- * set.c - see set.h
+ * set.c - sort the locks of one call by key (set.h)
  */
 #include "locks/set.h"
 

@@ -11,8 +11,9 @@
 
 enum { LK_TABLE_STOCK, LK_TABLE_ENTRY, LK_TABLE_RESERVATION, LK_TABLE_BUCKET };
 
-/* Make the name of one of the stock tables, which has the schema and prefix of
- * the lock table `lock`.  Return 0, or EINVAL if the name is too long. */
+/* Set *out to the name of the stock table `which`, an LK_TABLE_ constant, with
+ * the schema and prefix of the lock table `lock`.  Return 0, or EINVAL if the
+ * name is too long. */
 int lk_stock_table(struct lk_table *out, const struct lk_table *lock, int which,
                    const sqlock_dialect *dialect, sqlock_error *err);
 

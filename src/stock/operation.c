@@ -20,7 +20,8 @@ static int savepoint(sqlock_tx *tx, const char *text, sqlock_error *err)
 }
 
 /* Roll back to the savepoint.  If that fails, end the transaction, which may
- * have done half of the operation and must not commit. */
+ * have done half of the operation and must not commit.  Return 0, or the
+ * failure that ended the transaction. */
 static int go_back(sqlock_tx *tx, sqlock_error *err)
 {
     sqlock_error own = {0};

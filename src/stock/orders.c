@@ -132,8 +132,8 @@ static bool is_letter(const sqlock_value *cell, char letter)
     return cell->type == SQLOCK_TEXT && cell->text[0] == letter;
 }
 
-/* Return whether an entry has the same number, item, kind and quantity as a
- * line. */
+/* Return whether a recorded row of an order, with these cells, is line `number`
+ * of that kind: of the same item and quantity. */
 static bool is_same(const sqlock_value *cells, size_t number,
                     const struct lk_stock_line *line, char kind)
 {

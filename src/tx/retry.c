@@ -61,7 +61,7 @@ static int attempt_once(struct lk_store *store, sqlock_tx_fn fn, void *context,
     return rc;
 }
 
-/* Count a failed attempt that other sessions caused. */
+/* Count a failed attempt if rc says that other sessions caused the failure. */
 static void count_failure(sqlock_retry_stats *counted,
                           const struct lk_retry *retry, int rc)
 {

@@ -19,8 +19,8 @@ _Static_assert(LK_TX_KINDS <= LK_IDS_OF_TX, "transactions have more numbers");
 
 /* --- making and freeing --- */
 
-/* Return the number under which a statement is prepared; 0: it is not prepared,
- * because it would stay so on an adopted connection. */
+/* Return the number under which a statement is prepared, or 0 on an adopted
+ * connection on which a prepared statement would outlive the transaction. */
 static uint32_t id_of(const sqlock_tx *tx, uint32_t kind)
 {
     return tx->is_adopted && !tx->part->unprepares

@@ -65,8 +65,9 @@ void lk_acquisition_add(struct lk_acquisition *a, size_t i,
                         struct lk_entry *entry, uint64_t owner);
 
 /* Take the turn of the first lock, or queue in its FIFO, without waiting.
- * Return whether lk_acquisition_run() has something to do at once; otherwise
- * the acquisition is in the FIFO.  The wait can be cancelled from here on. */
+ * Return true if lk_acquisition_run() is to be called at once, also after a
+ * failure, whose text is then in err; false if the acquisition is in the FIFO.
+ * After this call the wait can be cancelled. */
 bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err);
 
 /* Run the acquisition until it is over.  Return as sqlock_acquire_many(), with

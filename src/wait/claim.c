@@ -1,5 +1,5 @@
 /*
- * claim.c - see claim.h
+ * claim.c - claim the rows of the parts that have the turn (claim.h)
  */
 #include "wait/claim.h"
 

@@ -1,5 +1,5 @@
 /*
- * entries.c - see entries.h
+ * entries.c - keep the table of the locks that this process uses (entries.h)
  */
 #include "wait/entries.h"
 

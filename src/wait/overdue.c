@@ -1,5 +1,5 @@
 /*
- * overdue.c - see overdue.h
+ * overdue.c - set leases aside that are over and were not released (overdue.h)
  *
  * The holder may have ended, hang, or come back late.  A holder that comes back
  * finds the lease that was set aside, and releases the row by that lease's

@@ -1,5 +1,5 @@
 /*
- * peers.c - see peers.h
+ * peers.c - leave a chance to Spring services (peers.h)
  *
  * Each process counts its own leases only.  All processes together still pause
  * after each share of their common time, however many processes there are.

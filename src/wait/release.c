@@ -1,5 +1,5 @@
 /*
- * release.c - see release.h
+ * release.c - release leases, to the next waiter or to the database (release.h)
  */
 #include "wait/release.h"
 

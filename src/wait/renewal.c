@@ -1,5 +1,5 @@
 /*
- * renewal.c - see renewal.h
+ * renewal.c - combine overlapping renewals of one lease (renewal.h)
  */
 #include "wait/renewal.h"
 

@@ -73,8 +73,8 @@ void lk_pg_watch_notices(lk_pg *session);
 int lk_pg_code_of(const char *sqlstate);
 
 /* Fill err from a PGRES_FATAL_ERROR, keep its SQLSTATE in the session, and
- * return its code.  If the outcome is not known, the code is `lost`, and the
- * session is dead. */
+ * return its code.  If the outcome is not known, return `lost` instead, and
+ * mark the session as dead. */
 int lk_pg_statement_error(lk_pg *session, const PGresult *result, int lost,
                           sqlock_error *err);
 
@@ -121,7 +121,8 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
                   sqlock_error *err);
 
 #ifdef LIBPQ_HAS_PIPELINING
-/* Assert and commit in one round trip: sqlock_transactions.commit_if. */
+/* Run an assertion, and COMMIT if it holds, in one round trip:
+ * sqlock_transactions.commit_if. */
 int lk_pg_commit_if(void *connection, const sqlock_statement *statement,
                     const sqlock_value *values, size_t count, size_t times,
                     int64_t deadline_ns, sqlock_error *err);

@@ -1,12 +1,12 @@
 /*
- * dialect.c - the SQL about locks of SQLite, where it differs from the shared
+ * dialect.c - SQLite's SQL for the lock table, where it differs from the shared
  * SQL (src/db/lock_sql.c)
  *
  * All times are INTEGER microseconds UTC; sqlock_now() (functions.c) is the
  * same throughout a statement.  Outside a transaction, an INSERT .. ON CONFLICT
- * takes the file's write lock before it reads anything; if it had to wait,
- * SQLite starts it again on the newest state.  So it never fails with
- * SQLITE_BUSY_SNAPSHOT.
+ * takes the file's write lock before it reads anything; if the statement had to
+ * wait, SQLite starts it again on the newest state.  So the statement never
+ * fails with SQLITE_BUSY_SNAPSHOT.
  */
 #include "drivers/sqlite/sqlite.h"
 
