@@ -182,8 +182,8 @@ static int print(const cli *app, const told *lease)
     return status;
 }
 
-/* Acquire without a helper.  On success, end the process without releasing the
- * lock: the lease goes on. */
+/* Acquire, and leave no helper process behind that renews the lease.  On
+ * success, end this process without releasing the lock: the lease goes on. */
 static int acquire(const cli *app, const run_options *options)
 {
     holding held = {.lost_fd = -1};
@@ -221,7 +221,7 @@ static bool keep_files(int link_fd, int pid_fd)
 }
 
 /* Leave the session, the terminal and the stderr of the program that has called
- * sqlock, and go on when the parent ends. */
+ * sqlock, and outlive the parent, whose end would kill this process. */
 static void leave_caller(void)
 {
     (void)prctl(PR_SET_PDEATHSIG, 0);

@@ -38,7 +38,7 @@ static bool fill_row(cli_row *row, const void *context, size_t number)
            (info->region == NULL || cli_row_text(row, REGION, info->region));
 }
 
-/* Return the columns to omit on a narrow terminal, the first one first.  If the
+/* Return the columns to omit on a narrow terminal, in that order.  If the
  * user asks for the names of waiters, they are kept for longer than the
  * holder. */
 static const size_t *spare_of(const cli_locks *locks)

@@ -376,8 +376,9 @@ static void step_running(run_state *run)
     start_sweeping(run);
 }
 
-/* Kill all descendants: the watcher and the supervisor, the command, which ends
- * with the supervisor, and all others. */
+/* The supervisor does not do its work, or other processes are in its way: kill
+ * all descendants of sqlock, which are the watcher and the supervisor (run.h),
+ * the command, which the kernel kills when the supervisor dies, and others. */
 static void step_sweeping(run_state *run)
 {
     int wait_status;

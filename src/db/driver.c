@@ -74,7 +74,7 @@ static const sqlock_driver *driver_for(const char *scheme, size_t length)
     return NULL;
 }
 
-/* Find a driver by its name.  The caller holds the guard. */
+/* Find a driver by its name.  The caller holds the mutex `guard`. */
 static const sqlock_driver *driver_named(const char *name)
 {
     const sqlock_driver *driver;

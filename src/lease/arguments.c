@@ -15,8 +15,8 @@
 
 /* Write the text of the column HOLDER: the CLIENT_ID, a space, and the identity
  * of this process.  A Spring peer that takes the lock over leaves HOLDER as it
- * is: then its CLIENT_ID differs from that of the row, which shows that the
- * text is stale. */
+ * is: then the CLIENT_ID in the text differs from that of the row, which shows
+ * that the text is stale. */
 static void write_holder(char holder[LK_HOLDER_SIZE],
                          const struct lk_store *store,
                          const struct lk_lease *lease)

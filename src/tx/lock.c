@@ -1,6 +1,7 @@
 /*
- * lock.c - lock names and rows of the application, FOR UPDATE or FOR SHARE,
- * until the transaction ends
+ * lock.c - lock rows, FOR UPDATE or FOR SHARE, until the transaction ends: rows
+ * of the application's tables, or the rows of the lock table that stand for
+ * names, which are inserted where they are missing
  *
  * The first attempt does not wait and cannot harm the transaction, so it needs
  * neither a savepoint nor a setting.  If it locks nothing, the row is locked by

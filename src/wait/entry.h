@@ -152,8 +152,9 @@ void lk_end_release(struct lk_entry *entry);
 struct lk_part *lk_begin_hand_off(struct lk_entry *entry);
 void lk_end_hand_off(struct lk_part *next, const struct lk_lease *lease);
 
-/* Note that the request which acquires by this part, or which releases this
- * lease, was abandoned: it no longer keeps the lock in use. */
+/* Note that the application has finished with the request that acquires by this
+ * part, or that releases the part's lease, before that was done: the request no
+ * longer keeps the application from dropping the lock. */
 void lk_abandon_part(struct lk_part *part);
 void lk_abandon_release(struct lk_entry *entry, const struct lk_lease *lease);
 

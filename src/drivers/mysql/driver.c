@@ -137,8 +137,8 @@ static void forget_transaction(struct lk_mysql_connection *connection)
 }
 
 /* Commit.  A COMMIT without a transaction succeeds, so none may be sent when
- * the transaction is gone (F41).  InnoDB never commits with a warning only, as
- * PostgreSQL does. */
+ * the transaction is gone (F41).  PostgreSQL may warn that a commit is not safe
+ * on its standbys; InnoDB has no such warning. */
 static int driver_commit(void *handle, int64_t deadline_ns, sqlock_error *err)
 {
     struct lk_mysql_connection *connection = handle;

@@ -3,8 +3,8 @@
  *
  * A session that waits for a user lock holds no snapshot and no row lock, so it
  * may wait for any time.  The server checks every second whether the waiting
- * client is still connected.  NAME gives a lock the same name as the fragment
- * `queue` of dialect.c.
+ * client is still connected.  NAME gives a user lock the same name as the
+ * fragment `queue` of dialect.c.
  *
  * The queue's number is in the statement's text, where the server's list of
  * sessions shows it (SQLOCK_SQL_WAITERS); the list does not show parameters.
