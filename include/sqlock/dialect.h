@@ -116,8 +116,8 @@ typedef enum sqlock_parameter {
  *     7  LOCK_NAME, text or null
  *     8  HOLDER, text or null
  *
- * A driver may keep a released row in any way, but in its info row 2 and 8 are
- * null, and 6 is about the time of the release.
+ * A driver may keep a released row in any way, but in its info row 2 is null, 6
+ * is about the time of the release, and 8 may still have the last holder.
  */
 typedef enum sqlock_statement_kind {
     /* Take the lock {1}{2} for {3} if there is no row, or it is over, or it is

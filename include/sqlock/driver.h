@@ -290,7 +290,7 @@ typedef struct sqlock_driver {
     const char *schemes; /* of URLs, with '|' between: "postgresql|postgres" */
     size_t connection_bytes; /* the library allocates this much, zeroed; all
                                 zero must be a state that close() accepts */
-    uint32_t capabilities;   /* SQLOCK_CAP_..., combined by | */
+    uint32_t capabilities;   /* bits, such as SQLOCK_CAP_ONE_WRITER */
     const sqlock_dialect *dialect; /* the database's SQL */
 
     /** Client library and version, a constant. */

@@ -241,17 +241,20 @@ static size_t count_of(const char *list)
     return count;
 }
 
-/* Return a copy of element `index` of a comma-separated list, or NULL if `list`
- * is; a single element stands for all. */
-static char *entry_of(const char *list, size_t index)
+/* Copy element `index` of a comma-separated list to *out, or NULL if `list` is
+ * NULL; a single element stands for all.  Return false if out of memory: NULL
+ * would mean another server. */
+static bool copy_entry(char **out, const char *list, size_t index)
 {
+    *out = NULL;
     if (list == NULL)
-        return NULL;
+        return true;
     if (count_of(list) == 1)
         index = 0;
     for (; index > 0; index--)
         list = strchr(list, ',') + 1;
-    return strndup(list, strcspn(list, ","));
+    *out = strndup(list, strcspn(list, ","));
+    return *out != NULL;
 }
 
 /* libpq's parameters for one attempt to connect.  The values point into the
@@ -328,10 +331,11 @@ static int fill_attempt(struct attempt *attempt, const struct target *target,
     if (hosts == 1)
         return 0;
 
-    attempt->host = entry_of(setting(target, "host", "PGHOST"), index);
-    attempt->hostaddr =
-        entry_of(setting(target, "hostaddr", "PGHOSTADDR"), index);
-    attempt->port = entry_of(setting(target, "port", "PGPORT"), index);
+    if (!copy_entry(&attempt->host, setting(target, "host", "PGHOST"), index) ||
+        !copy_entry(&attempt->hostaddr,
+                    setting(target, "hostaddr", "PGHOSTADDR"), index) ||
+        !copy_entry(&attempt->port, setting(target, "port", "PGPORT"), index))
+        return SQLOCK_ENOMEM;
     add(attempt, "host", attempt->host);
     add(attempt, "hostaddr", attempt->hostaddr);
     add(attempt, "port", attempt->port);
