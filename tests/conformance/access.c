@@ -1,6 +1,6 @@
 /*
- * access.c - databases that cannot be reached, or do not let us: a code that
- * tells which, one line, and never a password in it
+ * access.c - databases that cannot be reached or refuse access: the code tells
+ * which, and the message is one line without the password
  */
 #include "conformance.h"
 
@@ -35,7 +35,8 @@ static int open_at(struct fixture *f, const char *url)
     return open_within(f, url, 10000);
 }
 
-/* Where nobody answers, it is tried until the time is up. */
+/* Open with a short limit: where no server answers, opening tries again until
+ * the limit. */
 static int open_nowhere(struct fixture *f, const char *url)
 {
     return open_within(f, url, 300);
@@ -48,7 +49,7 @@ static void test_a_wrong_password_is_no_access(void **state)
     char url[512];
     int refused = SQLOCK_EACCESS;
 
-    /* It gives that no code of its own. */
+    /* A pooler refuses a wrong password without an error code for it. */
     if (database_is_pooled(f->database))
         refused = SQLOCK_EUNREACHABLE;
 
@@ -63,14 +64,15 @@ static void test_a_wrong_password_is_no_access(void **state)
     assert_lacks(f->err.message, CANARY);
 }
 
-/* One part of the URL is wrong.  MySQL does not tell strangers which databases
- * there are. */
+/* URLs with one wrong part, and the codes expected.  For an unknown database,
+ * MySQL refuses access instead, since it does not reveal which databases
+ * exist. */
 #define PART(part) offsetof(struct url_parts, part)
 static const struct wrong_part {
     const char *name;
     size_t offset; /* in struct url_parts */
     const char *value;
-    uint32_t timeout_ms; /* where nobody answers, it is tried until then */
+    uint32_t timeout_ms; /* opening ends then if no server answers */
     int code;
     int other_code;
 } wrong_parts[] = {
@@ -170,8 +172,8 @@ static void test_no_privilege_to_write_is_no_access(void **state)
     assert_code(SQLOCK_EACCESS, rc, &f->err);
 }
 
-/* The least rights of an application (grants-application.sql) are enough,
- * reaping apart. */
+/* A login with the least rights of an application (grants-application.sql) can
+ * acquire, renew, release and break a lock.  Only reaping is refused. */
 static void test_the_least_rights_are_enough(void **state)
 {
     struct fixture *f = *state;
@@ -236,7 +238,9 @@ static void test_F59_a_read_only_login_is_refused(void **state)
     assert_code(SQLOCK_EREADONLY, rc, &f->err);
 }
 
-/* The whole server, while nobody else of this suite uses it. */
+/* The whole server is read-only for a time.  An open registry cannot acquire,
+ * and a new one cannot be opened: EREADONLY.  Afterwards the open registry
+ * works again.  No other test of this suite runs meanwhile. */
 static void test_F59_a_read_only_server_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -298,8 +302,9 @@ static void test_files_that_cannot_be_opened(void **state)
     assert_code_of(SQLOCK_ESCHEMA, SQLOCK_EDATABASE, rc, &f->err);
 }
 
-/* Open as somebody who may not write.  Not in a child: SQLite refuses one of a
- * process that has it open (F17). */
+/* Open the URL as a user without the right to write: if root runs the test, as
+ * user 65534 for the time of the call.  A child process would not do: it cannot
+ * open a SQLite file, since its parent has one open (F17). */
 static int open_as_nobody(struct fixture *f, const char *url)
 {
     bool is_root = geteuid() == 0;
@@ -338,7 +343,7 @@ static const struct test tests[] = {
     TEST_ON(test_a_wrong_password_is_no_access, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_a_url_that_leads_nowhere_is_refused, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_bad_urls_are_refused_in_one_line, ON_SERVERS, IN_SQLOCK),
-    /* MySQL's catalogue shows a stranger no database at all. */
+    /* MySQL refuses such a login the database, PostgreSQL the table. */
     TEST_ON(test_no_privilege_on_the_table_is_no_access, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_no_privilege_to_write_is_no_access, ON_SERVERS, IN_ALL),
     TEST_ON(test_the_least_rights_are_enough, ON_SERVERS, IN_ALL),

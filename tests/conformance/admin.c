@@ -11,7 +11,8 @@
 
 #define SHORT_MS 150
 
-/* A registry in a region of its own, so that a list has nobody else's rows. */
+/* Open a registry in a region of its own, so that a list has no rows of other
+ * tests.  Write its name to `region`. */
 static sqlock_registry *own_region(struct fixture *f, char region[64])
 {
     sqlock_options options = fixture_options(f);
@@ -118,7 +119,8 @@ static void test_free_and_expired_locks_are_told_apart(void **state)
     registry_end(registry);
 }
 
-/* A holder that is no sqlock; Spring's layouts cannot tell. */
+/* Assert that the row's holder is shown as a peer, or on Spring's layouts,
+ * which have no column for it, as unknown. */
 static void check_stranger(const struct fixture *f, const sqlock_info *info)
 {
     if (f->layout == SQLOCK_LAYOUT_SQLOCK)
@@ -154,7 +156,7 @@ static void test_a_long_list_comes_whole_and_by_key(void **state)
 
 /* --- breaking --- */
 
-/* Expect the holder as it is in the table. */
+/* Return options that name the holder in that row.  They point into *row. */
 static sqlock_break_options expecting(const struct row *row)
 {
     sqlock_break_options expected = SQLOCK_BREAK_INIT;
@@ -182,7 +184,7 @@ static void test_F80_a_broken_holder_finds_itself_lost(void **state)
     assert_true(after.expires_us == before.expires_us);
     if (f->layout == SQLOCK_LAYOUT_SQLOCK)
         assert_less(before.fence, after.fence);
-    /* nobody is let in before the old lease is over */
+    /* the lock is busy until the old lease would have expired */
     assert_busy(other);
     assert_fails(SQLOCK_ELOST, sqlock_renew(lock, 0, &f->err));
     assert_false(sqlock_is_held(lock));
@@ -238,7 +240,7 @@ static void test_breaking_now_frees_at_once(void **state)
     lock_drop(other);
 }
 
-/* sqlock_show gives the expected state and holder. */
+/* Assert that sqlock_show() gives this state and this holder. */
 static void check_holder(struct fixture *f, sqlock_state state,
                          const char *expected)
 {
@@ -299,7 +301,7 @@ test_F80_breaking_another_than_the_holder_is_a_conflict(void **state)
     assert_true(after.fence == row.fence);
     lock_renew(lock, 0);
     lock_give(lock);
-    /* and when it is free: only our layout keeps a row */
+    /* The lock is free now; only sqlock's layout keeps the row. */
     expected = expecting(&row);
     assert_fails(f->layout == SQLOCK_LAYOUT_SQLOCK ? SQLOCK_ECONFLICT
                                                    : SQLOCK_ENOTFOUND,
@@ -307,7 +309,9 @@ test_F80_breaking_another_than_the_holder_is_a_conflict(void **state)
     lock_drop(lock);
 }
 
-/* A program that was compiled with an older header has shorter structs. */
+/* A program compiled with an older header has shorter structs.  Members beyond
+ * `size` are ignored: here a pattern that matches nothing, and an invalid
+ * reason. */
 static void test_options_of_an_older_header_are_taken(void **state)
 {
     struct fixture *f = *state;
@@ -323,7 +327,7 @@ static void test_options_of_an_older_header_are_taken(void **state)
     find.pattern = "nothing*";
     find.size = offsetof(sqlock_find_options, pattern);
     assert_ok(sqlock_find(registry, &find, &rows, &count, &f->err));
-    assert_int_equal(count, 1); /* the pattern is not known */
+    assert_int_equal(count, 1); /* the pattern was ignored */
     how.client_id = rows[0].client_id;
     how.reason = "\xff";
     how.size = offsetof(sqlock_break_options, reason);
@@ -339,7 +343,7 @@ static void test_breaking_what_is_not_there(void **state)
     struct fixture *f = *state;
     sqlock_break_options expected = SQLOCK_BREAK_INIT;
 
-    /* whom? */
+    /* neither a token nor a client id */
     assert_fails(SQLOCK_EINVAL,
                  sqlock_break(f->a, f->name, &expected, &f->err));
     expected.token = 1;
@@ -359,7 +363,8 @@ static void test_breaking_what_is_not_there(void **state)
                  sqlock_break(f->a, f->name, &expected, &f->err));
 }
 
-/* Each of the two names one of sqlock's holders. */
+/* A client id alone, or a token alone, names a holder that is sqlock.  A client
+ * id and a token of different holders are a conflict. */
 static void test_a_holder_is_named_by_client_id_or_token(void **state)
 {
     struct fixture *f = *state;
@@ -370,7 +375,7 @@ static void test_a_holder_is_named_by_client_id_or_token(void **state)
     lock_take(lock, LONG_TTL_MS);
     row = fixture_row(f, f->name);
     expected = expecting(&row);
-    expected.token = row.fence + 1; /* not both of the same holder */
+    expected.token = row.fence + 1; /* not that of the client id */
     assert_fails(SQLOCK_ECONFLICT,
                  sqlock_break(f->b, f->name, &expected, &f->err));
     assert_contains(f->err.message, row.client);
@@ -386,7 +391,9 @@ static void test_a_holder_is_named_by_client_id_or_token(void **state)
     lock_drop(lock);
 }
 
-/* A peer that takes the row over leaves our last token in it. */
+/* A lock is released, and a peer takes its row over.  The row still has our
+ * last token, but breaking by that token is a conflict: it does not end the
+ * lease of the peer, which has no token. */
 static void test_a_token_names_no_peer(void **state)
 {
     struct fixture *f = *state;
@@ -409,7 +416,8 @@ static void test_a_token_names_no_peer(void **state)
     lock_drop(lock);
 }
 
-/* In a row of its own making, which has never had a token, too. */
+/* A peer inserts the row, which has therefore never had a token.  The peer's
+ * client id is enough to break its lease. */
 static void test_a_peer_is_broken_by_its_client_id(void **state)
 {
     struct fixture *f = *state;
@@ -450,7 +458,8 @@ static void test_a_holder_that_is_no_sqlock_is_a_peer(void **state)
     registry_end(registry);
 }
 
-/* The database filters, orders and limits the list: only taken locks. */
+/* sqlock_find() gives the taken locks only, ordered and limited by the
+ * database: those held for longest first. */
 static void test_held_locks_are_found_in_order(void **state)
 {
     struct fixture *f = *state;

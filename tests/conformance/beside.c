@@ -1,6 +1,6 @@
 /*
- * beside.c - the doctor looks at the tables beside the lock table: what was
- * done once, and stock
+ * beside.c - sqlock_diagnose() checks the tables beside the lock table, too:
+ * that of records (sqlock/once.h), and those of stock
  */
 #include "diagnosis.h"
 
@@ -14,7 +14,8 @@ static const char *const beside[] = {"DONE", "STOCK", "STOCK_ENTRY",
                                      "STOCK_RESERVATION", "STOCK_BUCKET"};
 #define BESIDE (sizeof beside / sizeof *beside)
 
-/* A lock table of its own, with the others beside it. */
+/* Create a lock table with a prefix of its own and, if has_others, the tables
+ * beside it.  Write the prefix to `prefix`, and return options with it. */
 static sqlock_options make_tables(struct fixture *f, char prefix[32],
                                   bool has_others)
 {
@@ -40,7 +41,9 @@ static void drop_tables(struct fixture *f, const char *prefix)
         (void)sql_run(&f->sql, "DROP TABLE IF EXISTS %s%s", prefix, beside[i]);
 }
 
-/* The checks "once" and "stock" find this; the worse one names the part. */
+/* Assert the worst severities that the checks "once" and "stock" have found.
+ * The first finding of the worse check, or of "stock" if they are equal, must
+ * contain `part`. */
 static void check_tables(struct fixture *f, const char *url,
                          const sqlock_options *options, sqlock_severity once,
                          sqlock_severity stock, const char *part)
@@ -92,7 +95,7 @@ static void test_tables_without_our_rights_are_told(void **state)
     login_grant(&login, "SELECT, INSERT, UPDATE", table);
     for (i = 0; i < BESIDE; i++) {
         (void)snprintf(table, sizeof table, "%s%s", prefix, beside[i]);
-        /* Updating one of them is not allowed. */
+        /* The right to UPDATE STOCK_ENTRY is missing. */
         login_grant(&login,
                     i == 2 ? "SELECT, INSERT" : "SELECT, INSERT, UPDATE",
                     table);
@@ -115,7 +118,7 @@ static void test_a_table_that_forgets_is_a_failure(void **state)
 
     if (f->database->bit == ON_POSTGRES) {
         (void)sql_run(&f->sql, "ALTER TABLE %sDONE SET UNLOGGED", prefix);
-    } else { /* without the default, which Oracle's MySQL refuses there */
+    } else { /* Oracle's MySQL refuses the default in a MEMORY table */
         (void)sql_run(&f->sql,
                       "ALTER TABLE %sDONE ALTER COLUMN DONE_DATE DROP DEFAULT",
                       prefix);

@@ -37,7 +37,7 @@ static void test_each_obtain_gives_another_owner(void **state)
     assert_busy(two);
     assert_fails(SQLOCK_EOWNER, sqlock_release(two, &f->err));
     assert_fails(SQLOCK_EOWNER, sqlock_renew(two, 0, &f->err));
-    lock_drop(two); /* it has nothing */
+    lock_drop(two); /* it holds nothing */
     assert_fails(SQLOCK_EINUSE, sqlock_drop(one, &f->err));
     lock_give(one);
     lock_drop(one);
@@ -191,7 +191,7 @@ static void test_requests_by_handle_exclude_each_other(void **state)
         locks[i] = lock_obtain(registry, f->name);
         assert_ok(sqlock_request_acquire(&requests[i], locks[i], SQLOCK_FOREVER,
                                          NULL, 0, &f->err));
-        /* so that they come in this order */
+        /* The first request has the lock before the others queue. */
         assert_becomes_true(i > 0 || is_over(requests[0]), PATIENCE_MS);
     }
     assert_ok(sqlock_request_acquire(&twice, locks[1], SQLOCK_FOREVER, NULL, 0,
@@ -286,13 +286,13 @@ static void test_many_handles_at_once(void **state)
     assert_fails(SQLOCK_EBUSY,
                  sqlock_acquire_many(others, 2, 0, NULL, NULL, &f->err));
     assert_fails(SQLOCK_EOWNER, sqlock_release_many(others, 2, NULL, &f->err));
-    /* one name twice */
+    /* two handles of one name */
     assert_fails(SQLOCK_EINVAL,
                  sqlock_acquire_many(same, 2, 0, NULL, NULL, &f->err));
     assert_ok(sqlock_renew_many(locks, 2, NULL, &f->err));
     assert_ok(sqlock_release_many(locks, 2, NULL, &f->err));
     assert_ok(sqlock_acquire_many(others, 2, 0, NULL, NULL, &f->err));
-    registry_end(registry); /* gives them back */
+    registry_end(registry); /* releases both */
     locks[0] = lock_obtain(f->b, f->name);
     lock_take(locks[0], 0);
     lock_give(locks[0]);

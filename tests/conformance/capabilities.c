@@ -1,5 +1,6 @@
 /*
- * capabilities.c - what a database gives is found out by trying
+ * capabilities.c - sqlock_capabilities_of() finds out by trying what a database
+ * supports
  */
 #include "conformance.h"
 
@@ -10,7 +11,8 @@
 #include "support/around.h"
 #include "support/tap.h"
 
-/* A cluster that takes writes on several nodes. */
+/* Tell whether the server is a node of a Galera cluster: only there
+ * sqlock_tx_lock() returns ENOTSUP. */
 static bool is_galera(struct fixture *f)
 {
     const char *name = f->name;
@@ -47,7 +49,7 @@ static void test_F63_what_a_database_gives(void **state)
                                             !database_is_polled(f->database)
                                         ? wait_queue
                                         : SQLOCK_SUPPORT_REFUSED);
-    /* Nothing is left of it. */
+    /* The call has left no row of its trials. */
     options.region = "sqlock-doctor";
     probed = fixture_registry(f, &options);
     assert_ok(sqlock_list(probed, &rows, &count, &f->err));
@@ -58,8 +60,9 @@ static void test_F63_what_a_database_gives(void **state)
 
 /* --- a database that only says that it locks --- */
 
-/* The real one with functions that exclude nobody, as CockroachDB's advisory
- * locks once did (F66), and without row locks. */
+/* The real driver, but with a wait queue in which everybody is the first at
+ * once, as CockroachDB's advisory locks once were (F66), and without row
+ * locks. */
 static struct around stub;
 
 static void make_stub(struct fixture *f)
@@ -124,7 +127,9 @@ static void count_event(void *context, const sqlock_event *event)
     ++*(unsigned *)context;
 }
 
-/* A lost transaction is the library's own, not a lost lease of the caller. */
+/* The connection breaks when the library tests whether a lease can be guarded.
+ * The call returns EUNREACHABLE.  No event is sent: the transaction was the
+ * library's own, and no lease of the caller was lost. */
 static void test_a_lost_connection_is_unreachable(void **state)
 {
     struct fixture *f = *state;

@@ -1,5 +1,6 @@
 /*
- * clocks.c - whose clock, read when, in which zone (F9, F10, F12, F14)
+ * clocks.c - which clock decides about a lease, when it is read, and in which
+ * time zone (F9, F10, F12, F14)
  */
 #include "conformance.h"
 
@@ -9,7 +10,8 @@
 
 #include "support/workers.h"
 
-/* Two registries agree on the end of a lease that one of them has written. */
+/* Acquire a lock in `writer`, and assert that `reader` reads the same end of
+ * the lease from the table, and finds the lock busy until its release. */
 static void check_agreement(struct fixture *f, sqlock_registry *writer,
                             sqlock_registry *reader)
 {
@@ -36,7 +38,7 @@ static void check_agreement(struct fixture *f, sqlock_registry *writer,
     lock_drop(other);
 }
 
-/* One that is opened now, and the fixture's. */
+/* Check that a registry opened now and those of the fixture agree. */
 static void check_zone(struct fixture *f)
 {
     sqlock_registry *registry = fixture_registry(f, NULL);
@@ -46,8 +48,8 @@ static void check_zone(struct fixture *f)
     registry_end(registry);
 }
 
-/* PostgreSQL's client takes its session's zone from PGTZ; the C library of all
- * of them from TZ. */
+/* libpq takes the session's time zone from PGTZ, and the C library of every
+ * client takes its own from TZ. */
 static void test_F12_the_zone_of_the_client_does_not_matter(void **state)
 {
     static const char *const zones[] = {"Asia/Tokyo", "America/New_York",
@@ -116,8 +118,9 @@ struct blocked {
     uint32_t ttl_ms;
 };
 
-/* Not granted in time, not known, or no new connection as quickly as a
- * statement has to be: all are honest. */
+/* Tell whether a result only says that the lock was not acquired in time: the
+ * wait was over, the outcome is unknown, or no connection was opened within the
+ * short limit. */
 static bool may_try_again(int rc)
 {
     return rc == SQLOCK_ETIMEDOUT || rc == SQLOCK_EUNCERTAIN ||
@@ -144,7 +147,9 @@ static int acquire_blocked(struct worker *worker)
     return 0;
 }
 
-/* Somebody's transaction has the row for longer than the lease is to be. */
+/* A transaction locks the row for 600 ms.  Meanwhile a worker claims a lease of
+ * 400 ms, and waits for the row.  When the transaction has committed or rolled
+ * back, the worker must get a lease that is not over yet. */
 static void check_behind_a_transaction(struct fixture *f, bool commits,
                                        uint32_t statement_timeout_ms)
 {
@@ -181,20 +186,21 @@ static void check_behind_a_transaction(struct fixture *f, bool commits,
 static void
 test_F10_a_claim_behind_a_transaction_is_no_stale_lease(void **state)
 {
-    check_behind_a_transaction(*state, true, 0); /* the default */
+    check_behind_a_transaction(*state, true, 0); /* the default timeout */
     fixture_next(*state);
     check_behind_a_transaction(*state, false, 0);
 }
 
-/* It takes longer than a statement may. */
+/* The transaction lasts longer than a statement may, so the claim fails and is
+ * sent again. */
 static void
 test_F10_a_claim_behind_a_long_transaction_is_tried_again(void **state)
 {
     check_behind_a_transaction(*state, true, 200);
 }
 
-/* A lease begins when its statement runs, not when an earlier statement or a
- * transaction of the same session did. */
+/* A lease begins when its statement runs, not when the session began or ran an
+ * earlier statement or transaction. */
 static void test_F9_a_lease_begins_when_its_statement_runs(void **state)
 {
     struct fixture *f = *state;
@@ -207,7 +213,7 @@ static void test_F9_a_lease_begins_when_its_statement_runs(void **state)
         lock_take_and_give(lock);
         past = sql_now_us(&f->sql) + 120000;
         assert_becomes_true(sql_now_us(&f->sql) > past, PATIENCE_MS);
-        /* the same connection, its session long begun */
+        /* lock_take() uses the connection that was opened long before */
         before = sql_now_us(&f->sql);
         lock_take(lock, 0);
         assert_less(before - 1001, sqlock_token(lock));
@@ -218,7 +224,8 @@ static void test_F9_a_lease_begins_when_its_statement_runs(void **state)
     lock_drop(lock);
 }
 
-/* SQLite's CURRENT_TIMESTAMP has whole seconds; ours must not. */
+/* SQLite's CURRENT_TIMESTAMP has whole seconds; sqlock's times must be
+ * finer. */
 static void test_F14_times_are_integers_finer_than_a_second(void **state)
 {
     struct fixture *f = *state;
@@ -248,8 +255,8 @@ static void test_F14_times_are_integers_finer_than_a_second(void **state)
     lock_drop(lock);
 }
 
-/* A lease of 300 ms: neither rounded away nor up to a second. */
-/* Less than what a lease of whole seconds would be off by. */
+/* Tolerance for the length of a lease of 300 ms: less than the error if the
+ * lease were rounded to 0 or to a second. */
 #define PAUSE_US 250000
 
 static void test_F14_a_lease_shorter_than_a_second(void **state)
@@ -263,7 +270,8 @@ static void test_F14_a_lease_shorter_than_a_second(void **state)
     lock_take(lock, 300);
     granted = sqlock_token(lock);
     row = fixture_row(f, f->name);
-    /* The server reads its clock for each; a busy one may pause in between. */
+    /* The server reads its clock for the token and again for the end of the
+     * lease, and a busy server may pause in between. */
     assert_true(row.expires_us >= granted + 300000 - PAUSE_US);
     assert_true(row.expires_us <= granted + 300000 + PAUSE_US);
     assert_ok(lock_try(other, PATIENCE_MS, 0, &f->err));

@@ -1,6 +1,6 @@
 /*
- * codes.c - the lists of codes in sqlock.h: no call of the locks and of the
- * administration answers another one, whatever the database answers
+ * codes.c - calls about locks and for administration return only the codes that
+ * the headers list for them, whatever the database answers
  */
 #include "conformance.h"
 
@@ -18,7 +18,8 @@
 #include "support/login.h"
 #include "support/tap.h"
 
-/* A call with locks that are free, or held, on every database. */
+/* Table entries: a call made on every database, with both locks free, or
+ * held. */
 /* clang-format off */
 #define FREE(name_, call_, codes_)                                             \
     {.name = (name_), .databases = ON_ALL, .call = (call_), .codes = (codes_)}
@@ -202,7 +203,8 @@ static void drop_done_table(struct contract *c)
         sql_try(&c->f->sql, NULL, "DROP TABLE %sDONE", c->f->prefix), 0);
 }
 
-/* The call goes on for as long as the lease lasts. */
+/* Create the table, and shorten the lease: sqlock_once_record() tries again
+ * until the lease ends. */
 static void make_done_table_for_short(struct contract *c)
 {
     make_done_table(c);
@@ -216,7 +218,7 @@ static int call_done_record(struct contract *c, sqlock_error *err)
     return sqlock_once_record(c->locks[0], err);
 }
 
-/* Another registry, with a lease to be released. */
+/* Open another registry that holds a lock, which the close has to release. */
 static void open_holder(struct contract *c)
 {
     sqlock_registry *registry = NULL;
@@ -245,7 +247,7 @@ static int call_diagnose(struct contract *c, sqlock_error *err)
     return rc;
 }
 
-/* As sqlock_tx_retry(), whose transaction guards the lease. */
+/* The codes of sqlock_tx_retry() with a transaction that guards the lease. */
 #define RECORD_CODES                                                           \
     (CODES_NOT_APPLIED | CODE(ERETRY) | CODE(ETIMEDOUT) | CODE(ELOST) |        \
      CODE(EEXPIRED) | CODE(ECANCELED) | CODE(EUNCERTAIN) | CODE(ENOTSUP))
@@ -321,7 +323,8 @@ static int renew_many(sqlock_lock *lock, sqlock_error *err)
     return sqlock_renew_many(&lock, 1, NULL, err);
 }
 
-/* Again where a busy machine did not bring the server's answer in time. */
+/* Renew, again and again after EUNCERTAIN, which only says that a busy machine
+ * delayed the server's answer.  Return the result. */
 static int answer_of(int (*renew)(sqlock_lock *, sqlock_error *),
                      sqlock_lock *lock, sqlock_error *err)
 {
@@ -334,8 +337,9 @@ static int answer_of(int (*renew)(sqlock_lock *, sqlock_error *),
     return rc;
 }
 
-/* A transaction has the row: the server's limits of time end the statements.
- * Those of Oracle's MySQL for what writes are whole seconds. */
+/* A transaction keeps the row locked, and the server's time limits end the
+ * statements of two renewals and a release: EBUSY.  Oracle's MySQL limits
+ * statements that write by whole seconds, so the timeout is longer there. */
 static void test_a_locked_row_is_busy(void **state)
 {
     struct fixture *f = *state;
@@ -363,9 +367,9 @@ static void test_a_locked_row_is_busy(void **state)
     released = sqlock_release(lock, &errs[2]);
     assert_int_equal(sql_rollback(&f->sql), 0);
     assert_code(SQLOCK_EBUSY, renewed, &errs[0]);
-    if (renewed_many != 0) /* a row that is locked may be passed over */
+    if (renewed_many != 0) /* a success is accepted, too */
         assert_code(SQLOCK_EBUSY, renewed_many, &errs[1]);
-    if (released != 0) /* ... and the release be sent again */
+    if (released != 0) /* a success is accepted, too */
         assert_code_of(SQLOCK_EBUSY, SQLOCK_EUNCERTAIN, released, &errs[2]);
     registry_end(registry);
 }
@@ -379,7 +383,9 @@ static void limit_connections(struct login *login, const struct fixture *f)
                   login->parts.user);
 }
 
-/* Now and then the last try has no time left to be refused. */
+/* A login may have one connection, which a registry uses.  Opening another one
+ * tries again until its time is up.  The result is ERESOURCE even if the time
+ * ends before the server has refused the last try, as happens now and then. */
 static void test_no_connection_left_is_a_resource(void **state)
 {
     struct fixture *f = *state;
@@ -404,8 +410,8 @@ static void test_no_connection_left_is_a_resource(void **state)
     login_drop(&login, f);
 }
 
-/* The connection breaks, the next one is refused, and nobody answers to those
- * after it. */
+/* Break the connection at each statement.  Refuse the first attempt to connect
+ * again (ERESOURCE); to the later ones no server answers (EUNREACHABLE). */
 static int refuse_then_fall_silent(void *context, const struct tap_event *event)
 {
     unsigned *opens = context;

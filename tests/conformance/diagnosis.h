@@ -1,5 +1,5 @@
 /*
- * diagnosis.h - what sqlock_diagnose() has found
+ * diagnosis.h - findings of sqlock_diagnose()
  */
 #ifndef TESTS_DIAGNOSIS_H
 #define TESTS_DIAGNOSIS_H
@@ -11,14 +11,16 @@ struct diagnosis {
     size_t count;
 };
 
-/* Call sqlock_diagnose(), which must succeed; the result is to be cleared. */
+/* Call sqlock_diagnose(), and fail the test if it does not return 0.  Free the
+ * findings with diagnosis_clear(). */
 struct diagnosis diagnosis_make(struct fixture *f, const char *url,
                                 const sqlock_options *options);
 
-/* The worst that a check has found; -1: nothing at all. */
+/* Return the worst severity that the check has found; -1: it found nothing. */
 int diagnosis_worst(const struct diagnosis *diagnosis, const char *check);
 
-/* The first that a check has found; fails the test when there is none. */
+/* Return the first finding of the check, valid until diagnosis_clear().  Fail
+ * the test if there is none. */
 const sqlock_check *diagnosis_find(const struct diagnosis *diagnosis,
                                    const char *check);
 

@@ -1,6 +1,6 @@
 /*
- * doctor.c - what is wrong with a database is found: on databases where it is
- * wrong
+ * doctor.c - sqlock_diagnose() finds the faults that a database has, and none
+ * on a healthy one
  */
 #include "diagnosis.h"
 
@@ -18,7 +18,7 @@ static int diagnose(struct fixture *f, const char *url,
     size_t i;
     int rc;
 
-    /* Without the rows that other tests have left. */
+    /* a region without rows of other tests */
     options.region = "doctor";
     rc = sqlock_diagnose(url, &options, &diagnosis->checks, &diagnosis->count,
                          &f->err);
@@ -32,8 +32,8 @@ static int diagnose(struct fixture *f, const char *url,
     return rc;
 }
 
-/* Whether the server sees us on another machine (in front of a container, too),
- * and what we say in clear. */
+/* Tell whether the connection is not encrypted and, as the server sees it,
+ * comes from another host, as it does to a server in a container, too. */
 static bool is_overheard(struct fixture *f)
 {
     char cipher[80] = "";
@@ -73,7 +73,8 @@ static void test_a_healthy_database_has_no_findings_but_fine_ones(void **state)
             expected = SQLOCK_WARNING;
         if (strcmp(checks[i], "tls") == 0 && is_overheard(f))
             expected = SQLOCK_WARNING;
-        /* Several nodes take writes: said, because a node may lose a commit. */
+        /* Galera, where several nodes take writes: a warning, because a node
+         * may lose a commit. */
         if (strcmp(checks[i], "failover") == 0 &&
             fixture_gives(f).row_locks == SQLOCK_SUPPORT_REFUSED)
             expected = SQLOCK_WARNING;
@@ -210,23 +211,24 @@ static void test_F62_after_a_restore_nobody_holds_a_lock(void **state)
 
 /* --- a pooler --- */
 
-/*
- * A driver around the real one that does what PgBouncer does with pool_mode =
- * transaction, to the real server: a client is given the first of the server's
- * connections that is not in a transaction, for each statement anew.
- */
+/* A driver that stands between the library and the real driver, as PgBouncer
+ * with pool_mode = transaction does between client and server: it runs each
+ * statement on the first server connection (backend) that is not in a
+ * transaction. */
 #define BACKENDS 3
 
 struct client {
-    void *backend; /* in a transaction */
+    void *backend; /* of its open transaction; NULL: none */
 };
 
 static struct {
     struct around around;
-    char url[1024]; /* of the real one */
+    char url[1024]; /* of the server */
     void *backends[BACKENDS];
     bool is_taken[BACKENDS];
-    bool keeps_sessions; /* pool_mode = session, by one that has one client */
+    /* As with pool_mode = session, for two clients: the second backend has the
+     * transactions, the first one all other statements. */
+    bool keeps_sessions;
 } pooler;
 
 static size_t first_free(void)
@@ -347,7 +349,8 @@ static void *pooled_native(void *connection)
     return NULL;
 }
 
-/* A pooler has numbers of its own. */
+/* Describe the connection with a number that is not that of a server's session,
+ * as a pooler does. */
 static void pooled_describe(void *connection, sqlock_description *description)
 {
     (void)connection;
@@ -391,7 +394,9 @@ static void remove_pooler(void)
     }
 }
 
-/* Diagnose through the pooler, and find it as bad as that. */
+/* Diagnose through the pooler; fail the test unless this severity is the worst
+ * that the check "pooler" has found.  Free the findings with
+ * diagnosis_clear(). */
 static struct diagnosis check_pooler(struct fixture *f, bool keeps_sessions,
                                      sqlock_severity severity)
 {

@@ -20,9 +20,10 @@ static sqlock_options hasty(const struct fixture *f)
     return options;
 }
 
-/* One of these: what is measured begins later, and a machine that is busy, or a
- * commit that waits for a standby, may not keep its deadlines at once.  Skips
- * the test of a server that is not ours to stop. */
+/* Open a registry with the short time limits of hasty(); try again for
+ * PATIENCE_MS, since a busy machine, or a commit that waits for a standby, may
+ * exceed these limits, and the test proper begins later.  Skip the test if the
+ * server must not be stopped. */
 static sqlock_registry *hasty_registry(struct fixture *f)
 {
     sqlock_options options = hasty(f);
@@ -58,7 +59,8 @@ static bool recovers(struct fixture *f, sqlock_registry *registry)
     return rc == 0;
 }
 
-/* Every call returns while the server is still stopped. */
+/* Each call returns while the server is still stopped: EUNCERTAIN or
+ * EUNREACHABLE. */
 static void test_F42_calls_on_a_stopped_server_return(void **state)
 {
     struct fixture *f = *state;
@@ -97,7 +99,9 @@ static void test_F42_calls_on_a_stopped_server_return(void **state)
     registry_end(registry);
 }
 
-/* Nothing that was sent and given up may grant or keep anything for long. */
+/* A claim is sent to a stopped server and given up.  When the server goes on,
+ * it may still carry the claim out, but only for the claim's TTL: then another
+ * registry gets the lock. */
 static void test_F42_what_was_given_up_leaves_no_lock_behind(void **state)
 {
     struct fixture *f = *state;
@@ -111,7 +115,7 @@ static void test_F42_what_was_given_up_leaves_no_lock_behind(void **state)
     rc = lock_try(lock, 0, 500, &f->err);
     server_go_on();
     assert_true(is_outage(rc));
-    /* a late claim runs out with its TTL at the latest */
+    /* a claim that was carried out late expires with its TTL */
     assert_ok(lock_try(theirs, PATIENCE_MS, 0, &f->err));
     assert_false(sqlock_is_held(lock));
     lock_give(theirs);
@@ -139,7 +143,8 @@ static void test_F42_opening_on_a_stopped_server_returns(void **state)
     assert_code(SQLOCK_EUNREACHABLE, checked, &checking);
 }
 
-/* Closing must not hang either; what is held runs out. */
+/* A registry with a held lock is closed while the server is stopped.  The call
+ * returns an error, and the lease expires. */
 static void test_F42_closing_on_a_stopped_server_returns(void **state)
 {
     struct fixture *f = *state;
@@ -159,7 +164,8 @@ static void test_F42_closing_on_a_stopped_server_returns(void **state)
     lock_drop(lock);
 }
 
-/* A file that another writer keeps locked is SQLite's stopped server. */
+/* Another session has SQLite's write lock, which is to SQLite what a stopped
+ * server is to the others: each call returns with an error. */
 static void test_F42_a_locked_file_does_not_hang_anybody(void **state)
 {
     struct fixture *f = *state;
@@ -231,8 +237,9 @@ static void test_F41_a_session_ended_between_calls_is_not_seen(void **state)
     registry_end(registry);
 }
 
-/* All of a pool at once, and with threads in the middle of calls: what they
- * get is a lock, or an honest error. */
+/* The server ends all sessions of a registry, several times, while threads
+ * acquire and release in a loop.  Each call succeeds, or returns a timeout or
+ * the code of an outage, and never do two threads have the lock. */
 struct storm {
     sqlock_lock *lock;
     atomic_int inside;
@@ -281,7 +288,8 @@ static void test_F41_sessions_ended_during_calls(void **state)
         int64_t ids[16];
         size_t count = 0;
 
-        /* threads run on this frame: nothing may fail before they are done */
+        /* The threads use this function's variables: nothing may fail the test
+         * before they are joined. */
         (void)wait_until((count = tap_connections(ids, 16)) > 0, PATIENCE_MS);
         ended += server_end_some(&admin, ids, count);
     }
@@ -297,7 +305,7 @@ static void test_F41_sessions_ended_during_calls(void **state)
 /* --- F57: another server answers, or a standby that was promoted --- */
 
 struct news {
-    atomic_uint changes; /* told to the log */
+    atomic_uint changes; /* events that name "epoch-two" */
 };
 
 static void note_news(void *context, const sqlock_event *event)
@@ -317,7 +325,8 @@ static int break_off(void *context, const struct tap_event *event)
                : 0;
 }
 
-/* The next session finds that epoch. */
+/* Break the connection, so that a new session is opened, which reports that
+ * epoch.  Return how many changes of the epoch the registry has counted. */
 static uint32_t reconnect(struct fixture *f, sqlock_registry *registry,
                           const char *epoch)
 {

@@ -8,8 +8,9 @@
 
 #include "support/around.h"
 
-/* The real driver, which notes the longest answer: a statement has its time
- * limit, so what one has to give must not grow with the table. */
+/* A driver around the real one that notes how many rows the longest answer has.
+ * A statement has a time limit, so the length of an answer must not grow with
+ * the table. */
 static struct around noted;
 static size_t longest;
 
@@ -41,7 +42,8 @@ static void check_same(const sqlock_info *one, const sqlock_info *other)
     assert_true(one->acquired_at_us == other->acquired_at_us);
 }
 
-/* In each order: as the database puts them where there is a limit. */
+/* Without a limit, rows are read in pages and sorted by the library.  In each
+ * order they come as with a limit, where the database sorts them. */
 static void test_all_locks_are_found_in_pages(void **state)
 {
     struct fixture *f = *state;
@@ -82,7 +84,8 @@ static void test_all_locks_are_found_in_pages(void **state)
     fixture_delete_region(f, region);
 }
 
-/* A key in several regions at the end of a page is no reason to lose one. */
+/* Three regions have the same keys, so a page may end between two rows of one
+ * key.  No row is lost. */
 static void test_pages_of_all_regions_lose_no_row(void **state)
 {
     struct fixture *f = *state;

@@ -11,8 +11,8 @@
 
 #include "support/tap.h"
 
-/* A thread cannot be started in the child of a process with threads under the
- * thread sanitizer. */
+/* Under the thread sanitizer, the child of a process with threads cannot start
+ * a thread. */
 #if defined(__SANITIZE_THREAD__)
 #define CHILD_MAY_OPEN 0
 #elif defined(__has_feature)
@@ -31,7 +31,7 @@ struct scene {
     sqlock_lock *free_one;
 };
 
-/* Run body in a child; what it returns must be 0. */
+/* Run body in a child process; fail the test unless it returns 0. */
 static void in_child(int (*body)(struct scene *), struct scene *scene)
 {
     int status = -1;
@@ -102,7 +102,8 @@ static int ask_everything(struct scene *s)
     return step != 0 ? step : ask_registry(s);
 }
 
-/* A registry of the child's own is another owner. */
+/* The child opens a registry of its own, which is another owner: the lock that
+ * the parent holds is busy, and the free lock can be acquired. */
 static int open_another(struct scene *s)
 {
     sqlock_options options = fixture_options(s->fixture);
@@ -130,6 +131,7 @@ static int do_nothing(struct scene *s)
     return 0;
 }
 
+/* Set the scene: a registry through the tap, a held lock and a free one. */
 static void set(struct scene *scene, struct fixture *f)
 {
     scene->fixture = f;
@@ -141,7 +143,8 @@ static void set(struct scene *scene, struct fixture *f)
     tap_reset();
 }
 
-/* The parent's session and lock are as they were. */
+/* Assert that the parent's connection and lock are as set() made them, and
+ * close the registry. */
 static void strike(struct scene *scene)
 {
     struct fixture *f = scene->fixture;
@@ -185,8 +188,9 @@ static void test_F17_a_child_opens_a_registry_of_its_own(void **state)
     strike(&scene);
 }
 
-/* SQLite's record of a file's locks is the process's: a child inherits the
- * record, not the locks, and what it opened would exclude nobody. */
+/* SQLite records a process's file locks in memory.  A child inherits this
+ * record, but not the file locks, so a registry of the child would exclude
+ * nobody.  Opening one is refused. */
 static int be_refused(struct scene *s)
 {
     sqlock_options options = fixture_options(s->fixture);

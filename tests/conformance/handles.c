@@ -1,5 +1,6 @@
 /*
- * handles.c - obtaining, dropping, closing, and arguments that are none
+ * handles.c - obtaining and dropping handles, opening and closing registries,
+ * and arguments that are missing or out of bounds
  */
 #include "conformance.h"
 
@@ -188,7 +189,7 @@ static void test_acquire_options_out_of_bounds_are_refused(void **state)
     assert_fails(SQLOCK_EINVAL, sqlock_acquire(lock, 0, &options, &f->err));
     assert_false(sqlock_is_held(lock));
     assert_false(fixture_row(f, f->name).exists);
-    /* the longest one there is */
+    /* the longest TTL allowed */
     options.size = sizeof options;
     options.ttl_ms = 604800000;
     assert_ok(sqlock_acquire(lock, 0, &options, &f->err));

@@ -1,6 +1,6 @@
 /*
- * keys.c - names of every kind are locks, and different ones are different
- * locks (F29)
+ * keys.c - any name can be locked, and different names are different locks
+ * (F29)
  */
 #include "conformance.h"
 
@@ -10,7 +10,8 @@
 #define NAME_LIMIT 10000
 #define COLUMN_LIMIT 255 /* LOCK_NAME */
 
-/* Lock and release it by a name, and see that it excludes. */
+/* Acquire and release a lock by that name.  While it is held, the other
+ * registry finds it busy, and sqlock_show() gives its key and its name. */
 static void check_name(struct fixture *f, const char *name)
 {
     sqlock_lock *lock = lock_obtain(f->a, name);
@@ -163,7 +164,8 @@ static sqlock_registry *registry_by_rule(struct fixture *f,
     return fixture_registry(f, &options);
 }
 
-/* The name itself is the key: the column must tell case apart. */
+/* With SQLOCK_KEY_RAW the name is the key: the column LOCK_KEY must distinguish
+ * upper and lower case. */
 static void test_F29_raw_keys_differ_by_case(void **state)
 {
     struct fixture *f = *state;
@@ -228,7 +230,8 @@ static void test_the_legacy_rule_meets_old_spring(void **state)
     registry_end(legacy);
 }
 
-/* Both locked at once: two regions are two worlds. */
+/* Hold the lock of one name in two regions at once: they do not exclude each
+ * other. */
 static void check_regions(struct fixture *f, const char *one, const char *two)
 {
     sqlock_registry *first = fixture_in_region(f, one);
@@ -269,7 +272,8 @@ static const struct test tests[] = {
     TEST(test_long_names_of_long_characters),
     TEST(test_invalid_names_are_refused),
     TEST(test_F29_names_that_look_alike_are_different_locks),
-    /* Spring's own tables compare as the database's default does. */
+    /* Spring's own tables compare keys by the database's default collation,
+     * which may ignore case. */
     TEST_ON(test_F29_raw_keys_differ_by_case, ON_ALL, IN_SQLOCK),
     TEST(test_raw_key_is_what_is_in_the_table),
     TEST(test_the_legacy_rule_meets_old_spring),

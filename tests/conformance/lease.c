@@ -1,5 +1,5 @@
 /*
- * lease.c - how long a lease lasts, by whose clock, and renewing it
+ * lease.c - how long a lease lasts, which clock decides, and renewals
  */
 #include "conformance.h"
 
@@ -63,7 +63,7 @@ static void test_holder_believes_no_longer_than_the_database(void **state)
     for (i = 0; i < 5; i++) {
         row = fixture_row(f, f->name);
         now = sql_now_us(&f->sql);
-        /* asked later, it can only be less */
+        /* the remaining time is asked for after `now`, so it is less */
         assert_true(sqlock_remaining_ms(lock) * 1000 <= row.expires_us - now);
     }
     lock_give(lock);
@@ -79,7 +79,7 @@ static void test_belief_ends_without_asking_and_before_the_lease(void **state)
     sqlock_lock *lock;
     struct row row;
 
-    options.margin_ms = 400; /* of 500 ms */
+    options.margin_ms = 400; /* of a TTL of 500 ms */
     registry = fixture_registry(f, &options);
     lock = lock_obtain(registry, f->name);
     lock_take(lock, LONG_TTL_MS);
@@ -95,7 +95,8 @@ static void test_belief_ends_without_asking_and_before_the_lease(void **state)
     registry_end(registry);
 }
 
-/* Strict: the lease ends when the database's clock is past its end. */
+/* Another registry waits for a lease to end.  It is granted the lock only when
+ * the database's clock is past the end, not at the end itself. */
 static void test_takeover_is_never_before_the_ttl(void **state)
 {
     struct fixture *f = *state;
@@ -237,7 +238,9 @@ static void test_F7_an_expired_lease_is_not_renewed(void **state)
     lock_drop(lock);
 }
 
-/* The holder still believes, the database knows better. */
+/* The row is changed so that the lease is over in the database, while the
+ * holder's own deadline has not passed.  The renewal is refused, does not
+ * change the row, and ends the lease for the holder, too. */
 static void test_F7_the_database_refuses_to_renew_what_is_over(void **state)
 {
     struct fixture *f = *state;
@@ -264,12 +267,13 @@ static void test_F7_the_database_refuses_to_renew_what_is_over(void **state)
     assert_true(sqlock_is_held(lock));
     assert_fails(SQLOCK_EEXPIRED, sqlock_renew(lock, LONG_TTL_MS, &f->err));
     assert_true(fixture_row(f, f->name).expires_us == row.expires_us);
-    assert_false(sqlock_is_held(lock)); /* sticky */
+    assert_false(sqlock_is_held(lock)); /* the lease stays over */
     assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
     lock_drop(lock);
 }
 
-/* Rows changed are not rows matched: equal values are no loss. */
+/* A database may count the rows that were changed, not those that matched.
+ * Renewals so close that they write equal values are not taken for a loss. */
 static void test_F19_renewing_twice_in_a_moment_is_no_loss(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 /*
- * lease_id.c - leases that are renewed, released and guarded by their id, from
- * another registry than the one that acquired them
+ * lease_id.c - leases that are renewed and released by their id, from another
+ * registry than the one that acquired them
  */
 #include "conformance.h"
 #include "sqlock/lease.h"
@@ -43,7 +43,8 @@ static void test_a_lease_is_renewed_and_released_by_its_id(void **state)
     registry_end(first);
 }
 
-/* The id of a lease never reaches the next holder's. */
+/* A lock is released and acquired again by the same handle.  The id of the old
+ * lease neither renews nor releases the new one. */
 static void test_an_old_id_leaves_the_next_lease_alone(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 /*
- * lost.c - leases that others have taken: the old holder is told so, and what
- * it still sends misses the new one (F6, F32)
+ * lost.c - leases that another holder has taken over: the old holder gets
+ * ELOST, and its late statements do not change the new holder's row (F6, F32)
  */
 #include "conformance.h"
 
@@ -41,7 +41,8 @@ static void test_F32_release_of_a_lost_lock_spares_the_new_holder(void **state)
     lock_drop(next);
 }
 
-/* Also when the new holder has come and gone. */
+/* The release says ELOST even if the next holder has released the lock
+ * already. */
 static void test_F32_release_after_another_has_come_and_gone(void **state)
 {
     struct fixture *f = *state;
@@ -56,7 +57,8 @@ static void test_F32_release_after_another_has_come_and_gone(void **state)
     lock_drop(next);
 }
 
-/* Somebody has cleaned up expired rows, as Spring's deleteExpired does. */
+/* Another program has deleted the expired row, as Spring's deleteExpired
+ * does. */
 static void test_release_after_the_row_was_deleted_is_lost(void **state)
 {
     struct fixture *f = *state;
@@ -87,8 +89,8 @@ static void test_renewing_a_deleted_row_finds_it_lost_and_stays_so(void **state)
     lock_drop(lock);
 }
 
-/* Late statements of an old acquisition carry a client id that no later one
- * has, not even one of the same registry. */
+/* Each acquisition has a new CLIENT_ID, also in one registry, so that a late
+ * statement of an old one does not match the row of a later one. */
 static void test_F6_every_acquisition_has_an_identity_of_its_own(void **state)
 {
     struct fixture *f = *state;
@@ -109,7 +111,9 @@ static void test_F6_every_acquisition_has_an_identity_of_its_own(void **state)
     lock_drop(lock);
 }
 
-/* The lease ends in the database while its holder still believes. */
+/* The row is deleted, and `registry` acquires the lock, while the old holder's
+ * own deadline has not passed.  The old holder's renewal, if `renews`, and its
+ * release return ELOST and leave the new row as it is. */
 static void check_old_misses_next(struct fixture *f, bool renews,
                                   sqlock_registry *registry)
 {
@@ -134,7 +138,7 @@ static void check_old_misses_next(struct fixture *f, bool renews,
     lock_drop(next);
 }
 
-/* Two handles of one process, as two of Spring's would be. */
+/* The next owner is a third registry of this process. */
 static void test_F6_an_old_renewal_misses_the_next_owner(void **state)
 {
     struct fixture *f = *state;

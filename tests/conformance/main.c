@@ -17,7 +17,7 @@ static const struct topic *const topics[] = {
     &topic_skew,       &topic_beside,       NULL,
 };
 
-/* In one lane: some stop the server, and one may not hinder the other. */
+/* Tests that stop a server run before the others, alone. */
 static const struct suite_main suite = {
     .name = "conformance",
     .about = "what sqlock.h says, on each database and table layout",

@@ -1,6 +1,6 @@
 /*
- * done.c - what was done once and for all: recorded by the holder only, kept
- * whatever becomes of the lock, beside any layout
+ * once.c - records of work that is done once: made by the holder only, kept
+ * after the release, beside a lock table of any layout
  */
 #include "conformance.h"
 
@@ -20,13 +20,16 @@ static sqlock_lock *take_first(struct fixture *f)
     return lock;
 }
 
-/* No test leaves its table behind. */
+/* Drop the table of records; each test that made it calls this at its end. */
 static void drop_table(struct fixture *f)
 {
     assert_int_equal(sql_try(&f->sql, NULL, "DROP TABLE %sDONE", f->prefix), 0);
 }
 
-/* Where no lease can be guarded, that is said before the work and after it. */
+/* On a database that cannot guard a lease, assert that sqlock_once_check(),
+ * which is called before the work, returns ENOTSUP as sqlock_once_record()
+ * does, and that nothing is recorded.  Release and drop the lock, and drop the
+ * table. */
 static void expect_refusal(struct fixture *f, sqlock_lock *lock)
 {
 
@@ -61,7 +64,7 @@ static void test_a_record_is_there_for_all_and_for_good(void **state)
                             (long long)token) == 1);
     assert_ok(sqlock_reap(f->a, 0, NULL, &f->err));
     assert_ok(sqlock_once_check(f->a, f->name, &f->err));
-    /* Of this region only. */
+    /* The record counts in this region only. */
     elsewhere = fixture_in_region(f, "elsewhere");
     assert_fails(SQLOCK_ENOTFOUND,
                  sqlock_once_check(elsewhere, f->name, &f->err));
@@ -70,7 +73,7 @@ static void test_a_record_is_there_for_all_and_for_good(void **state)
     drop_table(f);
 }
 
-/* DONE_DATE is the database's clock in UTC, in whatever zone a session is. */
+/* DONE_DATE is the database's time in UTC, whatever the session's time zone. */
 static void test_F13_a_record_has_the_databases_time(void **state)
 {
     struct fixture *f = *state;
@@ -148,7 +151,7 @@ static void test_F41_a_record_whose_commit_got_no_answer(void **state)
     drop_table(f);
 }
 
-/* A failure of one statement, by text. */
+/* A failure of the first statement that begins with `verb` and names DONE. */
 struct trouble {
     const char *verb;
     unsigned seen;
@@ -171,7 +174,8 @@ static int lose_answer(void *context, const struct tap_event *event, int rc)
     return strikes(context, event) ? SQLOCK_EUNCERTAIN : rc;
 }
 
-/* The work is done and the lease is held: only the connection was lost. */
+/* The connection breaks at the INSERT of the record.  The work is done and the
+ * lease is still held, so the record is made on another connection. */
 static void test_a_record_outlasts_its_connection(void **state)
 {
     struct fixture *f = *state;
@@ -194,8 +198,9 @@ static void test_a_record_outlasts_its_connection(void **state)
     drop_table(f);
 }
 
-/* Sent again, the DELETE would remove the record of those who have done the
- * work meanwhile, or find none and say so. */
+/* The answer to the DELETE is lost: EUNCERTAIN.  It is not sent again, since it
+ * could then remove the record of work that was done again meanwhile, or find
+ * no record and return ENOTFOUND. */
 static void test_a_record_is_forgotten_once(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 /*
- * stale_sessions.c - work that an earlier holder has left at the server, known
- * by the names of its sessions
+ * orphans.c - server sessions that still work for an earlier holder of a lock,
+ * found by their names
  */
 #include "conformance.h"
 #include "sqlock/lease.h"
@@ -32,7 +32,7 @@ static void test_F74_a_session_at_work_for_an_earlier_holder(void **state)
     (void)sql_run(&f->sql, "SET application_name = '%s'", first);
     assert_lock_ok(sql_begin(&f->sql), &f->sql.err);
     (void)sql_integer(&f->sql, "SELECT count(*) FROM %s", f->table);
-    assert_int_equal(orphans_of(f, lock), 0); /* it is the holder's */
+    assert_int_equal(orphans_of(f, lock), 0); /* the holder's own session */
     lock_give(lock);
 
     lock_take(lock, 0);
@@ -40,7 +40,7 @@ static void test_F74_a_session_at_work_for_an_earlier_holder(void **state)
     assert_string_not_equal(first, second);
     assert_int_equal(orphans_of(f, lock), 1);
     assert_lock_ok(sql_rollback(&f->sql), &f->sql.err);
-    assert_int_equal(orphans_of(f, lock), 0); /* it does nothing */
+    assert_int_equal(orphans_of(f, lock), 0); /* an idle session */
     lock_give(lock);
     lock_drop(lock);
     (void)sql_run(&f->sql, "RESET application_name");

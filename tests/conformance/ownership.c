@@ -1,5 +1,5 @@
 /*
- * ownership.c - who owns a held lock: the thread, or the registry
+ * ownership.c - owners of a held lock: the thread, or the registry
  */
 #include "conformance.h"
 
@@ -47,7 +47,9 @@ static void note_loss(void *context, sqlock_lock *lock, int code)
     (void)code;
 }
 
-/* There is one lease for both: the nested acquire could not have its own. */
+/* A nested acquire shares the lease of the first one, so it cannot have options
+ * that the first one did not have.  Options equal to the first ones, or none,
+ * are accepted. */
 static void test_a_nested_acquire_cannot_ask_for_more(void **state)
 {
     struct fixture *f = *state;
@@ -147,7 +149,7 @@ static void test_another_thread_holds_nothing(void **state)
     lock_drop(lock);
 }
 
-/* A registry whose locks it owns itself. */
+/* Open a registry with SQLOCK_OWNED_BY_REGISTRY. */
 static sqlock_registry *shared_registry(struct fixture *f)
 {
     sqlock_options options = fixture_options(f);
@@ -216,7 +218,8 @@ static void test_registry_ownership_lets_any_thread_renew(void **state)
     registry_end(shared);
 }
 
-/* All threads that come get in, and one acquisition serves them all. */
+/* Acquire and release in a loop: a thread of the owning registry always gets
+ * the lock, nested where another thread holds it. */
 static int join_in(struct worker *worker)
 {
     sqlock_lock *lock = worker->context;
@@ -253,7 +256,8 @@ static int acquire_only(struct worker *worker)
     return 0;
 }
 
-/* Numbers of ended threads come again; ownership must not. */
+/* The system may give the id of an ended thread to a new one, which must not
+ * own the locks of the ended thread. */
 static void test_a_thread_that_ended_passes_its_lock_to_nobody(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 /*
- * races.c - many at once: exactly one is granted, and no deadlock or busy
- * answer of the database comes through (F20, F22, F24)
+ * races.c - many claims at once: exactly one is granted, and no deadlock or
+ * conflict of the database is returned to a caller (F20, F22, F24)
  */
 #include "conformance.h"
 
@@ -32,7 +32,8 @@ static int claim_once(struct worker *worker)
     return 0;
 }
 
-/* All claim at once; one is granted. */
+/* Let all registries claim the lock at once, and assert that one is granted
+ * it. */
 static void contend(struct fixture *f, sqlock_registry *const *registries)
 {
     struct contest contest = {.granted = 0};
@@ -46,8 +47,8 @@ static void contend(struct fixture *f, sqlock_registry *const *registries)
     assert_int_equal(atomic_load(&contest.granted), 1);
 }
 
-/* The lock of a thread that has ended stays with its registry until that is
- * closed. */
+/* Open the registries.  A lock whose thread has ended stays held until its
+ * registry is closed. */
 static void open_all(struct fixture *f, sqlock_registry **registries)
 {
     sqlock_options options = fixture_options(f);
@@ -66,7 +67,8 @@ static void close_all(sqlock_registry **registries)
         registry_end(registries[i]);
 }
 
-/* Nobody infers from a count that it was the one who inserted. */
+/* The row does not exist yet, and all claim it at once.  The count of affected
+ * rows must not make two of them believe that they have inserted it. */
 static void test_F20_of_many_first_claims_one_is_granted(void **state)
 {
     struct fixture *f = *state;
@@ -81,8 +83,9 @@ static void test_F20_of_many_first_claims_one_is_granted(void **state)
     close_all(registries);
 }
 
-/* The row goes away between two claims: it locks nobody, so the claim itself
- * must decide. */
+/* The holder's row is deleted, and all claim the lock at once.  A row that does
+ * not exist cannot be locked to keep others out, so the claiming statement
+ * itself must let only one in. */
 static void test_F24_a_row_that_is_not_there_lets_only_one_in(void **state)
 {
     struct fixture *f = *state;
@@ -103,7 +106,7 @@ static void test_F24_a_row_that_is_not_there_lets_only_one_in(void **state)
     lock_drop(old);
 }
 
-/* One of them takes an expired lease, the others are busy. */
+/* One claim takes over an expired lease; the others find the lock busy. */
 static void test_of_many_takeovers_one_is_granted(void **state)
 {
     struct fixture *f = *state;
@@ -123,12 +126,13 @@ static void test_of_many_takeovers_one_is_granted(void **state)
 
 #define THREADS 8
 
+/* Threads of two registries that acquire a few keys, one key at a time. */
 struct bustle {
     sqlock_registry *registries[2];
     const char *name;
     unsigned keys;
     unsigned rounds;
-    atomic_int inside[THREADS]; /* by key */
+    atomic_int inside[THREADS]; /* threads, for each key */
 };
 
 static int bustle_once(struct worker *worker, struct bustle *bustle,
@@ -197,7 +201,7 @@ static void test_F22_no_deadlock_surfaces_on_keys_of_their_own(void **state)
     check_bustle(*state, THREADS, check_scale(20, 5000));
 }
 
-/* More threads than connections. */
+/* Acquire and release once; there are more threads than connections. */
 static int share_pool(struct worker *worker)
 {
     struct bustle *bustle = worker->context;

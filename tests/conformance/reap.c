@@ -1,5 +1,6 @@
 /*
- * reap.c - removing old rows: never a lease that is not over (F31)
+ * reap.c - old rows are removed, but never that of a lease which is not over
+ * (F31)
  */
 #include "conformance.h"
 
@@ -25,7 +26,8 @@ static int64_t reap(struct fixture *f, sqlock_registry *registry,
     return removed;
 }
 
-/* Rows that ended so many minutes ago. */
+/* Insert a row whose lease ended that many minutes ago, and began a minute
+ * before (client NULL: free). */
 static void put_old(struct fixture *f, const char *key, const char *region,
                     const char *client, int minutes)
 {
@@ -101,8 +103,8 @@ static void test_a_held_lock_is_never_reaped(void **state)
     lock_drop(lock);
 }
 
-/* On the four-column layout a lease that is not longer than the peers' TTL is
- * written as one that began before now. */
+/* On the four-column layout, a lease shorter than the peers' TTL has a
+ * CREATED_DATE in the past.  It is not taken for an expired one. */
 static void test_a_lease_within_the_peers_ttl_is_never_reaped(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 /*
- * schema.c - creating the lock table, and refusing one that is not fit: each
- * time with one line that says what to do (F37, F61)
+ * schema.c - the lock table is created, and a table that cannot hold locks is
+ * refused, with a message of one line that says what to do (F37, F61)
  */
 #include "conformance.h"
 
@@ -10,7 +10,7 @@
 
 #include "support/tap.h"
 
-/* A table beside the fixture's. */
+/* The name of a lock table beside the fixture's, and the options for it. */
 struct place {
     struct fixture *f;
     char prefix[64];
@@ -48,7 +48,8 @@ static int check(struct place *place, sqlock_layout *layout)
                                &place->f->err);
 }
 
-/* Both doors refuse it, in one line that has those words in it. */
+/* Assert that sqlock_schema_check() and sqlock_registry_open() both refuse the
+ * table, in a message of one line that contains `words`. */
 static void expect_refused(struct place *place, const char *words)
 {
     sqlock_registry *registry = (sqlock_registry *)1;
@@ -63,7 +64,7 @@ static void expect_refused(struct place *place, const char *words)
     assert_null(registry);
 }
 
-/* Column types of the database at hand. */
+/* Column types of a database. */
 struct types {
     const char *id;   /* 36 characters */
     const char *name; /* 100 characters */
@@ -83,7 +84,8 @@ static struct types types_of(const struct fixture *f)
                                            : sqlite;
 }
 
-/* A Spring table that may differ; NULL: as Spring has it. */
+/* How to create a Spring table; members that are NULL stand for Spring's
+ * own. */
 struct shape {
     const char *create;  /* "CREATE TABLE" */
     const char *key;     /* type of LOCK_KEY */
@@ -191,10 +193,10 @@ static void test_creating_again_changes_nothing(void **state)
 /* A failure of the first CREATE TABLE. */
 struct creation {
     const char *name;
-    int before; /* in place of sending it; 0: it is sent */
-    int after;  /* in place of its answer; 0: that is given */
+    int before; /* returned instead of sending it; 0: none */
+    int after;  /* returned instead of its answer; 0: none */
     int expected;
-    bool is_over;
+    bool is_over; /* the statement was seen */
 };
 
 static bool is_hit(struct creation *creation, const struct tap_event *event)
@@ -222,8 +224,9 @@ static int creation_after(void *context, const struct tap_event *event, int rc)
                                                            : rc;
 }
 
-/* The table is looked for: if it is missing, the code says why, and the next
- * call creates it. */
+/* After a CREATE TABLE that failed, or got no answer, the library looks for the
+ * table: if it exists, the call succeeds.  Otherwise the code says why it does
+ * not, and the next call creates it. */
 static void test_a_failed_creation_says_why(void **state)
 {
     static struct creation rows[] = {
@@ -263,7 +266,8 @@ static void test_a_failed_creation_says_why(void **state)
     check_row(NULL);
 }
 
-/* The other session has created the table, or keeps the file, and goes on. */
+/* Another session's open transaction has created the table, or has SQLite's
+ * write lock: EBUSY.  After its rollback the table can be created. */
 static void test_creating_beside_an_unfinished_transaction(void **state)
 {
     struct fixture *f = *state;
@@ -272,7 +276,7 @@ static void test_creating_beside_an_unfinished_transaction(void **state)
 
     place_init(&place, f);
     usual_ms = place.options.connect_timeout_ms;
-    /* The connection, and then the statement, have so long. */
+    /* for the connection, and again for the statement */
     place.options.connect_timeout_ms = 3000 * SLOWNESS;
     (void)sql_run(&f->sql, "BEGIN");
     (void)sql_run(&f->sql, "CREATE TABLE %s (ID INTEGER)", place.table);
@@ -303,7 +307,7 @@ static void test_creating_over_another_layout_is_a_conflict(void **state)
     }
 }
 
-/* Run a text statement by statement. */
+/* Run the statements of a text one by one. */
 static void run_text(struct fixture *f, char *text)
 {
     while (*text != '\0') {
@@ -334,8 +338,8 @@ static void test_the_schema_text_can_be_run_by_hand(void **state)
     place_drop(&place);
 }
 
-/* The columns as Spring's documentation has them, in the database's default
- * collation. */
+/* Tables with the columns of Spring's documentation and the database's default
+ * collation can be used. */
 static void test_springs_own_tables_are_recognized(void **state)
 {
     struct fixture *f = *state;
@@ -390,7 +394,8 @@ static void drop_primary_key(struct fixture *f, const char *table)
                   constraint);
 }
 
-/* The key is dropped under us, and a row comes twice. */
+/* The primary key is dropped while a registry is open, and a key gets a second
+ * row.  Opening a registry and reading the lock fail with ESCHEMA. */
 static void test_F37_two_rows_for_one_key_are_an_error(void **state)
 {
     struct fixture *f = *state;
@@ -476,7 +481,8 @@ static void test_wrong_types_are_refused(void **state)
     REFUSE(state, misfits);
 }
 
-/* F13: MySQL's TIMESTAMP goes through the session's zone; DATE has no time. */
+/* MySQL converts TIMESTAMP by the session's time zone; a DATE has no time;
+ * SQLite's times are integers. */
 static void test_F13_types_that_lose_time_are_refused(void **state)
 {
     static const char words[] = "CREATED_DATE";
@@ -513,7 +519,8 @@ static void test_a_view_is_refused(void **state)
     (void)sql_run(&f->sql, "DROP VIEW %s", place.table);
 }
 
-/* The schema in which the fixture's table is. */
+/* The prefix names the schema of the fixture's table, too: both registries use
+ * one table.  A schema that does not exist is refused. */
 static void test_a_prefix_may_name_the_schema(void **state)
 {
     struct fixture *f = *state;
@@ -543,7 +550,7 @@ static void test_a_prefix_may_name_the_schema(void **state)
                  sqlock_registry_open(&registry, f->url, &options, &f->err));
 }
 
-/* The table goes while the registry is open. */
+/* The table is dropped while a registry with a held lock is open. */
 static void test_a_table_that_goes_is_told(void **state)
 {
     struct fixture *f = *state;

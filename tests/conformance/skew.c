@@ -1,6 +1,7 @@
 /*
- * skew.c - rows that a clock which is off has written, and servers that forget:
- * told to whoever asks, and to the log
+ * skew.c - rows written by a clock that is ahead are reported by an event,
+ * sqlock_show() and sqlock_diagnose(); a server that may lose commits in a
+ * crash, by an event (F61)
  */
 #include "diagnosis.h"
 
@@ -10,15 +11,15 @@
 
 #include "sqlock/event.h"
 
-/* So long that the row is read after the claim that it refuses. */
+/* Long enough for a waiter to read the row after its claim was refused. */
 #define WAIT_MS (200 * SLOWNESS)
 #define HOURS_MS (INT64_C(8) * 3600 * 1000)
-#define TTL_MS INT64_C(10000) /* Spring's, and what peer_ttl_ms is by default */
+#define TTL_MS INT64_C(10000) /* Spring's, and the default of peer_ttl_ms */
 
 static struct {
-    pthread_mutex_t mutex; /* of what follows */
-    unsigned lines;
-    char last[512]; /* that has the part */
+    pthread_mutex_t mutex; /* guards the following fields */
+    unsigned lines;        /* events whose text contains `part` */
+    char last[512];        /* text of the last one */
     const char *part;
 } heard = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -44,7 +45,8 @@ static sqlock_options hearing(struct fixture *f, const char *part)
     return options;
 }
 
-/* The row of a peer, as Spring writes it by a clock that is so far ahead. */
+/* Insert the row of a peer, as Spring writes it when its clock is that far
+ * ahead. */
 static void put_peer(struct fixture *f, const char *key, const char *region,
                      int64_t ahead_ms)
 {
@@ -73,7 +75,10 @@ static int clock_by(struct fixture *f, const sqlock_options *options)
     return worst;
 }
 
-/* A peer whose clock is so far ahead has a lock of ours. */
+/* A peer whose clock is that far ahead holds a lock, and a registry of sqlock
+ * waits for it twice in vain.  If is_told, one event is sent, sqlock_show()
+ * gives how far that clock is ahead, and the check "clock" warns; otherwise
+ * none of these happens. */
 static void check_peer(struct fixture *f, int64_t ahead_ms, bool is_told)
 {
     sqlock_options options = hearing(f, "peer_ttl_ms");
@@ -111,7 +116,7 @@ static void test_a_peer_in_another_zone_is_told(void **state)
     check_peer(*state, HOURS_MS, true);
 }
 
-/* Few seconds, but more than the margin. */
+/* A minute, which is more than the margin. */
 static void test_a_peer_whose_clock_is_ahead_is_told(void **state)
 {
     check_peer(*state, 60000, true);
@@ -122,7 +127,8 @@ static void test_a_peer_in_step_is_not(void **state)
     check_peer(*state, -1, false);
 }
 
-/* It has renewed for so long that its acquisition lies in the past. */
+/* A peer's lease was acquired a second ago, and lasts for eight hours more,
+ * which is longer than peer_ttl_ms: the check "clock" warns. */
 static void test_a_peers_lease_that_is_too_long_is_told(void **state)
 {
     struct fixture *f = *state;
@@ -134,12 +140,12 @@ static void test_a_peers_lease_that_is_too_long_is_told(void **state)
     fixture_put_row(f, "too-long", region, "somebody", -1000000,
                     HOURS_MS * 1000);
     assert_int_equal(clock_by(f, &options), SQLOCK_WARNING);
-    /* A service with such a TTL: the caller has said so. */
+    /* No warning if peer_ttl_ms says that a service has such a TTL. */
     options.peer_ttl_ms = (uint32_t)HOURS_MS + 1000;
     assert_int_equal(clock_by(f, &options), SQLOCK_FINE);
 }
 
-/* Ours may be as long as it likes. */
+/* A lease of sqlock's may be longer than peer_ttl_ms, and is not reported. */
 static void test_a_long_lease_of_ours_is_not(void **state)
 {
     struct fixture *f = *state;
@@ -160,7 +166,7 @@ static void test_a_long_lease_of_ours_is_not(void **state)
 
 /* --- servers that forget (F61) --- */
 
-/* As the server says: 0 when a crash loses no commit. */
+/* Return what the server's settings say: 0 if a crash loses no commit. */
 static int64_t may_forget(struct fixture *f)
 {
     if (f->database->bit == ON_SQLITE)
@@ -181,7 +187,7 @@ static void test_F61_a_server_that_forgets_is_told_at_open(void **state)
     sqlock_registry *registry = fixture_registry(f, &options);
     sqlock_lock *lock = lock_obtain(registry, f->name);
 
-    /* Once, however many connections there are. */
+    /* The event is sent once, however many connections are opened. */
     lock_take_and_give(lock);
     assert_int_equal(heard.lines, may_forget(f) != 0 ? 1 : 0);
     if (heard.lines > 0) {

@@ -1,7 +1,8 @@
 /*
  * spring.c - a Spring service on the same table excludes us and is excluded
  *
- * Spring 5.4 to 6.5 on the four-column layout; Spring 7 on its own and ours.
+ * The peer (peer.h) acts as Spring 5.4 to 6.5 on the four-column layout, and as
+ * Spring 7 on the other two, which are its own and sqlock's.
  */
 #include "conformance.h"
 
@@ -23,8 +24,8 @@ static struct peer peer_of(struct fixture *f)
                          .ttl_ms = PEER_TTL_MS};
 }
 
-/* The peer here behaves as Spring's DefaultLockRepositoryTests demand of two
- * repositories. */
+/* The peer of these tests behaves as Spring's DefaultLockRepositoryTests demand
+ * of two repositories. */
 static void test_the_peer_behaves_as_spring(void **state)
 {
     struct fixture *f = *state;
@@ -54,7 +55,7 @@ static void test_a_peers_lock_is_busy_until_it_is_released(void **state)
 
     peer.ttl_ms = LONG_TTL_MS;
     if (f->layout == SQLOCK_LAYOUT_SPRING6)
-        peer.ttl_ms = PEER_TTL_MS; /* we judge by what we are told */
+        peer.ttl_ms = PEER_TTL_MS; /* peer_ttl_ms decides expiry */
     assert_int_equal(peer_acquire(&peer, f->name), 1);
     assert_busy(lock);
     assert_int_equal(peer_release(&peer, f->name), 1);
@@ -72,7 +73,7 @@ static void test_our_lock_is_busy_for_a_peer_until_released(void **state)
     lock_take(lock, LONG_TTL_MS);
     assert_int_equal(peer_acquire(&peer, f->name), 0);
     assert_int_equal(peer_release(&peer, f->name), 0);
-    /* longer than the peers' TTL: a lease of ours may be */
+    /* a lease of ours may be longer than the peers' TTL */
     past_us = sql_now_us(&f->sql) + PEER_TTL_MS * 1000 + 50000;
     assert_becomes_true(sql_now_us(&f->sql) > past_us, PATIENCE_MS);
     assert_int_equal(peer_acquire(&peer, f->name), 0);
@@ -114,7 +115,7 @@ static void test_a_peers_expired_lock_is_taken_over(void **state)
     row = fixture_row(f, f->name);
     assert_ok(lock_try(lock, PATIENCE_MS, 0, &f->err));
     assert_less(row.expires_us, sqlock_token(lock));
-    assert_int_equal(peer_release(&peer, f->name), 0); /* lost */
+    assert_int_equal(peer_release(&peer, f->name), 0); /* the lease was lost */
     assert_int_equal(peer_renew(&peer, f->name), 0);
     assert_true(sqlock_is_held(lock));
     lock_renew(lock, 0);
@@ -147,8 +148,9 @@ static void test_a_peer_takes_over_our_expired_lock(void **state)
     lock_drop(lock);
 }
 
-/* On a busy machine it may renew too late: then we are let in, but not before
- * its lease was over. */
+/* We wait for a lock that a peer holds and renews, and time out.  On a busy
+ * machine the peer may renew too late.  Then we get the lock, but not before
+ * the peer's lease was over. */
 static void test_a_peer_that_renews_keeps_us_out(void **state)
 {
     struct fixture *f = *state;
@@ -177,7 +179,9 @@ static void test_a_peer_that_renews_keeps_us_out(void **state)
     lock_drop(lock);
 }
 
-/* Our release leaves the row, our layout's high-water mark of tokens. */
+/* On sqlock's layout our release leaves the row, which keeps the last token.  A
+ * peer takes that row over and deletes it; our next token is greater all the
+ * same. */
 static void test_a_peer_takes_the_row_we_left(void **state)
 {
     struct fixture *f = *state;
@@ -291,7 +295,7 @@ static void test_peers_and_ours_exclude_each_other_under_load(void **state)
     struct workers workers;
     int i;
 
-    options.peer_ttl_ms = LONG_TTL_MS; /* nobody is to expire here */
+    options.peer_ttl_ms = LONG_TTL_MS; /* no lease is to expire here */
     for (i = 0; i < 2; i++) {
         registries[i] = fixture_registry(f, &options);
         mix.locks[i] = lock_obtain(registries[i], f->name);
@@ -303,7 +307,7 @@ static void test_peers_and_ours_exclude_each_other_under_load(void **state)
     assert_int_equal(mix.counter, 4 * mix.rounds);
 }
 
-/* --- fair to one that polls --- */
+/* --- fair to a peer that polls --- */
 
 #define POLLS 30
 
@@ -319,7 +323,8 @@ struct rush {
     atomic_bool is_over;
 };
 
-/* Without a pause: there is always one of ours that waits. */
+/* Acquire and release without a pause in between, so that there is always a
+ * thread of ours that waits. */
 static int rush(struct worker *worker)
 {
     struct rush *rush = worker->context;
@@ -333,8 +338,10 @@ static int rush(struct worker *worker)
     return 0;
 }
 
-/* It asks every 100 ms, as Spring does, and is not told of a release.  Without
- * a chance of its own it would find the lock free once in ten times or less. */
+/* A peer asks for the lock every 100 ms, as Spring does, and is not notified of
+ * a release, while threads of ours use the lock without a pause.  If we left it
+ * no chance, it would find the lock free once in ten times or less; it must get
+ * the lock at least once in five times. */
 static void test_a_peer_has_its_chance_beside_threads_of_ours(void **state)
 {
     struct fixture *f = *state;
@@ -351,7 +358,7 @@ static void test_a_peer_has_its_chance_beside_threads_of_ours(void **state)
         int rc;
 
         pause_ms(100);
-        if (i == 3) /* they have seen it */
+        if (i == 3) /* our threads have seen that it holds the lock */
             assert_int_equal(peer_release(&peer, f->name), 1);
         rc = i < 4 ? 0 : peer_acquire(&peer, f->name);
         if (rc != 1)
@@ -368,7 +375,9 @@ static void test_a_peer_has_its_chance_beside_threads_of_ours(void **state)
         fail_msg("the peer got the lock %u times of %d", granted, POLLS);
 }
 
-/* A peer whose clock is behind sees at once that the lock is free. */
+/* Our release sets the end of the lease far back, so that a peer whose clock is
+ * behind sees at once that the lock is free.  sqlock_show() still tells when it
+ * was released. */
 static void test_a_peer_with_a_late_clock_need_not_wait(void **state)
 {
     struct fixture *f = *state;
@@ -381,7 +390,7 @@ static void test_a_peer_with_a_late_clock_need_not_wait(void **state)
     released_us = sql_now_us(&f->sql);
     assert_less(fixture_row(f, f->name).expires_us,
                 released_us - INT64_C(86400000000));
-    rc = sqlock_show(f->b, f->name, &info, &f->err); /* ours know when it was */
+    rc = sqlock_show(f->b, f->name, &info, &f->err);
     assert_lock_ok(rc, &f->err);
     assert_less(released_us - 60000000, info->expires_at_us);
     assert_less(info->expires_at_us, released_us);

@@ -1,9 +1,9 @@
 /*
- * statements.c - what the server gets to see: one statement for an acquire, one
- * for a release, none for a nested one; and what becomes of a claim whose
- * answer is lost
+ * statements.c - what is sent to the database: one statement for an acquire,
+ * one for a release, none for a nested acquire; and the outcome of a statement
+ * whose answer is lost
  *
- * Counted at the driver, by the tap.
+ * Statements are counted at the driver, by the tap (tap.h).
  */
 #include "conformance.h"
 
@@ -20,7 +20,8 @@ static void expect_sent(uint64_t expected)
     }
 }
 
-/* A tapped registry whose connection is there and has prepared everything. */
+/* Open a registry through the tap, and use a lock once, so that the connection
+ * is open and its statements are prepared.  Reset the counts. */
 static sqlock_registry *warm(struct fixture *f)
 {
     sqlock_registry *registry = fixture_tapped(f, NULL);
@@ -61,7 +62,7 @@ static void test_one_statement_each_and_none_nested(void **state)
     registry_end(registry);
 }
 
-/* Also on a connection that has prepared nothing yet. */
+/* A connection that has prepared no statement yet needs no more. */
 static void test_one_statement_each_on_a_fresh_registry(void **state)
 {
     struct fixture *f = *state;
@@ -92,7 +93,8 @@ static void test_a_busy_try_costs_two_statements_at_most(void **state)
     registry_end(registry);
 }
 
-/* An expired lease of others is taken by one statement. */
+/* Let the lease of `theirs` expire, and take it over with `lock`: one
+ * statement. */
 static void check_takeover(struct fixture *f, sqlock_lock *lock,
                            sqlock_lock *theirs)
 {
@@ -116,7 +118,8 @@ static void test_taking_over_costs_one_statement(void **state)
     registry_end(registry);
 }
 
-/* A row that this process left free may be held by another, or be gone. */
+/* A row that this process left free may be held by another owner, or be
+ * deleted. */
 static void test_a_row_left_free_is_not_taken_for_granted(void **state)
 {
     struct fixture *f = *state;
@@ -137,7 +140,7 @@ static void test_a_row_left_free_is_not_taken_for_granted(void **state)
     assert_true(sqlock_token(lock) > token);
     lock_give(lock);
     check_takeover(f, lock, theirs);
-    /* Spring's layouts have none any more. */
+    /* On Spring's layouts the release has deleted the row already. */
     (void)sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'", f->table,
                   sqlock_key(lock));
     tap_reset();
@@ -153,7 +156,9 @@ static void test_a_row_left_free_is_not_taken_for_granted(void **state)
 
 struct loss {
     uint64_t until; /* statements up to this number lose their answer */
-    char client[3][SQLOCK_KEY_SIZE]; /* what looked like a CLIENT_ID in them */
+    /* parameters of the first three that have the length of a CLIENT_ID and are
+     * not the key */
+    char client[3][SQLOCK_KEY_SIZE];
 };
 
 static void note_client(struct loss *loss, const struct tap_event *event,
@@ -194,7 +199,8 @@ static void lose(struct loss *loss, const sqlock_lock *lock, uint64_t until)
     tap_hooks(NULL, lose_answer, loss);
 }
 
-/* The first claim took effect; sent again it meets its own row. */
+/* A claim takes effect, and its answer is lost.  It is sent again with the same
+ * CLIENT_ID, and is granted the row that has this CLIENT_ID already. */
 static void check_claim_sent_again(struct fixture *f, sqlock_lock *lock)
 {
     sqlock_lock *other = lock_obtain(f->a, f->name);
@@ -224,7 +230,7 @@ static void test_a_claim_without_an_answer_is_sent_again(void **state)
     registry_end(registry);
 }
 
-/* Also of a lock whose row this process left free. */
+/* The outcome is the same where this process has left the row free. */
 static void test_a_taken_row_without_an_answer_is_claimed_again(void **state)
 {
     struct fixture *f = *state;
@@ -250,7 +256,8 @@ static void test_a_claim_that_stays_unknown_is_uncertain(void **state)
     sqlock_lock *other = lock_obtain(f->a, f->name);
     struct loss loss;
 
-    options.statement_timeout_ms = 2500; /* what is sent has it, too */
+    /* A call in vain lasts so long; statements that are sent need some time. */
+    options.statement_timeout_ms = 2500;
     registry = fixture_tapped(f, &options);
     lock = lock_obtain(registry, f->name);
     lose(&loss, lock, UINT64_MAX);
@@ -258,7 +265,7 @@ static void test_a_claim_that_stays_unknown_is_uncertain(void **state)
     assert_false(sqlock_is_held(lock));
     assert_int_equal(sqlock_hold_count(lock), 0);
     tap_reset();
-    /* its row is there, and is freed in the background */
+    /* the claim has its row, which is freed in the background */
     assert_ok(lock_try(other, PATIENCE_MS, 0, &f->err));
     lock_give(other);
     lock_take_and_give(lock);
@@ -307,7 +314,8 @@ static int never_sent(void *context, const struct tap_event *event)
                : 0;
 }
 
-/* Nothing was sent: nobody has to wonder. */
+/* Neither a connection nor a statement gets through.  Since nothing was sent,
+ * the code is EUNREACHABLE, not EUNCERTAIN. */
 static void test_a_database_out_of_reach_is_unreachable(void **state)
 {
     struct fixture *f = *state;
@@ -316,7 +324,8 @@ static void test_a_database_out_of_reach_is_unreachable(void **state)
     sqlock_lock *lock;
     int64_t left;
 
-    options.statement_timeout_ms = 2500; /* what is sent has it, too */
+    /* A call in vain lasts so long; statements that are sent need some time. */
+    options.statement_timeout_ms = 2500;
     registry = fixture_tapped(f, &options);
     lock = lock_obtain(registry, f->name);
     tap_hooks(never_sent, NULL, NULL);

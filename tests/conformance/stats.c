@@ -1,5 +1,5 @@
 /*
- * stats.c - what a registry counts, and the events that it tells
+ * stats.c - counters of a registry, and the events that it sends
  */
 #include "conformance.h"
 
@@ -89,7 +89,7 @@ struct events {
     sqlock_event last;
 };
 
-/* The events of the lock of that name, by their kinds. */
+/* The events about the lock `lock`, by kind. */
 static struct {
     pthread_mutex_t mutex;
     const char *lock;
@@ -208,7 +208,7 @@ static void test_a_struct_of_another_size_is_refused(void **state)
     assert_fails(SQLOCK_EINVAL, sqlock_registry_stats(f->a, &stats, &f->err));
     assert_fails(SQLOCK_EINVAL, sqlock_registry_stats(f->a, NULL, &f->err));
     assert_fails(SQLOCK_EINVAL, sqlock_registry_stats(NULL, &stats, &f->err));
-    /* An older header's: what it does not have is not written. */
+    /* The size of an older header's struct: later members are not written. */
     stats.size = first;
     stats.granted = 7777777;
     assert_ok(sqlock_registry_stats(f->a, &stats, &f->err));

@@ -12,7 +12,8 @@
 #include "support/server.h"
 #include "support/workers.h"
 
-/* Acquire, check that the token is greater than *last, release. */
+/* Acquire and release; assert that the token is greater than *last, and store
+ * it there. */
 static void check_next(sqlock_registry *registry, const char *name,
                        int64_t *last)
 {
@@ -67,7 +68,7 @@ static void test_F30_tokens_rise_through_break(void **state)
     lock_drop(old);
 }
 
-/* A reap without retention removes the row, and with it what it knew. */
+/* A reap without retention removes the row, and with it the last token. */
 static void test_F30_tokens_rise_through_reap(void **state)
 {
     struct fixture *f = *state;
@@ -96,8 +97,9 @@ static void test_F30_tokens_rise_through_another_registry(void **state)
     }
 }
 
-/* The database's clock was ahead once, on another node perhaps: the row knows.
- */
+/* The row has a token that is an hour ahead of the database's clock, which was
+ * set back or was read on another node.  Each new token is one more than the
+ * last. */
 static void test_F30_tokens_rise_though_the_clock_fell_back(void **state)
 {
     struct fixture *f = *state;
@@ -112,7 +114,7 @@ static void test_F30_tokens_rise_though_the_clock_fell_back(void **state)
     last = ahead;
     check_next(f->a, f->name, &last);
     check_next(f->b, f->name, &last);
-    /* the row that knows it is not reaped before the clock is past it */
+    /* the row is not reaped before the clock is past its token */
     assert_ok(sqlock_reap(f->a, 0, &removed, &f->err));
     assert_true(fixture_row(f, f->name).exists);
     check_next(f->b, f->name, &last);
@@ -139,7 +141,9 @@ static void test_token_stays_while_held(void **state)
     lock_drop(lock);
 }
 
-/* Held over it, released after it: by a clean stop and by a kill. */
+/* A lock is held over a restart of the server, after a clean stop and after a
+ * kill: it is still held, and can be renewed and released.  The tokens of
+ * another lock rise over the restart. */
 static void test_F30_tokens_and_leases_outlive_a_server_restart(void **state)
 {
     static const int numbers[] = {SIGTERM, SIGKILL};
@@ -159,7 +163,7 @@ static void test_F30_tokens_and_leases_outlive_a_server_restart(void **state)
         fixture_next(f);
         held = lock_obtain(f->a, f->name);
         lock_take(held, 0);
-        /* PostgreSQL's quick stop; MariaDB has only one */
+        /* SIGINT is PostgreSQL's fast shutdown; MariaDB has one kind only */
         server_restart(&f->sql, f->url,
                        numbers[i] == SIGTERM && f->database->bit == ON_POSTGRES
                            ? SIGINT
@@ -179,7 +183,7 @@ static void test_F30_tokens_and_leases_outlive_a_server_restart(void **state)
 
 #define PEER "11111111-aaaa-4aaa-8aaa-111111111111"
 
-/* Two that claim at the same time, and the tokens in the order of the
+/* The tokens of two workers that claim at the same time, in the order of the
  * grants. */
 struct claims {
     int64_t tokens[2];
@@ -207,7 +211,8 @@ static int claim_once(struct worker *worker)
     return 0;
 }
 
-/* The session that waits for a lock of this one; 0: none does. */
+/* Return the process of a PostgreSQL session that waits for a row or advisory
+ * lock of `session`; 0: none does. */
 static pid_t waits_for(struct sql *sql, int64_t session)
 {
     return (pid_t)sql_integer(
@@ -217,9 +222,11 @@ static pid_t waits_for(struct sql *sql, int64_t session)
         (long long)session);
 }
 
-/* A claim has computed what it is to insert, and waits for the row that the
- * peer deletes.  It is stopped there, while another claims and releases, and
- * the peer comes and goes. */
+/* A peer's open transaction deletes the row.  A claim, which has computed the
+ * token it is to insert, waits for that row, and its server process is stopped.
+ * The peer commits, and a second claim is made.  If that is granted and
+ * released, the peer acquires and releases once more.  Then the first claim
+ * goes on.  The tokens must rise in the order of the grants. */
 static void test_F30_tokens_rise_past_a_claim_behind_a_peer(void **state)
 {
     struct fixture *f = *state;

@@ -1,5 +1,5 @@
 /*
- * waiting.c - how long acquire waits, and who is next
+ * waiting.c - how long an acquire waits, and which waiter is next
  */
 #include "conformance.h"
 
@@ -37,7 +37,7 @@ static void test_a_wait_that_ends_is_a_timeout(void **state)
         assert_int_equal(sqlock_hold_count(theirs), 0);
     }
     lock_give(mine);
-    lock_take(theirs, 0); /* nothing stayed behind */
+    lock_take(theirs, 0); /* no wait has left a claim */
     lock_give(theirs);
     lock_drop(mine);
     lock_drop(theirs);
@@ -63,7 +63,7 @@ struct wait {
     sqlock_lock *lock;
     int64_t wait_ms;
     atomic_int *order;
-    int place; /* in which it was served, from 1 */
+    int place; /* in the order of the grants, from 1 */
     int expected;
 };
 
@@ -83,7 +83,7 @@ static int wait_for_it(struct worker *worker)
     return 0;
 }
 
-/* A thread that waits, in a tapped registry, for what another registry
+/* A thread that waits in a registry with a tap for a lock that another registry
  * holds. */
 struct waiter {
     sqlock_registry *tapped;
@@ -92,7 +92,8 @@ struct waiter {
     struct worker worker;
 };
 
-/* It waits when its second look has been sent. */
+/* Start the waiter.  It waits for the row once its second statement has been
+ * sent. */
 static void waiter_start(struct waiter *waiter, struct fixture *f,
                          int64_t wait_ms)
 {
@@ -151,7 +152,8 @@ static void test_waiting_ends_when_the_holders_lease_runs_out(void **state)
 
 #define QUEUE 5
 
-/* Start a thread that waits behind those that do already. */
+/* Start a thread that acquires, and return when it waits in the FIFO, behind
+ * those started before. */
 static void stand_behind(struct worker *worker, struct wait *wait,
                          sqlock_lock *lock, atomic_int *order)
 {
@@ -208,7 +210,8 @@ static void test_one_that_gives_up_does_not_hold_up_the_rest(void **state)
     lock_drop(lock);
 }
 
-/* The first one waits for the row, the next ones for it. */
+/* A first thread waits for the row, and has the turn of its process.  Another
+ * acquire of the process cannot even claim: it times out, or is busy. */
 static void test_a_timeout_behind_a_waiter_of_the_same_process(void **state)
 {
     struct fixture *f = *state;

@@ -1,7 +1,7 @@
 /*
- * test_driver.c - a driver of an application's own, built on that for
- * PostgreSQL: its connections and values, under another scheme, and without a
- * wait queue
+ * test_driver.c - an application's own driver that is built on PostgreSQL's: it
+ * uses the connections and values of that driver, under another scheme and
+ * without a wait queue
  */
 #include "suite.h"
 
@@ -15,7 +15,8 @@ static const sqlock_driver *base;
 static sqlock_driver driver;
 static sqlock_dialect dialect;
 
-/* As the base knows it; to be freed. */
+/* Return a URL with PostgreSQL's scheme in place of SCHEME; NULL: no memory.
+ * The caller frees it. */
 static char *to_base(const char *url)
 {
     char *text = NULL;
@@ -64,7 +65,7 @@ static void install(void)
     assert_ptr_equal(sqlock_driver_named("cockroach"), &driver);
 }
 
-/* The fixture's URL under the scheme; to be freed. */
+/* Return the fixture's URL with SCHEME as its scheme.  The caller frees it. */
 static char *to_ours(const char *url)
 {
     char *text = NULL;
@@ -93,7 +94,7 @@ static void test_a_driver_built_on_another_excludes(void **state)
     lock_take(theirs, 400);
     if (f->layout == SQLOCK_LAYOUT_SQLOCK)
         assert_less(token, sqlock_token(theirs));
-    /* Until that lease is over. */
+    /* This waits until the lease of `theirs` is over. */
     assert_ok(sqlock_acquire(ours, 60000, NULL, &f->err));
     lock_give(ours);
     assert_int_not_equal(sqlock_release(theirs, NULL), 0);

@@ -1,5 +1,6 @@
 /*
- * test_form.c - the form of a driver that sends nothing of a wait queue
+ * test_form.c - the form of a driver for waiting=poll, which sends no statement
+ * of a wait queue
  */
 #include "suite.h"
 
@@ -42,7 +43,7 @@ static int look_at(void *context, const struct tap_event *event)
 static void use_one(struct fixture *f, sqlock_lock *lock, sqlock_lock *other)
 {
     lock_take(other, 300);
-    /* Waits until that lease is over. */
+    /* This waits until the lease of `other` is over. */
     assert_ok(sqlock_acquire(lock, 60000, NULL, &f->err));
     assert_int_not_equal(sqlock_release(other, NULL), 0);
     lock_renew(lock, 0);
@@ -112,8 +113,8 @@ static void test_nothing_of_a_queue_is_sent(void **state)
     registry_end(registry);
 }
 
-/* with.sh has taken its functions away, so the tests above would have
- * failed. */
+/* with.sh has revoked the functions of PostgreSQL's queue, so the tests above
+ * would have failed if they had called them. */
 static void test_the_queue_is_out_of_reach(void **state)
 {
     struct fixture *f = *state;
@@ -132,7 +133,7 @@ static void test_the_queue_is_out_of_reach(void **state)
 
 struct turns {
     struct fixture *fixture;
-    int64_t last; /* under the lock that is tested */
+    int64_t last; /* guarded by the lock under test */
 };
 
 static int take_turns(struct worker *worker)
@@ -237,8 +238,9 @@ static void await_grants(struct hot *hot, unsigned grants)
         assert_true(check_pause(until));
 }
 
-/* Threads of one process hand a lock to each other all the time.  Another one
- * has it within a second's use and a poll. */
+/* Threads of one registry hand a lock to each other without a limit.  Another
+ * registry, which stands for another process and polls the row, gets the lock
+ * too, each of three times. */
 static void test_another_process_has_its_turn(void **state)
 {
     struct fixture *f = *state;

@@ -49,8 +49,8 @@ static void test_opening_a_registry(void **state)
     exhaust_all(*state, &experiment);
 }
 
-/* A server of another application: a socket in a folder that PGHOST names, where
- * libpq connects if it is given no host. */
+/* A server of another application: a socket in a folder that PGHOST names,
+ * where libpq connects if it is given no host. */
 struct elsewhere {
     char folder[32];
     char path[64];
