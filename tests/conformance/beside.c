@@ -20,15 +20,15 @@ static sqlock_options make_tables(struct fixture *f, char prefix[32],
                                   bool has_others)
 {
     sqlock_options options = fixture_options(f);
-    int rc;
 
     (void)snprintf(prefix, 32, "DR%u_", f->serial);
     options.table_prefix = prefix;
-    rc = sqlock_schema_create(f->url, &options, SQLOCK_LAYOUT_SQLOCK, &f->err);
-    if (rc == 0 && has_others)
-        rc = sqlock_once_schema_create(f->url, &options, &f->err);
-    if (rc == 0 && has_others)
+    assert_ok(
+        sqlock_schema_create(f->url, &options, SQLOCK_LAYOUT_SQLOCK, &f->err));
+    if (has_others) {
+        assert_ok(sqlock_once_schema_create(f->url, &options, &f->err));
         assert_ok(sqlock_stock_schema_create(f->url, &options, &f->err));
+    }
     return options;
 }
 

@@ -80,11 +80,13 @@ static void test_closing_releases_what_is_held(void **state)
     sqlock_registry *registry = fixture_registry(f, NULL);
     sqlock_lock *one = lock_obtain(registry, f->name);
     char first[64];
+    char second[64];
     sqlock_lock *two;
     sqlock_lock *free_one;
 
     (void)snprintf(first, sizeof first, "%s", f->name);
     fixture_next(f);
+    (void)snprintf(second, sizeof second, "%s", f->name);
     two = lock_obtain(registry, f->name);
     fixture_next(f);
     free_one = lock_obtain(registry, f->name);
@@ -94,8 +96,11 @@ static void test_closing_releases_what_is_held(void **state)
     lock_take(two, 0);
     registry_end(registry);
     one = lock_obtain(f->a, first);
+    two = lock_obtain(f->a, second);
     lock_take_and_give(one);
+    lock_take_and_give(two);
     lock_drop(one);
+    lock_drop(two);
 }
 
 static void test_closing_after_a_loss_spares_the_new_holder(void **state)
