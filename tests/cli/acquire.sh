@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# acquire.sh: a lock for whoever is no child of ours, by the id of its lease: a
-# script that takes it, renews it, guards its changes by it and gives it back.
+# acquire.sh: `sqlock acquire`, for a holder that is not a child of sqlock, such
+# as a script: the script takes a lock and then, by the id of the lease, renews
+# it, guards changes by it and releases it.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
@@ -75,7 +76,9 @@ is_expired() { # NAME
     [ "$(sq show "$1" --json | json state)" = expired ]
 }
 
-# --for: held while that process lives, however long.
+# acquire --for PROCESS: a helper process renews the lease until PROCESS ends,
+# and then releases the lock.  The helper also ends when the lease is released,
+# and releases the lock when it gets TERM.
 for_process() {
     local process helper
     sleep 600 &
@@ -145,7 +148,8 @@ in_a_script() {
     is "which gives the lock back" "$status" 0
 }
 
-# A waiter is ended with all that it has started.
+# A waiting `acquire --for` is killed, then the holder releases the lock: no
+# process that the waiter has started takes the lock.
 waiting() {
     local waiter
     hold patience
@@ -209,7 +213,8 @@ isnt_zero() { # WHAT GOT
     fi
 }
 
-# Nobody takes the lock over while a guarded transaction is open.
+# A lease expires while a transaction that guards it is open: nobody else gets
+# the lock before the commit.
 until_commit() {
     local pid
     taken "a lease that runs out under its transaction" --ttl 2 open
@@ -244,7 +249,7 @@ for one in $(databases); do
     in_a_script
     waiting
     case $one in
-    # The client of MySQL prints when it ends.
+    # until_commit waits for output that MySQL's client prints only at its end.
     postgres | sqlite) until_commit ;;
     esac
 done

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# begin.sh: a command that is not to begin any more, or cannot.
+# begin.sh: a command that must not begin, because its lease is over, or that
+# cannot begin; and messages when stderr blocks or its writer is late.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
@@ -7,8 +8,9 @@ preload halt
 preload refuse
 preload slow
 
-# The machine is frozen for longer than the lease, with the order to begin given
-# and not yet read.
+# sqlock has told the supervisor to let the command begin.  Both are stopped, as
+# if the machine were frozen, before the supervisor reads that, and go on after
+# the lease has expired: the command does not begin.
 frozen() {
     local supervisor
     rm -f "$dir/begun"
@@ -36,12 +38,13 @@ is_over() { # KEY
     ! is_held "$1"
 }
 
-# A signal for a command that could not be forked is nobody else's.
+# The command's process cannot be forked, and sqlock gets a signal for the
+# command: the signal reaches no other process of sqlock's process group.
 not_forked() {
     local holding supervisor bystander
     hold refused
     holding=$holder
-    # A process group of their own.
+    # sqlock and the bystander have a process group of their own.
     setsid sh -c 'sleep 600 & echo $! >"$1"; LD_PRELOAD=$2; shift 2
         export LD_PRELOAD; exec "$@"' sh "$dir/bystander" "$dir/refuse.so" \
         "$SQLOCK" --table-prefix "$prefix" -v run refused -- true \
@@ -64,7 +67,8 @@ not_forked() {
     kill -KILL "$bystander"
 }
 
-# Its stderr takes nothing: the lock is given back all the same.
+# There is no such command, and stderr is a full pipe: sqlock waits to write its
+# message, but has released the lock before.
 nobody_reads() {
     mkfifo "$dir/full"
     exec 7<>"$dir/full"
@@ -82,8 +86,8 @@ nobody_reads() {
     exec 7>&-
 }
 
-# With --verbose more is said while the lock is held: the command begins and ends,
-# and the lock passes on, though nobody reads it.
+# With --verbose sqlock writes messages while it holds the lock.  If stderr is a
+# full pipe, the command runs and the lock is released all the same.
 nobody_reads_more() {
     mkfifo "$dir/more"
     exec 7<>"$dir/more"
@@ -105,8 +109,9 @@ nobody_reads_more() {
             paste -sd ' ')" "is ours it runs keeping"
 }
 
-# A writer that is late, as on a busy machine, is waited for: nothing is dropped,
-# and nothing comes after what it came before.
+# With --verbose the thread that writes a message is late, as on a busy machine
+# (slow.c): sqlock waits for it, so messages are neither dropped nor out of
+# order.
 said_late() {
     LD_PRELOAD="$dir/slow.so" "$SQLOCK" --table-prefix "$prefix" -v run \
         --min-hold 0.1 late -- sh -c 'echo it runs >&2' 2>"$dir/err"

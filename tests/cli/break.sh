@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# break.sh: an operator ends somebody's lease: the old holder is ended before
-# anyone else is let in, and the row tells who did it and why (F80).
+# break.sh: an operator breaks a lock: the old holder's command is ended before
+# anyone else gets the lock, and the row records who broke it and why (F80).
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
 
-# The name a user goes by, also where passwd does not have it.
+# The user as sqlock records it: by number if passwd(5) has no name.
 me="$(id -un 2>/dev/null || id -u)@$(hostname)"
 unset SUDO_USER
 
@@ -18,8 +18,9 @@ whose() { # KEY LAYOUT
     fi
 }
 
-# Both holders write into one file, whose order is that of the events.  The old
-# one does not mind TERM.
+# The lease of a holder whose command ignores TERM is broken while another
+# process waits for the lock.  Both commands write to one file, in the order of
+# events: the old holder's last line comes before the next holder's first.
 in_order() { # LAYOUT
     local log=$dir/order next
     : >"$log"
@@ -108,7 +109,8 @@ usage() {
 for one in $(databases); do
     for layout in sqlock spring7 spring6; do
         use "$one" "$layout" || continue
-        # It takes a lease's time: each database and each layout once.
+        # in_order takes as long as a lease: try each database and each layout,
+        # but not each pair of them.
         case $one-$layout in
         *-sqlock | postgres-spring7 | mysql-spring6) in_order "$layout" ;;
         esac

@@ -1,6 +1,8 @@
 /*
- * child_url.c - child_url URL: print what `sqlock run` makes of it for the
- * environment of its command, or NULL.  Compiled together with that source.
+ * child_url.c - child_url URL: print the URL that `sqlock run` puts into the
+ * environment of its command instead of URL, or NULL if it passes none on
+ *
+ * Compiled together with src/cli/secret.c, which makes that URL.
  */
 #include "cli/cli.h"
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# commands.sh: every command, on every database, on every layout.
+# commands.sh: init, ls, show, break, run and reap on every database and layout;
+# and key.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
@@ -37,7 +38,8 @@ init_commands() { # LAYOUT
 
 look_commands() { # LAYOUT
     local expected name_type=null token_type=null token
-    # The four columns have room for neither.
+    # Only sqlock's layout has names; the four columns of Spring 6 have no
+    # token.
     [ "$1" != sqlock ] || name_type=string
     [ "$1" = spring6 ] || token_type=integer
     expected=${members/NAME/$name_type}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# completion.sh: what the shells offer behind the Tab key.
+# completion.sh: completions that bash and zsh offer for the Tab key.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=src/cli/completion/sqlock.bash
@@ -65,7 +65,7 @@ in_bash() {
     is "none where there is no database" "$offered" ""
 }
 
-# Whether a zsh on a terminal of its own makes that of a Tab.
+# Check that a zsh on a terminal of its own completes LINE to EXPECTED on Tab.
 in_zsh() { # WHAT LINE EXPECTED
     has "zsh: $1" "$(PATH=$(dirname "$SQLOCK"):$PATH zsh -f -c '
         zmodload zsh/zpty

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# doctor.sh: what is wrong with a database is found and said; after a restore
-# nobody holds a lock, and tokens rise (F62).
+# doctor.sh: doctor finds and reports what is wrong with a database; after
+# --after-restore no lock is held, and tokens rise (F62).
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
 
-# The result of a check, of those that are JSON in $out: the first one whose
-# text has the part.
+# Print the result of a check in $out, which is the JSON of doctor: of the first
+# check of that name whose text contains PART; "none" without one.
 result_of() { # CHECK [PART]
     local i
     for ((i = 0; i < $(json checks <<<"$out"); i++)); do
@@ -25,7 +25,9 @@ members() { # the types of all checks' members, each once
     done | sort -u | paste -sd '|'
 }
 
-# The servers of the tests are not durable, unless they are told to be.
+# Check what doctor finds on a database without faults.  Commits on the test
+# servers do not wait for the disk, unless SQLOCK_TEST_DURABLE is 1: that is a
+# failure, and the exit status is 1.
 found() { # DATABASE LAYOUT
     local expected=1 wakeups=full check
     { [ "$1" != sqlite ] && [ "${SQLOCK_TEST_DURABLE:-}" != 1 ]; } || expected=0
@@ -74,7 +76,7 @@ durability() { # DATABASE
     is "the worst of it is told" "$(json result <<<"$out")" failure
 }
 
-# Settings of our own sessions, by the URL.
+# Settings of sqlock's own sessions, which come from the URL.
 of_sessions() {
     local url=$SQLOCK_URL with
     case $url in
@@ -92,7 +94,8 @@ of_sessions() {
     is "idle_session_timeout" "$(result_of timeouts idle_session)" warning
 }
 
-# This machine's clock, put forward for the command alone.
+# The command sees this machine's clock 90.5 s ahead, by libfaketime: doctor
+# warns and says by how much.
 clocks() {
     local library
     library=$(compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1')
@@ -100,7 +103,7 @@ clocks() {
         skip "clock" "libfaketime is not installed"
         return
     fi
-    # Its runtime and the library hang when both are there.
+    # AddressSanitizer's runtime hangs when libfaketime is loaded, too.
     if ldd "$SQLOCK" | grep -q libasan; then
         skip "clock" "not with AddressSanitizer"
         return
@@ -162,8 +165,9 @@ after_restore() { # LAYOUT
     is "$1: --yes alone is refused" "$status" 64
 }
 
-# A table whose rows take longer to write than a statement may by default,
-# 1.25 s: a trigger spends that time in place of the rows of a large one.
+# --after-restore changes all rows of a large table, which takes longer than the
+# default limit for a statement, 1.25 s, and succeeds.  Here, a trigger that
+# sleeps for 3 s stands for the many rows.
 slow_restore() {
     prefix=CLI_DOCTOR_slow_
     run -q init
@@ -185,7 +189,8 @@ EOF
 
 for one in $(databases); do
     for layout in sqlock spring7 spring6; do
-        # A table of its own: after a restore all locks of it are gone.
+        # This script has a table of its own, since --after-restore frees all
+        # locks of a table.
         use "$one" "$layout" || continue
         prefix=CLI_DOCTOR_${layout}_
         run -q init --layout "$layout"

@@ -1,6 +1,8 @@
 /*
- * fill.c - run a program with a pipe that is full as descriptor 7: the standard
- * output of this one, which takes no more until somebody reads
+ * fill.c - fill PROGRAM [ARGUMENT...]: fill the pipe that is standard output,
+ * and execute a program with that pipe as descriptor 7, too
+ *
+ * Writes to the pipe block until it is read.  Exit status 98: failed.
  */
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,7 +1,9 @@
 /*
- * halt.c - preloaded, it stops the supervisor of `sqlock run` once it has told
- * that the command's process is there; and when it lets the command begin, it
- * goes on late, so that the command has begun before it is ended
+ * halt.c - preloaded: stop the supervisor of `sqlock run` as soon as it has
+ * told sqlock that the command's process exists
+ *
+ * If the supervisor later lets the command begin, it is delayed then, so that
+ * the command has begun before the supervisor can end it.
  */
 #include <signal.h>
 #include <stdbool.h>

@@ -1,6 +1,8 @@
 /*
- * hold_sqlite.c - hold_sqlite FILE: keep everybody from writing to a database
- * until stdin ends; prints "held" once it does.
+ * hold_sqlite.c - hold_sqlite FILE: hold SQLite's write lock of a database
+ * until stdin ends; print "held" once it is held
+ *
+ * Exit status 1: failed.
  */
 #include <stdio.h>
 

@@ -1,8 +1,11 @@
 /*
- * json.c - json PATH: read one JSON value from stdin, strictly, and print what
- * is at PATH ("locks.0.state"; "" is all of it): text and numbers as they are,
- * true, false, null, the length of an array, and of an object its members with
- * their types.  Exit status 1: it is no JSON, 2: nothing is there.
+ * json.c - json [PATH]: read one JSON value from stdin, and print the value at
+ * PATH, such as "locks.0.state"; without PATH, the whole value
+ *
+ * Prints strings and integers as they are, true, false and null by name, any
+ * other number as "real", the length of an array, and the members of an object
+ * with their types.  Exit status 1: stdin is not JSON, or an object has a
+ * member twice; 2: there is nothing at PATH.
  */
 #include <stdio.h>
 #include <stdlib.h>

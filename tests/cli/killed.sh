@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# killed.sh: sqlock is killed by its name, as an operator does it: nothing that
-# it has started is left when the lock passes on.  The name is one of the test's
-# own, so that it kills nobody else's.
+# killed.sh: sqlock is killed by its name, as with pkill(1): no process that it
+# has started is left when the next holder gets the lock.  The script gives
+# sqlock a name of its own, so that it kills no other sqlock.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
@@ -9,7 +9,8 @@ tool json jansson
 name=lk$$
 ln -s "$(realpath "$SQLOCK")" "$dir/$name"
 
-# A daemon that ignores TERM, of a command that only KILL ends.
+# A command that starts a daemon, writes the daemon's number to $1 and then a
+# word to $2.  Command and daemon ignore TERM.
 command='setsid sh -c "trap \"\" TERM; echo \$\$ >\"\$1\"
         while :; do sleep 0.05; done" sh "$1" </dev/null >/dev/null 2>&1 &
     until [ -s "$1" ]; do sleep 0.01; done
@@ -17,7 +18,7 @@ command='setsid sh -c "trap \"\" TERM; echo \$\$ >\"\$1\"
 
 start() {
     rm -f "$dir/daemon" "$dir/ready"
-    # Its folder is not named, which holds the name.
+    # No argument of the command has the name in it, which pkill -f would find.
     (
         cd "$dir" || exit
         exec "./$name" --table-prefix "$prefix" run -t 4 job -- \

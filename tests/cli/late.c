@@ -1,9 +1,8 @@
 /*
- * late.c - preloaded, it makes threads other than the first go on late after
- * they have written a counter to an event descriptor
+ * late.c - preloaded: delay each thread but the first after it has written 8
+ * bytes, such as a counter to an eventfd
  *
- * The counter is there at once: its reader answers before the writer has gone
- * on.
+ * The reader gets the counter at once, and can answer during the delay.
  */
 #include <stdint.h>
 #include <sys/syscall.h>

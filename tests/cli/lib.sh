@@ -1,5 +1,6 @@
-# lib.sh: what the scripts of this folder share.  Each is run by tests/run.sh,
-# or by hand with SQLOCK naming the command and SQLOCK_TEST_*_URL the databases.
+# lib.sh: functions that the scripts of this folder share.  tests/run.sh runs
+# each script.  By hand, SQLOCK may name the command, and SQLOCK_TEST_*_URL the
+# databases.
 # shellcheck shell=bash
 
 set -u
@@ -74,12 +75,13 @@ done_testing() {
     exit
 }
 
-# The command, on the table that use() made.
+# Run the command on the table that use() has made.
 sq() {
     "$SQLOCK" --table-prefix "$prefix" "$@"
 }
 
-# Run it; its output is in $out, its messages in $dir/err, status in $status.
+# Run the command.  Set $out to its output, $err to its messages, which are also
+# in $dir/err, and $status to its exit status.
 run() {
     out=$(sq "$@" 2>"$dir/err")
     status=$?
@@ -87,7 +89,7 @@ run() {
     err=$(cat "$dir/err")
 }
 
-# Ask until it is so; fails after a long time.
+# Repeat a command until it succeeds.  Return 1 if it has not after 30 s.
 until_true() { # COMMAND...
     local end=$((SECONDS + 30))
     until "$@" >/dev/null 2>&1; do
@@ -100,8 +102,9 @@ is_held() { # KEY
     [ "$(sq show "$1" --json 2>/dev/null | json state)" = held ]
 }
 
-# Tell whether a process holds a lock, as far as its table tells by whom it is
-# held: an earlier lease may last until its end.
+# Return whether that process holds the lock: an earlier holder's lease may not
+# have ended yet.  Where the table does not record the holder (null, peer), any
+# holder counts.
 is_held_by() { # KEY PID
     local shown
     shown=$(sq show "$1" --json 2>/dev/null) &&
@@ -112,7 +115,8 @@ is_held_by() { # KEY PID
     esac
 }
 
-# Hold a lock in the background, as $holder, until it gets a signal.
+# Hold a lock in the background, until a signal ends it.  Set $holder to the
+# number of the sqlock process.  Report a failure if it does not get the lock.
 hold() { # KEY OPTION...
     local key=$1
     shift
@@ -129,13 +133,14 @@ let_go() { # the holder's exit status is left in $status
     status=$?
 }
 
-# Wait for the holder's end, but not for ever; returns its exit status.
+# Wait for the end of $holder, which is killed after 30 s.  Return its exit
+# status.
 ends() {
     until_true is_gone "$holder" || kill -KILL "$holder"
     wait "$holder" 2>/dev/null
 }
 
-# Whether the messages are what they should be: one line, of ours.
+# Check that $dir/err is one line, which begins with "sqlock: ".
 is_one_line() { # WHAT
     case $(grep -c '' "$dir/err") in
     1) like "$1" "$(cat "$dir/err")" 'sqlock: *' ;;
@@ -159,24 +164,26 @@ supervisor_of() { # SQLOCK
     ps -o pid= -o comm= --ppid "$(watcher_of "$1")" |
         awk '$2 == "lock-supervisor" { print $1 }'
 }
-# Wait until it has taken all signals that were sent to it.
+# Wait until a process has taken all signals that were sent to it.
 has_taken() { # PID
     until_true grep -q '^ShdPnd:[[:space:]]*0*$' "/proc/$1/status"
 }
-# Stop it, and wait until it is.
+# Stop a process, and wait until it is stopped.
 stop() { # PID
     kill -STOP "$1"
     until_true state_is "$1" T
 }
 
-# Of a command of $holder that leaves the number of a daemon in $dir/daemon, and
-# then, once it is started, $dir/ready.
+# Wait until the command of $holder has written the number of a daemon to
+# $dir/daemon and then something to $dir/ready.  Set $daemon to that number.
+# Report a failure if nothing is written.
 started() {
     until_true test -s "$dir/ready" || not_ok "start" "the command does not run"
     daemon=$(cat "$dir/daemon")
     helper "$daemon"
 }
-# The next holder says whether the daemon is there when its command begins.
+# Take the lock "job" after $holder, and print whether $daemon still runs when
+# the new command begins: "alive" or "gone".
 next_sees() {
     # shellcheck disable=SC2016 # for the inner shell
     sq run -w 60 job -- sh -c 'stat=$(ps -o stat= -p "$1") &&
@@ -184,7 +191,8 @@ next_sees() {
         sh "$daemon" 2>>"$dir/err"
 }
 
-# Compile a helper of this folder: tool NAME LIBRARY...
+# Compile NAME.c of this folder into $dir/NAME, with libraries that pkg-config
+# knows: tool NAME LIBRARY...  End the script if that fails.
 tool() {
     local name=$1 flags=()
     shift
@@ -204,7 +212,7 @@ json() {
     "$dir/json" "$@"
 }
 
-# The databases there are, and for each SQLOCK_URL and $database.
+# Print the names of the databases whose URLs are given.
 databases() {
     [ -z "${SQLOCK_TEST_SQLITE_URL:-}" ] || echo sqlite
     [ -z "${SQLOCK_TEST_POSTGRES_URL:-}" ] || echo postgres
@@ -217,7 +225,7 @@ url_of() { # DATABASE
     mysql) echo "$SQLOCK_TEST_MYSQL_URL" ;;
     esac
 }
-# In the client of the database, as an operator would write it.
+# Run SQL in the database's own client, as an operator would.
 client() { # reads SQL; $dir/err has what it says
     case $database in
     sqlite) sqlite3 -bail "${SQLOCK_URL#sqlite:}" ;;
@@ -232,6 +240,8 @@ client() { # reads SQL; $dir/err has what it says
         ;;
     esac 2>"$dir/err"
 }
+# Choose a database: set $database, $prefix, SQLOCK_URL and SQLOCK_REGION, and
+# make the lock table.  If that fails, report it and return 1.
 use() { # DATABASE [LAYOUT]
     database=$1
     SQLOCK_URL=$(url_of "$1")

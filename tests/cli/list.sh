@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# list.sh: what `ls` shows of many locks, in which order, who waits for them, and
-# what `top` shows of them again and again.
+# list.sh: locks and waiters that `ls` and `show` print, the order and choice of
+# locks in `ls`, and `top`, which prints them again and again.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
@@ -27,7 +27,9 @@ is_expired() { # NAME
     [ "$(sq show "$1" --json | json state)" = expired ]
 }
 
-# Rows as a Spring service writes them, for longer than such a service does.
+# Twelve rows look as if Spring services had written them, with longer leases
+# than --peer-ttl: `ls` reports that the clocks of ten holders are off, and
+# counts the others.
 off_clocks() {
     local i
     for i in {10..21}; do
@@ -120,7 +122,8 @@ states() {
 
 waiting() {
     local waiter=()
-    # On MySQL a first holder of all has no queue lock that others wait for.
+    # On MySQL only waits for a queue lock are seen, and the first claim of a
+    # new lock takes none: claim the lock once beforehand.
     sq run queue true 2>"$dir/err"
     hold queue --ttl 60
     for _ in 1 2 3; do
@@ -246,7 +249,7 @@ for one in $(databases); do
     off_clocks
 done
 
-# Where names are not kept, keys are.
+# Spring's layouts have no names: `ls` prints keys.
 for one in $(databases); do
     for layout in spring7 spring6; do
         use "$one" "$layout" || continue

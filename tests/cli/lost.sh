@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# lost.sh: what becomes of the command when the lease is lost, when the database
-# hangs, and when sqlock is killed or frozen; and what becomes of processes that
-# the command leaves behind.
+# lost.sh: when the lease is lost, the database hangs, or sqlock is killed or
+# stopped, the command ends before the next holder begins; processes that a
+# command leaves behind are ended, but daemons are left alone.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
 
-# A command that starts one process in its group and one outside of it, writes
-# their numbers and its own to $dir/pids, and ends only by a signal. The second
-# says who it is once its session is its own: until then it is in the group.
+# A command that starts one process in its process group and one in a session of
+# its own, writes their numbers and then its own to $1, which it renames to $2,
+# and runs until a signal ends it.  The second process writes its number after
+# setsid(1): until then it is in the group.
 family='sleep 600 & echo $! >"$1"
     setsid sh -c "echo \$\$ >>\"\$1\"; exec sleep 600" sh "$1" &
     until [ "$(wc -l <"$1")" -ge 2 ]; do sleep 0.01; done
@@ -62,9 +63,12 @@ broken() {
     is_family_gone "lost, the command is stopped: all of it is gone"
 }
 
-# The command is done before the next renewal would have found it out.
+# While the command runs, another process breaks the lease and takes the lock,
+# and releases it or still holds it.  The command ends before a renewal notices:
+# the loss is reported at the release.
 stolen() {
-    # Not with the name of the first one's sessions.
+    # Without PGAPPNAME, the name of the first holder's sessions: the next
+    # holder waits for the end of sessions of that name.
     local take="env -u PGAPPNAME \"$SQLOCK\" -q --url '$SQLOCK_URL' --table-prefix $prefix"
     run run -t 60 job -- sh -c "$take break job --now --reason test \
         --token \"\$SQLOCK_TOKEN\" && $take run -n job -- true && echo stolen"
@@ -85,7 +89,8 @@ stolen() {
 
 renewed() {
     local other
-    # Not one that knows the lock that is held around it.
+    # Without SQLOCK_LEASES, by which a sqlock within the command knows that the
+    # lock is held around it, and refuses to wait for it.
     other="env -u SQLOCK_LEASES \"$SQLOCK\" -q --url '$SQLOCK_URL'"
     other+=" --table-prefix $prefix run -n job"
     run run -t 2 job -- sh -c "i=0; while [ \$i -lt 7 ]; do
@@ -106,7 +111,9 @@ killed() {
         "sqlock was killed"
 }
 
-# The command goes with its parent; the rest, by sqlock itself.
+# The supervisor is killed: the kernel ends the command, and sqlock the other
+# processes.  Or the supervisor is stopped and the lease is lost: sqlock ends
+# all.
 without_supervisor() {
     start_family "$stubborn" -t 20
     kill -KILL "$(supervisor_of "$holder")"
@@ -149,8 +156,9 @@ left_behind() {
     is "left behind: the lock was given back" "$status" 0
 }
 
-# A daemon has not made its session when the command ends. One of many is enough
-# where the machine keeps it from doing so in time.
+# A process calls setsid(2) 30 ms after the command has ended: it is left alone,
+# as a daemon.  On a busy machine it may be too late, so one success in 30 tries
+# is enough.
 late_daemon() {
     local i pid survivors=0
     for ((i = 0; i < 30 && survivors == 0; i++)); do
@@ -164,7 +172,8 @@ late_daemon() {
     is "a daemon that is made late is left alone, too" "$survivors" 1
 }
 
-# A control group of its own, where we may have one; nothing of it stays.
+# If sqlock may make a control group, the command runs in one of its own, which
+# is removed at the end, even if a daemon is in it.
 control_group() {
     local mount group
     mount=$(awk '/ - cgroup2 / { print $5; exit }' /proc/self/mountinfo)
@@ -211,7 +220,7 @@ freeze() {
         until_true grep -q held "$dir/held"
         return
     fi
-    # The first one makes the others: none is made once it is stopped.
+    # The first process forks the others: none is forked once it is stopped.
     stop "$(processes_of "$database" | head -n 1)"
     # shellcheck disable=SC2046 # numbers
     kill -STOP $(processes_of "$database")
@@ -226,7 +235,8 @@ thaw() {
     kill -CONT $(processes_of "$database")
 }
 
-# Note when the next client gets the lock, once the database answers again.
+# Write to $dir/next when the next client gets the lock, which it tries until
+# the database answers again.
 next_grant() {
     until sq -q run -w 20 job -- date +%s%N >"$dir/next" 2>"$dir/next.err"; do
         sleep 0.05

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# messages.sh: what is said is what is the case: a full disk, a closed output, a
-# configuration file that may not be read, a lease that an operator has ended.
+# messages.sh: messages name the true cause: a full disk, a closed output, a
+# configuration file that may not be read, a lease that an operator has broken,
+# a driver that is missing.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
 
-# A limit of a file's size is to SQLite as a full disk is: the file beside the
-# database that its processes share cannot be made.
+# To SQLite a limit on the size of files is like a full disk: it cannot make the
+# file beside the database that processes share.
 full_disk() {
     local word url=sqlite:$dir/full.db
     "$SQLOCK" -q --url "$url" init
@@ -35,7 +36,7 @@ closed_output() {
     is "a command that prints nothing needs no output" "$?" 0
 }
 
-# As another user, who is nobody in particular: root may read everything.
+# Run a command as a user without rights, since root may read everything.
 as_another() {
     setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
 }

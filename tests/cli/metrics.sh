@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# metrics.sh: what `sqlock metrics` prints is what Prometheus reads, and says of
-# the table what is so.
+# metrics.sh: Prometheus's own parser reads the output of `sqlock metrics`, and
+# the values are those of the table.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
@@ -58,7 +58,8 @@ numbers() {
 }
 
 waiting() {
-    # On MySQL a first holder of all has no queue lock that others wait for.
+    # On MySQL only waits for a queue lock are seen, and the first claim of a
+    # new lock takes none: claim the lock once beforehand.
     sq run queue true 2>"$dir/err"
     hold queue --ttl 20
     "$SQLOCK" --table-prefix "$prefix" run queue true 2>"$dir/err" &

@@ -6,7 +6,7 @@
 tool json jansson
 export SQLOCK
 
-# The test's own variables hold passwords, too.
+# Do not export the variables of the tests: they hold passwords, too.
 for variable in $(compgen -e SQLOCK_TEST_); do
     export -n "${variable?}"
 done
@@ -87,7 +87,8 @@ passwords() { # URL PASSWORD
     is "and no URL is passed on" "${out%%$'\n'*}" none
 }
 
-# Passwords that no user of the test servers has.
+# Compare the URL that a command gets, for URLs with passwords that no user of
+# the test servers has.
 odd_passwords() {
     local url expected source=$here/../..
     "${CC:-cc}" -std=gnu11 -D_GNU_SOURCE -I"$source/include" -I"$source/src" \
@@ -120,7 +121,8 @@ for one in $(databases); do
     *://*:*@*)
         password=${SQLOCK_URL#*://*:}
         passwords "$SQLOCK_URL" "${password%%@*}"
-        # For what follows, as a user would have it.
+        # The tests below read the URL from a configuration file, as a user
+        # would have it.
         mkdir -p "$dir/nested/sqlock"
         echo "url = $SQLOCK_URL" >"$dir/nested/sqlock/config"
         chmod 600 "$dir/nested/sqlock/config"

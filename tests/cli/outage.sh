@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# outage.sh: `sqlock run` waits for a database that is away as it does for a
-# holder: until its time is over; what it says meanwhile; and what ends it.
+# outage.sh: `sqlock run` waits for a database that is away as for a holder,
+# until the time of --wait is over; its messages meanwhile, and errors and
+# signals that end the wait.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
 tool pty
 
-# Nothing listens there.
+# Print a URL at which no server listens.
 nowhere() { # DATABASE
     case $1 in
     postgres) echo "postgresql://nobody@127.0.0.1:1/none" ;;
@@ -32,7 +33,7 @@ away() { # DATABASE
         "$(grep -c "^sqlock: waiting: " "$dir/err")" 1
     is "away, -w: and at the end why" "$(wc -l <"$dir/err")" 2
 
-    # As long as it takes, but for a signal.
+    # Without --wait, only a signal ends the wait.
     SQLOCK_URL=$(nowhere "$1") "$SQLOCK" run key -- echo "it runs" \
         >"$dir/out" 2>"$dir/err" &
     holder=$!
@@ -44,7 +45,7 @@ away() { # DATABASE
     is "away: a signal ends the wait" "$?/$(cat "$dir/out")" 143/
 }
 
-# A missing table, which waiting does not put right.
+# A missing table ends the wait, since waiting does not put that right.
 not_waited_for() {
     out=$(timeout 60 "$SQLOCK" --table-prefix CLI_NOWHERE_ run -w 600 key -- \
         true 2>"$dir/err")
@@ -52,7 +53,8 @@ not_waited_for() {
     is_one_line "a table that is missing: it is said"
 }
 
-# A limit of a file's size, which is to SQLite as a full disk is, is lifted.
+# To SQLite a limit on the size of files is like a full disk: sqlock waits until
+# the limit is lifted, and then runs the command.
 room_again() {
     local url=sqlite:$dir/late.db
     "$SQLOCK" -q --url "$url" init
@@ -71,7 +73,8 @@ room_again() {
     is "room on the disk: the command runs" "$?/$(cat "$dir/out")" "0/it runs"
 }
 
-# On a terminal who waits says for whom; elsewhere it does not.
+# On a terminal a waiter says who holds the lock; elsewhere it does so only when
+# its time is over.
 on_a_terminal() {
     hold terminal
     out=$("$dir/pty" 300 -e 'sqlock: waiting: "terminal" is held by ' -s '^C' \

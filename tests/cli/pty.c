@@ -1,9 +1,12 @@
 /*
  * pty.c - pty COLUMNS [-e TEXT -s TEXT]... COMMAND...: run a command on a
- * terminal of its own, as the session's leader, and copy what it prints to
- * stdout.  After each expected TEXT has been seen, the TEXT behind -s is typed
- * ("^C" and "^Z" are those keys, "\n" is return).  Exit status: the command's,
- * 128+N, or 99 when nothing more came within 20 seconds.
+ * terminal of its own, as the session's leader, and copy its output to stdout
+ *
+ * For each pair, wait until the command has printed the TEXT behind -e, then
+ * type the TEXT behind -s ("^C" and "^Z" are those keys, "\n" is return).  Exit
+ * status: that of the command; 128+N if signal N ended it; 99 if it printed
+ * nothing for 20 s, or ended before a TEXT that is waited for; 98 if there is
+ * no terminal.
  */
 #include <errno.h>
 #include <poll.h>
@@ -23,7 +26,7 @@ static size_t seen_bytes;
 
 static bool is_late;
 
-/* Copy some output.  Returns false at its end, or when the time is up. */
+/* Copy some output.  Return false at its end, or after LIMIT_MS without any. */
 static bool copy(int terminal)
 {
     struct pollfd file = {.fd = terminal, .events = POLLIN};
@@ -78,7 +81,7 @@ int main(int argc, char **argv)
     while (first + 4 < argc && strcmp(argv[first], "-e") == 0)
         first += 4;
     pid = forkpty(&terminal, NULL, NULL, &size);
-    if (pid < 0) /* no pty to be had; and kill(-1) would be everybody's end */
+    if (pid < 0) /* kill(-1) below would end all processes */
         return 98;
     if (pid == 0) {
         execvp(argv[first], argv + first);

@@ -1,7 +1,8 @@
 /*
- * refuse.c - preloaded, it lets a process fork, and what it has forked once
- * more: `sqlock run` gets its watcher and its supervisor, and that gets no
- * command
+ * refuse.c - preloaded: let two calls of fork() succeed, and later ones fail
+ *
+ * A child inherits the count of calls.  So `sqlock run` can fork the watcher,
+ * and the watcher the supervisor, but the supervisor cannot fork the command.
  */
 #include <dlfcn.h>
 #include <errno.h>

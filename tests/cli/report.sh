@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# report.sh: what `sqlock run` tells a program of its outcome, and a command that
-# is a string for a shell.
+# report.sh: --status-fd, by which `sqlock run` reports the lock and the outcome
+# to a program, and -c, a command that is a string for a shell.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
 
-# Run it; what was told at the grant is in $dir/granted, the rest in $dir/report.
+# Run the command with --status-fd 7.  Put the report that the lock was granted
+# into $dir/granted, and other reports into $dir/report.
 reported() { # ARGUMENT...
     : >"$dir/told"
     run run --status-fd 7 "$@" 7>"$dir/told"
@@ -68,7 +69,8 @@ outcomes() {
     says lost 76 null 9
 }
 
-# The grant is told while the command runs, and nobody has to read it.
+# sqlock reports that it has the lock while the command runs.  If the pipe is
+# full, the command runs all the same.
 at_once() {
     mkfifo "$dir/fifo"
     "$SQLOCK" --table-prefix "$prefix" run --status-fd 7 at-once -- \
@@ -84,7 +86,7 @@ at_once() {
     read -r -t 30 -u 8 out
     is "and the end at the end" "$(json cause <<<"$out")" signaled
     exec 8<&-
-    # A pipe that is full, and that nobody reads before the end.
+    # The pipe is full, and is not read before the command has run.
     tool fill
     "$dir/fill" "$SQLOCK" --table-prefix "$prefix" run --status-fd 7 full \
         -- touch "$dir/it-ran" 2>"$dir/err" | {
@@ -133,7 +135,7 @@ descriptors() {
     is "the command does not have it" "$out" closed
     run run --status-fd 1 report -- true
     is "it may be stdout" "$(tail -n 1 <<<"$out" | json cause)" exited
-    # Nobody reads any more: no reason to fail, or to die of a signal.
+    # The pipe has no reader any more: sqlock neither fails nor dies of SIGPIPE.
     sq run --status-fd 7 report -- sh -c 'sleep 0.2; exit 3' 7> >(:) 2>"$dir/err"
     is "a pipe that nobody reads" "$?" 3
 }

@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # secrets.sh: passwords are neither in the process list, nor in the command's
-# environment, nor in anything that is said (F83).
+# environment, nor in messages and core files (F83).
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
 
-# The test's own variables hold them, too.
+# Do not export the variables of the tests: they hold passwords, too.
 for variable in $(compgen -e SQLOCK_TEST_); do
     export -n "${variable?}"
 done
 
-# The processes of a run, by what /proc tells of them.
+# Print the arguments of a process.
 cmdline_of() { # PID
     tr '\0' ' ' <"/proc/$1/cmdline"
 }
+# Check that there is a text and that CANARY, a password, is not in it.
 without() { # WHAT TEXT CANARY
     if [ -z "$2" ]; then
         not_ok "$1" "there is nothing to look at"
@@ -24,14 +25,15 @@ without() { # WHAT TEXT CANARY
     fi
 }
 
-# Tell whether a process has become sleep(1): it has no environment for a moment
-# while it does.
+# Return whether a process has executed sleep(1).  During execve(2) its
+# environment is empty for a moment.
 is_sleep() { # PID
     grep -qx sleep "/proc/$1/comm" && grep -qaz . "/proc/$1/environ"
 }
 
-# Hold the lock "secret" as $holder, by a command $child that prints its
-# environment into $dir/out.
+# Hold the lock "secret" in the background.  Set $holder to the number of the
+# sqlock process, and $child to that of its command, which prints its
+# environment into $dir/out.  Return 1 if the command does not run.
 hold_secret() { # COMMAND...: sqlock, and options of it
     rm -f "$dir/pid"
     "$@" --table-prefix "$prefix" run secret -- \
@@ -67,7 +69,7 @@ in_variable() { # URL CANARY
     ends
 }
 
-# The password from a variable that the URL names.
+# The password is in a variable that the URL names.
 by_name() { # URL CANARY
     local url
     url=$(sed 's,//\([^:@/]*\):[^@/]*@,//\1@,' <<<"$1")
@@ -94,11 +96,12 @@ of_all() { # WHAT PID...
     done
 }
 
-# F83: what each process of a run shows, and what it leaves when it crashes.
+# F83: sqlock, the watcher and the supervisor show no password in their
+# arguments, the latter two none in their environments.
 processes() { # URL CANARY
     local all
     SQLOCK_URL=$1 hold_secret "$SQLOCK"
-    # Those of sqlock besides the command.
+    # The processes between sqlock and the command.
     all=("$(watcher_of "$holder")" "$(supervisor_of "$holder")")
     is "F83: sqlock has a supervisor and a watcher" \
         "$(of_all comm "${all[@]}" | tr '\n' ' ')" \
@@ -111,7 +114,8 @@ processes() { # URL CANARY
     ends
 }
 
-# A core file is where this one says, if the system writes them there.
+# Crash sqlock or its command.  The core file is in $dir/cores, if the system
+# writes it into the working directory.
 crash() { # URL WHOM: "sqlock" or "command"
     local victim
     rm -rf "$dir/cores" "$dir/pid"
@@ -150,7 +154,7 @@ cores() { # URL CANARY
     is "F83: sqlock crashes: no core file" "$(ls "$dir/cores")" ""
 }
 
-# URLs that lead nowhere, or are none: whatever is said, not this.
+# URLs that are wrong, or lead to no server: no message has the password in it.
 failures() { # SCHEME
     local canary=c4n4ry url command
     for url in "$1://user:$canary@:bad port/db" \

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# serial.sh: ten at once on a job of one second run one after another, or nine are
-# refused; and what a job that takes its time may do in the database meanwhile.
+# serial.sh: ten processes run a job of one second under one lock, one after
+# another; with -n, nine of ten are refused; and CREATE INDEX CONCURRENTLY works
+# while a lock is held.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
 
-# The beginning and the end of each, by the host's monotonic clock.
+# A job that prints when it begins and ends, by the host's monotonic clock.
 job='read -r at _ </proc/uptime; echo "$at in"; sleep 1
     read -r at _ </proc/uptime; echo "$at out"'
 
@@ -71,7 +72,8 @@ for database in $(databases); do
     is "and one runs" "$(wc -l <"$dir/$database.ran")" 1
 done
 
-# No transaction is open while the command runs: it would keep this from ending.
+# CREATE INDEX CONCURRENTLY waits for the end of open transactions: neither the
+# holder nor a waiter has one while the command runs.
 concurrently() {
     local psql=$here/../tools/servers/psql.sh
     bash "$psql" -qX "$SQLOCK_URL" -c "CREATE TABLE cli_$$ (n int)" >/dev/null

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# signals.sh: signals in every state, and what the command inherits.
+# signals.sh: signals in every state of sqlock, and the signals, files and
+# arguments that the command inherits.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
 
-# Lines of /proc/PID/status.
+# Copy lines with signal masks of /proc/PID/status, without signals 32 and 33.
 without_own_signals() {
     local name mask
     while read -r name mask; do
@@ -64,12 +65,13 @@ while_waiting() {
     is "none of them has left the lock held" "$status" 0
 }
 
-# At any moment: nothing is left running, and the lock passes on.
+# TERM comes some milliseconds after the start, one more in each round: no
+# command is left running, and the lock passes on.
 at_any_moment() {
     local i orphans rounds=12
     [ "${SQLOCK_SCALE:-test}" != campaign ] || rounds=100
     for i in $(seq 1 "$rounds"); do
-        # A lease that a busy machine renews in time, and that is soon over.
+        # A lease that is renewed in time on a busy machine, but is soon over.
         start out run -t 3 moment -- sleep "600.$$"
         sleep "0.0$(printf '%02d' $((i % 25)))"
         kill -TERM "$holder"
@@ -103,7 +105,8 @@ ignored() {
     is "HUP is ignored under nohup" "$?/$(tail -n 1 "$dir/out")" "0/still here"
 }
 
-# A command that succeeds when $dir/go is there.
+# Start a command that prints its number and succeeds once $dir/go exists.  Set
+# $holder and $supervisor.
 start_patient() { # OPTION...
     rm -f "$dir/go"
     start out -v run "$@" patient -- \
@@ -113,10 +116,12 @@ start_patient() { # OPTION...
     helper "$supervisor"
 }
 
-# A signal that comes when the command has succeeded cuts the hold that follows,
-# whatever has still to be heard, said or recorded before that.
+# TERM comes after the command has succeeded: while that is recorded, before
+# sqlock knows of it, or while processes that are left behind are ended.  The
+# lock is not kept for --min-hold, and the exit status is 0.
 when_it_has_ended() {
-    # Tables of its own: once.sh finds out what happens without.
+    # Use tables of its own, because once.sh needs a prefix without the table of
+    # --once.
     local pid prefix=CLI_signals_
     sq -q init 2>"$dir/err" && sq -q init --once 2>"$dir/err" ||
         not_ok "init" "there is no table to test with"
@@ -150,7 +155,8 @@ when_it_has_ended() {
     is "TERM while what it has left behind is ended" "$?" 0
 }
 
-# The supervisor hears of both at once, before it has told of the stop.
+# TSTP and CONT come while the supervisor is stopped, so that it reads both at
+# once: the command goes on.
 stopped_for_a_moment() {
     start_patient
     stop "$supervisor"

@@ -1,6 +1,6 @@
 /*
- * slow.c - a machine so busy that a thread which writes to stderr is late:
- * LD_PRELOAD it.  The first thread is not.
+ * slow.c - preloaded: delay each thread but the first before it writes to
+ * stderr, as on a busy machine
  */
 #include <dlfcn.h>
 #include <sys/types.h>

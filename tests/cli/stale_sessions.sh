@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# orphans.sh: statements that go on at the server when their client is gone
-# (F74).  Nobody is let in beside them where sessions have names: PostgreSQL.
+# stale_sessions.sh: statements that go on in the server after their client was
+# killed (F74).  On PostgreSQL, whose sessions have names, the next holder waits
+# for their end.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
@@ -13,8 +14,9 @@ tag_of() { # KEY: what its holder's command finds
     sq run "$1" -- sh -c 'echo "$PGAPPNAME"'
 }
 
-# A table that a session of ours keeps locked.  Statements that wait for it read
-# nothing, and so hold up nobody who builds an index in the same database.
+# Lock the table cli_gate in a session, until open_gate.  Statements of other
+# sessions wait at this gate by LOCK TABLE: they have read nothing, so CREATE
+# INDEX CONCURRENTLY in the same database does not wait for them.
 shut_gate() {
     ask "CREATE TABLE IF NOT EXISTS cli_gate (n int)"
     mkfifo "$dir/gate"
@@ -44,7 +46,8 @@ names() {
     is "a name that the caller has given stays" "$out" mine
 }
 
-# The statement of a client that was killed together with sqlock's command.
+# sqlock and its command, a client, are killed, and the client's statement goes
+# on in the server: no other command begins before it has ended.
 killed() {
     local waiter orphan
     ask "CREATE TABLE IF NOT EXISTS cli_orphan (n int)"
@@ -90,13 +93,14 @@ waiters() {
 is_waiting() {
     [ -n "$(waiters)" ]
 }
-# Busy is what it is for as long as the lease goes on, too.
+# Check the message, too: the exit status is 75 while the old lease lasts, as
+# well.
 is_refused_for_orphans() {
     run run -n job -- true
     [ "$status" -eq 75 ] && [[ $err == *"still at work"* ]]
 }
 
-# A signal while waiting for them leaves nothing behind.
+# A signal ends the wait for such statements, and the lock is released.
 interrupted() {
     local orphan
     start_orphan

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# status.sh: exit statuses, so that a script can tell the command's failure from
-# ours.  Everything here is a table of what must come of what.
+# status.sh: exit statuses, by which a script can tell a failure of the command
+# from one of sqlock, and messages about wrong usage.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
@@ -25,7 +25,7 @@ every_signal() {
         # those that do not end a process, and the two that libc keeps
         17 | 18 | 19 | 20 | 21 | 22 | 23 | 28 | 32 | 33) continue ;;
         esac
-        # A shell that starts this script in the background ignores INT.
+        # A shell that starts this script in the background makes it ignore INT.
         env --default-signal=INT,QUIT "$SQLOCK" --table-prefix "$prefix" \
             run status -- sh -c "kill -$i \$\$" 2>>"$dir/err"
         status=$?
@@ -48,7 +48,7 @@ runnable() {
     is "the lock was given back" "$status" 0
 }
 
-# ---- the lock is not to be had
+# ---- a busy lock
 
 busy() {
     hold busy
@@ -84,7 +84,8 @@ busy() {
     is "and runs its command" "$(cat "$dir/out")" "it runs"
 }
 
-# Ten at once: one after another, or nine refused.
+# Ten wait at once: their commands run one after another.  Nine try it with -n
+# while the lock is held: all are refused.
 ten() {
     local i pids=() refused=0 ran=0
     : >"$dir/log"
@@ -223,7 +224,7 @@ END
     is "options behind the command are the command's" "$status" 0
 }
 
-# A slip of the pen is told from a word that means nothing here.
+# For a mistyped word there is a suggestion, for an unknown one there is not.
 suggestions() {
     local words expected
     while IFS=: read -r words expected; do
@@ -247,8 +248,8 @@ stock zzzzzz:stock: unknown action "zzzzzz"; see `sqlock stock --help`
 END
 }
 
-# The command line without "--": the first word behind the key that is no option
-# of ours begins it.
+# Without "--" the command begins with the first word behind the key that is
+# neither an option of sqlock nor the value of one.
 without_dashes() {
     run run plain echo one --json -n
     is "run without --" "$status/$out" "0/one --json -n"
@@ -319,7 +320,7 @@ unreachable() {
     is "unreachable: init" "$status" 69
 }
 
-# A slip in a path: only `init` makes a file.
+# The path of the database is mistyped: no command but `init` makes a file.
 no_such_file() {
     local words
     while read -r words; do

@@ -4,7 +4,8 @@
 . "$(dirname "$0")/lib.sh"
 tool json jansson
 
-# Items and orders outlive a run: none is used twice.
+# Items and orders stay in the tables after a run: their names are not used
+# again.
 quantities() {
     local item=hat.$$ other=shoe.$$ order=order.$$
     run stock init
@@ -91,7 +92,7 @@ over() { # ORDER
     [ "$(sq stock look "$1" --json | json remaining_ms)" = 0 ]
 }
 
-# An option of another action changes nothing.
+# An option that belongs to another action is refused, and changes nothing.
 options_of_others() {
     local item=glove.$$ words
     run stock set "$item" 10

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# terminal.sh: what is printed on a terminal, and commands that are used on one.
+# terminal.sh: output on a terminal, and commands that use the terminal.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
@@ -69,7 +69,8 @@ checks() {
     is "and a check is one line" "$(grep -c '^ok *rights ' <<<"$out")" 1
 }
 
-# Names are data: a terminal must not obey them (F79).
+# Control characters in names are escaped: the terminal must not execute them
+# (F79).
 escapes() {
     local name=$'red\033[31m\nline\ttab\u009b\u202e\u200bend'
     local key i shown='red\x1b[31m\x0aline\x09tab\u{9b}\u{202e}\u{200b}end'
@@ -124,7 +125,8 @@ commands() {
     is "the lock was given back" "$status" 0
 }
 
-# In a session of ours, the command could not open it.
+# The command stays in the terminal's session: in another it could not open
+# /dev/tty.
 controlling() {
     on_terminal 80 run tty -- sh -c 'echo typed >/dev/tty && ps -o tty= -p $$'
     is "the command has a controlling terminal" "$status" 0
@@ -134,7 +136,7 @@ controlling() {
     is "it is the foreground job" "$status" 0
 }
 
-# The user's shell, with job control.
+# In a shell with job control, ^Z stops the command and fg continues it.
 jobs_of_a_shell() {
     local command
     command="'$SQLOCK' --table-prefix $prefix run -t 20 tty -- sh -c 'echo \
@@ -146,7 +148,8 @@ re\"\"ady; read line; echo got-\$line'"
     like "the command went on" "$out" "*got-hello*"
 }
 
-# In a session of sqlock's own there is nobody to let it go on.
+# sqlock leads the terminal's session, and no shell could continue it: ^Z does
+# not stop sqlock or its command.  A command that stops itself keeps its lease.
 stopped_by_nobody() {
     out=$("$dir/pty" 80 -e ready -s '^Zhello\n' "$SQLOCK" \
         --table-prefix "$prefix" run -t 3 tty -- \
@@ -164,7 +167,8 @@ stopped_by_nobody() {
     let_go
 }
 
-# Nobody renews the lease of a stopped job.
+# ^Z stops sqlock for longer than the lease, which is not renewed meanwhile: the
+# command is ended, and the lock passes on.
 stopped_for_long() {
     local command
     command="'$SQLOCK' --table-prefix $prefix run -t 3 tty -- sh -c 'echo \

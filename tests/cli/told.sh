@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# told.sh: sqlock is told to end while its command runs, or a signal ends the
-# command: nothing that was started is left, daemons included, when the lock
-# passes on; and --keep-daemons, which leaves daemons alone.
+# told.sh: a signal tells sqlock to end while its command runs, or ends the
+# command: no process that the command has started, not even a daemon, is left
+# when the next holder gets the lock.  With --keep-daemons, daemons are left
+# alone.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
 
-# A daemon that ignores TERM, and HOW the command ends.
+# The beginning of a command: start a daemon that ignores TERM and writes its
+# number to $1.  With $until_told, the command then writes to $2 and runs until
+# a signal ends it.
 command='setsid sh -c "trap \"\" TERM; echo \$\$ >\"\$1\"
         while :; do sleep 0.05; done" sh "$1" </dev/null >/dev/null 2>&1 &
     until [ -s "$1" ]; do sleep 0.01; done'
@@ -34,7 +37,7 @@ told() {
         is "told by $signal: a daemon is ended before the next" \
             "$(next_sees)" gone
     done
-    # The command's own end, after that.
+    # The command catches the signal and exits by itself.
     start "trap 'exit 3' TERM; $command$until_told"
     started
     kill -TERM "$holder"
@@ -45,7 +48,8 @@ told() {
     has "told: what was ended is told" "$(cat "$dir/err")" "left processes"
 }
 
-# A signal that sqlock is not told of, as ^C on a terminal.
+# A signal ends the command, but is not sent to sqlock, as with ^C on a
+# terminal: the daemon is ended, too.
 ended_by_a_signal() {
     start "$command"'; echo ready >"$2"; kill -INT $$; sleep 600'
     started
@@ -54,7 +58,8 @@ ended_by_a_signal() {
     is "the command is ended by a signal: the daemon, too" "$(next_sees)" gone
 }
 
-# A signal that is only passed on leaves it to the command whether to end.
+# A signal that sqlock only passes on does not tell sqlock to end.  The command
+# exits by itself: its daemon is left alone.
 not_told() {
     start "trap 'exit 0' USR1; $command$until_told"
     started
@@ -76,7 +81,8 @@ kept() {
         "$(next_sees)" alive
     kill -KILL "$daemon"
 
-    # Not where the lease would not outlast it.
+    # sqlock is killed, so the lease is renewed no longer: the daemon is ended
+    # all the same, before the lease is over.
     start "$command$until_told" --keep-daemons -t 3
     started
     kill -KILL "$holder"

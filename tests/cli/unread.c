@@ -1,10 +1,9 @@
 /*
- * unread.c - preloaded, it makes the supervisor of `sqlock run` end with a
- * message in its queue that it has not read, before sqlock has read what the
- * supervisor has told it last
+ * unread.c - preloaded: make the supervisor of `sqlock run` end with a message
+ * from sqlock unread, before sqlock has read the supervisor's last message
  *
- * The supervisor goes on late once it has collected the command, and sqlock
- * receives late.
+ * The supervisor is delayed after it has collected the command, and sqlock's
+ * first thread before it receives a message.
  */
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -34,7 +33,7 @@ pid_t waitpid(pid_t child, int *status, int options)
 
 ssize_t recv(int fd, void *buffer, size_t size, int flags)
 {
-    /* Not the thread that speaks to the database. */
+    /* sqlock's first thread: another one talks to the database. */
     if (getsid(0) != getpid() && gettid() == getpid())
         be_late(150);
     return syscall(SYS_recvfrom, fd, buffer, size, flags, NULL, NULL);

@@ -38,7 +38,7 @@ static void add(const char *name, CMUnitTestFunction function)
     test->test_func = function;
     test->setup_func = test_open;
     test->teardown_func = test_close;
-    /* cmocka hands it to test_open(), which only reads it. */
+    /* cmocka passes the pointer to test_open(), which only reads the layout. */
     memcpy(&test->initial_state, &(const void *){&layouts[subject.layout]},
            sizeof(void *));
     count++;
@@ -83,7 +83,7 @@ static int run_on(const struct database *database)
     group.count = count;
     failures = group_run(&group);
     for (size_t i = 0; i < count; i++) {
-        /* Ours, from asprintf(). */
+        /* allocated by asprintf() in add() */
         void *name;
 
         memcpy(&name, &tests[i].name, sizeof name);

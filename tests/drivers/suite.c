@@ -14,7 +14,8 @@
 
 struct subject subject;
 
-/* Ids of session_values(), behind those of the dialect's statements. */
+/* session_values() adds this number to its ids.  Statements of the layout
+ * spring7 have the resulting ids, too, so no session may prepare both. */
 #define VALUES_IDS_FROM 50
 
 static const struct spelling spellings[] = {
@@ -446,7 +447,7 @@ int suite_close(void **state)
     return rc;
 }
 
-/* The state is the layout on the way in. */
+/* At first *state points to the test's layout; NULL: the layout sqlock. */
 int test_open(void **state)
 {
     struct test *test = calloc(1, sizeof *test);

@@ -1,10 +1,10 @@
 /*
  * suite.h - the contract of sqlock/driver.h, tried on one driver
  *
- * Two connections a and b straight through the vtable, nothing of the library
- * above it but the rendering of templates; tables of the three layouts and one
- * of plain values.  Each test gets fresh connections and a lock nobody has
- * used.
+ * A test has two connections a and b, and calls the driver through its vtable.
+ * Of the library it uses little more than the rendering of templates.  There
+ * are tables of the three layouts, and one of plain values.  Each test gets new
+ * connections and the key of a lock that no other test has used.
  */
 #ifndef TESTS_DRIVERS_SUITE_H
 #define TESTS_DRIVERS_SUITE_H
@@ -26,16 +26,16 @@
 /* SQL texts that differ between the databases. */
 struct spelling {
     unsigned bit;
-    const char *text_type; /* of 10 000 bytes of any UTF-8 */
+    const char *text_type; /* column type for 10 000 bytes of UTF-8 */
     const char *slow;      /* a statement that takes a minute */
-    const char *set_zone;  /* NULL: sessions have none */
-    const char *own_id;    /* SQL: this session's number, or NULL */
-    const char *in_flight; /* SQL that ends before a session's number: 1
-                                  when it runs the slow statement; NULL: there
-                                  is no server */
+    const char *set_zone;  /* NULL: sessions have no time zone */
+    const char *own_id;    /* query of this session's number; or NULL */
+    /* query to which a session's number is appended: 1 if that session runs
+     * the slow statement, or else 0; NULL: there is no server */
+    const char *in_flight;
 };
 
-/* One driver under test, for as long as its group runs. */
+/* The driver under test, while its group runs. */
 struct subject {
     const struct database *database;
     const struct spelling *spelling;
@@ -49,7 +49,7 @@ struct subject {
 };
 extern struct subject subject;
 
-/* A connection, and what its last call gave. */
+/* A connection, and the result and error of its last call. */
 struct session {
     void *connection;
     bool is_open;
@@ -72,7 +72,10 @@ int suite_close(void **state);
 int test_open(void **state);
 int test_close(void **state);
 
-/* Open with that wait for locks; a code. */
+/* Open a connection on which statements wait for a row lock at most
+ * lock_timeout_ms, and return the driver's code.  session_open() and
+ * session_open_url() use LOCK_TIMEOUT_MS, and fail the test on an error.  Close
+ * each session, also after a failure. */
 int session_open_at(struct session *session, const char *url,
                     uint32_t lock_timeout_ms);
 void session_open(struct session *session);
@@ -80,48 +83,55 @@ void session_open(struct session *session);
     session_ok((session), session_open_at((session), (url), LOCK_TIMEOUT_MS))
 void session_close(struct session *session);
 
-/* In a child: open one, and send a statement; a code.  The child is killed when
- * it hangs. */
+/* In a child: open a session and send a statement.  Return a code.  A signal
+ * ends a child that hangs. */
 int session_open_in_child(void);
 
-/* Send; a code.  The result is in session->result. */
+/* Send a statement, and return the driver's code.  The result is in
+ * session->result.  session_try() sends a text without parameters, within
+ * DEADLINE_MS. */
 int session_send(struct session *session, const sqlock_statement *statement,
                  const sqlock_value *values, size_t count, int64_t deadline_ns);
 int session_try(struct session *session, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Run a template, written as in a dialect, on the table of values. */
+/* Run a template, as in a dialect, on the table of values, and return a code.
+ * With an id other than 0 it is prepared. */
 int session_values(struct session *session, uint32_t id, const char *template,
                    const struct lk_arguments *arguments);
 
-/* Assert of a call, which leaves its error in the session, that it succeeds; or
- * that it gives that code. */
+/* Assert that a call, which leaves its error in the session, succeeds, or that
+ * it returns that code. */
 #define session_ok(session, call) assert_lock_ok((call), &(session)->err)
 #define session_fails(code, session, call)                                     \
     assert_code((code), (call), &(session)->err)
 
-/* Run a statement, which must succeed, or be refused with that code. */
+/* Run a statement, and assert that it succeeds, or that it returns that code.
+ * session_integer() returns the first cell of the result. */
 #define session_run(session, ...)                                              \
     session_ok((session), session_try((session), __VA_ARGS__))
 #define session_refuses(code, session, ...)                                    \
     session_fails((code), (session), session_try((session), __VA_ARGS__))
 int64_t session_integer(struct session *session, const char *text);
 
-/* Transactions, with the usual deadline. */
+/* Begin, commit or roll back, within DEADLINE_MS, and return the driver's
+ * code. */
 int session_begin(struct session *session);
 int session_commit(struct session *session);
 int session_rollback(struct session *session);
 
-/* A cell of the last result; out of range fails the test. */
+/* Return a cell of the last result.  One that does not exist, or has another
+ * type, fails the test. */
 const sqlock_value *cell(const struct session *session, size_t row,
                          size_t column);
 int64_t cell_integer(const struct session *session, size_t row, size_t column);
 const char *cell_text(const struct session *session, size_t row,
                       size_t column); /* NULL for null */
 
-/* Wait for that lock of the wait queue, for so long; a code. */
+/* Wait at most so many ms for the queue lock of that number, and return the
+ * driver's code. */
 int session_queue(struct session *session, int64_t queue, int64_t ms);
-/* Leave QUEUE, which must succeed. */
+/* Give up the queue lock QUEUE; an error fails the test. */
 void session_leave_queue(struct session *session);
 
 /* --------------------------------------------- statements of the dialect -- */
@@ -139,23 +149,24 @@ enum {
     INFO_COLUMNS
 };
 
-/* Arguments for this test's lock and client `client`: every one is set. */
+/* Return values for all parameters, for this test's lock and that client. */
 struct lk_arguments arguments_for(const struct test *test, const char *client,
                                   int64_t duration_us);
 
-/* Run a statement of the test's layout; a code. */
+/* Run a statement of the test's layout, and return the driver's code, or
+ * ENOTSUP if the dialect lacks the statement. */
 int statement_try(struct session *session, const struct test *test,
                   sqlock_statement_kind kind,
                   const struct lk_arguments *arguments);
 
-/* Run a statement of the test's layout, which must succeed. */
+/* Run a statement of the test's layout, and assert that it succeeds. */
 #define statement_run(session, test, kind, arguments)                          \
     session_ok((session), statement_try((session), (test), (kind), (arguments)))
 
-/* Whether the claim was granted, and with which token: 0 when busy. */
+/* Claim this test's lock.  Return the token; 0: another client has the lock. */
 int64_t claim(struct session *session, const struct test *test,
               const char *client, int64_t ttl_us);
-/* How many rows were affected. */
+/* Renew or release the lease.  Return the number of affected rows. */
 int64_t renew(struct session *session, const struct test *test,
               const char *client, int64_t ttl_us);
 int64_t release(struct session *session, const struct test *test,
@@ -163,22 +174,23 @@ int64_t release(struct session *session, const struct test *test,
 /* Claim and release as client a, and put the row's token ahead of the clock;
  * return the token. */
 int64_t put_token_ahead(struct test *test);
-/* Whether there is a row; it is in session->result. */
+/* Read the info row of this test's lock into session->result.  read_row()
+ * returns whether there is a row; remaining_us() fails the test if not. */
 bool read_row(struct session *session, const struct test *test);
 int64_t remaining_us(struct session *session, const struct test *test);
 
-/* Ask the database until the lease is over. */
+/* Read the row until the lease is over. */
 void await_expiry(struct session *session, const struct test *test);
 
-/* The database's clock as the dialect reads it. */
+/* Return the time of the database's clock, as the dialect reads it. */
 int64_t now_us(struct session *session);
 
-/* A key that sorts behind those made before, of 36 characters. */
+/* Make a key of 36 characters that sorts behind those made before. */
 void next_key(char key[SQLOCK_KEY_SIZE]);
 
 /* -------------------------------------------------------- the test files -- */
 
-/* Each hands its tests to `add`. */
+/* Each function hands the tests of its file to `add`. */
 typedef void (*add_fn)(const char *name, CMUnitTestFunction function);
 void add_vtable_tests(add_fn add);
 void add_value_tests(add_fn add);
@@ -191,7 +203,7 @@ void add_sqlite_fork_tests(add_fn add);
 void add_sqlite_deadline_tests(add_fn add);
 void add_sqlite_turn_tests(add_fn add);
 void add_sqlite_queue_tests(add_fn add);
-/* Once per layout. */
+/* Called once per layout. */
 void add_statement_tests(add_fn add);
 void add_take_tests(add_fn add);
 void add_reap_tests(add_fn add);

@@ -1,6 +1,6 @@
 /*
- * test_errors.c - errors become outcomes, told in one line, without secrets,
- * and never printed
+ * test_errors.c - errors become codes, with a message of one line and without
+ * secrets; nothing is printed
  */
 #include "drivers/suite.h"
 
@@ -32,10 +32,10 @@ static void test_each_error_of_a_statement_has_its_code(void **state)
 {
     static const struct {
         const char *what;
-        const char *text; /* up to the table of values, where there is more */
+        const char *text; /* up to the table's name, if `behind` is set */
         const char *behind;
         int code;
-        const char *told; /* in its message; NULL: anything */
+        const char *told; /* text in the message; NULL: any message */
     } errors[] = {
         {"no table", "SELECT 1 FROM no_such_table_here", NULL, SQLOCK_ESCHEMA,
          "no_such_table_here"},
@@ -89,7 +89,9 @@ static int alter_table(struct worker *worker)
     return 0;
 }
 
-/* MySQL prepares no statement on a table that is about to be altered. */
+/* While ALTER TABLE waits for a's transaction, b's preparation of an INSERT
+ * waits for ALTER TABLE.  An abort ends the preparation: the INSERT was not
+ * sent, and the result is EUNREACHABLE. */
 static void test_aborted_preparation_has_sent_no_statement(void **state)
 {
     struct test *test = *state;
@@ -103,7 +105,7 @@ static void test_aborted_preparation_has_sent_no_statement(void **state)
     worker_start(&altering, alter_table, &other);
     check_sleep(300);
     worker_start(&worker, insert_prepared, test);
-    check_sleep(300); /* or else it is aborted before it begins */
+    check_sleep(300); /* so that the preparation has begun */
     subject.driver->abort(test->b.connection);
     worker_join(&worker);
     assert_lock_ok(session_rollback(&test->a), &test->a.err);
@@ -139,8 +141,9 @@ static void test_error_may_be_left_out(void **state)
 
 /* ---------------------------------------------------------- logging in -- */
 
-/* A URL with other parts; NULL keeps one.  Another host also drops what leads
- * past it, such as a socket. */
+/* Write the URL `from` with another user, password, host or database; NULL
+ * keeps the old one.  With another host, parameters that name a host or a
+ * socket are left out. */
 static void other_url(char *out, size_t size, const char *from,
                       const char *user, const char *password, const char *host,
                       const char *database)
@@ -223,7 +226,8 @@ static void test_unknown_database_is_a_schema_error(void **state)
     char url[1024];
 
     (void)state;
-    /* To the others some servers do not even say that it is missing. */
+    /* As administrator: to other users some servers do not say that a database
+     * is missing. */
     other_url(url, sizeof url, database_admin_url(subject.database), NULL, NULL,
               NULL, "no_such_database");
     check_refused(SQLOCK_ESCHEMA, "", url);
@@ -239,7 +243,8 @@ static void test_failed_open_leaves_no_descriptor(void **state)
                    (int)strcspn(subject.url, ":"), subject.url);
     if (subject.database->bit == ON_SQLITE)
         (void)snprintf(url, sizeof url, "sqlite:/no/such/directory/db");
-    check_refused(SQLOCK_EUNREACHABLE, "", url); /* whatever is opened once */
+    /* The first attempt may open a descriptor that stays open. */
+    check_refused(SQLOCK_EUNREACHABLE, "", url);
     before = dup(0);
     (void)close(before);
     for (size_t i = 0; i < 5; i++)
@@ -249,7 +254,7 @@ static void test_failed_open_leaves_no_descriptor(void **state)
     assert_int_equal(after, before);
 }
 
-/* ------------------------------------------------------------ keeping still */
+/* --------------------------------------------------------- printing nothing */
 
 /* Make the server send notices, warnings and errors. */
 static void provoke(void)

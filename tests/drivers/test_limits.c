@@ -1,8 +1,9 @@
 /*
  * test_limits.c - deadlines, abort, and connections that break
  *
- * "In time" is proved by the outcome: each slow statement would succeed after a
- * minute, and none of these tests lets it.
+ * "In time" is proved by the outcome: the slow statement would succeed after a
+ * minute, and a server ends it after 40 s (statement_timeout_ms).  No test lets
+ * it succeed.
  */
 #include "drivers/suite.h"
 
@@ -21,7 +22,7 @@
 #include "drivers/own_session.h"
 #include "support/endpoint.h"
 
-/* A statement on its way in a thread of its own. */
+/* A statement that a thread of its own runs. */
 struct flight {
     struct session *session;
     int64_t deadline_ns;
@@ -48,7 +49,7 @@ static bool abort_once(struct flight *flight)
     return false;
 }
 
-/* Run a flight in a thread of its own, and abort it on its way. */
+/* Run a statement in a thread, and call `abort` until the statement ends. */
 static void abort_in_flight(struct flight *flight,
                             int (*run)(struct worker *worker))
 {
@@ -61,14 +62,14 @@ static void abort_in_flight(struct flight *flight,
 
 static void check_ended(struct flight *flight)
 {
-    /* EUNREACHABLE: it came before the statement was sent. */
+    /* EUNREACHABLE: abort came before the statement was sent. */
     if (flight->rc != SQLOCK_EUNREACHABLE)
         assert_code_of(SQLOCK_ECANCELED, SQLOCK_EUNCERTAIN, flight->rc,
                        &flight->session->err);
     assert_int_equal(flight->session->result.rows, 0);
 }
 
-/* The connection is of use, or known not to be; never in between. */
+/* Assert that the connection works, or is known to be broken. */
 static void check_state(struct session *session)
 {
     int rc;
@@ -130,7 +131,7 @@ static void test_abort_ends_a_statement_in_flight(void **state)
     check_state(&test->a);
 }
 
-/* It came a moment too soon, and is not lost. */
+/* An abort before a statement begins is not lost: the statement ends. */
 static void test_abort_ends_a_statement_that_is_about_to_begin(void **state)
 {
     struct test *test = *state;
@@ -148,7 +149,7 @@ static void test_abort_ends_a_statement_that_is_about_to_begin(void **state)
     check_state(&test->a);
 }
 
-/* A cancellation that comes before the wait in a queue has begun. */
+/* a is aborted before its wait for b's queue lock begins: the wait ends. */
 static void test_abort_ends_a_wait_that_is_about_to_begin(void **state)
 {
     struct test *test = *state;
@@ -162,15 +163,16 @@ static void test_abort_ends_a_wait_that_is_about_to_begin(void **state)
     session_leave_queue(&test->b);
 }
 
-/* --- places in a queue --- */
+/* --- positions in a queue --- */
 
 static int queue_for(struct session *session, int64_t ms)
 {
     return session_queue(session, QUEUE, ms);
 }
 
-/* A session that comes while the next one reads the row does not get in before
- * it, but when the next one has left. */
+/* b, the next waiter, gets EBUSY early, to read the row.  A late session does
+ * not overtake b, even if the queue lock is free, but gets the queue lock when
+ * b has left the queue. */
 static void test_the_next_one_keeps_its_place(void **state)
 {
     struct test *test = *state;
@@ -192,7 +194,7 @@ static void test_the_next_one_keeps_its_place(void **state)
     session_leave_queue(&test->b);
     assert_lock_ok(queue_for(&late, 0), &late.err);
 
-    /* Going to another queue gives the place up, too. */
+    /* Waiting in another queue gives up the position in the first one, too. */
     assert_code(SQLOCK_EBUSY, queue_for(&test->b, PATIENCE_MS), &test->b.err);
     assert_lock_ok(session_queue(&test->a, QUEUE + 2, 0), &test->a.err);
     assert_code(SQLOCK_EBUSY, session_queue(&test->b, QUEUE + 2, PATIENCE_MS),
@@ -215,7 +217,7 @@ static void test_connections_have_sessions_of_their_own(void **state)
     check_state(&test->b);
 }
 
-/* As behind a proxy that gives both connections one session. */
+/* The comparison finds one session on both connections, as behind a proxy. */
 static void test_a_shared_session_is_detected(void **state)
 {
     struct test *test = *state;
@@ -227,8 +229,9 @@ static void test_a_shared_session_is_detected(void **state)
     check_state(&test->a);
 }
 
-/* Behind a proxy without a free session the comparison of sessions waits until
- * its deadline, with a transaction open on the other connection. */
+/* Execute a statement, but hold every third one up until its deadline, as a
+ * proxy does that has no free session.  In a comparison of sessions the third
+ * statement comes while the other connection has a transaction open. */
 static int execute_late(void *connection, const sqlock_statement *statement,
                         const sqlock_value *parameters, size_t count,
                         int64_t deadline_ns, sqlock_result *result,
@@ -268,7 +271,7 @@ static void tick(int number)
     atomic_fetch_add(&ticks, 1);
 }
 
-/* As a profiler sends them: they break no connection, and lose no
+/* Frequent signals, as a profiler sends them, break no connection and end no
  * transaction. */
 static void test_signals_break_nothing(void **state)
 {
@@ -300,6 +303,7 @@ static void test_signals_break_nothing(void **state)
 
 #define FORKS 8
 
+/* Threads that call `abort` again and again. */
 struct hammer {
     void *connection; /* never opened */
     atomic_uint running;
@@ -323,10 +327,9 @@ static bool all_hammer(const struct hammer *hammer)
     return atomic_load(&hammer->running) == HAMMERS;
 }
 
-/* No thread of the child owns a mutex that another thread had at the fork, and
- * the child opens connections nevertheless.  A thread that only begins may
- * have a mutex of AddressSanitizer's memory, which GCC 12 does not give back
- * in the child: the forks come after that. */
+/* Threads call `abort`, which takes mutexes, while the process forks: the child
+ * must open connections nevertheless.  The threads have begun before: a new one
+ * may have a mutex of AddressSanitizer, which the child cannot unlock. */
 static void test_F17_a_child_opens_connections_of_its_own(void **state)
 {
     struct hammer hammer = {.connection =
@@ -356,7 +359,7 @@ static void test_F17_a_child_opens_connections_of_its_own(void **state)
     free(hammer.connection);
 }
 
-/* b waits for a's row (SQLite: for the file) without end. */
+/* Claim as b, which waits for a's row (SQLite: for the file). */
 static int wait_for_lock(struct worker *worker)
 {
     struct flight *flight = worker->context;
@@ -386,8 +389,8 @@ static void test_abort_ends_a_wait_for_a_lock(void **state)
     assert_int_equal(renew(&test->a, test, test->client_a, LONG_US), 1);
 }
 
-/* A claim given up does not go on and take the lock later (F39): the server
- * stops it too, or it finds the lock held. */
+/* A claim that was given up is not carried out later (F39): the server has
+ * ended it, or it finds that the lock is held. */
 static void test_abandoned_claim_is_not_granted_unseen(void **state)
 {
     struct test *test = *state;
@@ -405,7 +408,7 @@ static void test_abandoned_claim_is_not_granted_unseen(void **state)
     assert_string_equal(cell_text(&test->a, 0, INFO_CLIENT), test->client_a);
 }
 
-/* From the server's side; a user may end its own sessions. */
+/* End a session from another one: users may end their own sessions. */
 static void end_session(int64_t id)
 {
     struct sql sql;
@@ -469,7 +472,7 @@ static void test_connection_that_breaks_in_flight_is_uncertain(void **state)
 
 #define DESCRIPTORS 1024
 
-/* Shut down what was opened since: the connection of this process alone. */
+/* Shut down the sockets that were opened since: those of the connection. */
 static void shut_new_sockets(const bool *was_socket)
 {
     int type;
@@ -481,7 +484,8 @@ static void shut_new_sockets(const bool *was_socket)
             (void)shutdown(fd, SHUT_WR);
 }
 
-/* In a process where SIGPIPE does what it does by default.  0: all is well. */
+/* In a child, with SIGPIPE's default action: write to a connection that was
+ * cut.  Return 0 if the statement fails as it should, another status if not. */
 static int write_to_cut_connection(void)
 {
     bool was_socket[DESCRIPTORS];
@@ -494,7 +498,7 @@ static int write_to_cut_connection(void)
         was_socket[fd] = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0;
     if (session_open_at(&session, subject.url, LOCK_TIMEOUT_MS) < 0)
         return 2;
-    /* It was seen to be alive, so the statement is sent. */
+    /* The connection is known to be alive, so the statement is sent. */
     if (!subject.driver->is_alive(session.connection))
         return 3;
     shut_new_sockets(was_socket);
@@ -518,7 +522,7 @@ static void test_writing_to_a_cut_connection_raises_no_signal(void **state)
     assert_int_equal(status, 0);
 }
 
-/* A server that takes connections and never says a word. */
+/* Return the socket of a server that accepts connections and never answers. */
 static int silent_server(int *port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
@@ -534,8 +538,8 @@ static int silent_server(int *port)
     return fd;
 }
 
-/* Not at a whole second behind it, in which some client libraries count: once
- * of several times, since this machine may be busy. */
+/* Some client libraries count in whole seconds: opening must not end as late as
+ * the next one.  As this machine may be busy, one of five attempts suffices. */
 static void test_opening_ends_at_its_deadline(void **state)
 {
     void *connection = calloc(1, subject.driver->connection_bytes);

@@ -1,5 +1,6 @@
 /*
- * test_races.c - two sessions at once, and which clock decides
+ * test_races.c - two sessions that change a row at once, and the clock by which
+ * a lease is counted
  */
 #include "drivers/suite.h"
 
@@ -14,7 +15,7 @@ struct contender {
     struct session *session;
     const char *client;
     int64_t token;  /* 0: busy */
-    unsigned again; /* how often it had to try again */
+    unsigned again; /* number of failed attempts */
 };
 
 struct race {
@@ -29,7 +30,8 @@ static struct race race_of(struct test *test)
             {.test = test, .session = &test->b, .client = test->client_b}}};
 }
 
-/* A deadlock or a busy file is no answer yet: the library tries again. */
+/* Claim.  After a deadlock, or if SQLite's file is busy, try again, as the
+ * library does. */
 static int contend(struct worker *worker)
 {
     struct race *race = worker->context;
@@ -63,7 +65,7 @@ static void test_of_two_claims_at_once_one_is_granted(void **state)
         struct workers workers;
         const struct contender *winner;
 
-        /* Every other round finds the row that the one before has left. */
+        /* Every second round finds the row that the round before has left. */
         if (round % 2 == 0) {
             next_key(test->key);
             last = 0;
@@ -82,8 +84,8 @@ static void test_of_two_claims_at_once_one_is_granted(void **state)
                   race.contenders[0].again, race.contenders[1].again);
 }
 
-/* The release of one and the claim of the other: whichever is first, the lock
- * is held by nobody or by the other, never by the one that let go. */
+/* Contender 0 releases the lease while contender 1 claims it.  Whichever
+ * statement is carried out first, the lock is then free or contender 1's. */
 static int let_go_or_take(struct worker *worker)
 {
     struct race *race = worker->context;
@@ -124,7 +126,8 @@ static void test_release_beside_a_claim_is_never_lost(void **state)
     }
 }
 
-/* F9: a transaction's clock stands still on some servers. */
+/* F9: on some servers the clock of a transaction stands still.  b's transaction
+ * begins before a's lease has expired, and yet finds it expired later. */
 static void test_old_transaction_sees_an_expired_lease(void **state)
 {
     struct test *test = *state;

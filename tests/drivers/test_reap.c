@@ -8,7 +8,7 @@
 
 #define ROWS 7
 
-/* A region of each test's own: rows of others are not to be counted. */
+/* A region for each test, so that rows of other tests are not counted. */
 static char region[32];
 
 static struct lk_arguments arguments_of(const struct test *test,
@@ -22,7 +22,7 @@ static struct lk_arguments arguments_of(const struct test *test,
     return arguments;
 }
 
-/* Claim so many locks of the region, by rising key. */
+/* Choose a new region, and claim `count` locks in it, by rising key. */
 static void claim_rows(struct test *test, char keys[][SQLOCK_KEY_SIZE],
                        size_t count, int64_t ttl_us)
 {
@@ -42,7 +42,7 @@ static bool goes_by_key(const struct test *test)
     return subject.statements[test->layout][SQLOCK_SQL_LIST_BEGIN].text == NULL;
 }
 
-/* Up to the end of the list. */
+/* Begin a list, which ends with list_end(). */
 static void list_begin(struct test *test)
 {
     struct lk_arguments arguments = arguments_of(test, "", 0);
@@ -78,8 +78,9 @@ static size_t list(struct test *test, const char *after, int64_t limit)
     return rows;
 }
 
-/* Of one part; to be given the bound it begins at, and then has its end.  -1:
- * it is the end of the table. */
+/* Reap one range of about `rows` rows, which begins at *bound, and set *bound
+ * to the end of the range.  Return the number of removed rows; -1: no range is
+ * left. */
 static int64_t reap_part(struct test *test, char bound[SQLOCK_KEY_SIZE],
                          int64_t rows, int64_t retention_us)
 {
@@ -111,7 +112,7 @@ static int64_t reap(struct test *test, int64_t retention_us)
     return removed;
 }
 
-/* Until every lease of the region is over. */
+/* Return whether every lease of the region is over. */
 static bool all_are_over(struct test *test)
 {
     (void)list(test, "", 100);
@@ -128,7 +129,8 @@ static void claim_rows_that_end(struct test *test, char keys[][SQLOCK_KEY_SIZE],
     assert_becomes_true(all_are_over(test), PATIENCE_MS);
 }
 
-/* Find the index of a key; the same key must not come twice. */
+/* Return the index of a key.  A key that is unknown, or was seen before, fails
+ * the test. */
 static size_t find(const char *key, char keys[][SQLOCK_KEY_SIZE], bool *seen)
 {
     for (size_t i = 0; i < ROWS; i++) {
@@ -186,8 +188,8 @@ static void test_list_is_read_in_pages(void **state)
     assert_int_equal(count, ROWS);
 }
 
-/* A row that lies in a later part, or moves there meanwhile, is neither left
- * out nor listed twice. */
+/* All rows are updated after the list has begun, so that they may move to other
+ * pages.  None is left out or listed twice. */
 static void test_list_is_of_one_moment(void **state)
 {
     struct test *test = *state;
@@ -220,7 +222,8 @@ static void test_parts_of_a_reap_lie_side_by_side(void **state)
     if (goes_by_key(test))
         assert_int_equal(removed, 3);
     assert_int_equal(list(test, "", 100), ROWS - removed);
-    /* Neither is a row of it left, nor has it any of the next. */
+    /* Go over the ranges behind the first one to the end, with a long
+     * retention: no row is removed. */
     memcpy(again, first, sizeof again);
     while (reap_part(test, again, 3, 3600 * SECOND_US) >= 0)
         ;
@@ -250,7 +253,8 @@ static void test_reap_keeps_for_the_retention(void **state)
     assert_int_equal(list(test, "", 100), 0);
 }
 
-/* Somebody has work in hand with it: the others do not wait for that. */
+/* Another session has locked a row: the reap passes over it, and does not
+ * wait. */
 static void test_reap_passes_over_locked_rows(void **state)
 {
     struct test *test = *state;
@@ -280,8 +284,8 @@ static void test_reap_stays_within_its_region(void **state)
     assert_int_equal(reap(test, 0), 0);
 }
 
-/* A token that lies ahead of the clock must not be forgotten: it would come
- * again. */
+/* A row whose token lies ahead of the clock is kept: without the row, a claim
+ * would get that token again. */
 static void test_reap_keeps_young_tokens(void **state)
 {
     struct test *test = *state;
@@ -304,7 +308,7 @@ static void release_row(struct test *test, const char *key)
     assert_int_equal(test->a.result.affected, 1);
 }
 
-/* Rows that were released count from then on. */
+/* A released row is over, although its lease would have lasted longer. */
 static void test_reap_removes_released_rows(void **state)
 {
     struct test *test = *state;
@@ -318,7 +322,7 @@ static void test_reap_removes_released_rows(void **state)
     assert_string_equal(cell_text(&test->b, 0, INFO_KEY), keys[1]);
 }
 
-/* However long ago the lock had been taken. */
+/* The retention counts from the release, even if the token is older. */
 static void test_reap_keeps_released_rows_for_the_retention(void **state)
 {
     struct test *test = *state;
@@ -341,7 +345,7 @@ void add_reap_tests(add_fn add)
     ADD(parts_of_a_reap_lie_side_by_side);
     ADD(reap_leaves_live_leases);
     ADD(reap_keeps_for_the_retention);
-    if (subject.database->bit != ON_SQLITE) /* one lock for the whole file */
+    if (subject.database->bit != ON_SQLITE) /* SQLite locks no single rows */
         ADD(reap_passes_over_locked_rows);
     ADD(reap_stays_within_its_region);
     ADD(reap_removes_released_rows);

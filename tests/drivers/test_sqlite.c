@@ -1,5 +1,6 @@
 /*
- * test_sqlite.c - what only SQLite's driver promises: files
+ * test_sqlite.c - what only SQLite's driver promises about files, the write
+ * lock and transactions
  */
 #include "drivers/suite.h"
 
@@ -11,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of the driver's inside; weak, for builds without that driver, which do not
- * run these tests. */
+/* An internal function of the driver; weak, for builds without that driver,
+ * which do not run these tests. */
 bool lk_sqlite_is_network(unsigned long file_system) __attribute__((weak));
 
 #define UNPRIVILEGED 65534
@@ -113,7 +114,7 @@ static void test_missing_directory_is_unreachable(void **state)
     assert_contains(err.message, "/no/such/directory");
 }
 
-/* A slip in a path must not leave an empty database behind. */
+/* A mistyped path must not leave an empty database behind. */
 static void test_missing_file_is_not_made_by_the_way(void **state)
 {
     struct place place;
@@ -173,8 +174,9 @@ static void test_other_file_is_no_database(void **state)
     place_remove(&place);
 }
 
-/* Run with the rights of an unprivileged user; what it returns.  Not in a
- * child: SQLite refuses one of a process that has it open (F17). */
+/* Call `body` with the rights of an unprivileged user, and return its result.
+ * This is not done in a child, where the driver opens no file while the parent
+ * has one open (F17). */
 static int unprivileged(int (*body)(const struct place *),
                         const struct place *place)
 {
@@ -224,7 +226,7 @@ static void test_file_without_the_right_is_refused(void **state)
     place_remove(&place);
 }
 
-/* 0 when the role is told and a write is refused as such. */
+/* Return 0 if the session is read-only, and a write returns EREADONLY. */
 static int body_read_only(const struct place *place)
 {
     struct session session;
@@ -259,8 +261,8 @@ static void test_file_that_cannot_be_written_is_read_only(void **state)
     place_remove(&place);
 }
 
-/* Two files of one name exclude nobody: a connection to the old one is no
- * longer of use. */
+/* Connections to the old and the new file of one name do not exclude each
+ * other, so one to the old file is no longer alive. */
 static void test_replaced_file_is_noticed(void **state)
 {
     struct place place;
@@ -309,7 +311,7 @@ static int64_t synchronous_at(const char *url)
     return level;
 }
 
-/* Also by a relative path, which is resolved before it is opened. */
+/* The parameter also stays in the URL when a relative path is resolved. */
 static void test_url_says_whether_commits_wait_for_the_disk(void **state)
 {
     static const struct {
@@ -376,8 +378,8 @@ static int become_wal(struct worker *worker)
                    : worker_fail(worker, "%d: %s", rc, session->err.message);
 }
 
-/* Two programs that make the same new file at once: SQLite itself would answer
- * busy at once. */
+/* Two programs may make the same new file at once.  SQLite itself would not
+ * wait for the other transaction, but return SQLITE_BUSY at once. */
 static void test_change_to_wal_waits_for_the_file(void **state)
 {
     struct place place;
@@ -404,8 +406,9 @@ static void test_change_to_wal_waits_for_the_file(void **state)
     place_remove(&place);
 }
 
-/* The clock of a statement that had to wait for the file: a lease is counted
- * from when the lock was had, not from when it was asked for. */
+/* A claim waits while another connection has SQLite's write lock.  The lease is
+ * counted from the time when the claim got the write lock, not from the time
+ * when it asked. */
 static void test_clock_is_read_after_the_wait_for_the_file(void **state)
 {
     struct test *test = *state;
@@ -442,8 +445,8 @@ static void test_statement_has_one_now(void **state)
     assert_becomes_true(now_us(&test->a) > first, PATIENCE_MS);
 }
 
-/* A row that cannot be handed up must not have been written: nobody would know
- * of the lock. */
+/* The driver cannot return a row with a NUL in a text.  Then the row must not
+ * have been written: nobody would know of the lock. */
 static void test_unreadable_returning_row_is_not_written(void **state)
 {
     struct test *test = *state;
@@ -459,8 +462,8 @@ static void test_unreadable_returning_row_is_not_written(void **state)
                 subject.values.quoted, test->key);
 }
 
-/* SQLOCK_CAP_ONE_WRITER: several statements of different callers share a
- * transaction. */
+/* SQLOCK_CAP_ONE_WRITER: statements of different callers share a transaction,
+ * so one that fails must not undo the others. */
 static void test_failed_statement_takes_back_only_itself(void **state)
 {
     struct test *test = *state;
@@ -484,7 +487,8 @@ static void test_failed_statement_takes_back_only_itself(void **state)
     assert_int_equal(cell_integer(&test->b, 0, 0), 2);
 }
 
-/* ... and where it takes all of it back, the code says so. */
+/* If a failing statement undoes the whole transaction, its code says so
+ * (ECANCELED), and the commit fails. */
 static void test_lost_transaction_is_told(void **state)
 {
     struct test *test = *state;
@@ -513,8 +517,9 @@ static void test_second_statement_in_a_text_is_refused(void **state)
     session_run(&test->a, "SELECT 1;\n");
 }
 
-/* F69: a read that becomes a write in a transaction of the caller's own making
- * is told to start over, and the transaction is gone. */
+/* F69: a transaction of the caller's own reads, another session writes, and
+ * then the transaction writes.  The write gets ERETRY, and the transaction is
+ * rolled back. */
 static void test_stale_transaction_is_to_be_run_again(void **state)
 {
     struct test *test = *state;
@@ -532,7 +537,7 @@ static void test_stale_transaction_is_to_be_run_again(void **state)
     assert_lock_ok(session_commit(&test->a), &test->a.err);
 }
 
-/* The CHECK constraints keep out what would be no lease. */
+/* The constraints refuse rows that are no leases. */
 static void test_schema_refuses_what_is_no_lease(void **state)
 {
     static const char *const rows[] = {

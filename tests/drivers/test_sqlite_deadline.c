@@ -1,6 +1,6 @@
 /*
  * test_sqlite_deadline.c - a deadline that comes while SQLite ends a statement:
- * what is told is what was done
+ * the result says what was done
  */
 #include "drivers/suite.h"
 
@@ -8,21 +8,24 @@
 
 #include <sqlite3.h>
 
-/* SQLite looks at the time after every 1000th step of its statements, and these
- * have a few, so it looks at the end of some. */
+/* The driver looks at the clock after every 1000th step of SQLite's virtual
+ * machine.  These statements have a few steps, so some of the looks come at the
+ * end of a statement. */
 #define TIMES 1000
 #define SHORT_MS 1
 
 #define TABLE "ended_late"
 
+/* Calls whose deadline passes at their end. */
 struct ending {
     struct session *session;
     sqlite3 *db;
     int64_t deadline_ns;
-    int64_t told; /* rows that were told to be there */
+    int64_t told; /* rows whose insertion was reported */
 };
 
-/* SQLite calls it when all that is left to do is to commit. */
+/* Wait until the deadline is over.  SQLite calls it when a statement or COMMIT
+ * has only to commit. */
 static int pass_the_deadline(void *context)
 {
     const struct ending *ending = context;
@@ -32,8 +35,8 @@ static int pass_the_deadline(void *context)
     return 0;
 }
 
-/* And it when it begins with a statement.  BEGIN does not look before its
- * end. */
+/* Wait until the deadline is over.  SQLite calls it when a statement begins.
+ * During BEGIN, the driver does not look at the clock before the end. */
 static int on_begin(unsigned event, void *context, void *statement, void *text)
 {
     (void)event;

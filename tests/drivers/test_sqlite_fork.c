@@ -1,6 +1,6 @@
 /*
- * test_sqlite_fork.c - a fork while SQLite opens or closes a file: the child
- * has the library as that thread left it, so nothing is opened there (F17)
+ * test_sqlite_fork.c - a fork while SQLite opens or closes a file: in the child
+ * SQLite's data may be inconsistent, so the driver opens no file there (F17)
  */
 #include "drivers/suite.h"
 
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The exit statuses of children that were forked in the middle of a call. */
+/* The statuses of children that were forked in the middle of a call. */
 static struct {
     pid_t parent;
     int at_open; /* as from waitpid() */
@@ -40,7 +40,7 @@ static int on_close(unsigned event, void *context, void *db, void *unused)
     return 0;
 }
 
-/* SQLite calls it in the middle of opening a file. */
+/* Callback of SQLite, in the middle of opening a file. */
 static int on_open(sqlite3 *db, const char **message, const void *api)
 {
     (void)message;
@@ -66,7 +66,7 @@ test_F17_a_child_knows_of_a_file_being_opened_or_closed(void **state)
 
     session_close(&test->a);
     session_close(&test->b);
-    assert_int_equal(fork_once(), 0); /* nobody has a file open */
+    assert_int_equal(fork_once(), 0); /* no file is open */
     seen.parent = getpid();
     (void)sqlite3_auto_extension((void (*)(void))on_open);
     session_open(&session);

@@ -1,6 +1,6 @@
 /*
  * test_sqlite_queue.c - SQLite's queue lock, which a claim takes in its own
- * statement: what is undone must not keep it
+ * statement: a statement or transaction that is undone does not keep it
  */
 #include "drivers/suite.h"
 

@@ -1,6 +1,6 @@
 /*
  * test_sqlite_turns.c - connections of one process that write to one file take
- * turns: one of them tries, the others sleep until it has written
+ * turns: one asks for the write lock, the others sleep until it has written
  */
 #include "drivers/suite.h"
 
@@ -12,7 +12,7 @@
 
 #define TABLE "taken_in_turns"
 #define WRITERS 4
-#define PAUSE_MS 200 /* enough for all to have begun, as a rule */
+#define PAUSE_MS 200 /* for all writers to begin, as a rule */
 #define SHORT_MS 50
 
 struct writer {
@@ -26,7 +26,8 @@ struct crowd {
     atomic_int most;
 };
 
-/* SQLite calls it when a statement begins, before it asks for the lock. */
+/* Callback of SQLite: a statement begins, and has not yet asked for the write
+ * lock. */
 static int on_begin(unsigned event, void *context, void *statement, void *text)
 {
     struct crowd *crowd = context;
@@ -40,8 +41,7 @@ static int on_begin(unsigned event, void *context, void *statement, void *text)
     return 0;
 }
 
-/* SQLite calls it when the statement is written and the lock not yet given
- * back. */
+/* Callback of SQLite: a statement has written, and still has the write lock. */
 static int on_commit(void *context)
 {
     struct crowd *crowd = context;
@@ -50,7 +50,7 @@ static int on_commit(void *context)
     return 0;
 }
 
-/* Afresh, whatever a test before has left. */
+/* Create the table anew, as an earlier test may have left one. */
 static void make_table(struct test *test)
 {
     session_run(&test->a, "DROP TABLE IF EXISTS " TABLE);

@@ -1,5 +1,5 @@
 /*
- * test_sqlite_url.c - which URLs of SQLite are refused without a look at a file
+ * test_sqlite_url.c - URLs of SQLite that are refused without opening a file
  */
 #include "drivers/suite.h"
 

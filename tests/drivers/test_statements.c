@@ -1,7 +1,7 @@
 /*
- * test_statements.c - each statement of a dialect gives what sqlock/driver.h
- * says, on every layout: taking, keeping, leaving and breaking a lock, and
- * looking at it
+ * test_statements.c - the result of each statement of a dialect, as
+ * sqlock/dialect.h describes it, on every layout: claim, renew, release, break
+ * and read a lock
  */
 #include "drivers/suite.h"
 
@@ -62,7 +62,7 @@ static void test_claim_by_its_own_client_keeps_the_token(void **state)
     assert_true(read_row(&test->a, test));
     acquired = cell_integer(&test->a, 0, INFO_ACQUIRED);
     if (test->layout == SQLOCK_LAYOUT_SPRING6) {
-        /* No column keeps them there. */
+        /* This layout stores neither token nor acquisition time. */
         assert_less(0, claim(&test->b, test, test->client_a, 2 * LONG_US));
     } else {
         assert_int_equal(claim(&test->b, test, test->client_a, 2 * LONG_US),
@@ -109,7 +109,7 @@ static void test_token_rises_over_releases(void **state)
     }
 }
 
-/* The clock went back, or a failover went to a server whose clock is behind. */
+/* The clock was set back, or a server whose clock is behind has taken over. */
 static void test_token_ahead_of_the_clock_rises_by_one(void **state)
 {
     struct test *test = *state;
@@ -153,7 +153,7 @@ static void test_regions_do_not_know_each_other(void **state)
     assert_string_equal(cell_text(&test->a, 0, INFO_CLIENT), test->client_a);
 }
 
-/* CHAR(36) pads; nobody is to see it. */
+/* CHAR(36) pads a key with blanks; info rows have the key without them. */
 static void test_short_key_comes_back_as_it_was(void **state)
 {
     struct test *test = *state;
@@ -195,8 +195,8 @@ static void test_renewal_begins_the_lease_anew(void **state)
         assert_int_equal(cell_integer(&test->b, 0, INFO_TOKEN), token);
 }
 
-/* A clock that ticks coarsely may write the same value twice; some servers
- * count that as no row.  It is no error, and the lease stands. */
+/* Two renewals within a tick of a coarse clock write equal values, which some
+ * servers count as no affected row.  That is no error, and the lease stays. */
 static void test_renewals_in_quick_succession_succeed(void **state)
 {
     struct test *test = *state;
@@ -245,7 +245,7 @@ static void test_release_frees_once(void **state)
     if (is_ours(test)) {
         assert_true(read_row(&test->b, test));
         assert_null(cell_text(&test->b, 0, INFO_CLIENT));
-        /* so that it can be asked for who released the lock */
+        /* The row still names the last holder. */
         assert_string_equal(cell_text(&test->b, 0, INFO_HOLDER), "a holder");
         assert_int_equal(cell_integer(&test->b, 0, INFO_TOKEN), token);
         assert_less(cell_integer(&test->b, 0, INFO_REMAINING), 0);
@@ -259,7 +259,9 @@ static void test_release_frees_once(void **state)
     assert_less(token, claim(&test->b, test, test->client_b, LONG_US));
 }
 
-/* A peer writes what it knows of, and all else stays as the release left it. */
+/* A Spring peer takes a released row, and writes only the columns that it knows
+ * of.  The row is then the peer's, although the others are as the release left
+ * them. */
 static void test_peer_takes_what_was_released(void **state)
 {
     struct test *test = *state;
@@ -497,7 +499,7 @@ static void test_view_is_described_as_unfit(void **state)
     struct test *test = *state;
     char view[64];
 
-    /* Lower case: unquoted names fold to it, or stay. */
+    /* Databases fold an unquoted name to lower case, or keep it. */
     (void)snprintf(view, sizeof view, "ds_view_%u", subject.serial);
     session_run(&test->a, "CREATE VIEW %s AS SELECT * FROM %s", view,
                 subject.tables[test->layout].quoted);

@@ -1,5 +1,5 @@
 /*
- * test_take.c - the cheaper way to a lock whose row is there and over, of the
+ * test_take.c - TAKE, a cheaper claim of a row that exists and is over, on the
  * layouts that have it
  */
 #include "drivers/suite.h"
@@ -8,7 +8,7 @@
 
 #define SHORT_US INT64_C(50000)
 
-/* The token; 0: nothing was changed. */
+/* Send TAKE.  Return the token; 0: nothing was changed. */
 static int64_t take(struct session *session, const struct test *test,
                     const char *client)
 {
@@ -65,13 +65,14 @@ static void test_taken_tokens_rise_whatever_the_clock_says(void **state)
     assert_int_equal(take(&test->b, test, test->client_b), ahead + 1);
 }
 
-/* Whether the last claim told so. */
+/* Return whether the last claim reported a queue lock of another session. */
 static bool is_anothers(const struct session *session)
 {
     return session->result.columns > 1 && cell_integer(session, 0, 1) != 0;
 }
 
-/* A claim is granted whoever has the queue lock, and tells of it. */
+/* Another session has the queue lock: a claim is granted, and reports that.
+ * When that session has given it up, a claim does not report it. */
 static void test_a_claim_tells_of_a_queue_lock_that_is_anothers(void **state)
 {
     struct test *test = *state;

@@ -1,5 +1,6 @@
 /*
- * test_transactions.c - begin, commit and rollback say what happened
+ * test_transactions.c - begin, commit and rollback, and the codes that tell
+ * whether something was committed
  */
 #include "drivers/mysql/errors.h"
 #include "drivers/own_session.h"
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How many rows of the table of values have this key, seen from b. */
+/* Return how many rows with this key session b sees in the table of values. */
 static int64_t seen_by_other(struct test *test, const char *key)
 {
     session_run(&test->b, "SELECT count(*) FROM %s WHERE K = '%s'",
@@ -46,7 +47,8 @@ static void test_rollback_takes_back_what_was_written(void **state)
     assert_int_equal(seen_by_other(test, test->key), 1);
 }
 
-/* It must not go back to a pool: nobody would commit what comes next. */
+/* A connection in a transaction must not go back to a pool, where nobody would
+ * commit the next statement: is_alive() returns false. */
 static void test_connection_in_a_transaction_is_not_for_others(void **state)
 {
     struct test *test = *state;
@@ -63,7 +65,7 @@ static void test_connection_in_a_transaction_is_not_for_others(void **state)
     assert_true(driver->is_alive(test->a.connection));
 }
 
-/* Open a session after a setting of the server, which is undone. */
+/* Open a session while the server has a setting, which is then undone. */
 static void open_under(struct session *session, const char *set,
                        const char *unset)
 {
@@ -80,7 +82,8 @@ static void open_under(struct session *session, const char *set,
     session_ok(session, rc);
 }
 
-/* Where the server has each commit begin the next transaction. */
+/* The server is set to begin a transaction after each commit.  Nevertheless a
+ * statement after a commit commits itself. */
 static void test_commit_begins_no_transaction(void **state)
 {
     struct test *test = *state;
@@ -95,7 +98,8 @@ static void test_commit_begins_no_transaction(void **state)
     session_close(&other);
 }
 
-/* Limits for people at a prompt: a row that is left out would be a free one. */
+/* Servers may limit results for people at a prompt.  A row of the lock table
+ * that is left out would look like a free lock. */
 static void test_no_limit_of_the_server_cuts_a_result(void **state)
 {
     static const char *const limits[][2] = {
@@ -123,8 +127,10 @@ static void test_rollback_without_a_transaction_is_fine(void **state)
     session_run(&test->a, "SELECT 1");
 }
 
-/* F26: what a server has rolled back was not committed, whatever it calls the
- * answer.  Servers that undo the one statement alone may commit the rest. */
+/* F26: a statement of a transaction fails.  If the server has rolled the
+ * transaction back, the commit returns an error, even if the server answers it
+ * with success.  A server that has undone only that statement may commit the
+ * others. */
 static void test_commit_after_an_error_tells_the_truth(void **state)
 {
     struct test *test = *state;
@@ -144,7 +150,7 @@ static void test_commit_after_an_error_tells_the_truth(void **state)
     session_run(&test->a, "SELECT 1");
 }
 
-/* InnoDB, without room for another lock, rolls back the whole transaction. */
+/* InnoDB without room for another row lock rolls back the whole transaction. */
 static void test_no_room_for_locks_ends_the_transaction(void **state)
 {
     struct test *test = *state;
@@ -165,8 +171,8 @@ static void test_no_room_for_locks_ends_the_transaction(void **state)
 #define SIGNAL_FAILED_COMMIT SIGNAL("1180")
 #define SIGNAL_FAILED_HOOK SIGNAL("3100")
 
-/* Galera and Group Replication say so of a commit that the other members may
- * have carried out. */
+/* With these errors Galera and Group Replication report a commit that other
+ * members may have carried out. */
 static void test_failed_commit_of_a_statement_is_uncertain(void **state)
 {
     static const char *const statements[] = {SIGNAL_FAILED_COMMIT,
@@ -185,7 +191,8 @@ static void test_failed_commit_of_a_statement_is_uncertain(void **state)
     }
 }
 
-/* A statement of a transaction may commit it, too: CREATE TABLE. */
+/* Within a transaction this error is uncertain, too: the statement may have
+ * committed the transaction, as CREATE TABLE does. */
 static void test_failed_hook_in_a_transaction_is_uncertain(void **state)
 {
     struct test *test = *state;
@@ -195,13 +202,13 @@ static void test_failed_hook_in_a_transaction_is_uncertain(void **state)
     assert_false(subject.driver->is_alive(test->a.connection));
 }
 
-/* There only where the driver is compiled in. */
+/* NULL where MySQL's driver is not compiled in. */
 extern __attribute__((weak)) int lk_mysql_classify(unsigned int number,
                                                    enum lk_mysql_stage stage);
 
-/* An error of a COMMIT that does not say that it was rolled back leaves open
- * what was committed; one of another statement or of a login says that nothing
- * was done. */
+/* After an error of COMMIT the outcome is unknown, unless the error says that
+ * nothing was committed.  After an error of another statement in a transaction,
+ * or of a login, nothing was done. */
 static void test_errors_tell_what_may_be_committed(void **state)
 {
     static const struct {
@@ -225,7 +232,7 @@ static void test_errors_tell_what_may_be_committed(void **state)
         {LK_MYSQL_COMMITTING, 4031, SQLOCK_EUNREACHABLE},
         {LK_MYSQL_COMMITTING, 3032, SQLOCK_EUNCERTAIN},
         {LK_MYSQL_COMMITTING, 9001, SQLOCK_EUNCERTAIN},
-        /* of a group, before a statement begins */
+        /* of Group Replication, before a statement begins */
         {LK_MYSQL_AUTOCOMMIT, 3101, SQLOCK_ERETRY},
         {LK_MYSQL_AUTOCOMMIT, 3781, SQLOCK_ERETRY},
         {LK_MYSQL_AUTOCOMMIT, 3797, SQLOCK_ERETRY},
@@ -252,7 +259,8 @@ static void test_errors_tell_what_may_be_committed(void **state)
     }
 }
 
-/* Of a statement that does not commit, it says that nothing is left. */
+/* Within a transaction, before COMMIT, this error means that nothing was
+ * committed. */
 static void test_failed_commit_before_the_commit_may_be_retried(void **state)
 {
     struct test *test = *state;
@@ -265,7 +273,7 @@ static void test_failed_commit_before_the_commit_may_be_retried(void **state)
     assert_lock_ok(insert(&test->a, test->key), &test->a.err);
 }
 
-/* CockroachDB says so of a commit. */
+/* CockroachDB returns SQLSTATE 40003 for a commit whose outcome is unknown. */
 static void test_unknown_completion_is_uncertain(void **state)
 {
     struct test *test = *state;
@@ -275,7 +283,9 @@ static void test_unknown_completion_is_uncertain(void **state)
                     "USING ERRCODE = '40003'; END$$");
 }
 
-/* A pooler lends a session on which somebody else has prepared it. */
+/* A pooler lends b a session in which another client has prepared a statement
+ * of that name.  The transaction gets ERETRY, and succeeds when it is run
+ * again. */
 static void test_prepared_by_somebody_else_in_a_transaction(void **state)
 {
     struct test *test = *state;
@@ -309,12 +319,13 @@ static void test_transaction_goes_with_its_connection(void **state)
     assert_lock_ok(insert(&session, test->key), &session.err);
     session_close(&session);
     assert_int_equal(seen_by_other(test, test->key), 0);
-    /* The server lets go of the row before long. */
+    /* The server soon ends the session and unlocks the row. */
     assert_lock_ok(insert(&test->a, test->key), &test->a.err);
 }
 
-/* READ COMMITTED: each statement sees what was committed before it (SQLite has
- * its write lock, and nobody commits meanwhile). */
+/* READ COMMITTED: a statement sees what was committed before it, also within a
+ * transaction.  (With SQLite nobody commits meanwhile: b has the write
+ * lock.) */
 static void test_each_statement_sees_what_is_committed(void **state)
 {
     struct test *test = *state;
@@ -326,8 +337,8 @@ static void test_each_statement_sees_what_is_committed(void **state)
     assert_lock_ok(session_commit(&test->b), &test->b.err);
 }
 
-/* The row that a claims stays locked until its commit; b gives up in time, and
- * is served afterwards. */
+/* a releases in a transaction, so the row stays locked.  b's claim gives up
+ * after 300 ms, and is granted after a's commit. */
 static void test_wait_for_a_row_lock_ends_as_busy(void **state)
 {
     struct test *test = *state;
@@ -347,7 +358,8 @@ static void test_wait_for_a_row_lock_ends_as_busy(void **state)
     assert_less(0, claim(b, test, test->client_b, LONG_US));
 }
 
-/* A comparison of sessions that waits too long for a row has found no proxy. */
+/* EBUSY of a comparison of sessions means a proxy, so it is not returned when
+ * the comparison gave up waiting for a row lock. */
 static void test_a_time_limit_is_no_proxy(void **state)
 {
     struct test *test = *state;
@@ -370,7 +382,7 @@ static void test_a_time_limit_is_no_proxy(void **state)
     assert_lock_ok(session_rollback(&test->a), &test->a.err);
 }
 
-/* Reading waits for nobody, so a look at a lock cannot be held up. */
+/* A READ does not wait for a row lock. */
 static void test_read_passes_a_locked_row(void **state)
 {
     struct test *test = *state;
@@ -383,7 +395,8 @@ static void test_read_passes_a_locked_row(void **state)
     assert_lock_ok(session_rollback(&test->a), &test->a.err);
 }
 
-/* Assert the server's limits of waits, in the unit of its settings. */
+/* Assert the server's limit of waits for locks after opening with lock_ms, in
+ * the unit of the server's setting. */
 static void expect_limits(uint32_t lock_ms, int64_t expected)
 {
     bool is_mysql = subject.database->bit == ON_MYSQL;
@@ -402,7 +415,7 @@ static void expect_limits(uint32_t lock_ms, int64_t expected)
     session_close(&session);
 }
 
-/* MySQL counts whole seconds: a part of one is rounded up. */
+/* MySQL counts whole seconds: a fraction is rounded up. */
 static void test_the_server_limits_waits_for_locks_as_asked(void **state)
 {
     bool is_mysql = subject.database->bit == ON_MYSQL;

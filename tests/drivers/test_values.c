@@ -1,5 +1,6 @@
 /*
- * test_values.c - parameters and results, counts, statements that come again
+ * test_values.c - parameters and results, counts of rows, and statements that
+ * are run again
  */
 #include "drivers/suite.h"
 
@@ -10,7 +11,8 @@
 #define SELECT "SELECT I, T, K FROM {table} WHERE K = {1}"
 #define LARGE_BYTES 10000
 
-/* Parameters of the above: K, I and T. */
+/* Return arguments for INSERT and SELECT: K and T.  I is null until it is
+ * set. */
 static struct lk_arguments row_of(const char *key, const char *text)
 {
     struct lk_arguments arguments;

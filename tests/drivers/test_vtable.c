@@ -1,5 +1,6 @@
 /*
- * test_vtable.c - what a driver is, before anything is sent
+ * test_vtable.c - the members of a driver, its description of a connection, and
+ * URLs that it accepts
  */
 #include "drivers/suite.h"
 
@@ -31,7 +32,8 @@ static void test_every_function_is_there(void **state)
     assert_non_null(driver->describe);
 }
 
-/* No layout of a driver that is shipped lacks a statement or a schema. */
+/* Each layout of the library's drivers has a schema and all statements but the
+ * optional ones. */
 static void test_every_statement_and_schema_is_there(void **state)
 {
     const sqlock_dialect *dialect = subject.driver->dialect;
@@ -106,7 +108,7 @@ static void test_description_names_server_client_and_session(void **state)
     if (subject.spelling->own_id != NULL)
         id = session_integer(&test->a, subject.spelling->own_id);
     assert_int_equal(description.connection_id, id);
-    /* Of one server, so the same in all sessions. */
+    /* The epoch is the server's, so it is equal in all sessions. */
     subject.driver->describe(test->b.connection, &other);
     assert_string_equal(description.epoch, other.epoch);
     assert_true(subject.database->bit == ON_SQLITE ||

@@ -1,5 +1,5 @@
 /*
- * main.c - runs the unit tests; they need no database (see support/program.h)
+ * main.c - the unit tests, which need no database (see support/program.h)
  */
 #include "unit.h"
 

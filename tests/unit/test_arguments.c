@@ -1,8 +1,8 @@
 /*
- * test_arguments.c - NULL in every place of every public function: a negative
- * code, nothing written where there is nothing, no crash
+ * test_arguments.c - NULL in place of arguments of public functions: the
+ * documented result, usually EINVAL, and no crash
  *
- * With an open registry the same is done by the conformance suite.
+ * The conformance suite does the same with an open registry.
  */
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /*
- * test_findings.c - the drivers' rules about settings, against what servers say
- * whose locks would not keep their promises (F58, F59, F60, F61, F63, F65)
+ * test_checks.c - doctor's rules: settings of a server on which locks would not
+ * keep their promises (F58, F59, F60, F61, F63, F65), and TLS
  */
 #include "unit.h"
 
@@ -17,10 +17,10 @@ struct server {
     const char *settings[SETTINGS_MAX]; /* name, value, ... */
     const char *check;
     sqlock_severity severity;
-    const char *advice; /* a part of it */
+    const char *advice; /* a piece of its text */
 };
 
-/* In each, the last setting is the one that is judged. */
+/* The last setting of each server is the one that is judged. */
 #define PG "postgresql:"
 #define MY "mysql:"
 #define LITE "sqlite:"
@@ -94,7 +94,8 @@ static const struct server servers[] = {
     {LITE, {"synchronous", "off"}, "durability", FAIL, "our sessions"},
 };
 
-/* Judge a server with only these settings; false: there is no driver. */
+/* Apply the driver's rules to these settings.  Return false if the driver is
+ * not compiled in. */
 static bool judge(struct lk_checks *checks, const char *scheme,
                   const char *const *settings)
 {
@@ -153,7 +154,8 @@ static void test_F58_to_F65_settings_that_locks_depend_on(void **state)
     }
 }
 
-/* No replica, no binary log: nothing to be said about them. */
+/* Without a replica, a binary log or a group, settings about these do not
+ * matter. */
 static void test_rules_that_do_not_apply_say_nothing(void **state)
 {
     static const char *const alone[][SETTINGS_MAX] = {
@@ -199,10 +201,10 @@ struct meeting {
     sqlock_tls_check check;
     bool is_local;
     sqlock_severity severity;
-    const char *found; /* a part of it */
+    const char *found; /* a piece of its text */
 };
 
-/* Encryption alone does not tell who the server is (F77). */
+/* Encryption alone does not prove which server it is (F77). */
 static void test_F77_tls_is_fine_only_where_the_server_is_known(void **state)
 {
     static const struct meeting meetings[] = {

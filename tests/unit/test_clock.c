@@ -69,7 +69,7 @@ static void test_clocks_go_forward(void **state)
         monotonic = sqlock_monotonic_ns();
         boot = lk_boottime_ns();
     }
-    lk_sleep_until(monotonic); /* past: returns */
+    lk_sleep_until(monotonic); /* past: returns at once */
     lk_sleep_until(sqlock_monotonic_ns() + 2000000);
     assert_true(sqlock_monotonic_ns() >= monotonic + 2000000);
 }

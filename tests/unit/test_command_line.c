@@ -1,5 +1,6 @@
 /*
- * test_command_line.c - what a holder's command line may show
+ * test_command_line.c - the command line of a holder as others see it, without
+ * secrets
  */
 #include "unit.h"
 
@@ -9,7 +10,8 @@
 
 #include "base/command_line.h"
 
-/* Words by spaces; '~' within one stands for a space. */
+/* Assert how a command line is shown.  A space separates words, '~' stands for
+ * a space within a word. */
 static void check(const char *line, const char *expected)
 {
     char words[256];

@@ -1,5 +1,6 @@
 /*
- * test_driver.c - registering drivers: what is incomplete or taken is refused
+ * test_driver.c - registering drivers: one that is incomplete, or whose name or
+ * scheme is taken, is refused
  */
 #include "unit.h"
 
@@ -10,10 +11,12 @@
 
 #include "db/driver.h"
 
-/* Statements of one lock; those of many at once may be left out. */
+/* A dialect must have the statements before CLAIM_MANY; it may leave out the
+ * others. */
 #define REQUIRED_KINDS ((size_t)SQLOCK_SQL_CLAIM_MANY)
 
-/* A whole driver under another name, to take something away from. */
+/* Return a complete driver with the name "copy" and these schemes, for a test
+ * to change. */
 static sqlock_driver copy(const char *schemes)
 {
     sqlock_driver driver = *lk_drivers[0];
@@ -69,7 +72,7 @@ static void test_a_driver_without_a_function_is_refused(void **state)
 
 static void test_a_driver_without_a_statement_is_refused(void **state)
 {
-    /* static: should one be taken, it must stay */
+    /* static, as a driver that is registered by mistake must stay valid */
     static sqlock_driver driver;
     static sqlock_dialect dialect;
 
@@ -81,7 +84,7 @@ static void test_a_driver_without_a_statement_is_refused(void **state)
         driver.dialect = &dialect;
         expect_refused(&driver, SQLOCK_EINVAL);
     }
-    /* Of one layout. */
+    /* A statement that only one layout has is missing in the others. */
     driver = copy("hole");
     dialect = *driver.dialect;
     dialect.statements[SQLOCK_SQL_RENEW].layouts = 1 << SQLOCK_LAYOUT_SQLOCK;
@@ -97,7 +100,7 @@ static void test_a_driver_with_an_unknown_fragment_is_refused(void **state)
     (void)state;
     driver = copy("hole");
     dialect = *driver.dialect;
-    dialect.fragments = NULL; /* with which `now` is missing */
+    dialect.fragments = NULL; /* so `now` is missing */
     driver.dialect = &dialect;
     expect_refused(&driver, SQLOCK_EINVAL);
     dialect = *lk_drivers[0]->dialect;
@@ -120,7 +123,7 @@ static void test_a_scheme_that_is_taken_is_refused(void **state)
         driver = copy(schemes);
         expect_refused(&driver, SQLOCK_ECONFLICT);
     }
-    /* none of its schemes may have stayed */
+    /* no scheme of the refused driver may be registered */
     assert_int_not_equal(sqlock_schema_check("unheard-of:x", NULL, NULL, NULL),
                          0);
     {
@@ -185,7 +188,8 @@ static void test_driver_info_lists_what_is_compiled_in(void **state)
     assert_null(sqlock_driver_info((size_t)-1));
 }
 
-/* In a child: there is no room for others afterwards. */
+/* Register drivers until the list is full.  Return 0 if the last one is listed.
+ * Call it in a child, since no other driver can be registered afterwards. */
 static int fill_the_list(void)
 {
     static sqlock_driver drivers[64];

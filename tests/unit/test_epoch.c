@@ -1,5 +1,5 @@
 /*
- * test_epoch.c - when the database counts as another than before
+ * test_epoch.c - which epochs of a server are reported as a change
  */
 #include "unit.h"
 
@@ -35,7 +35,7 @@ static void test_F57_only_another_epoch_is_a_change(void **state)
     assert_string_equal(last, "");
     lk_epoch_note(&epoch, "first");
     lk_epoch_note(&epoch, "first");
-    lk_epoch_note(&epoch, ""); /* one that cannot tell */
+    lk_epoch_note(&epoch, ""); /* unknown */
     assert_int_equal(lk_epoch_last(&epoch, last), 0);
     assert_int_equal(told.times, 0);
     lk_epoch_note(&epoch, "second");

@@ -1,5 +1,5 @@
 /*
- * test_error.c - texts of codes, and what sqlock_error_set() makes of messages
+ * test_error.c - texts of codes, and messages as sqlock_error_set() makes them
  */
 #include "unit.h"
 
@@ -43,8 +43,9 @@ static void test_texts_are_those_of_the_header(void **state)
 #undef SQLOCK_X
 }
 
-/* A loss may be told by a holder that has not looked at the row, and the table
- * that is missing may be the application's. */
+/* EEXPIRED may come from a holder that has not read the row, so its text does
+ * not say that nobody had the lock.  The missing table of ESCHEMA may be one of
+ * the application's. */
 static void test_texts_claim_no_more_than_is_known(void **state)
 {
     (void)state;
@@ -130,7 +131,7 @@ static void test_F79_terminal_sequences_and_lines_are_disarmed(void **state)
                            "a\x1b[2J\x1b]0;t\x07\r\nforged: line\n\n");
     assert_true(is_plain(err.message));
     assert_contains(err.message, "forged: line");
-    /* C1 controls are two bytes in UTF-8: CSI */
+    /* CSI, a C1 control, has two bytes in UTF-8 */
     (void)sqlock_error_set(&err, -1, 0, NULL, "%s",
                            "a\xc2\x9b"
                            "2J");

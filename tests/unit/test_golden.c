@@ -97,7 +97,8 @@ static const char *const stock_kinds[SQLOCK_STOCK_KINDS] = {
 
 /* --- writing --- */
 
-/* The words that a line of a statement begins with, outside parentheses. */
+/* Return whether a word begins a clause.  Outside parentheses a clause begins a
+ * new line. */
 static bool begins_clause(const char *word, size_t length)
 {
     static const char *const clauses[] = {
@@ -113,7 +114,8 @@ static bool begins_clause(const char *word, size_t length)
     return false;
 }
 
-/* The parentheses that are open behind a word, or in front of it. */
+/* Return how many parentheses are open behind a word; `depth` are open before
+ * it. */
 static int depth_after(int depth, const char *word, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -121,7 +123,8 @@ static int depth_after(int depth, const char *word, size_t length)
     return depth;
 }
 
-/* In lines of at most WIDTH, broken at blanks alone. */
+/* Write a statement in lines of at most WIDTH columns, which are broken only at
+ * blanks. */
 static void write_wrapped(FILE *out, const char *text)
 {
     size_t column = 0;
@@ -168,7 +171,7 @@ static void write_rendered(FILE *out, const char *what,
     lk_statement_clear(statement);
 }
 
-/* Those that are written otherwise with waiting=poll in the URL. */
+/* Write the statements that are different with waiting=poll in the URL. */
 static void write_polling(FILE *out, const sqlock_driver *driver, int layout)
 {
     const sqlock_driver *polling;
@@ -270,7 +273,8 @@ static void write_stock(FILE *out, const sqlock_driver *driver)
     free(store);
 }
 
-/* To be freed. */
+/* Return the text of statements.sql for the driver, to be freed by the
+ * caller. */
 static char *statements_of(const sqlock_driver *driver)
 {
     char *text = NULL;
@@ -335,7 +339,7 @@ static void write_all(const char *path, const char *text)
     }
 }
 
-/* The line in which they differ first, from 1; 0: in none. */
+/* Return the number of the first line that differs, from 1; 0: none does. */
 static size_t first_difference(const char *a, const char *b)
 {
     size_t line = 1;

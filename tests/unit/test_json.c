@@ -1,5 +1,6 @@
 /*
- * test_json.c - the JSON that statements get, read by somebody else's parser
+ * test_json.c - the JSON of parameters of statements, read by another parser,
+ * jansson's
  */
 #include "unit.h"
 
@@ -11,7 +12,7 @@
 
 #include "base/json.h"
 
-/* That it is one JSON text, and which. */
+/* Assert that what was written is one JSON string of that value. */
 static void assert_reads_as(const char *written, size_t size,
                             const char *expected, size_t length)
 {

@@ -1,6 +1,6 @@
 /*
- * test_key.c - how a name becomes a LOCK_KEY: every row of the vector files,
- * and what no name may be
+ * test_key.c - how a name becomes a LOCK_KEY: every row of
+ * data/key-vectors*.tsv, and names that are refused
  */
 #include "unit.h"
 #include "sqlock/admin.h"
@@ -48,7 +48,7 @@ static void check_vector(char *line, sqlock_key_rule rule)
     json_decref(name);
 }
 
-/* The number of rows. */
+/* Check every row of a file in data/.  Return the number of rows. */
 static unsigned check_file(const char *file, sqlock_key_rule rule)
 {
     FILE *stream = open_data(file);
@@ -196,7 +196,7 @@ static void test_invalid_utf8_is_refused(void **state)
     }
 }
 
-/* Spring #11146, #11157: keys that are not the same must not meet. */
+/* Spring's issues #11146 and #11157: names that differ must not share a key. */
 static void test_F29_names_that_look_alike_are_different_keys(void **state)
 {
     static const char *const names[] = {"Job",

@@ -1,5 +1,5 @@
 /*
- * test_observe.c - how long a row keeps us from claiming it
+ * test_observe.c - for how long a taken row is not to be claimed
  */
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /*
- * test_options.c - options at their limits: what is out of bounds is EINVAL
- * before anything is connected to
+ * test_options.c - options of a registry at their limits: a value out of bounds
+ * is refused with EINVAL, before a database is connected to
  */
 #include "unit.h"
 
@@ -24,7 +24,8 @@ static void expect(const sqlock_options *given, int expected)
     assert_code(expected, rc, &err);
 }
 
-/* sqlock_registry_open refuses them before it connects to a database. */
+/* Assert that sqlock_registry_open(), before it connects, and
+ * lk_options_complete() refuse the options. */
 static void expect_refused(const sqlock_options *given)
 {
     sqlock_registry *registry = (sqlock_registry *)1;
@@ -132,7 +133,7 @@ static void test_numbers_out_of_bounds_are_refused(void **state)
         memcpy((char *)&options + rows[i].offset, &value, sizeof value);
         expect_refused(&options);
         if (rows[i].least > 1) {
-            value = rows[i].least - 1; /* a TTL of 9 ms */
+            value = rows[i].least - 1; /* such as 9 ms */
             memcpy((char *)&options + rows[i].offset, &value, sizeof value);
             expect_refused(&options);
         }
@@ -253,7 +254,8 @@ static void test_a_struct_of_the_wrong_size_is_refused(void **state)
     expect_refused(&options);
 }
 
-/* An older program's struct is shorter: what it lacks is zero. */
+/* An older program passes a shorter struct: the members behind its end count as
+ * zero. */
 static void test_a_shorter_struct_of_an_older_program_is_taken(void **state)
 {
     sqlock_options options = basic();

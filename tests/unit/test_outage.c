@@ -1,8 +1,8 @@
 /*
- * test_outage.c - opening connections while the database is slow, or away: with
- * time of its own, and one at a time
+ * test_outage.c - opening connections while the database is slow or away:
+ * limits of time, and one attempt at a time
  *
- * Of SQLite, whose opening is delayed and refused as it is told.
+ * The driver is SQLite's, with an `open` that the tests delay and let fail.
  */
 #include "unit.h"
 
@@ -26,17 +26,17 @@ struct scene {
     struct lk_outage outage;
     struct lk_stats stats;
     struct lk_pool pool;
-    struct lk_pool other; /* of the same registry */
+    struct lk_pool other; /* second pool of the registry */
     char path[64];
 };
 
 static const sqlock_driver *sqlite;
 static atomic_bool is_away;
-static atomic_uint opened;       /* how often it was tried */
-static atomic_uint at_once;      /* by so many */
-static atomic_uint most;         /* ... at most */
-static atomic_llong deadline_ns; /* of the last one */
-static atomic_llong opens_at_ns; /* no sooner */
+static atomic_uint opened;       /* attempts that have ended */
+static atomic_uint at_once;      /* attempts under way */
+static atomic_uint most;         /* maximum of at_once */
+static atomic_llong deadline_ns; /* of the last attempt */
+static atomic_llong opens_at_ns; /* no attempt ends sooner */
 
 static int slow_open(void *connection, const char *url,
                      const sqlock_connect *how, sqlock_error *err)
@@ -107,7 +107,8 @@ static int close_scene(void **state)
     return 0;
 }
 
-/* The statement's deadline comes before the connection is open. */
+/* The statement's deadline passes while the connection is being opened, which
+ * may take connect_timeout_ms more. */
 static void test_opening_has_a_time_of_its_own(void **state)
 {
     struct scene *scene = *state;
@@ -124,7 +125,7 @@ static void test_opening_has_a_time_of_its_own(void **state)
     assert_true(connection->late_ns >= 19 * LK_NS_PER_MS);
     lk_pool_give(&scene->pool, connection);
     rc = lk_pool_take(&scene->pool, soon_ns, &connection, &err);
-    assert_lock_ok(rc, &err); /* it is there */
+    assert_lock_ok(rc, &err); /* an idle one, even after the deadline */
     lk_pool_discard(&scene->pool, connection);
 }
 
@@ -147,7 +148,8 @@ struct taker {
     atomic_uint next;
 };
 
-/* Half of them from one pool, half from the other. */
+/* Take a connection, half of the threads from each pool, as soon as the
+ * database is back. */
 static int take_until_open(struct worker *worker)
 {
     struct taker *taker = worker->context;
@@ -200,14 +202,14 @@ static void test_who_has_no_time_to_try_is_told_the_last_failure(void **state)
     assert_string_equal(err.message, "full");
     rc = lk_outage_enter(&scene->outage, LK_NEVER, &err);
     assert_lock_ok(rc, &err);
-    lk_outage_leave(&scene->outage, SQLOCK_EACCESS, &why); /* it answers */
+    lk_outage_leave(&scene->outage, SQLOCK_EACCESS, &why); /* server answers */
     assert_int_equal(lk_outage_enter(&scene->outage, 0, &err), 0);
     assert_int_equal(lk_outage_enter(&scene->outage, 0, &err), 0);
     lk_outage_leave(&scene->outage, 0, NULL);
 }
 
-/* Several threads that were refused at the same time are one failure: else the
- * pause would be the longest one at once. */
+/* Several threads that try at the same time and are refused count as one
+ * failure: otherwise the next pause would at once be the longest one. */
 static void test_attempts_at_one_time_are_one_failure(void **state)
 {
     const sqlock_error why = {.code = SQLOCK_EUNREACHABLE};

@@ -1,6 +1,6 @@
 /*
- * test_peers.c - how much of a lock's time our processes use before they leave
- * it free for Spring services, and when they stop doing so
+ * test_peers.c - how long our processes use a lock before they leave it free
+ * for Spring services, and when they stop leaving it free
  */
 #include "unit.h"
 
@@ -12,7 +12,9 @@
 
 static const sqlock_driver queueing = {.wait_queue = &(sqlock_wait_queue){0}};
 
-/* An entry of a registry with a wait queue, which has met a service. */
+/* Make an entry of a registry with a wait queue that has noticed a Spring
+ * service: after a refusal, a claim found no row, since services delete their
+ * rows. */
 static void meet_service(struct lk_entry *entry, struct lk_store *store)
 {
     const struct lk_lease lease = {.is_new_row = true};
@@ -42,7 +44,7 @@ static void begin_pause(struct lk_entry *entry)
     int64_t now_ns = sqlock_monotonic_ns();
 
     assert_int_equal(lk_peers_begin_pause(entry, &until_ns, NULL), 0);
-    /* one poll of a service with its default pause of 100 ms */
+    /* long enough for a poll of a service, every 100 ms by default */
     assert_true(until_ns > now_ns + 100 * LK_NS_PER_MS);
 }
 
@@ -74,12 +76,13 @@ static void test_pauses_end_when_the_service_is_gone(void **state)
     }
     (void)use_share(&entry, 10 * LK_NS_PER_MS);
     assert_false(lk_peers_are_due(&entry));
-    /* and begin again when it comes back */
+    /* pauses begin again when the service comes back */
     meet_service(&entry, &store);
     assert_int_equal(use_share(&entry, 10 * LK_NS_PER_MS), FIRST_SHARE_NS);
 }
 
-/* A service needs some round trips for its turn, however short ours are. */
+/* A lease of ours counts as 4 ms at least, about what a service needs for one:
+ * so a service gets the lock after 20 of our leases, however short they are. */
 static void test_short_leases_count_as_a_turn(void **state)
 {
     static struct lk_store store;
@@ -109,7 +112,7 @@ static void test_a_row_that_we_have_made_ourselves_is_no_service(void **state)
     assert_int_equal(entry.peers.share_ns, 0);
     lk_peers_granted(&entry, &found, true);
     assert_int_equal(entry.peers.share_ns, 0);
-    entry.acquired_boot_ns = 1; /* an earlier lease: our release left the row */
+    entry.acquired_boot_ns = 1; /* our earlier lease left a row */
     lk_peers_granted(&entry, &made, false);
     assert_int_equal(entry.peers.share_ns, FIRST_SHARE_NS);
 }

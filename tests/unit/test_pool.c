@@ -1,7 +1,8 @@
 /*
- * test_pool.c - which of several idle connections is taken
+ * test_pool.c - which idle connection of a pool is taken, and how many are lent
  *
- * Of SQLite, which needs no server; without that driver there is nothing here.
+ * The connections are SQLite's, which needs no server.  Without that driver the
+ * suite is empty.
  */
 #include "unit.h"
 
@@ -127,7 +128,8 @@ static void test_a_connection_laid_by_is_there_for_who_prefers_it(void **state)
     lk_pool_give(&pooled->pool, one);
 }
 
-/* Of the pool's size and one more, which is never lent. */
+/* While as many connections are lent as the pool's size, the pool has one more
+ * for calls, which is never lent. */
 static void test_calls_get_a_connection_when_all_are_lent(void **state)
 {
     struct pooled *pooled = *state;

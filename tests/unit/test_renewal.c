@@ -2,8 +2,8 @@
  * test_renewal.c - until when a lease may be relied on while renewals of it
  * overlap, and after each answer
  *
- * The clock reads real time, so the TTLs differ by hours: no pause of the
- * machine makes one deadline the other.
+ * The tested functions read the real clock, so the TTLs differ by hours: a
+ * pause of the machine cannot make one deadline look like another.
  */
 #include "unit.h"
 
@@ -40,7 +40,8 @@ static void begin(struct renewed *renewed, struct lk_renewal *renewal,
     lk_renewal_begin(&renewed->entry, renewal, hours * HOUR_MS);
 }
 
-/* Answer a renewal for that many hours. */
+/* End a renewal for that many hours: its statement was sent now, and gave
+ * rc. */
 static void end(struct renewed *renewed, struct lk_renewal *renewal,
                 uint32_t hours, int rc)
 {
@@ -85,13 +86,15 @@ static void test_a_renewal_alone_moves_the_deadline(void **state)
     assert_int_equal(renewed.entry.lease.ttl_ms, 4 * HOUR_MS);
 }
 
-/* In whichever order the three are answered. */
+/* Renewals for 4, 6 and 8 hours begin, in each of three orders, and are
+ * answered, in every order.  As all of them overlap, no answer moves the
+ * deadline beyond 4 hours. */
 static void test_the_shortest_of_three_renewals_limits_the_others(void **state)
 {
     static const unsigned orders[][3] = {
         {0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0},
     };
-    /* three sets of three */
+    /* three renewals in each of three orders */
     static const uint32_t hours[] = {4, 8, 6, 8, 4, 6, 8, 6, 4};
 
     (void)state;
@@ -112,8 +115,9 @@ static void test_the_shortest_of_three_renewals_limits_the_others(void **state)
         }
 }
 
-/* The second renewal may have been carried out last, although it was answered
- * first. */
+/* The second renewal, for 4 hours, is answered before the first one, for 8, but
+ * the database may have carried it out last.  So it limits the first one, but
+ * not the third, which began after that answer. */
 static void
 test_a_renewal_that_was_answered_limits_those_beside_it(void **state)
 {
@@ -134,8 +138,8 @@ test_a_renewal_that_was_answered_limits_those_beside_it(void **state)
     expect_hours(&renewed, 4);
 }
 
-/* A renewal that was answered before another began says nothing of the row
- * after that one. */
+/* Two renewals overlap and are answered, then a third one begins: it sets the
+ * row anew, so the earlier ones do not limit it. */
 static void test_a_renewal_after_the_others_moves_the_deadline(void **state)
 {
     struct renewed renewed;
@@ -153,8 +157,9 @@ static void test_a_renewal_after_the_others_moves_the_deadline(void **state)
     expect_hours(&renewed, 8);
 }
 
-/* The copy that the failed renewal made of the lease is older than the answer
- * to the other one. */
+/* Two renewals overlap; one succeeds, then the other fails.  The failed one's
+ * copy of the lease is older than the answer to the first, so its deadline does
+ * not count. */
 static void
 test_a_renewal_that_failed_beside_another_moves_nothing(void **state)
 {
@@ -197,7 +202,7 @@ static void test_a_renewal_of_another_lease_moves_nothing(void **state)
     assert_int_equal(renewed.entry.lease.ttl_ms, 4 * HOUR_MS);
 }
 
-/* End a renewal whose answer never came. */
+/* End a renewal for that many hours whose statement got no answer. */
 static void end_in_doubt(struct renewed *renewed, struct lk_renewal *renewal,
                          uint32_t hours)
 {
@@ -208,8 +213,8 @@ static void end_in_doubt(struct renewed *renewed, struct lk_renewal *renewal,
                                SQLOCK_EUNCERTAIN, lk_boottime_ns()));
 }
 
-/* The unanswered renewal may still arrive, so none after it is believed
- * longer. */
+/* A statement for 4 hours that got no answer may still arrive and shorten the
+ * row.  So a later renewal for 8 hours counts as one for 4. */
 static void test_an_unanswered_renewal_limits_those_after_it(void **state)
 {
     struct renewed renewed;
@@ -226,7 +231,9 @@ static void test_an_unanswered_renewal_limits_those_after_it(void **state)
     assert_int_equal(renewed.entry.lease.ttl_ms, 4 * HOUR_MS);
 }
 
-/* The renewals after that request no longer TTL, either. */
+/* A renewal for 4 hours gets no answer, then an overlapping one for 8 hours
+ * succeeds.  The TTL, which later renewals ask for, is limited to 4 hours, as
+ * well as the deadline. */
 static void test_an_unanswered_renewal_limits_one_beside_it(void **state)
 {
     struct renewed renewed;

@@ -1,5 +1,6 @@
 /*
- * test_result.c - rows that drivers hand up, into a result that had others
+ * test_result.c - rows that a driver pushes into a result that may have had
+ * others before
  */
 #include "unit.h"
 
@@ -19,7 +20,7 @@ static void push_row(sqlock_result *result, int64_t number, const char *text,
     assert_int_equal(sqlock_result_push(result, &words), 0);
 }
 
-/* A page of a list; each text longer than the one before. */
+/* Begin the result anew, and push rows, whose texts grow up to 511 bytes. */
 static void fill(sqlock_result *result, size_t rows, char letter)
 {
     char text[512];

@@ -1,6 +1,6 @@
 /*
- * test_retry.c - the loop of all that is tried again: its classes, pauses,
- * attempts and deadlines
+ * test_retry.c - the loop for attempts that are repeated: classes of results,
+ * pauses, number of attempts, and deadline
  */
 #include "unit.h"
 
@@ -19,7 +19,8 @@ static const struct lk_retry_policy growing = {
     .classes = LK_RETRY_CONFLICT,
 };
 
-/* Codes that a loop may admit; all others end it. */
+/* Return the class of a code after which a policy may admit another attempt; 0:
+ * the code ends every loop. */
 static unsigned class_of(int rc)
 {
     static const struct {
@@ -56,7 +57,8 @@ static void test_a_class_admits_its_codes_and_no_other(void **state)
     }
 }
 
-/* All draws lie in the upper half, and reach into both its ends. */
+/* Assert that the pauses after so many failures lie between half of the length
+ * and all of it, and come near both bounds. */
 static void expect_pause(const struct lk_retry_policy *policy,
                          uint32_t failures, int64_t length_us)
 {
@@ -143,7 +145,7 @@ static void test_other_results_end_the_loop_and_count_nothing(void **state)
     assert_false(lk_retry_decide(&retry, 0));
     assert_false(lk_retry_decide(&retry, SQLOCK_EBUSY));
     assert_int_equal(retry.failures, 0);
-    retry.policy.classes |= LK_RETRY_BUSY; /* what is asked for then */
+    retry.policy.classes |= LK_RETRY_BUSY; /* now EBUSY is admitted */
     assert_true(lk_retry_decide(&retry, SQLOCK_EBUSY));
     assert_int_equal(retry.failures, 1);
 }
@@ -164,7 +166,7 @@ static void test_attempts_are_counted(void **state)
     assert_false(lk_retry_decide(&retry, SQLOCK_ERETRY));
 }
 
-/* A pause of half a minute at least, so that no machine is slow enough. */
+/* Pauses of at least 30 s: no delay of a busy machine is as long. */
 static const struct lk_retry_policy slow = {
     .first_us = 60000000,
     .longest_us = 60000000,
@@ -214,7 +216,8 @@ static void test_the_loop_sleeps_until_the_next_attempt(void **state)
         assert_true(sqlock_monotonic_ns() >= retry.resume_ns);
         attempts++;
     }
-    /* Pauses of 0.5, 1, 2, 4, 8, 16, 25 and 25 ms at the least. */
+    /* The pauses are at least 0.5, 1, 2, 4, 8, 16, 25 and 25 ms long: no more
+     * of them fit into 100 ms. */
     assert_true(attempts <= 9);
     assert_true(retry.failures == attempts);
 }

@@ -1,6 +1,6 @@
 /*
- * test_service.c - the thread of a service: what it runs, when, and when not
- * any more
+ * test_service.c - the thread of a service: when it runs a handler, and that it
+ * runs none after a stop
  */
 #include "unit.h"
 
@@ -17,23 +17,23 @@
 #define TASKS "/proc/self/task"
 #define RUNS_MAX 64
 
-/* The handlers of one scene write here whose turn it was. */
+/* A service and two handlers a and b.  Their runs are logged in `order`. */
 struct scene {
     struct lk_service service;
     struct probe {
         struct scene *scene;
         struct lk_handler handler;
-        int64_t next_ns;       /* what its run returns */
-        atomic_bool is_held;   /* its run does not end before that is false */
-        atomic_uint runs;      /* begun */
-        atomic_bool is_inside; /* its run, or its descriptor's */
-        atomic_int fd;         /* that was ready last; -1 */
+        int64_t next_ns;       /* result of its run */
+        atomic_bool is_held;   /* run and ready do not return meanwhile */
+        atomic_uint runs;      /* number of runs that have begun */
+        atomic_bool is_inside; /* in run or ready */
+        atomic_int fd;         /* descriptor that was ready last; -1: none */
         atomic_uint readies;
         bool stops_itself;
     } a, b;
     char order[RUNS_MAX];
     atomic_uint turns;
-    size_t threads; /* before it was there */
+    size_t threads; /* of the process, before the service's */
 };
 
 static void note_turn(struct probe *probe)
@@ -89,7 +89,8 @@ static void *note_tid(void *argument)
     return NULL;
 }
 
-/* A sanitizer may have a thread of its own once there was another one. */
+/* Run a thread to its end.  With the first thread a sanitizer may start one of
+ * its own, which is to be there when the threads are counted. */
 static void have_had_a_thread(void)
 {
     pthread_t thread;
@@ -123,7 +124,7 @@ static int close_scene(void **state)
     atomic_store(&scene->a.is_held, false);
     atomic_store(&scene->b.is_held, false);
     lk_service_stop(&scene->service);
-    lk_service_stop(&scene->service); /* nothing */
+    lk_service_stop(&scene->service); /* does nothing */
     assert_becomes_true(check_entries(TASKS) <= scene->threads, PATIENCE_MS);
     free(scene);
     return 0;
@@ -137,7 +138,7 @@ static void start(struct probe *probe)
     assert_lock_ok(rc, &err);
 }
 
-/* Whether the thread sleeps in the kernel until somebody wakes it. */
+/* Wait until the service's thread has nothing to run, and sleeps. */
 static void await_sleep(struct scene *scene)
 {
     int64_t wakes_ns;
@@ -161,7 +162,7 @@ static void test_no_thread_before_the_first_handler(void **state)
     start(&scene->b);
     assert_int_equal(check_entries(TASKS), scene->threads + 1);
     await_sleep(scene);
-    assert_int_equal(atomic_load(&scene->turns), 0); /* nobody has woken it */
+    assert_int_equal(atomic_load(&scene->turns), 0); /* no handler was woken */
 }
 
 static void test_a_handler_runs_when_it_is_woken(void **state)
@@ -249,12 +250,12 @@ static void test_a_stopped_handler_is_not_running(void **state)
     assert_becomes_true(atomic_load(&scene->a.is_inside), PATIENCE_MS);
     assert_int_equal(pthread_create(&thread, NULL, stop_a, scene), 0);
     for (int i = 0; i < 20; i++)
-        (void)check_pause(INT64_MAX); /* it waits meanwhile */
+        (void)check_pause(INT64_MAX); /* stop_a() waits meanwhile */
     atomic_store(&scene->a.is_held, false);
     assert_int_equal(pthread_join(thread, &was_inside), 0);
     assert_null(was_inside);
     assert_int_equal(atomic_load(&scene->a.runs), 1);
-    lk_handler_wake(&scene->a.handler); /* nothing */
+    lk_handler_wake(&scene->a.handler); /* does nothing */
     lk_handler_wake(&scene->b.handler);
     assert_becomes_true(atomic_load(&scene->b.runs) == 1, PATIENCE_MS);
     assert_int_equal(atomic_load(&scene->a.runs), 1);
@@ -311,11 +312,11 @@ static void test_a_ready_descriptor_is_told_once(void **state)
     start(a);
     watch(a, first);
     watch(a, second);
-    watch(a, second); /* nothing */
+    watch(a, second); /* does nothing */
     make_readable(second);
     assert_becomes_true(atomic_load(&a->readies) == 1, PATIENCE_MS);
     assert_int_equal(atomic_load(&a->fd), second);
-    await_sleep(scene); /* although it is readable yet */
+    await_sleep(scene); /* although `second` is still readable */
     assert_int_equal(atomic_load(&a->readies), 1);
     watch(a, second);
     assert_becomes_true(atomic_load(&a->readies) == 2, PATIENCE_MS);
@@ -328,7 +329,7 @@ static void test_a_ready_descriptor_is_told_once(void **state)
     (void)close(second);
 }
 
-/* It does not wait for handlers that are always due. */
+/* A descriptor does not wait for handlers that are always due. */
 static void test_descriptors_are_served_between_runs(void **state)
 {
     struct scene *scene = *state;

@@ -1,5 +1,5 @@
 /*
- * test_statement.c - templates made into statements
+ * test_statement.c - render templates as statements
  */
 #include "unit.h"
 
@@ -17,7 +17,7 @@ struct rendered {
     const char *template;
     const char *dollar;
     const char *question;
-    const char *dollar_order; /* digits */
+    const char *dollar_order; /* parameters in order, a digit each */
     const char *question_order;
 };
 
@@ -144,8 +144,8 @@ static void test_a_fragment_in_itself_is_refused(void **state)
     }
 }
 
-/* Of the statement before those of the layout, and these before the
- * dialect's. */
+/* Fragments of a statement come before those of its layout, and those of a
+ * layout before those of the dialect. */
 static void test_the_nearest_fragment_counts(void **state)
 {
     static const sqlock_fragment own[] = {{"ends", "of this statement"},
@@ -163,7 +163,7 @@ static void test_the_nearest_fragment_counts(void **state)
     static const struct {
         sqlock_layout layout;
         sqlock_statement_kind kind;
-        const char *text; /* NULL: not to be had */
+        const char *text; /* NULL: the statement is missing */
     } rows[] = {
         {SQLOCK_LAYOUT_SQLOCK, SQLOCK_SQL_SERVER, "of all layouts"},
         {SQLOCK_LAYOUT_SPRING7, SQLOCK_SQL_SERVER, "of this layout"},

@@ -1,5 +1,6 @@
 /*
- * test_stats.c - into which bucket a time goes, and which counter a result
+ * test_stats.c - the bucket in which a time is counted, and the counter of each
+ * result
  */
 #include "unit.h"
 
@@ -53,7 +54,7 @@ static void test_each_result_has_its_counter(void **state)
     assert_int_equal(read.uncertain, 1);
     assert_int_equal(read.attempts, -SQLOCK_EORDER + 2);
     assert_int_equal(read.failed, read.attempts - 5);
-    assert_int_equal(read.wait.count, 1); /* of those granted */
+    assert_int_equal(read.wait.count, 1); /* granted ones only */
 }
 
 static void test_a_connection_replaces_one_that_broke(void **state)

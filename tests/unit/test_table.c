@@ -1,5 +1,6 @@
 /*
- * test_table.c - the table's name: nothing but an identifier comes through
+ * test_table.c - names of tables: a prefix that does not make an identifier is
+ * refused
  */
 #include "unit.h"
 
@@ -13,7 +14,7 @@
 static const char *const schemes[] = {"postgresql:", "mysql:", "sqlite:"};
 #define SCHEMES (sizeof schemes / sizeof *schemes)
 
-/* NULL when the driver is not compiled in. */
+/* Return the dialect of a scheme's driver; NULL: it is not compiled in. */
 static const sqlock_dialect *dialect_of(const char *scheme)
 {
     const sqlock_driver *driver;
@@ -98,7 +99,8 @@ static void test_F78_prefixes_with_sql_in_them_are_refused(void **state)
     }
 }
 
-/* Statements for two accepted prefixes differ only in the table name. */
+/* A name made from an accepted prefix has only letters, digits, '_' and '.',
+ * and is quoted: nothing else of a prefix gets into a statement. */
 static void test_F78_statements_differ_in_the_name_only(void **state)
 {
     static const char *const good[] = {"INT_",  "x",   "_",       "A1_b2",
@@ -149,7 +151,8 @@ static void check_length(const sqlock_dialect *dialect, size_t length,
         assert_int_equal(strlen(table.name), length + 4);
 }
 
-/* PostgreSQL silently cuts a name of more than 63 bytes, MySQL refuses 65. */
+/* PostgreSQL truncates a name of more than 63 bytes without an error; MySQL
+ * refuses a name of more than 64 characters. */
 static void
 test_F78_names_longer_than_the_database_allows_are_refused(void **state)
 {

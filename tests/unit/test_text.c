@@ -1,6 +1,6 @@
 /*
- * test_text.c - UTF-8: what is valid, where it may be cut, how it is shown; the
- * hash of a text, and its wiping
+ * test_text.c - UTF-8: validity, truncation and escapes; random ids and
+ * numbers; hashing and wiping of texts
  */
 #include "unit.h"
 
@@ -11,7 +11,8 @@
 #include "base/secret.h"
 #include "base/text.h"
 
-/* U+code as UTF-8 by the textbook, also where it is not valid. */
+/* Encode a code point by UTF-8's bit patterns, even if it is not a valid
+ * one. */
 static void encode(unsigned code, char out[5])
 {
     if (code < 0x80) {
@@ -136,7 +137,7 @@ static void test_random_numbers_keep_their_bounds(void **state)
     assert_true(lk_random_between(0, INT64_MAX) >= 0);
 }
 
-/* Of the vectors in the RFC's source code. */
+/* Test vectors from the source code in FNV's RFC. */
 static void test_hash_is_fnv_1a(void **state)
 {
     (void)state;
@@ -156,7 +157,7 @@ static void test_wiping_leaves_nothing(void **state)
     lk_wipe_text(NULL);
     lk_wipe_free(NULL);
     lk_wipe_text(secret);
-    assert_memory_equal(secret, "\0\0\0ss#", 7); /* a text ends at its NUL */
+    assert_memory_equal(secret, "\0\0\0ss#", 7); /* only up to the first NUL */
     lk_wipe(secret, sizeof secret);
     assert_memory_equal(secret, nothing, sizeof secret);
 }

@@ -1,5 +1,5 @@
 /*
- * test_url.c - reading database URLs, by table
+ * test_url.c - parse database URLs, and take parameters out of them
  */
 #include "unit.h"
 

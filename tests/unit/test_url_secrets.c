@@ -1,6 +1,6 @@
 /*
- * test_url_secrets.c - nothing of a password is in what a driver says about a
- * URL that it refuses, wherever the password was not percent-encoded
+ * test_url_secrets.c - a driver's message about a URL that it refuses has
+ * nothing of the password in it, even if the password was not percent-encoded
  */
 #include "unit.h"
 
@@ -13,8 +13,8 @@
 #define SECRET_2 "zwzw"
 #define SECRET_3 "jkjk"
 
-/* Where a password may be that its user has typed: behind the scheme and a
- * head, before a tail. */
+/* A position of the password in a URL: behind the scheme and `head`, before
+ * `tail`. */
 struct place {
     const char *head;
     const char *tail;
@@ -31,7 +31,8 @@ static const struct place places[] = {
     {":u/", "@h/db?%zz"},
 };
 
-/* Texts that a URL may hold: each pair goes between the three parts. */
+/* Texts with a meaning in URLs.  Each pair of them separates the three pieces
+ * of a password. */
 static const char *const specials[] = {
     "",  "%", "%4", "%zz", "%00", "/",  "?",    "#",    "@",        ":",
     "[", "]", "&",  "=",   " ",   "\\", "\"",   "'",    "<",        "^",
@@ -42,7 +43,8 @@ static const char *const schemes[] = {"postgresql", "postgres", "mysql",
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* Whether it was refused; what is accepted is no message's business. */
+/* Return whether the URL is refused.  Fail the test if the message of a refusal
+ * has a piece of the password in it, or is not one line. */
 static bool is_refused_in_silence(const char *url)
 {
     const sqlock_driver *driver;
@@ -60,7 +62,8 @@ static bool is_refused_in_silence(const char *url)
     return true;
 }
 
-/* The first part may pass for a port. */
+/* Try every pair of `specials` in a password that begins with `first`, which
+ * may look like a port.  Return how many URLs are refused. */
 static size_t refuse_all(const char *scheme, const struct place *place,
                          const char *first)
 {
@@ -94,7 +97,8 @@ static void test_nothing_of_a_password_is_in_a_refusal(void **state)
     assert_true(refused > 1000);
 }
 
-/* By its number: its name may be part of a password. */
+/* The message gives the parameter's number, since the parameter's name may be a
+ * piece of a password. */
 static void test_an_unknown_parameter_is_told(void **state)
 {
     static const struct {

@@ -31,8 +31,8 @@ static int64_t from_now(int64_t ms)
     return sqlock_monotonic_ns() + ms * LK_NS_PER_MS;
 }
 
-/* Its driver may need a moment for that: to ask again would keep a processor
- * busy until then. */
+/* A driver may need a moment to end the aborted call.  Calling `abort` again
+ * meanwhile would keep a processor busy. */
 static void test_an_overdue_call_is_aborted_once(void **state)
 {
     static struct lk_watchdog dog;
@@ -70,7 +70,8 @@ static void test_a_call_that_ended_in_time_is_not_aborted(void **state)
     lk_watchdog_stop(&dog);
 }
 
-/* The timer is set for the first deadline, whichever came first. */
+/* The timer is set for the earliest deadline, although a call with a later one
+ * began first. */
 static void test_a_shorter_call_is_aborted_before_a_longer_one(void **state)
 {
     static struct lk_watchdog dog;

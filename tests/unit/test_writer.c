@@ -1,5 +1,5 @@
 /*
- * test_writer.c - texts written to memory are whole, or not there
+ * test_writer.c - a text written to memory is complete, or refused
  */
 #include "unit.h"
 
@@ -43,7 +43,8 @@ static void test_a_text_may_be_empty(void **state)
 }
 
 #if SLOWNESS == 1 /* a sanitizer's own memory would run out first */
-/* Let at most this much more memory be allocated. */
+/* Let the process allocate at most `more` bytes more.  On failure end the
+ * process with status 3. */
 static void limit_memory(rlim_t more)
 {
     struct rlimit limit;
@@ -61,7 +62,9 @@ static void limit_memory(rlim_t more)
         _exit(3);
 }
 
-/* Write more than memory has room for, then a line with memory again. */
+/* In a child: write more than memory has room for, then a line when there is
+ * memory again.  Return 0 if the text is refused, 1 if not, 3 if the test
+ * cannot begin. */
 static int write_without_memory(void)
 {
     enum { MIB = 1 << 20 };
@@ -79,7 +82,8 @@ static int write_without_memory(void)
     return lk_writer_close(&writer) == NULL ? 0 : 1;
 }
 
-/* A part in the middle would be missing. */
+/* Memory runs out in the middle of a text, and is there again at its end.  The
+ * text would have a gap, so it is refused. */
 static void test_a_text_without_memory_is_refused(void **state)
 {
     int status = 0;

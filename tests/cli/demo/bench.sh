@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # bench.sh: the benchmark sells one item in every way, with threads and with
-# processes, and what it writes can be drawn.  Judges no figure.  Charts are
-# drawn where gnuplot and jq are there, which only `make chart` installs.
+# processes, and charts can be drawn of its results.  No figure is judged.
+# Charts need gnuplot and jq, which only `make chart` installs.
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../../tools/support/script.sh"
 bench=$build/tests/bench
@@ -10,7 +10,8 @@ fails() { # COMMAND...
     ! "$@"
 }
 
-# How many results there are of so many clients.
+# Print how many results there are with so many clients, which are processes
+# (true) or threads (false).
 results() { # CLIENTS PROCESSES
     grep -A 1 "\"clients\": $1," "$dir/bench.json" |
         grep -c "\"processes\": $2,"

@@ -7,7 +7,8 @@ demo=$build/bin/examples/stock_deduction
 export TMPDIR=$dir/tmp
 mkdir "$TMPDIR"
 
-# Like check, of commands that have left what they said.
+# As check(), but commands write their output to $dir/out and $dir/err
+# themselves.
 ok() { # WHAT CONDITION...
     local what=$1
     shift
@@ -18,7 +19,7 @@ ok() { # WHAT CONDITION...
     fi
 }
 
-# A number of the table.
+# Print a number of the demo's table, from the row of WAY.
 cell() { # WAY COLUMN-NUMBER
     sed -n "s/^  $1  *\([0-9]\)/\1/p" "$dir/out" | head -n 1 |
         awk -v column="$2" '{ print $column }'

@@ -1,15 +1,18 @@
-# lib.sh: the scripts sql/DATABASE/grants-ROLE.sql, as their roles: each can do
-# what it is for, and is refused what it is not for, whatever tables there are.
-# Each script of this folder is run by tests/run.sh, or by hand with SQLOCK naming
-# the command and SQLOCK_TEST_*_URL the databases.
+# lib.sh: the scripts sql/DATABASE/grants-ROLE.sql: a login with the rights of a
+# role can do the work of that role and nothing else, whichever tables there
+# are.  tests/run.sh runs each script of this folder.  By hand, SQLOCK may name
+# the command, and SQLOCK_TEST_*_URL the databases.
 # shellcheck shell=bash disable=SC2154 # `database` is the script's
 #
 # A script sets `database`, and defines
 #     admin SQL...           run statements as the administrator
 #     grant ROLE PREFIX      run the script of a role for its login
-#     ask ROLE SQL           run one as the role's login
-#     url_of ROLE            the URL of its login
-# and calls roles_on SCHEMA with a schema (a database on MySQL) of another name.
+#     ask ROLE SQL           run statements as the role's login
+#     url_of ROLE            print the URL of the role's login
+#     make_logins            make a login for each role, and $schema
+#     drop_all               drop what the tests have made
+# and calls roles_on SCHEMA with a schema (on MySQL, a database) that is not the
+# default one.  The role `owner` owns the tables.
 
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../tools/support/script.sh"
@@ -17,7 +20,8 @@ roles=(application reaper observer operator)
 prefix=''
 denied=77 # EX_NOPERM
 
-# Of a database whose URL, or whose administrator's, is that variable's.
+# Skip all tests if VARIABLE, the URL of the database or of its administrator,
+# is not set.  Set $about, $password and $schema.
 needs() { # VARIABLE
     about="$database: "
     [ -n "${!1:-}" ] || skip_all "$1 is not set"
@@ -58,7 +62,7 @@ prints() { # WHAT: in what the last one printed
     is "prints $1" "$(grep -cF "$1" "$dir/out")" 1
 }
 
-# Until somebody holds the lock.
+# Wait until the lock is held, 60 s at most.
 await_held() { # KEY
     local end=$((SECONDS + 60))
     until sq owner show "$1" --json 2>/dev/null | grep -q '"held"' ||
@@ -121,7 +125,8 @@ observer_observes() {
 
 operator_operates() {
     local holder
-    # The signal below is for the command, not for a shell that waits for it.
+    # exec: the signal below must reach sqlock, not a shell that waits for
+    # sqlock.
     SQLOCK_URL=$(url_of application) exec "$SQLOCK" --table-prefix "$prefix" \
         run -t 60 held -- sleep 600 2>"$dir/holder.err" &
     holder=$!
@@ -142,7 +147,7 @@ operator_operates() {
     cannot operator stock set hat 3
 }
 
-# With all tables, in the schema that is looked in first.
+# With all tables, in the default schema.
 with_all_tables() {
     about="$database: sqlock " prefix=GR${$}_
     can owner init --layout sqlock
@@ -155,7 +160,7 @@ with_all_tables() {
     operator_operates
 }
 
-# Without stock and records, in another schema.
+# With the lock table alone, in another schema: no tables of stock and --once.
 with_the_lock_table_alone() { # SCHEMA
     about="$database: spring7 " prefix=$1.GR${$}_
     can owner init --layout spring7

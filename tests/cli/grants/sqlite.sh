@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# sqlite.sh: the rights of users on a SQLite file are those of its group, by the
-# recipe of sql/sqlite/grants.sql.
-# A folder that all users reach.
+# sqlite.sh: a group of users shares a SQLite file by the recipe of
+# sql/sqlite/grants.sql, and other users have no access.
+# Use a folder in /tmp, which all users can reach.
 unset SQLOCK_TEST_DIR
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../../tools/support/script.sh"
 about='sqlite: '
 [ "$(id -u)" -eq 0 ] || skip_all "it takes root to be several users"
 
-# Users and a group that need no names; who is outside has a group of its own.
+# Numbers of users and of a group, which need no names.  The user $outside is
+# not in the group.
 locks=61000 one=61001 two=61002 outside=61003
 as() { # USER COMMAND...
     local user=$1 group=$locks
@@ -24,7 +25,7 @@ mode_of() { # FILE
     stat -c '%a %u %g' "$1"
 }
 
-# The command where all users can run it.
+# Install the command where all users can run it.
 chmod 711 "$dir"
 install -m 755 "$SQLOCK" "$dir/sqlock"
 : >"$dir/err"
@@ -39,8 +40,9 @@ new_folder() { # NAME [OWNER]
     file=$dir/$1/shop.db
 }
 
-# Hold the lock as a user in the background, as $holder, until let_go: the command
-# that holds it reads what file descriptor 9 writes.
+# Hold the lock "job" as a user in the background, until let_go.  Set $holder to
+# the process number.  The command that holds the lock reads from a pipe until
+# file descriptor 9, the end for writing, is closed.
 hold() { # USER
     mkfifo "$dir/go"
     : >"$dir/held" # what the holder before it said is not waited for
@@ -58,7 +60,8 @@ let_go() {
     rm "$dir/go"
 }
 
-# Hold the lock, and let another user wait for it: this makes all files.
+# Let WAITER wait for the lock of HOLDER, and check that it gets the lock.  This
+# makes all files beside the database.
 wait_for_each_other() { # HOLDER WAITER
     hold "$1"
     sq "$2" run -w 60 job -- true 2>"$dir/waiter.err" 9>&- &
@@ -90,7 +93,8 @@ by_the_recipe() {
     umask 022
 }
 
-# The umask of whoever waits first must not shut the others out.
+# The user whose wait makes the file beside the database has a strict umask:
+# other users can wait, too.
 with_another_umask() {
     new_folder umask
     umask 007
@@ -116,7 +120,8 @@ by_root() {
     umask 022
 }
 
-# The file beside it is another user's alone: who cannot open it looks at the row.
+# The file beside the database belongs to another user, who alone may open it:
+# the waiter polls the row instead.
 by_polling() {
     new_folder polling
     umask 007
@@ -130,7 +135,8 @@ by_polling() {
     is "and which file it is" "$(grep -c "shop.db-sqlock" "$dir/out")" 1
 }
 
-# As grants.sql says: nobody looks who may not write.
+# A user who may not write to the file cannot read locks either, as grants.sql
+# says.
 by_reading() {
     new_folder reading
     chmod 2750 "$dir/reading"

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# abi.sh: the binary interface of the shared library is the one that was
-# recorded with the last release, or has grown from it: programs that were built
-# with that one go on working.  Before the first release it is the one that was
-# recorded last.
+# abi.sh: the binary interface of the shared library is the one recorded with
+# the last release, or an extension of it, so that programs built with that
+# release go on working.  Before the first release it is compared with the last
+# record.
 #
 #     abi.sh           check (make abi)
-#     abi.sh --record  record it, and the list of symbols of the Debian package
-#                      (make abi-record): after a change that is meant
+#     abi.sh --record  record the interface, and the list of symbols of the
+#                      Debian package, after an intended change (make
+#                      abi-record)
 #
 # An option struct may grow at its end, since its first member tells its size;
 # so may enums.  The driver's header promises less and is left out.  Needs
@@ -21,8 +22,8 @@ headers=(include/*.h include/sqlock/*.h)
 exported() {
     nm -D --defined-only "$library" | awk '{ print $3 }' | LC_ALL=C sort -u
 }
-# The symbols that dpkg-gensymbols expects: those that are there keep the
-# version that they came with.
+# Print the list of symbols for dpkg-gensymbols.  Symbols of the present list
+# keep the version in which they came; new ones get VERSION.
 symbols_file() { # VERSION
     local soname
     soname=$(readelf -d "$library" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
@@ -72,7 +73,8 @@ readelf -S "$library" | grep -q '\.debug_info' || {
     exit $status
 }
 write_abi "$dir/now.abi" || exit 1
-# The rule for a struct that grew hides every other change of it as well.
+# abidiff's rule for a struct that has grown hides all other changes of the
+# struct, too: allow only structs that have grown.
 for type in $(sed -n \
     's/^#define SQLOCK_[A-Z]*_INIT SQLOCK_SIZED(\([a-z_]*\))$/\1/p' \
     "${headers[@]}"); do
@@ -85,15 +87,16 @@ for type in $(sed -n 's/^} \(sqlock_[a-z_]*\);$/\1/p' include/sqlock/dialect.h \
     include/sqlock/driver.h); do
     printf '[suppress_type]\nname = %s\n' "$type"
 done >>"$dir/allowed"
-# A program sees no member of a handle and of our own structs.  abidw takes some
-# of them for public ones, since their headers share a name with one of ours.
+# Programs see no members of handles and of internal structs.  abidw takes some
+# of them for public ones, whose internal header has the name of a public one.
 for type in $(sed -n 's/^typedef struct \([a-z_]*\) \1;$/\1/p' \
     "${headers[@]}"); do
     grep -q "^struct $type {" "${headers[@]}" ||
         printf '[suppress_type]\nname = %s\n' "$type"
 done >>"$dir/allowed"
 printf '[suppress_type]\nname_regexp = ^lk_\n' >>"$dir/allowed"
-# 4: something differs; 8: and cannot be right for old programs.
+# Compare with a record.  Return the status of abidiff, a sum of bits: 4 if the
+# interface differs, 8 if old programs would break.
 same_as() { # RECORDED
     abidiff --suppressions "$dir/allowed" --no-added-syms \
         "$1" "$library"

@@ -13,7 +13,7 @@ build_args=(SETUP=no "DESTDIR=$root" PREFIX=/opt/sqlock "BUILD=$dir/build"
     LIBDIR=/opt/sqlock/lib/here)
 # A copy, so that another prefix does not touch what was built.
 cp -a "$build" "$dir/build"
-# LDCONFIG: nothing below DESTDIR is this machine's loader's business.
+# LDCONFIG: with DESTDIR, make must not run ldconfig; this one leaves a file.
 printf '#!/bin/sh\ntouch "%s/has_run"\n' "$dir" >"$dir/ldconfig"
 chmod +x "$dir/ldconfig"
 install_here() {
@@ -97,7 +97,8 @@ check "a C++ program builds against the static library" \
 check "it runs on SQLite" ./static++ sqlite:static++.db
 mv away/libsqlock.so* "$lib"/
 
-# LIBDIR is none that CMake looks into by itself.
+# CMake does not search this LIBDIR by itself, so sqlock_DIR names a folder in
+# it.
 mkdir "$dir/cmake"
 cp app.c "$dir/cmake"
 cat >"$dir/cmake/CMakeLists.txt" <<'END'

@@ -4,8 +4,11 @@
 # programs in C, C++ and Python, which take a lock and notice its loss, and
 # purged without a trace.
 #
-# Needs root, for chroot, and apt's archive; a mount namespace, where it can be had.
-# Not in a folder that somebody else removes, whatever is mounted in it.
+# Needs root, for chroot, and apt's archive.  Uses a mount namespace if it can
+# make one.
+#
+# Do not use the folder that tests/run.sh removes, with all that is mounted in
+# it.
 unset SQLOCK_TEST_DIR
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../../tools/support/script.sh"
@@ -17,8 +20,8 @@ if [ "${1-}" != inside ]; then
         command -v $tool >/dev/null ||
             skip_all "Debian packages: $tool is not installed"
     done
-    # Within a chroot "/" is no mount point, and a container without privileges
-    # has no namespaces.
+    # In a chroot "/" is no mount point, so its propagation cannot be changed;
+    # in a container without privileges no namespace can be made at all.
     namespace=(unshare -m)
     "${namespace[@]}" true 2>/dev/null ||
         namespace=(unshare -m --propagation unchanged)
@@ -40,7 +43,8 @@ in_root() { # COMMAND...
 apt() { # COMMAND PACKAGE...
     in_root apt-get -q -y --no-install-recommends "$@"
 }
-# Lists and logs of the package system tell of what was; caches are its own.
+# Print the files of the root, without lists, logs and caches of the package
+# system, which remain after a purge.
 files() {
     (cd "$root" && find . -xdev \( -path ./proc -o -path ./var/lib/apt -o \
         -path ./var/lib/dpkg -o -path ./var/cache -o -path ./var/log -o \
@@ -69,7 +73,7 @@ check "a Debian with nothing else is made" mmdebstrap --variant=apt \
     "$VERSION_CODENAME" "$root" "$archive"
 ! mount -t proc proc "$root/proc" 2>/dev/null ||
     trap 'umount "$root/proc"' EXIT
-# The network is this machine's.
+# Use this machine's name servers and settings of apt.
 cp /etc/resolv.conf "$root/etc/resolv.conf" || exit 1
 grep -l Acquire /etc/apt/apt.conf.d/* 2>/dev/null |
     xargs -r cp -t "$root/etc/apt/apt.conf.d"
@@ -78,7 +82,7 @@ files >"$dir/before"
 mkdir "$root/packages"
 cp "$@" "$root/packages" && rm "$root"/packages/*-dbgsym_*
 
-# A loss: somebody ends the holder's lease.
+# Wait until a word is in a file.  Return 1 if it is not after 30 s.
 wait_for() { # WORD FILE
     local i
     for ((i = 0; i < 300; i++)); do

@@ -12,9 +12,9 @@ case " ${DRIVERS-sqlite} " in
 *) skip_all "the library has no driver of SQLite" ;;
 esac
 
-# Nothing is fetched, and nothing is left in the user's folders.  Go's standard
-# library stays compiled for the next run; of C headers go looks at names only,
-# so that a flag has to say when ours have changed.
+# Fetch nothing, and leave nothing in the user's folders.  Go's cache is kept
+# for the next run, with Go's compiled standard library.  Go compares only the
+# names of C headers, so a flag with a checksum tells it that ours have changed.
 headers=$(cat include/*.h include/sqlock/*.h | cksum | cut -d ' ' -f 1)
 export GOTOOLCHAIN=local GOPROXY=off GOFLAGS=-buildvcs=false GOWORK=off
 export GOCACHE=$build/go GOPATH=$dir/path GOENV=off HOME=$dir
@@ -33,7 +33,7 @@ gofmt_says() {
     }
 }
 check "the sources are formatted" gofmt_says
-# Also by the version of go.mod, where Debian's package of that is installed.
+# Build also by the version that go.mod names, if Debian's package is there.
 oldest=/usr/lib/go-$(sed -n 's/^go //p' go.mod)/bin
 for bin in "$(dirname "$(command -v go)")" "${SQLOCK_TEST_GO:-$oldest}"; do
     [ -x "$bin/go" ] || continue

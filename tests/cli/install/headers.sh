@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# headers.sh: each public header compiles by itself, as C and C++ of all years,
-# and so does what applications write with its macros, under flags stricter than
-# most applications use.
+# headers.sh: each public header compiles by itself, as C and C++ of several
+# years, and so do uses of its macros as in applications, under flags stricter
+# than those of most applications.
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../../tools/support/script.sh"
 
@@ -10,7 +10,8 @@ strict=(-Iinclude -fsyntax-only -Wall -Wextra -Wpedantic -pedantic-errors
 headers=(include/*.h include/sqlock/*.h)
 headers=("${headers[@]#include/}")
 
-# Begin a struct of each kind that has defaults, and reset it later.
+# A function for each macro SQLOCK_..._INIT: it initializes structs by the
+# macro, and later resets one.
 uses=$(sed -n 's/^#define \(SQLOCK_[A-Z]*_INIT\) SQLOCK_SIZED(\([a-z_]*\))$/\
 static size_t use_\1(void)\n{\n    \2 one = \1;\n    const \2 other = \1;\n\
     one = (\2)\1;\n    return one.size + other.size;\n}/p' include/*.h \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# manuals.sh: the manual pages are without errors, and say of the command and of
-# the library what these say themselves.
+# manuals.sh: the manual pages have no errors, and name the same commands and
+# options as --help; the example in sqlock(3) compiles.
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../../tools/support/script.sh"
 
@@ -9,7 +9,7 @@ if ! command -v mandoc >/dev/null; then
     exit 0
 fi
 
-# The overview of the library, with the lists that come from the headers.
+# Make sqlock.3, which has lists from the headers.
 mkdir "$dir/man3"
 perl src/man/pages.pl --out "$dir/man3"
 for page in src/man/*.[1-9]; do
@@ -25,7 +25,7 @@ no_macro_in_headings() {
 }
 check "no word of a heading is a macro" no_macro_in_headings
 
-# Options and commands, in the help and in the manual.
+# The manual has the commands and options of --help, and no others.
 options() {
     grep -oE -- '(^|[^a-z-])--[a-z][a-z-]+' | grep -oE -- '--[a-z-]+' | sort -u
 }
@@ -48,7 +48,7 @@ options <"$dir/sqlock-run.1.txt" >"$dir/manual.options"
 check "sqlock-run.1 has those of run --help" same "$dir/manual.options" \
     "$dir/help.options"
 
-# The example of the library; pages.sh has the rest of section 3.
+# The example in sqlock.3; pages.sh has the rest of section 3.
 sed -n '/^\.Bd -literal/,/^\.Ed/p' src/man/sqlock.3 | grep -v '^\.' |
     sed 's/\\e/\\/g' >"$dir/example.c"
 read -ra cc <<<"${CC:-cc}"

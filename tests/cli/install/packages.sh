@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # packages.sh: .ci/setup.sh says in one line what it installs, as whom, and how
-# to turn that off; and says nothing when all is there.  apt-get is another
-# program here: nothing is installed.
+# to turn that off, and says nothing when all is there.  A script is called in
+# place of apt-get, so nothing is installed.
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../../tools/support/script.sh"
 
 mkdir -p "$dir/.ci" "$dir/bin"
 cp .ci/setup.sh "$dir/.ci"
-# clang-format-14 is there once apt-get has installed it.
+# This apt-get records its arguments in $dir/calls and, if $dir/works exists,
+# makes a program clang-format-14.
 # shellcheck disable=SC2016 # for the program
 printf '#!/bin/sh\necho "$*" >>"%s/calls"\n[ ! -e "%s/works" ] ||
 cp "$0" "%s/bin/clang-format-14"\n' "$dir" "$dir" "$dir" \

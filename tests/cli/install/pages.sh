@@ -18,7 +18,8 @@ says_nothing() { # COMMAND...
 check "without a word of what was not expected" says_nothing \
     perl $tool --out "$dir/man3"
 
-# Names by other means than the tool's: symbols, and words of the code.
+# Find names by other means than pages.pl: exported symbols, and words of the
+# code.
 functions_have_pages() {
     local name missing=0 count=0
     for name in $(nm -D --defined-only "$build/lib/libsqlock.so" |
@@ -51,7 +52,7 @@ words_have_pages() {
 }
 check "each function, type, constant and macro is on a page" words_have_pages
 
-# And the other way round: a page names nothing that is not there.
+# The reverse: pages name nothing that is not in the headers.
 pages_name_what_is_there() {
     local word missing=0
     { perl $tool --names | awk '{ print $2 }'
@@ -91,7 +92,8 @@ check "a macro without one is found" finds SQLOCK_AGAIN \
 
 # -------------------------------------------------------------- examples --
 
-# A calling sequence is the body of a function, with these names around it.
+# A calling sequence compiles as the body of a function, after these
+# declarations.
 mkdir "$dir/examples"
 check "calling sequences are found" perl $tool --examples "$dir/examples"
 compiles() { # FILE
@@ -132,7 +134,8 @@ done
 # ----------------------------------------------------------------- pages --
 
 if command -v mandoc >/dev/null; then
-    # The linter looks for pages that are referred to among those installed.
+    # mandoc looks for pages that are referred to among those that are
+    # installed, so look for them here.
     check "pages have no errors" mandoc -Tlint -Wwarning "$dir"/man3/*.3
     for target in $(sed -n 's/^\.Xr \(sqlock[a-z0-9_-]*\) 3.*/\1/p' \
         "$dir"/man3/*.3 | sort -u); do

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# places.sh: what is built after `make install`, as README shows it, starts: the
-# loader is told about a folder of its own, and where that cannot be, install
-# says what it takes.  Runs in a mount namespace, whose /usr/local and /etc are
-# forgotten at its end.
+# places.sh: a program that is built after `make install`, as README shows it,
+# starts: the loader finds the library, or install says what is still to be
+# done.  Runs in a mount namespace, so that changes to /usr/local and /etc are
+# dropped at its end.
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../../tools/support/script.sh"
 make=${MAKE:-make}
@@ -57,8 +57,9 @@ block sh 2 >"$dir/commands.sh"
 block sh 3 >"$dir/compile.sh"
 block c 1 >"$dir/example.c"
 
-# As root, and on a machine where the packages are: apt only says what it would
-# install, if its lists are there.
+# The script is root already, and installs no packages: sudo only runs its
+# command, apt-get only says what it would install, if there are lists of
+# packages, and make uses the copy of the build.
 mkdir "$dir/bin"
 cat >"$dir/bin/sudo" <<'END'
 #!/bin/sh
@@ -85,7 +86,8 @@ check "and where pkg-config looks anyway" \
     says "  flags     /usr/local/lib/pkgconfig/sqlock.pc"
 cd "$dir" || exit 1
 check "README's commands run" bash -eu commands.sh
-# With the PATH of before: ccache looks there for what is called like itself.
+# Keep the present PATH for the compiler: ccache looks in PATH for the real
+# `cc`, and would find this script in the new one.
 printf '#!/bin/sh\nPATH=%s exec %s "$@"\n' "$PATH" \
     "$(command -v "${cc[0]}") ${cc[*]:1}" >bin/cc
 chmod +x bin/cc

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# runner.sh: tests/run.sh itself counts what scripts say and how they end.  A
-# skip is no failure, unless SKIPS_FAIL=1 says so; nothing hides a failure, and
-# the end of the output names each, that of .ci/run, too.
+# runner.sh: tests/run.sh counts the results that scripts print and their exit
+# statuses.  A skip is no failure, unless SKIPS_FAIL=1 says so.  Each failure is
+# counted and named at the end of the output, also by .ci/run.
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../../tools/support/script.sh"
 mkdir -p "$dir/tests"
 cp tests/run.sh "$dir/tests"
 
-# A suite of scripts, each of which is one line; "install" needs no servers.
+# Run a suite of scripts of one line each, and compare the exit status and the
+# last line of run.sh.  The suite's name is "install", which needs no servers.
 counts() { # WHAT EXPECTED-STATUS EXPECTED-TOTALS SCRIPT...
     local what=$1 expected="$2 $3" i=0 got
     shift 3
@@ -22,8 +23,9 @@ counts() { # WHAT EXPECTED-STATUS EXPECTED-TOTALS SCRIPT...
     is "$what" "$got" "$expected"
 }
 
-# A program that prints what cmocka would; its last line says how it ends.
-# Expected is all between "failed:" and the last line.
+# Run a suite that is a program of these lines, which print what cmocka would;
+# the last one says how it ends.  Compare the output of run.sh between "failed:"
+# and the totals.
 names() { # WHAT EXPECTED LINE...
     local what=$1 expected=$2 got
     shift 2
@@ -55,7 +57,8 @@ counts "a failure is one" \
 counts "an exit status is a failure that nothing was said of" \
     1 "1 passed, 1 failed, 0 skipped" "echo ok - it; exit 1"
 
-# Without -s make says what it runs.
+# Without -s make prints the commands that it runs; run.sh must not hand down
+# the -s of a make that calls it.
 cat >"$dir/makefile" <<'EOF'
 all: ; echo $(A)
 EOF
@@ -111,7 +114,7 @@ names "one that ends before any test, with its last lines" \
     exit status 3
         cannot begin" \
     "echo cannot begin; exit 3"
-# Lists its tests, and says which of them it was to run.
+# A program that lists its tests, and prints the arguments with which it is run.
 cat >"$dir/build/tests/unit" <<'EOF'
 #!/usr/bin/env bash
 case "$*" in
@@ -136,8 +139,8 @@ names "a line of a script is named, with what follows it" \
 is "the log of a failure is kept" \
     "$(cat "$dir"/build/log/failed/*-unit.log | grep -c 'stderr: why')" 1
 
-# The sections of .ci/run are targets of make; this one says "test" failed as
-# the runner says it, and "lint" in words of its own.
+# The sections of .ci/run are targets of make.  This make reports that "test"
+# failed in the form of run.sh, and that "lint" failed in another form.
 mkdir -p "$dir/.ci" "$dir/bin"
 cp .ci/run "$dir/.ci"
 cat >"$dir/bin/make" <<'EOF'

@@ -1,7 +1,7 @@
-# lib.sh: five deployers start at once, one is killed half way, one stops for
-# longer than its lease: each migration is applied once and in order, and some
-# deployer ends the work.  By the C example and by the script; a script for each
-# database, because they mostly wait.
+# lib.sh: several deployers start at once; one is killed half way, or stopped
+# for longer than its lease: each migration is applied once and in order, and
+# another deployer completes the work.  Tests the C example and the script
+# migrate.sh.  Each database has its own script, because they mostly wait.
 # shellcheck shell=bash
 
 # shellcheck source=tests/tools/support/script.sh
@@ -19,11 +19,12 @@ forget() { # what was applied, for the next ones
     done
 }
 
-# How long the others wait for a deployer that was killed: enough for a busy
-# machine to renew and to connect in.
+# TTL of a deployer's lease in seconds.  The others wait so long for a deployer
+# that was killed; a busy machine can renew and connect within it.
 TTL=8
 
-# A deployer in the background, as $pid: `start c FOLDER`, `start script FOLDER`.
+# Start a deployer in the background: `start c FOLDER` or `start script FOLDER`.
+# Set $pid to its number; its output is in $dir/out.$started.
 started=0
 start() {
     started=$((started + 1))
@@ -37,12 +38,12 @@ start() {
     helper "$pid"
 }
 
-# How many are recorded as done.
+# Print how many migrations are recorded as done.
 count_done() {
     ask "SELECT COUNT(*) FROM migration_log WHERE state = 2"
 }
 
-# Until a deployer has begun the step that takes its time.
+# Wait until a deployer has begun the step with the gate.  Return 1 after 60 s.
 until_begun() {
     local end=$((SECONDS + 60))
     until [ "$(ask "SELECT state FROM migration_log WHERE version = $GATE" \
@@ -52,9 +53,10 @@ until_begun() {
     done
 }
 
-# Migrations that the database itself refuses out of order, or a second time:
-# the N-th wants to see the ones before it.  One of them waits at a gate, and may
-# be run again.
+# Write migrations that the database itself refuses out of order, or a second
+# time: a constraint compares each step's number with the count of steps before
+# it.  The step GATE waits at a gate, which is a lock of the database, and may
+# run again.
 STEPS=7
 GATE=4
 write_steps() { # FOLDER
@@ -90,7 +92,8 @@ END
         echo "DO RELEASE_LOCK('migration gate');"
         ;;
     sqlite)
-        # Nobody has locked a file while there is none.
+        # The write waits while the file is locked.  Without a file the gate is
+        # open.
         cat <<END
 ATTACH '$dir/gate.db' AS gate;
 CREATE TABLE IF NOT EXISTS gate.passed (n INTEGER);
@@ -99,7 +102,7 @@ END
         ;;
     esac
 }
-# A session of ours keeps it shut, until `open_gate`.
+# Shut the gate by a session that keeps it locked until open_gate.
 shut_gate() {
     local lock keeper=("${client[@]}")
     case $kind in
@@ -150,7 +153,8 @@ five_at_once() { # HOW
     rm -f "$dir"/out.*
 }
 
-# The first of five is killed in the middle of its work.
+# The first of five deployers is killed at the gate: the others complete the
+# work.
 killed() { # HOW
     local pids=() i first bad=0
     forget
@@ -178,8 +182,9 @@ killed() { # HOW
     rm -f "$dir"/out.*
 }
 
-# A deployer stops in the middle of its turn, for longer than its lease; when it
-# goes on, it writes nothing any more.
+# A deployer is stopped at the gate, its lease is broken, and another one
+# starts.  When the first goes on, it writes nothing, and reports the loss of
+# its lease.
 stopped() {
     local first second number
     forget
@@ -225,8 +230,10 @@ until_over() { # PID...
     done
 }
 
-# The script is stopped: its client goes on while neither sqlock nor the
-# supervisor can end it, so that only the database keeps it from writing.
+# sqlock, the supervisor and the script below them are stopped at the gate, the
+# lease is broken, and another script starts.  Then the first script and its
+# client go on, while neither sqlock nor the supervisor can end them: only the
+# database keeps the client from writing.
 stopped_script() {
     local first second number supervisor rest
     forget
@@ -266,8 +273,8 @@ stopped_script() {
     rm -f "$dir"/out.*
 }
 
-# A script whose turn is over, and which nobody has ended: the lock is free, its
-# token the last one.
+# The script runs on with the token of a lease that is over, while the lock is
+# free: it fails, and writes nothing.
 late() {
     local inside=$dir/late
     forget
@@ -386,7 +393,7 @@ migrations_on() { # VARIABLE
         echo "skip - $1: there is no such database here"
         exit 0
     fi
-    # Tables of the same names must be nobody else's.
+    # The tables have fixed names: use a SQLite file of this script's own.
     [ "$1" != SQLITE ] || url=sqlite:$dir/shop.db
     use_client "$url"
     about="$kind: "

@@ -8,8 +8,8 @@
 #     .\" example: make             names a target of the Makefile
 #     .\" example: sh [FIXTURE...]  runs in an empty folder, on SQLite, with
 #         init        the table of locks
-#         held        ... and a lock "nightly-report" that somebody has
-#         psql        on PostgreSQL, with the tables that it names
+#         held        ... and the lock "nightly-report", which is held
+#         psql        on PostgreSQL, with the tables that the block uses
 #         migrations  a folder of migrations
 #         scripts     programs deploy.sh, import.sh, invoices.sh
 #         tools WORD  if the command WORD is installed
@@ -19,7 +19,8 @@
 . tests/tools/support/client.sh
 export PATH=$build/bin:$root/src/examples/migration:$PATH
 
-# Blocks of a page, as files NUMBER with what the page says of them in NUMBER.is.
+# Write each block of a page to a file NUMBER, and what the line before it says
+# to NUMBER.is.
 split() { # PAGE FOLDER
     awk -v into="$2" '
     /^\.\\" example: / { is = substr($0, 13); next }
@@ -65,7 +66,8 @@ prepare() { # FIXTURE...
         psql)
             use_client "$SQLOCK_TEST_POSTGRES_URL"
             export SQLOCK_URL=$SQLOCK_TEST_POSTGRES_URL
-            # It finds the reader's database "shop": here, the tests'.
+            # The block connects to the reader's database "shop": this psql
+            # takes the tests' database instead.
             mkdir -p "$dir/bin"
             printf '#!/usr/bin/env bash\n[ "${*: -1}" = shop ] || exit\n%s%s\n' \
                 "cd $root && PATH=$PATH exec ${client[*]@Q}" \
@@ -88,7 +90,7 @@ prepare() { # FIXTURE...
     done
 }
 
-# By the shell, which stops at the first failure; a prompt is not part of it.
+# Run a block, without prompts, in a shell that stops at the first failure.
 runs() ( # BLOCK FIXTURE...
     local block=$1
     shift

@@ -35,7 +35,8 @@ count() { # WHAT
     ask "SELECT $1 FROM account WHERE id = 1"
 }
 
-# Another one has the lock until its lease is broken; then it says so.
+# The example `mutex` holds the lock, which others do not get, until its lease
+# is broken: it reports the loss.
 is_lost() {
     local holder id end
     : >"$dir/held" # not the word of the database before

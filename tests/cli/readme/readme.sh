@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# readme.sh: what README.md shows is true: its shell commands run, its C example
-# compiles with the command below it and runs, and the targets, files, pages and
-# functions that it names are there.  tests/cli/install/places.sh runs its commands
-# that install.
+# readme.sh: README.md is right: its shell commands run, its C example compiles
+# with the command below it and runs, and the targets, files, pages and
+# functions that it names are there.  tests/cli/install/places.sh runs its
+# commands that install.
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../../tools/support/script.sh"
 
-# A block of code in that language.
+# Print the first block of code in a language, or the one of that number.
 block() { # LANGUAGE [NUMBER]
     awk -v open="\`\`\`$1" -v wanted="${2:-1}" '
         $0 == open && ++seen == wanted { inside = 1; next }
@@ -19,7 +19,7 @@ block sh 1 >"$dir/install.sh"
 block sh 2 >"$dir/commands.sh"
 block sh 3 >"$dir/compile.sh"
 
-# The build takes the place of an installation here.  The library path does
+# This script uses the build instead of an installation.  The library path does
 # what ldconfig does for an installed library.
 mkdir "$dir/bin"
 cat >"$dir/bin/pkg-config" <<END
@@ -29,7 +29,8 @@ PKG_CONFIG_PATH=$build/lib/pkgconfig exec $(command -v pkg-config) \\
     --define-variable=includedir=$root/include "\$@"
 END
 read -ra cc <<<"${CC:-cc}" # may have words: "ccache gcc"
-# With the PATH of before: ccache looks there for what is called like itself.
+# Keep the present PATH for the compiler: ccache looks in PATH for the real
+# `cc`, and would find this script in the new one.
 printf '#!/bin/sh\nPATH=%s exec %s "$@"\n' "$PATH" \
     "$(command -v "${cc[0]}") ${cc[*]:1}" >"$dir/bin/cc"
 chmod +x "$dir"/bin/*
@@ -67,7 +68,7 @@ says_done() {
 }
 check "it takes the lock, works and gives it back" says_done
 
-# Somebody else holds the lock for as long as a pipe is open.
+# Another process holds the lock as long as a pipe is open.
 mkfifo hold
 sqlock --url sqlite:locks.db run invoice/4711 -- \
     sh -c 'echo held >held; cat >/dev/null' <hold &

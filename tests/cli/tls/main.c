@@ -4,8 +4,8 @@
  *
  *     bash tests/cli/tls/with.sh build/tests/tls [-t PATTERN] [DATABASE]
  *
- * A connection is refused where the server does not meet the demands of the
- * URL, whichever client library checks it: F77.
+ * A connection is refused if the server does not meet the URL's demands for
+ * TLS, whether sqlock checks them or the client library: F77.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -15,11 +15,12 @@
 
 #include "support/suite_main.h"
 
-/* A refusal is tried again until this is over, because it may be a connection
- * that broke; long enough for one attempt on a busy machine. */
+/* connect_timeout_ms.  A refused attempt is repeated for so long, because the
+ * connection may just have broken.  Long enough for one attempt on a busy
+ * machine. */
 #define CONNECT_MS 1500
 
-/* How a URL demands it. */
+/* TLS that a URL demands: to a verified server, or to any. */
 enum demand { VERIFY, REQUIRE };
 
 static const char *authorities(void)
@@ -32,8 +33,8 @@ static const char *authorities(void)
     return directory;
 }
 
-/* The URL of a server with that demand; `authority` is a file of authorities(),
- * or NULL. */
+/* Write `url` with that demand to `out`, and return `out`.  `authority` is the
+ * name of a file in the folder authorities(), or NULL. */
 static const char *url_with(char out[1024], const struct fixture *f,
                             const char *url, enum demand demand,
                             const char *authority)
@@ -53,8 +54,8 @@ static const char *url_with(char out[1024], const struct fixture *f,
     return out;
 }
 
-/* The server's configuration was read again: that is over before it takes the
- * next connection. */
+/* Return whether PostgreSQL has read its configuration since `before`, a time
+ * in microseconds.  Then the next connection gets the new certificate. */
 static bool has_reloaded(const struct fixture *f, int64_t before)
 {
     struct sql sql;
@@ -68,7 +69,7 @@ static bool has_reloaded(const struct fixture *f, int64_t before)
     return loaded > before;
 }
 
-/* Whether a server that was told to end has come back as another process. */
+/* Return whether the server runs again, as another process than `before`. */
 static bool has_returned(const struct fixture *f, pid_t before)
 {
     pid_t pid = database_pid(f->database);
@@ -81,8 +82,9 @@ static bool has_returned(const struct fixture *f, pid_t before)
     return true;
 }
 
-/* Oracle's MySQL reads certificates again, but refuses those that it would not
- * trust itself; when it starts it only complains. */
+/* End the server, and wait until it runs again.  Oracle's MySQL needs this:
+ * told to read its certificate again, it refuses one that it does not trust
+ * itself; when it starts, it only warns. */
 static void restart(const struct fixture *f)
 {
     pid_t before = database_pid(f->database);
@@ -93,6 +95,7 @@ static void restart(const struct fixture *f)
     assert_becomes_true(has_returned(f, before), PATIENCE_MS);
 }
 
+/* Let the server read its certificate again. */
 static void reload(struct fixture *f)
 {
     bool is_over = true;
@@ -113,7 +116,7 @@ static void reload(struct fixture *f)
         restart(f);
 }
 
-/* Let the server present another certificate. */
+/* Let the server present that certificate, a folder of authorities(). */
 static void serve(struct fixture *f, const char *certificate)
 {
     char served[512];
@@ -128,7 +131,7 @@ static void serve(struct fixture *f, const char *certificate)
     reload(f);
 }
 
-/* Connect as an application does; the code. */
+/* Connect as an application does, and disconnect.  Return the result. */
 static int open_at(struct fixture *f, const char *url)
 {
     sqlock_options options = fixture_options(f);
@@ -163,8 +166,9 @@ static void assert_doctor_says(struct fixture *f, const char *url,
     sqlock_checks_free(checks, count);
 }
 
-/* The connection is made, and the driver says what protects it; the doctor
- * calls it fine where the server's certificate is checked. */
+/* Check that the connection is made, and that the driver reports how TLS
+ * protects it.  The doctor finds it fine if the server's certificate is
+ * checked, and warns otherwise. */
 static void assert_protected(struct fixture *f, const char *url,
                              enum demand demand)
 {
@@ -184,8 +188,9 @@ static void assert_protected(struct fixture *f, const char *url,
     assert_doctor_says(f, url, demand == VERIFY ? SQLOCK_FINE : SQLOCK_WARNING);
 }
 
-/* It is refused in a line that names the reason, and no secret: by the client
- * library, which does not tell it from a connection that broke, or by us. */
+/* Check that the connection is refused, with a message that contains `reason`
+ * and not the password.  The code is EUNREACHABLE if the client library refuses
+ * it, as for a broken connection, or EACCESS if sqlock does. */
 static void assert_refused(struct fixture *f, const char *url,
                            const char *reason)
 {
@@ -199,7 +204,8 @@ static void assert_refused(struct fixture *f, const char *url,
     assert_lacks(f->err.message, password);
 }
 
-/* With that certificate, a client that demands a verified server refuses. */
+/* Check that a client that demands a verified server refuses that certificate,
+ * and accepts the good one. */
 static void check_certificate(struct fixture *f, const char *certificate,
                               const char *reason)
 {
@@ -247,7 +253,7 @@ static void test_F77_a_missing_authority_is_refused(void **state)
     assert_true(check_one_line(f->err.message));
 }
 
-/* Encrypted, whoever it is. */
+/* The connection is encrypted, and the server's name is not checked. */
 static void test_F77_required_tls_does_not_look_at_the_name(void **state)
 {
     struct fixture *f = *state;
@@ -274,7 +280,8 @@ static void test_F77_a_server_without_tls_is_refused(void **state)
     assert_refused(f, url_with(url, f, plain, REQUIRE, NULL), "");
 }
 
-/* There is no network to protect, and the server has no TLS there. */
+/* A Unix socket crosses no network, and the server has no TLS there: a URL that
+ * demands a verified server connects all the same. */
 static void test_F77_a_unix_socket_needs_no_tls(void **state)
 {
     struct fixture *f = *state;

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # with.sh COMMAND...: run a command with servers that speak TLS.
 #
-# It finds, besides what tests/tools/servers/with.sh tells,
-#     SQLOCK_TEST_TLS                       what ca.sh has made
-#     SQLOCK_TEST_PLAIN_{POSTGRES,MYSQL}_URL  the servers of the caller, without
-#                                             TLS
+# The command finds in its environment, besides the variables of
+# tests/tools/servers/with.sh,
+#     SQLOCK_TEST_TLS                         the folder that ca.sh has filled
+#     SQLOCK_TEST_PLAIN_{POSTGRES,MYSQL}_URL  the caller's servers, without TLS
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 
-# Oracle's MySQL always has some certificate: MariaDB stands for one without.
+# Oracle's MySQL always has a certificate, so MariaDB is the server without TLS.
 case " ${SQLOCK_TEST_SERVERS-} " in
 *" mysql "*)
     export SQLOCK_TLS_SERVERS=$SQLOCK_TEST_SERVERS

@@ -1,16 +1,18 @@
-# lib.sh: what the scripts of this folder share.  Each is run by tests/run.sh,
-# or by hand with SQLOCK naming the command and SQLOCK_TEST_*_URL the databases.
+# lib.sh: functions that the scripts of this folder share.  tests/run.sh runs
+# each script.  By hand, SQLOCK may name the command, and SQLOCK_TEST_*_URL the
+# databases.
 # shellcheck shell=bash
 #
 # A script sets `database`, exports SQLOCK_URL, and defines
-#     query SQL               print what a statement gives
+#     query SQL               run a statement and print its result
 #     $past $expired          values of a time column, long ago and 10 s later
 
 database='' past='' expired='' layout=''
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../tools/support/script.sh"
 
-# The URL of the database is that variable's.
+# Export VARIABLE, the URL of the database, as SQLOCK_URL; skip all tests if it
+# is not set.
 needs() { # VARIABLE
     [ -n "${!1:-}" ] || skip_all "$database: $1 is not set"
     export SQLOCK_URL=${!1}
@@ -33,14 +35,15 @@ await() { # FILE
     [ -e "$1" ]
 }
 
-# The script of sql/ for this test's table.
+# Run the upgrade script of sql/ on the table of this test.
 upgrade() {
     bash "$root/tests/tools/support/upgrade.sh" "$database" "$layout" "$prefix" \
         $((ttl * 1000)) >"$dir/shell.err" 2>&1
 }
 
-# A process that holds the lock "held", and renews it, until $dir/$layout.off is
-# there; it leaves its token and its number.
+# Start a process, $holder, that holds and renews the lock "held" until
+# $dir/$layout.off exists.  It writes its token to $dir/$layout.token and then
+# the number of its command to $dir/$layout.on.  Wait for that file.
 hold() {
     # shellcheck disable=SC2016 # for the inner shell
     sq run -t "$ttl" held -- bash -c 'echo "$SQLOCK_TOKEN" >"$1.token"
@@ -52,7 +55,8 @@ hold() {
     await "$dir/$layout.on"
 }
 
-# Add one to a number that only the lock guards, again and again.
+# Add one to the number in $dir/count, which only the lock guards, TIMES times.
+# Return 1 if a run fails.
 count() { # TIMES
     local i
     for ((i = 0; i < $1; i++)); do
@@ -63,6 +67,8 @@ count() { # TIMES
     done
 }
 
+# Make a table of that layout, with a row of VALUES for the lock "dead", whose
+# lease is over, and a holder of the lock "held".
 begin() { # LAYOUT COLUMNS VALUES
     layout=$1 about="$database: $1: "
     prefix=UP${$}_${layout}_
@@ -113,7 +119,8 @@ from_spring6() {
     is "leaves a lease its length" "$(status_of sq run -n held -- true)" 75
     is "keeps its rows" "$(query "SELECT COUNT(*) FROM ${prefix}LOCK
         WHERE CLIENT_ID = 'gone' AND EXPIRED_AFTER > CREATED_DATE")" 1
-    # The next holder finds the old one, which could not renew, gone.
+    # The old holder could not renew its lease: its command has ended when the
+    # next holder's begins.
     # shellcheck disable=SC2016 # for the inner shell
     is "lets nobody in beside the holder" "$(status_of sq run -w 30 held -- \
         bash -c '! kill -0 "$(<"$1.on")" 2>/dev/null' - "$dir/spring6")" 0
@@ -130,7 +137,7 @@ from_spring6() {
     query "DROP TABLE ${prefix}LOCK" >/dev/null
 }
 
-# Long enough for a renewal on a busy machine.
+# The TTL in seconds, long enough for a renewal on a busy machine.
 ttl=4
 upgrades() {
     from_spring7

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# mysql.sh: from Spring's layouts to ours, with locks held.
+# mysql.sh: upgrades from Spring's layouts to sqlock's while locks are held, on
+# MySQL and MariaDB.
 # shellcheck source=tests/cli/upgrade/lib.sh
 . "$(dirname "$0")/lib.sh"
 database=mysql

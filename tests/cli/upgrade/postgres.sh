@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# postgres.sh: from Spring's layouts to ours, with locks held.
+# postgres.sh: upgrades from Spring's layouts to sqlock's while locks are held,
+# on PostgreSQL.
 # shellcheck source=tests/cli/upgrade/lib.sh
 . "$(dirname "$0")/lib.sh"
 database=postgres

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# sqlite.sh: from Spring's layouts to ours, with locks held.
+# sqlite.sh: upgrades from Spring's layouts to sqlock's while locks are held, on
+# SQLite.
 # shellcheck source=tests/cli/upgrade/lib.sh
 . "$(dirname "$0")/lib.sh"
 database=sqlite

@@ -1,6 +1,8 @@
 /*
- * check.hpp - what the programs of this folder share: they take a URL and a
- * region, and print "ok - what" or "not ok - what" of each test
+ * check.hpp - what the programs of this folder share
+ *
+ * A program is called with a URL and a region, and prints "ok - WHAT" or "not
+ * ok - WHAT" for each check.
  */
 #ifndef SQLOCK_TESTS_CHECK_HPP
 #define SQLOCK_TESTS_CHECK_HPP
@@ -16,7 +18,7 @@
 
 using namespace std::chrono_literals;
 
-/* A minute, for what comes at once on a machine that is not busy. */
+/* Time limit for anything that takes an instant on an idle machine. */
 inline constexpr auto patience = 60s;
 
 inline constexpr std::string_view nul_inside("a\0b", 3);
@@ -39,7 +41,8 @@ inline sqlock::registry open_registry()
     return sqlock::registry::open(url, options);
 }
 
-/* The code that a call throws, or 0. */
+/* Return the code of the sqlock::error that the call throws; 0: it throws
+ * nothing.  Return 1 if what() is not the message of the failure. */
 template <class Call> int thrown(Call call)
 {
     try {
@@ -62,7 +65,8 @@ template <class Condition> bool comes_true(Condition condition)
     return true;
 }
 
-/* An operator ends the holder's lease. */
+/* End the holder's lease at once, as an operator does.  A failure is reported
+ * as a check that failed. */
 inline void end_lease(const sqlock::registry &registry, const char *name)
 {
     sqlock_info *row = nullptr;

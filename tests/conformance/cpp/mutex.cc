@@ -1,6 +1,6 @@
 /*
- * mutex.cc - sqlock.hpp against a database: what the standard library's locks
- * do with a mutex, leases, losses and errors
+ * mutex.cc - sqlock.hpp on a database: mutexes under the standard library's
+ * locks, leases, losses and errors
  *
  *     mutex URL REGION
  *
@@ -68,7 +68,8 @@ static void test_excludes()
     check(moved.owns_lock() && !deferred.owns_lock(), "unique_lock moves");
 }
 
-/* Threads that count without atomics: by one mutex, or each by its own. */
+/* Check that threads exclude each other while they count without atomics: with
+ * one mutex for all (`shared`), or each with a mutex of its own. */
 static void count(bool shared)
 {
     constexpr int threads = 8, rounds = 15;
@@ -216,7 +217,7 @@ static void test_cancel()
     std::array<std::thread, 2> both;
     std::atomic<int> over{0}, cancelled{0};
 
-    /* One waits for the database, the other for that one. */
+    /* One thread waits for the database, the other one for that thread. */
     holder.lock();
     for (auto &thread : both)
         thread = std::thread([&] {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# mutex.sh: sqlock.hpp and the headers of topics compile with each compiler as
-# each year's C++, under flags stricter than most applications use, and programs
+# mutex.sh: sqlock.hpp and sqlock/*.hpp compile with each compiler as C++17,
+# C++20 and C++23, under flags stricter than most applications use, and programs
 # that are built with them pass their tests on each database.
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../../tools/support/script.sh"
@@ -14,7 +14,7 @@ case " ${DRIVERS-sqlite} " in
 *' sqlite '*) strict+=(-DHAVE_SQLITE) ;;
 esac
 
-# Each by itself, and twice, because the guard must work.
+# Each header by itself, included twice to test its include guard.
 for header in "${headers[@]}"; do
     printf '#include "%s"\n#include "%s"\n' "$header" "$header" \
         >"$dir/header.cc"
@@ -42,7 +42,7 @@ done
 read -ra libs <<<"$(PKG_CONFIG_PATH=$build/lib/pkgconfig pkg-config --static \
     --libs-only-l sqlock)"
 read -ra cxx <<<"${CXX:-g++}" # may have words: "ccache g++"
-# Of C++20, which has std::stop_token.
+# As C++20, which has std::stop_token.
 for program in "${programs[@]}"; do
     check "$program is built" "${cxx[@]}" -std=c++20 "${strict[@]}" \
         -pthread "tests/conformance/cpp/$program.cc" -o "$dir/$program" -L"$build/lib" \

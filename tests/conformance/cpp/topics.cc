@@ -1,6 +1,6 @@
 /*
- * topics.cc - the headers of topics for C++ against a database: many locks,
- * requests, transactions, stock, once, counters
+ * topics.cc - the C++ headers in sqlock/ on a database: many locks, requests,
+ * transactions, stock, once, counters
  *
  *     topics URL REGION
  *
@@ -51,7 +51,8 @@ static bool readable(int fd)
     return ::poll(&on, 1, 0) == 1;
 }
 
-/* Names that no other test uses, since items are of all regions. */
+/* Return a name that no other run of this program uses: unlike locks, items do
+ * not belong to a region. */
 static std::string own(const char *name)
 {
     return options.region + "/" + name;
@@ -146,8 +147,8 @@ static void test_many_nested()
           "the outer ones are released after that");
 }
 
-/* A thread that does not own the leases cannot release them: they are held on,
- * and may still be lost. */
+/* A thread that does not own the leases cannot release them: the locks stay
+ * held, and may still be lost. */
 static void test_ended_by_another_thread()
 {
     const auto registry = open_owned_by_thread();
@@ -209,7 +210,7 @@ static void test_many_lost()
           "and by release()");
 }
 
-/* Sets that lie crosswise, by threads with a registry each. */
+/* Four threads, with a registry each, acquire overlapping sets of two locks. */
 static void test_crosswise()
 {
     std::array<std::atomic<int>, 4> inside{};
@@ -327,7 +328,8 @@ static void test_async_given_up()
           "nor do those that were granted");
 }
 
-/* A release that nobody asks for its result has released once. */
+/* A release that is dropped after its end, without get(), does not release a
+ * second time. */
 static void test_async_release_given_up()
 {
     auto shared = options;
@@ -396,7 +398,8 @@ static const char update[] = "UPDATE INT_STOCK SET QUANTITY = ? WHERE ITEM = ?";
 static const char insert[] = "INSERT INTO INT_STOCK (ITEM, QUANTITY) VALUES "
                              "(?, ?)";
 
-/* A row of the application, and its quantity. */
+/* row(): insert a row of the application's, with the quantity 1, and return its
+ * item.  quantity(): return the quantity in such a row; -1: there is none. */
 static std::string row(const sqlock::registry &registry, const char *name)
 {
     auto tx = sqlock::transaction::begin(registry);
@@ -476,7 +479,8 @@ static void test_tx()
           "a statement that fails is an exception");
 }
 
-/* A guarded lock stays held to the end, and may still be lost. */
+/* A guarded lock stays held to the end of the transaction, and may still be
+ * lost. */
 static void test_guarded_to_the_end()
 {
     const auto registry = open_registry();
@@ -785,7 +789,8 @@ static void test_stock()
           "a table that is not there is refused");
 }
 
-/* A table of the application, which needs no rights on a server. */
+/* A table of the application's own.  Only on SQLite, where no rights are needed
+ * to create one. */
 static void test_quantity_below_zero()
 {
     const auto registry = open_registry();

@@ -1,9 +1,9 @@
 /*
  * crowd.h - 8 processes of 8 threads each that sell the same items
  *
- * Each order's content follows from its number, and what became of it is kept
- * in memory that outlives its process: a process that was killed is followed by
- * one that sends again what had no answer.
+ * An order's content follows from its number.  Its state is kept in a mapped
+ * file: the process that replaces a killed one sends the orders without an
+ * answer again.
  */
 #ifndef TESTS_STOCK_CROWD_H
 #define TESTS_STOCK_CROWD_H
@@ -21,13 +21,13 @@ enum { HOT, COLD, COLDER, ITEMS };
 /* The state of an order. */
 enum {
     NOT_SENT = 0,
-    SENT, /* and no answer: whoever comes next sends it again */
+    SENT, /* without an answer: to be sent again */
     DONE,
     REFUSED,
     WRONG /* an answer that cannot be right */
 };
 
-/* In a file that every process maps. */
+/* The contents of the file that every process maps. */
 struct crowd {
     char url[1024];
     char prefix[32];
@@ -36,14 +36,14 @@ struct crowd {
     bool is_careless; /* sends each order twice, without its id */
     uint32_t orders;  /* of a thread, at most */
     atomic_bool is_over;
-    atomic_int selling; /* processes that have begun */
-    char wrong[700];    /* about one of those */
+    atomic_int selling; /* how many times a process has opened the stock */
+    char wrong[700];    /* a WRONG answer, or why a process has ended */
     atomic_uchar answers[PROCESSES][THREADS][ORDERS_MAX];
 };
 
-#define ORDER "o/" /* an order's id begins so */
+#define ORDER "o/" /* each order id begins with this */
 
-/* An order by its number. */
+/* The content of an order. */
 struct order {
     char id[64];
     bool is_return;
@@ -51,6 +51,7 @@ struct order {
     int items[2];
     int64_t quantities[2];
 };
+/* Compute the content of a thread's order from its number. */
 void order_read(struct order *order, int process, int thread, uint32_t number);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * limping.c - a suite that fails, for limping.sh: what one test leaves behind
- * must not be in the way of those behind it
+ * limping.c - a suite with tests that fail, hang or are killed, for limping.sh:
+ * what such a test leaves open must not disturb the tests after it
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -21,7 +21,8 @@ static void test_fails_in_a_transaction(void **state)
     fail_msg("%s", "as it is to");
 }
 
-/* For ever, once the file is there that the environment names. */
+/* Hang until the suite's alarm.  If LIMPING_FILE names a file, create it, and
+ * hang without the alarm. */
 static void test_hangs(void **state)
 {
     const char *path = getenv("LIMPING_FILE");

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# limping.sh: a test that fails, hangs or is killed fails alone, whatever it
-# leaves open: those behind it pass, and soon.  A suite that is ended shows how
-# far it has come.
+# limping.sh: run a suite (limping.c) in which a test fails, a test hangs, and a
+# test is killed.  Each fails alone, whatever it leaves open, and the test after
+# them passes soon.  A suite that is ended by SIGTERM shows which test was
+# running.
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../../tools/support/script.sh"
 suite=$build/tests/stock
@@ -24,8 +25,8 @@ for database in postgres mysql sqlite; do
         "$(grep -c '^\[       OK \] test_is_behind_them' "$dir/out")" 1
 done
 
-# As when the time limit of the runner is over: each of the databases' processes,
-# and their lanes', writes into a file of its own.
+# End the suite as the runner does after its time limit.  Each database's
+# process and each lane writes its output into a file of its own.
 LIMPING_FILE=$dir/hangs "$suite" --limp -j 2 -t '*hangs' >"$dir/out" 2>&1 &
 end=$((SECONDS + 60))
 until [ -e "$dir/hangs" ] || [ "$SECONDS" -ge "$end" ]; do

@@ -23,7 +23,7 @@ static const struct suite_main suite = {
 
 static const struct topic *const limping_topics[] = {&topic_limping, NULL};
 
-/* Of which three tests fail (limping.sh). */
+/* A suite of which three tests fail on purpose. */
 static const struct suite_main limping = {
     .name = "limping",
     .about = "tests that fail, for limping.sh",

@@ -1,6 +1,6 @@
 /*
  * seller.c - one process of a crowd: its threads send one order after another,
- * each until it has an answer
+ * each order until it has an answer
  */
 #include "crowd.h"
 
@@ -20,7 +20,7 @@ struct seller {
     int number;
 };
 
-/* A number that follows from others. */
+/* Return a number that looks random and depends on the arguments only. */
 static uint32_t mix(uint32_t a, uint32_t b, uint32_t c)
 {
     uint32_t h = a * UINT32_C(2654435761) ^ b * UINT32_C(2246822519) ^
@@ -67,6 +67,7 @@ static int send_order(const struct seller *seller, const struct order *order,
                                     order->count, answer, err);
 }
 
+/* Describe an answer that is wrong.  Return the order's state. */
 static unsigned char complain(const struct seller *seller,
                               const struct order *order, int rc,
                               const char *message)
@@ -76,6 +77,7 @@ static unsigned char complain(const struct seller *seller,
     return WRONG;
 }
 
+/* Return whether a failure may be over at the next attempt. */
 static bool may_pass(int rc)
 {
     return rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE ||
@@ -84,7 +86,8 @@ static bool may_pass(int rc)
            rc == SQLOCK_ECANCELED || rc == SQLOCK_ELOST;
 }
 
-/* Until there is an answer. */
+/* Send an order until there is an answer, and some orders a second time.
+ * Return the order's state. */
 static unsigned char sell_one(const struct seller *seller, uint32_t number)
 {
     const char *id;
@@ -148,7 +151,7 @@ static int sell_in(struct crowd *crowd, int process)
     options.table_prefix = crowd->prefix;
     options.pool_size = THREADS;
     options.connect_timeout_ms = PATIENCE_MS;
-    /* A broken connection makes this one fail. */
+    /* Opening fails if the proxy cuts its connection: try again. */
     do
         rc = sqlock_registry_open(&registry, crowd->url, &options, &err);
     while (may_pass(rc));
@@ -182,7 +185,7 @@ static int sell_in(struct crowd *crowd, int process)
     return sqlock_registry_close(registry, NULL) == 0 ? 0 : 5;
 }
 
-/* FILE PROCESS */
+/* The arguments are FILE and PROCESS. */
 int sell(int argc, char **argv)
 {
     struct crowd *crowd;

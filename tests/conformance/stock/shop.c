@@ -1,5 +1,6 @@
 /*
- * shop.c - our tables with the fixture's prefix, and what is in them
+ * shop.c - create, fill and read sqlock's tables of stock, with the fixture's
+ * prefix
  */
 #include "suite.h"
 
@@ -188,7 +189,7 @@ void shop_expect_state(struct fixture *f, sqlock_stock *stock,
         assert_int_equal(remaining_ms, 0);
 }
 
-/* Move its end by so many hours. */
+/* Move the end of a reservation by so many hours. */
 static void move_end(struct fixture *f, const char *order, int hours)
 {
     char by[96];

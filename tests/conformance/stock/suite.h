@@ -1,5 +1,5 @@
 /*
- * suite.h - the topics of this suite, and the shop that they all go to
+ * suite.h - the topics of this suite, and helpers for tables of stock (shop_)
  */
 #ifndef TESTS_STOCK_SUITE_H
 #define TESTS_STOCK_SUITE_H
@@ -20,73 +20,83 @@ extern const struct topic topic_codes;
 extern const struct topic topic_crowd;
 extern const struct topic topic_limping;
 
-/* A seller in a process of its own (seller.c); its exit status. */
+/* Be a process that sells (seller.c).  Return the exit status. */
 int sell(int argc, char **argv);
 
 /* --- shop.c --- */
 
+/* Except shop_drop(), a function that does not succeed fails the test. */
+
+/* Create sqlock's tables of stock, and drop them. */
 void shop_create(struct fixture *f);
 void shop_drop(struct fixture *f);
 
-/* A table of the fixture: its name with the fixture's prefix. */
+/* Write the name of a table, with the fixture's prefix, to `out`; return it. */
 const char *shop_table(const struct fixture *f, const char *name, char out[64]);
 
-/* An item nobody has used, in our table, with that quantity; valid until the
- * next test. */
+/* Insert a new item with that quantity into sqlock's table.  Return its name,
+ * which is valid until the 16th call from here. */
 const char *shop_item(struct fixture *f, int64_t quantity);
 
-/* Open a stock of that strategy on fixture->a; a failure fails the test. */
+/* Open a stock of that strategy, with 4 buckets, on fixture->a or
+ * `registry`. */
 sqlock_stock *shop_open(struct fixture *f, sqlock_stock_strategy strategy);
 sqlock_stock *shop_open_at(sqlock_registry *registry,
                            sqlock_stock_strategy strategy);
 
-/* A table of the application: made of those columns, its name with the prefix
- * in `table`; and described, where its columns are "id" and "num". */
+/* Create a table of the application with those columns.  Its name, the prefix
+ * and `name` in lower case, is written to `table`. */
 void shop_make_goods(struct fixture *f, const char *name, char table[64],
                      const char *columns);
+/* Return options for a table with the columns "id" and "num". */
 sqlock_stock_options shop_described(const char *table);
 
-/* Open a stock on such a table. */
+/* Open a stock on a table with the columns "id" and "num". */
 sqlock_stock *shop_open_described(struct fixture *f, const char *table);
 
-/* `strategy` is one after the other, each printed before a failure is. */
+/* Run what follows with each `strategy` in turn, whose name is printed
+ * first. */
 #define each_strategy                                                          \
     for (sqlock_stock_strategy strategy = SQLOCK_STOCK_CONDITIONAL;            \
          shop_is_strategy(strategy);                                           \
          strategy = (sqlock_stock_strategy)(strategy + 1))
 bool shop_is_strategy(sqlock_stock_strategy strategy);
 
-/* The id of an order about an item; valid until the next test. */
+/* Return the id of an order about an item, valid until the 16th call from
+ * here. */
 const char *shop_order(const char *item, const char *what);
 
-/* Read the tables past the library: the quantity of an item with its buckets,
- * and the sum of the changes that its orders made; and assert both. */
+/* Read the tables past the library: the quantity of an item with its buckets
+ * (there), and the sum of the changes that its orders made (sum). */
 int64_t shop_there(struct fixture *f, const char *item);
 int64_t shop_sum(struct fixture *f, const char *item);
+/* Assert both. */
 #define assert_stock(f, item, there, sum)                                      \
     do {                                                                       \
         assert_int_equal(shop_there((f), (item)), (there));                    \
         assert_int_equal(shop_sum((f), (item)), (sum));                        \
     } while (0)
+/* Count the rows of a table for which the condition holds. */
 int64_t shop_count(struct fixture *f, const char *table, const char *where);
 
-/* Read by the library, which must succeed. */
+/* Read the quantity of an item by the library. */
 int64_t shop_read(struct fixture *f, sqlock_stock *stock, const char *item);
 
 /* --- reservations --- */
 
 #define SHOP_LONG_MS INT64_C(3600000)
 
-/* Reserve, under an order id made of the item and the time, which is valid
- * until the next one. */
+/* Reserve a quantity of an item.  Return the order id, made of `item` and
+ * `ttl_ms`, which is valid until the next call. */
 const char *shop_reserve(struct fixture *f, sqlock_stock *stock,
                          const char *item, int64_t quantity, int64_t ttl_ms);
+/* Assert the state of a reservation; one that has ended has no time left. */
 void shop_expect_state(struct fixture *f, sqlock_stock *stock,
                        const char *order, sqlock_stock_state expected);
-/* Let expire what is due; how many were. */
+/* Let reservations expire whose time is over.  Return how many expired. */
 int64_t shop_expire(struct fixture *f, sqlock_stock *stock);
-/* Put its end, of SHOP_LONG_MS, into the past, as the database's clock has it;
- * and back. */
+/* Move the end of a reservation that lasts SHOP_LONG_MS two hours back, into
+ * the past of the database's clock; and two hours forth. */
 void shop_let_time_pass(struct fixture *f, const char *order);
 void shop_give_time(struct fixture *f, const char *order);
 

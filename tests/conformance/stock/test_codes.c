@@ -1,7 +1,7 @@
 /*
- * test_codes.c - the lists of codes in sqlock/stock.h: no call on a stock
- * answers another one, whatever the database answers; and a commit of which
- * nobody knows is told as such
+ * test_codes.c - calls on a stock return only the codes listed in
+ * sqlock/stock.h, whatever the database answers; and a commit with an unknown
+ * outcome is reported as such
  */
 #include "suite.h"
 
@@ -11,7 +11,7 @@
 #include "support/contract.h"
 #include "support/tap.h"
 
-/* The stock, the item and the order of a cell. */
+/* The objects of one call of the tables below. */
 struct sale {
     sqlock_stock *stock;
     const char *item;
@@ -19,8 +19,8 @@ struct sale {
     sqlock_tx *tx;
 };
 
-/* Where the database does not come again an operation ends soon; where it does,
- * there is time to find out, also for a busy machine. */
+/* The deadline of an operation: short where the database stays away; long where
+ * the database is there again, so that a busy machine finds the outcome out. */
 #define HASTY_MS (100 * SLOWNESS)
 #define AMPLE_MS 10000
 static uint32_t deadline_ms = HASTY_MS;
@@ -279,8 +279,9 @@ static void test_stock_keeps_to_its_codes(void **state)
     contract_check(*state, calls, sizeof calls / sizeof *calls);
 }
 
-/* A transaction has the item: the server's limits of time end the statements.
- * Again where a busy machine did not bring its answer in time. */
+/* Another transaction has the item's row locked: the server's limit of time
+ * ends the statements, and the result is EBUSY.  If a busy machine brings the
+ * server's answer too late (ELOST), try again. */
 static void test_a_locked_item_is_busy(void **state)
 {
     struct fixture *f = *state;
@@ -306,10 +307,10 @@ static void test_a_locked_item_is_busy(void **state)
     registry_end(c.registry);
 }
 
-/* --- a commit of which nobody knows --- */
+/* --- a commit with an unknown outcome --- */
 
 static unsigned commits;
-static bool is_gone; /* the database, from the first commit on */
+static bool is_gone; /* no database from the first commit on */
 
 static int lose_commit(void *context, const struct tap_event *event, int rc)
 {
@@ -330,8 +331,8 @@ static const struct {
     const char *name;
     void (*prepare)(struct contract *c);
     int (*call)(struct contract *c, sqlock_error *err);
-    int found_out; /* where the database is there again */
-    int64_t there; /* after it was carried out once */
+    int found_out; /* the result, if the database is there again */
+    int64_t there; /* the quantity, after the call was carried out once */
 } losses[] = {
     {"deduct", prepare_pessimistic, call_deduct, 0, 7},
     {"deduct once", prepare_pessimistic, call_deduct_once, SQLOCK_EUNCERTAIN,
@@ -371,8 +372,8 @@ static void test_F34_a_commit_that_nobody_knows_of_is_told(void **state)
     registry_end(c.registry);
 }
 
-/* Group Replication's answer to a COMMIT that the group carries out all the
- * same; of a statement that commits by itself a trigger can give it. */
+/* Group Replication returns error 3100 also for a COMMIT that the group carries
+ * out.  Here a trigger raises it, in a statement that commits by itself. */
 static void
 test_F34_a_refusal_by_a_hook_of_the_commit_is_uncertain(void **state)
 {

@@ -16,11 +16,11 @@
 
 #include "support/proxy.h"
 
-/* Less than is asked for: the hot item sells out, but some comes back. */
+/* Less than is asked for: the hot item sells out, although some is restored. */
 #define HOT_THERE 400
 #define COLD_THERE 1000000
 
-/* Of each kind of harm, to each of the five strategies: 1000 to a database. */
+/* How often, in a campaign, each kind of harm is done to each strategy. */
 #define TIMES 200
 
 struct stage {
@@ -28,10 +28,11 @@ struct stage {
     struct crowd *crowd;
     char path[256];
     struct proxy *proxy;
-    int64_t there[ITEMS]; /* at first */
+    int64_t there[ITEMS]; /* quantities at first */
 };
 
-/* The sellers; 0: there is none.  A test that fails leaves them to the next. */
+/* The processes that sell; 0: there is none.  After a failure, the next test
+ * kills those that are left. */
 static pid_t pids[PROCESSES];
 
 static void kill_all(void)
@@ -78,7 +79,7 @@ static void stage_open(struct stage *stage, struct fixture *f,
         (void)snprintf(stage->crowd->items[i], sizeof stage->crowd->items[i],
                        "%s", shop_item(f, stage->there[i]));
     }
-    /* Orders of one test are none of the next. */
+    /* Order ids are the same in each test: delete those of the last one. */
     (void)sql_run(&f->sql, "DELETE FROM %sSTOCK_ENTRY", f->prefix);
 }
 
@@ -90,7 +91,8 @@ static void stage_close(struct stage *stage)
     (void)unlink(stage->path);
 }
 
-/* Not only forked: SQLite works in no child of a process that has used it. */
+/* Start a process that sells.  It is not only forked, because a child of a
+ * process that has used SQLite cannot use it. */
 static void start_process(struct stage *stage, int process)
 {
     char number[2] = {(char)('0' + process), '\0'};
@@ -103,7 +105,7 @@ static void start_process(struct stage *stage, int process)
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        /* A test that is killed leaves nobody who tries for ever. */
+        /* If the test is killed, its sellers must not go on for ever. */
         check_end_with(parent);
         (void)execv("/proc/self/exe", arguments);
         _exit(99);
@@ -146,17 +148,18 @@ static void kill_one(struct stage *stage, int process)
     start_process(stage, process);
 }
 
-/* --- what goes wrong meanwhile --- */
+/* --- harm while orders are sent --- */
 
 struct harm {
     unsigned kills;
     unsigned commits; /* connections cut at a COMMIT */
-    unsigned orders;  /* and at a statement with an order, which is the commit
-                         where there is no other */
+    unsigned orders;  /* and at a statement with an order id, which commits by
+                         itself where there is no COMMIT */
 };
 
-/* The server carries it out or never gets it; the client does not hear of
- * either.  How many were cut: one, or none came by in time. */
+/* Cut the connection of the next request that contains the text, before the
+ * server gets it or after the server has carried it out.  Return 1; 0 if there
+ * was no such request in 300 ms. */
 static unsigned cut_one(struct stage *stage, enum proxy_point point,
                         const char *containing)
 {
@@ -187,8 +190,8 @@ static void say(sqlock_stock_strategy strategy, const struct harm *harm)
     (void)fflush(NULL);
 }
 
-/* Each that many times.  A round takes half a second, on a busy machine ten
- * times as long. */
+/* Do each kind of harm that many times or more.  A round takes half a second,
+ * on a busy machine ten times as long. */
 static void disturb(struct stage *stage, unsigned times)
 {
     const int64_t give_up =
@@ -219,12 +222,12 @@ static void disturb(struct stage *stage, unsigned times)
 
 /* --- the checker --- */
 
-/* The sum of the sellers' answers. */
+/* The sum of the answers that the sellers got. */
 struct told {
-    int64_t done;    /* orders */
-    int64_t refused; /* likewise */
-    int64_t units[ITEMS];
-    int64_t wrong;
+    int64_t done;         /* orders */
+    int64_t refused;      /* orders */
+    int64_t units[ITEMS]; /* restored less deducted */
+    int64_t wrong;        /* answers */
 };
 
 static void count_answers(const struct stage *stage, struct told *told)
@@ -251,7 +254,7 @@ static void count_answers(const struct stage *stage, struct told *told)
             }
 }
 
-/* Report the first sum that is wrong; "" when all are right. */
+/* Return a report of the first sum that is wrong; "" if all are right. */
 static const char *check(struct stage *stage, const struct told *told)
 {
     static char report[1024];
@@ -340,8 +343,8 @@ static void test_F34_coalesced_counts_each_order_once(void **state)
     run_crowd(*state, SQLOCK_STOCK_COALESCED);
 }
 
-/* Sellers who send again what they have no answer for, but without its id,
- * deduct twice: the checker sees it. */
+/* Sellers that send each order twice, without an order id, deduct twice: the
+ * checker must notice. */
 static void test_F34_the_checker_catches_double_deduction(void **state)
 {
     struct fixture *f = *state;

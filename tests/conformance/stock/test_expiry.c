@@ -1,7 +1,7 @@
 /*
- * test_expiry.c - reservations whose time is over: one that cannot give back
- * keeps no other from it; and expiry against claim and cancellation, one
- * statement after the other
+ * test_expiry.c - reservations whose time is over: one that cannot give its
+ * quantities back does not keep others from expiring; and a claim or
+ * cancellation between two statements of an expiry
  */
 #include "suite.h"
 
@@ -13,7 +13,7 @@
 
 /* --- what cannot be given back --- */
 
-#define BLOCKED 101 /* more than are looked at together */
+#define BLOCKED 101 /* more than sqlock_stock_expire() reads at once */
 
 static void delete_item(struct fixture *f, const char *item)
 {
@@ -51,8 +51,9 @@ static void test_a_deleted_item_keeps_no_reservation_from_ending(void **state)
     sqlock_stock_close(stock);
 }
 
-/* A table that takes nothing back: what is reserved of it stays so, and is
- * told. */
+/* A CHECK of the table lets no ink be given back: the reservations of ink stay,
+ * the first of them is reported, and the one of the pen expires all the
+ * same. */
 static void test_a_refused_reservation_keeps_none_from_ending(void **state)
 {
     struct fixture *f = *state;
@@ -96,8 +97,8 @@ static void test_a_refused_reservation_keeps_none_from_ending(void **state)
 #define ATTEMPTS 3 /* for each reservation */
 
 struct conflicts {
-    const char *order; /* whose statements are refused */
-    unsigned most;     /* then no more */
+    const char *order; /* statements with this order id are refused */
+    unsigned most;     /* so many times at most */
     unsigned times;
 };
 
@@ -116,7 +117,8 @@ static int conflict(void *context, const struct tap_event *event)
     return 0;
 }
 
-/* The reservation is tried a few times, and left to the next call. */
+/* Of two reservations, each attempt at the first meets a conflict: after
+ * ATTEMPTS it is left to the next call, and the second one expires. */
 static void test_a_reservation_in_conflict_keeps_none_from_ending(void **state)
 {
     struct fixture *f = *state;
@@ -149,7 +151,8 @@ static void test_a_reservation_in_conflict_keeps_none_from_ending(void **state)
 
 /* --- against claim and cancellation --- */
 
-/* One reservation of 4 of 10, whose time is over unless it is said. */
+/* A reservation of 4 units out of 10, which one side lets expire, and the other
+ * side claims or cancels. */
 struct race {
     struct fixture *f;
     sqlock_registry *tapped;
@@ -157,8 +160,8 @@ struct race {
     sqlock_stock *other;
     const char *item;
     const char *order;
-    bool claims;          /* or else cancels */
-    struct worker worker; /* that meets the others halfway */
+    bool claims;          /* false: the other side cancels */
+    struct worker worker; /* runs the side that comes second */
     atomic_bool has_begun;
 };
 
@@ -195,7 +198,9 @@ static int end_it(struct race *race, sqlock_tx *tx, sqlock_error *err)
                : sqlock_stock_cancel(race->other, tx, race->order, NULL, err);
 }
 
-/* As it was claimed or cancelled; and nothing was given back twice. */
+/* Assert that the reservation has expired, if `expired` is not 0, or was
+ * claimed or cancelled; and that its units were given back once, or not at
+ * all. */
 static void expect_ended(struct race *race, int64_t expired)
 {
     struct fixture *f = race->f;
@@ -209,8 +214,9 @@ static void expect_ended(struct race *race, int64_t expired)
     assert_int_equal(shop_sum(f, race->item), is_claimed ? -4 : 0);
 }
 
-/* After it was seen to be due, and before it is let expire: here the claim came
- * just in time. */
+/* Claim or cancel when the expiry begins its transaction, after it has read the
+ * reservation as due.  For the claim, move the end into the future and back: as
+ * if the claim had come just in time. */
 static int end_before_it_lapses(void *context, const struct tap_event *event)
 {
     struct race *race = context;
@@ -225,7 +231,8 @@ static int end_before_it_lapses(void *context, const struct tap_event *event)
     return 0;
 }
 
-/* Let expire what is due, with a hook that ends it; so many do expire. */
+/* Make a reservation whose time is over, and let it expire while the hook `end`
+ * claims or cancels it.  Assert how many expire. */
 static void expire_against(struct race *race, bool claims, tap_before_fn end,
                            int64_t expected)
 {
@@ -262,7 +269,7 @@ static int note_begin(void *context, const struct tap_event *event)
     return 0;
 }
 
-/* How many it let expire. */
+/* Let reservations expire, and leave their number in worker->index. */
 static int expire_all(struct worker *worker)
 {
     struct race *race = worker->context;
@@ -274,7 +281,8 @@ static int expire_all(struct worker *worker)
     return 0;
 }
 
-/* Until the other has got as far as it can. */
+/* Wait until the other side has begun, and 100 ms more, in which it gets to the
+ * row's lock. */
 static void let_it_come(struct race *race)
 {
     int64_t end = check_deadline_ns(100);
@@ -284,7 +292,8 @@ static void let_it_come(struct race *race)
         continue;
 }
 
-/* In a transaction, in time; its outcome is known only after the end. */
+/* Make a reservation, and claim or cancel it in time, in a transaction that is
+ * still open when the reservation's time is over.  Return the transaction. */
 static sqlock_tx *end_in_transaction(struct race *race, bool claims)
 {
     struct fixture *f = race->f;
@@ -340,7 +349,8 @@ static int come_too_late(struct worker *worker)
     return 0;
 }
 
-/* It has expired, and nobody knows yet. */
+/* When the expiry sends its COMMIT, start a thread that claims or cancels the
+ * reservation. */
 static int end_before_the_commit(void *context, const struct tap_event *event)
 {
     struct race *race = context;

@@ -1,6 +1,6 @@
 /*
- * test_input.c - what cannot be done is refused in one clear line, and nothing
- * of it is done; and stock in a table of the application
+ * test_input.c - bad arguments and unfit tables are refused in one clear line,
+ * and nothing is changed; and stock in a table of the application
  */
 #include "suite.h"
 
@@ -60,7 +60,8 @@ static void test_bad_arguments_are_refused(void **state)
     sqlock_stock_close(stock);
 }
 
-/* No item is there: a number that is allowed is refused for that alone. */
+/* None of the items exists, so the greatest number of lines gets ENOTFOUND, and
+ * one more line EINVAL. */
 static void test_as_many_items_as_are_allowed(void **state)
 {
     struct fixture *f = *state;
@@ -112,7 +113,7 @@ static void test_the_longest_names_and_odd_ones_work(void **state)
     }
 }
 
-/* At the end of what an integer holds. */
+/* A quantity may be INT64_MAX; a sum beyond that is refused. */
 static void test_no_quantity_overflows(void **state)
 {
     struct fixture *f = *state;
@@ -255,7 +256,8 @@ static void test_tables_that_do_not_fit_are_refused(void **state)
     (void)sql_run(&f->sql, "DROP TABLE %s", table);
 }
 
-/* Without our tables there are no orders; but the rest works. */
+/* Without sqlock's tables of stock, a table of the application can be sold
+ * from, but not with order ids or reservations. */
 static void test_without_our_tables_there_are_no_orders(void **state)
 {
     struct fixture *f = *state;
@@ -288,7 +290,7 @@ static void test_without_our_tables_there_are_no_orders(void **state)
     assert_contains(f->err.message, "sqlock stock init");
     sqlock_stock_close(stock);
     stock = NULL;
-    /* Some of them are not enough. */
+    /* Some of sqlock's tables are not enough. */
     (void)sql_run(&f->sql,
                   "CREATE TABLE %sSTOCK_BUCKET (ITEM VARCHAR(20), "
                   "BUCKET INTEGER, QUANTITY INTEGER)",
@@ -302,7 +304,8 @@ static void test_without_our_tables_there_are_no_orders(void **state)
     (void)sql_run(&f->sql, "DROP TABLE %sLOCK", prefix);
 }
 
-/* A CHECK of the table, in a transaction that must not be half done. */
+/* A CHECK of the table refuses the second item of an order: the first item must
+ * not be deducted either. */
 static void test_a_check_of_the_table_refuses_all_of_an_order(void **state)
 {
     struct fixture *f = *state;
@@ -336,7 +339,7 @@ static void test_a_check_of_the_table_refuses_all_of_an_order(void **state)
     (void)sql_run(&f->sql, "DROP TABLE %s", table);
 }
 
-/* A login that may look but not change. */
+/* The login may read the tables, but not change them. */
 static void test_a_login_without_the_privilege_is_told_so(void **state)
 {
     static const char *const user = "sqlock_stock_reader";

@@ -1,6 +1,6 @@
 /*
- * test_limits.c - quantities at the end of what their column, or an integer,
- * holds: more is refused, and what is answered is what the row has
+ * test_limits.c - quantities at the limit of their column, or of a 64-bit
+ * integer: more is refused, and the answer agrees with the row
  */
 #include "suite.h"
 
@@ -15,7 +15,8 @@ static void spread_it(struct fixture *f, const char *item)
     sqlock_stock_close(stock);
 }
 
-/* By every strategy: an item may be restored by those that do not spread it. */
+/* With each strategy, the sum of the item's row and its buckets stays within a
+ * 64-bit integer. */
 static void test_row_and_buckets_together_do_not_overflow(void **state)
 {
     struct fixture *f = *state;
@@ -32,7 +33,7 @@ static void test_row_and_buckets_together_do_not_overflow(void **state)
                                           INT64_MAX - 998, NULL, &f->err));
         assert_contains(f->err.message, "more than the column holds");
         assert_int_equal(shop_there(f, item), 999);
-        /* The order was not kept; and so many fit. */
+        /* The refused order was not kept; and one less fits. */
         assert_ok(sqlock_stock_restore(stock, NULL, order, item,
                                        INT64_MAX - 999, NULL, &f->err));
         assert_true(shop_read(f, stock, item) == INT64_MAX);
@@ -44,7 +45,9 @@ static void test_row_and_buckets_together_do_not_overflow(void **state)
     }
 }
 
-/* Written past the library: its change is no integer that an entry can have. */
+/* The row is set to INT64_MAX past the library, so that the sum with the
+ * buckets exceeds 64 bits.  The change to 0 does not fit into an entry: with an
+ * order id the item cannot be set, without one it can. */
 static void test_an_item_that_overflowed_can_be_set_right(void **state)
 {
     struct fixture *f = *state;
@@ -72,7 +75,9 @@ static void expect_num(struct fixture *f, const char *table, int64_t expected)
                      expected);
 }
 
-/* In a transaction on the application's own connection. */
+/* Restore in a transaction on the adopted connection of f->sql, and commit.  If
+ * that is refused, setting the item to 40000 must be, too.  Return the result
+ * of the restore. */
 static int restore_there(struct fixture *f, sqlock_stock *stock,
                          const char *order, int64_t quantity,
                          sqlock_stock_answer *answer)
@@ -90,7 +95,8 @@ static int restore_there(struct fixture *f, sqlock_stock *stock,
     return rc;
 }
 
-/* A MySQL that is not strict stores as much as fits and tells of success. */
+/* Without its strict mode, MySQL would store as much as fits, and report
+ * success. */
 static void test_a_narrow_column_is_not_filled_beyond_its_end(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 /*
- * test_orders.c - the same order again gets the first answer, by each strategy;
- * and several items are all done or none
+ * test_orders.c - an order that is sent again gets its first answer, by each
+ * strategy; and all items of an order are deducted, or none
  */
 #include "suite.h"
 
@@ -41,7 +41,7 @@ static void test_the_same_order_gets_the_first_answer(void **state)
         send_twice(f, stock, refused, item, 7, SQLOCK_EINSUFFICIENT, 6);
         assert_ok(
             sqlock_stock_restore(stock, NULL, NULL, item, 100, NULL, &f->err));
-        /* Also now that there is enough, and by another registry. */
+        /* The answer stays, although there is enough now. */
         assert_fails(
             SQLOCK_EINSUFFICIENT,
             sqlock_stock_deduct(stock, NULL, refused, item, 7, NULL, &f->err));
@@ -60,8 +60,8 @@ static void test_the_same_order_gets_the_first_answer(void **state)
     }
 }
 
-/* The change of the order leaves no room to make it again: by a CHECK of
- * the application's table, or the end of a column. */
+/* After the order's change, a CHECK of the application's table would refuse the
+ * same change: sent again, the order gets its first answer all the same. */
 static void test_an_order_at_a_limit_gets_the_first_answer(void **state)
 {
     struct fixture *f = *state;
@@ -78,7 +78,7 @@ static void test_an_order_at_a_limit_gets_the_first_answer(void **state)
         sqlock_stock_answer answer;
         char order[80];
 
-        if (strategy == SQLOCK_STOCK_BUCKETS) /* of our table only */
+        if (strategy == SQLOCK_STOCK_BUCKETS) /* only on sqlock's table */
             continue;
         options.strategy = strategy;
         assert_ok(sqlock_stock_open(&stock, f->a, &options, &f->err));
@@ -118,7 +118,6 @@ static void test_an_order_at_the_end_of_a_number_gets_its_answer(void **state)
     sqlock_stock_close(stock);
 }
 
-/* Also what adds and what sets. */
 static void test_restoring_and_setting_twice_happens_once(void **state)
 {
     struct fixture *f = *state;
@@ -198,7 +197,8 @@ struct loss {
     bool is_lost;
 };
 
-/* The first success that is durable: the answer does not arrive. */
+/* Lose the answer to the first commit: a COMMIT, or a write outside of a
+ * transaction. */
 static int lose_commit(void *context, const struct tap_event *event, int rc)
 {
     struct loss *loss = context;
@@ -226,7 +226,7 @@ static void test_F34_a_lost_commit_is_found_out_by_its_order(void **state)
         const char *item = shop_item(f, 100);
         sqlock_stock_answer answer;
         struct loss loss = {false, false};
-        /* Buckets are there before anything is lost. */
+        /* With BUCKETS, spread the item before an answer is lost. */
         assert_ok(
             sqlock_stock_deduct(stock, NULL, NULL, item, 1, NULL, &f->err));
         tap_reset();
@@ -238,7 +238,7 @@ static void test_F34_a_lost_commit_is_found_out_by_its_order(void **state)
         assert_int_equal(answer.left, 95);
         assert_int_equal(shop_there(f, item), 95);
 
-        /* Without one nobody knows, and it is said. */
+        /* Without an order id the outcome stays unknown. */
         loss = (struct loss){false, false};
         assert_fails(
             SQLOCK_EUNCERTAIN,
@@ -295,8 +295,8 @@ static void test_several_items_are_all_done_or_none(void **state)
     }
 }
 
-/* F34: an order that is refused under the id of another, with more items than
- * that has, leaves the other as it is. */
+/* F34: an order for two items is sent under the id of a reservation of one
+ * item.  It is refused, and adds no entry to the reservation's. */
 static void test_a_refused_order_adds_nothing_to_another(void **state)
 {
     struct fixture *f = *state;
@@ -323,7 +323,8 @@ static void test_a_refused_order_adds_nothing_to_another(void **state)
     }
 }
 
-/* Just before they are read: they were there when the order met them. */
+/* Delete all entries just before they are read, after the order has met its
+ * entry. */
 static int remove_entries(void *context, const struct tap_event *event)
 {
     struct fixture *f = context;
@@ -367,7 +368,8 @@ struct crossing {
     const char *items[2];
 };
 
-/* The two lines in either order, given by half of the threads each. */
+/* Deduct two items in one order.  Half of the threads name one item first, half
+ * the other. */
 static int cross(struct worker *worker)
 {
     struct crossing *crossing = worker->context;

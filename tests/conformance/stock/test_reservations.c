@@ -1,6 +1,6 @@
 /*
- * test_reservations.c - reserved for a time by the database's clock; then
- * claimed, cancelled or expired, one of them and once
+ * test_reservations.c - a reservation lasts for a time by the database's clock,
+ * and ends once: it is claimed or cancelled, or expires
  */
 #include "suite.h"
 
@@ -55,7 +55,7 @@ static void test_a_cancelled_reservation_gives_back_once(void **state)
         assert_fails(SQLOCK_ECONFLICT,
                      sqlock_stock_claim(stock, NULL, order, &answer, &f->err));
         assert_stock(f, item, 10, 0);
-        /* The order had its answer, whatever became of it. */
+        /* The order was answered: sent again, it reserves nothing. */
         assert_ok(sqlock_stock_reserve(stock, NULL, order, &line, 1,
                                        SHOP_LONG_MS, &answer, &f->err));
         assert_true(answer.is_duplicate);
@@ -119,7 +119,8 @@ struct ending {
     atomic_int given_back;
 };
 
-/* Half claim, half cancel; each may lose. */
+/* Half of the threads claim, half cancel; one that comes too late may get
+ * ECONFLICT. */
 static int end_it(struct worker *worker)
 {
     struct ending *ending = worker->context;

@@ -1,6 +1,6 @@
 /*
- * test_retention.c - orders and reservations are forgotten when they are old,
- * and no sooner: whole orders, in pages, beside those who sell
+ * test_retention.c - orders and reservations are removed when they are old, and
+ * not sooner: whole orders, in pages, while other threads sell
  */
 #include "suite.h"
 
@@ -13,7 +13,7 @@
 
 #define OLD_DAYS 100 /* older than the default */
 
-/* SQL of a time so many days before the one in a column. */
+/* Write SQL for a time so many days before that of a column; return `out`. */
 static const char *earlier(const struct fixture *f, const char *column,
                            int days, char out[128])
 {
@@ -27,7 +27,7 @@ static const char *earlier(const struct fixture *f, const char *column,
     return out;
 }
 
-/* Make the orders of that pattern, or their reservations, older. */
+/* Move a time back in the rows of a table whose order ids match a pattern. */
 static void age(struct fixture *f, const char *table, const char *column,
                 const char *pattern, int days)
 {
@@ -55,7 +55,8 @@ static sqlock_stock_reaped reap(struct fixture *f, sqlock_stock *stock,
     return reaped;
 }
 
-/* Entries that other tests have left are too young to be removed. */
+/* Assert how many rows a dry run counts, and a reap removes.  Entries that
+ * other tests have left are too young. */
 static void expect_reaped(struct fixture *f, sqlock_stock *stock,
                           int64_t entries, int64_t reservations)
 {
@@ -67,6 +68,7 @@ static void expect_reaped(struct fixture *f, sqlock_stock *stock,
     }
 }
 
+/* Send an order.  Return whether it was answered before. */
 static bool is_known(struct fixture *f, sqlock_stock *stock, const char *order,
                      const char *item, int64_t quantity)
 {
@@ -99,7 +101,7 @@ static void test_orders_are_forgotten_by_their_age(void **state)
     age_order(f, "%/old/%");
     expect_reaped(f, stock, 4, 0);
     expect_reaped(f, stock, 0, 0);
-    /* Nothing was given back; and the young one is known. */
+    /* Nothing was given back; and the young order is still known. */
     assert_int_equal(shop_there(f, item), 5);
     assert_true(is_known(f, stock, young, item, 2));
     assert_false(is_known(f, stock, old, item, 2));
@@ -108,7 +110,8 @@ static void test_orders_are_forgotten_by_their_age(void **state)
     sqlock_stock_close(stock);
 }
 
-/* A reservation is as old as its end, and its order stays as long as it. */
+/* A reservation's age counts from its end.  The entries of its order stay as
+ * long as the reservation. */
 static void test_reservations_are_kept_from_their_end_on(void **state)
 {
     struct fixture *f = *state;
@@ -126,7 +129,7 @@ static void test_reservations_are_kept_from_their_end_on(void **state)
                                        SHOP_LONG_MS, NULL, &f->err));
     }
     assert_ok(sqlock_stock_claim(stock, NULL, orders[1], NULL, &f->err));
-    /* Long after its time; and each by a call of today. */
+    /* Two end today, by a cancellation and by expiry, long after their time. */
     age(f, "STOCK_RESERVATION", "EXPIRES_AT", orders[2], OLD_DAYS);
     age(f, "STOCK_RESERVATION", "EXPIRES_AT", orders[3], OLD_DAYS);
     assert_ok(sqlock_stock_cancel(stock, NULL, orders[2], NULL, &f->err));
@@ -142,7 +145,7 @@ static void test_reservations_are_kept_from_their_end_on(void **state)
                                        SHOP_LONG_MS, &answer, &f->err));
         assert_true(answer.is_duplicate);
     }
-    /* All but the open one, whose time was over long ago as well. */
+    /* Of four that are old now, the open one is kept. */
     for (int i = 0; i < 4; i++)
         age(f, "STOCK_RESERVATION", "EXPIRES_AT", orders[i], OLD_DAYS);
     expect_reaped(f, stock, 3, 3);
@@ -154,7 +157,8 @@ static void test_reservations_are_kept_from_their_end_on(void **state)
     sqlock_stock_close(stock);
 }
 
-/* Reservations in a stock of another table keep their orders. */
+/* A reservation in a stock of another table keeps the entries of its order,
+ * until a reap of that stock removes both. */
 static void test_reservations_of_another_table_are_kept(void **state)
 {
     struct fixture *f = *state;
@@ -194,7 +198,7 @@ struct crowd_of_old {
     atomic_int sold;
 };
 
-/* Orders of a past in which there was no one to sell. */
+/* Insert MANY old orders of three entries each, past the library. */
 static void write_old_orders(struct fixture *f, const char *item)
 {
     char entry[64];
@@ -311,7 +315,7 @@ static void test_a_reap_can_be_stopped_and_is_checked(void **state)
     options.size = 1;
     assert_fails(SQLOCK_EINVAL,
                  sqlock_stock_reap(stock, &options, &reaped, &f->err));
-    /* An older header's, without what came after the retention. */
+    /* The struct of an older header, which ends after retention_ms. */
     options.size = offsetof(sqlock_stock_reap_options, dry_run);
     assert_ok(sqlock_stock_reap(stock, &options, &reaped, &f->err));
     write_old_orders(f, item);
@@ -320,8 +324,8 @@ static void test_a_reap_can_be_stopped_and_is_checked(void **state)
     options.context = &seen;
     assert_fails(SQLOCK_ECANCELED,
                  sqlock_stock_reap(stock, &options, &reaped, &f->err));
-    /* A page, in which a row or two may be kept, and the rest of its last
-     * order. */
+    /* A page of 1000 rows, of which some may be kept for reservations, and the
+     * other rows of the page's last order. */
     assert_in_range(reaped.entries, 900, 1002);
     assert_int_equal(seen.entries, reaped.entries);
     assert_int_equal(reap(f, stock, false).entries, MANY * 3 - reaped.entries);
@@ -359,7 +363,8 @@ static int64_t count_age_indexes(struct fixture *f, const char *table)
                        table);
 }
 
-/* Get the result of the check "stock", and whether it names the index. */
+/* Return the result of doctor's check "stock".  Set *tells_of_index if it names
+ * the index. */
 static sqlock_severity examine(struct fixture *f, const sqlock_options *options,
                                bool *tells_of_index)
 {
@@ -406,7 +411,7 @@ static void test_init_gives_an_old_table_its_index(void **state)
     assert_int_equal(count_age_indexes(f, entry), 0);
     assert_int_equal(examine(f, &options, &tells_of_index), SQLOCK_WARNING);
     assert_true(tells_of_index);
-    for (int i = 0; i < 2; i++) { /* again changes nothing */
+    for (int i = 0; i < 2; i++) { /* the second time changes nothing */
         create_stock(f, &options);
         assert_int_equal(count_age_indexes(f, entry), 1);
     }

@@ -1,6 +1,6 @@
 /*
- * test_transactions.c - stock within a transaction of the application: done
- * when that commits, and a refusal leaves it usable and as it was
+ * test_transactions.c - stock in a transaction of the application: operations
+ * are done when the transaction commits, and a refusal leaves it as it was
  */
 #include "suite.h"
 
@@ -23,6 +23,8 @@ static void commit(struct fixture *f, sqlock_tx *tx)
     assert_ok(sqlock_tx_commit(tx, &f->err));
 }
 
+/* Do other work in the transaction: set the item's VERSION to 77.  note_of()
+ * reads it. */
 static void write_note(struct fixture *f, sqlock_tx *tx, const char *item)
 {
     char table[64];
@@ -147,8 +149,9 @@ static void test_it_finds_what_is_in_buckets(void **state)
     sqlock_stock_close(spread);
 }
 
-/* A strategy that finds too little in the row empties the buckets first, and
- * then cannot add so many to the row. */
+/* The sum of the item's row and its buckets exceeds a 64-bit integer.  A
+ * strategy that finds too little in the row empties the buckets, and then
+ * cannot add their quantity to the row: the buckets must get it back. */
 static void test_a_refusal_leaves_the_buckets_as_they_were(void **state)
 {
     struct fixture *f = *state;
@@ -183,7 +186,7 @@ static void test_a_refusal_leaves_the_buckets_as_they_were(void **state)
     sqlock_stock_close(spread);
 }
 
-/* A server that cancels the way back to the savepoint. */
+/* Let each ROLLBACK TO SAVEPOINT be cancelled, as by a server. */
 static int cancel_the_way_back(void *context, const struct tap_event *event)
 {
     (void)context;
@@ -215,7 +218,8 @@ static void test_what_cannot_be_taken_back_is_not_committed(void **state)
     registry_end(registry);
 }
 
-/* As without one: the order that it meets stays as it is. */
+/* An order for two items is sent under the id of a reservation of one item.  It
+ * is refused, and the reservation stays as it was. */
 static void test_a_refusal_leaves_another_order_as_it_was(void **state)
 {
     struct fixture *f = *state;
@@ -245,7 +249,6 @@ static void test_a_refusal_leaves_another_order_as_it_was(void **state)
     sqlock_stock_close(stock);
 }
 
-/* On the application's own connection, too. */
 static void test_on_an_adopted_connection(void **state)
 {
     struct fixture *f = *state;
@@ -287,7 +290,7 @@ struct crossing {
     atomic_int refused;
 };
 
-/* One item of each, in the order that makes the other wait; from the start
+/* Deduct one of each item; the two threads do so in opposite order.  Begin
  * again after a deadlock. */
 static int deduct_both(struct worker *worker)
 {

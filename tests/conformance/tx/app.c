@@ -21,7 +21,7 @@
 
 struct rows;
 
-/* The operations of a client library. */
+/* The operations of one client library. */
 struct client {
     unsigned bit; /* ON_... */
     void (*open)(struct app *app, const char *url);
@@ -29,15 +29,15 @@ struct client {
     int (*run)(struct app *app, const char *sql, struct rows *rows);
     bool (*in_transaction)(struct app *app);
     bool (*set_utf8)(struct app *app, bool is_utf8);
-    const char *const *settings; /* queries, ending with NULL */
+    const char *const *settings; /* for app_settings(); ends with NULL */
 };
 
-/* Gathers the cells of a statement, a line each. */
+/* The rows of a statement's result as text: a line for each row. */
 struct rows {
     FILE *out;
     char *text;
     size_t size;
-    struct app *app; /* has the first cell */
+    struct app *app; /* gets the first cell */
 };
 
 static void add_cell(struct rows *rows, const char *cell, bool ends_row)
@@ -166,7 +166,7 @@ static bool is_open_mysql(struct app *app)
 {
     const MYSQL *mysql = app->native;
 
-    app_run(app, "DO 0"); /* an error does not tell the state */
+    app_run(app, "DO 0"); /* an error leaves server_status as it was */
     return (mysql->server_status & SERVER_STATUS_IN_TRANS) != 0;
 }
 
@@ -176,7 +176,7 @@ static bool set_utf8_mysql(struct app *app, bool is_utf8)
                                    is_utf8 ? "utf8mb4" : "latin1") == 0;
 }
 
-/* Not what counts up by itself, nor what the last statement has left. */
+/* Without variables that change by themselves, or by the last statement. */
 static const char *const mysql_settings[] = {
     "SHOW SESSION VARIABLES WHERE Variable_name NOT IN "
     "('timestamp', 'rand_seed1', 'rand_seed2', 'last_insert_id', 'identity', "
@@ -311,8 +311,7 @@ static void open_it(struct app *app, const struct database *database,
 {
     app->database = database;
     client_of(app)->open(app, url);
-    /* Of the server: a pooler has told the client library a number of its
-     * own. */
+    /* Ask the server: a pooler gives the client library another number. */
     if (database->connection_id != NULL)
         app->session = app_integer(app, "%s", database->connection_id);
 }

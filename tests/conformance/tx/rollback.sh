@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# rollback.sh: MariaDB with innodb_rollback_on_timeout, where a lock that was
-# not got ends the transaction and not only the statement.
+# rollback.sh: run the tests of F21 on a MariaDB with
+# innodb_rollback_on_timeout, where a wait for a lock that times out rolls back
+# the whole transaction, and not only the statement.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 build=${SQLOCK_BUILD:-build}

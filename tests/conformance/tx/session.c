@@ -1,6 +1,6 @@
 /*
  * session.c - a session of a test: an application with its own connection, and
- * the transaction that we joined or began on it
+ * the transaction that the library joined or began on it
  */
 #include "suite.h"
 
@@ -108,8 +108,9 @@ bool session_is_waiting(struct fixture *f, struct session *s)
                            "SELECT count(*) FROM pg_locks WHERE NOT granted "
                            "AND pid = %lld",
                            id) > 0;
-    /* Only an administrator sees it in MySQL, in a table that is made anew when
-     * nobody has looked at it for 100 ms: other lanes do, at random times. */
+    /* In MySQL only an administrator sees the wait, in innodb_trx.  InnoDB
+     * updates that table only if nobody has read it for 100 ms.  Other lanes
+     * read it, too: so pause for a random time that is longer. */
     lk_sleep_until(sqlock_monotonic_ns() +
                    lk_random_between(120, 500) * LK_NS_PER_MS);
     assert_int_equal(

@@ -1,5 +1,5 @@
 /*
- * stock.c - the application's table, made and looked at past the library
+ * stock.c - create, fill and read the application's table, past the library
  */
 #include "suite.h"
 

@@ -1,8 +1,8 @@
 /*
  * suite.h - the topics of this suite: transactions on the application's tables
  *
- * Each test runs on each database that the environment names; those of the
- * guard also on Spring's layouts.
+ * A test names the databases and the layouts of the lock table that it runs on;
+ * the default is all databases, with sqlock's layout.
  */
 #ifndef TESTS_TX_SUITE_H
 #define TESTS_TX_SUITE_H
@@ -28,28 +28,31 @@ extern const struct topic topic_reap;
 extern const struct topic topic_charset;
 extern const struct topic topic_recheck;
 
-/* A holder in a process of its own (test_stopped.c); its exit status. */
+/* Be the holder's process of test_stopped.c.  Return the exit status. */
 int hold(char **arguments);
 
-/* An application with its own connection, in a transaction of ours. */
+/* An application with its own connection, and the library's transaction on
+ * it. */
 struct session {
     struct app app;
     sqlock_tx *tx; /* NULL when the test has ended it */
 };
 
-/* Connect, run `begin` (NULL: nothing), and adopt.  Roll back what is left, and
- * close. */
+/* Connect, run `begin` (NULL: nothing), and adopt the connection with
+ * fixture->a; a failure fails the test. */
 void session_open(struct fixture *f, struct session *s, const char *begin);
+/* Roll back the transaction, if there is one, and disconnect. */
 void session_close(struct session *s);
 
-/* Commit, which must succeed or give that code; `s` has no transaction then. */
+/* Assert that the commit succeeds, or returns that code.  s->tx is NULL
+ * afterwards. */
 #define session_commit(f, s) session_end((f), (s), 0, __FILE__, __LINE__)
 #define session_commit_fails(code, f, s)                                       \
     session_end((f), (s), (code), __FILE__, __LINE__)
 void session_end(struct fixture *f, struct session *s, int code,
                  const char *file, int line);
 
-/* Two sessions, each in a transaction that it has begun. */
+/* Two sessions, each in a transaction that the adoption has begun. */
 void sessions_open(struct fixture *f, struct session *a, struct session *b);
 void sessions_close(struct session *a, struct session *b);
 
@@ -58,10 +61,12 @@ void sessions_close(struct session *a, struct session *b);
 sqlock_tx *tx_begin(struct fixture *f);
 sqlock_tx *tx_adopt(struct fixture *f, struct app *app);
 
+/* Lock one name by sqlock_tx_lock(), and return its result. */
 int lock_one(struct session *s, const char *name, int64_t wait_ms,
              sqlock_error *err);
 
-/* A session that waits for a name in a thread of its own, session_wait(). */
+/* A session that waits for a name in a thread of its own.  The thread's body,
+ * session_wait(), leaves the result in `rc` and `err`. */
 struct waiter {
     struct session *session;
     const char *name;
@@ -71,29 +76,32 @@ struct waiter {
 };
 int session_wait(struct worker *worker);
 
-/* Let a and b lock a name each, and then wait for each other's: one is told to
- * run again, and commits nothing; the other commits. */
+/* Let a and b lock a name each, and then wait for each other's name.  Assert
+ * that one of them gets ERETRY and commits nothing, and the other commits. */
 void sessions_deadlock(struct fixture *f, struct session *a, struct session *b);
 
-/* Whether that session waits for a row lock, as the server sees it. */
+/* Return whether that session waits for a row lock, as its server sees it. */
 bool session_is_waiting(struct fixture *f, struct session *s);
 
-/* Whether a transaction above READ COMMITTED is told to run again when it locks
- * a row that was written after its snapshot: PostgreSQL, and InnoDB with
+/* Return whether a transaction above READ COMMITTED gets ERETRY when it locks a
+ * row that was written after its snapshot: on PostgreSQL, and in InnoDB with
  * innodb_snapshot_isolation (MariaDB since 11.6). */
 bool keeps_its_snapshot(struct fixture *f);
 
-/* A table of the application: id, a, version, state, moment, fence, owner. */
+/* The application's table: id, a, version, state, moment, fence, owner,
+ * narrow. */
 #define STOCK "tx_stock"
 void stock_create(struct fixture *fixture);
 void stock_drop(struct fixture *fixture);
-/* Rows 1 to 4, each with a = 100, version = 1, state 'new'. */
+/* Replace all rows by 1 to 4, each with a = 100, version = 1, state 'new'. */
 void stock_fill(struct fixture *fixture);
-/* Whether the table still has these four rows, and no other. */
+/* Return whether the table still has these four rows, and no other. */
 bool stock_is_untouched(struct fixture *fixture);
+/* Return the column `a` of a row. */
 long long stock_value(struct fixture *fixture, int id);
+/* Describe the table, with its integer version and its fence columns. */
 sqlock_table stock_table(struct fixture *fixture);
-/* The table's name, unique to the process. */
+/* Return the table's name, unique to the process and the layout. */
 const char *stock_name(const struct fixture *fixture);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * test_adopt.c - beginning, adopting and ending
+ * test_adopt.c - beginning a transaction, adopting a connection, and ending
  */
 #include "suite.h"
 
@@ -124,7 +124,7 @@ static void test_own_transaction_cannot_be_left(void **state)
     assert_ok(sqlock_tx_commit(tx, &f->err));
 }
 
-/* Standard error is the application's. */
+/* Standard error belongs to the application: no message may go there. */
 static void test_adopting_prints_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -151,10 +151,10 @@ static void test_adopting_prints_nothing(void **state)
     app_close(&app);
 }
 
-/* --- truthful ends --- */
+/* --- results of the end --- */
 
-/* The transaction is aborted by an error: it cannot seem to be committed
- * (F26). */
+/* A statement fails.  On PostgreSQL that aborts the transaction, so the commit
+ * returns the error (F26); elsewhere the transaction goes on, and commits. */
 static void test_commit_of_an_aborted_transaction_says_so(void **state)
 {
     struct fixture *f = *state;
@@ -196,8 +196,9 @@ static void test_transaction_ended_behind_our_back_is_noticed(void **state)
     app_close(&app);
 }
 
-/* A transaction that is left is freed, whatever the result: not EINVAL, which
- * says that nothing was done. */
+/* sqlock_tx_leave() frees the transaction, although the application has ended
+ * it: the result is ELOST, not EINVAL, which would say that nothing was
+ * done. */
 static void test_transaction_ended_before_it_is_left_is_lost(void **state)
 {
     struct fixture *f = *state;
@@ -216,7 +217,7 @@ static void test_killed_session_is_lost_not_committed(void **state)
 {
     struct fixture *f = *state;
 
-    /* Noticed by a statement, or by the commit. */
+    /* The loss is noticed by a statement, or only by the commit. */
     for (int notices = 1; notices >= 0; notices--) {
         struct app app;
         sqlock_tx *tx;
@@ -240,7 +241,8 @@ static void test_killed_session_is_lost_not_committed(void **state)
     }
 }
 
-/* The server's own limit ends the holder of a FOR UPDATE lock (F44). */
+/* The server ends an idle transaction that has a name locked (F44): another
+ * transaction gets the name, and calls on the ended one return ELOST. */
 static void test_idle_transaction_timeout_is_told_as_lost(void **state)
 {
     struct fixture *f = *state;
@@ -255,7 +257,7 @@ static void test_idle_transaction_timeout_is_told_as_lost(void **state)
         skip_or_fail("no idle_transaction_timeout on this server");
     tx = tx_adopt(f, &app);
     assert_ok(sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err));
-    /* Until the server has let the lock go. */
+    /* Wait until the server has ended the transaction. */
     {
         sqlock_tx *other = tx_begin(f);
 
@@ -293,7 +295,8 @@ static int lose_chain(void *context, const struct tap_event *event, int rc)
                : rc;
 }
 
-/* Not ELOST, which says that nothing was committed. */
+/* The answer to COMMIT AND CHAIN is lost: the result is EUNCERTAIN, not ELOST,
+ * which would say that nothing was committed. */
 static void test_statement_that_may_commit_without_an_answer(void **state)
 {
     struct fixture *f = *state;

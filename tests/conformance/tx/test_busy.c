@@ -1,9 +1,9 @@
 /*
- * test_busy.c - what a lock that was refused at once leaves behind in the
- * transaction: nothing that others would wait for, and nothing undone
+ * test_busy.c - a lock that is refused leaves the transaction as it was: it
+ * keeps no row or gap locked that others would wait for, and undoes nothing
  *
- * Under REPEATABLE READ, InnoDB locks gaps: a search that passes over its row
- * would end in one.
+ * Under REPEATABLE READ, InnoDB locks gaps, too: a search that skips a locked
+ * row goes on, and would lock the gap behind that row.
  */
 #include "suite.h"
 
@@ -19,8 +19,9 @@ static void open_session(struct fixture *f, struct session *s)
     assert_ok(sqlock_tx_adopt(&s->tx, f->a, s->app.native, &f->err));
 }
 
-/* A name of this test whose row comes soon behind that of `name`: no other is
- * between them, for there are a handful. */
+/* Make a name of this test whose key follows that of `name` closely: the first
+ * two digits are equal.  With the few rows that there are, no other row is
+ * between the two.  *serial counts up from call to call. */
 static void name_behind(const struct fixture *f, const char *name, char out[96],
                         unsigned *serial)
 {
@@ -35,7 +36,8 @@ static void name_behind(const struct fixture *f, const char *name, char out[96],
     } while (strncmp(key, other, 2) != 0 || strcmp(key, other) > 0);
 }
 
-/* Rows can be made behind that of `name`: of leases and of names. */
+/* Assert that rows can be inserted behind that of `name`, for leases and for
+ * names. */
 static void assert_no_gap_is_locked(struct fixture *f, const char *name)
 {
     unsigned serial = 0;
@@ -91,7 +93,8 @@ static void test_a_busy_lease_locks_no_gap_for_its_guard(void **state)
     lock_end(lock);
 }
 
-/* Row 4 is the last one. */
+/* Row 4, the last one, is locked: a refused attempt to lock it must not lock
+ * the gap behind it, where row 5 is inserted. */
 static void test_a_busy_row_locks_no_gap(void **state)
 {
     struct fixture *f = *state;
@@ -114,7 +117,8 @@ static void test_a_busy_row_locks_no_gap(void **state)
     session_close(&a);
 }
 
-/* The wait, not statement_timeout_ms, is the limit of a row's lock. */
+/* A wait for a name or row is limited by wait_ms, even if statement_timeout_ms
+ * is shorter. */
 static void test_a_wait_for_a_row_may_outlast_a_statement(void **state)
 {
     struct fixture *f = *state;
@@ -142,7 +146,9 @@ static void test_a_wait_for_a_row_may_outlast_a_statement(void **state)
     registry_end(registry);
 }
 
-/* It is not locked, and never will be lockable: a wait would not end. */
+/* A row that was deleted after the transaction's snapshot is not locked by
+ * anybody, and can never be locked: the result is ERETRY, with and without a
+ * wait. */
 static void test_a_row_deleted_after_the_snapshot_is_retry(void **state)
 {
     struct fixture *f = *state;
@@ -173,8 +179,9 @@ static bool rolls_back_on_timeout(struct fixture *f)
            sql_integer(&f->sql, "SELECT @@innodb_rollback_on_timeout") != 0;
 }
 
-/* Busy leaves what the transaction has written, or, where the server's setting
- * is against that, the transaction is over and says so. */
+/* EBUSY undoes nothing that the transaction has written.  A server with
+ * innodb_rollback_on_timeout rolls back the whole transaction: then each call
+ * returns ERETRY. */
 static void test_F21_busy_undoes_nothing_in_silence(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 /*
- * test_charset.c - connections of the application whose texts are not UTF-8: an
- * order id that is sent over one would be another order's
+ * test_charset.c - connections of the application whose texts are not UTF-8 are
+ * refused: an order id that is sent over one could become another order's
  */
 #include "suite.h"
 
@@ -56,8 +56,8 @@ static void test_connection_of_another_character_set_is_refused(void **state)
     }
 }
 
-/* A change that the client library knows of is refused at the next statement,
- * and the transaction goes on when the character set is set back. */
+/* After a change that the client library knows of, the next call is refused;
+ * the transaction goes on when the character set is set back. */
 static void test_character_set_changed_after_adoption_is_refused(void **state)
 {
     struct fixture *f = *state;

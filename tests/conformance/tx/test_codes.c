@@ -1,6 +1,6 @@
 /*
- * test_codes.c - the lists of codes in sqlock.h: no call on a transaction
- * answers another one, whatever the database answers
+ * test_codes.c - calls on a transaction return only the codes listed in
+ * sqlock/tx.h, whatever the database answers
  */
 #include "suite.h"
 
@@ -9,7 +9,7 @@
 #include "support/contract.h"
 #include "support/server.h"
 
-/* --- with a transaction of the registry's --- */
+/* --- on a connection of the registry --- */
 
 static void begin(struct contract *c)
 {
@@ -26,7 +26,8 @@ static void roll_back(struct contract *c)
     c->state = NULL;
 }
 
-/* With so little time for a statement a busy machine may not do it at once. */
+/* Begin and guard; again if a busy machine exceeds the short limit of a
+ * statement. */
 static void begin_guarded(struct contract *c)
 {
     int64_t end_ns = check_deadline_ns(PATIENCE_MS);
@@ -57,7 +58,7 @@ static int call_execute(struct contract *c, sqlock_error *err)
     return sqlock_tx_execute(c->state, text, &id, 1, NULL, err);
 }
 
-/* A name that is new to everybody. */
+/* Lock a name that has no row yet. */
 static int call_lock(struct contract *c, sqlock_error *err)
 {
     const char *name = sqlock_name(c->locks[0]);
@@ -177,7 +178,8 @@ static void test_transactions_keep_to_their_codes(void **state)
 
 /* --- on the application's connection --- */
 
-/* The application has noticed first that the server ended the session. */
+/* The server ends the session, and the application notices by a statement of
+ * its own: each call of the library then returns ELOST. */
 static void test_a_terminated_connection_is_lost(void **state)
 {
     static int (*const on_a_tx[])(struct contract *, sqlock_error *) = {

@@ -1,5 +1,6 @@
 /*
- * test_guard.c - the database checks a lease inside a transaction, and keeps it
+ * test_guard.c - the database checks a lease inside a transaction, and nobody
+ * else can take the lock until the transaction ends
  */
 #include "suite.h"
 #include "sqlock/many.h"
@@ -7,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A lease that somebody else will find expired soon. */
+/* TTL of a lease that is to expire soon. */
 #define SHORT_TTL_MS (150 * SLOWNESS)
-/* A renewed lease with room for a busy machine. */
+/* TTL of a lease that a busy machine has time to renew or to guard. */
 #define KEPT_TTL_MS (2000 * SLOWNESS)
 
 static void write_as_application(struct fixture *f, struct session *s, int id)
@@ -55,8 +56,8 @@ static void test_guard_on_our_own_connection(void **state)
     lock_end(lock);
 }
 
-/* The lease is another's by now: nothing is committed, and the error says who
- * has the lock. */
+/* The lease has expired, and another holder has the lock: nothing is committed,
+ * and the error says who has it. */
 static void test_lost_lease_cannot_be_committed(void **state)
 {
     struct fixture *f = *state;
@@ -98,7 +99,8 @@ static void test_expired_lease_is_told_from_a_lost_one(void **state)
     session_close(&s);
 }
 
-/* A row locked after a savepoint is unlocked by rolling back to it. */
+/* ROLLBACK TO SAVEPOINT releases a row that was locked after the savepoint, so
+ * a further guard checks the lease again, and notices that it was broken. */
 static void test_guard_is_asked_again_after_a_savepoint(void **state)
 {
     struct fixture *f = *state;
@@ -182,13 +184,13 @@ static void test_release_under_an_open_guard_is_refused_at_once(void **state)
 
 /* --- a takeover at every point --- */
 
-/* Another session tries, again and again, to have the lock; how often it was
- * told no, and when it was let in. */
+/* A thread that tries to acquire the lock until it succeeds, or `stop` is
+ * set. */
 struct rival {
     sqlock_lock *lock;
     atomic_bool stop;
-    atomic_uint refused;
-    atomic_bool has_it;
+    atomic_uint refused; /* attempts that found the lock busy */
+    atomic_bool has_it;  /* it has acquired the lock */
 };
 
 static int try_again_and_again(struct worker *worker)
@@ -210,15 +212,17 @@ static int try_again_and_again(struct worker *worker)
     return 0;
 }
 
+/* Wait until an attempt that has begun after this call is refused. */
 static bool is_refused_again(struct rival *rival)
 {
     unsigned before = atomic_load(&rival->refused);
 
-    /* One that began after this moment, too. */
+    /* The first refusal may be of an attempt that had begun before. */
     return wait_until(atomic_load(&rival->refused) >= before + 2, PATIENCE_MS);
 }
 
-/* On a busy machine a lease that is to run out may do so before its guard. */
+/* Acquire the lock for KEPT_TTL_MS, and guard it in a new session; again if the
+ * lease has expired before the guard, as it may on a busy machine. */
 static void guard_in_time(struct fixture *f, struct session *s,
                           sqlock_lock *lock)
 {
@@ -300,7 +304,8 @@ static void test_other_leases_are_kept_beside_a_guarded_one(void **state)
     for (int i = 0; i < KEPT; i++)
         held += sqlock_is_held(locks[i]);
     assert_int_equal(held, KEPT - 1);
-    /* It may commit, for nobody can have taken over; but its lease is over. */
+    /* The guarded lease is over, but nobody can have taken it: the transaction
+     * may commit. */
     session_commit(f, &s);
     assert_false(sqlock_is_held(locks[7]));
     rc = sqlock_release_many(locks, KEPT, NULL, &f->err);
@@ -311,7 +316,8 @@ static void test_other_leases_are_kept_beside_a_guarded_one(void **state)
     registry_end(registry);
 }
 
-/* A short guard costs the lease nothing: it is renewed before and after. */
+/* Short guarded transactions follow one another for longer than the TTL: the
+ * lease is renewed between them, and stays held. */
 static void test_renewed_lease_survives_its_guards(void **state)
 {
     struct fixture *f = *state;
@@ -338,8 +344,9 @@ static void test_renewed_lease_survives_its_guards(void **state)
 
 /* --- isolation --- */
 
-/* Guard first, and it works at every level; after a snapshot that does not have
- * the last renewal it works, or it is told to run again. */
+/* A guard that is the first statement succeeds at each isolation level.  After
+ * a snapshot older than the last renewal, the guard succeeds or returns
+ * ERETRY. */
 static void test_isolation_levels_of_the_caller_with_a_guard(void **state)
 {
     struct fixture *f = *state;
@@ -377,8 +384,8 @@ static void test_isolation_levels_of_the_caller_with_a_guard(void **state)
     }
 }
 
-/* Somebody has the lease's row locked for long: busy, and no wait without
- * end. */
+/* Another session keeps the lease's row locked: the guard returns EBUSY, and
+ * does not wait without end. */
 static void test_guard_of_a_locked_row_is_busy(void **state)
 {
     struct fixture *f = *state;

@@ -1,5 +1,5 @@
 /*
- * test_input.c - bad input, as tables: one clear line, and nothing written
+ * test_input.c - bad input is refused in one clear line, and nothing is written
  */
 #include "suite.h"
 
@@ -60,7 +60,7 @@ static void test_names_with_sql_in_them_are_refused(void **state)
         assert_fails(SQLOCK_EINVAL,
                      sqlock_fence_ddl(&text, f->url, &table, &f->err));
         assert_null(text);
-        /* None of it has reached the database. */
+        /* No such name has reached the database, whose transaction goes on. */
         assert_ok(sqlock_tx_commit(tx, &f->err));
     }
     assert_true(stock_is_untouched(f));
@@ -109,7 +109,7 @@ static void test_missing_table_column_and_wrong_type(void **state)
     table.version_column = "no_such_column";
     tx = tx_begin(f);
     rc = sqlock_tx_version(tx, &table, &one, &version, &f->err);
-    /* SQLite takes "name" for a text where there is no such column. */
+    /* SQLite takes a quoted name that is no column for a text. */
     assert_code_of(SQLOCK_ESCHEMA, SQLOCK_EINVAL, rc, &f->err);
     (void)sqlock_tx_rollback(tx, NULL);
 
@@ -202,8 +202,8 @@ static void test_connection_of_another_database_is_refused(void **state)
     app_close(&app);
 }
 
-/* Under REPEATABLE READ, adopting asks nothing that would take the snapshot;
- * the first lock does. */
+/* Under REPEATABLE READ, the adoption sends no query, since that would take the
+ * snapshot; so only the first lock notices that the database is another one. */
 static void test_another_database_is_noticed_with_a_snapshot(void **state)
 {
     struct fixture *f = *state;

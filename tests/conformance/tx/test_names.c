@@ -1,9 +1,9 @@
 /*
- * test_names.c - interleavings of two or three sessions that lock names, each
- * written as its steps
+ * test_names.c - interleavings of two or three sessions that lock names, step
+ * by step
  *
- * On SQLite the sessions meet when they begin: whoever has begun has the only
- * lock there is.  Its own tests say what comes of each order.
+ * On SQLite there is only one lock, the file's write lock, which a transaction
+ * begun by the library has from the beginning.  So SQLite has tests of its own.
  */
 #include "suite.h"
 
@@ -23,7 +23,7 @@ static void test_nowait_on_a_held_name_is_busy(void **state)
     assert_ok(lock_one(&a, f->name, 0, &f->err));
     assert_fails(SQLOCK_EBUSY, lock_one(&b, f->name, 0, &f->err));
     assert_contains(f->err.message, f->name);
-    /* The transaction goes on, and gets it when it is free. */
+    /* The transaction goes on, and can lock the name when that is free. */
     session_commit(f, &a);
     assert_ok(lock_one(&b, f->name, 0, &f->err));
     session_commit(f, &b);
@@ -85,7 +85,7 @@ static void test_waiter_gets_the_name_at_the_holders_commit(void **state)
         session_commit(f, &a);
         worker_join(&worker);
         assert_lock_ok(waiter.rc, &waiter.err);
-        /* It has it: a third one does not get it. */
+        /* b has the name: a third session does not get it. */
         session_close(&a);
         session_open(f, &a, NULL);
         assert_fails(SQLOCK_EBUSY, lock_one(&a, f->name, 0, &f->err));
@@ -115,7 +115,7 @@ static void test_waiter_gets_the_name_of_a_killed_holder(void **state)
     sessions_close(&a, &b);
 }
 
-/* Two that wait for each other: one is told to run again, the other goes on. */
+/* Two sessions wait for each other: one gets ERETRY, and the other goes on. */
 static void test_deadlock_of_two_names_is_retry_for_one(void **state)
 {
     struct session a;
@@ -126,7 +126,7 @@ static void test_deadlock_of_two_names_is_retry_for_one(void **state)
     sessions_close(&a, &b);
 }
 
-/* Names of the test: one for each place in `names`. */
+/* Make `count` names of this test; `names` points into `texts`. */
 static void make_names(const struct fixture *f, char texts[][80],
                        const char **names, int count)
 {
@@ -151,7 +151,8 @@ static void test_several_names_are_taken_in_one_order(void **state)
         back[3 - i] = there[i];
     sessions_open(f, &a, &b);
     assert_ok(sqlock_tx_lock(a.tx, there, 4, 0, false, results, &f->err));
-    /* The other order meets the same name first: it holds nothing. */
+    /* Names are locked in the order of their keys: b meets the same name first
+     * as a did, and locks none. */
     assert_fails(SQLOCK_ETIMEDOUT,
                  sqlock_tx_lock(b.tx, back, 4, 50, false, results, &f->err));
     for (int i = 0; i < 4; i++)
@@ -194,7 +195,9 @@ static int lose_second_name(void *context, const struct tap_event *event)
                : 0;
 }
 
-/* EBUSY would say that the transaction goes on. */
+/* Another session has the first name; the connection breaks at the second.
+ * The result is ELOST, not EBUSY, which would say that the transaction goes
+ * on. */
 static void test_a_skipped_name_does_not_hide_the_end(void **state)
 {
     struct fixture *f = *state;
@@ -231,7 +234,8 @@ static void test_a_skipped_name_does_not_hide_the_end(void **state)
     registry_end(registry);
 }
 
-/* FOR UPDATE on a row that is not there would lock nobody out (F24). */
+/* A name whose row was deleted gets a new row: FOR UPDATE on a missing row
+ * would lock nobody out (F24). */
 static void test_deleted_row_is_made_again(void **state)
 {
     struct fixture *f = *state;
@@ -267,8 +271,9 @@ static void test_name_does_not_touch_the_lease(void **state)
     session_close(&a);
 }
 
-/* The caller's own isolation level: the name is locked, or it is told to run
- * the transaction again, never half of it (F27). */
+/* At each isolation level of the application the name is locked; or, with a
+ * snapshot older than the name's row, the result is ERETRY, nothing is
+ * committed, and a second run succeeds (F27). */
 static void test_isolation_levels_of_the_caller(void **state)
 {
     struct fixture *f = *state;
@@ -289,7 +294,7 @@ static void test_isolation_levels_of_the_caller(void **state)
             assert_fails(SQLOCK_ERETRY, rc);
             assert_fails(SQLOCK_ERETRY, sqlock_tx_commit(a.tx, &f->err));
             assert_false(app_in_transaction(&a.app));
-            /* Again from the start, it works. */
+            /* Run again from the start. */
             app_begin_at(&a.app, app_levels[i]);
             assert_ok(sqlock_tx_adopt(&a.tx, f->a, a.app.native, &f->err));
             rc = lock_one(&a, f->name, PATIENCE_MS, &f->err);
@@ -319,7 +324,7 @@ static void test_sqlite_begin_has_the_write_lock(void **state)
     assert_fails(SQLOCK_EBUSY,
                  sqlock_tx_adopt(&tx, f->a, other.native, &f->err));
     assert_false(app_in_transaction(&other));
-    /* Readers are not in its way. */
+    /* Reading needs no lock that the writer has. */
     assert_int_equal(
         app_integer(&other, "SELECT count(*) FROM %s", stock_name(f)), 4);
     assert_ok(lock_one(&a, f->name, 0, &f->err));
@@ -330,7 +335,9 @@ static void test_sqlite_begin_has_the_write_lock(void **state)
     session_close(&a);
 }
 
-/* A joined transaction that has only read yet. */
+/* A joined transaction without the write lock takes it with its first name.
+ * While another session has it, the result is EBUSY or ETIMEDOUT.  The
+ * application's busy_timeout stays as it is. */
 static void test_sqlite_joined_transaction_takes_it_when_it_locks(void **state)
 {
     struct fixture *f = *state;
@@ -350,7 +357,8 @@ static void test_sqlite_joined_transaction_takes_it_when_it_locks(void **state)
     sessions_close(&a, &b);
 }
 
-/* It has read what another one has changed since: run it again (F69). */
+/* Another session has written since the transaction read, so it can no longer
+ * get the write lock: ERETRY (F69). */
 static void test_sqlite_old_snapshot_is_retry(void **state)
 {
     struct fixture *f = *state;

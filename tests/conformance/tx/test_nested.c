@@ -9,7 +9,8 @@
 #include "sqlock/stock.h"
 #include "support/tap.h"
 
-/* So few that a call that has none tells it soon. */
+/* Limit of a statement: short, so that a call that gets no connection fails
+ * soon. */
 #define STATEMENT_MS (4000 * SLOWNESS)
 
 static sqlock_registry *open_small(struct fixture *f, uint32_t pool_size)
@@ -43,7 +44,7 @@ static int lock_in_turns(struct worker *worker)
         sqlock_tx *tx = NULL;
         int rc;
 
-        /* A name that is new in every second turn. */
+        /* The name is new every second time. */
         (void)snprintf(text, sizeof text, "%s/%u/%d", crowd->name,
                        worker->index, turn / 2);
         rc = sqlock_tx_begin(&tx, crowd->registry, &worker->err);
@@ -82,8 +83,8 @@ static void test_transactions_on_all_connections_lock_names(void **state)
     }
 }
 
-/* A transaction of ours and calls of the same thread on the same registry,
- * which has one connection. */
+/* With pool_size 1, and that connection in a transaction, the same thread can
+ * acquire a lock and guard it, but not begin a second transaction. */
 static void test_leases_are_taken_within_the_only_transaction(void **state)
 {
     struct fixture *f = *state;
@@ -98,7 +99,7 @@ static void test_leases_are_taken_within_the_only_transaction(void **state)
     assert_ok(sqlock_tx_commit(tx, &f->err));
     lock_give(lock);
 
-    /* Another transaction is refused, and told why. */
+    /* The message names the option that limits transactions. */
     assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
     assert_fails(SQLOCK_ERESOURCE, sqlock_tx_begin(&second, registry, &f->err));
     assert_contains(f->err.message, "pool_size");
@@ -107,7 +108,8 @@ static void test_leases_are_taken_within_the_only_transaction(void **state)
     registry_end(registry);
 }
 
-/* A guard that fails asks who has the lock, beside the transaction. */
+/* A guard that fails reads the present holder on another connection, also with
+ * pool_size 1. */
 static void test_lost_guard_is_told_within_the_only_transaction(void **state)
 {
     struct fixture *f = *state;
@@ -138,7 +140,7 @@ static void test_a_name_that_is_there_is_locked_by_one_statement(void **state)
     tapped = fixture_tapped(f, NULL);
     for (int i = 0; i < 2; i++) {
         assert_ok(sqlock_tx_begin(&tx, tapped, &f->err));
-        if (i == 0) /* it is made, and the nodes are asked for */
+        if (i == 0) /* inserts the row, and asks whether this is Galera */
             assert_ok(sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err));
         before = tap_sent();
         assert_ok(sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err));

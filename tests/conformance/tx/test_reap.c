@@ -28,7 +28,7 @@ static void test_names_that_nobody_has_locked_are_reaped(void **state)
     struct session a;
     struct session b;
 
-    /* A lease behind the names: their rows are passed on the way to it. */
+    /* A lease with the greatest key: the names' rows come before it. */
     fixture_put_row(f, "ffffffff-ffff-ffff-ffff-ffffffffffff", "DEFAULT",
                     "somebody", 60000000, 120000000);
     (void)reap(f, 0);
@@ -50,8 +50,9 @@ static void test_names_that_nobody_has_locked_are_reaped(void **state)
     sessions_close(&a, &b);
 }
 
-/* Somebody deletes the row under one that waits for it: it gets a new row, or
- * is told to run again, and nobody else has it then. */
+/* A session waits for a name whose row another one deletes: it gets the name
+ * with a new row, or gets ERETRY and then the name; and nobody else can lock
+ * it. */
 static void test_row_is_deleted_under_a_waiter(void **state)
 {
     struct fixture *f = *state;
@@ -106,7 +107,8 @@ static int begin(struct race *race, struct worker *worker, struct app *app,
                : sqlock_tx_adopt(tx, race->f->a, app->native, &worker->err);
 }
 
-/* On a busy machine the reaper may be late. */
+/* Return whether a thread has locked TURNS times, and the reaper has removed a
+ * row, for which a busy machine may need until the time `until`. */
 static bool is_enough(struct race *race, int done, int64_t until)
 {
     return done >= TURNS &&
@@ -156,7 +158,7 @@ static int lock_again_and_again(struct worker *worker)
         if (rc != 0 && rc != SQLOCK_ERETRY)
             return worker_fail(worker, "%d: %s", rc, worker->err.message);
     }
-    if (worker->index == 0) /* who has no client library of its own to close */
+    if (worker->index == 0) /* ends the other threads */
         atomic_store(&race->is_over, true);
     app_close(&app);
     return 0;

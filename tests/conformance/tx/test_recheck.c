@@ -1,7 +1,7 @@
 /*
- * test_recheck.c - a transaction that has let go of a lease that it guards: the
- * commit asks the database again, and what another holder would overwrite is
- * not committed
+ * test_recheck.c - a transaction that has released the row of a lease which it
+ * guards: the commit checks the lease again, and commits nothing if another
+ * holder has had the lock
  */
 #include "suite.h"
 
@@ -10,7 +10,8 @@
 
 #include "support/tap.h"
 
-/* How a transaction lets go: what is run before the guard and behind it. */
+/* Statements before and after the guard by which a transaction releases the
+ * lease's row. */
 struct way {
     const char *name;
     const char *before; /* NULL: nothing */
@@ -33,13 +34,14 @@ static const struct way ways[] = {
     {.name = "ROLLBACK and BEGIN",
      .behind = {"ROLLBACK", "BEGIN"},
      .databases = ON_ALL},
-    /* DDL commits, and with autocommit off the next statement begins. */
+    /* DDL commits; with autocommit off the next statement begins a
+     * transaction. */
     {.name = "DDL",
      .before = "SET autocommit = 0",
      .behind = {"DROP TABLE IF EXISTS tx_nowhere"},
      .databases = ON_MYSQL},
-    /* SQLite keeps what was locked behind a savepoint, and InnoDB where it was
-     * part of the transaction before. */
+    /* SQLite keeps its lock; InnoDB releases rows only if the transaction had
+     * not used InnoDB before the savepoint. */
     {.name = "ROLLBACK TO through us",
      .before = "SAVEPOINT before_it",
      .behind = {"ROLLBACK TO SAVEPOINT before_it"},
@@ -60,7 +62,7 @@ static void run(struct fixture *f, struct session *s, const struct way *way,
     sqlock_result_clear(&result);
 }
 
-/* Guard a lease, and let go of it. */
+/* Guard a lease in a new session, and release its row in that way. */
 static void guard_and_let_go(struct fixture *f, struct session *s,
                              const struct way *way, sqlock_lock *lock)
 {
@@ -79,7 +81,8 @@ static void write_as_application(struct fixture *f, struct session *s)
 
 typedef int (*end_fn)(sqlock_tx *tx, sqlock_error *err);
 
-/* A superseded holder writes, and is refused when it ends. */
+/* After the row is released and the lease has expired, another holder takes the
+ * lock.  The superseded holder writes, and `end` must return ELOST. */
 static void end_superseded(struct fixture *f, const struct way *way, end_fn end)
 {
     sqlock_lock *lock;
@@ -116,13 +119,14 @@ static void test_superseded_holder_commits_nothing(void **state)
     }
 }
 
-/* To be told before the application commits by itself. */
+/* sqlock_tx_leave() must tell, since the application then commits by itself. */
 static void test_superseded_holder_is_told_when_it_leaves(void **state)
 {
     end_superseded(*state, &ways[2], sqlock_tx_leave);
 }
 
-/* It had let go of its lease, but nobody has taken it. */
+/* The lease's row was released, but nobody has taken the lock: the commit
+ * succeeds. */
 static void test_lease_that_is_still_ours_is_committed(void **state)
 {
     struct fixture *f = *state;
@@ -146,8 +150,9 @@ static void test_lease_that_is_still_ours_is_committed(void **state)
     }
 }
 
-/* On a connection of the registry, where statements are prepared; of two
- * leases one is lost.  The connection is of use afterwards. */
+/* On a connection of the registry, where statements are prepared, the rows of
+ * two guarded leases are released.  If another holder takes one of them,
+ * nothing is committed, and the registry's next transaction works. */
 static void test_one_lost_lease_of_two_on_our_own_connection(void **state)
 {
     struct fixture *f = *state;
@@ -200,7 +205,8 @@ static void test_one_lost_lease_of_two_on_our_own_connection(void **state)
     registry_end(registry);
 }
 
-/* Nobody has taken the lease, but its row is somebody's at this moment. */
+/* Nobody has taken the lease, but another session has its row locked at the
+ * commit: ERETRY, and nothing is committed. */
 static void test_row_that_is_locked_meanwhile_is_retry(void **state)
 {
     struct fixture *f = *state;
@@ -220,7 +226,8 @@ static void test_row_that_is_locked_meanwhile_is_retry(void **state)
     lock_end(lock);
 }
 
-/* How many round trips the commit takes behind a statement. */
+/* Return how many round trips the commit of a guarded transaction takes after
+ * that statement. */
 static uint64_t trips_of_commit(struct fixture *f, sqlock_registry *tapped,
                                 sqlock_lock *lock, const char *statement)
 {
@@ -235,8 +242,9 @@ static uint64_t trips_of_commit(struct fixture *f, sqlock_registry *tapped,
     return tap_sent() - before;
 }
 
-/* Rows can be read and written without letting go of a lease.  On PostgreSQL
- * the check travels with the commit. */
+/* Statements about rows cannot release the row of a guarded lease, so the
+ * commit takes one round trip.  After others the lease is checked again: on
+ * PostgreSQL together with the commit, elsewhere in one round trip more. */
 static void test_check_and_commit_take_so_many_round_trips(void **state)
 {
     static const char *const harmless[] = {"SELECT 1",

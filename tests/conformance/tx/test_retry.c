@@ -1,6 +1,6 @@
 /*
- * test_retry.c - the application's function run in one transaction after
- * another: how often, how long, and when never again
+ * test_retry.c - sqlock_tx_retry(): how often and for how long it runs the
+ * application's function again, each time in a new transaction, and when not
  */
 #include "suite.h"
 
@@ -10,7 +10,7 @@
 #include "support/tap.h"
 
 struct script {
-    const int *codes; /* of each attempt */
+    const int *codes; /* results of the attempts, in order */
     unsigned calls;
     bool was_pessimistic;
 };
@@ -62,7 +62,7 @@ static void test_retry_counts_and_gives_up(void **state)
                  sqlock_tx_retry(f->a, NULL, NULL, NULL, NULL, &f->err));
 }
 
-/* Each attempt meets a conflict. */
+/* Let each attempt end with a conflict. */
 static int never_succeed(void *context, sqlock_tx *tx,
                          const sqlock_attempt *attempt, sqlock_error *err)
 {
@@ -72,8 +72,7 @@ static int never_succeed(void *context, sqlock_tx *tx,
     return sqlock_error_set(err, SQLOCK_ECONFLICT, 0, NULL, "scripted");
 }
 
-/* The time of all attempts together: no attempt begins after it, and it is not
- * given up long before. */
+/* deadline_ms ends the attempts, not sooner than one pause before that time. */
 static void test_retry_gives_up_at_its_deadline(void **state)
 {
     struct fixture *f = *state;
@@ -86,19 +85,19 @@ static void test_retry_gives_up_at_its_deadline(void **state)
     options.pause_ms = 20;
     assert_fails(SQLOCK_ECONFLICT, sqlock_tx_retry(f->a, never_succeed, NULL,
                                                    &options, &stats, &f->err));
-    /* But for the last pause, which would have ended after it. */
+    /* Less the last pause, of 20 ms at most, which would have ended later. */
     assert_less(began + INT64_C(379) * 1000000, sqlock_monotonic_ns());
     assert_true(stats.attempts > 1);
     assert_int_equal(stats.conflicts, stats.attempts);
     assert_int_equal(stats.retries, 0);
 }
 
-/* Half of the first pause, by which the drawn ones begin. */
+/* Just below half of the first pause of 1 ms, the shortest that is drawn. */
 #define FIRST_PAUSE_LEAST_NS INT64_C(499999)
 
 struct waits {
-    int64_t last_ns; /* when the last attempt ended */
-    int64_t least_ns;
+    int64_t last_ns;  /* when the last attempt ended */
+    int64_t least_ns; /* the shortest pause */
 };
 
 static int note_the_pause(void *context, sqlock_tx *tx,
@@ -114,7 +113,7 @@ static int note_the_pause(void *context, sqlock_tx *tx,
     return sqlock_error_set(err, SQLOCK_ERETRY, 0, NULL, "scripted");
 }
 
-/* Never hot: there is a pause before each attempt but the first. */
+/* There is a pause before each attempt but the first. */
 static void test_retry_pauses_before_each_attempt(void **state)
 {
     struct fixture *f = *state;
@@ -131,8 +130,8 @@ static void test_retry_pauses_before_each_attempt(void **state)
     assert_less(FIRST_PAUSE_LEAST_NS, waits.least_ns);
 }
 
-/* The commit itself may ask for another run: the application's function has
- * seen nothing of it. */
+/* Add one to row 1: a function that succeeds, so that only the commit can be
+ * the reason for another attempt. */
 static int add_to_row(void *context, sqlock_tx *tx,
                       const sqlock_attempt *attempt, sqlock_error *err)
 {

@@ -1,6 +1,6 @@
 /*
  * test_rights.c - users without rights to the application's table, or to the
- * lock table: told as that, and nothing is written
+ * lock table, get EACCESS, and nothing is written
  */
 #include "suite.h"
 
@@ -85,7 +85,7 @@ static void test_a_right_to_read_is_none_to_write(void **state)
     assert_fails(SQLOCK_EACCESS, act_alone(f, registry, UPDATE_IT));
     assert_fails(SQLOCK_EACCESS, act_alone(f, registry, FENCE_IT));
     assert_fails(SQLOCK_EACCESS, act_alone(f, registry, EXECUTE));
-    /* MariaDB lets readers lock rows. */
+    /* MariaDB lets a user who may only read rows lock them. */
     rc = act_alone(f, registry, LOCK_FOR_UPDATE);
     assert_code_of(SQLOCK_EACCESS,
                    f->database->bit == ON_MYSQL ? 0 : SQLOCK_EACCESS, rc,
@@ -95,7 +95,8 @@ static void test_a_right_to_read_is_none_to_write(void **state)
     assert_true(stock_is_untouched(f));
 }
 
-/* The application's user may write its own table, but not use the locks. */
+/* The user may write the application's table, but has no right to the lock
+ * table. */
 static void test_no_right_to_the_lock_table(void **state)
 {
     struct fixture *f = *state;

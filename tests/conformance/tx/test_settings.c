@@ -1,6 +1,6 @@
 /*
- * test_settings.c - an adopted connection keeps every setting it had, whatever
- * comes of the calls
+ * test_settings.c - an adopted connection keeps every setting that it had,
+ * whatever the calls return
  */
 #include "suite.h"
 
@@ -10,7 +10,7 @@
 
 #include "support/tap.h"
 
-/* Settings that the application has made, none of them the default. */
+/* Make settings as an application, none of them the default. */
 static void make_settings(struct fixture *f, struct app *app)
 {
     switch (f->database->bit) {
@@ -38,8 +38,8 @@ static void make_settings(struct fixture *f, struct app *app)
     }
 }
 
-/* Everything that can be done with names and rows, with and without success;
- * another session has `held` and row 3. */
+/* Lock names and rows of the application, with and without success, and leave
+ * the transaction; another session has locked the name `held` and row 3. */
 static void do_everything(struct fixture *f, struct app *app, const char *held)
 {
     sqlock_table table = stock_table(f);
@@ -69,7 +69,8 @@ static void do_everything(struct fixture *f, struct app *app, const char *held)
     assert_ok(sqlock_tx_leave(tx, &f->err));
 }
 
-/* Line by line, so that a difference is seen. */
+/* Assert that all settings are as in `before`, which is freed; compare line by
+ * line, so that a failure shows the difference. */
 static void compare_settings(struct app *app, char *before)
 {
     char *after = app_settings(app);
@@ -106,7 +107,7 @@ static void test_adopted_connection_keeps_every_setting(void **state)
     before = app_settings(&app);
     app_run(&app, "BEGIN");
     do_everything(f, &app, held);
-    /* Within the transaction, and after it. */
+    /* Compare within the transaction, and after its end. */
     compare_settings(&app, before);
     before = app_settings(&app);
     app_run(&app, "COMMIT");
@@ -116,7 +117,8 @@ static void test_adopted_connection_keeps_every_setting(void **state)
     app_close(&app);
 }
 
-/* A session whose settings are not the default, before and after. */
+/* A session with settings that are not the default, and their values before the
+ * adoption. */
 struct kept {
     struct session session;
     char *before;
@@ -174,7 +176,7 @@ static void test_settings_are_kept_after_a_timeout(void **state)
     session_close(&holder);
 }
 
-/* On both sides: of the one that is told to run again, and of the other. */
+/* In both sessions: the one that gets ERETRY, and the one that commits. */
 static void test_settings_are_kept_after_a_deadlock(void **state)
 {
     struct kept a;
@@ -233,8 +235,9 @@ static void execute_and_commit(struct fixture *f, sqlock_registry *registry,
     assert_ok(sqlock_tx_commit(tx, &f->err));
 }
 
-/* A setting of the application's would let the registry's next statements see
- * another lock table, or none. */
+/* With a setting left on the connection, the registry's next statements would
+ * not find the lock table, or not be allowed to write.  Savepoints leave none,
+ * so their connection is used again. */
 static void test_no_setting_stays_on_a_connection_of_the_registry(void **state)
 {
     static const char *const kept[] = {"SAVEPOINT s", "ROLLBACK TO SAVEPOINT s",
@@ -255,7 +258,7 @@ static void test_no_setting_stays_on_a_connection_of_the_registry(void **state)
     execute_and_commit(f, registry, &setting, 1);
     lock_take(lock, 0);
     lock_give(lock);
-    execute_and_commit(f, registry, kept, 3); /* opens the last connection */
+    execute_and_commit(f, registry, kept, 3); /* no more are opened from here */
     opened = tap_count(TAP_OPEN);
     execute_and_commit(f, registry, kept, 3);
     lock_take(lock, 0);

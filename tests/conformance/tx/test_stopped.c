@@ -16,15 +16,15 @@
 #define TTL_MS 80
 #define STOPPED_NS (INT64_C(5) * TTL_MS * 1000000 / 2)
 
-/* Where the holder stops. */
+/* The point at which the holder is stopped. */
 enum point {
     WITHOUT_GUARD, /* the control */
     BEFORE_GUARD,
     BEHIND_GUARD
 };
 
-/* The result of a round, in one byte of the holder.  A round that was LATE, as
- * the holder was too slow to get to its point, is repeated. */
+/* The result of a round, a byte that the holder sends.  A round that was LATE,
+ * because the lease expired before it was guarded, is repeated. */
 enum { COMMITTED = 'c', REFUSED = 'r', FAILED = 'f', LATE = 'l' };
 
 struct holder {
@@ -57,7 +57,7 @@ static char write_guarded(struct holder *holder, enum point point)
     if (rc == 0 && app_try(&holder->app, "UPDATE %s SET a = %lld WHERE id = 1",
                            holder->table, seen + 1) != 0)
         return FAILED;
-    /* Also after a guard that failed: it must not commit. */
+    /* After a guard that failed, the commit must be refused. */
     rc = sqlock_tx_commit(tx, &err);
     return rc == 0 ? COMMITTED : REFUSED;
 }
@@ -74,9 +74,11 @@ static char write_unguarded(struct holder *holder)
                : FAILED;
 }
 
-/* The holder's process, which reads a round's point from its standard input and
- * writes what became of it to its standard output.  Not only forked: SQLite
- * works in no child of a process that has used it. */
+/* Be the holder's process: for each round, read the point from standard input,
+ * and write the result to standard output.  The arguments are the database's
+ * index, the prefix, the lock's name and the application's table.  The process
+ * is not only forked, because a child of a process that has used SQLite cannot
+ * use it. */
 int hold(char **arguments)
 {
     const struct database *database = &databases[arguments[0][0] - '0'];
@@ -105,7 +107,7 @@ int hold(char **arguments)
         do {
             do
                 rc = lock_try(holder.lock, PATIENCE_MS, TTL_MS, NULL);
-            while (rc == SQLOCK_ETIMEDOUT); /* its lease is used up already */
+            while (rc == SQLOCK_ETIMEDOUT); /* the lease was over at once */
             if (rc == 0)
                 answer = command == WITHOUT_GUARD
                              ? write_unguarded(&holder)
@@ -139,7 +141,7 @@ static pid_t start_holder(struct fixture *f, int commands, int answers)
     pid = fork();
     if (pid != 0)
         return pid;
-    check_end_with(parent); /* stopped it would stay for ever */
+    check_end_with(parent); /* else it could stay, stopped, for ever */
     if (dup2(commands, STDIN_FILENO) < 0 || dup2(answers, STDOUT_FILENO) < 0)
         _exit(98);
     (void)execv("/proc/self/exe", arguments);
@@ -155,7 +157,7 @@ static void wait_for_stop(pid_t pid)
         fail_msg("the holder ended with status %x", (unsigned)status);
 }
 
-/* The next holder: takes the lock over, adds one, and gives it back. */
+/* As the next holder, take the lock over, add one, and release the lock. */
 static void take_over(struct fixture *f, sqlock_lock *lock)
 {
     int rc;
@@ -169,7 +171,7 @@ static void take_over(struct fixture *f, sqlock_lock *lock)
     lock_give(lock);
 }
 
-/* How many updates were lost in so many rounds. */
+/* Run so many rounds, and return how many updates were lost. */
 static long long lost_updates(struct fixture *f, enum point point,
                               unsigned rounds)
 {
@@ -201,7 +203,7 @@ static long long lost_updates(struct fixture *f, enum point point,
         }
         while (check_pause(until))
             ;
-        if (point == BEHIND_GUARD) /* long expired, and still not to be had */
+        if (point == BEHIND_GUARD) /* expired long ago, but guarded */
             assert_fails(SQLOCK_EBUSY, lock_try(rival, 0, 0, &f->err));
         assert_int_equal(kill(pid, SIGCONT), 0);
         assert_int_equal(read(answers[0], &answer, 1), 1);

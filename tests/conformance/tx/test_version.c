@@ -1,6 +1,6 @@
 /*
- * test_version.c - compare-and-set by integer, timestamp and state; fences;
- * rows
+ * test_version.c - compare-and-set by integer, timestamp and state; fences; row
+ * locks
  */
 #include "suite.h"
 
@@ -84,7 +84,7 @@ static void test_version_at_its_columns_limit_is_refused(void **state)
                   stock_name(f));
     app_open(&app, f->database, f->url);
     if (f->database->bit == ON_MYSQL)
-        app_run(&app, "SET sql_mode = ''"); /* cuts to fit */
+        app_run(&app, "SET sql_mode = ''"); /* not strict: would cut it */
     tx = tx_adopt(f, &app);
     rc = sqlock_tx_update(tx, &table, &one, &seen, NULL, 0, NULL, &f->err);
     assert_code_of(SQLOCK_EINVAL, SQLOCK_EDATABASE, rc, &f->err);
@@ -107,7 +107,7 @@ static void test_timestamp_versions_always_rise(void **state)
 
     table.version_column = "moment";
     table.version_kind = SQLOCK_VERSION_TIMESTAMP;
-    /* Ahead of the clock, it rises all the same. */
+    /* A version ahead of the clock rises all the same. */
     (void)sql_run(&f->sql,
                   "UPDATE %s SET moment = '2037-01-01 00:00:00' WHERE id = 1",
                   stock_name(f));
@@ -124,7 +124,7 @@ static void test_timestamp_versions_always_rise(void **state)
                                                     NULL, 0, &next, &f->err));
     assert_ok(sqlock_tx_commit(tx, &f->err));
 
-    /* Behind it, it becomes the clock's. */
+    /* A version behind the clock becomes the clock's time. */
     tx = tx_begin(f);
     one = sqlock_integer(2);
     assert_ok(sqlock_tx_version(tx, &table, &one, &seen, &f->err));
@@ -152,16 +152,18 @@ static void test_state_moves_once(void **state)
     assert_string_equal(next.text, "paid");
     assert_fails(SQLOCK_ECONFLICT, sqlock_tx_update(tx, &table, &one, &fresh,
                                                     set, 2, &next, &f->err));
-    /* From a state to itself is no conflict. */
+    /* An update from a state to the same state is no conflict. */
     assert_ok(
         sqlock_tx_update(tx, &table, &one, &next, set, 2, &next, &f->err));
     assert_fails(SQLOCK_EINVAL,
                  sqlock_tx_update(tx, &table, &one, &next, set + 1, 1, NULL,
-                                  &f->err)); /* to which state? */
+                                  &f->err)); /* without a next state */
     assert_ok(sqlock_tx_commit(tx, &f->err));
 }
 
-/* Nothing is changed, and the snapshot has the row as it was expected. */
+/* Another session changes the state, but the transaction's snapshot shows the
+ * expected one.  An update from that state to itself changes no row: it must
+ * return ECONFLICT or ERETRY, not success. */
 static void test_state_left_behind_a_snapshot_is_a_conflict(void **state)
 {
     struct fixture *f = *state;
@@ -201,7 +203,7 @@ struct counters {
     sqlock_table table;
     unsigned updates; /* of each writer */
     bool pessimistic;
-    bool has_row_locks; /* writers are in transactions side by side */
+    bool has_row_locks; /* false: one transaction at a time (SQLite) */
     atomic_uint have_read;
     atomic_uint conflicts;
     atomic_uint attempts;
@@ -209,8 +211,8 @@ struct counters {
 
 static _Thread_local bool has_met;
 
-/* In its first transaction, a writer goes on when all have read the row, or one
- * has given up: so one of them succeeds, and the others conflict. */
+/* In a writer's first transaction, wait until all writers have read the row,
+ * for 10 s at most: so one of them succeeds, and the others conflict. */
 static void meet_once(struct counters *counters)
 {
     if (!counters->has_row_locks || has_met)
@@ -287,7 +289,8 @@ static void sixteen_writers(struct fixture *f, bool pessimistic)
     counters.has_row_locks = f->database->bit != ON_SQLITE;
     workers_start(&workers, WRITERS, write_often, &counters);
     workers_join(&workers);
-    /* Each update one version and one more: none lost, none twice. */
+    /* Each update has added one to `a` and to the version: none is lost, none
+     * is done twice. */
     assert_int_equal(stock_value(f, 1), 100 + total);
     assert_int_equal(sql_integer(&f->sql, "SELECT version FROM %s WHERE id = 1",
                                  stock_name(f)),
@@ -296,7 +299,7 @@ static void sixteen_writers(struct fixture *f, bool pessimistic)
                   atomic_load(&counters.attempts),
                   atomic_load(&counters.conflicts));
     assert_true(atomic_load(&counters.attempts) >= total);
-    /* On SQLite, who has begun is alone. */
+    /* On SQLite only one transaction is open at a time. */
     if (counters.has_row_locks)
         assert_true(atomic_load(&counters.conflicts) > 0);
     registry_end(counters.registry);

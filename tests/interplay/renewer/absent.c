@@ -1,6 +1,6 @@
 /*
- * absent.c - a thread that has ended, or hangs, while it holds a lock: its
- * lease runs out, for the others of its process as for everybody else
+ * absent.c - a thread ends, or hangs, while it holds a lock: its lease runs
+ * out, and other threads of its process get the lock as other processes do
  */
 #include "renewer.h"
 
@@ -12,13 +12,14 @@
 struct absent {
     sqlock_lock *lock;
     sqlock_acquire_options options;
-    unsigned times; /* how often it acquires */
-    bool ends;      /* without a release; else it comes back: */
+    unsigned times; /* how often the thread acquires the lock; 0: once */
+    bool ends;      /* the thread ends without a release */
     atomic_bool is_in;
+    /* if not `ends`: the thread is to renew and release the lock now */
     atomic_bool comes_back;
-    int released[2];
-    uint32_t counted; /* before its last release */
-    int64_t renewed;
+    int released[2];  /* results of the releases */
+    uint32_t counted; /* hold count before the last release */
+    int64_t renewed;  /* result of the renewal */
 };
 
 static int go_absent(struct worker *worker)
@@ -70,7 +71,8 @@ static void test_a_thread_that_ended_does_not_keep_its_process_out(void **state)
     lock_end(lock);
 }
 
-/* Told of the loss first, by a renewal that stops with the thread. */
+/* A thread ends while its lease is renewed.  Renewals stop, and on_lost reports
+ * the loss before another thread gets the lock. */
 static void test_what_a_thread_renewed_ends_with_it(void **state)
 {
     struct fixture *f = *state;
@@ -106,7 +108,9 @@ static void test_what_a_registry_keeps_outlives_its_thread(void **state)
     registry_end(registry);
 }
 
-/* It hangs, and comes back to find that it has lost the lock. */
+/* The holder's thread hangs until another thread has got the lock.  Its renewal
+ * fails, its inner release only counts down, and its outer release returns
+ * ELOST and leaves the new holder's row as it is. */
 static void test_a_thread_that_comes_back_is_told(void **state)
 {
     struct fixture *f = *state;
@@ -129,7 +133,8 @@ static void test_a_thread_that_comes_back_is_told(void **state)
     lock_end(lock);
 }
 
-/* Nobody else came: then it is as ever. */
+/* The holder's thread hangs until its lease has expired, but nobody else takes
+ * the lock: the release returns EEXPIRED, as after any expiry. */
 static void test_a_thread_that_comes_back_to_its_lock(void **state)
 {
     struct fixture *f = *state;
@@ -164,7 +169,8 @@ static void test_requests_go_past_an_absent_holder(void **state)
     assert_lock_ok(rc, &f->err);
     assert_ok(sqlock_request_acquire(&second, lock, SQLOCK_FOREVER, NULL, 0,
                                      &f->err));
-    /* The first one is granted, and nobody comes for it. */
+    /* The first request gets the lock; since nobody finishes the request, its
+     * lease expires, and the second request gets the lock. */
     assert_becomes_true(sqlock_request_status(second) == SQLOCK_REQUEST_HELD,
                         PATIENCE_MS);
     assert_int_equal(sqlock_request_status(first), SQLOCK_REQUEST_LOST);
@@ -172,7 +178,7 @@ static void test_requests_go_past_an_absent_holder(void **state)
     assert_ok(sqlock_request_finish(second, &f->err));
     assert_true(sqlock_is_held(lock));
     lock_give(lock);
-    /* The first request's lease may still be on its way to be released. */
+    /* The release of the first request's lease may still be under way. */
     assert_becomes_true(sqlock_drop(lock, NULL) == 0, PATIENCE_MS);
 }
 

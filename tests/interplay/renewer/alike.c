@@ -1,6 +1,6 @@
 /*
- * alike.c - what is promised of one lock is true of many: a release hands each
- * off to the next thread, and says which leases had been lost
+ * alike.c - sqlock_release_many() keeps the promises of sqlock_release(): it
+ * hands each lock off to the next waiter, and reports which leases were lost
  */
 #include "renewer.h"
 
@@ -31,7 +31,7 @@ static int wait_for(struct worker *worker)
     return 0;
 }
 
-/* A thread waits behind its holder. */
+/* Return whether a thread waits in the FIFO of the lock. */
 static bool is_waited_for(const sqlock_lock *lock)
 {
     struct lk_entry *entry = lock->entry;
@@ -89,7 +89,8 @@ static void test_many_are_handed_off_to_the_threads_that_wait(void **state)
     registry_end(registry);
 }
 
-/* Of the first `broken` ones the lease is ended, and the row is free. */
+/* Break the leases of the first `broken` locks at once, which frees their rows,
+ * and release all locks: the result is ELOST for the broken ones only. */
 static void check_broken(struct fixture *f, unsigned broken)
 {
     sqlock_break_options how = SQLOCK_BREAK_INIT;
@@ -116,8 +117,8 @@ static void test_a_release_of_many_tells_which_were_broken(void **state)
         check_broken(*state, broken);
 }
 
-/* On our layout a release keeps the row: one that is missing was deleted by
- * somebody else, and the lock may have had another holder. */
+/* On sqlock's layout a release keeps the row.  So a missing row was deleted by
+ * another program, and the lock may have had another holder: ELOST. */
 static void test_a_release_of_many_tells_which_rows_are_gone(void **state)
 {
     struct fixture *f = *state;

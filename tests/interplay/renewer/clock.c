@@ -1,9 +1,10 @@
 /*
- * clock.c - the database's clock steps (F15, F16): leases that nothing but time
- * protects are given up, fenced ones stay, and the log says so
+ * clock.c - steps of the database's clock (F15, F16): leases without the option
+ * `fenced` count as lost, fenced ones stay, and an event reports the step
  *
- * End to end, the step is in the answers to renewals: a driver around the real
- * one shifts the time that they say.  Nothing else of them is touched.
+ * In the end-to-end tests a driver around the real one makes the step: it adds
+ * an offset to the database's time in the answers to renewals, and changes
+ * nothing else.
  */
 #include "renewer.h"
 
@@ -21,15 +22,16 @@
 #define MS INT64_C(1000000)
 #define DB_US INT64_C(1700000000000000)
 
-/* Answers about its clock, which come one after the other. */
+/* lk_dbclock_observe() gets one reading of the database's clock after the other
+ * and returns the step, if any, that each of them shows. */
 static void test_F15_what_a_step_is(void **state)
 {
     static const struct {
         const char *name;
-        int64_t clock_ms;
-        int64_t asked_ms; /* on this host */
-        int64_t told_ms;
-        int64_t step_ms; /* to within 20; 0: none at all */
+        int64_t clock_ms; /* the database's clock */
+        int64_t asked_ms; /* this host's clock before the reading */
+        int64_t told_ms;  /* this host's clock after the reading */
+        int64_t step_ms;  /* expected, to within 20 ms; 0: exactly 0 */
     } answers[] = {
         {"the first one only teaches", 0, 0, 10, 0},
         {"a second later on both clocks", 1000, 1000, 1010, 0},
@@ -58,7 +60,8 @@ static void test_F15_what_a_step_is(void **state)
     }
 }
 
-/* 200 ppm, for an hour, asked every 2 s: no single step is worth a word. */
+/* The database's clock drifts by 200 ppm for an hour and is read every 2 s: the
+ * known offset follows, and no reading shows a step of 2 ms or more. */
 static void test_F16_a_clock_that_drifts_does_not_step(void **state)
 {
     struct lk_dbclock clock = {0};
@@ -151,7 +154,8 @@ static void note_line(void *context, const sqlock_event *event)
     (void)atomic_fetch_add(&log->lines, 1);
 }
 
-/* A registry whose renewals are told the shifted time. */
+/* Open a registry by the driver that shifts the time in answers to renewals;
+ * `log` gets its CLOCK_STEP events.  registry_end() closes it. */
 static sqlock_registry *open_shifted(struct fixture *f, struct log *log,
                                      uint32_t margin_ms)
 {
@@ -196,7 +200,7 @@ static void check_step(struct fixture *f, int64_t step_us)
     assert_int_equal(atomic_load(&log.lines), 1);
     assert_fails(SQLOCK_ELOST, sqlock_release(plain, &f->err));
     lock_give(fenced);
-    /* Its new time is its time. */
+    /* The new time of the database's clock is no further step. */
     take_renewed(plain, 5 * TTL_MS, &plain_told);
     await_renewals(plain, 2);
     lock_end(plain);
@@ -214,7 +218,7 @@ static void test_F15_the_clock_is_set_back(void **state)
     check_step(*state, INT64_C(-3600) * 1000000);
 }
 
-/* Within the margin nothing is said. */
+/* A step of less than the margin is not reported, and no lease is lost. */
 static void test_F16_a_small_step_is_borne(void **state)
 {
     struct fixture *f = *state;

@@ -1,7 +1,10 @@
 /*
- * crosswise.c - several locks wanted together, and one of them is another's:
- * who waits keeps none of the others from anybody, and what could not be given
- * back is told as it is
+ * crosswise.c - acquire several locks together while one of them has another
+ * holder: the waiter keeps none of the locks while it waits, and a row that it
+ * could not give back is reported as EUNCERTAIN
+ *
+ * Otherwise two acquisitions could wait crosswise, each for a lock that the
+ * other one keeps.
  */
 #include "renewer.h"
 
@@ -11,7 +14,7 @@
 #include "support/tap.h"
 #include "support/workers.h"
 
-/* Two locks, in the order in which they are claimed. */
+/* Obtain two locks, in the order in which they are claimed: by key. */
 static void obtain_two(struct fixture *f, sqlock_registry *registry,
                        sqlock_lock **locks)
 {
@@ -27,7 +30,7 @@ static void obtain_two(struct fixture *f, sqlock_registry *registry,
 
 struct both {
     sqlock_lock *locks[2];
-    atomic_int rc; /* 1: it waits */
+    atomic_int rc; /* of the acquisition; 1: it has not returned */
     atomic_bool may_release;
 };
 
@@ -47,7 +50,8 @@ static int want_both(struct worker *worker)
     return 0;
 }
 
-/* It has tried, and waits. */
+/* Start a worker that acquires both locks, and give it time to try; fail the
+ * test if the acquisition returns in that time. */
 static void start_both(struct both *both, struct worker *worker)
 {
     atomic_store(&both->rc, 1);
@@ -57,7 +61,8 @@ static void start_both(struct both *both, struct worker *worker)
     assert_int_equal(atomic_load(&both->rc), 1);
 }
 
-/* A thread that has the second one, and wants the first one, too. */
+/* This thread holds one of two locks, and a worker waits for both.  This thread
+ * gets the other lock as well, while the worker still waits. */
 static void test_who_waits_for_one_leaves_the_other_free(void **state)
 {
     struct fixture *f = *state;
@@ -81,7 +86,8 @@ static void test_who_waits_for_one_leaves_the_other_free(void **state)
     }
 }
 
-/* The holder is another process; the waiter is woken and does not poll. */
+/* As above, but the holder is another registry, as in another process.  The
+ * worker's registry polls once an hour, so only the wait queue can wake it. */
 static void
 test_who_waits_for_another_process_leaves_the_other_free(void **state)
 {
@@ -100,7 +106,8 @@ test_who_waits_for_another_process_leaves_the_other_free(void **state)
     for (int i = 0; i < 2; i++) {
         lock_take(theirs[1 - i], LONG_TTL_MS);
         start_both(&both, &worker);
-        /* By another thread, while it waits: it tries both for a moment. */
+        /* This may wait for a moment: the worker, whenever it is woken, claims
+         * both locks and gives this one back. */
         rc = lock_try(both.locks[i], PATIENCE_MS, LONG_TTL_MS, &f->err);
         assert_lock_ok(rc, &f->err);
         assert_int_equal(atomic_load(&both.rc), 1);
@@ -138,7 +145,7 @@ static void test_either_lock_cancels_a_wait_for_both(void **state)
     }
 }
 
-/* --------------------------------------------- what cannot be given back -- */
+/* ---------------------------------------- a row that is not given back -- */
 
 struct refusal {
     const char *text;

@@ -1,6 +1,6 @@
 /*
- * crowd.c - one process holds ten thousand locks: one statement a period, on a
- * handful of connections
+ * crowd.c - one process holds ten thousand locks: one statement per period
+ * renews them all, and the process needs a few connections only
  */
 #include "renewer.h"
 
@@ -11,7 +11,8 @@
 #include "support/server.h"
 #include "support/tap.h"
 
-/* Fewer where everything is slower: a renewal has half a period. */
+/* Number of locks: fewer under a sanitizer, because a renewal must be answered
+ * within half a period. */
 #define QUEUE_FIRST (SQLOCK_MANY_MAX / (SLOWNESS * SLOWNESS))
 #define CROWD_TTL_MS (16000 * SLOWNESS)
 #define PERIOD_NS (CROWD_TTL_MS / 4 * LK_NS_PER_MS)
@@ -23,7 +24,7 @@ static void check_handful(struct fixture *f, const sqlock_options *options)
     size_t count = tap_connections(ids, 64);
 
     if (f->database->bit == ON_SQLITE)
-        return; /* files, not sessions */
+        return; /* it has no server sessions */
     assert_true(count >= 1 && count <= options->pool_size + 1);
     for (size_t i = 0; i < count; i++)
         assert_true(server_has_session(&f->sql, ids[i]));
@@ -59,8 +60,9 @@ static void test_ten_thousand_locks_are_renewed_together(void **state)
         locks[i] = nth_lock(f, tapped, i);
     rc = sqlock_acquire_many(locks, QUEUE_FIRST, 0, &how, results, &f->err);
     assert_lock_ok(rc, &f->err);
-    /* On a slow machine the first come up for renewal while the last are still
-     * being listed; a period later all of them go together. */
+    /* On a slow machine the first leases are renewed while the last are still
+     * being added to the renewer's list; a period later one statement renews
+     * all. */
     census_begin(&census, tapped);
     assert_becomes_true(atomic_load(&census.most) == QUEUE_FIRST,
                         3 * PATIENCE_MS);
@@ -69,7 +71,8 @@ static void test_ten_thousand_locks_are_renewed_together(void **state)
     assert_becomes_true(atomic_load(&census.renewals) >= PERIODS,
                         3 * PATIENCE_MS);
     await_renewals(locks[QUEUE_FIRST - 1], 1);
-    /* So few have brought it so far, though each may be tried again. */
+    /* The deadline has moved by PERIODS - 1 periods or more, with at most two
+     * statements per period: each renewal may be tried again. */
     assert_true(atomic_load(&census.renewals) <= 2 * (PERIODS + 1));
     assert_less(first + PERIOD_NS * (PERIODS - 1),
                 lock_deadline(locks[QUEUE_FIRST - 1]));

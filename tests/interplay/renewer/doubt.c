@@ -1,6 +1,6 @@
 /*
- * doubt.c - claims whose outcome is in doubt: their rows are freed in the
- * background, long before their leases are over; and what an outage costs (F39)
+ * doubt.c - claims in doubt: their rows are freed in the background, long
+ * before their leases are over (F39); and requests that share an outage
  */
 #include "renewer.h"
 
@@ -14,24 +14,25 @@
 #include "support/tap.h"
 #include "support/workers.h"
 
-/* Of a statement: how late a claim may arrive. */
+/* Statement timeout: how late a claim may arrive. */
 #define STATEMENT_MS (300 * SLOWNESS)
 
-/* --------------------------------------- claims whose outcome is unknown -- */
+/* ------------------------------------------------------ claims in doubt -- */
 
 #define PARAMETERS_MAX 40
 
-/* The first claim hangs on its way; its answer is never heard. */
+/* Context of hang(), which does not send the first claim but keeps its
+ * parameters and answers EUNCERTAIN; let_arrive() sends that claim later. */
 struct hanging {
-    const char *claim;
-    pthread_t asker;
+    const char *claim; /* text of the statement */
+    pthread_t asker;   /* the thread that claims */
     sqlock_value values[PARAMETERS_MAX];
     size_t count;
-    const char *release;
-    atomic_uint released; /* by the thread that claims */
-    atomic_uint claims;
-    atomic_int refused; /* how many more releases are refused */
-    const char *hand_off;
+    const char *release;  /* text of the statement */
+    atomic_uint released; /* number of releases sent by the asker */
+    atomic_uint claims;   /* number of claims, also of the first */
+    atomic_int refused;   /* how many more releases are refused */
+    const char *hand_off; /* text of the statement */
     atomic_uint handed_off;
 };
 
@@ -63,7 +64,8 @@ static int hang(void *context, const struct tap_event *event)
     return SQLOCK_EUNCERTAIN;
 }
 
-/* It arrives after all: the row is claimed, and nobody holds the lock. */
+/* Send the first claim, which takes the row although nobody holds the lock, and
+ * free the copies of its parameters. */
 static void let_arrive(struct fixture *f, struct hanging *hanging)
 {
     const sqlock_statement statement = {.text = hanging->claim};
@@ -111,7 +113,8 @@ static void test_F39_a_claim_that_arrives_after_it_was_told_busy(void **state)
     registry_end(registry);
 }
 
-/* Acquire a lock whose first claim hangs: the second is granted. */
+/* Open a registry, and acquire a lock whose first claim hangs; the second claim
+ * succeeds.  The caller releases and drops the lock, and ends the registry. */
 static sqlock_lock *take_late(struct fixture *f, sqlock_registry **registry,
                               struct hanging *hanging)
 {
@@ -131,7 +134,8 @@ static sqlock_lock *take_late(struct fixture *f, sqlock_registry **registry,
     return lock;
 }
 
-/* The first claim arrives after the release: its row is freed. */
+/* Wait until the row is free, let the first claim arrive, and wait until the
+ * background has freed the row again. */
 static void expect_late_freed(struct fixture *f, struct hanging *hanging)
 {
     expect_freed(f, f->name);
@@ -186,9 +190,10 @@ static void test_F39_a_claim_that_arrives_after_a_hand_off(void **state)
     registry_end(registry);
 }
 
-/* Nobody else's acquire pays for it: it frees nothing.  On SQLite the writes of
- * a process are run by the thread whose turn it is, so that one of them may run
- * the background's, but not all do. */
+/* Acquisitions of another lock send no release for a claim in doubt: that is
+ * left to the background.  On SQLite the leader of a group commit runs the
+ * statements of other threads, too, so some of these acquisitions may run the
+ * background's release, but not all. */
 static void test_a_claim_in_doubt_costs_no_other_acquire(void **state)
 {
     struct fixture *f = *state;
@@ -208,7 +213,7 @@ static void test_a_claim_in_doubt_costs_no_other_acquire(void **state)
     hanging.claim = census_text(registry, SQLOCK_SQL_CLAIM);
     hanging.release = census_text(registry, SQLOCK_SQL_RELEASE);
     lock_take(theirs, LONG_TTL_MS);
-    lock_take(other, LONG_TTL_MS); /* a row */
+    lock_take(other, LONG_TTL_MS); /* creates the row */
     lock_give(other);
     tap_hooks(hang, NULL, &hanging);
     assert_fails(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err));
@@ -226,8 +231,9 @@ static void test_a_claim_in_doubt_costs_no_other_acquire(void **state)
     registry_end(registry);
 }
 
-/* A claim that has never arrived frees nothing, however often that is tried:
- * once its lease would be over, no statement is sent for it, also by close. */
+/* A claim in doubt never arrives, so the background's releases find no row.
+ * Once the lease would be over, no release is sent any more, not even by
+ * sqlock_registry_close(). */
 static void test_a_claim_in_doubt_is_forgotten_when_it_is_over(void **state)
 {
     struct fixture *f = *state;
@@ -251,7 +257,8 @@ static void test_a_claim_in_doubt_is_forgotten_when_it_is_over(void **state)
 /* ---------------------------------------------------- one outage for all -- */
 
 #define REQUESTS 60
-/* Of a statement: enough for all requests to have a turn on a busy machine. */
+/* How long each call to the database hangs, and the statement timeout: enough
+ * time for each request to get a connection, even on a busy machine. */
 #define DARK_MS (2000 * SLOWNESS)
 #define THREADS_MAX 6 /* of a registry with the default pool */
 
@@ -260,7 +267,7 @@ struct darkness {
     atomic_uint tries;
 };
 
-/* A host that does not answer. */
+/* Let each call hang for DARK_MS and fail, like a host that does not answer. */
 static int stay_dark(void *context, const struct tap_event *event)
 {
     struct darkness *darkness = context;
@@ -295,7 +302,8 @@ static void begin_requests(struct fixture *f, sqlock_registry *registry,
     }
 }
 
-/* Each thread tries once or twice; who comes after that is told the same. */
+/* A few threads run the requests.  Each thread tries the database once or
+ * twice; the requests after that fail without a try of their own. */
 static void test_requests_share_an_outage(void **state)
 {
     struct fixture *f = *state;
@@ -311,7 +319,7 @@ static void test_requests_share_an_outage(void **state)
     for (size_t i = 0; i < REQUESTS; i++)
         assert_true(sqlock_request_finish(requests[i], &f->err) < 0);
     atomic_store(&darkness.is_dark, false);
-    begin_requests(f, registry, requests); /* and it is over with the outage */
+    begin_requests(f, registry, requests); /* succeed after the outage */
     assert_becomes_true(are_over(requests), 3 * PATIENCE_MS);
     for (size_t i = 0; i < REQUESTS; i++)
         assert_ok(sqlock_request_finish(requests[i], &f->err));
@@ -335,7 +343,7 @@ static void test_closing_shares_an_outage(void **state)
     before = atomic_load(&darkness.tries);
     rc = sqlock_registry_close(registry, &f->err);
     assert_code_of(SQLOCK_EUNREACHABLE, SQLOCK_EUNCERTAIN, rc, &f->err);
-    /* Each thread tries the statement under way, and then once again. */
+    /* Each thread ends its try under way, and then tries once more. */
     assert_true(atomic_load(&darkness.tries) - before <= 3 * THREADS_MAX);
     tap_hooks(NULL, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /*
- * ending.c - what is left of renewed leases and their registries: nothing
+ * ending.c - closed registries and released leases leave nothing behind: no
+ * held lock, renewal, thread or descriptor
  */
 #include "renewer.h"
 
@@ -33,8 +34,8 @@ static void test_close_releases_what_is_renewed(void **state)
     assert_int_equal(atomic_load(&told.times), 0);
 }
 
-/* In one statement, however many there are; what is not ours any more is told,
- * and does not keep the others. */
+/* One of the rows has got another CLIENT_ID.  Closing the registry frees all
+ * other rows in one statement, and returns ELOST. */
 static void test_close_releases_all_in_one_statement(void **state)
 {
     struct fixture *f = *state;
@@ -74,7 +75,7 @@ static void test_200_registries_leave_no_thread_and_no_descriptor(void **state)
             await_renewals(lock, 1);
         registry_end(registry);
         if (i > 0)
-            continue; /* the first one warms up */
+            continue; /* the first one may start what stays */
         threads = check_entries("/proc/self/task");
         fds = check_entries("/proc/self/fd");
     }
@@ -87,7 +88,7 @@ static void test_200_registries_leave_no_thread_and_no_descriptor(void **state)
 
 #define WORKERS 4
 #define LOCKS 3
-/* A campaign ends after this, however slow the server's disk is. */
+/* The loops end after this time, however slow the server's disk is. */
 #define RUSH_MS (check_scale(60, 1200) * INT64_C(1000))
 
 struct rush {
@@ -100,7 +101,8 @@ struct rush {
     atomic_int inside[LOCKS];
 };
 
-/* Something breaks at every eleventh statement, in one of three ways. */
+/* Disturb about every eleventh call, in three ways by turns: the connection
+ * breaks, the call is refused, or break_after() loses the answer. */
 static int break_before(void *context, const struct tap_event *event)
 {
     struct rush *rush = context;
@@ -157,8 +159,8 @@ static int rush_about(struct worker *worker)
     return 0;
 }
 
-/* The registry lives on, and another lease of it is renewed: the rows of those
- * that were given back stay as they are. */
+/* Renew another lease of the registry ten times: meanwhile the rows of the
+ * released locks must not change. */
 static void expect_still_rows(struct fixture *f, sqlock_registry *registry)
 {
     sqlock_lock *renewed = lock_obtain(registry, f->name);
@@ -214,8 +216,8 @@ static void test_F4_interrupted_loops_leave_nothing_behind(void **state)
     assert_int_equal(tap_connections(ids, 32), 0);
     assert_becomes_true(check_entries("/proc/self/task") <= threads,
                         PATIENCE_MS);
-    /* SQLite keeps the descriptors of connections that are closed for those to
-     * come, while others of the process have the file open. */
+    /* While other connections of the process have the file open, SQLite keeps
+     * the descriptors of closed connections, for later connections. */
     if (f->database->bit == ON_SQLITE)
         fds += options.pool_size + 1;
     assert_becomes_true(check_entries("/proc/self/fd") <= fds, PATIENCE_MS);

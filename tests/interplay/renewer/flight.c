@@ -1,6 +1,6 @@
 /*
- * flight.c - a renewal that is in flight when its lease ends cannot touch the
- * lease of whoever is next (F4, F6)
+ * flight.c - a renewal that is in flight when its lease ends cannot change the
+ * next holder's lease (F4, F6)
  *
  * The renewal is held up on its way to the database; meanwhile the lock gets
  * another holder; then the renewal arrives.
@@ -31,7 +31,8 @@ static void begin(struct fixture *f, struct trip *trip)
     assert_becomes_true(atomic_load(&trip->flight.is_up), PATIENCE_MS);
 }
 
-/* Let it land: the next holder's row is as it was. */
+/* Let the next holder take the lock, and then let the renewal arrive: it must
+ * not change the next holder's row. */
 static void let_land(struct fixture *f, struct trip *trip)
 {
     struct row row;
@@ -66,7 +67,8 @@ static void test_F4_a_renewal_in_flight_at_the_release(void **state)
     end(&trip);
 }
 
-/* The handle may go as well: the renewal keeps what it needs of it. */
+/* The lock is released and its handle dropped while the renewal is in flight:
+ * the handle is not freed before the renewal has ended. */
 static void test_F4_a_renewal_in_flight_when_the_lock_is_dropped(void **state)
 {
     struct fixture *f = *state;
@@ -78,7 +80,9 @@ static void test_F4_a_renewal_in_flight_when_the_lock_is_dropped(void **state)
     end(&trip);
 }
 
-/* The answer is about the acquisition before this one. */
+/* The lock is released, and acquired again by the same thread, while the
+ * renewal is in flight.  The renewal is one of the first lease, so it changes
+ * neither the row nor the deadline of the second. */
 static void test_F4_a_renewal_in_flight_over_a_new_acquisition(void **state)
 {
     struct fixture *f = *state;
@@ -101,7 +105,9 @@ static void test_F4_a_renewal_in_flight_over_a_new_acquisition(void **state)
     registry_end(trip.tapped);
 }
 
-/* The row is gone before its holder knows, and has another owner. */
+/* While the renewal is in flight, the row is deleted and another holder takes
+ * the lock.  The renewal changes nothing, and the first holder learns of the
+ * loss. */
 static void test_F6_a_renewal_in_flight_when_the_row_is_taken(void **state)
 {
     struct fixture *f = *state;
@@ -119,8 +125,8 @@ static void test_F6_a_renewal_in_flight_when_the_row_is_taken(void **state)
     end(&trip);
 }
 
-/* SQLite's writes of a registry go one after another: there a release waits for
- * the renewal, and would be no test of this. */
+/* On SQLite the writes of a registry are run one after the other, so a release
+ * would wait for the renewal in flight: three tests are for servers only. */
 static const struct test tests[] = {
     TEST_ON(test_F4_a_renewal_in_flight_at_the_release, ON_SERVERS, IN_ALL),
     TEST_ON(test_F4_a_renewal_in_flight_when_the_lock_is_dropped, ON_SERVERS,

@@ -1,7 +1,7 @@
 /*
- * group.c - the writes of a process to a file that has one writer: those that
- * gather behind one are committed together, and nobody waits for the file on
- * behalf of the others
+ * group.c - group commit on SQLite: the writes that queue up behind another one
+ * are committed together, and a thread whose own write is done does not wait
+ * for the file on behalf of the others
  */
 #include "renewer.h"
 
@@ -14,9 +14,10 @@
 #include "support/tap.h"
 #include "support/workers.h"
 
+/* Number of threads, each with a lock of its own. */
 #define QUEUE_FIRST 8
-#define TAKEN 3 /* the number of the lock that somebody else has */
-/* A statement that waits for the file gives up after a second. */
+#define TAKEN 3 /* index of the lock that another registry holds */
+/* Less than the second after which a statement stops waiting for the file. */
 #define PATIENT_NS (900 * LK_NS_PER_MS)
 
 struct gathering {
@@ -25,17 +26,17 @@ struct gathering {
     sqlock_lock *locks[QUEUE_FIRST];
     int results[QUEUE_FIRST];
     int64_t tokens[QUEUE_FIRST];
-    atomic_uint begun;  /* statements */
-    bool takes_file;    /* once the first one is done */
-    atomic_bool may_go; /* the second one */
-    int64_t began_ns;   /* the transaction for it, */
-    int64_t gave_up_ns; /* which came to nothing */
-    atomic_int first;   /* the threads that ran them */
-    atomic_int second;
+    atomic_uint begun;  /* number of statements sent */
+    bool takes_file;    /* f->sql takes the file after the first statement */
+    atomic_bool may_go; /* the second statement need not wait any more */
+    int64_t began_ns;   /* when the last begin was sent */
+    int64_t gave_up_ns; /* when the last begin returned */
+    atomic_int first;   /* thread that ran the first statement */
+    atomic_int second;  /* thread that ran the second statement */
 };
 
-/* Return how many statements are in the queue.  Whether their threads sleep
- * would not tell: a thread may sleep before its statement is queued. */
+/* Return how many statements are in the queue.  A sleeping thread would be no
+ * proof: a thread may sleep before its statement is queued. */
 static unsigned queued(const struct gathering *g)
 {
     struct lk_group *group = &g->locks[0]->registry->store.db.group;
@@ -48,7 +49,8 @@ static unsigned queued(const struct gathering *g)
     return count;
 }
 
-/* The first statement is held up until all others have queued up behind it. */
+/* Hold the first statement up until all others have queued up behind it; and,
+ * with takes_file, the second until may_go. */
 static int hold_up(void *context, const struct tap_event *event)
 {
     struct gathering *g = context;
@@ -124,11 +126,12 @@ static void test_writes_that_gather_are_committed_together(void **state)
     lock_take(other, 0);
     tapped = gather(&g, f, QUEUE_FIRST, false);
     workers_join(&g.workers);
-    /* One alone, all the others in one transaction.  A begin for others comes
-     * to nothing when its moment is over, and they begin for themselves. */
+    /* The first write ran alone, all others in one transaction.  The first
+     * thread's begin for the others may have been too late: then it was rolled
+     * back, and another thread began again. */
     assert_int_equal(tap_count(TAP_COMMIT), 1);
     assert_int_equal(tap_count(TAP_BEGIN), 1 + tap_count(TAP_ROLLBACK));
-    /* Each has an outcome of its own. */
+    /* Each write has an outcome of its own. */
     for (unsigned i = 0; i < QUEUE_FIRST; i++) {
         assert_int_equal(g.results[i], i == TAKEN ? SQLOCK_EBUSY : 0);
         assert_true(fixture_row(f, nth_name(f, name, i)).fence ==
@@ -139,8 +142,9 @@ static void test_writes_that_gather_are_committed_together(void **state)
     registry_end(tapped);
 }
 
-/* The one whose statement is done is not held up by what keeps the file from
- * the next: that one waits for itself. */
+/* Another session takes the file after the first thread's statement.  The first
+ * thread soon gives up its begin for the second, which waits for the file
+ * itself. */
 static void test_nobody_waits_for_the_file_for_another(void **state)
 {
     struct fixture *f = *state;
@@ -160,9 +164,10 @@ static void test_nobody_waits_for_the_file_for_another(void **state)
     registry_end(tapped);
 }
 
-/* --- one that is late --- */
+/* --- a writer whose deadline passes --- */
 
-enum { FIRST, LAST, LATE, WRITERS }; /* in the order in which they come */
+/* The writers, in the order in which they enter the queue. */
+enum { FIRST, LAST, LATE, WRITERS };
 
 struct queue;
 struct writer {
@@ -176,18 +181,19 @@ struct writer {
     atomic_bool has_returned;
 };
 
-/* The place where a late writer stops until its time is over. */
+/* The point at which the group is held up until the late writer's deadline;
+ * NOTHING: no writer is late, and the first begin is reported as failed. */
 enum late { NOTHING, IN_THE_QUEUE, BEFORE_THE_BEGIN, AFTER_THE_BEGIN };
 
 struct queue {
     sqlock_registry *registry;
     struct writer writers[WRITERS];
     enum late late;
-    atomic_uint begun; /* statements */
+    atomic_uint begun; /* number of statements sent */
 };
 
-/* The first begin is told to have been ended at its deadline, by when the
- * database had begun. */
+/* With NOTHING, report the first begin as ended at its deadline, although the
+ * database has carried it out. */
 static int end_the_first_begin(void *context, const struct tap_event *event,
                                int rc)
 {
@@ -209,7 +215,8 @@ static bool is_in_queue(const struct writer *writer)
     return has_returned(writer) || worker_is_parked(&writer->worker);
 }
 
-/* The first statement goes on when the others have queued up behind it. */
+/* Return whether the other writers have queued up behind the first statement
+ * and, with IN_THE_QUEUE, the late writer has already returned. */
 static bool may_the_first_go(const struct queue *queue)
 {
     const struct writer *late = &queue->writers[LATE];
@@ -267,7 +274,8 @@ static void start_writer(struct queue *queue, size_t i, int64_t timeout_ms)
                  &queue->writers[i]);
 }
 
-/* Each writer renews a lock of its own, through a registry with a tap. */
+/* Let each writer renew a lock of its own, all in one registry with a tap, and
+ * wait for them; the late one has late_timeout_ms.  end_queue() cleans up. */
 static void write_all(struct queue *queue, struct fixture *f, enum late late,
                       int64_t late_timeout_ms)
 {
@@ -307,9 +315,8 @@ static void end_queue(struct queue *queue)
     registry_end(queue->registry);
 }
 
-/* The time of one of those who wait together ends in the middle of their
- * transaction: its statement costs nobody else theirs, and none is half
- * done. */
+/* The late writer's deadline passes in the middle of the group's transaction:
+ * all statements of the group succeed, the late one, too. */
 static void test_one_that_is_late_fails_nobody(void **state)
 {
     struct queue queue;
@@ -320,8 +327,9 @@ static void test_one_that_is_late_fails_nobody(void **state)
     end_queue(&queue);
 }
 
-/* Those before it are held up until it has returned: it does not wait for them,
- * and its statement is not sent, nor is it later. */
+/* Hold the other writers up until the late one has returned.  It returns EBUSY
+ * at its deadline, without waiting for them, and its statement is never
+ * sent. */
 static void leave_in_time(struct fixture *f, enum late late)
 {
     struct queue queue;
@@ -341,14 +349,16 @@ static void test_one_that_is_late_leaves_the_queue(void **state)
     leave_in_time(*state, IN_THE_QUEUE);
 }
 
-/* ... also when it is to be in the next transaction. */
+/* As above, but the late writer has been chosen for a group whose transaction
+ * has not begun yet. */
 static void test_one_that_is_late_leaves_what_has_not_begun(void **state)
 {
     leave_in_time(*state, BEFORE_THE_BEGIN);
 }
 
-/* A begin that failed leaves no transaction behind, in which those who come
- * next would be told of success without a commit. */
+/* A begin that is reported as failed is rolled back.  Otherwise the next
+ * statements on the connection would run in the open transaction, and be
+ * reported as successes without a commit. */
 static void test_begin_that_failed_is_rolled_back(void **state)
 {
     struct queue queue;

@@ -1,7 +1,7 @@
 /*
- * handed.c - a hand-off whose answer is lost: the next thread relies on the
- * lease no longer than from when the hand-off was first sent, and gives back
- * one that is over
+ * handed.c - a hand-off whose answer is lost: the next thread's lease counts
+ * from when the hand-off was first sent, and is given back if it is over when
+ * the answer comes
  */
 #include "renewer.h"
 
@@ -12,7 +12,8 @@
 
 #define STEP_MS (1000 * SLOWNESS)
 
-/* The first hand-off's answer is lost; the second waits before it is sent. */
+/* Context of the hooks: the answer to the first hand-off statement is lost, and
+ * the second is sent after a pause. */
 struct lost_answer {
     const char *hand_off;
     uint32_t pause_ms;
@@ -50,9 +51,9 @@ static int lose_first(void *context, const struct tap_event *event, int rc)
 /* The thread that the lock is handed off to. */
 struct successor {
     sqlock_lock *lock;
-    int64_t deadline_ns; /* of its lease, and after a longer renewal: */
-    int64_t renewed_ns;
-    int64_t renewed_at_ns;
+    int64_t deadline_ns;   /* of the lease that it gets */
+    int64_t renewed_ns;    /* deadline after a renewal for 2 * LONG_TTL_MS */
+    int64_t renewed_at_ns; /* when that renewal had returned */
 };
 
 static int succeed(struct worker *worker)
@@ -70,7 +71,8 @@ static int succeed(struct worker *worker)
     return 0;
 }
 
-/* Hand the lock off to a thread that waits, on a registry with that margin. */
+/* Open a registry with that margin, and hand its lock off to a thread that
+ * waits, under the hooks above. */
 static void hand_off(struct fixture *f, struct lost_answer *lost,
                      struct successor *next, uint32_t margin_ms)
 {
@@ -99,9 +101,9 @@ static void hand_off(struct fixture *f, struct lost_answer *lost,
     registry_end(registry);
 }
 
-/* The lease counts from the first statement, which may be the one that was
- * carried out.  The other may still be carried out, after a renewal, so no
- * renewal lasts longer than the hand-off asked for. */
+/* The lease counts from the first statement, because that may be the one that
+ * was carried out.  A statement without an answer may still be carried out
+ * after a renewal, so no renewal lasts longer than the hand-off's TTL. */
 static void test_a_lost_hand_off_counts_from_its_first_statement(void **state)
 {
     struct lost_answer lost = {.pause_ms = STEP_MS};
@@ -115,7 +117,9 @@ static void test_a_lost_hand_off_counts_from_its_first_statement(void **state)
                 next.renewed_at_ns + LONG_TTL_MS * LK_NS_PER_MS);
 }
 
-/* Its row would be kept for a minute more. */
+/* The margin leaves the new lease STEP_MS, but the answer comes later.  So the
+ * lease is given back, and the next thread claims the lock; otherwise the row
+ * would stay taken for LONG_TTL_MS, longer than the next thread waits. */
 static void
 test_a_hand_off_that_is_over_when_answered_is_given_back(void **state)
 {

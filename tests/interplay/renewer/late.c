@@ -1,9 +1,10 @@
 /*
- * late.c - how late the signal of a loss is, beyond the lease's deadline,
- * compared with a plain timer that was set for the same moment (F3)
+ * late.c - how long after the lease's deadline a loss is reported, compared
+ * with a timer that was set for the same moment (F3)
  *
- * The earliest of many signals is compared with the earliest timer, the late
- * ones with late ones: a busy machine delays now this thread and now that one.
+ * The delays of reports and of timers are sorted before they are compared, the
+ * shortest with the shortest, because a busy machine delays any thread at any
+ * time.
  */
 #include "renewer.h"
 
@@ -15,7 +16,8 @@
 
 #define LEASES 10
 #define ROUNDS_MAX 200
-#define LATER_MAX_NS INT64_C(50000000) /* than a timer */
+/* How much later than a timer a report may be. */
+#define LATER_MAX_NS INT64_C(50000000)
 
 struct sample {
     sqlock_lock *lock;
@@ -36,8 +38,8 @@ static int sleep_until(struct worker *worker)
     return 0;
 }
 
-/* Leases run out a few milliseconds apart.  The loss of renewed ones for want
- * of a database that answers in time is a test of the fault suite. */
+/* Let leases run out a few milliseconds apart, each with a timer.  (The fault
+ * suite tests leases that are lost because renewals get no answer.) */
 static void run_round(struct fixture *f, struct sample *samples)
 {
     for (size_t i = 0; i < LEASES; i++) {
@@ -91,7 +93,7 @@ static void test_F3_how_late_a_loss_is_told(void **state)
     static int64_t late[ROUNDS_MAX * LEASES];
     static int64_t timers[ROUNDS_MAX * LEASES];
     unsigned rounds = check_scale(8, ROUNDS_MAX);
-    unsigned percent = check_scale(90, 99); /* of them have to be in time */
+    unsigned percent = check_scale(90, 99); /* so many have to be in time */
     size_t count = 0;
 
     for (size_t i = 0; i < LEASES; i++)

@@ -1,6 +1,6 @@
 /*
- * many.c - several locks in one call: what is taken, renewed and released, and
- * what is said of each
+ * many.c - several locks acquired, renewed or released in one call, and the
+ * result of each lock
  */
 #include "renewer.h"
 
@@ -10,7 +10,7 @@
 #include "support/tap.h"
 
 #define SOME 6
-#define TAKEN 3 /* by somebody else */
+#define TAKEN 3 /* index of the lock that is another's or is lost */
 
 struct some {
     sqlock_lock *locks[SOME];
@@ -32,7 +32,8 @@ static void drop_some(struct some *some)
         lock_drop(some->locks[i]);
 }
 
-/* Of the one that is taken, and of all others. */
+/* Assert that the result of lock TAKEN is `taken`, of each other one
+ * `others`. */
 static void expect_results(const struct some *some, int taken, int others)
 {
     for (size_t i = 0; i < SOME; i++)
@@ -132,7 +133,7 @@ static void test_all_or_nothing(void **state)
         assert_int_equal(sqlock_hold_count(mine.locks[i]), 0);
         assert_true(sqlock_token(mine.locks[i]) == 0);
         if (i != TAKEN)
-            assert_string_equal(row.client, ""); /* free, or gone */
+            assert_string_equal(row.client, ""); /* free, or no row */
     }
     assert_true(sqlock_is_held(busy));
     lock_end(busy);
@@ -177,7 +178,7 @@ static void test_a_lock_that_is_owned_counts_one_more(void **state)
     obtain_some(f, f->a, &mine);
     lock_take(mine.locks[1], LONG_TTL_MS);
     token = sqlock_token(mine.locks[1]);
-    /* A call that fails does not count. */
+    /* A call that fails leaves the hold count as it was. */
     lock_take(busy, LONG_TTL_MS);
     acquire_some(f, &mine, NULL, SQLOCK_EBUSY);
     assert_int_equal(sqlock_hold_count(mine.locks[1]), 1);
@@ -216,7 +217,7 @@ static void test_renewing_many_tells_the_one_that_is_lost(void **state)
         assert_less(before[i], lock_deadline(mine.locks[i]));
     }
     lose_one(f, &mine);
-    for (int round = 0; round < 2; round++) { /* it stays so */
+    for (int round = 0; round < 2; round++) { /* the result stays */
         renew_some(f, &mine, SQLOCK_ELOST);
         for (size_t i = 0; i < SOME; i++) {
             assert_int_equal(mine.results[i], i == TAKEN ? SQLOCK_ELOST : 0);
@@ -239,7 +240,7 @@ static void test_releasing_many_tells_the_one_that_was_lost(void **state)
     obtain_some(f, f->a, &mine);
     take_some(f, &mine);
     lose_one(f, &mine);
-    lock_take(next, LONG_TTL_MS); /* somebody else has it by now */
+    lock_take(next, LONG_TTL_MS); /* the lock has another holder now */
     row = fixture_row(f, nth_name(f, name, TAKEN));
     release_some(f, &mine, SQLOCK_ELOST);
     expect_results(&mine, SQLOCK_ELOST, 0);
@@ -297,7 +298,7 @@ static void test_what_is_refused(void **state)
     tap_reset();
     odd[0] = mine.locks[0];
     odd[1] = mine.locks[1];
-    odd[2] = nth_lock(f, tapped, 0); /* the same handle by the same name */
+    odd[2] = nth_lock(f, tapped, 0); /* the handle odd[0] again */
     expect_refused(f, odd, 3);
     lock_drop(odd[2]);
     odd[2] = nth_lock(f, f->a, 2);
@@ -325,7 +326,7 @@ static void test_one_statement_for_all(void **state)
     struct some mine;
 
     obtain_some(f, tapped, &mine);
-    take_some(f, &mine); /* connects */
+    take_some(f, &mine); /* opens the connection */
     give_some(f, &mine);
     tap_reset();
     take_some(f, &mine);
@@ -340,7 +341,8 @@ static void test_one_statement_for_all(void **state)
     registry_end(tapped);
 }
 
-/* The claim's answer comes when its leases are over: given back, as one is. */
+/* Delay the answer to the statement with the text `context` by TTL_MS, when the
+ * leases that it claims are over. */
 static int dawdle(void *context, const struct tap_event *event, int rc)
 {
     int64_t until = check_deadline_ns(TTL_MS);
@@ -383,7 +385,8 @@ static void test_a_claim_that_outlasts_its_leases_is_given_back(void **state)
     registry_end(tapped);
 }
 
-/* No descriptor can be had, not even by a thread that is to renew. */
+/* Acquire the locks with auto_renew, and return the result, while the process
+ * can open no descriptor, so that the renewer's thread cannot start. */
 static int acquire_without_descriptors(struct fixture *f, struct some *some,
                                        bool is_partial)
 {
@@ -395,7 +398,7 @@ static int acquire_without_descriptors(struct fixture *f, struct some *some,
     how.partial = is_partial;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = before;
-    none.rlim_cur = 3; /* poll() refuses more of them than that, too */
+    none.rlim_cur = 3; /* poll() fails with more descriptors than this */
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     rc =
         sqlock_acquire_many(some->locks, SOME, 0, &how, some->results, &f->err);
@@ -422,7 +425,7 @@ static void test_what_cannot_be_renewed_is_not_held(void **state)
     int rc;
 
     obtain_some(f, third, &some);
-    take_some(f, &some); /* the connections are there */
+    take_some(f, &some); /* opens the connection */
     give_some(f, &some);
     for (int partial = 0; partial < 2; partial++) {
         rc = acquire_without_descriptors(f, &some, partial != 0);

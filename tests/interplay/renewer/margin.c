@@ -1,7 +1,7 @@
 /*
- * margin.c - the holder stops believing its margin before the row's end: after
- * each way to get or renew a lease, however late the answer comes, as long as
- * renewals pass the row over, and when they change nothing
+ * margin.c - a lease's deadline is at least the margin before the row's end:
+ * after each way to get or renew a lease, however late the answer comes, while
+ * renewals pass the row over, and when a renewal changes nothing
  */
 #include "renewer.h"
 
@@ -14,16 +14,17 @@
 #include "support/tap.h"
 
 #define MARGIN_MS (400 * SLOWNESS)
-#define ANSWER_MS (100 * SLOWNESS) /* how late each answer is */
+#define ANSWER_MS (100 * SLOWNESS) /* delay of each answer */
 #define MANY 3
 
-/* A reading of the database's clock that takes longer says too little. */
+/* A reading of the database's clock that takes longer is too inexact: it is
+ * repeated. */
 #define READING_MAX_NS (20 * LK_NS_PER_MS * SLOWNESS)
 
-/* SQLite's clock may have no more than milliseconds. */
+/* SQLite's clock may tell milliseconds only. */
 #define TICK_NS (2 * LK_NS_PER_MS)
 
-/* The latest point of CLOCK_BOOTTIME at which the row may end. */
+/* Return the latest time, CLOCK_BOOTTIME, at which the row may end. */
 static int64_t row_ends_by(struct fixture *f, const char *name)
 {
     int64_t ends_us = fixture_row(f, name).expires_us;
@@ -39,7 +40,8 @@ static int64_t row_ends_by(struct fixture *f, const char *name)
     return ended + (ends_us - now_us) * LK_NS_PER_US + TICK_NS;
 }
 
-/* The row is read last: a renewal in between can only move its end out. */
+/* Assert that the lock's deadline is at least margin_ms before the row's end.
+ * The row is read last: a renewal in between can only make its end later. */
 #define expect_margin(f, lock, name, margin_ms)                                \
     do {                                                                       \
         int64_t deadline_ns_ = lock_deadline(lock);                            \
@@ -48,8 +50,8 @@ static int64_t row_ends_by(struct fixture *f, const char *name)
                     row_ends_by((f), (name)));                                 \
     } while (0)
 
-/* Every answer is late, so a deadline that is not counted from before its
- * statement was sent comes out too long. */
+/* Delay every answer, so that a deadline which is not counted from before its
+ * statement was sent is too late. */
 static int answer_late(void *context, const struct tap_event *event, int rc)
 {
     int64_t until = check_deadline_ns(ANSWER_MS);
@@ -125,7 +127,8 @@ static void test_many_leases_keep_their_margin(void **state)
 
 /* ------------------------------------------------ rows that are passed over */
 
-/* Renewals are tried until the loss; none moves the deadline by one ms. */
+/* Another session has the row locked until the lease is lost.  Renewals are
+ * tried all the time, and none makes the deadline later. */
 static void test_a_lease_that_is_passed_over_keeps_its_margin(void **state)
 {
     struct fixture *f = *state;
@@ -134,9 +137,9 @@ static void test_a_lease_that_is_passed_over_keeps_its_margin(void **state)
     struct sql sql;
     int64_t last;
 
-    take_renewed(lock, RENEWED_MS, &told); /* its margin is a twentieth */
+    take_renewed(lock, RENEWED_MS, &told); /* the margin is a twentieth */
     fixture_lock_row(f, &sql, lock);
-    /* One that was carried out before may not have been answered yet. */
+    /* A renewal that was carried out before may not have been answered yet. */
     assert_becomes_true(is_alone(lock), PATIENCE_MS);
     last = lock_deadline(lock);
     while (atomic_load(&told.times) == 0) {
@@ -151,7 +154,8 @@ static void test_a_lease_that_is_passed_over_keeps_its_margin(void **state)
     lock_drop(lock);
 }
 
-/* Renewing one and renewing many tell the same of the same situation. */
+/* Another session has one of the rows locked: for its lock, renewing many and
+ * renewing one both return EBUSY, and the deadline stays. */
 static void test_a_renewal_that_was_passed_over_is_told(void **state)
 {
     struct fixture *f = *state;
@@ -186,18 +190,20 @@ static void test_a_renewal_that_was_passed_over_is_told(void **state)
 
 /* ------------------------------------------ renewals that changed nothing */
 
-/* A renewal that finds the row as another session's, and a reading after it
- * that finds it as ours again.  MySQL counts a row that has the same end
- * already as unchanged, too. */
+/* Context of hooks that let a renewal change nothing: before the renewal is
+ * sent, the row gets another CLIENT_ID; before the row is read afterwards, it
+ * gets back its own.  (On MySQL a row that already has the new end counts as
+ * unchanged, too.) */
 struct unchanged {
     struct fixture *f;
-    const char *renewal;
-    const char *reading;
+    const char *renewal; /* text of the statement */
+    const char *reading; /* text of the statement */
     const char *key;
+    /* the row's own CLIENT_ID */
     char client[SQLOCK_KEY_SIZE];
-    int64_t row_ms;   /* what is left of the row when it is read */
-    bool is_lost;     /* the answer of a renewal before that one */
-    unsigned changes; /* of the row, by the test */
+    int64_t row_ms;   /* time that the row has left when it is read */
+    bool is_lost;     /* the answer to a renewal before that one is lost */
+    unsigned changes; /* number of changes of the row by the hooks */
 };
 
 static void change_row(struct unchanged *unchanged, const char *client)
@@ -234,7 +240,8 @@ static int lose_once(void *context, const struct tap_event *event, int rc)
     return SQLOCK_EUNCERTAIN;
 }
 
-/* Renew a lease by its id, and tell how long it is relied on. */
+/* Renew a lease by its id under these hooks, and return the remaining time that
+ * sqlock_lease_renew() reports, in ms. */
 static int64_t renew_unchanged(struct fixture *f, uint32_t ttl_ms,
                                int64_t row_ms, bool is_lost)
 {
@@ -273,7 +280,8 @@ static void test_an_unchanged_lease_lasts_as_long_as_its_row(void **state)
     assert_less(0, told_ms);
 }
 
-/* The renewal without an answer may yet arrive, and shorten the row. */
+/* The answer to a first renewal is lost.  That renewal may still arrive and
+ * shorten the row, so its TTL limits the lease. */
 static void test_an_unanswered_renewal_limits_an_unchanged_lease(void **state)
 {
     struct fixture *f = *state;
@@ -283,7 +291,7 @@ static void test_an_unanswered_renewal_limits_an_unchanged_lease(void **state)
     assert_less(0, told_ms);
 }
 
-/* ------------------------------------------------------- leases within it */
+/* ---------------------------------------- leases no longer than the margin */
 
 static void test_a_lease_within_the_margin_is_refused(void **state)
 {

@@ -1,6 +1,6 @@
 /*
- * order.c - calls about many locks never wait for each other crosswise, and one
- * that waits is served
+ * order.c - acquisitions of overlapping sets of locks do not deadlock, and an
+ * acquisition that waits gets its locks
  */
 #include "renewer.h"
 
@@ -19,8 +19,8 @@ struct sets {
     atomic_uint taken;
 };
 
-/* Overlapping sets, in opposite orders; nobody is ever told of a deadlock, and
- * all get through. */
+/* Acquire and release the worker's set of locks, again and again; fail at the
+ * first error, such as a deadlock, or if another worker has its set as well. */
 static int take_sets(struct worker *worker)
 {
     struct sets *sets = worker->context;
@@ -43,8 +43,9 @@ static int take_sets(struct worker *worker)
     return 0;
 }
 
-/* All sets share lock number 0, so that only one can be inside at a time; the
- * rest overlaps partly, and every other worker gives them back to front. */
+/* Let the workers take their sets.  All sets share lock 0, so only one worker
+ * can be inside at a time; the sets' other locks overlap partly.  Every other
+ * worker names its locks in reverse order. */
 static void check_sets(struct fixture *f, bool one_registry, unsigned workers,
                        unsigned rounds)
 {
@@ -82,7 +83,7 @@ static void test_four_overlapping_sets(void **state)
     check_sets(*state, false, WORKERS, 50);
 }
 
-/* ----------------------------------------------------------- one that waits */
+/* ------------------------------------------------ an acquisition that waits */
 
 struct wait {
     sqlock_lock *locks[SET];

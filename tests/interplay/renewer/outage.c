@@ -1,6 +1,7 @@
 /*
  * outage.c - renewals go on while the application uses every connection (F35)
- * and while theirs break again and again (F5); how long they may take
+ * and while their own connections break again and again (F5); and their time
+ * limits
  */
 #include "renewer.h"
 
@@ -60,13 +61,14 @@ static void test_F35_renewals_do_not_wait_for_the_pool(void **state)
 
 struct breakage {
     const char *renewal;
-    struct sql *sql; /* ends sessions; NULL: the connection is cut here */
+    struct sql *sql; /* ends the sessions; NULL: the tap breaks connections */
     bool loses_answer;
     atomic_uint renewals;
     atomic_uint broken;
 };
 
-/* Every other one, so that the one that is sent again goes through. */
+/* Return whether to break this call: every other renewal, so that a renewal
+ * which is sent again succeeds. */
 static bool is_its_turn(struct breakage *breakage,
                         const struct tap_event *event)
 {
@@ -159,7 +161,8 @@ static int refuse_renewal(void *context, const struct tap_event *event)
     return SQLOCK_EACCESS;
 }
 
-/* A renewal that is refused at once is tried eight times a period. */
+/* Renewals are refused at once: they are tried again, but no more than eight
+ * times per period. */
 static void test_refused_renewals_are_tried_again_with_pauses(void **state)
 {
     struct fixture *f = *state;
@@ -182,7 +185,7 @@ static void test_refused_renewals_are_tried_again_with_pauses(void **state)
     registry_end(tapped);
 }
 
-/* ------------------------------------------------ how long they may take -- */
+/* -------------------------------------------------------- time limits -- */
 
 struct late {
     const char *renewal;
@@ -211,8 +214,8 @@ static int note_answer(void *context, const struct tap_event *event, int rc)
     return rc;
 }
 
-/* A renewal that is given up costs its connection, so it has a part of the TTL
- * for its answer. */
+/* The answer to a renewal takes two periods and is awaited: a renewal may take
+ * an eighth of the TTL, because giving it up costs the connection. */
 static void test_an_answer_may_take_longer_than_a_short_period(void **state)
 {
     struct fixture *f = *state;
@@ -275,7 +278,8 @@ static void expect_lock_ms(struct fixture *f, uint32_t statement_ms,
     registry_end(registry);
 }
 
-/* The rest of the deadline is for finding out who has the row. */
+/* A statement waits for a row for half of its timeout, but for no more than a
+ * second; the rest is for reading which holder has the row. */
 static void test_a_statement_waits_for_a_row_for_a_second_at_most(void **state)
 {
     struct fixture *f = *state;

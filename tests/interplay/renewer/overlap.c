@@ -1,11 +1,11 @@
 /*
- * overlap.c - renewals of one lease at the same time: whichever the database
- * carries out last, and whichever answer comes last, nobody believes longer
- * than the row says
+ * overlap.c - renewals of one lease at the same time: in whatever order the
+ * database carries them out and the answers come, the holder's deadline is
+ * before the row's end
  *
- * One of them is held up, on its way there or on its way back, and others pass
- * it.  The renewer renews when a test says so; no lease is over before its
- * test.
+ * A barrier holds one renewal up, before it is sent or after it was answered,
+ * while others overtake it.  The TTLs are so long that the renewer renews only
+ * when a test makes that due, and that no lease ends during its test.
  */
 #include "renewer.h"
 
@@ -19,7 +19,7 @@
 #define LONG_MS (40000 * SLOWNESS)
 #define SHORT_MS (LONG_MS / 2)
 
-/* The holder's remaining time is shorter than the row's. */
+/* Assert that the holder's remaining time is shorter than the row's. */
 static void expect_truth(struct fixture *f, sqlock_lock *lock)
 {
     int64_t now_us = sql_now_us(&f->sql);
@@ -37,10 +37,11 @@ struct scene {
     sqlock_lock *beside; /* held, too; renewed together with it */
     struct barrier traffic;
     struct worker worker;
-    uint32_t ttl_ms; /* for which the worker renews */
+    uint32_t ttl_ms; /* TTL of the worker's renewal */
 };
 
-/* The lock is held for that long, by the registry. */
+/* Open a registry that owns its locks, take the lock with auto_renew for that
+ * TTL, and take the lock `beside`. */
 static void open_scene(struct fixture *f, struct scene *scene, uint32_t ttl_ms)
 {
     sqlock_options options = fixture_options(f);
@@ -54,7 +55,8 @@ static void open_scene(struct fixture *f, struct scene *scene, uint32_t ttl_ms)
     lock_take(scene->beside, LONG_TTL_MS);
 }
 
-/* All are let go, and the truth is told. */
+/* Let the held-up renewal go on, wait until no renewal is under way, check the
+ * holder's remaining time, and free what open_scene() has opened. */
 static void close_scene(struct fixture *f, struct scene *scene)
 {
     atomic_store(&scene->traffic.may_go, true);
@@ -85,7 +87,8 @@ static int renew_many_once(struct worker *worker)
     return 0;
 }
 
-/* Another thread renews it, and is held up there. */
+/* Start a worker that renews the lock, and wait until its renewal is held up:
+ * before it is sent, or with is_after when it was answered. */
 static void renew_beside(struct scene *scene, int (*body)(struct worker *),
                          uint32_t ttl_ms, bool is_after)
 {
@@ -104,7 +107,9 @@ static void renew(struct fixture *f, struct scene *scene, uint32_t ttl_ms)
 
 /* ---------------------------------------------------------------- the tests */
 
-/* It is older than what the application has asked for since. */
+/* A renewal of the renewer is carried out, but its answer is held up while the
+ * application renews for a shorter time: the late answer does not make the
+ * deadline later again. */
 static void test_the_renewers_answer_comes_last(void **state)
 {
     struct fixture *f = *state;
@@ -119,8 +124,10 @@ static void test_the_renewers_answer_comes_last(void **state)
     close_scene(f, &scene);
 }
 
-/* The renewer's renewal has shortened the row behind it; the one after makes up
- * for that. */
+/* A worker's longer renewal is carried out, but its answer is held up while the
+ * renewer shortens the row again, renewing it for the old TTL.  The late answer
+ * does not make the deadline later than the row's end; the renewer's next
+ * renewal makes both later. */
 static void test_a_longer_renewal_is_answered_after_the_renewers(void **state)
 {
     struct fixture *f = *state;
@@ -163,7 +170,8 @@ static void test_two_threads_renew_one_lease(void **state)
     close_scene(f, &scene);
 }
 
-/* Others who own the lock are told the truth while nobody has the answer. */
+/* A worker's shorter renewal is carried out, but its answer is held up: other
+ * threads, which own the lock as well, see the shorter time already. */
 static void test_a_shorter_renewal_that_has_no_answer_yet(void **state)
 {
     struct fixture *f = *state;
@@ -175,7 +183,9 @@ static void test_a_shorter_renewal_that_has_no_answer_yet(void **state)
     close_scene(f, &scene);
 }
 
-/* It may arrive at any moment: whoever passes it does not believe longer. */
+/* A worker's shorter renewal is held up before it is sent.  It may still
+ * arrive, so longer renewals that overtake it do not make the deadline
+ * later. */
 static void test_a_shorter_renewal_that_has_not_arrived_yet(void **state)
 {
     struct fixture *f = *state;
@@ -197,8 +207,9 @@ static int refuse(void *context, const struct tap_event *event)
     return event->text == traffic->text ? SQLOCK_EDATABASE : 0;
 }
 
-/* Nothing has become of it: the lease is as it was.  Not a lease with
- * auto_renew: the renewer may be at it meanwhile, and does not know. */
+/* The database refuses a shorter renewal, so the lease stays as it was.  The
+ * lease is one without auto_renew: the refused renewal, until it is answered,
+ * would limit a renewal of the renewer at the same time. */
 static void test_a_shorter_renewal_that_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -214,7 +225,9 @@ static void test_a_shorter_renewal_that_is_refused(void **state)
     close_scene(f, &scene);
 }
 
-/* Renew both for a short time, while somebody else has a row locked. */
+/* Take the lock again for SHORT_MS without auto_renew, and renew both locks in
+ * one call while another session has the row of `locked` locked; fail the test
+ * unless the call returns the expected code. */
 static void renew_beside_a_locked_row(struct fixture *f, struct scene *scene,
                                       const sqlock_lock *locked, int expected)
 {
@@ -238,8 +251,9 @@ static int lose_reading(void *context, const struct tap_event *event, int rc)
                : rc;
 }
 
-/* After a renewal that passed the row over, the row is read.  That changes
- * nothing, so a lost answer does not keep the lease from being longer. */
+/* A renewal passes the locked row over, and the answer to the reading that
+ * follows is lost.  A reading changes nothing, so the next renewal is not
+ * limited by it. */
 static void test_a_lost_reading_limits_no_renewal(void **state)
 {
     struct fixture *f = *state;
@@ -255,8 +269,9 @@ static void test_a_lost_reading_limits_no_renewal(void **state)
     close_scene(f, &scene);
 }
 
-/* MySQL renews the rows that are not locked in a transaction.  Its commit may
- * have been carried out, or may still be. */
+/* On MySQL, when one of the rows is locked, the others are renewed in a
+ * transaction.  Its commit gets no answer and may still be carried out, so it
+ * limits the next renewal. */
 static void test_a_commit_without_an_answer_limits_renewals(void **state)
 {
     struct fixture *f = *state;
@@ -272,7 +287,8 @@ static void test_a_commit_without_an_answer_limits_renewals(void **state)
     close_scene(f, &scene);
 }
 
-/* SQLite's writes of a registry go one after another. */
+/* On SQLite the writes of a registry are run one after the other, so no renewal
+ * overtakes another one that is held up. */
 static const struct test tests[] = {
     TEST_ON(test_the_renewers_answer_comes_last, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_a_longer_renewal_is_answered_after_the_renewers, ON_SERVERS,

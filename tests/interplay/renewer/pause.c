@@ -1,11 +1,12 @@
 /*
- * pause.c - the control: a holder that is paused for longer than its lease and
- * then writes without asking spoils what the lock protects; one that asks for
- * the time it has left before each write does not
+ * pause.c - a holder that is paused for longer than its lease: if it asks for
+ * its remaining time before it writes, it does not write; the control, which
+ * does not ask, overwrites the next holder's work
  *
  * The holder is this program again, run as
  *     renewer --paused DATABASE PREFIX NAME TTL asks|blind
- * It takes the lock, reads a counter, stops itself, and goes on to write.
+ * It takes the lock, reads a counter, stops itself, and writes the counter when
+ * it is continued.
  */
 #include "renewer.h"
 
@@ -87,8 +88,10 @@ static pid_t start_holder(struct fixture *f, const char *how)
     return pid;
 }
 
-/* One increment by the paused holder, one by us while it is paused; what the
- * counter says in the end. */
+/* Start a holder, which reads the counter and stops; take the lock when its
+ * lease is over, and increment the counter; then continue the holder.  Fail the
+ * test unless its exit status is as expected, and return the counter's last
+ * value. */
 static int64_t count_with(struct fixture *f, const char *how, int expected)
 {
     sqlock_lock *lock = lock_obtain(f->b, f->name);
@@ -130,8 +133,8 @@ static void test_control_a_paused_holder_that_does_not_ask(void **state)
     struct fixture *f = *state;
 
     make_counter(f);
-    /* Ours, then the one that was read before: ours is lost without a trace;
-     * with a third after it the counter would be short by one. */
+    /* The holder has incremented the value that it had read before: this
+     * process's increment is lost. */
     assert_true(count_with(f, "blind", WROTE) == 1);
     (void)sql_run(&f->sql, "UPDATE %sCOUNTER SET N = 0", f->prefix);
     (void)sql_run(&f->sql, "DROP TABLE %sCOUNTER", f->prefix);
@@ -142,7 +145,8 @@ static void test_a_paused_holder_that_asks_before_it_writes(void **state)
     struct fixture *f = *state;
 
     make_counter(f);
-    /* Ours alone: the holder knows that it has not counted. */
+    /* Only this process has incremented the counter, and the holder's exit
+     * status says so. */
     assert_true(count_with(f, "asks", REFRAINED) == 1);
     (void)sql_run(&f->sql, "DROP TABLE %sCOUNTER", f->prefix);
 }

@@ -1,7 +1,7 @@
 /*
- * release.c - releases that are not carried out, or whose answer is lost: each
- * is told as no more than its row shows, and the row is freed in the background
- * (F38, F42)
+ * release.c - releases that are not carried out, or whose answer is lost: the
+ * result says no more than the row shows, and the row is freed in the
+ * background (F38, F42)
  */
 #include "renewer.h"
 
@@ -14,21 +14,22 @@
 
 #define MANY 3
 
-/* Of a statement: what is refused is refused all that time. */
+/* Statement timeout: how long a refused release is tried again. */
 #define STATEMENT_MS (300 * SLOWNESS)
 
 /* ------------------------------------------------ releases that go wrong -- */
 
 struct trouble {
-    const char *texts[3]; /* of the statements that are hit */
-    int before;           /* in place of sending one; 0: it is sent */
-    int after;            /* in place of its answer; 0: that is given */
-    atomic_int times;     /* how many more are hit */
-    const char *refused;  /* a statement that this thread may not run; NULL */
+    const char *texts[3]; /* texts of the statements that are hit */
+    int before;           /* result instead of sending one; 0: it is sent */
+    int after;            /* result instead of success; 0: the true one */
+    atomic_int times;     /* how many more statements are hit */
+    const char *refused;  /* text of a statement refused to `thread`, or NULL */
     pthread_t thread;
 };
 
-/* All by which a lock of that registry is given back. */
+/* Return trouble that hits the next `times` statements by which the registry
+ * releases locks. */
 static struct trouble trouble_of(sqlock_registry *registry, int before,
                                  int after, int times)
 {
@@ -80,7 +81,7 @@ static void test_an_expired_release_whose_answer_is_lost(void **state)
     lock_take(lock, TTL_MS / 4);
     assert_becomes_true(!sqlock_is_held(lock), PATIENCE_MS);
     tap_hooks(trouble_before, trouble_after, &trouble);
-    /* On Spring's layouts the row is gone, whoever has deleted it. */
+    /* On Spring's layouts the row is gone; who deleted it is not known. */
     assert_code(f->layout == SQLOCK_LAYOUT_SQLOCK ? SQLOCK_EEXPIRED
                                                   : SQLOCK_EUNCERTAIN,
                 sqlock_release(lock, &f->err), &f->err);
@@ -138,7 +139,7 @@ static void test_many_releases_that_could_not_be_sent(void **state)
     registry_end(registry);
 }
 
-/* A stranger's transaction has the row for longer than the release may take. */
+/* Another session has the row locked for longer than the release may take. */
 static void test_a_release_of_a_row_that_is_locked(void **state)
 {
     struct fixture *f = *state;
@@ -181,7 +182,9 @@ static int wait_and_release(struct worker *worker)
     return 0;
 }
 
-/* Waited for, it is released on the session that waited. */
+/* A worker waits for the lock in the database's queue, and releases the lock on
+ * the session that waited.  The first try of this release fails with that code,
+ * and the second succeeds. */
 static void check_retried(struct fixture *f, int code)
 {
     sqlock_registry *registry = fixture_tapped(f, NULL);
@@ -192,7 +195,7 @@ static void check_retried(struct fixture *f, int code)
 
     lock_take(held, LONG_TTL_MS);
     worker_start(&worker, wait_and_release, &waiting);
-    /* So that it has asked once, and waits. */
+    /* Give the worker time to claim the row once, and to wait. */
     assert_becomes_true(tap_sent() > 0, PATIENCE_MS);
     (void)wait_until(false, 300 * SLOWNESS);
     lock_give(held);
@@ -217,10 +220,13 @@ static void test_a_release_over_a_waiting_session_is_tried_again(void **state)
     check_retried(f, SQLOCK_EBUSY);
 }
 
-/* ---------------------------------- what the row says about a release -- */
+/* ------------------------------------ releases that the row tells about -- */
 
-/* The row is free, as this release would have left it, but with the token of
- * somebody else: it must not say that nobody has had the lock. */
+/* A lease expires, another holder takes and gives back the lock, and then the
+ * answer to the release of the lease is lost.  The row is free, as the release
+ * would have left it, but with the other holder's token (on Spring's layouts it
+ * is gone): the result must not be EEXPIRED, which says that nobody else had
+ * the lock. */
 static void test_a_lost_release_behind_another_holder_is_uncertain(void **state)
 {
     struct fixture *f = *state;
@@ -241,8 +247,9 @@ static void test_a_lost_release_behind_another_holder_is_uncertain(void **state)
     registry_end(registry);
 }
 
-/* The row has the successor's lease, by a hand-off that nobody has confirmed:
- * the release that follows finds its own gone, which is no loss. */
+/* The hand-off is carried out, but its answer is lost and the row cannot be
+ * read.  The release that follows finds the next waiter's lease in the row
+ * instead of its own: that is no loss, so the result is EUNCERTAIN. */
 static void test_a_release_behind_a_lost_hand_off_is_no_loss(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 /*
- * renew.c - a lease is renewed when and as long as that is asked for, and many
- * leases at the cost of one statement
+ * renew.c - a lease is renewed only if that was asked for, and as long as it
+ * was; one statement renews many leases
  */
 #include "renewer.h"
 
@@ -80,7 +80,8 @@ static void test_one_statement_renews_all(void **state)
         locks[i] = nth_lock(f, tapped, i);
         take_renewed(locks[i], RENEWED_MS, NULL);
     }
-    /* Those that were taken last went along early. */
+    /* From now on all go together: the leases taken last were renewed early,
+     * with the first. */
     await_renewals(locks[SOME - 1], 2);
     census_begin(&census, tapped);
     for (i = 0; i < SOME; i++)
@@ -89,14 +90,15 @@ static void test_one_statement_renews_all(void **state)
     assert_int_equal(atomic_load(&census.least), SOME);
     for (i = 0; i < SOME; i++)
         assert_true(sqlock_is_held(locks[i]));
-    /* Nothing but renewals was sent, except by SQLite's BEGIN and COMMIT. */
+    /* Only renewals were sent.  The tap counts each before the census does, so
+     * one may be counted by the tap alone. */
     assert_true(tap_count(TAP_EXECUTE) <= atomic_load(&census.renewals) + 1);
     for (i = 0; i < SOME; i++)
         lock_end(locks[i]);
     registry_end(tapped);
 }
 
-/* Renewed at a quarter of it. */
+/* TTL of the brief lease, which is renewed at every quarter of that. */
 #define BRIEF_MS (2000 * SLOWNESS)
 
 static void test_each_lease_is_renewed_by_its_own_ttl(void **state)
@@ -118,7 +120,7 @@ static void test_each_lease_is_renewed_by_its_own_ttl(void **state)
                 2 * atomic_load(&census.with_key));
     assert_true(sqlock_is_held(brief));
     assert_true(fixture_row(f, name).expires_us > ends);
-    /* Each by its own TTL: the row says so. */
+    /* The row of the brief lease was renewed for the brief TTL. */
     nth_name(f, name, 0);
     assert_true(fixture_row(f, name).expires_us <
                 sql_now_us(&f->sql) + BRIEF_MS * 1000);
@@ -131,9 +133,9 @@ static void test_each_lease_is_renewed_by_its_own_ttl(void **state)
 
 #define HOUR_MS (60 * 60 * 1000)
 
-/* The pause after an hour's lease is longer than that of a brief one: neither
- * one that comes after its renewal nor one that was not due then waits for
- * it. */
+/* After it has renewed a lease of an hour, the renewer pauses for long.  A
+ * brief lease does not wait for the end of that pause, whether it was acquired
+ * after the renewal or was held already but not due. */
 static void test_a_brief_lease_is_renewed_beside_one_of_an_hour(void **state)
 {
     struct fixture *f = *state;
@@ -156,7 +158,8 @@ static void test_a_brief_lease_is_renewed_beside_one_of_an_hour(void **state)
     registry_end(registry);
 }
 
-/* Its renewer does not wait for when it was due before. */
+/* The application renews the lease for a shorter time: the renewer does not
+ * wait until the longer lease would have been due. */
 static void test_a_renewed_lease_gets_a_shorter_time(void **state)
 {
     struct fixture *f = *state;
@@ -187,7 +190,7 @@ static void test_F4_nothing_is_renewed_after_its_release(void **state)
     lock_give(given);
     census_begin(&census, tapped);
     await_renewals(renewed, 6);
-    /* One may have been gathered before the release and sent after it. */
+    /* A renewal may have been gathered before the release and sent after it. */
     assert_true(atomic_load(&census.with_key) <= 1);
     assert_int_equal(sqlock_remaining_ms(given), 0);
     lock_give(renewed);
@@ -214,7 +217,7 @@ static void test_a_maximum_hold_time_ends_renewals(void **state)
     assert_becomes_true(is_alone(lock), PATIENCE_MS);
     last = fixture_row(f, f->name);
     assert_less(first.expires_us, last.expires_us);
-    /* Once that time is over, none is sent. */
+    /* Once max_hold_ms is over, no renewal is sent. */
     spy_begin(&spy, tapped, SQLOCK_SQL_RENEW_MANY);
     await_told(&told, SQLOCK_EEXPIRED);
     assert_int_equal(atomic_load(&spy.times), 0);
@@ -250,7 +253,7 @@ static void test_the_period_can_be_chosen(void **state)
     assert_less(lk_boottime_ns(), first);
     lock_end(lock);
     registry_end(registry);
-    /* Longer than a third of this lease: then the default holds. */
+    /* A period longer than a third of the lease: the default holds instead. */
     options.ttl_ms = 4 * RENEWED_MS;
     options.renew_period_ms = options.ttl_ms / 3;
     registry = fixture_registry(f, &options);
@@ -272,7 +275,7 @@ static void test_a_lock_is_renewed_again_after_its_release(void **state)
         await_renewals(lock, 2);
         lock_give(lock);
     }
-    lock_take(lock, TTL_MS); /* and not renewed when it is not asked for */
+    lock_take(lock, TTL_MS); /* without auto_renew it is not renewed */
     fixture_await_expiry(f, f->name);
     assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
     lock_drop(lock);

@@ -11,15 +11,15 @@
 #include "support/suite_main.h"
 #include "support/told.h"
 
-/* Of leases that are to run out. */
+/* TTL of leases that are to run out. */
 #define TTL_MS (600 * SLOWNESS)
 
-/* Of leases that are to stay, however busy the machine is; and how often they
- * are renewed, so that no test waits long for it. */
+/* TTL of leases that are to last, however busy the machine is; and the period
+ * of their renewals, so short that no test waits long. */
 #define RENEWED_MS (4000 * SLOWNESS)
 #define PERIOD_MS (150 * SLOWNESS)
 
-/* How late a loss may be told on a machine that others use, too. */
+/* How late a loss may be reported on a busy machine. */
 #define LATE_MAX_NS INT64_C(2000000000)
 
 extern const struct topic topic_renew;
@@ -49,77 +49,87 @@ extern const struct topic topic_release;
 
 /* ------------------------------------------------------------------ renewal */
 
-/* The options of the fixture's registries, with that period; and another
- * registry with these options, also with a tap. */
+/* Return the options of the fixture's registries, with PERIOD_MS; or open
+ * another registry with these options, or one through the tap (tap.h).
+ * registry_end() closes it. */
 sqlock_options renewer_options(const struct fixture *fixture);
 sqlock_registry *renewer_registry(struct fixture *fixture);
 sqlock_registry *renewer_tapped(struct fixture *fixture);
 
-/* Another registry with a tap, whose statements have that time. */
+/* Open another registry through the tap, with that statement timeout. */
 sqlock_registry *registry_within(struct fixture *fixture,
                                  uint32_t statement_ms);
 
-/* Wait until the row of that name is free. */
+/* Wait until the row of that name is free; otherwise fail the test. */
 void expect_freed(struct fixture *fixture, const char *name);
 
-/* Body of a worker: take the lock that is its context, and give it back. */
+/* Body of a worker: wait for the lock that is its context, and release it. */
 struct worker;
 int take_and_give(struct worker *worker);
 
-/* Wait for a call; it must be with that code. */
+/* Wait for a call of on_lost; fail the test if none comes, or if its code is
+ * not that one. */
 void await_told(struct told *told, int code);
 
-/* Tell of its loss (told may be NULL), and renew it, too. */
+/* Return options of an acquisition whose loss is noted in *told (NULL:
+ * nowhere); renewed_options() also sets auto_renew. */
 sqlock_acquire_options told_options(uint32_t ttl_ms, struct told *told);
 sqlock_acquire_options renewed_options(uint32_t ttl_ms, struct told *told);
 
-/* Take it at once and renew it; a failure fails the test. */
+/* Acquire the lock without a wait, with renewed_options(); a failure fails the
+ * test. */
 #define take_renewed(lock, ttl_ms, told)                                       \
     take_renewed_at((lock), (ttl_ms), (told), __FILE__, __LINE__)
 void take_renewed_at(sqlock_lock *lock, uint32_t ttl_ms, struct told *told,
                      const char *file, int line);
 
-/* When its holder stops believing, whoever asks. */
+/* Return the deadline of the lock's lease, CLOCK_BOOTTIME.  Any thread may
+ * ask. */
 int64_t lock_deadline(sqlock_lock *lock);
 
-/* Ask until its deadline has moved so many times; it must stay held. */
+/* Wait until the lock's deadline has moved so many times; fail the test if it
+ * does not, or if the lock is not held. */
 void await_renewals(sqlock_lock *lock, unsigned count);
 
-/* Make a renewal due now, as if the last one were a quarter of the TTL ago, and
- * wake the renewer: it believes less for a moment, never too much.  make_due()
- * returns the deadline until then, renew_now() waits until it has moved. */
+/* Make a renewal of the lock due: move its deadline back by a quarter of the
+ * TTL, as if the last renewal were that much older, and wake the renewer.
+ * Until the renewal, the deadline is too early, never too late.  make_due()
+ * returns that deadline; renew_now() waits until the deadline has moved. */
 int64_t make_due(sqlock_lock *lock);
 void renew_now(sqlock_lock *lock);
 
-/* Whether no renewal of it is under way. */
+/* Return whether no renewal of the lock is under way. */
 bool is_alone(sqlock_lock *lock);
 
-/* Whether poll(2) finds it readable. */
+/* Return whether poll(2) finds the descriptor readable. */
 bool is_readable(int fd);
 
-/* Lock number i of a test, by the registry. */
+/* Obtain lock number i of a test from the registry; or write its name to `out`,
+ * and return `out`. */
 sqlock_lock *nth_lock(struct fixture *fixture, sqlock_registry *registry,
                       size_t i);
 const char *nth_name(const struct fixture *fixture, char out[96], size_t i);
 
 /* --------------------------------------------------------------- the census */
 
-/* Counts the renewals of many leases that a tapped registry sends; by the
- * tap's hooks. */
+/* Counts of the statements by which a tapped registry renews many leases.
+ * census_begin() sets them to zero, resets the tap and sets its hooks. */
 struct census {
-    const char *renewal; /* the statement's text */
-    const char *key;     /* NULL: of any lock */
+    const char *renewal; /* text of the statement */
+    const char *key;     /* set by the test; NULL: with_key stays 0 */
     atomic_uint renewals;
-    atomic_uint with_key;
-    atomic_uint least; /* leases in one of them */
-    atomic_uint most;
+    atomic_uint with_key; /* renewals that include the lock of that key */
+    atomic_uint least;    /* smallest number of leases in a renewal */
+    atomic_uint most;     /* largest number of leases in a renewal */
 };
 void census_begin(struct census *census, sqlock_registry *registry);
 
-/* The statement's text as the registry sends it. */
+/* Return the text of that statement: the very string that the registry passes
+ * to its driver, so that hooks may compare pointers. */
 const char *census_text(sqlock_registry *registry, sqlock_statement_kind kind);
 
-/* Counts one statement that a tapped registry sends, by the tap's hooks. */
+/* Count of one kind of statement that a tapped registry sends.  spy_begin()
+ * sets it to zero, and sets the tap's hooks. */
 struct spy {
     const char *text;
     atomic_uint times;
@@ -127,25 +137,28 @@ struct spy {
 void spy_begin(struct spy *spy, sqlock_registry *registry,
                sqlock_statement_kind kind);
 
-/* Holds one statement of a tapped registry up, by the tap's hooks: the next one
- * of its kind, until it may go. */
+/* Holds up the next statement of one kind that a tapped registry sends, until
+ * the test sets may_go.  barrier_begin() sets the tap's hooks. */
 struct barrier {
     const char *text;
-    bool is_after; /* on its way back from the database, or on its way there */
+    bool is_after; /* holds up the answer, not the statement */
     atomic_bool is_armed;
-    atomic_bool is_up;
+    atomic_bool is_up; /* a statement is, or was, held up */
     atomic_bool may_go;
-    atomic_bool has_passed; /* one was answered after that */
+    atomic_bool has_passed; /* such a statement was answered after may_go */
 };
 void barrier_begin(struct barrier *barrier, sqlock_registry *registry,
                    sqlock_statement_kind kind, bool is_after);
 
-/* The leases in a statement's array, and the array itself (NULL: none). */
+/* Return the array of leases among the statement's parameters (NULL: none), and
+ * in *leases their number. */
 struct tap_event;
 const char *census_array(const struct tap_event *event, unsigned *leases);
 
 /* ------------------------------------------------- a process that is paused */
 
+/* Run this program as the holder of pause.c.  argv begins with the database.
+ * Return the exit status. */
 int pause_main(char **argv);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * steal.c - observe before steal: a peer whose clock is not known is believed
- * by what its row does, not by what its time stamps say
+ * steal.c - the option observe_before_steal: changes of the row decide whether
+ * a peer with an unknown clock still holds the lock, not its time stamps
  */
 #include "renewer.h"
 
@@ -11,18 +11,19 @@
 #include "support/tap.h"
 #include "support/workers.h"
 
-/* The peers' TTL, on each layout: a peer that renews is not late by that. */
+/* TTL of the peers, on each layout: long enough that no peer that renews is
+ * late. */
 #define PEERS_TTL_MS (1500 * SLOWNESS)
 #define PEER "00000000-0000-4000-8000-00000000beef"
-#define PAST_US INT64_C(-60000000) /* by its stamps, over for a minute */
-#define OWN_US INT64_C(100000)     /* and a lease of no length to speak of */
+#define PAST_US INT64_C(-60000000) /* end of the lease by the peer's stamps */
+#define OWN_US INT64_C(100000)     /* its length by the peer's stamps */
 
 struct peer_row {
     struct fixture *fixture;
     char key[SQLOCK_KEY_SIZE];
-    struct sql sql; /* the peer's own */
+    struct sql sql; /* the peer's own session */
     atomic_bool stops;
-    _Atomic int64_t renewed_ns; /* last, before it was sent */
+    _Atomic int64_t renewed_ns; /* just before the last renewal was sent */
     atomic_uint renewals;
 };
 
@@ -43,7 +44,8 @@ static void put_peer(struct fixture *f, struct peer_row *peer, const char *name)
                     PAST_US);
 }
 
-/* Spring renews every third of its TTL; the stamps it writes are far off. */
+/* Body of a worker: renew the row at every third of the TTL, as Spring does,
+ * but with stamps that are far in the past. */
 static int renew_as_peer(struct worker *worker)
 {
     struct peer_row *peer = worker->context;
@@ -123,7 +125,7 @@ static void test_a_peer_that_renews_with_bad_stamps_keeps_its_lock(void **state)
     rc = lock_try(lock, 4 * PEERS_TTL_MS, 0, &f->err);
     assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
     assert_string_equal(fixture_row(f, f->name).client, PEER);
-    /* It dies: from its last renewal on the row stays as it is. */
+    /* The peer ends: after its last renewal the row stays as it is. */
     end_peer(&peer, &worker);
     last = atomic_load(&peer.renewed_ns);
     assert_ok(lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err));
@@ -159,7 +161,7 @@ static void test_a_row_that_stays_unchanged_is_taken_over(void **state)
     assert_ok(lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err));
     assert_true(lk_boottime_ns() - began >= PEERS_TTL_MS * LK_NS_PER_MS);
     lock_give(lock);
-    lock_take(lock, LONG_TTL_MS); /* what is free needs no watching */
+    lock_take(lock, LONG_TTL_MS); /* a free row is not observed */
     lock_end(lock);
     registry_end(registry);
 }
@@ -203,8 +205,8 @@ static void test_many_locks_are_observed_as_well(void **state)
     registry_end(registry);
 }
 
-/* How long it takes to take over a row with those stamps, from the first look
- * on. */
+/* Take the lock over from a peer, in a new registry with those TTLs, and return
+ * how long that takes. */
 static int64_t take_over_ns(struct fixture *f, uint32_t ttl_ms,
                             uint32_t peer_ttl_ms)
 {
@@ -232,7 +234,7 @@ static void test_the_longest_ttl_decides_how_long_to_look(void **state)
     fixture_next(f);
     put_peer(f, &peer, f->name);
     assert_true(take_over_ns(f, PEERS_TTL_MS, 100) >= least);
-    if (f->layout == SQLOCK_LAYOUT_SPRING6) /* it keeps no end of its own */
+    if (f->layout == SQLOCK_LAYOUT_SPRING6) /* no column for the end */
         return;
     fixture_next(f);
     find_key(f, &peer);
@@ -241,15 +243,16 @@ static void test_the_longest_ttl_decides_how_long_to_look(void **state)
     assert_true(take_over_ns(f, PEERS_TTL_MS / 4, PEERS_TTL_MS / 4) >= least);
 }
 
-/* ----------------------------------- what happens between look and claim -- */
+/* ----------------------------- changes between the reading and the claim -- */
 
+/* Context of hooks that change the row just before it is claimed. */
 struct meddler {
     struct fixture *fixture;
-    const char *claim; /* before it is sent: */
+    const char *claim; /* the row changes before this is first sent */
     struct peer_row peer;
-    bool takes; /* a peer takes the row that was free; else it renews */
+    bool takes; /* a peer takes the free row; else it renews its row */
     atomic_uint claims;
-    atomic_bool spared; /* the first claim has left the row to the peer */
+    atomic_bool spared; /* the first claim did not take the row */
 };
 
 static int meddle(void *context, const struct tap_event *event)
@@ -284,7 +287,9 @@ static int look_afterwards(void *context, const struct tap_event *event, int rc)
     return rc;
 }
 
-/* A look that a busy machine does not answer in time ends a wait for many. */
+/* Acquire the lock, alone or by sqlock_acquire_many().  Try again if the
+ * acquisition ended with EUNREACHABLE before its claim: on a busy machine a
+ * reading that is not answered in time ends a wait for many. */
 static int take_meddled(struct meddler *meddler, sqlock_lock *lock, bool many)
 {
     struct fixture *f = meddler->fixture;
@@ -366,7 +371,8 @@ static int refuse_one(void *context, const struct tap_event *event)
                : 0;
 }
 
-/* Observed rows are claimed one by one: those before a failure are given up. */
+/* Observed rows are claimed one by one.  The last claim fails: the rows claimed
+ * before it are freed. */
 static void test_observed_claims_before_a_failure_are_given_up(void **state)
 {
     struct fixture *f = *state;

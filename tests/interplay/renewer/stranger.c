@@ -1,9 +1,9 @@
 /*
- * stranger.c - a transaction of somebody else has a row locked
+ * stranger.c - a transaction of another session, the stranger, has a row locked
  *
- * Servers lock rows: the one lease whose row it is cannot be renewed and is
- * lost in time, the others stay.  SQLite locks the file: while a stranger has
- * it nothing at all can be renewed, and all are told in time.
+ * Servers lock rows: only the lease of that row cannot be renewed; its loss is
+ * reported in time, and the other leases stay.  SQLite locks the file: no lease
+ * can be renewed meanwhile, and all losses are reported in time.
  */
 #include "renewer.h"
 
@@ -40,7 +40,8 @@ static size_t count_held(const struct crowd *crowd)
     return held;
 }
 
-/* All but one are held until then. */
+/* Return whether that time is past; assert that all locks but VICTIM are
+ * held. */
 static bool is_past(const struct crowd *crowd, int64_t until)
 {
     for (size_t i = 0; i < LEASES; i++)
@@ -53,7 +54,7 @@ static void release_all(struct fixture *f, struct crowd *crowd, int *results)
 {
     int rc = sqlock_release_many(crowd->locks, LEASES, results, &f->err);
 
-    assert_code(SQLOCK_EEXPIRED, rc, &f->err); /* of one at least */
+    assert_code(SQLOCK_EEXPIRED, rc, &f->err); /* one at least was lost */
     for (size_t i = 0; i < LEASES; i++)
         lock_drop(crowd->locks[i]);
 }
@@ -88,7 +89,8 @@ static void test_one_row_that_a_stranger_has_locked(void **state)
     }
 }
 
-/* Not for as long as a TTL: nothing is lost. */
+/* Another session has the row locked for a third of the TTL: no lease is
+ * lost. */
 static void test_a_row_that_is_locked_for_a_moment(void **state)
 {
     struct fixture *f = *state;
@@ -135,15 +137,15 @@ static void test_a_file_that_a_stranger_has_locked(void **state)
     }
 }
 
-/* --- the transaction of a renewal that passes over --- */
+/* --- the transaction of a renewal that passes locked rows over --- */
 
 struct halfway {
     bool has_begun;
     unsigned rollbacks;
 };
 
-/* A renewal of all meets a locked row; the one of the others fails when they
- * are locked. */
+/* Answer the renewal of all rows as if one were locked, and refuse the renewal
+ * of the others, in a transaction that has locked them. */
 static int fail_halfway(void *context, const struct tap_event *event)
 {
     struct halfway *halfway = context;
@@ -158,8 +160,8 @@ static int fail_halfway(void *context, const struct tap_event *event)
     return halfway->has_begun ? SQLOCK_EDATABASE : SQLOCK_EBUSY;
 }
 
-/* Otherwise its locks would stay, and what the connection does next would never
- * be committed. */
+/* Without a rollback, the row locks would stay, and the connection's next
+ * statements would never be committed. */
 static void test_a_renewal_that_fails_halfway_is_rolled_back(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 /*
- * threads.c - how many threads a registry has that does everything in the
- * background that there is to do
+ * threads.c - the number of threads of a registry that has every kind of work
+ * to do in the background
  */
 #include "renewer.h"
 
@@ -24,7 +24,8 @@ struct wait {
     int cancel_fd;
 };
 
-/* A sanitizer may have a thread of its own once there was another one. */
+/* Body of a worker that makes the process start a thread: a sanitizer may then
+ * start one of its own. */
 static int do_nothing(struct worker *worker)
 {
     (void)worker;
@@ -43,7 +44,7 @@ static int wait_until_cancelled(struct worker *worker)
     return 0;
 }
 
-/* A release that has to be sent again. */
+/* Leave a release in doubt, which the resolver has to send again. */
 static void leave_a_doubt(sqlock_registry *registry, const sqlock_lock *lock)
 {
     struct lk_lease lease = {.key = lock->entry->key, .ttl_ms = LONG_TTL_MS};
@@ -74,8 +75,8 @@ static bool is_started(const struct lk_handler *handler)
     return is_there;
 }
 
-/* Those that the driver asks for: to end a call at its deadline, and SQLite's
- * own, which waits for a byte of a file. */
+/* Return how many threads the driver needs: the watchdog if the driver keeps no
+ * deadlines; SQLite's own, which waits for byte locks of the side file. */
 static size_t threads_of_driver(const sqlock_registry *registry)
 {
     const sqlock_driver *driver = registry->store.db.driver;
@@ -112,7 +113,7 @@ static void test_a_registry_has_three_service_threads(void **state)
     assert_becomes_true(is_resolved(registry), PATIENCE_MS);
     assert_becomes_true(is_started(&registry->entries.canceller.handler),
                         PATIENCE_MS);
-    /* By the wait itself only where nothing notifies it. */
+    /* The wait itself starts the poller only where there is no wait queue. */
     assert_ok(lk_handler_start(&registry->entries.poller.handler, &f->err));
     assert_true(is_started(&registry->expiry.handler));
     assert_true(is_started(&registry->renewer.handler));

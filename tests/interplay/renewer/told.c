@@ -1,6 +1,7 @@
 /*
- * told.c - the holder of a lease that is over is told so: once, in time, by
- * callback and by descriptor, and never once the lock is released
+ * told.c - a lease that is over is reported to its holder once, in time, by
+ * on_lost and by the descriptor of sqlock_lost_fd(), and never after the
+ * release
  */
 #include "renewer.h"
 
@@ -12,7 +13,7 @@
 #include "sqlock/event.h"
 #include "support/workers.h"
 
-/* End the lease as an administrator would. */
+/* Break the lease as an administrator would; with `now`, at once. */
 static void break_lease(struct fixture *f, sqlock_lock *lock, bool now)
 {
     sqlock_break_options options = SQLOCK_BREAK_INIT;
@@ -55,7 +56,7 @@ static void check_broken(struct fixture *f, bool now)
     assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
     assert_int_equal(sqlock_hold_count(lock), 0);
 
-    /* Again: the lock is as good as new. */
+    /* The lock can be acquired again, and nothing of the loss is left. */
     assert_ok(lock_try(lock, PATIENCE_MS, 0, &f->err));
     assert_false(is_readable(fd));
     assert_true(sqlock_is_held(lock));
@@ -124,7 +125,7 @@ static void test_a_renewal_puts_the_signal_off(void **state)
     assert_ok(sqlock_renew(lock, 3 * RENEWED_MS, &f->err));
     second = lock_deadline(lock);
     assert_less(first, second);
-    /* and one that shortens it brings it on */
+    /* and a renewal that shortens the lease brings the signal forward */
     assert_ok(sqlock_renew(lock, TTL_MS, &f->err));
     assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
     assert_true(atomic_load(&told.at_ns) >= lock_deadline(lock));
@@ -133,7 +134,8 @@ static void test_a_renewal_puts_the_signal_off(void **state)
     lock_drop(lock);
 }
 
-/* Everything that looks at the lock again, and still it is told once. */
+/* After the loss, sqlock_lost_fd(), a renewal, the expiry and the release look
+ * at the lock again: on_lost is still called only once. */
 static void test_it_is_told_once(void **state)
 {
     struct fixture *f = *state;
@@ -211,7 +213,9 @@ static void note_race(void *context, sqlock_lock *lock, int code)
     (void)atomic_fetch_add(&race->ended, 1);
 }
 
-/* Released at the very moment it runs out, a little before, a little after. */
+/* Each lease is released at the moment it runs out, or less than a millisecond
+ * before or after: on_lost is called and ends before the release returns, or is
+ * not called at all. */
 static void test_no_callback_runs_after_the_release(void **state)
 {
     struct fixture *f = *state;
@@ -252,8 +256,8 @@ static void test_no_callback_runs_after_the_release(void **state)
 
 /* -------------------------------------------------- against the acquisition */
 
-/* One of the threads that own a lock acquires it, and is held up between the
- * grant and the beginning of renewals and watch. */
+/* The registry owns the lock.  A worker acquires the lock, and is held up after
+ * the grant, before its lease is renewed and watched. */
 struct held_up {
     sqlock_registry *registry;
     sqlock_lock *lock;
@@ -263,7 +267,8 @@ struct held_up {
     atomic_bool may_go;
 };
 
-/* The first grant waits here, later ones do not. */
+/* Event hook: hold up the first acquisition until may_go; let later ones
+ * pass. */
 static void hold_grant(void *context, const sqlock_event *event)
 {
     struct held_up *held_up = context;
@@ -311,7 +316,8 @@ static void let_go(struct held_up *held_up)
     worker_join(&held_up->worker);
 }
 
-/* A released lock may be freed at any time, so no list keeps it. */
+/* A released lock may be freed at any time, so it must be in no list of the
+ * renewer or the expiry. */
 static void
 test_a_lock_that_is_released_is_neither_renewed_nor_watched(void **state)
 {
@@ -329,7 +335,9 @@ test_a_lock_that_is_released_is_neither_renewed_nor_watched(void **state)
     assert_int_equal(atomic_load(&told.times), 0);
 }
 
-/* The late thread asked for no renewals and no watch, and ends none. */
+/* The lock is acquired again, with renewals and on_lost, before the held-up
+ * worker goes on.  The worker's acquisition asked for neither, and must not end
+ * those of the second acquisition. */
 static void
 test_a_lock_that_is_acquired_again_is_renewed_and_watched(void **state)
 {

@@ -1,16 +1,16 @@
 /*
- * writer.c - a release while somebody else writes to SQLite's file: it is tried
- * for as long as there is time for the statement
+ * writer.c - a release while another session writes to SQLite's file: the
+ * release is tried until its statement timeout
  *
- * The other writer ends when there is less time left than one wait for the file
- * may take.
+ * The other session ends its transaction when less time is left than one try
+ * may wait for the file.
  */
 #include "renewer.h"
 
 #include "support/tap.h"
 
 #define STATEMENT_MS 2000
-#define WAIT_MS (STATEMENT_MS / 2) /* of one try, at most */
+#define WAIT_MS (STATEMENT_MS / 2) /* longest wait of one try */
 
 struct writing {
     struct fixture *fixture;

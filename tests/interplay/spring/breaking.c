@@ -30,7 +30,8 @@ static void end(struct broken *broken)
     registry_end(broken->registry);
 }
 
-/* Spring 5 says nothing of a lock that it has lost, when it unlocks. */
+/* Check that the service cannot renew its lease, and that unlocking reports the
+ * loss, except in Spring 5, which says nothing of it. */
 static void check_it_is_lost(const struct fixture *f, struct broken *broken)
 {
     bool tells = broken->service->version[0] != '5';
@@ -73,7 +74,8 @@ static void test_a_broken_service_has_lost_at_once(void **state)
     }
 }
 
-/* It may believe until its lease is over: until then nobody is let in. */
+/* Without --now the service may rely on its lease until the lease is over:
+ * nobody gets the lock before. */
 static void test_a_broken_lease_is_waited_for(void **state)
 {
     struct fixture *f = *state;

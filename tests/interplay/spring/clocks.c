@@ -1,8 +1,8 @@
 /*
  * clocks.c - services whose clock or time zone is off
  *
- * Spring judges by its own machine's clock.  A JVM has another one through
- * libfaketime, and nothing else of it is changed.
+ * Spring judges leases by the clock of its own machine.  Here libfaketime gives
+ * a JVM another clock, and changes nothing else of it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 
 #define HOUR_MS 3600000
 
-/* The newest line that may share the layout. */
+/* Start a service of the newest Spring that may share the layout, with that
+ * clock and time zone (struct service_kind). */
 static void start_off(struct service *service, const struct fixture *f,
                       const char *clock, const char *zone)
 {
@@ -30,7 +31,8 @@ static void need_clocks(void)
         skip_or_fail("libfaketime is not installed");
 }
 
-/* It is off by that much, in truth. */
+/* Check that the service's clock is behind the database's by at least -off_ms,
+ * less 2 s of tolerance. */
 static void check_clock(struct service *service, struct fixture *f,
                         int64_t off_ms)
 {
@@ -60,7 +62,7 @@ static void test_services_5_s_off_take_turns(void **state)
     service_end(&ahead);
 }
 
-/* --- 8 h behind: what it writes has expired long ago --- */
+/* --- 8 h behind: leases seem to have expired long ago --- */
 
 struct watcher {
     sqlock_lock *lock;
@@ -78,7 +80,8 @@ static int watch(struct worker *worker)
     return 0;
 }
 
-/* Renew every half second while we wait; when the last one was sent. */
+/* Let the watcher wait for the lock while the service renews its lease every
+ * half second.  Return when the last renewal was sent, CLOCK_BOOTTIME. */
 static int64_t renew_meanwhile(struct fixture *f, struct service *service,
                                struct watcher *watcher)
 {
@@ -128,7 +131,8 @@ static void test_a_holder_8_h_behind_is_observed(void **state)
     registry_end(registry);
 }
 
-/* A row that we have released is free to it at once, not 5 s later. */
+/* A service whose clock is 5 s behind gets the lock at once when we have
+ * released it, not 5 s later. */
 static void test_a_release_is_seen_5_s_behind(void **state)
 {
     struct fixture *f = *state;
@@ -148,9 +152,10 @@ static void test_a_release_is_seen_5_s_behind(void **state)
     lock_drop(lock);
 }
 
-/* --- 8 h ahead: what it writes stays for 8 h --- */
+/* --- 8 h ahead: leases last for 8 h --- */
 
-/* It is told by everything that looks, and can be ended. */
+/* Check that sqlock_show(), `doctor` and `ls` report a lease that ends hours
+ * too late, and that `break` ends it. */
 static void check_it_is_told(struct fixture *f, const char *client)
 {
     sqlock_registry *registry = stage_registry(f, STAYING_TTL_MS);
@@ -177,7 +182,8 @@ static void check_it_is_told(struct fixture *f, const char *client)
     registry_end(registry);
 }
 
-/* To it every lease of ours is over: it cannot be kept out, but we know. */
+/* For the service every lease of ours is over: it cannot be kept out, but our
+ * holder notices that the lease is lost. */
 static void check_theft_is_noticed(struct fixture *f, struct service *thief)
 {
     sqlock_options options = stage_options(f, PASSING_TTL_MS);
@@ -216,7 +222,7 @@ static void test_a_holder_8_h_ahead_is_told(void **state)
 
 /* --- time zones --- */
 
-/* Spring 5 writes its local time: 8 h ahead of the database's. */
+/* Spring 5 writes its local time, which is 8 h ahead of the database's here. */
 static void test_spring_5_in_another_zone_is_told(void **state)
 {
     const struct service_kind kind = {.line = "spring5",

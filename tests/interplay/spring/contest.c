@@ -1,10 +1,11 @@
 /*
  * contest.c - two Spring services and four workers of ours on one lock
  *
- * Each that has the lock appends "enter WHO TOKEN" to a file before it does
- * anything and "leave WHO" after all; a line is one write(), so that the file
- * has the lines in the order in which they were written, whatever the clocks
- * say.  Two that are inside at a time have both held the lock.
+ * A turn here is one acquisition with its release.  Each holder appends "enter
+ * WHO TOKEN" to a file before it does anything and "leave WHO" at the end.  A
+ * line is one write(), so that the file has the lines in the order in which
+ * they were written, whatever the clocks say.  If another contender enters
+ * before the holder leaves, two have held the lock at a time.
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -120,23 +121,25 @@ void contest_visit(struct contest *contest, sqlock_lock *lock)
     (void)close(file);
 }
 
-/* --- the judge --- */
+/* --- checking the file --- */
 
-/* The workers, a visitor, and the services. */
+/* Numbers of the contenders: the workers, the caller of contest_visit(), the
+ * services. */
 #define FIRST_SERVICE (CONTEST_WORKERS + 1)
 #define CONTENDERS (FIRST_SERVICE + CONTEST_SERVICES)
 
 /* The state of the contest after the lines read so far. */
 struct story {
     const struct contest *contest;
-    char inside[8]; /* who; "": nobody */
-    int64_t token;  /* the last */
+    char inside[8]; /* the holder; "": none */
+    int64_t token;  /* the greatest */
     unsigned turns[CONTENDERS];
-    unsigned falls; /* tokens that did not rise, where they need not */
+    unsigned falls; /* tokens that did not rise, where that is allowed */
 };
 
-/* A service deletes the row that keeps the last token; the next one is then the
- * clock's, which on MySQL is read before the row is had. */
+/* Return whether each token must be greater than those before.  A service
+ * deletes the row that keeps the last token; the next token is then the time,
+ * which a claim on MySQL reads before it has the row locked. */
 static bool tokens_must_rise(const struct fixture *fixture)
 {
     return fixture->database->bit == ON_POSTGRES;

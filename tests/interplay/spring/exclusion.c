@@ -1,5 +1,5 @@
 /*
- * exclusion.c - Spring services and workers of ours take turns
+ * exclusion.c - Spring services and workers of ours exclude each other
  */
 #include "spring.h"
 

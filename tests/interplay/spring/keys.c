@@ -1,6 +1,6 @@
 /*
- * keys.c - names get the keys that Spring gives them: by the lenient rule of
- * Spring 5 and by that of 6 and 7
+ * keys.c - the keys of names are those that Spring computes: by the lenient
+ * rule of Spring 5, and by the rule of Spring 6 and 7
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@
 
 /* --- the names --- */
 
-/* One character in UTF-8; not of the surrogates. */
+/* Write a character, which is no surrogate, as UTF-8 with a NUL after it.
+ * Return its length in bytes. */
 static size_t encode(char *out, uint32_t c)
 {
     size_t length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
@@ -90,7 +91,8 @@ static const char *const chosen[] = {
     "bom",
 };
 
-/* Five groups of digits of some script, with what may go wrong in them. */
+/* Make up a name that looks like a UUID: five groups of digits of some script,
+ * with various lengths.  Some names have a suffix, some have another form. */
 static void make_name(char *out, unsigned number)
 {
     static const uint32_t zeros[] = {'0',    '0',     '0',    0x660, 0x966,
@@ -127,7 +129,8 @@ static unsigned make_names(char (*names)[NAME_SIZE])
     return NAMES;
 }
 
-/* Each character of one UTF-16 unit as a digit. */
+/* Make names that begin with a digit, for each character of one UTF-16 unit in
+ * place of that digit.  Return how many. */
 static unsigned make_digits(char (*names)[NAME_SIZE])
 {
     unsigned count = 0;
@@ -136,7 +139,7 @@ static unsigned make_digits(char (*names)[NAME_SIZE])
         size_t length;
 
         if (c >= 0xd800 && c < 0xe000)
-            continue; /* halves of a character */
+            continue; /* surrogates */
         length = encode(names[count], c);
         (void)snprintf(names[count++] + length, 16, "-1-1-1-1");
     }
@@ -229,7 +232,7 @@ static void test_digits_are_those_of_java(void **state)
                     make_digits);
 }
 
-/* The command says the same, and it is the row's. */
+/* `sqlock key` prints the key of the row that a service has written. */
 static void test_the_command_tells_the_key_of_the_row(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,7 @@
 /*
- * main.c - the suite of Spring's own JdbcLockRegistry beside us, on each layout
- * with the versions that may share it (see support/suite_main.h)
+ * main.c - the suite `spring`: Spring's own JdbcLockRegistry beside ours, on
+ * each layout with the versions of Spring that may share it (see
+ * support/suite_main.h)
  *
  *     bash tests/interplay/spring/with.sh build/tests/spring postgres mysql
  */

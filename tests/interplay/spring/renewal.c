@@ -1,8 +1,10 @@
 /*
- * renewal.c - whoever renews keeps the other side out for longer than a lease
+ * renewal.c - a holder that renews keeps the other side out for longer than one
+ * TTL
  *
- * On a busy machine a renewal may come too late: then the other side is let in,
- * but not before the lease was over, and all is tried again with a longer one.
+ * On a busy machine a renewal may come too late.  Then the other side gets the
+ * lock, but not before the lease is over, and the test is repeated with a
+ * longer TTL.
  */
 #include <string.h>
 
@@ -43,7 +45,7 @@ static void end(struct renewal *renewal)
     registry_end(renewal->registry);
 }
 
-/* How long the holder goes on: more than two leases. */
+/* Return for how long the holder renews: for more than two TTLs. */
 static int64_t renewed_ms(const struct renewal *renewal)
 {
     return INT64_C(5) * renewal->ttl_ms / 2;
@@ -51,7 +53,8 @@ static int64_t renewed_ms(const struct renewal *renewal)
 
 /* --- the service renews --- */
 
-/* Whether it did in time. */
+/* Let the service hold the lock and renew its lease.  Return whether we were
+ * kept out; if not, check that the lease was over. */
 static bool keeps_us_out(struct renewal *renewal, struct service *service)
 {
     int64_t over = check_deadline_ns(renewed_ms(renewal));
@@ -97,7 +100,8 @@ static void test_a_service_that_renews_keeps_us_out(void **state)
 
 /* --- we renew --- */
 
-/* Every service waits for two leases; return whether none got the lock. */
+/* Let every service wait for more than two TTLs; return whether none of them
+ * got the lock. */
 static bool are_kept_out(struct renewal *renewal)
 {
     const struct fixture *f = renewal->fixture;
@@ -120,7 +124,7 @@ static bool are_kept_out(struct renewal *renewal)
     return is_kept_out;
 }
 
-/* Once we have let go, each gets it. */
+/* Check that each service gets the lock when we have released it. */
 static void check_they_are_let_in(struct renewal *renewal)
 {
     const char *name = renewal->fixture->name;

@@ -1,6 +1,6 @@
 /*
- * service.c - a JVM with a Spring service in it (src/sqlock/Service.java) that
- * is told by lines what to do, and answers by lines
+ * service.c - a JVM with a Spring service in it (src/sqlock/Service.java),
+ * which reads requests and writes answers, one a line
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -24,7 +24,8 @@ static const char *jdbc_scheme(const struct fixture *fixture)
     return getenv("SQLOCK_TEST_SPRING_MYSQL") != NULL ? "mysql" : "mariadb";
 }
 
-/* No password stands in an argument. */
+/* Pass the database to the JVM by its environment: a password in an argument
+ * could be seen by others. */
 static void set_database(const struct fixture *fixture)
 {
     sqlock_error err = {0};
@@ -96,7 +97,7 @@ void service_start(struct service *service, const struct fixture *fixture,
     service->orders = orders[1];
     service->says = fdopen(says[0], "r");
     assert_non_null(service->says);
-    setvbuf(service->says, NULL, _IONBF, 0); /* poll() sees what there is */
+    setvbuf(service->says, NULL, _IONBF, 0); /* poll() cannot see a buffer */
     service_hear(service, "ready", &ready);
     (void)snprintf(service->version, sizeof service->version, "%.31s",
                    ready.text);
@@ -118,7 +119,7 @@ void service_kill(struct service *service)
     forget(service);
 }
 
-/* It ends when there is nothing more to be told. */
+/* The JVM ends when its standard input does. */
 void service_end(struct service *service)
 {
     if (service->pid != 0)

@@ -1,8 +1,10 @@
 /*
- * spring.h - Spring services of three lines beside us, in JVMs of their own
+ * spring.h - services of Spring Integration 5, 6 and 7 beside us, each in a JVM
+ * of its own
  *
- * The four-column layout is shared with Spring Integration 5 and 6, the other
- * two with 7; a JVM serves all tests of a layout, unless one kills it.
+ * On the four-column layout the services are of Spring 5 and 6, on the other
+ * two layouts of Spring 7.  A JVM serves all tests of a layout, unless a test
+ * kills it.
  */
 #ifndef TESTS_SPRING_H
 #define TESTS_SPRING_H
@@ -25,7 +27,8 @@ extern const struct topic topic_clocks;
 /* Longer than a JVM takes for anything on a busy machine. */
 #define JVM_WAIT_MS 300000
 
-/* Of both sides: one that no test outlasts, and one that is waited for. */
+/* TTLs of both sides: one longer than any test, and one that a test waits
+ * for. */
 #define STAYING_TTL_MS 1200000
 #define PASSING_TTL_MS 6000
 
@@ -42,67 +45,78 @@ struct service {
     pid_t pid;  /* 0: none runs */
     int orders; /* its standard input */
     FILE *says;
-    struct answer unread[ANSWERS_MAX]; /* of threads nobody has asked yet */
+    struct answer unread[ANSWERS_MAX]; /* of other threads than asked for */
     size_t unread_count;
     char version[32];
 };
 
-/* Of what a JVM is to be. */
+/* The JVM to start. */
 struct service_kind {
     const char *line;  /* "spring5", "spring6", "spring7" */
-    const char *clock; /* how far its clock is off, such as "-5s"; NULL: not */
+    const char *clock; /* its offset, such as "-5s"; NULL: none */
     const char *zone;  /* its time zone; NULL: UTC */
 };
 
+/* service_start(): start a JVM, and wait until it answers.  service_kill():
+ * kill it.  service_end(): if it runs, end it by closing its standard input. */
 void service_start(struct service *service, const struct fixture *fixture,
                    const struct service_kind *kind);
 void service_kill(struct service *service);
 void service_end(struct service *service);
 
-/* Tell one of its threads something, and wait for what that thread answers. */
+/* service_tell(): send a request of src/sqlock/Service.java to a thread of the
+ * service, which is started if it is new.  service_hear(): wait for the next
+ * answer of that thread.  A failure fails the test. */
 void service_tell(struct service *service, const char *thread,
                   const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void service_hear(struct service *service, const char *thread,
                   struct answer *answer);
-/* Both, and the answer has to be that one. */
+/* Send a request, and check that the answer is `expected`. */
 void service_expect(const char *expected, struct service *service,
                     const char *thread, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* --- stage.c --- */
 
-/* The services of the layout: [0] and [1], started when first asked for. */
+/* stage_service(): return service 0 or 1 of the layout, which is started when
+ * it is first asked for.  stage_kind(): return which JVM that is.
+ * stage_close(): end both. */
 struct service *stage_service(struct fixture *fixture, unsigned number);
 const struct service_kind *stage_kind(const struct fixture *fixture,
                                       unsigned number);
 void stage_close(struct fixture *fixture);
 
-/* Make a registry in a service, under a name for it; its client id. */
+/* Open a registry in a service, under the name `peer`.  Its client id is stored
+ * in `client`, unless that is NULL.  A failure fails the test. */
 void stage_open_peer(struct service *service, const struct fixture *fixture,
                      const char *peer, uint32_t ttl_ms,
                      char client[SQLOCK_KEY_SIZE]);
 
-/* Options of ours for peers of this TTL. */
+/* Return options for a registry of ours: this TTL is its own, and that of its
+ * peers. */
 sqlock_options stage_options(const struct fixture *fixture, uint32_t ttl_ms);
 
-/* A registry of ours with these options. */
+/* Open a registry of ours with these options; close it with registry_end(). */
 sqlock_registry *stage_registry(struct fixture *fixture, uint32_t ttl_ms);
 
-/* Check each of the services, by a lock name of its own. */
+/* Call `check` for each of the services, with a new lock name each time. */
 void stage_each_service(struct fixture *fixture,
                         void (*check)(struct fixture *fixture,
                                       unsigned number));
 
-/* The end of the lease that the row tells, for peers of this TTL. */
+/* Return the end of the lease in the row of the fixture's lock; on four
+ * columns, CREATED_DATE plus the TTL of the peers.  Without a row the test
+ * fails. */
 int64_t stage_expiry_us(struct fixture *fixture, uint32_t ttl_ms);
 
-/* The `sqlock` command on the fixture's table; its exit status. */
+/* Run the `sqlock` command on the fixture's table, and store its output and
+ * messages in `out`.  Return its exit status. */
 int stage_command(const struct fixture *fixture, char *out, size_t size,
                   const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* --- contest.c: services and workers of ours take turns on one lock --- */
+/* --- contest.c: services and workers of ours on one lock --- */
 
 #define CONTEST_WORKERS 4
 #define CONTEST_SERVICES 2
@@ -110,20 +124,24 @@ int stage_command(const struct fixture *fixture, char *out, size_t size,
 struct contest {
     struct fixture *fixture;
     struct service *services[CONTEST_SERVICES];
-    char path[256]; /* where the turns are written down */
+    char path[256]; /* log of enter and leave */
     struct workers *workers;
     sqlock_registry *registries[CONTEST_WORKERS];
     sqlock_lock *locks[CONTEST_WORKERS];
     atomic_bool is_over;
 };
 
-/* Start them; each service takes so many turns, unless it is stopped. */
+/* Start the services and workers, which acquire and release the fixture's lock
+ * again and again.  Each service does so `turns` times, unless it is stopped
+ * before; the workers go on until the services have ended. */
 void contest_start(struct contest *contest, struct fixture *fixture,
                    struct service *first, struct service *second,
                    unsigned turns);
-/* One turn more, of the caller's. */
+/* Acquire and release the lock once more, in the calling thread. */
 void contest_visit(struct contest *contest, sqlock_lock *lock);
-/* Wait until the services have had their turns, or stop them; then judge. */
+/* Wait until the services have ended, or with `stops` stop them before.  Then
+ * end the workers, and fail the test if two held the lock at a time, a
+ * contender never had it, or on PostgreSQL a token did not rise. */
 void contest_end(struct contest *contest, bool stops);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * stage.c - the services of a layout, and what the tests share beside them
+ * stage.c - the services of a layout, and other helpers of the tests
  */
 #include <stdio.h>
 #include <stdlib.h>

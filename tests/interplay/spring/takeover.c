@@ -50,7 +50,8 @@ static void become(const struct fixture *f, int says)
     _exit(98);
 }
 
-/* Start one that takes the lock and is killed; its token. */
+/* Start a process that takes the lock, and kill it.  Return the token of its
+ * lease, and in *expires_us the end of the lease. */
 static int64_t hold_and_be_killed(struct fixture *f, int64_t *expires_us)
 {
     char line[32] = "";

@@ -1,7 +1,8 @@
 /*
- * upgrade.c - a table of Spring's becomes ours while locks are held and taken
+ * upgrade.c - a table of Spring's layout becomes one of ours while locks are
+ * held and taken
  *
- * The last test of a layout: those behind it would find another one.
+ * These are the last tests of a layout: after them the table has another one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static void upgrade(struct fixture *f, uint32_t ttl_ms)
     assert_int_equal(system(command), 0); /* NOLINT: of our own making */
 }
 
-/* Get the fixture's lock name with "/held" behind it. */
+/* Return the fixture's lock name with "/held" behind it, in a static buffer. */
 static const char *held_name(const struct fixture *f)
 {
     static char name[96];
@@ -72,7 +73,8 @@ static void end(struct before *before, sqlock_registry *after)
     registry_end(after);
 }
 
-/* It goes on: who had the table open, and who opens it now. */
+/* Spring 7 and we go on through the upgrade: those that had the table open
+ * before, and a registry that opens it afterwards. */
 static void test_spring_7_goes_on_through_the_upgrade(void **state)
 {
     struct fixture *f = *state;
@@ -98,7 +100,8 @@ static void test_spring_7_goes_on_through_the_upgrade(void **state)
     end(&before, after);
 }
 
-/* A service of Spring 6 that goes on can unlock, and nothing else. */
+/* Check that a service of Spring 6 that goes on can unlock, and nothing
+ * else. */
 static void check_spring_6_is_refused(struct fixture *f, struct service *old)
 {
     struct answer answer;

@@ -1,5 +1,5 @@
 /*
- * upkeep.c - rows that are removed by either side, and those that stay
+ * upkeep.c - rows that a service or we remove, and rows that stay
  */
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 #define DEAD 3
 #define DEAD_CLIENT "dddddddd-dddd-4ddd-8ddd-dddddddddddd"
 
-/* Rows of holders that died long ago. */
+/* Insert rows of holders that died long ago. */
 static void leave_dead_rows(struct fixture *f)
 {
     int64_t ended_us = INT64_C(-1000) * STAYING_TTL_MS;
@@ -50,7 +50,8 @@ static void begin(struct fixture *f, struct upkeep *upkeep, unsigned number)
     lock_take(upkeep->lock, 0);
 }
 
-/* Both are held still, each by its own side. */
+/* Check that both locks are still held: the test's name by the service, the
+ * other one by us. */
 static void check_holders(struct fixture *f, struct upkeep *upkeep)
 {
     sqlock_lock *theirs = lock_obtain(upkeep->registry, f->name);
@@ -86,7 +87,7 @@ static void check_expire(struct fixture *f, unsigned number)
     service_expect("ok", upkeep.service, "keep", "expire keep");
     assert_int_equal(count_dead_rows(f), 0);
     check_holders(f, &upkeep);
-    /* the row that kept the token may be gone, too */
+    /* the row that kept the token may be deleted, too */
     lock_take(freed, 0);
     assert_less(token, sqlock_token(freed));
     lock_give(freed);
@@ -118,7 +119,8 @@ static void test_we_reap_rows_and_no_lease_of_a_service(void **state)
     stage_each_service(*state, check_reap);
 }
 
-/* The registry forgets locks not used for a while, and deletes no row. */
+/* A service's registry forgets locks that were not used for a while, and
+ * deletes no row. */
 static void test_a_service_forgets_unused_locks(void **state)
 {
     struct fixture *f = *state;
@@ -132,7 +134,8 @@ static void test_a_service_forgets_unused_locks(void **state)
     }
 }
 
-/* A context that is closed deletes what its client holds. */
+/* A service that closes its Spring context deletes the rows that its client
+ * holds. */
 static void test_a_service_that_closes_frees_its_own_locks(void **state)
 {
     struct fixture *f = *state;

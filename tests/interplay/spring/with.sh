@@ -8,8 +8,8 @@
 #     SQLOCK_TEST_SPRING_FAKETIME  libfaketime's library; not set: there is none
 #     SQLOCK_TEST_SPRING_MYSQL     set: mysql:// leads to Oracle's MySQL, which
 #                                  takes Oracle's JDBC driver
-# Without a JDK or Maven, or what Maven is to fetch, it says so in one line and
-# exits with status 77.
+# If there is no JDK or Maven, or Maven cannot fetch what it needs, this script
+# says so in one line and exits with status 77.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 build=${SQLOCK_BUILD:-build}
@@ -27,7 +27,7 @@ absent() { # WHAT
 command -v javac >/dev/null || absent "there is no JDK here"
 command -v mvn >/dev/null || absent "there is no Maven here"
 
-# Maven is asked for what is there first: it looks at no network then.
+# Run Maven offline first, which needs no network if all was fetched before.
 build_line() { # LINE
     local log=$SQLOCK_TEST_SPRING/$1.log stamp=$SQLOCK_TEST_SPRING/$1/built
     [ -z "$(find tests/interplay/spring/pom.xml tests/interplay/spring/src -newer "$stamp" \

@@ -9,7 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Pipes at which children report and wait; the child has only its ends. */
+/* Pipes for a common start: each child writes a byte to `ready`, and reads `go`
+ * until the parent closes it. */
 struct start_line {
     int ready[2];
     int go[2];
@@ -40,7 +41,7 @@ static int run_child(struct hand *hand, const sqlock_options *options,
                               &hand->err);
     if (rc < 0)
         return hand_fail(hand, "open: %s", hand->err.message);
-    /* read() ends when the parent closes its end: all are there */
+    /* read() returns when the parent closes its end: all children are ready */
     if (write(line->ready[1], &byte, 1) != 1 || read(line->go[0], &byte, 1) < 0)
         return hand_fail(hand, "the parent is gone");
     result = work(hand);
@@ -77,7 +78,7 @@ void crew_start(struct crew *crew, struct fixture *fixture,
     (void)close(line.go[0]);
     for (i = 0; i < count; i++)
         if (read(line.ready[0], &byte, 1) != 1)
-            break; /* one has ended: crew_join() tells */
+            break; /* all children have ended: crew_join() fails the test */
     (void)close(line.go[1]);
     (void)close(line.ready[0]);
 }

@@ -1,9 +1,8 @@
 /*
- * main.c - processes and long loops: counts are exact, tokens rise over all of
- * them, nobody is let in twice
- * (see support/program.h)
+ * main.c - several processes use a lock in long loops: counts are exact, and
+ * tokens rise from one holder to the next (see support/program.h)
  *
- * SQLOCK_SCALE=campaign makes the loops as long as the promises say.
+ * SQLOCK_SCALE=campaign makes the loops many times longer.
  */
 #include "stress.h"
 
@@ -29,8 +28,9 @@ struct count_job {
     unsigned rounds;
 };
 
-/* MySQL reads the clock when a statement begins, and Spring's layouts keep
- * nothing else: there a claim that waited may come with an older token. */
+/* Return whether each holder's token must be greater than the last holder's.
+ * With MySQL and Spring's layouts, a token is the time at which the claim
+ * began, so a claim that waited for the row may get an older token. */
 static bool tokens_rise(const struct hand *hand)
 {
     return hand->fixture->layout == SQLOCK_LAYOUT_SQLOCK ||
@@ -74,7 +74,7 @@ static int count_up(struct hand *hand)
 
     for (i = 0; rc == 0 && i < job->rounds; i++) {
         rc = count_once(hand, lock, job->file);
-        (void)check_pause(INT64_MAX); /* the others look every 2 ms */
+        (void)check_pause(INT64_MAX); /* other processes read every 2 ms */
     }
     return rc;
 }
@@ -97,7 +97,7 @@ static void check_counter(sqlock_layout layout, unsigned processes,
     crew_join(&crew);
     assert_true(ledger_read(job.file, &ledger));
     assert_int_equal(ledger.count, processes * rounds);
-    /* they were in each other's way, not one after the other */
+    /* the processes did not run one after the other */
     assert_true(ledger.changes > processes * rounds / 20);
     (void)close(job.file);
     yard_close(&yard);
@@ -122,11 +122,11 @@ static void test_six_processes_count_exactly(void **state)
     check_counter(SQLOCK_LAYOUT_SQLOCK, 6, check_scale(50, 5000));
 }
 
-/* --- the control: the same without the lock must lose --- */
+/* --- the control: without the lock, counts must be lost --- */
 
 struct control {
     int file;
-    int meet[2][2]; /* a pipe to each of the two */
+    int meet[2][2]; /* a pipe to each of the two processes */
 };
 
 static int count_without_lock(struct hand *hand)
@@ -137,7 +137,7 @@ static int count_without_lock(struct hand *hand)
 
     if (!ledger_read(control->file, &ledger))
         return hand_fail(hand, "cannot read the counter");
-    /* both have read before either writes */
+    /* both processes read the counter before either writes it */
     if (write(control->meet[1 - hand->index][1], &byte, 1) != 1 ||
         read(control->meet[hand->index][0], &byte, 1) != 1)
         return hand_fail(hand, "did not meet the other one");
@@ -221,10 +221,11 @@ static void test_F22_no_deadlock_surfaces_between_processes(void **state)
     }
 }
 
-/* --- F31: one renews, one reaps --- */
+/* --- F31: one process renews, another reaps --- */
 
-/* A campaign renews a million times where ten minutes allow it; on a server
- * that waits for its disk, at two statements for each, they do not. */
+/* A campaign renews a million times, but ends after ten minutes, which are too
+ * short for that on a server that waits for its disk.  Each run renews at least
+ * RENEWALS_LEAST times. */
 #define RENEWALS_LEAST 100
 #define RENEWING_MS (check_scale(30, 600) * INT64_C(1000))
 

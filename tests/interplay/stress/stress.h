@@ -1,8 +1,10 @@
 /*
- * stress.h - processes at work on one lock table, and what they leave behind
+ * stress.h - several processes (a crew, each process a hand) that use one lock
+ * table (the yard), and a counter in a file (the ledger)
  *
  * The parent has no connection open while it forks: a child that opened the
- * same SQLite file would otherwise share the parent's record of its locks.
+ * same SQLite file would otherwise share the parent's record of the file's
+ * locks.
  */
 #ifndef TESTS_STRESS_H
 #define TESTS_STRESS_H
@@ -13,47 +15,50 @@
 
 #define CREW_MAX 8
 
-/* Children that begin together. */
+/* Child processes that begin together. */
 struct crew {
     unsigned count;
     pid_t pids[CREW_MAX];
 };
 
-struct hand; /* one child */
+struct hand; /* one child process */
 typedef int (*hand_fn)(struct hand *hand);
 
 struct hand {
     unsigned index;
     void *context;
-    struct fixture *fixture; /* url, prefix, names: nothing that is open */
+    struct fixture *fixture; /* url, prefix, names; no open connection */
     sqlock_registry *registry;
     sqlock_error err;
 };
 
-/* Start `count` children that each open a registry with those options, wait
- * for the others, and run work; crew_join() fails the test unless each of them
- * returned 0. */
+/* crew_start(): start `count` children; each opens a registry with those
+ * options and runs work(), with that context, once all are ready.  crew_join():
+ * wait for the children, and fail the test unless work() returned 0 in each. */
 void crew_start(struct crew *crew, struct fixture *fixture,
                 const sqlock_options *options, unsigned count, hand_fn work,
                 void *context);
 void crew_join(struct crew *crew);
 
-/* In a child: say what went wrong; a code that is not 0. */
+/* In a child: print a message about a failure, and return 1. */
 int hand_fail(const struct hand *hand, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A lock table without anything open. */
+/* Create a lock table, and fill in the fixture without leaving a connection
+ * open; or drop the table.  A failure fails the test. */
 void yard_open(struct fixture *fixture, const struct database *database,
                sqlock_layout layout);
 void yard_close(struct fixture *fixture);
 
-/* A counter and a token in a plain file: read, then written, by nobody's leave
- * but the lock's. */
+/* A counter and a token in a plain file.  Only the lock keeps the processes
+ * from reading and writing it at the same time.  ledger_open() returns the
+ * descriptor of a new file, which the caller closes, or fails the test;
+ * ledger_read() and ledger_write() return false on failure. */
 struct ledger {
     int64_t count;
     int64_t last_token;
-    unsigned last_hand;
-    unsigned changes; /* how often another one came than the last */
+    unsigned last_hand; /* index of the last writer, plus 1 */
+    unsigned changes;   /* how often a writer was not the last one again */
 };
 int ledger_open(struct fixture *fixture);
 bool ledger_read(int file, struct ledger *out);

@@ -1,5 +1,6 @@
 /*
- * contender.c - a thread that acquires a lock, and releases it when it is told
+ * contender.c - threads that contend for a lock, and release it when they are
+ * told to (suite.h)
  */
 #include "suite.h"
 #include "sqlock/many.h"
@@ -57,7 +58,8 @@ void contender_start(struct contender *contender, sqlock_lock *lock,
     worker_start(&contender->worker, contend, contender);
 }
 
-/* Whether the thread sleeps, in whatever call, and has for a moment. */
+/* Return whether the thread sleeps in some system call: it must be found asleep
+ * five times, 2 ms apart. */
 static bool is_asleep(const struct worker *worker)
 {
     int tid = atomic_load(&worker->tid);

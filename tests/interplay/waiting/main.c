@@ -1,6 +1,6 @@
 /*
- * main.c - the suite of waiting for a lock, and being next, on every database
- * (see support/suite_main.h)
+ * main.c - the suite `waiting`: waiting for a lock, and who is next, on each
+ * database (see support/suite_main.h)
  */
 #include "suite.h"
 
@@ -12,7 +12,7 @@ static const struct topic *const topics[] = {
     &topic_silence, &topic_outage,     &topic_late,   NULL,
 };
 
-/* One lane: tests look at who waits in the queues of the server. */
+/* One lane: tests ask the server which sessions wait in its queues. */
 static const struct suite_main suite = {
     .name = "waiting",
     .about = "who gets a lock that several wait for, and how a wait ends",

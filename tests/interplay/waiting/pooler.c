@@ -1,5 +1,5 @@
 /*
- * pooler.c - PgBouncer as a test needs it: tests/tools/servers/pgbouncer.sh
+ * pooler.c - start PgBouncer for a test, by tests/tools/servers/pgbouncer.sh
  */
 #include "suite.h"
 
@@ -13,7 +13,8 @@
 
 #define START_MS 60000
 
-/* The URL that the script has written there; false: not yet. */
+/* Read the URL that the script writes to a file when PgBouncer has started.
+ * Return false if the file does not have it yet. */
 static bool read_url(struct pooler *pooler)
 {
     static const char variable[] = "SQLOCK_TEST_POSTGRES_URL='";

@@ -1,6 +1,6 @@
 /*
- * process.c - another process that holds or waits for a lock, to be killed:
- * this program again, with --hold or --wait
+ * process.c - another process that holds or waits for a lock until it is
+ * killed: this program again, with --hold or --wait
  */
 #include "suite.h"
 
@@ -11,7 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* URL PREFIX NAME TTL: says a letter once it is as far as it is to be. */
+/* The arguments are URL PREFIX NAME TTL_MS.  Write a letter to standard output
+ * when the parent may go on: `w` before the acquire with --wait, `h` once the
+ * lock is held. */
 int be_process(char **arguments, bool holds)
 {
     sqlock_options options = SQLOCK_OPTIONS_INIT;

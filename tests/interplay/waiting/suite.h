@@ -1,9 +1,10 @@
 /*
  * suite.h - the topics of this suite: waiting for a lock, and being next
  *
- * Each test runs on each database that the environment names; those of a
- * statement also on Spring's layouts.  They assert orders and outcomes, never
- * how long something took.
+ * A test runs on each database of the environment, or on those that its line in
+ * the table of tests names; a test of one statement also runs on Spring's
+ * layouts.  The tests assert orders and outcomes; only a few assert a duration
+ * or processor time.
  */
 #ifndef TESTS_WAITING_SUITE_H
 #define TESTS_WAITING_SUITE_H
@@ -24,13 +25,17 @@ extern const struct topic topic_silence;
 extern const struct topic topic_outage;
 extern const struct topic topic_late;
 
-/* Another process that holds ("--hold") the fixture's lock by now, or is about
- * to wait for it ("--wait"); and what it runs. */
+/* Start another process that acquires the fixture's lock with that TTL and
+ * keeps it.  Return its pid when it holds the lock (role "--hold") or is about
+ * to wait for it ("--wait"); fail the test if it does not get so far.  The
+ * caller kills the process and waits for its end.  be_process() is the main
+ * function of that process, and returns only on an error. */
 pid_t process_start(struct fixture *f, const char *role, uint32_t ttl_ms);
 int be_process(char **arguments, bool holds);
 
-/* PgBouncer in transaction mode before the fixture's server; its URL, or the
- * running test is skipped. */
+/* Start PgBouncer in transaction mode in front of the fixture's server, and set
+ * pooler->url.  Skip the running test if PgBouncer is not installed; fail it if
+ * PgBouncer does not start.  pooler_end() ends it. */
 struct pooler {
     pid_t pid;
     char folder[64];
@@ -39,78 +44,92 @@ struct pooler {
 void pooler_start(struct pooler *pooler, struct fixture *f);
 void pooler_end(struct pooler *pooler);
 
-/* Somebody else of this process who wants a lock. */
+/* A thread of the test's process that acquires a lock, and releases it when the
+ * test tells it to. */
 struct contender {
     struct worker worker;
-    sqlock_registry *registry; /* its own; NULL: another's */
+    sqlock_registry *registry; /* of contender_open(); else NULL */
     sqlock_lock *lock;
     const sqlock_acquire_options *options;
-    sqlock_lock *const *many; /* in place of the one */
+    /* NULL, or locks to acquire instead of `lock`; only `lock` is released */
+    sqlock_lock *const *many;
     size_t many_count;
     int64_t wait_ms;
-    atomic_int rc; /* of its acquire; 1: not yet */
+    atomic_int rc; /* of the acquire; 1: not ended yet */
     atomic_bool may_release;
-    int released; /* what its release gave */
+    int released; /* result of the release */
     int64_t token;
     int64_t remaining_ms;
 };
 
-/* Give it a registry with that period of looking, as if it were of another
- * process, and the fixture's lock there; and close that. */
+/* Open a registry for the contender, with that poll_ms, which stands for
+ * another process, and obtain the fixture's lock there.  contender_close()
+ * drops the lock and closes the registry. */
 void contender_open(struct contender *contender, struct fixture *f,
                     uint32_t poll_ms);
 void contender_close(struct contender *contender);
 
-/* Start to acquire it; and wait until it sleeps: in the queue of its process,
- * or between two looks at the row. */
+/* contender_start(): start a thread that acquires the lock, or `many`, with
+ * that wait.  contender_queue(): also wait until the thread sleeps, in the
+ * FIFO, in the database's queue or between two reads of the row; fail the test
+ * if the acquire has failed by then. */
 void contender_start(struct contender *contender, sqlock_lock *lock,
                      int64_t wait_ms);
 void contender_queue(struct contender *contender, sqlock_lock *lock,
                      int64_t wait_ms);
 
-/* Whether somebody waits in a queue, as the server sees it. */
+/* Return whether any session waits in a queue of the database, as the server
+ * sees it.  For PostgreSQL and MySQL only. */
 bool queue_is_waited_at(struct fixture *f);
 
-/* Wait until it has it. */
+/* Wait until the contender has the lock; fail the test if its acquire fails. */
 void contender_await(struct contender *contender);
 
-/* Let it release, and check what that gave. */
+/* Let the contender release the lock, wait for its thread's end, and check the
+ * result of the release. */
 void contender_end(struct contender *contender, int expected);
 
-/* Both: wait until it has it, and let it release without an error. */
+/* Wait until the contender has the lock, and let it release the lock without an
+ * error. */
 void contender_finish(struct contender *contender);
 
-/* Wait until its wait has ended, without the lock and with that code. */
+/* Wait until the contender's acquire has failed, with that code, and its thread
+ * has ended. */
 void contender_expect(struct contender *contender, int code);
 
-/* A lock that the fixture's first registry has had once, so that its row is
- * there, and a contender of another registry. */
+/* A lock that the fixture's first registry has acquired and released once, so
+ * that the row exists, and a contender of another registry. */
 struct relay {
     sqlock_lock *held;
     struct contender next;
 };
 void relay_open(struct relay *relay, struct fixture *f, uint32_t poll_ms);
-/* When the contender has had its turn. */
+/* Wait until the contender, which has been started, has acquired and released
+ * the lock; then close both. */
 void relay_close(struct relay *relay);
 
-/* Several threads that take turns on a lock: one at a time, with tokens that
- * rise. */
+/* Counts of threads that acquire and release one lock again and again: only one
+ * of them may hold it at a time, and tokens must rise. */
 struct turns {
-    unsigned each; /* turns of one thread */
+    unsigned each; /* acquisitions by each thread */
     atomic_int inside;
     atomic_uint taken;
-    _Atomic int64_t token; /* the last */
+    _Atomic int64_t token; /* of the last acquisition */
 };
 struct party {
     sqlock_lock *lock;
     struct turns *turns;
 };
 
-/* A worker's: its context is an array of parties, its own by its index. */
+/* Body of a worker: acquire and release party->lock turns->each times, and
+ * check `inside` and the token each time.  The worker's context is an array of
+ * parties, one for each worker by its index. */
 int take_turns(struct worker *worker);
 
-/* A request that is under way; whether it is over; that it is so, once it is;
- * and nobody wants it any longer. */
+/* request_ask(): begin to acquire the lock by a request.  request_is_over():
+ * return whether the request has ended.  request_expect(): wait until it has
+ * ended, check its state and result, and finish it.  request_give_up(): abandon
+ * it.  A failure fails the test. */
 sqlock_request *request_ask(struct fixture *f, sqlock_lock *lock,
                             int64_t wait_ms,
                             const sqlock_acquire_options *options, int done_fd);

@@ -1,5 +1,5 @@
 /*
- * test_cancel.c - a wait that is ended from outside, and its deadline
+ * test_cancel.c - waits that are ended from outside, or by their deadlines
  */
 #include "suite.h"
 
@@ -24,7 +24,8 @@ static void write_to(int fd)
         abort();
 }
 
-/* Nobody stands in anybody's way. */
+/* Release the lock, and check that its row is free: no cancelled wait claims
+ * it. */
 static void expect_no_ghost(struct fixture *f, sqlock_lock *held)
 {
     struct row row;
@@ -34,7 +35,8 @@ static void expect_no_ghost(struct fixture *f, sqlock_lock *held)
     assert_true(!row.exists || row.client[0] == '\0');
 }
 
-/* A contender waits, with a descriptor, for what another registry holds. */
+/* A contender of registry f->b waits, with a cancel_fd, for a lock that f->a
+ * holds. */
 struct scene {
     struct fixture *f;
     sqlock_lock *held;
@@ -56,7 +58,7 @@ static void open_scene(struct scene *scene, struct fixture *f, int cancel_fd)
     contender_queue(&scene->contender, scene->lock, SQLOCK_FOREVER);
 }
 
-/* Each wait with that descriptor is cancelled. */
+/* Check that a wait with the scene's descriptor is cancelled. */
 static void expect_refused(struct scene *scene)
 {
     assert_code(SQLOCK_ECANCELED,
@@ -80,7 +82,7 @@ static void test_cancel_ends_a_wait_for_another_process(void **state)
     assert_ok(sqlock_cancel(scene.lock, &f->err));
     contender_expect(&scene.contender, SQLOCK_ECANCELED);
     expect_no_ghost(f, scene.held);
-    lock_take(scene.lock, 0); /* what comes later is not concerned */
+    lock_take(scene.lock, 0); /* later waits go on */
     lock_give(scene.lock);
     close_scene(&scene);
 }
@@ -103,7 +105,8 @@ static void test_cancel_ends_all_waits_of_the_process(void **state)
     close_scene(&scene);
 }
 
-/* The one in the middle of the queue goes; the others are served. */
+/* Three threads are in the FIFO, and the wait of the second one is cancelled:
+ * the others get the lock. */
 static void test_a_cancelled_thread_leaves_the_queue(void **state)
 {
     struct fixture *f = *state;
@@ -139,7 +142,8 @@ static void test_a_descriptor_ends_a_wait_for_another_process(void **state)
     open_scene(&scene, f, fd);
     write_to(fd);
     contender_expect(&scene.contender, SQLOCK_ECANCELED);
-    /* It stays readable, whoever holds the lock. */
+    /* The descriptor stays readable: later waits end, too, even if the lock is
+     * free. */
     expect_refused(&scene);
     expect_no_ghost(f, scene.held);
     expect_refused(&scene);
@@ -150,7 +154,7 @@ static void test_a_descriptor_ends_a_wait_for_another_process(void **state)
     close_scene(&scene);
 }
 
-/* The thread that was to write to the pipe has died, or let go of it. */
+/* The write end of the pipe is closed, without a write before. */
 static void test_a_pipe_that_hangs_up_ends_a_wait(void **state)
 {
     struct fixture *f = *state;
@@ -266,7 +270,8 @@ static int acquire_as_many_often(struct worker *worker)
     return acquire_rounds(worker, true);
 }
 
-/* At whatever stage it comes, it leaves the lock free behind it. */
+/* One thread cancels the waits of others again and again, at whatever stage
+ * they are: in the end the lock is free. */
 static void test_cancellation_at_every_stage(void **state)
 {
     struct fixture *f = *state;
@@ -294,7 +299,8 @@ static void test_cancellation_at_every_stage(void **state)
     lock_drop(other);
 }
 
-/* Waits of any length end as such, also the longest there are. */
+/* Short waits time out; the longest possible waits do not end early by an
+ * overflow. */
 static void test_deadlines_are_kept_and_the_longest_do_not_wrap(void **state)
 {
     static const int64_t longest[] = {INT64_MAX, INT64_MAX - 1,
@@ -322,9 +328,11 @@ static void test_deadlines_are_kept_and_the_longest_do_not_wrap(void **state)
     lock_drop(held);
 }
 
-/* Another connection may lead to another server, where the number of a session
- * is a stranger's: nothing is sent about the one that waited, and its server
- * ends it, so that who is next does not wait behind it. */
+/* A session that waits in the queue could be ended by KILL on another
+ * connection.  But that one may lead to another server, where the number is
+ * that of someone else's session.  So nothing is sent when the wait is
+ * cancelled: the server notices the closed socket and ends the session, and the
+ * next waiter does not wait behind it. */
 static void test_no_session_is_ended_from_another_one(void **state)
 {
     static const struct proxy_plan plan = {.point = PROXY_BEFORE,
@@ -341,11 +349,11 @@ static void test_no_session_is_ended_from_another_one(void **state)
     sqlock_lock *lock;
 
     assert_non_null(proxy);
-    options.poll_ms = 3600000; /* waits in the queue, or not at all */
+    options.poll_ms = 3600000; /* no polling: only the queue */
     registry = fixture_registry_at(f, proxy_url(proxy, url, f->url), &options);
     lock = lock_obtain(registry, f->name);
     lock_take(held, 0);
-    lock_give(held); /* a row that is there */
+    lock_give(held); /* the row exists now */
     lock_take(held, 0);
     contender_queue(&contender, lock, SQLOCK_FOREVER);
     assert_becomes_true(queue_is_waited_at(f), PATIENCE_MS);
@@ -374,7 +382,8 @@ static int64_t processor_ms(void)
     return (int64_t)used.tv_sec * 1000 + used.tv_nsec / 1000000;
 }
 
-/* So many requests at a time; the processor time they take. */
+/* Begin QUEUE_FIRST requests with that cancel_fd (0: none), then abandon them
+ * all.  Return the processor time that this took, in ms. */
 static int64_t ask_and_abandon(struct fixture *f, sqlock_lock *lock, int fd)
 {
     sqlock_request **requests = calloc(QUEUE_FIRST, sizeof *requests);
@@ -391,8 +400,9 @@ static int64_t ask_and_abandon(struct fixture *f, sqlock_lock *lock, int fd)
     return processor_ms() - began;
 }
 
-/* Watching a descriptor for all of them costs no more than the requests do; an
- * array of all, made anew for each, took a hundred times as long. */
+/* Many requests share one cancel_fd: watching it for all of them costs no more
+ * than the requests do.  A former version, which made an array of all anew for
+ * each request, took a hundred times as long. */
 static void
 test_a_crowd_with_descriptors_costs_what_one_without_does(void **state)
 {
@@ -411,8 +421,9 @@ test_a_crowd_with_descriptors_costs_what_one_without_does(void **state)
     lock_drop(lock);
 }
 
-/* One descriptor of many waits ends them all, also those that came when others
- * had been ended by it, and one that is another file's now. */
+/* Three requests have one cancel_fd, and one of them is abandoned: a write ends
+ * the other two.  A second round repeats this when the number of the descriptor
+ * belongs to another file. */
 static void test_a_descriptor_ends_all_waits_that_have_it(void **state)
 {
     struct fixture *f = *state;
@@ -442,8 +453,10 @@ static void test_a_descriptor_ends_all_waits_that_have_it(void **state)
     lock_drop(lock);
 }
 
-/* A ready descriptor may be closed before its event is handled, and its number
- * given to another file, which then ends waits of its own only. */
+/* A descriptor may be closed after its event and before the handler runs, and
+ * its number may be given to another file.  The handler, called here for a
+ * descriptor that is not ready, must not end the waits that have the new
+ * file. */
 static void test_a_descriptor_that_was_ready_before_ends_no_wait(void **state)
 {
     struct fixture *f = *state;
@@ -463,7 +476,8 @@ static void test_a_descriptor_that_was_ready_before_ends_no_wait(void **state)
     lock_drop(lock);
 }
 
-/* 0 stands for none, so that options of zeros ask for nothing. */
+/* A descriptor of 0 stands for none, so that options of zeros ask for nothing;
+ * a negative one is an error. */
 static void test_a_negative_descriptor_is_refused(void **state)
 {
     struct fixture *f = *state;

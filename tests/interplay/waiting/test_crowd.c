@@ -1,6 +1,6 @@
 /*
- * test_crowd.c - many who wait: keys by the thousand, hand-offs in a row, and
- * work of others that must go on meanwhile
+ * test_crowd.c - many waiters: for a thousand keys, for one lock that is handed
+ * off again and again, and beside an index build
  */
 #include "suite.h"
 
@@ -60,7 +60,7 @@ static void test_keys_by_the_thousand_need_no_more_connections(void **state)
         assert_int_equal(pthread_create(&threads[i], NULL, wait_for_one, &keys),
                          0);
     assert_becomes_true(atomic_load(&keys.waiting) == count, PATIENCE_MS);
-    /* The pool, half of it to wait, one for what is kept. */
+    /* The pool; half as many connections for waiting; one that is reserved. */
     assert_in_range(tap_connections(ids, 64), 0, 4 + 2 + 1);
     assert_ok(sqlock_release_many(held, count, NULL, &f->err));
     for (unsigned i = 0; i < count; i++) {
@@ -80,12 +80,13 @@ static void test_keys_by_the_thousand_need_no_more_connections(void **state)
     free(threads);
 }
 
-/* --- hand-offs, and nobody who waits for a free lock --- */
+/* --- hand-offs, and no waiter left at a free lock --- */
 
 #define PARTIES 6
 
-/* The watchdog: who waits while the lock is free is found by the entries that
- * stop, sooner than any lease ends. */
+/* Body of a worker: fail when no thread has got the lock for PATIENCE_MS.  That
+ * is shorter than any lease here, so that the end of a lease does not hide a
+ * waiter that was not woken. */
 static int watch_entries(struct worker *worker)
 {
     struct turns *turns = worker->context;
@@ -106,7 +107,7 @@ static int watch_entries(struct worker *worker)
     return 0;
 }
 
-/* Registries with one or two threads each, as processes would have. */
+/* Three registries, which stand for processes, have two threads each. */
 static void test_handoffs_lose_nobody(void **state)
 {
     struct fixture *f = *state;
@@ -117,7 +118,7 @@ static void test_handoffs_lose_nobody(void **state)
     struct worker watchdog;
     sqlock_options options = fixture_options(f);
 
-    options.poll_ms = 3600000; /* a lost wake-up is not found by looking */
+    options.poll_ms = 3600000; /* polling would hide a lost wake-up */
     options.ttl_ms = 2 * PATIENCE_MS;
     for (size_t i = 0; i < PARTIES; i++) {
         if (i % 2 == 0)
@@ -139,7 +140,7 @@ static void test_handoffs_lose_nobody(void **state)
         registry_end(registries[i]);
 }
 
-/* --- CREATE INDEX CONCURRENTLY by the holder --- */
+/* --- CREATE INDEX CONCURRENTLY while others wait --- */
 
 #define WAITERS 8
 
@@ -155,7 +156,8 @@ static void test_F36_waiters_do_not_hold_up_an_index_build(void **state)
         contender_queue(&contenders[i], contenders[i].lock, SQLOCK_FOREVER);
     }
     sql_run(&f->sql, "CREATE TABLE %s_cic (a int)", f->prefix);
-    /* Fails by the session's own limit when a snapshot does not go away. */
+    /* Fails by the time limit of the test's session if a waiter keeps a
+     * snapshot. */
     sql_run(&f->sql, "CREATE INDEX CONCURRENTLY %s_cic_a ON %s_cic (a)",
             f->prefix, f->prefix);
     sql_run(&f->sql, "DROP TABLE %s_cic", f->prefix);

@@ -1,5 +1,6 @@
 /*
- * test_handoff.c - from thread to thread of one registry, in one statement
+ * test_handoff.c - hand-offs from thread to thread of one registry, in one
+ * statement
  */
 #include "suite.h"
 
@@ -16,7 +17,8 @@ struct stage {
     struct contender next;
 };
 
-/* The lock is held by this thread, another one is next. */
+/* Acquire the lock in this thread, and have another thread wait for it in the
+ * FIFO.  Calls are counted from here on. */
 static void open_stage(struct stage *stage, struct fixture *f, uint32_t ttl_ms)
 {
     memset(stage, 0, sizeof *stage);
@@ -33,7 +35,8 @@ static void close_stage(struct stage *stage)
     registry_end(stage->tapped);
 }
 
-/* The next one gets it, and releases it. */
+/* Check that the next thread gets the lock and releases it; then close the
+ * stage. */
 static void finish_stage(struct stage *stage)
 {
     contender_finish(&stage->next);
@@ -102,7 +105,9 @@ static void test_handoffs_in_a_row_have_a_limit(void **state)
     registry_end(tapped);
 }
 
-/* The lease is taken from its holder while somebody of his process waits. */
+/* Another client takes the row while the holder has a waiter in its process:
+ * the release reports the loss and hands nothing off, and the waiter gets the
+ * lock when the row is free. */
 static void test_a_lost_lease_is_not_handed_over(void **state)
 {
     struct fixture *f = *state;
@@ -114,7 +119,7 @@ static void test_a_lost_lease_is_not_handed_over(void **state)
             "WHERE CLIENT_ID IS NOT NULL",
             f->table);
     assert_fails(SQLOCK_ELOST, sqlock_release(stage.lock, &f->err));
-    sql_run(&f->sql, "DELETE FROM %s", f->table); /* the thief is done */
+    sql_run(&f->sql, "DELETE FROM %s", f->table); /* that client is done */
     finish_stage(&stage);
 }
 
@@ -126,7 +131,7 @@ static void test_a_lease_that_is_over_is_not_handed_over(void **state)
 
     open_stage(&stage, f, 100);
     assert_becomes_true(!sqlock_is_held(stage.lock), PATIENCE_MS);
-    rc = sqlock_release(stage.lock, &f->err); /* the next one may have it */
+    rc = sqlock_release(stage.lock, &f->err); /* ELOST: the waiter has it */
     assert_code_of(SQLOCK_EEXPIRED, SQLOCK_ELOST, rc, &f->err);
     finish_stage(&stage);
 }
@@ -139,8 +144,9 @@ static int lose_first_answer(void *context, const struct tap_event *event,
                                                             : rc;
 }
 
-/* Carried out, but nobody has been told: sent again it changes nothing, and the
- * row says whose it is. */
+/* The hand-off is carried out, but its answer is lost.  The same statement
+ * changes nothing when it is sent again; the row then shows that the waiter has
+ * the lease. */
 static void test_F38_a_handoff_without_answer_is_found_out(void **state)
 {
     struct fixture *f = *state;
@@ -194,8 +200,9 @@ static int never_answer_handoff(void *context, const struct tap_event *event,
     return rc;
 }
 
-/* Never answered: the release is sent for itself, and the truth is that nobody
- * can tell; the one who waits is served all the same. */
+/* All answers to the hand-off are lost, while the statement is carried out.
+ * The release returns 0 if it finds out by the row that the waiter has the
+ * lease, or else EUNCERTAIN; the waiter gets the lock in both cases. */
 static void test_F38_a_handoff_never_answered_strands_nobody(void **state)
 {
     struct fixture *f = *state;
@@ -262,7 +269,7 @@ static void test_owned_by_the_registry_a_waiter_of_the_turn_counts(void **state)
     registry = fixture_registry(f, &options);
     lock = lock_obtain(registry, f->name);
     lock_take(lock, 0);
-    contender_start(&next, lock, SQLOCK_FOREVER); /* it is its own as well */
+    contender_start(&next, lock, SQLOCK_FOREVER); /* nests: the same owner */
     contender_await(&next);
     assert_int_equal(sqlock_hold_count(lock), 2);
     lock_give(lock);
@@ -296,8 +303,9 @@ static int reach_nothing(void *context, const struct tap_event *event)
     return event->call == TAP_EXECUTE ? SQLOCK_EUNREACHABLE : 0;
 }
 
-/* A release of many hands no other lease off then: each hand-off would wait for
- * the database until its deadline. */
+/* In an outage a hand-off returns the code of the outage, by which a release of
+ * many locks knows that it is to hand off no other lease: each hand-off would
+ * wait for the database until its deadline. */
 static void test_a_handoff_that_reached_nothing_is_an_outage(void **state)
 {
     struct fixture *f = *state;

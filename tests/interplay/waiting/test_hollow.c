@@ -1,7 +1,9 @@
 /*
- * test_hollow.c - wait queues that are none: a proxy that lends sessions, a
- * server where taking one is a stub, or an error.  Waiting falls back to
- * looking at the row, and the row decides.
+ * test_hollow.c - wait queues that do not work (hollow): behind a pooler that
+ * shares sessions, or on a server whose advisory or user locks exclude nobody,
+ * or are errors
+ *
+ * Waiting falls back to polling the row, and only the row decides.
  */
 #include "suite.h"
 
@@ -13,8 +15,9 @@
 
 #define PARTIES 4
 
-/* Two registries there, with two threads each, exclude one another and come to
- * an end; and one that is waited for there is got from one that is here. */
+/* Check that two registries at that URL, with two threads each, exclude each
+ * other and come to an end; and that a waiter at that URL gets a lock which the
+ * fixture's first registry has held. */
 static void contend_at(struct fixture *f, const char *url)
 {
     sqlock_options options = fixture_options(f);
@@ -38,7 +41,8 @@ static void contend_at(struct fixture *f, const char *url)
     workers_join(&workers);
     lock_take(held, 0);
     contender_queue(&contender, parties[0].lock, SQLOCK_FOREVER);
-    /* By now it would listen, where it takes the queue for one. */
+    /* Time enough to begin to listen, if the queue were taken for a working
+     * one. */
     (void)wait_until(false, 200);
     lock_give(held);
     contender_finish(&contender);
@@ -49,8 +53,9 @@ static void contend_at(struct fixture *f, const char *url)
     lock_drop(held);
 }
 
-/* Sessions of a transaction's length: an advisory lock would stay behind in one
- * that another client is given next.  No waiter keeps one, or queues for it. */
+/* The pooler lends a session for one transaction, so that an advisory lock of
+ * the session would stay behind when another client gets it.  No waiter keeps
+ * an advisory lock, or queues for one. */
 static void test_behind_a_pooler_waiters_poll(void **state)
 {
     struct fixture *f = *state;
@@ -67,7 +72,7 @@ static void test_behind_a_pooler_waiters_poll(void **state)
     lock_take(held, 0);
     contender_queue(&contender, lock_obtain(registry, f->name), SQLOCK_FOREVER);
     for (int i = 0; i < 50; i++) {
-        /* A claim takes one for an instant, which ends with it. */
+        /* A claim has an advisory lock for an instant, until it ends. */
         assert_int_equal(
             sql_integer(&f->sql, "SELECT count(*) FROM pg_locks "
                                  "JOIN pg_stat_activity USING (pid) "
@@ -85,10 +90,11 @@ static void test_behind_a_pooler_waiters_poll(void **state)
     pooler_end(&pooler);
 }
 
-/* --- servers whose advisory locks are none --- */
+/* --- servers whose advisory locks do not work --- */
 
-/* The bodies of functions that are found before the built-in ones of those
- * names. */
+/* Check registries that find other functions of these names before the built-in
+ * ones: those that return a boolean have the body `yes`, and pg_advisory_lock()
+ * has the body `nothing`. */
 static void contend_with_stubs(struct fixture *f, const char *yes,
                                const char *nothing)
 {
@@ -115,23 +121,23 @@ static void contend_with_stubs(struct fixture *f, const char *yes,
     sql_run(&f->sql, "DROP SCHEMA %s_stub CASCADE", f->prefix);
 }
 
-/* CockroachDB: everybody is told that the lock is his. */
+/* As on CockroachDB, every session is told that it has the advisory lock. */
 static void test_F66_advisory_locks_that_are_stubs(void **state)
 {
     contend_with_stubs(*state, "RETURN true;", "RETURN;");
 }
 
-/* YugabyteDB: they are an error. */
+/* As on YugabyteDB, waiting for an advisory lock is an error. */
 static void test_F67_advisory_locks_that_fail(void **state)
 {
     static const char refuse[] =
         "RAISE EXCEPTION ''not supported'' USING ERRCODE = ''0A000'';";
 
-    /* The release asks without waiting: that much is there. */
+    /* A release uses a function that does not wait: that one works. */
     contend_with_stubs(*state, "RETURN true;", refuse);
 }
 
-/* --- a queue that lets everybody in --- */
+/* --- user locks that exclude nobody --- */
 
 static struct around hollow;
 

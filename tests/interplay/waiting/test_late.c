@@ -1,6 +1,6 @@
 /*
- * test_late.c - what holders do whose leases are another's by now: it does not
- * change the lease of that one
+ * test_late.c - holders that act after their leases are over: they do not
+ * change the lease of the next holder
  */
 #include "suite.h"
 
@@ -10,21 +10,22 @@
 #include "sqlock/many.h"
 #include "support/tap.h"
 
-/* Of leases that are to run out. */
+/* TTL of leases that are to run out. */
 #define TTL_MS (600 * SLOWNESS)
 
-/* --- counting once more --- */
+/* --- nested acquires --- */
 
 struct scene {
     sqlock_registry *tapped;
     sqlock_lock *locks[2];
-    char key[SQLOCK_KEY_SIZE]; /* of the lock whose claim is late */
+    char key[SQLOCK_KEY_SIZE]; /* of locks[1], whose claims are disturbed */
     struct contender next;
-    atomic_int code; /* what claims of it get; 0: they are sent */
+    atomic_int code; /* result of these claims; 0: send them */
     atomic_uint times;
 };
 
-/* Two locks of a registry with a tap. */
+/* Obtain two locks in a registry with a tap.  `name` gets the name of the
+ * second. */
 static void open_scene(struct scene *scene, struct fixture *f,
                        const sqlock_options *options, char name[96])
 {
@@ -54,7 +55,8 @@ static bool names(const struct tap_event *event, const char *key)
     return false;
 }
 
-/* The claim is refused when the other lock has got its next holder. */
+/* Hook of the tap: refuse the claim of locks[1], but not before locks[0] has
+ * its next holder. */
 static int refuse_late(void *context, const struct tap_event *event)
 {
     struct scene *scene = context;
@@ -87,9 +89,10 @@ static int acquire_twice_and_stay(struct worker *worker)
     return 0;
 }
 
-/* A lock that is held, and one more: while the claim of that one is on its way,
- * the lease of the first runs out, and another thread gets it.  The count that
- * is undone is that of the old lease. */
+/* A thread holds locks[0] and acquires both locks.  While the claim of locks[1]
+ * is under way, the lease of locks[0] runs out, and another thread gets that
+ * lock.  The claim is refused, and the nested acquire of locks[0] undone: this
+ * changes the count of the old lease, not that of the new holder. */
 static void test_a_count_that_is_undone_is_not_the_next_holders(void **state)
 {
     struct fixture *f = *state;
@@ -142,9 +145,10 @@ static int acquire_both(struct worker *worker)
     return 0;
 }
 
-/* A claim of one lock beside a held one is in doubt, and the held one is
- * released by another thread of its owner, the registry: both are claimed then,
- * and what is done about the doubt does not release the lease. */
+/* The registry, which is the owner, holds locks[0].  One thread acquires both
+ * locks, and its claim of locks[1] is in doubt.  Another thread releases
+ * locks[0], so that the first thread then claims both.  The statements that
+ * resolve the claim in doubt must not release the lease of locks[1]. */
 static void test_a_doubt_does_not_end_the_claim_of_both(void **state)
 {
     struct fixture *f = *state;
@@ -164,7 +168,7 @@ static void test_a_doubt_does_not_end_the_claim_of_both(void **state)
     scene.next.many = locks;
     atomic_store(&scene.next.rc, 1);
     worker_start(&scene.next.worker, acquire_both, &scene.next);
-    /* Between two attempts it has not counted the held one. */
+    /* Between two attempts the acquire of locks[0] is not counted. */
     assert_becomes_true(atomic_load(&scene.times) > 1 &&
                             sqlock_hold_count(locks[0]) == 1,
                         PATIENCE_MS);
@@ -201,9 +205,9 @@ static void linger(void *context, sqlock_lock *lock, int code)
         ;
 }
 
-/* The second of three is granted the lock while the first one is told of its
- * loss, and does not come to begin with it before its own lease is over: the
- * third one's is renewed all the same. */
+/* Three threads get the lock one after the other, the second one while on_lost
+ * of the first is still running.  The second lets its lease run out.  The lease
+ * of the third is renewed, also after on_lost has returned. */
 static void test_renewals_go_on_after_a_late_holder_comes_back(void **state)
 {
     struct fixture *f = *state;
@@ -259,7 +263,8 @@ static void take_time(void *context, sqlock_lock *lock, int code)
     atomic_store(&call->has_ended, true);
 }
 
-/* Data of on_lost may be freed after finishing a request has failed. */
+/* Finishing a request returns, with an error, only after on_lost has returned:
+ * the application may then free the data of on_lost. */
 static void test_finishing_waits_for_on_lost(void **state)
 {
     struct fixture *f = *state;
@@ -302,8 +307,8 @@ static void test_a_holder_that_was_late_renews_its_next_lease(void **state)
     lock_drop(lock);
 }
 
-/* Obtain a lock whose key is greater than that one's, for locks are entered in
- * order of their keys. */
+/* Obtain a lock whose key is greater than that of `before`, because locks are
+ * entered in the order of their keys.  `name` gets its name. */
 static sqlock_lock *obtain_after(sqlock_registry *registry,
                                  const sqlock_lock *before, char name[96])
 {
@@ -318,7 +323,7 @@ static sqlock_lock *obtain_after(sqlock_registry *registry,
     }
 }
 
-/* Number of sessions at the server. */
+/* Return the number of sessions at the server. */
 static int64_t count_sessions(struct fixture *f)
 {
     return sql_integer(&f->sql, f->database->bit == ON_POSTGRES
@@ -328,9 +333,9 @@ static int64_t count_sessions(struct fixture *f)
                                       "information_schema.PROCESSLIST");
 }
 
-/* A lease that was waited for keeps its place in the database's queue.  A call
- * for two locks sets the lease aside, once it is over, but has to wait for the
- * other lock, and claims neither: the place is given up all the same. */
+/* A lease that was waited for keeps the queue lock.  When the lease is over, an
+ * acquire of two locks sets it aside, but has to wait for the second lock, and
+ * claims neither: the queue lock is given up all the same. */
 static void test_a_lease_set_aside_in_vain_gives_up_its_place(void **state)
 {
     struct fixture *f = *state;
@@ -345,7 +350,7 @@ static void test_a_lease_set_aside_in_vain_gives_up_its_place(void **state)
     int64_t before;
     char name[96];
 
-    lock_take_and_give(holder); /* MySQL: the first one is not in the queue */
+    lock_take_and_give(holder); /* MySQL: an insert takes no queue lock */
     lock_take(holder, 0);
     before = count_sessions(f);
     options.ownership = SQLOCK_OWNED_BY_HANDLE;

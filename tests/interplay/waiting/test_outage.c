@@ -1,6 +1,6 @@
 /*
- * test_outage.c - a wait goes on while the database is away: until its time is
- * over, unless it was asked to end with the first error
+ * test_outage.c - waits while the database is away: they go on until their time
+ * is over, unless fail_fast ends them with the first error
  */
 #include "suite.h"
 
@@ -12,7 +12,8 @@
 #include "support/fault_driver.h"
 #include "support/server.h"
 
-/* One attempt is over soon: several of them fit into each nap. */
+/* The time limit of a statement is short, so that several attempts fit into
+ * each sleep of NAP_MS. */
 #define STATEMENT_MS (100 * SLOWNESS)
 #define NAP_MS (6 * STATEMENT_MS)
 
@@ -41,7 +42,8 @@ static void close_scene(struct scene *scene)
     registry_end(scene->registry);
 }
 
-/* From here on each statement of that text (NULL: any) ends so. */
+/* From here on, each statement with that text in it (NULL: any) fails at that
+ * point with that code. */
 static void go_away(enum fault_point point, int code, const char *text)
 {
     const struct fault_plan plan = {.call = TAP_EXECUTE,
@@ -53,9 +55,9 @@ static void go_away(enum fault_point point, int code, const char *text)
     fault_arm(&plan);
 }
 
-/* A release has the time of one statement, which is too little on a busy
- * machine: the registry then goes on with it, until the next one gets the
- * lock. */
+/* Check that a release which returned rc has freed the lock, or will do so.  On
+ * a busy machine the release may fail at its time limit, that of one statement;
+ * then the registry repeats it in the background. */
 static void expect_release(struct scene *scene, int rc, const sqlock_error *err)
 {
     sqlock_lock *next = lock_obtain(scene->f->b, scene->f->name);
@@ -77,7 +79,8 @@ static void expect_grant(struct scene *scene)
     expect_release(scene, next->released, &next->worker.err);
 }
 
-/* A wait goes on while each statement ends so, and gets the lock after it. */
+/* Check that a wait goes on while each statement fails in this way, and gets
+ * the lock afterwards. */
 static void wait_through(struct scene *scene, enum fault_point point, int code)
 {
     go_away(point, code, NULL);
@@ -98,7 +101,9 @@ static void outlast(struct fixture *f, int code)
     close_scene(&scene);
 }
 
-/* As a wait for one does, and told apart from a lock that is taken. */
+/* A wait for two locks outlasts an outage, as a wait for one does.  Without a
+ * wait the acquire reports the outage, not EBUSY as for a lock that is
+ * taken. */
 static void test_a_wait_for_many_outlasts_an_outage(void **state)
 {
     sqlock_lock *locks[2];
@@ -111,7 +116,7 @@ static void test_a_wait_for_many_outlasts_an_outage(void **state)
     scene.next.many = locks;
     scene.next.many_count = 2;
     wait_through(&scene, FAULT_BEFORE, SQLOCK_EUNREACHABLE);
-    /* The thread has the other one still. */
+    /* The contender has released locks[0] only: use a third lock. */
     locks[1] = lock_obtain(scene.registry, "outage, a third");
     go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
     rc = sqlock_acquire_many(locks, 2, 0, NULL, NULL, &scene.f->err);
@@ -131,19 +136,21 @@ static void test_a_wait_outlasts_a_lack_of_resources(void **state)
     outlast(*state, SQLOCK_ERESOURCE);
 }
 
-/* Of a cluster, in which the claims of others go first. */
+/* ERETRY: in a cluster, claims of other nodes come first. */
 static void test_a_wait_outlasts_conflicts(void **state)
 {
     outlast(*state, SQLOCK_ERETRY);
 }
 
-/* The database's file, or its table, is locked as a whole. */
+/* EBUSY: another session has the database's file, or the whole table,
+ * locked. */
 static void test_a_wait_outlasts_a_busy_database(void **state)
 {
     outlast(*state, SQLOCK_EBUSY);
 }
 
-/* A process that closes a database of one file keeps it busy for a moment. */
+/* A process that closes a database in one file keeps the file locked for a
+ * moment: a registry that is opened then tries again. */
 static void test_opening_outlasts_a_busy_moment(void **state)
 {
     const struct fault_plan plan = {.call = TAP_EXECUTE,
@@ -165,7 +172,7 @@ static void test_opening_outlasts_a_busy_moment(void **state)
     registry_end(registry);
 }
 
-/* An outage while another process holds the lock: the wait for it goes on. */
+/* An outage begins while another process holds the lock: the wait goes on. */
 static void test_an_outage_behind_a_holder(void **state)
 {
     struct scene scene;
@@ -177,7 +184,8 @@ static void test_an_outage_behind_a_holder(void **state)
     lock_take(held, 0);
     sent = tap_count(TAP_EXECUTE);
     contender_queue(&scene.next, scene.lock, SQLOCK_FOREVER);
-    /* Its claim has been refused, and something else was sent after it. */
+    /* The waiter's claim was refused, and the waiter has sent something
+     * else. */
     assert_becomes_true(tap_count(TAP_EXECUTE) >= sent + 2, PATIENCE_MS);
     go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
     lock_give(held);
@@ -189,7 +197,8 @@ static void test_an_outage_behind_a_holder(void **state)
     close_scene(&scene);
 }
 
-/* A busy machine may be too slow for a statement, once or twice. */
+/* Acquire until the result is that code: on a busy machine a statement may take
+ * too long, once or twice. */
 static void expect_code(struct scene *scene, int64_t wait_ms, int code)
 {
     assert_becomes_true(
@@ -230,7 +239,8 @@ static void test_fail_fast_ends_a_wait_with_the_first_error(void **state)
     close_scene(&scene);
 }
 
-/* One of a process makes the attempts; those behind it learn of them. */
+/* One waiter of a process makes the attempts; those behind it are told how an
+ * attempt ended, at once with fail_fast, otherwise when their time is over. */
 static void test_an_outage_is_told_to_who_waits_behind(void **state)
 {
     sqlock_acquire_options hasty = SQLOCK_ACQUIRE_INIT;
@@ -247,7 +257,7 @@ static void test_an_outage_is_told_to_who_waits_behind(void **state)
     assert_becomes_true(fault_times() > 0, PATIENCE_MS);
     contender_start(&behind, scene.lock, SQLOCK_FOREVER);
     contender_expect(&behind, SQLOCK_EUNREACHABLE);
-    do { /* until an attempt has ended while it waited */
+    do { /* until an attempt ends during the wait */
         contender_start(&brief, scene.lock, STATEMENT_MS);
         assert_becomes_true(atomic_load(&brief.rc) <= 0, PATIENCE_MS);
         worker_join(&brief.worker);
@@ -274,8 +284,9 @@ static void test_a_wait_in_an_outage_is_cancelled(void **state)
     close_scene(&scene);
 }
 
-/* A request that comes behind the one that makes the attempts is told how the
- * last one ended; on a busy machine there may be none while it waits. */
+/* Check that a request gets the result of the last attempt, which the waiter
+ * before it has made.  On a busy machine no attempt may end while the request
+ * waits: then try again. */
 static void expect_told(struct scene *scene, int code)
 {
     int64_t end_ns = check_deadline_ns(PATIENCE_MS);
@@ -290,7 +301,8 @@ static void expect_told(struct scene *scene, int code)
     assert_code(code, rc, &scene->f->err);
 }
 
-/* Parked between attempts, where a thread sleeps. */
+/* Between attempts a request is suspended, where a thread would sleep.  The
+ * first request gets the lock after the outage, the second one is cancelled. */
 static void test_a_request_outlasts_an_outage(void **state)
 {
     struct scene scene;
@@ -315,8 +327,8 @@ static void test_a_request_outlasts_an_outage(void **state)
     close_scene(&scene);
 }
 
-/* Claims are carried out, and their answers get lost: what the wait leaves
- * behind by that does not stand in its own way. */
+/* Claims are carried out, but their answers are lost: these claims in doubt do
+ * not keep the lock from the wait that made them. */
 static void test_a_wait_outlasts_claims_in_doubt(void **state)
 {
     struct scene scene;
@@ -343,7 +355,8 @@ static void test_a_wait_ends_where_the_table_is_gone(void **state)
     close_scene(&scene);
 }
 
-/* Sessions that are read-only stay so: others are opened. */
+/* The server is read-only for a while, as a standby is.  Its old sessions stay
+ * read-only after that: the wait opens new ones. */
 static void test_a_wait_outlasts_a_standby(void **state)
 {
     struct scene scene;

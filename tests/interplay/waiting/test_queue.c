@@ -1,6 +1,7 @@
 /*
- * test_queue.c - waiting for another process in a queue: who notifies, who does
- * not, and what an idle waiter sends
+ * test_queue.c - waiting for another process in the database's queue: releases
+ * that notify, rows that are freed without a notification, and what an idle
+ * waiter sends
  */
 #include "suite.h"
 
@@ -19,8 +20,8 @@
 
 #define LONG_MS 3600000
 
-/* So that nobody sees the release by looking: only a notify, or the lease's
- * end, can end the wait. */
+/* Open a registry that practically never polls, so that only a notification or
+ * the end of the lease ends a wait. */
 static sqlock_registry *patient(struct fixture *f)
 {
     sqlock_options options = fixture_options(f);
@@ -29,21 +30,23 @@ static sqlock_registry *patient(struct fixture *f)
     return fixture_registry(f, &options);
 }
 
-/* A row that is there: a first claim of all has no queue lock on MySQL. */
+/* Create the row: on MySQL, a claim that inserts the row takes no queue
+ * lock. */
 static void prime(sqlock_lock *lock)
 {
     lock_take(lock, 0);
     lock_give(lock);
 }
 
-/* Held by the fixture's registry, to be waited for by another. */
+/* Acquire the lock in the fixture's first registry; another registry is to wait
+ * for it. */
 static void open_stage(struct relay *stage, struct fixture *f, uint32_t ttl_ms)
 {
     relay_open(stage, f, LONG_MS);
     lock_take(stage->held, ttl_ms);
 }
 
-/* It waits, and has for so long. */
+/* Start the contender, and let it wait for so many ms. */
 static void start_next(struct relay *stage, unsigned ms)
 {
     contender_queue(&stage->next, stage->next.lock, SQLOCK_FOREVER);
@@ -65,14 +68,16 @@ static void test_a_release_notifies(void **state)
     check_notified(*state, 0);
 }
 
-/* Also for one who has waited for long, and listens by now. */
+/* After a second the waiter has left the first, short wait in the queue: it
+ * listens by now, where the database can notify (PostgreSQL). */
 static void test_a_release_notifies_one_that_has_waited_long(void **state)
 {
     check_notified(*state, 1500);
 }
 
-/* A process that has stopped keeps the queue lock when its lease is broken: the
- * next one sees that the row is free long before the lease would have ended. */
+/* The holder, as if it had stopped, does not react when its lease is broken,
+ * and on MySQL and SQLite it keeps the queue lock: the waiter sees that the row
+ * is free long before the lease would have ended. */
 static void test_a_broken_lease_of_a_stopped_holder_is_free(void **state)
 {
     struct fixture *f = *state;
@@ -90,8 +95,9 @@ static void test_a_broken_lease_of_a_stopped_holder_is_free(void **state)
     relay_close(&stage);
 }
 
-/* The release gives the queue lock away before it commits: the next one looks
- * again until the row is free.  A trigger stands for a disk that is slow. */
+/* On MySQL a release gives the queue lock up before it commits: the next waiter
+ * then has the queue lock, and reads the row again and again until it is free.
+ * A trigger stands for a slow disk. */
 static void test_a_slow_commit_of_a_release_strands_nobody(void **state)
 {
     struct fixture *f = *state;
@@ -109,7 +115,8 @@ static void test_a_slow_commit_of_a_release_strands_nobody(void **state)
     relay_close(&stage);
 }
 
-/* A waiter that was next and gives up keeps nobody from being next. */
+/* The first waiter in the queue gives up after a while: the one behind it is
+ * still notified of the release. */
 static void test_a_waiter_that_gives_up_leaves_its_place(void **state)
 {
     struct fixture *f = *state;
@@ -139,8 +146,9 @@ static void test_a_release_of_many_notifies(void **state)
     relay_close(&stage);
 }
 
-/* A lease that ends before its holder's session gives up the queue lock: the
- * quickest of several waits has not waited for a fixed time behind it. */
+/* The lease ends while its holder keeps the queue lock.  The waiter claims at
+ * the end of the lease (0.4 s), and does not wait behind the queue lock for a
+ * full second: the quickest of several rounds is over within 0.9 s. */
 static void test_a_lease_that_ends_at_once_is_taken_over(void **state)
 {
     struct fixture *f = *state;
@@ -182,7 +190,8 @@ static void test_closing_a_registry_notifies(void **state)
     contender_close(&next);
 }
 
-/* It came through the queue itself, and hands it on. */
+/* Four waiters get the lock one at a time; each has got it through the queue,
+ * and notifies the next one by its release. */
 static void test_from_process_to_process(void **state)
 {
     struct fixture *f = *state;
@@ -221,8 +230,9 @@ static void test_from_process_to_process(void **state)
     lock_drop(held);
 }
 
-/* How many statements the server has run so far for other sessions than the one
- * that asks; what asking costs is in it. */
+/* On MySQL, return how many statements the server has run so far, this one
+ * included.  On PostgreSQL, return how many other sessions of the database have
+ * begun a statement in the last 2.5 s. */
 static int64_t statements_so_far(struct fixture *f)
 {
     if (f->database->bit == ON_POSTGRES) {
@@ -239,7 +249,8 @@ static int64_t statements_so_far(struct fixture *f)
                                 "WHERE VARIABLE_NAME = 'QUESTIONS'");
 }
 
-/* While one of ours keeps the lock, whoever waits for long sends nothing. */
+/* While a registry of ours holds the lock, a waiter that has waited for long
+ * sends nothing, or almost nothing. */
 static void test_an_idle_waiter_sends_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -253,17 +264,17 @@ static void test_an_idle_waiter_sends_nothing(void **state)
         before = statements_so_far(f);
     check_sleep(3000);
     after = statements_so_far(f);
-    /* The one that asks; on PostgreSQL, sessions that began anything lately; on
-     * MySQL, one reading of the row and the next wait. */
+    /* On MySQL, 3 for the second count, one reading of the row and the next
+     * wait; on PostgreSQL, the sessions that sent anything lately. */
     assert_less(after - before, f->database->bit == ON_MYSQL ? 5 : 3);
     lock_give(stage.held);
     relay_close(&stage);
 }
 
-#define LONG_LEASES 3 /* more than the sessions that wait */
+#define LONG_LEASES 3 /* more than the sessions for waiting */
 
-/* A lease that was waited for keeps the session that waited; whoever waits next
- * for another lock has a session all the same. */
+/* A lease that was waited for keeps the session that waited, which has the
+ * queue lock; a later wait for another lock has a session all the same. */
 static void test_long_leases_leave_others_a_session_to_wait_with(void **state)
 {
     struct fixture *f = *state;
@@ -314,7 +325,7 @@ static void test_a_short_wait_is_at_the_queue(void **state)
     relay_close(&stage);
 }
 
-/* --- what notifies falsely, or not at all --- */
+/* --- false and missing notifications --- */
 
 static void notify(struct fixture *f, int64_t queue)
 {
@@ -322,7 +333,8 @@ static void notify(struct fixture *f, int64_t queue)
             (unsigned long long)queue);
 }
 
-/* The number of the queue lock of the one lock that is waited for. */
+/* Return the number of the queue lock to which a waiter listens; only one
+ * does. */
 static int64_t queue_of_listener(struct fixture *f)
 {
     return sql_integer(&f->sql,
@@ -356,8 +368,8 @@ static void test_F81_false_notifications_give_nobody_the_lock(void **state)
     relay_close(&stage);
 }
 
-/* Freed without any notify, by a hand that does not know of it: the lease's
- * end, as it was seen, is when the waiter looks. */
+/* Plain SQL frees the row without a notification: the waiter reads the row
+ * again when the lease would have ended, as it last saw it. */
 static void test_a_missing_notification_costs_time_only(void **state)
 {
     struct fixture *f = *state;
@@ -371,8 +383,8 @@ static void test_a_missing_notification_costs_time_only(void **state)
     relay_close(&stage);
 }
 
-/* A stranger has the queue lock: whoever waits for the lock gets it all the
- * same, a second later. */
+/* A session of another program (a stranger) has the queue lock: the waiter gets
+ * the lock all the same, a second later. */
 static void
 test_F81_a_stranger_with_the_queue_lock_delays_nobody_for_ever(void **state)
 {
@@ -391,7 +403,7 @@ test_F81_a_stranger_with_the_queue_lock_delays_nobody_for_ever(void **state)
     relay_close(&stage);
 }
 
-/* --- what breaks --- */
+/* --- sessions and processes that end --- */
 
 static void test_the_connection_of_a_queue_is_terminated(void **state)
 {
@@ -412,14 +424,16 @@ static void test_the_connection_of_a_queue_is_terminated(void **state)
 
         sql_run(&f->sql, "KILL %lld", (long long)id);
     }
-    /* It goes on by looking: rarely, here, or at the lease's end. */
+    /* The wait goes on by polling: here after an hour, or at the end of the
+     * lease. */
     assert_int_equal(atomic_load(&stage.next.rc), 1);
     contender_await(&stage.next);
     assert_fails(SQLOCK_ELOST, sqlock_release(stage.held, &f->err));
     relay_close(&stage);
 }
 
-/* One who waits dies in the queue; the one behind it is served. */
+/* A process is killed while it waits in the queue; the waiter behind it gets
+ * the lock. */
 static void test_a_waiter_that_dies_in_the_queue(void **state)
 {
     struct fixture *f = *state;
@@ -439,8 +453,8 @@ static void test_a_waiter_that_dies_in_the_queue(void **state)
 
 #define WAITERS 8
 
-/* The holder is killed; nobody is in before its lease is over, and then all are
- * served, one by one. */
+/* The holder is killed while eight processes wait: none of them gets the lock
+ * before the lease is over, and then all get it. */
 static void test_a_holder_killed_while_eight_wait(void **state)
 {
     struct fixture *f = *state;
@@ -452,7 +466,7 @@ static void test_a_holder_killed_while_eight_wait(void **state)
 
     prime(primer);
     pid = process_start(f, "--hold", 2500);
-    ends_us = fixture_row(f, f->name).expires_us; /* nobody else is there yet */
+    ends_us = fixture_row(f, f->name).expires_us; /* nobody waits yet */
     for (size_t i = 0; i < WAITERS; i++) {
         contender_open(&contenders[i], f, LONG_MS);
         contender_start(&contenders[i], contenders[i].lock, SQLOCK_FOREVER);
@@ -466,13 +480,15 @@ static void test_a_holder_killed_while_eight_wait(void **state)
         assert_becomes_true(atomic_load(&contenders[i].rc) <= 0, PATIENCE_MS);
         worker_join(&contenders[i].worker);
         assert_code(0, contenders[i].released, &contenders[i].worker.err);
-        assert_less(ends_us, contenders[i].token); /* its clock, in us */
+        assert_less(ends_us, contenders[i].token); /* database time, in us */
         contender_close(&contenders[i]);
     }
     lock_drop(primer);
 }
 
-/* Others that poll, too, are notified of nothing: they get a pause of ours. */
+/* With waiting=poll, other processes poll as well and are notified of nothing:
+ * this process leaves the lock free for a pause when its share of time is used
+ * up. */
 static void test_who_polls_by_option_leaves_others_a_pause(void **state)
 {
     struct fixture *f = *state;
@@ -485,7 +501,7 @@ static void test_who_polls_by_option_leaves_others_a_pause(void **state)
     lock = lock_obtain(registry, f->name);
     assert_false(lk_peers_are_due(lock->entry));
     lock_take(lock, 0);
-    check_sleep(320); /* longer than the share of time */
+    check_sleep(320); /* longer than the share, 300 ms */
     lock_give(lock);
     assert_true(lk_peers_are_due(lock->entry));
     lock_drop(lock);

@@ -1,5 +1,6 @@
 /*
- * test_request.c - acquiring and releasing without a thread of the caller's
+ * test_request.c - acquiring and releasing by requests, which block no thread
+ * of the caller
  */
 #include "suite.h"
 
@@ -49,7 +50,8 @@ bool request_is_over(sqlock_request *request)
            state != SQLOCK_REQUEST_RELEASING;
 }
 
-/* Wait until it is over; it must be so. */
+/* Wait until the request has ended, check its state and result, and finish
+ * it. */
 void request_expect(struct fixture *f, sqlock_request *request,
                     sqlock_request_state state, int rc)
 {
@@ -82,7 +84,7 @@ static void test_what_was_granted_belongs_to_who_finishes_it(void **state)
     assert_true(token > 0);
     assert_ok(sqlock_renew(lock, 0, &f->err));
     lock_give(lock);
-    assert_int_equal(drain(done), 0); /* once */
+    assert_int_equal(drain(done), 0); /* written once only */
     (void)close(done);
     lock_drop(lock);
 }
@@ -127,7 +129,7 @@ static void test_a_request_that_is_not_served_says_why(void **state)
     request_expect(f, request_ask(f, lock, 40, NULL, 0), SQLOCK_REQUEST_FREE,
                    SQLOCK_ETIMEDOUT);
     request_expect(f, request_ask(f, held, 40, NULL, 0), SQLOCK_REQUEST_FREE,
-                   SQLOCK_ETIMEDOUT); /* in the queue of the process */
+                   SQLOCK_ETIMEDOUT); /* in the FIFO */
     request = request_ask(f, lock, SQLOCK_FOREVER, NULL, 0);
     assert_ok(sqlock_cancel(lock, &f->err));
     request_expect(f, request, SQLOCK_REQUEST_FREE, SQLOCK_ECANCELED);
@@ -147,8 +149,8 @@ static void test_a_request_that_is_not_served_says_why(void **state)
     lock_drop(held);
 }
 
-/* Requests of one thread are contenders as good as threads: in their order, one
- * at a time. */
+/* Two requests of one thread and another thread wait for a lock that the first
+ * thread holds: they get it one at a time, in the order of their calls. */
 static void test_requests_of_one_thread_exclude_each_other(void **state)
 {
     struct fixture *f = *state;
@@ -194,7 +196,7 @@ static void test_a_release_does_not_wait_either(void **state)
     assert_int_equal(sqlock_hold_count(lock), 1);
     next = request_ask(f, lock, SQLOCK_FOREVER, NULL, 0);
     assert_ok(sqlock_request_release(&release, lock, done, &f->err));
-    assert_false(sqlock_is_held(lock)); /* from here on */
+    assert_false(sqlock_is_held(lock)); /* from the call on */
     request_expect(f, release, SQLOCK_REQUEST_FREE, 0);
     request_expect(f, next, SQLOCK_REQUEST_HELD, 0);
     assert_ok(sqlock_request_release(&release, lock, 0, &f->err));
@@ -204,8 +206,9 @@ static void test_a_release_does_not_wait_either(void **state)
     (void)close(done);
 }
 
-/* In the queue, at the row, granted: nothing of it stays, and the caller may
- * let go of the lock at once. */
+/* Requests are abandoned in the FIFO, while they wait for the row, and after
+ * the grant: each time the row becomes free, and the caller may drop the lock
+ * at once. */
 static void test_an_abandoned_request_leaves_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -220,7 +223,7 @@ static void test_an_abandoned_request_leaves_nothing(void **state)
     at_row = request_ask(f, lock, SQLOCK_FOREVER, NULL, done);
     queued = request_ask(f, lock, SQLOCK_FOREVER, NULL, done);
     request_give_up(f, queued);
-    (void)wait_until(request_is_over(at_row), 100); /* until it is at the row */
+    (void)wait_until(request_is_over(at_row), 100); /* let it reach the row */
     request_give_up(f, at_row);
     lock_drop(lock);
     lock_give(held);
@@ -236,7 +239,7 @@ static void test_an_abandoned_request_leaves_nothing(void **state)
     assert_ok(sqlock_request_abandon(NULL, &f->err));
 }
 
-/* At whatever stage it comes: in the end the lock is free. */
+/* Requests are abandoned at every stage: in the end the lock is free. */
 static void test_abandoned_at_every_stage(void **state)
 {
     struct fixture *f = *state;
@@ -274,7 +277,8 @@ struct crowd {
     unsigned over;
 };
 
-/* The event loop: all that is over is finished, and given back. */
+/* Run the event loop once: finish each request that has ended, and begin to
+ * release each lock that was granted. */
 static void serve(struct fixture *f, struct crowd *crowd)
 {
     for (unsigned i = 0; i < crowd->count; i++) {
@@ -285,7 +289,7 @@ static void serve(struct fixture *f, struct crowd *crowd)
             continue;
         assert_ok(sqlock_request_finish(crowd->requests[i], &f->err));
         crowd->requests[i] = NULL;
-        if (!sqlock_is_held(crowd->locks[i])) { /* that was its release */
+        if (!sqlock_is_held(crowd->locks[i])) { /* that was the release */
             crowd->over++;
             continue;
         }
@@ -325,8 +329,9 @@ static void test_keys_by_the_thousand_in_one_thread(void **state)
     assert_ok(sqlock_release_many(crowd->held, crowd->count, NULL, &f->err));
     assert_becomes_true((serve(f, crowd), crowd->over == crowd->count),
                         PATIENCE_MS);
-    /* The pool, half of it to wait, one for what is kept; for each of the first
-     * two a thread, and some of the registry's own. */
+    /* The pool; half as many connections for waiting; one that is reserved.
+     * There is a thread for each of the first two, and a few more of the
+     * registry. */
     assert_in_range(tap_connections(ids, 64), 0, 4 + 2 + 1);
     assert_in_range(check_entries("/proc/self/task"), threads,
                     threads + 4 + 2 + 2 /* SQLite's wait queues */ + 4);
@@ -339,7 +344,7 @@ static void test_keys_by_the_thousand_in_one_thread(void **state)
     free(crowd);
 }
 
-/* --- ends of its registry, its lease, its process --- */
+/* --- the end of a registry or lease, and a fork --- */
 
 static void test_a_registry_closes_with_requests_open(void **state)
 {
@@ -398,7 +403,8 @@ static void test_a_lease_that_is_over_is_not_taken_over(void **state)
     lock_end(lock);
 }
 
-/* Statements of other threads than the test's, until they may go on. */
+/* Hook of the tap: hold up all statements that the main thread does not send,
+ * until the atomic_bool `context` is true. */
 static int hold_back_others(void *context, const struct tap_event *event)
 {
     if (event->call == TAP_EXECUTE && getpid() != gettid())
@@ -407,8 +413,9 @@ static int hold_back_others(void *context, const struct tap_event *event)
     return 0;
 }
 
-/* The registry gives back what the request has had, after the caller is done
- * with the lock. */
+/* The lease of a request is over, and the lock is acquired anew and released.
+ * Then finishing the request fails, and the registry has to release the old
+ * lease in the background: the caller can drop the lock meanwhile. */
 static void test_a_late_request_keeps_no_lock_from_being_dropped(void **state)
 {
     struct fixture *f = *state;
@@ -435,7 +442,8 @@ static void test_a_late_request_keeps_no_lock_from_being_dropped(void **state)
     tap_hooks(NULL, NULL, NULL);
 }
 
-/* From the grant on, before it is finished and after. */
+/* The lease is renewed from the grant on: before the request is finished, and
+ * after. */
 static void test_a_request_is_renewed(void **state)
 {
     struct fixture *f = *state;
@@ -511,8 +519,8 @@ static void test_F17_a_child_has_no_requests(void **state)
     lock_end(lock);
 }
 
-/* A claim that stands behind a transaction's row lock is the registry's to wait
- * for. */
+/* The claim waits for the row lock of a transaction: a thread of the registry
+ * waits, not the caller. */
 static void test_a_statement_that_waits_does_not_block_the_caller(void **state)
 {
     struct fixture *f = *state;

@@ -1,7 +1,10 @@
 /*
- * test_silence.c - a network that falls silent under who waits in a queue, or
- * has one (F42).  The calls that wait there have no time limit of the client
- * library's that would come soon: each would last for most of an hour.
+ * test_silence.c - the network loses all that is sent (silence) while a
+ * registry waits in the database's queue, or has the queue lock of a lease
+ * (F42)
+ *
+ * The client library has no short time limit for calls on these connections:
+ * without a limit of our own, each would last for most of an hour.
  */
 #include "suite.h"
 
@@ -9,8 +12,8 @@
 
 #include "support/proxy.h"
 
-/* Of a statement: what is measured in it is silent, so that a busy machine,
- * too, keeps it. */
+/* The time limit of a statement.  The tests wait until it is over, in silence,
+ * which takes no longer on a busy machine. */
 #define STATEMENT_MS (500 * SLOWNESS)
 #define LONG_MS 3600000
 
@@ -19,8 +22,7 @@ struct scene {
     struct proxy *proxy;
     sqlock_registry *registry; /* through the proxy */
     sqlock_lock *lock;
-    sqlock_lock
-        *held; /* the same one of the fixture's registry, which has it */
+    sqlock_lock *held; /* handle of f->a, which holds the same lock */
     sqlock_acquire_options hasty;
     struct contender next;
 };
@@ -37,9 +39,9 @@ static void open_scene(struct scene *scene, struct fixture *f)
     options.statement_timeout_ms = STATEMENT_MS;
     options.connect_timeout_ms = 2 * STATEMENT_MS;
     options.ownership = SQLOCK_OWNED_BY_REGISTRY;
-    options.poll_ms = LONG_MS; /* woken, or not at all */
+    options.poll_ms = LONG_MS; /* no polling: only the queue */
     (void)proxy_url(scene->proxy, url, f->url);
-    /* A busy machine may not keep these deadlines at once. */
+    /* A busy machine may miss these deadlines once or twice. */
     assert_becomes_true(
         sqlock_registry_open(&scene->registry, url, &options, &f->err) == 0,
         PATIENCE_MS);
@@ -59,7 +61,8 @@ static void close_scene(struct scene *scene)
     proxy_close(scene->proxy);
 }
 
-/* From here on nothing passes any more, once that is on its way. */
+/* When the next statement with that text is sent, stop it and everything after
+ * it. */
 static void fall_silent_at(struct scene *scene, const char *text)
 {
     const struct proxy_plan plan = {.point = PROXY_BEFORE,
@@ -78,12 +81,12 @@ static bool is_over(const struct scene *scene)
 static void start(struct scene *scene)
 {
     scene->hasty = (sqlock_acquire_options)SQLOCK_ACQUIRE_INIT;
-    scene->hasty.fail_fast = true; /* one call is looked at */
+    scene->hasty.fail_fast = true; /* end with the first error */
     scene->next.options = &scene->hasty;
     contender_start(&scene->next, scene->lock, SQLOCK_FOREVER);
 }
 
-/* It has ended, without the lock. */
+/* Check that the contender's acquire ends, with the code of an outage. */
 static void expect_outage(struct scene *scene)
 {
     assert_becomes_true(is_over(scene), PATIENCE_MS);
@@ -92,7 +95,8 @@ static void expect_outage(struct scene *scene)
                    atomic_load(&scene->next.rc), &scene->next.worker.err);
 }
 
-/* Until it waits behind the holder: a busy machine may need several tries. */
+/* Start the contender, and wait until it is in the queue behind the holder: on
+ * a busy machine this may take several attempts. */
 static void start_behind(struct scene *scene)
 {
     start(scene);
@@ -104,7 +108,8 @@ static void start_behind(struct scene *scene)
     }
 }
 
-/* A wait that was given up has left nothing that keeps others away. */
+/* Let data pass again, and check that another registry gets the lock: the wait
+ * that failed has left nothing that keeps others away. */
 static void expect_free(struct scene *scene)
 {
     sqlock_lock *theirs = lock_obtain(scene->f->b, scene->f->name);
@@ -114,18 +119,19 @@ static void expect_free(struct scene *scene)
     lock_end(theirs);
 }
 
-/* Its turn has come, and the claim finds nobody: the queue lock that it has is
- * not asked for an answer, either. */
+/* The waiter gets the queue lock, and its claim is not answered: the wait ends
+ * without waiting for another answer, to a statement that gives the queue lock
+ * up. */
 static void test_F42_silence_after_the_turn_was_given(void **state)
 {
     struct scene scene;
 
     open_scene(&scene, *state);
-    lock_give(scene.held); /* a row that is there */
+    lock_give(scene.held); /* the row exists now */
     while (proxy_times(scene.proxy) == 0) {
         lock_take(scene.held, 0);
         start_behind(&scene);
-        fall_silent_at(&scene, scene.f->name); /* only claims have it */
+        fall_silent_at(&scene, scene.f->name); /* only claims have the name */
         lock_give(scene.held);
         expect_outage(&scene);
     }
@@ -133,8 +139,8 @@ static void test_F42_silence_after_the_turn_was_given(void **state)
     close_scene(&scene);
 }
 
-/* Silence from the statement with that text on, which a wait sends that finds
- * the lock held. */
+/* Check a wait that finds the lock held, and sends a statement with that text:
+ * nothing passes from that statement on. */
 static void check_silence_at(struct fixture *f, const char *text)
 {
     struct scene scene;
@@ -150,14 +156,16 @@ static void check_silence_at(struct fixture *f, const char *text)
     close_scene(&scene);
 }
 
-/* At the first wait of a registry: whose are the sessions? */
+/* At its first wait a registry asks whether each of its connections has a
+ * server session of its own. */
 static void test_F42_silence_while_sessions_are_compared(void **state)
 {
     check_silence_at(*state, "CAST(CONNECTION_ID()");
 }
 
-/* The queue lock came, but the row is taken by a first claim, which has none:
- * the queue lock is given up to no answer. */
+/* The holder's claim has inserted the row, and such a claim takes no queue lock
+ * on MySQL.  So the waiter gets the queue lock while the row is taken; the
+ * statement that gives the queue lock up is not answered. */
 static void test_F42_silence_while_a_turn_is_given_up(void **state)
 {
     check_silence_at(*state, "SELECT RELEASE_LOCK(");
@@ -172,7 +180,8 @@ static int take_and_keep(struct worker *worker)
     return 0;
 }
 
-/* With a lock that came by the queue lock, which is held with it. */
+/* The registry holds a lock that it has waited for, and with it the queue
+ * lock. */
 static void test_F42_silence_while_a_registry_is_closed(void **state)
 {
     struct scene scene;

@@ -1,5 +1,6 @@
 /*
- * test_standstill.c - requests while the registry's threads are held up
+ * test_standstill.c - requests while threads of the executor are held up in
+ * statements
  */
 #include "suite.h"
 
@@ -11,7 +12,7 @@
 #include "support/tap.h"
 
 struct barrier {
-    const char *text; /* of what is held up; NULL: all */
+    const char *text; /* statement to hold up; NULL: any */
     atomic_uint count;
     atomic_bool is_open;
 };
@@ -30,7 +31,8 @@ static int hold_up(void *context, const struct tap_event *event)
     return 0;
 }
 
-/* All of them run something, and nobody could run what comes next. */
+/* Return whether all threads of the executor are busy, so that none can run
+ * another task. */
 static bool are_all_busy(sqlock_registry *registry)
 {
     struct lk_executor *runner = &registry->executor;
@@ -44,8 +46,10 @@ static bool are_all_busy(sqlock_registry *registry)
 
 #define BLOCKERS 12
 
-/* It has left the queue, and nobody has seen to it since: that does not make up
- * for the thread that holds the lock. */
+/* A thread holds the lock, and a request for it is abandoned in the FIFO while
+ * no thread of the executor is free to end the request.  The lock cannot be
+ * dropped: the abandoned request does not count as a user of it, but the holder
+ * does. */
 static void test_a_held_lock_is_not_dropped_for_an_abandoned_one(void **state)
 {
     struct fixture *f = *state;
@@ -103,8 +107,10 @@ static int64_t cpu_ns(sqlock_registry *registry)
 
 #define LATE_MS 300
 
-/* A request that is being served, and what serves it and is held up; how long
- * it was to wait: long enough to be in the queue by then. */
+/* Ask for the lock by the request *next, and release it by the request
+ * *release, whose hand-off is held up.  Return how long *next waits, in ms.  If
+ * *next times out before the hand-off has begun, begin again with a longer
+ * wait. */
 static int64_t begin_to_serve(struct fixture *f, sqlock_lock *lock,
                               const struct barrier *barrier,
                               sqlock_request **next, sqlock_request **release)
@@ -124,8 +130,9 @@ static int64_t begin_to_serve(struct fixture *f, sqlock_lock *lock,
     }
 }
 
-/* The lock is being handed off to it when its deadline comes: it is its all the
- * same, and no thread runs round in a circle until then. */
+/* The deadline of a request passes while the lock is being handed off to it:
+ * the request gets the lock all the same, and until then no thread of the
+ * executor runs in a loop. */
 static void test_a_request_that_is_served_late_costs_nothing(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 /*
- * test_stranger.c - who has a queue lock and no business there (F81): time
- * lost, and no more
+ * test_stranger.c - a queue lock that is held by a stranger, which is a session
+ * or process of another program (F81): it costs time, and no more
  */
 #include "suite.h"
 
@@ -14,7 +14,7 @@
 struct stranger {
     struct fixture *f;
     int64_t queue;
-    int file; /* SQLite's wait queues */
+    int file; /* with SQLite's queue locks; -1: none */
 };
 
 static void lock_byte(const struct stranger *stranger, short type)
@@ -29,7 +29,8 @@ static void lock_byte(const struct stranger *stranger, short type)
     assert_int_equal(fcntl(stranger->file, F_OFD_SETLKW, &lock), 0);
 }
 
-/* The queue lock of that lock, which has notified before. */
+/* Take the queue lock of that lock.  The lock has been released before, so that
+ * on SQLite the file of queue locks exists. */
 static void come(struct stranger *stranger, struct fixture *f,
                  const sqlock_lock *lock)
 {
@@ -72,8 +73,9 @@ static void go(const struct stranger *stranger)
         (void)close(stranger->file);
 }
 
-/* The first acquisition that finds the queue lock taken goes to the queue the
- * next time; those after it do not: nobody in it comes for the lock. */
+/* The first acquisition finds the queue lock taken, so the next one waits in
+ * the queue before it claims.  Those after it do not: the session with the
+ * queue lock does not claim. */
 static void test_F81_a_stranger_delays_one_acquisition(void **state)
 {
     struct fixture *f = *state;
@@ -99,7 +101,8 @@ struct stage {
     struct relay relay;
 };
 
-/* The holder found a stranger in the queue, behind whom the next one waits. */
+/* Have a stranger take the queue lock before the holder claims the lock, and
+ * have a contender wait for the lock. */
 static void open_stage(struct stage *stage, struct fixture *f, uint32_t ttl_ms,
                        uint32_t poll_ms)
 {
@@ -111,8 +114,9 @@ static void open_stage(struct stage *stage, struct fixture *f, uint32_t ttl_ms,
     contender_queue(&relay->next, relay->next.lock, SQLOCK_FOREVER);
 }
 
-/* He goes, which wakes the waiter as a release would: it does not get what is
- * held, and looks from then on, for nobody will notify. */
+/* The stranger gives the queue lock up, which wakes the waiter as a release
+ * would.  The waiter does not get the lock, which is held, and polls from then
+ * on, since the holder, without the queue lock, will not notify it. */
 static void test_F81_a_stranger_that_goes_notifies_falsely(void **state)
 {
     struct stage stage;
@@ -127,7 +131,8 @@ static void test_F81_a_stranger_that_goes_notifies_falsely(void **state)
     relay_close(&stage.relay);
 }
 
-/* He stays: the lease's end, as the waiter saw it, is when it looks. */
+/* The stranger keeps the queue lock: the waiter reads the row at the end of the
+ * lease, as it last saw it. */
 static void
 test_F81_a_stranger_that_stays_delays_to_the_leases_end(void **state)
 {
