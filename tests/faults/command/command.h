@@ -1,6 +1,9 @@
 /*
- * command.h - `sqlock run` as a child of the test, with a family under it that
- * does not want to end
+ * command.h - run `sqlock run` as a child of the test, with this program as its
+ * command
+ *
+ * The command and its descendants are called a family, its processes members.
+ * A job is one run of sqlock with its family.
  */
 #ifndef TESTS_COMMAND_H
 #define TESTS_COMMAND_H
@@ -14,26 +17,28 @@ extern const struct topic topic_ending;
 extern const struct topic topic_outage;
 extern const struct topic topic_signals;
 
-/* --- family.c: what the command is --- */
+/* --- family.c: the command and its descendants --- */
 
-/* Shared with every process of the family, in a file. */
+/* Signs of life of a family, in a file that the test and all members map. */
 struct activity {
-    atomic_llong last_us; /* CLOCK_REALTIME, when one of them was last alive */
-    atomic_int last_pid;  /* that one */
-    atomic_int members;   /* how many have begun, but not those that only pass
-                             on what they are */
-    atomic_int terms;     /* TERM that the command itself has got and ignored */
+    atomic_llong last_us; /* CLOCK_REALTIME when a member was last alive */
+    atomic_int last_pid;  /* process id of that member */
+    atomic_int members;   /* how many have begun; a chain of processes that
+                             replace each other counts as one */
+    atomic_int terms;     /* TERM signals that a stubborn command has ignored */
 };
 
-/* The program's own second face: `PROGRAM family KIND FILE`.  Does not return.
- * KIND is "brief", which ends by itself after a moment, with success; "meek",
- * which any signal ends; or "stubborn": it ignores whatever can
- * be ignored, and forks into its own group, into sessions of their own, through
- * parents that end, and on and on. */
+/* Run this program as the command of sqlock, in place of the tests: it was
+ * called as `PROGRAM family KIND FILE`, and FILE has the struct activity.  Does
+ * not return.  KIND is "brief": one process that ends after a moment, with
+ * success; "meek": one process that any signal ends; or "stubborn": processes
+ * that ignore every signal that can be ignored.  Of these, one is in the
+ * command's process group, others are in sessions of their own, one is a
+ * daemon, and one is a chain of processes that replace each other. */
 #define FAMILY_FACE "family"
 void family_main(char **arguments);
 
-/* How many members a stubborn family has in the end. */
+/* Number of members of a stubborn family, once all have begun. */
 #define FAMILY_STUBBORN 6
 
 /* --- job.c: sqlock --- */
@@ -41,55 +46,64 @@ void family_main(char **arguments);
 struct job {
     pid_t pid;
     int pidfd;
-    int says; /* what it says, a pipe */
+    int says; /* pipe from sqlock's stderr */
     char said[4096];
     size_t said_bytes;
-    size_t filler_bytes; /* that keep it from saying anything */
+    size_t filler_bytes; /* with which job_deafen() has filled the pipe */
     char file[256];
     struct activity *activity;
-    int64_t clock_offset_us; /* of CLOCK_REALTIME from CLOCK_BOOTTIME */
+    int64_t clock_offset_us; /* CLOCK_REALTIME minus CLOCK_BOOTTIME */
 };
 
-/* Start `sqlock run OPTIONS NAME -- this program as a family`; the options end
- * with NULL.  URL: NULL is the fixture's. */
+/* Start `sqlock run OPTIONS NAME -- COMMAND`: NAME is the fixture's lock, and
+ * COMMAND this program as a family of that kind.  The options end with NULL; a
+ * url of NULL stands for the fixture's.  job_end() frees what the job has. */
 void job_start(struct job *job, const struct fixture *fixture, const char *url,
                const char *const *options, const char *kind);
 
-/* Whether it has said this by now. */
+/* Read what sqlock has written so far; return whether the text is in it. */
 bool job_has_said(struct job *job, const char *text);
 
-/* Wait until it has. */
+/* Wait until sqlock has written the text; fail the test if it ends without
+ * that, or after PATIENCE_MS. */
 void job_await(struct job *job, const char *text);
 
 /* Tell whether sqlock has ended, without waiting. */
 bool job_has_ended(const struct job *job);
 
-/* From now on nobody reads what it says, and the pipe is full. */
+/* Read what sqlock has written so far, then fill the pipe: sqlock's next write
+ * blocks until job_listen(). */
 void job_deafen(struct job *job);
 
-/* Read again. */
+/* Read the filler, so that sqlock can write again. */
 void job_listen(struct job *job);
 
-/* Start it, and wait until the family has so many members. */
+/* Start a job as job_start() does, and wait until its family has so many
+ * members.  If sqlock ends before with 69 or 76, as it may on a busy machine,
+ * start it again; in other cases, and after some time, fail the test. */
 void job_run(struct job *job, const struct fixture *fixture, const char *url,
              const char *const *options, const char *kind, int members);
 
-/* A process of sqlock's by its name, below sqlock itself. */
+/* Return the process id of sqlock's child or grandchild of that name; fail the
+ * test if there is none. */
 pid_t job_process(const struct job *job, const char *name);
 #define JOB_WATCHER "lock-watcher"
 #define JOB_SUPERVISOR "lock-supervisor"
 
-/* Wait for sqlock's end, then for that of whoever descends from it, and fail if
- * that takes too long.  The exit status, or 128 and the number of a signal. */
+/* Wait until sqlock has ended, then until all its descendants have, and free
+ * what the job has except `said`.  Fail the test if either takes longer than
+ * PATIENCE_MS.  Return sqlock's exit status, or 128 plus the number of the
+ * signal that ended it. */
 int job_end(struct job *job);
 
-/* Let sqlock be ended by TERM. */
+/* Send TERM to sqlock, and end the job; fail the test unless TERM ended it. */
 void job_terminate(struct job *job);
 
-/* Wait until a command runs that has not begun before, and end it by TERM. */
+/* Wait until the command has begun, then end the job by job_terminate(). */
 void job_expect_start(struct job *job);
 
-/* Whether anyone descends from this process. */
+/* Collect all children that have ended; return whether others are left.  This
+ * process is a subreaper: orphaned descendants are its children, too. */
 bool job_is_anyone_left(void);
 
 #endif

@@ -1,7 +1,10 @@
 /*
- * ending.c - everything that descends from the command is over before another
- * can have the lock: the last sign of life of any of them against the time, by
- * the database's clock on the same host, at which the next lease was granted
+ * ending.c - the command and all its descendants have ended before another
+ * client can get the lock
+ *
+ * The tests compare the last sign of life of the family with the time at which
+ * the next lease was granted, by the database's clock.  The database is on this
+ * host, so both are CLOCK_REALTIME.
  */
 #include "command.h"
 
@@ -15,12 +18,13 @@
 #include "support/proxy.h"
 #include "support/server.h"
 
-/* The lead and the margin of the lease's end, a thirteenth together, are what a
- * busy machine may keep the supervisor waiting. */
+/* The supervisor sends KILL a fortieth of the TTL before sqlock's own deadline,
+ * which is a twentieth before the lease's end: on a busy machine it may be late
+ * by both together, 300 ms. */
 #define TTL_MS 4000
 #define TTL "4000ms"
 
-/* Of each in a campaign: 200 and more on each database. */
+/* Rounds of each test in a campaign: 200 and more on each database. */
 #define ROUNDS 50
 
 static const char *const options[] = {"-t", TTL, NULL};
@@ -39,8 +43,9 @@ static void start(struct job *job, struct fixture *f, const char *url)
     job->clock_offset_us = clock_us(CLOCK_REALTIME) - clock_us(CLOCK_BOOTTIME);
 }
 
-/* Fail, and report how late it was, which process it was (/proc/PID/stat), and
- * whether the database's clock was set meanwhile. */
+/* Print how long after the next grant a member was alive, which process it was
+ * (/proc/PID/stat), and by how much CLOCK_REALTIME was set meanwhile; then fail
+ * the test. */
 static void report_late(struct job *job, int64_t granted_us)
 {
     long pid = atomic_load(&job->activity->last_pid);
@@ -64,7 +69,8 @@ static void report_late(struct job *job, int64_t granted_us)
     fail();
 }
 
-/* Have the lock after it, and compare.  Its row is given back. */
+/* Acquire the job's lock as the next holder, check that no member was alive at
+ * the time of that grant or later, and release the lock. */
 static void check_next(struct job *job, struct fixture *f)
 {
     sqlock_lock *lock = lock_obtain(f->b, f->name);
@@ -79,21 +85,22 @@ static void check_next(struct job *job, struct fixture *f)
     assert_lock_ok(rc, &f->err);
     last_us = atomic_load(&job->activity->last_us);
     granted_us = fixture_row(f, f->name).created_us;
-    /* Nobody sleeps through it either. */
+    /* A member that was asleep would wake, and be noticed, in this time. */
     (void)usleep(50000);
     if (last_us >= granted_us || atomic_load(&job->activity->last_us) > last_us)
         report_late(job, granted_us);
     lock_end(lock);
 }
 
-/* And sqlock ends with that status. */
+/* Check the end of the family by check_next(), and sqlock's exit status. */
 static void check_end(struct job *job, struct fixture *f, int status)
 {
     check_next(job, f);
     assert_int_equal(job_end(job), status);
 }
 
-/* An operator ends the lease, which goes on until its end. */
+/* Break the lease as an operator does: it cannot be renewed any more, and lasts
+ * until its end. */
 static void break_lease(struct fixture *f)
 {
     sqlock_break_options how = SQLOCK_BREAK_INIT;
@@ -106,7 +113,7 @@ static void break_lease(struct fixture *f)
     sqlock_info_free(row, 1);
 }
 
-/* Until the lease in the table is over, by this host's clock. */
+/* Sleep until that time of CLOCK_REALTIME. */
 static void sleep_until_us(int64_t at_us)
 {
     struct timespec at = {.tv_sec = at_us / 1000000,
@@ -125,8 +132,9 @@ static void test_F71_sqlock_is_killed(struct fixture *f)
     check_end(&job, f, 128 + SIGKILL);
 }
 
-/* Any two of sqlock, the watcher and the supervisor: as all are stopped first,
- * none does anything before both are dead.  SPARED: NULL is sqlock. */
+/* Kill two of sqlock, the watcher and the supervisor, all but `spared` (NULL:
+ * sqlock).  All three are stopped before, so that none acts until both are
+ * dead.  Then check the end by check_end(). */
 static void end_two_are_killed(struct fixture *f, const char *spared,
                                int status)
 {
@@ -166,7 +174,8 @@ test_F71_the_watcher_and_the_supervisor_are_killed(struct fixture *f)
     end_two_are_killed(f, NULL, 71);
 }
 
-/* The other two go on without it. */
+/* The watcher is killed, then sqlock: the supervisor ends the family.  In a
+ * second job only the watcher is killed: TERM to sqlock ends the command. */
 static void test_F71_the_watcher_is_killed(struct fixture *f)
 {
     struct job job;
@@ -202,7 +211,8 @@ static void test_F80_the_lease_is_broken(struct fixture *f)
     check_end(&job, f, 76);
 }
 
-/* Sqlock takes over from a supervisor that does nothing. */
+/* The supervisor is stopped and the lease is broken: sqlock itself ends the
+ * family in time. */
 static void test_F72_the_supervisor_is_frozen(struct fixture *f)
 {
     struct job job;
@@ -239,7 +249,8 @@ static void test_F72_the_server_is_stopped(struct fixture *f)
     }
     start(&job, f, NULL);
     server_stop(f->database);
-    /* No renewal has come later than this: the lease's length from now. */
+    /* The last renewal came before the server was stopped, so the lease is over
+     * a TTL later. */
     expires_us = atomic_load(&job.activity->last_us) + INT64_C(1000) * TTL_MS;
     sleep_until_us(expires_us);
     server_go_on();
@@ -257,7 +268,8 @@ static void test_F72_the_file_is_locked(struct fixture *f)
     check_end(&job, f, 76);
 }
 
-/* Its stderr takes nothing: it acts first, and says why when it can. */
+/* The pipe of stderr is full, and sqlock is killed: the supervisor ends the
+ * family in time, and writes the reason when the pipe is read again. */
 static void test_F71_killed_and_nobody_reads(struct fixture *f)
 {
     struct job job;
@@ -298,8 +310,9 @@ static void test_F80_broken_and_nobody_reads(struct fixture *f)
     assert_non_null(strstr(job.said, "the command was ended"));
 }
 
-/* Renewals stand still for long enough to be told of, and go on in time: with
- * nobody who reads that, the command goes on, too. */
+/* A transaction locks the file until two seconds before the lease's end, so
+ * that renewals fail, and succeed again in time.  sqlock's messages about that
+ * do not fit into the full pipe: the command goes on all the same. */
 static void test_F72_unrenewed_and_nobody_reads(struct fixture *f)
 {
     static const char *const long_lease[] = {"-t", "8", "--grace", "0", NULL};
@@ -320,7 +333,7 @@ static void test_F72_unrenewed_and_nobody_reads(struct fixture *f)
     job_terminate(&job);
 }
 
-/* Wait until renewals have moved the lease's end so far. */
+/* Wait until renewals have moved the lease's end by so many ms. */
 static void await_renewals(struct fixture *f, int64_t ms)
 {
     int64_t until_us = fixture_row(f, f->name).expires_us + 1000 * ms;
@@ -329,8 +342,8 @@ static void await_renewals(struct fixture *f, int64_t ms)
                         PATIENCE_MS);
 }
 
-/* The command has succeeded and the lock is kept on: what becomes of it then is
- * not the command's loss. */
+/* The command succeeds, sqlock keeps the lock (--min-hold), and the lease is
+ * broken: sqlock reports the loss, and still exits with 0. */
 static void end_lost_while_renewed(struct fixture *f, bool is_once)
 {
     const char *const keeping[] = {
@@ -339,7 +352,7 @@ static void end_lost_while_renewed(struct fixture *f, bool is_once)
 
     job_run(&job, f, NULL, keeping, "brief", 1);
     job_await(&job, "keeping");
-    /* Twice: sqlock may not have noticed the last. */
+    /* More than one renewal: sqlock may not have noticed the last one yet. */
     if (!is_once)
         await_renewals(f, TTL_MS * 5 / 8);
     break_lease(f);

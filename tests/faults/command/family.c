@@ -1,5 +1,7 @@
 /*
- * family.c - see command.h.  It runs in processes of its own: no assertions.
+ * family.c - see command.h
+ *
+ * It runs in processes of its own, where assertions of the test would not work.
  */
 #include "command.h"
 
@@ -57,7 +59,8 @@ static void ignore_all(void)
         (void)signal(number, SIG_IGN);
 }
 
-/* One process after another, each a moment long and in a session of its own. */
+/* Be a chain of processes: each forks the next one, which makes a session of
+ * its own, and ends. */
 static void pass_on(void)
 {
     (void)atomic_fetch_add(&activity->members, 1);
@@ -82,11 +85,11 @@ static void be_stubborn(void)
 
     ignore_all();
     if (fork() == 0)
-        live(); /* in the command's group */
+        live(); /* in the command's process group */
     if (fork() == 0) {
         (void)setsid();
         if (fork() == 0)
-            live(); /* with a parent in a session of its own, too */
+            live(); /* in the session that its parent has made */
         live();
     }
     if (fork() == 0) { /* a daemon: its parent ends */

@@ -45,7 +45,7 @@ static const char *own_path(void)
     return path;
 }
 
-/* In the child. */
+/* Execute sqlock in the child of job_start().  Does not return. */
 static void become(const char *const *words, const char *url, int says)
 {
     const char *sqlock = getenv("SQLOCK");
@@ -53,7 +53,7 @@ static void become(const char *const *words, const char *url, int says)
     sigset_t empty;
     int number;
 
-    /* Signals that the test program handles, or its caller ignores. */
+    /* The test program handles some signals; its caller may ignore some. */
     for (number = 1; number < NSIG; number++)
         (void)signal(number, SIG_DFL);
     (void)sigemptyset(&empty);
@@ -90,7 +90,7 @@ void job_start(struct job *job, const struct fixture *fixture, const char *url,
     words[count++] = job->file;
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     assert_int_equal(pipe2(says, O_CLOEXEC), 0);
-    /* Sqlock's own end is one that blocks, as a pipe of a shell's is. */
+    /* Only the test's end: sqlock's end blocks, as that of a shell's pipe. */
     assert_int_equal(fcntl(says[0], F_SETFL, O_NONBLOCK), 0);
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, &before);
@@ -133,7 +133,7 @@ void job_await(struct job *job, const char *text)
 
 void job_deafen(struct job *job)
 {
-    char filler[4096]; /* a whole page: nothing is added to it */
+    char filler[4096]; /* a whole page: no byte fits in after it */
     ssize_t filled;
     char path[64];
     int fd;
@@ -181,7 +181,8 @@ static bool is_called(pid_t pid, const char *name)
     return strcmp(comm, name) == 0;
 }
 
-/* Among the children of PARENT, and theirs; 0: none. */
+/* Return the process of that name among the descendants of `parent`, down to
+ * that depth; 0: none. */
 static pid_t find_below(pid_t parent, const char *name, int depth)
 {
     char path[64];
@@ -271,7 +272,7 @@ void job_run(struct job *job, const struct fixture *fixture, const char *url,
                                   job_has_ended(job),
                               PATIENCE_MS) &&
                    !job_has_ended(job);
-        /* A busy server may not answer in time, the first claim or renewal. */
+        /* A busy server may not answer the first claim or renewal in time. */
         if (!is_there)
             status = job_end(job);
         if (!is_there &&

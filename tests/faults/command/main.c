@@ -1,7 +1,7 @@
 /*
- * main.c - the command suite: what becomes of the command of `sqlock run`, and
- * of all that descends from it, whatever happens to sqlock, to the database and
- * to the network between them (see support/suite_main.h)
+ * main.c - the command suite: the command of `sqlock run` and its descendants,
+ * when sqlock, the database or the network between them fails (see
+ * support/suite_main.h)
  */
 #include "command.h"
 

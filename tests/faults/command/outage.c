@@ -1,7 +1,7 @@
 /*
- * outage.c - the wait of `sqlock run` goes on while the database is silent, and
- * the command runs when it answers again; unless it was asked to end with the
- * first error
+ * outage.c - `sqlock run` waits while the database does not answer, and starts
+ * the command when the database answers again; with --fail-fast it ends with
+ * the first error
  */
 #include "command.h"
 
@@ -11,12 +11,14 @@
 #include "support/peer.h"
 #include "support/proxy.h"
 
-/* Attempts of three seconds: as long as a busy machine needs to connect. */
+/* With a TTL of 6 s an attempt may take 3 s, time enough to connect on a busy
+ * machine. */
 static const char *const patient[] = {"-t", "6", "-w", "300", NULL};
 static const char *const hasty[] = {"-t",  "2",           "-w",
                                     "300", "--fail-fast", NULL};
 
-/* Start it behind a proxy that nothing passes. */
+/* Start a job whose URL leads through a proxy that forwards nothing.  Return
+ * the proxy, which the caller closes. */
 static struct proxy *start_in_silence(struct job *job, struct fixture *f,
                                       const char *const *options)
 {
@@ -51,7 +53,8 @@ static void test_a_hasty_one_ends_with_the_first_error(void **state)
     proxy_close(proxy);
 }
 
-/* Another's transaction has the file for longer than an attempt may take. */
+/* Another connection's transaction locks the file for longer than an attempt of
+ * sqlock may take: sqlock starts the command after the rollback. */
 static void test_a_wait_outlasts_a_locked_file(void **state)
 {
     struct fixture *f = *state;
@@ -65,7 +68,9 @@ static void test_a_wait_outlasts_a_locked_file(void **state)
     job_expect_start(&job);
 }
 
-/* The row keeps the token of the sqlock that had it before the peer. */
+/* A peer takes a lock whose row still has the token of an earlier lease.  The
+ * message of the waiting sqlock gives the peer's CLIENT_ID, and no token, which
+ * a peer does not have. */
 static void test_a_peer_is_named_by_its_client_id(void **state)
 {
     static const char *const waiting[] = {"-w", "300", NULL};

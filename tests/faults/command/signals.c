@@ -1,7 +1,7 @@
 /*
- * signals.c - each signal that sqlock passes on, in each state that it can be
- * in: nobody is left, the exit status is the documented one, and the lock is
- * free at once or when the lease ends (F73)
+ * signals.c - each signal that `sqlock run` passes on, sent in each state of
+ * sqlock: no process is left, the exit status is the documented one, and the
+ * lock is free at once or when the lease ends (F73)
  */
 #include "command.h"
 #include "sqlock/once.h"
@@ -13,11 +13,12 @@ static const int numbers[] = {SIGHUP,  SIGINT,  SIGQUIT,
                               SIGTERM, SIGUSR1, SIGUSR2};
 #define NUMBERS (sizeof numbers / sizeof numbers[0])
 
-/* Renewed in time also on a busy machine; and one whose loss is soon found. */
+/* Leases: one that even a busy machine renews in time, and one whose loss is
+ * noticed soon. */
 static const char *const options[] = {"-t", "20", NULL};
 static const char *const short_options[] = {"-t", "2", NULL};
 
-/* Of each signal, in a test of its own or in a campaign. */
+/* Return how often a test sends each signal. */
 static unsigned rounds(void)
 {
     return check_scale(3, 100);
@@ -62,7 +63,8 @@ static void test_F73_while_waiting(void **state)
     check_free(f);
 }
 
-/* From the first instruction to a command that runs. */
+/* The signal comes at any time from the start of sqlock's process until its
+ * command runs. */
 static void test_F73_while_starting(void **state)
 {
     struct fixture *f = *state;
@@ -95,7 +97,8 @@ static void test_F73_while_held(void **state)
     }
 }
 
-/* The command is being ended, and does not want to. */
+/* The lease is lost, and sqlock is ending a command that ignores TERM when the
+ * signal comes: the exit status is 76, as of the loss. */
 static void test_F73_while_stopping(void **state)
 {
     struct fixture *f = *state;
@@ -123,8 +126,8 @@ static void test_F73_while_stopping(void **state)
     }
 }
 
-/* The command has succeeded, and the lock is kept for a while: a signal cuts
- * that, not the success. */
+/* The command has succeeded, and sqlock keeps the lock (--min-hold) when the
+ * signal comes: sqlock releases the lock, and exits with 0. */
 static void test_F73_while_holding_on(void **state)
 {
     static const char *const holding[] = {"-t", "20", "--min-hold", "600",
@@ -152,8 +155,9 @@ static bool is_recorded(struct fixture *f)
     return rc == 0;
 }
 
-/* At any moment of a run that is to be the only one: it has succeeded and that
- * is recorded, or it was ended by the signal and is not. */
+/* The signal comes at any time of a run with --once: either the exit status is
+ * 0 and the run is recorded as done, or the status is the signal's and the run
+ * is not recorded. */
 static void test_F73_while_recording(void **state)
 {
     static const char *const once[] = {"-t", "20", "--once", NULL};

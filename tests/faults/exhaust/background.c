@@ -1,6 +1,7 @@
 /*
- * background.c - the renewer and the expiry, in whose threads something fails:
- * once is survived, for good is told, and neither costs a processor
+ * background.c - calls that fail in the threads of the renewer and the expiry:
+ * after one failure renewals go on; when memory fails for good the loss is
+ * reported, and the threads do not spin
  */
 #include "exhaust.h"
 
@@ -9,7 +10,8 @@
 #include "base/clock.h"
 #include "support/told.h"
 
-/* Long, for a new connection on a busy machine; and renewed often. */
+/* A lease long enough for a busy machine to open a new connection, and renewed
+ * often. */
 #define TTL_MS (4000 * SLOWNESS)
 #define PERIOD_MS (120 * SLOWNESS)
 #define CALLS_MAX 50
@@ -33,7 +35,8 @@ static int64_t end_of(sqlock_lock *lock)
     return lk_boottime_ns() / LK_NS_PER_MS + sqlock_remaining_ms(lock);
 }
 
-/* Its end is put off, and not by the roundness of milliseconds. */
+/* Wait until the lease's end has moved by more than rounding to milliseconds
+ * does; return whether it has, and the lock is held. */
 static bool is_renewed(sqlock_lock *lock)
 {
     int64_t before = end_of(lock);
@@ -57,7 +60,7 @@ static void survive_each(struct fixture *f, enum exhaust_kind kind)
     for (nth = 1; failed > 0; nth++) {
         assert_true(nth < CALLS_MAX);
         exhaust_arm(kind, nth, false, true);
-        /* Two renewals: what failed in the first is made good in the next. */
+        /* Two: the armed call may have failed in the first renewal. */
         if (!is_renewed(lock) || !is_renewed(lock)) {
             print_error("it was not renewed: call %u failed in %s; told %d\n",
                         nth, exhaust_where(), atomic_load(&told.code));
@@ -94,8 +97,8 @@ static int64_t cpu_ns(void)
     return (int64_t)now.tv_sec * 1000 * LK_NS_PER_MS + now.tv_nsec;
 }
 
-/* It is told in time, whatever the renewer cannot do; and it does not try
- * without a pause. */
+/* Every allocation fails, so that no renewal can succeed: the loss is reported,
+ * and the renewer pauses between its attempts, as the CPU time shows. */
 static void test_memory_is_missing_for_good(void **state)
 {
     struct fixture *f = *state;

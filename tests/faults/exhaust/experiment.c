@@ -7,22 +7,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CALLS_MAX 2000 /* of one experiment: no test without an end */
-#define ROUNDS_MAX 6   /* until nothing is kept that was not before */
+#define CALLS_MAX 2000 /* of one kind in an experiment, or the test fails */
+#define ROUNDS_MAX 6   /* until descriptors and threads do not grow any more */
 
 static struct {
     bool is_running;
     enum exhaust_kind kind;
     unsigned nth;
     bool is_lasting;
-    char call[160]; /* the last one that failed */
+    char call[160]; /* the last public call that failed, with its message */
 } now;
 
 sqlock_options exhaust_options(const struct fixture *f)
 {
     sqlock_options options = fixture_options(f);
 
-    /* Where memory stays away, some calls try again for so long. */
+    /* While all allocations fail, some calls try again for this long. */
     options.statement_timeout_ms = (now.is_lasting ? 1000 : 10000) * SLOWNESS;
     options.connect_timeout_ms = PATIENCE_MS;
     return options;
@@ -60,7 +60,8 @@ bool exhaust_expect_at(int rc, const sqlock_error *err, const char *call,
     return false;
 }
 
-/* One time; false when nothing was left to fail. */
+/* Run the experiment once, with the failure in `now`; return whether a call
+ * failed.  If not, the experiment makes fewer calls. */
 static bool run_once(struct fixture *f, const struct experiment *experiment)
 {
     void *state = calloc(1, experiment->state_bytes + 1);
@@ -91,7 +92,7 @@ static unsigned run_kind(struct fixture *f, const struct experiment *experiment,
     return now.nth - 1;
 }
 
-/* Every connection that is kept for later is there after this. */
+/* Use the registry, so that it has the connections that it keeps open. */
 static void warm_up(struct fixture *f, sqlock_registry *registry)
 {
     sqlock_lock *lock = lock_obtain(registry, f->name);
@@ -111,7 +112,8 @@ static void run_kinds(struct fixture *f, const struct experiment *experiment,
     (void)run_kind(f, experiment, EXHAUST_MEMORY, true);
 }
 
-/* Whether there are more than before; now there are so many. */
+/* Count this process's descriptors and threads; return whether there are more
+ * of either than were passed in. */
 static bool has_grown(size_t *descriptors, size_t *threads)
 {
     size_t before_descriptors = *descriptors;
@@ -134,9 +136,9 @@ void exhaust_all(struct fixture *f, const struct experiment *experiment)
     now.nth = CALLS_MAX;
     assert_false(run_once(f, experiment));
     (void)has_grown(&descriptors, &threads);
-    /* A failure may have made the pool keep one connection more, or a waiter
-     * look for itself, in a thread that stays: a few.  A leak grows each
-     * time. */
+    /* After a failure the pool may keep one connection more, or a waiter may
+     * poll the row by itself, in a thread that stays.  That happens a few times
+     * at most; a leak grows in each round. */
     do {
         assert_true(rounds++ < ROUNDS_MAX);
         run_kinds(f, experiment, counts);

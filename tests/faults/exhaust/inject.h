@@ -1,5 +1,5 @@
 /*
- * inject.h - failing one call that the library makes, the n-th of its kind
+ * inject.h - let one call that the library makes fail, the n-th of its kind
  *
  * The library is linked into this suite with the names of those calls
  * redirected (the file `redirected`) to functions of inject.c, which make the
@@ -22,19 +22,21 @@ enum exhaust_kind {
 
 extern const char *const exhaust_names[EXHAUST_KINDS];
 
-/* Fail the n-th call of a kind from now on, and with is_lasting all after it;
- * those of the calling thread, or with everywhere those of any. */
+/* Let the n-th call of that kind from now on fail, and with is_lasting all
+ * later ones, too.  Only calls of the calling thread count, or with
+ * `everywhere` those of all threads. */
 void exhaust_arm(enum exhaust_kind kind, unsigned nth, bool is_lasting,
                  bool everywhere);
 
-/* No more; how many have failed. */
+/* Let no call fail any more; return how many failed since exhaust_arm(). */
 unsigned exhaust_disarm(void);
 
-/* Nothing fails and nothing counts between the two. */
+/* Between these two functions no call fails, and none is counted. */
 void exhaust_pause(void);
 void exhaust_go_on(void);
 
-/* Where the last one that failed was called from: "function+0x12". */
+/* Return where the last call that failed was made, such as "function, at 0x12
+ * of the program", in a static buffer; or "nowhere". */
 const char *exhaust_where(void);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * lock.c - the life of one lock: whatever fails, who holds it is told truly,
- * and nobody is kept from it for longer than was said
+ * lock.c - the life of a lock, from obtain to drop: whatever fails, the library
+ * reports truly whether the lock is held, and the lock can be acquired again,
+ * at once unless a failed call may have left its row held
  */
 #include "exhaust.h"
 #include "sqlock/async.h"
@@ -12,11 +13,12 @@ struct life {
     sqlock_registry *registry;
     sqlock_lock *lock;
     sqlock_lock *other; /* of another registry */
-    bool may_remain;    /* the row, as was told */
-    bool is_ghost;      /* because nobody knew of it */
+    bool may_remain;    /* a failed call may have left the row held */
+    bool is_ghost;      /* that call was a claim in doubt */
 };
 
-/* A held lock's row names this registry as its client. */
+/* Check that the lock is held so many times, and that the row has the handle's
+ * CLIENT_ID. */
 static void check_held(struct fixture *f, const struct life *life,
                        uint32_t times)
 {
@@ -31,7 +33,8 @@ static void check_held(struct fixture *f, const struct life *life,
     exhaust_go_on();
 }
 
-/* A lock that is not held has a free row, unless its row may remain. */
+/* Check that the lock is not held, and that its row is free; with may_remain,
+ * note that the row may not be. */
 static void check_not_held(struct fixture *f, struct life *life,
                            bool may_remain)
 {
@@ -107,20 +110,21 @@ static void act_life(struct fixture *f, void *state)
     assert_true(exhaust_expect(sqlock_drop(life->lock, &err), &err));
 }
 
-/* All is well again: the next one has it, at once unless we were told. */
+/* Check that the lock can be acquired again. */
 static void check_life(struct fixture *f, void *state)
 {
     struct life *life = state;
     sqlock_lock *next;
 
-    /* A claim that nobody knew of is cleared up by the next call of the one
-     * that made it, if it could keep that in mind. */
+    /* A claim in doubt is resolved by the registry that made it, unless there
+     * was no memory to record the claim.  A release that failed may leave the
+     * row until its lease ends. */
     next = lock_obtain(life->may_remain ? f->a : f->b, f->name);
     if (life->may_remain && (exhaust_is_lasting() || !life->is_ghost))
         (void)sql_run(&f->sql, "DELETE FROM %s", f->table);
     lock_take(next, 0);
     lock_end(next);
-    /* A list would become longer from time to time. */
+    /* Otherwise the list of act_life() would be longer in each run. */
     (void)sql_run(&f->sql, "DELETE FROM %s", f->table);
 }
 
@@ -135,7 +139,7 @@ static void test_the_life_of_a_lock(void **state)
     exhaust_all(*state, &experiment);
 }
 
-/* ----------------------------------------------------------- kept, and told */
+/* ----------------------------------------------------------- a renewed lock */
 
 static void told(void *context, sqlock_lock *lock, int code)
 {
@@ -188,7 +192,7 @@ static void test_the_life_of_a_renewed_lock(void **state)
     exhaust_all(*state, &experiment);
 }
 
-/* ---------------------------------------------------------- somebody's lock */
+/* -------------------------------------------------- another registry's lock */
 
 static void prepare_taken(struct fixture *f, void *state)
 {

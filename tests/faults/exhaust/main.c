@@ -1,6 +1,7 @@
 /*
- * main.c - the suite that lets one call after another of the library's own
- * fail, on every database (see support/suite_main.h)
+ * main.c - the exhaust suite: calls by which the library gets memory, a
+ * descriptor or a thread, or waits, fail one after another, on every database
+ * (see support/suite_main.h)
  */
 #include "exhaust.h"
 

@@ -1,5 +1,6 @@
 /*
- * many.c - several locks in one call, and the administration of others'
+ * many.c - several locks in one call; reaping, and breaking another registry's
+ * lock
  */
 #include "exhaust.h"
 #include "sqlock/many.h"
@@ -28,7 +29,7 @@ static void prepare_some(struct fixture *f, void *state)
     }
 }
 
-/* All or none, here and in the table. */
+/* Check that all locks are held, or none, by the handles and by the table. */
 static void check_all(struct fixture *f, const struct some *some, bool held)
 {
     exhaust_pause();
@@ -67,7 +68,7 @@ static void act_some(struct fixture *f, void *state)
     some->may_remain = !exhaust_expect(rc, &err);
     if (rc == 0)
         assert_int_equal(some->results[0], 0);
-    /* It was refused, or it was tried. */
+    /* A call that was refused writes no results, and all are held as before. */
     check_all(f, some, some->results[0] == 1);
 }
 
@@ -101,7 +102,7 @@ static void test_several_locks_in_one_call(void **state)
     exhaust_all(*state, &experiment);
 }
 
-/* ------------------------------------------------------- somebody else's -- */
+/* ----------------------------------------------- another registry's lock -- */
 
 struct broken {
     sqlock_lock *lock;

@@ -1,6 +1,6 @@
 /*
- * stock.c - stock operations: what was answered is what is there, and what was
- * refused or failed has changed nothing
+ * stock.c - stock operations: the quantity is as the answers say, and an
+ * operation that was refused or failed has changed nothing
  */
 #include "exhaust.h"
 
@@ -15,11 +15,11 @@
 #define HOUR_MS INT64_C(3600000)
 
 struct sale {
-    int64_t there;     /* by what was answered */
-    bool is_uncertain; /* ... which was nothing certain */
+    int64_t there;     /* the quantity, according to the answers */
+    bool is_uncertain; /* an answer was EUNCERTAIN: the quantity may differ */
 };
 
-/* Of the test: opening them takes longer than selling. */
+/* Stocks, open for all runs of a test: opening takes longer than selling. */
 static sqlock_stock *seller;
 static sqlock_stock *witness; /* of another registry */
 
@@ -99,7 +99,8 @@ static void prepare_sale(struct fixture *f, void *state)
     sale->there = BEFORE;
 }
 
-/* Whether it was done; `change` is what it does then. */
+/* Return whether the operation was done; if so, count its change of the
+ * quantity. */
 static bool note(struct sale *sale, int rc, int64_t change,
                  const sqlock_error *err)
 {
@@ -139,7 +140,7 @@ static void act_sale(struct fixture *f, void *state)
     (void)note(sale, rc, RESERVED, &err);
 }
 
-/* And the item is kept from nobody. */
+/* Check the quantity, and that another registry can deduct from the item. */
 static void check_sale(struct fixture *f, void *state)
 {
     struct sale *sale = state;

@@ -1,6 +1,7 @@
 /*
- * transaction.c - transactions on the application's table: what was not
- * confirmed is not there, and what was is
+ * transaction.c - transactions on the application's table: a commit that
+ * succeeded has changed the row; without one, or with one that failed for
+ * certain, the row is as before
  */
 #include "exhaust.h"
 
@@ -21,7 +22,7 @@ struct deal {
     void *native; /* NULL: a connection of the registry's */
     struct sql app;
     int commit;
-    bool is_over; /* commit is what came of it */
+    bool is_over; /* `commit` has the result of sqlock_tx_commit() */
 };
 
 static void prepare_deal(struct fixture *f, void *state)
@@ -60,7 +61,8 @@ static void prepare_adopted(struct fixture *f, void *state)
     assert_non_null(deal->native);
 }
 
-/* All that is to be done; false when something was not. */
+/* Make all calls of the transaction except the commit; return whether all have
+ * succeeded. */
 static bool deal_in(struct fixture *f, struct deal *deal, sqlock_tx *tx)
 {
     const char *names[] = {"exhaust", f->name};
@@ -124,7 +126,8 @@ static int64_t value(struct fixture *f, const struct deal *deal)
     return sql_integer(&f->sql, "SELECT a FROM %s WHERE id = 1", deal->name);
 }
 
-/* Nothing is locked any more, and the lock can be released. */
+/* Check the application's row, that no row is locked any more, and that the
+ * lock can be released. */
 static void check_deal(struct fixture *f, void *state)
 {
     struct deal *deal = state;
@@ -133,7 +136,8 @@ static void check_deal(struct fixture *f, void *state)
         assert_int_equal(value(f, deal), AFTER);
     else if (!deal->is_over || deal->commit != SQLOCK_EUNCERTAIN)
         assert_int_equal(value(f, deal), BEFORE);
-    /* A server that could not be told notices the broken connection itself. */
+    /* If no rollback could be sent, the server ends the transaction when it
+     * notices that the connection is closed. */
     if (deal->app.connection != NULL)
         sql_close(&deal->app);
     assert_becomes_true(

@@ -1,7 +1,7 @@
 /*
- * waiting.c - a wait for another registry's lock, which is released meanwhile:
- * whatever fails, it ends, by a lock that is ours or a failure that is told,
- * and it is in nobody's way after that
+ * waiting.c - a wait for a lock that another registry holds, and releases
+ * meanwhile: whatever fails, the wait ends with the lock or with an error, and
+ * the lock can be acquired again afterwards
  */
 #include "exhaust.h"
 
@@ -22,7 +22,8 @@ struct wait {
     bool may_remain;
 };
 
-/* Those of the test: they look often where nobody notifies. */
+/* Registries, open for all runs of the test.  Their waiters poll often where a
+ * release notifies nobody. */
 static sqlock_registry *waiting;
 static sqlock_registry *holding;
 
@@ -77,7 +78,7 @@ static void check_wait(struct fixture *f, void *state)
 
     worker_join(&wait->holder);
     lock_drop(wait->other);
-    /* A call that has failed may leave its row in the table. */
+    /* A call that has failed may leave the row held. */
     if (wait->may_remain)
         (void)sql_run(&f->sql, "DELETE FROM %s", f->table);
     lock_take(wait->lock, 0);

@@ -28,7 +28,8 @@ const char *cluster_standby(const char *what)
                             is_synchronous ? "SYNC" : "ASYNC", what);
 }
 
-/* One URL for the servers of two: the second's host and port in the list. */
+/* Write the first URL to `url`, with the second's host and port added to its
+ * list of hosts; return `url`. */
 static const char *join(char url[1024], const char *first, const char *second)
 {
     const char *rest = strrchr(first, '/');
@@ -118,7 +119,7 @@ void cluster_promote(void)
     assert_lock_ok(sql_open(&sql, postgres, cluster_standby("ADMIN_URL")),
                    &sql.err);
     (void)sql_integer(&sql, "SELECT pg_promote(true, 60)::int");
-    /* The standby that commits waited for does not come back. */
+    /* Commits must not wait for a standby: no synchronous one is left. */
     (void)sql_run(&sql, "ALTER SYSTEM SET synchronous_standby_names = ''");
     (void)sql_integer(&sql, "SELECT pg_reload_conf()::int");
     sql_close(&sql);

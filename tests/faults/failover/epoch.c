@@ -1,5 +1,5 @@
 /*
- * epoch.c - a registry that outlives the primary says that it has
+ * epoch.c - a registry that outlives the primary reports the new epoch
  */
 #include "failover.h"
 
@@ -12,7 +12,7 @@
 static struct {
     sqlock_registry *registry;
     char epoch[SQLOCK_EPOCH_SIZE]; /* of the primary */
-    pthread_mutex_t mutex;         /* of what follows */
+    pthread_mutex_t mutex;         /* guards the following fields */
     unsigned lines;
     char line[512];
 } watched = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -28,7 +28,7 @@ static void note_line(void *context, const sqlock_event *event)
     pthread_mutex_unlock(&watched.mutex);
 }
 
-/* Any call needs a session, and opens one where the last has broken. */
+/* Return whether a call succeeds; it opens a session if the last has broken. */
 static bool is_reached(void)
 {
     sqlock_info *rows = NULL;
@@ -64,7 +64,7 @@ void test_F57_a_new_session_is_no_new_epoch(void **state)
         sqlock_registry_open(&watched.registry, cluster_url(), &options, &err),
         &err);
     assert_int_equal(sqlock_registry_epoch(watched.registry, watched.epoch), 0);
-    /* The first timeline of a system whose number nobody can foresee. */
+    /* Any system identifier, and the first timeline. */
     assert_contains(watched.epoch, "/00000001");
     end_sessions();
     assert_becomes_true(is_reached(), PATIENCE_MS);

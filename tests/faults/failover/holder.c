@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define NAME "paused"
-/* Nothing here waits for it to end. */
+/* Longer than the tests take. */
 #define TTL_MS 600000
 
 static int open_here(sqlock_registry **registry, sqlock_lock **lock,
@@ -27,7 +27,8 @@ static int open_here(sqlock_registry **registry, sqlock_lock **lock,
     return rc;
 }
 
-/* Errors that the end of a primary causes; the holder then tries again. */
+/* Return whether rc may come from the end of the primary: the holder then tries
+ * again. */
 static bool is_passing(int rc)
 {
     return rc == SQLOCK_EUNREACHABLE || rc == SQLOCK_EUNCERTAIN ||
@@ -108,9 +109,9 @@ void holder_end(struct notes *notes)
     assert_int_equal(waitpid(notes->holder.pid, NULL, 0), notes->holder.pid);
 }
 
-/* A grant that a synchronous standby has acknowledged is there: nobody else
- * gets the lock, the holder's writes go through, until the lease is taken from
- * it. */
+/* Check that the promoted synchronous standby has the holder's lease: another
+ * registry does not get the lock, and the holder's writes succeed.  Then break
+ * the lease. */
 static void check_grant_survived(sqlock_registry *registry, sqlock_lock *lock,
                                  struct notes *notes)
 {
@@ -147,7 +148,8 @@ void test_F57_a_superseded_holder_writes_no_more(void **state)
         write_guarded(registry, lock, LANE_GUARDED, notes, &grant, &err), &err);
     assert_lock_ok(write_fenced(registry, notes, grant.token, owner, &err),
                    &err);
-    /* It believes still, and is told by the database. */
+    /* By its own deadline the holder still has the lease; the database refuses
+     * its writes. */
     holder_go_on(notes);
     assert_int_equal(notes->holder.guarded, SQLOCK_ELOST);
     assert_int_equal(notes->holder.fenced, SQLOCK_ECONFLICT);

@@ -1,5 +1,6 @@
 /*
- * judge.c - what the writers were told against what the promoted standby has
+ * judge.c - compare the results that the writers got with the tables of the
+ * promoted standby
  */
 #include "failover.h"
 
@@ -12,9 +13,9 @@ struct notes *judged;
 static struct {
     size_t grants;
     size_t acknowledged;
-    size_t lost;    /* of these */
+    size_t lost;    /* acknowledged writes that are not there */
     size_t unknown; /* commits that got no answer */
-    size_t carried; /* of these, that were carried out */
+    size_t carried; /* those of them that were carried out */
     size_t refused;
 } totals;
 
@@ -26,7 +27,7 @@ static int by_token(const void *a, const void *b)
     return (left->token > right->token) - (left->token < right->token);
 }
 
-/* All that was granted, by token; to be freed. */
+/* Return the grants of all writers, sorted by token; the caller frees them. */
 static struct grant *collect(size_t *count)
 {
     struct grant *grants = calloc(WRITERS * GRANTS_MAX, sizeof *grants);
@@ -52,7 +53,7 @@ void test_F57_no_token_is_given_twice(void **state)
     for (size_t i = 1; i < totals.grants; i++)
         assert_less(grants[i - 1].token, grants[i].token);
     free(grants);
-    /* ... and to nobody a smaller one than before. */
+    /* No writer got a smaller token than before. */
     for (size_t i = 0; i < WRITERS; i++) {
         const struct writer *writer = &judged->writers[i];
 
@@ -97,8 +98,9 @@ static void judge(struct sql *sql, const struct grant *grant)
     }
 }
 
-/* Acknowledged writes are there; after an asynchronous failover, all but the
- * last ones before it.  Nothing is there that was not tried. */
+/* The promoted standby has all acknowledged writes; after an asynchronous
+ * failover, all but the last ones before it.  It has no other writes than those
+ * acknowledged, and those whose commit got no answer. */
 void test_F57_acknowledged_writes_are_there(void **state)
 {
     struct grant *grants;
@@ -119,7 +121,7 @@ void test_F57_acknowledged_writes_are_there(void **state)
     if (cluster_is_synchronous())
         assert_int_equal(totals.lost, 0);
     else
-        assert_true(totals.lost > 0); /* as it was made to */
+        assert_true(totals.lost > 0); /* due to cluster_cut_off() */
 }
 
 void test_F57_no_write_comes_after_its_successors(void **state)
@@ -128,7 +130,8 @@ void test_F57_no_write_comes_after_its_successors(void **state)
 
     (void)state;
     assert_lock_ok(sql_open(&sql, postgres, cluster_standby("URL")), &sql.err);
-    /* The holder that was paused wrote again and again with one token. */
+    /* Tokens may be equal in the lanes of the paused holder only: there each
+     * holder writes several times. */
     assert_int_equal(
         sql_integer(&sql,
                     "SELECT count(*) FROM (SELECT lane, token, lag(token) OVER"

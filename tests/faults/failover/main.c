@@ -4,8 +4,8 @@
  *
  *     bash tests/faults/failover/with.sh build/tests/failover
  *
- * One run uses the servers up; with.sh runs it with new ones, once for each
- * kind of standby, which it gives as the last argument: sync or async.
+ * The servers serve for one run.  with.sh starts new ones for each run, one run
+ * for each kind of standby, which is the last argument: sync or async.
  */
 #include "failover.h"
 
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ENOUGH 40 /* writes before and after, over all */
+#define ENOUGH 40 /* writes of all writers to wait for, before and after */
 
 static pid_t writers[WRITERS];
 
@@ -69,7 +69,7 @@ static int open_at(const char *url, sqlock_registry **registry,
     return sqlock_registry_open(registry, url, &options, err);
 }
 
-/* Whether the standby has what was made on the primary. */
+/* Return whether the server has the lock table, created on the primary. */
 static bool has_table(const char *url)
 {
     struct sql sql;

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# with.sh COMMAND...: run a command with a PostgreSQL and its standbys, new ones
-# for "sync" and for "async", which is its last argument; 50 times each under
-# SQLOCK_SCALE=campaign, or as often as SQLOCK_TEST_ROUNDS says.  Sums up in the
-# end what the command has written to the file SQLOCK_TEST_SUMMARY (judge.c).
-# SQLOCK_TEST_SERVERS=standby-17 is another version.
+# with.sh COMMAND...: run a command with "sync" as its last argument, then with
+# "async", each time with a new PostgreSQL server and its standbys.  Repeat that
+# 50 times under SQLOCK_SCALE=campaign, or SQLOCK_TEST_ROUNDS times.  In the
+# end, print the sums of the lines that the command has written to the file
+# SQLOCK_TEST_SUMMARY (judge.c).  SQLOCK_TEST_SERVERS=standby-17 chooses another
+# version of PostgreSQL.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 

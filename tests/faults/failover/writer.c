@@ -97,7 +97,7 @@ static struct grant *note(struct writer *writer, int64_t token)
 {
     struct grant *grant = &writer->grants[writer->count];
 
-    /* There is room for minutes more than this takes. */
+    /* There is room for minutes of grants, more than the tests take. */
     if (writer->count < GRANTS_MAX - 1)
         writer->count++;
     memset(grant, 0, sizeof *grant);
@@ -135,7 +135,7 @@ void writer_run(struct writer *writer, struct notes *notes)
     int rc;
 
     options.table_prefix = PREFIX;
-    options.ttl_ms = 1000; /* how long a lost release holds the others up */
+    options.ttl_ms = 1000; /* how long a lost release delays the others */
     options.statement_timeout_ms = 2000;
     options.poll_ms = 5;
     rc = sqlock_registry_open(&registry, cluster_url(), &options, &err);

@@ -1,8 +1,8 @@
 /*
- * clock.c - a database whose clock is set forth and back under its leases (F15)
+ * clock.c - a database whose clock is set forward or back during leases (F15)
  *
- * The server reads its clock from a file, through libfaketime; see clock.sh,
- * which starts one for these tests alone.
+ * The server reads its clock from a file, through libfaketime; clock.sh starts
+ * such a server for these tests alone.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static void set_clock(int ms)
     assert_int_equal(fclose(file), 0);
 }
 
-/* How far the server's clock is from this host's. */
+/* Return by how much the server's clock is ahead of this host's. */
 static int64_t offset_ms(void)
 {
     int64_t theirs_us = sql_now_us(&stage.fixture.sql);
@@ -48,14 +48,14 @@ static void step_to(int ms)
                         PATIENCE_MS);
 }
 
-/* Two renewed locks, the second one of which is fenced. */
+/* Two renewed locks; the second one is acquired as fenced. */
 struct scene {
     sqlock_registry *registry;
     sqlock_lock *plain;
     sqlock_lock *fenced;
     struct told plain_told;
     struct told fenced_told;
-    atomic_int reports; /* of a step */
+    atomic_int reports; /* number of events CLOCK_STEP */
 };
 
 static void log_line(void *context, const sqlock_event *event)
@@ -94,7 +94,7 @@ static void begin_scene(struct scene *scene)
     assert_lock_ok(rc, &stage.a.err);
 }
 
-/* The renewer has renewed so many times. */
+/* Wait for so many renewals of the fenced lock. */
 static void await_renewals(int times)
 {
     for (int i = 0; i < times; i++) {
@@ -109,13 +109,13 @@ static void end_scene(struct scene *scene, int expected)
     int64_t token = sqlock_token(scene->fenced);
     int rc;
 
-    /* the fenced one has come through: its token guards the writes */
+    /* the fenced lock is still held: its token protects the writes */
     assert_int_equal(atomic_load(&scene->fenced_told.times), 0);
     assert_true(sqlock_is_held(scene->fenced));
     rc = sqlock_release(scene->plain, &stage.a.err);
     assert_code(expected, rc, &stage.a.err);
     lock_give(scene->fenced);
-    /* whatever the clock says now, tokens rise */
+    /* tokens rise, whatever the clock says now */
     lock_take(scene->fenced, 0);
     assert_less(token, sqlock_token(scene->fenced));
     lock_give(scene->fenced);
@@ -135,7 +135,7 @@ static void check_step(int ms)
     assert_false(sqlock_is_held(scene.plain));
     assert_int_equal(atomic_load(&scene.reports), 1);
     await_renewals(2);
-    assert_int_equal(atomic_load(&scene.reports), 1); /* once is enough */
+    assert_int_equal(atomic_load(&scene.reports), 1); /* no second one */
     end_scene(&scene, SQLOCK_ELOST);
 }
 
@@ -168,8 +168,8 @@ static void test_F15_a_step_within_the_margin_ends_nothing(void **state)
     end_scene(&scene, 0);
 }
 
-/* Set forth beyond its end, the lease is over for the database: the holder
- * learns of it at its next renewal, long before its own deadline. */
+/* The clock is set forward beyond the end of the leases, which are then over
+ * for the database: on_lost is called for both locks, and B gets the first. */
 static void test_F15_a_clock_set_beyond_the_lease_is_told(void **state)
 {
     struct scene scene;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# clock.sh: the tests of a database whose clock is set forth and back, on
+# clock.sh: the tests of a database whose clock is set forward and back, on
 # servers of their own that read their clock from a file (libfaketime).
 set -u
 cd "$(dirname "$0")/../../.." || exit 1

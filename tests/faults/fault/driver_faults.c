@@ -1,7 +1,7 @@
 /*
- * driver_faults.c - faults made by the driver or by other users of the file:
- * the seven of a database without a wire (SQLite), and, for every database,
- * each way in which a driver may refuse a statement before it is sent
+ * driver_faults.c - faults that come from the driver, or from other users of
+ * the file: seven for SQLite, which has no network, and for every database each
+ * way in which a driver may refuse a statement before it is sent
  */
 #include <pthread.h>
 #include <signal.h>
@@ -29,7 +29,8 @@ static void arm(enum fault_point point, int code, unsigned stall_ms,
     fault_arm(&plan);
 }
 
-/* Its result is lost, or else the trouble only begins. */
+/* Return the code for a fault that begins at that point of a statement: once
+ * that is sent, its result is lost; at other points only the hook acts. */
 static int lost_at(enum fault_point point)
 {
     return point == FAULT_SENT ? SQLOCK_EUNCERTAIN : 0;
@@ -54,7 +55,8 @@ static void arm_stalled(const struct fault *fault, enum fault_point point,
     arm(point, 0, DELAY_MS, NULL);
 }
 
-/* Files of this process cannot be written: write(2) gives EFBIG. */
+/* Let write(2) to a file fail with EFBIG in this process; file_size keeps the
+ * limit to be restored. */
 static struct rlimit file_size;
 
 static void forbid_writing(void *context)
@@ -84,7 +86,7 @@ static void heal_io_error(void)
     fault_heal();
 }
 
-/* Another connection has the file's write lock. */
+/* Another connection, which takes SQLite's write lock. */
 static struct sql locker;
 static pthread_t unlocker;
 static bool has_unlocker;
@@ -135,7 +137,7 @@ const struct fault sqlite_faults[] = {
      .was_met = was_met,
      .heal = fault_heal,
      .outcomes = {GOES_THROUGH, GOES_THROUGH, GOES_THROUGH}},
-    /* To find out that a release has been carried out, reading is enough. */
+    /* A release in doubt may be resolved by reading only, which still works. */
     {.name = "file cannot be written",
      .databases = ON_SQLITE,
      .arm = arm_io_error,
@@ -182,7 +184,8 @@ static void arm_code(const struct fault *fault, enum fault_point point,
     arm(point, fault->code, 0, NULL);
 }
 
-/* The connection breaks, and the first new one is refused. */
+/* A hook for a statement at which the connection breaks: refuse the next
+ * attempt to open one. */
 static void refuse_next_open(void *context)
 {
     const struct fault_plan plan = {.call = TAP_OPEN,
@@ -222,7 +225,7 @@ static bool was_met_twice(void)
 const struct fault code_faults[] = {
     REFUSAL("EUNREACHABLE", SQLOCK_EUNREACHABLE, GOES_THROUGH),
     REFUSAL("ERETRY", SQLOCK_ERETRY, GOES_THROUGH),
-    /* A release waits for the row, while there is time. */
+    /* A release tries again while there is time; other operations need not. */
     REFUSAL("EBUSY", SQLOCK_EBUSY, IS_EITHER),
     REFUSAL("ERESOURCE", SQLOCK_ERESOURCE, GOES_THROUGH),
     REFUSAL("ECANCELED", SQLOCK_ECANCELED, IS_REFUSED),

@@ -1,7 +1,7 @@
 /*
- * fault.h - what the tests of this suite share: a stage with a lock table, two
- * parties, the network between one of them and the server, and the history of
- * three locks
+ * fault.h - shared by the tests of this suite: the stage, which is a lock table
+ * with three locks, two parties that want them, the network between one party
+ * and the server, and a history of each lock
  */
 #ifndef TESTS_FAULT_H
 #define TESTS_FAULT_H
@@ -16,71 +16,76 @@ enum {
     STATEMENT_MS = 1000 * SLOWNESS,
     CONNECT_MS = 2000 * SLOWNESS,
     DELAY_MS = 60, /* well within the deadlines */
-    /* of leases that are to stay, however busy the machine is, and how often
-     * they are renewed */
+    /* TTL of leases that must not be lost even on a busy machine, and period of
+     * renewals */
     KEPT_MS = 6000 * SLOWNESS,
     PERIOD_MS = 300 * SLOWNESS
 };
 
 #define LOCKS 3
 
-/* One of those who want the locks. */
+/* A client that acquires the locks: A or B. */
 struct party {
     int who;
     sqlock_registry *registry;
     sqlock_lock *locks[LOCKS];
     uint32_t ttl_ms;
-    int results[LOCKS]; /* of the last call about many */
+    int results[LOCKS]; /* of the last call for all locks */
     sqlock_error err;
 };
 
 enum { PARTY_A = 1, PARTY_B = 2 };
 
-/* Of one process: set up by stage_open, and anew for each test. */
+/* One per process: set up by stage_open(), then by stage_begin() for each
+ * test. */
 struct stage {
-    struct fixture fixture; /* a and b lead to the server directly */
-    struct proxy *proxy;    /* NULL: a database without a wire */
+    struct fixture fixture; /* its registries connect to the server directly */
+    struct proxy *proxy;    /* NULL: SQLite, which has no network */
     struct sql admin;
     char url[1024]; /* through the tap, and the proxy where there is one */
     char names[LOCKS][80];
-    struct party a; /* through the fault */
+    struct party a; /* connects through `url`, and so meets the faults */
     struct party b;
     struct history histories[LOCKS];
 };
 
 extern struct stage stage;
 
-/* As cmocka's group and test fixtures. */
+/* Set up and tear down the group of tests, and each test, as cmocka wants it.
+ * stage_open() returns -1 on failure. */
 int stage_open(const struct database *database);
 void stage_close(void);
-int stage_begin(void **state); /* leaves the test's own state alone */
+int stage_begin(void **state); /* does not change *state */
 int stage_end(void **state);
 
-/* The options of registries whose faults are soon over. */
+/* Return options with short times, so that faults are soon over. */
 sqlock_options stage_options(void);
 
-/* Another registry through the fault; registry_end() closes it. */
+/* Open another registry that connects as party A does; registry_end() closes
+ * it. */
 sqlock_registry *stage_registry(const sqlock_options *options);
 
-/* Results of a party's calls go into the histories.  ALL_LOCKS: all the locks
- * in one call; otherwise the number of one. */
+/* Acquire, renew or release one lock, by its number, or ALL_LOCKS in one call;
+ * record the result in the histories, and return it. */
 #define ALL_LOCKS (-1)
 int party_acquire(struct party *party, int which, int64_t wait_ms);
 int party_renew(struct party *party, int which);
 int party_release(struct party *party, int which);
 
-/* The row of lock i, read past everything. */
+/* Return the row of lock i, read without tap and proxy. */
 struct row stage_row(size_t i);
 
-/* Skips the test unless the server is ours to stop and comes back as it was: a
- * node of a cluster is put out of it meanwhile, and returns in its own time. */
+/* Skip the test unless it may stop the server (SIGSTOP).  A node of a Galera
+ * cluster is not stopped: the others would exclude it, and it would return only
+ * some time after it goes on. */
 void stage_need_stopping(void);
 
-/* Make lock i one whose holder is dead and whose lease is over. */
+/* Change the row of lock i, which exists, to one whose holder is dead and whose
+ * lease is over. */
 void stage_leave_expired(size_t i);
 
-/* End the session that the server knows by its peer's port; from any thread.
- * For struct proxy_plan. */
+/* A hook for struct proxy_plan: end the session whose connection comes from
+ * that port.  It asserts nothing, so any thread may run it. */
 void end_session_of(void *context, int port);
 
 /* --------------------------------------------------------------- the matrix */
@@ -96,34 +101,34 @@ enum op {
 };
 extern const char *const op_names[OPS];
 
-/* The required result of an operation that meets the fault before it is sent,
- * or before it is answered. */
+/* The required result of an operation that meets a fault. */
 enum outcome {
-    GOES_THROUGH, /* 0: the library finds out, or tries again */
+    GOES_THROUGH, /* 0: the library resolves the doubt, or tries again */
     IS_OUTAGE,    /* EUNCERTAIN or EUNREACHABLE */
     IS_REFUSED,   /* any error */
-    IS_EITHER     /* as it happens */
+    IS_EITHER     /* 0 or any error */
 };
 
-/* Where party A is, and what becomes of it. */
+/* Where party A is: in this process, or in one that is killed or stopped. */
 enum fault_place { A_HERE, A_IS_KILLED, A_IS_STOPPED };
 
 struct fault {
     const char *name;
     unsigned databases;
     enum fault_place place;
-    bool stops_server; /* nobody else may use it meanwhile */
-    bool only_before;  /* there is nothing like it at the other points */
-    /* Arrange it; it sets in at that point of A's next statement. */
+    bool stops_server; /* no other test may use the server meanwhile */
+    bool only_before;  /* the fault is possible at FAULT_BEFORE only */
+    /* Let the fault begin at that point of A's next statement. */
     void (*arm)(const struct fault *fault, enum fault_point point, enum op op);
-    /* For its arm(): of a plan of the driver's, and of the proxy's. */
+    /* For arm(): fields of the tap's fault_plan, then of the proxy_plan. */
     int code;
     void (*hook)(void *context);
     enum proxy_act act;
     unsigned delay_ms;
     bool (*was_met)(void); /* the point was reached */
     void (*heal)(void);
-    enum outcome outcomes[FAULT_POINTS]; /* at `replied`, of what A does next */
+    /* of the operation; at FAULT_REPLIED, of A's next operation */
+    enum outcome outcomes[FAULT_POINTS];
 };
 
 extern const struct fault wire_faults[];
@@ -140,31 +145,35 @@ struct cell {
     enum op op;
 };
 
-/* The cells of a database, in the order of the tables. */
+/* Write the cells of a database to `cells`, in the order of the tables of
+ * faults, and return how many; fail the test if there are more than `max`. */
 size_t matrix_cells(struct cell *cells, size_t max,
                     const struct database *database, bool stops_server);
 void test_cell(void **state);
 
-/* The locks of an operation; its preparation, the call, and its successor. */
+/* op_locks(): return the locks of the operation, as party_acquire() takes them.
+ * op_prepare(): do what must come before it.  op_perform(): perform it.  The
+ * last two return a code. */
 int op_locks(enum op op);
 int op_prepare(struct party *party, enum op op);
 int op_perform(struct party *party, enum op op);
-enum op op_next(enum op op); /* what a party would do after it */
+enum op op_next(enum op op); /* the one that a party performs after it */
 
-/* Rows are there and statements prepared afterwards. */
+/* Acquire, renew and release, so that rows exist and statements are prepared;
+ * return a code. */
 int party_warm_up(struct party *party);
 
-/* Kill the process when the answer to A's next request has come: the wire's way
- * to be killed without having seen it. */
+/* Let the proxy kill the process when the server has answered A's next request,
+ * before A gets the answer. */
 void killer_arm(pid_t pid);
 
 /* --------------------------------------------------------------- the holder */
 
-/* Party A as a process of its own, and what it reports. */
+/* Party A in a process of its own has this number in the histories. */
 #define PARTY_CHILD 3
 
 struct report {
-    bool is_done; /* with the operation; otherwise it is at the point */
+    bool is_done; /* the operation is done; false: ready, or at the point */
     int rc;
     uint32_t hold_count;
     bool is_held;
@@ -175,18 +184,21 @@ struct report {
 
 struct holder {
     pid_t pid;
-    int orders;  /* to it */
-    int reports; /* from it */
+    int orders;  /* pipe to the process */
+    int reports; /* pipe from the process */
 };
 
 /* The action of the holder process at the point. */
 enum holder_halt {
-    HALT_NOT,  /* it goes on: somebody else sees to it */
+    HALT_NOT,  /* it goes on: the proxy or the test kills it */
     HALT_WAIT, /* it waits to be killed */
-    HALT_STOP  /* it stops itself (SIGSTOP), and goes on when it is let */
+    HALT_STOP  /* it stops itself (SIGSTOP), and goes on after SIGCONT */
 };
 
-/* Started, it has done all that comes before the operation, and waits. */
+/* holder_start(): start the process, wait until it has prepared the operation,
+ * and fail the test if it does not.  holder_go(): let it perform the operation.
+ * holder_read(): wait for its next report; false: it has ended.  holder_kill():
+ * kill it, and free what the holder has.  holder_main(): run the process. */
 void holder_start(struct holder *holder, enum op op, enum fault_point point,
                   enum holder_halt halt);
 void holder_go(struct holder *holder);
@@ -200,7 +212,8 @@ extern const struct topic topic_named;
 extern const struct topic topic_unknown;
 extern const struct topic topic_loss;
 
-/* On a server whose clock is in a file. */
+/* Tests on a server that reads its clock from the file clock_file (NULL:
+ * none). */
 extern const struct topic topic_clock;
 extern const char *clock_file;
 

@@ -1,9 +1,9 @@
 /*
  * holder.c - party A as a process of its own, which may be killed or stopped
  *
- * It is this program, executed anew: a child of a process with threads may do
- * little else.  It opens a registry, does what comes before the operation and
- * waits for the order to begin; what it sees goes up a pipe.
+ * The process executes this program anew: a child of a process with threads may
+ * do little else.  It opens a registry, prepares the operation, and waits for
+ * the order to begin.  Its reports go through a pipe.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -24,7 +24,8 @@
 
 enum { ARG_URL = 2, ARG_PREFIX, ARG_NAME, ARG_OP, ARG_POINT, ARG_HALT, ARGS };
 
-/* Between fork and exec: only what a signal handler may do, too. */
+/* Execute the holder in the child.  Between fork and exec only functions that
+ * are async-signal-safe are allowed. */
 static void become_holder(pid_t parent, const int *orders, const int *reports,
                           char *const *argv)
 {
@@ -123,7 +124,7 @@ static void halt(enum holder_halt how)
         (void)pause(); /* until it is killed */
 }
 
-/* At the point; context is how to halt. */
+/* A hook at the fault's point: report, then halt as *context says. */
 static void on_point(void *context)
 {
     const enum holder_halt *how = context;
@@ -162,7 +163,7 @@ static int set_up(char **argv)
     stage.a.ttl_ms = TTL_MS;
     options = stage_options();
     tap_install();
-    /* a busy machine may not keep these deadlines at once */
+    /* a busy machine may need several attempts within these timeouts */
     rc = wait_until(sqlock_registry_open(&stage.a.registry, argv[ARG_URL],
                                          &options, &stage.a.err) == 0,
                     PATIENCE_MS)
@@ -225,6 +226,6 @@ int holder_main(char **argv)
     await_order();
     operate(op, (enum fault_point)number(argv[ARG_POINT]),
             (enum holder_halt)number(argv[ARG_HALT]));
-    halt(HALT_WAIT); /* to be killed; the leases are still believed */
+    halt(HALT_WAIT); /* until it is killed; its leases last */
     return 0;
 }

@@ -1,12 +1,12 @@
 /*
- * loss.c - the holder of a renewed lock is told in time that it is over,
- * whatever the database and the network do (F1, F3, F35)
+ * loss.c - on_lost tells the holder of a renewed lock in time that the lease is
+ * lost, whatever the database and the network do (F1, F3, F5, F35, F36)
  *
- * Party B waits for the lock all the while: the history says whether A was told
- * before B was let in.  How late A was told is compared with a plain timer that
- * was set for the same moment: in a campaign the fastest of many rounds with
- * the fastest, the slowest with the slowest, since a busy machine delays now
- * this thread and now that one.
+ * Party B waits for the lock meanwhile: the history shows whether A was told
+ * before B got the lock.  A plain timer is set to A's deadline, too, and the
+ * delay of on_lost is compared with that of the timer.  In a campaign the
+ * delays of all rounds are sorted first, since a busy machine does not delay
+ * both threads of a round alike.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,17 +21,17 @@
 #include "support/workers.h"
 
 #define ROUNDS_MAX 200
-/* Its margin, a twentieth, is what a busy machine may be late before another
- * one can have the lock. */
+/* The margin, a twentieth of the TTL, is how late on_lost may be on a busy
+ * machine before another client can get the lock. */
 #define LOSS_TTL_MS (2 * TTL_MS)
-#define LATE_MAX_NS INT64_C(2000000000) /* in `make test` */
-#define LATER_MAX_NS INT64_C(50000000)  /* than a timer, in the campaign */
+#define LATE_MAX_NS INT64_C(2000000000) /* after the timer, in `make test` */
+#define LATER_MAX_NS INT64_C(50000000)  /* after the timer, in a campaign */
 #define CHANGE_NS INT64_C(3000000)
 
 struct outage {
     void (*begin)(void);
     void (*end)(void);
-    bool occupies_pool; /* the application's only connection hangs, too */
+    bool occupies_pool; /* the pool's only connection hangs, too */
 };
 
 struct watch {
@@ -49,7 +49,7 @@ static void on_lost(void *context, sqlock_lock *lock, int code)
     atomic_store(&watch->at_ns, lk_boottime_ns());
     history_told(&stage.histories[0], PARTY_A);
     atomic_store(&watch->code, code);
-    (void)sqlock_is_held(lock); /* asking is allowed in here */
+    (void)sqlock_is_held(lock); /* on_lost may call it */
     (void)atomic_fetch_add(&watch->times, 1);
 }
 
@@ -81,7 +81,8 @@ static void keep_first(struct watch *watch)
                     sqlock_token(stage.a.locks[0]));
 }
 
-/* Note a deadline that has moved; returns what it is now. */
+/* Record a renewal in the history if A's deadline is later than `known`; return
+ * the later one. */
 static int64_t sample(int64_t known)
 {
     int64_t now = lk_boottime_ns();
@@ -92,7 +93,8 @@ static int64_t sample(int64_t known)
     return deadline > known ? deadline : known;
 }
 
-/* The thread that takes it owns it. */
+/* Acquire and release as party B, in one thread: the thread that acquires the
+ * lock is its owner. */
 static int wait_as_b(struct worker *worker)
 {
     int rc = party_acquire(&stage.b, 0, PATIENCE_MS);
@@ -103,7 +105,8 @@ static int wait_as_b(struct worker *worker)
     return 0;
 }
 
-/* Takes the one connection of A's pool and does not come back soon. */
+/* Use the only connection of A's pool all the time, so that it hangs in a call
+ * during the outage. */
 static int occupy_pool(struct worker *worker)
 {
     struct sqlock_lock *lock = stage.a.locks[1];
@@ -127,7 +130,8 @@ static int sleep_until_deadline(struct worker *worker)
     return 0;
 }
 
-/* Renewals go on: the renewer is at work. */
+/* Wait for so many renewals, and record them; return the last deadline.  Fails
+ * the test if the lock is lost. */
 static int64_t await_renewals(unsigned count)
 {
     int64_t known = deadline_of(stage.a.locks[0]);
@@ -145,7 +149,8 @@ static int64_t await_renewals(unsigned count)
     return known;
 }
 
-/* A renewal in flight when the outage begins may still move the deadline. */
+/* Wait until the deadline does not move any more, and return it: a renewal that
+ * was under way when the outage began may still succeed. */
 static int64_t await_last_deadline(int64_t known, const struct watch *watch)
 {
     int64_t since = lk_boottime_ns();

@@ -6,7 +6,7 @@
  *
  * Tests that stop a server run first and alone; the rest run in lanes (see
  * support/lanes.h), each with a lock table and a proxy.  With -c only the tests
- * of a server's clock run, which is in that file.
+ * of a server's clock run; the server reads its clock from the file CLOCK.
  */
 #include "fault.h"
 
@@ -39,10 +39,10 @@ static struct suite_main suite = {
 /* -------------------------------------------------------------- one lane -- */
 
 static const struct lane *lane;
-static size_t fds; /* open when it began */
+static size_t fds; /* number of them when the lane began */
 static size_t threads;
 
-/* Everything is closed: nothing is left of it. */
+/* Close the stage: its descriptors and threads must be gone. */
 static void test_no_descriptor_and_no_thread_is_left(void **state)
 {
     (void)state;
@@ -120,7 +120,7 @@ static int run_lane(const struct lane *this_lane)
     return group_run(&group);
 }
 
-/* ------------------------------------------------------ the one database -- */
+/* ------------------------------------------------ sessions of a database -- */
 
 static struct {
     const struct database *database;
@@ -165,7 +165,8 @@ static void test_no_session_is_left(void **state)
     assert_becomes_true(count_sessions() <= census.sessions, PATIENCE_MS);
 }
 
-/* In this process, which has to know the first count at the end. */
+/* Return whether to count a database's sessions before and after the lanes.
+ * This process counts, not a child, to have the first count at the end. */
 static bool counts_sessions_of(const struct database *database)
 {
     return database->bit != ON_SQLITE &&
@@ -208,7 +209,7 @@ static const struct lanes with_everything = {
 };
 static const struct lanes with_clock = {.count = 1, .run = run_lane};
 
-/* Of all databases, each once. */
+/* List the tests of all databases that are selected, each test once. */
 static void list_tests(void)
 {
     for (size_t i = 0; i < DATABASES; i++)

@@ -1,10 +1,11 @@
 /*
- * matrix.c - every operation, met by every fault at every point
+ * matrix.c - each operation under each fault at each point
  *
- * Each cell is one story: party A does the operation and meets the fault; what
- * it was told is compared with the table; where the fault came after the answer
- * the next operation meets it; the fault is healed; party B gets the locks as
- * soon as A may no longer believe; then A works again as if nothing had been.
+ * Each test is a cell of the matrix.  Party A performs the operation, during
+ * which the fault begins; if it begins after the answer, A performs its next
+ * operation under the fault.  The results are compared with the table.  After
+ * the end of the fault party B gets the locks as soon as A's leases are over;
+ * then A acquires, renews and releases them again.
  */
 #include "fault.h"
 
@@ -15,8 +16,8 @@
 
 #include "base/clock.h"
 
-/* How long B waits at most: what the longest lease may still have, a statement
- * that comes late, and a machine that is busy. */
+/* How long B waits at most: for the rest of a lease, for a statement that
+ * arrives late, and 10 s for a busy machine. */
 #define WAIT_MS (TTL_MS + 2 * STATEMENT_MS + CONNECT_MS + 10000)
 
 const char *const op_names[OPS] = {"acquire", "take over",    "renew",
@@ -52,7 +53,7 @@ int op_prepare(struct party *party, enum op op)
         return party_acquire(party, op_locks(op), 0);
     if (op != OP_TAKE_OVER)
         return 0;
-    /* a handle that does not know the row: its first statement is the one */
+    /* a new handle does not know the row: its first statement takes over */
     rc = sqlock_drop(party->locks[0], &party->err);
     party->locks[0] = NULL;
     return rc < 0 ? rc
@@ -83,7 +84,7 @@ enum op op_next(enum op op)
     return next[op];
 }
 
-/* ---------------------------------------------------------- what is true -- */
+/* -------------------------------------------------------------- checks -- */
 
 static void expect(enum outcome outcome, int rc, const sqlock_error *err)
 {
@@ -112,25 +113,27 @@ static void check_not_held(sqlock_lock *lock)
     assert_true(sqlock_token(lock) == 0);
 }
 
-/* A grant or a renewal that was told must be in the table: our token, a client,
- * and a lease that outlasts our belief. */
+/* Check that the table has a grant or a renewal that was reported: the lock's
+ * token, a CLIENT_ID, and a lease that lasts longer than the holder's own
+ * deadline. */
 static void check_ours(size_t i, sqlock_lock *lock)
 {
     struct row row = stage_row(i);
     int64_t now_us = sql_now_us(&stage.fixture.sql);
-    /* last: what passes meanwhile makes it less */
+    /* read last: time that passes since the other reads makes it smaller */
     int64_t remaining_us = sqlock_remaining_ms(lock) * 1000;
 
     assert_int_equal(sqlock_hold_count(lock), 1);
     if (remaining_us == 0)
-        return; /* it was held when the call returned; this machine is slow */
+        return; /* held when the call returned, but this machine is slow */
     assert_true(row.exists);
     assert_int_equal(strlen(row.client), 36);
     assert_true(row.fence == sqlock_token(lock));
     assert_less(remaining_us, row.expires_us - now_us);
 }
 
-/* A release that was told: freed, by us, and nobody has had it since. */
+/* Check that the table has a release that was reported: the row is free, and
+ * has the token of the released lease. */
 static void check_freed(size_t i, int64_t token)
 {
     struct row row = stage_row(i);
@@ -154,17 +157,17 @@ static void check_told(struct party *party, enum op op, int rc,
             check_not_held(lock);
         else if (rc == 0)
             check_ours(i, lock);
-        else /* the old lease stands, as long as it lasts */
+        else /* a renewal failed: the old lease goes on */
             assert_int_equal(sqlock_hold_count(lock), 1);
         if (is_release(op) && rc == 0)
             check_freed(i, before->tokens[i]);
-        /* nobody else is there yet */
+        /* party B has not acquired anything yet */
         if (is_release(op))
             assert_true(rc != SQLOCK_ELOST);
     }
 }
 
-/* A lease in the row expires within a TTL and the time of a statement. */
+/* Check that a lease in the row ends within a TTL plus a statement's time. */
 static void check_bounded(size_t i)
 {
     int64_t now_us = sql_now_us(&stage.fixture.sql);
@@ -190,8 +193,8 @@ static int step(struct party *party, enum op op, struct before *before)
 
 /* --------------------------------------------------------------- the end -- */
 
-/* B gets every lock: not while A believes, which is in the history, and not
- * much later. */
+/* Let B acquire each lock, within WAIT_MS.  history_check() finds out later
+ * whether B got one before A's deadline. */
 static void let_b_in(void)
 {
     for (size_t i = 0; i < LOCKS; i++) {
@@ -204,8 +207,8 @@ static void let_b_in(void)
     }
 }
 
-/* A has had it before and knows that it is gone; it is not let in, and spares
- * B. */
+/* While B holds all locks, check that a lease that A still counts is lost, that
+ * A does not get a lock, and that B's rows stay as they are. */
 static void turn_a_away(void)
 {
     for (size_t i = 0; i < LOCKS; i++) {
@@ -262,7 +265,7 @@ static void finish_story(void)
     }
 }
 
-/* ------------------------------------------------------------- the story -- */
+/* --------------------------------------------------------------- a cell -- */
 
 static void run_here(const struct cell *cell)
 {
@@ -300,7 +303,8 @@ static void run_here(const struct cell *cell)
 
 /* -------------------------------------------------- A in another process -- */
 
-/* The histories of this process get the events of the other one's report. */
+/* Check the report of the other process, and record its grants in the histories
+ * of this one. */
 static void adopt(enum op op, const struct report *report)
 {
     if (is_release(op) || (is_acquire(op) && report->rc < 0)) {
@@ -335,8 +339,8 @@ static bool is_wire(const struct database *database)
     return database->bit != ON_SQLITE;
 }
 
-/* kill -9 before the statement is sent, before its answer is seen (for a
- * server: before it arrives), or after it. */
+/* Party A is killed (SIGKILL) before its statement is sent, before it has seen
+ * the answer (with a server: before the answer arrives), or after that. */
 static void run_killed(const struct cell *cell)
 {
     const struct fault *fault = cell->fault;
@@ -353,7 +357,7 @@ static void run_killed(const struct cell *cell)
         killer_arm(holder.pid);
     holder_go(&holder);
     is_told = holder_read(&holder, &report);
-    /* killed without a word, or at the point, or after its report */
+    /* killed by the proxy without a report; or waiting, after a report */
     assert_true(is_told == !on_wire);
     assert_true(!is_told || report.is_done == (cell->point == FAULT_REPLIED));
     if (is_told && report.is_done) {
@@ -367,7 +371,8 @@ static void run_killed(const struct cell *cell)
     finish_story();
 }
 
-/* SIGSTOP at the point, for longer than a statement may take, and SIGCONT. */
+/* Party A is stopped (SIGSTOP) at the point, for longer than a statement may
+ * take, and goes on. */
 static void run_stopped(const struct cell *cell)
 {
     enum op last = cell->point == FAULT_REPLIED ? op_next(cell->op) : cell->op;

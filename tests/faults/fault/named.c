@@ -1,6 +1,7 @@
 /*
- * named.c - renewed locks in trouble: sessions that end, pools that are full,
- * children that are forked (F5, F17, F35, F41, F42, F45)
+ * named.c - renewed locks under faults that the matrix does not have: sessions
+ * end, the pool is used up, a child is forked, the server is stopped (F5, F17,
+ * F35, F41, F42, F45)
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -37,8 +38,9 @@ static void keep(size_t i)
     assert_lock_ok(rc, &stage.a.err);
 }
 
-/* For so many times TTL_MS, B is not let in and A holds all the while; false,
- * with a message: not so.  Other threads may be at work. */
+/* Check for so many times TTL_MS that B does not get the lock and that A holds
+ * it; return false, after a message, if not.  It asserts nothing, since other
+ * threads may be running. */
 static bool is_kept(size_t i, int leases)
 {
     int64_t end = check_deadline_ns((int64_t)leases * TTL_MS);
@@ -97,12 +99,12 @@ static void test_F5_a_lease_outlives_its_renewals_sessions(void **state)
     (void)state;
     keep(0);
     proxy_arm(stage.proxy, &plan);
-    check_renewed(0, 4); /* after each renewal */
+    check_renewed(0, 4); /* the session ends after each renewal */
     assert_true(proxy_times(stage.proxy) >= 4);
     plan.point = PROXY_BEFORE;
     plan.hook = end_every_other_session;
     proxy_arm(stage.proxy, &plan);
-    check_renewed(0, 4); /* before it */
+    check_renewed(0, 4); /* it ends before every other one */
     assert_true(proxy_times(stage.proxy) >= 4);
     proxy_heal(stage.proxy);
     give_back(0);
@@ -125,13 +127,14 @@ static int use_the_pool(struct worker *worker)
 
         if (rc == 0)
             rc = sqlock_release(lock, &worker->err);
-        (void)rc; /* busy, or over a limit: what counts is the other lock */
+        (void)rc; /* an error is no failure: the test is about the other lock */
         (void)atomic_fetch_add(&crowd->tries, 1);
     }
     return 0;
 }
 
-/* One connection for all calls, and all of them are waiting for it. */
+/* The pool has one connection for calls, and four threads want it; on a server
+ * their calls wait for a locked row.  Another lock is renewed all the same. */
 static void test_F35_the_renewer_does_not_wait_for_a_pool_of_one(void **state)
 {
     bool has_rows = stage.fixture.database->bit != ON_SQLITE;
@@ -186,7 +189,7 @@ test_F17_a_child_that_ends_leaves_the_renewed_lock_alone(void **state)
 
 /* ------------------------------------------------------------------- F42 -- */
 
-/* Stopped for less than the lease has left: nothing is lost. */
+/* The server is stopped for less time than the lease has left. */
 static void test_F42_a_short_stop_costs_no_renewed_lock(void **state)
 {
     int64_t end;
@@ -207,7 +210,8 @@ static void test_F42_a_short_stop_costs_no_renewed_lock(void **state)
 
 /* ------------------------------------------------------------------- F45 -- */
 
-/* PostgreSQL has it since 14. */
+/* Return whether the server can limit the idle time of sessions: PostgreSQL can
+ * since version 14. */
 static bool has_idle_limit(void)
 {
     return stage.fixture.database->bit == ON_MYSQL ||
@@ -236,7 +240,8 @@ static bool contains(const int64_t *ids, size_t count, int64_t id)
     return false;
 }
 
-/* The server ends sessions that have been idle: nobody notices. */
+/* The server ends an idle session of a holder: the renewal opens another one,
+ * and succeeds. */
 static void test_F45_sessions_ended_for_idleness_are_replaced(void **state)
 {
     sqlock_options options = stage_options();

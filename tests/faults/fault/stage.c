@@ -1,8 +1,8 @@
 /*
- * stage.c - the tables, parties and histories of fault.h
+ * stage.c - the stage of fault.h: lock table, parties and histories
  *
- * Party A goes through the tap and, to a server, through the proxy; party B and
- * whoever looks at the table go past both.
+ * Party A connects through the tap and, to a server, through the proxy.  Party
+ * B and the connections by which tests read the table use neither.
  */
 #include "fault.h"
 
@@ -102,7 +102,7 @@ int stage_begin(void **state)
                        stage.fixture.name, i);
         history_init(&stage.histories[i]);
     }
-    /* a busy machine may not keep these deadlines at once */
+    /* a busy machine may need several attempts within these timeouts */
     assert_becomes_true(sqlock_registry_open(&stage.a.registry, stage.url,
                                              &options, &stage.a.err) == 0,
                         PATIENCE_MS);
@@ -147,7 +147,8 @@ static size_t end_of(int which)
     return which == ALL_LOCKS ? LOCKS : (size_t)which + 1;
 }
 
-/* Until when the party may believe, no later than it will say itself. */
+/* Return until when the party may rely on the lease: not later than the lease's
+ * deadline, since the clock is read first. */
 static int64_t belief_end(sqlock_lock *lock)
 {
     int64_t now = lk_boottime_ns();
@@ -201,8 +202,8 @@ int party_release(struct party *party, int which)
     return sqlock_release(party->locks[which], &party->err);
 }
 
-/* The first claim does not know the row; what was left free is then taken with
- * a statement of its own. */
+/* The lock is acquired twice: the first claim does not know the row, and the
+ * second one, of a row that this process left free, is another statement. */
 int party_warm_up(struct party *party)
 {
     int rc = party_acquire(party, 0, 0);

@@ -1,5 +1,5 @@
 /*
- * test_history.c - the history checker finds what is wrong, and only that
+ * test_history.c - history_is_good() refuses bad histories, and no others
  */
 #include "fault.h"
 
@@ -7,7 +7,7 @@
 
 #define EVENTS_MAX 8
 
-/* Times in ms. */
+/* An event; times are in ms. */
 struct line {
     enum history_what what;
     int who;
@@ -19,7 +19,7 @@ struct line {
 
 struct story {
     const char *name;
-    const char *complaint; /* a part of it; NULL: the history is good */
+    const char *complaint; /* part of the text; NULL: the history is good */
     struct line lines[EVENTS_MAX];
 };
 
@@ -142,7 +142,8 @@ static void test_good_histories_pass_and_bad_ones_are_caught(void **state)
     assert_int_equal(bad, 13);
 }
 
-/* A good history, damaged at random in ways that must be seen. */
+/* Size of a good history, and its times in ns.  It is damaged in five ways, at
+ * places that depend on the seed, and must be found bad. */
 enum { ROUNDS = 60, HOLD = 1000000, PERIOD = 1500000 };
 
 static void good_history(struct history *history)
@@ -182,21 +183,21 @@ static void test_seeded_damage_is_always_caught(void **state)
         assert_true(history_is_good(&history, why));
         event = &history.events[i];
         switch (seed % 5) {
-        case 0: /* the next one came too early */
+        case 0: /* the next party was granted the lock too early */
             event[2].asked_ns = event->at_ns;
             event[2].at_ns = event->at_ns + HOLD / 2;
             break;
-        case 1: /* it believed too long, and did not let go */
+        case 1: /* the deadline was too late, and so was the release */
             event->until_ns += PERIOD;
             event[1].at_ns = event[2].at_ns + HOLD / 2;
             break;
-        case 2: /* a token of long ago */
+        case 2: /* the token of the grant before */
             event->token = event[-2].token;
             break;
         case 3: /* a token that does not rise */
             event->token = 5;
             break;
-        default: /* the loss was told when the next one was in already */
+        default: /* the loss was told after the next party's grant */
             event[1].at_ns = event[2].at_ns + 2;
             event[1].what = HISTORY_ENDED;
             history_add(&history,

@@ -1,6 +1,7 @@
 /*
- * unknown.c - outcomes that nobody told: broken commits, claims that were given
- * up, statements that arrive late (F26, F38 to F40, F51)
+ * unknown.c - outcomes that the client does not learn: commits that are cut
+ * off, claims that are given up, statements that arrive late (F26, F38 to F40,
+ * F51)
  */
 #include <signal.h>
 #include <stdio.h>
@@ -45,7 +46,8 @@ static const char *table(void)
     return stage.fixture.table;
 }
 
-/* A transaction of the driver's that writes and meets the plan at COMMIT. */
+/* Write LOCK_NAME in a transaction of the driver, through the proxy.  The plan
+ * is armed just before the COMMIT.  Return the result of the commit. */
 static int commit_through(const struct proxy_plan *plan, const char *key,
                           const char *text)
 {
@@ -80,9 +82,9 @@ static bool is_written(const char *key, const char *text)
     return strcmp(name, text) == 0;
 }
 
-/* The proxy recognizes a COMMIT.  A commit that is cut off before it arrives is
- * not written, one that is cut off afterwards is, and the client is told of
- * neither. */
+/* The connection is cut before the COMMIT reaches the server: nothing is
+ * written.  It is cut before the answer arrives: the change is written.  Both
+ * give EUNCERTAIN.  It is cut after the answer: 0. */
 static void test_F38_a_commit_cut_off_is_uncertain(void **state)
 {
     struct proxy_plan plan = {
@@ -105,7 +107,7 @@ static void test_F38_a_commit_cut_off_is_uncertain(void **state)
 
 /* ------------------------------------------------ F26: refused at commit -- */
 
-/* Each row is well, and the commit is refused all the same. */
+/* A deferred trigger refuses the commit of a claim whose UPDATE succeeded. */
 static void test_F26_a_claim_refused_at_commit_is_no_grant(void **state)
 {
     int rc;
@@ -132,9 +134,9 @@ static void test_F26_a_claim_refused_at_commit_is_no_grant(void **state)
 
 /* ---------------------------------------------------- F39: ghost acquire -- */
 
-/* The process dies while its claim waits in the server.  Whether that still
- * goes through or not, the lock is to be had again before its lease and the
- * server's limit are over. */
+/* The process is killed while its claim waits for a row in the server.  Even if
+ * the claim is carried out afterwards, its lease ends within a TTL, and party B
+ * gets the lock. */
 static void
 test_F39_a_claim_outlives_its_process_no_longer_than_a_lease(void **state)
 {
@@ -204,8 +206,8 @@ static void test_F40_an_unknown_renewal_is_not_believed_longer(void **state)
     history_check(&stage.histories[0]);
 }
 
-/* A statement reaches the server late, when its sender has given it up and
- * another client has the lock. */
+/* A statement reaches the server late, when A has given it up and B holds the
+ * lock: B's row does not change. */
 static void check_late_arrival(enum op op)
 {
     const struct proxy_plan plan = {
@@ -218,14 +220,14 @@ static void check_late_arrival(enum op op)
     proxy_arm(stage.proxy, &plan);
     rc = op_perform(&stage.a, op);
     assert_int_equal(proxy_times(stage.proxy), 1);
-    /* a renewal is given up; the others are sent again, and answered */
+    /* a renewal is given up; a claim or release is sent again, and answered */
     assert_code(op == OP_RENEW ? SQLOCK_EUNCERTAIN : 0, rc, &stage.a.err);
     if (sqlock_hold_count(stage.a.locks[0]) > 0) {
         assert_lock_ok(party_release(&stage.a, 0), &stage.a.err);
     }
     assert_lock_ok(party_acquire(&stage.b, 0, 0), &stage.b.err);
     row = stage_row(0);
-    proxy_heal(stage.proxy); /* now it arrives */
+    proxy_heal(stage.proxy); /* now the statement arrives */
     assert_true(proxy_await_quiet(stage.proxy, PATIENCE_MS));
     assert_string_equal(stage_row(0).client, row.client);
     assert_true(stage_row(0).expires_us == row.expires_us);
@@ -255,7 +257,8 @@ static void test_F39_a_late_claim_misses_the_next_owner(void **state)
 
 /* --------------------------------------------------------- F51: given up -- */
 
-/* A claim of A, of one or of all locks, is carried out and gets no answer. */
+/* Let A claim one lock, or all.  The claim is carried out and gets no answer:
+ * its result is EUNCERTAIN. */
 static void give_up_claim(int which)
 {
     const struct proxy_plan plan = {
@@ -271,8 +274,8 @@ static void give_up_claim(int which)
     assert_code(SQLOCK_EUNCERTAIN, rc, &stage.a.err);
 }
 
-/* A claim that was given up went through: nobody holds it, and it is freed in
- * the background, long before it would run out. */
+/* A gives up a claim that was carried out: A does not hold the lock, and the
+ * row is freed in the background, long before the lease would end. */
 static void test_F51_a_claim_given_up_is_freed(void **state)
 {
     struct row row;
@@ -281,13 +284,13 @@ static void test_F51_a_claim_given_up_is_freed(void **state)
     give_up_claim(0);
     assert_false(sqlock_is_held(stage.a.locks[0]));
     row = stage_row(0);
-    assert_true(row.exists); /* it did go through */
+    assert_true(row.exists); /* since the warm-up */
     assert_becomes_true(stage_row(0).client[0] == '\0', PATIENCE_MS);
     assert_lock_ok(party_acquire(&stage.b, 0, 0), &stage.b.err);
     assert_less(row.fence, sqlock_token(stage.b.locks[0]));
 }
 
-/* Claims of several locks in one call without an answer are freed. */
+/* A gives up a claim of several locks: the rows are freed in the background. */
 static void test_F51_claims_of_many_given_up_are_freed(void **state)
 {
     (void)state;
@@ -299,7 +302,8 @@ static void test_F51_claims_of_many_given_up_are_freed(void **state)
     assert_lock_ok(party_acquire(&stage.b, ALL_LOCKS, 0), &stage.b.err);
 }
 
-/* A wait that ended is over: no lock comes afterwards. */
+/* A waits for a row that is locked, and gives up.  When the row is unlocked, A
+ * does not get the lock any more. */
 static void test_F51_a_wait_that_ended_takes_no_lock_later(void **state)
 {
     struct sql blocker;
@@ -317,8 +321,9 @@ static void test_F51_a_wait_that_ended_takes_no_lock_later(void **state)
     assert_lock_ok(party_acquire(&stage.b, 0, PATIENCE_MS), &stage.b.err);
 }
 
-/* A short renewal is late in the network; a longer one is told to have come
- * through on another connection, and then the short one arrives. */
+/* A renewal to a short TTL is late in the network, and a longer one follows on
+ * another connection.  If the longer one succeeds, A's deadline is still that
+ * of the short TTL, since the first renewal may yet arrive, and then does. */
 static void test_F40_a_late_short_renewal_is_no_surprise(void **state)
 {
     const struct proxy_plan plan = {

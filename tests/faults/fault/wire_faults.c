@@ -6,7 +6,8 @@
 #include "fault.h"
 #include "support/server.h"
 
-/* The one with whose answer the operation is done. */
+/* Return the number of the request at which the fault begins: at FAULT_REPLIED
+ * it is the one whose answer completes the operation. */
 static unsigned last_request(enum fault_point point, enum op op)
 {
     return point == FAULT_REPLIED && op == OP_ACQUIRE_MANY
@@ -45,7 +46,7 @@ static void arm_act(const struct fault *fault, enum fault_point point,
     arm(point, op, fault->act, fault->delay_ms, NULL);
 }
 
-/* Both directions get their turn. */
+/* Each direction is closed in half of the operations. */
 static void arm_half_closed(const struct fault *fault, enum fault_point point,
                             enum op op)
 {
@@ -54,7 +55,7 @@ static void arm_half_closed(const struct fault *fault, enum fault_point point,
         NULL);
 }
 
-/* Its answer, where it had one, is lost with the session. */
+/* The server ends the session; at FAULT_SENT the answer is lost with it. */
 static void arm_terminated(const struct fault *fault, enum fault_point point,
                            enum op op)
 {
@@ -98,7 +99,7 @@ static void kill_victim(void *context, int port)
 void killer_arm(pid_t pid)
 {
     victim = pid;
-    /* The first request, whatever it is. */
+    /* With these arguments the fault begins at the first request. */
     arm(FAULT_SENT, OP_ACQUIRE, PROXY_CUT, 0, kill_victim);
 }
 

@@ -1,6 +1,6 @@
 /*
  * galera.h - three nodes of a Galera cluster that all take writes, the load on
- * them, and what befalls them
+ * them, and the faults that the tests cause
  */
 #ifndef TESTS_GALERA_H
 #define TESTS_GALERA_H
@@ -11,20 +11,22 @@
 #define NODES 3
 #define PREFIX "ga_"
 
-/* A variable SQLOCK_TEST_GALERA_N_... */
+/* Return the variable SQLOCK_TEST_GALERA_N_WHAT; fail the test if it is not
+ * set. */
 const char *node_variable(unsigned number, const char *what);
 
 sqlock_options node_options(void);
 sqlock_registry *node_registry(unsigned number);
 
-/* 0 while the node is down. */
+/* Return the process id of the node; 0 while it is down. */
 pid_t node_pid(unsigned number);
 
-/* Wait until the node answers as one of so many that have all the data. */
+/* Wait until the node answers, has all the data, and is in a cluster of so many
+ * nodes; fail the test if that takes too long. */
 void node_await(unsigned number, unsigned size);
 
-/* Tell whether it is the code of a broken node or a conflict, after which a
- * call is repeated. */
+/* Return whether rc is the code of a held lock, a broken node or a conflict,
+ * after which the call is repeated. */
 bool node_is_passing(int rc);
 
 /* Print the state that the node reports of itself. */
@@ -34,11 +36,13 @@ void node_print(unsigned number);
 
 #define LOADERS (2 * NODES)
 
-/* Of all nodes at once: take a lease, write under its token, release it; until
- * load_end(), which judges every lease and every write. */
+/* Start threads, two at each node, that acquire a lock, write with its token
+ * and release it, again and again.  load_grants(): return how often a lock was
+ * acquired so far.  load_end(): end the threads, and check every lease and
+ * every write. */
 void load_start(void);
 unsigned load_grants(void);
-/* Print the last result of each loader. */
+/* Print the last error of each of these threads. */
 void load_print(void);
 void load_end(void);
 

@@ -2,8 +2,8 @@
  * load.c - see galera.h
  *
  * A history has room for some hundreds of leases, so the load goes on to a new
- * lock when one is full.  Each lock has a row of its own, which remembers its
- * greatest token, counts the writes, and so gives them their numbers.
+ * lock after GRANTS_PER_LOCK of them.  Each lock has a row in ga_counter, which
+ * remembers the lock's greatest token and gives the writes their numbers.
  */
 #include "galera.h"
 
@@ -36,8 +36,8 @@ static struct {
 
 static const struct database *const mysql = &databases[1];
 
-/* Also the codes that keep out a holder whose lease ran out meanwhile; after
- * each the loader tries again. */
+/* Return whether the loader goes on after rc.  It also does after the codes for
+ * a holder whose lease ran out meanwhile. */
 static bool is_passing(int rc)
 {
     return node_is_passing(rc) || rc == SQLOCK_EEXPIRED || rc == SQLOCK_ELOST ||
@@ -201,8 +201,8 @@ static int64_t count_there(struct sql *sql, const struct grant *grant)
                        (long long)grant->token);
 }
 
-/* On one node: nothing that was acknowledged is missing, nothing is there that
- * was refused, and in no row a smaller token comes after a greater one. */
+/* Check on one node that no acknowledged write is missing, that no refused one
+ * is there, and that the tokens of each lock rise with its writes' numbers. */
 static void judge_node(unsigned node)
 {
     unsigned totals[3] = {0};

@@ -1,7 +1,7 @@
 /*
- * main.c - three nodes of a Galera cluster that all take writes: leases and
- * tokens hold over all of them, also when nodes are killed and paused; what
- * would not is refused
+ * main.c - three nodes of a Galera cluster that all take writes: a lock has one
+ * holder, and its tokens rise, over all nodes, also when nodes are killed and
+ * paused; row locks, which each node has for itself, are refused
  *
  *     bash tests/faults/galera/with.sh build/tests/galera
  */
@@ -113,7 +113,7 @@ static void test_F63_row_locks_are_refused(void **state)
     assert_code(SQLOCK_ENOTSUP,
                 sqlock_tx_lock_row(tx, &table, &key, false, 0, &err), &err);
     assert_code(SQLOCK_ENOTSUP, sqlock_tx_guard(tx, lock, &err), &err);
-    /* A guard that failed must not be overlooked. */
+    /* After a guard that failed, the commit fails, too. */
     assert_code(SQLOCK_ENOTSUP, sqlock_tx_commit(tx, &err), &err);
     assert_lock_ok(sqlock_release(lock, &err), &err);
     assert_lock_ok(sqlock_drop(lock, &err), &err);

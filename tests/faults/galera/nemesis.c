@@ -1,5 +1,5 @@
 /*
- * nemesis.c - see galera.h
+ * nemesis.c - kill and pause nodes under the load (see galera.h)
  */
 #include "galera.h"
 
@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The others shut a silent node out after 2 to 4 s
- * (tools/servers/galera_node.sh): a pause of the first kind ends before, of
- * the second after that. */
+/* The other nodes exclude a silent node after 2 to 4 s
+ * (tools/servers/galera_node.sh): a short pause ends before that, a long one
+ * after it. */
 enum fault { KILL, SHORT_PAUSE, LONG_PAUSE, FAULTS };
 #define SHORT_PAUSE_MS 1000
 #define LONG_PAUSE_MS 6000
 
-#define ENOUGH 20 /* grants before and after */
+#define ENOUGH 20 /* grants to wait for, before a fault and after */
 
 static void await_grants(void)
 {
@@ -51,7 +51,7 @@ static void strike(unsigned node, enum fault fault)
     switch (fault) {
     case KILL:
         assert_int_equal(kill(pid, SIGKILL), 0);
-        await_grants(); /* of the two that are left */
+        await_grants(); /* at the two nodes that are left */
         assert_becomes_true(node_pid(node) > 1 && node_pid(node) != pid,
                             4 * PATIENCE_MS);
         break;

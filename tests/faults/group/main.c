@@ -1,12 +1,12 @@
 /*
- * main.c - three members of a group of Oracle's MySQL: nothing is granted by a
- * member outside its group, and a commit that the group may have carried out is
- * told as uncertain
+ * main.c - three members of a group of Oracle's MySQL: a member outside the
+ * group grants nothing, and a commit that the group may have carried out gives
+ * EUNCERTAIN
  *
  *     bash tests/faults/group/with.sh build/tests/group
  *
- * One run uses the servers up.  The tests are one story, in this order: the
- * first member is the primary until it loses the majority.
+ * The servers serve for one run.  Each test goes on where the one before it has
+ * stopped: the first member is the primary until it loses the majority.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -36,7 +36,7 @@ static sqlock_options the_options(void)
     sqlock_options options = SQLOCK_OPTIONS_INIT;
 
     options.table_prefix = PREFIX;
-    options.ttl_ms = 120000; /* nothing runs out while the story lasts */
+    options.ttl_ms = 120000; /* longer than the tests take */
     options.statement_timeout_ms = 30000;
     options.connect_timeout_ms = 5000;
     return options;
@@ -65,8 +65,8 @@ static pid_t member_pid(unsigned member)
 }
 
 /* Get the first line that a member answers to a statement of the administrator,
- * "" for none; return whether the statement succeeded.  It does not go through
- * the library, which would refuse some statements. */
+ * "" for none; return whether the statement succeeded.  A client program sends
+ * the statement, since the library would refuse some. */
 static bool ask_member(unsigned member, char *out, size_t size,
                        const char *statement)
 {
@@ -110,7 +110,7 @@ static bool has_state(unsigned member, const char *wanted)
     return strcmp(state, wanted) == 0;
 }
 
-/* Whom a member takes for its group, in which state. */
+/* Print which members the group has, and their states, as a member sees it. */
 static void print_group(unsigned member, const char *when)
 {
     char members[256];
@@ -123,8 +123,9 @@ static void print_group(unsigned member, const char *when)
     print_message("member %u, %s: %s\n", member, when, members);
 }
 
-/* A busy machine keeps a member silent for so long that the others expel it; it
- * joins again by itself. */
+/* Return whether each member sees all members online.  On a busy machine a
+ * member may be silent for so long that the others expel it; it then joins
+ * again by itself. */
 static bool is_group_whole(void)
 {
     char count[8];
@@ -193,7 +194,8 @@ static void test_the_doctor_tells_of_the_group(void **state)
     sqlock_checks_free(checks, count);
 }
 
-/* Without the right, nobody knows: that is refused, and says what to grant. */
+/* A user without the right to read the member's state is refused, by the
+ * registry and by doctor, and the message says what to grant. */
 static void test_the_right_to_see_the_state_is_demanded(void **state)
 {
     sqlock_options options = the_options();
@@ -233,7 +235,7 @@ static void stop_the_others(void)
         server_stop_process(member_pid(member));
 }
 
-/* How many of the others have the row. */
+/* Return how many of the other members have the row. */
 static unsigned have_row(const char *name)
 {
     unsigned found = 0;
@@ -252,7 +254,8 @@ static unsigned have_row(const char *name)
     return found;
 }
 
-/* Error 3100, for a claim and for a COMMIT: the others may have both. */
+/* The primary loses the other members before a claim and a COMMIT.  Both end
+ * with error 3100, and the others may have them all the same: EUNCERTAIN. */
 static void test_a_commit_without_a_majority_is_uncertain(void **state)
 {
     const char *insert =
@@ -293,8 +296,9 @@ static void test_a_commit_without_a_majority_is_uncertain(void **state)
 
 /* ------------------------------------------------- outside of the group -- */
 
-/* Started again, it is no member, and its START fails: the port for the others
- * is taken.  It is writable all the same. */
+/* The first member is killed, and started again outside the group.  It cannot
+ * join, since it gets an address at which it cannot listen.  It is writable all
+ * the same, but the library refuses it. */
 static void test_a_member_that_does_not_join_grants_nothing(void **state)
 {
     sqlock_options options = the_options();
@@ -323,7 +327,8 @@ static void test_a_member_that_does_not_join_grants_nothing(void **state)
     sqlock_checks_free(checks, count);
 }
 
-/* The application's own connection, which the library did not open. */
+/* Connect to a member without the library, as an application does.  Fails the
+ * test if that fails; the caller closes the connection. */
 static MYSQL *connect_to(unsigned member)
 {
     MYSQL *native = mysql_init(NULL);
@@ -349,8 +354,9 @@ static int adopt(sqlock_registry *registry, MYSQL *native, sqlock_error *err)
     return rc;
 }
 
-/* Its first member is outside: a transaction there would guard and lock what
- * the others know nothing of. */
+/* The first member is outside the group, so that locks of a transaction there
+ * exclude nobody at the other members: a connection to it is not adopted, one
+ * to the primary is. */
 static void test_a_connection_outside_the_group_is_not_adopted(void **state)
 {
     unsigned primary = is_writable(2) ? 2 : 3;
@@ -369,7 +375,7 @@ static void test_a_connection_outside_the_group_is_not_adopted(void **state)
                 &err);
     assert_contains(err.message, "OFFLINE");
     assert_null(tx);
-    assert_int_equal(mysql_query(native, "DO 1"), 0); /* as it was */
+    assert_int_equal(mysql_query(native, "DO 1"), 0); /* still usable */
     mysql_close(native);
     native = connect_to(primary);
     assert_lock_ok(sqlock_tx_adopt(&tx, registry, native, &err), &err);
@@ -379,7 +385,8 @@ static void test_a_connection_outside_the_group_is_not_adopted(void **state)
     assert_lock_ok(sqlock_registry_close(registry, &err), &err);
 }
 
-/* Sessions that were open before it left grant nothing, either. */
+/* The primary leaves the group, and is made writable: sessions that were opened
+ * before that are refused, too. */
 static void test_a_member_that_leaves_grants_nothing(void **state)
 {
     unsigned primary = is_writable(2) ? 2 : 3;
@@ -398,7 +405,7 @@ static void test_a_member_that_leaves_grants_nothing(void **state)
                                    "SET GLOBAL super_read_only = OFF; "
                                    "SET GLOBAL read_only = OFF"));
     assert_true(is_writable(primary));
-    check_sleep(1100); /* the state is known for a second */
+    check_sleep(1100); /* the library keeps the state for a second */
     assert_code(SQLOCK_EREADONLY, adopt(registry, native, &err), &err);
     assert_contains(err.message, "OFFLINE");
     mysql_close(native);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# with.sh COMMAND...: run a command with a group of MySQL of its own.
+# with.sh COMMAND...: run a command with a MySQL group of its own.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 for what in URL ADMIN_URL SOCKET PID PIDFILE; do

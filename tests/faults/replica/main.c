@@ -1,10 +1,11 @@
 /*
  * main.c - one failover of Oracle's MySQL: the source is killed, and its
- * replica, which lacks the last of what was acknowledged, is promoted
+ * replica, which lacks the last acknowledged commits, is promoted
  *
  *     bash tests/faults/replica/with.sh build/tests/replica
  *
- * One run uses the servers up.  The tests are one story, in this order.
+ * The servers serve for one run.  Each test goes on where the one before it has
+ * stopped.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -13,11 +14,12 @@
 #include "support/cluster.h"
 
 #define PREFIX "re_"
-#define TTL_MS 120000 /* nothing runs out while the story lasts */
+#define TTL_MS 120000 /* longer than the tests take */
 
 static const struct database *const mysql = &databases[1];
 
-/* Locks taken on the source: the replica has followed all but the last. */
+/* Locks acquired on the source.  The replica has received all their changes but
+ * those of the last. */
 static struct {
     sqlock_registry *registry;
     sqlock_lock *followed;
@@ -63,7 +65,7 @@ static void on_replica(const char *statement)
     sql_close(&sql);
 }
 
-/* Whether the replica has this token of a row. */
+/* Return whether the lock's row on the replica has this token. */
 static bool has_token(const sqlock_lock *lock, int64_t token)
 {
     struct sql sql;
@@ -118,7 +120,8 @@ static void keep_down(const char *pid_file)
     cluster_keep_down(path);
 }
 
-/* Nothing is granted while nobody takes writes. */
+/* Replication stops, a lock is acquired, and the source is killed: a renewal
+ * fails, and no registry can be opened at the replica. */
 static void test_F57_the_source_dies_before_its_replica_has_all(void **state)
 {
     pid_t server = database_pid(mysql);
@@ -138,8 +141,9 @@ static void test_F57_the_source_dies_before_its_replica_has_all(void **state)
                 open_at(variable("REPLICA_URL"), &registry, &err), &err);
 }
 
-/* The replica keeps the leases that it had followed; it knows nothing of later
- * changes, and even so the tokens rise. */
+/* The promoted replica has the lease that it had received.  The two other locks
+ * can be acquired, with greater tokens, even the one of which it has received
+ * nothing. */
 static void test_F57_the_promoted_replica_goes_on(void **state)
 {
     sqlock_registry *registry = NULL;
@@ -164,7 +168,8 @@ static void test_F57_the_promoted_replica_goes_on(void **state)
     assert_lock_ok(sqlock_registry_close(registry, &err), &err);
 }
 
-/* The old holder's end is told, and closing does not hang on a dead server. */
+/* A release at the dead source fails, and so does closing the registry, which
+ * does not hang. */
 static void test_F57_the_old_holder_is_told(void **state)
 {
     sqlock_error err = {0};

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# with.sh COMMAND...: run a command with a MySQL and its replica, new ones.
+# with.sh COMMAND...: run a command with a new MySQL server and its replica.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 for what in URL ADMIN_URL SOCKET PID PIDFILE; do
