@@ -2,35 +2,45 @@
 # run.sh SUITE...: run test suites and count what passed, failed and was skipped.
 #
 # A suite is a program $SQLOCK_BUILD/tests/SUITE, or the scripts of its folder,
-# tests/SUITE/*.sh or tests/GROUP/SUITE/*.sh.  They run in lanes side by side,
-# since tests mostly wait; each lane has database servers of its own, started by
-# tests/tools/servers/with.sh, because some suites stop theirs.  A lane takes
-# programs one at a time; one lane begins with scripts, a few at a time.  Every
-# 30 s the run says what it is at.  The last line says
+# tests/SUITE/*.sh or tests/GROUP/SUITE/*.sh, or both.  Programs and scripts run
+# in several lanes side by side, since tests mostly wait.  Each lane has
+# database servers of its own, started by tests/tools/servers/with.sh, because
+# some suites stop their servers.  A lane runs programs one at a time; one lane
+# begins with scripts, a few at a time.  Every 30 s the run prints what is
+# running.  The last line is
 #     N passed, N failed, N skipped
-# and the exit status is 0 only if something ran, nothing failed, no suite ran
-# nothing, and, under SKIPS_FAIL=1, nothing was skipped.
+# and the exit status is 0 only if a test passed, none failed, every suite ran
+# at least one and, under SKIPS_FAIL=1, none was skipped.
 #
 # Failures are named again just above the last line, so that the end of a long
-# log is enough to know it; logs of failures stay in $SUITE_LOGS/failed.
+# log shows them.  The logs of failures are kept in $SUITE_LOGS/failed.
 #
-# A suite that wants servers of its own has a script with.sh in its folder, which
-# runs the command that it is given with them.
+# A suite that needs special servers has a script with.sh in its folder, which
+# starts them and runs its arguments as a command.
 #
-# A program speaks cmocka's standard output.  A script prints lines "ok - what",
-# "not ok - what", "skip - what"; one that prints none of them counts as one
-# test by its exit status.  Exit status 77 is a skip, with or without a line.
+# A program prints the standard output of cmocka.  A script prints lines
+# "ok - what", "not ok - what", "skip - what".  If it prints none of them, it
+# counts as one test by its exit status.  Exit status 77 is a skip in any case.
 #
-# Environment: SQLOCK_BUILD (build), WRAP='valgrind ...' (before each program),
-# SUITE_SECONDS (limit of each program or script, 1800), SUITE_LANES (of programs,
-# 3; 1 and none of scripts at campaign scale and where a server is given),
-# SUITE_JOBS (scripts at a time in a lane, 3), SQLOCK_SCALE (test or campaign),
-# SKIPS_FAIL, V=1 (show all output), SUITE_ARGS (of each program), SUITE_LOGS (a
-# folder, $SQLOCK_BUILD/log), SUITE_SCRIPTS=no (programs only), SUITE_TELL (how
-# often to say what is running, 30 s), SUITE_TESTS (run the tests whose names
-# match, and the scripts: a pattern, or a word that occurs in them).
-# Scripts find the command in $SQLOCK and first on PATH, and the root of the
-# sources as their working directory.
+# Environment, with defaults in parentheses:
+#     SQLOCK_BUILD     folder of the build (build)
+#     WRAP             command before each program, as 'valgrind ...' (none)
+#     SUITE_SECONDS    time limit of each program or script (1800)
+#     SUITE_LANES      number of lanes that begin with programs (3); the default
+#                      is 1, and no lane begins with scripts, at campaign scale
+#                      and where the environment names a server
+#     SUITE_JOBS       scripts at a time in a lane (3)
+#     SQLOCK_SCALE     test or campaign (test)
+#     SKIPS_FAIL=1     skipped tests are failures
+#     V=1              show all output
+#     SUITE_ARGS       arguments of each program (none)
+#     SUITE_LOGS       folder of the logs ($SQLOCK_BUILD/log)
+#     SUITE_SCRIPTS=no run programs only
+#     SUITE_TELL       seconds between reports of what is running (30)
+#     SUITE_TESTS      run only tests and scripts whose names match: a pattern,
+#                      or a word that occurs in them (all)
+# Scripts find the command in $SQLOCK and first on PATH.  Their working
+# directory is the root of the sources.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -47,10 +57,11 @@ export PATH=$build/bin:$PATH
 # The output that tests expect on a terminal depends on the locale.
 export LC_ALL=C.UTF-8
 unset LANGUAGE
-# Nor on what the user has configured.
+# Tests must not depend on the user's configuration.
 export XDG_CONFIG_HOME=/nonexistent
-# Nor on the options of the make that called: -s would silence what the tests of
-# `make install` read.  Its variables stay, they say which build this is.
+# Tests must not depend on the options of the calling make, either: with -s
+# `make install` would not print the lines that its tests read.  The variables
+# of the calling make stay, because they describe the build.
 case ${MAKEFLAGS:-} in
 *'-- '*) export MAKEFLAGS="-- ${MAKEFLAGS#*-- }" ;;
 *) unset MAKEFLAGS ;;
@@ -62,7 +73,8 @@ unset MFLAGS
     exit 2
 }
 
-# A lane finds the folder of the run, with its queue, here; the run makes it.
+# In a lane SUITE_QUEUE is the folder of the run, with the queues; the run makes
+# it.
 queue=${SUITE_QUEUE:-}
 unset SUITE_QUEUE
 scratch=${queue:-$(mktemp -d /tmp/sqlock-run.XXXXXX)} || exit 1
@@ -80,7 +92,8 @@ trap 'exit 143' TERM
 logs=${SUITE_LOGS:-$build/log}
 mkdir -p "$logs"
 
-# Print "PASSED FAILED SKIPPED": of a log and its program's exit status.
+# Print "PASSED FAILED SKIPPED", the counts of a log, to which its program's
+# exit status may add one.
 count() { # LOG STATUS
     awk -v status="$2" '
     function result(kind) {
@@ -110,8 +123,8 @@ count() { # LOG STATUS
     }' "$1"
 }
 
-# How a program ended, if it did not end by itself; timeout(1) answers 124 when
-# the time was up, and dies of the signal that it had to send after that.
+# Print how a program ended, if it did not end by itself.  timeout(1) returns
+# 124 when the time was up, and ends by SIGKILL, too, if it had to send that.
 ended_by() { # STATUS
     if [ "$1" -eq 124 ]; then
         echo "time is up after $SUITE_SECONDS s"
@@ -122,8 +135,8 @@ ended_by() { # STATUS
     fi
 }
 
-# Print the tests of a log that failed, each with its last lines, and how the
-# program ended: 12 lines of one test, three of each of many, at most 12 tests.
+# Print how the program of a log ended, and its failed tests, at most 12, with
+# their last lines: 12 lines in all, or 3 of each test if more than 4 failed.
 name_failures() { # NAME LOG STATUS
     local how
     how=$(ended_by "$3")
@@ -198,7 +211,8 @@ name_failures() { # NAME LOG STATUS
     }' "$2"
 }
 
-# The logs of the last failures, which the next run does not write over.
+# Keep a copy of the log of a failure, which the next run does not write over.
+# Only the last 50 copies are kept.
 keep_log() { # LOG
     local failed=$logs/failed
     mkdir -p "$failed"
@@ -207,7 +221,7 @@ keep_log() { # LOG
     (cd "$failed" && ls -t | tail -n +51 | xargs -r rm -f)
 }
 
-# Print the cause of a failure: the lines around it, or the end of the log.
+# Print the part of a log that shows the failure, or all of a short log.
 show_failure() { # LOG STATUS
     echo "---- $1 (exit status $2$([ "$2" -ne 124 ] || echo ', time is up'))"
     if grep -q '^not ok' "$1"; then
@@ -224,21 +238,21 @@ show_failure() { # LOG STATUS
     echo "----"
 }
 
-# How far the run has come: "3 of 20".
+# Print how many programs and scripts have ended, as "3 of 20".
 progress() {
     local ended
     ended=$(compgen -G "$scratch/*.counts" | wc -l)
     echo "$ended of $(<"$scratch/total")"
 }
 
-# Run one program or script under the time limit, in a process group of its own
-# that is ended with it; leave its row of the table and its counts in files.
+# Run one program or script under the time limit, in a process group that ends
+# with it; write its row of the table and its counts to files.
 run_one() { # NUMBER NAME COMMAND...
     local number=$1 name=$2 log=$logs/${2//\//-}.log began=$SECONDS
     local pid status p f s
     shift 2
     refresh_pids
-    # A SQLite file has one writer at a time: no two of us share one.
+    # No two programs share a SQLite file, which has one writer at a time.
     SQLOCK_TEST_DIR=${SQLOCK_TEST_DIR:-$scratch}/$number
     mkdir -p "$SQLOCK_TEST_DIR"
     : "${SQLOCK_TEST_SQLITE_URL:=sqlite:$SQLOCK_TEST_DIR/test.db}"
@@ -271,7 +285,8 @@ run_one() { # NUMBER NAME COMMAND...
     rm -rf "$SQLOCK_TEST_DIR"
 }
 
-# A suite before this one may have made a server start again.
+# Read the servers' process ids again: an earlier suite may have restarted a
+# server.
 refresh_pids() {
     if [ -r "${SQLOCK_TEST_POSTGRES_PIDFILE:-}" ]; then
         SQLOCK_TEST_POSTGRES_PID=$(cat "$SQLOCK_TEST_POSTGRES_PIDFILE")
@@ -283,8 +298,8 @@ refresh_pids() {
     fi
 }
 
-# A terminal that cannot be had must not be found out by a test: pid -1, given
-# to kill(), is every process there is.
+# Check here that there are pseudo-terminals.  A test that gets none may have -1
+# as the process id of its child, and kill(-1) would end all processes.
 case " $* " in
 *" cli "*)
     script -qec true /dev/null >/dev/null 2>&1 </dev/null || {
@@ -296,7 +311,8 @@ esac
 
 # ------------------------------------------------------------------- a lane --
 
-# The next line of a queue, NUMBER NAME; 1 when there is none left.
+# Take the next line of a queue, NUMBER NAME, and set $number and $name; return
+# 1 if there is none.
 next_of() { # programs|scripts
     local line
     exec {lock}>"$scratch/lock"
@@ -308,7 +324,7 @@ next_of() { # programs|scripts
     [ -n "$line" ]
 }
 
-# The folder of a suite: tests/SUITE or tests/GROUP/SUITE.
+# Print the folder of a suite: tests/SUITE or tests/GROUP/SUITE.
 folder_of() { # SUITE
     local folder
     for folder in "tests/$1" tests/*/"$1"; do
@@ -337,8 +353,9 @@ run_script() {
         "$(folder_of "${name%/*}")/${name##*/}.sh" &
 }
 
-# A program runs alone in its lane: it may stop the servers.  Scripts mostly
-# wait, and none is in the way of another.
+# Run the items of a queue until it is empty.  A program runs alone in its lane,
+# because it may stop the servers.  Scripts run side by side: they mostly wait,
+# and do not disturb each other.
 run_queue() { # programs|scripts
     while next_of "$1"; do
         case $1 in
@@ -349,7 +366,7 @@ run_queue() { # programs|scripts
     wait
 }
 
-# A lane helps with what is left of the others' queue.
+# A lane runs its first queue, and then what is left in the other one.
 if [ -n "$queue" ]; then
     for kind in $SUITE_QUEUES; do
         run_queue "$kind"
@@ -373,12 +390,13 @@ add() { # programs|scripts NAME
     items+=("$2")
     echo "${#items[@]} $2" >>"$scratch/$1"
 }
-# Whether a program has tests that are asked for.
+# Return whether a program has tests that SUITE_TESTS selects.
 has_tests() { # SUITE
     [ -z "$SUITE_TESTS" ] ||
         [ -n "$("$build/tests/$1" --list -t "$SUITE_TESTS" 2>/dev/null)" ]
 }
-# Whether a script is asked for, by the rule of the programs.
+# Return whether SUITE_TESTS selects a script, by the rule that programs use for
+# tests.
 is_chosen() { # NAME
     case $SUITE_TESTS in
     '') true ;;
@@ -434,7 +452,7 @@ echo "${#items[@]}" >"$scratch/total"
 [ ${#items[@]} -gt 0 ] || [ -z "$SUITE_TESTS" ] ||
     echo "  no test and no script matches \"$SUITE_TESTS\""
 
-# Servers that are given are for one at a time to use.
+# Servers that the environment names are used by one suite at a time.
 lanes=()
 if [ "$SQLOCK_SCALE" != campaign ] &&
     [ -z "${SQLOCK_TEST_POSTGRES_URL:-}${SQLOCK_TEST_MYSQL_URL:-}" ]; then
@@ -447,7 +465,7 @@ for ((i = 0; i < SUITE_LANES && i < programs; i++)); do
 done
 [ ${#lanes[@]} -gt 0 ] || lanes=('programs scripts')
 
-# These use no server.
+# Start servers, unless all suites are of those that use none.
 with=()
 for suite in "$@"; do
     case $suite in
@@ -455,8 +473,9 @@ for suite in "$@"; do
     *) with=(bash tests/tools/servers/with.sh) ;;
     esac
 done
-# A client of PostgreSQL hashes its password once at each connection, and not the
-# usual 4096 times, which take 3 ms.  The JDBC driver would refuse that.
+# Let clients of PostgreSQL hash their password once at each connection, and not
+# 4096 times as usual, which takes 3 ms.  The JDBC driver of the suite spring
+# would refuse that.
 case " $* " in
 *" spring "*) ;;
 *) export SQLOCK_TEST_POSTGRES_ROUNDS=${SQLOCK_TEST_POSTGRES_ROUNDS:-1} ;;
@@ -469,8 +488,8 @@ for queues in "${lanes[@]}"; do
     pids+=($!)
 done
 
-# Say from time to time what is running.  A pipe that nobody writes to is waited
-# at, for a sleep would outlive this run when it is ended.
+# Print from time to time what is running.  `read` waits for a pipe to which
+# nothing is written, because a sleep(1) would outlive this run if it is ended.
 tell() {
     local names
     exec {never}<> <(:)
@@ -506,7 +525,7 @@ done
 [ "$empty" -eq 0 ] || echo "$empty of the suites ran nothing"
 [ "$skipped" -eq 0 ] || [ "$SKIPS_FAIL" != 1 ] ||
     echo "skipped tests count as failures here"
-# Once more, where the end of a log shows it.
+# Print the failures once more, at the end of the log.
 if [ "$failed" -gt 0 ]; then
     printf '\nfailed:\n'
     for ((i = 1; i <= ${#items[@]}; i++)); do

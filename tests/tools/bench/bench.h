@@ -1,10 +1,11 @@
 /*
- * bench.h - what the parts of the benchmark share
+ * bench.h - declarations shared by the parts of the benchmark
  *
- * A case is one operation that clients repeat.  Every measured slice of time
- * runs between two slices of the case's baseline, on the same server, and what
- * counts is the ratio: it moves far less than the absolute numbers do on a
- * machine that is shared.
+ * A case is one operation that clients repeat.  A slice is a short time in
+ * which the clients of one case do so.  Every measured slice runs between two
+ * slices of the case's baseline, on the same server.  The result is the ratio
+ * to the baseline, which varies far less than absolute numbers do on a machine
+ * that other work shares.
  */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
@@ -21,12 +22,12 @@
 #define BENCH_REPEATS_MAX 99
 #define BENCH_CASES_MAX 48
 
-/* Why a run ended early: one line. */
+/* The reason why a run ended early, one line; "": none. */
 struct bench_failure {
     char text[640];
 };
 
-/** Say what went wrong, unless something was said before; returns -1. */
+/** Write the reason, unless there is one already.  @return -1 */
 int bench_fail(struct bench_failure *failure, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -34,44 +35,46 @@ int bench_fail(struct bench_failure *failure, const char *format, ...)
 struct bench_target {
     const char *database;     /* "postgres" */
     const char *url;          /* as sqlock takes it */
-    const char *lock_prefix;  /* of the table that sqlock uses */
-    const char *floor_prefix; /* of a table like it for bare statements */
+    const char *lock_prefix;  /* of sqlock's lock table */
+    const char *floor_prefix; /* of a table like it, for bare statements */
     const struct floor_driver *floor;
     pid_t server_pid; /* 0: not known */
     unsigned clients; /* threads of this process */
-    unsigned first;   /* number of the first of them: more processes of the
-                         benchmark have others */
-    bool is_set_up;   /* by another process: tables and rows are there */
+    unsigned first;   /* number of the first client: no two processes of the
+                         benchmark have clients of one number */
+    bool is_set_up;   /* another process has made the tables and rows */
 };
 
-/** Connections of a registry for the clients of @p target: one for each, as far
- *  as a registry has them. */
+/** Return the pool_size of a registry for the clients of @p target: one
+ *  connection each, but at most the largest pool_size. */
 unsigned bench_pool_size(const struct bench_target *target);
 
 struct bench_case {
     const char *name;
     const char *what;     /* for --help */
-    const char *baseline; /* name of the case it is compared with */
-    bool takes_turns;     /* what counts are turns of another client */
-    bool is_in_process;   /* its clients are threads, also where the others'
-                             are processes */
+    const char *baseline; /* name of the case to compare with */
+    bool takes_turns;     /* ratios compare turns (turns.h) */
+    bool is_in_process;   /* its clients are threads of this process, also
+                             where those of other cases are processes */
 
-    /** Prepare for target->clients clients.  After a failure teardown is
-     *  called all the same. */
+    /** Prepare for target->clients clients, and set *state for the functions
+     *  below.  `teardown` is called even after a failure. */
     int (*setup)(void **state, const struct bench_target *target,
                  struct bench_failure *failure);
 
-    /** One operation of one client (0 to clients - 1), each in a thread of its
-     *  own, not the same in every slice.  @return 0 when it did all it should,
-     *  -1 with the reason */
+    /** Do one operation of one client (0 to clients - 1).  Each client has a
+     *  thread of its own, a new one in each slice.  @return 0; -1 with the
+     *  reason */
     int (*operation)(void *state, unsigned client,
                      struct bench_failure *failure);
 
-    /** Get the count that replaces operations; NULL: operations count. */
+    /** Return a count that only rises, whose increase is reported in place of
+     *  the number of operations; NULL: report operations. */
     uint64_t (*count)(void *state);
 
-    /** Hold what the database has at the end against the number of operations
-     *  that were counted; NULL: there is nothing to hold. */
+    /** Compare the data in the database at the end with the number of
+     *  operations; NULL: there is nothing to compare.  @return 0; -1 with the
+     *  reason */
     int (*verify)(void *state, uint64_t operations,
                   struct bench_failure *failure);
 
@@ -83,16 +86,16 @@ struct bench_case {
 struct bench_group {
     const char *name;
     const char *what;               /* for --help */
-    const struct bench_case *cases; /* the last one with a NULL name */
+    const struct bench_case *cases; /* the last one has a NULL name */
 };
 
-/** All groups, the last one with a NULL name; the first is the default. */
+/** All groups; the last one has a NULL name, the first one is the default. */
 extern const struct bench_group bench_groups[];
 
-/** The group of that name, or NULL. */
+/** Return the group of that name, or NULL. */
 const struct bench_group *bench_group_find(const char *name);
 
-/** The case of that name, or NULL. */
+/** Return the case of that name, or NULL. */
 const struct bench_case *bench_case_find(const char *name);
 
 /* --------------------------------------------------------------- slices -- */
@@ -100,30 +103,34 @@ const struct bench_case *bench_case_find(const char *name);
 /* The work of the clients in one slice of time. */
 struct bench_slice {
     double per_second; /* operations, of all clients together */
-    double client_us;  /* CPU of this process per operation, */
-    double server_us;  /* and of the server; negative: not known */
+    double client_us;  /* CPU time of the clients for each operation */
+    double server_us;  /* as client_us, of the server; negative: not known */
     uint64_t operations;
     double
-        turns_per_second; /* of another client each; 0 where none are taken */
-    double variation;     /* of the clients' operations: deviation by mean */
-    unsigned in_a_row;
+        turns_per_second; /* see turns.h; 0 if the case takes no turns */
+    double variation;     /* see bench_variation() */
+    unsigned in_a_row;    /* see turns.h */
 };
 
-/** How far apart the clients' numbers lie: standard deviation by mean. */
+/** Return how much the clients' numbers of operations differ: the standard
+ *  deviation divided by the mean. */
 double bench_variation(const uint64_t *operations, unsigned count);
 
-/** CPU of a slice for each operation; without any, all of it. */
+/** Return @p us, a CPU time of a slice, divided by its number of operations; or
+ *  @p us if there were none. */
 double bench_per_operation(double us, const struct bench_slice *slice);
 
-/** Put the turns counted since the last reset into the slice. */
+/** Write the turns to the slice, if the case takes turns, and count them from 0
+ *  again. */
 void bench_slice_turns(struct bench_slice *slice,
                        const struct bench_case *the_case);
 
 /**
- * Let the clients of @p target repeat the case's operation for so long.
+ * Let the clients of @p target repeat the case's operation for @p seconds.
  *
- * @param latency gets every operation's duration added; may be NULL
- * @return 0, -1 when any operation failed
+ * @param latency every operation's duration is added to it, unless the case has
+ *                a count of its own; may be NULL
+ * @return 0; -1 with the reason if an operation failed
  */
 int bench_slice_run(const struct bench_case *the_case, void *state,
                     const struct bench_target *target, double seconds,
@@ -139,28 +146,29 @@ struct bench_crew;
  * Start target->clients processes of this program and have them set up
  * @p cases, which this process has set up before.
  *
- * @param[out] out to be given to bench_crew_stop(); NULL on failure
+ * @param[out] out ended by bench_crew_stop(); NULL on failure
  */
 int bench_crew_start(struct bench_crew **out, const struct bench_target *target,
                      const struct bench_case *const *cases, size_t count,
                      struct bench_failure *failure);
 
-/** As bench_slice_run(), of the case at @p index of those they were given. */
+/** As bench_slice_run(), for the case at @p index in the `cases` that
+ *  bench_crew_start() got. */
 int bench_crew_slice(struct bench_crew *crew, size_t index, double seconds,
                      struct bench_slice *slice, struct bench_histogram *latency,
                      struct bench_failure *failure);
 
-/** End them and wait until they are gone.  NULL is allowed. */
+/** End the processes and wait for them.  NULL is allowed. */
 void bench_crew_stop(struct bench_crew *crew);
 
-/** A client process's whole life: it is told what to do through standard
- *  input.  @return the exit status */
+/** Run as a client process: obey the messages that come through standard input,
+ *  until it is closed.  @return the exit status */
 int bench_crew_serve(void);
 
 /* ---------------------------------------------------------------- rounds -- */
 
 struct bench_plan {
-    const struct bench_case *cases[BENCH_CASES_MAX]; /* those to be reported */
+    const struct bench_case *cases[BENCH_CASES_MAX]; /* to be reported */
     size_t count;
     double seconds; /* of one slice */
     unsigned repeats;
@@ -170,7 +178,7 @@ struct bench_plan {
 struct bench_result {
     const char *database;
     unsigned clients;
-    bool is_processes; /* each of them */
+    bool is_processes; /* the clients are processes */
     const struct bench_case *the_case;
     unsigned repeats;
     double ratios[BENCH_REPEATS_MAX];
@@ -178,12 +186,12 @@ struct bench_result {
     double client_us;  /* median */
     double server_us;  /* median; negative: not known */
     double ratio;      /* median */
-    double ratio_q1;   /* a quarter of the ratios lie below, */
-    double ratio_q3;   /* and a quarter above */
+    double ratio_q1;   /* lower quartile */
+    double ratio_q3;   /* upper quartile */
     double ratio_best; /* of the two best slices to the baseline's two best */
     double turns_per_second; /* median */
     double variation;        /* median */
-    unsigned in_a_row;       /* the most turns of one client */
+    unsigned in_a_row;       /* the most of all slices */
     uint64_t operations;
     struct bench_histogram latency;
 };
@@ -191,8 +199,8 @@ struct bench_result {
 /**
  * Run every case of the plan between slices of its baseline.
  *
- * @param is_processes the clients are processes, not threads of this one
- * @param[out] results plan->count of them, in the plan's order
+ * @param is_processes the clients are processes, not threads of this process
+ * @param[out] results array of plan->count results, in the plan's order
  */
 int bench_rounds_run(const struct bench_plan *plan,
                      const struct bench_target *target, bool is_processes,
@@ -205,7 +213,7 @@ int bench_rounds_run(const struct bench_plan *plan,
 struct bench_server {
     const char *database;
     char version[96];
-    char settings[160]; /* those that durability depends on */
+    char settings[160]; /* those on which durability depends */
     bool is_durable;
 };
 
@@ -217,7 +225,7 @@ struct bench_report {
     size_t count;
 };
 
-/** The table's head, and the rows of some results. */
+/** Print the table's head, or the rows of some results. */
 void bench_report_head(void);
 void bench_report_rows(const struct bench_result *results, size_t count);
 

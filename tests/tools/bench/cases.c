@@ -1,14 +1,14 @@
 /*
- * cases.c - the table of what can be measured
+ * cases.c - the table of the cases
  *
- * A case whose baseline is itself shows the noise: how far apart slices of one
- * and the same work lie.
+ * A case that is its own baseline shows the noise: how much slices of one case
+ * differ.
  */
 #include "cases.h"
 
 #include <string.h>
 
-#define POOL_MAX 64 /* of a registry, as sqlock.h has it */
+#define POOL_MAX 64 /* largest pool_size (sqlock.h) */
 
 static const struct bench_case lock_cases[] = {
     {

@@ -1,5 +1,5 @@
 /*
- * cases.h - the functions that the table of cases is made of
+ * cases.h - the functions of the cases
  */
 #ifndef BENCH_CASES_H
 #define BENCH_CASES_H
@@ -24,8 +24,9 @@ void lock_teardown(void *state);
 int lock_pair(void *state, unsigned client, struct bench_failure *failure);
 int lock_nested(void *state, unsigned client, struct bench_failure *failure);
 
-/* Writers of one file wait as the client library does by itself; and commit as
-   it does by itself, too. */
+/* As floor_setup(), but SQLite's connections wait by its own busy timeout;
+ * those
+   of naive_setup() also commit with its default, synchronous=FULL. */
 int contend_setup(void **state, const struct bench_target *target,
                   struct bench_failure *failure);
 int naive_setup(void **state, const struct bench_target *target,
@@ -74,7 +75,8 @@ int beside_setup(void **state, const struct bench_target *target,
 void beside_teardown(void *state);
 int beside_pair(void *state, unsigned client, struct bench_failure *failure);
 
-/* Begin a thread that takes a lock, however long it waits, and releases it. */
+/* Start a thread that acquires a lock, without a limit for the wait, and
+   releases it.  The caller joins the thread. */
 void begin_waiter(pthread_t *thread, sqlock_lock *lock);
 
 int idle_setup(void **state, const struct bench_target *target,

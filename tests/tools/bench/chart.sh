@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# chart.sh DIRECTORY JSON...: draw what the benchmark has measured.
+# chart.sh DIRECTORY JSON...: draw charts of the benchmark's results.
 #
 # A chart is a pair of files in charts/: NAME.jq picks a table out of the
 # results, columns with a head, and NAME.gp draws it.  Each is drawn for every
@@ -15,7 +15,7 @@ shift
 mkdir -p "$to" || exit 1
 status=0
 drawn=0
-# On a dark screen a picture is dark, too, with its own ground in either case.
+# Colours for a dark colour scheme.  The chart has a background in any scheme.
 dark='<style>@media (prefers-color-scheme: dark) { '
 dark+='rect[fill="#ffffff"] { fill: #161b22 } text { fill: #d0d7de } '
 dark+='[color="black"] { color: #d0d7de } .gridline { stroke: #373e47 } }</style>'
@@ -34,7 +34,8 @@ for rows in "$charts"/*.jq; do
         columns=$(head -n 1 "$data" | awk -F '\t' '{ print NF }')
         server=$(jq -rs --arg database "$database" 'first(.[].servers[] |
             select(.database == $database) | .version) | gsub("[^ -~]|['\''\"_{}^@]"; " ")' "$@")
-        # A missing cell says nothing; a picture of nothing is no chart.
+        # gnuplot leaves out missing cells.  If it can draw nothing, it fails,
+        # and there is no chart.
         if gnuplot -e "data='$data'; columns=$columns; server='$server'" \
             "$charts/style.gp" "$charts/$name.gp" >"$picture.new"; then
             sed "s|^<title>Gnuplot</title>|$dark|" "$picture.new" >"$picture"

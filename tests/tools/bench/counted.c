@@ -2,9 +2,9 @@
  * counted.c - a driver around a driver, which counts the statements that are
  * sent through it
  *
- * A connection is the real driver's own: only what is called is ours.
- * Databases are measured one after another, so that one real driver at a time
- * is enough.
+ * Connections are the real driver's own; some of its functions are replaced.
+ * Databases are measured one after another, so one real driver is in use at a
+ * time.
  */
 #include "counted.h"
 
@@ -27,7 +27,7 @@ struct counted {
 };
 
 static struct counted all[DATABASES];
-static const struct counted *now; /* the one that is measured */
+static const struct counted *now; /* of the database that is measured */
 static atomic_ullong sent;
 
 static const char *without_prefix(const char *url)

@@ -9,11 +9,14 @@
 
 #define COUNTED_URL_SIZE 1024
 
-/** The URL through the counting driver, in @p out.  One database at a time. */
+/** Write @p url, led through the counting driver, to @p out.  Until the next
+ *  call, only the database of @p url can be used.  @return 0; -1 with the
+ *  reason */
 int bench_counted_url(char out[COUNTED_URL_SIZE], const char *url,
                       struct bench_failure *failure);
 
-/** Statements of this process so far, all databases. */
+/** Return the number of statements that this process has sent so far, of all
+ *  databases. */
 uint64_t bench_counted(void);
 
 #endif /* BENCH_COUNTED_H */

@@ -1,8 +1,9 @@
 /*
- * cpu.c - what the kernel says about a server's processor time
+ * cpu.c - see cpu.h
  *
- * Threads and processes that have ended are not in it, so take the difference
- * only while connections stay open.  Linux only.
+ * Linux's /proc has the times.  Threads and processes that have ended are not
+ * counted, so a difference of two results is right only while connections stay
+ * open.
  */
 #include "cpu.h"
 
@@ -25,7 +26,8 @@ static int64_t first_number(const char *path)
     return value;
 }
 
-/* The first number of schedstat is the time on a processor, in ns. */
+/* Return the time of all threads of a process; -1: no such process.  The first
+ * number of schedstat is the time on a processor, in ns. */
 static int64_t cpu_of_threads(pid_t process)
 {
     char path[320];

@@ -1,5 +1,5 @@
 /*
- * cpu.h - processor time that a server has used
+ * cpu.h - read the processor time that a server has used
  */
 #ifndef BENCH_CPU_H
 #define BENCH_CPU_H
@@ -8,11 +8,11 @@
 #include <sys/types.h>
 
 /**
- * Processor time, in ns, of all threads that now live in process @p server and
- * in its children: PostgreSQL has a process for each connection, MySQL a
- * thread.
+ * Return the processor time, in ns, of all threads that exist now in process
+ * @p server and in its children: PostgreSQL has a process for each connection,
+ * MySQL a thread.
  *
- * @return -1 when it cannot be told (no process, no /proc)
+ * @return -1 if it is not known (no process, no /proc)
  */
 int64_t bench_cpu_of(pid_t server);
 

@@ -1,5 +1,6 @@
 /*
- * floor.c - the cases that do without sqlock, and check their driver
+ * floor.c - the cases of two bare statements, without sqlock; and the list of
+ * floor drivers
  */
 #include "floor.h"
 #include "cases.h"
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A database whose driver was left out of the build has no floor either. */
+/* A database for which the build has no sqlock driver has no floor driver. */
 static const struct floor_driver *const drivers[] = {
 #ifdef SQLOCK_WITH_POSTGRES
     &floor_postgres,

@@ -1,17 +1,20 @@
 /*
- * floor.h - the least that two durable statements cost
+ * floor.h - floor drivers: bare statements, with which sqlock is compared
  *
- * A floor driver talks to a database through the same client library as
- * sqlock's driver, on connections of its own, with nothing around it: it
- * prepares one UPDATE of one row by its primary key and repeats it.  Its table
- * has the columns and the width of the lock table.  Each commits by itself, as
- * durably as the server is set to; the two of a floor are less than any lock
- * can do with: they change 8 bytes of one column and ask for no clock, on
- * sessions as the server makes them, without limits of time.  The cost
- * that sqlock adds is on its side of the ratio.
+ * A floor driver uses the same client library as sqlock's driver, on
+ * connections of its own, and as directly as possible: it prepares one UPDATE
+ * of one row by its primary key, and repeats it.  Its table has the columns of
+ * the lock table, and a row as wide.  Each UPDATE commits by itself, as durably
+ * as the server is configured.
  *
- * And what a shop does without sqlock: a sale of one item in a transaction that
- * locks its row FOR UPDATE, five statements with the order's row.
+ * The case "floor" is two such UPDATEs.  That is less than any lock needs: they
+ * change 8 bytes of one column and do not read the clock, and their sessions
+ * have the server's defaults and no time limits.  So everything that sqlock
+ * adds counts against it in the ratio.
+ *
+ * A floor driver also sells an item as a shop does without sqlock: in a
+ * transaction that locks the item's row FOR UPDATE, five statements if it also
+ * inserts the order's row.
  */
 #ifndef BENCH_FLOOR_H
 #define BENCH_FLOOR_H
@@ -20,9 +23,9 @@
 
 #define FLOOR_REGION "DEFAULT"
 
-/* Column values of a row as wide as that of a held lock; the caller puts the
-   LOCK_KEY before them and the two times, which each database writes in its own
-   way, behind them. */
+/* Values of a row as wide as that of a held lock.  The caller writes the
+   LOCK_KEY before them and the two times, in the database's own form, after
+   them. */
 #define FLOOR_COLUMNS                                                          \
     "LOCK_KEY, REGION, CLIENT_ID, FENCE, LOCK_NAME, HOLDER, CREATED_DATE, "    \
     "EXPIRED_AFTER"
@@ -34,21 +37,21 @@
 struct floor_driver {
     const char *database; /* as in bench_target */
 
-    /** Connect client @p client, make its row and prepare; the connection is
-     *  given to close(), also after a failure. */
+    /** Connect client @p client, insert its row and prepare the statements.
+     *  The caller closes *connection by close(), also after a failure. */
     int (*open)(void **connection, const struct bench_target *target,
                 unsigned client, struct bench_failure *failure);
     void (*close)(void *connection);
 
-    /** One autocommit UPDATE of the client's row. */
+    /** Run one autocommit UPDATE of the client's row. */
     int (*update)(void *connection, struct bench_failure *failure);
 
-    /** SELECT 1: a round trip that writes nothing. */
+    /** Run SELECT 1, a round trip that writes nothing. */
     int (*select)(void *connection, struct bench_failure *failure);
 
-    /** From now on, wait for other writers as the client library does by itself
-     *  (SQLite's busy timeout) and, with @p is_full, commit as it does by
-     *  itself (synchronous=FULL); NULL: there is nothing like it. */
+    /** From now on wait for other writers by SQLite's own busy timeout; with
+     *  @p is_full also commit with its default, synchronous=FULL.  NULL for
+     *  other databases. */
     int (*contend)(void *connection, bool is_full,
                    struct bench_failure *failure);
 
@@ -56,27 +59,30 @@ struct floor_driver {
     int (*describe)(void *connection, struct bench_server *server,
                     struct bench_failure *failure);
 
-    /** One statement without rows. */
+    /** Run one statement that returns no rows. */
     int (*run)(void *connection, const char *text,
                struct bench_failure *failure);
 
-    /** A statement with one row of one number. */
+    /** Run one statement that returns one row, and write the number in it to
+     *  *number. */
     int (*number)(void *connection, const char *text, int64_t *number,
                   struct bench_failure *failure);
 
-    /** Prepare sell() of @p item in the tables ITEM (ITEM, QUANTITY) and SALE
-     *  (ORDER_ID, ITEM, QUANTITY) with the prefix of @p target. */
+    /** Prepare the statements of sell() for @p item.  The tables are ITEM
+     *  (ITEM, QUANTITY) and SALE (ORDER_ID, ITEM, QUANTITY), with the
+     *  floor_prefix of @p target before their names. */
     int (*prepare_sale)(void *connection, const struct bench_target *target,
                         const char *item, struct bench_failure *failure);
 
-    /** Sell one: BEGIN, SELECT ... FOR UPDATE, UPDATE, COMMIT.
+    /** Sell one unit: BEGIN, SELECT ... FOR UPDATE, UPDATE, COMMIT.
      *
-     *  @param order of a row that is put in before the COMMIT; NULL: none */
+     *  @param order the ORDER_ID of a row of SALE that is inserted before the
+     *               COMMIT; NULL: none */
     int (*sell)(void *connection, const char *order,
                 struct bench_failure *failure);
 };
 
-/* Members of a driver: functions open_DATABASE() and so on. */
+/* The members that all drivers have: functions open_DATABASE() and so on. */
 #define FLOOR_MEMBERS(name)                                                    \
     .database = #name, .open = open_##name, .close = close_##name,             \
     .update = update_##name, .select = select_##name,                          \
@@ -94,13 +100,15 @@ struct floor_sale {
     char insert[192];
 };
 
-/** Write them.  @p locking is what a SELECT ends with, @p parameter how a
- *  database writes its first one. */
+/** Write the texts of the statements.
+ *
+ *  @param locking   the end of the SELECT, such as " FOR UPDATE"
+ *  @param parameter the first parameter, such as "$1" */
 void floor_sale_texts(struct floor_sale *to, const struct bench_target *target,
                       const char *item, const char *locking,
                       const char *parameter);
 
-/** The driver of a database, or NULL. */
+/** Return the floor driver of a database, or NULL. */
 const struct floor_driver *floor_driver_find(const char *database);
 
 #endif /* BENCH_FLOOR_H */

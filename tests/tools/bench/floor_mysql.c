@@ -1,9 +1,9 @@
 /*
- * floor_mysql.c - the floor on MySQL and MariaDB, by server-side prepared
- * statements and blocking calls
+ * floor_mysql.c - the floor driver of MySQL and MariaDB, with server-side
+ * prepared statements and blocking calls
  *
- * Works with Oracle's libmysqlclient and MariaDB Connector/C.  Does not speak
- * TLS on demand: the cost of it would be the same on both sides.
+ * It works with Oracle's libmysqlclient and MariaDB Connector/C.  It refuses
+ * tls= in a URL: the cost of TLS would be the same on both sides of the ratio.
  */
 #include "floor.h"
 
@@ -87,7 +87,7 @@ static int prepare(MYSQL_STMT **out, MYSQL *mysql, const char *text,
     return 0;
 }
 
-/* The statement keeps the addresses: they lie in the connection. */
+/* Bind the parameters of the UPDATE.  The statement keeps their addresses. */
 static int bind_update(struct connection *me, struct bench_failure *failure)
 {
     static char region[] = FLOOR_REGION;

@@ -1,8 +1,9 @@
 /*
- * floor_postgres.c - the floor on PostgreSQL, through libpq's blocking calls
+ * floor_postgres.c - the floor driver of PostgreSQL, with libpq's blocking
+ * calls
  *
- * One simple-as-can-be user of libpq: connect, prepare, execute prepared.  No
- * deadlines, no session settings; notices are not printed.
+ * It uses libpq as simply as possible: connect, prepare, execute prepared.  It
+ * has no deadlines and no session settings, and prints no notices.
  */
 #include "floor.h"
 
@@ -28,7 +29,7 @@ static int fail(struct bench_failure *failure, const char *what,
                       conn != NULL ? PQerrorMessage(conn) : "out of memory");
 }
 
-/* libpq does not know sqlock's own parameter. */
+/* Connect without the URL's parameter password_env, which only sqlock knows. */
 static PGconn *connect_to(const char *url, struct bench_failure *failure)
 {
     static const char *const names[] = {"dbname", "password", NULL};
@@ -61,7 +62,8 @@ static void ignore_notice(void *context, const PGresult *result)
     (void)result;
 }
 
-/* Take over @p result, which is to have the status @p expected. */
+/* Free @p result.  Return 0 if its status was @p expected, or -1 with the
+ * reason. */
 static int check(PGconn *conn, PGresult *result, ExecStatusType expected,
                  const char *what, struct bench_failure *failure)
 {

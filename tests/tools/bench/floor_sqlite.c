@@ -1,11 +1,12 @@
 /*
- * floor_sqlite.c - the floor on SQLite: each client has a connection of its own
+ * floor_sqlite.c - the floor driver of SQLite
  *
- * Write-ahead log and synchronous=NORMAL, as sqlock's driver has them: durable
- * against the death of the process, not of the machine; with synchronous=full
- * in the URL, which SQLOCK_TEST_DURABLE=1 puts there, of both.  A client that
- * meets another writer tries again after 50 to 200 us; SQLite's own busy
- * timeout backs off so far that it starves clients.
+ * As in sqlock's driver the file has a write-ahead log and synchronous=NORMAL:
+ * commits outlast the death of the process, but not that of the machine.  They
+ * outlast both with synchronous=full in the URL, which with.sh writes there
+ * under SQLOCK_TEST_DURABLE=1.  A client that meets another writer tries again
+ * after 50 to 200 us.  SQLite's own busy timeout backs off so far that clients
+ * starve.
  */
 #include "floor.h"
 
@@ -23,7 +24,7 @@
 #define BUSY_TIMEOUT_MS 60000
 #define BUSY_TRIES 100000 /* at least 5 s */
 
-/* Prepared statements of a sale, in their order. */
+/* Prepared statements of a sale, in the order of their execution. */
 enum {
     SALE_BEGIN,
     SALE_SELECT,

@@ -1,8 +1,8 @@
 /*
  * histogram.c - a log-linear histogram of durations
  *
- * Knows nothing of clocks or threads: every client fills one of its own, and
- * they are merged when the clients have ended.
+ * Every client fills a histogram of its own.  They are merged when the clients
+ * have ended.
  */
 #include "histogram.h"
 
@@ -10,8 +10,9 @@
 
 #define STEPS (1 << BENCH_STEP_BITS)
 
-/* Values below STEPS have a bucket each; above, the leading bit chooses a group
-   and the STEP_BITS bits behind it the bucket in that group. */
+/* Return the bucket of a value.  Values below STEPS have a bucket each.  For
+   larger ones the leading bit chooses a group, and the BENCH_STEP_BITS bits
+   after it the bucket in that group. */
 static size_t bucket_of(uint64_t value)
 {
     unsigned shift;
@@ -24,7 +25,7 @@ static size_t bucket_of(uint64_t value)
     return ((size_t)shift << BENCH_STEP_BITS) + (size_t)(value >> shift);
 }
 
-/* The middle of a bucket. */
+/* Return the middle of a bucket. */
 static double value_of(size_t bucket)
 {
     size_t shift;

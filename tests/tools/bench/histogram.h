@@ -1,9 +1,9 @@
 /*
- * histogram.h - how long operations took, in little memory
+ * histogram.h - a histogram of durations, in little memory
  *
- * Buckets are linear within each power of two: a value is known to about 3 %,
- * whatever its size.  A histogram is plain data without pointers, so it may lie
- * in memory that processes share.
+ * Buckets are linear within each power of two, so a value of any size is known
+ * to about 3 %.  A histogram is plain data without pointers, so a process can
+ * send it to another.
  */
 #ifndef BENCH_HISTOGRAM_H
 #define BENCH_HISTOGRAM_H
@@ -29,8 +29,8 @@ void bench_histogram_add(struct bench_histogram *histogram, int64_t ns);
 void bench_histogram_merge(struct bench_histogram *into,
                            const struct bench_histogram *from);
 
-/** The duration that the fraction @p quantile (0 to 1) of all does not exceed,
- *  in ns; 0 when there are none. */
+/** Return the duration, in ns, that the fraction @p quantile (0 to 1) of all
+ *  durations does not exceed; 0 if there are none. */
 double bench_histogram_quantile(const struct bench_histogram *histogram,
                                 double quantile);
 

@@ -1,9 +1,8 @@
 /*
- * idle.c - what clients send while they wait for a lock that somebody keeps
+ * idle.c - the cases of clients that wait for a lock that is never released
  *
- * Not what they do is counted, but the statements that are sent meanwhile: by
- * threads that are blocked in sqlock_acquire(), and by clients that try every
- * 100 ms.
+ * The cases count the statements that are sent meanwhile: by threads that are
+ * blocked in sqlock_acquire(), and by clients that try every 100 ms.
  */
 #include "cases.h"
 #include "counted.h"
@@ -26,7 +25,7 @@ struct idle_state {
     unsigned count; /* of waiters */
 };
 
-/* The lock is kept by the process that sets up for all. */
+/* Hold the lock, unless another process has set up and holds it. */
 static int keep(struct idle_state *state, const struct bench_target *target,
                 const sqlock_options *options, const char *name,
                 sqlock_error *err)
@@ -40,7 +39,7 @@ static int keep(struct idle_state *state, const struct bench_target *target,
     rc = sqlock_registry_open(&state->keeping, target->url, options, err);
     if (rc == 0)
         rc = sqlock_obtain(&state->kept, state->keeping, name, err);
-    /* On MySQL who has a name for the first time ever has no queue lock. */
+    /* On MySQL the first acquisition of a name does not take the queue lock. */
     if (rc == 0)
         rc = sqlock_acquire(state->kept, 0, NULL, err);
     if (rc == 0)
@@ -87,7 +86,7 @@ int idle_setup(void **out, const struct bench_target *target,
         return -1;
     for (; state->count < target->clients; state->count++)
         begin_waiter(&state->waiters[state->count], state->wanted);
-    (void)nanosleep(&settle, NULL); /* how one comes to wait is not measured */
+    (void)nanosleep(&settle, NULL); /* beginning to wait is not measured */
     return 0;
 }
 

@@ -1,9 +1,10 @@
 /*
- * lock.c - the cases that use sqlock, by its public interface alone
+ * lock.c - the cases that acquire and release locks, by sqlock's public
+ * interface alone
  *
- * As an application with threads would: one registry for the process, with as
- * many connections as there are clients, and each client its own lock.  All
- * else is the default.
+ * They do so as an application with threads would.  The process has one
+ * registry, with a connection for each client, and each client has a lock of
+ * its own.  All other options have their defaults.
  */
 #include "cases.h"
 
@@ -12,8 +13,8 @@
 
 #include "sqlock.h"
 
-/* Long enough for any queue before an SQLite file; no lock is ever held by
-   another. */
+/* Long enough for all writers before this one in a SQLite file; no client ever
+   waits for another client's lock. */
 #define WAIT_MS 10000
 
 struct lock_state {

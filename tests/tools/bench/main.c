@@ -1,8 +1,8 @@
 /*
  * main.c - the benchmark: every database, every number of clients
  *
- * Prepares tables on each database, runs the rounds there, drops the tables
- * again.  Judges nothing: the numbers are for the reader.
+ * The program creates tables in each database, runs the rounds there and drops
+ * the tables.  It prints numbers, without judging them.
  */
 #include "floor.h"
 #include "options.h"
@@ -20,7 +20,7 @@ struct site {
     struct bench_target target;
     char lock_prefix[32];
     char floor_prefix[32];
-    void *connection; /* for the questions and the clearing up */
+    void *connection; /* to describe the server and drop the tables */
 };
 
 int bench_fail(struct bench_failure *failure, const char *format, ...)
@@ -53,7 +53,8 @@ static int create_table(const char *url, const char *prefix,
     return 0;
 }
 
-/* The process id keeps the tables apart from everybody else's. */
+/* Create the tables, with this process id in their prefixes, so that no other
+ * run of the benchmark has these tables. */
 static int open_site(struct site *site, enum bench_database database,
                      const struct bench_options *options,
                      struct bench_failure *failure)
@@ -95,7 +96,7 @@ static void drop(const struct site *site, const char *prefix, const char *name)
         (void)fprintf(stderr, "bench: %s\n", failure.text);
 }
 
-/* Cases make tables of stock, too; who made them does not count. */
+/* Drop the tables, including those of stock, which some cases have created. */
 static void close_site(struct site *site)
 {
     static const char *const ours[] = {

@@ -1,8 +1,8 @@
 /*
- * many.c - the cases about many locks at a time
+ * many.c - the cases of many locks at a time
  *
- * All clients together have so many leases, each an equal part of them, in one
- * registry with a connection for each client.
+ * All clients together have LEASES, KEPT or KEYS locks, each client an equal
+ * number of them, in one registry with a connection for each client.
  */
 #include "cases.h"
 
@@ -21,7 +21,7 @@
 struct many_state {
     sqlock_registry *registry;
     unsigned clients;
-    size_t each; /* locks of one client, which follow each other */
+    size_t each; /* locks of one client, adjacent in `locks` */
     size_t count;
     sqlock_lock **locks;
 };
@@ -45,12 +45,13 @@ static int open_registry(struct many_state *state,
     options.pool_size = bench_pool_size(target);
     options.ttl_ms = TTL_MS;
     options.statement_timeout_ms = STATEMENT_MS;
-    options.ownership = SQLOCK_OWNED_BY_REGISTRY; /* clients are new threads */
+    options.ownership = SQLOCK_OWNED_BY_REGISTRY; /* threads change */
     rc = sqlock_registry_open(&state->registry, target->url, &options, &err);
     return rc == 0 ? 0 : fail(failure, "sqlock_registry_open", rc, &err);
 }
 
-/* The names begin with the case's, so that two never share a lock. */
+/* Obtain all locks.  Their names have the case's word @p what in them, so that
+ * no two cases share a lock. */
 static int obtain_all(struct many_state *state, const char *what, size_t total,
                       struct bench_failure *failure)
 {
@@ -131,7 +132,7 @@ void many_teardown(void *opaque)
 
     if (state == NULL)
         return;
-    /* Releasing a lock that is not held is refused, which is all right. */
+    /* The result for a lock that is not held is EOWNER, which is ignored. */
     if (state->count > 0) {
         int rc = sqlock_release_many(state->locks, state->count, NULL, NULL);
 

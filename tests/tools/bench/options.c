@@ -1,8 +1,8 @@
 /*
  * options.c - read the command line of the benchmark
  *
- * Checks values by themselves; whether a server can be reached is found out
- * when it is used.
+ * Values are checked by themselves.  Whether a server can be reached shows when
+ * it is used.
  */
 #include "options.h"
 
@@ -113,7 +113,7 @@ static int read_seconds(double *out, const char *text,
     return 0;
 }
 
-/* Both lists are cut in place: arguments belong to the program. */
+/* Read the list of --clients, which is cut into words in place. */
 static int read_clients(struct bench_options *options, char *list,
                         struct bench_failure *failure)
 {
@@ -164,7 +164,7 @@ static int add_group(struct bench_plan *plan, const struct bench_group *group,
     return rc;
 }
 
-/* A case, a group, or "all". */
+/* Add the case or the group of that name, or all groups for "all". */
 static int add_named(struct bench_plan *plan, const char *name,
                      struct bench_failure *failure)
 {
@@ -245,8 +245,8 @@ static int read_option(struct bench_options *out, int option, char *value,
     }
 }
 
-/* Only for the servers of the environment: those of the arguments may run
-   anywhere.  A text that is no number gives 0, for unknown. */
+/* Return the process id of a server of the environment; 0: unknown, or no
+   number.  A server of the command line may run on any machine. */
 static pid_t read_pid(enum bench_database database)
 {
     const char *variable = databases[database].pid_variable;

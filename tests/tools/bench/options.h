@@ -13,7 +13,7 @@ enum bench_database {
     BENCH_DATABASES
 };
 
-/* So many clients at a time. */
+/* A number of clients that run at a time. */
 struct bench_clients {
     unsigned count;
     bool is_processes;
@@ -26,17 +26,17 @@ struct bench_options {
     size_t client_counts;
     struct bench_plan plan;
     const char *json; /* NULL: none */
-    bool is_help;     /* it was printed, nothing else to do */
-    bool is_serving;  /* a client process of another benchmark */
+    bool is_help;     /* the help was printed: nothing else to do */
+    bool is_serving;  /* run as a client process (processes.c) */
 };
 
-/** "postgres", "mysql" or "sqlite". */
+/** Return "postgres", "mysql" or "sqlite". */
 const char *bench_database_name(enum bench_database database);
 
 /**
- * Read the command line; where it names no database, the environment.
+ * Read the command line and, if it names no database, the environment.
  *
- * @param[out] out to be given to bench_options_clear(), also after a failure
+ * @param[out] out cleared by bench_options_clear(), also after a failure
  */
 int bench_options_read(struct bench_options *out, int argc, char **argv,
                        struct bench_failure *failure);

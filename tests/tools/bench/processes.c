@@ -1,10 +1,10 @@
 /*
  * processes.c - clients that are processes of their own
  *
- * Each is this program again, begun anew and not forked from the one that has
- * connections, threads and file locks already.  It is told what to measure
- * through a socket, its standard input, and answers there; when the other end
- * is closed, it ends.  slice.c runs a slice.
+ * Each client process executes this program anew: the benchmark itself has
+ * connections, threads and file locks, so it cannot just fork.  A client
+ * process gets messages through a socket, its standard input, and answers
+ * there.  It ends when the other end is closed.
  */
 #include "bench.h"
 #include "cpu.h"
@@ -22,11 +22,11 @@
 
 #define NAME_SIZE 32
 #define URL_SIZE 1024
-/* A slice begins so much later than it is asked for, so that every process has
-   heard of it by then. */
+/* Time from the messages that ask for a slice to its begin, so that every
+   process has got its message by then. */
 #define LEAD_NS 5000000
 
-/* The first thing that a client process hears. */
+/* The first message to a client process: what to set up. */
 struct post {
     char url[URL_SIZE];
     char database[NAME_SIZE];
@@ -37,14 +37,14 @@ struct post {
     char cases[2 * BENCH_CASES_MAX][NAME_SIZE];
 };
 
-/* And whatever comes then. */
+/* Each later message: run a slice of the case at `index` in post->cases. */
 struct errand {
-    size_t index; /* of a case */
+    size_t index;
     double seconds;
     int64_t start_ns; /* CLOCK_MONOTONIC */
 };
 
-/* The answer of a process to each request. */
+/* The answer of a client process to each message. */
 struct answer {
     int rc;
     struct bench_failure failure;
@@ -73,7 +73,7 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* ------------------------------------------------------- in the process -- */
+/* -------------------------------------------------- in a client process -- */
 
 static void sleep_until(int64_t at_ns)
 {
@@ -147,7 +147,7 @@ out:
     return EXIT_SUCCESS;
 }
 
-/* ----------------------------------------------- in the one that reports -- */
+/* ----------------------------------------------- in the benchmark itself -- */
 
 static int start_one(struct member *member, struct bench_failure *failure)
 {
@@ -171,7 +171,7 @@ static int start_one(struct member *member, struct bench_failure *failure)
     return bench_fail(failure, "posix_spawn: %s", strerror(rc));
 }
 
-/* The next answer of a member. */
+/* Read the next answer of a client process. */
 static int collect(const struct member *member, struct answer *answer,
                    struct bench_failure *failure)
 {
@@ -189,7 +189,7 @@ static int post_all(struct bench_crew *crew, struct post *post,
     unsigned i;
 
     for (i = 0; i < crew->count; i++) {
-        /* 0 is the process that sets up and looks on. */
+        /* Client 0 is of this process, which has set up the cases. */
         post->first = i + 1;
         if (!say(crew->members[i].socket, post, sizeof *post) ||
             collect(&crew->members[i], answer, failure) != 0)

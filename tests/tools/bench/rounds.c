@@ -1,9 +1,9 @@
 /*
  * rounds.c - interleave slices of cases and their baselines
  *
- * In each round every case runs once, just behind and just before a slice of
- * its baseline; its ratio is that to the mean of the two.  The median over the
- * rounds is what is reported.  Knows nothing about databases or output.
+ * In each round every case runs for one slice, between two slices of its
+ * baseline.  The case's ratio in this round is its rate divided by the mean
+ * rate of these two slices.  The median over the rounds is reported.
  */
 #include "bench.h"
 #include "turns.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A case that is set up: in the plan, or only somebody's baseline. */
+/* A case that is set up: one in the plan, or the baseline of one. */
 struct actor {
     const struct bench_case *the_case;
     void *state;
@@ -21,12 +21,12 @@ struct actor {
 struct stage {
     const struct bench_plan *plan;
     const struct bench_target *target;
-    struct bench_target own; /* what this process's part of it is */
+    struct bench_target own; /* as *target, with clients of this process */
     struct bench_crew *crew; /* NULL: the clients are threads */
     struct actor actors[2 * BENCH_CASES_MAX];
     size_t count;
-    const struct actor *last; /* whose slice ran last, */
-    struct bench_slice slice; /* and what came out */
+    const struct actor *last; /* the actor whose slice ran last */
+    struct bench_slice slice; /* that slice */
 };
 
 /* The measured values of one case, by round. */
@@ -47,7 +47,8 @@ static int compare_doubles(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* The value that the fraction @p part of all lies below, between neighbours. */
+/* Return the value below which the fraction @p part of the values lies,
+   interpolated between neighbours. */
 static double quantile(const double *values, size_t count, double part)
 {
     double sorted[BENCH_REPEATS_MAX];
@@ -148,8 +149,8 @@ static int run_actor(struct stage *stage, struct actor *actor,
     return run_slice(stage, actor, stage->plan->seconds, latency, failure);
 }
 
-/* Have clients, and let each case warm up: connections are opened and
-   statements prepared at first use. */
+/* Start the client processes, if any, and let each case warm up: connections
+   are opened and statements prepared at first use. */
 static int start_clients(struct stage *stage, bool is_processes,
                          struct bench_failure *failure)
 {
@@ -182,7 +183,8 @@ static int verify(const struct stage *stage, struct bench_failure *failure)
     return rc;
 }
 
-/* The rate that ratios compare.  One client has nobody to give turns to. */
+/* Return the rate that ratios compare: turns or operations.  A single client
+   takes no turns with another. */
 static double rate_of(const struct stage *stage, const struct actor *actor)
 {
     return actor->the_case->takes_turns && stage->target->clients > 1
@@ -200,7 +202,8 @@ static int run_case(struct stage *stage, size_t round,
     double *around = &samples->baseline[2 * round];
     int rc;
 
-    /* The baseline's slice behind the case before is as good as a new one. */
+    /* A slice of the baseline that ran just now, for the case before, is used
+       again. */
     if (stage->last != baseline) {
         rc = run_actor(stage, baseline, NULL, failure);
         if (rc != 0)
@@ -274,7 +277,7 @@ int bench_rounds_run(const struct bench_plan *plan,
     if (samples == NULL)
         return bench_fail(failure, "out of memory");
     if (is_processes)
-        stage.own.clients = 1; /* for setting up and for the last look */
+        stage.own.clients = 1; /* for setup and verify */
     for (i = 0; i < plan->count && rc == 0; i++) {
         results[i].database = target->database;
         results[i].clients = target->clients;

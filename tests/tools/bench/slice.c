@@ -1,9 +1,8 @@
 /*
  * slice.c - let clients repeat an operation for a while
  *
- * A client is a thread here; what it gives back is plain data, so that clients
- * can also be processes that share it.  Says nothing about which slices are
- * compared: see rounds.c.
+ * A client is a thread.  Its results are plain data, which a client process
+ * (processes.c) can send.  rounds.c chooses the slices to compare.
  */
 #include "bench.h"
 #include "cpu.h"
@@ -22,7 +21,7 @@ struct client {
     unsigned number;
     int64_t duration_ns;
     pthread_barrier_t *start;
-    atomic_bool *stop; /* somebody failed */
+    atomic_bool *stop; /* a client has failed */
 
     int rc;
     uint64_t operations;
@@ -64,8 +63,8 @@ static void *client_main(void *argument)
     return NULL;
 }
 
-/* The threads that could be started wait at the barrier for all: when one is
-   missing, nothing can be measured and nobody could let them go. */
+/* Start the clients' threads.  If one cannot be started, the others would wait
+   for it at the barrier for ever: abort. */
 static void start_clients(struct client *clients, pthread_t *threads,
                           unsigned count)
 {
@@ -136,7 +135,7 @@ double bench_per_operation(double us, const struct bench_slice *slice)
     return slice->operations > 0 ? us / (double)slice->operations : us;
 }
 
-/* Put the case's own count in the place of the clients' operations. */
+/* Replace the clients' operations in the slice by the case's own count. */
 static void replace(struct bench_slice *slice, uint64_t counted, double seconds)
 {
     slice->operations = counted;

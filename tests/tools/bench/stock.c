@@ -1,10 +1,11 @@
 /*
- * stock.c - the cases that sell one hot item, by sqlock's public interface, and
- * those that do it with the client library alone
+ * stock.c - the cases that sell one hot item, by sqlock's public interface or
+ * by the client library alone
  *
- * All clients want the same item.  An operation is one committed sale of one
- * unit, with or without the order's row; what had to be tried again counts as
- * time, not as work.  At the end what is left must be what the sales left.
+ * All clients sell the same item.  An operation is one committed sale of one
+ * unit, with or without the order's row.  Attempts that fail take time, but are
+ * not counted.  At the end the quantity that is left must agree with the number
+ * of sales.
  */
 #include "cases.h"
 #include "floor.h"
@@ -17,16 +18,16 @@
 
 #include "sqlock/stock.h"
 
-#define PLENTY INT64_C(1000000000000) /* of an item, before the first sale */
+#define PLENTY INT64_C(1000000000000) /* quantity before the first sale */
 #define ATTEMPTS_MAX 1000000u         /* the deadline alone ends a sale */
 #define DEADLINE_MS (600u * 1000)
 #define ORDER_SIZE 48
 
-/* How many order ids a client has used, in whichever case: tables outlive
-   cases. */
+/* Number of order ids that a client has used in all cases.  The tables of
+   orders outlast a case, so no id may come again. */
 static struct counter {
     uint64_t used;
-    char apart[56]; /* from the next client's cache line */
+    char apart[56]; /* so that each counter has its own cache line */
 } counters[BENCH_CLIENTS_MAX];
 
 static void next_order(char *to, unsigned client)
@@ -54,14 +55,14 @@ static int check_left(const char *what, int64_t left, uint64_t operations,
 
 #define BARE_ITEM "hot"
 
-/* Shared by the cases with and without orders: servers do not have connections
-   for both. */
+/* State shared by the cases with and without orders, since servers do not have
+   enough connections for both. */
 static struct bare {
     const struct floor_driver *driver;
     char prefix[32];
     unsigned clients;
-    unsigned users;    /* cases that are set up, */
-    unsigned verified; /* and at their end */
+    unsigned users;    /* cases that are set up */
+    unsigned verified; /* cases of which bare_verify() was called */
     uint64_t operations;
     void *connections[BENCH_CLIENTS_MAX];
 } bare;
@@ -139,7 +140,8 @@ static void bare_teardown(void *state)
     memset(&bare, 0, sizeof bare);
 }
 
-/* Both cases sell the same item: only the last one can tell. */
+/* Add up the operations of both cases, which sell the same item; check the
+   quantity that is left when the last case calls. */
 static int bare_verify(void *state, uint64_t operations,
                        struct bench_failure *failure)
 {
@@ -178,13 +180,13 @@ static int bare_sell_order(void *state, unsigned client,
 
 /* -------------------------------------------------------- the strategies -- */
 
-/* One strategy, with or without orders. */
+/* The case of one strategy, with or without orders. */
 struct seller {
     sqlock_stock *stock;
-    char item[40]; /* its own */
+    char item[40]; /* sold by this case only */
 };
 
-/* One registry for all of them, with as many connections as clients. */
+/* The registry of all strategies, with a connection for each client. */
 static struct shop {
     sqlock_registry *registry;
     unsigned users; /* cases that are set up */

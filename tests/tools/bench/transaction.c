@@ -1,12 +1,13 @@
 /*
- * transaction.c - the cases that change a row of the application's in a
+ * transaction.c - the cases that change a row of an application's table in a
  * transaction, by sqlock's public interface alone
  *
- * One registry and one table for all these cases, since servers do not have
- * connections for all cases at once, with as many connections as clients; each
- * client has a row of its own, but for `cas`, where all have one.  An
- * operation is one committed transaction: what had to be run again (SQLite's
- * one writer, a version that others changed) counts as time, not as work.
+ * These cases share one table and one registry with a connection for each
+ * client, since servers do not have enough connections for every case.  Each
+ * client has a row of its own, except in `cas`, where all clients change one
+ * row.  An operation is one committed transaction.  Attempts that fail, because
+ * of SQLite's one writer or a version that another client has changed, take
+ * time, but are not counted.
  */
 #include "cases.h"
 
@@ -18,7 +19,7 @@
 #include "sqlock/tx.h"
 #include "sqlock/value.h"
 
-/* Nothing renews the leases of `guarded`: they outlast any benchmark. */
+/* The leases of `guarded` are not renewed: they outlast any benchmark. */
 #define TTL_MS (24u * 3600 * 1000)
 #define WAIT_MS 10000
 #define ATTEMPTS_MAX 1000000u /* the deadline alone ends a transaction */
@@ -34,7 +35,7 @@ struct tx_state {
     sqlock_lock *locks[BENCH_CLIENTS_MAX]; /* of `guarded` */
 };
 
-/* One client's part of it. */
+/* The arguments of one client's transaction. */
 struct work {
     const struct tx_state *state;
     sqlock_lock *lock;
@@ -60,8 +61,9 @@ static sqlock_table table_of(const struct tx_state *state)
 
 /* --- the table --- */
 
-/* MySQL commits at a DDL statement by itself, which is EINVAL: whether it did
-   its work shows when the rows are put in. */
+/* Execute a DDL statement.  MySQL commits it implicitly, for which sqlock
+   returns EINVAL; this is ignored, since insert_rows() shows whether the table
+   is there. */
 static int run_ddl(struct tx_state *state, const char *text, sqlock_error *err)
 {
     sqlock_tx *tx;
@@ -144,7 +146,7 @@ static int set_up(struct tx_state *state, const struct bench_target *target,
     sqlock_error err = {0};
     int rc;
 
-    /* A client's threads come and go with the slices, its lease stays. */
+    /* A client has a new thread in each slice, but keeps its lease. */
     options.ownership = SQLOCK_OWNED_BY_REGISTRY;
     options.table_prefix = target->lock_prefix;
     options.pool_size = bench_pool_size(target);
@@ -192,7 +194,7 @@ int tx_guarded_setup(void **out, const struct bench_target *target,
     return rc == 0 ? take_locks(*out, failure) : rc;
 }
 
-/* Closing the registry gives back what is held. */
+/* The locks are released when the registry is closed. */
 void tx_teardown(void *opaque)
 {
     struct tx_state *state = opaque;
@@ -266,7 +268,7 @@ static int cas(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
     rc = sqlock_tx_version(tx, &table, &id, &seen, err);
     if (rc != 0)
         return rc;
-    set.value = sqlock_integer(seen.integer); /* the updates so far, and this */
+    set.value = sqlock_integer(seen.integer); /* updates, with this one */
     return sqlock_tx_update(tx, &table, &id, &seen, &set, 1, NULL, err);
 }
 

@@ -1,6 +1,8 @@
 /*
- * turns.c - see turns.h: memory without a name, found through a descriptor that
- * is left open for the client processes
+ * turns.c - see turns.h
+ *
+ * The counts are in a memfd.  Client processes inherit its descriptor, whose
+ * number is in the environment.
  */
 #include "turns.h"
 #include "bench.h"

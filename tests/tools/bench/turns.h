@@ -1,8 +1,10 @@
 /*
- * turns.h - whose turn it was, of the clients of all processes
+ * turns.h - count how often a lock goes from one client to another, over the
+ * clients of all processes
  *
- * A turn counts when the lock goes from one client to another, not when the
- * last one takes it again before anybody has woken.
+ * In the benchmark a turn is one acquisition by a client.  It counts if another
+ * client had the lock before, and not if the same client acquires the lock
+ * again before a waiter has woken.
  */
 #ifndef BENCH_TURNS_H
 #define BENCH_TURNS_H
@@ -11,19 +13,21 @@
 
 struct bench_failure;
 
-/* Of all since they were counted from 0. */
+/* Counts since the last bench_turns_take(). */
 struct bench_turns {
-    uint64_t changes;  /* turns of another client than the one before */
-    unsigned in_a_row; /* the most of one client */
+    uint64_t changes;  /* turns of another client than the turn before */
+    unsigned in_a_row; /* the most turns of one client in a row */
 };
 
-/** Make room for them; client processes that are begun later share it. */
+/** Set up the counts, which are shared with client processes that are started
+ *  later.  Further calls do nothing.  @return 0; -1 with the reason */
 int bench_turns_open(struct bench_failure *failure);
 
-/** It is that client's turn; by whoever keeps out all others. */
+/** Count a turn of a client.  The caller holds the lock that excludes the other
+ *  clients. */
 void bench_turn(unsigned client);
 
-/** Count from 0 again; what was counted. */
+/** Return the counts, and count from 0 again. */
 struct bench_turns bench_turns_take(void);
 
 #endif /* BENCH_TURNS_H */

@@ -1,12 +1,12 @@
 /*
- * waiting.c - the cases of many clients and one lock: how fast it goes from one
- * to the next
+ * waiting.c - the cases of many clients and one lock: how fast the lock goes
+ * from one client to the next
  *
- * Each client takes the lock, holds it for 0.1 ms and gives it back, at once
- * again.  Compared with the same through a row locked FOR UPDATE (on SQLite the
- * file's write lock), which is the database's own queue; with a queue of
- * threads and one UPDATE for each turn; and with who tries every 100 ms.  A
- * turn counts that goes to another client.
+ * Each client acquires the lock, holds it for 0.1 ms, releases it and begins
+ * again.  That is compared with a row that clients lock FOR UPDATE (on SQLite
+ * the file's write lock), where they wait in the database's own queue; with a
+ * queue of threads and one UPDATE for each turn; and with clients that try to
+ * acquire the lock every 100 ms.  Turns (turns.h) are compared.
  */
 #include "cases.h"
 #include "floor.h"
@@ -37,7 +37,7 @@ static void hold(unsigned client)
 struct queue_state {
     sqlock_registry *registry;
     sqlock_lock *lock;
-    unsigned first; /* number of a client */
+    unsigned first; /* number of the first client */
 };
 
 static int set_up(void **out, const struct bench_target *target,
@@ -174,7 +174,7 @@ int beside_setup(void **out, const struct bench_target *target,
     if (lock_setup(&state->pair, target, failure) < 0)
         return -1;
     options.table_prefix = target->lock_prefix;
-    options.pool_size = 2 * BESIDE; /* a queue lock for each */
+    options.pool_size = 2 * BESIDE; /* one for each queue lock */
     if (sqlock_registry_open(&state->holding, target->url, &options, &err) <
             0 ||
         sqlock_registry_open(&state->waiting, target->url, &options, &err) < 0)
@@ -191,7 +191,7 @@ void beside_teardown(void *opaque)
 
     if (state == NULL)
         return;
-    (void)sqlock_registry_close(state->holding, NULL); /* and they go on */
+    (void)sqlock_registry_close(state->holding, NULL); /* releases the locks */
     for (unsigned i = 0; i < state->count; i++)
         (void)pthread_join(state->waiters[i], NULL);
     (void)sqlock_registry_close(state->waiting, NULL);
@@ -214,7 +214,7 @@ struct row_state {
     unsigned first;
     unsigned clients;
     void *connections[BENCH_CLIENTS_MAX];
-    /* a queue of threads */
+    /* the queue of threads of local_turn() */
     pthread_mutex_t mutex;
     pthread_cond_t called[BENCH_CLIENTS_MAX];
     uint64_t next_ticket, serving;
@@ -297,7 +297,8 @@ int row_turn(void *opaque, unsigned client, struct bench_failure *failure)
     return state->floor->run(connection, "COMMIT", failure);
 }
 
-/* A queue of threads, first come first served, and one UPDATE a turn. */
+/* Wait in a queue of threads, first come, first served, and run one UPDATE for
+ * each turn. */
 int local_turn(void *opaque, unsigned client, struct bench_failure *failure)
 {
     struct row_state *state = opaque;

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# matrix.sh [ENGINE]...: run suites on other servers than this machine's, and
-# print a table of what came of it, with the reason of whatever was not run.
+# matrix.sh [ENGINE]...: run suites on servers other than this machine's, and
+# print a table of the results, and why tests were skipped or not run.
 #
-# Engines are those of the list below, or by their names as in SQLOCK_TEST_SERVERS
+# An engine is one of the list below, or a server of SQLOCK_TEST_SERVERS
 # (tests/tools/servers/with.sh).  Servers that are missing are fetched first.
 #
-# MATRIX_SUITES="conformance tx fault" chooses suites (their programs; scripts
-# bring servers of their own); MATRIX_JOBS is how many engines run at a time, 1;
-# MATRIX_RESUME=1 keeps what has passed since the suite was built;
-# MATRIX_ONLY=table prints the table of what has been run.  SQLOCK_BUILD names the
-# build, and SQLOCK_BUILD_MYSQL the one with Oracle's client library, for the
-# engine "mysql-client".  The log of a suite is
-# $SQLOCK_BUILD/log/matrix/ENGINE/SUITE.log.  Exit status 0 only if all that
-# could be run has passed.
+# MATRIX_SUITES="conformance tx fault" chooses suites (only their programs,
+# since scripts start servers of their own); MATRIX_JOBS=1 is how many engines
+# run at a time; MATRIX_RESUME=1 does not run suites again that have passed
+# since they were built; MATRIX_ONLY=table runs nothing, and prints the table of
+# the last results.  SQLOCK_BUILD names the build, and SQLOCK_BUILD_MYSQL the
+# build with Oracle's client library, for the engine "mysql-client".  The log of
+# a suite is $SQLOCK_BUILD/log/matrix/ENGINE/SUITE.log.  The exit status is 0
+# only if each suite that can run on its engine has a result without failures.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 build=${SQLOCK_BUILD:-build}
@@ -26,7 +26,7 @@ engines=("$@")
 
 # ------------------------------------------------------------- the engines --
 
-# The trees that an engine needs.
+# Fetch the trees that an engine needs.
 fetch() { # ENGINE
     case $1 in
     postgres-* | mariadb-*) bash tests/tools/servers/fetch.sh "$1" ;;
@@ -44,7 +44,8 @@ database_of() { # ENGINE
     esac
 }
 
-# Suites of one cluster know their database and take no name of one.
+# Print the arguments of a suite: the databases, except for suites of one
+# cluster, which take none.
 arguments_of() { # ENGINE SUITE
     case $2 in
     galera | replica | group) ;;
@@ -86,7 +87,7 @@ describe() { # ENGINE
     esac
 }
 
-# Suites of one engine alone, beside those for all.
+# Print the suites that run on this engine only, in addition to $suites.
 own_suites() { # ENGINE
     case $1 in
     standby*) echo failover ;;
@@ -94,7 +95,7 @@ own_suites() { # ENGINE
     esac
 }
 
-# Why a suite has no sense on an engine; nothing: it has.
+# Print why a suite makes no sense on an engine; nothing: it does.
 why_not() { # ENGINE SUITE
     case "$1 $2" in
     "group group" | "spring spring") ;;
@@ -125,7 +126,8 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# "12 0 1": passed, failed, skipped, of run.sh's table; status 1: there is none.
+# Print a suite's numbers of tests that passed, failed and were skipped, such as
+# "12 0 1", from the table of run.sh; return 1 if there is no table.
 read_counts() { # LOG SUITE
     awk -v suite="$2" '$1 == suite && NF == 5 { text = $2 " " $3 " " $4 }
         END { print text; exit text == "" }' "$1"
@@ -138,7 +140,7 @@ has_passed() { # ENGINE SUITE
     [ "${counts[1]}" = 0 ] && [ "${counts[0]}" -gt 0 ]
 }
 
-# One suite on one engine: its counts in ENGINE/SUITE.result.
+# Run one suite on one engine, and write its counts to ENGINE/SUITE.result.
 run_suite() { # ENGINE SUITE
     local engine=$1 suite=$2 server=$1 result=$logs/$1/$2.result program
     local limit=${SUITE_SECONDS:-600}
@@ -179,7 +181,7 @@ run_engine() { # ENGINE
 status=0
 notes=()
 
-# One cell, and what there is to say about it.
+# Set $text to a cell of the table, and add the notes on it to $notes.
 cell() { # ENGINE SUITE
     local engine=$1 suite=$2 counts reason
     case " $suites $(own_suites "$engine") " in
@@ -207,7 +209,7 @@ cell() { # ENGINE SUITE
     fi
 }
 
-# A suite of one engine stands in the last column.
+# Print the row of an engine.  The suite of this engine only is the last column.
 row() { # ENGINE
     local suite own
     printf '%-13s %-34s' "$1" "$(describe "$1")"

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# ca.sh DIR: make what the tests of TLS need in DIR, which is made.
+# ca.sh DIR: create DIR, with the certificates that the tests of TLS need.
 #
-#     DIR/ca.pem          the authority that clients trust
-#     DIR/foreign-ca.pem  another one
+#     DIR/ca.pem          the certificate authority that clients trust
+#     DIR/foreign-ca.pem  another certificate authority
 #     DIR/{good,wrong-name,expired,foreign}/{cert,key}.pem  of a server:
-#         good        for localhost and 127.0.0.1, of the authority
-#         wrong-name  the same for another host
-#         expired     the same for localhost, but yesterday
-#         foreign     for localhost, of the other authority
-#     DIR/{postgres,mysql}  a link to the one that this server presents, good at
-#         first: change it, and tell the server to read it again
+#         good        for localhost and 127.0.0.1, signed by ca.pem
+#         wrong-name  for another host and address, signed by ca.pem
+#         expired     as good, but expired since yesterday
+#         foreign     as good, but signed by foreign-ca.pem
+#     DIR/{postgres,mysql}  a link to the folder whose certificate this server
+#         presents, at first good.  To change the certificate, change the link
+#         and have the server read its files again.
 #
-# Keys belong to the user that servers run as (common.sh).
+# The keys belong to the user as which servers run (common.sh).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/tools/servers/common.sh
@@ -24,7 +25,8 @@ chmod 711 "$dir"
 umask 077
 cd "$dir"
 
-# Where `openssl ca` keeps its account; it alone can date a certificate back.
+# The configuration of `openssl ca`, which is used because it can date a
+# certificate back.
 cat >config <<'END'
 [req]
 distinguished_name = name

@@ -1,25 +1,26 @@
 # shellcheck shell=bash
-# common.sh: what the scripts that run a private server share; to be sourced.
+# common.sh: functions of the scripts that run a private server.  To be sourced.
 #
-# A server script is called with a directory of its own.  It starts its server
-# there, writes the variables that lead to it to DIR/env when it answers, and
-# stays in the foreground until it is told to end (TERM or INT), or until the
-# process that started it is gone.  A server that ends meanwhile, whatever the
-# reason, is started again on the same port and data: a test may kill it.  It is
-# not while there is a file DIR/hold.
+# A server script is called with a directory DIR of its own.  It starts its
+# server there and, when the server answers, writes the variables with the
+# server's URLs to DIR/env.  The script runs until it gets TERM or INT, which
+# the caller has it get (setpriv --pdeathsig) when the caller ends.  If the
+# server ends before that, for whatever reason, the script starts it again with
+# the same port and data, so a test may kill it; but not while there is a file
+# DIR/hold.
 #
-# SQLOCK_TEST_TREE names the tree of fetch.sh that the programs are in; without
-# it they are this machine's.  SQLOCK_TEST_PASSWORD is every user's password where
-# it is set.
+# SQLOCK_TEST_TREE names the tree of fetch.sh with the programs; without it the
+# programs are this machine's.  SQLOCK_TEST_PASSWORD, if set, is the password of
+# all users of the server.
 
-# The user that servers run as: they refuse root.
+# The command that runs a server as nobody, since servers refuse to run as root.
 as_server=()
 if [ "$(id -u)" -eq 0 ]; then
     as_server=(setpriv --reuid nobody --regid "$(id -gn nobody)" --clear-groups)
 fi
 
-# Before a server's program: SQLOCK_TEST_FAKETIME is libfaketime's library, and
-# SQLOCK_TEST_CLOCK a file that says how far the server's clock is off.
+# The command that runs a server with a wrong clock: SQLOCK_TEST_FAKETIME is the
+# library of libfaketime, and SQLOCK_TEST_CLOCK a file with the clock's error.
 clock=()
 if [ -n "${SQLOCK_TEST_CLOCK:-}" ]; then
     clock=(env "LD_PRELOAD=${SQLOCK_TEST_FAKETIME:?}"
@@ -32,7 +33,7 @@ fail() {
     exit 1
 }
 
-# The programs of SQLOCK_TEST_TREE, looked for in these folders of it, come first.
+# Put these folders of $SQLOCK_TEST_TREE/usr first in PATH.
 use_tree() { # FOLDER...
     local folder
     [ -d "$SQLOCK_TEST_TREE/usr" ] ||
@@ -45,13 +46,13 @@ use_tree() { # FOLDER...
     done
 }
 
-# The programs are not on this machine.
+# End the script with status 77: this machine does not have what it needs.
 absent() {
     echo "${0##*/}: $*" >&2
     exit 77
 }
 
-# Make DIR ours, with DIR/data for the server's user.
+# Make DIR with DIR/data and DIR/run, which belong to the server's user.
 make_home() { # DIR
     mkdir -p "$1/data" "$1/run" || exit 1
     chmod 711 "$1" || exit 1
@@ -62,8 +63,9 @@ make_home() { # DIR
     fi
 }
 
-# Print a way to TREE that the server's user can go: itself, or a copy in DIR
-# where a folder above it is closed to others, as /root is.
+# Print a path by which the server's user can reach TREE with PROGRAM in it:
+# TREE, or a copy in DIR, if a folder above TREE is closed to other users, as
+# /root is.
 reachable() { # TREE PROGRAM DIR
     if "${as_server[@]}" test -x "$1/$2" 2>/dev/null; then
         echo "$1"
@@ -81,7 +83,7 @@ password() {
     od -An -N12 -tx1 /dev/urandom | tr -d ' \n'
 }
 
-# A port that nobody answers on; below the range of outgoing connections.
+# Print a port that is not in use, below the range of outgoing connections.
 free_port() {
     local port
     while :; do
@@ -91,7 +93,8 @@ free_port() {
     echo "$port"
 }
 
-# Ask until COMMAND succeeds, while the process PID lives and for SECONDS.
+# Run COMMAND again and again until it succeeds.  Return 1 if the process PID
+# ends or SECONDS have passed before.
 wait_for() { # SECONDS PID COMMAND...
     local end=$((SECONDS + $1)) pid=$2
     shift 2
@@ -105,7 +108,7 @@ wait_for() { # SECONDS PID COMMAND...
 server_pid=
 ending=
 
-# To be trapped: end the server without leaving anything behind.
+# End the server, continuing it first if it is stopped.  To be called by traps.
 end_server() { # SIGNAL
     ending=yes
     if [ -n "$server_pid" ]; then
@@ -114,9 +117,10 @@ end_server() { # SIGNAL
     fi
 }
 
-# Run the server and start it again when it ends.  Calls `launch`, which starts
-# it in the background and sets server_pid; `answers`, which asks it; `publish`,
-# which prints the variables.
+# Run the server, and start it again when it ends, until end_server() is called.
+# The script has the functions `launch`, which starts the server in the
+# background and sets server_pid; `answers`, which succeeds if the server
+# answers; and `publish`, which prints the variables.
 supervise() { # DIR
     local dir=$1 failures=0
     while [ -z "$ending" ]; do
@@ -131,7 +135,7 @@ supervise() { # DIR
                 mv "$dir/env.new" "$dir/env"
             failures=0
         elif [ -z "$ending" ]; then
-            # The port was taken, or a killed server's children live on.
+            # The port was taken, or a killed server's children still run.
             kill -KILL "$server_pid" 2>/dev/null
             failures=$((failures + 1))
             if [ "$failures" -ge 20 ]; then
@@ -141,7 +145,7 @@ supervise() { # DIR
             fi
             sleep 0.2
         fi
-        # A signal ends the wait; the server may need a moment longer.
+        # A trapped signal ends `wait`, maybe before the server has ended.
         while kill -0 "$server_pid" 2>/dev/null; do
             wait "$server_pid" 2>/dev/null
         done
@@ -151,8 +155,8 @@ supervise() { # DIR
 
 # ----------------------------------------------------------- MySQL, MariaDB --
 
-# Print the statements for root, who has no password yet, on data that are new.
-# The last one closes the door that the others come through.
+# Print the first statements for a new server, which root runs without a
+# password.  The last one gives root a password.
 first_statements() { # USER-PASSWORD ADMIN-PASSWORD
     cat <<SQL
 CREATE DATABASE IF NOT EXISTS sqlock CHARACTER SET utf8mb4;
@@ -165,7 +169,7 @@ ALTER USER root@localhost IDENTIFIED BY '$2';
 SQL
 }
 
-# Print the variables of a server in $dir on $port, for `publish`.
+# Print the variables of a server in $dir at $port, for `publish`.
 publish_mysql() { # USER-PASSWORD ADMIN-PASSWORD
     # shellcheck disable=SC2154 # of the script that sources us
     local at=127.0.0.1:$port/sqlock
@@ -181,7 +185,7 @@ publish_mysql() { # USER-PASSWORD ADMIN-PASSWORD
 
 children=()
 
-# Begin such a server in $dir; all of it has one password.
+# Prepare such a server in $dir.  All its servers have the same passwords.
 make_cluster() {
     trap 'exit 143' TERM INT
     trap 'end_children; rm -rf "$dir"' EXIT
@@ -190,13 +194,13 @@ make_cluster() {
     export SQLOCK_TEST_PASSWORD
 }
 
-# Publish the variables on standard input.
+# Publish the variables that are read from standard input.
 publish_all() {
     cat >"$dir/env.new" && mv "$dir/env.new" "$dir/env"
 }
 
-# Run another server's script in a directory of its own and wait until that
-# server answers; its variables are in DIR/env.
+# Run another server's script in directory DIR and wait until that server
+# answers: then its variables are in DIR/env.
 start_child() { # SCRIPT DIR
     mkdir -p "$2"
     # shellcheck disable=SC2154 # the folder of the script that sources us
@@ -204,12 +208,12 @@ start_child() { # SCRIPT DIR
     children+=($!)
     wait_for 120 $! test -e "$2/env" || {
         wait $!
-        # As it said: not to be had here, or broken.
+        # 77 if the script ended with 77, which is a skip.
         exit "$(($? == 77 ? 77 : 1))"
     }
 }
 
-# To be trapped.
+# End the servers of start_child.  To be called by traps.
 end_children() {
     local child
     for child in "${children[@]}"; do
@@ -218,13 +222,13 @@ end_children() {
     wait
 }
 
-# A variable that a child has published.
+# Print a variable that a child has published.
 of_child() { # DIR VARIABLE
     # shellcheck disable=SC1090,SC1091 # written by the child
     (. "$1/env" && echo "${!2}")
 }
 
-# The port of a URL.
+# Print the port of a URL.
 port_of() { # URL
     local rest=${1##*:}
     echo "${rest%%/*}"

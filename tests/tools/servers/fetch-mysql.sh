@@ -1,18 +1,18 @@
 #!/bin/bash
-# fetch-mysql.sh DIR - put Oracle's MySQL (server, shell, client library and
-# headers) from Debian's unstable suite under DIR.  Nothing is installed: the
-# packages are only unpacked, and run by the C library that came with them.
+# fetch-mysql.sh DIR - unpack Oracle's MySQL (server, shell, client library and
+# headers) from Debian's unstable suite under DIR.  Nothing is installed, and
+# the programs run with the C library of that suite.
 #
-# Leaves
-#     DIR/usr        the unpacked tree
-#     DIR/include    what to compile against: -IDIR/include -IDIR/include/mysql
-#     DIR/lib        a link to the libraries, with the loader in it
-#     DIR/mysqld     DIR/mysql      start the server and the shell
-#     DIR/version    "9.7.4-2"; there only when all of it is
+# The script makes
+#     DIR/usr        the unpacked packages
+#     DIR/include    headers, for -IDIR/include -IDIR/include/mysql
+#     DIR/lib        a link to the folder of the libraries and the loader
+#     DIR/mysqld     DIR/mysql      scripts that start the server and the shell
+#     DIR/version    the version, such as "9.7.4-2"; made last
 #
-# Does nothing when DIR/version is there already.  Needs a Debian with apt, its
-# archive keyring and network; about 350 MB.  Old versions are not kept by the
-# archive, so whatever is current is taken.
+# If there is DIR/version, the script does nothing.  It needs Debian with apt
+# and its archive keyring, network, and about 350 MB.  The archive does not keep
+# old versions, so the script takes the current one.
 set -euo pipefail
 
 fail() {
@@ -38,8 +38,8 @@ mirror=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(LABEL)' |
     grep -v -e security | head -n 1)
 [ -n "$mirror" ] || fail "apt has no archive to fetch from"
 
-# An apt of its own: own lists, own cache, and no package installed, so that the
-# whole closure is named.
+# Configure apt with lists and a cache of its own, and without any installed
+# package, so that it names all packages that MySQL depends on.
 work=$dir/.fetch
 rm -rf "$work" "${dir:?}/usr" "$dir/include" "${dir:?}/lib"
 mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/debs" \
@@ -60,8 +60,8 @@ apt=(apt-get -q
     fail "cannot read the archive's index"
 }
 
-# Maintainer scripts never run here, so what only they need stays out; so do the
-# C headers, which would get in the way of the host's.
+# Packages to leave out: those that only maintainer scripts need, which do not
+# run; and the C headers, which would be found before the host's.
 useless='^(perl|libperl|libdb|libgdbm|dpkg|tar|debconf|adduser|passwd|login'
 useless+='|base-|init|sysv|apt|libc6-dev|libc-dev|linux-libc|libssl-dev'
 useless+='|libzstd-dev|zlib1g-dev|rpcsvc|libcrypt-dev|gcc-.*-base|libc-gconv)'
@@ -81,12 +81,13 @@ rm -rf "$dir"/usr/share/{doc,man,lintian,locale,apport}
 loader=$(cd "$dir/usr/lib" && echo */ld-linux-*.so.*)
 [ -e "$dir/usr/lib/$loader" ] || fail "the packages hold no loader"
 ln -s "usr/lib/${loader%/*}" "$dir/lib"
-# MySQL's headers alone: the rest of that directory belongs to another C library.
+# Only MySQL's headers: others in usr/include are for another C library.
 mkdir "$dir/include"
 ln -s ../usr/include/mysql "$dir/include/mysql"
 
-# The program's own path must be absolute, and its directories be named: it was
-# built to live elsewhere.
+# Write the scripts that start the programs.  A program's path is absolute
+# there, and its directories are options, since it was built for other
+# directories.
 for program in sbin/mysqld bin/mysql; do
     name=${program#*/}
     {

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# fetch-postgres.sh: PostgreSQL's server programs and PgBouncer, unpacked under
-# build/servers where there are none.  Prints nothing but what it does;
-# postgres-bin.sh and pgbouncer.sh find them.
+# fetch-postgres.sh: unpack PostgreSQL's server programs and PgBouncer under
+# build/servers, if this machine does not have them.  postgres-bin.sh and
+# pgbouncer.sh find them there.
 #
-# Debian's packages would start services and make a user, so they are not
-# installed: they and those libraries they need that are not here are downloaded
-# and unpacked.  PostgreSQL finds its files relative to its programs.
+# Debian's packages are not installed, since they would start services and
+# create a user.  They are downloaded and unpacked, with the libraries that they
+# need and this machine does not have.  PostgreSQL finds its files relative to
+# its programs.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 root=$PWD
@@ -15,8 +16,9 @@ fail() {
     exit 1
 }
 
-# Print the packages that a package needs: libraries, server, client and pooler
-# only.  libllvm serves just-in-time compilation, which the tests switch off.
+# Print the packages that would be installed with a package, but only libraries,
+# server, client and pooler; and without the libraries for just-in-time
+# compilation, such as libllvm, which the tests switch off.
 wanted() { # PACKAGE
     [ -n "$1" ] || return 1
     apt-get -s install --no-install-recommends "$1" 2>/dev/null |
@@ -42,8 +44,8 @@ refresh() {
     fi
 }
 
-# Into the present folder.  As root apt would download as another user, who may
-# not write here.
+# Download a package, and those it needs, into the working directory.  Without
+# the option apt, run as root, would download as a user who may not write there.
 download() { # PACKAGE
     wanted "$1" | xargs apt-get -q -o APT::Sandbox::User=root download >log 2>&1
 }
@@ -53,7 +55,8 @@ unpack() { # TREE WHAT: a function that names the package
     command -v apt-get >/dev/null ||
         fail "no PostgreSQL server programs (initdb, postgres) or no PgBouncer" \
             "    here; put them on PATH or set SQLOCK_TEST_POSTGRES_URL"
-    # No package lists yet, or lists that name what the mirror has replaced.
+    # There may be no package lists yet.  Below, they may name packages that the
+    # mirror has replaced.
     [ -n "$(wanted "$($what)")" ] || refresh
     [ -n "$(wanted "$($what)")" ] ||
         fail "apt knows no PostgreSQL $what; install its programs" \
@@ -71,8 +74,7 @@ unpack() { # TREE WHAT: a function that names the package
         dpkg-deb -x "$deb" .. || exit 1
     done
     cd "$root" || exit 1
-    # Where /lib is a link to /usr/lib, packages may still use the one or the
-    # other.
+    # Packages use /lib or /usr/lib, where an installed system has one folder.
     if [ -d "$tree.new/lib" ]; then
         cp -a "$tree.new"/lib/. "$tree.new/usr/lib/" || exit 1
         rm -rf "$tree.new/lib"

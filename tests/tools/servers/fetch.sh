@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# fetch.sh [-l] [NAME]...: unpack other servers than this machine's, as packages
-# of Debian's suites hold them, each under build/servers/NAME (or
-# $SQLOCK_TEST_TREES/NAME).  Nothing is installed.  -l lists what there is.
+# fetch.sh [-l] [NAME]...: unpack servers from packages of several Debian
+# suites, each under build/servers/NAME (or $SQLOCK_TEST_TREES/NAME).  Nothing
+# is installed.  -l lists the names.
 #
 # A tree NAME has
-#     usr       the unpacked packages; its programs run as they are, with the C
-#               library that came with them
-#     version   "17.6-1"; there only when all of it is
-# One that is there is kept.  Needs a Debian with apt, its archive keyring,
-# patchelf, and network; 100 to 400 MB each.  Only what the archive has today can
-# be had.
+#     usr       the unpacked packages; the programs run with the C library of
+#               their suite
+#     version   the version, such as "17.6-1"; made last
+# A tree with a version is kept.  The script needs Debian with apt and its
+# archive keyring, patchelf, network, and 100 to 400 MB for each tree.  It gets
+# the versions that the archive has today.
 set -eu
 cd "$(dirname "$0")/../../.."
 trees=${SQLOCK_TEST_TREES:-$PWD/build/servers}
 
-# NAME SUITE PACKAGES: the first one gives the version.
+# NAME SUITE PACKAGES: the version is that of the first package.
 catalogue='
 postgres-13  bullseye  postgresql-13
 postgres-15  bookworm  postgresql-15
@@ -30,9 +30,9 @@ fail() {
     exit 1
 }
 
-# Packages that only maintainer scripts and Perl tools need, packages for
-# compiling, and the compiler behind just-in-time compilation, which the tests
-# switch off.
+# Packages that are left out: those that only maintainer scripts and Perl tools
+# need, those for compiling, and the compiler for just-in-time compilation,
+# which the tests switch off.
 useless='^(perl|libperl|libgdbm|dpkg|tar|debconf|adduser|passwd|login|base-|init'
 useless+='|sysv|apt|libc6-dev|libc-dev|linux-libc|.*-dev$|gcc-.*-base|libc-gconv'
 useless+='|postgresql-common|postgresql-client-common|ssl-cert|netbase|ucf'
@@ -47,8 +47,8 @@ mirror() {
         awk '$2 == "Debian" && $3 == "Debian" { print $1; exit }'
 }
 
-# An apt of its own: own lists, own cache, and no package installed, so that the
-# whole closure is named.
+# Configure apt with lists and a cache of its own, and without any installed
+# package, so that it names all packages that a server depends on.
 prepare() { # WORK SUITE
     local keyring=/usr/share/keyrings/debian-archive-keyring.gpg archive
     [ -r "$keyring" ] || fail "$keyring is missing"
@@ -78,8 +78,8 @@ download() { # WORK PACKAGE...
         >>"$work/log" 2>&1 || fail "cannot download: $(tail -n 1 "$work/log")"
 }
 
-# Let programs find the loader and the libraries beside them, wherever their
-# own suite has put them.
+# Change the programs so that they find the loader and the libraries of their
+# own tree.
 rebase() { # TREE
     local program loader libraries
     loader=$(find "$1/usr/lib" "$1/usr/lib64" -name 'ld-linux*.so.*' \
@@ -108,7 +108,7 @@ fetch() { # NAME SUITE PACKAGE...
     for deb in "$work"/debs/*.deb; do
         dpkg-deb -x "$deb" "$tree/root"
     done
-    # Where /lib is a link to /usr/lib, packages use the one or the other.
+    # Packages use /lib or /usr/lib, where an installed system has one folder.
     mv "$tree/root/usr" "$tree/usr"
     for deb in lib lib64 bin sbin; do
         if [ -d "$tree/root/$deb" ]; then

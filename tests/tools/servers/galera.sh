@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# galera.sh DIR: three private nodes of a Galera cluster in DIR; see common.sh.
+# galera.sh DIR: run three private Galera nodes, a cluster, in DIR; see
+# common.sh.
 #
-# Besides the variables of a single server, which are the first node's, it
-# publishes, N being 1 to 3,
+# It publishes the variables of a single server, for the first node, and for the
+# nodes N from 1 to 3
 #     SQLOCK_TEST_GALERA_N_URL SQLOCK_TEST_GALERA_N_PIDFILE
 # A node that ends is started again and joins the others.
 set -u

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# galera_node.sh DIR: one node of galera.sh, number GALERA_NODE, whose port for
-# the others is GALERA_PORT of GALERA_PORTS.  The first one makes the cluster;
-# later it joins like the others, which get their data from a node that has it.
+# galera_node.sh DIR: run one node of galera.sh, with the number GALERA_NODE.
+# Its port for other nodes is GALERA_PORT; the ports of all nodes are
+# GALERA_PORTS.  Node 1 creates the cluster at its first start.  At later starts
+# it joins the cluster like the other nodes, which get their data from a node of
+# the cluster.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/tools/servers/common.sh
@@ -42,14 +44,15 @@ address=
 for other in $GALERA_PORTS; do
     address+=${address:+,}127.0.0.1:$other
 done
-# Quick to notice that a node is gone, and no memory of an earlier cluster.
+# Nodes notice soon that a node has ended, and do not restore an old cluster.
 provider_options="base_host=127.0.0.1;base_port=$GALERA_PORT"
 provider_options+=";gmcast.listen_addr=tcp://127.0.0.1:$GALERA_PORT"
 provider_options+=";ist.recv_addr=127.0.0.1:$(free_port);gcache.size=16M"
 provider_options+=";evs.suspect_timeout=PT2S;evs.inactive_timeout=PT4S"
 provider_options+=";evs.keepalive_period=PT0.5S;pc.recovery=false"
 provider_options+=";evs.inactive_check_period=PT0.5S"
-# The joiner's script reads its settings from a file.
+# The settings are in a file because the script that copies data to a joining
+# node reads them there.
 write_config() {
     cat >"$dir/config" <<END
 [mysqld]
@@ -88,7 +91,8 @@ launch() {
         port=$(free_port)
         [ "$GALERA_NODE" -ne 1 ] || first=(--wsrep-new-cluster)
     else
-        # Before the others have noticed its end it would not be let in for long.
+        # A node that joins before the others have noticed its end would have to
+        # wait long.
         sleep 5
     fi
     write_config

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# group.sh DIR: three private members of a group of Oracle's MySQL (Group
+# group.sh DIR: run three private members of a group of Oracle's MySQL (Group
 # Replication, one primary) in DIR; see common.sh.
 #
-# Besides the variables of a single server, which are the primary's, it
-# publishes, N being 1 to 3,
+# It publishes the variables of a single server, for the primary, and for the
+# members N from 1 to 3
 #     SQLOCK_TEST_GROUP_N_{URL,PIDFILE,SHELL}
-# SHELL being a command that is the administrator's, also outside the group.
-# A member that ends is started again, outside the group: it is writable then,
-# until somebody lets it join (START GROUP_REPLICATION).  The user of the URLs
-# may read the group's state.
+# SHELL is a command that runs the MySQL shell as administrator, even while the
+# member is not in the group.  A member that ends is started again, but outside
+# the group.  There it is writable, until START GROUP_REPLICATION lets it join.
+# The user of the URLs may read the group's state.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/tools/servers/common.sh
@@ -22,7 +22,7 @@ make_cluster
 ports=("$(free_port)" "$(free_port)" "$(free_port)")
 seeds=127.0.0.1:${ports[0]},127.0.0.1:${ports[1]},127.0.0.1:${ports[2]}
 name=$(cat /proc/sys/kernel/random/uuid)
-# Quick to notice that a member is gone.
+# Members notice soon that a member has ended.
 settings="--gtid-mode=ON --enforce-gtid-consistency=ON --log-bin=b
     --log-replica-updates=ON --report-host=127.0.0.1 --performance-schema=ON
     --plugin-load-add=group_replication.so
@@ -40,7 +40,7 @@ ask() { # MEMBER SQL
         -S "$(of_child "$dir/$1" SQLOCK_TEST_MYSQL_SOCKET)" -e "$2"
 }
 
-# Start a member and let it join the group, or with BOOTSTRAP begin one.
+# Start a member and let it join the group or, if BOOTSTRAP is ON, create it.
 join() { # MEMBER [BOOTSTRAP]
     local local_address=127.0.0.1:${ports[$1 - 1]}
     SQLOCK_TEST_MYSQL_SETTINGS="${settings//$'\n'/ } --server-id=$1 \

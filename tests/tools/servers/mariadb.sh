@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# mariadb.sh DIR: a private MariaDB in DIR; see common.sh.
+# mariadb.sh DIR: run a private MariaDB in DIR; see common.sh.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/tools/servers/common.sh
@@ -26,9 +26,10 @@ trap 'end_server TERM' TERM INT
 trap 'rm -rf "$dir"' EXIT
 
 cd / || exit 1
-# --force: whether this host's name can be looked up does not matter.  A server
-# clears its folder for temporary tables when it starts, also the one that makes
-# the system's tables: in a shared folder it would take those of another.
+# With --force it does not matter whether this host's name can be looked up.
+# Each server that starts, even the one that makes the system tables, removes
+# temporary tables from its tmpdir.  In a shared folder those would be another
+# server's.
 "${as_server[@]}" "$install" --no-defaults "${base[@]}" \
     --datadir="$dir/data" --tmpdir="$dir/run" \
     --auth-root-authentication-method=normal --skip-test-db --force \
@@ -37,7 +38,8 @@ cd / || exit 1
     fail "$install failed"
 }
 
-# A zone that is not UTC and not of whole hours shows what depends on it.
+# A time zone that is not UTC, nor of whole hours, shows code that depends on
+# it.
 settings=(--datadir="$dir/data" --socket="$socket" --bind-address=127.0.0.1
     --skip-name-resolve --default-time-zone=+05:30 --max-connections=400
     --innodb-buffer-pool-size=64M --innodb-log-file-size=8M --skip-log-bin
@@ -50,7 +52,7 @@ if [ -n "${SQLOCK_TEST_TLS:-}" ]; then
         --ssl-key="$SQLOCK_TEST_TLS/mysql/key.pem")
 fi
 
-# Words of the caller's own.
+# More options of the caller, without spaces in them.
 read -ra options <<<"${SQLOCK_TEST_MARIADB_OPTIONS:-}"
 settings+=("${options[@]}")
 

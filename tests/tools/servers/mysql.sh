@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# mysql.sh DIR: a private Oracle MySQL in DIR; see common.sh.  Its programs are
-# in SQLOCK_TEST_MYSQL_TREE, as tests/tools/servers/fetch-mysql.sh leaves them.
+# mysql.sh DIR: run a private Oracle MySQL in DIR; see common.sh.  Its programs
+# are in SQLOCK_TEST_MYSQL_TREE, made by tests/tools/servers/fetch-mysql.sh.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/tools/servers/common.sh
@@ -13,7 +13,7 @@ tree=$(cd "${SQLOCK_TEST_MYSQL_TREE:-$here/../../../build/servers/mysql}" \
 make_home "$dir"
 at=$(reachable "$tree" usr/sbin/mysqld "$dir")
 if [ "$at" != "$tree" ]; then
-    # The programs are called by their absolute paths.
+    # The scripts mysqld and mysql call the programs by their absolute paths.
     sed -i "s,$tree,$at,g" "$at/mysqld" "$at/mysql"
     tree=$at
 fi
@@ -27,7 +27,8 @@ trap 'end_server TERM' TERM INT
 trap 'rm -rf "$dir"' EXIT
 
 cd / || exit 1
-# A server clears its folder for temporary tables when it starts: no shared one.
+# A server that starts removes temporary tables from its tmpdir, which must not
+# be shared.
 settings=(--datadir="$dir/data" --tmpdir="$dir/run"
     --innodb-redo-log-capacity=8M
     --innodb-doublewrite=OFF)
@@ -37,7 +38,8 @@ settings=(--datadir="$dir/data" --tmpdir="$dir/run"
     fail "mysqld --initialize-insecure failed"
 }
 
-# A zone that is not UTC and not of whole hours shows what depends on it.
+# A time zone that is not UTC, nor of whole hours, shows code that depends on
+# it.
 settings+=(--socket="$socket" --bind-address=127.0.0.1 --skip-name-resolve
     --default-time-zone=+05:30 --max-connections=400 --mysqlx=OFF
     --innodb-buffer-pool-size=64M --skip-log-bin --performance-schema=OFF
@@ -45,7 +47,7 @@ settings+=(--socket="$socket" --bind-address=127.0.0.1 --skip-name-resolve
 if [ "${SQLOCK_TEST_DURABLE:-}" != 1 ]; then
     settings+=(--innodb-flush-log-at-trx-commit=2)
 fi
-# One a word.
+# More options of the caller, without spaces in them.
 read -ra more <<<"${SQLOCK_TEST_MYSQL_SETTINGS:-}"
 settings+=("${more[@]}")
 if [ -n "${SQLOCK_TEST_TLS:-}" ]; then

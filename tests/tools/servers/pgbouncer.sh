@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# pgbouncer.sh DIR: a private PostgreSQL behind PgBouncer in DIR; see common.sh.
-# SQLOCK_TEST_POOL_MODE is session (the default) or transaction.
-# SQLOCK_TEST_POOLER_OF is the URL of a PostgreSQL of this machine to be behind it
-# in place of a private one.
+# pgbouncer.sh DIR: run a private PostgreSQL behind PgBouncer in DIR; see
+# common.sh.  SQLOCK_TEST_POOL_MODE is session (the default) or transaction.
+# SQLOCK_TEST_POOLER_OF is the URL of a PostgreSQL of this machine, which is
+# then behind PgBouncer in place of a private one.
 #
-# The administrator's URL, the process and the socket are PostgreSQL's own.
+# The published administrator's URL, process id and socket are PostgreSQL's.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/tools/servers/common.sh
@@ -15,8 +15,8 @@ make_home "$dir"
 trap 'end_server TERM' TERM INT
 trap 'end_children; rm -rf "$dir"' EXIT
 
-# One of the matrix, the installed one, or the one that fetch-postgres.sh has
-# unpacked, which brings its libraries.
+# Find PgBouncer: that of fetch.sh, the installed one, or that of
+# fetch-postgres.sh, which needs the path of its libraries.
 pooler=${SQLOCK_TEST_TREES:-${here%/*/*/*}/build/servers}/pgbouncer
 pooler=$pooler/usr/sbin/pgbouncer
 as_pooler=()
@@ -63,7 +63,7 @@ pool_mode = ${SQLOCK_TEST_POOL_MODE:-session}
 max_client_conn = 400
 default_pool_size = 150
 END
-    # Before 1.19 it asks in the database that the client wants.
+    # PgBouncer before 1.19 runs auth_query in the client's database.
     case $("${as_pooler[@]}" "$pooler" --version) in
     *' 1.1'[0-8].*) ;;
     *) echo 'auth_dbname = postgres' >>"$dir/config" ;;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# postgres-bin.sh: print the folder of PostgreSQL's server programs, the newest
-# where there are several; exit status 1 when there is none.  Order: PATH, the
-# distribution's folders, what fetch-postgres.sh has unpacked.
-# SQLOCK_TEST_POSTGRES_BIN=DIR says so instead.
+# postgres-bin.sh: print the folder of PostgreSQL's server programs; end with
+# status 1 if there is none.  The folder is the first of:
+# SQLOCK_TEST_POSTGRES_BIN if set, without a search; that of PATH; the newest of
+# the distribution; the newest that fetch-postgres.sh has unpacked.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# postgres.sh DIR: a private PostgreSQL in DIR; see common.sh.
+# postgres.sh DIR: run a private PostgreSQL in DIR; see common.sh.
 #
-# SQLOCK_TEST_POSTGRES_TEMPLATE names a folder where the data of a server that has
-# not run is kept: made with the first one, copied for the others.
-# SQLOCK_TEST_POSTGRES_ROUNDS=N hashes passwords with N rounds (4096).
+# SQLOCK_TEST_POSTGRES_TEMPLATE names a folder for the data of a server that has
+# not run yet.  The first server makes it, later servers copy it.
+# SQLOCK_TEST_POSTGRES_ROUNDS=N hashes passwords with N rounds, not with 4096.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/tools/servers/common.sh
@@ -19,7 +19,7 @@ if [ -n "${SQLOCK_TEST_TREE:-}" ]; then
 fi
 bin=$(bash "$here/postgres-bin.sh") ||
     absent "no PostgreSQL server programs"
-# Unpacked ones bring their libraries.
+# Programs of fetch-postgres.sh need the path of their libraries.
 case $bin in
 */build/servers/postgres/usr/*)
     inside=${bin##*/build/servers/postgres/usr/}
@@ -45,7 +45,8 @@ trap 'end_server INT' TERM INT
 trap 'rm -rf "$dir"' EXIT
 
 cd / || exit 1
-# A standby comes with its data; others copy it where somebody has made it.
+# Make the data of a server that is no standby: copy the template, or run initdb
+# and make the template.
 make_data() {
     local template=${SQLOCK_TEST_POSTGRES_TEMPLATE:-}
     if [ -n "$template" ] && [ -e "$template/PG_VERSION" ]; then
@@ -64,13 +65,14 @@ make_data() {
 }
 [ -e "$dir/data/PG_VERSION" ] || make_data
 
-# A zone that is not UTC and not of whole hours shows what depends on it.
+# A time zone that is not UTC, nor of whole hours, shows code that depends on
+# it.
 settings=(listen_addresses=127.0.0.1 "unix_socket_directories=$dir/run"
     max_connections=400 shared_buffers=32MB jit=off timezone=Asia/Kolkata)
 if [ "${SQLOCK_TEST_DURABLE:-}" != 1 ]; then
     settings+=(fsync=off full_page_writes=off)
 fi
-# One a word: NAME=VALUE.
+# More settings of the caller, NAME=VALUE, without spaces in them.
 read -ra more <<<"${SQLOCK_TEST_POSTGRES_SETTINGS:-}"
 settings+=("${more[@]}")
 if [ -n "${SQLOCK_TEST_TLS:-}" ]; then
@@ -78,8 +80,9 @@ if [ -n "${SQLOCK_TEST_TLS:-}" ]; then
         "ssl_key_file=$SQLOCK_TEST_TLS/postgres/key.pem")
 fi
 
-# Print a password as SQL takes it: as it is, or hashed with so many rounds of
-# SHA-256, which a client makes at each connection.
+# Print a password for CREATE ROLE or ALTER ROLE: as it is, or hashed with
+# SQLOCK_TEST_POSTGRES_ROUNDS rounds of SHA-256.  At each connection a client
+# computes as many rounds.
 for_sql() { # PASSWORD
     local rounds=${SQLOCK_TEST_POSTGRES_ROUNDS:-}
     [ -n "$rounds" ] || {
@@ -130,7 +133,7 @@ $([ "${SQLOCK_TEST_WAITING:-}" != poll ] || take_queue_away)
 SQL
 }
 
-# Nobody but an administrator can call what a wait queue is made of.
+# Print SQL that lets only administrators call the functions of wait queues.
 take_queue_away() {
     cat <<'SQL'
 \connect sqlock

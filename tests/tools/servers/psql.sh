@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# psql.sh ARGUMENT...: psql, the installed one or that of the servers' programs.
-# Debian's packages may install a psql that only looks for one.
+# psql.sh ARGUMENT...: run psql, the installed one or that of postgres-bin.sh.
+# Debian may install a psql that only looks for another psql, and may find none.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 psql=psql
 psql --version >/dev/null 2>&1 || psql=$(bash "$here/postgres-bin.sh")/psql

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# replica.sh DIR: a private Oracle MySQL with a replica, which is read-only, in
-# DIR; see common.sh.
+# replica.sh DIR: run a private Oracle MySQL, and a replica of it, which is
+# read-only, in DIR; see common.sh.
 #
-# Besides the variables of a single server, which are the source's, it publishes
+# It publishes the variables of a single server, for the source, and
 #     SQLOCK_TEST_MYSQL_REPLICA_{URL,ADMIN_URL,PIDFILE}
-# DIR/{source,replica} are the servers' own; one with a file "hold" stays down
-# once it has ended.
+# The servers' directories are DIR/source and DIR/replica.  A server whose
+# directory has a file "hold" is not started again when it ends.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/tools/servers/common.sh

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# standby.sh DIR: a private PostgreSQL with two standbys in DIR; see common.sh.
+# standby.sh DIR: run a private PostgreSQL with two standbys in DIR; see
+# common.sh.
 #
-# A commit waits for the one, "sync", and not for the other, "async".  Besides
-# the variables of a single server, which are the primary's, it publishes
+# A commit waits for the standby "sync", and not for the standby "async".  The
+# script publishes the variables of a single server, for the primary, and
 #     SQLOCK_TEST_POSTGRES_{SYNC,ASYNC}_URL        and _ADMIN_URL
 #     SQLOCK_TEST_POSTGRES_{SYNC,ASYNC}_PIDFILE
 #     SQLOCK_TEST_POSTGRES_CLUSTER                 DIR
-# DIR/{primary,sync,async} are the servers' own; one with a file "hold" stays
-# down once it has ended.
+#     SQLOCK_TEST_POSTGRES_BIN                     folder of the server programs
+# The servers' directories are DIR/primary, DIR/sync and DIR/async.  A server
+# whose directory has a file "hold" is not started again when it ends.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/tools/servers/common.sh

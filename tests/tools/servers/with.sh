@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # with.sh COMMAND...: run a command with private database servers.
 #
-# Starts PostgreSQL and MariaDB under a new directory in /tmp, unless
-# SQLOCK_TEST_POSTGRES_URL and SQLOCK_TEST_MYSQL_URL name servers already, and
-# removes them when the command ends or this script is interrupted.  Servers run
-# as `nobody` when this is root.  The command finds in its environment
+# The script starts PostgreSQL and MariaDB under a new directory in /tmp, unless
+# SQLOCK_TEST_POSTGRES_URL and SQLOCK_TEST_MYSQL_URL name servers already.  It
+# ends and removes them when the command ends or the script is interrupted.
+# Servers run as `nobody` if the script runs as root.  The command gets
 #     SQLOCK_TEST_{POSTGRES,MYSQL}_URL        an ordinary user of database sqlock
 #     SQLOCK_TEST_{POSTGRES,MYSQL}_ADMIN_URL  an administrator
 #     SQLOCK_TEST_{POSTGRES,MYSQL}_SOCKET     Unix socket (libpq: its folder)
-#     SQLOCK_TEST_{POSTGRES,MYSQL}_PID        the server's process
-#     SQLOCK_TEST_{POSTGRES,MYSQL}_PIDFILE    the same, also after a restart
+#     SQLOCK_TEST_{POSTGRES,MYSQL}_PID        the server's process id
+#     SQLOCK_TEST_{POSTGRES,MYSQL}_PIDFILE    file with it, also after a restart
 #     SQLOCK_TEST_SQLITE_URL SQLOCK_TEST_DIR  a file, and a scratch directory
 #
-# SQLOCK_TEST_SERVERS="postgres mariadb" chooses:
+# SQLOCK_TEST_SERVERS="postgres mariadb" chooses the servers:
 #     postgres mariadb    those of this machine
 #     postgres-17 ...     those that fetch.sh has unpacked
-#     mysql               Oracle's, of the tree SQLOCK_TEST_MYSQL_TREE
+#     mysql               Oracle's MySQL, of the tree SQLOCK_TEST_MYSQL_TREE
 #     pgbouncer[-N]       PgBouncer before postgres[-N]
 #     standby[-N]         postgres[-N] with a synchronous and an asynchronous
 #                         standby; see standby.sh for what it publishes
@@ -23,10 +23,10 @@
 #     replica             Oracle's MySQL with a replica; see replica.sh
 #     group               three members of a group of MySQL; see group.sh
 # SQLOCK_TEST_DURABLE=1 makes commits wait for the disk;
-# SQLOCK_TEST_TLS=DIR makes servers speak TLS, with what ca.sh has put there;
-# SQLOCK_TEST_MARIADB_OPTIONS has more options of that server;
-# SQLOCK_TEST_WAITING=poll gives URLs with waiting=poll, and of PostgreSQL nobody
-# may call an advisory lock or notify.
+# SQLOCK_TEST_TLS=DIR makes servers speak TLS, with the certificates that ca.sh
+# has made in DIR; SQLOCK_TEST_MARIADB_OPTIONS has more options for MariaDB;
+# SQLOCK_TEST_WAITING=poll adds waiting=poll to the URLs, and takes the right to
+# use advisory locks and pg_notify from the users of PostgreSQL.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 [ $# -gt 0 ] || {
@@ -84,13 +84,13 @@ trap 'interrupted TERM' TERM
 
 for server in "${servers[@]}"; do
     mkdir "$base/$server"
-    # Without us the server ends, too.
+    # The server ends with this script.
     SQLOCK_TEST_TREE=$(tree_of "$server") setpriv --pdeathsig TERM \
         bash "$here/${server%%-*}.sh" "$base/$server" &
     pids+=($!)
 done
 i=0
-# Wait until each has said where it is, or has given up.
+# Wait until each server has published its variables, or has given up.
 for server in "${servers[@]}"; do
     end=$((SECONDS + 120))
     until [ -e "$base/$server/env" ] || [ "$SECONDS" -ge "$end" ] ||
@@ -126,7 +126,8 @@ for name in POSTGRES MYSQL; do
         export "$url=${!url}?waiting=$SQLOCK_TEST_WAITING"
 done
 
-# In a process group of its own, so that an interruption reaches all of it.
+# Run the command in a process group of its own, so that `interrupted` can end
+# all of its processes.
 set -m
 setpriv --pdeathsig TERM "$@" &
 command_pid=$!

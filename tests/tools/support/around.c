@@ -8,7 +8,7 @@
 
 #include "db/driver.h"
 
-static struct around *made; /* the last one */
+static struct around *made; /* list, the last one first */
 
 static const struct around *find(const char *url)
 {

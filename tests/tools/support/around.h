@@ -1,8 +1,9 @@
 /*
- * around.h - a driver that is the real one of the fixture's database, except
- * for the functions that a test replaces
+ * around.h - a copy of the driver of the fixture's database, in which a test
+ * replaces functions
  *
- * It is found by a name before the scheme, as in "noted+mysql://...".
+ * A URL with the copy's name before the scheme, as in "noted+mysql://...",
+ * leads to the copy.
  */
 #ifndef TESTS_AROUND_H
 #define TESTS_AROUND_H
@@ -11,26 +12,27 @@
 
 struct around {
     const sqlock_driver *real; /* NULL: not made yet */
-    sqlock_driver driver;      /* a copy of it, for the test to change */
+    sqlock_driver driver;      /* copy of *real, for the test to change */
     char schemes[64];
     size_t prefix; /* the length of the name and the plus sign */
     struct around *next;
 };
 
-/* Copy the real driver, for URLs with the name.  False when that was done
- * before. */
+/* Copy the real driver to around->driver, for URLs with that name, and return
+ * true; return false if *around was made before. */
 bool around_make(struct around *around, struct fixture *f, const char *name);
 
-/* Register the copy, with what the test has replaced in it. */
+/* Register around->driver, in which the test has replaced functions. */
 void around_register(struct around *around, struct fixture *f);
 
-/* Functions of a wait queue in which everybody is the first at once. */
+/* `enqueue` and `leave` of a wait queue that excludes nobody: both do nothing,
+ * and return 0. */
 int around_enqueue_nothing(void *connection, int64_t queue, int64_t until_ns,
                            sqlock_error *err);
 int around_leave_nothing(void *connection, int64_t queue, int64_t deadline_ns,
                          sqlock_error *err);
 
-/* Write the fixture's URL with the name to out. */
+/* Write the fixture's URL, with the name before it, to out; return out. */
 const char *around_url(char out[1024], const struct around *around,
                        const struct fixture *f);
 

@@ -65,7 +65,8 @@ static void report(int rc, const sqlock_error *err)
                     err->native, err->sqlstate, err->message);
 }
 
-/* A failure must leave its code and one line behind. */
+/* Fail the test if rc is an error, and *err does not have that code and a
+ * message of one line. */
 static void check_error(int rc, const sqlock_error *err, const char *file,
                         int line)
 {

@@ -30,7 +30,7 @@ struct suite {
         .count = sizeof(tests_) / sizeof(tests_)[0]                            \
     }
 
-/* A sanitizer makes everything slower. */
+/* Factor for time limits: a sanitizer makes everything slower. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define SLOWNESS 3
 #elif defined(__has_feature)
@@ -63,7 +63,7 @@ struct suite {
 #define assert_less(smaller, larger)                                           \
     check_less((smaller), (larger), #smaller, #larger, __FILE__, __LINE__)
 
-/* Assert that needle occurs in haystack. */
+/* Assert that needle occurs in haystack; or that it does not. */
 #define assert_contains(haystack, needle)                                      \
     check_contains((haystack), (needle), true, __FILE__, __LINE__)
 #define assert_lacks(haystack, needle)                                         \
@@ -99,29 +99,31 @@ void check_contains(const char *haystack, const char *needle, bool wanted,
 /* Return CLOCK_MONOTONIC plus that many ms. */
 int64_t check_deadline_ns(int64_t timeout_ms);
 
-/* Name the row of a table that the test is at, NULL after the last one: a test
- * that fails in a row prints its name. */
+/* For a test that works through a table: set the name of the present row, and
+ * NULL after the last row.  check_row_end() prints the name after a failure. */
 void check_row(const char *name);
 
-/* After a test: print the row in which it has failed. */
+/* Print the name of the row in which a test has failed, and forget it.  Call it
+ * after each test. */
 void check_row_end(void);
 
-/* Pause briefly; false when the deadline has passed. */
+/* Sleep for 2 ms and return true; or return false if the deadline has
+ * passed. */
 bool check_pause(int64_t deadline_ns);
 
 /* Sleep for that many ms. */
 void check_sleep(int64_t ms);
 
-/* Tell whether a message is one clear line: not empty, no control
+/* Return whether a message is one line: not empty, and without control
  * characters. */
 bool check_one_line(const char *message);
 
-/* Count the entries of a directory, such as /proc/self/task or
- * /proc/self/fd. */
+/* Return the number of entries of a directory, such as /proc/self/task or
+ * /proc/self/fd, with "." and ".."; fail the test if it cannot be read. */
 size_t check_entries(const char *path);
 
-/* In a child, right after fork() or exec: be killed when the parent ends, or
- * has already ended. */
+/* Have this process killed when the parent ends; exit if the parent has ended
+ * already.  Call it in a child, right after fork() or exec. */
 void check_end_with(pid_t parent);
 
 /* Return how often a test repeats something: `test` normally, `campaign` under

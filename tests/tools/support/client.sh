@@ -1,9 +1,10 @@
-# client.sh: SQL by the database's own command.  Sourced; $dir is a folder of the
+# client.sh: run SQL by the database's own client program.  To be sourced.
 # shellcheck disable=SC2154 # of the script
-# script's own.
+# $dir is the folder of the script, made by script.sh.
 # shellcheck shell=bash
 
-# The database's own command, which reads SQL, as "${client[@]}".
+# Set "${client[@]}" to the command of the database's own client program, which
+# reads SQL from standard input, and $kind to sqlite, postgres or mysql.
 use_client() { # URL
     local user password host port name
     case $1 in

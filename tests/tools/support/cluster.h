@@ -1,6 +1,6 @@
 /*
- * cluster.h - the suites on several servers of one cluster, which a script
- * tests/faults/SUITE/with.sh starts for them
+ * cluster.h - functions for suites on the servers of one cluster, which
+ * tests/faults/SUITE/with.sh starts
  */
 #ifndef TESTS_CLUSTER_H
 #define TESTS_CLUSTER_H
@@ -12,34 +12,35 @@
 struct cluster_suite {
     struct program program;
     struct group group;
-    const struct database *database; /* whose URL leads to the cluster */
+    const struct database *database; /* its URL leads to the cluster */
 };
 
-/* Run its tests, all in one process, or none (status 77) where the environment
- * names no such servers; return the program's exit status. */
+/* Run the suite's tests, and return the program's exit status: 77, without
+ * running any, if the environment has no URL of the database. */
 int cluster_main(const struct cluster_suite *suite, int argc, char **argv);
 
-/* Return the variable SQLOCK_TEST_..., which the suite's script sets; fail the
- * test where it is not set. */
+/* Return the value of the variable SQLOCK_TEST_..., which the suite's with.sh
+ * sets; fail the test if it is not set. */
 const char *cluster_variable(const char *suite, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Create a lock table with that prefix. */
 void cluster_create_table(const char *url, const char *prefix);
 
-/* Create the file that keeps a server, once it ends, from being started
- * again. */
+/* Create the file DIR/hold of a server (servers/common.sh): when the server
+ * ends, it is not started again. */
 void cluster_keep_down(const char *path);
 
 /* The outcome of one write to an application's table. */
 enum fate {
     UNWRITTEN,    /* not committed */
-    ACKNOWLEDGED, /* its commit was */
+    ACKNOWLEDGED, /* committed, and the commit was answered */
     UNKNOWN       /* the commit got no answer */
 };
 
-/* Commit the transaction of a write that gave `rc`, or roll it back after an
- * error; return `rc`, or what the commit gave. */
+/* End the transaction of a write whose result is `rc`.  If that is an error,
+ * roll back and return it.  Otherwise commit, return the commit's result, and
+ * set *fate if that is 0 or EUNCERTAIN. */
 int cluster_end_write(sqlock_tx *tx, int rc, enum fate *fate,
                       sqlock_error *err);
 

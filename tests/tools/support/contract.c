@@ -12,7 +12,8 @@
 #define STATEMENT_MS (60 * SLOWNESS)
 #define TRIES 3
 
-/* Results of a driver; after the last one the statement was carried out. */
+/* Results of a driver that fails.  Only after the last one was the statement
+ * carried out. */
 static const int failures[] = {
     SQLOCK_EUNREACHABLE, SQLOCK_ERETRY,    SQLOCK_EBUSY,      SQLOCK_ERESOURCE,
     SQLOCK_ECANCELED,    SQLOCK_EREADONLY, SQLOCK_EACCESS,    SQLOCK_ESCHEMA,
@@ -20,24 +21,25 @@ static const int failures[] = {
 };
 #define FAILURES (sizeof failures / sizeof *failures)
 
-/* The extent of a failure: the statements of a call that fail. */
+/* The driver calls, other than rollback and abort, that fail while a function
+ * of the library is checked. */
 enum extent {
-    /* each statement, while connecting and transactions work; the first case,
-     * before a registry has learnt anything */
+    /* each statement, but not open, begin and commit; checked first, while the
+     * registry has not learnt anything about the database */
     STATEMENTS,
-    FIRST, /* the first of all */
-    EACH,  /* all */
+    FIRST, /* the first call */
+    EACH,  /* each call */
     EXTENTS
 };
 static const char *const extents[EXTENTS] = {"each statement", "the first call",
                                              "each call"};
 
-/* Threads of the library use it, too: what an earlier call left in doubt is
- * resolved in the background. */
+/* The failure that is in force.  Threads of the library read it, too, because
+ * they resolve in the background what an earlier call left in doubt. */
 static struct {
     atomic_int code;
     _Atomic(enum extent) extent;
-    atomic_uint seen; /* that could fail */
+    atomic_uint seen; /* calls that could fail */
 } now;
 
 static bool is_to_fail(const struct tap_event *event)
@@ -57,8 +59,8 @@ static int before(void *context, const struct tap_event *event)
     return is_to_fail(event) ? now.code : 0;
 }
 
-/* Replace the result of a call: opening and beginning leave nothing in
- * doubt. */
+/* Replace the result of a driver call by EUNCERTAIN, except that of open and
+ * begin, which leave nothing in doubt. */
 static int after(void *context, const struct tap_event *event, int rc)
 {
     (void)context;
@@ -85,8 +87,8 @@ static bool is_listed(const struct contract_call *call, int rc)
            (rc < 0 && rc > -32 && (call->codes >> -rc & UINT32_C(1)) != 0);
 }
 
-/* Make one call with one failure.  Return whether it kept to its list; if not,
- * `breach` says why. */
+/* Make one call with one failure.  Return whether its result is in its list; if
+ * not, write a message to `breach`. */
 static bool try_call(struct contract *c, const struct contract_call *call,
                      char *breach, size_t size)
 {
@@ -109,7 +111,7 @@ static bool try_call(struct contract *c, const struct contract_call *call,
     tap_hooks(NULL, NULL, NULL);
     if (call->finish != NULL)
         call->finish(c);
-    /* In either case a lease that is left expires. */
+    /* The result does not matter: a lease that was not released expires. */
     for (size_t i = 0; i < 2; i++) {
         if (sqlock_hold_count(c->locks[i]) > 0)
             given_back = sqlock_release(c->locks[i], NULL);
@@ -124,8 +126,9 @@ static bool try_call(struct contract *c, const struct contract_call *call,
     return false;
 }
 
-/* Tell whether the call breaks its list every time: a statement that a busy
- * machine delays beyond its limit is another, rare failure. */
+/* Return whether the call returns a listed code in one of several tries: on a
+ * busy machine a statement may exceed its time limit, which is a failure, too,
+ * but a rare one. */
 static bool keeps_to_list(struct contract *c, const struct contract_call *call)
 {
     char breach[600];

@@ -164,7 +164,7 @@ int sql_try(struct sql *sql, int64_t *affected, const char *format, ...)
     return rc;
 }
 
-/* Fails the test unless the statement ran; the result is the caller's. */
+/* Run one statement; fail the test if it fails.  The caller clears *result. */
 static void run_or_fail(struct sql *sql, sqlock_result *result,
                         const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));

@@ -2,15 +2,16 @@
  * database.h - the databases the suites run on, and plain SQL on them
  *
  * A database is named by the environment (NAME is POSTGRES, MYSQL, SQLITE):
- *     SQLOCK_TEST_NAME_URL        where the tests make their tables
- *     SQLOCK_TEST_NAME_ADMIN_URL  the same database as its administrator;
- *                                 without it, the first one is tried
- *     SQLOCK_TEST_NAME_POOLER     set when the first one is a pooler's
- *     SQLOCK_TEST_NAME_PID        the server's process, where it may be stopped
- *     SQLOCK_TEST_NAME_PIDFILE    the same; and a server that ends is started
- *                                 again, with its new number in this file
+ *     SQLOCK_TEST_NAME_URL        the database in which the tests make tables
+ *     SQLOCK_TEST_NAME_ADMIN_URL  that database, for its administrator; default
+ *                                 SQLOCK_TEST_NAME_URL
+ *     SQLOCK_TEST_NAME_POOLER     set if SQLOCK_TEST_NAME_URL leads to a pooler
+ *     SQLOCK_TEST_NAME_PID        the server's process id, if it may be stopped
+ *     SQLOCK_TEST_NAME_PIDFILE    a file with the process id of a server that
+ *                                 is started again when it ends; the file then
+ *                                 has the new process id
  *
- * SQL goes through the driver's own functions, past everything above them.
+ * SQL is executed by the driver's functions, without the layers above them.
  */
 #ifndef TESTS_DATABASE_H
 #define TESTS_DATABASE_H
@@ -32,29 +33,29 @@ struct database {
     unsigned bit;
     const char *name;          /* "postgres" */
     const char *variable;      /* "POSTGRES" */
-    const char *clock_us;      /* SQL: its clock in us; NULL: this host's */
-    const char *connection_id; /* SQL: this session's number; NULL: none */
+    const char *clock_us;      /* SQL for its clock in us; NULL: this host's */
+    const char *connection_id; /* SQL for the session's number; NULL: none */
 };
 
 #define DATABASES 3
 extern const struct database databases[DATABASES];
 
-/* Return the database's URL; NULL when the environment names none. */
+/* Return the database's URL; NULL if the environment has none. */
 const char *database_url(const struct database *database);
 const char *database_admin_url(const struct database *database);
 
-/* Tell whether the URL leads through a connection pooler, which answers logins
- * by itself. */
+/* Return whether the URL leads through a connection pooler, which answers
+ * logins by itself. */
 bool database_is_pooled(const struct database *database);
 
-/* Tell whether the URL says waiting=poll: nothing wakes a waiter. */
+/* Return whether the URL has waiting=poll: waiters poll the row. */
 bool database_is_polled(const struct database *database);
 
-/* Return the server's process; 0 when unknown, or while it restarts. */
+/* Return the server's process id; 0: unknown, or the server is restarting. */
 pid_t database_pid(const struct database *database);
 
-/* Return the process whose number is in a file, which follows a server over a
- * restart; 0 for none. */
+/* Return the process id in a file such as SQLOCK_TEST_NAME_PIDFILE; 0: no
+ * file, or no number in it. */
 pid_t database_pid_in(const char *path);
 
 /* A session for plain SQL. */
@@ -69,21 +70,23 @@ struct sql {
 int sql_open(struct sql *sql, const struct database *database, const char *url);
 void sql_close(struct sql *sql);
 
-/* Run one statement; return its code, and the affected rows (may be NULL). */
+/* Run one statement and return its code; set *affected (may be NULL) to the
+ * number of affected rows. */
 int sql_try(struct sql *sql, int64_t *affected, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Run one statement, which must succeed; return the number of affected rows. */
+/* Run one statement and return the number of affected rows; fail the test if
+ * the statement fails. */
 int64_t sql_run(struct sql *sql, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Return the first cell of the first row; a failure or no row fails the
- * test. */
+/* Return the number in the first cell of the first row; fail the test if the
+ * statement fails or there is no number. */
 int64_t sql_integer(struct sql *sql, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Read the first cell of the first row as text, "" for null; false when there
- * is no row. */
+/* Write the first cell of the first row to out as text, "" for null.  Return
+ * false if there is no row; fail the test if the statement fails. */
 bool sql_text(struct sql *sql, char *out, size_t size, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -91,7 +94,7 @@ int sql_begin(struct sql *sql);
 int sql_commit(struct sql *sql);
 int sql_rollback(struct sql *sql);
 
-/* Return the database's clock, read independently of the library's
+/* Return the time of the database's clock, read without the library's
  * statements. */
 int64_t sql_now_us(struct sql *sql);
 

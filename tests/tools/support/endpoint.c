@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where host:port stands. */
+/* Return where host:port begins in the URL, and its length. */
 static const char *authority(const char *url, size_t *length)
 {
     const char *begin = strstr(url, "://");

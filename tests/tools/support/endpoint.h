@@ -6,11 +6,11 @@
 
 #include <sys/socket.h>
 
-/* Find the IPv4 address that the URL leads to.  0, or -1. */
+/* Find the IPv4 address of the URL.  Return 0, or -1 if it has none. */
 int endpoint_find(const char *url, const char *default_port,
                   struct sockaddr_storage *address, socklen_t *size);
 
-/* Write the URL with 127.0.0.1:port as its address to out. */
+/* Write the URL to out with 127.0.0.1:port as its host; return out. */
 const char *endpoint_replace(char out[1024], const char *url, int port);
 
 #endif

@@ -12,7 +12,7 @@ const char *const fault_point_names[FAULT_POINTS] = {"before", "sent",
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static struct fault_plan armed;
 static bool is_armed;
-static bool is_dead; /* for the next use */
+static bool is_dead; /* the next call breaks its connection */
 static unsigned seen;
 static unsigned times;
 static uint64_t meant; /* number of the call that fails after it was sent */
@@ -31,8 +31,8 @@ static bool is_truthful(const struct fault_plan *plan)
     }
 }
 
-/* Tell whether the plan is about this kind of call.  Called with the guard
- * held. */
+/* Return whether the plan is for calls such as this one.  The caller holds the
+ * mutex `guard`. */
 static bool is_concerned(const struct tap_event *event)
 {
     if (!is_armed || event->call != armed.call)
@@ -42,7 +42,8 @@ static bool is_concerned(const struct tap_event *event)
             strstr(event->text, armed.containing) != NULL);
 }
 
-/* Tell whether this call is the one to fail.  Called with the guard held. */
+/* Count a call that the plan is for; return whether it is to fail.  The caller
+ * holds the mutex `guard`. */
 static bool matches(const struct tap_event *event)
 {
     if (!is_concerned(event))
@@ -92,7 +93,7 @@ static int after(void *context, const struct tap_event *event, int rc)
     (void)context;
     pthread_mutex_lock(&guard);
     plan = armed;
-    /* Where each call is meant, several may be under way at a time. */
+    /* `meant` has one number only: with nth 0 several may be under way. */
     is_meant = is_concerned(event) && plan.point != FAULT_BEFORE &&
                (plan.nth == 0 || event->number == meant);
     if (is_meant && plan.point == FAULT_REPLIED)

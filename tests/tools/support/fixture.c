@@ -41,7 +41,7 @@ sqlock_registry *fixture_registry_at(struct fixture *fixture, const char *url,
     sqlock_registry *registry;
     int rc;
 
-    /* A busy machine may not keep the deadlines of a test at once. */
+    /* On a busy machine an attempt may exceed the test's time limits. */
     do
         rc = sqlock_registry_open(&registry, url,
                                   options != NULL ? options : &defaults,
@@ -222,7 +222,7 @@ void lock_take_at(sqlock_lock *lock, uint32_t ttl_ms, const char *file,
     sqlock_error err = {0};
     int rc;
 
-    /* On a busy machine a claim may take longer than a short lease. */
+    /* On a busy machine a claim may outlast a short lease: ETIMEDOUT. */
     do
         rc = lock_try(lock, 0, ttl_ms, &err);
     while (rc == SQLOCK_ETIMEDOUT && check_pause(end));

@@ -12,7 +12,7 @@ enum {
     IN_SPRING7 = 1 << SQLOCK_LAYOUT_SPRING7,
     IN_SPRING6 = 1 << SQLOCK_LAYOUT_SPRING6,
     IN_SPRING = IN_SPRING7 | IN_SPRING6,
-    HAS_EXPIRY = IN_SQLOCK | IN_SPRING7, /* the column */
+    HAS_EXPIRY = IN_SQLOCK | IN_SPRING7, /* have the column EXPIRED_AFTER */
     IN_ALL = IN_SQLOCK | IN_SPRING
 };
 
@@ -31,31 +31,32 @@ struct fixture {
     sqlock_registry *a;
     sqlock_registry *b;
     struct sql sql;
-    char name[64]; /* of a lock nobody has used */
+    char name[64]; /* a lock name that was not used before */
     unsigned serial;
     sqlock_error err;          /* for the test's calls */
-    sqlock_capabilities gives; /* size 0: not asked yet */
+    sqlock_capabilities gives; /* size 0: not known yet */
 };
 
 const char *layout_name(sqlock_layout layout);
 
-/* Create the table alone, with that prefix, of a fixture that is empty
- * otherwise; return a code. */
+/* Initialize the fixture and create its table, with that prefix, without
+ * opening anything; return a code. */
 int fixture_create(struct fixture *fixture, const struct database *database,
                    sqlock_layout layout, const char *prefix);
 
-/* Create the table and open the registries; 0, or -1 with a message printed. */
+/* Create the table, and open the registries and the session.  Return 0; or
+ * print a message and return -1.  fixture_close() also drops the table. */
 int fixture_open(struct fixture *fixture, const struct database *database,
                  sqlock_layout layout);
 void fixture_close(struct fixture *fixture);
 
-/* Assert of a call, which leaves its error in f->err (`f`: the test's fixture),
- * that it succeeds; or that it gives that code. */
+/* Assert that a call, whose error is in f->err (`f`: the test's fixture),
+ * succeeds; or that it returns that code. */
 #define assert_ok(call) assert_lock_ok((call), &f->err)
 #define assert_fails(code, call) assert_code((code), (call), &f->err)
 
-/* Return what the database supports, by sqlock_capabilities_of(); asked
- * once. */
+/* Return what the database supports, by sqlock_capabilities_of(), which is
+ * called once per fixture. */
 sqlock_capabilities fixture_gives(struct fixture *fixture);
 
 /* Make a new name in fixture->name. */
@@ -70,14 +71,14 @@ sqlock_registry *fixture_registry(struct fixture *fixture,
                                   const sqlock_options *options);
 sqlock_registry *fixture_registry_at(struct fixture *fixture, const char *url,
                                      const sqlock_options *options);
-/* Open another registry through the tap (tap.h), after tap_reset(). */
+/* Open another registry through the tap (tap.h), and then call tap_reset(). */
 sqlock_registry *fixture_tapped(struct fixture *fixture,
                                 const sqlock_options *options);
 /* Open another registry on the table, in that region. */
 sqlock_registry *fixture_in_region(struct fixture *fixture, const char *region);
 void registry_end(sqlock_registry *registry);
 
-/* The functions below fail the test when they do not succeed. */
+/* The functions down to lock_break() fail the test if they do not succeed. */
 sqlock_lock *lock_obtain(sqlock_registry *registry, const char *name);
 void lock_drop(sqlock_lock *lock);
 #define lock_take(lock, ttl_ms)                                                \
@@ -91,12 +92,12 @@ void lock_give_at(sqlock_lock *lock, const char *file, int line);
 void lock_renew_at(sqlock_lock *lock, uint32_t ttl_ms, const char *file,
                    int line);
 
-/* Acquire and release: nobody holds the lock. */
+/* Acquire and release the lock, which nobody else may hold. */
 #define lock_take_and_give(lock)                                               \
     lock_take_and_give_at((lock), __FILE__, __LINE__)
 void lock_take_and_give_at(sqlock_lock *lock, const char *file, int line);
 
-/* Assert that an attempt without a wait finds another holder. */
+/* Assert that an acquire without a wait gives EBUSY. */
 #define assert_busy(lock) lock_busy_at((lock), __FILE__, __LINE__)
 void lock_busy_at(sqlock_lock *lock, const char *file, int line);
 
@@ -107,11 +108,13 @@ void lock_busy_at(sqlock_lock *lock, const char *file, int line);
         lock_drop(lock);                                                       \
     } while (0)
 
-/* Break the lease in a lock's row, through fixture->b; `now`: at once, and not
- * when it would have expired. */
+/* Break the lease of the lock's holder by sqlock_break(), through fixture->b.
+ * The lock becomes free when the lease would have expired; with `now`, at
+ * once. */
 void lock_break(struct fixture *fixture, sqlock_lock *lock, bool now);
 
-/* For a worker: acquire with a TTL (0: the registry's) and a wait. */
+/* Acquire with a wait and a TTL (0: the registry's), and return the code.
+ * Workers may call it. */
 int lock_try(sqlock_lock *lock, int64_t wait_ms, uint32_t ttl_ms,
              sqlock_error *err);
 
@@ -126,22 +129,23 @@ struct row {
 };
 struct row fixture_row(struct fixture *fixture, const char *name);
 
-/* Tell whether nobody holds the lock, or there is no such row; by one
- * statement, because the row may be deleted at any time. */
+/* Return whether nobody holds the lock of that name, or it has no row.  One
+ * statement reads it, because the row may be deleted at any time. */
 bool fixture_is_free(struct fixture *fixture, const char *name);
 
-/* Tell whether the server is Oracle's MySQL, not MariaDB. */
+/* Return whether the server is Oracle's MySQL, not MariaDB. */
 bool fixture_is_oracles(struct fixture *fixture);
 
-/* Return how many statements a claim of many takes. */
+/* Return how many statements a claim of many locks takes. */
 unsigned fixture_claims_of_many(struct fixture *fixture);
 
-/* Return SQL for the CLIENT_ID of a row; null where a release has left it in
- * the column. */
+/* Return SQL for the holder's CLIENT_ID in a row: null if the lock is free,
+ * even where a release leaves the old CLIENT_ID in the column. */
 const char *fixture_holder(const struct fixture *fixture);
 
-/* Begin a transaction of somebody else, on a session of its own, that has the
- * row of the lock locked (NULL: no row); and end it. */
+/* Open a session in *sql, begin a transaction there, and lock the lock's row
+ * (NULL: no row), as another program may.  fixture_unlock_row() rolls back and
+ * closes the session. */
 void fixture_lock_row(struct fixture *fixture, struct sql *sql,
                       const sqlock_lock *lock);
 void fixture_unlock_row(struct sql *sql);
@@ -149,24 +153,26 @@ void fixture_unlock_row(struct sql *sql);
 /* Wait until the database's clock is past the lease's end in the table. */
 void fixture_await_expiry(struct fixture *fixture, const char *name);
 
-/* End the lease of a name in the table, as if it had expired, without its
- * holder's knowledge. */
+/* Change the row of a name so that its lease has expired, without the holder's
+ * knowledge; not on the four-column layout. */
 void fixture_expire(struct fixture *fixture, const char *name);
 
-/* Delete the row of a name, which is there, as a peer may at any time. */
+/* Delete the row of a name, as a peer may at any time; fail the test if there
+ * is none. */
 void fixture_delete(struct fixture *fixture, const char *name);
 
 /* Return SQL for a time: the database's present time plus offset_us. */
 const char *fixture_time(const struct fixture *fixture, char out[160],
                          int64_t offset_us);
 
-/* Insert a row as another program would (client NULL: free). */
+/* Insert a row as another program would (client NULL: free), with times
+ * relative to the database's present time. */
 void fixture_put_row(struct fixture *fixture, const char *key,
                      const char *region, const char *client,
                      int64_t created_in_us, int64_t expires_in_us);
 
-/* Insert rows of another program, "row-00000" and so on, in no order of keys:
- * more than a page of a list has. */
+/* Insert rows as another program would, with the keys "row-00000" and so on,
+ * but not in that order: more rows than a page of sqlock_list() has. */
 #define FIXTURE_MANY 5100
 void fixture_put_many(struct fixture *fixture, const char *region);
 

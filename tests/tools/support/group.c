@@ -18,15 +18,15 @@
 /* A test that takes longer is printed as slow. */
 #define SLOW_NS INT64_C(5000000000)
 
-/* Shared with the process. */
+/* Shared with the child process that runs the tests. */
 struct progress {
     size_t begun;
-    bool is_open; /* the group's fixture is */
+    bool is_open; /* the group's fixture is open */
 };
 
 struct run {
     const struct group *group;
-    struct CMUnitTest *tests; /* those that are wanted */
+    struct CMUnitTest *tests; /* the selected ones */
     size_t count;
     struct progress *progress;
 };
@@ -55,8 +55,8 @@ static int run_one(struct CMUnitTest *test, void *state)
     return failed != 0;
 }
 
-/* Run the tests that have not run yet, in the process; return how many
- * failed. */
+/* Run the tests that have not run yet in this process, up to the first failure
+ * unless `goes_on`; return how many failed. */
 static int run_rest(const struct run *run, bool goes_on)
 {
     const struct group *group = run->group;
@@ -77,7 +77,8 @@ static int run_rest(const struct run *run, bool goes_on)
     return failed;
 }
 
-/* Run a process; return how many tests failed: 0 or 1. */
+/* Run the tests that have not run yet in a child process, up to the first
+ * failure; return how many failed: 0 or 1. */
 static int run_process(const struct run *run)
 {
     struct progress *progress = run->progress;

@@ -1,9 +1,9 @@
 /*
- * group.h - run a group of cmocka's tests in a process of its own
+ * group.h - run a group of cmocka's tests in a child process
  *
- * A test that failed may have left a transaction open, a row locked, threads
- * that wait: its process ends with it, as they do, and the tests behind it run
- * in another one, with a group fixture of its own.
+ * A test that fails may leave an open transaction, a locked row or waiting
+ * threads behind.  So its process ends, and the tests after it run in another
+ * process, with another group fixture.
  */
 #ifndef TESTS_GROUP_H
 #define TESTS_GROUP_H
@@ -14,12 +14,12 @@ struct group {
     const char *name;
     const struct CMUnitTest *tests;
     size_t count;
-    /* Group fixtures as cmocka's: *state is given to tests without an initial
-     * state of their own; may be NULL. */
+    /* Group fixtures as cmocka's; may be NULL.  Tests without an initial state
+     * of their own get the *state that `open` sets. */
     CMFixtureFunction open;
     CMFixtureFunction close;
-    /* Each test goes on where the one before it has stopped: after a failure
-     * the others fail, too, and are not run. */
+    /* Each test continues from the state that the test before it has left:
+     * after a failure the later tests are not run, and count as failed. */
     bool is_sequence;
 };
 
@@ -27,7 +27,7 @@ struct group {
  * names; return how many failed.  With no tests the fixtures are not used. */
 int group_run(const struct group *group);
 
-/* Run a group without fixtures. */
+/* Run several groups without fixtures; return how many tests failed. */
 int group_run_suites(const struct suite *const *suites, size_t count);
 
 #endif

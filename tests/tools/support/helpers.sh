@@ -1,11 +1,12 @@
-# helpers.sh: the processes that a script has started, or seen started, and that
-# are to be killed at its end.  To be sourced.
+# helpers.sh: keep a list of processes, called helpers, that a script or its
+# commands have started, and kill them at the script's end.  To be sourced.
 # shellcheck shell=bash
 
 helpers=()
 
-# When a process started, in ticks since the machine did: by the time that it is
-# to be killed its number may be another's.
+# Print when a process started, in clock ticks after boot.  By the time that a
+# helper is to be killed, its process id may be that of another process, which
+# started later.
 start_of() { # PID
     local stat
     stat=$(cat "/proc/$1/stat") || return
@@ -36,7 +37,7 @@ helper() { # PID...
     done
 }
 
-# Those that are there still.
+# Kill the helpers that still run.
 kill_helpers() {
     local one pid
     for one in "${helpers[@]}"; do

@@ -92,7 +92,7 @@ static int by_time(const void *a, const void *b)
     return (left->at_ns > right->at_ns) - (left->at_ns < right->at_ns);
 }
 
-/* Return the next event of this party, or NULL. */
+/* Return the next event of event i's party that is not TOLD, or NULL. */
 static const struct history_event *next_of(const struct history *history,
                                            size_t i)
 {
@@ -108,8 +108,9 @@ static bool begins_belief(const struct history_event *event)
     return event->what == HISTORY_GRANTED || event->what == HISTORY_RENEWED;
 }
 
-/* Return the time for which a grant or a renewal let its party believe: at most
- * until it was renewed (which may shorten a lease) or given up. */
+/* Return the belief that event i, a grant or a renewal, began: until its
+ * deadline, or until the party's next event if that is earlier (a renewal may
+ * shorten the lease). */
 static struct belief belief_of(const struct history *history, size_t i)
 {
     const struct history_event *event = &history->events[i];
@@ -153,7 +154,7 @@ static bool beliefs_are_apart(const struct history *history, char *why)
     return true;
 }
 
-/* Tell whether tokens rise: a grant that was answered before another was
+/* Return whether tokens rise: a grant that was answered before another was
  * requested has the smaller token, and no token is used twice. */
 static bool tokens_rise(const struct history *history, char *why)
 {
@@ -216,7 +217,8 @@ static bool told_in_time(const struct history *history, char *why)
     return true;
 }
 
-/* Tell whether the party believes to have the lock just before event i. */
+/* Return whether event i's party has the lock just before that event, by the
+ * earlier events of the party. */
 static bool has_it(const struct history *history, size_t i)
 {
     for (size_t k = i; k-- > 0;)

@@ -1,10 +1,12 @@
 /*
- * history.h - who believed to hold a lock, and when; and whether that can be
+ * history.h - record when each party believed that it held a lock, and check
+ * that no two did at a time
  *
- * One history is of one lock.  Every party writes down what it was told, on the
- * machine's CLOCK_BOOTTIME: when it asked, when it was granted, until when it
- * may believe, when it let go.  A belief lasts from the answer to the deadline,
- * or to the moment it let go before.  Calls may come from any thread.
+ * A history belongs to one lock.  A party is a user of the lock, known by a
+ * number.  Each party records, by this machine's CLOCK_BOOTTIME, when it asked
+ * for the lock, when it was granted, the deadline of its lease, and when it
+ * gave the lock up.  A belief lasts from the answer to the deadline, or until
+ * the party gave the lock up before that.  Calls may come from any thread.
  */
 #ifndef TESTS_HISTORY_H
 #define TESTS_HISTORY_H
@@ -21,7 +23,7 @@ enum history_what {
     HISTORY_GRANTED,
     HISTORY_RENEWED,
     HISTORY_ENDED, /* released, given up, or dead */
-    HISTORY_TOLD   /* the signal that the lease is over was given */
+    HISTORY_TOLD   /* the library reported that the lease is over */
 };
 
 struct history_event {
@@ -51,18 +53,20 @@ void history_ended(struct history *history, int who);
 void history_told(struct history *history, int who);
 
 /*
- * Whether nothing in it is wrong; otherwise why tells the first thing that is:
+ * Sort the events, and return whether none contradicts another; if one does,
+ * write the first contradiction to `why`:
+ *     a party was granted while it had the lock; or renewed, ended or told
+ *         while it did not have it
  *     two parties believed at one time
  *     a token did not rise, or came twice
- *     somebody was told of its loss only after another one was granted
- *     a party was granted, renewed, ended or told out of turn
+ *     a party was told of its loss only after another party was granted
  */
 bool history_is_good(struct history *history, char why[HISTORY_TEXT]);
 
-/* Count the grants to one party right after another had held the lock. */
+/* Return the number of grants to another party than the grant before. */
 size_t history_handoffs(struct history *history);
 
-/* Fails the running test, with the events, unless the history is good. */
+/* If the history is not good, print its events and fail the test. */
 #define history_check(history) history_check_at((history), __FILE__, __LINE__)
 void history_check_at(struct history *history, const char *file, int line);
 

@@ -14,7 +14,7 @@
 #include "program.h"
 #include "server.h"
 
-/* A process of our own, its output in a file. */
+/* A child process, whose output goes to a file. */
 struct child {
     pid_t pid;
     FILE *output;
@@ -24,11 +24,12 @@ struct child {
 static const struct lanes *running;
 static const struct database *missing_database;
 
-/* This process's own whose output has not been shown, for the handler. */
+/* The children of this process whose output has not been shown yet, for the
+ * signal handler. */
 static struct child *unshown;
 static volatile sig_atomic_t unshown_count;
 
-/* Wait for a child, for a limited time; called by the signal handler. */
+/* End a child, and wait for it for at most 5 s; for the signal handler. */
 static void end_child(pid_t pid)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
@@ -38,8 +39,8 @@ static void end_child(pid_t pid)
         (void)nanosleep(&pause, NULL);
 }
 
-/* As show(), for the signal handler: the file's position is the child's,
- * too. */
+/* As show(), for the signal handler.  The file's position is shared with the
+ * child, so it is not changed. */
 static void copy_output(const struct child *child)
 {
     char buffer[4096];
@@ -52,8 +53,9 @@ static void copy_output(const struct child *child)
         at += length;
 }
 
-/* Handle a hanging test, or a request to end: continue a stopped server, and
- * show how far the children have come. */
+/* Handle SIGALRM, by which a test hangs, or a request to end: continue a
+ * stopped server, end the children, and print the output that they have
+ * left. */
 static void on_signal(int number)
 {
     static const char text[] = "[  FAILED  ] a test hung\n";
@@ -76,8 +78,8 @@ static void catch_signals(void)
     (void)signal(SIGPIPE, SIG_IGN);
 }
 
-/* Fork the next child.  True: in the child, whose output goes to the file from
- * now on. */
+/* Fork the next child.  Return true in the child, whose output then goes to its
+ * file; and false in the parent. */
 static bool fork_child(struct child *children, size_t index, const char *name)
 {
     struct child *child = &children[index];

@@ -1,5 +1,5 @@
 /*
- * login.c - URLs taken apart, and users made by the administrator
+ * login.c - see login.h
  */
 #include "login.h"
 
@@ -31,7 +31,7 @@ void login_make(struct login *login, struct fixture *f, const char *name)
     url_take_apart(f->url, &login->parts);
     rc = sql_open(&login->admin, f->database, database_admin_url(f->database));
     assert_lock_ok(rc, &login->admin.err);
-    /* Never the same twice: a pooler keeps sessions of one that is gone. */
+    /* No name is used twice: a pooler keeps sessions of a dropped user. */
     (void)snprintf(login->parts.user, sizeof login->parts.user, "u%ld_%u_%s",
                    (long)getpid(), ++serial, name);
     (void)snprintf(login->parts.password, sizeof login->parts.password,

@@ -1,12 +1,12 @@
 /*
- * login.h - URLs taken apart, and users of a server with rights of their own
+ * login.h - split URLs, and create users of a server with chosen rights
  */
 #ifndef TESTS_LOGIN_H
 #define TESTS_LOGIN_H
 
 #include "fixture.h"
 
-/* The password of those users: it must not appear in any message. */
+/* The password of the created users, which must not appear in any message. */
 #define LOGIN_PASSWORD "c4naryPassw0rd"
 
 /* The parts of scheme://user:password@host:port/database. */
@@ -19,7 +19,8 @@ struct url_parts {
     char database[64];
 };
 
-/* Split a URL; skip the test when it has another form. */
+/* Split a URL of that form, or join one; skip the test if a URL has another
+ * form. */
 void url_take_apart(const char *url, struct url_parts *parts);
 const char *url_put_together(const struct url_parts *parts, char url[512]);
 
@@ -29,8 +30,8 @@ struct login {
     char url[512];
 };
 
-/* Make a user without any right; to be dropped.  Skips the test where there is
- * no administrator. */
+/* Create a user without rights, whose name ends in `name`; login_drop() drops
+ * it.  Skip the test if the environment has no administrator's URL. */
 void login_make(struct login *login, struct fixture *f, const char *name);
 void login_grant(struct login *login, const char *what, const char *table);
 void login_drop(struct login *login, const struct fixture *f);

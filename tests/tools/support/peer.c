@@ -5,8 +5,9 @@
 
 #include <stdio.h>
 
-/* The time column by which this Spring judges expiry, what it writes there,
- * and before which value a row is expired. */
+/* SQL of this Spring: the time column that decides expiry, the value that it
+ * writes there, the limit before which a row has expired, and the present
+ * time. */
 struct terms {
     const char *column;
     char written[160];
@@ -76,11 +77,11 @@ int peer_acquire(const struct peer *peer, const char *name)
     if (rc == 0)
         return 1;
     (void)sql_rollback(peer->sql);
-    /* a duplicate key: somebody has the row */
+    /* EBUSY, a duplicate key: another holder has the row. */
     return rc == SQLOCK_EBUSY ? 0 : rc;
 }
 
-/* Change its own row of that name; as peer_release(). */
+/* Change the service's own row of that name; return as peer_release(). */
 static int change_own(const struct peer *peer, const char *name,
                       const char *change)
 {

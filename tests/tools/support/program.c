@@ -117,7 +117,7 @@ bool program_wants(const char *test)
     return fnmatch(pattern, test, 0) == 0;
 }
 
-/* Whether the words of the list name it. */
+/* Return whether the list, words with spaces between them, has the word. */
 static bool lists_word(const char *list, const char *word)
 {
     size_t length = strlen(word);

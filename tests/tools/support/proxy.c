@@ -1,9 +1,9 @@
 /*
  * proxy.c - see proxy.h
  *
- * Requests are forwarded whole, so that "before" means that the server has seen
- * none of it.  Sockets are read when poll(2) says so, and written to at once:
- * what passes here is far smaller than the kernel's buffers.
+ * A request is forwarded as a whole, so that at PROXY_BEFORE the server has got
+ * none of it.  Sockets are read when poll(2) reports data, and written at once:
+ * requests and answers of the tests are far smaller than the kernel's buffers.
  */
 #include "proxy.h"
 
@@ -26,19 +26,19 @@
 #define LINKS_MAX 128
 #define BUFFER_SIZE (1u << 20)
 
-/* A client's connection and its continuation to the server. */
+/* A client's connection to the proxy, and the proxy's to the server for it. */
 struct link {
-    int client; /* -1: over */
+    int client; /* -1: closed */
     int server;
-    int port;               /* of our end of `server` */
-    bool is_deaf_to_client; /* its bytes are thrown away */
+    int port;               /* the proxy's port of `server` */
+    bool is_deaf_to_client; /* data from the client are dropped */
     bool is_deaf_to_server;
-    bool is_eaten;    /* by a blackhole */
+    bool is_eaten;    /* a blackhole has dropped data */
     bool is_late;     /* the first unit of `bytes` is still to be sent */
-    bool is_awaiting; /* the answer to the plan's request */
+    bool is_awaiting; /* the plan's request has no whole answer yet */
     struct wire wire;
     size_t count;
-    unsigned char *bytes; /* of the client, not yet a whole unit */
+    unsigned char *bytes; /* from the client, not forwarded yet */
 };
 
 struct proxy {
@@ -49,20 +49,20 @@ struct proxy {
     enum wire_kind kind;
     struct sockaddr_storage target;
     socklen_t target_size;
-    struct link links[LINKS_MAX];     /* the thread's */
-    unsigned char reply[BUFFER_SIZE]; /* likewise */
+    struct link links[LINKS_MAX];     /* used by the thread only */
+    unsigned char reply[BUFFER_SIZE]; /* used by the thread only */
 
-    pthread_mutex_t mutex; /* of what follows */
+    pthread_mutex_t mutex; /* guards the following fields */
     pthread_cond_t changed;
     struct proxy_plan plan;
     bool is_armed;
     bool is_black;
-    bool is_healing; /* asked of the thread */
+    bool is_healing; /* proxy_heal() waits for the thread */
     bool is_ending;
-    unsigned seen;  /* requests that the plan means, since it was armed */
-    unsigned times; /* how often its point was reached */
+    unsigned seen;  /* requests that the plan is for, since proxy_arm() */
+    unsigned times; /* how often the plan's point was reached */
     unsigned requests;
-    unsigned dangling; /* sessions whose client is gone */
+    unsigned dangling; /* open sessions whose client is gone */
 };
 
 /* ----------------------------------------------------------- the sockets -- */
@@ -93,7 +93,7 @@ static void write_all(int fd, const unsigned char *bytes, size_t count)
         ssize_t written = send(fd, bytes, count, MSG_NOSIGNAL);
 
         if (written <= 0)
-            return; /* the reader will find out */
+            return; /* the next recv() reports the error */
         bytes += written;
         count -= (size_t)written;
     }
@@ -109,7 +109,7 @@ static bool is_black(struct proxy *proxy)
     return black;
 }
 
-/* Connect the link to the server, unless nothing may pass. */
+/* Connect the link to the server, unless the proxy is a blackhole. */
 static void lead_on(struct proxy *proxy, struct link *link)
 {
     struct sockaddr_in own = {0};
@@ -160,7 +160,8 @@ static void accept_one(struct proxy *proxy)
 
 /* -------------------------------------------------------------- the plan -- */
 
-/* Tell whether the plan means this request; then copy the plan to *plan. */
+/* Count the request and copy the plan to *plan; return whether the plan is to
+ * be carried out at this request. */
 static bool is_meant(struct proxy *proxy, const unsigned char *request,
                      size_t length, struct proxy_plan *plan)
 {
@@ -207,7 +208,8 @@ static void act(struct proxy *proxy, struct link *link, enum proxy_act what)
     }
 }
 
-/* Carry the plan out at its point; false: do not forward what was received. */
+/* Carry the plan out at its point; return whether to forward what was
+ * received. */
 static bool reach(struct proxy *proxy, struct link *link,
                   const struct proxy_plan *plan)
 {
@@ -226,7 +228,7 @@ static bool reach(struct proxy *proxy, struct link *link,
 
 /* ------------------------------------------------------------ forwarding -- */
 
-/* Forward one whole unit of the client. */
+/* Forward one whole unit (wire.h) of the client. */
 static void forward_unit(struct proxy *proxy, struct link *link,
                          const struct wire_unit *unit)
 {
@@ -250,7 +252,7 @@ static void forward_units(struct proxy *proxy, struct link *link)
         if (unit.length == 0)
             return;
         forward_unit(proxy, link, &unit);
-        if (link->bytes == NULL || link->is_late) /* cut, or kept here */
+        if (link->bytes == NULL || link->is_late) /* cut, or kept back */
             return;
         link->count -= unit.length;
         memmove(link->bytes, link->bytes + unit.length, link->count);
@@ -265,7 +267,7 @@ static void from_client(struct proxy *proxy, struct link *link)
     if (link->is_late || link->is_eaten || is_black(proxy)) {
         link->is_eaten = !link->is_late;
         if (got <= 0)
-            reset(&link->client); /* the server does not hear of it */
+            reset(&link->client); /* the server is not told */
         return;
     }
     if (got <= 0) {
@@ -280,7 +282,7 @@ static void from_client(struct proxy *proxy, struct link *link)
     forward_units(proxy, link);
 }
 
-/* Forward an answer for which the plan waits. */
+/* Forward a part of the answer to the plan's request. */
 static void forward_reply(struct proxy *proxy, struct link *link,
                           const unsigned char *bytes, size_t count)
 {
@@ -328,7 +330,7 @@ static void from_server(struct proxy *proxy, struct link *link)
 
 /* ------------------------------------------------------------ the thread -- */
 
-/* Send what was kept back to the server, and nothing after it. */
+/* Send the request that was kept back to the server, and nothing after it. */
 static void deliver(struct link *link)
 {
     struct wire_unit unit = wire_next(&link->wire, link->bytes, link->count);
@@ -340,8 +342,9 @@ static void deliver(struct link *link)
     (void)shutdown(link->server, SHUT_WR);
 }
 
-/* Reset connections from which a blackhole has taken data.  False: the proxy
- * ends. */
+/* Do what proxy_heal() or proxy_close() asks for: reset connections of which a
+ * blackhole has dropped data, and send requests that were kept back.  Return
+ * false if the proxy ends. */
 static bool obey(struct proxy *proxy)
 {
     bool go_on;
@@ -424,7 +427,7 @@ static void poke(struct proxy *proxy)
         abort();
 }
 
-/* ----------------------------------------------------------- the outside -- */
+/* --------------------------------------------- the functions of proxy.h -- */
 
 static int listen_anywhere(struct proxy *proxy)
 {
@@ -491,8 +494,8 @@ const char *proxy_url(const struct proxy *proxy, char out[1024],
     size_t length;
 
     (void)endpoint_replace(out, url, proxy->port);
-    /* Encrypted data cannot be read; Oracle's client library encrypts if the
-     * server can. */
+    /* The proxy cannot read encrypted data.  Oracle's client library encrypts
+     * if the server can. */
     length = strlen(out);
     if (proxy->kind == WIRE_MYSQL && strchr(out, '?') == NULL)
         (void)snprintf(out + length, 1024 - length, "?tls=off");
@@ -509,7 +512,7 @@ void proxy_arm(struct proxy *proxy, const struct proxy_plan *plan)
     pthread_mutex_unlock(&proxy->mutex);
 }
 
-/* One of its counts, which its thread changes. */
+/* Return one of the counts, which the proxy's thread changes. */
 static unsigned read_count(struct proxy *proxy, const unsigned *count)
 {
     unsigned now;

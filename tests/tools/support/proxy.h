@@ -1,11 +1,12 @@
 /*
- * proxy.h - a network between the library and a database server that fails when
- * it is told to
+ * proxy.h - a TCP proxy between the library and a database server, which fails
+ * as a test has planned
  *
- * It listens on 127.0.0.1 and forwards to the server of a URL.  A plan says at
- * which request of a client, and at which point of it, what is to happen;
- * meanwhile everything passes.  It runs on one thread, which also runs the
- * plan's hook: that may take its time, and must not assert.
+ * The proxy listens on 127.0.0.1 and forwards to the server of a URL.  A plan
+ * says at which request of a client, and at which point of the request, the
+ * proxy does something else; everything before that passes.  The proxy has one
+ * thread, which also calls the plan's hook.  The hook may take long, and must
+ * not use cmocka's assertions.
  */
 #ifndef TESTS_PROXY_H
 #define TESTS_PROXY_H
@@ -13,64 +14,69 @@
 #include "database.h"
 
 enum proxy_point {
-    PROXY_BEFORE, /* the client has sent it; the server gets none of it */
-    PROXY_SENT,   /* the server has answered; the client gets none of it */
+    PROXY_BEFORE, /* the client has sent it; the server has none of it */
+    PROXY_SENT,   /* the server has answered; the client has nothing of that */
     PROXY_REPLIED /* the client has the answer */
 };
 
 enum proxy_act {
-    PROXY_PASS,           /* go on, after the hook and the delay */
-    PROXY_CUT,            /* both ends are reset */
-    PROXY_HALF_TO_CLIENT, /* the client reads the end of the stream, the
-                             server's end stays open */
-    PROXY_HALF_TO_SERVER, /* the other way round */
-    PROXY_SWALLOW,        /* this request or answer vanishes, the rest passes */
-    PROXY_LATE,           /* BEFORE only: it reaches the server at
-                             proxy_heal(), whether or not its client is still
-                             there; the rest of the connection vanishes */
-    PROXY_BLACKHOLE       /* on all connections, also new ones, everything
-                             vanishes and nothing ends, until proxy_heal() */
+    PROXY_PASS,           /* forward, after the hook and the delay */
+    PROXY_CUT,            /* reset both connections of the client */
+    PROXY_HALF_TO_CLIENT, /* the client reads the end of the stream; the
+                             connection to the server stays open */
+    PROXY_HALF_TO_SERVER, /* the server reads the end of the stream; the
+                             connection to the client stays open */
+    PROXY_SWALLOW,        /* drop this request or answer; the rest passes */
+    PROXY_LATE,           /* BEFORE only: forward the request at proxy_heal(),
+                             even if its client is gone, and drop everything
+                             after it on this connection */
+    PROXY_BLACKHOLE       /* until proxy_heal() drop everything on all
+                             connections, also new ones, and end none */
 };
 
 struct proxy_plan {
     enum proxy_point point;
     enum proxy_act act;
-    unsigned nth;           /* request since proxy_arm(), from 1; 0: each */
-    const char *containing; /* only those with this text; NULL: any */
+    unsigned nth;           /* only the nth since proxy_arm(), from 1; 0: all */
+    const char *containing; /* only requests with this text; NULL: all */
     unsigned delay_ms;
-    void (*hook)(void *context, int port); /* port: of the server's peer, by
-                                              which it knows the session */
+    void (*hook)(void *context, int port); /* port: the client's, as the server
+                                              shows it for the session */
     void *context;
 };
 
 struct proxy;
 
-/* Open a proxy to the server of that URL; NULL with a message printed. */
+/* Open a proxy to the server of that URL; or print a message and return
+ * NULL. */
 struct proxy *proxy_open(const struct database *database, const char *url);
 void proxy_close(struct proxy *proxy);
 
-/* Write the URL through the proxy to out. */
+/* Write the URL, led through the proxy, to out; return out. */
 const char *proxy_url(const struct proxy *proxy, char out[1024],
                       const char *url);
 
 void proxy_arm(struct proxy *proxy, const struct proxy_plan *plan);
 
-/* Return how often the plan's point was reached since proxy_arm(); and wait for
- * the first time. */
+/* proxy_times(): return how often the plan's point was reached since
+ * proxy_arm().  proxy_await(): wait for the first time; return false if the
+ * timeout ends first. */
 unsigned proxy_times(struct proxy *proxy);
 bool proxy_await(struct proxy *proxy, int64_t timeout_ms);
 
-/* Forget the plan.  Connections from which a blackhole took data are reset. */
+/* Remove the plan, end a blackhole and reset the connections of which it
+ * dropped data, and send the requests that PROXY_LATE kept back. */
 void proxy_heal(struct proxy *proxy);
 
 /* Wait until the server has ended every session whose client is gone, and so
- * has carried out all their statements. */
+ * has carried out all statements of these; return false if the timeout ends
+ * first. */
 bool proxy_await_quiet(struct proxy *proxy, int64_t timeout_ms);
 
-/* Make it a blackhole at once. */
+/* Make the proxy a blackhole at once. */
 void proxy_blackhole(struct proxy *proxy);
 
-/* Requests that have passed or been stopped so far, of all connections. */
+/* Return how many requests, of all connections, have come so far. */
 unsigned proxy_requests(struct proxy *proxy);
 
 #endif

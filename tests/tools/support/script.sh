@@ -1,13 +1,13 @@
-# script.sh: the head of a script that tests what is built, and its words.  To be
-# sourced.  Such a script prints lines "ok - what" and "not ok - what" for
-# tests/run.sh, and ends with `exit $status`.
+# script.sh: prepare a script that tests the build, and give it functions to
+# report results.  To be sourced.  Such a script prints lines "ok - what" and
+# "not ok - what" for tests/run.sh, and ends with `exit $status`.
 # shellcheck shell=bash
 #
 #     $root    the sources, which are the working directory
-#     $build   what was built, and $SQLOCK the command of it
-#     $dir     a folder of the script's own, removed at its end with the processes
-#              that it has named to `helper`
-#     $about   begins what each line says, such as "sqlite: "
+#     $build   the folder of the build, and $SQLOCK its command sqlock
+#     $dir     a folder of the script's own, removed at its end; the processes
+#              that it has named to `helper` are killed then
+#     $about   the text with which each line begins, such as "sqlite: "
 
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd) || exit 1
@@ -21,13 +21,14 @@ about=''
 . tests/tools/support/helpers.sh
 
 finish() {
-    # A background job that is ended before it has become another program runs
+    # A background job that is ended before it has executed its program runs
     # this trap, too.
     [ "$BASHPID" = "$$" ] || return 0
     kill_helpers
     rm -rf --one-file-system "$dir"
 }
-# A script that calls itself in a namespace hands its folder on, and removes it.
+# A script that calls itself in a namespace passes its folder on to that call,
+# and removes the folder itself.
 if [ -n "${SQLOCK_SCRIPT_DIR:-}" ]; then
     dir=$SQLOCK_SCRIPT_DIR
     unset SQLOCK_SCRIPT_DIR
@@ -41,7 +42,8 @@ passed() { # WHAT
     echo "ok - $about$1"
 }
 
-# Behind it, the output of the commands that it is about.
+# Report a failure, with the output of the commands: the files out, err, *.err
+# and out.* of $dir.
 failed() { # WHAT
     local file
     echo "not ok - $about$1"
@@ -69,7 +71,7 @@ is() { # WHAT GOT EXPECTED
     fi
 }
 
-# Nothing of the script can be tested here.
+# End the script, because nothing of it can be tested here.
 skip_all() { # WHY
     echo "skip - $about$1"
     exit 77

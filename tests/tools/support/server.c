@@ -1,8 +1,8 @@
 /*
  * server.c - see server.h
  *
- * PostgreSQL is one process per session: the parent is stopped first, so that
- * the list of its children does not change while it is read.
+ * PostgreSQL has one process per session.  Their parent is stopped first, so
+ * that the list of its children does not change while it is read.
  */
 #include "server.h"
 
@@ -66,8 +66,8 @@ static void stop(pid_t pid)
     (void)kill(pid, SIGSTOP);
 }
 
-/* Read "pid (program name) state parent": the name may hold anything but ')' in
- * the servers we stop. */
+/* Read "pid (program name) state parent".  The program names of the servers
+ * that are stopped have no ')' in them. */
 static bool read_stat(const char *path, char *status, int *parent)
 {
     FILE *file = fopen(path, "r");
@@ -90,7 +90,7 @@ static pid_t parent_of(pid_t pid)
     return read_stat(path, &status, &parent) ? (pid_t)parent : 0;
 }
 
-/* Whether every thread of it has come to a stop. */
+/* Return whether every thread of the process has stopped or ended. */
 static bool is_stopped(pid_t pid)
 {
     char path[300];
@@ -101,7 +101,7 @@ static bool is_stopped(pid_t pid)
     (void)snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
     tasks = opendir(path);
     if (tasks == NULL)
-        return true; /* it is gone */
+        return true; /* the process has ended */
     while (ok && (entry = readdir(tasks)) != NULL) {
         char status = 'T';
         int parent;
@@ -155,7 +155,8 @@ void server_go_on(void)
     stopped_count = 0;
 }
 
-/* Asking for those that are there only: the server warns of others. */
+/* Ask the server to end a session.  PostgreSQL warns of one that does not
+ * exist, so the statement looks for it first. */
 static int end_session(struct sql *sql, int64_t id)
 {
     if (sql->database->bit == ON_POSTGRES)

@@ -1,35 +1,39 @@
 /*
- * server.h - disturbing a database server: stop its processes, end sessions
+ * server.h - disturb a database server: stop its processes, end sessions
  */
 #ifndef TESTS_SERVER_H
 #define TESTS_SERVER_H
 
 #include "database.h"
 
-/* Tell whether the environment names the process and we may signal it. */
+/* Return whether the environment has the server's process id, and this process
+ * may send it signals. */
 bool server_can_stop(const struct database *database);
 
-/* Tell whether it is also started again when it ends. */
+/* Return whether the server is also started again when it ends. */
 bool server_can_restart(const struct database *database);
-/* End the server with a signal, and wait until the next one answers at `url`;
- * *sql is of the old one before and of the new one after. */
+/* End the server of session *sql by signal `number`, wait until the restarted
+ * server answers at `url`, and open *sql there again. */
 void server_restart(struct sql *sql, const char *url, int number);
 
-/* Stop the server and its children (SIGSTOP); go on (SIGCONT).  Going on is
- * harmless when nothing is stopped, and async-signal-safe. */
+/* server_stop(): stop the server and its child processes (SIGSTOP), and wait
+ * until they have stopped.  server_go_on(): continue all that is stopped
+ * (SIGCONT); harmless if nothing is, and async-signal-safe. */
 void server_stop(const struct database *database);
-/* Stop one process, such as a session of PostgreSQL or another server. */
+/* Stop one process, such as that of a session of PostgreSQL. */
 void server_stop_process(pid_t pid);
 void server_go_on(void);
 
-/* Tell whether the server has that session. */
+/* Return whether the server has that session. */
 bool server_has_session(struct sql *sql, int64_t id);
 
-/* End these sessions from the server's side, and wait until they are gone. */
+/* Have the server end these sessions, and wait until they are gone; fail the
+ * test if one stays. */
 void server_end_sessions(struct sql *sql, const int64_t *ids, size_t count);
 
-/* End these sessions without waiting, and without failing the test; return how
- * many the server has agreed to end.  One may be gone already. */
+/* As server_end_sessions(), but without waiting, and without failing the test;
+ * return how many statements that end a session succeeded.  Sessions may be
+ * gone already. */
 size_t server_end_some(struct sql *sql, const int64_t *ids, size_t count);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * stdout.c - what a test program prints goes out line by line
+ * stdout.c - make the standard output of test programs line-buffered
  *
- * tests/run.sh counts those lines.  Left in a buffer they are lost in a crash,
- * which then does not show which test was running, and printed twice after a
- * fork().
+ * tests/run.sh counts the lines of cmocka.  Lines in a larger buffer would be
+ * lost in a crash, so that nothing shows which test was running; and printed
+ * twice after a fork().
  */
 #include <stdio.h>
 

@@ -43,8 +43,8 @@ static int close_group(void **state)
     return 0;
 }
 
-/* A test of rows where the database refuses to lock any says so and is over;
- * that it refuses is for the conformance suite to see. */
+/* Run a TEST_OF_ROWS(), or skip it where the database refuses row locks; the
+ * conformance suite checks the refusal. */
 static void run_test_of_rows(void **state)
 {
     if (fixture_gives(&fixture).row_locks == SQLOCK_SUPPORT_REFUSED)
@@ -69,7 +69,8 @@ static unsigned seconds(void)
         test, suite->campaign_seconds != 0 ? suite->campaign_seconds : test);
 }
 
-/* cmocka gives the test, and takes what the test is to be given. */
+/* cmocka passes the struct test in *state, and takes from there the fixture
+ * that it passes to the test. */
 static int begin_test(void **state)
 {
     running = *state;
@@ -121,7 +122,7 @@ size_t suite_collect(struct CMUnitTest *out, const struct suite_main *of,
                 abort();
             out[count] = (struct CMUnitTest){.name = test->name,
                                              .test_func = test->function};
-            /* cmocka hands it to begin_test(), which only reads it. */
+            /* cmocka passes `test` to begin_test(), which only reads *test. */
             memcpy(&out[count].initial_state, &test, sizeof test);
             count++;
         }
@@ -185,7 +186,7 @@ static void list_tests(void)
                 printf("%s\n", (*topic)->tests[i].name);
 }
 
-/* Whether the command line asks for the layout by its name. */
+/* Return whether that is the name of a layout. */
 static bool is_layout(const char *name)
 {
     for (int layout = 0; layout < SQLOCK_LAYOUTS; layout++)

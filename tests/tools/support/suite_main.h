@@ -4,8 +4,9 @@
  *
  *     SUITE [-l LAYOUT] [-j LANES] [OPTION]... [postgres] [mysql] [sqlite]
  *
- * Databases run side by side, and the tests of each in lanes (lanes.h) with a
- * lock table of their own: as many as -j or SQLOCK_TEST_LANES says.
+ * Databases run side by side.  The tests on each are spread over lanes
+ * (lanes.h) with lock tables of their own; -j or SQLOCK_TEST_LANES sets how
+ * many.
  */
 #ifndef TESTS_SUITE_MAIN_H
 #define TESTS_SUITE_MAIN_H
@@ -16,13 +17,13 @@
 struct test {
     const char *name;
     CMUnitTestFunction function;
-    /* In place of the function: called once, or so many rounds in a campaign,
-     * each with a new lock name. */
+    /* Called instead of `function`: once, or `rounds` times in a campaign, each
+     * time with a new lock name. */
     void (*body)(struct fixture *fixture);
     unsigned rounds;
     unsigned databases; /* ON_... */
     unsigned layouts;   /* IN_...; 0: the suite's */
-    bool stops_server;  /* nobody else may use it meanwhile */
+    bool stops_server;  /* no other test may use the server meanwhile */
     bool locks_rows;    /* skipped where row locks are refused (Galera) */
 };
 
@@ -58,27 +59,30 @@ struct suite_main {
     const char *name;
     const char *about;                 /* see program.h */
     const struct topic *const *topics; /* ends with NULL */
-    unsigned databases;                /* ON_...: it has tests on; 0: all */
-    unsigned layouts;                  /* of a TEST(); 0: IN_SQLOCK */
+    unsigned databases;                /* ON_...: with tests; 0: all */
+    unsigned layouts;                  /* default of tests; 0: IN_SQLOCK */
     unsigned lanes;                    /* for each database; 0: one */
-    bool stops_servers;                /* there are TEST_STOPPING() */
-    /* Until a test is taken to hang (0: TEST_SECONDS), and in a campaign (0:
-     * the same). */
+    bool stops_servers;                /* some tests are TEST_STOPPING() */
+    /* Time after which a test is taken to hang (0: TEST_SECONDS), and that time
+     * in a campaign (0: as test_seconds). */
     unsigned test_seconds;
     unsigned campaign_seconds;
-    /* Beside the fixture's own; may be NULL. */
+    /* Called after the fixture is opened, and before it is closed; may be
+     * NULL. */
     void (*open)(struct fixture *fixture);
     void (*close)(struct fixture *fixture);
-    void (*begin)(struct fixture *fixture); /* each test */
+    void (*begin)(struct fixture *fixture); /* before each test; or NULL */
 };
 
-/* The program's exit status.  A test's state is its struct fixture. */
+/* Run the suite; return the program's exit status.  The state of a test is its
+ * struct fixture. */
 int suite_main(const struct suite_main *suite, int argc, char **argv);
 
-/* For a suite with a stage of its own: put into out, which has room for
- * TESTS_MAX, those tests of a layout that are the lane's turn; how many.  They
- * have no set-up, and the struct test as their state.  *turn goes on from one
- * layout to the next. */
+/* For a suite that runs its tests by itself: write the tests of a layout that
+ * fall to the lane to out, which has room for TESTS_MAX; return how many.  They
+ * have no set-up, and their struct test as initial state.  *turn counts the
+ * tests of all lanes, which get them by turns; it is 0 at first, and goes on
+ * from one layout to the next. */
 size_t suite_collect(struct CMUnitTest *out, const struct suite_main *suite,
                      const struct lane *lane, sqlock_layout layout,
                      unsigned *turn);

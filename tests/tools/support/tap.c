@@ -1,8 +1,9 @@
 /*
  * tap.c - see tap.h
  *
- * A tapped connection is a small head followed by the real driver's own state;
- * the head says which driver that is, so one set of functions serves all.
+ * A tapped connection is a small head, followed by the state of the real
+ * driver's connection.  The head has a pointer to that driver, so one set of
+ * functions serves all drivers.
  */
 #include "tap.h"
 
@@ -31,8 +32,8 @@ static char names[DATABASES][32];
 static char schemes[DATABASES][128];
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t epoch_guard = PTHREAD_MUTEX_INITIALIZER; /* of: */
-static char epoch_told[SQLOCK_EPOCH_SIZE];
+static pthread_mutex_t epoch_guard = PTHREAD_MUTEX_INITIALIZER;
+static char epoch_told[SQLOCK_EPOCH_SIZE]; /* guarded by epoch_guard */
 static uint64_t counts[TAP_CALLS];
 static char texts[TEXTS][TEXT_SIZE];
 static tap_before_fn hook_before;
@@ -96,7 +97,8 @@ void tap_print(void)
                     texts[i % TEXTS]);
 }
 
-/* Count the call and ask the hook. */
+/* Count the call and ask the hook.  Return 0 if the call is to be forwarded, or
+ * the result instead. */
 static int before(struct head *head, struct tap_event *event, sqlock_error *err)
 {
     tap_before_fn hook;
@@ -195,7 +197,7 @@ static int tap_resolve(const char *url, char **out, sqlock_error *err)
     return rc;
 }
 
-/* Keep the list of open connections. */
+/* Add a connection to the list of open ones, or remove it. */
 static void enlist(struct head *head, bool is_open)
 {
     size_t i;
@@ -219,7 +221,7 @@ static int tap_open(void *connection, const char *url,
 
     if (rc < 0)
         return rc;
-    pthread_mutex_lock(&guard); /* one that is late already is being aborted */
+    pthread_mutex_lock(&guard); /* tap_abort() may run now, at a late open */
     head->real = real;
     pthread_mutex_unlock(&guard);
     rc = before(head, &event, err);
@@ -317,7 +319,7 @@ static void tap_abort(void *connection)
     counts[TAP_ABORT]++;
     real = head->real;
     pthread_mutex_unlock(&guard);
-    if (real != NULL) /* it may still be about to open */
+    if (real != NULL) /* tap_open() has begun */
         real->abort(head->state);
 }
 
@@ -333,7 +335,7 @@ static void tap_describe(void *connection, sqlock_description *description)
     struct head *head = connection;
 
     head->real->describe(head->state, description);
-    pthread_mutex_lock(&epoch_guard); /* `guard` may be the caller's */
+    pthread_mutex_lock(&epoch_guard);
     if (epoch_told[0] != '\0')
         memcpy(description->epoch, epoch_told, sizeof epoch_told);
     pthread_mutex_unlock(&epoch_guard);
@@ -346,7 +348,8 @@ void tap_epoch(const char *epoch)
     pthread_mutex_unlock(&epoch_guard);
 }
 
-/* The real driver's part in transactions; adopting needs to know which. */
+/* Copies of the real drivers' sqlock_transactions.  They adopt no connection,
+ * because its head would not say which driver it is of. */
 static sqlock_transactions transactions[DATABASES];
 
 static int tap_refuse_adopt(void *connection, void *native, sqlock_error *err)
@@ -399,7 +402,7 @@ static int tap_commit_if(void *connection, const sqlock_statement *statement,
 
 /* ----------------------------------------------------------- registering -- */
 
-/* "a|b" as "tap+a|tap+b". */
+/* Write the schemes "a|b" as "tap+a|tap+b" to out. */
 static void prefix_schemes(char *out, size_t size, const char *real)
 {
     size_t used = 0;

@@ -2,12 +2,12 @@
  * tap.h - a driver around each driver, which counts the calls that pass and can
  * disturb them
  *
- * A URL with "tap+" before its scheme goes through it.  It forwards every call
- * to the real driver and the real database: nothing is imitated.  A test may
- * ask it not to send a statement, or to lose its answer after the database has
- * carried it out; the connection is then of no use any more, as after a break.
+ * A URL with "tap+" before its scheme leads through the tap, which forwards
+ * every call to the real driver and the real database.  A test may have the tap
+ * not send a statement, or lose the answer after the database has carried the
+ * statement out.  If that breaks the connection, all later calls on it fail.
  *
- * Counts and hooks are the process's; calls may come from any thread.
+ * A process has one set of counts and hooks.  Calls may come from any thread.
  */
 #ifndef TESTS_TAP_H
 #define TESTS_TAP_H
@@ -30,46 +30,50 @@ struct tap_event {
     const char *text; /* of the statement, for TAP_EXECUTE; or NULL */
     const sqlock_value *parameters;
     size_t count;
-    int64_t affected; /* after: what the database said */
+    int64_t affected; /* TAP_EXECUTE, in tap_after_fn: affected rows */
 };
 
-/* Called before a call is forwarded, without any lock of the tap's.  0 forwards
- * it; EUNREACHABLE breaks the connection instead; another code is the answer
- * and nothing is sent. */
+/* Function called before a call is forwarded, while no mutex of the tap is
+ * held.  Return 0 to forward the call.  Any other code is the call's result,
+ * and nothing is sent; EUNREACHABLE also breaks the connection. */
 typedef int (*tap_before_fn)(void *context, const struct tap_event *event);
 
-/* Called when the real driver has answered rc.  Its return value is reported;
- * EUNCERTAIN in place of 0 loses the answer and breaks the connection. */
+/* Function called after the real driver has returned rc.  Return the call's
+ * result.  EUNCERTAIN or EUNREACHABLE in place of rc loses the answer and
+ * breaks the connection. */
 typedef int (*tap_after_fn)(void *context, const struct tap_event *event,
                             int rc);
 
-/* Register the tap drivers; fails the test when that is refused.  Again does
+/* Register the tap drivers; fail the test if that is refused.  Later calls do
  * nothing. */
 void tap_install(void);
 
-/* The URL through the tap, in out. */
+/* Write the URL, led through the tap, to out; return out. */
 const char *tap_url(char out[1024], const char *url);
 
-/* Forget counts, texts and hooks. */
+/* tap_reset(): reset counts and texts, and remove the hooks.  tap_hooks(): set
+ * the hooks; NULL: none. */
 void tap_reset(void);
 void tap_hooks(tap_before_fn before, tap_after_fn after, void *context);
 
-/* A hook that loses the answer to each commit that succeeds. */
+/* A tap_after_fn that loses the answer to each commit that succeeds. */
 int tap_lose_commit(void *context, const struct tap_event *event, int rc);
 
-/* Set the epoch that connections report from here on; "": the database's. */
+/* Set the epoch that connections report from now on; "": the database's. */
 void tap_epoch(const char *epoch);
 
-/* Calls since tap_reset(). */
+/* Return the number of these calls since tap_reset(). */
 uint64_t tap_count(enum tap_call call);
 
-/* Statements, begins, commits and rollbacks: all that a server would see. */
+/* Return the number of statements, begins, commits and rollbacks since
+ * tap_reset(): of all that a server would see. */
 uint64_t tap_sent(void);
 
 /* Print the texts of the last statements, oldest first. */
 void tap_print(void);
 
-/* Server-side numbers of the connections that are open through the tap. */
+/* Write the server's numbers of the connections that are open through the tap
+ * to ids, at most max; return how many. */
 size_t tap_connections(int64_t *ids, size_t max);
 
 #endif

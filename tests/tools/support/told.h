@@ -8,14 +8,14 @@
 
 #include "check.h"
 
-/* How many there were, and the last one; all zero before. */
+/* The number of calls, and code and time of the last one; all 0 before. */
 struct told {
     atomic_int times;
     atomic_int code;
     _Atomic int64_t at_ns; /* CLOCK_BOOTTIME */
 };
 
-/* An on_lost whose context is one of these. */
+/* A function for on_lost, whose context is a struct told. */
 void told_note(void *context, sqlock_lock *lock, int code);
 
 #endif

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# upgrade.sh DATABASE LAYOUT PREFIX TTL_MS: run the script of sql/ that makes a
-# table of that layout ours, as it says to be run, on what SQLOCK_URL leads to.
+# upgrade.sh DATABASE LAYOUT PREFIX TTL_MS: change a lock table of that layout
+# to sqlock's, in the database of SQLOCK_URL, with the script of sql/ and the
+# command that the script asks for.
 set -u
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 

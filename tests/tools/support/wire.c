@@ -1,8 +1,8 @@
 /*
  * wire.c - see wire.h
  *
- * PostgreSQL: what lies between two Syncs is one request, whatever messages it
- * is made of.  MySQL: a packet with the sequence number 0 is a command.
+ * PostgreSQL: a simple query is a request, and so are all messages up to a Sync
+ * together.  MySQL: a packet with the sequence number 0 is a command.
  */
 #include "wire.h"
 
@@ -46,11 +46,11 @@ static struct wire_unit next_postgres(struct wire *wire,
         if (count - at < length)
             break;
         at += length;
-        if (type == 'p' || type == 'X') { /* a password, goodbye */
+        if (type == 'p' || type == 'X') { /* a password, Terminate */
             unit.length = at;
             break;
         }
-        if (type == 'Q' || type == 'S') { /* a text, Sync */
+        if (type == 'Q' || type == 'S') { /* Query, Sync */
             unit.length = at;
             unit.is_request = true;
             break;

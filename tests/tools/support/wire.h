@@ -1,6 +1,6 @@
 /*
- * wire.h - where one message of a client ends and the next begins, for
- * PostgreSQL's and MySQL's protocols without TLS
+ * wire.h - split the data that a client sends into units, each a message or a
+ * request; for PostgreSQL's and MySQL's protocols without TLS
  */
 #ifndef TESTS_WIRE_H
 #define TESTS_WIRE_H
@@ -15,17 +15,17 @@ struct wire {
     bool is_started; /* PostgreSQL: the startup message has passed */
 };
 
-/* The first message in the client's bytes. */
+/* The first unit of the client's data. */
 struct wire_unit {
     size_t length;   /* 0: not complete yet */
-    bool is_request; /* the server will answer it, and it is no part of the
+    bool is_request; /* the server answers it, and it is not part of the
                         login */
 };
 
 struct wire_unit wire_next(struct wire *wire, const unsigned char *bytes,
                            size_t count);
 
-/* Whether these bytes of the server end its answer to a request. */
+/* Return whether these bytes end the server's answer to a request. */
 bool wire_ends_reply(const struct wire *wire, const unsigned char *bytes,
                      size_t count);
 
