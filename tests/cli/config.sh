@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# config.sh: where the settings come from, and which of them win; how much is
-# said.
+# config.sh: sources of settings and which of them win; passwords in
+# configuration files; messages with and without --verbose and --quiet.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
@@ -64,7 +64,7 @@ precedence() {
     rm "$HOME/.config/sqlock/config"
 }
 
-# A faulty setting is refused, with one line that names its place.
+# A faulty setting is refused, with one line that says where it is.
 refused() { # WHAT PART LINE...
     local what=$1 part=$2
     shift 2
@@ -125,12 +125,13 @@ secrets() {
     chmod 644 "$users"
     run_bare ls
     is "without a password all may read it" \
-        "$(grep -c 'others may read' <<<"$err")" 0
+        "$(grep -c 'other users can read' <<<"$err")" 0
     rm "$users"
 }
 
-# The command and its libraries in a root of its own, with an /etc of its own;
-# files of ours have their paths there, too.
+# Make FOLDER a root for chroot(8), with the command as /sqlock, its libraries,
+# an empty /etc, and the given files under their own paths.  Return 1 on
+# failure.
 make_root() { # FOLDER FILE...
     local root=$1 file
     shift
@@ -142,7 +143,7 @@ make_root() { # FOLDER FILE...
     cp "$SQLOCK" "$root/sqlock" && chmod 755 "$root" "$root/sqlock"
 }
 
-# The machine's file.
+# The machine's configuration file, /etc/sqlock.conf.
 of_the_machine() {
     local root=$dir/root as=(chroot) all
     [ "$(id -u)" -eq 0 ] || as=(unshare -r chroot)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# once.sh: what was done once is not done again, on any layout; and a lock that
-# is kept for a while after a success.
+# once.sh: with --once a command that has succeeded is not run again, on any
+# layout; with --min-hold a lock is kept for a while after a success.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
@@ -19,8 +19,8 @@ recorded() {
     has "it says what to do" "$err" "sqlock init --once"
     is_one_line "in one line"
     table
-    table
-    is "init --once may be repeated" "$?" 0
+    run init --once
+    is "init --once may be repeated" "$status" 0
     run run --once job -- sh -c 'echo "it runs"; exit 4'
     is "a failure is no success" "$status/$out" "4/it runs"
     run run --once job -- sh -c 'echo "it runs"'
@@ -70,7 +70,8 @@ looked_at() {
         '"job" has been done before; nothing is run'
 }
 
-# Ten at once: those that have waited find the record of the first.
+# Ten run at once: the nine that have waited find the record of the first, and
+# run nothing.
 ten() {
     local i pids=() failed=0
     : >"$dir/log"
@@ -86,7 +87,8 @@ ten() {
     is "and one of them ran" "$(wc -l <"$dir/log")" 1
 }
 
-# Success without the lock is nobody's success.
+# The lease is broken while the command runs, which then succeeds: the success
+# is not recorded.
 lost() {
     sq run -t 20 --once lost -- sh -c "
         '$SQLOCK' --url '$SQLOCK_URL' --table-prefix $prefix -q break lost \
@@ -99,8 +101,8 @@ lost() {
     is "nothing was recorded" "$status/$out" "0/it runs"
 }
 
-# The command's end can come before the one who holds the lock listens for
-# orders: late.c makes it listen late.
+# The command may end before the thread that holds the lock waits for orders:
+# late.c delays that thread.
 at_once() {
     out=$(LD_PRELOAD="$dir/late.so" timeout -s KILL 30 "$SQLOCK" \
         --table-prefix "$prefix" run --once at-once -- echo "it runs" \
@@ -115,8 +117,8 @@ is_gone_signalled() {
     is_gone "$holder"
 }
 
-# sqlock reads the last message of a supervisor that ended with a message of
-# sqlock's unread: unread.c makes this happen at each signal.
+# Each signal to sqlock makes a message to the supervisor, which ends with one
+# unread (unread.c): sqlock still reads the supervisor's last message.
 unread() {
     rm -f "$dir/out"
     LD_PRELOAD="$dir/unread.so" "$SQLOCK" --table-prefix "$prefix" \
@@ -135,7 +137,7 @@ unread() {
 
 min_hold() {
     rm -f "$dir/first" "$dir/done"
-    # The next one begins by the clock that the first one's command read.
+    # Both commands print the time: the second one begins at least 1.4 s later.
     sq run --min-hold 1.5 hold -- date +%s%3N >"$dir/first" 2>"$dir/err" &
     until_true test -s "$dir/first"
     run run -w 60 hold -- date +%s%3N

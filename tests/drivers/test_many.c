@@ -1,6 +1,6 @@
 /*
- * test_many.c - the statements that take many leases at once do to each what
- * their single sisters do, and nothing to any other
+ * test_many.c - the statements for many leases do to each what the statement
+ * for one lease does, and nothing to any other
  */
 #include "drivers/suite.h"
 
@@ -11,13 +11,14 @@
 #define ITEMS 5
 #define JSON_SIZE 4096
 
-/* Locks of a test's own, by rising key. */
+/* Keys of a test's own locks, ascending, and JSON about them. */
 struct batch {
     char keys[ITEMS][SQLOCK_KEY_SIZE];
     char json[JSON_SIZE];
 };
 
-/* JSON of items [from, to) for a client; name as JSON text. */
+/* Write the JSON of the items [from, to) for that client.  `name` is escaped as
+ * in JSON. */
 static void write_json(struct batch *batch, size_t from, size_t to,
                        const char *client, int64_t ttl_us, const char *name)
 {
@@ -57,8 +58,8 @@ static void many(struct session *session, const struct test *test,
     assert_lock_ok(many_in(session, test, kind, batch, REGION), &session->err);
 }
 
-/* Rows that name keys name so many; a database that cannot say which tells by
- * `affected` whether there were any. */
+/* Assert that the last statement changed `count` rows.  Where its result does
+ * not name their keys, assert only whether it changed any. */
 static void check_count(const struct session *session, size_t count)
 {
     if (session->result.rows > 0 && session->result.affected == 0 &&
@@ -71,8 +72,8 @@ static void check_count(const struct session *session, size_t count)
         assert_int_equal(session->result.affected > 0, count > 0);
 }
 
-/* Whether a row of a claim's answer grants: it does unless it names somebody
- * else, whose the row has stayed. */
+/* Return whether a row of a claim's result grants a lease to that client.  A
+ * third column is the client that has the lease now. */
 static bool grants(struct session *session, size_t row, const char *client)
 {
     const char *whose =
@@ -81,7 +82,8 @@ static bool grants(struct session *session, size_t row, const char *client)
     return whose != NULL && strcmp(whose, client) == 0;
 }
 
-/* So many were granted to a client, none of them the one without. */
+/* Assert that `count` leases were granted to the client, but none of the key
+ * `without`. */
 static void check_granted(struct session *session, size_t count,
                           const char *client, const char *without)
 {
@@ -102,7 +104,8 @@ static void check_granted(struct session *session, size_t count,
     assert_int_equal(granted, count);
 }
 
-/* The info row of an item, as it is now, in a's result. */
+/* Read the info row of an item into a's result; a missing row fails the
+ * test. */
 static void read_item(struct test *test, const struct batch *batch, size_t i)
 {
     (void)snprintf(test->key, sizeof test->key, "%s", batch->keys[i]);
@@ -172,7 +175,8 @@ static void test_none_of_many_is_granted_where_all_are_held(void **state)
         assert_true(client_is(test, &batch, i, test->client_b));
 }
 
-/* An uncertain claim is sent again. */
+/* A claim in doubt is sent again: the tokens stay, and the leases begin
+ * anew. */
 static void test_many_claimed_again_keep_their_tokens(void **state)
 {
     struct test *test = *state;
@@ -252,7 +256,7 @@ static void test_many_are_renewed_but_what_is_not_held(void **state)
     claim_item(test, &batch, 2, test->client_a, 1000);
     await_expiry(&test->a, test);
     claim_item(test, &batch, 3, test->client_a, LONG_US);
-    /* There is no row of the last one. */
+    /* The last item has no row. */
     write_json(&batch, 0, ITEMS, test->client_a, 2 * LONG_US, "n");
     many(&test->b, test, SQLOCK_SQL_RENEW_MANY, &batch);
     check_count(&test->b, 2);
@@ -336,9 +340,9 @@ static void test_many_of_another_region_are_left_alone(void **state)
     }
 }
 
-/* A row that somebody has locked is passed over, by the statement itself or
- * with the statement that looks which rows are free; or the answer is EBUSY.
- * The others are never held up for good. */
+/* Session b has locked a row.  The statement renews the other rows, or returns
+ * EBUSY, and then LOCK_MANY locks the other rows.  After b's rollback all are
+ * renewed. */
 static void test_renewal_of_many_passes_a_locked_row(void **state)
 {
     struct test *test = *state;
@@ -374,7 +378,7 @@ static void test_renewal_of_many_passes_a_locked_row(void **state)
 #define ROWS 6000
 #define ROW_SIZE 200
 
-/* JSON of that many items of a client; to be freed. */
+/* Return the JSON of ROWS items for a client, to be freed by the caller. */
 static char *json_of_rows(const char *client)
 {
     char *json = malloc((size_t)ROWS * ROW_SIZE);
@@ -391,7 +395,7 @@ static char *json_of_rows(const char *client)
     return json;
 }
 
-/* How the database would go about that statement. */
+/* Have the database explain that statement.  The plan is in session->result. */
 static void explain(struct session *session, const struct test *test,
                     sqlock_statement_kind kind,
                     const struct lk_arguments *arguments)
@@ -413,8 +417,8 @@ static void explain(struct session *session, const struct test *test,
     assert_true(session->result.rows > 0);
 }
 
-/* Make a table of thousands of rows in a region of theirs.  Return their JSON,
- * which the arguments contain; to be freed. */
+/* Claim ROWS locks in the region "thousands".  Return their JSON, to which the
+ * arguments point, to be freed by the caller. */
 static char *claim_thousands(struct test *test, struct lk_arguments *arguments)
 {
     char *json = json_of_rows(test->client_a);
@@ -426,8 +430,9 @@ static char *claim_thousands(struct test *test, struct lk_arguments *arguments)
     return json;
 }
 
-/* With thousands of both it would take longer than a lease is long.  Of a table
- * that was filled just now the planner knows nothing. */
+/* To compare thousands of items with thousands of rows takes longer than a
+ * lease lasts.  The table was filled just now, so the planner has no
+ * statistics. */
 static void test_many_are_not_each_compared_with_every_row(void **state)
 {
     static const sqlock_statement_kind kinds[] = {SQLOCK_SQL_RENEW_MANY,
@@ -451,7 +456,8 @@ static void test_many_are_not_each_compared_with_every_row(void **state)
     free(json);
 }
 
-/* Otherwise each page of a list reads and sorts the whole table. */
+/* Each page of a list would read and sort the whole table if the plan had a
+ * sort. */
 static void test_pages_are_read_in_the_order_of_keys(void **state)
 {
     static const sqlock_statement_kind kinds[] = {SQLOCK_SQL_LIST,
@@ -469,7 +475,8 @@ static void test_pages_are_read_in_the_order_of_keys(void **state)
     for (size_t i = 0; i < 4; i++) {
         lk_argument_text(&arguments, SQLOCK_P_REGION, regions[i / 2]);
         explain(&test->b, test, kinds[i % 2], &arguments);
-        for (size_t cell = 0; cell < test->b.result.columns; cell++)
+        for (size_t cell = 0;
+             cell < test->b.result.rows * test->b.result.columns; cell++)
             if (test->b.result.cells[cell].type == SQLOCK_TEXT)
                 assert_lacks(test->b.result.cells[cell].text, "filesort");
     }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# programs.sh: every test program answers --help, lists its tests, chooses among
-# them, and refuses what it does not know.  They need no database for that.
+# programs.sh: every test program answers --help, lists its tests, selects tests
+# by -t, and refuses unknown options and databases.  No database is needed.
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../tools/support/script.sh"
 
@@ -10,14 +10,14 @@ says_usage() { # PROGRAM
 lists() { # PROGRAM
     [ -n "$("$1" --list)" ] && ! "$1" --list | grep -q '^\['
 }
-# The help names scripts of the tests that are there.
+# Every script of the tests that the help names exists.
 names_scripts() { # PROGRAM
     local script
-    for script in $("$1" --help | grep -o 'tests/[a-z/_]*\.sh'); do
+    for script in $("$1" --help | grep -o 'tests/[A-Za-z0-9/_-]*\.sh'); do
         [ -e "$script" ] || return 1
     done
 }
-# A name, a pattern and a name of no test choose the right tests.
+# -t selects a test by its name and by a pattern, and none by an unknown name.
 chooses() { # PROGRAM
     local first
     first=$("$1" --list | tail -n 1)

@@ -1,6 +1,6 @@
 /*
- * test_answers.c - what one caller is told, by each strategy: done with what is
- * left, insufficient with what is there, no such item
+ * test_answers.c - the answers of each strategy: done, with the quantity that
+ * is left; insufficient, with the quantity that is there; no such item
  */
 #include "suite.h"
 
@@ -127,7 +127,8 @@ static void test_other_strategies_find_what_is_in_buckets(void **state)
     sqlock_stock_close(spread);
 }
 
-/* A bucket that holds too little is no reason to refuse. */
+/* A bucket that has too little is no reason to refuse while others have
+ * more. */
 static void test_nobody_is_refused_while_other_buckets_have_enough(void **state)
 {
     struct fixture *f = *state;
@@ -143,7 +144,7 @@ static void test_nobody_is_refused_while_other_buckets_have_enough(void **state)
     sqlock_stock_close(stock);
 }
 
-/* Quantities in buckets count. */
+/* The list includes quantities that are in buckets. */
 static void test_all_items_are_listed(void **state)
 {
     struct fixture *f = *state;
@@ -157,7 +158,7 @@ static void test_all_items_are_listed(void **state)
     deduct(f, spread, NULL, names[0], 2, 0, 5);
     assert_ok(sqlock_stock_list(stock, &items, &count, &f->err));
     for (size_t i = 0; i < count; i++) {
-        assert_true(i == 0 || strcmp(items[i - 1].name, items[i].name) != 0);
+        assert_true(i == 0 || strcmp(items[i - 1].name, items[i].name) < 0);
         for (int k = 0; k < 2; k++)
             if (strcmp(items[i].name, names[k]) == 0) {
                 assert_int_equal(items[i].quantity, k == 0 ? 5 : 0);
@@ -172,7 +173,8 @@ static void test_all_items_are_listed(void **state)
     sqlock_stock_close(spread);
 }
 
-/* The buckets of before are emptied, and nothing is there twice. */
+/* The stock is opened with 32, 8 and 2 buckets.  Buckets beyond the new number
+ * are emptied, so the quantity stays exact. */
 static void test_a_stock_may_be_opened_with_fewer_buckets(void **state)
 {
     struct fixture *f = *state;
@@ -185,7 +187,7 @@ static void test_a_stock_may_be_opened_with_fewer_buckets(void **state)
         int64_t there = shop_there(f, item);
 
         assert_ok(sqlock_stock_open(&stock, f->a, &options, &f->err));
-        /* No bucket has as many, so all of them are counted. */
+        /* No bucket has 20, so the quantity is taken from all buckets. */
         deduct(f, stock, NULL, item, 20, 0, there - 20);
         assert_int_equal(shop_there(f, item), there - 20);
         sqlock_stock_close(stock);
@@ -206,7 +208,7 @@ struct market {
     const char *item;
 };
 
-/* Everything that is there is asked for, and no more. */
+/* All threads together deduct exactly the quantity that is there. */
 static int sell_all_of_it(struct worker *worker)
 {
     const struct market *market = worker->context;
@@ -246,8 +248,8 @@ static void test_nobody_is_refused_what_is_there(void **state)
     }
 }
 
-/* Every other one brings back what it has taken: that goes to the item's row,
- * and from there to the buckets while others deduct from them. */
+/* Half of the threads restore what they have deducted: that goes to the item's
+ * row, and from there to the buckets while other threads deduct from them. */
 static int take_and_bring(struct worker *worker)
 {
     const struct market *market = worker->context;
@@ -268,8 +270,8 @@ static int take_and_bring(struct worker *worker)
 static void test_buckets_are_rebalanced_under_load(void **state)
 {
     struct fixture *f = *state;
-    /* Enough for all sales of the half that keeps its units, and for one sale
-     * of each of the others: no bucket ever has enough for long. */
+    /* Enough for all deductions of the threads that restore nothing, and for
+     * one of each other thread: no bucket has enough for long. */
     const int64_t there = SELLERS / 2 * (SALES + 1) * INT64_C(3);
     struct market market = {
         .stocks = {shop_open_at(f->a, SQLOCK_STOCK_BUCKETS),
@@ -293,7 +295,7 @@ static void test_buckets_are_rebalanced_under_load(void **state)
     assert_true(rebalances > 1);
 }
 
-/* One that sells, and is held up when it commits. */
+/* A sale in a thread that is held up at its COMMIT. */
 struct stall {
     sqlock_stock *stock;
     const char *item;
@@ -326,7 +328,8 @@ static int sell_one(struct worker *worker)
     return 0;
 }
 
-/* A thread that has the row waits for something else. */
+/* A sale is held up at its COMMIT, and has the item's row locked.  A second
+ * sale of the item ends with EBUSY by its own deadline. */
 static void test_a_sale_behind_one_that_hangs_ends_by_its_deadline(void **state)
 {
     struct fixture *f = *state;

@@ -243,10 +243,8 @@ static void test_F72_the_server_is_stopped(struct fixture *f)
     struct job job;
     int64_t expires_us;
 
-    if (!server_can_stop(f->database)) {
-        print_message("skipped: the server is not ours\n");
-        skip();
-    }
+    if (!server_can_stop(f->database))
+        skip_or_fail("the server is not ours");
     start(&job, f, NULL);
     server_stop(f->database);
     /* The last renewal came before the server was stopped, so the lease is over

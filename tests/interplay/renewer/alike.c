@@ -16,7 +16,6 @@
 
 struct waiting {
     sqlock_lock *lock;
-    atomic_bool is_held;
 };
 
 static int wait_for(struct worker *worker)
@@ -26,7 +25,6 @@ static int wait_for(struct worker *worker)
     worker_expect(
         worker, 0,
         sqlock_acquire(waiting->lock, PATIENCE_MS, NULL, &worker->err));
-    atomic_store(&waiting->is_held, true);
     worker_expect(worker, 0, sqlock_release(waiting->lock, &worker->err));
     return 0;
 }

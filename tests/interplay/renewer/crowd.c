@@ -13,7 +13,7 @@
 
 /* Number of locks: fewer under a sanitizer, because a renewal must be answered
  * within half a period. */
-#define QUEUE_FIRST (SQLOCK_MANY_MAX / (SLOWNESS * SLOWNESS))
+#define LOCKS (SQLOCK_MANY_MAX / (SLOWNESS * SLOWNESS))
 #define CROWD_TTL_MS (16000 * SLOWNESS)
 #define PERIOD_NS (CROWD_TTL_MS / 4 * LK_NS_PER_MS)
 #define PERIODS 3
@@ -32,7 +32,7 @@ static void check_handful(struct fixture *f, const sqlock_options *options)
 
 static bool are_all_held(sqlock_lock *const *locks)
 {
-    for (size_t i = 0; i < QUEUE_FIRST; i++)
+    for (size_t i = 0; i < LOCKS; i++)
         if (!sqlock_is_held(locks[i]))
             return false;
     return true;
@@ -44,8 +44,8 @@ static void test_ten_thousand_locks_are_renewed_together(void **state)
     sqlock_options options = fixture_options(f);
     struct told told = {0};
     sqlock_acquire_options how = renewed_options(CROWD_TTL_MS, &told);
-    sqlock_lock **locks = calloc(QUEUE_FIRST, sizeof *locks);
-    int *results = calloc(QUEUE_FIRST, sizeof *results);
+    sqlock_lock **locks = calloc(LOCKS, sizeof *locks);
+    int *results = calloc(LOCKS, sizeof *results);
     struct census census = {0};
     sqlock_registry *tapped;
     int64_t first;
@@ -56,31 +56,30 @@ static void test_ten_thousand_locks_are_renewed_together(void **state)
     options.pool_size = 4;
     options.statement_timeout_ms = 5000 * SLOWNESS;
     tapped = fixture_tapped(f, &options);
-    for (size_t i = 0; i < QUEUE_FIRST; i++)
+    for (size_t i = 0; i < LOCKS; i++)
         locks[i] = nth_lock(f, tapped, i);
-    rc = sqlock_acquire_many(locks, QUEUE_FIRST, 0, &how, results, &f->err);
+    rc = sqlock_acquire_many(locks, LOCKS, 0, &how, results, &f->err);
     assert_lock_ok(rc, &f->err);
     /* On a slow machine the first leases are renewed while the last are still
      * being added to the renewer's list; a period later one statement renews
      * all. */
     census_begin(&census, tapped);
-    assert_becomes_true(atomic_load(&census.most) == QUEUE_FIRST,
-                        3 * PATIENCE_MS);
+    assert_becomes_true(atomic_load(&census.most) == LOCKS, 3 * PATIENCE_MS);
     census_begin(&census, tapped);
     first = lock_deadline(locks[0]);
     assert_becomes_true(atomic_load(&census.renewals) >= PERIODS,
                         3 * PATIENCE_MS);
-    await_renewals(locks[QUEUE_FIRST - 1], 1);
+    await_renewals(locks[LOCKS - 1], 1);
     /* The deadline has moved by PERIODS - 1 periods or more, with at most two
      * statements per period: each renewal may be tried again. */
     assert_true(atomic_load(&census.renewals) <= 2 * (PERIODS + 1));
     assert_less(first + PERIOD_NS * (PERIODS - 1),
-                lock_deadline(locks[QUEUE_FIRST - 1]));
+                lock_deadline(locks[LOCKS - 1]));
     assert_true(are_all_held(locks));
     assert_int_equal(atomic_load(&told.times), 0);
     check_handful(f, &options);
-    assert_ok(sqlock_release_many(locks, QUEUE_FIRST, results, &f->err));
-    for (size_t i = 0; i < QUEUE_FIRST; i++) {
+    assert_ok(sqlock_release_many(locks, LOCKS, results, &f->err));
+    for (size_t i = 0; i < LOCKS; i++) {
         assert_int_equal(results[i], 0);
         lock_drop(locks[i]);
     }

@@ -74,6 +74,7 @@ static void let_arrive(struct fixture *f, struct hanging *hanging)
     assert_ok(f->sql.driver->execute(
         f->sql.connection, &statement, hanging->values, hanging->count,
         check_deadline_ns(PATIENCE_MS), &result, &f->err));
+    assert_true(result.affected > 0 || result.rows > 0);
     sqlock_result_clear(&result);
     for (size_t i = 0; i < hanging->count; i++)
         if (hanging->values[i].type == SQLOCK_TEXT) {

@@ -15,7 +15,7 @@
 #include "support/workers.h"
 
 /* Number of threads, each with a lock of its own. */
-#define QUEUE_FIRST 8
+#define LOCKS 8
 #define TAKEN 3 /* index of the lock that another registry holds */
 /* Less than the second after which a statement stops waiting for the file. */
 #define PATIENT_NS (900 * LK_NS_PER_MS)
@@ -23,9 +23,9 @@
 struct gathering {
     struct fixture *f;
     struct workers workers;
-    sqlock_lock *locks[QUEUE_FIRST];
-    int results[QUEUE_FIRST];
-    int64_t tokens[QUEUE_FIRST];
+    sqlock_lock *locks[LOCKS];
+    int results[LOCKS];
+    int64_t tokens[LOCKS];
     atomic_uint begun;  /* number of statements sent */
     bool takes_file;    /* f->sql takes the file after the first statement */
     atomic_bool may_go; /* the second statement need not wait any more */
@@ -124,7 +124,7 @@ static void test_writes_that_gather_are_committed_together(void **state)
     sqlock_registry *tapped;
 
     lock_take(other, 0);
-    tapped = gather(&g, f, QUEUE_FIRST, false);
+    tapped = gather(&g, f, LOCKS, false);
     workers_join(&g.workers);
     /* The first write ran alone, all others in one transaction.  The first
      * thread's begin for the others may have been too late: then it was rolled
@@ -132,7 +132,7 @@ static void test_writes_that_gather_are_committed_together(void **state)
     assert_int_equal(tap_count(TAP_COMMIT), 1);
     assert_int_equal(tap_count(TAP_BEGIN), 1 + tap_count(TAP_ROLLBACK));
     /* Each write has an outcome of its own. */
-    for (unsigned i = 0; i < QUEUE_FIRST; i++) {
+    for (unsigned i = 0; i < LOCKS; i++) {
         assert_int_equal(g.results[i], i == TAKEN ? SQLOCK_EBUSY : 0);
         assert_true(fixture_row(f, nth_name(f, name, i)).fence ==
                     (i == TAKEN ? sqlock_token(other) : g.tokens[i]));

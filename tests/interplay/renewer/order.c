@@ -15,7 +15,6 @@ struct sets {
     sqlock_lock *locks[WORKERS][SET];
     unsigned rounds;
     atomic_int inside;
-    atomic_int most;
     atomic_uint taken;
 };
 

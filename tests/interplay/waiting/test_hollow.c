@@ -93,10 +93,11 @@ static void test_behind_a_pooler_waiters_poll(void **state)
 /* --- servers whose advisory locks do not work --- */
 
 /* Check registries that find other functions of these names before the built-in
- * ones: those that return a boolean have the body `yes`, and pg_advisory_lock()
- * has the body `nothing`. */
-static void contend_with_stubs(struct fixture *f, const char *yes,
-                               const char *nothing)
+ * ones: pg_advisory_lock() has the body `wait`, those that try have the body
+ * `try`, and pg_try_advisory_xact_lock(), by which a release notifies, always
+ * returns true. */
+static void contend_with_stubs(struct fixture *f, const char *wait,
+                               const char *try)
 {
     static const char *const names[] = {"pg_try_advisory_lock",
                                         "pg_try_advisory_lock_shared",
@@ -107,12 +108,12 @@ static void contend_with_stubs(struct fixture *f, const char *yes,
     sql_run(&f->sql,
             "CREATE FUNCTION %s_stub.pg_advisory_lock(bigint) RETURNS void "
             "LANGUAGE plpgsql AS 'BEGIN %s END'",
-            f->prefix, nothing);
+            f->prefix, wait);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         sql_run(&f->sql,
                 "CREATE FUNCTION %s_stub.%s(bigint) RETURNS boolean "
                 "LANGUAGE plpgsql AS 'BEGIN %s END'",
-                f->prefix, names[i], yes);
+                f->prefix, names[i], i < 2 ? try : "RETURN true;");
     (void)snprintf(url, sizeof url,
                    "%s%coptions=-csearch_path%%3D%s_stub,"
                    "pg_catalog,public",
@@ -124,17 +125,16 @@ static void contend_with_stubs(struct fixture *f, const char *yes,
 /* As on CockroachDB, every session is told that it has the advisory lock. */
 static void test_F66_advisory_locks_that_are_stubs(void **state)
 {
-    contend_with_stubs(*state, "RETURN true;", "RETURN;");
+    contend_with_stubs(*state, "RETURN;", "RETURN true;");
 }
 
-/* As on YugabyteDB, waiting for an advisory lock is an error. */
+/* As on YugabyteDB, it is an error to ask for an advisory lock. */
 static void test_F67_advisory_locks_that_fail(void **state)
 {
     static const char refuse[] =
         "RAISE EXCEPTION ''not supported'' USING ERRCODE = ''0A000'';";
 
-    /* A release uses a function that does not wait: that one works. */
-    contend_with_stubs(*state, "RETURN true;", refuse);
+    contend_with_stubs(*state, refuse, refuse);
 }
 
 /* --- user locks that exclude nobody --- */
