@@ -106,10 +106,9 @@ struct bench_slice {
     double client_us;  /* CPU time of the clients for each operation */
     double server_us;  /* as client_us, of the server; negative: not known */
     uint64_t operations;
-    double
-        turns_per_second; /* see turns.h; 0 if the case takes no turns */
-    double variation;     /* see bench_variation() */
-    unsigned in_a_row;    /* see turns.h */
+    double turns_per_second; /* see turns.h; 0 if the case takes no turns */
+    double variation;        /* see bench_variation() */
+    unsigned in_a_row;       /* see turns.h */
 };
 
 /** Return how much the clients' numbers of operations differ: the standard

@@ -15,8 +15,8 @@
 
 struct lane {
     const struct database *database;
-    unsigned number; /* from 0 */
-    unsigned of;     /* number of lanes */
+    unsigned number;   /* from 0 */
+    unsigned of;       /* number of lanes */
     bool stops_server; /* runs the tests that stop the server, alone */
 };
 
