@@ -215,8 +215,10 @@ static void turn_a_away(void)
         int rc;
 
         if (sqlock_hold_count(stage.a.locks[i]) > 0) {
+            /* EUNCERTAIN: the release took longer than STATEMENT_MS on a busy
+             * machine, and its repetition cannot say what the first one did. */
             rc = party_release(&stage.a, (int)i);
-            assert_code(SQLOCK_ELOST, rc, &stage.a.err);
+            assert_code_of(SQLOCK_ELOST, SQLOCK_EUNCERTAIN, rc, &stage.a.err);
         }
         check_not_held(stage.a.locks[i]);
         rc = party_acquire(&stage.a, (int)i, 0);
