@@ -210,7 +210,10 @@ int lk_stock_run_apart(struct lk_stock_operation *op, lk_stock_body body,
 
 /* --- attempts --- */
 
-const struct lk_retry_policy lk_stock_retrying = {
+/* The results after which an operation is retried, and the pauses.  The loop
+ * sets the number of attempts, and adds LK_RETRY_UNCERTAIN if there is an order
+ * id. */
+static const struct lk_retry_policy retrying = {
     .first_us = 500,
     .longest_us = 50000,
     .classes = LK_RETRY_CONFLICT | LK_RETRY_BUSY | LK_RETRY_VERSION |
@@ -237,7 +240,7 @@ static int try_once(struct lk_stock_operation *op, lk_stock_body body,
 
 static unsigned classes_of(const struct lk_stock_operation *op)
 {
-    unsigned classes = lk_stock_retrying.classes;
+    unsigned classes = retrying.classes;
 
     if (op->order != NULL)
         classes |= LK_RETRY_UNCERTAIN;
@@ -263,8 +266,11 @@ static bool is_answer(const struct lk_stock_operation *op, int rc)
     }
 }
 
-int lk_stock_outcome(const struct lk_stock_operation *op, int rc,
-                     bool was_uncertain, sqlock_error *err)
+/* Return the code that ends an operation whose last attempt gave rc.  If an
+ * earlier attempt was uncertain, that is rc only if rc is true of the earlier
+ * attempt, too, and EUNCERTAIN otherwise. */
+static int outcome(const struct lk_stock_operation *op, int rc,
+                   bool was_uncertain, sqlock_error *err)
 {
     if (!was_uncertain || rc == SQLOCK_EUNCERTAIN || is_answer(op, rc))
         return rc;
@@ -280,7 +286,7 @@ static int run_until_answered(struct lk_stock_operation *op, lk_stock_body body,
     bool was_uncertain = false;
     int rc;
 
-    lk_retry_begin(&retry, &lk_stock_retrying, op->deadline_ns);
+    lk_retry_begin(&retry, &retrying, op->deadline_ns);
     retry.policy.attempts =
         op->attempts_max > 0 ? op->attempts_max : op->stock->options.attempts;
     do {
@@ -289,7 +295,7 @@ static int run_until_answered(struct lk_stock_operation *op, lk_stock_body body,
         was_uncertain = was_uncertain || rc == SQLOCK_EUNCERTAIN;
         retry.policy.classes = classes_of(op);
     } while (lk_retry_goes_on(&retry, rc));
-    return lk_stock_outcome(op, rc, was_uncertain, err);
+    return outcome(op, rc, was_uncertain, err);
 }
 
 int lk_stock_run(struct lk_stock_operation *op, sqlock_tx *tx,

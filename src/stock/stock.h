@@ -22,7 +22,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "base/retry.h"
 #include "sqlock/stock.h"
 #include "tx/tx.h"
 
@@ -213,17 +212,6 @@ int lk_stock_run(struct lk_stock_operation *op, sqlock_tx *tx,
  * commit. */
 int lk_stock_run_apart(struct lk_stock_operation *op, lk_stock_body body,
                        sqlock_error *err);
-
-/* The results after which an operation is retried, and the pauses.  The loop
- * sets the number of attempts, and adds LK_RETRY_UNCERTAIN if there is an order
- * id. */
-extern const struct lk_retry_policy lk_stock_retrying;
-
-/* Return the code that ends an operation whose last attempt gave rc.  If an
- * earlier attempt was uncertain, that is rc only if rc is true of the earlier
- * attempt, too, and EUNCERTAIN otherwise. */
-int lk_stock_outcome(const struct lk_stock_operation *op, int rc,
-                     bool was_uncertain, sqlock_error *err);
 
 /* --- orders.c --- */
 

@@ -85,6 +85,23 @@ const char *shop_order(const char *item, const char *what)
     return order;
 }
 
+void shop_spread(struct fixture *f, const char *item)
+{
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_BUCKETS);
+
+    assert_ok(sqlock_stock_deduct(stock, NULL, NULL, item, 1, NULL, &f->err));
+    sqlock_stock_close(stock);
+}
+
+void shop_set_row(struct fixture *f, const char *item, int64_t quantity)
+{
+    char table[64];
+
+    (void)sql_run(&f->sql,
+                  "UPDATE %s SET QUANTITY = %" PRId64 " WHERE ITEM = '%s'",
+                  shop_table(f, "STOCK", table), quantity, item);
+}
+
 sqlock_stock *shop_open_described(struct fixture *f, const char *table)
 {
     sqlock_stock_options options = shop_described(table);

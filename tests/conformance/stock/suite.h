@@ -38,6 +38,13 @@ const char *shop_table(const struct fixture *f, const char *name, char out[64]);
  * which is valid until the 16th call from here. */
 const char *shop_item(struct fixture *f, int64_t quantity);
 
+/* Deduct 1 from an item by the strategy BUCKETS, which leaves the rest of it in
+ * its buckets. */
+void shop_spread(struct fixture *f, const char *item);
+
+/* Set the quantity in the item's row, past the library; its buckets stay. */
+void shop_set_row(struct fixture *f, const char *item, int64_t quantity);
+
 /* Open a stock of that strategy, with 4 buckets, on fixture->a or
  * `registry`. */
 sqlock_stock *shop_open(struct fixture *f, sqlock_stock_strategy strategy);

@@ -6,15 +6,6 @@
 
 #include <stdio.h>
 
-/* Leave `item` with buckets that are not empty. */
-static void spread_it(struct fixture *f, const char *item)
-{
-    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_BUCKETS);
-
-    assert_ok(sqlock_stock_deduct(stock, NULL, NULL, item, 1, NULL, &f->err));
-    sqlock_stock_close(stock);
-}
-
 /* With each strategy, the sum of the item's row and its buckets stays within a
  * 64-bit integer. */
 static void test_row_and_buckets_together_do_not_overflow(void **state)
@@ -27,7 +18,7 @@ static void test_row_and_buckets_together_do_not_overflow(void **state)
         const char *item = shop_item(f, 1000);
         sqlock_stock_answer answer;
         const char *order = shop_order(item, "too many");
-        spread_it(f, item);
+        shop_spread(f, item);
         assert_fails(SQLOCK_EINVAL,
                      sqlock_stock_restore(stock, NULL, order, item,
                                           INT64_MAX - 998, NULL, &f->err));
@@ -53,13 +44,9 @@ static void test_an_item_that_overflowed_can_be_set_right(void **state)
     struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_BUCKETS);
     const char *item = shop_item(f, 1000);
-    char table[64];
 
-    spread_it(f, item);
-    (void)sql_run(&f->sql,
-                  "UPDATE %s SET QUANTITY = 9223372036854775807 "
-                  "WHERE ITEM = '%s'",
-                  shop_table(f, "STOCK", table), item);
+    shop_spread(f, item);
+    shop_set_row(f, item, INT64_MAX);
     assert_fails(SQLOCK_EINVAL,
                  sqlock_stock_set(stock, NULL, item, item, 0, NULL, &f->err));
     assert_contains(f->err.message, "without an order id");

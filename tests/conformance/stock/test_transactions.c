@@ -123,7 +123,6 @@ static void test_a_refusal_leaves_the_transaction_as_it_was(void **state)
 static void test_it_finds_what_is_in_buckets(void **state)
 {
     struct fixture *f = *state;
-    sqlock_stock *spread = shop_open(f, SQLOCK_STOCK_BUCKETS);
 
     each_strategy
     {
@@ -132,8 +131,7 @@ static void test_it_finds_what_is_in_buckets(void **state)
         sqlock_stock_answer answer;
         sqlock_tx *tx;
 
-        assert_ok(
-            sqlock_stock_deduct(spread, NULL, NULL, item, 1, NULL, &f->err));
+        shop_spread(f, item);
         tx = begin(f);
         assert_ok(
             sqlock_stock_deduct(stock, tx, NULL, item, 7, &answer, &f->err));
@@ -146,7 +144,6 @@ static void test_it_finds_what_is_in_buckets(void **state)
         assert_int_equal(shop_there(f, item), 2);
         sqlock_stock_close(stock);
     }
-    sqlock_stock_close(spread);
 }
 
 /* The sum of the item's row and its buckets exceeds a 64-bit integer.  A
@@ -155,7 +152,6 @@ static void test_it_finds_what_is_in_buckets(void **state)
 static void test_a_refusal_leaves_the_buckets_as_they_were(void **state)
 {
     struct fixture *f = *state;
-    sqlock_stock *spread = shop_open(f, SQLOCK_STOCK_BUCKETS);
 
     each_strategy
     {
@@ -164,12 +160,8 @@ static void test_a_refusal_leaves_the_buckets_as_they_were(void **state)
         sqlock_tx *tx;
         char table[64];
 
-        assert_ok(
-            sqlock_stock_deduct(spread, NULL, NULL, item, 1, NULL, &f->err));
-        (void)sql_run(&f->sql,
-                      "UPDATE %s SET QUANTITY = 9223372036854775806 "
-                      "WHERE ITEM = '%s'",
-                      shop_table(f, "STOCK", table), item);
+        shop_spread(f, item);
+        shop_set_row(f, item, INT64_MAX - 1);
         tx = begin(f);
         assert_fails(SQLOCK_EINVAL,
                      sqlock_stock_deduct(stock, tx, NULL, item, INT64_MAX, NULL,
@@ -183,7 +175,6 @@ static void test_a_refusal_leaves_the_buckets_as_they_were(void **state)
                          999);
         sqlock_stock_close(stock);
     }
-    sqlock_stock_close(spread);
 }
 
 /* Let each ROLLBACK TO SAVEPOINT be cancelled, as by a server. */
