@@ -146,8 +146,9 @@ probe_test() {
     have zsh || need zsh
     have jq || need jq
     # Prometheus' own parser reads the output of `sqlock metrics`.
-    /usr/bin/python3 -c 'import prometheus_client' 2>/dev/null ||
-        need python3-prometheus-client
+    python prometheus_client python3-prometheus-client
+    # The recipe for Kubernetes is a YAML document.
+    python yaml python3-yaml
     # Certificates for servers that speak TLS.
     have openssl || need openssl
     # Servers whose clock is set.
@@ -181,13 +182,15 @@ probe_deb() {
 }
 
 # Debian packages are tried in a Debian with nothing else; the library's binary
-# interface is compared with the recorded one; the example in Go is built (450 MB
-# once installed, so not for each test).
+# interface is compared with the recorded one; the example in Go is built, and
+# the C++ headers are compiled by a second compiler (450 MB and more once
+# installed, so not for each test).
 probe_package() {
     probe_deb
     have abidiff || need abigail-tools
     have mmdebstrap || need mmdebstrap
     have go || [ -x /usr/local/go/bin/go ] || need golang-go
+    have clang++ || need clang
 }
 
 # One major version formats and checks alike everywhere.

@@ -45,8 +45,12 @@ $use_it" "$@"
     done
     check "macros as $std by ${1##*/}" compiles "$macros" "$@"
 }
+has() { # COMPILER
+    command -v "${1%% *}" >/dev/null ||
+        ! echo "skip - headers by $1: it is not installed"
+}
 for cc in "${CC:-cc}" clang; do
-    command -v "${cc%% *}" >/dev/null || continue
+    has "$cc" || continue
     for std in c99 c11 c17; do
         # shellcheck disable=SC2086 # CC may have words
         each "$std" $cc -std=$std -x c -Wstrict-prototypes \
@@ -54,7 +58,7 @@ for cc in "${CC:-cc}" clang; do
     done
 done
 for cxx in "${CXX:-c++}" clang++; do
-    command -v "${cxx%% *}" >/dev/null || continue
+    has "$cxx" || continue
     for std in c++11 c++14 c++17 c++20; do
         # shellcheck disable=SC2086
         each "$std" $cxx -std=$std -x c++
