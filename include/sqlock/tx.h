@@ -119,8 +119,9 @@ SQLOCK_MUSTUSE int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
  * Commit a transaction, also one that was joined, and free it.  The result is
  * 0 only if the server has confirmed the commit.  Guarded leases are checked
  * again: on PostgreSQL with the commit, on MySQL in one more round trip.  That
- * check is left out on a connection of the registry whose statements all began
- * with SELECT, INSERT, UPDATE, DELETE, REPLACE or WITH.
+ * check is left out on a connection of the registry whose statements all began,
+ * after comments and parentheses, with SELECT, INSERT, UPDATE, DELETE, REPLACE,
+ * MERGE, WITH, VALUES, TABLE, SHOW, EXPLAIN or DESCRIBE.
  *
  * @return 0            committed
  *         EUNCERTAIN   the connection broke: it may be committed or not
@@ -161,8 +162,10 @@ SQLOCK_MUSTUSE int sqlock_tx_leave(sqlock_tx *tx, sqlock_error *err);
  * Run one statement, with a `?` for each parameter.  On PostgreSQL `??` is a
  * question mark.  A text of several statements is refused.
  *
- * On a connection of the registry no SELECT may change the session beyond the
- * transaction: set_config(name, value, false), pg_advisory_lock(), GET_LOCK().
+ * A connection of the registry is closed after the transaction if a statement
+ * may have changed the session: one that begins neither with a word listed at
+ * sqlock_tx_commit(), nor with SAVEPOINT, RELEASE or ROLLBACK, or that names
+ * set_config() without `true` at its end, pg_advisory_lock() or GET_LOCK().
  *
  * @param[in,out] result zero, or used before; freed by sqlock_result_clear();
  *                       NULL: not wanted
@@ -171,9 +174,7 @@ SQLOCK_MUSTUSE int sqlock_tx_leave(sqlock_tx *tx, sqlock_error *err);
  *         ERETRY      run the transaction again
  *         ELOST       the connection is gone; nothing was committed
  *         EUNCERTAIN  the connection broke during a statement that may have
- *                     committed: it begins neither with a word listed at
- *                     sqlock_tx_commit(), nor with SAVEPOINT, RELEASE or
- *                     ROLLBACK
+ *                     committed: one that may have changed the session
  *         any other   the statement failed: EINVAL (the number of parameters,
  *                     or the statement ended the transaction), ECANCELED (a
  *                     limit of time, or KILL QUERY), ESCHEMA, EACCESS,

@@ -1,7 +1,6 @@
 /*
  * placeholders.c - read the application's SQL: replace each `?` by $1, $2, ...
- * for databases with numbered placeholders, and classify a statement by its
- * first word
+ * for databases with numbered placeholders
  *
  * Placeholders are found outside quotes, comments, and PostgreSQL's dollar
  * quotes.
@@ -9,7 +8,6 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/writer.h"
 #include "tx/tx.h"
@@ -119,33 +117,4 @@ char *lk_placeholders_number(const char *sql, size_t *count)
     }
     *count = number;
     return lk_writer_close(&writer);
-}
-
-static bool begins_with(const char *sql, const char *const *words)
-{
-    const char *word = sql + strspn(sql, " \t\r\n");
-    size_t length = 0;
-
-    while (is_word(word[length]))
-        length++;
-    for (; *words != NULL; words++)
-        if (strlen(*words) == length && strncasecmp(word, *words, length) == 0)
-            return true;
-    return false;
-}
-
-bool lk_is_about_rows(const char *sql)
-{
-    static const char *const words[] = {"SELECT",  "INSERT", "UPDATE", "DELETE",
-                                        "REPLACE", "WITH",   NULL};
-
-    return begins_with(sql, words);
-}
-
-bool lk_is_about_savepoints(const char *sql)
-{
-    static const char *const words[] = {"SAVEPOINT", "RELEASE", "ROLLBACK",
-                                        NULL};
-
-    return begins_with(sql, words);
 }

@@ -208,19 +208,21 @@ int lk_tx_check_value(const char *what, const sqlock_value *value,
 
 /* --- placeholders.c --- */
 
-/* Return whether an SQL text begins with a word for reading or writing rows.
- * Such a statement releases no lock, neither itself nor by a function or
- * trigger that it calls. */
-bool lk_is_about_rows(const char *sql);
-/* Return whether an SQL text begins with a word for savepoints or a rollback.
- * Such a statement commits nothing and changes no setting of the session. */
-bool lk_is_about_savepoints(const char *sql);
-
 /* Number the placeholders: each `?` in the SQL text, outside quotes and
  * comments, becomes $N, and `??` becomes `?`.  *count is the number of
  * placeholders.  Return the new text, which the caller frees; NULL: out of
  * memory. */
 char *lk_placeholders_number(const char *sql, size_t *count);
+
+/* --- classify.c --- */
+
+/* Return whether a statement certainly only reads or writes rows, or describes
+ * them: it releases no lock, neither itself nor by a function or trigger that
+ * it calls, and nothing of it outlives the transaction. */
+bool lk_is_about_rows(const char *sql);
+/* Return whether a statement certainly is about savepoints or a rollback: it
+ * commits nothing and changes no setting of the session. */
+bool lk_is_about_savepoints(const char *sql);
 
 /* Do as sqlock_tx_begin() and sqlock_tx_retry(), on a store that was
  * checked. */

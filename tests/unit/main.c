@@ -13,7 +13,7 @@ static const struct suite *const suites[] = {
     &suite_pool,        &suite_json,         &suite_result,    &suite_epoch,
     &suite_golden,      &suite_outage,       &suite_retry,     &suite_service,
     &suite_stats,       &suite_command_line, &suite_writer,    &suite_observe,
-    &suite_peers,       &suite_watchdog,     &suite_renewal,
+    &suite_peers,       &suite_watchdog,     &suite_renewal,   &suite_classify,
 };
 
 int main(int argc, char **argv)

@@ -33,5 +33,6 @@ extern const struct suite suite_observe;
 extern const struct suite suite_peers;
 extern const struct suite suite_watchdog;
 extern const struct suite suite_renewal;
+extern const struct suite suite_classify;
 
 #endif

@@ -268,6 +268,85 @@ static void test_no_setting_stays_on_a_connection_of_the_registry(void **state)
     registry_end(registry);
 }
 
+/* Of the connections that the registry may use again, no setting and no lock of
+ * the session's may be left by a function either. */
+static void test_no_function_leaves_a_setting_on_a_connection(void **state)
+{
+    static const char *const on_postgres[] = {
+        "SELECT set_config('search_path', 'pg_catalog', false)",
+        "/* */ SELECT SET_CONFIG ('search_path', 'pg_catalog', 'false')",
+        "SELECT pg_advisory_lock(20281)",
+    };
+    static const char *const on_mysql[] = {
+        "/*!80000 SET SESSION TRANSACTION READ ONLY */",
+        "/*M! SET SESSION TRANSACTION READ ONLY */",
+        "SELECT GET_LOCK('sqlock test', 0)",
+    };
+    struct fixture *f = *state;
+    bool is_postgres = f->database->bit == ON_POSTGRES;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+
+    options.pool_size = 1;
+    registry = fixture_tapped(f, &options);
+    lock = lock_obtain(registry, f->name);
+    for (size_t i = 0; i < 3; i++) {
+        uint64_t opened;
+
+        lock_take_and_give(lock);
+        opened = tap_count(TAP_OPEN);
+        execute_and_commit(f, registry,
+                           is_postgres ? &on_postgres[i] : &on_mysql[i], 1);
+        lock_take_and_give(lock);
+        assert_int_equal(tap_count(TAP_OPEN), opened + 1);
+    }
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+/* As query taggers, query builders and people write them. */
+static void test_a_statement_about_rows_costs_no_connection(void **state)
+{
+    static const char *const texts[] = {
+        "/* app:web */ SELECT 1",
+        "-- app:web\n  -- again\r\n\tSELECT 1",
+        "EXPLAIN SELECT 1",
+        "WITH one AS (SELECT 1) SELECT * FROM one",
+    };
+    static const char *const of_postgres[] = {
+        "/**/(SELECT 1)",
+        "SHOW TimeZone",
+        "VALUES (1)",
+        "SELECT set_config('application_name', 'me', true)",
+    };
+    static const char *const of_mysql[] = {
+        "( /* in */ (SELECT 1))",
+        "SHOW TABLES",
+        "# tagged\nDESCRIBE information_schema.TABLES",
+        "/* SET */ /*+ x */ SELECT 1",
+    };
+    const size_t usual = sizeof texts / sizeof *texts;
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    const char *const *own = of_postgres;
+    sqlock_registry *registry;
+    uint64_t opened;
+
+    if (f->database->bit == ON_MYSQL)
+        own = of_mysql;
+    options.pool_size = 1;
+    registry = fixture_tapped(f, &options);
+    execute_and_commit(f, registry, texts, usual);
+    opened = tap_count(TAP_OPEN);
+    for (size_t i = 0; i < usual; i++)
+        execute_and_commit(f, registry, &texts[i], 1);
+    for (size_t i = 0; f->database->bit != ON_SQLITE && i < 4; i++)
+        execute_and_commit(f, registry, &own[i], 1);
+    assert_int_equal(tap_count(TAP_OPEN), opened);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
     TEST_OF_ROWS(test_adopted_connection_keeps_every_setting, ON_ALL, 0),
     TEST(test_settings_are_kept_after_an_error),
@@ -279,5 +358,7 @@ static const struct test tests[] = {
                  IN_SQLOCK),
     TEST_OF_ROWS(test_no_setting_stays_on_a_connection_of_the_registry, ON_ALL,
                  IN_SQLOCK),
+    TEST_ON(test_no_function_leaves_a_setting_on_a_connection, ON_SERVERS, 0),
+    TEST(test_a_statement_about_rows_costs_no_connection),
 };
 const struct topic topic_settings = TOPIC(tests);
