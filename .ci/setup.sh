@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # setup.sh LEVEL...: what the build, the tests or the checks need, from apt.
+# setup.sh --for GOAL...: the same for targets of the Makefile.
 #
 # Looks first and does nothing when all is there.  Installs as root or through
 # `sudo -n`, never with a prompt; otherwise prints the names of the packages.
@@ -7,7 +8,8 @@
 # PgBouncer would do both, so these are unpacked under build/ instead.
 #
 # Levels: build test package lint format clang valgrind chart matrix doc
-# Environment: DRIVERS MYSQL_CLIENT MYSQL_CLIENT_TREE CC SQLOCK_TEST_SERVERS
+# Environment: DRIVERS MYSQL_CLIENT MYSQL_CLIENT_TREE CC SQLOCK_TEST_SERVERS;
+#     SETUP_LEVELS: of `make setup` (build test package); SUITES: of `make test`
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -277,6 +279,39 @@ install_missing() {
     echo "setup: apt-get failed, see build/setup.log"
     return 1
 }
+
+# Packages, bindings and other compilers are those of the suite `install`.
+levels_of() { # GOAL
+    case $1 in
+    setup) echo "${SETUP_LEVELS:-build test package}" ;;
+    demo) echo build ;;
+    chart | picture) echo build test chart ;;
+    test | check)
+        case " ${SUITES:-install} " in
+        *' install '*) echo build test package ;;
+        *) echo build test ;;
+        esac
+        ;;
+    test-matrix | campaign) echo build test matrix ;;
+    deb) echo build deb ;;
+    abi | abi-record | wheel) echo build test package ;;
+    lint) echo build test lint ;;
+    doc) echo doc ;;
+    format | format-check) echo format ;;
+    valgrind) echo build test valgrind ;;
+    *) echo build test ;;
+    esac
+}
+
+if [ "${1:-}" = --for ]; then
+    shift
+    goals=("$@")
+    set --
+    for goal in "${goals[@]}"; do
+        # shellcheck disable=SC2046 # levels are words
+        set -- "$@" $(levels_of "$goal")
+    done
+fi
 
 probe "$@"
 if [ ${#missing[@]} -gt 0 ]; then

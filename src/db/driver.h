@@ -6,8 +6,7 @@
 
 #include "sqlock/driver.h"
 
-/* The drivers compiled in, NULL-terminated.  The build generates the list from
- * DRIVERS of the Makefile. */
+/* The drivers compiled in, NULL-terminated. */
 extern const sqlock_driver *const lk_drivers[];
 
 /* Find the driver for a URL by the scheme; for a URL with waiting=poll, its

@@ -50,7 +50,7 @@ is_config() { # BLOCK
 is_target() { # BLOCK
     local target
     target=$(sed -n 's/^make \([a-z-]*\).*/\1/p' "$1")
-    grep -q "^$target:" "$root/Makefile"
+    grep -q "^$target:" "$root/Makefile" "$root/tests/run.mk"
 }
 
 prepare() { # FIXTURE...

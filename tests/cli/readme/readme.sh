@@ -94,7 +94,7 @@ cd "$root" || exit 1
 # ----------------------------------------------------------------- names --
 
 is_target() { # WORD
-    grep -Eq "^([a-z-]+ )*$1( [a-z-]+)*:([^=]|$)" Makefile
+    grep -Eq "^([a-z-]+ )*$1( [a-z-]+)*:([^=]|$)" Makefile tests/run.mk
 }
 for target in $(grep -oE '^    make( [a-z-]+)+|`make [a-z-]+' README.md |
     sed 's/.*make//' | tr ' ' '\n' | sort -u); do

@@ -12,8 +12,9 @@ breaches=$(mktemp) || exit 1
 trap 'rm -f "$breaches"' EXIT
 
 mapfile -t sources < <(find include src -name '*.[ch]' 2>/dev/null | sort)
-mapfile -t all < <(find include src tests .ci docker sql Makefile \
-    \( -name '*.[ch]' -o -name '*.hpp' -o -name '*.sh' -o -name '*.sql' -o -name Makefile \) \
+mapfile -t all < <(find include src tests .ci .make docker sql Makefile \
+    \( -name '*.[ch]' -o -name '*.hpp' -o -name '*.sh' -o -name '*.sql' -o -name '*.mk' \
+    -o -name Makefile \) \
     2>/dev/null | sort)
 
 # ------------------------------------------------- includes point one way --
@@ -185,7 +186,7 @@ for file in "${all[@]}"; do
             echo "$file:$line: a sentence without a subject"
         done
     case $file in
-    Makefile) ;;
+    Makefile | *.mk) ;;
     *) grep -nP '\t| +$' "$file" | while IFS=: read -r line text; do
         echo "$file:$line: a tab or a blank at the end"
     done ;;

@@ -1,0 +1,123 @@
+# run.mk: the targets that run something: tests, checks, measurements, packages.
+# Makefile includes it.  A target names what has to be built; the rest is a
+# script's.
+
+# ------------------------------------------------------------------- suites
+
+.PHONY: setup test check quick asan tsan valgrind campaign
+setup: ## Install what the build and the tests need (apt, as root or sudo -n)
+	@echo '  all there: $(or $(SETUP_LEVELS),build test package)'
+
+# Those that must be there, and whatever else is a suite.
+SUITES ?= unit drivers conformance tx stress $(filter-out unit drivers \
+	conformance tx stress bench failover galera replica group spring, \
+	$(SUITE_NAMES)) cli cpp python grants migration upgrade install demo readme
+# The programs of the suites that are programs.
+SUITE_PROGRAMS = $(filter $(TESTS),$(SUITES:%=$B/tests/%) \
+	$(if $(filter demo,$(SUITES)),$B/tests/bench))
+NEEDS_ALL := $(if $(filter cli command cpp python grants migration install demo \
+	readme tx spring,$(SUITES)),all)
+RUN = SQLOCK_BUILD=$B CC='$(CC)' MAKE='$(MAKE)' DRIVERS='$(DRIVERS)'
+test: $(NEEDS_ALL) $(SUITE_PROGRAMS) ## Every suite; SUITES="unit cli" and T=PATTERN choose
+	@exec env $(RUN) $(if $(T),SUITE_TESTS='$(T)') bash tests/run.sh $(SUITES)
+check: test
+
+# Suites that a change is likely to break first, without a server.
+QUICK := unit drivers conformance
+quick: $(QUICK:%=$B/tests/%) ## Unit, drivers and conformance on SQLite, in under a minute
+	@exec env $(RUN) $(if $(T),SUITE_TESTS='$(T)') SQLOCK_TEST_SERVERS= \
+	SQLOCK_TEST_DATABASES=sqlite SQLOCK_TEST_LANES=8 SUITE_SCRIPTS=no \
+	bash tests/run.sh $(QUICK)
+
+# The same build in another variant.  SAN_SUITES="tx renewer" chooses others.
+AGAIN = $(MAKE) --no-print-directory SETUP=no
+SAN_SUITES ?=
+VALGRIND ?= valgrind -q --leak-check=full --errors-for-leak-kinds=definite \
+	--error-exitcode=99 --child-silent-after-fork=yes
+asan: ## Unit, driver, conformance and exhaust suites under ASan and UBSan
+	+@$(AGAIN) SAN=address,undefined SUITES='$(or $(SAN_SUITES),$(QUICK) exhaust)' test
+tsan: ## Unit, driver and conformance suites under ThreadSanitizer
+	+@$(AGAIN) SAN=thread SUITES='$(or $(SAN_SUITES),$(QUICK))' test
+valgrind: ## Unit suite under valgrind
+	+@WRAP='$(VALGRIND)' SUITE_ARGS=--alone SUITE_SCRIPTS=no $(AGAIN) SUITES=unit test
+campaign: ## Stress, failover and Galera suites at full length (hours)
+	@bash tests/tools/servers/fetch.sh mariadb-10
+	+@SQLOCK_SCALE=campaign SUITE_SECONDS=7200 $(AGAIN) \
+	SUITES='stress tx fault renewer waiting command failover galera stock' test
+export ASAN_OPTIONS ?= detect_leaks=1:strict_string_checks=1:handle_segv=2
+export UBSAN_OPTIONS ?= print_stacktrace=1
+export TSAN_OPTIONS ?= halt_on_error=0:second_deadlock_stack=1
+
+# ------------------------------------------------- other servers and versions
+
+.PHONY: test-mysql test-spring test-matrix docker-test
+MYSQL_TREE ?= $(BUILD)/servers/mysql
+MATRIX_SUITES ?= conformance tx fault
+OTHERS = $(RUN) MYSQL_TREE='$(abspath $(MYSQL_TREE))'
+test-mysql: ## Drivers, locks, TLS and waiting on Oracle's MySQL, both clients
+	+@exec env $(OTHERS) bash tests/tools/matrix/mysql.sh
+test-spring: $B/tests/spring $(CLI) ## Beside Spring's own lock registry (JDK and Maven); on MySQL, too, once fetched
+	+@exec env $(OTHERS) bash tests/tools/matrix/spring.sh
+test-matrix: $(addprefix $B/tests/,$(MATRIX_SUITES) failover galera replica group spring) ## Suites on other versions and on clusters; ENGINES="galera" chooses
+	+@exec env $(OTHERS) BUILD='$(BUILD)' MATRIX_SUITES='$(MATRIX_SUITES)' \
+	bash tests/tools/matrix/versions.sh $(ENGINES)
+docker-test: $B/tests/conformance ## Conformance suite on the servers of docker/compose.test.yaml
+	@exec env SQLOCK_BUILD=$B bash docker/test.sh $(DOCKER_SUITES)
+
+# ------------------------------------------------------------- measurements
+
+.PHONY: demo bench chart picture
+DEMO := $B/bin/examples/stock_deduction
+demo: $(DEMO) ## Sell stock in every way; URL=... names a server
+	@$(DEMO) $(if $(URL),--url '$(URL)') $(DEMO_FLAGS)
+BENCH_JSON ?= $B/bench.json
+bench: $B/tests/bench ## Measure against the bare statements, on all databases
+	@exec env SQLOCK_TEST_DURABLE=1 bash tests/tools/servers/with.sh $B/tests/bench \
+	--json $(BENCH_JSON) $(BENCH_FLAGS)
+chart: $B/tests/bench ## Measure (takes 25 minutes) and draw, build/chart/*.svg
+	@bash tests/tools/bench/measure.sh $B stock-curve stock-ways waiting
+picture: $B/tests/bench ## Measure and draw the picture of README
+	@bash tests/tools/bench/measure.sh $B waiting && \
+	cp $B/chart/waiting-postgres.svg src/man/waiting.svg
+
+# ------------------------------------------------------------------- checks
+
+.PHONY: format format-check headers exports statements lint abi abi-record
+CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14 clang-format) \
+	clang-format)
+FORMATTED = $(shell find include src tests -name '*.[ch]' -o -name '*.cc' \
+	-o -name '*.hpp')
+format: ## Format the sources
+	$(QUIET)$(CLANG_FORMAT) -i $(FORMATTED)
+format-check: ## Fail if `make format` would change a source
+	$(QUIET)$(CLANG_FORMAT) --dry-run -Werror $(FORMATTED)
+
+LINTS ?= rules scripts manuals python cppcheck tidy
+lint: manuals ## clang-tidy, cppcheck, shellcheck, mandoc and the house's rules; LINTS="rules" chooses
+	@SQLOCK_BUILD=$B TIDY_FLAGS='$(ALL_CPPFLAGS)' TIDY_FILES='$(wildcard \
+	src/*/*.c src/*/*/*.c) $(SUPPORT_SRC) $(SUITE_SRC)' \
+	bash tests/tools/lint/lint.sh $(LINTS)
+
+headers: ## Each public header compiles alone as C99, C11 and C++11
+	@CC='$(CC)' bash tests/cli/install/headers.sh
+exports: $(SHARED) $(STATIC) ## The exported symbols are the headers'
+	@SQLOCK_BUILD=$B CC='$(CC)' bash tests/cli/install/exports.sh
+abi: $(SHARED) $(PC) ## The binary interface is the recorded one, or has grown
+	@SQLOCK_BUILD=$B bash tests/cli/install/abi.sh
+abi-record: $(SHARED) $(PC) ## Record it, after a change that is meant
+	@SQLOCK_BUILD=$B bash tests/cli/install/abi.sh --record
+statements: $B/tests/unit ## Write sql/*/statements.sql: what is sent
+	@SQLOCK_WRITE_STATEMENTS=1 $B/tests/unit -t 'test_statements_*' \
+		>$B/statements.log 2>&1 || { cat $B/statements.log; exit 1; }
+
+# ----------------------------------------------------------------- packages
+
+.PHONY: dist deb wheel
+DIST = $B/sqlock-$(shell sh .make/version.sh).tar.xz
+dist: ## The sources, the same bytes each time: build/sqlock-VERSION.tar.xz
+	$(call say,DIST,$(DIST))BUILD='$(BUILD)' bash .make/dist.sh $(DIST) \
+	$(DIST:$B/%.tar.xz=%)
+deb: dist ## Debian packages, checked by lintian: build/deb/*.deb
+	$(call say,DEB,$B/deb)bash .debian/build.sh $(DIST) $B/deb
+wheel: $(SHARED) ## The Python package with the library inside: build/wheel/*.whl
+	$(call say,WHEEL,$B/wheel)bash src/python/wheel.sh $(SHARED) $B/wheel

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# measure.sh BUILD NAME...: measure what the charts show, and draw them:
+# BUILD/chart/*.svg.  Each is measured once: remove BUILD/chart/NAME.json to
+# measure anew.
+#
+# CHART_FLAGS are those of the benchmark (--seconds 0.4 --repeats 5).
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+build=$1
+shift
+: "${CHART_FLAGS:=--seconds 0.4 --repeats 5}"
+
+declare -A cases=(
+    [stock-curve]='--clients 2,4,8,16,32,64,128,200
+        --cases sale,pessimistic,conditional,buckets,coalesced'
+    [stock-ways]='--clients 1,4,16,64,64p --cases stock'
+    [waiting]='--clients 8,8p --cases waiting'
+)
+mkdir -p "$build/chart" || exit 1
+results=()
+for name in "$@"; do
+    result=$build/chart/$name.json
+    results+=("$result")
+    [ ! -e "$result" ] || continue
+    # shellcheck disable=SC2086 # flags are words
+    SQLOCK_TEST_DURABLE=1 bash "$here/../servers/with.sh" "$build/tests/bench" \
+        --json "$result.new" ${cases[$name]} $CHART_FLAGS || exit 1
+    mv "$result.new" "$result"
+done
+exec bash "$here/chart.sh" "$build/chart" "${results[@]}"
