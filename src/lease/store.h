@@ -64,9 +64,10 @@ struct lk_store {
     pthread_mutex_t mutex; /* guards the following fields; innermost */
     enum lk_own_sessions own_sessions;
     enum lk_row_lock_reach row_locks;
-    /* identity of server and table, read by the first transaction; NULL: not
-     * yet */
+    /* identity of server and table, read by the first transaction on a
+     * connection of the application; NULL: not yet */
     char *database_identity;
+    uint32_t identity_epoch; /* the changes of the epoch until then */
 };
 
 /* Initialize the struct, without I/O.  Afterwards call lk_store_clear(),

@@ -34,8 +34,16 @@ static char *answer_of(const sqlock_result *result)
     return cell->type == SQLOCK_TEXT ? strdup(cell->text) : NULL;
 }
 
-/* Find out the identity of the registry's database, unless it is known, and
- * keep it in the store. */
+/* Return how often the epoch has changed. */
+static uint32_t epoch_of(struct lk_store *store)
+{
+    char epoch[SQLOCK_EPOCH_SIZE];
+
+    return lk_epoch_last(&store->db.epoch, epoch);
+}
+
+/* Ask a connection of the registry for the identity of its database, and keep
+ * that in the store, with the epoch before the question. */
 static int ask_store(sqlock_tx *tx, const struct lk_statement *statement,
                      const struct lk_arguments *arguments, sqlock_error *err)
 {
@@ -46,16 +54,11 @@ static int ask_store(sqlock_tx *tx, const struct lk_statement *statement,
         .deadline_ns = lk_store_deadline(store),
         .is_repeatable = true,
     };
+    uint32_t epoch = epoch_of(store);
     sqlock_result result = {0};
-    bool is_known;
     char *identity;
     int rc;
 
-    pthread_mutex_lock(&store->mutex);
-    is_known = store->database_identity != NULL;
-    pthread_mutex_unlock(&store->mutex);
-    if (is_known)
-        return 0;
     rc = lk_db_run(&store->db, &run, &result, err);
     identity = rc == 0 ? answer_of(&result) : NULL;
     sqlock_result_clear(&result);
@@ -68,25 +71,48 @@ static int ask_store(sqlock_tx *tx, const struct lk_statement *statement,
         return lk_error(err, SQLOCK_EDATABASE,
                         "the server did not return its identity");
     pthread_mutex_lock(&store->mutex);
-    if (store->database_identity == NULL) {
-        store->database_identity = identity;
-        identity = NULL;
-    }
+    free(store->database_identity);
+    store->database_identity = identity;
+    store->identity_epoch = epoch;
     pthread_mutex_unlock(&store->mutex);
-    free(identity);
     return 0;
 }
 
-/* Compare an identity (NULL: none) with the registry's, which is set once and
- * stays. */
+/* Compare an identity (NULL: none) with the one that the registry has found in
+ * the present epoch, if it has. */
 static bool is_same(struct lk_store *store, const char *identity)
 {
+    uint32_t epoch = epoch_of(store);
     bool same;
 
     pthread_mutex_lock(&store->mutex);
-    same = identity != NULL && strcmp(identity, store->database_identity) == 0;
+    same = identity != NULL && store->database_identity != NULL &&
+           store->identity_epoch == epoch &&
+           strcmp(identity, store->database_identity) == 0;
     pthread_mutex_unlock(&store->mutex);
     return same;
+}
+
+/* Check the identity that a connection of the application has returned.  A
+ * restart or a failover changes the registry's: so before it refuses, the
+ * registry asks again, and once more in case the question itself has opened a
+ * connection to a new server. */
+static int compare(sqlock_tx *tx, const struct lk_statement *statement,
+                   const struct lk_arguments *arguments, const char *identity,
+                   sqlock_error *err)
+{
+    for (int asked = 0; !is_same(tx->store, identity) && asked < 2; asked++) {
+        int rc = ask_store(tx, statement, arguments, err);
+
+        if (rc < 0)
+            return rc;
+    }
+    if (is_same(tx->store, identity))
+        return 0;
+    return lk_error(err, SQLOCK_EINVAL,
+                    "the connection leads to another database than that of "
+                    "the lock table %s, or finds another table with that name",
+                    tx->store->table.plain);
 }
 
 int lk_tx_identify(sqlock_tx *tx, sqlock_error *err)
@@ -106,18 +132,12 @@ int lk_tx_identify(sqlock_tx *tx, sqlock_error *err)
                      table->schema[0] != '\0' ? table->schema : NULL);
     lk_statement_order(&statement, &arguments, values);
     if (rc == 0)
-        rc = ask_store(tx, &statement, &arguments, err);
-    if (rc == 0)
         rc = lk_tx_send(tx, &statement.sent, values, statement.count,
                         lk_tx_deadline(tx), &result, err);
     if (rc == 0)
         identity = answer_of(&result);
-    if (rc == 0 && !is_same(tx->store, identity))
-        rc =
-            lk_error(err, SQLOCK_EINVAL,
-                     "the connection leads to another database than that of "
-                     "the lock table %s, or finds another table with that name",
-                     table->plain);
+    if (rc == 0)
+        rc = compare(tx, &statement, &arguments, identity, err);
     if (rc == 0)
         tx->is_identified = true;
     free(identity);

@@ -10,7 +10,8 @@ static const struct topic *const topics[] = {
     &topic_adopt,   &topic_names,   &topic_busy,   &topic_guard,
     &topic_version, &topic_stopped, &topic_input,  &topic_settings,
     &topic_rights,  &topic_retry,   &topic_nested, &topic_recheck,
-    &topic_charset, &topic_reap,    &topic_codes,  NULL,
+    &topic_charset, &topic_reap,    &topic_codes,  &topic_identity,
+    NULL,
 };
 
 static const struct suite_main suite = {
@@ -18,6 +19,7 @@ static const struct suite_main suite = {
     .about = "transactions on the application's own tables",
     .topics = topics,
     .lanes = 2,
+    .stops_servers = true,
     .campaign_seconds = 5000,
     .open = stock_create,
     .close = stock_drop,

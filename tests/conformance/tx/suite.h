@@ -13,6 +13,7 @@
 #include "support/workers.h"
 
 extern const struct topic topic_adopt;
+extern const struct topic topic_identity;
 extern const struct topic topic_names;
 extern const struct topic topic_busy;
 extern const struct topic topic_guard;

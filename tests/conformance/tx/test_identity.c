@@ -1,0 +1,123 @@
+/*
+ * test_identity.c - which connections of the application lead to the database
+ * that has the registry's locks, when the server that answers changes
+ */
+#include "suite.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#include "lease/store.h"
+#include "support/around.h"
+#include "support/server.h"
+
+static void adopt_and_end(struct fixture *f, sqlock_registry *registry)
+{
+    struct app app;
+    sqlock_tx *tx;
+
+    app_open(&app, f->database, f->url);
+    assert_ok(sqlock_tx_adopt(&tx, registry, app.native, &f->err));
+    assert_ok(sqlock_tx_rollback(tx, &f->err));
+    app_close(&app);
+}
+
+static void test_a_restart_of_the_server_does_not_end_adoption(void **state)
+{
+    struct fixture *f = *state;
+
+    if (!server_can_restart(f->database))
+        skip_or_fail("the server is not ours to restart");
+    adopt_and_end(f, f->a);
+    server_restart(&f->sql, f->url, SIGKILL);
+    adopt_and_end(f, f->a);
+    adopt_and_end(f, f->a);
+}
+
+/* --- another server takes over --- */
+
+/* A driver by which the row of a table says who the server is. */
+static struct around named;
+static sqlock_transactions named_transactions;
+static char who[96];
+
+static void say(struct fixture *f, const char *name)
+{
+    (void)sql_run(&f->sql, "UPDATE %s_who SET who = '%s'", stock_name(f), name);
+}
+
+static sqlock_registry *open_named(struct fixture *f)
+{
+    sqlock_options options = fixture_options(f);
+    char url[1024];
+
+    (void)sql_run(&f->sql, "CREATE TABLE %s_who (who VARCHAR(20))",
+                  stock_name(f));
+    (void)sql_run(&f->sql, "INSERT INTO %s_who VALUES ('one')", stock_name(f));
+    (void)snprintf(who, sizeof who, "SELECT who FROM %s_who", stock_name(f));
+    if (around_make(&named, f, "named")) {
+        named_transactions = *named.real->transactions;
+        named_transactions.identity = who;
+        named.driver.transactions = &named_transactions;
+        around_register(&named, f);
+    }
+    return fixture_registry_at(f, around_url(url, &named, f), &options);
+}
+
+static void close_named(struct fixture *f, sqlock_registry *registry)
+{
+    registry_end(registry);
+    (void)sql_run(&f->sql, "DROP TABLE %s_who", stock_name(f));
+}
+
+/* Both connections lead to the new server. */
+static void
+test_another_server_is_adopted_when_the_registry_has_it(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = open_named(f);
+
+    adopt_and_end(f, registry);
+    say(f, "two");
+    adopt_and_end(f, registry);
+    say(f, "three");
+    adopt_and_end(f, registry);
+    close_named(f, registry);
+}
+
+/* The application's connection, which still reads what was there before, leads
+ * to the server that the registry has left: its epoch has changed. */
+static void
+test_the_server_before_is_refused_after_a_change_of_epoch(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = open_named(f);
+    struct lk_epoch *epoch = &((struct lk_store *)registry)->db.epoch;
+    sqlock_tx *tx = NULL;
+    struct app app;
+
+    lk_epoch_note(epoch, "before");
+    adopt_and_end(f, registry);
+    app_open(&app, f->database, f->url);
+    app_begin_at(&app, "REPEATABLE READ");
+    app_run(&app, "%s", who);
+    say(f, "two");
+    lk_epoch_note(epoch, "after");
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_adopt(&tx, registry, app.native, &f->err));
+    assert_contains(f->err.message, "another database");
+    app_run(&app, "ROLLBACK");
+    assert_ok(sqlock_tx_adopt(&tx, registry, app.native, &f->err));
+    assert_ok(sqlock_tx_rollback(tx, &f->err));
+    app_close(&app);
+    close_named(f, registry);
+}
+
+static const struct test tests[] = {
+    TEST_STOPPING(test_a_restart_of_the_server_does_not_end_adoption,
+                  ON_SERVERS),
+    TEST(test_another_server_is_adopted_when_the_registry_has_it),
+    TEST_OF_ROWS(test_the_server_before_is_refused_after_a_change_of_epoch,
+                 ON_MYSQL, 0),
+};
+const struct topic topic_identity = TOPIC(tests);
