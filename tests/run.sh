@@ -377,7 +377,7 @@ fi
 # ------------------------------------------------------------------ the run --
 
 # The longest suites come first, so that no lane ends long before the others.
-longest='fault renewer conformance exhaust waiting stock tx command'
+longest='fault renewer conformance exhaust scenes waiting stock tx command'
 longest_scripts='install/debian cpp/mutex cli/commands cli/once cli/acquire
     python/package cli/break cli/doctor cli/status cli/lost migration/postgres
     migration/mysql migration/sqlite install/go readme/examples cli/killed

@@ -14,7 +14,7 @@ trap 'rm -f "$breaches"' EXIT
 mapfile -t sources < <(find include src -name '*.[ch]' 2>/dev/null | sort)
 mapfile -t all < <(find include src tests .ci .make docker sql Makefile \
     \( -name '*.[ch]' -o -name '*.hpp' -o -name '*.sh' -o -name '*.sql' -o -name '*.mk' \
-    -o -name Makefile \) \
+    -o -name '*.scene' -o -name Makefile \) \
     2>/dev/null | sort)
 
 # ------------------------------------------------- includes point one way --
@@ -203,7 +203,8 @@ grep -rnE "$code" include | while IFS=: read -r file line text; do
     echo "$file:$line: a scenario's code in a public header"
 done >>"$breaches"
 if [ -e "$scenarios" ]; then
-    grep -rnoE --include='*.[ch]' --include='*.sh' "$code" src tests |
+    grep -rnoE --include='*.[ch]' --include='*.sh' --include='*.scene' \
+        "$code" src tests |
         grep -v '^tests/tools/lint/' | sed -E 's/:(test_)?(F[0-9]+)_?$/:\2/' |
         awk -F '|' -v scenarios="$scenarios" '
         FILENAME == scenarios {
@@ -220,7 +221,7 @@ if [ -e "$scenarios" ]; then
             print $1 ":" $2 ": " $3 " is not in " scenarios
             next
         }
-        $1 ~ /^tests\/.*\.(c|sh)$/ &&
+        $1 ~ /^tests\/.*\.(c|sh|scene)$/ &&
         index(files[$3] ",", " " substr($1, 7) ",") == 0 &&
         !told[$1 $3]++ {
             print scenarios ":" line[$3] ": " $3 " is in " $1 ", too"

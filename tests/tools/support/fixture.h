@@ -33,6 +33,7 @@ struct fixture {
     struct sql sql;
     char name[64]; /* a lock name that was not used before */
     unsigned serial;
+    const void *data;          /* of the test's line in its table */
     sqlock_error err;          /* for the test's calls */
     sqlock_capabilities gives; /* size 0: not known yet */
 };

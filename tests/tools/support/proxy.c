@@ -57,6 +57,8 @@ struct proxy {
     struct proxy_plan plan;
     bool is_armed;
     bool is_black;
+    bool is_down;
+    bool is_felling; /* proxy_down() waits for the thread */
     bool is_healing; /* proxy_heal() waits for the thread */
     bool is_ending;
     unsigned seen;  /* requests that the plan is for, since proxy_arm() */
@@ -99,14 +101,20 @@ static void write_all(int fd, const unsigned char *bytes, size_t count)
     }
 }
 
-static bool is_black(struct proxy *proxy)
+/* Return one of the states that other threads change. */
+static bool read_state(struct proxy *proxy, const bool *state)
 {
-    bool black;
+    bool now;
 
     pthread_mutex_lock(&proxy->mutex);
-    black = proxy->is_black;
+    now = *state;
     pthread_mutex_unlock(&proxy->mutex);
-    return black;
+    return now;
+}
+
+static bool is_black(struct proxy *proxy)
+{
+    return read_state(proxy, &proxy->is_black);
 }
 
 /* Connect the link to the server, unless the proxy is a blackhole. */
@@ -138,6 +146,8 @@ static void accept_one(struct proxy *proxy)
     int client = accept4(proxy->listener, NULL, NULL, SOCK_CLOEXEC);
     const int one = 1;
 
+    if (read_state(proxy, &proxy->is_down))
+        reset(&client);
     for (size_t i = 0; client >= 0 && i < LINKS_MAX; i++) {
         struct link *link = &proxy->links[i];
 
@@ -342,9 +352,9 @@ static void deliver(struct link *link)
     (void)shutdown(link->server, SHUT_WR);
 }
 
-/* Do what proxy_heal() or proxy_close() asks for: reset connections of which a
- * blackhole has dropped data, and send requests that were kept back.  Return
- * false if the proxy ends. */
+/* Do what proxy_down(), proxy_heal() or proxy_close() asks for: reset all
+ * connections, or those of which a blackhole has dropped data, and send
+ * requests that were kept back.  Return false if the proxy ends. */
 static bool obey(struct proxy *proxy)
 {
     bool go_on;
@@ -353,8 +363,15 @@ static bool obey(struct proxy *proxy)
     if (read(proxy->wakeup, &pokes, sizeof pokes) < 0)
         return true;
     pthread_mutex_lock(&proxy->mutex);
+    if (proxy->is_felling) {
+        for (size_t i = 0; i < LINKS_MAX; i++)
+            cut(&proxy->links[i]);
+        proxy->is_felling = false;
+        pthread_cond_broadcast(&proxy->changed);
+    }
     if (proxy->is_healing) {
         proxy->is_black = false;
+        proxy->is_down = false;
         for (size_t i = 0; i < LINKS_MAX; i++)
             if (proxy->links[i].is_eaten)
                 cut(&proxy->links[i]);
@@ -550,13 +567,29 @@ void proxy_blackhole(struct proxy *proxy)
     pthread_mutex_unlock(&proxy->mutex);
 }
 
+/* Have the thread do something, and wait until it has.  The caller holds the
+ * mutex, and has set *asked. */
+static void have_done(struct proxy *proxy, const bool *asked)
+{
+    poke(proxy);
+    while (*asked)
+        pthread_cond_wait(&proxy->changed, &proxy->mutex);
+}
+
+void proxy_down(struct proxy *proxy)
+{
+    pthread_mutex_lock(&proxy->mutex);
+    proxy->is_down = true;
+    proxy->is_felling = true;
+    have_done(proxy, &proxy->is_felling);
+    pthread_mutex_unlock(&proxy->mutex);
+}
+
 void proxy_heal(struct proxy *proxy)
 {
     pthread_mutex_lock(&proxy->mutex);
     proxy->is_armed = false;
     proxy->is_healing = true;
-    poke(proxy);
-    while (proxy->is_healing)
-        pthread_cond_wait(&proxy->changed, &proxy->mutex);
+    have_done(proxy, &proxy->is_healing);
     pthread_mutex_unlock(&proxy->mutex);
 }

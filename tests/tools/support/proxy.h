@@ -76,6 +76,9 @@ bool proxy_await_quiet(struct proxy *proxy, int64_t timeout_ms);
 /* Make the proxy a blackhole at once. */
 void proxy_blackhole(struct proxy *proxy);
 
+/* Reset all connections, and until proxy_heal() each new one at once. */
+void proxy_down(struct proxy *proxy);
+
 /* Return how many requests, of all connections, have come so far. */
 unsigned proxy_requests(struct proxy *proxy);
 

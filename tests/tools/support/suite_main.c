@@ -77,6 +77,7 @@ static int begin_test(void **state)
     *state = &fixture;
     (void)alarm(SLOWNESS * seconds());
     fixture_next(&fixture);
+    fixture.data = running->data;
     if (suite->begin != NULL)
         suite->begin(&fixture);
     tap_reset();

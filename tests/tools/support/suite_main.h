@@ -24,6 +24,7 @@ struct test {
     unsigned databases; /* ON_... */
     unsigned layouts;   /* IN_...; 0: the suite's */
     bool stops_server;  /* no other test may use the server meanwhile */
+    const void *data;   /* fixture->data while it runs; or NULL */
     bool locks_rows;    /* skipped where row locks are refused (Galera) */
 };
 

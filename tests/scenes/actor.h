@@ -1,0 +1,87 @@
+/*
+ * actor.h - a process of a scene: it makes the calls that it reads from its
+ * standard input, each in the thread with that number
+ */
+#ifndef TESTS_SCENES_ACTOR_H
+#define TESTS_SCENES_ACTOR_H
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "scene.h"
+#include "sqlock/async.h"
+
+#define LOCKS_MAX 24
+#define REQUESTS_MAX 12
+#define FDS_MAX 6
+
+/* An acquire or release by a request. */
+struct asked {
+    char as[96]; /* "": not in use */
+    sqlock_request *request;
+    bool is_release;
+};
+
+/* The locks of a name; of one thread, where each handle is an owner. */
+struct handle {
+    char name[96];
+    int thread;
+    sqlock_lock *lock;
+};
+
+/* A descriptor that ends waits: an eventfd, or a pipe's end. */
+struct cancel {
+    char name[32];
+    int fd;
+    int writer; /* the pipe's other end, or as fd */
+};
+
+struct actor {
+    sqlock_registry *registry;
+    sqlock_ownership ownership;
+    char folder[256]; /* with a file for each lock that somebody is inside of */
+    pthread_mutex_t mutex; /* guards the following arrays */
+    struct handle handles[LOCKS_MAX];
+    struct asked asked[REQUESTS_MAX];
+    struct cancel cancels[FDS_MAX];
+};
+
+/* The results of a call. */
+struct outcome {
+    int rc;
+    int64_t token;
+    sqlock_error err;
+};
+
+/* A thread of the actor, at most one call of which is made at a time. */
+struct player {
+    struct actor *actor;
+    int number;
+    struct step step;
+    struct outcome outcome;
+};
+
+void actor_refuse(struct outcome *outcome, const char *why);
+
+/* Perform the player's step. */
+void actor_perform(struct player *player);
+
+/* The words of a step: open the registry, or close it. */
+int actor_open(struct actor *actor, const struct step *step, sqlock_error *err);
+
+/* Return a duration of the step: in ms, or "ever"; `otherwise` without it.  A
+ * sanitizer makes everything slower. */
+int64_t actor_ms(const struct step *step, const char *option,
+                 int64_t otherwise);
+
+/* Return the descriptor of a name, "stop" for an eventfd, "pipe:stop" for a
+ * pipe, which is made when it is first named. */
+struct cancel *actor_cancel(struct actor *actor, const char *name);
+
+/* Say to the player: a lease of that lock was told lost. */
+void actor_say_lost(int code, const char *name);
+
+/* Read steps until standard input ends. */
+int actor_main(void);
+
+#endif

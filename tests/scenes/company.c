@@ -1,0 +1,247 @@
+/*
+ * company.c - see company.h
+ */
+#include "company.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct process *company_find(struct company *company, const char *id)
+{
+    for (size_t i = 0; i < company->count; i++)
+        if (strcmp(company->all[i].id, id) == 0)
+            return &company->all[i];
+    return NULL;
+}
+
+/* In the child: become an actor. */
+static void become(int from, int to, pid_t parent)
+{
+    const char *command = getenv("SQLOCK_TEST_ACTOR");
+
+    check_end_with(parent);
+    if (dup2(from, STDIN_FILENO) < 0 || dup2(to, STDOUT_FILENO) < 0)
+        _exit(126);
+    if (command != NULL)
+        (void)execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+    else
+        (void)execl("/proc/self/exe", "scenes", "--actor", (char *)NULL);
+    _exit(127);
+}
+
+struct process *company_start(struct company *company, const char *id)
+{
+    struct process *process = &company->all[company->count++];
+    pid_t parent = getpid();
+    int there[2];
+    int back[2];
+
+    assert_in_range(company->count, 1, PROCESSES_MAX);
+    memset(process, 0, sizeof *process);
+    (void)snprintf(process->id, sizeof process->id, "%s", id);
+    assert_int_equal(pipe2(there, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(back, O_CLOEXEC), 0);
+    (void)fflush(NULL);
+    process->pid = fork();
+    assert_true(process->pid >= 0);
+    if (process->pid == 0)
+        become(there[0], back[1], parent);
+    (void)close(there[0]);
+    (void)close(back[1]);
+    process->to = there[1];
+    process->from = back[0];
+    return process;
+}
+
+void company_call(struct process *process, int thread, const char *words)
+{
+    char line[1024];
+    int length = snprintf(line, sizeof line, "%d %s\n", thread, words);
+
+    assert_in_range(thread, 0, THREADS_MAX - 1);
+    assert_in_range(length, 1, sizeof line - 1);
+    process->calls[thread] = (struct call){.is_made = true};
+    if (write(process->to, line, (size_t)length) != length)
+        process->is_gone = true;
+}
+
+/* -------------------------------------------------------- what they say -- */
+
+static struct loss *loss_of(struct process *process, const char *name)
+{
+    struct loss *loss = process->losses;
+
+    while (loss->name[0] != '\0' && strcmp(loss->name, name) != 0)
+        if (++loss == process->losses + LOSSES_MAX)
+            abort();
+    (void)snprintf(loss->name, sizeof loss->name, "%s", name);
+    return loss;
+}
+
+const struct loss *company_loss(const struct process *process, const char *name)
+{
+    static const struct loss none;
+
+    for (size_t i = 0; i < LOSSES_MAX; i++)
+        if (strcmp(process->losses[i].name, name) == 0)
+            return &process->losses[i];
+    return &none;
+}
+
+/* Understand a line: "lost CODE NAME", "THREAD begun TID" or "THREAD ended CODE
+ * TOKEN MESSAGE". */
+static void hear(struct process *process, const char *line)
+{
+    char name[96];
+    long long token;
+    struct call *call;
+    unsigned thread;
+    int code;
+    int at = 0;
+
+    if (sscanf(line, "lost %d %95s", &code, name) == 2) {
+        struct loss *loss = loss_of(process, name);
+
+        loss->times++;
+        loss->code = code;
+        return;
+    }
+    if (sscanf(line, "%u begun %d", &thread, &code) == 2 &&
+        thread < THREADS_MAX) {
+        process->calls[thread].has_begun = true;
+        process->calls[thread].tid = code;
+        return;
+    }
+    if (sscanf(line, "%u ended %d %lld %n", &thread, &code, &token, &at) < 3 ||
+        thread >= THREADS_MAX) {
+        print_error("%s says: %s\n", process->id, line);
+        return;
+    }
+    call = &process->calls[thread];
+    call->rc = code;
+    call->token = token;
+    (void)snprintf(call->message, sizeof call->message, "%s", line + at);
+    call->is_over = true;
+}
+
+static void read_from(struct process *process)
+{
+    size_t room = sizeof process->bytes - process->count - 1;
+    ssize_t got = read(process->from, process->bytes + process->count, room);
+    char *end;
+
+    if (got <= 0) {
+        process->is_gone = got == 0 || errno != EINTR;
+        return;
+    }
+    process->count += (size_t)got;
+    process->bytes[process->count] = '\0';
+    while ((end = strchr(process->bytes, '\n')) != NULL) {
+        size_t rest = process->count - (size_t)(end + 1 - process->bytes);
+
+        *end = '\0';
+        hear(process, process->bytes);
+        memmove(process->bytes, end + 1, rest + 1);
+        process->count = rest;
+    }
+}
+
+void company_listen(struct company *company, int ms)
+{
+    struct pollfd polled[PROCESSES_MAX];
+
+    for (size_t i = 0; i < company->count; i++) {
+        const struct process *process = &company->all[i];
+
+        polled[i] = (struct pollfd){.fd = process->is_gone ? -1 : process->from,
+                                    .events = POLLIN};
+    }
+    if (poll(polled, (nfds_t)company->count, ms) <= 0)
+        return;
+    for (size_t i = 0; i < company->count; i++)
+        if (polled[i].revents != 0)
+            read_from(&company->all[i]);
+}
+
+bool company_await(struct company *company, const struct process *process,
+                   int thread)
+{
+    const struct call *call = &process->calls[thread];
+    int64_t until = check_deadline_ns(2 * PATIENCE_MS);
+
+    while (!call->is_over && !process->is_gone && check_deadline_ns(0) < until)
+        company_listen(company, 20);
+    return call->is_over;
+}
+
+/* ---------------------------------------------------- what they do not -- */
+
+/* Return whether a thread sleeps in some system call. */
+static bool is_asleep(pid_t pid, int tid)
+{
+    char path[64];
+    char text[256] = "";
+    const char *state;
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, tid);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    (void)!fgets(text, sizeof text, file);
+    (void)fclose(file);
+    state = strrchr(text, ')');
+    return state != NULL && strncmp(state, ") S", 3) == 0;
+}
+
+/* It must be found asleep so often, 2 ms apart. */
+#define SLEEPS 5
+
+bool company_settle(struct company *company, const struct process *process,
+                    int thread)
+{
+    const struct call *call = &process->calls[thread];
+    int64_t until = check_deadline_ns(PATIENCE_MS);
+    int sleeps = 0;
+
+    while (!call->is_over && !process->is_gone && sleeps < SLEEPS &&
+           check_deadline_ns(0) < until) {
+        company_listen(company, 0);
+        if (call->has_begun && is_asleep(process->pid, call->tid))
+            sleeps++;
+        else
+            sleeps = 0;
+        check_sleep(2);
+    }
+    company_listen(company, 0);
+    return !call->is_over && sleeps == SLEEPS;
+}
+
+/* -------------------------------------------------------------- the end -- */
+
+int company_end(struct company *company, struct process *process)
+{
+    int64_t until = check_deadline_ns(PATIENCE_MS);
+    int status = -1;
+
+    if (process->to >= 0)
+        (void)close(process->to);
+    process->to = -1;
+    while (!process->is_gone && check_deadline_ns(0) < until)
+        company_listen(company, 20);
+    if (!process->is_gone)
+        (void)kill(process->pid, SIGKILL);
+    if (process->pid > 0)
+        (void)waitpid(process->pid, &status, 0);
+    process->pid = 0;
+    (void)close(process->from);
+    process->is_gone = true;
+    return status;
+}

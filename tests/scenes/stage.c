@@ -1,0 +1,370 @@
+/*
+ * stage.c - what happens to the processes of a scene from outside: the network,
+ * the database, strangers and Spring services in the table, an operator, time
+ */
+#include "play.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/peer.h"
+#include "support/server.h"
+
+/* A performer of the stage, by its name or the beginning of that. */
+struct performer {
+    const char *actor;
+    struct result (*perform)(struct play *play, const struct step *step);
+};
+
+static const struct result done;
+
+static struct result is(int rc)
+{
+    return (struct result){.rc = rc};
+}
+
+static bool says(const struct step *step, const char *verb)
+{
+    return strcmp(step->verb, verb) == 0;
+}
+
+static struct result unknown(void)
+{
+    return (struct result){.rc = NOT_PLAYED, .message = "no such verb"};
+}
+
+static int64_t ms_of(const struct step *step, const char *option)
+{
+    const char *value = step_option(step, option);
+
+    return value == NULL ? 0 : SLOWNESS * strtoll(value, NULL, 10);
+}
+
+/* ---------------------------------------------------------- the network -- */
+
+static void need_proxy(struct play *play)
+{
+    if (play->proxy == NULL)
+        play->proxy = proxy_open(play->f->database, play->f->url);
+    assert_non_null(play->proxy);
+}
+
+const char *stage_url(struct play *play, char out[1024], bool through)
+{
+    if (!through) {
+        (void)snprintf(out, 1024, "%s", play->f->url);
+        return out;
+    }
+    need_proxy(play);
+    return proxy_url(play->proxy, out, play->f->url);
+}
+
+/* The text of the requests that a plan is for: that of text=, the name of the
+ * lock at=, which only claims have, or the key of key=, which all statements
+ * about the lock have.  It stays while the proxy has the plan. */
+static const char *text_of(const struct play *play, const struct step *step)
+{
+    static char text[96];
+    const char *at = step_option(step, "at");
+    const char *key = step_option(step, "key");
+    char name[96];
+
+    if (at != NULL)
+        return play_name(play, text, at);
+    if (key != NULL) {
+        assert_int_equal(sqlock_key_of(text, play_name(play, name, key),
+                                       SQLOCK_KEY_CURRENT, NULL),
+                         0);
+        return text;
+    }
+    return step_option(step, "text");
+}
+
+static enum proxy_point point_of(const struct step *step)
+{
+    const char *when = step_option(step, "when");
+
+    if (when != NULL && strcmp(when, "carried_out") == 0)
+        return PROXY_SENT;
+    if (when != NULL && strcmp(when, "answered") == 0)
+        return PROXY_REPLIED;
+    return PROXY_BEFORE;
+}
+
+static void arm(struct play *play, const struct step *step, enum proxy_act act)
+{
+    const char *nth = step_option(step, "nth");
+    const struct proxy_plan plan = {
+        .point = point_of(step),
+        .act = act,
+        .nth = nth != NULL ? (unsigned)strtoul(nth, NULL, 10)
+               : says(step, "counts_from_now") ? 0
+                                               : 1,
+        .containing = text_of(play, step),
+        .delay_ms = (unsigned)ms_of(step, "ms"),
+    };
+
+    proxy_arm(play->proxy, &plan);
+}
+
+static struct result network(struct play *play, const struct step *step)
+{
+    need_proxy(play);
+    if (says(step, "heals"))
+        proxy_heal(play->proxy);
+    else if (says(step, "breaks") || says(step, "is_down"))
+        proxy_down(play->proxy);
+    else if (says(step, "is_silent") && step->option_count == 0)
+        proxy_blackhole(play->proxy);
+    else if (says(step, "is_silent"))
+        arm(play, step, PROXY_BLACKHOLE);
+    else if (says(step, "cuts"))
+        arm(play, step, PROXY_CUT);
+    else if (says(step, "swallows"))
+        arm(play, step, PROXY_SWALLOW);
+    else if (says(step, "delays") || says(step, "counts_from_now"))
+        arm(play, step, PROXY_PASS);
+    else if (says(step, "counts"))
+        return (struct result){.rc = (int)proxy_times(play->proxy),
+                               .is_undecided =
+                                   step_option(step, "now") == NULL};
+    else
+        return unknown();
+    if (says(step, "breaks"))
+        proxy_heal(play->proxy);
+    return done;
+}
+
+/* ---------------------------------------------------------- the database -- */
+
+/* "stops" stops the server's processes.  A database "is_busy" when a session of
+ * another program has the SQLite file's write lock, or the lock table's. */
+static struct result database(struct play *play, const struct step *step)
+{
+    struct fixture *f = play->f;
+
+    if (says(step, "stops")) {
+        if (!server_can_stop(f->database))
+            skip_or_fail("the server cannot be stopped");
+        server_stop(f->database);
+    } else if (says(step, "goes_on")) {
+        server_go_on();
+    } else if (says(step, "is_busy")) {
+        fixture_lock_row(f, &play->stranger, NULL);
+        if (f->database->bit != ON_SQLITE)
+            (void)sql_run(&play->stranger,
+                          f->database->bit == ON_POSTGRES
+                              ? "LOCK TABLE %s"
+                              : "LOCK TABLES %s WRITE",
+                          f->table);
+    } else if (says(step, "is_idle")) {
+        fixture_unlock_row(&play->stranger);
+    } else if (says(step, "loses_its_table")) {
+        (void)sql_run(&f->sql, "ALTER TABLE %s RENAME TO %s_AWAY", f->table,
+                      f->table);
+    } else if (says(step, "has_its_table_back")) {
+        (void)sql_run(&f->sql, "ALTER TABLE %s_AWAY RENAME TO %s", f->table,
+                      f->table);
+    } else {
+        return unknown();
+    }
+    return done;
+}
+
+/* ------------------------------------------------------------- strangers -- */
+
+/* Another program's statements on the row of a lock. */
+static struct result stranger(struct play *play, const struct step *step)
+{
+    struct fixture *f = play->f;
+    char name[96];
+    struct row row = fixture_row(f, play_name(play, name, step->name));
+
+    if (says(step, "locks")) {
+        fixture_lock_row(f, &play->stranger, NULL);
+        assert_int_equal(sql_run(&play->stranger,
+                                 "UPDATE %s SET REGION = REGION "
+                                 "WHERE LOCK_KEY = '%s'",
+                                 f->table, row.key) >= 0,
+                         1);
+    } else if (says(step, "unlocks")) {
+        fixture_unlock_row(&play->stranger);
+    } else if (says(step, "deletes")) {
+        fixture_delete(f, name);
+    } else if (says(step, "expires")) {
+        fixture_expire(f, name);
+    } else if (says(step, "frees")) {
+        (void)sql_run(&f->sql,
+                      "UPDATE %s SET CLIENT_ID = NULL WHERE LOCK_KEY = '%s'",
+                      f->table, row.key);
+    } else if (says(step, "takes")) {
+        (void)sql_run(&f->sql,
+                      "UPDATE %s SET CLIENT_ID = "
+                      "'00000000-0000-4000-8000-000000000001' "
+                      "WHERE LOCK_KEY = '%s'",
+                      f->table, row.key);
+    } else {
+        return unknown();
+    }
+    return done;
+}
+
+/* ------------------------------------------------------- Spring services -- */
+
+static struct service *service_of(struct play *play, const char *id)
+{
+    struct service *service = play->services;
+
+    while (service->id[0] != '\0' && strcmp(service->id, id) != 0)
+        service++;
+    if (service->id[0] == '\0') {
+        (void)snprintf(service->id, sizeof service->id, "%s", id);
+        assert_lock_ok(sql_open(&service->sql, play->f->database, play->f->url),
+                       &service->sql.err);
+    }
+    return service;
+}
+
+static struct result spring(struct play *play, const struct step *step)
+{
+    struct service *service = service_of(play, step->actor);
+    int64_t ttl_ms = ms_of(step, "ttl");
+    const struct peer peer = {
+        .fixture = play->f,
+        .sql = &service->sql,
+        .client = service->id,
+        .ttl_ms = (uint32_t)(ttl_ms != 0 ? ttl_ms : PEER_TTL_MS),
+    };
+    char name[96];
+    int rc;
+
+    (void)play_name(play, name, step->name);
+    if (says(step, "takes"))
+        rc = peer_acquire(&peer, name);
+    else if (says(step, "gives"))
+        rc = peer_release(&peer, name);
+    else if (says(step, "renews"))
+        rc = peer_renew(&peer, name);
+    else
+        return unknown();
+    /* The service tries again, as Spring does. */
+    return (struct result){.rc = rc,
+                           .message = service->sql.err.message,
+                           .is_undecided = step_option(step, "soon") != NULL};
+}
+
+/* ---------------------------------------------------------- the operator -- */
+
+/* End the present holder's lease; with `now`, free the lock at once. */
+static struct result operator(struct play *play, const struct step *step)
+{
+    sqlock_break_options how = SQLOCK_BREAK_INIT;
+    struct fixture *f = play->f;
+    char name[96];
+    struct row row = fixture_row(f, play_name(play, name, step->name));
+    int rc;
+
+    if (!says(step, "breaks"))
+        return unknown();
+    how.client_id = row.client;
+    how.reason = "a scene";
+    how.now = step_option(step, "now") != NULL;
+    rc = sqlock_break(f->b, name, &how, &f->err);
+    return (struct result){.rc = rc, .message = f->err.message};
+}
+
+/* ----------------------------------------------- what is seen, and time -- */
+
+enum { FREE, HELD, EXPIRED };
+
+static int state_of(struct play *play, const struct step *step)
+{
+    struct fixture *f = play->f;
+    char name[96];
+    struct row row = fixture_row(f, play_name(play, name, step->name));
+
+    if (!row.exists || row.client[0] == '\0')
+        return FREE;
+    return sql_now_us(&f->sql) < row.expires_us ? HELD : EXPIRED;
+}
+
+/* Wait until the lease of a row ends later than it does now. */
+static int await_renewal(struct fixture *f, const char *name)
+{
+    int64_t expires_us = fixture_row(f, name).expires_us;
+
+    return wait_until(fixture_row(f, name).expires_us > expires_us, PATIENCE_MS)
+               ? 0
+               : -1;
+}
+
+/* "shows" waits for a state, unless now=.  Tokens of sqlock's layout are not
+ * less than the database's clock: "bounds" lets them not be less than the end
+ * of the present lease. */
+static struct result table(struct play *play, const struct step *step)
+{
+    char name[96];
+
+    (void)play_name(play, name, step->name);
+    if (says(step, "is_renewed"))
+        return is(await_renewal(play->f, name));
+    if (says(step, "bounds")) {
+        play_named(play, step->name)->token =
+            fixture_row(play->f, name).expires_us;
+        return done;
+    }
+    if (!says(step, "shows"))
+        return unknown();
+    return (struct result){.rc = state_of(play, step),
+                           .is_undecided = step_option(step, "now") == NULL};
+}
+
+static struct result pass_time(struct play *play, const struct step *step)
+{
+    (void)play;
+    if (!says(step, "passes"))
+        return unknown();
+    check_sleep(ms_of(step, "ms"));
+    return is(0);
+}
+
+static const struct performer performers[] = {
+    {"network", network}, {"database", database}, {"stranger", stranger},
+    {"spring", spring},
+    {
+        "operator",
+        operator},
+        {"table", table},
+        {"time", pass_time},
+    };
+
+static const struct performer *find(const char *actor)
+{
+    for (size_t i = 0; i < sizeof performers / sizeof *performers; i++)
+        if (strncmp(actor, performers[i].actor, strlen(performers[i].actor)) ==
+            0)
+            return &performers[i];
+    return NULL;
+}
+
+bool stage_has(const char *actor)
+{
+    return find(actor) != NULL;
+}
+
+struct result stage_perform(struct play *play, const struct step *step)
+{
+    return find(step->actor)->perform(play, step);
+}
+
+void stage_close(struct play *play)
+{
+    server_go_on();
+    if (play->stranger.connection != NULL)
+        fixture_unlock_row(&play->stranger);
+    for (size_t i = 0; i < PEERS_MAX; i++)
+        if (play->services[i].id[0] != '\0')
+            sql_close(&play->services[i].sql);
+    proxy_close(play->proxy);
+}
