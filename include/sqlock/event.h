@@ -41,7 +41,10 @@ extern "C" {
                                                   holder is ahead */          \
     X(ITEM_MISSING,  "item_missing",  WARNING) /* the quantity of a           \
                                                   reservation cannot be given \
-                                                  back */
+                                                  back */                     \
+    X(NOT_RENEWED,   "not_renewed",   WARNING) /* code: leases could not be   \
+                                                  renewed; tried again until  \
+                                                  they are over */
 /* clang-format on */
 
 /** Kind of an event. */

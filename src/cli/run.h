@@ -134,6 +134,7 @@ typedef struct run_lease {
     bool is_recording;
     bool is_stopping;
     run_lease_news news;
+    char obstacle[200]; /* why renewals failed last; "": they have not */
 } run_lease;
 
 /** Start the thread, which uses @p options until it ends.  @return false, after

@@ -16,6 +16,8 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <sqlock/event.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -149,18 +151,38 @@ static int await_stale_sessions(run_lease *lease, sqlock_lock *lock,
 
 /* ------------------------------------------------------------------ held -- */
 
+/* Keep the reason for which leases are not renewed.  Called in a thread of the
+ * registry. */
+static void note_obstacle(void *context, const sqlock_event *event)
+{
+    run_lease *lease = context;
+
+    if (event->kind != SQLOCK_EVENT_NOT_RENEWED)
+        return;
+    (void)pthread_mutex_lock(&lease->mutex);
+    (void)snprintf(lease->obstacle, sizeof lease->obstacle, "%s", event->text);
+    (void)pthread_mutex_unlock(&lease->mutex);
+}
+
 /* Report, each once, that the lease is no longer renewed, and that it is
  * renewed again.  The renewer goes on trying meanwhile. */
-static void say_renewals(int64_t stale_ns, int64_t ttl_ns, bool *is_told)
+static void say_renewals(run_lease *lease, int64_t stale_ns, int64_t ttl_ns,
+                         bool *is_told)
 {
     bool is_stale = stale_ns > ttl_ns / 2;
+    char obstacle[sizeof lease->obstacle];
 
     if (is_stale == *is_told)
         return;
+    (void)pthread_mutex_lock(&lease->mutex);
+    memcpy(obstacle, lease->obstacle, sizeof obstacle);
+    lease->obstacle[0] = '\0';
+    (void)pthread_mutex_unlock(&lease->mutex);
     if (is_stale
             ? run_note_at_once("the lease could not be renewed for %.1f s, "
-                               "trying again",
-                               (double)stale_ns / 1e9)
+                               "trying again%s%s",
+                               (double)stale_ns / 1e9,
+                               obstacle[0] != '\0' ? ": " : "", obstacle)
             : run_note_at_once("the lease is renewed again"))
         *is_told = is_stale;
 }
@@ -209,8 +231,8 @@ static void hold(run_lease *lease, sqlock_lock *lock, int lost_fd,
         if (news->state == RUN_LEASE_HELD) {
             if (look(lease, lock, news))
                 renewed_ns = run_now_ns();
-            say_renewals(run_now_ns() - renewed_ns, ttl_ms * RUN_NS_PER_MS,
-                         &is_told);
+            say_renewals(lease, run_now_ns() - renewed_ns,
+                         ttl_ms * RUN_NS_PER_MS, &is_told);
         }
         if (news->state != RUN_LEASE_HELD)
             lost_fd = -1; /* stays readable: poll() would not sleep */
@@ -244,13 +266,16 @@ static int take(run_lease *lease, sqlock_registry **registry,
                 sqlock_lock **lock, int *lost_fd, run_lease_news *news)
 {
     const run_options *options = lease->options;
+    sqlock_options how = options->registry;
     run_wait wait;
     int rc;
 
+    how.on_event = note_obstacle;
+    how.event_context = lease;
+    how.event_level = SQLOCK_LEVEL_WARNING;
     run_wait_begin(&wait, options);
     do {
-        rc = sqlock_registry_open(registry, options->url, &options->registry,
-                                  &news->error);
+        rc = sqlock_registry_open(registry, options->url, &how, &news->error);
     } while (rc < 0 && tries_again(lease, &wait, rc, &news->error));
     if (rc == 0)
         rc = check_done(lease, *registry, &wait, news);

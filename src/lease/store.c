@@ -61,9 +61,9 @@ static int copy_options(struct lk_store *store, const sqlock_options *options,
 static void note_epoch(void *context, const char *before, const char *now)
 {
     lk_store_tell(context, &(sqlock_event){.kind = SQLOCK_EVENT_EPOCH},
-                  "the database server has changed, to %s from %s: a standby "
-                  "was promoted, or another server answers; the locks granted "
-                  "last may be lost",
+                  "the database has changed, to %s from %s: a standby was "
+                  "promoted, another server answers, or the file was replaced; "
+                  "the locks granted last may be lost",
                   now, before);
 }
 

@@ -214,9 +214,23 @@ static void report_step(struct lk_renewer *renewer, int64_t step_us,
     pthread_mutex_unlock(&renewer->mutex);
 }
 
+/* Report why renewals fail, once until one succeeds: the loss that may follow
+ * says only that the time was over. */
+static void report_failure(struct lk_renewer *renewer, int rc,
+                           const sqlock_error *err)
+{
+    if (rc < 0 && !renewer->is_failing)
+        lk_store_tell(
+            &renewer->registry->store,
+            &(sqlock_event){.kind = SQLOCK_EVENT_NOT_RENEWED, .code = rc},
+            "leases could not be renewed: %s", err->message);
+    renewer->is_failing = rc < 0;
+}
+
 static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
 {
     sqlock_registry *registry = renewer->registry;
+    sqlock_error err = {0};
     int64_t step_us = 0;
     int64_t now_ns;
     int rc;
@@ -227,7 +241,8 @@ static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
                   sqlock_monotonic_ns() +
                       time_to_answer(registry, shortest_ttl_ms(batch)));
     lk_batch_sort(batch);
-    rc = lk_batch_renew(&registry->store, batch, NULL);
+    rc = lk_batch_renew(&registry->store, batch, &err);
+    report_failure(renewer, rc, &err);
     now_ns = lk_boottime_ns();
     for (size_t i = 0; i < batch->count; i++)
         apply(&batch->items[i], batch->sent_boot_ns, now_ns);

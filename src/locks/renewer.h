@@ -35,6 +35,7 @@ struct lk_renewer {
     struct lk_dbclock clock; /* used only by the handler */
     /* used only by the handler: end of a pause for lack of memory */
     int64_t not_before_ns;
+    bool is_failing; /* used only by the handler: told, and not renewed since */
 };
 
 void lk_renewer_init(struct lk_renewer *renewer,
