@@ -273,14 +273,15 @@ sqlock_registry_layout(const sqlock_registry *registry);
  * Copy the epoch of the data: a text that identifies the server, as the session
  * opened last found it.  With PostgreSQL it is the system identifier and the
  * timeline, which a promotion changes, with MySQL the server's UUID, with
- * MariaDB its server_id.  When the epoch changes, another server answers, and
- * locks that the old one acknowledged may be missing there.  The next renewal
+ * MariaDB its server_id, with SQLite the file's device and inode.  When the
+ * epoch changes, another server answers, or the file was replaced, and locks
+ * that the old one acknowledged may be missing there.  The next renewal
  * finds such a lease lost; until then only a guard or a token keeps its holder
  * out of the data.  A change is noticed when a session is opened, and reported
  * as the event EPOCH, too.  No I/O.
  *
  * @param[out] epoch always written; "" if no session has found one: before the
- *                   first, with SQLite, and with Galera, whose nodes are alike
+ *                   first, and with Galera, whose nodes are alike
  * @return number of changes since the registry was opened
  */
 SQLOCK_API uint32_t sqlock_registry_epoch(sqlock_registry *registry,

@@ -30,8 +30,9 @@ typedef enum sqlock_severity {
 /** Result of one check of sqlock_diagnose(). */
 typedef struct sqlock_check {
     const char *check;        /* a constant: connection, tls, durability,
-                                 failover, isolation, timeouts, pooler, clock,
-                                 layout, rights, once, stock, waiting, peers */
+                                 failover, isolation, sharing, timeouts, pooler,
+                                 clock, layout, rights, once, stock, waiting,
+                                 peers */
     sqlock_severity severity; /* fine, a warning or a failure */
     char *found;              /* what there is, one line */
     char *advice;             /* what to change, one line; NULL: nothing */

@@ -127,12 +127,16 @@ static int execute(struct lk_db *db, struct lk_connection *connection,
     return rc;
 }
 
+static bool has_one_writer(const struct lk_db *db)
+{
+    return (db->driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0;
+}
+
 /* Return whether a result means that the session is on a standby.  Such a
  * session stays there, even if the address leads to another node by now. */
 static bool is_wrong_node(const struct lk_db *db, int rc)
 {
-    return rc == SQLOCK_EREADONLY &&
-           (db->driver->capabilities & SQLOCK_CAP_ONE_WRITER) == 0;
+    return rc == SQLOCK_EREADONLY && !has_one_writer(db);
 }
 
 /* Give a connection back to its pool, or discard it, after a statement that
@@ -156,10 +160,19 @@ static void finish(struct lk_db *db, struct lk_pool *pool,
     }
 }
 
+/* Close the idle connections that are dead, after an outage.  The connections
+ * of a process to a SQLite file share its log, so that one that has the log of
+ * a file which was replaced keeps the others from opening the new one. */
+static void sweep(struct lk_db *db)
+{
+    lk_pool_sweep(&db->pool);
+    lk_pool_sweep(&db->reserved);
+    lk_pool_sweep(&db->waiting);
+}
+
 static bool goes_in_group(const struct lk_db *db, const struct lk_run *run)
 {
-    return run->is_write &&
-           (db->driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0;
+    return run->is_write && has_one_writer(db);
 }
 
 static int run_in_group(struct lk_db *db, struct lk_run *run,
@@ -178,6 +191,8 @@ static int run_in_group(struct lk_db *db, struct lk_run *run,
     int64_t began_ns = lk_boottime_ns();
     int rc = lk_group_run(&db->group, &db->reserved, &request);
 
+    if (lk_is_outage(rc))
+        sweep(db);
     run->sent_boot_ns = request.sent_boot_ns;
     lk_count_statement(&db->stats, rc, lk_boottime_ns() - began_ns);
     return rc;
@@ -212,6 +227,8 @@ static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
         return run_in_group(db, run, values, result, err);
     rc = lk_pool_take_one(pool, run->session, run->deadline_ns, latest_ns,
                           &connection, err);
+    if (lk_is_outage(rc) && has_one_writer(db))
+        sweep(db);
     if (rc < 0)
         return rc;
     run->session = connection->number;
@@ -311,7 +328,7 @@ int lk_db_ask(struct lk_db *db, struct lk_connection *connection,
  * waits for the file, ends the wait in time. */
 static bool has_time_to_wait(const struct lk_db *db, const struct lk_run *run)
 {
-    return (db->driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0 ||
+    return has_one_writer(db) ||
            lk_after_ms(sqlock_monotonic_ns(),
                        db->pool.options.lock_timeout_ms) < run->deadline_ns;
 }

@@ -465,3 +465,33 @@ void lk_pool_drain(struct lk_pool *pool)
         lk_pool_discard(pool, connection);
     }
 }
+
+static uint32_t count_idle(struct lk_pool *pool)
+{
+    uint32_t count = 0;
+
+    pthread_mutex_lock(&pool->mutex);
+    for (struct lk_connection *at = pool->idle; at != NULL; at = at->next_idle)
+        count++;
+    pthread_mutex_unlock(&pool->mutex);
+    return count;
+}
+
+void lk_pool_sweep(struct lk_pool *pool)
+{
+    for (uint32_t left = count_idle(pool); left > 0; left--) {
+        struct lk_connection *connection;
+
+        pthread_mutex_lock(&pool->mutex);
+        connection = take_idle(pool, 0);
+        pthread_mutex_unlock(&pool->mutex);
+        if (connection == NULL)
+            return;
+        if (pool->driver->is_alive(connection->state)) {
+            lk_pool_lay_by(pool, connection); /* behind those to look at */
+        } else {
+            lk_count(pool->stats, LK_COUNT_BROKEN);
+            lk_pool_discard(pool, connection);
+        }
+    }
+}

@@ -123,6 +123,8 @@ int lk_pool_try(struct lk_pool *pool, int64_t latest_ns,
 void lk_pool_forsake(struct lk_pool *pool, uint64_t number);
 /* Close the idle connections. */
 void lk_pool_drain(struct lk_pool *pool);
+/* Close the idle connections that are not alive. */
+void lk_pool_sweep(struct lk_pool *pool);
 /* Close a taken connection, and free it. */
 void lk_pool_discard(struct lk_pool *pool, struct lk_connection *connection);
 

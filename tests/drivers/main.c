@@ -69,6 +69,7 @@ static int run_on(const struct database *database)
         add_sqlite_deadline_tests(add);
         add_sqlite_turn_tests(add);
         add_sqlite_queue_tests(add);
+        add_sqlite_identity_tests(add);
         add_sqlite_tests(add);
     }
     is_by_layout = true;

@@ -203,6 +203,7 @@ void add_sqlite_fork_tests(add_fn add);
 void add_sqlite_deadline_tests(add_fn add);
 void add_sqlite_turn_tests(add_fn add);
 void add_sqlite_queue_tests(add_fn add);
+void add_sqlite_identity_tests(add_fn add);
 /* Called once per layout. */
 void add_statement_tests(add_fn add);
 void add_take_tests(add_fn add);

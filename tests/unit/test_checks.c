@@ -91,6 +91,8 @@ static const struct server servers[] = {
     {MY, {"engine", "TiDB"}, "connection", WARN, "SKIP LOCKED"},
     {LITE, {"journal_mode", "memory"}, "durability", FAIL, "WAL"},
     {LITE, {"journal_mode", "delete"}, "isolation", WARN, "WAL"},
+    {LITE, {"file_system", "overlay"}, "sharing", WARN, "volume"},
+    {LITE, {"file_system", "local"}, "sharing", FINE, NULL},
     {LITE, {"synchronous", "off"}, "durability", FAIL, "our sessions"},
 };
 

@@ -17,14 +17,25 @@
 static int adopt(void *connection, void *native, sqlock_error *err)
 {
     struct lk_sqlite *c = connection;
+    int rc;
 
     if (sqlite3_db_readonly(native, "main") < 0)
         return lk_error(err, SQLOCK_EINVAL,
                         "the SQLite connection is not open");
+    rc = lk_sqlite_check_locks(native, err);
+    if (rc < 0)
+        return rc;
     if (pthread_mutex_init(&c->guard, NULL) != 0)
         return lk_error_nomem(err);
     c->db = native;
     c->is_adopted = true;
+    lk_sqlite_turn_open(c);
+    rc = lk_sqlite_check_identity(c, err);
+    if (rc < 0) {
+        lk_sqlite_turn_close(c);
+        c->db = NULL;
+        return rc;
+    }
     atomic_store(&c->can_be_aborted, true);
     return 0;
 }
@@ -33,6 +44,7 @@ static void unadopt(void *connection)
 {
     struct lk_sqlite *c = connection;
 
+    lk_sqlite_turn_close(c);
     (void)pthread_mutex_lock(&c->guard);
     c->db = NULL;
     (void)pthread_mutex_unlock(&c->guard);

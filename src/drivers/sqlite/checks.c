@@ -1,7 +1,8 @@
 /*
  * checks.c - the settings of a SQLite file that locks depend on, for doctor
  *
- * There is no check for network file systems: opening a file there is refused.
+ * There is no check for network file systems, hard links and files that are
+ * mounted on their own: opening them is refused (identity.c).
  */
 #include "drivers/sqlite/sqlite.h"
 
@@ -10,7 +11,8 @@ static const char *const settings[] = {
     "SELECT 'synchronous', CASE synchronous WHEN 0 THEN 'off' "
     "WHEN 1 THEN 'normal' WHEN 2 THEN 'full' ELSE 'extra' END "
     "FROM pragma_synchronous UNION ALL "
-    "SELECT 'local', 'yes'",
+    "SELECT 'local', 'yes' UNION ALL "
+    "SELECT 'file_system', sqlock_file_system()",
     NULL,
 };
 
@@ -31,6 +33,12 @@ static const sqlock_rule rules[] = {
      .good = "normal|full|extra",
      .otherwise = SQLOCK_FAILURE,
      .advice = "our sessions set it: something has undone it"},
+    {.setting = "file_system",
+     .check = "sharing",
+     .good = "local",
+     .otherwise = SQLOCK_WARNING,
+     .advice = "the file is in a container's own layer (overlay), which no "
+               "other container sees: put its directory on a volume"},
     {.setting = NULL},
 };
 

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include <sqlite3.h>
 
@@ -20,8 +21,25 @@ enum {
     LK_SQLITE_STATEMENTS
 };
 
+/* A file, as stat(2) describes it. */
+struct lk_sqlite_place {
+    int error; /* errno; then the rest is not set */
+    dev_t device;
+    ino_t number;
+    unsigned links;
+    bool is_regular;
+    bool is_mounted; /* a mount point by itself */
+};
+
+/* The files beside a database that its connections share. */
+enum lk_sqlite_beside { LK_SQLITE_WAL, LK_SQLITE_SHM, LK_SQLITE_BESIDE_KINDS };
+
 struct lk_sqlite {
     sqlite3 *db;
+    char *path;   /* as it was given; NULL: SQLite's own */
+    dev_t device; /* with number: the file that was opened; 0: none yet */
+    ino_t number;
+    bool has_read; /* the log, if there is one, was opened for it */
     sqlite3_stmt *prepared[LK_SQLITE_STATEMENTS]; /* by id */
     /* limit of a wait for SQLite's write lock; 0: the deadline alone */
     int64_t lock_timeout_ms;
@@ -90,6 +108,21 @@ void lk_sqlite_turn_open(struct lk_sqlite *c);
 void lk_sqlite_turn_close(struct lk_sqlite *c);
 void lk_sqlite_turn_take(struct lk_sqlite *c);
 void lk_sqlite_turn_give(struct lk_sqlite *c);
+
+/* Return the file of that kind that this process's connections to the database
+ * have open: the one found first (NULL: none was).  links == 0: none. */
+struct lk_sqlite_place lk_sqlite_turn_note(struct lk_sqlite *c,
+                                           enum lk_sqlite_beside which,
+                                           const struct lk_sqlite_place *found);
+
+/* identity.c: check that whoever opens the connection's file by its name shares
+ * the database with it.  Return 0, SQLOCK_EUNREACHABLE if the name leads to
+ * other files by now, SQLOCK_ENOTSUP if the file has other names, or
+ * SQLOCK_EINVAL if there is no file. */
+int lk_sqlite_check_identity(struct lk_sqlite *c, sqlock_error *err);
+/* Return 0, or SQLOCK_ENOTSUP if the handle takes no locks on its file, or not
+ * those that a connection of sqlock takes. */
+int lk_sqlite_check_locks(sqlite3 *db, sqlock_error *err);
 
 /* failure.c: classify SQLite's last error on the connection: fill in *err and
  * return its code; mark the connection broken if it cannot be used any more.

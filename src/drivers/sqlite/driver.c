@@ -79,7 +79,9 @@ static int open_file(struct lk_sqlite *c, const char *path, bool may_create,
     sqlock_error cause;
     int rc;
 
-    rc = sqlite3_open_v2(path, &c->db, flags, NULL);
+    /* "unix": the application may have made another VFS the default, such as
+     * unix-none, which takes no locks. */
+    rc = sqlite3_open_v2(path, &c->db, flags, "unix");
     if (c->db == NULL)
         return lk_error_nomem(err);
     if (rc != SQLITE_OK) {
@@ -105,8 +107,8 @@ static int open_file(struct lk_sqlite *c, const char *path, bool may_create,
  * tokens keep rising, since they follow the clock.  FULL is for data that must
  * survive a power failure: stock that was sold, work recorded as done once.
  */
-static int settle(struct lk_sqlite *c, const char *path, bool waits_for_disk,
-                  int64_t deadline_ns, sqlock_error *err)
+static int settle(struct lk_sqlite *c, bool waits_for_disk, int64_t deadline_ns,
+                  sqlock_error *err)
 {
     const sqlock_statement statement = {
         .text = waits_for_disk ? "PRAGMA synchronous=FULL"
@@ -120,7 +122,7 @@ static int settle(struct lk_sqlite *c, const char *path, bool waits_for_disk,
     rc = lk_sqlite_run(c, &statement, NULL, 0, NULL, &cause);
     if (rc < 0)
         (void)sqlock_error_set(err, rc, cause.native, NULL, "%s: %s",
-                               cause.message, path);
+                               cause.message, c->path);
     lk_sqlite_call_end(c);
     return rc;
 }
@@ -177,10 +179,27 @@ static int sqlite_open(void *connection, const char *url,
     atomic_store(&c->can_be_aborted, true);
     if (rc < 0)
         goto out;
-    rc = settle(c, path, waits_for_disk, how->deadline_ns, err);
+    c->path = path;
+    path = NULL;
+    rc = lk_sqlite_check_identity(c, err);
+    if (rc == 0)
+        rc = settle(c, waits_for_disk, how->deadline_ns, err);
+    c->has_read = rc == 0;
+    if (rc == 0)
+        rc = lk_sqlite_check_identity(c, err);
 out:
     free(path);
     return rc;
+}
+
+/* Keep a connection from copying its log into the database when it is closed,
+ * if others do not share that log: it would undo what they have committed. */
+static void forget_log(struct lk_sqlite *c)
+{
+    if (c->db != NULL &&
+        lk_sqlite_check_identity(c, NULL) == SQLOCK_EUNREACHABLE)
+        (void)sqlite3_db_config(c->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
+                                NULL);
 }
 
 static void sqlite_close(void *connection)
@@ -190,6 +209,7 @@ static void sqlite_close(void *connection)
 
     if (!atomic_load(&c->can_be_aborted))
         return;
+    forget_log(c);
     lk_sqlite_queue_close(c);
     lk_sqlite_turn_close(c);
     (void)pthread_mutex_lock(&c->guard);
@@ -207,26 +227,23 @@ static void sqlite_close(void *connection)
         sqlite3_progress_handler(db, 0, NULL, NULL);
         (void)sqlite3_close_v2(db);
     }
+    free(c->path);
+    c->path = NULL;
     atomic_fetch_sub(&open_count, 1);
     /* The mutex is not destroyed: abort() may be about to lock it, and on Linux
      * a mutex holds no resource. */
     atomic_store(&c->can_be_aborted, false);
 }
 
-/* Return whether no transaction is open, and the path still leads to the file
- * that was opened.  If that file was removed or replaced, this connection and
- * one that is opened now would not exclude each other. */
+/* Return whether no transaction is open, and whoever opens the file now shares
+ * it with this connection.  Otherwise the next one that is opened says why. */
 static bool sqlite_is_alive(void *connection)
 {
     struct lk_sqlite *c = connection;
-    int has_moved = 0;
 
-    if (c->db == NULL || c->is_broken || atomic_load(&c->is_aborted))
-        return false;
-    if (sqlite3_file_control(c->db, "main", SQLITE_FCNTL_HAS_MOVED,
-                             &has_moved) != SQLITE_OK)
-        return false;
-    return has_moved == 0 && sqlite3_get_autocommit(c->db) != 0;
+    return c->db != NULL && !c->is_broken && !atomic_load(&c->is_aborted) &&
+           sqlite3_get_autocommit(c->db) != 0 &&
+           lk_sqlite_check_identity(c, NULL) == 0;
 }
 
 static int roll_back(struct lk_sqlite *c, sqlock_error *err)
@@ -312,18 +329,22 @@ static int sqlite_rollback(void *connection, int64_t deadline_ns,
     return rc;
 }
 
-/* Commit.  After a failed COMMIT, SQLite may keep the transaction open for
- * another attempt.  The contract of a driver has no such state, so the
- * transaction is rolled back. */
+/* Commit, unless nobody else would see it.  After a failed COMMIT, SQLite may
+ * keep the transaction open for another attempt.  The contract of a driver has
+ * no such state, so the transaction is rolled back. */
 static int sqlite_commit(void *connection, int64_t deadline_ns,
                          sqlock_error *err)
 {
     const sqlock_statement statement = {.text = "COMMIT",
                                         .id = LK_SQLITE_COMMIT};
-    int rc;
+    struct lk_sqlite *c = connection;
+    int rc = 0;
 
-    rc =
-        sqlite_execute(connection, &statement, NULL, 0, deadline_ns, NULL, err);
+    if (c->db != NULL)
+        rc = lk_sqlite_check_identity(c, err);
+    if (rc == 0)
+        rc = sqlite_execute(connection, &statement, NULL, 0, deadline_ns, NULL,
+                            err);
     if (rc < 0)
         (void)sqlite_rollback(connection, LK_NEVER, NULL);
     return rc;
@@ -357,8 +378,13 @@ static void *sqlite_native(void *connection)
 
 static void sqlite_describe(void *connection, sqlock_description *description)
 {
-    (void)connection;
+    const struct lk_sqlite *c = connection;
+
     *description = (sqlock_description){.connection_id = 0};
+    if (c->number != 0)
+        (void)snprintf(description->epoch, sizeof description->epoch,
+                       "%llx:%llx", (unsigned long long)c->device,
+                       (unsigned long long)c->number);
     (void)snprintf(description->server, sizeof description->server, "%s",
                    sqlite_client());
     (void)snprintf(description->client, sizeof description->client, "%s",

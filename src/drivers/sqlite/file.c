@@ -214,6 +214,12 @@ int lk_sqlite_check_file(const char *path, bool may_create, sqlock_error *err)
             rc = unreachable("the file", path, errno, err);
     } else if (errno != ENOENT) {
         rc = unreachable("the file", path, errno, err);
+    } else if (lstat(path, &status) == 0) {
+        /* SQLite would create the file where the link leads, unchecked. */
+        rc = lk_error(err, SQLOCK_EUNREACHABLE,
+                      "SQLite: %s is a symbolic link to a file that is not "
+                      "there",
+                      path);
     } else if (!may_create) {
         /* A mistyped name must not become an empty database. */
         rc =

@@ -4,6 +4,7 @@
  * SQLite's own clocks are too coarse, or too new: CURRENT_TIMESTAMP counts
  * whole seconds, and unixepoch('subsec') is NULL before 3.42 (F14).
  */
+#include <sys/vfs.h>
 #include <time.h>
 
 #include "drivers/sqlite/connection.h"
@@ -48,6 +49,25 @@ static void sql_readonly(sqlite3_context *context, int argc,
     sqlite3_result_int(context, sqlite3_db_readonly(db, "main") == 1);
 }
 
+#define OVERLAY_FS 0x794c7630
+
+/* sqlock_file_system(): 'overlay' if the file is in a layer of a container's
+ * own, otherwise 'local'. */
+static void sql_file_system(sqlite3_context *context, int argc,
+                            sqlite3_value **argv)
+{
+    const char *path =
+        sqlite3_db_filename(sqlite3_context_db_handle(context), "main");
+    struct statfs system;
+    bool is_overlay = path != NULL && statfs(path, &system) == 0 &&
+                      (unsigned long)system.f_type == OVERLAY_FS;
+
+    (void)argc;
+    (void)argv;
+    sqlite3_result_text(context, is_overlay ? "overlay" : "local", -1,
+                        SQLITE_STATIC);
+}
+
 /* sqlock_enqueue(number): take the queue lock.  Return 0 if it was taken and no
  * other session waits for it; 1 if another session has it or waits for it, or
  * the queue file cannot be opened. */
@@ -84,6 +104,9 @@ int lk_sqlite_add_functions(struct lk_sqlite *c)
     if (rc == SQLITE_OK)
         rc = sqlite3_create_function(c->db, "sqlock_notify", 1, flags, c,
                                      sql_notify, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_create_function(c->db, "sqlock_file_system", 0, flags, c,
+                                     sql_file_system, NULL, NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_create_function(c->db, "sqlock_waiters", 0, flags, c,
                                      lk_sqlite_waiters, NULL, NULL);

@@ -60,24 +60,36 @@ static int open_file(const char *path, const struct stat *database)
     return file;
 }
 
+/* Return whether the open queue file is still the one at that path: processes
+ * that have different ones do not wait for each other. */
+static bool is_current(const struct lk_sqlite *c, const char *path)
+{
+    struct stat open_one, named;
+
+    return fstat(c->queue_file, &open_one) == 0 && lstat(path, &named) == 0 &&
+           open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
+}
+
+/* Have the queue file open: the one that others find beside the database. */
 static bool has_file(struct lk_sqlite *c)
 {
     const char *database;
     struct stat status;
     char *path = NULL;
 
-    if (c->has_queue_file)
-        return true;
+    c->queue_file_errno = ENOENT;
     database = c->db != NULL ? sqlite3_db_filename(c->db, "main") : NULL;
-    if (database == NULL || stat(database, &status) < 0 ||
-        asprintf(&path, "%s" LK_SQLITE_QUEUE_SUFFIX, database) < 0) {
-        c->queue_file_errno = ENOENT;
+    if (database == NULL ||
+        asprintf(&path, "%s" LK_SQLITE_QUEUE_SUFFIX, database) < 0)
         return false;
+    if (c->has_queue_file && !is_current(c, path))
+        lk_sqlite_queue_close(c);
+    if (!c->has_queue_file && stat(database, &status) == 0) {
+        c->queue_file = open_file(path, &status);
+        c->queue_file_errno = errno;
+        c->has_queue_file = c->queue_file >= 0;
     }
-    c->queue_file = open_file(path, &status);
-    c->queue_file_errno = errno;
     free(path);
-    c->has_queue_file = c->queue_file >= 0;
     return c->has_queue_file;
 }
 

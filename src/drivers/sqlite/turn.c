@@ -1,5 +1,6 @@
 /*
- * turn.c - a queue of the connections of one process that write to one file
+ * turn.c - a queue of the connections of one process that write to one file,
+ * and what these connections share
  *
  * SQLite has no queue for its write lock: a connection that meets another
  * writer sleeps briefly and tries again.  On a busy machine the thread then
@@ -26,7 +27,9 @@ struct lk_sqlite_file {
     struct lk_sqlite_file *next;
     dev_t device;
     ino_t number;
-    size_t users;                   /* open connections */
+    size_t users; /* open connections */
+    /* what they have open beside it; links == 0: nothing yet */
+    struct lk_sqlite_place beside[LK_SQLITE_BESIDE_KINDS];
     struct lk_sqlite *first, *last; /* of the queue; the first has the turn */
 };
 
@@ -85,6 +88,25 @@ void lk_sqlite_turn_close(struct lk_sqlite *c)
     }
     (void)pthread_mutex_unlock(&mutex);
     c->file = NULL;
+}
+
+/* SQLite opens the index of the log once for all connections of a process.  So
+ * the file that the first one found is that of all, until the last is closed.
+ */
+struct lk_sqlite_place lk_sqlite_turn_note(struct lk_sqlite *c,
+                                           enum lk_sqlite_beside which,
+                                           const struct lk_sqlite_place *found)
+{
+    struct lk_sqlite_place noted = {.links = 0};
+
+    if (c->file == NULL)
+        return noted;
+    (void)pthread_mutex_lock(&mutex);
+    if (c->file->beside[which].links == 0 && found != NULL && found->error == 0)
+        c->file->beside[which] = *found;
+    noted = c->file->beside[which];
+    (void)pthread_mutex_unlock(&mutex);
+    return noted;
 }
 
 /* Pass the turn to the next connection, if there is one, and wake its thread.

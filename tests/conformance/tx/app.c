@@ -224,10 +224,10 @@ static int run_sqlite(struct app *app, const char *sql, struct rows *rows)
 
 static void open_sqlite(struct app *app, const char *url)
 {
-    assert_int_equal(sqlite3_open_v2(strchr(url, ':') + 1,
-                                     (sqlite3 **)&app->native,
-                                     SQLITE_OPEN_READWRITE, NULL),
-                     SQLITE_OK);
+    assert_int_equal(
+        sqlite3_open_v2(strchr(url, ':') + 1, (sqlite3 **)&app->native,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI, NULL),
+        SQLITE_OK);
 }
 
 static void close_sqlite(struct app *app)

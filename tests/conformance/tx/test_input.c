@@ -202,6 +202,28 @@ static void test_connection_of_another_database_is_refused(void **state)
     app_close(&app);
 }
 
+/* A transaction without the file's locks guards nothing. */
+static void test_connection_without_locks_is_refused(void **state)
+{
+    static const char *const parameters[] = {
+        "nolock=1", "immutable=1", "vfs=unix-none", "vfs=unix-dotfile"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) {
+        char url[1024];
+        struct app app;
+        sqlock_tx *tx;
+
+        (void)snprintf(url, sizeof url, "sqlite:file:%s?%s",
+                       strchr(f->url, ':') + 1, parameters[i]);
+        app_open(&app, f->database, url);
+        assert_fails(SQLOCK_ENOTSUP,
+                     sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
+        assert_null(tx);
+        app_close(&app);
+    }
+}
+
 /* Under REPEATABLE READ, the adoption sends no query, since that would take the
  * snapshot; so only the first lock notices that the database is another one. */
 static void test_another_database_is_noticed_with_a_snapshot(void **state)
@@ -294,6 +316,7 @@ static const struct test tests[] = {
     TEST(test_missing_table_column_and_wrong_type),
     TEST_OF_ROWS(test_nulls_and_numbers_out_of_range, ON_ALL, 0),
     TEST(test_connection_of_another_database_is_refused),
+    TEST_ON(test_connection_without_locks_is_refused, ON_SQLITE, IN_SQLOCK),
     TEST_ON(test_another_database_is_noticed_with_a_snapshot, ON_POSTGRES,
             IN_SQLOCK),
     TEST_ON(test_aborted_transaction_is_not_adopted, ON_POSTGRES, IN_SQLOCK),
