@@ -208,7 +208,7 @@ typedef struct sqlock_event sqlock_event;
 
 /** Function that receives an event.  Several threads may call it at a time:
  *  threads of the library, and the application's within their calls of the
- *  library, which wait for it.  It must not call this library. */
+ *  library, which wait for it.  Its calls of the library return EINUSE. */
 typedef void (*sqlock_event_fn)(void *context, const sqlock_event *event);
 
 /** Options of a registry.  Zero means the default. */
@@ -321,6 +321,7 @@ SQLOCK_MUSTUSE int sqlock_registry_open(sqlock_registry **out, const char *url,
  *
  * @return 0                 all was released
  *         EFORK             this is a child process: nothing was touched
+ *         EINUSE            refused: in a callback of this registry
  *         ELOST, EEXPIRED   closed; a lease was lost, or had expired
  *         any other         closed, but some leases may end only by their TTL,
  *                           as after EUNREACHABLE or EUNCERTAIN
@@ -359,8 +360,8 @@ SQLOCK_API int sqlock_drop(sqlock_lock *lock, sqlock_error *err);
  * before it was released, at most 50 ms after the holder's deadline, whatever
  * the database does.  @p code is ELOST or EEXPIRED.  It runs on a thread of the
  * library and delays the calls for other locks, so keep it short.  It may query
- * the lock, but must not acquire, renew, release or drop it.  sqlock_release()
- * waits until it has returned.
+ * the lock, but must not acquire, renew, release or drop it: these calls return
+ * EINUSE there, because sqlock_release() waits until it has returned.
  */
 typedef void (*sqlock_lost_fn)(void *context, sqlock_lock *lock, int code);
 

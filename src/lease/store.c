@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/callback.h"
 #include "base/clock.h"
 #include "base/command_line.h"
 #include "base/error.h"
@@ -183,7 +184,7 @@ void lk_store_clear(struct lk_store *store)
     free(store->database_identity);
 }
 
-int lk_store_check(const struct lk_store *store, sqlock_error *err)
+int lk_store_ours(const struct lk_store *store, sqlock_error *err)
 {
     if (store->pid != getpid())
         return lk_error(err, SQLOCK_EFORK,
@@ -191,6 +192,17 @@ int lk_store_check(const struct lk_store *store, sqlock_error *err)
                         "it: open another one in the child",
                         (long)store->pid);
     return 0;
+}
+
+int lk_store_check(const struct lk_store *store, sqlock_error *err)
+{
+    int rc = lk_store_ours(store, err);
+
+    if (rc == 0 && lk_callback_of_event(store))
+        rc = lk_error(err, SQLOCK_EINUSE,
+                      "on_event of this registry runs in this thread: call the "
+                      "library after it has returned");
+    return rc;
 }
 
 int lk_store_of(sqlock_registry *registry, struct lk_store **out,
@@ -303,6 +315,7 @@ void lk_store_tell(const struct lk_store *store, const sqlock_event *event,
     sqlock_event told = *event;
     char raw[512];
     char line[512];
+    struct lk_callback callback;
     va_list arguments;
 
     if (store->options.on_event == NULL ||
@@ -316,5 +329,7 @@ void lk_store_tell(const struct lk_store *store, const sqlock_event *event,
     told.name = kinds[event->kind].name;
     told.level = kinds[event->kind].level;
     told.text = line;
+    lk_callback_begin(&callback, store, NULL);
     store->options.on_event(store->options.event_context, &told);
+    lk_callback_end(&callback);
 }

@@ -83,12 +83,14 @@ int lk_store_open(struct lk_store *store, const char *url,
  * other thread may use the store. */
 void lk_store_clear(struct lk_store *store);
 
-/* Check that this process may use the store.  Return 0, or EFORK in a child of
- * the process that opened it. */
+/* Check that this thread may use the store.  Return 0; EFORK in a child of the
+ * process that opened it; or EINUSE in a callback on_event of the store.
+ * lk_store_ours(), for queries, does not look at callbacks. */
 int lk_store_check(const struct lk_store *store, sqlock_error *err);
+int lk_store_ours(const struct lk_store *store, sqlock_error *err);
 
 /* Get the store that a registry begins with.  Return 0, EINVAL if the registry
- * is NULL, or EFORK. */
+ * is NULL, or as lk_store_check(). */
 int lk_store_of(sqlock_registry *registry, struct lk_store **out,
                 sqlock_error *err);
 

@@ -110,7 +110,7 @@ int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
 
 int sqlock_cancel(sqlock_lock *lock, sqlock_error *err)
 {
-    int rc = lk_lock_check(lock, err);
+    int rc = lk_lock_ours(lock, err);
 
     if (rc == 0)
         lk_entry_cancel(lock->entry,

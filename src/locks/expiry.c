@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "base/callback.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "locks/care.h"
@@ -107,6 +108,16 @@ static bool take_one_over(struct lk_expiry *expiry, struct message *message,
     return false;
 }
 
+static void call_on_lost(const struct message *message)
+{
+    struct lk_callback callback;
+
+    lk_callback_begin(&callback, &message->lock->registry->store,
+                      message->lock);
+    message->on_lost(message->context, message->lock, message->code);
+    lk_callback_end(&callback);
+}
+
 /* Report a lease that is over to on_event and on_lost.  The caller holds the
  * expiry's mutex, which is released during the callbacks. */
 static void tell(struct lk_expiry *expiry, const struct message *message)
@@ -115,7 +126,7 @@ static void tell(struct lk_expiry *expiry, const struct message *message)
     pthread_mutex_unlock(&expiry->mutex);
     lk_tell(message->lock, SQLOCK_EVENT_LOST, message->token, message->code);
     if (message->on_lost != NULL)
-        message->on_lost(message->context, message->lock, message->code);
+        call_on_lost(message);
     pthread_mutex_lock(&expiry->mutex);
     expiry->calling = NULL;
     pthread_cond_broadcast(&expiry->idle);
@@ -205,7 +216,7 @@ int sqlock_lost_fd(int *fd, sqlock_lock *lock, sqlock_error *err)
 
     if (fd == NULL)
         return lk_error(err, SQLOCK_EINVAL, "the fd argument is NULL");
-    rc = lk_lock_check(lock, err);
+    rc = lk_lock_ours(lock, err);
     if (rc < 0)
         return rc;
     entry = lock->entry;

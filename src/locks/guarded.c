@@ -14,7 +14,7 @@
 int lk_guarded_store(const sqlock_lock *lock, struct lk_store **out,
                      sqlock_error *err)
 {
-    int rc = lk_lock_check(lock, err);
+    int rc = lk_lock_ours(lock, err);
 
     *out = rc < 0 ? NULL : &lock->registry->store;
     return rc;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "base/callback.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/owner.h"
@@ -18,11 +19,24 @@
 #include "sqlock/lease.h"
 #include "wait/overdue.h"
 
-int lk_lock_check(const sqlock_lock *lock, sqlock_error *err)
+int lk_lock_ours(const sqlock_lock *lock, sqlock_error *err)
 {
     if (lock == NULL)
         return lk_error(err, SQLOCK_EINVAL, "the lock is NULL");
-    return lk_store_check(&lock->registry->store, err);
+    return lk_store_ours(&lock->registry->store, err);
+}
+
+int lk_lock_check(const sqlock_lock *lock, sqlock_error *err)
+{
+    int rc = lk_lock_ours(lock, err);
+
+    if (rc == 0)
+        rc = lk_store_check(&lock->registry->store, err);
+    if (rc == 0 && lk_callback_of_lock(lock))
+        rc = lk_error(err, SQLOCK_EINUSE,
+                      "on_lost of this lock runs in this thread: use the lock "
+                      "after it has returned");
+    return rc;
 }
 
 uint64_t lk_caller(const sqlock_lock *lock)
@@ -168,7 +182,7 @@ static struct view look(sqlock_lock *lock)
     struct lk_entry *entry;
     uint64_t caller;
 
-    if (lk_lock_check(lock, NULL) < 0)
+    if (lk_lock_ours(lock, NULL) < 0)
         return view;
     entry = lock->entry;
     caller = lk_caller(lock);

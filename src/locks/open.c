@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/callback.h"
 #include "base/error.h"
 #include "base/owner.h"
 #include "lease/batch.h"
@@ -125,7 +126,11 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
 
     if (registry == NULL)
         return 0;
-    rc = lk_store_check(&registry->store, err);
+    rc = lk_store_ours(&registry->store, err);
+    if (rc == 0 && lk_callback_of(&registry->store))
+        rc = lk_error(err, SQLOCK_EINUSE,
+                      "a callback of this registry runs in this thread: close "
+                      "the registry after it has returned, or in another one");
     if (rc < 0)
         return rc;
     atomic_store(&registry->store.closing_since_ns, sqlock_monotonic_ns());

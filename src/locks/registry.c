@@ -20,7 +20,7 @@ uint32_t sqlock_registry_epoch(sqlock_registry *registry,
     if (epoch == NULL)
         return 0;
     *epoch = '\0';
-    if (registry == NULL || lk_store_check(&registry->store, NULL) < 0)
+    if (registry == NULL || lk_store_ours(&registry->store, NULL) < 0)
         return 0;
     return lk_epoch_last(&registry->store.db.epoch, epoch);
 }
@@ -37,8 +37,9 @@ int sqlock_registry_stats(sqlock_registry *registry, sqlock_stats *out,
         return rc;
     if (registry == NULL)
         return lk_error(err, SQLOCK_EINVAL, "the registry is NULL");
-    if (lk_store_check(&registry->store, NULL) < 0)
-        return lk_store_check(&registry->store, err);
+    rc = lk_store_ours(&registry->store, err);
+    if (rc < 0)
+        return rc;
     lk_stats_read(&registry->store.db.stats, &all);
     lk_sized_write(out, &all);
     return 0;

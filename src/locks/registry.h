@@ -67,8 +67,10 @@ struct sqlock_lock {
 };
 
 /* Check a handle that the application has given.  Return 0, EINVAL if it is
- * NULL, or EFORK in a child process. */
+ * NULL, EFORK in a child process, or EINUSE in a callback that must not use the
+ * lock.  lk_lock_ours(), for queries, does not look at callbacks. */
 int lk_lock_check(const sqlock_lock *lock, sqlock_error *err);
+int lk_lock_ours(const sqlock_lock *lock, sqlock_error *err);
 
 /* Return whether all calls of sqlock_obtain() with a name give the same
  * handle. */

@@ -303,7 +303,7 @@ sqlock_request_state sqlock_request_status(sqlock_request *request)
 {
     sqlock_request_state state;
 
-    if (request == NULL || lk_lock_check(request->lock, NULL) < 0)
+    if (request == NULL || lk_lock_ours(request->lock, NULL) < 0)
         return SQLOCK_REQUEST_FREE;
     pthread_mutex_lock(&request->mutex);
     state = state_of(request);

@@ -30,7 +30,7 @@ void sqlock_session_tag(sqlock_lock *lock, char tag[SQLOCK_TAG_SIZE])
     int64_t token;
 
     tag[0] = '\0';
-    if (lk_lock_check(lock, NULL) < 0 ||
+    if (lk_lock_ours(lock, NULL) < 0 ||
         lock->registry->store.db.driver->dialect->stale_sessions.text == NULL)
         return;
     token = sqlock_token(lock);

@@ -1,0 +1,177 @@
+/*
+ * callback.c - calls of the library in its own callbacks are refused where they
+ * would wait for themselves, and what was not called can be called afterwards
+ */
+#include "renewer.h"
+
+#include <string.h>
+
+#include "sqlock/async.h"
+#include "sqlock/event.h"
+#include "sqlock/many.h"
+
+/* A callback calls the library, and notes what each call answered. */
+struct within {
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    sqlock_lock *other;
+    bool was_held; /* a query of the other lock */
+    int close, obtain, acquire, renew, release, release_many, drop, request;
+    int other_release;
+    atomic_int times;
+};
+
+static void use_lock(struct within *within)
+{
+    sqlock_lock *both[] = {within->lock, within->other};
+    sqlock_lock *one = NULL;
+    sqlock_request *request = NULL;
+
+    within->close = sqlock_registry_close(within->registry, NULL);
+    within->obtain = sqlock_obtain(&one, within->registry, "another", NULL);
+    if (one != NULL)
+        (void)sqlock_drop(one, NULL);
+    within->acquire = sqlock_acquire(within->lock, SQLOCK_FOREVER, NULL, NULL);
+    within->renew = sqlock_renew(within->lock, 0, NULL);
+    within->release = sqlock_release(within->lock, NULL);
+    within->release_many = sqlock_release_many(both, 2, NULL, NULL);
+    within->drop = sqlock_drop(within->lock, NULL);
+    within->request = sqlock_request_release(&request, within->lock, 0, NULL);
+    within->was_held = sqlock_is_held(within->other);
+}
+
+static void expect_refused(const struct within *within)
+{
+    assert_int_equal(within->close, SQLOCK_EINUSE);
+    assert_int_equal(within->acquire, SQLOCK_EINUSE);
+    assert_int_equal(within->renew, SQLOCK_EINUSE);
+    assert_int_equal(within->release, SQLOCK_EINUSE);
+    assert_int_equal(within->release_many, SQLOCK_EINUSE);
+    assert_int_equal(within->drop, SQLOCK_EINUSE);
+    assert_int_equal(within->request, SQLOCK_EINUSE);
+}
+
+static void use_when_lost(void *context, sqlock_lock *lock, int code)
+{
+    struct within *within = context;
+
+    (void)lock;
+    (void)code;
+    use_lock(within);
+    within->other_release = sqlock_release(within->other, NULL);
+    (void)atomic_fetch_add(&within->times, 1);
+}
+
+/* In on_lost the lock and its registry are refused, and other locks are not.
+ * Ownership by handle lets the library's thread release them. */
+static void test_on_lost_cannot_wait_for_itself(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = renewer_options(f);
+    sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
+    struct within within;
+
+    memset(&within, 0, sizeof within);
+    options.ownership = SQLOCK_OWNED_BY_HANDLE;
+    within.registry = fixture_registry(f, &options);
+    within.lock = lock_obtain(within.registry, f->name);
+    within.other = nth_lock(f, within.registry, 1);
+    lock_take(within.other, 0);
+    how.ttl_ms = TTL_MS;
+    how.on_lost = use_when_lost;
+    how.lost_context = &within;
+    assert_ok(sqlock_acquire(within.lock, 0, &how, &f->err));
+    assert_becomes_true(atomic_load(&within.times) > 0, PATIENCE_MS);
+    expect_refused(&within);
+    assert_int_equal(within.obtain, 0);
+    assert_true(within.was_held);
+    assert_int_equal(within.other_release, 0);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_release(within.lock, &f->err));
+    lock_take_and_give(within.lock);
+    lock_drop(within.lock);
+    lock_drop(within.other);
+    registry_end(within.registry);
+    assert_int_equal(atomic_load(&within.times), 1);
+}
+
+static void use_when_told(void *context, const sqlock_event *event)
+{
+    struct within *within = context;
+
+    if (event->kind != SQLOCK_EVENT_LOST || atomic_load(&within->times) > 0)
+        return;
+    use_lock(within);
+    within->other_release = sqlock_release(within->other, NULL);
+    (void)atomic_fetch_add(&within->times, 1);
+}
+
+/* In on_event all calls of the registry are refused, and none is half done. */
+static void test_on_event_cannot_wait_for_itself(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = renewer_options(f);
+    sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
+    struct told told = {0};
+    struct within within;
+
+    memset(&within, 0, sizeof within);
+    options.ownership = SQLOCK_OWNED_BY_HANDLE;
+    options.on_event = use_when_told;
+    options.event_context = &within;
+    within.registry = fixture_registry(f, &options);
+    within.lock = lock_obtain(within.registry, f->name);
+    within.other = nth_lock(f, within.registry, 1);
+    lock_take(within.other, 0);
+    how.ttl_ms = TTL_MS;
+    how.on_lost = told_note;
+    how.lost_context = &told;
+    assert_ok(sqlock_acquire(within.lock, 0, &how, &f->err));
+    assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
+    assert_int_equal(atomic_load(&within.times), 1);
+    expect_refused(&within);
+    assert_int_equal(within.obtain, SQLOCK_EINUSE);
+    assert_int_equal(within.other_release, SQLOCK_EINUSE);
+    assert_true(within.was_held);
+    lock_give(within.other);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_release(within.lock, &f->err));
+    lock_drop(within.lock);
+    lock_drop(within.other);
+    registry_end(within.registry);
+}
+
+/* An event in a call of the application's own thread: closing the registry
+ * there would free it under that call. */
+static void close_when_acquired(void *context, const sqlock_event *event)
+{
+    struct within *within = context;
+
+    if (event->kind == SQLOCK_EVENT_ACQUIRED && within->registry != NULL)
+        within->close = sqlock_registry_close(within->registry, NULL);
+}
+
+static void test_an_event_within_a_call_cannot_close_its_registry(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = renewer_options(f);
+    struct within within;
+    sqlock_lock *lock;
+
+    memset(&within, 0, sizeof within);
+    options.on_event = close_when_acquired;
+    options.event_context = &within;
+    options.event_level = SQLOCK_LEVEL_DEBUG;
+    within.registry = fixture_registry(f, &options);
+    lock = lock_obtain(within.registry, f->name);
+    lock_take(lock, 0);
+    assert_int_equal(within.close, SQLOCK_EINUSE);
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(within.registry);
+}
+
+static const struct test tests[] = {
+    TEST(test_on_lost_cannot_wait_for_itself),
+    TEST(test_on_event_cannot_wait_for_itself),
+    TEST(test_an_event_within_a_call_cannot_close_its_registry),
+};
+const struct topic topic_callback = TOPIC(tests);
