@@ -142,8 +142,10 @@ typedef struct sqlock_transactions {
      *  handle.  Refuse a handle whose texts are not UTF-8.
      *  @return 0, EINVAL, ... */
     int (*adopt)(void *connection, void *native, sqlock_error *err);
-    /** End the use of an adopted handle; called instead of close. */
-    void (*unadopt)(void *connection);
+    /** End the use of an adopted handle; called instead of close.  Without
+     *  @p may_use it may be in use, or closed: free what is the library's, and
+     *  leave what cannot be freed without the handle. */
+    void (*unadopt)(void *connection, bool may_use);
     /** Return the state of the transaction, without a round trip. */
     sqlock_tx_state (*state)(void *connection);
     /** Let statements wait for a lock at most @p wait_ms, a multiple of

@@ -159,6 +159,18 @@ SQLOCK_API int sqlock_tx_rollback(sqlock_tx *tx, sqlock_error *err);
 SQLOCK_MUSTUSE int sqlock_tx_leave(sqlock_tx *tx, sqlock_error *err);
 
 /**
+ * Free a transaction that nobody has ended, for garbage collectors: they call
+ * late, when the application's connection may be in another transaction or be
+ * closed.  An adopted connection is not touched, and what was begun on it is
+ * left to the application; leases are not guarded any more.  A transaction on a
+ * connection of the registry is rolled back.  Any thread may call it.  NULL is
+ * allowed.
+ *
+ * @return as sqlock_tx_rollback()
+ */
+SQLOCK_API int sqlock_tx_abandon(sqlock_tx *tx, sqlock_error *err);
+
+/**
  * Run one statement, with a `?` for each parameter.  On PostgreSQL `??` is a
  * question mark.  A text of several statements is refused.
  *

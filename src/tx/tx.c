@@ -234,9 +234,9 @@ int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
 
 /* --- on a connection of the application --- */
 
-static void let_go(sqlock_tx *tx)
+static void let_go(sqlock_tx *tx, bool may_use)
 {
-    tx->part->unadopt(tx->connection->state);
+    tx->part->unadopt(tx->connection->state, may_use);
     free(tx->connection->state);
     free(tx->connection);
     tx->connection = NULL;
@@ -332,7 +332,7 @@ int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
     if (rc < 0) {
         if (!was_open)
             (void)lk_tx_call(tx, tx->driver->rollback, LK_NEVER, NULL);
-        let_go(tx);
+        let_go(tx, true);
         free_tx(tx);
         return rc;
     }
@@ -342,17 +342,22 @@ int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
 
 /* --- ending --- */
 
+static void end_guards(const sqlock_tx *tx)
+{
+    for (size_t i = 0; i < tx->guard_count; i++)
+        lk_guard_end(tx->guards[i].lock, tx->guards[i].client_id,
+                     tx->guards[i].lost);
+}
+
 /* End the guards, give the connection back to the application or the pool, and
  * free the transaction. */
 static void finish(sqlock_tx *tx)
 {
     struct lk_pool *pool = &tx->store->db.pool;
 
-    for (size_t i = 0; i < tx->guard_count; i++)
-        lk_guard_end(tx->guards[i].lock, tx->guards[i].client_id,
-                     tx->guards[i].lost);
+    end_guards(tx);
     if (tx->is_adopted)
-        let_go(tx);
+        let_go(tx, true);
     else if (!tx->is_altered &&
              tx->part->state(tx->connection->state) == SQLOCK_TX_NONE &&
              tx->driver->is_alive(tx->connection->state))
@@ -457,4 +462,21 @@ int sqlock_tx_leave(sqlock_tx *tx, sqlock_error *err)
     }
     finish(tx);
     return rc;
+}
+
+int sqlock_tx_abandon(sqlock_tx *tx, sqlock_error *err)
+{
+    int rc;
+
+    if (tx == NULL)
+        return 0;
+    if (!tx->is_adopted)
+        return sqlock_tx_rollback(tx, err);
+    rc = check_end(tx, err);
+    if (rc < 0)
+        return rc;
+    end_guards(tx);
+    let_go(tx, false);
+    free_tx(tx);
+    return 0;
 }

@@ -172,17 +172,26 @@ static int adopt(void *handle, void *native, sqlock_error *err)
     return rc;
 }
 
-static void unadopt(void *handle)
+static void unprepare_all(struct lk_mysql_connection *connection)
 {
-    struct lk_mysql_connection *connection = handle;
     struct lk_mysql_sigpipe held;
 
-    if (connection->mysql == NULL)
-        return;
     lk_mysql_sigpipe_hold(&held, connection->mysql);
     for (uint32_t id = 0; id <= SQLOCK_STATEMENT_IDS; id++)
         lk_mysql_unprepare(connection, id);
     lk_mysql_sigpipe_release(&held);
+}
+
+/* Each prepared statement that is freed sends a command.  Without leave to use
+ * the handle they stay until it is closed, and then a few hundred bytes. */
+static void unadopt(void *handle, bool may_use)
+{
+    struct lk_mysql_connection *connection = handle;
+
+    if (connection->mysql == NULL)
+        return;
+    if (may_use)
+        unprepare_all(connection);
     lk_mysql_clear_alarm(connection);
 }
 

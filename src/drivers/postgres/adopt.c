@@ -77,8 +77,9 @@ static int adopt(void *connection, void *native, sqlock_error *err)
     return 0;
 }
 
-static void unadopt(void *connection)
+static void unadopt(void *connection, bool may_use)
 {
+    (void)may_use;
     memset(connection, 0, sizeof(lk_pg));
 }
 

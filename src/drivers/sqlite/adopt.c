@@ -40,7 +40,15 @@ static int adopt(void *connection, void *native, sqlock_error *err)
     return 0;
 }
 
-static void unadopt(void *connection)
+/* Return whether a statement may be freed: the handle is the caller's to use,
+ * or has a mutex of its own.  While it has statements it exists, closed or
+ * not; and one that is left behind would keep a closed one open. */
+static bool may_finalize(sqlite3_stmt *statement, bool may_use)
+{
+    return may_use || sqlite3_db_mutex(sqlite3_db_handle(statement)) != NULL;
+}
+
+static void unadopt(void *connection, bool may_use)
 {
     struct lk_sqlite *c = connection;
 
@@ -49,7 +57,8 @@ static void unadopt(void *connection)
     c->db = NULL;
     (void)pthread_mutex_unlock(&c->guard);
     for (size_t i = 0; i < LK_SQLITE_STATEMENTS; i++) {
-        (void)sqlite3_finalize(c->prepared[i]);
+        if (c->prepared[i] != NULL && may_finalize(c->prepared[i], may_use))
+            (void)sqlite3_finalize(c->prepared[i]);
         c->prepared[i] = NULL;
     }
     atomic_store(&c->can_be_aborted, false);

@@ -115,6 +115,62 @@ static void test_joined_transaction_is_left_to_the_application(void **state)
     app_close(&app);
 }
 
+/* A garbage collector is late: the application has rolled back, and is in
+ * another transaction by then, which goes on. */
+static void test_abandoning_leaves_the_next_transaction_alone(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct app app;
+    sqlock_tx *tx;
+
+    lock_take(lock, 0);
+    app_open(&app, f->database, f->url);
+    tx = tx_adopt(f, &app);
+    assert_ok(sqlock_tx_guard(tx, lock, &f->err));
+    add_one(f, tx, 1);
+    app_run(&app, "ROLLBACK");
+    app_run(&app, "BEGIN");
+    app_run(&app, "UPDATE %s SET a = 7 WHERE id = 2", stock_name(f));
+    assert_ok(sqlock_tx_abandon(tx, &f->err));
+    assert_true(app_in_transaction(&app));
+    app_run(&app, "COMMIT");
+    assert_int_equal(stock_value(f, 1), 100);
+    assert_int_equal(stock_value(f, 2), 7);
+    lock_give(lock); /* not guarded any more */
+    lock_drop(lock);
+    app_close(&app);
+    assert_ok(sqlock_tx_abandon(NULL, &f->err));
+}
+
+/* Nor is a connection touched that the application has closed by then, and
+ * whose memory is another's.  (SQLite keeps a handle with statements open.) */
+static void test_abandoning_spares_a_closed_connection(void **state)
+{
+    struct fixture *f = *state;
+    struct app app;
+    struct app next;
+    sqlock_tx *tx;
+
+    app_open(&app, f->database, f->url);
+    tx = tx_adopt(f, &app);
+    add_one(f, tx, 1);
+    app_run(&app, "ROLLBACK");
+    app_close(&app);
+    app_open(&next, f->database, f->url);
+    app_run(&next, "BEGIN");
+    app_run(&next, "UPDATE %s SET a = 8 WHERE id = 2", stock_name(f));
+    assert_ok(sqlock_tx_abandon(tx, &f->err));
+    app_run(&next, "COMMIT");
+    app_close(&next);
+    assert_int_equal(stock_value(f, 1), 100);
+    assert_int_equal(stock_value(f, 2), 8);
+    tx = tx_begin(f);
+    add_one(f, tx, 1);
+    assert_ok(sqlock_tx_abandon(tx, &f->err));
+    assert_int_equal(stock_value(f, 1), 100);
+}
+
 static void test_own_transaction_cannot_be_left(void **state)
 {
     struct fixture *f = *state;
@@ -319,6 +375,8 @@ static const struct test tests[] = {
     TEST(test_statement_binds_and_gives_rows),
     TEST(test_adopted_idle_connection_commits),
     TEST(test_joined_transaction_is_left_to_the_application),
+    TEST(test_abandoning_leaves_the_next_transaction_alone),
+    TEST_ON(test_abandoning_spares_a_closed_connection, ON_SERVERS, IN_SQLOCK),
     TEST(test_own_transaction_cannot_be_left),
     TEST(test_adopting_prints_nothing),
     TEST(test_commit_of_an_aborted_transaction_says_so),
