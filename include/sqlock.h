@@ -245,11 +245,6 @@ typedef struct sqlock_options {
         poll_ms; /* pause between reads of a row that is polled; default 100 */
     /* Between renewals of `auto_renew`, at most TTL / 3; default TTL / 4. */
     uint32_t renew_period_ms;
-    /* For peers with unknown clocks: take over an expired lease only after its
-     * row has not changed, on this host's clock, for the longest of ttl_ms,
-     * peer_ttl_ms and the lease's own length, of which at most ten times the
-     * longer of the other two counts. */
-    bool observe_before_steal;
     sqlock_event_fn on_event; /* receives events; NULL: nobody does */
     void *event_context;      /* first argument of `on_event` */
     sqlock_level event_level; /* lowest level for `on_event`; default INFO */

@@ -207,11 +207,6 @@ typedef enum sqlock_statement_kind {
     /* No parameters.  Free every row of {table} and raise its token; delete all
      * of them on Spring's layouts.  affected: how many.  May be missing. */
     SQLOCK_SQL_AFTER_RESTORE,
-    /* CLAIM, but an expired lease only if it has the client id {9} (null: none)
-     * and the end {8}, as READ returns it.  Missing: a registry with
-     * observe_before_steal is refused. */
-    SQLOCK_SQL_CLAIM_OBSERVED,
-
     /* Sent in a transaction before LIST, which then returns the table as it is
      * now.  Missing: LIST reads by key. */
     SQLOCK_SQL_LIST_BEGIN,

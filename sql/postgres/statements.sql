@@ -244,30 +244,6 @@ UPDATE "int_lock"
     TIME ZONE 'UTC') - interval '18262 days 12 hours', FENCE = greatest(FENCE +
     1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
 
--- claim what was observed
-INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
-    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
-  VALUES ($1, $2, $3, (clock_timestamp() AT TIME ZONE 'UTC'),
-    (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1 microsecond',
-    CASE WHEN pg_advisory_xact_lock(hashtextextended($2::varchar,
-    hashbpchar($1)::bigint)) IS NOT NULL THEN (extract(epoch FROM
-    clock_timestamp()) * 1000000)::bigint END, $5, $6)
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
-    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
-    'UTC') THEN L.CREATED_DATE ELSE (clock_timestamp() AT TIME ZONE 'UTC') END,
-    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1
-    microsecond', FENCE = CASE WHEN L.CLIENT_ID = EXCLUDED.CLIENT_ID AND
-    L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') THEN L.FENCE ELSE
-    greatest(L.FENCE + 1, (extract(epoch FROM clock_timestamp()) *
-    1000000)::bigint) END, LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER =
-    EXCLUDED.HOLDER
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    (L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') AND L.CLIENT_ID =
-    $7 AND (extract(epoch FROM L.EXPIRED_AFTER) * 1000000)::bigint = $8)
-  RETURNING FENCE, NOT pg_try_advisory_xact_lock($9), L.xmax = 0;
-
 -- before list
 DECLARE sqlock_list NO SCROLL CURSOR
   FOR
@@ -480,28 +456,6 @@ UPDATE "int_lock"
     (clock_timestamp() AT TIME ZONE 'UTC')
   RETURNING FENCE;
 
--- claim what was observed
-INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
-    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
-  VALUES ($1, $2, $3, (clock_timestamp() AT TIME ZONE 'UTC'),
-    (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1 microsecond',
-    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, $5, $6)
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
-    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
-    'UTC') THEN L.CREATED_DATE ELSE (clock_timestamp() AT TIME ZONE 'UTC') END,
-    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1
-    microsecond', FENCE = CASE WHEN L.CLIENT_ID = EXCLUDED.CLIENT_ID AND
-    L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') THEN L.FENCE ELSE
-    greatest(L.FENCE + 1, (extract(epoch FROM clock_timestamp()) *
-    1000000)::bigint) END, LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER =
-    EXCLUDED.HOLDER
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    (L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') AND L.CLIENT_ID =
-    $7 AND (extract(epoch FROM L.EXPIRED_AFTER) * 1000000)::bigint = $8)
-  RETURNING FENCE;
-
 -- ---- layout spring7
 
 -- claim
@@ -691,26 +645,6 @@ UPDATE "int_lock"
 DELETE
   FROM "int_lock";
 
--- claim what was observed
-INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
-    EXPIRED_AFTER)
-  VALUES ($1, $2, $3, CASE WHEN
-    pg_advisory_xact_lock(hashtextextended($2::varchar,
-    hashbpchar($1)::bigint)) IS NOT NULL THEN (clock_timestamp() AT TIME ZONE
-    'UTC') END, (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1
-    microsecond')
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
-    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
-    'UTC') THEN L.CREATED_DATE ELSE (clock_timestamp() AT TIME ZONE 'UTC') END,
-    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1
-    microsecond'
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    (L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') AND L.CLIENT_ID =
-    $5 AND (extract(epoch FROM L.EXPIRED_AFTER) * 1000000)::bigint = $6)
-  RETURNING (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
-
 -- before list
 DECLARE sqlock_list NO SCROLL CURSOR
   FOR
@@ -853,23 +787,6 @@ UPDATE "int_lock"
     (clock_timestamp() AT TIME ZONE 'UTC') + ($2) * interval '1 microsecond'
   WHERE LOCK_KEY = $3 AND REGION = $4 AND CLIENT_ID = $5 AND EXPIRED_AFTER >=
     (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
-
--- claim what was observed
-INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
-    EXPIRED_AFTER)
-  VALUES ($1, $2, $3, (clock_timestamp() AT TIME ZONE 'UTC'),
-    (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1 microsecond')
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
-    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
-    'UTC') THEN L.CREATED_DATE ELSE (clock_timestamp() AT TIME ZONE 'UTC') END,
-    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1
-    microsecond'
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    (L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') AND L.CLIENT_ID =
-    $5 AND (extract(epoch FROM L.EXPIRED_AFTER) * 1000000)::bigint = $6)
   RETURNING (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
 
 -- ---- layout spring6
@@ -1044,21 +961,6 @@ UPDATE "int_lock"
 -- after a restore
 DELETE
   FROM "int_lock";
-
--- claim what was observed
-INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
-  VALUES ($1, $2, $3, (clock_timestamp() AT TIME ZONE 'UTC') + ($4 - $5) *
-    interval '1 microsecond')
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = (clock_timestamp() AT TIME
-    ZONE 'UTC') + ($4 - $5) * interval '1 microsecond'
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    ((L.CREATED_DATE + ($5) * interval '1 microsecond') < (clock_timestamp() AT
-    TIME ZONE 'UTC') AND L.CLIENT_ID = $6 AND (extract(epoch FROM
-    (L.CREATED_DATE + ($5) * interval '1 microsecond')) * 1000000)::bigint =
-    $7)
-  RETURNING (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- before list
 DECLARE sqlock_list NO SCROLL CURSOR

@@ -146,23 +146,6 @@ UPDATE "INT_LOCK"
   SET CLIENT_ID = NULL, HOLDER = NULL, EXPIRED_AFTER = sqlock_now() - 1, FENCE
     = max(FENCE + 1, sqlock_now());
 
--- claim what was observed
-INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
-    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
-  VALUES (?, ?, ?, sqlock_now(), sqlock_now() + ?, sqlock_now(), ?, ?)
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
-    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= sqlock_now() THEN L.CREATED_DATE
-    ELSE sqlock_now() END, EXPIRED_AFTER = sqlock_now() + ?, FENCE = CASE WHEN
-    L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= sqlock_now() THEN
-    L.FENCE ELSE max(L.FENCE + 1, sqlock_now()) END, LOCK_NAME =
-    EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    (L.EXPIRED_AFTER < sqlock_now() AND L.CLIENT_ID = ? AND L.EXPIRED_AFTER =
-    ?)
-  RETURNING FENCE, sqlock_enqueue(?);
-
 -- guard in another program, parameters as literals
 INSERT INTO "INT_LOCK" (LOCK_KEY)
   SELECT json_extract('[]', 'sqlock: the lease is over')
@@ -340,20 +323,6 @@ UPDATE "INT_LOCK"
 DELETE
   FROM "INT_LOCK";
 
--- claim what was observed
-INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
-    EXPIRED_AFTER)
-  VALUES (?, ?, ?, sqlock_now(), sqlock_now() + ?)
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
-    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= sqlock_now() THEN L.CREATED_DATE
-    ELSE sqlock_now() END, EXPIRED_AFTER = sqlock_now() + ?
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    (L.EXPIRED_AFTER < sqlock_now() AND L.CLIENT_ID = ? AND L.EXPIRED_AFTER =
-    ?)
-  RETURNING CREATED_DATE;
-
 -- guard in another program, parameters as literals
 INSERT INTO "INT_LOCK" (LOCK_KEY)
   SELECT json_extract('[]', 'sqlock: the lease is over')
@@ -516,17 +485,6 @@ UPDATE "INT_LOCK"
 -- after a restore
 DELETE
   FROM "INT_LOCK";
-
--- claim what was observed
-INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
-  VALUES (?, ?, ?, sqlock_now() + ? - ?)
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = sqlock_now() + ? - ?
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    ((L.CREATED_DATE + ?) < sqlock_now() AND L.CLIENT_ID = ? AND
-    (L.CREATED_DATE + ?) = ?)
-  RETURNING sqlock_now();
 
 -- guard in another program, parameters as literals
 INSERT INTO "INT_LOCK" (LOCK_KEY)

@@ -12,11 +12,6 @@
 /* clang-format off */
 const sqlock_template lk_lock_templates[SQLOCK_SQL_KINDS] = {
     [SQLOCK_SQL_CLAIM] = {.text = "{claim}"},
-    [SQLOCK_SQL_CLAIM_OBSERVED] = {.text = "{claim}", .with =
-        (const sqlock_fragment[]){
-            {"over", "({ends L.} < {now} AND L.CLIENT_ID = {9} AND "
-                     "{in_us {ends L.}} = {8})"},
-            {NULL, NULL}}},
     [SQLOCK_SQL_CLAIM_MANY] = {.text =
         "INSERT INTO {table} AS L (LOCK_KEY, REGION, CLIENT_ID, "
         "{claim_columns}) SELECT J.k, {text {2}}, J.c, {claim_each} "

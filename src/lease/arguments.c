@@ -31,7 +31,7 @@ static void write_holder(char holder[LK_HOLDER_SIZE],
 static bool is_grant(sqlock_statement_kind kind)
 {
     return kind == SQLOCK_SQL_CLAIM || kind == SQLOCK_SQL_TAKE ||
-           kind == SQLOCK_SQL_CLAIM_OBSERVED || kind == SQLOCK_SQL_HAND_OFF;
+           kind == SQLOCK_SQL_HAND_OFF;
 }
 
 static void add_holder(struct lk_lease_arguments *out,
@@ -54,8 +54,6 @@ void lk_arguments_of_one(struct lk_lease_arguments *out,
                          const struct lk_lease *lease,
                          sqlock_statement_kind kind)
 {
-    const struct lk_observed *observed = lease->observed;
-
     out->array = NULL;
     lk_store_arguments(store, lease->key, &out->values);
     lk_argument_text(&out->values, SQLOCK_P_CLIENT, lease->client_id);
@@ -63,11 +61,6 @@ void lk_arguments_of_one(struct lk_lease_arguments *out,
                         (int64_t)lease->ttl_ms * 1000);
     if (is_grant(kind))
         add_holder(out, store, lease);
-    if (observed == NULL)
-        return;
-    if (observed->client_id[0] != '\0')
-        lk_argument_text(&out->values, SQLOCK_P_OTHER, observed->client_id);
-    lk_argument_integer(&out->values, SQLOCK_P_TOKEN, observed->expires_at_us);
 }
 
 /* --- many leases --- */

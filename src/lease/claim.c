@@ -19,10 +19,7 @@
 
 static sqlock_statement_kind kind_of(const struct lk_batch *batch)
 {
-    if (batch->count > 1)
-        return SQLOCK_SQL_CLAIM_MANY;
-    return batch->items[0].lease.observed != NULL ? SQLOCK_SQL_CLAIM_OBSERVED
-                                                  : SQLOCK_SQL_CLAIM;
+    return batch->count > 1 ? SQLOCK_SQL_CLAIM_MANY : SQLOCK_SQL_CLAIM;
 }
 
 static bool may_be_taken(const struct lk_store *store,
@@ -31,7 +28,6 @@ static bool may_be_taken(const struct lk_store *store,
     const struct lk_lease *lease = &batch->items[0].lease;
 
     return batch->count == 1 && lease->is_left_free &&
-           lease->observed == NULL &&
            store->statements[SQLOCK_SQL_TAKE].text != NULL;
 }
 
@@ -201,32 +197,6 @@ static void begin(struct lk_batch *batch)
     }
 }
 
-/* Claim observed rows one at a time, because each is compared with what was
- * observed.  After a failure, release those that were granted. */
-static int claim_each(struct lk_store *store, struct lk_batch *batch,
-                      sqlock_error *err)
-{
-    struct lk_batch one = *batch;
-    int rc = 0;
-    size_t i;
-
-    one.count = 1;
-    for (i = 0; rc == 0 && i < batch->count; i++) {
-        one.items = &batch->items[i];
-        one.deadline_ns = lk_store_deadline(store);
-        rc = lk_batch_claim(store, &one, err);
-        if (rc == SQLOCK_EBUSY)
-            rc = 0;
-    }
-    while (rc < 0 && i-- > 0) {
-        one.items = &batch->items[i];
-        one.deadline_ns = lk_store_deadline(store);
-        if (batch->items[i].rc == 0)
-            (void)lk_batch_release(store, &one, NULL);
-    }
-    return rc;
-}
-
 int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
                    sqlock_error *err)
 {
@@ -238,8 +208,6 @@ int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
     bool got_no_answer;
     int rc;
 
-    if (batch->count > 1 && batch->items[0].lease.observed != NULL)
-        return claim_each(store, batch, err);
     begin(batch);
     rc = send(store, batch, &run, &result, err);
     got_no_answer = rc == SQLOCK_EUNCERTAIN;

@@ -15,14 +15,6 @@ struct lk_place {
     uint64_t session; /* or the number of a connection of db.pool; 0: none */
 };
 
-/* A row as it was last seen, to be claimed only if it has not changed. */
-struct lk_observed {
-    char client_id[SQLOCK_KEY_SIZE]; /* "": free, or there is no row */
-    int64_t expires_at_us;
-    int64_t since_ns; /* unchanged since, CLOCK_MONOTONIC; 0: not seen yet */
-    bool saw_peer;    /* a Spring service has had the lock */
-};
-
 /* State of a claim, of which another copy is sent when one gets no answer. */
 enum lk_claim_fate {
     LK_CLAIM_ANSWERED, /* each copy was answered */
@@ -49,9 +41,6 @@ struct lk_lease {
     /* granted, although another session has the queue lock */
     bool is_contended;
     bool is_new_row; /* the claim inserted the row */
-    /* The observed row; an expired row is claimed only if it equals this one.
-     * NULL: time stamps are trusted. */
-    const struct lk_observed *observed;
     /* when the caller requested the statement, CLOCK_MONOTONIC; 0: now
      * (lk_run.asked_ns) */
     int64_t asked_ns;

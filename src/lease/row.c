@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "lease/skew.h"
 
@@ -131,4 +132,16 @@ const struct lk_row *lk_row_of(const struct lk_batch *batch, const char *key)
     const struct lk_item *item = lk_batch_find(batch, &value);
 
     return item != NULL ? &item->row : NULL;
+}
+
+int64_t lk_row_blocked_ns(const struct lk_row *row)
+{
+    return row->is_taken ? lk_after_us(LK_NS_PER_US, row->remaining_us) : 0;
+}
+
+bool lk_row_is_of_peer(const struct lk_store *store, const struct lk_row *row)
+{
+    /* On Spring's layouts sqlock polls as peers do, and need not know. */
+    return row->is_taken && !row->is_sqlocks &&
+           store->layout == SQLOCK_LAYOUT_SQLOCK;
 }

@@ -1,6 +1,6 @@
 /*
- * row.h - read rows of the lock table, without locking them, and compute for
- * how long the row of another process is not to be claimed (observe.c)
+ * row.h - read rows of the lock table, without locking them, and what follows
+ * from a row's times
  */
 #ifndef LK_ROW_H
 #define LK_ROW_H
@@ -32,9 +32,10 @@ int lk_rows_read(struct lk_store *store, struct lk_batch *batch,
 const struct lk_row *lk_row_of(const struct lk_batch *batch, const char *key);
 
 /* Return for how many ns the row is not to be claimed, by present knowledge; 0:
- * claim it; LK_NEVER: too long to be counted.  `seen`, at first all zero, keeps
- * what was observed of the row between calls. */
-int64_t lk_row_blocked_ns(const struct lk_store *store,
-                          struct lk_observed *seen, const struct lk_row *row);
+ * claim it; LK_NEVER: too long to be counted. */
+int64_t lk_row_blocked_ns(const struct lk_row *row);
+
+/* Return whether a Spring service has the lock, as far as the layout tells. */
+bool lk_row_is_of_peer(const struct lk_store *store, const struct lk_row *row);
 
 #endif

@@ -129,11 +129,6 @@ static int render_statements(struct lk_store *store, sqlock_error *err)
             return lk_error(err, rc, "statement %u of the driver %s: %s", kind,
                             store->db.driver->name, sqlock_strerror(rc));
     }
-    if (store->options.observe_before_steal &&
-        store->statements[SQLOCK_SQL_CLAIM_OBSERVED].text == NULL)
-        return lk_error(err, SQLOCK_ENOTSUP,
-                        "the driver %s does not support observe_before_steal",
-                        store->db.driver->name);
     return 0;
 }
 

@@ -248,15 +248,12 @@ static bool must_defer(struct lk_acquisition *a)
            lk_queue_is_there(queue_wait(a));
 }
 
-/* Wait before the claim, if the row is to be observed first, or if other
- * processes are known to wait in the database. */
+/* Wait before the claim if other processes are known to wait in the database. */
 static int defer(struct lk_acquisition *a, sqlock_error *err)
 {
     struct lk_entry *entry = a->first->entry;
     int rc;
 
-    if (a->store->options.observe_before_steal && may_wait(a) && a->count == 1)
-        return poll_row(a, LK_POLL_UNTIL_FREE, err);
     if (!must_defer(a))
         return go_to(a, LK_CLAIMING);
     if (entry->queue_first > 0)
@@ -302,7 +299,7 @@ static int claim(struct lk_acquisition *a, sqlock_error *err)
     struct lk_part *taken = NULL;
     int rc;
 
-    lk_peers_note(a->first->entry, &a->first->seen);
+    lk_peers_note(a->first);
     if (may_wait(a) && lk_waiter_is_cancelled(&a->self))
         return failed(a, lk_canceled(err), err);
     if (must_yield(a)) {

@@ -27,8 +27,6 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
             .is_left_free = entry->is_left_free,
             .asked_ns = a->self.asked_ns,
         };
-    if (a->store->options.observe_before_steal)
-        part->lease.observed = &part->seen;
 }
 
 void lk_claim_collect(struct lk_acquisition *a)
@@ -109,64 +107,6 @@ static struct lk_part *first_taken(const struct lk_acquisition *a)
     return NULL;
 }
 
-/* Keep the items that may be claimed, and give up the turns of the others. */
-static void take_out_blocked(struct lk_acquisition *a)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < a->batch.count; i++) {
-        struct lk_part *part = a->batch.items[i].owner;
-
-        if (part->rc == 0)
-            a->batch.items[count++] = a->batch.items[i];
-        else
-            lk_step_back(part);
-    }
-    a->batch.count = count;
-}
-
-/* Read and observe the rows.  *taken becomes the part of the first row that may
- * not be claimed, if there is one.  The rows after that one are read, too, so
- * that each of them is observed from now on. */
-static int look(struct lk_acquisition *a, struct lk_part **taken,
-                sqlock_error *err)
-{
-    int rc;
-
-    a->batch.deadline_ns = lk_store_deadline(a->store);
-    rc = lk_rows_read(a->store, &a->batch, err);
-    for (size_t i = 0; rc == 0 && i < a->batch.count; i++) {
-        const struct lk_item *item = &a->batch.items[i];
-        struct lk_part *part = item->owner;
-
-        part->rc = lk_row_blocked_ns(a->store, &part->seen, &item->row) > 0
-                       ? SQLOCK_EBUSY
-                       : 0;
-        if (part->rc < 0 && *taken == NULL)
-            *taken = part;
-    }
-    return rc;
-}
-
-/* Observe the rows, if that is required before expired rows are taken over;
- * *taken as in look().  For a single lock that may be waited for, the poller
- * has done this. */
-static int observe(struct lk_acquisition *a, struct lk_part **taken,
-                   sqlock_error *err)
-{
-    int rc;
-
-    if (!a->store->options.observe_before_steal ||
-        (a->count == 1 && a->self.wait_ms != 0))
-        return 0;
-    rc = look(a, taken, err);
-    if (rc == 0 && a->is_partial) {
-        take_out_blocked(a);
-        *taken = NULL;
-    }
-    return rc;
-}
-
 static int too_late(struct lk_acquisition *a, sqlock_error *err)
 {
     int rc = undo_grants(a, err);
@@ -180,10 +120,8 @@ static int too_late(struct lk_acquisition *a, sqlock_error *err)
 int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
                  sqlock_error *err)
 {
-    int rc = observe(a, taken, err);
+    int rc;
 
-    if (rc < 0 || *taken != NULL || a->batch.count == 0)
-        return rc;
     a->batch.deadline_ns = lk_store_deadline(a->store);
     rc = lk_batch_claim(a->store, &a->batch, err);
     copy_back(a, rc);

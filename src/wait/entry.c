@@ -115,7 +115,6 @@ void lk_hold(struct lk_part *part, const struct lk_lease *lease)
     entry->is_left_behind = part->waiter->is_abandoned;
     entry->hold_count = 1;
     entry->lease = *lease;
-    entry->lease.observed = NULL; /* points into the part, for the claim only */
     entry->lease.asked_ns = 0;
     /* renewals of an earlier lease do not matter */
     entry->renewals = NULL;

@@ -48,8 +48,8 @@ struct lk_part {
     uint64_t grant;
     /* used by the acquisition */
     int rc;
-    struct lk_lease lease;   /* during the claim */
-    struct lk_observed seen; /* how the row was last seen */
+    struct lk_lease lease; /* during the claim */
+    bool saw_peer;         /* the wait has seen a Spring service hold the row */
 };
 
 struct lk_entry {

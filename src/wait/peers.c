@@ -42,11 +42,18 @@ static void see(struct lk_entry *entry)
     entry->peers.share_ns = SHARE_NS;
 }
 
-void lk_peers_note(struct lk_entry *entry, struct lk_observed *seen)
+int64_t lk_peers_look(struct lk_part *part, const struct lk_row *row)
 {
-    if (seen->saw_peer)
-        see(entry);
-    seen->saw_peer = false;
+    if (lk_row_is_of_peer(part->entry->store, row))
+        part->saw_peer = true;
+    return lk_row_blocked_ns(row);
+}
+
+void lk_peers_note(struct lk_part *part)
+{
+    if (part->saw_peer)
+        see(part->entry);
+    part->saw_peer = false;
 }
 
 void lk_peers_granted(struct lk_entry *entry, const struct lk_lease *lease,

@@ -18,9 +18,14 @@
 
 /* The part that has the turn calls these functions. */
 
-/* Note whether a wait has seen a Spring service hold the row, and clear
- * seen->saw_peer. */
-void lk_peers_note(struct lk_entry *entry, struct lk_observed *seen);
+/* Return for how many ns a row that the part waits for is not to be claimed, as
+ * lk_row_blocked_ns(), and note in part->saw_peer whether a Spring service has
+ * it. */
+int64_t lk_peers_look(struct lk_part *part, const struct lk_row *row);
+
+/* Note whether the part's wait has seen a Spring service hold the row, and
+ * clear part->saw_peer. */
+void lk_peers_note(struct lk_part *part);
 
 /* Note a granted claim, before lk_hold().  was_refused: an earlier claim of the
  * acquisition was refused. */

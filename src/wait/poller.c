@@ -1,10 +1,6 @@
 /*
  * poller.c - read all rows that a process waits for with one statement, at
  * intervals, and earlier when a lease is about to end
- *
- * With observe_before_steal, the clocks of other processes are not trusted: an
- * expired row counts as free only after it has stayed unchanged for a TTL by
- * this host's clock.
  */
 #include "wait/poller.h"
 
@@ -16,6 +12,7 @@
 #include "base/random.h"
 #include "lease/row.h"
 #include "wait/entry.h"
+#include "wait/peers.h"
 
 /* Pause after a read that failed. */
 #define AGAIN_NS (10 * LK_NS_PER_MS)
@@ -105,9 +102,7 @@ static void report(struct lk_poller *poller, const struct lk_batch *batch,
 
         if (row == NULL)
             continue; /* the row was not among those read */
-        left_ns = rc < 0
-                      ? 0
-                      : lk_row_blocked_ns(poller->all->store, &part->seen, row);
+        left_ns = rc < 0 ? 0 : lk_peers_look(part, row);
         if (left_ns == 0 || has_changed(&waiter->subscription, row))
             wake(poller, waiter, rc, err);
         else
@@ -248,7 +243,7 @@ int lk_poller_await(struct lk_part *part, sqlock_error *err)
     /* Read once more at the end: the row may have become free. */
     rc = lk_row_read(part->entry->store, part->entry->key,
                      lk_waiter_statement_deadline(self, store), &row, err);
-    if (rc == 0 && lk_row_blocked_ns(store, &part->seen, &row) > 0)
+    if (rc == 0 && lk_row_blocked_ns(&row) > 0)
         rc = lk_not_in_time(self->wait_ms, err);
     return rc;
 }

@@ -28,8 +28,8 @@ void lk_poller_init(struct lk_poller *poller, struct lk_entries *all);
 
 /* Subscribe to the part's row: it is read at intervals until it is as wanted or
  * cannot be read, and then the waiter is woken, once.  The subscription lasts
- * at most until lk_poller_await() returns other than LK_SUSPENDED.  part->seen
- * keeps what was observed.  Return 0 or ERESOURCE. */
+ * at most until lk_poller_await() returns other than LK_SUSPENDED.  Return 0
+ * or ERESOURCE. */
 int lk_poller_begin(struct lk_part *part, enum lk_poll_until until,
                     sqlock_error *err);
 

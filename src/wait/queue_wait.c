@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "lease/row.h"
+#include "wait/peers.h"
 
 #define FIRST_MS 1000
 /* Longest single wait in a queue that does not keep places.  It is longer than
@@ -40,7 +41,6 @@ void lk_queue_begin(struct lk_queue_wait *wait, struct lk_part *part)
     wait->part = part;
     wait->number = lk_queue_number(store, part->entry->key);
     if (lk_wait_queue_of(store) == NULL ||
-        store->options.observe_before_steal ||
         store->options.waiting == SQLOCK_WAITING_POLL)
         wait->way = LK_QUEUE_OFF;
 }
@@ -238,7 +238,7 @@ static int read_left(struct lk_queue_wait *wait, int64_t *left_ns,
         turn_off(wait);
     if (rc < 0)
         return rc;
-    *left_ns = lk_row_blocked_ns(store, &wait->part->seen, &row);
+    *left_ns = lk_peers_look(wait->part, &row);
     if (*left_ns > 0 && !row.is_sqlocks)
         wait->is_silent = true; /* a peer does not notify */
     return 0;

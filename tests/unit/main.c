@@ -12,7 +12,7 @@ static const struct suite *const suites[] = {
     &suite_statement,   &suite_driver,       &suite_arguments, &suite_checks,
     &suite_pool,        &suite_json,         &suite_result,    &suite_epoch,
     &suite_golden,      &suite_outage,       &suite_retry,     &suite_service,
-    &suite_stats,       &suite_command_line, &suite_writer,    &suite_observe,
+    &suite_stats,       &suite_command_line, &suite_writer,    &suite_row,
     &suite_peers,       &suite_watchdog,     &suite_renewal,   &suite_classify,
 };
 

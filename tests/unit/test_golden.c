@@ -48,7 +48,6 @@ static const char *const kinds[SQLOCK_SQL_KINDS] = {
     [SQLOCK_SQL_HAND_OFF] = "hand over",
     [SQLOCK_SQL_RELEASE_NOTIFY] = "release while others wait",
     [SQLOCK_SQL_AFTER_RESTORE] = "after a restore",
-    [SQLOCK_SQL_CLAIM_OBSERVED] = "claim what was observed",
     [SQLOCK_SQL_LIST_BEGIN] = "before list",
     [SQLOCK_SQL_FIND] = "find",
     [SQLOCK_SQL_FIND_BEGIN] = "before find all",

@@ -29,7 +29,7 @@ extern const struct suite suite_service;
 extern const struct suite suite_stats;
 extern const struct suite suite_command_line;
 extern const struct suite suite_writer;
-extern const struct suite suite_observe;
+extern const struct suite suite_row;
 extern const struct suite suite_peers;
 extern const struct suite suite_watchdog;
 extern const struct suite suite_renewal;

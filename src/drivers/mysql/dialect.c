@@ -66,11 +66,6 @@ static const sqlock_fragment fragments[] = {
 
     /* The lock is free, or its lease ended before now. */
     {"over", "(CLIENT_ID IS NULL OR {ends} < {now})"},
-    /* The lock is free, or expired and unchanged since it was observed. */
-    {"over_as_observed",
-     "(CLIENT_ID IS NULL OR {was_left} OR ({ends} < {now} "
-     "AND CLIENT_ID = {9} AND {in_us {ends}} = {8}))"},
-    {"was_left", "FALSE"},
     {"client", "{3}"},
     {"ttl", "{4}"},
     {"name", "{6}"},
@@ -195,11 +190,6 @@ static const sqlock_fragment spring6[] = {
     {NULL, NULL},
 };
 
-static const sqlock_fragment as_observed[] = {
-    {"over", "{over_as_observed}"},
-    {NULL, NULL},
-};
-
 static const sqlock_fragment of_each[] = {
     {"client", "j.c"},
     {"ttl", "j.t"},
@@ -301,8 +291,6 @@ const sqlock_dialect lk_mysql_dialect = {
         [SQLOCK_SQL_SERVER] = {.text = SERVER_TEXT},
         [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE_TEXT},
         [SQLOCK_SQL_CLAIM] = {.insert_id = SQLOCK_INSERT_ID_UPSERT},
-        [SQLOCK_SQL_CLAIM_OBSERVED] = {.with = as_observed,
-            .insert_id = SQLOCK_INSERT_ID_UPSERT},
         [SQLOCK_SQL_TAKE] = {.text =
             "UPDATE {table} SET {grant} WHERE {row} AND "
             "{ends} < {now}" /* also holds for a free row */,

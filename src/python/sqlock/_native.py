@@ -112,7 +112,6 @@ class Options(Sized):
         ("statement_timeout_ms", c_uint32),
         ("poll_ms", c_uint32),
         ("renew_period_ms", c_uint32),
-        ("observe_before_steal", c_bool),
         ("on_event", EVENT_FN),
         ("event_context", c_void_p),
         ("event_level", c_int),

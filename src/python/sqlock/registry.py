@@ -851,7 +851,6 @@ _OPTIONS: Dict[str, Tuple[str, Conversion]] = {
     "handoff_limit": ("handoff_limit", _native.number),
     "key_rule": ("key_rule", _one_of(_KEY_RULES)),
     "peer_ttl": ("peer_ttl_ms", _native.milliseconds),
-    "observe_before_steal": ("observe_before_steal", lambda value, _: bool(value)),
     "waiting": ("waiting", _one_of(_WAITING)),
 }
 
@@ -880,7 +879,6 @@ def open(
     handoff_limit: int = 0,
     key_rule: str = "current",
     peer_ttl: Optional[float] = None,
-    observe_before_steal: bool = False,
     waiting: str = "auto",
 ) -> Registry:
     """Open the table of locks that a URL leads to::
@@ -894,8 +892,7 @@ def open(
     INT_LOCK; ``ttl``: length of a lease; ``margin``: how much sooner than the
     database the holder stops believing; ``note``: shown with the holder;
     ``key_rule``: current, legacy or raw; ``waiting``: auto or poll;
-    ``peer_ttl``, ``observe_before_steal``: where Spring services share the
-    table.
+    ``peer_ttl``: where Spring services share the table.
 
     What happens (a loss, a clock that is set, a server that may forget) goes to
     the logger ``sqlock``; its records have ``sqlock_event``, ``sqlock_lock``,

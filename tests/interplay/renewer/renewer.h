@@ -28,7 +28,6 @@ extern const struct topic topic_outage;
 extern const struct topic topic_stranger;
 extern const struct topic topic_ending;
 extern const struct topic topic_flight;
-extern const struct topic topic_steal;
 extern const struct topic topic_clock;
 extern const struct topic topic_many;
 extern const struct topic topic_order;

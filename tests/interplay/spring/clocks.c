@@ -62,75 +62,6 @@ static void test_services_5_s_off_take_turns(void **state)
     service_end(&ahead);
 }
 
-/* --- 8 h behind: leases seem to have expired long ago --- */
-
-struct watcher {
-    sqlock_lock *lock;
-    int64_t wait_ms;
-    int rc;
-    int64_t granted_ns;
-};
-
-static int watch(struct worker *worker)
-{
-    struct watcher *watcher = worker->context;
-
-    watcher->rc = lock_try(watcher->lock, watcher->wait_ms, 0, &worker->err);
-    watcher->granted_ns = lk_boottime_ns();
-    return 0;
-}
-
-/* Let the watcher wait for the lock while the service renews its lease every
- * half second.  Return when the last renewal was sent, CLOCK_BOOTTIME. */
-static int64_t renew_meanwhile(struct fixture *f, struct service *service,
-                               struct watcher *watcher)
-{
-    int64_t end = check_deadline_ns(watcher->wait_ms + 1000);
-    struct worker worker;
-    int64_t sent_ns;
-
-    worker_start(&worker, watch, watcher);
-    do {
-        check_sleep(500);
-        sent_ns = lk_boottime_ns();
-        service_expect("ok", service, "behind", "renew behind %s", f->name);
-    } while (check_pause(end));
-    worker_join(&worker);
-    return sent_ns;
-}
-
-static void test_a_holder_8_h_behind_is_observed(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_options options = stage_options(f, PASSING_TTL_MS);
-    struct watcher watcher = {.wait_ms = 2 * PASSING_TTL_MS};
-    sqlock_info *info = NULL;
-    sqlock_registry *registry;
-    struct service service;
-    int64_t sent_ns;
-    int rc;
-
-    need_clocks();
-    options.observe_before_steal = true;
-    registry = fixture_registry(f, &options);
-    watcher.lock = lock_obtain(registry, f->name);
-    start_off(&service, f, "-8h", NULL);
-    check_clock(&service, f, -8 * HOUR_MS);
-    stage_open_peer(&service, f, "behind", PASSING_TTL_MS, NULL);
-    service_expect("true", &service, "behind", "try behind %s 0", f->name);
-    rc = sqlock_show(registry, f->name, &info, &f->err);
-    assert_lock_ok(rc, &f->err);
-    assert_int_equal(info->state, SQLOCK_EXPIRED);
-    sqlock_info_free(info, 1);
-    sent_ns = renew_meanwhile(f, &service, &watcher);
-    assert_int_equal(watcher.rc, SQLOCK_ETIMEDOUT);
-    service_kill(&service);
-    assert_ok(lock_try(watcher.lock, JVM_WAIT_MS, 0, &f->err));
-    assert_less(sent_ns + PASSING_TTL_MS * LK_NS_PER_MS, lk_boottime_ns());
-    lock_give(watcher.lock);
-    registry_end(registry);
-}
-
 /* A service whose clock is 5 s behind gets the lock at once when we have
  * released it, not 5 s later. */
 static void test_a_release_is_seen_5_s_behind(void **state)
@@ -266,7 +197,6 @@ static void test_later_lines_write_utc_in_any_zone(void **state)
 
 static const struct test tests[] = {
     TEST(test_services_5_s_off_take_turns),
-    TEST(test_a_holder_8_h_behind_is_observed),
     TEST(test_a_release_is_seen_5_s_behind),
     TEST(test_a_holder_8_h_ahead_is_told),
     TEST_ON(test_spring_5_in_another_zone_is_told, ON_SERVERS, IN_SPRING6),

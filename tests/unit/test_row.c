@@ -1,5 +1,5 @@
 /*
- * test_observe.c - for how long a taken row is not to be claimed
+ * test_row.c - for how long a taken row is not to be claimed
  */
 #include "unit.h"
 
@@ -21,7 +21,6 @@ static void test_a_taken_row_is_not_claimed_before_it_is_over(void **state)
         {7973 * 365 * DAY_US, LK_NEVER},
         {INT64_MAX, LK_NEVER},
     };
-    static struct lk_store store;
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -29,14 +28,12 @@ static void test_a_taken_row_is_not_claimed_before_it_is_over(void **state)
                                    .is_taken = true,
                                    .is_sqlocks = true,
                                    .remaining_us = rows[i].remaining_us};
-        struct lk_observed seen = {.since_ns = 0};
 
-        assert_true(lk_row_blocked_ns(&store, &seen, &row) ==
-                    rows[i].blocked_ns);
+        assert_true(lk_row_blocked_ns(&row) == rows[i].blocked_ns);
     }
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_taken_row_is_not_claimed_before_it_is_over),
 };
-const struct suite suite_observe = SUITE("observed rows", tests);
+const struct suite suite_row = SUITE("taken rows", tests);
