@@ -46,9 +46,8 @@ typedef enum sqlock_placeholder {
 typedef enum sqlock_insert_id {
     SQLOCK_INSERT_ID_UNUSED = 0, /* it is not read */
     SQLOCK_INSERT_ID_ROW,        /* one row of one SQLOCK_INT64: the id */
-    SQLOCK_INSERT_ID_MARKED,     /* one row: the id without its bit 62, and that
-                                    bit in a second column */
-    SQLOCK_INSERT_ID_UPSERT      /* as MARKED, and in a third column 1 if
+    SQLOCK_INSERT_ID_UPSERT      /* one row: the id without its bit 62, that bit
+                                    in a second column, and in a third one 1 if
                                     exactly one row was affected, which was then
                                     inserted, or else 0 */
 } sqlock_insert_id;
@@ -192,10 +191,6 @@ typedef enum sqlock_statement_kind {
      * lock rows one by one. */
     SQLOCK_SQL_LOCK_MANY,
 
-    /* CLAIM, but only of a row that exists and is over.  One row: as CLAIM.  No
-     * row: nothing was changed, for any reason.  Missing if it would be no
-     * cheaper than CLAIM. */
-    SQLOCK_SQL_TAKE,
     /* Give the lease of {1}{2} from client id {9} to {3}, unless it is over;
      * otherwise as CLAIM.  One row: the token.  No row: nothing was changed.
      * Durable like a claim. */

@@ -195,7 +195,7 @@ typedef struct sqlock_transactions {
 typedef struct sqlock_wait_queue {
     size_t size;      /* sizeof(sqlock_wait_queue) */
     uint32_t layouts; /* those with wait queues, 1 << sqlock_layout for each */
-    /* A CLAIM or TAKE that grants a lease also takes the queue lock for its
+    /* A CLAIM that grants a lease also takes the queue lock for its
      * session if nobody has it, and RELEASE on that session gives it back. */
     bool holders_keep_it;
     /* After EBUSY of `enqueue` the session keeps its position in the queue for

@@ -204,18 +204,6 @@ SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN least(-1,
     json_to_recordset($2::json) AS J (k char(36), c char(36), t bigint, n
     varchar, h varchar, b bigint)));
 
--- take
-UPDATE "int_lock"
-  SET CLIENT_ID = $1, CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC'),
-    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($2) * interval '1
-    microsecond', FENCE = greatest(FENCE + 1, (extract(epoch FROM
-    clock_timestamp()) * 1000000)::bigint), LOCK_NAME = $3, HOLDER = $4
-  WHERE LOCK_KEY = $5 AND REGION = $6 AND (CLIENT_ID IS NULL OR EXPIRED_AFTER <
-    (clock_timestamp() AT TIME ZONE 'UTC')) AND (SELECT
-    pg_advisory_xact_lock(hashtextextended($6::varchar,
-    hashbpchar($5)::bigint))) IS NOT NULL
-  RETURNING FENCE, NOT pg_try_advisory_xact_lock($7);
-
 -- hand over
 UPDATE "int_lock"
   SET CLIENT_ID = $1, CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC'),
@@ -435,16 +423,6 @@ WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
   WHERE T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c
   RETURNING CASE WHEN set_config('synchronous_commit', 'off', true) = 'off'
     THEN T.LOCK_KEY END, NULL;
-
--- take
-UPDATE "int_lock"
-  SET CLIENT_ID = $1, CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC'),
-    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($2) * interval '1
-    microsecond', FENCE = greatest(FENCE + 1, (extract(epoch FROM
-    clock_timestamp()) * 1000000)::bigint), LOCK_NAME = $3, HOLDER = $4
-  WHERE LOCK_KEY = $5 AND REGION = $6 AND (CLIENT_ID IS NULL OR EXPIRED_AFTER <
-    (clock_timestamp() AT TIME ZONE 'UTC'))
-  RETURNING FENCE, false;
 
 -- hand over
 UPDATE "int_lock"

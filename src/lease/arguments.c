@@ -30,8 +30,7 @@ static void write_holder(char holder[LK_HOLDER_SIZE],
 /* Return whether the statement writes the columns of a new holder. */
 static bool is_grant(sqlock_statement_kind kind)
 {
-    return kind == SQLOCK_SQL_CLAIM || kind == SQLOCK_SQL_TAKE ||
-           kind == SQLOCK_SQL_HAND_OFF;
+    return kind == SQLOCK_SQL_CLAIM || kind == SQLOCK_SQL_HAND_OFF;
 }
 
 static void add_holder(struct lk_lease_arguments *out,

@@ -3,9 +3,7 @@
  * the connection breaks, and judge the answer
  *
  * A row that has the CLIENT_ID of a claim admits that claim again, so a
- * repetition finds out whether the first copy was carried out (F38 to F42).  A
- * single row that this process left free is taken with a cheaper statement,
- * TAKE; if that grants nothing, the normal claim follows.
+ * repetition finds out whether the first copy was carried out (F38 to F42).
  */
 #include <string.h>
 
@@ -20,28 +18,6 @@
 static sqlock_statement_kind kind_of(const struct lk_batch *batch)
 {
     return batch->count > 1 ? SQLOCK_SQL_CLAIM_MANY : SQLOCK_SQL_CLAIM;
-}
-
-static bool may_be_taken(const struct lk_store *store,
-                         const struct lk_batch *batch)
-{
-    const struct lk_lease *lease = &batch->items[0].lease;
-
-    return batch->count == 1 && lease->is_left_free &&
-           store->statements[SQLOCK_SQL_TAKE].text != NULL;
-}
-
-static int send(struct lk_store *store, struct lk_batch *batch,
-                struct lk_run *run, sqlock_result *result, sqlock_error *err)
-{
-    if (may_be_taken(store, batch)) {
-        int rc = lk_batch_run(store, SQLOCK_SQL_TAKE, batch, run, result, err);
-
-        if (rc < 0 || result->rows > 0)
-            return rc;
-        sqlock_result_clear(result);
-    }
-    return lk_batch_run(store, kind_of(batch), batch, run, result, err);
 }
 
 /* Send the same claim again, on a fresh connection, after the first connection
@@ -171,7 +147,6 @@ static void settle(struct lk_store *store, struct lk_lease *lease, int rc,
     bool was_uncertain = lease->fate == LK_CLAIM_IN_DOUBT || got_no_answer;
     bool is_answered = rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT;
 
-    lease->is_left_free = false;
     lease->fate = !was_uncertain           ? LK_CLAIM_ANSWERED
                   : rc == 0 || is_answered ? LK_CLAIM_LATE
                                            : LK_CLAIM_IN_DOUBT;
@@ -209,7 +184,7 @@ int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
     int rc;
 
     begin(batch);
-    rc = send(store, batch, &run, &result, err);
+    rc = lk_batch_run(store, kind_of(batch), batch, &run, &result, err);
     got_no_answer = rc == SQLOCK_EUNCERTAIN;
     if (rc == SQLOCK_EUNCERTAIN)
         rc = send_again(store, batch, &run, &result, err);

@@ -34,9 +34,6 @@ struct lk_lease {
      * still arrive and shorten the row: no longer TTL is requested or relied
      * on; 0: none */
     uint32_t cap_ms;
-    /* this process left the row free: a claim may try the cheaper statement,
-     * TAKE, first */
-    bool is_left_free;
     enum lk_claim_fate fate; /* in and out: of a claim with this CLIENT_ID */
     /* granted, although another session has the queue lock */
     bool is_contended;

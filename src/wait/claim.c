@@ -24,7 +24,6 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
             .key = entry->key,
             .name = entry->name,
             .ttl_ms = a->options.ttl_ms,
-            .is_left_free = entry->is_left_free,
             .asked_ns = a->self.asked_ns,
         };
 }
@@ -51,7 +50,6 @@ static void copy_back(const struct lk_acquisition *a, int rc)
 
         part->lease = a->batch.items[i].lease;
         part->rc = rc < 0 ? 0 : a->batch.items[i].rc;
-        part->entry->is_left_free = false;
     }
 }
 

@@ -70,7 +70,6 @@ struct lk_entry {
     /* the holder or releaser is an abandoned request */
     bool is_left_behind;
     /* used without the mutex by the part that has the turn */
-    bool is_left_free; /* the row was left free by this process */
     /* number of next acquisitions that queue in the database before they claim,
      * because other processes wait there */
     uint32_t queue_first;

@@ -105,10 +105,8 @@ static int outcome(const struct lk_release_part *part, int rc)
 /* Note the result of the release, and give the turn to the next waiter. */
 static void end_part(struct lk_release_part *part, int rc)
 {
-    if (part->state == LK_RELEASE_TURN) {
-        part->entry->is_left_free = rc == 0;
+    if (part->state == LK_RELEASE_TURN)
         lk_end_release(part->entry);
-    }
     part->rc = outcome(part, rc);
     if (part->lost == 0)
         lk_count_over(&part->entry->store->db.stats, part->entry->key,

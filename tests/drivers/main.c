@@ -76,7 +76,7 @@ static int run_on(const struct database *database)
     for (size_t i = 0; i < SQLOCK_LAYOUTS; i++) {
         subject.layout = layouts[i];
         add_statement_tests(add);
-        add_take_tests(add);
+        add_contended_tests(add);
         add_reap_tests(add);
         add_race_tests(add);
         add_many_tests(add);

@@ -206,7 +206,7 @@ void add_sqlite_queue_tests(add_fn add);
 void add_sqlite_identity_tests(add_fn add);
 /* Called once per layout. */
 void add_statement_tests(add_fn add);
-void add_take_tests(add_fn add);
+void add_contended_tests(add_fn add);
 void add_reap_tests(add_fn add);
 void add_race_tests(add_fn add);
 void add_many_tests(add_fn add);

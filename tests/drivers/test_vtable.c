@@ -45,7 +45,7 @@ static void test_every_statement_and_schema_is_there(void **state)
         assert_contains(dialect->schema[i], "INT_LOCK");
         assert_contains(dialect->schema[i], ";\n");
         for (size_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++) {
-            if (kind == SQLOCK_SQL_LOCK_MANY || kind == SQLOCK_SQL_TAKE ||
+            if (kind == SQLOCK_SQL_LOCK_MANY ||
                 kind == SQLOCK_SQL_RELEASE_NOTIFY ||
                 kind == SQLOCK_SQL_LIST_BEGIN || kind == SQLOCK_SQL_WAITERS ||
                 kind == SQLOCK_SQL_FIND_BEGIN)

@@ -44,7 +44,6 @@ static const char *const kinds[SQLOCK_SQL_KINDS] = {
     [SQLOCK_SQL_RELEASE_MANY] = "release many",
     [SQLOCK_SQL_READ_MANY] = "read many",
     [SQLOCK_SQL_LOCK_MANY] = "lock many",
-    [SQLOCK_SQL_TAKE] = "take",
     [SQLOCK_SQL_HAND_OFF] = "hand over",
     [SQLOCK_SQL_RELEASE_NOTIFY] = "release while others wait",
     [SQLOCK_SQL_AFTER_RESTORE] = "after a restore",

@@ -156,9 +156,9 @@ static void test_the_nearest_fragment_counts(void **state)
         .statements = {[SQLOCK_SQL_SERVER] = {.text = "{ends}"},
                        [SQLOCK_SQL_DESCRIBE] = {.text = "{ends}", .with = own},
                        [SQLOCK_SQL_REAP] = {.text = ""},
-                       [SQLOCK_SQL_TAKE] = {.text = "{ends}",
-                                            .layouts =
-                                                1 << SQLOCK_LAYOUT_SPRING7}},
+                       [SQLOCK_SQL_WAITERS] = {.text = "{ends}",
+                                               .layouts =
+                                                   1 << SQLOCK_LAYOUT_SPRING7}},
     };
     static const struct {
         sqlock_layout layout;
@@ -168,8 +168,8 @@ static void test_the_nearest_fragment_counts(void **state)
         {SQLOCK_LAYOUT_SQLOCK, SQLOCK_SQL_SERVER, "of all layouts"},
         {SQLOCK_LAYOUT_SPRING7, SQLOCK_SQL_SERVER, "of this layout"},
         {SQLOCK_LAYOUT_SPRING7, SQLOCK_SQL_DESCRIBE, "of this statement"},
-        {SQLOCK_LAYOUT_SPRING7, SQLOCK_SQL_TAKE, "of this layout"},
-        {SQLOCK_LAYOUT_SPRING6, SQLOCK_SQL_TAKE, NULL},
+        {SQLOCK_LAYOUT_SPRING7, SQLOCK_SQL_WAITERS, "of this layout"},
+        {SQLOCK_LAYOUT_SPRING6, SQLOCK_SQL_WAITERS, NULL},
         {SQLOCK_LAYOUT_SQLOCK, SQLOCK_SQL_REAP, NULL},
     };
     struct lk_statement statement;

@@ -199,11 +199,6 @@ static const sqlock_fragment of_each[] = {
     {NULL, NULL},
 };
 
-static const sqlock_fragment with_queue[] = {
-    {"holder", "{with_queue {7}}"},
-    {NULL, NULL},
-};
-
 /* The lease's end is computed from a "now" that is also the insert id. */
 static const sqlock_fragment with_answer[] = {
     {"later", "{date LAST_INSERT_ID({now_us}) + {it}}"},
@@ -291,11 +286,6 @@ const sqlock_dialect lk_mysql_dialect = {
         [SQLOCK_SQL_SERVER] = {.text = SERVER_TEXT},
         [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE_TEXT},
         [SQLOCK_SQL_CLAIM] = {.insert_id = SQLOCK_INSERT_ID_UPSERT},
-        [SQLOCK_SQL_TAKE] = {.text =
-            "UPDATE {table} SET {grant} WHERE {row} AND "
-            "{ends} < {now}" /* also holds for a free row */,
-            .with = with_queue, .layouts = 1 << SQLOCK_LAYOUT_SQLOCK,
-            .insert_id = SQLOCK_INSERT_ID_MARKED},
         [SQLOCK_SQL_HAND_OFF] = {.insert_id = SQLOCK_INSERT_ID_ROW},
         /* The sessions on this server that wait for a queue lock (queue.c).  A
          * login without the privilege PROCESS sees only its own user's. */

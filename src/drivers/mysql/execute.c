@@ -144,15 +144,15 @@ static int start(struct lk_mysql_connection *connection,
 static int present_insert_id(uint64_t id, sqlock_insert_id kind,
                              sqlock_result *result, sqlock_error *err)
 {
-    bool has_mark = kind != SQLOCK_INSERT_ID_ROW;
+    bool is_upsert = kind == SQLOCK_INSERT_ID_UPSERT;
     const sqlock_value values[] = {
         {.type = SQLOCK_INT64,
-         .integer = (int64_t)(has_mark ? id & ~TOLD_BIT : id)},
+         .integer = (int64_t)(is_upsert ? id & ~TOLD_BIT : id)},
         {.type = SQLOCK_INT64, .integer = (id & TOLD_BIT) != 0},
         /* The server counts 2 for a row that existed. */
         {.type = SQLOCK_INT64, .integer = result->affected == 1},
     };
-    size_t columns = kind == SQLOCK_INSERT_ID_UPSERT ? 3 : has_mark ? 2 : 1;
+    size_t columns = is_upsert ? 3 : 1;
     int64_t affected = result->affected;
     int rc;
 

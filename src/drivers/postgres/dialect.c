@@ -269,10 +269,6 @@ const sqlock_dialect lk_pg_dialect = {
             "(SELECT max({pages_of T.relid}) "
             "FROM pg_partition_tree('{table}'::regclass) AS T), "
             "{pages_of '{table}'::regclass}) AS pages) AS P"},
-        [SQLOCK_SQL_TAKE] = {.text =
-            "UPDATE {table} SET {grant} WHERE {row} AND (CLIENT_ID IS NULL OR "
-            "{ends} < {now}){in_turn} RETURNING {token}, {is_wanted}",
-            .layouts = 1 << SQLOCK_LAYOUT_SQLOCK},
         [SQLOCK_SQL_RELEASE_NOTIFY] = {.text = "{release_and_leave}",
             .layouts = 1 << SQLOCK_LAYOUT_SQLOCK},
         /* Rows that another session has locked are skipped. */
