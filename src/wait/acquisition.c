@@ -248,7 +248,8 @@ static bool must_defer(struct lk_acquisition *a)
            lk_queue_is_there(queue_wait(a));
 }
 
-/* Wait before the claim if other processes are known to wait in the database. */
+/* Wait before the claim if other processes are known to wait in the
+ * database. */
 static int defer(struct lk_acquisition *a, sqlock_error *err)
 {
     struct lk_entry *entry = a->first->entry;

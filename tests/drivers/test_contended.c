@@ -1,6 +1,6 @@
 /*
- * test_contended.c - a claim reports that another session has the queue lock, on
- * the layouts with wait queues
+ * test_contended.c - a claim reports that another session has the queue lock,
+ * on the layouts with wait queues
  */
 #include "drivers/suite.h"
 
