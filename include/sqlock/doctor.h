@@ -35,7 +35,8 @@ typedef struct sqlock_check {
                                  peers */
     sqlock_severity severity; /* fine, a warning or a failure */
     char *found;              /* what there is, one line */
-    char *advice;             /* what to change, one line; NULL: nothing */
+    char *advice;             /* what to change, one line; NULL: nothing.  Of
+                                 a fine one: what some applications need */
 } sqlock_check;
 
 /**

@@ -158,6 +158,12 @@ typedef struct sqlock_transactions {
     /** Restore what `limit` has changed. */
     int (*unlimit)(void *connection, int64_t deadline_ns, sqlock_error *err);
 
+    /** May be NULL: the server ends no transaction because it is idle.  Let the
+     *  open one, not an adopted one, be idle for @p idle_ms, more than
+     *  sqlock_connect.idle_ms. */
+    int (*outlast)(void *connection, uint32_t idle_ms, int64_t deadline_ns,
+                   sqlock_error *err);
+
     /* `unadopt` removes all prepared statements, so those of adopted
      * transactions may be prepared, too. */
     bool unprepares;
@@ -245,6 +251,11 @@ typedef struct sqlock_connect {
                                       was given up does not run on */
     uint32_t lock_timeout_ms;      /* longest wait for somebody's row lock,
                                       as near as the database can: then EBUSY */
+    uint32_t idle_ms;              /* in a transaction of `begin` the server
+                                      ends the session once its client has
+                                      said nothing for so long, as near as it
+                                      can: the client may be gone, and its row
+                                      locks with it; 0: never */
     bool may_create;               /* tables are to be created: if the database
                                       is a file that does not exist, create it.
                                       Otherwise return ESCHEMA for it */

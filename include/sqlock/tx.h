@@ -75,6 +75,13 @@ typedef struct sqlock_tx sqlock_tx;
  * savepoints: then the connection is closed, which undoes what SET, USE or
  * PRAGMA have changed.
  *
+ * PostgreSQL, MySQL and MariaDB end the transaction when no statement comes for
+ * twice the registry's `ttl_ms`, or that of the longest lease that it guards,
+ * and for 5 s at least: the client may have vanished, and its row locks must
+ * not stay for ever.  Then it is ELOST.  A longer pause needs a statement, or a
+ * setting of its own by sqlock_tx_execute():
+ * idle_in_transaction_session_timeout, idle_transaction_timeout, wait_timeout.
+ *
  * @param[out] out ended by sqlock_tx_commit() or sqlock_tx_rollback(); NULL on
  *                 failure
  * @return 0           begun

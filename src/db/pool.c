@@ -80,6 +80,7 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
          * out a claim later that the client has given up (F39). */
         .statement_timeout_ms = pool->options.statement_timeout_ms * 9 / 10,
         .lock_timeout_ms = pool->options.lock_timeout_ms,
+        .idle_ms = pool->options.idle_ms,
         .may_create = pool->options.may_create,
     };
     struct lk_connection *connection = calloc(1, sizeof *connection);

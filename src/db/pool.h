@@ -46,7 +46,8 @@ struct lk_pool_options {
     uint32_t renewal_connect_ms;
     uint32_t statement_timeout_ms;
     uint32_t lock_timeout_ms;
-    bool may_create; /* as in sqlock_connect */
+    uint32_t idle_ms; /* as in sqlock_connect */
+    bool may_create;  /* as in sqlock_connect */
 };
 
 struct lk_pool {

@@ -13,6 +13,8 @@
 #include "base/text.h"
 
 #define TTL_DEFAULT_MS 10000u
+/* However short the lease: an application may think for a while. */
+#define LEAST_IDLE_MS 5000u
 #define TIMEOUT_MIN_MS 10u
 #define TIMEOUT_MAX_MS 3600000u
 #define CONNECT_DEFAULT_MS 5000u
@@ -165,4 +167,11 @@ uint32_t lk_margin_ms(const sqlock_options *options, uint32_t ttl_ms)
     if (options->margin_ms != 0)
         return options->margin_ms;
     return twentieth > 1 ? twentieth : 1;
+}
+
+uint32_t lk_idle_ms(uint32_t ttl_ms)
+{
+    if (ttl_ms < LEAST_IDLE_MS / 2)
+        return LEAST_IDLE_MS;
+    return ttl_ms < INT32_MAX / 2 ? 2 * ttl_ms : INT32_MAX;
 }

@@ -31,4 +31,8 @@ int lk_ttl_check(const sqlock_options *options, uint32_t *out, uint32_t given,
  * relying on its lease. */
 uint32_t lk_margin_ms(const sqlock_options *options, uint32_t ttl_ms);
 
+/* Return for how long a transaction may be idle that guards a lease of that
+ * length; then its client is taken to be gone. */
+uint32_t lk_idle_ms(uint32_t ttl_ms);
+
 #endif

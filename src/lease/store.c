@@ -85,6 +85,7 @@ static int open_database(struct lk_store *store, const char *url,
         .connect_timeout_ms = store->options.connect_timeout_ms,
         .statement_timeout_ms = store->options.statement_timeout_ms,
         .lock_timeout_ms = store->options.statement_timeout_ms / 2,
+        .idle_ms = lk_idle_ms(store->options.ttl_ms),
     };
     int rc;
 

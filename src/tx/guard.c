@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "lease/options.h"
 #include "lease/row.h"
 #include "tx/tx.h"
 
@@ -137,6 +138,21 @@ static int guard(sqlock_tx *tx, const sqlock_lock *lock,
     }
 }
 
+/* Let the transaction be idle for as long as the lease allows. */
+static int outlast(sqlock_tx *tx, const struct lk_lease *lease,
+                   sqlock_error *err)
+{
+    uint32_t idle_ms = lk_idle_ms(lease->ttl_ms);
+    int rc;
+
+    if (tx->is_adopted || idle_ms <= tx->idle_ms || tx->part->outlast == NULL)
+        return 0;
+    rc = lk_tx_outlast(tx, idle_ms, err);
+    if (rc == 0)
+        tx->idle_ms = idle_ms;
+    return rc;
+}
+
 static bool is_guarded(const sqlock_tx *tx, const sqlock_lock *lock)
 {
     for (size_t i = 0; i < tx->guard_count; i++)
@@ -173,6 +189,8 @@ int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock, sqlock_error *err)
     rc = begin_guard(tx, lock, &lease, &own);
     if (rc == 0) {
         rc = guard(tx, lock, &lease, &over, &own);
+        if (rc == 0)
+            rc = outlast(tx, &lease, &own);
         if (rc < 0)
             lk_guard_end(lock, lease.client_id, over);
     } else if (rc == SQLOCK_ELOST) {

@@ -251,6 +251,24 @@ int lk_tx_unlimit(sqlock_tx *tx, sqlock_error *err)
     return rc;
 }
 
+int lk_tx_outlast(sqlock_tx *tx, uint32_t idle_ms, sqlock_error *err)
+{
+    struct lk_watchdog *dog = &tx->store->db.dog;
+    int64_t deadline_ns = lk_tx_deadline(tx);
+    sqlock_error own = {0};
+    int rc;
+
+    lk_watchdog_arm(dog, &tx->connection->watch, tx->connection->state,
+                    deadline_ns);
+    rc = tx->part->outlast(tx->connection->state, idle_ms, deadline_ns, &own);
+    lk_watchdog_disarm(dog, &tx->connection->watch);
+    if (rc < 0)
+        rc = judge(tx, rc, &own);
+    if (rc < 0 && err != NULL)
+        *err = own;
+    return rc;
+}
+
 /* --- the public statement --- */
 
 /* End a transaction whose connection was lost during a statement that may

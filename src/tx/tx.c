@@ -209,6 +209,7 @@ int lk_tx_begin(sqlock_tx **out, struct lk_store *store, sqlock_error *err)
     if (rc < 0)
         return rc;
     tx->is_identified = true;
+    tx->idle_ms = lk_idle_ms(store->options.ttl_ms);
     rc = out == NULL
              ? lk_error(err, SQLOCK_EINVAL, "the transaction argument is NULL")
              : take_and_begin(tx, err);

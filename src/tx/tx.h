@@ -72,6 +72,7 @@ struct sqlock_tx {
     int over;         /* code that ended the transaction; 0: not over */
     sqlock_error why;
 
+    uint32_t idle_ms; /* the server ends it when it is idle for so long */
     struct lk_tx_guard *guards;
     size_t guard_count;
     enum lk_tx_hold hold;
@@ -136,6 +137,10 @@ int lk_tx_call(sqlock_tx *tx, lk_tx_call_fn function, int64_t deadline_ns,
  * nothing where no limit is needed.  Return 0 or an error. */
 int lk_tx_limit(sqlock_tx *tx, int64_t wait_ms, sqlock_error *err);
 int lk_tx_unlimit(sqlock_tx *tx, sqlock_error *err);
+
+/* Let the transaction be idle for that long: sqlock_transactions.outlast.
+ * Return 0 or an error. */
+int lk_tx_outlast(sqlock_tx *tx, uint32_t idle_ms, sqlock_error *err);
 
 /* Check that the connection leads to the registry's database.  Return 0, EINVAL
  * if it leads to another one, or why that could not be found out. */

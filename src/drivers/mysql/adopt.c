@@ -299,6 +299,22 @@ static int unlimit(void *handle, int64_t deadline_ns, sqlock_error *err)
     return rc;
 }
 
+static int outlast(void *handle, uint32_t idle_ms, int64_t deadline_ns,
+                   sqlock_error *err)
+{
+    struct lk_mysql_connection *connection = handle;
+    struct lk_mysql_sigpipe held;
+    int rc;
+
+    rc = lk_mysql_ready(connection, deadline_ns, err);
+    if (rc < 0)
+        return rc;
+    lk_mysql_sigpipe_hold(&held, connection->mysql);
+    rc = lk_mysql_set_idle(connection, idle_ms, err);
+    lk_mysql_sigpipe_release(&held);
+    return rc;
+}
+
 /* --- statements --- */
 
 /* clang-format off */
@@ -329,6 +345,7 @@ const sqlock_transactions lk_mysql_transactions = {
     .state = state,
     .limit = limit,
     .unlimit = unlimit,
+    .outlast = outlast,
     .unprepares = true,
     .check_adopted = check_adopted,
 };

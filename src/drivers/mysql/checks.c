@@ -13,7 +13,8 @@ static const char *const settings[] = {
     "'innodb_flush_log_at_trx_commit', 'innodb_doublewrite', 'log_bin', "
     "'sync_binlog', 'binlog_format', 'read_only', 'super_read_only', "
     "'innodb_read_only', 'tx_isolation', 'transaction_isolation', "
-    "'wait_timeout', 'wsrep_on', 'group_replication_group_name', "
+    "'wait_timeout', 'idle_transaction_timeout', 'wsrep_on', "
+    "'group_replication_group_name', "
     "'group_replication_single_primary_mode', "
     "'group_replication_consistency', "
     "'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')",
@@ -180,6 +181,21 @@ static const sqlock_rule rules[] = {
      .otherwise = SQLOCK_WARNING,
      .advice = "raise it to a minute or more: idle connections are closed, "
                "and renewals begin with connecting anew"},
+    {.setting = "idle_transaction_timeout",
+     .when = "idle_transaction_timeout=0",
+     .check = "timeouts",
+     .good = "",
+     .otherwise = SQLOCK_FINE,
+     .advice = "for connections that applications lend (sqlock_tx_adopt), set "
+               "it there: a client that vanishes during a transaction keeps "
+               "its row locks; our own connections set it"},
+    {.setting = "idle_transaction_timeout", /* s */
+     .when = "idle_transaction_timeout=[1-9]*",
+     .check = "timeouts",
+     .least = 10,
+     .otherwise = SQLOCK_WARNING,
+     .advice = "raise it above the longest guarded transaction: the server "
+               "ends those that pause for longer"},
     {.setting = NULL},
 };
 

@@ -35,9 +35,11 @@ struct lk_mysql_connection {
     int64_t member_since_ns; /* when it was last asked for its state there */
     bool was_looked_at;      /* by is_alive, and nothing was sent since */
     char limits[2][24];      /* the time limits that unlimit restores */
-    atomic_bool was_aborted; /* by another thread */
-    int alarm;               /* a second descriptor of the socket, ... */
-    bool has_alarm;          /* ... if there is one */
+    uint32_t idle_ms;        /* as in sqlock_connect; 0: adopted */
+    uint32_t present_idle_ms; /* the session's limit; 0: the server's own */
+    atomic_bool was_aborted;  /* by another thread */
+    int alarm;                /* a second descriptor of the socket, ... */
+    bool has_alarm;           /* ... if there is one */
     sqlock_description description;
 };
 
@@ -91,6 +93,16 @@ int lk_mysql_connect(struct lk_mysql_connection *connection, const char *url,
 void lk_mysql_unprepare(struct lk_mysql_connection *connection, uint32_t id);
 
 bool lk_mysql_is_mariadb(MYSQL *mysql);
+
+/** Let the server end the session once its client has said nothing for so long
+ *  in a transaction; send nothing if it is so already.
+ *  @return 0, or the code of the error */
+int lk_mysql_set_idle(struct lk_mysql_connection *connection, uint32_t idle_ms,
+                      sqlock_error *err);
+/** Undo that where it also counts outside of transactions.
+ *  @return as lk_mysql_set_idle() */
+int lk_mysql_unset_idle(struct lk_mysql_connection *connection,
+                        sqlock_error *err);
 
 /** The wait queue: user locks of the server. */
 extern const sqlock_wait_queue lk_mysql_wait_queue;

@@ -39,6 +39,7 @@ static int driver_open(void *handle, const char *url, const sqlock_connect *how,
     if (connection->mysql == NULL)
         return lk_error_nomem(err);
     lk_mysql_sigpipe_hold(&held, connection->mysql);
+    connection->idle_ms = how->idle_ms;
     rc = lk_mysql_connect(connection, url, how, err);
     lk_mysql_sigpipe_release(&held);
     return rc;
@@ -100,14 +101,16 @@ static int query(struct lk_mysql_connection *connection, const char *text,
     return rc;
 }
 
-static int stay_in_group(struct lk_mysql_connection *connection,
-                         sqlock_error *err)
+/* Make the session fit for a transaction. */
+static int prepare(struct lk_mysql_connection *connection, sqlock_error *err)
 {
     struct lk_mysql_sigpipe held;
     int rc;
 
     lk_mysql_sigpipe_hold(&held, connection->mysql);
     rc = lk_mysql_stay_in_group(connection, err);
+    if (rc == 0)
+        rc = lk_mysql_set_idle(connection, connection->idle_ms, err);
     lk_mysql_sigpipe_release(&held);
     return rc;
 }
@@ -121,7 +124,7 @@ static int driver_begin(void *handle, int64_t deadline_ns, sqlock_error *err)
         return lk_error(err, SQLOCK_EINVAL, "a transaction is open already");
     rc = lk_mysql_ready(connection, deadline_ns, err);
     if (rc == 0)
-        rc = stay_in_group(connection, err);
+        rc = prepare(connection, err);
     if (rc < 0)
         return rc;
     /* If the answer is lost, the transaction has no statement yet. */

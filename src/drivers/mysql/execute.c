@@ -342,6 +342,8 @@ static int execute(struct lk_mysql_connection *connection,
     rc = lk_mysql_ready(connection, deadline_ns, err);
     if (rc == 0)
         rc = lk_mysql_stay_in_group(connection, err);
+    if (rc == 0 && !connection->in_transaction)
+        rc = lk_mysql_unset_idle(connection, err);
     if (rc < 0)
         return rc;
     if (statement->id == 0 && count == 0)

@@ -192,6 +192,7 @@ const sqlock_transactions lk_pg_transactions = {
     .state = state,
     .limit = limit,
     .unlimit = unlimit,
+    .outlast = lk_pg_outlast,
     .check_adopted = check_adopted,
 #ifdef LIBPQ_HAS_PIPELINING
     .commit_if = lk_pg_commit_if,

@@ -95,6 +95,15 @@ static const sqlock_rule rules[] = {
      .advice = "raise it to a minute or more for the role: idle connections "
                "are closed, and renewals begin with connecting anew"},
     {.setting = "idle_in_transaction_session_timeout",
+     .when = "idle_in_transaction_session_timeout=0",
+     .check = "timeouts",
+     .good = "",
+     .otherwise = SQLOCK_FINE,
+     .advice = "for connections that applications lend (sqlock_tx_adopt), set "
+               "it for their role: a client that vanishes during a transaction "
+               "keeps its row locks; our own connections set it"},
+    {.setting = "idle_in_transaction_session_timeout",
+     .when = "idle_in_transaction_session_timeout=[1-9]*",
      .check = "timeouts",
      .least = 10000,
      .otherwise = SQLOCK_WARNING,

@@ -86,6 +86,7 @@ static int pg_open(void *connection, const char *url, const sqlock_connect *how,
     lk_pg *session = connection;
     int rc;
 
+    session->idle_ms = how->idle_ms;
     rc = lk_pg_connect(session, url, how->deadline_ns, err);
     if (rc < 0)
         return rc;
@@ -138,19 +139,6 @@ static PGTransactionStatusType state_of(const lk_pg *session)
 {
     return session->conn == NULL ? PQTRANS_UNKNOWN
                                  : PQtransactionStatus(session->conn);
-}
-
-static int pg_begin(void *connection, int64_t deadline_ns, sqlock_error *err)
-{
-    lk_pg *session = connection;
-
-    if (state_of(session) == PQTRANS_INTRANS ||
-        state_of(session) == PQTRANS_INERROR)
-        return lk_error(err, SQLOCK_EINVAL, "there is a transaction already");
-    return lk_pg_simple(
-        session,
-        session->is_adopted ? "BEGIN" : "BEGIN ISOLATION LEVEL READ COMMITTED",
-        deadline_ns, NULL, err);
 }
 
 /* After an error in the transaction a COMMIT rolls back, and only its command
@@ -243,7 +231,7 @@ const sqlock_driver lk_driver_postgres = {
     .close = pg_close,
     .is_alive = pg_is_alive,
     .execute = lk_pg_execute,
-    .begin = pg_begin,
+    .begin = lk_pg_begin,
     .commit = pg_commit,
     .rollback = pg_rollback,
     .abort = pg_abort,

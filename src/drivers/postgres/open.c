@@ -258,9 +258,10 @@ static bool copy_entry(char **out, const char *list, size_t index)
 }
 
 /* libpq's parameters for one attempt to connect.  The values point into the
- * target, the environment and the first three members. */
+ * target, the environment and the other members. */
 struct attempt {
     char *host, *hostaddr, *port;
+    char idle_ms[12], probe_after_s[12], probe_every_s[12];
     const char **keywords;
     const char **values;
     size_t count;
@@ -284,6 +285,38 @@ static void add(struct attempt *attempt, const char *keyword, const char *value)
     attempt->count++;
 }
 
+unsigned lk_pg_probe_after_s(const lk_pg *session)
+{
+    return session->idle_ms < 2000 ? 1 : session->idle_ms / 2000;
+}
+
+unsigned lk_pg_probe_every_s(const lk_pg *session)
+{
+    return session->idle_ms < 6000 ? 1 : session->idle_ms / 6000;
+}
+
+/* Let our side of TCP notice a peer that vanished, as the server's does
+ * (begin.c); the probes also keep routers from forgetting an idle connection.
+ * A URL may have settings of its own; so may a service, which only libpq
+ * reads. */
+static void add_probes(struct attempt *attempt, const struct target *target,
+                       const lk_pg *session)
+{
+    if (session->idle_ms == 0 || option(target, "service") != NULL ||
+        getenv("PGSERVICE") != NULL)
+        return;
+    (void)snprintf(attempt->idle_ms, sizeof attempt->idle_ms, "%u",
+                   session->idle_ms);
+    (void)snprintf(attempt->probe_after_s, sizeof attempt->probe_after_s, "%u",
+                   lk_pg_probe_after_s(session));
+    (void)snprintf(attempt->probe_every_s, sizeof attempt->probe_every_s, "%u",
+                   lk_pg_probe_every_s(session));
+    add(attempt, "tcp_user_timeout", attempt->idle_ms);
+    add(attempt, "keepalives_idle", attempt->probe_after_s);
+    add(attempt, "keepalives_interval", attempt->probe_every_s);
+    add(attempt, "keepalives_count", LK_PG_PROBES);
+}
+
 static size_t count_hosts(const struct target *target)
 {
     size_t hosts = count_of(setting(target, "host", "PGHOST"));
@@ -300,10 +333,10 @@ static size_t count_hosts(const struct target *target)
 }
 
 static int fill_attempt(struct attempt *attempt, const struct target *target,
-                        size_t index, size_t hosts)
+                        const lk_pg *session, size_t index, size_t hosts)
 {
     const PQconninfoOption *entry;
-    size_t room = 8;
+    size_t room = 12;
 
     for (entry = target->options; entry->keyword != NULL; entry++)
         room++;
@@ -313,6 +346,7 @@ static int fill_attempt(struct attempt *attempt, const struct target *target,
         return SQLOCK_ENOMEM;
 
     add(attempt, "fallback_application_name", "sqlock");
+    add_probes(attempt, target, session);
     if (hosts > 1 &&
         setting(target, "target_session_attrs", "PGTARGETSESSIONATTRS") == NULL)
         add(attempt, "target_session_attrs", "read-write");
@@ -435,7 +469,7 @@ static int try_host(lk_pg *session, const struct target *target, size_t index,
     struct attempt attempt = {0};
     int rc;
 
-    rc = fill_attempt(&attempt, target, index, hosts);
+    rc = fill_attempt(&attempt, target, session, index, hosts);
     if (rc < 0) {
         rc = lk_error_nomem(err);
         goto out;

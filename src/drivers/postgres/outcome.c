@@ -9,28 +9,30 @@
 
 #include "drivers/postgres/session.h"
 
+#define TOO_IDLE "25P03"
+
 static const struct {
     const char *prefix;
     int code;
 } classes[] = {
-    {"40001", SQLOCK_ERETRY},     /* serialization_failure */
-    {"40P01", SQLOCK_ERETRY},     /* deadlock_detected */
-    {"40003", SQLOCK_EUNCERTAIN}, /* statement_completion_unknown */
-    {"55P03", SQLOCK_EBUSY},      /* lock_not_available */
-    {"23505", SQLOCK_EBUSY},      /* unique_violation */
-    {"57014", SQLOCK_ECANCELED},  /* query_canceled */
-    {"25P04", SQLOCK_ECANCELED},  /* transaction_timeout */
-    {"25006", SQLOCK_EREADONLY},  /* read_only_sql_transaction */
-    {"53", SQLOCK_ERESOURCE},     /* insufficient_resources */
-    {"28", SQLOCK_EACCESS},       /* invalid_authorization */
-    {"42501", SQLOCK_EACCESS},    /* insufficient_privilege */
-    {"42P01", SQLOCK_ESCHEMA},    /* undefined_table */
-    {"42703", SQLOCK_ESCHEMA},    /* undefined_column */
-    {"3D000", SQLOCK_ESCHEMA},    /* invalid_catalog_name */
-    {"3F000", SQLOCK_ESCHEMA},    /* invalid_schema_name */
-    {"57P", SQLOCK_EUNCERTAIN},   /* the server goes away */
-    {"25P03", SQLOCK_EUNCERTAIN}, /* idle_in_transaction_session_timeout */
-    {"08", SQLOCK_EUNCERTAIN},    /* connection exceptions */
+    {"40001", SQLOCK_ERETRY},      /* serialization_failure */
+    {"40P01", SQLOCK_ERETRY},      /* deadlock_detected */
+    {"40003", SQLOCK_EUNCERTAIN},  /* statement_completion_unknown */
+    {"55P03", SQLOCK_EBUSY},       /* lock_not_available */
+    {"23505", SQLOCK_EBUSY},       /* unique_violation */
+    {"57014", SQLOCK_ECANCELED},   /* query_canceled */
+    {"25P04", SQLOCK_ECANCELED},   /* transaction_timeout */
+    {"25006", SQLOCK_EREADONLY},   /* read_only_sql_transaction */
+    {"53", SQLOCK_ERESOURCE},      /* insufficient_resources */
+    {"28", SQLOCK_EACCESS},        /* invalid_authorization */
+    {"42501", SQLOCK_EACCESS},     /* insufficient_privilege */
+    {"42P01", SQLOCK_ESCHEMA},     /* undefined_table */
+    {"42703", SQLOCK_ESCHEMA},     /* undefined_column */
+    {"3D000", SQLOCK_ESCHEMA},     /* invalid_catalog_name */
+    {"3F000", SQLOCK_ESCHEMA},     /* invalid_schema_name */
+    {"57P", SQLOCK_EUNCERTAIN},    /* the server goes away */
+    {TOO_IDLE, SQLOCK_EUNCERTAIN}, /* idle_in_transaction_session_timeout */
+    {"08", SQLOCK_EUNCERTAIN},     /* connection exceptions */
 };
 
 int lk_pg_code_of(const char *sqlstate)
@@ -85,8 +87,11 @@ static void on_notice(void *argument, const PGresult *notice)
 
     /* An error outside any statement comes as a notice: the server's goodbye
      * to an idle session. */
-    if (ends_session(notice))
+    if (ends_session(notice)) {
         session->dead = true;
+        session->was_too_idle =
+            equals(PQresultErrorField(notice, PG_DIAG_SQLSTATE), TOO_IDLE);
+    }
     if (session->watches_commit && tells_unsafe_commit(notice))
         session->unsafe_commit = true;
 }

@@ -52,7 +52,10 @@ int lk_pg_check(lk_pg *session, int64_t deadline_ns, sqlock_error *err)
     session->was_looked_at = false;
     if (!was_looked_at && !lk_pg_is_alive(session))
         return lk_error(err, SQLOCK_EUNREACHABLE,
-                        "the connection to PostgreSQL is closed");
+                        "the connection to PostgreSQL is closed%s",
+                        session->was_too_idle
+                            ? ": its transaction was idle for too long"
+                            : "");
     if (sqlock_monotonic_ns() >= deadline_ns)
         return lk_error(err, SQLOCK_ECANCELED,
                         "the deadline passed before anything was sent");

@@ -2,8 +2,9 @@
  * session.h - one PostgreSQL session, shared by the files of this driver
  *
  * wait.c waits for its socket, open.c connects it, query.c runs statements on
- * it, values.c converts parameters and results, outcome.c judges outcomes,
- * adopt.c borrows a session of the application; driver.c puts these together.
+ * it, begin.c begins transactions, values.c converts parameters and results,
+ * outcome.c judges outcomes, adopt.c borrows a session of the application;
+ * driver.c puts these together.
  */
 #ifndef LK_POSTGRES_SESSION_H
 #define LK_POSTGRES_SESSION_H
@@ -43,6 +44,9 @@ typedef struct lk_pg {
     bool is_unprepared;  /* none is prepared: a pooler lends backends */
     unsigned generation; /* a number in the names */
 
+    uint32_t idle_ms;         /* a transaction's limit of idle time; 0: none */
+    uint32_t present_idle_ms; /* of the present transaction */
+    bool was_too_idle;        /* the server ended the session by that limit */
     char limits[LK_PG_LIMITS][32]; /* time limits that unlimit restores */
 } lk_pg;
 
@@ -85,6 +89,12 @@ int lk_pg_connect_error(PGconn *conn, sqlock_error *err);
 /* ---------------------------------------------------------------- open.c -- */
 
 int lk_pg_check_url(const char *url, sqlock_error *err);
+
+/* Return when TCP begins to probe a silent peer, and how often it repeats that:
+ * three probes fit into idle_ms, which is not 0. */
+unsigned lk_pg_probe_after_s(const lk_pg *session);
+unsigned lk_pg_probe_every_s(const lk_pg *session);
+#define LK_PG_PROBES "3"
 
 /* Return how far libpq has checked the server's identity, by sslmode. */
 sqlock_tls_check lk_pg_tls_check(const lk_pg *session);
@@ -131,6 +141,14 @@ int lk_pg_commit_if(void *connection, const sqlock_statement *statement,
 /* Return 0 if `tag`, the command tag of a COMMIT, says that the server has
  * committed, or EDATABASE: it has rolled back. */
 int lk_pg_judge_commit(const char *tag, sqlock_error *err);
+
+/* --------------------------------------------------------------- begin.c -- */
+
+/* sqlock_driver.begin */
+int lk_pg_begin(void *connection, int64_t deadline_ns, sqlock_error *err);
+/* sqlock_transactions.outlast */
+int lk_pg_outlast(void *connection, uint32_t idle_ms, int64_t deadline_ns,
+                  sqlock_error *err);
 
 /* ------------------------------------------------------------- dialect.c -- */
 

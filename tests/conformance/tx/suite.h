@@ -28,6 +28,7 @@ extern const struct topic topic_codes;
 extern const struct topic topic_reap;
 extern const struct topic topic_charset;
 extern const struct topic topic_recheck;
+extern const struct topic topic_vanished;
 
 /* Be the holder's process of test_stopped.c.  Return the exit status. */
 int hold(char **arguments);

@@ -99,6 +99,22 @@ static void test_expired_lease_is_told_from_a_lost_one(void **state)
     session_close(&s);
 }
 
+/* On a connection of ours, too, where the commit does not ask again. */
+static void test_expired_lease_is_refused_on_our_own_connection(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_tx *tx;
+
+    lock_take(lock, SHORT_TTL_MS);
+    fixture_await_expiry(f, f->name);
+    assert_ok(sqlock_tx_begin(&tx, f->a, &f->err));
+    assert_fails(SQLOCK_EEXPIRED, sqlock_tx_guard(tx, lock, &f->err));
+    assert_fails(SQLOCK_EEXPIRED, sqlock_tx_commit(tx, &f->err));
+    assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
+    lock_drop(lock);
+}
+
 /* ROLLBACK TO SAVEPOINT releases a row that was locked after the savepoint, so
  * a further guard checks the lease again, and notices that it was broken. */
 static void test_guard_is_asked_again_after_a_savepoint(void **state)
@@ -406,6 +422,8 @@ static const struct test tests[] = {
     TEST_OF_ROWS(test_guarded_write_is_committed, ON_ALL, IN_ALL),
     TEST_OF_ROWS(test_guard_on_our_own_connection, ON_ALL, 0),
     TEST_OF_ROWS(test_lost_lease_cannot_be_committed, ON_ALL, HAS_EXPIRY),
+    TEST_OF_ROWS(test_expired_lease_is_refused_on_our_own_connection, ON_ALL,
+                 HAS_EXPIRY),
     TEST_OF_ROWS(test_expired_lease_is_told_from_a_lost_one, ON_ALL,
                  HAS_EXPIRY),
     TEST_OF_ROWS(test_broken_lease_is_lost, ON_ALL, IN_ALL),
