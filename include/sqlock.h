@@ -371,8 +371,9 @@ typedef struct sqlock_acquire_options {
     bool auto_renew;
     /* The application checks the token with its writes, so a step of the
      * database's clock does not end the lease.  Otherwise renewals of
-     * `auto_renew` notice a step and end the lease; without them only a token
-     * or a guard protects against it. */
+     * `auto_renew` notice a step forward and end the lease; without them only a
+     * token or a guard protects against it.  After a step back a lease lasts
+     * longer. */
     bool fenced;
     bool partial;         /* sqlock_acquire_many(): take those that are free */
     uint32_t max_hold_ms; /* how long `auto_renew` goes on; 0: no limit */

@@ -46,7 +46,8 @@ extern "C" {
  *                     wanted
  * @return 0            all are held
  *         EBUSY        at least one is not free, and @p wait_ms is 0; with
- *                      `partial`, see @p results for the others
+ *                      `partial`, or is refused by the database: see
+ *                      @p results for it and for the others
  *         ETIMEDOUT    not all were free in time; none is held
  *         EUNCERTAIN   the outcome is not known.  NONE IS HELD: rows that were
  *                      taken are freed in the background, or expire

@@ -17,21 +17,22 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   UPDATE
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
     EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
-    'UTC') THEN L.CREATED_DATE ELSE (clock_timestamp() AT TIME ZONE 'UTC') END,
-    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1
-    microsecond', FENCE = CASE WHEN L.CLIENT_ID = EXCLUDED.CLIENT_ID AND
-    L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') THEN L.FENCE ELSE
-    greatest(L.FENCE + 1, (extract(epoch FROM clock_timestamp()) *
-    1000000)::bigint) END, LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER =
-    EXCLUDED.HOLDER
+    'UTC') THEN least(L.CREATED_DATE, (clock_timestamp() AT TIME ZONE 'UTC'))
+    ELSE (clock_timestamp() AT TIME ZONE 'UTC') END, EXPIRED_AFTER =
+    (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1 microsecond',
+    FENCE = CASE WHEN L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >=
+    (clock_timestamp() AT TIME ZONE 'UTC') THEN L.FENCE ELSE greatest(L.FENCE +
+    1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) END,
+    LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
   WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
     L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
   RETURNING FENCE, NOT pg_try_advisory_xact_lock($7), L.xmax = 0;
 
 -- renew
 UPDATE "int_lock"
-  SET EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($1) * interval
-    '1 microsecond'
+  SET CREATED_DATE = least(CREATED_DATE, (clock_timestamp() AT TIME ZONE
+    'UTC')), EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($1) *
+    interval '1 microsecond'
   WHERE LOCK_KEY = $2 AND REGION = $3 AND CLIENT_ID = $4 AND EXPIRED_AFTER >=
     (clock_timestamp() AT TIME ZONE 'UTC');
 
@@ -145,13 +146,14 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   UPDATE
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
     EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
-    'UTC') THEN L.CREATED_DATE ELSE (clock_timestamp() AT TIME ZONE 'UTC') END,
-    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') +
-    (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE), FENCE = CASE WHEN
-    L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp()
-    AT TIME ZONE 'UTC') THEN L.FENCE ELSE greatest(L.FENCE + 1, (extract(epoch
-    FROM clock_timestamp()) * 1000000)::bigint) END, LOCK_NAME =
-    EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
+    'UTC') THEN least(L.CREATED_DATE, (clock_timestamp() AT TIME ZONE 'UTC'))
+    ELSE (clock_timestamp() AT TIME ZONE 'UTC') END, EXPIRED_AFTER =
+    (clock_timestamp() AT TIME ZONE 'UTC') + (EXCLUDED.EXPIRED_AFTER -
+    EXCLUDED.CREATED_DATE), FENCE = CASE WHEN L.CLIENT_ID = EXCLUDED.CLIENT_ID
+    AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') THEN L.FENCE
+    ELSE greatest(L.FENCE + 1, (extract(epoch FROM clock_timestamp()) *
+    1000000)::bigint) END, LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER =
+    EXCLUDED.HOLDER
   WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
     L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
   RETURNING LOCK_KEY, FENCE;
@@ -164,8 +166,9 @@ WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
     T.CLIENT_ID = J.c AND T.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
     'UTC') FOR NO KEY UPDATE SKIP LOCKED) AS T)
   UPDATE "int_lock" AS T
-  SET EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + (J.t) * interval
-    '1 microsecond'
+  SET CREATED_DATE = least(CREATED_DATE, (clock_timestamp() AT TIME ZONE
+    'UTC')), EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + (J.t) *
+    interval '1 microsecond'
   FROM J
   WHERE T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c AND
     T.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC')
@@ -359,13 +362,13 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   UPDATE
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
     EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
-    'UTC') THEN L.CREATED_DATE ELSE (clock_timestamp() AT TIME ZONE 'UTC') END,
-    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1
-    microsecond', FENCE = CASE WHEN L.CLIENT_ID = EXCLUDED.CLIENT_ID AND
-    L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') THEN L.FENCE ELSE
-    greatest(L.FENCE + 1, (extract(epoch FROM clock_timestamp()) *
-    1000000)::bigint) END, LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER =
-    EXCLUDED.HOLDER
+    'UTC') THEN least(L.CREATED_DATE, (clock_timestamp() AT TIME ZONE 'UTC'))
+    ELSE (clock_timestamp() AT TIME ZONE 'UTC') END, EXPIRED_AFTER =
+    (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1 microsecond',
+    FENCE = CASE WHEN L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >=
+    (clock_timestamp() AT TIME ZONE 'UTC') THEN L.FENCE ELSE greatest(L.FENCE +
+    1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) END,
+    LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
   WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
     L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
   RETURNING FENCE;
@@ -399,13 +402,14 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   UPDATE
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
     EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
-    'UTC') THEN L.CREATED_DATE ELSE (clock_timestamp() AT TIME ZONE 'UTC') END,
-    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') +
-    (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE), FENCE = CASE WHEN
-    L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp()
-    AT TIME ZONE 'UTC') THEN L.FENCE ELSE greatest(L.FENCE + 1, (extract(epoch
-    FROM clock_timestamp()) * 1000000)::bigint) END, LOCK_NAME =
-    EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
+    'UTC') THEN least(L.CREATED_DATE, (clock_timestamp() AT TIME ZONE 'UTC'))
+    ELSE (clock_timestamp() AT TIME ZONE 'UTC') END, EXPIRED_AFTER =
+    (clock_timestamp() AT TIME ZONE 'UTC') + (EXCLUDED.EXPIRED_AFTER -
+    EXCLUDED.CREATED_DATE), FENCE = CASE WHEN L.CLIENT_ID = EXCLUDED.CLIENT_ID
+    AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') THEN L.FENCE
+    ELSE greatest(L.FENCE + 1, (extract(epoch FROM clock_timestamp()) *
+    1000000)::bigint) END, LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER =
+    EXCLUDED.HOLDER
   WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
     L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
   RETURNING LOCK_KEY, FENCE;

@@ -19,7 +19,7 @@ const sqlock_template lk_lock_templates[SQLOCK_SQL_KINDS] = {
         .with = (const sqlock_fragment[]){
             {"key", "J.k"}, {"end", "{end_of_item}"}, {NULL, NULL}}},
     [SQLOCK_SQL_RENEW] = {.text =
-        "UPDATE {table} SET {lease {4}} WHERE {row} AND CLIENT_ID = {3} AND "
+        "UPDATE {table} SET {renew {4}} WHERE {row} AND CLIENT_ID = {3} AND "
         "{ends} >= {now}"},
     [SQLOCK_SQL_RELEASE] = {.text =
         "{release} WHERE {row} AND CLIENT_ID = {3}{released}"},
@@ -113,6 +113,7 @@ const sqlock_fragment lk_lock_fragments[] = {
 
     {"is_guarded", "{row} AND CLIENT_ID = {3}{has_token} AND {ends} >= {now}"},
 
+    {"renew", "{lease {it}}"},
     {"released", ""},
     {"broken_now", ""},
     {"last_holder", "HOLDER"}, /* after a release: as before */
@@ -129,10 +130,15 @@ const sqlock_fragment lk_lock_fragments[] = {
     {NULL, NULL},
 };
 
-/* The layout sqlock: FENCE keeps the token, and rows stay after a release. */
+/* The layout sqlock: FENCE keeps the token, and rows stay after a release.  The
+ * table's CHECK wants CREATED_DATE before EXPIRED_AFTER: a statement that sets
+ * the end of a lease anew also takes a CREATED_DATE back that lies in the
+ * future, since the database's clock has been set back (F15). */
 static const sqlock_fragment ours[] = {
     {"ends", "{it}EXPIRED_AFTER"},
     {"lease", "EXPIRED_AFTER = {later {it}}"},
+    {"not_after_now", "{least}({it}, {now})"},
+    {"renew", "CREATED_DATE = {not_after_now CREATED_DATE}, {lease {it}}"},
     {"token", "FENCE"},
     {"token_read", "FENCE"},
     {"names", "LOCK_NAME, HOLDER"},
@@ -144,8 +150,8 @@ static const sqlock_fragment ours[] = {
     {"claim_each", "J.born, J.born + {us J.t}, {at_turn {now_us}}, J.n, J.h"},
     {"born", "{now}"},
     {"claim_again",
-     "CREATED_DATE = CASE WHEN {is_own} THEN L.CREATED_DATE ELSE {now} END, "
-     "EXPIRED_AFTER = {end}, "
+     "CREATED_DATE = CASE WHEN {is_own} THEN {not_after_now L.CREATED_DATE} "
+     "ELSE {now} END, EXPIRED_AFTER = {end}, "
      "FENCE = CASE WHEN {is_own} THEN L.FENCE ELSE {raised L.FENCE} END, "
      "LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER"},
     {"end", "{later {4}}"},

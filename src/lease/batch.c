@@ -49,6 +49,45 @@ struct lk_item *lk_batch_find(const struct lk_batch *batch,
     return bsearch(&wanted, batch->items, batch->count, sizeof wanted, by_key);
 }
 
+bool lk_batch_is_divisible(const struct lk_batch *batch, int rc)
+{
+    return batch->count > 1 && batch->transaction == NULL &&
+           (rc == SQLOCK_EDATABASE || rc == SQLOCK_EINVAL);
+}
+
+/* Send one half, and note the times of its answer.  sent_boot_ns stays that of
+ * the whole batch, the earliest. */
+static int send_half(struct lk_store *store, struct lk_batch *batch,
+                     struct lk_batch *half, lk_batch_fn send, sqlock_error *err)
+{
+    int rc = send(store, half, err);
+
+    for (size_t i = 0; rc < 0 && i < half->count; i++)
+        half->items[i].rc = rc;
+    batch->answered_boot_ns = half->answered_boot_ns;
+    batch->now_us = half->now_us != 0 ? half->now_us : batch->now_us;
+    return rc;
+}
+
+int lk_batch_divide(struct lk_store *store, struct lk_batch *batch,
+                    lk_batch_fn send, int rc, sqlock_error *err)
+{
+    struct lk_batch halves[2] = {*batch, *batch};
+
+    halves[0].count = batch->count / 2;
+    halves[1].count -= halves[0].count;
+    halves[1].items += halves[0].count;
+    for (size_t i = 0; i < batch->count; i++)
+        batch->items[i].rc = rc;
+    rc = 0;
+    for (size_t i = 0; i < 2 && !lk_is_outage(rc); i++) {
+        if (sqlock_monotonic_ns() >= batch->deadline_ns)
+            break;
+        rc = send_half(store, batch, &halves[i], send, err);
+    }
+    return 0;
+}
+
 /* Note when the batch was sent and answered, and cap the leases of an
  * unanswered write.  If this run sent nothing, the time of the previous run
  * stays: its statement may still be carried out, and the leases count from

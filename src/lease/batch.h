@@ -7,7 +7,9 @@
  *
  * A claim, renewal or release returns 0 when the database answered; each item's
  * rc is then the result for that lease.  Any other return value says why there
- * was no answer, and stands for all items.
+ * was no answer, and stands for all items.  Where the database refuses the
+ * statement because of one of the leases, which it does not name, the others
+ * are sent without it (lk_batch_divide()).
  */
 #ifndef LK_BATCH_H
 #define LK_BATCH_H
@@ -50,6 +52,8 @@ struct lk_batch {
     int64_t deadline_ns;
     /* use the renewer's connection, and wait for no locked row */
     bool is_reserved;
+    /* a claim may be granted for some of the leases and refused for others */
+    bool is_partial;
     /* send it in this transaction; NULL: in none */
     struct lk_transaction *transaction;
     /* out, set by each statement: when the batch was last sent and when it was
@@ -78,6 +82,20 @@ struct lk_item *lk_batch_find(const struct lk_batch *batch,
 int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
                  struct lk_batch *batch, struct lk_run *run,
                  sqlock_result *result, sqlock_error *err);
+
+/* Return whether a statement about the batch has failed with rc, changed
+ * nothing, and may succeed for some of the leases: a row, or what was requested
+ * for it, may be refused by the database, and the whole statement with it. */
+bool lk_batch_is_divisible(const struct lk_batch *batch, int rc);
+
+/* Call `send` for each half of the batch, which calls this function again if
+ * the half fails and is divisible: so the leases that alone are refused are
+ * found.  A half that fails otherwise ends the attempts, as does the deadline.
+ * Return 0: each item's rc is its result, also if it was refused. */
+typedef int (*lk_batch_fn)(struct lk_store *store, struct lk_batch *batch,
+                           sqlock_error *err);
+int lk_batch_divide(struct lk_store *store, struct lk_batch *batch,
+                    lk_batch_fn send, int rc, sqlock_error *err);
 
 /* Claim each lock with a fresh CLIENT_ID; only a claim in doubt keeps its own.
  * The claim is sent again if the connection breaks.  Results of items: 0;

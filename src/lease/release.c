@@ -221,6 +221,10 @@ int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
     int rc;
 
     rc = send(store, batch, &run, &has_notified, &result, err);
+    if (lk_batch_is_divisible(batch, rc)) {
+        sqlock_result_clear(&result);
+        return lk_batch_divide(store, batch, lk_batch_release, rc, err);
+    }
     was_uncertain = rc == SQLOCK_EUNCERTAIN;
     end_queue_locks(store, batch, has_notified, lk_is_outage(rc));
     if (was_uncertain)

@@ -229,6 +229,8 @@ int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
     if (rc == SQLOCK_EUNCERTAIN)
         believe_less(store, batch, since_boot_ns);
     sqlock_result_clear(&result);
+    if (lk_batch_is_divisible(batch, rc))
+        return lk_batch_divide(store, batch, lk_batch_renew, rc, err);
     for (size_t i = 0; i < batch->count; i++)
         is_complete = is_complete && batch->items[i].rc == 0;
     if (rc == 0 && !is_complete)

@@ -70,6 +70,7 @@ static int acquire(struct lk_set *set, int64_t wait_ms,
     if (rc < 0)
         return rc;
     a.is_partial = may_be_partial && a.options.partial;
+    set->is_partial = a.is_partial;
     if (a.is_partial && wait_ms != 0) {
         lk_acquisition_end(&a);
         return lk_error(err, SQLOCK_EINVAL, "with partial, wait_ms must be 0");

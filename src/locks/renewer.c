@@ -192,9 +192,11 @@ static void unpin(sqlock_registry *registry, const struct lk_batch *batch)
     pthread_mutex_unlock(&registry->mutex);
 }
 
-/* Report a step of the database's clock, and give up the leases that are not
- * fenced, because leases expire by that clock.  A step of no more than the
- * margin has no effect: holders stop that much before their leases end. */
+/* Report a step of the database's clock.  After a step forward give up the
+ * leases that are not fenced, because leases expire by that clock: another
+ * owner may have had the lock.  After a step back rows last longer than their
+ * holders believe.  A step of no more than the margin has no effect: holders
+ * stop that much before their leases end. */
 static void report_step(struct lk_renewer *renewer, int64_t step_us,
                         const struct lk_batch *batch)
 {
@@ -207,8 +209,12 @@ static void report_step(struct lk_renewer *renewer, int64_t step_us,
     lk_store_tell(&registry->store,
                   &(sqlock_event){.kind = SQLOCK_EVENT_CLOCK_STEP},
                   "the database's clock stepped by %lld ms against this "
-                  "host's; leases that are not fenced count as lost",
-                  (long long)(step_us / 1000));
+                  "host's%s",
+                  (long long)(step_us / 1000),
+                  step_us > 0 ? "; leases that are not fenced count as lost"
+                              : "; leases last longer");
+    if (step_us < 0)
+        return;
     pthread_mutex_lock(&renewer->mutex);
     give_up_unfenced(renewer);
     pthread_mutex_unlock(&renewer->mutex);

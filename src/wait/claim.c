@@ -31,6 +31,7 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
 void lk_claim_collect(struct lk_acquisition *a)
 {
     a->batch.count = 0;
+    a->batch.is_partial = a->is_partial;
     for (size_t i = 0; i < a->count; i++) {
         struct lk_part *part = &a->parts[i];
 

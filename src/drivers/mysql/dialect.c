@@ -130,7 +130,8 @@ static const sqlock_fragment ours[] = {
     {"claim_again",
      "FENCE = CASE WHEN {over} THEN LAST_INSERT_ID({raised FENCE}) "
      "WHEN CLIENT_ID = {client} THEN LAST_INSERT_ID(FENCE) ELSE FENCE END, "
-     "CREATED_DATE = IF({over}, {now}, CREATED_DATE), "
+     "CREATED_DATE = CASE WHEN {over} THEN {now} WHEN CLIENT_ID = {client} "
+     "THEN {not_after_now CREATED_DATE} ELSE CREATED_DATE END, "
      "CLIENT_ID = IF({over}, {client}, CLIENT_ID), "
      "LOCK_NAME = IF(CLIENT_ID = {client}, {name}, LOCK_NAME), "
      "HOLDER = IF(CLIENT_ID = {client}, {holder_again}, HOLDER), "
@@ -311,7 +312,7 @@ const sqlock_dialect lk_mysql_dialect = {
          * up to the session's limit. */
         [SQLOCK_SQL_RENEW_MANY] = {.text =
             "/*M!100300 SET STATEMENT innodb_lock_wait_timeout = 0 FOR */ "
-            "UPDATE {rows_of_leases} SET {lease j.t} WHERE {is_of_lease} "
+            "UPDATE {rows_of_leases} SET {renew j.t} WHERE {is_of_lease} "
             "AND {ends} >= {now}",
             .with = with_answer, .insert_id = SQLOCK_INSERT_ID_ROW},
         [SQLOCK_SQL_RELEASE_MANY] = {.text =

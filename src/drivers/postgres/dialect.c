@@ -274,7 +274,7 @@ const sqlock_dialect lk_pg_dialect = {
         /* Rows that another session has locked are skipped. */
         [SQLOCK_SQL_RENEW_MANY] = {.text =
             "{own_items AND {ends T.} >= {now} FOR NO KEY UPDATE SKIP LOCKED} "
-            "UPDATE {table} AS T SET {lease J.t} FROM J WHERE {is_own_item} "
+            "UPDATE {table} AS T SET {renew J.t} FROM J WHERE {is_own_item} "
             "AND {ends T.} >= {now} RETURNING T.LOCK_KEY, {now_us}",
             .is_planned_anew = true},
         [SQLOCK_SQL_RELEASE_MANY] = {.text =

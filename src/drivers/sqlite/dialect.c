@@ -135,7 +135,7 @@ const sqlock_dialect lk_dialect_sqlite = {
                  .with = (const sqlock_fragment[]){{"now", PLAIN_NOW},
                                                    {NULL, NULL}}},
             [SQLOCK_SQL_RENEW_MANY] =
-                {.text = "UPDATE {table} AS t SET {lease {of_item t}} "
+                {.text = "UPDATE {table} AS t SET {renew {of_item t}} "
                          "FROM {items} WHERE {is_own_item} "
                          "AND {ends t.} >= {now} RETURNING LOCK_KEY, {now_us}"},
             [SQLOCK_SQL_RELEASE_MANY] = {.text = "{release_items} "

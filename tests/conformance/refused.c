@@ -1,0 +1,181 @@
+/*
+ * refused.c - batches in which the database refuses the row of one lock: the
+ * statement fails as a whole, and the other leases must not suffer from it
+ *
+ * A trigger refuses each change of the row.
+ */
+#include "conformance.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sqlock/many.h"
+
+#define COUNT 7
+#define BAD 4 /* the lock whose row is refused */
+
+static void refuse(struct fixture *f, const char *key)
+{
+    switch (f->database->bit) {
+    case ON_POSTGRES:
+        (void)sql_run(&f->sql,
+                      "CREATE OR REPLACE FUNCTION %srefuse() RETURNS trigger "
+                      "LANGUAGE plpgsql AS "
+                      "'BEGIN RAISE EXCEPTION ''refused''; END'",
+                      f->prefix);
+        (void)sql_run(&f->sql,
+                      "CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON %s "
+                      "FOR EACH ROW WHEN (NEW.LOCK_KEY = '%s') "
+                      "EXECUTE FUNCTION %srefuse()",
+                      f->table, key, f->prefix);
+        break;
+    case ON_MYSQL:
+        (void)sql_run(&f->sql,
+                      "CREATE TRIGGER %srefuse BEFORE UPDATE ON %s "
+                      "FOR EACH ROW IF NEW.LOCK_KEY = '%s' THEN "
+                      "SIGNAL SQLSTATE '45000' "
+                      "SET MESSAGE_TEXT = 'refused'; END IF",
+                      f->prefix, f->table, key);
+        (void)sql_run(&f->sql,
+                      "CREATE TRIGGER %srefusei BEFORE INSERT ON %s "
+                      "FOR EACH ROW IF NEW.LOCK_KEY = '%s' THEN "
+                      "SIGNAL SQLSTATE '45000' "
+                      "SET MESSAGE_TEXT = 'refused'; END IF",
+                      f->prefix, f->table, key);
+        break;
+    default:
+        (void)sql_run(&f->sql,
+                      "CREATE TRIGGER %srefuse BEFORE UPDATE ON %s "
+                      "WHEN NEW.LOCK_KEY = '%s' "
+                      "BEGIN SELECT RAISE(ABORT, 'refused'); END",
+                      f->prefix, f->table, key);
+        (void)sql_run(&f->sql,
+                      "CREATE TRIGGER %srefusei BEFORE INSERT ON %s "
+                      "WHEN NEW.LOCK_KEY = '%s' "
+                      "BEGIN SELECT RAISE(ABORT, 'refused'); END",
+                      f->prefix, f->table, key);
+        break;
+    }
+}
+
+static void allow(struct fixture *f)
+{
+    if (f->database->bit == ON_POSTGRES) {
+        (void)sql_run(&f->sql, "DROP TRIGGER refuse ON %s", f->table);
+        (void)sql_run(&f->sql, "DROP FUNCTION %srefuse()", f->prefix);
+        return;
+    }
+    (void)sql_run(&f->sql, "DROP TRIGGER %srefuse", f->prefix);
+    (void)sql_run(&f->sql, "DROP TRIGGER %srefusei", f->prefix);
+}
+
+static void obtain_all(struct fixture *f, sqlock_registry *registry,
+                       sqlock_lock *locks[COUNT])
+{
+    char name[96];
+
+    for (size_t i = 0; i < COUNT; i++) {
+        (void)snprintf(name, sizeof name, "%s-%zu", f->name, i);
+        locks[i] = lock_obtain(registry, name);
+    }
+}
+
+/* Assert that only lock BAD has a failure, and that it is the database's. */
+static void expect_one(const int results[COUNT])
+{
+    for (size_t i = 0; i < COUNT; i++)
+        assert_int_equal(results[i], i == BAD ? SQLOCK_EDATABASE : 0);
+}
+
+static void test_one_row_that_is_refused_hinders_no_other(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *locks[COUNT];
+    sqlock_lock *other;
+    int results[COUNT];
+    /* elsewhere a release deletes the row, which no trigger refuses */
+    bool is_kept = f->layout == SQLOCK_LAYOUT_SQLOCK;
+
+    obtain_all(f, f->a, locks);
+    assert_ok(sqlock_acquire_many(locks, COUNT, 0, NULL, NULL, &f->err));
+    refuse(f, sqlock_key(locks[BAD]));
+    assert_fails(SQLOCK_EDATABASE,
+                 sqlock_renew_many(locks, COUNT, results, &f->err));
+    expect_one(results);
+    assert_contains(f->err.message, sqlock_key(locks[BAD]));
+    assert_true(sqlock_is_held(locks[BAD]));
+    assert_fails(is_kept ? SQLOCK_EDATABASE : 0,
+                 sqlock_release_many(locks, COUNT, results, &f->err));
+    allow(f);
+    if (is_kept)
+        expect_one(results);
+    for (size_t i = 0; i < COUNT; i++) {
+        other = lock_obtain(f->b, sqlock_name(locks[i]));
+        /* the refused release is repeated in the background */
+        assert_ok(lock_try(other, i == BAD ? PATIENCE_MS : 0, 0, &f->err));
+        lock_end(other);
+        lock_drop(locks[i]);
+    }
+}
+
+/* With `partial`, the locks that are free are acquired, whatever another one
+ * says; without, nothing is. */
+static void test_one_claim_that_is_refused_hinders_no_other(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *locks[COUNT];
+    int results[COUNT];
+
+    how.partial = true;
+    obtain_all(f, f->a, locks);
+    refuse(f, sqlock_key(locks[BAD]));
+    assert_fails(SQLOCK_EDATABASE,
+                 sqlock_acquire_many(locks, COUNT, 0, NULL, results, &f->err));
+    for (size_t i = 0; i < COUNT; i++)
+        assert_false(sqlock_is_held(locks[i]));
+    assert_fails(SQLOCK_EBUSY,
+                 sqlock_acquire_many(locks, COUNT, 0, &how, results, &f->err));
+    assert_contains(f->err.message, sqlock_key(locks[BAD]));
+    expect_one(results);
+    allow(f);
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_true(sqlock_is_held(locks[i]) == (i != BAD));
+        if (i != BAD)
+            lock_give(locks[i]);
+        lock_drop(locks[i]);
+    }
+}
+
+/* The renewals in the background share a statement, too. */
+static void test_one_renewal_that_is_refused_hinders_no_other(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *locks[COUNT];
+
+    how.auto_renew = true;
+    how.ttl_ms = 2000 * SLOWNESS;
+    obtain_all(f, f->a, locks);
+    assert_ok(sqlock_acquire_many(locks, COUNT, 0, &how, NULL, &f->err));
+    refuse(f, sqlock_key(locks[BAD]));
+    assert_becomes_true(!sqlock_is_held(locks[BAD]), PATIENCE_MS);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_true(sqlock_is_held(locks[i]) == (i != BAD));
+    allow(f);
+    for (size_t i = 0; i < COUNT; i++) {
+        if (i == BAD)
+            assert_fails(SQLOCK_EEXPIRED, sqlock_release(locks[i], &f->err));
+        else
+            lock_give(locks[i]);
+        lock_drop(locks[i]);
+    }
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_one_row_that_is_refused_hinders_no_other, ON_ALL, IN_ALL),
+    TEST_ON(test_one_claim_that_is_refused_hinders_no_other, ON_ALL, IN_ALL),
+    TEST_ON(test_one_renewal_that_is_refused_hinders_no_other, ON_ALL,
+            IN_SQLOCK),
+};
+const struct topic topic_refused = TOPIC(tests);
