@@ -315,6 +315,7 @@ SQLOCK_MUSTUSE int sqlock_registry_open(sqlock_registry **out, const char *url,
  * when the database is away.  No other call may be running.  NULL is allowed.
  *
  * @return 0                 all was released
+ *         EINUSE            refused: a transaction or stock of it is open
  *         EFORK             this is a child process: nothing was touched
  *         EINUSE            refused: in a callback of this registry
  *         ELOST, EEXPIRED   closed; a lease was lost, or had expired

@@ -118,7 +118,8 @@ SQLOCK_MUSTUSE int sqlock_request_finish(sqlock_request *request,
 /**
  * Give a request up, whatever its state, and free it.  A claim that is being
  * sent is completed.  A lock that the request got is released in the
- * background.  NULL is allowed.
+ * background; `on_lost` is not called any more, and this call waits for one
+ * that is running.  NULL is allowed.
  *
  * @return 0       done
  *         EFORK   this is a child process: nothing was touched

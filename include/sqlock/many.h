@@ -71,6 +71,17 @@ SQLOCK_MUSTUSE int sqlock_release_many(sqlock_lock *const *locks, size_t count,
                                        int *results, sqlock_error *err);
 
 /**
+ * Undo one acquire of each lock, as sqlock_abandon() of tx.h does.
+ *
+ * @param[out] results one for each lock, as sqlock_abandon() returns; else as
+ *                     those of sqlock_release_many()
+ * @return 0           all are released
+ *         any other   the first result that is not 0
+ */
+SQLOCK_API int sqlock_abandon_many(sqlock_lock *const *locks, size_t count,
+                                   int *results, sqlock_error *err);
+
+/**
  * Renew each lease for its own TTL.  A lease whose row a transaction has
  * locked is passed over: its result is EBUSY and its deadline stays.  A single
  * lock is renewed as by sqlock_renew(), which waits for its row.

@@ -36,7 +36,8 @@
  *     One thread at a time uses a transaction.
  *
  * Lifetime
- *     A transaction ends before its registry is closed.
+ *     A transaction ends before its registry is closed.  It may outlive the
+ *     references to the locks that it guards: see sqlock_abandon().
  *
  * Errors
  *     The transaction is over after ERETRY, ELOST or EUNCERTAIN, and on
@@ -232,6 +233,18 @@ SQLOCK_MUSTUSE int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
  */
 SQLOCK_MUSTUSE int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock,
                                    sqlock_error *err);
+
+/**
+ * Undo one acquire where nobody can come again, as in a destructor or on a path
+ * that cleans up: as sqlock_release(), but a guard does not prevent it.
+ *
+ * @return 0           released
+ *         EINUSE      an open transaction guards the lock, which is released
+ *                     when that ends; the caller does not hold it any more, may
+ *                     drop it, and is not told of its loss
+ *         any other   as sqlock_release() returns
+ */
+SQLOCK_API int sqlock_abandon(sqlock_lock *lock, sqlock_error *err);
 
 /* -------------------------------------------------------- names and rows -- */
 

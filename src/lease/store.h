@@ -59,6 +59,8 @@ struct lk_store {
     _Atomic int64_t in_vain_since_ns;
     /* when the closing of the registry began, CLOCK_MONOTONIC; 0: not yet */
     _Atomic int64_t closing_since_ns;
+    /* open transactions and stocks, which use the store until they end */
+    atomic_uint users;
     /* when skew.h last reported a row, CLOCK_MONOTONIC; 0: never */
     _Atomic int64_t skew_told_ns;
     pthread_mutex_t mutex; /* guards the following fields; innermost */

@@ -38,8 +38,20 @@ static void undo(struct lk_set *set, const struct lk_acquisition *a)
 
         if (a->is_partial ? is_held && set->members[i].rc < 0
                           : is_held || is_nested)
-            (void)lk_give_back(set->members[i].lock, part->owner, NULL);
+            lk_undo(set->members[i].lock, part->grant);
     }
+}
+
+static void undo_part(const struct lk_part *part)
+{
+    lk_undo(part->lock, part->grant);
+}
+
+void lk_take_part(struct lk_acquisition *a, size_t i, sqlock_lock *lock,
+                  uint64_t owner)
+{
+    a->undo = undo_part;
+    lk_acquisition_add(a, i, lock->entry, owner, lock);
 }
 
 int lk_take(struct lk_set *set, struct lk_acquisition *a, sqlock_error *err)
@@ -76,8 +88,8 @@ static int acquire(struct lk_set *set, int64_t wait_ms,
         return lk_error(err, SQLOCK_EINVAL, "with partial, wait_ms must be 0");
     }
     for (size_t i = 0; i < set->count; i++)
-        lk_acquisition_add(&a, i, set->members[i].lock->entry,
-                           lk_caller(set->members[i].lock));
+        lk_take_part(&a, i, set->members[i].lock,
+                     lk_caller(set->members[i].lock));
     (void)lk_acquisition_enter(&a, err);
     rc = lk_take(set, &a, err);
     lk_acquisition_end(&a);

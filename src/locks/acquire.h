@@ -15,10 +15,15 @@
  * woken; or a result of sqlock_acquire_many(). */
 int lk_take(struct lk_set *set, struct lk_acquisition *a, sqlock_error *err);
 
-/* Undo one acquire of member i for that owner, as far as possible without the
- * database.  The member's rc is the result, as of lk_begin_release(). */
+/* Add a lock as part i of an acquisition that has begun. */
+void lk_take_part(struct lk_acquisition *a, size_t i, sqlock_lock *lock,
+                  uint64_t owner);
+
+/* Undo one acquire of member i, as far as possible without the database.  The
+ * member's rc is the result, as of lk_begin_release(). */
 void lk_begin_give_back(struct lk_set *set, struct lk_release *release,
-                        size_t i, uint64_t owner, sqlock_error *err);
+                        size_t i, const struct lk_undo *undo,
+                        sqlock_error *err);
 
 /* Hand off, or release in the database, the leases whose last acquire was
  * undone, and free the release.  Each member's rc is its own result.  Return
@@ -26,8 +31,8 @@ void lk_begin_give_back(struct lk_set *set, struct lk_release *release,
 int lk_end_give_back(struct lk_set *set, struct lk_release *release,
                      sqlock_error *err);
 
-/* Undo one acquire of one lock for that owner (0: lk_caller()), and release the
- * lease if it was the last.  Results as sqlock_release(). */
-int lk_give_back(sqlock_lock *lock, uint64_t owner, sqlock_error *err);
+/* Undo one acquire of the lock's lease of that grant.  If it was the last, the
+ * lease is released, or if a transaction guards it, when that ends. */
+void lk_undo(sqlock_lock *lock, uint64_t grant);
 
 #endif

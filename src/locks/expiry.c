@@ -190,12 +190,26 @@ int lk_expiry_watch(struct lk_expiry *expiry, sqlock_lock *lock, uint64_t grant,
     return rc;
 }
 
+/* The caller holds the expiry's mutex, which is released meanwhile. */
+static void await_callback(struct lk_expiry *expiry, const sqlock_lock *lock)
+{
+    while (expiry->calling == lock)
+        pthread_cond_wait(&expiry->idle, &expiry->mutex);
+}
+
+void lk_expiry_await_callback(struct lk_expiry *expiry, sqlock_lock *lock)
+{
+    pthread_mutex_lock(&expiry->mutex);
+    await_callback(expiry, lock);
+    pthread_mutex_unlock(&expiry->mutex);
+}
+
 void lk_expiry_forget(struct lk_expiry *expiry, sqlock_lock *lock,
                       uint64_t grant, bool waits)
 {
     pthread_mutex_lock(&expiry->mutex);
-    while (waits && expiry->calling == lock)
-        pthread_cond_wait(&expiry->idle, &expiry->mutex);
+    if (waits)
+        await_callback(expiry, lock);
     if (grant == 0 || lock->expiring.grant <= grant)
         unlist(expiry, lock);
     pthread_mutex_unlock(&expiry->mutex);

@@ -43,6 +43,10 @@ int lk_expiry_watch(struct lk_expiry *expiry, struct sqlock_lock *lock,
 void lk_expiry_forget(struct lk_expiry *expiry, struct sqlock_lock *lock,
                       uint64_t grant, bool waits);
 
+/* Wait until the lock's callback is not running. */
+void lk_expiry_await_callback(struct lk_expiry *expiry,
+                              struct sqlock_lock *lock);
+
 /* Make the lock's descriptor, if it has one, unreadable.  The caller holds the
  * mutex of the lock's entry. */
 void lk_lost_fd_clear(struct sqlock_lock *lock);

@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "wait/entry.h"
+#include "locks/acquire.h"
+#include "wait/overdue.h"
 
 int lk_guarded_store(const sqlock_lock *lock, struct lk_store **out,
                      sqlock_error *err)
@@ -20,9 +21,33 @@ int lk_guarded_store(const sqlock_lock *lock, struct lk_store **out,
     return rc;
 }
 
+static int over(int lost, sqlock_error *err)
+{
+    return lk_error(err, lost, "the lease of this lock is over");
+}
+
+/* Keep the lock as long as it is guarded, even if its last reference is
+ * dropped. */
+static void pin(sqlock_lock *lock)
+{
+    pthread_mutex_lock(&lock->registry->mutex);
+    lock->pins++;
+    pthread_mutex_unlock(&lock->registry->mutex);
+}
+
+static void unpin(sqlock_lock *lock)
+{
+    sqlock_registry *registry = lock->registry;
+
+    pthread_mutex_lock(&registry->mutex);
+    lk_lock_unpin(lock);
+    pthread_mutex_unlock(&registry->mutex);
+}
+
 int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
                    struct lk_lease *lease, sqlock_error *err)
 {
+    const struct lk_overdue *overdue;
     struct lk_entry *entry;
     int rc;
 
@@ -35,30 +60,40 @@ int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
         return rc;
     entry = lock->entry;
     pthread_mutex_lock(&entry->mutex);
+    overdue = lk_overdue_of(entry, lk_caller(lock));
     if (!lk_is_owned_by(entry, lk_caller(lock))) {
-        rc = lk_not_owner(err);
+        rc = overdue != NULL ? over(overdue->lost, err) : lk_not_owner(err);
     } else if (entry->lost != 0) {
-        rc = lk_error(err, entry->lost, "the lease of this lock is over");
+        rc = over(entry->lost, err);
     } else {
         *lease = entry->lease;
         entry->guards++;
     }
     pthread_mutex_unlock(&entry->mutex);
+    if (rc == 0)
+        pin(lock);
     return rc;
 }
 
 void lk_guard_end(sqlock_lock *lock, const char *client_id, int lost)
 {
     struct lk_entry *entry = lock->entry;
+    uint64_t owed = 0; /* the grant that is to be released; 0: none */
 
     pthread_mutex_lock(&entry->mutex);
     entry->guards--;
     if (lost != 0 && entry->lost == 0 && entry->phase == LK_OCCUPIED &&
         strcmp(entry->lease.client_id, client_id) == 0)
         (void)lk_lose(entry, lost);
+    if (entry->guards == 0 && entry->phase == LK_OCCUPIED &&
+        entry->hold_count == 0)
+        owed = entry->grant;
     pthread_mutex_unlock(&entry->mutex);
     /* the lease may be due for renewal by now */
     lk_handler_wake(&lock->registry->renewer.handler);
     if (lost != 0)
         lk_handler_wake(&lock->registry->expiry.handler);
+    if (owed != 0)
+        lk_undo(lock, owed);
+    unpin(lock);
 }

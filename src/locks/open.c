@@ -133,6 +133,10 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
                       "the registry after it has returned, or in another one");
     if (rc < 0)
         return rc;
+    if (atomic_load(&registry->store.users) > 0)
+        return lk_error(err, SQLOCK_EINUSE,
+                        "the registry has open transactions or stocks: end "
+                        "those first");
     atomic_store(&registry->store.closing_since_ns, sqlock_monotonic_ns());
     /* while the services that requests need still run */
     lk_requests_end(registry);

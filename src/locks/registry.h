@@ -52,11 +52,13 @@ _Static_assert(offsetof(struct sqlock_registry, store) == 0,
                "lk_store_of() takes a registry for its store");
 
 struct sqlock_lock {
-    sqlock_registry *registry;
-    struct lk_entry *entry;
-    uint64_t owner; /* constant; 0: the calling thread is the owner */
     /* guarded by the registry's mutex */
     struct sqlock_lock *next, *previous;
+    /* constant */
+    sqlock_registry *registry;
+    struct lk_entry *entry;
+    uint64_t owner; /* 0: the calling thread is the owner */
+    /* guarded by the registry's mutex */
     UT_hash_handle hh;
     uint32_t references;
     uint32_t pins; /* number of batches and requests that use it */

@@ -3,6 +3,7 @@
  */
 #include "locks/acquire.h"
 #include "locks/care.h"
+#include "sqlock/tx.h"
 
 /* Report the release of a lease by an event, and before that the loss of the
  * lease if it was not known earlier. */
@@ -17,14 +18,14 @@ static void tell(sqlock_lock *lock, const struct lk_release_part *part)
 }
 
 void lk_begin_give_back(struct lk_set *set, struct lk_release *release,
-                        size_t i, uint64_t owner, sqlock_error *err)
+                        size_t i, const struct lk_undo *undo, sqlock_error *err)
 {
     struct lk_member *member = &set->members[i];
     struct lk_release_part *part = &release->parts[i];
 
-    lk_begin_release(part, member->lock->entry, owner, err);
+    lk_begin_release(part, member->lock->entry, undo, err);
     member->rc = part->rc;
-    if (part->state != LK_RELEASE_OVER)
+    if (part->has_lease || part->is_owed)
         lk_end_care(member->lock, part->grant);
 }
 
@@ -46,7 +47,8 @@ int lk_end_give_back(struct lk_set *set, struct lk_release *release,
     return set->count == 1 ? rc : 0;
 }
 
-static int give_back(struct lk_set *set, uint64_t owner, sqlock_error *err)
+/* Undo one acquire of each lock for the calling owner. */
+static int give_back(struct lk_set *set, bool may_owe, sqlock_error *err)
 {
     struct lk_release release;
     int rc = lk_release_begin(&release, &set->registry->store, set->count, err);
@@ -56,34 +58,56 @@ static int give_back(struct lk_set *set, uint64_t owner, sqlock_error *err)
         return rc;
     }
     for (size_t i = 0; i < set->count; i++)
-        lk_begin_give_back(set, &release, i,
-                           owner != 0 ? owner : lk_caller(set->members[i].lock),
-                           err);
+        lk_begin_give_back(
+            set, &release, i,
+            &(struct lk_undo){.owner = lk_caller(set->members[i].lock),
+                              .may_owe = may_owe},
+            err);
     return lk_end_give_back(set, &release, err);
 }
 
-int lk_give_back(sqlock_lock *lock, uint64_t owner, sqlock_error *err)
+void lk_undo(sqlock_lock *lock, uint64_t grant)
 {
+    const struct lk_undo undo = {.grant = grant, .may_owe = true};
+    struct lk_release release;
     struct lk_set set;
 
     lk_set_of_one(&set, lock);
-    return lk_set_end(&set, give_back(&set, owner, err), err);
+    /* one lock needs no memory */
+    (void)lk_release_begin(&release, &lock->registry->store, 1, NULL);
+    lk_begin_give_back(&set, &release, 0, &undo, NULL);
+    (void)lk_set_end(&set, lk_end_give_back(&set, &release, NULL), NULL);
 }
 
-int sqlock_release(sqlock_lock *lock, sqlock_error *err)
-{
-    int rc = lk_lock_check(lock, err);
-
-    return rc < 0 ? rc : lk_give_back(lock, 0, err);
-}
-
-int sqlock_release_many(sqlock_lock *const *locks, size_t count, int *results,
-                        sqlock_error *err)
+static int release_all(sqlock_lock *const *locks, size_t count, bool may_owe,
+                       int *results, sqlock_error *err)
 {
     struct lk_set set;
     int rc = lk_set_begin(&set, locks, count, results, err);
 
     if (rc == 0)
-        rc = give_back(&set, 0, err);
+        rc = give_back(&set, may_owe, err);
     return lk_set_end(&set, rc, err);
+}
+
+int sqlock_release_many(sqlock_lock *const *locks, size_t count, int *results,
+                        sqlock_error *err)
+{
+    return release_all(locks, count, false, results, err);
+}
+
+int sqlock_abandon_many(sqlock_lock *const *locks, size_t count, int *results,
+                        sqlock_error *err)
+{
+    return release_all(locks, count, true, results, err);
+}
+
+int sqlock_abandon(sqlock_lock *lock, sqlock_error *err)
+{
+    return sqlock_abandon_many(&lock, 1, NULL, err);
+}
+
+int sqlock_release(sqlock_lock *lock, sqlock_error *err)
+{
+    return release_all(&lock, 1, false, NULL, err);
 }

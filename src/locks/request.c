@@ -148,7 +148,7 @@ static void finish(sqlock_request *request, int rc)
     if (!is_abandoned)
         return;
     if (rc == 0 && !request->is_release)
-        (void)lk_give_back(request->lock, request->a.one.owner, NULL);
+        lk_undo(request->lock, request->a.one.grant);
     destroy(request);
 }
 
@@ -202,8 +202,7 @@ static int begin(sqlock_request *request, int64_t wait_ms,
 
     if (rc < 0)
         return rc;
-    lk_acquisition_add(a, 0, lock->entry,
-                       lock->owner != 0 ? lock->owner : lk_owner_id());
+    lk_take_part(a, 0, lock, lock->owner != 0 ? lock->owner : lk_owner_id());
     a->self.asked_ns = wait_ms == 0 ? sqlock_monotonic_ns() : 0;
     a->self.on_wake = wake;
     rc = enroll(request, a->self.deadline_ns, err);
@@ -246,7 +245,8 @@ static int begin_release(sqlock_request *request, sqlock_error *err)
 
     if (rc < 0)
         return rc;
-    lk_begin_give_back(&request->set, release, 0, lk_caller(lock), err);
+    lk_begin_give_back(&request->set, release, 0,
+                       &(struct lk_undo){.owner = lk_caller(lock)}, err);
     release->one.lease.asked_ns = sqlock_monotonic_ns();
     return release->one.rc;
 }
@@ -339,8 +339,12 @@ static void abandon(sqlock_request *request)
 {
     struct lk_waiter *self = &request->a.self;
     sqlock_lock *lock = request->lock;
+    sqlock_registry *registry = lock->registry;
     bool has_gone;
 
+    pthread_mutex_lock(&registry->mutex);
+    lock->pins++;
+    pthread_mutex_unlock(&registry->mutex);
     pthread_mutex_lock(&request->mutex);
     request->is_abandoned = true;
     request->done_fd = 0;
@@ -350,12 +354,17 @@ static void abandon(sqlock_request *request)
         lk_abandon_part(&request->a.one);
     has_gone = request->is_over && (request->is_release || request->rc < 0);
     if (request->is_over && !has_gone)
-        lk_executor_wake(&lock->registry->executor, &request->task);
+        lk_executor_wake(&registry->executor, &request->task);
     else if (!request->is_over && !request->is_release)
-        lk_waiter_cancel(&lock->registry->entries, self);
+        lk_waiter_cancel(&registry->entries, self);
     pthread_mutex_unlock(&request->mutex);
     if (has_gone)
         destroy(request);
+    /* When this call returns, the application may free what on_lost uses. */
+    lk_expiry_await_callback(&registry->expiry, lock);
+    pthread_mutex_lock(&registry->mutex);
+    lk_lock_unpin(lock);
+    pthread_mutex_unlock(&registry->mutex);
 }
 
 int sqlock_request_finish(sqlock_request *request, sqlock_error *err)
@@ -378,14 +387,10 @@ int sqlock_request_finish(sqlock_request *request, sqlock_error *err)
         *err = request->err;
     if (rc == 0 && !request->is_release)
         rc = take_over(request, err);
-    if (rc < 0 && request->rc == 0) {
-        /* When this call returns, the application may free what on_lost
-         * uses. */
-        lk_end_care(request->lock, request->a.one.grant);
+    if (rc < 0 && request->rc == 0)
         abandon(request);
-    } else {
+    else
         destroy(request);
-    }
     return rc;
 }
 

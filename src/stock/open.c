@@ -350,6 +350,7 @@ int sqlock_stock_open(sqlock_stock **out, sqlock_registry *registry,
     if (stock == NULL)
         return lk_error_nomem(err);
     stock->store = store;
+    atomic_fetch_add(&store->users, 1);
     (void)pthread_mutex_init(&stock->mutex, NULL);
     lk_condition_init(&stock->written);
     rc = set_up(stock, options, err);
@@ -370,6 +371,7 @@ void sqlock_stock_close(sqlock_stock *stock)
     free(stock->name);
     (void)pthread_cond_destroy(&stock->written);
     (void)pthread_mutex_destroy(&stock->mutex);
+    atomic_fetch_sub(&stock->store->users, 1);
     free(stock);
 }
 

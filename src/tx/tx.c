@@ -6,6 +6,7 @@
  */
 #include "tx/tx.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -87,6 +88,7 @@ static void free_tx(sqlock_tx *tx)
         lk_statement_clear(&tx->statements[kind]);
     free(tx->guards);
     free(tx->region);
+    atomic_fetch_sub(&tx->store->users, 1);
     free(tx);
 }
 
@@ -118,6 +120,7 @@ static int new_tx(sqlock_tx **out, struct lk_store *store, bool is_adopted,
     memcpy(tx->region, store->region, length);
     memcpy(tx->region + length, LK_NAMES_SUFFIX, sizeof LK_NAMES_SUFFIX);
     tx->store = store;
+    atomic_fetch_add(&store->users, 1);
     tx->driver = store->db.driver;
     tx->part = tx->driver->transactions;
     tx->is_adopted = is_adopted;
@@ -350,13 +353,12 @@ static void end_guards(const sqlock_tx *tx)
                      tx->guards[i].lost);
 }
 
-/* End the guards, give the connection back to the application or the pool, and
- * free the transaction. */
+/* Give the connection back to the application or the pool, end the guards, and
+ * with them leases that were abandoned, and free the transaction. */
 static void finish(sqlock_tx *tx)
 {
     struct lk_pool *pool = &tx->store->db.pool;
 
-    end_guards(tx);
     if (tx->is_adopted)
         let_go(tx, true);
     else if (!tx->is_altered &&
@@ -365,6 +367,7 @@ static void finish(sqlock_tx *tx)
         lk_pool_give(pool, tx->connection);
     else
         lk_pool_discard(pool, tx->connection);
+    end_guards(tx);
     free_tx(tx);
 }
 
@@ -476,8 +479,8 @@ int sqlock_tx_abandon(sqlock_tx *tx, sqlock_error *err)
     rc = check_end(tx, err);
     if (rc < 0)
         return rc;
-    end_guards(tx);
     let_go(tx, false);
+    end_guards(tx);
     free_tx(tx);
     return 0;
 }

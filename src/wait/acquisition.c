@@ -101,6 +101,17 @@ static void give_up(struct lk_acquisition *a, struct lk_part *part)
     part->lease.fate = LK_CLAIM_ANSWERED;
 }
 
+/* Undo a nested acquire, because the acquisition has failed or must wait for
+ * another lock.  Its lease may have no other acquire left: then it is
+ * released. */
+static void undo(struct lk_acquisition *a, struct lk_part *part)
+{
+    if (part->state != LK_PART_NESTED)
+        return;
+    a->undo(part);
+    lk_step_back(part);
+}
+
 /* Give up all turns except that of the part to wait for. */
 static void keep_only(struct lk_acquisition *a, struct lk_part *kept)
 {
@@ -111,8 +122,11 @@ static void keep_only(struct lk_acquisition *a, struct lk_part *kept)
         if (&a->parts[i] == kept)
             continue;
         give_up(a, &a->parts[i]);
-        lk_step_back(&a->parts[i]);
+        if (a->parts[i].state != LK_PART_NESTED)
+            lk_step_back(&a->parts[i]);
     }
+    for (size_t i = 0; i < a->count; i++)
+        undo(a, &a->parts[i]);
 }
 
 static struct lk_part *one_with_turn(struct lk_acquisition *a)
@@ -417,11 +431,13 @@ int lk_acquisition_begin(struct lk_acquisition *a, struct lk_entries *entries,
 }
 
 void lk_acquisition_add(struct lk_acquisition *a, size_t i,
-                        struct lk_entry *entry, uint64_t owner)
+                        struct lk_entry *entry, uint64_t owner,
+                        struct sqlock_lock *lock)
 {
     a->parts[i] = (struct lk_part){.entry = entry,
                                    .waiter = &a->self,
                                    .owner = owner,
+                                   .lock = lock,
                                    .may_be_given = a->count == 1};
 }
 
@@ -448,8 +464,8 @@ void lk_acquisition_end(struct lk_acquisition *a)
         struct lk_part *part = &a->parts[i];
 
         give_up(a, part);
-        if (a->rc < 0 && part->state == LK_PART_NESTED)
-            lk_step_back(part);
+        if (a->rc < 0)
+            undo(a, part);
         lk_part_end(part);
     }
     if (a->parts != &a->one) {

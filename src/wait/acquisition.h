@@ -49,20 +49,24 @@ struct lk_acquisition {
     unsigned attempts;         /* since the beginning, or the last pause */
     unsigned refusals;         /* claims refused because a row was taken */
     int rc;                    /* result, in state LK_OVER */
-    struct lk_part one;        /* parts and batch.items, if count is 1 */
+    /* Undoes a nested acquire: the part's grant has one acquire less, and is
+     * released if that was the last. */
+    void (*undo)(const struct lk_part *part);
+    struct lk_part one; /* parts and batch.items, if count is 1 */
     struct lk_item one_item;
 };
 
 /* Begin an acquisition of `count` locks; then add each by lk_acquisition_add()
- * as part i, in the order of the keys.  The options are copied.  The struct
- * must stay where it is until lk_acquisition_end().  Return 0, or EINVAL or
- * ENOMEM, after which there is nothing to end. */
+ * as part i, in the order of the keys, and set `undo`.  The options are copied.
+ * The struct must stay where it is until lk_acquisition_end().  Return 0, or
+ * EINVAL or ENOMEM, after which there is nothing to end. */
 int lk_acquisition_begin(struct lk_acquisition *a, struct lk_entries *entries,
                          size_t count, int64_t wait_ms,
                          const sqlock_acquire_options *options,
                          sqlock_error *err);
 void lk_acquisition_add(struct lk_acquisition *a, size_t i,
-                        struct lk_entry *entry, uint64_t owner);
+                        struct lk_entry *entry, uint64_t owner,
+                        struct sqlock_lock *lock);
 
 /* Take the turn of the first lock, or queue in its FIFO, without waiting.
  * Return true if lk_acquisition_run() is to be called at once, also after a

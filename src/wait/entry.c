@@ -16,7 +16,8 @@
 
 bool lk_is_owned_by(const struct lk_entry *entry, uint64_t owner)
 {
-    return entry->phase == LK_OCCUPIED && entry->owner == owner;
+    return entry->phase == LK_OCCUPIED && entry->owner == owner &&
+           !entry->is_left_behind;
 }
 
 bool lk_is_granted(const struct lk_entry *entry, uint64_t grant)
@@ -88,9 +89,7 @@ void lk_leave(struct lk_entry *entry)
     give_turn(entry, lk_first_queued(entry));
 }
 
-/* Let all queued parts enter again, to nest in the lease, which the whole
- * registry shares.  The caller holds the mutex. */
-static void let_all_in(struct lk_entry *entry)
+void lk_let_all_in(struct lk_entry *entry)
 {
     struct lk_part *part;
 
@@ -113,16 +112,18 @@ void lk_hold(struct lk_part *part, const struct lk_lease *lease)
     entry->owner = part->owner;
     entry->asked = *part->waiter->options;
     entry->is_left_behind = part->waiter->is_abandoned;
+    if (entry->is_left_behind)
+        entry->asked.on_lost = NULL;
     entry->hold_count = 1;
     entry->lease = *lease;
     entry->lease.asked_ns = 0;
     /* renewals of an earlier lease do not matter */
     entry->renewals = NULL;
     entry->lost = 0;
-    entry->is_to_be_told = part->waiter->options->on_lost != NULL;
+    entry->is_to_be_told = entry->asked.on_lost != NULL;
     entry->acquired_boot_ns = lk_boottime_ns();
     if (entry->store->options.ownership == SQLOCK_OWNED_BY_REGISTRY)
-        let_all_in(entry);
+        lk_let_all_in(entry);
 }
 
 int lk_lose(struct lk_entry *entry, int code)
@@ -153,9 +154,27 @@ static void begin_overdue(struct lk_overdue *overdue,
     lk_overdue_end(part->entry, overdue);
 }
 
-/* Undo one acquire of the owner's present lease; the last one begins the
- * release.  Return 0 or EINUSE.  The caller holds the mutex. */
-static int begin_own(struct lk_release_part *part, sqlock_error *err)
+/* Undo the last acquire of a lease that a transaction guards, so that
+ * lk_guard_end() releases it.  Return EINUSE.  The caller holds the mutex. */
+static int owe(struct lk_release_part *part, sqlock_error *err)
+{
+    struct lk_entry *entry = part->entry;
+
+    entry->hold_count = 0;
+    entry->is_left_behind = true;
+    entry->is_to_be_told = false;
+    entry->asked.on_lost = NULL;
+    part->grant = entry->grant;
+    part->is_owed = true;
+    return lk_error(err, SQLOCK_EINUSE,
+                    "an open transaction guards this lock, which is released "
+                    "when that ends");
+}
+
+/* Undo one acquire of the present lease; the last one begins the release.
+ * Return 0 or EINUSE.  The caller holds the mutex. */
+static int begin_own(struct lk_release_part *part, bool may_owe,
+                     sqlock_error *err)
 {
     struct lk_entry *entry = part->entry;
 
@@ -163,6 +182,8 @@ static int begin_own(struct lk_release_part *part, sqlock_error *err)
         entry->hold_count--;
         return 0;
     }
+    if (entry->guards > 0 && may_owe)
+        return owe(part, err);
     if (entry->guards > 0)
         return lk_error(err, SQLOCK_EINUSE,
                         "an open transaction guards this lock: end it first");
@@ -176,20 +197,30 @@ static int begin_own(struct lk_release_part *part, sqlock_error *err)
     return 0;
 }
 
-void lk_begin_release(struct lk_release_part *part, struct lk_entry *entry,
-                      uint64_t owner, sqlock_error *err)
+/* The caller holds the mutex. */
+static int begin_release(struct lk_release_part *part,
+                         const struct lk_undo *undo, sqlock_error *err)
 {
-    struct lk_overdue *overdue;
+    struct lk_entry *entry = part->entry;
+    struct lk_overdue *overdue = undo->grant != 0
+                                     ? lk_overdue_by_grant(entry, undo->grant)
+                                     : lk_overdue_of(entry, undo->owner);
 
+    if (undo->grant != 0 ? lk_is_granted(entry, undo->grant)
+                         : lk_is_owned_by(entry, undo->owner))
+        return begin_own(part, undo->may_owe, err);
+    if (overdue == NULL)
+        return lk_not_owner(err);
+    begin_overdue(overdue, part);
+    return 0;
+}
+
+void lk_begin_release(struct lk_release_part *part, struct lk_entry *entry,
+                      const struct lk_undo *undo, sqlock_error *err)
+{
     part->entry = entry;
     pthread_mutex_lock(&entry->mutex);
-    overdue = lk_overdue_of(entry, owner);
-    if (lk_is_owned_by(entry, owner))
-        part->rc = begin_own(part, err);
-    else if (overdue != NULL)
-        begin_overdue(overdue, part);
-    else
-        part->rc = lk_not_owner(err);
+    part->rc = begin_release(part, undo, err);
     part->has_lease = part->state != LK_RELEASE_OVER;
     pthread_mutex_unlock(&entry->mutex);
 }
@@ -251,10 +282,12 @@ void lk_abandon_part(struct lk_part *part)
 
     pthread_mutex_lock(&entry->mutex);
     part->waiter->is_abandoned = true;
-    overdue = lk_overdue_of(entry, part->owner);
+    overdue = lk_overdue_by_grant(entry, part->grant);
     if (overdue != NULL)
         overdue->is_left_behind = true;
-    if (lk_is_owned_by(entry, part->owner) && entry->hold_count == 1)
+    if (lk_is_granted(entry, part->grant) && part->state == LK_PART_HELD)
+        entry->asked.on_lost = NULL;
+    if (lk_is_granted(entry, part->grant) && entry->hold_count == 1)
         entry->is_left_behind = true;
     pthread_mutex_unlock(&entry->mutex);
 }

@@ -15,6 +15,7 @@
 #include "wait/waiter.h"
 
 struct lk_release_part;
+struct lk_undo;
 
 enum lk_phase {
     LK_FREE, /* nobody in this process has the turn or the lease */
@@ -38,8 +39,9 @@ enum lk_part_state {
 struct lk_part {
     struct lk_entry *entry;
     struct lk_waiter *waiter;
-    uint64_t owner;    /* the future owner of the lock */
-    bool may_be_given; /* a release may hand its lease off to the part */
+    uint64_t owner;           /* the future owner of the lock */
+    struct sqlock_lock *lock; /* for the acquisition's `undo`; not used here */
+    bool may_be_given;        /* a release may hand its lease off to the part */
     /* guarded by the entry's mutex */
     struct lk_part *next, *previous;
     bool is_listed;
@@ -67,7 +69,8 @@ struct lk_entry {
     int outage;           /* code of an outage of the database; 0: none */
     enum lk_phase phase;
     uint32_t handoffs; /* hand-offs within this process, in a row */
-    /* the holder or releaser is an abandoned request */
+    /* nobody of the application has the lease any more: the holder or releaser
+     * is an abandoned request, or the last acquire was undone under a guard */
     bool is_left_behind;
     /* used without the mutex by the part that has the turn */
     /* number of next acquisitions that queue in the database before they claim,
@@ -88,6 +91,8 @@ struct lk_entry {
     uint64_t owner;
     sqlock_acquire_options asked; /* of the first acquire, with defaults */
     uint64_t grant; /* number of the acquisition; only counts up */
+    /* 0: the last acquire was undone under a guard; the lease is released when
+     * the last guard ends */
     uint32_t hold_count;
     struct lk_lease lease;
     int64_t acquired_boot_ns;
@@ -106,7 +111,8 @@ struct lk_entry {
 
 /* The caller of the functions down to lk_leave() holds the entry's mutex. */
 
-/* Return whether that owner holds the lock, even if the lease is over. */
+/* Return whether that owner holds the lock, even if the lease is over.
+ * Nobody holds what an abandoned request has got and has yet to release. */
 bool lk_is_owned_by(const struct lk_entry *entry, uint64_t owner);
 
 /* Return whether the lock is held by the acquisition of that number. */
@@ -127,6 +133,10 @@ void lk_forget_lease(struct lk_entry *entry);
  * it.  The lease is copied. */
 void lk_hold(struct lk_part *part, const struct lk_lease *lease);
 
+/* Let all queued parts enter again, to nest in the lease, which the whole
+ * registry shares. */
+void lk_let_all_in(struct lk_entry *entry);
+
 /* End the present turn, and give it to the first part in the FIFO. */
 void lk_leave(struct lk_entry *entry);
 
@@ -137,11 +147,11 @@ void lk_leave(struct lk_entry *entry);
  * count. */
 bool lk_entry_is_in_use(struct lk_entry *entry, uint64_t owner);
 
-/* Undo one acquire of that owner, as far as possible without the database, and
- * fill in the part (release.h).  part->rc becomes 0, EOWNER or EINUSE.  With
- * the state LK_RELEASE_TURN the part has the turn until lk_end_release(). */
+/* Undo one acquire, as far as possible without the database, and fill in the
+ * part (release.h).  part->rc becomes 0, EOWNER or EINUSE.  With the state
+ * LK_RELEASE_TURN the part has the turn until lk_end_release(). */
 void lk_begin_release(struct lk_release_part *part, struct lk_entry *entry,
-                      uint64_t owner, sqlock_error *err);
+                      const struct lk_undo *undo, sqlock_error *err);
 void lk_end_release(struct lk_entry *entry);
 
 /* Begin a hand-off: return the part in the FIFO that is to get the lease; NULL:
@@ -153,7 +163,8 @@ void lk_end_hand_off(struct lk_part *next, const struct lk_lease *lease);
 
 /* Note that the application has finished with the request that acquires by this
  * part, or that releases the part's lease, before that was done: the request no
- * longer keeps the application from dropping the lock. */
+ * longer keeps the application from dropping the lock, and on_lost of its
+ * acquisition is not called any more. */
 void lk_abandon_part(struct lk_part *part);
 void lk_abandon_release(struct lk_entry *entry, const struct lk_lease *lease);
 

@@ -73,7 +73,20 @@ struct lk_overdue *lk_overdue_of(const struct lk_entry *entry, uint64_t owner)
 {
     struct lk_overdue *overdue;
 
-    LL_SEARCH_SCALAR(entry->overdue, overdue, owner, owner);
+    LL_FOREACH(entry->overdue, overdue)
+    {
+        if (overdue->owner == owner && !overdue->is_left_behind)
+            return overdue;
+    }
+    return NULL;
+}
+
+struct lk_overdue *lk_overdue_by_grant(const struct lk_entry *entry,
+                                       uint64_t grant)
+{
+    struct lk_overdue *overdue;
+
+    LL_SEARCH_SCALAR(entry->overdue, overdue, grant, grant);
     return overdue;
 }
 

@@ -38,8 +38,11 @@ bool lk_set_aside(struct lk_entry *entry);
  * gives the turn up. */
 void lk_clear_aside(struct lk_entry *entry);
 
-/* Return that owner's overdue lease; NULL: none. */
+/* Return that owner's overdue lease, which the application has yet to release;
+ * or the overdue lease of a grant.  NULL: none. */
 struct lk_overdue *lk_overdue_of(const struct lk_entry *entry, uint64_t owner);
+struct lk_overdue *lk_overdue_by_grant(const struct lk_entry *entry,
+                                       uint64_t grant);
 
 /* Remove and free an overdue lease, when its holder releases it. */
 void lk_overdue_end(struct lk_entry *entry, struct lk_overdue *overdue);

@@ -19,12 +19,22 @@ enum lk_release_state {
     LK_RELEASE_ASIDE
 };
 
+/* Which acquire to undo. */
+struct lk_undo {
+    uint64_t owner; /* one of that owner; ignored if `grant` is set */
+    uint64_t grant; /* one of the acquisition of that number; 0: any */
+    /* If an open transaction guards the lease, it is released when the
+     * transaction ends.  Otherwise nothing is done. */
+    bool may_owe;
+};
+
 struct lk_release_part {
     struct lk_entry *entry;
     enum lk_release_state state;
     bool has_lease; /* the last acquire was undone: `lease` is set */
+    bool is_owed;   /* it was undone, and the release is due with the guard */
     struct lk_lease lease;
-    uint64_t grant;
+    uint64_t grant;           /* if has_lease or is_owed */
     int lost;                 /* before the release: 0, ELOST, EEXPIRED */
     bool is_handed_off_maybe; /* the hand-off got no answer */
     int rc;

@@ -66,7 +66,8 @@ static bool is_used_twice(const struct lk_part *self)
         return true;
     DL_FOREACH2(entry->parts, part, next)
     {
-        if (part != self && part->owner == self->owner)
+        if (part != self && part->owner == self->owner &&
+            !part->waiter->is_abandoned)
             return true;
     }
     return false;
@@ -110,9 +111,27 @@ static int enter_again(struct lk_part *part, sqlock_error *err)
                         "in the first acquire only");
     entry->hold_count++;
     part->grant = entry->grant;
-    entry->is_left_behind = entry->is_left_behind && part->waiter->is_abandoned;
     part->state = LK_PART_NESTED;
+    if (entry->is_left_behind && !part->waiter->is_abandoned) {
+        entry->is_left_behind = false;
+        lk_let_all_in(entry); /* they waited for its end, see is_ours() */
+    }
     return 0;
+}
+
+/* Return whether the part's owner has the lock.  A lease that an abandoned
+ * request of the registry got, and is about to release, is only ours if the
+ * acquire asks for nothing more; otherwise the part waits for its end. */
+static bool is_ours(const struct lk_part *part)
+{
+    const struct lk_entry *entry = part->entry;
+
+    if (lk_is_owned_by(entry, part->owner))
+        return true;
+    return entry->phase == LK_OCCUPIED && entry->owner == part->owner &&
+           entry->store->options.ownership == SQLOCK_OWNED_BY_REGISTRY &&
+           entry->hold_count > 0 && lk_remaining_ns(entry) > 0 &&
+           !wants_more(entry, part->waiter->options);
 }
 
 static void take_turn(struct lk_part *part)
@@ -153,7 +172,7 @@ static int enter(struct lk_part *part, bool may_queue, sqlock_error *err)
         return lk_error(err, SQLOCK_EINUSE,
                         "this handle already holds the lock or waits for it: "
                         "obtain a handle for each owner");
-    if (lk_is_owned_by(entry, part->owner))
+    if (is_ours(part))
         return enter_again(part, err);
     if (overdue != NULL)
         return lk_error(err, overdue->lost,
@@ -240,24 +259,10 @@ int lk_await_turn(struct lk_part *part, enum lk_part_state *state,
     }
 }
 
-/* Undo a nested acquire.  Its lease may have been set aside since. */
-static void count_less(const struct lk_part *part)
-{
-    struct lk_entry *entry = part->entry;
-    struct lk_overdue *overdue = lk_overdue_of(entry, part->owner);
-
-    if (lk_is_granted(entry, part->grant))
-        entry->hold_count--;
-    else if (overdue != NULL && overdue->grant == part->grant)
-        overdue->hold_count--;
-}
-
 static void step_back(struct lk_part *part)
 {
     if (part->state == LK_PART_TURN)
         lk_leave(part->entry);
-    else if (part->state == LK_PART_NESTED)
-        count_less(part);
     part->state = LK_PART_OUTSIDE;
 }
 

@@ -30,7 +30,8 @@ int lk_enter(struct lk_part *part, bool may_queue, enum lk_part_state *state,
 int lk_await_turn(struct lk_part *part, enum lk_part_state *state,
                   sqlock_error *err);
 
-/* Give up the part's turn, or undo its nested acquire. */
+/* Give up the turn if the part has it.  A nested acquire is undone before, by
+ * the acquisition's `undo`. */
 void lk_step_back(struct lk_part *part);
 
 /* Note that an attempt gave rc, the code of an outage, which the waiters of

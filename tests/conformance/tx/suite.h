@@ -29,6 +29,7 @@ extern const struct topic topic_reap;
 extern const struct topic topic_charset;
 extern const struct topic topic_recheck;
 extern const struct topic topic_vanished;
+extern const struct topic topic_order;
 
 /* Be the holder's process of test_stopped.c.  Return the exit status. */
 int hold(char **arguments);

@@ -9,7 +9,8 @@
 static const struct topic *const topics[] = {
     &topic_handoff, &topic_cancel,     &topic_queue,  &topic_crowd,
     &topic_request, &topic_standstill, &topic_hollow, &topic_stranger,
-    &topic_silence, &topic_outage,     &topic_late,   NULL,
+    &topic_silence, &topic_outage,     &topic_late,   &topic_abandon,
+    NULL,
 };
 
 /* One lane: tests ask the server which sessions wait in its queues. */

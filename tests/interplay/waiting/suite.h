@@ -24,6 +24,7 @@ extern const struct topic topic_stranger;
 extern const struct topic topic_silence;
 extern const struct topic topic_outage;
 extern const struct topic topic_late;
+extern const struct topic topic_abandon;
 
 /* Start another process that acquires the fixture's lock with that TTL and
  * keeps it.  Return its pid when it holds the lock (role "--hold") or is about
