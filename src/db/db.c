@@ -142,15 +142,13 @@ static bool is_wrong_node(const struct lk_db *db, int rc)
 /* Give a connection back to its pool, or discard it, after a statement that
  * ended with rc.  On a standby, discard the idle connections, too. */
 static void finish(struct lk_db *db, struct lk_pool *pool,
-                   struct lk_connection *connection, bool is_wanted, int rc)
+                   struct lk_connection *connection, int rc)
 {
     if (is_wrong_node(db, rc) || lk_is_outage(rc)) {
         lk_count(&db->stats, LK_COUNT_BROKEN);
         lk_pool_discard(pool, connection);
     } else if (rc < 0) {
         lk_pool_return(pool, connection);
-    } else if (is_wanted) {
-        lk_pool_lay_by(pool, connection);
     } else {
         lk_pool_give(pool, connection);
     }
@@ -242,7 +240,7 @@ static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
             "raise connect_timeout_ms, or check the network");
     }
     rc = send_on(db, connection, run, values, result, err);
-    finish(db, pool, connection, run->is_session_wanted, rc);
+    finish(db, pool, connection, rc);
     return rc;
 }
 
@@ -467,7 +465,7 @@ int lk_db_run_script(struct lk_db *db, const char *script, int64_t deadline_ns,
     rc = lk_pool_take(&db->pool, deadline_ns, &connection, err);
     if (rc == 0) {
         rc = run_script_on(db, connection, copy, deadline_ns, err);
-        finish(db, &db->pool, connection, false, rc);
+        finish(db, &db->pool, connection, rc);
     }
     free(copy);
     return lk_db_not_applied(rc, err);

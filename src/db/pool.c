@@ -1,10 +1,9 @@
 /*
  * pool.c - keep connections
  *
- * The connection used last is taken first, so that the others can stay idle;
- * one that a call will soon prefer (lk_pool_lay_by()) is taken last.  A server
- * may have closed an idle connection (F45): taking it finds this out without a
- * round trip, and opens another one instead.
+ * The connection used last is taken first, so that the others can stay idle.  A
+ * server may have closed an idle connection (F45): taking it finds this out
+ * without a round trip, and opens another one instead.
  */
 #include "db/pool.h"
 
@@ -374,8 +373,9 @@ void lk_pool_keep(struct lk_pool *pool, struct lk_connection *connection)
     pthread_mutex_unlock(&pool->mutex);
 }
 
+/* Give a connection back, to be the next or the last one that is taken. */
 static void give(struct lk_pool *pool, struct lk_connection *connection,
-                 bool is_wanted_again)
+                 bool puts_last)
 {
     struct lk_connection **at = &pool->idle;
     bool was_kept;
@@ -387,7 +387,7 @@ static void give(struct lk_pool *pool, struct lk_connection *connection,
     is_over =
         connection->is_forsaken || (was_kept && pool->count > limit_of(pool));
     if (!is_over) {
-        while (is_wanted_again && *at != NULL)
+        while (puts_last && *at != NULL)
             at = &(*at)->next_idle;
         connection->next_idle = *at;
         *at = connection;
@@ -401,11 +401,6 @@ static void give(struct lk_pool *pool, struct lk_connection *connection,
 void lk_pool_give(struct lk_pool *pool, struct lk_connection *connection)
 {
     give(pool, connection, false);
-}
-
-void lk_pool_lay_by(struct lk_pool *pool, struct lk_connection *connection)
-{
-    give(pool, connection, true);
 }
 
 void lk_pool_return(struct lk_pool *pool, struct lk_connection *connection)
@@ -489,7 +484,7 @@ void lk_pool_sweep(struct lk_pool *pool)
         if (connection == NULL)
             return;
         if (pool->driver->is_alive(connection->state)) {
-            lk_pool_lay_by(pool, connection); /* behind those to look at */
+            give(pool, connection, true); /* behind those to look at */
         } else {
             lk_count(pool->stats, LK_COUNT_BROKEN);
             lk_pool_discard(pool, connection);

@@ -113,9 +113,6 @@ void lk_pool_keep(struct lk_pool *pool, struct lk_connection *connection);
 void lk_pool_give(struct lk_pool *pool, struct lk_connection *connection);
 /* Give a connection back, or discard it if it is broken. */
 void lk_pool_return(struct lk_pool *pool, struct lk_connection *connection);
-/* Give back a connection that another call will soon prefer: calls that prefer
- * none take it last. */
-void lk_pool_lay_by(struct lk_pool *pool, struct lk_connection *connection);
 /* Take a connection as lk_pool_take_one(), but return SQLOCK_ERESOURCE at once
  * if all are in use. */
 int lk_pool_try(struct lk_pool *pool, int64_t latest_ns,

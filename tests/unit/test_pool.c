@@ -102,32 +102,6 @@ static void test_the_connection_used_last_is_taken_first(void **state)
     lk_pool_give(&pooled->pool, one);
 }
 
-static void test_a_connection_laid_by_is_taken_last(void **state)
-{
-    struct pooled *pooled = *state;
-    struct lk_connection *taken[CONNECTIONS];
-
-    taken[0] = take(pooled, 0);
-    lk_pool_lay_by(&pooled->pool, taken[0]);
-    for (int i = 1; i < CONNECTIONS; i++) {
-        taken[i] = take(pooled, 0);
-        assert_ptr_not_equal(taken[i], taken[0]);
-    }
-    assert_ptr_equal(take(pooled, 0), taken[0]);
-    for (int i = 0; i < CONNECTIONS; i++)
-        lk_pool_give(&pooled->pool, taken[i]);
-}
-
-static void test_a_connection_laid_by_is_there_for_who_prefers_it(void **state)
-{
-    struct pooled *pooled = *state;
-    struct lk_connection *one = take(pooled, 0);
-
-    lk_pool_lay_by(&pooled->pool, one);
-    assert_ptr_equal(take(pooled, one->number), one);
-    lk_pool_give(&pooled->pool, one);
-}
-
 /* While as many connections are lent as the pool's size, the pool has one more
  * for calls, which is never lent. */
 static void test_calls_get_a_connection_when_all_are_lent(void **state)
@@ -179,11 +153,6 @@ static const struct CMUnitTest tests[] = {
         test_calls_get_a_connection_when_all_are_lent, open_pool, close_pool),
     cmocka_unit_test_setup_teardown(
         test_the_connection_used_last_is_taken_first, open_pool, close_pool),
-    cmocka_unit_test_setup_teardown(test_a_connection_laid_by_is_taken_last,
-                                    open_pool, close_pool),
-    cmocka_unit_test_setup_teardown(
-        test_a_connection_laid_by_is_there_for_who_prefers_it, open_pool,
-        close_pool),
     cmocka_unit_test(test_what_could_not_be_set_up_may_be_cleared),
 };
 const struct suite suite_pool = SUITE("pool", tests);
