@@ -141,9 +141,10 @@ static bool is_wrong_node(const struct lk_db *db, int rc)
 
 /* Give a connection back to its pool, or discard it, after a statement that
  * ended with rc.  On a standby, discard the idle connections, too. */
-static void finish(struct lk_db *db, struct lk_pool *pool,
-                   struct lk_connection *connection, int rc)
+static void finish(struct lk_db *db, struct lk_connection *connection, int rc)
 {
+    struct lk_pool *pool = connection->pool;
+
     if (is_wrong_node(db, rc) || lk_is_outage(rc)) {
         lk_count(&db->stats, LK_COUNT_BROKEN);
         lk_pool_discard(pool, connection);
@@ -166,6 +167,43 @@ static void sweep(struct lk_db *db)
     lk_pool_sweep(&db->pool);
     lk_pool_sweep(&db->reserved);
     lk_pool_sweep(&db->waiting);
+}
+
+/* Return whether a statement of `pool` may be sent on a connection of the other
+ * pool, where it cannot open one of its own because of rc. */
+static bool may_borrow(const struct lk_db *db, const struct lk_pool *pool,
+                       int rc)
+{
+    return rc < 0 && (pool == &db->reserved || !lk_is_outage(rc));
+}
+
+int lk_db_take(struct lk_db *db, struct lk_pool *pool, uint64_t preferred,
+               int64_t deadline_ns, int64_t latest_ns,
+               struct lk_connection **out, sqlock_error *err)
+{
+    struct lk_pool *other = pool == &db->reserved ? &db->pool : &db->reserved;
+    int64_t begun_ns = sqlock_monotonic_ns();
+    int rc;
+
+    if (may_borrow(db, pool, lk_outage_lasts(&db->outage)) &&
+        (lk_pool_take_open(pool, preferred, begun_ns, out) == 0 ||
+         lk_pool_take_open(other, preferred, begun_ns, out) == 0))
+        return 0;
+    rc = lk_pool_take_one(pool, preferred, deadline_ns, latest_ns, out, err);
+    if (!may_borrow(db, pool, rc))
+        return rc;
+    deadline_ns = lk_later(deadline_ns, sqlock_monotonic_ns() - begun_ns);
+    if (lk_pool_take_open(other, preferred, lk_sooner(deadline_ns, latest_ns),
+                          out) < 0)
+        return rc;
+    (*out)->late_ns = sqlock_monotonic_ns() - begun_ns;
+    return 0;
+}
+
+void lk_db_forsake(struct lk_db *db, uint64_t number)
+{
+    lk_pool_forsake(&db->pool, number);
+    lk_pool_forsake(&db->reserved, number);
 }
 
 static bool goes_in_group(const struct lk_db *db, const struct lk_run *run)
@@ -223,8 +261,8 @@ static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
     lk_statement_order(run->statement, run->arguments, values);
     if (goes_in_group(db, run))
         return run_in_group(db, run, values, result, err);
-    rc = lk_pool_take_one(pool, run->session, run->deadline_ns, latest_ns,
-                          &connection, err);
+    rc = lk_db_take(db, pool, run->session, run->deadline_ns, latest_ns,
+                    &connection, err);
     if (lk_is_outage(rc) && has_one_writer(db))
         sweep(db);
     if (rc < 0)
@@ -233,14 +271,14 @@ static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
     run->deadline_ns =
         lk_sooner(lk_later(run->deadline_ns, connection->late_ns), latest_ns);
     if (sqlock_monotonic_ns() >= run->deadline_ns) {
-        lk_pool_give(pool, connection);
+        lk_pool_give(connection->pool, connection);
         return lk_error(
             err, SQLOCK_EUNREACHABLE,
             "connecting to the database took the whole time of the statement: "
             "raise connect_timeout_ms, or check the network");
     }
     rc = send_on(db, connection, run, values, result, err);
-    finish(db, pool, connection, rc);
+    finish(db, connection, rc);
     return rc;
 }
 
@@ -465,7 +503,7 @@ int lk_db_run_script(struct lk_db *db, const char *script, int64_t deadline_ns,
     rc = lk_pool_take(&db->pool, deadline_ns, &connection, err);
     if (rc == 0) {
         rc = run_script_on(db, connection, copy, deadline_ns, err);
-        finish(db, &db->pool, connection, rc);
+        finish(db, connection, rc);
     }
     free(copy);
     return lk_db_not_applied(rc, err);

@@ -138,6 +138,20 @@ int lk_db_ask(struct lk_db *db, struct lk_connection *connection,
               const char *text, int64_t deadline_ns, sqlock_result *result,
               sqlock_error *err);
 
+/* Take a connection of `pool`, which is db->pool or db->reserved, as
+ * lk_pool_take_one().  Where the pool has none idle and cannot open one, take
+ * one that the other of the two has open: a lease is renewed and released over
+ * any connection there is.  The server may be full, the login may have a limit
+ * or a new password, or new connections may not come through.  If the database
+ * is out of reach, only renewals are sent on another connection, which then may
+ * be dead, too.  Give it back to its own pool (lk_connection.pool). */
+int lk_db_take(struct lk_db *db, struct lk_pool *pool, uint64_t preferred,
+               int64_t deadline_ns, int64_t latest_ns,
+               struct lk_connection **out, sqlock_error *err);
+
+/* Close the connection with that number, now or when it is given back. */
+void lk_db_forsake(struct lk_db *db, uint64_t number);
+
 /* Run the statements of a script, each of which ends with ";\n", one after
  * another on one connection until one fails.  Lines that begin with "--" are
  * skipped.  Return as lk_db_run_on() or lk_pool_take(), or SQLOCK_ENOMEM. */

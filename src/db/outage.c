@@ -67,6 +67,20 @@ int lk_outage_enter(struct lk_outage *outage, int64_t deadline_ns,
     return rc;
 }
 
+int lk_outage_lasts(struct lk_outage *outage)
+{
+    bool lasts;
+    int rc;
+
+    pthread_mutex_lock(&outage->mutex);
+    lasts =
+        outage->retry.failures > 0 &&
+        (outage->is_probed || sqlock_monotonic_ns() < outage->retry.resume_ns);
+    rc = lasts ? outage->rc : 0;
+    pthread_mutex_unlock(&outage->mutex);
+    return rc;
+}
+
 void lk_outage_leave(struct lk_outage *outage, int rc, const sqlock_error *why)
 {
     pthread_mutex_lock(&outage->mutex);

@@ -33,6 +33,10 @@ void lk_outage_clear(struct lk_outage *outage);
 int lk_outage_enter(struct lk_outage *outage, int64_t deadline_ns,
                     sqlock_error *err);
 
+/* Return the last failure while no thread may try to connect, or while one
+ * tries; 0: a thread may try. */
+int lk_outage_lasts(struct lk_outage *outage);
+
 /* Note the result of an attempt to connect: EUNREACHABLE and ERESOURCE begin or
  * prolong an outage, any other rc ends it.  `why` is copied. */
 void lk_outage_leave(struct lk_outage *outage, int rc, const sqlock_error *why);

@@ -15,6 +15,10 @@
 #include "base/secret.h"
 #include "base/thread.h"
 
+/* How long to wait for a connection in use before trying again to open one on a
+ * server that is full. */
+#define FULL_PAUSE_MS 50
+
 bool lk_is_outage(int rc)
 {
     return rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE;
@@ -169,6 +173,10 @@ static struct lk_connection *take_idle(struct lk_pool *pool, uint64_t preferred)
     return connection;
 }
 
+/* Connections of different pools have different numbers: a statement may be
+ * sent on one of another pool (lk_db_take()). */
+static _Atomic uint64_t last_number;
+
 /* Conditions for taking a connection. */
 struct wish {
     uint64_t preferred; /* its number; 0: any */
@@ -176,6 +184,7 @@ struct wish {
     int64_t wait_until_ns;
     int64_t latest_ns; /* until when to wait for one to be opened */
     bool is_lent;      /* taken for long, by lk_pool_lend() */
+    bool is_open;      /* open none */
 };
 
 /* Take an idle connection into *out; or take the right to open one, and set
@@ -189,7 +198,7 @@ static bool find_place(struct lk_pool *pool, const struct wish *wish,
     *out = take_idle(pool, wish->preferred);
     if (*out != NULL)
         return true;
-    if (pool->count >= limit_of(pool))
+    if (wish->is_open || pool->count >= limit_of(pool))
         return false;
     pool->count++;
     pool->opening++;
@@ -209,7 +218,8 @@ static int wait_for_place(struct lk_pool *pool, const struct wish *wish,
         int64_t until_ns = may_come ? wish->latest_ns : wish->wait_until_ns;
         struct timespec at = lk_timespec(until_ns);
 
-        if (sqlock_monotonic_ns() >= until_ns)
+        if (sqlock_monotonic_ns() >= until_ns ||
+            (wish->is_open && pool->count == 0))
             return SQLOCK_ERESOURCE;
         (void)pthread_cond_timedwait(change, &pool->mutex, &at);
     }
@@ -262,7 +272,8 @@ static int open_one(struct lk_pool *pool, const struct wish *wish,
     pool->opening--;
     if (rc == 0) {
         lk_count_opened(pool->stats);
-        (*out)->number = ++pool->last_number;
+        (*out)->pool = pool;
+        (*out)->number = atomic_fetch_add(&last_number, 1) + 1;
         (*out)->use = wish->is_lent ? LK_USE_LENT : LK_USE_CALL;
         note_taken(pool, *out);
     } else {
@@ -290,6 +301,24 @@ static void note_delay(const struct lk_pool *pool,
     lk_count_time(&pool->stats->pool_wait, now - begun_ns);
 }
 
+/* The server is full.  Wait a moment for one of the pool's connections to be
+ * given back to a transaction, which is not begun again (lk_db_run() tries
+ * others again).  Return false if there is no time left or none in use. */
+static bool await_return(struct lk_pool *pool, const struct wish *wish)
+{
+    int64_t until_ns = lk_sooner(
+        wish->wait_until_ns, lk_after_ms(sqlock_monotonic_ns(), FULL_PAUSE_MS));
+    struct timespec at = lk_timespec(until_ns);
+    bool may_come;
+
+    pthread_mutex_lock(&pool->mutex);
+    may_come = wish->is_lent && pool->count > 0;
+    if (may_come && pool->idle == NULL)
+        (void)pthread_cond_timedwait(&pool->returned, &pool->mutex, &at);
+    pthread_mutex_unlock(&pool->mutex);
+    return may_come && sqlock_monotonic_ns() < wish->wait_until_ns;
+}
+
 static int take(struct lk_pool *pool, const struct wish *wish,
                 struct lk_connection **out, sqlock_error *err)
 {
@@ -310,6 +339,8 @@ static int take(struct lk_pool *pool, const struct wish *wish,
             rc = open_one(pool, wish, out, err);
             if (rc == 0)
                 note_delay(pool, *out, begun_ns, begun_ns);
+            if (rc == SQLOCK_ERESOURCE && await_return(pool, wish))
+                continue;
             return rc;
         }
         /* Without the mutex, since is_alive() makes a system call. */
@@ -332,6 +363,17 @@ int lk_pool_take_one(struct lk_pool *pool, uint64_t preferred,
                               .latest_ns = latest_ns};
 
     return take(pool, &wish, out, err);
+}
+
+int lk_pool_take_open(struct lk_pool *pool, uint64_t preferred,
+                      int64_t deadline_ns, struct lk_connection **out)
+{
+    const struct wish wish = {.preferred = preferred,
+                              .wait_until_ns = deadline_ns,
+                              .latest_ns = deadline_ns,
+                              .is_open = true};
+
+    return take(pool, &wish, out, NULL);
 }
 
 static int64_t latest(const struct lk_pool *pool, int64_t deadline_ns)

@@ -28,8 +28,9 @@ enum lk_use {
 struct lk_connection {
     struct lk_connection *next_idle;
     struct lk_watch watch;
+    struct lk_pool *pool;
     void *state;     /* the driver's */
-    uint64_t number; /* from 1, unique in the pool */
+    uint64_t number; /* from 1, unique in the process */
     /* how long its taker waited, if that was for a connection to be opened;
      * otherwise about 0 */
     int64_t late_ns;
@@ -67,7 +68,6 @@ struct lk_pool {
     uint32_t lent;    /* at most `size`, while `count` may be one more */
     /* kept for leases; LK_POOL_KEPT_MAX of them do not count against `size` */
     uint32_t kept;
-    uint64_t last_number;
     struct lk_connection *taken;
 };
 
@@ -98,6 +98,10 @@ void lk_pool_clear(struct lk_pool *pool);
 int lk_pool_take_one(struct lk_pool *pool, uint64_t preferred,
                      int64_t deadline_ns, int64_t latest_ns,
                      struct lk_connection **out, sqlock_error *err);
+/* Take a connection that is open: as lk_pool_take_one(), but never open one.
+ * Return 0; or ERESOURCE, at once if the pool has none. */
+int lk_pool_take_open(struct lk_pool *pool, uint64_t preferred,
+                      int64_t deadline_ns, struct lk_connection **out);
 /* Take any connection; latest_ns is connect_timeout_ms after the deadline. */
 int lk_pool_take(struct lk_pool *pool, int64_t deadline_ns,
                  struct lk_connection **out, sqlock_error *err);

@@ -11,10 +11,12 @@
 
 static void end(struct lk_transaction *transaction, bool is_usable)
 {
+    struct lk_connection *connection = transaction->connection;
+
     if (is_usable)
-        lk_pool_give(transaction->pool, transaction->connection);
+        lk_pool_give(connection->pool, connection);
     else
-        lk_pool_discard(transaction->pool, transaction->connection);
+        lk_pool_discard(connection->pool, connection);
     transaction->connection = NULL;
 }
 
@@ -23,12 +25,15 @@ int lk_transaction_begin(struct lk_transaction *transaction, struct lk_db *db,
                          sqlock_error *err)
 {
     struct lk_connection *connection;
+    struct lk_pool *pool;
     int rc;
 
     memset(transaction, 0, sizeof *transaction);
     transaction->db = db;
-    transaction->pool = is_reserved ? &db->reserved : &db->pool;
-    rc = lk_pool_take(transaction->pool, deadline_ns, &connection, err);
+    pool = is_reserved ? &db->reserved : &db->pool;
+    rc = lk_db_take(db, pool, 0, deadline_ns,
+                    lk_after_ms(deadline_ns, pool->options.connect_timeout_ms),
+                    &connection, err);
     if (rc < 0)
         return rc;
     transaction->connection = connection;

@@ -8,7 +8,6 @@
 
 struct lk_transaction {
     struct lk_db *db;
-    struct lk_pool *pool;
     struct lk_connection *connection; /* NULL: none is open */
     /* time that opening the connection took: extends all deadlines */
     int64_t late_ns;

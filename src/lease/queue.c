@@ -103,7 +103,7 @@ static void give_up(struct lk_store *store, const char *key, uint64_t session)
     struct lk_connection *writer;
 
     if (session != THE_WRITER) {
-        lk_pool_forsake(&store->db.pool, session);
+        lk_db_forsake(&store->db, session);
         return;
     }
     if (lk_pool_take(&store->db.reserved, lk_store_deadline(store), &writer,

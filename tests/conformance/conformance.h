@@ -39,5 +39,6 @@ extern const struct topic topic_skew;
 extern const struct topic topic_beside;
 extern const struct topic topic_clock_back;
 extern const struct topic topic_refused;
+extern const struct topic topic_limits;
 
 #endif

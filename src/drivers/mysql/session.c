@@ -18,12 +18,15 @@
 
 /* A fixed sql_mode: strict, so that no value is truncated, and without modes
    that change what quotes, '||' or CHAR columns mean.  No limit on the rows of
-   a result: a row that is left out would look like a free lock. */
+   a result: a row that is left out would look like a free lock.  No refusal of
+   statements about many rows, such as a renewal of many leases.  The clock is
+   the server's, sorting regards whole keys, and IS NULL means null. */
 #define SQL_MODE "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
 #define ALWAYS                                                                 \
     "NAMES utf8mb4, autocommit = 1, completion_type = 0, "                     \
     "time_zone = '+00:00', sql_select_limit = 18446744073709551615, "          \
-    "sql_big_selects = 1, sql_mode = " SQL_MODE
+    "sql_big_selects = 1, sql_safe_updates = 0, sql_auto_is_null = 0, "        \
+    "timestamp = DEFAULT, max_sort_length = 1024, sql_mode = " SQL_MODE
 
 /* Convert to whole seconds, rounded up; never 0, which would mean for ever. */
 static unsigned int seconds_of_ms(int64_t ms)
@@ -101,19 +104,21 @@ static int run(struct lk_mysql_connection *connection, const char *text)
 
 /* Sizes of the list of settings that not every server knows; "" ends it. */
 #define SETTINGS_MAX 5
-#define SETTING_SIZE 64
+#define SETTING_SIZE 80
 
 static void list_settings(char settings[SETTINGS_MAX][SETTING_SIZE],
                           MYSQL *mysql, const sqlock_connect *how)
 {
     bool mariadb = lk_mysql_is_mariadb(mysql);
     unsigned int wait = seconds_of_ms(how->lock_timeout_ms);
+    const char *prefix = mariadb && mysql_get_server_version(mysql) < 110100
+                             ? "tx"
+                             : "transaction";
     size_t i = 0;
 
-    (void)snprintf(settings[i++], SETTING_SIZE, "%s = 'READ-COMMITTED'",
-                   mariadb && mysql_get_server_version(mysql) < 110100
-                       ? "tx_isolation"
-                       : "transaction_isolation");
+    (void)snprintf(settings[i++], SETTING_SIZE,
+                   "%s_isolation = 'READ-COMMITTED', %s_read_only = 0", prefix,
+                   prefix);
     (void)snprintf(settings[i++], SETTING_SIZE, "innodb_lock_wait_timeout = %u",
                    wait);
     (void)snprintf(settings[i++], SETTING_SIZE, "lock_wait_timeout = %u", wait);
@@ -132,14 +137,14 @@ static void list_settings(char settings[SETTINGS_MAX][SETTING_SIZE],
 }
 
 /* Make the settings one by one, and skip those that this server does not know.
- * The isolation level, the first of the list, is set by the statement that
- * every server knows. */
+ * The isolation level and the right to write, the first of the list, are set by
+ * the statement that every server knows. */
 static int set_separately(struct lk_mysql_connection *connection,
                           char settings[SETTINGS_MAX][SETTING_SIZE],
                           sqlock_error *err)
 {
     static const char isolation[] =
-        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
+        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE";
     char text[2 * SETTING_SIZE];
     size_t i;
 

@@ -61,6 +61,32 @@ static void test_F15_what_a_step_is(void **state)
     }
 }
 
+/* Each answer leaves a range for the offset, which others narrow from both
+ * sides: so a step shows that is smaller than the range of any of them. */
+static void test_F15_answers_narrow_the_offset_from_both_sides(void **state)
+{
+    struct lk_dbclock clock = {0};
+    int64_t step_us;
+
+    (void)state;
+    /* offsets from 0 to 1000, from -900 to 100, and from 50 to 1050 ms */
+    assert_int_equal(lk_dbclock_observe(&clock, DB_US + 1000000, 0, 1000 * MS),
+                     0);
+    assert_int_equal(
+        lk_dbclock_observe(&clock, DB_US + 2100000, 2000 * MS, 3000 * MS), 0);
+    assert_true(clock.least_us == DB_US && clock.most_us == DB_US + 100000);
+    assert_int_equal(
+        lk_dbclock_observe(&clock, DB_US + 5050000, 4000 * MS, 5000 * MS), 0);
+    assert_true(clock.least_us == DB_US + 50000 &&
+                clock.most_us == DB_US + 100000);
+    /* from 300 to 1300 ms: forward by 200 at least */
+    step_us = lk_dbclock_observe(&clock, DB_US + 7300000, 6000 * MS, 7000 * MS);
+    assert_true(step_us == 200000);
+    /* from -900 to 100 ms: back by 200 at least */
+    step_us = lk_dbclock_observe(&clock, DB_US + 8100000, 8000 * MS, 9000 * MS);
+    assert_true(step_us == -200000);
+}
+
 /* The database's clock drifts by 200 ppm for an hour and is read every 2 s: the
  * known offset follows, and no reading shows a step of 2 ms or more. */
 static void test_F16_a_clock_that_drifts_does_not_step(void **state)
@@ -252,6 +278,7 @@ static void test_F16_a_small_step_is_borne(void **state)
 
 static const struct test tests[] = {
     TEST(test_F15_what_a_step_is),
+    TEST(test_F15_answers_narrow_the_offset_from_both_sides),
     TEST(test_F16_a_clock_that_drifts_does_not_step),
     TEST_ON(test_F15_the_clock_is_set_forward, ON_ALL, IN_ALL),
     TEST(test_F15_the_clock_is_set_back),

@@ -7,13 +7,15 @@
 #include <string.h>
 
 static const struct topic *const topics[] = {
-    &topic_crowd,  &topic_order,     &topic_ending,   &topic_flight,
-    &topic_renew,  &topic_told,      &topic_stranger, &topic_outage,
-    &topic_clock,  &topic_many,      &topic_pause,    &topic_late,
-    &topic_group,  &topic_overlap,   &topic_margin,   &topic_doubt,
-    &topic_absent, &topic_crosswise, &topic_writer,   &topic_threads,
-    &topic_alike,  &topic_handed,    &topic_release,  &topic_callback,
-    NULL,
+    &topic_crowd,    &topic_order,   &topic_ending,
+    &topic_flight,   &topic_renew,   &topic_told,
+    &topic_stranger, &topic_outage,  &topic_clock,
+    &topic_many,     &topic_pause,   &topic_late,
+    &topic_group,    &topic_overlap, &topic_margin,
+    &topic_doubt,    &topic_absent,  &topic_crosswise,
+    &topic_writer,   &topic_threads, &topic_alike,
+    &topic_handed,   &topic_release, &topic_callback,
+    &topic_full,     &topic_counted, NULL,
 };
 
 static void open_registries(struct fixture *fixture)

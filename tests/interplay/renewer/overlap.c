@@ -241,7 +241,7 @@ static void renew_beside_a_locked_row(struct fixture *f, struct scene *scene,
     fixture_unlock_row(&sql);
 }
 
-static int lose_reading(void *context, const struct tap_event *event, int rc)
+static int lose_first(void *context, const struct tap_event *event, int rc)
 {
     struct barrier *traffic = context;
 
@@ -261,7 +261,7 @@ static void test_a_lost_reading_limits_no_renewal(void **state)
 
     open_scene(f, &scene, LONG_MS);
     scene.traffic.text = census_text(scene.tapped, SQLOCK_SQL_READ);
-    tap_hooks(NULL, lose_reading, &scene.traffic);
+    tap_hooks(NULL, lose_first, &scene.traffic);
     renew_beside_a_locked_row(f, &scene, scene.lock, SQLOCK_EBUSY);
     assert_true(atomic_load(&scene.traffic.is_up));
     renew(f, &scene, LONG_MS);
@@ -287,6 +287,51 @@ static void test_a_commit_without_an_answer_limits_renewals(void **state)
     close_scene(f, &scene);
 }
 
+/* A shorter renewal is held up while its lease is released, and the lock
+ * acquired again.  It cannot reach the new lease, which it does not limit. */
+static void test_a_renewal_of_an_earlier_lease_limits_none(void **state)
+{
+    struct fixture *f = *state;
+    struct scene scene;
+
+    open_scene(f, &scene, LONG_MS);
+    lock_give(scene.lock);
+    lock_take(scene.lock, LONG_MS);
+    renew_beside(&scene, renew_once, SHORT_MS, true);
+    lock_give(scene.lock);
+    lock_take(scene.lock, LONG_MS);
+    assert_less(SHORT_MS, sqlock_remaining_ms(scene.lock));
+    renew(f, &scene, LONG_MS);
+    assert_less(SHORT_MS, sqlock_remaining_ms(scene.lock));
+    atomic_store(&scene.traffic.may_go, true);
+    worker_join(&scene.worker);
+    scene.worker.body = NULL;
+    /* the memory of that renewal is gone */
+    renew(f, &scene, LONG_MS);
+    assert_less(SHORT_MS, sqlock_remaining_ms(scene.lock));
+    close_scene(f, &scene);
+}
+
+/* The answer to a shorter renewal is lost, and its repetition is answered.  The
+ * first copy may still arrive, so it limits a longer renewal after that. */
+static void test_an_unanswered_shorter_renewal_limits_a_longer_one(void **state)
+{
+    struct fixture *f = *state;
+    struct scene scene;
+
+    open_scene(f, &scene, LONG_MS);
+    lock_give(scene.lock);
+    lock_take(scene.lock, LONG_MS);
+    scene.traffic.text = census_text(scene.tapped, SQLOCK_SQL_RENEW);
+    tap_hooks(NULL, lose_first, &scene.traffic);
+    renew(f, &scene, SHORT_MS);
+    assert_true(atomic_load(&scene.traffic.is_up));
+    tap_hooks(NULL, NULL, NULL);
+    renew(f, &scene, LONG_MS);
+    assert_less(sqlock_remaining_ms(scene.lock), SHORT_MS);
+    close_scene(f, &scene);
+}
+
 /* On SQLite the writes of a registry are run one after the other, so no renewal
  * overtakes another one that is held up. */
 static const struct test tests[] = {
@@ -303,5 +348,8 @@ static const struct test tests[] = {
     TEST_ON(test_a_lost_reading_limits_no_renewal, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_a_commit_without_an_answer_limits_renewals, ON_MYSQL,
             IN_SQLOCK),
+    TEST_ON(test_a_renewal_of_an_earlier_lease_limits_none, ON_SERVERS,
+            IN_SQLOCK),
+    TEST(test_an_unanswered_shorter_renewal_limits_a_longer_one),
 };
 const struct topic topic_overlap = TOPIC(tests);

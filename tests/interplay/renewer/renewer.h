@@ -45,6 +45,8 @@ extern const struct topic topic_threads;
 extern const struct topic topic_alike;
 extern const struct topic topic_handed;
 extern const struct topic topic_release;
+extern const struct topic topic_full;
+extern const struct topic topic_counted;
 extern const struct topic topic_callback;
 
 /* ------------------------------------------------------------------ renewal */
