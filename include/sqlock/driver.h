@@ -314,7 +314,9 @@ typedef struct sqlock_driver {
     int (*check_url)(const char *url, sqlock_error *err);
 
     /** Connect, and set autocommit, READ COMMITTED, UTC and own settings, on
-     *  this session only.  After a failure close() is called all the same. */
+     *  this session only.  If a pooler may lend the session to others, leave
+     *  nothing on it, and make the settings with each statement and
+     *  transaction.  After a failure close() is called all the same. */
     int (*open)(void *connection, const char *url, const sqlock_connect *how,
                 sqlock_error *err);
 

@@ -144,14 +144,18 @@ static void leave(struct lk_store *store, struct lk_connection *connection,
 }
 
 /* Return how well queue locks work: the second session must get the queue lock
- * that the first one has, but only after the first one has given it up. */
+ * that the first one has, but only after the first one has given it up.  A
+ * session that a pooler may lend to others takes none, since the queue lock
+ * would stay on it. */
 static sqlock_support compare(struct probe *probe, struct lk_connection *first,
                               struct lk_connection *second)
 {
     int64_t queue = lk_queue_number(probe->one_store, QUEUE_KEY);
     sqlock_support found = SQLOCK_SUPPORT_REFUSED;
 
-    if (ring_at(probe->one_store, first, queue, 1000) < 0)
+    if (!lk_queue_has_own_session(probe->one_store, first,
+                                  lk_store_deadline(probe->one_store)) ||
+        ring_at(probe->one_store, first, queue, 1000) < 0)
         return found;
     if (ring_at(probe->other_store, second, queue, 0) != 0) {
         leave(probe->one_store, first, queue);

@@ -140,41 +140,62 @@ static int64_t session_number(struct subject *subject,
     return number;
 }
 
+/* Whether our session was moved. */
+struct move {
+    int64_t before; /* the server's session number; 0: not known */
+    int64_t after;
+};
+
 /* Find out whether a pooler moves sessions between server connections.  Such a
  * pooler gives the server connection that was used last to the client that asks
  * next.  So a second session begins a transaction, which takes that connection,
- * and the session under test then finds itself on a different one. */
+ * and the session under test then finds itself on a different one.  If the
+ * pooler gives them by turns, this happens after the second session has used
+ * one more. */
+static struct move try_to_move(struct subject *subject, bool by_turns)
+{
+    struct lk_pool *pool = &subject->db.pool;
+    struct lk_transaction other = {0};
+    struct lk_connection *second;
+    struct move move = {0};
+
+    move.before = session_number(subject, subject->connection);
+    if (by_turns &&
+        lk_pool_take(pool, subject->deadline_ns, &second, NULL) == 0) {
+        (void)session_number(subject, second);
+        lk_pool_return(pool, second);
+    }
+    if (lk_transaction_begin(&other, &subject->db, false, subject->deadline_ns,
+                             NULL) < 0)
+        return (struct move){0};
+    (void)session_number(subject, other.connection);
+    move.after = session_number(subject, subject->connection);
+    lk_transaction_rollback(&other, subject->deadline_ns);
+    return move;
+}
+
 static void look_for_pooler(struct subject *subject)
 {
     const sqlock_checks *checks = subject->db.driver->dialect->checks;
-    struct lk_transaction other = {0};
-    int64_t before;
-    int64_t after;
-    int rc;
+    struct move move = {0};
 
     if (checks == NULL || checks->session == NULL)
         return;
-    before = session_number(subject, subject->connection);
-    rc = lk_transaction_begin(&other, &subject->db, false, subject->deadline_ns,
-                              NULL);
-    if (rc == 0)
-        (void)session_number(subject, other.connection);
-    after = session_number(subject, subject->connection);
-    if (rc == 0)
-        lk_transaction_rollback(&other, subject->deadline_ns);
-    if (before == 0 || after == 0 || rc < 0)
+    for (int i = 0; i < 4 && move.before == move.after; i++)
+        move = try_to_move(subject, i % 2 == 1);
+    if (move.before == 0 || move.after == 0)
         lk_check(&subject->checks, "pooler", SQLOCK_WARNING,
                  "allow sqlock at least two connections to the server, and run "
                  "doctor again",
                  "unknown: a second connection could not be opened");
-    else if (before != after)
+    else if (move.before != move.after)
         lk_check(
             &subject->checks, "pooler", SQLOCK_FAILURE,
             "connect to the server directly, or make the pooler keep each "
             "session on one server connection (PgBouncer: pool_mode = session)",
             "there is a pooler, and it moves our session from one server "
             "connection to another");
-    else if (before != subject->description.connection_id)
+    else if (move.before != subject->description.connection_id)
         lk_check(&subject->checks, "pooler", SQLOCK_WARNING,
                  "make sure that it keeps each session on one server "
                  "connection, also when it is busy",

@@ -50,8 +50,9 @@ static int no_answer(int rc, sqlock_error *err)
 
 /* Compare once.  A proxy that lends a session for one transaction at a time
  * lends the session that `one` has just used to the transaction of `other`,
- * which keeps that session; `one` then gets a different session. */
-static int compare(const struct pair *pair, sqlock_error *err)
+ * which keeps that session; `one` then gets a different session.  A proxy that
+ * lends its sessions by turns does so only after `other` has used one more. */
+static int compare(const struct pair *pair, bool by_turns, sqlock_error *err)
 {
     char before[64] = "";
     char theirs[64] = "";
@@ -59,6 +60,8 @@ static int compare(const struct pair *pair, sqlock_error *err)
     int rc;
 
     rc = name_session(pair, pair->one, before, err);
+    if (rc == 0 && by_turns)
+        rc = name_session(pair, pair->other, theirs, err);
     if (rc == 0)
         rc = pair->driver->begin(pair->other, pair->deadline_ns, err);
     if (rc < 0)
@@ -86,6 +89,6 @@ int lk_own_session(const sqlock_driver *driver, const char *query, void *one,
     int rc = 0;
 
     for (int i = 0; i < COMPARISONS && rc == 0; i++)
-        rc = compare(&pair, err);
+        rc = compare(&pair, i % 2 == 1, err);
     return rc;
 }

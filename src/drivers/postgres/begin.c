@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "drivers/postgres/session.h"
 
-#define OURS "BEGIN ISOLATION LEVEL READ COMMITTED"
 #define IDLE "current_setting('idle_in_transaction_session_timeout')"
 
 /* A shorter limit of the role or the server stays; 0 is none. */
@@ -32,11 +31,26 @@ static PGTransactionStatusType state_of(const lk_pg *session)
                                  : PQtransactionStatus(session->conn);
 }
 
+/* Write BEGIN, the settings that a session lacks which a pooler lends, and the
+ * limits. */
+static void write_begin(const lk_pg *session, char *text, size_t size)
+{
+    uint32_t ms = session->idle_ms;
+    size_t used;
+
+    used = (size_t)snprintf(text, size, "%s%s%s", LK_PG_BEGIN,
+                            session->settings[0] != '\0' ? "; " : "",
+                            session->settings);
+    if (ms != 0)
+        (void)snprintf(text + used, size - used, "; " SET_IDLE SET_TCP, ms, ms,
+                       ms, lk_pg_probe_after_s(session),
+                       lk_pg_probe_every_s(session));
+}
+
 int lk_pg_begin(void *connection, int64_t deadline_ns, sqlock_error *err)
 {
     lk_pg *session = connection;
-    uint32_t ms = session->idle_ms;
-    char text[640];
+    char text[LK_PG_SETTINGS_SIZE + 640];
     int rc;
 
     if (state_of(session) == PQTRANS_INTRANS ||
@@ -44,11 +58,8 @@ int lk_pg_begin(void *connection, int64_t deadline_ns, sqlock_error *err)
         return lk_error(err, SQLOCK_EINVAL, "there is a transaction already");
     if (session->is_adopted)
         return lk_pg_simple(session, "BEGIN", deadline_ns, NULL, err);
-    if (ms == 0)
-        return lk_pg_simple(session, OURS, deadline_ns, NULL, err);
-    session->present_idle_ms = ms;
-    (void)snprintf(text, sizeof text, OURS "; " SET_IDLE SET_TCP, ms, ms, ms,
-                   lk_pg_probe_after_s(session), lk_pg_probe_every_s(session));
+    session->present_idle_ms = session->idle_ms;
+    write_begin(session, text, sizeof text);
     rc = lk_pg_simple(session, text, deadline_ns, NULL, err);
     if (rc < 0 && !session->dead && state_of(session) != PQTRANS_IDLE)
         (void)lk_pg_simple(session, "ROLLBACK", deadline_ns, NULL, NULL);

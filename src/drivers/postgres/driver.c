@@ -1,8 +1,8 @@
 /*
  * driver.c - the PostgreSQL driver's table of functions, with the short ones
  *
- * Session settings are made by SQL, not by startup options, which poolers
- * refuse.  None of them needs a privilege.
+ * Settings are made by SQL, not by startup options, which poolers refuse.  None
+ * of them needs a privilege.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -15,69 +15,112 @@
 
 /* ----------------------------------------------------------- the session -- */
 
-/* synchronous_commit: a lock that a crash or failover forgets is granted twice,
- * so 'off' and 'local' are raised to 'on'; other values stay. */
+/* is_local: whether they end with the transaction.  synchronous_commit: a lock
+ * that a crash or failover forgets is granted twice, so 'off' and 'local' are
+ * raised to 'on'; other values stay. */
 #define SETTINGS                                                               \
     "SELECT set_config('default_transaction_isolation', 'read committed', "    \
-    "false), set_config('TimeZone', 'UTC', false), "                           \
-    "set_config('client_min_messages', 'warning', false), "                    \
-    "set_config('lock_timeout', '%u', false), "                                \
-    "set_config('statement_timeout', '%u', false), "                           \
+    "is_local), set_config('TimeZone', 'UTC', is_local), "                     \
+    "set_config('client_min_messages', 'warning', is_local), "                 \
+    "set_config('lock_timeout', '%u', is_local), "                             \
+    "set_config('statement_timeout', '%u', is_local), "                        \
     "CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') "     \
-    "THEN set_config('synchronous_commit', 'on', false) END"
+    "THEN set_config('synchronous_commit', 'on', is_local) END%s "             \
+    "FROM (SELECT %s) AS S (is_local)"
 
 /* Makes the server end a statement whose client is gone (F39).  PostgreSQL has
  * this setting from 14 on, and not on every operating system. */
 #define CHECK_CLIENT                                                           \
     ", CASE WHEN current_setting('client_connection_check_interval', true) "   \
-    "= '0' THEN set_config('client_connection_check_interval', '500', false) " \
-    "END"
+    "= '0' THEN set_config('client_connection_check_interval', '500', "        \
+    "is_local) END"
 
-/* One text: the epoch, a space, and the settings by which a crash loses
- * commits.  The epoch is the cluster's system identifier and its timeline,
- * which changes with a promotion (F57); a standby has none. */
-#define EPOCH                                                                  \
-    ", concat(CASE WHEN NOT pg_is_in_recovery() THEN (SELECT "                 \
-    "system_identifier FROM pg_control_system()) || '/' || "                   \
+/* One text: whether the settings are local (1 or 0), a space, the epoch, a
+ * space, and the settings by which a crash loses commits.  The epoch is the
+ * cluster's system identifier and its timeline, which changes with a promotion
+ * (F57); a standby has none. */
+#define IS_LOCAL ", concat(is_local::integer)"
+#define IS_LOCAL_AND_EPOCH                                                     \
+    ", concat(is_local::integer, ' ', CASE WHEN NOT pg_is_in_recovery() THEN " \
+    "(SELECT system_identifier FROM pg_control_system()) || '/' || "           \
     "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END, ' ', "           \
     "concat_ws(', ', CASE current_setting('fsync') WHEN 'off' THEN "           \
     "'fsync = off' END, CASE current_setting('full_page_writes') "             \
     "WHEN 'off' THEN 'full_page_writes = off' END))"
 
-/* Keep both halves of EPOCH's text, "7300.../00000001 fsync = off". */
+/* The first is tried first: a server may not know a setting, or not allow a
+ * question. */
+static const struct {
+    const char *setting;
+    const char *question;
+} more[] = {
+    {CHECK_CLIENT, IS_LOCAL_AND_EPOCH},
+    {CHECK_CLIENT, IS_LOCAL},
+    {"", IS_LOCAL},
+};
+
+static void write_settings(char *text, size_t size, const sqlock_connect *how,
+                           const char *also, const char *is_local)
+{
+    (void)snprintf(text, size, SETTINGS, how->lock_timeout_ms,
+                   how->statement_timeout_ms, also, is_local);
+}
+
+/* Keep the epoch and the rest of a text such as "0 7300.../00000001 fsync =
+ * off". */
 static void note_epoch(lk_pg *session, const char *found)
 {
-    size_t length = strcspn(found, " ");
+    size_t length;
 
+    found += strcspn(found, " ");
+    found += *found == ' ';
+    length = strcspn(found, " ");
     (void)snprintf(session->epoch, sizeof session->epoch, "%.*s", (int)length,
                    found);
     (void)snprintf(session->forgets, sizeof session->forgets, "%s",
                    found[length] != '\0' ? found + length + 1 : "");
 }
 
-/* Make all settings in one statement; if it fails, repeat it without those that
- * this server may not know. */
+/*
+ * Make all settings in one statement; if it fails, repeat it without those that
+ * this server may not know.
+ *
+ * They are made for the session only if it is ours alone.  A pooler answers the
+ * login by itself, with a process id that it has made up: if the server's own
+ * number for the session is another, the session may be lent to others as soon
+ * as the statement has ended.  They would keep our settings, and our claims
+ * would run with theirs.
+ */
 static int apply_settings(lk_pg *session, const sqlock_connect *how,
                           sqlock_error *err)
 {
-    static const char *const more[] = {CHECK_CLIENT EPOCH, CHECK_CLIENT, ""};
-    char found[sizeof session->epoch + sizeof session->forgets] = "";
-    char text[2048];
-    int rc = 0;
+    char found[sizeof session->epoch + sizeof session->forgets + 2] = "";
+    char text[2 * LK_PG_SETTINGS_SIZE];
+    char also[LK_PG_SETTINGS_SIZE];
+    char is_local[48];
+    int rc = SQLOCK_EDATABASE;
+    size_t i;
 
-    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
-        (void)snprintf(text, sizeof text, SETTINGS "%s", how->lock_timeout_ms,
-                       how->statement_timeout_ms, more[i]);
-        if (i == 0)
-            rc = lk_pg_ask(session, text, how->deadline_ns, found, sizeof found,
-                           err);
-        else
-            rc = lk_pg_simple(session, text, how->deadline_ns, NULL, err);
+    (void)snprintf(is_local, sizeof is_local, "pg_backend_pid() <> %d",
+                   PQbackendPID(session->conn));
+    for (i = 0; i < sizeof more / sizeof *more; i++) {
+        (void)snprintf(also, sizeof also, "%s%s", more[i].setting,
+                       more[i].question);
+        write_settings(text, sizeof text, how, also, is_local);
+        rc = lk_pg_ask(session, text, how->deadline_ns, found, sizeof found,
+                       err);
         if (rc == 0 || session->dead)
             break;
     }
+    if (rc < 0)
+        return rc;
     note_epoch(session, found);
-    return rc;
+    if (found[0] != '0') {
+        session->is_unprepared = true;
+        write_settings(session->settings, sizeof session->settings, how,
+                       more[i].setting, "true");
+    }
+    return 0;
 }
 
 static int pg_open(void *connection, const char *url, const sqlock_connect *how,
@@ -152,7 +195,7 @@ int lk_pg_judge_commit(const char *tag, sqlock_error *err)
                     "transaction had failed");
 }
 
-static int pg_commit(void *connection, int64_t deadline_ns, sqlock_error *err)
+int lk_pg_commit(void *connection, int64_t deadline_ns, sqlock_error *err)
 {
     lk_pg *session = connection;
     char tag[16];
@@ -232,7 +275,7 @@ const sqlock_driver lk_driver_postgres = {
     .is_alive = pg_is_alive,
     .execute = lk_pg_execute,
     .begin = lk_pg_begin,
-    .commit = pg_commit,
+    .commit = lk_pg_commit,
     .rollback = pg_rollback,
     .abort = pg_abort,
     .native = pg_native,

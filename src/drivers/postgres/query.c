@@ -62,9 +62,7 @@ int lk_pg_check(lk_pg *session, int64_t deadline_ns, sqlock_error *err)
     return 0;
 }
 
-/* Mark the session dead: its connection was lost with a statement in flight.
- * Return `code`. */
-static int lose(lk_pg *session, int code, const char *reason, sqlock_error *err)
+int lk_pg_lose(lk_pg *session, int code, const char *reason, sqlock_error *err)
 {
     session->dead = true;
     return lk_error(err, code, "lost the connection to PostgreSQL: %.*s",
@@ -82,7 +80,8 @@ static int await_result(lk_pg *session, int64_t deadline_ns, int lost,
     for (;;) {
         unsent = PQflush(session->conn);
         if (unsent < 0)
-            return lose(session, lost, PQerrorMessage(session->conn), err);
+            return lk_pg_lose(session, lost, PQerrorMessage(session->conn),
+                              err);
         if (PQisBusy(session->conn) == 0)
             return 0;
         switch (lk_pg_wait(session, PQsocket(session->conn),
@@ -93,12 +92,13 @@ static int await_result(lk_pg *session, int64_t deadline_ns, int lost,
         case LK_PG_TIME_IS_UP:
             /* No cancel request: it needs another connection to the same silent
              * server.  The time limits of the session end the statement. */
-            return lose(session, lost, "no answer in time", err);
+            return lk_pg_lose(session, lost, "no answer in time", err);
         default:
-            return lose(session, lost, "aborted", err);
+            return lk_pg_lose(session, lost, "aborted", err);
         }
         if ((ready & ~POLLOUT) != 0 && PQconsumeInput(session->conn) == 0)
-            return lose(session, lost, PQerrorMessage(session->conn), err);
+            return lk_pg_lose(session, lost, PQerrorMessage(session->conn),
+                              err);
     }
 }
 
@@ -121,18 +121,12 @@ static int judge(lk_pg *session, const PGresult *result, int lost,
     case PGRES_EMPTY_QUERY:
         return lk_error(err, SQLOCK_EDATABASE, "the statement is empty");
     default: /* COPY, or what a later libpq may have */
-        return lose(session, lost, "the answer is invalid", err);
+        return lk_pg_lose(session, lost, "the answer is invalid", err);
     }
 }
 
-/*
- * Read all results.  A statement outside a transaction commits after sending
- * its result: success is only known when nothing is left to read.  Return 0, or
- * the code of the first error; `lost` is the code for an unknown outcome.  On
- * success *out (may be NULL) gets the last result, which the caller clears.
- */
-static int read_results(lk_pg *session, int64_t deadline_ns, int lost,
-                        PGresult **out, sqlock_error *err)
+int lk_pg_read(lk_pg *session, int64_t deadline_ns, int lost, PGresult **out,
+               sqlock_error *err)
 {
     PGresult *last = NULL;
     PGresult *next;
@@ -159,7 +153,7 @@ static int read_results(lk_pg *session, int64_t deadline_ns, int lost,
     }
     /* Without memory libpq before 15 returns no result at all. */
     if (rc == 0 && (!complete || last == NULL))
-        rc = lose(session, lost, "it ended early", err);
+        rc = lk_pg_lose(session, lost, "it ended early", err);
     if (rc == 0 && out != NULL) {
         *out = last;
         return 0;
@@ -168,15 +162,13 @@ static int read_results(lk_pg *session, int64_t deadline_ns, int lost,
     return rc;
 }
 
-/* Forget earlier notices and, if `commits`, watch for the warning that a commit
- * is unsafe (F58): of a COMMIT, or of a statement outside a transaction. */
-static void begin_watching(lk_pg *session, bool commits)
+void lk_pg_begin_watching(lk_pg *session, bool commits)
 {
     session->watches_commit = commits;
     session->unsafe_commit = false;
 }
 
-static int end_watching(lk_pg *session, int rc, sqlock_error *err)
+int lk_pg_end_watching(lk_pg *session, int rc, sqlock_error *err)
 {
     session->watches_commit = false;
     if (rc < 0 || !session->unsafe_commit)
@@ -187,9 +179,7 @@ static int end_watching(lk_pg *session, int rc, sqlock_error *err)
                     "cancelled");
 }
 
-/* Return EUNREACHABLE for a statement that libpq could not even queue: the
- * server does nothing with an incomplete statement. */
-static int not_sent(lk_pg *session, sqlock_error *err)
+int lk_pg_not_sent(lk_pg *session, sqlock_error *err)
 {
     const char *reason = PQerrorMessage(session->conn);
 
@@ -207,10 +197,10 @@ static int run_simple(lk_pg *session, const char *text, int64_t deadline_ns,
     if (rc < 0)
         return rc;
     if (PQsendQuery(session->conn, text) == 0)
-        return not_sent(session, err);
-    begin_watching(session, true);
-    rc = read_results(session, deadline_ns, SQLOCK_EUNCERTAIN, result, err);
-    return end_watching(session, rc, err);
+        return lk_pg_not_sent(session, err);
+    lk_pg_begin_watching(session, true);
+    rc = lk_pg_read(session, deadline_ns, SQLOCK_EUNCERTAIN, result, err);
+    return lk_pg_end_watching(session, rc, err);
 }
 
 int lk_pg_simple(lk_pg *session, const char *text, int64_t deadline_ns,
@@ -242,6 +232,11 @@ int lk_pg_ask(lk_pg *session, const char *text, int64_t deadline_ns, char *cell,
 
 /* --------------------------------------------------- prepared statements -- */
 
+static bool is_prepared(const lk_pg *session, const sqlock_statement *statement)
+{
+    return statement->id > 0 && !session->is_unprepared;
+}
+
 /* Write the name of a prepared statement.  The name contains a hash of the
  * text: behind a pooler, where sessions share backends, another program may
  * have a statement with the same id. */
@@ -264,9 +259,9 @@ static int prepare(lk_pg *session, const sqlock_statement *statement,
     rc = PQsendPrepare(session->conn, name, statement->text, arguments->count,
                        arguments->types);
     if (rc == 0)
-        return not_sent(session, err);
+        return lk_pg_not_sent(session, err);
     /* If the answer is lost, the statement itself has not been sent. */
-    rc = read_results(session, deadline_ns, SQLOCK_EUNREACHABLE, NULL, err);
+    rc = lk_pg_read(session, deadline_ns, SQLOCK_EUNREACHABLE, NULL, err);
     /* 42P05 (duplicate_prepared_statement): the backend had the statement
      * before a pooler lent it to us. */
     if (rc < 0 && strcmp(session->sqlstate, "42P05") == 0 &&
@@ -277,14 +272,26 @@ static int prepare(lk_pg *session, const sqlock_statement *statement,
     return rc;
 }
 
-/* Return whether an error only means that a prepared statement is not valid, so
- * that the statement was not executed and can be sent again.  A statement that
- * is unknown (26000) was prepared on another backend; one that exists already
- * (42P05) was prepared on this backend by another client.  Both show a pooler
- * that lends backends, so no more statements are prepared.  If DDL has changed
- * the type of a result (0A000), all statements are prepared anew. */
-static bool forget_stale(lk_pg *session)
+int lk_pg_prepare_once(lk_pg *session, const sqlock_statement *statement,
+                       const struct lk_pg_arguments *arguments,
+                       int64_t deadline_ns, sqlock_error *err)
 {
+    int rc;
+
+    session->sqlstate[0] = '\0';
+    if (!is_prepared(session, statement) ||
+        session->prepared[statement->id - 1][0] != '\0')
+        return 0;
+    rc = prepare(session, statement, arguments, deadline_ns, err);
+    if (rc == 0)
+        session->sqlstate[0] = '\0';
+    return rc;
+}
+
+bool lk_pg_forget_stale(lk_pg *session, const sqlock_statement *statement)
+{
+    if (!is_prepared(session, statement))
+        return false;
     if (strcmp(session->sqlstate, "26000") == 0 ||
         strcmp(session->sqlstate, "42P05") == 0) {
         session->is_unprepared = true;
@@ -300,13 +307,8 @@ static bool forget_stale(lk_pg *session)
 
 /* ------------------------------------------------------------- execution -- */
 
-static bool is_prepared(const lk_pg *session, const sqlock_statement *statement)
-{
-    return statement->id > 0 && !session->is_unprepared;
-}
-
-static int send_statement(lk_pg *session, const sqlock_statement *statement,
-                          const struct lk_pg_arguments *arguments)
+int lk_pg_send(lk_pg *session, const sqlock_statement *statement,
+               const struct lk_pg_arguments *arguments)
 {
     const char *const *values = arguments->values;
 
@@ -319,31 +321,47 @@ static int send_statement(lk_pg *session, const sqlock_statement *statement,
                              arguments->types, values, NULL, NULL, 0);
 }
 
-static int run(lk_pg *session, const sqlock_statement *statement,
-               const struct lk_pg_arguments *arguments, int64_t deadline_ns,
-               PGresult **out, sqlock_error *err)
+int lk_pg_run(lk_pg *session, const sqlock_statement *statement,
+              const struct lk_pg_arguments *arguments, int64_t deadline_ns,
+              PGresult **out, sqlock_error *err)
 {
     bool commits = PQtransactionStatus(session->conn) == PQTRANS_IDLE;
-    int rc;
+    int rc =
+        lk_pg_prepare_once(session, statement, arguments, deadline_ns, err);
 
-    session->sqlstate[0] = '\0';
-    if (is_prepared(session, statement) &&
-        session->prepared[statement->id - 1][0] == '\0') {
-        rc = prepare(session, statement, arguments, deadline_ns, err);
-        if (rc < 0)
-            return rc;
-        session->sqlstate[0] = '\0';
-    }
-    if (send_statement(session, statement, arguments) == 0)
-        return not_sent(session, err);
-    begin_watching(session, commits);
-    rc = read_results(session, deadline_ns, SQLOCK_EUNCERTAIN, out, err);
-    rc = end_watching(session, rc, err);
+    if (rc < 0)
+        return rc;
+    if (lk_pg_send(session, statement, arguments) == 0)
+        return lk_pg_not_sent(session, err);
+    lk_pg_begin_watching(session, commits);
+    rc = lk_pg_read(session, deadline_ns, SQLOCK_EUNCERTAIN, out, err);
+    rc = lk_pg_end_watching(session, rc, err);
     if (rc < 0) {
         PQclear(*out);
         *out = NULL;
     }
     return rc;
+}
+
+/* Run a statement, and once more if the server no longer knows what was
+ * prepared. */
+static int run_again(lk_pg *session, const sqlock_statement *statement,
+                     const struct lk_pg_arguments *arguments,
+                     int64_t deadline_ns, PGresult **out, sqlock_error *err)
+{
+    bool in_transaction = PQtransactionStatus(session->conn) != PQTRANS_IDLE;
+    int rc;
+
+    if (!in_transaction && session->settings[0] != '\0')
+        return lk_pg_run_lent(session, statement, arguments, deadline_ns, out,
+                              err);
+    rc = lk_pg_run(session, statement, arguments, deadline_ns, out, err);
+    if (rc == 0 || session->dead || !lk_pg_forget_stale(session, statement))
+        return rc;
+    if (in_transaction) /* which the error has aborted */
+        return lk_error(err, SQLOCK_ERETRY,
+                        "a prepared statement is no longer valid");
+    return lk_pg_run(session, statement, arguments, deadline_ns, out, err);
 }
 
 int lk_pg_execute(void *connection, const sqlock_statement *statement,
@@ -353,7 +371,6 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
     lk_pg *session = connection;
     struct lk_pg_arguments arguments;
     PGresult *source = NULL;
-    bool in_transaction;
     int rc;
 
     if (statement->id > SQLOCK_STATEMENT_IDS)
@@ -366,15 +383,7 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
     if (rc < 0)
         return rc;
 
-    in_transaction = PQtransactionStatus(session->conn) != PQTRANS_IDLE;
-    rc = run(session, statement, &arguments, deadline_ns, &source, err);
-    if (rc < 0 && !session->dead && is_prepared(session, statement) &&
-        forget_stale(session)) {
-        if (in_transaction) /* which the error has aborted */
-            return lk_error(err, SQLOCK_ERETRY,
-                            "a prepared statement is no longer valid");
-        rc = run(session, statement, &arguments, deadline_ns, &source, err);
-    }
+    rc = run_again(session, statement, &arguments, deadline_ns, &source, err);
     if (rc < 0)
         return rc;
     if (source != NULL)
@@ -382,109 +391,3 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
     PQclear(source);
     return rc;
 }
-
-/* ----------------------------------------------- a commit on a condition -- */
-
-#ifdef LIBPQ_HAS_PIPELINING
-
-#define DIVISION_BY_ZERO "22012"
-
-/* Send the statement `times` times, each with `count` of the values, and a
- * COMMIT, in one pipeline: after an error the server skips the rest. */
-static int send_pipeline(lk_pg *session, const sqlock_statement *statement,
-                         const sqlock_value *values, size_t count, size_t times,
-                         sqlock_error *err)
-{
-    struct lk_pg_arguments arguments;
-    int rc;
-
-    for (size_t i = 0; i < times; i++) {
-        rc = lk_pg_fill_arguments(&arguments, values + i * count, count, err);
-        if (rc < 0)
-            return rc;
-        if (send_statement(session, statement, &arguments) == 0)
-            return not_sent(session, err);
-    }
-    if (PQsendQueryParams(session->conn, "COMMIT", 0, NULL, NULL, NULL, NULL,
-                          0) == 0)
-        return not_sent(session, err);
-    if (PQpipelineSync(session->conn) == 0)
-        return lose(session, SQLOCK_EUNCERTAIN, PQerrorMessage(session->conn),
-                    err);
-    return 0;
-}
-
-/* Read the results of the statements and of the COMMIT, and the end of the
- * pipeline.  Return 0, or the code of the first error. */
-static int read_pipeline(lk_pg *session, size_t times, int64_t deadline_ns,
-                         sqlock_error *err)
-{
-    PGresult *committed = NULL;
-    int rc = 0;
-
-    for (size_t i = 0; i < times + 2; i++) {
-        PGresult *result = NULL;
-        int one = read_results(session, deadline_ns, SQLOCK_EUNCERTAIN, &result,
-                               rc < 0 ? NULL : err);
-
-        if (rc == 0)
-            rc = one;
-        if (one == 0 && i == times)
-            committed = result;
-        else
-            PQclear(result);
-    }
-    if (rc == 0)
-        rc = lk_pg_judge_commit(PQcmdStatus(committed), err);
-    PQclear(committed);
-    return rc;
-}
-
-static int run_pipeline(lk_pg *session, const sqlock_statement *statement,
-                        const sqlock_value *values, size_t count, size_t times,
-                        int64_t deadline_ns, sqlock_error *err)
-{
-    int rc;
-
-    if (PQenterPipelineMode(session->conn) == 0)
-        return not_sent(session, err);
-    begin_watching(session, true);
-    rc = send_pipeline(session, statement, values, count, times, err);
-    if (rc == 0)
-        rc = read_pipeline(session, times, deadline_ns, err);
-    rc = end_watching(session, rc, err);
-    if (PQexitPipelineMode(session->conn) == 0)
-        session->dead = true;
-    return rc;
-}
-
-int lk_pg_commit_if(void *connection, const sqlock_statement *statement,
-                    const sqlock_value *values, size_t count, size_t times,
-                    int64_t deadline_ns, sqlock_error *err)
-{
-    lk_pg *session = connection;
-    struct lk_pg_arguments arguments;
-    int rc;
-
-    rc = lk_pg_check(session, deadline_ns, err);
-    if (rc == 0)
-        rc = lk_pg_fill_arguments(&arguments, values, count, err);
-    if (rc == 0 && is_prepared(session, statement) &&
-        session->prepared[statement->id - 1][0] == '\0')
-        rc = prepare(session, statement, &arguments, deadline_ns, err);
-    if (rc < 0)
-        return rc;
-    session->sqlstate[0] = '\0';
-    rc = run_pipeline(session, statement, values, count, times, deadline_ns,
-                      err);
-    if (rc == SQLOCK_EDATABASE &&
-        strcmp(session->sqlstate, DIVISION_BY_ZERO) == 0)
-        return lk_error(err, SQLOCK_ENOTFOUND, "the row does not exist");
-    if (rc < 0 && !session->dead && is_prepared(session, statement) &&
-        forget_stale(session))
-        return lk_error(err, SQLOCK_ERETRY,
-                        "a prepared statement is no longer valid");
-    return rc;
-}
-
-#endif

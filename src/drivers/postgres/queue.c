@@ -162,28 +162,26 @@ static int ask(lk_pg *session, const char *text, const sqlock_value *number,
 
 /* Check that a session is refused an advisory lock that another session has:
  * some servers that speak PostgreSQL's protocol grant all such locks, or have
- * none.  Return 0 if it is refused, EBUSY if not, or any other code if that is
- * not known. */
+ * none.  The locks end with a transaction, so that none is left if a pooler was
+ * not noticed.  Return 0 if it is refused, EBUSY if not, or any other code if
+ * that is not known. */
 static int exclude_each_other(void *one, void *other, int64_t deadline_ns,
                               sqlock_error *err)
 {
-    static const char take[] = "SELECT pg_try_advisory_lock($1)";
-    static const char give[] = "SELECT pg_advisory_unlock($1)";
+    static const char take[] = "SELECT pg_try_advisory_xact_lock($1)";
     /* Random, so that nobody else uses it. */
     const sqlock_value number = {.type = SQLOCK_INT64,
                                  .integer = lk_random_between(1, INT64_MAX)};
     bool is_ours = false;
     bool is_theirs = false;
-    bool ignored;
     int rc;
 
-    rc = ask(one, take, &number, deadline_ns, &is_ours, err);
+    rc = lk_pg_begin(one, deadline_ns, err);
+    if (rc == 0)
+        rc = ask(one, take, &number, deadline_ns, &is_ours, err);
     if (rc == 0)
         rc = ask(other, take, &number, deadline_ns, &is_theirs, err);
-    if (is_ours)
-        (void)ask(one, give, &number, deadline_ns, &ignored, NULL);
-    if (is_theirs)
-        (void)ask(other, give, &number, deadline_ns, &ignored, NULL);
+    (void)lk_driver_postgres.rollback(one, deadline_ns, NULL);
     switch (rc) {
     case 0:
         if (is_ours && !is_theirs)

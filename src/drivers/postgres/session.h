@@ -2,9 +2,9 @@
  * session.h - one PostgreSQL session, shared by the files of this driver
  *
  * wait.c waits for its socket, open.c connects it, query.c runs statements on
- * it, begin.c begins transactions, values.c converts parameters and results,
- * outcome.c judges outcomes, adopt.c borrows a session of the application;
- * driver.c puts these together.
+ * it and pipeline.c several in one round trip, begin.c begins transactions,
+ * values.c converts parameters and results, outcome.c judges outcomes, adopt.c
+ * borrows a session of the application; driver.c puts these together.
  */
 #ifndef LK_POSTGRES_SESSION_H
 #define LK_POSTGRES_SESSION_H
@@ -19,6 +19,8 @@
 /* FOR KEY SHARE would not stop an UPDATE that takes the lease over, since such
  * an UPDATE changes no key column. */
 #define LK_PG_SHARE_FREE " FOR SHARE SKIP LOCKED"
+#define LK_PG_BEGIN "BEGIN ISOLATION LEVEL READ COMMITTED"
+#define LK_PG_SETTINGS_SIZE 1024
 
 /* All zero is a session that was never opened. */
 typedef struct lk_pg {
@@ -41,7 +43,11 @@ typedef struct lk_pg {
 
     /* Names of prepared statements by id - 1; "": not prepared. */
     char prepared[SQLOCK_STATEMENT_IDS][LK_PG_NAME_SIZE];
-    bool is_unprepared;  /* none is prepared: a pooler lends backends */
+    bool is_unprepared; /* none is prepared: a pooler lends backends */
+    /* "" if the settings were made for the session.  Otherwise a pooler may
+     * lend the session to others between two transactions, so nothing is left
+     * on it: this statement makes the settings for one transaction. */
+    char settings[LK_PG_SETTINGS_SIZE];
     unsigned generation; /* a number in the names */
 
     uint32_t idle_ms;         /* a transaction's limit of idle time; 0: none */
@@ -130,6 +136,72 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
                   int64_t deadline_ns, sqlock_result *result,
                   sqlock_error *err);
 
+/* Mark the session dead: its connection was lost with a statement in flight.
+ * Return `code`. */
+int lk_pg_lose(lk_pg *session, int code, const char *reason, sqlock_error *err);
+
+/* Return EUNREACHABLE for a statement that libpq could not even queue: the
+ * server does nothing with an incomplete statement. */
+int lk_pg_not_sent(lk_pg *session, sqlock_error *err);
+
+/* Read all results of a statement.  Outside a transaction it commits after
+ * sending its result: success is only known when nothing is left to read.
+ * Return 0, or the code of the first error; `lost` is the code for an unknown
+ * outcome.  On success *out (may be NULL) gets the last result, which the
+ * caller clears. */
+int lk_pg_read(lk_pg *session, int64_t deadline_ns, int lost, PGresult **out,
+               sqlock_error *err);
+
+/* Forget earlier notices and, if `commits`, watch for the warning that a commit
+ * is unsafe (F58): of a COMMIT, or of a statement outside a transaction. */
+void lk_pg_begin_watching(lk_pg *session, bool commits);
+
+/* End the watch over a statement that ended with rc.  Return rc, or EUNCERTAIN
+ * after that warning. */
+int lk_pg_end_watching(lk_pg *session, int rc, sqlock_error *err);
+
+struct lk_pg_arguments;
+
+/* Prepare a statement that has a number, unless it is prepared. */
+int lk_pg_prepare_once(lk_pg *session, const sqlock_statement *statement,
+                       const struct lk_pg_arguments *arguments,
+                       int64_t deadline_ns, sqlock_error *err);
+
+/* Return whether an error of a statement only means that it is not prepared as
+ * it was, so that it was not executed and can be sent again.  A statement that
+ * is unknown (26000) was prepared on another backend; one that exists already
+ * (42P05) was prepared on this backend by another client.  Both show a pooler
+ * that lends backends, so no more statements are prepared.  If DDL has changed
+ * the type of a result (0A000), all statements are prepared anew. */
+bool lk_pg_forget_stale(lk_pg *session, const sqlock_statement *statement);
+
+/* Queue a statement for sending.  Return 0 on failure, as libpq does. */
+int lk_pg_send(lk_pg *session, const sqlock_statement *statement,
+               const struct lk_pg_arguments *arguments);
+
+/* Run one statement, after it was prepared; *out gets its last result.  Return
+ * as sqlock_driver.execute. */
+int lk_pg_run(lk_pg *session, const sqlock_statement *statement,
+              const struct lk_pg_arguments *arguments, int64_t deadline_ns,
+              PGresult **out, sqlock_error *err);
+
+/* -------------------------------------------------------------- driver.c -- */
+
+/* As sqlock_driver.commit. */
+int lk_pg_commit(void *connection, int64_t deadline_ns, sqlock_error *err);
+
+/* Return 0 if `tag`, the command tag of a COMMIT, says that the server has
+ * committed, or EDATABASE: it has rolled back. */
+int lk_pg_judge_commit(const char *tag, sqlock_error *err);
+
+/* ------------------------------------------------------------ pipeline.c -- */
+
+/* Run a statement in a transaction of its own, which begins with
+ * session->settings; otherwise as lk_pg_run(). */
+int lk_pg_run_lent(lk_pg *session, const sqlock_statement *statement,
+                   const struct lk_pg_arguments *arguments, int64_t deadline_ns,
+                   PGresult **out, sqlock_error *err);
+
 #ifdef LIBPQ_HAS_PIPELINING
 /* Run an assertion, and COMMIT if it holds, in one round trip:
  * sqlock_transactions.commit_if. */
@@ -137,10 +209,6 @@ int lk_pg_commit_if(void *connection, const sqlock_statement *statement,
                     const sqlock_value *values, size_t count, size_t times,
                     int64_t deadline_ns, sqlock_error *err);
 #endif
-
-/* Return 0 if `tag`, the command tag of a COMMIT, says that the server has
- * committed, or EDATABASE: it has rolled back. */
-int lk_pg_judge_commit(const char *tag, sqlock_error *err);
 
 /* --------------------------------------------------------------- begin.c -- */
 

@@ -5,6 +5,8 @@
 #include "suite.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -133,4 +135,21 @@ bool keeps_its_snapshot(struct fixture *f)
     return sql_text(&f->sql, value, sizeof value,
                     "SHOW VARIABLES WHERE Variable_name ="
                     " 'innodb_snapshot_isolation' AND Value = 'ON'");
+}
+
+void settings_compare(struct app *app, char *before)
+{
+    char *after = app_settings(app);
+    char *rest_before = NULL;
+    char *rest_after = NULL;
+    const char *one = strtok_r(before, "\n", &rest_before);
+    const char *other = strtok_r(after, "\n", &rest_after);
+
+    for (; one != NULL && other != NULL;
+         one = strtok_r(NULL, "\n", &rest_before),
+         other = strtok_r(NULL, "\n", &rest_after))
+        assert_string_equal(one, other);
+    assert_true(one == NULL && other == NULL);
+    free(before);
+    free(after);
 }

@@ -15,6 +15,7 @@
 extern const struct topic topic_adopt;
 extern const struct topic topic_identity;
 extern const struct topic topic_names;
+extern const struct topic topic_pooled;
 extern const struct topic topic_busy;
 extern const struct topic topic_guard;
 extern const struct topic topic_version;
@@ -54,6 +55,10 @@ void session_close(struct session *s);
     session_end((f), (s), (code), __FILE__, __LINE__)
 void session_end(struct fixture *f, struct session *s, int code,
                  const char *file, int line);
+
+/* Assert that all settings of the application's session are as in `before`, the
+ * text of app_settings(), which is freed. */
+void settings_compare(struct app *app, char *before);
 
 /* Two sessions, each in a transaction that the adoption has begun. */
 void sessions_open(struct fixture *f, struct session *a, struct session *b);

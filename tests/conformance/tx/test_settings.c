@@ -69,25 +69,6 @@ static void do_everything(struct fixture *f, struct app *app, const char *held)
     assert_ok(sqlock_tx_leave(tx, &f->err));
 }
 
-/* Assert that all settings are as in `before`, which is freed; compare line by
- * line, so that a failure shows the difference. */
-static void compare_settings(struct app *app, char *before)
-{
-    char *after = app_settings(app);
-    char *rest_before = NULL;
-    char *rest_after = NULL;
-    const char *one = strtok_r(before, "\n", &rest_before);
-    const char *other = strtok_r(after, "\n", &rest_after);
-
-    for (; one != NULL && other != NULL;
-         one = strtok_r(NULL, "\n", &rest_before),
-         other = strtok_r(NULL, "\n", &rest_after))
-        assert_string_equal(one, other);
-    assert_true(one == NULL && other == NULL);
-    free(before);
-    free(after);
-}
-
 static void test_adopted_connection_keeps_every_setting(void **state)
 {
     struct fixture *f = *state;
@@ -108,10 +89,10 @@ static void test_adopted_connection_keeps_every_setting(void **state)
     app_run(&app, "BEGIN");
     do_everything(f, &app, held);
     /* Compare within the transaction, and after its end. */
-    compare_settings(&app, before);
+    settings_compare(&app, before);
     before = app_settings(&app);
     app_run(&app, "COMMIT");
-    compare_settings(&app, before);
+    settings_compare(&app, before);
     assert_int_equal(stock_value(f, 1), 101);
     session_close(&other);
     app_close(&app);
@@ -139,7 +120,7 @@ static void kept_close(struct kept *kept)
     (void)sqlock_tx_rollback(kept->session.tx, NULL);
     kept->session.tx = NULL;
     assert_false(app_in_transaction(&kept->session.app));
-    compare_settings(&kept->session.app, kept->before);
+    settings_compare(&kept->session.app, kept->before);
     session_close(&kept->session);
 }
 

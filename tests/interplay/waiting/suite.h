@@ -34,17 +34,6 @@ extern const struct topic topic_abandon;
 pid_t process_start(struct fixture *f, const char *role, uint32_t ttl_ms);
 int be_process(char **arguments, bool holds);
 
-/* Start PgBouncer in transaction mode in front of the fixture's server, and set
- * pooler->url.  Skip the running test if PgBouncer is not installed; fail it if
- * PgBouncer does not start.  pooler_end() ends it. */
-struct pooler {
-    pid_t pid;
-    char folder[64];
-    char url[512];
-};
-void pooler_start(struct pooler *pooler, struct fixture *f);
-void pooler_end(struct pooler *pooler);
-
 /* A thread of the test's process that acquires a lock, and releases it when the
  * test tells it to. */
 struct contender {

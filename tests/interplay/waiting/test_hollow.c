@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "support/around.h"
+#include "support/pooler.h"
 
 #define PARTIES 4
 
@@ -66,7 +67,7 @@ static void test_behind_a_pooler_waiters_poll(void **state)
 
     if (database_is_pooled(f->database))
         skip();
-    pooler_start(&pooler, f);
+    pooler_start(&pooler, f, "");
     contend_at(f, pooler.url);
     registry = fixture_registry_at(f, pooler.url, NULL);
     lock_take(held, 0);

@@ -2,7 +2,8 @@
 # pgbouncer.sh DIR: run a private PostgreSQL behind PgBouncer in DIR; see
 # common.sh.  SQLOCK_TEST_POOL_MODE is session (the default) or transaction.
 # SQLOCK_TEST_POOLER_OF is the URL of a PostgreSQL of this machine, which is
-# then behind PgBouncer in place of a private one.
+# then behind PgBouncer in place of a private one.  The lines of
+# SQLOCK_TEST_POOLER_SETTINGS are added to PgBouncer's configuration.
 #
 # The published administrator's URL, process id and socket are PostgreSQL's.
 set -u
@@ -62,6 +63,7 @@ auth_query = SELECT usename, passwd FROM pg_shadow WHERE usename = \$1
 pool_mode = ${SQLOCK_TEST_POOL_MODE:-session}
 max_client_conn = 400
 default_pool_size = 150
+${SQLOCK_TEST_POOLER_SETTINGS:-}
 END
     # PgBouncer before 1.19 runs auth_query in the client's database.
     case $("${as_pooler[@]}" "$pooler" --version) in

@@ -1,7 +1,7 @@
 /*
- * pooler.c - start PgBouncer for a test, by tests/tools/servers/pgbouncer.sh
+ * pooler.c - see pooler.h
  */
-#include "suite.h"
+#include "pooler.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -38,7 +38,8 @@ static bool read_url(struct pooler *pooler)
     return found;
 }
 
-void pooler_start(struct pooler *pooler, struct fixture *f)
+void pooler_start(struct pooler *pooler, struct fixture *f,
+                  const char *settings)
 {
     bool has_ended;
     int status = 0;
@@ -52,6 +53,7 @@ void pooler_start(struct pooler *pooler, struct fixture *f)
         (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
         (void)setenv("SQLOCK_TEST_POOL_MODE", "transaction", 1);
         (void)setenv("SQLOCK_TEST_POOLER_OF", f->url, 1);
+        (void)setenv("SQLOCK_TEST_POOLER_SETTINGS", settings, 1);
         (void)execlp("bash", "bash", "tests/tools/servers/pgbouncer.sh",
                      pooler->folder, (char *)NULL);
         _exit(127);
