@@ -94,8 +94,8 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wformat=2 -Wstrict-prototypes \
 SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
 	$(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined))
 WITH_sqlite := -DSQLOCK_WITH_SQLITE
-WITH_postgres := -DSQLOCK_WITH_POSTGRES
-WITH_mysql := -DSQLOCK_WITH_MYSQL
+WITH_postgres = -DSQLOCK_WITH_POSTGRES -DSQLOCK_LIBPQ='"$(LIBPQ)"'
+WITH_mysql = -DSQLOCK_WITH_MYSQL -DSQLOCK_MYSQL_LIBRARY='"$(MYSQL_SO)"'
 ALL_CPPFLAGS := -D_GNU_SOURCE $(foreach d,$(ENABLED),$(WITH_$(d))) -Iinclude \
 	$(DEP_CFLAGS) $(CPPFLAGS)
 ALL_CFLAGS := -std=gnu11 $(WARNINGS) $(if $(filter 1,$(WERROR)),-Werror) \
@@ -163,7 +163,7 @@ tests-build: all $(TESTS) ## Everything and the test programs
 # An object or an archive that was made with other flags or files is stale.
 ifneq ($(COMPILES),)
 $(eval $(call remember,.flags,$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS)))
-$(eval $(call remember,.link,$$(CC) $$(ALL_LDFLAGS) $$(SO_LDFLAGS) $$(DEP_LIBS) \
+$(eval $(call remember,.link,$$(CC) $$(ALL_LDFLAGS) $$(SO_LDFLAGS) $$(DEP_LIBS) $$(CLIENT_LIBS) \
 	$$(LIB_OBJ) $$(CLI_OBJ) $$(TEST_OBJ)))
 $(eval $(call remember,.places,$$(PREFIX) $$(LIBDIR) $$(INCLUDEDIR)))
 endif
@@ -195,7 +195,7 @@ $(SHARED): $(LIB_OBJ) $B/.link
 
 FOUND = MAJOR='$(MAJOR)' MINOR='$(MINOR)' VERSION='$(VERSION)' \
 	ENABLED='$(ENABLED)' MYSQL_LIBRARY='$(MYSQL_LIBRARY)' \
-	DEP_LIBS='$(DEP_LIBS)' TREE_SO='$(TREE_SO)' REQUIRED='$(REQUIRED)' \
+	DEP_LIBS='$(DEP_LIBS)' REQUIRED='$(REQUIRED)' \
 	NOT_REQUIRED='$(NOT_REQUIRED)' PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' \
 	INCLUDEDIR='$(INCLUDEDIR)' SONAME='$(SONAME)'
 $(PC): .make/pkgconfig.sh $(CONFIG) $B/.places
@@ -212,7 +212,7 @@ $(CLI): $(CLI_OBJ) $(STATIC) $B/.link
 	$(call LINK_PROGRAM,$(STATIC) $(CLI_LIBS))
 $(EXAMPLES): $B/bin/examples/%: $$(call objects,$$(wildcard src/examples/%.c \
 		src/examples/%/*.c)) $(STATIC) $B/.link
-	$(call LINK_PROGRAM,$(STATIC) -lpopt)
+	$(call LINK_PROGRAM,$(STATIC) -lpopt) $(CLIENT_LIBS)
 # One suite makes calls of the library's own fail: they lead to the suite there.
 EXHAUSTED := $B/lib/libsqlock-exhausted.a
 $(EXHAUSTED): $(STATIC) tests/faults/exhaust/redirected
@@ -221,7 +221,8 @@ $(EXHAUSTED): $(STATIC) tests/faults/exhaust/redirected
 $B/tests/exhaust: $(EXHAUSTED)
 $(TESTS): $B/tests/%: $$(call objects,$$(wildcard $$(call suite_dir,%)/*.c)) \
 		$(SUPPORT_OBJ) $(STATIC) $B/.link
-	$(call LINK_PROGRAM,$(or $(filter $(EXHAUSTED),$^),$(STATIC)) $(TEST_LIBS))
+	$(call LINK_PROGRAM,$(or $(filter $(EXHAUSTED),$^),$(STATIC)) $(TEST_LIBS)) \
+	$(CLIENT_LIBS)
 
 -include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(EXAMPLE_OBJ) $(TEST_OBJ))
 

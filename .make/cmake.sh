@@ -6,7 +6,7 @@
 # real one, since /lib may be a link to /usr/lib.
 #
 # Environment: LIBDIR INCLUDEDIR SONAME and what configure.sh has found: VERSION
-#     MAJOR MINOR ENABLED DEP_LIBS TREE_SO
+#     MAJOR MINOR ENABLED DEP_LIBS
 set -u
 
 from_here() { # FOLDER
@@ -17,7 +17,6 @@ libraries=''
 for word in $DEP_LIBS; do
     case $word in
     -l*) libraries+="${word#-l};" ;;
-    /*) libraries+="$word;" ;;
     esac
 done
 

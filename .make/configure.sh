@@ -37,9 +37,9 @@ esac
 [ -z "$MYSQL_CLIENT_TREE" ] || client=mysqlclient
 
 # In this order, whatever the order in DRIVERS.
-drivers='' modules=() missing=''
-need() { # MODULE PACKAGE
-    modules+=("$1")
+drivers='' modules=() clients=() missing=''
+need() { # MODULE PACKAGE [client]
+    if [ $# -eq 3 ]; then clients+=("$1"); else modules+=("$1"); fi
     "$PKG_CONFIG" --exists "$1" ||
         missing+="pkg-config does not find $1, apt-get install $2; "
 }
@@ -50,8 +50,8 @@ for driver in sqlite postgres mysql; do
     esac
     case $driver in
     sqlite) need sqlite3 libsqlite3-dev ;;
-    postgres) need libpq libpq-dev ;;
-    mysql) [ -n "$MYSQL_CLIENT_TREE" ] || need "$client" "$client-dev" ;;
+    postgres) need libpq libpq-dev client ;;
+    mysql) [ -n "$MYSQL_CLIENT_TREE" ] || need "$client" "$client-dev" client ;;
     esac
 done
 for word in $DRIVERS; do
@@ -66,14 +66,41 @@ missing=${missing//mysqlclient-dev/libmysqlclient-dev}
     fail "${missing}or leave the driver out of DRIVERS, or make setup"
 
 # As system headers, which are spared our warnings.
-cflags=$("$PKG_CONFIG" --cflags "${modules[@]}" | sed 's/-I/-isystem /g')
+cflags=$("$PKG_CONFIG" --cflags "${modules[@]}" ${clients[@]+"${clients[@]}"} | sed 's/-I/-isystem /g')
 
 # -L of a directory that is searched anyway would outlive a sysroot.
 libraries() { # MODULE...
     [ $# -eq 0 ] || "$PKG_CONFIG" --libs "$@" |
         sed -E 's,-L/usr/lib(/[^ ]*-linux-gnu)?/?( |$),,g'
 }
-libs=$(libraries "${modules[@]}")
+libs="$(libraries "${modules[@]}") -ldl"
+# Programs with connections of their own: tests and examples.
+client_libs=$(libraries ${clients[@]+"${clients[@]}"})
+
+# A client library is loaded when a URL asks for it, by the soname of the one
+# whose headers are used here.
+soname_in() { # PATTERN FILE
+    readelf -d "$2" | sed -nE "s/.*(NEEDED|SONAME).*\\[($1\\.so[^]]*)\\].*/\\2/p" |
+        head -n 1
+}
+soname_of() { # MODULE PATTERN
+    local program name
+    program=$(mktemp)
+    # shellcheck disable=SC2046,SC2086 # words
+    echo 'int main(void){return 0;}' | $CC -x c - -o "$program" \
+        -Wl,--no-as-needed $("$PKG_CONFIG" --libs "$1") >/dev/null 2>&1
+    name=$(soname_in "$2" "$program")
+    rm -f "$program"
+    [ -n "$name" ] || fail "no shared library of $1 to link: install it"
+    echo "$name"
+}
+libpq='' mysql_so=''
+for module in ${clients[@]+"${clients[@]}"}; do
+    case $module in
+    libpq) libpq=$(soname_of libpq libpq) || exit 1 ;;
+    *) mysql_so=$(soname_of "$module" "lib${client#lib}") || exit 1 ;;
+    esac
+done
 
 # libmysqlclient of a tree that fetch-mysql.sh has unpacked, run by that tree's
 # own C library: RPATH must win over the host's path, RUNPATH would not.
@@ -84,7 +111,8 @@ if [ -n "$MYSQL_CLIENT_TREE" ] && [[ " $drivers " = *" mysql "* ]]; then
     tree_ld=$(find "$tree/lib" -name 'ld-linux*.so.*' 2>/dev/null | head -n 1)
     [ -n "$tree_so" ] && [ -n "$tree_ld" ] ||
         fail "MYSQL_CLIENT_TREE=$MYSQL_CLIENT_TREE: no libmysqlclient in it"
-    libs+=" $tree_so"
+    client_libs+=" $tree_so"
+    mysql_so=$(soname_in libmysqlclient "$tree_so")
     cflags+=" -isystem $tree/include -isystem $tree/include/mysql"
     tree_ldflags="-Wl,--dynamic-linker=$tree_ld -Wl,--disable-new-dtags \
 -Wl,-rpath,$tree/lib"
@@ -108,10 +136,8 @@ case "$SAN $CPPFLAGS $CFLAGS" in
     harden+=' -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3' ;;
 esac
 
-# True when all that the module names for static programs is here.  It is not
-# with Debian's libpq.pc: -lldap -lgssapi_krb5 -lpgcommon are in packages that
-# libpq-dev does not bring, so a program that links libsqlock.a against the
-# shared libpq would not link if ours required it.
+# True when all that the module names for static programs is here: a program
+# that links libsqlock.a would not link if ours required one that is not.
 is_whole() { # MODULE
     # shellcheck disable=SC2046,SC2086 # words
     echo 'int main(void){return 0;}' | $CC -x c - -o /dev/null \
@@ -134,8 +160,11 @@ put ENABLED "$drivers"
 put MYSQL_LIBRARY "$client"
 put DEP_CFLAGS "$cflags"
 put DEP_LIBS "$libs"
+put CLIENT_LIBS "$client_libs"
+put LIBPQ "$libpq"
+put MYSQL_SO "$mysql_so"
 put TREE_SO "$tree_so"
 put TREE_LDFLAGS "$tree_ldflags"
 put HARDEN "$harden"
 put REQUIRED "${required[*]:-}"
-put NOT_REQUIRED "$(libraries ${others[@]+"${others[@]}"})"
+put NOT_REQUIRED "$(libraries ${others[@]+"${others[@]}"}) -ldl"

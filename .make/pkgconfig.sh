@@ -2,7 +2,7 @@
 # pkgconfig.sh: print sqlock.pc.
 #
 # Environment: PREFIX LIBDIR INCLUDEDIR and what configure.sh has found: VERSION
-#     ENABLED MYSQL_LIBRARY REQUIRED NOT_REQUIRED TREE_SO
+#     ENABLED MYSQL_LIBRARY REQUIRED NOT_REQUIRED
 set -u
 
 # Directories below the prefix follow it when a package is moved.
@@ -16,7 +16,7 @@ client='' through=''
 case " $ENABLED " in
 *' mysql '*) client=$MYSQL_LIBRARY through=" (MySQL through $client)" ;;
 esac
-private=$(echo $NOT_REQUIRED $TREE_SO -pthread)
+private=$(echo $NOT_REQUIRED -pthread)
 
 cat <<END
 prefix=$PREFIX

@@ -306,11 +306,13 @@ typedef struct sqlock_driver {
     uint32_t capabilities;   /* bits, such as SQLOCK_CAP_ONE_WRITER */
     const sqlock_dialect *dialect; /* the database's SQL */
 
-    /** Client library and version, a constant. */
+    /** Client library, a constant, without loading it: "libpq.so.5". */
     const char *(*client)(void);
 
-    /** Check the URL without connecting.  @return 0; EINVAL: the message says
-     *  what is wrong, without the password */
+    /** Check the URL without connecting, and load the client library if that
+     *  was not done.  @return 0; EINVAL: the message says what is wrong,
+     *  without the password; ENOTSUP: the library is not there, and the message
+     *  says what to install */
     int (*check_url)(const char *url, sqlock_error *err);
 
     /** Connect, and set autocommit, READ COMMITTED, UTC and own settings, on

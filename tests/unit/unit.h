@@ -34,5 +34,6 @@ extern const struct suite suite_peers;
 extern const struct suite suite_watchdog;
 extern const struct suite suite_renewal;
 extern const struct suite suite_classify;
+extern const struct suite suite_library;
 
 #endif

@@ -145,7 +145,9 @@ static int adopt(void *handle, void *native, sqlock_error *err)
     MYSQL *mysql = native;
     int rc;
 
-    rc = lk_mysql_client_enter(err);
+    rc = lk_mysql_library_adopt(err);
+    if (rc == 0)
+        rc = lk_mysql_client_enter(err);
     if (rc < 0)
         return rc;
     if (mysql_thread_id(mysql) == 0 || lk_mysql_client_socket(mysql) < 0)

@@ -40,7 +40,7 @@ static void end_thread(void *ignored)
 #endif
 
 /* Initialize the client library; called by pthread_once().  Two threads must
- * not be in mysql_library_init() at once, so the first mysql_init() must not be
+ * not be in mysql_server_init() at once, so the first mysql_init() must not be
  * left to call it. */
 static void start_library(void)
 {
@@ -48,7 +48,7 @@ static void start_library(void)
     bool restore = sigaction(SIGPIPE, NULL, &before) == 0;
     const char *version;
 
-    library_is_ready = mysql_library_init(0, NULL, NULL) == 0;
+    library_is_ready = mysql_server_init(0, NULL, NULL) == 0;
 #ifndef MARIADB_PACKAGE_VERSION_ID
     library_is_ready =
         library_is_ready && pthread_key_create(&thread_key, end_thread) == 0;
@@ -63,12 +63,15 @@ static void start_library(void)
 
 const char *lk_mysql_client_name(void)
 {
-    (void)pthread_once(&library_once, start_library);
     return client_name;
 }
 
 int lk_mysql_client_enter(sqlock_error *err)
 {
+    int rc = lk_mysql_library_load(err);
+
+    if (rc < 0)
+        return rc;
     (void)pthread_once(&library_once, start_library);
     if (!library_is_ready)
         return lk_error(err, SQLOCK_ENOMEM,

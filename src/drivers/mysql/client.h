@@ -7,8 +7,7 @@
 #ifndef LK_MYSQL_CLIENT_H
 #define LK_MYSQL_CLIENT_H
 
-#include <mysql.h>
-
+#include "drivers/mysql/library.h"
 #include "drivers/mysql/target.h"
 
 #ifdef MARIADB_PACKAGE_VERSION_ID
@@ -18,12 +17,12 @@ typedef bool lk_mysql_bool;
 #endif
 
 /** Return the library's name and version, such as "libmariadb 3.3.20", in
- *  static memory. */
+ *  static memory; "" before the first lk_mysql_client_enter(). */
 const char *lk_mysql_client_name(void);
 
 /** Initialize the library for the process and the calling thread, before other
  *  calls of it; cheap after the first time.
- *  @return 0, or ENOMEM */
+ *  @return 0, ENOMEM, or ENOTSUP if the library is not there */
 int lk_mysql_client_enter(sqlock_error *err);
 
 /** Disable features that a server or a default could enable, and request TLS as

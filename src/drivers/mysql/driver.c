@@ -22,7 +22,7 @@ static int driver_check_url(const char *url, sqlock_error *err)
 
     rc = lk_mysql_target_read(&target, url, err);
     lk_mysql_target_clear(&target);
-    return rc;
+    return rc < 0 ? rc : lk_mysql_client_enter(err);
 }
 
 static int driver_open(void *handle, const char *url, const sqlock_connect *how,
@@ -208,6 +208,11 @@ static void *driver_native(void *handle)
     return connection->mysql;
 }
 
+static const char *driver_client(void)
+{
+    return SQLOCK_MYSQL_LIBRARY;
+}
+
 static void driver_describe(void *handle, sqlock_description *description)
 {
     struct lk_mysql_connection *connection = handle;
@@ -222,7 +227,7 @@ const sqlock_driver lk_driver_mysql = {
     .connection_bytes = sizeof(struct lk_mysql_connection),
     .capabilities = 0,
     .dialect = &lk_mysql_dialect,
-    .client = lk_mysql_client_name,
+    .client = driver_client,
     .check_url = driver_check_url,
     .open = driver_open,
     .close = driver_close,

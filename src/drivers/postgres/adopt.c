@@ -47,6 +47,9 @@ static int adopt(void *connection, void *native, sqlock_error *err)
     PGconn *conn = native;
     int rc;
 
+    rc = lk_pg_client_adopt(err);
+    if (rc < 0)
+        return rc;
     if (PQstatus(conn) != CONNECTION_OK)
         return lk_error(err, SQLOCK_EINVAL,
                         "the PostgreSQL connection is not open");

@@ -4,7 +4,6 @@
  * Settings are made by SQL, not by startup options, which poolers refuse.  None
  * of them needs a privilege.
  */
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -218,22 +217,9 @@ static int pg_rollback(void *connection, int64_t deadline_ns, sqlock_error *err)
 
 /* ---------------------------------------------------------- descriptions -- */
 
-static char client_text[32];
-
-static void write_client_text(void)
-{
-    int version = PQlibVersion();
-
-    (void)snprintf(client_text, sizeof client_text, "libpq %d.%d",
-                   version / 10000, version % 10000);
-}
-
 static const char *pg_client(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    (void)pthread_once(&once, write_client_text);
-    return client_text;
+    return SQLOCK_LIBPQ;
 }
 
 static void pg_describe(void *connection, sqlock_description *description)
@@ -242,10 +228,11 @@ static void pg_describe(void *connection, sqlock_description *description)
     const char *version;
 
     memset(description, 0, sizeof *description);
-    (void)snprintf(description->client, sizeof description->client, "%s",
-                   pg_client());
     if (session->conn == NULL)
         return;
+    (void)snprintf(description->client, sizeof description->client,
+                   "libpq %d.%d", PQlibVersion() / 10000,
+                   PQlibVersion() % 10000);
     /* "15.18 (Debian 15.18-0+deb12u1)" */
     version = PQparameterStatus(session->conn, "server_version");
     if (version != NULL)

@@ -32,7 +32,8 @@ struct target {
 
 static void target_clear(struct target *target)
 {
-    PQconninfoFree(target->options);
+    if (target->options != NULL)
+        PQconninfoFree(target->options);
     free(target->variable);
 }
 
@@ -190,6 +191,8 @@ static int target_read(struct target *target, const char *url,
 
     memset(target, 0, sizeof *target);
     rc = check_shape(url, err);
+    if (rc == 0)
+        rc = lk_pg_client_load(err);
     if (rc < 0)
         return rc;
     rc = take_own_parameters(url, &rest, target, err);

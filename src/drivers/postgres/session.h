@@ -9,9 +9,9 @@
 #ifndef LK_POSTGRES_SESSION_H
 #define LK_POSTGRES_SESSION_H
 
-#include <libpq-fe.h>
 #include <sys/types.h>
 
+#include "drivers/postgres/client.h"
 #include "sqlock/driver.h"
 
 #define LK_PG_LIMITS 2

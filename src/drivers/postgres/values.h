@@ -4,8 +4,7 @@
 #ifndef LK_POSTGRES_VALUES_H
 #define LK_POSTGRES_VALUES_H
 
-#include <libpq-fe.h>
-
+#include "drivers/postgres/client.h"
 #include "sqlock/driver.h"
 
 #define LK_PG_PARAMETERS_MAX 64

@@ -23,8 +23,8 @@ mapfile -t all < <(find include src tests .ci .make docker sql Makefile \
 may_use() { # FOLDER
     case $1 in
     base) echo base ;;
-    drivers) echo "base drivers/own_session.h" ;; # what several drivers use
-    drivers/*) echo "base drivers/own_session.h $1" ;;
+    drivers) echo "base drivers/own_session.h drivers/library.h" ;; # what several drivers use
+    drivers/*) echo "base drivers/own_session.h drivers/library.h $1" ;;
     db) echo "base db" ;;
     lease) echo "base db lease" ;;
     wait) echo "base db lease wait" ;;
