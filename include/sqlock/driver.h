@@ -137,6 +137,12 @@ typedef struct sqlock_transactions {
     const char *next_timestamp; /* a point in time later than {column} */
     const char *fence_type;     /* type of a fence column */
     const char *owner_type;     /* type of a fence's owner column */
+    /* A condition: the text in {column} has the bytes of the parameter `?`,
+     * whatever collation and padding the column has. */
+    const char *same_text;
+    /* A text that is compared with an integer is made a number, so that it
+     * equals 0: send integers of the application's keys as text. */
+    bool keys_are_text;
 
     /** Make a connection of the application's open handle, without changing the
      *  handle.  Refuse a handle whose texts are not UTF-8.

@@ -61,16 +61,26 @@ static int write_fence(sqlock_tx *tx, const struct lk_tx_table *table,
         sqlock_integer(token), sqlock_integer(token), sqlock_text(owner),
     };
     sqlock_result result = {0};
-    char text[TEXT_SIZE];
+    struct lk_writer writer;
+    FILE *out = lk_writer_open(&writer);
+    char *text;
     int rc;
 
-    (void)snprintf(text, sizeof text,
-                   "UPDATE %s SET %s = ?, %s = ? WHERE %s = ? AND "
-                   "(%s IS NULL OR %s < ? OR (%s = ? AND %s = ?))",
-                   table->name, table->fence, table->owner, table->key,
-                   table->fence, table->fence, table->fence, table->owner);
+    if (out == NULL)
+        return lk_error_nomem(err);
+    (void)fprintf(out,
+                  "UPDATE %s SET %s = ?, %s = ? WHERE %s = ? AND "
+                  "(%s IS NULL OR %s < ? OR (%s = ? AND ",
+                  table->name, table->fence, table->owner, table->key,
+                  table->fence, table->fence, table->fence);
+    lk_tx_write_expression(out, tx->part->same_text, table->owner);
+    (void)fputs("))", out);
+    text = lk_writer_close(&writer);
+    if (text == NULL)
+        return lk_error_nomem(err);
     rc = lk_tx_query(tx, text, values, sizeof values / sizeof *values, &result,
                      err);
+    free(text);
     *affected = result.affected;
     sqlock_result_clear(&result);
     return rc;
@@ -80,6 +90,7 @@ int sqlock_tx_fence(sqlock_tx *tx, const sqlock_table *table,
                     const sqlock_value *key, int64_t token, const char *owner,
                     sqlock_error *err)
 {
+    struct lk_tx_key sent;
     struct lk_tx_table names;
     int64_t affected = 0;
     int rc;
@@ -89,7 +100,7 @@ int sqlock_tx_fence(sqlock_tx *tx, const sqlock_table *table,
         rc = lk_tx_table_read(&names, table, LK_TX_FENCE, tx->driver->dialect,
                               err);
     if (rc == 0)
-        rc = lk_tx_check_value("the key", key, err);
+        rc = lk_tx_key_read(&sent, tx, key, err);
     if (rc == 0 && (token <= 0 || owner == NULL || *owner == '\0' ||
                     strlen(owner) > OWNER_MAX))
         rc = lk_error(err, SQLOCK_EINVAL,
@@ -97,7 +108,7 @@ int sqlock_tx_fence(sqlock_tx *tx, const sqlock_table *table,
                       "bytes",
                       OWNER_MAX);
     if (rc == 0)
-        rc = write_fence(tx, &names, key, token, owner, &affected, err);
+        rc = write_fence(tx, &names, &sent.value, token, owner, &affected, err);
     if (rc < 0 || affected == 1)
         return rc;
     if (affected > 1)
@@ -105,7 +116,7 @@ int sqlock_tx_fence(sqlock_tx *tx, const sqlock_table *table,
                            "several rows have that key: the key column must be "
                            "unique",
                            err);
-    return examine(tx, &names, key, token, owner, err);
+    return examine(tx, &names, &sent.value, token, owner, err);
 }
 
 int sqlock_fence_ddl(char **text, const char *url, const sqlock_table *table,

@@ -420,6 +420,7 @@ int sqlock_tx_lock_row(sqlock_tx *tx, const sqlock_table *table,
                        const sqlock_value *key, bool share, int64_t wait_ms,
                        sqlock_error *err)
 {
+    struct lk_tx_key sent;
     struct lk_tx_table names;
     int rc;
 
@@ -430,8 +431,8 @@ int sqlock_tx_lock_row(sqlock_tx *tx, const sqlock_table *table,
         rc = lk_tx_table_read(&names, table, LK_TX_KEY, tx->driver->dialect,
                               err);
     if (rc == 0)
-        rc = lk_tx_check_value("the key", key, err);
+        rc = lk_tx_key_read(&sent, tx, key, err);
     if (rc == 0)
         rc = lk_tx_check_nodes(tx, err);
-    return rc < 0 ? rc : lock_row(tx, &names, key, share, wait_ms, err);
+    return rc < 0 ? rc : lock_row(tx, &names, &sent.value, share, wait_ms, err);
 }

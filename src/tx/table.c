@@ -2,6 +2,7 @@
  * table.c - check that the names of the application's tables and columns are
  * plain identifiers, and that values can be bound (F78)
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -144,4 +145,20 @@ int lk_tx_check_value(const char *what, const sqlock_value *value,
                         what);
     }
     return lk_error(err, SQLOCK_EINVAL, "%s has an unknown type", what);
+}
+
+int lk_tx_key_read(struct lk_tx_key *out, const sqlock_tx *tx,
+                   const sqlock_value *key, sqlock_error *err)
+{
+    int rc = lk_tx_check_value("the key", key, err);
+
+    if (rc < 0)
+        return rc;
+    out->value = *key;
+    if (tx->part->keys_are_text && key->type == SQLOCK_INT64) {
+        (void)snprintf(out->digits, sizeof out->digits, "%" PRId64,
+                       key->integer);
+        out->value = sqlock_text(out->digits);
+    }
+    return 0;
 }

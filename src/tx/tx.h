@@ -211,6 +211,16 @@ void lk_tx_write_expression(FILE *out, const char *template,
 int lk_tx_check_value(const char *what, const sqlock_value *value,
                       sqlock_error *err);
 
+/* A key of the application as it is sent. */
+struct lk_tx_key {
+    sqlock_value value;
+    char digits[24];
+};
+
+/* Make *out the key that is sent for that one.  Return 0 or EINVAL. */
+int lk_tx_key_read(struct lk_tx_key *out, const sqlock_tx *tx,
+                   const sqlock_value *key, sqlock_error *err);
+
 /* --- placeholders.c --- */
 
 /* Number the placeholders: each `?` in the SQL text, outside quotes and

@@ -81,6 +81,7 @@ int sqlock_tx_version(sqlock_tx *tx, const sqlock_table *table,
                       const sqlock_value *key, sqlock_row_version *version,
                       sqlock_error *err)
 {
+    struct lk_tx_key sent;
     struct lk_tx_table names;
     int rc;
 
@@ -89,10 +90,11 @@ int sqlock_tx_version(sqlock_tx *tx, const sqlock_table *table,
         rc = lk_tx_table_read(&names, table, LK_TX_VERSION, tx->driver->dialect,
                               err);
     if (rc == 0)
-        rc = lk_tx_check_value("the key", key, err);
+        rc = lk_tx_key_read(&sent, tx, key, err);
     if (rc == 0 && version == NULL)
         rc = lk_error(err, SQLOCK_EINVAL, "the version argument is NULL");
-    return rc < 0 ? rc : read_version(tx, &names, key, NULL, version, err);
+    return rc < 0 ? rc
+                  : read_version(tx, &names, &sent.value, NULL, version, err);
 }
 
 /* --- updating --- */
@@ -183,6 +185,19 @@ static int write_assignments(FILE *out, struct update *update,
     return 0;
 }
 
+/* Write the condition that the row has the expected version.  A text is
+ * compared by its bytes, as the application compares what it has read. */
+static void write_expected(FILE *out, const struct update *update)
+{
+    if (update->expected->type == SQLOCK_TEXT) {
+        lk_tx_write_expression(out, update->tx->part->same_text,
+                               update->table.version);
+    } else {
+        write_version(out, update->tx, &update->table);
+        (void)fputs(" = ?", out);
+    }
+}
+
 /* Write the UPDATE.  Return its text, which the caller frees; NULL on failure,
  * with the code in *rc. */
 static char *write_update(struct update *update, int *rc, sqlock_error *err)
@@ -198,8 +213,7 @@ static char *write_update(struct update *update, int *rc, sqlock_error *err)
     (void)fprintf(out, "UPDATE %s SET ", update->table.name);
     *rc = write_assignments(out, update, err);
     (void)fprintf(out, " WHERE %s = ? AND ", update->table.key);
-    write_version(out, update->tx, &update->table);
-    (void)fputs(" = ?", out);
+    write_expected(out, update);
     update->values[update->value_count++] = *update->key;
     update->values[update->value_count++] = value_of(update->expected);
     text = lk_writer_close(&writer);
@@ -358,9 +372,10 @@ int sqlock_tx_update(sqlock_tx *tx, const sqlock_table *table,
                      const sqlock_assignment *set, size_t count,
                      sqlock_row_version *next, sqlock_error *err)
 {
+    struct lk_tx_key sent;
     struct update update = {
         .tx = tx,
-        .key = key,
+        .key = &sent.value,
         .expected = expected,
         .set = set,
         .count = count,
@@ -372,7 +387,7 @@ int sqlock_tx_update(sqlock_tx *tx, const sqlock_table *table,
         rc = lk_tx_table_read(&update.table, table, LK_TX_VERSION,
                               tx->driver->dialect, err);
     if (rc == 0)
-        rc = lk_tx_check_value("the key", key, err);
+        rc = lk_tx_key_read(&sent, tx, key, err);
     if (rc == 0 && ((set == NULL && count > 0) || count > SET_MAX))
         rc = lk_error(err, SQLOCK_EINVAL, "at most %d columns can be assigned",
                       SET_MAX);

@@ -342,6 +342,9 @@ const sqlock_transactions lk_mysql_transactions = {
     .next_timestamp = "GREATEST({column} + INTERVAL 1 MICROSECOND, " NOW ")",
     .fence_type = "BIGINT",
     .owner_type = "VARCHAR(255)",
+    .same_text = "CAST(CONVERT({column} USING utf8mb4) AS BINARY) = "
+                 "CAST(? AS BINARY)",
+    .keys_are_text = true,
     .adopt = adopt,
     .unadopt = unadopt,
     .state = state,

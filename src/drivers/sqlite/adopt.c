@@ -135,6 +135,7 @@ const sqlock_transactions lk_sqlite_transactions = {
         "max(julianday('now'), julianday({column}) + 1.0 / 86400000))",
     .fence_type = "INTEGER",
     .owner_type = "TEXT",
+    .same_text = "{column} COLLATE BINARY = ?",
     .adopt = adopt,
     .unadopt = unadopt,
     .state = state,

@@ -315,6 +315,91 @@ static void test_sixteen_writers_that_lock_after_three_conflicts(void **state)
     sixteen_writers(*state, true);
 }
 
+/* --- equality --- */
+
+/* A table whose texts are equal for the database when they differ in case: by
+ * MySQL's default, and by a collation elsewhere. */
+static sqlock_table create_loose(struct fixture *f, char name[64])
+{
+    const char *how = "";
+
+    (void)snprintf(name, 64, "%s_loose", stock_name(f));
+    if (strcmp(f->database->name, "sqlite") == 0)
+        how = " COLLATE NOCASE";
+    if (strcmp(f->database->name, "postgres") == 0) {
+        (void)sql_run(&f->sql,
+                      "CREATE COLLATION IF NOT EXISTS loose (provider = icu, "
+                      "locale = 'und-u-ks-level2', deterministic = false)");
+        how = " COLLATE loose";
+    }
+    (void)sql_try(&f->sql, NULL, "DROP TABLE %s", name);
+    (void)sql_run(&f->sql,
+                  "CREATE TABLE %s (id VARCHAR(20) PRIMARY KEY, "
+                  "state VARCHAR(20)%s, fence BIGINT, owner VARCHAR(20)%s)",
+                  name, how, how);
+    (void)sql_run(&f->sql, "INSERT INTO %s VALUES ('a1', 'NEW', 7, 'Ann')",
+                  name);
+    return (sqlock_table){.size = sizeof(sqlock_table),
+                          .name = name,
+                          .key_column = "id",
+                          .version_column = "state",
+                          .version_kind = SQLOCK_VERSION_STATE,
+                          .fence_column = "fence",
+                          .fence_owner_column = "owner"};
+}
+
+/* A text that only the database finds equal is another one. */
+static void test_texts_are_compared_by_their_bytes(void **state)
+{
+    struct fixture *f = *state;
+    char name[64];
+    sqlock_table table = create_loose(f, name);
+    sqlock_value key = sqlock_text("a1");
+    sqlock_assignment run = {"state", sqlock_text("run")};
+    const sqlock_row_version others[] = {
+        {.type = SQLOCK_TEXT, .text = "new"},
+        {.type = SQLOCK_TEXT, .text = "NEW "},
+        {.type = SQLOCK_TEXT, .text = "N\u00c9W"},
+    };
+    sqlock_row_version found;
+    sqlock_tx *tx = tx_begin(f);
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_fails(SQLOCK_ECONFLICT,
+                     sqlock_tx_update(tx, &table, &key, &others[i], &run, 1,
+                                      NULL, &f->err));
+    assert_fails(SQLOCK_ECONFLICT,
+                 sqlock_tx_fence(tx, &table, &key, 7, "ann", &f->err));
+    assert_ok(sqlock_tx_fence(tx, &table, &key, 7, "Ann", &f->err));
+    assert_ok(sqlock_tx_version(tx, &table, &key, &found, &f->err));
+    assert_string_equal(found.text, "NEW");
+    assert_ok(
+        sqlock_tx_update(tx, &table, &key, &found, &run, 1, &found, &f->err));
+    assert_string_equal(found.text, "run");
+    assert_ok(sqlock_tx_commit(tx, &f->err));
+    (void)sql_run(&f->sql, "DROP TABLE %s", name);
+}
+
+/* MySQL finds 0 equal to any text that is no number. */
+static void test_a_number_is_no_key_of_a_text(void **state)
+{
+    struct fixture *f = *state;
+    char name[64];
+    sqlock_table table = create_loose(f, name);
+    sqlock_value zero = sqlock_integer(0);
+    sqlock_row_version found;
+    sqlock_tx *tx = tx_begin(f);
+
+    assert_fails(SQLOCK_ENOTFOUND,
+                 sqlock_tx_version(tx, &table, &zero, &found, &f->err));
+    assert_fails(SQLOCK_ENOTFOUND,
+                 sqlock_tx_fence(tx, &table, &zero, 8, "Ann", &f->err));
+    assert_fails(SQLOCK_ENOTFOUND,
+                 sqlock_tx_lock_row(tx, &table, &zero, false, 0, &f->err));
+    assert_ok(sqlock_tx_rollback(tx, &f->err));
+    (void)sql_run(&f->sql, "DROP TABLE %s", name);
+}
+
 /* --- fences --- */
 
 static void test_fence_refuses_what_comes_after(void **state)
@@ -462,6 +547,8 @@ static const struct test tests[] = {
             IN_SQLOCK),
     TEST(test_timestamp_versions_always_rise),
     TEST(test_state_moves_once),
+    TEST(test_texts_are_compared_by_their_bytes),
+    TEST_ON(test_a_number_is_no_key_of_a_text, ON_MYSQL | ON_SQLITE, IN_SQLOCK),
     TEST_OF_ROWS(test_state_left_behind_a_snapshot_is_a_conflict, ON_SERVERS,
                  0),
     TEST(test_sixteen_writers_lose_nothing),
