@@ -37,10 +37,18 @@ class AsyncEnding:
     async def _end_block(self, error: Optional[BaseException]) -> None:
         raise NotImplementedError
 
+    def _drop(self) -> None:
+        """Let go of what the block has: the collector ends a task whose loop is
+        gone, and there nothing can be awaited."""
+        raise NotImplementedError
+
     async def __aexit__(
         self,
         kind: Optional[Type[BaseException]],
         error: Optional[BaseException],
         trace: Optional[TracebackType],
     ) -> None:
-        await self._end_block(error)
+        if isinstance(error, GeneratorExit):
+            self._drop()
+        else:
+            await self._end_block(error)

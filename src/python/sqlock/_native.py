@@ -422,6 +422,7 @@ int tx_adopt out handle address err
 int tx_commit handle err
 int tx_rollback handle err
 int tx_leave handle err
+int tx_abandon handle err
 int tx_execute handle text Value size Result err
 int tx_lock handle texts size i64 bool ints err
 int tx_lock_row handle Table Value bool i64 err
@@ -472,7 +473,23 @@ def _candidates() -> List[str]:
     return [bundled] if os.path.exists(bundled) else [SONAME]
 
 
+def _refuse_subinterpreters() -> None:
+    """The library's threads would call back into the main interpreter, with
+    objects of another one."""
+    api: Any = getattr(ctypes, "pythonapi", None)
+    if not hasattr(api, "PyInterpreterState_Main"):
+        return
+    for function in (api.PyInterpreterState_Get, api.PyInterpreterState_Main):
+        function.restype, function.argtypes = c_void_p, []
+    if api.PyInterpreterState_Get() != api.PyInterpreterState_Main():
+        raise ImportError(
+            "sqlock works in the main interpreter only; in mod_wsgi set"
+            " WSGIApplicationGroup %{GLOBAL}"
+        )
+
+
 def _load() -> ctypes.CDLL:
+    _refuse_subinterpreters()
     (path,) = _candidates()
     try:
         library = ctypes.CDLL(path, use_errno=True)

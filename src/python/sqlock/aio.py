@@ -12,10 +12,11 @@ import os
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, Generic, List
-from typing import Optional, TypeVar
+from typing import Optional, Tuple, TypeVar
 
 from . import _native
 from ._block import AsyncEnding
+from ._core import Core, Eventfd, Wait
 from .errors import Error, LockLost, failure
 from .lease import Lease, Leases, _end_of_block
 
@@ -28,110 +29,102 @@ Held = TypeVar("Held", Lease, Leases)
 _RUNNING = (_native.FETCHING, _native.RELEASING)
 
 
-class _Watch:
+class _Watch(Wait):
     """The requests that a loop waits for, and the descriptor that tells when
-    one of them is over."""
+    one of them is over.  Only the loop and its tasks refer to it."""
 
-    def __init__(self, port: Port, loop: asyncio.AbstractEventLoop) -> None:
-        from .registry import _eventfd
-
-        self.port = port
+    def __init__(self, core: Core, loop: asyncio.AbstractEventLoop) -> None:
+        self.core = core
         self.loop = loop
-        self.fd = _eventfd()
-        self.pending: Dict[int, asyncio.Future[None]] = {}
-        loop.add_reader(self.fd, self.look)
+        self.done = Eventfd()
+        # Who takes an entry out ends its request.
+        self.pending: Dict[int, Tuple[ctypes.c_void_p, asyncio.Future[None]]] = {}
+        loop.add_reader(self.done.fd, self.look)
 
     def look(self) -> None:
         """See which are over."""
         try:
-            os.read(self.fd, 8)
+            os.read(self.done.fd, 8)
         except BlockingIOError:
             return
-        for pointer, future in list(self.pending.items()):
-            if self.port.status(pointer) not in _RUNNING and not future.done():
+        for request, future in list(self.pending.values()):
+            if self.status(request) not in _RUNNING and not future.done():
                 future.set_result(None)
+
+    def status(self, request: ctypes.c_void_p) -> int:
+        """Where a request stands; one of a closed registry is over."""
+        try:
+            return int(self.core.ask("request_status", request))
+        except Error:
+            return _native.FREE
+
+    def abandon(self, key: int) -> None:
+        """Have a request abandoned: the library gives back what it is granted."""
+        request, _ = self.pending.pop(key, (None, None))
+        if request and self.core.is_usable():
+            self.core.hand_over("request_abandon", request.value, self)
+
+    def give_up(self) -> None:
+        for key in list(self.pending):
+            self.abandon(key)
 
 
 class Port:
     """What a registry has for asyncio."""
 
-    def __init__(self, registry: Registry) -> None:
-        # The registry outlives each wait: the lease that waits refers to it.
-        self._registry = weakref.ref(registry)
-        self._watches: Dict[asyncio.AbstractEventLoop, _Watch] = {}
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._watches: "weakref.WeakValueDictionary[int, _Watch]" = (
+            weakref.WeakValueDictionary()
+        )
         self._change = threading.Lock()
-
-    @property
-    def registry(self) -> Registry:
-        registry = self._registry()
-        assert registry is not None
-        return registry
-
-    def status(self, pointer: int) -> int:
-        """Where a request stands; one of a closed registry is over."""
-        try:
-            return int(self.registry._ask("request_status", pointer))
-        except Error:
-            return _native.FREE
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> _Watch:
         with self._change:
-            watch = self._watches.get(loop)
-            if watch is None:
-                watch = self._watches[loop] = _Watch(self, loop)
+            watch = self._watches.get(id(loop))
+            if watch is None or watch.loop is not loop:
+                watch = self._watches[id(loop)] = _Watch(self._core, loop)
+                self._core.watch(watch)
             return watch
 
-    def _unwatch(self, watch: _Watch, pointer: int) -> None:
-        """The last one to go closes the descriptor, so no loop that has ended
-        leaves one behind."""
-        watch.pending.pop(pointer, None)
-        if watch.pending:
-            return
+    def _unwatch(self, watch: _Watch) -> None:
+        """The last one to go lets go of the descriptor, so no loop that has
+        ended leaves one behind."""
         with self._change:
-            self._watches.pop(watch.loop, None)
-            watch.loop.remove_reader(watch.fd)
-            os.close(watch.fd)
+            if not watch.pending and not watch.loop.is_closed():
+                self._watches.pop(id(watch.loop), None)
+                watch.loop.remove_reader(watch.done.fd)
 
     def wake(self) -> None:
         """Let each loop look at its requests: a registry that was closed has
         freed them without telling."""
-        with self._change:
-            for watch in self._watches.values():
-                os.write(watch.fd, (1).to_bytes(8, "little"))
+        for watch in list(self._watches.values()):
+            watch.done.raise_()
 
     async def run(self, begin: Callable[[Any, int], None]) -> None:
         """Begin a request, and wait for its end without blocking.
 
-        However the task is cancelled, the request is finished or abandoned: the
-        library gives back what an abandoned one is granted.
+        However the task ends, the request is finished or abandoned.
         """
         loop = asyncio.get_running_loop()
         watch = self._watch(loop)
         request = ctypes.c_void_p()
-        key = 0
-        why = _native.NativeError()
+        key = id(request)
         future: asyncio.Future[None] = loop.create_future()
-        # Before it begins, so that the descriptor stays open.
-        watch.pending[key] = future
+        watch.pending[key] = (request, future)
         try:
-            begin(_native.byref(request), watch.fd)
-            watch.pending.pop(key)
-            key = request.value or 0
-            watch.pending[key] = future
+            begin(_native.byref(request), watch.done.fd)
             await future
-            pointer, request.value = request.value, None
-            code = self.registry._ask("request_finish", pointer, _native.byref(why))
-            if code != 0:
-                raise failure(code, why)
-        except BaseException:
-            if request.value is not None:
-                try:
-                    self.registry._call("request_abandon", request)
-                except Error:
-                    pass  # a registry that was closed has freed it
+            self._core.end_one(request, "request_finish")
+        except GeneratorExit:  # from the collector: the loop is not ours to use
+            watch.abandon(key)
             raise
-        finally:
-            self._unwatch(watch, key)
+        except BaseException:
+            watch.abandon(key)
+            self._unwatch(watch)
+            raise
+        watch.pending.pop(key, None)
+        self._unwatch(watch)
 
 
 class AsyncLocking(AsyncEnding, Generic[Held]):
@@ -159,13 +152,21 @@ class AsyncLocking(AsyncEnding, Generic[Held]):
             raise RuntimeError("call alock() or alock_many() for each async with block")
         self._entered = True
         loop = asyncio.get_running_loop()
-        lease = self._lease = await self._take()
-        self._task = asyncio.current_task()
-        if self._cancel_on_loss:
-            if self._task is not None and hasattr(self._task, "cancelling"):
-                self._cancelling = self._task.cancelling()
-            lease._listen(lambda: _call_in(loop, self._lose))
-        return lease
+        try:
+            lease = self._lease = await self._take()
+            self._task = asyncio.current_task()
+            if self._cancel_on_loss:
+                if self._task is not None and hasattr(self._task, "cancelling"):
+                    self._cancelling = self._task.cancelling()
+                lease._listen(lambda: _call_in(loop, self._lose))
+            return lease
+        except BaseException:
+            self._drop()
+            raise
+
+    def _drop(self) -> None:
+        if self._lease is not None:
+            self._lease._abandon()
 
     def _lose(self) -> None:
         # Once, however many of its locks are lost.
@@ -194,11 +195,55 @@ class AsyncLocking(AsyncEnding, Generic[Held]):
             raise failure(LockLost.code) from error
 
 
-def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
+def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> bool:
+    """Have the loop call it; False if it has been closed, and with it the
+    task."""
     try:
         loop.call_soon_threadsafe(function)
+        return True
     except RuntimeError:
-        pass  # the loop has been closed, and with it the task
+        return False
+
+
+class _ThreadCall(Wait, Generic[Result]):
+    """A call in a thread that a task waits for."""
+
+    def __init__(
+        self,
+        function: Callable[[], Result],
+        cancel: Optional[Callable[[], object]],
+        undo: Optional[Callable[[Result], object]],
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[None] = self.loop.create_future()
+        self.function = function
+        self.cancel = cancel
+        self.undo = undo
+        self.results: List[Result] = []
+        self.errors: List[BaseException] = []
+
+    def run(self) -> None:
+        """In the thread."""
+        try:
+            self.results.append(self.function())
+        except BaseException as error:
+            self.errors.append(error)
+        if not _call_in(self.loop, self.tell):
+            self.take_back()
+
+    def tell(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def give_up(self) -> None:
+        """Its result is for nobody."""
+        cancel, self.cancel = self.cancel, None
+        if cancel is not None:
+            cancel()
+
+    def take_back(self) -> None:
+        if self.results and self.undo is not None:
+            self.undo(self.results.pop())
 
 
 async def in_thread(
@@ -207,46 +252,35 @@ async def in_thread(
     cancel: Optional[Callable[[], object]] = None,
     undo: Optional[Callable[[Result], object]] = None,
     submit: Optional[Callable[[Callable[[], None]], object]] = None,
+    core: Optional[Core] = None,
 ) -> Result:
     """Call a function that blocks in a thread, one of its own or one that
     ``submit`` has.
 
     A task that is cancelled calls ``cancel``, waits for the function's end, so
     that nothing goes on behind its back, and passes a result that nobody gets to
-    ``undo``.
+    ``undo``.  With ``core`` that is done, too, when the loop is closed.
     """
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[None] = loop.create_future()
-    results: List[Result] = []
-    errors: List[BaseException] = []
-
-    def tell() -> None:
-        if not ended.done():
-            ended.set_result(None)
-
-    def run() -> None:
-        try:
-            results.append(function())
-        except BaseException as error:
-            errors.append(error)
-        _call_in(loop, tell)
-
+    call = _ThreadCall(function, cancel, undo)
+    if core is not None:
+        core.watch(call)
     if submit is not None:
-        submit(run)
+        submit(call.run)
     else:
-        threading.Thread(target=run, name="sqlock call", daemon=True).start()
+        threading.Thread(target=call.run, name="sqlock call", daemon=True).start()
     cancelled: Optional[asyncio.CancelledError] = None
-    while not ended.done():
+    while not call.ended.done():
         try:
-            await asyncio.shield(ended)
+            await asyncio.shield(call.ended)
         except asyncio.CancelledError as error:
-            if cancelled is None and cancel is not None:
-                cancel()
+            call.give_up()
             cancelled = error
+        except GeneratorExit:  # from the collector
+            call.give_up()
+            raise
     if cancelled is not None:
-        if results and undo is not None:
-            undo(results[0])
+        call.take_back()
         raise cancelled
-    if errors:
-        raise errors[0]
-    return results[0]
+    if call.errors:
+        raise call.errors[0]
+    return call.results[0]

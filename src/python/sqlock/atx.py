@@ -82,6 +82,9 @@ class AsyncTransaction(AsyncEnding):
             self._tx = None
             self._thread.shutdown(wait=False)
 
+    def _drop(self) -> None:
+        self._tx = None  # its finalizer knows what to do
+
     def _give_up(self, tx: Transaction) -> None:
         self._thread.submit(tx._give_up)
 
@@ -186,6 +189,9 @@ class AsyncStock(AsyncEnding):
 
     async def _end_block(self, error: Optional[BaseException]) -> None:
         await self.close()
+
+    def _drop(self) -> None:
+        """Its finalizer knows what to do."""
 
     async def deduct(
         self,

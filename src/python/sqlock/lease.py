@@ -5,12 +5,15 @@ from __future__ import annotations
 import ctypes
 import logging
 import threading
+import warnings
 import weakref
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional
 from typing import Sequence
 
 from . import _native
 from ._block import Block
+from ._core import Owned, calling_back, held_by
 from .errors import Error, LockExpired, LockLost, failure
 
 if TYPE_CHECKING:
@@ -22,67 +25,58 @@ log = logging.getLogger("sqlock")
 OnLost = Callable[["Lease", LockLost], object]
 
 
-class Handle:
+class Handle(Owned):
     """A handle of the library: one owner of one lock.
 
-    Each call keeps a reference to it, so the last one to go may drop it.  A
-    lock that is still held then is released in the background.
+    Each call keeps a reference to it, so the last one to go drops it.  A lock
+    that is still held then is released in the background.
     """
 
-    __slots__ = ("registry", "pointer", "__weakref__")
+    _ends = "lock"
 
     def __init__(self, registry: Registry, name: str) -> None:
-        self.pointer = 0
+        super().__init__(registry._core)
         self.registry = registry
-        out = ctypes.c_void_p()
         registry._call(
             "obtain",
-            _native.byref(out),
+            _native.byref(self._out),
             registry._pointer,
             _native.text(name, "the name of a lock"),
         )
-        self.pointer = out.value or 0
+
+    @property
+    def pointer(self) -> int:
+        """Its address; 0 before it was obtained."""
+        return self._out.value or 0
 
     def call(self, name: str, *arguments: object) -> None:
         """sqlock_NAME() of this handle, which raises."""
-        self.registry._call(name, self.pointer, *arguments)
+        self._core.call(name, self.pointer, *arguments)
 
     def ask(self, name: str, *arguments: object) -> Any:
         """sqlock_NAME() of this handle, which answers."""
-        return self.registry._ask(name, self.pointer, *arguments)
+        return self._core.ask(name, self.pointer, *arguments)
 
     def abandon(self) -> None:
         """Have it released in the background if it is held."""
-        request = ctypes.c_void_p()
-        try:
-            self.registry._call(
-                "request_release", _native.byref(request), self.pointer, 0
-            )
-            self.registry._call("request_abandon", request)
-        except Error:
-            pass  # not held, or nothing that this process could still do
+        if self._core.is_usable():
+            self._core.hand_over("release", self.pointer, self)
 
-    def __del__(self) -> None:
-        if not self.pointer or self.registry._is_over():
-            return
-        _held_by.pop(self.pointer, None)
-        self.abandon()
-        try:
-            self.call("drop")
-        except Error:
-            pass
-
-
-# The lease of each handle that is held, for what the library tells of it.
-_held_by: Dict[int, "weakref.ref[Lease]"] = {}
+    def __del__(self) -> None:  # type: ignore[override]
+        """A lease that is held tells; others have nothing open."""
 
 
 def _on_lost(context: Any, pointer: Any, code: int) -> None:
     """Called by a thread of the library."""
-    reference = _held_by.get(pointer)
-    lease = reference() if reference is not None else None
-    if lease is not None:
-        lease._tell(code)
+    calling_back.add(get_ident())
+    try:
+        reference = held_by.get(pointer)
+        lease = reference() if reference is not None else None
+        if lease is not None:
+            lease._tell(code)
+        del lease  # perhaps the last reference to it
+    finally:
+        calling_back.discard(get_ident())
 
 
 _ON_LOST = _native.LOST_FN(_on_lost)
@@ -113,7 +107,8 @@ class Lease(Block):
 
     Ask :meth:`check` or :attr:`remaining` before each side effect.  A ``with``
     block releases it at its end, and raises :class:`LockLost` there if it was
-    lost.  A lease that nobody refers to any more is released.
+    lost.  A lease that nobody refers to any more is released in the background,
+    with a ResourceWarning.
     """
 
     #: Set as soon as the lease is over before it was released.
@@ -129,7 +124,7 @@ class Lease(Block):
         self._token = 0
         self._listeners: List[Callable[[], object]] = []
         self._handle: Optional[Handle] = Handle(registry, name)
-        _held_by[self._handle.pointer] = weakref.ref(self)
+        held_by[self._handle.pointer] = weakref.ref(self)
 
     def __repr__(self) -> str:
         state = "held" if self.held else "over"
@@ -147,6 +142,16 @@ class Lease(Block):
         if handle is not None:
             handle.abandon()
 
+    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
+        handle = getattr(self, "_handle", None)
+        self._handle = None  # a warning may keep the lease
+        if handle is None or self.lost.is_set() or not self._token:
+            return
+        if handle._core.is_usable():
+            text = f"the lease of {self._name!r} was not released"
+            del handle
+            warn(text, ResourceWarning, 2, self)
+
     def _listen(self, listener: Callable[[], object]) -> None:
         """Have it called, by any thread, once the lease is over."""
         self._listeners.append(listener)
@@ -158,16 +163,22 @@ class Lease(Block):
         assert isinstance(error, LockLost)
         self._why = error
         self.lost.set()
+        if self._on_lost is not None:
+            self._start_on_lost(error)
         for listener in self._listeners:
             listener()
-        if self._on_lost is not None:
-            # In a thread of its own, where it may do what it wants.
+
+    def _start_on_lost(self, error: LockLost) -> None:
+        """Call it in a thread of its own, where it may do what it wants."""
+        try:
             threading.Thread(
                 target=self._on_lost,
                 args=(self, error),
                 name=f"sqlock lost {self._name}",
                 daemon=True,
             ).start()
+        except RuntimeError:  # no thread can be had, or the process ends
+            log.exception("on_lost of %r could not be called", self._name)
 
     # ---------------------------------------------------------- its state --
 
@@ -188,7 +199,7 @@ class Lease(Block):
         handle = self._handle
         return (
             handle is not None
-            and not handle.registry._is_over()
+            and handle._core.is_usable()
             and bool(handle.ask("is_held"))
         )
 
@@ -197,7 +208,7 @@ class Lease(Block):
         """Seconds for which the holder may believe; 0 when lost, over or
         released.  No I/O."""
         handle = self._handle
-        if handle is None or handle.registry._is_over():
+        if handle is None or not handle._core.is_usable():
             return 0.0
         return float(handle.ask("remaining_ms")) / 1000
 
@@ -205,7 +216,7 @@ class Lease(Block):
     def client_id(self) -> str:
         """CLIENT_ID of this acquisition in the table; "" once released."""
         handle = self._handle
-        if handle is None or handle.registry._is_over():
+        if handle is None or not handle._core.is_usable():
             return ""
         buffer = ctypes.create_string_buffer(_native.KEY_SIZE)
         handle.ask("client_id", buffer)
@@ -215,8 +226,9 @@ class Lease(Block):
     def id(self) -> str:
         """The id by which ``sqlock renew`` and ``sqlock release`` know it."""
         buffer = ctypes.create_string_buffer(_native.LEASE_ID_SIZE)
-        registry, pointer = self._must().registry, self._must().pointer
-        registry._call("lease_id", buffer, pointer, registry._ttl_ms)
+        handle = self._must()
+        core = handle._core
+        core.call("lease_id", buffer, handle.pointer, core.ttl_ms)
         return buffer.value.decode()
 
     def check(self) -> None:
@@ -275,10 +287,10 @@ class Lease(Block):
         """As :meth:`release`, for asyncio.  Once begun it is carried out, also
         when the task is cancelled."""
         handle = self._must()
-        registry = handle.registry
+        core = handle._core
         try:
-            await registry._port.run(
-                lambda request, done: registry._call(
+            await handle.registry._port.run(
+                lambda request, done: core.call(
                     "request_release", request, handle.pointer, done
                 )
             )
@@ -365,10 +377,16 @@ class Leases(Block, Sequence["Lease"]):
             return
         try:
             self._together("release_many", leases)
-        finally:
+        except Error:
             for lease in leases:
                 if not lease.held:  # those that a transaction guards are
                     lease._handle = None
+            raise
+        except BaseException:
+            self._abandon()
+            raise
+        for lease in leases:
+            lease._handle = None
 
     async def arelease(self) -> None:
         """As :meth:`release`, for asyncio, in a thread of its own.  Once begun

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import fcntl
 import logging
 import math
-import os
 import select
 import threading
 import weakref
-from typing import Any, Callable, Dict, Generic, Iterator, List, NamedTuple, Optional
-from typing import Sequence, Set, Tuple, TypeVar
+from threading import get_ident
+from typing import Any, Callable, Dict, Generic, List, NamedTuple, Optional
+from typing import Sequence, Tuple, TypeVar
 
 from . import _native
 from ._block import Block, Ending
+from ._core import Core, Eventfd, calling_back
 from .aio import AsyncLocking, Port, in_thread
 from .atx import AsyncStock, AsyncTransaction
-from .errors import Busy, Closed, InUse, NotFound, call, failure
+from .errors import Busy, NotFound, call
 from .lease import Lease, Leases, OnLost, acquire_options
 from .stock import Stock
-from .transaction import Transaction, adopt, begin
+from .transaction import Transaction
 
 log = logging.getLogger("sqlock")
 Held = TypeVar("Held", Lease, Leases)
@@ -32,9 +31,6 @@ _LOOK_AGAIN_MS = 500  # for a signal that came just before a wait
 _WAITING = {"auto": 0, "poll": 1}
 _SORTS = {"name": 0, "held": 1, "remaining": 2, "token": 3}
 _STATES = ("free", "held", "expired")
-# A call that another thread has under way ends within this many seconds once
-# the registry is being closed, unless its database is away for longer.
-_CLOSE_SECONDS = 30
 
 
 class LockInfo(NamedTuple):
@@ -112,39 +108,29 @@ def _times(times: _native.Times) -> Times:
     return Times(times.count, times.sum_us / 1e6, list(zip(bounds, times.buckets)))
 
 
-def _eventfd() -> int:
-    """A descriptor that becomes readable when 8 bytes are written to it."""
-    # os.eventfd() came with Python 3.10.
-    made: int = ctypes.CDLL(None, use_errno=True).eventfd(
-        0, os.O_CLOEXEC | os.O_NONBLOCK
-    )
-    if made < 0:
-        raise OSError(ctypes.get_errno(), "eventfd")
-    if made == 0:  # without a standard input; to the library that is none
-        made = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
-        os.close(0)
-    return made
-
-
 # Of the library's levels, from -1 on.
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
 
 
 def _log_event(context: Any, pointer: Any) -> None:
     """Called by any thread: an event of the library becomes a record."""
-    event = pointer[0]
-    log.log(
-        _LEVELS[min(max(event.level + 1, 0), 3)],
-        "%s",
-        _decoded(event.text),
-        extra={
-            "sqlock_event": _decoded(event.name),
-            "sqlock_lock": _decoded(event.lock),
-            "sqlock_key": _decoded(event.key),
-            "sqlock_token": event.token,
-            "sqlock_code": event.code,
-        },
-    )
+    calling_back.add(get_ident())
+    try:
+        event = pointer[0]
+        log.log(
+            _LEVELS[min(max(event.level + 1, 0), 3)],
+            "%s",
+            _decoded(event.text),
+            extra={
+                "sqlock_event": _decoded(event.name),
+                "sqlock_lock": _decoded(event.lock),
+                "sqlock_key": _decoded(event.key),
+                "sqlock_token": event.token,
+                "sqlock_code": event.code,
+            },
+        )
+    finally:
+        calling_back.discard(get_ident())
 
 
 _LOG_EVENT = _native.EVENT_FN(_log_event)
@@ -160,59 +146,25 @@ class Locking(Ending, Generic[Held]):
     def __init__(self, take: Callable[[], Held]) -> None:
         self._take: Callable[[], Held] = take
         self._held: Optional[Held] = None
-        self._busy = threading.Lock()
+        self._in_use = False
 
     def __enter__(self) -> Held:
-        if not self._busy.acquire(blocking=False):
+        if self._in_use:
             raise RuntimeError("it is in use: call lock() for each with block")
+        self._in_use = True
         try:
-            held = self._held = self._take()
+            self._held = self._take()
+            return self._held
         except BaseException:
-            self._busy.release()
+            held, self._held, self._in_use = self._held, None, False
+            if held is not None:
+                held._abandon()
             raise
-        return held
 
     def _end_block(self, error: Optional[BaseException]) -> None:
-        held, self._held = self._held, None
-        self._busy.release()
+        held, self._held, self._in_use = self._held, None, False
         if held is not None:
             held._end_block(error)
-
-
-class _Uses:
-    """What a registry has under way: it is freed after that."""
-
-    def __init__(self) -> None:
-        # A reentrant lock: the collector may drop a lease at any time.
-        self.change = threading.Condition(threading.RLock())
-        self.calls = 0
-        self.closed = False
-        # Addresses of what ends before the registry does.
-        self.waiting: Set[int] = set()
-        self.stocks: Set[int] = set()
-        self.transactions: Set[int] = set()
-
-    def close(self) -> bool:
-        """Keep new calls out, and wait for those under way."""
-        with self.change:
-            self.closed = True
-            for lock in list(self.waiting):
-                _native.function("cancel")(lock, None)
-            return self.change.wait_for(lambda: self.calls == 0, _CLOSE_SECONDS)
-
-    def end(self) -> None:
-        """End what the registry must outlive."""
-        while self.transactions:
-            _native.function("tx_rollback")(self.transactions.pop(), None)
-        while self.stocks:
-            _native.function("stock_close")(self.stocks.pop())
-
-
-def _close_at_exit(pointer: int, pid: int, uses: _Uses) -> None:
-    """What becomes of a registry that nobody has closed."""
-    if os.getpid() == pid and uses.close():
-        uses.end()
-        _native.function("registry_close")(pointer, None)
 
 
 class Registry(Block):
@@ -224,73 +176,32 @@ class Registry(Block):
     :class:`UsedAfterFork`; open another registry there.
     """
 
-    def __init__(self, pointer: int, ttl_ms: int) -> None:
-        self._pointer = pointer
-        self._ttl_ms = ttl_ms
-        self._pid = os.getpid()
-        self._uses = _Uses()
-        self._port = Port(self)
-        self._end = weakref.finalize(
-            self, _close_at_exit, pointer, self._pid, self._uses
-        )
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._port = Port(core)
+        weakref.finalize(self, core.dropped).atexit = False
 
-    # ------------------------------------------------- calls of the library --
-
-    def _is_over(self) -> bool:
-        """Closed, or another process's: its handles are not to be touched."""
-        return self._uses.closed or os.getpid() != self._pid
-
-    def _enter(self) -> None:
-        if os.getpid() != self._pid:  # its locks may be anybody's
-            raise failure(_native.CODES["EFORK"])
-        uses = self._uses
-        with uses.change:
-            if uses.closed:
-                raise Closed("the registry has been closed")
-            uses.calls += 1
-
-    def _leave(self) -> None:
-        uses = self._uses
-        with uses.change:
-            uses.calls -= 1
-            if uses.calls == 0:
-                uses.change.notify_all()
+    @property
+    def _pointer(self) -> int:
+        return self._core.pointer
 
     def _call(self, name: str, *arguments: object) -> None:
         """sqlock_NAME(), which raises."""
-        self._enter()
-        try:
-            call(name, *arguments)
-        finally:
-            self._leave()
-
-    def _ask(self, name: str, *arguments: object) -> Any:
-        """sqlock_NAME(), which answers."""
-        self._enter()
-        try:
-            return _native.function(name)(*arguments)
-        finally:
-            self._leave()
+        self._core.call(name, *arguments)
 
     # ------------------------------------------------------------ its end --
 
     def close(self) -> None:
         """Release what is held, and end its connections and threads.
 
-        Waits that are under way end with :class:`Cancelled`; open transactions
-        must have ended.  Closing it again does nothing.
+        Waits that are under way end with :class:`Cancelled`; transactions that
+        are open are rolled back, but for one on a connection of the
+        application, which is left to it.  Closing it again does nothing.
         """
-        if os.getpid() != self._pid:
-            raise failure(_native.CODES["EFORK"])
-        if not self._end.alive:
-            return
-        if not self._uses.close():
-            raise InUse("calls of other threads have not ended")
-        if self._end.detach() is not None:
-            self._uses.end()
-            try:
-                call("registry_close", self._pointer)
-            finally:
+        try:
+            self._core.close()
+        finally:
+            if self._core.closed:
                 self._port.wake()
 
     def _end_block(self, error: Optional[BaseException]) -> None:
@@ -351,28 +262,20 @@ class Registry(Block):
         wait_ms = _native.wait_ms(wait)
         options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast)
         lease = Lease(self, name, on_lost)
-        handle = lease._must()
-        with self._taking(lease):
+        handle, waiting = lease._must(), self._core.waiting
+        try:
+            waiting.add(handle)
             if wait_ms == 0 or not _gets_signals():
                 handle.call("acquire", wait_ms, _native.byref(options))
             else:
                 self._acquire_by_request(handle, wait_ms, options)
             lease._granted()
-        return lease
-
-    @contextlib.contextmanager
-    def _taking(self, *leases: Lease) -> Iterator[None]:
-        """Let close() end the wait for them, and an exception leave none held."""
-        pointers = [lease._must().pointer for lease in leases]
-        self._uses.waiting.update(pointers)
-        try:
-            yield
+            waiting.discard(handle)
+            return lease
         except BaseException:
-            for lease in leases:
-                lease._abandon()
+            waiting.discard(handle)
+            lease._abandon()
             raise
-        finally:
-            self._uses.waiting.difference_update(pointers)
 
     def try_acquire(self, name: str, **options: Any) -> Optional[Lease]:
         """Take the lock if it is free, with the options of :meth:`acquire`;
@@ -387,39 +290,31 @@ class Registry(Block):
     ) -> None:
         """In the main thread, where a signal's handler may end the wait: it
         runs while poll() waits, and not while the library does."""
-        request = ctypes.c_void_p()
-        why = _native.NativeError()
-        why_at = ctypes.byref(why)
-        finish = _native.function("request_finish")
-        done = _eventfd()
-        self._enter()
+        core, use, request, done = self._core, object(), ctypes.c_void_p(), Eventfd()
+        leave = core.leave
         try:
-            call(
+            core.enter(use)  # until the wait is over
+            core.call(
                 "request_acquire",
                 _native.byref(request),
                 handle.pointer,
                 wait_ms,
                 _native.byref(options),
-                done,
+                done.fd,
             )
             poll = select.poll()
-            poll.register(done, select.POLLIN)
+            poll.register(done.fd, select.POLLIN)
             # Not without a limit: a signal that comes just before poll() does
             # not end it, and its handler runs only between two calls.
             while not poll.poll(_LOOK_AGAIN_MS):
                 pass
-            # No handler runs between the next two lines.
-            pointer, request.value = request.value, None
-            code = finish(pointer, why_at)
-            if code != 0:
-                raise failure(code, why)
+            core.end_one(request, "request_finish")
         except BaseException:
             if request.value is not None:
-                _native.function("request_abandon")(request, None)
+                core.hand_over("request_abandon", request.value, done)
             raise
         finally:
-            self._leave()
-            os.close(done)
+            leave(use, None)
 
     def lock_many(
         self,
@@ -482,7 +377,9 @@ class Registry(Block):
                 results,
             )
 
-        with self._taking(*leases._all):
+        handles, waiting = [one._must() for one in leases._all], self._core.waiting
+        try:
+            waiting.update(handles)
             try:
                 if wait_ms == 0 or not _gets_signals():
                     take()
@@ -492,7 +389,12 @@ class Registry(Block):
                 if not options.partial:
                     raise
             leases._keep(list(results))
-        return leases
+            waiting.difference_update(handles)
+            return leases
+        except BaseException:
+            waiting.difference_update(handles)
+            leases._abandon()
+            raise
 
     # ------------------------------------------------------------ asyncio --
 
@@ -538,8 +440,9 @@ class Registry(Block):
         wait_ms = _native.wait_ms(wait)
         options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast)
         lease = Lease(self, name, on_lost)
-        handle = lease._must()
-        with self._taking(lease):
+        handle, waiting = lease._must(), self._core.waiting
+        try:
+            waiting.add(handle)
             await self._port.run(
                 lambda request, done: self._call(
                     "request_acquire",
@@ -551,7 +454,12 @@ class Registry(Block):
                 )
             )
             lease._granted()
-        return lease
+            waiting.discard(handle)
+            return lease
+        except BaseException:
+            waiting.discard(handle)
+            lease._abandon()
+            raise
 
     def alock_many(
         self,
@@ -591,15 +499,14 @@ class Registry(Block):
         given back with ``await leases.arelease()``.  Cancelled, it leaves no
         lock held."""
         options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast, partial)
-        cancel = options.cancel_fd = _eventfd()
-        try:
-            return await in_thread(
-                lambda: self._take_many(names, wait, options, on_lost),
-                cancel=lambda: os.write(cancel, (1).to_bytes(8, "little")),
-                undo=Leases._abandon,
-            )
-        finally:
-            os.close(cancel)
+        cancel = options.cancel = Eventfd()
+        options.cancel_fd = cancel.fd
+        return await in_thread(
+            lambda: self._take_many(names, wait, options, on_lost),
+            cancel=cancel.raise_,
+            undo=Leases._abandon,
+            core=self._core,
+        )
 
     def atransaction(self) -> AsyncTransaction:
         """As :meth:`transaction`, for asyncio: ``async with`` begins it, and
@@ -609,12 +516,12 @@ class Registry(Block):
                 await tx.guard(lease)
                 await tx.execute("UPDATE ...")
         """
-        return AsyncTransaction(lambda: begin(self))
+        return AsyncTransaction(lambda: Transaction(self))
 
     def aadopt(self, connection: Any) -> AsyncTransaction:
         """As :meth:`adopt`, for asyncio; also of a psycopg ``AsyncConnection``,
         which has nothing else under way during a call."""
-        return AsyncTransaction(lambda: adopt(self, connection))
+        return AsyncTransaction(lambda: Transaction(self, connection))
 
     async def astock(self, strategy: str = "conditional", **options: Any) -> AsyncStock:
         """As :meth:`stock` with the same options, for asyncio."""
@@ -625,7 +532,7 @@ class Registry(Block):
     def transaction(self) -> Transaction:
         """Begin a transaction on a connection of the registry; ``with`` commits
         it, or rolls it back after an exception."""
-        return begin(self)
+        return Transaction(self)
 
     def adopt(self, connection: Any) -> Transaction:
         """Join the transaction of the application's own connection, or begin
@@ -637,7 +544,7 @@ class Registry(Block):
         Python's sqlite3, and of mysqlclient (MySQLdb) and PyMySQL, do not give
         their handles: :class:`NotSupported`; use :meth:`transaction` there.
         """
-        return adopt(self, connection)
+        return Transaction(self, connection)
 
     def stock(
         self,
@@ -784,18 +691,18 @@ def _in_thread(take: Callable[[], None], options: _native.AcquireOptions) -> Non
         finally:
             ended.set()
 
-    cancel = options.cancel_fd = _eventfd()
+    cancel = options.cancel = Eventfd()
+    options.cancel_fd = cancel.fd
+    thread = threading.Thread(target=run, name="sqlock wait", daemon=True)
     try:
-        threading.Thread(target=run, name="sqlock wait", daemon=True).start()
-        try:
-            while not ended.wait(_LOOK_AGAIN_MS / 1000):
-                pass
-        except BaseException:
-            os.write(cancel, (1).to_bytes(8, "little"))
+        thread.start()
+        while not ended.wait(_LOOK_AGAIN_MS / 1000):
+            pass
+    except BaseException:
+        cancel.raise_()
+        if thread.ident is not None:
             ended.wait()
-            raise
-    finally:
-        os.close(cancel)
+        raise
     if came:
         raise came[0]
 
@@ -900,15 +807,22 @@ def open(
     """
     given = _given(locals(), "url")
     options = _options(**given)
-    out = ctypes.c_void_p()
-    call(
-        "registry_open",
-        _native.byref(out),
-        _native.text(url, "url"),
-        _native.byref(options),
-    )
-    assert out.value is not None
-    return Registry(out.value, options.ttl_ms or 10_000)
+    out, core = ctypes.c_void_p(), None
+    try:
+        call(
+            "registry_open",
+            _native.byref(out),
+            _native.text(url, "url"),
+            _native.byref(options),
+        )
+        core = Core(out, options.ttl_ms or 10_000)
+        return Registry(core)
+    except BaseException:
+        if out.value is not None:
+            _native.function("registry_close")(out, None)
+        elif core is not None:
+            core.hand_over("close")
+        raise
 
 
 def create_schema(

@@ -8,6 +8,7 @@ from typing import Tuple
 
 from . import _native
 from ._block import Block
+from ._core import Owned
 from .errors import Closed, Insufficient, failure
 from .transaction import Transaction
 
@@ -52,7 +53,7 @@ class StockStats(NamedTuple):
     rebalances: int
 
 
-class Stock(Block):
+class Stock(Owned, Block):
     """A table of items and quantities; :meth:`Registry.stock` opens it.
 
     What is asked for is deducted entirely or not at all.  An ``order`` names one
@@ -79,8 +80,8 @@ class Stock(Block):
         attempts: int,
         deadline: Optional[float],
     ) -> None:
-        self._pointer: Optional[int] = None
-        self._registry = registry
+        super().__init__(registry._core)
+        self._registry = registry  # open as long as we are
         options = _native.StockOptions(
             strategy=_native.choice(_STRATEGIES, strategy, "strategy"),
             table=_native.text(table, "table"),
@@ -92,30 +93,24 @@ class Stock(Block):
             attempts=attempts,
             deadline_ms=_native.milliseconds(deadline, "deadline"),
         )
-        out = ctypes.c_void_p()
-        registry._call(
+        self._core.call(
             "stock_open",
-            _native.byref(out),
+            _native.byref(self._out),
             registry._pointer,
             _native.byref(options),
         )
-        self._pointer = out.value
-        if self._pointer is not None:
-            registry._uses.stocks.add(self._pointer)
+        self._opened()
+
+    _ends = "stock_close"
 
     # ------------------------------------------------------------- its end --
 
     def close(self) -> None:
         """Free it; no other call may be running."""
-        pointer, self._pointer = self._pointer, None
-        if pointer is not None and not self._registry._is_over():
-            self._registry._uses.stocks.discard(pointer)
-            self._registry._ask("stock_close", pointer)
+        if self._pointer is not None and self._core.is_usable():
+            self._core.end_one(self._out, "stock_close")
 
     def _end_block(self, error: Optional[BaseException]) -> None:
-        self.close()
-
-    def __del__(self) -> None:
         self.close()
 
     def _must(self) -> int:
@@ -124,7 +119,7 @@ class Stock(Block):
         return self._pointer
 
     def _call(self, name: str, *arguments: object) -> None:
-        self._registry._call("stock_" + name, self._must(), *arguments)
+        self._core.call("stock_" + name, self._must(), *arguments)
 
     def _call_in(
         self, tx: Optional[Transaction], name: str, *arguments: object
@@ -344,7 +339,7 @@ class Stock(Block):
     def stats(self) -> StockStats:
         """What it has done since it was opened."""
         stats = _native.StockStats()
-        self._registry._ask("stock_statistics", self._must(), _native.byref(stats))
+        self._core.ask("stock_statistics", self._must(), _native.byref(stats))
         return StockStats(*[getattr(stats, field) for field in StockStats._fields])
 
 

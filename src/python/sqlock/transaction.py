@@ -9,7 +9,8 @@ from typing import Sequence, Set, Tuple, Union
 
 from . import _native
 from ._block import Block
-from .errors import Busy, Closed, Error, NotSupported
+from ._core import Owned
+from .errors import Busy, Closed, Error, Invalid, NotSupported
 from .lease import Lease, Leases
 
 if TYPE_CHECKING:
@@ -74,38 +75,58 @@ def _version_from(version: _native.RowVersion) -> Version:
     return str(version.text.decode("utf-8", "replace"))
 
 
-class Transaction(Block):
+class Transaction(Owned, Block):
     """A transaction on a connection of the registry, or on the application's.
 
     ``with`` commits it at its end, or rolls it back after an exception.  It
     belongs to one thread at a time.  On the application's connection, its own
     statements are part of it; they must not run beside a call of this object.
+
+    One that nobody has ended when nobody refers to it any more is rolled back,
+    with a ResourceWarning.  The application's connection is left as it is then:
+    it may be in another transaction, or closed.
     """
 
-    def __init__(self, registry: Registry, pointer: int, connection: Any) -> None:
-        self._registry = registry
-        self._pointer: Optional[int] = pointer
-        self._connection = connection  # open as long as we are
+    _ends = "tx_abandon"
+
+    def __init__(self, registry: Registry, connection: Any = None) -> None:
+        super().__init__(registry._core)
+        self._registry = registry  # open as long as we are
+        self._connection = connection
+        self._native = 0
         if connection is None:
-            registry._uses.transactions.add(pointer)
+            self._core.call("tx_begin", _native.byref(self._out), registry._pointer)
+        else:
+            self._native = native_handle(connection)
+            self._core.call(
+                "tx_adopt", _native.byref(self._out), registry._pointer, self._native
+            )
+        self._opened()
 
     def _must(self) -> int:
-        if self._pointer is None:
+        pointer = self._pointer
+        if pointer is None:
             raise Closed("the transaction has ended")
-        return self._pointer
+        self._look_at_connection()
+        return pointer
+
+    def _look_at_connection(self) -> None:
+        """The library must not use what the application has closed."""
+        if self._native and not isinstance(self._connection, int):
+            if _handle_of(self._connection) != self._native:
+                raise Closed("the connection has been closed under its transaction")
 
     def _call(self, name: str, *arguments: object) -> None:
-        self._registry._call(name, self._must(), *arguments)
+        self._core.call(name, self._must(), *arguments)
 
     def _end(self, name: str) -> None:
-        pointer = self._must()
-        self._over()
-        self._registry._call(name, pointer)
-
-    def _over(self) -> None:
-        if self._pointer is not None:
-            self._registry._uses.transactions.discard(self._pointer)
-        self._pointer = None
+        try:
+            self._must()
+        except Closed:
+            if self._pointer is not None:
+                self._core.end_one(self._out, "tx_abandon")
+            raise
+        self._core.end_one(self._out, name)
 
     # ------------------------------------------------------------- its end --
 
@@ -122,15 +143,12 @@ class Transaction(Block):
     def leave(self) -> None:
         """Let go of the application's connection and leave its transaction as
         it is, for the application to end."""
-        pointer = self._must()
-        try:
-            self._registry._call("tx_leave", pointer)
-        except Error as error:
-            if error.name == "EINVAL":
-                raise  # not adopted: nothing was done
-            self._over()
-            raise
-        self._over()
+        if self._pointer is not None and self._connection is None:
+            raise Invalid(
+                "this transaction uses a connection of the registry: commit it or"
+                " roll it back"
+            )
+        self._end("tx_leave")
 
     def _end_block(self, error: Optional[BaseException]) -> None:
         if self._pointer is None:
@@ -145,10 +163,6 @@ class Transaction(Block):
             self.rollback()
         except Error:
             pass  # the server rolls back when it notices that we are gone
-
-    def __del__(self) -> None:
-        if self._pointer is not None and not self._registry._is_over():
-            self._give_up()
 
     # ---------------------------------------------------------- statements --
 
@@ -304,55 +318,44 @@ def _one_libpq(module: str) -> None:
         )
 
 
+def _module_of(connection: Any) -> str:
+    return type(connection).__module__.split(".")[0]
+
+
+def _handle_of(connection: Any) -> int:
+    """The address of the handle of a connection; 0 once it is closed."""
+    module = _module_of(connection)
+    if module == "psycopg":
+        return int(connection.pgconn.pgconn_ptr or 0)
+    if module == "apsw":
+        try:
+            return int(connection.sqlite3pointer() or 0)
+        except sys.modules[module].ConnectionClosedError:
+            return 0
+    return 0 if connection.closed else int(connection.pgconn_ptr or 0)
+
+
 def native_handle(connection: Any) -> int:
     """The address of the PGconn or sqlite3 of a connection; see
     :meth:`Registry.adopt`."""
     if isinstance(connection, int):
         return connection
-    module = type(connection).__module__.split(".")[0]
-    if module == "psycopg":
+    module = _module_of(connection)
+    if module in ("psycopg", "psycopg2") or hasattr(connection, "pgconn_ptr"):
         _one_libpq(module)
-        pointer = connection.pgconn.pgconn_ptr
-    elif module == "psycopg2" or hasattr(connection, "pgconn_ptr"):
-        _one_libpq(module)
-        if connection.closed:
-            pointer = None
-        else:
-            pointer = connection.pgconn_ptr
     elif module == "apsw":
         if sys.modules[module].using_amalgamation:
             raise NotSupported(
                 "apsw has an SQLite of its own, whose connections libsqlock cannot"
                 " use: install one that uses the system's, such as Debian's package"
             )
-        try:
-            pointer = connection.sqlite3pointer()
-        except sys.modules[module].ConnectionClosedError:
-            pointer = None
     else:
         kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
         raise NotSupported(
             f"the native handle of a {kind} cannot be had: use"
             " registry.transaction(), or psycopg, psycopg2 or apsw"
         )
+    pointer = _handle_of(connection)
     if not pointer:
         raise Closed("the connection has been closed")
-    return int(pointer)
-
-
-def begin(registry: Registry) -> Transaction:
-    """See :meth:`Registry.transaction`."""
-    out = ctypes.c_void_p()
-    registry._call("tx_begin", _native.byref(out), registry._pointer)
-    assert out.value is not None
-    return Transaction(registry, out.value, None)
-
-
-def adopt(registry: Registry, connection: Any) -> Transaction:
-    """See :meth:`Registry.adopt`."""
-    out = ctypes.c_void_p()
-    registry._call(
-        "tx_adopt", _native.byref(out), registry._pointer, native_handle(connection)
-    )
-    assert out.value is not None
-    return Transaction(registry, out.value, connection)
+    return pointer

@@ -4,6 +4,7 @@ import asyncio
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,9 @@ DATABASES = {"postgres": "POSTGRES", "mysql": "MYSQL", "sqlite": "SQLITE"}
 
 
 def pytest_configure(config):
+    # Whatever this run was started with: programs inherit what is ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     config.addinivalue_line("markers", "databases(*names): run on these only")
 
 

@@ -250,9 +250,9 @@ def test_tasks_cancelled_as_they_begin_leave_no_transaction(registry, name):
     asyncio.run(main())
     # Those of tasks that were cancelled at once end in the background.
     deadline = time.monotonic() + 60
-    while registry._uses.transactions and time.monotonic() < deadline:
+    while registry._core.open and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert not registry._uses.transactions
+    assert not registry._core.open
     registry.transaction().rollback()
 
 

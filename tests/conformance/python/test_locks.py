@@ -82,8 +82,9 @@ def test_a_block_releases_after_an_exception(registry, other, name):
 def test_a_lease_that_nobody_has_is_released(registry, other, name):
     lease = registry.acquire(name)
     assert other.try_acquire(name) is None
-    del lease
-    gc.collect()
+    with pytest.warns(ResourceWarning, match=name):
+        del lease
+        gc.collect()
     other.acquire(name, 60).release()
 
 

@@ -90,4 +90,6 @@ def test_each_version_that_is_here_runs_it(tmp_path):
             text=True,
         )
         assert ran.stdout == "done\n", f"{python}: {ran.stderr}"
-        assert ran.stderr == "", python
+        # In -X dev asyncio tells of a busy machine.
+        told = [one for one in ran.stderr.splitlines() if "Executing <" not in one]
+        assert told == [], python

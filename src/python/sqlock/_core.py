@@ -1,0 +1,381 @@
+"""A registry of the library as its Python objects share it: the calls that are
+under way, what is open, and the thread that ends what was dropped.
+
+A finalizer may run anywhere: in a callback of the library, in a thread that
+holds a mutex, or late.  So none calls the library.  It hands a number over to
+the registry's reaper, a thread that waits for nothing else.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import fcntl
+import logging
+import os
+import queue
+import threading
+import time
+import warnings
+import weakref
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set, Tuple
+
+from . import _native
+from .errors import Closed, Error, InUse, OutOfResources, failure
+
+if TYPE_CHECKING:
+    from .lease import Handle
+
+log = logging.getLogger("sqlock")
+
+# A call that another thread has under way ends within this many seconds once
+# the registry is being closed, unless its database is away for longer.
+_CLOSE_SECONDS = 30
+_LOOK_SECONDS = 0.01
+# How often the reaper looks for loops that were closed, while some wait, and
+# for locks that could not be dropped yet.
+_REAP_SECONDS = 0.5
+
+# The threads that run a callback of the library now.
+calling_back: Set[int] = set()
+
+
+class Eventfd:
+    """A descriptor that becomes readable when 8 bytes are written to it, and is
+    closed when nobody refers to it."""
+
+    __slots__ = ("fd", "__weakref__")
+
+    def __init__(self) -> None:
+        self.fd = -1
+        # os.eventfd() came with Python 3.10.
+        flags = os.O_CLOEXEC | os.O_NONBLOCK
+        made: int = ctypes.CDLL(None, use_errno=True).eventfd(0, flags)
+        if made < 0:
+            raise OSError(ctypes.get_errno(), "eventfd")
+        self.fd = made
+        if made == 0:  # without a standard input; to the library that is none
+            self.fd = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
+            os.close(0)
+
+    def raise_(self) -> None:
+        """Make it readable."""
+        os.write(self.fd, (1).to_bytes(8, "little"))
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        if self.fd >= 0:
+            close(self.fd)
+
+
+class Wait:
+    """Something that a loop of asyncio waits for, and that is given up once the
+    loop has been closed."""
+
+    loop: Any
+
+    def give_up(self) -> None:
+        """Called by the reaper."""
+        raise NotImplementedError
+
+
+class _End(weakref.ref):  # type: ignore[type-arg]
+    """What a dropped object leaves.  Its callback is the put() of a queue, so
+    that no step of the interpreter, which might be interrupted, is part of
+    it."""
+
+    __slots__ = ("what", "out")
+    what: str
+    out: ctypes.c_void_p
+
+
+# The lease of each handle that is held, for what the library tells of it.
+held_by: Dict[int, "weakref.ref[Any]"] = {}
+
+
+class Core:
+    """What a registry's objects have in common; it refers to none of them.
+
+    An interrupt of Ctrl-C is raised between two steps of the interpreter, never
+    between a step that calls no function and the next one.  What must not be
+    half done relies on that.
+    """
+
+    def __init__(self, out: ctypes.c_void_p, ttl_ms: int) -> None:
+        self.pointer, out.value = out.value or 0, None
+        self.ttl_ms = ttl_ms
+        self.closed = False
+        self._pid = os.getpid()
+        # The thread of each call that is under way.
+        self._calls: Dict[object, int] = {}
+        # leave(use, None) ends one: a step that no interrupt can halve.
+        self.leave = self._calls.pop
+        # Handles that wait: close() cancels them.
+        self.waiting: Set[Handle] = set()
+        # Transactions and stocks, which end before the registry does, and the
+        # function that ends each.
+        self.open: Dict[int, str] = {}
+        self._waits: Dict[int, "weakref.ref[Wait]"] = {}
+        self._closing = threading.RLock()
+        # Its put() may interrupt itself in the same thread.
+        self._dropped: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
+        self._reaper = threading.Thread(
+            target=self._reap, name="sqlock reaper", daemon=True
+        )
+        # The numbers of what may be dropped.
+        self._ends: Dict[int, _End] = {}
+        try:
+            _open_ones[id(self)] = self
+            self._reaper.start()
+        except BaseException as error:
+            self.end()
+            if isinstance(error, RuntimeError):
+                raise OutOfResources("no thread can be started") from error
+            raise
+
+    # ------------------------------------------------- calls of the library --
+
+    def is_usable(self) -> bool:
+        """Neither closed nor another process's."""
+        return not self.closed and os.getpid() == self._pid
+
+    def enter(self, use: object) -> None:
+        """Note a use of the registry; :attr:`leave` is called after it, whatever
+        comes."""
+        self._calls[use] = get_ident()
+        if os.getpid() != self._pid:
+            raise failure(_native.CODES["EFORK"])
+        if self.closed:
+            raise Closed("the registry has been closed")
+
+    def ask(self, name: str, *arguments: object) -> Any:
+        """sqlock_NAME(), which answers."""
+        function, use, leave = _native.function(name), object(), self.leave
+        try:
+            self.enter(use)
+            result = function(*arguments)
+        finally:
+            leave(use, None)
+        return result
+
+    def call(self, name: str, *arguments: object) -> None:
+        """sqlock_NAME(), which raises."""
+        why = _native.NativeError()
+        code = self.ask(name, *arguments, _native.byref(why))
+        if code != 0:
+            raise failure(code, why)
+
+    def end_one(self, out: ctypes.c_void_p, name: str) -> None:
+        """sqlock_NAME() of what ends by it: either it was called and ``out`` is
+        empty, or neither."""
+        why = _native.NativeError()
+        rest = () if name == "stock_close" else (_native.byref(why),)
+        function, use, leave = _native.function(name), object(), self.leave
+        try:
+            self.enter(use)
+            pointer = out.value or 0
+            self.open.pop(pointer, None)
+            # No interrupt comes between these two.
+            out.value = None
+            code = function(pointer, *rest)
+        finally:
+            leave(use, None)
+        if code:
+            raise failure(code, why)
+
+    # ------------------------------------------------------------ its end --
+
+    def close(self) -> None:
+        """Keep new calls out, wait for those under way, and end it."""
+        if os.getpid() != self._pid:
+            raise failure(_native.CODES["EFORK"])
+        if get_ident() in calling_back:
+            raise InUse("a callback of the library runs in this thread")
+        if get_ident() in list(self._calls.values()):
+            raise InUse("a call of this thread is under way")
+        until = time.monotonic() + _CLOSE_SECONDS
+        self._await_reaper()
+        self.closed = True
+        cancel = _native.function("cancel")
+        while self._calls:
+            for handle in list(self.waiting):
+                cancel(handle.pointer, None)
+            if time.monotonic() > until:
+                raise InUse("calls of other threads have not ended")
+            time.sleep(_LOOK_SECONDS)
+        self.end()
+
+    def _await_reaper(self) -> None:
+        """What was dropped before close() is not what close() tells of."""
+        if self.closed or get_ident() == self._reaper.ident:
+            return
+        until = time.monotonic() + 1  # a callback may have the last reference
+        while calling_back and time.monotonic() < until:
+            time.sleep(_LOOK_SECONDS)
+        reached = threading.Event()
+        self._dropped.put(("tell", reached, None))
+        reached.wait(_CLOSE_SECONDS)
+
+    def end(self) -> None:
+        """Free the registry, with what it must outlive."""
+        why = _native.NativeError()
+        why_at = _native.byref(why)
+        close = _native.function("registry_close")
+        code = 0
+        self.closed = True
+        with self._closing:
+            for one, name in list(self.open.items()):
+                function = _native.function(name)
+                rest = () if name == "stock_close" else (None,)
+                if one in self.open:
+                    del self.open[one]
+                    function(one, *rest)
+            pointer = self.pointer
+            if pointer:
+                self.pointer = 0
+                code = close(pointer, why_at)
+            _open_ones.pop(id(self), None)
+            self._dropped.put(("stop", None, None))
+        if code != 0:
+            raise failure(code, why)
+
+    def dropped(self) -> None:
+        """The finalizer of the registry."""
+        if self.is_usable():
+            self.hand_over("close")
+            warnings.warn("a sqlock.Registry was left open", ResourceWarning, 2)
+
+    # --------------------------------------------------------- the reaper --
+
+    def hand_over(self, what: str, pointer: Any = None, keep: Any = None) -> None:
+        """Let the reaper end it; ``keep`` lives until it has.  For finalizers:
+        it waits for nothing."""
+        self._dropped.put((what, pointer, keep))
+
+    def tie(self, owner: object, what: str, out: ctypes.c_void_p) -> None:
+        """Have the reaper end what is in ``out`` once the owner is no more."""
+        end = _End(owner, self._dropped.put)
+        end.what, end.out = what, out
+        self._ends[id(end)] = end
+
+    def watch(self, wait: Wait) -> None:
+        """Give that wait up once its loop has been closed."""
+        self._waits[id(wait)] = weakref.ref(wait)
+        self._dropped.put(("look", None, None))
+
+    def _reap(self) -> None:
+        late: List[int] = []
+        while True:
+            try:
+                timeout = _REAP_SECONDS if late or self._waits else None
+                one = self._dropped.get(timeout=timeout)
+            except queue.Empty:
+                one = ("look", None, None)
+            if isinstance(one, _End):
+                self._ends.pop(id(one), None)
+                one = (one.what, one.out.value, None)
+                if not one[1]:  # it was ended
+                    continue
+            what, pointer, keep = one
+            if what == "stop":
+                return
+            try:
+                self._reap_one(what, pointer, late)
+            except Error:
+                pass  # closed, or nothing that this process could still do
+            except Exception:
+                log.exception("sqlock: what was dropped could not be ended")
+            del keep, one
+
+    def _reap_one(self, what: str, pointer: Any, late: List[int]) -> None:
+        if what == "look":
+            self._look_at_loops()
+            late[:] = [one for one in late if not self._drop(one)]
+        elif what == "release":
+            self._release(pointer)
+        elif what == "tell":
+            pointer.set()
+        elif what == "lock":
+            held_by.pop(pointer, None)
+            self._release(pointer)
+            if not self._drop(pointer):
+                late.append(pointer)
+        elif what == "close":
+            self.close()
+        else:  # the name of a function of the library
+            self.end_one(ctypes.c_void_p(pointer), what)
+
+    def _release(self, pointer: int) -> None:
+        """Release a lock in the background if it is held."""
+        request = ctypes.c_void_p()
+        try:
+            self.call("request_release", _native.byref(request), pointer, 0)
+            self.call("request_abandon", request)
+        except Error:
+            pass  # not held
+
+    def _drop(self, pointer: int) -> bool:
+        """Drop a lock; False while a request of it ends, or a transaction that
+        guards it."""
+        try:
+            self.call("drop", pointer)
+        except InUse:
+            self._release(pointer)
+            return False
+        except Error:
+            pass
+        return True
+
+    def _look_at_loops(self) -> None:
+        for key, reference in list(self._waits.items()):
+            wait = reference()
+            if wait is None or wait.loop.is_closed():
+                self._waits.pop(key, None)
+                if wait is not None:
+                    wait.give_up()
+
+
+class Owned:
+    """What the library has given, which has one end: by a call, or by the
+    reaper once nobody refers to it."""
+
+    #: The function of the library that ends one that was dropped.
+    _ends = ""
+    _core: Core
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        # The library writes there, so that nothing it gives goes astray.
+        self._out = ctypes.c_void_p()
+        core.tie(self, self._ends, self._out)
+
+    @property
+    def _pointer(self) -> Optional[int]:
+        return self._out.value
+
+    def _opened(self) -> None:
+        assert self._out.value is not None
+        self._core.open[self._out.value] = self._ends
+
+    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
+        if getattr(self, "_out", None) and self._core.is_usable():
+            text = f"a sqlock.{type(self).__name__} was left open"
+            warn(text, ResourceWarning, 2)
+
+
+# Those that are to be closed when the process ends.
+_open_ones: Dict[int, Core] = {}
+
+
+def _close_all() -> None:
+    for core in list(_open_ones.values()):
+        try:
+            if core.is_usable():
+                core.close()
+        except Error:
+            pass
+
+
+atexit.register(_close_all)
+
+__all__ = ["Core", "Eventfd", "Owned", "Wait"]

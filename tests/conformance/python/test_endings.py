@@ -1,0 +1,387 @@
+"""How things end that nobody ends: collected, in callbacks, with their loop, and
+by Ctrl-C at any point."""
+
+import asyncio
+import dis
+import gc
+import logging
+import os
+import pathlib
+import sys
+import threading
+
+import pytest
+
+import sqlock
+from conftest import Program
+from test_tx import connect
+
+PACKAGE = str(pathlib.Path(sqlock.__file__).parent)
+
+
+# ------------------------------------------------------------ transactions --
+
+
+@pytest.fixture
+def stock(registry, name):
+    with registry.stock() as opened:
+        opened.set(name, 5)
+        opened.set(name + "-2", 5)
+        yield opened
+
+
+TAKE = "UPDATE INT_STOCK SET QUANTITY = QUANTITY - 1 WHERE ITEM = '{}'"
+
+
+def run(connection, sql):
+    """A statement of the application's own."""
+    connection.cursor().execute(sql)
+
+
+def fails(registry, connection):
+    """A job whose transaction lives as long as the exception."""
+    tx = registry.adopt(connection)
+    tx.execute("SELECT 1 FROM there_is_none")
+
+
+@pytest.mark.databases("postgres", "sqlite")
+def test_a_late_finalizer_spares_the_next_transaction(registry, stock, url, name):
+    connection = connect(url)
+    try:
+        failed = None
+        try:
+            fails(registry, connection)
+        except sqlock.Error as error:
+            failed = error
+        run(connection, "ROLLBACK")
+        run(connection, "BEGIN")
+        run(connection, TAKE.format(name))
+        with pytest.warns(ResourceWarning, match="Transaction"):
+            failed.__traceback__ = failed = None
+            gc.collect()
+        registry._core._await_reaper()
+        run(connection, TAKE.format(name + "-2"))
+        run(connection, "COMMIT")
+    finally:
+        connection.close()
+    assert (stock.read(name), stock.read(name + "-2")) == (4, 4)
+
+
+# (apsw refuses to close a connection that has statements.)
+@pytest.mark.databases("postgres")
+@pytest.mark.parametrize("end", ["commit", "rollback", "execute", "leave"])
+def test_a_closed_connection_is_not_used(registry, stock, url, name, end):
+    connection = connect(url)
+    tx = registry.adopt(connection)
+    tx.execute(TAKE.format(name))
+    connection.close()
+    with pytest.raises(sqlock.Closed, match="connection"):
+        tx.execute("SELECT 1") if end == "execute" else getattr(tx, end)()
+    if end == "execute":
+        with pytest.raises(sqlock.Closed):
+            tx.commit()
+    with pytest.raises(sqlock.Closed, match="ended"):
+        tx.rollback()
+    assert stock.read(name) == 5
+    stock.deduct(name)
+
+
+def test_a_dropped_transaction_is_rolled_back(registry, stock, name):
+    with pytest.warns(ResourceWarning, match="Transaction"):
+        tx = registry.transaction()
+        tx.execute(TAKE.format(name))
+        del tx
+        gc.collect()
+    registry._core._await_reaper()
+    stock.deduct(name)
+    assert stock.read(name) == 4
+
+
+# --------------------------------------------------------------- callbacks --
+
+
+def test_a_lease_dropped_while_its_loss_is_told(url, name):
+    with sqlock.open(url) as registry:
+        options = {"ttl": 0.2, "auto_renew": False, "on_lost": lambda *_: None}
+        for i in range(40):
+            try:
+                lease = registry.acquire(f"{name}-{i}", **options)
+            except (sqlock.LockExpired, sqlock.Timeout):  # on a busy machine
+                continue
+            assert lease.lost.wait(60)
+            del lease
+
+
+COLLECTS = """
+import gc, logging, sys, threading, sqlock
+told = threading.Event()
+
+class Handler(logging.Handler):
+    def emit(self, record):
+        if getattr(record, "sqlock_event", "") in ("lost", "expired"):
+            gc.collect()
+            told.set()
+
+logging.getLogger("sqlock").addHandler(Handler())
+
+class Service:
+    def __init__(self, closes):
+        self.me = self
+        self.registry = sqlock.open(sys.argv[1])
+        self.lease = self.registry.acquire(sys.argv[2], ttl=0.5, auto_renew=False)
+        self.closes = closes
+
+    def __del__(self):
+        if self.closes:
+            try:
+                self.registry.close()
+            except sqlock.InUse:
+                print("refused", flush=True)
+
+for closes in (False, True):
+    gc.disable()
+    Service(closes)
+    assert told.wait(60)
+    told.clear()
+    gc.enable()
+while sqlock._core._open_ones:
+    threading.Event().wait(0.01)
+print("closed", flush=True)
+"""
+
+
+def test_a_registry_collected_in_a_callback_is_closed(url, name):
+    with Program(COLLECTS, url, name) as program:
+        program.says("refused")
+        program.says("closed")
+        code, _ = program.ends()
+        assert code == 0, program.complaint()
+
+
+def test_a_handler_of_a_callback_that_fails_stops_nothing(registry, name):
+    class Handler(logging.Handler):
+        def emit(self, record):
+            raise ZeroDivisionError
+
+    handler = Handler()
+    logging.getLogger("sqlock").addHandler(handler)
+    try:
+        for i in range(2):
+            with pytest.raises(sqlock.LockLost):
+                with registry.lock(f"{name}{i}", ttl=1, auto_renew=False) as lease:
+                    assert lease.lost.wait(60)
+    finally:
+        logging.getLogger("sqlock").removeHandler(handler)
+
+
+# ----------------------------------------------------------------- asyncio --
+
+
+def eventfds():
+    found = 0
+    for one in os.listdir("/proc/self/fd"):
+        try:
+            found += "eventfd" in os.readlink(f"/proc/self/fd/{one}")
+        except OSError:
+            pass
+    return found
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+@pytest.mark.parametrize("many", [True, False])
+def test_a_closed_loop_takes_no_lock(url, name, is_kept, many):
+    with sqlock.open(url) as registry, sqlock.open(url) as other:
+        held = other.acquire(name)
+        before = eventfds()
+        loop = asyncio.new_event_loop()
+        loop.set_exception_handler(lambda *_: None)
+        wait = registry.aacquire_many([name]) if many else registry.aacquire(name)
+        task = loop.create_task(wait)
+        loop.call_later(0.05, loop.stop)
+        loop.run_forever()
+        loop.close()
+        if not is_kept:
+            del task, wait
+        del loop
+        gc.collect()
+        while registry._core.waiting or registry._core._waits:
+            if is_kept and not registry._core._waits:
+                break
+            threading.Event().wait(0.01)
+        held.release()
+        other.acquire(name, 60).release()
+        other.acquire(name, 60).release()
+        if not is_kept:
+            while eventfds() > before:
+                threading.Event().wait(0.01)
+
+
+def test_a_block_whose_loop_is_gone_releases(url, name):
+    with sqlock.open(url) as registry, sqlock.open(url) as other:
+
+        async def hold():
+            async with registry.alock(name), registry.atransaction() as tx:
+                await tx.execute("SELECT 1")
+                entered.set()
+                await asyncio.Event().wait()
+
+        entered = threading.Event()
+        loop = asyncio.new_event_loop()
+        loop.set_exception_handler(lambda *_: None)
+        task = loop.create_task(hold())
+
+        async def until():
+            while not entered.is_set():
+                await asyncio.sleep(0.01)
+
+        loop.run_until_complete(until())
+        loop.close()
+        del task, loop
+        gc.collect()
+        other.acquire(name, 60).release()
+        while registry._core.open:
+            threading.Event().wait(0.01)
+
+
+# ------------------------------------------------------------------ Ctrl-C --
+
+# Where the interpreter looks for signals: after a call of a function of C, at
+# the beginning of a function, and when a loop goes back.
+_LOOKS = ("CALL", "RESUME", "JUMP_BACKWARD")
+
+
+class Interrupt:
+    """Ctrl-C at the n-th point of the package at which it may come."""
+
+    def __init__(self, n):
+        self.left = n
+        self.last = {}
+        self.returned = False
+
+    def __call__(self, frame, event, argument):
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        frame.f_trace_opcodes = True
+        return self.step
+
+    def step(self, frame, event, argument):
+        if event == "return":
+            self.last.pop(frame, None)
+            self.returned = frame.f_code.co_name != "__init__"
+        elif event == "opcode":
+            before = self.last.get(frame, "")
+            code = frame.f_code.co_code[frame.f_lasti]
+            self.last[frame] = dis.opname[code]
+            looks = before.startswith(_LOOKS)
+            # A function of Python that returns is followed by no look.
+            if looks and not (self.returned and before != "RESUME"):
+                self.left -= 1
+                if self.left == 0:
+                    sys.settrace(None)
+                    raise KeyboardInterrupt
+            self.returned = False
+        return self.step
+
+
+def one(registry, name):
+    with registry.lock(name, 0):
+        pass
+
+
+def one_that_waits(registry, name):
+    with registry.lock(name, 60):
+        pass
+
+
+def several_without_a_block(registry, name):
+    registry.acquire_many([name, name + "-2"], 0).release()
+
+
+def transaction(registry, name):
+    with registry.transaction() as tx:
+        tx.execute("SELECT 1")
+
+
+def stocked(registry, name):
+    with registry.stock() as stock:
+        stock.set(name, 1)
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="looks at other points")
+@pytest.mark.parametrize(
+    "work",
+    [
+        one,
+        one_that_waits,
+        several_without_a_block,
+        transaction,
+        stocked,
+    ],
+)
+def test_ctrl_c_at_any_point_leaves_nothing(url, other, name, work):
+    registry = sqlock.open(url)
+    work(registry, name)
+    point, interrupted = 0, True
+    while interrupted:
+        point += 1
+        interrupt = Interrupt(point)
+        before = sys.gettrace()
+        sys.settrace(interrupt)
+        try:
+            work(registry, name)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        interrupted = interrupt.left <= 0
+        del interrupt
+        gc.collect()
+        other.acquire_many([name, name + "-2"], 60).release()
+    assert point > 20
+    registry.close()  # no call counts as under way
+    assert not registry._core.open and not registry._core.waiting
+
+
+@pytest.mark.parametrize("many", [True, False])
+def test_ctrl_c_in_a_release_leaves_nothing_held(
+    registry, other, name, many, monkeypatch
+):
+    """Although somebody still refers to the lease."""
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    lease = registry.acquire_many([name]) if many else registry.acquire(name)
+    with monkeypatch.context() as during:
+        during.setattr(sqlock.lease.Handle, "call", interrupted)
+        during.setattr(sqlock.lease.Leases, "_together", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lease.release()
+    other.acquire(name, 60).release()
+    assert not lease.held
+
+
+# ------------------------------------------------------------ interpreters --
+
+
+def test_another_interpreter_is_refused():
+    source = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+one = interpreters.create()
+code = '''
+try:
+    import sqlock
+except ImportError as error:
+    print("main interpreter" in str(error), flush=True)
+'''
+interpreters.run_string(one, code)
+"""
+    with Program(source) as program:
+        code, rest = program.ends()
+        assert rest == "True\n", program.complaint()
