@@ -19,7 +19,7 @@ import time
 import warnings
 import weakref
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set
 
 from . import _native
 from .errors import Closed, Error, InUse, OutOfResources, failure

@@ -195,13 +195,13 @@ def test_a_closed_loop_takes_no_lock(url, name, is_kept, many):
         before = eventfds()
         loop = asyncio.new_event_loop()
         loop.set_exception_handler(lambda *_: None)
-        wait = registry.aacquire_many([name]) if many else registry.aacquire(name)
-        task = loop.create_task(wait)
+        take = registry.aacquire_many if many else registry.aacquire
+        tasks = [loop.create_task(take([name] if many else name))]
         loop.call_later(0.05, loop.stop)
         loop.run_forever()
         loop.close()
         if not is_kept:
-            del task, wait
+            tasks.clear()
         del loop
         gc.collect()
         while registry._core.waiting or registry._core._waits:
