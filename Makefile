@@ -51,10 +51,12 @@ GOALS := $(or $(MAKECMDGOALS),all)
 INSTALLING := $(filter setup demo chart picture test check quick tests-build \
 	asan tsan valgrind bench test-mysql test-spring test-matrix docker-test \
 	campaign deb abi abi-record wheel lint doc format format-check,$(GOALS))
-export DRIVERS MYSQL_CLIENT MYSQL_CLIENT_TREE CC SUITES
+ASKED = DRIVERS='$(DRIVERS)' MYSQL_CLIENT='$(MYSQL_CLIENT)' \
+	MYSQL_CLIENT_TREE='$(MYSQL_CLIENT_TREE)' CC='$(CC)'
 ifneq ($(INSTALLING),)
 ifeq ($(filter no,$(SETUP))$(findstring n,$(SHORT_FLAGS)),)
-$(shell SETUP_LEVELS='$(SETUP_LEVELS)' bash .ci/setup.sh --for $(INSTALLING) >&2)
+$(shell $(ASKED) SUITES='$(SUITES)' SETUP_LEVELS='$(SETUP_LEVELS)' \
+	bash .ci/setup.sh --for $(INSTALLING) >&2)
 ifneq ($(.SHELLSTATUS),0)
 $(error setup failed; SETUP=no goes on without it)
 endif
@@ -78,7 +80,7 @@ CONFIGURED := $(foreach v,CC CFLAGS CPPFLAGS SAN PKG_CONFIG PKG_CONFIG_PATH \
 	PKG_CONFIG_LIBDIR DRIVERS MYSQL_CLIENT MYSQL_CLIENT_TREE,$(v)=$($(v)))
 $(eval $(call remember,.configured,$$(CONFIGURED)))
 $(CONFIG): $B/.configured include/sqlock.h .make/configure.sh
-	@CFLAGS='$(CFLAGS)' CPPFLAGS='$(CPPFLAGS)' SAN='$(SAN)' \
+	@$(ASKED) CFLAGS='$(CFLAGS)' CPPFLAGS='$(CPPFLAGS)' SAN='$(SAN)' \
 	PKG_CONFIG='$(PKG_CONFIG)' bash .make/configure.sh >$@
 include $(CONFIG)
 endif
