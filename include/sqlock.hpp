@@ -4,8 +4,8 @@
  *     auto registry = sqlock::registry::open("postgresql://...");
  *     sqlock::mutex invoices(registry, "invoices");
  *
- *     std::unique_lock held(invoices, 5s);         as with any timed mutex
- *     std::scoped_lock both(invoices, customers);  in any order
+ *     std::unique_lock held(invoices, 5s);            as with any timed mutex
+ *     sqlock::scoped_lock both(invoices, customers);  see many.hpp
  *     auto lease = registry.acquire("invoices", 5s);
  *     lease.token(), lease.remaining(), lease.check() ...
  *
@@ -23,9 +23,12 @@
  *           set on_lost.  See sqlock.h for what is promised.
  * Time      Durations are of std::chrono and rounded up to milliseconds.
  * Lifetime  Everything here can be moved and not copied; what was moved from
- *           holds nothing, and its functions fail.  A mutex keeps its registry
- *           open.  A lease of registry::acquire() has a mutex of its own; a
- *           lease of mutex::acquire() must not outlive that mutex.
+ *           holds nothing, and its functions fail.  Objects may end in any
+ *           order: a mutex keeps its registry open, and a lease its mutex.  A
+ *           lock that a transaction guards is released when that ends.
+ * Callbacks A callback should be short, and must not lock, unlock or renew; an
+ *           exception that it throws ends there.  It may own the last reference
+ *           to a lease, mutex or registry: another thread ends that.
  * Texts     A std::string_view need not end with NUL; one with a NUL inside is
  *           refused with SQLOCK_EINVAL.
  * Topics    Each header in sqlock/ adds one: many.hpp, several locks at once;
@@ -36,13 +39,10 @@
 #ifndef SQLOCK_HPP
 #define SQLOCK_HPP
 
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <string>
@@ -51,100 +51,33 @@
 
 #include <sqlock.h>
 #include <sqlock/admin.h>
+#include <sqlock/callback.hpp>
 #include <sqlock/event.h>
+#include <sqlock/handle.hpp>
 #include <sqlock/lease.h>
+#include <sqlock/options.hpp>
 #include <sqlock/result.hpp>
 
 namespace sqlock
 {
-
-/* The owner of a held lock, unless registry_options say otherwise. */
-inline constexpr sqlock_ownership default_ownership = SQLOCK_OWNED_BY_HANDLE;
 
 namespace detail
 {
 struct access;
 }
 
-/* --------------------------------------------------------------- options -- */
-
-/** As sqlock_options; zero and "" mean the default. */
-struct registry_options {
-    std::string region;
-    std::string table_prefix;
-    std::string holder_note;
-    milliseconds ttl{0};
-    milliseconds margin{0};
-    milliseconds connect_timeout{0};
-    milliseconds statement_timeout{0};
-    milliseconds poll{0};
-    unsigned pool_size = 0;
-    sqlock_ownership ownership = default_ownership;
-    /** called by any thread; the event's texts are valid during the call */
-    std::function<void(const sqlock_event &)> on_event;
-    sqlock_level event_level = SQLOCK_LEVEL_INFO;
-
-    /** Return these options for C, except on_event, valid as long as this
-     *  object: for functions of sqlock.h, and to add options that are not
-     *  above. */
-    sqlock_options native() const
-    {
-        sqlock_options out = SQLOCK_OPTIONS_INIT;
-
-        out.region = region.empty() ? nullptr : region.c_str();
-        out.table_prefix =
-            table_prefix.empty() ? nullptr : table_prefix.c_str();
-        out.holder_note = holder_note.empty() ? nullptr : holder_note.c_str();
-        out.ttl_ms = detail::to_option(ttl);
-        out.margin_ms = detail::to_option(margin);
-        out.connect_timeout_ms = detail::to_option(connect_timeout);
-        out.statement_timeout_ms = detail::to_option(statement_timeout);
-        out.poll_ms = detail::to_option(poll);
-        out.pool_size = pool_size;
-        out.ownership = ownership;
-        out.event_level = event_level;
-        return out;
-    }
-};
-
-/** As sqlock_acquire_options, but with auto_renew by default. */
-struct acquire_options {
-    milliseconds ttl{0};
-    milliseconds max_hold{0}; /* with auto_renew; 0: no limit */
-    bool auto_renew = true;
-    bool fenced = false;
-    bool fail_fast = false;
-    /* Called once, with SQLOCK_ELOST or SQLOCK_EEXPIRED, by a thread of the
-     * library: it should be short, must not throw, and must not lock, unlock or
-     * renew. */
-    std::function<void(int code)> on_lost;
-
-    /** Return these options for C, except on_lost. */
-    sqlock_acquire_options native() const
-    {
-        sqlock_acquire_options out = SQLOCK_ACQUIRE_INIT;
-
-        out.ttl_ms = detail::to_option(ttl);
-        out.max_hold_ms = detail::to_option(max_hold);
-        out.auto_renew = auto_renew;
-        out.fenced = fenced;
-        out.fail_fast = fail_fast;
-        return out;
-    }
-};
-
 /* ----------------------------------------------------------------- mutex -- */
 
 class lease;
 class registry;
 
-/** A lock by its name, for std::unique_lock, std::scoped_lock and the like. */
+/** A lock by its name, for std::unique_lock, std::lock_guard and the like. */
 class mutex
 {
   public:
     mutex(const registry &of, std::string_view name,
           acquire_options options = {});
-    /** Unlocks the mutex if it is locked. */
+    /** Unlocks the mutex if it is locked, unless a lease is left to do that. */
     ~mutex() = default;
     /** A mutex that was moved from is not held, and cannot be locked. */
     mutex(mutex &&) noexcept = default;
@@ -168,21 +101,24 @@ class mutex
     template <class Clock, class Duration>
     bool try_lock_until(std::chrono::time_point<Clock, Duration> until)
     {
-        return try_lock_for(until - Clock::now());
+        return got(take(detail::until_ms(until)));
     }
     /** Never throws, because destructors call it; unlocked() returns the
      *  result. */
     void unlock() noexcept
     {
-        give_back();
+        if (state_)
+            detail::cleaner::run(
+                [of = state_] { (void)of->give_back(false, nullptr); });
     }
 
-    /** Result of the last unlock(), as sqlock_release() returns it:
+    /** Result of the last unlock(), as sqlock_abandon() returns it:
      *  SQLOCK_ELOST if another owner has had the lock, SQLOCK_EEXPIRED if the
-     *  lease had run out, 0 if the lock was held until then. */
+     *  lease had run out, 0 if the lock was held until then, SQLOCK_EINUSE if
+     *  it is until a transaction ends. */
     int unlocked() const noexcept
     {
-        return state_ ? state_->given_back.load() : 0;
+        return state_ ? state_->unlocked() : 0;
     }
 
     /** Lock it, and have it unlocked by the lease's destructor. */
@@ -196,14 +132,8 @@ class mutex
      *  for the lock in this registry. */
     void cancel()
     {
-        if (!state_)
-            return;
-        {
-            std::lock_guard<std::mutex> hold(state_->inner);
-            state_->cancelled++;
-        }
-        state_->turn.notify_all();
-        (void)sqlock_cancel(handle(), nullptr);
+        if (state_)
+            state_->cancel();
     }
 
     /** Start the lease anew, with @p ttl, or if that is 0 with its last TTL. */
@@ -218,7 +148,7 @@ class mutex
 
         if (!state_)
             return detail::empty();
-        int code = sqlock_renew(handle(), detail::to_option(ttl), &why);
+        const int code = sqlock_renew(handle(), detail::to_option(ttl), &why);
 
         return detail::result_of(code, why);
     }
@@ -259,53 +189,13 @@ class mutex
     }
 
   private:
-    friend class registry;
     friend struct detail::access;
 
-    /* Stays at one address when the mutex is moved, since the library passes
-     * that address to lost(). */
-    struct state {
-        std::shared_ptr<sqlock_registry> owner; /* open as long as we are */
-        sqlock_lock *lock = nullptr;
-        acquire_options options;
-        std::mutex inner; /* guards taken and cancelled */
-        std::condition_variable turn;
-        bool taken = false;
-        unsigned cancelled = 0;
-        std::atomic<int> given_back{0};
-
-        state() = default;
-        state(const state &) = delete;
-        state &operator=(const state &) = delete;
-    };
-    /* The lock may stay held: a transaction guards it, another thread owns it,
-     * or its owner has acquired it elsewhere, too.  Then the state, which
-     * on_lost uses, is never freed, and closing the registry ends the lease. */
-    struct disposer {
-        void operator()(state *old) const noexcept
-        {
-            if (old->taken)
-                old->given_back = sqlock_release(old->lock, nullptr);
-            const bool stays_held = old->given_back == SQLOCK_EINUSE ||
-                                    sqlock_hold_count(old->lock) > 0;
-            if (sqlock_drop(old->lock, nullptr) == SQLOCK_EINUSE || stays_held)
-                old->owner.reset();
-            else
-                delete old;
-        }
-    };
-    using holder = std::unique_ptr<state, disposer>;
-    holder state_;
-
-    explicit mutex(holder made) : state_(std::move(made))
-    {
-    }
-    static result<mutex> obtain(const registry &of, std::string_view name,
-                                acquire_options options);
+    std::shared_ptr<detail::lock_state> state_;
 
     sqlock_lock *handle() const
     {
-        return state_ ? state_->lock : nullptr;
+        return state_ ? state_->lock() : nullptr;
     }
 
     static bool got(const result<void> &came)
@@ -318,111 +208,27 @@ class mutex
         return false;
     }
 
-    static void lost(void *context, sqlock_lock *, int code)
-    {
-        static_cast<const state *>(context)->options.on_lost(code);
-    }
-
-    sqlock_acquire_options native() const
-    {
-        sqlock_acquire_options how = state_->options.native();
-
-        if (state_->options.on_lost) {
-            how.on_lost = lost;
-            how.lost_context = state_.get();
-        }
-        return how;
-    }
-
-    /* Wait for the other threads that share this mutex, then take the lock. */
     result<void> take(std::int64_t wait_ms)
     {
         if (!state_)
             return detail::empty();
-        const auto begun = std::chrono::steady_clock::now();
-        result<void> came = await_turn(wait_ms);
-
-        if (!came)
-            return came;
-        if (wait_ms > 0) {
-            const std::int64_t gone =
-                std::chrono::duration_cast<milliseconds>(
-                    std::chrono::steady_clock::now() - begun)
-                    .count();
-            wait_ms = gone < wait_ms ? wait_ms - gone : 0;
-        }
-        came = claim(wait_ms);
-        if (!came)
-            pass_turn();
-        return came;
-    }
-
-    result<void> claim(std::int64_t wait_ms)
-    {
-        const sqlock_acquire_options how = native();
-        sqlock_error why = {};
-
-        int code = sqlock_acquire(handle(), wait_ms, &how, &why);
-        return detail::result_of(code, why);
-    }
-
-    result<void> await_turn(std::int64_t wait_ms)
-    {
-        std::unique_lock<std::mutex> hold(state_->inner);
-        const unsigned before = state_->cancelled;
-        const auto ours = [&] {
-            return !state_->taken || state_->cancelled != before;
-        };
-
-        if (wait_ms < 0)
-            state_->turn.wait(hold, ours);
-        else if (!state_->turn.wait_for(hold, milliseconds(wait_ms), ours))
-            return failure(wait_ms == 0 ? SQLOCK_EBUSY : SQLOCK_ETIMEDOUT);
-        if (state_->taken)
-            return failure(SQLOCK_ECANCELED);
-        state_->taken = true;
-        return {};
-    }
-
-    void pass_turn() noexcept
-    {
-        {
-            std::lock_guard<std::mutex> hold(state_->inner);
-            state_->taken = false;
-        }
-        state_->turn.notify_one();
-    }
-
-    friend class lease;
-    int give_back(sqlock_error *why = nullptr) noexcept
-    {
-        if (!state_)
-            return SQLOCK_EINVAL;
-        const int code = sqlock_release(handle(), why);
-
-        state_->given_back = code;
-        pass_turn();
-        return code;
+        return state_->take(wait_ms);
     }
 };
 
 /* ----------------------------------------------------------------- lease -- */
 
-/** A mutex that is locked, and unlocked with the end of this object. */
+/** A lock that is held, and released with the end of this object. */
 class [[nodiscard]] lease
 {
   public:
-    lease(lease &&other) noexcept
-        : own_(std::move(other.own_)),
-          mutex_(std::exchange(other.mutex_, nullptr))
-    {
-    }
+    lease(lease &&other) noexcept = default;
     lease &operator=(lease &&other) noexcept
     {
         if (this != &other) {
             end();
-            own_ = std::move(other.own_);
-            mutex_ = std::exchange(other.mutex_, nullptr);
+            state_ = std::move(other.state_);
+            is_alone_ = other.is_alone_;
         }
         return *this;
     }
@@ -434,7 +240,7 @@ class [[nodiscard]] lease
     /** Whether the lease still lasts; no I/O. */
     bool held() const
     {
-        return mutex_ != nullptr && mutex_->held();
+        return state_ && sqlock_is_held(state_->lock());
     }
     explicit operator bool() const
     {
@@ -450,11 +256,11 @@ class [[nodiscard]] lease
 
     milliseconds remaining() const
     {
-        return mutex_ != nullptr ? mutex_->remaining() : milliseconds{0};
+        return milliseconds{state_ ? sqlock_remaining_ms(state_->lock()) : 0};
     }
     std::int64_t token() const
     {
-        return mutex_ != nullptr ? mutex_->token() : 0;
+        return state_ ? sqlock_token(state_->lock()) : 0;
     }
 
     void renew(milliseconds ttl = milliseconds{0})
@@ -464,14 +270,18 @@ class [[nodiscard]] lease
     result<void> renew(const std::nothrow_t &,
                        milliseconds ttl = milliseconds{0})
     {
-        if (mutex_ == nullptr)
+        sqlock_error why = {};
+
+        if (!state_)
             return failure(SQLOCK_EOWNER);
-        return mutex_->renew(std::nothrow, ttl);
+        const int code =
+            sqlock_renew(state_->lock(), detail::to_option(ttl), &why);
+        return detail::result_of(code, why);
     }
 
-    /** Unlock the mutex now.  SQLOCK_ELOST and SQLOCK_EEXPIRED say that the
-     *  lease had ended before.  After SQLOCK_EINUSE a transaction guards the
-     *  lock, which is held as before. */
+    /** Release it now.  SQLOCK_ELOST and SQLOCK_EEXPIRED say that the lease had
+     *  ended before.  After SQLOCK_EINUSE a transaction guards the lock, which
+     *  is held as before. */
     void release()
     {
         release(std::nothrow).value();
@@ -480,20 +290,18 @@ class [[nodiscard]] lease
     {
         sqlock_error why = {};
 
-        if (mutex_ == nullptr)
+        if (!state_)
             return failure(SQLOCK_EOWNER);
-        const int code = mutex_->give_back(&why);
-        if (code != SQLOCK_EINUSE && code != SQLOCK_EFORK) {
-            mutex_ = nullptr;
-            own_.reset();
-        }
+        const int code = state_->give_back(true, &why);
+        if (code != SQLOCK_EINUSE && code != SQLOCK_EFORK)
+            state_.reset();
         return detail::result_of(code, why);
     }
 
     /** The lock, for functions of sqlock.h; NULL once released. */
     sqlock_lock *native_handle() const
     {
-        return mutex_ != nullptr ? mutex_->native_handle() : nullptr;
+        return state_ ? state_->lock() : nullptr;
     }
 
   private:
@@ -501,19 +309,22 @@ class [[nodiscard]] lease
     friend class registry;
     friend struct detail::access;
 
-    std::unique_ptr<mutex> own_; /* if the lease has made its mutex */
-    mutex *mutex_;               /* NULL: released, or moved from */
+    std::shared_ptr<detail::lock_state> state_; /* empty: released, or moved */
+    bool is_alone_; /* no mutex of the application shares the state */
 
-    explicit lease(mutex *locked) : mutex_(locked)
+    lease(std::shared_ptr<detail::lock_state> locked, bool is_alone)
+        : state_(std::move(locked)), is_alone_(is_alone)
     {
     }
 
     void end() noexcept
     {
-        if (mutex_ != nullptr)
-            mutex_->unlock();
-        mutex_ = nullptr;
-        own_.reset();
+        if (state_)
+            detail::cleaner::run([of = std::move(state_)]() mutable {
+                (void)of->give_back(false, nullptr);
+                of.reset();
+            });
+        state_.reset();
     }
 };
 
@@ -540,10 +351,10 @@ class registry
         if (!where.valid())
             return detail::c_text::refused();
         if (options.on_event) {
-            close.on_event = std::make_shared<event_function>(options.on_event);
-            how.on_event = [](void *context, const sqlock_event *event) {
-                (*static_cast<event_function *>(context))(*event);
-            };
+            close.on_event = std::make_shared<events>();
+            close.on_event->call =
+                std::make_shared<event_function>(options.on_event);
+            how.on_event = told;
             how.event_context = close.on_event.get();
         }
         int code = sqlock_registry_open(&opened, where.get(), &how, &why);
@@ -578,14 +389,14 @@ class registry
                           std::chrono::duration<Rep, Period> wait,
                           acquire_options options = {}) const
     {
-        auto made = sqlock::mutex::obtain(*this, name, std::move(options));
+        auto made =
+            detail::lock_state::obtain(handle_, name, std::move(options));
         if (!made)
             return made.error();
-        auto own = std::make_unique<sqlock::mutex>(*std::move(made));
-        auto got = own->acquire(std::nothrow, wait);
-        if (got)
-            got->own_ = std::move(own);
-        return got;
+        const auto came = (*made)->take(detail::to_ms(wait));
+        if (!came)
+            return came.error();
+        return lease(*std::move(made), true);
     }
 
     /** Lock that name if it is free; nullopt if another owner has it. */
@@ -610,17 +421,26 @@ class registry
     }
 
   private:
-    friend class sqlock::mutex;
     friend struct detail::access;
     using event_function = std::function<void(const sqlock_event &)>;
 
+    struct events {
+        std::shared_ptr<event_function> call;
+    };
+    static void told(void *context, const sqlock_event *event) noexcept
+    {
+        detail::call_back(static_cast<const events *>(context)->call, *event);
+    }
+
     struct closer {
-        std::shared_ptr<event_function>
+        std::shared_ptr<events>
             on_event; /* outlives the registry that calls it */
 
         void operator()(sqlock_registry *opened) const noexcept
         {
-            (void)sqlock_registry_close(opened, nullptr);
+            detail::cleaner::run([opened, kept = on_event] {
+                (void)sqlock_registry_close(opened, nullptr);
+            });
         }
     };
     std::shared_ptr<sqlock_registry> handle_; /* shared with all mutexes */
@@ -648,40 +468,15 @@ inline void create_schema(std::string_view url,
 
 /* -------------------------------------------- of mutex, out of its class -- */
 
-inline result<mutex> mutex::obtain(const registry &of, std::string_view name,
-                                   acquire_options options)
-{
-    const detail::c_text text(name);
-    holder made(new state());
-    sqlock_error why = {};
-
-    if (!of.handle_)
-        return detail::empty();
-    if (!text.valid())
-        return detail::c_text::refused();
-    made->owner = of.handle_;
-    made->options = std::move(options);
-    int code = sqlock_obtain(&made->lock, of.handle_.get(), text.get(), &why);
-    if (code != 0)
-        return detail::result_of(code, why).error();
-    return mutex(std::move(made));
-}
-
-inline mutex::mutex(const registry &of, std::string_view name,
-                    acquire_options options)
-    : mutex(obtain(of, name, std::move(options)).value())
-{
-}
-
 template <class Rep, class Period>
 result<lease> mutex::acquire(const std::nothrow_t &,
                              std::chrono::duration<Rep, Period> wait)
 {
-    result<void> came = take(detail::to_ms(wait));
+    const result<void> came = take(detail::to_ms(wait));
 
     if (!came)
         return came.error();
-    return lease(this);
+    return lease(state_, false);
 }
 
 template <class Rep, class Period>
@@ -695,47 +490,41 @@ namespace detail
 
 /** Access to private members, for the headers of topics. */
 struct access {
-    using state = mutex::state;
-
     static std::shared_ptr<sqlock_registry> share(const registry &from)
     {
         return from.handle_;
     }
-    static result<mutex> obtain(const registry &from, std::string_view name,
-                                acquire_options options)
+    static const std::shared_ptr<lock_state> &state(const mutex &of)
     {
-        return mutex::obtain(from, name, std::move(options));
+        return of.state_;
     }
-    static sqlock_acquire_options native(const mutex &one)
+    /* Make a lease of a lock that was acquired by its native handle. */
+    static lease adopt(std::shared_ptr<lock_state> locked)
     {
-        return one.native();
+        (void)locked->await_turn(0);
+        return lease(std::move(locked), true);
     }
-    /* Make a lease of a mutex that was locked by its native handle. */
-    static lease adopt(std::unique_ptr<mutex> locked)
+    static bool is_alone(const lease &held)
     {
-        locked->state_->taken = true;
-        lease made(locked.get());
-        made.own_ = std::move(locked);
-        return made;
+        return held.is_alone_;
     }
-    static bool has_own(const lease &held)
+    /* Take the state out of a lease whose release has begun. */
+    static std::shared_ptr<lock_state> disown(lease &held)
     {
-        return held.own_ != nullptr;
-    }
-    static bool has_on_lost(const mutex &one)
-    {
-        return static_cast<bool>(one.state_->options.on_lost);
-    }
-    /* Take the mutex out of a lease whose release has begun. */
-    static std::unique_ptr<mutex> disown(lease &held)
-    {
-        held.own_->state_->taken = false;
-        held.mutex_ = nullptr;
-        return std::move(held.own_);
+        held.state_->pass_turn();
+        return std::move(held.state_);
     }
 };
 
 } /* namespace detail */
+
+inline mutex::mutex(const registry &of, std::string_view name,
+                    acquire_options options)
+    : state_(detail::lock_state::obtain(detail::access::share(of), name,
+                                        std::move(options))
+                 .value())
+{
+}
 
 } /* namespace sqlock */
 

@@ -20,6 +20,7 @@
 #include <climits>
 #include <future>
 #include <memory>
+#include <new>
 #include <string_view>
 #include <utility>
 #if defined(__has_include)
@@ -100,9 +101,7 @@ class request
   public:
     request(request &&other) noexcept
         : done_(std::move(other.done_)), cancel_(std::move(other.cancel_)),
-          mutex_(std::move(other.mutex_)),
-          is_acquisition_(other.is_acquisition_),
-          is_watched_(other.is_watched_),
+          state_(std::move(other.state_)),
           request_(std::exchange(other.request_, nullptr))
     {
     }
@@ -112,9 +111,7 @@ class request
             end();
             done_ = std::move(other.done_);
             cancel_ = std::move(other.cancel_);
-            mutex_ = std::move(other.mutex_);
-            is_acquisition_ = other.is_acquisition_;
-            is_watched_ = other.is_watched_;
+            state_ = std::move(other.state_);
             request_ = std::exchange(other.request_, nullptr);
         }
         return *this;
@@ -152,7 +149,37 @@ class request
     template <class Rep, class Period>
     std::future_status wait_for(std::chrono::duration<Rep, Period> time) const
     {
-        const std::int64_t limit = to_ms(time);
+        return wait_ms(to_ms(time));
+    }
+    template <class Clock, class Duration>
+    std::future_status
+    wait_until(std::chrono::time_point<Clock, Duration> until) const
+    {
+        return wait_ms(until_ms(until));
+    }
+
+    sqlock_request *native_handle() const noexcept
+    {
+        return request_;
+    }
+
+  protected:
+    event done_;
+    event cancel_;
+    std::shared_ptr<lock_state> state_;
+    sqlock_request *request_ = nullptr;
+
+    request() = default;
+
+    int finish(sqlock_error &why) noexcept
+    {
+        wait();
+        return sqlock_request_finish(std::exchange(request_, nullptr), &why);
+    }
+
+  private:
+    std::future_status wait_ms(std::int64_t limit) const noexcept
+    {
         const auto begun = std::chrono::steady_clock::now();
 
         while (!ready()) {
@@ -171,49 +198,33 @@ class request
         }
         return std::future_status::ready;
     }
-    template <class Clock, class Duration>
-    std::future_status
-    wait_until(std::chrono::time_point<Clock, Duration> until) const
-    {
-        return wait_for(until - Clock::now());
-    }
-
-    sqlock_request *native_handle() const noexcept
-    {
-        return request_;
-    }
-
-  protected:
-    event done_;
-    event cancel_;
-    std::unique_ptr<mutex> mutex_;
-    bool is_acquisition_ = false; /* end() releases a lock that it got */
-    bool is_watched_ = false;     /* the caller's on_lost may be called */
-    sqlock_request *request_ = nullptr;
-
-    request() = default;
-
-    int finish(sqlock_error &why) noexcept
-    {
-        wait();
-        return sqlock_request_finish(std::exchange(request_, nullptr), &why);
-    }
+    /* After this on_lost is not called any more, and a lock that was got is
+     * released in the background.  The descriptors stay open until then. */
     void end() noexcept
     {
+        struct left {
+            event done, cancel;
+            std::shared_ptr<lock_state> state;
+            sqlock_request *request;
+
+            ~left()
+            {
+                (void)sqlock_request_abandon(request, nullptr);
+            }
+        };
         if (request_ == nullptr)
             return;
-        /* After this, on_lost is not called any more. */
-        if (is_watched_) {
-            cancel_.set();
-            sqlock_error why = {};
-            if (finish(why) == 0 && is_acquisition_ &&
-                sqlock_release(mutex_->native_handle(), &why) != 0)
-                why = {}; /* a destructor has nobody to report it to */
-        } else {
+        if (callbacks() == 0) {
             (void)sqlock_request_abandon(std::exchange(request_, nullptr),
                                          nullptr);
+            state_.reset();
+            return;
         }
-        mutex_.reset();
+        auto *const all = new (std::nothrow)
+            left{std::move(done_), std::move(cancel_), std::move(state_),
+                 std::exchange(request_, nullptr)};
+        if (all != nullptr)
+            cleaner::run([all] { delete all; });
     }
 };
 
@@ -236,11 +247,10 @@ class [[nodiscard]] acquisition : public detail::request
         if (!valid())
             return detail::empty();
         const int code = finish(why);
-        if (code != 0) {
-            mutex_.reset();
+        const auto state = std::move(state_);
+        if (code != 0)
             return detail::result_of(code, why).error();
-        }
-        return detail::access::adopt(std::move(mutex_));
+        return detail::access::adopt(state);
     }
 
     /** End the wait: get() fails with SQLOCK_ECANCELED, unless the lock was
@@ -257,19 +267,18 @@ class [[nodiscard]] acquisition : public detail::request
         acquisition made;
         sqlock_error why = {};
 
-        made.is_acquisition_ = true;
-        made.is_watched_ = static_cast<bool>(options.on_lost);
-        auto obtained = detail::access::obtain(of, name, std::move(options));
+        auto obtained = detail::lock_state::obtain(detail::access::share(of),
+                                                   name, std::move(options));
         if (!obtained)
             return obtained.error();
-        made.mutex_ = std::make_unique<mutex>(*std::move(obtained));
+        made.state_ = *std::move(obtained);
         if (made.done_.fd() < 0 || made.cancel_.fd() < 0)
             return detail::event::missing();
-        sqlock_acquire_options how = detail::access::native(*made.mutex_);
+        sqlock_acquire_options how = made.state_->native();
         how.cancel_fd = made.cancel_.fd();
         const int code =
-            sqlock_request_acquire(&made.request_, made.mutex_->native_handle(),
-                                   wait_ms, &how, made.done_.fd(), &why);
+            sqlock_request_acquire(&made.request_, made.state_->lock(), wait_ms,
+                                   &how, made.done_.fd(), &why);
         if (code != 0)
             return detail::result_of(code, why).error();
         return made;
@@ -315,7 +324,7 @@ class [[nodiscard]] releasing : public detail::request
         if (!valid())
             return detail::empty();
         const int code = finish(why);
-        mutex_.reset();
+        state_.reset();
         return detail::result_of(code, why);
     }
 
@@ -326,7 +335,7 @@ class [[nodiscard]] releasing : public detail::request
 
         if (held.native_handle() == nullptr)
             return failure(SQLOCK_EOWNER);
-        if (!detail::access::has_own(held))
+        if (!detail::access::is_alone(held))
             return failure(SQLOCK_EINVAL, "the mutex is not the lease's own");
         if (made.done_.fd() < 0)
             return detail::event::missing();
@@ -334,8 +343,7 @@ class [[nodiscard]] releasing : public detail::request
             &made.request_, held.native_handle(), made.done_.fd(), &why);
         if (code != 0)
             return detail::result_of(code, why).error();
-        made.mutex_ = detail::access::disown(held);
-        made.is_watched_ = detail::access::has_on_lost(*made.mutex_);
+        made.state_ = detail::access::disown(held);
         return made;
     }
 
@@ -388,20 +396,20 @@ result<lease> acquire(const std::nothrow_t &, const registry &of,
     const detail::event cancel;
     sqlock_error why = {};
 
-    auto obtained = detail::access::obtain(of, name, std::move(options));
+    auto obtained = detail::lock_state::obtain(detail::access::share(of), name,
+                                               std::move(options));
     if (!obtained)
         return obtained.error();
     if (cancel.fd() < 0)
         return detail::event::missing();
-    auto own = std::make_unique<mutex>(*std::move(obtained));
-    sqlock_acquire_options how = detail::access::native(*own);
+    sqlock_acquire_options how = (*obtained)->native();
     how.cancel_fd = cancel.fd();
     const std::stop_callback tell(stop, [&cancel] { cancel.set(); });
     const int code =
-        sqlock_acquire(own->native_handle(), detail::to_ms(wait), &how, &why);
+        sqlock_acquire((*obtained)->lock(), detail::to_ms(wait), &how, &why);
     if (code != 0)
         return detail::result_of(code, why).error();
-    return detail::access::adopt(std::move(own));
+    return detail::access::adopt(*std::move(obtained));
 }
 template <class Rep, class Period>
 lease acquire(const registry &of, std::string_view name,

@@ -7,16 +7,27 @@
  *
  * One statement takes up to SQLOCK_MANY_MAX different locks of one registry.
  * The names may come in any order: two callers never wait for each other
- * crosswise.  many.h documents the functions of C that these call, and their
+ * crosswise.
+ *
+ *     sqlock::mutex from(registry, "account/1"), to(registry, "account/2");
+ *     sqlock::scoped_lock both(from, to);
+ *
+ * std::scoped_lock takes such mutexes, too, but one after another: while one is
+ * held elsewhere it gives the others back, and begins anew, in many statements.
+ * Beside rivals that was 32 to 90 times slower.
+ *
+ * many.h documents the functions of C that these call, and their
  * codes.
  */
 #ifndef SQLOCK_MANY_HPP
 #define SQLOCK_MANY_HPP
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <sqlock.hpp>
@@ -31,18 +42,8 @@ class [[nodiscard]] leases
 {
   public:
     leases(leases &&) noexcept = default;
-    leases &operator=(leases &&other) noexcept
-    {
-        if (this != &other) {
-            end();
-            state_ = std::move(other.state_);
-        }
-        return *this;
-    }
-    ~leases()
-    {
-        end();
-    }
+    leases &operator=(leases &&) noexcept = default;
+    ~leases() = default;
 
     /** The number of locks, also of those whose lease is over; 0 after
      *  release().  acquire_free() may get fewer than were asked for. */
@@ -119,7 +120,7 @@ class [[nodiscard]] leases
 
         if (empty())
             return failure(SQLOCK_EOWNER);
-        const int code = state_->give_back(why);
+        const int code = state_->give_back(sqlock_release_many, why);
         state_->keep_if(SQLOCK_EINUSE);
         if (state_->locks.empty())
             state_.reset();
@@ -143,26 +144,29 @@ class [[nodiscard]] leases
         std::vector<sqlock_lock *> locks;
         std::vector<int> results; /* of the last call on each lock */
         acquire_options options;
+        std::shared_ptr<std::function<void(int)>> on_lost;
+        bool is_held = false;
         bool may_be_lost = false; /* the library may still call on_lost */
 
         state() = default;
         state(const state &) = delete;
         state &operator=(const state &) = delete;
 
-        /* Undo this object's acquire of each lock.  A lock may stay held: a
-         * transaction guards it, another thread owns it, or its owner has
+        /* Undo this object's acquire of each lock.  Where threads own locks, a
+         * lock may stay held: by another thread, or by this one, which has
          * acquired it elsewhere, too. */
-        int give_back(sqlock_error &why) noexcept
+        int give_back(int (*function)(sqlock_lock *const *, std::size_t, int *,
+                                      sqlock_error *),
+                      sqlock_error &why) noexcept
         {
             /* A call that is refused as a whole does not write the results. */
             std::fill(results.begin(), results.end(), SQLOCK_EINUSE);
-            const int code = sqlock_release_many(locks.data(), locks.size(),
-                                                 results.data(), &why);
+            const int code =
+                function(locks.data(), locks.size(), results.data(), &why);
 
             for (std::size_t i = 0; i < locks.size(); i++)
-                if (options.on_lost && code != SQLOCK_EFORK &&
-                    (results[i] == SQLOCK_EINUSE ||
-                     results[i] == SQLOCK_EOWNER ||
+                if (on_lost && code != SQLOCK_EFORK &&
+                    (results[i] == SQLOCK_EOWNER ||
                      sqlock_hold_count(locks[i]) > 0))
                     may_be_lost = true;
             return code;
@@ -186,6 +190,14 @@ class [[nodiscard]] leases
     struct disposer {
         void operator()(state *old) const noexcept
         {
+            detail::cleaner::run([old] { dispose(old); });
+        }
+        static void dispose(state *old) noexcept
+        {
+            sqlock_error why = {};
+
+            if (old->is_held)
+                (void)old->give_back(sqlock_abandon_many, why);
             for (sqlock_lock *lock : old->locks)
                 (void)sqlock_drop(lock, nullptr);
             if (old->may_be_lost)
@@ -206,14 +218,6 @@ class [[nodiscard]] leases
         if (i >= size())
             detail::raise(failure(SQLOCK_EINVAL, "there is no such lease"));
         return state_->locks[i];
-    }
-    void end() noexcept
-    {
-        sqlock_error why = {};
-
-        if (!empty())
-            (void)state_->give_back(why);
-        state_.reset();
     }
 };
 
@@ -248,6 +252,9 @@ struct many_access {
         made->results.resize(made->locks.size());
         how.partial = partial;
         if (made->options.on_lost) {
+            made->on_lost = std::make_shared<std::function<void(int)>>(
+                std::move(made->options.on_lost));
+            made->options.on_lost = nullptr;
             how.on_lost = lost;
             how.lost_context = made.get();
         }
@@ -258,13 +265,16 @@ struct many_access {
             return detail::result_of(code, why).error();
         if (code != 0)
             made->keep_if(0);
+        made->is_held = true;
         return leases(std::move(made));
     }
 
   private:
-    static void lost(void *context, sqlock_lock *, int code)
+    static void lost(void *context, sqlock_lock *, int code) noexcept
     {
-        static_cast<const leases::state *>(context)->options.on_lost(code);
+        auto call = static_cast<const leases::state *>(context)->on_lost;
+
+        detail::call_back(std::move(call), code);
     }
 };
 
@@ -328,6 +338,144 @@ inline leases acquire_free(const registry &of,
 {
     return many_access::take(of, names, 0, std::move(options), true).value();
 }
+
+/* ----------------------------------------------------------- scoped_lock -- */
+
+/** Several mutexes locked together, as by std::scoped_lock, but by one call:
+ *  all of them or none, which keeps none from others while it waits.  They
+ *  belong to one registry, have different names and, but for on_lost, the same
+ *  options; otherwise the constructor throws SQLOCK_EINVAL. */
+template <class... Mutexes> class scoped_lock
+{
+    static_assert((std::is_same_v<Mutexes, mutex> && ...),
+                  "sqlock::scoped_lock locks objects of sqlock::mutex");
+
+  public:
+    explicit scoped_lock(Mutexes &...of) : scoped_lock(std::adopt_lock, of...)
+    {
+        is_locked_ = false;
+        lock().value();
+        is_locked_ = true;
+    }
+    /** Take over mutexes that are locked. */
+    explicit scoped_lock(std::adopt_lock_t, Mutexes &...of)
+        : states_{detail::access::state(of)...}
+    {
+    }
+    scoped_lock(const scoped_lock &) = delete;
+    scoped_lock &operator=(const scoped_lock &) = delete;
+    /** Unlock the mutexes; unlocked() of each has the result. */
+    ~scoped_lock()
+    {
+        if (is_locked_)
+            detail::cleaner::run([all = states_] { unlock(all); });
+    }
+
+  private:
+    static constexpr std::size_t count = sizeof...(Mutexes);
+    using state = std::shared_ptr<detail::lock_state>;
+    using all_states = std::array<state, count>;
+
+    all_states states_;
+    bool is_locked_ = true;
+
+    /* Wait for the threads that share the mutexes, in one order everywhere,
+     * then for the locks. */
+    result<void> lock()
+    {
+        all_states sorted = states_;
+
+        std::sort(sorted.begin(), sorted.end());
+        for (std::size_t i = 0; i < count; i++)
+            if (auto wrong = refused(sorted, i); !wrong)
+                return wrong;
+        for (std::size_t i = 0; i < count; i++)
+            if (auto came = sorted[i]->await_turn(SQLOCK_FOREVER); !came) {
+                while (i-- > 0)
+                    sorted[i]->pass_turn();
+                return came;
+            }
+        auto came = acquire();
+        if (!came)
+            for (const state &one : sorted)
+                one->pass_turn();
+        return came;
+    }
+    static result<void> refused(const all_states &sorted, std::size_t i)
+    {
+        if (!sorted[i])
+            return detail::empty();
+        if (i > 0 && sorted[i] == sorted[i - 1])
+            return failure(SQLOCK_EINVAL, "a mutex is given twice");
+        const acquire_options &one = sorted[0]->options();
+        const acquire_options &other = sorted[i]->options();
+        if (one.ttl != other.ttl || one.max_hold != other.max_hold ||
+            one.auto_renew != other.auto_renew || one.fenced != other.fenced ||
+            one.fail_fast != other.fail_fast)
+            return failure(SQLOCK_EINVAL,
+                           "mutexes with different options: lock them one "
+                           "after another");
+        return {};
+    }
+    result<void> acquire()
+    {
+        sqlock_error why = {};
+
+        if constexpr (count == 0) {
+            return {};
+        } else {
+            const auto locks = handles(states_);
+            sqlock_acquire_options how = states_[0]->options().native();
+
+            for (const state &one : states_)
+                if (one->has_on_lost()) {
+                    how.on_lost = lost;
+                    how.lost_context = this;
+                }
+            const int code = sqlock_acquire_many(
+                locks.data(), count, SQLOCK_FOREVER, &how, nullptr, &why);
+            return detail::result_of(code, why);
+        }
+    }
+    /* Not called any more once the locks are given back. */
+    static void lost(void *context, sqlock_lock *lock, int code) noexcept
+    {
+        for (const state &one :
+             static_cast<const scoped_lock *>(context)->states_)
+            if (one->lock() == lock) {
+                const state kept = one;
+
+                detail::lock_state::lost(kept.get(), lock, code);
+                return;
+            }
+    }
+    static std::array<sqlock_lock *, count> handles(const all_states &of)
+    {
+        std::array<sqlock_lock *, count> out{};
+
+        for (std::size_t i = 0; i < count; i++)
+            out[i] = of[i]->lock();
+        return out;
+    }
+    static void unlock(const all_states &all) noexcept
+    {
+        if constexpr (count > 0) {
+            const auto locks = handles(all);
+            std::array<int, count> results;
+
+            /* A call that is refused as a whole does not write the results. */
+            results.fill(1);
+            const int code = sqlock_abandon_many(locks.data(), count,
+                                                 results.data(), nullptr);
+            for (std::size_t i = 0; i < count; i++)
+                all[i]->note_given_back(results[i] == 1 ? code : results[i]);
+        }
+    }
+};
+template <class... Mutexes>
+scoped_lock(Mutexes &...) -> scoped_lock<Mutexes...>;
+template <class... Mutexes>
+scoped_lock(std::adopt_lock_t, Mutexes &...) -> scoped_lock<Mutexes...>;
 
 } /* namespace sqlock */
 

@@ -85,8 +85,14 @@ class error : public std::runtime_error
         return *why_;
     }
 
+    /* Copies do not throw; there are no moves, which would leave nothing to
+     * tell. */
+    error(const error &) noexcept = default;
+    error &operator=(const error &) noexcept = default;
+    ~error() override = default;
+
   private:
-    std::shared_ptr<const failure> why_; /* copies do not throw */
+    std::shared_ptr<const failure> why_;
 };
 
 namespace detail
@@ -175,14 +181,18 @@ template <class T> class [[nodiscard]] result
     std::variant<T, failure> state_;
 };
 
-/** Success, or a failure.  It can be moved, not copied. */
+/** Either success or a failure. */
 template <> class [[nodiscard]] result<void>
 {
   public:
     result() = default;
-    result(failure why) : why_(std::make_unique<const failure>(std::move(why)))
+    result(failure why) : why_(std::make_shared<const failure>(std::move(why)))
     {
     }
+    /* There are no moves: what was moved from must not become a success. */
+    result(const result &) noexcept = default;
+    result &operator=(const result &) noexcept = default;
+    ~result() = default;
 
     bool has_value() const noexcept
     {
@@ -203,7 +213,7 @@ template <> class [[nodiscard]] result<void>
     }
 
   private:
-    std::unique_ptr<const failure> why_;
+    std::shared_ptr<const failure> why_;
 };
 
 namespace detail
@@ -254,12 +264,29 @@ inline failure empty()
 template <class Rep, class Period>
 std::int64_t to_ms(std::chrono::duration<Rep, Period> time)
 {
-    if (time <= time.zero())
+    if (!(time > time.zero())) /* nor NaN */
         return 0;
     /* As seconds of double, which no time overflows. */
     if (std::chrono::duration<double>(time) > std::chrono::hours(24 * 36525))
         return SQLOCK_FOREVER;
     return std::chrono::ceil<milliseconds>(time).count();
+}
+
+/* As to_ms(), from now until that time, which may be further away than any
+ * duration can tell. */
+template <class Clock, class Duration>
+std::int64_t until_ms(std::chrono::time_point<Clock, Duration> until)
+{
+    using seconds = std::chrono::duration<double>;
+    const auto now = Clock::now();
+    const seconds about =
+        seconds(until.time_since_epoch()) - seconds(now.time_since_epoch());
+
+    if (about < std::chrono::hours(-1))
+        return 0;
+    if (about > std::chrono::hours(24 * 36525))
+        return SQLOCK_FOREVER;
+    return to_ms(until - now);
 }
 
 /* Convert a time to an option's milliseconds.  A time below zero becomes zero,

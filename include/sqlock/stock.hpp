@@ -373,7 +373,8 @@ class stock
 
         void operator()(sqlock_stock *opened) const noexcept
         {
-            sqlock_stock_close(opened);
+            detail::cleaner::run(
+                [opened, kept = owner] { sqlock_stock_close(opened); });
         }
     };
     std::shared_ptr<sqlock_stock> handle_;

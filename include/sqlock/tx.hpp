@@ -9,8 +9,8 @@
  *     tx.commit();
  *
  * tx.h documents the functions of C that these call, and their codes.  A
- * transaction that is not committed is rolled back by its destructor.  It ends
- * before the leases that it guards are released: declare it after them.
+ * transaction that is not committed is rolled back by its destructor.  A lease
+ * that ends before the transaction that guards it is released with that.
  */
 #ifndef SQLOCK_TX_HPP
 #define SQLOCK_TX_HPP
@@ -364,8 +364,11 @@ class transaction
     void end() noexcept
     {
         if (tx_ != nullptr && owner_)
-            (void)sqlock_tx_rollback(tx_, nullptr);
+            detail::cleaner::run([tx = tx_, owner = std::move(owner_)] {
+                (void)sqlock_tx_rollback(tx, nullptr);
+            });
         tx_ = nullptr;
+        owner_.reset();
     }
     result<void> over(int (*finish)(sqlock_tx *, sqlock_error *))
     {

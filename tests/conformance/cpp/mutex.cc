@@ -116,7 +116,7 @@ static void test_two_at_a_time()
             sqlock::mutex second(registry, i == 0 ? "right" : "left");
 
             for (int j = 0; j < 10; j++) {
-                std::scoped_lock hold(first, second);
+                std::scoped_lock hold(first, second); /* slow, but allowed */
                 if (first.held() && second.held())
                     done++;
             }

@@ -1,0 +1,220 @@
+/*
+ * sqlock/handle.hpp - what a mutex and its leases share
+ *
+ * sqlock.hpp includes this header.
+ */
+#ifndef SQLOCK_HANDLE_HPP
+#define SQLOCK_HANDLE_HPP
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include <sqlock.h>
+#include <sqlock/callback.hpp>
+#include <sqlock/options.hpp>
+#include <sqlock/result.hpp>
+#include <sqlock/tx.h>
+
+namespace sqlock::detail
+{
+
+/** State that a mutex and its leases share: a handle of the lock, and whose
+ *  turn it is among the threads that use it.  The object stays at one address,
+ *  since the library passes that to lost(). */
+class lock_state
+{
+  public:
+    using lost_function = std::function<void(int)>;
+
+    static result<std::shared_ptr<lock_state>>
+    obtain(std::shared_ptr<sqlock_registry> owner, std::string_view name,
+           acquire_options options)
+    {
+        const c_text text(name);
+        sqlock_error why = {};
+
+        if (!owner)
+            return empty();
+        if (!text.valid())
+            return c_text::refused();
+        std::shared_ptr<lock_state> made(new lock_state(), ender());
+        made->owner_ = std::move(owner);
+        if (options.on_lost)
+            made->on_lost_ =
+                std::make_shared<lost_function>(std::move(options.on_lost));
+        made->options_ = std::move(options);
+        made->options_.on_lost = nullptr;
+        const int code =
+            sqlock_obtain(&made->lock_, made->owner_.get(), text.get(), &why);
+        if (code != 0)
+            return result_of(code, why).error();
+        return made;
+    }
+    lock_state(const lock_state &) = delete;
+    lock_state &operator=(const lock_state &) = delete;
+
+    sqlock_lock *lock() const noexcept
+    {
+        return lock_;
+    }
+    const std::shared_ptr<sqlock_registry> &owner() const noexcept
+    {
+        return owner_;
+    }
+    /* Without on_lost. */
+    const acquire_options &options() const noexcept
+    {
+        return options_;
+    }
+    bool has_on_lost() const noexcept
+    {
+        return on_lost_ != nullptr;
+    }
+    int unlocked() const noexcept
+    {
+        return given_back_;
+    }
+    sqlock_acquire_options native() const
+    {
+        sqlock_acquire_options how = options_.native();
+
+        if (on_lost_) {
+            how.on_lost = lost;
+            how.lost_context = const_cast<lock_state *>(this);
+        }
+        return how;
+    }
+    /* Called by the library when the lease is lost. */
+    static void lost(void *context, sqlock_lock *, int code) noexcept
+    {
+        auto call = static_cast<const lock_state *>(context)->on_lost_;
+
+        if (call)
+            call_back(std::move(call), code);
+    }
+
+    /* Wait for the other threads that share the state, then take the lock. */
+    result<void> take(std::int64_t wait_ms)
+    {
+        const auto begun = std::chrono::steady_clock::now();
+        result<void> came = await_turn(wait_ms);
+
+        if (!came)
+            return came;
+        const sqlock_acquire_options how = native();
+        sqlock_error why = {};
+        const int code =
+            sqlock_acquire(lock_, left_of(wait_ms, begun), &how, &why);
+        if (code != 0)
+            pass_turn();
+        return result_of(code, why);
+    }
+
+    /* Give the lock back; with @p may_refuse a guard prevents that. */
+    int give_back(bool may_refuse, sqlock_error *why) noexcept
+    {
+        const int code = may_refuse ? sqlock_release(lock_, why)
+                                    : sqlock_abandon(lock_, why);
+        if (may_refuse && (code == SQLOCK_EINUSE || code == SQLOCK_EFORK))
+            return code;
+        note_given_back(code);
+        return code;
+    }
+    void note_given_back(int code) noexcept
+    {
+        given_back_ = code;
+        pass_turn();
+    }
+
+    void cancel()
+    {
+        {
+            const std::lock_guard<std::mutex> hold(inner_);
+            cancelled_++;
+        }
+        turn_.notify_all();
+        (void)sqlock_cancel(lock_, nullptr);
+    }
+
+    result<void> await_turn(std::int64_t wait_ms)
+    {
+        std::unique_lock<std::mutex> hold(inner_);
+        const unsigned before = cancelled_;
+        const auto ours = [&] { return !taken_ || cancelled_ != before; };
+
+        if (wait_ms < 0)
+            turn_.wait(hold, ours);
+        else if (!turn_.wait_for(hold, milliseconds(wait_ms), ours))
+            return failure(wait_ms == 0 ? SQLOCK_EBUSY : SQLOCK_ETIMEDOUT);
+        if (taken_)
+            return failure(SQLOCK_ECANCELED);
+        taken_ = true;
+        return {};
+    }
+    void pass_turn() noexcept
+    {
+        {
+            const std::lock_guard<std::mutex> hold(inner_);
+            taken_ = false;
+        }
+        turn_.notify_one();
+    }
+    static std::int64_t left_of(std::int64_t wait_ms,
+                                std::chrono::steady_clock::time_point begun)
+    {
+        const auto gone = std::chrono::duration_cast<milliseconds>(
+            std::chrono::steady_clock::now() - begun);
+
+        if (wait_ms <= 0)
+            return wait_ms;
+        return gone.count() < wait_ms ? wait_ms - gone.count() : 0;
+    }
+
+  private:
+    std::shared_ptr<sqlock_registry> owner_; /* open as long as we are */
+    sqlock_lock *lock_ = nullptr;
+    acquire_options options_;
+    std::shared_ptr<lost_function> on_lost_;
+    std::mutex inner_; /* guards the following */
+    std::condition_variable turn_;
+    bool taken_ = false;
+    unsigned cancelled_ = 0;
+    std::atomic<int> given_back_{0};
+
+    lock_state() = default;
+    ~lock_state() = default;
+
+    /* Unlock and free it.  Where threads own locks, the lock may stay held: by
+     * another thread, or by this one, which has acquired it elsewhere, too.
+     * Then a state with on_lost is never freed, and closing the registry ends
+     * the lease. */
+    void end() noexcept
+    {
+        if (taken_)
+            (void)sqlock_abandon(lock_, nullptr);
+        const bool stays = sqlock_hold_count(lock_) > 0;
+        const bool is_dropped = sqlock_drop(lock_, nullptr) == 0;
+
+        if (on_lost_ && (stays || !is_dropped))
+            owner_.reset();
+        else
+            delete this;
+    }
+    struct ender {
+        void operator()(lock_state *old) const noexcept
+        {
+            cleaner::run([old] { old->end(); });
+        }
+    };
+};
+
+} /* namespace sqlock::detail */
+
+#endif /* SQLOCK_HANDLE_HPP */

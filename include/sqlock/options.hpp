@@ -1,0 +1,89 @@
+/*
+ * sqlock/options.hpp - options of registries and of acquisitions
+ *
+ * sqlock.hpp includes this header.
+ */
+#ifndef SQLOCK_OPTIONS_HPP
+#define SQLOCK_OPTIONS_HPP
+
+#include <functional>
+#include <string>
+
+#include <sqlock.h>
+#include <sqlock/event.h>
+#include <sqlock/result.hpp>
+
+namespace sqlock
+{
+
+/* The owner of a held lock, unless registry_options say otherwise. */
+inline constexpr sqlock_ownership default_ownership = SQLOCK_OWNED_BY_HANDLE;
+
+/** As sqlock_options; zero and "" mean the default. */
+struct registry_options {
+    std::string region;
+    std::string table_prefix;
+    std::string holder_note;
+    milliseconds ttl{0};
+    milliseconds margin{0};
+    milliseconds connect_timeout{0};
+    milliseconds statement_timeout{0};
+    milliseconds poll{0};
+    unsigned pool_size = 0;
+    sqlock_ownership ownership = default_ownership;
+    /** called by any thread; the event's texts are valid during the call */
+    std::function<void(const sqlock_event &)> on_event;
+    sqlock_level event_level = SQLOCK_LEVEL_INFO;
+
+    /** Return these options for C, except on_event, valid as long as this
+     *  object: for functions of sqlock.h, and to add options that are not
+     *  above. */
+    sqlock_options native() const
+    {
+        sqlock_options out = SQLOCK_OPTIONS_INIT;
+
+        out.region = region.empty() ? nullptr : region.c_str();
+        out.table_prefix =
+            table_prefix.empty() ? nullptr : table_prefix.c_str();
+        out.holder_note = holder_note.empty() ? nullptr : holder_note.c_str();
+        out.ttl_ms = detail::to_option(ttl);
+        out.margin_ms = detail::to_option(margin);
+        out.connect_timeout_ms = detail::to_option(connect_timeout);
+        out.statement_timeout_ms = detail::to_option(statement_timeout);
+        out.poll_ms = detail::to_option(poll);
+        out.pool_size = pool_size;
+        out.ownership = ownership;
+        out.event_level = event_level;
+        return out;
+    }
+};
+
+/** As sqlock_acquire_options, but with auto_renew by default. */
+struct acquire_options {
+    milliseconds ttl{0};
+    milliseconds max_hold{0}; /* with auto_renew; 0: no limit */
+    bool auto_renew = true;
+    bool fenced = false;
+    bool fail_fast = false;
+    /* Called once, with SQLOCK_ELOST or SQLOCK_EEXPIRED, by a thread of the
+     * library.  Not called any more once the lock is unlocked, or its owner has
+     * ended. */
+    std::function<void(int code)> on_lost;
+
+    /** Return these options for C, except on_lost. */
+    sqlock_acquire_options native() const
+    {
+        sqlock_acquire_options out = SQLOCK_ACQUIRE_INIT;
+
+        out.ttl_ms = detail::to_option(ttl);
+        out.max_hold_ms = detail::to_option(max_hold);
+        out.auto_renew = auto_renew;
+        out.fenced = fenced;
+        out.fail_fast = fail_fast;
+        return out;
+    }
+};
+
+} /* namespace sqlock */
+
+#endif /* SQLOCK_OPTIONS_HPP */
