@@ -8,13 +8,10 @@
 
 #include "support/suite_main.h"
 
-extern const struct topic topic_exclusion;
 extern const struct topic topic_lease;
 extern const struct topic topic_lost;
-extern const struct topic topic_waiting;
 extern const struct topic topic_ownership;
 extern const struct topic topic_handles;
-extern const struct topic topic_by_handle;
 extern const struct topic topic_keys;
 extern const struct topic topic_tokens;
 extern const struct topic topic_statements;

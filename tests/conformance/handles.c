@@ -47,20 +47,6 @@ static void test_name_is_copied(void **state)
     lock_drop(lock);
 }
 
-static void test_the_last_reference_to_a_held_lock_stays(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_lock *again = lock_obtain(f->a, f->name);
-
-    lock_take(lock, 0);
-    lock_drop(again);
-    assert_fails(SQLOCK_EINUSE, sqlock_drop(lock, &f->err));
-    assert_true(sqlock_is_held(lock));
-    lock_give(lock);
-    lock_drop(lock);
-}
-
 static void test_a_dropped_lock_can_be_obtained_anew(void **state)
 {
     struct fixture *f = *state;
@@ -72,53 +58,6 @@ static void test_a_dropped_lock_can_be_obtained_anew(void **state)
         assert_int_equal(sqlock_hold_count(lock), 0);
         lock_drop(lock);
     }
-}
-
-static void test_closing_releases_what_is_held(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_registry *registry = fixture_registry(f, NULL);
-    sqlock_lock *one = lock_obtain(registry, f->name);
-    char first[64];
-    char second[64];
-    sqlock_lock *two;
-    sqlock_lock *free_one;
-
-    (void)snprintf(first, sizeof first, "%s", f->name);
-    fixture_next(f);
-    (void)snprintf(second, sizeof second, "%s", f->name);
-    two = lock_obtain(registry, f->name);
-    fixture_next(f);
-    free_one = lock_obtain(registry, f->name);
-    assert_non_null(free_one);
-    lock_take(one, 0);
-    lock_take(two, 0);
-    lock_take(two, 0);
-    registry_end(registry);
-    one = lock_obtain(f->a, first);
-    two = lock_obtain(f->a, second);
-    lock_take_and_give(one);
-    lock_take_and_give(two);
-    lock_drop(one);
-    lock_drop(two);
-}
-
-static void test_closing_after_a_loss_spares_the_new_holder(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_registry *registry = fixture_registry(f, NULL);
-    sqlock_lock *old = lock_obtain(registry, f->name);
-    sqlock_lock *next = lock_obtain(f->a, f->name);
-    int rc;
-
-    lock_take(old, 100);
-    fixture_await_expiry(f, f->name);
-    lock_take(next, 0);
-    rc = sqlock_registry_close(registry, &f->err);
-    assert_code_of(0, SQLOCK_ELOST, rc, &f->err);
-    lock_renew(next, 0);
-    lock_give(next);
-    lock_drop(next);
 }
 
 static void test_registries_open_and_close(void **state)
@@ -206,10 +145,7 @@ static void test_acquire_options_out_of_bounds_are_refused(void **state)
 static const struct test tests[] = {
     TEST(test_one_handle_for_one_key),
     TEST(test_name_is_copied),
-    TEST(test_the_last_reference_to_a_held_lock_stays),
     TEST(test_a_dropped_lock_can_be_obtained_anew),
-    TEST(test_closing_releases_what_is_held),
-    TEST(test_closing_after_a_loss_spares_the_new_holder),
     TEST(test_registries_open_and_close),
     TEST(test_missing_arguments_with_an_open_registry),
     TEST(test_errors_may_be_left_out),

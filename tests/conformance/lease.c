@@ -11,27 +11,6 @@
  * within it. */
 #define SHORT_MS 300
 
-static void test_ttl_of_one_call_outlasts_the_registrys(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry;
-    sqlock_lock *lock;
-    sqlock_lock *other = lock_obtain(f->b, f->name);
-    int64_t past_us;
-
-    options.ttl_ms = 100;
-    registry = fixture_registry(f, &options);
-    lock = lock_obtain(registry, f->name);
-    lock_take(lock, LONG_TTL_MS);
-    past_us = sql_now_us(&f->sql) + 150000;
-    assert_becomes_true(sql_now_us(&f->sql) > past_us, PATIENCE_MS);
-    assert_busy(other);
-    lock_give(lock);
-    lock_drop(other);
-    registry_end(registry);
-}
-
 static void test_lease_in_the_table_is_as_long_as_asked(void **state)
 {
     struct fixture *f = *state;
@@ -140,29 +119,6 @@ static void test_lease_that_is_not_over_cannot_be_taken(void **state)
     lock_drop(second);
 }
 
-static void test_renewing_keeps_the_lock(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_lock *other = lock_obtain(f->b, f->name);
-    int64_t end_us;
-    int64_t token;
-
-    lock_take(lock, 1500);
-    token = sqlock_token(lock);
-    end_us = fixture_row(f, f->name).expires_us + 200000;
-    while (sql_now_us(&f->sql) < end_us) {
-        lock_renew(lock, 0);
-        assert_fails(SQLOCK_ETIMEDOUT, lock_try(other, 20, 0, &f->err));
-        assert_true(sqlock_is_held(lock));
-    }
-    assert_true(sqlock_token(lock) == token);
-    lock_give(lock);
-    lock_take_and_give(other);
-    lock_drop(other);
-    lock_drop(lock);
-}
-
 static void test_renewing_with_another_ttl(void **state)
 {
     struct fixture *f = *state;
@@ -186,18 +142,6 @@ static void test_renewing_with_another_ttl(void **state)
     lock_drop(lock);
 }
 
-static void test_renewing_without_holding_is_refused(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-
-    assert_fails(SQLOCK_EOWNER, sqlock_renew(lock, 0, &f->err));
-    lock_take_and_give(lock);
-    assert_fails(SQLOCK_EOWNER, sqlock_renew(lock, 0, &f->err));
-    assert_fails(SQLOCK_EOWNER, sqlock_release(lock, &f->err));
-    lock_drop(lock);
-}
-
 static void test_renewing_with_a_ttl_out_of_bounds_is_refused(void **state)
 {
     static const uint32_t bad[] = {1, 9, 604800001, UINT32_MAX};
@@ -216,25 +160,6 @@ static void test_renewing_with_a_ttl_out_of_bounds_is_refused(void **state)
     assert_true(sqlock_remaining_ms(lock) <= left);
     assert_true(sqlock_is_held(lock));
     lock_give(lock);
-    lock_drop(lock);
-}
-
-static void test_F7_an_expired_lease_is_not_renewed(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct row before;
-    struct row after;
-
-    lock_take(lock, 100);
-    fixture_await_expiry(f, f->name);
-    before = fixture_row(f, f->name);
-    assert_fails(SQLOCK_EEXPIRED, sqlock_renew(lock, LONG_TTL_MS, &f->err));
-    assert_fails(SQLOCK_EEXPIRED, sqlock_renew(lock, LONG_TTL_MS, &f->err));
-    after = fixture_row(f, f->name);
-    assert_true(after.expires_us == before.expires_us);
-    assert_false(sqlock_is_held(lock));
-    assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
     lock_drop(lock);
 }
 
@@ -288,36 +213,15 @@ static void test_F19_renewing_twice_in_a_moment_is_no_loss(void **state)
     lock_drop(lock);
 }
 
-static void test_nested_acquire_after_expiry_is_refused(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-
-    lock_take(lock, 100);
-    fixture_await_expiry(f, f->name);
-    assert_fails(SQLOCK_EEXPIRED, lock_try(lock, 0, 0, &f->err));
-    assert_fails(SQLOCK_EEXPIRED, lock_try(lock, SQLOCK_FOREVER, 0, &f->err));
-    assert_int_equal(sqlock_hold_count(lock), 1);
-    assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
-    assert_int_equal(sqlock_hold_count(lock), 0);
-    lock_take_and_give(lock);
-    lock_drop(lock);
-}
-
 static const struct test tests[] = {
-    TEST(test_ttl_of_one_call_outlasts_the_registrys),
     TEST(test_lease_in_the_table_is_as_long_as_asked),
     TEST(test_holder_believes_no_longer_than_the_database),
     TEST(test_belief_ends_without_asking_and_before_the_lease),
     TEST(test_takeover_is_never_before_the_ttl),
     TEST(test_lease_that_is_not_over_cannot_be_taken),
-    TEST(test_renewing_keeps_the_lock),
     TEST(test_renewing_with_another_ttl),
-    TEST(test_renewing_without_holding_is_refused),
     TEST(test_renewing_with_a_ttl_out_of_bounds_is_refused),
-    TEST(test_F7_an_expired_lease_is_not_renewed),
     TEST(test_F7_the_database_refuses_to_renew_what_is_over),
     TEST(test_F19_renewing_twice_in_a_moment_is_no_loss),
-    TEST(test_nested_acquire_after_expiry_is_refused),
 };
 const struct topic topic_lease = TOPIC(tests);

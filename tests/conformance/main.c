@@ -5,17 +5,14 @@
 #include "conformance.h"
 
 static const struct topic *const topics[] = {
-    &topic_exclusion,  &topic_lease,        &topic_lost,
-    &topic_waiting,    &topic_ownership,    &topic_handles,
-    &topic_by_handle,  &topic_keys,         &topic_tokens,
-    &topic_statements, &topic_spring,       &topic_admin,
-    &topic_find,       &topic_stats,        &topic_lease_id,
-    &topic_reap,       &topic_schema,       &topic_access,
-    &topic_fork,       &topic_faults,       &topic_clocks,
-    &topic_races,      &topic_doctor,       &topic_once,
-    &topic_orphans,    &topic_capabilities, &topic_codes,
-    &topic_skew,       &topic_beside,       &topic_clock_back,
-    &topic_refused,    &topic_limits,       NULL,
+    &topic_lease,  &topic_lost,    &topic_ownership,    &topic_handles,
+    &topic_keys,   &topic_tokens,  &topic_statements,   &topic_spring,
+    &topic_admin,  &topic_find,    &topic_stats,        &topic_lease_id,
+    &topic_reap,   &topic_schema,  &topic_access,       &topic_fork,
+    &topic_faults, &topic_clocks,  &topic_races,        &topic_doctor,
+    &topic_once,   &topic_orphans, &topic_capabilities, &topic_codes,
+    &topic_skew,   &topic_beside,  &topic_clock_back,   &topic_refused,
+    &topic_limits, NULL,
 };
 
 /* Tests that stop a server run before the others, alone. */

@@ -11,80 +11,6 @@
 #include "support/tap.h"
 #include "support/workers.h"
 
-static void test_hold_count_follows_nesting(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    uint32_t depth;
-    int64_t token;
-
-    assert_int_equal(sqlock_hold_count(lock), 0);
-    assert_true(sqlock_token(lock) == 0);
-    assert_int_equal(sqlock_remaining_ms(lock), 0);
-    lock_take(lock, 0);
-    token = sqlock_token(lock);
-    assert_true(token > 0);
-    for (depth = 2; depth <= 10; depth++) {
-        lock_take(lock, 0);
-        assert_int_equal(sqlock_hold_count(lock), depth);
-        assert_true(sqlock_token(lock) == token);
-    }
-    for (depth = 9; depth >= 1; depth--) {
-        lock_give(lock);
-        assert_int_equal(sqlock_hold_count(lock), depth);
-        assert_true(sqlock_is_held(lock));
-        assert_true(sqlock_remaining_ms(lock) > 0);
-    }
-    lock_give(lock);
-    assert_int_equal(sqlock_hold_count(lock), 0);
-    assert_false(sqlock_is_held(lock));
-    assert_true(sqlock_token(lock) == 0);
-    assert_fails(SQLOCK_EOWNER, sqlock_release(lock, &f->err));
-    lock_drop(lock);
-}
-
-static void note_loss(void *context, sqlock_lock *lock, int code)
-{
-    (void)context;
-    (void)lock;
-    (void)code;
-}
-
-/* A nested acquire shares the lease of the first one, so it cannot have options
- * that the first one did not have.  Options equal to the first ones, or none,
- * are accepted. */
-static void test_a_nested_acquire_cannot_ask_for_more(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_acquire_options more[5];
-    sqlock_acquire_options first = SQLOCK_ACQUIRE_INIT;
-
-    for (size_t i = 0; i < 5; i++)
-        more[i] = (sqlock_acquire_options)SQLOCK_ACQUIRE_INIT;
-    more[0].ttl_ms = 54321;
-    more[1].auto_renew = true;
-    more[2].fenced = true;
-    more[3].max_hold_ms = 54321;
-    more[4].on_lost = note_loss;
-    lock_take(lock, 0);
-    for (size_t i = 0; i < 5; i++) {
-        assert_fails(SQLOCK_EINVAL, sqlock_acquire(lock, 0, &more[i], &f->err));
-        assert_int_equal(sqlock_hold_count(lock), 1);
-    }
-    lock_give(lock);
-
-    first.auto_renew = true;
-    first.ttl_ms = 54321;
-    assert_ok(sqlock_acquire(lock, 0, &first, &f->err));
-    assert_ok(sqlock_acquire(lock, 0, &first, &f->err));
-    assert_ok(sqlock_acquire(lock, 0, NULL, &f->err));
-    assert_int_equal(sqlock_hold_count(lock), 3);
-    for (int i = 0; i < 3; i++)
-        lock_give(lock);
-    lock_drop(lock);
-}
-
 static void test_the_client_id_is_the_rows(void **state)
 {
     struct fixture *f = *state;
@@ -112,46 +38,6 @@ static void test_the_client_id_is_the_rows(void **state)
     lock_drop(lock);
 }
 
-static void test_fewer_releases_than_acquires_keep_the_lock(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_lock *other = lock_obtain(f->b, f->name);
-
-    lock_take(lock, 0);
-    lock_take(lock, 0);
-    lock_take(lock, 0);
-    lock_give(lock);
-    lock_give(lock);
-    assert_busy(other);
-    lock_give(lock);
-    lock_take_and_give(other);
-    lock_drop(other);
-    lock_drop(lock);
-}
-
-static int sees_nothing(struct worker *worker)
-{
-    sqlock_lock *lock = worker->context;
-
-    if (sqlock_is_held(lock))
-        return worker_fail(worker, "held by a thread that did not acquire");
-    if (sqlock_hold_count(lock) != 0 || sqlock_remaining_ms(lock) != 0)
-        return worker_fail(worker, "another thread's count or time");
-    return 0;
-}
-
-static void test_another_thread_holds_nothing(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-
-    lock_take(lock, 0);
-    worker_run(sees_nothing, lock);
-    lock_give(lock);
-    lock_drop(lock);
-}
-
 /* Open a registry with SQLOCK_OWNED_BY_REGISTRY. */
 static sqlock_registry *shared_registry(struct fixture *f)
 {
@@ -159,66 +45,6 @@ static sqlock_registry *shared_registry(struct fixture *f)
 
     options.ownership = SQLOCK_OWNED_BY_REGISTRY;
     return fixture_registry(f, &options);
-}
-
-static int acquire_one_more(struct worker *worker)
-{
-    sqlock_lock *lock = worker->context;
-
-    if (!sqlock_is_held(lock))
-        return worker_fail(worker, "the registry holds it, and so do I");
-    worker_expect(worker, 0, lock_try(lock, 0, 0, &worker->err));
-    return 0;
-}
-
-static int release_one(struct worker *worker)
-{
-    worker_expect(worker, 0, sqlock_release(worker->context, &worker->err));
-    return 0;
-}
-
-static void test_registry_ownership_is_counted_over_threads(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_registry *shared = shared_registry(f);
-    sqlock_lock *lock = lock_obtain(shared, f->name);
-    sqlock_lock *other = lock_obtain(f->b, f->name);
-    int64_t token;
-
-    lock_take(lock, 0);
-    token = sqlock_token(lock);
-    worker_run(acquire_one_more, lock);
-    assert_int_equal(sqlock_hold_count(lock), 2);
-    assert_true(sqlock_token(lock) == token);
-    lock_give(lock);
-    assert_busy(other);
-    worker_run(release_one, lock);
-    assert_int_equal(sqlock_hold_count(lock), 0);
-    lock_take(other, 0);
-    assert_busy(lock);
-    lock_give(other);
-    lock_drop(other);
-    registry_end(shared);
-}
-
-static int renew_one(struct worker *worker)
-{
-    worker_expect(worker, 0, sqlock_renew(worker->context, 0, &worker->err));
-    return 0;
-}
-
-static void test_registry_ownership_lets_any_thread_renew(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_registry *shared = shared_registry(f);
-    sqlock_lock *lock = lock_obtain(shared, f->name);
-
-    lock_take(lock, 0);
-    worker_run(renew_one, lock);
-    worker_run(release_one, lock);
-    assert_fails(SQLOCK_EOWNER, sqlock_release(lock, &f->err));
-    assert_fails(SQLOCK_EOWNER, sqlock_renew(lock, 0, &f->err));
-    registry_end(shared);
 }
 
 /* Acquire and release in a loop: a thread of the owning registry always gets
@@ -316,39 +142,9 @@ static void test_the_undoing_of_the_last_acquire_releases_the_lock(void **state)
     check_undone_last(*state, 300, SQLOCK_ETIMEDOUT);
 }
 
-static int acquire_only(struct worker *worker)
-{
-    worker_expect(worker, 0, lock_try(worker->context, 0, 0, &worker->err));
-    return 0;
-}
-
-/* The system may give the id of an ended thread to a new one, which must not
- * own the locks of the ended thread. */
-static void test_a_thread_that_ended_passes_its_lock_to_nobody(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_registry *registry = fixture_registry(f, NULL);
-    sqlock_lock *lock = lock_obtain(registry, f->name);
-
-    worker_run(acquire_only, lock);
-    worker_run(sees_nothing, lock);
-    assert_false(sqlock_is_held(lock));
-    registry_end(registry); /* releases it */
-    lock = lock_obtain(f->b, f->name);
-    lock_take_and_give(lock);
-    lock_drop(lock);
-}
-
 static const struct test tests[] = {
-    TEST(test_hold_count_follows_nesting),
-    TEST(test_a_nested_acquire_cannot_ask_for_more),
     TEST(test_the_client_id_is_the_rows),
-    TEST(test_fewer_releases_than_acquires_keep_the_lock),
-    TEST(test_another_thread_holds_nothing),
-    TEST(test_registry_ownership_is_counted_over_threads),
-    TEST(test_registry_ownership_lets_any_thread_renew),
     TEST(test_registry_ownership_under_many_threads),
     TEST(test_the_undoing_of_the_last_acquire_releases_the_lock),
-    TEST(test_a_thread_that_ended_passes_its_lock_to_nobody),
 };
 const struct topic topic_ownership = TOPIC(tests);

@@ -64,16 +64,28 @@ static void play(struct stage *stage)
     say_end(player);
 }
 
-static void *wait_for_cues(void *argument) __attribute__((noreturn));
 static void *wait_for_cues(void *argument)
 {
     struct stage *stage = argument;
 
-    for (;;) {
+    while (!stage->player.has_left) {
         while (sem_wait(&stage->cue) < 0)
             ;
         play(stage);
     }
+    return NULL;
+}
+
+/* Let the thread that has left be another one from here on. */
+static void renew_thread(struct stage *stage)
+{
+    if (stage->is_there)
+        (void)pthread_join(stage->thread, NULL);
+    stage->player.has_left = false;
+    (void)sem_init(&stage->cue, 0, 0);
+    if (pthread_create(&stage->thread, NULL, wait_for_cues, stage) != 0)
+        _exit(5);
+    stage->is_there = true;
 }
 
 /* Give a thread its step; thread 0, which opens and closes, is this one. */
@@ -88,12 +100,8 @@ static void cue(int number, const char *line)
         play(stage);
         return;
     }
-    if (!stage->is_there) {
-        (void)sem_init(&stage->cue, 0, 0);
-        if (pthread_create(&stage->thread, NULL, wait_for_cues, stage) != 0)
-            _exit(5);
-        stage->is_there = true;
-    }
+    if (!stage->is_there || stage->player.has_left)
+        renew_thread(stage);
     (void)sem_post(&stage->cue);
 }
 

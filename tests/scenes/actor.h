@@ -59,6 +59,7 @@ struct player {
     int number;
     struct step step;
     struct outcome outcome;
+    bool has_left; /* the thread is to end */
 };
 
 void actor_refuse(struct outcome *outcome, const char *why);
@@ -73,6 +74,22 @@ int actor_open(struct actor *actor, const struct step *step, sqlock_error *err);
  * sanitizer makes everything slower. */
 int64_t actor_ms(const struct step *step, const char *option,
                  int64_t otherwise);
+
+/* Return a number of the step; `otherwise` without it. */
+int64_t actor_number(const struct step *step, const char *option,
+                     int64_t otherwise);
+
+/* Return the thread's lock of a name, which is obtained once. */
+sqlock_lock *actor_lock(struct player *player, const char *name);
+
+/* Read the options of an acquisition from the player's step. */
+void actor_read_options(struct player *player, sqlock_acquire_options *how);
+
+/* Perform a step with a request. */
+void actor_use_request(struct player *player);
+
+/* Return the descriptor that an option names: 0 without it. */
+int actor_fd(struct player *player, const char *option);
 
 /* Return the descriptor of a name, "stop" for an eventfd, "pipe:stop" for a
  * pipe, which is made when it is first named. */

@@ -8,6 +8,7 @@
 
 #include "actor.h"
 #include "play.h"
+#include "random.h"
 #include "support/suite_main.h"
 
 static void test_scene(void **state)
@@ -40,7 +41,7 @@ static void make_tests(struct topic *topic, const struct scenes *scenes)
 int main(int argc, char **argv)
 {
     static struct topic written;
-    static const struct topic *const topics[] = {&written, NULL};
+    static const struct topic *const topics[] = {&written, &topic_random, NULL};
     static const struct suite_main suite = {
         .name = "scenes",
         .about = "what several owners of locks may expect, a step a line",

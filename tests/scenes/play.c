@@ -17,17 +17,22 @@
 
 #include "sqlock/async.h"
 
-void play_fail(const struct play *play, const char *format, ...)
+void play_fail(struct play *play, const char *format, ...)
 {
     char text[512];
+    char why[512];
     va_list arguments;
 
-    print_error("%s:%u: %s\n    ", play->file, play->step->line,
-                step_print(text, play->step));
     va_start(arguments, format);
-    vprint_error(format, arguments);
+    (void)vsnprintf(why, sizeof why, format, arguments);
     va_end(arguments);
-    print_error("\n");
+    if (play->escape != NULL) {
+        (void)snprintf(play->why, sizeof play->why, "%.200s: %.300s",
+                       step_print(text, play->step), why);
+        longjmp(*play->escape, 1);
+    }
+    print_error("%s:%u: %s\n    %s\n", play->file, play->step->line,
+                step_print(text, play->step), why);
     _fail(play->file, (int)play->step->line);
     abort();
 }
@@ -84,7 +89,7 @@ bool result_is(const char *expected, int rc)
     }
 }
 
-static const char *name_of_code(int rc)
+const char *result_name(int rc)
 {
     static char text[24];
 
@@ -203,13 +208,15 @@ static struct named *with_token(struct play *play, const struct step *step)
                : NULL;
 }
 
-/* Check that a token is not less than one that was seen before the call. */
-static void check_token(struct play *play, const struct begun *begun,
-                        const struct call *call)
+/* Check that a token is not less than one that was seen before the call.  A
+ * nested acquire has the token of the lease, which may be lost already. */
+static void check_token(struct play *play, const struct process *process,
+                        const struct begun *begun, const struct call *call)
 {
     struct named *named = with_token(play, begun->step);
 
-    if (call->token == 0 || named == NULL)
+    if (call->token == 0 || named == NULL ||
+        named->held[process - play->company.all] > 0)
         return;
     if (call->token < begun->token)
         play_fail(play, "the token %lld is less than one before it, %lld",
@@ -245,8 +252,8 @@ static struct result end_call(struct play *play, struct process *process,
                                          : "it has not ended by now");
     if (call->rc == NOT_PLAYED)
         play_fail(play, "%s", call->message);
+    check_token(play, process, begun, call);
     note(play, process, begun->step, call);
-    check_token(play, begun, call);
     begun->step = NULL;
     return (struct result){.rc = call->rc, .message = call->message};
 }
@@ -282,7 +289,7 @@ static struct result perform_in_thread(struct play *play,
     if (strcmp(step->verb, "waits") == 0) {
         if (!company_settle(&play->company, process, thread))
             play_fail(play, "it does not wait: it gave %s",
-                      name_of_code(process->calls[thread].rc));
+                      result_name(process->calls[thread].rc));
         return (struct result){.rc = 0};
     }
     if (strcmp(step->verb, "gets_signal") == 0)
@@ -350,6 +357,15 @@ static struct result kill_process(struct play *play, struct process *process)
     return (struct result){.rc = 0};
 }
 
+/* Skip the scene where a waiter that does not poll is told of nothing. */
+static void need_bells(struct play *play, const struct step *step)
+{
+    if (step_option(step, "patient") != NULL &&
+        (database_is_polled(play->f->database) ||
+         database_is_pooled(play->f->database)))
+        skip();
+}
+
 static struct result perform_as_process(struct play *play,
                                         const struct step *step)
 {
@@ -358,6 +374,7 @@ static struct result perform_as_process(struct play *play,
     char options[512] = "";
 
     if (strcmp(step->verb, "opens") == 0) {
+        need_bells(play, step);
         for (size_t i = 0, at = 0; i < step->option_count; i++)
             at += (size_t)snprintf(options + at, sizeof options - at, " %s",
                                    step->options[i]);
@@ -391,7 +408,7 @@ static struct result perform(struct play *play, const struct step *step)
 }
 
 /* Check that a step took no longer than within=MS. */
-static void check_time(const struct play *play, int64_t began_ns)
+static void check_time(struct play *play, int64_t began_ns)
 {
     const char *within = step_option(play->step, "within");
     int64_t took_ms = (check_deadline_ns(0) - began_ns) / 1000000;
@@ -412,6 +429,9 @@ bool play_step(struct play *play, const struct step *step,
     while (!result_is(step->expected, result->rc) && result->is_undecided &&
            check_pause(until));
     check_time(play, began_ns);
+    if (step_option(step, "says") != NULL &&
+        strstr(result->message, step_option(step, "says")) == NULL)
+        play_fail(play, "it says: %s", result->message);
     return result_is(step->expected, result->rc);
 }
 
@@ -442,6 +462,15 @@ static void close_processes(struct play *play)
     }
 }
 
+void play_abandon(struct play *play)
+{
+    for (size_t i = 0; i < play->company.count; i++)
+        if (play->company.all[i].pid != 0)
+            (void)kill_process(play, &play->company.all[i]);
+    stage_close(play);
+    (void)rmdir(play->folder);
+}
+
 void play_close(struct play *play)
 {
     if (play->proxy != NULL)
@@ -470,7 +499,7 @@ void play_scene(struct fixture *f, const struct scene *scene)
     play.file = scene->file;
     for (size_t i = 0; i < scene->count; i++)
         if (!play_step(&play, &scene->steps[i], &result))
-            play_fail(&play, "gave %s: %s", name_of_code(result.rc),
+            play_fail(&play, "gave %s: %s", result_name(result.rc),
                       result.message != NULL ? result.message : "");
     play_close(&play);
 }

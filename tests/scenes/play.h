@@ -4,6 +4,8 @@
 #ifndef TESTS_SCENES_PLAY_H
 #define TESTS_SCENES_PLAY_H
 
+#include <setjmp.h>
+
 #include "company.h"
 #include "scene.h"
 #include "support/proxy.h"
@@ -40,6 +42,8 @@ struct play {
     struct named names[NAMES_MAX];
     bool somebody_died;
     struct proxy *proxy; /* NULL: not named yet */
+    jmp_buf *escape;     /* where a failure goes instead of ending the test */
+    char why[512];       /* that failure */
     struct sql stranger; /* a session with a transaction; or closed */
     struct service services[PEERS_MAX];
 };
@@ -63,8 +67,11 @@ bool play_step(struct play *play, const struct step *step,
                struct result *result);
 void play_close(struct play *play);
 
+/* Kill the processes, and end what the stage disturbs. */
+void play_abandon(struct play *play);
+
 /* Fail the test at the present step. */
-void play_fail(const struct play *play, const char *format, ...)
+void play_fail(struct play *play, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 
 /* Return whether the actor is the stage's: the network, the database, a
@@ -85,6 +92,9 @@ const char *play_name(const struct play *play, char out[96], const char *name);
 
 /* Return what is known of a lock of the scene. */
 struct named *play_named(struct play *play, const char *name);
+
+/* Return the name of a code, or the number. */
+const char *result_name(int rc);
 
 /* Return whether a result is one of those expected: codes, words and numbers
  * with "|" between. */

@@ -43,6 +43,18 @@ static int64_t ms_of(const struct step *step, const char *option)
 
 /* ---------------------------------------------------------- the network -- */
 
+/* Write the key of a lock of the scene to out; return out. */
+static const char *key_of(const struct play *play, char out[SQLOCK_KEY_SIZE],
+                          const char *name)
+{
+    char full[96];
+    int rc = sqlock_key_of(out, play_name(play, full, name), SQLOCK_KEY_CURRENT,
+                           NULL);
+
+    assert_int_equal(rc, 0);
+    return out;
+}
+
 static void need_proxy(struct play *play)
 {
     if (play->proxy == NULL)
@@ -68,16 +80,11 @@ static const char *text_of(const struct play *play, const struct step *step)
     static char text[96];
     const char *at = step_option(step, "at");
     const char *key = step_option(step, "key");
-    char name[96];
 
     if (at != NULL)
         return play_name(play, text, at);
-    if (key != NULL) {
-        assert_int_equal(sqlock_key_of(text, play_name(play, name, key),
-                                       SQLOCK_KEY_CURRENT, NULL),
-                         0);
-        return text;
-    }
+    if (key != NULL)
+        return key_of(play, text, key);
     return step_option(step, "text");
 }
 
@@ -179,14 +186,17 @@ static struct result stranger(struct play *play, const struct step *step)
 {
     struct fixture *f = play->f;
     char name[96];
-    struct row row = fixture_row(f, play_name(play, name, step->name));
+    char key[SQLOCK_KEY_SIZE];
+
+    (void)play_name(play, name, step->name);
+    (void)key_of(play, key, step->name);
 
     if (says(step, "locks")) {
         fixture_lock_row(f, &play->stranger, NULL);
         assert_int_equal(sql_run(&play->stranger,
                                  "UPDATE %s SET REGION = REGION "
                                  "WHERE LOCK_KEY = '%s'",
-                                 f->table, row.key) >= 0,
+                                 f->table, key) >= 0,
                          1);
     } else if (says(step, "unlocks")) {
         fixture_unlock_row(&play->stranger);
@@ -197,13 +207,13 @@ static struct result stranger(struct play *play, const struct step *step)
     } else if (says(step, "frees")) {
         (void)sql_run(&f->sql,
                       "UPDATE %s SET CLIENT_ID = NULL WHERE LOCK_KEY = '%s'",
-                      f->table, row.key);
+                      f->table, key);
     } else if (says(step, "takes")) {
         (void)sql_run(&f->sql,
                       "UPDATE %s SET CLIENT_ID = "
                       "'00000000-0000-4000-8000-000000000001' "
                       "WHERE LOCK_KEY = '%s'",
-                      f->table, row.key);
+                      f->table, key);
     } else {
         return unknown();
     }
@@ -278,15 +288,26 @@ static struct result operator(struct play *play, const struct step *step)
 
 enum { FREE, HELD, EXPIRED };
 
+/* A row of Spring's layouts may be deleted at any time, so each statement has
+ * to give an answer without it. */
 static int state_of(struct play *play, const struct step *step)
 {
     struct fixture *f = play->f;
+    bool is_four = f->layout == SQLOCK_LAYOUT_SPRING6;
+    char before[160];
+    char key[SQLOCK_KEY_SIZE];
     char name[96];
-    struct row row = fixture_row(f, play_name(play, name, step->name));
 
-    if (!row.exists || row.client[0] == '\0')
+    if (fixture_is_free(f, play_name(play, name, step->name)))
         return FREE;
-    return sql_now_us(&f->sql) < row.expires_us ? HELD : EXPIRED;
+    (void)fixture_time(f, before, is_four ? INT64_C(-1000) * PEER_TTL_MS : 0);
+    return sql_integer(&f->sql,
+                       "SELECT COUNT(*) FROM %s WHERE LOCK_KEY = '%s' AND %s "
+                       "< %s",
+                       f->table, key_of(play, key, step->name),
+                       is_four ? "CREATED_DATE" : "EXPIRED_AFTER", before) > 0
+               ? EXPIRED
+               : HELD;
 }
 
 /* Wait until the lease of a row ends later than it does now. */

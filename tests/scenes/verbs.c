@@ -5,6 +5,7 @@
 #include "actor.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "play.h"
 #include "sqlock/many.h"
 
 void actor_refuse(struct outcome *outcome, const char *why)
@@ -34,8 +36,8 @@ int64_t actor_ms(const struct step *step, const char *option, int64_t otherwise)
     return SLOWNESS * strtoll(value, NULL, 10);
 }
 
-static int64_t number(const struct step *step, const char *option,
-                      int64_t otherwise)
+int64_t actor_number(const struct step *step, const char *option,
+                     int64_t otherwise)
 {
     const char *value = step_option(step, option);
 
@@ -44,29 +46,42 @@ static int64_t number(const struct step *step, const char *option,
 
 /* ------------------------------------------------------------- the locks -- */
 
-/* Return the thread's lock of a name, which is obtained once. */
-static sqlock_lock *lock_of(struct player *player, const char *name)
+/* Return the place of a thread's lock (0: any thread's) in the array: where it
+ * is, or an empty one; NULL: the array is full.  The caller holds the mutex. */
+static struct handle *place_of(struct actor *actor, const char *name,
+                               int thread)
+{
+    struct handle *empty = NULL;
+
+    for (size_t i = 0; i < LOCKS_MAX; i++) {
+        struct handle *handle = &actor->handles[i];
+
+        if (handle->lock == NULL)
+            empty = empty == NULL ? handle : empty;
+        else if (strcmp(handle->name, name) == 0 && handle->thread == thread)
+            return handle;
+    }
+    return empty;
+}
+
+sqlock_lock *actor_lock(struct player *player, const char *name)
 {
     struct actor *actor = player->actor;
-    bool own = actor->ownership == SQLOCK_OWNED_BY_HANDLE;
+    int thread =
+        actor->ownership == SQLOCK_OWNED_BY_HANDLE ? player->number : 0;
+    struct handle *handle;
     sqlock_lock *lock = NULL;
 
     pthread_mutex_lock(&actor->mutex);
-    for (size_t i = 0; i < LOCKS_MAX && lock == NULL; i++) {
-        struct handle *handle = &actor->handles[i];
-
-        if (handle->lock == NULL) {
-            handle->thread = own ? player->number : 0;
-            (void)snprintf(handle->name, sizeof handle->name, "%s", name);
-            player->outcome.rc = sqlock_obtain(&handle->lock, actor->registry,
-                                               name, &player->outcome.err);
-            lock = handle->lock;
-            break;
-        }
-        if (strcmp(handle->name, name) == 0 &&
-            (!own || handle->thread == player->number))
-            lock = handle->lock;
+    handle = place_of(actor, name, thread);
+    if (handle != NULL && handle->lock == NULL) {
+        handle->thread = thread;
+        (void)snprintf(handle->name, sizeof handle->name, "%s", name);
+        player->outcome.rc = sqlock_obtain(&handle->lock, actor->registry, name,
+                                           &player->outcome.err);
     }
+    if (handle != NULL)
+        lock = handle->lock;
     pthread_mutex_unlock(&actor->mutex);
     return lock;
 }
@@ -75,30 +90,52 @@ static sqlock_lock *lock_of(struct player *player, const char *name)
 static void drop(struct player *player)
 {
     struct actor *actor = player->actor;
-    sqlock_lock *lock = lock_of(player, player->step.name);
+    sqlock_lock *lock = actor_lock(player, player->step.name);
     int rc;
 
     pthread_mutex_lock(&actor->mutex);
     rc = sqlock_drop(lock, &player->outcome.err);
     for (size_t i = 0; rc == 0 && i < LOCKS_MAX; i++)
-        if (actor->handles[i].lock == lock) {
-            size_t rest = LOCKS_MAX - 1 - i;
-
-            memmove(&actor->handles[i], &actor->handles[i + 1],
-                    rest * sizeof *actor->handles);
-            memset(&actor->handles[LOCKS_MAX - 1], 0, sizeof *actor->handles);
-            break;
-        }
+        if (actor->handles[i].lock == lock)
+            actor->handles[i].lock = NULL;
     pthread_mutex_unlock(&actor->mutex);
     player->outcome.rc = rc;
+}
+
+/* Drop all locks that nobody holds or waits for; no other call is under way. */
+static void forget(struct player *player)
+{
+    struct handle *handles = player->actor->handles;
+
+    for (size_t i = 0; i < LOCKS_MAX; i++)
+        if (sqlock_drop(handles[i].lock, NULL) == 0)
+            handles[i].lock = NULL;
 }
 
 /* The locks of a step: of the names in its name, with "," between. */
 struct set {
     sqlock_lock *locks[LOCKS_MAX];
+    int results[LOCKS_MAX];
     size_t count;
     bool is_many; /* to be passed to the functions for many */
 };
+
+/* Check the results of a call for many: those of each=, with "," between. */
+static void check_each(struct player *player, const struct set *set)
+{
+    const char *each = step_option(&player->step, "each");
+
+    for (size_t i = 0; each != NULL && i < set->count; i++) {
+        char expected[64];
+
+        (void)snprintf(expected, sizeof expected, "%.*s",
+                       (int)strcspn(each, ","), each);
+        if (!result_is(expected, set->results[i]))
+            actor_refuse(&player->outcome, "the result of a lock is another");
+        each += strcspn(each, ",");
+        each += *each == ',';
+    }
+}
 
 static void obtain(struct player *player, struct set *set)
 {
@@ -111,7 +148,7 @@ static void obtain(struct player *player, struct set *set)
     for (char *name = strtok_r(names, ",", &save);
          name != NULL && set->count < LOCKS_MAX;
          name = strtok_r(NULL, ",", &save))
-        set->locks[set->count++] = lock_of(player, name);
+        set->locks[set->count++] = actor_lock(player, name);
     set->is_many = set->count > 1 || step_option(&player->step, "many") != NULL;
 }
 
@@ -141,8 +178,7 @@ struct cancel *actor_cancel(struct actor *actor, const char *name)
     return cancel;
 }
 
-/* Return the descriptor that an option names: 0 without it. */
-static int fd_of(struct player *player, const char *option)
+int actor_fd(struct player *player, const char *option)
 {
     const char *fd = step_option(&player->step, option);
 
@@ -217,7 +253,7 @@ static void let_go(void)
 
 /* ----------------------------------------------------- acquire, release -- */
 
-static void read_options(struct player *player, sqlock_acquire_options *how)
+void actor_read_options(struct player *player, sqlock_acquire_options *how)
 {
     const struct step *step = &player->step;
     const char *told = step_option(step, "told");
@@ -226,8 +262,9 @@ static void read_options(struct player *player, sqlock_acquire_options *how)
     how->ttl_ms = (uint32_t)actor_ms(step, "ttl", 0);
     how->max_hold_ms = (uint32_t)actor_ms(step, "hold", 0);
     how->auto_renew = step_option(step, "renewed") != NULL;
+    how->fenced = step_option(step, "fenced") != NULL;
     how->fail_fast = step_option(step, "hasty") != NULL;
-    how->cancel_fd = fd_of(player, "fd");
+    how->cancel_fd = actor_fd(player, "fd");
     if (told != NULL) {
         how->on_lost = on_lost;
         how->lost_context = strcmp(told, "lingers") == 0 ? player : NULL;
@@ -237,10 +274,10 @@ static void read_options(struct player *player, sqlock_acquire_options *how)
 /* How often a step repeats something: count=, and campaign= in a campaign. */
 static int64_t times(const struct step *step)
 {
-    int64_t count = number(step, "count", 1);
+    int64_t count = actor_number(step, "count", 1);
 
     return check_scale((unsigned)count,
-                       (unsigned)number(step, "campaign", count));
+                       (unsigned)actor_number(step, "campaign", count));
 }
 
 /* Make the file of a lock, which must not be there, or remove it. */
@@ -272,27 +309,28 @@ static void be_inside(struct player *player, const struct set *set)
     if (token <= outcome->token)
         actor_refuse(outcome, "the tokens do not rise");
     outcome->token = token;
-    check_sleep(number(&player->step, "held", 0));
+    check_sleep(actor_number(&player->step, "held", 0));
     for (size_t i = 0; i < set->count; i++)
         mark_inside(player, sqlock_name(set->locks[i]), false);
 }
 
-static int acquire(struct player *player, const struct set *set,
-                   int64_t wait_ms, const sqlock_acquire_options *how)
+static int acquire(struct player *player, struct set *set, int64_t wait_ms,
+                   const sqlock_acquire_options *how)
 {
     sqlock_error *err = &player->outcome.err;
 
     return set->is_many ? sqlock_acquire_many(set->locks, set->count, wait_ms,
-                                              how, NULL, err)
+                                              how, set->results, err)
                         : sqlock_acquire(set->locks[0], wait_ms, how, err);
 }
 
-static int release(struct player *player, const struct set *set)
+static int release(struct player *player, struct set *set)
 {
     sqlock_error *err = &player->outcome.err;
 
-    return set->is_many ? sqlock_release_many(set->locks, set->count, NULL, err)
-                        : sqlock_release(set->locks[0], err);
+    return set->is_many
+               ? sqlock_release_many(set->locks, set->count, set->results, err)
+               : sqlock_release(set->locks[0], err);
 }
 
 /* A claim that outlasts a short lease is made again: the machine is busy. */
@@ -305,13 +343,14 @@ static void take(struct player *player)
     struct set set;
 
     obtain(player, &set);
-    read_options(player, &how);
+    actor_read_options(player, &how);
     do
         outcome->rc = acquire(player, &set, wait_ms, &how);
     while (wait_ms == 0 && outcome->rc == SQLOCK_ETIMEDOUT &&
            check_pause(until));
     if (outcome->rc == 0)
         outcome->token = sqlock_token(set.locks[0]);
+    check_each(player, &set);
 }
 
 static void give(struct player *player)
@@ -320,6 +359,7 @@ static void give(struct player *player)
 
     obtain(player, &set);
     player->outcome.rc = release(player, &set);
+    check_each(player, &set);
 }
 
 static void renew(struct player *player)
@@ -329,10 +369,11 @@ static void renew(struct player *player)
     struct set set;
 
     obtain(player, &set);
-    outcome->rc =
-        set.is_many
-            ? sqlock_renew_many(set.locks, set.count, NULL, &outcome->err)
-            : sqlock_renew(set.locks[0], ttl_ms, &outcome->err);
+    outcome->rc = set.is_many
+                      ? sqlock_renew_many(set.locks, set.count, set.results,
+                                          &outcome->err)
+                      : sqlock_renew(set.locks[0], ttl_ms, &outcome->err);
+    check_each(player, &set);
 }
 
 /* Acquire and release count=N times; with cancelled, a wait may be. */
@@ -358,104 +399,12 @@ static void take_turns(struct player *player)
     }
 }
 
-/* ------------------------------------------------------------- requests -- */
-
-/* Return the request of that name, or a new one.  Its name is as=..., or the
- * lock's. */
-static struct asked *asked_of(struct player *player)
-{
-    const char *as = step_option(&player->step, "as");
-    struct asked *asked = player->actor->asked;
-    struct asked *unused = NULL;
-
-    if (as == NULL)
-        as = player->step.name;
-    for (; asked < player->actor->asked + REQUESTS_MAX; asked++) {
-        if (strcmp(asked->as, as) == 0)
-            return asked;
-        if (asked->as[0] == '\0' && unused == NULL)
-            unused = asked;
-    }
-    if (unused != NULL)
-        (void)snprintf(unused->as, sizeof unused->as, "%s", as);
-    return unused;
-}
-
-static bool has_ended(const struct asked *asked)
-{
-    sqlock_request_state state = sqlock_request_status(asked->request);
-
-    return state != SQLOCK_REQUEST_FETCHING &&
-           state != SQLOCK_REQUEST_RELEASING;
-}
-
-static int ask(struct player *player, struct asked *asked)
-{
-    sqlock_lock *lock = lock_of(player, player->step.name);
-    sqlock_acquire_options how;
-    int rc;
-
-    read_options(player, &how);
-    asked->is_release = strcmp(player->step.verb, "asks") != 0;
-    rc = !asked->is_release
-             ? sqlock_request_acquire(
-                   &asked->request, lock, actor_ms(&player->step, "wait", 0),
-                   &how, fd_of(player, "done"), &player->outcome.err)
-             : sqlock_request_release(&asked->request, lock,
-                                      fd_of(player, "done"),
-                                      &player->outcome.err);
-    if (rc < 0)
-        asked->as[0] = '\0';
-    return rc;
-}
-
-/* Wait until the request has ended, unless now=, and finish it. */
-static int finish(struct player *player, struct asked *asked)
-{
-    int64_t until = check_deadline_ns(2 * PATIENCE_MS);
-    int rc;
-
-    while (step_option(&player->step, "now") == NULL && !has_ended(asked) &&
-           check_pause(until))
-        ;
-    rc = sqlock_request_finish(asked->request, &player->outcome.err);
-    if (rc != SQLOCK_EINUSE)
-        asked->as[0] = '\0';
-    if (rc == 0 && !asked->is_release && player->step.name != NULL)
-        player->outcome.token =
-            sqlock_token(lock_of(player, player->step.name));
-    return rc;
-}
-
-static void use_request(struct player *player)
-{
-    struct outcome *outcome = &player->outcome;
-    const char *verb = player->step.verb;
-    struct asked *asked;
-
-    pthread_mutex_lock(&player->actor->mutex);
-    asked = asked_of(player);
-    pthread_mutex_unlock(&player->actor->mutex);
-    if (asked == NULL)
-        actor_refuse(outcome, "too many requests");
-    else if (strcmp(verb, "asks") == 0 || strcmp(verb, "asks_release") == 0)
-        outcome->rc = ask(player, asked);
-    else if (strcmp(verb, "sees") == 0)
-        outcome->rc = (int)sqlock_request_status(asked->request);
-    else if (strcmp(verb, "finishes") == 0)
-        outcome->rc = finish(player, asked);
-    else {
-        outcome->rc = sqlock_request_abandon(asked->request, &outcome->err);
-        asked->as[0] = '\0';
-    }
-}
-
 /* ------------------------------------------------------------ the verbs -- */
 
 static void cancel(struct player *player)
 {
     struct outcome *outcome = &player->outcome;
-    sqlock_lock *lock = lock_of(player, player->step.name);
+    sqlock_lock *lock = actor_lock(player, player->step.name);
 
     for (int64_t i = times(&player->step); i > 0 && outcome->rc == 0; i--) {
         outcome->rc = sqlock_cancel(lock, &outcome->err);
@@ -467,12 +416,46 @@ static void cancel(struct player *player)
 static void count(struct player *player)
 {
     player->outcome.rc =
-        (int)sqlock_hold_count(lock_of(player, player->step.name));
+        (int)sqlock_hold_count(actor_lock(player, player->step.name));
 }
 
+/* Tell whether the lock is held, with at most most=MS left.  All that can be
+ * asked must fit together; the lease may end in between. */
 static void hold(struct player *player)
 {
-    player->outcome.rc = sqlock_is_held(lock_of(player, player->step.name));
+    sqlock_lock *lock = actor_lock(player, player->step.name);
+    int64_t before_ms = sqlock_remaining_ms(lock);
+    bool is_held = sqlock_is_held(lock);
+    int64_t after_ms = sqlock_remaining_ms(lock);
+    uint32_t count = sqlock_hold_count(lock);
+    int64_t token = sqlock_token(lock);
+
+    player->outcome.rc =
+        is_held && after_ms <= actor_ms(&player->step, "most", after_ms);
+    if (is_held ? before_ms == 0 || count == 0 || token <= 0
+                : after_ms != 0 || (count == 0 && token != 0))
+        actor_refuse(&player->outcome, "what is told of it does not fit");
+}
+
+/* Tell whether the descriptor that tells of a loss is readable; with soon, wait
+ * for that. */
+static void look_for_alarm(struct player *player)
+{
+    struct pollfd alarm = {.events = POLLIN};
+    struct outcome *outcome = &player->outcome;
+
+    outcome->rc = sqlock_lost_fd(
+        &alarm.fd, actor_lock(player, player->step.name), &outcome->err);
+    if (outcome->rc == 0)
+        outcome->rc =
+            poll(&alarm, 1,
+                 step_option(&player->step, "soon") != NULL ? PATIENCE_MS : 0);
+}
+
+/* The thread ends with what it holds (actor.c). */
+static void leave(struct player *player)
+{
+    player->has_left = true;
 }
 
 static void use_descriptor(struct player *player)
@@ -510,19 +493,22 @@ void actor_perform(struct player *player)
         {"renews", renew},
         {"cancels", cancel},
         {"drops", drop},
+        {"forgets", forget},
         {"counts", count},
         {"holds", hold},
         {"turns", take_turns},
-        {"asks", use_request},
-        {"asks_release", use_request},
-        {"sees", use_request},
-        {"finishes", use_request},
-        {"abandons", use_request},
+        {"asks", actor_use_request},
+        {"asks_release", actor_use_request},
+        {"sees", actor_use_request},
+        {"finishes", actor_use_request},
+        {"abandons", actor_use_request},
         {"raises", use_descriptor},
         {"reads", use_descriptor},
         {"hangs_up", use_descriptor},
         {"replaces", use_descriptor},
         {"handles", use_descriptor},
+        {"alarms", look_for_alarm},
+        {"exits", leave},
         {"lets_go", release_callback},
         {"opens", open_registry},
         {"closes", close_registry},
@@ -534,47 +520,4 @@ void actor_perform(struct player *player)
             return;
         }
     actor_refuse(&player->outcome, "no such verb");
-}
-
-/* ---------------------------------------------------------- the registry -- */
-
-static sqlock_ownership ownership_of(const struct step *step)
-{
-    const char *owner = step_option(step, "owner");
-
-    if (owner != NULL && strcmp(owner, "registry") == 0)
-        return SQLOCK_OWNED_BY_REGISTRY;
-    if (owner != NULL && strcmp(owner, "handle") == 0)
-        return SQLOCK_OWNED_BY_HANDLE;
-    return SQLOCK_OWNED_BY_THREAD;
-}
-
-/* On a busy machine an attempt to open may exceed a short time limit. */
-int actor_open(struct actor *actor, const struct step *step, sqlock_error *err)
-{
-    const char *waiting = step_option(step, "waiting");
-    sqlock_options options = SQLOCK_OPTIONS_INIT;
-    int64_t until = check_deadline_ns(PATIENCE_MS);
-    int rc;
-
-    options.table_prefix = step_option(step, "prefix");
-    options.ttl_ms = (uint32_t)actor_ms(step, "ttl", LONG_TTL_MS);
-    options.margin_ms = (uint32_t)actor_ms(step, "margin", 0);
-    options.peer_ttl_ms = PEER_TTL_MS;
-    options.poll_ms = (uint32_t)actor_ms(step, "poll", 5);
-    options.pool_size = (uint32_t)number(step, "pool", 0);
-    options.handoff_limit = (uint32_t)number(step, "handoffs", 0);
-    options.statement_timeout_ms = (uint32_t)actor_ms(step, "statement", 0);
-    options.connect_timeout_ms = (uint32_t)actor_ms(step, "connect", 0);
-    options.ownership = ownership_of(step);
-    if (waiting != NULL && strcmp(waiting, "poll") == 0)
-        options.waiting = SQLOCK_WAITING_POLL;
-    actor->ownership = options.ownership;
-    (void)snprintf(actor->folder, sizeof actor->folder, "%s",
-                   step_option(step, "folder"));
-    do
-        rc = sqlock_registry_open(&actor->registry, step_option(step, "url"),
-                                  &options, err);
-    while (rc == SQLOCK_EUNREACHABLE && check_pause(until));
-    return rc;
 }

@@ -8,31 +8,8 @@
 #include "support/tap.h"
 #include "support/workers.h"
 
-#define KEPT 5
-
 #define MANY 40
 #define STOLEN 7
-
-static void test_close_releases_what_is_renewed(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_registry *third = renewer_registry(f);
-    struct told told = {0};
-    sqlock_lock *other;
-    char name[96];
-    size_t i;
-
-    for (i = 0; i < KEPT; i++)
-        take_renewed(nth_lock(f, third, i), LONG_TTL_MS, &told);
-    registry_end(third);
-    for (i = 0; i < KEPT; i++) {
-        assert_true(fixture_is_free(f, nth_name(f, name, i)));
-        other = lock_obtain(f->b, nth_name(f, name, i));
-        lock_take(other, 0);
-        lock_end(other);
-    }
-    assert_int_equal(atomic_load(&told.times), 0);
-}
 
 /* One of the rows has got another CLIENT_ID.  Closing the registry frees all
  * other rows in one statement, and returns ELOST. */
@@ -224,7 +201,6 @@ static void test_F4_interrupted_loops_leave_nothing_behind(void **state)
 }
 
 static const struct test tests[] = {
-    TEST_ON(test_close_releases_what_is_renewed, ON_ALL, IN_ALL),
     TEST_ON(test_close_releases_all_in_one_statement, ON_ALL, IN_ALL),
     TEST(test_200_registries_leave_no_thread_and_no_descriptor),
     TEST(test_F4_interrupted_loops_leave_nothing_behind),

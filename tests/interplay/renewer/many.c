@@ -55,13 +55,6 @@ static void acquire_some(struct fixture *f, struct some *some,
                 &f->err);
 }
 
-static void renew_some(struct fixture *f, struct some *some, int expected)
-{
-    assert_code(expected,
-                sqlock_renew_many(some->locks, SOME, some->results, &f->err),
-                &f->err);
-}
-
 static void release_some(struct fixture *f, struct some *some, int expected)
 {
     assert_code(expected,
@@ -84,62 +77,6 @@ static void give_some(struct fixture *f, struct some *some)
     release_some(f, some, 0);
     expect_results(some, 0, 0);
     expect_none_is_held(some);
-}
-
-static void test_all_are_taken_and_given_back(void **state)
-{
-    struct fixture *f = *state;
-    struct some mine;
-    struct some theirs;
-    int64_t last[SOME] = {0};
-    int round;
-
-    obtain_some(f, f->a, &mine);
-    obtain_some(f, f->b, &theirs);
-    for (round = 0; round < 4; round++) {
-        struct some *now = round % 2 == 0 ? &mine : &theirs;
-        struct some *then = round % 2 == 0 ? &theirs : &mine;
-        int rc;
-
-        take_some(f, now);
-        rc = sqlock_acquire_many(then->locks, SOME, 0, NULL, NULL, &f->err);
-        assert_code(SQLOCK_EBUSY, rc, &f->err);
-        for (size_t i = 0; i < SOME; i++) {
-            assert_less(last[i], sqlock_token(now->locks[i]));
-            last[i] = sqlock_token(now->locks[i]);
-        }
-        give_some(f, now);
-    }
-    drop_some(&mine);
-    drop_some(&theirs);
-}
-
-static void test_all_or_nothing(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *busy = nth_lock(f, f->b, TAKEN);
-    struct some mine;
-    sqlock_acquire_options options = renewed_options(TTL_MS, NULL);
-
-    obtain_some(f, f->a, &mine);
-    lock_take(busy, LONG_TTL_MS);
-    acquire_some(f, &mine, &options, SQLOCK_EBUSY);
-    assert_int_equal(mine.results[TAKEN], SQLOCK_EBUSY);
-    for (size_t i = 0; i < SOME; i++) {
-        char name[96];
-        struct row row = fixture_row(f, nth_name(f, name, i));
-
-        assert_true(mine.results[i] < 0);
-        assert_int_equal(sqlock_hold_count(mine.locks[i]), 0);
-        assert_true(sqlock_token(mine.locks[i]) == 0);
-        if (i != TAKEN)
-            assert_string_equal(row.client, ""); /* free, or no row */
-    }
-    assert_true(sqlock_is_held(busy));
-    lock_end(busy);
-    take_some(f, &mine);
-    give_some(f, &mine);
-    drop_some(&mine);
 }
 
 static void test_partial_takes_what_is_free(void **state)
@@ -165,112 +102,6 @@ static void test_partial_takes_what_is_free(void **state)
     expect_results(&mine, SQLOCK_EOWNER, 0);
     assert_true(sqlock_is_held(busy));
     lock_end(busy);
-    drop_some(&mine);
-}
-
-static void test_a_lock_that_is_owned_counts_one_more(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *busy = nth_lock(f, f->b, TAKEN);
-    struct some mine;
-    int64_t token;
-
-    obtain_some(f, f->a, &mine);
-    lock_take(mine.locks[1], LONG_TTL_MS);
-    token = sqlock_token(mine.locks[1]);
-    /* A call that fails leaves the hold count as it was. */
-    lock_take(busy, LONG_TTL_MS);
-    acquire_some(f, &mine, NULL, SQLOCK_EBUSY);
-    assert_int_equal(sqlock_hold_count(mine.locks[1]), 1);
-    assert_true(sqlock_is_held(mine.locks[1]));
-    lock_end(busy);
-    acquire_some(f, &mine, NULL, 0);
-    assert_int_equal(sqlock_hold_count(mine.locks[1]), 2);
-    assert_true(sqlock_token(mine.locks[1]) == token);
-    release_some(f, &mine, 0);
-    for (size_t i = 0; i < SOME; i++)
-        assert_int_equal(sqlock_hold_count(mine.locks[i]), i == 1);
-    lock_give(mine.locks[1]);
-    drop_some(&mine);
-}
-
-static void lose_one(struct fixture *f, struct some *some)
-{
-    assert_int_equal(sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'",
-                             f->table, sqlock_key(some->locks[TAKEN])),
-                     1);
-}
-
-static void test_renewing_many_tells_the_one_that_is_lost(void **state)
-{
-    struct fixture *f = *state;
-    struct some mine;
-    int64_t before[SOME];
-
-    obtain_some(f, f->a, &mine);
-    take_some(f, &mine);
-    for (size_t i = 0; i < SOME; i++)
-        before[i] = lock_deadline(mine.locks[i]);
-    renew_some(f, &mine, 0);
-    for (size_t i = 0; i < SOME; i++) {
-        assert_int_equal(mine.results[i], 0);
-        assert_less(before[i], lock_deadline(mine.locks[i]));
-    }
-    lose_one(f, &mine);
-    for (int round = 0; round < 2; round++) { /* the result stays */
-        renew_some(f, &mine, SQLOCK_ELOST);
-        for (size_t i = 0; i < SOME; i++) {
-            assert_int_equal(mine.results[i], i == TAKEN ? SQLOCK_ELOST : 0);
-            assert_int_equal(sqlock_is_held(mine.locks[i]), i != TAKEN);
-        }
-    }
-    release_some(f, &mine, SQLOCK_ELOST);
-    expect_results(&mine, SQLOCK_ELOST, 0);
-    drop_some(&mine);
-}
-
-static void test_releasing_many_tells_the_one_that_was_lost(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *next = nth_lock(f, f->b, TAKEN);
-    struct some mine;
-    char name[96];
-    struct row row;
-
-    obtain_some(f, f->a, &mine);
-    take_some(f, &mine);
-    lose_one(f, &mine);
-    lock_take(next, LONG_TTL_MS); /* the lock has another holder now */
-    row = fixture_row(f, nth_name(f, name, TAKEN));
-    release_some(f, &mine, SQLOCK_ELOST);
-    expect_results(&mine, SQLOCK_ELOST, 0);
-    expect_none_is_held(&mine);
-    assert_string_equal(fixture_row(f, name).client, row.client);
-    assert_true(fixture_row(f, name).expires_us == row.expires_us);
-    lock_end(next);
-    drop_some(&mine);
-}
-
-static void test_leases_that_ran_out_are_told_so(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
-    struct some mine;
-    char name[96];
-    int rc;
-
-    obtain_some(f, f->a, &mine);
-    options.ttl_ms = TTL_MS;
-    rc = sqlock_acquire_many(mine.locks, SOME, 0, &options, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
-    for (size_t i = 0; i < SOME; i++)
-        fixture_await_expiry(f, nth_name(f, name, i));
-    renew_some(f, &mine, SQLOCK_EEXPIRED);
-    rc = sqlock_acquire_many(mine.locks, SOME, 0, NULL, NULL, &f->err);
-    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
-    release_some(f, &mine, SQLOCK_EEXPIRED);
-    expect_results(&mine, SQLOCK_EEXPIRED, SQLOCK_EEXPIRED);
-    expect_none_is_held(&mine);
     drop_some(&mine);
 }
 
@@ -438,13 +269,7 @@ static void test_what_cannot_be_renewed_is_not_held(void **state)
 }
 
 static const struct test tests[] = {
-    TEST_ON(test_all_are_taken_and_given_back, ON_ALL, IN_ALL),
-    TEST_ON(test_all_or_nothing, ON_ALL, IN_ALL),
     TEST_ON(test_partial_takes_what_is_free, ON_ALL, IN_ALL),
-    TEST(test_a_lock_that_is_owned_counts_one_more),
-    TEST_ON(test_renewing_many_tells_the_one_that_is_lost, ON_ALL, IN_ALL),
-    TEST_ON(test_releasing_many_tells_the_one_that_was_lost, ON_ALL, IN_ALL),
-    TEST_ON(test_leases_that_ran_out_are_told_so, ON_ALL, IN_ALL),
     TEST(test_what_is_refused),
     TEST_ON(test_what_cannot_be_renewed_is_not_held, ON_ALL, IN_ALL),
     TEST(test_one_statement_for_all),

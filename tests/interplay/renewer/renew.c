@@ -33,39 +33,6 @@ static void test_a_lease_is_not_renewed_unless_asked_for(void **state)
     registry_end(tapped);
 }
 
-static bool row_ends_after(struct fixture *f, sqlock_lock *lock, int64_t us)
-{
-    assert_true(sqlock_is_held(lock));
-    assert_true(sqlock_remaining_ms(lock) <= RENEWED_MS);
-    return fixture_row(f, f->name).expires_us > us;
-}
-
-static void test_a_renewed_lease_outlives_its_ttl_many_times(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_lock *other = lock_obtain(f->b, f->name);
-    struct told told = {0};
-    struct row first;
-    int64_t token;
-
-    take_renewed(lock, RENEWED_MS, &told);
-    token = sqlock_token(lock);
-    first = fixture_row(f, f->name);
-    assert_becomes_true(
-        row_ends_after(f, lock, first.expires_us + RENEWED_MS * 3 / 2 * 1000),
-        PATIENCE_MS);
-    assert_fails(SQLOCK_EBUSY, lock_try(other, 0, 0, &f->err));
-    assert_true(sqlock_token(lock) == token);
-    assert_string_equal(fixture_row(f, f->name).client, first.client);
-    assert_int_equal(atomic_load(&told.times), 0);
-    lock_give(lock);
-    lock_take(other, 0);
-    lock_give(other);
-    lock_drop(lock);
-    lock_drop(other);
-}
-
 #define SOME 40
 
 static void test_one_statement_renews_all(void **state)
@@ -264,26 +231,8 @@ static void test_the_period_can_be_chosen(void **state)
     registry_end(registry);
 }
 
-static void test_a_lock_is_renewed_again_after_its_release(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    int i;
-
-    for (i = 0; i < 3; i++) {
-        take_renewed(lock, RENEWED_MS, NULL);
-        await_renewals(lock, 2);
-        lock_give(lock);
-    }
-    lock_take(lock, TTL_MS); /* without auto_renew it is not renewed */
-    fixture_await_expiry(f, f->name);
-    assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
-    lock_drop(lock);
-}
-
 static const struct test tests[] = {
     TEST_ON(test_a_lease_is_not_renewed_unless_asked_for, ON_ALL, IN_ALL),
-    TEST_ON(test_a_renewed_lease_outlives_its_ttl_many_times, ON_ALL, IN_ALL),
     TEST(test_one_statement_renews_all),
     TEST(test_each_lease_is_renewed_by_its_own_ttl),
     TEST(test_a_brief_lease_is_renewed_beside_one_of_an_hour),
@@ -291,6 +240,5 @@ static const struct test tests[] = {
     TEST(test_F4_nothing_is_renewed_after_its_release),
     TEST(test_a_maximum_hold_time_ends_renewals),
     TEST(test_the_period_can_be_chosen),
-    TEST(test_a_lock_is_renewed_again_after_its_release),
 };
 const struct topic topic_renew = TOPIC(tests);

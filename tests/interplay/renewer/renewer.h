@@ -30,19 +30,15 @@ extern const struct topic topic_ending;
 extern const struct topic topic_flight;
 extern const struct topic topic_clock;
 extern const struct topic topic_many;
-extern const struct topic topic_order;
 extern const struct topic topic_crowd;
-extern const struct topic topic_pause;
 extern const struct topic topic_late;
 extern const struct topic topic_group;
 extern const struct topic topic_overlap;
 extern const struct topic topic_margin;
 extern const struct topic topic_doubt;
-extern const struct topic topic_absent;
 extern const struct topic topic_crosswise;
 extern const struct topic topic_writer;
 extern const struct topic topic_threads;
-extern const struct topic topic_alike;
 extern const struct topic topic_handed;
 extern const struct topic topic_release;
 extern const struct topic topic_full;
@@ -156,11 +152,5 @@ void barrier_begin(struct barrier *barrier, sqlock_registry *registry,
  * in *leases their number. */
 struct tap_event;
 const char *census_array(const struct tap_event *event, unsigned *leases);
-
-/* ------------------------------------------------- a process that is paused */
-
-/* Run this program as the holder of pause.c.  argv begins with the database.
- * Return the exit status. */
-int pause_main(char **argv);
 
 #endif

@@ -4,13 +4,10 @@
  */
 #include "suite.h"
 
-#include <string.h>
-
 static const struct topic *const topics[] = {
-    &topic_handoff, &topic_cancel,     &topic_queue,  &topic_crowd,
-    &topic_request, &topic_standstill, &topic_hollow, &topic_stranger,
-    &topic_silence, &topic_outage,     &topic_late,   &topic_abandon,
-    NULL,
+    &topic_handoff, &topic_cancel,     &topic_queue,   &topic_crowd,
+    &topic_request, &topic_standstill, &topic_hollow,  &topic_stranger,
+    &topic_outage,  &topic_late,       &topic_abandon, NULL,
 };
 
 /* One lane: tests ask the server which sessions wait in its queues. */
@@ -23,8 +20,5 @@ static const struct suite_main suite = {
 
 int main(int argc, char **argv)
 {
-    if (argc == 6 &&
-        (strcmp(argv[1], "--hold") == 0 || strcmp(argv[1], "--wait") == 0))
-        return be_process(argv + 2, strcmp(argv[1], "--hold") == 0);
     return suite_main(&suite, argc, argv);
 }

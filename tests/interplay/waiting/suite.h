@@ -21,18 +21,9 @@ extern const struct topic topic_request;
 extern const struct topic topic_standstill;
 extern const struct topic topic_hollow;
 extern const struct topic topic_stranger;
-extern const struct topic topic_silence;
 extern const struct topic topic_outage;
 extern const struct topic topic_late;
 extern const struct topic topic_abandon;
-
-/* Start another process that acquires the fixture's lock with that TTL and
- * keeps it.  Return its pid when it holds the lock (role "--hold") or is about
- * to wait for it ("--wait"); fail the test if it does not get so far.  The
- * caller kills the process and waits for its end.  be_process() is the main
- * function of that process, and returns only on an error. */
-pid_t process_start(struct fixture *f, const char *role, uint32_t ttl_ms);
-int be_process(char **arguments, bool holds);
 
 /* A thread of the test's process that acquires a lock, and releases it when the
  * test tells it to. */

@@ -82,64 +82,6 @@ static void test_keys_by_the_thousand_need_no_more_connections(void **state)
 
 /* --- hand-offs, and no waiter left at a free lock --- */
 
-#define PARTIES 6
-
-/* Body of a worker: fail when no thread has got the lock for PATIENCE_MS.  That
- * is shorter than any lease here, so that the end of a lease does not hide a
- * waiter that was not woken. */
-static int watch_entries(struct worker *worker)
-{
-    struct turns *turns = worker->context;
-    unsigned all = turns->each * PARTIES;
-    unsigned seen = 0;
-    int64_t deadline = check_deadline_ns(PATIENCE_MS);
-
-    while (seen < all) {
-        unsigned now = atomic_load(&turns->taken);
-
-        if (now != seen)
-            deadline = check_deadline_ns(PATIENCE_MS);
-        seen = now;
-        if (!check_pause(deadline))
-            return worker_fail(worker, "nobody entered any more, after %u",
-                               seen);
-    }
-    return 0;
-}
-
-/* Three registries, which stand for processes, have two threads each. */
-static void test_handoffs_lose_nobody(void **state)
-{
-    struct fixture *f = *state;
-    struct party parties[PARTIES];
-    sqlock_registry *registries[PARTIES / 2];
-    struct turns turns = {.each = check_scale(40, 16700)}; /* 10^5 together */
-    struct workers workers;
-    struct worker watchdog;
-    sqlock_options options = fixture_options(f);
-
-    options.poll_ms = 3600000; /* polling would hide a lost wake-up */
-    options.ttl_ms = 2 * PATIENCE_MS;
-    for (size_t i = 0; i < PARTIES; i++) {
-        if (i % 2 == 0)
-            registries[i / 2] = fixture_registry(f, &options);
-        parties[i] = (struct party){
-            .lock = lock_obtain(registries[i / 2], f->name),
-            .turns = &turns,
-        };
-    }
-    lock_take(parties[0].lock, 0);
-    lock_give(parties[0].lock);
-    worker_start(&watchdog, watch_entries, &turns);
-    workers_start(&workers, PARTIES, take_turns, parties);
-    workers_join(&workers);
-    worker_join(&watchdog);
-    for (size_t i = 0; i < PARTIES; i++)
-        lock_drop(parties[i].lock);
-    for (size_t i = 0; i < PARTIES / 2; i++)
-        registry_end(registries[i]);
-}
-
 /* --- CREATE INDEX CONCURRENTLY while others wait --- */
 
 #define WAITERS 8
@@ -175,7 +117,6 @@ static void test_F36_waiters_do_not_hold_up_an_index_build(void **state)
 
 static const struct test tests[] = {
     TEST(test_keys_by_the_thousand_need_no_more_connections),
-    TEST(test_handoffs_lose_nobody),
     TEST_ON(test_F36_waiters_do_not_hold_up_an_index_build, ON_POSTGRES,
             IN_SQLOCK),
 };

@@ -55,72 +55,6 @@ static bool names(const struct tap_event *event, const char *key)
     return false;
 }
 
-/* Hook of the tap: refuse the claim of locks[1], but not before locks[0] has
- * its next holder. */
-static int refuse_late(void *context, const struct tap_event *event)
-{
-    struct scene *scene = context;
-    int64_t until = check_deadline_ns(PATIENCE_MS);
-
-    if (event->call != TAP_EXECUTE || !names(event, scene->key))
-        return 0;
-    (void)atomic_fetch_add(&scene->times, 1);
-    while (atomic_load(&scene->next.rc) == 1 && check_pause(until))
-        ;
-    return SQLOCK_EBUSY;
-}
-
-static int acquire_twice_and_stay(struct worker *worker)
-{
-    struct contender *self = worker->context;
-    sqlock_lock *lock = self->lock;
-    int rc = sqlock_acquire(lock, SQLOCK_FOREVER, NULL, &worker->err);
-
-    worker_expect(worker, 0, rc);
-    worker_expect(worker, 0, sqlock_acquire(lock, 0, NULL, &worker->err));
-    atomic_store(&self->rc, rc);
-    while (!atomic_load(&self->may_release))
-        (void)check_pause(INT64_MAX);
-    worker_expect(worker, 2, (int)sqlock_hold_count(lock));
-    worker_expect(worker, 0, sqlock_release(lock, &worker->err));
-    if (!sqlock_is_held(lock))
-        return worker_fail(worker, "it was released once, and acquired twice");
-    worker_expect(worker, 0, sqlock_release(lock, &worker->err));
-    return 0;
-}
-
-/* A thread holds locks[0] and acquires both locks.  While the claim of locks[1]
- * is under way, the lease of locks[0] runs out, and another thread gets that
- * lock.  The claim is refused, and the nested acquire of locks[0] undone: this
- * changes the count of the old lease, not that of the new holder. */
-static void test_a_count_that_is_undone_is_not_the_next_holders(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    struct scene scene;
-    sqlock_lock **locks = scene.locks;
-    char name[96];
-    int rc;
-
-    options.statement_timeout_ms = PATIENCE_MS;
-    open_scene(&scene, f, &options, name);
-    lock_take(locks[0], TTL_MS);
-    scene.next.lock = locks[0];
-    atomic_store(&scene.next.rc, 1);
-    worker_start(&scene.next.worker, acquire_twice_and_stay, &scene.next);
-    tap_hooks(refuse_late, NULL, &scene);
-    rc = sqlock_acquire_many(locks, 2, 0, NULL, NULL, &f->err);
-    assert_true(rc < 0);
-    assert_true(atomic_load(&scene.times) > 0);
-    assert_int_equal(atomic_load(&scene.next.rc), 0);
-    assert_int_equal(sqlock_hold_count(locks[0]), 1);
-    atomic_store(&scene.next.may_release, true);
-    worker_join(&scene.next.worker);
-    assert_true(sqlock_release(locks[0], &f->err) < 0);
-    assert_int_equal(sqlock_hold_count(locks[0]), 0);
-    close_scene(&scene);
-}
-
 /* --- a claim in doubt --- */
 
 static int answer_with_code(void *context, const struct tap_event *event)
@@ -188,124 +122,7 @@ static void test_a_doubt_does_not_end_the_claim_of_both(void **state)
 
 /* --- renewals --- */
 
-struct call {
-    atomic_uint times;
-    atomic_bool may_return;
-};
-
-static void linger(void *context, sqlock_lock *lock, int code)
-{
-    struct call *call = context;
-    int64_t until = check_deadline_ns(PATIENCE_MS);
-
-    (void)lock;
-    (void)code;
-    (void)atomic_fetch_add(&call->times, 1);
-    while (!atomic_load(&call->may_return) && check_pause(until))
-        ;
-}
-
-/* Three threads get the lock one after the other, the second one while on_lost
- * of the first is still running.  The second lets its lease run out.  The lease
- * of the third is renewed, also after on_lost has returned. */
-static void test_renewals_go_on_after_a_late_holder_comes_back(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct call call = {0};
-    sqlock_acquire_options first = SQLOCK_ACQUIRE_INIT;
-    sqlock_acquire_options second = SQLOCK_ACQUIRE_INIT;
-    sqlock_acquire_options third = SQLOCK_ACQUIRE_INIT;
-    struct contender two = {.options = &second};
-    struct contender three = {.options = &third};
-    int64_t expires_us;
-
-    first.ttl_ms = TTL_MS;
-    first.on_lost = linger;
-    first.lost_context = &call;
-    second.ttl_ms = TTL_MS;
-    third.ttl_ms = 4000 * SLOWNESS;
-    third.auto_renew = true;
-    assert_ok(sqlock_acquire(lock, 0, &first, &f->err));
-    contender_queue(&two, lock, SQLOCK_FOREVER);
-    contender_queue(&three, lock, SQLOCK_FOREVER);
-    assert_becomes_true(atomic_load(&call.times) > 0, PATIENCE_MS);
-    contender_await(&three);
-    atomic_store(&call.may_return, true);
-    contender_await(&two);
-    expires_us = fixture_row(f, f->name).expires_us;
-    assert_becomes_true(fixture_row(f, f->name).expires_us > expires_us,
-                        8000 * SLOWNESS);
-    expires_us = fixture_row(f, f->name).expires_us;
-    assert_becomes_true(fixture_row(f, f->name).expires_us > expires_us,
-                        8000 * SLOWNESS);
-    contender_end(&two, SQLOCK_ELOST);
-    contender_end(&three, 0);
-    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
-    lock_drop(lock);
-}
-
-struct slow_call {
-    atomic_bool is_inside;
-    atomic_bool has_ended;
-};
-
-static void take_time(void *context, sqlock_lock *lock, int code)
-{
-    struct slow_call *call = context;
-    int64_t until = check_deadline_ns(300);
-
-    (void)lock;
-    (void)code;
-    atomic_store(&call->is_inside, true);
-    while (check_pause(until))
-        ;
-    atomic_store(&call->has_ended, true);
-}
-
-/* Finishing a request returns, with an error, only after on_lost has returned:
- * the application may then free the data of on_lost. */
-static void test_finishing_waits_for_on_lost(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct slow_call call = {0};
-    sqlock_request *request = NULL;
-
-    options.ttl_ms = 300;
-    options.on_lost = take_time;
-    options.lost_context = &call;
-    assert_ok(sqlock_request_acquire(&request, lock, SQLOCK_FOREVER, &options,
-                                     0, &f->err));
-    assert_becomes_true(atomic_load(&call.is_inside), PATIENCE_MS);
-    assert_fails(SQLOCK_EEXPIRED, sqlock_request_finish(request, &f->err));
-    assert_true(atomic_load(&call.has_ended));
-    lock_drop(lock);
-}
-
 /* --- a holder that was late, and holds the next lease --- */
-
-static void test_a_holder_that_was_late_renews_its_next_lease(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_request *request = NULL;
-    int rc;
-
-    lock_take(lock, TTL_MS);
-    rc = sqlock_request_acquire(&request, lock, PATIENCE_MS, NULL, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
-    assert_becomes_true(sqlock_request_status(request) == SQLOCK_REQUEST_HELD,
-                        PATIENCE_MS);
-    assert_ok(sqlock_request_finish(request, &f->err));
-    assert_true(sqlock_is_held(lock));
-    assert_ok(sqlock_renew(lock, 0, &f->err));
-    lock_give(lock);
-    assert_false(sqlock_is_held(lock));
-    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
-    lock_drop(lock);
-}
 
 /* Obtain a lock whose key is greater than that of `before`, because locks are
  * entered in the order of their keys.  `name` gets its name. */
@@ -378,13 +195,7 @@ static void test_a_lease_set_aside_in_vain_gives_up_its_place(void **state)
 }
 
 static const struct test tests[] = {
-    TEST_ON(test_a_count_that_is_undone_is_not_the_next_holders, ON_SERVERS,
-            IN_SQLOCK),
     TEST_ON(test_a_doubt_does_not_end_the_claim_of_both, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_renewals_go_on_after_a_late_holder_comes_back, ON_ALL,
-            IN_SQLOCK),
-    TEST(test_finishing_waits_for_on_lost),
-    TEST(test_a_holder_that_was_late_renews_its_next_lease),
     TEST_ON(test_a_lease_set_aside_in_vain_gives_up_its_place, ON_SERVERS,
             IN_SQLOCK),
 };

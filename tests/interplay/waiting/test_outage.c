@@ -5,10 +5,7 @@
 #include "suite.h"
 
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-#include "sqlock/many.h"
 #include "support/fault_driver.h"
 #include "support/server.h"
 
@@ -101,31 +98,6 @@ static void outlast(struct fixture *f, int code)
     close_scene(&scene);
 }
 
-/* A wait for two locks outlasts an outage, as a wait for one does.  Without a
- * wait the acquire reports the outage, not EBUSY as for a lock that is
- * taken. */
-static void test_a_wait_for_many_outlasts_an_outage(void **state)
-{
-    sqlock_lock *locks[2];
-    struct scene scene;
-    int rc;
-
-    open_scene(&scene, *state);
-    locks[0] = scene.lock;
-    locks[1] = lock_obtain(scene.registry, "outage, another");
-    scene.next.many = locks;
-    scene.next.many_count = 2;
-    wait_through(&scene, FAULT_BEFORE, SQLOCK_EUNREACHABLE);
-    /* The contender has released locks[0] only: use a third lock. */
-    locks[1] = lock_obtain(scene.registry, "outage, a third");
-    go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
-    rc = sqlock_acquire_many(locks, 2, 0, NULL, NULL, &scene.f->err);
-    assert_code(SQLOCK_EUNREACHABLE, rc, &scene.f->err);
-    fault_heal();
-    lock_drop(locks[1]);
-    close_scene(&scene);
-}
-
 static void test_a_wait_outlasts_an_outage(void **state)
 {
     outlast(*state, SQLOCK_EUNREACHABLE);
@@ -140,13 +112,6 @@ static void test_a_wait_outlasts_a_lack_of_resources(void **state)
 static void test_a_wait_outlasts_conflicts(void **state)
 {
     outlast(*state, SQLOCK_ERETRY);
-}
-
-/* EBUSY: another session has the database's file, or the whole table,
- * locked. */
-static void test_a_wait_outlasts_a_busy_database(void **state)
-{
-    outlast(*state, SQLOCK_EBUSY);
 }
 
 /* A process that closes a database in one file keeps the file locked for a
@@ -170,31 +135,6 @@ static void test_opening_outlasts_a_busy_moment(void **state)
     assert_int_equal(fault_times(), 1);
     fault_heal();
     registry_end(registry);
-}
-
-/* An outage begins while another process holds the lock: the wait goes on. */
-static void test_an_outage_behind_a_holder(void **state)
-{
-    struct scene scene;
-    sqlock_lock *held;
-    uint64_t sent;
-
-    open_scene(&scene, *state);
-    held = lock_obtain(scene.f->a, scene.f->name);
-    lock_take(held, 0);
-    sent = tap_count(TAP_EXECUTE);
-    contender_queue(&scene.next, scene.lock, SQLOCK_FOREVER);
-    /* The waiter's claim was refused, and the waiter has sent something
-     * else. */
-    assert_becomes_true(tap_count(TAP_EXECUTE) >= sent + 2, PATIENCE_MS);
-    go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
-    lock_give(held);
-    check_sleep(NAP_MS);
-    assert_int_equal(atomic_load(&scene.next.rc), 1);
-    fault_heal();
-    expect_grant(&scene);
-    lock_drop(held);
-    close_scene(&scene);
 }
 
 /* Acquire until the result is that code: on a busy machine a statement may take
@@ -222,136 +162,6 @@ static void test_the_end_of_a_wait_tells_the_cause(void **state)
     lock_take(held, 0);
     expect_code(&scene, 5 * STATEMENT_MS, SQLOCK_ETIMEDOUT);
     lock_end(held);
-    close_scene(&scene);
-}
-
-static void test_fail_fast_ends_a_wait_with_the_first_error(void **state)
-{
-    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
-    struct scene scene;
-
-    open_scene(&scene, *state);
-    options.fail_fast = true;
-    scene.next.options = &options;
-    go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
-    contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
-    contender_expect(&scene.next, SQLOCK_EUNREACHABLE);
-    close_scene(&scene);
-}
-
-/* One waiter of a process makes the attempts; those behind it are told how an
- * attempt ended, at once with fail_fast, otherwise when their time is over. */
-static void test_an_outage_is_told_to_who_waits_behind(void **state)
-{
-    sqlock_acquire_options hasty = SQLOCK_ACQUIRE_INIT;
-    struct contender behind = {.options = &hasty};
-    struct contender brief = {0};
-    int64_t end_ns = check_deadline_ns(PATIENCE_MS);
-    struct scene scene;
-    int rc;
-
-    open_scene(&scene, *state);
-    hasty.fail_fast = true;
-    go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
-    contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
-    assert_becomes_true(fault_times() > 0, PATIENCE_MS);
-    contender_start(&behind, scene.lock, SQLOCK_FOREVER);
-    contender_expect(&behind, SQLOCK_EUNREACHABLE);
-    do { /* until an attempt ends during the wait */
-        contender_start(&brief, scene.lock, STATEMENT_MS);
-        assert_becomes_true(atomic_load(&brief.rc) <= 0, PATIENCE_MS);
-        worker_join(&brief.worker);
-    } while (atomic_load(&brief.rc) == SQLOCK_ETIMEDOUT && check_pause(end_ns));
-    assert_code(SQLOCK_EUNREACHABLE, atomic_load(&brief.rc), &brief.worker.err);
-    rc = sqlock_acquire(scene.lock, 0, NULL, &scene.f->err);
-    assert_code(SQLOCK_EUNREACHABLE, rc, &scene.f->err);
-    assert_int_equal(atomic_load(&scene.next.rc), 1);
-    fault_heal();
-    expect_grant(&scene);
-    close_scene(&scene);
-}
-
-static void test_a_wait_in_an_outage_is_cancelled(void **state)
-{
-    struct scene scene;
-
-    open_scene(&scene, *state);
-    go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
-    contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
-    check_sleep(NAP_MS);
-    assert_lock_ok(sqlock_cancel(scene.lock, &scene.f->err), &scene.f->err);
-    contender_expect(&scene.next, SQLOCK_ECANCELED);
-    close_scene(&scene);
-}
-
-/* Check that a request gets the result of the last attempt, which the waiter
- * before it has made.  On a busy machine no attempt may end while the request
- * waits: then try again. */
-static void expect_told(struct scene *scene, int code)
-{
-    int64_t end_ns = check_deadline_ns(PATIENCE_MS);
-    sqlock_request *request;
-    int rc;
-
-    do {
-        request = request_ask(scene->f, scene->lock, STATEMENT_MS, NULL, 0);
-        assert_becomes_true(request_is_over(request), PATIENCE_MS);
-        rc = sqlock_request_finish(request, &scene->f->err);
-    } while (rc == SQLOCK_ETIMEDOUT && check_pause(end_ns));
-    assert_code(code, rc, &scene->f->err);
-}
-
-/* Between attempts a request is suspended, where a thread would sleep.  The
- * first request gets the lock after the outage, the second one is cancelled. */
-static void test_a_request_outlasts_an_outage(void **state)
-{
-    struct scene scene;
-    sqlock_request *request;
-    int rc;
-
-    open_scene(&scene, *state);
-    go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
-    request = request_ask(scene.f, scene.lock, SQLOCK_FOREVER, NULL, 0);
-    check_sleep(NAP_MS);
-    assert_false(request_is_over(request));
-    expect_told(&scene, SQLOCK_EUNREACHABLE);
-    fault_heal();
-    request_expect(scene.f, request, SQLOCK_REQUEST_HELD, 0);
-    rc = sqlock_release(scene.lock, &scene.f->err);
-    expect_release(&scene, rc, &scene.f->err);
-    go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
-    request = request_ask(scene.f, scene.lock, SQLOCK_FOREVER, NULL, 0);
-    check_sleep(NAP_MS);
-    assert_lock_ok(sqlock_cancel(scene.lock, &scene.f->err), &scene.f->err);
-    request_expect(scene.f, request, SQLOCK_REQUEST_FREE, SQLOCK_ECANCELED);
-    close_scene(&scene);
-}
-
-/* Claims are carried out, but their answers are lost: these claims in doubt do
- * not keep the lock from the wait that made them. */
-static void test_a_wait_outlasts_claims_in_doubt(void **state)
-{
-    struct scene scene;
-
-    open_scene(&scene, *state);
-    wait_through(&scene, FAULT_SENT, SQLOCK_EUNCERTAIN);
-    go_away(FAULT_SENT, SQLOCK_EUNCERTAIN, NULL);
-    expect_code(&scene, 5 * STATEMENT_MS, SQLOCK_EUNCERTAIN);
-    close_scene(&scene);
-}
-
-/* A missing table, which no retry puts right, is reported at once. */
-static void test_a_wait_ends_where_the_table_is_gone(void **state)
-{
-    struct scene scene;
-    struct fixture *f = *state;
-
-    open_scene(&scene, f);
-    sql_run(&f->sql, "ALTER TABLE %s RENAME TO %s_AWAY", f->table, f->table);
-    contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
-    (void)wait_until(atomic_load(&scene.next.rc) <= 0, PATIENCE_MS);
-    sql_run(&f->sql, "ALTER TABLE %s_AWAY RENAME TO %s", f->table, f->table);
-    contender_expect(&scene.next, SQLOCK_ESCHEMA);
     close_scene(&scene);
 }
 
@@ -385,19 +195,10 @@ static void test_a_wait_outlasts_a_standby(void **state)
 
 static const struct test tests[] = {
     TEST(test_a_wait_outlasts_an_outage),
-    TEST(test_a_wait_for_many_outlasts_an_outage),
     TEST(test_a_wait_outlasts_a_lack_of_resources),
     TEST(test_a_wait_outlasts_conflicts),
-    TEST(test_a_wait_outlasts_a_busy_database),
     TEST(test_opening_outlasts_a_busy_moment),
-    TEST(test_an_outage_behind_a_holder),
     TEST(test_the_end_of_a_wait_tells_the_cause),
-    TEST(test_fail_fast_ends_a_wait_with_the_first_error),
-    TEST(test_an_outage_is_told_to_who_waits_behind),
-    TEST(test_a_wait_in_an_outage_is_cancelled),
-    TEST(test_a_request_outlasts_an_outage),
-    TEST(test_a_wait_outlasts_claims_in_doubt),
-    TEST(test_a_wait_ends_where_the_table_is_gone),
     TEST_ON(test_a_wait_outlasts_a_standby, ON_POSTGRES, IN_SQLOCK),
 };
 

@@ -5,38 +5,15 @@
  */
 #include "suite.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "locks/registry.h"
-#include "sqlock/admin.h"
-#include "sqlock/many.h"
 #include "wait/peers.h"
 
 #define LONG_MS 3600000
-
-/* Open a registry that practically never polls, so that only a notification or
- * the end of the lease ends a wait. */
-static sqlock_registry *patient(struct fixture *f)
-{
-    sqlock_options options = fixture_options(f);
-
-    options.poll_ms = LONG_MS;
-    return fixture_registry(f, &options);
-}
-
-/* Create the row: on MySQL, a claim that inserts the row takes no queue
- * lock. */
-static void prime(sqlock_lock *lock)
-{
-    lock_take(lock, 0);
-    lock_give(lock);
-}
 
 /* Acquire the lock in the fixture's first registry; another registry is to wait
  * for it. */
@@ -51,48 +28,6 @@ static void start_next(struct relay *stage, unsigned ms)
 {
     contender_queue(&stage->next, stage->next.lock, SQLOCK_FOREVER);
     check_sleep(ms);
-}
-
-static void check_notified(struct fixture *f, unsigned after_ms)
-{
-    struct relay stage;
-
-    open_stage(&stage, f, 0);
-    start_next(&stage, after_ms);
-    lock_give(stage.held);
-    relay_close(&stage);
-}
-
-static void test_a_release_notifies(void **state)
-{
-    check_notified(*state, 0);
-}
-
-/* After a second the waiter has left the first, short wait in the queue: it
- * listens by now, where the database can notify (PostgreSQL). */
-static void test_a_release_notifies_one_that_has_waited_long(void **state)
-{
-    check_notified(*state, 1500);
-}
-
-/* The holder, as if it had stopped, does not react when its lease is broken,
- * and on MySQL and SQLite it keeps the queue lock: the waiter sees that the row
- * is free long before the lease would have ended. */
-static void test_a_broken_lease_of_a_stopped_holder_is_free(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_break_options how = SQLOCK_BREAK_INIT;
-    struct relay stage;
-
-    open_stage(&stage, f, LONG_MS);
-    start_next(&stage, 1500);
-    how.token = sqlock_token(stage.held);
-    how.reason = "a test";
-    how.now = true;
-    assert_ok(sqlock_break(f->b, f->name, &how, &f->err));
-    contender_await(&stage.next);
-    assert_true(sqlock_release(stage.held, &f->err) < 0);
-    relay_close(&stage);
 }
 
 /* On MySQL a release gives the queue lock up before it commits: the next waiter
@@ -112,37 +47,6 @@ static void test_a_slow_commit_of_a_release_strands_nobody(void **state)
     lock_give(stage.held);
     contender_await(&stage.next);
     (void)sql_run(&f->sql, "DROP TRIGGER %s_SLOW", f->prefix);
-    relay_close(&stage);
-}
-
-/* The first waiter in the queue gives up after a while: the one behind it is
- * still notified of the release. */
-static void test_a_waiter_that_gives_up_leaves_its_place(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_registry *another = patient(f);
-    sqlock_lock *late = lock_obtain(another, f->name);
-    struct relay stage;
-
-    open_stage(&stage, f, LONG_MS);
-    assert_fails(SQLOCK_ETIMEDOUT, lock_try(late, 1500, 0, &f->err));
-    start_next(&stage, 1500);
-    lock_give(stage.held);
-    relay_close(&stage);
-    lock_drop(late);
-    registry_end(another);
-}
-
-static void test_a_release_of_many_notifies(void **state)
-{
-    struct fixture *f = *state;
-    struct relay stage;
-    sqlock_lock *locks[1];
-
-    open_stage(&stage, f, LONG_MS);
-    locks[0] = stage.held;
-    start_next(&stage, 1500);
-    assert_ok(sqlock_release_many(locks, 1, NULL, &f->err));
     relay_close(&stage);
 }
 
@@ -172,62 +76,6 @@ static void test_a_lease_that_ends_at_once_is_taken_over(void **state)
         contender_close(&stage.next);
     }
     assert_true(quickest_ns < 900 * LK_NS_PER_MS);
-}
-
-static void test_closing_a_registry_notifies(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_registry *closing = patient(f);
-    sqlock_lock *held = lock_obtain(closing, f->name);
-    struct contender next;
-
-    contender_open(&next, f, LONG_MS);
-    prime(held);
-    lock_take(held, 0);
-    contender_queue(&next, next.lock, SQLOCK_FOREVER);
-    registry_end(closing);
-    contender_finish(&next);
-    contender_close(&next);
-}
-
-/* Four waiters get the lock one at a time; each has got it through the queue,
- * and notifies the next one by its release. */
-static void test_from_process_to_process(void **state)
-{
-    struct fixture *f = *state;
-    struct contender contenders[4];
-    sqlock_lock *held = lock_obtain(f->a, f->name);
-    int64_t token = 0;
-
-    prime(held);
-    lock_take(held, 0);
-    for (size_t i = 0; i < 4; i++) {
-        contender_open(&contenders[i], f, LONG_MS);
-        contender_queue(&contenders[i], contenders[i].lock, SQLOCK_FOREVER);
-    }
-    lock_give(held);
-    for (unsigned served = 0; served < 4; served++) {
-        size_t who = 4;
-
-        assert_becomes_true(atomic_load(&contenders[0].rc) <= 0 ||
-                                atomic_load(&contenders[1].rc) <= 0 ||
-                                atomic_load(&contenders[2].rc) <= 0 ||
-                                atomic_load(&contenders[3].rc) <= 0,
-                            PATIENCE_MS);
-        for (size_t i = 0; i < 4; i++)
-            if (atomic_load(&contenders[i].rc) <= 0) {
-                assert_int_equal(who, 4); /* one at a time */
-                who = i;
-            }
-        contender_await(&contenders[who]);
-        assert_less(token, contenders[who].token);
-        token = contenders[who].token;
-        contender_end(&contenders[who], 0);
-        atomic_store(&contenders[who].rc, 1);
-    }
-    for (size_t i = 0; i < 4; i++)
-        contender_close(&contenders[i]);
-    lock_drop(held);
 }
 
 /* On MySQL, return how many statements the server has run so far, this one
@@ -269,39 +117,6 @@ static void test_an_idle_waiter_sends_nothing(void **state)
     assert_less(after - before, f->database->bit == ON_MYSQL ? 5 : 3);
     lock_give(stage.held);
     relay_close(&stage);
-}
-
-#define LONG_LEASES 3 /* more than the sessions for waiting */
-
-/* A lease that was waited for keeps the session that waited, which has the
- * queue lock; a later wait for another lock has a session all the same. */
-static void test_long_leases_leave_others_a_session_to_wait_with(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_registry *theirs = patient(f);
-    sqlock_lock *held[LONG_LEASES + 1];
-    sqlock_lock *locks[LONG_LEASES + 1];
-    struct contender next[LONG_LEASES + 1];
-
-    memset(next, 0, sizeof next);
-    for (size_t i = 0; i <= LONG_LEASES; i++) {
-        char name[sizeof f->name + 8];
-
-        (void)snprintf(name, sizeof name, "%s/%zu", f->name, i);
-        held[i] = lock_obtain(f->a, name);
-        locks[i] = lock_obtain(theirs, name);
-        prime(held[i]);
-        lock_take(held[i], LONG_TTL_MS);
-        contender_queue(&next[i], locks[i], SQLOCK_FOREVER);
-        lock_give(held[i]);
-        contender_await(&next[i]);
-    }
-    for (size_t i = 0; i <= LONG_LEASES; i++) {
-        contender_end(&next[i], 0);
-        lock_drop(held[i]);
-        lock_drop(locks[i]);
-    }
-    registry_end(theirs);
 }
 
 static void test_a_short_wait_is_at_the_queue(void **state)
@@ -368,21 +183,6 @@ static void test_F81_false_notifications_give_nobody_the_lock(void **state)
     relay_close(&stage);
 }
 
-/* Plain SQL frees the row without a notification: the waiter reads the row
- * again when the lease would have ended, as it last saw it. */
-static void test_a_missing_notification_costs_time_only(void **state)
-{
-    struct fixture *f = *state;
-    struct relay stage;
-
-    open_stage(&stage, f, 4000);
-    start_next(&stage, 1500);
-    sql_run(&f->sql, "UPDATE %s SET CLIENT_ID = NULL", f->table);
-    contender_await(&stage.next);
-    assert_fails(SQLOCK_ELOST, sqlock_release(stage.held, &f->err));
-    relay_close(&stage);
-}
-
 /* A session of another program (a stranger) has the queue lock: the waiter gets
  * the lock all the same, a second later. */
 static void
@@ -404,87 +204,6 @@ test_F81_a_stranger_with_the_queue_lock_delays_nobody_for_ever(void **state)
 }
 
 /* --- sessions and processes that end --- */
-
-static void test_the_connection_of_a_queue_is_terminated(void **state)
-{
-    struct fixture *f = *state;
-    struct relay stage;
-
-    open_stage(&stage, f, 3000);
-    start_next(&stage, 1500);
-    if (f->database->bit == ON_POSTGRES)
-        sql_run(&f->sql, "SELECT pg_terminate_backend(pid) FROM pg_locks "
-                         "WHERE locktype = 'advisory' AND pid <> "
-                         "pg_backend_pid()");
-    else {
-        int64_t id = sql_integer(
-            &f->sql, "SELECT ID FROM information_schema.PROCESSLIST "
-                     "WHERE INFO LIKE 'SELECT%%GET_LOCK(%%' "
-                     "AND ID <> CONNECTION_ID() LIMIT 1");
-
-        sql_run(&f->sql, "KILL %lld", (long long)id);
-    }
-    /* The wait goes on by polling: here after an hour, or at the end of the
-     * lease. */
-    assert_int_equal(atomic_load(&stage.next.rc), 1);
-    contender_await(&stage.next);
-    assert_fails(SQLOCK_ELOST, sqlock_release(stage.held, &f->err));
-    relay_close(&stage);
-}
-
-/* A process is killed while it waits in the queue; the waiter behind it gets
- * the lock. */
-static void test_a_waiter_that_dies_in_the_queue(void **state)
-{
-    struct fixture *f = *state;
-    struct relay stage;
-    pid_t pid;
-    int status;
-
-    open_stage(&stage, f, 0);
-    pid = process_start(f, "--wait", 60000);
-    check_sleep(500);
-    start_next(&stage, 0);
-    assert_int_equal(kill(pid, SIGKILL), 0);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    lock_give(stage.held);
-    relay_close(&stage);
-}
-
-#define WAITERS 8
-
-/* The holder is killed while eight processes wait: none of them gets the lock
- * before the lease is over, and then all get it. */
-static void test_a_holder_killed_while_eight_wait(void **state)
-{
-    struct fixture *f = *state;
-    struct contender contenders[WAITERS];
-    sqlock_lock *primer = lock_obtain(f->a, f->name);
-    int64_t ends_us;
-    pid_t pid;
-    int status;
-
-    prime(primer);
-    pid = process_start(f, "--hold", 2500);
-    ends_us = fixture_row(f, f->name).expires_us; /* nobody waits yet */
-    for (size_t i = 0; i < WAITERS; i++) {
-        contender_open(&contenders[i], f, LONG_MS);
-        contender_start(&contenders[i], contenders[i].lock, SQLOCK_FOREVER);
-    }
-    check_sleep(200);
-    assert_int_equal(kill(pid, SIGKILL), 0);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    for (size_t i = 0; i < WAITERS; i++)
-        atomic_store(&contenders[i].may_release, true);
-    for (size_t i = 0; i < WAITERS; i++) {
-        assert_becomes_true(atomic_load(&contenders[i].rc) <= 0, PATIENCE_MS);
-        worker_join(&contenders[i].worker);
-        assert_code(0, contenders[i].released, &contenders[i].worker.err);
-        assert_less(ends_us, contenders[i].token); /* database time, in us */
-        contender_close(&contenders[i]);
-    }
-    lock_drop(primer);
-}
 
 /* With waiting=poll, other processes poll as well and are notified of nothing:
  * this process leaves the lock free for a pause when its share of time is used
@@ -510,28 +229,15 @@ static void test_who_polls_by_option_leaves_others_a_pause(void **state)
 
 static const struct test tests[] = {
     TEST(test_who_polls_by_option_leaves_others_a_pause),
-    TEST(test_a_release_notifies),
-    TEST(test_a_release_notifies_one_that_has_waited_long),
     TEST_ON(test_a_slow_commit_of_a_release_strands_nobody, ON_MYSQL,
             IN_SQLOCK),
-    TEST_ON(test_a_broken_lease_of_a_stopped_holder_is_free, ON_ALL, IN_SQLOCK),
-    TEST(test_a_waiter_that_gives_up_leaves_its_place),
-    TEST_ON(test_a_release_of_many_notifies, ON_ALL, IN_SQLOCK),
     TEST(test_a_lease_that_ends_at_once_is_taken_over),
-    TEST(test_closing_a_registry_notifies),
-    TEST(test_from_process_to_process),
     TEST_ON(test_an_idle_waiter_sends_nothing, ON_SERVERS, IN_SQLOCK),
-    TEST(test_long_leases_leave_others_a_session_to_wait_with),
     TEST_ON(test_a_short_wait_is_at_the_queue, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_F81_false_notifications_give_nobody_the_lock, ON_POSTGRES,
             IN_SQLOCK),
-    TEST(test_a_missing_notification_costs_time_only),
     TEST_ON(test_F81_a_stranger_with_the_queue_lock_delays_nobody_for_ever,
             ON_POSTGRES, IN_SQLOCK),
-    TEST_ON(test_the_connection_of_a_queue_is_terminated, ON_SERVERS,
-            IN_SQLOCK),
-    TEST(test_a_waiter_that_dies_in_the_queue),
-    TEST(test_a_holder_killed_while_eight_wait),
 };
 
 const struct topic topic_queue = TOPIC(tests);

@@ -1,0 +1,97 @@
+/*
+ * ask.c - requests: asks, asks_release, sees, finishes, abandons
+ */
+#include "actor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Return the request of that name, or a new one.  Its name is as=..., or the
+ * lock's. */
+static struct asked *asked_of(struct player *player)
+{
+    const char *as = step_option(&player->step, "as");
+    struct asked *asked = player->actor->asked;
+    struct asked *unused = NULL;
+
+    if (as == NULL)
+        as = player->step.name;
+    for (; asked < player->actor->asked + REQUESTS_MAX; asked++) {
+        if (strcmp(asked->as, as) == 0)
+            return asked;
+        if (asked->as[0] == '\0' && unused == NULL)
+            unused = asked;
+    }
+    if (unused != NULL)
+        (void)snprintf(unused->as, sizeof unused->as, "%s", as);
+    return unused;
+}
+
+static bool has_ended(const struct asked *asked)
+{
+    sqlock_request_state state = sqlock_request_status(asked->request);
+
+    return state != SQLOCK_REQUEST_FETCHING &&
+           state != SQLOCK_REQUEST_RELEASING;
+}
+
+static int ask(struct player *player, struct asked *asked)
+{
+    sqlock_lock *lock = actor_lock(player, player->step.name);
+    sqlock_acquire_options how;
+    int rc;
+
+    actor_read_options(player, &how);
+    asked->is_release = strcmp(player->step.verb, "asks") != 0;
+    rc = !asked->is_release
+             ? sqlock_request_acquire(
+                   &asked->request, lock, actor_ms(&player->step, "wait", 0),
+                   &how, actor_fd(player, "done"), &player->outcome.err)
+             : sqlock_request_release(&asked->request, lock,
+                                      actor_fd(player, "done"),
+                                      &player->outcome.err);
+    if (rc < 0)
+        asked->as[0] = '\0';
+    return rc;
+}
+
+/* Wait until the request has ended, unless now=, and finish it. */
+static int finish(struct player *player, struct asked *asked)
+{
+    int64_t until = check_deadline_ns(2 * PATIENCE_MS);
+    int rc;
+
+    while (step_option(&player->step, "now") == NULL && !has_ended(asked) &&
+           check_pause(until))
+        ;
+    rc = sqlock_request_finish(asked->request, &player->outcome.err);
+    if (rc != SQLOCK_EINUSE)
+        asked->as[0] = '\0';
+    if (rc == 0 && !asked->is_release && player->step.name != NULL)
+        player->outcome.token =
+            sqlock_token(actor_lock(player, player->step.name));
+    return rc;
+}
+
+void actor_use_request(struct player *player)
+{
+    struct outcome *outcome = &player->outcome;
+    const char *verb = player->step.verb;
+    struct asked *asked;
+
+    pthread_mutex_lock(&player->actor->mutex);
+    asked = asked_of(player);
+    pthread_mutex_unlock(&player->actor->mutex);
+    if (asked == NULL)
+        actor_refuse(outcome, "too many requests");
+    else if (strcmp(verb, "asks") == 0 || strcmp(verb, "asks_release") == 0)
+        outcome->rc = ask(player, asked);
+    else if (strcmp(verb, "sees") == 0)
+        outcome->rc = (int)sqlock_request_status(asked->request);
+    else if (strcmp(verb, "finishes") == 0)
+        outcome->rc = finish(player, asked);
+    else {
+        outcome->rc = sqlock_request_abandon(asked->request, &outcome->err);
+        asked->as[0] = '\0';
+    }
+}

@@ -1,0 +1,57 @@
+/*
+ * open.c - the registry of an actor, with the options of its step
+ */
+#include "actor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static sqlock_ownership ownership_of(const struct step *step)
+{
+    const char *owner = step_option(step, "owner");
+
+    if (owner != NULL && strcmp(owner, "registry") == 0)
+        return SQLOCK_OWNED_BY_REGISTRY;
+    if (owner != NULL && strcmp(owner, "handle") == 0)
+        return SQLOCK_OWNED_BY_HANDLE;
+    return SQLOCK_OWNED_BY_THREAD;
+}
+
+/* Pause between reads of a row: none comes where the registry is patient. */
+static uint32_t patience(const struct step *step)
+{
+    return step_option(step, "patient") != NULL
+               ? 3600000
+               : (uint32_t)actor_ms(step, "poll", 5);
+}
+
+/* On a busy machine an attempt to open may exceed a short time limit. */
+int actor_open(struct actor *actor, const struct step *step, sqlock_error *err)
+{
+    const char *waiting = step_option(step, "waiting");
+    sqlock_options options = SQLOCK_OPTIONS_INIT;
+    int64_t until = check_deadline_ns(PATIENCE_MS);
+    int rc;
+
+    options.table_prefix = step_option(step, "prefix");
+    options.ttl_ms = (uint32_t)actor_ms(step, "ttl", LONG_TTL_MS);
+    options.margin_ms = (uint32_t)actor_ms(step, "margin", 0);
+    options.peer_ttl_ms = PEER_TTL_MS;
+    options.poll_ms = patience(step);
+    options.pool_size = (uint32_t)actor_number(step, "pool", 0);
+    options.renew_period_ms = (uint32_t)actor_ms(step, "period", 0);
+    options.handoff_limit = (uint32_t)actor_number(step, "handoffs", 0);
+    options.statement_timeout_ms = (uint32_t)actor_ms(step, "statement", 0);
+    options.connect_timeout_ms = (uint32_t)actor_ms(step, "connect", 0);
+    options.ownership = ownership_of(step);
+    if (waiting != NULL && strcmp(waiting, "poll") == 0)
+        options.waiting = SQLOCK_WAITING_POLL;
+    actor->ownership = options.ownership;
+    (void)snprintf(actor->folder, sizeof actor->folder, "%s",
+                   step_option(step, "folder"));
+    do
+        rc = sqlock_registry_open(&actor->registry, step_option(step, "url"),
+                                  &options, err);
+    while (rc == SQLOCK_EUNREACHABLE && check_pause(until));
+    return rc;
+}
