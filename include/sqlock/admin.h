@@ -289,9 +289,8 @@ SQLOCK_API uint32_t sqlock_registry_epoch(sqlock_registry *registry,
 
 /**
  * Describe one of the drivers: "name (client library and version)", a constant.
- * They are numbered from 0 in the order in which they are tried for a URL:
- * those compiled in, then those registered.  NULL: there is none with that
- * number.
+ * They are numbered from 0 in the order in which they are tried for a URL.
+ * NULL: there is none with that number.
  */
 SQLOCK_API const char *sqlock_driver_info(size_t index);
 

@@ -4,7 +4,7 @@
 #ifndef LK_CHECKS_H
 #define LK_CHECKS_H
 
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 struct lk_checks {
     sqlock_check *list;

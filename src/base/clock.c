@@ -8,8 +8,6 @@
 
 #include <errno.h>
 
-#include "sqlock/driver.h"
-
 static int64_t read_clock(clockid_t clock)
 {
     struct timespec now;

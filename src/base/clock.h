@@ -17,7 +17,10 @@
 #define LK_NS_PER_MS INT64_C(1000000)
 #define LK_NS_PER_US INT64_C(1000)
 
-/* Read CLOCK_BOOTTIME; sqlock_monotonic_ns() reads the other clock. */
+/* Read CLOCK_MONOTONIC. */
+int64_t sqlock_monotonic_ns(void);
+
+/* Read CLOCK_BOOTTIME. */
 int64_t lk_boottime_ns(void);
 
 /* Return from + ms, for a non-negative ms; LK_NEVER if that is out of range. */

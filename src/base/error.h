@@ -1,11 +1,20 @@
 /*
- * error.h - internal helpers for sqlock_error; sqlock_error_set() is in
- * sqlock/driver.h
+ * error.h - fill in an sqlock_error
  */
 #ifndef LK_ERROR_H
 #define LK_ERROR_H
 
-#include "sqlock/driver.h"
+#include "sqlock.h"
+
+/*
+ * Fill an error and return its code, in one expression.  Newlines and tabs
+ * become blanks, other control characters and bytes that are not UTF-8 are
+ * escaped, and the text is truncated to the size of `message`.  `err` and
+ * `sqlstate` may be NULL.
+ */
+int sqlock_error_set(sqlock_error *err, int code, int native,
+                     const char *sqlstate, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 
 /* Set an error that has no native code of a database, and return its code.
  * This is a macro, so that a static analyzer sees the code that is returned;

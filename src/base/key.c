@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "sqlock/admin.h"
 
 #define UUID_LENGTH 36
 

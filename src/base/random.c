@@ -13,7 +13,6 @@
 #include <uuid/uuid.h>
 
 #include "base/clock.h"
-#include "sqlock/driver.h"
 
 static bool draw(void *out, size_t size)
 {

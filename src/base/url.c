@@ -14,8 +14,8 @@
 
 #include <uriparser/Uri.h>
 
+#include "base/error.h"
 #include "base/secret.h"
-#include "sqlock/driver.h"
 
 static int out_of_memory(sqlock_error *err)
 {

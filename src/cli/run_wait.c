@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "sqlock/driver.h"
 
 #define FIRST_WORD_NS (1000 * RUN_NS_PER_MS)
 #define NEXT_WORD_NS (5000 * RUN_NS_PER_MS)

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/retry.h"
-#include "db/driver.h"
+#include "db/drivers.h"
 
 static const struct lk_retry_policy policy = {
     .first_us = 1000,

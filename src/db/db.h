@@ -13,7 +13,7 @@
 #include "db/statement.h"
 #include "db/table.h"
 #include "db/watchdog.h"
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 struct lk_db {
     const sqlock_driver *driver;

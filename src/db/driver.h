@@ -1,20 +1,366 @@
 /*
- * driver.h - list the drivers, and find the one for a URL
+ * driver.h - what a database's driver provides, and what it may rely on
+ *
+ * A driver is one client library and one dialect (dialect.h).  It sends
+ * one statement at a time, returns rows and counts, and classifies errors.  It
+ * does not wait for a lock except in its wait-queue functions, does not retry,
+ * reconnect, log or print, and starts no thread; the library does that, once
+ * for all drivers.  It reads the clock only to keep the deadline that it was
+ * given.
+ *
+ * Threads
+ *     One thread at a time uses a connection, not always the same one.  Only
+ *     `abort` may be called meanwhile, by any thread.
+ *
+ * Results
+ *     Functions of a driver (open, execute, begin, commit, rollback) return 0
+ *     or one of these codes.  A result that is not known to be a success is
+ *     never 0.
+ *
+ *     ERETRY         not applied; the transaction, if any, is gone
+ *     EBUSY          not applied: another session's lock of a row or table
+ *                    (SQLite: of the database file), or a duplicate key
+ *     ECANCELED      not applied: cancelled, or a time limit of the server
+ *     EREADONLY      not applied: wrong node
+ *     ERESOURCE      not applied: connections, memory, disk
+ *     EACCESS        not applied: login or privilege
+ *     ESCHEMA        not applied: no such database, table or column
+ *     EDATABASE      not applied: any other error of the statement
+ *     EUNREACHABLE   nothing was sent; the connection is unusable now
+ *     EUNCERTAIN     sent, but not answered; the connection is unusable now
+ *     EINVAL, ENOTSUP, ENOMEM   not sent
  */
 #ifndef LK_DRIVER_H
 #define LK_DRIVER_H
 
-#include "sqlock/driver.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "db/dialect.h"
+#include "sqlock/value.h"
 
-/* The drivers compiled in, NULL-terminated. */
-extern const sqlock_driver *const lk_drivers[];
+/* --------------------------------------------------------------- values -- */
 
-/* Find the driver for a URL by the scheme; for a URL with waiting=poll, its
- * variant without a wait queue.  *out stays valid as long as the process, and
- * is NULL after a failure.  Return 0, SQLOCK_EINVAL if the URL has no scheme or
- * an unknown value of `waiting`, SQLOCK_ENOTSUP if there is no such driver or
- * variant, or SQLOCK_ENOMEM. */
-int lk_driver_find(const sqlock_driver **out, const char *url,
+/**
+ * Begin a result with that number of columns; earlier rows are discarded.
+ *
+ * @return 0        begun
+ *         ENOMEM   out of memory
+ */
+int sqlock_result_start(sqlock_result *result, size_t columns);
+
+/**
+ * Append one cell to a result.  Every `columns` cells make a row.  A text is
+ * copied, and need not end with NUL.
+ *
+ * @return 0        appended
+ *         ENOMEM   out of memory
+ *         EINVAL   sqlock_result_start() was not called
+ */
+int sqlock_result_push(sqlock_result *result, const sqlock_value *value);
+
+/* --------------------------------------------------------- transactions -- */
+
+/* State of the transaction on a connection. */
+typedef enum sqlock_tx_state {
+    SQLOCK_TX_NONE,    /* none is open */
+    SQLOCK_TX_OPEN,    /* it can be committed */
+    SQLOCK_TX_ABORTED, /* it can only be rolled back, or the server has ended
+                          it */
+    SQLOCK_TX_GONE     /* connection and transaction are lost */
+} sqlock_tx_state;
+
+/* Functions and SQL of a driver for transactions of the application.  The SQL
+ * is templates as in a dialect, which leave nothing changed in the session. */
+typedef struct sqlock_transactions {
+    const char *statements[SQLOCK_TX_KINDS]; /* as a template's text */
+
+    /* A query whose last cell of the first row, a text, identifies the server,
+     * the database and {table} in schema {1} (null: none was named).  Two
+     * connections with equal texts find the same table. */
+    const char *identity;
+    /* A query that takes no snapshot and returns one text: "read committed", in
+     * upper or lower case, or another text if the transaction reads from a
+     * snapshot that its first statement takes.  NULL: `identity` takes no
+     * snapshot. */
+    const char *isolation;
+
+    /* A query that returns a row if row locks exclude only the sessions of one
+     * node of a cluster with several writable nodes.  It takes no snapshot.
+     * NULL: the database has no such clusters. */
+    const char *one_node;
+
+    /* Clause to append to the SELECT of a row: FOR UPDATE without a wait; EBUSY
+     * or no row if it is locked.  NULL: rows are not locked one by one. */
+    const char *update_free;
+    const char *update_wait; /* FOR UPDATE that waits */
+    const char *share_free;  /* FOR SHARE without a wait */
+    const char *share_wait;  /* FOR SHARE that waits */
+    /* For a database with one write lock: a statement that takes the write lock
+     * and changes nothing; else NULL. */
+    const char *take_write_lock;
+    uint32_t wait_unit_ms; /* unit of `limit`; 0: no statement waits */
+
+    const char *timestamp_us;   /* {column}, a point in time, as us */
+    const char *next_timestamp; /* a point in time later than {column} */
+    const char *fence_type;     /* type of a fence column */
+    const char *owner_type;     /* type of a fence's owner column */
+    /* A condition: the text in {column} has the bytes of the parameter `?`,
+     * whatever collation and padding the column has. */
+    const char *same_text;
+    /* A text that is compared with an integer is made a number, so that it
+     * equals 0: send integers of the application's keys as text. */
+    bool keys_are_text;
+
+    /** Make a connection of the application's open handle, without changing the
+     *  handle.  Refuse a handle whose texts are not UTF-8.
+     *  @return 0, EINVAL, ... */
+    int (*adopt)(void *connection, void *native, sqlock_error *err);
+    /** End the use of an adopted handle; called instead of close.  Without
+     *  @p may_use it may be in use, or closed: free what is the library's, and
+     *  leave what cannot be freed without the handle. */
+    void (*unadopt)(void *connection, bool may_use);
+    /** Return the state of the transaction, without a round trip. */
+    sqlock_tx_state (*state)(void *connection);
+    /** Let statements wait for a lock at most @p wait_ms, a multiple of
+     *  wait_unit_ms, and disable other time limits, until `unlimit` restores
+     *  them.  Before a wait the library has set a savepoint, and returns to it
+     *  after EBUSY.  If wait_unit_ms is 0, @p wait_ms is 0 and statements must
+     *  not wait. */
+    int (*limit)(void *connection, int64_t wait_ms, int64_t deadline_ns,
+                 sqlock_error *err);
+    /** Restore what `limit` has changed. */
+    int (*unlimit)(void *connection, int64_t deadline_ns, sqlock_error *err);
+
+    /** May be NULL: the server ends no transaction because it is idle.  Let the
+     *  open one, not an adopted one, be idle for @p idle_ms, more than
+     *  sqlock_connect.idle_ms. */
+    int (*outlast)(void *connection, uint32_t idle_ms, int64_t deadline_ns,
                    sqlock_error *err);
+
+    /* `unadopt` removes all prepared statements, so those of adopted
+     * transactions may be prepared, too. */
+    bool unprepares;
+    /** May be NULL.  Check, before each statement on an adopted connection,
+     *  that its texts are still UTF-8, without a round trip.
+     *  @return 0, EINVAL */
+    int (*check_adopted)(void *connection, sqlock_error *err);
+    /** Run ASSERT @p times times, each time with the next @p count of the
+     *  values, and commit unless one fails, all in one round trip.  May be
+     *  NULL: then the library sends GUARD again for each lease, and `commit`.
+     *  @return ENOTFOUND: an ASSERT found no row, and nothing was committed; or
+     *  as commit */
+    int (*commit_if)(void *connection, const sqlock_statement *statement,
+                     const sqlock_value *values, size_t count, size_t times,
+                     int64_t deadline_ns, sqlock_error *err);
+} sqlock_transactions;
+
+/* ----------------------------------------------------------- wait queues -- */
+
+/*
+ * Functions of a wait queue in the database.  Each sqlock lock has a queue
+ * lock, which is a lock of the database's own or of the operating system's.  A
+ * session has the queue lock from the time when it may claim until it releases
+ * the lease; the other sessions queue for it.  The queue lock is only a hint:
+ * the lease's row decides, and a queue lock that is missing, that notifies
+ * falsely, or that a stranger has, costs no more than time.  A session that has
+ * a queue lock, or waits for one, is not used to wait for another.  When its
+ * client has closed a session, the session must give up its queue lock and its
+ * wait by itself within a second: the library does not end it over another
+ * connection.
+ *
+ * Results are as in sqlock_driver.  `queue` is the number of the queue lock, an
+ * even one of 62 bits.
+ */
+typedef struct sqlock_wait_queue {
+    uint32_t layouts; /* those with wait queues, 1 << sqlock_layout for each */
+    /* A CLAIM that grants a lease also takes the queue lock for its
+     * session if nobody has it, and RELEASE on that session gives it back. */
+    bool holders_keep_it;
+    /* After EBUSY of `enqueue` the session keeps its position in the queue for
+     * the next `enqueue`, until `leave`: the row can be read between them. */
+    bool keeps_place;
+
+    /** Find out whether connection @p one has a session of its own, or a proxy
+     *  lends it changing sessions of a server, by comparison with @p other.
+     *  Neither is in a transaction.  May be NULL: every connection has a
+     *  session of its own.  @return 0: it has one; EBUSY: a proxy is between,
+     *  or the server's queue locks exclude nobody; any other: not known, and
+     *  asked again at the next wait */
+    int (*has_own_session)(void *one, void *other, int64_t deadline_ns,
+                           sqlock_error *err);
+    /** Wait for the queue lock, until @p until_ns at the latest.  @return 0:
+     *  the session has it; EBUSY: it does not have it by @p until_ns, or by an
+     *  earlier time that the driver chooses: the library reads the row and
+     *  calls this again */
+    int (*enqueue)(void *connection, int64_t queue, int64_t until_ns,
+                   sqlock_error *err);
+    /** From now on have the session notified of each release, without having
+     *  the queue lock.  May be NULL: the database cannot notify, and waiters
+     *  stay in the queue.  @return 0; EBUSY: releases would not notify this
+     *  session */
+    int (*subscribe)(void *connection, int64_t queue, int64_t deadline_ns,
+                     sqlock_error *err);
+    /** Wait for a notification, outside of a transaction and without sending
+     *  anything.  NULL if `subscribe` is.  @return 0: notified; EBUSY: not by
+     *  @p until_ns */
+    int (*await)(void *connection, int64_t queue, int64_t until_ns,
+                 sqlock_error *err);
+    /** Give up the queue lock or the position in the queue, and end the
+     *  notifications. */
+    int (*leave)(void *connection, int64_t queue, int64_t deadline_ns,
+                 sqlock_error *err);
+} sqlock_wait_queue;
+
+/* --------------------------------------------------------------- driver -- */
+
+/* Options of a new connection. */
+typedef struct sqlock_connect {
+    int64_t deadline_ns;           /* CLOCK_MONOTONIC */
+    uint32_t statement_timeout_ms; /* server-side limits are set on this
+                                      connection no longer than this, where the
+                                      server has them, so that a statement that
+                                      was given up does not run on */
+    uint32_t lock_timeout_ms;      /* longest wait for somebody's row lock,
+                                      as near as the database can: then EBUSY */
+    uint32_t idle_ms;              /* in a transaction of `begin` the server
+                                      ends the session once its client has
+                                      said nothing for so long, as near as it
+                                      can: the client may be gone, and its row
+                                      locks with it; 0: never */
+    bool may_create;               /* tables are to be created: if the database
+                                      is a file that does not exist, create it.
+                                      Otherwise return ESCHEMA for it */
+} sqlock_connect;
+
+/* Proof of the server's identity by TLS, from the weakest to the strongest. */
+typedef enum sqlock_tls_check {
+    SQLOCK_TLS_CHECK_NONE = 0,  /* nothing: TLS was not demanded */
+    SQLOCK_TLS_CHECK_DEMANDED,  /* nothing, though TLS was demanded: the
+                                   certificate is not checked */
+    SQLOCK_TLS_CHECK_AUTHORITY, /* who signed its certificate, not its name */
+    SQLOCK_TLS_CHECK_FULL       /* authority and name */
+} sqlock_tls_check;
+
+/* Description of a connection. */
+typedef struct sqlock_description {
+    char server[96];       /* "PostgreSQL 15.18"; "" when not known */
+    char client[96];       /* client library and version */
+    char tls[64];          /* cipher or protocol; "" when there is no TLS */
+    int64_t connection_id; /* backend pid or connection id; 0: none */
+    char epoch[SQLOCK_EPOCH_SIZE]; /* changes when another server has taken over
+                                      that may lack what the one before it has
+                                      acknowledged; "": not known */
+    sqlock_tls_check tls_check;    /* what TLS has checked */
+    char forgets[96]; /* settings by which a crash of the server may lose what
+                         it has committed: "fsync = off"; "": none */
+} sqlock_description;
+
+enum {
+    /* execute, begin, commit and rollback keep their deadline by themselves.
+     * Without this a thread of the library calls abort at the deadline. */
+    SQLOCK_CAP_KEEPS_DEADLINE = 1 << 0,
+    /* The database has one writer at a time: a process sends its writes on one
+     * connection, and commits together those that have gathered.  A statement
+     * that fails with EBUSY, EDATABASE, ESCHEMA or EINVAL must leave the
+     * transaction usable.  It requires SQLOCK_CAP_KEEPS_DEADLINE. */
+    SQLOCK_CAP_ONE_WRITER = 1 << 1
+};
+
+/** A client library and its database.  Members must be set unless they say that
+ *  they may be NULL. */
+typedef struct sqlock_driver {
+    const char *name;    /* "postgres" */
+    const char *schemes; /* of URLs, with '|' between: "postgresql|postgres" */
+    size_t connection_bytes; /* the library allocates this much, zeroed; all
+                                zero must be a state that close() accepts */
+    uint32_t capabilities;   /* bits, such as SQLOCK_CAP_ONE_WRITER */
+    const sqlock_dialect *dialect; /* the database's SQL */
+
+    /** Client library, a constant, without loading it: "libpq.so.5". */
+    const char *(*client)(void);
+
+    /** Check the URL without connecting, and load the client library if that
+     *  was not done.  @return 0; EINVAL: the message says what is wrong,
+     *  without the password; ENOTSUP: the library is not there, and the message
+     *  says what to install */
+    int (*check_url)(const char *url, sqlock_error *err);
+
+    /** Connect, and set autocommit, READ COMMITTED, UTC and own settings, on
+     *  this session only.  If a pooler may lend the session to others, leave
+     *  nothing on it, and make the settings with each statement and
+     *  transaction.  After a failure close() is called all the same. */
+    int (*open)(void *connection, const char *url, const sqlock_connect *how,
+                sqlock_error *err);
+
+    /** End the session, if any.  Never blocks for the network. */
+    void (*close)(void *connection);
+
+    /** Return false if the server has closed the idle connection, or if a
+     *  transaction is open on it; no round trip.  The connection is then not
+     *  used again: in an open transaction, a statement sent by itself would
+     *  wait for a commit that nobody sends. */
+    bool (*is_alive)(void *connection);
+
+    /** Run one statement, and refuse a text with several, as one of them could
+     *  end the transaction.  @p parameters are in the statement's order.
+     *  @p result is filled on success only. */
+    int (*execute)(void *connection, const sqlock_statement *statement,
+                   const sqlock_value *parameters, size_t count,
+                   int64_t deadline_ns, sqlock_result *result,
+                   sqlock_error *err);
+
+    /** Begin a transaction that may write (SQLite: BEGIN IMMEDIATE).  After a
+     *  failure there is none, or the connection is not alive. */
+    int (*begin)(void *connection, int64_t deadline_ns, sqlock_error *err);
+
+    /** Commit.  Return 0 only if the server has confirmed the commit: an error
+     *  if it rolled back instead, EUNCERTAIN if it confirmed with a warning. */
+    int (*commit)(void *connection, int64_t deadline_ns, sqlock_error *err);
+
+    /** Roll back.  Return 0 also if there is no transaction. */
+    int (*rollback)(void *connection, int64_t deadline_ns, sqlock_error *err);
+
+    /** End the call in flight, or the one that is about to begin; called by
+     *  another thread.  That call returns EUNCERTAIN or ECANCELED, or
+     *  EUNREACHABLE if nothing had been sent.  The connection may be unusable
+     *  afterwards. */
+    void (*abort)(void *connection);
+
+    /** Return the client library's own handle: PGconn *, MYSQL *, sqlite3 *. */
+    void *(*native)(void *connection);
+
+    /** Describe the server and the session; no round trip. */
+    void (*describe)(void *connection, sqlock_description *description);
+
+    /** May be NULL.  For a URL that depends on the working directory, set *out
+     *  to a malloc'd URL that leads to the same database from any directory;
+     *  for another URL, to NULL.  Called once, after check_url; connections are
+     *  opened with *out, or with the URL if *out is NULL.
+     *  @return 0, EINVAL, ENOMEM */
+    int (*resolve_url)(const char *url, char **out, sqlock_error *err);
+
+    /** Transactions of the application; may be NULL: they are refused. */
+    const sqlock_transactions *transactions;
+
+    /** SQL about stock; may be NULL: sqlock_stock_open() refuses. */
+    const sqlock_stock_dialect *stock;
+
+    /** Wait queue; may be NULL: waiters read the row every `poll_ms`. */
+    const sqlock_wait_queue *wait_queue;
+
+    /**
+     * The `overrides` of the dialect for URLs with the parameter waiting=poll:
+     * with them no statement takes part in a wait queue, and `wait_queue` is
+     * not used.  The driver gets the URL with that parameter.  NULL: such a URL
+     * is refused if there is a `wait_queue`.
+     *
+     * If only the row's lock serializes the claims of a key, tokens of sqlock's
+     * layout rise as long as the row stays.  They may not rise where a Spring
+     * peer's unlock deletes the row, or a reaper with a retention shorter than
+     * a statement may take.  On Spring's layouts two tokens may then come in
+     * the wrong order.
+     */
+    const sqlock_fragment *polling;
+} sqlock_driver;
 
 #endif

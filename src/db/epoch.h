@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 /* Called when the epoch changes, by the thread that opened the connection.
  * The texts are valid during the call only. */

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 #include "db/pool.h"
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 /* One waiting statement, on the stack of the thread that waits for it. */
 struct lk_request {

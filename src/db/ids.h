@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 /* The dialect's statements have the numbers 1 to SQLOCK_SQL_KINDS, those of
  * transactions (enum lk_tx_kind) the next LK_IDS_OF_TX. */

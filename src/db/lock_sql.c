@@ -3,7 +3,7 @@
  * and databases
  *
  * A dialect defines how its database writes `now`, `later`, `in_us` and so on
- * (see sqlock/dialect.h), and has a statement of its own only where the
+ * (see db/dialect.h), and has a statement of its own only where the
  * templates do not suffice. The rendered statements are in
  * sql/DATABASE/statements.sql.
  */

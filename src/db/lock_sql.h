@@ -4,7 +4,7 @@
 #ifndef LK_LOCK_SQL_H
 #define LK_LOCK_SQL_H
 
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 /* Templates by kind of statement.  Where a text is NULL, each dialect has its
  * own, or none. */

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 /* The longest pause is no longer than the shortest default of a statement
  * timeout, so that an attempt is made during each call. */

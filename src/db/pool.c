@@ -77,7 +77,6 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
                            struct lk_connection **out, sqlock_error *err)
 {
     sqlock_connect how = {
-        .size = sizeof how,
         .deadline_ns = deadline_ns,
         /* The server gives up before the client does, so that it does not carry
          * out a claim later that the client has given up (F39). */

@@ -13,7 +13,7 @@
 #include "db/epoch.h"
 #include "db/outage.h"
 #include "db/watchdog.h"
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 /* The purpose of a connection that was taken. */
 enum lk_use {

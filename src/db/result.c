@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 /* Bytes of the first block, and at most of any later one, which has twice the
  * size of the block before; only a longer text gets a larger block. */

@@ -5,7 +5,7 @@
 #define LK_STATEMENT_H
 
 #include "db/template.h"
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 #define LK_PLACES_MAX 40 /* parameters that a statement can send */
 

@@ -6,7 +6,7 @@
 #define LK_TABLE_H
 
 #include "db/statement.h"
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 #define LK_IDENTIFIER_MAX 255
 

@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 #define LK_FRAGMENT_LISTS 7
 

@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 #include "base/service.h"
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 /* One watched call: a member of the connection that makes the call. */
 struct lk_watch {

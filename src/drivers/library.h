@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 /* A function's name, and where its address goes. */
 struct lk_library_function {

@@ -5,7 +5,7 @@
 #ifndef LK_OWN_SESSION_H
 #define LK_OWN_SESSION_H
 
-#include <sqlock/driver.h>
+#include "db/driver.h"
 
 /*
  * Compare the server sessions of two connections of `driver`, on which the

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "db/driver.h"
+#include "db/drivers.h"
 #include "lease/layout.h"
 #include "lease/options.h"
 

@@ -9,7 +9,7 @@
 
 /* Return by how many us, at least, the clock that wrote a row is ahead of the
  * database's; 0: unknown, within the margin, or the lease is over.  `cells` are
- * those of an info row (sqlock/dialect.h). */
+ * those of an info row (db/dialect.h). */
 int64_t lk_skew_us(const struct lk_store *store, const sqlock_value *cells);
 
 /* If the clock that wrote a row is ahead, report the event CLOCK_AHEAD, at most

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 void lk_executor_init(struct lk_executor *executor)
 {

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/retry.h"
 #include "base/writer.h"
-#include "db/driver.h"
+#include "db/drivers.h"
 #include "lease/options.h"
 #include "stock/columns.h"
 #include "stock/names.h"

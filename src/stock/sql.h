@@ -4,7 +4,7 @@
 #ifndef LK_STOCK_SQL_H
 #define LK_STOCK_SQL_H
 
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 /* Templates by kind; NULL: each dialect has its own, or none. */
 extern const char *const lk_stock_templates[SQLOCK_STOCK_KINDS];

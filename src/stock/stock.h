@@ -216,7 +216,7 @@ int lk_stock_run_apart(struct lk_stock_operation *op, lk_stock_body body,
 /* --- orders.c --- */
 
 /* Write the entry of a line as an object of a JSON array of entries, see
- * sqlock/dialect.h.  `number` is the line's number in the order. */
+ * db/dialect.h.  `number` is the line's number in the order. */
 void lk_entry_write(FILE *out, const char *order, size_t number,
                     const struct lk_stock_line *line, char kind, char status);
 

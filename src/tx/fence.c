@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/writer.h"
-#include "db/driver.h"
+#include "db/drivers.h"
 #include "tx/tx.h"
 
 #define TEXT_SIZE (10 * LK_QUOTED_SIZE)

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "db/driver.h"
+#include "db/drivers.h"
 #include "lease/options.h"
 #include "sqlock/once.h"
 #include "sqlock/lease.h"

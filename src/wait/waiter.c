@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
                     const sqlock_acquire_options *options)

@@ -80,7 +80,7 @@ static void make_stub(struct fixture *f)
     transactions.update_wait = "";
     stub.driver.wait_queue = &wait_queue;
     stub.driver.transactions = &transactions;
-    around_register(&stub, f);
+    around_register(&stub);
 }
 
 static void test_F66_locks_that_exclude_nobody_are_found_out(void **state)

@@ -245,7 +245,7 @@ static size_t first_free(void)
 static int backend_of(const struct client *client, const sqlock_connect *how,
                       void **backend, sqlock_error *err)
 {
-    sqlock_connect own = {.size = sizeof own, .statement_timeout_ms = 5000};
+    sqlock_connect own = {.statement_timeout_ms = 5000};
     size_t i;
 
     if (client->backend != NULL) {
@@ -377,7 +377,7 @@ static void put_pooler_between(struct fixture *f, char url[1024])
         driver->native = pooled_native;
         driver->describe = pooled_describe;
         driver->transactions = NULL;
-        around_register(&pooler.around, f);
+        around_register(&pooler.around);
     }
     (void)around_url(url, &pooler.around, f);
 }

@@ -32,7 +32,7 @@ static void note_answers(struct fixture *f)
     if (!around_make(&noted, f, "noted"))
         return;
     noted.driver.execute = noted_execute;
-    around_register(&noted, f);
+    around_register(&noted);
 }
 
 static void check_same(const sqlock_info *one, const sqlock_info *other)

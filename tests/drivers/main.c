@@ -1,5 +1,5 @@
 /*
- * main.c - the driver suite: the contract of sqlock/driver.h, the same tests on
+ * main.c - the driver suite: the contract of db/driver.h, the same tests on
  * every driver whose database the environment names
  */
 #include "drivers/suite.h"
@@ -102,7 +102,7 @@ int main(int argc, char **argv)
 {
     static const struct program program = {
         .name = "drivers",
-        .about = "the contract of sqlock/driver.h, on each driver",
+        .about = "the contract of db/driver.h, on each driver",
         .databases = ON_ALL,
     };
     static const struct lanes lanes = {.count = 1, .run = run_lane};

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/random.h"
-#include "db/driver.h"
+#include "db/drivers.h"
 
 struct subject subject;
 
@@ -51,8 +51,7 @@ static const struct spelling spellings[] = {
 int session_open_at(struct session *session, const char *url,
                     uint32_t lock_timeout_ms)
 {
-    sqlock_connect how = {.size = sizeof how,
-                          .deadline_ns = check_deadline_ns(DEADLINE_MS),
+    sqlock_connect how = {.deadline_ns = check_deadline_ns(DEADLINE_MS),
                           .statement_timeout_ms = 2 * DEADLINE_MS,
                           .lock_timeout_ms = lock_timeout_ms,
                           .may_create = true};

@@ -1,5 +1,5 @@
 /*
- * suite.h - the contract of sqlock/driver.h, tried on one driver
+ * suite.h - the contract of db/driver.h, tried on one driver
  *
  * A test has two connections a and b, and calls the driver through its vtable.
  * Of the library it uses little more than the rendering of templates.  There

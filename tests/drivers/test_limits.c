@@ -554,8 +554,7 @@ static void test_opening_ends_at_its_deadline(void **state)
     assert_non_null(connection);
     for (int i = 0; i < 5 && least_ns > 500000000; i++) {
         int64_t begun_ns = sqlock_monotonic_ns();
-        const sqlock_connect how = {.size = sizeof how,
-                                    .deadline_ns = begun_ns + 20000000,
+        const sqlock_connect how = {.deadline_ns = begun_ns + 20000000,
                                     .statement_timeout_ms = 100,
                                     .lock_timeout_ms = 100};
         sqlock_error err = {0};

@@ -1,6 +1,6 @@
 /*
  * test_statements.c - the result of each statement of a dialect, as
- * sqlock/dialect.h describes it, on every layout: claim, renew, release, break
+ * db/dialect.h describes it, on every layout: claim, renew, release, break
  * and read a lock
  */
 #include "drivers/suite.h"

@@ -6,7 +6,7 @@
  */
 #include "unit.h"
 
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 #define assert_refused(rc) assert_code(SQLOCK_EINVAL, (rc), &err)
 
@@ -144,16 +144,6 @@ static void test_results_without_arguments(void **state)
     assert_int_equal(result.rows, 0);
 }
 
-static void test_drivers_without_arguments(void **state)
-{
-    sqlock_error err = {0};
-    int rc = sqlock_driver_register(NULL, &err);
-
-    (void)state;
-    assert_refused(rc);
-    assert_int_equal(sqlock_driver_register(NULL, NULL), SQLOCK_EINVAL);
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_opening_without_a_place_or_a_url),
     cmocka_unit_test(test_nothing_may_be_closed_dropped_and_freed),
@@ -163,6 +153,5 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_schema_calls_without_arguments),
     cmocka_unit_test(test_keys_without_arguments),
     cmocka_unit_test(test_results_without_arguments),
-    cmocka_unit_test(test_drivers_without_arguments),
 };
 const struct suite suite_arguments = SUITE("arguments", tests);

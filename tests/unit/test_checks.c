@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "db/driver.h"
+#include "db/drivers.h"
 #include "admin/diagnose.h"
 
 #define SETTINGS_MAX 6

@@ -4,7 +4,7 @@
 #include "unit.h"
 
 #include "base/clock.h"
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 static void test_deadlines_saturate(void **state)
 {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 static const int codes[] = {
 #define SQLOCK_X(name, value, text) (value),

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "db/driver.h"
+#include "db/drivers.h"
 #include "db/statement.h"
 #include "db/table.h"
 #include "stock/names.h"

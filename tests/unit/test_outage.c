@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "db/driver.h"
+#include "db/drivers.h"
 #include "db/pool.h"
 #include "support/workers.h"
 

@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "db/db.h"
-#include "db/driver.h"
+#include "db/drivers.h"
 
 #define CONNECTIONS 3
 

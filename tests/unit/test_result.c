@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 static void push_row(sqlock_result *result, int64_t number, const char *text,
                      size_t length)

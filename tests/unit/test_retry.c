@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/retry.h"
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 #define DRAWS 400
 #define ALL 0xffffu

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/service.h"
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 #define TASKS "/proc/self/task"
 #define RUNS_MAX 64

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "db/driver.h"
+#include "db/drivers.h"
 #include "db/statement.h"
 
 static const sqlock_dialect dollar = {.placeholder = SQLOCK_PLACEHOLDER_DOLLAR};

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "db/driver.h"
+#include "db/drivers.h"
 #include "db/table.h"
 
 static const char *const schemes[] = {"postgresql:", "mysql:", "sqlite:"};

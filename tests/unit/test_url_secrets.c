@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "db/driver.h"
+#include "db/drivers.h"
 
 #define SECRET_1 "qxqx"
 #define SECRET_2 "zwzw"

@@ -326,7 +326,6 @@ static int outlast(void *handle, uint32_t idle_ms, int64_t deadline_ns,
 /* clang-format on */
 
 const sqlock_transactions lk_mysql_transactions = {
-    .size = sizeof(sqlock_transactions),
     .identity = "SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir, "
                 "COALESCE({1}, DATABASE()))",
     /* Galera detects conflicting writes at their commit, but its nodes do not

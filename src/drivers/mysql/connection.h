@@ -10,7 +10,7 @@
 
 #include "drivers/mysql/client.h"
 #include "drivers/mysql/errors.h"
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 /* The buffers that a statement's rows are fetched into; defined in rows.c. */
 struct lk_mysql_reader;

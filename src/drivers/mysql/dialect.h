@@ -4,7 +4,7 @@
 #ifndef LK_MYSQL_DIALECT_H
 #define LK_MYSQL_DIALECT_H
 
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 extern const sqlock_dialect lk_mysql_dialect;
 extern const sqlock_fragment lk_mysql_polling[];

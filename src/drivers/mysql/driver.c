@@ -221,7 +221,6 @@ static void driver_describe(void *handle, sqlock_description *description)
 }
 
 const sqlock_driver lk_driver_mysql = {
-    .size = sizeof(sqlock_driver),
     .name = "mysql",
     .schemes = "mysql|mariadb",
     .connection_bytes = sizeof(struct lk_mysql_connection),

@@ -20,7 +20,7 @@
 #ifndef LK_DRIVERS_MYSQL_MYSQL_H
 #define LK_DRIVERS_MYSQL_MYSQL_H
 
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 extern const sqlock_driver lk_driver_mysql;
 

@@ -118,7 +118,6 @@ static int mysql_has_own_session(void *one, void *other, int64_t deadline_ns,
 }
 
 const sqlock_wait_queue lk_mysql_wait_queue = {
-    .size = sizeof(sqlock_wait_queue),
     .layouts = 1u << SQLOCK_LAYOUT_SQLOCK,
     .holders_keep_it = true,
     .has_own_session = mysql_has_own_session,

@@ -50,7 +50,6 @@ static const sqlock_integer_type integers[] = {
 };
 
 const sqlock_stock_dialect lk_mysql_stock = {
-    .size = sizeof(sqlock_stock_dialect),
     .schema = lk_sql_mysql_stock,
     .has_age_index =
         "SELECT 1 FROM information_schema.STATISTICS "

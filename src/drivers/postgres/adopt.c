@@ -164,7 +164,6 @@ static int unlimit(void *connection, int64_t deadline_ns, sqlock_error *err)
 /* clang-format on */
 
 const sqlock_transactions lk_pg_transactions = {
-    .size = sizeof(sqlock_transactions),
     .statements =
         {
             /* Without a row it divides by 0. */

@@ -249,7 +249,6 @@ static void pg_describe(void *connection, sqlock_description *description)
 }
 
 const sqlock_driver lk_driver_postgres = {
-    .size = sizeof(sqlock_driver),
     .name = "postgres",
     .schemes = "postgresql|postgres",
     .connection_bytes = sizeof(lk_pg),

@@ -4,7 +4,7 @@
 #ifndef LK_POSTGRES_H
 #define LK_POSTGRES_H
 
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 extern const sqlock_driver lk_driver_postgres;
 

@@ -213,7 +213,6 @@ static int pg_has_own_session(void *one, void *other, int64_t deadline_ns,
 }
 
 const sqlock_wait_queue lk_pg_wait_queue = {
-    .size = sizeof(sqlock_wait_queue),
     .layouts = 1u << SQLOCK_LAYOUT_SQLOCK,
     .has_own_session = pg_has_own_session,
     .enqueue = pg_enqueue,

@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "drivers/postgres/client.h"
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 #define LK_PG_LIMITS 2
 #define LK_PG_NAME_SIZE 48 /* of a prepared statement */

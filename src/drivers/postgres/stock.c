@@ -36,7 +36,6 @@ static const sqlock_integer_type integers[] = {
 };
 
 const sqlock_stock_dialect lk_pg_stock = {
-    .size = sizeof(sqlock_stock_dialect),
     .schema = lk_sql_postgres_stock,
     .has_age_index =
         "SELECT 1 FROM pg_catalog.pg_index I "

@@ -5,7 +5,7 @@
 #define LK_POSTGRES_VALUES_H
 
 #include "drivers/postgres/client.h"
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 #define LK_PG_PARAMETERS_MAX 64
 #define LK_PG_INTEGER_SIZE 24

@@ -118,7 +118,6 @@ static int unlimit(void *connection, int64_t deadline_ns, sqlock_error *err)
 /* clang-format on */
 
 const sqlock_transactions lk_sqlite_transactions = {
-    .size = sizeof(sqlock_transactions),
     .statements =
         {
             [SQLOCK_TX_SQL_SEED] = "",

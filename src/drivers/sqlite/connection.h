@@ -11,7 +11,7 @@
 
 #include <sqlite3.h>
 
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 /* Ids of the driver's own prepared statements, behind those of the library. */
 enum {
@@ -93,7 +93,7 @@ void lk_sqlite_call_install(struct lk_sqlite *c);
 bool lk_sqlite_call_nap(struct lk_sqlite *c);
 
 /* execute.c: run a statement to its end, within a call.  Return 0 or a code of
- * sqlock/driver.h.  @p result may be NULL; on success its earlier contents are
+ * db/driver.h.  @p result may be NULL; on success its earlier contents are
  * freed and replaced, on failure it is unchanged. */
 int lk_sqlite_run(struct lk_sqlite *c, const sqlock_statement *statement,
                   const sqlock_value *parameters, size_t count,
@@ -172,7 +172,7 @@ int lk_sqlite_path(char **path, bool *waits_for_disk, const char *url,
  * caller; NULL on failure, or if the path is absolute already. */
 int lk_sqlite_resolve(const char *url, char **out, sqlock_error *err);
 /* Check that the path leads to a file in which locks work or, with may_create,
- * to a place where one can be created.  Return 0 or a code of sqlock/driver.h.
+ * to a place where one can be created.  Return 0 or a code of db/driver.h.
  */
 int lk_sqlite_check_file(const char *path, bool may_create, sqlock_error *err);
 /* Create the file if it is missing, with mode 0666 less the umask: SQLite would

@@ -392,7 +392,6 @@ static void sqlite_describe(void *connection, sqlock_description *description)
 }
 
 const sqlock_driver lk_driver_sqlite = {
-    .size = sizeof(sqlock_driver),
     .name = "sqlite",
     .schemes = "sqlite",
     .connection_bytes = sizeof(struct lk_sqlite),

@@ -1,5 +1,5 @@
 /*
- * failure.c - classify an error of SQLite: find the code of sqlock/driver.h for
+ * failure.c - classify an error of SQLite: find the code of db/driver.h for
  * it.  SQLite's code decides, except in mistake(), where the message does.
  */
 #include <errno.h>

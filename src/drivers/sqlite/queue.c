@@ -363,7 +363,6 @@ static int sqlite_leave(void *connection, int64_t queue, int64_t deadline_ns,
 }
 
 const sqlock_wait_queue lk_sqlite_wait_queue = {
-    .size = sizeof(sqlock_wait_queue),
     .layouts = 1u << SQLOCK_LAYOUT_SQLOCK,
     .holders_keep_it = true,
     .keeps_place = true,

@@ -29,7 +29,6 @@ static const sqlock_fragment fragments[] = {
 static const sqlock_integer_type integers[] = {{"*int*", INT64_MAX}, {NULL, 0}};
 
 const sqlock_stock_dialect lk_sqlite_stock = {
-    .size = sizeof(sqlock_stock_dialect),
     .schema = lk_sql_sqlite_stock,
     .has_age_index = "SELECT 1 FROM pragma_index_list({1}) AS L, "
                      "pragma_index_info(L.name) AS I "

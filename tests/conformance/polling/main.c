@@ -4,7 +4,7 @@
  */
 #include "suite.h"
 
-static const struct topic *const topics[] = {&topic_form, &topic_driver, NULL};
+static const struct topic *const topics[] = {&topic_form, NULL};
 
 static const struct suite_main suite = {
     .name = "polling",

@@ -8,6 +8,5 @@
 #include "support/suite_main.h"
 
 extern const struct topic topic_form;
-extern const struct topic topic_driver;
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "db/driver.h"
+#include "db/drivers.h"
 #include "sqlock/many.h"
 #include "sqlock/tx.h"
 #include "support/tap.h"
@@ -180,12 +180,14 @@ static void test_tokens_rise_from_holder_to_holder(void **state)
 static void test_the_url_chooses_the_form(void **state)
 {
     struct fixture *f = *state;
-    const sqlock_driver *queueing = sqlock_driver_named(f->database->name);
+    const sqlock_driver *queueing;
     const sqlock_driver *found;
     sqlock_capabilities gives;
     char url[256];
 
-    assert_non_null(queueing);
+    (void)snprintf(url, sizeof url, "%s://h/d", f->database->name);
+    assert_int_equal(lk_driver_find(&queueing, url, NULL), 0);
+    assert_non_null(queueing->wait_queue);
     (void)snprintf(url, sizeof url, "%s://h/d?waiting=queue",
                    f->database->name);
     assert_int_equal(lk_driver_find(&found, url, NULL), 0);

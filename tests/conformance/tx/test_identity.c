@@ -59,7 +59,7 @@ static sqlock_registry *open_named(struct fixture *f)
         named_transactions = *named.real->transactions;
         named_transactions.identity = who;
         named.driver.transactions = &named_transactions;
-        around_register(&named, f);
+        around_register(&named);
     }
     return fixture_registry_at(f, around_url(url, &named, f), &options);
 }

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "db/driver.h"
+#include "db/drivers.h"
 #include "lease/dbclock.h"
 #include "locks/registry.h"
 #include "sqlock/event.h"
@@ -160,7 +160,7 @@ static void install(struct fixture *f)
     shifted.resolve_url = NULL;
     shifted.open = shifted_open;
     shifted.execute = shifted_execute;
-    assert_ok(sqlock_driver_register(&shifted, &f->err));
+    assert_true(lk_driver_add(&shifted));
 }
 
 struct log {

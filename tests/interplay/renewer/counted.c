@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "db/driver.h"
+#include "db/drivers.h"
 #include "locks/registry.h"
 #include "sqlock/many.h"
 #include "support/tap.h"
@@ -96,7 +96,7 @@ static sqlock_registry *open_slow(struct fixture *f, sqlock_options options)
         slow.resolve_url = NULL;
         slow.open = slow_open;
         slow.execute = slow_execute;
-        assert_ok(sqlock_driver_register(&slow, &f->err));
+        assert_true(lk_driver_add(&slow));
     }
     memset(&watched, 0, sizeof watched);
     (void)snprintf(url, sizeof url, PREFIX "%s", f->url);

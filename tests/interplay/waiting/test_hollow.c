@@ -152,7 +152,7 @@ static void install_hollow(struct fixture *f)
     wait_queue.enqueue = around_enqueue_nothing;
     wait_queue.leave = around_leave_nothing;
     hollow.driver.wait_queue = &wait_queue;
-    around_register(&hollow, f);
+    around_register(&hollow);
 }
 
 static void test_F68_user_locks_that_are_none(void **state)

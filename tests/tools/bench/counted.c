@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "db/driver.h"
+#include "db/drivers.h"
 
 #define PREFIX "counted+"
 #define DATABASES 4
@@ -144,9 +144,8 @@ int bench_counted_url(char out[COUNTED_URL_SIZE], const char *url,
     now = &all[i];
     if (all[i].real == NULL) {
         wrap(&all[i], real, url);
-        if (sqlock_driver_register(&all[i].driver, &err) < 0)
-            return bench_fail(failure, "sqlock_driver_register: %s",
-                              err.message);
+        if (!lk_driver_add(&all[i].driver))
+            return bench_fail(failure, "the list of drivers is full");
     }
     if (snprintf(out, COUNTED_URL_SIZE, PREFIX "%s", url) >= COUNTED_URL_SIZE)
         return bench_fail(failure, "the URL is too long to be counted");

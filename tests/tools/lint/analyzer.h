@@ -10,7 +10,7 @@
 #define LINT_ANALYZER_H
 
 #include "base/hash.h"
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 #define sqlock_error_set(err, code, ...)                                       \
     ((void)sqlock_error_set((err), (code), __VA_ARGS__), (code))

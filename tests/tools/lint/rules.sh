@@ -19,12 +19,15 @@ mapfile -t all < <(find include src tests .ci .make docker sql Makefile \
 
 # ------------------------------------------------- includes point one way --
 
+# The contract of drivers, and what several of them use.
+driver_may_use="db/driver.h db/dialect.h drivers/own_session.h drivers/library.h"
+
 # The folders of src that a file of this folder may include.
 may_use() { # FOLDER
     case $1 in
     base) echo base ;;
-    drivers) echo "base drivers/own_session.h drivers/library.h" ;; # what several drivers use
-    drivers/*) echo "base drivers/own_session.h drivers/library.h $1" ;;
+    drivers) echo "base $driver_may_use" ;;
+    drivers/*) echo "base $driver_may_use $1" ;;
     db) echo "base db" ;;
     lease) echo "base db lease" ;;
     wait) echo "base db lease wait" ;;

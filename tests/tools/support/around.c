@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "db/driver.h"
+#include "db/drivers.h"
 
 static struct around *made; /* list, the last one first */
 
@@ -53,9 +53,9 @@ bool around_make(struct around *around, struct fixture *f, const char *name)
     return true;
 }
 
-void around_register(struct around *around, struct fixture *f)
+void around_register(struct around *around)
 {
-    assert_ok(sqlock_driver_register(&around->driver, &f->err));
+    assert_true(lk_driver_add(&around->driver));
 }
 
 const char *around_url(char out[1024], const struct around *around,

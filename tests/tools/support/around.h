@@ -23,7 +23,7 @@ struct around {
 bool around_make(struct around *around, struct fixture *f, const char *name);
 
 /* Register around->driver, in which the test has replaced functions. */
-void around_register(struct around *around, struct fixture *f);
+void around_register(struct around *around);
 
 /* `enqueue` and `leave` of a wait queue that excludes nobody: both do nothing,
  * and return 0. */

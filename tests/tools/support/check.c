@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 static const char *code_name(int code)
 {

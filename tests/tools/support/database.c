@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "db/driver.h"
+#include "db/drivers.h"
 
 #define STATEMENT_SIZE 65536
 #define TIMEOUT_MS 20000
@@ -98,8 +98,7 @@ pid_t database_pid(const struct database *database)
 
 int sql_open(struct sql *sql, const struct database *database, const char *url)
 {
-    sqlock_connect how = {.size = sizeof how,
-                          .deadline_ns = check_deadline_ns(TIMEOUT_MS),
+    sqlock_connect how = {.deadline_ns = check_deadline_ns(TIMEOUT_MS),
                           .statement_timeout_ms = TIMEOUT_MS,
                           .lock_timeout_ms = TIMEOUT_MS,
                           .may_create = true};

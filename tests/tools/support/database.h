@@ -19,7 +19,7 @@
 #include <sys/types.h>
 
 #include "check.h"
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 enum {
     ON_POSTGRES = 1 << 0,

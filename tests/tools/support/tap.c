@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "db/driver.h"
+#include "db/drivers.h"
 
 #define PREFIX "tap+"
 #define TEXTS 16
@@ -422,8 +422,6 @@ static void install(size_t i, const sqlock_driver *real)
 {
     static const char *(*const clients[DATABASES])(void) = {client_0, client_1,
                                                             client_2};
-    sqlock_error err = {0};
-    int rc;
 
     reals[i] = real;
     transactions[i] = *real->transactions;
@@ -436,7 +434,6 @@ static void install(size_t i, const sqlock_driver *real)
     (void)snprintf(names[i], sizeof names[i], PREFIX "%s", real->name);
     prefix_schemes(schemes[i], sizeof schemes[i], real->schemes);
     taps[i] = (sqlock_driver){
-        .size = sizeof taps[i],
         .name = names[i],
         .schemes = schemes[i],
         .connection_bytes = sizeof(struct head) + real->connection_bytes,
@@ -459,8 +456,7 @@ static void install(size_t i, const sqlock_driver *real)
         .stock = real->stock,
         .polling = real->polling,
     };
-    rc = sqlock_driver_register(&taps[i], &err);
-    assert_lock_ok(rc, &err);
+    assert_true(lk_driver_add(&taps[i]));
 }
 
 void tap_install(void)

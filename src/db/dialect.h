@@ -1,13 +1,11 @@
 /*
- * sqlock/dialect.h - a database's SQL: the statements that a driver sends
+ * dialect.h - a database's SQL: the statements that a driver sends
  *
  * Each statement gives a result that is the same on every database; what this
  * header says of a statement is its contract.  Most are templates that the
  * library shares between all databases (src/db/lock_sql.c, src/stock/sql.c): a
  * dialect gives the fragments in which its database differs, and a text of its
  * own for a statement where fragments do not suffice.
- *
- * This header is younger than sqlock.h and may change in a minor release.
  *
  * Calling sequence
  *     static const sqlock_fragment fragments[] = {
@@ -22,15 +20,11 @@
  *
  *     mine.statements[SQLOCK_SQL_WAITERS].text = ""; // "": statement missing
  */
-#ifndef SQLOCK_DIALECT_H
-#define SQLOCK_DIALECT_H
+#ifndef LK_DIALECT_H
+#define LK_DIALECT_H
 
-#include <sqlock/admin.h>
-#include <sqlock/doctor.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "sqlock/admin.h"
+#include "sqlock/doctor.h"
 
 /* ----------------------------------------------------------- statements -- */
 
@@ -483,7 +477,6 @@ typedef struct sqlock_integer_type {
 
 /* A driver's part in stock. */
 typedef struct sqlock_stock_dialect {
-    size_t size;        /* sizeof(sqlock_stock_dialect) */
     const char *schema; /* as in sqlock_dialect, for INT_STOCK and the others */
     /* A query whether there is an index by which old orders are read; tables of
      * earlier versions have none.  One row if an index of the table named {1},
@@ -501,7 +494,4 @@ typedef struct sqlock_stock_dialect {
     sqlock_template statements[SQLOCK_STOCK_KINDS];
 } sqlock_stock_dialect;
 
-#ifdef __cplusplus
-}
 #endif
-#endif /* SQLOCK_DIALECT_H */
