@@ -214,8 +214,8 @@ typedef void (*sqlock_event_fn)(void *context, const sqlock_event *event);
 /** Options of a registry.  Zero means the default. */
 typedef struct sqlock_options {
     size_t size; /* sizeof(sqlock_options): the struct may grow */
-    /* Name space of the locks, 1 to 97 bytes, not ending with "#tx"; default
-     * "DEFAULT". */
+    /* Name space of the locks, 1 to 97 bytes, not ending with "#tx" or a blank;
+     * default "DEFAULT". */
     const char *region;
     /* "INT_", the default, makes INT_LOCK; "app.INT_" names a schema, too. */
     const char *table_prefix;

@@ -99,7 +99,9 @@ typedef struct sqlock_stock_options {
      * by the name given here.  NULL: sqlock's table, with the registry's
      * prefix. */
     const char *table;
-    const char *item_column;     /* unique; a text or an integer */
+    const char *item_column;     /* unique; a text, compared by its bytes even
+                                    if the database finds others equal, or an
+                                    integer */
     const char *quantity_column; /* an integer */
     const char *version_column;  /* an integer that each strategy raises; NULL:
                                     there is none */
@@ -121,7 +123,8 @@ typedef struct sqlock_stock_options {
  * @param options   NULL: all defaults
  * @param[out] out  closed by sqlock_stock_close(); NULL on failure
  * @return 0         open
- *         ESCHEMA   a table or column is missing, or of another type
+ *         ESCHEMA   a table or column is missing, or of another type, or
+ *                   sqlock's tables do not compare texts by their bytes
  *         ENOTSUP   not with this driver; BUCKETS on the application's table
  *         any other   not open, as sqlock_registry_open() returns
  */

@@ -124,7 +124,8 @@ SELECT UPPER(c.COLUMN_NAME), LOWER(c.COLUMN_TYPE), IF(c.IS_NULLABLE = 'NO', 0,
     k.INDEX_NAME = 'PRIMARY' AND k.SUB_PART IS NULL), 0), CASE WHEN
     t.TABLE_TYPE LIKE '%VIEW' THEN 'a view' WHEN t.ENGINE = 'InnoDB' THEN NULL
     ELSE CONCAT(IF(LEFT(t.ENGINE, 1) IN ('A', 'E', 'I', 'O'), 'an ', 'a '),
-    t.ENGINE, ' table') END
+    t.ENGINE, ' table') END, IF(c.COLLATION_NAME LIKE '%\_bin', NULL,
+    c.COLLATION_NAME)
   FROM information_schema.COLUMNS c
   JOIN information_schema.TABLES t
   ON t.TABLE_SCHEMA = COALESCE(?, DATABASE()) AND t.TABLE_NAME = ?
@@ -453,7 +454,8 @@ SELECT UPPER(c.COLUMN_NAME), LOWER(c.COLUMN_TYPE), IF(c.IS_NULLABLE = 'NO', 0,
     k.INDEX_NAME = 'PRIMARY' AND k.SUB_PART IS NULL), 0), CASE WHEN
     t.TABLE_TYPE LIKE '%VIEW' THEN 'a view' WHEN t.ENGINE = 'InnoDB' THEN NULL
     ELSE CONCAT(IF(LEFT(t.ENGINE, 1) IN ('A', 'E', 'I', 'O'), 'an ', 'a '),
-    t.ENGINE, ' table') END
+    t.ENGINE, ' table') END, IF(c.COLLATION_NAME LIKE '%\_bin', NULL,
+    c.COLLATION_NAME)
   FROM information_schema.COLUMNS c
   JOIN information_schema.TABLES t
   ON t.TABLE_SCHEMA = COALESCE(?, DATABASE()) AND t.TABLE_NAME = ?
@@ -717,7 +719,8 @@ SELECT UPPER(c.COLUMN_NAME), LOWER(c.COLUMN_TYPE), IF(c.IS_NULLABLE = 'NO', 0,
     k.INDEX_NAME = 'PRIMARY' AND k.SUB_PART IS NULL), 0), CASE WHEN
     t.TABLE_TYPE LIKE '%VIEW' THEN 'a view' WHEN t.ENGINE = 'InnoDB' THEN NULL
     ELSE CONCAT(IF(LEFT(t.ENGINE, 1) IN ('A', 'E', 'I', 'O'), 'an ', 'a '),
-    t.ENGINE, ' table') END
+    t.ENGINE, ' table') END, IF(c.COLLATION_NAME LIKE '%\_bin', NULL,
+    c.COLLATION_NAME)
   FROM information_schema.COLUMNS c
   JOIN information_schema.TABLES t
   ON t.TABLE_SCHEMA = COALESCE(?, DATABASE()) AND t.TABLE_NAME = ?
@@ -931,7 +934,7 @@ INSERT INTO `INT_STOCK` (ITEM, QUANTITY)
 SELECT T.QUANTITY + CAST(coalesce((SELECT sum(C.QUANTITY) FROM
     `INT_STOCK_BUCKET` AS C WHERE C.ITEM = ?), 0) AS SIGNED)
   FROM `INT_STOCK` AS T
-  WHERE T.ITEM = ?;
+  WHERE ITEM = ?;
 
 -- list
 SELECT ITEM, QUANTITY

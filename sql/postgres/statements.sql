@@ -121,7 +121,10 @@ SELECT upper(A.attname), format_type(A.atttypid, A.atttypmod), CASE WHEN
     C.relkind = 'v' THEN 'a view' WHEN C.relkind = 'm' THEN 'a materialized
     view' WHEN C.relkind = 'f' THEN 'a foreign table' WHEN C.relkind NOT IN
     ('r', 'p') THEN 'no table' WHEN C.relpersistence = 'u' THEN 'an unlogged
-    table' WHEN C.relpersistence = 't' THEN 'a temporary table' END
+    table' WHEN C.relpersistence = 't' THEN 'a temporary table' END, CASE
+    format_type(A.atttypid, NULL) WHEN 'citext' THEN 'citext' ELSE (SELECT
+    O.collname::text FROM pg_collation AS O WHERE O.oid = A.attcollation AND
+    NOT O.collisdeterministic) END
   FROM pg_class AS C
   JOIN pg_namespace AS N
   ON N.oid = C.relnamespace
@@ -538,7 +541,10 @@ SELECT upper(A.attname), format_type(A.atttypid, A.atttypmod), CASE WHEN
     C.relkind = 'v' THEN 'a view' WHEN C.relkind = 'm' THEN 'a materialized
     view' WHEN C.relkind = 'f' THEN 'a foreign table' WHEN C.relkind NOT IN
     ('r', 'p') THEN 'no table' WHEN C.relpersistence = 'u' THEN 'an unlogged
-    table' WHEN C.relpersistence = 't' THEN 'a temporary table' END
+    table' WHEN C.relpersistence = 't' THEN 'a temporary table' END, CASE
+    format_type(A.atttypid, NULL) WHEN 'citext' THEN 'citext' ELSE (SELECT
+    O.collname::text FROM pg_collation AS O WHERE O.oid = A.attcollation AND
+    NOT O.collisdeterministic) END
   FROM pg_class AS C
   JOIN pg_namespace AS N
   ON N.oid = C.relnamespace
@@ -863,7 +869,10 @@ SELECT upper(A.attname), format_type(A.atttypid, A.atttypmod), CASE WHEN
     C.relkind = 'v' THEN 'a view' WHEN C.relkind = 'm' THEN 'a materialized
     view' WHEN C.relkind = 'f' THEN 'a foreign table' WHEN C.relkind NOT IN
     ('r', 'p') THEN 'no table' WHEN C.relpersistence = 'u' THEN 'an unlogged
-    table' WHEN C.relpersistence = 't' THEN 'a temporary table' END
+    table' WHEN C.relpersistence = 't' THEN 'a temporary table' END, CASE
+    format_type(A.atttypid, NULL) WHEN 'citext' THEN 'citext' ELSE (SELECT
+    O.collname::text FROM pg_collation AS O WHERE O.oid = A.attcollation AND
+    NOT O.collisdeterministic) END
   FROM pg_class AS C
   JOIN pg_namespace AS N
   ON N.oid = C.relnamespace
@@ -1098,7 +1107,7 @@ INSERT INTO "int_stock" (ITEM, QUANTITY)
 SELECT T.QUANTITY + coalesce((SELECT sum(C.QUANTITY) FROM "int_stock_bucket" AS
     C WHERE C.ITEM = $1), 0)::bigint
   FROM "int_stock" AS T
-  WHERE T.ITEM = $2;
+  WHERE ITEM = $2;
 
 -- list
 SELECT ITEM, QUANTITY
@@ -1216,18 +1225,18 @@ UPDATE "int_stock_bucket"
   WHERE ITEM = $2 AND BUCKET = $3 AND QUANTITY >= $1
   RETURNING (SELECT T.QUANTITY + coalesce((SELECT sum(C.QUANTITY) FROM
     "int_stock_bucket" AS C WHERE C.ITEM = $2), 0)::bigint FROM "int_stock" AS
-    T WHERE T.ITEM = $4) - $1;
+    T WHERE ITEM = $4) - $1;
 
 -- deduct from a bucket and record
 WITH U AS (UPDATE "int_stock_bucket" SET QUANTITY = QUANTITY - $1 WHERE ITEM =
     $2 AND BUCKET = $3 AND QUANTITY >= $1 RETURNING (SELECT T.QUANTITY +
     coalesce((SELECT sum(C.QUANTITY) FROM "int_stock_bucket" AS C WHERE C.ITEM
-    = $2), 0)::bigint FROM "int_stock" AS T WHERE T.ITEM = $4) - $1 AS
-    remains), E AS (INSERT INTO "int_stock_entry" (ORDER_ID, LINE, ITEM, KIND,
-    QUANTITY, DELTA, STATUS, BALANCE, CREATED_AT) SELECT J.o, J.l, J.i, J.k,
-    J.q, J.d, J.s, U.remains + J.b, (clock_timestamp() AT TIME ZONE 'UTC') FROM
-    U, json_to_recordset($5::json) AS J (o varchar, l int, i varchar, k
-    varchar, q bigint, d bigint, s varchar, b bigint))
+    = $2), 0)::bigint FROM "int_stock" AS T WHERE ITEM = $4) - $1 AS remains),
+    E AS (INSERT INTO "int_stock_entry" (ORDER_ID, LINE, ITEM, KIND, QUANTITY,
+    DELTA, STATUS, BALANCE, CREATED_AT) SELECT J.o, J.l, J.i, J.k, J.q, J.d,
+    J.s, U.remains + J.b, (clock_timestamp() AT TIME ZONE 'UTC') FROM U,
+    json_to_recordset($5::json) AS J (o varchar, l int, i varchar, k varchar, q
+    bigint, d bigint, s varchar, b bigint))
   SELECT remains
   FROM U;
 

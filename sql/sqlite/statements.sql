@@ -80,7 +80,8 @@ SELECT sqlock_readonly(), sqlock_now(), 'SQLite ' || sqlite_version();
 -- describe
 SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END,
     c.pk, CASE WHEN s.type = 'view' THEN 'a view' WHEN upper(s.sql) LIKE
-    'CREATE VIRTUAL %' THEN 'a virtual table' END
+    'CREATE VIRTUAL %' THEN 'a virtual table' END,
+    nullif(sqlock_collation(s.name, c.name), 'BINARY')
   FROM main.sqlite_schema AS s
   JOIN pragma_table_xinfo(s.name, 'main') AS c
   WHERE s.type IN ('table', 'view') AND lower(s.name) = lower(?) AND
@@ -263,7 +264,8 @@ SELECT sqlock_readonly(), sqlock_now(), 'SQLite ' || sqlite_version();
 -- describe
 SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END,
     c.pk, CASE WHEN s.type = 'view' THEN 'a view' WHEN upper(s.sql) LIKE
-    'CREATE VIRTUAL %' THEN 'a virtual table' END
+    'CREATE VIRTUAL %' THEN 'a virtual table' END,
+    nullif(sqlock_collation(s.name, c.name), 'BINARY')
   FROM main.sqlite_schema AS s
   JOIN pragma_table_xinfo(s.name, 'main') AS c
   WHERE s.type IN ('table', 'view') AND lower(s.name) = lower(?) AND
@@ -431,7 +433,8 @@ SELECT sqlock_readonly(), sqlock_now(), 'SQLite ' || sqlite_version();
 -- describe
 SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END,
     c.pk, CASE WHEN s.type = 'view' THEN 'a view' WHEN upper(s.sql) LIKE
-    'CREATE VIRTUAL %' THEN 'a virtual table' END
+    'CREATE VIRTUAL %' THEN 'a virtual table' END,
+    nullif(sqlock_collation(s.name, c.name), 'BINARY')
   FROM main.sqlite_schema AS s
   JOIN pragma_table_xinfo(s.name, 'main') AS c
   WHERE s.type IN ('table', 'view') AND lower(s.name) = lower(?) AND
@@ -575,7 +578,7 @@ INSERT INTO "INT_STOCK" (ITEM, QUANTITY)
 SELECT T.QUANTITY + coalesce((SELECT sum(C.QUANTITY) FROM "INT_STOCK_BUCKET" AS
     C WHERE C.ITEM = ?), 0)
   FROM "INT_STOCK" AS T
-  WHERE T.ITEM = ?;
+  WHERE ITEM = ?;
 
 -- list
 SELECT ITEM, QUANTITY

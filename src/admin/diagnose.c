@@ -416,6 +416,8 @@ static int examine(struct subject *subject, sqlock_error *err)
         look_at_rights(subject);
         lk_diagnose_tables(&subject->checks, &subject->db, &subject->options,
                            subject->deadline_ns);
+        lk_diagnose_texts(&subject->checks, &subject->db, &subject->options,
+                          subject->deadline_ns);
         lk_diagnose_waiting(&subject->checks, &subject->db, subject->layout,
                             subject->deadline_ns);
         lk_diagnose_rows(&subject->checks, subject->url, &subject->options);

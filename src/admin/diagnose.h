@@ -18,6 +18,10 @@ void lk_diagnose_tls(struct lk_checks *checks,
 void lk_diagnose_tables(struct lk_checks *checks, struct lk_db *db,
                         const sqlock_options *options, int64_t deadline_ns);
 
+/* Check "collation": whether the tables compare texts by their bytes. */
+void lk_diagnose_texts(struct lk_checks *checks, struct lk_db *db,
+                       const sqlock_options *options, int64_t deadline_ns);
+
 /* Check "waiting": whether this login can open the file at which processes
  * wait, for databases whose wait queue is a file. */
 void lk_diagnose_waiting(struct lk_checks *checks, struct lk_db *db,

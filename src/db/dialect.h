@@ -154,7 +154,8 @@ typedef enum sqlock_statement_kind {
      * column name in upper case, its type in lower case, 1 when it may be null
      * or else 0, its position in the primary key or 0, and what makes the table
      * unfit for locks ("an unlogged table", "a view", "a MEMORY table") or
-     * null.  No row: no such table. */
+     * null; and the collation or type by which texts of other bytes may be
+     * equal, or null.  No row: no such table. */
     SQLOCK_SQL_DESCRIBE,
 
     /*
@@ -282,6 +283,10 @@ typedef struct sqlock_checks {
     /* A statement.  One row: the server's own number of this session, as
      * integer.  NULL: there are no sessions. */
     const char *session;
+    /* The action of an ALTER TABLE that makes {column}, of the type {type},
+     * compare texts by their bytes; {null} is " NOT NULL" or "".  NULL: the
+     * database has none, and the table must be made anew. */
+    const char *compare_bytes;
 } sqlock_checks;
 
 /* A database's SQL. */
@@ -355,7 +360,8 @@ typedef enum sqlock_tx_kind {
  * {stock}, {item}, {quantity} and {version} for the table and its columns;
  * where there is no version column, {version} is the quantity.  {bump} is the
  * assignment that raises the version, or nothing.  {most} is the greatest
- * integer that the quantity's column holds.  {entry}, {reservation} and
+ * integer that the quantity's column holds.  {this_item} is the condition that
+ * the item is {1}.  {entry}, {reservation} and
  * {bucket} are sqlock's tables of sql/DATABASE/stock.sql; {in_buckets} is the
  * sum in the buckets of the item {5}, or 0 where the stock is a table of the
  * application.

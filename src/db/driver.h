@@ -104,7 +104,7 @@ typedef struct sqlock_transactions {
     const char *next_timestamp; /* a point in time later than {column} */
     const char *fence_type;     /* type of a fence column */
     const char *owner_type;     /* type of a fence's owner column */
-    /* A condition: the text in {column} has the bytes of the parameter `?`,
+    /* A condition: the text in {column} has the bytes of the parameter {value},
      * whatever collation and padding the column has. */
     const char *same_text;
     /* A text that is compared with an integer is made a number, so that it

@@ -49,6 +49,9 @@ static int check_region(const char *region, sqlock_error *err)
         return lk_error(err, SQLOCK_EINVAL,
                         "regions that end with %s are reserved",
                         LK_NAMES_SUFFIX);
+    /* Databases differ in whether trailing blanks count. */
+    if (region[length - 1] == ' ')
+        return lk_error(err, SQLOCK_EINVAL, "the region ends with a blank");
     return check_text("the region", region, LK_REGION_MAX, err);
 }
 

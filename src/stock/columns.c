@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-enum { COL_NAME, COL_TYPE };
+enum { COL_NAME, COL_TYPE, COL_LOOSE = 5 };
 
 int lk_columns_read(struct lk_columns *out, struct lk_db *db,
                     const struct lk_table *table, int64_t deadline_ns,
@@ -44,8 +44,10 @@ bool lk_columns_are_there(const struct lk_columns *columns)
     return columns->rows.rows > 0;
 }
 
-/* The case of `name` is ignored: DESCRIBE returns names in upper case. */
-const char *lk_columns_type(const struct lk_columns *columns, const char *name)
+/* Return the cells of a column; NULL: there is no such column.  The case of
+ * `name` is ignored: DESCRIBE returns names in upper case. */
+static const sqlock_value *find(const struct lk_columns *columns,
+                                const char *name)
 {
     for (size_t row = 0; row < columns->rows.rows; row++) {
         const sqlock_value *cells =
@@ -53,8 +55,26 @@ const char *lk_columns_type(const struct lk_columns *columns, const char *name)
 
         if (cells[COL_NAME].type == SQLOCK_TEXT &&
             strcasecmp(cells[COL_NAME].text, name) == 0)
-            return cells[COL_TYPE].type == SQLOCK_TEXT ? cells[COL_TYPE].text
-                                                       : "";
+            return cells;
     }
     return NULL;
+}
+
+const char *lk_columns_type(const struct lk_columns *columns, const char *name)
+{
+    const sqlock_value *cells = find(columns, name);
+
+    if (cells == NULL)
+        return NULL;
+    return cells[COL_TYPE].type == SQLOCK_TEXT ? cells[COL_TYPE].text : "";
+}
+
+const char *lk_columns_loose(const struct lk_columns *columns, const char *name)
+{
+    const sqlock_value *cells = find(columns, name);
+
+    if (cells == NULL || columns->rows.columns <= COL_LOOSE ||
+        cells[COL_LOOSE].type != SQLOCK_TEXT)
+        return NULL;
+    return cells[COL_LOOSE].text;
 }

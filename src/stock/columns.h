@@ -30,4 +30,9 @@ bool lk_columns_are_there(const struct lk_columns *columns);
  * are cleared; NULL: there is no such column. */
 const char *lk_columns_type(const struct lk_columns *columns, const char *name);
 
+/* Return the collation, or type, by which texts of other bytes may be equal in
+ * the column, valid as lk_columns_type(); NULL: there is none. */
+const char *lk_columns_loose(const struct lk_columns *columns,
+                             const char *name);
+
 #endif

@@ -84,6 +84,22 @@ static int check_column(const struct lk_columns *columns, const char *table,
                     name);
 }
 
+/* Check that a text column of ours compares by bytes: else two orders would be
+ * one, or one item two. */
+static int check_exact(const struct lk_columns *columns, const char *table,
+                       const char *name, sqlock_error *err)
+{
+    const char *loose = lk_columns_loose(columns, name);
+
+    if (loose == NULL)
+        return 0;
+    return lk_error(err, SQLOCK_ESCHEMA,
+                    "%s.%s compares texts by %s, which takes different ones "
+                    "for equal: `sqlock doctor` names the statement that "
+                    "changes it",
+                    table, name, loose);
+}
+
 /* Return the greatest integer that a column of this type holds; 0: the type is
  * not an integer's. */
 static int64_t most_of(const sqlock_integer_type *types, const char *type)
@@ -137,6 +153,11 @@ static int check_stock_table(sqlock_stock *stock,
     if (rc == 0)
         rc = check_column(&columns, described->plain, described->item, err);
     if (rc == 0)
+        stock->has_loose_items =
+            lk_columns_loose(&columns, described->item) != NULL;
+    if (rc == 0 && stock->is_ours)
+        rc = check_exact(&columns, described->plain, described->item, err);
+    if (rc == 0)
         rc = check_integer(&columns, described->plain, described->quantity,
                            types, &stock->most, err);
     if (rc == 0 && described->version != NULL)
@@ -173,9 +194,13 @@ static int check_our_tables(sqlock_stock *stock, const struct lk_table *tables,
                              deadline_ns, err);
         if (rc == 0 && lk_columns_are_there(&columns)) {
             found++;
-            for (int k = 0; rc == 0 && k < 9 && columns_of[i][k] != NULL; k++)
+            for (int k = 0; rc == 0 && k < 9 && columns_of[i][k] != NULL; k++) {
                 rc = check_column(&columns, tables[i].plain, columns_of[i][k],
                                   err);
+                if (rc == 0)
+                    rc = check_exact(&columns, tables[i].plain,
+                                     columns_of[i][k], err);
+            }
         } else if (missing == NULL) {
             missing = tables[i].plain;
         }
@@ -262,6 +287,7 @@ static int render_statements(sqlock_stock *stock,
     (void)snprintf(most, sizeof most, "%" PRId64, stock->most);
     names.most = most;
     names.has_buckets = stock->is_ours;
+    names.is_loose = stock->has_loose_items;
     return lk_stock_render(stock, &names, err);
 }
 

@@ -16,18 +16,18 @@ const char *const lk_stock_templates[SQLOCK_STOCK_KINDS] = {
     [SQLOCK_STOCK_SQL_READ] = "{quantity_of_item}",
     [SQLOCK_STOCK_SQL_LOCK] = "{quantity_of_item}{locked}",
     [SQLOCK_STOCK_SQL_READ_VERSION] =
-        "SELECT {quantity}, {version} FROM {stock} WHERE {item} = {1}",
+        "SELECT {quantity}, {version} FROM {stock} WHERE {this_item}",
     [SQLOCK_STOCK_SQL_DEDUCT] = "{deduct}",
     /* WHERE sees the row as it was before SET. */
     [SQLOCK_STOCK_SQL_SWAP] =
         "UPDATE {stock} SET {quantity} = {quantity} - {2}{bump} "
-        "WHERE {item} = {1} AND {version} = {8} AND {quantity} >= {2}",
+        "WHERE {this_item} AND {version} = {8} AND {quantity} >= {2}",
     [SQLOCK_STOCK_SQL_RESTORE] =
         "UPDATE {stock} SET {quantity} = {answer {quantity} + {2}}{bump} "
-        "WHERE {item} = {1} AND {quantity} <= {most} - {2} - {in_buckets}"
+        "WHERE {this_item} AND {quantity} <= {most} - {2} - {in_buckets}"
         "{returning {quantity}}",
     [SQLOCK_STOCK_SQL_ASSIGN] =
-        "UPDATE {stock} SET {quantity} = {2}{bump} WHERE {item} = {1}",
+        "UPDATE {stock} SET {quantity} = {2}{bump} WHERE {this_item}",
     [SQLOCK_STOCK_SQL_MAKE] =
         "INSERT INTO {stock} ({item}, {quantity}) VALUES ({1}, 0) "
         "{or_nothing {item}}",
@@ -80,17 +80,17 @@ const char *const lk_stock_templates[SQLOCK_STOCK_KINDS] = {
 };
 
 const sqlock_fragment lk_stock_fragments[] = {
-    {"quantity_of_item", "SELECT {quantity} FROM {stock} WHERE {item} = {1}"},
+    {"quantity_of_item", "SELECT {quantity} FROM {stock} WHERE {this_item}"},
     {"locked", " FOR UPDATE"},
     {"deduct",
      "UPDATE {stock} SET {quantity} = {answer {quantity} - {2}}{bump} "
-     "WHERE {item} = {1} AND {quantity} >= {2}{returning {quantity}}"},
+     "WHERE {this_item} AND {quantity} >= {2}{returning {quantity}}"},
     {"or_nothing", "ON CONFLICT DO NOTHING"},
 
     {"sum_in_buckets", "coalesce((SELECT sum(C.QUANTITY) FROM {bucket} AS C "
                        "WHERE C.ITEM = {it}), 0)"},
     {"total_of_item", "SELECT T.{quantity} + {sum_in_buckets {5}} "
-                      "FROM {stock} AS T WHERE T.{item} = {1}"},
+                      "FROM {stock} AS T WHERE {this_item}"},
     {"bucket_deduct", "UPDATE {bucket} SET QUANTITY = QUANTITY - {2} "
                       "WHERE ITEM = {5} AND BUCKET = {6} AND QUANTITY >= {2}"},
     {"left_in_buckets", ""}, /* further part of BUCKET_DEDUCT */

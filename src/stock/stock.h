@@ -84,7 +84,8 @@ struct sqlock_stock {
     char *name;      /* the application's table; "": ours */
     bool has_orders; /* our tables for orders and reservations exist */
     bool has_integer_items;
-    int64_t most; /* the greatest value of the quantity's column */
+    bool has_loose_items; /* as lk_stock_names.is_loose */
+    int64_t most;         /* the greatest value of the quantity's column */
     /* the database admits one writer at a time: the stock's transactions run
      * one after another instead of competing */
     bool takes_turns;
@@ -125,6 +126,9 @@ struct lk_stock_names {
     const char *stock, *item, *quantity, *version; /* version may be NULL */
     const char *entry, *reservation, *bucket;
     bool has_buckets; /* a quantity may be spread over buckets */
+    /* An item may be equal to a text of other bytes, by the column's collation:
+     * the statements compare the bytes, too. */
+    bool is_loose;
     const char *most; /* as sqlock_stock.most, in decimal */
 };
 

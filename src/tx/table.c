@@ -121,7 +121,8 @@ int lk_tx_table_read(struct lk_tx_table *out, const sqlock_table *table,
 
 void lk_tx_write_expression(FILE *out, const char *template, const char *column)
 {
-    const sqlock_fragment marks[] = {{"column", column}, {NULL, NULL}};
+    const sqlock_fragment marks[] = {
+        {"column", column}, {"value", "?"}, {NULL, NULL}};
     const struct lk_fragments fragments = {{marks}};
 
     /* An invalid template becomes a text that the database refuses. */

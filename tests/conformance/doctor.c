@@ -101,6 +101,74 @@ static void test_no_table_is_a_failure(void **state)
     diagnosis_clear(&found);
 }
 
+/* Make the column REGION of a lock table ignore case.  On SQLite the table is
+ * made anew, as a table there cannot change. */
+static void loosen_region(struct fixture *f, const char *table)
+{
+    if (f->database->bit == ON_MYSQL)
+        (void)sql_run(&f->sql,
+                      "ALTER TABLE %s MODIFY REGION VARCHAR(100) CHARACTER SET "
+                      "utf8mb4 COLLATE utf8mb4_general_ci NOT NULL",
+                      table);
+    if (f->database->bit == ON_POSTGRES) {
+        (void)sql_run(&f->sql,
+                      "CREATE COLLATION IF NOT EXISTS loose (provider = icu, "
+                      "locale = 'und-u-ks-level2', deterministic = false)");
+        (void)sql_run(&f->sql,
+                      "ALTER TABLE %s ALTER COLUMN REGION TYPE VARCHAR(100) "
+                      "COLLATE loose",
+                      table);
+    }
+    if (f->database->bit == ON_SQLITE) {
+        (void)sql_run(&f->sql, "DROP TABLE %s", table);
+        (void)sql_run(&f->sql,
+                      "CREATE TABLE %s (LOCK_KEY TEXT NOT NULL, "
+                      "REGION TEXT COLLATE NOCASE NOT NULL, CLIENT_ID TEXT, "
+                      "CREATED_DATE INTEGER NOT NULL, "
+                      "EXPIRED_AFTER INTEGER NOT NULL, "
+                      "PRIMARY KEY (LOCK_KEY, REGION))",
+                      table);
+    }
+}
+
+/* The advice "...: ALTER TABLE ..." is a statement that cures. */
+static void test_regions_that_are_one_for_the_database(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    struct diagnosis found;
+    const sqlock_check *check;
+    const char *cure;
+    char table[32];
+
+    options.table_prefix = "loose_";
+    (void)snprintf(table, sizeof table, "loose_LOCK");
+    (void)sql_try(&f->sql, NULL, "DROP TABLE %s", table);
+    assert_ok(
+        sqlock_schema_create(f->url, &options, SQLOCK_LAYOUT_SPRING7, &f->err));
+    found = diagnosis_make(f, f->url, &options);
+    assert_int_equal(diagnosis_worst(&found, "collation"), SQLOCK_FINE);
+    diagnosis_clear(&found);
+    loosen_region(f, table);
+    found = diagnosis_make(f, f->url, &options);
+    assert_int_equal(diagnosis_worst(&found, "collation"), SQLOCK_WARNING);
+    check = diagnosis_find(&found, "collation");
+    assert_contains(check->found, "REGION (");
+    assert_lacks(check->found, "CLIENT_ID");
+    if (f->database->bit == ON_SQLITE) {
+        assert_contains(check->advice, "sqlock init --print");
+    } else {
+        cure = strstr(check->advice, "ALTER TABLE");
+        assert_non_null(cure);
+        (void)sql_run(&f->sql, "%s", cure);
+        diagnosis_clear(&found);
+        found = diagnosis_make(f, f->url, &options);
+        assert_int_equal(diagnosis_worst(&found, "collation"), SQLOCK_FINE);
+    }
+    diagnosis_clear(&found);
+    (void)sql_run(&f->sql, "DROP TABLE %s", table);
+}
+
 static void test_what_cannot_be_diagnosed(void **state)
 {
     struct fixture *f = *state;
@@ -432,6 +500,7 @@ static void test_a_proxy_that_keeps_sessions_is_a_warning(void **state)
 static const struct test tests[] = {
     TEST(test_a_healthy_database_has_no_findings_but_fine_ones),
     TEST_ON(test_no_table_is_a_failure, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_regions_that_are_one_for_the_database, ON_ALL, IN_SQLOCK),
     TEST_ON(test_what_cannot_be_diagnosed, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_server_that_does_not_answer, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_rights_that_are_missing, ON_SERVERS, IN_SQLOCK),

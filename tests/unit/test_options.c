@@ -163,7 +163,7 @@ static void fill(char *out, size_t length)
 static void test_regions_at_their_limits(void **state)
 {
     static const char *const bad[] = {
-        "", "#tx", "shop#tx", "a\xff", "\xed\xa0\x80", "\xc3",
+        "", "#tx", "shop#tx", "a\xff", "\xed\xa0\x80", "\xc3", " ", "shop ",
     };
     char region[200];
     sqlock_options options = basic();

@@ -342,7 +342,7 @@ const sqlock_transactions lk_mysql_transactions = {
     .fence_type = "BIGINT",
     .owner_type = "VARCHAR(255)",
     .same_text = "CAST(CONVERT({column} USING utf8mb4) AS BINARY) = "
-                 "CAST(? AS BINARY)",
+                 "CAST({value} AS BINARY)",
     .keys_are_text = true,
     .adopt = adopt,
     .unadopt = unadopt,

@@ -203,4 +203,6 @@ const sqlock_checks lk_mysql_checks = {
     .settings = settings,
     .rules = rules,
     .session = "SELECT CAST(CONNECTION_ID() AS SIGNED)",
+    .compare_bytes = "MODIFY {column} {type} CHARACTER SET utf8mb4 COLLATE "
+                     "utf8mb4_bin{null}",
 };

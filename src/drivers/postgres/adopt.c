@@ -189,7 +189,7 @@ const sqlock_transactions lk_pg_transactions = {
             "{column}") ") * interval '1 microsecond'",
     .fence_type = "BIGINT",
     .owner_type = "VARCHAR(255)",
-    .same_text = "{column}::text COLLATE \"C\" = ?",
+    .same_text = "{column}::text COLLATE \"C\" = {value}",
     .adopt = adopt,
     .unadopt = unadopt,
     .state = state,

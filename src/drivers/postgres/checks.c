@@ -116,4 +116,5 @@ const sqlock_checks lk_pg_checks = {
     .settings = settings,
     .rules = rules,
     .session = "SELECT pg_backend_pid()::bigint",
+    .compare_bytes = "ALTER COLUMN {column} TYPE {type} COLLATE \"C\"",
 };

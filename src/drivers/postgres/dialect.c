@@ -178,7 +178,10 @@ const sqlock_fragment lk_pg_polling[] = {
     "WHEN C.relkind = 'f' THEN 'a foreign table' "                             \
     "WHEN C.relkind NOT IN ('r', 'p') THEN 'no table' "                        \
     "WHEN C.relpersistence = 'u' THEN 'an unlogged table' "                    \
-    "WHEN C.relpersistence = 't' THEN 'a temporary table' END "                \
+    "WHEN C.relpersistence = 't' THEN 'a temporary table' END, "               \
+    "CASE format_type(A.atttypid, NULL) WHEN 'citext' THEN 'citext' ELSE "     \
+    "(SELECT O.collname::text FROM pg_collation AS O "                         \
+    "WHERE O.oid = A.attcollation AND NOT O.collisdeterministic) END "         \
     "FROM pg_class AS C JOIN pg_namespace AS N ON N.oid = C.relnamespace "     \
     "JOIN pg_attribute AS A ON A.attrelid = C.oid "                            \
     "WHERE C.relname = {1}::name AND A.attnum > 0 AND NOT A.attisdropped "     \

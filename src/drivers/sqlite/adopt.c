@@ -134,7 +134,7 @@ const sqlock_transactions lk_sqlite_transactions = {
         "max(julianday('now'), julianday({column}) + 1.0 / 86400000))",
     .fence_type = "INTEGER",
     .owner_type = "TEXT",
-    .same_text = "{column} COLLATE BINARY = ?",
+    .same_text = "{column} COLLATE BINARY = {value}",
     .adopt = adopt,
     .unadopt = unadopt,
     .state = state,

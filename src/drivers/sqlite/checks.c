@@ -46,4 +46,5 @@ const sqlock_checks lk_checks_sqlite = {
     .settings = settings,
     .rules = rules,
     .session = NULL,
+    .compare_bytes = NULL, /* SQLite changes no column */
 };

@@ -70,7 +70,8 @@ static const sqlock_fragment spring[] = {
     "SELECT upper(c.name), lower(c.type), "                                    \
     "CASE WHEN c.\"notnull\" THEN 0 ELSE 1 END, c.pk, "                        \
     "CASE WHEN s.type = 'view' THEN 'a view' "                                 \
-    "WHEN upper(s.sql) LIKE 'CREATE VIRTUAL %' THEN 'a virtual table' END "    \
+    "WHEN upper(s.sql) LIKE 'CREATE VIRTUAL %' THEN 'a virtual table' END, "   \
+    "nullif(sqlock_collation(s.name, c.name), 'BINARY') "                      \
     "FROM main.sqlite_schema AS s "                                            \
     "JOIN pragma_table_xinfo(s.name, 'main') AS c "                            \
     "WHERE s.type IN ('table', 'view') AND lower(s.name) = lower({1}) "        \

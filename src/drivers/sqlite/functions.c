@@ -89,6 +89,23 @@ static void sql_notify(sqlite3_context *context, int argc, sqlite3_value **argv)
     sqlite3_result_null(context);
 }
 
+/* sqlock_collation(table, column): the collation that the column's comparisons
+ * use; null for what is no table. */
+static void sql_collation(sqlite3_context *context, int argc,
+                          sqlite3_value **argv)
+{
+    const char *collation = NULL;
+
+    (void)argc;
+    if (sqlite3_table_column_metadata(
+            sqlite3_context_db_handle(context), "main",
+            (const char *)sqlite3_value_text(argv[0]),
+            (const char *)sqlite3_value_text(argv[1]), NULL, &collation, NULL,
+            NULL, NULL) != SQLITE_OK)
+        collation = NULL;
+    sqlite3_result_text(context, collation, -1, SQLITE_TRANSIENT);
+}
+
 int lk_sqlite_add_functions(struct lk_sqlite *c)
 {
     /* DIRECTONLY: triggers and views in the file, which a stranger may have
@@ -110,6 +127,9 @@ int lk_sqlite_add_functions(struct lk_sqlite *c)
     if (rc == SQLITE_OK)
         rc = sqlite3_create_function(c->db, "sqlock_waiters", 0, flags, c,
                                      lk_sqlite_waiters, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_create_function(c->db, "sqlock_collation", 2, flags, c,
+                                     sql_collation, NULL, NULL);
     if (rc != SQLITE_OK)
         return rc;
     return sqlite3_create_function(c->db, "sqlock_readonly", 0, flags, c,

@@ -292,7 +292,7 @@ static void test_without_our_tables_there_are_no_orders(void **state)
     stock = NULL;
     /* Some of sqlock's tables are not enough. */
     (void)sql_run(&f->sql,
-                  "CREATE TABLE %sSTOCK_BUCKET (ITEM VARCHAR(20), "
+                  "CREATE TABLE %sSTOCK_BUCKET (ITEM INTEGER, "
                   "BUCKET INTEGER, QUANTITY INTEGER)",
                   prefix);
     assert_fails(SQLOCK_ESCHEMA,
@@ -409,6 +409,108 @@ static void test_the_schema_is_text_too_and_made_once(void **state)
                  sqlock_stock_schema_text(&text, f->url, &options, &f->err));
 }
 
+/* --- equality --- */
+
+/* Return how a column is declared that takes texts which differ in case for
+ * equal. */
+static const char *loose_text(struct fixture *f)
+{
+    if (f->database->bit == ON_SQLITE)
+        return "VARCHAR(20) COLLATE NOCASE";
+    if (f->database->bit == ON_MYSQL)
+        return "VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci";
+    (void)sql_run(&f->sql,
+                  "CREATE COLLATION IF NOT EXISTS loose (provider = icu, "
+                  "locale = 'und-u-ks-level2', deterministic = false)");
+    return "VARCHAR(20) COLLATE loose";
+}
+
+/* An item that only the database takes for another one is not there. */
+static void test_items_are_compared_by_their_bytes(void **state)
+{
+    struct fixture *f = *state;
+    char table[64];
+    char columns[200];
+
+    (void)snprintf(columns, sizeof columns,
+                   "id %s PRIMARY KEY, num INTEGER CHECK (num >= 0)",
+                   loose_text(f));
+    shop_make_goods(f, "loose", table, columns);
+    (void)sql_run(&f->sql, "INSERT INTO %s VALUES ('Shoe', 10)", table);
+    for (int i = 0; i < SQLOCK_STOCK_STRATEGIES; i++) {
+        sqlock_stock_options options = shop_described(table);
+        sqlock_stock *stock = NULL;
+        sqlock_stock_answer answer;
+        int64_t there;
+
+        if (i == SQLOCK_STOCK_BUCKETS)
+            continue;
+        options.strategy = (sqlock_stock_strategy)i;
+        assert_ok(sqlock_stock_open(&stock, f->a, &options, &f->err));
+        assert_fails(SQLOCK_ENOTFOUND,
+                     sqlock_stock_deduct(stock, NULL, NULL, "shoe", 1, &answer,
+                                         &f->err));
+        assert_fails(
+            SQLOCK_ENOTFOUND,
+            sqlock_stock_set(stock, NULL, NULL, "SHOE", 1, &answer, &f->err));
+        assert_fails(SQLOCK_ENOTFOUND,
+                     sqlock_stock_restore(stock, NULL, NULL, "shoe", 1, &answer,
+                                          &f->err));
+        assert_fails(SQLOCK_ENOTFOUND,
+                     sqlock_stock_read(stock, NULL, "shoe", &there, &f->err));
+        assert_int_equal(shop_read(f, stock, "Shoe"), 10);
+        assert_ok(sqlock_stock_deduct(stock, NULL, NULL, "Shoe", 3, &answer,
+                                      &f->err));
+        assert_int_equal(answer.left, 7);
+        assert_ok(
+            sqlock_stock_set(stock, NULL, NULL, "Shoe", 10, &answer, &f->err));
+        sqlock_stock_close(stock);
+    }
+    (void)sql_run(&f->sql, "DROP TABLE %s", table);
+}
+
+/* Tables of ours in which two orders are one are refused. */
+static void test_our_tables_must_compare_by_bytes(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = NULL;
+    sqlock_stock *stock = NULL;
+
+    options.table_prefix = "loose_";
+    for (int i = 0; i < 4; i++)
+        (void)sql_try(
+            &f->sql, NULL, "DROP TABLE loose_%s",
+            ((const char *const[]){"STOCK", "STOCK_ENTRY", "STOCK_RESERVATION",
+                                   "STOCK_BUCKET"})[i]);
+    assert_ok(sqlock_schema_create(f->url, &options, f->layout, &f->err));
+    assert_ok(sqlock_stock_schema_create(f->url, &options, &f->err));
+    assert_ok(sqlock_registry_open(&registry, f->url, &options, &f->err));
+    assert_ok(sqlock_stock_open(&stock, registry, NULL, &f->err));
+    sqlock_stock_close(stock);
+    if (f->database->bit == ON_SQLITE) {
+        (void)sql_run(&f->sql, "DROP TABLE loose_STOCK_BUCKET");
+        (void)sql_run(&f->sql,
+                      "CREATE TABLE loose_STOCK_BUCKET (ITEM %s, BUCKET "
+                      "INTEGER, QUANTITY INTEGER, PRIMARY KEY (ITEM, BUCKET))",
+                      loose_text(f));
+    } else {
+        (void)sql_run(&f->sql, "ALTER TABLE loose_STOCK_BUCKET %s ITEM %s %s",
+                      f->database->bit == ON_MYSQL ? "MODIFY" : "ALTER COLUMN",
+                      f->database->bit == ON_MYSQL ? "" : "TYPE",
+                      loose_text(f));
+    }
+    assert_fails(SQLOCK_ESCHEMA,
+                 sqlock_stock_open(&stock, registry, NULL, &f->err));
+    assert_contains(f->err.message, "STOCK_BUCKET.ITEM");
+    assert_ok(sqlock_registry_close(registry, &f->err));
+    for (int i = 0; i < 5; i++)
+        (void)sql_run(
+            &f->sql, "DROP TABLE loose_%s",
+            ((const char *const[]){"LOCK", "STOCK", "STOCK_ENTRY",
+                                   "STOCK_RESERVATION", "STOCK_BUCKET"})[i]);
+}
+
 static const struct test tests[] = {
     TEST(test_bad_arguments_are_refused),
     TEST(test_as_many_items_as_are_allowed),
@@ -420,6 +522,8 @@ static const struct test tests[] = {
     TEST(test_a_check_of_the_table_refuses_all_of_an_order),
     TEST_ON(test_a_login_without_the_privilege_is_told_so, ON_SERVERS, 0),
     TEST(test_the_schema_is_text_too_and_made_once),
+    TEST(test_items_are_compared_by_their_bytes),
+    TEST_ON(test_our_tables_must_compare_by_bytes, ON_ALL, IN_SQLOCK),
 };
 
 const struct topic topic_input = TOPIC(tests);
