@@ -117,7 +117,7 @@ extern "C" {
     X(ENOTSUP,     -12, "not supported by this database or table layout")     \
     X(ESCHEMA,     -13, "a table is missing or has the wrong shape")          \
     X(EACCESS,     -14, "the database refuses the login or the privilege")    \
-    X(EREADONLY,   -15, "the server is read-only (a replica?)")               \
+    X(EREADONLY,   -15, "the database is read-only")               \
     X(ERESOURCE,   -16, "the server is out of a resource")                    \
     X(ECANCELED,   -17, "cancelled, nothing was written")                     \
     X(EDATABASE,   -18, "the database reported an error")                     \
@@ -282,8 +282,8 @@ SQLOCK_MUSTUSE int sqlock_schema_create(const char *url,
  * that environment variable.
  *
  * TLS that the URL demands (sslmode=require, verify-ca, verify-full;
- * tls=require, verify) is checked on the open connection.  Without TLS the
- * result is EACCESS, or EUNREACHABLE where the client library gives no reason.
+ * tls=require, verify) is checked on the open connection.  Without TLS, or with
+ * a certificate that the client library refuses, the result is EACCESS.
  *
  * This call does not create a SQLite file.  With synchronous=full each commit
  * waits for the disk; without it a power failure may undo the last commits.
@@ -301,9 +301,11 @@ SQLOCK_MUSTUSE int sqlock_schema_create(const char *url,
  *         ESCHEMA        there is no such table or file, or it cannot hold
  *                        locks: not durable, no primary key, wrong columns
  *         EACCESS        login, privilege or TLS
- *         any other      not open: EINVAL, ENOTSUP (no driver for this URL),
- *                        EREADONLY, ERESOURCE, EBUSY (the SQLite file is
- *                        locked), EDATABASE, ENOMEM
+ *         EINVAL         the URL leads nowhere: a malformed one, an unknown
+ *                        host, another kind of server, no such directory
+ *         any other      not open: ENOTSUP (no driver for this URL), EREADONLY,
+ *                        ERESOURCE, EBUSY (the SQLite file is locked),
+ *                        EDATABASE, ENOMEM
  */
 SQLOCK_MUSTUSE int sqlock_registry_open(sqlock_registry **out, const char *url,
                                         const sqlock_options *options,

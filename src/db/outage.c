@@ -81,9 +81,15 @@ int lk_outage_lasts(struct lk_outage *outage)
     return rc;
 }
 
-void lk_outage_leave(struct lk_outage *outage, int rc, const sqlock_error *why)
+int lk_outage_leave(struct lk_outage *outage, int rc, sqlock_error *why)
 {
     pthread_mutex_lock(&outage->mutex);
+    if (rc == 0)
+        outage->has_connected = true;
+    if (rc == SQLOCK_EINVAL && outage->has_connected) {
+        rc = SQLOCK_EUNREACHABLE;
+        why->code = rc;
+    }
     if (!lk_retry_admits(policy.classes, rc)) {
         lk_retry_reset(&outage->retry);
     } else if (outage->retry.failures == 0 || outage->is_probed) {
@@ -96,4 +102,5 @@ void lk_outage_leave(struct lk_outage *outage, int rc, const sqlock_error *why)
     outage->is_probed = false;
     pthread_cond_broadcast(&outage->changed);
     pthread_mutex_unlock(&outage->mutex);
+    return rc;
 }

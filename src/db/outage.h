@@ -19,8 +19,9 @@ struct lk_outage {
     pthread_cond_t changed;
     /* counts the failures; 0: no outage */
     struct lk_retry retry;
-    bool is_probed; /* an attempt is under way */
-    int rc;         /* of the last failure */
+    bool is_probed;     /* an attempt is under way */
+    bool has_connected; /* an attempt has succeeded */
+    int rc;             /* of the last failure */
     sqlock_error why;
 };
 
@@ -38,7 +39,9 @@ int lk_outage_enter(struct lk_outage *outage, int64_t deadline_ns,
 int lk_outage_lasts(struct lk_outage *outage);
 
 /* Note the result of an attempt to connect: EUNREACHABLE and ERESOURCE begin or
- * prolong an outage, any other rc ends it.  `why` is copied. */
-void lk_outage_leave(struct lk_outage *outage, int rc, const sqlock_error *why);
+ * prolong an outage, any other rc ends it.  `why` is copied.  Return rc, or
+ * EUNREACHABLE for an EINVAL: a URL that has led to a database before is right,
+ * though its host may be unknown now, or its directory not mounted. */
+int lk_outage_leave(struct lk_outage *outage, int rc, sqlock_error *why);
 
 #endif

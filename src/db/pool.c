@@ -250,7 +250,7 @@ static int try_to_open(struct lk_pool *pool, int64_t latest_ns,
     if (rc < 0)
         return rc;
     rc = open_connection(pool, deadline_ns, out, &why);
-    lk_outage_leave(pool->outage, rc, &why);
+    rc = lk_outage_leave(pool->outage, rc, &why);
     if (rc < 0) {
         if (err != NULL)
             *err = why;

@@ -23,6 +23,17 @@ static int ask(struct lk_db *db, sqlock_statement_kind kind,
                                  table, deadline_ns, result, err);
 }
 
+static int refuse_read_only(const struct lk_db *db, sqlock_error *err)
+{
+    if ((db->driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0)
+        return lk_error(err, SQLOCK_EREADONLY,
+                        "this user may not write to the database's file: give "
+                        "it the right to write to the file and its directory");
+    return lk_error(err, SQLOCK_EREADONLY,
+                    "the server is read-only (a replica?): connect to the one "
+                    "that takes writes");
+}
+
 static int check_server(struct lk_db *db, const struct lk_table *table,
                         int64_t deadline_ns, sqlock_error *err)
 {
@@ -35,9 +46,7 @@ static int check_server(struct lk_db *db, const struct lk_table *table,
                       "the server's answer to the query for its version and "
                       "clock is incomplete");
     if (rc == 0 && result.cells[0].integer != 0)
-        rc = lk_error(err, SQLOCK_EREADONLY,
-                      "the server is read-only (a replica?): connect to the "
-                      "one that takes writes");
+        rc = refuse_read_only(db, err);
     sqlock_result_clear(&result);
     return rc;
 }

@@ -115,6 +115,7 @@ clocks() {
 }
 
 broken() { # DATABASE
+    local code=69
     prefix=CLI_NONE_ run doctor --json
     is "no table: a failure" "$status" 1
     is "of the layout" "$(result_of layout CLI_NONE_LOCK)" failure
@@ -122,10 +123,11 @@ broken() { # DATABASE
     is "nor is it known what it gives" "$(json capabilities <<<"$out")" null
     if [ "$1" = sqlite ]; then
         SQLOCK_URL=sqlite:/nowhere/at/all run doctor
+        code=64
     else
         SQLOCK_URL=$(sed 's,@[^/]*,@127.0.0.1:1,' <<<"$SQLOCK_URL") run doctor
     fi
-    is "no database" "$status" 69
+    is "no database" "$status" "$code"
     like "is told" "$out" "failure  connection *"
     is "by this alone" "$err" ""
     case $SQLOCK_URL in

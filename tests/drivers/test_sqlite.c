@@ -104,12 +104,12 @@ static void test_escapes_in_a_path_are_decoded(void **state)
 
 /* ----------------------------------------------------------------- files -- */
 
-static void test_missing_directory_is_unreachable(void **state)
+static void test_missing_directory_is_a_wrong_url(void **state)
 {
     sqlock_error err;
 
     (void)state;
-    assert_code(SQLOCK_EUNREACHABLE,
+    assert_code(SQLOCK_EINVAL,
                 open_and_close("sqlite:/no/such/directory/db", &err), &err);
     assert_contains(err.message, "/no/such/directory");
 }
@@ -561,7 +561,7 @@ void add_sqlite_tests(add_fn add)
     ADD(url_says_whether_commits_wait_for_the_disk);
     ADD(every_way_to_write_a_path_is_the_same_file);
     ADD(escapes_in_a_path_are_decoded);
-    ADD(missing_directory_is_unreachable);
+    ADD(missing_directory_is_a_wrong_url);
     ADD(missing_file_is_not_made_by_the_way);
     ADD(directory_is_no_database);
     ADD(other_file_is_no_database);

@@ -191,28 +191,50 @@ static void test_one_tries_while_the_database_is_away(void **state)
 static void test_who_has_no_time_to_try_is_told_the_last_failure(void **state)
 {
     struct scene *scene = *state;
-    const sqlock_error why = {.code = SQLOCK_ERESOURCE, .message = "full"};
+    sqlock_error why = {.code = SQLOCK_ERESOURCE, .message = "full"};
     sqlock_error err = {0};
     int rc;
 
     assert_int_equal(lk_outage_enter(&scene->outage, 0, &err), 0);
-    lk_outage_leave(&scene->outage, SQLOCK_ERESOURCE, &why);
+    (void)lk_outage_leave(&scene->outage, SQLOCK_ERESOURCE, &why);
     rc = lk_outage_enter(&scene->outage, sqlock_monotonic_ns(), &err);
     assert_code(SQLOCK_ERESOURCE, rc, &err);
     assert_string_equal(err.message, "full");
     rc = lk_outage_enter(&scene->outage, LK_NEVER, &err);
     assert_lock_ok(rc, &err);
-    lk_outage_leave(&scene->outage, SQLOCK_EACCESS, &why); /* server answers */
+    (void)lk_outage_leave(&scene->outage, SQLOCK_EACCESS,
+                          &why); /* server answers */
     assert_int_equal(lk_outage_enter(&scene->outage, 0, &err), 0);
     assert_int_equal(lk_outage_enter(&scene->outage, 0, &err), 0);
-    lk_outage_leave(&scene->outage, 0, NULL);
+    (void)lk_outage_leave(&scene->outage, 0, NULL);
+}
+
+/* A URL that has led to a database is right: if its host is unknown later, the
+ * database is away, and a wait goes on. */
+static void test_a_url_that_was_right_stays_right(void **state)
+{
+    sqlock_error why = {.code = SQLOCK_EINVAL};
+    struct lk_outage outage;
+
+    (void)state;
+    lk_outage_init(&outage);
+    assert_int_equal(lk_outage_enter(&outage, LK_NEVER, NULL), 0);
+    assert_int_equal(lk_outage_leave(&outage, SQLOCK_EINVAL, &why),
+                     SQLOCK_EINVAL);
+    assert_int_equal(outage.retry.failures, 0);
+    assert_int_equal(lk_outage_leave(&outage, 0, NULL), 0);
+    assert_int_equal(lk_outage_leave(&outage, SQLOCK_EINVAL, &why),
+                     SQLOCK_EUNREACHABLE);
+    assert_int_equal(why.code, SQLOCK_EUNREACHABLE);
+    assert_int_equal(outage.retry.failures, 1);
+    lk_outage_clear(&outage);
 }
 
 /* Several threads that try at the same time and are refused count as one
  * failure: otherwise the next pause would at once be the longest one. */
 static void test_attempts_at_one_time_are_one_failure(void **state)
 {
-    const sqlock_error why = {.code = SQLOCK_EUNREACHABLE};
+    sqlock_error why = {.code = SQLOCK_EUNREACHABLE};
     struct lk_outage outage;
     unsigned i;
 
@@ -221,16 +243,17 @@ static void test_attempts_at_one_time_are_one_failure(void **state)
     for (i = 0; i < TAKERS; i++)
         assert_int_equal(lk_outage_enter(&outage, LK_NEVER, NULL), 0);
     for (i = 0; i < TAKERS; i++)
-        lk_outage_leave(&outage, SQLOCK_EUNREACHABLE, &why);
+        (void)lk_outage_leave(&outage, SQLOCK_EUNREACHABLE, &why);
     assert_int_equal(outage.retry.failures, 1);
     assert_int_equal(lk_outage_enter(&outage, LK_NEVER, NULL), 0);
-    lk_outage_leave(&outage, SQLOCK_EUNREACHABLE, &why);
+    (void)lk_outage_leave(&outage, SQLOCK_EUNREACHABLE, &why);
     assert_int_equal(outage.retry.failures, 2);
     lk_outage_clear(&outage);
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_attempts_at_one_time_are_one_failure),
+    cmocka_unit_test(test_a_url_that_was_right_stays_right),
     cmocka_unit_test_setup_teardown(test_opening_has_a_time_of_its_own,
                                     open_scene, close_scene),
     cmocka_unit_test_setup_teardown(test_opening_ends_with_the_callers_time,

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 #ifdef MARIADB_PACKAGE_VERSION_ID
@@ -20,6 +21,9 @@
 #else
 #define CLIENT_LIBRARY "libmysqlclient"
 #endif
+
+/* A server that has not spoken for so long may not be one of MySQL. */
+#define SILENCE_MS 700
 
 /* Our rows are much smaller; a rogue server must not fill the memory. */
 #define PACKET_MAX (16UL * 1024 * 1024)
@@ -149,6 +153,16 @@ static int await(MYSQL *mysql, int wanted, int64_t deadline_ns)
     return wanted & ~MYSQL_WAIT_TIMEOUT;
 }
 
+/* Return whether the server has said nothing for SILENCE_MS, nor before the
+ * deadline. */
+static bool is_silent(MYSQL *mysql, int64_t deadline_ns)
+{
+    int64_t until_ns =
+        lk_sooner(deadline_ns, lk_after_ms(sqlock_monotonic_ns(), SILENCE_MS));
+
+    return await(mysql, MYSQL_WAIT_READ, until_ns) == MYSQL_WAIT_TIMEOUT;
+}
+
 /* Connect with the non-blocking calls of the library: the time limit of the
  * blocking call is in whole seconds, and starts anew for each address of a host
  * name.  Later calls on the connection block again. */
@@ -157,6 +171,7 @@ bool lk_mysql_client_connect(MYSQL *mysql, const struct lk_mysql_target *target,
                              void *context)
 {
     MYSQL *connected = NULL;
+    bool has_heard = target->host == NULL;
     int wanted;
 
     mysql_optionsv(mysql, MYSQL_OPT_NONBLOCK, (void *)NULL);
@@ -164,9 +179,17 @@ bool lk_mysql_client_connect(MYSQL *mysql, const struct lk_mysql_target *target,
         &connected, mysql, target->host, target->user, target->password,
         target->database, target->port, target->socket, 0);
     while (wanted != 0) {
-        int come = reach(context) ? await(mysql, wanted, deadline_ns)
-                                  : MYSQL_WAIT_TIMEOUT;
+        bool may_go_on = reach(context);
+        int come;
 
+        if (may_go_on && !has_heard && (wanted & MYSQL_WAIT_READ) != 0) {
+            has_heard = true;
+            may_go_on =
+                !is_silent(mysql, deadline_ns) ||
+                lk_mysql_client_peer(target, deadline_ns) != LK_PEER_POSTGRES;
+        }
+        come =
+            may_go_on ? await(mysql, wanted, deadline_ns) : MYSQL_WAIT_TIMEOUT;
         wanted = mysql_real_connect_cont(&connected, mysql, come);
     }
     return connected != NULL;
@@ -234,6 +257,15 @@ bool lk_mysql_client_connect(MYSQL *mysql, const struct lk_mysql_target *target,
 }
 
 #endif
+
+enum lk_peer lk_mysql_client_peer(const struct lk_mysql_target *target,
+                                  int64_t deadline_ns)
+{
+    unsigned int port = target->port != 0 ? target->port : MYSQL_PORT;
+
+    return target->host != NULL ? lk_peer_at(target->host, port, deadline_ns)
+                                : LK_PEER_UNKNOWN;
+}
 
 int lk_mysql_client_restrict(MYSQL *mysql, const struct lk_mysql_target *target,
                              sqlock_error *err)

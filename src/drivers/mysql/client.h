@@ -9,6 +9,7 @@
 
 #include "drivers/mysql/library.h"
 #include "drivers/mysql/target.h"
+#include "drivers/peer.h"
 
 #ifdef MARIADB_PACKAGE_VERSION_ID
 typedef my_bool lk_mysql_bool;
@@ -34,12 +35,17 @@ int lk_mysql_client_restrict(MYSQL *mysql, const struct lk_mysql_target *target,
 
 /** Connect as mysql_real_connect() does, until the deadline.  @p reach is
  *  called with @p context before each wait for the library's present socket; if
- *  @p reach returns false, connecting fails.  libmysqlclient ignores
+ *  @p reach returns false, connecting fails.  It also fails before the deadline
+ *  if a server stays silent and is one of PostgreSQL.  libmysqlclient ignores
  *  @p deadline_ns and @p reach, and keeps the connect timeout of @p mysql.
  *  @return whether it is connected; if not, mysql_errno() says why */
 bool lk_mysql_client_connect(MYSQL *mysql, const struct lk_mysql_target *target,
                              int64_t deadline_ns, bool (*reach)(void *context),
                              void *context);
+
+/** Ask what kind of server listens at the target's host, if it has one. */
+enum lk_peer lk_mysql_client_peer(const struct lk_mysql_target *target,
+                                  int64_t deadline_ns);
 
 /** Return whether the library reconnects by itself when the connection is
  *  lost. */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/secret.h"
@@ -136,6 +137,14 @@ static int read_group(struct lk_mysql_defaults *out, FILE *file,
     return rc;
 }
 
+/* Return whether to trust an option file: no file of another user, since sudo
+ * may keep HOME, and none that anybody can change. */
+static bool is_trusted(const struct stat *status)
+{
+    return S_ISREG(status->st_mode) && (status->st_mode & S_IWOTH) == 0 &&
+           (status->st_uid == geteuid() || status->st_uid == 0);
+}
+
 static FILE *open_file(void)
 {
     const char *home = secure_getenv("HOME");
@@ -149,8 +158,7 @@ static FILE *open_file(void)
     free(path);
     if (file == NULL)
         return NULL;
-    if (fstat(fileno(file), &status) != 0 || !S_ISREG(status.st_mode) ||
-        (status.st_mode & S_IWOTH) != 0) {
+    if (fstat(fileno(file), &status) != 0 || !is_trusted(&status)) {
         (void)fclose(file);
         return NULL;
     }

@@ -7,9 +7,11 @@
  */
 #include "drivers/mysql/connection.h"
 
+#include <errmsg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "drivers/mysql/group.h"
 
@@ -261,6 +263,59 @@ static bool can_be_reached(void *context)
            lk_mysql_set_alarm(connection, NULL) == 0;
 }
 
+/* How long to ask a server that has failed us what kind of server it is. */
+#define PEER_MS 700
+
+/* Judge a failure to log in.  A host that nobody knows, another kind of server,
+ * and a server that goes on refusing our TLS stay so until somebody changes the
+ * URL: EINVAL, or EACCESS for TLS.  Everything else is as lk_mysql_fail() has
+ * judged. */
+static int fail_to_log_in(struct lk_mysql_connection *connection,
+                          const struct lk_mysql_target *target,
+                          sqlock_error *err)
+{
+    unsigned int number = mysql_errno(connection->mysql);
+    int64_t until_ns = lk_after_ms(sqlock_monotonic_ns(), PEER_MS);
+    unsigned int port = target->port != 0 ? target->port : MYSQL_PORT;
+    sqlock_error own;
+    int rc;
+
+    if (err == NULL)
+        err = &own;
+    rc = lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
+    if (target->host == NULL || rc != SQLOCK_EUNREACHABLE)
+        return rc;
+    if (number == CR_UNKNOWN_HOST && lk_host_is_unknown(target->host))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the host %s of the MySQL URL is not known",
+                        target->host);
+    if (number == CR_VERSION_ERROR)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the server at %s, port %u, is not MySQL: is the URL "
+                        "its address?",
+                        target->host, port);
+    /* It speaks when it is asked again: it was not about to end. */
+    if (number == CR_SSL_CONNECTION_ERROR &&
+        lk_mysql_client_peer(target, until_ns) == LK_PEER_MYSQL) {
+        err->code = SQLOCK_EACCESS;
+        return err->code;
+    }
+    if (number == CR_SERVER_LOST &&
+        lk_mysql_client_peer(target, until_ns) == LK_PEER_POSTGRES)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the server at %s, port %u, is PostgreSQL: use a "
+                        "postgresql:// URL",
+                        target->host, port);
+    if (number == CR_CONN_HOST_ERROR || number == CR_CONNECTION_ERROR)
+        return sqlock_error_set(err, rc, (int)number, err->sqlstate,
+                                "cannot connect to the MySQL server at %s, "
+                                "port %u: %s%s",
+                                target->host, port,
+                                mysql_error(connection->mysql),
+                                lk_mysql_hint(number));
+    return rc;
+}
+
 static int log_in(struct lk_mysql_connection *connection,
                   const struct lk_mysql_target *target,
                   const sqlock_connect *how, sqlock_error *err)
@@ -276,7 +331,7 @@ static int log_in(struct lk_mysql_connection *connection,
         return rc;
     if (!lk_mysql_client_connect(mysql, target, how->deadline_ns,
                                  can_be_reached, connection))
-        return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
+        return fail_to_log_in(connection, target, err);
     return 0;
 }
 

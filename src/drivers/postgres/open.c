@@ -161,6 +161,18 @@ static int check_port(const struct target *target, sqlock_error *err)
         return lk_error(err, SQLOCK_EINVAL,
                         "the port in the PostgreSQL URL is not a number; if it "
                         "is a password, end user and password with @");
+    for (; port != NULL && *port != '\0'; port += *port == ',') {
+        unsigned long number = 0;
+        bool is_given = *port != ',';
+
+        for (; *port != '\0' && *port != ','; port++)
+            number = number <= 65535 ? number * 10 + (unsigned)(*port - '0')
+                                     : number;
+        if (is_given && (number < 1 || number > 65535))
+            return lk_error(err, SQLOCK_EINVAL,
+                            "the port in the PostgreSQL URL must be 1 to "
+                            "65535");
+    }
     return 0;
 }
 
@@ -381,13 +393,33 @@ static int fill_attempt(struct attempt *attempt, const struct target *target,
 
 /* ----------------------------------------------------------- connecting -- */
 
+/* Let libpq read what has come.  A server that has answered, and whose answer
+ * to the request for TLS libpq does not accept, refuses TLS, or has a
+ * certificate that libpq refuses.  Return 0, or the code of a failure. */
+static int go_on(lk_pg *session, PostgresPollingStatusType *state,
+                 sqlock_error *err)
+{
+    char byte;
+    bool is_tls =
+        PQstatus(session->conn) == CONNECTION_SSL_STARTUP &&
+        recv(PQsocket(session->conn), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+
+    *state = PQconnectPoll(session->conn);
+    if (*state != PGRES_POLLING_FAILED)
+        return 0;
+    return is_tls ? lk_pg_tls_error(session->conn, err)
+                  : lk_pg_connect_error(session->conn, err);
+}
+
 /* Call PQconnectPoll() until the session is connected. */
 static int finish_connecting(lk_pg *session, int64_t deadline_ns,
                              sqlock_error *err)
 {
     PostgresPollingStatusType state = PGRES_POLLING_WRITING;
+    bool has_answered = false;
     short events;
     int outcome;
+    int rc;
 
     for (;;) {
         switch (state) {
@@ -399,8 +431,9 @@ static int finish_connecting(lk_pg *session, int64_t deadline_ns,
         case PGRES_POLLING_WRITING:
             events = POLLOUT;
             break;
-        default:
-            return lk_pg_connect_error(session->conn, err);
+        default: /* an old libpq's */
+            events = POLLIN | POLLOUT;
+            break;
         }
         outcome = lk_pg_wait(session, PQsocket(session->conn), events,
                              deadline_ns, NULL);
@@ -410,7 +443,15 @@ static int finish_connecting(lk_pg *session, int64_t deadline_ns,
         if (outcome == LK_PG_TIME_IS_UP)
             return lk_error(err, SQLOCK_EUNREACHABLE,
                             "cannot connect to PostgreSQL: no answer in time");
-        state = PQconnectPoll(session->conn);
+        if (events == POLLIN && !has_answered) {
+            has_answered = true;
+            rc = lk_pg_check_peer(session->conn, err);
+            if (rc < 0)
+                return rc;
+        }
+        rc = go_on(session, &state, err);
+        if (rc < 0)
+            return rc;
     }
 }
 
@@ -466,7 +507,7 @@ sqlock_tls_check lk_pg_tls_check(const lk_pg *session)
     return check;
 }
 
-static int try_host(lk_pg *session, const struct target *target, size_t index,
+static int try_once(lk_pg *session, const struct target *target, size_t index,
                     size_t hosts, int64_t deadline_ns, sqlock_error *err)
 {
     struct attempt attempt = {0};
@@ -484,7 +525,7 @@ static int try_host(lk_pg *session, const struct target *target, size_t index,
     }
     lk_pg_watch_notices(session);
     if (PQstatus(session->conn) == CONNECTION_BAD) {
-        rc = lk_pg_connect_error(session->conn, err);
+        rc = lk_pg_start_error(session->conn, err);
         goto out;
     }
     /* Only a verbose message contains the SQLSTATE of a refusal. */
@@ -507,30 +548,62 @@ out:
     return rc;
 }
 
+/* Return whether a server has refused the connection by a message of its own,
+ * which any other server of the list would repeat. */
+static bool is_refused(int rc, const sqlock_error *err)
+{
+    return (rc == SQLOCK_EACCESS || rc == SQLOCK_ESCHEMA) &&
+           err->sqlstate[0] != '\0';
+}
+
+/* Try a host, and once more after what looks like a refusal of TLS: a server
+ * that is being stopped may have broken off the handshake. */
+static int try_host(lk_pg *session, const struct target *target, size_t index,
+                    size_t hosts, int64_t deadline_ns, sqlock_error *err)
+{
+    int rc = try_once(session, target, index, hosts, deadline_ns, err);
+
+    if (rc == SQLOCK_EACCESS && !is_refused(rc, err))
+        rc = try_once(session, target, index, hosts, deadline_ns, err);
+    return rc;
+}
+
+/* Try the hosts one by one.  If none accepts, one that may do so later decides
+ * the result. */
 static int try_hosts(lk_pg *session, const struct target *target,
                      int64_t deadline_ns, sqlock_error *err)
 {
     size_t hosts = count_hosts(target);
-    int rc = SQLOCK_EUNREACHABLE;
     size_t i;
 
     for (i = 0; i < hosts; i++) {
         int64_t now = sqlock_monotonic_ns();
         int64_t share = (deadline_ns - now) / (int64_t)(hosts - i);
+        sqlock_error failure = {0};
+        int rc = try_host(session, target, i, hosts, now + share, &failure);
+        bool is_last = rc == SQLOCK_ECANCELED || rc == SQLOCK_ENOMEM ||
+                       is_refused(rc, &failure);
 
-        rc = try_host(session, target, i, hosts, now + share, err);
-        if (rc != SQLOCK_EUNREACHABLE && rc != SQLOCK_ERESOURCE)
+        if (rc == 0)
+            return 0;
+        if (i == 0 || is_last || rc == SQLOCK_EUNREACHABLE ||
+            rc == SQLOCK_ERESOURCE)
+            *err = failure;
+        if (is_last)
             break;
     }
-    return rc;
+    return err->code;
 }
 
 int lk_pg_connect(lk_pg *session, const char *url, int64_t deadline_ns,
                   sqlock_error *err)
 {
     struct target target;
+    sqlock_error own;
     int rc;
 
+    if (err == NULL)
+        err = &own;
     rc = target_read(&target, url, err);
     if (rc < 0)
         goto out;

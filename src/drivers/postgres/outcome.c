@@ -6,7 +6,11 @@
  */
 #include <ctype.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
+#include "base/error.h"
+#include "drivers/peer.h"
 #include "drivers/postgres/session.h"
 
 #define TOO_IDLE "25P03"
@@ -184,8 +188,12 @@ int lk_pg_connect_error(PGconn *conn, sqlock_error *err)
     }
     if (found == NULL && PQconnectionNeedsPassword(conn) != 0)
         code = SQLOCK_EACCESS; /* libpq's own refusal has no SQLSTATE */
+    /* The server refuses a setting in the URL's options. */
+    if (strncmp(sqlstate, "42", 2) == 0 || strncmp(sqlstate, "22", 2) == 0)
+        code = code == SQLOCK_EDATABASE ? SQLOCK_EINVAL : code;
     switch (code) {
     case SQLOCK_EACCESS:
+    case SQLOCK_EINVAL:
     case SQLOCK_ESCHEMA:
     case SQLOCK_ERESOURCE:
         break;
@@ -196,4 +204,69 @@ int lk_pg_connect_error(PGconn *conn, sqlock_error *err)
     return sqlock_error_set(
         err, code, 0, sqlstate, "cannot connect to PostgreSQL: %.*s%s",
         first_line(text), text, connect_hint(code, sqlstate));
+}
+
+/* Return whether the socket's path is longer than a path can be. */
+static bool is_too_long(const char *folder, const char *port)
+{
+    return strlen(folder) + strlen("/.s.PGSQL.") + strlen(port) >=
+           sizeof((struct sockaddr_un *)NULL)->sun_path;
+}
+
+/* Return whether the parameters can never lead to a server.  libpq names the
+ * host in each message about an attempt to reach one, and in no message about a
+ * parameter that it refuses. */
+static bool is_hopeless(PGconn *conn)
+{
+    const char *host = PQhost(conn);
+
+    if (host == NULL || *host == '\0' ||
+        strstr(PQerrorMessage(conn), host) == NULL)
+        return true;
+    if (*host == '/' || *host == '@')
+        return is_too_long(host, PQport(conn));
+    return PQhostaddr(conn)[0] == '\0' && lk_host_is_unknown(host);
+}
+
+int lk_pg_start_error(PGconn *conn, sqlock_error *err)
+{
+    const char *text = PQerrorMessage(conn);
+    int rc = lk_pg_connect_error(conn, err);
+
+    if (rc != SQLOCK_EUNREACHABLE || !is_hopeless(conn))
+        return rc;
+    return lk_error(err, SQLOCK_EINVAL,
+                    "cannot connect to PostgreSQL, by this URL: %.*s",
+                    first_line(text), text);
+}
+
+int lk_pg_tls_error(PGconn *conn, sqlock_error *err)
+{
+    const char *text = PQerrorMessage(conn);
+    int rc = lk_pg_connect_error(conn, err);
+
+    if (rc != SQLOCK_EUNREACHABLE)
+        return rc;
+    return lk_error(err, SQLOCK_EACCESS, "cannot connect to PostgreSQL: %.*s",
+                    first_line(text), text);
+}
+
+int lk_pg_check_peer(PGconn *conn, sqlock_error *err)
+{
+    unsigned char answer[5];
+    ssize_t got =
+        recv(PQsocket(conn), answer, sizeof answer, MSG_PEEK | MSG_DONTWAIT);
+    bool is_mysql = got == sizeof answer && answer[1] == 0 && answer[2] == 0 &&
+                    answer[3] == 0 && answer[4] == 10;
+
+    /* An answer to a request for TLS or GSSAPI, one byte; a TLS record; or one
+     * of the messages that a login begins with. */
+    if (got <= 0 ||
+        (!is_mysql && memchr("NREv\x15\x16", answer[0], 6) != NULL) ||
+        (got == 1 && (answer[0] == 'S' || answer[0] == 'G')))
+        return 0;
+    return lk_error(err, SQLOCK_EINVAL, "the server at %s, port %s, is %s",
+                    PQhost(conn), PQport(conn),
+                    is_mysql ? "MySQL or MariaDB: use a mysql:// URL"
+                             : "not PostgreSQL: is the URL its address?");
 }

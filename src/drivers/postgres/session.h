@@ -89,8 +89,20 @@ int lk_pg_statement_error(lk_pg *session, const PGresult *result, int lost,
                           sqlock_error *err);
 
 /* Fill err for a connection that could not be made.  Return EUNREACHABLE,
- * EACCESS, ESCHEMA or ERESOURCE. */
+ * EACCESS, EINVAL (the server refuses a setting), ESCHEMA or ERESOURCE. */
 int lk_pg_connect_error(PGconn *conn, sqlock_error *err);
+
+/* As lk_pg_connect_error(), after PQconnectStartParams(); also EINVAL: libpq
+ * refuses a parameter, or no host has that name. */
+int lk_pg_start_error(PGconn *conn, sqlock_error *err);
+
+/* As lk_pg_connect_error(), after a failed TLS handshake with a server that has
+ * answered; EACCESS in place of EUNREACHABLE. */
+int lk_pg_tls_error(PGconn *conn, sqlock_error *err);
+
+/* Look at the first answer of a server, and leave it unread.  Return 0; EINVAL
+ * if it is not one of PostgreSQL. */
+int lk_pg_check_peer(PGconn *conn, sqlock_error *err);
 
 /* ---------------------------------------------------------------- open.c -- */
 

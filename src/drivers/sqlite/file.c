@@ -174,20 +174,36 @@ static char *directory_of(const char *path)
     return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
+/* Return the code for a path that cannot be reached: EINVAL if it never can be,
+ * until somebody makes the directory or changes the URL. */
+static int code_of(int error)
+{
+    switch (error) {
+    case EACCES:
+    case EPERM:
+        return SQLOCK_EACCESS;
+    case EROFS:
+        return SQLOCK_EREADONLY;
+    case ENOMEM:
+        return SQLOCK_ERESOURCE;
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+        return SQLOCK_EINVAL;
+    default:
+        return SQLOCK_EUNREACHABLE;
+    }
+}
+
 static int unreachable(const char *what, const char *path, int error,
                        sqlock_error *err)
 {
     char text[128] = "";
-    int code = SQLOCK_EUNREACHABLE;
 
-    if (error == EACCES || error == EPERM)
-        code = SQLOCK_EACCESS;
-    else if (error == EROFS)
-        code = SQLOCK_EREADONLY;
-    else if (error == ENOMEM)
-        code = SQLOCK_ERESOURCE;
-    return sqlock_error_set(err, code, error, NULL, "SQLite: %s %s: %s", what,
-                            path, strerror_r(error, text, sizeof text));
+    return sqlock_error_set(err, code_of(error), error, NULL,
+                            "SQLite: %s %s: %s", what, path,
+                            strerror_r(error, text, sizeof text));
 }
 
 int lk_sqlite_check_file(const char *path, bool may_create, sqlock_error *err)
