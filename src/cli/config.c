@@ -5,7 +5,9 @@
  * file; the first one that gives a setting wins.  Lines of a file are "name =
  * value" or comments; names are those of the long options.  A file that
  * contains a password and can be read by others is refused, as libpq refuses a
- * key file, because a warning would come too late.
+ * key file, because a warning would come too late.  So is one that others can
+ * change or replace, since it decides in which database the locks are.  A file
+ * of another user is passed over: sudo may have kept HOME.
  *
  * The parser inih is not used: it would end a value at " ;" or a NUL byte,
  * append an indented line to the value before, refuse lines of 200 bytes, and
@@ -14,6 +16,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,6 +196,87 @@ static int read_lines(cli *app, config_file *file)
     return status;
 }
 
+typedef enum trust {
+    TRUSTED,
+    FOREIGN,  /* it belongs to another user */
+    WRITABLE, /* another user can change or replace it */
+    UNKNOWN   /* errno says why */
+} trust;
+
+/* Judge a file or directory.  Files in a directory with the sticky bit, such as
+ * /tmp, can be replaced by their owner only. */
+static trust judge(const struct stat *info)
+{
+    bool is_sticky = S_ISDIR(info->st_mode) && (info->st_mode & S_ISVTX) != 0;
+
+    if (info->st_uid != geteuid() && info->st_uid != 0)
+        return FOREIGN;
+    return (info->st_mode & (S_IWGRP | S_IWOTH)) != 0 && !is_sticky ? WRITABLE
+                                                                    : TRUSTED;
+}
+
+/* Judge the directories above a file.  Return the first one that is not
+ * trusted, in @p path, which is shortened to it. */
+static trust judge_above(char *path)
+{
+    char *slash = strrchr(path, '/');
+    trust found = TRUSTED;
+    struct stat info;
+
+    while (found == TRUSTED && slash != NULL) {
+        slash[slash == path ? 1 : 0] = '\0';
+        found = stat(path, &info) == 0 ? judge(&info) : UNKNOWN;
+        slash = path[1] != '\0' ? strrchr(path, '/') : NULL;
+    }
+    return found;
+}
+
+/* Judge an open file and all directories above it, by the given path and, where
+ * that has symbolic links, by the path that they lead to.  @p where becomes the
+ * file or directory that is not trusted. */
+static trust judge_file(const config_file *file, char where[PATH_MAX])
+{
+    struct stat info;
+    trust found = UNKNOWN;
+
+    (void)snprintf(where, PATH_MAX, "%s", file->path);
+    if (fstat(fileno(file->stream), &info) == 0)
+        found = judge(&info);
+    if (found == TRUSTED)
+        found = judge_above(where);
+    if (found != TRUSTED)
+        return found;
+    if (realpath(file->path, where) == NULL)
+        return UNKNOWN;
+    return judge_above(where);
+}
+
+/* Return whether to read an open file.  If not, set *status to CLI_OK, if the
+ * file is passed over, or to an exit status; in both cases after a message. */
+static bool may_read(const config_file *file, int *status)
+{
+    char where[PATH_MAX];
+
+    switch (judge_file(file, where)) {
+    case TRUSTED:
+        return true;
+    case FOREIGN:
+        cli_note("%s is passed over: %s belongs to another user", file->path,
+                 where);
+        *status = CLI_OK;
+        return false;
+    case WRITABLE:
+        cli_error("%s is not trusted: other users can change %s: chmod go-w it",
+                  file->path, where);
+        break;
+    default:
+        cli_error("%s: %s", file->path, strerror(errno));
+        break;
+    }
+    *status = CLI_USAGE;
+    return false;
+}
+
 /* Read a file.  A missing file is skipped; one that cannot be read is an error,
  * with two exceptions if access to it is denied.  The machine's file may be
  * meant for other users, and is skipped.  The user's file may be another
@@ -200,6 +284,7 @@ static int read_lines(cli *app, config_file *file)
 static int read_file(cli *app, const char *path, bool is_users)
 {
     config_file file = {.path = path};
+    int status;
 
     file.stream = fopen(path, "re");
     if (file.stream == NULL && (errno == ENOENT || errno == ENOTDIR))
@@ -213,6 +298,10 @@ static int read_file(cli *app, const char *path, bool is_users)
     if (file.stream == NULL) {
         cli_error("%s: %s", path, strerror(errno));
         return CLI_USAGE;
+    }
+    if (!may_read(&file, &status)) {
+        (void)fclose(file.stream);
+        return status;
     }
     cli_info("reading %s", path);
     return read_lines(app, &file);

@@ -41,7 +41,7 @@ precedence() {
     SQLOCK_REGION='' run_bare ls --json
     is "an empty variable is none" "$(region_of)" "from file"
     SQLOCK_URL=sqlite:/nowhere/at/all run_bare ls
-    is "the variable's URL wins" "$status" 69
+    is "the variable's URL wins" "$status" 64
 
     configured "url = sqlite:$db" "table-prefix = OTHER_" "rule = raw" \
         "peer-ttl = 20s"
@@ -129,6 +129,62 @@ secrets() {
     rm "$users"
 }
 
+# A file that others can change or replace is refused, since it says where the
+# locks are; one of another user is passed over.
+trust() {
+    local folder=$XDG_CONFIG_HOME/sqlock one
+    for one in "$users" "$folder" "$XDG_CONFIG_HOME"; do
+        configured "rule = raw"
+        chmod g+w "$one"
+        run_bare key name
+        is "a group may write to ${one#"$dir/"}: refused" "$status/$out" 64/
+        is_one_line "a group may write to ${one#"$dir/"}: it is said"
+        has "a group may write to ${one#"$dir/"}: to what" "$err" "change $one:"
+        chmod g-w,o+w "$one"
+        run_bare key name
+        is "all may write to ${one#"$dir/"}: refused" "$status/$out" 64/
+        chmod o-w "$one"
+        run_bare key name
+        is "only its owner may write to ${one#"$dir/"}: it is read" \
+            "$status/$out/$err" 0/name/
+    done
+    mkdir "$dir/open"
+    mv "$users" "$dir/open/config"
+    ln -s "$dir/open/config" "$users"
+    run_bare key name
+    is "by a link, too" "$status/$out" 0/name
+    chmod 777 "$dir/open"
+    run_bare key name
+    is "a link into a directory of all: refused" "$status/$out" 64/
+    has "a link into a directory of all: it is said" "$err" "change $dir/open:"
+    chmod 1777 "$dir/open"
+    run_bare key name
+    is "a link into one with the sticky bit" "$status/$out" 0/name
+    rm "$users"
+    if [ "$(id -u)" -ne 0 ]; then
+        skip "a file of another user" "not root here"
+        return
+    fi
+    for one in "$users" "$folder" "$XDG_CONFIG_HOME"; do
+        configured "rule = raw"
+        chown 65534 "$one"
+        run_bare key name
+        is "${one#"$dir/"} of another user: passed over" "$status/$out" \
+            "0/$("$SQLOCK" -q key name --rule current)"
+        is_one_line "${one#"$dir/"} of another user: it is said"
+        has "${one#"$dir/"} of another user: which" "$err" \
+            "$one belongs to another user"
+        chown 0 "$one"
+    done
+    mv "$users" "$dir/open/config"
+    chown 65534 "$dir/open/config"
+    ln -s "$dir/open/config" "$users"
+    run_bare key name
+    is "a link to a file of another user: passed over" "$status/$out" \
+        "0/$("$SQLOCK" -q key name --rule current)"
+    rm "$users"
+}
+
 # Make FOLDER a root for chroot(8), with the command as /sqlock, its libraries,
 # an empty /etc, and the given files under their own paths.  Return 1 on
 # failure.
@@ -192,6 +248,7 @@ loudness() {
 precedence
 mistakes
 secrets
+trust
 of_the_machine
 loudness
 done_testing
