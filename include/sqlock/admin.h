@@ -55,7 +55,8 @@ typedef struct sqlock_info {
     int64_t ahead_ms;   /* at least how far the holder's clock is ahead: the row
                            was acquired in the future, or by a peer for longer
                            than peer_ttl_ms; 0: nothing is known */
-    int64_t held_ms;    /* since it was acquired; 0 when free */
+    int64_t held_ms;    /* since it was acquired; when expired, until it
+                           expired; 0 when free */
     char *region;       /* from sqlock_find(); otherwise NULL */
     int32_t waiters;    /* from sqlock_find() with `waiters`: number of waiters
                            in the database's queue; there may be others, see
@@ -99,7 +100,7 @@ SQLOCK_MUSTUSE int sqlock_show(sqlock_registry *registry, const char *name,
 typedef enum sqlock_sort {
     SQLOCK_SORT_NAME = 0,  /* by the bytes of the name, or of LOCK_KEY where no
                               name is known */
-    SQLOCK_SORT_HELD,      /* held for longest first */
+    SQLOCK_SORT_HELD,      /* held for longest first; expired ones behind */
     SQLOCK_SORT_REMAINING, /* least time left first */
     SQLOCK_SORT_TOKEN      /* latest token first */
 } sqlock_sort;

@@ -1,9 +1,10 @@
 /*
  * find.c - list the locks that match the options, with their waiters
  *
- * With a limit the database also sorts the rows; without one they are read in
- * pages and sorted here.  Only waiters that the database knows are listed: not
- * those in the FIFO of a process, and not those that poll the row.
+ * With a limit the database chooses the rows by their order; without one they
+ * are read in pages.  They are sorted here.  Only waiters that the database
+ * knows are listed: not those in the FIFO of a process, and not those that poll
+ * the row.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,7 +167,7 @@ static int add_waiters(struct lk_store *store, sqlock_info *rows, size_t count,
 /* --- */
 
 static int read_limited(struct lk_store *store,
-                        const struct lk_arguments *arguments,
+                        const struct lk_arguments *arguments, sqlock_sort sort,
                         sqlock_info **rows, size_t *count, sqlock_error *err)
 {
     sqlock_result result = {0};
@@ -175,7 +176,7 @@ static int read_limited(struct lk_store *store,
     if (rc == 0)
         rc = lk_info_append(store, rows, count, &result, err);
     sqlock_result_clear(&result);
-    return rc;
+    return rc == 0 ? lk_info_sort(rows, *count, (int)sort, err) : rc;
 }
 
 /* Read all rows, page by page, and sort them. */
@@ -215,7 +216,7 @@ int sqlock_find(sqlock_registry *registry, const sqlock_find_options *options,
         return lk_error(err, SQLOCK_ENOTSUP, "this driver cannot find locks");
     fill(store, &chosen, like, &arguments);
     rc = chosen.limit != 0
-             ? read_limited(store, &arguments, rows, count, err)
+             ? read_limited(store, &arguments, chosen.sort, rows, count, err)
              : read_all(store, &arguments, chosen.sort, rows, count, err);
     if (rc == 0 && chosen.waiters)
         rc = add_waiters(store, *rows, *count, err);

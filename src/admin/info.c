@@ -138,10 +138,13 @@ static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
         out->state = SQLOCK_HELD;
         out->remaining_ms = remaining_us / 1000;
     }
-    /* By the database's clock, now is expires_at_us - remaining_us. */
+    /* By the database's clock, now is expires_at_us - remaining_us; a lease
+     * that has expired was held until it did. */
     if (out->state != SQLOCK_FREE)
         out->held_ms =
-            (out->expires_at_us - remaining_us - out->acquired_at_us) / 1000;
+            (out->expires_at_us - (remaining_us > 0 ? remaining_us : 0) -
+             out->acquired_at_us) /
+            1000;
     if (out->held_ms < 0)
         out->held_ms = 0;
     out->waiters = -1;
@@ -251,8 +254,9 @@ struct place {
 static int64_t number_of(const sqlock_info *row, int order)
 {
     switch (order) {
-    case SQLOCK_SORT_HELD:
-        return row->acquired_at_us;
+    case SQLOCK_SORT_HELD: /* nobody holds what has expired: at the end */
+        return row->state == SQLOCK_HELD ? row->acquired_at_us
+                                         : INT64_MAX - row->held_ms;
     case SQLOCK_SORT_REMAINING:
         return row->expires_at_us;
     case SQLOCK_SORT_TOKEN:

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include <popt.h>
 
@@ -185,6 +186,17 @@ char *cli_url_for_child(const char *url, bool is_of_file);
 /** Wipe the value of an environment variable, so that /proc no longer shows it.
  *  NULL is allowed. */
 void cli_forget_variable(const char *name);
+
+/* -------------------------------------------------------------- caller -- */
+
+#define CLI_CALLER_SIZE 64
+
+/** Return the process that has called sqlock: of a shell's copies of itself,
+ *  such as "$(...)", the shell. */
+pid_t cli_caller(void);
+
+/** Write a note that names a process, such as "for bash 4711". */
+void cli_name_process(char out[CLI_CALLER_SIZE], pid_t pid);
 
 /* ------------------------------------------------------------ messages -- */
 

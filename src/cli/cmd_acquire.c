@@ -70,6 +70,20 @@ static int read_time(int which, const char *name, int64_t least, int64_t most,
     return CLI_USAGE;
 }
 
+/* Return a note that names the process for which the lock is held, since the
+ * one in HOLDER is sqlock's: that of --for, or else our caller, "bash 4711". */
+static const char *name_caller(void)
+{
+    static char note[CLI_CALLER_SIZE];
+    int64_t pid = 0;
+
+    if (values[FOR] == NULL || !cli_parse_int64(values[FOR], &pid) || pid < 1 ||
+        pid > INT32_MAX)
+        pid = cli_caller();
+    cli_name_process(note, (pid_t)pid);
+    return note;
+}
+
 static int read_options(const cli *app, run_options *options)
 {
     int64_t ttl_ms = TTL_DEFAULT_MS;
@@ -93,7 +107,7 @@ static int read_options(const cli *app, run_options *options)
     if (status == CLI_OK)
         status = read_time(TTL, "--ttl", TTL_LEAST_MS, TTL_MOST_MS, &ttl_ms);
     options->registry.ttl_ms = (uint32_t)ttl_ms;
-    options->registry.holder_note = "acquire";
+    options->registry.holder_note = name_caller();
     options->registry.pool_size = 2;
     return status;
 }
@@ -290,13 +304,16 @@ static _Noreturn void be_helper(const run_options *options, int link_fd,
     _exit(status);
 }
 
+/* Return the helper's exit status.  CLI_SYSTEM: it was killed. */
 static int status_of(pid_t pid)
 {
+    pid_t ended;
     int status;
 
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : CLI_SYSTEM;
+    do {
+        ended = waitpid(pid, &status, 0);
+    } while (ended < 0 && errno == EINTR);
+    return ended == pid && WIFEXITED(status) ? WEXITSTATUS(status) : CLI_SYSTEM;
 }
 
 static int acquire_for(const cli *app, const run_options *options, int pid_fd)
@@ -312,6 +329,8 @@ static int acquire_for(const cli *app, const run_options *options, int pid_fd)
         cli_error("pipe: %s", strerror(errno));
         return CLI_SYSTEM;
     }
+    /* Where it is ignored, the kernel keeps no exit status of a child. */
+    (void)signal(SIGCHLD, SIG_DFL);
     pid = fork();
     if (pid == 0)
         be_helper(options, link[1], pid_fd, parent);

@@ -3,6 +3,10 @@
  */
 #include "cli.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 enum { NAME, STATE, HELD_FOR, TTL, WAITING, HOLDER, TOKEN, REGION, COLUMNS };
 
 static bool fill_waiting(cli_row *row, const cli_locks *locks,
@@ -14,6 +18,56 @@ static bool fill_waiting(cli_row *row, const cli_locks *locks,
         return cli_row_text(row, WAITING, info->waiter_names);
     row->cells[WAITING] = cli_number_text(row->numbers[WAITING], info->waiters);
     return true;
+}
+
+/* Find the parts of a HOLDER that sqlock has written, "user@host pid command
+ * line (note)": set *command to the command line, and *note to the text between
+ * the last parentheses; NULL: there is none.  Return false if it is another
+ * text, such as "peer". */
+static bool take_apart(const char *holder, const char **command,
+                       const char **note)
+{
+    const char *pid = strchr(holder, ' ');
+    size_t digits = pid != NULL ? strspn(pid + 1, "0123456789") : 0;
+    size_t length = strlen(holder);
+
+    if (digits == 0 || pid[1 + digits] != ' ' ||
+        memchr(holder, '@', (size_t)(pid - holder)) == NULL)
+        return false;
+    *command = pid + digits + 2;
+    *note =
+        length > 0 && holder[length - 1] == ')' ? strrchr(holder, '(') : NULL;
+    if (*note != NULL && (*note <= *command || (*note)[-1] != ' '))
+        *note = NULL;
+    return true;
+}
+
+/* Fill in a holder with what tells it from others first, since a narrow
+ * terminal shows only the beginning: "note: command line, user@host pid". */
+static bool fill_holder(cli_row *row, const char *holder)
+{
+    const char *command;
+    const char *note;
+    char *text = NULL;
+    size_t end = strlen(holder);
+    bool is_done;
+
+    if (!take_apart(holder, &command, &note))
+        return cli_row_text(row, HOLDER, holder);
+    if (note != NULL)
+        end = (size_t)(note - holder) - 1;
+    if (asprintf(&text, "%.*s%s%.*s, %.*s",
+                 note != NULL ? (int)(strlen(note) - 2) : 0,
+                 note != NULL ? note + 1 : "", note != NULL ? ": " : "",
+                 (int)(holder + end - command), command,
+                 (int)(command - holder - 1), holder) < 0)
+        return false;
+    is_done = cli_row_text(row, HOLDER, text);
+    if (row->escaped[HOLDER] != NULL)
+        free(text);
+    else
+        row->escaped[HOLDER] = text; /* freed with the row */
+    return is_done;
 }
 
 static bool fill_row(cli_row *row, const void *context, size_t number)
@@ -34,7 +88,7 @@ static bool fill_row(cli_row *row, const void *context, size_t number)
     return cli_row_text(row, NAME,
                         info->name != NULL ? info->name : info->key) &&
            fill_waiting(row, locks, info) &&
-           (info->holder == NULL || cli_row_text(row, HOLDER, info->holder)) &&
+           (info->holder == NULL || fill_holder(row, info->holder)) &&
            (info->region == NULL || cli_row_text(row, REGION, info->region));
 }
 

@@ -75,7 +75,8 @@ static bool is_orphaned(void)
         be_probe();
     if (probe < 0)
         return false;
-    (void)waitpid(probe, &status, WUNTRACED);
+    if (waitpid(probe, &status, WUNTRACED) != probe)
+        return false;
     if (WIFSTOPPED(status)) {
         (void)kill(probe, SIGKILL);
         (void)waitpid(probe, NULL, 0);

@@ -118,8 +118,20 @@ for_process() {
     kill "$process"
 
     run acquire --for $$ -n --url sqlite:/nowhere/at/all long
-    is "an error of the helper's is the command's" "$status" 69
+    is "an error of the helper's is the command's" "$status" 64
     is_one_line "and said once"
+
+    hold busy
+    out=$(trap '' CHLD
+        sq acquire --for $$ -n busy 2>"$dir/err")
+    is "where SIGCHLD is ignored, the helper's status is known" "$?/$out" 75/
+    let_go
+    lease=$(trap '' CHLD INT HUP PIPE
+        sq acquire --for $$ busy <&- 2>&-)
+    is "and with signals ignored and files closed it is acquired" \
+        "$?/$(sq show busy --json | json state)" 0/held
+    run release "$lease"
+    is "and released" "$status" 0
 }
 helper_of() { # NAME: HOLDER is "user@host pid command line (note)"
     sq show "$1" --json | json holder | awk '{ print $2 }'

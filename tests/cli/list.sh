@@ -81,7 +81,10 @@ chosen() {
     is "JSON tells how long" "$(json locks.0.held_ms <<<"$out" |
         grep -c '^[0-9]*$')" 1
     run ls beta
-    like "a holder is told with its note" "$out" "*acquire*"
+    like "a holder is told by its note, then its command" "$out" \
+        "*for bash $$: sqlock *acquire*beta, *@* *"
+    out=$("$dir/pty" 80 "$SQLOCK" --table-prefix "$prefix" ls beta)
+    like "which is what 80 columns show" "$out" "*for bash $$*"
     give_all
     is "nothing is held" "$(names)" ""
     run ls --all --sort name free_one
@@ -94,6 +97,13 @@ states() {
     until_true is_expired short
     run ls
     like "an expired lock is shown" "$out" "*short  expired *"
+    like "and how long it was held, not since when" "$out" \
+        "*short  expired * [01].[0-9]s *"
+    is "it is not among those that are held for longest" \
+        "$(names --sort held)" "long short"
+    is "nor with a limit" "$(names --sort held --limit 2)" "long short"
+    is "nor in top" "$(sq top -n 1 | awk '/^NAME/ { n = NR + 1 }
+        NR == n { print $1 }')" long
     out=$("$dir/pty" 120 "$SQLOCK" --table-prefix "$prefix" ls)
     has "red on a terminal" "$out" $'\033[31mexpired\033[0m'
     has "and a held one green" "$out" $'\033[32mheld\033[0m'
@@ -231,7 +241,7 @@ tops() {
         --table-prefix "$prefix" top)
     is "^C quits, too" "$?" 0
     SQLOCK_URL=sqlite:/nowhere/at/all.db run top
-    is "no database" "$status" 69
+    is "no database" "$status" 64
     is_one_line "is said"
     give_all
 }
