@@ -118,10 +118,11 @@ typedef struct run_lease_news {
     char client_id[SQLOCK_KEY_SIZE];
     char lease[SQLOCK_LEASE_ID_SIZE];
     char tag[SQLOCK_TAG_SIZE]; /* of the command's sessions, or "" */
-    int result;       /* when over: of acquiring or, after success, releasing */
-    bool was_held;    /* there is, or was, a lease to release */
-    bool is_done;     /* --once: the work is recorded as done */
-    bool is_recorded; /* --once: recording was tried */
+    int result;    /* when over: of acquiring or, after success, releasing */
+    bool was_held; /* there is, or was, a lease to release */
+    bool is_done;  /* --once: the work is recorded as done */
+    int64_t done_at_us; /* --once: when it was, before; 0: not known */
+    bool is_recorded;   /* --once: recording was tried */
     sqlock_error error; /* of `result`, of the loss, or of recording */
 } run_lease_news;
 

@@ -242,6 +242,19 @@ static void hold(run_lease *lease, sqlock_lock *lock, int lost_fd,
 
 /* ---------------------------------------------------------------- thread -- */
 
+/* Look up when the work was done.  Only a message depends on it. */
+static int64_t when_done(sqlock_registry *registry, const char *name)
+{
+    sqlock_once_info *rows = NULL;
+    size_t count = 0;
+    int64_t at_us = 0;
+
+    if (sqlock_once_list(registry, name, &rows, &count, NULL) == 0 && count > 0)
+        at_us = rows[0].done_at_us;
+    sqlock_once_free(rows, count);
+    return at_us;
+}
+
 /* With --once, look for a record of the work, and set news->is_done if there is
  * one: then nothing is left to do. */
 static int check_done(run_lease *lease, sqlock_registry *registry,
@@ -255,6 +268,8 @@ static int check_done(run_lease *lease, sqlock_registry *registry,
         rc = sqlock_once_check(registry, lease->options->name, &news->error);
     } while (rc < 0 && tries_again(lease, wait, rc, &news->error));
     news->is_done = rc == 0;
+    if (news->is_done)
+        news->done_at_us = when_done(registry, lease->options->name);
     return rc == SQLOCK_ENOTFOUND ? 0 : rc;
 }
 

@@ -309,17 +309,22 @@ static const char *cause_of(int status)
     }
 }
 
+static void say_done(const run_state *run)
+{
+    char done[CLI_NUMBER_SIZE];
+    const char *at = cli_time_text(done, run->news.done_at_us, false);
+
+    cli_note("\"%s\" was done before%s%s: nothing is run; see `sqlock once`",
+             run->options->name, at != NULL ? ", at " : "",
+             at != NULL ? at : "");
+}
+
 static void report_outcome_of_waiting(run_state *run)
 {
     run->phase = DONE;
     run->status = cli_status_of(run->news.result);
     if (run->status == CLI_OK) {
-        if (isatty(STDERR_FILENO))
-            cli_note("\"%s\" has been done before; nothing is run: see `sqlock "
-                     "once show`",
-                     run->options->name);
-        else
-            cli_info("\"%s\" has been done before", run->options->name);
+        say_done(run);
         run->report->cause = "done";
         return;
     }

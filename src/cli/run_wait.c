@@ -4,15 +4,13 @@
  *
  * A wait ends at its deadline, or with an error that somebody must repair; with
  * --fail-fast, with the first database error.  After a second, sqlock reports
- * once what it waits for: a holder only if stderr is a terminal, an outage
- * always.  With --verbose it reports at once, and every five seconds.
+ * once what it waits for; with --verbose at once, and every five seconds.
  */
 #include "run.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -80,13 +78,15 @@ static void say_who(const char *prefix, const char *name,
                     const sqlock_info *row, const char *remaining)
 {
     if (row->holder == NULL || strcmp(row->holder, "peer") == 0)
-        run_note("%s\"%s\" is held by a peer (client id %s), for another %s",
+        run_note("%s\"%s\" is held by a peer (client id %s), whose lease ends "
+                 "in %s unless it is renewed",
                  prefix, name, row->client_id, remaining);
     else if (strncmp(row->holder, "broken by ", strlen("broken by ")) == 0)
         run_note("%s\"%s\" was %s (token %" PRId64 "), and passes on after %s",
                  prefix, name, row->holder, row->token, remaining);
     else
-        run_note("%s\"%s\" is held by %s (token %" PRId64 "), for another %s",
+        run_note("%s\"%s\" is held by %s (token %" PRId64 "), whose lease ends "
+                 "in %s unless it is renewed",
                  prefix, name, row->holder, row->token, remaining);
 }
 
@@ -123,7 +123,7 @@ static void say(run_wait *wait, sqlock_registry *registry, int rc,
                      ? " without a limit (see --wait and --fail-fast)"
                      : "",
                  err->message);
-    else if (cli_is_verbose() || isatty(STDERR_FILENO))
+    else
         run_wait_say_holder(wait->options, registry, true);
 }
 

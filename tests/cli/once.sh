@@ -61,13 +61,14 @@ looked_at() {
     run once forget nothing
     is "once forget of nothing" "$status" 1
     is_one_line "is said, too"
-    run -v run --once job -- echo "it runs"
-    has "--verbose tells what is not done" "$err" '"job" has been done before'
     run run --once job -- echo "it runs"
-    is "nothing is said in a script" "$err" ""
+    is_one_line "it is said that nothing is done, elsewhere than on a terminal"
+    like "and when it was" "$err" \
+        "*\"job\" was done before, at $(date -u +%Y)-??-?? ??:??:??Z: nothing is*"
+    run -q run --once job -- echo "it runs"
+    is "--quiet does not" "$status/$err" 0/
     out=$("$dir/pty" 200 "$SQLOCK" --table-prefix "$prefix" run --once job true)
-    has "a terminal is told what is not done" "$out" \
-        '"job" has been done before; nothing is run'
+    has "a terminal is told, too" "$out" '"job" was done before, at'
 }
 
 # Ten run at once: the nine that have waited find the record of the first, and

@@ -73,16 +73,25 @@ room_again() {
     is "room on the disk: the command runs" "$?/$(cat "$dir/out")" "0/it runs"
 }
 
-# On a terminal a waiter says who holds the lock; elsewhere it does so only when
-# its time is over.
-on_a_terminal() {
+# A waiter says for whom it waits, and whether its time is over, on a terminal
+# and elsewhere.
+a_holder() {
     hold terminal
     out=$("$dir/pty" 300 -e 'sqlock: waiting: "terminal" is held by ' -s '^C' \
         "$SQLOCK" --table-prefix "$prefix" run -w 60 terminal -- true)
     is "a holder, on a terminal: it is said" "$?" 130
     run run -w 2 terminal -- true
     is "a holder: exit status" "$status" 75
-    is_one_line "a holder: it is said at the end only"
+    is "a holder: it is said that it waits, and at the end why" \
+        "$(cut -c1-27 "$dir/err" | paste -sd '|')" \
+        'sqlock: waiting: "terminal"|sqlock: "terminal" is held '
+    is "a holder: its lease may be renewed" \
+        "$(grep -c "lease ends in .* unless it is renewed" "$dir/err")" 2
+    run -q run -w 2 terminal -- true
+    is "a holder, --quiet: nothing is said" "$status/$err" 75/
+    run run -n terminal -- true
+    is "a holder, -n: exit status" "$status" 75
+    is_one_line "a holder, -n: it is said"
     let_go
 }
 
@@ -92,7 +101,7 @@ for one in $(databases); do
     not_waited_for
 done
 if use "$(databases | head -n 1)"; then
-    on_a_terminal
+    a_holder
 fi
 database=
 [ -z "${SQLOCK_TEST_SQLITE_URL:-}" ] || ! command -v prlimit >/dev/null ||
