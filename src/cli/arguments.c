@@ -161,6 +161,12 @@ static int refuse_option(const cli *app, option *table, int rc)
                   poptStrerror(rc), space, name);
         return CLI_USAGE;
     }
+    if (shown[0] == '-' && shown[1] >= '0' && shown[1] <= '9') {
+        cli_error("%s is read as an option, and is none: a number here is not "
+                  "below 0",
+                  shown);
+        return CLI_USAGE;
+    }
     if (strncmp(shown, "--", 2) == 0)
         guess_option(&guess, table);
     if (guess.nearest != NULL)

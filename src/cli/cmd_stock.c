@@ -55,6 +55,21 @@ int stock_misuse(const stock_till *till, const char *what)
 
 /* --- the tables --- */
 
+/* Return whether the tables exist.  Any failure counts as no: only messages
+ * depend on the result. */
+static bool has_tables(const char *url, const sqlock_options *options)
+{
+    sqlock_stock_options ours = SQLOCK_STOCK_INIT;
+    sqlock_registry *registry = NULL;
+    sqlock_stock *stock = NULL;
+    bool are_there = sqlock_registry_open(&registry, url, options, NULL) == 0 &&
+                     sqlock_stock_open(&stock, registry, &ours, NULL) == 0;
+
+    sqlock_stock_close(stock);
+    (void)sqlock_registry_close(registry, NULL);
+    return are_there;
+}
+
 static int run_init(const stock_till *till)
 {
     const char *url = cli_url(till->app);
@@ -71,10 +86,15 @@ static int run_init(const stock_till *till)
     if (status != CLI_OK)
         return status;
     if (!is_print) {
+        bool were_there = has_tables(url, &options);
+
         if (sqlock_stock_schema_create(url, &options, &err) < 0)
             return cli_fail(&err);
-        cli_note("the stock tables exist");
-        return till->app->json ? cli_print_json(json_object()) : CLI_OK;
+        cli_note("the stock tables %s",
+                 were_there ? "were there" : "were created");
+        return till->app->json
+                   ? cli_print_json(json_pack("{s:b}", "created", !were_there))
+                   : CLI_OK;
     }
     if (sqlock_stock_schema_text(&text, url, &options, &err) < 0)
         return cli_fail(&err);
@@ -265,7 +285,8 @@ const cli_command cli_stock = {
         "quantity },\n"
         "look { order, state, remaining_ms },\n"
         "claim, cancel { duplicate }, expire { expired },\n"
-        "reap { entries, reservations, dry_run }, init --print { sql }.\n",
+        "reap { entries, reservations, dry_run }, init { created }, with\n"
+        "--print { sql }.\n",
     .options = stock_options,
     .values = values,
     .value_count = VALUES,

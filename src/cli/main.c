@@ -28,7 +28,8 @@ static const char program_help[] =
     "      --region NAME         region of the locks; or SQLOCK_REGION; "
     "DEFAULT\n"
     "      --table-prefix TEXT   INT_ makes INT_LOCK; app.INT_ names a schema "
-    "too\n"
+    "too,\n"
+    "                            '\"App\".INT_' one with capitals\n"
     "      --rule RULE           how a name becomes a LOCK_KEY: current, "
     "legacy,\n"
     "                            raw\n"
@@ -121,10 +122,40 @@ static void occupy_standard_files(void)
     }
 }
 
+/* Return what a word means that other programs have for a command; NULL: it
+ * means nothing here. */
+static const char *meaning_of(const char *name)
+{
+    static const char *const words[][2] = {
+        {"version", "`sqlock --version`"},
+        {"status", "`sqlock ls`, `sqlock show` and `sqlock doctor`"},
+        {"list", "`sqlock ls`"},
+        {"info", "`sqlock show`"},
+        {"check", "`sqlock doctor`"},
+        {"lock", "`sqlock acquire` and `sqlock run`"},
+        {"exec", "`sqlock run`"},
+        {"unlock", "`sqlock release` and `sqlock break`"},
+        {"create", "`sqlock init`"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(words[i][0], name) == 0)
+            return words[i][1];
+    }
+    return NULL;
+}
+
 static int refuse_command(const char *name)
 {
     cli_guess guess = {.word = name};
+    const char *meaning = meaning_of(name);
     size_t i;
+
+    if (meaning != NULL) {
+        cli_error("unknown command \"%s\": see %s", name, meaning);
+        return CLI_USAGE;
+    }
 
     for (i = 0; i < COMMANDS; i++)
         cli_guess_try(&guess, commands[i]->name);

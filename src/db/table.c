@@ -49,25 +49,44 @@ void lk_table_quote(struct lk_table *table, const sqlock_dialect *dialect)
                        table->name, quote);
 }
 
+/* Find the schema's name in a prefix: what stands before the dot, and its case
+ * is kept if it is in double quotes.  Return the text after the dot. */
+static const char *find_schema(const char *prefix, const char **schema,
+                               size_t *length, bool *is_quoted)
+{
+    const char *dot = strchr(prefix, '.');
+
+    *schema = prefix;
+    *length = dot != NULL ? (size_t)(dot - prefix) : 0;
+    *is_quoted = *length >= 2 && prefix[0] == '"' && dot[-1] == '"';
+    if (*is_quoted) {
+        (*schema)++;
+        *length -= 2;
+    }
+    return dot != NULL ? dot + 1 : prefix;
+}
+
 int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
                    const sqlock_dialect *dialect, sqlock_error *err)
 {
-    const char *dot = strchr(prefix, '.');
-    const char *base = dot != NULL ? dot + 1 : prefix;
-    size_t schema_length = dot != NULL ? (size_t)(dot - prefix) : 0;
+    const char *schema;
+    size_t schema_length;
+    bool is_quoted;
+    const char *base = find_schema(prefix, &schema, &schema_length, &is_quoted);
     size_t base_length = strlen(base);
     size_t limit = dialect->identifier_max;
     char name[LK_IDENTIFIER_MAX + 1];
 
     if (limit > LK_IDENTIFIER_MAX)
         limit = LK_IDENTIFIER_MAX;
-    if ((dot != NULL && schema_length == 0) ||
-        !is_identifier(prefix, schema_length) ||
+    if ((base != prefix && schema_length == 0) ||
+        !is_identifier(schema, schema_length) ||
         !is_identifier(base, base_length))
         return lk_error(
             err, SQLOCK_EINVAL,
             "the table prefix may contain only letters, digits and '_', with "
-            "an optional schema name and a dot before it");
+            "an optional schema name and a dot before it; in double quotes "
+            "the schema's name keeps its capitals");
     if (schema_length > limit)
         return lk_error(err, SQLOCK_EINVAL,
                         "the schema's name in the table prefix has %zu bytes, "
@@ -80,10 +99,11 @@ int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
                         base_length + strlen(suffix), limit);
 
     (void)snprintf(name, sizeof name, "%s%s", base, suffix);
-    copy_folded(out->schema, prefix, schema_length, dialect->folds_to_lower);
+    copy_folded(out->schema, schema, schema_length,
+                dialect->folds_to_lower && !is_quoted);
     copy_folded(out->name, name, strlen(name), dialect->folds_to_lower);
-    (void)snprintf(out->plain, sizeof out->plain, "%.*s%s%s",
-                   (int)schema_length, prefix, dot != NULL ? "." : "", name);
+    (void)snprintf(out->plain, sizeof out->plain, "%.*s%s",
+                   (int)(base - prefix), prefix, name);
     lk_table_quote(out, dialect);
     return 0;
 }

@@ -136,6 +136,18 @@ static int create_missing(struct place *place, sqlock_layout layout,
     return lk_db_of_reading(created, err); /* no table: nothing is in doubt */
 }
 
+static const char *name_of(sqlock_layout layout)
+{
+    switch (layout) {
+    case SQLOCK_LAYOUT_SPRING7:
+        return "spring7";
+    case SQLOCK_LAYOUT_SPRING6:
+        return "spring6";
+    default:
+        return "sqlock";
+    }
+}
+
 static int create_in(struct place *place, sqlock_layout layout,
                      sqlock_error *err)
 {
@@ -148,8 +160,8 @@ static int create_in(struct place *place, sqlock_layout layout,
         rc = create_missing(place, layout, &found, err);
     if (rc == 0 && found != layout)
         rc = lk_error(err, SQLOCK_ECONFLICT,
-                      "the table %s exists, but with another layout",
-                      place->table.plain);
+                      "the table %s exists with the layout %s, not %s",
+                      place->table.plain, name_of(found), name_of(layout));
     return rc;
 }
 

@@ -19,6 +19,7 @@ init_commands() { # LAYOUT
     run init --layout "$other"
     is "$1: init refuses another layout" "$status" 1
     is_one_line "$1: and says so"
+    has "$1: and which it has" "$err" "with the layout $1, not $other"
     run init --layout "$1" --json
     is "$1: init --json" "$(json layout <<<"$out")" "$1"
     is "$1: init: it was there" "$(json created <<<"$out")" false

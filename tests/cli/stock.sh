@@ -10,8 +10,10 @@ quantities() {
     local item=hat.$$ other=shoe.$$ order=order.$$
     run stock init
     is "init" "$status/$out" 0/
+    has "it says that the tables were created" "$err" "were created"
     run stock init
     is "may be repeated" "$status" 0
+    has "and says that they were there" "$err" "were there"
     run stock init --print --json
     like "its SQL" "$(json sql <<<"$out")" "*CREATE TABLE*${prefix}STOCK*"
     run stock show "$item"
