@@ -455,58 +455,6 @@ static int finish_connecting(lk_pg *session, int64_t deadline_ns,
     }
 }
 
-/* Return whether the connection is a Unix socket, on which libpq ignores
- * sslmode. */
-static bool is_unix_socket(const lk_pg *session)
-{
-    struct sockaddr_storage address = {0};
-    socklen_t size = sizeof address;
-
-    return getsockname(PQsocket(session->conn), (struct sockaddr *)&address,
-                       &size) == 0 &&
-           address.ss_family == AF_UNIX;
-}
-
-/* Check that the connection has the TLS that sslmode demands: if there are
- * Kerberos tickets, libpq prefers the encryption of Kerberos, whatever sslmode
- * says (F77). */
-static int assert_tls(const lk_pg *session, sqlock_error *err)
-{
-    struct target used = {.options = PQconninfo(session->conn)};
-    const char *mode = option(&used, "sslmode");
-    int rc = 0;
-
-    if (used.options == NULL)
-        return lk_error_nomem(err);
-    if (mode != NULL &&
-        (strcmp(mode, "require") == 0 || strncmp(mode, "verify-", 7) == 0) &&
-        PQsslInUse(session->conn) == 0 && !is_unix_socket(session))
-        rc = lk_error(err, SQLOCK_EACCESS,
-                      "TLS is required (sslmode=%s), but the connection does "
-                      "not use it: try gssencmode=disable",
-                      mode);
-    target_clear(&used);
-    return rc;
-}
-
-sqlock_tls_check lk_pg_tls_check(const lk_pg *session)
-{
-    struct target used = {.options = PQconninfo(session->conn)};
-    const char *mode = option(&used, "sslmode");
-    sqlock_tls_check check = SQLOCK_TLS_CHECK_NONE;
-
-    if (PQsslInUse(session->conn) == 0 || mode == NULL)
-        check = SQLOCK_TLS_CHECK_NONE;
-    else if (strcmp(mode, "verify-full") == 0)
-        check = SQLOCK_TLS_CHECK_FULL;
-    else if (strcmp(mode, "verify-ca") == 0)
-        check = SQLOCK_TLS_CHECK_AUTHORITY;
-    else if (strcmp(mode, "require") == 0)
-        check = SQLOCK_TLS_CHECK_DEMANDED;
-    target_clear(&used);
-    return check;
-}
-
 static int try_once(lk_pg *session, const struct target *target, size_t index,
                     size_t hosts, int64_t deadline_ns, sqlock_error *err)
 {
@@ -533,7 +481,7 @@ static int try_once(lk_pg *session, const struct target *target, size_t index,
     rc = finish_connecting(session, deadline_ns, err);
     if (rc < 0)
         goto out;
-    rc = assert_tls(session, err);
+    rc = lk_pg_assert_tls(session, err);
     if (rc < 0)
         goto out;
     (void)PQsetErrorVerbosity(session->conn, PQERRORS_DEFAULT);

@@ -114,13 +114,19 @@ unsigned lk_pg_probe_after_s(const lk_pg *session);
 unsigned lk_pg_probe_every_s(const lk_pg *session);
 #define LK_PG_PROBES "3"
 
-/* Return how far libpq has checked the server's identity, by sslmode. */
-sqlock_tls_check lk_pg_tls_check(const lk_pg *session);
-
 /* Connect to the first host of the URL that accepts, without making settings.
  * Return as sqlock_driver.open; after a failure session->conn is NULL. */
 int lk_pg_connect(lk_pg *session, const char *url, int64_t deadline_ns,
                   sqlock_error *err);
+
+/* ----------------------------------------------------------------- tls.c -- */
+
+/* Check that the connection has the TLS that sslmode demands.  Return 0,
+ * EACCESS or ENOMEM. */
+int lk_pg_assert_tls(const lk_pg *session, sqlock_error *err);
+
+/* Return how far libpq has checked the server's identity, by sslmode. */
+sqlock_tls_check lk_pg_tls_check(const lk_pg *session);
 
 /* --------------------------------------------------------------- query.c -- */
 
