@@ -61,6 +61,8 @@ outcomes() {
     reported --ttl x report -- true
     says usage 64 null null
     SQLOCK_URL=sqlite:$dir/nowhere/x.db reported -n report -- true
+    says usage 64 null null
+    SQLOCK_URL=postgresql://nobody@127.0.0.1:1/none reported -n report -- true
     says database 69 null null
     reported -t 4 report -- sh -c "trap '' TERM
         '$SQLOCK' --url '$SQLOCK_URL' --table-prefix $prefix -q break report \

@@ -309,15 +309,15 @@ output_failure() {
 
 # ---- the database
 
-unreachable() {
+unreachable() { # URL STATUS
     SQLOCK_URL=$1 run run --fail-fast key -- echo "it runs"
-    is "unreachable: run ($1)" "$status" 69
+    is "unreachable: run ($1)" "$status" "$2"
     is "the command was not run" "$out" ""
     is_one_line "and says so"
     SQLOCK_URL=$1 run ls
-    is "unreachable: ls" "$status" 69
+    is "unreachable: ls" "$status" "$2"
     SQLOCK_URL=$1 run init
-    is "unreachable: init" "$status" 69
+    is "unreachable: init" "$status" "$2"
 }
 
 # The path of the database is mistyped: no command but `init` makes a file.
@@ -386,14 +386,14 @@ done
 case " $(databases | tr '\n' ' ')" in
 *" sqlite "*)
     database=sqlite
-    unreachable "sqlite:$dir/nowhere/x.db"
+    unreachable "sqlite:$dir/nowhere/x.db" 64 # a mistake in the URL
     no_such_file
     ;;
 esac
 case " $(databases | tr '\n' ' ')" in
 *" postgres "*)
     database=postgres
-    unreachable "postgresql://nobody@127.0.0.1:1/none"
+    unreachable "postgresql://nobody@127.0.0.1:1/none" 69
     denied "$(sed 's,//[^@/]*@,//nosuchuser:wrong@,' \
         <<<"$SQLOCK_TEST_POSTGRES_URL")"
     ;;
@@ -401,7 +401,7 @@ esac
 case " $(databases | tr '\n' ' ')" in
 *" mysql "*)
     database=mysql
-    unreachable "mysql://nobody@127.0.0.1:1/none"
+    unreachable "mysql://nobody@127.0.0.1:1/none" 69
     denied "$(sed 's,//[^@/]*@,//nosuchuser:wrong@,' \
         <<<"$SQLOCK_TEST_MYSQL_URL")"
     ;;

@@ -44,12 +44,15 @@
     X(PQgetisnull) \
     X(PQgetlength) \
     X(PQgetvalue) \
+    X(PQhost) \
+    X(PQhostaddr) \
     X(PQisBusy) \
     X(PQlibVersion) \
     X(PQnfields) \
     X(PQnotifies) \
     X(PQntuples) \
     X(PQparameterStatus) \
+    X(PQport) \
     X(PQresultErrorField) \
     X(PQresultErrorMessage) \
     X(PQresultStatus) \
@@ -101,12 +104,15 @@ int lk_pg_client_adopt(sqlock_error *err);
 #define PQgetisnull lk_pq.PQgetisnull
 #define PQgetlength lk_pq.PQgetlength
 #define PQgetvalue lk_pq.PQgetvalue
+#define PQhost lk_pq.PQhost
+#define PQhostaddr lk_pq.PQhostaddr
 #define PQisBusy lk_pq.PQisBusy
 #define PQlibVersion lk_pq.PQlibVersion
 #define PQnfields lk_pq.PQnfields
 #define PQnotifies lk_pq.PQnotifies
 #define PQntuples lk_pq.PQntuples
 #define PQparameterStatus lk_pq.PQparameterStatus
+#define PQport lk_pq.PQport
 #define PQresultErrorField lk_pq.PQresultErrorField
 #define PQresultErrorMessage lk_pq.PQresultErrorMessage
 #define PQresultStatus lk_pq.PQresultStatus
