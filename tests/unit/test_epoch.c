@@ -48,8 +48,28 @@ static void test_F57_only_another_epoch_is_a_change(void **state)
     lk_epoch_clear(&epoch);
 }
 
+/* As of a PostgreSQL whose standby was promoted. */
+static void test_F57_each_timeline_is_another_epoch(void **state)
+{
+    static const char *const timelines[] = {
+        "7300000000000000001/00000001", "7300000000000000001/00000002",
+        "7300000000000000001/00000010", "7300000000000000001/00000001"};
+    char last[SQLOCK_EPOCH_SIZE];
+    struct lk_epoch epoch;
+
+    (void)state;
+    lk_epoch_init(&epoch);
+    for (uint32_t i = 0; i < 4; i++) {
+        lk_epoch_note(&epoch, timelines[i]);
+        assert_int_equal(lk_epoch_last(&epoch, last), i);
+        assert_string_equal(last, timelines[i]);
+    }
+    lk_epoch_clear(&epoch);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_F57_only_another_epoch_is_a_change),
+    cmocka_unit_test(test_F57_each_timeline_is_another_epoch),
 };
 
 const struct suite suite_epoch = SUITE("epoch", tests);

@@ -251,7 +251,60 @@ static void test_attempts_at_one_time_are_one_failure(void **state)
     lk_outage_clear(&outage);
 }
 
+/* The threads that wait for a probe all begin their own attempts when it has
+ * succeeded, not at their deadlines, and not one after another. */
+#define FOLLOWERS 3
+
+struct follower {
+    struct worker worker;
+    struct lk_outage *outage;
+    atomic_uint *entered;
+};
+
+static int follow(struct worker *worker)
+{
+    const struct follower *self = worker->context;
+    int64_t until_ns = check_deadline_ns(2 * PATIENCE_MS);
+
+    worker_expect(worker, 0,
+                  lk_outage_enter(self->outage, until_ns, &worker->err));
+    atomic_fetch_add(self->entered, 1);
+    while (atomic_load(self->entered) < FOLLOWERS)
+        worker_expect(worker, true, check_pause(until_ns));
+    lk_outage_leave(self->outage, 0, &worker->err);
+    return 0;
+}
+
+static void test_a_probe_that_succeeds_lets_all_go_on(void **state)
+{
+    struct scene *scene = *state;
+    struct follower followers[FOLLOWERS];
+    atomic_uint entered = 0;
+    sqlock_error err = {0};
+
+    assert_int_equal(
+        lk_outage_enter(&scene->outage, check_deadline_ns(PATIENCE_MS), &err),
+        0);
+    lk_outage_leave(&scene->outage, SQLOCK_EUNREACHABLE, &err);
+    assert_int_equal(
+        lk_outage_enter(&scene->outage, check_deadline_ns(PATIENCE_MS), &err),
+        0); /* the probe */
+    for (int i = 0; i < FOLLOWERS; i++) {
+        followers[i].outage = &scene->outage;
+        followers[i].entered = &entered;
+        worker_start(&followers[i].worker, follow, &followers[i]);
+    }
+    for (int i = 0; i < FOLLOWERS; i++)
+        assert_becomes_true(worker_is_parked(&followers[i].worker),
+                            PATIENCE_MS);
+    lk_outage_leave(&scene->outage, 0, &err);
+    for (int i = 0; i < FOLLOWERS; i++)
+        worker_join(&followers[i].worker);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(test_a_probe_that_succeeds_lets_all_go_on,
+                                    open_scene, close_scene),
     cmocka_unit_test(test_attempts_at_one_time_are_one_failure),
     cmocka_unit_test(test_a_url_that_was_right_stays_right),
     cmocka_unit_test_setup_teardown(test_opening_has_a_time_of_its_own,

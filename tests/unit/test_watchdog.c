@@ -92,9 +92,33 @@ static void test_a_shorter_call_is_aborted_before_a_longer_one(void **state)
     lk_watchdog_stop(&dog);
 }
 
+/* Of two calls, the second one is past its deadline only when the first one has
+ * been aborted; of two others, both are at once. */
+static void test_each_of_two_overdue_calls_is_aborted(void **state)
+{
+    static struct lk_watchdog dog;
+    struct lk_watch watches[2] = {{0}};
+    int connections[2];
+
+    (void)state;
+    for (int later_ms = 0; later_ms <= 50; later_ms += 50) {
+        start(&dog);
+        lk_watchdog_arm(&dog, &watches[0], &connections[0],
+                        from_now(10 + later_ms));
+        lk_watchdog_arm(&dog, &watches[1], &connections[1], from_now(10));
+        assert_becomes_true(atomic_load(&aborted) == 2, PATIENCE_MS);
+        if (later_ms > 0)
+            assert_ptr_equal(atomic_load(&aborted_last), &connections[0]);
+        lk_watchdog_disarm(&dog, &watches[1]);
+        lk_watchdog_disarm(&dog, &watches[0]);
+        lk_watchdog_stop(&dog);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_an_overdue_call_is_aborted_once),
     cmocka_unit_test(test_a_call_that_ended_in_time_is_not_aborted),
     cmocka_unit_test(test_a_shorter_call_is_aborted_before_a_longer_one),
+    cmocka_unit_test(test_each_of_two_overdue_calls_is_aborted),
 };
 const struct suite suite_watchdog = SUITE("deadlines", tests);

@@ -408,6 +408,20 @@ void app_reconnect(struct app *app, bool reconnects)
 #endif
 }
 
+bool app_pipeline(struct app *app, bool begins)
+{
+#if defined(SQLOCK_WITH_POSTGRES) && defined(LIBPQ_HAS_PIPELINING)
+    assert_int_equal(begins ? PQenterPipelineMode(app->native)
+                            : PQexitPipelineMode(app->native),
+                     1);
+    return true;
+#else
+    (void)app;
+    (void)begins;
+    return false;
+#endif
+}
+
 char *app_settings(struct app *app)
 {
     const char *const *queries = client_of(app)->settings;

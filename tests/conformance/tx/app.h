@@ -55,6 +55,9 @@ bool app_in_transaction(struct app *app);
 /* Let MySQL's client library reconnect by itself, or not. */
 void app_reconnect(struct app *app, bool reconnects);
 
+/* Let libpq begin or end its pipeline mode.  Return false if it has none. */
+bool app_pipeline(struct app *app, bool begins);
+
 /* Let the client library set the session's character set to UTF-8 or Latin 1;
  * not on SQLite. */
 void app_set_utf8(struct app *app, bool is_utf8);

@@ -180,6 +180,27 @@ static void test_own_transaction_cannot_be_left(void **state)
     assert_ok(sqlock_tx_commit(tx, &f->err));
 }
 
+/* In a pipeline our statements would go behind those of the application, and
+ * their results, too. */
+static void test_a_pipeline_is_not_adopted(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_tx *tx = NULL;
+    struct app app;
+
+    app_open(&app, f->database, f->url);
+    if (!app_pipeline(&app, true))
+        skip();
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
+    assert_contains(f->err.message, "pipeline");
+    assert_null(tx);
+    (void)app_pipeline(&app, false);
+    tx = tx_adopt(f, &app);
+    assert_ok(sqlock_tx_rollback(tx, &f->err));
+    app_close(&app);
+}
+
 /* Standard error belongs to the application: no message may go there. */
 static void test_adopting_prints_nothing(void **state)
 {
@@ -378,6 +399,7 @@ static const struct test tests[] = {
     TEST(test_abandoning_leaves_the_next_transaction_alone),
     TEST_ON(test_abandoning_spares_a_closed_connection, ON_SERVERS, IN_SQLOCK),
     TEST(test_own_transaction_cannot_be_left),
+    TEST_ON(test_a_pipeline_is_not_adopted, ON_POSTGRES, 0),
     TEST(test_adopting_prints_nothing),
     TEST(test_commit_of_an_aborted_transaction_says_so),
     TEST_OF_ROWS(test_transaction_ended_behind_our_back_is_noticed, ON_ALL, 0),
