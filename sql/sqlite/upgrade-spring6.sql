@@ -1,7 +1,6 @@
 -- From Spring's four columns to sqlock's own, for SQLite 3.35 or later.
 --
---     sqlite3 -bail -cmd '.parameter set :ttl_ms 10000' FILE \
---         < upgrade-spring6.sql
+--     sqlite3 -cmd '.parameter set :ttl_ms 10000' FILE < upgrade-spring6.sql
 --
 -- :ttl_ms is the TTL that all who share the table have agreed on.  Leases that
 -- have not run out stay as long as they were meant to be.  A program that still
@@ -9,8 +8,23 @@
 -- take nor renew a lock: the trigger and the new column refuse it, because the
 -- others would not see its lease.  Drop the trigger when every program has been
 -- started anew.
+--
+-- All is one transaction, which the first error ends: it is done, or nothing is.
+.bail on
 PRAGMA busy_timeout = 10000;
 BEGIN IMMEDIATE;
+
+CREATE TEMP TABLE SQLOCK_UPGRADE (TTL_MS, COLUMNS);
+CREATE TEMP TRIGGER SQLOCK_UPGRADE_CHECK BEFORE INSERT ON SQLOCK_UPGRADE
+BEGIN
+    SELECT RAISE(ABORT, 'nothing was changed: there is no table INT_LOCK with the four columns of Spring')
+    WHERE NEW.COLUMNS IS NOT 'CLIENT_ID CREATED_DATE LOCK_KEY REGION';
+    SELECT RAISE(ABORT, 'nothing was changed: the TTL is missing: .parameter set :ttl_ms 10000')
+    WHERE typeof(NEW.TTL_MS) <> 'integer' OR NEW.TTL_MS <= 0;
+END;
+INSERT INTO SQLOCK_UPGRADE SELECT :ttl_ms, (
+    SELECT group_concat(NAME, ' ') FROM (SELECT upper(name) AS NAME
+    FROM pragma_table_info('INT_LOCK') ORDER BY 1));
 
 CREATE TABLE INT_LOCK_NEW (
     LOCK_KEY      TEXT    NOT NULL CHECK (typeof(LOCK_KEY) = 'text'

@@ -1,12 +1,24 @@
 -- From Spring's five columns to sqlock's own, for SQLite 3.35 or later.
 --
---     sqlite3 -bail FILE < upgrade-spring7.sql
+--     sqlite3 FILE < upgrade-spring7.sql
 --
 -- Locks may be held meanwhile: all is one transaction, and others wait for it.
+-- The first error ends it: it is done, or nothing is.
 -- A program that has the table open goes on with five columns, and has tokens
 -- and names when it opens it anew.
+.bail on
 PRAGMA busy_timeout = 10000;
 BEGIN IMMEDIATE;
+
+CREATE TEMP TABLE SQLOCK_UPGRADE (COLUMNS);
+CREATE TEMP TRIGGER SQLOCK_UPGRADE_CHECK BEFORE INSERT ON SQLOCK_UPGRADE
+WHEN NEW.COLUMNS IS NOT 'CLIENT_ID CREATED_DATE EXPIRED_AFTER LOCK_KEY REGION'
+BEGIN
+    SELECT RAISE(ABORT, 'nothing was changed: there is no table INT_LOCK with the five columns of Spring 7');
+END;
+INSERT INTO SQLOCK_UPGRADE
+    SELECT group_concat(NAME, ' ') FROM (SELECT upper(name) AS NAME
+    FROM pragma_table_info('INT_LOCK') ORDER BY 1);
 
 CREATE TABLE INT_LOCK_NEW (
     LOCK_KEY      TEXT    NOT NULL CHECK (typeof(LOCK_KEY) = 'text'

@@ -140,6 +140,22 @@ static int find_layout(const sqlock_result *columns,
     return 0;
 }
 
+/* Refuse a table in which an end of a lease may be missing: an upgrade from
+ * four columns is not complete, and programs that know only these see no lease
+ * of others. */
+static int check_expiry(const sqlock_result *columns,
+                        const struct lk_table *table, sqlock_error *err)
+{
+    const sqlock_value *expiry = find_column(columns, "EXPIRED_AFTER");
+
+    if (expiry == NULL || expiry[COL_NULLABLE].integer == 0)
+        return 0;
+    return lk_error(err, SQLOCK_ESCHEMA,
+                    "%s.EXPIRED_AFTER allows NULL: an upgrade of the table is "
+                    "not complete: run its script again",
+                    table->plain);
+}
+
 static int judge(const sqlock_result *columns, const struct lk_table *table,
                  const sqlock_dialect *dialect, sqlock_layout *out,
                  sqlock_error *err)
@@ -165,6 +181,9 @@ static int judge(const sqlock_result *columns, const struct lk_table *table,
     if (*out == SQLOCK_LAYOUT_SQLOCK && client[COL_NULLABLE].integer == 0)
         return lk_error(err, SQLOCK_ESCHEMA, "%s.CLIENT_ID must allow NULL",
                         table->plain);
+    rc = check_expiry(columns, table, err);
+    if (rc < 0)
+        return rc;
     rc = check_types(columns, table, dialect, err);
     if (rc < 0)
         return rc;

@@ -37,8 +37,19 @@ await() { # FILE
 
 # Run the upgrade script of sql/ on the table of this test.
 upgrade() {
+    upgrade_with $((ttl * 1000))
+}
+upgrade_with() { # TTL_MS [on]
     bash "$root/tests/tools/support/upgrade.sh" "$database" "$layout" "$prefix" \
-        $((ttl * 1000)) >"$dir/shell.err" 2>&1
+        "$@" >"$dir/shell.err" 2>&1
+}
+
+# Run the script by a client that goes on after an error: where it cannot do all,
+# it does nothing, and says so.
+changes_nothing() { # WHAT TTL_MS
+    upgrade_with "$2" on
+    is "$1: changes nothing" "$(status_of grep 'nothing was changed' \
+        "$dir/shell.err")" 0
 }
 
 # Start a process, $holder, that holds and renews the lock "held" until
@@ -84,6 +95,11 @@ begin() { # LAYOUT COLUMNS VALUES
 from_spring7() {
     local counters=() pid done=yes
     begin spring7 'CREATED_DATE, EXPIRED_AFTER' "$past, $expired"
+    layout=spring6
+    changes_nothing "the script for four columns" $((ttl * 1000))
+    layout=spring7
+    is "has five columns as before" "$(query "SELECT COUNT(*) FROM
+        ${prefix}LOCK WHERE CLIENT_ID = 'gone' AND EXPIRED_AFTER = $expired")" 1
     echo 0 >"$dir/count"
     count 8 & counters+=($!)
     count 8 & counters+=($!)
@@ -91,6 +107,7 @@ from_spring7() {
     sleep 0.2
     is "is upgraded" "$(status_of upgrade)" 0
     is "is the layout of sqlock then" "$(status_of sq init)" 0
+    changes_nothing "a second time" $((ttl * 1000))
     is "keeps its rows" "$(query "SELECT COUNT(*) FROM ${prefix}LOCK
         WHERE CLIENT_ID = 'gone'")" 1
     for pid in "${counters[@]}"; do
@@ -115,7 +132,16 @@ from_spring7() {
 
 from_spring6() {
     begin spring6 CREATED_DATE "$past"
+    changes_nothing "without the TTL" ''
+    is "without the TTL: still has the layout" \
+        "$(status_of sq init --layout spring6)" 0
+    is "without the TTL: leaves the lock to its holder" \
+        "$(status_of sq run -n held -- true)" 75
+    layout=spring7
+    changes_nothing "the script for five columns" $((ttl * 1000))
+    layout=spring6
     is "is upgraded" "$(status_of upgrade)" 0
+    changes_nothing "a second time" $((ttl * 1000))
     is "leaves a lease its length" "$(status_of sq run -n held -- true)" 75
     is "keeps its rows" "$(query "SELECT COUNT(*) FROM ${prefix}LOCK
         WHERE CLIENT_ID = 'gone' AND EXPIRED_AFTER > CREATED_DATE")" 1

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# upgrade.sh DATABASE LAYOUT PREFIX TTL_MS: change a lock table of that layout
-# to sqlock's, in the database of SQLOCK_URL, with the script of sql/ and the
-# command that the script asks for.
+# upgrade.sh DATABASE LAYOUT PREFIX TTL_MS [on]: change a lock table of that
+# layout to sqlock's, in the database of SQLOCK_URL, with the script of sql/ and
+# the command that the script asks for.  Without TTL_MS (empty), the script is
+# not told it; "on": the client goes on after an error.
 set -u
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 
@@ -11,8 +12,9 @@ script() {
 
 case $1 in
 postgres)
-    script "$@" | bash "$root/tests/tools/servers/psql.sh" -X -q -1 \
-        -v ON_ERROR_STOP=1 -v ttl="'$4 ms'" -f - "$SQLOCK_URL"
+    script "$@" | bash "$root/tests/tools/servers/psql.sh" -X -q \
+        -v ON_ERROR_STOP="$([ -n "${5:-}" ] && echo 0 || echo 1)" \
+        ${4:+-v ttl="'$4 ms'"} -f - "$SQLOCK_URL"
     ;;
 mysql)
     # mysql://user:password@host:port/database
@@ -21,10 +23,11 @@ mysql)
     export MYSQL_PWD=${BASH_REMATCH[2]}
     script "$@" | "$(command -v mariadb || command -v mysql)" --no-defaults \
         -u "${BASH_REMATCH[1]}" -h "${BASH_REMATCH[3]}" -P "${BASH_REMATCH[4]}" \
-        "${BASH_REMATCH[5]}" --init-command="SET @ttl_ms = $4"
+        "${BASH_REMATCH[5]}" ${4:+--init-command="SET @ttl_ms = $4"} \
+        ${5:+--force}
     ;;
 sqlite)
-    script "$@" | sqlite3 -bail -cmd ".parameter set :ttl_ms $4" \
+    script "$@" | sqlite3 ${4:+-cmd ".parameter set :ttl_ms $4"} \
         "${SQLOCK_URL#sqlite:}"
     ;;
 esac
