@@ -231,8 +231,9 @@ typedef struct sqlock_options {
     sqlock_ownership ownership; /* default SQLOCK_OWNED_BY_THREAD */
     sqlock_key_rule key_rule;   /* default SQLOCK_KEY_CURRENT */
     /* Longest TTL of the Spring peers; default 10 000.  It decides expiry on
-     * the four-column layout.  A peer whose lease lasts longer is reported by
-     * the event CLOCK_AHEAD. */
+     * the four-column layout; leases of sqlock last there as long as their
+     * holders asked for, whatever others set.  A peer whose lease lasts longer
+     * is reported by the event CLOCK_AHEAD. */
     uint32_t peer_ttl_ms;
     /* Limit for opening a connection, in addition to that of the statement that
      * needs it, 10 ms to 1 hour; default 5000.  For renewals it is at most

@@ -279,8 +279,10 @@ SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN least(-1,
     REGION NOT LIKE '%#tx') AND ($2::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND
     ($3::varchar IS NULL OR coalesce(LOCK_NAME, LOCK_KEY) LIKE $3::varchar
     ESCAPE '!')
-  ORDER BY CASE WHEN $4::varchar = 'held' THEN (extract(epoch FROM
-    CREATED_DATE) * 1000000)::bigint END, CASE WHEN $4::varchar = 'ttl' THEN
+  ORDER BY CASE WHEN $4::varchar = 'held' THEN CASE WHEN CLIENT_ID IS NULL OR
+    SUBSTR(HOLDER, 1, 36) = CLIENT_ID OR (HOLDER IS NULL AND FENCE = 0) THEN
+    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint ELSE
+    9000000000000000000 END END, CASE WHEN $4::varchar = 'ttl' THEN
     (extract(epoch FROM (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
     EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END)) *
     1000000)::bigint END, CASE WHEN $4::varchar = 'token' THEN -FENCE END,
@@ -788,16 +790,22 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = (clock_timestamp() AT TIME
     ZONE 'UTC') + ($4 - $5) * interval '1 microsecond'
   WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    (L.CREATED_DATE + ($5) * interval '1 microsecond') < (clock_timestamp() AT
-    TIME ZONE 'UTC')
+    (L.CREATED_DATE + (CASE WHEN substr(L.CLIENT_ID, 15, 1) = '8' AND
+    substr(L.CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(L.CLIENT_ID, 28)::bigint *
+    1000 ELSE $5::bigint END) * interval '1 microsecond') < (clock_timestamp()
+    AT TIME ZONE 'UTC')
   RETURNING (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- renew
 UPDATE "int_lock"
-  SET CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC') + ($1 - $2) *
-    interval '1 microsecond'
+  SET CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC') + ($1 - CASE WHEN
+    substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN
+    substr(CLIENT_ID, 28)::bigint * 1000 ELSE $2::bigint END) * interval '1
+    microsecond'
   WHERE LOCK_KEY = $3 AND REGION = $4 AND CLIENT_ID = $5 AND (CREATED_DATE +
-    ($2) * interval '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
+    (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) ~
+    '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint * 1000 ELSE $2::bigint END) *
+    interval '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- release
 DELETE
@@ -807,13 +815,19 @@ DELETE
 
 -- read
 SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
-    least(-1, (extract(epoch FROM (CREATED_DATE + ($1) * interval '1
-    microsecond') - (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint)
-    ELSE (extract(epoch FROM (CREATED_DATE + ($1) * interval '1 microsecond') -
+    least(-1, (extract(epoch FROM (CREATED_DATE + (CASE WHEN substr(CLIENT_ID,
+    15, 1) = '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
+    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
+    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
+    (extract(epoch FROM (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) =
+    '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
+    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
     (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
     (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
-    (CREATED_DATE + ($1) * interval '1 microsecond')) * 1000000)::bigint, NULL,
-    NULL
+    (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
+    substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint *
+    1000 ELSE $1::bigint END) * interval '1 microsecond')) * 1000000)::bigint,
+    NULL, NULL
   FROM "int_lock"
   WHERE LOCK_KEY = $2 AND REGION = $3;
 
@@ -825,13 +839,17 @@ FETCH FORWARD 5000
 UPDATE "int_lock"
   SET CLIENT_ID = $1
   WHERE LOCK_KEY = $2 AND REGION = $3 AND CLIENT_ID = $4 AND (CREATED_DATE +
-    ($5) * interval '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
+    (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) ~
+    '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint * 1000 ELSE $5::bigint END) *
+    interval '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- break now
 DELETE
   FROM "int_lock"
   WHERE LOCK_KEY = $1 AND REGION = $2 AND CLIENT_ID = $3 AND (CREATED_DATE +
-    ($4) * interval '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
+    (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) ~
+    '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint * 1000 ELSE $4::bigint END) *
+    interval '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- bound of a reap
 SELECT CASE WHEN P.first < P.pages THEN least(P.first + $1::bigint / 32 + 1,
@@ -846,13 +864,18 @@ SELECT CASE WHEN P.first < P.pages THEN least(P.first + $1::bigint / 32 + 1,
 -- reap
 DELETE
   FROM "int_lock"
-  WHERE REGION = $1 AND (CREATED_DATE + ($2) * interval '1 microsecond') <
+  WHERE REGION = $1 AND (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) =
+    '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
+    28)::bigint * 1000 ELSE $2::bigint END) * interval '1 microsecond') <
     (clock_timestamp() AT TIME ZONE 'UTC') - ($3) * interval '1 microsecond'
     AND ctid = ANY (ARRAY(SELECT ctid FROM "int_lock" WHERE ctid >= ('(' ||
     coalesce(nullif($4::text, ''), '0') || ',0)')::tid AND ctid < ('(' ||
     coalesce(nullif($5::text, ''), '0') || ',0)')::tid AND REGION = $1 AND
-    (CREATED_DATE + ($2) * interval '1 microsecond') < (clock_timestamp() AT
-    TIME ZONE 'UTC') - ($3) * interval '1 microsecond' FOR UPDATE SKIP LOCKED));
+    (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
+    substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint *
+    1000 ELSE $2::bigint END) * interval '1 microsecond') < (clock_timestamp()
+    AT TIME ZONE 'UTC') - ($3) * interval '1 microsecond' FOR UPDATE SKIP
+    LOCKED));
 
 -- server
 SELECT CASE WHEN pg_is_in_recovery() OR
@@ -893,8 +916,10 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   UPDATE
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = EXCLUDED.CREATED_DATE
   WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    (L.CREATED_DATE + ($2) * interval '1 microsecond') < (clock_timestamp() AT
-    TIME ZONE 'UTC')
+    (L.CREATED_DATE + (CASE WHEN substr(L.CLIENT_ID, 15, 1) = '8' AND
+    substr(L.CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(L.CLIENT_ID, 28)::bigint *
+    1000 ELSE $2::bigint END) * interval '1 microsecond') < (clock_timestamp()
+    AT TIME ZONE 'UTC')
   RETURNING LOCK_KEY, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- renew many
@@ -902,15 +927,21 @@ WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
     FROM json_to_recordset($1::json) AS J (k char(36), c char(36), t bigint, n
     varchar, h varchar, b bigint) ORDER BY k) AS J, LATERAL (SELECT T.REGION
     FROM "int_lock" AS T WHERE T.LOCK_KEY = J.k AND T.REGION = $2 AND
-    T.CLIENT_ID = J.c AND (T.CREATED_DATE + ($3) * interval '1 microsecond') >=
+    T.CLIENT_ID = J.c AND (T.CREATED_DATE + (CASE WHEN substr(T.CLIENT_ID, 15,
+    1) = '8' AND substr(T.CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(T.CLIENT_ID,
+    28)::bigint * 1000 ELSE $3::bigint END) * interval '1 microsecond') >=
     (clock_timestamp() AT TIME ZONE 'UTC') FOR NO KEY UPDATE SKIP LOCKED) AS T)
   UPDATE "int_lock" AS T
-  SET CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC') + (J.t - $3) *
-    interval '1 microsecond'
+  SET CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC') + (J.t - CASE WHEN
+    substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN
+    substr(CLIENT_ID, 28)::bigint * 1000 ELSE $3::bigint END) * interval '1
+    microsecond'
   FROM J
   WHERE T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c AND
-    (T.CREATED_DATE + ($3) * interval '1 microsecond') >= (clock_timestamp() AT
-    TIME ZONE 'UTC')
+    (T.CREATED_DATE + (CASE WHEN substr(T.CLIENT_ID, 15, 1) = '8' AND
+    substr(T.CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(T.CLIENT_ID, 28)::bigint *
+    1000 ELSE $3::bigint END) * interval '1 microsecond') >= (clock_timestamp()
+    AT TIME ZONE 'UTC')
   RETURNING T.LOCK_KEY, (extract(epoch FROM clock_timestamp()) *
     1000000)::bigint;
 
@@ -929,13 +960,19 @@ WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
 
 -- read many
 SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
-    least(-1, (extract(epoch FROM (CREATED_DATE + ($1) * interval '1
-    microsecond') - (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint)
-    ELSE (extract(epoch FROM (CREATED_DATE + ($1) * interval '1 microsecond') -
+    least(-1, (extract(epoch FROM (CREATED_DATE + (CASE WHEN substr(CLIENT_ID,
+    15, 1) = '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
+    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
+    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
+    (extract(epoch FROM (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) =
+    '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
+    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
     (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
     (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
-    (CREATED_DATE + ($1) * interval '1 microsecond')) * 1000000)::bigint, NULL,
-    NULL
+    (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
+    substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint *
+    1000 ELSE $1::bigint END) * interval '1 microsecond')) * 1000000)::bigint,
+    NULL, NULL
   FROM "int_lock"
   WHERE REGION = $2 AND LOCK_KEY = ANY (ARRAY(SELECT J.k FROM
     json_to_recordset($3::json) AS J (k char(36), c char(36), t bigint, n
@@ -944,9 +981,13 @@ SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
 -- hand over
 UPDATE "int_lock"
   SET CLIENT_ID = $1, CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC') +
-    ($2 - $3) * interval '1 microsecond'
+    ($2 - CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) ~
+    '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint * 1000 ELSE $3::bigint END) *
+    interval '1 microsecond'
   WHERE LOCK_KEY = $4 AND REGION = $5 AND CLIENT_ID = $6 AND (CREATED_DATE +
-    ($3) * interval '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC')
+    (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) ~
+    '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint * 1000 ELSE $3::bigint END) *
+    interval '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC')
   RETURNING (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- after a restore
@@ -957,13 +998,19 @@ DELETE
 DECLARE sqlock_list NO SCROLL CURSOR
   FOR
   SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
-    least(-1, (date_part('epoch', (CREATED_DATE + ($1) * interval '1
-    microsecond') - (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint)
-    ELSE (date_part('epoch', (CREATED_DATE + ($1) * interval '1 microsecond') -
+    least(-1, (date_part('epoch', (CREATED_DATE + (CASE WHEN substr(CLIENT_ID,
+    15, 1) = '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
+    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
+    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
+    (date_part('epoch', (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) =
+    '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
+    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
     (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
     (date_part('epoch', CREATED_DATE) * 1000000)::bigint, (date_part('epoch',
-    (CREATED_DATE + ($1) * interval '1 microsecond')) * 1000000)::bigint, NULL,
-    NULL
+    (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
+    substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint *
+    1000 ELSE $1::bigint END) * interval '1 microsecond')) * 1000000)::bigint,
+    NULL, NULL
   FROM "int_lock"
   WHERE REGION = $2;
 
@@ -971,25 +1018,35 @@ DECLARE sqlock_list NO SCROLL CURSOR
 SELECT CASE count(*) WHEN 1 THEN 1 ELSE CAST('sqlock: the lease is over, rows:
     ' || count(*) AS integer) END AS GUARDED
   FROM (SELECT 1 FROM "int_lock" WHERE LOCK_KEY = $1 AND REGION = $2 AND
-    CLIENT_ID = $3 AND (CREATED_DATE + ($4) * interval '1 microsecond') >=
+    CLIENT_ID = $3 AND (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) =
+    '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
+    28)::bigint * 1000 ELSE $4::bigint END) * interval '1 microsecond') >=
     (clock_timestamp() AT TIME ZONE 'UTC') FOR SHARE) AS LEASE;
 
 -- find
 SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
-    least(-1, (extract(epoch FROM (CREATED_DATE + ($1) * interval '1
-    microsecond') - (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint)
-    ELSE (extract(epoch FROM (CREATED_DATE + ($1) * interval '1 microsecond') -
+    least(-1, (extract(epoch FROM (CREATED_DATE + (CASE WHEN substr(CLIENT_ID,
+    15, 1) = '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
+    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
+    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
+    (extract(epoch FROM (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) =
+    '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
+    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
     (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
     (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
-    (CREATED_DATE + ($1) * interval '1 microsecond')) * 1000000)::bigint, NULL,
-    NULL, REGION
+    (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
+    substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint *
+    1000 ELSE $1::bigint END) * interval '1 microsecond')) * 1000000)::bigint,
+    NULL, NULL, REGION
   FROM "int_lock"
   WHERE REGION = coalesce($2::varchar, REGION) AND ($2::varchar IS NOT NULL OR
     REGION NOT LIKE '%#tx') AND ($3::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND
     ($4::varchar IS NULL OR LOCK_KEY LIKE $4::varchar ESCAPE '!')
   ORDER BY CASE WHEN $5::varchar = 'held' THEN (extract(epoch FROM
     CREATED_DATE) * 1000000)::bigint END, CASE WHEN $5::varchar = 'ttl' THEN
-    (extract(epoch FROM (CREATED_DATE + ($1) * interval '1 microsecond')) *
+    (extract(epoch FROM (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) =
+    '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
+    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond')) *
     1000000)::bigint END, CASE WHEN $5::varchar = 'token' THEN -NULL::bigint
     END, LOCK_KEY COLLATE "C", REGION COLLATE "C"
   LIMIT $6;
@@ -998,13 +1055,19 @@ SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
 DECLARE sqlock_list NO SCROLL CURSOR
   FOR
   SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
-    least(-1, (date_part('epoch', (CREATED_DATE + ($1) * interval '1
-    microsecond') - (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint)
-    ELSE (date_part('epoch', (CREATED_DATE + ($1) * interval '1 microsecond') -
+    least(-1, (date_part('epoch', (CREATED_DATE + (CASE WHEN substr(CLIENT_ID,
+    15, 1) = '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
+    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
+    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
+    (date_part('epoch', (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) =
+    '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
+    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
     (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
     (date_part('epoch', CREATED_DATE) * 1000000)::bigint, (date_part('epoch',
-    (CREATED_DATE + ($1) * interval '1 microsecond')) * 1000000)::bigint, NULL,
-    NULL, REGION
+    (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
+    substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint *
+    1000 ELSE $1::bigint END) * interval '1 microsecond')) * 1000000)::bigint,
+    NULL, NULL, REGION
   FROM "int_lock"
   WHERE REGION = coalesce($2::varchar, REGION) AND ($2::varchar IS NOT NULL OR
     REGION NOT LIKE '%#tx') AND ($3::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND
@@ -1020,7 +1083,9 @@ INSERT INTO "int_lock" (LOCK_KEY, REGION, CREATED_DATE)
   ON CONFLICT (LOCK_KEY, REGION) DO NOTHING;
 
 -- guard
-SELECT (CREATED_DATE + ($1) * interval '1 microsecond') >= (clock_timestamp()
+SELECT (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
+    substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint *
+    1000 ELSE $1::bigint END) * interval '1 microsecond') >= (clock_timestamp()
     AT TIME ZONE 'UTC')
   FROM "int_lock"
   WHERE LOCK_KEY = $2 AND REGION = $3 AND CLIENT_ID = $4

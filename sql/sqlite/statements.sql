@@ -165,7 +165,9 @@ SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
   WHERE REGION = coalesce(?, REGION) AND (? IS NOT NULL OR REGION NOT LIKE
     '%#tx') AND (? <> 0 OR CLIENT_ID IS NOT NULL) AND (? IS NULL OR
     coalesce(LOCK_NAME, LOCK_KEY) LIKE ? ESCAPE '!')
-  ORDER BY CASE WHEN ? = 'held' THEN CREATED_DATE END, CASE WHEN ? = 'ttl' THEN
+  ORDER BY CASE WHEN ? = 'held' THEN CASE WHEN CLIENT_ID IS NULL OR
+    SUBSTR(HOLDER, 1, 36) = CLIENT_ID OR (HOLDER IS NULL AND FENCE = 0) THEN
+    CREATED_DATE ELSE 9000000000000000000 END END, CASE WHEN ? = 'ttl' THEN
     EXPIRED_AFTER END, CASE WHEN ? = 'token' THEN -FENCE END,
     coalesce(LOCK_NAME, LOCK_KEY), REGION
   LIMIT ?;
@@ -374,14 +376,19 @@ INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   UPDATE
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = sqlock_now() + ? - ?
   WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    (L.CREATED_DATE + ?) < sqlock_now()
+    (L.CREATED_DATE + CASE WHEN substr(L.CLIENT_ID, 15, 1) = '8' AND
+    substr(L.CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(L.CLIENT_ID, 28) *
+    1000 ELSE ? END) < sqlock_now()
   RETURNING sqlock_now();
 
 -- renew
 UPDATE "INT_LOCK"
-  SET CREATED_DATE = sqlock_now() + ? - ?
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND (CREATED_DATE + ?) >=
-    sqlock_now();
+  SET CREATED_DATE = sqlock_now() + ? - CASE WHEN substr(CLIENT_ID, 15, 1) =
+    '8' AND substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID,
+    28) * 1000 ELSE ? END
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND (CREATED_DATE + CASE
+    WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
+    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) >= sqlock_now();
 
 -- release
 DELETE
@@ -390,15 +397,27 @@ DELETE
 
 -- read
 SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
-    (CREATED_DATE + ?) - sqlock_now()) ELSE (CREATED_DATE + ?) - sqlock_now()
-    END, CREATED_DATE, (CREATED_DATE + ?), NULL, NULL
+    (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
+    substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000
+    ELSE ? END) - sqlock_now()) ELSE (CREATED_DATE + CASE WHEN
+    substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
+    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) - sqlock_now()
+    END, CREATED_DATE, (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8'
+    AND substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) *
+    1000 ELSE ? END), NULL, NULL
   FROM "INT_LOCK"
   WHERE LOCK_KEY = ? AND REGION = ?;
 
 -- list
 SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
-    (CREATED_DATE + ?) - sqlock_now()) ELSE (CREATED_DATE + ?) - sqlock_now()
-    END, CREATED_DATE, (CREATED_DATE + ?), NULL, NULL
+    (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
+    substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000
+    ELSE ? END) - sqlock_now()) ELSE (CREATED_DATE + CASE WHEN
+    substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
+    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) - sqlock_now()
+    END, CREATED_DATE, (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8'
+    AND substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) *
+    1000 ELSE ? END), NULL, NULL
   FROM "INT_LOCK"
   WHERE REGION = ? AND LOCK_KEY > ?
   ORDER BY LOCK_KEY
@@ -407,14 +426,16 @@ SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
 -- break
 UPDATE "INT_LOCK"
   SET CLIENT_ID = ?
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND (CREATED_DATE + ?) >=
-    sqlock_now();
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND (CREATED_DATE + CASE
+    WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
+    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) >= sqlock_now();
 
 -- break now
 DELETE
   FROM "INT_LOCK"
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND (CREATED_DATE + ?) >=
-    sqlock_now();
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND (CREATED_DATE + CASE
+    WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
+    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) >= sqlock_now();
 
 -- bound of a reap
 SELECT max(LOCK_KEY)
@@ -424,8 +445,9 @@ SELECT max(LOCK_KEY)
 -- reap
 DELETE
   FROM "INT_LOCK"
-  WHERE REGION = ? AND LOCK_KEY > ? AND LOCK_KEY <= ? AND (CREATED_DATE + ?) <
-    sqlock_now() - ?;
+  WHERE REGION = ? AND LOCK_KEY > ? AND LOCK_KEY <= ? AND (CREATED_DATE + CASE
+    WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
+    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) < sqlock_now() - ?;
 
 -- server
 SELECT sqlock_readonly(), sqlock_now(), 'SQLite ' || sqlite_version();
@@ -453,16 +475,21 @@ INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   UPDATE
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = EXCLUDED.CREATED_DATE
   WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    (L.CREATED_DATE + ?) < sqlock_now()
+    (L.CREATED_DATE + CASE WHEN substr(L.CLIENT_ID, 15, 1) = '8' AND
+    substr(L.CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(L.CLIENT_ID, 28) *
+    1000 ELSE ? END) < sqlock_now()
   RETURNING LOCK_KEY, sqlock_now();
 
 -- renew many
 UPDATE "INT_LOCK" AS t
-  SET CREATED_DATE = sqlock_now() + json_extract(j.value, '$.t') - ?
+  SET CREATED_DATE = sqlock_now() + json_extract(j.value, '$.t') - CASE WHEN
+    substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
+    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END
   FROM json_each(?) AS j
   WHERE t.LOCK_KEY = json_extract(j.value, '$.k') AND t.REGION = ? AND
-    t.CLIENT_ID = json_extract(j.value, '$.c') AND (t.CREATED_DATE + ?) >=
-    sqlock_now()
+    t.CLIENT_ID = json_extract(j.value, '$.c') AND (t.CREATED_DATE + CASE WHEN
+    substr(t.CLIENT_ID, 15, 1) = '8' AND substr(t.CLIENT_ID, 28) NOT GLOB
+    '*[^0-9]*' THEN substr(t.CLIENT_ID, 28) * 1000 ELSE ? END) >= sqlock_now()
   RETURNING LOCK_KEY, sqlock_now();
 
 -- release many
@@ -474,17 +501,26 @@ DELETE
 
 -- read many
 SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
-    (CREATED_DATE + ?) - sqlock_now()) ELSE (CREATED_DATE + ?) - sqlock_now()
-    END, CREATED_DATE, (CREATED_DATE + ?), NULL, NULL
+    (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
+    substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000
+    ELSE ? END) - sqlock_now()) ELSE (CREATED_DATE + CASE WHEN
+    substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
+    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) - sqlock_now()
+    END, CREATED_DATE, (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8'
+    AND substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) *
+    1000 ELSE ? END), NULL, NULL
   FROM "INT_LOCK"
   WHERE REGION = ? AND LOCK_KEY IN (SELECT json_extract(j.value, '$.k') FROM
     json_each(?) AS j);
 
 -- hand over
 UPDATE "INT_LOCK"
-  SET CLIENT_ID = ?, CREATED_DATE = sqlock_now() + ? - ?
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND (CREATED_DATE + ?) >=
-    sqlock_now()
+  SET CLIENT_ID = ?, CREATED_DATE = sqlock_now() + ? - CASE WHEN
+    substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
+    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND (CREATED_DATE + CASE
+    WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
+    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) >= sqlock_now()
   RETURNING sqlock_now();
 
 -- after a restore
@@ -495,26 +531,41 @@ DELETE
 INSERT INTO "INT_LOCK" (LOCK_KEY)
   SELECT json_extract('[]', 'sqlock: the lease is over')
   WHERE NOT EXISTS (SELECT 1 FROM "INT_LOCK" WHERE LOCK_KEY = ? AND REGION = ?
-    AND CLIENT_ID = ? AND (CREATED_DATE + ?) >= (CAST(round((julianday('now') -
-    2440587.5) * 86400000.0) AS INTEGER) * 1000 + 1000));
+    AND CLIENT_ID = ? AND (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) =
+    '8' AND substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID,
+    28) * 1000 ELSE ? END) >= (CAST(round((julianday('now') - 2440587.5) *
+    86400000.0) AS INTEGER) * 1000 + 1000));
 
 -- find
 SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
-    (CREATED_DATE + ?) - sqlock_now()) ELSE (CREATED_DATE + ?) - sqlock_now()
-    END, CREATED_DATE, (CREATED_DATE + ?), NULL, NULL, REGION
+    (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
+    substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000
+    ELSE ? END) - sqlock_now()) ELSE (CREATED_DATE + CASE WHEN
+    substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
+    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) - sqlock_now()
+    END, CREATED_DATE, (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8'
+    AND substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) *
+    1000 ELSE ? END), NULL, NULL, REGION
   FROM "INT_LOCK"
   WHERE REGION = coalesce(?, REGION) AND (? IS NOT NULL OR REGION NOT LIKE
     '%#tx') AND (? <> 0 OR CLIENT_ID IS NOT NULL) AND (? IS NULL OR LOCK_KEY
     LIKE ? ESCAPE '!')
   ORDER BY CASE WHEN ? = 'held' THEN CREATED_DATE END, CASE WHEN ? = 'ttl' THEN
-    (CREATED_DATE + ?) END, CASE WHEN ? = 'token' THEN -NULL END, LOCK_KEY,
-    REGION
+    (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
+    substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000
+    ELSE ? END) END, CASE WHEN ? = 'token' THEN -NULL END, LOCK_KEY, REGION
   LIMIT ?;
 
 -- find all, in pages
 SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
-    (CREATED_DATE + ?) - sqlock_now()) ELSE (CREATED_DATE + ?) - sqlock_now()
-    END, CREATED_DATE, (CREATED_DATE + ?), NULL, NULL, REGION
+    (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
+    substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000
+    ELSE ? END) - sqlock_now()) ELSE (CREATED_DATE + CASE WHEN
+    substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
+    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) - sqlock_now()
+    END, CREATED_DATE, (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8'
+    AND substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) *
+    1000 ELSE ? END), NULL, NULL, REGION
   FROM "INT_LOCK"
   WHERE REGION = coalesce(?, REGION) AND (? IS NOT NULL OR REGION NOT LIKE
     '%#tx') AND (? <> 0 OR CLIENT_ID IS NOT NULL) AND (? IS NULL OR LOCK_KEY
@@ -526,8 +577,10 @@ SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
 UPDATE "INT_LOCK"
   SET CLIENT_ID = CLIENT_ID
   WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ?
-  RETURNING (CREATED_DATE + ?) >= (CAST(round((julianday('now') - 2440587.5) *
-    86400000.0) AS INTEGER) * 1000 + 1000);
+  RETURNING (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
+    substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000
+    ELSE ? END) >= (CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS
+    INTEGER) * 1000 + 1000);
 
 -- ---- stock, in our tables
 

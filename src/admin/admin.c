@@ -8,7 +8,6 @@
 #include "admin/info.h"
 #include "base/check.h"
 #include "base/error.h"
-#include "base/random.h"
 #include "base/text.h"
 #include "lease/options.h"
 
@@ -196,7 +195,7 @@ static int break_key(struct lk_store *store, const char *key,
     rc = name_holder(store, key, options, named, err);
     if (rc < 0)
         return rc;
-    lk_random_uuid(client_id);
+    lk_store_client_id_like(client_id, named);
     (void)snprintf(holder, sizeof holder, "%s broken by %s: %s", client_id,
                    options->who != NULL ? options->who : store->identity,
                    options->reason != NULL ? options->reason

@@ -42,7 +42,7 @@ const sqlock_template lk_lock_templates[SQLOCK_SQL_KINDS] = {
     [SQLOCK_SQL_AFTER_RESTORE] = {.text = "{restored}"},
     [SQLOCK_SQL_FIND] = {.text =
         "{found} ORDER BY CASE WHEN {text {9}} = 'held' "
-        "THEN {in_us {first_created}} END, "
+        "THEN {held_since} END, "
         "CASE WHEN {text {9}} = 'ttl' THEN {in_us {last_end}} END, "
         "CASE WHEN {text {9}} = 'token' THEN -{token_read} END, "
         "{by_bytes {shown_name}}, {by_bytes REGION} LIMIT {4}",
@@ -141,6 +141,11 @@ static const sqlock_fragment ours[] = {
     {"renew", "CREATED_DATE = {not_after_now CREATED_DATE}, {lease {it}}"},
     {"token", "FENCE"},
     {"token_read", "FENCE"},
+    /* A row that Spring has taken over keeps the date of its last holder. */
+    {"held_since", "CASE WHEN CLIENT_ID IS NULL OR "
+                   "SUBSTR(HOLDER, 1, 36) = CLIENT_ID OR "
+                   "(HOLDER IS NULL AND FENCE = 0) THEN "
+                   "{in_us {first_created}} ELSE 9000000000000000000 END"},
     {"names", "LOCK_NAME, HOLDER"},
     {"shown_name", "coalesce(LOCK_NAME, LOCK_KEY)"},
     {"raise", "FENCE = {raised FENCE}"},
@@ -182,6 +187,7 @@ static const sqlock_fragment spring7[] = {
     {"lease", "EXPIRED_AFTER = {later {it}}"},
     {"token", "{in_us CREATED_DATE}"},
     {"token_read", "{in_us CREATED_DATE}"},
+    {"held_since", "{in_us {first_created}}"},
     {"names", "NULL, NULL"},
     {"shown_name", "LOCK_KEY"},
     {"raised_date", "{greatest}(CREATED_DATE + {us 1}, {now})"},
@@ -210,14 +216,18 @@ static const sqlock_fragment spring7[] = {
 
 /* The layout of Spring 6.  A lease has no end: it is over for a contender whose
  * own TTL ({5}) has passed since CREATED_DATE.  So a lease of another length is
- * written with another CREATED_DATE.  CLAIM_MANY computes that time before a
+ * written with another CREATED_DATE.  A contender with another TTL would be
+ * wrong about its end; so sqlock's CLIENT_ID names its holder's TTL (see
+ * lk_store_client_id), and {peer_ttl} is that one, or {5} in a row of Spring's.
+ *  CLAIM_MANY computes that time before a
  * wait for the row, but after it was sent, so the holder does not rely on a
  * lease for longer than the row says. */
 static const sqlock_fragment spring6[] = {
-    {"ends", "({it}CREATED_DATE + {us {5}})"},
-    {"lease", "CREATED_DATE = {later {it} - {5}}"},
+    {"ends", "({it}CREATED_DATE + {us {peer_ttl {it}}})"},
+    {"lease", "CREATED_DATE = {later {it} - {peer_ttl}}"},
     {"token", "{now_us}"}, /* kept nowhere */
     {"token_read", "NULL"},
+    {"held_since", "{in_us {first_created}}"},
     {"names", "NULL, NULL"},
     {"shown_name", "LOCK_KEY"},
 

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/random.h"
 #include "lease/queue.h"
 #include "lease/row.h"
 
@@ -158,7 +157,7 @@ static void settle(struct lk_store *store, struct lk_lease *lease, int rc,
 
 /* Give each claim a fresh CLIENT_ID, except claims in doubt, which keep
  * theirs. */
-static void begin(struct lk_batch *batch)
+static void begin(const struct lk_store *store, struct lk_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
         struct lk_lease *lease = &batch->items[i].lease;
@@ -167,7 +166,7 @@ static void begin(struct lk_batch *batch)
         batch->items[i].rc = SQLOCK_EBUSY;
         if (lease->fate == LK_CLAIM_IN_DOUBT)
             continue;
-        lk_random_uuid(lease->client_id);
+        lk_store_client_id(store, lease->client_id);
         lease->cap_ms = 0;
     }
 }
@@ -183,7 +182,7 @@ int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
     bool got_no_answer;
     int rc;
 
-    begin(batch);
+    begin(store, batch);
     rc = lk_batch_run(store, kind_of(batch), batch, &run, &result, err);
     if (batch->is_partial && lk_batch_is_divisible(batch, rc)) {
         sqlock_result_clear(&result);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/random.h"
 #include "lease/arguments.h"
 #include "lease/row.h"
 
@@ -33,7 +32,7 @@ static int send(struct lk_store *store, const struct lk_lease *from,
     struct lk_lease_arguments arguments;
     int rc;
 
-    lk_random_uuid(to->client_id);
+    lk_store_client_id(store, to->client_id);
     lk_arguments_of_one(&arguments, store, to, SQLOCK_SQL_HAND_OFF);
     lk_argument_text(&arguments.values, SQLOCK_P_OTHER, from->client_id);
     run->arguments = &arguments.values;

@@ -14,6 +14,7 @@
 #include "base/command_line.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "lease/layout.h"
 #include "lease/row.h"
@@ -247,6 +248,29 @@ void lk_store_arguments(const struct lk_store *store, const char *key,
     lk_argument_integer(out, SQLOCK_P_QUEUE, lk_queue_number(store, key));
     lk_argument_integer(out, SQLOCK_P_PEER_TTL_US,
                         (int64_t)store->options.peer_ttl_ms * 1000);
+}
+
+/* Where a UUID has its version, and where its last nine digits begin. */
+#define VERSION_AT 14
+#define TTL_AT 27
+
+void lk_store_client_id(const struct lk_store *store, char out[SQLOCK_KEY_SIZE])
+{
+    lk_random_uuid(out);
+    if (store->layout != SQLOCK_LAYOUT_SPRING6)
+        return;
+    out[VERSION_AT] = '8';
+    (void)snprintf(out + TTL_AT, SQLOCK_KEY_SIZE - TTL_AT, "%09u",
+                   store->options.peer_ttl_ms);
+}
+
+void lk_store_client_id_like(char out[SQLOCK_KEY_SIZE], const char *from)
+{
+    lk_random_uuid(out);
+    if (strlen(from) != SQLOCK_KEY_SIZE - 1 || from[VERSION_AT] != '8')
+        return;
+    out[VERSION_AT] = '8';
+    (void)snprintf(out + TTL_AT, SQLOCK_KEY_SIZE - TTL_AT, "%s", from + TTL_AT);
 }
 
 int64_t lk_store_deadline(const struct lk_store *store)

@@ -126,6 +126,16 @@ int64_t lk_store_deadline(const struct lk_store *store);
 int lk_store_run(struct lk_store *store, sqlock_statement_kind kind,
                  struct lk_run *run, sqlock_result *result, sqlock_error *err);
 
+/* Make the CLIENT_ID of a claim: a random UUID.  On the layout of Spring 6 it
+ * is one of version 8, whose last nine digits are the option peer_ttl_ms: by which
+ * TTL the row's CREATED_DATE tells the end of the lease.  Spring's own are of
+ * version 4. */
+void lk_store_client_id(const struct lk_store *store,
+                        char out[SQLOCK_KEY_SIZE]);
+
+/* Make the CLIENT_ID for one who keeps a row of `from` taken until its end. */
+void lk_store_client_id_like(char out[SQLOCK_KEY_SIZE], const char *from);
+
 /* Report an event to the application: call on_event, in this thread, with a
  * copy of `event`.  Set kind, lock, key, token and code before; the text is
  * made from `format`, the rest from the kind.  Without on_event, or below

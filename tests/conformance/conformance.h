@@ -32,6 +32,7 @@ extern const struct topic topic_once;
 extern const struct topic topic_orphans;
 extern const struct topic topic_capabilities;
 extern const struct topic topic_codes;
+extern const struct topic topic_peer_ttl;
 extern const struct topic topic_skew;
 extern const struct topic topic_beside;
 extern const struct topic topic_clock_back;

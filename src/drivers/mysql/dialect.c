@@ -35,6 +35,10 @@ extern const char lk_sql_mysql_schema_spring6[];
 
 static const sqlock_fragment fragments[] = {
     {"now", "UTC_TIMESTAMP(6)"},
+    {"peer_ttl", "CASE WHEN SUBSTR({it}CLIENT_ID, 15, 1) = '8' "
+                 "AND SUBSTR({it}CLIENT_ID, 28) REGEXP '^[0-9]+$' "
+                 "THEN CAST(SUBSTR({it}CLIENT_ID, 28) AS SIGNED) * 1000 "
+                 "ELSE {5} END"},
     {"us", "INTERVAL {it} MICROSECOND"},
     {"in_us", "TIMESTAMPDIFF(MICROSECOND, " EPOCH ", {it})"},
     {"us_until", "TIMESTAMPDIFF(MICROSECOND, {now}, {it})"},

@@ -23,6 +23,10 @@ static const sqlock_fragment fragments[] = {
     {"now_us", "{in_us clock_timestamp()}"},
     {"us", "({it}) * interval '1 microsecond'"},
     {"in_us", "(extract(epoch FROM {it}) * 1000000)::bigint"},
+    {"peer_ttl", "CASE WHEN substr({it}CLIENT_ID, 15, 1) = '8' "
+                 "AND substr({it}CLIENT_ID, 28) ~ '^[0-9]+$' "
+                 "THEN substr({it}CLIENT_ID, 28)::bigint * 1000 "
+                 "ELSE {number {5}} END"},
     {"text", "{it}::varchar"},
     {"number", "{it}::bigint"},
     {"by_bytes", "{it} COLLATE \"C\""},

@@ -18,6 +18,9 @@ extern const char lk_sql_sqlite_schema_spring6[];
 /* clang-format off */
 static const sqlock_fragment fragments[] = {
     {"now", "sqlock_now()"},
+    {"peer_ttl", "CASE WHEN substr({it}CLIENT_ID, 15, 1) = '8' "
+                 "AND substr({it}CLIENT_ID, 28) NOT GLOB '*[^0-9]*' "
+                 "THEN substr({it}CLIENT_ID, 28) * 1000 ELSE {5} END"},
     {"us", "{it}"},
     {"in_us", "{it}"},
     {"greatest", "max"},
