@@ -43,7 +43,8 @@ typedef struct sqlock_info {
     sqlock_state state;              /* free, held or expired */
     int64_t token;                   /* the key's last; 0 where the layout has
                                         none */
-    int64_t acquired_at_us;          /* when the lease was acquired */
+    int64_t acquired_at_us;          /* when the lease was acquired; 0: not
+                                        known, see held_ms */
     int64_t expires_at_us;           /* when it expires */
     int64_t remaining_ms;            /* until then; 0 when not held */
     char *name;                      /* NULL where not known */
@@ -56,7 +57,10 @@ typedef struct sqlock_info {
                            was acquired in the future, or by a peer for longer
                            than peer_ttl_ms; 0: nothing is known */
     int64_t held_ms;    /* since it was acquired; when expired, until it
-                           expired; 0 when free */
+                           expired; 0 when free; -1: not known, as of a Spring
+                           service that took over a row which sqlock had used.
+                           On Spring 7's layout it is that of the row where a
+                           Spring service has the lock */
     char *region;       /* from sqlock_find(); otherwise NULL */
     int32_t waiters;    /* from sqlock_find() with `waiters`: number of waiters
                            in the database's queue; there may be others, see

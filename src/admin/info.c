@@ -115,6 +115,19 @@ static int copy_text(struct lk_info_list *list, char **out, const char *text)
     return 0;
 }
 
+/* Return whether a Spring service has taken over a row that sqlock had used.
+ * Spring 7 leaves CREATED_DATE as it is then: when the earlier holder acquired
+ * the lock. */
+static bool has_others_date(const struct lk_store *store,
+                            const sqlock_info *info, const sqlock_value *cells,
+                            const char *holder)
+{
+    return store->layout == SQLOCK_LAYOUT_SQLOCK &&
+           info->client_id[0] != '\0' && holder != NULL &&
+           strcmp(holder, LK_INFO_PEER) == 0 &&
+           (info->token != 0 || cells[7].type == SQLOCK_TEXT);
+}
+
 static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
                            const sqlock_value *cells, size_t columns,
                            const struct lk_store *store)
@@ -152,6 +165,10 @@ static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
     rc = copy_text(list, &out->name,
                    cells[6].type == SQLOCK_TEXT ? cells[6].text : NULL);
     holder = holder_of(out, &cells[7], store->layout, &last);
+    if (has_others_date(store, out, cells, holder)) {
+        out->acquired_at_us = 0;
+        out->held_ms = -1;
+    }
     if (rc == 0)
         rc = copy_text(list, &out->holder, holder);
     if (rc == 0)
@@ -255,6 +272,8 @@ static int64_t number_of(const sqlock_info *row, int order)
 {
     switch (order) {
     case SQLOCK_SORT_HELD: /* nobody holds what has expired: at the end */
+        if (row->held_ms < 0)
+            return INT64_MAX;
         return row->state == SQLOCK_HELD ? row->acquired_at_us
                                          : INT64_MAX - row->held_ms;
     case SQLOCK_SORT_REMAINING:

@@ -78,12 +78,17 @@ static void print_row(const char *region, const sqlock_info *row,
     print_text("client id", row->client_id[0] != '\0' ? row->client_id : NULL);
     print_text("token",
                row->token != 0 ? cli_number_text(number, row->token) : NULL);
-    print_text("acquired", cli_time_text(number, row->acquired_at_us, true));
+    print_text("acquired",
+               row->acquired_at_us != 0
+                   ? cli_time_text(number, row->acquired_at_us, true)
+                   : NOT_KNOWN);
     print_text("expires", cli_time_text(number, row->expires_at_us, true));
     print_text("remaining",
                is_held ? cli_duration_text(number, row->remaining_ms) : NULL);
     if (is_held) {
-        print_text("held for", cli_duration_text(number, row->held_ms));
+        print_text("held for", row->held_ms >= 0
+                                   ? cli_duration_text(number, row->held_ms)
+                                   : NOT_KNOWN);
         print_waiting(waited_for);
         return;
     }

@@ -77,7 +77,7 @@ static bool fill_row(cli_row *row, const void *context, size_t number)
 
     row->cells[STATE] = cli_state_name(info->state);
     row->colours[STATE] = cli_state_colour(info->state);
-    if (info->state != SQLOCK_FREE)
+    if (info->state != SQLOCK_FREE && info->held_ms >= 0)
         row->cells[HELD_FOR] =
             cli_duration_text(row->numbers[HELD_FOR], info->held_ms);
     if (info->state == SQLOCK_HELD)

@@ -127,9 +127,9 @@ int lk_store_run(struct lk_store *store, sqlock_statement_kind kind,
                  struct lk_run *run, sqlock_result *result, sqlock_error *err);
 
 /* Make the CLIENT_ID of a claim: a random UUID.  On the layout of Spring 6 it
- * is one of version 8, whose last nine digits are the option peer_ttl_ms: by which
- * TTL the row's CREATED_DATE tells the end of the lease.  Spring's own are of
- * version 4. */
+ * is one of version 8, whose last nine digits are the option peer_ttl_ms: by
+ * which TTL the row's CREATED_DATE tells the end of the lease.  Spring's own
+ * are of version 4. */
 void lk_store_client_id(const struct lk_store *store,
                         char out[SQLOCK_KEY_SIZE]);
 

@@ -53,6 +53,20 @@ not_waited_for() {
     is_one_line "a table that is missing: it is said"
 }
 
+# Nor does it put a file right that may not be written.
+not_written() {
+    local url=sqlite:$dir/readonly.db as=()
+    "$SQLOCK" -q --url "$url" init
+    chmod 444 "$dir/readonly.db"
+    chmod 755 "$dir"
+    [ "$(id -u)" != 0 ] || as=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+    out=$(timeout 60 "${as[@]}" "$SQLOCK" --url "$url" run -w 600 key -- true \
+        2>"$dir/err")
+    is "a file that may not be written ends the wait" "$?/$out" 69/
+    has "a file that may not be written: it is said" "$(cat "$dir/err")" \
+        "readonly"
+}
+
 # To SQLite a limit on the size of files is like a full disk: sqlock waits until
 # the limit is lifted, and then runs the command.
 room_again() {
@@ -106,5 +120,6 @@ fi
 database=
 [ -z "${SQLOCK_TEST_SQLITE_URL:-}" ] || ! command -v prlimit >/dev/null ||
     room_again
+[ -z "${SQLOCK_TEST_SQLITE_URL:-}" ] || not_written
 skip_missing
 done_testing

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sqlock/lease.h"
+
 #include "support/peer.h"
 
 #define SHORT_MS 150
@@ -416,6 +418,82 @@ static void test_a_token_names_no_peer(void **state)
     lock_drop(lock);
 }
 
+/* The row says when the holder before the Spring service acquired the lock, not
+ * when the service did. */
+static void test_when_a_peer_acquired_a_used_lock_is_not_known(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct peer peer = {f, &f->sql, "11111111-aaaa-4aaa-8aaa-111111111111",
+                        LONG_TTL_MS};
+    sqlock_info *info;
+
+    lock_take(lock, SHORT_MS);
+    assert_ok(sqlock_show(f->b, f->name, &info, &f->err));
+    assert_true(info->acquired_at_us > 0 && info->held_ms >= 0);
+    sqlock_info_free(info, 1);
+    fixture_await_expiry(f, f->name);
+    assert_int_equal(peer_acquire(&peer, f->name), 1);
+    assert_ok(sqlock_show(f->b, f->name, &info, &f->err));
+    assert_int_equal(info->state, SQLOCK_HELD);
+    assert_string_equal(info->holder, "peer");
+    assert_int_equal(info->acquired_at_us, 0);
+    assert_int_equal(info->held_ms, -1);
+    sqlock_info_free(info, 1);
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
+    assert_int_equal(peer_release(&peer, f->name), 1);
+    lock_drop(lock);
+}
+
+/* A holder is named by both: its token with the client id of another does not
+ * name it, nor does its client id with another token. */
+static void test_a_token_and_another_client_id_name_nobody(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    char client_id[SQLOCK_KEY_SIZE];
+    sqlock_break_options expected = SQLOCK_BREAK_INIT;
+
+    lock_take(lock, 0);
+    sqlock_client_id(lock, client_id);
+    for (int i = 0; i < 4; i++) {
+        expected.token = sqlock_token(lock) + (i < 2 ? 0 : 1);
+        expected.client_id =
+            i < 2 ? "22222222-aaaa-4aaa-8aaa-222222222222" : client_id;
+        expected.now = i % 2 == 1;
+        assert_fails(SQLOCK_ECONFLICT,
+                     sqlock_break(f->b, f->name, &expected, &f->err));
+        assert_contains(f->err.message, client_id);
+        lock_renew(lock, 0);
+    }
+    lock_end(lock);
+}
+
+/* There is nothing to break in a lease that is over: the row stays as it is. */
+static void test_an_expired_lease_is_not_broken(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    char client_id[SQLOCK_KEY_SIZE];
+    sqlock_break_options expected = SQLOCK_BREAK_INIT;
+    struct row before, after;
+    lock_take(lock, SHORT_MS);
+    sqlock_client_id(lock, client_id);
+    fixture_await_expiry(f, f->name);
+    expected.client_id = client_id;
+    before = fixture_row(f, f->name);
+    for (int i = 0; i < 2; i++) {
+        expected.now = i == 1;
+        assert_fails(SQLOCK_ECONFLICT,
+                     sqlock_break(f->b, f->name, &expected, &f->err));
+        assert_contains(f->err.message, "has expired");
+        after = fixture_row(f, f->name);
+        assert_memory_equal(&before, &after, sizeof before);
+    }
+    assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
+    lock_drop(lock);
+}
+
 /* A peer inserts the row, which has therefore never had a token.  The peer's
  * client id is enough to break its lease. */
 static void test_a_peer_is_broken_by_its_client_id(void **state)
@@ -511,6 +589,10 @@ static const struct test tests[] = {
     TEST(test_breaking_what_is_not_there),
     TEST_ON(test_a_holder_is_named_by_client_id_or_token, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_token_names_no_peer, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_when_a_peer_acquired_a_used_lock_is_not_known, ON_ALL,
+            IN_SQLOCK),
+    TEST_ON(test_a_token_and_another_client_id_name_nobody, ON_ALL, IN_SQLOCK),
+    TEST(test_an_expired_lease_is_not_broken),
     TEST(test_a_peer_is_broken_by_its_client_id),
     TEST(test_a_holder_that_is_no_sqlock_is_a_peer),
 };

@@ -63,6 +63,30 @@ static void test_an_old_id_leaves_the_next_lease_alone(void **state)
     registry_end(registry);
 }
 
+/* Nobody has taken the lock since: the release says that the lease was over,
+ * and frees the row all the same. */
+static void test_an_expired_lease_is_released_by_its_id(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = fixture_registry(f, NULL);
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    char id[SQLOCK_LEASE_ID_SIZE];
+    sqlock_info *info = NULL;
+    int rc;
+
+    lock_take(lock, 150);
+    assert_ok(sqlock_lease_id(id, lock, 1000, &f->err));
+    fixture_await_expiry(f, f->name);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_lease_release(registry, id, &f->err));
+    rc = sqlock_show(registry, f->name, &info, &f->err);
+    assert_true(rc == SQLOCK_ENOTFOUND ||
+                (rc == 0 && info->state == SQLOCK_FREE));
+    sqlock_info_free(info, 1);
+    assert_true(sqlock_release(lock, &f->err) < 0);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
 static void test_what_is_no_id_is_refused(void **state)
 {
     static const char *const ids[] = {
@@ -91,6 +115,7 @@ static void test_what_is_no_id_is_refused(void **state)
 static const struct test tests[] = {
     TEST(test_a_lease_is_renewed_and_released_by_its_id),
     TEST(test_an_old_id_leaves_the_next_lease_alone),
+    TEST(test_an_expired_lease_is_released_by_its_id),
     TEST(test_what_is_no_id_is_refused),
 };
 const struct topic topic_lease_id = TOPIC(tests);

@@ -50,11 +50,11 @@ class LockInfo(NamedTuple):
     #: Free: who released it last, where it is known.
     last_holder: Optional[str]
     #: Seconds since it was acquired; 0 when free.
-    held_for: float
+    held_for: Optional[float]
     #: Seconds until its lease is over.
     remaining: float
     #: Seconds since 1970, by the database's clock.
-    acquired_at: float
+    acquired_at: Optional[float]
     expires_at: float
     #: None but where :meth:`Registry.list` reads all regions.
     region: Optional[str]
@@ -722,9 +722,9 @@ def _rows(rows: Any, count: int) -> List[LockInfo]:
                 token=row.token,
                 holder=_decoded(row.holder),
                 last_holder=_decoded(row.last_holder),
-                held_for=row.held_ms / 1000,
+                held_for=row.held_ms / 1000 if row.held_ms >= 0 else None,
                 remaining=row.remaining_ms / 1000,
-                acquired_at=row.acquired_at_us / 1e6,
+                acquired_at=row.acquired_at_us / 1e6 or None,
                 expires_at=row.expires_at_us / 1e6,
                 region=_decoded(row.region),
                 waiters=row.waiters if row.waiters >= 0 else None,
