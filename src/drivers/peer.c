@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "sqlock/driver.h"
+#include "db/driver.h"
 
 /* A server of MySQL's kind greets sooner; it may look up our name first. */
 #define GREETING_MS 300

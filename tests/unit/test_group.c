@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "db/driver.h"
+#include "db/drivers.h"
 #include "db/group.h"
 #include "support/workers.h"
 
