@@ -29,9 +29,8 @@
  *     refuse tokens smaller than the greatest it has seen.
  *
  * Time
- *     Durations are in milliseconds and end in _ms.  Points in time are in
- *     microseconds since 1970-01-01 UTC, on the database's clock, and end in
- *     _at_us.
+ *     Names of milliseconds end in _ms; of microseconds since 1970-01-01 UTC,
+ *     on the database's clock, in _at_us.
  *
  * Threads
  *     Any thread may use a registry and its locks at any time.  The option
@@ -42,6 +41,10 @@
  *     call returns EFORK and touches no connection; the child opens a registry
  *     of its own.  If the parent had a SQLite file open at the fork, the child
  *     cannot open any (EFORK): fork first, or exec.
+ *
+ * Structs
+ *     A struct may grow at its end.  The caller's begin with their size, set by
+ *     an _INIT macro; rows of lists get theirs by a function in _sized.
  *
  * Strings
  *     Strings are UTF-8, end with NUL, and are copied before a call returns.
@@ -70,6 +73,7 @@
 
 #define SQLOCK_API __attribute__((visibility("default")))
 #define SQLOCK_MUSTUSE SQLOCK_API __attribute__((warn_unused_result))
+#define SQLOCK_INLINE static inline __attribute__((unused, warn_unused_result))
 
 /* An option struct with all defaults.  C++ before C++20 has no designated
  * initializers, and warns of members that a list leaves out. */
@@ -318,9 +322,8 @@ SQLOCK_MUSTUSE int sqlock_registry_open(sqlock_registry **out, const char *url,
  * when the database is away.  No other call may be running.  NULL is allowed.
  *
  * @return 0                 all was released
- *         EINUSE            refused: a transaction or stock of it is open
  *         EFORK             this is a child process: nothing was touched
- *         EINUSE            refused: in a callback of this registry
+ *         EINUSE            refused: its transaction, stock or callback goes on
  *         ELOST, EEXPIRED   closed; a lease was lost, or had expired
  *         any other         closed, but some leases may end only by their TTL,
  *                           as after EUNREACHABLE or EUNCERTAIN

@@ -73,6 +73,10 @@ typedef struct sqlock_info {
                            layouts */
 } sqlock_info;
 
+SQLOCK_MUSTUSE int sqlock_list_sized(sqlock_registry *registry,
+                                     sqlock_info **rows, size_t *count,
+                                     size_t size, sqlock_error *err);
+
 /**
  * Read all rows of the registry's region, ordered by key.
  *
@@ -84,8 +88,12 @@ typedef struct sqlock_info {
  *         any other      not known: EACCESS, ESCHEMA, EREADONLY, ERESOURCE,
  *                        EDATABASE, EINVAL, ENOMEM, EFORK
  */
-SQLOCK_MUSTUSE int sqlock_list(sqlock_registry *registry, sqlock_info **rows,
-                               size_t *count, sqlock_error *err);
+SQLOCK_INLINE int sqlock_list(sqlock_registry *registry,
+                              sqlock_info **rows, size_t *count,
+                              sqlock_error *err)
+{
+    return sqlock_list_sized(registry, rows, count, sizeof(sqlock_info), err);
+}
 
 /**
  * Read the row of one lock.
@@ -124,6 +132,11 @@ typedef struct sqlock_find_options {
 } sqlock_find_options;
 #define SQLOCK_FIND_INIT SQLOCK_SIZED(sqlock_find_options)
 
+SQLOCK_MUSTUSE int sqlock_find_sized(sqlock_registry *registry,
+                                     const sqlock_find_options *options,
+                                     sqlock_info **rows, size_t *count,
+                                     size_t size, sqlock_error *err);
+
 /**
  * Read the held or expired rows that the options select.  With a limit the
  * database orders them, in one statement.  Without a limit they are read in
@@ -136,10 +149,14 @@ typedef struct sqlock_find_options {
  *         EINVAL         the options: an unknown order, or the pattern
  *         any other      not known, as sqlock_list() returns
  */
-SQLOCK_MUSTUSE int sqlock_find(sqlock_registry *registry,
-                               const sqlock_find_options *options,
-                               sqlock_info **rows, size_t *count,
-                               sqlock_error *err);
+SQLOCK_INLINE int sqlock_find(sqlock_registry *registry,
+                              const sqlock_find_options *options,
+                              sqlock_info **rows, size_t *count,
+                              sqlock_error *err)
+{
+    return sqlock_find_sized(registry, options, rows, count,
+                             sizeof(sqlock_info), err);
+}
 
 /** Free what sqlock_list(), sqlock_find() or sqlock_show() gave.  NULL is
  *  allowed. */

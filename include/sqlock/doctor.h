@@ -39,6 +39,11 @@ typedef struct sqlock_check {
                                  a fine one: what some applications need */
 } sqlock_check;
 
+SQLOCK_MUSTUSE int sqlock_diagnose_sized(const char *url,
+                                         const sqlock_options *options,
+                                         sqlock_check **checks, size_t *count,
+                                         size_t size, sqlock_error *err);
+
 /**
  * Check all that the promises of locks rest on: the connection, the server's
  * settings, the table, the rights on it, and who else uses it.  It takes,
@@ -52,10 +57,14 @@ typedef struct sqlock_check {
  *                     EUNREACHABLE, EBUSY, EACCESS, ESCHEMA, EREADONLY,
  *                     ERESOURCE, EDATABASE, ENOMEM
  */
-SQLOCK_MUSTUSE int sqlock_diagnose(const char *url,
-                                   const sqlock_options *options,
-                                   sqlock_check **checks, size_t *count,
-                                   sqlock_error *err);
+SQLOCK_INLINE int sqlock_diagnose(const char *url,
+                                  const sqlock_options *options,
+                                  sqlock_check **checks, size_t *count,
+                                  sqlock_error *err)
+{
+    return sqlock_diagnose_sized(url, options, checks, count,
+                                 sizeof(sqlock_check), err);
+}
 
 /** Free what sqlock_diagnose() gave.  NULL is allowed. */
 SQLOCK_API void sqlock_checks_free(sqlock_check *checks, size_t count);

@@ -68,6 +68,12 @@ typedef struct sqlock_once_info {
     char *name;                      /* NULL where not known */
 } sqlock_once_info;
 
+SQLOCK_MUSTUSE int sqlock_once_list_sized(sqlock_registry *registry,
+                                          const char *name,
+                                          sqlock_once_info **rows,
+                                          size_t *count, size_t size,
+                                          sqlock_error *err);
+
 /**
  * Read the records of the registry's region, ordered by name.
  *
@@ -79,9 +85,13 @@ typedef struct sqlock_once_info {
  *         EUNREACHABLE   the database cannot be reached
  *         any other      not known, as sqlock_list() returns
  */
-SQLOCK_MUSTUSE int sqlock_once_list(sqlock_registry *registry, const char *name,
-                                    sqlock_once_info **rows, size_t *count,
-                                    sqlock_error *err);
+SQLOCK_INLINE int sqlock_once_list(sqlock_registry *registry, const char *name,
+                                   sqlock_once_info **rows, size_t *count,
+                                   sqlock_error *err)
+{
+    return sqlock_once_list_sized(registry, name, rows, count,
+                                  sizeof(sqlock_once_info), err);
+}
 
 /** Free what sqlock_once_list() gave.  NULL is allowed. */
 SQLOCK_API void sqlock_once_free(sqlock_once_info *rows, size_t count);

@@ -240,6 +240,11 @@ typedef struct sqlock_stock_item {
     int64_t quantity; /* in all of its rows; -1: null, or no 64-bit integer */
 } sqlock_stock_item;
 
+SQLOCK_MUSTUSE int sqlock_stock_list_sized(sqlock_stock *stock,
+                                           sqlock_stock_item **items,
+                                           size_t *count, size_t size,
+                                           sqlock_error *err);
+
 /**
  * List all items, by name, or by number where they are integers.
  *
@@ -250,9 +255,13 @@ typedef struct sqlock_stock_item {
  *                        file is locked
  *         any other      not known, as sqlock_stock_read() returns
  */
-SQLOCK_MUSTUSE int sqlock_stock_list(sqlock_stock *stock,
-                                     sqlock_stock_item **items, size_t *count,
-                                     sqlock_error *err);
+SQLOCK_INLINE int sqlock_stock_list(sqlock_stock *stock,
+                                    sqlock_stock_item **items, size_t *count,
+                                    sqlock_error *err)
+{
+    return sqlock_stock_list_sized(stock, items, count,
+                                   sizeof(sqlock_stock_item), err);
+}
 
 /**
  * Deduct several items, all or none.  They are deducted in the order of their

@@ -44,14 +44,53 @@ void lk_check(struct lk_checks *checks, const char *check,
     grown[checks->count++] = found;
 }
 
+void lk_checks_clear(struct lk_checks *checks)
+{
+    for (size_t i = 0; i < checks->count; i++) {
+        free(checks->list[i].found);
+        free(checks->list[i].advice);
+    }
+    free(checks->list);
+    *checks = (struct lk_checks){0};
+}
+
+static char *copy_line(char **at, const char *line)
+{
+    size_t size = strlen(line) + 1;
+    char *copy = memcpy(*at, line, size);
+
+    *at += size;
+    return copy;
+}
+
+sqlock_check *lk_checks_copy(const struct lk_checks *checks)
+{
+    size_t size = (checks->count + 1) * sizeof(sqlock_check);
+    sqlock_check *copies;
+    char *at;
+
+    for (size_t i = 0; i < checks->count; i++) {
+        const sqlock_check *one = &checks->list[i];
+
+        size += strlen(one->found) + 1;
+        size += one->advice != NULL ? strlen(one->advice) + 1 : 0;
+    }
+    copies = calloc(1, size);
+    if (copies == NULL)
+        return NULL;
+    at = (char *)&copies[checks->count];
+    for (size_t i = 0; i < checks->count; i++) {
+        copies[i] = checks->list[i];
+        copies[i].found = copy_line(&at, checks->list[i].found);
+        if (copies[i].advice != NULL)
+            copies[i].advice = copy_line(&at, checks->list[i].advice);
+    }
+    return copies;
+}
+
 void sqlock_checks_free(sqlock_check *checks, size_t count)
 {
-    if (checks == NULL)
-        return;
-    for (size_t i = 0; i < count; i++) {
-        free(checks[i].found);
-        free(checks[i].advice);
-    }
+    (void)count;
     free(checks);
 }
 

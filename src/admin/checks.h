@@ -19,6 +19,13 @@ void lk_check(struct lk_checks *checks, const char *check,
               sqlock_severity severity, const char *advice, const char *format,
               ...) __attribute__((format(printf, 5, 6)));
 
+/* Free the checks. */
+void lk_checks_clear(struct lk_checks *checks);
+
+/* Copy the checks, with their texts, into one block of memory.  Return NULL
+ * when out of memory. */
+sqlock_check *lk_checks_copy(const struct lk_checks *checks);
+
 /* Append a check for each rule, which says what a setting of the server should
  * be, unless that setting is unknown or the rule's condition is not met.
  * `rules` ends with a rule without a setting; `settings` has rows of name and

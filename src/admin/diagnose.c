@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "db/db.h"
@@ -425,8 +426,26 @@ static int examine(struct subject *subject, sqlock_error *err)
     return 0;
 }
 
-int sqlock_diagnose(const char *url, const sqlock_options *options,
-                    sqlock_check **checks, size_t *count, sqlock_error *err)
+/* Give the checks to the application.  Return rc, or ENOMEM if a check is
+ * missing. */
+static int hand_out(struct lk_checks *made, int rc, sqlock_check **checks,
+                    size_t *count, size_t size, sqlock_error *err)
+{
+    bool is_short = made->is_short;
+
+    if (made->count > 0)
+        *checks = lk_checks_copy(made);
+    if (*checks != NULL)
+        *count = made->count;
+    is_short = is_short || *count < made->count;
+    lk_rows_pack(*checks, *count, sizeof **checks, size);
+    lk_checks_clear(made);
+    return rc == 0 && is_short ? lk_error_nomem(err) : rc;
+}
+
+int sqlock_diagnose_sized(const char *url, const sqlock_options *options,
+                          sqlock_check **checks, size_t *count, size_t size,
+                          sqlock_error *err)
 {
     struct lk_pool_options pool = {.size = 2};
     struct subject subject = {.url = url};
@@ -437,7 +456,9 @@ int sqlock_diagnose(const char *url, const sqlock_options *options,
                         "the checks or count argument is NULL");
     *checks = NULL;
     *count = 0;
-    rc = lk_options_complete(&subject.options, options, err);
+    rc = lk_row_check("sqlock_check", size, sizeof **checks, err);
+    if (rc == 0)
+        rc = lk_options_complete(&subject.options, options, err);
     if (rc < 0)
         return rc;
     pool.connect_timeout_ms = subject.options.connect_timeout_ms;
@@ -453,9 +474,5 @@ int sqlock_diagnose(const char *url, const sqlock_options *options,
     if (rc == 0)
         rc = examine(&subject, err);
     lk_db_clear(&subject.db);
-    *checks = subject.checks.list;
-    *count = subject.checks.count;
-    if (rc == 0 && subject.checks.is_short)
-        rc = lk_error_nomem(err);
-    return rc;
+    return hand_out(&subject.checks, rc, checks, count, size, err);
 }

@@ -192,8 +192,9 @@ static int read_all(struct lk_store *store,
     return rc == 0 ? lk_info_sort(rows, *count, (int)sort, err) : rc;
 }
 
-int sqlock_find(sqlock_registry *registry, const sqlock_find_options *options,
-                sqlock_info **rows, size_t *count, sqlock_error *err)
+int sqlock_find_sized(sqlock_registry *registry,
+                      const sqlock_find_options *options, sqlock_info **rows,
+                      size_t *count, size_t size, sqlock_error *err)
 {
     sqlock_find_options chosen = SQLOCK_FIND_INIT;
     char like[2 * PATTERN_MAX + 1];
@@ -206,7 +207,9 @@ int sqlock_find(sqlock_registry *registry, const sqlock_find_options *options,
                         "the rows or count argument is NULL");
     *rows = NULL;
     *count = 0;
-    rc = lk_store_of(registry, &store, err);
+    rc = lk_row_check("sqlock_info", size, sizeof **rows, err);
+    if (rc == 0)
+        rc = lk_store_of(registry, &store, err);
     if (rc == 0)
         rc = complete(&chosen, options, err);
     if (rc < 0)
@@ -225,5 +228,6 @@ int sqlock_find(sqlock_registry *registry, const sqlock_find_options *options,
         *rows = NULL;
         *count = 0;
     }
+    lk_rows_pack(*rows, *count, sizeof **rows, size);
     return rc;
 }

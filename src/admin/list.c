@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "admin/info.h"
+#include "base/check.h"
 #include "base/error.h"
 #include "base/retry.h"
 #include "db/transaction.h"
@@ -156,8 +157,8 @@ int lk_info_read_pages(struct lk_store *store,
 
 /* --- */
 
-int sqlock_list(sqlock_registry *registry, sqlock_info **rows, size_t *count,
-                sqlock_error *err)
+int sqlock_list_sized(sqlock_registry *registry, sqlock_info **rows,
+                      size_t *count, size_t size, sqlock_error *err)
 {
     struct lk_info_query query = {.begin = SQLOCK_SQL_LIST_BEGIN,
                                   .page = SQLOCK_SQL_LIST};
@@ -169,7 +170,9 @@ int sqlock_list(sqlock_registry *registry, sqlock_info **rows, size_t *count,
                         "the rows or count argument is NULL");
     *rows = NULL;
     *count = 0;
-    rc = lk_store_of(registry, &store, err);
+    rc = lk_row_check("sqlock_info", size, sizeof **rows, err);
+    if (rc == 0)
+        rc = lk_store_of(registry, &store, err);
     if (rc < 0)
         return rc;
     lk_store_arguments(store, "", &query.arguments);
@@ -181,5 +184,6 @@ int sqlock_list(sqlock_registry *registry, sqlock_info **rows, size_t *count,
         *rows = NULL;
         *count = 0;
     }
+    lk_rows_pack(*rows, *count, sizeof **rows, size);
     return rc;
 }

@@ -47,6 +47,24 @@ void lk_sized_write(void *out, const void *full)
     memcpy(out, &size, sizeof size);
 }
 
+int lk_row_check(const char *type, size_t given, size_t size, sqlock_error *err)
+{
+    if (given == 0 || given > size)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the size of %s is %zu, but at most %zu here: do not "
+                        "use a library that is older than the header",
+                        type, given, size);
+    return 0;
+}
+
+void lk_rows_pack(void *rows, size_t count, size_t size, size_t given)
+{
+    char *at = rows;
+
+    for (size_t i = 1; given < size && i < count; i++)
+        memmove(at + i * given, at + i * size, given);
+}
+
 int lk_check_number(const char *name, uint32_t *value, uint32_t otherwise,
                     uint32_t least, uint32_t most, sqlock_error *err)
 {

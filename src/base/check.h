@@ -33,6 +33,16 @@ int lk_sized_read(void *out, const struct lk_sized *sized, const void *given,
  * library's struct `full` that the application's header has. */
 void lk_sized_write(void *out, const void *full);
 
+/* Check the size that a row of a list has according to the header that the
+ * application was compiled with: at most that of the library's.  Return 0 or
+ * SQLOCK_EINVAL. */
+int lk_row_check(const char *type, size_t given, size_t size,
+                 sqlock_error *err);
+
+/* Move the rows of a list, of `size` bytes each, together, so that each has the
+ * size `given`, which lk_row_check() has accepted. */
+void lk_rows_pack(void *rows, size_t count, size_t size, size_t given);
+
 /* Replace a value of 0 by `otherwise`, the default.  Return 0, or SQLOCK_EINVAL
  * if the value is not within the limits; the error's text has `name`. */
 int lk_check_number(const char *name, uint32_t *value, uint32_t otherwise,

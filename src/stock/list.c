@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "base/error.h"
 
 enum { ITEM, QUANTITY, COLUMNS };
@@ -49,8 +50,8 @@ static int copy(sqlock_stock_item **out, const sqlock_result *rows,
     return 0;
 }
 
-int sqlock_stock_list(sqlock_stock *stock, sqlock_stock_item **items,
-                      size_t *count, sqlock_error *err)
+int sqlock_stock_list_sized(sqlock_stock *stock, sqlock_stock_item **items,
+                            size_t *count, size_t size, sqlock_error *err)
 {
     struct lk_stock_operation op = {.stock = stock};
     struct lk_arguments arguments;
@@ -62,7 +63,9 @@ int sqlock_stock_list(sqlock_stock *stock, sqlock_stock_item **items,
                         "the items or count argument is NULL");
     *items = NULL;
     *count = 0;
-    rc = lk_stock_check(stock, NULL, err);
+    rc = lk_row_check("sqlock_stock_item", size, sizeof **items, err);
+    if (rc == 0)
+        rc = lk_stock_check(stock, NULL, err);
     if (rc < 0)
         return rc;
     op.deadline_ns = lk_store_deadline(stock->store);
@@ -76,5 +79,6 @@ int sqlock_stock_list(sqlock_stock *stock, sqlock_stock_item **items,
     if (rc == 0)
         *count = rows.rows;
     sqlock_result_clear(&rows);
+    lk_rows_pack(*items, *count, sizeof **items, size);
     return rc;
 }

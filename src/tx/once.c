@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -292,33 +293,44 @@ static void copy_key(char out[SQLOCK_KEY_SIZE], const sqlock_value *cell)
                    cell->type == SQLOCK_TEXT ? cell->text : "");
 }
 
-static int copy_rows(const sqlock_result *result, sqlock_once_info **out,
-                     size_t *count, sqlock_error *err)
+static void copy_row(sqlock_once_info *row, const sqlock_value *cells)
 {
-    sqlock_once_info *rows = calloc(result->rows + 1, sizeof *rows);
+    copy_key(row->key, &cells[0]);
+    copy_key(row->client_id, &cells[1]);
+    row->token = number_of(&cells[2]);
+    row->done_at_us = number_of(&cells[3]);
+}
 
+/* Copy the rows, followed by their names, into one block of memory. */
+static int copy_rows(const sqlock_result *result, sqlock_once_info **out,
+                     sqlock_error *err)
+{
+    size_t size = (result->rows + 1) * sizeof **out;
+    sqlock_once_info *rows;
+    char *at;
+
+    for (size_t i = 0; i < result->rows; i++)
+        size += result->cells[i * result->columns + 4].length + 1;
+    rows = calloc(1, size);
     if (rows == NULL)
         return lk_error_nomem(err);
     *out = rows;
-    for (; *count < result->rows; ++*count) {
-        const sqlock_value *cells = &result->cells[*count * result->columns];
-        sqlock_once_info *row = &rows[*count];
+    at = (char *)&rows[result->rows];
+    for (size_t i = 0; i < result->rows; i++) {
+        const sqlock_value *cells = &result->cells[i * result->columns];
 
-        copy_key(row->key, &cells[0]);
-        copy_key(row->client_id, &cells[1]);
-        row->token = number_of(&cells[2]);
-        row->done_at_us = number_of(&cells[3]);
+        copy_row(&rows[i], cells);
         if (cells[4].type != SQLOCK_TEXT)
             continue;
-        row->name = strdup(cells[4].text);
-        if (row->name == NULL)
-            return lk_error_nomem(err);
+        rows[i].name = memcpy(at, cells[4].text, cells[4].length + 1);
+        at += cells[4].length + 1;
     }
     return 0;
 }
 
-int sqlock_once_list(sqlock_registry *registry, const char *name,
-                     sqlock_once_info **rows, size_t *count, sqlock_error *err)
+int sqlock_once_list_sized(sqlock_registry *registry, const char *name,
+                           sqlock_once_info **rows, size_t *count, size_t size,
+                           sqlock_error *err)
 {
     static const char text[] =
         "SELECT LOCK_KEY, CLIENT_ID, FENCE, {in_us DONE_DATE}, LOCK_NAME "
@@ -335,7 +347,9 @@ int sqlock_once_list(sqlock_registry *registry, const char *name,
                         "the rows or count argument is NULL");
     *rows = NULL;
     *count = 0;
-    rc = lk_store_of(registry, &store, err);
+    rc = lk_row_check("sqlock_once_info", size, sizeof **rows, err);
+    if (rc == 0)
+        rc = lk_store_of(registry, &store, err);
     if (rc == 0 && name != NULL)
         rc = sqlock_key_of(key, name, store->options.key_rule, err);
     if (rc < 0)
@@ -345,20 +359,17 @@ int sqlock_once_list(sqlock_registry *registry, const char *name,
         lk_argument_text(&arguments, SQLOCK_P_KEY, NULL);
     rc = run_once(store, text, &arguments, false, &result, err);
     if (rc == 0)
-        rc = copy_rows(&result, rows, count, err);
+        rc = copy_rows(&result, rows, err);
+    if (rc == 0)
+        *count = result.rows;
     sqlock_result_clear(&result);
-    if (rc < 0) {
-        sqlock_once_free(*rows, *count);
-        *rows = NULL;
-        *count = 0;
-    }
+    lk_rows_pack(*rows, *count, sizeof **rows, size);
     return rc;
 }
 
 void sqlock_once_free(sqlock_once_info *rows, size_t count)
 {
-    for (size_t i = 0; rows != NULL && i < count; i++)
-        free(rows[i].name);
+    (void)count;
     free(rows);
 }
 

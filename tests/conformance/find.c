@@ -3,9 +3,11 @@
  */
 #include "conformance.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "sqlock/doctor.h"
 #include "support/around.h"
 
 /* A driver around the real one that notes how many rows the longest answer has.
@@ -114,8 +116,82 @@ static void test_pages_of_all_regions_lose_no_row(void **state)
     }
 }
 
+/* Return row i of a list whose rows have that size. */
+static const void *row_at(const void *rows, size_t size, size_t i)
+{
+    return (const char *)rows + i * size;
+}
+
+/* A program that was compiled when sqlock_info had fewer members reads each row
+ * of a list, not only the first. */
+static void test_rows_are_as_large_as_the_callers_header_has_them(void **state)
+{
+    struct fixture *f = *state;
+    const size_t size = offsetof(sqlock_info, waiter_names);
+    sqlock_registry *registry = fixture_in_region(f, f->name);
+    sqlock_find_options options = SQLOCK_FIND_INIT;
+    sqlock_info *rows, *now;
+    size_t count;
+
+    fixture_put_many(f, f->name);
+    options.free_too = true;
+    for (int finds = 0; finds < 2; finds++) {
+        assert_ok(sqlock_list(registry, &now, &count, &f->err));
+        assert_int_equal(count, FIXTURE_MANY);
+        assert_ok(finds ? sqlock_find_sized(registry, &options, &rows, &count,
+                                            size, &f->err)
+                        : sqlock_list_sized(registry, &rows, &count, size,
+                                            &f->err));
+        assert_int_equal(count, FIXTURE_MANY);
+        for (size_t i = 0; !finds && i < count; i++)
+            assert_memory_equal(row_at(rows, size, i), &now[i],
+                                sizeof now[i].key);
+        assert_int_equal(strlen(row_at(rows, size, count - 1)),
+                         strlen(now[count - 1].key));
+        sqlock_info_free(rows, count);
+        sqlock_info_free(now, count);
+    }
+    assert_fails(SQLOCK_EINVAL, sqlock_list_sized(registry, &rows, &count,
+                                                  sizeof *rows + 1, &f->err));
+    assert_null(rows);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_list_sized(registry, &rows, &count, 0, &f->err));
+    registry_end(registry);
+    fixture_delete_region(f, f->name);
+}
+
+/* The same of the other lists. */
+static void test_checks_are_as_large_as_a_callers_header_has_them(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    const size_t size = offsetof(sqlock_check, advice);
+    sqlock_check *old, *now;
+    size_t old_count, count;
+
+    assert_ok(sqlock_diagnose(f->url, &options, &now, &count, &f->err));
+    assert_ok(sqlock_diagnose_sized(f->url, &options, &old, &old_count, size,
+                                    &f->err));
+    assert_int_equal(count, old_count);
+    assert_true(count > 2);
+    for (size_t i = 0; i < count; i++) {
+        const char *check;
+
+        memcpy(&check, row_at(old, size, i), sizeof check);
+        assert_string_equal(check, now[i].check);
+    }
+    sqlock_checks_free(old, old_count);
+    sqlock_checks_free(now, count);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_diagnose_sized(f->url, &options, &old, &old_count,
+                                       sizeof *old + 1, &f->err));
+    assert_null(old);
+}
+
 static const struct test tests[] = {
     TEST(test_all_locks_are_found_in_pages),
     TEST(test_pages_of_all_regions_lose_no_row),
+    TEST(test_rows_are_as_large_as_the_callers_header_has_them),
+    TEST(test_checks_are_as_large_as_a_callers_header_has_them),
 };
 const struct topic topic_find = TOPIC(tests);

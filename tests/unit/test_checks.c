@@ -170,7 +170,7 @@ static void test_F58_to_F65_settings_that_locks_depend_on(void **state)
             assert_null(check->advice);
         else
             assert_contains(check->advice, server->advice);
-        sqlock_checks_free(checks.list, checks.count);
+        lk_checks_clear(&checks);
     }
 }
 
@@ -198,7 +198,7 @@ static void test_rules_that_do_not_apply_say_nothing(void **state)
     if (checks.count > 0)
         print_message("%s\n", checks.list[0].found);
     assert_int_equal(checks.count, 0);
-    sqlock_checks_free(checks.list, checks.count);
+    lk_checks_clear(&checks);
 }
 
 static void test_F79_findings_are_one_line(void **state)
@@ -210,7 +210,7 @@ static void test_F79_findings_are_one_line(void **state)
     assert_int_equal(checks.count, 1);
     assert_string_equal(checks.list[0].found, "a\\x0ab \\x1b[31m \\xff");
     assert_false(checks.is_short);
-    sqlock_checks_free(checks.list, checks.count);
+    lk_checks_clear(&checks);
     sqlock_checks_free(NULL, 0);
 }
 
@@ -259,7 +259,7 @@ static void test_F77_tls_is_fine_only_where_the_server_is_known(void **state)
             assert_null(checks.list[0].advice);
         else
             assert_contains(checks.list[0].advice, "verify-full");
-        sqlock_checks_free(checks.list, checks.count);
+        lk_checks_clear(&checks);
     }
 }
 

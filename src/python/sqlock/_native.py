@@ -435,7 +435,7 @@ int once_record handle err
 int once_schema_create text Options err
 int schema_create text Options int err
 int show handle text Infos err
-int find handle FindOptions Infos sizes err
+int find_sized handle FindOptions Infos sizes size err
 - info_free Info size
 int break handle text BreakOptions err
 int reap handle i64 i64s err
@@ -446,7 +446,7 @@ int stock_deduct handle handle text text i64 answer err
 int stock_restore handle handle text text i64 answer err
 int stock_set handle handle text text i64 answer err
 int stock_read handle handle text i64s err
-int stock_list handle Items sizes err
+int stock_list_sized handle Items sizes size err
 int stock_deduct_many handle handle text lines size answer err
 int stock_restore_many handle handle text lines size answer err
 int stock_reserve handle handle text lines size i64 answer err

@@ -611,11 +611,12 @@ class Registry(Block):
         rows = ctypes.POINTER(_native.Info)()
         count = ctypes.c_size_t()
         self._call(
-            "find",
+            "find_sized",
             self._pointer,
             _native.byref(options),
             _native.byref(rows),
             _native.byref(count),
+            ctypes.sizeof(_native.Info),
         )
         return _rows(rows, count.value)
 

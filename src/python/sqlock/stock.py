@@ -200,7 +200,12 @@ class Stock(Owned, Block):
         """All items and their quantities, by name."""
         items = ctypes.POINTER(_native.StockItem)()
         count = ctypes.c_size_t()
-        self._call("list", _native.byref(items), _native.byref(count))
+        self._call(
+            "list_sized",
+            _native.byref(items),
+            _native.byref(count),
+            ctypes.sizeof(_native.StockItem),
+        )
         try:
             return [
                 (
