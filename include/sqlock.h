@@ -235,9 +235,8 @@ typedef struct sqlock_options {
     sqlock_ownership ownership; /* default SQLOCK_OWNED_BY_THREAD */
     sqlock_key_rule key_rule;   /* default SQLOCK_KEY_CURRENT */
     /* Longest TTL of the Spring peers; default 10 000.  It decides expiry on
-     * the four-column layout; leases of sqlock last there as long as their
-     * holders asked for, whatever others set.  A peer whose lease lasts longer
-     * is reported by the event CLOCK_AHEAD. */
+     * the four-column layout, and not that of sqlock's own leases there.  A
+     * longer lease of a peer is reported by the event CLOCK_AHEAD. */
     uint32_t peer_ttl_ms;
     /* Limit for opening a connection, in addition to that of the statement that
      * needs it, 10 ms to 1 hour; default 5000.  For renewals it is at most
@@ -306,8 +305,7 @@ SQLOCK_MUSTUSE int sqlock_schema_create(const char *url,
  *         ESCHEMA        there is no such table or file, or it cannot hold
  *                        locks: not durable, no primary key, wrong columns
  *         EACCESS        login, privilege or TLS
- *         EINVAL         the URL leads nowhere: a malformed one, an unknown
- *                        host, another kind of server, no such directory
+ *         EINVAL         the URL leads nowhere: no such host or directory
  *         any other      not open: ENOTSUP (no driver for this URL), EREADONLY,
  *                        ERESOURCE, EBUSY (the SQLite file is locked),
  *                        EDATABASE, ENOMEM
@@ -379,8 +377,7 @@ typedef struct sqlock_acquire_options {
     /* The application checks the token with its writes, so a step of the
      * database's clock does not end the lease.  Otherwise renewals of
      * `auto_renew` notice a step forward and end the lease; without them only a
-     * token or a guard protects against it.  After a step back a lease lasts
-     * longer. */
+     * token or a guard protects.  After a step back a lease lasts longer. */
     bool fenced;
     bool partial;         /* sqlock_acquire_many(): take those that are free */
     uint32_t max_hold_ms; /* how long `auto_renew` goes on; 0: no limit */

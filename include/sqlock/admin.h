@@ -88,9 +88,8 @@ SQLOCK_MUSTUSE int sqlock_list_sized(sqlock_registry *registry,
  *         any other      not known: EACCESS, ESCHEMA, EREADONLY, ERESOURCE,
  *                        EDATABASE, EINVAL, ENOMEM, EFORK
  */
-SQLOCK_INLINE int sqlock_list(sqlock_registry *registry,
-                              sqlock_info **rows, size_t *count,
-                              sqlock_error *err)
+SQLOCK_INLINE int sqlock_list(sqlock_registry *registry, sqlock_info **rows,
+                              size_t *count, sqlock_error *err)
 {
     return sqlock_list_sized(registry, rows, count, sizeof(sqlock_info), err);
 }

@@ -138,10 +138,10 @@ static void test_rows_are_as_large_as_the_callers_header_has_them(void **state)
     for (int finds = 0; finds < 2; finds++) {
         assert_ok(sqlock_list(registry, &now, &count, &f->err));
         assert_int_equal(count, FIXTURE_MANY);
-        assert_ok(finds ? sqlock_find_sized(registry, &options, &rows, &count,
-                                            size, &f->err)
-                        : sqlock_list_sized(registry, &rows, &count, size,
-                                            &f->err));
+        assert_ok(
+            finds ? sqlock_find_sized(registry, &options, &rows, &count, size,
+                                      &f->err)
+                  : sqlock_list_sized(registry, &rows, &count, size, &f->err));
         assert_int_equal(count, FIXTURE_MANY);
         for (size_t i = 0; !finds && i < count; i++)
             assert_memory_equal(row_at(rows, size, i), &now[i],
