@@ -170,8 +170,8 @@ $(eval $(call remember,.link,$$(CC) $$(ALL_LDFLAGS) $$(SO_LDFLAGS) $$(DEP_LIBS) 
 $(eval $(call remember,.places,$$(PREFIX) $$(LIBDIR) $$(INCLUDEDIR)))
 endif
 
-COMPILE = $(call say,CC,$@)mkdir -p $(@D) && $(CC) $(ALL_CPPFLAGS) $(1) \
-	$(ALL_CFLAGS) -MMD -MP -c $< -o $@
+COMPILE = $(call say,CC,$@)mkdir -p $(@D) && $(CC) $(ALL_CPPFLAGS) \
+	$(ALL_CFLAGS) $(1) -MMD -MP -c $< -o $@
 # Examples see the public headers and nothing else; the command may use src/base,
 # which tests/tools/lint/rules.sh checks.
 $(EXAMPLE_OBJ): $B/obj/%.o: %.c $B/.flags
