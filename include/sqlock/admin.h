@@ -73,6 +73,7 @@ typedef struct sqlock_info {
                            layouts */
 } sqlock_info;
 
+/** Do as sqlock_list(), for rows of @p size bytes: for other languages. */
 SQLOCK_MUSTUSE int sqlock_list_sized(sqlock_registry *registry,
                                      sqlock_info **rows, size_t *count,
                                      size_t size, sqlock_error *err);
@@ -131,6 +132,7 @@ typedef struct sqlock_find_options {
 } sqlock_find_options;
 #define SQLOCK_FIND_INIT SQLOCK_SIZED(sqlock_find_options)
 
+/** Do as sqlock_find(), for rows of @p size bytes: for other languages. */
 SQLOCK_MUSTUSE int sqlock_find_sized(sqlock_registry *registry,
                                      const sqlock_find_options *options,
                                      sqlock_info **rows, size_t *count,

@@ -39,6 +39,7 @@ typedef struct sqlock_check {
                                  a fine one: what some applications need */
 } sqlock_check;
 
+/** Do as sqlock_diagnose(), for rows of @p size bytes: for other languages. */
 SQLOCK_MUSTUSE int sqlock_diagnose_sized(const char *url,
                                          const sqlock_options *options,
                                          sqlock_check **checks, size_t *count,

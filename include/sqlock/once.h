@@ -68,6 +68,7 @@ typedef struct sqlock_once_info {
     char *name;                      /* NULL where not known */
 } sqlock_once_info;
 
+/** Do as sqlock_once_list(), for rows of @p size bytes: for other languages. */
 SQLOCK_MUSTUSE int sqlock_once_list_sized(sqlock_registry *registry,
                                           const char *name,
                                           sqlock_once_info **rows,

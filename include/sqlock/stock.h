@@ -240,6 +240,8 @@ typedef struct sqlock_stock_item {
     int64_t quantity; /* in all of its rows; -1: null, or no 64-bit integer */
 } sqlock_stock_item;
 
+/** Do as sqlock_stock_list(), for rows of @p size bytes: for other
+ *  languages. */
 SQLOCK_MUSTUSE int sqlock_stock_list_sized(sqlock_stock *stock,
                                            sqlock_stock_item **items,
                                            size_t *count, size_t size,

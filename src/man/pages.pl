@@ -87,7 +87,7 @@ sub members {
 sub function_parts {
     my ($declaration) = @_;
     $declaration =~ s/__attribute__\s*\(\(.*\)\)\s*$//;
-    $declaration =~ s/\bSQLOCK_(?:API|MUSTUSE)\b\s*//;
+    $declaration =~ s/\bSQLOCK_(?:API|MUSTUSE|INLINE)\b\s*//;
     $declaration =~ /^(.*?)(\w+)\((.*)\)\s*$/ or die "not a function: $declaration\n";
     my ($type, $name, $arguments) = ($1, $2, $3);
 
@@ -121,6 +121,8 @@ sub read_header {
     $topic->{page} = $header eq 'sqlock.h'
         ? 'sqlock' : $header =~ s{^sqlock/(.*)\.h$}{sqlock-$1}r;
 
+    # Bodies of inline functions.
+    $text =~ s{^(SQLOCK_INLINE\b[^{};]*?)\s*\n\{\n.*?\n\}\n}{$1;\n}msg;
     # Preprocessor lines that declare nothing.
     while ($text =~ /^ *X\((\w+),\s*(-\d+),((?:\s*"[^"]*"\s*\\?)+)\)/mg) {
         my ($name, $value, $words) = ($1, $2, $3);
@@ -164,7 +166,7 @@ sub read_header {
             $comment = unframe($note);
             undef $last;
         } elsif (defined $macro) {
-            next if $macro =~ /^SQLOCK_(?:API|MUSTUSE|SIZED|X|VERSION_\w+)$/
+            next if $macro =~ /^SQLOCK_(?:API|MUSTUSE|INLINE|SIZED|X|VERSION_\w+)$/
                 || ($arguments // '') eq '(X)';
             # Macros that follow one another share a comment.
             my $words = $behind ? unframe($behind) : $comment // $shared;

@@ -39,7 +39,8 @@ struct lk_sqlite {
     char *path;   /* as it was given; NULL: SQLite's own */
     dev_t device; /* with number: the file that was opened; 0: none yet */
     ino_t number;
-    bool has_read; /* the log, if there is one, was opened for it */
+    bool has_read;  /* the log, if there is one, was opened for it */
+    bool is_reader; /* counted as one in `file` */
     sqlite3_stmt *prepared[LK_SQLITE_STATEMENTS]; /* by id */
     /* limit of a wait for SQLite's write lock; 0: the deadline alone */
     int64_t lock_timeout_ms;

@@ -18,6 +18,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
@@ -27,8 +28,9 @@ struct lk_sqlite_file {
     struct lk_sqlite_file *next;
     dev_t device;
     ino_t number;
-    size_t users; /* open connections */
-    /* what they have open beside it; links == 0: nothing yet */
+    size_t users;   /* open connections */
+    size_t readers; /* those of them that have opened the log */
+    /* what the readers have open beside it; links == 0: nothing yet */
     struct lk_sqlite_place beside[LK_SQLITE_BESIDE_KINDS];
     struct lk_sqlite *first, *last; /* of the queue; the first has the turn */
 };
@@ -80,6 +82,9 @@ void lk_sqlite_turn_close(struct lk_sqlite *c)
     if (c->file == NULL)
         return;
     (void)pthread_mutex_lock(&mutex);
+    if (c->is_reader && --c->file->readers == 0)
+        memset(c->file->beside, 0, sizeof c->file->beside);
+    c->is_reader = false;
     if (--c->file->users == 0) {
         while (*at != c->file)
             at = &(*at)->next;
@@ -90,8 +95,10 @@ void lk_sqlite_turn_close(struct lk_sqlite *c)
     c->file = NULL;
 }
 
-/* SQLite opens the index of the log once for all connections of a process.  So
- * the file that the first one found is that of all, until the last is closed.
+/* SQLite opens the index of the log once for all connections of a process that
+ * have read.  So the file that the first one found is that of all, until the
+ * last of these is closed: then SQLite may remove the log, also while another
+ * connection is being opened, which will make a new one.
  */
 struct lk_sqlite_place lk_sqlite_turn_note(struct lk_sqlite *c,
                                            enum lk_sqlite_beside which,
@@ -102,6 +109,10 @@ struct lk_sqlite_place lk_sqlite_turn_note(struct lk_sqlite *c,
     if (c->file == NULL)
         return noted;
     (void)pthread_mutex_lock(&mutex);
+    if (found != NULL && !c->is_reader) {
+        c->is_reader = true;
+        c->file->readers++;
+    }
     if (c->file->beside[which].links == 0 && found != NULL && found->error == 0)
         c->file->beside[which] = *found;
     noted = c->file->beside[which];
