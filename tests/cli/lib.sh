@@ -3,6 +3,7 @@
 # databases.
 # shellcheck shell=bash
 
+. "$(dirname "${BASH_SOURCE[0]}")/../tools/support/signals.sh"
 set -u
 ulimit -S -c 0
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -4,6 +4,7 @@
 #include "program.h"
 
 #include <fnmatch.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,17 @@ static const char *usage(void)
     return text;
 }
 
+/* Tests send signals to themselves and to what they start, whatever signals our
+ * caller ignores. */
+static void reset_signals(void)
+{
+    static const int numbers[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
+                                  SIGPIPE, SIGCHLD, SIGUSR1, SIGUSR2};
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        (void)signal(numbers[i], SIG_DFL);
+}
+
 void program_read(const struct program *of, int argc, char **argv)
 {
     static const char *const nothing[] = {NULL};
@@ -88,6 +100,7 @@ void program_read(const struct program *of, int argc, char **argv)
     };
     int rc;
 
+    reset_signals();
     program = of;
     context = poptGetContext(of->name, argc, (void *)argv, table, 0);
     if (context == NULL)

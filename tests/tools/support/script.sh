@@ -9,6 +9,7 @@
 #              that it has named to `helper` are killed then
 #     $about   the text with which each line begins, such as "sqlite: "
 
+. "$(dirname "${BASH_SOURCE[0]}")/signals.sh"
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd) || exit 1
 cd "$root" || exit 1
