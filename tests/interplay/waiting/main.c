@@ -15,6 +15,7 @@ static const struct suite_main suite = {
     .name = "waiting",
     .about = "who gets a lock that several wait for, and how a wait ends",
     .topics = topics,
+    .stops_servers = true, /* it counts the server's statements */
     .campaign_seconds = 5000,
 };
 
