@@ -51,11 +51,40 @@ told() {
 # A signal ends the command, but is not sent to sqlock, as with ^C on a
 # terminal: the daemon is ended, too.
 ended_by_a_signal() {
-    start "$command"'; echo ready >"$2"; kill -INT $$; sleep 600'
+    local signal
+    for signal in INT KILL SEGV USR1; do
+        start "$command; echo ready >\"\$2\"; kill -$signal \$\$; sleep 600"
+        started
+        ends
+        is "the command is ended by $signal: exit status" "$?" \
+            $((128 + $(kill -l "$signal")))
+        is "the command is ended by $signal: the daemon, too" "$(next_sees)" gone
+    done
+}
+
+# A descendant's name looks like the end of a name in /proc/PID/stat, and what
+# follows it: it is told to end like the others.
+odd_name() {
+    cp "$(command -v bash)" "$dir/a) S 1"
+    cat >"$dir/odd.sh" <<'END'
+trap 'echo told >"$2"; exit' TERM
+echo $$ >"$1"
+while :; do sleep 0.05; done
+END
+    rm -f "$dir/was_told"
+    start "'$dir/a) S 1' '$dir/odd.sh' \"\$1\" '$dir/was_told' &
+        trap '' TERM
+        until [ -s \"\$1\" ]; do sleep 0.01; done
+        echo ready >\"\$2\"
+        while :; do sleep 0.05; done" --grace 3
     started
+    is "an odd name: it has that name" "$(ps -o comm= -p "$daemon")" "a) S 1"
+    sq -q break job --token "$(sq show job --json | json token)" --now \
+        --reason test 2>/dev/null
     ends
-    is "the command is ended by a signal: exit status" "$?" 130
-    is "the command is ended by a signal: the daemon, too" "$(next_sees)" gone
+    is "an odd name: the lease is lost" "$?" 76
+    is "an odd name: it was told to end, before it was killed" \
+        "$(cat "$dir/was_told" 2>&1)" told
 }
 
 # A signal that sqlock only passes on does not tell sqlock to end.  The command
@@ -97,6 +126,7 @@ for one in $(databases); do
 done
 if use "$(databases | head -n 1)"; then
     ended_by_a_signal
+    odd_name
     not_told
     kept
 fi

@@ -44,6 +44,31 @@ static void test_a_wait_outlasts_a_silent_server(void **state)
     proxy_close(proxy);
 }
 
+/* The time of an outage counts for the wait.  Were it counted anew after the
+ * outage, the wait would still go on when the lock is released. */
+static void test_a_wait_is_as_long_with_an_outage_in_it(void **state)
+{
+    static const char *const limited[] = {"-t", "6", "-w", "6", NULL};
+    struct fixture *f = *state;
+    struct proxy *proxy = proxy_open(f->database, f->url);
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct job job;
+    char url[1024];
+
+    assert_non_null(proxy);
+    lock_take(lock, 600000);
+    proxy_down(proxy);
+    job_start(&job, f, proxy_url(proxy, url, f->url), limited, "meek");
+    job_await(&job, "waiting: ");
+    check_sleep(3500);
+    proxy_heal(proxy);
+    check_sleep(5000);
+    lock_give(lock);
+    assert_int_equal(job_end(&job), 75);
+    lock_drop(lock);
+    proxy_close(proxy);
+}
+
 static void test_a_hasty_one_ends_with_the_first_error(void **state)
 {
     struct job job;
@@ -99,6 +124,7 @@ static void test_a_peer_is_named_by_its_client_id(void **state)
 static const struct test tests[] = {
     TEST_ON(test_a_peer_is_named_by_its_client_id, ON_ALL, 0),
     TEST_ON(test_a_wait_outlasts_a_silent_server, ON_SERVERS, 0),
+    TEST_ON(test_a_wait_is_as_long_with_an_outage_in_it, ON_SERVERS, 0),
     TEST_ON(test_a_hasty_one_ends_with_the_first_error, ON_SERVERS, 0),
     TEST_ON(test_a_wait_outlasts_a_locked_file, ON_SQLITE, 0),
 };
