@@ -11,7 +11,7 @@
 #         held        ... and the lock "nightly-report", which is held
 #         psql        on PostgreSQL, with the tables that the block uses
 #         migrations  a folder of migrations
-#         scripts     programs deploy.sh, import.sh, invoices.sh
+#         scripts     programs deploy.sh, import.sh, invoices.sh, report.sh
 #         tools WORD  if the command WORD is installed
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../../tools/support/script.sh"
@@ -80,7 +80,7 @@ prepare() { # FIXTURE...
             ;;
         migrations) cp -R "$root/src/examples/migration/sqlite" migrations ;;
         scripts)
-            for id in deploy import invoices; do
+            for id in deploy import invoices report; do
                 printf '#!/bin/sh\nexit 0\n' >$id.sh && chmod +x $id.sh
             done
             ;;
