@@ -15,6 +15,7 @@ block() { # LANGUAGE [NUMBER]
 }
 
 block c >"$dir/example.c"
+block c 2 >"$dir/guard.c"
 block sh 1 >"$dir/install.sh"
 block sh 2 >"$dir/commands.sh"
 block sh 3 >"$dir/compile.sh"
@@ -88,6 +89,33 @@ check "while another has the lock it is refused, with one line" is_refused
 exec 9>&-
 wait "$holder"
 check "and gets it when the other has ended" says_done
+
+# The guard stands in place of the example's loop.
+guards() {
+    awk '/^#include/ && !n++ { print "#include <sqlock/tx.h>" }
+        /for \(int page/ { while ((getline line <"guard.c") > 0) print line
+            getline; next } 1' example.c >guarded.c
+    sed 's/example\.c/guarded.c/; s/-o example/-o guarded/' compile.sh |
+        grep -v '^\./' >compile-guarded.sh
+    bash -eu compile-guarded.sh && ./guarded
+}
+paid() {
+    sqlite3 locks.db "SELECT paid FROM invoice"
+}
+sqlite3 locks.db "CREATE TABLE invoice (paid INTEGER);
+    INSERT INTO invoice VALUES (0)" || exit 1
+check "the guard has six lines" test "$(grep -c . guard.c)" -eq 6
+said=$(guards 2>&1)
+check "it compiles, and pays once" test "$said/$(paid)" = $'paid\ndone/1'
+sqlite3 locks.db "UPDATE invoice SET paid = 0"
+# The lease ends between the grant and the guard.
+awk '/sqlock_tx \*tx/ { print "if (system(\"sqlite3 locks.db \\\"UPDATE "\
+    "INT_LOCK SET EXPIRED_AFTER = CREATED_DATE + 1\\\"\") != 0) return 9;" } 1' \
+    guarded.c | sed '1i #include <stdlib.h>' >late.c
+sed 's/guarded/late/g' compile-guarded.sh >compile-late.sh
+check "it compiles with a break before the guard" bash -eu compile-late.sh
+./late >said 2>why
+check "a holder that is too late writes nothing" test "$?/$(paid)" = 1/0
 
 cd "$root" || exit 1
 
