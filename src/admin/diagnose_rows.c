@@ -57,8 +57,9 @@ static void report_clocks(struct lk_checks *checks, const sqlock_info *rows,
                  "Spring's JVMs to UTC; if the TTL of the peers is longer, "
                  "say so: peer_ttl_ms (--peer-ttl)",
                  "%zu held from the future, or for longer than a peer's TTL: "
-                 "%s was written by a clock that is %" PRId64 ".%03" PRId64
-                 " s ahead of the database's",
+                 "%s was written by a clock that is at least %" PRId64
+                 ".%03" PRId64 " s ahead of the database's, or its TTL is "
+                 "longer",
                  ahead, worst->name != NULL ? worst->name : worst->key,
                  worst->ahead_ms / 1000, worst->ahead_ms % 1000);
 }

@@ -130,7 +130,7 @@ static bool has_others_date(const struct lk_store *store,
 
 static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
                            const sqlock_value *cells, size_t columns,
-                           const struct lk_store *store)
+                           struct lk_store *store)
 {
     int64_t remaining_us = integer_of(&cells[3]);
     const char *holder;
@@ -228,8 +228,8 @@ int lk_info_read(struct lk_store *store, sqlock_statement_kind kind,
     return lk_store_run(store, kind, &run, result, err);
 }
 
-int lk_info_append(const struct lk_store *store, sqlock_info **rows,
-                   size_t *count, const sqlock_result *page, sqlock_error *err)
+int lk_info_append(struct lk_store *store, sqlock_info **rows, size_t *count,
+                   const sqlock_result *page, sqlock_error *err)
 {
     struct lk_info_list *grown;
 

@@ -17,8 +17,8 @@ int lk_info_read(struct lk_store *store, sqlock_statement_kind kind,
 /* Append the rows of a result to *rows, which is NULL at first and may move.
  * Return 0, ENOMEM or EDATABASE.  The caller frees *rows with
  * sqlock_info_free(), also after a failure. */
-int lk_info_append(const struct lk_store *store, sqlock_info **rows,
-                   size_t *count, const sqlock_result *page, sqlock_error *err);
+int lk_info_append(struct lk_store *store, sqlock_info **rows, size_t *count,
+                   const sqlock_result *page, sqlock_error *err);
 
 /* A query whose rows are read in pages. */
 struct lk_info_query {

@@ -109,7 +109,7 @@ static void warn_of_clocks(const sqlock_info *rows, size_t count)
             continue;
         name = cli_escape(rows[i].name != NULL ? rows[i].name : rows[i].key);
         if (name != NULL)
-            cli_note("%s: the clock of its holder is %s ahead of the "
+            cli_note("%s: the clock of its holder is at least %s ahead of the "
                      "database's, or its TTL is longer than --peer-ttl",
                      name, cli_duration_text(ahead, rows[i].ahead_ms));
         free(name);

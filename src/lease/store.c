@@ -165,6 +165,7 @@ void lk_store_init(struct lk_store *store)
     memset(store, 0, sizeof *store);
     store->pid = getpid();
     (void)pthread_mutex_init(&store->mutex, NULL);
+    lk_looks_init(&store->looks);
     lk_service_init(&store->background);
     lk_resolver_init(&store->resolver, store);
 }
@@ -176,6 +177,7 @@ void lk_store_clear(struct lk_store *store)
     for (size_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++)
         lk_statement_clear(&store->statements[kind]);
     lk_db_clear(&store->db);
+    lk_looks_clear(&store->looks);
     (void)pthread_mutex_destroy(&store->mutex);
     free(store->region);
     free(store->database_identity);
@@ -264,10 +266,16 @@ void lk_store_client_id(const struct lk_store *store, char out[SQLOCK_KEY_SIZE])
                    store->options.peer_ttl_ms);
 }
 
+bool lk_client_id_has_ttl(const char *client_id)
+{
+    return strlen(client_id) == SQLOCK_KEY_SIZE - 1 &&
+           client_id[VERSION_AT] == '8';
+}
+
 void lk_store_client_id_like(char out[SQLOCK_KEY_SIZE], const char *from)
 {
     lk_random_uuid(out);
-    if (strlen(from) != SQLOCK_KEY_SIZE - 1 || from[VERSION_AT] != '8')
+    if (!lk_client_id_has_ttl(from))
         return;
     out[VERSION_AT] = '8';
     (void)snprintf(out + TTL_AT, SQLOCK_KEY_SIZE - TTL_AT, "%s", from + TTL_AT);

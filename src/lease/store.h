@@ -17,6 +17,7 @@
 #include "db/db.h"
 #include "db/table.h"
 #include "lease/options.h"
+#include "lease/looks.h"
 #include "lease/resolver.h"
 #include "sqlock.h"
 #include "sqlock/event.h"
@@ -61,8 +62,7 @@ struct lk_store {
     _Atomic int64_t closing_since_ns;
     /* open transactions and stocks, which use the store until they end */
     atomic_uint users;
-    /* when skew.h last reported a row, CLOCK_MONOTONIC; 0: never */
-    _Atomic int64_t skew_told_ns;
+    struct lk_looks looks; /* at rows, for skew.h */
     pthread_mutex_t mutex; /* guards the following fields; innermost */
     enum lk_own_sessions own_sessions;
     enum lk_row_lock_reach row_locks;
@@ -132,6 +132,9 @@ int lk_store_run(struct lk_store *store, sqlock_statement_kind kind,
  * are of version 4. */
 void lk_store_client_id(const struct lk_store *store,
                         char out[SQLOCK_KEY_SIZE]);
+
+/* Return whether lk_store_client_id() has made this CLIENT_ID with a TTL. */
+bool lk_client_id_has_ttl(const char *client_id);
 
 /* Make the CLIENT_ID for one who keeps a row of `from` taken until its end. */
 void lk_store_client_id_like(char out[SQLOCK_KEY_SIZE], const char *from);

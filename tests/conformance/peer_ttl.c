@@ -80,6 +80,25 @@ static void test_a_longer_peer_ttl_waits_for_no_dead_lease(void **state)
     registry_end(longer);
 }
 
+/* A renewal by its id keeps the setting of the holder. */
+static void test_a_renewal_elsewhere_shortens_no_lease(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *longer = with_peer_ttl(f, LONG_PEER_MS);
+    sqlock_registry *shorter = with_peer_ttl(f, SHORT_PEER_MS);
+    sqlock_lock *lock = lock_obtain(shorter, f->name);
+    char id[SQLOCK_LEASE_ID_SIZE];
+
+    lock_take(lock, LONG_PEER_MS);
+    assert_ok(sqlock_lease_id(id, lock, LONG_PEER_MS, &f->err));
+    assert_ok(sqlock_lease_renew(longer, id, 0, NULL, &f->err));
+    check_sleep(2 * SHORT_PEER_MS);
+    check_held(f, longer);
+    lock_end(lock);
+    registry_end(shorter);
+    registry_end(longer);
+}
+
 /* Nobody gets the lock of a broken holder before its lease would have ended. */
 static void test_a_broken_lease_ends_when_its_holder_believes(void **state)
 {
@@ -105,6 +124,7 @@ static void test_a_broken_lease_ends_when_its_holder_believes(void **state)
 static const struct test tests[] = {
     TEST_ON(test_a_shorter_peer_ttl_takes_no_live_lease, ON_ALL, IN_SPRING6),
     TEST_ON(test_a_longer_peer_ttl_waits_for_no_dead_lease, ON_ALL, IN_SPRING6),
+    TEST_ON(test_a_renewal_elsewhere_shortens_no_lease, ON_ALL, IN_SPRING6),
     TEST_ON(test_a_broken_lease_ends_when_its_holder_believes, ON_ALL,
             IN_SPRING6),
 };

@@ -1,7 +1,7 @@
 /*
  * skew.c - rows written by a clock that is ahead are reported by an event,
- * sqlock_show() and sqlock_diagnose(); a server that may lose commits in a
- * crash, by an event (F61)
+ * sqlock_show() and sqlock_diagnose(); rows of one that is behind, and a server
+ * that may lose commits in a crash, by events (F61)
  */
 #include "diagnosis.h"
 
@@ -81,7 +81,7 @@ static int clock_by(struct fixture *f, const sqlock_options *options)
  * none of these happens. */
 static void check_peer(struct fixture *f, int64_t ahead_ms, bool is_told)
 {
-    sqlock_options options = hearing(f, "peer_ttl_ms");
+    sqlock_options options = hearing(f, "at least");
     char region[32];
     sqlock_registry *registry;
     sqlock_lock *lock;
@@ -98,6 +98,9 @@ static void check_peer(struct fixture *f, int64_t ahead_ms, bool is_told)
     assert_int_equal(heard.lines, is_told ? 1 : 0);
     if (is_told) {
         assert_contains(heard.last, sqlock_key(lock));
+        assert_contains(heard.last, "ahead");
+        /* It is sure where the row was acquired in the future. */
+        assert_null(strstr(heard.last, "peer_ttl_ms"));
         assert_true(check_one_line(heard.last));
     }
     found = ahead_of(f, registry, sqlock_key(lock));
@@ -143,6 +146,89 @@ static void test_a_peers_lease_that_is_too_long_is_told(void **state)
     /* No warning if peer_ttl_ms says that a service has such a TTL. */
     options.peer_ttl_ms = (uint32_t)HOURS_MS + 1000;
     assert_int_equal(clock_by(f, &options), SQLOCK_FINE);
+}
+
+/* A new look at an older row does not take back what was seen: the figure does
+ * not shrink, and the text says that the TTL may be longer. */
+static void test_the_worst_that_was_seen_is_told(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = hearing(f, "at least");
+    char region[32];
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    char text[160];
+    int64_t first;
+
+    fixture_next(f);
+    (void)snprintf(region, sizeof region, "worst-%u", f->serial);
+    options.region = region;
+    registry = fixture_registry(f, &options);
+    lock = lock_obtain(registry, f->name);
+    fixture_put_row(f, sqlock_key(lock), region, "somebody", -1000000,
+                    (TTL_MS + 60000) * 1000);
+    assert_fails(SQLOCK_ETIMEDOUT, lock_try(lock, WAIT_MS, 0, &f->err));
+    assert_int_equal(heard.lines, 1);
+    assert_contains(heard.last, "ahead");
+    assert_contains(heard.last, "its TTL is longer than peer_ttl_ms");
+    first = ahead_of(f, registry, sqlock_key(lock));
+    assert_less(50000, first);
+    check_sleep(300);
+    assert_false(ahead_of(f, registry, sqlock_key(lock)) < first);
+    /* The lease goes on with an end that is in step. */
+    assert_int_equal(sql_run(&f->sql,
+                             "UPDATE %s SET EXPIRED_AFTER = %s "
+                             "WHERE REGION = '%s'",
+                             f->table, fixture_time(f, text, 5000000), region),
+                     1);
+    assert_fails(SQLOCK_ETIMEDOUT, lock_try(lock, WAIT_MS, 0, &f->err));
+    assert_false(ahead_of(f, registry, sqlock_key(lock)) < first);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+/* A waiter looks at the row of one peer, and then at that of another, which was
+ * written with a date before the first look.  If is_told, one event is sent. */
+static void check_behind(struct fixture *f, int64_t behind_ms, bool is_told)
+{
+    sqlock_options options = hearing(f, "behind");
+    char region[32];
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+
+    fixture_next(f);
+    (void)snprintf(region, sizeof region, "behind-%u", f->serial);
+    options.region = region;
+    registry = fixture_registry(f, &options);
+    lock = lock_obtain(registry, f->name);
+    put_peer(f, sqlock_key(lock), region, 0);
+    assert_fails(SQLOCK_ETIMEDOUT, lock_try(lock, WAIT_MS, 0, &f->err));
+    assert_int_equal(sql_run(&f->sql, "DELETE FROM %s WHERE REGION = '%s'",
+                             f->table, region),
+                     1);
+    fixture_put_row(f, sqlock_key(lock), region,
+                    "11111111-d9cb-469f-a165-70867728950e", -behind_ms * 1000,
+                    (TTL_MS - behind_ms) * 1000);
+    assert_fails(SQLOCK_ETIMEDOUT, lock_try(lock, WAIT_MS, 0, &f->err));
+    assert_fails(SQLOCK_ETIMEDOUT, lock_try(lock, WAIT_MS, 0, &f->err));
+    assert_int_equal(heard.lines, is_told ? 1 : 0);
+    if (is_told) {
+        assert_contains(heard.last, "at least");
+        assert_contains(heard.last, sqlock_key(lock));
+        assert_true(check_one_line(heard.last));
+    }
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+static void test_a_peer_whose_clock_is_behind_is_told(void **state)
+{
+    check_behind(*state, 6000, true);
+}
+
+static void test_a_peer_that_is_not_behind_is_not(void **state)
+{
+    check_behind(*state, 0, false);
 }
 
 /* A lease of sqlock's may be longer than peer_ttl_ms, and is not reported. */
@@ -204,6 +290,9 @@ static const struct test tests[] = {
     TEST_ON(test_a_peer_whose_clock_is_ahead_is_told, ON_ALL, HAS_EXPIRY),
     TEST(test_a_peer_in_step_is_not),
     TEST_ON(test_a_peers_lease_that_is_too_long_is_told, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_the_worst_that_was_seen_is_told, ON_ALL, IN_SQLOCK),
+    TEST(test_a_peer_whose_clock_is_behind_is_told),
+    TEST(test_a_peer_that_is_not_behind_is_not),
     TEST_ON(test_a_long_lease_of_ours_is_not, ON_ALL, HAS_EXPIRY),
     TEST_ON(test_F61_a_server_that_forgets_is_told_at_open, ON_ALL, IN_SQLOCK),
 };
