@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "support/login.h"
+#include "support/tap.h"
 
 #define CANARY LOGIN_PASSWORD
 
@@ -338,6 +339,35 @@ static void test_F59_a_read_only_file_is_refused(void **state)
     assert_code_of(SQLOCK_EREADONLY, SQLOCK_EACCESS, rc, &f->err);
 }
 
+static int refuse_writes(void *context, const struct tap_event *event)
+{
+    unsigned *writes = context;
+
+    if (event->call != TAP_BEGIN &&
+        (event->text == NULL || strstr(event->text, "INSERT") == NULL))
+        return 0;
+    ++*writes;
+    return SQLOCK_EREADONLY;
+}
+
+/* Nobody else will make the file writable: a wait of any length ends with the
+ * first answer, while one for a server goes on until another is promoted. */
+static void test_a_wait_ends_where_a_file_cannot_be_written(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = fixture_tapped(f, NULL);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    unsigned writes = 0;
+
+    tap_hooks(refuse_writes, NULL, &writes);
+    assert_fails(SQLOCK_EREADONLY, lock_try(lock, PATIENCE_MS, 0, &f->err));
+    assert_int_equal(writes, 1);
+    tap_hooks(NULL, NULL, NULL);
+    lock_take_and_give(lock);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_a_wrong_password_is_no_access, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_a_url_that_leads_nowhere_is_refused, ON_SERVERS, IN_SQLOCK),
@@ -351,5 +381,6 @@ static const struct test tests[] = {
                      IN_SQLOCK),
     TEST_ON(test_files_that_cannot_be_opened, ON_SQLITE, IN_SQLOCK),
     TEST_ON(test_F59_a_read_only_file_is_refused, ON_SQLITE, IN_SQLOCK),
+    TEST_ON(test_a_wait_ends_where_a_file_cannot_be_written, ON_SQLITE, 0),
 };
 const struct topic topic_access = TOPIC(tests);
