@@ -14,6 +14,8 @@
 
 #include <sqlite3.h>
 
+#include "support/workers.h"
+
 /* A directory of the test's own with a directory in it, and a database there
  * with a write-ahead log, which `session` has open. */
 struct home {
@@ -266,6 +268,45 @@ static void test_queue_file_that_is_replaced_is_opened_anew(void **state)
     home_remove(&home);
 }
 
+#define OPENINGS 300
+
+/* Body of a worker: open the file again and again, and close it. */
+static int open_and_close(struct worker *worker)
+{
+    const struct home *home = worker->context;
+
+    for (int i = 0; i < OPENINGS; i++) {
+        struct session session;
+        bool lives;
+        int rc = session_open_at(&session, home->url, LOCK_TIMEOUT_MS);
+
+        if (rc < 0)
+            return worker_fail(worker, "opening %d: %s", i,
+                               session.err.message);
+        lives = subject.driver->is_alive(session.connection);
+        session_close(&session);
+        if (!lives)
+            return worker_fail(worker, "opening %d: taken for replaced", i);
+    }
+    return 0;
+}
+
+/* SQLite removes the log when the last connection is closed, also while another
+ * one is being opened. */
+static void test_log_that_is_removed_by_closing_is_not_replaced(void **state)
+{
+    struct home home;
+    struct workers workers;
+
+    (void)state;
+    home_make(&home);
+    session_close(&home.session);
+    workers_start(&workers, 4, open_and_close, &home);
+    workers_join(&workers);
+    session_open_url(&home.session, home.url);
+    home_remove(&home);
+}
+
 void add_sqlite_identity_tests(add_fn add)
 {
 #define ADD(name) add(#name, test_##name)
@@ -275,6 +316,7 @@ void add_sqlite_identity_tests(add_fn add)
     ADD(log_that_is_removed_or_replaced_is_noticed);
     ADD(commit_to_a_replaced_file_is_refused);
     ADD(log_that_was_removed_is_not_copied);
+    ADD(log_that_is_removed_by_closing_is_not_replaced);
     ADD(default_vfs_of_the_application_is_not_used);
     ADD(queue_file_that_is_replaced_is_opened_anew);
 #undef ADD
