@@ -125,7 +125,7 @@ SELECT UPPER(c.COLUMN_NAME), LOWER(c.COLUMN_TYPE), IF(c.IS_NULLABLE = 'NO', 0,
     t.TABLE_TYPE LIKE '%VIEW' THEN 'a view' WHEN t.ENGINE = 'InnoDB' THEN NULL
     ELSE CONCAT(IF(LEFT(t.ENGINE, 1) IN ('A', 'E', 'I', 'O'), 'an ', 'a '),
     t.ENGINE, ' table') END, IF(c.COLLATION_NAME LIKE '%\_bin', NULL,
-    c.COLLATION_NAME)
+    c.COLLATION_NAME), c.TABLE_SCHEMA
   FROM information_schema.COLUMNS c
   JOIN information_schema.TABLES t
   ON t.TABLE_SCHEMA = COALESCE(?, DATABASE()) AND t.TABLE_NAME = ?
@@ -457,7 +457,7 @@ SELECT UPPER(c.COLUMN_NAME), LOWER(c.COLUMN_TYPE), IF(c.IS_NULLABLE = 'NO', 0,
     t.TABLE_TYPE LIKE '%VIEW' THEN 'a view' WHEN t.ENGINE = 'InnoDB' THEN NULL
     ELSE CONCAT(IF(LEFT(t.ENGINE, 1) IN ('A', 'E', 'I', 'O'), 'an ', 'a '),
     t.ENGINE, ' table') END, IF(c.COLLATION_NAME LIKE '%\_bin', NULL,
-    c.COLLATION_NAME)
+    c.COLLATION_NAME), c.TABLE_SCHEMA
   FROM information_schema.COLUMNS c
   JOIN information_schema.TABLES t
   ON t.TABLE_SCHEMA = COALESCE(?, DATABASE()) AND t.TABLE_NAME = ?
@@ -746,7 +746,7 @@ SELECT UPPER(c.COLUMN_NAME), LOWER(c.COLUMN_TYPE), IF(c.IS_NULLABLE = 'NO', 0,
     t.TABLE_TYPE LIKE '%VIEW' THEN 'a view' WHEN t.ENGINE = 'InnoDB' THEN NULL
     ELSE CONCAT(IF(LEFT(t.ENGINE, 1) IN ('A', 'E', 'I', 'O'), 'an ', 'a '),
     t.ENGINE, ' table') END, IF(c.COLLATION_NAME LIKE '%\_bin', NULL,
-    c.COLLATION_NAME)
+    c.COLLATION_NAME), c.TABLE_SCHEMA
   FROM information_schema.COLUMNS c
   JOIN information_schema.TABLES t
   ON t.TABLE_SCHEMA = COALESCE(?, DATABASE()) AND t.TABLE_NAME = ?

@@ -124,7 +124,7 @@ SELECT upper(A.attname), format_type(A.atttypid, A.atttypmod), CASE WHEN
     table' WHEN C.relpersistence = 't' THEN 'a temporary table' END, CASE
     format_type(A.atttypid, NULL) WHEN 'citext' THEN 'citext' ELSE (SELECT
     O.collname::text FROM pg_collation AS O WHERE O.oid = A.attcollation AND
-    NOT O.collisdeterministic) END
+    NOT O.collisdeterministic) END, N.nspname::text
   FROM pg_class AS C
   JOIN pg_namespace AS N
   ON N.oid = C.relnamespace
@@ -546,7 +546,7 @@ SELECT upper(A.attname), format_type(A.atttypid, A.atttypmod), CASE WHEN
     table' WHEN C.relpersistence = 't' THEN 'a temporary table' END, CASE
     format_type(A.atttypid, NULL) WHEN 'citext' THEN 'citext' ELSE (SELECT
     O.collname::text FROM pg_collation AS O WHERE O.oid = A.attcollation AND
-    NOT O.collisdeterministic) END
+    NOT O.collisdeterministic) END, N.nspname::text
   FROM pg_class AS C
   JOIN pg_namespace AS N
   ON N.oid = C.relnamespace
@@ -895,7 +895,7 @@ SELECT upper(A.attname), format_type(A.atttypid, A.atttypmod), CASE WHEN
     table' WHEN C.relpersistence = 't' THEN 'a temporary table' END, CASE
     format_type(A.atttypid, NULL) WHEN 'citext' THEN 'citext' ELSE (SELECT
     O.collname::text FROM pg_collation AS O WHERE O.oid = A.attcollation AND
-    NOT O.collisdeterministic) END
+    NOT O.collisdeterministic) END, N.nspname::text
   FROM pg_class AS C
   JOIN pg_namespace AS N
   ON N.oid = C.relnamespace

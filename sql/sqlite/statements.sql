@@ -81,7 +81,7 @@ SELECT sqlock_readonly(), sqlock_now(), 'SQLite ' || sqlite_version();
 SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END,
     c.pk, CASE WHEN s.type = 'view' THEN 'a view' WHEN upper(s.sql) LIKE
     'CREATE VIRTUAL %' THEN 'a virtual table' END,
-    nullif(sqlock_collation(s.name, c.name), 'BINARY')
+    nullif(sqlock_collation(s.name, c.name), 'BINARY'), 'main'
   FROM main.sqlite_schema AS s
   JOIN pragma_table_xinfo(s.name, 'main') AS c
   WHERE s.type IN ('table', 'view') AND lower(s.name) = lower(?) AND
@@ -267,7 +267,7 @@ SELECT sqlock_readonly(), sqlock_now(), 'SQLite ' || sqlite_version();
 SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END,
     c.pk, CASE WHEN s.type = 'view' THEN 'a view' WHEN upper(s.sql) LIKE
     'CREATE VIRTUAL %' THEN 'a virtual table' END,
-    nullif(sqlock_collation(s.name, c.name), 'BINARY')
+    nullif(sqlock_collation(s.name, c.name), 'BINARY'), 'main'
   FROM main.sqlite_schema AS s
   JOIN pragma_table_xinfo(s.name, 'main') AS c
   WHERE s.type IN ('table', 'view') AND lower(s.name) = lower(?) AND
@@ -456,7 +456,7 @@ SELECT sqlock_readonly(), sqlock_now(), 'SQLite ' || sqlite_version();
 SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END,
     c.pk, CASE WHEN s.type = 'view' THEN 'a view' WHEN upper(s.sql) LIKE
     'CREATE VIRTUAL %' THEN 'a virtual table' END,
-    nullif(sqlock_collation(s.name, c.name), 'BINARY')
+    nullif(sqlock_collation(s.name, c.name), 'BINARY'), 'main'
   FROM main.sqlite_schema AS s
   JOIN pragma_table_xinfo(s.name, 'main') AS c
   WHERE s.type IN ('table', 'view') AND lower(s.name) = lower(?) AND

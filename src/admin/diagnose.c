@@ -272,7 +272,7 @@ static int look_at_clock(struct subject *subject, sqlock_error *err)
 static void report_layout(struct subject *subject)
 {
     struct lk_checks *checks = &subject->checks;
-    const char *table = subject->table.plain;
+    const char *table = subject->table.quoted; /* with its schema */
 
     switch (subject->layout) {
     case SQLOCK_LAYOUT_SQLOCK:

@@ -154,8 +154,9 @@ typedef enum sqlock_statement_kind {
      * column name in upper case, its type in lower case, 1 when it may be null
      * or else 0, its position in the primary key or 0, and what makes the table
      * unfit for locks ("an unlogged table", "a view", "a MEMORY table") or
-     * null; and the collation or type by which texts of other bytes may be
-     * equal, or null.  No row: no such table. */
+     * null; the collation or type by which texts of other bytes may be equal,
+     * or null; and the schema in which the table was found.  No row: no such
+     * table. */
     SQLOCK_SQL_DESCRIBE,
 
     /*

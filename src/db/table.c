@@ -37,16 +37,25 @@ static void copy_folded(char out[LK_IDENTIFIER_MAX + 1], const char *text,
     out[length] = '\0';
 }
 
+void lk_table_qualify(struct lk_table *table, const char *schema,
+                      const sqlock_dialect *dialect)
+{
+    char quote = dialect->quote;
+
+    if (schema[0] == '\0' || strchr(schema, quote) != NULL ||
+        strlen(schema) > LK_IDENTIFIER_MAX)
+        return;
+    (void)snprintf(table->quoted, sizeof table->quoted, "%c%s%c.%c%s%c", quote,
+                   schema, quote, quote, table->name, quote);
+}
+
 void lk_table_quote(struct lk_table *table, const sqlock_dialect *dialect)
 {
     char quote = dialect->quote;
 
-    if (table->schema[0] != '\0')
-        (void)snprintf(table->quoted, sizeof table->quoted, "%c%s%c.%c%s%c",
-                       quote, table->schema, quote, quote, table->name, quote);
-    else
-        (void)snprintf(table->quoted, sizeof table->quoted, "%c%s%c", quote,
-                       table->name, quote);
+    (void)snprintf(table->quoted, sizeof table->quoted, "%c%s%c", quote,
+                   table->name, quote);
+    lk_table_qualify(table, table->schema, dialect);
 }
 
 /* Find the schema's name in a prefix: what stands before the dot, and its case

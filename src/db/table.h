@@ -15,7 +15,8 @@ struct lk_table {
     char name[LK_IDENTIFIER_MAX + 1];   /* as the database's catalogue has it */
     char plain[2 * LK_IDENTIFIER_MAX + 2];  /* schema.name, for messages and
                                                schema texts */
-    char quoted[2 * LK_IDENTIFIER_MAX + 8]; /* for statements */
+    char quoted[2 * LK_IDENTIFIER_MAX + 8]; /* for statements; with its schema
+                                               once the table was found */
 };
 
 /* Make the lock table's name from a prefix such as "INT_" or "app.INT_".
@@ -31,6 +32,13 @@ int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
 
 /* Set table->quoted from table->schema and table->name. */
 void lk_table_quote(struct lk_table *table, const sqlock_dialect *dialect);
+
+/* Let statements name the schema in which the table was found: a table of the
+ * same name that another schema of the search path gets later would take its
+ * place, and hide the leases in it.  A schema whose name cannot be quoted is
+ * left out. */
+void lk_table_qualify(struct lk_table *table, const char *schema,
+                      const sqlock_dialect *dialect);
 
 /* Set the arguments that name a table in queries of the catalogue: {1} is the
  * name, {2} the schema or null.  The texts are not copied. */

@@ -12,7 +12,16 @@
 #include "base/error.h"
 #include "base/text.h"
 
-enum { COL_NAME, COL_TYPE, COL_NULLABLE, COL_KEY_PLACE, COL_UNFIT, COL_COUNT };
+enum {
+    COL_NAME,
+    COL_TYPE,
+    COL_NULLABLE,
+    COL_KEY_PLACE,
+    COL_UNFIT,
+    COL_LOOSE,
+    COL_SCHEMA,
+    COL_COUNT
+};
 
 /* Run SERVER or DESCRIBE, which do not depend on the layout. */
 static int ask(struct lk_db *db, sqlock_statement_kind kind,
@@ -190,7 +199,7 @@ static int judge(const sqlock_result *columns, const struct lk_table *table,
     return check_key(columns, table, err);
 }
 
-int lk_layout_detect(struct lk_db *db, const struct lk_table *table,
+int lk_layout_detect(struct lk_db *db, struct lk_table *table,
                      int64_t deadline_ns, sqlock_layout *out, sqlock_error *err)
 {
     sqlock_result columns = {0};
@@ -202,11 +211,14 @@ int lk_layout_detect(struct lk_db *db, const struct lk_table *table,
     rc = ask(db, SQLOCK_SQL_DESCRIBE, table, deadline_ns, &columns, err);
     if (rc == 0)
         rc = judge(&columns, table, db->driver->dialect, out, err);
+    if (rc == 0 && columns.cells[COL_SCHEMA].type == SQLOCK_TEXT)
+        lk_table_qualify(table, columns.cells[COL_SCHEMA].text,
+                         db->driver->dialect);
     sqlock_result_clear(&columns);
     return rc;
 }
 
-int lk_layout_require(struct lk_db *db, const struct lk_table *table,
+int lk_layout_require(struct lk_db *db, struct lk_table *table,
                       int64_t deadline_ns, sqlock_layout *out,
                       sqlock_error *err)
 {

@@ -11,13 +11,13 @@
 /* Detect the layout, by two queries.  Return 0; ENOTFOUND, without filling err,
  * if there is no such table; ESCHEMA if the table cannot hold locks; EREADONLY
  * if the server is read-only; or another error of the database. */
-int lk_layout_detect(struct lk_db *db, const struct lk_table *table,
+int lk_layout_detect(struct lk_db *db, struct lk_table *table,
                      int64_t deadline_ns, sqlock_layout *out,
                      sqlock_error *err);
 
 /* Detect the layout as lk_layout_detect() does, but return ESCHEMA, and fill
  * err, if there is no such table. */
-int lk_layout_require(struct lk_db *db, const struct lk_table *table,
+int lk_layout_require(struct lk_db *db, struct lk_table *table,
                       int64_t deadline_ns, sqlock_layout *out,
                       sqlock_error *err);
 

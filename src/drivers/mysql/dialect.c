@@ -242,7 +242,8 @@ const sqlock_fragment lk_mysql_polling[] = {
     "WHEN t.ENGINE = 'InnoDB' THEN NULL ELSE CONCAT("                         \
     "IF(LEFT(t.ENGINE, 1) IN ('A', 'E', 'I', 'O'), 'an ', 'a '), "            \
     "t.ENGINE, ' table') END, "                                               \
-    "IF(c.COLLATION_NAME LIKE '%\\_bin', NULL, c.COLLATION_NAME) "             \
+    "IF(c.COLLATION_NAME LIKE '%\\_bin', NULL, c.COLLATION_NAME), "            \
+    "c.TABLE_SCHEMA "                                                         \
     "FROM information_schema.COLUMNS c "                                      \
     "JOIN information_schema.TABLES t ON " THIS_TABLE("t") " "                \
     "WHERE " THIS_TABLE("c") " ORDER BY c.ORDINAL_POSITION"

@@ -185,7 +185,8 @@ const sqlock_fragment lk_pg_polling[] = {
     "WHEN C.relpersistence = 't' THEN 'a temporary table' END, "               \
     "CASE format_type(A.atttypid, NULL) WHEN 'citext' THEN 'citext' ELSE "     \
     "(SELECT O.collname::text FROM pg_collation AS O "                         \
-    "WHERE O.oid = A.attcollation AND NOT O.collisdeterministic) END "         \
+    "WHERE O.oid = A.attcollation AND NOT O.collisdeterministic) END, "        \
+    "N.nspname::text "                                                         \
     "FROM pg_class AS C JOIN pg_namespace AS N ON N.oid = C.relnamespace "     \
     "JOIN pg_attribute AS A ON A.attrelid = C.oid "                            \
     "WHERE C.relname = {1}::name AND A.attnum > 0 AND NOT A.attisdropped "     \

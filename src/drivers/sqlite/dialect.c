@@ -74,7 +74,7 @@ static const sqlock_fragment spring[] = {
     "CASE WHEN c.\"notnull\" THEN 0 ELSE 1 END, c.pk, "                        \
     "CASE WHEN s.type = 'view' THEN 'a view' "                                 \
     "WHEN upper(s.sql) LIKE 'CREATE VIRTUAL %' THEN 'a virtual table' END, "   \
-    "nullif(sqlock_collation(s.name, c.name), 'BINARY') "                      \
+    "nullif(sqlock_collation(s.name, c.name), 'BINARY'), 'main' "              \
     "FROM main.sqlite_schema AS s "                                            \
     "JOIN pragma_table_xinfo(s.name, 'main') AS c "                            \
     "WHERE s.type IN ('table', 'view') AND lower(s.name) = lower({1}) "        \
