@@ -80,10 +80,12 @@ sqlock_check *lk_checks_copy(const struct lk_checks *checks)
         return NULL;
     at = (char *)&copies[checks->count];
     for (size_t i = 0; i < checks->count; i++) {
-        copies[i] = checks->list[i];
-        copies[i].found = copy_line(&at, checks->list[i].found);
-        if (copies[i].advice != NULL)
-            copies[i].advice = copy_line(&at, checks->list[i].advice);
+        const sqlock_check *one = &checks->list[i];
+
+        copies[i] = *one;
+        copies[i].found = copy_line(&at, one->found);
+        if (one->advice != NULL)
+            copies[i].advice = copy_line(&at, one->advice);
     }
     return copies;
 }

@@ -212,7 +212,7 @@ int sqlock_find_sized(sqlock_registry *registry,
         rc = lk_store_of(registry, &store, err);
     if (rc == 0)
         rc = complete(&chosen, options, err);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     if (store->statements[SQLOCK_SQL_FIND].text == NULL ||
         store->statements[SQLOCK_SQL_FIND_PAGE].text == NULL)

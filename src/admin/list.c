@@ -173,7 +173,7 @@ int sqlock_list_sized(sqlock_registry *registry, sqlock_info **rows,
     rc = lk_row_check("sqlock_info", size, sizeof **rows, err);
     if (rc == 0)
         rc = lk_store_of(registry, &store, err);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     lk_store_arguments(store, "", &query.arguments);
     rc = lk_info_read_pages(store, &query, rows, count, err);

@@ -352,7 +352,7 @@ int sqlock_once_list_sized(sqlock_registry *registry, const char *name,
         rc = lk_store_of(registry, &store, err);
     if (rc == 0 && name != NULL)
         rc = sqlock_key_of(key, name, store->options.key_rule, err);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     lk_store_arguments(store, key, &arguments);
     if (name == NULL)

@@ -370,7 +370,7 @@ static struct result perform_as_process(struct play *play,
                                         const struct step *step)
 {
     int thread;
-    struct process *process = process_of(play, step->actor, &thread);
+    struct process *process;
     char options[512] = "";
 
     if (strcmp(step->verb, "opens") == 0) {
@@ -422,6 +422,7 @@ bool play_step(struct play *play, const struct step *step,
 {
     int64_t began_ns = check_deadline_ns(0);
     int64_t until = check_deadline_ns(PATIENCE_MS);
+    const char *says = step_option(step, "says");
 
     play->step = step;
     do
@@ -429,9 +430,10 @@ bool play_step(struct play *play, const struct step *step,
     while (!result_is(step->expected, result->rc) && result->is_undecided &&
            check_pause(until));
     check_time(play, began_ns);
-    if (step_option(step, "says") != NULL &&
-        strstr(result->message, step_option(step, "says")) == NULL)
-        play_fail(play, "it says: %s", result->message);
+    if (says != NULL &&
+        (result->message == NULL || strstr(result->message, says) == NULL))
+        play_fail(play, "it says: %s",
+                  result->message != NULL ? result->message : "nothing");
     return result_is(step->expected, result->rc);
 }
 

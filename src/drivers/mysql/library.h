@@ -76,6 +76,7 @@
     LK_MY_OWN(X)
 /* clang-format on */
 
+/* NOLINTNEXTLINE: the name that it declares cannot be in parentheses */
 #define X(name) __typeof__(&(name)) name;
 struct lk_my {
     LK_MY_FUNCTIONS(X)

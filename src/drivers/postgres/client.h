@@ -71,6 +71,7 @@
     LK_PQ_PIPELINE(X)
 /* clang-format on */
 
+/* NOLINTNEXTLINE: the name that it declares cannot be in parentheses */
 #define X(name) __typeof__(&(name)) name;
 struct lk_pq {
     LK_PQ_FUNCTIONS(X)

@@ -253,6 +253,8 @@ int lk_pg_tls_error(PGconn *conn, sqlock_error *err)
 
 int lk_pg_check_peer(PGconn *conn, sqlock_error *err)
 {
+    /* First bytes of answers to a login, and of TLS records. */
+    static const unsigned char begins[] = {'N', 'R', 'E', 'v', 0x15, 0x16};
     unsigned char answer[5];
     ssize_t got =
         recv(PQsocket(conn), answer, sizeof answer, MSG_PEEK | MSG_DONTWAIT);
@@ -262,7 +264,7 @@ int lk_pg_check_peer(PGconn *conn, sqlock_error *err)
     /* An answer to a request for TLS or GSSAPI, one byte; a TLS record; or one
      * of the messages that a login begins with. */
     if (got <= 0 ||
-        (!is_mysql && memchr("NREv\x15\x16", answer[0], 6) != NULL) ||
+        (!is_mysql && memchr(begins, answer[0], sizeof begins) != NULL) ||
         (got == 1 && (answer[0] == 'S' || answer[0] == 'G')))
         return 0;
     return lk_error(err, SQLOCK_EINVAL, "the server at %s, port %s, is %s",

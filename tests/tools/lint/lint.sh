@@ -63,13 +63,14 @@ check_cppcheck() {
 
 # One process per file: several files in one give false reports.
 tidy_one() { # FILE
-    local out="$build/lint/$1.tidy" analyzer=(-include "$here/analyzer.h")
+    local out="$build/lint/$1.tidy" flags
+    local analyzer=(-include "$here/analyzer.h")
     [ "$1" != src/base/error.c ] || analyzer=()
     mkdir -p "$(dirname "$out")"
     printf '  %-7s %s\n' TIDY "$1"
-    # shellcheck disable=SC2086 # flags are words
+    eval "flags=($TIDY_FLAGS)" # words in quotes, as make gives them to a shell
     "$CLANG_TIDY" --quiet --warnings-as-errors='*' "$1" -- -std=gnu11 \
-        $TIDY_FLAGS "${includes[@]}" "${analyzer[@]}" >"$out.log" 2>&1 ||
+        "${flags[@]}" "${includes[@]}" "${analyzer[@]}" >"$out.log" 2>&1 ||
         { cat "$out.log" && return 1; }
     touch "$out"
 }
