@@ -273,10 +273,18 @@ class Core:
                 one = ("look", None, None)
             if isinstance(one, _End):
                 self._ends.pop(id(one), None)
-                one = (one.what, one.out.value, None)
-                if not one[1]:  # it was ended
+                pointer, one.out.value = one.out.value, None
+                one = (one.what, pointer, None)
+                if not pointer:  # it was ended
                     continue
             what, pointer, keep = one
+            if what == "release":
+                # The collector tells of what it will free before it runs the
+                # finalizers, one of which may have asked for this: then its
+                # end has come first.
+                pointer = keep.pointer
+                if not pointer:
+                    continue
             if what == "stop":
                 return
             try:

@@ -60,7 +60,7 @@ class Handle(Owned):
     def abandon(self) -> None:
         """Have it released in the background if it is held."""
         if self._core.is_usable():
-            self._core.hand_over("release", self.pointer, self)
+            self._core.hand_over("release", keep=self)
 
     def __del__(self) -> None:  # type: ignore[override]
         """A lease that is held tells; others have nothing open."""

@@ -243,6 +243,28 @@ def test_a_block_whose_loop_is_gone_releases(url, name):
             threading.Event().wait(0.01)
 
 
+class _Circle:
+    """A lease in a circle of references, whose finalizer gives it up."""
+
+    def __init__(self):
+        self.circle = self
+
+    def __del__(self):
+        threading.Event().wait(0.05)  # the reaper may be quicker
+        self.lease._abandon()
+
+
+def test_a_lease_is_given_up_by_what_is_collected_with_it(url, name):
+    """The collector tells of a circle's objects before it finalizes them."""
+    with sqlock.open(url) as registry, sqlock.open(url) as other:
+        for _ in range(10):
+            circle = _Circle()  # older than the lease, so finalized first
+            circle.lease = registry.acquire(name, 60)
+            del circle
+            gc.collect()
+            other.acquire(name, 60).release()
+
+
 # ------------------------------------------------------------------ Ctrl-C --
 
 # Where the interpreter looks for signals: after a call of a function of C, at
