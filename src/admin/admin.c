@@ -187,6 +187,7 @@ static int break_key(struct lk_store *store, const char *key,
     char named[SQLOCK_KEY_SIZE] = "";
     char client_id[SQLOCK_KEY_SIZE];
     char holder[2 * LK_HOLDER_SIZE + AUDIT_MAX];
+    char shown[LK_HOLDER_SIZE];
     struct lk_arguments arguments;
     struct lk_run run = {.arguments = &arguments};
     sqlock_result result = {0};
@@ -200,10 +201,10 @@ static int break_key(struct lk_store *store, const char *key,
                    options->who != NULL ? options->who : store->identity,
                    options->reason != NULL ? options->reason
                                            : "no reason given");
-    holder[lk_utf8_prefix(holder, LK_HOLDER_SIZE - 1)] = '\0';
+    lk_store_shown(store, shown, sizeof shown, holder);
     lk_store_arguments(store, key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, client_id);
-    lk_argument_text(&arguments, SQLOCK_P_HOLDER, holder);
+    lk_argument_text(&arguments, SQLOCK_P_HOLDER, shown);
     lk_argument_text(&arguments, SQLOCK_P_OTHER, named);
     run.deadline_ns = lk_store_deadline(store);
     rc = lk_store_run(store,

@@ -69,13 +69,16 @@ static void fill(const struct lk_store *store,
                  const sqlock_find_options *options,
                  char like[2 * PATTERN_MAX + 1], struct lk_arguments *out)
 {
+    char shown[PATTERN_MAX + 1];
+
     lk_store_arguments(store, "", out);
     if (options->all_regions)
         lk_argument_text(out, SQLOCK_P_REGION, NULL);
     lk_argument_integer(out, SQLOCK_P_DURATION_US,
                         options->limit != 0 ? options->limit : INT64_MAX);
     if (options->pattern != NULL) {
-        like_of(options->pattern, like);
+        lk_store_shown(store, shown, sizeof shown, options->pattern);
+        like_of(shown, like);
         lk_argument_text(out, SQLOCK_P_NAME, like);
     }
     lk_argument_integer(out, SQLOCK_P_TOKEN, options->free_too);

@@ -4,6 +4,7 @@
 #include "base/text.h"
 
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -112,6 +113,31 @@ void lk_text_escape(char *out, size_t size, const char *text)
             out[used + 3] = digits[byte & 15];
         }
         used += needed;
+    }
+    if (size > 0)
+        out[used] = '\0';
+}
+
+void lk_text_to_ascii(char *out, size_t size, const char *text)
+{
+    uint32_t character;
+    size_t length;
+    size_t used = 0;
+
+    while ((length = lk_utf8_decode(text, &character)) > 0) {
+        char one[12];
+        size_t needed =
+            (size_t)snprintf(one, sizeof one,
+                             character < 0x80      ? "%c"
+                             : character < 0x10000 ? "\\u%04" PRIx32
+                                                   : "\\U%08" PRIx32,
+                             character);
+
+        if (used + needed >= size)
+            break;
+        memcpy(out + used, one, needed);
+        used += needed;
+        text += length;
     }
     if (size > 0)
         out[used] = '\0';

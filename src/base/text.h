@@ -30,6 +30,11 @@ size_t lk_utf8_prefix(const char *text, size_t limit);
  * whole character, if it does not fit. */
 void lk_text_escape(char *out, size_t size, const char *text);
 
+/* Copy text into out[size] for a database whose encoding may lack characters:
+ * those outside of ASCII become \uHHHH or \UHHHHHHHH.  The copy is truncated,
+ * after a whole character, if it does not fit. */
+void lk_text_to_ascii(char *out, size_t size, const char *text);
+
 /* Return whether a text matches one of several shell patterns, "a*|b", of at
  * most 63 bytes each, ignoring case. */
 bool lk_text_matches(const char *text, const char *patterns);

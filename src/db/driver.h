@@ -253,6 +253,7 @@ typedef struct sqlock_description {
     sqlock_tls_check tls_check;    /* what TLS has checked */
     char forgets[96]; /* settings by which a crash of the server may lose what
                          it has committed: "fsync = off"; "": none */
+    bool is_narrow;   /* the database's encoding lacks characters of UTF-8 */
 } sqlock_description;
 
 enum {

@@ -257,6 +257,7 @@ static int try_to_open(struct lk_pool *pool, int64_t latest_ns,
         return rc;
     }
     pool->driver->describe((*out)->state, &description);
+    atomic_store(&pool->is_narrow, description.is_narrow);
     lk_epoch_note(pool->epoch, description.epoch);
     lk_epoch_note_settings(pool->epoch, description.forgets);
     return 0;

@@ -8,6 +8,7 @@
 #define LK_POOL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/stats.h"
 #include "db/epoch.h"
@@ -69,6 +70,9 @@ struct lk_pool {
     /* kept for leases; LK_POOL_KEPT_MAX of them do not count against `size` */
     uint32_t kept;
     struct lk_connection *taken;
+    /* the last one that was opened says that the database's encoding lacks
+     * characters of UTF-8 */
+    atomic_bool is_narrow;
 };
 
 /* Return whether a result means that the connection is broken and the database

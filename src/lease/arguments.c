@@ -21,8 +21,10 @@ static void write_holder(char holder[LK_HOLDER_SIZE],
                          const struct lk_store *store,
                          const struct lk_lease *lease)
 {
-    (void)snprintf(holder, LK_HOLDER_SIZE, "%s %s", lease->client_id,
-                   store->identity);
+    char identity[LK_IDENTITY_SIZE];
+
+    lk_store_shown(store, identity, sizeof identity, store->identity);
+    (void)snprintf(holder, LK_HOLDER_SIZE, "%s %s", lease->client_id, identity);
 }
 
 /* --- one lease --- */
@@ -38,10 +40,7 @@ static void add_holder(struct lk_lease_arguments *out,
                        const struct lk_lease *lease)
 {
     if (lease->name != NULL) {
-        size_t length = lk_utf8_prefix(lease->name, LK_NAME_BYTES);
-
-        memcpy(out->name, lease->name, length);
-        out->name[length] = '\0';
+        lk_store_shown(store, out->name, sizeof out->name, lease->name);
         lk_argument_text(&out->values, SQLOCK_P_NAME, out->name);
     }
     write_holder(out->holder, store, lease);
@@ -78,11 +77,12 @@ static void write_lease(FILE *out, const struct lk_store *store,
     (void)fprintf(out, ",\"t\":%" PRId64, (int64_t)lease->ttl_ms * 1000);
     if (kind == SQLOCK_SQL_CLAIM_MANY) {
         char holder[LK_HOLDER_SIZE];
+        char name[LK_NAME_BYTES + 1];
 
         write_holder(holder, store, lease);
+        lk_store_shown(store, name, sizeof name, lease->name);
         (void)fputs_unlocked(",\"n\":", out);
-        lk_json_prefix(out, lease->name,
-                       lk_utf8_prefix(lease->name, LK_NAME_BYTES));
+        lk_json_text(out, name);
         (void)fputs_unlocked(",\"h\":", out);
         lk_json_text(out, holder);
     } else if (kind == SQLOCK_SQL_RELEASE_MANY) {

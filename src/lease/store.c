@@ -23,6 +23,20 @@
  * locked; after that the attempt returns EBUSY. */
 #define LOCK_TIMEOUT_MS 1000u
 
+void lk_store_shown(const struct lk_store *store, char *out, size_t size,
+                    const char *text)
+{
+    size_t length;
+
+    if (atomic_load(&store->db.pool.is_narrow)) {
+        lk_text_to_ascii(out, size, text);
+        return;
+    }
+    length = lk_utf8_prefix(text, size - 1);
+    memcpy(out, text, length);
+    out[length] = '\0';
+}
+
 /* Write "user@host pid command line (note)" to store->identity, truncated to
  * fit. */
 static void describe_holder(struct lk_store *store)

@@ -139,6 +139,12 @@ bool lk_client_id_has_ttl(const char *client_id);
 /* Make the CLIENT_ID for one who keeps a row of `from` taken until its end. */
 void lk_store_client_id_like(char out[SQLOCK_KEY_SIZE], const char *from);
 
+/* Copy a text that is only shown to people, a name or a holder, to out[size],
+ * truncated to fit; escaped where the database's encoding lacks characters, so
+ * that the text is not in the way of the statement. */
+void lk_store_shown(const struct lk_store *store, char *out, size_t size,
+                    const char *text);
+
 /* Report an event to the application: call on_event, in this thread, with a
  * copy of `event`.  Set kind, lock, key, token and code before; the text is
  * made from `format`, the rest from the kind.  Without on_event, or below

@@ -240,8 +240,7 @@ static void aim(const sqlock_tx *tx, const struct name *name,
     *target = (struct lk_tx_target){.name = name->text, .key = name->key};
     lk_store_arguments(tx->store, name->key, &target->arguments);
     lk_argument_text(&target->arguments, SQLOCK_P_REGION, tx->region);
-    (void)snprintf(shown, SHOWN_SIZE, "%.*s",
-                   (int)lk_utf8_prefix(name->text, SHOWN_SIZE - 1), name->text);
+    lk_store_shown(tx->store, shown, SHOWN_SIZE, name->text);
     lk_argument_text(&target->arguments, SQLOCK_P_NAME, shown);
 }
 

@@ -224,8 +224,7 @@ static int insert(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
                  "LOCK_NAME) VALUES (?, ?, ?, ?, ?)",
                  table.quoted) < 0)
         return lk_error_nomem(err);
-    memcpy(name, sqlock_name(record->lock),
-           lk_utf8_prefix(sqlock_name(record->lock), NAME_BYTES));
+    lk_store_shown(store, name, sizeof name, sqlock_name(record->lock));
     values[0] = sqlock_text(sqlock_key(record->lock));
     values[1] = sqlock_text(store->region);
     values[2] = sqlock_text(record->client_id);

@@ -162,7 +162,24 @@ static void test_wiping_leaves_nothing(void **state)
     assert_memory_equal(secret, nothing, sizeof secret);
 }
 
+static void test_what_an_encoding_may_lack_is_escaped(void **state)
+{
+    char out[16];
+
+    (void)state;
+    lk_text_to_ascii(out, sizeof out, "a\u65e5\u00e9");
+    assert_string_equal(out, "a\\u65e5\\u00e9");
+    lk_text_to_ascii(out, sizeof out, "\U0001F600");
+    assert_string_equal(out, "\\U0001f600");
+    /* No character is escaped in part. */
+    lk_text_to_ascii(out, sizeof out, "0123456789\u65e5");
+    assert_string_equal(out, "0123456789");
+    lk_text_to_ascii(out, sizeof out, "012345678\u65e5");
+    assert_string_equal(out, "012345678\\u65e5");
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_what_an_encoding_may_lack_is_escaped),
     cmocka_unit_test(test_hash_is_fnv_1a),
     cmocka_unit_test(test_wiping_leaves_nothing),
     cmocka_unit_test(test_every_code_point_is_judged_right),

@@ -226,6 +226,7 @@ static void pg_describe(void *connection, sqlock_description *description)
 {
     lk_pg *session = connection;
     const char *version;
+    const char *encoding;
 
     memset(description, 0, sizeof *description);
     if (session->conn == NULL)
@@ -242,6 +243,10 @@ static void pg_describe(void *connection, sqlock_description *description)
         (void)snprintf(description->tls, sizeof description->tls, "%s %s",
                        PQsslAttribute(session->conn, "protocol"),
                        PQsslAttribute(session->conn, "cipher"));
+    encoding = PQparameterStatus(session->conn, "server_encoding");
+    description->is_narrow = encoding != NULL &&
+                             strcmp(encoding, "UTF8") != 0 &&
+                             strcmp(encoding, "SQL_ASCII") != 0;
     description->connection_id = PQbackendPID(session->conn);
     description->tls_check = lk_pg_tls_check(session);
     memcpy(description->epoch, session->epoch, sizeof description->epoch);

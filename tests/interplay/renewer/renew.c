@@ -180,7 +180,8 @@ static void test_a_maximum_hold_time_ends_renewals(void **state)
     options.max_hold_ms = 2 * TTL_MS;
     assert_ok(sqlock_acquire(lock, 0, &options, &f->err));
     first = fixture_row(f, f->name);
-    check_sleep(2 * TTL_MS);
+    /* A renewal that was gathered just before that time may be sent after. */
+    check_sleep(2 * TTL_MS + TTL_MS / 4);
     assert_becomes_true(is_alone(lock), PATIENCE_MS);
     last = fixture_row(f, f->name);
     assert_less(first.expires_us, last.expires_us);
