@@ -122,7 +122,7 @@ LIB_SRC := $(sort $(wildcard $(addsuffix /*.c,$(addprefix src/,base db lease \
 	wait locks admin tx stock drivers $(ENABLED:%=drivers/%)))))
 SQL := $(sort $(filter-out %/statements.sql, \
 	$(wildcard $(foreach d,$(ENABLED),sql/$(d)/*.sql))))
-CLI_SRC := $(sort $(wildcard src/cli/*.c))
+CLI_SRC := $(sort $(wildcard src/cli/*.c src/cli/*/*.c))
 # An example is a file NAME.c, or a folder with a main.c.  One with the name of a
 # driver at its end uses that one's client library.
 EXAMPLE_SRC := $(sort $(filter-out $(foreach d,$(filter-out $(ENABLED),sqlite \

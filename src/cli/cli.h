@@ -249,12 +249,6 @@ int cli_open(const cli *app, sqlock_registry **registry);
 int cli_open_for(const cli *app, uint32_t statement_timeout_ms,
                  sqlock_registry **registry);
 
-/** End overdue reservations in sqlock's stock tables, and restore their
- *  quantities.  @param[out] expired how many, written in any case.  @return 0,
- *  also if there are no such tables; otherwise a negative code */
-int cli_expire_reservations(sqlock_registry *registry, int64_t *expired,
-                            sqlock_error *err);
-
 /* -------------------------------------------------------------- output -- */
 
 /** Return @p text with control characters, invisible characters and invalid

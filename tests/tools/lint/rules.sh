@@ -36,7 +36,8 @@ may_use() { # FOLDER
     admin) echo "base db lease admin" ;;
     tx) echo "base db lease tx locks/guarded.h" ;; # a lock, to be guarded
     stock) echo "base db lease tx stock" ;;
-    cli) echo "base cli" ;;
+    cli) echo "base cli/cli.h" ;;
+    cli/*) echo "base cli/cli.h $1" ;;
     examples/* | examples) echo "$1" ;;
     *) echo "" ;;
     esac
@@ -45,7 +46,7 @@ may_use() { # FOLDER
 for file in "${sources[@]}"; do
     case $file in
     include/*) folder= ;;
-    src/drivers/*/* | src/examples/*/*)
+    src/drivers/*/* | src/cli/*/* | src/examples/*/*)
         folder=${file#src/}
         rest=${folder#*/*/}
         folder=${folder%/"$rest"}
@@ -251,7 +252,8 @@ done >>"$breaches"
 
 # The README of a folder names each .c file, as `name` or name.c, and no file that
 # is not there: in a table of files, each `name` of the first column is one.
-for readme in src/lease/README.md src/stock/README.md src/wait/README.md; do
+for readme in src/lease/README.md src/stock/README.md src/wait/README.md \
+    src/cli/run/README.md src/cli/stock/README.md; do
     folder=${readme%/*}
     [ -e "$readme" ] || continue
     for file in "$folder"/*.c; do

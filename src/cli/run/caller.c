@@ -4,7 +4,7 @@
  * A shell runs "$(...)" and pipelines in copies of itself, which end soon: the
  * caller is the process that they are copies of.
  */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <fcntl.h>
 #include <stdio.h>

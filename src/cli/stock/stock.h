@@ -4,7 +4,7 @@
 #ifndef SQLOCK_CLI_STOCK_H
 #define SQLOCK_CLI_STOCK_H
 
-#include "cli.h"
+#include "cli/cli.h"
 #include "sqlock/stock.h"
 
 /* The arguments and options of an action, and the stock that it works on. */

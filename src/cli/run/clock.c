@@ -1,5 +1,5 @@
 /*
- * run_clock.c - points in time, and timers for them
+ * clock.c - points in time, and timers for them
  */
 #include "run.h"
 

@@ -1,5 +1,5 @@
 /*
- * run_watcher.c - the supervisor's parent, a child of sqlock: it sleeps until
+ * watcher.c - the supervisor's parent, a child of sqlock: it sleeps until
  * the supervisor has ended and, if the supervisor was killed, kills all
  * descendants that are left
  *

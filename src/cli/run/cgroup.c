@@ -1,10 +1,10 @@
 /*
- * run_cgroup.c - a control group for the command, below sqlock's own
+ * cgroup.c - a control group for the command, below sqlock's own
  *
  * KILL sent to a control group also reaches processes that run as another user
  * or fork without end.  The group needs a version 2 hierarchy with cgroup.kill
  * (Linux 5.14) and the right to make a directory there; otherwise only
- * run_family.c finds the descendants, by their parents.
+ * family.c finds the descendants, by their parents.
  */
 #include "run.h"
 

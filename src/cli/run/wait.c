@@ -1,5 +1,5 @@
 /*
- * run_wait.c - decide how long `sqlock run` waits for a holder, or for a
+ * wait.c - decide how long `sqlock run` waits for a holder, or for a
  * database that is silent, slow or away
  *
  * A wait ends at its deadline, or with an error that somebody must repair; with

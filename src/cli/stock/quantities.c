@@ -1,5 +1,5 @@
 /*
- * stock_quantities.c - the actions of `sqlock stock` on quantities of items
+ * quantities.c - the actions of `sqlock stock` on quantities of items
  */
 #include "stock.h"
 

@@ -1,5 +1,5 @@
 /*
- * stock_reservations.c - the actions of `sqlock stock` on reservations: claim,
+ * reservations.c - the actions of `sqlock stock` on reservations: claim,
  * cancel, look and expire
  */
 #include "stock.h"
@@ -85,23 +85,4 @@ int stock_expire(const stock_till *till)
             json_pack("{s:I}", "expired", (json_int_t)expired));
     printf("%" PRId64 "\n", expired);
     return CLI_OK;
-}
-
-/* Called by `sqlock reap`.  Where sqlock's stock tables are missing, there are
- * no reservations. */
-int cli_expire_reservations(sqlock_registry *registry, int64_t *expired,
-                            sqlock_error *err)
-{
-    sqlock_stock *stock = NULL;
-    int rc = sqlock_stock_open(&stock, registry, NULL, err);
-
-    *expired = 0;
-    if (rc == SQLOCK_ESCHEMA || rc == SQLOCK_ENOTSUP) {
-        cli_info("reservations are not checked: %s", err->message);
-        return 0;
-    }
-    if (rc == 0)
-        rc = sqlock_stock_expire(stock, expired, err);
-    sqlock_stock_close(stock);
-    return rc;
 }

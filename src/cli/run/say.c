@@ -1,5 +1,5 @@
 /*
- * run_say.c - messages on stderr while the lock may be held
+ * say.c - messages on stderr while the lock may be held
  *
  * stderr may be a full pipe or a stopped terminal: a thread that writes there
  * can block for ever.  The lease's thread and the main thread must not block,

@@ -1,5 +1,5 @@
 /*
- * run_child.c - start the command: a child of the supervisor in a process group
+ * child.c - start the command: a child of the supervisor in a process group
  * of its own, with the lock in its environment
  *
  * The child waits at a gate, a pipe, until everything is ready; then it
@@ -149,7 +149,7 @@ static void become(const run_options *options, char *const *entries,
         _exit(CLI_SYSTEM);
     if (cgroup_fd >= 0) {
         done = write(cgroup_fd, "0", 1);
-        (void)done; /* if refused, run_family.c finds its descendants alone */
+        (void)done; /* if refused, family.c finds its descendants alone */
     }
     (void)close(way->gate[1]);
     do {

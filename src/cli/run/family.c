@@ -1,5 +1,5 @@
 /*
- * run_family.c - find, signal and collect all descendants of the calling
+ * family.c - find, signal and collect all descendants of the calling
  * process
  *
  * The calling process is a subreaper: a descendant that loses its parent, in

@@ -1,5 +1,5 @@
 /*
- * cmd_run.c - the options of `sqlock run`; run_loop.c does the work
+ * cmd_run.c - the options of `sqlock run`; loop.c does the work
  */
 #include "run.h"
 

@@ -1,5 +1,5 @@
 /*
- * run_signals.c - the signals that sqlock passes on to the command
+ * signals.c - the signals that sqlock passes on to the command
  */
 #include "run.h"
 

@@ -1,5 +1,5 @@
 /*
- * run_lease.c - the lock of `sqlock run`, in a thread of its own
+ * lease.c - the lock of `sqlock run`, in a thread of its own
  *
  * Every call that may wait for the database is made here, so that the main
  * thread receives signals whatever the database does.  The library's renewer

@@ -1,5 +1,5 @@
 /*
- * run_report.c - report the outcome of `sqlock run` to programs
+ * report.c - report the outcome of `sqlock run` to programs
  *
  * From the exit status alone, a program cannot know whether 75 is the command's
  * own or sqlock's (F76).

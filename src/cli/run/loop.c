@@ -1,5 +1,5 @@
 /*
- * run_loop.c - the main thread of `sqlock run`: it sleeps until a signal, a
+ * loop.c - the main thread of `sqlock run`: it sleeps until a signal, a
  * change of the lease, a message of the supervisor or a point in time comes,
  * and then takes the next step.  The main thread never waits for the database.
  *

@@ -1,5 +1,5 @@
 /*
- * run_supervisor.c - the command's parent: it makes sure that the command and
+ * supervisor.c - the command's parent: it makes sure that the command and
  * all its descendants end before the lease does, whatever happens to sqlock
  *
  * When sqlock ends, the supervisor reads end of file from their link (F71,
@@ -260,7 +260,7 @@ static void end_all(supervision *own, run_end why)
 /* Report why the command was ended, where sqlock may be unable to: sqlock was
  * killed or, since the lease was not renewed, may be stopped.  sqlock reports
  * all other reasons when it receives RUN_ENDED.  If this write blocks,
- * RUN_ENDED is not sent, and sqlock takes over (run_loop.c). */
+ * RUN_ENDED is not sent, and sqlock takes over (loop.c). */
 static void say_why(run_end why)
 {
     if (why == RUN_END_ALONE)

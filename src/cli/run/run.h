@@ -1,30 +1,6 @@
 /*
- * run.h - the parts of `sqlock run`
- *
- *     cmd_run.c         its options
- *     run_loop.c        sqlock's main thread: decides what to do when
- *     run_lease.c       a thread that waits for the lock and releases it, so
- *                       that a database that hangs blocks nothing else
- *     run_wait.c        how long to wait for a holder, or for a database that
- *                       is away
- *     run_say.c         messages while the lock is held: stderr may block
- *     run_signals.c     the signals that are passed on to the command
- *     run_terminal.c    gives the terminal to the command; job control
- *     run_report.c      writes the outcome to --status-fd
- *     run_clock.c       points in time, and timers
- *
- *     run_supervisor.c  a process, the command's parent: it ends all
- *                       descendants of the command before the lease ends, even
- *                       if sqlock is killed or stopped
- *     run_watcher.c     a process between sqlock and the supervisor: it ends
- *                       all descendants that are left if both are killed
- *     run_link.c        messages between sqlock and the supervisor
- *     run_child.c       starts the command
- *     run_family.c      finds, signals and collects all descendants
- *     run_cgroup.c      ends them by a control group, where that is allowed
- *
- * The supervisor is forked before there is a thread, a connection or a secret
- * that it could inherit.
+ * run.h - declarations that the files of this room share; README.md draws how
+ * the processes work together
  *
  * Points in time are CLOCK_BOOTTIME in nanoseconds: it goes on while the
  * machine is suspended, as leases do.
@@ -32,7 +8,7 @@
 #ifndef SQLOCK_RUN_H
 #define SQLOCK_RUN_H
 
-#include "cli.h"
+#include "cli/cli.h"
 
 /* Environment variable: the ids of the leases that are held around a command,
  * innermost first, separated by spaces. */
@@ -411,7 +387,7 @@ void run_cgroup_clear(run_cgroup *group);
 
 typedef struct run_terminal {
     pid_t group;    /* the command's; 0: none */
-    pid_t anchor;   /* see run_terminal.c; 0: none */
+    pid_t anchor;   /* see terminal.c; 0: none */
     bool is_given;  /* the command's group has the terminal */
     bool was_given; /* at least once */
 } run_terminal;

@@ -1,5 +1,5 @@
 /*
- * run_terminal.c - give the terminal of sqlock's session to the command while
+ * terminal.c - give the terminal of sqlock's session to the command while
  * the command runs, as a shell does for a job
  *
  * The kernel drops stop signals from the keyboard for an orphaned process

@@ -1,5 +1,5 @@
 /*
- * run_link.c - send messages between sqlock and the supervisor, through a
+ * link.c - send messages between sqlock and the supervisor, through a
  * socket
  *
  * Neither process waits for the other.  End of file means that the other

@@ -1,5 +1,5 @@
 /*
- * stock_reap.c - `sqlock stock reap`: remove rows that are older than the
+ * reap.c - `sqlock stock reap`: remove rows that are older than the
  * retention
  */
 #include "stock.h"
