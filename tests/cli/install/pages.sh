@@ -70,6 +70,47 @@ pages_name_what_is_there() {
 }
 check "pages name what the headers have" pages_name_what_is_there
 
+# The pages of C++ and Python have the names of their own.
+are_on_page() { # PAGE NAME...
+    local name missing=0 page=src/man/$1
+    shift
+    [ $# -gt 30 ] || return 1
+    for name; do
+        grep -qE "(^|[^A-Za-z0-9_])$name([^A-Za-z0-9_]|\$)" "$page" || {
+            echo "$name is not on $page"
+            missing=1
+        }
+    done
+    return $missing
+}
+# Names in namespace sqlock itself; classes whose names end in _access are not
+# for applications.
+names_of_cpp() {
+    perl -0777 -ne '
+        s{^namespace detail\n\{\n(?:struct .*\n)*\}\n}{}mg;
+        s{^namespace (?:sqlock::)?detail\n.*?^\} /\* namespace (?:sqlock::)?detail}{}msg;
+        print "$_\n" for grep { !/^(?:result|.*_access)$/ }
+            m{^(?:template <.*?>\s)?(?:class|struct)\s(?:\[\[nodiscard\]\]\s)?(\w+)[^;]*?\{}mg,
+            m{^(?:inline\s)?[\w:][\w:<>,\s]*?\s(\w+)\((?!const\s\w+\s&\)\n)}mg' \
+        include/*.hpp include/sqlock/*.hpp | sort -u
+}
+# shellcheck disable=SC2046 # lists of names
+check "sqlock-cpp.7 has each class and function" are_on_page sqlock-cpp.7 \
+    $(names_of_cpp)
+names_of_python() {
+    SQLOCK_LIBRARY=$build/lib/libsqlock.so PYTHONPATH=src/python \
+        PYTHONDONTWRITEBYTECODE=1 "${PYTHON:-/usr/bin/python3}" -c '
+import sqlock
+for name in sqlock.__all__:
+    print(name)
+    one = getattr(sqlock, name)
+    if isinstance(one, type) and not issubclass(one, (BaseException, tuple)):
+        print(*(member for member in vars(one) if member[0] != "_"))'
+}
+# shellcheck disable=SC2046
+check "sqlock-python.7 has each name of the package" are_on_page \
+    sqlock-python.7 $(names_of_python)
+
 # A declaration without a description is found.
 finds() { # NAME FILE SED-SCRIPT: once the script has changed the header
     rm -rf "$dir/tree"

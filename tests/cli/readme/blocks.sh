@@ -5,6 +5,10 @@
 #     .\" example: text             nothing that runs
 #     .\" example: config           a configuration file of the command
 #     .\" example: c                compiles without a warning
+#     .\" example: c++ program      is built and run, in an empty folder
+#     .\" example: c++              so, with all others of the page in main(),
+#         where `registry` is open
+#     .\" example: python [registry]   runs so, or where it is open
 #     .\" example: make             names a target of the Makefile
 #     .\" example: sh [FIXTURE...]  runs in an empty folder, on SQLite, with
 #         init        the table of locks
@@ -39,6 +43,52 @@ compiles() { # BLOCK
         -Wno-unused-parameter -I"$root/include" \
         $(pkg-config --cflags libpq 2>/dev/null) -x c -fsyntax-only "$1"
 }
+
+# The page's statements in C++ make one program, since its headers take long to
+# compile.
+cpp_program() { # BLOCK...
+    local block
+    printf '#include <%s>\n' iostream sqlock.hpp sqlock/many.hpp \
+        sqlock/async.hpp sqlock/tx.hpp sqlock/stock.hpp sqlock/once.hpp \
+        sqlock/stats.hpp
+    cat <<'EOF'
+int main()
+{
+    using namespace std::chrono_literals;
+    sqlock::create_schema("sqlite:locks.db");
+    auto registry = sqlock::registry::open("sqlite:locks.db");
+EOF
+    for block; do
+        printf '{\n%s\n}\n' "$(cat "$block")"
+    done
+    echo '}'
+}
+
+runs_as_cpp() { # PROGRAM
+    local -a cxx libs
+    read -ra cxx <<<"${CXX:-c++}"
+    read -ra libs <<<"$(PKG_CONFIG_PATH=$build/lib/pkgconfig pkg-config \
+        --static --libs-only-l sqlock)"
+    mkdir "$1.d"
+    "${cxx[@]}" -std=c++17 -Wall -Wextra -Wpedantic -Werror -I"$root/include" \
+        -pthread -x c++ "$1" -o "$1.d/program" -L"$build/lib" "${libs[@]}" \
+        -Wl,-rpath,"$build/lib" && (cd "$1.d" && ./program)
+}
+
+runs_as_python() ( # BLOCK [registry]
+    mkdir "$1.d"
+    cd "$1.d" || return 1
+    {
+        [ "${2-}" != registry ] || cat <<'EOF'
+import sqlock
+sqlock.create_schema("sqlite:locks.db")
+registry = sqlock.open("sqlite:locks.db")
+EOF
+        cat "$1"
+    } >"$1.py"
+    SQLOCK_LIBRARY=$build/lib/libsqlock.so PYTHONPATH=$root/src/python \
+        PYTHONDONTWRITEBYTECODE=1 "${PYTHON:-/usr/bin/python3}" "$1.py"
+)
 
 is_config() { # BLOCK
     mkdir -p "$dir/config/sqlock"
@@ -106,6 +156,7 @@ for page in src/man/*.[17]; do
     into=$dir/${page##*/}
     mkdir "$into"
     split "$page" "$into"
+    statements=()
     for block in "$into"/[0-9][0-9]; do
         [ -e "$block" ] || continue
         what="${page##*/}, block ${block##*/}"
@@ -128,6 +179,14 @@ for page in src/man/*.[17]; do
         case $kind in
         text) ;;
         c) check "$what compiles" compiles "$block" ;;
+        c++)
+            if [ -n "$fixtures" ]; then
+                check "$what runs" runs_as_cpp "$block"
+            else
+                statements+=("$block")
+            fi
+            ;;
+        python) check "$what runs" runs_as_python "$block" ${fixtures:-} ;;
         config) check "$what is a configuration" is_config "$block" ;;
         make) check "$what is a target" is_target "$block" ;;
         # The fixtures are a list of words.
@@ -138,5 +197,9 @@ for page in src/man/*.[17]; do
         *) check "$what says what it is" false ;;
         esac
     done
+    [ ${#statements[@]} -eq 0 ] || {
+        cpp_program "${statements[@]}" >"$into/all"
+        check "${page##*/}, its statements in C++ run" runs_as_cpp "$into/all"
+    }
 done
 exit $status
