@@ -283,7 +283,7 @@ $B/man/.made: src/man/pages.pl src/man/sqlock.3 $(PUBLIC)
 	$(call say,MAN,$(@D))rm -rf $(@D) && mkdir -p $(@D) && perl $< --out $(@D)
 	@touch $@
 doc: manuals ## All manual pages as HTML: build/doc/index.html
-	$(call say,HTML,$B/doc)bash src/man/html.sh $B/man $B/doc
+	$(call say,HTML,$B/doc)perl src/man/html.pl $B/man $B/doc
 clean: ## Remove everything that was built
 	rm -rf $(BUILD)
 help: ## This list

@@ -182,8 +182,38 @@ if command -v mandoc >/dev/null; then
         "$dir"/man3/*.3 | sort -u); do
         [ -s "$dir/man3/$target.3" ] || check "there is a page $target" false
     done
-    check "the manual as HTML is made" bash src/man/html.sh "$dir/man3" \
+    check "the manual as HTML is made" perl src/man/html.pl "$dir/man3" \
         "$dir/doc"
+    # A long page has a table of contents, with each of its headings.
+    contents_are_whole() {
+        local page headings listed long=0 missing=0
+        for page in "$dir"/doc/*.[0-9].html; do
+            headings=$(grep -oE '<h[12] class="S[hs]" id="[^"]*"' "$page" |
+                sed 's/.* id="//; s/"//')
+            listed=$(sed -n '/<details class="toc">/,/<\/details>/p' "$page" |
+                grep -v 'class="Cm"' | grep -oE 'href="#[^"]*"' |
+                sed 's/href="#//; s/"//')
+            [ "$(wc -l <<<"$headings")" -le 6 ] && headings=
+            long=$((long + (${#headings} > 0)))
+            [ "$headings" = "$listed" ] || {
+                echo "${page##*/}: $listed"
+                missing=1
+            }
+        done
+        [ $long -gt 10 ] && [ $missing = 0 ]
+    }
+    check "a long page has a table of its headings" contents_are_whole
+    check "and links within a page lead somewhere" bash -c '
+        cd "$1" || exit 1
+        status=0
+        for page in ./*.html; do
+            for target in $(grep -oE "href=\"#[^\"]*" "$page" | cut -c8- |
+                sort -u); do
+                grep -qF "id=\"$target\"" "$page" ||
+                    { echo "$page#$target"; status=1; }
+            done
+        done
+        exit $status' - "$dir/doc"
     check "and its links lead to files of its own" bash -c '
         cd "$1" || exit 1
         status=0
