@@ -62,7 +62,7 @@ int64_t lk_retry_pause_ns(const struct lk_retry_policy *policy,
 
 bool lk_retry_decide(struct lk_retry *retry, int rc)
 {
-    int64_t now = sqlock_monotonic_ns();
+    int64_t now;
     int64_t resume_ns;
 
     if (!lk_retry_admits(retry->policy.classes, rc))
@@ -70,6 +70,7 @@ bool lk_retry_decide(struct lk_retry *retry, int rc)
     retry->failures++;
     if (retry->policy.attempts > 0 && retry->failures >= retry->policy.attempts)
         return false;
+    now = sqlock_monotonic_ns();
     resume_ns =
         lk_later(now, lk_retry_pause_ns(&retry->policy, retry->failures));
     if (retry->policy.last == LK_RETRY_AT_DEADLINE) {

@@ -70,7 +70,8 @@ size_t lk_utf8_prefix(const char *text, size_t limit)
     size_t end = 0;
 
     while (text[end] != '\0') {
-        size_t length = lk_utf8_length(text + end);
+        bool is_ascii = (unsigned char)text[end] < 0x80;
+        size_t length = is_ascii ? 1 : lk_utf8_length(text + end);
 
         if (length == 0 || end + length > limit)
             break;

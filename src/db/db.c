@@ -236,10 +236,9 @@ static int run_in_group(struct lk_db *db, struct lk_run *run,
 
 static int send_on(struct lk_db *db, struct lk_connection *connection,
                    struct lk_run *run, const sqlock_value *values,
-                   sqlock_result *result, sqlock_error *err)
+                   int64_t now_ns, sqlock_result *result, sqlock_error *err)
 {
-    int64_t limit = lk_after_ms(sqlock_monotonic_ns(),
-                                db->pool.options.statement_timeout_ms);
+    int64_t limit = lk_after_ms(now_ns, db->pool.options.statement_timeout_ms);
     int rc;
 
     run->sent_boot_ns = lk_boottime_ns();
@@ -256,6 +255,7 @@ static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
     sqlock_value values[LK_PLACES_MAX];
     struct lk_pool *pool = run->is_reserved ? &db->reserved : &db->pool;
     struct lk_connection *connection = NULL;
+    int64_t now_ns;
     int rc;
 
     lk_statement_order(run->statement, run->arguments, values);
@@ -270,14 +270,15 @@ static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
     run->session = connection->number;
     run->deadline_ns =
         lk_sooner(lk_later(run->deadline_ns, connection->late_ns), latest_ns);
-    if (sqlock_monotonic_ns() >= run->deadline_ns) {
+    now_ns = sqlock_monotonic_ns();
+    if (now_ns >= run->deadline_ns) {
         lk_pool_give(connection->pool, connection);
         return lk_error(
             err, SQLOCK_EUNREACHABLE,
             "connecting to the database took the whole time of the statement: "
             "raise connect_timeout_ms, or check the network");
     }
-    rc = send_on(db, connection, run, values, result, err);
+    rc = send_on(db, connection, run, values, now_ns, result, err);
     finish(db, connection, rc);
     return rc;
 }
@@ -344,7 +345,8 @@ int lk_db_run_on(struct lk_db *db, struct lk_connection *connection,
     sqlock_value values[LK_PLACES_MAX];
 
     lk_statement_order(run->statement, run->arguments, values);
-    return lk_db_not_applied(send_on(db, connection, run, values, result, err),
+    return lk_db_not_applied(send_on(db, connection, run, values,
+                                     sqlock_monotonic_ns(), result, err),
                              err);
 }
 
@@ -422,6 +424,17 @@ static int recall(struct refusal *refusal, int rc, sqlock_error *err)
     return rc;
 }
 
+/* Return whether to send the statement again after the result rc. */
+static bool goes_on(const struct lk_db *db, const struct lk_run *run,
+                    struct lk_retry *retry, int rc)
+{
+    if (rc == 0)
+        return false;
+    retry->policy.classes = classes_of(db, run);
+    retry->deadline_ns = run->deadline_ns; /* connecting extended it */
+    return lk_retry_goes_on(retry, rc);
+}
+
 int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
               sqlock_error *err)
 {
@@ -442,9 +455,7 @@ int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
         rc = recall(&refusal, run_once(db, run, latest_ns, result, err), err);
         was_uncertain = was_uncertain || rc == SQLOCK_EUNCERTAIN;
         run->was_uncertain = run->was_uncertain || was_uncertain;
-        retry.policy.classes = classes_of(db, run);
-        retry.deadline_ns = run->deadline_ns; /* connecting extended it */
-    } while (lk_retry_goes_on(&retry, rc));
+    } while (goes_on(db, run, &retry, rc));
     return outcome(run, rc, was_uncertain, err);
 }
 

@@ -72,6 +72,8 @@ int lk_outage_lasts(struct lk_outage *outage)
     bool lasts;
     int rc;
 
+    if (!atomic_load(&outage->has_begun))
+        return 0;
     pthread_mutex_lock(&outage->mutex);
     lasts =
         outage->retry.failures > 0 &&
@@ -100,6 +102,7 @@ int lk_outage_leave(struct lk_outage *outage, int rc, sqlock_error *why)
         outage->why = *why;
     }
     outage->is_probed = false;
+    atomic_store(&outage->has_begun, outage->retry.failures > 0);
     pthread_cond_broadcast(&outage->changed);
     pthread_mutex_unlock(&outage->mutex);
     return rc;

@@ -10,6 +10,7 @@
 #define LK_OUTAGE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/retry.h"
 #include "sqlock.h"
@@ -19,9 +20,10 @@ struct lk_outage {
     pthread_cond_t changed;
     /* counts the failures; 0: no outage */
     struct lk_retry retry;
-    bool is_probed;     /* an attempt is under way */
-    bool has_connected; /* an attempt has succeeded */
-    int rc;             /* of the last failure */
+    atomic_bool has_begun; /* there are failures: each statement looks here */
+    bool is_probed;        /* an attempt is under way */
+    bool has_connected;    /* an attempt has succeeded */
+    int rc;                /* of the last failure */
     sqlock_error why;
 };
 

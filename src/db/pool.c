@@ -204,21 +204,25 @@ static bool find_place(struct lk_pool *pool, const struct wish *wish,
     return true;
 }
 
-/* As find_place(), and wait as long as the wish allows.  Return 0, or
- * SQLOCK_ERESOURCE if neither became possible in time. */
+/* As find_place(), and wait as long as the wish allows.  Return 0, and in
+ * *begun_ns when the wait began, 0: there was none; or return SQLOCK_ERESOURCE
+ * if neither became possible in time. */
 static int wait_for_place(struct lk_pool *pool, const struct wish *wish,
-                          struct lk_connection **out)
+                          int64_t *begun_ns, struct lk_connection **out)
 {
     pthread_cond_t *change =
         wish->is_lent ? &pool->returned : &pool->given_back;
 
+    *begun_ns = 0;
     while (!find_place(pool, wish, out)) {
         bool may_come = pool->opening > 0 && wish->wait_until_ns > 0;
         int64_t until_ns = may_come ? wish->latest_ns : wish->wait_until_ns;
         struct timespec at = lk_timespec(until_ns);
+        int64_t now = sqlock_monotonic_ns();
 
-        if (sqlock_monotonic_ns() >= until_ns ||
-            (wish->is_open && pool->count == 0))
+        if (*begun_ns == 0)
+            *begun_ns = now;
+        if (now >= until_ns || (wish->is_open && pool->count == 0))
             return SQLOCK_ERESOURCE;
         (void)pthread_cond_timedwait(change, &pool->mutex, &at);
     }
@@ -289,13 +293,13 @@ static int open_one(struct lk_pool *pool, const struct wish *wish,
     return rc;
 }
 
-/* Note how long the taker of a connection has waited since begun_ns.  It counts
- * as late only if that was until after since_ns. */
+/* Note how long the taker of a connection has waited since begun_ns, 0: not at
+ * all.  It counts as late only if that was until after since_ns. */
 static void note_delay(const struct lk_pool *pool,
                        struct lk_connection *connection, int64_t begun_ns,
                        int64_t since_ns)
 {
-    int64_t now = sqlock_monotonic_ns();
+    int64_t now = begun_ns != 0 ? sqlock_monotonic_ns() : 0;
 
     connection->late_ns = now > since_ns ? now - begun_ns : 0;
     lk_count_time(&pool->stats->pool_wait, now - begun_ns);
@@ -323,12 +327,12 @@ static int take(struct lk_pool *pool, const struct wish *wish,
                 struct lk_connection **out, sqlock_error *err)
 {
     for (;;) {
-        int64_t begun_ns = sqlock_monotonic_ns();
         struct lk_connection *connection;
+        int64_t begun_ns;
         int rc;
 
         pthread_mutex_lock(&pool->mutex);
-        rc = wait_for_place(pool, wish, &connection);
+        rc = wait_for_place(pool, wish, &begun_ns, &connection);
         pthread_mutex_unlock(&pool->mutex);
         if (rc < 0)
             return lk_error(err, rc,
@@ -336,6 +340,8 @@ static int take(struct lk_pool *pool, const struct wish *wish,
                             "until the deadline: raise pool_size",
                             pool->options.size);
         if (connection == NULL) {
+            if (begun_ns == 0)
+                begun_ns = sqlock_monotonic_ns();
             rc = open_one(pool, wish, out, err);
             if (rc == 0)
                 note_delay(pool, *out, begun_ns, begun_ns);

@@ -21,10 +21,11 @@ static void write_holder(char holder[LK_HOLDER_SIZE],
                          const struct lk_store *store,
                          const struct lk_lease *lease)
 {
-    char identity[LK_IDENTITY_SIZE];
+    size_t length = strlen(lease->client_id);
 
-    lk_store_shown(store, identity, sizeof identity, store->identity);
-    (void)snprintf(holder, LK_HOLDER_SIZE, "%s %s", lease->client_id, identity);
+    memcpy(holder, lease->client_id, length);
+    holder[length++] = ' ';
+    lk_store_shown(store, holder + length, LK_IDENTITY_SIZE, store->identity);
 }
 
 /* --- one lease --- */

@@ -24,7 +24,7 @@ bool lk_pg_is_alive(lk_pg *session)
     /* To an idle session the server sends only notifications, changes of
      * settings and its goodbye: read until nothing is left. */
     while (session->conn != NULL && !session->dead) {
-        if (lk_pg_is_aborted(session) ||
+        if (atomic_load(&session->aborted) ||
             PQstatus(session->conn) != CONNECTION_OK) {
             session->dead = true;
             break;
@@ -45,7 +45,7 @@ int lk_pg_check(lk_pg *session, int64_t deadline_ns, sqlock_error *err)
     bool was_looked_at;
 
     session->sqlstate[0] = '\0';
-    if (session->conn != NULL && lk_pg_is_aborted(session))
+    if (session->conn != NULL && atomic_load(&session->aborted))
         return lk_error(err, SQLOCK_ECANCELED,
                         "the connection was aborted, nothing was sent");
     was_looked_at = session->was_looked_at && !session->dead;

@@ -114,7 +114,8 @@ static int pg_await(void *connection, int64_t queue, int64_t until_ns,
 {
     lk_pg *session = connection;
 
-    if (session->conn == NULL || session->dead || lk_pg_is_aborted(session))
+    if (session->conn == NULL || session->dead ||
+        atomic_load(&session->aborted))
         return gone(session, err);
     while (!was_notified(session, queue)) {
         switch (lk_pg_wait(session, PQsocket(session->conn), POLLIN, until_ns,

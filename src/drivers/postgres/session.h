@@ -9,6 +9,7 @@
 #ifndef LK_POSTGRES_SESSION_H
 #define LK_POSTGRES_SESSION_H
 
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "drivers/postgres/client.h"
@@ -31,7 +32,7 @@ typedef struct lk_pg {
     /* Under the mutex of wait.c, for abort from another thread. */
     int fd;       /* valid while waiting */
     bool waiting; /* in poll(): libpq cannot close or replace the socket now */
-    bool aborted; /* for good */
+    atomic_bool aborted; /* for good */
 
     bool dead;           /* not to be used any more, only closed */
     bool was_looked_at;  /* by is_alive, and nothing was sent since */
@@ -69,8 +70,6 @@ int lk_pg_wait(lk_pg *session, int fd, short events, int64_t deadline_ns,
 /* End the present wait and refuse all later ones.  Any thread may call this at
  * any time. */
 void lk_pg_abort(lk_pg *session);
-
-bool lk_pg_is_aborted(lk_pg *session);
 
 /* ------------------------------------------------------------- outcome.c -- */
 

@@ -76,13 +76,3 @@ void lk_pg_abort(lk_pg *session)
         (void)shutdown(session->fd, SHUT_RDWR);
     pthread_mutex_unlock(&mutex);
 }
-
-bool lk_pg_is_aborted(lk_pg *session)
-{
-    bool aborted;
-
-    pthread_mutex_lock(&mutex);
-    aborted = session->aborted;
-    pthread_mutex_unlock(&mutex);
-    return aborted;
-}
