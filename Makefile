@@ -143,7 +143,8 @@ SUITE_SRC := $(wildcard $(addsuffix /*.c,$(SUITE_DIRS)))
 objects = $(patsubst %.c,$B/obj/%.o,$(1))
 SQL_OBJ := $(SQL:sql/%.sql=$B/obj/gen/sql/%.o)
 LIB_OBJ := $(call objects,$(LIB_SRC)) $(SQL_OBJ)
-CLI_OBJ := $(call objects,$(CLI_SRC))
+HELPS := $B/obj/gen/cli/helps.o
+CLI_OBJ := $(call objects,$(CLI_SRC)) $(HELPS)
 EXAMPLE_OBJ := $(call objects,$(EXAMPLE_SRC))
 SUPPORT_OBJ := $(call objects,$(SUPPORT_SRC))
 TEST_OBJ := $(SUPPORT_OBJ) $(call objects,$(SUITE_SRC))
@@ -176,17 +177,20 @@ COMPILE = $(call say,CC,$@)mkdir -p $(@D) && $(CC) $(ALL_CPPFLAGS) \
 # which tests/tools/lint/rules.sh checks.
 $(EXAMPLE_OBJ): $B/obj/%.o: %.c $B/.flags
 	$(call COMPILE)
-$(filter-out $(SQL_OBJ),$(LIB_OBJ)) $(CLI_OBJ): $B/obj/%.o: %.c $B/.flags
+$(filter-out $(SQL_OBJ) $(HELPS),$(LIB_OBJ) $(CLI_OBJ)): $B/obj/%.o: %.c $B/.flags
 	$(call COMPILE,-Isrc)
 $(TEST_OBJ): $B/obj/%.o: %.c $B/.flags
 	$(call COMPILE,-Isrc $(TEST_INCLUDES))
 # A string literal longer than the 4095 bytes that C11 promises is no trouble.
-$(SQL_OBJ): $B/obj/%.o: $B/%.c $B/.flags
-	$(call COMPILE,-Wno-overlength-strings)
+$(SQL_OBJ) $(HELPS): $B/obj/%.o: $B/%.c $B/.flags
+	$(call COMPILE,-Isrc -Wno-overlength-strings)
 # sql/DB/NAME.sql becomes `const char lk_sql_DB_NAME[]`.
 $B/gen/sql/%.c: sql/%.sql .make/embed.sh
 	$(call say,SQL,$@)mkdir -p $(@D) && sh .make/embed.sh $< \
 	lk_sql_$(subst -,_,$(subst /,_,$*)) >$@
+# The command's help texts are parts of its manual pages.
+$B/gen/cli/helps.c: src/man/help.awk src/man/sqlock.1 src/man/sqlock-run.1
+	$(call say,HELP,$@)mkdir -p $(@D) && awk -f $^ >$@
 
 $(STATIC): $(LIB_OBJ) $B/.link
 	$(call say,AR,$@)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(LIB_OBJ)

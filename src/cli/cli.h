@@ -68,13 +68,16 @@ typedef struct cli {
 typedef struct cli_command {
     const char *name;
     const char *summary;
-    const char *help;
     bool has_child; /* a command line follows its argument, or "--" */
     const struct poptOption *options; /* that only it has; NULL: none */
     char **values;                    /* of these, by `val` - CLI_OWN */
     size_t value_count;
     int (*run)(cli *app);
 } cli_command;
+
+/* The name and the help text of each command, and of the program, "", as
+ * src/man/help.awk makes them of the manual pages; NULL at the end. */
+extern const char *const cli_helps[][2];
 
 extern const cli_command cli_init;
 extern const cli_command cli_run;

@@ -132,29 +132,6 @@ static int run_break(cli *app)
 const cli_command cli_break = {
     .name = "break",
     .summary = "end another holder's lease",
-    .help = "Usage: sqlock break KEY --client-id ID --reason TEXT [--now]\n"
-            "       sqlock break KEY --token T --reason TEXT [--now]\n"
-            "End the lease of another owner.  That owner notices at its next "
-            "renewal or\n"
-            "release; the lock is free for others when the lease would have "
-            "ended.\n"
-            "\n"
-            "      --client-id ID   the holder's client id, from `sqlock "
-            "show`; if the lock\n"
-            "                       has another holder by now, nothing is "
-            "changed and the\n"
-            "                       exit status is 1\n"
-            "      --token T        the holder's token instead; Spring "
-            "services, and tables\n"
-            "                       in Spring's layouts, have none\n"
-            "      --reason TEXT    up to 80 bytes, stored with user@host "
-            "until the lock is\n"
-            "                       acquired again\n"
-            "      --now            free the lock at once.  Unsafe: the old "
-            "holder goes on\n"
-            "                       working until it notices\n"
-            "\n"
-            "JSON: { name, broken, now, who, reason }.\n",
     .options = break_options,
     .values = values,
     .value_count = VALUES,

@@ -236,40 +236,6 @@ static int run_doctor(cli *app)
 const cli_command cli_doctor = {
     .name = "doctor",
     .summary = "check all that locks rely on, and say what to change",
-    .help =
-        "Usage: sqlock doctor [--json]\n"
-        "       sqlock doctor --after-restore --yes\n"
-        "Check the connection, TLS, the server's settings for durability, "
-        "failover,\n"
-        "isolation and time limits, whether there is a pooler, the clock, the "
-        "table's\n"
-        "layout, this login's rights on it, the tables beside it, and other "
-        "software that\n"
-        "shares it; say what to change.  For this a lock in the region "
-        "sqlock-doctor is\n"
-        "acquired and released.  The last line says what the database "
-        "supports, tested\n"
-        "with two sessions.\n"
-        "\n"
-        "      --after-restore   after the database was restored from a "
-        "backup, cloned,\n"
-        "                        or failed over with a loss: free every lock "
-        "of the\n"
-        "                        table, in all regions, raise the tokens above "
-        "all\n"
-        "                        given before, print the number of rows\n"
-        "      --yes             confirm it: no program may use the locks "
-        "meanwhile\n"
-        "\n"
-        "Exit status: 0 all is well, or there are warnings only; 1 failures; "
-        "69 or 77\n"
-        "the database cannot be checked.\n"
-        "JSON: { result, region, checks: [ { check, result, found, advice } "
-        "],\n"
-        "capabilities: { leases, row_locks, guards, wakeups } }, the results "
-        "being ok,\n"
-        "warning or failure, the capabilities full, weaker or refused; with\n"
-        "--after-restore { rows }.\n",
     .options = doctor_options,
     .run = run_doctor,
 };

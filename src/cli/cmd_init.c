@@ -174,27 +174,6 @@ static int run_init(cli *app)
 const cli_command cli_init = {
     .name = "init",
     .summary = "create the lock table, or print its SQL",
-    .help = "Usage: sqlock init [--print] [--layout sqlock|spring7|spring6 | "
-            "--once]\n"
-            "Create the lock table if it does not exist, and check it.\n"
-            "\n"
-            "      --print    print the SQL instead; needs no connection: "
-            "--url mysql: is\n"
-            "                 enough\n"
-            "      --layout sqlock    ours: tokens, names; Spring Integration "
-            "7 may share it\n"
-            "               spring7   five columns, as Spring Integration 7 "
-            "makes it\n"
-            "               spring6   four columns: the only one that Spring "
-            "Integration 5\n"
-            "                         and 6 may share; expiry then goes by "
-            "--peer-ttl\n"
-            "      --once     the table that `sqlock run --once` writes to, "
-            "instead; it goes\n"
-            "                 with any layout\n"
-            "\n"
-            "Exit status 1: the table exists with another layout.\n"
-            "JSON: { layout, created }, with --print { layout, sql }.\n",
     .options = init_options,
     .values = values,
     .value_count = 1,

@@ -38,12 +38,5 @@ static int run_key(cli *app)
 const cli_command cli_key = {
     .name = "key",
     .summary = "print the LOCK_KEY of a name",
-    .help =
-        "Usage: sqlock key NAME [--rule current|legacy|raw]\n"
-        "Print the LOCK_KEY of the lock NAME; needs no database.\n"
-        "\n"
-        "      --rule current   Spring Integration 6.0.8+, 6.1.4+, 6.2+ and 7\n"
-        "             legacy    up to 6.0.7 and 6.1.3: lenient with UUIDs\n"
-        "             raw       the name itself, 1 to 36 bytes of ASCII\n",
     .run = run_key,
 };

@@ -98,15 +98,6 @@ static int run_guard_sql(cli *app)
 const cli_command cli_renew = {
     .name = "renew",
     .summary = "renew a lease, by its id",
-    .help = "Usage: sqlock renew [--ttl TIME] LEASE\n"
-            "Renew the lease, by the id that `sqlock acquire` printed.\n"
-            "\n"
-            "  -t, --ttl TIME        lease length; default: as acquired\n"
-            "\n"
-            "Exit status: 0 renewed; 76 the lease is lost or has expired; "
-            "others as of\n"
-            "every command.\n"
-            "JSON: { remaining_ms }.\n",
     .options = renew_options,
     .values = values,
     .value_count = 1,
@@ -116,35 +107,11 @@ const cli_command cli_renew = {
 const cli_command cli_release = {
     .name = "release",
     .summary = "release a lock, by the id of its lease",
-    .help = "Usage: sqlock release LEASE\n"
-            "Release the lock, by the lease id that `sqlock acquire` printed.\n"
-            "\n"
-            "Exit status: 0 released; 76 the lease was lost or had expired "
-            "before; others\n"
-            "as of every command.\n"
-            "JSON: { released }.\n",
     .run = run_release,
 };
 
 const cli_command cli_guard_sql = {
     .name = "guard-sql",
     .summary = "print the SQL that guards a lease in a transaction",
-    .help =
-        "Usage: sqlock guard-sql LEASE\n"
-        "Print a statement to be sent first in a transaction of another "
-        "program: it is\n"
-        "an error unless the lease is still valid, and keeps others from "
-        "acquiring the\n"
-        "lock until the transaction ends.  LEASE is the id that `sqlock "
-        "acquire` printed,\n"
-        "or SQLOCK_LEASE in the command of `sqlock run`.\n"
-        "\n"
-        "  { echo 'BEGIN;'; sqlock guard-sql \"$lease\"; cat changes.sql\n"
-        "    echo 'COMMIT;'; } | psql -v ON_ERROR_STOP=1 shop\n"
-        "\n"
-        "The program must end at an error: psql -v ON_ERROR_STOP=1, sqlite3 "
-        "-bail, mysql\n"
-        "without --force.  On Galera the statement holds on one node only.\n"
-        "JSON: { sql }.\n",
     .run = run_guard_sql,
 };

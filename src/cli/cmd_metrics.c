@@ -182,20 +182,5 @@ static int run_metrics(cli *app)
 const cli_command cli_metrics = {
     .name = "metrics",
     .summary = "print numbers of locks for Prometheus",
-    .help = "Usage: sqlock metrics\n"
-            "Print for Prometheus, for each region with held or expired locks, "
-            "or for the\n"
-            "one given:\n"
-            "\n"
-            "  sqlock_locks{region,state}            how many are held, and "
-            "expired\n"
-            "  sqlock_longest_hold_seconds{region}   how long one has been "
-            "held, at most\n"
-            "  sqlock_waiting{region}                waiters; omitted if the "
-            "database does\n"
-            "                                        not list them\n"
-            "\n"
-            "For a textfile collector: sqlock metrics >f.$$ && mv f.$$ "
-            "sqlock.prom\n",
     .run = run_metrics,
 };

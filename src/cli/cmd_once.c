@@ -136,18 +136,5 @@ static int run_once(cli *app)
 const cli_command cli_once = {
     .name = "once",
     .summary = "show the records of `run --once`, or remove one",
-    .help = "Usage: sqlock once list\n"
-            "       sqlock once show NAME\n"
-            "       sqlock once forget NAME\n"
-            "List the records of `sqlock run --once` of the region by name, "
-            "with the time\n"
-            "(UTC) and the token of the lease; show one; or remove one, so "
-            "that its command\n"
-            "may run again.\n"
-            "\n"
-            "Exit status 1: there is no such record.\n"
-            "JSON: list { region, records: [ { name, key, done_at, token, "
-            "client_id } ] },\n"
-            "show one of these, forget { forgotten }.\n",
     .run = run_once,
 };

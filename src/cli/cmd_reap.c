@@ -76,21 +76,6 @@ static int run_reap(cli *app)
 const cli_command cli_reap = {
     .name = "reap",
     .summary = "remove rows of locks that are long free or expired",
-    .help =
-        "Usage: sqlock reap [--older-than TIME] [--json]\n"
-        "Remove the rows of the region that have been free or expired for a "
-        "while, and\n"
-        "print how many.  A live lease is never touched, and no token is ever "
-        "used\n"
-        "again.  Rows of names that transactions lock are removed, too, unless "
-        "they are\n"
-        "locked.  If there are tables of stock (`sqlock stock init`), overdue\n"
-        "reservations expire and their quantities are restored.\n"
-        "\n"
-        "      --older-than TIME   for how long; 10m\n"
-        "\n"
-        "On the spring6 layout give --peer-ttl: it decides what has expired.\n"
-        "JSON: { removed, expired }.\n",
     .options = reap_options,
     .values = values,
     .value_count = 1,

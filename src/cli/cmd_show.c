@@ -184,17 +184,5 @@ static int run_show(cli *app)
 const cli_command cli_show = {
     .name = "show",
     .summary = "show one lock",
-    .help = "Usage: sqlock show KEY [--json]\n"
-            "Show all that is known about the lock KEY (a name, or a LOCK_KEY "
-            "as `ls` shows\n"
-            "it): if it is held, its waiters, where the database lists them; "
-            "if not, how\n"
-            "the last lease ended and, if it is free, who held it last.\n"
-            "Exit status 1: there is no such lock.\n"
-            "\n"
-            "JSON: { key, name, state, holder, client_id, token, acquired_at,\n"
-            "expires_at, remaining_ms, ahead_ms, held_ms, ended, last_holder, "
-            "waiters,\n"
-            "waiter_names }, null where not known.\n",
     .run = run_show,
 };

@@ -373,27 +373,6 @@ static int run_top(cli *app)
 const cli_command cli_top = {
     .name = "top",
     .summary = "show the locks that are held, again and again",
-    .help =
-        "Usage: sqlock top [OPTIONS]\n"
-        "Show how many locks are held, expired and waited for, what happened "
-        "between two\n"
-        "readings (hand-overs, renewals, leases lost), and the locks held for "
-        "longest.\n"
-        "On a terminal the screen is redrawn, and q or ^C quits; elsewhere "
-        "each reading\n"
-        "is a block of lines.\n"
-        "\n"
-        "  -d, --delay TIME      between two readings; 1 second\n"
-        "  -n, --count N         end after N readings; default: do not end\n"
-        "      --regions         of all regions\n"
-        "\n"
-        "Each reading costs the database one read of the table, of 10,000 "
-        "locks at most.\n"
-        "A lock that changes hands twice between two readings is counted "
-        "once.\n"
-        "JSON, a line for each reading: { held, expired, waiting, seconds, "
-        "handovers,\n"
-        "renewals, lost, locks }.\n",
     .options = options_table,
     .values = values,
     .value_count = VALUES,

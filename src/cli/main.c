@@ -21,47 +21,15 @@ static const cli_command *const commands[] = {
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
-static const char program_help[] =
-    "\n"
-    "Options, before or after the command:\n"
-    "      --url URL             database; or the variable SQLOCK_URL\n"
-    "      --region NAME         region of the locks; or SQLOCK_REGION; "
-    "DEFAULT\n"
-    "      --table-prefix TEXT   INT_ makes INT_LOCK; app.INT_ names a schema "
-    "too,\n"
-    "                            '\"App\".INT_' one with capitals\n"
-    "      --rule RULE           how a name becomes a LOCK_KEY: current, "
-    "legacy,\n"
-    "                            raw\n"
-    "      --peer-ttl TIME       TTL of the Spring peers, on the spring6 "
-    "layout\n"
-    "      --json                print data as JSON\n"
-    "  -q, --quiet               say nothing but errors\n"
-    "  -v, --verbose             say what is being done\n"
-    "  -h, --help                this text, or the command's\n"
-    "  -V, --version             versions of the library and its drivers\n"
-    "\n"
-    "URL is one of\n"
-    "  postgresql://user@host:port,host2:port2/db?...\n"
-    "  mysql://user@host:port/db?socket=...&tls=verify&ca=...\n"
-    "  sqlite:path?synchronous=full\n"
-    "Keep the password out of --url: other users can read a command line "
-    "while\n"
-    "the program starts.  Put the URL into SQLOCK_URL, or leave the password "
-    "to\n"
-    "PGPASSFILE, to ~/.my.cnf, or to a variable named by the URL parameter\n"
-    "password_env=NAME.\n"
-    "\n"
-    "Settings that are neither options nor in the environment are read from\n"
-    "$XDG_CONFIG_HOME/sqlock/config (~/.config/sqlock/config), then in\n"
-    "/etc/sqlock.conf: lines such as \"region = jobs\", with the names of the\n"
-    "options above.\n"
-    "\n"
-    "TIME is in seconds, or has a unit: 250ms, 1.5s, 10m, 2h, 1d.\n"
-    "\n"
-    "Exit status: 0 done, 1 no such lock or not in that state, 64 usage,\n"
-    "69 database unreachable or in error, 71 out of a system resource,\n"
-    "74 output failed, 77 no permission; `sqlock run --help` has its own.\n";
+/* Return the help text of a command, or of the program: "". */
+static const char *help_of(const char *name)
+{
+    size_t i = 0;
+
+    while (cli_helps[i][0] != NULL && strcmp(cli_helps[i][0], name) != 0)
+        i++;
+    return cli_helps[i][1];
+}
 
 static void print_help(const cli *app)
 {
@@ -69,7 +37,7 @@ static void print_help(const cli *app)
 
     if (app->command != NULL) {
         printf("%s\nOptions of every command: see `sqlock --help`.\n",
-               app->command->help);
+               help_of(app->command->name));
         return;
     }
     printf("Usage: sqlock [OPTIONS] COMMAND ...\n"
@@ -77,7 +45,7 @@ static void print_help(const cli *app)
            "Locks kept in the SQL database an application already has.\n\n");
     for (i = 0; i < COMMANDS; i++)
         printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
-    fputs(program_help, stdout);
+    printf("\n%s", help_of(""));
 }
 
 static void print_version(void)

@@ -15,7 +15,7 @@ offers() { # WORD...: the last one is to be completed
 
 options_of() { # COMMAND: all that its help describes
     { "$SQLOCK" --help && "$SQLOCK" "$1" --help; } |
-        grep -oE '^ +(-[A-Za-z], )?--[a-z-]+' | sed 's/.*--/--/' |
+        grep -oE '^ {2,6}(-[A-Za-z], )?--[a-z-]+' | sed 's/.*--/--/' |
         sort -u | paste -sd ' '
 }
 
@@ -43,6 +43,8 @@ in_bash() {
     is "nothing for a free value" "$offered" ""
     offers stock c
     is "actions of stock" "$offered" "cancel claim"
+    offers once ''
+    is "actions of once" "$offered" "forget list show"
     offers run a-key mkfif
     has "the command behind the key" "$offered" mkfifo
     offers run --ttl 5 a-key -w 3 mkfif

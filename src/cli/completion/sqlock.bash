@@ -15,21 +15,20 @@ _sqlock_options() { # SQLOCK [COMMAND]
         "$1" --help
         [ -z "${2-}" ] || "$1" "$2" --help
     } 2>/dev/null |
-        sed -n -e 's/^ *\(-[A-Za-z], \)\{0,1\}\(--[a-z-]*\) [^ ].*/\2 VALUE/p' \
-            -e 's/^ *\(-[A-Za-z], \)\{0,1\}\(--[a-z-]*\)  .*/\2/p' \
-            -e 's/^ *\(-[A-Za-z], \)\{0,1\}\(--[a-z-]*\)$/\2/p'
+        sed -n -e 's/^ \{2,6\}\(-[A-Za-z], \)\{0,1\}\(--[a-z-]*\) [^ ].*/\2 VALUE/p' \
+            -e 's/^ \{2,6\}\(-[A-Za-z], \)\{0,1\}\(--[a-z-]*\)  .*/\2/p' \
+            -e 's/^ \{2,6\}\(-[A-Za-z], \)\{0,1\}\(--[a-z-]*\)$/\2/p'
 }
 
 # The letters that stand for options with a value: "-w VALUE".
 _sqlock_letters() { # SQLOCK COMMAND
     "$1" "$2" --help 2>/dev/null |
-        sed -n 's/^ *\(-[A-Za-z]\), --[a-z-]* [^ ].*/\1 VALUE/p'
+        sed -n 's/^  \(-[A-Za-z]\), --[a-z-]* [^ ].*/\1 VALUE/p'
 }
 
-# The actions of a command, as its help lists them: "sqlock stock claim|cancel".
+# The actions of a command, as its help lists them: "  claim ID  ...".
 _sqlock_actions() { # SQLOCK COMMAND
-    "$1" "$2" --help 2>/dev/null |
-        sed -n "s/^\(Usage:\)\{0,1\} *sqlock $2 \([a-z|]*\).*/\2/p" | tr '|' ' '
+    "$1" "$2" --help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\)\( .*\)\{0,1\}$/\1/p'
 }
 
 # Names that need no quotes.
@@ -110,12 +109,9 @@ _sqlock() {
                 mapfile -t COMPREPLY < <(compgen -W \
                     "$(_sqlock_commands "$sqlock")" -- "$word")
                 ;;
-            once:0)
-                mapfile -t COMPREPLY < <(compgen -W 'list show forget' -- "$word")
-                ;;
-            stock:0)
+            once:0 | stock:0)
                 mapfile -t COMPREPLY < <(compgen -W \
-                    "$(_sqlock_actions "$sqlock" stock)" -- "$word")
+                    "$(_sqlock_actions "$sqlock" "$command")" -- "$word")
                 ;;
             esac
         fi

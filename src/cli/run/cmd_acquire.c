@@ -369,37 +369,6 @@ static int run_acquire(cli *app)
 const cli_command cli_acquire = {
     .name = "acquire",
     .summary = "acquire a lock, and print the id of its lease",
-    .help =
-        "Usage: sqlock acquire [OPTIONS] NAME\n"
-        "Wait for the lock NAME and print the id of the lease, for `renew`, "
-        "`release`\n"
-        "and `guard-sql`.  The lock is held until it is released or the lease "
-        "expires;\n"
-        "with --for, until a process ends.\n"
-        "\n"
-        "  -w, --wait TIME       give up after this time; without it, wait as "
-        "long as it\n"
-        "                        takes: for a holder, and for a database that "
-        "does not\n"
-        "                        answer\n"
-        "  -n, --no-wait         give up at once\n"
-        "      --fail-fast       give up at the first error of the database\n"
-        "  -t, --ttl TIME        lease length, from 1 second; 30\n"
-        "      --for PID         renew the lease in the background, and "
-        "release it when\n"
-        "                        this process ends\n"
-        "\n"
-        "In a shell script:\n"
-        "  lease=$(sqlock acquire --wait 60 --for $$ nightly) || exit\n"
-        "  ...\n"
-        "  sqlock release \"$lease\" || echo \"the lock was lost\" >&2\n"
-        "\n"
-        "Exit status: 0 the lock is held; 64 usage; 69 database unreachable or "
-        "in error;\n"
-        "71 out of a system resource; 74 output failed; 75 lock not free in "
-        "time;\n"
-        "77 no permission.\n"
-        "JSON: { lease, name, region, key, token, client_id }.\n",
     .options = options_table,
     .values = values,
     .value_count = VALUES,
