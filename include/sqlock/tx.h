@@ -43,6 +43,8 @@
  *     The transaction is over after ERETRY, ELOST or EUNCERTAIN, and on
  *     PostgreSQL after any statement that failed: further calls return the same
  *     code, except those that end the transaction, which is still to be done.
+ *     What failed on PostgreSQL is undone by ROLLBACK TO SAVEPOINT, and the
+ *     transaction goes on.
  *
  * Limits of time
  *     On a connection of the registry a statement takes statement_timeout_ms at
@@ -129,7 +131,7 @@ SQLOCK_MUSTUSE int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
  * again: on PostgreSQL with the commit, on MySQL in one more round trip.  That
  * check is left out on a connection of the registry whose statements all began,
  * after comments and parentheses, with SELECT, INSERT, UPDATE, DELETE, REPLACE,
- * MERGE, WITH, VALUES, TABLE, SHOW, EXPLAIN or DESCRIBE.
+ * MERGE, WITH, VALUES, TABLE, SHOW, EXPLAIN, DESCRIBE, SAVEPOINT or RELEASE.
  *
  * @return 0            committed
  *         EUNCERTAIN   the connection broke: it may be committed or not
@@ -184,8 +186,11 @@ SQLOCK_API int sqlock_tx_abandon(sqlock_tx *tx, sqlock_error *err);
  *
  * A connection of the registry is closed after the transaction if a statement
  * may have changed the session: one that begins neither with a word listed at
- * sqlock_tx_commit(), nor with SAVEPOINT, RELEASE or ROLLBACK, or that names
- * set_config() without `true` at its end, pg_advisory_lock() or GET_LOCK().
+ * sqlock_tx_commit(), nor with ROLLBACK, or that names set_config() without
+ * `true` at its end, pg_advisory_lock() or GET_LOCK().
+ *
+ * After a ROLLBACK TO SAVEPOINT that fails, the transaction is over: what was
+ * to be undone must not be committed.
  *
  * @param[in,out] result zero, or used before; freed by sqlock_result_clear();
  *                       NULL: not wanted

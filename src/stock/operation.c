@@ -120,10 +120,8 @@ static int run_in(struct lk_stock_operation *op, sqlock_tx *tx,
     rc = savepoint(tx, "SAVEPOINT sqlock_stock", err);
     if (rc < 0)
         return rc;
-    tx->is_shielded = true;
     rc = body(op, err);
-    tx->is_shielded = false;
-    if (tx->over != 0)
+    if (!lk_tx_may_go_back(tx))
         return rc;
     if (rc != 0) {
         int back = go_back(tx, err);

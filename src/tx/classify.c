@@ -111,19 +111,19 @@ static bool changes_session(const char *sql)
            strcasestr(sql, "get_lock") != NULL;
 }
 
-bool lk_is_about_rows(const char *sql)
+bool lk_keeps_locks(const char *sql)
 {
     static const char *const words[] = {
-        "SELECT", "INSERT", "UPDATE", "DELETE",  "REPLACE", "MERGE",    "WITH",
-        "VALUES", "TABLE",  "SHOW",   "EXPLAIN", "DESC",    "DESCRIBE", NULL};
+        "SELECT",   "INSERT",    "UPDATE",  "DELETE", "REPLACE", "MERGE",
+        "WITH",     "VALUES",    "TABLE",   "SHOW",   "EXPLAIN", "DESC",
+        "DESCRIBE", "SAVEPOINT", "RELEASE", NULL};
 
     return begins_with(sql, words) && !changes_session(sql);
 }
 
-bool lk_is_about_savepoints(const char *sql)
+bool lk_rolls_back(const char *sql)
 {
-    static const char *const words[] = {"SAVEPOINT", "RELEASE", "ROLLBACK",
-                                        NULL};
+    static const char *const words[] = {"ROLLBACK", NULL};
 
     return begins_with(sql, words);
 }

@@ -42,7 +42,7 @@ static int go_back(sqlock_tx *tx, sqlock_error *err)
     if (rc == 0)
         return 0;
     /* The database has rolled back the savepoint, too. */
-    if (tx->over == 0) {
+    if (lk_tx_may_go_back(tx)) {
         rc = lk_error(&own, SQLOCK_ERETRY,
                       "the wait for a lock has ended the transaction: run it "
                       "again");
@@ -85,7 +85,7 @@ static int wait_in_savepoint(sqlock_tx *tx, const struct lk_tx_target *target,
     if (rc == 0)
         rc = lk_tx_target_lock(tx, target, true,
                                tx->is_adopted ? LK_NEVER : deadline_ns, err);
-    if (rc < 0 && tx->over == 0) {
+    if (rc < 0 && lk_tx_may_go_back(tx)) {
         end = go_back(tx, err);
         if (end < 0)
             rc = end;
@@ -114,15 +114,9 @@ static int wait_in_savepoint(sqlock_tx *tx, const struct lk_tx_target *target,
 static int wait_in_database(sqlock_tx *tx, const struct lk_tx_target *target,
                             int64_t wait_ms, sqlock_error *err)
 {
-    int rc;
+    int rc = savepoint(tx, "SAVEPOINT sqlock_tx", err);
 
-    rc = savepoint(tx, "SAVEPOINT sqlock_tx", err);
-    if (rc < 0)
-        return rc;
-    tx->is_shielded = true;
-    rc = wait_in_savepoint(tx, target, wait_ms, err);
-    tx->is_shielded = false;
-    return rc;
+    return rc < 0 ? rc : wait_in_savepoint(tx, target, wait_ms, err);
 }
 
 /* Return how long to wait in the database next: the remaining time, at most

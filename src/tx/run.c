@@ -23,8 +23,9 @@ int64_t lk_tx_deadline(const sqlock_tx *tx)
 
 int lk_tx_end(sqlock_tx *tx, int rc, const sqlock_error *why)
 {
-    if (tx->over != 0)
+    if (tx->over != 0 && !tx->is_aborted)
         return rc;
+    tx->is_aborted = false;
     tx->over = rc;
     memset(&tx->why, 0, sizeof tx->why);
     if (why != NULL)
@@ -42,6 +43,32 @@ int lk_tx_spoil(sqlock_tx *tx, const char *why, sqlock_error *err)
     if (err != NULL)
         *err = own;
     return lk_tx_end(tx, rc, &own);
+}
+
+/* End the transaction by rc, a failure of a statement, after which it is in
+ * that state.  Return rc. */
+static int end_in(sqlock_tx *tx, sqlock_tx_state state, int rc,
+                  const sqlock_error *why)
+{
+    if (tx->over != 0)
+        return rc;
+    (void)lk_tx_end(tx, rc, why);
+    tx->is_aborted = state == SQLOCK_TX_ABORTED;
+    return rc;
+}
+
+bool lk_tx_may_go_back(const sqlock_tx *tx)
+{
+    return tx->over == 0 || tx->is_aborted;
+}
+
+/* Note that the transaction is open again: the database has returned to a
+ * savepoint before the statement that failed. */
+static void revive(sqlock_tx *tx)
+{
+    if (tx->is_aborted)
+        tx->over = 0;
+    tx->is_aborted = false;
 }
 
 /* Note that the transaction is no longer open, and return the code of its
@@ -64,7 +91,7 @@ static int notice_end(sqlock_tx *tx, sqlock_tx_state state, sqlock_error *err)
                       "the transaction is aborted: it can only be rolled back");
     if (err != NULL)
         *err = own;
-    return lk_tx_end(tx, rc, &own);
+    return end_in(tx, state, rc, &own);
 }
 
 int lk_tx_check(sqlock_tx *tx, sqlock_error *err)
@@ -77,13 +104,16 @@ int lk_tx_check(sqlock_tx *tx, sqlock_error *err)
     rc = lk_store_check(tx->store, err);
     if (rc < 0)
         return rc;
-    if (tx->over != 0) {
-        if (err != NULL)
-            *err = tx->why;
-        return tx->over;
+    if (lk_tx_may_go_back(tx)) {
+        state = tx->part->state(tx->connection->state);
+        if (state == SQLOCK_TX_OPEN)
+            revive(tx);
+        else if (tx->over == 0)
+            return notice_end(tx, state, err);
     }
-    state = tx->part->state(tx->connection->state);
-    return state == SQLOCK_TX_OPEN ? 0 : notice_end(tx, state, err);
+    if (tx->over != 0 && err != NULL)
+        *err = tx->why;
+    return tx->over;
 }
 
 /* --- sending --- */
@@ -106,12 +136,13 @@ static int judge(sqlock_tx *tx, int rc, sqlock_error *err)
     }
     if (rc == SQLOCK_ERETRY)
         return lk_tx_end(tx, rc, err);
-    if (tx->is_shielded)
+    if (!tx->has_begun)
         return rc;
     state = tx->part->state(tx->connection->state);
-    if (state == SQLOCK_TX_OPEN)
-        return rc;
-    return rc < 0 ? lk_tx_end(tx, rc, err) : notice_end(tx, state, err);
+    if (state != SQLOCK_TX_OPEN)
+        return rc < 0 ? end_in(tx, state, rc, err) : notice_end(tx, state, err);
+    revive(tx);
+    return rc;
 }
 
 int lk_tx_send(sqlock_tx *tx, const sqlock_statement *statement,
@@ -286,14 +317,30 @@ static int end_uncertain(sqlock_tx *tx, sqlock_error *err)
     return tx->over;
 }
 
+/* Roll back to a savepoint.  If that fails, end the transaction: what was to be
+ * undone must not be committed. */
+static int go_back(sqlock_tx *tx, const char *sql, sqlock_error *err)
+{
+    sqlock_error own = {0};
+    int rc = lk_tx_query(tx, sql, NULL, 0, NULL, &own);
+
+    if (rc == 0)
+        return 0;
+    if (err != NULL)
+        *err = own;
+    return lk_tx_end(tx, rc, &own);
+}
+
 int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
                       const sqlock_value *parameters, size_t count,
                       sqlock_result *result, sqlock_error *err)
 {
+    bool goes_back = sql != NULL && count == 0 && lk_rolls_back(sql);
     int rc;
 
     rc = lk_tx_check(tx, err);
-    if (rc < 0)
+    if (rc < 0 && !(goes_back && tx != NULL && tx->is_aborted &&
+                    rc == tx->over)) /* and not EFORK */
         return rc;
     if (sql == NULL || (parameters == NULL && count > 0))
         return lk_error(err, SQLOCK_EINVAL,
@@ -304,11 +351,11 @@ int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
         if (rc < 0)
             return rc;
     }
-    if (lk_is_about_rows(sql))
+    if (lk_keeps_locks(sql))
         return lk_tx_query(tx, sql, parameters, count, result, err);
     tx->hold = LK_TX_LOOSE;
-    if (lk_is_about_savepoints(sql))
-        return lk_tx_query(tx, sql, parameters, count, result, err);
+    if (goes_back)
+        return go_back(tx, sql, err);
     tx->is_altered = true;
     rc = lk_tx_query(tx, sql, parameters, count, result, err);
     return rc == SQLOCK_ELOST ? end_uncertain(tx, err) : rc;

@@ -165,6 +165,7 @@ static int begin(sqlock_tx *tx, sqlock_error *err)
         rc = lk_tx_call(tx, tx->driver->begin,
                         tx->is_adopted ? LK_NEVER : deadline_ns, err);
     while (lk_retry_goes_on(&retry, rc));
+    tx->has_begun = rc == 0;
     (void)lk_tx_unlimit(tx, NULL);
     if (rc == SQLOCK_EUNCERTAIN)
         rc = lk_error(err, SQLOCK_EUNREACHABLE,
@@ -293,14 +294,12 @@ static int settle_in(sqlock_tx *tx, sqlock_error *err)
     int rc = 0;
 
     if (tx->part->state(tx->connection->state) == SQLOCK_TX_NONE) {
-        /* there is no transaction yet that a failure could end */
-        tx->is_shielded = true;
         rc = lk_tx_identify(tx, err);
-        tx->is_shielded = false;
         if (rc == 0)
             rc = begin(tx, err);
         return rc < 0 ? rc : learn_isolation(tx, err);
     }
+    tx->has_begun = true;
     rc = learn_isolation(tx, err);
     if (rc == 0 && tx->view != LK_TX_SNAPSHOT)
         rc = lk_tx_identify(tx, err);

@@ -67,9 +67,11 @@ struct sqlock_tx {
     bool is_adopted;
     bool is_identified; /* known to be in the registry's database */
     enum lk_tx_view view;
-    bool is_shielded; /* a failed statement does not end the transaction */
-    bool is_limited;  /* between lk_tx_limit() and lk_tx_unlimit() */
-    int over;         /* code that ended the transaction; 0: not over */
+    bool is_limited; /* between lk_tx_limit() and lk_tx_unlimit() */
+    bool has_begun;  /* a statement that fails may have ended it */
+    int over;        /* code that ended the transaction; 0: not over */
+    /* over because a statement failed: ROLLBACK TO SAVEPOINT revives it */
+    bool is_aborted;
     sqlock_error why;
 
     uint32_t idle_ms; /* the server ends it when it is idle for so long */
@@ -87,9 +89,12 @@ struct sqlock_tx {
  * transaction, EINVAL for NULL, or EFORK in a child process. */
 int lk_tx_check(sqlock_tx *tx, sqlock_error *err);
 
+/* Return whether there is a transaction that ROLLBACK TO SAVEPOINT may save. */
+bool lk_tx_may_go_back(const sqlock_tx *tx);
+
 /* End the transaction with rc, and return rc: from here on it can only be
- * rolled back.  Later calls return the first such rc, and the error `why`
- * (NULL: a text for rc). */
+ * rolled back, all of it.  Later calls return the first such rc, and the error
+ * `why` (NULL: a text for rc). */
 int lk_tx_end(sqlock_tx *tx, int rc, const sqlock_error *why);
 
 /* End a transaction in which a statement has written what it should not have
@@ -231,13 +236,14 @@ char *lk_placeholders_number(const char *sql, size_t *count);
 
 /* --- classify.c --- */
 
-/* Return whether a statement certainly only reads or writes rows, or describes
- * them: it releases no lock, neither itself nor by a function or trigger that
- * it calls, and nothing of it outlives the transaction. */
-bool lk_is_about_rows(const char *sql);
-/* Return whether a statement certainly is about savepoints or a rollback: it
+/* Return whether a statement certainly only reads, writes or describes rows, or
+ * makes or forgets a savepoint: it releases no lock, neither itself nor by a
+ * function or trigger that it calls, and nothing of it outlives the
+ * transaction. */
+bool lk_keeps_locks(const char *sql);
+/* Return whether a statement certainly rolls back, all or to a savepoint: it
  * commits nothing and changes no setting of the session. */
-bool lk_is_about_savepoints(const char *sql);
+bool lk_rolls_back(const char *sql);
 
 /* Do as sqlock_tx_begin() and sqlock_tx_retry(), on a store that was
  * checked. */

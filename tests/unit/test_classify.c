@@ -6,7 +6,7 @@
 
 #include "tx/tx.h"
 
-static void test_statements_about_rows_are_found(void **state)
+static void test_statements_that_keep_locks_are_found(void **state)
 {
     static const char *const texts[] = {
         "SELECT 1",
@@ -29,18 +29,20 @@ static void test_statements_about_rows_are_found(void **state)
         "SELECT set_config('a', 'b', true)",
         "SELECT set_config('a', ?, TRUE ), set_config('c', 'd', true)",
         "SELECT pg_advisory_xact_lock(1)",
+        "/* x */ SAVEPOINT a",
+        "-- x\nRELEASE a",
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         check_row(texts[i]);
-        assert_true(lk_is_about_rows(texts[i]));
-        assert_false(lk_is_about_savepoints(texts[i]));
+        assert_true(lk_keeps_locks(texts[i]));
+        assert_false(lk_rolls_back(texts[i]));
     }
     check_row(NULL);
 }
 
-static void test_what_is_not_certain_is_not_about_rows(void **state)
+static void test_what_is_not_certain_may_release_locks(void **state)
 {
     static const char *const texts[] = {
         "",
@@ -62,6 +64,7 @@ static void test_what_is_not_certain_is_not_about_rows(void **state)
         "-- x\rSET x = y,\nSELECT 1",
         "CALL p()",
         "BEGIN",
+        "ROLLBACK TO a",
         "PRAGMA query_only = 1",
         "SELECT set_config('a', 'b', false)",
         "SELECT set_config('a', 'b', true), SET_CONFIG('a', 'b', 'f')",
@@ -77,24 +80,23 @@ static void test_what_is_not_certain_is_not_about_rows(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         check_row(texts[i]);
-        assert_false(lk_is_about_rows(texts[i]));
+        assert_false(lk_keeps_locks(texts[i]));
     }
     check_row(NULL);
 }
 
-static void test_savepoints_are_found_behind_comments(void **state)
+static void test_rollbacks_are_found_behind_comments(void **state)
 {
     (void)state;
-    assert_true(lk_is_about_savepoints("/* x */ SAVEPOINT a"));
-    assert_true(lk_is_about_savepoints("-- x\nRELEASE a"));
-    assert_true(lk_is_about_savepoints("rollback to a"));
-    assert_false(lk_is_about_savepoints("/*! SET x = 1 */ ROLLBACK"));
-    assert_false(lk_is_about_savepoints("COMMIT"));
+    assert_true(lk_rolls_back("/* x */ ROLLBACK"));
+    assert_true(lk_rolls_back("-- x\nrollback to a"));
+    assert_false(lk_rolls_back("/*! SET x = 1 */ ROLLBACK"));
+    assert_false(lk_rolls_back("COMMIT"));
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_statements_about_rows_are_found),
-    cmocka_unit_test(test_what_is_not_certain_is_not_about_rows),
-    cmocka_unit_test(test_savepoints_are_found_behind_comments),
+    cmocka_unit_test(test_statements_that_keep_locks_are_found),
+    cmocka_unit_test(test_what_is_not_certain_may_release_locks),
+    cmocka_unit_test(test_rollbacks_are_found_behind_comments),
 };
 const struct suite suite_classify = SUITE("classify", tests);

@@ -7,11 +7,13 @@
 #include <string.h>
 
 static const struct topic *const topics[] = {
-    &topic_adopt,    &topic_names,   &topic_busy,   &topic_guard,
-    &topic_version,  &topic_stopped, &topic_input,  &topic_settings,
-    &topic_rights,   &topic_retry,   &topic_nested, &topic_recheck,
-    &topic_charset,  &topic_reap,    &topic_codes,  &topic_identity,
-    &topic_vanished, &topic_order,   &topic_pooled, NULL,
+    &topic_adopt,    &topic_names,     &topic_busy,
+    &topic_guard,    &topic_version,   &topic_stopped,
+    &topic_input,    &topic_settings,  &topic_rights,
+    &topic_retry,    &topic_nested,    &topic_recheck,
+    &topic_charset,  &topic_reap,      &topic_codes,
+    &topic_identity, &topic_vanished,  &topic_order,
+    &topic_pooled,   &topic_savepoint, NULL,
 };
 
 static const struct suite_main suite = {

@@ -31,6 +31,7 @@ extern const struct topic topic_charset;
 extern const struct topic topic_recheck;
 extern const struct topic topic_vanished;
 extern const struct topic topic_order;
+extern const struct topic topic_savepoint;
 
 /* Be the holder's process of test_stopped.c.  Return the exit status. */
 int hold(char **arguments);

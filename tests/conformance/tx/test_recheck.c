@@ -227,7 +227,7 @@ static void test_row_that_is_locked_meanwhile_is_retry(void **state)
 }
 
 /* Return how many round trips the commit of a guarded transaction takes after
- * that statement. */
+ * that statement, which follows a savepoint. */
 static uint64_t trips_of_commit(struct fixture *f, sqlock_registry *tapped,
                                 sqlock_lock *lock, const char *statement)
 {
@@ -236,22 +236,25 @@ static uint64_t trips_of_commit(struct fixture *f, sqlock_registry *tapped,
 
     assert_ok(sqlock_tx_begin(&tx, tapped, &f->err));
     assert_ok(sqlock_tx_guard(tx, lock, &f->err));
+    assert_ok(sqlock_tx_execute(tx, "SAVEPOINT s", NULL, 0, NULL, &f->err));
     assert_ok(sqlock_tx_execute(tx, statement, NULL, 0, NULL, &f->err));
     before = tap_sent();
     assert_ok(sqlock_tx_commit(tx, &f->err));
     return tap_sent() - before;
 }
 
-/* Statements about rows cannot release the row of a guarded lease, so the
- * commit takes one round trip.  After others the lease is checked again: on
- * PostgreSQL together with the commit, elsewhere in one round trip more. */
+/* Statements about rows, and those that make or forget a savepoint, cannot
+ * release the row of a guarded lease, so the commit takes one round trip.
+ * After others the lease is checked again: on PostgreSQL together with the
+ * commit, elsewhere in one round trip more. */
 static void test_check_and_commit_take_so_many_round_trips(void **state)
 {
     static const char *const harmless[] = {"SELECT 1",
                                            "\n\twith a as (select 1) "
-                                           "select * from a"};
-    static const char *const others[] = {"SAVEPOINT s", "-- a\nSAVEPOINT s",
-                                         "/* SELECT */ SAVEPOINT s"};
+                                           "select * from a",
+                                           "RELEASE SAVEPOINT s"};
+    static const char *const others[] = {"ROLLBACK TO s", "-- a\nROLLBACK TO s",
+                                         "/* SELECT */ ROLLBACK TO s"};
     struct fixture *f = *state;
     sqlock_registry *tapped = fixture_tapped(f, NULL);
     sqlock_lock *lock = lock_obtain(tapped, f->name);
