@@ -126,21 +126,16 @@ static int ring_at(struct lk_store *store, struct lk_connection *connection,
                    int64_t queue, int64_t wait_ms)
 {
     int64_t until_ns = lk_after_ms(sqlock_monotonic_ns(), wait_ms);
-    int rc;
 
-    lk_watchdog_arm(&store->db.dog, &connection->watch, connection->state,
-                    lk_store_deadline(store));
-    rc = store->db.driver->wait_queue->enqueue(connection->state, queue,
-                                               until_ns, NULL);
-    lk_watchdog_disarm(&store->db.dog, &connection->watch);
-    return rc;
+    return store->db.driver->wait_queue->enqueue(connection->state, queue,
+                                                 until_ns, NULL);
 }
 
 static void leave(struct lk_store *store, struct lk_connection *connection,
                   int64_t queue)
 {
-    (void)lk_queue_call(store, connection, store->db.driver->wait_queue->leave,
-                        queue, lk_store_deadline(store));
+    (void)store->db.driver->wait_queue->leave(connection->state, queue,
+                                              lk_store_deadline(store), NULL);
 }
 
 /* Return how well queue locks work: the second session must get the queue lock

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/retry.h"
+#include "base/secret.h"
 #include "db/drivers.h"
 
 static const struct lk_retry_policy policy = {
@@ -22,12 +23,10 @@ static const struct lk_retry_policy policy = {
 /* Longest wait in a wait queue: an hour; then the waiter enqueues again. */
 #define LONGEST_WAIT_MS 3600000u
 
-static int init_pools(struct lk_db *db, const char *url,
-                      const struct lk_pool_options *options)
+static void init_pools(struct lk_db *db, const struct lk_pool_options *options)
 {
     struct lk_pool_options reserved = *options;
     struct lk_pool_options waiting = *options;
-    int rc;
 
     reserved.size = 1;
     if (options->renewal_connect_ms != 0)
@@ -35,40 +34,33 @@ static int init_pools(struct lk_db *db, const char *url,
     waiting.size = options->size > 1 ? options->size / 2 : 1;
     waiting.statement_timeout_ms = LONGEST_WAIT_MS;
     waiting.lock_timeout_ms = LONGEST_WAIT_MS;
-    rc = lk_pool_init(&db->pool, db->driver, &db->dog, &db->epoch, &db->outage,
-                      &db->stats, url, options);
-    if (rc == 0)
-        rc = lk_pool_init(&db->reserved, db->driver, &db->dog, &db->epoch,
-                          &db->outage, &db->stats, url, &reserved);
-    if (rc == 0)
-        rc = lk_pool_init(&db->waiting, db->driver, &db->dog, &db->epoch,
-                          &db->outage, &db->stats, url, &waiting);
-    return rc;
+    lk_pool_init(&db->pool, db, options);
+    lk_pool_init(&db->reserved, db, &reserved);
+    lk_pool_init(&db->waiting, db, &waiting);
 }
 
 int lk_db_init(struct lk_db *db, const char *url,
                const struct lk_pool_options *options, sqlock_error *err)
 {
-    char *resolved = NULL;
     int rc;
 
     memset(db, 0, sizeof *db);
     rc = lk_driver_find(&db->driver, url, err);
     if (rc < 0)
         return rc;
+    lk_watchdog_init(&db->dog);
     lk_epoch_init(&db->epoch);
     lk_outage_init(&db->outage);
     lk_group_init(&db->group);
     lk_ids_init(&db->ids);
+    init_pools(db, options);
     rc = db->driver->check_url(url, err);
     if (rc == 0 && db->driver->resolve_url != NULL)
-        rc = db->driver->resolve_url(url, &resolved, err);
-    if (rc == 0)
-        rc = lk_watchdog_start(&db->dog, db->driver, err);
-    if (rc == 0 &&
-        init_pools(db, resolved != NULL ? resolved : url, options) < 0)
+        rc = db->driver->resolve_url(url, &db->url, err);
+    if (rc == 0 && db->url == NULL)
+        db->url = strdup(url);
+    if (rc == 0 && db->url == NULL)
         rc = lk_error_nomem(err);
-    free(resolved);
     if (rc < 0)
         lk_db_clear(db);
     return rc;
@@ -107,29 +99,14 @@ void lk_db_clear(struct lk_db *db)
     lk_outage_clear(&db->outage);
     lk_epoch_clear(&db->epoch);
     lk_watchdog_stop(&db->dog);
+    lk_wipe_free(db->url);
+    db->url = NULL;
     db->driver = NULL;
-}
-
-/* Run a statement on a connection, watched by the watchdog. */
-static int execute(struct lk_db *db, struct lk_connection *connection,
-                   const sqlock_statement *statement,
-                   const sqlock_value *values, size_t count,
-                   int64_t deadline_ns, sqlock_result *result,
-                   sqlock_error *err)
-{
-    int rc;
-
-    lk_watchdog_arm(&db->dog, &connection->watch, connection->state,
-                    deadline_ns);
-    rc = db->driver->execute(connection->state, statement, values, count,
-                             deadline_ns, result, err);
-    lk_watchdog_disarm(&db->dog, &connection->watch);
-    return rc;
 }
 
 static bool has_one_writer(const struct lk_db *db)
 {
-    return (db->driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0;
+    return db->driver->has_one_writer;
 }
 
 /* Return whether a result means that the session is on a standby.  Such a
@@ -242,9 +219,9 @@ static int send_on(struct lk_db *db, struct lk_connection *connection,
     int rc;
 
     run->sent_boot_ns = lk_boottime_ns();
-    rc = execute(db, connection, &run->statement->sent, values,
-                 run->statement->count, lk_sooner(limit, run->deadline_ns),
-                 result, err);
+    rc = db->driver->execute(connection->state, &run->statement->sent, values,
+                             run->statement->count,
+                             lk_sooner(limit, run->deadline_ns), result, err);
     lk_count_statement(&db->stats, rc, lk_boottime_ns() - run->sent_boot_ns);
     return rc;
 }
@@ -356,9 +333,10 @@ int lk_db_ask(struct lk_db *db, struct lk_connection *connection,
 {
     const sqlock_statement statement = {.text = text};
 
-    return lk_db_of_reading(
-        execute(db, connection, &statement, NULL, 0, deadline_ns, result, err),
-        err);
+    return lk_db_of_reading(db->driver->execute(connection->state, &statement,
+                                                NULL, 0, deadline_ns, result,
+                                                err),
+                            err);
 }
 
 /* Return whether there is time to wait for a row lock.  If a server is still
@@ -472,8 +450,8 @@ static int run_script_on(struct lk_db *db, struct lk_connection *connection,
         if (end == NULL)
             break;
         *end = '\0';
-        rc = execute(db, connection, &statement, NULL, 0, deadline_ns, &result,
-                     err);
+        rc = db->driver->execute(connection->state, &statement, NULL, 0,
+                                 deadline_ns, &result, err);
         sqlock_result_clear(&result);
         script = end + 2;
     }

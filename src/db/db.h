@@ -7,16 +7,20 @@
 #ifndef LK_DB_H
 #define LK_DB_H
 
+#include "base/stats.h"
+#include "base/watchdog.h"
+#include "db/epoch.h"
 #include "db/group.h"
 #include "db/ids.h"
+#include "db/outage.h"
 #include "db/pool.h"
 #include "db/statement.h"
 #include "db/table.h"
-#include "db/watchdog.h"
 #include "db/driver.h"
 
 struct lk_db {
     const sqlock_driver *driver;
+    char *url; /* it may have a password */
     struct lk_watchdog dog;
     struct lk_epoch epoch;
     struct lk_outage outage; /* shared by all pools */

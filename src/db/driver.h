@@ -35,6 +35,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/watchdog.h"
 #include "db/dialect.h"
 #include "sqlock/value.h"
 
@@ -227,6 +228,9 @@ typedef struct sqlock_connect {
                                       said nothing for so long, as near as it
                                       can: the client may be gone, and its row
                                       locks with it; 0: never */
+    struct lk_watchdog *dog;       /* for a client library whose calls have no
+                                      deadline: a thread that calls `abort`;
+                                      may be NULL in tests */
     bool may_create;               /* tables are to be created: if the database
                                       is a file that does not exist, create it.
                                       Otherwise return ESCHEMA for it */
@@ -256,17 +260,6 @@ typedef struct sqlock_description {
     bool is_narrow;   /* the database's encoding lacks characters of UTF-8 */
 } sqlock_description;
 
-enum {
-    /* execute, begin, commit and rollback keep their deadline by themselves.
-     * Without this a thread of the library calls abort at the deadline. */
-    SQLOCK_CAP_KEEPS_DEADLINE = 1 << 0,
-    /* The database has one writer at a time: a process sends its writes on one
-     * connection, and commits together those that have gathered.  A statement
-     * that fails with EBUSY, EDATABASE, ESCHEMA or EINVAL must leave the
-     * transaction usable.  It requires SQLOCK_CAP_KEEPS_DEADLINE. */
-    SQLOCK_CAP_ONE_WRITER = 1 << 1
-};
-
 /** A client library and its database.  Members must be set unless they say that
  *  they may be NULL. */
 typedef struct sqlock_driver {
@@ -274,7 +267,11 @@ typedef struct sqlock_driver {
     const char *schemes; /* of URLs, with '|' between: "postgresql|postgres" */
     size_t connection_bytes; /* the library allocates this much, zeroed; all
                                 zero must be a state that close() accepts */
-    uint32_t capabilities;   /* bits, such as SQLOCK_CAP_ONE_WRITER */
+    /* The database has one writer at a time: a process sends its writes on one
+     * connection, and commits together those that have gathered.  A statement
+     * that fails with EBUSY, EDATABASE, ESCHEMA or EINVAL must leave the
+     * transaction usable. */
+    bool has_one_writer;
     const sqlock_dialect *dialect; /* the database's SQL */
 
     /** Client library, a constant, without loading it: "libpq.so.5". */

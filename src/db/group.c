@@ -9,7 +9,7 @@
  * then another thread becomes the leader.  Waking a new leader for each group
  * would cost as much as the group.
  */
-#include "db/group.h"
+#include "db/db.h"
 
 #include <errno.h>
 
@@ -114,9 +114,9 @@ static void fail_all(struct lk_request *head, int rc, const sqlock_error *why)
 static int execute(const struct lk_pool *pool, struct lk_connection *connection,
                    struct lk_request *request, int64_t deadline_ns)
 {
-    return pool->driver->execute(connection->state, request->statement,
-                                 request->values, request->count, deadline_ns,
-                                 request->result, request->err);
+    return pool->db->driver->execute(
+        connection->state, request->statement, request->values, request->count,
+        deadline_ns, request->result, request->err);
 }
 
 /* Return whether an error of a statement ends the whole transaction. */
@@ -137,7 +137,7 @@ static int run_together(struct lk_group *group, const struct lk_pool *pool,
                         int64_t deadline_ns, struct lk_request **head,
                         sqlock_error *err)
 {
-    int rc = pool->driver->begin(connection->state, begin_by_ns, err);
+    int rc = pool->db->driver->begin(connection->state, begin_by_ns, err);
 
     if (rc == 0)
         *head = cut(group);
@@ -147,9 +147,9 @@ static int run_together(struct lk_group *group, const struct lk_pool *pool,
             rc = lk_error(err, at->rc, "%s", sqlock_strerror(at->rc));
     }
     if (rc == 0)
-        rc = pool->driver->commit(connection->state, deadline_ns, err);
+        rc = pool->db->driver->commit(connection->state, deadline_ns, err);
     if (rc < 0) {
-        (void)pool->driver->rollback(connection->state, deadline_ns, NULL);
+        (void)pool->db->driver->rollback(connection->state, deadline_ns, NULL);
         fail_all(*head, rc, err);
     }
     return rc;

@@ -5,14 +5,13 @@
  * server may have closed an idle connection (F45): taking it finds this out
  * without a round trip, and opens another one instead.
  */
-#include "db/pool.h"
+#include "db/db.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/secret.h"
 #include "base/thread.h"
 
 /* How long to wait for a connection in use before trying again to open one on a
@@ -24,25 +23,15 @@ bool lk_is_outage(int rc)
     return rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE;
 }
 
-int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
-                 struct lk_watchdog *dog, struct lk_epoch *epoch,
-                 struct lk_outage *outage, struct lk_stats *stats,
-                 const char *url, const struct lk_pool_options *options)
+void lk_pool_init(struct lk_pool *pool, struct lk_db *db,
+                  const struct lk_pool_options *options)
 {
     memset(pool, 0, sizeof *pool);
-    pool->url = strdup(url);
-    if (pool->url == NULL)
-        return SQLOCK_ENOMEM;
-    pool->driver = driver;
-    pool->dog = dog;
-    pool->epoch = epoch;
-    pool->outage = outage;
-    pool->stats = stats;
+    pool->db = db;
     pool->options = *options;
     (void)pthread_mutex_init(&pool->mutex, NULL);
     lk_condition_init(&pool->given_back);
     lk_condition_init(&pool->returned);
-    return 0;
 }
 
 static void free_connection(struct lk_pool *pool,
@@ -51,14 +40,14 @@ static void free_connection(struct lk_pool *pool,
     if (connection == NULL)
         return;
     if (connection->state != NULL)
-        pool->driver->close(connection->state);
+        pool->db->driver->close(connection->state);
     free(connection->state);
     free(connection);
 }
 
 void lk_pool_clear(struct lk_pool *pool)
 {
-    if (pool->url == NULL)
+    if (pool->db == NULL)
         return;
     while (pool->idle != NULL) {
         struct lk_connection *connection = pool->idle;
@@ -69,8 +58,7 @@ void lk_pool_clear(struct lk_pool *pool)
     (void)pthread_cond_destroy(&pool->given_back);
     (void)pthread_cond_destroy(&pool->returned);
     (void)pthread_mutex_destroy(&pool->mutex);
-    lk_wipe_free(pool->url); /* it may have a password */
-    pool->url = NULL;
+    pool->db = NULL;
 }
 
 static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
@@ -78,6 +66,7 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
 {
     sqlock_connect how = {
         .deadline_ns = deadline_ns,
+        .dog = &pool->db->dog,
         /* The server gives up before the client does, so that it does not carry
          * out a claim later that the client has given up (F39). */
         .statement_timeout_ms = pool->options.statement_timeout_ms * 9 / 10,
@@ -90,15 +79,12 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
 
     if (connection == NULL)
         return lk_error_nomem(err);
-    connection->state = calloc(1, pool->driver->connection_bytes);
+    connection->state = calloc(1, pool->db->driver->connection_bytes);
     if (connection->state == NULL) {
         free(connection);
         return lk_error_nomem(err);
     }
-    lk_watchdog_arm(pool->dog, &connection->watch, connection->state,
-                    how.deadline_ns);
-    rc = pool->driver->open(connection->state, pool->url, &how, err);
-    lk_watchdog_disarm(pool->dog, &connection->watch);
+    rc = pool->db->driver->open(connection->state, pool->db->url, &how, err);
     /* No statement has been sent yet, so none is in doubt. */
     if (rc == SQLOCK_ECANCELED || rc == SQLOCK_EUNCERTAIN)
         rc = lk_error(err, SQLOCK_EUNREACHABLE,
@@ -123,7 +109,7 @@ static void note_taken(struct lk_pool *pool, struct lk_connection *connection)
 {
     connection->next_taken = pool->taken;
     pool->taken = connection;
-    lk_count(pool->stats, LK_COUNT_TAKEN);
+    lk_count(&pool->db->stats, LK_COUNT_TAKEN);
 }
 
 static void forget_taken(struct lk_pool *pool, struct lk_connection *connection)
@@ -134,7 +120,7 @@ static void forget_taken(struct lk_pool *pool, struct lk_connection *connection)
         at = &(*at)->next_taken;
     if (*at != NULL) {
         *at = connection->next_taken;
-        lk_count(pool->stats, LK_COUNT_GIVEN);
+        lk_count(&pool->db->stats, LK_COUNT_GIVEN);
     }
     if (connection->use == LK_USE_LENT)
         pool->lent--;
@@ -250,20 +236,20 @@ static int try_to_open(struct lk_pool *pool, int64_t latest_ns,
     sqlock_error why = {0};
     int rc;
 
-    rc = lk_outage_enter(pool->outage, deadline_ns, err);
+    rc = lk_outage_enter(&pool->db->outage, deadline_ns, err);
     if (rc < 0)
         return rc;
     rc = open_connection(pool, deadline_ns, out, &why);
-    rc = lk_outage_leave(pool->outage, rc, &why);
+    rc = lk_outage_leave(&pool->db->outage, rc, &why);
     if (rc < 0) {
         if (err != NULL)
             *err = why;
         return rc;
     }
-    pool->driver->describe((*out)->state, &description);
+    pool->db->driver->describe((*out)->state, &description);
     atomic_store(&pool->is_narrow, description.is_narrow);
-    lk_epoch_note(pool->epoch, description.epoch);
-    lk_epoch_note_settings(pool->epoch, description.forgets);
+    lk_epoch_note(&pool->db->epoch, description.epoch);
+    lk_epoch_note_settings(&pool->db->epoch, description.forgets);
     return 0;
 }
 
@@ -275,7 +261,7 @@ static int open_one(struct lk_pool *pool, const struct wish *wish,
     pthread_mutex_lock(&pool->mutex);
     pool->opening--;
     if (rc == 0) {
-        lk_count_opened(pool->stats);
+        lk_count_opened(&pool->db->stats);
         (*out)->pool = pool;
         (*out)->number = atomic_fetch_add(&last_number, 1) + 1;
         (*out)->use = wish->is_lent ? LK_USE_LENT : LK_USE_CALL;
@@ -302,7 +288,7 @@ static void note_delay(const struct lk_pool *pool,
     int64_t now = begun_ns != 0 ? sqlock_monotonic_ns() : 0;
 
     connection->late_ns = now > since_ns ? now - begun_ns : 0;
-    lk_count_time(&pool->stats->pool_wait, now - begun_ns);
+    lk_count_time(&pool->db->stats.pool_wait, now - begun_ns);
 }
 
 /* The server is full.  Wait a moment for one of the pool's connections to be
@@ -350,12 +336,12 @@ static int take(struct lk_pool *pool, const struct wish *wish,
             return rc;
         }
         /* Without the mutex, since is_alive() makes a system call. */
-        if (pool->driver->is_alive(connection->state)) {
+        if (pool->db->driver->is_alive(connection->state)) {
             note_delay(pool, connection, begun_ns, wish->wait_until_ns);
             *out = connection;
             return 0;
         }
-        lk_count(pool->stats, LK_COUNT_BROKEN);
+        lk_count(&pool->db->stats, LK_COUNT_BROKEN);
         lk_pool_discard(pool, connection);
     }
 }
@@ -453,10 +439,10 @@ void lk_pool_give(struct lk_pool *pool, struct lk_connection *connection)
 
 void lk_pool_return(struct lk_pool *pool, struct lk_connection *connection)
 {
-    if (pool->driver->is_alive(connection->state)) {
+    if (pool->db->driver->is_alive(connection->state)) {
         lk_pool_give(pool, connection);
     } else {
-        lk_count(pool->stats, LK_COUNT_BROKEN);
+        lk_count(&pool->db->stats, LK_COUNT_BROKEN);
         lk_pool_discard(pool, connection);
     }
 }
@@ -489,7 +475,7 @@ void lk_pool_discard(struct lk_pool *pool, struct lk_connection *connection)
     forget_taken(pool, connection);
     pthread_mutex_unlock(&pool->mutex);
     free_connection(pool, connection);
-    lk_count(pool->stats, LK_COUNT_CLOSED);
+    lk_count(&pool->db->stats, LK_COUNT_CLOSED);
     pthread_mutex_lock(&pool->mutex);
     pool->count--;
     signal_change(pool);
@@ -531,10 +517,10 @@ void lk_pool_sweep(struct lk_pool *pool)
         pthread_mutex_unlock(&pool->mutex);
         if (connection == NULL)
             return;
-        if (pool->driver->is_alive(connection->state)) {
+        if (pool->db->driver->is_alive(connection->state)) {
             give(pool, connection, true); /* behind those to look at */
         } else {
-            lk_count(pool->stats, LK_COUNT_BROKEN);
+            lk_count(&pool->db->stats, LK_COUNT_BROKEN);
             lk_pool_discard(pool, connection);
         }
     }

@@ -10,11 +10,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/stats.h"
-#include "db/epoch.h"
-#include "db/outage.h"
-#include "db/watchdog.h"
 #include "db/driver.h"
+
+struct lk_db;
 
 /* The purpose of a connection that was taken. */
 enum lk_use {
@@ -28,7 +26,6 @@ enum lk_use {
 
 struct lk_connection {
     struct lk_connection *next_idle;
-    struct lk_watch watch;
     struct lk_pool *pool;
     void *state;     /* the driver's */
     uint64_t number; /* from 1, unique in the process */
@@ -53,12 +50,7 @@ struct lk_pool_options {
 };
 
 struct lk_pool {
-    const sqlock_driver *driver;
-    struct lk_watchdog *dog;
-    struct lk_epoch *epoch; /* gets the epoch of each new connection */
-    struct lk_outage *outage;
-    struct lk_stats *stats;
-    char *url;
+    struct lk_db *db; /* whose pool it is: driver, URL, epoch, outage, stats */
     struct lk_pool_options options;
     pthread_mutex_t mutex;
     pthread_cond_t given_back; /* wakes threads in lk_pool_take() */
@@ -79,13 +71,10 @@ struct lk_pool {
  * cannot be expected to answer now. */
 bool lk_is_outage(int rc);
 
-/* Initialize a pool, without opening a connection.  `url` and `options` are
- * copied; the other arguments must outlive the pool.  Return 0, or
- * SQLOCK_ENOMEM. */
-int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
-                 struct lk_watchdog *dog, struct lk_epoch *epoch,
-                 struct lk_outage *outage, struct lk_stats *stats,
-                 const char *url, const struct lk_pool_options *options);
+/* Initialize a pool of the database, without opening a connection.  `options`
+ * is copied. */
+void lk_pool_init(struct lk_pool *pool, struct lk_db *db,
+                  const struct lk_pool_options *options);
 
 /* Close the idle connections, and free the pool.  The caller has given back or
  * discarded all others.  A pool that is all zero, or was cleared, is left as it

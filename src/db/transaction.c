@@ -39,10 +39,7 @@ int lk_transaction_begin(struct lk_transaction *transaction, struct lk_db *db,
     transaction->connection = connection;
     transaction->late_ns = connection->late_ns;
     deadline_ns = lk_later(deadline_ns, transaction->late_ns);
-    lk_watchdog_arm(&db->dog, &connection->watch, connection->state,
-                    deadline_ns);
     rc = db->driver->begin(connection->state, deadline_ns, err);
-    lk_watchdog_disarm(&db->dog, &connection->watch);
     if (rc < 0)
         end(transaction, !lk_is_outage(rc));
     return lk_db_not_applied(rc, err);
@@ -59,11 +56,8 @@ int lk_transaction_run(struct lk_transaction *transaction, struct lk_run *run,
 
     lk_statement_order(run->statement, run->arguments, values);
     run->sent_boot_ns = lk_boottime_ns();
-    lk_watchdog_arm(&db->dog, &connection->watch, connection->state,
-                    deadline_ns);
     rc = db->driver->execute(connection->state, &run->statement->sent, values,
                              run->statement->count, deadline_ns, result, err);
-    lk_watchdog_disarm(&db->dog, &connection->watch);
     return lk_db_not_applied(rc, err);
 }
 
@@ -75,10 +69,7 @@ int lk_transaction_commit(struct lk_transaction *transaction,
     int rc;
 
     deadline_ns = lk_later(deadline_ns, transaction->late_ns);
-    lk_watchdog_arm(&db->dog, &connection->watch, connection->state,
-                    deadline_ns);
     rc = db->driver->commit(connection->state, deadline_ns, err);
-    lk_watchdog_disarm(&db->dog, &connection->watch);
     end(transaction, rc == 0);
     return lk_db_not_applied(rc, err);
 }
@@ -93,9 +84,6 @@ void lk_transaction_rollback(struct lk_transaction *transaction,
     if (connection == NULL)
         return;
     deadline_ns = lk_later(deadline_ns, transaction->late_ns);
-    lk_watchdog_arm(&db->dog, &connection->watch, connection->state,
-                    deadline_ns);
     rc = db->driver->rollback(connection->state, deadline_ns, NULL);
-    lk_watchdog_disarm(&db->dog, &connection->watch);
     end(transaction, rc == 0);
 }

@@ -34,7 +34,7 @@ static int ask(struct lk_db *db, sqlock_statement_kind kind,
 
 static int refuse_read_only(const struct lk_db *db, sqlock_error *err)
 {
-    if ((db->driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0)
+    if (db->driver->has_one_writer)
         return lk_error(err, SQLOCK_EREADONLY,
                         "this user may not write to the database's file: give "
                         "it the right to write to the file and its directory");

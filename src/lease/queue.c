@@ -21,19 +21,7 @@ const sqlock_wait_queue *lk_wait_queue_of(const struct lk_store *store)
 
 static bool has_one_writer(const struct lk_store *store)
 {
-    return (store->db.driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0;
-}
-
-int lk_queue_call(struct lk_store *store, struct lk_connection *connection,
-                  lk_queue_fn function, int64_t queue, int64_t deadline_ns)
-{
-    int rc;
-
-    lk_watchdog_arm(&store->db.dog, &connection->watch, connection->state,
-                    deadline_ns);
-    rc = function(connection->state, queue, deadline_ns, NULL);
-    lk_watchdog_disarm(&store->db.dog, &connection->watch);
-    return rc;
+    return store->db.driver->has_one_writer;
 }
 
 /* Ask the driver whether connection `one` has a server session of its own, by
@@ -42,18 +30,13 @@ static enum lk_own_sessions find_out_sessions(struct lk_store *store,
                                               struct lk_connection *one,
                                               int64_t deadline_ns)
 {
-    struct lk_watchdog *dog = &store->db.dog;
     struct lk_connection *other;
     int rc;
 
     if (lk_pool_try(&store->db.pool, deadline_ns, &other, NULL) < 0)
         return LK_SESSIONS_UNKNOWN;
-    lk_watchdog_arm(dog, &one->watch, one->state, deadline_ns);
-    lk_watchdog_arm(dog, &other->watch, other->state, deadline_ns);
     rc = lk_wait_queue_of(store)->has_own_session(one->state, other->state,
                                                   deadline_ns, NULL);
-    lk_watchdog_disarm(dog, &other->watch);
-    lk_watchdog_disarm(dog, &one->watch);
     lk_pool_return(&store->db.pool, other);
     if (rc == 0)
         return LK_SESSIONS_OWN;
@@ -109,8 +92,9 @@ static void give_up(struct lk_store *store, const char *key, uint64_t session)
     if (lk_pool_take(&store->db.reserved, lk_store_deadline(store), &writer,
                      NULL) < 0)
         return;
-    (void)lk_queue_call(store, writer, lk_wait_queue_of(store)->leave,
-                        lk_queue_number(store, key), lk_store_deadline(store));
+    (void)lk_wait_queue_of(store)->leave(writer->state,
+                                         lk_queue_number(store, key),
+                                         lk_store_deadline(store), NULL);
     lk_pool_return(&store->db.reserved, writer);
 }
 
@@ -136,10 +120,9 @@ bool lk_queue_end(struct lk_store *store, const char *key,
 
     if (connection != NULL) {
         if (!has_notified && !is_outage)
-            is_outage =
-                lk_queue_call(store, connection, lk_wait_queue_of(store)->leave,
-                              lk_queue_number(store, key),
-                              lk_store_deadline(store)) < 0;
+            is_outage = lk_wait_queue_of(store)->leave(
+                            connection->state, lk_queue_number(store, key),
+                            lk_store_deadline(store), NULL) < 0;
         if (!has_notified && is_outage)
             lk_pool_discard(&store->db.waiting, connection);
         else

@@ -10,15 +10,6 @@
 /* Return the driver's wait queue, or NULL if it has none for this layout. */
 const sqlock_wait_queue *lk_wait_queue_of(const struct lk_store *store);
 
-typedef int (*lk_queue_fn)(void *connection, int64_t queue, int64_t deadline_ns,
-                           sqlock_error *err);
-
-/* Call `leave` or `subscribe` of the wait queue, with a deadline.  The watchdog
- * enforces it, because connections for waiting have no other time limit.
- * Return the driver's result. */
-int lk_queue_call(struct lk_store *store, struct lk_connection *connection,
-                  lk_queue_fn function, int64_t queue, int64_t deadline_ns);
-
 /* Return whether each connection has a server session of its own, rather than
  * one that a proxy shares out.  `connection` is used to find this out once for
  * the store.  If that is not possible by the deadline, return false; the next

@@ -13,7 +13,7 @@
  *   background  poller and resolver, one statement of each after the other
  *               (store.background)
  *
- * If the driver keeps no deadlines, one more thread calls its `abort` (db.dog).
+ * MySQL needs one more thread, which calls `abort` (db.dog).
  *
  * Order of mutexes: request, renewer, expiry, registry, those of src/wait
  * (entries.h), then executor and resolver, at last a service's

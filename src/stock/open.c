@@ -348,7 +348,7 @@ static int set_up(sqlock_stock *stock, const sqlock_stock_options *options,
     stock->name = strdup(stock->is_ours ? "" : stock->options.table);
     if (stock->name == NULL)
         return lk_error_nomem(err);
-    stock->takes_turns = (driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0;
+    stock->takes_turns = driver->has_one_writer;
     stock->strategy = strategies[stock->options.strategy].strategy;
     rc = find_tables(stock, err);
     /* Do not keep the application's strings. */

@@ -263,7 +263,6 @@ int lk_tx_check_guards(sqlock_tx *tx, sqlock_error *err)
 static int commit_if(sqlock_tx *tx, sqlock_error *err)
 {
     const struct lk_statement *statement = &tx->statements[LK_TX_ASSERT];
-    struct lk_watchdog *dog = &tx->store->db.dog;
     int64_t deadline_ns = lk_tx_deadline(tx);
     sqlock_value *values;
     int rc;
@@ -281,12 +280,9 @@ static int commit_if(sqlock_tx *tx, sqlock_error *err)
         memcpy(values + i * statement->count, ordered,
                statement->count * sizeof *values);
     }
-    lk_watchdog_arm(dog, &tx->connection->watch, tx->connection->state,
-                    deadline_ns);
     rc = tx->part->commit_if(tx->connection->state, &statement->sent, values,
                              statement->count, tx->guard_count, deadline_ns,
                              err);
-    lk_watchdog_disarm(dog, &tx->connection->watch);
     free(values);
     return rc == SQLOCK_ENOTFOUND || rc == SQLOCK_ERETRY ? explain(tx, err)
                                                          : rc;
@@ -303,5 +299,5 @@ int lk_tx_commit_guarded(sqlock_tx *tx, sqlock_error *err)
         if (rc < 0)
             return rc;
     }
-    return lk_tx_call(tx, tx->driver->commit, lk_tx_deadline(tx), err);
+    return tx->driver->commit(tx->connection->state, lk_tx_deadline(tx), err);
 }

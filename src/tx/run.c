@@ -149,7 +149,6 @@ int lk_tx_send(sqlock_tx *tx, const sqlock_statement *statement,
                const sqlock_value *values, size_t count, int64_t deadline_ns,
                sqlock_result *result, sqlock_error *err)
 {
-    struct lk_watchdog *dog = &tx->store->db.dog;
     sqlock_result ignored = {0};
     sqlock_error own = {0};
     int rc;
@@ -159,12 +158,9 @@ int lk_tx_send(sqlock_tx *tx, const sqlock_statement *statement,
         if (rc < 0)
             return rc;
     }
-    lk_watchdog_arm(dog, &tx->connection->watch, tx->connection->state,
-                    deadline_ns);
     rc = tx->driver->execute(tx->connection->state, statement, values, count,
                              deadline_ns, result != NULL ? result : &ignored,
                              &own);
-    lk_watchdog_disarm(dog, &tx->connection->watch);
     sqlock_result_clear(&ignored);
     rc = judge(tx, rc, &own);
     if (rc < 0 && err != NULL)
@@ -284,15 +280,11 @@ int lk_tx_unlimit(sqlock_tx *tx, sqlock_error *err)
 
 int lk_tx_outlast(sqlock_tx *tx, uint32_t idle_ms, sqlock_error *err)
 {
-    struct lk_watchdog *dog = &tx->store->db.dog;
     int64_t deadline_ns = lk_tx_deadline(tx);
     sqlock_error own = {0};
     int rc;
 
-    lk_watchdog_arm(dog, &tx->connection->watch, tx->connection->state,
-                    deadline_ns);
     rc = tx->part->outlast(tx->connection->state, idle_ms, deadline_ns, &own);
-    lk_watchdog_disarm(dog, &tx->connection->watch);
     if (rc < 0)
         rc = judge(tx, rc, &own);
     if (rc < 0 && err != NULL)

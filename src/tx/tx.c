@@ -134,21 +134,6 @@ static int new_tx(sqlock_tx **out, struct lk_store *store, bool is_adopted,
     return 0;
 }
 
-/* --- the driver's calls, watched --- */
-
-int lk_tx_call(sqlock_tx *tx, lk_tx_call_fn function, int64_t deadline_ns,
-               sqlock_error *err)
-{
-    struct lk_watchdog *dog = &tx->store->db.dog;
-    int rc;
-
-    lk_watchdog_arm(dog, &tx->connection->watch, tx->connection->state,
-                    deadline_ns);
-    rc = function(tx->connection->state, deadline_ns, err);
-    lk_watchdog_disarm(dog, &tx->connection->watch);
-    return rc;
-}
-
 /* Begin the transaction.  On a database with one writer at a time, wait for the
  * present writer until the deadline. */
 static int begin(sqlock_tx *tx, sqlock_error *err)
@@ -162,8 +147,8 @@ static int begin(sqlock_tx *tx, sqlock_error *err)
         return rc;
     lk_retry_begin(&retry, &lk_tx_waiting, deadline_ns);
     do
-        rc = lk_tx_call(tx, tx->driver->begin,
-                        tx->is_adopted ? LK_NEVER : deadline_ns, err);
+        rc = tx->driver->begin(tx->connection->state,
+                               tx->is_adopted ? LK_NEVER : deadline_ns, err);
     while (lk_retry_goes_on(&retry, rc));
     tx->has_begun = rc == 0;
     (void)lk_tx_unlimit(tx, NULL);
@@ -334,7 +319,7 @@ int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
     rc = settle_in(tx, err);
     if (rc < 0) {
         if (!was_open)
-            (void)lk_tx_call(tx, tx->driver->rollback, LK_NEVER, NULL);
+            (void)tx->driver->rollback(tx->connection->state, LK_NEVER, NULL);
         let_go(tx, true);
         free_tx(tx);
         return rc;
@@ -374,7 +359,7 @@ static int roll_back(sqlock_tx *tx, sqlock_error *err)
 {
     int64_t deadline_ns =
         tx->is_adopted ? LK_NEVER : lk_store_deadline(tx->store);
-    int rc = lk_tx_call(tx, tx->driver->rollback, deadline_ns, err);
+    int rc = tx->driver->rollback(tx->connection->state, deadline_ns, err);
 
     if (rc == SQLOCK_EUNCERTAIN)
         rc = lk_error(err, SQLOCK_EUNREACHABLE,
@@ -391,9 +376,9 @@ static int commit(sqlock_tx *tx, sqlock_error *err)
     rc = lk_tx_check(tx, err);
     if (rc < 0)
         return rc;
-    rc = tx->guard_count > 0
-             ? lk_tx_commit_guarded(tx, &own)
-             : lk_tx_call(tx, tx->driver->commit, lk_tx_deadline(tx), &own);
+    rc = tx->guard_count > 0 ? lk_tx_commit_guarded(tx, &own)
+                             : tx->driver->commit(tx->connection->state,
+                                                  lk_tx_deadline(tx), &own);
     if (rc == SQLOCK_EUNREACHABLE)
         rc = lk_error(&own, SQLOCK_ELOST,
                       "the connection was lost before the commit was sent; "

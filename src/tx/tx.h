@@ -130,13 +130,6 @@ int lk_tx_run_apart(sqlock_tx *tx, enum lk_tx_kind kind,
  * connection, where the application's own limits hold. */
 int64_t lk_tx_deadline(const sqlock_tx *tx);
 
-/* Call a function of the driver, which is aborted at the deadline if it does
- * not keep the deadline itself.  Return its result. */
-typedef int (*lk_tx_call_fn)(void *connection, int64_t deadline_ns,
-                             sqlock_error *err);
-int lk_tx_call(sqlock_tx *tx, lk_tx_call_fn function, int64_t deadline_ns,
-               sqlock_error *err);
-
 /* Let the next statements wait for row locks up to wait_ms, whatever limits the
  * application has set, until lk_tx_unlimit() restores those.  Both functions do
  * nothing where no limit is needed.  Return 0 or an error. */

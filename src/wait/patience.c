@@ -33,7 +33,7 @@ int64_t lk_patience_pause(struct lk_retry *retry, struct lk_part *part, int rc)
     if (retry->failures == 0) {
         lk_retry_begin(retry, &policy, self->deadline_ns);
         /* A read-only file does not become writable by a promotion. */
-        if (entry->store->db.driver->capabilities & SQLOCK_CAP_ONE_WRITER)
+        if (entry->store->db.driver->has_one_writer)
             retry->policy.classes &= ~(unsigned)LK_RETRY_STANDBY;
     }
     if (!lk_retry_decide(retry, rc))

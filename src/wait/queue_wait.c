@@ -89,8 +89,8 @@ static int step_out(struct lk_queue_wait *wait)
     if (wait->place == LK_QUEUE_NOWHERE)
         return 0;
     wait->place = LK_QUEUE_NOWHERE;
-    rc = lk_queue_call(store, wait->connection, lk_wait_queue_of(store)->leave,
-                       wait->number, statement_deadline(wait));
+    rc = lk_wait_queue_of(store)->leave(wait->connection->state, wait->number,
+                                        statement_deadline(wait), NULL);
     if (rc < 0) {
         drop(wait);
         wait->way = LK_QUEUE_OFF;
@@ -135,10 +135,10 @@ bool lk_queue_is_there(struct lk_queue_wait *wait)
  * can end the call.  Return 0, EBUSY if the time is over, ECANCELED if the wait
  * was cancelled, or EUNREACHABLE after any other failure: then the wait queue
  * is off. */
-static int block(struct lk_queue_wait *wait, lk_queue_fn function,
+static int block(struct lk_queue_wait *wait,
+                 int (*function)(void *, int64_t, int64_t, sqlock_error *),
                  int64_t until_ns, sqlock_error *err)
 {
-    struct lk_store *store = store_of(wait);
     struct lk_waiter *self = wait->part->waiter;
     struct lk_connection *connection = wait->connection;
     bool cancelled;
@@ -148,11 +148,6 @@ static int block(struct lk_queue_wait *wait, lk_queue_fn function,
         wait->way = LK_QUEUE_OFF;
         return SQLOCK_EUNREACHABLE;
     }
-    lk_watchdog_arm(
-        &store->db.dog, &connection->watch, connection->state,
-        until_ns == LK_NEVER
-            ? LK_NEVER
-            : lk_after_ms(until_ns, store->options.statement_timeout_ms));
     pthread_mutex_lock(&self->mutex);
     cancelled = self->is_cancelled;
     if (!cancelled)
@@ -164,7 +159,6 @@ static int block(struct lk_queue_wait *wait, lk_queue_fn function,
     self->waits_on = NULL;
     cancelled = self->is_cancelled;
     pthread_mutex_unlock(&self->mutex);
-    lk_watchdog_disarm(&store->db.dog, &connection->watch);
     if (cancelled) {
         drop(wait);
         return lk_canceled(err);
@@ -214,9 +208,8 @@ static int subscribe(struct lk_queue_wait *wait)
         lk_wait_queue_of(store)->subscribe == NULL ||
         wait->place == LK_QUEUE_SUBSCRIBED)
         return 0;
-    rc = lk_queue_call(store, wait->connection,
-                       lk_wait_queue_of(store)->subscribe, wait->number,
-                       statement_deadline(wait));
+    rc = lk_wait_queue_of(store)->subscribe(
+        wait->connection->state, wait->number, statement_deadline(wait), NULL);
     wait->place = LK_QUEUE_SUBSCRIBED;
     if (rc < 0)
         turn_off(wait);

@@ -433,7 +433,6 @@ static void put_pooler_between(struct fixture *f, char url[1024])
 
     if (around_make(&pooler.around, f, "pooled")) {
         driver->connection_bytes = sizeof(struct client);
-        driver->capabilities |= SQLOCK_CAP_KEEPS_DEADLINE;
         driver->open = pooled_open;
         driver->close = pooled_close;
         driver->is_alive = pooled_is_alive;

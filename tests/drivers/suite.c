@@ -48,12 +48,16 @@ static const struct spelling spellings[] = {
 
 /* ------------------------------------------------------------- sessions -- */
 
+static struct lk_watchdog dog; /* as a registry has one */
+static bool has_dog = true;
+
 int session_open_at(struct session *session, const char *url,
                     uint32_t lock_timeout_ms)
 {
     sqlock_connect how = {.deadline_ns = check_deadline_ns(DEADLINE_MS),
                           .statement_timeout_ms = 2 * DEADLINE_MS,
                           .lock_timeout_ms = lock_timeout_ms,
+                          .dog = has_dog ? &dog : NULL,
                           .may_create = true};
     int rc;
 
@@ -84,6 +88,7 @@ int session_open_in_child(void)
     struct session session = {0};
     int rc;
 
+    has_dog = false; /* its thread is the parent's */
     (void)signal(SIGALRM, SIG_DFL);
     (void)alarm(PATIENCE_MS / 1000);
     rc = session_open_at(&session, subject.url, LOCK_TIMEOUT_MS);
@@ -412,6 +417,7 @@ int suite_open(void **state)
     int rc;
 
     (void)state;
+    lk_watchdog_init(&dog);
     subject.url = database_url(database);
     for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++)
         if (spellings[i].bit == database->bit)
@@ -443,6 +449,7 @@ int suite_close(void **state)
         for (size_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++)
             lk_statement_clear(&subject.statements[i][kind]);
     memset(&subject, 0, sizeof subject);
+    lk_watchdog_stop(&dog);
     return rc;
 }
 

@@ -108,14 +108,6 @@ static void test_statement_ends_at_its_deadline(void **state)
 
     flight.deadline_ns = check_deadline_ns(300);
     worker_start(&worker, fly, &flight);
-    /* A thread of the library aborts statements at their deadline for a driver
-     * that does not keep deadlines itself. */
-    if ((subject.driver->capabilities & SQLOCK_CAP_KEEPS_DEADLINE) == 0) {
-        (void)wait_until(atomic_load(&flight.is_over) ||
-                             sqlock_monotonic_ns() >= flight.deadline_ns,
-                         PATIENCE_MS);
-        (void)wait_until(abort_once(&flight), PATIENCE_MS);
-    }
     worker_join(&worker);
     check_ended(&flight);
     check_state(&test->a);

@@ -16,8 +16,7 @@
 
 #include "base/clock.h"
 #include "db/driver.h"
-#include "db/drivers.h"
-#include "db/group.h"
+#include "db/db.h"
 #include "support/workers.h"
 
 #define MEMBERS 4
@@ -49,12 +48,7 @@ static int failing_commit(void *connection, int64_t deadline_ns,
 }
 
 struct scene {
-    struct lk_watchdog dog;
-    struct lk_epoch epoch;
-    struct lk_outage outage;
-    struct lk_stats stats;
-    struct lk_pool pool;
-    struct lk_group group;
+    struct lk_db db;
     char path[64];
 };
 
@@ -77,7 +71,8 @@ static int insert(struct worker *worker)
         .err = &worker->err,
     };
 
-    self->rc = lk_group_run(&self->scene->group, &self->scene->pool, &request);
+    self->rc =
+        lk_group_run(&self->scene->db.group, &self->scene->db.pool, &request);
     sqlock_result_clear(&result);
     return 0;
 }
@@ -86,11 +81,11 @@ static unsigned queued(struct scene *scene)
 {
     unsigned count = 0;
 
-    pthread_mutex_lock(&scene->group.mutex);
-    for (const struct lk_request *at = scene->group.first; at != NULL;
+    pthread_mutex_lock(&scene->db.group.mutex);
+    for (const struct lk_request *at = scene->db.group.first; at != NULL;
          at = at->next)
         count++;
-    pthread_mutex_unlock(&scene->group.mutex);
+    pthread_mutex_unlock(&scene->db.group.mutex);
     return count;
 }
 
@@ -101,8 +96,9 @@ static int64_t run_plain(struct scene *scene, const char *text)
     sqlock_result result = {0};
     int64_t answer = 0;
 
-    assert_int_equal(lk_pool_take(&scene->pool, check_deadline_ns(PATIENCE_MS),
-                                  &connection, NULL),
+    assert_int_equal(lk_pool_take(&scene->db.pool,
+                                  check_deadline_ns(PATIENCE_MS), &connection,
+                                  NULL),
                      0);
     assert_int_equal(sqlite->execute(connection->state, &statement, NULL, 0,
                                      check_deadline_ns(PATIENCE_MS), &result,
@@ -111,7 +107,7 @@ static int64_t run_plain(struct scene *scene, const char *text)
     if (result.rows > 0)
         answer = result.cells[0].integer;
     sqlock_result_clear(&result);
-    lk_pool_give(&scene->pool, connection);
+    lk_pool_give(&scene->db.pool, connection);
     return answer;
 }
 
@@ -133,18 +129,12 @@ static int open_scene(void **state)
     assert_int_not_equal(fd, -1);
     (void)close(fd);
     (void)snprintf(url, sizeof url, "sqlite:%s", scene.path);
-    assert_int_equal(lk_driver_find(&sqlite, url, NULL), 0);
+    assert_int_equal(lk_db_init(&scene.db, url, &options, NULL), 0);
+    sqlite = scene.db.driver;
     driver = *sqlite;
     driver.execute = held_execute;
     driver.commit = failing_commit;
-    assert_int_equal(lk_watchdog_start(&scene.dog, &driver, NULL), 0);
-    lk_epoch_init(&scene.epoch);
-    lk_outage_init(&scene.outage);
-    lk_group_init(&scene.group);
-    assert_int_equal(lk_pool_init(&scene.pool, &driver, &scene.dog,
-                                  &scene.epoch, &scene.outage, &scene.stats,
-                                  url, &options),
-                     0);
+    scene.db.driver = &driver;
     atomic_store(&is_held, false);
     commit_gives = 0;
     (void)run_plain(&scene, "CREATE TABLE t (i INTEGER)");
@@ -156,11 +146,7 @@ static int close_scene(void **state)
 {
     struct scene *scene = *state;
 
-    lk_pool_clear(&scene->pool);
-    lk_group_clear(&scene->group);
-    lk_outage_clear(&scene->outage);
-    lk_epoch_clear(&scene->epoch);
-    lk_watchdog_stop(&scene->dog);
+    lk_db_clear(&scene->db);
     (void)unlink(scene->path);
     return 0;
 }

@@ -14,18 +14,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "db/drivers.h"
-#include "db/pool.h"
+#include "db/db.h"
 #include "support/workers.h"
 
 #define TAKERS 8
 
 struct scene {
-    struct lk_watchdog dog;
-    struct lk_epoch epoch;
-    struct lk_outage outage;
-    struct lk_stats stats;
-    struct lk_pool pool;
+    struct lk_db db;
     struct lk_pool other; /* second pool of the registry */
     char path[64];
 };
@@ -74,18 +69,12 @@ static int open_scene(void **state)
     assert_int_not_equal(fd, -1);
     (void)close(fd);
     (void)snprintf(url, sizeof url, "sqlite:%s", scene.path);
-    assert_int_equal(lk_driver_find(&sqlite, url, NULL), 0);
+    assert_int_equal(lk_db_init(&scene.db, url, &options, NULL), 0);
+    sqlite = scene.db.driver;
     slow = *sqlite;
     slow.open = slow_open;
-    assert_int_equal(lk_watchdog_start(&scene.dog, &slow, NULL), 0);
-    lk_epoch_init(&scene.epoch);
-    lk_outage_init(&scene.outage);
-    assert_int_equal(lk_pool_init(&scene.pool, &slow, &scene.dog, &scene.epoch,
-                                  &scene.outage, &scene.stats, url, &options),
-                     0);
-    assert_int_equal(lk_pool_init(&scene.other, &slow, &scene.dog, &scene.epoch,
-                                  &scene.outage, &scene.stats, url, &options),
-                     0);
+    scene.db.driver = &slow;
+    lk_pool_init(&scene.other, &scene.db, &options);
     atomic_store(&is_away, false);
     atomic_store(&opened, 0);
     atomic_store(&most, 0);
@@ -99,10 +88,7 @@ static int close_scene(void **state)
     struct scene *scene = *state;
 
     lk_pool_clear(&scene->other);
-    lk_pool_clear(&scene->pool);
-    lk_outage_clear(&scene->outage);
-    lk_epoch_clear(&scene->epoch);
-    lk_watchdog_stop(&scene->dog);
+    lk_db_clear(&scene->db);
     (void)unlink(scene->path);
     return 0;
 }
@@ -119,14 +105,14 @@ static void test_opening_has_a_time_of_its_own(void **state)
     int rc;
 
     opens_at_ns = begun_ns + 20 * LK_NS_PER_MS;
-    rc = lk_pool_take(&scene->pool, soon_ns, &connection, &err);
+    rc = lk_pool_take(&scene->db.pool, soon_ns, &connection, &err);
     assert_lock_ok(rc, &err);
     assert_true(deadline_ns > soon_ns);
     assert_true(connection->late_ns >= 19 * LK_NS_PER_MS);
-    lk_pool_give(&scene->pool, connection);
-    rc = lk_pool_take(&scene->pool, soon_ns, &connection, &err);
+    lk_pool_give(&scene->db.pool, connection);
+    rc = lk_pool_take(&scene->db.pool, soon_ns, &connection, &err);
     assert_lock_ok(rc, &err); /* an idle one, even after the deadline */
-    lk_pool_discard(&scene->pool, connection);
+    lk_pool_discard(&scene->db.pool, connection);
 }
 
 static void test_opening_ends_with_the_callers_time(void **state)
@@ -136,11 +122,11 @@ static void test_opening_ends_with_the_callers_time(void **state)
     int64_t soon_ns = sqlock_monotonic_ns() + LK_NS_PER_MS;
     sqlock_error err = {0};
 
-    (void)lk_pool_take_one(&scene->pool, 0, soon_ns, soon_ns, &connection,
+    (void)lk_pool_take_one(&scene->db.pool, 0, soon_ns, soon_ns, &connection,
                            &err);
     assert_true(deadline_ns <= soon_ns);
     if (connection != NULL)
-        lk_pool_give(&scene->pool, connection);
+        lk_pool_give(&scene->db.pool, connection);
 }
 
 struct taker {
@@ -154,7 +140,7 @@ static int take_until_open(struct worker *worker)
 {
     struct taker *taker = worker->context;
     struct lk_pool *pool = atomic_fetch_add(&taker->next, 1) % 2 == 0
-                               ? &taker->scene->pool
+                               ? &taker->scene->db.pool
                                : &taker->scene->other;
     struct lk_connection *connection;
     int rc;
@@ -178,7 +164,7 @@ static void test_one_tries_while_the_database_is_away(void **state)
     int rc;
 
     atomic_store(&is_away, true);
-    rc = lk_pool_take(&taker.scene->pool, sqlock_monotonic_ns(), &connection,
+    rc = lk_pool_take(&taker.scene->db.pool, sqlock_monotonic_ns(), &connection,
                       &err);
     assert_code(SQLOCK_EUNREACHABLE, rc, &err);
     workers_start(&workers, TAKERS, take_until_open, &taker);
@@ -195,18 +181,18 @@ static void test_who_has_no_time_to_try_is_told_the_last_failure(void **state)
     sqlock_error err = {0};
     int rc;
 
-    assert_int_equal(lk_outage_enter(&scene->outage, 0, &err), 0);
-    (void)lk_outage_leave(&scene->outage, SQLOCK_ERESOURCE, &why);
-    rc = lk_outage_enter(&scene->outage, sqlock_monotonic_ns(), &err);
+    assert_int_equal(lk_outage_enter(&scene->db.outage, 0, &err), 0);
+    (void)lk_outage_leave(&scene->db.outage, SQLOCK_ERESOURCE, &why);
+    rc = lk_outage_enter(&scene->db.outage, sqlock_monotonic_ns(), &err);
     assert_code(SQLOCK_ERESOURCE, rc, &err);
     assert_string_equal(err.message, "full");
-    rc = lk_outage_enter(&scene->outage, LK_NEVER, &err);
+    rc = lk_outage_enter(&scene->db.outage, LK_NEVER, &err);
     assert_lock_ok(rc, &err);
-    (void)lk_outage_leave(&scene->outage, SQLOCK_EACCESS,
+    (void)lk_outage_leave(&scene->db.outage, SQLOCK_EACCESS,
                           &why); /* server answers */
-    assert_int_equal(lk_outage_enter(&scene->outage, 0, &err), 0);
-    assert_int_equal(lk_outage_enter(&scene->outage, 0, &err), 0);
-    (void)lk_outage_leave(&scene->outage, 0, NULL);
+    assert_int_equal(lk_outage_enter(&scene->db.outage, 0, &err), 0);
+    assert_int_equal(lk_outage_enter(&scene->db.outage, 0, &err), 0);
+    (void)lk_outage_leave(&scene->db.outage, 0, NULL);
 }
 
 /* A URL that has led to a database is right: if its host is unknown later, the
@@ -282,22 +268,22 @@ static void test_a_probe_that_succeeds_lets_all_go_on(void **state)
     atomic_uint entered = 0;
     sqlock_error err = {0};
 
-    assert_int_equal(
-        lk_outage_enter(&scene->outage, check_deadline_ns(PATIENCE_MS), &err),
-        0);
-    lk_outage_leave(&scene->outage, SQLOCK_EUNREACHABLE, &err);
-    assert_int_equal(
-        lk_outage_enter(&scene->outage, check_deadline_ns(PATIENCE_MS), &err),
-        0); /* the probe */
+    assert_int_equal(lk_outage_enter(&scene->db.outage,
+                                     check_deadline_ns(PATIENCE_MS), &err),
+                     0);
+    lk_outage_leave(&scene->db.outage, SQLOCK_EUNREACHABLE, &err);
+    assert_int_equal(lk_outage_enter(&scene->db.outage,
+                                     check_deadline_ns(PATIENCE_MS), &err),
+                     0); /* the probe */
     for (int i = 0; i < FOLLOWERS; i++) {
-        followers[i].outage = &scene->outage;
+        followers[i].outage = &scene->db.outage;
         followers[i].entered = &entered;
         worker_start(&followers[i].worker, follow, &followers[i]);
     }
     for (int i = 0; i < FOLLOWERS; i++)
         assert_becomes_true(worker_is_parked(&followers[i].worker),
                             PATIENCE_MS);
-    lk_outage_leave(&scene->outage, 0, &err);
+    lk_outage_leave(&scene->db.outage, 0, &err);
     for (int i = 0; i < FOLLOWERS; i++)
         worker_join(&followers[i].worker);
 }

@@ -20,11 +20,7 @@
 #define CONNECTIONS 3
 
 struct pooled {
-    struct lk_watchdog dog;
-    struct lk_epoch epoch;
-    struct lk_outage outage;
-    struct lk_stats stats;
-    struct lk_pool pool;
+    struct lk_db db;
     char path[64];
 };
 
@@ -33,7 +29,7 @@ static struct lk_connection *take(struct pooled *pooled, uint64_t preferred)
     struct lk_connection *connection = NULL;
     sqlock_error err = {0};
     int rc = lk_pool_take_one(
-        &pooled->pool, preferred,
+        &pooled->db.pool, preferred,
         sqlock_monotonic_ns() + PATIENCE_MS * LK_NS_PER_MS,
         sqlock_monotonic_ns() + PATIENCE_MS * LK_NS_PER_MS, &connection, &err);
 
@@ -50,7 +46,6 @@ static int open_pool(void **state)
         .statement_timeout_ms = PATIENCE_MS,
         .lock_timeout_ms = PATIENCE_MS,
     };
-    const sqlock_driver *driver = NULL;
     struct lk_connection *taken[CONNECTIONS];
     char url[80];
     int fd;
@@ -60,18 +55,11 @@ static int open_pool(void **state)
     assert_int_not_equal(fd, -1);
     (void)close(fd);
     (void)snprintf(url, sizeof url, "sqlite:%s", pooled.path);
-    assert_int_equal(lk_driver_find(&driver, url, NULL), 0);
-    assert_int_equal(lk_watchdog_start(&pooled.dog, driver, NULL), 0);
-    lk_epoch_init(&pooled.epoch);
-    lk_outage_init(&pooled.outage);
-    assert_int_equal(lk_pool_init(&pooled.pool, driver, &pooled.dog,
-                                  &pooled.epoch, &pooled.outage, &pooled.stats,
-                                  url, &options),
-                     0);
+    assert_int_equal(lk_db_init(&pooled.db, url, &options, NULL), 0);
     for (int i = 0; i < CONNECTIONS; i++)
         taken[i] = take(&pooled, 0);
     for (int i = 0; i < CONNECTIONS; i++)
-        lk_pool_give(&pooled.pool, taken[i]);
+        lk_pool_give(&pooled.db.pool, taken[i]);
     *state = &pooled;
     return 0;
 }
@@ -80,10 +68,7 @@ static int close_pool(void **state)
 {
     struct pooled *pooled = *state;
 
-    lk_pool_clear(&pooled->pool);
-    lk_outage_clear(&pooled->outage);
-    lk_epoch_clear(&pooled->epoch);
-    lk_watchdog_stop(&pooled->dog);
+    lk_db_clear(&pooled->db);
     (void)unlink(pooled->path);
     return 0;
 }
@@ -94,12 +79,12 @@ static void test_the_connection_used_last_is_taken_first(void **state)
     struct lk_connection *one = take(pooled, 0);
     struct lk_connection *other = take(pooled, 0);
 
-    lk_pool_give(&pooled->pool, other);
-    lk_pool_give(&pooled->pool, one);
+    lk_pool_give(&pooled->db.pool, other);
+    lk_pool_give(&pooled->db.pool, one);
     assert_ptr_equal(take(pooled, 0), one);
     assert_ptr_equal(take(pooled, 0), other);
-    lk_pool_give(&pooled->pool, other);
-    lk_pool_give(&pooled->pool, one);
+    lk_pool_give(&pooled->db.pool, other);
+    lk_pool_give(&pooled->db.pool, one);
 }
 
 /* While as many connections are lent as the pool's size, the pool has one more
@@ -115,24 +100,24 @@ static void test_calls_get_a_connection_when_all_are_lent(void **state)
     int rc;
 
     for (int i = 0; i < CONNECTIONS; i++) {
-        rc = lk_pool_lend(&pooled->pool, deadline_ns, &lent[i], &err);
+        rc = lk_pool_lend(&pooled->db.pool, deadline_ns, &lent[i], &err);
         assert_lock_ok(rc, &err);
     }
     more = take(pooled, 0);
-    rc = lk_pool_try(&pooled->pool, deadline_ns, &other, &err);
+    rc = lk_pool_try(&pooled->db.pool, deadline_ns, &other, &err);
     assert_code(SQLOCK_ERESOURCE, rc, &err);
-    lk_pool_give(&pooled->pool, more);
-    rc = lk_pool_lend(&pooled->pool, sqlock_monotonic_ns(), &other, &err);
+    lk_pool_give(&pooled->db.pool, more);
+    rc = lk_pool_lend(&pooled->db.pool, sqlock_monotonic_ns(), &other, &err);
     assert_code(SQLOCK_ERESOURCE, rc, &err);
     assert_ptr_equal(take(pooled, 0), more);
-    lk_pool_discard(&pooled->pool, lent[0]);
-    rc = lk_pool_lend(&pooled->pool, sqlock_monotonic_ns(), &lent[0], &err);
+    lk_pool_discard(&pooled->db.pool, lent[0]);
+    rc = lk_pool_lend(&pooled->db.pool, sqlock_monotonic_ns(), &lent[0], &err);
     assert_code(SQLOCK_ERESOURCE, rc, &err);
-    lk_pool_give(&pooled->pool, more);
-    rc = lk_pool_lend(&pooled->pool, deadline_ns, &lent[0], &err);
+    lk_pool_give(&pooled->db.pool, more);
+    rc = lk_pool_lend(&pooled->db.pool, deadline_ns, &lent[0], &err);
     assert_lock_ok(rc, &err);
     for (int i = 0; i < CONNECTIONS; i++)
-        lk_pool_give(&pooled->pool, lent[i]);
+        lk_pool_give(&pooled->db.pool, lent[i]);
 }
 
 static void test_what_could_not_be_set_up_may_be_cleared(void **state)

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
-#include "db/watchdog.h"
+#include "base/watchdog.h"
 
 static atomic_uint aborted;
 static void *_Atomic aborted_last;
@@ -17,13 +17,19 @@ static void note_abort(void *connection)
     (void)atomic_fetch_add(&aborted, 1);
 }
 
-static const sqlock_driver patient = {.abort = note_abort};
-
 static void start(struct lk_watchdog *dog)
 {
     atomic_store(&aborted, 0);
     atomic_store(&aborted_last, NULL);
-    assert_int_equal(lk_watchdog_start(dog, &patient, NULL), 0);
+    lk_watchdog_init(dog);
+}
+
+static void arm(struct lk_watchdog *dog, struct lk_watch *watch,
+                void *connection, int64_t deadline_ns)
+{
+    watch->abort = note_abort;
+    watch->connection = connection;
+    assert_int_equal(lk_watchdog_arm(dog, watch, deadline_ns, NULL), 0);
 }
 
 static int64_t from_now(int64_t ms)
@@ -41,7 +47,7 @@ static void test_an_overdue_call_is_aborted_once(void **state)
 
     (void)state;
     start(&dog);
-    lk_watchdog_arm(&dog, &watch, &connection, from_now(1));
+    arm(&dog, &watch, &connection, from_now(1));
     assert_becomes_true(atomic_load(&aborted) > 0, PATIENCE_MS);
     check_sleep(20);
     lk_watchdog_disarm(&dog, &watch);
@@ -60,9 +66,9 @@ static void test_a_call_that_ended_in_time_is_not_aborted(void **state)
 
     (void)state;
     start(&dog);
-    lk_watchdog_arm(&dog, &ended, &first, from_now(PATIENCE_MS));
+    arm(&dog, &ended, &first, from_now(PATIENCE_MS));
     lk_watchdog_disarm(&dog, &ended);
-    lk_watchdog_arm(&dog, &overdue, &second, from_now(1));
+    arm(&dog, &overdue, &second, from_now(1));
     assert_becomes_true(atomic_load(&aborted) > 0, PATIENCE_MS);
     assert_ptr_equal(atomic_load(&aborted_last), &second);
     lk_watchdog_disarm(&dog, &overdue);
@@ -80,10 +86,9 @@ static void test_a_shorter_call_is_aborted_before_a_longer_one(void **state)
 
     (void)state;
     start(&dog);
-    lk_watchdog_arm(&dog, &watches[0], &connections[0], from_now(PATIENCE_MS));
-    lk_watchdog_arm(&dog, &watches[1], &connections[1], from_now(1));
-    lk_watchdog_arm(&dog, &watches[2], &connections[2],
-                    from_now(2 * PATIENCE_MS));
+    arm(&dog, &watches[0], &connections[0], from_now(PATIENCE_MS));
+    arm(&dog, &watches[1], &connections[1], from_now(1));
+    arm(&dog, &watches[2], &connections[2], from_now(2 * PATIENCE_MS));
     assert_becomes_true(atomic_load(&aborted) > 0, PATIENCE_MS / 2);
     assert_ptr_equal(atomic_load(&aborted_last), &connections[1]);
     for (unsigned i = 0; i < 3; i++)
@@ -103,9 +108,8 @@ static void test_each_of_two_overdue_calls_is_aborted(void **state)
     (void)state;
     for (int later_ms = 0; later_ms <= 50; later_ms += 50) {
         start(&dog);
-        lk_watchdog_arm(&dog, &watches[0], &connections[0],
-                        from_now(10 + later_ms));
-        lk_watchdog_arm(&dog, &watches[1], &connections[1], from_now(10));
+        arm(&dog, &watches[0], &connections[0], from_now(10 + later_ms));
+        arm(&dog, &watches[1], &connections[1], from_now(10));
         assert_becomes_true(atomic_load(&aborted) == 2, PATIENCE_MS);
         if (later_ms > 0)
             assert_ptr_equal(atomic_load(&aborted_last), &connections[0]);

@@ -12,7 +12,6 @@
 #include "drivers/mysql/connection.h"
 #include "drivers/mysql/dialect.h"
 #include "drivers/mysql/group.h"
-#include "drivers/mysql/sigpipe.h"
 
 #define OUT_OF_SYNC 2014
 
@@ -305,15 +304,12 @@ static int outlast(void *handle, uint32_t idle_ms, int64_t deadline_ns,
                    sqlock_error *err)
 {
     struct lk_mysql_connection *connection = handle;
-    struct lk_mysql_sigpipe held;
-    int rc;
+    int rc = lk_mysql_call_begin(connection, deadline_ns, err);
 
-    rc = lk_mysql_ready(connection, deadline_ns, err);
     if (rc < 0)
         return rc;
-    lk_mysql_sigpipe_hold(&held, connection->mysql);
     rc = lk_mysql_set_idle(connection, idle_ms, err);
-    lk_mysql_sigpipe_release(&held);
+    lk_mysql_call_end(connection);
     return rc;
 }
 

@@ -70,8 +70,9 @@ bool lk_mysql_is_quiet(const struct lk_mysql_connection *connection)
     return poll(&watched, 1, 0) <= 0; /* a signal may interrupt it */
 }
 
-int lk_mysql_ready(struct lk_mysql_connection *connection, int64_t deadline_ns,
-                   sqlock_error *err)
+/* Check that the connection can be used, before anything is sent. */
+static int check(struct lk_mysql_connection *connection, int64_t deadline_ns,
+                 sqlock_error *err)
 {
     bool was_looked_at;
     int rc;
@@ -96,6 +97,26 @@ int lk_mysql_ready(struct lk_mysql_connection *connection, int64_t deadline_ns,
                         "the connection to the MySQL server is closed");
     }
     return 0;
+}
+
+int lk_mysql_call_begin(struct lk_mysql_connection *connection,
+                        int64_t deadline_ns, sqlock_error *err)
+{
+    int rc = check(connection, deadline_ns, err);
+
+    if (rc == 0 && connection->dog != NULL)
+        rc = lk_watchdog_arm(connection->dog, &connection->watch, deadline_ns,
+                             err);
+    if (rc == 0)
+        lk_mysql_sigpipe_hold(&connection->held, connection->mysql);
+    return rc;
+}
+
+void lk_mysql_call_end(struct lk_mysql_connection *connection)
+{
+    lk_mysql_sigpipe_release(&connection->held);
+    if (connection->dog != NULL)
+        lk_watchdog_disarm(connection->dog, &connection->watch);
 }
 
 /* Duplicate the socket's descriptor for lk_mysql_abort().  The library may
@@ -132,8 +153,10 @@ void lk_mysql_clear_alarm(struct lk_mysql_connection *connection)
     (void)pthread_mutex_unlock(&alarm_guard);
 }
 
-void lk_mysql_abort(struct lk_mysql_connection *connection)
+void lk_mysql_abort(void *handle)
 {
+    struct lk_mysql_connection *connection = handle;
+
     (void)pthread_mutex_lock(&alarm_guard);
     atomic_store(&connection->was_aborted, true);
     if (connection->has_alarm)

@@ -10,6 +10,7 @@
 
 #include "drivers/mysql/client.h"
 #include "drivers/mysql/errors.h"
+#include "drivers/mysql/sigpipe.h"
 #include "db/driver.h"
 
 /* The buffers that a statement's rows are fetched into; defined in rows.c. */
@@ -40,6 +41,9 @@ struct lk_mysql_connection {
     atomic_bool was_aborted;  /* by another thread */
     int alarm;                /* a second descriptor of the socket, ... */
     bool has_alarm;           /* ... if there is one */
+    struct lk_watchdog *dog;  /* NULL: no deadline is kept */
+    struct lk_watch watch;    /* ... of the call in progress */
+    struct lk_mysql_sigpipe held;
     sqlock_description description;
 };
 
@@ -56,13 +60,16 @@ int lk_mysql_fail_statement(struct lk_mysql_connection *connection,
                             MYSQL_STMT *statement, enum lk_mysql_stage stage,
                             sqlock_error *err);
 
-/** Check that the connection can be used, before anything is sent.
- *  @retval 0             it can
+/** Begin a call of the driver: check that the connection can be used, keep
+ *  SIGPIPE away, and have the call aborted at the deadline.  Call
+ *  lk_mysql_call_end() only after 0.
+ *  @retval 0             begun
  *  @retval ECANCELED     the deadline has passed, or it was aborted
  *  @retval EUNREACHABLE  it is broken, or the server has closed it
- *  @retval ENOMEM        the client library cannot be initialized */
-int lk_mysql_ready(struct lk_mysql_connection *connection, int64_t deadline_ns,
-                   sqlock_error *err);
+ *  @retval ENOMEM, ERESOURCE  the client library or a thread cannot start */
+int lk_mysql_call_begin(struct lk_mysql_connection *connection,
+                        int64_t deadline_ns, sqlock_error *err);
+void lk_mysql_call_end(struct lk_mysql_connection *connection);
 
 /** Return false if the server has sent something that was not read yet: to an
  *  idle session it sends only the news that it ends the session (F45).
@@ -78,7 +85,7 @@ int lk_mysql_set_alarm(struct lk_mysql_connection *connection,
 
 /** End the call in flight, from any thread, at any time:
  *  sqlock_driver.abort. */
-void lk_mysql_abort(struct lk_mysql_connection *connection);
+void lk_mysql_abort(void *handle);
 
 /** Close the alarm, and make the connection all zero.  The caller has closed
  *  the MYSQL handle, or leaves it to the application. */
@@ -114,8 +121,7 @@ extern const sqlock_transactions lk_mysql_transactions;
 extern const sqlock_stock_dialect lk_mysql_stock;
 
 /** Run a statement: sqlock_driver.execute. */
-int lk_mysql_execute(struct lk_mysql_connection *connection,
-                     const sqlock_statement *statement,
+int lk_mysql_execute(void *handle, const sqlock_statement *statement,
                      const sqlock_value *parameters, size_t count,
                      int64_t deadline_ns, sqlock_result *result,
                      sqlock_error *err);

@@ -13,7 +13,6 @@
 #include "drivers/mysql/connection.h"
 #include "drivers/mysql/dialect.h"
 #include "drivers/mysql/group.h"
-#include "drivers/mysql/sigpipe.h"
 
 static int driver_check_url(const char *url, sqlock_error *err)
 {
@@ -29,7 +28,6 @@ static int driver_open(void *handle, const char *url, const sqlock_connect *how,
                        sqlock_error *err)
 {
     struct lk_mysql_connection *connection = handle;
-    struct lk_mysql_sigpipe held;
     int rc;
 
     rc = lk_mysql_client_enter(err);
@@ -38,10 +36,15 @@ static int driver_open(void *handle, const char *url, const sqlock_connect *how,
     connection->mysql = mysql_init(NULL);
     if (connection->mysql == NULL)
         return lk_error_nomem(err);
-    lk_mysql_sigpipe_hold(&held, connection->mysql);
+    connection->dog = how->dog;
+    connection->watch.abort = lk_mysql_abort;
+    connection->watch.connection = connection;
     connection->idle_ms = how->idle_ms;
+    rc = lk_mysql_call_begin(connection, how->deadline_ns, err);
+    if (rc < 0)
+        return rc;
     rc = lk_mysql_connect(connection, url, how, err);
-    lk_mysql_sigpipe_release(&held);
+    lk_mysql_call_end(connection);
     return rc;
 }
 
@@ -83,36 +86,12 @@ static bool driver_is_alive(void *handle)
            (connection->mysql->server_status & SERVER_STATUS_IN_TRANS) == 0;
 }
 
-static void driver_abort(void *handle)
-{
-    lk_mysql_abort(handle);
-}
-
 static int query(struct lk_mysql_connection *connection, const char *text,
                  enum lk_mysql_stage stage, sqlock_error *err)
 {
-    struct lk_mysql_sigpipe held;
-    int rc = 0;
-
-    lk_mysql_sigpipe_hold(&held, connection->mysql);
-    if (mysql_query(connection->mysql, text) != 0)
-        rc = lk_mysql_fail(connection, stage, err);
-    lk_mysql_sigpipe_release(&held);
-    return rc;
-}
-
-/* Make the session fit for a transaction. */
-static int prepare(struct lk_mysql_connection *connection, sqlock_error *err)
-{
-    struct lk_mysql_sigpipe held;
-    int rc;
-
-    lk_mysql_sigpipe_hold(&held, connection->mysql);
-    rc = lk_mysql_stay_in_group(connection, err);
-    if (rc == 0)
-        rc = lk_mysql_set_idle(connection, connection->idle_ms, err);
-    lk_mysql_sigpipe_release(&held);
-    return rc;
+    return mysql_query(connection->mysql, text) != 0
+               ? lk_mysql_fail(connection, stage, err)
+               : 0;
 }
 
 static int driver_begin(void *handle, int64_t deadline_ns, sqlock_error *err)
@@ -122,14 +101,17 @@ static int driver_begin(void *handle, int64_t deadline_ns, sqlock_error *err)
 
     if (connection->in_transaction)
         return lk_error(err, SQLOCK_EINVAL, "a transaction is open already");
-    rc = lk_mysql_ready(connection, deadline_ns, err);
-    if (rc == 0)
-        rc = prepare(connection, err);
+    rc = lk_mysql_call_begin(connection, deadline_ns, err);
     if (rc < 0)
         return rc;
+    rc = lk_mysql_stay_in_group(connection, err);
+    if (rc == 0)
+        rc = lk_mysql_set_idle(connection, connection->idle_ms, err);
     /* If the answer is lost, the transaction has no statement yet. */
-    rc = query(connection, "START TRANSACTION", LK_MYSQL_PREPARING, err);
+    if (rc == 0)
+        rc = query(connection, "START TRANSACTION", LK_MYSQL_PREPARING, err);
     connection->in_transaction = rc == 0;
+    lk_mysql_call_end(connection);
     return rc;
 }
 
@@ -154,11 +136,12 @@ static int driver_commit(void *handle, int64_t deadline_ns, sqlock_error *err)
         return lk_error(err, SQLOCK_ERETRY,
                         "an error has rolled the transaction back");
     }
-    rc = lk_mysql_ready(connection, deadline_ns, err);
+    rc = lk_mysql_call_begin(connection, deadline_ns, err);
     if (rc < 0)
         return rc;
     forget_transaction(connection);
     rc = query(connection, "COMMIT", LK_MYSQL_COMMITTING, err);
+    lk_mysql_call_end(connection);
     if (rc < 0) {
         /* The transaction may still be open: no later statement must run in
          * it. */
@@ -183,22 +166,14 @@ static int driver_rollback(void *handle, int64_t deadline_ns, sqlock_error *err)
         forget_transaction(connection);
         return 0;
     }
-    rc = lk_mysql_ready(connection, deadline_ns, err);
+    rc = lk_mysql_call_begin(connection, deadline_ns, err);
     if (rc < 0)
         return rc;
     rc = query(connection, "ROLLBACK", LK_MYSQL_RUNNING, err);
+    lk_mysql_call_end(connection);
     if (rc == 0)
         forget_transaction(connection);
     return rc;
-}
-
-static int driver_execute(void *handle, const sqlock_statement *statement,
-                          const sqlock_value *parameters, size_t count,
-                          int64_t deadline_ns, sqlock_result *result,
-                          sqlock_error *err)
-{
-    return lk_mysql_execute(handle, statement, parameters, count, deadline_ns,
-                            result, err);
 }
 
 static void *driver_native(void *handle)
@@ -224,18 +199,17 @@ const sqlock_driver lk_driver_mysql = {
     .name = "mysql",
     .schemes = "mysql|mariadb",
     .connection_bytes = sizeof(struct lk_mysql_connection),
-    .capabilities = 0,
     .dialect = &lk_mysql_dialect,
     .client = driver_client,
     .check_url = driver_check_url,
     .open = driver_open,
     .close = driver_close,
     .is_alive = driver_is_alive,
-    .execute = driver_execute,
+    .execute = lk_mysql_execute,
     .begin = driver_begin,
     .commit = driver_commit,
     .rollback = driver_rollback,
-    .abort = driver_abort,
+    .abort = lk_mysql_abort,
     .native = driver_native,
     .describe = driver_describe,
     .transactions = &lk_mysql_transactions,

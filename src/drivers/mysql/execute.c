@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "drivers/mysql/group.h"
 #include "drivers/mysql/rows.h"
-#include "drivers/mysql/sigpipe.h"
 
 #define PARAMETERS_MAX 64
 #define UNKNOWN_STATEMENT 1243
@@ -320,12 +319,31 @@ static int settle(struct lk_mysql_connection *connection,
     return rc;
 }
 
-static int execute(struct lk_mysql_connection *connection,
-                   const sqlock_statement *statement,
-                   const sqlock_value *parameters, size_t count,
-                   int64_t deadline_ns, sqlock_result *result,
-                   sqlock_error *err)
+static int run(struct lk_mysql_connection *connection,
+               const sqlock_statement *statement,
+               const sqlock_value *parameters, size_t count,
+               sqlock_result *result, sqlock_error *err)
 {
+    int rc = lk_mysql_stay_in_group(connection, err);
+
+    if (rc == 0 && !connection->in_transaction)
+        rc = lk_mysql_unset_idle(connection, err);
+    if (rc < 0)
+        return rc;
+    if (statement->id == 0 && count == 0)
+        rc = run_text(connection, statement->text, result, err);
+    else
+        rc =
+            run_prepared(connection, statement, parameters, count, result, err);
+    return settle(connection, statement, rc, err);
+}
+
+int lk_mysql_execute(void *handle, const sqlock_statement *statement,
+                     const sqlock_value *parameters, size_t count,
+                     int64_t deadline_ns, sqlock_result *result,
+                     sqlock_error *err)
+{
+    struct lk_mysql_connection *connection = handle;
     sqlock_result given = {0};
     sqlock_error own;
     int rc;
@@ -339,40 +357,16 @@ static int execute(struct lk_mysql_connection *connection,
     if (connection->is_rolled_back)
         return lk_error(err, SQLOCK_ERETRY,
                         "an error has rolled the transaction back");
-    rc = lk_mysql_ready(connection, deadline_ns, err);
-    if (rc == 0)
-        rc = lk_mysql_stay_in_group(connection, err);
-    if (rc == 0 && !connection->in_transaction)
-        rc = lk_mysql_unset_idle(connection, err);
+    rc = lk_mysql_call_begin(connection, deadline_ns, err);
     if (rc < 0)
         return rc;
-    if (statement->id == 0 && count == 0)
-        rc = run_text(connection, statement->text, &given, err);
-    else
-        rc =
-            run_prepared(connection, statement, parameters, count, &given, err);
-    rc = settle(connection, statement, rc, err);
+    rc = run(connection, statement, parameters, count, &given, err);
+    lk_mysql_call_end(connection);
     if (rc == 0 && result != NULL) {
         sqlock_result_clear(result);
         *result = given;
     } else {
         sqlock_result_clear(&given);
     }
-    return rc;
-}
-
-int lk_mysql_execute(struct lk_mysql_connection *connection,
-                     const sqlock_statement *statement,
-                     const sqlock_value *parameters, size_t count,
-                     int64_t deadline_ns, sqlock_result *result,
-                     sqlock_error *err)
-{
-    struct lk_mysql_sigpipe held;
-    int rc;
-
-    lk_mysql_sigpipe_hold(&held, connection->mysql);
-    rc = execute(connection, statement, parameters, count, deadline_ns, result,
-                 err);
-    lk_mysql_sigpipe_release(&held);
     return rc;
 }

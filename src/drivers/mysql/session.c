@@ -344,9 +344,6 @@ int lk_mysql_connect(struct lk_mysql_connection *connection, const char *url,
     rc = lk_mysql_target_read(&target, url, err);
     if (rc < 0)
         goto out;
-    rc = lk_mysql_ready(connection, how->deadline_ns, err);
-    if (rc < 0)
-        goto out;
     rc = log_in(connection, &target, how, err);
     if (rc < 0)
         goto out;

@@ -257,7 +257,6 @@ const sqlock_driver lk_driver_postgres = {
     .name = "postgres",
     .schemes = "postgresql|postgres",
     .connection_bytes = sizeof(lk_pg),
-    .capabilities = SQLOCK_CAP_KEEPS_DEADLINE,
     .dialect = &lk_pg_dialect,
     .client = pg_client,
     .check_url = lk_pg_check_url,

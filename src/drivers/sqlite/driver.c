@@ -261,7 +261,7 @@ static int roll_back(struct lk_sqlite *c, sqlock_error *err)
 /* Return the code for a failure with which SQLite has rolled back the whole
  * transaction, as a trigger can do.  The codes below would mean that the failed
  * statement has undone only itself: the other statements that share the
- * transaction (SQLOCK_CAP_ONE_WRITER) would continue, and each would be
+ * transaction (has_one_writer) would continue, and each would be
  * committed on its own. */
 static int tell_rolled_back(int rc, sqlock_error *err)
 {
@@ -395,7 +395,7 @@ const sqlock_driver lk_driver_sqlite = {
     .name = "sqlite",
     .schemes = "sqlite",
     .connection_bytes = sizeof(struct lk_sqlite),
-    .capabilities = SQLOCK_CAP_KEEPS_DEADLINE | SQLOCK_CAP_ONE_WRITER,
+    .has_one_writer = true,
     .dialect = &lk_dialect_sqlite,
     .client = sqlite_client,
     .check_url = sqlite_check_url,

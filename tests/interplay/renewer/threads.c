@@ -75,15 +75,13 @@ static bool is_started(const struct lk_handler *handler)
     return is_there;
 }
 
-/* Return how many threads the driver needs: the watchdog if the driver keeps no
- * deadlines; SQLite's own, which waits for byte locks of the side file. */
+/* Return how many threads the driver needs: MySQL's the watchdog; SQLite's one
+ * that waits for byte locks of the side file. */
 static size_t threads_of_driver(const sqlock_registry *registry)
 {
     const sqlock_driver *driver = registry->store.db.driver;
-    bool keeps_deadline =
-        (driver->capabilities & SQLOCK_CAP_KEEPS_DEADLINE) != 0;
 
-    return keeps_deadline && strcmp(driver->name, "sqlite") != 0 ? 0 : 1;
+    return strcmp(driver->name, "postgres") == 0 ? 0 : 1;
 }
 
 static void test_a_registry_has_three_service_threads(void **state)

@@ -77,7 +77,7 @@ static int counted_execute(void *connection, const sqlock_statement *statement,
 /* SQLite's queue lock is a lock on a file, for which nothing is sent. */
 static void count_at_queue(void)
 {
-    if ((now->real->capabilities & SQLOCK_CAP_ONE_WRITER) == 0)
+    if (!now->real->has_one_writer)
         atomic_fetch_add(&sent, 1);
 }
 

@@ -437,7 +437,7 @@ static void install(size_t i, const sqlock_driver *real)
         .name = names[i],
         .schemes = schemes[i],
         .connection_bytes = sizeof(struct head) + real->connection_bytes,
-        .capabilities = real->capabilities,
+        .has_one_writer = real->has_one_writer,
         .dialect = real->dialect,
         .client = clients[i],
         .check_url = tap_check_url,

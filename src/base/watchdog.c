@@ -6,9 +6,10 @@
  * the next check.  `abort` runs with the mutex held: lk_watchdog_disarm() waits
  * for it, so no connection is aborted after its call has ended.
  */
-#include "db/watchdog.h"
+#include "base/watchdog.h"
 
 #include <string.h>
+#include <utlist.h>
 
 #include "base/clock.h"
 
@@ -34,7 +35,7 @@ static int64_t abort_overdue(void *owner)
     for (struct lk_watch *watch = dog->watches; watch != NULL;
          watch = watch->next) {
         if (watch->deadline_ns <= now) {
-            dog->driver->abort(watch->connection);
+            watch->abort(watch->connection);
             watch->deadline_ns = LK_NEVER; /* once is enough */
         }
         dog->looks_at_ns = lk_sooner(dog->looks_at_ns, watch->deadline_ns);
@@ -44,62 +45,43 @@ static int64_t abort_overdue(void *owner)
     return next;
 }
 
-int lk_watchdog_start(struct lk_watchdog *dog, const sqlock_driver *driver,
-                      sqlock_error *err)
+void lk_watchdog_init(struct lk_watchdog *dog)
 {
-    int rc;
-
     memset(dog, 0, sizeof *dog);
-    dog->driver = driver;
     dog->looks_at_ns = LK_NEVER;
-    if ((driver->capabilities & SQLOCK_CAP_KEEPS_DEADLINE) != 0)
-        return 0;
     (void)pthread_mutex_init(&dog->mutex, NULL);
     lk_service_init(&dog->service);
     lk_handler_init(&dog->handler, &dog->service, abort_overdue, NULL, dog);
-    rc = lk_handler_start(&dog->handler, err);
-    dog->is_watching = rc == 0;
-    return rc;
 }
 
 void lk_watchdog_stop(struct lk_watchdog *dog)
 {
-    if (!dog->is_watching)
-        return;
     lk_service_stop(&dog->service);
-    dog->is_watching = false;
 }
 
-void lk_watchdog_arm(struct lk_watchdog *dog, struct lk_watch *watch,
-                     void *connection, int64_t deadline_ns)
+int lk_watchdog_arm(struct lk_watchdog *dog, struct lk_watch *watch,
+                    int64_t deadline_ns, sqlock_error *err)
 {
-    if (!dog->is_watching)
-        return;
+    int rc = 0;
+
     pthread_mutex_lock(&dog->mutex);
-    watch->connection = connection;
-    watch->deadline_ns = deadline_ns;
-    watch->previous = NULL;
-    watch->next = dog->watches;
-    if (dog->watches != NULL)
-        dog->watches->previous = watch;
-    dog->watches = watch;
-    if (deadline_ns < dog->looks_at_ns) {
+    if (dog->handler.number == 0)
+        rc = lk_handler_start(&dog->handler, err);
+    if (rc == 0) {
+        watch->deadline_ns = deadline_ns;
+        DL_APPEND2(dog->watches, watch, previous, next);
+    }
+    if (rc == 0 && deadline_ns < dog->looks_at_ns) {
         dog->looks_at_ns = deadline_ns;
         lk_handler_wake_at(&dog->handler, boottime_of(deadline_ns));
     }
     pthread_mutex_unlock(&dog->mutex);
+    return rc;
 }
 
 void lk_watchdog_disarm(struct lk_watchdog *dog, struct lk_watch *watch)
 {
-    if (!dog->is_watching)
-        return;
     pthread_mutex_lock(&dog->mutex);
-    if (watch->previous != NULL)
-        watch->previous->next = watch->next;
-    else
-        dog->watches = watch->next;
-    if (watch->next != NULL)
-        watch->next->previous = watch->previous;
+    DL_DELETE2(dog->watches, watch, previous, next);
     pthread_mutex_unlock(&dog->mutex);
 }
