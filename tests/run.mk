@@ -52,7 +52,7 @@ export TSAN_OPTIONS ?= halt_on_error=0:second_deadlock_stack=1
 
 .PHONY: test-mysql test-spring test-matrix docker-test
 MYSQL_TREE ?= $(BUILD)/servers/mysql
-MATRIX_SUITES ?= conformance tx fault
+MATRIX_SUITES ?= conformance scenes tx fault
 OTHERS = $(RUN) MYSQL_TREE='$(abspath $(MYSQL_TREE))'
 test-mysql: ## Drivers, locks, TLS and waiting on Oracle's MySQL, both clients
 	+@exec env $(OTHERS) bash tests/tools/matrix/mysql.sh

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sqlock/async.h"
 #include "support/tap.h"
 
 /* Under the thread sanitizer, the child of a process with threads cannot start
@@ -29,6 +30,7 @@ struct scene {
     sqlock_registry *registry;
     sqlock_lock *held;
     sqlock_lock *free_one;
+    sqlock_request *request;
 };
 
 /* Run body in a child process; fail the test unless it returns 0. */
@@ -211,7 +213,40 @@ static void test_F17_a_child_opens_no_file_that_its_parent_has(void **state)
     strike(&scene);
 }
 
+static int ask_request(struct scene *s)
+{
+    sqlock_request *another = NULL;
+
+    return sqlock_request_acquire(&another, s->free_one, 0, NULL, 0, NULL) !=
+                       SQLOCK_EFORK ||
+                   sqlock_request_release(&another, s->held, 0, NULL) !=
+                       SQLOCK_EFORK ||
+                   sqlock_request_status(s->request) != SQLOCK_REQUEST_FREE ||
+                   sqlock_request_finish(s->request, NULL) != SQLOCK_EFORK ||
+                   sqlock_request_abandon(s->request, NULL) != SQLOCK_EFORK
+               ? 21
+               : 0;
+}
+
+static void test_F17_a_child_has_no_requests(void **state)
+{
+    struct fixture *f = *state;
+    struct scene scene;
+
+    set(&scene, f);
+    assert_ok(sqlock_request_acquire(&scene.request, scene.free_one, 0, NULL, 0,
+                                     &f->err));
+    assert_becomes_true(sqlock_request_status(scene.request) ==
+                            SQLOCK_REQUEST_HELD,
+                        PATIENCE_MS);
+    in_child(ask_request, &scene);
+    assert_ok(sqlock_request_finish(scene.request, &f->err));
+    lock_give(scene.free_one);
+    strike(&scene);
+}
+
 static const struct test tests[] = {
+    TEST(test_F17_a_child_has_no_requests),
     TEST(test_F17_every_call_in_a_child_is_refused),
     TEST(test_F17_a_child_that_ends_disturbs_nothing),
     TEST_ON(test_F17_a_child_opens_a_registry_of_its_own, ON_SERVERS, IN_ALL),

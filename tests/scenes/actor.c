@@ -55,6 +55,7 @@ static void play(struct stage *stage)
     char line[64];
 
     memset(&player->outcome, 0, sizeof player->outcome);
+    disturb_by_player();
     (void)snprintf(line, sizeof line, "%d begun %d\n", player->number,
                    (int)gettid());
     say(line);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 
+#include "result.h"
 #include "scene.h"
 #include "sqlock/async.h"
 
@@ -39,6 +40,7 @@ struct cancel {
 struct actor {
     sqlock_registry *registry;
     sqlock_ownership ownership;
+    char url[1024];
     char folder[256]; /* with a file for each lock that somebody is inside of */
     pthread_mutex_t mutex; /* guards the following arrays */
     struct handle handles[LOCKS_MAX];
@@ -79,6 +81,9 @@ int64_t actor_ms(const struct step *step, const char *option,
 int64_t actor_number(const struct step *step, const char *option,
                      int64_t otherwise);
 
+/* How often a step repeats something: count=, and campaign= in a campaign. */
+int64_t actor_times(const struct step *step);
+
 /* Return the thread's lock of a name, which is obtained once. */
 sqlock_lock *actor_lock(struct player *player, const char *name);
 
@@ -87,6 +92,16 @@ void actor_read_options(struct player *player, sqlock_acquire_options *how);
 
 /* Perform a step with a request. */
 void actor_use_request(struct player *player);
+
+/* Begin and abandon requests, count= times, at different moments. */
+void actor_storm(struct player *player);
+
+/* actor_disturb(): perform a step with what goes wrong in the driver.
+ * disturb_begin(): tap the driver; before the registry opens.
+ * disturb_by_player(): the present thread is one that plays steps. */
+void actor_disturb(struct player *player);
+void disturb_begin(struct actor *actor);
+void disturb_by_player(void);
 
 /* Return the descriptor that an option names: 0 without it. */
 int actor_fd(struct player *player, const char *option);

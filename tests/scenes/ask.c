@@ -95,3 +95,51 @@ void actor_use_request(struct player *player)
         asked->as[0] = '\0';
     }
 }
+
+/* Begin a request, and abandon it soon, at once, or when it has ended. */
+static int ask_in_vain(struct player *player, sqlock_lock *lock,
+                       const sqlock_acquire_options *how, int64_t i)
+{
+    int64_t until = check_deadline_ns(PATIENCE_MS);
+    struct asked asked = {.as = ""};
+    int rc = sqlock_request_acquire(&asked.request, lock,
+                                    i % 3 == 0 ? i % 4 : SQLOCK_FOREVER, how, 0,
+                                    &player->outcome.err);
+
+    if (rc < 0)
+        return rc;
+    for (int64_t k = 0; k < i % 7; k++)
+        (void)check_pause(INT64_MAX);
+    while (i % 2 == 0 && how->ttl_ms != 0 && !has_ended(&asked) &&
+           check_pause(until))
+        ;
+    return sqlock_request_abandon(asked.request, &player->outcome.err);
+}
+
+/* With taken=, each abandoned request is followed by an acquire with other
+ * options, which must begin anew. */
+void actor_storm(struct player *player)
+{
+    struct outcome *outcome = &player->outcome;
+    sqlock_lock *lock = actor_lock(player, player->step.name);
+    bool is_taken = step_option(&player->step, "taken") != NULL;
+    sqlock_acquire_options how;
+
+    actor_read_options(player, &how);
+    for (int64_t i = actor_times(&player->step); i > 0 && outcome->rc == 0;
+         i--) {
+        if (is_taken)
+            how.ttl_ms = LONG_TTL_MS + 1000;
+        how.auto_renew = is_taken && i % 2 == 0;
+        outcome->rc = ask_in_vain(player, lock, &how, i);
+        if (!is_taken || outcome->rc != 0)
+            continue;
+        how.ttl_ms = LONG_TTL_MS + 2000;
+        how.auto_renew = i % 2 != 0;
+        outcome->rc = sqlock_acquire(lock, PATIENCE_MS, &how, &outcome->err);
+        if (outcome->rc == 0 && sqlock_hold_count(lock) != 1)
+            actor_refuse(outcome, "it is counted twice");
+        if (outcome->rc == 0)
+            outcome->rc = sqlock_release(lock, &outcome->err);
+    }
+}

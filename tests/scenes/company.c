@@ -224,6 +224,29 @@ bool company_settle(struct company *company, const struct process *process,
     return !call->is_over && sleeps == SLEEPS;
 }
 
+int64_t company_processor_ms(const struct process *process)
+{
+    char path[64];
+    char text[512] = "";
+    const char *name_end;
+    long long user = 0;
+    long long kernel = 0;
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)process->pid);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return 0;
+    (void)!fgets(text, sizeof text, file);
+    (void)fclose(file);
+    name_end = strrchr(text, ')');
+    if (name_end != NULL)
+        (void)sscanf(name_end + 1,
+                     " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld",
+                     &user, &kernel);
+    return (user + kernel) * 1000 / sysconf(_SC_CLK_TCK);
+}
+
 /* -------------------------------------------------------------- the end -- */
 
 int company_end(struct company *company, struct process *process)

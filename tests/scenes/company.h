@@ -72,6 +72,9 @@ bool company_await(struct company *company, const struct process *process,
 bool company_settle(struct company *company, const struct process *process,
                     int thread);
 
+/* Return the processor time that the process has used. */
+int64_t company_processor_ms(const struct process *process);
+
 /* Return what the process was told of the lock of that name. */
 const struct loss *company_loss(const struct process *process,
                                 const char *name);

@@ -7,7 +7,9 @@
 #include <setjmp.h>
 
 #include "company.h"
+#include "result.h"
 #include "scene.h"
+#include "support/pooler.h"
 #include "support/proxy.h"
 
 #define NAMES_MAX 16
@@ -16,8 +18,9 @@
 /* A lock that the scene has named. */
 struct named {
     char name[96];
-    int64_t token;           /* the greatest that was seen */
-    int held[PROCESSES_MAX]; /* acquires not released */
+    int64_t token;                /* the greatest that was seen */
+    int held[PROCESSES_MAX];      /* acquires not released */
+    char client[SQLOCK_KEY_SIZE]; /* of the row when it was looked at */
 };
 
 /* A step that a thread has begun. */
@@ -41,7 +44,10 @@ struct play {
     struct begun begun[PROCESSES_MAX][THREADS_MAX];
     struct named names[NAMES_MAX];
     bool somebody_died;
-    struct proxy *proxy; /* NULL: not named yet */
+    struct proxy *proxy;  /* NULL: not named yet */
+    struct pooler pooler; /* its pid is 0: as above */
+    bool has_stubs;
+    bool is_readonly;    /* the database */
     jmp_buf *escape;     /* where a failure goes instead of ending the test */
     char why[512];       /* that failure */
     struct sql stranger; /* a session with a transaction; or closed */
@@ -81,8 +87,9 @@ bool stage_has(const char *actor);
 /* Perform a step of the stage. */
 struct result stage_perform(struct play *play, const struct step *step);
 
-/* Write the URL that a process opens, through the network or not, to out. */
-const char *stage_url(struct play *play, char out[1024], bool through);
+/* Write the URL that a process opens, with the options of that step, to out. */
+const char *stage_url(struct play *play, char out[1024],
+                      const struct step *step);
 
 /* Put an end to all that the stage disturbs. */
 void stage_close(struct play *play);
@@ -92,12 +99,5 @@ const char *play_name(const struct play *play, char out[96], const char *name);
 
 /* Return what is known of a lock of the scene. */
 struct named *play_named(struct play *play, const char *name);
-
-/* Return the name of a code, or the number. */
-const char *result_name(int rc);
-
-/* Return whether a result is one of those expected: codes, words and numbers
- * with "|" between. */
-bool result_is(const char *expected, int rc);
 
 #endif

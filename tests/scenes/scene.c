@@ -9,6 +9,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ROWS_MAX 40
+
+/* A scene that is being read: its lines, and the rows of words for which it is
+ * played (none: once). */
+struct draft {
+    char title[160];
+    unsigned line;
+    unsigned databases;
+    unsigned layouts;
+    bool stops_server;
+    unsigned tries;
+    char rows[ROWS_MAX][200];
+    size_t row_count;
+    struct {
+        char text[256];
+        unsigned line;
+    } * lines;
+    size_t count;
+};
+
 /* The file that is being read. */
 struct reading {
     struct scenes *scenes;
@@ -17,17 +37,13 @@ struct reading {
     unsigned databases; /* for the scenes to come */
     unsigned layouts;
     bool is_begun; /* a scene of this file has begun */
+    struct draft draft;
 };
 
-static struct scene *last(const struct reading *in)
-{
-    return &in->scenes->all[in->scenes->count - 1];
-}
-
 /* Print what is wrong; return false. */
-static bool complain(const struct reading *in, const char *what)
+static bool complain(const struct reading *in, unsigned line, const char *what)
 {
-    (void)fprintf(stderr, "%s:%u: %s\n", in->file, in->line, what);
+    (void)fprintf(stderr, "%s:%u: %s\n", in->file, line, what);
     return false;
 }
 
@@ -44,26 +60,7 @@ static void name_test(char out[120], const char *file, const char *title)
             *p = '_';
 }
 
-static const char *begin_scene(struct reading *in, const char *title)
-{
-    struct scenes *scenes = in->scenes;
-    struct scene *scene;
-
-    scenes->all =
-        reallocarray(scenes->all, scenes->count + 1, sizeof *scenes->all);
-    if (scenes->all == NULL)
-        abort();
-    scene = &scenes->all[scenes->count++];
-    *scene = (struct scene){
-        .line = in->line, .databases = in->databases, .layouts = in->layouts};
-    (void)snprintf(scene->file, sizeof scene->file, "%s", in->file);
-    name_test(scene->test, in->file, title + strspn(title, " "));
-    in->is_begun = true;
-    for (size_t i = 0; i + 1 < scenes->count; i++)
-        if (strcmp(scenes->all[i].test, scene->test) == 0)
-            return "another scene has this title";
-    return NULL;
-}
+/* ----------------------------------------------------------- on and in -- */
 
 /* Return the bits of the words that a line names. */
 static const char *read_set(unsigned *set, char *words)
@@ -81,12 +78,12 @@ static const char *read_set(unsigned *set, char *words)
         const char *word;
         unsigned bits;
     } layouts[] = {
-        {"sqlock", IN_SQLOCK},
-        {"spring7", IN_SPRING7},
-        {"spring6", IN_SPRING6},
-        {"all", IN_ALL},
+        {"sqlock", IN_SQLOCK}, {"spring7", IN_SPRING7}, {"spring6", IN_SPRING6},
+        {"spring", IN_SPRING}, {"expiry", HAS_EXPIRY},  {"all", IN_ALL},
     };
     bool of_layouts = words[1] == 'n' && words[0] == 'i';
+    size_t count = of_layouts ? sizeof layouts / sizeof *layouts
+                              : sizeof known / sizeof *known;
     char *save = NULL;
 
     *set = 0;
@@ -94,7 +91,7 @@ static const char *read_set(unsigned *set, char *words)
     for (char *word; (word = strtok_r(NULL, " ", &save)) != NULL;) {
         unsigned before = *set;
 
-        for (size_t i = 0; i < 4; i++)
+        for (size_t i = 0; i < count; i++)
             if (strcmp(word, of_layouts ? layouts[i].word : known[i].word) == 0)
                 *set |= of_layouts ? layouts[i].bits : known[i].bits;
         if (*set == before)
@@ -110,22 +107,20 @@ static const char *read_where(struct reading *in, char *text)
     bool of_layouts = text[0] == 'i';
     unsigned set = 0;
     const char *wrong = read_set(&set, text);
-    unsigned *of_file = of_layouts ? &in->layouts : &in->databases;
 
-    if (!in->is_begun)
-        *of_file = set;
-    else if (of_layouts)
-        last(in)->layouts = set;
+    if (of_layouts)
+        *(in->is_begun ? &in->draft.layouts : &in->layouts) = set;
     else
-        last(in)->databases = set;
+        *(in->is_begun ? &in->draft.databases : &in->databases) = set;
     return wrong;
 }
+
+/* --------------------------------------------------------------- a step -- */
 
 const char *step_parse(struct step *step, char *text)
 {
     const char *words[WORDS_MAX + 6];
     size_t count = 0;
-    size_t i = 2;
     char *save = NULL;
     const char *word;
 
@@ -151,50 +146,163 @@ const char *step_parse(struct step *step, char *text)
         return "a step is: ACTOR VERB [NAME] [option=value]... [&] [-> RESULT]";
     step->actor = words[0];
     step->verb = words[1];
-    if (count > 2 && isupper((unsigned char)words[2][0]))
-        step->name = words[i++];
-    while (i < count)
-        step->options[step->option_count++] = words[i++];
+    for (size_t i = 2; i < count; i++)
+        if (step->name == NULL && isupper((unsigned char)words[i][0]))
+            step->name = words[i];
+        else
+            step->options[step->option_count++] = words[i];
     return NULL;
 }
 
-static const char *add_step(struct reading *in, const char *text)
-{
-    const char *wrong;
-    struct scene *scene;
-    struct step *step;
-    char *copy;
+/* ------------------------------------------------------- a scene's rows -- */
 
-    if (!in->is_begun)
-        return "a step before the first title, \"= TITLE\"";
-    scene = last(in);
+/* Write the text to out, with the words of a row for $1, $2, ... */
+static const char *fill_in(char *out, size_t size, const char *text,
+                           const char *row)
+{
+    size_t at = 0;
+
+    for (; *text != '\0' && at + 1 < size; text++) {
+        const char *word = row;
+        int length;
+
+        if (text[0] != '$' || !isdigit((unsigned char)text[1])) {
+            out[at++] = *text;
+            continue;
+        }
+        for (int i = *++text - '0'; i > 1; i--) {
+            word += strcspn(word, " ");
+            word += strspn(word, " ");
+        }
+        length = (int)strcspn(word, " ");
+        if (length == 0)
+            return "the row has no such word";
+        at += (size_t)snprintf(out + at, size - at, "%.*s", length, word);
+    }
+    out[at < size ? at : size - 1] = '\0';
+    return at + 1 < size ? NULL : "too long";
+}
+
+static const char *add_step(struct scene *scene, unsigned line,
+                            const char *text, const char *row)
+{
+    char *copy = malloc(512);
+    struct step *step;
+    const char *wrong;
+
     scene->steps =
         reallocarray(scene->steps, scene->count + 1, sizeof *scene->steps);
-    if (scene->steps == NULL)
+    if (scene->steps == NULL || copy == NULL)
         abort();
     step = &scene->steps[scene->count++];
-    copy = strdup(text);
-    if (copy == NULL)
-        abort();
-    wrong = step_parse(step, copy);
-    step->line = in->line;
+    wrong = fill_in(copy, 512, text, row);
+    if (wrong == NULL)
+        wrong = step_parse(step, copy);
+    step->line = line;
     return wrong;
 }
 
+/* Make a scene of the draft and a row. */
+static bool add_scene(struct reading *in, const char *row)
+{
+    struct scenes *scenes = in->scenes;
+    const struct draft *draft = &in->draft;
+    struct scene *scene;
+    char title[160];
+    const char *wrong = fill_in(title, sizeof title, draft->title, row);
+    bool ok = wrong == NULL || complain(in, draft->line, wrong);
+
+    scenes->all =
+        reallocarray(scenes->all, scenes->count + 1, sizeof *scenes->all);
+    if (scenes->all == NULL)
+        abort();
+    scene = &scenes->all[scenes->count++];
+    *scene = (struct scene){.line = draft->line,
+                            .databases = draft->databases,
+                            .layouts = draft->layouts,
+                            .stops_server = draft->stops_server,
+                            .tries = draft->tries};
+    (void)snprintf(scene->file, sizeof scene->file, "%s", in->file);
+    name_test(scene->test, in->file, title + strspn(title, " "));
+    for (size_t i = 0; i + 1 < scenes->count; i++)
+        if (strcmp(scenes->all[i].test, scene->test) == 0)
+            ok = complain(in, draft->line, "another scene has this title");
+    for (size_t i = 0; i < draft->count; i++) {
+        wrong =
+            add_step(scene, draft->lines[i].line, draft->lines[i].text, row);
+        if (wrong != NULL)
+            ok = complain(in, draft->lines[i].line, wrong);
+    }
+    return ok;
+}
+
+/* The draft is complete: make scenes of it, and begin with another one. */
+static bool end_draft(struct reading *in)
+{
+    struct draft *draft = &in->draft;
+    bool ok = true;
+
+    if (in->is_begun && draft->row_count == 0)
+        ok = add_scene(in, "");
+    for (size_t i = 0; i < draft->row_count; i++)
+        ok = add_scene(in, draft->rows[i]) && ok;
+    free(draft->lines);
+    *draft = (struct draft){.databases = in->databases, .layouts = in->layouts};
+    return ok;
+}
+
+/* -------------------------------------------------------------- the file -- */
+
+static void keep_line(struct reading *in, const char *text)
+{
+    struct draft *draft = &in->draft;
+
+    draft->lines =
+        reallocarray(draft->lines, draft->count + 1, sizeof *draft->lines);
+    if (draft->lines == NULL)
+        abort();
+    (void)snprintf(draft->lines[draft->count].text, sizeof draft->lines->text,
+                   "%s", text);
+    draft->lines[draft->count++].line = in->line;
+}
+
+static const char *keep_row(struct draft *draft, const char *words)
+{
+    if (draft->row_count == ROWS_MAX)
+        return "too many rows";
+    (void)snprintf(draft->rows[draft->row_count++], sizeof *draft->rows, "%s",
+                   words + strspn(words, " "));
+    return NULL;
+}
+
+/* Take a line in; return what is wrong with it. */
 static const char *read_line(struct reading *in, char *text)
 {
     text[strcspn(text, "\n")] = '\0';
     if (text[0] == '#' || text[strspn(text, " ")] == '\0')
         return NULL;
-    if (text[0] == '=')
-        return begin_scene(in, text + 1);
+    if (text[0] == '=') {
+        bool ok = end_draft(in);
+
+        in->is_begun = true;
+        in->draft.line = in->line;
+        (void)snprintf(in->draft.title, sizeof in->draft.title, "%.150s",
+                       text + 1);
+        return ok ? NULL : "the scene before this one is wrong";
+    }
     if (strncmp(text, "on ", 3) == 0 || strncmp(text, "in ", 3) == 0)
         return read_where(in, text);
-    if (strcmp(text, "alone") == 0 && in->is_begun) {
-        last(in)->stops_server = true;
-        return NULL;
-    }
-    return add_step(in, text);
+    if (!in->is_begun)
+        return "a step before the first title, \"= TITLE\"";
+    if (strncmp(text, "each ", 5) == 0)
+        return keep_row(&in->draft, text + 5);
+    if (strcmp(text, "alone") == 0)
+        in->draft.stops_server = true;
+    else if (strncmp(text, "tries ", 6) == 0)
+        in->draft.tries = (unsigned)strtoul(text + 6, NULL, 10);
+    else
+        keep_line(in, text);
+    return NULL;
 }
 
 static bool read_file(struct scenes *scenes, const char *path)
@@ -207,17 +315,17 @@ static bool read_file(struct scenes *scenes, const char *path)
 
     (void)snprintf(in.file, sizeof in.file, "%s", path);
     if (file == NULL)
-        return complain(&in, "cannot be read");
+        return complain(&in, 0, "cannot be read");
     while (fgets(text, sizeof text, file) != NULL) {
         const char *wrong;
 
         in.line++;
         wrong = read_line(&in, text);
         if (wrong != NULL)
-            ok = complain(&in, wrong);
+            ok = complain(&in, in.line, wrong);
     }
     (void)fclose(file);
-    return ok;
+    return end_draft(&in) && ok;
 }
 
 bool scenes_read(struct scenes *scenes, const char *folder)

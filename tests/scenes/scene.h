@@ -34,6 +34,7 @@ struct scene {
     unsigned databases; /* ON_... */
     unsigned layouts;   /* IN_... */
     bool stops_server;
+    unsigned tries; /* at most; 0: one */
     struct step *steps;
     size_t count;
 };
@@ -46,10 +47,6 @@ struct scenes {
 /* Read all files *.scene of a folder, in the order of their names.  Print what
  * is wrong, with file and line, and return false if there is anything. */
 bool scenes_read(struct scenes *scenes, const char *folder);
-
-/* As the result of a step: it is none that can be performed, or it broke a rule
- * of all scenes. */
-#define NOT_PLAYED (-1000)
 
 /* Return the value of an option: "" for one without a value, NULL if the step
  * does not have it. */

@@ -62,14 +62,65 @@ static void need_proxy(struct play *play)
     assert_non_null(play->proxy);
 }
 
-const char *stage_url(struct play *play, char out[1024], bool through)
+static void need_pooler(struct play *play)
 {
-    if (!through) {
-        (void)snprintf(out, 1024, "%s", play->f->url);
-        return out;
+    if (database_is_pooled(play->f->database))
+        skip();
+    if (play->pooler.pid == 0)
+        pooler_start(&play->pooler, play->f, "");
+}
+
+/* Write a URL where other functions than the built-in ones are found first, as
+ * on servers that are like PostgreSQL: advisory locks are "stubs", which say
+ * yes to everybody, or "refusals". */
+static void stub_url(struct play *play, char url[1024], const char *which)
+{
+    static const char *const names[] = {"pg_try_advisory_lock",
+                                        "pg_try_advisory_lock_shared",
+                                        "pg_try_advisory_xact_lock"};
+    static const char refuse[] =
+        "RAISE EXCEPTION ''not supported'' USING ERRCODE = ''0A000'';";
+    bool refuses = strcmp(which, "refusals") == 0;
+    struct fixture *f = play->f;
+
+    if (!play->has_stubs) {
+        sql_run(&f->sql, "CREATE SCHEMA %s_stub", f->prefix);
+        sql_run(&f->sql,
+                "CREATE FUNCTION %s_stub.pg_advisory_lock(bigint) RETURNS void "
+                "LANGUAGE plpgsql AS 'BEGIN %s END'",
+                f->prefix, refuses ? refuse : "RETURN;");
+        for (size_t i = 0; i < 3; i++)
+            sql_run(&f->sql,
+                    "CREATE FUNCTION %s_stub.%s(bigint) RETURNS boolean "
+                    "LANGUAGE plpgsql AS 'BEGIN %s END'",
+                    f->prefix, names[i],
+                    refuses && i < 2 ? refuse : "RETURN true;");
     }
-    need_proxy(play);
-    return proxy_url(play->proxy, out, play->f->url);
+    play->has_stubs = true;
+    (void)snprintf(url, 1024,
+                   "%s%coptions=-csearch_path%%3D%s_stub,pg_catalog,public",
+                   f->url, strchr(f->url, '?') != NULL ? '&' : '?', f->prefix);
+}
+
+const char *stage_url(struct play *play, char out[1024],
+                      const struct step *step)
+{
+    const char *through = step_option(step, "through");
+    char url[1024];
+
+    (void)snprintf(url, sizeof url, "%s", play->f->url);
+    if (through != NULL && strcmp(through, "network") == 0) {
+        need_proxy(play);
+        (void)proxy_url(play->proxy, url, play->f->url);
+    } else if (through != NULL && strcmp(through, "pooler") == 0) {
+        need_pooler(play);
+        (void)snprintf(url, sizeof url, "%s", play->pooler.url);
+    } else if (through != NULL) {
+        stub_url(play, url, through);
+    }
+    (void)snprintf(out, 1024, "%s%.1000s",
+                   step_option(step, "tapped") != NULL ? "tap+" : "", url);
+    return out;
 }
 
 /* The text of the requests that a plan is for: that of text=, the name of the
@@ -145,6 +196,32 @@ static struct result network(struct play *play, const struct step *step)
 
 /* ---------------------------------------------------------- the database -- */
 
+/* Old sessions stay read-only. */
+static void make_writable(struct play *play)
+{
+    if (play->is_readonly)
+        (void)sql_run(&play->f->sql, "ALTER ROLE CURRENT_USER RESET "
+                                     "default_transaction_read_only");
+    play->is_readonly = false;
+}
+
+/* Return whether some session keeps an advisory lock while it is idle, or waits
+ * for one: a pooler would lend that session to another client.  A claim has one
+ * for an instant, until it ends. */
+static int lends_locks(struct fixture *f)
+{
+    for (int i = 0; i < 50; i++) {
+        if (sql_integer(&f->sql, "SELECT count(*) FROM pg_locks "
+                                 "JOIN pg_stat_activity USING (pid) "
+                                 "WHERE locktype = 'advisory' AND (NOT granted "
+                                 "OR state = 'idle' AND state_change < "
+                                 "clock_timestamp() - interval '50 ms')") != 0)
+            return 1;
+        check_sleep(2);
+    }
+    return 0;
+}
+
 /* "stops" stops the server's processes.  A database "is_busy" when a session of
  * another program has the SQLite file's write lock, or the lock table's. */
 static struct result database(struct play *play, const struct step *step)
@@ -167,6 +244,32 @@ static struct result database(struct play *play, const struct step *step)
                           f->table);
     } else if (says(step, "is_idle")) {
         fixture_unlock_row(&play->stranger);
+    } else if (says(step, "is_readonly")) {
+        /* Old sessions end, so that new ones are. */
+        (void)sql_run(&f->sql, "ALTER ROLE CURRENT_USER SET "
+                               "default_transaction_read_only = on");
+        (void)sql_run(&f->sql, "SELECT pg_terminate_backend(pid) FROM "
+                               "pg_stat_activity WHERE usename = CURRENT_USER "
+                               "AND pid <> pg_backend_pid()");
+        play->is_readonly = true;
+    } else if (says(step, "is_writable")) {
+        make_writable(play);
+    } else if (says(step, "lends_locks")) {
+        return is(lends_locks(f));
+    } else if (says(step, "commits_slowly")) {
+        (void)sql_run(&f->sql,
+                      "CREATE TRIGGER %s_SLOW AFTER UPDATE ON %s FOR EACH ROW "
+                      "SET @slept = SLEEP(2)",
+                      f->prefix, f->table);
+    } else if (says(step, "commits_quickly")) {
+        (void)sql_run(&f->sql, "DROP TRIGGER %s_SLOW", f->prefix);
+    } else if (says(step, "builds_an_index")) {
+        /* Fails by the session's time limit if a waiter keeps a snapshot. */
+        (void)sql_run(&f->sql, "CREATE TABLE %s_cic (a int)", f->prefix);
+        (void)sql_run(&f->sql,
+                      "CREATE INDEX CONCURRENTLY %s_cic_a ON %s_cic (a)",
+                      f->prefix, f->prefix);
+        (void)sql_run(&f->sql, "DROP TABLE %s_cic", f->prefix);
     } else if (says(step, "loses_its_table")) {
         (void)sql_run(&f->sql, "ALTER TABLE %s RENAME TO %s_AWAY", f->table,
                       f->table);
@@ -320,6 +423,19 @@ static int await_renewal(struct fixture *f, const char *name)
                : -1;
 }
 
+/* "knows" remembers the holder that the row names, "has_another" tells whether
+ * that is another one by now. */
+static int compare_holder(struct play *play, const char *name)
+{
+    struct named *named = play_named(play, name);
+    char full[96];
+    struct row row = fixture_row(play->f, play_name(play, full, name));
+    bool is_another = strcmp(named->client, row.client) != 0;
+
+    (void)snprintf(named->client, sizeof named->client, "%s", row.client);
+    return row.client[0] == '\0' ? NOT_PLAYED : is_another;
+}
+
 /* "shows" waits for a state, unless now=.  Tokens of sqlock's layout are not
  * less than the database's clock: "bounds" lets them not be less than the end
  * of the present lease. */
@@ -335,6 +451,9 @@ static struct result table(struct play *play, const struct step *step)
             fixture_row(play->f, name).expires_us;
         return done;
     }
+    if (says(step, "knows") || says(step, "has_another"))
+        return (struct result){.rc = compare_holder(play, step->name),
+                               .message = "nobody has it"};
     if (!says(step, "shows"))
         return unknown();
     return (struct result){.rc = state_of(play, step),
@@ -382,10 +501,16 @@ struct result stage_perform(struct play *play, const struct step *step)
 void stage_close(struct play *play)
 {
     server_go_on();
+    make_writable(play);
     if (play->stranger.connection != NULL)
         fixture_unlock_row(&play->stranger);
     for (size_t i = 0; i < PEERS_MAX; i++)
         if (play->services[i].id[0] != '\0')
             sql_close(&play->services[i].sql);
     proxy_close(play->proxy);
+    if (play->pooler.pid != 0)
+        pooler_end(&play->pooler);
+    if (play->has_stubs)
+        (void)sql_run(&play->f->sql, "DROP SCHEMA %s_stub CASCADE",
+                      play->f->prefix);
 }

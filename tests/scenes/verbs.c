@@ -13,7 +13,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "play.h"
 #include "sqlock/many.h"
 
 void actor_refuse(struct outcome *outcome, const char *why)
@@ -271,8 +270,7 @@ void actor_read_options(struct player *player, sqlock_acquire_options *how)
     }
 }
 
-/* How often a step repeats something: count=, and campaign= in a campaign. */
-static int64_t times(const struct step *step)
+int64_t actor_times(const struct step *step)
 {
     int64_t count = actor_number(step, "count", 1);
 
@@ -384,7 +382,8 @@ static void take_turns(struct player *player)
     struct set set;
 
     obtain(player, &set);
-    for (int64_t i = times(&player->step); i > 0 && outcome->rc == 0; i--) {
+    for (int64_t i = actor_times(&player->step); i > 0 && outcome->rc == 0;
+         i--) {
         int rc = acquire(player, &set, SQLOCK_FOREVER, NULL);
 
         if (rc == SQLOCK_ECANCELED && may_end)
@@ -406,7 +405,8 @@ static void cancel(struct player *player)
     struct outcome *outcome = &player->outcome;
     sqlock_lock *lock = actor_lock(player, player->step.name);
 
-    for (int64_t i = times(&player->step); i > 0 && outcome->rc == 0; i--) {
+    for (int64_t i = actor_times(&player->step); i > 0 && outcome->rc == 0;
+         i--) {
         outcome->rc = sqlock_cancel(lock, &outcome->err);
         if (i > 1)
             check_sleep(2);
@@ -450,6 +450,12 @@ static void look_for_alarm(struct player *player)
         outcome->rc =
             poll(&alarm, 1,
                  step_option(&player->step, "soon") != NULL ? PATIENCE_MS : 0);
+}
+
+static void tell_remaining(struct player *player)
+{
+    player->outcome.rc =
+        (int)sqlock_remaining_ms(actor_lock(player, player->step.name));
 }
 
 /* The thread ends with what it holds (actor.c). */
@@ -496,7 +502,9 @@ void actor_perform(struct player *player)
         {"forgets", forget},
         {"counts", count},
         {"holds", hold},
+        {"remains", tell_remaining},
         {"turns", take_turns},
+        {"storms", actor_storm},
         {"asks", actor_use_request},
         {"asks_release", actor_use_request},
         {"sees", actor_use_request},
@@ -510,6 +518,15 @@ void actor_perform(struct player *player)
         {"alarms", look_for_alarm},
         {"exits", leave},
         {"lets_go", release_callback},
+        {"fails", actor_disturb},
+        {"holds_up", actor_disturb},
+        {"delays", actor_disturb},
+        {"keeps_back", actor_disturb},
+        {"works", actor_disturb},
+        {"lets_arrive", actor_disturb},
+        {"has_met", actor_disturb},
+        {"has_sent", actor_disturb},
+        {"counts_from_now", actor_disturb},
         {"opens", open_registry},
         {"closes", close_registry},
     };

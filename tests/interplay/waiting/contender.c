@@ -3,7 +3,6 @@
  * told to (suite.h)
  */
 #include "suite.h"
-#include "sqlock/many.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,17 +10,8 @@
 static int contend(struct worker *worker)
 {
     struct contender *self = worker->context;
-    int rc =
-        self->many != NULL
-            ? sqlock_acquire_many(self->many, self->many_count, self->wait_ms,
-                                  self->options, NULL, &worker->err)
-            : sqlock_acquire(self->lock, self->wait_ms, self->options,
-                             &worker->err);
+    int rc = sqlock_acquire(self->lock, self->wait_ms, NULL, &worker->err);
 
-    if (rc == 0) {
-        self->token = sqlock_token(self->lock);
-        self->remaining_ms = sqlock_remaining_ms(self->lock);
-    }
     atomic_store(&self->rc, rc);
     if (rc < 0)
         return 0;
@@ -114,13 +104,6 @@ void contender_finish(struct contender *contender)
     contender_end(contender, 0);
 }
 
-void contender_expect(struct contender *contender, int code)
-{
-    assert_becomes_true(atomic_load(&contender->rc) <= 0, PATIENCE_MS);
-    assert_code(code, atomic_load(&contender->rc), &contender->worker.err);
-    worker_join(&contender->worker);
-}
-
 void relay_open(struct relay *relay, struct fixture *f, uint32_t poll_ms)
 {
     contender_open(&relay->next, f, poll_ms);
@@ -134,29 +117,6 @@ void relay_close(struct relay *relay)
     contender_finish(&relay->next);
     lock_drop(relay->held);
     contender_close(&relay->next);
-}
-
-int take_turns(struct worker *worker)
-{
-    struct party *party = (struct party *)worker->context + worker->index;
-    struct turns *turns = party->turns;
-
-    for (unsigned i = 0; i < turns->each; i++) {
-        int64_t token;
-
-        worker_expect(
-            worker, 0,
-            sqlock_acquire(party->lock, SQLOCK_FOREVER, NULL, &worker->err));
-        if (atomic_fetch_add(&turns->inside, 1) != 0)
-            return worker_fail(worker, "two are inside");
-        token = sqlock_token(party->lock);
-        if (atomic_exchange(&turns->token, token) >= token)
-            return worker_fail(worker, "the tokens do not rise");
-        (void)atomic_fetch_add(&turns->taken, 1);
-        (void)atomic_fetch_sub(&turns->inside, 1);
-        worker_expect(worker, 0, sqlock_release(party->lock, &worker->err));
-    }
-    return 0;
 }
 
 bool queue_is_waited_at(struct fixture *f)

@@ -5,9 +5,7 @@
 #include "suite.h"
 
 static const struct topic *const topics[] = {
-    &topic_handoff, &topic_cancel,     &topic_queue,   &topic_crowd,
-    &topic_request, &topic_standstill, &topic_hollow,  &topic_stranger,
-    &topic_outage,  &topic_late,       &topic_abandon, NULL,
+    &topic_cancel, &topic_queue, &topic_crowd, &topic_stranger, NULL,
 };
 
 /* One lane: tests ask the server which sessions wait in its queues. */
@@ -15,7 +13,6 @@ static const struct suite_main suite = {
     .name = "waiting",
     .about = "who gets a lock that several wait for, and how a wait ends",
     .topics = topics,
-    .stops_servers = true, /* it counts the server's statements */
     .campaign_seconds = 5000,
 };
 

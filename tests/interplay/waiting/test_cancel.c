@@ -31,9 +31,10 @@ static int64_t ask_and_abandon(struct fixture *f, sqlock_lock *lock, int fd)
     assert_non_null(requests);
     options.cancel_fd = fd;
     for (size_t i = 0; i < QUEUE_FIRST; i++)
-        requests[i] = request_ask(f, lock, SQLOCK_FOREVER, &options, 0);
+        assert_ok(sqlock_request_acquire(&requests[i], lock, SQLOCK_FOREVER,
+                                         &options, 0, &f->err));
     for (size_t i = 0; i < QUEUE_FIRST; i++)
-        request_give_up(f, requests[i]);
+        assert_ok(sqlock_request_abandon(requests[i], &f->err));
     free(requests);
     return processor_ms() - began;
 }
@@ -73,10 +74,13 @@ static void test_a_descriptor_that_was_ready_before_ends_no_wait(void **state)
 
     options.cancel_fd = eventfd(0, EFD_CLOEXEC);
     lock_take(lock, 0);
-    request = request_ask(f, lock, SQLOCK_FOREVER, &options, 0);
+    assert_ok(sqlock_request_acquire(&request, lock, SQLOCK_FOREVER, &options,
+                                     0, &f->err));
     handler->ready(handler->owner, options.cancel_fd);
     lock_give(lock);
-    request_expect(f, request, SQLOCK_REQUEST_HELD, 0);
+    assert_becomes_true(sqlock_request_status(request) == SQLOCK_REQUEST_HELD,
+                        PATIENCE_MS);
+    assert_ok(sqlock_request_finish(request, &f->err));
     lock_give(lock);
     (void)close(options.cancel_fd);
     lock_drop(lock);

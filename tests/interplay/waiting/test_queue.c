@@ -1,7 +1,7 @@
 /*
- * test_queue.c - waiting for another process in the database's queue: releases
- * that notify, rows that are freed without a notification, and what an idle
- * waiter sends
+ * test_queue.c - the database's wait queue as it is today: who holds its locks,
+ * who listens, and when a process leaves others a pause (tests/scenes has what
+ * waiters may expect of it)
  */
 #include "suite.h"
 
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "locks/registry.h"
+#include "sqlock/many.h"
 #include "wait/peers.h"
 
 #define LONG_MS 3600000
@@ -28,116 +28,6 @@ static void start_next(struct relay *stage, unsigned ms)
 {
     contender_queue(&stage->next, stage->next.lock, SQLOCK_FOREVER);
     check_sleep(ms);
-}
-
-/* On MySQL a release gives the queue lock up before it commits: the next waiter
- * then has the queue lock, and reads the row again and again until it is free.
- * A trigger stands for a slow disk. */
-static void test_a_slow_commit_of_a_release_strands_nobody(void **state)
-{
-    struct fixture *f = *state;
-    struct relay stage;
-
-    open_stage(&stage, f, LONG_MS);
-    start_next(&stage, 0);
-    (void)sql_run(&f->sql,
-                  "CREATE TRIGGER %s_SLOW AFTER UPDATE ON %s FOR EACH ROW "
-                  "SET @slept = SLEEP(2)",
-                  f->prefix, f->table);
-    lock_give(stage.held);
-    contender_await(&stage.next);
-    (void)sql_run(&f->sql, "DROP TRIGGER %s_SLOW", f->prefix);
-    relay_close(&stage);
-}
-
-/* The lease ends while its holder keeps the queue lock.  The waiter claims at
- * the end of the lease (0.4 s), and does not wait behind the queue lock for a
- * full second: the quickest of several rounds is over within 0.9 s. */
-static void test_a_lease_that_ends_at_once_is_taken_over(void **state)
-{
-    struct fixture *f = *state;
-    int64_t quickest_ns = INT64_MAX;
-
-    for (int round = 0; round < 8 && quickest_ns >= 900 * LK_NS_PER_MS;
-         round++) {
-        struct relay stage;
-        int64_t began;
-        int rc;
-
-        open_stage(&stage, f, 400);
-        began = sqlock_monotonic_ns();
-        rc = sqlock_acquire(stage.next.lock, SQLOCK_FOREVER, NULL, &f->err);
-        assert_lock_ok(rc, &f->err);
-        if (sqlock_monotonic_ns() - began < quickest_ns)
-            quickest_ns = sqlock_monotonic_ns() - began;
-        lock_give(stage.next.lock);
-        assert_true(sqlock_release(stage.held, NULL) < 0);
-        lock_drop(stage.held);
-        contender_close(&stage.next);
-    }
-    assert_true(quickest_ns < 900 * LK_NS_PER_MS);
-}
-
-/* On MySQL, return how many statements the server has run so far, this one
- * included.  On PostgreSQL, return how many other sessions of the database have
- * begun a statement in the last 2.5 s. */
-static int64_t statements_so_far(struct fixture *f)
-{
-    if (f->database->bit == ON_POSTGRES) {
-        sql_run(&f->sql, "SELECT pg_stat_clear_snapshot()");
-        return sql_integer(&f->sql, "SELECT count(*) FROM pg_stat_activity "
-                                    "WHERE query_start > "
-                                    "clock_timestamp() - interval '2500 ms' "
-                                    "AND pid <> pg_backend_pid() "
-                                    "AND datname = current_database()");
-    }
-    return sql_integer(&f->sql, "SELECT CAST(VARIABLE_VALUE AS SIGNED) FROM "
-                                "/*M! information_schema.GLOBAL_STATUS */"
-                                "/*!80001 performance_schema.global_status */ "
-                                "WHERE VARIABLE_NAME = 'QUESTIONS'");
-}
-
-/* While a registry of ours holds the lock, a waiter that has waited for long
- * sends nothing, or almost nothing. */
-static void test_an_idle_waiter_sends_nothing(void **state)
-{
-    struct fixture *f = *state;
-    struct relay stage;
-    int64_t before = 0;
-    int64_t after;
-
-    open_stage(&stage, f, 0);
-    start_next(&stage, 2000); /* the first second is spent in the queue */
-    if (f->database->bit == ON_MYSQL)
-        before = statements_so_far(f);
-    check_sleep(3000);
-    after = statements_so_far(f);
-    /* On MySQL, 3 for the second count, one reading of the row and the next
-     * wait; on PostgreSQL, the sessions that sent anything lately. */
-    assert_less(after - before, f->database->bit == ON_MYSQL ? 5 : 3);
-    lock_give(stage.held);
-    relay_close(&stage);
-}
-
-static void test_a_short_wait_is_at_the_queue(void **state)
-{
-    struct fixture *f = *state;
-    struct relay stage;
-    bool is_seen = false;
-
-    open_stage(&stage, f, 0);
-    for (unsigned i = 0; i < 3 && !is_seen; i++) {
-        contender_start(&stage.next, stage.next.lock, 1900);
-        (void)wait_until((is_seen = queue_is_waited_at(f)) ||
-                             atomic_load(&stage.next.rc) <= 0,
-                         PATIENCE_MS);
-        assert_ok(sqlock_cancel(stage.next.lock, &f->err));
-        worker_join(&stage.next.worker);
-    }
-    assert_true(is_seen);
-    start_next(&stage, 0);
-    lock_give(stage.held);
-    relay_close(&stage);
 }
 
 /* --- false and missing notifications --- */
@@ -203,8 +93,6 @@ test_F81_a_stranger_with_the_queue_lock_delays_nobody_for_ever(void **state)
     relay_close(&stage);
 }
 
-/* --- sessions and processes that end --- */
-
 /* With waiting=poll, other processes poll as well and are notified of nothing:
  * this process leaves the lock free for a pause when its share of time is used
  * up. */
@@ -227,18 +115,89 @@ static void test_who_polls_by_option_leaves_others_a_pause(void **state)
     registry_end(registry);
 }
 
+/* --- a lease that is set aside --- */
+
+/* TTL of leases that are to run out. */
+#define TTL_MS (600 * SLOWNESS)
+
+/* Obtain a lock whose key is greater than that of `before`, because locks are
+ * entered in the order of their keys.  `name` gets its name. */
+static sqlock_lock *obtain_after(sqlock_registry *registry,
+                                 const sqlock_lock *before, char name[96])
+{
+    for (int i = 0;; i++) {
+        sqlock_lock *lock;
+
+        (void)snprintf(name, 96, "%s, %d", sqlock_name(before), i);
+        lock = lock_obtain(registry, name);
+        if (strcmp(sqlock_key(lock), sqlock_key(before)) > 0)
+            return lock;
+        lock_drop(lock);
+    }
+}
+
+/* Return the number of sessions at the server. */
+static int64_t count_sessions(struct fixture *f)
+{
+    return sql_integer(&f->sql, f->database->bit == ON_POSTGRES
+                                    ? "SELECT count(*) FROM pg_stat_activity "
+                                      "WHERE backend_type = 'client backend'"
+                                    : "SELECT count(*) FROM "
+                                      "information_schema.PROCESSLIST");
+}
+
+/* A lease that was waited for keeps the queue lock.  When the lease is over, an
+ * acquire of two locks sets it aside, but has to wait for the second lock, and
+ * claims neither: the queue lock is given up all the same. */
+static void test_a_lease_set_aside_in_vain_gives_up_its_place(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_acquire_options brief = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *holder = lock_obtain(f->b, f->name);
+    sqlock_request *request = NULL;
+    sqlock_registry *registry;
+    sqlock_lock *late;
+    sqlock_lock *taken;
+    sqlock_lock *both[2];
+    int64_t before;
+    char name[96];
+
+    lock_take_and_give(holder); /* MySQL: an insert takes no queue lock */
+    lock_take(holder, 0);
+    before = count_sessions(f);
+    options.ownership = SQLOCK_OWNED_BY_HANDLE;
+    registry = fixture_registry(f, &options);
+    late = lock_obtain(registry, f->name);
+    taken = obtain_after(registry, late, name);
+    both[0] = lock_obtain(registry, f->name);
+    both[1] = lock_obtain(registry, name);
+    lock_take(taken, 0);
+    brief.ttl_ms = TTL_MS;
+    assert_ok(sqlock_request_acquire(&request, late, PATIENCE_MS, &brief, 0,
+                                     &f->err));
+    assert_becomes_true(queue_is_waited_at(f), PATIENCE_MS);
+    lock_give(holder);
+    assert_becomes_true(sqlock_request_status(request) == SQLOCK_REQUEST_HELD,
+                        PATIENCE_MS);
+    assert_becomes_true(!sqlock_is_held(late), PATIENCE_MS);
+    assert_fails(SQLOCK_ETIMEDOUT,
+                 sqlock_acquire_many(both, 2, 100, NULL, NULL, &f->err));
+    assert_true(sqlock_request_finish(request, &f->err) < 0);
+    lock_give(taken);
+    registry_end(registry);
+    assert_becomes_true(count_sessions(f) <= before, PATIENCE_MS);
+    lock_drop(holder);
+}
+
 static const struct test tests[] = {
     TEST(test_who_polls_by_option_leaves_others_a_pause),
-    TEST_ON(test_a_slow_commit_of_a_release_strands_nobody, ON_MYSQL,
-            IN_SQLOCK),
-    TEST(test_a_lease_that_ends_at_once_is_taken_over),
-    /* It counts the statements of all sessions of the server. */
-    TEST_STOPPING_IN(test_an_idle_waiter_sends_nothing, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_a_short_wait_is_at_the_queue, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_F81_false_notifications_give_nobody_the_lock, ON_POSTGRES,
             IN_SQLOCK),
     TEST_ON(test_F81_a_stranger_with_the_queue_lock_delays_nobody_for_ever,
             ON_POSTGRES, IN_SQLOCK),
+    TEST_ON(test_a_lease_set_aside_in_vain_gives_up_its_place, ON_SERVERS,
+            IN_SQLOCK),
 };
 
 const struct topic topic_queue = TOPIC(tests);

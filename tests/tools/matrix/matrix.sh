@@ -5,7 +5,7 @@
 # An engine is one of the list below, or a server of SQLOCK_TEST_SERVERS
 # (tests/tools/servers/with.sh).  Servers that are missing are fetched first.
 #
-# MATRIX_SUITES="conformance tx fault" chooses suites (only their programs,
+# MATRIX_SUITES="conformance scenes tx fault" chooses suites (only their programs,
 # since scripts start servers of their own); MATRIX_JOBS=1 is how many engines
 # run at a time; MATRIX_RESUME=1 does not run suites again that have passed
 # since they were built; MATRIX_ONLY=table runs nothing, and prints the table of
@@ -16,7 +16,7 @@
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 build=${SQLOCK_BUILD:-build}
-suites=${MATRIX_SUITES:-conformance tx fault}
+suites=${MATRIX_SUITES:-conformance scenes tx fault}
 trees=${SQLOCK_TEST_TREES:-$PWD/build/servers}
 
 engines=("$@")

@@ -1,0 +1,77 @@
+/*
+ * result.c - see result.h
+ */
+#include "result.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sqlock/async.h"
+
+int result_number(const char *word, size_t length)
+{
+    static const struct {
+        const char *word;
+        int number;
+    } words[] = {{"ok", 0},
+                 {"no", 0},
+                 {"yes", 1},
+                 /* of a row */
+                 {"free", 0},
+                 {"held", 1},
+                 {"expired", 2},
+                 /* of a request */
+                 {"ended", SQLOCK_REQUEST_FREE},
+                 {"fetching", SQLOCK_REQUEST_FETCHING},
+                 {"granted", SQLOCK_REQUEST_HELD},
+                 {"releasing", SQLOCK_REQUEST_RELEASING},
+                 {"lost", SQLOCK_REQUEST_LOST},
+#define SQLOCK_X(name, value, text) {#name, (value)},
+                 SQLOCK_ERRORS(SQLOCK_X)
+#undef SQLOCK_X
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i].word) == length &&
+            strncmp(words[i].word, word, length) == 0)
+            return words[i].number;
+    return (int)strtol(word, NULL, 10);
+}
+
+/* Return whether the number is that of a word, or in a range "1..4". */
+static bool is_within(const char *word, size_t length, int number)
+{
+    const char *dots = memmem(word, length, "..", 2);
+
+    if (dots == NULL)
+        return result_number(word, length) == number;
+    return number >= strtol(word, NULL, 10) &&
+           number <= strtol(dots + 2, NULL, 10);
+}
+
+bool result_is(const char *expected, int rc)
+{
+    for (;;) {
+        size_t length = strcspn(expected, "|");
+
+        if (is_within(expected, length, rc))
+            return true;
+        if (expected[length] == '\0')
+            return false;
+        expected += length + 1;
+    }
+}
+
+const char *result_name(int rc)
+{
+    static char text[24];
+
+#define SQLOCK_X(name, value, text)                                            \
+    if (rc == (value))                                                         \
+        return #name;
+    SQLOCK_ERRORS(SQLOCK_X)
+#undef SQLOCK_X
+    (void)snprintf(text, sizeof text, "%d", rc);
+    return text;
+}

@@ -1,0 +1,25 @@
+/*
+ * result.h - the results of steps, as scenes write them
+ */
+#ifndef TESTS_SCENES_RESULT_H
+#define TESTS_SCENES_RESULT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* As the result of a step: it is none that can be performed, or it broke a rule
+ * of all scenes. */
+#define NOT_PLAYED (-1000)
+
+/* Return the number that a word stands for: a code of the library without
+ * SQLOCK_, a word such as "held", or a number. */
+int result_number(const char *word, size_t length);
+
+/* Return whether a result is one of those expected: words, and ranges "1..4",
+ * with "|" between. */
+bool result_is(const char *expected, int rc);
+
+/* Return the name of a code, or the number. */
+const char *result_name(int rc);
+
+#endif
