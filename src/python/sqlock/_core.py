@@ -183,6 +183,19 @@ class Core:
         if code:
             raise failure(code, why)
 
+    def abandon(self, request: ctypes.c_void_p, keep: object) -> None:
+        """Abandon a request for the one that waited for it: it waits no more when
+        this returns.  The reaper does it, and keeps ``keep`` until then, if an
+        interrupt comes before."""
+        try:
+            self.end_one(request, "request_abandon")
+        except Error:
+            pass  # closed, or another process's
+        finally:
+            pointer, request.value = request.value, None
+            if pointer and self.is_usable():
+                self.hand_over("request_abandon", pointer, keep)
+
     # ------------------------------------------------------------ its end --
 
     def close(self) -> None:

@@ -59,7 +59,13 @@ class _Watch(Wait):
             return _native.FREE
 
     def abandon(self, key: int) -> None:
-        """Have a request abandoned: the library gives back what it is granted."""
+        """Abandon a request: the library gives back what it is granted."""
+        request, _ = self.pending.pop(key, (None, None))
+        if request:
+            self.core.abandon(request, self)
+
+    def drop(self, key: int) -> None:
+        """As abandon(), in a finalizer."""
         request, _ = self.pending.pop(key, (None, None))
         if request and self.core.is_usable():
             self.core.hand_over("request_abandon", request.value, self)
@@ -117,7 +123,7 @@ class Port:
             await future
             self._core.end_one(request, "request_finish")
         except GeneratorExit:  # from the collector: the loop is not ours to use
-            watch.abandon(key)
+            watch.drop(key)
             raise
         except BaseException:
             watch.abandon(key)

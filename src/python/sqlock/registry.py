@@ -310,8 +310,7 @@ class Registry(Block):
                 pass
             core.end_one(request, "request_finish")
         except BaseException:
-            if request.value is not None:
-                core.hand_over("request_abandon", request.value, done)
+            core.abandon(request, done)
             raise
         finally:
             leave(use, None)

@@ -1,6 +1,7 @@
 """What the tests of the Python package share: a registry on each database."""
 
 import asyncio
+import contextlib
 import os
 import pathlib
 import random
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import uuid
 
 import pytest
@@ -118,6 +120,24 @@ async def cancel_all(tasks):
         task.cancel()
     for came in await asyncio.gather(*tasks, return_exceptions=True):
         assert isinstance(came, asyncio.CancelledError)
+
+
+@contextlib.contextmanager
+def reaper_held_up(registry):
+    """Let what is left to the registry's reaper wait until the block's end."""
+    begun, ended = threading.Event(), threading.Event()
+
+    class Task:
+        def set(self):
+            begun.set()
+            ended.wait()
+
+    registry._core.hand_over("tell", Task())
+    assert begun.wait(60)
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 class Program:

@@ -7,13 +7,14 @@ import gc
 import logging
 import os
 import pathlib
+import signal
 import sys
 import threading
 
 import pytest
 
 import sqlock
-from conftest import Program
+from conftest import Program, reaper_held_up
 from test_tx import connect
 
 PACKAGE = str(pathlib.Path(sqlock.__file__).parent)
@@ -345,6 +346,7 @@ def stocked(registry, name):
 )
 def test_ctrl_c_at_any_point_leaves_nothing(url, other, name, work):
     registry = sqlock.open(url)
+    names = [name, name + "-2"]
     work(registry, name)
     point, interrupted = 0, True
     while interrupted:
@@ -361,10 +363,34 @@ def test_ctrl_c_at_any_point_leaves_nothing(url, other, name, work):
         interrupted = interrupt.left <= 0
         del interrupt
         gc.collect()
-        other.acquire_many([name, name + "-2"], 60).release()
+        other.acquire_many(names, 60).release()
+        # The row is free before its release in the background has ended.
+        registry.acquire_many(names, 60).release()
     assert point > 20
     registry.close()  # no call counts as under way
     assert not registry._core.open and not registry._core.waiting
+
+
+def test_a_wait_is_over_when_ctrl_c_has_ended_it(registry, name):
+    """It is not handed the lock afterwards."""
+
+    def interrupt(_, frame):
+        if "poll" in frame.f_locals:  # it waits
+            raise KeyboardInterrupt
+
+    held = registry.acquire(name)
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with reaper_held_up(registry):
+            signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+            with pytest.raises(KeyboardInterrupt):
+                registry.acquire(name)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            held.release()
+            registry.acquire(name, 0).release()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
 
 
 @pytest.mark.parametrize("many", [True, False])
