@@ -108,7 +108,7 @@ ALL_LDFLAGS := $(LINK) -pie $(LDFLAGS) $(TREE_LDFLAGS)
 # A sanitizer's runtime is found in the program only.
 SO_LDFLAGS := $(LINK) $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -shared \
 	-Wl,-soname,$(SONAME) $(LDFLAGS)
-CLI_LIBS := -lpopt -ljansson
+CLI_LIBS := -ljansson
 TEST_LIBS := -lcmocka -ljansson -lpopt -lm
 # "support/tap.h" is in tools, "drivers/suite.h" beside it.
 TEST_INCLUDES := -Itests -Itests/tools
@@ -218,7 +218,7 @@ $(CLI): $(CLI_OBJ) $(STATIC) $B/.link
 	$(call LINK_PROGRAM,$(STATIC) $(CLI_LIBS))
 $(EXAMPLES): $B/bin/examples/%: $$(call objects,$$(wildcard src/examples/%.c \
 		src/examples/%/*.c)) $(STATIC) $B/.link
-	$(call LINK_PROGRAM,$(STATIC) -lpopt) $(CLIENT_LIBS)
+	$(call LINK_PROGRAM,$(STATIC)) $(CLIENT_LIBS)
 # One suite makes calls of the library's own fail: they lead to the suite there.
 EXHAUSTED := $B/lib/libsqlock-exhausted.a
 $(EXHAUSTED): $(STATIC) tests/faults/exhaust/redirected

@@ -100,7 +100,6 @@ probe_build() {
     fi
     module uuid uuid-dev
     module liburiparser liburiparser-dev
-    module popt libpopt-dev
     module jansson libjansson-dev
     header uthash.h uthash-dev
     header md5.h libmd-dev
@@ -125,6 +124,7 @@ faketime() {
 
 probe_test() {
     module cmocka libcmocka-dev
+    module popt libpopt-dev
     # The headers have to compile as C++, too.
     have "${CXX:-c++}" || need g++
     # Users of the installed library may use CMake.
@@ -174,6 +174,7 @@ probe_test() {
 # Debian packages are built, with their tests, and looked over.
 probe_deb() {
     module cmocka libcmocka-dev
+    module popt libpopt-dev
     have dpkg-buildpackage || need dpkg-dev
     # A package's build may take these for granted.
     dpkg-query -s build-essential >/dev/null 2>&1 || need build-essential

@@ -94,7 +94,7 @@ add_mysql() { # ROOT
 add_command() { # ROOT
     local build=${SQLOCK_BUILD:-$here/../build}
     add_packages "$1" libsqlite3-0 libpq5 libmariadb3 libuuid1 liburiparser1 \
-        libpopt0 libjansson4 libmd0
+        libjansson4 libmd0
     [ -x "$build/bin/sqlock" ] || fail "build the command first: make"
     install -m 755 "$build/bin/sqlock" "$1/usr/bin/sqlock"
     chroot "$1" sqlock --version >"$work/log" 2>&1 ||

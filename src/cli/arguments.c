@@ -1,258 +1,246 @@
 /*
- * arguments.c - read the command line with popt: options of the program and of
- * a command, in any order.  The commands decide what their options mean.
+ * arguments.c - read the command line: options of the program and of a command,
+ * in any order, and other words
+ *
+ * Before a command that is followed by a command line, reading ends at "--" or
+ * at the second word that is no option.
  */
 #include "cli.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* These options have no address for their value: popt would leak the first
- * value of an option that is given twice.  read_options() keeps the last. */
-static const struct poptOption text_options[] = {
-    {"url", 0, POPT_ARG_STRING, NULL, CLI_URL, NULL, NULL},
-    {"region", 0, POPT_ARG_STRING, NULL, CLI_REGION, NULL, NULL},
-    {"table-prefix", 0, POPT_ARG_STRING, NULL, CLI_PREFIX, NULL, NULL},
-    {"rule", 0, POPT_ARG_STRING, NULL, CLI_RULE, NULL, NULL},
-    {"peer-ttl", 0, POPT_ARG_STRING, NULL, CLI_PEER_TTL, NULL, NULL},
-    POPT_TABLEEND};
+typedef struct parsing {
+    cli *app;
+    const cli_option *shared; /* options of the program */
+    const cli_option *own;    /* options of the command */
+} parsing;
 
-bool cli_command_first(char **words)
+static const cli_option none[] = {{.name = NULL}};
+
+/* ---------------------------------------------------------------- errors -- */
+
+static const char *name_of(const cli *app)
 {
-    size_t at = 1;
-    size_t i;
-    char *name;
+    return app->command != NULL ? app->command->name : NULL;
+}
 
-    while (words[at] != NULL && words[at][0] == '-') {
-        for (i = 0; text_options[i].longName != NULL; i++) {
-            if (strncmp(words[at], "--", 2) == 0 &&
-                strcmp(words[at] + 2, text_options[i].longName) == 0 &&
-                words[at + 1] != NULL) {
-                at++;
-                break;
-            }
-        }
-        at++;
+static int refuse_value(const parsing *state, const char *name, const char *why)
+{
+    const char *command = name_of(state->app);
+
+    cli_error("option --%s %s; see `sqlock%s%s --help`", name, why,
+              command != NULL ? " " : "", command != NULL ? command : "");
+    return CLI_USAGE;
+}
+
+/* Refuse an option that there is not; its text after "=" may be a password. */
+static int refuse_option(const parsing *state, const char *word)
+{
+    const cli_option *table;
+    const char *dashes = strncmp(word, "--", 2) == 0 ? "--" : "-";
+    char shown[64];
+    cli_guess guess = {.word = shown};
+
+    if (word[1] >= '0' && word[1] <= '9') {
+        cli_error("%s is read as an option, and is none: a number here is not "
+                  "below 0",
+                  word);
+        return CLI_USAGE;
     }
-    if (words[at] == NULL)
-        return false;
-    name = words[at];
-    memmove(&words[2], &words[1], (at - 1) * sizeof *words);
-    words[1] = name;
-    return true;
-}
-
-/* ------------------------------------------------------ the child's part -- */
-
-typedef const struct poptOption option;
-
-/* Return the table that an entry includes, NULL if the entry is an option. */
-static option *included(option *entry)
-{
-    bool is_table = (entry->argInfo & POPT_ARG_MASK) == POPT_ARG_INCLUDE_TABLE;
-
-    return is_table ? entry->arg : NULL;
-}
-
-static bool is_end(option *entry)
-{
-    return entry->longName == NULL && entry->shortName == '\0' &&
-           entry->arg == NULL;
-}
-
-/* Return the option with that long name or, if @p name is NULL, with that
- * letter; NULL: there is none. */
-static option *find_option(option *table, const char *name, char letter)
-{
-    option *found = NULL;
-
-    for (; !is_end(table) && found == NULL; table++) {
-        if (included(table) != NULL)
-            found = find_option(included(table), name, letter);
-        else if (name != NULL ? table->longName != NULL &&
-                                    strcmp(table->longName, name) == 0
-                              : table->shortName == letter)
-            found = table;
-    }
-    return found;
-}
-
-static bool takes_value(option *found)
-{
-    return found != NULL && (found->argInfo & POPT_ARG_MASK) == POPT_ARG_STRING;
-}
-
-/* Return whether the value of the option in @p word is the next word. */
-static bool has_value_behind(option *table, const char *word)
-{
-    const char *letter;
-
-    if (strncmp(word, "--", 2) == 0)
-        return takes_value(find_option(table, word + 2, '\0'));
-    for (letter = word + 1; *letter != '\0'; letter++) {
-        if (takes_value(find_option(table, NULL, *letter)))
-            return letter[1] == '\0';
-    }
-    return false;
-}
-
-/* Find the command line that `run` is to execute, which popt never sees, and
- * store it in app->child.  The command line begins after "--", or with the
- * first word after the lock's name that is not an option.  @return the number
- * of words before it, or of all words if there is none */
-static size_t split_off_child(cli *app, char **words, option *table)
-{
-    bool has_key = false;
-    size_t i;
-
-    for (i = 1; words[i] != NULL; i++) {
-        if (strcmp(words[i], "--") == 0) {
-            app->child = &words[i + 1];
-            break;
-        }
-        if (words[i][0] == '-' && words[i][1] != '\0') {
-            if (has_value_behind(table, words[i]) && words[i + 1] != NULL)
-                i++;
-        } else if (has_key) {
-            app->child = &words[i];
-            break;
-        } else {
-            has_key = true;
-        }
-    }
-    return i;
+    word += strlen(dashes);
+    (void)snprintf(shown, sizeof shown, "%.*s", (int)strcspn(word, "="), word);
+    for (table = state->shared; dashes[1] != '\0' && table->name != NULL;
+         table++)
+        cli_guess_try(&guess, table->name);
+    for (table = state->own; dashes[1] != '\0' && table->name != NULL; table++)
+        cli_guess_try(&guess, table->name);
+    return cli_refuse_word("unknown option ", dashes, &guess, "",
+                           name_of(state->app));
 }
 
 /* --------------------------------------------------------------- options -- */
 
-static void keep_value(char **slot, poptContext context)
+/* Return the option of a table with that name, of `length` bytes, or if the
+ * name is NULL with that letter; NULL: there is none. */
+static const cli_option *find_in(const cli_option *table, const char *name,
+                                 size_t length, char letter)
 {
-    free(*slot);
-    *slot = poptGetOptArg(context);
+    for (; table->name != NULL; table++) {
+        if (name != NULL ? strncmp(table->name, name, length) == 0 &&
+                               table->name[length] == '\0'
+                         : table->letter == letter)
+            return table;
+    }
+    return NULL;
 }
 
-/* Compare an unknown option with all options of a table. */
-static void guess_option(cli_guess *guess, option *table)
+static const cli_option *find_option(const parsing *state, const char *name,
+                                     size_t length, char letter)
 {
-    for (; !is_end(table); table++) {
-        if (included(table) != NULL)
-            guess_option(guess, included(table));
-        else if (table->longName != NULL)
-            cli_guess_try(guess, table->longName);
-    }
+    const cli_option *found = find_in(state->own, name, length, letter);
+
+    return found != NULL ? found : find_in(state->shared, name, length, letter);
 }
 
-static int refuse_option(const cli *app, option *table, int rc)
+/* Keep the value of an option: the last one, if it is given twice. */
+static void keep(const parsing *state, const cli_option *option,
+                 const char *value)
 {
-    char shown[64];
-    const char *word = poptBadOption(app->context, POPT_BADOPTION_NOALIAS);
-    size_t length = strcspn(word, "=");
-    const char *space = app->command != NULL ? " " : "";
-    const char *name = app->command != NULL ? app->command->name : "";
-    cli_guess guess = {.word = shown + 2};
-
-    /* The text after "=" might be a password. */
-    if (length >= sizeof shown)
-        length = sizeof shown - 1;
-    memcpy(shown, word, length);
-    shown[length] = '\0';
-    if (rc != POPT_ERROR_BADOPT) {
-        cli_error("option %s: %s; see `sqlock%s%s --help`", cli_shown(shown),
-                  poptStrerror(rc), space, name);
-        return CLI_USAGE;
-    }
-    if (shown[0] == '-' && shown[1] >= '0' && shown[1] <= '9') {
-        cli_error("%s is read as an option, and is none: a number here is not "
-                  "below 0",
-                  shown);
-        return CLI_USAGE;
-    }
-    if (strncmp(shown, "--", 2) == 0)
-        guess_option(&guess, table);
-    if (guess.nearest != NULL)
-        cli_error("unknown option %s: did you mean --%s?", cli_shown(shown),
-                  guess.nearest);
-    else
-        cli_error("unknown option %s; see `sqlock%s%s --help`",
-                  cli_shown(shown), space, name);
-    return CLI_USAGE;
+    if (option->flag != NULL)
+        *option->flag = true;
+    if (find_in(state->own, option->name, strlen(option->name), '\0') != NULL)
+        state->app->given[option - state->own] = value;
+    else if (option->text != NULL)
+        *option->text = value;
 }
 
-static int read_options(cli *app, option *table)
+/* Read "--name", "--name=value" or "--name value" at words[*at], and move *at
+ * to the last word of it. */
+static int read_long(const parsing *state, char **words, size_t *at)
 {
-    const cli_command *command = app->command;
-    int val;
+    const char *name = words[*at] + 2;
+    size_t length = strcspn(name, "=");
+    const cli_option *option = find_option(state, name, length, '\0');
+    const char *value = name[length] == '=' ? name + length + 1 : NULL;
 
-    for (;;) {
-        val = poptGetNextOpt(app->context);
-        if (val == -1)
-            return CLI_OK;
-        if (val < -1)
-            return refuse_option(app, table, val);
-        if (val < CLI_GLOBALS)
-            keep_value(&app->globals[val], app->context);
-        else if (command != NULL && val >= CLI_OWN &&
-                 (size_t)(val - CLI_OWN) < command->value_count)
-            keep_value(&command->values[val - CLI_OWN], app->context);
+    if (option == NULL)
+        return refuse_option(state, words[*at]);
+    if (option->flag != NULL && value != NULL)
+        return refuse_value(state, option->name, "takes no value");
+    if (option->flag == NULL && value == NULL && words[*at + 1] != NULL)
+        value = words[++*at];
+    if (option->flag == NULL && value == NULL)
+        return refuse_value(state, option->name, "needs a value");
+    keep(state, option, value != NULL ? value : "");
+    return CLI_OK;
+}
+
+/* Read letters, "-n", "-nw5" or "-w 5", as read_long(). */
+static int read_letters(const parsing *state, char **words, size_t *at)
+{
+    const char *letter = words[*at];
+    const cli_option *option;
+
+    while (*++letter != '\0') {
+        option = find_option(state, NULL, 0, *letter);
+        if (option == NULL)
+            return refuse_option(state, letter == words[*at] + 1 ? words[*at]
+                                                                 : letter - 1);
+        if (option->flag != NULL) {
+            keep(state, option, "");
+            continue;
+        }
+        if (letter[1] == '\0' && words[*at + 1] == NULL)
+            return refuse_value(state, option->name, "needs a value");
+        keep(state, option, letter[1] != '\0' ? letter + 1 : words[++*at]);
+        break;
     }
+    return CLI_OK;
+}
+
+/* Read the words but the command's name, words[skip], and "help". */
+static int read_words(const parsing *state, char **words, size_t skip)
+{
+    cli *app = state->app;
+    bool has_child = app->command != NULL && app->command->has_child;
+    int status = CLI_OK;
+    size_t i;
+
+    for (i = 1; words[i] != NULL && status == CLI_OK; i++) {
+        bool is_end = strcmp(words[i], "--") == 0;
+        bool is_option = words[i][0] == '-' && words[i][1] != '\0';
+
+        if (i == skip)
+            continue;
+        if (has_child && (is_end || (!is_option && app->count == 1))) {
+            app->child = &words[i + is_end];
+            break;
+        }
+        if (is_end) {
+            while (words[++i] != NULL)
+                app->args[app->count++] = words[i];
+            break;
+        }
+        if (!is_option)
+            app->args[app->count++] = words[i];
+        else if (words[i][1] == '-')
+            status = read_long(state, words, &i);
+        else
+            status = read_letters(state, words, &i);
+    }
+    return status;
+}
+
+/* Return the index of the first word, from words[at], that is neither an option
+ * nor the value of one of the program. */
+static size_t next_word(const parsing *state, char **words, size_t at)
+{
+    const cli_option *option;
+
+    for (; words[at] != NULL && words[at][0] == '-'; at++) {
+        option = strncmp(words[at], "--", 2) == 0
+                     ? find_in(state->shared, words[at] + 2,
+                               strlen(words[at] + 2), '\0')
+                     : NULL;
+        if (option != NULL && option->flag == NULL && words[at + 1] != NULL)
+            at++;
+    }
+    return at;
 }
 
 int cli_parse(cli *app, char **words)
 {
-    static const struct poptOption none[] = {POPT_TABLEEND};
-    const struct poptOption *own =
-        app->command != NULL && app->command->options != NULL
-            ? app->command->options
-            : none;
-    /* popt takes the tables as void *, and does not write to them. */
-    const struct poptOption table[] = {
-        {"json", 0, POPT_ARG_NONE, &app->json, 0, NULL, NULL},
-        {"quiet", 'q', POPT_ARG_NONE, &app->quiet, 0, NULL, NULL},
-        {"verbose", 'v', POPT_ARG_NONE, &app->verbose, 0, NULL, NULL},
-        {"help", 'h', POPT_ARG_NONE, &app->help, 0, NULL, NULL},
-        {"version", 'V', POPT_ARG_NONE, &app->version, 0, NULL, NULL},
-        {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)text_options, 0,
-         NULL, NULL},
-        {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)own, 0, NULL,
-         NULL},
-        POPT_TABLEEND};
-    size_t argc = 0;
+    const cli_option shared[] = {
+        {"url", .text = &app->settings[CLI_URL]},
+        {"region", .text = &app->settings[CLI_REGION]},
+        {"table-prefix", .text = &app->settings[CLI_PREFIX]},
+        {"rule", .text = &app->settings[CLI_RULE]},
+        {"peer-ttl", .text = &app->settings[CLI_PEER_TTL]},
+        {"json", .flag = &app->json},
+        {"quiet", 'q', .flag = &app->quiet},
+        {"verbose", 'v', .flag = &app->verbose},
+        {"help", 'h', .flag = &app->help},
+        {"version", 'V', .flag = &app->version},
+        {.name = NULL},
+    };
+    parsing state = {.app = app, .shared = shared, .own = none};
+    size_t at = next_word(&state, words, 1);
+    size_t count = 0;
+    size_t i;
     int status;
 
-    if (app->command != NULL && app->command->has_child)
-        argc = split_off_child(app, words, table);
-    else
-        while (words[argc] != NULL)
-            argc++;
-    /* The context refers to the table on this stack, but nobody reads options
-     * from it after this function. */
-    app->context = poptGetContext("sqlock", (int)argc, (void *)words, table,
-                                  POPT_CONTEXT_NO_EXEC);
-    if (app->context == NULL) {
+    while (words[count] != NULL)
+        count++;
+    app->args = calloc(count + 1, sizeof *app->args);
+    if (app->args == NULL) {
         cli_error("out of memory");
         return CLI_SYSTEM;
     }
-    status = read_options(app, table);
-    if (status != CLI_OK)
-        return status;
-    app->args = poptGetArgs(app->context);
-    while (app->args != NULL && app->args[app->count] != NULL)
-        app->count++;
-    return CLI_OK;
-}
-
-void cli_parse_clear(cli *app)
-{
-    size_t i;
-
-    for (i = 0; i < CLI_GLOBALS; i++)
-        free(app->globals[i]);
-    if (app->command != NULL) {
-        for (i = 0; i < app->command->value_count; i++)
-            free(app->command->values[i]);
+    /* "help COMMAND" is "COMMAND --help". */
+    if (words[at] != NULL && strcmp(words[at], "help") == 0) {
+        app->help = true;
+        free(words[at]);
+        memmove(&words[at], &words[at + 1], (count - at) * sizeof *words);
+        at = next_word(&state, words, at);
     }
-    app->context = poptFreeContext(app->context);
+    if (words[at] != NULL) {
+        app->command = cli_find_command(words[at]);
+        if (app->command == NULL)
+            return CLI_USAGE;
+        if (app->command->options != NULL)
+            state.own = app->command->options;
+    }
+    status = read_words(&state, words, at);
+    for (i = 0; status == CLI_OK && state.own[i].name != NULL; i++) {
+        if (app->given[i] != NULL && state.own[i].flag == NULL &&
+            !cli_read_value(&state.own[i], app->command->name, app->given[i]))
+            status = CLI_USAGE;
+    }
+    return status;
 }
+
+/* ------------------------------------------------------------- arguments -- */
 
 int cli_want_args(const cli *app, size_t count, const char *what)
 {
@@ -273,9 +261,9 @@ int cli_want_args(const cli *app, size_t count, const char *what)
 
 int cli_want_name(const cli *app, const char *what)
 {
-    int status = cli_want_args(app, 1, what);
+    int status = cli_want_args(app, what != NULL, what);
 
-    if (status == CLI_OK && app->args[0][0] == '\0') {
+    if (status == CLI_OK && what != NULL && app->args[0][0] == '\0') {
         cli_error("%s: %s is empty; is a shell variable not set?",
                   app->command->name, what);
         return CLI_USAGE;

@@ -14,8 +14,6 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include <popt.h>
-
 #include "sqlock.h"
 #include "sqlock/admin.h"
 
@@ -35,44 +33,64 @@ enum {
     CLI_SIGNALLED = 128 /* plus the signal's number */
 };
 
-/* Options of every command that take a value.  Each number is also the
- * option's `val` in the tables of popt. */
+/* Settings: options of every command that may also be in the environment or in
+ * a configuration file. */
 enum {
-    CLI_URL = 1,
+    CLI_URL,
     CLI_REGION,
     CLI_PREFIX,
     CLI_RULE,
     CLI_PEER_TTL,
-    CLI_GLOBALS, /* one past the last */
-    CLI_OWN = 32 /* `val` of the first option that only one command has */
+    CLI_SETTINGS /* their number */
 };
+
+/* An option.  One of the pointers says what it takes, and where its value goes;
+ * nothing is written if the option is not given. */
+typedef struct cli_option {
+    const char *name; /* without dashes */
+    char letter;      /* or 0 */
+    bool *flag;       /* takes no value */
+    const char **text;
+    int64_t *ms; /* a time */
+    int64_t *number;
+    int *word; /* one of `words`: its index */
+    const char *const *words;
+    int64_t least;    /* of a time or a number */
+    int64_t most;     /* 0: there is no limit */
+    unsigned actions; /* bits, where a command's actions differ in options */
+} cli_option;
+
+#define CLI_OPTIONS_MAX 16 /* of a command */
 
 /* One run of the program. */
 typedef struct cli {
     const struct cli_command *command;
-    /* values, indexed by CLI_URL ...; NULL: given neither as an option nor in
-     * the settings that cli_config() reads */
-    char *globals[CLI_GLOBALS];
+    const char *settings[CLI_SETTINGS]; /* NULL: not given anywhere */
+    char *copies[CLI_SETTINGS];         /* of those not from the command line */
     bool is_url_of_file; /* the URL comes from a configuration file */
-    int json;
-    int quiet;
-    int verbose;
-    int help;
-    int version;
-    poptContext context; /* owns the arguments */
-    const char **args;   /* the words that are no options, then NULL */
-    size_t count;        /* of args */
-    char **child;        /* the command line of `run`; NULL: there is none */
+    bool json;
+    bool quiet;
+    bool verbose;
+    bool help;
+    bool version;
+    const char **args; /* the words that are no options */
+    size_t count;      /* of args */
+    char **child;      /* the command line of `run`; NULL: there is none */
+    /* the options of the command that are given: the text of a value, or "" */
+    const char *given[CLI_OPTIONS_MAX];
+    sqlock_registry *registry; /* as cli_open() has opened it, or NULL */
 } cli;
 
 typedef struct cli_command {
     const char *name;
     const char *summary;
-    bool has_child; /* a command line follows its argument, or "--" */
-    const struct poptOption *options; /* that only it has; NULL: none */
-    char **values;                    /* of these, by `val` - CLI_OWN */
-    size_t value_count;
+    const char *argument;      /* name of its only one; NULL: there is none */
+    bool checks_arguments;     /* by itself */
+    bool has_child;            /* a command line follows, or "--" */
+    const cli_option *options; /* that only it has; NULL: none */
     int (*run)(cli *app);
+    /* Called if the command line is not valid, after a message; may be NULL. */
+    void (*refused)(const cli *app);
 } cli_command;
 
 /* The name and the help text of each command, and of the program, "", as
@@ -98,25 +116,26 @@ extern const cli_command cli_doctor;
 
 /* ----------------------------------------------------------- arguments -- */
 
-/** Read the options of the program and of app->command, which may be NULL.  The
- *  first of @p words is the name of the command or else of the program; @p app
- *  keeps pointers to the words.  @return CLI_OK, or an exit status after a
- *  message; call cli_parse_clear() in both cases */
+/** Return the command of that name; NULL, after a message: there is none. */
+const cli_command *cli_find_command(const char *name);
+
+/** Read the command line into @p app, which is otherwise empty and keeps
+ *  pointers to @p words; the first word is the name of the program.  @return
+ *  CLI_OK, or an exit status after a message */
 int cli_parse(cli *app, char **words);
 
-/** Free what cli_parse() and cli_config() have stored in @p app. */
-void cli_parse_clear(cli *app);
-
-/** Move the command's name to words[1], before the options; words[0] is the
- *  program's name.  @return false: there is no command */
-bool cli_command_first(char **words);
+/** Read the value of an option.  @param command  name for the message; NULL:
+ *  none  @return false, after a message: not such a value */
+bool cli_read_value(const cli_option *option, const char *command,
+                    const char *text);
 
 /** Require exactly @p count arguments; @p what names those that are missing in
  *  the message.  @return CLI_OK, or CLI_USAGE after a message */
 int cli_want_args(const cli *app, size_t count, const char *what);
 
 /** Require one argument, a name that is not empty; @p what stands for it in the
- *  message.  @return CLI_OK, or CLI_USAGE after a message */
+ *  message, and is NULL if there is to be none.  @return CLI_OK, or CLI_USAGE
+ *  after a message */
 int cli_want_name(const cli *app, const char *what);
 
 /* The known word that is nearest to an unknown word.  Begin with `word` set and
@@ -131,25 +150,19 @@ typedef struct cli_guess {
  *  nearest one, and not copied, if it is similar and no other is nearer. */
 void cli_guess_try(cli_guess *guess, const char *other);
 
-/** Read a duration as milliseconds: "90", "1.5", "250ms", "10m", "2h", "1d";
- *  without a unit, seconds.  @return false: not a duration, or too long; @p ms
- *  is then undefined */
-bool cli_parse_duration(const char *text, int64_t *ms);
+/** Report an unknown word, with the nearest known one or else the command whose
+ *  help lists the known ones.  @param what     "unknown option ", for example
+ *  @param left     what a word has in front, and @p right behind it
+ *  @param command  NULL: the program  @return CLI_USAGE */
+int cli_refuse_word(const char *what, const char *left, const cli_guess *guess,
+                    const char *right, const char *command);
 
 /** Read a whole number in decimal.  @return false: not a number, or too big;
  *  @p number is unchanged */
 bool cli_parse_int64(const char *text, int64_t *number);
 
-/** Read the layout of a lock table: "sqlock", "spring7", "spring6".  @return
- *  false: none of them; @p layout is unchanged */
-bool cli_parse_layout(const char *text, sqlock_layout *layout);
-
-/** Return the word that cli_parse_layout() reads as this layout. */
-const char *cli_layout_name(sqlock_layout layout);
-
-/** Read a key rule, which says how a lock's name becomes a LOCK_KEY: "current",
- *  "legacy", "raw".  @return false: none of them; @p rule is unchanged */
-bool cli_parse_rule(const char *text, sqlock_key_rule *rule);
+/* The words for the values of sqlock_layout, in their order; then NULL. */
+extern const char *const cli_layouts[];
 
 /* ------------------------------------------------------------- secrets -- */
 
@@ -218,9 +231,12 @@ int cli_status_of(int code);
 /** Print the message of @p err.  @return cli_status_of() of its code */
 int cli_fail(const sqlock_error *err);
 
+/** Report that there is no lock of the name app->args[0].  @return CLI_NO */
+int cli_no_lock(const cli *app);
+
 /* -------------------------------------------------------------- common -- */
 
-/** Set the global options that the command line does not give, from the
+/** Set the settings that the command line does not give, from the
  *  environment and the configuration files.  @return CLI_OK, or an exit status
  *  after a message */
 int cli_config(cli *app);
@@ -232,7 +248,7 @@ bool cli_is_setting(const char *entry);
  *  that is to use the same table.  The texts, which the caller frees, are
  *  followed by NULL.  The URL is as from cli_url_for_child(), and missing where
  *  that is NULL.  @return false: out of memory */
-bool cli_settings_for_child(const cli *app, char *entries[CLI_GLOBALS]);
+bool cli_settings_for_child(const cli *app, char *entries[CLI_SETTINGS + 1]);
 
 /** Return the URL, or NULL after a message that there is none. */
 const char *cli_url(const cli *app);
@@ -240,17 +256,40 @@ const char *cli_url(const cli *app);
 /** Return the region in use, "DEFAULT" if none was given. */
 const char *cli_region(const cli *app);
 
-/** Make the options of a registry from the global options, whose texts are not
- *  copied.  @return CLI_OK, or CLI_USAGE after a message */
+/** Make the options of a registry from the settings, whose texts are not
+ *  copied. @return CLI_OK, or CLI_USAGE after a message */
 int cli_registry_options(const cli *app, sqlock_options *options);
 
-/** Open the registry.  @return CLI_OK, or an exit status after a message */
-int cli_open(const cli *app, sqlock_registry **registry);
+/** Read the key rule of the settings.  @return CLI_OK, or CLI_USAGE after a
+ *  message */
+int cli_key_rule(const cli *app, sqlock_key_rule *rule);
 
-/** Open the registry with a limit for the time of each statement; 0: the
- *  default limit, as cli_open() does.  @return as cli_open() */
-int cli_open_for(const cli *app, uint32_t statement_timeout_ms,
-                 sqlock_registry **registry);
+/* Tables that a command creates: all but `layout` may be called or shown. */
+typedef struct cli_tables {
+    const char *what;   /* begins a message, "the lock table was" */
+    const char *layout; /* its name; NULL: there are none to choose from */
+    int (*text)(char **sql, const char *url, const sqlock_options *options,
+                sqlock_error *err);
+    int (*create)(const char *url, const sqlock_options *options,
+                  sqlock_error *err);
+    /* Any failure counts as no: only messages depend on the result. */
+    bool (*exist)(const char *url, const sqlock_options *options);
+} cli_tables;
+
+/** Print the SQL that creates the tables.  @return CLI_OK, or an exit status
+ *  after a message */
+int cli_print_tables(const cli *app, const cli_tables *tables);
+
+/** Create the tables, if they do not exist, and check them.  @param[out]
+ *  was_there whether they existed @return CLI_OK, or an exit status after a
+ *  message */
+int cli_create_tables(const cli *app, const cli_tables *tables,
+                      bool *was_there);
+
+/** Open app->registry, which is closed at the end of the program.  @param
+ *  statement_timeout_ms  limit for each statement; 0: the default
+ *  @return CLI_OK, or an exit status after a message */
+int cli_open(cli *app, uint32_t statement_timeout_ms);
 
 /* -------------------------------------------------------------- output -- */
 
@@ -343,14 +382,6 @@ const char *cli_state_name(sqlock_state state);
 /** Return the escape sequence that colours a state on a terminal, or NULL. */
 const char *cli_state_colour(sqlock_state state);
 
-/** Read a sort order: "name", "held", "ttl", "token".  @return false: none of
- *  them; @p sort is unchanged */
-bool cli_parse_sort(const char *text, sqlock_sort *sort);
-
-/** Read a number from 1 to UINT32_MAX.  @return false: not such a number;
- *  @p count is unchanged */
-bool cli_parse_count(const char *text, uint32_t *count);
-
 /** Store the size of stdout's terminal; 0 and 0 if stdout is none. */
 void cli_terminal_size(size_t *columns, size_t *lines);
 
@@ -387,5 +418,9 @@ bool cli_write_json(struct json_t *value, size_t flags);
 /** Write a JSON value to stdout, indented, and free it; NULL counts as out of
  *  memory.  @return CLI_OK, or an exit status after a message */
 int cli_print_json(struct json_t *value);
+
+/** Print a number on a line or, as JSON, { name: number }.  @return as
+ *  cli_print_json() */
+int cli_print_count(const cli *app, const char *name, int64_t number);
 
 #endif

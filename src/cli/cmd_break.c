@@ -17,18 +17,15 @@
 #define WHO_SIZE 81 /* the library's limit of 80 bytes, and a NUL */
 #define WHO_HOST_MAX 40
 
-enum { TOKEN, CLIENT_ID, REASON, VALUES };
-
-static char *values[VALUES];
-static int is_now;
+static sqlock_break_options how = SQLOCK_BREAK_INIT;
 static char who[WHO_SIZE];
 
-static const struct poptOption break_options[] = {
-    {"token", 0, POPT_ARG_STRING, NULL, CLI_OWN + TOKEN, NULL, NULL},
-    {"client-id", 0, POPT_ARG_STRING, NULL, CLI_OWN + CLIENT_ID, NULL, NULL},
-    {"reason", 0, POPT_ARG_STRING, NULL, CLI_OWN + REASON, NULL, NULL},
-    {"now", 0, POPT_ARG_NONE, &is_now, 0, NULL, NULL},
-    POPT_TABLEEND};
+static const cli_option break_options[] = {
+    {"token", .number = &how.token, .least = 1},
+    {"client-id", .text = &how.client_id},
+    {"reason", .text = &how.reason},
+    {"now", .flag = &how.now},
+    {.name = NULL}};
 
 /* Write "user@host", and under sudo the user who has called it. */
 static void write_who(char *text, size_t size)
@@ -51,89 +48,62 @@ static void write_who(char *text, size_t size)
                        (int)size - length - 4, sudo);
 }
 
-static int read_options(const cli *app, sqlock_break_options *options)
+static int check_options(void)
 {
-    int status = cli_want_name(app, "KEY");
-
-    if (status != CLI_OK)
-        return status;
-    *options = (sqlock_break_options)SQLOCK_BREAK_INIT;
-    if (values[TOKEN] == NULL && values[CLIENT_ID] == NULL) {
+    if (how.token == 0 && how.client_id == NULL) {
         cli_error("break: name the holder with --client-id or --token, as "
                   "`sqlock show` prints them");
         return CLI_USAGE;
     }
-    if (values[TOKEN] != NULL &&
-        (!cli_parse_int64(values[TOKEN], &options->token) ||
-         options->token <= 0)) {
-        cli_error("break: --token must be a number above 0");
-        return CLI_USAGE;
-    }
-    if (values[REASON] == NULL || *values[REASON] == '\0') {
+    if (how.reason == NULL || *how.reason == '\0') {
         cli_error("break: --reason is missing; it is stored in the row");
         return CLI_USAGE;
     }
-    write_who(who, sizeof who);
-    options->who = who;
-    options->client_id = values[CLIENT_ID];
-    options->reason = values[REASON];
-    options->now = is_now != 0;
     return CLI_OK;
 }
 
-static int report(const cli *app, const sqlock_break_options *options)
+static int report(const cli *app)
 {
-    if (options->now)
-        cli_note("broken; the lock is free now, but its old holder may not "
-                 "have noticed yet");
-    else
-        cli_note("broken; the lock will be free when the old lease would have "
-                 "ended");
+    cli_note(how.now ? "broken; the lock is free now, but its old holder may "
+                       "not have noticed yet"
+                     : "broken; the lock will be free when the old lease would "
+                       "have ended");
     if (!app->json)
         return CLI_OK;
     return cli_print_json(json_pack(
         "{s:o, s:b, s:b, s:o, s:o}", "name", cli_json_text(app->args[0]),
-        "broken", 1, "now", options->now ? 1 : 0, "who",
-        cli_json_text(options->who), "reason", cli_json_text(options->reason)));
+        "broken", 1, "now", how.now ? 1 : 0, "who", cli_json_text(how.who),
+        "reason", cli_json_text(how.reason)));
 }
 
 static int run_break(cli *app)
 {
-    sqlock_registry *registry = NULL;
-    sqlock_break_options options;
     sqlock_error err = {0};
-    int status;
+    int status = check_options();
     int rc;
 
-    status = read_options(app, &options);
+    if (status == CLI_OK)
+        status = cli_open(app, 0);
     if (status != CLI_OK)
         return status;
-    status = cli_open(app, &registry);
-    if (status != CLI_OK)
-        return status;
-    rc = sqlock_break(registry, app->args[0], &options, &err);
-    if (rc == SQLOCK_ENOTFOUND) {
-        cli_error("no lock \"%s\" in region %s", app->args[0], cli_region(app));
-        status = CLI_NO;
-    } else if (rc == SQLOCK_ECONFLICT) {
+    write_who(who, sizeof who);
+    how.who = who;
+    rc = sqlock_break(app->registry, app->args[0], &how, &err);
+    if (rc == SQLOCK_ENOTFOUND)
+        return cli_no_lock(app);
+    if (rc == SQLOCK_ECONFLICT) {
         cli_error(
             "\"%s\" is no longer held by that owner; nothing was changed: %s",
             app->args[0], err.message);
-        status = CLI_NO;
-    } else if (rc < 0) {
-        status = cli_fail(&err);
-    } else {
-        status = report(app, &options);
+        return CLI_NO;
     }
-    (void)sqlock_registry_close(registry, NULL);
-    return status;
+    return rc < 0 ? cli_fail(&err) : report(app);
 }
 
 const cli_command cli_break = {
     .name = "break",
     .summary = "end another holder's lease",
+    .argument = "KEY",
     .options = break_options,
-    .values = values,
-    .value_count = VALUES,
     .run = run_break,
 };

@@ -19,13 +19,13 @@
  * table: with many rows, the default limit would not suffice. */
 #define RESTORE_LIMIT_MS 3600000u
 
-static int is_after_restore;
-static int is_confirmed;
+static bool is_after_restore;
+static bool is_confirmed;
 
-static const struct poptOption doctor_options[] = {
-    {"after-restore", 0, POPT_ARG_NONE, &is_after_restore, 0, NULL, NULL},
-    {"yes", 0, POPT_ARG_NONE, &is_confirmed, 0, NULL, NULL},
-    POPT_TABLEEND};
+static const cli_option doctor_options[] = {
+    {"after-restore", .flag = &is_after_restore},
+    {"yes", .flag = &is_confirmed},
+    {.name = NULL}};
 
 static const char *severity_name(sqlock_severity severity)
 {
@@ -190,13 +190,11 @@ static int diagnose(const cli *app)
     return status;
 }
 
-static int after_restore(const cli *app)
+static int after_restore(cli *app)
 {
-    sqlock_registry *registry = NULL;
     sqlock_error err = {0};
     int64_t rows = 0;
     int status;
-    int rc;
 
     if (!is_confirmed) {
         cli_error("doctor: --after-restore frees all locks of the table, in "
@@ -204,26 +202,16 @@ static int after_restore(const cli *app)
                   "then confirm with --yes");
         return CLI_USAGE;
     }
-    status = cli_open_for(app, RESTORE_LIMIT_MS, &registry);
+    status = cli_open(app, RESTORE_LIMIT_MS);
     if (status != CLI_OK)
         return status;
-    rc = sqlock_after_restore(registry, &rows, &err);
-    if (rc < 0)
-        status = cli_fail(&err);
-    else if (app->json)
-        status = cli_print_json(json_pack("{s:I}", "rows", (json_int_t)rows));
-    else
-        printf("%" PRId64 "\n", rows);
-    (void)sqlock_registry_close(registry, NULL);
-    return status;
+    if (sqlock_after_restore(app->registry, &rows, &err) < 0)
+        return cli_fail(&err);
+    return cli_print_count(app, "rows", rows);
 }
 
 static int run_doctor(cli *app)
 {
-    int status = cli_want_args(app, 0, "");
-
-    if (status != CLI_OK)
-        return status;
     if (is_after_restore)
         return after_restore(app);
     if (is_confirmed) {

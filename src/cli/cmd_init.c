@@ -5,48 +5,37 @@
 #include "cli.h"
 #include "sqlock/once.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include <jansson.h>
+static bool is_print;
+static bool is_once;
+static int layout = -1;
 
-static char *values[1];
-static int is_print;
-static int is_once;
+static const cli_option init_options[] = {
+    {"print", .flag = &is_print},
+    {"layout", .word = &layout, .words = cli_layouts},
+    {"once", .flag = &is_once},
+    {.name = NULL}};
 
-static const struct poptOption init_options[] = {
-    {"print", 0, POPT_ARG_NONE, &is_print, 0, NULL, NULL},
-    {"layout", 0, POPT_ARG_STRING, NULL, CLI_OWN, NULL, NULL},
-    {"once", 0, POPT_ARG_NONE, &is_once, 0, NULL, NULL},
-    POPT_TABLEEND};
+/* ------------------------------------------------------------ the tables -- */
 
-static int print_schema(const cli *app, const char *url,
-                        const sqlock_options *options, sqlock_layout layout)
+static int lock_text(char **sql, const char *url, const sqlock_options *options,
+                     sqlock_error *err)
 {
-    sqlock_error err = {0};
-    char *text = NULL;
-    int status = CLI_OK;
-    int rc;
-
-    if (is_once)
-        rc = sqlock_once_schema_text(&text, url, options, &err);
-    else
-        rc = sqlock_schema_text(&text, url, options, layout, &err);
-    if (rc < 0)
-        return cli_fail(&err);
-    if (app->json)
-        status = cli_print_json(json_pack("{s:s, s:o}", "layout",
-                                          cli_layout_name(layout), "sql",
-                                          cli_json_text(text)));
-    else
-        fputs(text, stdout);
-    sqlock_free(text);
-    return status;
+    return sqlock_schema_text(sql, url, options, (sqlock_layout)layout, err);
 }
 
-/* Return whether the table of --once exists.  Any failure counts as no, for
- * example a missing right to read the lock table: only messages depend on the
- * result. */
+static int create_lock(const char *url, const sqlock_options *options,
+                       sqlock_error *err)
+{
+    return sqlock_schema_create(url, options, (sqlock_layout)layout, err);
+}
+
+static bool has_lock(const char *url, const sqlock_options *options)
+{
+    return sqlock_schema_check(url, options, NULL, NULL) == 0;
+}
+
 static bool has_once(const char *url, const sqlock_options *options)
 {
     sqlock_registry *registry = NULL;
@@ -86,96 +75,55 @@ static bool has_peers(const char *url, const sqlock_options *options)
 
 /* Say that Spring Integration before 7 must not use the table: as a note if
  * Spring seems to be in use, otherwise only with --verbose. */
-static void warn_of_spring(const char *url, const sqlock_options *options,
-                           sqlock_layout layout, bool was_there)
+static void warn_of_spring(const cli *app, bool was_there)
 {
     static const char text[] =
         "Spring Integration before 7 must not use this table: two could hold "
         "one lock; for it, use --layout spring6";
+    sqlock_options options;
 
+    if (layout == SQLOCK_LAYOUT_SPRING6 ||
+        cli_registry_options(app, &options) != CLI_OK)
+        return;
     if (layout == SQLOCK_LAYOUT_SPRING7 ||
-        (layout == SQLOCK_LAYOUT_SQLOCK && was_there &&
-         has_peers(url, options)))
+        (was_there && has_peers(cli_url(app), &options)))
         cli_note("%s", text);
-    else if (layout == SQLOCK_LAYOUT_SQLOCK)
+    else
         cli_info("%s", text);
-}
-
-static int create_once(const cli *app, const char *url,
-                       const sqlock_options *options)
-{
-    sqlock_error err = {0};
-    bool was_there;
-    int rc;
-
-    was_there = has_once(url, options);
-    rc = sqlock_once_schema_create(url, options, &err);
-    if (rc < 0)
-        return cli_fail(&err);
-    cli_note("the table of what was done once %s",
-             was_there ? "was there" : "was created");
-    if (!app->json)
-        return CLI_OK;
-    return cli_print_json(json_pack("{s:b}", "created", !was_there));
-}
-
-static int create_schema(const cli *app, const char *url,
-                         const sqlock_options *options, sqlock_layout layout)
-{
-    sqlock_error err = {0};
-    bool was_there;
-    int rc;
-
-    was_there = sqlock_schema_check(url, options, NULL, NULL) == 0;
-    rc = sqlock_schema_create(url, options, layout, &err);
-    if (rc < 0)
-        return cli_fail(&err);
-    cli_note("the lock table %s, in the layout %s",
-             was_there ? "was there" : "was created", cli_layout_name(layout));
-    warn_of_spring(url, options, layout, was_there);
-    if (!app->json)
-        return CLI_OK;
-    return cli_print_json(json_pack("{s:s, s:b}", "layout",
-                                    cli_layout_name(layout), "created",
-                                    !was_there));
 }
 
 static int run_init(cli *app)
 {
-    sqlock_layout layout = SQLOCK_LAYOUT_SQLOCK;
-    sqlock_options options;
-    const char *url;
+    static const cli_tables once = {.what =
+                                        "the table of what was done once was",
+                                    .text = sqlock_once_schema_text,
+                                    .create = sqlock_once_schema_create,
+                                    .exist = has_once};
+    cli_tables lock = {.what = "the lock table was",
+                       .text = lock_text,
+                       .create = create_lock,
+                       .exist = has_lock};
+    const cli_tables *tables = is_once ? &once : &lock;
+    bool was_there;
     int status;
 
-    status = cli_want_args(app, 0, "");
-    if (status != CLI_OK)
-        return status;
-    if (values[0] != NULL && !cli_parse_layout(values[0], &layout)) {
-        cli_error("init: --layout must be sqlock, spring7 or spring6");
-        return CLI_USAGE;
-    }
-    if (is_once && values[0] != NULL) {
+    if (is_once && layout >= 0) {
         cli_error("init: give either --once or --layout");
         return CLI_USAGE;
     }
-    url = cli_url(app);
-    if (url == NULL)
-        return CLI_USAGE;
-    status = cli_registry_options(app, &options);
-    if (status != CLI_OK)
-        return status;
+    layout = layout >= 0 ? layout : SQLOCK_LAYOUT_SQLOCK;
+    lock.layout = cli_layouts[layout];
     if (is_print)
-        return print_schema(app, url, &options, layout);
-    if (is_once)
-        return create_once(app, url, &options);
-    return create_schema(app, url, &options, layout);
+        return cli_print_tables(app, tables);
+    status = cli_create_tables(app, tables, &was_there);
+    if (status == CLI_OK && !is_once)
+        warn_of_spring(app, was_there);
+    return status;
 }
 
 const cli_command cli_init = {
     .name = "init",
     .summary = "create the lock table, or print its SQL",
     .options = init_options,
-    .values = values,
-    .value_count = 1,
     .run = run_init,
 };

@@ -9,22 +9,15 @@
 
 static int run_key(cli *app)
 {
-    const char *rule_name = app->globals[CLI_RULE];
-    sqlock_key_rule rule = SQLOCK_KEY_CURRENT;
+    const char *rule_name = app->settings[CLI_RULE];
+    sqlock_key_rule rule;
     char key[SQLOCK_KEY_SIZE];
     sqlock_error err = {0};
-    int status;
-    int rc;
+    int status = cli_key_rule(app, &rule);
 
-    if (rule_name != NULL && !cli_parse_rule(rule_name, &rule)) {
-        cli_error("--rule must be current, legacy or raw");
-        return CLI_USAGE;
-    }
-    status = cli_want_name(app, "NAME");
     if (status != CLI_OK)
         return status;
-    rc = sqlock_key_of(key, app->args[0], rule, &err);
-    if (rc < 0)
+    if (sqlock_key_of(key, app->args[0], rule, &err) < 0)
         return cli_fail(&err);
     if (app->json)
         return cli_print_json(
@@ -38,5 +31,6 @@ static int run_key(cli *app)
 const cli_command cli_key = {
     .name = "key",
     .summary = "print the LOCK_KEY of a name",
+    .argument = "NAME",
     .run = run_key,
 };

@@ -10,45 +10,35 @@
 
 #include <jansson.h>
 
-enum { SORT, LIMIT, VALUES };
-
 #define WARNED_MAX 10 /* locks that a warning names */
 
-static char *values[VALUES];
-static int is_all;
-static int has_regions;
-static int has_names;
+static sqlock_find_options how = SQLOCK_FIND_INIT;
+static int64_t limit;
+static int sort = -1;
+static bool has_names;
 
-static const struct poptOption options_table[] = {
-    {"all", 'a', POPT_ARG_NONE, &is_all, 0, NULL, NULL},
-    {"regions", 0, POPT_ARG_NONE, &has_regions, 0, NULL, NULL},
-    {"sort", 0, POPT_ARG_STRING, NULL, CLI_OWN + SORT, NULL, NULL},
-    {"limit", 0, POPT_ARG_STRING, NULL, CLI_OWN + LIMIT, NULL, NULL},
-    {"waiters", 0, POPT_ARG_NONE, &has_names, 0, NULL, NULL},
-    POPT_TABLEEND};
+/* in the order of sqlock_sort */
+static const char *const sorts[] = {"name", "held", "ttl", "token", NULL};
 
-static int read_options(const cli *app, sqlock_find_options *options)
+static const cli_option options_table[] = {
+    {"all", 'a', .flag = &how.free_too},
+    {"regions", .flag = &how.all_regions},
+    {"sort", .word = &sort, .words = sorts},
+    {"limit", .number = &limit, .least = 1, .most = UINT32_MAX},
+    {"waiters", .flag = &has_names},
+    {.name = NULL}};
+
+static int read_options(const cli *app)
 {
-    *options = (sqlock_find_options)SQLOCK_FIND_INIT;
-    options->free_too = is_all != 0;
-    options->all_regions = has_regions != 0;
-    options->waiters = true;
+    how.waiters = true;
+    how.limit = (uint32_t)limit;
+    how.sort = sort >= 0 ? (sqlock_sort)sort : SQLOCK_SORT_NAME;
+    how.pattern = app->count > 0 ? app->args[0] : NULL;
     if (app->count > 1)
         return cli_want_args(app, 1, "PATTERN");
     /* The URL may contain a password: the message does not repeat it. */
-    if (app->count == 1 && strstr(app->args[0], "://") != NULL) {
+    if (how.pattern != NULL && strstr(how.pattern, "://") != NULL) {
         cli_error("ls: PATTERN is a database URL: give that with --url");
-        return CLI_USAGE;
-    }
-    if (app->count == 1)
-        options->pattern = app->args[0];
-    if (values[SORT] != NULL && !cli_parse_sort(values[SORT], &options->sort)) {
-        cli_error("ls: --sort must be name, held, ttl or token");
-        return CLI_USAGE;
-    }
-    if (values[LIMIT] != NULL &&
-        !cli_parse_count(values[LIMIT], &options->limit)) {
-        cli_error("ls: --limit must be a number above 0");
         return CLI_USAGE;
     }
     return CLI_OK;
@@ -56,34 +46,33 @@ static int read_options(const cli *app, sqlock_find_options *options)
 
 /* Return whether all rows of the region are requested, in any order.  There may
  * be a million: sqlock_list() reads them in pages, ordered by key. */
-static bool wants_all(const sqlock_find_options *options)
+static bool wants_all(void)
 {
-    return options->free_too && options->pattern == NULL &&
-           !options->all_regions && values[SORT] == NULL &&
-           options->limit == 0 && !has_names;
+    return how.free_too && how.pattern == NULL && !how.all_regions &&
+           sort < 0 && limit == 0 && !has_names;
 }
 
 static int print_rows(const sqlock_info *rows, size_t count)
 {
     const cli_locks locks = {.rows = rows,
                              .count = count,
-                             .has_regions = has_regions != 0,
-                             .has_names = has_names != 0};
+                             .has_regions = how.all_regions,
+                             .has_names = has_names};
 
     return cli_locks_print(&locks);
 }
 
 /* Print the rows one by one, each on a line of its own: a JSON tree of all rows
  * would take several times their memory. */
-static int print_json(const cli *app, sqlock_layout layout,
-                      const sqlock_info *rows, size_t count)
+static int print_json(const cli *app, const sqlock_info *rows, size_t count)
 {
     bool is_whole;
     size_t i;
 
     fputs("{\"region\": ", stdout);
     is_whole = cli_write_json(cli_json_text(cli_region(app)), 0);
-    printf(", \"layout\": \"%s\", \"locks\": [", cli_layout_name(layout));
+    printf(", \"layout\": \"%s\", \"locks\": [",
+           cli_layouts[sqlock_registry_layout(app->registry)]);
     for (i = 0; is_whole && i < count; i++) {
         fputs(i > 0 ? ",\n" : "\n", stdout);
         is_whole = cli_write_json(cli_info_json(&rows[i]), 0);
@@ -130,42 +119,31 @@ static void buffer_output(void)
 
 static int run_ls(cli *app)
 {
-    sqlock_find_options options;
-    sqlock_registry *registry = NULL;
     sqlock_info *rows = NULL;
     sqlock_error err = {0};
     size_t count = 0;
-    int status;
+    int status = read_options(app);
     int rc;
 
-    status = read_options(app, &options);
-    if (status != CLI_OK)
-        return status;
-    status = cli_open(app, &registry);
+    if (status == CLI_OK)
+        status = cli_open(app, 0);
     if (status != CLI_OK)
         return status;
     buffer_output();
-    rc = wants_all(&options)
-             ? sqlock_list(registry, &rows, &count, &err)
-             : sqlock_find(registry, &options, &rows, &count, &err);
+    rc = wants_all() ? sqlock_list(app->registry, &rows, &count, &err)
+                     : sqlock_find(app->registry, &how, &rows, &count, &err);
     if (rc < 0)
-        status = cli_fail(&err);
-    else if (app->json)
-        status = print_json(app, sqlock_registry_layout(registry), rows, count);
-    else
-        status = print_rows(rows, count);
-    if (rc == 0)
-        warn_of_clocks(rows, count);
+        return cli_fail(&err);
+    status = app->json ? print_json(app, rows, count) : print_rows(rows, count);
+    warn_of_clocks(rows, count);
     sqlock_info_free(rows, count);
-    (void)sqlock_registry_close(registry, NULL);
     return status;
 }
 
 const cli_command cli_ls = {
     .name = "ls",
     .summary = "list the locks that are held or expired",
+    .checks_arguments = true,
     .options = options_table,
-    .values = values,
-    .value_count = VALUES,
     .run = run_ls,
 };

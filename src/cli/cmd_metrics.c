@@ -143,7 +143,7 @@ static int print_rows(const cli *app, const sqlock_info *rows, size_t count)
     struct regions regions = {0};
     bool is_whole = gather(&regions, rows, count);
 
-    if (is_whole && count == 0 && app->globals[CLI_REGION] != NULL) {
+    if (is_whole && count == 0 && app->settings[CLI_REGION] != NULL) {
         is_whole = begin_region(&regions, cli_region(app));
         regions.items[0].is_waiting_known = false;
     }
@@ -158,24 +158,19 @@ static int print_rows(const cli *app, const sqlock_info *rows, size_t count)
 static int run_metrics(cli *app)
 {
     sqlock_find_options options = SQLOCK_FIND_INIT;
-    sqlock_registry *registry = NULL;
     sqlock_info *rows = NULL;
     sqlock_error err = {0};
     size_t count = 0;
-    int status;
-    int rc;
+    int status = cli_open(app, 0);
 
-    status = cli_want_args(app, 0, "");
-    if (status == CLI_OK)
-        status = cli_open(app, &registry);
     if (status != CLI_OK)
         return status;
     options.waiters = true;
-    options.all_regions = app->globals[CLI_REGION] == NULL;
-    rc = sqlock_find(registry, &options, &rows, &count, &err);
-    status = rc < 0 ? cli_fail(&err) : print_rows(app, rows, count);
+    options.all_regions = app->settings[CLI_REGION] == NULL;
+    if (sqlock_find(app->registry, &options, &rows, &count, &err) < 0)
+        return cli_fail(&err);
+    status = print_rows(app, rows, count);
     sqlock_info_free(rows, count);
-    (void)sqlock_registry_close(registry, NULL);
     return status;
 }
 

@@ -75,14 +75,14 @@ static int fail(const cli *app, const sqlock_error *err)
     return CLI_NO;
 }
 
-static int look(const cli *app, sqlock_registry *registry, const char *name)
+static int look(const cli *app, const char *name)
 {
     sqlock_once_info *rows = NULL;
     sqlock_error err = {0};
     size_t count = 0;
     int status;
 
-    if (sqlock_once_list(registry, name, &rows, &count, &err) < 0)
+    if (sqlock_once_list(app->registry, name, &rows, &count, &err) < 0)
         return cli_fail(&err);
     if (name != NULL && count == 0) {
         err.code = SQLOCK_ENOTFOUND;
@@ -96,11 +96,11 @@ static int look(const cli *app, sqlock_registry *registry, const char *name)
     return status;
 }
 
-static int forget(const cli *app, sqlock_registry *registry)
+static int forget(const cli *app)
 {
     sqlock_error err = {0};
 
-    if (sqlock_once_forget(registry, app->args[1], &err) < 0)
+    if (sqlock_once_forget(app->registry, app->args[1], &err) < 0)
         return fail(app, &err);
     if (!app->json)
         return CLI_OK;
@@ -112,7 +112,6 @@ static int run_once(cli *app)
     const char *action = app->count > 0 ? app->args[0] : "";
     bool is_list = strcmp(action, "list") == 0 || strcmp(action, "ls") == 0;
     bool is_show = strcmp(action, "show") == 0;
-    sqlock_registry *registry = NULL;
     int status;
 
     if (!is_list && !is_show && strcmp(action, "forget") != 0) {
@@ -122,19 +121,17 @@ static int run_once(cli *app)
     }
     status = cli_want_args(app, is_list ? 1 : 2, "NAME");
     if (status == CLI_OK)
-        status = cli_open(app, &registry);
+        status = cli_open(app, 0);
     if (status != CLI_OK)
         return status;
     if (is_list || is_show)
-        status = look(app, registry, is_show ? app->args[1] : NULL);
-    else
-        status = forget(app, registry);
-    (void)sqlock_registry_close(registry, NULL);
-    return status;
+        return look(app, is_show ? app->args[1] : NULL);
+    return forget(app);
 }
 
 const cli_command cli_once = {
     .name = "once",
     .summary = "show the records of `run --once`, or remove one",
+    .checks_arguments = true,
     .run = run_once,
 };

@@ -10,11 +10,10 @@
 
 #include <jansson.h>
 
-static char *values[1];
+static int64_t retention_ms = SQLOCK_RETENTION_DEFAULT_MS;
 
-static const struct poptOption reap_options[] = {
-    {"older-than", 0, POPT_ARG_STRING, NULL, CLI_OWN, NULL, NULL},
-    POPT_TABLEEND};
+static const cli_option reap_options[] = {{"older-than", .ms = &retention_ms},
+                                          {.name = NULL}};
 
 /* End overdue reservations in sqlock's stock tables, restore their quantities,
  * and store in *expired how many there were; without such tables, none.  Return
@@ -38,27 +37,17 @@ static int expire_reservations(sqlock_registry *registry, int64_t *expired,
 
 static int run_reap(cli *app)
 {
-    int64_t retention_ms = SQLOCK_RETENTION_DEFAULT_MS;
-    sqlock_registry *registry = NULL;
     sqlock_error err = {0};
     int64_t removed = 0;
     int64_t expired = 0;
-    int status;
+    int status = cli_open(app, 0);
     int rc;
 
-    status = cli_want_args(app, 0, "");
     if (status != CLI_OK)
         return status;
-    if (values[0] != NULL && !cli_parse_duration(values[0], &retention_ms)) {
-        cli_error("reap: --older-than must be a time, such as 600 or 10m");
-        return CLI_USAGE;
-    }
-    status = cli_open(app, &registry);
-    if (status != CLI_OK)
-        return status;
-    rc = sqlock_reap(registry, retention_ms, &removed, &err);
+    rc = sqlock_reap(app->registry, retention_ms, &removed, &err);
     if (rc == 0)
-        rc = expire_reservations(registry, &expired, &err);
+        rc = expire_reservations(app->registry, &expired, &err);
     if (rc < 0)
         status = cli_fail(&err);
     else if (app->json)
@@ -69,7 +58,6 @@ static int run_reap(cli *app)
         printf("%" PRId64 "\n", removed);
     if (expired > 0)
         cli_note("%" PRId64 " reservations of stock have expired", expired);
-    (void)sqlock_registry_close(registry, NULL);
     return status;
 }
 
@@ -77,7 +65,5 @@ const cli_command cli_reap = {
     .name = "reap",
     .summary = "remove rows of locks that are long free or expired",
     .options = reap_options,
-    .values = values,
-    .value_count = 1,
     .run = run_reap,
 };

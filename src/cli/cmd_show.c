@@ -147,42 +147,32 @@ static int print_json(const sqlock_info *row, const sqlock_info *waited_for)
 
 static int run_show(cli *app)
 {
-    sqlock_registry *registry = NULL;
     sqlock_info *row = NULL;
     sqlock_info *rows = NULL;
     const sqlock_info *waited_for;
     sqlock_error err = {0};
     size_t count = 0;
-    int status;
+    int status = cli_open(app, 0);
     int rc;
 
-    status = cli_want_name(app, "KEY");
     if (status != CLI_OK)
         return status;
-    status = cli_open(app, &registry);
-    if (status != CLI_OK)
-        return status;
-    rc = sqlock_show(registry, app->args[0], &row, &err);
-    if (rc == SQLOCK_ENOTFOUND) {
-        cli_error("no lock \"%s\" in region %s", app->args[0], cli_region(app));
-        status = CLI_NO;
-    } else if (rc < 0) {
-        status = cli_fail(&err);
-    } else {
-        waited_for = find_waited(registry, row, &rows, &count);
-        if (app->json)
-            status = print_json(row, waited_for);
-        else
-            print_row(cli_region(app), row, waited_for);
-    }
+    rc = sqlock_show(app->registry, app->args[0], &row, &err);
+    if (rc < 0)
+        return rc == SQLOCK_ENOTFOUND ? cli_no_lock(app) : cli_fail(&err);
+    waited_for = find_waited(app->registry, row, &rows, &count);
+    if (app->json)
+        status = print_json(row, waited_for);
+    else
+        print_row(cli_region(app), row, waited_for);
     sqlock_info_free(rows, count);
     sqlock_info_free(row, 1);
-    (void)sqlock_registry_close(registry, NULL);
     return status;
 }
 
 const cli_command cli_show = {
     .name = "show",
     .summary = "show one lock",
+    .argument = "KEY",
     .run = run_show,
 };

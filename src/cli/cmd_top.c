@@ -23,16 +23,15 @@
 #define ROWS_DEFAULT 20     /* shown if there is no terminal */
 #define HEAD_LINES 4        /* above the rows on a screen; one is free below */
 
-enum { DELAY, COUNT, VALUES };
+static int64_t delay_ms = 1000;
+static int64_t left; /* readings still to print; 0: no limit */
+static bool has_regions;
 
-static char *values[VALUES];
-static int has_regions;
-
-static const struct poptOption options_table[] = {
-    {"delay", 'd', POPT_ARG_STRING, NULL, CLI_OWN + DELAY, NULL, NULL},
-    {"count", 'n', POPT_ARG_STRING, NULL, CLI_OWN + COUNT, NULL, NULL},
-    {"regions", 0, POPT_ARG_NONE, &has_regions, 0, NULL, NULL},
-    POPT_TABLEEND};
+static const cli_option options_table[] = {
+    {"delay", 'd', .ms = &delay_ms, .least = 100, .most = 3600000},
+    {"count", 'n', .number = &left, .least = 1, .most = UINT32_MAX},
+    {"regions", .flag = &has_regions},
+    {.name = NULL}};
 
 /* One reading of the table, longest held first. */
 typedef struct look {
@@ -58,8 +57,6 @@ typedef struct top_view {
     bool is_screen;
     bool may_read; /* keys of the terminal */
     struct termios before;
-    int64_t delay_ms;
-    uint32_t left; /* readings still to print; 0: no limit */
 } top_view;
 
 static volatile sig_atomic_t has_ended;
@@ -101,7 +98,7 @@ static int take_look(sqlock_registry *registry, look *seen, sqlock_error *err)
     *seen = (look){.at_ns = now_ns()};
     options.sort = SQLOCK_SORT_HELD;
     options.limit = LOOKED_AT_MAX;
-    options.all_regions = has_regions != 0;
+    options.all_regions = has_regions;
     options.waiters = true;
     rc = sqlock_find(registry, &options, &seen->rows, &seen->count, err);
     if (rc < 0)
@@ -182,7 +179,7 @@ static void print_totals(const top_view *view, const totals *sum)
         (void)strftime(now, sizeof now, "%H:%M:%SZ", &utc);
     printf("sqlock top  %s%s  %s  every %gs%s\n", has_regions ? "" : "region ",
            has_regions ? "all regions" : cli_region(view->app), now,
-           (double)view->delay_ms / 1000, view->may_read ? "  q quits" : "");
+           (double)delay_ms / 1000, view->may_read ? "  q quits" : "");
     printf("held %zu  expired %zu  waiting ", sum->held, sum->expired);
     if (sum->waiting >= 0)
         printf("%lld", (long long)sum->waiting);
@@ -219,9 +216,8 @@ static int print_json(const look *seen, const totals *sum)
 
 static int print_look(const top_view *view, const look *seen, const totals *sum)
 {
-    cli_locks locks = {.rows = seen->rows,
-                       .count = seen->count,
-                       .has_regions = has_regions != 0};
+    cli_locks locks = {
+        .rows = seen->rows, .count = seen->count, .has_regions = has_regions};
     size_t columns;
     size_t lines;
     int status;
@@ -286,8 +282,8 @@ static void rest(const top_view *view)
 {
     struct pollfd keys = {.fd = view->may_read ? STDIN_FILENO : -1,
                           .events = POLLIN};
-    int64_t until_ns = now_ns() + view->delay_ms * 1000000;
-    int64_t left_ms = view->delay_ms;
+    int64_t until_ns = now_ns() + delay_ms * 1000000;
+    int64_t left_ms = delay_ms;
     char key;
 
     while (!has_ended && left_ms > 0) {
@@ -328,7 +324,7 @@ static int look_on(top_view *view, sqlock_registry *registry)
             clear(&before);
             before = now;
         }
-        if (fflush(stdout) != 0 || (view->left != 0 && --view->left == 0))
+        if (fflush(stdout) != 0 || (left != 0 && --left == 0))
             break;
         if (status == CLI_OK)
             rest(view);
@@ -337,36 +333,16 @@ static int look_on(top_view *view, sqlock_registry *registry)
     return status;
 }
 
-static int read_options(top_view *view)
-{
-    view->delay_ms = 1000;
-    if (values[DELAY] != NULL &&
-        (!cli_parse_duration(values[DELAY], &view->delay_ms) ||
-         view->delay_ms < 100 || view->delay_ms > 3600000)) {
-        cli_error("top: --delay must be a time from 0.1s to 1h");
-        return CLI_USAGE;
-    }
-    if (values[COUNT] != NULL && !cli_parse_count(values[COUNT], &view->left)) {
-        cli_error("top: --count must be a number above 0");
-        return CLI_USAGE;
-    }
-    return cli_want_args(view->app, 0, "");
-}
-
 static int run_top(cli *app)
 {
     top_view view = {.app = app};
-    sqlock_registry *registry = NULL;
-    int status = read_options(&view);
+    int status = cli_open(app, 0);
 
-    if (status == CLI_OK)
-        status = cli_open(app, &registry);
     if (status != CLI_OK)
         return status;
     begin_view(&view);
-    status = look_on(&view, registry);
+    status = look_on(&view, app->registry);
     end_view(&view);
-    (void)sqlock_registry_close(registry, NULL);
     return status;
 }
 
@@ -374,7 +350,5 @@ const cli_command cli_top = {
     .name = "top",
     .summary = "show the locks that are held, again and again",
     .options = options_table,
-    .values = values,
-    .value_count = VALUES,
     .run = run_top,
 };

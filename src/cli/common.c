@@ -1,11 +1,15 @@
 /*
- * common.c - open a registry with the global options
+ * common.c - open a registry, and create tables, with the settings
  */
 #include "cli.h"
 
+#include <stdio.h>
+
+#include <jansson.h>
+
 const char *cli_url(const cli *app)
 {
-    const char *url = app->globals[CLI_URL];
+    const char *url = app->settings[CLI_URL];
 
     if (url == NULL || *url == '\0') {
         cli_error("no database URL: set SQLOCK_URL, give --url, or put url "
@@ -17,56 +21,103 @@ const char *cli_url(const cli *app)
 
 const char *cli_region(const cli *app)
 {
-    const char *region = app->globals[CLI_REGION];
+    const char *region = app->settings[CLI_REGION];
 
     return region != NULL && *region != '\0' ? region : "DEFAULT";
 }
 
-int cli_registry_options(const cli *app, sqlock_options *options)
+int cli_key_rule(const cli *app, sqlock_key_rule *rule)
 {
-    const char *rule = app->globals[CLI_RULE];
-    const char *peer_ttl = app->globals[CLI_PEER_TTL];
-    int64_t ms;
+    static const char *const rules[] = {"current", "legacy", "raw", NULL};
+    int which = SQLOCK_KEY_CURRENT;
+    const cli_option option = {"rule", .word = &which, .words = rules};
 
-    *options = (sqlock_options)SQLOCK_OPTIONS_INIT;
-    options->region = cli_region(app);
-    options->table_prefix = app->globals[CLI_PREFIX];
-    options->pool_size = 1;
-    if (rule != NULL && !cli_parse_rule(rule, &options->key_rule)) {
-        cli_error("--rule must be current, legacy or raw");
+    if (app->settings[CLI_RULE] != NULL &&
+        !cli_read_value(&option, NULL, app->settings[CLI_RULE]))
         return CLI_USAGE;
-    }
-    if (peer_ttl == NULL)
-        return CLI_OK;
-    if (!cli_parse_duration(peer_ttl, &ms) || ms < 1 || ms > UINT32_MAX) {
-        cli_error("--peer-ttl must be a time, such as 10 or 500ms");
-        return CLI_USAGE;
-    }
-    options->peer_ttl_ms = (uint32_t)ms;
+    *rule = (sqlock_key_rule)which;
     return CLI_OK;
 }
 
-int cli_open_for(const cli *app, uint32_t statement_timeout_ms,
-                 sqlock_registry **registry)
+int cli_registry_options(const cli *app, sqlock_options *options)
+{
+    int64_t ms = 0;
+    const cli_option peer_ttl = {"peer-ttl", .ms = &ms, .least = 1,
+                                 .most = UINT32_MAX};
+
+    *options = (sqlock_options)SQLOCK_OPTIONS_INIT;
+    options->region = cli_region(app);
+    options->table_prefix = app->settings[CLI_PREFIX];
+    options->pool_size = 1;
+    if (app->settings[CLI_PEER_TTL] != NULL &&
+        !cli_read_value(&peer_ttl, NULL, app->settings[CLI_PEER_TTL]))
+        return CLI_USAGE;
+    options->peer_ttl_ms = (uint32_t)ms;
+    return cli_key_rule(app, &options->key_rule);
+}
+
+/* Return the URL, and make the options of a registry; NULL after a message. */
+static const char *where(const cli *app, sqlock_options *options)
+{
+    const char *url = cli_url(app);
+
+    return url != NULL && cli_registry_options(app, options) == CLI_OK ? url
+                                                                       : NULL;
+}
+
+int cli_open(cli *app, uint32_t statement_timeout_ms)
 {
     sqlock_options options;
     sqlock_error err = {0};
-    const char *url = cli_url(app);
-    int rc;
+    const char *url = where(app, &options);
 
     if (url == NULL)
         return CLI_USAGE;
-    rc = cli_registry_options(app, &options);
-    if (rc != CLI_OK)
-        return rc;
     options.statement_timeout_ms = statement_timeout_ms;
-    rc = sqlock_registry_open(registry, url, &options, &err);
-    if (rc < 0)
+    if (sqlock_registry_open(&app->registry, url, &options, &err) < 0)
         return cli_fail(&err);
     return CLI_OK;
 }
 
-int cli_open(const cli *app, sqlock_registry **registry)
+int cli_print_tables(const cli *app, const cli_tables *tables)
 {
-    return cli_open_for(app, 0, registry);
+    sqlock_options options;
+    sqlock_error err = {0};
+    const char *url = where(app, &options);
+    char *sql = NULL;
+    int status = CLI_OK;
+
+    if (url == NULL)
+        return CLI_USAGE;
+    if (tables->text(&sql, url, &options, &err) < 0)
+        return cli_fail(&err);
+    if (app->json)
+        status =
+            cli_print_json(json_pack("{s:s*, s:o}", "layout", tables->layout,
+                                     "sql", cli_json_text(sql)));
+    else
+        fputs(sql, stdout);
+    sqlock_free(sql);
+    return status;
+}
+
+int cli_create_tables(const cli *app, const cli_tables *tables, bool *was_there)
+{
+    const char *layout = tables->layout;
+    sqlock_options options;
+    sqlock_error err = {0};
+    const char *url = where(app, &options);
+
+    if (url == NULL)
+        return CLI_USAGE;
+    *was_there = tables->exist(url, &options);
+    if (tables->create(url, &options, &err) < 0)
+        return cli_fail(&err);
+    cli_note("%s %s%s%s", tables->what, *was_there ? "there" : "created",
+             layout != NULL ? ", in the layout " : "",
+             layout != NULL ? layout : "");
+    if (!app->json)
+        return CLI_OK;
+    return cli_print_json(
+        json_pack("{s:s*, s:b}", "layout", layout, "created", !*was_there));
 }

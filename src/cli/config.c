@@ -30,24 +30,23 @@
 static const struct {
     const char *name;
     const char *variable;
-    int which;
-} settings[] = {
-    {"url", "SQLOCK_URL", CLI_URL},
-    {"region", "SQLOCK_REGION", CLI_REGION},
-    {"table-prefix", "SQLOCK_TABLE_PREFIX", CLI_PREFIX},
-    {"rule", "SQLOCK_RULE", CLI_RULE},
-    {"peer-ttl", "SQLOCK_PEER_TTL", CLI_PEER_TTL},
+} settings[CLI_SETTINGS] = {
+    [CLI_URL] = {"url", "SQLOCK_URL"},
+    [CLI_REGION] = {"region", "SQLOCK_REGION"},
+    [CLI_PREFIX] = {"table-prefix", "SQLOCK_TABLE_PREFIX"},
+    [CLI_RULE] = {"rule", "SQLOCK_RULE"},
+    [CLI_PEER_TTL] = {"peer-ttl", "SQLOCK_PEER_TTL"},
 };
-#define SETTINGS (sizeof settings / sizeof settings[0])
 
 /* --- the environment --- */
 
-static int keep(cli *app, int which, const char *value)
+static int keep(cli *app, size_t which, const char *value)
 {
-    if (app->globals[which] != NULL)
+    if (app->settings[which] != NULL)
         return CLI_OK;
-    app->globals[which] = strdup(value);
-    if (app->globals[which] != NULL)
+    app->copies[which] = strdup(value);
+    app->settings[which] = app->copies[which];
+    if (app->settings[which] != NULL)
         return CLI_OK;
     cli_error("out of memory");
     return CLI_SYSTEM;
@@ -59,10 +58,10 @@ static int read_environment(cli *app)
     int status = CLI_OK;
     size_t i;
 
-    for (i = 0; i < SETTINGS && status == CLI_OK; i++) {
+    for (i = 0; i < CLI_SETTINGS && status == CLI_OK; i++) {
         value = getenv(settings[i].variable);
         if (value != NULL && *value != '\0')
-            status = keep(app, settings[i].which, value);
+            status = keep(app, i, value);
     }
     return status;
 }
@@ -123,9 +122,9 @@ static int read_setting(cli *app, const config_file *file, const char *name,
     int status;
     size_t i;
 
-    for (i = 0; i < SETTINGS && strcmp(settings[i].name, name) != 0; i++)
+    for (i = 0; i < CLI_SETTINGS && strcmp(settings[i].name, name) != 0; i++)
         continue;
-    if (i == SETTINGS) {
+    if (i == CLI_SETTINGS) {
         cli_error("%s:%u: there is no setting of that name; see sqlock(1)",
                   file->path, file->line);
         return CLI_USAGE;
@@ -134,14 +133,14 @@ static int read_setting(cli *app, const config_file *file, const char *name,
         cli_error("%s:%u: %s has no value", file->path, file->line, name);
         return CLI_USAGE;
     }
-    if (settings[i].which == CLI_URL) {
+    if (i == CLI_URL) {
         status = check_secret(file, value);
         if (status != CLI_OK)
             return status;
         app->is_url_of_file =
-            app->is_url_of_file || app->globals[CLI_URL] == NULL;
+            app->is_url_of_file || app->settings[CLI_URL] == NULL;
     }
-    return keep(app, settings[i].which, value);
+    return keep(app, i, value);
 }
 
 /* Read one line, which is changed.  The message about a wrong line does not
@@ -290,7 +289,7 @@ static int read_file(cli *app, const char *path, bool is_users)
     if (file.stream == NULL && (errno == ENOENT || errno == ENOTDIR))
         return CLI_OK;
     if (file.stream == NULL && errno == EACCES &&
-        (!is_users || app->globals[CLI_URL] != NULL)) {
+        (!is_users || app->settings[CLI_URL] != NULL)) {
         (is_users ? cli_note
                   : cli_info)("%s may not be read: it is passed over", path);
         return CLI_OK;
@@ -348,7 +347,7 @@ bool cli_is_setting(const char *entry)
     size_t length;
     size_t i;
 
-    for (i = 0; i < SETTINGS; i++) {
+    for (i = 0; i < CLI_SETTINGS; i++) {
         length = strlen(settings[i].variable);
         if (strncmp(entry, settings[i].variable, length) == 0 &&
             entry[length] == '=')
@@ -357,7 +356,7 @@ bool cli_is_setting(const char *entry)
     return false;
 }
 
-bool cli_settings_for_child(const cli *app, char *entries[CLI_GLOBALS])
+bool cli_settings_for_child(const cli *app, char *entries[CLI_SETTINGS + 1])
 {
     bool is_whole = true;
     const char *value;
@@ -365,9 +364,9 @@ bool cli_settings_for_child(const cli *app, char *entries[CLI_GLOBALS])
     size_t count = 0;
     size_t i;
 
-    for (i = 0; i < SETTINGS; i++) {
-        value = app->globals[settings[i].which];
-        if (settings[i].which == CLI_URL && value != NULL) {
+    for (i = 0; i < CLI_SETTINGS; i++) {
+        value = app->settings[i];
+        if (i == CLI_URL && value != NULL) {
             url = cli_url_for_child(value, app->is_url_of_file);
             value = url;
         }

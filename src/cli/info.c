@@ -222,3 +222,13 @@ int cli_print_json(json_t *value)
     }
     return CLI_OK;
 }
+
+int cli_print_count(const cli *app, const char *name, int64_t number)
+{
+    char text[CLI_NUMBER_SIZE];
+
+    if (app->json)
+        return cli_print_json(json_pack("{s:I}", name, (json_int_t)number));
+    puts(cli_number_text(text, number));
+    return CLI_OK;
+}

@@ -62,17 +62,6 @@ static void print_version(void)
     }
 }
 
-static const cli_command *find_command(const char *name)
-{
-    size_t i;
-
-    for (i = 0; i < COMMANDS; i++) {
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
-    }
-    return NULL;
-}
-
 /* Open those of stdin, stdout and stderr that are closed; otherwise a database
  * connection could get the number of stderr.  They are opened so that reads and
  * writes still fail. */
@@ -114,72 +103,69 @@ static const char *meaning_of(const char *name)
     return NULL;
 }
 
-static int refuse_command(const char *name)
+const cli_command *cli_find_command(const char *name)
 {
     cli_guess guess = {.word = name};
     const char *meaning = meaning_of(name);
     size_t i;
 
-    if (meaning != NULL) {
-        cli_error("unknown command \"%s\": see %s", name, meaning);
-        return CLI_USAGE;
-    }
-
-    for (i = 0; i < COMMANDS; i++)
+    for (i = 0; i < COMMANDS; i++) {
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
         cli_guess_try(&guess, commands[i]->name);
-    if (guess.nearest != NULL)
-        cli_error("unknown command \"%s\": did you mean \"%s\"?",
-                  cli_shown(name), guess.nearest);
+    }
+    if (meaning != NULL)
+        cli_error("unknown command \"%s\": see %s", name, meaning);
     else
-        cli_error("unknown command \"%s\"; see `sqlock --help`",
-                  cli_shown(name));
-    return CLI_USAGE;
+        (void)cli_refuse_word("unknown command ", "\"", &guess, "\"", NULL);
+    return NULL;
 }
 
-/* Return whether the words are "help COMMAND", which means "COMMAND --help"; if
- * so, remove "help". */
-static bool is_help(char **words)
+static int run(cli *app)
 {
-    if (strcmp(words[1], "help") != 0)
-        return false;
-    free(words[1]);
-    for (words++; *words != NULL; words++)
-        words[0] = words[1];
-    return true;
+    int status = CLI_OK;
+
+    if (app->command == NULL) {
+        cli_error("a command is missing; see `sqlock --help`");
+        return CLI_USAGE;
+    }
+    if (!app->command->checks_arguments)
+        status = cli_want_name(app, app->command->argument);
+    if (status == CLI_OK)
+        status = cli_config(app);
+    if (status == CLI_OK)
+        return app->command->run(app);
+    if (app->command->refused != NULL)
+        app->command->refused(app);
+    return status;
 }
 
 static int dispatch(cli *app, char **words)
 {
-    bool has_command = cli_command_first(words);
-    int status;
+    int status = cli_parse(app, words);
 
-    if (has_command && is_help(words)) {
-        app->help = 1;
-        has_command = words[1] != NULL && cli_command_first(words);
+    cli_set_verbosity(app->quiet, app->verbose);
+    if (status != CLI_OK) {
+        if (app->command != NULL && app->command->refused != NULL)
+            app->command->refused(app);
+    } else if (app->help) {
+        print_help(app);
+    } else if (app->version) {
+        print_version();
+    } else {
+        status = run(app);
     }
-    if (has_command) {
-        app->command = find_command(words[1]);
-        if (app->command == NULL)
-            return refuse_command(words[1]);
-        words++;
-    }
-    status = cli_parse(app, words);
-    if (status != CLI_OK)
-        return status;
-    cli_set_verbosity(app->quiet != 0, app->verbose != 0);
-    if (app->help || app->version) {
-        if (app->help)
-            print_help(app);
-        else
-            print_version();
-        return CLI_OK;
-    }
-    if (!has_command) {
-        cli_error("a command is missing; see `sqlock --help`");
-        return CLI_USAGE;
-    }
-    status = cli_config(app);
-    return status == CLI_OK ? app->command->run(app) : status;
+    return status;
+}
+
+static void clear(cli *app)
+{
+    size_t i;
+
+    (void)sqlock_registry_close(app->registry, NULL);
+    for (i = 0; i < CLI_SETTINGS; i++)
+        free(app->copies[i]);
+    free(app->args);
 }
 
 int main(int argc, char **argv)
@@ -195,7 +181,7 @@ int main(int argc, char **argv)
         return CLI_SYSTEM;
     }
     status = dispatch(&app, words);
-    cli_parse_clear(&app);
+    clear(&app);
     cli_free_arguments(words);
 
     errno = 0;

@@ -5,7 +5,19 @@
  */
 #include "cli.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+
+const char *const cli_layouts[] = {"sqlock", "spring7", "spring6", NULL};
+
+static const struct {
+    const char *name;
+    int64_t ms;
+} units[] = {
+    {"d", 86400000}, {"h", 3600000}, {"m", 60000},
+    {"s", 1000},     {"ms", 1},      {"", 1000},
+};
 
 bool cli_parse_int64(const char *text, int64_t *number)
 {
@@ -28,36 +40,19 @@ bool cli_parse_int64(const char *text, int64_t *number)
     return true;
 }
 
-static bool unit_ms(const char *text, int64_t *ms)
-{
-    static const struct {
-        const char *name;
-        int64_t ms;
-    } units[] = {
-        {"", 1000},   {"ms", 1},      {"s", 1000},
-        {"m", 60000}, {"h", 3600000}, {"d", 86400000},
-    };
-    size_t i;
-
-    for (i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (strcmp(units[i].name, text) == 0) {
-            *ms = units[i].ms;
-            return true;
-        }
-    }
-    return false;
-}
-
-bool cli_parse_duration(const char *text, int64_t *ms)
+/* Read a duration as milliseconds: "90", "1.5", "250ms", "10m", "2h", "1d";
+ * without a unit, seconds.  Return false if it is none, or too long; *ms is
+ * then undefined. */
+static bool parse_duration(const char *text, int64_t *ms)
 {
     size_t whole = strspn(text, "0123456789");
     size_t digits = 0;
     const char *fraction = "";
     const char *unit = text + whole;
-    int64_t per_unit;
     int64_t sum = 0;
     int64_t part = 0;
     int64_t scale = 1;
+    size_t which = 0;
     size_t i;
 
     if (*unit == '.') {
@@ -65,82 +60,109 @@ bool cli_parse_duration(const char *text, int64_t *ms)
         digits = strspn(fraction, "0123456789");
         unit = fraction + digits;
     }
-    if (whole + digits == 0 || !unit_ms(unit, &per_unit))
+    while (which < sizeof units / sizeof units[0] &&
+           strcmp(units[which].name, unit) != 0)
+        which++;
+    if (whole + digits == 0 || which == sizeof units / sizeof units[0])
         return false;
     for (i = 0; i < whole; i++) {
         if (__builtin_mul_overflow(sum, (int64_t)10, &sum) ||
             __builtin_add_overflow(sum, (int64_t)(text[i] - '0'), &sum))
             return false;
     }
-    if (__builtin_mul_overflow(sum, per_unit, &sum))
+    if (__builtin_mul_overflow(sum, units[which].ms, &sum))
         return false;
     /* Digits after the ninth are less than a millisecond in every unit. */
     for (i = 0; i < digits && i < 9; i++) {
         part = part * 10 + (fraction[i] - '0');
         scale *= 10;
     }
-    return !__builtin_add_overflow(sum, part * per_unit / scale, ms);
+    return !__builtin_add_overflow(sum, part * units[which].ms / scale, ms);
 }
 
-static const char *const layouts[] = {"sqlock", "spring7", "spring6"};
+/* ---------------------------------------------------------------- values -- */
 
-bool cli_parse_layout(const char *text, sqlock_layout *layout)
+/* Write a bound of an option, a time in its largest unit that fits. */
+static const char *bound(char out[CLI_NUMBER_SIZE], const cli_option *option,
+                         int64_t value)
 {
+    size_t i = 0;
+
+    if (option->ms == NULL)
+        return cli_number_text(out, value);
+    while (value % units[i].ms != 0)
+        i++;
+    (void)snprintf(out, CLI_NUMBER_SIZE, "%" PRId64 "%s", value / units[i].ms,
+                   units[i].name);
+    return out;
+}
+
+/* Write which values an option takes: "a time from 1s to 7d", "name or
+ * held". */
+static void describe(char *out, size_t size, const cli_option *option)
+{
+    const char *kind = option->ms != NULL ? "a time" : "a number";
+    char least[CLI_NUMBER_SIZE];
+    char most[CLI_NUMBER_SIZE];
+    size_t used = 0;
     size_t i;
 
-    for (i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
-        if (strcmp(layouts[i], text) == 0) {
-            *layout = (sqlock_layout)i;
-            return true;
-        }
-    }
-    return false;
+    for (i = 0; option->words != NULL && option->words[i] != NULL; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s",
+                                 i == 0                         ? ""
+                                 : option->words[i + 1] != NULL ? ", "
+                                                                : " or ",
+                                 option->words[i]);
+    if (option->words != NULL)
+        return;
+    (void)bound(least, option, option->least);
+    (void)bound(most, option, option->most);
+    if (option->most != 0)
+        (void)snprintf(out, size, "%s from %s to %s", kind, least, most);
+    else if (option->least != 0)
+        (void)snprintf(out, size, "%s, at least %s", kind, least);
+    else
+        (void)snprintf(out, size, "%s, such as 30, 1.5 or 10m", kind);
 }
 
-const char *cli_layout_name(sqlock_layout layout)
+/* Set option->word to the word that is given.  Return false if it is none. */
+static bool read_word(const cli_option *option, const char *text)
 {
-    size_t i = (size_t)layout;
+    int i = 0;
 
-    return i < sizeof layouts / sizeof layouts[0] ? layouts[i] : "unknown";
-}
-
-bool cli_parse_rule(const char *text, sqlock_key_rule *rule)
-{
-    static const char *const rules[] = {"current", "legacy", "raw"};
-    size_t i;
-
-    for (i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        if (strcmp(rules[i], text) == 0) {
-            *rule = (sqlock_key_rule)i;
-            return true;
-        }
-    }
-    return false;
-}
-
-bool cli_parse_sort(const char *text, sqlock_sort *sort)
-{
-    static const char *const names[] = {"name", "held", "ttl", "token"};
-    static const sqlock_sort sorts[] = {SQLOCK_SORT_NAME, SQLOCK_SORT_HELD,
-                                        SQLOCK_SORT_REMAINING,
-                                        SQLOCK_SORT_TOKEN};
-    size_t i;
-
-    for (i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(names[i], text) == 0) {
-            *sort = sorts[i];
-            return true;
-        }
-    }
-    return false;
-}
-
-bool cli_parse_count(const char *text, uint32_t *count)
-{
-    int64_t number;
-
-    if (!cli_parse_int64(text, &number) || number < 1 || number > UINT32_MAX)
+    while (option->words[i] != NULL && strcmp(option->words[i], text) != 0)
+        i++;
+    if (option->words[i] == NULL)
         return false;
-    *count = (uint32_t)number;
+    *option->word = i;
     return true;
+}
+
+static bool read_number(const cli_option *option, const char *text)
+{
+    int64_t value;
+
+    if (!(option->ms != NULL ? parse_duration : cli_parse_int64)(text,
+                                                                 &value) ||
+        value < option->least || (option->most != 0 && value > option->most))
+        return false;
+    *(option->ms != NULL ? option->ms : option->number) = value;
+    return true;
+}
+
+bool cli_read_value(const cli_option *option, const char *command,
+                    const char *text)
+{
+    char allowed[128];
+
+    if (option->text != NULL)
+        *option->text = text;
+    if (option->text != NULL ||
+        (option->words != NULL ? read_word(option, text)
+                               : read_number(option, text)))
+        return true;
+    describe(allowed, sizeof allowed, option);
+    cli_error("%s%s--%s must be %s", command != NULL ? command : "",
+              command != NULL ? ": " : "", option->name, allowed);
+    return false;
 }

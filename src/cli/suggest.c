@@ -54,3 +54,17 @@ void cli_guess_try(cli_guess *guess, const char *other)
     guess->nearest = other;
     guess->distance = distance;
 }
+
+int cli_refuse_word(const char *what, const char *left, const cli_guess *guess,
+                    const char *right, const char *command)
+{
+    const char *shown = cli_shown(guess->word);
+
+    if (guess->nearest != NULL)
+        cli_error("%s%s%s%s: did you mean %s%s%s?", what, left, shown, right,
+                  left, guess->nearest, right);
+    else
+        cli_error("%s%s%s%s; see `sqlock%s%s --help`", what, left, shown, right,
+                  command != NULL ? " " : "", command != NULL ? command : "");
+    return CLI_USAGE;
+}

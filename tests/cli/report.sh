@@ -60,6 +60,12 @@ outcomes() {
     let_go
     reported --ttl x report -- true
     says usage 64 null null
+    : >"$dir/told"
+    run run --ttl x --status-fd 7 report -- true 7>"$dir/told"
+    split
+    says usage 64 null null
+    reported ""
+    says usage 64 null null
     SQLOCK_URL=sqlite:$dir/nowhere/x.db reported -n report -- true
     says usage 64 null null
     SQLOCK_URL=postgresql://nobody@127.0.0.1:1/none reported -n report -- true

@@ -134,7 +134,10 @@ nonsense
 --url
 --json
 ls one two
+ls --json=1
+ls -ax
 ls --sort size
+ls --sort
 ls --limit 0
 ls --limit x
 top one
@@ -179,6 +182,7 @@ run --wait 1 --no-wait one -- true
 run -E 256 one -- true
 run -E -1 one -- true
 run -E x one -- true
+run -w
 ls --url nonsense
 ls --url nonsense://host/db
 ls --table-prefix a;b

@@ -94,7 +94,7 @@ retention() {
     is "reap" "$status/$out" 0/0
     run stock reap --older-than 59m
     is "too young to be forgotten" "$status/$out" 64/
-    has "with the limit" "$err" "1 hour"
+    has "with the limit" "$err" "at least 1h"
 }
 
 over() { # ORDER

@@ -94,7 +94,7 @@ bool run_environment_init(run_environment *made, const run_options *options,
     while (environ[count] != NULL)
         count++;
     made->entries =
-        calloc(count + SET_COUNT + CLI_GLOBALS + 1, sizeof *made->entries);
+        calloc(count + SET_COUNT + CLI_SETTINGS + 1, sizeof *made->entries);
     if (made->entries == NULL)
         return false;
     for (i = 0; i < (has_tag ? SET_COUNT : SET_TAG); i++) {
@@ -158,7 +158,8 @@ static void become(const run_options *options, char *const *entries,
     if (done != 1)
         _exit(CLI_SYSTEM);
     (void)sigprocmask(SIG_SETMASK, mask, NULL);
-    (void)execvpe(options->command[0], options->command, entries);
+    (void)execvpe(options->command[0],
+                  (char *const *)(uintptr_t)options->command, entries);
     error = errno;
     done = write(way->report[1], &error, sizeof error);
     (void)done;

@@ -28,19 +28,19 @@
 #define TTL_LEAST_MS ((int64_t)1000)
 #define TTL_MOST_MS ((int64_t)7 * 86400000)
 
-enum { WAIT, TTL, FOR, VALUES };
+static bool is_impatient;
+static bool is_fail_fast;
+static int64_t wait_ms = SQLOCK_FOREVER;
+static int64_t ttl_ms = TTL_DEFAULT_MS;
+static int64_t for_pid; /* 0: not given */
 
-static char *values[VALUES];
-static int is_impatient;
-static int is_fail_fast;
-
-static const struct poptOption options_table[] = {
-    {"wait", 'w', POPT_ARG_STRING, NULL, CLI_OWN + WAIT, NULL, NULL},
-    {"no-wait", 'n', POPT_ARG_NONE, &is_impatient, 0, NULL, NULL},
-    {"fail-fast", 0, POPT_ARG_NONE, &is_fail_fast, 0, NULL, NULL},
-    {"ttl", 't', POPT_ARG_STRING, NULL, CLI_OWN + TTL, NULL, NULL},
-    {"for", 0, POPT_ARG_STRING, NULL, CLI_OWN + FOR, NULL, NULL},
-    POPT_TABLEEND};
+static const cli_option options_table[] = {
+    {"wait", 'w', .ms = &wait_ms},
+    {"no-wait", 'n', .flag = &is_impatient},
+    {"fail-fast", .flag = &is_fail_fast},
+    {"ttl", 't', .ms = &ttl_ms, .least = TTL_LEAST_MS, .most = TTL_MOST_MS},
+    {"for", .number = &for_pid, .least = 1, .most = INT32_MAX},
+    {.name = NULL}};
 
 /* The lease as it is printed.  The helper sends it to its parent. */
 typedef struct told {
@@ -59,53 +59,31 @@ typedef struct holding {
 
 /* --------------------------------------------------------------- options -- */
 
-static int read_time(int which, const char *name, int64_t least, int64_t most,
-                     int64_t *ms)
-{
-    if (values[which] == NULL ||
-        (cli_parse_duration(values[which], ms) && *ms >= least && *ms <= most))
-        return CLI_OK;
-    cli_error("acquire: %s must be a time from %gs to %gs", name,
-              (double)least / 1000, (double)most / 1000);
-    return CLI_USAGE;
-}
-
 /* Return a note that names the process for which the lock is held, since the
  * one in HOLDER is sqlock's: that of --for, or else our caller, "bash 4711". */
 static const char *name_caller(void)
 {
     static char note[CLI_CALLER_SIZE];
-    int64_t pid = 0;
 
-    if (values[FOR] == NULL || !cli_parse_int64(values[FOR], &pid) || pid < 1 ||
-        pid > INT32_MAX)
-        pid = cli_caller();
-    cli_name_process(note, (pid_t)pid);
+    cli_name_process(note, for_pid != 0 ? (pid_t)for_pid : cli_caller());
     return note;
 }
 
 static int read_options(const cli *app, run_options *options)
 {
-    int64_t ttl_ms = TTL_DEFAULT_MS;
-    int status = cli_want_name(app, "NAME");
+    int status;
 
-    if (status != CLI_OK)
-        return status;
-    if (is_impatient && values[WAIT] != NULL) {
+    if (is_impatient && wait_ms >= 0) {
         cli_error("acquire: give either --wait or --no-wait");
         return CLI_USAGE;
     }
     options->name = app->args[0];
-    options->is_fail_fast = is_fail_fast != 0;
-    options->wait_ms = is_impatient ? 0 : SQLOCK_FOREVER;
+    options->is_fail_fast = is_fail_fast;
+    options->wait_ms = is_impatient ? 0 : wait_ms;
     options->url = cli_url(app);
     if (options->url == NULL)
         return CLI_USAGE;
     status = cli_registry_options(app, &options->registry);
-    if (status == CLI_OK)
-        status = read_time(WAIT, "--wait", 0, INT64_MAX, &options->wait_ms);
-    if (status == CLI_OK)
-        status = read_time(TTL, "--ttl", TTL_LEAST_MS, TTL_MOST_MS, &ttl_ms);
     options->registry.ttl_ms = (uint32_t)ttl_ms;
     options->registry.holder_note = name_caller();
     options->registry.pool_size = 2;
@@ -116,19 +94,13 @@ static int read_options(const cli *app, run_options *options)
  * -1.  Return CLI_OK, or an exit status after a message. */
 static int open_process(int *pid_fd)
 {
-    int64_t pid = 0;
-
     *pid_fd = -1;
-    if (values[FOR] == NULL)
+    if (for_pid == 0)
         return CLI_OK;
-    if (!cli_parse_int64(values[FOR], &pid) || pid < 1 || pid > INT32_MAX) {
-        cli_error("acquire: --for must be the number of a process");
-        return CLI_USAGE;
-    }
-    *pid_fd = pidfd_open((pid_t)pid, 0);
+    *pid_fd = pidfd_open((pid_t)for_pid, 0);
     if (*pid_fd >= 0)
         return CLI_OK;
-    cli_error("acquire: --for %s: %s", values[FOR], strerror(errno));
+    cli_error("acquire: --for %d: %s", (int)for_pid, strerror(errno));
     return errno == ESRCH ? CLI_USAGE : CLI_SYSTEM;
 }
 
@@ -369,8 +341,7 @@ static int run_acquire(cli *app)
 const cli_command cli_acquire = {
     .name = "acquire",
     .summary = "acquire a lock, and print the id of its lease",
+    .argument = "NAME",
     .options = options_table,
-    .values = values,
-    .value_count = VALUES,
     .run = run_acquire,
 };

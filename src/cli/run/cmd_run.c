@@ -15,41 +15,31 @@
 #define GRACE_DEFAULT_MOST_MS ((int64_t)10000)
 #define NOTE_MAX 80
 
-enum {
-    WAIT,
-    TTL,
-    GRACE,
-    MIN_HOLD,
-    BUSY_STATUS,
-    STATUS_FD,
-    SHELL_COMMAND,
-    VALUES
-};
+static bool is_impatient;
+static bool is_once;
+static bool is_fail_fast;
+static bool keeps_daemons;
+static int64_t wait_ms = SQLOCK_FOREVER;
+static int64_t ttl_ms = TTL_DEFAULT_MS;
+static int64_t grace_ms = -1;
+static int64_t min_hold_ms;
+static int64_t busy_status = CLI_BUSY;
+static int64_t status_fd = -1;
+static const char *shell_string;
 
-static char *values[VALUES];
-static int is_impatient;
-static int is_once;
-static int is_fail_fast;
-static int keeps_daemons;
-static char shell[] = "/bin/sh";
-static char shell_option[] = "-c";
-static char *shell_command[] = {shell, shell_option, NULL, NULL};
-
-static const struct poptOption options_table[] = {
-    {"wait", 'w', POPT_ARG_STRING, NULL, CLI_OWN + WAIT, NULL, NULL},
-    {"no-wait", 'n', POPT_ARG_NONE, &is_impatient, 0, NULL, NULL},
-    {"fail-fast", 0, POPT_ARG_NONE, &is_fail_fast, 0, NULL, NULL},
-    {"ttl", 't', POPT_ARG_STRING, NULL, CLI_OWN + TTL, NULL, NULL},
-    {"grace", 0, POPT_ARG_STRING, NULL, CLI_OWN + GRACE, NULL, NULL},
-    {"min-hold", 0, POPT_ARG_STRING, NULL, CLI_OWN + MIN_HOLD, NULL, NULL},
-    {"once", 0, POPT_ARG_NONE, &is_once, 0, NULL, NULL},
-    {"keep-daemons", 0, POPT_ARG_NONE, &keeps_daemons, 0, NULL, NULL},
-    {"command", 'c', POPT_ARG_STRING, NULL, CLI_OWN + SHELL_COMMAND, NULL,
-     NULL},
-    {"status-fd", 0, POPT_ARG_STRING, NULL, CLI_OWN + STATUS_FD, NULL, NULL},
-    {"conflict-exit-code", 'E', POPT_ARG_STRING, NULL, CLI_OWN + BUSY_STATUS,
-     NULL, NULL},
-    POPT_TABLEEND};
+static const cli_option options_table[] = {
+    {"status-fd", .number = &status_fd, .most = INT32_MAX},
+    {"wait", 'w', .ms = &wait_ms},
+    {"no-wait", 'n', .flag = &is_impatient},
+    {"fail-fast", .flag = &is_fail_fast},
+    {"ttl", 't', .ms = &ttl_ms, .least = TTL_LEAST_MS, .most = TTL_MOST_MS},
+    {"grace", .ms = &grace_ms},
+    {"min-hold", .ms = &min_hold_ms, .most = TTL_MOST_MS},
+    {"once", .flag = &is_once},
+    {"keep-daemons", .flag = &keeps_daemons},
+    {"command", 'c', .text = &shell_string},
+    {"conflict-exit-code", 'E', .number = &busy_status, .most = 255},
+    {.name = NULL}};
 
 static int64_t clamp(int64_t value, int64_t least, int64_t most)
 {
@@ -58,48 +48,22 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most)
     return value > most ? most : value;
 }
 
-/* Read a time option; @p ms keeps its default if the option is not given.
- * Return false, after a message, if the value is not valid. */
-static bool read_time(int which, const char *name, int64_t least, int64_t most,
-                      int64_t *ms)
-{
-    int64_t given;
-
-    if (values[which] == NULL)
-        return true;
-    if (!cli_parse_duration(values[which], &given)) {
-        cli_error("run: %s must be a time, such as 30, 1.5 or 250ms", name);
-        return false;
-    }
-    if (given < least || given > most) {
-        cli_error("run: %s must be from %gs to %gs", name, (double)least / 1000,
-                  (double)most / 1000);
-        return false;
-    }
-    *ms = given;
-    return true;
-}
-
 static bool read_times(run_options *options)
 {
-    int64_t ttl_ms = TTL_DEFAULT_MS;
-
-    options->wait_ms = is_impatient ? 0 : SQLOCK_FOREVER;
-    if (is_impatient && values[WAIT] != NULL) {
+    if (is_impatient && wait_ms >= 0) {
         cli_error("run: give either --wait or --no-wait");
         return false;
     }
-    if (!read_time(WAIT, "--wait", 0, INT64_MAX, &options->wait_ms) ||
-        !read_time(TTL, "--ttl", TTL_LEAST_MS, TTL_MOST_MS, &ttl_ms))
+    if (grace_ms > ttl_ms / 2) {
+        cli_error("run: --grace must be at most half of --ttl");
         return false;
+    }
+    options->wait_ms = is_impatient ? 0 : wait_ms;
     /* By default, three renewals, a quarter of the TTL apart, are sent before
      * the grace period begins. */
-    options->grace_ms = clamp(ttl_ms / 5, 0, GRACE_DEFAULT_MOST_MS);
-    if (!read_time(GRACE, "--grace (at most half of --ttl)", 0, ttl_ms / 2,
-                   &options->grace_ms) ||
-        !read_time(MIN_HOLD, "--min-hold", 0, TTL_MOST_MS,
-                   &options->min_hold_ms))
-        return false;
+    options->grace_ms =
+        grace_ms >= 0 ? grace_ms : clamp(ttl_ms / 5, 0, GRACE_DEFAULT_MOST_MS);
+    options->min_hold_ms = min_hold_ms;
     options->lead_ms = clamp(ttl_ms / 40, 20, 1000);
     options->registry.ttl_ms = (uint32_t)ttl_ms;
     /* A limit for acquiring and releasing; renewals have a shorter one. */
@@ -111,14 +75,15 @@ static bool read_times(run_options *options)
 /* Take the command from the command line, or a shell for the string of -c. */
 static bool read_command(const cli *app, run_options *options)
 {
-    if (values[SHELL_COMMAND] != NULL) {
-        if (app->child != NULL) {
+    static const char *shell[] = {"/bin/sh", "-c", NULL, NULL};
+
+    options->command = (const char *const *)app->child;
+    if (shell_string != NULL) {
+        if (app->child != NULL)
             cli_error("run: give either -c or a command");
-            return false;
-        }
-        shell_command[2] = values[SHELL_COMMAND];
-        options->command = shell_command;
-        return true;
+        shell[2] = shell_string;
+        options->command = shell;
+        return app->child == NULL;
     }
     if (app->child == NULL || app->child[0] == NULL) {
         cli_error("run: the command is missing: sqlock run KEY COMMAND ...");
@@ -128,7 +93,6 @@ static bool read_command(const cli *app, run_options *options)
         cli_error("run: there is no command \"%s\"", cli_shown(app->child[0]));
         return false;
     }
-    options->command = app->child;
     return true;
 }
 
@@ -137,39 +101,34 @@ static bool read_command(const cli *app, run_options *options)
  * the standard files. */
 static bool read_status_fd(run_report *report)
 {
-    int64_t fd = -1;
+    int fd = (int)status_fd;
 
     report->fd = -1;
-    if (values[STATUS_FD] == NULL)
+    if (fd < 0)
         return true;
-    if (!cli_parse_int64(values[STATUS_FD], &fd) || fd < 0 || fd > INT32_MAX ||
-        fcntl((int)fd, F_GETFD) < 0) {
+    if (fcntl(fd, F_GETFD) < 0) {
         cli_error("run: --status-fd must be the number of an open descriptor");
         return false;
     }
-    report->fd = fcntl((int)fd, F_DUPFD_CLOEXEC, 3);
+    report->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (report->fd < 0)
         cli_error("run: cannot use the descriptor of --status-fd: %s",
                   strerror(errno));
     if (fd > 2)
-        (void)fcntl((int)fd, F_SETFD, FD_CLOEXEC);
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     return report->fd >= 0;
 }
 
 static int read_options(const cli *app, run_options *options)
 {
-    int64_t busy_status = CLI_BUSY;
     int status;
 
     if (!read_command(app, options))
         return CLI_USAGE;
-    status = cli_want_name(app, "KEY");
-    if (status != CLI_OK)
-        return status;
     options->name = app->args[0];
-    options->is_once = is_once != 0;
-    options->is_fail_fast = is_fail_fast != 0;
-    options->keeps_daemons = keeps_daemons != 0;
+    options->is_once = is_once;
+    options->is_fail_fast = is_fail_fast;
+    options->keeps_daemons = keeps_daemons;
     options->url = cli_url(app);
     if (options->url == NULL)
         return CLI_USAGE;
@@ -179,12 +138,6 @@ static int read_options(const cli *app, run_options *options)
     options->registry.pool_size = 2; /* renewals wait for no other call */
     if (!read_times(options))
         return CLI_USAGE;
-    if (values[BUSY_STATUS] != NULL &&
-        (!cli_parse_int64(values[BUSY_STATUS], &busy_status) ||
-         busy_status < 0 || busy_status > 255)) {
-        cli_error("run: --conflict-exit-code must be from 0 to 255");
-        return CLI_USAGE;
-    }
     options->busy_status = (int)busy_status;
     if (cli_settings_for_child(app, options->settings))
         return CLI_OK;
@@ -290,8 +243,7 @@ static int run_run(cli *app)
     if (status == CLI_OK)
         status = check_nesting(&options);
     if (status == CLI_OK) {
-        write_note(values[SHELL_COMMAND] != NULL ? "sh" : options.command[0],
-                   note);
+        write_note(shell_string != NULL ? "sh" : options.command[0], note);
         options.registry.holder_note = note[0] != '\0' ? note : NULL;
         cli_forget_variable("SQLOCK_URL"); /* options.url is a copy */
         status = run_loop(&options, &report);
@@ -302,12 +254,22 @@ static int run_run(cli *app)
     return status;
 }
 
+static void report_refusal(const cli *app)
+{
+    const run_options options = {.name = app->count > 0 ? app->args[0] : NULL,
+                                 .registry.region = app->settings[CLI_REGION]};
+    run_report report = {.cause = "usage"};
+
+    if (read_status_fd(&report))
+        run_report_write(&report, &options, CLI_USAGE);
+}
+
 const cli_command cli_run = {
     .name = "run",
     .summary = "run a command while holding a lock",
+    .argument = "KEY",
     .has_child = true,
     .options = options_table,
-    .values = values,
-    .value_count = VALUES,
     .run = run_run,
+    .refused = report_refusal,
 };

@@ -33,7 +33,7 @@
 typedef struct run_options {
     const char *url;
     const char *name;
-    char **command;
+    const char *const *command;
     sqlock_options registry;
     int64_t wait_ms;  /* SQLOCK_FOREVER: without a limit */
     int64_t grace_ms; /* between TERM and KILL */
@@ -44,8 +44,8 @@ typedef struct run_options {
     bool is_once;       /* do not run again after a success */
     bool keeps_daemons; /* leave daemons alone even when told to end */
     int busy_status;
-    char *settings[CLI_GLOBALS]; /* for the command's environment; NULL at the
-                                    end */
+    /* for the command's environment; NULL at the end */
+    char *settings[CLI_SETTINGS + 1];
 } run_options;
 
 int64_t run_now_ns(void);

@@ -5,40 +5,34 @@
 #include "stock.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
+/* Bits of options that only some actions take. */
 enum {
-    TABLE,
-    ITEM_COLUMN,
-    QUANTITY_COLUMN,
-    VERSION_COLUMN,
-    ORDER,
-    FOR,
-    OLDER_THAN,
-    VALUES
+    OF_TABLE = 1 << 0, /* --table and its columns */
+    OF_ORDER = 1 << 1,
+    OF_FOR = 1 << 2,
+    OF_REAP = 1 << 3,
+    OF_INIT = 1 << 4
 };
 
-static char *values[VALUES];
-static int is_print;
-static int is_dry_run;
+static bool is_print;
+static stock_till till = {.hold_ms = -1,
+                          .retention_ms = SQLOCK_STOCK_RETENTION_DEFAULT_MS};
+static sqlock_stock_options names = SQLOCK_STOCK_INIT;
 
-static const struct poptOption stock_options[] = {
-    {"table", 0, POPT_ARG_STRING, NULL, CLI_OWN + TABLE, NULL, NULL},
-    {"item-column", 0, POPT_ARG_STRING, NULL, CLI_OWN + ITEM_COLUMN, NULL,
-     NULL},
-    {"quantity-column", 0, POPT_ARG_STRING, NULL, CLI_OWN + QUANTITY_COLUMN,
-     NULL, NULL},
-    {"version-column", 0, POPT_ARG_STRING, NULL, CLI_OWN + VERSION_COLUMN, NULL,
-     NULL},
-    {"order", 0, POPT_ARG_STRING, NULL, CLI_OWN + ORDER, NULL, NULL},
-    {"for", 0, POPT_ARG_STRING, NULL, CLI_OWN + FOR, NULL, NULL},
-    {"older-than", 0, POPT_ARG_STRING, NULL, CLI_OWN + OLDER_THAN, NULL, NULL},
-    {"dry-run", 0, POPT_ARG_NONE, &is_dry_run, 0, NULL, NULL},
-    {"print", 0, POPT_ARG_NONE, &is_print, 0, NULL, NULL},
-    POPT_TABLEEND};
+static const cli_option stock_options[] = {
+    {"table", .text = &names.table, .actions = OF_TABLE},
+    {"item-column", .text = &names.item_column, .actions = OF_TABLE},
+    {"quantity-column", .text = &names.quantity_column, .actions = OF_TABLE},
+    {"version-column", .text = &names.version_column, .actions = OF_TABLE},
+    {"order", .text = &till.order, .actions = OF_ORDER},
+    {"for", .ms = &till.hold_ms, .actions = OF_FOR},
+    {"older-than", .ms = &till.retention_ms, .actions = OF_REAP,
+     .least = SQLOCK_STOCK_RETENTION_MIN_MS},
+    {"dry-run", .flag = &till.is_dry_run, .actions = OF_REAP},
+    {"print", .flag = &is_print, .actions = OF_INIT},
+    {.name = NULL}};
 
 int stock_refuse(const sqlock_error *err)
 {
@@ -47,16 +41,15 @@ int stock_refuse(const sqlock_error *err)
     return err->code == SQLOCK_EEXPIRED ? CLI_NO : status;
 }
 
-int stock_misuse(const stock_till *till, const char *what)
+int stock_misuse(const stock_till *used, const char *what)
 {
-    cli_error("stock %s: %s; see `sqlock stock --help`", till->action, what);
+    cli_error("stock %s: %s; see `sqlock stock --help`", used->app->args[0],
+              what);
     return CLI_USAGE;
 }
 
-/* --- the tables --- */
+/* ------------------------------------------------------------ the tables -- */
 
-/* Return whether the tables exist.  Any failure counts as no: only messages
- * depend on the result. */
 static bool has_tables(const char *url, const sqlock_options *options)
 {
     sqlock_stock_options ours = SQLOCK_STOCK_INIT;
@@ -70,181 +63,104 @@ static bool has_tables(const char *url, const sqlock_options *options)
     return are_there;
 }
 
-static int run_init(const stock_till *till)
+static int init(const stock_till *used)
 {
-    const char *url = cli_url(till->app);
-    sqlock_options options;
-    sqlock_error err = {0};
-    char *text = NULL;
-    int status;
+    static const cli_tables tables = {.what = "the stock tables were",
+                                      .text = sqlock_stock_schema_text,
+                                      .create = sqlock_stock_schema_create,
+                                      .exist = has_tables};
+    bool were_there;
 
-    if (till->count != 0)
-        return stock_misuse(till, "it takes no arguments");
-    if (url == NULL)
-        return CLI_USAGE;
-    status = cli_registry_options(till->app, &options);
-    if (status != CLI_OK)
-        return status;
-    if (!is_print) {
-        bool were_there = has_tables(url, &options);
-
-        if (sqlock_stock_schema_create(url, &options, &err) < 0)
-            return cli_fail(&err);
-        cli_note("the stock tables %s",
-                 were_there ? "were there" : "were created");
-        return till->app->json
-                   ? cli_print_json(json_pack("{s:b}", "created", !were_there))
-                   : CLI_OK;
-    }
-    if (sqlock_stock_schema_text(&text, url, &options, &err) < 0)
-        return cli_fail(&err);
-    if (till->app->json)
-        status = cli_print_json(json_pack("{s:o}", "sql", cli_json_text(text)));
-    else
-        fputs(text, stdout);
-    sqlock_free(text);
-    return status;
+    return is_print ? cli_print_tables(used->app, &tables)
+                    : cli_create_tables(used->app, &tables, &were_there);
 }
 
-/* --- the command --- */
-
-/* Options that only some actions take. */
-enum {
-    OF_TABLE = 1 << 0, /* --table and its columns */
-    OF_ORDER = 1 << 1,
-    OF_FOR = 1 << 2,
-    OF_AGE = 1 << 3,
-    OF_DRY_RUN = 1 << 4,
-    OF_PRINT = 1 << 5
-};
+/* ----------------------------------------------------------- the command -- */
 
 static const struct action {
     const char *name;
     unsigned options;
-    bool needs_no_stock;
+    int count;         /* of arguments; -1: the action counts them */
+    const char *wants; /* if it gets another number */
     int (*run)(const stock_till *till);
 } actions[] = {
-    {"init", OF_PRINT, true, run_init},
-    {"ls", OF_TABLE, false, stock_ls},
-    {"show", OF_TABLE, false, stock_show},
-    {"set", OF_TABLE | OF_ORDER, false, stock_set},
-    {"deduct", OF_TABLE | OF_ORDER, false, stock_deduct},
-    {"restore", OF_TABLE | OF_ORDER, false, stock_restore},
-    {"reserve", OF_TABLE | OF_ORDER | OF_FOR, false, stock_reserve},
-    {"claim", OF_TABLE, false, stock_claim},
-    {"cancel", OF_TABLE, false, stock_cancel},
-    {"look", OF_TABLE, false, stock_look},
-    {"expire", OF_TABLE, false, stock_expire},
-    {"reap", OF_TABLE | OF_AGE | OF_DRY_RUN, false, stock_reap},
+    {"init", OF_INIT, 0, "it takes no arguments", init},
+    {"ls", OF_TABLE, 0, "it takes no arguments", stock_ls},
+    {"show", OF_TABLE, 1, "give an ITEM", stock_show},
+    {"set", OF_TABLE | OF_ORDER, 2, "give an ITEM and a QUANTITY", stock_set},
+    {"deduct", OF_TABLE | OF_ORDER, -1, "", stock_deduct},
+    {"restore", OF_TABLE | OF_ORDER, -1, "", stock_restore},
+    {"reserve", OF_TABLE | OF_ORDER | OF_FOR, -1, "", stock_reserve},
+    {"claim", OF_TABLE, 1, "give an ORDER", stock_claim},
+    {"cancel", OF_TABLE, 1, "give an ORDER", stock_cancel},
+    {"look", OF_TABLE, 1, "give an ORDER", stock_look},
+    {"expire", OF_TABLE, 0, "it takes no arguments", stock_expire},
+    {"reap", OF_TABLE | OF_REAP, 0, "it takes no arguments", stock_reap},
 };
 
 /* Refuse options that the action does not take: if it ignored --dry-run, for
  * example, it would change the stock. */
-static int check_options(const stock_till *till, const struct action *action)
+static int check(const struct action *action)
 {
-    const struct {
-        const char *name;
-        unsigned of;
-        bool is_given;
-    } given[] = {
-        {"--table", OF_TABLE, values[TABLE] != NULL},
-        {"--item-column", OF_TABLE, values[ITEM_COLUMN] != NULL},
-        {"--quantity-column", OF_TABLE, values[QUANTITY_COLUMN] != NULL},
-        {"--version-column", OF_TABLE, values[VERSION_COLUMN] != NULL},
-        {"--order", OF_ORDER, values[ORDER] != NULL},
-        {"--for", OF_FOR, values[FOR] != NULL},
-        {"--older-than", OF_AGE, values[OLDER_THAN] != NULL},
-        {"--dry-run", OF_DRY_RUN, is_dry_run != 0},
-        {"--print", OF_PRINT, is_print != 0},
-    };
     char what[64];
 
-    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
-        if (!given[i].is_given || (action->options & given[i].of) != 0)
+    for (size_t i = 0; stock_options[i].name != NULL; i++) {
+        if (till.app->given[i] == NULL ||
+            (action->options & stock_options[i].actions) != 0)
             continue;
-        (void)snprintf(what, sizeof what, "it takes no %s", given[i].name);
-        return stock_misuse(till, what);
+        (void)snprintf(what, sizeof what, "it takes no --%s",
+                       stock_options[i].name);
+        return stock_misuse(&till, what);
     }
+    if (action->count >= 0 && till.count != (size_t)action->count)
+        return stock_misuse(&till, action->wants);
     return CLI_OK;
 }
 
-static const struct action *find_action(const char *name)
+static int with_stock(cli *app, const struct action *action)
 {
-    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
-        if (strcmp(actions[i].name, name) == 0)
-            return &actions[i];
-    return NULL;
-}
-
-static int refuse_action(const char *name)
-{
-    cli_guess guess = {.word = name};
-
-    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
-        cli_guess_try(&guess, actions[i].name);
-    if (guess.nearest != NULL)
-        cli_error("stock: unknown action \"%s\": did you mean \"%s\"?",
-                  cli_shown(name), guess.nearest);
-    else
-        cli_error("stock: unknown action \"%s\"; see `sqlock stock --help`",
-                  cli_shown(name));
-    return CLI_USAGE;
-}
-
-static int with_stock(stock_till *till, const struct action *action)
-{
-    sqlock_stock_options options = SQLOCK_STOCK_INIT;
-    sqlock_registry *registry = NULL;
     sqlock_error err = {0};
-    int status = cli_open(till->app, &registry);
+    int status = cli_open(app, 0);
 
     if (status != CLI_OK)
         return status;
-    options.table = values[TABLE];
-    options.item_column = values[ITEM_COLUMN];
-    options.quantity_column = values[QUANTITY_COLUMN];
-    options.version_column = values[VERSION_COLUMN];
-    if (sqlock_stock_open(&till->stock, registry, &options, &err) < 0)
-        status = cli_fail(&err);
-    else
-        status = action->run(till);
-    sqlock_stock_close(till->stock);
-    (void)sqlock_registry_close(registry, NULL);
+    if (sqlock_stock_open(&till.stock, app->registry, &names, &err) < 0)
+        return cli_fail(&err);
+    status = action->run(&till);
+    sqlock_stock_close(till.stock);
     return status;
 }
 
 static int run_stock(cli *app)
 {
-    stock_till till = {.app = app,
-                       .order = values[ORDER],
-                       .hold = values[FOR],
-                       .older_than = values[OLDER_THAN],
-                       .is_dry_run = is_dry_run != 0};
-    const struct action *action;
+    cli_guess guess = {.word = app->count > 0 ? app->args[0] : NULL};
     int status;
 
     if (app->count == 0) {
         cli_error("stock: an action is missing; see `sqlock stock --help`");
         return CLI_USAGE;
     }
-    till.action = app->args[0];
+    till.app = app;
     till.args = app->args + 1;
     till.count = app->count - 1;
-    action = find_action(till.action);
-    if (action == NULL)
-        return refuse_action(till.action);
-    status = check_options(&till, action);
-    if (status != CLI_OK)
-        return status;
-    return action->needs_no_stock ? action->run(&till)
-                                  : with_stock(&till, action);
+    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++) {
+        cli_guess_try(&guess, actions[i].name);
+        if (strcmp(actions[i].name, app->args[0]) != 0)
+            continue;
+        status = check(&actions[i]);
+        if (status != CLI_OK)
+            return status;
+        return actions[i].run == init ? init(&till)
+                                      : with_stock(app, &actions[i]);
+    }
+    return cli_refuse_word("stock: unknown action ", "\"", &guess, "\"",
+                           "stock");
 }
 
 const cli_command cli_stock = {
     .name = "stock",
     .summary = "show stock and change it",
+    .checks_arguments = true,
     .options = stock_options,
-    .values = values,
-    .value_count = VALUES,
     .run = run_stock,
 };

@@ -122,8 +122,6 @@ static int set_one(sqlock_stock *stock, sqlock_tx *tx, const char *order,
 
 int stock_set(const stock_till *till)
 {
-    if (till->count != 2)
-        return stock_misuse(till, "give an ITEM and a QUANTITY");
     return change(till, set_one);
 }
 
@@ -142,8 +140,9 @@ int stock_reserve(const stock_till *till)
     if (till->order == NULL)
         return stock_misuse(till,
                             "--order is missing: it is the reservation's name");
-    if (till->hold == NULL || !cli_parse_duration(till->hold, &reserve_ms))
-        return stock_misuse(till, "--for must be a time, such as 600 or 10m");
+    if (till->hold_ms < 0)
+        return stock_misuse(till, "--for is missing: how long to reserve");
+    reserve_ms = till->hold_ms;
     return change(till, reserve_lines);
 }
 
@@ -151,12 +150,9 @@ int stock_show(const stock_till *till)
 {
     sqlock_error err = {0};
     int64_t quantity = 0;
-    int rc;
 
-    if (till->count != 1)
-        return stock_misuse(till, "give an ITEM");
-    rc = sqlock_stock_read(till->stock, NULL, till->args[0], &quantity, &err);
-    if (rc < 0)
+    if (sqlock_stock_read(till->stock, NULL, till->args[0], &quantity, &err) <
+        0)
         return stock_refuse(&err);
     if (till->app->json)
         return cli_print_json(json_pack("{s:o, s:I}", "item",
@@ -207,8 +203,6 @@ int stock_ls(const stock_till *till)
     size_t count = 0;
     int status;
 
-    if (till->count != 0)
-        return stock_misuse(till, "it takes no arguments");
     if (sqlock_stock_list(till->stock, &items, &count, &err) < 0)
         return stock_refuse(&err);
     status = till->app->json ? print_json_list(items, count)

@@ -49,12 +49,7 @@ int stock_reap(const stock_till *till)
     struct timespec last;
     int status = CLI_OK;
 
-    if (till->count != 0)
-        return stock_misuse(till, "it takes no arguments");
-    if (till->older_than != NULL &&
-        (!cli_parse_duration(till->older_than, &options.retention_ms) ||
-         options.retention_ms == 0))
-        return stock_misuse(till, "--older-than must be a time, such as 90d");
+    options.retention_ms = till->retention_ms;
     options.dry_run = till->is_dry_run;
     options.progress = tell_progress;
     options.context = &last;

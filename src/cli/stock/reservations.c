@@ -4,7 +4,6 @@
  */
 #include "stock.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include <jansson.h>
@@ -16,12 +15,8 @@ static int end(const stock_till *till, order_call call)
 {
     sqlock_stock_answer answer;
     sqlock_error err = {0};
-    int rc;
 
-    if (till->count != 1)
-        return stock_misuse(till, "give an ORDER");
-    rc = call(till->stock, NULL, till->args[0], &answer, &err);
-    if (rc < 0)
+    if (call(till->stock, NULL, till->args[0], &answer, &err) < 0)
         return stock_refuse(&err);
     if (answer.is_duplicate)
         cli_note("it was in this state already; nothing was changed");
@@ -49,13 +44,9 @@ int stock_look(const stock_till *till)
     sqlock_error err = {0};
     int64_t remaining_ms = 0;
     char remaining[CLI_NUMBER_SIZE];
-    int rc;
 
-    if (till->count != 1)
-        return stock_misuse(till, "give an ORDER");
-    rc = sqlock_stock_status(till->stock, NULL, till->args[0], &state,
-                             &remaining_ms, &err);
-    if (rc < 0)
+    if (sqlock_stock_status(till->stock, NULL, till->args[0], &state,
+                            &remaining_ms, &err) < 0)
         return stock_refuse(&err);
     if (till->app->json)
         return cli_print_json(json_pack(
@@ -73,16 +64,8 @@ int stock_expire(const stock_till *till)
 {
     sqlock_error err = {0};
     int64_t expired = 0;
-    int rc;
 
-    if (till->count != 0)
-        return stock_misuse(till, "it takes no arguments");
-    rc = sqlock_stock_expire(till->stock, &expired, &err);
-    if (rc < 0)
+    if (sqlock_stock_expire(till->stock, &expired, &err) < 0)
         return stock_refuse(&err);
-    if (till->app->json)
-        return cli_print_json(
-            json_pack("{s:I}", "expired", (json_int_t)expired));
-    printf("%" PRId64 "\n", expired);
-    return CLI_OK;
+    return cli_print_count(till->app, "expired", expired);
 }

@@ -10,12 +10,11 @@
 /* The arguments and options of an action, and the stock that it works on. */
 typedef struct stock_till {
     const cli *app;
-    const char *action;
     const char **args; /* the words after the action's name */
     size_t count;
-    const char *order;      /* --order, or NULL */
-    const char *hold;       /* --for, or NULL */
-    const char *older_than; /* --older-than, or NULL */
+    const char *order;    /* --order, or NULL */
+    int64_t hold_ms;      /* --for, or -1 */
+    int64_t retention_ms; /* --older-than, or the default */
     bool is_dry_run;
     sqlock_stock *stock;
 } stock_till;
@@ -28,8 +27,9 @@ int stock_refuse(const sqlock_error *err);
 /** Print that the arguments are wrong, and @p what is.  @return CLI_USAGE */
 int stock_misuse(const stock_till *till, const char *what);
 
-/* The actions, which print their results.  @return CLI_OK, or an exit status
- * after a message */
+/* The actions, which print their results.  Those that take a fixed number of
+ * arguments are called with that number only.  @return CLI_OK, or an exit
+ * status after a message */
 int stock_deduct(const stock_till *till);
 int stock_restore(const stock_till *till);
 int stock_set(const stock_till *till);

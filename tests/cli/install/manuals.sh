@@ -41,7 +41,7 @@ taken() { # COMMAND
 has_its_options() { # COMMAND
     diff <(documented "$1") <(taken "$1")
 }
-mapfile -t names < <(grep -rhoE "\{\"[a-z][a-z-]+\", (0|'[A-Za-z]')," src/cli |
+mapfile -t names < <(grep -rhoE "\{\"[a-z-]+\", ('.', )?\.[a-z]+ =" src/cli |
     cut -d '"' -f 2 | sort -u)
 for command in $("$SQLOCK" --help | sed -n 's/^  \([a-z-]*\)  *[a-z].*/\1/p'); do
     check "sqlock.1 has $command" grep -Eq "^ {5}$command( |$)" \
