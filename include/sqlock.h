@@ -379,8 +379,7 @@ typedef struct sqlock_acquire_options {
      * `auto_renew` notice a step forward and end the lease; without them only a
      * token or a guard protects.  After a step back a lease lasts longer. */
     bool fenced;
-    bool partial;         /* sqlock_acquire_many(): take those that are free */
-    uint32_t max_hold_ms; /* how long `auto_renew` goes on; 0: no limit */
+    uint32_t max_hold_ms;   /* how long `auto_renew` goes on; 0: no limit */
     sqlock_lost_fn on_lost; /* called when the lease is lost; NULL: none */
     void *lost_context;     /* first argument of `on_lost` */
     /* A descriptor of the caller's, such as an eventfd, that the library does

@@ -36,8 +36,6 @@ extern "C" {
  * already rises by one.  While the call waits for one lock it keeps none of the
  * others from anybody; sqlock_cancel() of any of the locks ends the wait.
  *
- * With the option `partial` it takes those that are free; @p wait_ms must be 0.
- *
  * PostgreSQL needs an entry of its lock table for each key while the statement
  * runs.  Its default settings have room for 10,000; for more at a time raise
  * max_locks_per_transaction, or get ERESOURCE.
@@ -45,9 +43,7 @@ extern "C" {
  * @param[out] results one for each lock, as sqlock_acquire() returns; NULL: not
  *                     wanted
  * @return 0            all are held
- *         EBUSY        at least one is not free, and @p wait_ms is 0; with
- *                      `partial`, or is refused by the database: see
- *                      @p results for it and for the others
+ *         EBUSY        at least one is not free, and @p wait_ms is 0
  *         ETIMEDOUT    not all were free in time; none is held
  *         EUNCERTAIN   the outcome is not known.  NONE IS HELD: rows that were
  *                      taken are freed in the background, or expire

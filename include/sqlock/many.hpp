@@ -46,7 +46,7 @@ class [[nodiscard]] leases
     ~leases() = default;
 
     /** The number of locks, also of those whose lease is over; 0 after
-     *  release().  acquire_free() may get fewer than were asked for. */
+     *  release(). */
     std::size_t size() const noexcept
     {
         return state_ ? state_->locks.size() : 0;
@@ -121,7 +121,7 @@ class [[nodiscard]] leases
         if (empty())
             return failure(SQLOCK_EOWNER);
         const int code = state_->give_back(sqlock_release_many, why);
-        state_->keep_if(SQLOCK_EINUSE);
+        state_->keep_those_in_use();
         if (state_->locks.empty())
             state_.reset();
         return detail::result_of(code, why);
@@ -171,13 +171,13 @@ class [[nodiscard]] leases
                     may_be_lost = true;
             return code;
         }
-        /* Keep the locks with that result, and drop the others. */
-        void keep_if(int result) noexcept
+        /* Keep the locks that are held as before, and drop the others. */
+        void keep_those_in_use() noexcept
         {
             std::size_t kept = 0;
 
             for (std::size_t i = 0; i < locks.size(); i++)
-                if (results[i] == result)
+                if (results[i] == SQLOCK_EINUSE)
                     locks[kept++] = locks[i];
                 else
                     (void)sqlock_drop(locks[i], nullptr);
@@ -225,8 +225,7 @@ class [[nodiscard]] leases
 struct many_access {
     template <class Names>
     static result<leases> take(const registry &of, const Names &names,
-                               std::int64_t wait_ms, acquire_options options,
-                               bool partial)
+                               std::int64_t wait_ms, acquire_options options)
     {
         leases::holder made(new leases::state());
         sqlock_error why = {};
@@ -250,7 +249,6 @@ struct many_access {
         sqlock_acquire_options how = made->options.native();
 
         made->results.resize(made->locks.size());
-        how.partial = partial;
         if (made->options.on_lost) {
             made->on_lost = std::make_shared<std::function<void(int)>>(
                 std::move(made->options.on_lost));
@@ -260,11 +258,9 @@ struct many_access {
         }
         const int code =
             sqlock_acquire_many(made->locks.data(), made->locks.size(), wait_ms,
-                                &how, made->results.data(), &why);
-        if (code != 0 && !(partial && code == SQLOCK_EBUSY))
-            return detail::result_of(code, why).error();
+                                &how, nullptr, &why);
         if (code != 0)
-            made->keep_if(0);
+            return detail::result_of(code, why).error();
         made->is_held = true;
         return leases(std::move(made));
     }
@@ -288,8 +284,8 @@ result<leases> acquire_many(const std::nothrow_t &, const registry &of,
                             std::chrono::duration<Rep, Period> wait,
                             acquire_options options = {})
 {
-    return many_access::take(of, names, detail::to_ms(wait), std::move(options),
-                             false);
+    return many_access::take(of, names, detail::to_ms(wait),
+                             std::move(options));
 }
 template <class Rep, class Period>
 result<leases> acquire_many(const std::nothrow_t &, const registry &of,
@@ -297,8 +293,8 @@ result<leases> acquire_many(const std::nothrow_t &, const registry &of,
                             std::chrono::duration<Rep, Period> wait,
                             acquire_options options = {})
 {
-    return many_access::take(of, names, detail::to_ms(wait), std::move(options),
-                             false);
+    return many_access::take(of, names, detail::to_ms(wait),
+                             std::move(options));
 }
 template <class Names, class Rep, class Period>
 leases acquire_many(const registry &of, const Names &names,
@@ -316,27 +312,6 @@ leases acquire_many(const registry &of,
 {
     return acquire_many(std::nothrow, of, names, wait, std::move(options))
         .value();
-}
-
-/** Take those of these locks that are free, perhaps none, in the order of
- *  @p names. */
-template <class Names>
-result<leases> acquire_free(const std::nothrow_t &, const registry &of,
-                            const Names &names, acquire_options options = {})
-{
-    return many_access::take(of, names, 0, std::move(options), true);
-}
-template <class Names>
-leases acquire_free(const registry &of, const Names &names,
-                    acquire_options options = {})
-{
-    return acquire_free(std::nothrow, of, names, std::move(options)).value();
-}
-inline leases acquire_free(const registry &of,
-                           std::initializer_list<std::string_view> names,
-                           acquire_options options = {})
-{
-    return many_access::take(of, names, 0, std::move(options), true).value();
 }
 
 /* ----------------------------------------------------------- scoped_lock -- */

@@ -7,9 +7,9 @@
  *
  * A claim, renewal or release returns 0 when the database answered; each item's
  * rc is then the result for that lease.  Any other return value says why there
- * was no answer, and stands for all items.  Where the database refuses the
- * statement because of one of the leases, which it does not name, the others
- * are sent without it (lk_batch_divide()).
+ * was no answer, and stands for all items.  Where the database refuses a
+ * renewal or a release because of one of the leases, which it does not name,
+ * the others are sent without it (lk_batch_divide()).
  */
 #ifndef LK_BATCH_H
 #define LK_BATCH_H
@@ -52,8 +52,6 @@ struct lk_batch {
     int64_t deadline_ns;
     /* use the renewer's connection, and wait for no locked row */
     bool is_reserved;
-    /* a claim may be granted for some of the leases and refused for others */
-    bool is_partial;
     /* send it in this transaction; NULL: in none */
     struct lk_transaction *transaction;
     /* out, set by each statement: when the batch was last sent and when it was

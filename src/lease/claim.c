@@ -184,10 +184,6 @@ int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
 
     begin(store, batch);
     rc = lk_batch_run(store, kind_of(batch), batch, &run, &result, err);
-    if (batch->is_partial && lk_batch_is_divisible(batch, rc)) {
-        sqlock_result_clear(&result);
-        return lk_batch_divide(store, batch, lk_batch_claim, rc, err);
-    }
     got_no_answer = rc == SQLOCK_EUNCERTAIN;
     if (rc == SQLOCK_EUNCERTAIN)
         rc = send_again(store, batch, &run, &result, err);

@@ -27,17 +27,13 @@ static int begin_care(struct lk_set *set, const struct lk_acquisition *a,
 }
 
 /* Release the acquired locks, because at least one cannot be renewed or watched
- * as requested; with `partial`, release only those that cannot.  They are
- * released one at a time, which needs no memory. */
+ * as requested.  They are released one at a time, which needs no memory. */
 static void undo(struct lk_set *set, const struct lk_acquisition *a)
 {
     for (size_t i = 0; i < set->count; i++) {
         const struct lk_part *part = &a->parts[i];
-        bool is_held = part->state == LK_PART_HELD;
-        bool is_nested = part->state == LK_PART_NESTED;
 
-        if (a->is_partial ? is_held && set->members[i].rc < 0
-                          : is_held || is_nested)
+        if (part->state == LK_PART_HELD || part->state == LK_PART_NESTED)
             lk_undo(set->members[i].lock, part->grant);
     }
 }
@@ -66,14 +62,13 @@ int lk_take(struct lk_set *set, struct lk_acquisition *a, sqlock_error *err)
         rc = begin_care(set, a, err);
     if (rc < 0 && a->rc == 0)
         undo(set, a);
-    return a->is_partial && a->rc == 0 ? 0 : rc;
+    return rc;
 }
 
 /* Acquire the locks of a set.  Return a result of lk_take(), or EINVAL or
  * ENOMEM if the acquisition cannot begin. */
 static int acquire(struct lk_set *set, int64_t wait_ms,
-                   const sqlock_acquire_options *options, bool may_be_partial,
-                   sqlock_error *err)
+                   const sqlock_acquire_options *options, sqlock_error *err)
 {
     struct lk_acquisition a;
     int rc = lk_acquisition_begin(&a, &set->registry->entries, set->count,
@@ -81,12 +76,6 @@ static int acquire(struct lk_set *set, int64_t wait_ms,
 
     if (rc < 0)
         return rc;
-    a.is_partial = may_be_partial && a.options.partial;
-    set->is_partial = a.is_partial;
-    if (a.is_partial && wait_ms != 0) {
-        lk_acquisition_end(&a);
-        return lk_error(err, SQLOCK_EINVAL, "with partial, wait_ms must be 0");
-    }
     for (size_t i = 0; i < set->count; i++)
         lk_take_part(&a, i, set->members[i].lock,
                      lk_caller(set->members[i].lock));
@@ -105,7 +94,7 @@ int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
     if (rc < 0)
         return rc;
     lk_set_of_one(&set, lock);
-    rc = acquire(&set, wait_ms, options, false, err);
+    rc = acquire(&set, wait_ms, options, err);
     return lk_set_end(&set, rc, err);
 }
 
@@ -117,7 +106,7 @@ int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
     int rc = lk_set_begin(&set, locks, count, results, err);
 
     if (rc == 0)
-        rc = acquire(&set, wait_ms, options, true, err);
+        rc = acquire(&set, wait_ms, options, err);
     return lk_set_end(&set, rc, err);
 }
 

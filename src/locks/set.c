@@ -79,15 +79,6 @@ int lk_set_begin(struct lk_set *set, sqlock_lock *const *locks, size_t count,
     return rc;
 }
 
-/* Return the result of a set of which a member has failed with rc. */
-static int result_of(const struct lk_set *set, int rc)
-{
-    for (size_t i = 0; set->is_partial && i < set->count; i++)
-        if (set->members[i].rc == 0)
-            return SQLOCK_EBUSY;
-    return rc;
-}
-
 int lk_set_end(struct lk_set *set, int rc, sqlock_error *err)
 {
     for (size_t i = 0; set->results != NULL && i < set->count; i++) {
@@ -99,9 +90,8 @@ int lk_set_end(struct lk_set *set, int rc, sqlock_error *err)
     for (size_t i = 0; rc == 0 && i < set->count; i++) {
         rc = set->members[i].rc;
         if (rc < 0 && set->count > 1)
-            rc =
-                lk_error(err, result_of(set, rc), "%s: %s",
-                         set->members[i].lock->entry->key, sqlock_strerror(rc));
+            rc = lk_error(err, rc, "%s: %s", set->members[i].lock->entry->key,
+                          sqlock_strerror(rc));
     }
     if (set->members != &set->one)
         free(set->members);

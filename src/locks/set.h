@@ -18,10 +18,7 @@ struct lk_set {
     sqlock_registry *registry;
     struct lk_member *members; /* sorted by key */
     size_t count;
-    int *results; /* of the application, in its order; NULL */
-    /* an acquisition takes those that it can: if it can some, EBUSY means that
-     * it cannot all */
-    bool is_partial;
+    int *results;         /* of the application, in its order; NULL */
     struct lk_member one; /* used when count is 1 */
 };
 

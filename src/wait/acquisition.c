@@ -146,8 +146,7 @@ static int failed(struct lk_acquisition *a, int rc, sqlock_error *err)
     a->until_ns = lk_patience_pause(&a->patience, part, rc);
     if (a->until_ns == 0) {
         rc = lk_patience_result(part, rc, err);
-        if (!a->is_partial || a->first->rc == 0)
-            a->first->rc = rc;
+        a->first->rc = rc;
         return end(a, rc);
     }
     keep_only(a, part);
@@ -189,12 +188,12 @@ static int enter_others(struct lk_acquisition *a, sqlock_error *err)
         struct lk_part *part = &a->parts[i];
         enum lk_part_state state;
 
-        if (part->state != LK_PART_OUTSIDE || part->rc < 0)
+        if (part->state != LK_PART_OUTSIDE)
             continue;
         part->rc = lk_enter(part, false, &state, err);
-        if (part->rc < 0 && !a->is_partial)
+        if (part->rc < 0)
             return end(a, part->rc);
-        if (part->rc == 0 && state == LK_PART_OUTSIDE) {
+        if (state == LK_PART_OUTSIDE) {
             keep_only(a, part);
             return go_to(a, LK_ENTERING);
         }
@@ -212,7 +211,7 @@ static int enter(struct lk_acquisition *a, sqlock_error *err)
         a->parts[i].rc = 0;
     if (first->state == LK_PART_OUTSIDE) {
         first->rc = lk_enter(first, may_wait(a), &state, err);
-        if (first->rc < 0 && !a->is_partial)
+        if (first->rc < 0)
             return end(a, first->rc);
         if (state == LK_PART_QUEUED)
             return go_to(a, LK_QUEUED);

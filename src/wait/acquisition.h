@@ -40,7 +40,6 @@ struct lk_acquisition {
     sqlock_acquire_options options; /* with defaults filled in */
     struct lk_part *parts;          /* sorted by key */
     size_t count;
-    bool is_partial;           /* acquire the locks that are free */
     struct lk_part *first;     /* the part that is waited for */
     struct lk_batch batch;     /* of the parts that have the turn */
     struct lk_queue_wait wait; /* in use if wait.part is not NULL */

@@ -31,7 +31,6 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
 void lk_claim_collect(struct lk_acquisition *a)
 {
     a->batch.count = 0;
-    a->batch.is_partial = a->is_partial;
     for (size_t i = 0; i < a->count; i++) {
         struct lk_part *part = &a->parts[i];
 
@@ -133,13 +132,7 @@ int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
         *taken = a->batch.items[0].owner;
         return 0;
     }
-    if (rc < 0 || *taken == NULL)
-        return rc;
-    if (a->is_partial) {
-        *taken = NULL;
-        return 0;
-    }
-    return undo_grants(a, err);
+    return rc < 0 || *taken == NULL ? rc : undo_grants(a, err);
 }
 
 void lk_claim_note_contention(const struct lk_acquisition *a, uint32_t times)
@@ -167,25 +160,10 @@ void lk_claim_hold(struct lk_acquisition *a)
         struct lk_part *part = a->batch.items[i].owner;
         struct lk_entry *entry = part->entry;
 
-        if (part->rc < 0) {
-            lk_step_back(part);
-            continue;
-        }
         pthread_mutex_lock(&entry->mutex);
         lk_hold(part, &part->lease);
         pthread_mutex_unlock(&entry->mutex);
     }
-}
-
-/* Return the part's result; with `partial`, EBUSY for a lock that was not
- * free. */
-static int result_of(const struct lk_acquisition *a, const struct lk_part *part)
-{
-    if (part->state == LK_PART_HELD)
-        return 0;
-    if (a->rc < 0)
-        return a->rc;
-    return part->rc < 0 ? part->rc : SQLOCK_EBUSY;
 }
 
 void lk_claim_count(const struct lk_acquisition *a)
@@ -202,6 +180,6 @@ void lk_claim_count(const struct lk_acquisition *a)
         }
         if (wait_ns == 0)
             wait_ns = sqlock_monotonic_ns() - a->began_ns;
-        lk_count_acquired(stats, part->entry->key, result_of(a, part), wait_ns);
+        lk_count_acquired(stats, part->entry->key, a->rc, wait_ns);
     }
 }

@@ -11,9 +11,8 @@
 void lk_claim_collect(struct lk_acquisition *a);
 
 /* Claim the batch; the caller has set *taken to NULL.  Return 0 if the database
- * answered.  If *taken is still NULL then, each part's rc shows whether its
- * lock was granted: all were, or with `partial` some.  Otherwise *taken is the
- * first part whose row is taken, and nothing is held.  Other results as
+ * answered.  If *taken is still NULL then, all were granted.  Otherwise *taken
+ * is the first part whose row is taken, and nothing is held.  Other results as
  * sqlock_acquire_many(). */
 int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
                  sqlock_error *err);
@@ -22,8 +21,7 @@ int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
  * lock's next `times` acquisitions queue before they claim. */
 void lk_claim_note_contention(const struct lk_acquisition *a, uint32_t times);
 
-/* Make the granted parts holders of their leases, and give up the turns of the
- * others. */
+/* Make the parts holders of the leases that were granted. */
 void lk_claim_hold(struct lk_acquisition *a);
 
 /* Count the result of each lock, for the statistics, of an acquisition that is

@@ -128,7 +128,6 @@ class AcquireOptions(Sized):
         ("ttl_ms", c_uint32),
         ("auto_renew", c_bool),
         ("fenced", c_bool),
-        ("partial", c_bool),
         ("max_hold_ms", c_uint32),
         ("on_lost", LOST_FN),
         ("lost_context", c_void_p),

@@ -88,14 +88,12 @@ def acquire_options(
     max_hold: Optional[float],
     fenced: bool,
     fail_fast: bool,
-    partial: bool = False,
 ) -> _native.AcquireOptions:
     """The options of an acquisition as the library takes them."""
     return _native.AcquireOptions(
         ttl_ms=_native.milliseconds(ttl, "ttl"),
         auto_renew=bool(auto_renew),
         fenced=bool(fenced),
-        partial=partial,
         max_hold_ms=_native.milliseconds(max_hold, "max_hold"),
         on_lost=_ON_LOST,
         fail_fast=bool(fail_fast),
@@ -330,9 +328,7 @@ class Leases(Block, Sequence["Lease"]):
         self, registry: Registry, names: Sequence[str], on_lost: Optional[OnLost]
     ) -> None:
         self._registry = registry
-        self._all = [Lease(registry, name, on_lost) for name in names]
-        #: Those that are held; fewer than asked for with ``partial``.
-        self._leases: List[Lease] = []
+        self._leases = [Lease(registry, name, on_lost) for name in names]
 
     def __len__(self) -> int:
         return len(self._leases)
@@ -409,14 +405,12 @@ class Leases(Block, Sequence["Lease"]):
             lease._listen(listener)
 
     def _abandon(self) -> None:
-        for lease in self._all:
+        for lease in self._leases:
             lease._abandon()
 
-    def _keep(self, results: Sequence[int]) -> None:
-        self._leases = [lease for lease, code in zip(self._all, results) if code == 0]
+    def _granted(self) -> None:
         for lease in self._leases:
             lease._granted()
-        self._all = self._leases
 
     def _pointers(self, leases: Sequence[Lease]) -> Any:
         return (ctypes.c_void_p * len(leases))(

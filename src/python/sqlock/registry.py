@@ -325,7 +325,6 @@ class Registry(Block):
         max_hold: Optional[float] = None,
         fenced: bool = False,
         fail_fast: bool = False,
-        partial: bool = False,
         on_lost: Optional[OnLost] = None,
     ) -> Locking[Leases]:
         """As :meth:`lock`, of several locks; see :meth:`acquire_many`."""
@@ -342,13 +341,11 @@ class Registry(Block):
         max_hold: Optional[float] = None,
         fenced: bool = False,
         fail_fast: bool = False,
-        partial: bool = False,
         on_lost: Optional[OnLost] = None,
     ) -> Leases:
         """Take all of these locks or none, in one statement, in any order: two
-        callers never wait for each other crosswise.  With ``partial`` and
-        ``wait=0`` those that are free are taken."""
-        options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast, partial)
+        callers never wait for each other crosswise."""
+        options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast)
         return self._take_many(names, wait, options, on_lost)
 
     def _take_many(
@@ -363,8 +360,7 @@ class Registry(Block):
         names = list(names)
         wait_ms = _native.wait_ms(wait)
         leases = Leases(self, names, on_lost)
-        pointers = leases._pointers(leases._all)
-        results = (ctypes.c_int * len(names))()
+        pointers = leases._pointers(leases._leases)
 
         def take() -> None:
             self._call(
@@ -373,21 +369,17 @@ class Registry(Block):
                 len(names),
                 wait_ms,
                 _native.byref(options),
-                results,
+                None,
             )
 
-        handles, waiting = [one._must() for one in leases._all], self._core.waiting
+        handles, waiting = [one._must() for one in leases], self._core.waiting
         try:
             waiting.update(handles)
-            try:
-                if wait_ms == 0 or not _gets_signals():
-                    take()
-                else:
-                    _in_thread(take, options)
-            except Busy:
-                if not options.partial:
-                    raise
-            leases._keep(list(results))
+            if wait_ms == 0 or not _gets_signals():
+                take()
+            else:
+                _in_thread(take, options)
+            leases._granted()
             waiting.difference_update(handles)
             return leases
         except BaseException:
@@ -470,7 +462,6 @@ class Registry(Block):
         max_hold: Optional[float] = None,
         fenced: bool = False,
         fail_fast: bool = False,
-        partial: bool = False,
         on_lost: Optional[OnLost] = None,
         cancel_on_loss: bool = True,
     ) -> AsyncLocking[Leases]:
@@ -491,13 +482,12 @@ class Registry(Block):
         max_hold: Optional[float] = None,
         fenced: bool = False,
         fail_fast: bool = False,
-        partial: bool = False,
         on_lost: Optional[OnLost] = None,
     ) -> Leases:
         """As :meth:`acquire_many`, for asyncio, in a thread of its own: to be
         given back with ``await leases.arelease()``.  Cancelled, it leaves no
         lock held."""
-        options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast, partial)
+        options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast)
         cancel = options.cancel = Eventfd()
         options.cancel_fd = cancel.fd
         return await in_thread(

@@ -79,32 +79,6 @@ static void give_some(struct fixture *f, struct some *some)
     expect_none_is_held(some);
 }
 
-static void test_partial_takes_what_is_free(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *busy = nth_lock(f, f->b, TAKEN);
-    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
-    struct some mine;
-    int rc;
-
-    obtain_some(f, f->a, &mine);
-    lock_take(busy, LONG_TTL_MS);
-    options.partial = true;
-    rc = sqlock_acquire_many(mine.locks, SOME, 10, &options, mine.results,
-                             &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
-    acquire_some(f, &mine, &options, SQLOCK_EBUSY);
-    for (size_t i = 0; i < SOME; i++) {
-        assert_int_equal(mine.results[i], i == TAKEN ? SQLOCK_EBUSY : 0);
-        assert_int_equal(sqlock_is_held(mine.locks[i]), i != TAKEN);
-    }
-    release_some(f, &mine, SQLOCK_EOWNER);
-    expect_results(&mine, SQLOCK_EOWNER, 0);
-    assert_true(sqlock_is_held(busy));
-    lock_end(busy);
-    drop_some(&mine);
-}
-
 static void expect_refused(struct fixture *f, sqlock_lock *const *locks,
                            size_t count)
 {
@@ -208,9 +182,6 @@ static void test_a_claim_that_outlasts_its_leases_is_given_back(void **state)
         assert_int_equal(sqlock_hold_count(mine.locks[i]), 0);
         assert_string_equal(fixture_row(f, nth_name(f, name, i)).client, "");
     }
-    how.partial = true;
-    acquire_some(f, &mine, &how, SQLOCK_ETIMEDOUT);
-    expect_none_is_held(&mine);
     tap_reset();
     drop_some(&mine);
     registry_end(tapped);
@@ -218,15 +189,13 @@ static void test_a_claim_that_outlasts_its_leases_is_given_back(void **state)
 
 /* Acquire the locks with auto_renew, and return the result, while the process
  * can open no descriptor, so that the renewer's thread cannot start. */
-static int acquire_without_descriptors(struct fixture *f, struct some *some,
-                                       bool is_partial)
+static int acquire_without_descriptors(struct fixture *f, struct some *some)
 {
     sqlock_acquire_options how = renewed_options(LONG_TTL_MS, NULL);
     struct rlimit before;
     struct rlimit none;
     int rc;
 
-    how.partial = is_partial;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = before;
     none.rlim_cur = 3; /* poll() fails with more descriptors than this */
@@ -258,18 +227,15 @@ static void test_what_cannot_be_renewed_is_not_held(void **state)
     obtain_some(f, third, &some);
     take_some(f, &some); /* opens the connection */
     give_some(f, &some);
-    for (int partial = 0; partial < 2; partial++) {
-        rc = acquire_without_descriptors(f, &some, partial != 0);
-        assert_code(SQLOCK_ERESOURCE, rc, &f->err);
-        check_none_is_held(f, &some);
-    }
+    rc = acquire_without_descriptors(f, &some);
+    assert_code(SQLOCK_ERESOURCE, rc, &f->err);
+    check_none_is_held(f, &some);
     take_some(f, &some);
     give_some(f, &some);
     registry_end(third);
 }
 
 static const struct test tests[] = {
-    TEST_ON(test_partial_takes_what_is_free, ON_ALL, IN_ALL),
     TEST(test_what_is_refused),
     TEST_ON(test_what_cannot_be_renewed_is_not_held, ON_ALL, IN_ALL),
     TEST(test_one_statement_for_all),
