@@ -65,11 +65,13 @@ static int copy_options(struct lk_store *store, const sqlock_options *options,
     if (rc < 0)
         return rc;
     store->region = strdup(store->options.region);
-    if (store->region == NULL)
+    store->prefix = strdup(store->options.table_prefix);
+    if (store->region == NULL || store->prefix == NULL)
         return lk_error_nomem(err);
     describe_holder(store);
     /* The application's strings are not kept. */
     store->options.region = store->region;
+    store->options.table_prefix = store->prefix;
     store->options.holder_note = "";
     return 0;
 }
@@ -194,6 +196,7 @@ void lk_store_clear(struct lk_store *store)
     lk_looks_clear(&store->looks);
     (void)pthread_mutex_destroy(&store->mutex);
     free(store->region);
+    free(store->prefix);
     free(store->database_identity);
 }
 

@@ -45,7 +45,7 @@ struct lk_store {
     /* the process that opened it, the only one that may use it */
     pid_t pid;
     sqlock_options options;
-    char *region;                    /* `options` points to this copy */
+    char *region, *prefix;           /* `options` points to these copies */
     char identity[LK_IDENTITY_SIZE]; /* "user@host pid command (note)" */
     sqlock_layout layout;
     struct lk_table table;

@@ -255,8 +255,29 @@ static void test_without_a_table_it_is_said(void **state)
     lock_drop(lock);
 }
 
+/* The application changes its texts as soon as the registry is open. */
+static void test_the_prefix_was_copied(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = take_first(f);
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = NULL;
+    char prefix[64];
+
+    (void)snprintf(prefix, sizeof prefix, "%s", options.table_prefix);
+    options.table_prefix = prefix;
+    assert_ok(sqlock_registry_open(&registry, f->url, &options, &f->err));
+    memset(prefix, 'x', strlen(prefix));
+    assert_fails(SQLOCK_ENOTFOUND,
+                 sqlock_once_check(registry, f->name, &f->err));
+    registry_end(registry);
+    lock_end(lock);
+    drop_table(f);
+}
+
 static const struct test tests[] = {
     TEST(test_a_record_is_there_for_all_and_for_good),
+    TEST_OF_ROWS(test_the_prefix_was_copied, ON_ALL, 0),
     TEST_OF_ROWS(test_F13_a_record_has_the_databases_time, ON_ALL, 0),
     TEST_OF_ROWS(test_only_the_holder_records, ON_ALL, 0),
     TEST_OF_ROWS(test_F41_a_record_whose_commit_got_no_answer, ON_ALL, 0),
