@@ -119,7 +119,7 @@ say = $(if $(filter 1,$(V)),,@$(if $(findstring s,$(SHORT_FLAGS)),,printf '  %-7
 # -------------------------------------------------------------------- files
 
 LIB_SRC := $(sort $(wildcard $(addsuffix /*.c,$(addprefix src/,base db lease \
-	wait locks admin tx stock drivers $(ENABLED:%=drivers/%)))))
+	wait locks admin tx stock stock/sql drivers $(ENABLED:%=drivers/%)))))
 SQL := $(sort $(filter-out %/statements.sql, \
 	$(wildcard $(foreach d,$(ENABLED),sql/$(d)/*.sql))))
 CLI_SRC := $(sort $(wildcard src/cli/*.c src/cli/*/*.c))

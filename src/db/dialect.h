@@ -3,7 +3,7 @@
  *
  * Each statement gives a result that is the same on every database; what this
  * header says of a statement is its contract.  Most are templates that the
- * library shares between all databases (src/db/lock_sql.c, src/stock/sql.c): a
+ * library shares between all databases (src/db/lock_sql.c, src/stock/sql): a
  * dialect gives the fragments in which its database differs, and a text of its
  * own for a statement where fragments do not suffice.
  *
@@ -235,6 +235,13 @@ typedef enum sqlock_statement_kind {
 /* Number of layouts, see sqlock_layout. */
 #define SQLOCK_LAYOUTS 3
 
+/* The schemas of a dialect: one for each layout, and these. */
+enum {
+    SQLOCK_SCHEMA_DONE = SQLOCK_LAYOUTS,
+    SQLOCK_SCHEMA_STOCK,
+    SQLOCK_SCHEMAS
+};
+
 /* One template. */
 typedef struct sqlock_template {
     /* NULL: the library's shared template, if it has one; "", or empty after
@@ -297,9 +304,9 @@ typedef struct sqlock_dialect {
     bool folds_to_lower;            /* unquoted identifiers are lower case */
     size_t identifier_max;          /* most bytes of an identifier */
     const sqlock_column *columns;   /* of all layouts; ends with a NULL name */
-    const char *schema[SQLOCK_LAYOUTS]; /* statements that create INT_LOCK, each
-                                           ending with ";\n" */
-    const char *done; /* statements that create INT_DONE; NULL: none */
+    /* Statements that create INT_LOCK, by layout, INT_DONE, or INT_STOCK and
+     * the tables beside it, each ending with ";\n". */
+    const char *schema[SQLOCK_SCHEMAS];
     /*
      * Fragments.  Those of a layout come first; for a name in neither list the
      * library's fragment is used (src/db/lock_sql.c).  The library's templates
@@ -484,7 +491,6 @@ typedef struct sqlock_integer_type {
 
 /* A driver's part in stock. */
 typedef struct sqlock_stock_dialect {
-    const char *schema; /* as in sqlock_dialect, for INT_STOCK and the others */
     /* A query whether there is an index by which old orders are read; tables of
      * earlier versions have none.  One row if an index of the table named {1},
      * in schema {2} (null: none was named), begins with CREATED_AT. */
@@ -492,8 +498,8 @@ typedef struct sqlock_stock_dialect {
     /* A statement that adds such an index to INT_STOCK_ENTRY, as `schema`. */
     const char *add_age_index;
     /* Fragments, which come before those of the dialect and the library
-     * (src/stock/sql.c).  The library needs `time`, a point in time made of us
-     * since 1970, and `orders` and `entries`, the rows of {4}. */
+     * (src/stock/sql/sql.c).  The library needs `time`, a point in time made of
+     * us since 1970, and `orders` and `entries`, the rows of {4}. */
     const sqlock_fragment *fragments;
     /* The first whose patterns fit a type counts; patterns NULL: the end. */
     const sqlock_integer_type *integers;

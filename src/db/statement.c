@@ -231,9 +231,9 @@ static bool is_word_character(char c)
            (c >= '0' && c <= '9') || c == '_';
 }
 
-char *lk_schema_render(const char *schema, const char *name, const char *table)
+char *lk_schema_render(const char *schema, const char *prefix)
 {
-    size_t word = strlen(name);
+    static const char usual[] = "INT_";
     const char *at = schema;
     struct lk_writer writer;
     FILE *stream = lk_writer_open(&writer);
@@ -243,10 +243,9 @@ char *lk_schema_render(const char *schema, const char *name, const char *table)
     while (*at != '\0') {
         bool starts = at == schema || !is_word_character(at[-1]);
 
-        if (starts && strncmp(at, name, word) == 0 &&
-            !is_word_character(at[word])) {
-            (void)fputs(table, stream);
-            at += word;
+        if (starts && strncmp(at, usual, strlen(usual)) == 0) {
+            (void)fputs(prefix, stream);
+            at += strlen(usual);
         } else {
             (void)fputc(*at++, stream);
         }

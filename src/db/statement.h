@@ -62,9 +62,9 @@ void lk_statement_order(const struct lk_statement *statement,
                         const struct lk_arguments *arguments,
                         sqlock_value out[LK_PLACES_MAX]);
 
-/* Return a copy of `schema`, the statements that create a table, in which
- * `table` replaces each word `name` (INT_LOCK), or NULL when out of memory.
- * The caller frees the copy. */
-char *lk_schema_render(const char *schema, const char *name, const char *table);
+/* Return a copy of `schema`, the statements that create tables, in which each
+ * word that begins with INT_ begins with `prefix` instead, or NULL when out of
+ * memory.  The caller frees the copy. */
+char *lk_schema_render(const char *schema, const char *prefix);
 
 #endif

@@ -11,26 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-
-enum {
-    COL_NAME,
-    COL_TYPE,
-    COL_NULLABLE,
-    COL_KEY_PLACE,
-    COL_UNFIT,
-    COL_LOOSE,
-    COL_SCHEMA,
-    COL_COUNT
-};
-
-/* Run SERVER or DESCRIBE, which do not depend on the layout. */
-static int ask(struct lk_db *db, sqlock_statement_kind kind,
-               const struct lk_table *table, int64_t deadline_ns,
-               sqlock_result *result, sqlock_error *err)
-{
-    return lk_db_query_catalogue(db, &db->driver->dialect->statements[kind],
-                                 table, deadline_ns, result, err);
-}
+#include "db/columns.h"
 
 static int refuse_read_only(const struct lk_db *db, sqlock_error *err)
 {
@@ -49,7 +30,9 @@ static int check_server(struct lk_db *db, const struct lk_table *table,
     sqlock_result result = {0};
     int rc;
 
-    rc = ask(db, SQLOCK_SQL_SERVER, table, deadline_ns, &result, err);
+    rc = lk_db_query_catalogue(
+        db, &db->driver->dialect->statements[SQLOCK_SQL_SERVER], table,
+        deadline_ns, &result, err);
     if (rc == 0 && (result.rows != 1 || result.columns < 3))
         rc = lk_error(err, SQLOCK_EDATABASE,
                       "the server's answer to the query for its version and "
@@ -60,34 +43,20 @@ static int check_server(struct lk_db *db, const struct lk_table *table,
     return rc;
 }
 
-static const sqlock_value *find_column(const sqlock_result *columns,
-                                       const char *name)
-{
-    for (size_t row = 0; row < columns->rows; row++) {
-        const sqlock_value *cells = &columns->cells[row * columns->columns];
-
-        if (cells[COL_NAME].type == SQLOCK_TEXT &&
-            strcmp(cells[COL_NAME].text, name) == 0)
-            return cells;
-    }
-    return NULL;
-}
-
 static int check_types(const sqlock_result *columns,
                        const struct lk_table *table,
                        const sqlock_dialect *dialect, sqlock_error *err)
 {
     for (const sqlock_column *wanted = dialect->columns; wanted->name != NULL;
          wanted++) {
-        const sqlock_value *cells = find_column(columns, wanted->name);
+        const char *type =
+            lk_column_text(columns, wanted->name, LK_COLUMN_TYPE);
 
-        if (cells == NULL || cells[COL_TYPE].type != SQLOCK_TEXT)
-            continue;
-        if (!lk_text_matches(cells[COL_TYPE].text, wanted->types))
+        if (type != NULL && !lk_text_matches(type, wanted->types))
             return lk_error(err, SQLOCK_ESCHEMA,
                             "%s.%s has the wrong type %s: compare the table "
                             "with `sqlock init --print`",
-                            table->plain, wanted->name, cells[COL_TYPE].text);
+                            table->plain, wanted->name, type);
     }
     return 0;
 }
@@ -102,11 +71,11 @@ static int check_key(const sqlock_result *columns, const struct lk_table *table,
     for (size_t row = 0; row < columns->rows; row++) {
         const sqlock_value *cells = &columns->cells[row * columns->columns];
 
-        if (cells[COL_KEY_PLACE].integer == 0)
+        if (cells[LK_COLUMN_PLACE].integer == 0)
             continue;
         in_key++;
-        if (strcmp(cells[COL_NAME].text, "LOCK_KEY") == 0 ||
-            strcmp(cells[COL_NAME].text, "REGION") == 0)
+        if (strcmp(cells[LK_COLUMN_NAME].text, "LOCK_KEY") == 0 ||
+            strcmp(cells[LK_COLUMN_NAME].text, "REGION") == 0)
             wanted++;
     }
     if (in_key != 2 || wanted != 2)
@@ -125,17 +94,17 @@ static int find_layout(const sqlock_result *columns,
     static const char *const common[] = {"LOCK_KEY", "REGION", "CLIENT_ID",
                                          "CREATED_DATE"};
     static const char *const ours[] = {"FENCE", "LOCK_NAME", "HOLDER"};
-    bool has_expiry = find_column(columns, "EXPIRED_AFTER") != NULL;
+    bool has_expiry = lk_column(columns, "EXPIRED_AFTER") != NULL;
     size_t found = 0;
 
     for (size_t i = 0; i < sizeof common / sizeof common[0]; i++)
-        if (find_column(columns, common[i]) == NULL)
+        if (lk_column(columns, common[i]) == NULL)
             return lk_error(err, SQLOCK_ESCHEMA,
                             "%s has no column %s: compare the table with "
                             "`sqlock init --print`",
                             table->plain, common[i]);
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
-        found += find_column(columns, ours[i]) != NULL;
+        found += lk_column(columns, ours[i]) != NULL;
     if (found != 0 && (found != 3 || !has_expiry))
         return lk_error(err, SQLOCK_ESCHEMA,
                         "%s has only some of the columns EXPIRED_AFTER, FENCE, "
@@ -155,9 +124,9 @@ static int find_layout(const sqlock_result *columns,
 static int check_expiry(const sqlock_result *columns,
                         const struct lk_table *table, sqlock_error *err)
 {
-    const sqlock_value *expiry = find_column(columns, "EXPIRED_AFTER");
+    const sqlock_value *expiry = lk_column(columns, "EXPIRED_AFTER");
 
-    if (expiry == NULL || expiry[COL_NULLABLE].integer == 0)
+    if (expiry == NULL || expiry[LK_COLUMN_NULLABLE].integer == 0)
         return 0;
     return lk_error(err, SQLOCK_ESCHEMA,
                     "%s.EXPIRED_AFTER allows NULL: an upgrade of the table is "
@@ -174,20 +143,16 @@ static int judge(const sqlock_result *columns, const struct lk_table *table,
 
     if (columns->rows == 0)
         return SQLOCK_ENOTFOUND;
-    if (columns->columns < COL_COUNT)
-        return lk_error(
-            err, SQLOCK_EDATABASE,
-            "the database's catalogue returned an unexpected result");
-    if (columns->cells[COL_UNFIT].type == SQLOCK_TEXT)
+    if (columns->cells[LK_COLUMN_UNFIT].type == SQLOCK_TEXT)
         return lk_error(err, SQLOCK_ESCHEMA,
                         "%s is %s, which cannot hold locks: it must be an "
                         "ordinary durable table",
-                        table->plain, columns->cells[COL_UNFIT].text);
+                        table->plain, columns->cells[LK_COLUMN_UNFIT].text);
     rc = find_layout(columns, table, out, err);
     if (rc < 0)
         return rc;
-    client = find_column(columns, "CLIENT_ID");
-    if (*out == SQLOCK_LAYOUT_SQLOCK && client[COL_NULLABLE].integer == 0)
+    client = lk_column(columns, "CLIENT_ID");
+    if (*out == SQLOCK_LAYOUT_SQLOCK && client[LK_COLUMN_NULLABLE].integer == 0)
         return lk_error(err, SQLOCK_ESCHEMA, "%s.CLIENT_ID must allow NULL",
                         table->plain);
     rc = check_expiry(columns, table, err);
@@ -208,11 +173,11 @@ int lk_layout_detect(struct lk_db *db, struct lk_table *table,
     rc = check_server(db, table, deadline_ns, err);
     if (rc < 0)
         return rc;
-    rc = ask(db, SQLOCK_SQL_DESCRIBE, table, deadline_ns, &columns, err);
+    rc = lk_columns_read(&columns, db, table, deadline_ns, err);
     if (rc == 0)
         rc = judge(&columns, table, db->driver->dialect, out, err);
-    if (rc == 0 && columns.cells[COL_SCHEMA].type == SQLOCK_TEXT)
-        lk_table_qualify(table, columns.cells[COL_SCHEMA].text,
+    if (rc == 0 && columns.cells[LK_COLUMN_SCHEMA].type == SQLOCK_TEXT)
+        lk_table_qualify(table, columns.cells[LK_COLUMN_SCHEMA].text,
                          db->driver->dialect);
     sqlock_result_clear(&columns);
     return rc;

@@ -1,23 +1,86 @@
 /*
- * schema.c - the SQL that creates the lock table: print it, run it, check the
- * table
- *
- * These calls take a URL, because a registry cannot be opened before the table
- * exists.
+ * schema.c - the SQL that creates sqlock's tables; create the lock table, and
+ * check it
  */
+#include "lease/schema.h"
+
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/retry.h"
 #include "db/drivers.h"
 #include "lease/layout.h"
-#include "lease/options.h"
 
-/* The database and the table that these calls create or check. */
-struct place {
-    sqlock_options options;
+/* --- any of the tables --- */
+
+int lk_schema_text(char **text, const char *url, const sqlock_options *options,
+                   int schema, sqlock_error *err)
+{
+    const sqlock_driver *driver = NULL;
+    sqlock_options complete;
     struct lk_table table;
-    struct lk_db db;
-};
+    int rc;
+
+    if (text == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "the text argument is NULL");
+    *text = NULL;
+    rc = lk_options_complete(&complete, options, err);
+    if (rc == 0)
+        rc = lk_driver_find(&driver, url, err);
+    if (rc == 0)
+        rc = lk_table_from_prefix(&table, complete.table_prefix,
+                                  driver->dialect, err);
+    if (rc < 0)
+        return rc;
+    *text = lk_schema_render(driver->dialect->schema[schema],
+                             complete.table_prefix);
+    return *text != NULL ? 0 : lk_error_nomem(err);
+}
+
+int lk_site_open(struct lk_site *site, const char *url,
+                 const sqlock_options *options, bool may_create,
+                 sqlock_error *err)
+{
+    int rc;
+
+    rc = lk_options_complete(&site->options, options, err);
+    if (rc == 0)
+        rc = lk_db_init_for_schema(
+            &site->db, url, site->options.connect_timeout_ms, may_create, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_table_from_prefix(&site->table, site->options.table_prefix,
+                              site->db.driver->dialect, err);
+    if (rc < 0)
+        lk_db_clear(&site->db);
+    return rc;
+}
+
+int lk_schema_run(struct lk_site *site, const char *schema, bool again,
+                  sqlock_error *err)
+{
+    static const struct lk_retry_policy policy = {
+        .first_us = 1000,
+        .longest_us = 50000,
+        .classes = LK_RETRY_BUSY,
+        .last = LK_RETRY_WITHIN,
+    };
+    char *text = lk_schema_render(schema, site->options.table_prefix);
+    int64_t deadline_ns = lk_db_schema_deadline(&site->db);
+    struct lk_retry retry;
+    int rc;
+
+    if (text == NULL)
+        return lk_error_nomem(err);
+    lk_retry_begin(&retry, &policy, deadline_ns);
+    do
+        rc = lk_db_run_script(&site->db, text, deadline_ns, err);
+    while (again && lk_retry_goes_on(&retry, rc));
+    free(text);
+    return rc;
+}
+
+/* --- the lock table --- */
 
 static int check_layout(sqlock_layout layout, sqlock_error *err)
 {
@@ -27,107 +90,52 @@ static int check_layout(sqlock_layout layout, sqlock_error *err)
     return 0;
 }
 
-static int render(char **text, const sqlock_dialect *dialect,
-                  const struct lk_table *table, sqlock_layout layout,
-                  sqlock_error *err)
-{
-    if (dialect->schema[layout] == NULL)
-        return lk_error(err, SQLOCK_ENOTSUP,
-                        "this driver has no such table layout");
-    *text = lk_schema_render(dialect->schema[layout], "INT_LOCK", table->plain);
-    return *text != NULL ? 0 : lk_error_nomem(err);
-}
-
 int sqlock_schema_text(char **text, const char *url,
                        const sqlock_options *options, sqlock_layout layout,
                        sqlock_error *err)
 {
-    const sqlock_driver *driver;
-    sqlock_options complete;
-    struct lk_table table;
     int rc;
 
-    if (text == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the text argument is NULL");
-    *text = NULL;
+    if (text != NULL)
+        *text = NULL;
     rc = check_layout(layout, err);
-    if (rc < 0)
-        return rc;
-    rc = lk_options_complete(&complete, options, err);
-    if (rc < 0)
-        return rc;
-    rc = lk_driver_find(&driver, url, err);
-    if (rc < 0)
-        return rc;
-    rc = lk_table_from_prefix(&table, complete.table_prefix, driver->dialect,
-                              err);
-    if (rc < 0)
-        return rc;
-    return render(text, driver->dialect, &table, layout, err);
-}
-
-static int open_place(struct place *place, const char *url,
-                      const sqlock_options *options, bool may_create,
-                      sqlock_error *err)
-{
-    int rc;
-
-    rc = lk_options_complete(&place->options, options, err);
-    if (rc < 0)
-        return rc;
-    rc = lk_db_init_for_schema(
-        &place->db, url, place->options.connect_timeout_ms, may_create, err);
-    if (rc < 0)
-        return rc;
-    rc = lk_table_from_prefix(&place->table, place->options.table_prefix,
-                              place->db.driver->dialect, err);
-    if (rc < 0) {
-        lk_db_clear(&place->db);
-        return rc;
-    }
-    return 0;
+    return rc < 0 ? rc : lk_schema_text(text, url, options, (int)layout, err);
 }
 
 int sqlock_schema_check(const char *url, const sqlock_options *options,
                         sqlock_layout *layout, sqlock_error *err)
 {
     sqlock_layout found;
-    struct place place;
+    struct lk_site site;
     int rc;
 
-    rc = open_place(&place, url, options, false, err);
+    rc = lk_site_open(&site, url, options, false, err);
     if (rc < 0)
         return rc;
-    rc = lk_layout_require(&place.db, &place.table,
-                           lk_db_schema_deadline(&place.db), &found, err);
+    rc = lk_layout_require(&site.db, &site.table,
+                           lk_db_schema_deadline(&site.db), &found, err);
     if (rc == 0 && layout != NULL)
         *layout = found;
-    lk_db_clear(&place.db);
+    lk_db_clear(&site.db);
     return rc;
 }
 
 /* Create the missing table, and detect its layout.  After EBUSY another session
  * may have created the table, and after EUNCERTAIN this session may have. */
-static int create_missing(struct place *place, sqlock_layout layout,
+static int create_missing(struct lk_site *site, sqlock_layout layout,
                           sqlock_layout *found, sqlock_error *err)
 {
     sqlock_error why = {0};
-    char *script = NULL;
-    int created;
+    int created = lk_schema_run(site, site->db.driver->dialect->schema[layout],
+                                false, &why);
     int rc;
 
-    rc = render(&script, place->db.driver->dialect, &place->table, layout, err);
-    if (rc < 0)
-        return rc;
-    created = lk_db_run_script(&place->db, script,
-                               lk_db_schema_deadline(&place->db), &why);
-    free(script);
     if (created == 0)
-        return lk_layout_require(&place->db, &place->table,
-                                 lk_db_schema_deadline(&place->db), found, err);
+        return lk_layout_require(&site->db, &site->table,
+                                 lk_db_schema_deadline(&site->db), found, err);
     if (created == SQLOCK_EBUSY || created == SQLOCK_EUNCERTAIN) {
-        rc = lk_layout_detect(&place->db, &place->table,
-                              lk_db_schema_deadline(&place->db), found, err);
+        rc = lk_layout_detect(&site->db, &site->table,
+                              lk_db_schema_deadline(&site->db), found, err);
         if (rc != SQLOCK_ENOTFOUND)
             return rc;
     }
@@ -148,37 +156,37 @@ static const char *name_of(sqlock_layout layout)
     }
 }
 
-static int create_in(struct place *place, sqlock_layout layout,
+static int create_in(struct lk_site *site, sqlock_layout layout,
                      sqlock_error *err)
 {
     sqlock_layout found;
     int rc;
 
-    rc = lk_layout_detect(&place->db, &place->table,
-                          lk_db_schema_deadline(&place->db), &found, err);
+    rc = lk_layout_detect(&site->db, &site->table,
+                          lk_db_schema_deadline(&site->db), &found, err);
     if (rc == SQLOCK_ENOTFOUND)
-        rc = create_missing(place, layout, &found, err);
+        rc = create_missing(site, layout, &found, err);
     if (rc == 0 && found != layout)
         rc = lk_error(err, SQLOCK_ECONFLICT,
                       "the table %s exists with the layout %s, not %s",
-                      place->table.plain, name_of(found), name_of(layout));
+                      site->table.plain, name_of(found), name_of(layout));
     return rc;
 }
 
 int sqlock_schema_create(const char *url, const sqlock_options *options,
                          sqlock_layout layout, sqlock_error *err)
 {
-    struct place place;
+    struct lk_site site;
     int rc;
 
     rc = check_layout(layout, err);
     if (rc < 0)
         return rc;
-    rc = open_place(&place, url, options, true, err);
+    rc = lk_site_open(&site, url, options, true, err);
     if (rc < 0)
         return rc;
-    rc = create_in(&place, layout, err);
-    lk_db_clear(&place.db);
+    rc = create_in(&site, layout, err);
+    lk_db_clear(&site.db);
     return rc;
 }
 

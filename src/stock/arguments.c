@@ -13,23 +13,14 @@
 
 int lk_stock_check(const sqlock_stock *stock, sqlock_tx *tx, sqlock_error *err)
 {
-    int rc;
-
     if (stock == NULL)
         return lk_error(err, SQLOCK_EINVAL, "the stock is NULL");
-    rc = lk_store_check(stock->store, err);
-    if (rc < 0 || tx == NULL)
-        return rc;
-    if (tx->store != stock->store)
-        return lk_error(
-            err, SQLOCK_EINVAL,
-            "the transaction belongs to another registry than the stock");
-    return lk_stock_told(lk_tx_check(tx, err), err);
+    return lk_stock_told(lk_stock_tables_check(&stock->tables, tx, err), err);
 }
 
 int lk_stock_check_orders(const sqlock_stock *stock, sqlock_error *err)
 {
-    if (stock->has_orders)
+    if (stock->tables.has_orders)
         return 0;
     return lk_error(err, SQLOCK_ESCHEMA,
                     "the tables for orders and reservations are missing in "
@@ -94,7 +85,7 @@ int lk_stock_line_init(const sqlock_stock *stock, struct lk_stock_line *line,
     line->name = item;
     line->item = sqlock_text(item);
     line->quantity = quantity;
-    if (!stock->has_integer_items)
+    if (!stock->tables.has_integer_items)
         return 0;
     if (!read_integer(item, &number))
         return lk_error(err, SQLOCK_EINVAL,

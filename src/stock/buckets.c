@@ -40,7 +40,7 @@ static int lock_buckets(struct lk_stock_operation *op,
                         const struct lk_stock_line *line,
                         struct buckets *buckets, sqlock_error *err)
 {
-    struct lk_arguments arguments;
+    struct lk_stock_arguments arguments;
     sqlock_result result = {0};
     int rc;
 
@@ -66,7 +66,7 @@ static int spread(struct lk_stock_operation *op,
                   const struct lk_stock_line *line, int64_t quantity,
                   int64_t over, int64_t last, sqlock_error *err)
 {
-    struct lk_arguments arguments;
+    struct lk_stock_arguments arguments;
     struct lk_writer writer;
     FILE *stream = lk_writer_open(&writer);
     char *rows;
@@ -114,7 +114,7 @@ int lk_buckets_empty(struct lk_stock_operation *op, struct lk_stock_line *line,
     struct lk_stock_line back = *line;
     int rc;
 
-    if (!op->stock->is_ours)
+    if (!op->stock->tables.is_ours)
         return 0;
     rc = lk_buckets_gather(op, line, &back.quantity, err);
     if (rc < 0 || back.quantity == 0)
@@ -132,7 +132,7 @@ static int take_from_all(struct lk_stock_operation *op,
                          struct lk_stock_line *line, sqlock_error *err)
 {
     struct lk_stock_line nothing = *line;
-    struct lk_arguments arguments;
+    struct lk_stock_arguments arguments;
     struct buckets buckets = {.last = -1};
     int64_t in_row = 0;
     int64_t total;
@@ -174,7 +174,7 @@ static int take_from_one(struct lk_stock_operation *op,
 {
     sqlock_stock_kind kind = entry != NULL ? SQLOCK_STOCK_SQL_BUCKET_COMBINE
                                            : SQLOCK_STOCK_SQL_BUCKET_DEDUCT;
-    struct lk_arguments arguments;
+    struct lk_stock_arguments arguments;
     sqlock_result result = {0};
     int rc;
 
@@ -237,7 +237,7 @@ static int alone_with_order(struct lk_stock_operation *op, sqlock_error *err)
     char *entries;
     int rc;
 
-    if (!lk_stock_can(op->stock, SQLOCK_STOCK_SQL_BUCKET_COMBINE))
+    if (!lk_stock_has(&op->stock->tables, SQLOCK_STOCK_SQL_BUCKET_COMBINE))
         return LK_STOCK_IN_TRANSACTION;
     line->left = 0; /* to BALANCE the statement adds the total */
     line->delta = -line->quantity;

@@ -18,7 +18,7 @@ static int refuse_so_many(const sqlock_stock *stock, struct lk_stock_line *line,
                     "%" PRId64 " of %s and %" PRId64
                     " more would be more than the column holds, which is "
                     "%" PRId64,
-                    there, line->name, line->quantity, stock->most);
+                    there, line->name, line->quantity, stock->tables.most);
 }
 
 int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
@@ -50,11 +50,11 @@ static int lock_or_make(struct lk_stock_operation *op,
                         struct lk_stock_line *line, int64_t *there,
                         sqlock_error *err)
 {
-    struct lk_arguments arguments;
+    struct lk_stock_arguments arguments;
     int rc;
 
     rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_LOCK, line, there, err);
-    if (rc != 0 || !op->stock->is_ours)
+    if (rc != 0 || !op->stock->tables.is_ours)
         return rc;
     lk_stock_arguments(op, line, &arguments);
     rc = lk_stock_do(op, SQLOCK_STOCK_SQL_MAKE, &arguments, NULL, err);
@@ -89,20 +89,20 @@ static int find_delta(const struct lk_stock_operation *op,
 int lk_stock_assign(struct lk_stock_operation *op, struct lk_stock_line *line,
                     sqlock_error *err)
 {
-    struct lk_arguments arguments;
+    struct lk_stock_arguments arguments;
     int64_t gathered = 0;
     int64_t there = 0;
     int rc;
 
-    if (line->quantity > op->stock->most)
+    if (line->quantity > op->stock->tables.most)
         return lk_error(err, SQLOCK_EINVAL,
                         "%" PRId64 " of %s are more than the column holds, "
                         "which is %" PRId64,
-                        line->quantity, line->name, op->stock->most);
+                        line->quantity, line->name, op->stock->tables.most);
     rc = lock_or_make(op, line, &there, err);
     if (rc == 0)
         return lk_stock_no_item(line, err);
-    if (rc == 1 && op->stock->is_ours)
+    if (rc == 1 && op->stock->tables.is_ours)
         rc = lk_buckets_gather(op, line, &gathered, err);
     if (rc >= 0)
         rc = find_delta(op, line, there, gathered, err);

@@ -159,7 +159,7 @@ static char *write_orders(const struct lk_combine *combine, bool as_entries)
  * some already, or a negative code. */
 static int record(struct lk_combine *combine, sqlock_error *err)
 {
-    struct lk_arguments arguments;
+    struct lk_stock_arguments arguments;
     int64_t affected = 0;
     char *entries;
     int rc;
@@ -237,7 +237,7 @@ static int try_all(struct lk_combine *combine, sqlock_error *err)
     if (count_orders(combine) == 0) {
         rc = lk_stock_ask(&combine->operation, SQLOCK_STOCK_SQL_DEDUCT,
                           &combine->line, &left, err);
-    } else if (lk_stock_can(combine->operation.stock,
+    } else if (lk_stock_has(&combine->operation.stock->tables,
                             SQLOCK_STOCK_SQL_COMBINE)) {
         rc = deduct_and_enter(combine, &left, err);
     } else {
@@ -290,7 +290,7 @@ static void answer_known(struct lk_combine *combine,
 
 static int recall_all(struct lk_combine *combine, sqlock_error *err)
 {
-    struct lk_arguments arguments;
+    struct lk_stock_arguments arguments;
     sqlock_result entries = {0};
     char *orders;
     int rc;

@@ -51,7 +51,7 @@ static int gather(struct lk_stock_operation *op, struct lk_stock_line *line,
     int64_t there;
     int rc;
 
-    if (op->is_one_step && op->stock->is_ours)
+    if (op->is_one_step && op->stock->tables.is_ours)
         return LK_STOCK_IN_TRANSACTION;
     rc = lk_buckets_empty(op, line, &there, err);
     if (rc == 0)
@@ -102,7 +102,7 @@ static int look_in_buckets(struct lk_stock_operation *op,
     int64_t total = 0;
     int rc;
 
-    if (!op->stock->is_ours)
+    if (!op->stock->tables.is_ours)
         return refusal;
     rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_TOTAL, line, &total, err);
     if (rc < 0)
@@ -116,7 +116,8 @@ static int alone(struct lk_stock_operation *op, sqlock_error *err)
 {
     struct lk_stock_line *line = &op->lines[0];
 
-    if (op->order != NULL && !lk_stock_can(op->stock, SQLOCK_STOCK_SQL_COMBINE))
+    if (op->order != NULL &&
+        !lk_stock_has(&op->stock->tables, SQLOCK_STOCK_SQL_COMBINE))
         return LK_STOCK_IN_TRANSACTION;
     for (int i = 0; i < LOOKS; i++) {
         int64_t left = 0;

@@ -33,12 +33,8 @@ int lk_stock_due(sqlock_stock *stock, const char *state, int64_t age_us,
                  int64_t most, struct lk_stock_page *page, sqlock_result *due,
                  sqlock_error *err)
 {
-    struct lk_stock_operation op = {
-        .stock = stock,
-        .order = page->after,
-        .deadline_ns = lk_store_deadline(stock->store),
-    };
-    struct lk_arguments arguments;
+    struct lk_stock_operation op = {.stock = stock, .order = page->after};
+    struct lk_stock_arguments arguments;
     int rc;
 
     lk_stock_arguments(&op, NULL, &arguments);

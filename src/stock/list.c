@@ -54,7 +54,7 @@ int sqlock_stock_list_sized(sqlock_stock *stock, sqlock_stock_item **items,
                             size_t *count, size_t size, sqlock_error *err)
 {
     struct lk_stock_operation op = {.stock = stock};
-    struct lk_arguments arguments;
+    struct lk_stock_arguments arguments;
     sqlock_result rows = {0};
     int rc;
 
@@ -68,11 +68,10 @@ int sqlock_stock_list_sized(sqlock_stock *stock, sqlock_stock_item **items,
         rc = lk_stock_check(stock, NULL, err);
     if (rc < 0)
         return rc;
-    op.deadline_ns = lk_store_deadline(stock->store);
     lk_stock_arguments(&op, NULL, &arguments);
     rc = lk_stock_send(&op,
-                       stock->is_ours ? SQLOCK_STOCK_SQL_LIST_TOTAL
-                                      : SQLOCK_STOCK_SQL_LIST,
+                       stock->tables.is_ours ? SQLOCK_STOCK_SQL_LIST_TOTAL
+                                             : SQLOCK_STOCK_SQL_LIST,
                        &arguments, &rows, err);
     if (rc == 0)
         rc = copy(items, &rows, err);

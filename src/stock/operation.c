@@ -12,26 +12,14 @@
 
 static int savepoint(sqlock_tx *tx, const char *text, sqlock_error *err)
 {
-    const sqlock_statement statement = {.text = text};
-
-    return lk_stock_told(
-        lk_tx_send(tx, &statement, NULL, 0, lk_tx_deadline(tx), NULL, err),
-        err);
+    return sqlock_tx_execute(tx, text, NULL, 0, NULL, err);
 }
 
-/* Roll back to the savepoint.  If that fails, end the transaction, which may
- * have done half of the operation and must not commit.  Return 0, or the
- * failure that ended the transaction. */
+/* Roll back to the savepoint.  Return 0, or the failure that ended the
+ * transaction, so that half of the operation cannot be committed. */
 static int go_back(sqlock_tx *tx, sqlock_error *err)
 {
-    sqlock_error own = {0};
-    int rc = savepoint(tx, "ROLLBACK TO SAVEPOINT sqlock_stock", &own);
-
-    if (rc == 0)
-        return 0;
-    if (err != NULL)
-        *err = own;
-    return lk_tx_end(tx, rc, &own);
+    return savepoint(tx, "ROLLBACK TO SAVEPOINT sqlock_stock", err);
 }
 
 /* Record the refusal rc as the order's answer.  Return rc, LK_STOCK_KNOWN if
@@ -121,8 +109,6 @@ static int run_in(struct lk_stock_operation *op, sqlock_tx *tx,
     if (rc < 0)
         return rc;
     rc = body(op, err);
-    if (!lk_tx_may_go_back(tx))
-        return rc;
     if (rc != 0) {
         int back = go_back(tx, err);
 
@@ -130,8 +116,8 @@ static int run_in(struct lk_stock_operation *op, sqlock_tx *tx,
             return back;
         rc = settle(op, rc, err);
     }
-    if (tx->over == 0)
-        (void)savepoint(tx, "RELEASE SAVEPOINT sqlock_stock", NULL);
+    /* not sent if the transaction is over */
+    (void)savepoint(tx, "RELEASE SAVEPOINT sqlock_stock", NULL);
     return rc;
 }
 
@@ -141,21 +127,14 @@ static int begin_and_run(struct lk_stock_operation *op, lk_stock_body body,
     sqlock_tx *tx = NULL;
     int rc;
 
-    rc = lk_tx_begin(&tx, op->stock->store, err);
+    rc = sqlock_tx_begin(&tx, op->stock->registry, err);
     if (rc < 0)
         return rc;
     op->tx = tx;
     rc = body(op, err);
     op->tx = NULL;
     if (rc == 0)
-        rc = lk_tx_check(tx, err);
-    if (rc == 0)
         return sqlock_tx_commit(tx, err);
-    /* EINVAL says that a statement ended the transaction.  None of ours does:
-     * the connection was lost. */
-    if (tx->over == SQLOCK_EINVAL)
-        rc = lk_error(err, SQLOCK_ELOST,
-                      "the connection was lost before the commit was sent");
     (void)sqlock_tx_rollback(tx, NULL);
     return rc;
 }
@@ -196,7 +175,7 @@ int lk_stock_run_apart(struct lk_stock_operation *op, lk_stock_body body,
     sqlock_stock *stock = op->stock;
     int rc;
 
-    if (!stock->takes_turns)
+    if (!stock->tables.has_one_writer)
         return begin_and_run(op, body, err);
     rc = take_turn(stock, op->deadline_ns, err);
     if (rc < 0)

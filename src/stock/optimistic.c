@@ -12,7 +12,7 @@
 static int swap(struct lk_stock_operation *op, struct lk_stock_line *line,
                 int64_t expected, sqlock_error *err)
 {
-    struct lk_arguments arguments;
+    struct lk_stock_arguments arguments;
     int64_t affected = 0;
     int rc;
 
@@ -28,7 +28,7 @@ static int swap(struct lk_stock_operation *op, struct lk_stock_line *line,
 static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
                 sqlock_error *err)
 {
-    struct lk_arguments arguments;
+    struct lk_stock_arguments arguments;
     sqlock_result result = {0};
     int64_t version = 0;
     int64_t there = 0;

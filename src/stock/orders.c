@@ -69,7 +69,7 @@ char *lk_entries_write(const struct lk_stock_operation *op, bool is_done)
 
 static int enter(struct lk_stock_operation *op, bool is_done, sqlock_error *err)
 {
-    struct lk_arguments arguments;
+    struct lk_stock_arguments arguments;
     char *entries = lk_entries_write(op, is_done);
     int64_t affected = 0;
     int rc;
@@ -89,7 +89,7 @@ int lk_stock_combine(struct lk_stock_operation *op,
                      const struct lk_stock_line *line, char *entries,
                      int64_t *left, sqlock_error *err)
 {
-    struct lk_arguments arguments;
+    struct lk_stock_arguments arguments;
     sqlock_result result = {0};
     int rc;
 
@@ -181,7 +181,7 @@ int lk_stock_compare(struct lk_stock_operation *op, const sqlock_value *cells,
 int lk_stock_entries(struct lk_stock_operation *op, sqlock_result *entries,
                      sqlock_error *err)
 {
-    struct lk_arguments arguments;
+    struct lk_stock_arguments arguments;
     struct lk_writer writer;
     FILE *stream = lk_writer_open(&writer);
     char *orders;

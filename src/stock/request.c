@@ -26,7 +26,7 @@ static int change(struct lk_stock_operation *op, struct lk_stock_line *line,
 
 static int reserve(struct lk_stock_operation *op, sqlock_error *err)
 {
-    struct lk_arguments arguments;
+    struct lk_stock_arguments arguments;
 
     lk_stock_arguments(op, NULL, &arguments);
     lk_stock_argument_integer(&arguments, SQLOCK_SP_DURATION_US, op->ttl_us);
@@ -274,7 +274,6 @@ int sqlock_stock_read(sqlock_stock *stock, sqlock_tx *tx, const char *item,
         rc = lk_stock_line_init(stock, &line, item, 0, err);
     if (rc < 0)
         return rc;
-    op.deadline_ns = lk_store_deadline(stock->store);
     rc = lk_stock_ask_total(&op, &line, &there, err);
     if (rc == 0)
         return lk_stock_no_item(&line, err);

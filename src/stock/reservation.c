@@ -7,7 +7,6 @@
  */
 #include "stock/stock.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -21,7 +20,7 @@ struct look {
 static int look_at(struct lk_stock_operation *op, struct look *look,
                    sqlock_error *err)
 {
-    struct lk_arguments arguments;
+    struct lk_stock_arguments arguments;
     sqlock_result result = {0};
     int rc;
 
@@ -97,19 +96,15 @@ static int add_entry(struct lk_stock_operation *op, const sqlock_value *cells,
         rc = lk_stock_add(op, &line, err);
     if (rc != SQLOCK_ENOTFOUND)
         return rc;
-    lk_store_tell(op->stock->store,
-                  &(sqlock_event){.kind = SQLOCK_EVENT_ITEM_MISSING,
-                                  .code = SQLOCK_ENOTFOUND},
-                  "reservation %s ends, and there is no item %s any more to "
-                  "which to give back %" PRId64,
-                  op->order, line.name, line.quantity);
+    lk_stock_tell_missing(&op->stock->tables, op->order, line.name,
+                          line.quantity);
     return 0;
 }
 
 /* Give back the quantities of all entries, and mark these as undone. */
 static int give_back(struct lk_stock_operation *op, sqlock_error *err)
 {
-    struct lk_arguments arguments;
+    struct lk_stock_arguments arguments;
     sqlock_result entries = {0};
     int rc = lk_stock_entries(op, &entries, err);
 
@@ -127,7 +122,7 @@ static int give_back(struct lk_stock_operation *op, sqlock_error *err)
 static int end_by(struct lk_stock_operation *op, sqlock_stock_kind kind,
                   char state, bool gives_back, sqlock_error *err)
 {
-    struct lk_arguments arguments;
+    struct lk_stock_arguments arguments;
     int64_t affected = 0;
     int rc;
 
@@ -211,7 +206,6 @@ int sqlock_stock_status(sqlock_stock *stock, sqlock_tx *tx, const char *order,
         rc = lk_stock_check_text("the order id", order, SQLOCK_ORDER_MAX, err);
     if (rc < 0)
         return rc;
-    op.deadline_ns = lk_store_deadline(stock->store);
     rc = look_at(&op, &look, err);
     if (rc < 0)
         return rc;

@@ -73,11 +73,8 @@ static int go_on(const struct reap *reap, sqlock_error *err)
 static int remove_rows(struct reap *reap, sqlock_stock_kind kind,
                        const char *orders, int64_t *removed, sqlock_error *err)
 {
-    struct lk_stock_operation op = {
-        .stock = reap->stock,
-        .deadline_ns = lk_store_deadline(reap->stock->store),
-    };
-    struct lk_arguments arguments;
+    struct lk_stock_operation op = {.stock = reap->stock};
+    struct lk_stock_arguments arguments;
     int64_t affected = 0;
     int rc;
 
@@ -149,12 +146,8 @@ static int remove_page(struct reap *reap, bool is_of_reservations,
 static int read_old(const struct reap *reap, struct lk_stock_page *at,
                     sqlock_result *page, sqlock_error *err)
 {
-    struct lk_stock_operation op = {
-        .stock = reap->stock,
-        .order = at->after,
-        .deadline_ns = lk_store_deadline(reap->stock->store),
-    };
-    struct lk_arguments arguments;
+    struct lk_stock_operation op = {.stock = reap->stock, .order = at->after};
+    struct lk_stock_arguments arguments;
     int rc;
 
     lk_stock_arguments(&op, NULL, &arguments);

@@ -2,13 +2,12 @@
  * stock.h - the structs of a stock and of an operation on it; for src/stock
  * only
  *
- * open.c opens a stock, schema.c creates its tables, statement.c sends its
- * statements, request.c checks the application's requests, operation.c runs
- * them, orders.c records their answers, change.c adds and sets quantities,
- * reservation.c ends one reservation, expiry.c ends all overdue ones,
- * retention.c removes old orders and reservations, list.c lists items.  Each
- * strategy has a file of its own; combine.c runs one round of the strategy
- * COALESCED.
+ * open.c opens a stock, statement.c sends its statements, request.c checks the
+ * application's requests, operation.c runs them, orders.c records their
+ * answers, change.c adds and sets quantities, reservation.c ends one
+ * reservation, expiry.c ends all overdue ones, retention.c removes old orders
+ * and reservations, list.c lists items.  Each strategy has a file of its own;
+ * combine.c runs one round of the strategy COALESCED.
  *
  * In src/stock, "our" tables are INT_STOCK and those beside it, which
  * sqlock_stock_schema_create() creates.  An entry is a row of INT_STOCK_ENTRY:
@@ -23,7 +22,8 @@
 #include <stdio.h>
 
 #include "sqlock/stock.h"
-#include "tx/tx.h"
+#include "sqlock/tx.h"
+#include "stock/sql/tables.h"
 
 /* Results used within src/stock, besides 0 and the negative codes. */
 enum {
@@ -76,22 +76,14 @@ extern const struct lk_stock_strategy lk_stock_coalesced;
 struct lk_combine_queue;
 
 struct sqlock_stock {
-    struct lk_store *store;
+    sqlock_registry *registry;
+    struct lk_stock_tables tables;
     sqlock_stock_options options;
     const struct lk_stock_strategy *strategy;
-    struct lk_statement statements[SQLOCK_STOCK_KINDS];
-    bool is_ours;    /* the items are in INT_STOCK */
-    char *name;      /* the application's table; "": ours */
-    bool has_orders; /* our tables for orders and reservations exist */
-    bool has_integer_items;
-    bool has_loose_items; /* as lk_stock_names.is_loose */
-    int64_t most;         /* the greatest value of the quantity's column */
-    /* the database admits one writer at a time: the stock's transactions run
-     * one after another instead of competing */
-    bool takes_turns;
+    char *name; /* the application's table; "": ours */
 
     pthread_mutex_t mutex;  /* guards the following fields */
-    bool is_writing;        /* a transaction runs, if takes_turns */
+    bool is_writing;        /* a transaction runs, where there is one writer */
     pthread_cond_t written; /* signalled when is_writing becomes false */
     struct lk_combine_queue *queues;
 
@@ -121,33 +113,14 @@ struct lk_stock_operation {
 
 /* --- statement.c --- */
 
-/* Names of tables and columns in templates, quoted where SQL needs it. */
-struct lk_stock_names {
-    const char *stock, *item, *quantity, *version; /* version may be NULL */
-    const char *entry, *reservation, *bucket;
-    bool has_buckets; /* a quantity may be spread over buckets */
-    /* An item may be equal to a text of other bytes, by the column's collation:
-     * the statements compare the bytes, too. */
-    bool is_loose;
-    const char *most; /* as sqlock_stock.most, in decimal */
-};
-
-/* Render the statements of a stock; `names` is not kept.  A statement that the
- * driver lacks stays empty. */
-int lk_stock_render(sqlock_stock *stock, const struct lk_stock_names *names,
-                    sqlock_error *err);
-
-/* Return whether the driver has the statement. */
-bool lk_stock_can(const sqlock_stock *stock, sqlock_stock_kind kind);
-
 /* Set the arguments that most statements of an operation have and, unless it is
  * NULL, those of a line.  Texts are not copied. */
 void lk_stock_arguments(const struct lk_stock_operation *op,
                         const struct lk_stock_line *line,
-                        struct lk_arguments *out);
-void lk_stock_argument(struct lk_arguments *arguments,
+                        struct lk_stock_arguments *out);
+void lk_stock_argument(struct lk_stock_arguments *arguments,
                        sqlock_stock_parameter which, const char *text);
-void lk_stock_argument_integer(struct lk_arguments *arguments,
+void lk_stock_argument_integer(struct lk_stock_arguments *arguments,
                                sqlock_stock_parameter which, int64_t integer);
 
 /* Return the code that the application gets for rc: EBUSY instead of ECANCELED,
@@ -158,8 +131,8 @@ int lk_stock_told(int rc, sqlock_error *err);
 /* Send a statement, in the operation's transaction or by itself.  The caller
  * clears the result, also after a failure. */
 int lk_stock_send(struct lk_stock_operation *op, sqlock_stock_kind kind,
-                  const struct lk_arguments *arguments, sqlock_result *result,
-                  sqlock_error *err);
+                  const struct lk_stock_arguments *arguments,
+                  sqlock_result *result, sqlock_error *err);
 
 /* Send a statement about one item that returns one integer or no row.  Return
  * 1, with the integer in *out; 0 if there was no row; or a negative code. */
@@ -176,7 +149,7 @@ int lk_stock_ask_total(struct lk_stock_operation *op,
 /* Send a statement that returns no rows.  On success *affected, unless NULL,
  * becomes the number of rows that it changed. */
 int lk_stock_do(struct lk_stock_operation *op, sqlock_stock_kind kind,
-                const struct lk_arguments *arguments, int64_t *affected,
+                const struct lk_stock_arguments *arguments, int64_t *affected,
                 sqlock_error *err);
 
 /* --- arguments.c --- */

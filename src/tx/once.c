@@ -14,8 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "db/drivers.h"
-#include "lease/options.h"
+#include "lease/schema.h"
 #include "sqlock/once.h"
 #include "sqlock/lease.h"
 #include "tx/tx.h"
@@ -28,64 +27,28 @@
 static int find_table(struct lk_table *table, const sqlock_options *options,
                       const sqlock_driver *driver, sqlock_error *err)
 {
-    if (driver->dialect->done == NULL)
-        return lk_error(err, SQLOCK_ENOTSUP,
-                        "the driver %s does not support run-once records",
-                        driver->name);
     return lk_table_named(table, options->table_prefix, SUFFIX, driver->dialect,
                           err);
-}
-
-static int render(char **text, const sqlock_options *options,
-                  const sqlock_driver *driver, sqlock_error *err)
-{
-    struct lk_table table;
-    int rc;
-
-    rc = find_table(&table, options, driver, err);
-    if (rc < 0)
-        return rc;
-    *text = lk_schema_render(driver->dialect->done, "INT_DONE", table.plain);
-    return *text != NULL ? 0 : lk_error_nomem(err);
 }
 
 int sqlock_once_schema_text(char **text, const char *url,
                             const sqlock_options *options, sqlock_error *err)
 {
-    const sqlock_driver *driver;
-    sqlock_options complete;
-    int rc;
-
-    if (text == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the text argument is NULL");
-    *text = NULL;
-    rc = lk_options_complete(&complete, options, err);
-    if (rc < 0)
-        return rc;
-    rc = lk_driver_find(&driver, url, err);
-    return rc < 0 ? rc : render(text, &complete, driver, err);
+    return lk_schema_text(text, url, options, SQLOCK_SCHEMA_DONE, err);
 }
 
 int sqlock_once_schema_create(const char *url, const sqlock_options *options,
                               sqlock_error *err)
 {
-    sqlock_options complete;
-    struct lk_db db;
-    char *script = NULL;
+    struct lk_site site;
     int rc;
 
-    rc = lk_options_complete(&complete, options, err);
+    rc = lk_site_open(&site, url, options, true, err);
     if (rc < 0)
         return rc;
-    rc =
-        lk_db_init_for_schema(&db, url, complete.connect_timeout_ms, true, err);
-    if (rc < 0)
-        return rc;
-    rc = render(&script, &complete, db.driver, err);
-    if (rc == 0)
-        rc = lk_db_run_script(&db, script, lk_db_schema_deadline(&db), err);
-    free(script);
-    lk_db_clear(&db);
+    rc = lk_schema_run(
+        &site, site.db.driver->dialect->schema[SQLOCK_SCHEMA_DONE], true, err);
+    lk_db_clear(&site.db);
     return rc;
 }
 

@@ -343,14 +343,23 @@ static void drop_tables(struct session *session)
     (void)session_try(session, "DROP TABLE %s", subject.values.quoted);
 }
 
+/* Write the prefix of the tables of a layout. */
+static void prefix_of(size_t layout, char out[32])
+{
+    (void)snprintf(out, 32, "DS%ldL%zu_", (long)getpid(), layout);
+}
+
 static int create_table(struct session *session, size_t layout)
 {
-    char *text = lk_schema_render(subject.driver->dialect->schema[layout],
-                                  "INT_LOCK", subject.tables[layout].plain);
-    char *at = text;
+    char prefix[32];
+    char *text;
+    char *at;
     char *end;
     int rc = 0;
 
+    prefix_of(layout, prefix);
+    text = lk_schema_render(subject.driver->dialect->schema[layout], prefix);
+    at = text;
     while (rc == 0 && at != NULL && (end = strstr(at, ";\n")) != NULL) {
         *end = '\0';
         rc = session_try(session, "%s", at);
@@ -368,7 +377,7 @@ static int render_all(size_t layout)
     char prefix[32];
     int rc;
 
-    (void)snprintf(prefix, sizeof prefix, "DS%ldL%zu_", (long)getpid(), layout);
+    prefix_of(layout, prefix);
     rc = lk_table_from_prefix(&subject.tables[layout], prefix, dialect, NULL);
     for (size_t kind = 0; rc == 0 && kind < SQLOCK_SQL_KINDS; kind++) {
         rc = lk_statement_of_kind(

@@ -15,8 +15,7 @@
 #include "db/drivers.h"
 #include "db/statement.h"
 #include "db/table.h"
-#include "stock/names.h"
-#include "stock/stock.h"
+#include "stock/sql/names.h"
 
 #define WIDTH 79
 #define WRITE_THEM "SQLOCK_WRITE_STATEMENTS"
@@ -220,55 +219,36 @@ static void write_locks(FILE *out, const sqlock_driver *driver, int layout)
     }
 }
 
-static void name_tables(const sqlock_driver *driver,
-                        struct lk_table tables[LK_STOCK_TABLES],
-                        struct lk_stock_names *names)
+static void write_stock(FILE *out, const sqlock_driver *driver)
 {
-    struct lk_table lock;
-
-    assert_int_equal(lk_table_from_prefix(&lock, "INT_", driver->dialect, NULL),
-                     0);
-    for (int i = 0; i < LK_STOCK_TABLES; i++)
-        assert_int_equal(
-            lk_stock_table(&tables[i], &lock, i, driver->dialect, NULL), 0);
-    *names = (struct lk_stock_names){
-        .stock = tables[LK_TABLE_STOCK].quoted,
+    struct lk_statement statements[SQLOCK_STOCK_KINDS];
+    struct lk_table tables[LK_STOCK_TABLES];
+    struct lk_ids ids;
+    struct lk_stock_names names = {
         .item = "ITEM",
         .quantity = "QUANTITY",
         .version = "VERSION",
-        .entry = tables[LK_TABLE_ENTRY].quoted,
-        .reservation = tables[LK_TABLE_RESERVATION].quoted,
-        .bucket = tables[LK_TABLE_BUCKET].quoted,
         .has_buckets = true,
         .most = "9223372036854775807",
     };
-}
 
-static void write_stock(FILE *out, const sqlock_driver *driver)
-{
-    struct lk_table tables[LK_STOCK_TABLES];
-    struct lk_stock_names names;
-    struct lk_store *store = calloc(1, sizeof *store);
-    sqlock_stock *stock = calloc(1, sizeof *stock);
-
-    assert_non_null(store);
-    assert_non_null(stock);
-    name_tables(driver, tables, &names);
-    store->db.driver = driver;
-    lk_ids_init(&store->db.ids);
-    stock->store = store;
-    assert_int_equal(lk_stock_render(stock, &names, NULL), 0);
+    lk_ids_init(&ids);
+    assert_int_equal(
+        lk_stock_name_tables(tables, "INT_", driver->dialect, NULL), 0);
+    names.stock = tables[LK_TABLE_STOCK].quoted;
+    names.entry = tables[LK_TABLE_ENTRY].quoted;
+    names.reservation = tables[LK_TABLE_RESERVATION].quoted;
+    names.bucket = tables[LK_TABLE_BUCKET].quoted;
+    assert_int_equal(lk_stock_render(statements, driver, &ids, &names, NULL),
+                     0);
     (void)fprintf(out, "\n-- ---- stock, in our tables\n");
     for (int kind = 0; kind < SQLOCK_STOCK_KINDS; kind++) {
         assert_non_null(stock_kinds[kind]);
-        if (stock->statements[kind].text != NULL)
-            write_statement(out, stock_kinds[kind],
-                            stock->statements[kind].text);
-        lk_statement_clear(&stock->statements[kind]);
+        if (statements[kind].text != NULL)
+            write_statement(out, stock_kinds[kind], statements[kind].text);
+        lk_statement_clear(&statements[kind]);
     }
-    lk_ids_clear(&store->db.ids);
-    free(stock);
-    free(store);
+    lk_ids_clear(&ids);
 }
 
 /* Return the text of statements.sql for the driver, to be freed by the

@@ -230,16 +230,16 @@ static void test_arguments_come_in_the_order_of_the_places(void **state)
     lk_statement_clear(&statement);
 }
 
-static void test_only_the_table_is_renamed_in_a_schema(void **state)
+static void test_only_the_prefix_is_replaced_in_a_schema(void **state)
 {
-    char *text = lk_schema_render("INT_LOCK (INT_LOCK_PK, XINT_LOCK,"
-                                  " INT_LOCK2); -- INT_LOCK",
-                                  "INT_LOCK", "a.B_LOCK");
+    char *text = lk_schema_render("INT_LOCK (INT_STOCK_AGE, XINT_LOCK, INT,"
+                                  " \"INT_\"); -- INT_LOCK, INT_",
+                                  "a.B_");
 
     (void)state;
     assert_non_null(text);
-    assert_string_equal(text, "a.B_LOCK (INT_LOCK_PK, XINT_LOCK,"
-                              " INT_LOCK2); -- a.B_LOCK");
+    assert_string_equal(text, "a.B_LOCK (a.B_STOCK_AGE, XINT_LOCK, INT,"
+                              " \"a.B_\"); -- a.B_LOCK, a.B_");
     free(text);
 }
 
@@ -280,7 +280,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_the_nearest_fragment_counts),
     cmocka_unit_test(test_too_many_places_are_refused),
     cmocka_unit_test(test_arguments_come_in_the_order_of_the_places),
-    cmocka_unit_test(test_only_the_table_is_renamed_in_a_schema),
+    cmocka_unit_test(test_only_the_prefix_is_replaced_in_a_schema),
     cmocka_unit_test(test_every_statement_of_every_driver_can_be_rendered),
 };
 const struct suite suite_statement = SUITE("statements", tests);

@@ -26,6 +26,7 @@
 /* The build makes these from sql/mysql/. */
 extern const char lk_sql_mysql_schema[];
 extern const char lk_sql_mysql_once[];
+extern const char lk_sql_mysql_stock[];
 extern const char lk_sql_mysql_schema_spring7[];
 extern const char lk_sql_mysql_schema_spring6[];
 
@@ -277,11 +278,12 @@ const sqlock_dialect lk_mysql_dialect = {
     .folds_to_lower = false,
     .identifier_max = 64,
     .columns = columns,
-    .done = lk_sql_mysql_once,
     .schema = {
         [SQLOCK_LAYOUT_SQLOCK] = lk_sql_mysql_schema,
         [SQLOCK_LAYOUT_SPRING7] = lk_sql_mysql_schema_spring7,
         [SQLOCK_LAYOUT_SPRING6] = lk_sql_mysql_schema_spring6,
+        [SQLOCK_SCHEMA_DONE] = lk_sql_mysql_once,
+        [SQLOCK_SCHEMA_STOCK] = lk_sql_mysql_stock,
     },
     .fragments = fragments,
     .layout_fragments = {

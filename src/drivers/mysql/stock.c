@@ -1,15 +1,12 @@
 /*
  * stock.c - the SQL about stock of MySQL and MariaDB, where it differs from the
- * shared SQL (src/stock/sql.c)
+ * shared SQL (src/stock/sql/sql.c)
  *
  * Only SQL that both servers understand is used: no RETURNING, so the remaining
  * quantity is returned in the insert id; and no statement that writes to two
  * tables, so orders are inserted by a separate statement.
  */
 #include "drivers/mysql/connection.h"
-
-/* The build makes it of sql/mysql. */
-extern const char lk_sql_mysql_stock[];
 
 /* clang-format off */
 #define BINARY "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
@@ -50,7 +47,6 @@ static const sqlock_integer_type integers[] = {
 };
 
 const sqlock_stock_dialect lk_mysql_stock = {
-    .schema = lk_sql_mysql_stock,
     .has_age_index =
         "SELECT 1 FROM information_schema.STATISTICS "
         "WHERE TABLE_SCHEMA = COALESCE({2}, DATABASE()) AND TABLE_NAME = {1} "

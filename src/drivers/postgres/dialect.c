@@ -14,6 +14,7 @@
 /* The build makes these of sql/postgres. */
 extern const char lk_sql_postgres_schema[];
 extern const char lk_sql_postgres_once[];
+extern const char lk_sql_postgres_stock[];
 extern const char lk_sql_postgres_schema_spring7[];
 extern const char lk_sql_postgres_schema_spring6[];
 
@@ -226,11 +227,12 @@ const sqlock_dialect lk_pg_dialect = {
     .folds_to_lower = true,
     .identifier_max = 63,
     .columns = columns,
-    .done = lk_sql_postgres_once,
     .schema = {
         [SQLOCK_LAYOUT_SQLOCK] = lk_sql_postgres_schema,
         [SQLOCK_LAYOUT_SPRING7] = lk_sql_postgres_schema_spring7,
         [SQLOCK_LAYOUT_SPRING6] = lk_sql_postgres_schema_spring6,
+        [SQLOCK_SCHEMA_DONE] = lk_sql_postgres_once,
+        [SQLOCK_SCHEMA_STOCK] = lk_sql_postgres_stock,
     },
     .fragments = fragments,
     .layout_fragments = {

@@ -1,11 +1,8 @@
 /*
  * stock.c - the SQL about stock of PostgreSQL, where it differs from the shared
- * SQL (src/stock/sql.c)
+ * SQL (src/stock/sql/sql.c)
  */
 #include "drivers/postgres/session.h"
-
-/* The build makes it of sql/postgres. */
-extern const char lk_sql_postgres_stock[];
 
 /* clang-format off */
 static const sqlock_fragment fragments[] = {
@@ -36,7 +33,6 @@ static const sqlock_integer_type integers[] = {
 };
 
 const sqlock_stock_dialect lk_pg_stock = {
-    .schema = lk_sql_postgres_stock,
     .has_age_index =
         "SELECT 1 FROM pg_catalog.pg_index I "
         "JOIN pg_catalog.pg_class C ON C.oid = I.indrelid "

@@ -12,6 +12,7 @@
 
 extern const char lk_sql_sqlite_schema[];
 extern const char lk_sql_sqlite_once[];
+extern const char lk_sql_sqlite_stock[];
 extern const char lk_sql_sqlite_schema_spring7[];
 extern const char lk_sql_sqlite_schema_spring6[];
 
@@ -104,12 +105,13 @@ const sqlock_dialect lk_dialect_sqlite = {
     .folds_to_lower = false,
     .identifier_max = 200,
     .columns = columns,
-    .done = lk_sql_sqlite_once,
     .schema =
         {
             [SQLOCK_LAYOUT_SQLOCK] = lk_sql_sqlite_schema,
             [SQLOCK_LAYOUT_SPRING7] = lk_sql_sqlite_schema_spring7,
             [SQLOCK_LAYOUT_SPRING6] = lk_sql_sqlite_schema_spring6,
+            [SQLOCK_SCHEMA_DONE] = lk_sql_sqlite_once,
+            [SQLOCK_SCHEMA_STOCK] = lk_sql_sqlite_stock,
         },
     .fragments = fragments,
     .layout_fragments =

@@ -1,15 +1,12 @@
 /*
  * stock.c - the SQL about stock of SQLite, where it differs from the shared SQL
- * (src/stock/sql.c)
+ * (src/stock/sql/sql.c)
  *
  * SQLite has one writer at a time, so rows that a writing transaction has read
  * do not change before its end, and need not be locked.  The entries of an
  * order are recorded by a statement of their own: there is no COMBINE.
  */
 #include "drivers/sqlite/connection.h"
-
-/* The build makes this text from sql/sqlite/stock.sql. */
-extern const char lk_sql_sqlite_stock[];
 
 /* clang-format off */
 static const sqlock_fragment fragments[] = {
@@ -29,7 +26,6 @@ static const sqlock_fragment fragments[] = {
 static const sqlock_integer_type integers[] = {{"*int*", INT64_MAX}, {NULL, 0}};
 
 const sqlock_stock_dialect lk_sqlite_stock = {
-    .schema = lk_sql_sqlite_stock,
     .has_age_index = "SELECT 1 FROM pragma_index_list({1}) AS L, "
                      "pragma_index_info(L.name) AS I "
                      "WHERE I.seqno = 0 AND I.name = 'CREATED_AT' LIMIT 1",

@@ -35,7 +35,9 @@ may_use() { # FOLDER
     locks) echo "base db lease wait locks" ;;
     admin) echo "base db lease admin" ;;
     tx) echo "base db lease tx locks/guarded.h" ;; # a lock, to be guarded
-    stock) echo "base db lease tx stock" ;;
+    # Stock stands on sqlock/tx.h as an application would.
+    stock) echo "base stock/stock.h stock/combine.h stock/sql/tables.h" ;;
+    stock/sql) echo "base db lease tx stock/sql" ;;
     cli) echo "base cli/cli.h" ;;
     cli/*) echo "base cli/cli.h $1" ;;
     examples/* | examples) echo "$1" ;;
@@ -46,7 +48,7 @@ may_use() { # FOLDER
 for file in "${sources[@]}"; do
     case $file in
     include/*) folder= ;;
-    src/drivers/*/* | src/cli/*/* | src/examples/*/*)
+    src/drivers/*/* | src/cli/*/* | src/examples/*/* | src/stock/*/*)
         folder=${file#src/}
         rest=${folder#*/*/}
         folder=${folder%/"$rest"}

@@ -7,7 +7,7 @@
  * primary key of the entries, never by a query within the statement.  The
  * rendered statements are in sql/DATABASE/statements.sql.
  */
-#include "stock/sql.h"
+#include "stock/sql/sql.h"
 
 #include <stddef.h>
 

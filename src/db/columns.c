@@ -1,0 +1,58 @@
+/*
+ * columns.c - read the columns of a table from the catalogue
+ */
+#include "db/columns.h"
+
+#include <strings.h>
+
+#include "base/error.h"
+
+int lk_columns_read(sqlock_result *out, struct lk_db *db,
+                    const struct lk_table *table, int64_t deadline_ns,
+                    sqlock_error *err)
+{
+    int rc = lk_db_query_catalogue(
+        db, &db->driver->dialect->statements[SQLOCK_SQL_DESCRIBE], table,
+        deadline_ns, out, err);
+
+    if (rc == 0 && out->rows > 0 && out->columns < LK_COLUMN_CELLS)
+        rc = lk_error(err, SQLOCK_EDATABASE,
+                      "the database's catalogue returned an unexpected result");
+    return rc;
+}
+
+const sqlock_value *lk_column(const sqlock_result *columns, const char *name)
+{
+    for (size_t row = 0; row < columns->rows; row++) {
+        const sqlock_value *cells = &columns->cells[row * columns->columns];
+
+        if (cells[LK_COLUMN_NAME].type == SQLOCK_TEXT &&
+            strcasecmp(cells[LK_COLUMN_NAME].text, name) == 0)
+            return cells;
+    }
+    return NULL;
+}
+
+const char *lk_column_text(const sqlock_result *columns, const char *name,
+                           int cell)
+{
+    const sqlock_value *cells = lk_column(columns, name);
+
+    if (cells == NULL || cells[cell].type == SQLOCK_NULL)
+        return NULL;
+    return cells[cell].type == SQLOCK_TEXT ? cells[cell].text : "";
+}
+
+int lk_columns_have_age_index(bool *out, struct lk_db *db,
+                              const struct lk_table *table, int64_t deadline_ns,
+                              sqlock_error *err)
+{
+    const sqlock_template template = {.text = db->driver->stock->has_age_index};
+    sqlock_result rows = {0};
+    int rc =
+        lk_db_query_catalogue(db, &template, table, deadline_ns, &rows, err);
+
+    *out = rows.rows > 0;
+    sqlock_result_clear(&rows);
+    return rc;
+}

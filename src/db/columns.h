@@ -1,0 +1,44 @@
+/*
+ * columns.h - read the columns of a table from the catalogue
+ */
+#ifndef LK_COLUMNS_H
+#define LK_COLUMNS_H
+
+#include "db/db.h"
+#include "db/table.h"
+
+/* The cells of a column, as SQLOCK_SQL_DESCRIBE returns them. */
+enum {
+    LK_COLUMN_NAME,     /* in upper case */
+    LK_COLUMN_TYPE,     /* in lower case */
+    LK_COLUMN_NULLABLE, /* 1 or 0 */
+    LK_COLUMN_PLACE,    /* in the primary key; 0: it is not in it */
+    LK_COLUMN_UNFIT,    /* what makes the table unfit for locks, or null */
+    /* the collation or type by which texts of other bytes may be equal, or
+     * null */
+    LK_COLUMN_LOOSE,
+    LK_COLUMN_SCHEMA, /* in which the table was found */
+    LK_COLUMN_CELLS
+};
+
+/* Read the columns of a table, a row each, into *out; a table that does not
+ * exist has none.  The caller clears *out, also after a failure. */
+int lk_columns_read(sqlock_result *out, struct lk_db *db,
+                    const struct lk_table *table, int64_t deadline_ns,
+                    sqlock_error *err);
+
+/* Return the cells of a column, whose name's case is ignored; NULL: there is no
+ * such column. */
+const sqlock_value *lk_column(const sqlock_result *columns, const char *name);
+
+/* Return one of these cells as text, "" if it is none; NULL if it is null, or
+ * there is no such column. */
+const char *lk_column_text(const sqlock_result *columns, const char *name,
+                           int cell);
+
+/* Set *out to whether an index of the table begins with CREATED_AT. */
+int lk_columns_have_age_index(bool *out, struct lk_db *db,
+                              const struct lk_table *table, int64_t deadline_ns,
+                              sqlock_error *err);
+
+#endif

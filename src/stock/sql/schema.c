@@ -1,0 +1,73 @@
+/*
+ * schema.c - return, or run, the SQL that creates the tables of stock
+ */
+#include "base/error.h"
+#include "db/columns.h"
+#include "lease/schema.h"
+#include "sqlock/stock.h"
+#include "stock/sql/names.h"
+
+int sqlock_stock_schema_text(char **text, const char *url,
+                             const sqlock_options *options, sqlock_error *err)
+{
+    return lk_schema_text(text, url, options, SQLOCK_SCHEMA_STOCK, err);
+}
+
+/* Check that a table has that column, which a table of another kind would not
+ * have. */
+static int check(struct lk_site *site, const struct lk_table *table,
+                 const char *telling, sqlock_error *err)
+{
+    sqlock_result columns = {0};
+    int rc = lk_columns_read(&columns, &site->db, table,
+                             lk_db_schema_deadline(&site->db), err);
+
+    if (rc == 0 && lk_column(&columns, telling) == NULL)
+        rc = lk_error(err, SQLOCK_ESCHEMA,
+                      "the table %s has no column %s, so it is not one of "
+                      "sqlock's tables",
+                      table->plain, telling);
+    sqlock_result_clear(&columns);
+    return rc;
+}
+
+/* Add an index by CREATED_AT to a table of entries that has none, because an
+ * earlier version created it. */
+static int add_age_index(struct lk_site *site, const struct lk_table *entries,
+                         sqlock_error *err)
+{
+    bool is_there = false;
+    int rc = lk_columns_have_age_index(&is_there, &site->db, entries,
+                                       lk_db_schema_deadline(&site->db), err);
+
+    return rc < 0 || is_there
+               ? rc
+               : lk_schema_run(site, site->db.driver->stock->add_age_index,
+                               true, err);
+}
+
+int sqlock_stock_schema_create(const char *url, const sqlock_options *options,
+                               sqlock_error *err)
+{
+    static const char *const telling[LK_STOCK_TABLES] = {"QUANTITY", "BALANCE",
+                                                         "STOCK", "BUCKET"};
+    struct lk_table tables[LK_STOCK_TABLES];
+    struct lk_site site;
+    int rc;
+
+    rc = lk_site_open(&site, url, options, true, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_stock_name_tables(tables, site.options.table_prefix,
+                              site.db.driver->dialect, err);
+    if (rc == 0)
+        rc = lk_schema_run(&site,
+                           site.db.driver->dialect->schema[SQLOCK_SCHEMA_STOCK],
+                           true, err);
+    for (int i = 0; rc == 0 && i < LK_STOCK_TABLES; i++)
+        rc = check(&site, &tables[i], telling[i], err);
+    if (rc == 0)
+        rc = add_age_index(&site, &tables[LK_TABLE_ENTRY], err);
+    lk_db_clear(&site.db);
+    return rc;
+}
