@@ -7,7 +7,6 @@
  * the given process ends, and then releases it.
  */
 #include "run.h"
-#include "sqlock/async.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,31 +23,20 @@
 
 #include <jansson.h>
 
-#define TTL_DEFAULT_MS ((int64_t)30000)
-#define TTL_LEAST_MS ((int64_t)1000)
-#define TTL_MOST_MS ((int64_t)7 * 86400000)
-
 static bool is_impatient;
 static bool is_fail_fast;
 static int64_t wait_ms = SQLOCK_FOREVER;
-static int64_t ttl_ms = TTL_DEFAULT_MS;
+static int64_t ttl_ms = RUN_TTL_DEFAULT_MS;
 static int64_t for_pid; /* 0: not given */
 
 static const cli_option options_table[] = {
     {"wait", 'w', .ms = &wait_ms},
     {"no-wait", 'n', .flag = &is_impatient},
     {"fail-fast", .flag = &is_fail_fast},
-    {"ttl", 't', .ms = &ttl_ms, .least = TTL_LEAST_MS, .most = TTL_MOST_MS},
+    {"ttl", 't', .ms = &ttl_ms, .least = RUN_TTL_LEAST_MS,
+     .most = RUN_TTL_MOST_MS},
     {"for", .number = &for_pid, .least = 1, .most = INT32_MAX},
     {.name = NULL}};
-
-/* The lease as it is printed.  The helper sends it to its parent. */
-typedef struct told {
-    char id[SQLOCK_LEASE_ID_SIZE];
-    char key[SQLOCK_KEY_SIZE];
-    char client_id[SQLOCK_KEY_SIZE];
-    int64_t token;
-} told;
 
 /* A lock with what is needed to hold it. */
 typedef struct holding {
@@ -106,58 +94,35 @@ static int open_process(int *pid_fd)
 
 /* ---------------------------------------------------------------- taking -- */
 
-static int take(const run_options *options, holding *held)
+/* Acquire the lock, and describe its lease.  Return CLI_OK, or an exit status
+ * after a message. */
+static int take(const run_options *options, holding *held, run_grant *lease)
 {
     sqlock_error err = {0};
     run_wait wait;
     int status;
     int rc;
 
-    run_wait_begin(&wait, options);
-    do {
-        rc = sqlock_registry_open(&held->registry, options->url,
-                                  &options->registry, &err);
-    } while (rc < 0 && run_wait_goes_on(&wait, rc, &err));
+    run_wait_begin(&wait, options, NULL);
+    rc = run_wait_open(&wait, &options->registry, &held->registry, &err);
     if (rc == 0)
-        rc = sqlock_obtain(&held->lock, held->registry, options->name, &err);
+        rc = run_wait_acquire(&wait, held->registry, &held->lock,
+                              &held->lost_fd, &err);
     if (rc == 0)
-        rc = sqlock_lost_fd(&held->lost_fd, held->lock, &err);
-    if (rc == 0)
-        rc = run_wait_acquire(&wait, held->registry, held->lock, &err);
-    if (rc == 0)
-        return CLI_OK;
+        rc = run_wait_describe(&wait, held->lock, lease, &err);
     status = cli_status_of(rc);
-    if (status == CLI_BUSY)
-        run_wait_say_holder(options, held->registry, false);
-    else
-        (void)cli_fail(&err);
-    return status;
+    return rc == 0 || status == CLI_BUSY ? status : cli_fail(&err);
 }
 
-static int describe(const run_options *options, const holding *held, told *out)
-{
-    sqlock_error err = {0};
-    int rc;
-
-    memset(out, 0, sizeof *out);
-    rc = sqlock_lease_id(out->id, held->lock, options->registry.ttl_ms, &err);
-    if (rc < 0)
-        return cli_fail(&err);
-    sqlock_client_id(held->lock, out->client_id);
-    out->token = sqlock_token(held->lock);
-    (void)snprintf(out->key, sizeof out->key, "%s", sqlock_key(held->lock));
-    return CLI_OK;
-}
-
-static int print(const cli *app, const told *lease)
+static int print(const cli *app, const run_grant *lease)
 {
     int status = CLI_OK;
 
     if (!app->json)
-        puts(lease->id);
+        puts(lease->lease);
     else
         status = cli_print_json(
-            json_pack("{s:s, s:o, s:s, s:s, s:I, s:s}", "lease", lease->id,
+            json_pack("{s:s, s:o, s:s, s:s, s:I, s:s}", "lease", lease->lease,
                       "name", cli_json_text(app->args[0]), "region",
                       cli_region(app), "key", lease->key, "token",
                       (json_int_t)lease->token, "client_id", lease->client_id));
@@ -173,11 +138,9 @@ static int print(const cli *app, const told *lease)
 static int acquire(const cli *app, const run_options *options)
 {
     holding held = {.lost_fd = -1};
-    told lease;
-    int status = take(options, &held);
+    run_grant lease = {0};
+    int status = take(options, &held, &lease);
 
-    if (status == CLI_OK)
-        status = describe(options, &held, &lease);
     if (status == CLI_OK)
         status = print(app, &lease);
     if (status == CLI_OK)
@@ -216,42 +179,42 @@ static void leave_caller(void)
     cli_rename("lock-helper");
 }
 
+/* Block the signals that end the helper, and return a descriptor that is
+ * readable when one has come. */
+static int block_signals(void)
+{
+    sigset_t ends;
+    sigset_t broken;
+
+    (void)sigemptyset(&broken);
+    (void)sigaddset(&broken, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &broken, NULL);
+    (void)sigemptyset(&ends);
+    (void)sigaddset(&ends, SIGTERM);
+    (void)sigaddset(&ends, SIGINT);
+    (void)sigaddset(&ends, SIGHUP);
+    (void)pthread_sigmask(SIG_BLOCK, &ends, NULL);
+    return signalfd(-1, &ends, SFD_CLOEXEC);
+}
+
 /* Wait until the process of --for ends, a signal comes, or the lease is lost; a
  * thread of the library renews the lease meanwhile. */
-static void hold(const holding *held)
+static void hold(const holding *held, int signal_fd)
 {
     struct pollfd files[] = {{.fd = PROCESS_FD, .events = POLLIN},
                              {.fd = held->lost_fd, .events = POLLIN},
-                             {.fd = -1, .events = POLLIN}};
-    sigset_t ends;
+                             {.fd = signal_fd, .events = POLLIN}};
 
-    (void)sigemptyset(&ends);
-    (void)sigaddset(&ends, SIGTERM);
-    (void)sigaddset(&ends, SIGINT);
-    (void)sigaddset(&ends, SIGHUP);
-    files[2].fd = signalfd(-1, &ends, SFD_CLOEXEC);
     while (poll(files, sizeof files / sizeof files[0], -1) < 0 &&
            errno == EINTR)
         continue;
-}
-
-static void block_signals(void)
-{
-    sigset_t ends;
-
-    (void)sigemptyset(&ends);
-    (void)sigaddset(&ends, SIGTERM);
-    (void)sigaddset(&ends, SIGINT);
-    (void)sigaddset(&ends, SIGHUP);
-    (void)sigaddset(&ends, SIGPIPE);
-    (void)pthread_sigmask(SIG_BLOCK, &ends, NULL);
 }
 
 static _Noreturn void be_helper(const run_options *options, int link_fd,
                                 int pid_fd, pid_t parent)
 {
     holding held = {.lost_fd = -1};
-    told lease;
+    run_grant lease = {0};
     int status = CLI_SYSTEM;
 
     /* If the parent is killed, the helper must not go on waiting for a lock. */
@@ -259,17 +222,16 @@ static _Noreturn void be_helper(const run_options *options, int link_fd,
     if (getppid() != parent)
         _exit(CLI_SYSTEM);
     if (keep_files(link_fd, pid_fd))
-        status = take(options, &held);
+        status = take(options, &held, &lease);
     else
         cli_error("cannot prepare a process: %s", strerror(errno));
-    if (status == CLI_OK)
-        status = describe(options, &held, &lease);
     if (status == CLI_OK) {
-        block_signals();
+        int signal_fd = block_signals();
+
         leave_caller();
         if (write(LINK_FD, &lease, sizeof lease) == (ssize_t)sizeof lease) {
             (void)close(LINK_FD);
-            hold(&held);
+            hold(&held, signal_fd);
         }
     }
     (void)sqlock_registry_close(held.registry, NULL);
@@ -290,7 +252,7 @@ static int status_of(pid_t pid)
 
 static int acquire_for(const cli *app, const run_options *options, int pid_fd)
 {
-    told lease;
+    run_grant lease = {0};
     ssize_t got;
     int link[2];
     pid_t parent = getpid();

@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TTL_DEFAULT_MS ((int64_t)30000)
-#define TTL_LEAST_MS ((int64_t)1000) /* starting a process takes time, too */
-#define TTL_MOST_MS ((int64_t)7 * 86400000)
 #define GRACE_DEFAULT_MOST_MS ((int64_t)10000)
 #define NOTE_MAX 80
 
@@ -20,7 +17,7 @@ static bool is_once;
 static bool is_fail_fast;
 static bool keeps_daemons;
 static int64_t wait_ms = SQLOCK_FOREVER;
-static int64_t ttl_ms = TTL_DEFAULT_MS;
+static int64_t ttl_ms = RUN_TTL_DEFAULT_MS;
 static int64_t grace_ms = -1;
 static int64_t min_hold_ms;
 static int64_t busy_status = CLI_BUSY;
@@ -32,9 +29,10 @@ static const cli_option options_table[] = {
     {"wait", 'w', .ms = &wait_ms},
     {"no-wait", 'n', .flag = &is_impatient},
     {"fail-fast", .flag = &is_fail_fast},
-    {"ttl", 't', .ms = &ttl_ms, .least = TTL_LEAST_MS, .most = TTL_MOST_MS},
+    {"ttl", 't', .ms = &ttl_ms, .least = RUN_TTL_LEAST_MS,
+     .most = RUN_TTL_MOST_MS},
     {"grace", .ms = &grace_ms},
-    {"min-hold", .ms = &min_hold_ms, .most = TTL_MOST_MS},
+    {"min-hold", .ms = &min_hold_ms, .most = RUN_TTL_MOST_MS},
     {"once", .flag = &is_once},
     {"keep-daemons", .flag = &keeps_daemons},
     {"command", 'c', .text = &shell_string},

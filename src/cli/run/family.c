@@ -32,19 +32,22 @@
  * several supervisors could keep killed processes from all processors. */
 #define HUNT_PAUSE_NS 100000
 
-bool run_family_reap(pid_t child, int *status, bool *is_told)
+/* A process that has not ended this long after KILL is not waited for any
+ * longer. */
+#define GIVE_UP_NS (10000 * RUN_NS_PER_MS)
+
+bool run_family_reap(run_child *child)
 {
     pid_t pid;
-    int one;
+    int status;
 
-    *is_told = false;
     for (;;) {
-        pid = waitpid(-1, &one, WNOHANG | WUNTRACED | WCONTINUED);
+        pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
         if (pid <= 0)
             return !(pid < 0 && errno == ECHILD);
-        if (pid == child) {
-            *status = one;
-            *is_told = true;
+        if (child != NULL && pid == child->pid) {
+            child->wait_status = status;
+            child->has_news = true;
         }
     }
 }
@@ -205,6 +208,13 @@ size_t run_family_signal(int number, pid_t session)
 
 /* ------------------------------------------------------------------ kill -- */
 
+static void pause_for(long ns)
+{
+    const struct timespec pause = {.tv_nsec = ns};
+
+    (void)nanosleep(&pause, NULL);
+}
+
 /* Send KILL to our own children, which is much faster than reading all
  * processes.  Return false if the kernel does not list the children. */
 static bool kill_children(pid_t session)
@@ -226,22 +236,35 @@ static bool kill_children(pid_t session)
     return true;
 }
 
-bool run_family_kill(pid_t session, pid_t child, int *status, bool *is_told)
+bool run_family_kill(pid_t session, run_child *child)
 {
-    static const struct timespec pause = {.tv_nsec = HUNT_PAUSE_NS};
     int64_t end_ns = run_now_ns() + HUNT_NS;
     bool is_anyone_left;
-    bool is_told_now;
 
-    *is_told = false;
     (void)run_family_signal(SIGKILL, session);
     do {
         if (!kill_children(session))
             (void)run_family_signal(SIGKILL, session);
-        is_anyone_left = run_family_reap(child, status, &is_told_now);
-        *is_told = *is_told || is_told_now;
+        is_anyone_left = run_family_reap(child);
         if (is_anyone_left)
-            (void)nanosleep(&pause, NULL);
+            pause_for(HUNT_PAUSE_NS);
     } while (is_anyone_left && run_now_ns() < end_ns);
+    return is_anyone_left;
+}
+
+bool run_family_sweep(pid_t sqlock)
+{
+    int64_t end_ns = run_now_ns() + GIVE_UP_NS;
+    run_cgroup cgroup;
+    bool is_anyone_left;
+
+    run_cgroup_find(&cgroup, sqlock);
+    do {
+        run_cgroup_kill(&cgroup);
+        is_anyone_left = run_family_kill(RUN_ANY_SESSION, NULL);
+        if (is_anyone_left)
+            pause_for(RUN_TICK_NS);
+    } while (is_anyone_left && run_now_ns() < end_ns);
+    run_cgroup_clear(&cgroup);
     return is_anyone_left;
 }

@@ -1,65 +1,54 @@
 /*
- * loop.c - the main thread of `sqlock run`: it sleeps until a signal, a
- * change of the lease, a message of the supervisor or a point in time comes,
- * and then takes the next step.  The main thread never waits for the database.
+ * loop.c - the main thread of `sqlock run`: wait for the lock, run the command
+ * under it, release it
  *
- *     WAITING --held--> RUNNING --ended--> (RECORDING) --> (HOLDING) --+
- *                          |                                           |
- *                          |                                           v
- *                          +--supervisor killed--> SWEEPING --> RELEASING
- *                                                                      |
- *                                                                      v
- *                                                                     DONE
+ *     1. Wait for the lock; another thread listens for signals meanwhile.
+ *     2. Run: sleep until the supervisor has a message, a signal comes, the
+ *        lease is lost, or a point in time is reached.  Nothing may block here,
+ *        neither a call of the database nor a write to stderr.
+ *     3. Record the success (--once), and keep the lock (--min-hold).
+ *     4. Release it, and report the outcome.
  *
  * The supervisor ends the command before the lease ends.  If the supervisor is
  * killed, or fails to do so, sqlock, which is a subreaper, too, ends the
- * remaining processes itself.  The main thread writes no message while the
- * command runs, since a write to stderr might block.
+ * remaining processes itself.
  */
 #include "run.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-typedef enum run_phase {
-    WAITING,
-    RUNNING,
-    SWEEPING,
-    RECORDING,
-    HOLDING,
-    RELEASING,
-    DONE
-} run_phase;
+/* Check this often per TTL whether the lease was renewed. */
+#define LOOK_PART 16
 
 typedef struct run_state {
     const run_options *options;
     run_report *report;
     run_lease lease;
-    run_lease_news news;
-    int link_fd; /* to the supervisor; -1: it has ended */
     run_signals signals;
     run_terminal terminal;
-    run_phase phase;
-    int64_t told_ns;   /* when the supervisor was told of the loss, or 0 */
-    run_cgroup cgroup; /* SWEEPING: the group that the supervisor has made */
-    bool was_stopped;  /* the command was stopped by job control */
-    /* a signal has ended --min-hold, after the command's success */
-    bool is_cut;
-    int64_t held_ns; /* when the lock was acquired */
-    /* end of the command, and of all that had to end with it; or 0 */
-    int64_t ended_ns;
-    int64_t swept_ns; /* when SWEEPING began */
-    int status;
-    int death; /* signal to die of at the end, or 0 */
+    int link_fd; /* to the supervisor; -1: it has ended */
     int timer_fd;
+    int heard_fd;      /* an eventfd: ends the thread that listens */
+    atomic_int death;  /* signal to die of at the end, or 0 */
+    bool is_running;   /* the command, or what has to end with it */
+    bool was_stopped;  /* the command was stopped by job control */
+    bool is_cut;       /* a signal has ended --min-hold, after the success */
+    int64_t told_ns;   /* when the supervisor was told of the loss, or 0 */
+    int64_t begun_ns;  /* when the command was to begin */
+    int64_t ended_ns;  /* end of the command, and of all that had to end with
+                          it; or 0 */
+    int status;        /* exit status */
+    char message[512]; /* an error, to be written at the end; or "" */
 } run_state;
-
-/* --------------------------------------------------------------- signals -- */
 
 static _Noreturn void die_of(const run_state *run, int number)
 {
@@ -67,13 +56,23 @@ static _Noreturn void die_of(const run_state *run, int number)
     run_signals_die_of(&run->signals, number);
 }
 
-/* Begin to release the lock.  Call it before the reason is written: stderr may
- * block. */
-static void start_releasing(run_state *run, int status)
+/* Set the outcome.  The message, which may be "", is written after the lock was
+ * released: stderr may block. */
+static void end_as(run_state *run, int status, const char *cause,
+                   const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void end_as(run_state *run, int status, const char *cause,
+                   const char *format, ...)
 {
+    va_list arguments;
+
+    run->is_running = false;
     run->status = status;
-    run->phase = RELEASING;
-    run_lease_stop(&run->lease);
+    run->report->cause = cause;
+    va_start(arguments, format);
+    (void)vsnprintf(run->message, sizeof run->message, format, arguments);
+    va_end(arguments);
 }
 
 /* Return when sqlock itself ends the command, if the supervisor has not done so
@@ -82,7 +81,7 @@ static int64_t take_over_ns(const run_state *run)
 {
     int64_t lead_ns = run->options->lead_ms * RUN_NS_PER_MS;
     int64_t grace_ns = run->options->grace_ms * RUN_NS_PER_MS;
-    int64_t at_ns = run->news.deadline_ns - lead_ns / 2;
+    int64_t at_ns = run->lease.deadline_ns - lead_ns / 2;
     int64_t due_ns = run->told_ns + grace_ns + lead_ns;
 
     return run->told_ns != 0 && due_ns < at_ns ? due_ns : at_ns;
@@ -93,30 +92,80 @@ static void order(const run_state *run, run_word word, int number)
     run_message message = {.word = word,
                            .number = number,
                            .serial = run->signals.serial,
-                           .deadline_ns = run->news.deadline_ns,
-                           .token = run->news.token};
+                           .deadline_ns = run->lease.deadline_ns,
+                           .grant = run->lease.grant};
 
-    memcpy(message.key, run->news.key, sizeof message.key);
-    memcpy(message.client_id, run->news.client_id, sizeof message.client_id);
-    memcpy(message.lease, run->news.lease, sizeof message.lease);
-    memcpy(message.tag, run->news.tag, sizeof message.tag);
     run_link_send(run->link_fd, &message);
 }
 
-static void take_signal_waiting(run_state *run, int number)
+/* --------------------------------------------------------------- waiting -- */
+
+/* Run the thread that listens for signals while the main thread may be waiting
+ * for the database.  A claim under way cannot be withdrawn: if it is granted,
+ * the row expires after the TTL. */
+static void *listen_to_signals(void *argument)
 {
-    if (number == SIGTSTP) {
-        run_signals_stop();
-    } else if (run_signals_may_end(number)) {
+    run_state *run = argument;
+    struct pollfd files[] = {{.fd = run->signals.fd, .events = POLLIN},
+                             {.fd = run->heard_fd, .events = POLLIN}};
+    int number;
+
+    for (;;) {
+        (void)poll(files, 2, -1);
+        if (files[1].revents != 0)
+            return NULL;
+        number = run_signals_take(&run->signals);
+        if (number == SIGTSTP)
+            run_signals_stop();
+        if (number == 0 || !run_signals_may_end(number))
+            continue;
         run->report->cause = "interrupted";
-        /* A claim under way cannot be withdrawn: if it is granted, the row
-         * expires after the TTL. */
-        if (run->news.state == RUN_LEASE_WAITING && !run->news.was_held)
+        if (!run->lease.is_held)
             die_of(run, number);
         run->death = number;
-        start_releasing(run, CLI_SIGNALLED + number);
     }
 }
+
+/* Wait for the lock.  Return as run_lease_take(). */
+static int wait_for_lock(run_state *run)
+{
+    pthread_t listener;
+    int rc = pthread_create(&listener, NULL, listen_to_signals, run);
+
+    if (rc != 0) {
+        run->lease.error.code = SQLOCK_ENOMEM;
+        (void)snprintf(run->lease.error.message,
+                       sizeof run->lease.error.message,
+                       "cannot start a thread: %s", strerror(rc));
+        return SQLOCK_ENOMEM;
+    }
+    rc = run_lease_take(&run->lease, run->options, &run->death);
+    (void)eventfd_write(run->heard_fd, 1);
+    (void)pthread_join(listener, NULL);
+    return rc;
+}
+
+/* Return whether the command may be started, or set the outcome. */
+static bool may_start(run_state *run)
+{
+    run_message message;
+
+    (void)run_link_receive(&run->link_fd, &message); /* there is none */
+    (void)run_lease_look(&run->lease);
+    if (run->lease.is_lost ||
+        run_now_ns() >=
+            take_over_ns(run) - run->options->grace_ms * RUN_NS_PER_MS)
+        end_as(run, CLI_LOST, "lost",
+               "the lease was over before the command was started");
+    else if (run->link_fd < 0)
+        end_as(run, CLI_SYSTEM, "system",
+               "the supervisor was killed before the command was started");
+    else
+        return true;
+    return false;
+}
+
+/* --------------------------------------------------------------- signals -- */
 
 /* Pass a signal on to the command; CONT even if the supervisor has reported no
  * stop, since that report may be on its way. */
@@ -129,95 +178,35 @@ static void pass_on(run_state *run, int number)
     order(run, RUN_SIGNAL, number);
 }
 
-static void take_signal(run_state *run, int number)
-{
-    switch (run->phase) {
-    case WAITING:
-        take_signal_waiting(run, number);
-        break;
-    case RUNNING:
-        pass_on(run, number);
-        break;
-    case RECORDING:
-    case HOLDING:
-        /* The command has succeeded: a signal ends only the hold after it. */
-        run->is_cut = run->is_cut || run_signals_may_end(number);
-        break;
-    default:
-        break;
-    }
-}
-
+/* After the command's success, a signal ends only the hold that follows. */
 static void take_signals(run_state *run)
 {
     int number = run_signals_take(&run->signals);
 
     while (number != 0) {
-        take_signal(run, number);
+        if (run->is_running)
+            pass_on(run, number);
+        else
+            run->is_cut = run->is_cut || run_signals_may_end(number);
         number = run_signals_take(&run->signals);
     }
 }
 
 /* ------------------------------------------------------- the supervisor -- */
 
-static void report_refusal_to_run(run_state *run, int error)
+static void take_refusal(run_state *run, int error)
 {
     bool is_missing = error == ENOENT || error == ENOTDIR;
 
-    run->report->cause = is_missing ? "not_found" : "not_runnable";
-    start_releasing(run, is_missing ? CLI_NOT_FOUND : CLI_UNRUNNABLE);
-    cli_error("cannot run \"%s\": %s", run->options->command[0],
-              strerror(error));
-}
-
-/* Begin to release after the command was ended because of its lease. */
-static void end_lost(run_state *run)
-{
-    run->report->cause = "lost";
-    start_releasing(run, CLI_LOST);
-}
-
-static void say_loss(const run_state *run)
-{
-    cli_error("the command was ended: %s", run->news.error.message);
-}
-
-static void start_holding(run_state *run)
-{
-    run->phase = HOLDING;
-    if (run->options->min_hold_ms > 0)
-        run_info("the command has succeeded, keeping the lock");
-}
-
-static void succeed(run_state *run)
-{
-    if (run->options->is_once) {
-        run->phase = RECORDING;
-        run_lease_record(&run->lease);
-    } else {
-        start_holding(run);
-    }
-}
-
-static void take_own_end(run_state *run, int wait_status)
-{
-    if (WIFSIGNALED(wait_status)) {
-        run->report->cause = "signaled";
-        start_releasing(run, CLI_SIGNALLED + WTERMSIG(wait_status));
-    } else {
-        run->report->cause = "exited";
-        run->status = WEXITSTATUS(wait_status);
-        if (run->status == CLI_OK)
-            succeed(run);
-        else
-            start_releasing(run, run->status);
-    }
+    run_terminal_end(&run->terminal, 0);
+    end_as(run, is_missing ? CLI_NOT_FOUND : CLI_UNRUNNABLE,
+           is_missing ? "not_found" : "not_runnable", "cannot run \"%s\": %s",
+           run->options->command[0], strerror(error));
 }
 
 static void take_end(run_state *run, const run_message *message)
 {
     int wait_status = message->number;
-    bool is_own;
 
     run_terminal_end(&run->terminal, wait_status);
     run->ended_ns = run_now_ns();
@@ -226,16 +215,25 @@ static void take_end(run_state *run, const run_message *message)
     /* A signal that came after the command's end applies to the hold that
      * follows. */
     run->is_cut = message->serial < run->signals.ending;
-    is_own = message->why == RUN_END_OWN || message->why == RUN_END_LEFT ||
-             message->why == RUN_END_TOLD;
-    if (is_own)
-        take_own_end(run, wait_status);
+    switch (message->why) {
+    case RUN_END_LOST:
+        end_as(run, CLI_LOST, "lost", "the command was ended: %s",
+               run->lease.error.message);
+        return;
+    case RUN_END_DEADLINE: /* the supervisor has said why */
+    case RUN_END_ALONE:
+        end_as(run, CLI_LOST, "lost", "%s", "");
+        return;
+    default:
+        break;
+    }
+    if (WIFSIGNALED(wait_status))
+        end_as(run, CLI_SIGNALLED + WTERMSIG(wait_status), "signaled", "%s",
+               "");
     else
-        end_lost(run);
-    if (is_own && message->why != RUN_END_OWN)
-        cli_note("the command left processes behind; they were ended");
-    else if (message->why == RUN_END_LOST)
-        say_loss(run);
+        end_as(run, WEXITSTATUS(wait_status), "exited", "%s", "");
+    if (message->why != RUN_END_OWN)
+        run_note("the command left processes behind; they were ended");
 }
 
 static void take_message(run_state *run, const run_message *message)
@@ -246,8 +244,7 @@ static void take_message(run_state *run, const run_message *message)
         order(run, RUN_GO, 0);
         break;
     case RUN_REFUSED:
-        run_terminal_end(&run->terminal, 0);
-        report_refusal_to_run(run, message->number);
+        take_refusal(run, message->number);
         break;
     case RUN_HALTED:
         if (message->serial < run->signals.waking)
@@ -263,33 +260,81 @@ static void take_message(run_state *run, const run_message *message)
     }
 }
 
-static void start_sweeping(run_state *run)
+/* The supervisor was killed, or does not do its work, or other processes are in
+ * its way: kill all descendants of sqlock, which are the watcher and the
+ * supervisor, the command, which the kernel kills when the supervisor dies, and
+ * others. */
+static void take_over(run_state *run)
 {
-    run->phase = SWEEPING;
-    run->swept_ns = run_now_ns();
-    run_cgroup_find(&run->cgroup, getpid());
+    bool is_due = run_now_ns() >= take_over_ns(run);
+
     run_terminal_end(&run->terminal, 0);
+    if (run_family_sweep(getpid())) {
+        /* The lock is not released: it excludes others as long as the lease
+         * lasts, since processes of the command still run. */
+        cli_error("a process of the command cannot be ended; the lock stays "
+                  "held until its lease expires");
+        run->report->cause = "lost";
+        run_report_write(run->report, run->options, CLI_LOST);
+        _exit(CLI_LOST);
+    }
+    (void)run_lease_look(&run->lease);
+    if (run->lease.is_lost)
+        end_as(run, CLI_LOST, "lost", "the command was ended: %s",
+               run->lease.error.message);
+    else if (is_due)
+        end_as(run, CLI_LOST, "lost",
+               "the command was ended: the lease was about to expire, and the "
+               "supervisor had not ended it");
+    else
+        end_as(run, CLI_SYSTEM, "system",
+               "the supervisor was killed, and the command with it");
 }
 
-static void take_messages(run_state *run)
+/* --------------------------------------------------------------- running -- */
+
+/* Sleep until something has happened, or until at_ns. */
+static void rest(run_state *run, int64_t at_ns)
 {
-    run_link_result result = RUN_LINK_MESSAGE;
+    int64_t ttl_ms = (int64_t)run->options->registry.ttl_ms;
+    int64_t look_ns = run_now_ns() + ttl_ms * RUN_NS_PER_MS / LOOK_PART;
+    const int fds[] = {run->signals.fd, run->lease.lost_fd, run->link_fd};
+
+    run_sleep(run->timer_fd, at_ns < look_ns ? at_ns : look_ns, fds);
+    if (run_lease_look(&run->lease) && run->is_running)
+        order(run, RUN_DEADLINE, 0);
+}
+
+/* Run the command, until it has ended with all that has to end with it. */
+static void run_command(run_state *run)
+{
     run_message message;
 
-    while (result == RUN_LINK_MESSAGE && run->link_fd >= 0) {
-        result = run_link_receive(run->link_fd, &message);
-        if (result == RUN_LINK_MESSAGE && run->phase == RUNNING)
+    run_info("\"%s\" is ours, starting %s", run->options->name,
+             run->options->command[0]);
+    run->is_running = true;
+    run->begun_ns = run_now_ns();
+    run_report_grant(run->report, run->options);
+    order(run, RUN_START, 0);
+    while (run->is_running) {
+        rest(run, take_over_ns(run));
+        if (run->lease.is_lost && run->told_ns == 0) {
+            run->told_ns = run_now_ns();
+            order(run, RUN_STOP, 0);
+        }
+        while (run->is_running && run_link_receive(&run->link_fd, &message))
             take_message(run, &message);
+        if (run->is_running &&
+            (run->link_fd < 0 || run_now_ns() >= take_over_ns(run)))
+            take_over(run);
+        take_signals(run);
     }
-    if (result != RUN_LINK_CLOSED)
-        return;
     (void)close(run->link_fd);
     run->link_fd = -1;
-    if (run->phase == RUNNING)
-        start_sweeping(run);
 }
 
-/* ----------------------------------------------------------------- steps -- */
+/* ------------------------------------------------------------ the outcome
+ * -- */
 
 static const char *cause_of(int status)
 {
@@ -309,139 +354,27 @@ static const char *cause_of(int status)
     }
 }
 
-static void say_done(const run_state *run)
+/* The command has succeeded: record that, and keep the lock. */
+static void succeed(run_state *run)
 {
-    char done[CLI_NUMBER_SIZE];
-    const char *at = cli_time_text(done, run->news.done_at_us, false);
+    int64_t until_ns =
+        run->begun_ns + run->options->min_hold_ms * RUN_NS_PER_MS;
+    int rc = run->options->is_once ? run_lease_record(&run->lease) : 0;
 
-    cli_note("\"%s\" was done before%s%s: nothing is run; see `sqlock once`",
-             run->options->name, at != NULL ? ", at " : "",
-             at != NULL ? at : "");
-}
-
-static void report_outcome_of_waiting(run_state *run)
-{
-    run->phase = DONE;
-    run->status = cli_status_of(run->news.result);
-    if (run->status == CLI_OK) {
-        say_done(run);
-        run->report->cause = "done";
+    if (rc < 0) {
+        end_as(run, cli_status_of(rc), cause_of(cli_status_of(rc)),
+               "the command succeeded, but its success could not be recorded: "
+               "%s",
+               run->lease.error.message);
         return;
     }
-    run->report->cause = cause_of(run->status);
-    if (run->status == CLI_BUSY)
-        run->status = run->options->busy_status;
-    else
-        (void)cli_fail(&run->news.error);
-}
-
-static void step_waiting(run_state *run)
-{
-    if (run->news.state == RUN_LEASE_WAITING)
-        return;
-    if (run->news.state == RUN_LEASE_OVER) {
-        report_outcome_of_waiting(run);
-        return;
+    if (run->options->min_hold_ms > 0)
+        run_info("the command has succeeded, keeping the lock");
+    take_signals(run);
+    while (!run->is_cut && !run->lease.is_lost && run_now_ns() < until_ns) {
+        rest(run, until_ns);
+        take_signals(run);
     }
-    run->report->token = run->news.token;
-    memcpy(run->report->key, run->news.key, sizeof run->report->key);
-    memcpy(run->report->client_id, run->news.client_id,
-           sizeof run->report->client_id);
-    if (run->news.state == RUN_LEASE_LOST ||
-        run_now_ns() >=
-            take_over_ns(run) - run->options->grace_ms * RUN_NS_PER_MS) {
-        run->report->cause = "lost";
-        start_releasing(run, CLI_LOST);
-        cli_error("the lease was over before the command was started");
-        return;
-    }
-    if (run->link_fd < 0) {
-        run->report->cause = "system";
-        start_releasing(run, CLI_SYSTEM);
-        cli_error("the supervisor was killed before the command was started");
-        return;
-    }
-    run_info("\"%s\" is ours, starting %s", run->options->name,
-             run->options->command[0]);
-    run->held_ns = run_now_ns();
-    run->phase = RUNNING;
-    run_report_grant(run->report, run->options);
-    order(run, RUN_START, 0);
-}
-
-static void step_running(run_state *run)
-{
-    if (run->news.state == RUN_LEASE_LOST && run->told_ns == 0) {
-        run->told_ns = run_now_ns();
-        order(run, RUN_STOP, 0);
-    }
-    if (run_now_ns() < take_over_ns(run))
-        return;
-    /* The supervisor is stopped, or the processes it has to end do not end. */
-    start_sweeping(run);
-}
-
-/* The supervisor does not do its work, or other processes are in its way: kill
- * all descendants of sqlock, which are the watcher and the supervisor (run.h),
- * the command, which the kernel kills when the supervisor dies, and others. */
-static void step_sweeping(run_state *run)
-{
-    int wait_status;
-    bool is_told;
-
-    run_cgroup_kill(&run->cgroup);
-    if (run_family_kill(RUN_ANY_SESSION, 0, &wait_status, &is_told)) {
-        if (run_now_ns() - run->swept_ns < RUN_GIVE_UP_NS)
-            return;
-        /* The lock is not released: it excludes others as long as the lease
-         * lasts, since processes of the command still run. */
-        cli_error("a process of the command cannot be ended; the lock stays "
-                  "held until its lease expires");
-        run->report->cause = "lost";
-        run_report_write(run->report, run->options, CLI_LOST);
-        _exit(CLI_LOST);
-    }
-    run_cgroup_clear(&run->cgroup);
-    if (run->news.state == RUN_LEASE_LOST) {
-        end_lost(run);
-        say_loss(run);
-    } else if (run->swept_ns >= take_over_ns(run)) {
-        end_lost(run);
-        cli_error("the command was ended: the lease was about to expire, and "
-                  "the supervisor had not ended it");
-    } else {
-        run->report->cause = "system";
-        start_releasing(run, CLI_SYSTEM);
-        cli_error("the supervisor was killed, and the command with it");
-    }
-}
-
-static void step_recording(run_state *run)
-{
-    if (!run->news.is_recorded)
-        return;
-    if (run->news.is_done) {
-        start_holding(run);
-        return;
-    }
-    run->status = cli_status_of(run->news.error.code);
-    run->report->cause = cause_of(run->status);
-    start_releasing(run, run->status);
-    cli_error(
-        "the command succeeded, but its success could not be recorded: %s",
-        run->news.error.message);
-}
-
-static int64_t hold_until_ns(const run_state *run)
-{
-    return run->held_ns + run->options->min_hold_ms * RUN_NS_PER_MS;
-}
-
-static void step_holding(run_state *run)
-{
-    if (run->is_cut || run_now_ns() >= hold_until_ns(run) ||
-        run->news.state != RUN_LEASE_HELD)
-        start_releasing(run, run->status);
 }
 
 /* Return whether the lock was certainly still ours when the command ended: its
@@ -452,87 +385,80 @@ static bool was_held_to_the_end(const run_state *run)
     int64_t ttl_ns = (int64_t)run->options->registry.ttl_ms * RUN_NS_PER_MS;
 
     return run->ended_ns != 0 &&
-           (run->news.is_done ||
-            run->news.deadline_ns - ttl_ns >= run->ended_ns);
+           (run->lease.is_done ||
+            run->lease.deadline_ns - ttl_ns >= run->ended_ns);
 }
 
-static void step_releasing(run_state *run)
+static void release(run_state *run)
 {
-    int result = run->news.result;
+    sqlock_error err = {0};
+    int rc = run_lease_release(&run->lease, &err);
 
-    if (run->news.state != RUN_LEASE_OVER)
+    if (run->message[0] != '\0')
+        cli_error("%s", run->message);
+    if (rc == 0 || run->status == CLI_LOST)
         return;
-    run->phase = DONE;
-    if (result == 0 || run->status == CLI_LOST)
-        return;
-    if ((result == SQLOCK_ELOST || result == SQLOCK_EEXPIRED) &&
+    if ((rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED) &&
         was_held_to_the_end(run)) {
         cli_note("the lock was lost after the command had ended");
-    } else if (result == SQLOCK_ELOST) {
+    } else if (rc == SQLOCK_ELOST) {
         cli_error("the lease was lost before the command ended: another owner "
                   "may have had the lock at the same time");
         run->report->cause = "lost";
         run->status = CLI_LOST;
-    } else if (result == SQLOCK_EEXPIRED) {
+    } else if (rc == SQLOCK_EEXPIRED) {
         cli_error("the lease expired before the command ended; nobody else has "
                   "taken the lock");
     } else {
         cli_note("the lock could not be released and stays held until its "
                  "lease expires: %s",
-                 run->news.error.message);
+                 err.message);
     }
 }
 
-static void (*const steps[])(run_state *) = {
-    [WAITING] = step_waiting,   [RUNNING] = step_running,
-    [SWEEPING] = step_sweeping, [RECORDING] = step_recording,
-    [HOLDING] = step_holding,   [RELEASING] = step_releasing,
-};
-
-static void step(run_state *run)
+static void say_done(const run_state *run)
 {
-    run_phase before;
+    char done[CLI_NUMBER_SIZE];
+    const char *at = cli_time_text(done, run->lease.done_at_us, false);
 
-    do {
-        before = run->phase;
-        if (run->phase != DONE)
-            steps[run->phase](run);
-    } while (run->phase != before);
+    cli_note("\"%s\" was done before%s%s: nothing is run; see `sqlock once`",
+             run->options->name, at != NULL ? ", at " : "",
+             at != NULL ? at : "");
 }
 
-/* ------------------------------------------------------------------ loop -- */
-
-static int64_t next_ns(const run_state *run)
+/* End without having run the command: the lock was not to be had, with the
+ * result rc, or the work was done before. */
+static void give_up(run_state *run, int rc)
 {
-    switch (run->phase) {
-    case RUNNING:
-        return take_over_ns(run);
-    case SWEEPING:
-        return run_now_ns() + RUN_TICK_NS;
-    case HOLDING:
-        return hold_until_ns(run);
-    default:
-        return 0;
+    int released =
+        run_lease_release(&run->lease, rc == 0 ? &run->lease.error : NULL);
+
+    run->status = cli_status_of(rc < 0 ? rc : released);
+    if (run->status == CLI_OK)
+        say_done(run);
+    run->report->cause = run->status == CLI_OK ? "done" : cause_of(run->status);
+    if (run->status == CLI_BUSY)
+        run->status = run->options->busy_status;
+    else if (run->status != CLI_OK)
+        (void)cli_fail(&run->lease.error);
+}
+
+static void work(run_state *run)
+{
+    int rc = wait_for_lock(run);
+
+    run->report->grant = run->lease.grant;
+    if (run->death != 0) {
+        run->status = CLI_SIGNALLED + run->death;
+    } else if (rc < 0 || run->lease.is_done) {
+        give_up(run, rc);
+        return;
+    } else if (may_start(run)) {
+        run_command(run);
+        if (run->status == CLI_OK)
+            succeed(run);
     }
-}
-
-static void wait_for_event(run_state *run)
-{
-    struct pollfd files[] = {
-        {.fd = run->signals.fd, .events = POLLIN},
-        {.fd = run->lease.event_fd, .events = POLLIN},
-        {.fd = run->link_fd, .events = POLLIN},
-        {.fd = run->timer_fd, .events = POLLIN},
-    };
-    int64_t deadline_ns = run->news.deadline_ns;
-
-    run_set_timer(run->timer_fd, next_ns(run));
-    (void)poll(files, sizeof files / sizeof files[0], -1);
-    run_lease_read(&run->lease, &run->news);
-    if (run->phase == RUNNING && run->news.deadline_ns != deadline_ns)
-        order(run, RUN_DEADLINE, 0);
-    take_messages(run);
-    take_signals(run);
+    release(run);
 }
 
 static bool begin(run_state *run)
@@ -540,8 +466,9 @@ static bool begin(run_state *run)
     if (!run_signals_block(&run->signals))
         return false;
     run->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (run->timer_fd < 0) {
-        cli_error("timerfd: %s", strerror(errno));
+    run->heard_fd = eventfd(0, EFD_CLOEXEC);
+    if (run->timer_fd < 0 || run->heard_fd < 0) {
+        cli_error("cannot open a timer: %s", strerror(errno));
         return false;
     }
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -551,28 +478,19 @@ static bool begin(run_state *run)
 
 int run_loop(const run_options *options, run_report *report)
 {
-    run_state run = {.options = options,
-                     .report = report,
-                     .link_fd = -1,
-                     .cgroup = {.dir_fd = -1, .parent_fd = -1},
-                     .signals = {.fd = -1},
-                     .timer_fd = -1};
-    bool has_lease;
+    run_state run = {
+        .options = options,
+        .report = report,
+        .lease = {.lost_fd = -1, .mutex = PTHREAD_MUTEX_INITIALIZER},
+        .link_fd = -1,
+        .signals = {.fd = -1},
+        .timer_fd = -1,
+        .heard_fd = -1,
+        .status = CLI_SYSTEM};
 
-    run.status = CLI_SYSTEM;
     report->cause = "system";
-    has_lease = begin(&run) && run_lease_start(&run.lease, options);
-    while (has_lease && run.phase != DONE) {
-        wait_for_event(&run);
-        step(&run);
-    }
-    if (has_lease)
-        run_lease_clear(&run.lease);
-    if (run.link_fd >= 0)
-        (void)close(run.link_fd);
-    if (run.timer_fd >= 0)
-        (void)close(run.timer_fd);
-    run_signals_clear(&run.signals);
+    if (begin(&run))
+        work(&run);
     if (run.death != 0)
         die_of(&run, run.death);
     return run.status;

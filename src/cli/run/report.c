@@ -6,12 +6,9 @@
  */
 #include "run.h"
 
-#include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,44 +19,20 @@ static json_t *text_or_null(const char *text)
     return text[0] != '\0' ? cli_json_text(text) : json_null();
 }
 
-static json_t *status_of_child(const run_report *report)
+static json_t *number_or_null(bool is_known, int number)
 {
-    if (!report->has_ended || !WIFEXITED(report->wait_status))
-        return json_null();
-    return json_integer(WEXITSTATUS(report->wait_status));
+    return is_known ? json_integer(number) : json_null();
 }
 
-static json_t *signal_of_child(const run_report *report)
-{
-    if (!report->has_ended || !WIFSIGNALED(report->wait_status))
-        return json_null();
-    return json_integer(WTERMSIG(report->wait_status));
-}
-
-static void write_all(int fd, const char *text)
-{
-    size_t left = strlen(text);
-    ssize_t written;
-
-    while (left > 0) {
-        written = write(fd, text, left);
-        if (written <= 0)
-            return; /* nobody reads: that is no reason to fail */
-        text += written;
-        left -= (size_t)written;
-    }
-}
-
+/* Write a line.  That nobody reads it is no reason to fail. */
 static void write_line(int fd, json_t *value)
 {
-    char *text;
+    char *text = value != NULL
+                     ? json_dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII)
+                     : NULL;
 
-    text = value != NULL ? json_dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII)
-                         : NULL;
-    if (text != NULL) {
-        write_all(fd, text);
-        write_all(fd, "\n");
-    }
+    if (text != NULL)
+        (void)dprintf(fd, "%s\n", text);
     free(text);
     json_decref(value);
 }
@@ -81,28 +54,32 @@ void run_report_grant(const run_report *report, const run_options *options)
         return;
     write_line(report->fd,
                json_pack("{s:s, s:I, s:s, s:s, s:s}", "event", "granted",
-                         "token", (json_int_t)report->token, "region",
-                         region_of(options), "key", report->key, "client_id",
-                         report->client_id));
+                         "token", (json_int_t)report->grant.token, "region",
+                         region_of(options), "key", report->grant.key,
+                         "client_id", report->grant.client_id));
 }
 
 void run_report_write(run_report *report, const run_options *options,
                       int status)
 {
-    json_t *value;
+    bool has_exited = report->has_ended && WIFEXITED(report->wait_status);
+    bool was_killed = report->has_ended && WIFSIGNALED(report->wait_status);
+    const run_grant *grant = &report->grant;
 
     if (report->fd < 0)
         return;
-    value = json_pack(
-        "{s:s, s:s, s:i, s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "event", "ended",
-        "cause", report->cause, "status", status, "command_status",
-        status_of_child(report), "command_signal", signal_of_child(report),
-        "name",
-        options->name != NULL ? cli_json_text(options->name) : json_null(),
-        "region", region_of(options), "key", text_or_null(report->key), "token",
-        report->token != 0 ? json_integer(report->token) : json_null(),
-        "client_id", text_or_null(report->client_id));
-    write_line(report->fd, value);
+    write_line(
+        report->fd,
+        json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "event",
+                  "ended", "cause", report->cause, "status", status,
+                  "command_status",
+                  number_or_null(has_exited, WEXITSTATUS(report->wait_status)),
+                  "command_signal",
+                  number_or_null(was_killed, WTERMSIG(report->wait_status)),
+                  "name", cli_json_text(options->name), "region",
+                  region_of(options), "key", text_or_null(grant->key), "token",
+                  grant->token != 0 ? json_integer(grant->token) : json_null(),
+                  "client_id", text_or_null(grant->client_id)));
     (void)close(report->fd);
     report->fd = -1;
 }

@@ -8,24 +8,24 @@
 #ifndef SQLOCK_RUN_H
 #define SQLOCK_RUN_H
 
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "base/retry.h"
 #include "cli/cli.h"
+#include "sqlock/lease.h"
 
 /* Environment variable: the ids of the leases that are held around a command,
  * innermost first, separated by spaces. */
 #define RUN_LEASES "SQLOCK_LEASES"
 
-#include <pthread.h>
-#include <signal.h>
-#include <sys/types.h>
-
-#include "base/retry.h"
-#include "sqlock/lease.h"
+#define RUN_TTL_DEFAULT_MS ((int64_t)30000)
+#define RUN_TTL_LEAST_MS ((int64_t)1000) /* a process takes time to start */
+#define RUN_TTL_MOST_MS ((int64_t)7 * 86400000)
 
 #define RUN_NS_PER_MS ((int64_t)1000000)
-
-/* A process that has not ended this long after KILL is not waited for any
- * longer. */
-#define RUN_GIVE_UP_NS (10000 * RUN_NS_PER_MS)
 
 /* While processes are being ended, how often to check which are left. */
 #define RUN_TICK_NS (20 * RUN_NS_PER_MS)
@@ -48,11 +48,23 @@ typedef struct run_options {
     char *settings[CLI_SETTINGS + 1];
 } run_options;
 
+/* A lease, as others are told of it. */
+typedef struct run_grant {
+    int64_t token; /* 0: the lock was never ours */
+    char key[SQLOCK_KEY_SIZE];
+    char client_id[SQLOCK_KEY_SIZE];
+    char lease[SQLOCK_LEASE_ID_SIZE];
+    char tag[SQLOCK_TAG_SIZE]; /* of the command's sessions, or "" */
+} run_grant;
+
+/* --------------------------------------------------------------- clock -- */
+
 int64_t run_now_ns(void);
 
-/** Let a timerfd of CLOCK_BOOTTIME expire at a point in time, at once if that
- *  is past; 0: never. */
-void run_set_timer(int timer_fd, int64_t at_ns);
+/** Sleep until one of the descriptors, which may be -1, is readable or, unless
+ *  @p at_ns is 0, until that point in time.  @param timer_fd  a timerfd of
+ *  CLOCK_BOOTTIME */
+void run_sleep(int timer_fd, int64_t at_ns, const int fds[3]);
 
 /* -------------------------------------------------------------- report -- */
 
@@ -62,9 +74,7 @@ typedef struct run_report {
     const char *cause; /* one word, listed in the manual */
     bool has_ended;    /* the command ran, with this waitpid() status */
     int wait_status;
-    int64_t token; /* 0: the lock was never ours */
-    char key[SQLOCK_KEY_SIZE];
-    char client_id[SQLOCK_KEY_SIZE];
+    run_grant grant;
 } run_report;
 
 /** Write that the lock is held, as one line of JSON, if the pipe takes it at
@@ -76,75 +86,20 @@ void run_report_grant(const run_report *report, const run_options *options);
 void run_report_write(run_report *report, const run_options *options,
                       int status);
 
-/* --------------------------------------------------------------- lease -- */
-
-typedef enum run_lease_state {
-    RUN_LEASE_WAITING, /* connecting, or waiting for the lock */
-    RUN_LEASE_HELD,
-    RUN_LEASE_LOST, /* it can no longer be renewed */
-    RUN_LEASE_OVER  /* released, or never held: the thread has ended */
-} run_lease_state;
-
-/* The state of the lease, copied from the thread. */
-typedef struct run_lease_news {
-    run_lease_state state;
-    int64_t deadline_ns; /* of the lease, while held or lost */
-    int64_t token;
-    char key[SQLOCK_KEY_SIZE];
-    char client_id[SQLOCK_KEY_SIZE];
-    char lease[SQLOCK_LEASE_ID_SIZE];
-    char tag[SQLOCK_TAG_SIZE]; /* of the command's sessions, or "" */
-    int result;    /* when over: of acquiring or, after success, releasing */
-    bool was_held; /* there is, or was, a lease to release */
-    bool is_done;  /* --once: the work is recorded as done */
-    int64_t done_at_us; /* --once: when it was, before; 0: not known */
-    bool is_recorded;   /* --once: recording was tried */
-    sqlock_error error; /* of `result`, of the loss, or of recording */
-} run_lease_news;
-
-typedef struct run_lease {
-    const run_options *options;
-    int event_fd; /* readable when the state has changed */
-    int order_fd; /* readable when the thread is to record or to stop */
-    pthread_t thread;
-    pthread_mutex_t mutex; /* guards the fields below */
-    bool is_recording;
-    bool is_stopping;
-    run_lease_news news;
-    char obstacle[200]; /* why renewals failed last; "": they have not */
-} run_lease;
-
-/** Start the thread, which uses @p options until it ends.  @return false, after
- *  a message */
-bool run_lease_start(run_lease *lease, const run_options *options);
-
-/** Copy the present state of the lease to @p news, and reset event_fd. */
-void run_lease_read(run_lease *lease, run_lease_news *news);
-
-/** Ask the lease's thread to record the success (--once), and return at once.
- *  After the attempt event_fd is readable, news.is_recorded is set, and
- *  news.is_done says whether it succeeded. */
-void run_lease_record(run_lease *lease);
-
-/** Ask the lease's thread to release the lock and end, and return at once.
- *  When that is done, event_fd is readable and the state is RUN_LEASE_OVER. */
-void run_lease_stop(run_lease *lease);
-
-/** Wait for the thread's end, and free everything.  Call it when the lease is
- *  over. */
-void run_lease_clear(run_lease *lease);
-
 /* ---------------------------------------------------------------- wait -- */
 
 typedef struct run_wait {
     const run_options *options;
+    const atomic_int *interrupted; /* not 0: a signal has ended the wait */
     int64_t start_ns;
     /* when to report what is waited for; INT64_MAX: never */
     int64_t word_ns;
     struct lk_retry retry;
 } run_wait;
 
-void run_wait_begin(run_wait *wait, const run_options *options);
+/** Begin.  @p interrupted may be NULL. */
+void run_wait_begin(run_wait *wait, const run_options *options,
+                    const atomic_int *interrupted);
 
 bool run_wait_is_over(const run_wait *wait);
 
@@ -152,15 +107,58 @@ bool run_wait_is_over(const run_wait *wait);
  *  for, when that is due, and pause.  @return true: try again now */
 bool run_wait_goes_on(run_wait *wait, int rc, const sqlock_error *err);
 
-/** Acquire the lock, to be renewed in the background; while waiting, report
- *  what is waited for.  @return as sqlock_acquire() */
-int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
-                     sqlock_lock *lock, sqlock_error *err);
+/** Open the registry, when the database can be reached.  @return as
+ *  sqlock_registry_open() */
+int run_wait_open(run_wait *wait, const sqlock_options *how,
+                  sqlock_registry **registry, sqlock_error *err);
 
-/** Report who has the lock, and with @p is_waiting that sqlock waits.  Errors
- *  are ignored, since nothing depends on the report. */
-void run_wait_say_holder(const run_options *options, sqlock_registry *registry,
-                         bool is_waiting);
+/** Acquire the lock, to be renewed in the background; while waiting, and if it
+ *  was in vain, report who has it.  @param[out] lost_fd  of sqlock_lost_fd()
+ *  @return as sqlock_acquire() */
+int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
+                     sqlock_lock **lock, int *lost_fd, sqlock_error *err);
+
+/** Describe the lease of a lock that is held.  @return as sqlock_lease_id() */
+int run_wait_describe(const run_wait *wait, sqlock_lock *lock, run_grant *grant,
+                      sqlock_error *err);
+
+/* --------------------------------------------------------------- lease -- */
+
+typedef struct run_lease {
+    run_wait wait;
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    int lost_fd;         /* readable when the lease is lost; -1: no longer */
+    atomic_bool is_held; /* there is, or was, a lease to release */
+    bool is_lost;        /* it can no longer be renewed */
+    int64_t deadline_ns; /* of the lease */
+    int64_t renewed_ns;
+    bool is_stale; /* it was reported that the lease is not renewed */
+    run_grant grant;
+    bool is_done;          /* --once: the work is recorded as done */
+    int64_t done_at_us;    /* --once: when it was, before; 0: not known */
+    sqlock_error error;    /* of taking, of the loss, or of recording */
+    pthread_mutex_t mutex; /* guards the next member */
+    char obstacle[200];    /* why renewals failed last; "": they have not */
+} run_lease;
+
+/** Open the registry, and wait for the lock.  Of @p lease, only the descriptor
+ *  and the mutex are set.  Call run_lease_release() also after a failure.
+ *  @return 0 if the lock is held, or lease->is_done is set, with the lock or
+ *  without it; also if a signal has ended the wait with the lock held */
+int run_lease_take(run_lease *lease, const run_options *options,
+                   const atomic_int *interrupted);
+
+/** Find out whether the lease is still ours and until when, and report trouble
+ *  with its renewals.  @return whether it was renewed */
+bool run_lease_look(run_lease *lease);
+
+/** Record the success (--once).  @return as sqlock_once_record() */
+int run_lease_record(run_lease *lease);
+
+/** Release the lock, if it was held, and close the registry.  @return as
+ *  sqlock_release() */
+int run_lease_release(run_lease *lease, sqlock_error *err);
 
 /* ---------------------------------------------------------------- say -- */
 
@@ -214,8 +212,6 @@ void run_signals_stop(void);
 /** End sqlock as the signal would have done, had it not been blocked. */
 _Noreturn void run_signals_die_of(const run_signals *signals, int number);
 
-void run_signals_clear(const run_signals *signals);
-
 /* ---------------------------------------------------------------- link -- */
 
 typedef enum run_word {
@@ -254,11 +250,7 @@ typedef struct run_message {
      * last signal that had come before */
     int serial;
     int64_t deadline_ns; /* START, DEADLINE */
-    int64_t token;       /* START */
-    char key[SQLOCK_KEY_SIZE];
-    char client_id[SQLOCK_KEY_SIZE];
-    char lease[SQLOCK_LEASE_ID_SIZE];
-    char tag[SQLOCK_TAG_SIZE];
+    run_grant grant;     /* START */
 } run_message;
 
 /** Send a message without waiting.  If the link is full or broken, the message
@@ -266,71 +258,57 @@ typedef struct run_message {
  *  read its messages is noticed at its next deadline. */
 void run_link_send(int fd, const run_message *message);
 
-typedef enum run_link_result {
-    RUN_LINK_NOTHING,
-    RUN_LINK_MESSAGE,
-    RUN_LINK_CLOSED
-} run_link_result;
+/** Receive a message without waiting.  If the process at the other end has
+ *  ended, close *fd and set it to -1.  @return false: there is no message */
+bool run_link_receive(int *fd, run_message *message);
 
-/** Receive a message without waiting.  RUN_LINK_CLOSED: the process at the
- *  other end has ended. */
-run_link_result run_link_receive(int fd, run_message *message);
-
-/* ---------------------------------------------------------- supervisor -- */
+/* ---------------------------------------------------------- processes -- */
 
 /** Fork the supervisor, and the watcher between it and sqlock; the command gets
  *  the signal mask @p mask.  @return sqlock's end of the link, or -1 after a
  *  message */
 int run_supervisor_start(const run_options *options, const sigset_t *mask);
 
-/* ------------------------------------------------------------- watcher -- */
-
 /** Make the calling process, a child of process @p sqlock, the watcher, which
  *  never returns.  Return only in a child that the watcher forks, which becomes
  *  the supervisor and keeps @p link_fd. */
 void run_watcher_become(const run_options *options, pid_t sqlock, int link_fd);
 
+/** Prepare a process that is to survive sqlock: block all signals, become a
+ *  subreaper, wipe what may be secret, and take a name.  Ends the process, with
+ *  a message, if that fails. */
+void run_watcher_prepare(const run_options *options, const char *name);
+
 /* --------------------------------------------------------------- child -- */
 
 typedef struct run_child {
-    pid_t pid;     /* also its process group; 0: not started */
-    int gate_fd;   /* one byte lets the child go on to execve(); -1: closed */
-    int report_fd; /* yields errno of execve(), or end of file; -1: closed */
+    pid_t pid;       /* also its process group; 0: not started */
+    int gate_fd;     /* a socket to it; -1: closed */
+    bool is_let_in;  /* by run_child_go() */
+    bool has_news;   /* wait_status is new */
+    int wait_status; /* of waitpid() */
 } run_child;
 
-/* The environment of the command. */
-typedef struct run_environment {
-    char *set[8];   /* allocated, or NULL */
-    char **entries; /* `set`, the settings, and what sqlock's own environment
-                       passes on; NULL at the end */
-} run_environment;
+/** Make the environment of the command, for as long as this process lives.
+ *  @return NULL: out of memory */
+char **run_child_environment(const run_options *options,
+                             const run_grant *grant);
 
-/** Make the environment of the command.  Call run_environment_clear() also
- *  after a failure.
- *  @param start             the message RUN_START, which describes the lease
- *  @param password_variable name of a variable to leave out; NULL: none
- *  @return false: out of memory */
-bool run_environment_init(run_environment *made, const run_options *options,
-                          const run_message *start,
-                          const char *password_variable);
-void run_environment_clear(run_environment *made);
-
-/** Fork a process that waits at the gate, a pipe, in a process group of its own
- *  and, if @p cgroup_fd of run_cgroup_procs() is not negative, in that control
- *  group.  @return 0 or errno */
+/** Fork a process that waits at the gate, in a process group of its own and, if
+ *  @p cgroup_fd of run_cgroup_procs() is not negative, in that control group.
+ *  @return 0 or errno */
 int run_child_fork(run_child *child, const run_options *options,
-                   const run_environment *environment, const sigset_t *mask,
+                   char *const *environment, const sigset_t *mask,
                    int cgroup_fd);
 
 /** Open the gate: the child executes the command. */
 void run_child_go(run_child *child);
 
 /** End the child if it still waits at the gate. */
-void run_child_forget_gate(run_child *child);
+void run_child_shut_out(run_child *child);
 
-/** Read the child's report, and close report_fd.  Blocks until the child has
- *  executed the command or ended.  @return 0: the command was executed;
- *  otherwise errno */
+/** Read the report of a child that has ended, and close the gate.  @return 0:
+ *  the command was executed; otherwise errno of execve() */
 int run_child_read_report(run_child *child);
 
 /* -------------------------------------------------------------- family -- */
@@ -342,10 +320,10 @@ int run_child_read_report(run_child *child);
  * leader is in another container. */
 #define RUN_ANY_SESSION ((pid_t)-1)
 
-/** Collect the children that have ended.  If @p child, which may be 0, has
- *  ended, was stopped or was continued, set *is_told and store its waitpid()
- *  status in *status.  @return whether any child is left */
-bool run_family_reap(pid_t child, int *status, bool *is_told);
+/** Collect the children that have ended.  If @p child, which may be NULL, has
+ *  ended, was stopped or was continued, store that in it.  @return whether any
+ *  child is left */
+bool run_family_reap(run_child *child);
 
 /** Send a signal to the descendants in @p session, or to all (RUN_ANY_SESSION);
  *  with the number 0 only count them.  @return how many were reached */
@@ -354,7 +332,11 @@ size_t run_family_signal(int number, pid_t session);
 /** Send KILL to the descendants in @p session, or to all (RUN_ANY_SESSION),
  *  again and again for some ms while a child is left, and collect those that
  *  have ended, as run_family_reap() does.  @return whether any child is left */
-bool run_family_kill(pid_t session, pid_t child, int *status, bool *is_told);
+bool run_family_kill(pid_t session, run_child *child);
+
+/** Kill all descendants, also by the control group that was made for the
+ *  process @p sqlock.  Give up after 10 s.  @return whether any is left */
+bool run_family_sweep(pid_t sqlock);
 
 /* -------------------------------------------------------------- cgroup -- */
 

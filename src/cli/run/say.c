@@ -1,10 +1,8 @@
 /*
  * say.c - messages on stderr while the lock may be held
- *
  * stderr may be a full pipe or a stopped terminal: a thread that writes there
- * can block for ever.  The lease's thread and the main thread must not block,
- * so they start a thread for each message, one thread at a time.
- *
+ * can block for ever.  The main thread must not block, so it starts a thread
+ * for each message, one thread at a time.
  * run_note() and run_info() wait until the message is written, so that messages
  * and the command's output keep their order.  They wait for MOMENT_NS, or for
  * LATE_NS if stderr is writable, since then the message's thread is only late.
@@ -13,6 +11,7 @@
  */
 #include "run.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -23,19 +22,14 @@
 #define MOMENT_NS (50 * RUN_NS_PER_MS)
 #define LATE_NS (1000 * RUN_NS_PER_MS) /* on a busy machine */
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t written = PTHREAD_COND_INITIALIZER;
-static bool is_writing;
-static char text[1024]; /* the message, while is_writing */
+static bool is_writing; /* a thread was started, and has not been joined */
+static pthread_t writer;
+static char text[1024]; /* its message */
 
 static void *write_it(void *argument)
 {
     (void)argument;
     cli_note("%s", text);
-    (void)pthread_mutex_lock(&mutex);
-    is_writing = false;
-    (void)pthread_cond_broadcast(&written);
-    (void)pthread_mutex_unlock(&mutex);
     return NULL;
 }
 
@@ -47,48 +41,26 @@ static bool takes_more(void)
     return poll(&file, 1, 0) == 1 && (file.revents & POLLOUT) != 0;
 }
 
-static struct timespec after(const struct timespec *time, int64_t ns)
-{
-    struct timespec sum = *time;
-
-    sum.tv_nsec += (long)ns;
-    sum.tv_sec += sum.tv_nsec / 1000000000;
-    sum.tv_nsec %= 1000000000;
-    return sum;
-}
-
 /* Wait until no message is being written, for patience_ns after `begun` at
- * most, or for LATE_NS if the message's thread is only late.  The caller holds
- * the mutex.  Return whether no message is being written. */
-static bool wait_until_written(const struct timespec *begun,
-                               int64_t patience_ns)
+ * most. Return whether none is. */
+static bool is_written_by(const struct timespec *begun, int64_t patience_ns)
 {
-    struct timespec until = after(begun, patience_ns);
-    int rc = 0;
+    struct timespec until = *begun;
 
-    while (is_writing && rc == 0) {
-        rc = pthread_cond_clockwait(&written, &mutex, CLOCK_MONOTONIC, &until);
-        if (rc != 0 && patience_ns == MOMENT_NS && takes_more()) {
-            patience_ns = LATE_NS;
-            until = after(begun, patience_ns);
-            rc = 0;
-        }
-    }
+    until.tv_nsec += (long)patience_ns;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (is_writing)
+        is_writing = pthread_clockjoin_np(writer, NULL, CLOCK_MONOTONIC,
+                                          &until) == ETIMEDOUT;
     return !is_writing;
 }
 
-static bool start_writing(const char *format, va_list arguments)
-    __attribute__((format(printf, 1, 0)));
-
-static bool start_writing(const char *format, va_list arguments)
+/* Wait for patience_ns, or for LATE_NS if the thread is only late. */
+static bool is_written(const struct timespec *begun, int64_t patience_ns)
 {
-    pthread_t thread;
-
-    (void)vsnprintf(text, sizeof text, format, arguments);
-    is_writing = pthread_create(&thread, NULL, write_it, NULL) == 0;
-    if (is_writing)
-        (void)pthread_detach(thread);
-    return is_writing;
+    return is_written_by(begun, patience_ns) ||
+           (patience_ns > 0 && takes_more() && is_written_by(begun, LATE_NS));
 }
 
 static bool say(int64_t patience_ns, const char *format, va_list arguments)
@@ -100,12 +72,13 @@ static bool say(int64_t patience_ns, const char *format, va_list arguments)
     bool is_begun;
 
     (void)clock_gettime(CLOCK_MONOTONIC, &begun);
-    (void)pthread_mutex_lock(&mutex);
-    is_begun = wait_until_written(&begun, patience_ns) &&
-               start_writing(format, arguments);
-    if (is_begun)
-        (void)wait_until_written(&begun, patience_ns);
-    (void)pthread_mutex_unlock(&mutex);
+    is_begun = is_written(&begun, patience_ns);
+    if (is_begun) {
+        (void)vsnprintf(text, sizeof text, format, arguments);
+        is_begun = pthread_create(&writer, NULL, write_it, NULL) == 0;
+        is_writing = is_begun;
+        (void)is_written(&begun, patience_ns);
+    }
     return is_begun;
 }
 

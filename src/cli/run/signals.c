@@ -91,9 +91,3 @@ void run_signals_die_of(const run_signals *signals, int number)
     }
     _exit(CLI_SIGNALLED + number);
 }
-
-void run_signals_clear(const run_signals *signals)
-{
-    if (signals->fd >= 0)
-        (void)close(signals->fd);
-}

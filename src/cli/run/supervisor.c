@@ -21,11 +21,8 @@
 #include "run.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -40,9 +37,7 @@ typedef enum phase { IDLE, RUNNING, STOPPING, OVER } phase;
 
 typedef struct supervision {
     const run_options *options;
-    const sigset_t *mask;    /* for the command */
-    char *password_variable; /* name of one that the command does not get */
-    run_environment environment;
+    const sigset_t *mask; /* for the command */
     run_child child;
     run_cgroup cgroup;
     phase phase;
@@ -52,7 +47,6 @@ typedef struct supervision {
     int64_t reaped_ns; /* end of the command itself; 0: not yet */
     int serial;        /* of the last signal that came while the command ran */
     bool has_family;
-    int wait_status;
     int refusal;   /* errno of execve(), or 0 */
     pid_t session; /* session of sqlock, and of the command */
     pid_t sqlock;
@@ -85,8 +79,7 @@ static void tell(const supervision *own, run_word word, int number)
                            .pid = own->child.pid,
                            .serial = own->serial};
 
-    if (own->link_fd >= 0)
-        run_link_send(own->link_fd, &message);
+    run_link_send(own->link_fd, &message);
 }
 
 static void refuse(supervision *own, int error)
@@ -107,19 +100,19 @@ static void take_precedence(void)
 
 static void start(supervision *own, const run_message *message)
 {
+    char **environment = run_child_environment(own->options, &message->grant);
     int procs_fd;
     int error;
 
     own->deadline_ns = message->deadline_ns;
-    if (!run_environment_init(&own->environment, own->options, message,
-                              own->password_variable)) {
+    if (environment == NULL) {
         refuse(own, ENOMEM);
         return;
     }
     run_cgroup_make(&own->cgroup, own->sqlock);
     procs_fd = run_cgroup_procs(&own->cgroup);
-    error = run_child_fork(&own->child, own->options, &own->environment,
-                           own->mask, procs_fd);
+    error = run_child_fork(&own->child, own->options, environment, own->mask,
+                           procs_fd);
     if (procs_fd >= 0)
         (void)close(procs_fd);
     if (error != 0) {
@@ -197,34 +190,28 @@ static void obey(supervision *own, const run_message *message)
 static void take_messages(supervision *own)
 {
     run_message message;
-    run_link_result result = RUN_LINK_MESSAGE;
 
-    while (own->link_fd >= 0 && result == RUN_LINK_MESSAGE) {
-        result = run_link_receive(own->link_fd, &message);
-        if (result == RUN_LINK_MESSAGE)
-            obey(own, &message);
-    }
-    if (result != RUN_LINK_CLOSED)
-        return;
-    (void)close(own->link_fd);
-    own->link_fd = -1;
-    if (own->phase == IDLE)
+    while (run_link_receive(&own->link_fd, &message))
+        obey(own, &message);
+    if (own->link_fd < 0 && own->phase == IDLE)
         own->phase = OVER;
 }
 
 /* ---------------------------------------------------------------- steps -- */
 
-/* Handle the waitpid() status of the command itself.  is_told: there is a new
- * one. */
-static void note_child(supervision *own, bool is_told)
+/* Handle what run_family_reap() has found out about the command itself. */
+static void note_child(supervision *own)
 {
-    if (is_told && WIFSTOPPED(own->wait_status))
+    run_child *child = &own->child;
+
+    if (child->has_news && WIFSTOPPED(child->wait_status))
         tell(own, RUN_HALTED, 0);
-    else if (is_told && !WIFCONTINUED(own->wait_status))
+    else if (child->has_news && !WIFCONTINUED(child->wait_status))
         own->reaped_ns = run_now_ns();
+    child->has_news = false;
     /* If execve() has failed, the child has reported so before it ended. */
-    if (own->reaped_ns != 0 && own->child.report_fd >= 0)
-        own->refusal = run_child_read_report(&own->child);
+    if (own->reaped_ns != 0 && child->gate_fd >= 0)
+        own->refusal = run_child_read_report(child);
 }
 
 static bool ended_by_itself(const supervision *own)
@@ -237,7 +224,7 @@ static bool ended_by_itself(const supervision *own)
 static bool was_ended(const supervision *own)
 {
     return !own->options->keeps_daemons &&
-           (own->is_told || WIFSIGNALED(own->wait_status));
+           (own->is_told || WIFSIGNALED(own->child.wait_status));
 }
 
 /* Return the session of the processes to be ended; RUN_ANY_SESSION: all,
@@ -251,7 +238,7 @@ static void end_all(supervision *own, run_end why)
 {
     own->why = why;
     own->phase = STOPPING;
-    run_child_forget_gate(&own->child);
+    run_child_shut_out(&own->child);
     own->kill_at_ns = run_now_ns() + own->options->grace_ms * RUN_NS_PER_MS;
     (void)run_family_signal(SIGTERM, session_meant(own));
     (void)run_family_signal(SIGCONT, session_meant(own));
@@ -277,7 +264,7 @@ static void finish(supervision *own)
     if (own->refusal != 0 && ended_by_itself(own))
         tell(own, RUN_REFUSED, own->refusal);
     else
-        tell(own, RUN_ENDED, own->wait_status);
+        tell(own, RUN_ENDED, own->child.wait_status);
 }
 
 /* Return whether processes may still become daemons: `setsid program &` at the
@@ -317,8 +304,6 @@ static bool is_gone(const supervision *own)
 
 static void step_stopping(supervision *own)
 {
-    bool is_told;
-
     if (is_gone(own)) {
         finish(own);
         return;
@@ -329,9 +314,8 @@ static void step_stopping(supervision *own)
         return;
     if (!ended_by_itself(own))
         run_cgroup_kill(&own->cgroup);
-    own->has_family = run_family_kill(session_meant(own), own->child.pid,
-                                      &own->wait_status, &is_told);
-    note_child(own, is_told);
+    own->has_family = run_family_kill(session_meant(own), &own->child);
+    note_child(own);
     if (is_gone(own))
         finish(own);
 }
@@ -349,74 +333,52 @@ static void step(supervision *own)
 static void look_at_family(supervision *own)
 {
     struct signalfd_siginfo info;
-    bool is_told;
 
     while (read(own->signal_fd, &info, sizeof info) > 0)
         continue;
     if (own->child.pid == 0)
         return;
-    own->has_family =
-        run_family_reap(own->child.pid, &own->wait_status, &is_told);
-    note_child(own, is_told);
+    own->has_family = run_family_reap(&own->child);
+    note_child(own);
 }
 
-static void set_timer(const supervision *own)
+/* Return when the next step is due; 0: not by time. */
+static int64_t next_ns(const supervision *own)
 {
-    int64_t at_ns = 0;
+    int64_t tick_ns = run_now_ns() + RUN_TICK_NS;
 
-    if (own->phase == RUNNING && own->reaped_ns == 0) {
-        at_ns = term_at_ns(own);
-    } else if (own->phase == RUNNING || own->phase == STOPPING) {
-        /* No signal comes when a process that is not our child ends, or leaves
-         * the command's session. */
-        at_ns = run_now_ns() + RUN_TICK_NS;
-        if (own->kill_at_ns > run_now_ns() && own->kill_at_ns < at_ns)
-            at_ns = own->kill_at_ns;
+    if (own->phase == IDLE)
+        return 0;
+    if (own->phase == RUNNING && own->reaped_ns == 0)
+        return term_at_ns(own);
+    /* No signal comes when a process that is not our child ends, or leaves the
+     * command's session. */
+    if (own->kill_at_ns > run_now_ns() && own->kill_at_ns < tick_ns)
+        return own->kill_at_ns;
+    return tick_ns;
+}
+
+static _Noreturn void supervise(supervision *own)
+{
+    sigset_t children;
+
+    run_watcher_prepare(own->options, "lock-supervisor");
+    (void)sigemptyset(&children);
+    (void)sigaddset(&children, SIGCHLD);
+    own->signal_fd = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+    own->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (own->signal_fd < 0 || own->timer_fd < 0) {
+        cli_error("cannot supervise a command: %s", strerror(errno));
+        _exit(CLI_SYSTEM);
     }
-    run_set_timer(own->timer_fd, at_ns);
-}
-
-static void supervise(supervision *own)
-{
-    struct pollfd files[3];
-
     while (own->phase != OVER) {
-        files[0] = (struct pollfd){.fd = own->link_fd, .events = POLLIN};
-        files[1] = (struct pollfd){.fd = own->signal_fd, .events = POLLIN};
-        files[2] = (struct pollfd){.fd = own->timer_fd, .events = POLLIN};
-        set_timer(own);
-        (void)poll(files, sizeof files / sizeof files[0], -1);
+        run_sleep(own->timer_fd, next_ns(own),
+                  (const int[]){own->link_fd, own->signal_fd, -1});
         take_messages(own);
         look_at_family(own);
         step(own);
     }
     run_cgroup_clear(&own->cgroup);
-    run_environment_clear(&own->environment);
-    free(own->password_variable);
-}
-
-/* ---------------------------------------------------------------- begin -- */
-
-static void begin(supervision *own)
-{
-    sigset_t all;
-    sigset_t children;
-
-    (void)sigfillset(&all);
-    (void)sigprocmask(SIG_SETMASK, &all, NULL);
-    (void)sigemptyset(&children);
-    (void)sigaddset(&children, SIGCHLD);
-    own->signal_fd = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
-    own->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (own->signal_fd < 0 || own->timer_fd < 0 ||
-        prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
-        cli_error("cannot supervise a command: %s", strerror(errno));
-        _exit(CLI_SYSTEM);
-    }
-    cli_rename("lock-supervisor");
-    own->password_variable = cli_password_variable(own->options->url);
-    cli_forget_variable(own->password_variable);
-    supervise(own);
     _exit(CLI_OK);
 }
 
@@ -426,7 +388,7 @@ int run_supervisor_start(const run_options *options, const sigset_t *mask)
                        .mask = mask,
                        .sqlock = getpid(),
                        .cgroup = {.dir_fd = -1, .parent_fd = -1},
-                       .child = {.gate_fd = -1, .report_fd = -1}};
+                       .child = {.gate_fd = -1}};
     int link[2];
     pid_t pid;
 
@@ -439,7 +401,7 @@ int run_supervisor_start(const run_options *options, const sigset_t *mask)
         (void)close(link[0]);
         run_watcher_become(options, own.sqlock, link[1]);
         own.link_fd = link[1];
-        begin(&own);
+        supervise(&own);
     }
     (void)close(link[1]);
     if (pid < 0) {

@@ -9,10 +9,12 @@
 #include "run.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "sqlock/async.h"
 
 #define FIRST_WORD_NS (1000 * RUN_NS_PER_MS)
 #define NEXT_WORD_NS (5000 * RUN_NS_PER_MS)
@@ -41,12 +43,15 @@ static unsigned classes_of(const run_options *options)
     return classes;
 }
 
-void run_wait_begin(run_wait *wait, const run_options *options)
+void run_wait_begin(run_wait *wait, const run_options *options,
+                    const atomic_int *interrupted)
 {
     int64_t now_ns = run_now_ns();
 
-    *wait =
-        (run_wait){.options = options, .start_ns = now_ns, .word_ns = now_ns};
+    *wait = (run_wait){.options = options,
+                       .interrupted = interrupted,
+                       .start_ns = now_ns,
+                       .word_ns = now_ns};
     lk_retry_begin(&wait->retry, &policy, LK_NEVER);
     wait->retry.policy.classes = classes_of(options);
     if (!cli_is_verbose())
@@ -90,8 +95,10 @@ static void say_who(const char *prefix, const char *name,
                  prefix, name, row->holder, row->token, remaining);
 }
 
-void run_wait_say_holder(const run_options *options, sqlock_registry *registry,
-                         bool is_waiting)
+/* Report who has the lock, and with is_waiting that sqlock waits.  Errors are
+ * ignored, since nothing depends on the report. */
+static void say_holder(const run_options *options, sqlock_registry *registry,
+                       bool is_waiting)
 {
     const char *prefix = is_waiting ? "waiting: " : "";
     sqlock_info *row = NULL;
@@ -124,7 +131,7 @@ static void say(run_wait *wait, sqlock_registry *registry, int rc,
                      : "",
                  err->message);
     else
-        run_wait_say_holder(wait->options, registry, true);
+        say_holder(wait->options, registry, true);
 }
 
 /* -------------------------------------------------------------- patience -- */
@@ -138,7 +145,8 @@ bool run_wait_goes_on(run_wait *wait, int rc, const sqlock_error *err)
 {
     int64_t left = left_ms(wait);
 
-    if (!is_waited_for(wait, rc) || left == 0)
+    if (!is_waited_for(wait, rc) || left == 0 ||
+        (wait->interrupted != NULL && *wait->interrupted != 0))
         return false;
     say(wait, NULL, rc, err);
     if (left > 0)
@@ -159,18 +167,46 @@ static int64_t slice_ms(const run_wait *wait)
     return left < 0 || silent_ms < left ? silent_ms : left;
 }
 
+int run_wait_open(run_wait *wait, const sqlock_options *how,
+                  sqlock_registry **registry, sqlock_error *err)
+{
+    int rc;
+
+    do {
+        rc = sqlock_registry_open(registry, wait->options->url, how, err);
+    } while (rc < 0 && run_wait_goes_on(wait, rc, err));
+    return rc;
+}
+
 int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
-                     sqlock_lock *lock, sqlock_error *err)
+                     sqlock_lock **lock, int *lost_fd, sqlock_error *err)
 {
     sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
-    int rc;
+    int rc = sqlock_obtain(lock, registry, wait->options->name, err);
 
     how.auto_renew = true;
     how.fail_fast = wait->options->is_fail_fast;
-    rc = sqlock_acquire(lock, slice_ms(wait), &how, err);
+    if (rc == 0)
+        rc = sqlock_lost_fd(lost_fd, *lock, err);
+    if (rc < 0)
+        return rc;
+    rc = sqlock_acquire(*lock, slice_ms(wait), &how, err);
     while (is_waited_for(wait, rc) && !run_wait_is_over(wait)) {
         say(wait, registry, rc, err);
-        rc = sqlock_acquire(lock, slice_ms(wait), &how, err);
+        rc = sqlock_acquire(*lock, slice_ms(wait), &how, err);
     }
+    if (rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT)
+        say_holder(wait->options, registry, false);
     return rc;
+}
+
+int run_wait_describe(const run_wait *wait, sqlock_lock *lock, run_grant *grant,
+                      sqlock_error *err)
+{
+    *grant = (run_grant){.token = sqlock_token(lock)};
+    sqlock_client_id(lock, grant->client_id);
+    sqlock_session_tag(lock, grant->tag);
+    (void)snprintf(grant->key, sizeof grant->key, "%s", sqlock_key(lock));
+    return sqlock_lease_id(grant->lease, lock, wait->options->registry.ttl_ms,
+                           err);
 }

@@ -1,7 +1,7 @@
 /*
- * watcher.c - the supervisor's parent, a child of sqlock: it sleeps until
- * the supervisor has ended and, if the supervisor was killed, kills all
- * descendants that are left
+ * watcher.c - the supervisor's parent, a child of sqlock: it sleeps until the
+ * supervisor has ended and, if the supervisor was killed, kills all descendants
+ * that are left
  *
  * When a subreaper ends, its children go to the next subreaper above it.  So
  * any two of sqlock, the watcher and the supervisor may be killed together: all
@@ -16,37 +16,27 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-static void pause_for_a_tick(void)
+void run_watcher_prepare(const run_options *options, const char *name)
 {
-    const struct timespec tick = {.tv_nsec = RUN_TICK_NS};
+    char *password_variable = cli_password_variable(options->url);
+    sigset_t all;
 
-    (void)nanosleep(&tick, NULL);
-}
-
-/* Kill all descendants, for RUN_GIVE_UP_NS at most.  If sqlock was killed, too,
- * nobody releases the lock: it stays held until the lease expires. */
-static void sweep(pid_t sqlock)
-{
-    int64_t end_ns = run_now_ns() + RUN_GIVE_UP_NS;
-    run_cgroup cgroup;
-    int wait_status;
-    bool is_told;
-
-    run_cgroup_find(&cgroup, sqlock);
-    run_cgroup_kill(&cgroup);
-    while (run_family_kill(RUN_ANY_SESSION, 0, &wait_status, &is_told) &&
-           run_now_ns() < end_ns) {
-        pause_for_a_tick();
-        run_cgroup_kill(&cgroup);
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, NULL);
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
+        cli_error("cannot watch a process: %s", strerror(errno));
+        _exit(CLI_SYSTEM);
     }
-    run_cgroup_clear(&cgroup);
+    cli_rename(name);
+    cli_forget_variable(password_variable);
+    free(password_variable);
 }
 
-/* Wait for the supervisor's end.  If the supervisor has exited by itself,
- * nothing is left to do. */
+/* Wait for the supervisor's end.  If it has exited by itself, nothing is left
+ * to do.  If sqlock was killed, too, nobody releases the lock: it stays held
+ * until the lease expires. */
 static void watch(pid_t supervisor, pid_t sqlock)
 {
     siginfo_t info = {0};
@@ -57,7 +47,7 @@ static void watch(pid_t supervisor, pid_t sqlock)
     } while (rc != 0 && errno == EINTR);
     if (rc == 0 && info.si_code == CLD_EXITED)
         return;
-    sweep(sqlock);
+    (void)run_family_sweep(sqlock);
     if (getppid() != sqlock) /* otherwise sqlock reports it */
         cli_error("sqlock and its supervisor were killed; the command and its "
                   "processes were killed, too");
@@ -66,15 +56,8 @@ static void watch(pid_t supervisor, pid_t sqlock)
 void run_watcher_become(const run_options *options, pid_t sqlock, int link_fd)
 {
     pid_t supervisor;
-    char *password_variable;
-    sigset_t all;
 
-    (void)sigfillset(&all);
-    (void)sigprocmask(SIG_SETMASK, &all, NULL);
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
-        cli_error("cannot watch a supervisor: %s", strerror(errno));
-        _exit(CLI_SYSTEM);
-    }
+    run_watcher_prepare(options, "lock-watcher");
     supervisor = fork();
     if (supervisor == 0)
         return;
@@ -82,10 +65,6 @@ void run_watcher_become(const run_options *options, pid_t sqlock, int link_fd)
         cli_error("cannot start a process: %s", strerror(errno));
         _exit(CLI_SYSTEM);
     }
-    cli_rename("lock-watcher");
-    password_variable = cli_password_variable(options->url);
-    cli_forget_variable(password_variable);
-    free(password_variable);
     (void)close(link_fd);
     (void)setsid();
     watch(supervisor, sqlock);
