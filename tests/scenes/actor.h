@@ -11,9 +11,10 @@
 #include "result.h"
 #include "scene.h"
 #include "sqlock/async.h"
+#include "sqlock/lease.h"
 
-#define LOCKS_MAX 24
-#define REQUESTS_MAX 12
+#define LOCKS_MAX 10100
+#define REQUESTS_MAX 100
 #define FDS_MAX 6
 
 /* An acquire or release by a request. */
@@ -41,6 +42,9 @@ struct actor {
     sqlock_registry *registry;
     sqlock_ownership ownership;
     char url[1024];
+    sqlock_options options;
+    char prefix[64];
+    char id[SQLOCK_LEASE_ID_SIZE]; /* of a lease */
     char folder[256]; /* with a file for each lock that somebody is inside of */
     pthread_mutex_t mutex; /* guards the following arrays */
     struct handle handles[LOCKS_MAX];
@@ -72,6 +76,9 @@ void actor_perform(struct player *player);
 /* The words of a step: open the registry, or close it. */
 int actor_open(struct actor *actor, const struct step *step, sqlock_error *err);
 
+/* Open another registry as the first one. */
+int actor_open_another(struct actor *actor, sqlock_error *err);
+
 /* Return a duration of the step: in ms, or "ever"; `otherwise` without it.  A
  * sanitizer makes everything slower. */
 int64_t actor_ms(const struct step *step, const char *option,
@@ -86,6 +93,36 @@ int64_t actor_times(const struct step *step);
 
 /* Return the thread's lock of a name, which is obtained once. */
 sqlock_lock *actor_lock(struct player *player, const char *name);
+
+/* Call the function for each lock of the step's names, "L,M", and of "L*3": L1,
+ * L2 and L3. */
+void actor_each_name(const struct step *step,
+                     void (*call)(void *context, const char *name),
+                     void *context);
+
+/* The locks of a step. */
+struct set {
+    sqlock_lock *locks[LOCKS_MAX];
+    int results[LOCKS_MAX];
+    size_t count;
+    bool is_many; /* to be passed to the functions for many */
+};
+void actor_obtain(struct player *player, struct set *set);
+
+/* Check the results of a call for many: those of each=, with "," between. */
+void actor_check_each(struct player *player, const struct set *set);
+
+/* The verbs of locks.c, take.c and fds.c. */
+void actor_drop(struct player *player);
+void actor_forget(struct player *player);
+void actor_take(struct player *player);
+void actor_give(struct player *player);
+void actor_renew(struct player *player);
+void actor_take_turns(struct player *player);
+void actor_use_fd(struct player *player);
+
+/* Let callbacks that linger return. */
+void actor_let_go(void);
 
 /* Read the options of an acquisition from the player's step. */
 void actor_read_options(struct player *player, sqlock_acquire_options *how);

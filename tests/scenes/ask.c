@@ -8,14 +8,14 @@
 
 /* Return the request of that name, or a new one.  Its name is as=..., or the
  * lock's. */
-static struct asked *asked_of(struct player *player)
+static struct asked *asked_of(struct player *player, const char *name)
 {
     const char *as = step_option(&player->step, "as");
     struct asked *asked = player->actor->asked;
     struct asked *unused = NULL;
 
     if (as == NULL)
-        as = player->step.name;
+        as = name;
     for (; asked < player->actor->asked + REQUESTS_MAX; asked++) {
         if (strcmp(asked->as, as) == 0)
             return asked;
@@ -35,9 +35,9 @@ static bool has_ended(const struct asked *asked)
            state != SQLOCK_REQUEST_RELEASING;
 }
 
-static int ask(struct player *player, struct asked *asked)
+static int ask(struct player *player, struct asked *asked, const char *name)
 {
-    sqlock_lock *lock = actor_lock(player, player->step.name);
+    sqlock_lock *lock = actor_lock(player, name);
     sqlock_acquire_options how;
     int rc;
 
@@ -56,7 +56,7 @@ static int ask(struct player *player, struct asked *asked)
 }
 
 /* Wait until the request has ended, unless now=, and finish it. */
-static int finish(struct player *player, struct asked *asked)
+static int finish(struct player *player, struct asked *asked, const char *name)
 {
     int64_t until = check_deadline_ns(2 * PATIENCE_MS);
     int rc;
@@ -67,33 +67,46 @@ static int finish(struct player *player, struct asked *asked)
     rc = sqlock_request_finish(asked->request, &player->outcome.err);
     if (rc != SQLOCK_EINUSE)
         asked->as[0] = '\0';
-    if (rc == 0 && !asked->is_release && player->step.name != NULL)
-        player->outcome.token =
-            sqlock_token(actor_lock(player, player->step.name));
+    if (rc == 0 && !asked->is_release && name != NULL)
+        player->outcome.token = sqlock_token(actor_lock(player, name));
     return rc;
+}
+
+static void use_one(void *context, const char *name)
+{
+    struct player *player = context;
+    struct outcome *outcome = &player->outcome;
+    const char *verb = player->step.verb;
+    struct asked *asked;
+    int rc;
+
+    pthread_mutex_lock(&player->actor->mutex);
+    asked = asked_of(player, name);
+    pthread_mutex_unlock(&player->actor->mutex);
+    if (asked == NULL) {
+        actor_refuse(outcome, "too many requests");
+        return;
+    }
+    if (strcmp(verb, "asks") == 0 || strcmp(verb, "asks_release") == 0)
+        rc = ask(player, asked, name);
+    else if (strcmp(verb, "sees") == 0)
+        rc = (int)sqlock_request_status(asked->request);
+    else if (strcmp(verb, "finishes") == 0)
+        rc = finish(player, asked, name);
+    else {
+        rc = sqlock_request_abandon(asked->request, &outcome->err);
+        asked->as[0] = '\0';
+    }
+    if (outcome->rc == 0)
+        outcome->rc = rc;
 }
 
 void actor_use_request(struct player *player)
 {
-    struct outcome *outcome = &player->outcome;
-    const char *verb = player->step.verb;
-    struct asked *asked;
-
-    pthread_mutex_lock(&player->actor->mutex);
-    asked = asked_of(player);
-    pthread_mutex_unlock(&player->actor->mutex);
-    if (asked == NULL)
-        actor_refuse(outcome, "too many requests");
-    else if (strcmp(verb, "asks") == 0 || strcmp(verb, "asks_release") == 0)
-        outcome->rc = ask(player, asked);
-    else if (strcmp(verb, "sees") == 0)
-        outcome->rc = (int)sqlock_request_status(asked->request);
-    else if (strcmp(verb, "finishes") == 0)
-        outcome->rc = finish(player, asked);
-    else {
-        outcome->rc = sqlock_request_abandon(asked->request, &outcome->err);
-        asked->as[0] = '\0';
-    }
+    if (player->step.name == NULL)
+        use_one(player, NULL);
+    else
+        actor_each_name(&player->step, use_one, player);
 }
 
 /* Begin a request, and abandon it soon, at once, or when it has ended. */

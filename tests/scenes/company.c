@@ -109,6 +109,7 @@ static void hear(struct process *process, const char *line)
     if (sscanf(line, "lost %d %95s", &code, name) == 2) {
         struct loss *loss = loss_of(process, name);
 
+        process->told++;
         loss->times++;
         loss->code = code;
         return;

@@ -14,7 +14,7 @@
 
 #define PROCESSES_MAX 12
 #define THREADS_MAX 20 /* numbered from 0, which opens and closes */
-#define LOSSES_MAX 8
+#define LOSSES_MAX 128
 
 /* The last call of a thread. */
 struct call {
@@ -44,6 +44,9 @@ struct process {
     size_t count;
     struct call calls[THREADS_MAX];
     struct loss losses[LOSSES_MAX];
+    int told;       /* losses of all locks */
+    size_t threads; /* it had, and descriptors */
+    size_t fds;
 };
 
 struct company {

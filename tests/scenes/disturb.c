@@ -58,6 +58,8 @@ struct rule {
     int64_t seen;
     bool by_players; /* only calls of the scene's own threads */
     bool by_others;  /* only those of the library's threads */
+    bool from_begin; /* only since a transaction has begun, or before */
+    bool until_begin;
     char key[SQLOCK_KEY_SIZE];
 };
 
@@ -77,6 +79,7 @@ static struct {
     unsigned generation; /* of the rules: what an old one holds may pass */
     int64_t met;         /* how often the last rule was met */
     int64_t sent[KINDS];
+    bool has_begun; /* a transaction, since the last rule was made */
     struct kept kept;
 } tap = {.mutex = PTHREAD_MUTEX_INITIALIZER,
          .opened = PTHREAD_COND_INITIALIZER};
@@ -123,7 +126,8 @@ static bool hits(struct rule *rule, const struct tap_event *event,
 {
     if (rule->is_after != is_after || !is_of_kind(rule->kind, event) ||
         (rule->by_players && !is_player) || (rule->by_others && is_player) ||
-        !has_key(event, rule->key))
+        (rule->from_begin && !tap.has_begun) ||
+        (rule->until_begin && tap.has_begun) || !has_key(event, rule->key))
         return false;
     if (++rule->seen <= rule->skipped ||
         (rule->seen - rule->skipped - 1) % rule->every != 0 || rule->times == 0)
@@ -193,6 +197,7 @@ static int before(void *context, const struct tap_event *event)
     for (size_t i = 0; i < KINDS; i++)
         tap.sent[i] += is_of_kind(&kinds[i], event);
     rc = obey(event, false, 0);
+    tap.has_begun = tap.has_begun || event->call == TAP_BEGIN;
     pthread_mutex_unlock(&tap.mutex);
     return rc;
 }
@@ -242,17 +247,20 @@ static int add_rule(struct player *player, enum act act)
         .every = actor_number(step, "every", 1),
         .by_players = has(step, "own"),
         .by_others = has(step, "background"),
+        .from_begin = has(step, "from_begin"),
+        .until_begin = has(step, "until_begin"),
     };
     tap.count++;
     tap.met = 0;
+    tap.has_begun = false;
     return step->name == NULL
                ? 0
                : sqlock_key_of(rule->key, step->name, SQLOCK_KEY_CURRENT, NULL);
 }
 
-static int end_rules(void)
+/* Let pass what is held up. */
+static int let_pass(void)
 {
-    tap.count = 0;
     tap.generation++;
     (void)pthread_cond_broadcast(&tap.opened);
     return 0;
@@ -282,6 +290,8 @@ static int let_arrive(struct outcome *outcome)
 
 static int disturb(struct player *player, const char *verb)
 {
+    int64_t ids[64];
+
     if (strcmp(verb, "fails") == 0)
         return add_rule(player, FAIL);
     if (strcmp(verb, "holds_up") == 0)
@@ -291,9 +301,13 @@ static int disturb(struct player *player, const char *verb)
     if (strcmp(verb, "keeps_back") == 0)
         return add_rule(player, KEEP);
     if (strcmp(verb, "works") == 0)
-        return end_rules();
+        tap.count = 0;
+    if (strcmp(verb, "works") == 0 || strcmp(verb, "lets_pass") == 0)
+        return let_pass();
     if (strcmp(verb, "lets_arrive") == 0)
         return let_arrive(&player->outcome);
+    if (strcmp(verb, "has_connections") == 0)
+        return (int)tap_connections(ids, 64);
     if (strcmp(verb, "has_met") == 0)
         return (int)tap.met;
     if (strcmp(verb, "has_sent") == 0)

@@ -55,7 +55,9 @@ int actor_open(struct actor *actor, const struct step *step, sqlock_error *err)
     int64_t until = check_deadline_ns(PATIENCE_MS);
     int rc;
 
-    options.table_prefix = step_option(step, "prefix");
+    (void)snprintf(actor->prefix, sizeof actor->prefix, "%s",
+                   step_option(step, "prefix"));
+    options.table_prefix = actor->prefix;
     options.ttl_ms = (uint32_t)actor_ms(step, "ttl", LONG_TTL_MS);
     options.margin_ms = (uint32_t)actor_ms(step, "margin", 0);
     options.peer_ttl_ms = PEER_TTL_MS;
@@ -69,6 +71,7 @@ int actor_open(struct actor *actor, const struct step *step, sqlock_error *err)
     if (waiting != NULL && strcmp(waiting, "poll") == 0)
         options.waiting = SQLOCK_WAITING_POLL;
     actor->ownership = options.ownership;
+    actor->options = options;
     (void)snprintf(actor->folder, sizeof actor->folder, "%s",
                    step_option(step, "folder"));
     read_url(actor, step);
@@ -78,4 +81,10 @@ int actor_open(struct actor *actor, const struct step *step, sqlock_error *err)
         rc = sqlock_registry_open(&actor->registry, actor->url, &options, err);
     while (rc == SQLOCK_EUNREACHABLE && check_pause(until));
     return rc;
+}
+
+int actor_open_another(struct actor *actor, sqlock_error *err)
+{
+    return sqlock_registry_open(&actor->registry, actor->url, &actor->options,
+                                err);
 }

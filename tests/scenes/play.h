@@ -18,9 +18,9 @@
 /* A lock that the scene has named. */
 struct named {
     char name[96];
-    int64_t token;                /* the greatest that was seen */
-    int held[PROCESSES_MAX];      /* acquires not released */
-    char client[SQLOCK_KEY_SIZE]; /* of the row when it was looked at */
+    int64_t token;           /* the greatest that was seen */
+    int held[PROCESSES_MAX]; /* acquires not released */
+    struct row row;          /* when it was looked at */
 };
 
 /* A step that a thread has begun. */
@@ -79,6 +79,14 @@ void play_abandon(struct play *play);
 /* Fail the test at the present step. */
 void play_fail(struct play *play, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
+
+/* Perform a step of a thread, "a.1", or of a process, "a". */
+struct result play_thread(struct play *play, const struct step *step);
+struct result play_process(struct play *play, const struct step *step);
+
+/* Let a process close its registry and end, or kill it. */
+struct result play_end_process(struct play *play, struct process *process);
+struct result play_kill(struct play *play, struct process *process);
 
 /* Return whether the actor is the stage's: the network, the database, a
  * stranger, a Spring service, the operator, the table, the time. */

@@ -197,7 +197,7 @@ static sqlock_registry *open_shifted(struct fixture *f, struct log *log,
     options.margin_ms = margin_ms;
     (void)snprintf(url, sizeof url, PREFIX "%s", f->url);
     registry = fixture_registry_at(f, url, &options);
-    renewal = census_text(registry, SQLOCK_SQL_RENEW_MANY);
+    renewal = statement_text(registry, SQLOCK_SQL_RENEW_MANY);
     return registry;
 }
 

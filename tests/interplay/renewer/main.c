@@ -1,33 +1,13 @@
 /*
- * main.c - the suite of background renewal, of how a loss is told, and of many
- * locks at a time, on every database (see support/suite_main.h)
+ * main.c - the suite `renewer`: background renewal as it is inside, on every
+ * database (see support/suite_main.h); tests/scenes has what holders may expect
+ * of it
  */
 #include "renewer.h"
 
 static const struct topic *const topics[] = {
-    &topic_crowd,
-    &topic_ending,
-    &topic_flight,
-    &topic_renew,
-    &topic_told,
-    &topic_stranger,
-    &topic_outage,
-    &topic_clock,
-    &topic_many,
-    &topic_late,
-    &topic_group,
-    &topic_overlap,
-    &topic_margin,
-    &topic_doubt,
-    &topic_crosswise,
-    &topic_writer,
-    &topic_threads,
-    &topic_handed,
-    &topic_release,
-    &topic_callback,
-    &topic_full,
-    &topic_counted,
-    NULL,
+    &topic_told,    &topic_clock,    &topic_late,   &topic_group,
+    &topic_threads, &topic_callback, &topic_limits, NULL,
 };
 
 static void open_registries(struct fixture *fixture)
@@ -43,7 +23,7 @@ static void open_registries(struct fixture *fixture)
 static const struct suite_main suite = {
     .name = "renewer",
     .about =
-        "renewal in the background, how a loss is told, many locks at a time",
+        "renewal in the background, and how a loss is told, from the inside",
     .topics = topics,
     .lanes = 4,
     .campaign_seconds = 6000,

@@ -181,24 +181,9 @@ test_a_lock_that_is_acquired_again_is_renewed_and_watched(void **state)
     registry_end(held_up.registry);
 }
 
-/* -------------------------------------------------------------- descriptors */
-
-static void test_descriptors_that_cannot_be_had(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    int fd = -1;
-
-    assert_fails(SQLOCK_EINVAL, sqlock_lost_fd(NULL, lock, &f->err));
-    assert_fails(SQLOCK_EINVAL, sqlock_lost_fd(&fd, NULL, &f->err));
-    assert_int_equal(fd, -1);
-    lock_drop(lock);
-}
-
 static const struct test tests[] = {
     TEST(test_no_callback_runs_after_the_release),
     TEST(test_a_lock_that_is_released_is_neither_renewed_nor_watched),
     TEST(test_a_lock_that_is_acquired_again_is_renewed_and_watched),
-    TEST(test_descriptors_that_cannot_be_had),
 };
 const struct topic topic_told = TOPIC(tests);

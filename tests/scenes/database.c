@@ -1,0 +1,182 @@
+/*
+ * database.c - what happens to the database, and to rows by other programs
+ */
+#include "stage.h"
+
+#include <stdio.h>
+
+#include "support/server.h"
+
+/* End all sessions of the database but the test's own. */
+static void end_sessions(struct fixture *f)
+{
+    struct sql admin;
+    int64_t ids[64];
+    size_t count = 0;
+    int rc = sql_open(&admin, f->database, database_admin_url(f->database));
+
+    assert_lock_ok(rc, &admin.err);
+    while (count < 64) {
+        int64_t last = count == 0 ? 0 : ids[count - 1];
+
+        ids[count] = sql_integer(
+            &f->sql,
+            f->database->bit == ON_POSTGRES
+                ? "SELECT COALESCE(MIN(pid), 0) FROM pg_stat_activity WHERE "
+                  "usename = CURRENT_USER AND pid <> pg_backend_pid() AND pid "
+                  "> %lld"
+                : "SELECT COALESCE(MIN(ID), 0) FROM "
+                  "information_schema.PROCESSLIST WHERE DB = DATABASE() AND ID "
+                  "<> CONNECTION_ID() AND ID > %lld",
+            (long long)last);
+        if (ids[count] == 0)
+            break;
+        count++;
+    }
+    (void)server_end_some(&admin, ids, count);
+    sql_close(&admin);
+}
+
+void stage_mend(struct play *play)
+{
+    if (play->is_readonly)
+        (void)sql_run(&play->f->sql, "ALTER ROLE CURRENT_USER RESET "
+                                     "default_transaction_read_only");
+    play->is_readonly = false;
+}
+
+/* Return whether some session keeps an advisory lock while it is idle, or waits
+ * for one: a pooler would lend that session to another client.  A claim has one
+ * for an instant, until it ends. */
+static int lends_locks(struct fixture *f)
+{
+    for (int i = 0; i < 50; i++) {
+        if (sql_integer(&f->sql, "SELECT count(*) FROM pg_locks "
+                                 "JOIN pg_stat_activity USING (pid) "
+                                 "WHERE locktype = 'advisory' AND (NOT granted "
+                                 "OR state = 'idle' AND state_change < "
+                                 "clock_timestamp() - interval '50 ms')") != 0)
+            return 1;
+        check_sleep(2);
+    }
+    return 0;
+}
+
+/* "stops" stops the server's processes.  A database "is_busy" when a session of
+ * another program has the SQLite file's write lock, or the lock table's. */
+struct result stage_database(struct play *play, const struct step *step)
+{
+    struct fixture *f = play->f;
+
+    if (says(step, "stops")) {
+        if (!server_can_stop(f->database))
+            skip_or_fail("the server cannot be stopped");
+        server_stop(f->database);
+    } else if (says(step, "goes_on")) {
+        server_go_on();
+    } else if (says(step, "is_busy")) {
+        fixture_lock_row(f, &play->stranger, NULL);
+        if (f->database->bit != ON_SQLITE)
+            (void)sql_run(&play->stranger,
+                          f->database->bit == ON_POSTGRES
+                              ? "LOCK TABLE %s"
+                              : "LOCK TABLES %s WRITE",
+                          f->table);
+    } else if (says(step, "is_idle")) {
+        fixture_unlock_row(&play->stranger);
+    } else if (says(step, "is_readonly")) {
+        /* Old sessions end, so that new ones are. */
+        (void)sql_run(&f->sql, "ALTER ROLE CURRENT_USER SET "
+                               "default_transaction_read_only = on");
+        end_sessions(f);
+        play->is_readonly = true;
+    } else if (says(step, "ends_sessions")) {
+        end_sessions(f);
+    } else if (says(step, "is_writable")) {
+        stage_mend(play);
+    } else if (says(step, "lends_locks")) {
+        return is(lends_locks(f));
+    } else if (says(step, "commits_slowly")) {
+        (void)sql_run(&f->sql,
+                      "CREATE TRIGGER %s_SLOW AFTER UPDATE ON %s FOR EACH ROW "
+                      "SET @slept = SLEEP(2)",
+                      f->prefix, f->table);
+    } else if (says(step, "commits_quickly")) {
+        (void)sql_run(&f->sql, "DROP TRIGGER %s_SLOW", f->prefix);
+    } else if (says(step, "builds_an_index")) {
+        /* Fails by the session's time limit if a waiter keeps a snapshot. */
+        (void)sql_run(&f->sql, "CREATE TABLE %s_cic (a int)", f->prefix);
+        (void)sql_run(&f->sql,
+                      "CREATE INDEX CONCURRENTLY %s_cic_a ON %s_cic (a)",
+                      f->prefix, f->prefix);
+        (void)sql_run(&f->sql, "DROP TABLE %s_cic", f->prefix);
+    } else if (says(step, "loses_its_table")) {
+        (void)sql_run(&f->sql, "ALTER TABLE %s RENAME TO %s_AWAY", f->table,
+                      f->table);
+    } else if (says(step, "has_its_table_back")) {
+        (void)sql_run(&f->sql, "ALTER TABLE %s_AWAY RENAME TO %s", f->table,
+                      f->table);
+    } else {
+        return unknown();
+    }
+    return is(0);
+}
+
+/* Give the row another holder; or the one that the scene knows (`table knows`).
+ * Its lease ends ms from now. */
+static void change_row(struct play *play, const struct step *step)
+{
+    struct fixture *f = play->f;
+    const struct named *named = play_named(play, step->name);
+    char key[SQLOCK_KEY_SIZE];
+    char ends[160];
+
+    (void)sql_run(&f->sql,
+                  "UPDATE %s SET CLIENT_ID = '%s', EXPIRED_AFTER = %s "
+                  "WHERE LOCK_KEY = '%s'",
+                  f->table,
+                  says(step, "borrows") ? "nobody" : named->row.client,
+                  fixture_time(f, ends, 1000 * stage_ms(step, "ms")),
+                  stage_key(play, key, step->name));
+}
+
+/* Another program's statements on the row of a lock. */
+struct result stage_stranger(struct play *play, const struct step *step)
+{
+    struct fixture *f = play->f;
+    char name[96];
+    char key[SQLOCK_KEY_SIZE];
+
+    (void)play_name(play, name, step->name);
+    (void)stage_key(play, key, step->name);
+
+    if (says(step, "locks")) {
+        fixture_lock_row(f, &play->stranger, NULL);
+        assert_int_equal(sql_run(&play->stranger,
+                                 "UPDATE %s SET REGION = REGION "
+                                 "WHERE LOCK_KEY = '%s'",
+                                 f->table, key) >= 0,
+                         1);
+    } else if (says(step, "unlocks")) {
+        fixture_unlock_row(&play->stranger);
+    } else if (says(step, "deletes")) {
+        fixture_delete(f, name);
+    } else if (says(step, "expires")) {
+        fixture_expire(f, name);
+    } else if (says(step, "frees")) {
+        (void)sql_run(&f->sql,
+                      "UPDATE %s SET CLIENT_ID = NULL WHERE LOCK_KEY = '%s'",
+                      f->table, key);
+    } else if (says(step, "borrows") || says(step, "returns")) {
+        change_row(play, step);
+    } else if (says(step, "takes")) {
+        (void)sql_run(&f->sql,
+                      "UPDATE %s SET CLIENT_ID = "
+                      "'00000000-0000-4000-8000-000000000001' "
+                      "WHERE LOCK_KEY = '%s'",
+                      f->table, key);
+    } else {
+        return unknown();
+    }
+    return is(0);
+}

@@ -1,0 +1,146 @@
+/*
+ * network.c - how a process reaches the database, and what happens on the way
+ */
+#include "stage.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void need_proxy(struct play *play)
+{
+    if (play->proxy == NULL)
+        play->proxy = proxy_open(play->f->database, play->f->url);
+    assert_non_null(play->proxy);
+}
+
+static void need_pooler(struct play *play)
+{
+    if (database_is_pooled(play->f->database))
+        skip();
+    if (play->pooler.pid == 0)
+        pooler_start(&play->pooler, play->f, "");
+}
+
+/* Write a URL where other functions than the built-in ones are found first, as
+ * on servers that are like PostgreSQL: advisory locks are "stubs", which say
+ * yes to everybody, or "refusals". */
+static void stub_url(struct play *play, char url[1024], const char *which)
+{
+    static const char *const names[] = {"pg_try_advisory_lock",
+                                        "pg_try_advisory_lock_shared",
+                                        "pg_try_advisory_xact_lock"};
+    static const char refuse[] =
+        "RAISE EXCEPTION ''not supported'' USING ERRCODE = ''0A000'';";
+    bool refuses = strcmp(which, "refusals") == 0;
+    struct fixture *f = play->f;
+
+    if (!play->has_stubs) {
+        sql_run(&f->sql, "CREATE SCHEMA %s_stub", f->prefix);
+        sql_run(&f->sql,
+                "CREATE FUNCTION %s_stub.pg_advisory_lock(bigint) RETURNS void "
+                "LANGUAGE plpgsql AS 'BEGIN %s END'",
+                f->prefix, refuses ? refuse : "RETURN;");
+        for (size_t i = 0; i < 3; i++)
+            sql_run(&f->sql,
+                    "CREATE FUNCTION %s_stub.%s(bigint) RETURNS boolean "
+                    "LANGUAGE plpgsql AS 'BEGIN %s END'",
+                    f->prefix, names[i],
+                    refuses && i < 2 ? refuse : "RETURN true;");
+    }
+    play->has_stubs = true;
+    (void)snprintf(url, 1024,
+                   "%s%coptions=-csearch_path%%3D%s_stub,pg_catalog,public",
+                   f->url, strchr(f->url, '?') != NULL ? '&' : '?', f->prefix);
+}
+
+const char *stage_url(struct play *play, char out[1024],
+                      const struct step *step)
+{
+    const char *through = step_option(step, "through");
+    char url[1024];
+
+    (void)snprintf(url, sizeof url, "%s", play->f->url);
+    if (through != NULL && strcmp(through, "network") == 0) {
+        need_proxy(play);
+        (void)proxy_url(play->proxy, url, play->f->url);
+    } else if (through != NULL && strcmp(through, "pooler") == 0) {
+        need_pooler(play);
+        (void)snprintf(url, sizeof url, "%s", play->pooler.url);
+    } else if (through != NULL) {
+        stub_url(play, url, through);
+    }
+    (void)snprintf(out, 1024, "%s%.1000s",
+                   step_option(step, "tapped") != NULL ? "tap+" : "", url);
+    return out;
+}
+
+/* The text of the requests that a plan is for: that of text=, the name of the
+ * lock at=, which only claims have, or the key of key=, which all statements
+ * about the lock have.  It stays while the proxy has the plan. */
+static const char *text_of(const struct play *play, const struct step *step)
+{
+    static char text[96];
+    const char *at = step_option(step, "at");
+    const char *key = step_option(step, "key");
+
+    if (at != NULL)
+        return play_name(play, text, at);
+    if (key != NULL)
+        return stage_key(play, text, key);
+    return step_option(step, "text");
+}
+
+static enum proxy_point point_of(const struct step *step)
+{
+    const char *when = step_option(step, "when");
+
+    if (when != NULL && strcmp(when, "carried_out") == 0)
+        return PROXY_SENT;
+    if (when != NULL && strcmp(when, "answered") == 0)
+        return PROXY_REPLIED;
+    return PROXY_BEFORE;
+}
+
+static void arm(struct play *play, const struct step *step, enum proxy_act act)
+{
+    const char *nth = step_option(step, "nth");
+    const struct proxy_plan plan = {
+        .point = point_of(step),
+        .act = act,
+        .nth = nth != NULL ? (unsigned)strtoul(nth, NULL, 10)
+               : says(step, "counts_from_now") ? 0
+                                               : 1,
+        .containing = text_of(play, step),
+        .delay_ms = (unsigned)stage_ms(step, "ms"),
+    };
+
+    proxy_arm(play->proxy, &plan);
+}
+
+struct result stage_network(struct play *play, const struct step *step)
+{
+    need_proxy(play);
+    if (says(step, "heals"))
+        proxy_heal(play->proxy);
+    else if (says(step, "breaks") || says(step, "is_down"))
+        proxy_down(play->proxy);
+    else if (says(step, "is_silent") && step->option_count == 0)
+        proxy_blackhole(play->proxy);
+    else if (says(step, "is_silent"))
+        arm(play, step, PROXY_BLACKHOLE);
+    else if (says(step, "cuts"))
+        arm(play, step, PROXY_CUT);
+    else if (says(step, "swallows"))
+        arm(play, step, PROXY_SWALLOW);
+    else if (says(step, "delays") || says(step, "counts_from_now"))
+        arm(play, step, PROXY_PASS);
+    else if (says(step, "counts"))
+        return (struct result){.rc = (int)proxy_times(play->proxy),
+                               .is_undecided =
+                                   step_option(step, "now") == NULL};
+    else
+        return unknown();
+    if (says(step, "breaks"))
+        proxy_heal(play->proxy);
+    return is(0);
+}
