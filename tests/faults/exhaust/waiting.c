@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "sqlock/async.h"
 #include "support/workers.h"
 
 #define HELD_NS (4 * LK_NS_PER_MS)
@@ -104,7 +105,42 @@ static void test_a_wait_that_a_release_ends(void **state)
     registry_end(holding);
 }
 
+/* A request that waits for a row keeps no thread where no other can be had. */
+static void test_a_request_that_waits_keeps_no_thread(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = exhaust_options(f);
+    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_registry *holder = fixture_registry(f, &options);
+    sqlock_lock *taken = lock_obtain(registry, f->name);
+    sqlock_lock *held = lock_obtain(holder, f->name);
+    sqlock_lock *free = lock_obtain(registry, "another");
+    sqlock_request *first;
+    sqlock_request *second;
+
+    lock_take(held, 0);
+    lock_take(free, 0); /* which begins the threads of statements */
+    exhaust_arm(EXHAUST_THREADS, 2, false, true);
+    assert_ok(sqlock_request_acquire(&first, taken, SQLOCK_FOREVER, NULL, 0,
+                                     &f->err));
+    assert_ok(sqlock_request_release(&second, free, 0, &f->err));
+    assert_becomes_true(sqlock_request_status(second) == SQLOCK_REQUEST_FREE,
+                        PATIENCE_MS);
+    assert_int_equal(exhaust_disarm(), 1);
+    assert_ok(sqlock_request_finish(second, &f->err));
+    assert_int_equal(sqlock_request_status(first), SQLOCK_REQUEST_FETCHING);
+    lock_end(held);
+    assert_becomes_true(sqlock_request_status(first) == SQLOCK_REQUEST_HELD,
+                        PATIENCE_MS);
+    assert_ok(sqlock_request_finish(first, &f->err));
+    lock_end(taken);
+    lock_drop(free);
+    registry_end(registry);
+    registry_end(holder);
+}
+
 static const struct test tests[] = {
     TEST(test_a_wait_that_a_release_ends),
+    TEST(test_a_request_that_waits_keeps_no_thread),
 };
 const struct topic topic_waiting = TOPIC(tests);
