@@ -14,7 +14,7 @@ static const struct suite *const suites[] = {
     &suite_golden,      &suite_outage,  &suite_group,        &suite_retry,
     &suite_service,     &suite_stats,   &suite_command_line, &suite_writer,
     &suite_row,         &suite_peers,   &suite_watchdog,     &suite_renewal,
-    &suite_classify,    &suite_library,
+    &suite_classify,    &suite_library, &suite_executor,
 };
 
 int main(int argc, char **argv)

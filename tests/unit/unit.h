@@ -27,6 +27,7 @@ extern const struct suite suite_retry;
 extern const struct suite suite_epoch;
 extern const struct suite suite_golden;
 extern const struct suite suite_service;
+extern const struct suite suite_executor;
 extern const struct suite suite_stats;
 extern const struct suite suite_command_line;
 extern const struct suite suite_writer;
