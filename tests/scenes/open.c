@@ -47,6 +47,10 @@ static void read_url(struct actor *actor, const struct step *step)
     (void)around_url(actor->url, &hollow, &f);
 }
 
+/* Longer than any step is waited for: whatever ends does so because it was told,
+ * and not because a lease has run out. */
+#define SCENE_TTL_MS (4 * PATIENCE_MS)
+
 /* On a busy machine an attempt to open may exceed a short time limit. */
 int actor_open(struct actor *actor, const struct step *step, sqlock_error *err)
 {
@@ -58,7 +62,7 @@ int actor_open(struct actor *actor, const struct step *step, sqlock_error *err)
     (void)snprintf(actor->prefix, sizeof actor->prefix, "%s",
                    step_option(step, "prefix"));
     options.table_prefix = actor->prefix;
-    options.ttl_ms = (uint32_t)actor_ms(step, "ttl", LONG_TTL_MS);
+    options.ttl_ms = (uint32_t)actor_ms(step, "ttl", SCENE_TTL_MS);
     options.margin_ms = (uint32_t)actor_ms(step, "margin", 0);
     options.peer_ttl_ms = PEER_TTL_MS;
     options.poll_ms = patience(step);
