@@ -47,8 +47,8 @@ static void read_url(struct actor *actor, const struct step *step)
     (void)around_url(actor->url, &hollow, &f);
 }
 
-/* Longer than any step is waited for: whatever ends does so because it was told,
- * and not because a lease has run out. */
+/* Longer than any step is waited for: whatever ends does so because it was
+ * told, and not because a lease has run out. */
 #define SCENE_TTL_MS (4 * PATIENCE_MS)
 
 /* On a busy machine an attempt to open may exceed a short time limit. */
