@@ -52,7 +52,7 @@ int sqlock_show(sqlock_registry *registry, const char *name, sqlock_info **row,
     int rc;
 
     if (row == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the row argument is NULL");
+        return lk_error_null(err, "row");
     *row = NULL;
     rc = lk_store_key(registry, name, &store, key, err);
     if (rc < 0)

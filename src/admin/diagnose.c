@@ -452,8 +452,7 @@ int sqlock_diagnose_sized(const char *url, const sqlock_options *options,
     int rc;
 
     if (checks == NULL || count == NULL)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the checks or count argument is NULL");
+        return lk_error_null(err, "checks and count");
     *checks = NULL;
     *count = 0;
     rc = lk_row_check("sqlock_check", size, sizeof **checks, err);

@@ -83,8 +83,7 @@ int sqlock_lease_id(char id[SQLOCK_LEASE_ID_SIZE], sqlock_lock *lock,
     char client_id[SQLOCK_KEY_SIZE];
 
     if (id == NULL || lock == NULL)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the lock or the id argument is NULL");
+        return lk_error_null(err, "lock and id");
     id[0] = '\0';
     if (ttl_ms < LK_TTL_MIN_MS || ttl_ms > LK_TTL_MAX_MS)
         return lk_error(err, SQLOCK_EINVAL, "ttl_ms is %u", ttl_ms);
@@ -241,7 +240,7 @@ int sqlock_lease_guard_text(char **text, sqlock_registry *registry,
     int rc;
 
     if (text == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the text argument is NULL");
+        return lk_error_null(err, "text");
     *text = NULL;
     rc = find(&named, &store, registry, id, err);
     if (rc < 0)

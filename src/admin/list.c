@@ -166,8 +166,7 @@ int sqlock_list_sized(sqlock_registry *registry, sqlock_info **rows,
     int rc;
 
     if (rows == NULL || count == NULL)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the rows or count argument is NULL");
+        return lk_error_null(err, "rows and count");
     *rows = NULL;
     *count = 0;
     rc = lk_row_check("sqlock_info", size, sizeof **rows, err);

@@ -17,8 +17,7 @@ int lk_sized_check(const struct lk_sized *sized, const void *given,
                    sqlock_error *err)
 {
     if (given == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the %s argument is NULL",
-                        sized->type);
+        return lk_error(err, SQLOCK_EINVAL, "%s must not be NULL", sized->type);
     if (size_of(given) < sizeof(size_t) || size_of(given) > sized->size)
         return lk_error(err, SQLOCK_EINVAL,
                         "%s.size is %zu: begin with %s, and do not use a "

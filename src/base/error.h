@@ -22,6 +22,10 @@ int sqlock_error_set(sqlock_error *err, int code, int native,
 #define lk_error(err, code, ...)                                               \
     ((void)sqlock_error_set((err), (code), 0, NULL, __VA_ARGS__), (code))
 
+/* Set and return EINVAL, for an argument that is NULL. */
+#define lk_error_null(err, name)                                               \
+    lk_error((err), SQLOCK_EINVAL, name " must not be NULL")
+
 /* Set and return ENOMEM. */
 #define lk_error_nomem(err) lk_error((err), SQLOCK_ENOMEM, "out of memory")
 

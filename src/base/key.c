@@ -171,7 +171,7 @@ int lk_name_check(const char *name, sqlock_key_rule rule, sqlock_error *err)
     size_t length;
 
     if (name == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the name of the lock is NULL");
+        return lk_error_null(err, "the name of a lock");
     length = strlen(name);
     if (rule == SQLOCK_KEY_RAW) {
         if (length < 1 || length > UUID_LENGTH || !is_printable_ascii(name))
@@ -199,7 +199,7 @@ int sqlock_key_of(char key[SQLOCK_KEY_SIZE], const char *name,
     int rc;
 
     if (key == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the key argument is NULL");
+        return lk_error_null(err, "key");
     rc = lk_name_check(name, rule, err);
     if (rc < 0)
         return rc;

@@ -13,7 +13,7 @@
 
 /* The end of a lease and its holder are not recorded by Spring services, nor by
  * earlier versions of sqlock. */
-#define NOT_KNOWN "not known: the row does not tell"
+#define NOT_KNOWN "unknown (not recorded in the row)"
 
 static void print_text(const char *label, const char *text)
 {
@@ -51,7 +51,7 @@ static void print_waiting(const sqlock_info *row)
     char text[32];
 
     if (row == NULL || row->waiters < 0) {
-        print_text("waiting", "not known: this database does not tell");
+        print_text("waiting", "unknown (this database does not list them)");
     } else if (row->waiter_names != NULL) {
         print_text("waiting", row->waiter_names);
     } else if (row->waiters > 0) {

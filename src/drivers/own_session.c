@@ -74,7 +74,7 @@ static int compare(const struct pair *pair, bool by_turns, sqlock_error *err)
         return no_answer(rc, err);
     if (strcmp(before, after) != 0 || strcmp(before, theirs) == 0)
         return lk_error(err, SQLOCK_EBUSY,
-                        "a proxy shares the server's sessions");
+                        "connected through a transaction-pooling proxy");
     return 0;
 }
 

@@ -22,7 +22,7 @@ int lk_schema_text(char **text, const char *url, const sqlock_options *options,
     int rc;
 
     if (text == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the text argument is NULL");
+        return lk_error_null(err, "text");
     *text = NULL;
     rc = lk_options_complete(&complete, options, err);
     if (rc == 0)

@@ -226,7 +226,7 @@ int lk_store_of(sqlock_registry *registry, struct lk_store **out,
 {
     *out = (struct lk_store *)registry;
     if (registry == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the registry is NULL");
+        return lk_error_null(err, "registry");
     return lk_store_check(*out, err);
 }
 

@@ -229,7 +229,7 @@ int sqlock_lost_fd(int *fd, sqlock_lock *lock, sqlock_error *err)
     int rc;
 
     if (fd == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the fd argument is NULL");
+        return lk_error_null(err, "fd");
     rc = lk_lock_ours(lock, err);
     if (rc < 0)
         return rc;

@@ -22,7 +22,7 @@
 int lk_lock_ours(const sqlock_lock *lock, sqlock_error *err)
 {
     if (lock == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the lock is NULL");
+        return lk_error_null(err, "lock");
     return lk_store_ours(&lock->registry->store, err);
 }
 
@@ -100,7 +100,7 @@ int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
     int rc;
 
     if (out == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the lock argument is NULL");
+        return lk_error_null(err, "lock");
     *out = NULL;
     rc = lk_store_key(registry, name, &store, key, err);
     if (rc < 0)

@@ -38,7 +38,7 @@ int sqlock_registry_open(sqlock_registry **out, const char *url,
     int rc;
 
     if (out == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the registry argument is NULL");
+        return lk_error_null(err, "registry");
     *out = NULL;
     registry = calloc(1, sizeof *registry);
     if (registry == NULL)

@@ -36,7 +36,7 @@ int sqlock_registry_stats(sqlock_registry *registry, sqlock_stats *out,
     if (rc < 0)
         return rc;
     if (registry == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the registry is NULL");
+        return lk_error_null(err, "registry");
     rc = lk_store_ours(&registry->store, err);
     if (rc < 0)
         return rc;

@@ -75,7 +75,7 @@ static int create(sqlock_request **request, sqlock_request **out,
     int rc;
 
     if (out == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the request argument is NULL");
+        return lk_error_null(err, "request");
     *out = NULL;
     if (done_fd < 0)
         return lk_error(err, SQLOCK_EINVAL,
@@ -373,7 +373,7 @@ int sqlock_request_finish(sqlock_request *request, sqlock_error *err)
     int rc;
 
     if (request == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the request is NULL");
+        return lk_error_null(err, "request");
     rc = lk_lock_check(request->lock, err);
     if (rc < 0)
         return rc;

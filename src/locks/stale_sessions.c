@@ -66,7 +66,7 @@ int sqlock_stale_sessions(sqlock_lock *lock, int64_t *count, sqlock_error *err)
     int rc;
 
     if (count == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the count argument is NULL");
+        return lk_error_null(err, "count");
     *count = 0;
     rc = lk_lock_check(lock, err);
     if (rc < 0)

@@ -14,7 +14,7 @@
 int lk_stock_check(const sqlock_stock *stock, sqlock_tx *tx, sqlock_error *err)
 {
     if (stock == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the stock is NULL");
+        return lk_error_null(err, "stock");
     return lk_stock_told(lk_stock_tables_check(&stock->tables, tx, err), err);
 }
 

@@ -59,8 +59,7 @@ int sqlock_stock_list_sized(sqlock_stock *stock, sqlock_stock_item **items,
     int rc;
 
     if (items == NULL || count == NULL)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the items or count argument is NULL");
+        return lk_error_null(err, "items and count");
     *items = NULL;
     *count = 0;
     rc = lk_row_check("sqlock_stock_item", size, sizeof **items, err);

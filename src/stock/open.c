@@ -118,7 +118,7 @@ int sqlock_stock_open(sqlock_stock **out, sqlock_registry *registry,
     int rc;
 
     if (out == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the stock argument is NULL");
+        return lk_error_null(err, "stock");
     *out = NULL;
     rc = complete(&all, options, err);
     if (rc == 0)

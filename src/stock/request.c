@@ -269,7 +269,7 @@ int sqlock_stock_read(sqlock_stock *stock, sqlock_tx *tx, const char *item,
 
     rc = lk_stock_check(stock, tx, err);
     if (rc == 0 && quantity == NULL)
-        rc = lk_error(err, SQLOCK_EINVAL, "the quantity argument is NULL");
+        rc = lk_error_null(err, "quantity");
     if (rc == 0)
         rc = lk_stock_line_init(stock, &line, item, 0, err);
     if (rc < 0)

@@ -129,7 +129,7 @@ int sqlock_fence_ddl(char **text, const char *url, const sqlock_table *table,
     int rc;
 
     if (text == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the text argument is NULL");
+        return lk_error_null(err, "text");
     *text = NULL;
     rc = lk_driver_find(&driver, url, err);
     if (rc == 0 && driver->transactions == NULL)

@@ -305,8 +305,7 @@ int sqlock_once_list_sized(sqlock_registry *registry, const char *name,
     int rc;
 
     if (rows == NULL || count == NULL)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the rows or count argument is NULL");
+        return lk_error_null(err, "rows and count");
     *rows = NULL;
     *count = 0;
     rc = lk_row_check("sqlock_once_info", size, sizeof **rows, err);

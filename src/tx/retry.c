@@ -103,7 +103,7 @@ int lk_tx_retry(struct lk_store *store, sqlock_tx_fn fn, void *context,
 
     rc = complete(&limits, options, err);
     if (rc == 0 && fn == NULL)
-        rc = lk_error(err, SQLOCK_EINVAL, "the function argument is NULL");
+        rc = lk_error_null(err, "fn");
     if (rc == 0)
         rc = run(store, fn, context, &limits, &counted, err);
     if (stats != NULL)

@@ -100,7 +100,7 @@ int lk_tx_check(sqlock_tx *tx, sqlock_error *err)
     int rc;
 
     if (tx == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the transaction is NULL");
+        return lk_error_null(err, "tx");
     rc = lk_store_check(tx->store, err);
     if (rc < 0)
         return rc;

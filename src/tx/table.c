@@ -81,7 +81,7 @@ static int copy_table(sqlock_table *out, const sqlock_table *table,
                                           sizeof *out};
 
     if (table == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the table is NULL");
+        return lk_error_null(err, "table");
     return lk_sized_read(out, &sized, table, err);
 }
 

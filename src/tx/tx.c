@@ -100,7 +100,7 @@ static int new_tx(sqlock_tx **out, struct lk_store *store, bool is_adopted,
     int rc;
 
     if (out == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the transaction argument is NULL");
+        return lk_error_null(err, "tx");
     *out = NULL;
     rc = lk_store_check(store, err);
     if (rc < 0)
@@ -199,9 +199,7 @@ int lk_tx_begin(sqlock_tx **out, struct lk_store *store, sqlock_error *err)
         return rc;
     tx->is_identified = true;
     tx->idle_ms = lk_idle_ms(store->options.ttl_ms);
-    rc = out == NULL
-             ? lk_error(err, SQLOCK_EINVAL, "the transaction argument is NULL")
-             : take_and_begin(tx, err);
+    rc = out == NULL ? lk_error_null(err, "tx") : take_and_begin(tx, err);
     if (rc < 0) {
         free_tx(tx);
         return rc;
@@ -308,7 +306,7 @@ int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
     if (rc < 0)
         return rc;
     if (out == NULL || connection == NULL)
-        rc = lk_error(err, SQLOCK_EINVAL, "the connection to adopt is NULL");
+        rc = lk_error_null(err, "tx and connection");
     else
         rc = take_over(tx, connection, err);
     if (rc < 0) {
@@ -395,7 +393,7 @@ static int commit(sqlock_tx *tx, sqlock_error *err)
 static int check_end(const sqlock_tx *tx, sqlock_error *err)
 {
     if (tx == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the transaction is NULL");
+        return lk_error_null(err, "tx");
     return lk_store_check(tx->store, err);
 }
 

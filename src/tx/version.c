@@ -92,7 +92,7 @@ int sqlock_tx_version(sqlock_tx *tx, const sqlock_table *table,
     if (rc == 0)
         rc = lk_tx_key_read(&sent, tx, key, err);
     if (rc == 0 && version == NULL)
-        rc = lk_error(err, SQLOCK_EINVAL, "the version argument is NULL");
+        rc = lk_error_null(err, "version");
     return rc < 0 ? rc
                   : read_version(tx, &names, &sent.value, NULL, version, err);
 }

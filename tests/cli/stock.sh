@@ -89,7 +89,8 @@ retention() {
     run stock reap --dry-run --json
     is "reap --dry-run" \
         "$status/$(json entries <<<"$out")/$(json dry_run <<<"$out")" 0/0/true
-    has "says that it removed nothing" "$err" "nothing was removed"
+    has "says that nothing is removed" "$err" \
+        "dry run: 0 rows would be removed"
     run stock reap --older-than 1h
     is "reap" "$status/$out" 0/0
     run stock reap --older-than 59m

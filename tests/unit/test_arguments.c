@@ -54,6 +54,7 @@ static void test_locks_without_a_registry(void **state)
     assert_refused(rc);
     rc = sqlock_acquire(NULL, 0, NULL, &err);
     assert_refused(rc);
+    assert_string_equal(err.message, "lock must not be NULL");
     rc = sqlock_release(NULL, &err);
     assert_refused(rc);
     rc = sqlock_renew(NULL, 0, &err);
@@ -109,6 +110,7 @@ static void test_schema_calls_without_arguments(void **state)
 
     (void)state;
     assert_refused(rc);
+    assert_string_equal(err.message, "text must not be NULL");
     rc = sqlock_schema_text(&text, NULL, NULL, SQLOCK_LAYOUT_SQLOCK, &err);
     assert_refused(rc);
     assert_null(text);
@@ -127,8 +129,10 @@ static void test_keys_without_arguments(void **state)
 
     (void)state;
     assert_refused(rc);
+    assert_string_equal(err.message, "key must not be NULL");
     rc = sqlock_key_of(key, NULL, SQLOCK_KEY_CURRENT, &err);
     assert_refused(rc);
+    assert_string_equal(err.message, "the name of a lock must not be NULL");
     rc = sqlock_key_of(key, NULL, SQLOCK_KEY_RAW, NULL);
     assert_int_equal(rc, SQLOCK_EINVAL);
     assert_string_equal(key, "unchanged");

@@ -62,6 +62,7 @@ int stock_reap(const stock_till *till)
         return status;
     }
     if (till->is_dry_run)
-        cli_note("nothing was removed: so many rows would be");
+        cli_note("dry run: %" PRId64 " rows would be removed",
+                 reaped.entries + reaped.reservations);
     return print_reaped(till, &reaped);
 }
