@@ -261,8 +261,9 @@ static bool must_defer(struct lk_acquisition *a)
            lk_queue_is_there(queue_wait(a));
 }
 
-/* Wait before the claim if other processes are known to wait in the
- * database. */
+/* Wait before the claim if other processes are known to wait in the database.
+ * An acquisition whose time is over meanwhile claims once all the same: the
+ * lock may be free, and the queue lock that of an expired holder. */
 static int defer(struct lk_acquisition *a, sqlock_error *err)
 {
     struct lk_entry *entry = a->first->entry;
@@ -273,6 +274,8 @@ static int defer(struct lk_acquisition *a, sqlock_error *err)
     if (entry->queue_first > 0)
         entry->queue_first--;
     rc = lk_queue_await(queue_wait(a), err);
+    if (rc == SQLOCK_ETIMEDOUT && a->refusals == 0)
+        return go_to(a, LK_CLAIMING);
     if (rc < 0)
         return failed(a, rc, err);
     if (a->wait.place != LK_QUEUE_FIRST) {
