@@ -151,10 +151,13 @@ static int judge(const struct lk_store *store, const struct lk_item *item,
     return was_uncertain ? SQLOCK_EUNCERTAIN : SQLOCK_ELOST;
 }
 
+/* Set the result of each item whose row was read.  Where more rows are gone
+ * than the release has freed, it is not known which. */
 static int read_unreleased(struct lk_store *store, struct lk_batch *batch,
-                           int64_t first_sent_ns, bool was_uncertain,
-                           sqlock_error *err)
+                           int64_t freed, int64_t first_sent_ns,
+                           bool was_uncertain, sqlock_error *err)
 {
+    int64_t gone = 0;
     int rc;
 
     batch->deadline_ns = lk_store_deadline(store);
@@ -164,7 +167,11 @@ static int read_unreleased(struct lk_store *store, struct lk_batch *batch,
 
         if (item->rc == SQLOCK_EBUSY)
             item->rc = judge(store, item, first_sent_ns, was_uncertain);
+        gone += item->rc == 0;
     }
+    for (size_t i = 0; gone > freed && !was_uncertain && i < batch->count; i++)
+        if (batch->items[i].rc == 0)
+            batch->items[i].rc = SQLOCK_EUNCERTAIN;
     return rc;
 }
 
@@ -180,7 +187,8 @@ static int judge_all(struct lk_store *store, struct lk_batch *batch,
     for (size_t i = 0; i < batch->count; i++)
         is_complete = is_complete && batch->items[i].rc != SQLOCK_EBUSY;
     if (!is_complete)
-        rc = read_unreleased(store, batch, first_sent_ns, was_uncertain, err);
+        rc = read_unreleased(store, batch, result->affected, first_sent_ns,
+                             was_uncertain, err);
     for (size_t i = 0; rc == 0 && i < batch->count; i++) {
         struct lk_item *item = &batch->items[i];
 
@@ -251,8 +259,8 @@ int lk_release_error(int rc, sqlock_error *err)
     case SQLOCK_EUNCERTAIN:
         return lk_error(
             err, SQLOCK_EUNCERTAIN,
-            "the connection was lost during the release, and the row does not "
-            "show whether the lease had been lost before");
+            "neither the answer to the release nor the row shows whether the "
+            "lease had been lost before");
     default:
         return rc;
     }
