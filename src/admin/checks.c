@@ -1,6 +1,5 @@
 /*
- * checks.c - the list that sqlock_diagnose() fills, and the drivers' rules
- * about server settings
+ * checks.c - the list that sqlock_diagnose() fills
  */
 #include "admin/checks.h"
 
@@ -94,62 +93,4 @@ void sqlock_checks_free(sqlock_check *checks, size_t count)
 {
     (void)count;
     free(checks);
-}
-
-/* --- rules --- */
-
-const char *lk_setting(const sqlock_result *settings, const char *name)
-{
-    for (size_t row = 0; row < settings->rows; row++) {
-        const sqlock_value *cells = &settings->cells[row * settings->columns];
-
-        if (settings->columns >= 2 && cells[0].type == SQLOCK_TEXT &&
-            cells[1].type == SQLOCK_TEXT &&
-            strcasecmp(cells[0].text, name) == 0)
-            return cells[1].text;
-    }
-    return NULL;
-}
-
-/* Return whether a rule's condition, such as "log_bin=ON", is met. */
-static bool applies(const char *when, const sqlock_result *settings)
-{
-    size_t length;
-    const char *value;
-    char name[64];
-
-    if (when == NULL)
-        return true;
-    length = strcspn(when, "=");
-    (void)snprintf(name, sizeof name, "%.*s", (int)length, when);
-    value = lk_setting(settings, name);
-    return value != NULL && when[length] == '=' &&
-           lk_text_matches(value, when + length + 1);
-}
-
-/* Return whether a setting is 0, which means no limit, or at least `least`. */
-static bool is_none_or_from(int64_t least, const char *text)
-{
-    int64_t number = 0;
-
-    for (; *text >= '0' && *text <= '9' && number < least; text++)
-        number = number * 10 + (*text - '0');
-    return number == 0 || number >= least;
-}
-
-void lk_checks_of_rules(struct lk_checks *checks, const sqlock_rule *rules,
-                        const sqlock_result *settings)
-{
-    for (; rules->setting != NULL; rules++) {
-        const char *value = lk_setting(settings, rules->setting);
-        bool is_good;
-
-        if (value == NULL || !applies(rules->when, settings))
-            continue;
-        is_good = rules->good != NULL ? lk_text_matches(value, rules->good)
-                                      : is_none_or_from(rules->least, value);
-        lk_check(checks, rules->check, is_good ? SQLOCK_FINE : rules->otherwise,
-                 is_good ? NULL : rules->advice, "%s = %s", rules->setting,
-                 *value != '\0' ? value : "\"\"");
-    }
 }

@@ -26,15 +26,4 @@ void lk_checks_clear(struct lk_checks *checks);
  * when out of memory. */
 sqlock_check *lk_checks_copy(const struct lk_checks *checks);
 
-/* Append a check for each rule, which says what a setting of the server should
- * be, unless that setting is unknown or the rule's condition is not met.
- * `rules` ends with a rule without a setting; `settings` has rows of name and
- * value. */
-void lk_checks_of_rules(struct lk_checks *checks, const sqlock_rule *rules,
-                        const sqlock_result *settings);
-
-/* Return the value of a setting, which belongs to `settings`; NULL: it has
- * none. */
-const char *lk_setting(const sqlock_result *settings, const char *name);
-
 #endif

@@ -1,9 +1,9 @@
 /*
  * diagnose.c - the checks that a DBA should run before relying on locks
  *
- * Each promise of sqlock.h rests on something that is checked here.  The driver
- * judges the server's settings (sqlock_checks); the rest is tried out in the
- * same way on every database.
+ * Each promise of sqlock.h rests on something that is checked here.  The rules
+ * about the server's settings are in sql/DATABASE/doctor.sql; the rest is tried
+ * out in the same way on every database.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,7 +35,6 @@ struct subject {
     int64_t deadline_ns;
     struct lk_connection *connection;
     sqlock_description description;
-    bool is_local; /* client and server run on one machine */
     sqlock_layout layout;
     struct lk_checks checks;
 };
@@ -87,43 +86,6 @@ static int connect_to(struct subject *subject, sqlock_error *err)
     return 0;
 }
 
-static int look_at_settings(struct subject *subject, sqlock_error *err)
-{
-    const sqlock_checks *checks = subject->db.driver->dialect->checks;
-    sqlock_result all = {0};
-    int rc;
-
-    if (checks == NULL)
-        return 0;
-    rc = sqlock_result_start(&all, 2);
-    for (const char *const *text = checks->settings; rc == 0 && *text != NULL;
-         text++) {
-        sqlock_result some = {0};
-
-        rc = ask(subject, *text, &some, err);
-        for (size_t i = 0; rc == 0 && i < some.rows * some.columns; i++)
-            rc = sqlock_result_push(&all, &some.cells[i]);
-        if (rc == SQLOCK_EACCESS || rc == SQLOCK_ESCHEMA)
-            rc = 0;
-        sqlock_result_clear(&some);
-    }
-    if (rc == 0) {
-        const char *local = lk_setting(&all, "local");
-
-        subject->is_local = local != NULL && strcmp(local, "yes") == 0;
-        /* A database without sessions is not reached by a network. */
-        if (checks->session != NULL)
-            lk_diagnose_tls(&subject->checks, &subject->description,
-                            subject->is_local);
-        lk_checks_of_rules(&subject->checks, checks->rules, &all);
-    } else {
-        lk_check(&subject->checks, "connection", SQLOCK_FAILURE, NULL,
-                 "the server's settings cannot be read: %s", err->message);
-    }
-    sqlock_result_clear(&all);
-    return rc;
-}
-
 /* --- poolers between client and server --- */
 
 static int64_t session_number(struct subject *subject,
@@ -132,7 +94,7 @@ static int64_t session_number(struct subject *subject,
     sqlock_result result = {0};
     int64_t number = 0;
     int rc = lk_db_ask(&subject->db, connection,
-                       subject->db.driver->dialect->checks->session,
+                       subject->db.driver->dialect->session,
                        subject->deadline_ns, &result, NULL);
 
     if (rc == 0 && result.rows == 1 && result.cells[0].type == SQLOCK_INT64)
@@ -177,10 +139,9 @@ static struct move try_to_move(struct subject *subject, bool by_turns)
 
 static void look_for_pooler(struct subject *subject)
 {
-    const sqlock_checks *checks = subject->db.driver->dialect->checks;
     struct move move = {0};
 
-    if (checks == NULL || checks->session == NULL)
+    if (subject->db.driver->dialect->session == NULL)
         return;
     for (int i = 0; i < 4 && move.before == move.after; i++)
         move = try_to_move(subject, i % 2 == 1);
@@ -271,34 +232,31 @@ static int look_at_clock(struct subject *subject, sqlock_error *err)
 /* Report which peers may share a table of this layout. */
 static void report_layout(struct subject *subject)
 {
-    struct lk_checks *checks = &subject->checks;
-    const char *table = subject->table.quoted; /* with its schema */
+    static const struct {
+        sqlock_severity severity;
+        const char *advice, *found;
+    } layouts[SQLOCK_LAYOUTS] = {
+        [SQLOCK_LAYOUT_SQLOCK] =
+            {SQLOCK_FINE, NULL,
+             "sqlock's own layout: Spring Integration 7 may share it, earlier "
+             "versions must not"},
+        [SQLOCK_LAYOUT_SPRING7] =
+            {SQLOCK_FINE, NULL,
+             "Spring Integration 7's layout: earlier versions must not share "
+             "it; tokens come from the clock alone, names are not stored"},
+        [SQLOCK_LAYOUT_SPRING6] =
+            {SQLOCK_WARNING,
+             "in this layout the contender's TTL decides what has expired: set "
+             "peer_ttl_ms (--peer-ttl) to the TTL of the Spring services; with "
+             "Spring Integration 7 use a table with another layout",
+             "the layout of Spring Integration 5.4 to 6.5: tokens and names "
+             "are not stored"},
+    };
 
-    switch (subject->layout) {
-    case SQLOCK_LAYOUT_SQLOCK:
-        lk_check(checks, "layout", SQLOCK_FINE, NULL,
-                 "%s has sqlock's own layout: Spring Integration 7 may share "
-                 "it, earlier versions must not",
-                 table);
-        break;
-    case SQLOCK_LAYOUT_SPRING7:
-        lk_check(
-            checks, "layout", SQLOCK_FINE, NULL,
-            "%s has Spring Integration 7's layout: earlier versions must not "
-            "share it; tokens come from the clock alone, names are not stored",
-            table);
-        break;
-    case SQLOCK_LAYOUT_SPRING6:
-        lk_check(
-            checks, "layout", SQLOCK_WARNING,
-            "in this layout the contender's TTL decides what has expired: set "
-            "peer_ttl_ms (--peer-ttl) to the TTL of the Spring services; with "
-            "Spring Integration 7 use a table with another layout",
-            "%s has the layout of Spring Integration 5.4 to 6.5: tokens and "
-            "names are not stored",
-            table);
-        break;
-    }
+    lk_check(&subject->checks, "layout", layouts[subject->layout].severity,
+             layouts[subject->layout].advice, "%s has %s",
+             subject->table.quoted, /* with its schema */
+             layouts[subject->layout].found);
 }
 
 /* Find out the layout of the lock table, and append the check "layout", or
@@ -405,7 +363,9 @@ static int examine(struct subject *subject, sqlock_error *err)
     rc = connect_to(subject, err);
     if (rc < 0)
         return rc;
-    rc = look_at_settings(subject, err);
+    rc = lk_diagnose_settings(&subject->checks, &subject->db,
+                              subject->connection, &subject->description,
+                              subject->deadline_ns, err);
     if (rc == 0)
         look_for_pooler(subject);
     if (rc == 0)
@@ -417,8 +377,6 @@ static int examine(struct subject *subject, sqlock_error *err)
         look_at_rights(subject);
         lk_diagnose_tables(&subject->checks, &subject->db, &subject->options,
                            subject->deadline_ns);
-        lk_diagnose_texts(&subject->checks, &subject->db, &subject->options,
-                          subject->deadline_ns);
         lk_diagnose_waiting(&subject->checks, &subject->db, subject->layout,
                             subject->deadline_ns);
         lk_diagnose_rows(&subject->checks, subject->url, &subject->options);

@@ -1,228 +1,325 @@
 /*
  * diagnose_tables.c - check the tables that have the lock table's prefix: for
- * run-once records, and for stock
+ * locks, for run-once records, and for stock
  *
- * Rights are tried with statements that touch no row.
+ * Rights are tried with statements that touch no row.  By a collation that
+ * ignores case, accents or trailing blanks, regions, raw keys, items or order
+ * ids that differ for the library are one row; a table that Spring's script has
+ * made on MySQL has the database's collation.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "base/writer.h"
+#include "db/columns.h"
 #include "db/table.h"
+#include "db/template.h"
 #include "admin/diagnose.h"
-
-#define TABLES_MAX 4
-enum { COL_UNFIT = 4, DESCRIBED_COLUMNS };
 
 /* Tables that are used together. */
 struct group {
     const char *check;
-    const char *names[TABLES_MAX + 1]; /* without the prefix */
     const char *what_for;
-    const char *create;              /* a command, given as advice */
-    bool is_updated;                 /* UPDATE is needed as well as INSERT */
-    const char *columns[TABLES_MAX]; /* of each table, a column to update */
-    const char *aged; /* the table whose rows are removed by age */
+    const char *create; /* a command, given as advice */
 };
 
-static const struct group groups[] = {
-    {.check = "once",
-     .names = {"DONE"},
-     .what_for = "`sqlock run --once`",
-     .create = "`sqlock init --once`"},
-    {.check = "stock",
-     .names = {"STOCK", "STOCK_ENTRY", "STOCK_RESERVATION", "STOCK_BUCKET"},
-     .what_for = "stock",
-     .create = "`sqlock stock init`",
-     .is_updated = true,
-     .columns = {"ITEM", "ORDER_ID", "ORDER_ID", "ITEM"},
-     .aged = "STOCK_ENTRY"},
+static const struct group once = {"once", "`sqlock run --once`",
+                                  "`sqlock init --once`"};
+static const struct group stock = {"stock", "stock", "`sqlock stock init`"};
+
+/* clang-format off */
+static const struct {
+    const char *suffix; /* of the name, behind the prefix */
+    const struct group *group;
+    const char *updated; /* UPDATE is needed, too, and tried with this column */
+    bool is_aged;        /* old rows are removed */
+    /* the columns, as patterns, that must be compared by their bytes; what they
+     * are; and how bad it is otherwise: a failure if the library refuses it */
+    const char *columns, *texts;
+    sqlock_severity loose;
+} tables[] = {
+    {"LOCK", NULL, NULL, false, "LOCK_KEY|REGION|CLIENT_ID",
+     "regions and raw keys", SQLOCK_WARNING},
+    {"DONE", &once, NULL, false, "LOCK_KEY|REGION",
+     "regions and raw keys", SQLOCK_WARNING},
+    {"STOCK", &stock, "ITEM", false, "*", "items", SQLOCK_FAILURE},
+    {"STOCK_ENTRY", &stock, "ORDER_ID", true, "*",
+     "order ids or items", SQLOCK_FAILURE},
+    {"STOCK_RESERVATION", &stock, "ORDER_ID", false, "*",
+     "order ids", SQLOCK_FAILURE},
+    {"STOCK_BUCKET", &stock, "ITEM", false, "*", "items", SQLOCK_FAILURE},
+};
+/* clang-format on */
+#define TABLES (sizeof tables / sizeof tables[0])
+
+/* A table as it was found. */
+struct found {
+    struct lk_table table;
+    sqlock_result columns; /* none: there is no such table */
+    int rc;                /* 0, or why it could not be looked at */
+    sqlock_error err;
 };
 
-/* The check of one group. */
 struct look {
     struct lk_checks *checks;
     struct lk_db *db;
-    const struct group *group;
     int64_t deadline_ns;
-    struct lk_table table; /* the one that is looked at now */
+    struct found found[TABLES];
 };
 
-static int run(const struct look *look, const sqlock_template *template,
-               struct lk_arguments *arguments, bool is_write,
-               sqlock_result *result, sqlock_error *err)
+/* --- rights --- */
+
+static int run(const struct look *look, const struct lk_table *table,
+               const char *text, sqlock_error *err)
 {
+    const sqlock_template template = {.text = text};
+    const struct lk_arguments none = {0};
     struct lk_run run = {
-        .arguments = arguments,
+        .arguments = &none,
         .deadline_ns = look->deadline_ns,
         .is_repeatable = true,
-        .is_write = is_write,
+        .is_write = true,
     };
-
-    return lk_db_run_template(look->db, template, &look->table, &run, result,
-                              err);
-}
-
-/* Check that the table exists and can be used.  Return 0; ENOTFOUND, without an
- * error in err; ESCHEMA if it is unfit, such as a view; or another code. */
-static int describe(const struct look *look, sqlock_error *err)
-{
-    const sqlock_template *template =
-        &look->db->driver->dialect->statements[SQLOCK_SQL_DESCRIBE];
-    const struct lk_table *table = &look->table;
-    struct lk_arguments arguments = {0};
-    sqlock_result columns = {0};
-    int rc;
-
-    lk_table_arguments(table, &arguments);
-    rc = run(look, template, &arguments, false, &columns, err);
-    if (rc == 0 && columns.rows == 0)
-        rc = SQLOCK_ENOTFOUND;
-    else if (rc == 0 && columns.columns >= DESCRIBED_COLUMNS &&
-             columns.cells[COL_UNFIT].type == SQLOCK_TEXT)
-        rc = lk_error(err, SQLOCK_ESCHEMA, "%s is %s", table->plain,
-                      columns.cells[COL_UNFIT].text);
-    sqlock_result_clear(&columns);
-    return rc;
-}
-
-static int try_rights(const struct look *look, const char *column,
-                      sqlock_error *err)
-{
-    static const sqlock_template insert = {
-        .text = "INSERT INTO {table} SELECT * FROM {table} WHERE 1 = 0"};
-    struct lk_arguments arguments = {0};
     sqlock_result result = {0};
-    char text[128];
-    const sqlock_template update = {.text = text};
-    int rc;
+    int rc = lk_db_run_template(look->db, &template, table, &run, &result, err);
 
-    rc = run(look, &insert, &arguments, true, &result, err);
-    sqlock_result_clear(&result);
-    if (rc < 0 || !look->group->is_updated)
-        return rc;
-    (void)snprintf(text, sizeof text, "UPDATE {table} SET %s = %s WHERE 1 = 0",
-                   column, column);
-    rc = run(look, &update, &arguments, true, &result, err);
     sqlock_result_clear(&result);
     return rc;
 }
 
-static void report_failure(const struct look *look, int rc,
+static int try_rights(const struct look *look, const struct lk_table *table,
+                      const char *updated, sqlock_error *err)
+{
+    char update[128];
+    int rc = run(look, table,
+                 "INSERT INTO {table} SELECT * FROM {table} WHERE 1 = 0", err);
+
+    if (rc < 0 || updated == NULL)
+        return rc;
+    (void)snprintf(update, sizeof update,
+                   "UPDATE {table} SET %s = %s WHERE 1 = 0", updated, updated);
+    return run(look, table, update, err);
+}
+
+/* Check that a table exists and can be used.  Return 0; ENOTFOUND, without an
+ * error in err; ESCHEMA if it is unfit, such as a view; or another code. */
+static int try_table(const struct look *look, size_t i, sqlock_error *err)
+{
+    const struct found *found = &look->found[i];
+    const sqlock_value *unfit;
+
+    *err = found->err;
+    if (found->rc < 0)
+        return found->rc;
+    if (found->columns.rows == 0)
+        return SQLOCK_ENOTFOUND;
+    unfit = &found->columns.cells[LK_COLUMN_UNFIT];
+    if (unfit->type == SQLOCK_TEXT)
+        return lk_error(err, SQLOCK_ESCHEMA, "%s is %s", found->table.plain,
+                        unfit->text);
+    return try_rights(look, &found->table, tables[i].updated, err);
+}
+
+static void report_failure(const struct look *look, size_t i, int rc,
                            const sqlock_error *err)
 {
-    const char *check = look->group->check;
+    const struct group *group = tables[i].group;
+    const char *name = look->found[i].table.plain;
 
     if (rc == SQLOCK_ESCHEMA)
-        lk_check(look->checks, check, SQLOCK_FAILURE,
+        lk_check(look->checks, group->check, SQLOCK_FAILURE,
                  "make it an ordinary durable table of this database, or a "
                  "crash will lose its records",
                  "%s", err->message);
     else if (rc == SQLOCK_EACCESS)
-        lk_check(look->checks, check, SQLOCK_WARNING,
+        lk_check(look->checks, group->check, SQLOCK_WARNING,
                  "if this login needs the rights, grant them with "
                  "grants-application.sql beside the schema",
-                 "this login cannot write to %s, as %s does: %s",
-                 look->table.plain, look->group->what_for, err->message);
+                 "this login cannot write to %s, as %s does: %s", name,
+                 group->what_for, err->message);
     else
-        lk_check(look->checks, check, SQLOCK_FAILURE, NULL,
-                 "%s cannot be checked: %s", look->table.plain, err->message);
+        lk_check(look->checks, group->check, SQLOCK_FAILURE, NULL,
+                 "%s cannot be checked: %s", name, err->message);
 }
 
-static void report_missing(const struct look *look, const char *missing,
-                           size_t found)
+static void report_missing(const struct look *look, const struct group *group,
+                           const char *missing, bool others_exist)
 {
-    if (found == 0)
-        lk_check(look->checks, look->group->check, SQLOCK_FINE, NULL,
+    if (!others_exist)
+        lk_check(look->checks, group->check, SQLOCK_FINE, NULL,
                  "there is no table %s, or this login may not see it: %s "
                  "creates it, for %s",
-                 missing, look->group->create, look->group->what_for);
+                 missing, group->create, group->what_for);
     else
-        lk_check(look->checks, look->group->check, SQLOCK_FAILURE,
-                 look->group->create,
+        lk_check(look->checks, group->check, SQLOCK_FAILURE, group->create,
                  "there is no table %s, or this login may not see it, but "
                  "other tables for %s exist",
-                 missing, look->group->what_for);
+                 missing, group->what_for);
 }
 
-/* Return whether the table with aged rows, if the group has one, has an index
- * by CREATED_AT, which earlier versions did not create; also true if that is
- * unknown.  If it has none, append a warning. */
-static bool has_age_index(struct look *look, const char *prefix)
+/* Return whether a table without an index by CREATED_AT was reported, which
+ * earlier versions did not create. */
+static bool lacks_age_index(const struct look *look, size_t i)
 {
-    const sqlock_stock_dialect *stock = look->db->driver->stock;
-    const sqlock_template template = {
-        .text = stock != NULL ? stock->has_age_index : NULL};
-    struct lk_arguments arguments = {0};
-    sqlock_result result = {0};
-    sqlock_error err = {0};
-    bool is_missing;
-    int rc;
+    const struct lk_table *table = &look->found[i].table;
+    bool is_there = true;
 
-    if (look->group->aged == NULL || template.text == NULL ||
-        lk_table_named(&look->table, prefix, look->group->aged,
-                       look->db->driver->dialect, &err) < 0)
-        return true;
-    lk_argument_text(&arguments, SQLOCK_P_KEY, look->table.name);
-    lk_argument_text(&arguments, SQLOCK_P_REGION,
-                     look->table.schema[0] != '\0' ? look->table.schema : NULL);
-    rc = run(look, &template, &arguments, false, &result, &err);
-    is_missing = rc == 0 && result.rows == 0;
-    sqlock_result_clear(&result);
-    if (is_missing)
-        lk_check(
-            look->checks, look->group->check, SQLOCK_WARNING,
-            "`sqlock stock init` adds it; writers of the table wait meanwhile",
-            "%s has no index that begins with CREATED_AT, so `sqlock stock "
-            "reap` reads the whole table for each page that it removes",
-            look->table.plain);
-    return !is_missing;
+    if (!tables[i].is_aged ||
+        lk_columns_have_age_index(&is_there, look->db, table, look->deadline_ns,
+                                  NULL) < 0 ||
+        is_there)
+        return false;
+    lk_check(look->checks, tables[i].group->check, SQLOCK_WARNING,
+             "`sqlock stock init` adds it; writers of the table wait meanwhile",
+             "%s has no index that begins with CREATED_AT, so `sqlock stock "
+             "reap` reads the whole table for each page that it removes",
+             table->plain);
+    return true;
 }
 
-static void look_at_group(struct look *look, const char *prefix)
+static void look_at_group(const struct look *look, const struct group *group)
 {
-    const struct group *group = look->group;
-    char missing[sizeof look->table.plain] = "";
-    sqlock_error err = {0};
-    size_t found = 0;
-    size_t count = 0;
-    int rc = 0;
+    const char *missing = NULL;
+    bool is_slow = false;
+    size_t there = 0;
 
-    for (; group->names[count] != NULL; count++) {
-        rc = lk_table_named(&look->table, prefix, group->names[count],
-                            look->db->driver->dialect, &err);
-        if (rc == 0)
-            rc = describe(look, &err);
-        if (rc == SQLOCK_ENOTFOUND) {
-            if (missing[0] == '\0')
-                memcpy(missing, look->table.plain, sizeof missing);
-            continue;
+    for (size_t i = 0; i < TABLES; i++) {
+        sqlock_error err;
+        int rc = tables[i].group == group ? try_table(look, i, &err) : 1;
+
+        if (rc == SQLOCK_ENOTFOUND && missing == NULL) {
+            missing = look->found[i].table.plain;
+        } else if (rc < 0 && rc != SQLOCK_ENOTFOUND) {
+            report_failure(look, i, rc, &err);
+            return;
         }
-        if (rc == 0)
-            rc = try_rights(look, group->columns[count], &err);
-        if (rc < 0)
-            break;
-        found++;
+        there += rc == 0;
     }
-    if (rc < 0 && rc != SQLOCK_ENOTFOUND)
-        report_failure(look, rc, &err);
-    else if (found < count)
-        report_missing(look, missing, found);
-    else if (has_age_index(look, prefix))
+    if (missing != NULL) {
+        report_missing(look, group, missing, there > 0);
+        return;
+    }
+    for (size_t i = 0; i < TABLES; i++)
+        is_slow =
+            is_slow || (tables[i].group == group && lacks_age_index(look, i));
+    if (!is_slow)
         lk_check(look->checks, group->check, SQLOCK_FINE, NULL,
                  "this login can read and write the tables of %s",
                  group->what_for);
 }
 
+/* --- texts --- */
+
+/* Write "REGION (utf8mb4_general_ci)" and its like, and the part of ALTER TABLE
+ * for that column. */
+static void write_column(FILE *names, FILE *cure, const char *template,
+                         const sqlock_value *cells, const char *separator)
+{
+    const sqlock_fragment marks[] = {
+        {"column", cells[LK_COLUMN_NAME].text},
+        {"type", cells[LK_COLUMN_TYPE].text},
+        {"null", cells[LK_COLUMN_NULLABLE].integer == 0 ? " NOT NULL" : ""},
+        {NULL, NULL},
+    };
+    const struct lk_fragments fragments = {{marks}};
+
+    (void)fprintf(names, "%s%s (%s)", separator, cells[LK_COLUMN_NAME].text,
+                  cells[LK_COLUMN_LOOSE].text);
+    if (template == NULL)
+        return;
+    (void)fputs(separator, cure);
+    (void)lk_template_write(cure, template, &fragments);
+}
+
+/* Write the columns of a table that must compare by bytes and do not.  Return
+ * how many there are. */
+static size_t write_columns(FILE *names, FILE *cure, const char *template,
+                            const sqlock_result *columns, const char *patterns)
+{
+    size_t count = 0;
+
+    for (size_t row = 0; row < columns->rows; row++) {
+        const sqlock_value *cells = &columns->cells[row * columns->columns];
+
+        if (cells[LK_COLUMN_LOOSE].type == SQLOCK_TEXT &&
+            lk_text_matches(cells[LK_COLUMN_NAME].text, patterns))
+            write_column(names, cure, template, cells, count++ > 0 ? ", " : "");
+    }
+    return count;
+}
+
+/* Report the columns of a table that must compare by bytes and do not.  Return
+ * whether there is one. */
+static bool look_at_texts(const struct look *look, size_t i)
+{
+    const char *table = look->found[i].table.plain;
+    const char *template = look->db->driver->dialect->compare_bytes;
+    struct lk_writer names_writer;
+    struct lk_writer cure_writer;
+    FILE *names = lk_writer_open(&names_writer);
+    FILE *cure = lk_writer_open(&cure_writer);
+    char *names_text = NULL;
+    char *cure_text = NULL;
+    size_t count = 0;
+
+    if (names != NULL && cure != NULL) {
+        if (template != NULL)
+            (void)fprintf(cure,
+                          "while no program uses the table: ALTER TABLE %s ",
+                          table);
+        else
+            (void)fputs("make the table anew, as `sqlock init --print` or "
+                        "`sqlock stock init --print` has it, and copy its rows",
+                        cure);
+        count = write_columns(names, cure, template, &look->found[i].columns,
+                              tables[i].columns);
+    }
+    if (names != NULL)
+        names_text = lk_writer_close(&names_writer);
+    if (cure != NULL)
+        cure_text = lk_writer_close(&cure_writer);
+    if (names_text == NULL || cure_text == NULL)
+        look->checks->is_short = true;
+    else if (count > 0)
+        lk_check(look->checks, "collation", tables[i].loose, cure_text,
+                 "%s takes %s that differ in case, accents or trailing blanks "
+                 "for the same: %s",
+                 table, tables[i].texts, names_text);
+    free(names_text);
+    free(cure_text);
+    return count > 0;
+}
+
+/* --- all of it --- */
+
 void lk_diagnose_tables(struct lk_checks *checks, struct lk_db *db,
                         const sqlock_options *options, int64_t deadline_ns)
 {
-    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
-        struct look look = {.checks = checks,
-                            .db = db,
-                            .group = &groups[i],
-                            .deadline_ns = deadline_ns};
+    struct look look = {.checks = checks, .db = db, .deadline_ns = deadline_ns};
+    bool is_loose = false;
 
-        look_at_group(&look, options->table_prefix);
+    for (size_t i = 0; i < TABLES; i++) {
+        struct found *found = &look.found[i];
+
+        found->rc =
+            lk_table_named(&found->table, options->table_prefix,
+                           tables[i].suffix, db->driver->dialect, &found->err);
+        if (found->rc == 0)
+            found->rc = lk_columns_read(&found->columns, db, &found->table,
+                                        deadline_ns, &found->err);
     }
+    look_at_group(&look, &once);
+    look_at_group(&look, &stock);
+    for (size_t i = 0; i < TABLES; i++)
+        if (look_at_texts(&look, i))
+            is_loose = true;
+    if (!is_loose)
+        lk_check(checks, "collation", SQLOCK_FINE, NULL,
+                 "keys, regions, items and order ids are compared by their "
+                 "bytes");
+    for (size_t i = 0; i < TABLES; i++)
+        sqlock_result_clear(&look.found[i].columns);
 }

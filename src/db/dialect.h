@@ -263,40 +263,6 @@ typedef struct sqlock_column {
                           them: "char(36)|varchar(*)" */
 } sqlock_column;
 
-/* Rule of sqlock_diagnose() for a setting of the server that a promise of locks
- * depends on. */
-typedef struct sqlock_rule {
-    const char *setting; /* a name that `settings` returns; if it does not, the
-                            rule is skipped */
-    const char *when;    /* a setting and an fnmatch(3) pattern, "log_bin=ON":
-                            the rule is skipped if it does not match; NULL:
-                            always checked */
-    const char *check;   /* as in sqlock_check */
-    const char *good;    /* fnmatch(3) patterns of good values, with '|' between
-                            them; NULL: 0, which means no limit, or a number
-                            from `least` on */
-    int64_t least;       /* the smallest number that is good */
-    sqlock_severity otherwise; /* severity if the setting is not good */
-    const char *advice;        /* what to change then, one line */
-} sqlock_rule;
-
-/* Statements and rules of sqlock_diagnose(). */
-typedef struct sqlock_checks {
-    /* Statements without parameters, ended by NULL.  Rows: a setting's name and
-     * its value, as text.  A statement whose table is missing, or not readable,
-     * is skipped.  The setting "local" with the value "yes" means that client
-     * and server are on one machine. */
-    const char *const *settings;
-    const sqlock_rule *rules; /* ended by one whose `setting` is NULL */
-    /* A statement.  One row: the server's own number of this session, as
-     * integer.  NULL: there are no sessions. */
-    const char *session;
-    /* The action of an ALTER TABLE that makes {column}, of the type {type},
-     * compare texts by their bytes; {null} is " NOT NULL" or "".  NULL: the
-     * database has none, and the table must be made anew. */
-    const char *compare_bytes;
-} sqlock_checks;
-
 /* A database's SQL. */
 typedef struct sqlock_dialect {
     sqlock_placeholder placeholder; /* how a parameter is written */
@@ -328,7 +294,16 @@ typedef struct sqlock_dialect {
     const sqlock_fragment *overrides;
     /* SERVER and DESCRIBE are the same in every layout. */
     sqlock_template statements[SQLOCK_SQL_KINDS];
-    const sqlock_checks *checks; /* may be NULL */
+    /* The text of sql/DATABASE/doctor.sql: the settings of the server that a
+     * promise of locks depends on, and what they should be. */
+    const char *doctor;
+    /* A statement.  One row: the server's own number of this session, as
+     * integer.  NULL: there are no sessions. */
+    const char *session;
+    /* The action of an ALTER TABLE that makes {column}, of the type {type},
+     * compare texts by their bytes; {null} is " NOT NULL" or "".  NULL: the
+     * database has none, and the table must be made anew. */
+    const char *compare_bytes;
     /* One row: the number, as integer, of sessions of this database that are in
      * a transaction or a statement and have set a name that begins with {6} and
      * is not {7}.  Missing: sessions have no names. */

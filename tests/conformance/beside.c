@@ -5,6 +5,7 @@
 #include "diagnosis.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "sqlock/stock.h"
 #include "sqlock/once.h"
@@ -21,7 +22,7 @@ static sqlock_options make_tables(struct fixture *f, char prefix[32],
 {
     sqlock_options options = fixture_options(f);
 
-    (void)snprintf(prefix, 32, "DR%u_", f->serial);
+    (void)snprintf(prefix, 32, "DR%ldN%u_", (long)getpid(), f->serial);
     options.table_prefix = prefix;
     assert_ok(
         sqlock_schema_create(f->url, &options, SQLOCK_LAYOUT_SQLOCK, &f->err));

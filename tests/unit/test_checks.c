@@ -131,7 +131,7 @@ static bool judge(struct lk_checks *checks, const char *scheme,
 
         assert_int_equal(sqlock_result_push(&result, &value), 0);
     }
-    lk_checks_of_rules(checks, driver->dialect->checks->rules, &result);
+    lk_checks_of_rules(checks, driver->dialect->doctor, &result);
     sqlock_result_clear(&result);
     return true;
 }
@@ -201,6 +201,34 @@ static void test_rules_that_do_not_apply_say_nothing(void **state)
     lk_checks_clear(&checks);
 }
 
+/* Each line that looks like a rule is one. */
+static void test_every_rule_is_read(void **state)
+{
+    (void)state;
+    for (size_t i = 0; lk_drivers[i] != NULL; i++) {
+        const char *text = lk_drivers[i]->dialect->doctor;
+        const char *at = text;
+        struct lk_rule rule;
+        int there = 0;
+        int read = 0;
+
+        while ((at = strstr(at, ", else ")) != NULL) {
+            at++;
+            there++;
+        }
+        while ((text = lk_rule_read(text, &rule)) != NULL) {
+            check_row(rule.setting);
+            assert_non_null(rule.check);
+            assert_true(rule.advice[0] != '\0');
+            assert_true(strlen(rule.advice) < sizeof rule.advice - 1);
+            read++;
+        }
+        assert_true(read > 0);
+        assert_int_equal(read, there);
+    }
+    check_row(NULL);
+}
+
 static void test_F79_findings_are_one_line(void **state)
 {
     struct lk_checks checks = {0};
@@ -267,6 +295,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_F77_tls_is_fine_only_where_the_server_is_known),
     cmocka_unit_test(test_F58_to_F65_settings_that_locks_depend_on),
     cmocka_unit_test(test_rules_that_do_not_apply_say_nothing),
+    cmocka_unit_test(test_every_rule_is_read),
     cmocka_unit_test(test_F79_findings_are_one_line),
 };
 const struct suite suite_checks = SUITE("checks", tests);

@@ -25,6 +25,7 @@
 
 /* The build makes these from sql/mysql/. */
 extern const char lk_sql_mysql_schema[];
+extern const char lk_sql_mysql_doctor[];
 extern const char lk_sql_mysql_once[];
 extern const char lk_sql_mysql_stock[];
 extern const char lk_sql_mysql_schema_spring7[];
@@ -332,6 +333,9 @@ const sqlock_dialect lk_mysql_dialect = {
             "SELECT LOCK_KEY FROM {rows_of_leases} WHERE {is_of_lease}"
             " FOR UPDATE /*!80001 OF t */ SKIP LOCKED"},
     },
-    .checks = &lk_mysql_checks,
+    .doctor = lk_sql_mysql_doctor,
+    .session = "SELECT CAST(CONNECTION_ID() AS SIGNED)",
+    .compare_bytes = "MODIFY {column} {type} CHARACTER SET utf8mb4 COLLATE "
+                     "utf8mb4_bin{null}",
 };
 /* clang-format on */

@@ -8,7 +8,6 @@
 
 extern const sqlock_dialect lk_mysql_dialect;
 extern const sqlock_fragment lk_mysql_polling[];
-extern const sqlock_checks lk_mysql_checks;
 
 /* FOR SHARE without waiting.  SKIP LOCKED is not used: under REPEATABLE READ a
    search that skips its row locks the gap behind the row, and then nobody can

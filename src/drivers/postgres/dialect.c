@@ -13,6 +13,7 @@
 
 /* The build makes these of sql/postgres. */
 extern const char lk_sql_postgres_schema[];
+extern const char lk_sql_postgres_doctor[];
 extern const char lk_sql_postgres_once[];
 extern const char lk_sql_postgres_stock[];
 extern const char lk_sql_postgres_schema_spring7[];
@@ -297,7 +298,9 @@ const sqlock_dialect lk_pg_dialect = {
             "AND LOCK_KEY = ANY (ARRAY(SELECT J.k FROM {items}))",
             .is_planned_anew = true},
     },
-    .checks = &lk_pg_checks,
+    .doctor = lk_sql_postgres_doctor,
+    .session = "SELECT pg_backend_pid()::bigint",
+    .compare_bytes = "ALTER COLUMN {column} TYPE {type} COLLATE \"C\"",
     /* pg_stat_activity hides the state of other roles' sessions, but pg_locks
      * shows which of them are in a transaction. */
     .stale_sessions = { .text =

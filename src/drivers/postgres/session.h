@@ -239,7 +239,6 @@ int lk_pg_outlast(void *connection, uint32_t idle_ms, int64_t deadline_ns,
 
 extern const sqlock_dialect lk_pg_dialect;
 extern const sqlock_fragment lk_pg_polling[];
-extern const sqlock_checks lk_pg_checks;
 
 /* --------------------------------------------------------------- adopt.c -- */
 

@@ -11,6 +11,7 @@
 #include "drivers/sqlite/sqlite.h"
 
 extern const char lk_sql_sqlite_schema[];
+extern const char lk_sql_sqlite_doctor[];
 extern const char lk_sql_sqlite_once[];
 extern const char lk_sql_sqlite_stock[];
 extern const char lk_sql_sqlite_schema_spring7[];
@@ -150,5 +151,5 @@ const sqlock_dialect lk_dialect_sqlite = {
                 {.text = "{info} FROM {table} WHERE REGION = {2} AND LOCK_KEY "
                          "IN (SELECT {of_item k} FROM {items})"},
         },
-    .checks = &lk_checks_sqlite,
+    .doctor = lk_sql_sqlite_doctor,
 };

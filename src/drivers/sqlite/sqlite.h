@@ -8,6 +8,5 @@
 
 extern const sqlock_driver lk_driver_sqlite;
 extern const sqlock_dialect lk_dialect_sqlite;
-extern const sqlock_checks lk_checks_sqlite;
 
 #endif
