@@ -98,8 +98,6 @@ probe_build() {
             module mysqlclient libmariadb-dev ;;
         esac
     fi
-    module uuid uuid-dev
-    module liburiparser liburiparser-dev
     module jansson libjansson-dev
     header uthash.h uthash-dev
     header md5.h libmd-dev

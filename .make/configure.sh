@@ -58,8 +58,6 @@ for word in $DRIVERS; do
     [[ " $drivers " = *" $word "* ]] || fail \
         "DRIVERS: no driver $word; there are sqlite, postgres and mysql"
 done
-need uuid uuid-dev
-need liburiparser liburiparser-dev
 need libmd libmd-dev
 missing=${missing//mysqlclient-dev/libmysqlclient-dev}
 [ -z "$missing" ] ||

@@ -93,8 +93,7 @@ add_mysql() { # ROOT
 # With the libraries that it is linked with, from the packages that hold them.
 add_command() { # ROOT
     local build=${SQLOCK_BUILD:-$here/../build}
-    add_packages "$1" libsqlite3-0 libpq5 libmariadb3 libuuid1 liburiparser1 \
-        libjansson4 libmd0
+    add_packages "$1" libsqlite3-0 libpq5 libmariadb3 libmd0 libjansson4
     [ -x "$build/bin/sqlock" ] || fail "build the command first: make"
     install -m 755 "$build/bin/sqlock" "$1/usr/bin/sqlock"
     chroot "$1" sqlock --version >"$work/log" 2>&1 ||

@@ -144,6 +144,19 @@ void lk_text_to_ascii(char *out, size_t size, const char *text)
         out[used] = '\0';
 }
 
+bool lk_text_is_listed(const char *list, const char *word, size_t length)
+{
+    while (*list != '\0') {
+        size_t end = strcspn(list, "|");
+
+        if (end == length && strncmp(list, word, length) == 0)
+            return true;
+        list += end;
+        list += *list == '|';
+    }
+    return false;
+}
+
 bool lk_text_matches(const char *text, const char *patterns)
 {
     while (*patterns != '\0') {

@@ -35,6 +35,9 @@ void lk_text_escape(char *out, size_t size, const char *text);
  * after a whole character, if it does not fit. */
 void lk_text_to_ascii(char *out, size_t size, const char *text);
 
+/* Return whether the first `length` bytes of `word` are one of "a|b|c". */
+bool lk_text_is_listed(const char *list, const char *word, size_t length);
+
 /* Return whether a text matches one of several shell patterns, "a*|b", of at
  * most 63 bytes each, ignoring case. */
 bool lk_text_matches(const char *text, const char *patterns);

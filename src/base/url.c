@@ -1,10 +1,9 @@
 /*
- * url.c - parse a database URL, and take parameters out of it
+ * url.c - parse a database URL (see url.h)
  *
- * liburiparser finds the components; this file decodes, copies and wipes them,
- * whatever the scheme and the parameters are.  Errors name the component that
- * is wrong, never its text: a password that was not percent-encoded may turn up
- * in any component.
+ * A URL as RFC 3986 defines it, but with a list of hosts, as libpq has it, and
+ * with plain UTF-8.  Errors name the part that is wrong, never its text: a
+ * password that was not percent-encoded may turn up in any part.
  */
 #include "base/url.h"
 
@@ -12,320 +11,308 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uriparser/Uri.h>
-
 #include "base/error.h"
 #include "base/secret.h"
+#include "base/text.h"
 
-static int out_of_memory(sqlock_error *err)
+/* Return the first character that no URL has, or the NUL at the end. */
+static const char *find_bad(const char *url)
 {
-    return sqlock_error_set(err, SQLOCK_ENOMEM, 0, NULL, "out of memory");
+    while ((unsigned char)*url > ' ' && strchr("\"<>\\^`{|}\x7f", *url) == NULL)
+        url++;
+    return url;
+}
+
+static int digit_of(char c)
+{
+    return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
 }
 
 /* Return whether every '%' begins an escape, and no escape is a NUL. */
-static bool escapes_are_sound(const char *first, const char *end)
+static bool are_escapes_sound(const char *text)
 {
-    const char *at;
+    for (; *text != '\0'; text++)
+        if (*text == '%' && (!isxdigit((unsigned char)text[1]) ||
+                             !isxdigit((unsigned char)text[2]) ||
+                             (text[1] == '0' && text[2] == '0')))
+            return false;
+    return true;
+}
 
-    for (at = first; at < end; at++) {
-        if (*at != '%')
-            continue;
-        if (end - at < 3 || !isxdigit((unsigned char)at[1]) ||
-            !isxdigit((unsigned char)at[2]))
+/* Decode the escapes in place.  Return the text, or NULL if it is empty. */
+static char *decode(char *text)
+{
+    char *to = text;
+
+    for (const char *from = text; *from != '\0'; from++) {
+        char c = *from;
+
+        if (c == '%') {
+            c = (char)(digit_of(from[1]) << 4 | digit_of(from[2]));
+            from += 2;
+        }
+        *to++ = c;
+    }
+    *to = '\0';
+    return *text != '\0' ? text : NULL;
+}
+
+static int check_text(const char *url, sqlock_error *err)
+{
+    size_t length;
+
+    if (url == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "the database URL is missing");
+    length = strspn(url, "abcdefghijklmnopqrstuvwxyz"
+                         "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
+    if (length == 0 || url[length] != ':')
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the database URL has no scheme: begin with "
+                        "postgresql://, mysql:// or sqlite:");
+    if (*find_bad(url) != '\0' || !lk_utf8_is_valid(url))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the URL is invalid from character %zu on: special "
+                        "characters must be percent-encoded",
+                        lk_utf8_prefix(url, (size_t)(find_bad(url) - url)) + 1);
+    if (!are_escapes_sound(url))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the URL has a '%%' that is not followed by two "
+                        "hexadecimal digits other than 00: write a plain '%%' "
+                        "as %%25");
+    return 0;
+}
+
+static int misplaced(sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_EINVAL,
+                    "the URL has a misplaced '#' or '@': write '#' as %%23 and "
+                    "'?' as %%3F, and in a user name or password also '/' as "
+                    "%%2F and '@' as %%40");
+}
+
+/* Split "one:1,[::2]:2,three" into the lists "one,::2,three", in place, and
+ * "1,2,".  Return false if it is no such list. */
+static bool split_hosts(char *hosts, char *ports)
+{
+    const char *at = hosts;
+
+    for (;;) {
+        bool is_in_brackets = *at == '[';
+        size_t length;
+
+        at += is_in_brackets;
+        length = strcspn(at, is_in_brackets ? "]" : ":,[]");
+        if (is_in_brackets && at[length] != ']')
             return false;
-        if (at[1] == '0' && at[2] == '0')
+        memmove(hosts, at, length);
+        hosts += length;
+        at += length + is_in_brackets;
+        if (*at == ':')
+            for (at++; isdigit((unsigned char)*at); at++)
+                *ports++ = *at;
+        if (*at != ',')
+            break;
+        at++;
+        *hosts++ = ',';
+        *ports++ = ',';
+    }
+    *ports = '\0';
+    if (*at != '\0')
+        return false;
+    *hosts = '\0';
+    return true;
+}
+
+/* Read digits, and move *at behind them.  Return their value, or 65536 if it is
+ * larger. */
+static unsigned read_port(const char **at)
+{
+    unsigned port = 0;
+
+    for (; isdigit((unsigned char)**at); (*at)++)
+        port = port <= 65535 ? port * 10 + (unsigned)(**at - '0') : 65536;
+    return port;
+}
+
+unsigned lk_url_port(const char *text)
+{
+    unsigned port = read_port(&text);
+
+    return *text == '\0' && port <= 65535 ? port : 0;
+}
+
+bool lk_url_is_port_list(const char *ports)
+{
+    while (*ports != '\0') {
+        bool is_given = isdigit((unsigned char)*ports);
+        unsigned port = read_port(&ports);
+
+        if ((is_given && (port < 1 || port > 65535)) ||
+            (*ports != ',' && *ports != '\0'))
             return false;
+        ports += *ports == ',';
     }
     return true;
 }
 
-bool lk_url_escapes_are_sound(const char *url)
+/* Read "user:password@hosts".  The ports go to `ports`. */
+static int read_authority(struct lk_url *out, char *authority, char *ports,
+                          sqlock_error *err)
 {
-    return escapes_are_sound(url, url + strlen(url));
-}
+    char *at = strchr(authority, '@');
+    char *hosts = at != NULL ? at + 1 : authority;
 
-/* Return a percent-decoded copy, to be freed by the caller, of a text whose
- * escapes are valid, or NULL when out of memory. */
-static char *decode(const char *first, const char *end)
-{
-    char *copy = strndup(first, (size_t)(end - first));
+    if (at != NULL) {
+        char *colon = memchr(authority, ':', (size_t)(at - authority));
 
-    if (copy != NULL)
-        uriUnescapeInPlaceExA(copy, URI_FALSE, URI_BR_DONT_TOUCH);
-    return copy;
-}
-
-/* Set *out to a percent-decoded copy of the range, which lk_url_clear() frees.
- * For an empty or absent range *out stays as it is, NULL. */
-static int decode_part(char **out, const UriTextRangeA *range,
-                       sqlock_error *err)
-{
-    if (range->first == NULL || range->first == range->afterLast)
-        return 0;
-    *out = decode(range->first, range->afterLast);
-    return *out == NULL ? out_of_memory(err) : 0;
-}
-
-static int decode_user_info(struct lk_url *out, const UriTextRangeA *range,
-                            sqlock_error *err)
-{
-    UriTextRangeA user = *range;
-    const char *colon;
-
-    if (range->first == NULL)
-        return 0;
-    colon =
-        memchr(range->first, ':', (size_t)(range->afterLast - range->first));
-    if (colon != NULL) {
-        user.afterLast = colon;
-        out->password = decode(colon + 1, range->afterLast);
-        if (out->password == NULL)
-            return out_of_memory(err);
+        *at = '\0';
+        if (colon != NULL) {
+            *colon = '\0';
+            (void)decode(colon + 1);
+            out->password = colon + 1;
+        }
+        out->user = decode(authority);
     }
-    return decode_part(&out->user, &user, err);
-}
-
-/* Join the segments of the path.  They are copied one by one, because the
- * pointers of an empty segment may lie outside the URL's text. */
-static int decode_path(struct lk_url *out, const UriUriA *uri,
-                       sqlock_error *err)
-{
-    const UriPathSegmentA *segment;
-    bool slash = uri->absolutePath || uri->hostText.first != NULL;
-    size_t size = 1;
-    char *to;
-
-    for (segment = uri->pathHead; segment != NULL; segment = segment->next)
-        size += 1 + (size_t)(segment->text.afterLast - segment->text.first);
-    out->path = malloc(size);
-    if (out->path == NULL)
-        return out_of_memory(err);
-    to = out->path;
-    for (segment = uri->pathHead; segment != NULL; segment = segment->next) {
-        size_t length = (size_t)(segment->text.afterLast - segment->text.first);
-
-        if (slash)
-            *to++ = '/';
-        slash = true;
-        memcpy(to, segment->text.first, length);
-        to += length;
-    }
-    *to = '\0';
-    uriUnescapeInPlaceExA(out->path, URI_FALSE, URI_BR_DONT_TOUCH);
+    if (strchr(hosts, '@') != NULL)
+        return misplaced(err);
+    if (!split_hosts(hosts, ports) || !lk_url_is_port_list(ports))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the host or port in the URL is invalid: a port is 1 "
+                        "to 65535, an IPv6 address has brackets, and user and "
+                        "password end with @");
+    out->host = decode(hosts);
+    if (strspn(ports, ",") < strlen(ports))
+        out->port = ports;
     return 0;
 }
 
-static int copy_parameters(struct lk_url *out, const UriQueryListA *list,
-                           size_t count, sqlock_error *err)
+static int read_query(struct lk_url *out, char *query, sqlock_error *err)
 {
-    out->parameters = calloc(count, sizeof *out->parameters);
-    if (out->parameters == NULL)
-        return out_of_memory(err);
-    for (; list != NULL && out->count < count; list = list->next) {
-        struct lk_url_parameter *to = &out->parameters[out->count++];
+    char *next;
 
-        to->name = strdup(list->key);
-        to->value = strdup(list->value == NULL ? "" : list->value);
-        if (to->name == NULL || to->value == NULL)
-            return out_of_memory(err);
+    for (; query != NULL; query = next) {
+        char *value;
+
+        next = strchr(query, '&');
+        if (next != NULL)
+            *next++ = '\0';
+        value = strchrnul(query, '=');
+        if (*value == '=')
+            *value++ = '\0';
+        (void)decode(query);
+        (void)decode(value);
+        if (lk_url_parameter(out, query) != NULL ||
+            out->count == LK_URL_PARAMETERS_MAX)
+            return lk_error(err, SQLOCK_EINVAL,
+                            "the URL's parameter number %zu after its '?' is "
+                            "there twice, or one too many",
+                            out->count + 1);
+        out->parameters[out->count++] =
+            (struct lk_url_parameter){.name = query, .value = value};
     }
-    return 0;
-}
-
-static int decode_query(struct lk_url *out, const UriTextRangeA *range,
-                        sqlock_error *err)
-{
-    UriQueryListA *list = NULL;
-    int count = 0;
-    int rc = 0;
-
-    if (range->first == NULL || range->first == range->afterLast)
-        return 0;
-    if (uriDissectQueryMallocExA(&list, &count, range->first, range->afterLast,
-                                 URI_FALSE, URI_BR_DONT_TOUCH) != URI_SUCCESS)
-        return out_of_memory(err);
-    if (count > 0)
-        rc = copy_parameters(out, list, (size_t)count, err);
-    uriFreeQueryListA(list);
-    return rc;
-}
-
-/* Refuse a URL whose password seems to contain a '#', '/' or '?': this
- * character ends the host early, and the rest of the password would pass for a
- * path, a query or a fragment, which are no secrets. */
-static int refuse_misplaced(const UriUriA *uri, const char *end,
-                            sqlock_error *err)
-{
-    const char *at = uri->hostText.first;
-
-    if (at == NULL)
-        return 0;
-    /* The pointers of an empty host may lie outside the URL's text. */
-    if (at == uri->hostText.afterLast)
-        at = uri->query.first;
-    if (uri->fragment.first != NULL ||
-        (at != NULL && memchr(at, '@', (size_t)(end - at)) != NULL))
-        return sqlock_error_set(
-            err, SQLOCK_EINVAL, 0, NULL,
-            "the URL has a misplaced '#' or '@': in a user name or password "
-            "write '#' as %%23, '/' as %%2F, '?' as %%3F, '@' as %%40");
     return 0;
 }
 
 int lk_url_parse(struct lk_url *out, const char *url, sqlock_error *err)
 {
-    const char *end = url + strlen(url);
-    const char *bad = NULL;
-    UriUriA uri;
+    size_t length;
+    char *rest, *path, *query;
     int rc;
 
     memset(out, 0, sizeof *out);
-    if (!escapes_are_sound(url, end))
-        return sqlock_error_set(
-            err, SQLOCK_EINVAL, 0, NULL,
-            "the URL has a '%%' that is not followed by two hexadecimal "
-            "digits other than 00: write a plain '%%' as %%25");
-    rc = uriParseSingleUriExA(&uri, url, end, &bad);
-    if (rc == URI_ERROR_MALLOC)
-        return out_of_memory(err);
-    if (rc != URI_SUCCESS)
-        return sqlock_error_set(
-            err, SQLOCK_EINVAL, 0, NULL,
-            "the URL is invalid from character %zu on: special characters in a "
-            "user name or password must be percent-encoded",
-            bad == NULL ? (size_t)1 : (size_t)(bad - url) + 1);
-    rc = refuse_misplaced(&uri, end, err);
+    rc = check_text(url, err);
     if (rc < 0)
-        goto out;
-    rc = decode_part(&out->scheme, &uri.scheme, err);
-    if (rc < 0)
-        goto out;
-    rc = decode_user_info(out, &uri.userInfo, err);
-    if (rc < 0)
-        goto out;
-    rc = decode_part(&out->host, &uri.hostText, err);
-    if (rc < 0)
-        goto out;
-    rc = decode_part(&out->port, &uri.portText, err);
-    if (rc < 0)
-        goto out;
-    rc = decode_path(out, &uri, err);
-    if (rc < 0)
-        goto out;
-    rc = decode_query(out, &uri.query, err);
-out:
-    uriFreeUriMembersA(&uri);
-    return rc;
+        return rc;
+    length = strlen(url) + 1;
+    out->size = 2 * length; /* the ports have a place of their own */
+    out->text = malloc(out->size);
+    if (out->text == NULL)
+        return lk_error_nomem(err);
+    memcpy(out->text, url, length);
+    out->scheme = out->text;
+    rest = strchr(out->text, ':');
+    *rest++ = '\0';
+    query = strchr(rest, '?');
+    if (query != NULL)
+        *query++ = '\0';
+    out->has_authority = strncmp(rest, "//", 2) == 0;
+    path = out->has_authority ? rest + 2 + strcspn(rest + 2, "/") : rest;
+    if (strchr(url, '#') != NULL ||
+        (out->has_authority && strchr(path, '@') != NULL))
+        return misplaced(err);
+    out->path = strdup(path);
+    if (out->path == NULL)
+        return lk_error_nomem(err);
+    (void)decode(out->path);
+    *path = '\0';
+    if (out->has_authority)
+        rc = read_authority(out, rest + 2, out->text + length, err);
+    return rc == 0 ? read_query(out, query, err) : rc;
 }
 
 const char *lk_url_parameter(const struct lk_url *url, const char *name)
 {
-    size_t i;
-
-    for (i = 0; i < url->count; i++) {
+    for (size_t i = 0; i < url->count; i++)
         if (strcmp(url->parameters[i].name, name) == 0)
             return url->parameters[i].value;
-    }
     return NULL;
+}
+
+const char *lk_url_take(struct lk_url *url, const char *name)
+{
+    const char *value = lk_url_parameter(url, name);
+    size_t kept = 0;
+
+    for (size_t i = 0; i < url->count; i++)
+        if (strcmp(url->parameters[i].name, name) != 0)
+            url->parameters[kept++] = url->parameters[i];
+    url->count = kept;
+    return value;
+}
+
+int lk_url_check_parameters(const struct lk_url *url, const char *known,
+                            sqlock_error *err)
+{
+    for (size_t i = 0; i < url->count; i++) {
+        const char *name = url->parameters[i].name;
+
+        if (!lk_text_is_listed(known, name, strlen(name)))
+            return lk_error(err, SQLOCK_EINVAL,
+                            "the URL's parameter number %zu after its '?' is "
+                            "unknown: sqlock-databases(7) lists them",
+                            i + 1);
+        if (url->parameters[i].value[0] == '\0')
+            return lk_error(err, SQLOCK_EINVAL,
+                            "the parameter %s of the URL has no value", name);
+    }
+    return 0;
+}
+
+int lk_url_password(const struct lk_url *url, const char **password,
+                    sqlock_error *err)
+{
+    const char *variable = lk_url_parameter(url, "password_env");
+
+    *password = url->password;
+    if (variable == NULL)
+        return 0;
+    if (url->password != NULL)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the URL has both a password and password_env");
+    *password = getenv(variable);
+    if (*password == NULL)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the environment variable %s, which password_env in "
+                        "the URL names, is not set",
+                        variable);
+    return 0;
 }
 
 void lk_url_clear(struct lk_url *url)
 {
-    size_t i;
-
-    free(url->scheme);
-    lk_wipe_free(url->user);
-    lk_wipe_free(url->password);
-    free(url->host);
-    free(url->port);
+    if (url->text != NULL)
+        lk_wipe(url->text, url->size);
+    free(url->text);
     free(url->path);
-    for (i = 0; i < url->count; i++) {
-        free(url->parameters[i].name);
-        lk_wipe_free(url->parameters[i].value);
-    }
-    free(url->parameters);
     memset(url, 0, sizeof *url);
-}
-
-/* Return the start of the query, after its '?', or NULL.  User name and
- * password are skipped first, as in libpq, since they may contain a '?'. */
-static const char *query_of(const char *url)
-{
-    const char *authority = strstr(url, "://");
-    const char *at = url;
-
-    if (authority != NULL) {
-        at = authority + 3;
-        at += strcspn(at, "@/");
-        if (*at != '@')
-            at = authority + 3;
-    }
-    at = strchr(at, '?');
-    return at == NULL ? NULL : at + 1;
-}
-
-static bool is_named(const char *first, const char *end, const char *name)
-{
-    size_t length = strlen(name);
-
-    return (size_t)(end - first) >= length &&
-           memcmp(first, name, length) == 0 &&
-           (first + length == end || first[length] == '=');
-}
-
-/* Remove the bytes from @p first to @p end, a parameter, from @p copy, with the
- * '&' after them or, if there is none, the separator before them. */
-static void cut(char *copy, size_t first, size_t end)
-{
-    if (copy[end] == '&')
-        end++;
-    else
-        first--;
-    memmove(copy + first, copy + end, strlen(copy + end) + 1);
-}
-
-int lk_url_take(const char *url, const char *name, char **rest, char **value,
-                sqlock_error *err)
-{
-    const char *first = query_of(url);
-    const char *found = NULL;
-    const char *found_end = NULL;
-
-    *rest = NULL;
-    *value = NULL;
-    while (first != NULL) {
-        const char *end = strchrnul(first, '&');
-
-        if (is_named(first, end, name)) {
-            if (found != NULL)
-                return sqlock_error_set(err, SQLOCK_EINVAL, 0, NULL,
-                                        "the URL gives %s twice", name);
-            found = first;
-            found_end = end;
-        }
-        first = *end == '&' ? end + 1 : NULL;
-    }
-    if (found != NULL) {
-        const char *text = found + strlen(name);
-
-        if (text < found_end)
-            text++;
-        if (!escapes_are_sound(text, found_end))
-            return sqlock_error_set(
-                err, SQLOCK_EINVAL, 0, NULL,
-                "the URL has an invalid escape in %s: write '%%' as %%25",
-                name);
-        *value = decode(text, found_end);
-        if (*value == NULL)
-            return out_of_memory(err);
-    }
-    *rest = strdup(url);
-    if (*rest == NULL) {
-        lk_wipe_free(*value);
-        *value = NULL;
-        return out_of_memory(err);
-    }
-    if (found != NULL)
-        cut(*rest, (size_t)(found - url), (size_t)(found_end - url));
-    return 0;
 }

@@ -1,8 +1,8 @@
 /*
- * url.h - parse a database URL, and take parameters out of it
+ * url.h - parse a database URL
  *
- * No error text repeats any piece of the URL that might hold a user name or a
- * password.
+ * It is read once, when a registry is opened: drivers get its parts.  No error
+ * text repeats any piece of the URL that might hold a user name or a password.
  */
 #ifndef LK_BASE_URL_H
 #define LK_BASE_URL_H
@@ -12,55 +12,63 @@
 
 #include "sqlock.h"
 
+#define LK_URL_PARAMETERS_MAX 32
+
 struct lk_url_parameter {
-    char *name;
-    char *value; /* "" when there is none */
+    const char *name;
+    const char *value; /* "" when there is none */
 };
 
-/* The components of a URL, percent-decoded.  One that is absent or empty is
- * NULL, except for the password and the path. */
+/* The parts of a URL, percent-decoded.  One that is absent or empty is NULL,
+ * except for the password and the path. */
 struct lk_url {
-    char *scheme; /* as written */
-    char *user;
-    char *password; /* "" is an empty one; NULL: there is none */
-    char *host;     /* an IPv6 address without its brackets */
-    char *port;     /* digits */
-    char *path;     /* "" or with its leading slash */
+    const char *scheme; /* as written */
+    bool has_authority; /* "//" follows the scheme */
+    const char *user;
+    const char *password; /* "" is an empty one; NULL: there is none */
+    const char *host; /* or several, with ',' between, IPv6 addresses without
+                             their brackets */
+    const char *port; /* of each host, with ',' between: "5432,,5433" */
+    char *path;       /* "" or with its leading slash; malloc'd */
     size_t count;
-    struct lk_url_parameter *parameters; /* in the order of the query */
+    struct lk_url_parameter parameters[LK_URL_PARAMETERS_MAX];
+    char *text; /* which the members above point into */
+    size_t size;
 };
 
-/**
- * Parse @p url as RFC 3986 defines it.  Refuse a text that is no URL, an
- * escaped NUL, and, in a URL with a host, a fragment or a bare '@' after the
- * host: these come from a password that was not percent-encoded.
- *
- * @param[out] out to be given to lk_url_clear(), also after a failure
- * @return 0, or SQLOCK_EINVAL or SQLOCK_ENOMEM
- */
+/* Parse a URL, which may be NULL: SQLOCK_EINVAL.  Refuse a text that is no URL,
+ * an escaped NUL, a parameter that is given twice, and a '#' or a bare '@'
+ * behind the host: these come from a password that was not percent-encoded.
+ * *out is to be given to lk_url_clear(), also after a failure.  Return 0,
+ * SQLOCK_EINVAL or SQLOCK_ENOMEM. */
 int lk_url_parse(struct lk_url *out, const char *url, sqlock_error *err);
 
-/** Return whether every '%' begins an escape, and no escape is a NUL. */
-bool lk_url_escapes_are_sound(const char *url);
-
-/** Return the value of the first parameter of that name, or NULL. */
+/* Return the value of the parameter of that name, or NULL. */
 const char *lk_url_parameter(const struct lk_url *url, const char *name);
 
-/** Free the components, wipe the secret ones, and zero the struct. */
-void lk_url_clear(struct lk_url *url);
+/* Return the value as lk_url_parameter(), and remove the parameter. */
+const char *lk_url_take(struct lk_url *url, const char *name);
 
-/**
- * Copy @p url without its query parameter @p name.  All other bytes stay as
- * they are, and need not conform to RFC 3986: libpq allows a list of hosts.
- *
- * @param[out] rest  the copy, to be freed; holds the secrets that @p url holds;
- *                   NULL after a failure
- * @param[out] value of the parameter, percent-decoded, to be freed; NULL if it
- *                   is not given, or after a failure
- * @return 0; SQLOCK_EINVAL if the parameter is given twice, or has a malformed
- *         escape; SQLOCK_ENOMEM
- */
-int lk_url_take(const char *url, const char *name, char **rest, char **value,
-                sqlock_error *err);
+/* Check that all parameters have a value, and are in `known`: "a|b|c".  Return
+ * 0, or SQLOCK_EINVAL; its text has the number of a parameter that is unknown,
+ * whose name may belong to a password. */
+int lk_url_check_parameters(const struct lk_url *url, const char *known,
+                            sqlock_error *err);
+
+/* Set *password to that of the URL, or of the environment variable that its
+ * parameter password_env names; NULL if there is none.  Return 0, or
+ * SQLOCK_EINVAL if there are both, or the variable is not set. */
+int lk_url_password(const struct lk_url *url, const char **password,
+                    sqlock_error *err);
+
+/* Return the value of a port, 1 to 65535, or 0 if the text is none. */
+unsigned lk_url_port(const char *text);
+
+/* Return whether a text is a list of ports, 1 to 65535, some of which may be
+ * missing. */
+bool lk_url_is_port_list(const char *ports);
+
+/* Free the parts, wipe them, and zero the struct. */
+void lk_url_clear(struct lk_url *url);
 
 #endif /* LK_BASE_URL_H */

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/retry.h"
-#include "base/secret.h"
 #include "db/drivers.h"
 
 static const struct lk_retry_policy policy = {
@@ -45,22 +44,20 @@ int lk_db_init(struct lk_db *db, const char *url,
     int rc;
 
     memset(db, 0, sizeof *db);
-    rc = lk_driver_find(&db->driver, url, err);
-    if (rc < 0)
+    rc = lk_url_parse(&db->url, url, err);
+    if (rc == 0)
+        rc = lk_driver_of(&db->driver, &db->url, err);
+    if (rc < 0) {
+        lk_url_clear(&db->url);
         return rc;
+    }
     lk_watchdog_init(&db->dog);
     lk_epoch_init(&db->epoch);
     lk_outage_init(&db->outage);
     lk_group_init(&db->group);
     lk_ids_init(&db->ids);
     init_pools(db, options);
-    rc = db->driver->check_url(url, err);
-    if (rc == 0 && db->driver->resolve_url != NULL)
-        rc = db->driver->resolve_url(url, &db->url, err);
-    if (rc == 0 && db->url == NULL)
-        db->url = strdup(url);
-    if (rc == 0 && db->url == NULL)
-        rc = lk_error_nomem(err);
+    rc = db->driver->check_url(&db->url, err);
     if (rc < 0)
         lk_db_clear(db);
     return rc;
@@ -99,8 +96,7 @@ void lk_db_clear(struct lk_db *db)
     lk_outage_clear(&db->outage);
     lk_epoch_clear(&db->epoch);
     lk_watchdog_stop(&db->dog);
-    lk_wipe_free(db->url);
-    db->url = NULL;
+    lk_url_clear(&db->url);
     db->driver = NULL;
 }
 

@@ -20,7 +20,7 @@
 
 struct lk_db {
     const sqlock_driver *driver;
-    char *url; /* it may have a password */
+    struct lk_url url;
     struct lk_watchdog dog;
     struct lk_epoch epoch;
     struct lk_outage outage; /* shared by all pools */

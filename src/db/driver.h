@@ -35,6 +35,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/url.h"
 #include "base/watchdog.h"
 #include "db/dialect.h"
 #include "sqlock/value.h"
@@ -278,17 +279,18 @@ typedef struct sqlock_driver {
     const char *(*client)(void);
 
     /** Check the URL without connecting, and load the client library if that
-     *  was not done.  @return 0; EINVAL: the message says what is wrong,
-     *  without the password; ENOTSUP: the library is not there, and the message
-     *  says what to install */
-    int (*check_url)(const char *url, sqlock_error *err);
+     *  was not done.  Make a path that depends on the working directory
+     *  absolute.  Called once, before `open`.  @return 0; EINVAL: the message
+     *  says what is wrong, without the password; ENOTSUP: the library is not
+     *  there, and the message says what to install; ENOMEM */
+    int (*check_url)(struct lk_url *url, sqlock_error *err);
 
     /** Connect, and set autocommit, READ COMMITTED, UTC and own settings, on
      *  this session only.  If a pooler may lend the session to others, leave
      *  nothing on it, and make the settings with each statement and
      *  transaction.  After a failure close() is called all the same. */
-    int (*open)(void *connection, const char *url, const sqlock_connect *how,
-                sqlock_error *err);
+    int (*open)(void *connection, const struct lk_url *url,
+                const sqlock_connect *how, sqlock_error *err);
 
     /** End the session, if any.  Never blocks for the network. */
     void (*close)(void *connection);
@@ -330,13 +332,6 @@ typedef struct sqlock_driver {
     /** Describe the server and the session; no round trip. */
     void (*describe)(void *connection, sqlock_description *description);
 
-    /** May be NULL.  For a URL that depends on the working directory, set *out
-     *  to a malloc'd URL that leads to the same database from any directory;
-     *  for another URL, to NULL.  Called once, after check_url; connections are
-     *  opened with *out, or with the URL if *out is NULL.
-     *  @return 0, EINVAL, ENOMEM */
-    int (*resolve_url)(const char *url, char **out, sqlock_error *err);
-
     /** Transactions of the application; may be NULL: they are refused. */
     const sqlock_transactions *transactions;
 
@@ -349,8 +344,7 @@ typedef struct sqlock_driver {
     /**
      * The `overrides` of the dialect for URLs with the parameter waiting=poll:
      * with them no statement takes part in a wait queue, and `wait_queue` is
-     * not used.  The driver gets the URL with that parameter.  NULL: such a URL
-     * is refused if there is a `wait_queue`.
+     * not used.  NULL: such a URL is refused if there is a `wait_queue`.
      *
      * If only the row's lock serializes the claims of a key, tokens of sqlock's
      * layout rise as long as the row stays.  They may not rise where a Spring

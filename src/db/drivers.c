@@ -8,9 +8,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/secret.h"
+#include "base/text.h"
 #include "base/thread.h"
-#include "base/url.h"
 
 #define ADDED_MAX 16
 #define COMPILED_IN_MAX 3
@@ -61,28 +60,13 @@ static const sqlock_driver *driver_at(size_t index)
     return index < added_count ? added[index] : NULL;
 }
 
-/* Return whether a scheme of that length is one of "a|b|c". */
-static bool is_listed(const char *schemes, const char *scheme, size_t length)
-{
-    while (*schemes != '\0') {
-        size_t end = strcspn(schemes, "|");
-
-        if (end == length && strncmp(schemes, scheme, length) == 0)
-            return true;
-        schemes += end;
-        if (*schemes == '|')
-            schemes++;
-    }
-    return false;
-}
-
 /* Find the driver for a scheme.  The caller holds the guard. */
-static const sqlock_driver *driver_for(const char *scheme, size_t length)
+static const sqlock_driver *driver_for(const char *scheme)
 {
     const sqlock_driver *driver;
 
     for (size_t i = 0; (driver = driver_at(i)) != NULL; i++)
-        if (is_listed(driver->schemes, scheme, length))
+        if (lk_text_is_listed(driver->schemes, scheme, strlen(scheme)))
             return driver;
     return NULL;
 }
@@ -148,49 +132,38 @@ static void list_names(char names[NAMES_SIZE])
     }
 }
 
-static int find_by_scheme(const sqlock_driver **out, const char *url,
-                          sqlock_error *err)
+int lk_driver_of(const sqlock_driver **out, struct lk_url *url,
+                 sqlock_error *err)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
-                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                  "0123456789+.-";
+    const char *waiting = lk_url_take(url, "waiting");
     char names[NAMES_SIZE];
-    size_t length;
+    int rc = 0;
 
-    *out = NULL;
-    if (url == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the database URL is missing");
-    length = strspn(url, allowed);
-    if (length == 0 || url[length] != ':')
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the database URL has no scheme: begin with "
-                        "postgresql://, mysql:// or sqlite:");
     pthread_mutex_lock(&guard);
-    *out = driver_for(url, length);
+    *out = driver_for(url->scheme);
     list_names(names);
     pthread_mutex_unlock(&guard);
     if (*out == NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
-                        "no driver for %.*s: URLs; there are drivers for%s",
-                        (int)(length < 40 ? length : 40), url, names);
-    return 0;
+                        "no driver for %.40s: URLs; there are drivers for%s",
+                        url->scheme, names);
+    if (waiting != NULL)
+        rc = choose_form(out, waiting, err);
+    if (rc < 0)
+        *out = NULL;
+    return rc;
 }
 
 int lk_driver_find(const sqlock_driver **out, const char *url,
                    sqlock_error *err)
 {
-    char *rest = NULL;
-    char *waiting = NULL;
-    int rc = find_by_scheme(out, url, err);
+    struct lk_url parts;
+    int rc = lk_url_parse(&parts, url, err);
 
+    *out = NULL;
     if (rc == 0)
-        rc = lk_url_take(url, "waiting", &rest, &waiting, err);
-    lk_wipe_free(rest); /* may hold a password */
-    if (rc == 0 && waiting != NULL)
-        rc = choose_form(out, waiting, err);
-    lk_wipe_free(waiting);
-    if (rc < 0)
-        *out = NULL;
+        rc = lk_driver_of(out, &parts, err);
+    lk_url_clear(&parts);
     return rc;
 }
 

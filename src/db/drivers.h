@@ -10,10 +10,15 @@
 extern const sqlock_driver *const lk_drivers[];
 
 /* Find the driver for a URL by the scheme; for a URL with waiting=poll, its
- * variant without a wait queue.  *out stays valid as long as the process, and
- * is NULL after a failure.  Return 0, SQLOCK_EINVAL if the URL has no scheme or
- * an unknown value of `waiting`, SQLOCK_ENOTSUP if there is no such driver or
- * variant, or SQLOCK_ENOMEM. */
+ * variant without a wait queue.  The parameter `waiting` is taken out of the
+ * URL.  *out stays valid as long as the process, and is NULL after a failure.
+ * Return 0, SQLOCK_EINVAL if the value of `waiting` is unknown, or
+ * SQLOCK_ENOTSUP if there is no such driver or variant. */
+int lk_driver_of(const sqlock_driver **out, struct lk_url *url,
+                 sqlock_error *err);
+
+/* Find the driver for the text of a URL, of which only the scheme and `waiting`
+ * count, as lk_driver_of() and lk_url_parse(). */
 int lk_driver_find(const sqlock_driver **out, const char *url,
                    sqlock_error *err);
 

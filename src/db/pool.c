@@ -84,7 +84,7 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
         free(connection);
         return lk_error_nomem(err);
     }
-    rc = pool->db->driver->open(connection->state, pool->db->url, &how, err);
+    rc = pool->db->driver->open(connection->state, &pool->db->url, &how, err);
     /* No statement has been sent yet, so none is in doubt. */
     if (rc == SQLOCK_ECANCELED || rc == SQLOCK_EUNCERTAIN)
         rc = lk_error(err, SQLOCK_EUNREACHABLE,

@@ -292,7 +292,7 @@ struct client {
 
 static struct {
     struct around around;
-    char url[1024]; /* of the server */
+    const char *url; /* of the server */
     void *backends[BACKENDS];
     bool is_taken[BACKENDS];
     /* As with pool_mode = session, for two clients: the second backend has the
@@ -316,6 +316,10 @@ static int backend_of(const struct client *client, const sqlock_connect *how,
     sqlock_connect own = {.statement_timeout_ms = 5000};
     size_t i;
 
+    if (how != NULL)
+        own = *how;
+    own.dog = NULL; /* the backends outlive the registry */
+
     if (client->backend != NULL) {
         *backend = client->backend;
         return 0;
@@ -325,21 +329,20 @@ static int backend_of(const struct client *client, const sqlock_connect *how,
         pooler.backends[i] = calloc(1, pooler.around.real->connection_bytes);
         own.deadline_ns = check_deadline_ns(10000);
         own.lock_timeout_ms = 1000;
-        if (pooler.around.real->open(pooler.backends[i], pooler.url,
-                                     how != NULL ? how : &own, err) < 0)
+        if (driver_open(pooler.around.real, pooler.backends[i], pooler.url,
+                        &own, err) < 0)
             return SQLOCK_EUNREACHABLE;
     }
     *backend = pooler.backends[i];
     return 0;
 }
 
-static int pooled_open(void *connection, const char *url,
+static int pooled_open(void *connection, const struct lk_url *url,
                        const sqlock_connect *how, sqlock_error *err)
 {
     void *backend;
 
-    (void)snprintf(pooler.url, sizeof pooler.url, "%s",
-                   url + strlen("pooled+"));
+    (void)url;
     return backend_of(connection, how, &backend, err);
 }
 
@@ -446,6 +449,7 @@ static void put_pooler_between(struct fixture *f, char url[1024])
         driver->transactions = NULL;
         around_register(&pooler.around);
     }
+    pooler.url = f->url;
     (void)around_url(url, &pooler.around, f);
 }
 

@@ -64,7 +64,8 @@ int session_open_at(struct session *session, const char *url,
     memset(session, 0, sizeof *session);
     session->connection = calloc(1, subject.driver->connection_bytes);
     assert_non_null(session->connection);
-    rc = subject.driver->open(session->connection, url, &how, &session->err);
+    rc = driver_open(subject.driver, session->connection, url, &how,
+                     &session->err);
     session->is_open = rc == 0;
     return rc;
 }

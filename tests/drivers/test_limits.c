@@ -550,8 +550,9 @@ static void test_opening_ends_at_its_deadline(void **state)
                                     .statement_timeout_ms = 100,
                                     .lock_timeout_ms = 100};
         sqlock_error err = {0};
-        int rc = subject.driver->open(
-            connection, endpoint_replace(url, subject.url, port), &how, &err);
+        int rc =
+            driver_open(subject.driver, connection,
+                        endpoint_replace(url, subject.url, port), &how, &err);
 
         assert_code(SQLOCK_EUNREACHABLE, rc, &err);
         if (sqlock_monotonic_ns() - begun_ns < least_ns)

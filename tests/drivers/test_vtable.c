@@ -121,7 +121,7 @@ static void test_url_of_the_suite_is_accepted(void **state)
     sqlock_error err;
 
     (void)state;
-    assert_lock_ok(subject.driver->check_url(subject.url, &err), &err);
+    assert_lock_ok(driver_check(subject.driver, subject.url, &err), &err);
 }
 
 static void test_bad_url_is_refused_without_its_password(void **state)
@@ -139,7 +139,8 @@ static void test_bad_url_is_refused_without_its_password(void **state)
 
         (void)snprintf(url, sizeof url, "%.*s%s", (int)scheme, subject.url,
                        tails[i]);
-        assert_code(SQLOCK_EINVAL, subject.driver->check_url(url, &err), &err);
+        assert_code(SQLOCK_EINVAL, driver_check(subject.driver, url, &err),
+                    &err);
         assert_lacks(err.message, "sEcReT99");
     }
 }

@@ -33,7 +33,7 @@ static atomic_uint most;         /* maximum of at_once */
 static atomic_llong deadline_ns; /* of the last attempt */
 static atomic_llong opens_at_ns; /* no attempt ends sooner */
 
-static int slow_open(void *connection, const char *url,
+static int slow_open(void *connection, const struct lk_url *url,
                      const sqlock_connect *how, sqlock_error *err)
 {
     unsigned now = atomic_fetch_add(&at_once, 1) + 1;

@@ -1,8 +1,9 @@
 /*
- * test_url.c - parse database URLs, and take parameters out of them
+ * test_url.c - parse database URLs, and check their parameters
  */
 #include "unit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +42,15 @@ static const struct good good_urls[] = {
      "/absolute/path.db"},
     {"sqlite:a%20b.db", "sqlite", NULL, NULL, NULL, NULL, "a b.db"},
     {"MySQL://h/db", "MySQL", NULL, NULL, "h", NULL, "/db"},
+    {"postgresql://", "postgresql", NULL, NULL, NULL, NULL, ""},
+    {"postgresql://u@h1:1,h2,[::1]:3/d", "postgresql", "u", NULL, "h1,h2,::1",
+     "1,,3", "/d"},
+    {"postgresql://h1,h2/d", "postgresql", NULL, NULL, "h1,h2", NULL, "/d"},
+    {"postgresql://%2Frun%2Fpg:5433/d", "postgresql", NULL, NULL, "/run/pg",
+     "5433", "/d"},
+    {"postgresql://h/d?user=a@b", "postgresql", NULL, NULL, "h", NULL, "/d"},
+    {"sqlite:a@b", "sqlite", NULL, NULL, NULL, NULL, "a@b"},
+    {"sqlite:\xc3\xa9.db", "sqlite", NULL, NULL, NULL, NULL, "\xc3\xa9.db"},
 };
 
 static void check_part(const char *url, const char *part, const char *got,
@@ -101,6 +111,14 @@ test_bad_urls_are_refused_in_one_line_without_the_password(void **state)
         "sqlite:%",
         "mysql://h/%00",
         "mysql://h/db?x=%",
+        "mysql://h/db?x=1&x=2",
+        "mysql://u:1234" CANARY "/db",
+        "mysql://h:0/db",
+        "mysql://h:65536/db",
+        "mysql://h1:1,h2:" CANARY "/db",
+        "sqlite:a#b",
+        "mysql",
+        "://h/db",
     };
     size_t i;
 
@@ -140,65 +158,85 @@ static void test_parameters_are_decoded(void **state)
     lk_url_clear(&url);
 }
 
-struct taken {
-    const char *url;
-    const char *rest;
-    const char *value;
-};
-
-static void test_taking_a_parameter_leaves_the_rest_as_it_was(void **state)
+static void test_taking_a_parameter_leaves_the_others(void **state)
 {
-    static const struct taken rows[] = {
-        {"postgresql://h/d", "postgresql://h/d", NULL},
-        {"postgresql://h/d?n=1", "postgresql://h/d", "1"},
-        {"postgresql://h/d?n=1&x=2", "postgresql://h/d?x=2", "1"},
-        {"postgresql://h/d?x=2&n=1", "postgresql://h/d?x=2", "1"},
-        {"postgresql://h/d?x=2&n=1&y", "postgresql://h/d?x=2&y", "1"},
-        {"postgresql://h/d?n", "postgresql://h/d", ""},
-        {"postgresql://h/d?n=%26a", "postgresql://h/d", "&a"},
-        {"postgresql://h/d?nn=1", "postgresql://h/d?nn=1", NULL},
-        {"postgresql://h1:1,h2:2/d?n=1", "postgresql://h1:1,h2:2/d", "1"},
-        {"postgresql://u:p?n=2@h/d?n=1", "postgresql://u:p?n=2@h/d", "1"},
-        {"postgresql:///d?host=/a,/b&n=x", "postgresql:///d?host=/a,/b", "x"},
-    };
-    size_t i;
+    struct lk_url url = {0};
+    sqlock_error err = {0};
 
     (void)state;
-    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
-        sqlock_error err = {0};
-        char *rest;
-        char *value;
-        int rc = lk_url_take(rows[i].url, "n", &rest, &value, &err);
+    assert_lock_ok(
+        lk_url_parse(&url, "postgresql:///d?host=/a,/b&n=%26x&y", &err), &err);
+    assert_null(lk_url_take(&url, "z"));
+    assert_string_equal(lk_url_take(&url, "n"), "&x");
+    assert_null(lk_url_take(&url, "n"));
+    assert_int_equal(url.count, 2);
+    assert_string_equal(lk_url_parameter(&url, "host"), "/a,/b");
+    assert_string_equal(lk_url_parameter(&url, "y"), "");
+    lk_url_clear(&url);
+}
 
-        assert_lock_ok(rc, &err);
-        check_part(rows[i].url, "rest", rest, rows[i].rest);
-        check_part(rows[i].url, "value", value, rows[i].value);
-        free(rest);
-        free(value);
+static void test_parameters_are_checked(void **state)
+{
+    static const struct {
+        const char *query;
+        int code;
+    } rows[] = {
+        {"", 0},
+        {"?a=1&bc=2", 0},
+        {"?b=1", SQLOCK_EINVAL},
+        {"?A=1", SQLOCK_EINVAL},
+        {"?=1", SQLOCK_EINVAL},
+        {"?a=", SQLOCK_EINVAL},
+        {"?a", SQLOCK_EINVAL},
+        {"?a=1&&bc=2", SQLOCK_EINVAL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct lk_url url = {0};
+        sqlock_error err = {0};
+        char text[64];
+
+        (void)snprintf(text, sizeof text, "mysql://h/db%s", rows[i].query);
+        assert_lock_ok(lk_url_parse(&url, text, &err), &err);
+        if (lk_url_check_parameters(&url, "a|bc", &err) != rows[i].code)
+            fail_msg("%s", text);
+        lk_url_clear(&url);
     }
 }
 
-static void test_taking_refuses_what_is_ambiguous(void **state)
+static void test_a_password_is_given_once(void **state)
 {
-    static const char *const bad[] = {
-        "postgresql://u:" CANARY "@h/d?n=1&n=2",
-        "postgresql://u:" CANARY "@h/d?n=%",
-        "postgresql://u:" CANARY "@h/d?n=%00",
+    static const struct {
+        const char *url;
+        const char *password;
+        int code;
+    } rows[] = {
+        {"mysql://u:p@h/db", "p", 0},
+        {"mysql://u@h/db", NULL, 0},
+        {"mysql://u@h/db?password_env=UNIT_URL_PASSWORD", CANARY, 0},
+        {"mysql://u@h/db?password_env=UNIT_URL_NONE", NULL, SQLOCK_EINVAL},
+        {"mysql://u:p@h/db?password_env=UNIT_URL_PASSWORD", NULL,
+         SQLOCK_EINVAL},
     };
-    size_t i;
 
     (void)state;
-    for (i = 0; i < sizeof bad / sizeof *bad; i++) {
+    (void)setenv("UNIT_URL_PASSWORD", CANARY, 1);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct lk_url url = {0};
         sqlock_error err = {0};
-        char *rest;
-        char *value;
-        int rc = lk_url_take(bad[i], "n", &rest, &value, &err);
+        const char *password;
+        int rc;
 
-        free(rest);
-        free(value);
-        assert_code(SQLOCK_EINVAL, rc, &err);
+        assert_lock_ok(lk_url_parse(&url, rows[i].url, &err), &err);
+        rc = lk_url_password(&url, &password, &err);
+        assert_int_equal(rc, rows[i].code);
         assert_lacks(err.message, CANARY);
+        if (rc == 0)
+            check_part(rows[i].url, "password", password, rows[i].password);
+        lk_url_clear(&url);
     }
+    (void)unsetenv("UNIT_URL_PASSWORD");
 }
 
 static const struct CMUnitTest tests[] = {
@@ -206,7 +244,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(
         test_bad_urls_are_refused_in_one_line_without_the_password),
     cmocka_unit_test(test_parameters_are_decoded),
-    cmocka_unit_test(test_taking_a_parameter_leaves_the_rest_as_it_was),
-    cmocka_unit_test(test_taking_refuses_what_is_ambiguous),
+    cmocka_unit_test(test_taking_a_parameter_leaves_the_others),
+    cmocka_unit_test(test_parameters_are_checked),
+    cmocka_unit_test(test_a_password_is_given_once),
 };
 const struct suite suite_url = SUITE("urls", tests);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "db/drivers.h"
+#include "support/database.h"
 
 #define SECRET_1 "qxqx"
 #define SECRET_2 "zwzw"
@@ -52,7 +53,7 @@ static bool is_refused_in_silence(const char *url)
     int rc = lk_driver_find(&driver, url, &err);
 
     if (rc == 0)
-        rc = driver->check_url(url, &err);
+        rc = driver_check(driver, url, &err);
     if (rc == 0)
         return false;
     if (strstr(err.message, SECRET_1) != NULL ||
@@ -117,7 +118,8 @@ static void test_an_unknown_parameter_is_told(void **state)
     for (size_t i = 0; i < COUNT(rows); i++) {
         if (lk_driver_find(&driver, rows[i].url, &err) != 0)
             continue; /* not compiled in */
-        assert_code(SQLOCK_EINVAL, driver->check_url(rows[i].url, &err), &err);
+        assert_code(SQLOCK_EINVAL, driver_check(driver, rows[i].url, &err),
+                    &err);
         assert_non_null(strstr(err.message, rows[i].said));
     }
 }

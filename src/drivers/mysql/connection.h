@@ -93,8 +93,9 @@ void lk_mysql_clear_alarm(struct lk_mysql_connection *connection);
 
 /** Log in and set the session up.  The caller has called mysql_init().
  *  @return as sqlock_driver.open */
-int lk_mysql_connect(struct lk_mysql_connection *connection, const char *url,
-                     const sqlock_connect *how, sqlock_error *err);
+int lk_mysql_connect(struct lk_mysql_connection *connection,
+                     const struct lk_url *url, const sqlock_connect *how,
+                     sqlock_error *err);
 
 /** Close the prepared statement with that id, if there is one. */
 void lk_mysql_unprepare(struct lk_mysql_connection *connection, uint32_t id);
@@ -110,6 +111,8 @@ int lk_mysql_set_idle(struct lk_mysql_connection *connection, uint32_t idle_ms,
  *  @return as lk_mysql_set_idle() */
 int lk_mysql_unset_idle(struct lk_mysql_connection *connection,
                         sqlock_error *err);
+
+extern const sqlock_driver lk_driver_mysql;
 
 /** The wait queue: user locks of the server. */
 extern const sqlock_wait_queue lk_mysql_wait_queue;

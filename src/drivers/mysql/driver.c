@@ -5,18 +5,17 @@
  * Calls block: at the deadline another thread of the library calls abort
  * (connection.c).  execute.c runs statements, session.c logs in.
  */
-#include "drivers/mysql/mysql.h"
+#include "drivers/mysql/connection.h"
 
 #include <sys/socket.h>
 
 #include "base/error.h"
-#include "drivers/mysql/connection.h"
 #include "drivers/mysql/dialect.h"
 #include "drivers/mysql/group.h"
 
-static int driver_check_url(const char *url, sqlock_error *err)
+static int driver_check_url(struct lk_url *url, sqlock_error *err)
 {
-    struct lk_mysql_target target = {0};
+    struct lk_mysql_target target;
     int rc;
 
     rc = lk_mysql_target_read(&target, url, err);
@@ -24,8 +23,8 @@ static int driver_check_url(const char *url, sqlock_error *err)
     return rc < 0 ? rc : lk_mysql_client_enter(err);
 }
 
-static int driver_open(void *handle, const char *url, const sqlock_connect *how,
-                       sqlock_error *err)
+static int driver_open(void *handle, const struct lk_url *url,
+                       const sqlock_connect *how, sqlock_error *err)
 {
     struct lk_mysql_connection *connection = handle;
     int rc;

@@ -15,7 +15,6 @@
 
 #include "base/error.h"
 #include "drivers/mysql/connection.h"
-#include "drivers/mysql/mysql.h"
 #include "drivers/own_session.h"
 
 #define LONGEST_MS 3000000            /* an hour, less ten minutes */

@@ -335,10 +335,11 @@ static int log_in(struct lk_mysql_connection *connection,
     return 0;
 }
 
-int lk_mysql_connect(struct lk_mysql_connection *connection, const char *url,
-                     const sqlock_connect *how, sqlock_error *err)
+int lk_mysql_connect(struct lk_mysql_connection *connection,
+                     const struct lk_url *url, const sqlock_connect *how,
+                     sqlock_error *err)
 {
-    struct lk_mysql_target target = {0};
+    struct lk_mysql_target target;
     int rc;
 
     rc = lk_mysql_target_read(&target, url, err);

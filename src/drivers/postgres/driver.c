@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "drivers/postgres/postgres.h"
 #include "drivers/postgres/session.h"
 
 /* ----------------------------------------------------------- the session -- */
@@ -122,8 +121,8 @@ static int apply_settings(lk_pg *session, const sqlock_connect *how,
     return 0;
 }
 
-static int pg_open(void *connection, const char *url, const sqlock_connect *how,
-                   sqlock_error *err)
+static int pg_open(void *connection, const struct lk_url *url,
+                   const sqlock_connect *how, sqlock_error *err)
 {
     lk_pg *session = connection;
     int rc;

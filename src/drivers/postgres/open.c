@@ -1,10 +1,10 @@
 /*
  * open.c - read a URL and connect a session
  *
- * The URL is one of libpq, except for our parameters password_env and waiting.
- * The hosts of a list are tried one by one, each with its share of the time:
- * libpq's asynchronous interface has no time limit per host, so a host that
- * does not answer would use up the time of the hosts after it.
+ * The parameters of the URL are libpq's, and password_env.  The hosts of a list
+ * are tried one by one, each with its share of the time: libpq's asynchronous
+ * interface has no time limit per host, so a host that does not answer would
+ * use up the time of the hosts after it.
  *
  * libpq resolves host names, and blocks for as long as the resolver does.  Give
  * addresses (hostaddr=) where that matters.
@@ -17,220 +17,75 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/secret.h"
-#include "base/url.h"
+#include "base/text.h"
 #include "drivers/postgres/session.h"
-
-#define TRUE_PREFIX "postgresql://"
-#define SHORT_PREFIX "postgres://"
-
-/* A parsed URL. */
-struct target {
-    PQconninfoOption *options; /* as in the URL, decoded */
-    char *variable;            /* of password_env, or NULL */
-};
-
-static void target_clear(struct target *target)
-{
-    if (target->options != NULL)
-        PQconninfoFree(target->options);
-    free(target->variable);
-}
 
 /* -------------------------------------------------------------- the URL -- */
 
-/* Return the text after the scheme and "://", or NULL for another scheme. */
-static const char *authority_of(const char *url)
+/* A URL that was checked. */
+struct target {
+    const struct lk_url *url;
+    const char *password;
+};
+
+/* Check the parameters of a URL: libpq's, and ours. */
+static int check_parameters(const struct lk_url *url, sqlock_error *err)
 {
-    if (strncmp(url, TRUE_PREFIX, strlen(TRUE_PREFIX)) == 0)
-        return url + strlen(TRUE_PREFIX);
-    if (strncmp(url, SHORT_PREFIX, strlen(SHORT_PREFIX)) == 0)
-        return url + strlen(SHORT_PREFIX);
-    return NULL;
-}
+    char known[2048] = "password_env|ssl";
+    size_t used = strlen(known);
+    PQconninfoOption *options = PQconninfoParse("", NULL);
+    const PQconninfoOption *entry = options;
 
-/* Return the text after user and password, found as libpq finds it. */
-static const char *hosts_of(const char *authority)
-{
-    size_t length = strcspn(authority, "@/");
-
-    return authority[length] == '@' ? authority + length + 1 : authority;
-}
-
-/* Refuse a URL whose password seems to contain a bare '@' or '/': libpq would
- * take the rest of the password for a host, and show it in its messages. */
-static int check_shape(const char *url, sqlock_error *err)
-{
-    const char *authority = authority_of(url);
-    const char *hosts;
-
-    if (authority == NULL)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "a PostgreSQL URL begins with " TRUE_PREFIX);
-    hosts = hosts_of(authority);
-    if (memchr(hosts, '@', strcspn(hosts, "?")) != NULL)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the PostgreSQL URL has a '@' after the host: write @ "
-                        "as %%40 and / as %%2F in user and password");
-    return 0;
-}
-
-/* Return the length of the "keyword=" that a parameter begins with, or 0. */
-static size_t keyword_length(const char *parameter)
-{
-    size_t length = strspn(parameter, "abcdefghijklmnopqrstuvwxyz_");
-
-    return parameter[length] == '=' ? length + 1 : 0;
-}
-
-static bool is_known(const char *keyword, size_t length)
-{
-    PQconninfoOption *options;
-    char *text = NULL;
-    bool is_read;
-
-    if (asprintf(&text, TRUE_PREFIX "?%.*s", (int)length, keyword) < 0)
-        return true;
-    options = PQconninfoParse(text, NULL);
-    is_read = options != NULL;
+    if (options == NULL)
+        return lk_error_nomem(err);
+    for (; entry->keyword != NULL && used < sizeof known; entry++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "|%s",
+                                 entry->keyword);
     PQconninfoFree(options);
-    free(text);
-    return is_read;
+    return lk_url_check_parameters(url, known, err);
 }
 
-/* Return the number, from 1, of the first parameter that libpq does not know,
- * or 0 if it knows all. */
-static unsigned unknown_parameter(const char *hosts)
-{
-    const char *at = hosts + strcspn(hosts, "?");
-    unsigned number = 0;
-
-    for (; *at != '\0'; at += strcspn(at, "&")) {
-        size_t length;
-
-        at++; /* ? or & */
-        number++;
-        length = keyword_length(at);
-        if (length > 0 && !is_known(at, length))
-            return number;
-    }
-    return 0;
-}
-
-/* Explain why libpq refuses a URL, without showing any of it: libpq's message
- * repeats the faulty part, which may belong to a password that was not
- * percent-encoded. */
-static int explain_refusal(const char *url, sqlock_error *err)
-{
-    unsigned number = unknown_parameter(hosts_of(authority_of(url)));
-
-    if (!lk_url_escapes_are_sound(url))
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the PostgreSQL URL has a '%%' that is not followed by "
-                        "two hexadecimal digits other than 00: write a plain "
-                        "'%%' as %%25");
-    if (number > 0)
-        return lk_error(
-            err, SQLOCK_EINVAL,
-            "the PostgreSQL URL's parameter number %u after its '?' "
-            "is unknown to libpq",
-            number);
-    return lk_error(err, SQLOCK_EINVAL,
-                    "invalid PostgreSQL URL: a part is not percent-encoded "
-                    "correctly, or a parameter is not keyword=value");
-}
-
-static const char *option(const struct target *target, const char *keyword)
-{
-    const PQconninfoOption *entry = target->options;
-
-    for (; entry != NULL && entry->keyword != NULL; entry++) {
-        if (strcmp(entry->keyword, keyword) == 0)
-            return entry->val;
-    }
-    return NULL;
-}
-
-/* Check the port.  user:password without @host is read as host:port, so the
- * message does not show the port's text. */
-static int check_port(const struct target *target, sqlock_error *err)
-{
-    const char *port = option(target, "port");
-
-    if (port != NULL && port[strspn(port, "0123456789,")] != '\0')
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the port in the PostgreSQL URL is not a number; if it "
-                        "is a password, end user and password with @");
-    for (; port != NULL && *port != '\0'; port += *port == ',') {
-        unsigned long number = 0;
-        bool is_given = *port != ',';
-
-        for (; *port != '\0' && *port != ','; port++)
-            number = number <= 65535 ? number * 10 + (unsigned)(*port - '0')
-                                     : number;
-        if (is_given && (number < 1 || number > 65535))
-            return lk_error(err, SQLOCK_EINVAL,
-                            "the port in the PostgreSQL URL must be 1 to "
-                            "65535");
-    }
-    return 0;
-}
-
-/* Remove from the URL the parameters that libpq does not know: *rest, which the
- * caller frees, is the URL without them.  `waiting` is discarded, since
- * lk_driver_find() has read it. */
-static int take_own_parameters(const char *url, char **rest,
-                               struct target *target, sqlock_error *err)
-{
-    char *waiting = NULL;
-    char *without = NULL;
-    int rc = lk_url_take(url, "waiting", &without, &waiting, err);
-
-    rc = rc < 0 ? rc
-                : lk_url_take(without, "password_env", rest, &target->variable,
-                              err);
-    lk_wipe_free(waiting);
-    lk_wipe_free(without);
-    return rc;
-}
-
-static int target_read(struct target *target, const char *url,
+static int target_read(struct target *target, const struct lk_url *url,
                        sqlock_error *err)
 {
-    char *rest = NULL;
-    char *text = NULL;
-    int rc;
+    const char *port = lk_url_parameter(url, "port");
+    int rc = lk_pg_client_load(err);
 
-    memset(target, 0, sizeof *target);
-    rc = check_shape(url, err);
+    target->url = url;
     if (rc == 0)
-        rc = lk_pg_client_load(err);
-    if (rc < 0)
-        return rc;
-    rc = take_own_parameters(url, &rest, target, err);
-    if (rc < 0)
-        return rc;
-
-    target->options = PQconninfoParse(rest, &text);
-    if (target->options == NULL)
-        rc = explain_refusal(rest, err);
-    else
-        rc = check_port(target, err);
-    lk_wipe_free(text); /* may repeat the URL */
-    lk_wipe_free(rest);
+        rc = check_parameters(url, err);
+    if (rc == 0)
+        rc = lk_url_password(url, &target->password, err);
+    if (rc == 0 && !url->has_authority)
+        rc = lk_error(err, SQLOCK_EINVAL,
+                      "a PostgreSQL URL begins with postgresql://");
+    if (rc == 0 && port != NULL && !lk_url_is_port_list(port))
+        rc = lk_error(err, SQLOCK_EINVAL,
+                      "the port in the PostgreSQL URL must be 1 to 65535");
     return rc;
 }
 
-int lk_pg_check_url(const char *url, sqlock_error *err)
+int lk_pg_check_url(struct lk_url *url, sqlock_error *err)
 {
     struct target target;
-    int rc = target_read(&target, url, err);
 
-    target_clear(&target);
-    return rc;
+    return target_read(&target, url, err);
 }
 
 /* ------------------------------------------------------------- the hosts -- */
+
+/* Return a setting of the URL, "" if it is empty there, or NULL.  A parameter
+ * takes precedence, as in libpq. */
+static const char *option(const struct target *target, const char *keyword)
+{
+    const char *value = lk_url_parameter(target->url, keyword);
+
+    if (value == NULL && strcmp(keyword, "host") == 0)
+        value = target->url->host;
+    if (value == NULL && strcmp(keyword, "port") == 0)
+        value = target->url->port;
+    return value;
+}
 
 /* Return a setting of the URL, or else of the environment, or NULL.  If a
  * service is named, its file takes precedence over the environment, and only
@@ -277,8 +132,8 @@ static bool copy_entry(char **out, const char *list, size_t index)
 struct attempt {
     char *host, *hostaddr, *port;
     char idle_ms[12], probe_after_s[12], probe_every_s[12];
-    const char **keywords;
-    const char **values;
+    const char *keywords[LK_URL_PARAMETERS_MAX + 16];
+    const char *values[LK_URL_PARAMETERS_MAX + 16];
     size_t count;
 };
 
@@ -287,8 +142,6 @@ static void attempt_clear(struct attempt *attempt)
     free(attempt->host);
     free(attempt->hostaddr);
     free(attempt->port);
-    free(attempt->keywords);
-    free(attempt->values);
 }
 
 /* Add a keyword and its value, without copying them.  libpq ignores the values
@@ -347,36 +200,42 @@ static size_t count_hosts(const struct target *target)
     return count;
 }
 
+/* Add what the URL says, but for the hosts of a list. */
+static void add_url(struct attempt *attempt, const struct target *target,
+                    bool has_list)
+{
+    const struct lk_url *url = target->url;
+
+    add(attempt, "user", url->user);
+    add(attempt, "password", target->password);
+    add(attempt, "dbname", url->path[0] == '/' ? url->path + 1 : NULL);
+    add(attempt, "host", url->host);
+    add(attempt, "port", url->port);
+    for (size_t i = 0; i < url->count; i++) {
+        const char *name = url->parameters[i].name;
+        const char *value = url->parameters[i].value;
+
+        if (strcmp(name, "ssl") == 0 && strcmp(value, "true") == 0)
+            add(attempt, "sslmode", "require"); /* as libpq reads a URL */
+        else if (strcmp(name, "password_env") != 0)
+            add(attempt, name, value);
+    }
+    for (size_t i = 0; has_list && i < attempt->count; i++)
+        if (lk_text_is_listed("host|hostaddr|port", attempt->keywords[i],
+                              strlen(attempt->keywords[i])))
+            attempt->values[i] = NULL;
+}
+
 static int fill_attempt(struct attempt *attempt, const struct target *target,
                         const lk_pg *session, size_t index, size_t hosts)
 {
-    const PQconninfoOption *entry;
-    size_t room = 12;
-
-    for (entry = target->options; entry->keyword != NULL; entry++)
-        room++;
-    attempt->keywords = calloc(room, sizeof *attempt->keywords);
-    attempt->values = calloc(room, sizeof *attempt->values);
-    if (attempt->keywords == NULL || attempt->values == NULL)
-        return SQLOCK_ENOMEM;
-
     add(attempt, "fallback_application_name", "sqlock");
     add_probes(attempt, target, session);
     if (hosts > 1 &&
         setting(target, "target_session_attrs", "PGTARGETSESSIONATTRS") == NULL)
         add(attempt, "target_session_attrs", "read-write");
-    for (entry = target->options; entry->keyword != NULL; entry++) {
-        const char *keyword = entry->keyword;
-
-        if (hosts > 1 &&
-            (strcmp(keyword, "host") == 0 || strcmp(keyword, "hostaddr") == 0 ||
-             strcmp(keyword, "port") == 0))
-            continue;
-        add(attempt, keyword, entry->val);
-    }
+    add_url(attempt, target, hosts > 1);
     add(attempt, "client_encoding", "UTF8");
-    if (target->variable != NULL)
-        add(attempt, "password", getenv(target->variable));
     if (hosts == 1)
         return 0;
 
@@ -543,7 +402,7 @@ static int try_hosts(lk_pg *session, const struct target *target,
     return err->code;
 }
 
-int lk_pg_connect(lk_pg *session, const char *url, int64_t deadline_ns,
+int lk_pg_connect(lk_pg *session, const struct lk_url *url, int64_t deadline_ns,
                   sqlock_error *err)
 {
     struct target target;
@@ -554,16 +413,7 @@ int lk_pg_connect(lk_pg *session, const char *url, int64_t deadline_ns,
         err = &own;
     rc = target_read(&target, url, err);
     if (rc < 0)
-        goto out;
-    if (target.variable != NULL && getenv(target.variable) == NULL) {
-        rc = lk_error(err, SQLOCK_EINVAL,
-                      "the environment variable %s of password_env is not set",
-                      target.variable);
-        goto out;
-    }
+        return rc;
     session->pid = getpid();
-    rc = try_hosts(session, &target, deadline_ns, err);
-out:
-    target_clear(&target);
-    return rc;
+    return try_hosts(session, &target, deadline_ns, err);
 }

@@ -17,7 +17,6 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "drivers/own_session.h"
-#include "drivers/postgres/postgres.h"
 #include "drivers/postgres/session.h"
 
 #define LONGEST_MS 1000

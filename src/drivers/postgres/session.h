@@ -105,7 +105,7 @@ int lk_pg_check_peer(PGconn *conn, sqlock_error *err);
 
 /* ---------------------------------------------------------------- open.c -- */
 
-int lk_pg_check_url(const char *url, sqlock_error *err);
+int lk_pg_check_url(struct lk_url *url, sqlock_error *err);
 
 /* Return when TCP begins to probe a silent peer, and how often it repeats that:
  * three probes fit into idle_ms, which is not 0. */
@@ -115,7 +115,7 @@ unsigned lk_pg_probe_every_s(const lk_pg *session);
 
 /* Connect to the first host of the URL that accepts, without making settings.
  * Return as sqlock_driver.open; after a failure session->conn is NULL. */
-int lk_pg_connect(lk_pg *session, const char *url, int64_t deadline_ns,
+int lk_pg_connect(lk_pg *session, const struct lk_url *url, int64_t deadline_ns,
                   sqlock_error *err);
 
 /* ----------------------------------------------------------------- tls.c -- */
@@ -203,6 +203,8 @@ int lk_pg_run(lk_pg *session, const sqlock_statement *statement,
               PGresult **out, sqlock_error *err);
 
 /* -------------------------------------------------------------- driver.c -- */
+
+extern const sqlock_driver lk_driver_postgres;
 
 /* As sqlock_driver.commit. */
 int lk_pg_commit(void *connection, int64_t deadline_ns, sqlock_error *err);

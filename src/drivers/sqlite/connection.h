@@ -162,16 +162,11 @@ extern const sqlock_transactions lk_sqlite_transactions;
 
 extern const sqlock_stock_dialect lk_sqlite_stock;
 
-/* file.c: read the URL: *path is the path of the file, to be freed by the
- * caller, NULL on failure; *waits_for_disk is whether commits wait for the
- * disk.  Return 0, SQLOCK_EINVAL or SQLOCK_ENOMEM. */
-int lk_sqlite_path(char **path, bool *waits_for_disk, const char *url,
-                   sqlock_error *err);
+/* file.c: sqlock_driver.check_url */
+int lk_sqlite_check_url(struct lk_url *url, sqlock_error *err);
+/* Return whether commits wait for the disk. */
+bool lk_sqlite_waits_for_disk(const struct lk_url *url);
 
-/* Make the URL's path absolute, since the working directory may change before
- * another connection is opened.  *out is the new URL, to be freed by the
- * caller; NULL on failure, or if the path is absolute already. */
-int lk_sqlite_resolve(const char *url, char **out, sqlock_error *err);
 /* Check that the path leads to a file in which locks work or, with may_create,
  * to a place where one can be created.  Return 0 or a code of db/driver.h.
  */

@@ -20,6 +20,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -46,16 +47,6 @@ static const char *sqlite_client(void)
     return client_text;
 }
 
-static int sqlite_check_url(const char *url, sqlock_error *err)
-{
-    bool waits_for_disk;
-    char *path = NULL;
-    int rc = lk_sqlite_path(&path, &waits_for_disk, url, err);
-
-    free(path);
-    return rc;
-}
-
 static int check_library(sqlock_error *err)
 {
     if (sqlite3_libversion_number() < OLDEST_VERSION)
@@ -71,8 +62,7 @@ static int check_library(sqlock_error *err)
 /* Open the file, without SQLite's own mutex: by the contract of a driver one
  * thread at a time uses a connection, and SQLite allows sqlite3_interrupt()
  * from another thread all the same. */
-static int open_file(struct lk_sqlite *c, const char *path, bool may_create,
-                     sqlock_error *err)
+static int open_file(struct lk_sqlite *c, bool may_create, sqlock_error *err)
 {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
                       (may_create ? SQLITE_OPEN_CREATE : 0);
@@ -81,13 +71,13 @@ static int open_file(struct lk_sqlite *c, const char *path, bool may_create,
 
     /* "unix": the application may have made another VFS the default, such as
      * unix-none, which takes no locks. */
-    rc = sqlite3_open_v2(path, &c->db, flags, "unix");
+    rc = sqlite3_open_v2(c->path, &c->db, flags, "unix");
     if (c->db == NULL)
         return lk_error_nomem(err);
     if (rc != SQLITE_OK) {
         rc = lk_sqlite_failure(c, &cause);
         return sqlock_error_set(err, rc, cause.native, NULL, "%s: %s",
-                                cause.message, path);
+                                cause.message, c->path);
     }
     (void)sqlite3_extended_result_codes(c->db, 1);
     if (lk_sqlite_add_functions(c) != SQLITE_OK)
@@ -145,51 +135,39 @@ static int check_not_forked(sqlock_error *err)
     return 0;
 }
 
-static int sqlite_open(void *connection, const char *url,
+static int sqlite_open(void *connection, const struct lk_url *url,
                        const sqlock_connect *how, sqlock_error *err)
 {
     struct lk_sqlite *c = connection;
-    bool waits_for_disk;
-    char *path = NULL;
     int rc;
 
     rc = check_library(err);
+    if (rc == 0)
+        rc = check_not_forked(err);
+    if (rc == 0)
+        rc = lk_sqlite_check_file(url->path, how->may_create, err);
     if (rc < 0)
         return rc;
-    rc = check_not_forked(err);
-    if (rc < 0)
-        return rc;
-    rc = lk_sqlite_path(&path, &waits_for_disk, url, err);
-    if (rc < 0)
-        return rc;
-    rc = lk_sqlite_check_file(path, how->may_create, err);
-    if (rc < 0)
-        goto out;
     if (how->may_create)
-        lk_sqlite_make_file(path);
-    if (pthread_mutex_init(&c->guard, NULL) != 0) {
-        rc = lk_error_nomem(err);
-        goto out;
+        lk_sqlite_make_file(url->path);
+    c->path = strdup(url->path);
+    if (c->path == NULL || pthread_mutex_init(&c->guard, NULL) != 0) {
+        free(c->path);
+        c->path = NULL;
+        return lk_error_nomem(err);
     }
     lk_condition_init(&c->changed);
     c->lock_timeout_ms = how->lock_timeout_ms;
     atomic_store(&open_pid, getpid());
     atomic_fetch_add(&open_count, 1);
-    rc = open_file(c, path, how->may_create, err);
+    rc = open_file(c, how->may_create, err);
     atomic_store(&c->can_be_aborted, true);
-    if (rc < 0)
-        goto out;
-    c->path = path;
-    path = NULL;
-    rc = lk_sqlite_check_identity(c, err);
-    if (rc == 0)
-        rc = settle(c, waits_for_disk, how->deadline_ns, err);
-    c->has_read = rc == 0;
     if (rc == 0)
         rc = lk_sqlite_check_identity(c, err);
-out:
-    free(path);
-    return rc;
+    if (rc == 0)
+        rc = settle(c, lk_sqlite_waits_for_disk(url), how->deadline_ns, err);
+    c->has_read = rc == 0;
+    return rc == 0 ? lk_sqlite_check_identity(c, err) : rc;
 }
 
 /* Keep a connection from copying its log into the database when it is closed,
@@ -398,7 +376,7 @@ const sqlock_driver lk_driver_sqlite = {
     .has_one_writer = true,
     .dialect = &lk_dialect_sqlite,
     .client = sqlite_client,
-    .check_url = sqlite_check_url,
+    .check_url = lk_sqlite_check_url,
     .open = sqlite_open,
     .close = sqlite_close,
     .is_alive = sqlite_is_alive,
@@ -409,7 +387,6 @@ const sqlock_driver lk_driver_sqlite = {
     .abort = sqlite_abort,
     .native = sqlite_native,
     .describe = sqlite_describe,
-    .resolve_url = lk_sqlite_resolve,
     .transactions = &lk_sqlite_transactions,
     .wait_queue = &lk_sqlite_wait_queue,
     .stock = &lk_sqlite_stock,

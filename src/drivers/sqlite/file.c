@@ -14,37 +14,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <uriparser/Uri.h>
-
 #include "base/error.h"
-#include "base/url.h"
+#include "base/text.h"
 #include "drivers/sqlite/connection.h"
 
-/* The most bytes that uriUnixFilenameToUriStringA() writes: "file://", each
- * byte of the name as "%XX", and a NUL. */
-#define URI_ROOM(length) (8 + 3 * (length))
-
-/* Read the parameter "synchronous" of a URL that has a query or a fragment;
- * refuse a fragment and any other parameter. */
-static int read_parameters(const struct lk_url *url, bool has_fragment,
-                           bool *waits_for_disk, sqlock_error *err)
-{
-    const char *value = lk_url_parameter(url, "synchronous");
-
-    *waits_for_disk = false;
-    if (value == NULL || url->count > 1 || has_fragment)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "a sqlite URL has no parameters but one "
-                        "synchronous=full; in a path write '?' as %%3F and "
-                        "'#' as %%23");
-    *waits_for_disk = strcmp(value, "full") == 0;
-    if (!*waits_for_disk && strcmp(value, "normal") != 0)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "synchronous in the sqlite URL must be normal or full");
-    return 0;
-}
-
-static int refuse_url(const struct lk_url *url, sqlock_error *err)
+static int refuse(const struct lk_url *url, sqlock_error *err)
 {
     if (url->host != NULL || url->user != NULL || url->port != NULL)
         return lk_error(err, SQLOCK_EINVAL,
@@ -64,75 +38,51 @@ static int refuse_url(const struct lk_url *url, sqlock_error *err)
     return 0;
 }
 
-int lk_sqlite_path(char **path, bool *waits_for_disk, const char *url,
-                   sqlock_error *err)
+static int check_parameters(const struct lk_url *url, sqlock_error *err)
 {
-    struct lk_url parts;
-    int rc;
+    const char *value = lk_url_parameter(url, "synchronous");
 
-    *path = NULL;
-    *waits_for_disk = false;
-    rc = lk_url_parse(&parts, url, err);
-    if (rc == 0)
-        rc = refuse_url(&parts, err);
-    if (rc == 0 && strpbrk(url, "#?") != NULL)
-        rc = read_parameters(&parts, strchr(url, '#') != NULL, waits_for_disk,
-                             err);
-    if (rc < 0)
-        goto out;
-    /* "./" keeps SQLite from taking a relative path for a URI or for
-     * ":memory:", whatever its process-wide settings are. */
-    if (asprintf(path, "%s%s", parts.path[0] == '/' ? "" : "./", parts.path) <
-        0) {
-        *path = NULL;
-        rc = lk_error_nomem(err);
-    }
-out:
-    lk_url_clear(&parts);
-    return rc;
+    if (url->count > 1 || (url->count == 1 && value == NULL))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "a sqlite URL has no parameters but one "
+                        "synchronous=full; in a path write '?' as %%3F");
+    if (value != NULL &&
+        !lk_text_is_listed("normal|full", value, strlen(value)))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "synchronous in the sqlite URL must be normal or full");
+    return 0;
 }
 
-int lk_sqlite_resolve(const char *url, char **out, sqlock_error *err)
+bool lk_sqlite_waits_for_disk(const struct lk_url *url)
 {
-    char *path = NULL;
-    char *directory = NULL;
-    char *file = NULL;
-    char *uri = NULL;
-    bool waits_for_disk;
-    int rc;
+    const char *value = lk_url_parameter(url, "synchronous");
 
-    *out = NULL;
-    rc = lk_sqlite_path(&path, &waits_for_disk, url, err);
-    if (rc < 0 || path[0] == '/')
-        goto out;
+    return value != NULL && strcmp(value, "full") == 0;
+}
+
+int lk_sqlite_check_url(struct lk_url *url, sqlock_error *err)
+{
+    char *directory;
+    char *path = NULL;
+    int rc = refuse(url, err);
+
+    if (rc == 0)
+        rc = check_parameters(url, err);
+    if (rc < 0 || url->path[0] == '/')
+        return rc;
     directory = getcwd(NULL, 0);
-    if (directory == NULL) {
-        rc = lk_error(err, SQLOCK_EINVAL,
-                      "the working directory cannot be determined: give the "
-                      "file's absolute path");
-        goto out;
+    if (directory == NULL)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the working directory cannot be determined: give the "
+                        "file's absolute path");
+    if (asprintf(&path, "%s/%s", directory, url->path) < 0) {
+        free(directory);
+        return lk_error_nomem(err);
     }
-    rc = SQLOCK_ENOMEM;
-    if (asprintf(&file, "%s/%s", directory, path + strlen("./")) < 0) {
-        file = NULL;
-        goto out;
-    }
-    uri = malloc(URI_ROOM(strlen(file)));
-    if (uri == NULL || uriUnixFilenameToUriStringA(file, uri) != URI_SUCCESS ||
-        asprintf(out, "sqlite:%s%s", uri + strlen("file://"),
-                 waits_for_disk ? "?synchronous=full" : "") < 0) {
-        *out = NULL;
-        goto out;
-    }
-    rc = 0;
-out:
-    if (rc == SQLOCK_ENOMEM)
-        (void)lk_error_nomem(err);
-    free(path);
     free(directory);
-    free(file);
-    free(uri);
-    return rc;
+    free(url->path);
+    url->path = path;
+    return 0;
 }
 
 /* Return whether a file system, identified by f_type of statfs(2), is on a

@@ -18,8 +18,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include <uriparser/Uri.h>
-
 const char *const exhaust_names[EXHAUST_KINDS] = {"memory", "descriptors",
                                                   "threads", "poll", "signals"};
 
@@ -167,31 +165,6 @@ FILE *exhaust_fopencookie(void *cookie, const char *mode,
                           cookie_io_functions_t functions)
 {
     return NO_MEMORY() ? NULL : fopencookie(cookie, mode, functions);
-}
-
-/* -------------------------------------------------- memory, for the URLs -- */
-
-int exhaust_uri_parse(UriUriA *uri, const char *first, const char *after,
-                      const char **error);
-int exhaust_uri_parse(UriUriA *uri, const char *first, const char *after,
-                      const char **error)
-{
-    if (NO_MEMORY())
-        return URI_ERROR_MALLOC;
-    return uriParseSingleUriExA(uri, first, after, error);
-}
-
-int exhaust_uri_dissect(UriQueryListA **list, int *count, const char *first,
-                        const char *after, UriBool plus_to_space,
-                        UriBreakConversion break_conversion);
-int exhaust_uri_dissect(UriQueryListA **list, int *count, const char *first,
-                        const char *after, UriBool plus_to_space,
-                        UriBreakConversion break_conversion)
-{
-    if (NO_MEMORY())
-        return URI_ERROR_MALLOC;
-    return uriDissectQueryMallocExA(list, count, first, after, plus_to_space,
-                                    break_conversion);
 }
 
 /* --------------------------------------------------------------- waiting -- */

@@ -117,17 +117,6 @@ static sqlock_driver shifted;
 static const char *renewal; /* the statement's text */
 static _Atomic int64_t shift_us;
 
-static int shifted_check(const char *url, sqlock_error *err)
-{
-    return real->check_url(url + strlen(PREFIX), err);
-}
-
-static int shifted_open(void *connection, const char *url,
-                        const sqlock_connect *how, sqlock_error *err)
-{
-    return real->open(connection, url + strlen(PREFIX), how, err);
-}
-
 static int shifted_execute(void *connection, const sqlock_statement *statement,
                            const sqlock_value *parameters, size_t count,
                            int64_t deadline_ns, sqlock_result *result,
@@ -156,9 +145,6 @@ static void install(struct fixture *f)
     shifted = *real;
     shifted.name = "shifted";
     shifted.schemes = schemes;
-    shifted.check_url = shifted_check;
-    shifted.resolve_url = NULL;
-    shifted.open = shifted_open;
     shifted.execute = shifted_execute;
     assert_true(lk_driver_add(&shifted));
 }

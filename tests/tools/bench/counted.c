@@ -30,40 +30,6 @@ static struct counted all[DATABASES];
 static const struct counted *now; /* of the database that is measured */
 static atomic_ullong sent;
 
-static const char *without_prefix(const char *url)
-{
-    return url + strlen(PREFIX);
-}
-
-static int counted_check_url(const char *url, sqlock_error *err)
-{
-    return now->real->check_url(without_prefix(url), err);
-}
-
-static int counted_resolve_url(const char *url, char **out, sqlock_error *err)
-{
-    char *resolved = NULL;
-    int rc;
-
-    *out = NULL;
-    if (now->real->resolve_url == NULL)
-        return 0;
-    rc = now->real->resolve_url(without_prefix(url), &resolved, err);
-    if (rc == 0 && resolved != NULL &&
-        asprintf(out, PREFIX "%s", resolved) < 0) {
-        *out = NULL;
-        rc = SQLOCK_ENOMEM;
-    }
-    free(resolved);
-    return rc;
-}
-
-static int counted_open(void *connection, const char *url,
-                        const sqlock_connect *how, sqlock_error *err)
-{
-    return now->real->open(connection, without_prefix(url), how, err);
-}
-
 static int counted_execute(void *connection, const sqlock_statement *statement,
                            const sqlock_value *parameters, size_t count,
                            int64_t deadline_ns, sqlock_result *result,
@@ -114,9 +80,6 @@ static void wrap(struct counted *counted, const sqlock_driver *real,
     counted->driver = *real;
     counted->driver.name = counted->name;
     counted->driver.schemes = counted->scheme;
-    counted->driver.check_url = counted_check_url;
-    counted->driver.resolve_url = counted_resolve_url;
-    counted->driver.open = counted_open;
     counted->driver.execute = counted_execute;
     if (real->wait_queue == NULL)
         return;

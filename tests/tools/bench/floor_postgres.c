@@ -29,30 +29,38 @@ static int fail(struct bench_failure *failure, const char *what,
                       conn != NULL ? PQerrorMessage(conn) : "out of memory");
 }
 
-/* Connect without the URL's parameter password_env, which only sqlock knows. */
-static PGconn *connect_to(const char *url, struct bench_failure *failure)
+static PGconn *connect_to(const char *text, struct bench_failure *failure)
 {
-    static const char *const names[] = {"dbname", "password", NULL};
-    const char *values[] = {NULL, NULL, NULL};
+    const char *names[LK_URL_PARAMETERS_MAX + 6] = {"user", "password",
+                                                    "dbname", "host", "port"};
+    const char *values[LK_URL_PARAMETERS_MAX + 6] = {NULL};
     PGconn *conn = NULL;
-    char *rest = NULL;
-    char *variable = NULL;
+    struct lk_url url;
     sqlock_error err;
+    size_t used = 5;
 
-    if (lk_url_take(url, "password_env", &rest, &variable, &err) != 0) {
+    if (lk_url_parse(&url, text, &err) != 0 ||
+        lk_url_password(&url, &values[1], &err) != 0) {
         (void)bench_fail(failure, "%s", err.message);
+        lk_url_clear(&url);
         return NULL;
     }
-    values[0] = rest;
-    values[1] = variable != NULL ? getenv(variable) : NULL;
-    conn = PQconnectdbParams(names, values, 1);
+    (void)lk_url_take(&url, "password_env");
+    values[0] = url.user;
+    values[2] = url.path[0] == '/' ? url.path + 1 : NULL;
+    values[3] = url.host;
+    values[4] = url.port;
+    for (size_t i = 0; i < url.count; i++) {
+        names[used] = url.parameters[i].name;
+        values[used++] = url.parameters[i].value;
+    }
+    conn = PQconnectdbParams(names, values, 0);
     if (PQstatus(conn) != CONNECTION_OK) {
         (void)fail(failure, "connect", conn);
         PQfinish(conn);
         conn = NULL;
     }
-    free(rest);
-    free(variable);
+    lk_url_clear(&url);
     return conn;
 }
 

@@ -8,32 +8,6 @@
 
 #include "db/drivers.h"
 
-static struct around *made; /* list, the last one first */
-
-static const struct around *find(const char *url)
-{
-    const struct around *around = made;
-
-    while (strncmp(url, around->schemes, around->prefix) != 0)
-        around = around->next;
-    return around;
-}
-
-static int around_check_url(const char *url, sqlock_error *err)
-{
-    const struct around *around = find(url);
-
-    return around->real->check_url(url + around->prefix, err);
-}
-
-static int around_open(void *connection, const char *url,
-                       const sqlock_connect *how, sqlock_error *err)
-{
-    const struct around *around = find(url);
-
-    return around->real->open(connection, url + around->prefix, how, err);
-}
-
 bool around_make(struct around *around, struct fixture *f, const char *name)
 {
     if (around->real != NULL)
@@ -45,11 +19,6 @@ bool around_make(struct around *around, struct fixture *f, const char *name)
     around->driver = *around->real;
     around->driver.name = name;
     around->driver.schemes = around->schemes;
-    around->driver.check_url = around_check_url;
-    around->driver.open = around_open;
-    around->driver.resolve_url = NULL;
-    around->next = made;
-    made = around;
     return true;
 }
 

@@ -15,7 +15,6 @@ struct around {
     sqlock_driver driver;      /* copy of *real, for the test to change */
     char schemes[64];
     size_t prefix; /* the length of the name and the plus sign */
-    struct around *next;
 };
 
 /* Copy the real driver to around->driver, for URLs with that name, and return

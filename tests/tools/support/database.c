@@ -96,6 +96,33 @@ pid_t database_pid(const struct database *database)
     return text == NULL ? 0 : (pid_t)strtol(text, NULL, 10);
 }
 
+int driver_check(const sqlock_driver *driver, const char *text,
+                 sqlock_error *err)
+{
+    struct lk_url url;
+    int rc = lk_url_parse(&url, text, err);
+
+    if (rc == 0)
+        rc = driver->check_url(&url, err);
+    lk_url_clear(&url);
+    return rc;
+}
+
+int driver_open(const sqlock_driver *driver, void *connection, const char *text,
+                const sqlock_connect *how, sqlock_error *err)
+{
+    struct lk_url url;
+    int rc = lk_url_parse(&url, text, err);
+
+    (void)lk_url_take(&url, "waiting");
+    if (rc == 0)
+        rc = driver->check_url(&url, err);
+    if (rc == 0)
+        rc = driver->open(connection, &url, how, err);
+    lk_url_clear(&url);
+    return rc;
+}
+
 int sql_open(struct sql *sql, const struct database *database, const char *url)
 {
     sqlock_connect how = {.deadline_ns = check_deadline_ns(TIMEOUT_MS),
@@ -112,7 +139,7 @@ int sql_open(struct sql *sql, const struct database *database, const char *url)
     sql->connection = calloc(1, sql->driver->connection_bytes);
     if (sql->connection == NULL)
         return SQLOCK_ENOMEM;
-    rc = sql->driver->open(sql->connection, url, &how, &sql->err);
+    rc = driver_open(sql->driver, sql->connection, url, &how, &sql->err);
     if (rc < 0)
         sql_close(sql);
     return rc;

@@ -68,6 +68,12 @@ struct sql {
 
 /* Open a session; return a code instead of failing the test. */
 int sql_open(struct sql *sql, const struct database *database, const char *url);
+
+/* Call check_url, and open, of a driver with the text of a URL. */
+int driver_check(const sqlock_driver *driver, const char *text,
+                 sqlock_error *err);
+int driver_open(const sqlock_driver *driver, void *connection, const char *text,
+                const sqlock_connect *how, sqlock_error *err);
 void sql_close(struct sql *sql);
 
 /* Run one statement and return its code; set *affected (may be NULL) to the

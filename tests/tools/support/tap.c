@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "db/drivers.h"
 
 #define PREFIX "tap+"
@@ -165,36 +166,19 @@ static const char *client_2(void)
     return reals[2]->client();
 }
 
-static const char *without_prefix(const char *url)
+static const sqlock_driver *real_of(const struct lk_url *url)
 {
-    return url + strlen(PREFIX);
+    const char *scheme = url->scheme + strlen(PREFIX);
+    size_t i = 0;
+
+    while (!lk_text_is_listed(reals[i]->schemes, scheme, strlen(scheme)))
+        i++;
+    return reals[i];
 }
 
-static int tap_check_url(const char *url, sqlock_error *err)
+static int tap_check_url(struct lk_url *url, sqlock_error *err)
 {
-    const sqlock_driver *real;
-    int rc = lk_driver_find(&real, without_prefix(url), err);
-
-    return rc < 0 ? rc : real->check_url(without_prefix(url), err);
-}
-
-static int tap_resolve(const char *url, char **out, sqlock_error *err)
-{
-    const sqlock_driver *real;
-    char *resolved = NULL;
-    int rc = lk_driver_find(&real, without_prefix(url), err);
-
-    *out = NULL;
-    if (rc < 0 || real->resolve_url == NULL)
-        return rc;
-    rc = real->resolve_url(without_prefix(url), &resolved, err);
-    if (rc == 0 && resolved != NULL &&
-        asprintf(out, PREFIX "%s", resolved) < 0) {
-        *out = NULL;
-        rc = SQLOCK_ENOMEM;
-    }
-    free(resolved);
-    return rc;
+    return real_of(url)->check_url(url, err);
 }
 
 /* Add a connection to the list of open ones, or remove it. */
@@ -211,23 +195,20 @@ static void enlist(struct head *head, bool is_open)
     pthread_mutex_unlock(&guard);
 }
 
-static int tap_open(void *connection, const char *url,
+static int tap_open(void *connection, const struct lk_url *url,
                     const sqlock_connect *how, sqlock_error *err)
 {
     struct head *head = connection;
     struct tap_event event = {.call = TAP_OPEN};
-    const sqlock_driver *real;
-    int rc = lk_driver_find(&real, without_prefix(url), err);
+    int rc;
 
-    if (rc < 0)
-        return rc;
     pthread_mutex_lock(&guard); /* tap_abort() may run now, at a late open */
-    head->real = real;
+    head->real = real_of(url);
     pthread_mutex_unlock(&guard);
     rc = before(head, &event, err);
     if (rc < 0)
         return rc;
-    rc = head->real->open(head->state, without_prefix(url), how, err);
+    rc = head->real->open(head->state, url, how, err);
     if (rc == 0)
         enlist(head, true);
     return after(head, &event, rc, err);
@@ -451,7 +432,6 @@ static void install(size_t i, const sqlock_driver *real)
         .abort = tap_abort,
         .native = tap_native,
         .describe = tap_describe,
-        .resolve_url = tap_resolve,
         .transactions = &transactions[i],
         .stock = real->stock,
         .polling = real->polling,
