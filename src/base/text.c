@@ -80,40 +80,54 @@ size_t lk_utf8_prefix(const char *text, size_t limit)
     return end;
 }
 
-/* Return whether a character is a control character of C0 or C1, or DEL. */
-static bool is_control(const char *character, size_t length)
+/* Return whether a character is a control character, is invisible, or hides or
+ * reverses the text next to it. */
+static bool is_harmful(uint32_t character)
 {
-    unsigned char first = (unsigned char)character[0];
+    static const struct {
+        uint32_t first;
+        uint32_t last;
+    } ranges[] = {
+        {0x00, 0x1f},     {0x7f, 0x9f},       {0xad, 0xad},
+        {0x61c, 0x61c},   {0x115f, 0x1160},   {0x180e, 0x180e},
+        {0x200b, 0x200f}, {0x2028, 0x202e},   {0x2060, 0x206f},
+        {0x3164, 0x3164}, {0xe000, 0xf8ff},   {0xfeff, 0xfeff},
+        {0xfff0, 0xffff}, {0xe0000, 0xe0fff}, {0xf0000, 0x10ffff},
+    };
+    size_t i;
 
-    if (length == 1)
-        return first < 0x20 || first == 0x7F;
-    return length == 2 && first == 0xC2 && (unsigned char)character[1] < 0xA0;
+    for (i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+        if (character >= ranges[i].first && character <= ranges[i].last)
+            return true;
+    }
+    return false;
 }
 
 void lk_text_escape(char *out, size_t size, const char *text)
 {
-    static const char digits[] = "0123456789abcdef";
     size_t used = 0;
 
     while (*text != '\0') {
-        size_t length = lk_utf8_length(text);
-        bool raw = length > 0 && !is_control(text, length);
-        size_t needed = raw ? length : 4;
+        uint32_t character;
+        size_t length = lk_utf8_decode(text, &character);
+        size_t needed = length;
+        char one[12];
 
+        if (length > 0 && !is_harmful(character)) {
+            memcpy(one, text, length);
+        } else if (length > 1) {
+            needed = (size_t)snprintf(one, sizeof one, "\\u{%" PRIx32 "}",
+                                      character);
+        } else {
+            needed = (size_t)snprintf(one, sizeof one, "\\x%02x",
+                                      (unsigned)(unsigned char)*text);
+            length = 1;
+        }
         if (used + needed >= size)
             break;
-        if (raw) {
-            memcpy(out + used, text, length);
-            text += length;
-        } else {
-            unsigned char byte = (unsigned char)*text++;
-
-            out[used] = '\\';
-            out[used + 1] = 'x';
-            out[used + 2] = digits[byte >> 4];
-            out[used + 3] = digits[byte & 15];
-        }
+        memcpy(out + used, one, needed);
         used += needed;
+        text += length;
     }
     if (size > 0)
         out[used] = '\0';

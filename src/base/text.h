@@ -25,9 +25,11 @@ bool lk_utf8_is_valid(const char *text);
  * `limit` bytes and ends with a whole character. */
 size_t lk_utf8_prefix(const char *text, size_t limit);
 
-/* Copy text into out[size] for one line of a log or a terminal (F79): control
- * characters and invalid bytes become \xHH.  The copy is truncated, after a
- * whole character, if it does not fit. */
+/* Copy text into out[size] for one line of a log or a terminal (F79), with what
+ * a terminal would interpret or hide escaped: control characters of ASCII and
+ * invalid bytes as \xHH, other control characters and invisible ones as
+ * \u{HHHH}.  The copy is at most four times as long as the text.  It is
+ * truncated, after a whole character, if it does not fit. */
 void lk_text_escape(char *out, size_t size, const char *text);
 
 /* Copy text into out[size] for a database whose encoding may lack characters:

@@ -376,6 +376,10 @@ const char *cli_time_text(char out[CLI_NUMBER_SIZE], int64_t at_us, bool exact);
 const char *cli_duration_text(char out[CLI_NUMBER_SIZE], int64_t ms);
 const char *cli_number_text(char out[CLI_NUMBER_SIZE], int64_t number);
 
+/** Return the name with that index; "unknown": there are not so many before the
+ *  NULL. */
+const char *cli_name_in(const char *const *names, size_t which);
+
 /** Return the word for a state. */
 const char *cli_state_name(sqlock_state state);
 
@@ -418,6 +422,9 @@ bool cli_write_json(struct json_t *value, size_t flags);
 /** Write a JSON value to stdout, indented, and free it; NULL counts as out of
  *  memory.  @return CLI_OK, or an exit status after a message */
 int cli_print_json(struct json_t *value);
+
+/** Return whether the row says that somebody has broken the last lease. */
+bool cli_is_broken(const sqlock_info *row);
 
 /** Print a number on a line or, as JSON, { name: number }.  @return as
  *  cli_print_json() */

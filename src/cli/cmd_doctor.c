@@ -29,28 +29,16 @@ static const cli_option doctor_options[] = {
 
 static const char *severity_name(sqlock_severity severity)
 {
-    switch (severity) {
-    case SQLOCK_FINE:
-        return "ok";
-    case SQLOCK_WARNING:
-        return "warning";
-    case SQLOCK_FAILURE:
-        return "failure";
-    }
-    return "unknown";
+    static const char *const names[] = {"ok", "warning", "failure", NULL};
+
+    return cli_name_in(names, severity);
 }
 
 static const char *colour_of(sqlock_severity severity)
 {
-    switch (severity) {
-    case SQLOCK_FINE:
-        return "\033[32m";
-    case SQLOCK_WARNING:
+    if (severity == SQLOCK_WARNING)
         return "\033[1;35m"; /* yellow is hard to read on white */
-    case SQLOCK_FAILURE:
-        break;
-    }
-    return "\033[31m";
+    return severity == SQLOCK_FINE ? "\033[32m" : "\033[31m";
 }
 
 static void print_text(const char *text, size_t indent)
@@ -83,15 +71,9 @@ static void print_checks(const sqlock_check *checks, size_t count)
 
 static const char *support_name(sqlock_support support)
 {
-    switch (support) {
-    case SQLOCK_SUPPORT_REFUSED:
-        return "refused";
-    case SQLOCK_SUPPORT_WEAKER:
-        return "weaker";
-    case SQLOCK_SUPPORT_FULL:
-        return "full";
-    }
-    return "unknown";
+    static const char *const names[] = {"refused", "weaker", "full", NULL};
+
+    return cli_name_in(names, support);
 }
 
 static void print_capabilities(const sqlock_capabilities *given)

@@ -24,20 +24,12 @@ static void print_text(const char *label, const char *text)
     free(escaped);
 }
 
-static bool is_broken(const sqlock_info *row)
-{
-    static const char broken[] = "broken by ";
-
-    return row->holder != NULL &&
-           strncmp(row->holder, broken, sizeof broken - 1) == 0;
-}
-
 /* Return how the last lease ended, NULL if it has not ended. */
 static const char *end_of(const sqlock_info *row)
 {
     if (row->state == SQLOCK_HELD)
         return NULL;
-    if (is_broken(row))
+    if (cli_is_broken(row))
         return "broken";
     if (row->state == SQLOCK_EXPIRED)
         return "expired, not released";
@@ -71,7 +63,7 @@ static void print_row(const char *region, const sqlock_info *row,
     print_text("name", row->name);
     print_text("key", row->key);
     print_text("region", region);
-    print_text("state", is_held && is_broken(row)
+    print_text("state", is_held && cli_is_broken(row)
                             ? "held, but broken: free when the lease expires"
                             : cli_state_name(row->state));
     print_text("holder", row->holder);

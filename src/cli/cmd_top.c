@@ -19,6 +19,8 @@
 
 #include <jansson.h>
 
+#include "base/clock.h"
+
 #define LOOKED_AT_MAX 10000 /* rows of a reading, to limit its cost */
 #define ROWS_DEFAULT 20     /* shown if there is no terminal */
 #define HEAD_LINES 4        /* above the rows on a screen; one is free below */
@@ -81,21 +83,13 @@ static void clear(look *seen)
     *seen = (look){.rows = NULL};
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static int take_look(sqlock_registry *registry, look *seen, sqlock_error *err)
 {
     sqlock_find_options options = SQLOCK_FIND_INIT;
     size_t i;
     int rc;
 
-    *seen = (look){.at_ns = now_ns()};
+    *seen = (look){.at_ns = sqlock_monotonic_ns()};
     options.sort = SQLOCK_SORT_HELD;
     options.limit = LOOKED_AT_MAX;
     options.all_regions = has_regions;
@@ -115,17 +109,12 @@ static int take_look(sqlock_registry *registry, look *seen, sqlock_error *err)
     return 0;
 }
 
-static bool is_broken(const sqlock_info *row)
-{
-    return row->holder != NULL && strncmp(row->holder, "broken by ", 10) == 0;
-}
-
 /* Compare a row with the row of the same lock in the reading before. */
 static void compare(totals *sum, const sqlock_info *before,
                     const sqlock_info *now)
 {
     if (strcmp(before->client_id, now->client_id) != 0) {
-        if (is_broken(now))
+        if (cli_is_broken(now))
             sum->losses++;
         else
             sum->changes++;
@@ -282,7 +271,7 @@ static void rest(const top_view *view)
 {
     struct pollfd keys = {.fd = view->may_read ? STDIN_FILENO : -1,
                           .events = POLLIN};
-    int64_t until_ns = now_ns() + delay_ms * 1000000;
+    int64_t until_ns = sqlock_monotonic_ns() + delay_ms * 1000000;
     int64_t left_ms = delay_ms;
     char key;
 
@@ -295,7 +284,7 @@ static void rest(const top_view *view)
             else if (key == ' ')
                 return;
         }
-        left_ms = (until_ns - now_ns() + 999999) / 1000000;
+        left_ms = (until_ns - sqlock_monotonic_ns() + 999999) / 1000000;
     }
 }
 

@@ -25,17 +25,18 @@ const char *cli_state_colour(sqlock_state state)
     }
 }
 
+const char *cli_name_in(const char *const *names, size_t which)
+{
+    while (*names != NULL && which-- > 0)
+        names++;
+    return *names != NULL ? *names : "unknown";
+}
+
 const char *cli_state_name(sqlock_state state)
 {
-    switch (state) {
-    case SQLOCK_FREE:
-        return "free";
-    case SQLOCK_HELD:
-        return "held";
-    case SQLOCK_EXPIRED:
-        return "expired";
-    }
-    return "unknown";
+    static const char *const names[] = {"free", "held", "expired", NULL};
+
+    return cli_name_in(names, state);
 }
 
 /* Write the number as "%0*llu" would, in a fraction of the time: a list of a
@@ -231,4 +232,12 @@ int cli_print_count(const cli *app, const char *name, int64_t number)
         return cli_print_json(json_pack("{s:I}", name, (json_int_t)number));
     puts(cli_number_text(text, number));
     return CLI_OK;
+}
+
+bool cli_is_broken(const sqlock_info *row)
+{
+    static const char broken[] = "broken by ";
+
+    return row->holder != NULL &&
+           strncmp(row->holder, broken, sizeof broken - 1) == 0;
 }

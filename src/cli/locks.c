@@ -99,16 +99,10 @@ static const size_t *spare_of(const cli_locks *locks)
 {
     static const size_t spare[] = {TOKEN,  WAITING, HELD_FOR,
                                    HOLDER, TTL,     COLUMNS};
-    static const size_t spare_less[] = {TOKEN,  WAITING, HELD_FOR,
-                                        HOLDER, TTL,     REGION};
-    static const size_t spare_named[] = {TOKEN, HOLDER,  HELD_FOR,
-                                         TTL,   WAITING, COLUMNS};
-    static const size_t spare_named_less[] = {TOKEN, HOLDER,  HELD_FOR,
-                                              TTL,   WAITING, REGION};
+    static const size_t named[] = {TOKEN, HOLDER,  HELD_FOR,
+                                   TTL,   WAITING, COLUMNS};
 
-    if (locks->has_names)
-        return locks->has_regions ? spare_named : spare_named_less;
-    return locks->has_regions ? spare : spare_less;
+    return locks->has_names ? named : spare;
 }
 
 int cli_locks_print(const cli_locks *locks)

@@ -97,6 +97,8 @@ static void test_escape_is_readable(void **state)
     (void)state;
     lk_text_escape(out, sizeof out, "ab\x01\xc3\xa9\xff\x7f");
     assert_string_equal(out, "ab\\x01\xc3\xa9\\xff\\x7f");
+    lk_text_escape(out, sizeof out, "a\u200b\xc2\x9b\U000e0001z");
+    assert_string_equal(out, "a\\u{200b}\\u{9b}\\u{e0001}z");
 }
 
 static void test_random_ids_are_uuids_and_never_the_same(void **state)

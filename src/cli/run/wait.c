@@ -86,7 +86,7 @@ static void say_who(const char *prefix, const char *name,
         run_note("%s\"%s\" is held by a peer (client id %s), whose lease ends "
                  "in %s unless it is renewed",
                  prefix, name, row->client_id, remaining);
-    else if (strncmp(row->holder, "broken by ", strlen("broken by ")) == 0)
+    else if (cli_is_broken(row))
         run_note("%s\"%s\" was %s (token %" PRId64 "), and passes on after %s",
                  prefix, name, row->holder, row->token, remaining);
     else
