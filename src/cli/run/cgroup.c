@@ -16,26 +16,38 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Return the first line of a file that has `mark` in it, without its newline;
+ * NULL: there is none.  The caller frees it. */
+static char *find_line(const char *path, const char *mark)
+{
+    FILE *file = fopen(path, "re");
+    char *line = NULL;
+    size_t room = 0;
+    bool is_found = false;
+
+    while (file != NULL && !is_found && getline(&line, &room, file) > 0)
+        is_found = strstr(line, mark) != NULL;
+    if (file != NULL)
+        (void)fclose(file);
+    if (is_found) {
+        line[strcspn(line, "\n")] = '\0';
+        return line;
+    }
+    free(line);
+    return NULL;
+}
+
 /* Open the mount point of the version 2 hierarchy, which the kernel lists as
  * "... MOUNT-POINT ... - cgroup2 ...".  Return a descriptor, or -1. */
 static int open_mount(void)
 {
-    FILE *mounts = fopen("/proc/self/mountinfo", "re");
-    char *line = NULL;
-    size_t room = 0;
+    char *line = find_line("/proc/self/mountinfo", " - cgroup2 ");
     char point[PATH_MAX];
     int fd = -1;
 
-    if (mounts == NULL)
-        return -1;
-    while (fd < 0 && getline(&line, &room, mounts) > 0) {
-        if (strstr(line, " - cgroup2 ") == NULL ||
-            sscanf(line, "%*s %*s %*s %*s %4095s", point) != 1)
-            continue;
+    if (line != NULL && sscanf(line, "%*s %*s %*s %*s %4095s", point) == 1)
         fd = open(point, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    }
     free(line);
-    (void)fclose(mounts);
     return fd;
 }
 
@@ -43,22 +55,13 @@ static int open_mount(void)
  * descriptor, or -1. */
 static int open_own(int mount_fd)
 {
-    FILE *groups = fopen("/proc/self/cgroup", "re");
-    char *line = NULL;
-    size_t room = 0;
+    char *line = find_line("/proc/self/cgroup", "0::/");
     int fd = -1;
 
-    if (groups == NULL)
-        return -1;
-    while (fd < 0 && getline(&line, &room, groups) > 0) {
-        if (strncmp(line, "0::/", 4) != 0)
-            continue;
-        line[strcspn(line, "\n")] = '\0';
+    if (line != NULL)
         fd = openat(mount_fd, line[4] != '\0' ? line + 4 : ".",
                     O_PATH | O_DIRECTORY | O_CLOEXEC);
-    }
     free(line);
-    (void)fclose(groups);
     return fd;
 }
 

@@ -9,9 +9,9 @@
  * it writes messages only when no process is left to be ended, since stderr may
  * be a full pipe or a stopped terminal.
  *
- *     IDLE --start--> RUNNING --ended--> (OVER)
- *                         |                 ^
- *                         +--> STOPPING ----+
+ *     START --> RUNNING --ended--> (OVER)
+ *                   |                 ^
+ *                   +--> STOPPING ----+
  *
  * The supervisor is a subreaper: orphans become its children.  A process that
  * has made a session of its own is a daemon: it is left alone if the command
@@ -33,7 +33,7 @@
  * their own. */
 #define DAEMON_NS (100 * RUN_NS_PER_MS)
 
-typedef enum phase { IDLE, RUNNING, STOPPING, OVER } phase;
+typedef enum phase { RUNNING, STOPPING, OVER } phase;
 
 typedef struct supervision {
     const run_options *options;
@@ -82,12 +82,6 @@ static void tell(const supervision *own, run_word word, int number)
     run_link_send(own->link_fd, &message);
 }
 
-static void refuse(supervision *own, int error)
-{
-    tell(own, RUN_REFUSED, error);
-    own->phase = OVER;
-}
-
 /* Raise the priority above ordinary programs, if that is allowed: on an
  * overloaded machine, the process that ends the command must run first.  The
  * supervisor hardly ever runs, and forks no other process from here on. */
@@ -98,32 +92,44 @@ static void take_precedence(void)
     (void)sched_setscheduler(0, SCHED_FIFO, &least);
 }
 
-static void start(supervision *own, const run_message *message)
+/* Fork the command's process.  Return 0 or errno. */
+static int start(supervision *own, const run_message *message)
 {
     char **environment = run_child_environment(own->options, &message->grant);
     int procs_fd;
     int error;
 
     own->deadline_ns = message->deadline_ns;
-    if (environment == NULL) {
-        refuse(own, ENOMEM);
-        return;
-    }
+    if (environment == NULL)
+        return ENOMEM;
     run_cgroup_make(&own->cgroup, own->sqlock);
     procs_fd = run_cgroup_procs(&own->cgroup);
     error = run_child_fork(&own->child, own->options, environment, own->mask,
                            procs_fd);
     if (procs_fd >= 0)
         (void)close(procs_fd);
-    if (error != 0) {
-        refuse(own, error);
-        return;
-    }
+    if (error != 0)
+        return error;
     own->session = getsid(0);
     (void)setsid();
     take_precedence();
-    own->phase = RUNNING;
-    tell(own, RUN_READY, 0);
+    return 0;
+}
+
+/* Wait for RUN_START.  Return whether the command's process exists. */
+static bool has_started(supervision *own)
+{
+    run_message message;
+    int error;
+
+    while (!run_link_receive(&own->link_fd, &message)) {
+        if (own->link_fd < 0)
+            return false;
+        run_sleep(own->timer_fd, 0, (const int[]){own->link_fd, -1, -1});
+    }
+    error = start(own, &message);
+    tell(own, error == 0 ? RUN_READY : RUN_REFUSED, error);
+    return error == 0;
 }
 
 /* Pass a signal on to the command's process group, with CONT unless it is to
@@ -164,10 +170,6 @@ static void end_all(supervision *own, run_end why);
 static void obey(supervision *own, const run_message *message)
 {
     switch (message->word) {
-    case RUN_START:
-        if (own->phase == IDLE)
-            start(own, message);
-        break;
     case RUN_GO:
         own->may_begin = true;
         break;
@@ -175,8 +177,7 @@ static void obey(supervision *own, const run_message *message)
         own->deadline_ns = message->deadline_ns;
         break;
     case RUN_SIGNAL:
-        if (own->phase == RUNNING || own->phase == STOPPING)
-            take_signal(own, message);
+        take_signal(own, message);
         break;
     case RUN_STOP:
         if (own->phase == RUNNING)
@@ -185,16 +186,6 @@ static void obey(supervision *own, const run_message *message)
     default:
         break;
     }
-}
-
-static void take_messages(supervision *own)
-{
-    run_message message;
-
-    while (run_link_receive(&own->link_fd, &message))
-        obey(own, &message);
-    if (own->link_fd < 0 && own->phase == IDLE)
-        own->phase = OVER;
 }
 
 /* ---------------------------------------------------------------- steps -- */
@@ -336,19 +327,15 @@ static void look_at_family(supervision *own)
 
     while (read(own->signal_fd, &info, sizeof info) > 0)
         continue;
-    if (own->child.pid == 0)
-        return;
     own->has_family = run_family_reap(&own->child);
     note_child(own);
 }
 
-/* Return when the next step is due; 0: not by time. */
+/* Return when the next step is due. */
 static int64_t next_ns(const supervision *own)
 {
     int64_t tick_ns = run_now_ns() + RUN_TICK_NS;
 
-    if (own->phase == IDLE)
-        return 0;
     if (own->phase == RUNNING && own->reaped_ns == 0)
         return term_at_ns(own);
     /* No signal comes when a process that is not our child ends, or leaves the
@@ -360,6 +347,7 @@ static int64_t next_ns(const supervision *own)
 
 static _Noreturn void supervise(supervision *own)
 {
+    run_message message;
     sigset_t children;
 
     run_watcher_prepare(own->options, "lock-supervisor");
@@ -371,10 +359,13 @@ static _Noreturn void supervise(supervision *own)
         cli_error("cannot supervise a command: %s", strerror(errno));
         _exit(CLI_SYSTEM);
     }
+    if (!has_started(own))
+        own->phase = OVER;
     while (own->phase != OVER) {
         run_sleep(own->timer_fd, next_ns(own),
                   (const int[]){own->link_fd, own->signal_fd, -1});
-        take_messages(own);
+        while (run_link_receive(&own->link_fd, &message))
+            obey(own, &message);
         look_at_family(own);
         step(own);
     }
