@@ -45,7 +45,8 @@ extern "C" {
                                                   back */                     \
     X(NOT_RENEWED,   "not_renewed",   WARNING) /* code: leases could not be   \
                                                   renewed; tried again until  \
-                                                  they are over */            \
+                                                  they are over. lock: where  \
+                                                  one is refused alone */     \
     X(CLOCK_BEHIND,  "clock_behind",  WARNING) /* key: the clock of its       \
                                                   holder is behind: its lease \
                                                   ends before it believes */

@@ -340,8 +340,10 @@ static void look_at_rights(struct subject *subject)
             "a lock was acquired, renewed and released, and its row removed");
     else if (strcmp(what, "remove its row") == 0)
         lk_check(&subject->checks, "rights", SQLOCK_WARNING,
-                 "`sqlock reap` needs DELETE: grant it to the user who "
-                 "reaps; grants-reaper.sql beside the schema does so",
+                 rc == SQLOCK_EACCESS
+                     ? "`sqlock reap` needs DELETE: grant it to the user who "
+                       "reaps; grants-reaper.sql beside the schema does so"
+                     : NULL,
                  "locks work, but old rows cannot be removed: %s", err.message);
     else
         lk_check(&subject->checks, "rights", SQLOCK_FAILURE,

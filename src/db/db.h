@@ -72,8 +72,6 @@ struct lk_run {
     /* in: number of the connection that is preferred, 0: any; out: number of
      * the connection that was used */
     uint64_t session;
-    /* another run will prefer the used connection soon */
-    bool is_session_wanted;
     bool is_write; /* the statement writes: without an answer, it is in doubt */
     /* retry after EBUSY, while there is time for another wait for the row
      * lock */

@@ -175,7 +175,6 @@ int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
                    sqlock_error *err)
 {
     struct lk_run run = {
-        .is_session_wanted = batch->count == 1 && lk_queue_is_of_claim(store),
         .asked_ns = batch->items[0].lease.asked_ns,
     };
     sqlock_result result = {0};

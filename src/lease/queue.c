@@ -65,7 +65,9 @@ bool lk_queue_has_own_session(struct lk_store *store,
 
 /* --- a lease --- */
 
-bool lk_queue_is_of_claim(const struct lk_store *store)
+/* Return whether claims take the queue lock for their sessions, so that a lease
+ * is to be released on the session of its claim. */
+static bool is_of_claim(const struct lk_store *store)
 {
     const sqlock_wait_queue *wait_queue = lk_wait_queue_of(store);
 
@@ -75,7 +77,7 @@ bool lk_queue_is_of_claim(const struct lk_store *store)
 void lk_queue_of_claim(const struct lk_store *store, struct lk_place *place,
                        uint64_t session)
 {
-    if (lk_queue_is_of_claim(store))
+    if (is_of_claim(store))
         place->session = has_one_writer(store) ? THE_WRITER : session;
 }
 

@@ -18,10 +18,6 @@ bool lk_queue_has_own_session(struct lk_store *store,
                               struct lk_connection *connection,
                               int64_t deadline_ns);
 
-/* Return whether claims take the queue lock for their sessions, so that a lease
- * is to be released on the session of its claim. */
-bool lk_queue_is_of_claim(const struct lk_store *store);
-
 /* Store in *place the session of db.pool on which a claim was granted, if
  * claims take the queue lock. */
 void lk_queue_of_claim(const struct lk_store *store, struct lk_place *place,

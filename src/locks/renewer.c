@@ -220,17 +220,50 @@ static void report_step(struct lk_renewer *renewer, int64_t step_us,
     pthread_mutex_unlock(&renewer->mutex);
 }
 
-/* Report why renewals fail, once until one succeeds: the loss that may follow
+/* Return the first lease that the database refused to renew, although it can be
+ * reached; or NULL. */
+static struct lk_item *refused(const struct lk_batch *batch, int rc)
+{
+    if (rc < 0)
+        return batch->count == 1 && !lk_is_outage(rc) ? &batch->items[0] : NULL;
+    for (size_t i = 0; i < batch->count; i++) {
+        int code = batch->items[i].rc;
+
+        if (code < 0 && code != SQLOCK_ELOST && code != SQLOCK_EEXPIRED &&
+            code != SQLOCK_EBUSY)
+            return &batch->items[i];
+    }
+    return NULL;
+}
+
+/* Report why renewals fail, once until all succeed: the loss that may follow
  * says only that the time was over. */
-static void report_failure(struct lk_renewer *renewer, int rc,
+static void report_failure(struct lk_renewer *renewer,
+                           const struct lk_batch *batch, int rc,
                            const sqlock_error *err)
 {
-    if (rc < 0 && !renewer->is_failing)
+    const struct lk_store *store = &renewer->registry->store;
+    const struct lk_item *item = refused(batch, rc);
+    const sqlock_lock *lock = item != NULL ? item->owner : NULL;
+    bool is_new = !renewer->is_failing;
+
+    renewer->is_failing = rc < 0 || item != NULL;
+    if (!renewer->is_failing || !is_new)
+        return;
+    if (lock == NULL)
         lk_store_tell(
-            &renewer->registry->store,
+            store,
             &(sqlock_event){.kind = SQLOCK_EVENT_NOT_RENEWED, .code = rc},
             "leases could not be renewed: %s", err->message);
-    renewer->is_failing = rc < 0;
+    else
+        lk_store_tell(store,
+                      &(sqlock_event){.kind = SQLOCK_EVENT_NOT_RENEWED,
+                                      .lock = lock->entry->name,
+                                      .key = lock->entry->key,
+                                      .token = item->lease.token,
+                                      .code = rc < 0 ? rc : item->rc},
+                      "the lease of %s could not be renewed: %s",
+                      lock->entry->name, err->message);
 }
 
 static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
@@ -248,7 +281,7 @@ static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
                       time_to_answer(registry, shortest_ttl_ms(batch)));
     lk_batch_sort(batch);
     rc = lk_batch_renew(&registry->store, batch, &err);
-    report_failure(renewer, rc, &err);
+    report_failure(renewer, batch, rc, &err);
     now_ns = lk_boottime_ns();
     for (size_t i = 0; i < batch->count; i++)
         apply(&batch->items[i], batch->sent_boot_ns, now_ns);

@@ -10,6 +10,7 @@
 
 #include "support/around.h"
 #include "support/login.h"
+#include "support/tap.h"
 
 static int diagnose(struct fixture *f, const char *url,
                     struct diagnosis *diagnosis)
@@ -199,6 +200,36 @@ static void test_a_server_that_does_not_answer(void **state)
     assert_int_equal(found.count, 1);
     assert_int_equal(diagnosis_worst(&found, "connection"), SQLOCK_FAILURE);
     assert_contains(found.checks[0].found, f->err.message);
+    diagnosis_clear(&found);
+}
+
+static int fail_deletes(void *context, const struct tap_event *event)
+{
+    (void)context;
+    return event->call == TAP_EXECUTE && event->text != NULL &&
+                   strncmp(event->text, "DELETE", 6) == 0
+               ? SQLOCK_EDATABASE
+               : 0;
+}
+
+/* Rows that cannot be removed are no matter of rights, unless the database says
+ * so: a trigger or a setting may refuse the statement. */
+static void test_a_refused_removal_is_no_missing_right(void **state)
+{
+    struct fixture *f = *state;
+    struct diagnosis found = {NULL, 0};
+    char url[1024];
+    int rc;
+
+    tap_install();
+    tap_reset();
+    tap_hooks(fail_deletes, NULL, NULL);
+    rc = diagnose(f, tap_url(url, f->url), &found);
+    tap_hooks(NULL, NULL, NULL);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(diagnosis_worst(&found, "rights"), SQLOCK_WARNING);
+    assert_contains(diagnosis_find(&found, "rights")->found, "removed");
+    assert_null(diagnosis_find(&found, "rights")->advice);
     diagnosis_clear(&found);
 }
 
@@ -507,6 +538,7 @@ static const struct test tests[] = {
     TEST_ON(test_what_cannot_be_diagnosed, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_server_that_does_not_answer, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_rights_that_are_missing, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_a_refused_removal_is_no_missing_right, ON_ALL, IN_SQLOCK),
     TEST_ON(test_peers_are_told, ON_ALL, IN_SQLOCK),
     TEST(test_F62_after_a_restore_nobody_holds_a_lock),
     TEST_ON(test_a_pooler_that_moves_sessions_is_a_failure, ON_SERVERS,

@@ -6,9 +6,11 @@
  */
 #include "conformance.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "sqlock/event.h"
 #include "sqlock/many.h"
 
 #define COUNT 7
@@ -135,21 +137,56 @@ static void test_one_claim_that_is_refused_refuses_all(void **state)
     }
 }
 
+/* The news of renewals that failed. */
+struct news {
+    pthread_mutex_t mutex;
+    int code;
+    char key[SQLOCK_KEY_SIZE];
+    char text[256];
+};
+
+static void hear(void *context, const sqlock_event *event)
+{
+    struct news *news = context;
+
+    if (event->kind != SQLOCK_EVENT_NOT_RENEWED)
+        return;
+    pthread_mutex_lock(&news->mutex);
+    news->code = event->code;
+    (void)snprintf(news->key, sizeof news->key, "%s",
+                   event->key != NULL ? event->key : "");
+    (void)snprintf(news->text, sizeof news->text, "%s", event->text);
+    pthread_mutex_unlock(&news->mutex);
+}
+
 /* The renewals in the background share a statement, too. */
 static void test_one_renewal_that_is_refused_hinders_no_other(void **state)
 {
+    static struct news news = {.mutex = PTHREAD_MUTEX_INITIALIZER};
     struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
     sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
+    sqlock_registry *registry;
     sqlock_lock *locks[COUNT];
 
+    options.on_event = hear;
+    options.event_context = &news;
+    options.event_level = SQLOCK_LEVEL_WARNING;
+    registry = fixture_registry(f, &options);
     how.auto_renew = true;
     how.ttl_ms = 2000 * SLOWNESS;
-    obtain_all(f, f->a, locks);
+    obtain_all(f, registry, locks);
     assert_ok(sqlock_acquire_many(locks, COUNT, 0, &how, NULL, &f->err));
     refuse(f, sqlock_key(locks[BAD]));
     assert_becomes_true(!sqlock_is_held(locks[BAD]), PATIENCE_MS);
     for (size_t i = 0; i < COUNT; i++)
         assert_true(sqlock_is_held(locks[i]) == (i != BAD));
+    pthread_mutex_lock(&news.mutex);
+    assert_int_equal(news.code, SQLOCK_EDATABASE);
+    assert_contains(news.text, "refused");
+    assert_string_equal(news.key, sqlock_key(locks[BAD]));
+    assert_contains(news.text, sqlock_name(locks[BAD]));
+    pthread_mutex_unlock(&news.mutex);
     allow(f);
     for (size_t i = 0; i < COUNT; i++) {
         if (i == BAD)
@@ -158,6 +195,7 @@ static void test_one_renewal_that_is_refused_hinders_no_other(void **state)
             lock_give(locks[i]);
         lock_drop(locks[i]);
     }
+    registry_end(registry);
 }
 
 static const struct test tests[] = {
