@@ -20,13 +20,12 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* How long to look for processes that were forked while others were killed.  A
  * process that forks and ends, whose child does the same, and so on, is caught
  * while one of them is our child. */
-#define HUNT_NS (10 * RUN_NS_PER_MS)
+#define HUNT_NS (10 * LK_NS_PER_MS)
 /* Pause between two passes of that search.  The supervisor has a real-time
  * priority, and a killed process has to run in order to end: without the pause,
  * several supervisors could keep killed processes from all processors. */
@@ -34,7 +33,7 @@
 
 /* A process that has not ended this long after KILL is not waited for any
  * longer. */
-#define GIVE_UP_NS (10000 * RUN_NS_PER_MS)
+#define GIVE_UP_NS (10000 * LK_NS_PER_MS)
 
 bool run_family_reap(run_child *child)
 {
@@ -208,13 +207,6 @@ size_t run_family_signal(int number, pid_t session)
 
 /* ------------------------------------------------------------------ kill -- */
 
-static void pause_for(long ns)
-{
-    const struct timespec pause = {.tv_nsec = ns};
-
-    (void)nanosleep(&pause, NULL);
-}
-
 /* Send KILL to our own children, which is much faster than reading all
  * processes.  Return false if the kernel does not list the children. */
 static bool kill_children(pid_t session)
@@ -238,7 +230,7 @@ static bool kill_children(pid_t session)
 
 bool run_family_kill(pid_t session, run_child *child)
 {
-    int64_t end_ns = run_now_ns() + HUNT_NS;
+    int64_t end_ns = lk_boottime_ns() + HUNT_NS;
     bool is_anyone_left;
 
     (void)run_family_signal(SIGKILL, session);
@@ -247,14 +239,14 @@ bool run_family_kill(pid_t session, run_child *child)
             (void)run_family_signal(SIGKILL, session);
         is_anyone_left = run_family_reap(child);
         if (is_anyone_left)
-            pause_for(HUNT_PAUSE_NS);
-    } while (is_anyone_left && run_now_ns() < end_ns);
+            lk_sleep_until(sqlock_monotonic_ns() + HUNT_PAUSE_NS);
+    } while (is_anyone_left && lk_boottime_ns() < end_ns);
     return is_anyone_left;
 }
 
 bool run_family_sweep(pid_t sqlock)
 {
-    int64_t end_ns = run_now_ns() + GIVE_UP_NS;
+    int64_t end_ns = lk_boottime_ns() + GIVE_UP_NS;
     run_cgroup cgroup;
     bool is_anyone_left;
 
@@ -263,8 +255,8 @@ bool run_family_sweep(pid_t sqlock)
         run_cgroup_kill(&cgroup);
         is_anyone_left = run_family_kill(RUN_ANY_SESSION, NULL);
         if (is_anyone_left)
-            pause_for(RUN_TICK_NS);
-    } while (is_anyone_left && run_now_ns() < end_ns);
+            lk_sleep_until(sqlock_monotonic_ns() + RUN_TICK_NS);
+    } while (is_anyone_left && lk_boottime_ns() < end_ns);
     run_cgroup_clear(&cgroup);
     return is_anyone_left;
 }

@@ -13,21 +13,20 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* Pause between two counts of the stale sessions of earlier holders. */
-#define STALE_SESSIONS_NS (200 * RUN_NS_PER_MS)
+#define STALE_SESSIONS_NS (200 * LK_NS_PER_MS)
 
 static int64_t ttl_ns(const run_lease *lease)
 {
-    return (int64_t)lease->wait.options->registry.ttl_ms * RUN_NS_PER_MS;
+    return (int64_t)lease->wait.options->registry.ttl_ms * LK_NS_PER_MS;
 }
 
 static int64_t deadline_of(sqlock_lock *lock)
 {
-    int64_t now_ns = run_now_ns();
+    int64_t now_ns = lk_boottime_ns();
 
-    return now_ns + sqlock_remaining_ms(lock) * RUN_NS_PER_MS;
+    return now_ns + sqlock_remaining_ms(lock) * LK_NS_PER_MS;
 }
 
 /* ---------------------------------------------------------------- taking -- */
@@ -59,7 +58,6 @@ static int count_stale_sessions(sqlock_lock *lock, int64_t *count,
  * Return 0 also if a signal ends the wait; SQLOCK_ETIMEDOUT when it is over. */
 static int await_stale_sessions(run_lease *lease)
 {
-    static const struct timespec pause = {.tv_nsec = STALE_SESSIONS_NS};
     const run_options *options = lease->wait.options;
     bool is_told = false;
     int64_t count;
@@ -79,7 +77,7 @@ static int await_stale_sessions(run_lease *lease)
         is_told = true;
         if (run_wait_is_over(&lease->wait))
             return SQLOCK_ETIMEDOUT;
-        (void)nanosleep(&pause, NULL);
+        lk_sleep_until(sqlock_monotonic_ns() + STALE_SESSIONS_NS);
     }
 }
 
@@ -155,7 +153,7 @@ int run_lease_take(run_lease *lease, const run_options *options,
         return rc;
     (void)!run_wait_describe(&lease->wait, lease->lock, &lease->grant, NULL);
     lease->deadline_ns = deadline_of(lease->lock);
-    lease->renewed_ns = run_now_ns();
+    lease->renewed_ns = lk_boottime_ns();
     return 0;
 }
 
@@ -165,7 +163,7 @@ int run_lease_take(run_lease *lease, const run_options *options,
  * renewed again.  The renewer goes on trying meanwhile. */
 static void say_renewals(run_lease *lease)
 {
-    int64_t stale_ns = run_now_ns() - lease->renewed_ns;
+    int64_t stale_ns = lk_boottime_ns() - lease->renewed_ns;
     bool is_stale = stale_ns > ttl_ns(lease) / 2;
     char obstacle[sizeof lease->obstacle];
 
@@ -200,7 +198,7 @@ bool run_lease_look(run_lease *lease)
     is_renewed = deadline_ns > lease->deadline_ns + ttl_ns(lease) / 100;
     if (is_renewed) {
         lease->deadline_ns = deadline_ns;
-        lease->renewed_ns = run_now_ns();
+        lease->renewed_ns = lk_boottime_ns();
     }
     say_renewals(lease);
     return is_renewed;

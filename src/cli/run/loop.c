@@ -79,8 +79,8 @@ static void end_as(run_state *run, int status, const char *cause,
  * by then. */
 static int64_t take_over_ns(const run_state *run)
 {
-    int64_t lead_ns = run->options->lead_ms * RUN_NS_PER_MS;
-    int64_t grace_ns = run->options->grace_ms * RUN_NS_PER_MS;
+    int64_t lead_ns = run->options->lead_ms * LK_NS_PER_MS;
+    int64_t grace_ns = run->options->grace_ms * LK_NS_PER_MS;
     int64_t at_ns = run->lease.deadline_ns - lead_ns / 2;
     int64_t due_ns = run->told_ns + grace_ns + lead_ns;
 
@@ -153,8 +153,8 @@ static bool may_start(run_state *run)
     (void)run_link_receive(&run->link_fd, &message); /* there is none */
     (void)run_lease_look(&run->lease);
     if (run->lease.is_lost ||
-        run_now_ns() >=
-            take_over_ns(run) - run->options->grace_ms * RUN_NS_PER_MS)
+        lk_boottime_ns() >=
+            take_over_ns(run) - run->options->grace_ms * LK_NS_PER_MS)
         end_as(run, CLI_LOST, "lost",
                "the lease was over before the command was started");
     else if (run->link_fd < 0)
@@ -209,7 +209,7 @@ static void take_end(run_state *run, const run_message *message)
     int wait_status = message->number;
 
     run_terminal_end(&run->terminal, wait_status);
-    run->ended_ns = run_now_ns();
+    run->ended_ns = lk_boottime_ns();
     run->report->has_ended = true;
     run->report->wait_status = wait_status;
     /* A signal that came after the command's end applies to the hold that
@@ -266,7 +266,7 @@ static void take_message(run_state *run, const run_message *message)
  * others. */
 static void take_over(run_state *run)
 {
-    bool is_due = run_now_ns() >= take_over_ns(run);
+    bool is_due = lk_boottime_ns() >= take_over_ns(run);
 
     run_terminal_end(&run->terminal, 0);
     if (run_family_sweep(getpid())) {
@@ -297,7 +297,7 @@ static void take_over(run_state *run)
 static void rest(run_state *run, int64_t at_ns)
 {
     int64_t ttl_ms = (int64_t)run->options->registry.ttl_ms;
-    int64_t look_ns = run_now_ns() + ttl_ms * RUN_NS_PER_MS / LOOK_PART;
+    int64_t look_ns = lk_boottime_ns() + ttl_ms * LK_NS_PER_MS / LOOK_PART;
     const int fds[] = {run->signals.fd, run->lease.lost_fd, run->link_fd};
 
     run_sleep(run->timer_fd, at_ns < look_ns ? at_ns : look_ns, fds);
@@ -313,19 +313,19 @@ static void run_command(run_state *run)
     run_info("\"%s\" is ours, starting %s", run->options->name,
              run->options->command[0]);
     run->is_running = true;
-    run->begun_ns = run_now_ns();
+    run->begun_ns = lk_boottime_ns();
     run_report_grant(run->report, run->options);
     order(run, RUN_START, 0);
     while (run->is_running) {
         rest(run, take_over_ns(run));
         if (run->lease.is_lost && run->told_ns == 0) {
-            run->told_ns = run_now_ns();
+            run->told_ns = lk_boottime_ns();
             order(run, RUN_STOP, 0);
         }
         while (run->is_running && run_link_receive(&run->link_fd, &message))
             take_message(run, &message);
         if (run->is_running &&
-            (run->link_fd < 0 || run_now_ns() >= take_over_ns(run)))
+            (run->link_fd < 0 || lk_boottime_ns() >= take_over_ns(run)))
             take_over(run);
         take_signals(run);
     }
@@ -357,8 +357,7 @@ static const char *cause_of(int status)
 /* The command has succeeded: record that, and keep the lock. */
 static void succeed(run_state *run)
 {
-    int64_t until_ns =
-        run->begun_ns + run->options->min_hold_ms * RUN_NS_PER_MS;
+    int64_t until_ns = run->begun_ns + run->options->min_hold_ms * LK_NS_PER_MS;
     int rc = run->options->is_once ? run_lease_record(&run->lease) : 0;
 
     if (rc < 0) {
@@ -371,7 +370,7 @@ static void succeed(run_state *run)
     if (run->options->min_hold_ms > 0)
         run_info("the command has succeeded, keeping the lock");
     take_signals(run);
-    while (!run->is_cut && !run->lease.is_lost && run_now_ns() < until_ns) {
+    while (!run->is_cut && !run->lease.is_lost && lk_boottime_ns() < until_ns) {
         rest(run, until_ns);
         take_signals(run);
     }
@@ -382,7 +381,7 @@ static void succeed(run_state *run)
  * succeeded. */
 static bool was_held_to_the_end(const run_state *run)
 {
-    int64_t ttl_ns = (int64_t)run->options->registry.ttl_ms * RUN_NS_PER_MS;
+    int64_t ttl_ns = (int64_t)run->options->registry.ttl_ms * LK_NS_PER_MS;
 
     return run->ended_ns != 0 &&
            (run->lease.is_done ||

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "base/clock.h"
 #include "base/retry.h"
 #include "cli/cli.h"
 #include "sqlock/lease.h"
@@ -25,10 +26,8 @@
 #define RUN_TTL_LEAST_MS ((int64_t)1000) /* a process takes time to start */
 #define RUN_TTL_MOST_MS ((int64_t)7 * 86400000)
 
-#define RUN_NS_PER_MS ((int64_t)1000000)
-
 /* While processes are being ended, how often to check which are left. */
-#define RUN_TICK_NS (20 * RUN_NS_PER_MS)
+#define RUN_TICK_NS (20 * LK_NS_PER_MS)
 
 typedef struct run_options {
     const char *url;
@@ -56,15 +55,6 @@ typedef struct run_grant {
     char lease[SQLOCK_LEASE_ID_SIZE];
     char tag[SQLOCK_TAG_SIZE]; /* of the command's sessions, or "" */
 } run_grant;
-
-/* --------------------------------------------------------------- clock -- */
-
-int64_t run_now_ns(void);
-
-/** Sleep until one of the descriptors, which may be -1, is readable or, unless
- *  @p at_ns is 0, until that point in time.  @param timer_fd  a timerfd of
- *  CLOCK_BOOTTIME */
-void run_sleep(int timer_fd, int64_t at_ns, const int fds[3]);
 
 /* -------------------------------------------------------------- report -- */
 
@@ -261,6 +251,11 @@ void run_link_send(int fd, const run_message *message);
 /** Receive a message without waiting.  If the process at the other end has
  *  ended, close *fd and set it to -1.  @return false: there is no message */
 bool run_link_receive(int *fd, run_message *message);
+
+/** Sleep until one of the descriptors, which may be -1, is readable or, unless
+ *  @p at_ns is 0, until that point in time.  @param timer_fd  a timerfd of
+ *  CLOCK_BOOTTIME */
+void run_sleep(int timer_fd, int64_t at_ns, const int fds[3]);
 
 /* ---------------------------------------------------------- processes -- */
 

@@ -16,11 +16,10 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
-#define MOMENT_NS (50 * RUN_NS_PER_MS)
-#define LATE_NS (1000 * RUN_NS_PER_MS) /* on a busy machine */
+#define MOMENT_NS (50 * LK_NS_PER_MS)
+#define LATE_NS (1000 * LK_NS_PER_MS) /* on a busy machine */
 
 static bool is_writing; /* a thread was started, and has not been joined */
 static pthread_t writer;
@@ -41,15 +40,12 @@ static bool takes_more(void)
     return poll(&file, 1, 0) == 1 && (file.revents & POLLOUT) != 0;
 }
 
-/* Wait until no message is being written, for patience_ns after `begun` at
- * most. Return whether none is. */
-static bool is_written_by(const struct timespec *begun, int64_t patience_ns)
+/* Wait until no message is being written, but not longer than until then.
+ * Return whether none is. */
+static bool is_written_by(int64_t until_ns)
 {
-    struct timespec until = *begun;
+    struct timespec until = lk_timespec(until_ns);
 
-    until.tv_nsec += (long)patience_ns;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
     if (is_writing)
         is_writing = pthread_clockjoin_np(writer, NULL, CLOCK_MONOTONIC,
                                           &until) == ETIMEDOUT;
@@ -57,10 +53,11 @@ static bool is_written_by(const struct timespec *begun, int64_t patience_ns)
 }
 
 /* Wait for patience_ns, or for LATE_NS if the thread is only late. */
-static bool is_written(const struct timespec *begun, int64_t patience_ns)
+static bool is_written(int64_t begun_ns, int64_t patience_ns)
 {
-    return is_written_by(begun, patience_ns) ||
-           (patience_ns > 0 && takes_more() && is_written_by(begun, LATE_NS));
+    return is_written_by(begun_ns + patience_ns) ||
+           (patience_ns > 0 && takes_more() &&
+            is_written_by(begun_ns + LATE_NS));
 }
 
 static bool say(int64_t patience_ns, const char *format, va_list arguments)
@@ -68,16 +65,14 @@ static bool say(int64_t patience_ns, const char *format, va_list arguments)
 
 static bool say(int64_t patience_ns, const char *format, va_list arguments)
 {
-    struct timespec begun;
-    bool is_begun;
+    int64_t begun_ns = sqlock_monotonic_ns();
+    bool is_begun = is_written(begun_ns, patience_ns);
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &begun);
-    is_begun = is_written(&begun, patience_ns);
     if (is_begun) {
         (void)vsnprintf(text, sizeof text, format, arguments);
         is_begun = pthread_create(&writer, NULL, write_it, NULL) == 0;
         is_writing = is_begun;
-        (void)is_written(&begun, patience_ns);
+        (void)is_written(begun_ns, patience_ns);
     }
     return is_begun;
 }

@@ -31,7 +31,7 @@
 
 /* How long processes that the command left behind have to make sessions of
  * their own. */
-#define DAEMON_NS (100 * RUN_NS_PER_MS)
+#define DAEMON_NS (100 * LK_NS_PER_MS)
 
 typedef enum phase { RUNNING, STOPPING, OVER } phase;
 
@@ -61,12 +61,12 @@ typedef struct supervision {
 
 static int64_t last_moment_ns(const supervision *own)
 {
-    return own->deadline_ns - own->options->lead_ms * RUN_NS_PER_MS;
+    return own->deadline_ns - own->options->lead_ms * LK_NS_PER_MS;
 }
 
 static int64_t term_at_ns(const supervision *own)
 {
-    return last_moment_ns(own) - own->options->grace_ms * RUN_NS_PER_MS;
+    return last_moment_ns(own) - own->options->grace_ms * LK_NS_PER_MS;
 }
 
 /* ------------------------------------------------------------- messages -- */
@@ -159,7 +159,7 @@ static void take_signal(supervision *own, const run_message *message)
         own->is_told = true;
     /* A command that was stopped for longer than its lease must not
      * continue. */
-    if (run_now_ns() < last_moment_ns(own))
+    if (lk_boottime_ns() < last_moment_ns(own))
         pass_on(own, message->number);
     if (!has_ended(own))
         own->serial = message->serial;
@@ -198,7 +198,7 @@ static void note_child(supervision *own)
     if (child->has_news && WIFSTOPPED(child->wait_status))
         tell(own, RUN_HALTED, 0);
     else if (child->has_news && !WIFCONTINUED(child->wait_status))
-        own->reaped_ns = run_now_ns();
+        own->reaped_ns = lk_boottime_ns();
     child->has_news = false;
     /* If execve() has failed, the child has reported so before it ended. */
     if (own->reaped_ns != 0 && child->gate_fd >= 0)
@@ -230,7 +230,7 @@ static void end_all(supervision *own, run_end why)
     own->why = why;
     own->phase = STOPPING;
     run_child_shut_out(&own->child);
-    own->kill_at_ns = run_now_ns() + own->options->grace_ms * RUN_NS_PER_MS;
+    own->kill_at_ns = lk_boottime_ns() + own->options->grace_ms * LK_NS_PER_MS;
     (void)run_family_signal(SIGTERM, session_meant(own));
     (void)run_family_signal(SIGCONT, session_meant(own));
 }
@@ -262,7 +262,7 @@ static void finish(supervision *own)
  * end of a shell script may have forked, but not yet made its session. */
 static bool may_become_daemons(const supervision *own)
 {
-    int64_t now_ns = run_now_ns();
+    int64_t now_ns = lk_boottime_ns();
 
     return own->link_fd >= 0 && now_ns < own->reaped_ns + DAEMON_NS &&
            now_ns < term_at_ns(own);
@@ -279,7 +279,7 @@ static void step_running(supervision *own)
             end_all(own, RUN_END_LEFT);
     } else if (own->link_fd < 0) {
         end_all(own, RUN_END_ALONE);
-    } else if (run_now_ns() >= term_at_ns(own)) {
+    } else if (lk_boottime_ns() >= term_at_ns(own)) {
         end_all(own, RUN_END_DEADLINE);
     } else if (own->may_begin) {
         run_child_go(&own->child);
@@ -301,7 +301,7 @@ static void step_stopping(supervision *own)
     }
     if (own->kill_at_ns > last_moment_ns(own))
         own->kill_at_ns = last_moment_ns(own);
-    if (run_now_ns() < own->kill_at_ns)
+    if (lk_boottime_ns() < own->kill_at_ns)
         return;
     if (!ended_by_itself(own))
         run_cgroup_kill(&own->cgroup);
@@ -334,13 +334,13 @@ static void look_at_family(supervision *own)
 /* Return when the next step is due. */
 static int64_t next_ns(const supervision *own)
 {
-    int64_t tick_ns = run_now_ns() + RUN_TICK_NS;
+    int64_t tick_ns = lk_boottime_ns() + RUN_TICK_NS;
 
     if (own->phase == RUNNING && own->reaped_ns == 0)
         return term_at_ns(own);
     /* No signal comes when a process that is not our child ends, or leaves the
      * command's session. */
-    if (own->kill_at_ns > run_now_ns() && own->kill_at_ns < tick_ns)
+    if (own->kill_at_ns > lk_boottime_ns() && own->kill_at_ns < tick_ns)
         return own->kill_at_ns;
     return tick_ns;
 }

@@ -13,11 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "sqlock/async.h"
 
-#define FIRST_WORD_NS (1000 * RUN_NS_PER_MS)
-#define NEXT_WORD_NS (5000 * RUN_NS_PER_MS)
+#define FIRST_WORD_NS (1000 * LK_NS_PER_MS)
+#define NEXT_WORD_NS (5000 * LK_NS_PER_MS)
 
 /* Pauses between attempts to reach the database. */
 static const struct lk_retry_policy policy = {
@@ -46,7 +45,7 @@ static unsigned classes_of(const run_options *options)
 void run_wait_begin(run_wait *wait, const run_options *options,
                     const atomic_int *interrupted)
 {
-    int64_t now_ns = run_now_ns();
+    int64_t now_ns = lk_boottime_ns();
 
     *wait = (run_wait){.options = options,
                        .interrupted = interrupted,
@@ -62,7 +61,7 @@ void run_wait_begin(run_wait *wait, const run_options *options,
 static int64_t left_ms(const run_wait *wait)
 {
     int64_t wait_ms = wait->options->wait_ms;
-    int64_t passed_ms = (run_now_ns() - wait->start_ns) / RUN_NS_PER_MS;
+    int64_t passed_ms = (lk_boottime_ns() - wait->start_ns) / LK_NS_PER_MS;
 
     if (wait_ms < 0)
         return SQLOCK_FOREVER;
@@ -121,9 +120,10 @@ static void say_holder(const run_options *options, sqlock_registry *registry,
 static void say(run_wait *wait, sqlock_registry *registry, int rc,
                 const sqlock_error *err)
 {
-    if (run_now_ns() < wait->word_ns)
+    if (lk_boottime_ns() < wait->word_ns)
         return;
-    wait->word_ns = cli_is_verbose() ? run_now_ns() + NEXT_WORD_NS : INT64_MAX;
+    wait->word_ns =
+        cli_is_verbose() ? lk_boottime_ns() + NEXT_WORD_NS : INT64_MAX;
     if (!lk_retry_admits(LK_RETRY_BUSY, rc) || registry == NULL)
         run_note("waiting%s: %s",
                  wait->options->wait_ms < 0
@@ -159,7 +159,7 @@ bool run_wait_goes_on(run_wait *wait, int rc, const sqlock_error *err)
 static int64_t slice_ms(const run_wait *wait)
 {
     int64_t left = left_ms(wait);
-    int64_t silent_ms = (wait->word_ns - run_now_ns()) / RUN_NS_PER_MS;
+    int64_t silent_ms = (wait->word_ns - lk_boottime_ns()) / LK_NS_PER_MS;
 
     if (wait->word_ns == INT64_MAX)
         return left;
