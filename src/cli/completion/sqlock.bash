@@ -9,13 +9,14 @@ _sqlock_commands() { # SQLOCK
     "$1" --help 2>/dev/null | sed -n 's/^  \([a-z][a-z-]*\)  *[a-z].*/\1/p'
 }
 
-# The options that a help text describes: "--wait VALUE" or "--json".
+# The options that a help text describes: "--wait TIME", "--rule raw|legacy" or
+# "--json".
 _sqlock_options() { # SQLOCK [COMMAND]
     {
         "$1" --help
         [ -z "${2-}" ] || "$1" "$2" --help
     } 2>/dev/null |
-        sed -n -e 's/^ \{2,6\}\(-[A-Za-z], \)\{0,1\}\(--[a-z-]*\) [^ ].*/\2 VALUE/p' \
+        sed -n -e 's/^ \{2,6\}\(-[A-Za-z], \)\{0,1\}\(--[a-z-]*\) \([^ ][^ ]*\).*/\2 \3/p' \
             -e 's/^ \{2,6\}\(-[A-Za-z], \)\{0,1\}\(--[a-z-]*\)  .*/\2/p' \
             -e 's/^ \{2,6\}\(-[A-Za-z], \)\{0,1\}\(--[a-z-]*\)$/\2/p'
 }
@@ -52,7 +53,7 @@ _sqlock_child() { # INDEX
 _sqlock() {
     local sqlock=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
-    local command='' arguments=0 i options where=()
+    local command='' arguments=0 i options value where=()
     COMPREPLY=()
 
     for ((i = 1; i < COMP_CWORD; i++)); do
@@ -68,7 +69,7 @@ _sqlock() {
         -*)
             options=$(_sqlock_options "$sqlock" "$command")
             options+=$'\n'$(_sqlock_letters "$sqlock" "$command")
-            grep -qx -e "${COMP_WORDS[i]} VALUE" <<<"$options" && i=$((i + 1))
+            grep -qx -e "${COMP_WORDS[i]} .*" <<<"$options" && i=$((i + 1))
             ;;
         *)
             if [ -z "$command" ]; then
@@ -86,35 +87,34 @@ _sqlock() {
     done
 
     options=$(_sqlock_options "$sqlock" "$command")
-    case $previous in
-    --layout) mapfile -t COMPREPLY < <(compgen -W 'sqlock spring7 spring6' -- "$word") ;;
-    --sort) mapfile -t COMPREPLY < <(compgen -W 'name held ttl token' -- "$word") ;;
-    --rule) mapfile -t COMPREPLY < <(compgen -W 'current legacy raw' -- "$word") ;;
-    *)
-        if grep -qx -e "$previous VALUE" <<<"$options"; then
-            return
-        elif [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "${options// VALUE/}" -- "$word")
-        elif [ -z "$command" ]; then
-            mapfile -t COMPREPLY < <(compgen -W \
-                "$(_sqlock_commands "$sqlock") help" -- "$word")
-        else
-            case $command:$arguments in
-            show:0 | break:0 | run:0 | acquire:0 | ls:0)
-                mapfile -t COMPREPLY < <(compgen -W \
-                    "$(_sqlock_locks "$sqlock" "${where[@]}")" -- "$word")
-                ;;
-            run:1) _sqlock_child "$COMP_CWORD" ;;
-            help:-1)
-                mapfile -t COMPREPLY < <(compgen -W \
-                    "$(_sqlock_commands "$sqlock")" -- "$word")
-                ;;
-            once:0 | stock:0)
-                mapfile -t COMPREPLY < <(compgen -W \
-                    "$(_sqlock_actions "$sqlock" "$command")" -- "$word")
-                ;;
-            esac
-        fi
+    value=$(awk -v name="$previous" '$1 == name { print $2 }' <<<"$options")
+    if [ -n "$value" ]; then
+        # A value that is one of several words: "raw|legacy".
+        [[ $value != *\|* ]] ||
+            mapfile -t COMPREPLY < <(compgen -W "${value//|/ }" -- "$word")
+        return
+    elif [[ $word == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(sed 's/ .*//' <<<"$options")" \
+            -- "$word")
+        return
+    elif [ -z "$command" ]; then
+        mapfile -t COMPREPLY < <(compgen -W \
+            "$(_sqlock_commands "$sqlock") help" -- "$word")
+        return
+    fi
+    case $command:$arguments in
+    show:0 | break:0 | run:0 | acquire:0 | ls:0)
+        mapfile -t COMPREPLY < <(compgen -W \
+            "$(_sqlock_locks "$sqlock" "${where[@]}")" -- "$word")
+        ;;
+    run:1) _sqlock_child "$COMP_CWORD" ;;
+    help:-1)
+        mapfile -t COMPREPLY < <(compgen -W \
+            "$(_sqlock_commands "$sqlock")" -- "$word")
+        ;;
+    once:0 | stock:0)
+        mapfile -t COMPREPLY < <(compgen -W \
+            "$(_sqlock_actions "$sqlock" "$command")" -- "$word")
         ;;
     esac
 }
