@@ -4,6 +4,8 @@
  */
 #include "conformance.h"
 
+#include "sqlock/tx.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -142,7 +144,29 @@ static void test_acquire_options_out_of_bounds_are_refused(void **state)
     lock_drop(lock);
 }
 
+/* The TCP probes of a connection are as far apart as the system allows, but no
+ * farther. */
+static void test_a_registry_of_the_longest_ttl_opens(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = NULL;
+    sqlock_lock *lock;
+    sqlock_tx *tx = NULL;
+
+    options.ttl_ms = 604800000;
+    assert_ok(sqlock_registry_open(&registry, f->url, &options, &f->err));
+    lock = lock_obtain(registry, f->name);
+    lock_take(lock, 0);
+    assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
+    assert_ok(sqlock_tx_execute(tx, "SELECT 1", NULL, 0, NULL, &f->err));
+    assert_ok(sqlock_tx_commit(tx, &f->err));
+    lock_end(lock);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
+    TEST(test_a_registry_of_the_longest_ttl_opens),
     TEST(test_one_handle_for_one_key),
     TEST(test_name_is_copied),
     TEST(test_a_dropped_lock_can_be_obtained_anew),

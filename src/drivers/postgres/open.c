@@ -153,14 +153,22 @@ static void add(struct attempt *attempt, const char *keyword, const char *value)
     attempt->count++;
 }
 
+/* Return a time in seconds that Linux takes for TCP_KEEPIDLE and _KEEPINTVL. */
+static unsigned probe_time_s(uint32_t ms)
+{
+    if (ms < 1000)
+        return 1;
+    return ms / 1000 > 32767 ? 32767 : ms / 1000;
+}
+
 unsigned lk_pg_probe_after_s(const lk_pg *session)
 {
-    return session->idle_ms < 2000 ? 1 : session->idle_ms / 2000;
+    return probe_time_s(session->idle_ms / 2);
 }
 
 unsigned lk_pg_probe_every_s(const lk_pg *session)
 {
-    return session->idle_ms < 6000 ? 1 : session->idle_ms / 6000;
+    return probe_time_s(session->idle_ms / 6);
 }
 
 /* Let our side of TCP notice a peer that vanished, as the server's does
