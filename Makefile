@@ -120,8 +120,7 @@ say = $(if $(filter 1,$(V)),,@$(if $(findstring s,$(SHORT_FLAGS)),,printf '  %-7
 
 LIB_SRC := $(sort $(wildcard $(addsuffix /*.c,$(addprefix src/,base db lease \
 	wait locks admin tx stock stock/sql drivers $(ENABLED:%=drivers/%)))))
-SQL := $(sort $(filter-out %/statements.sql, \
-	$(wildcard $(foreach d,$(ENABLED),sql/$(d)/*.sql))))
+SQL := $(sort $(wildcard $(foreach d,$(ENABLED),sql/$(d)/*.sql)))
 CLI_SRC := $(sort $(wildcard src/cli/*.c src/cli/*/*.c))
 # An example is a file NAME.c, or a folder with a main.c.  One with the name of a
 # driver at its end uses that one's client library.
@@ -184,7 +183,10 @@ $(TEST_OBJ): $B/obj/%.o: %.c $B/.flags
 # A string literal longer than the 4095 bytes that C11 promises is no trouble.
 $(SQL_OBJ) $(HELPS): $B/obj/%.o: $B/%.c $B/.flags
 	$(call COMPILE,-Isrc -Wno-overlength-strings)
-# sql/DB/NAME.sql becomes `const char lk_sql_DB_NAME[]`.
+# sql/DB/statements.sql and stock-statements.sql become a list of statements,
+# another sql/DB/NAME.sql a text, `const char lk_sql_DB_NAME[]`.
+$B/gen/sql/%statements.c: sql/%statements.sql .make/statements.pl
+	$(call say,SQL,$@)mkdir -p $(@D) && perl .make/statements.pl $< >$@
 $B/gen/sql/%.c: sql/%.sql .make/embed.sh
 	$(call say,SQL,$@)mkdir -p $(@D) && sh .make/embed.sh $< \
 	lk_sql_$(subst -,_,$(subst /,_,$*)) >$@

@@ -101,7 +101,7 @@ probe_build() {
     module jansson libjansson-dev
     header uthash.h uthash-dev
     header md5.h libmd-dev
-    # Makes manual pages of the headers when the library is installed.
+    # Reads the statements of sql/, and makes manual pages of the headers.
     have perl || need perl-base
 }
 

@@ -82,7 +82,7 @@ picture: $B/tests/bench ## Measure and draw the picture of README
 
 # ------------------------------------------------------------------- checks
 
-.PHONY: format format-check headers exports statements lint abi abi-record
+.PHONY: format format-check headers exports lint abi abi-record
 CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14 clang-format) \
 	clang-format)
 FORMATTED = $(shell find include src tests -name '*.[ch]' -o -name '*.cc' \
@@ -106,9 +106,6 @@ abi: $(SHARED) $(PC) ## The binary interface is the recorded one, or has grown
 	@SQLOCK_BUILD=$B bash tests/cli/install/abi.sh
 abi-record: $(SHARED) $(PC) ## Record it, after a change that is meant
 	@SQLOCK_BUILD=$B bash tests/cli/install/abi.sh --record
-statements: $B/tests/unit ## Write sql/*/statements.sql: what is sent
-	@SQLOCK_WRITE_STATEMENTS=1 $B/tests/unit -t 'test_statements_*' \
-		>$B/statements.log 2>&1 || { cat $B/statements.log; exit 1; }
 
 # ----------------------------------------------------------------- packages
 

@@ -1,1323 +1,657 @@
--- Every statement as it is sent to the table INT_LOCK, by
--- layout, and to the tables of stock.  A parameter is $1, $2 and so on.
--- Written by `make statements` for readers and reviewers;
--- a test compares it.
+-- Statements that sqlock sends to PostgreSQL about its tables INT_LOCK and
+-- INT_DONE.  The library is built from this file.  In the sources,
+-- sql/README.md says how to change it, and src/db/dialect.h what each statement
+-- must return.
+--
+-- How to read it.  "-- ---- NAME" begins a statement, and "-- ---- define NAME"
+-- a fragment, which stands in statements as {NAME}.  (sqlock), (spring7) and
+-- (spring6) are the layouts of the table, (queue) and (poll) the ways to wait,
+-- poll being that of URLs with waiting=poll; without them it is for all.  :name
+-- is a parameter, and INT_LOCK stands for the table that a registry has found.
+--
+-- "Now" is clock_timestamp(), which is read at the moment of its evaluation,
+-- even after a wait for a row lock.  The values of now() and of columns of
+-- EXCLUDED would then be too old.
+--
+-- No parameter is ever cast to text: a LOCK_KEY of type text does not use the
+-- primary key, which is CHAR.
 
--- ---- layout sqlock
+-- ---- parameters are $1
 
--- claim
-INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+-- ---- define now
+(clock_timestamp() AT TIME ZONE 'UTC')
+
+-- ---- define now_us
+(extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+
+-- ---- define row
+LOCK_KEY = :key AND REGION = :region
+
+-- ======================================================= one lease's life ====
+
+-- The end of a lease.  The layout of Spring 6 has none: a lease is over for a
+-- contender whose own TTL has passed since CREATED_DATE, so a lease of another
+-- length is written with another CREATED_DATE.  A contender with another TTL
+-- would be wrong about its end; so sqlock's CLIENT_ID names its holder's TTL in
+-- ms.
+-- ---- define ends (sqlock spring7)
+EXPIRED_AFTER
+-- ---- define ends (spring6)
+(CREATED_DATE + ({ttl_of_row}) * interval '1 microsecond')
+-- ---- define ttl_of_row (spring6)
+CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$'
+  THEN substr(CLIENT_ID, 28)::bigint * 1000 ELSE :peer_ttl::bigint END
+
+-- The end of a lease that begins now, and of one that is renewed.
+-- ---- define new_end
+{now} + (:ttl) * interval '1 microsecond'
+-- ---- define renewed (sqlock spring7)
+EXPIRED_AFTER = {new_end}
+-- ---- define renewed (spring6)
+CREATED_DATE = {now} + (:ttl - {ttl_of_row}) * interval '1 microsecond'
+
+-- A token that is higher than the row's last one, and not below the clock.
+-- ---- define higher_token (sqlock)
+FENCE = greatest(FENCE + 1, {now_us})
+-- ---- define higher_token (spring7)
+CREATED_DATE = greatest(CREATED_DATE + (1) * interval '1 microsecond', {now})
+
+-- Tokens rise because this advisory lock lets only one claim of a key run at a
+-- time, from before its token is computed until its commit.  The row lock does
+-- not suffice, because the values to insert are computed before the wait for
+-- it, and a Spring peer deletes the row.  Suppose claim A waits for such a
+-- DELETE, claim B takes a later token, and a second DELETE removes B's row:
+-- then A would insert its token, which is older.  With waiting=poll there is no
+-- such lock, and only the row lock makes tokens rise, as long as the row
+-- exists.
+-- ---- define turn (sqlock spring7 queue)
+pg_advisory_xact_lock(hashtextextended(:region::varchar,
+  hashbpchar(:key)::bigint))
+-- ---- define token_at_turn (sqlock queue)
+CASE WHEN {turn} IS NOT NULL THEN {now_us} END
+-- ---- define token_at_turn (sqlock poll)
+{now_us}
+-- ---- define token_at_turn (spring7 queue)
+CASE WHEN {turn} IS NOT NULL THEN {now} END
+-- ---- define token_at_turn (spring7 poll)
+{now}
+
+-- The claim's row is there already.  Whether its lease is the claim's own,
+-- which was sent twice; then the token and the time of acquisition stay.
+-- ---- define is_own (sqlock spring7)
+L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= {now}
+-- ---- define may_take
+L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR {is_over} < {now}
+-- ---- define is_over (sqlock spring7)
+L.EXPIRED_AFTER
+-- ---- define is_over (spring6)
+(L.CREATED_DATE + (CASE WHEN substr(L.CLIENT_ID, 15, 1) = '8' AND
+  substr(L.CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(L.CLIENT_ID, 28)::bigint *
+  1000 ELSE :peer_ttl::bigint END) * interval '1 microsecond')
+
+-- The table's CHECK wants CREATED_DATE before EXPIRED_AFTER: a statement that
+-- sets the end anew also takes back a CREATED_DATE that lies in the future,
+-- since the server's clock has been set back.
+-- ---- define claimed (sqlock)
+CREATED_DATE = CASE WHEN {is_own} THEN least(L.CREATED_DATE, {now}) ELSE {now} END
+-- ---- define claimed (spring7)
+CREATED_DATE = CASE WHEN {is_own} THEN L.CREATED_DATE ELSE {now} END
+-- ---- define claimed_for (sqlock)
+FENCE = CASE WHEN {is_own} THEN L.FENCE ELSE greatest(L.FENCE + 1, {now_us}) END,
+LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
+
+-- Takes the lock in one statement, whether there is a row or not.  The last
+-- columns of the answer: another session, which waits and is next, has the
+-- queue lock itself; and the row was inserted.  A row that existed was locked
+-- before its update, and the xmax of its new version still shows that lock.
+-- ---- claim (sqlock)
+INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
-  VALUES ($1, $2, $3, (clock_timestamp() AT TIME ZONE 'UTC'),
-    (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1 microsecond',
-    CASE WHEN pg_advisory_xact_lock(hashtextextended($2::varchar,
-    hashbpchar($1)::bigint)) IS NOT NULL THEN (extract(epoch FROM
-    clock_timestamp()) * 1000000)::bigint END, $5, $6)
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
-    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
-    'UTC') THEN least(L.CREATED_DATE, (clock_timestamp() AT TIME ZONE 'UTC'))
-    ELSE (clock_timestamp() AT TIME ZONE 'UTC') END, EXPIRED_AFTER =
-    (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1 microsecond',
-    FENCE = CASE WHEN L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >=
-    (clock_timestamp() AT TIME ZONE 'UTC') THEN L.FENCE ELSE greatest(L.FENCE +
-    1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) END,
-    LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING FENCE, NOT pg_try_advisory_xact_lock($7), L.xmax = 0;
+  VALUES (:key, :region, :client, {now}, {new_end}, {token_at_turn}, :name,
+    :holder)
+  ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {new_end},
+    {claimed_for}
+  WHERE {may_take}
+  RETURNING FENCE{granted};
+-- ---- define granted (queue)
+, NOT pg_try_advisory_xact_lock(:queue), L.xmax = 0
+-- ---- define granted (poll)
 
--- renew
-UPDATE "int_lock"
-  SET CREATED_DATE = least(CREATED_DATE, (clock_timestamp() AT TIME ZONE
-    'UTC')), EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($1) *
-    interval '1 microsecond'
-  WHERE LOCK_KEY = $2 AND REGION = $3 AND CLIENT_ID = $4 AND EXPIRED_AFTER >=
-    (clock_timestamp() AT TIME ZONE 'UTC');
+-- ---- claim (spring7)
+INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER)
+  VALUES (:key, :region, :client, {token_at_turn}, {new_end})
+  ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {new_end}
+  WHERE {may_take}
+  RETURNING (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
 
--- release
-UPDATE "int_lock"
-  SET CLIENT_ID = NULL, HOLDER = CASE WHEN set_config('synchronous_commit',
-    'off', true) <> 'off' OR CASE WHEN NOT pg_try_advisory_xact_lock($1 + 1)
-    THEN pg_notify('sqlock_' || to_hex($1), '') IS NULL END THEN NULL ELSE
-    HOLDER END, EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') -
-    interval '18262 days 12 hours'
-  WHERE LOCK_KEY = $2 AND REGION = $3 AND CLIENT_ID = $4;
+-- The token of this layout is kept nowhere.
+-- ---- claim (spring6)
+INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
+  VALUES (:key, :region, :client,
+    {now} + (:ttl - :peer_ttl) * interval '1 microsecond')
+  ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE =
+    {now} + (:ttl - :peer_ttl) * interval '1 microsecond'
+  WHERE {may_take}
+  RETURNING {now_us};
 
--- read
-SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN least(-1,
-    (extract(epoch FROM (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
-    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
-    (extract(epoch FROM (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
-    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
-    (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN EXPIRED_AFTER + interval
-    '18262 days 12 hours' ELSE EXPIRED_AFTER END)) * 1000000)::bigint,
-    LOCK_NAME, HOLDER
-  FROM "int_lock"
-  WHERE LOCK_KEY = $1 AND REGION = $2;
+-- ---- renew (sqlock)
+UPDATE INT_LOCK
+  SET CREATED_DATE = least(CREATED_DATE, {now}), {renewed}
+  WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now};
+-- ---- renew (spring7 spring6)
+UPDATE INT_LOCK
+  SET {renewed}
+  WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now};
 
--- list
-FETCH FORWARD 5000
-  FROM sqlock_list;
+-- A release that a crash loses leaves a lease that expires: so the commit of a
+-- release need not wait for the disk or a standby.  The setting ends with the
+-- transaction, which should be the statement's own: it would hold until the end
+-- of a longer transaction.
+-- ---- define need_not_be_durable
+set_config('synchronous_commit', 'off', true)
 
--- break
-UPDATE "int_lock"
-  SET CLIENT_ID = $1, HOLDER = $2, FENCE = greatest(FENCE + 1, (extract(epoch
-    FROM clock_timestamp()) * 1000000)::bigint)
-  WHERE LOCK_KEY = $3 AND REGION = $4 AND CLIENT_ID = $5 AND EXPIRED_AFTER >=
-    (clock_timestamp() AT TIME ZONE 'UTC');
+-- A session that listens to the queue lock :queue shares the advisory lock
+-- :queue + 1.  A release notifies only if it cannot take that lock for itself,
+-- since then somebody listens.  Otherwise it has the lock until its commit, and
+-- no session can begin to listen: so none reads the row before the release and
+-- listens after it.
+-- ---- define notify (queue)
+CASE WHEN NOT pg_try_advisory_xact_lock(:queue + 1)
+  THEN pg_notify('sqlock_' || to_hex(:queue), '') IS NULL END
+-- ---- define notify (poll)
+NULL
 
--- break now
-UPDATE "int_lock"
-  SET CLIENT_ID = NULL, HOLDER = $1, EXPIRED_AFTER = (clock_timestamp() AT TIME
-    ZONE 'UTC') - interval '18262 days 12 hours', FENCE = greatest(FENCE + 1,
-    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-  WHERE LOCK_KEY = $2 AND REGION = $3 AND CLIENT_ID = $4 AND EXPIRED_AFTER >=
-    (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING CASE WHEN NOT pg_try_advisory_xact_lock($5 + 1) THEN
-    pg_notify('sqlock_' || to_hex($5), '') IS NULL END;
+-- A free row has no CLIENT_ID, and an end 50 years ago (of 365.25 days), so
+-- that a peer whose clock is behind sees at once that the row is free.
+-- ---- define freed (sqlock)
+EXPIRED_AFTER = {now} - interval '18262 days 12 hours'
+-- ---- define last_end (sqlock)
+(CASE WHEN EXPIRED_AFTER < '2000-01-01'
+  THEN EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END)
+-- ---- define last_end (spring7 spring6)
+{ends}
 
--- bound of a reap
-SELECT CASE WHEN P.first < P.pages THEN least(P.first + $1::bigint / 32 + 1,
-    P.pages)::text END
-  FROM (SELECT coalesce(nullif($2::text, ''), '0')::bigint AS first,
-    coalesce((SELECT max(pg_relation_size(T.relid) /
-    current_setting('block_size')::bigint) FROM
-    pg_partition_tree('"int_lock"'::regclass) AS T),
-    pg_relation_size('"int_lock"'::regclass) /
-    current_setting('block_size')::bigint) AS pages) AS P;
+-- Frees the row and keeps it, with its token.  Calls its functions in the
+-- expression for HOLDER, which stays as it is, since the condition is never
+-- true: with RETURNING, the rows and their description would be much of the
+-- cost.
+-- ---- release (sqlock)
+UPDATE INT_LOCK
+  SET CLIENT_ID = NULL, HOLDER = CASE WHEN {need_not_be_durable} <> 'off' OR
+    {notify} THEN NULL ELSE HOLDER END, {freed}
+  WHERE {row} AND CLIENT_ID = :client;
 
--- reap
-DELETE
-  FROM "int_lock"
-  WHERE REGION = $1 AND (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
-    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) <
-    (clock_timestamp() AT TIME ZONE 'UTC') - ($2) * interval '1 microsecond'
-    AND FENCE < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $2
-    AND ctid = ANY (ARRAY(SELECT ctid FROM "int_lock" WHERE ctid >= ('(' ||
-    coalesce(nullif($3::text, ''), '0') || ',0)')::tid AND ctid < ('(' ||
-    coalesce(nullif($4::text, ''), '0') || ',0)')::tid AND REGION = $1 AND
-    (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN EXPIRED_AFTER + interval
-    '18262 days 12 hours' ELSE EXPIRED_AFTER END) < (clock_timestamp() AT TIME
-    ZONE 'UTC') - ($2) * interval '1 microsecond' AND FENCE < (extract(epoch
-    FROM clock_timestamp()) * 1000000)::bigint - $2 FOR UPDATE SKIP LOCKED));
+-- Deletes the row, as Spring does.
+-- ---- release (spring7 spring6)
+DELETE FROM INT_LOCK
+  WHERE {row} AND CLIENT_ID = :client
+  RETURNING {need_not_be_durable};
 
--- server
-SELECT CASE WHEN pg_is_in_recovery() OR
-    current_setting('transaction_read_only') = 'on' THEN 1 ELSE 0 END,
-    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'PostgreSQL ' ||
-    split_part(current_setting('server_version'), ' ', 1);
-
--- describe
-SELECT upper(A.attname), format_type(A.atttypid, A.atttypmod), CASE WHEN
-    A.attnotnull THEN 0 ELSE 1 END, coalesce((SELECT K.place FROM pg_index AS
-    I, unnest(I.indkey::int2[]) WITH ORDINALITY AS K (attnum, place) WHERE
-    I.indrelid = C.oid AND I.indisprimary AND I.indimmediate AND I.indisvalid
-    AND K.attnum = A.attnum AND K.place <= I.indnkeyatts), 0), CASE WHEN
-    C.relkind = 'v' THEN 'a view' WHEN C.relkind = 'm' THEN 'a materialized
-    view' WHEN C.relkind = 'f' THEN 'a foreign table' WHEN C.relkind NOT IN
-    ('r', 'p') THEN 'no table' WHEN C.relpersistence = 'u' THEN 'an unlogged
-    table' WHEN C.relpersistence = 't' THEN 'a temporary table' END, CASE
-    format_type(A.atttypid, NULL) WHEN 'citext' THEN 'citext' ELSE (SELECT
-    O.collname::text FROM pg_collation AS O WHERE O.oid = A.attcollation AND
-    NOT O.collisdeterministic) END, N.nspname::text
-  FROM pg_class AS C
-  JOIN pg_namespace AS N
-  ON N.oid = C.relnamespace
-  JOIN pg_attribute AS A
-  ON A.attrelid = C.oid
-  WHERE C.relname = $1::name AND A.attnum > 0 AND NOT A.attisdropped AND CASE
-    WHEN $2::name IS NULL THEN pg_table_is_visible(C.oid) ELSE N.nspname =
-    $2::name END
-  ORDER BY A.attnum;
-
--- claim many
-INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
-    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
-  SELECT J.k, $1::varchar, J.c, J.born, J.born + (J.t) * interval '1
-    microsecond', CASE WHEN pg_advisory_xact_lock(hashtextextended($1::varchar,
-    hashbpchar(J.k)::bigint)) IS NOT NULL THEN (extract(epoch FROM
-    clock_timestamp()) * 1000000)::bigint END, J.n, J.h
-  FROM (SELECT J.k, J.c, J.t, J.n, J.h, (clock_timestamp() AT TIME ZONE 'UTC')
-    AS born FROM json_to_recordset($2::json) AS J (k char(36), c char(36), t
-    bigint, n varchar, h varchar, b bigint) ORDER BY J.k) AS J
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
-    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
-    'UTC') THEN least(L.CREATED_DATE, (clock_timestamp() AT TIME ZONE 'UTC'))
-    ELSE (clock_timestamp() AT TIME ZONE 'UTC') END, EXPIRED_AFTER =
-    (clock_timestamp() AT TIME ZONE 'UTC') + (EXCLUDED.EXPIRED_AFTER -
-    EXCLUDED.CREATED_DATE), FENCE = CASE WHEN L.CLIENT_ID = EXCLUDED.CLIENT_ID
-    AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') THEN L.FENCE
-    ELSE greatest(L.FENCE + 1, (extract(epoch FROM clock_timestamp()) *
-    1000000)::bigint) END, LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER =
-    EXCLUDED.HOLDER
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING LOCK_KEY, FENCE;
-
--- renew many
-WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
-    FROM json_to_recordset($1::json) AS J (k char(36), c char(36), t bigint, n
-    varchar, h varchar, b bigint) ORDER BY k) AS J, LATERAL (SELECT T.REGION
-    FROM "int_lock" AS T WHERE T.LOCK_KEY = J.k AND T.REGION = $2 AND
-    T.CLIENT_ID = J.c AND T.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
-    'UTC') FOR NO KEY UPDATE SKIP LOCKED) AS T)
-  UPDATE "int_lock" AS T
-  SET CREATED_DATE = least(CREATED_DATE, (clock_timestamp() AT TIME ZONE
-    'UTC')), EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + (J.t) *
-    interval '1 microsecond'
-  FROM J
-  WHERE T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c AND
-    T.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING T.LOCK_KEY, (extract(epoch FROM clock_timestamp()) *
-    1000000)::bigint;
-
--- release many
-WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
-    FROM json_to_recordset($1::json) AS J (k char(36), c char(36), t bigint, n
-    varchar, h varchar, b bigint) ORDER BY k) AS J, LATERAL (SELECT T.REGION
-    FROM "int_lock" AS T WHERE T.LOCK_KEY = J.k AND T.REGION = $2 AND
-    T.CLIENT_ID = J.c FOR NO KEY UPDATE) AS T)
-  UPDATE "int_lock" AS T
-  SET CLIENT_ID = NULL, EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC')
-    - interval '18262 days 12 hours'
-  FROM J
-  WHERE T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c
-  RETURNING CASE WHEN set_config('synchronous_commit', 'off', true) = 'off'
-    THEN T.LOCK_KEY END, CASE WHEN NOT pg_try_advisory_xact_lock(J.b + 1) THEN
-    pg_notify('sqlock_' || to_hex(J.b), '') IS NULL END;
-
--- read many
-SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN least(-1,
-    (extract(epoch FROM (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
-    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
-    (extract(epoch FROM (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
-    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
-    (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN EXPIRED_AFTER + interval
-    '18262 days 12 hours' ELSE EXPIRED_AFTER END)) * 1000000)::bigint,
-    LOCK_NAME, HOLDER
-  FROM "int_lock"
-  WHERE REGION = $1 AND LOCK_KEY = ANY (ARRAY(SELECT J.k FROM
-    json_to_recordset($2::json) AS J (k char(36), c char(36), t bigint, n
-    varchar, h varchar, b bigint)));
-
--- hand over
-UPDATE "int_lock"
-  SET CLIENT_ID = $1, CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC'),
-    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($2) * interval '1
-    microsecond', FENCE = greatest(FENCE + 1, (extract(epoch FROM
-    clock_timestamp()) * 1000000)::bigint), LOCK_NAME = $3, HOLDER = $4
-  WHERE LOCK_KEY = $5 AND REGION = $6 AND CLIENT_ID = $7 AND EXPIRED_AFTER >=
-    (clock_timestamp() AT TIME ZONE 'UTC') AND (SELECT
-    pg_advisory_xact_lock(hashtextextended($6::varchar,
-    hashbpchar($5)::bigint))) IS NOT NULL
-  RETURNING FENCE;
-
--- release while others wait
-UPDATE "int_lock"
-  SET CLIENT_ID = NULL, HOLDER = CASE WHEN set_config('synchronous_commit',
-    'off', true) <> 'off' OR CASE WHEN NOT pg_try_advisory_xact_lock($1 + 1)
-    THEN pg_notify('sqlock_' || to_hex($1), '') IS NULL END THEN NULL ELSE
-    HOLDER END, EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') -
-    interval '18262 days 12 hours'
-  WHERE LOCK_KEY = $2 AND REGION = $3 AND CLIENT_ID = $4
+-- Gives up the session's queue lock, too.
+-- ---- release notify (sqlock queue)
+UPDATE INT_LOCK
+  SET CLIENT_ID = NULL, HOLDER = CASE WHEN {need_not_be_durable} <> 'off' OR
+    {notify} THEN NULL ELSE HOLDER END, {freed}
+  WHERE {row} AND CLIENT_ID = :client
   RETURNING pg_advisory_unlock_all() IS NULL;
 
--- after a restore
-UPDATE "int_lock"
-  SET CLIENT_ID = NULL, HOLDER = NULL, EXPIRED_AFTER = (clock_timestamp() AT
-    TIME ZONE 'UTC') - interval '18262 days 12 hours', FENCE = greatest(FENCE +
-    1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
+-- A condition without a column is evaluated once, before the row is locked.  A
+-- claim takes the advisory lock before the row lock, too, so a hand-off and a
+-- claim cannot deadlock.
+-- ---- define in_turn (sqlock spring7 queue)
+AND (SELECT {turn}) IS NOT NULL
+-- ---- define in_turn (sqlock spring7 poll)
 
--- before list
-DECLARE sqlock_list NO SCROLL CURSOR
-  FOR
-  SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN least(-1,
-    (date_part('epoch', (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
-    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
-    (date_part('epoch', (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
-    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (date_part('epoch', CREATED_DATE) * 1000000)::bigint, (date_part('epoch',
-    (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN EXPIRED_AFTER + interval
-    '18262 days 12 hours' ELSE EXPIRED_AFTER END)) * 1000000)::bigint,
-    LOCK_NAME, HOLDER
-  FROM "int_lock"
-  WHERE REGION = $1;
+-- Gives the lease to another owner of this process, without freeing the row.
+-- ---- hand off (sqlock)
+UPDATE INT_LOCK
+  SET CLIENT_ID = :client, CREATED_DATE = {now}, {renewed}, {higher_token},
+    LOCK_NAME = :name, HOLDER = :holder
+  WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now} {in_turn}
+  RETURNING FENCE;
+-- ---- hand off (spring7)
+UPDATE INT_LOCK
+  SET CLIENT_ID = :client, {higher_token}, {renewed}
+  WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now} {in_turn}
+  RETURNING (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
+-- ---- hand off (spring6)
+UPDATE INT_LOCK
+  SET CLIENT_ID = :client, {renewed}
+  WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now}
+  RETURNING {now_us};
 
--- guard in another program, parameters as literals
-SELECT CASE count(*) WHEN 1 THEN 1 ELSE CAST('sqlock: the lease is over, rows:
-    ' || count(*) AS integer) END AS GUARDED
-  FROM (SELECT 1 FROM "int_lock" WHERE LOCK_KEY = $1 AND REGION = $2 AND
-    CLIENT_ID = $3 AND FENCE = $4 AND EXPIRED_AFTER >= (clock_timestamp() AT
-    TIME ZONE 'UTC') FOR SHARE) AS LEASE;
+-- =========================================== many leases in one statement ====
 
--- find
-SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN least(-1,
-    (extract(epoch FROM (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
-    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
-    (extract(epoch FROM (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
-    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
-    (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN EXPIRED_AFTER + interval
-    '18262 days 12 hours' ELSE EXPIRED_AFTER END)) * 1000000)::bigint,
-    LOCK_NAME, HOLDER, REGION
-  FROM "int_lock"
-  WHERE REGION = coalesce($1::varchar, REGION) AND ($1::varchar IS NOT NULL OR
-    REGION NOT LIKE '%#tx') AND ($2::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND
-    ($3::varchar IS NULL OR coalesce(LOCK_NAME, LOCK_KEY) LIKE $3::varchar
-    ESCAPE '!')
-  ORDER BY CASE WHEN $4::varchar = 'held' THEN CASE WHEN CLIENT_ID IS NULL OR
-    SUBSTR(HOLDER, 1, 36) = CLIENT_ID OR (HOLDER IS NULL AND FENCE = 0) THEN
-    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint ELSE
-    9000000000000000000 END END, CASE WHEN $4::varchar = 'ttl' THEN
-    (extract(epoch FROM (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
-    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END)) *
-    1000000)::bigint END, CASE WHEN $4::varchar = 'token' THEN -FENCE END,
-    coalesce(LOCK_NAME, LOCK_KEY) COLLATE "C", REGION COLLATE "C"
-  LIMIT $5;
+-- :items is JSON.  The items are sorted here, so that rows are locked in the
+-- order of their keys.
+-- ---- define items
+json_to_recordset(:items::json) AS J (k char(36), c char(36), t bigint, n varchar,
+  h varchar, b bigint)
 
--- who waits
+-- Reads the clock for each item after the sort.
+-- ---- define born_items
+(SELECT J.k, J.c, J.t, J.n, J.h, {born} AS born FROM {items} ORDER BY J.k) AS J
+-- ---- define born (sqlock spring6)
+{now}
+-- ---- define born (spring7 queue)
+CASE WHEN {turn_of_item} IS NOT NULL THEN {now} END
+-- ---- define born (spring7 poll)
+{now}
+-- ---- define turn_of_item (sqlock spring7 queue)
+pg_advisory_xact_lock(hashtextextended(:region::varchar,
+  hashbpchar(J.k)::bigint))
+-- ---- define token_of_item (sqlock queue)
+CASE WHEN {turn_of_item} IS NOT NULL THEN {now_us} END
+-- ---- define token_of_item (sqlock poll)
+{now_us}
+
+-- The difference is the TTL: both columns of EXCLUDED are computed from one
+-- reading of the clock.
+-- ---- define end_of_item (sqlock spring7)
+{now} + (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)
+
+-- ---- claim many (sqlock)
+INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
+  SELECT J.k, :region::varchar, J.c, J.born,
+    J.born + (J.t) * interval '1 microsecond', {token_of_item}, J.n, J.h
+  FROM {born_items}
+  ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {end_of_item},
+    {claimed_for}
+  WHERE {may_take}
+  RETURNING LOCK_KEY, FENCE;
+-- ---- claim many (spring7)
+INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER)
+  SELECT J.k, :region::varchar, J.c, J.born,
+    J.born + (J.t) * interval '1 microsecond'
+  FROM {born_items}
+  ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {end_of_item}
+  WHERE {may_take}
+  RETURNING LOCK_KEY, (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
+
+-- Computes the dates before a wait for the row, but after it was sent, so the
+-- holder does not rely on a lease for longer than the row says.
+-- ---- claim many (spring6)
+INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
+  SELECT J.k, :region::varchar, J.c,
+    J.born + (J.t - :peer_ttl) * interval '1 microsecond'
+  FROM {born_items}
+  ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = EXCLUDED.CREATED_DATE
+  WHERE {may_take}
+  RETURNING LOCK_KEY, {now_us};
+
+-- The rows whose lease is an item's, looked up one by one by the primary key,
+-- and locked in the order of keys.  In a plain join the planner would assume
+-- that a table without statistics has one matching row, and compare each of a
+-- thousand items with each row.  For the same reason {is_own_item} takes the
+-- region from the row that was found.
+-- ---- define sorted_items
+(SELECT * FROM {items} ORDER BY k) AS J
+-- ---- define row_of_item
+(SELECT T.REGION FROM INT_LOCK AS T WHERE T.LOCK_KEY = J.k AND T.REGION = :region
+  AND T.CLIENT_ID = J.c
+-- ---- define is_own_item
+T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c
+-- ---- define item_ends (sqlock spring7)
+T.EXPIRED_AFTER
+-- ---- define item_ends (spring6)
+(T.CREATED_DATE + (CASE WHEN substr(T.CLIENT_ID, 15, 1) = '8' AND
+  substr(T.CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(T.CLIENT_ID, 28)::bigint *
+  1000 ELSE :peer_ttl::bigint END) * interval '1 microsecond')
+-- ---- define renewed_item (sqlock)
+CREATED_DATE = least(CREATED_DATE, {now}),
+EXPIRED_AFTER = {now} + (J.t) * interval '1 microsecond'
+-- ---- define renewed_item (spring7)
+EXPIRED_AFTER = {now} + (J.t) * interval '1 microsecond'
+-- ---- define renewed_item (spring6)
+CREATED_DATE = {now} + (J.t - {ttl_of_row}) * interval '1 microsecond'
+
+-- Passes over rows that another session has locked.
+-- ---- renew many [not prepared]
+WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r
+    FROM {sorted_items}, LATERAL {row_of_item} AND {item_ends} >= {now}
+    FOR NO KEY UPDATE SKIP LOCKED) AS T)
+  UPDATE INT_LOCK AS T
+  SET {renewed_item}
+  FROM J
+  WHERE {is_own_item} AND {item_ends} >= {now}
+  RETURNING T.LOCK_KEY, {now_us};
+
+-- ---- release many [not prepared]
+WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r
+    FROM {sorted_items}, LATERAL {row_of_item} FOR NO KEY UPDATE) AS T)
+  {release_items}
+  WHERE {is_own_item}
+  RETURNING CASE WHEN {need_not_be_durable} = 'off' THEN T.LOCK_KEY END,
+    {notify_of_item};
+-- ---- define release_items (sqlock)
+UPDATE INT_LOCK AS T SET CLIENT_ID = NULL, {freed} FROM J
+-- ---- define release_items (spring7 spring6)
+DELETE FROM INT_LOCK AS T USING J
+-- ---- define notify_of_item (queue)
+CASE WHEN NOT pg_try_advisory_xact_lock(J.b + 1)
+  THEN pg_notify('sqlock_' || to_hex(J.b), '') IS NULL END
+-- ---- define notify_of_item (poll)
+NULL
+
+-- ---- read many [not prepared]
+SELECT {info}
+  FROM INT_LOCK
+  WHERE REGION = :region AND LOCK_KEY = ANY (ARRAY(SELECT J.k FROM {items}));
+
+-- ================================================================ reading ====
+
+-- ---- define info
+LOCK_KEY, CLIENT_ID, {token}, CASE WHEN CLIENT_ID IS NULL
+  THEN least(-1, (extract(epoch FROM {last_end} - {now}) * 1000000)::bigint)
+  ELSE (extract(epoch FROM {last_end} - {now}) * 1000000)::bigint END,
+(extract(epoch FROM CREATED_DATE) * 1000000)::bigint,
+(extract(epoch FROM {last_end}) * 1000000)::bigint, {names}
+-- ---- define token (sqlock)
+FENCE
+-- ---- define token (spring7)
+(extract(epoch FROM CREATED_DATE) * 1000000)::bigint
+-- ---- define token (spring6)
+NULL::bigint
+-- ---- define names (sqlock)
+LOCK_NAME, HOLDER
+-- ---- define names (spring7 spring6)
+NULL, NULL
+
+-- ---- read
+SELECT {info}
+  FROM INT_LOCK
+  WHERE {row};
+
+-- Lists are read through a cursor, not by key: no row that moves meanwhile is
+-- missed or returned twice.
+-- ---- list begin [not prepared]
+DECLARE sqlock_list NO SCROLL CURSOR FOR
+  SELECT {info_of_list}
+  FROM INT_LOCK
+  WHERE REGION = :region;
+-- ---- list [not prepared]
+FETCH FORWARD 5000 FROM sqlock_list;
+
+-- As {info}.  Lists spent much of their time on arithmetic with the numerics of
+-- extract().  Doubles give the same microseconds until the year 2041.
+-- ---- define info_of_list
+LOCK_KEY, CLIENT_ID, {token_of_list}, CASE WHEN CLIENT_ID IS NULL
+  THEN least(-1, (date_part('epoch', {last_end} - {now}) * 1000000)::bigint)
+  ELSE (date_part('epoch', {last_end} - {now}) * 1000000)::bigint END,
+(date_part('epoch', CREATED_DATE) * 1000000)::bigint,
+(date_part('epoch', {last_end}) * 1000000)::bigint, {names}
+-- ---- define token_of_list (sqlock)
+FENCE
+-- ---- define token_of_list (spring7)
+(date_part('epoch', CREATED_DATE) * 1000000)::bigint
+-- ---- define token_of_list (spring6)
+NULL::bigint
+
+-- ---- define is_sought
+REGION = coalesce(:region::varchar, REGION) AND
+(:region::varchar IS NOT NULL OR REGION NOT LIKE '%#tx') AND
+(:with_free::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND
+(:pattern::varchar IS NULL OR {shown_name} LIKE :pattern::varchar ESCAPE '!')
+-- ---- define shown_name (sqlock)
+coalesce(LOCK_NAME, LOCK_KEY)
+-- ---- define shown_name (spring7 spring6)
+LOCK_KEY
+
+-- ---- find
+SELECT {info}, REGION
+  FROM INT_LOCK
+  WHERE {is_sought}
+  ORDER BY CASE WHEN :order::varchar = 'held' THEN {held_since} END,
+    CASE WHEN :order::varchar = 'ttl'
+      THEN (extract(epoch FROM {last_end}) * 1000000)::bigint END,
+    CASE WHEN :order::varchar = 'token' THEN -{token} END,
+    {shown_name} COLLATE "C", REGION COLLATE "C"
+  LIMIT :limit;
+-- A row that Spring has taken over keeps the date of its last holder.
+-- ---- define held_since (sqlock)
+CASE WHEN CLIENT_ID IS NULL OR SUBSTR(HOLDER, 1, 36) = CLIENT_ID OR
+  (HOLDER IS NULL AND FENCE = 0)
+  THEN (extract(epoch FROM CREATED_DATE) * 1000000)::bigint
+  ELSE 9000000000000000000 END
+-- ---- define held_since (spring7 spring6)
+(extract(epoch FROM CREATED_DATE) * 1000000)::bigint
+
+-- ---- find begin [not prepared]
+DECLARE sqlock_list NO SCROLL CURSOR FOR
+  SELECT {info_of_list}, REGION
+  FROM INT_LOCK
+  WHERE {is_sought};
+-- ---- find page [not prepared]
+FETCH FORWARD 5000 FROM sqlock_list;
+
+-- The sessions that wait for a queue lock, whose number is even, or listen to
+-- it, and so share the next number.
+-- ---- waiters (sqlock)
 SELECT ((L.classid::bigint << 32) | L.objid::bigint) - L.objid::bigint % 2,
     concat_ws(' ', coalesce(host(A.client_addr), 'local'),
-    nullif(A.application_name, ''), 'pid ' || L.pid)
+      nullif(A.application_name, ''), 'pid ' || L.pid)
   FROM pg_locks AS L
-  LEFT
-  JOIN pg_stat_activity AS A
-  ON A.pid = L.pid
-  WHERE L.locktype = 'advisory' AND L.objsubid = 1 AND L.database = (SELECT oid
-    FROM pg_database WHERE datname = current_database()) AND CASE
-    L.objid::bigint % 2 WHEN 0 THEN NOT L.granted ELSE L.granted AND L.mode =
-    'ShareLock' END;
+  LEFT JOIN pg_stat_activity AS A ON A.pid = L.pid
+  WHERE L.locktype = 'advisory' AND L.objsubid = 1 AND
+    L.database = (SELECT oid FROM pg_database
+      WHERE datname = current_database()) AND
+    CASE L.objid::bigint % 2 WHEN 0 THEN NOT L.granted
+      ELSE L.granted AND L.mode = 'ShareLock' END;
 
--- before find all
-DECLARE sqlock_list NO SCROLL CURSOR
-  FOR
-  SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN least(-1,
-    (date_part('epoch', (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
-    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
-    (date_part('epoch', (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
-    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (date_part('epoch', CREATED_DATE) * 1000000)::bigint, (date_part('epoch',
-    (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN EXPIRED_AFTER + interval
-    '18262 days 12 hours' ELSE EXPIRED_AFTER END)) * 1000000)::bigint,
-    LOCK_NAME, HOLDER, REGION
-  FROM "int_lock"
-  WHERE REGION = coalesce($1::varchar, REGION) AND ($1::varchar IS NOT NULL OR
-    REGION NOT LIKE '%#tx') AND ($2::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND
-    ($3::varchar IS NULL OR coalesce(LOCK_NAME, LOCK_KEY) LIKE $3::varchar
-    ESCAPE '!');
+-- =========================================== breaking, reaping, restoring ====
 
--- find all, in pages
-FETCH FORWARD 5000
-  FROM sqlock_list;
+-- ---- break (sqlock)
+UPDATE INT_LOCK
+  SET CLIENT_ID = :client, HOLDER = :holder, {higher_token}
+  WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
+-- ---- break (spring7)
+UPDATE INT_LOCK
+  SET CLIENT_ID = :client, {higher_token}
+  WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
+-- ---- break (spring6)
+UPDATE INT_LOCK
+  SET CLIENT_ID = :client
+  WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
 
--- make a name's row
-INSERT INTO "int_lock" (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER,
-    LOCK_NAME)
-  VALUES ($1, $2, (clock_timestamp() AT TIME ZONE 'UTC'), (clock_timestamp() AT
-    TIME ZONE 'UTC'), $3)
+-- ---- break now (sqlock)
+UPDATE INT_LOCK
+  SET CLIENT_ID = NULL, HOLDER = :holder, {freed}, {higher_token}
+  WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now}
+  RETURNING {notify};
+-- ---- break now (spring7 spring6)
+DELETE FROM INT_LOCK
+  WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
+
+-- The reaper goes from page to page, and its bounds are page numbers: in the
+-- order of keys, nearly each row would be on another page, to be read and
+-- written for that row.  A page has about 32 rows.  The table may be
+-- partitioned: then its largest partition counts.
+-- ---- reap bound
+SELECT CASE WHEN P.first < P.pages
+    THEN least(P.first + :limit::bigint / 32 + 1, P.pages)::text END
+  FROM (SELECT coalesce(nullif(:after::text, ''), '0')::bigint AS first,
+    coalesce((SELECT max(pg_relation_size(T.relid) /
+        current_setting('block_size')::bigint)
+      FROM pg_partition_tree('INT_LOCK'::regclass) AS T),
+      pg_relation_size('INT_LOCK'::regclass) /
+        current_setting('block_size')::bigint) AS pages) AS P;
+
+-- Other statements lock rows in the order of keys, so the reaper must not wait
+-- for a row lock.  The condition is tested twice, since in a partitioned table
+-- a ctid alone does not identify a row.
+-- ---- reap
+DELETE FROM INT_LOCK
+  WHERE REGION = :region AND {is_old} AND ctid = ANY (ARRAY(SELECT ctid
+    FROM INT_LOCK WHERE {is_in_range} AND {is_old} FOR UPDATE SKIP LOCKED));
+-- ---- define is_in_range
+ctid >= ('(' || coalesce(nullif(:after::text, ''), '0') || ',0)')::tid AND
+ctid < ('(' || coalesce(nullif(:until::text, ''), '0') || ',0)')::tid AND
+REGION = :region
+-- ---- define ended_long_ago
+{last_end} < {now} - (:age) * interval '1 microsecond'
+-- ---- define is_old (sqlock)
+{ended_long_ago} AND FENCE < {now_us} - :age
+-- ---- define is_old (spring7)
+{ended_long_ago} AND CREATED_DATE < {now} - (:age) * interval '1 microsecond'
+-- ---- define is_old (spring6)
+{ended_long_ago}
+
+-- ---- after restore (sqlock)
+UPDATE INT_LOCK
+  SET CLIENT_ID = NULL, HOLDER = NULL, {freed}, {higher_token};
+-- ---- after restore (spring7 spring6)
+DELETE FROM INT_LOCK;
+
+-- ======================================= in the application's transaction ====
+
+-- The row of a name that a transaction locks, in the region "<region>#tx".
+-- ---- name seed (sqlock)
+INSERT INTO INT_LOCK (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER, LOCK_NAME)
+  VALUES (:key, :region, {now}, {now}, :name)
+  ON CONFLICT (LOCK_KEY, REGION) DO NOTHING;
+-- ---- name seed (spring7)
+INSERT INTO INT_LOCK (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER)
+  VALUES (:key, :region, {now}, {now})
+  ON CONFLICT (LOCK_KEY, REGION) DO NOTHING;
+-- ---- name seed (spring6)
+INSERT INTO INT_LOCK (LOCK_KEY, REGION, CREATED_DATE)
+  VALUES (:key, :region, {now})
   ON CONFLICT (LOCK_KEY, REGION) DO NOTHING;
 
--- guard
-SELECT EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC')
-  FROM "int_lock"
-  WHERE LOCK_KEY = $1 AND REGION = $2 AND CLIENT_ID = $3 AND FENCE = $4
+-- ---- name lock [never waits]
+SELECT LOCK_KEY FROM INT_LOCK WHERE {row} FOR UPDATE SKIP LOCKED;
+-- ---- name wait
+SELECT LOCK_KEY FROM INT_LOCK WHERE {row} FOR UPDATE;
+-- ---- name look
+SELECT LOCK_KEY FROM INT_LOCK WHERE {row};
+
+-- ---- name reap [not prepared]
+DELETE FROM INT_LOCK
+  WHERE REGION = :region AND {is_old_name} AND ctid = ANY (ARRAY(SELECT ctid
+    FROM INT_LOCK WHERE {is_in_range} AND {is_old_name} FOR UPDATE SKIP LOCKED));
+-- ---- define is_old_name
+CLIENT_ID IS NULL AND CREATED_DATE < {now} - (:age) * interval '1 microsecond'
+
+-- ---- define has_token (sqlock)
+AND FENCE = :token
+-- ---- define has_token (spring7 spring6)
+
+-- ---- tx guard [never waits]
+SELECT {ends} >= {now}
+  FROM INT_LOCK
+  WHERE {row} AND CLIENT_ID = :client {has_token}
   FOR SHARE SKIP LOCKED;
 
--- guard, or fail
+-- Divides by 0 if there is no such row.
+-- ---- tx assert
 SELECT 1 / count(*)
-  FROM (SELECT 1 FROM "int_lock" WHERE LOCK_KEY = $1 AND REGION = $2 AND
-    CLIENT_ID = $3 AND FENCE = $4 FOR SHARE SKIP LOCKED) AS guarded;
+  FROM (SELECT 1 FROM INT_LOCK WHERE {row} AND CLIENT_ID = :client {has_token}
+    FOR SHARE SKIP LOCKED) AS guarded;
 
--- reap names
-DELETE
-  FROM "int_lock"
-  WHERE REGION = $1 AND CLIENT_ID IS NULL AND CREATED_DATE < (clock_timestamp()
-    AT TIME ZONE 'UTC') - ($2) * interval '1 microsecond' AND ctid = ANY
-    (ARRAY(SELECT ctid FROM "int_lock" WHERE ctid >= ('(' ||
-    coalesce(nullif($3::text, ''), '0') || ',0)')::tid AND ctid < ('(' ||
-    coalesce(nullif($4::text, ''), '0') || ',0)')::tid AND REGION = $1 AND
-    CLIENT_ID IS NULL AND CREATED_DATE < (clock_timestamp() AT TIME ZONE 'UTC')
-    - ($2) * interval '1 microsecond' FOR UPDATE SKIP LOCKED));
-
--- ---- layout sqlock, otherwise with waiting=poll
-
--- claim
-INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
-    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
-  VALUES ($1, $2, $3, (clock_timestamp() AT TIME ZONE 'UTC'),
-    (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1 microsecond',
-    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, $5, $6)
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
-    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
-    'UTC') THEN least(L.CREATED_DATE, (clock_timestamp() AT TIME ZONE 'UTC'))
-    ELSE (clock_timestamp() AT TIME ZONE 'UTC') END, EXPIRED_AFTER =
-    (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1 microsecond',
-    FENCE = CASE WHEN L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >=
-    (clock_timestamp() AT TIME ZONE 'UTC') THEN L.FENCE ELSE greatest(L.FENCE +
-    1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) END,
-    LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING FENCE;
-
--- release
-UPDATE "int_lock"
-  SET CLIENT_ID = NULL, HOLDER = CASE WHEN set_config('synchronous_commit',
-    'off', true) <> 'off' OR NULL THEN NULL ELSE HOLDER END, EXPIRED_AFTER =
-    (clock_timestamp() AT TIME ZONE 'UTC') - interval '18262 days 12 hours'
-  WHERE LOCK_KEY = $1 AND REGION = $2 AND CLIENT_ID = $3;
-
--- break now
-UPDATE "int_lock"
-  SET CLIENT_ID = NULL, HOLDER = $1, EXPIRED_AFTER = (clock_timestamp() AT TIME
-    ZONE 'UTC') - interval '18262 days 12 hours', FENCE = greatest(FENCE + 1,
-    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-  WHERE LOCK_KEY = $2 AND REGION = $3 AND CLIENT_ID = $4 AND EXPIRED_AFTER >=
-    (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING NULL;
-
--- claim many
-INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
-    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
-  SELECT J.k, $1::varchar, J.c, J.born, J.born + (J.t) * interval '1
-    microsecond', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-    J.n, J.h
-  FROM (SELECT J.k, J.c, J.t, J.n, J.h, (clock_timestamp() AT TIME ZONE 'UTC')
-    AS born FROM json_to_recordset($2::json) AS J (k char(36), c char(36), t
-    bigint, n varchar, h varchar, b bigint) ORDER BY J.k) AS J
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
-    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
-    'UTC') THEN least(L.CREATED_DATE, (clock_timestamp() AT TIME ZONE 'UTC'))
-    ELSE (clock_timestamp() AT TIME ZONE 'UTC') END, EXPIRED_AFTER =
-    (clock_timestamp() AT TIME ZONE 'UTC') + (EXCLUDED.EXPIRED_AFTER -
-    EXCLUDED.CREATED_DATE), FENCE = CASE WHEN L.CLIENT_ID = EXCLUDED.CLIENT_ID
-    AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') THEN L.FENCE
-    ELSE greatest(L.FENCE + 1, (extract(epoch FROM clock_timestamp()) *
-    1000000)::bigint) END, LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER =
-    EXCLUDED.HOLDER
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING LOCK_KEY, FENCE;
-
--- release many
-WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
-    FROM json_to_recordset($1::json) AS J (k char(36), c char(36), t bigint, n
-    varchar, h varchar, b bigint) ORDER BY k) AS J, LATERAL (SELECT T.REGION
-    FROM "int_lock" AS T WHERE T.LOCK_KEY = J.k AND T.REGION = $2 AND
-    T.CLIENT_ID = J.c FOR NO KEY UPDATE) AS T)
-  UPDATE "int_lock" AS T
-  SET CLIENT_ID = NULL, EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC')
-    - interval '18262 days 12 hours'
-  FROM J
-  WHERE T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c
-  RETURNING CASE WHEN set_config('synchronous_commit', 'off', true) = 'off'
-    THEN T.LOCK_KEY END, NULL;
-
--- hand over
-UPDATE "int_lock"
-  SET CLIENT_ID = $1, CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC'),
-    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($2) * interval '1
-    microsecond', FENCE = greatest(FENCE + 1, (extract(epoch FROM
-    clock_timestamp()) * 1000000)::bigint), LOCK_NAME = $3, HOLDER = $4
-  WHERE LOCK_KEY = $5 AND REGION = $6 AND CLIENT_ID = $7 AND EXPIRED_AFTER >=
-    (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING FENCE;
-
--- ---- layout spring7
-
--- claim
-INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
-    EXPIRED_AFTER)
-  VALUES ($1, $2, $3, CASE WHEN
-    pg_advisory_xact_lock(hashtextextended($2::varchar,
-    hashbpchar($1)::bigint)) IS NOT NULL THEN (clock_timestamp() AT TIME ZONE
-    'UTC') END, (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1
-    microsecond')
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
-    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
-    'UTC') THEN L.CREATED_DATE ELSE (clock_timestamp() AT TIME ZONE 'UTC') END,
-    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1
-    microsecond'
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
-
--- renew
-UPDATE "int_lock"
-  SET EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($1) * interval
-    '1 microsecond'
-  WHERE LOCK_KEY = $2 AND REGION = $3 AND CLIENT_ID = $4 AND EXPIRED_AFTER >=
-    (clock_timestamp() AT TIME ZONE 'UTC');
-
--- release
-DELETE
-  FROM "int_lock"
-  WHERE LOCK_KEY = $1 AND REGION = $2 AND CLIENT_ID = $3
-  RETURNING set_config('synchronous_commit', 'off', true);
-
--- read
-SELECT LOCK_KEY, CLIENT_ID, (extract(epoch FROM CREATED_DATE) *
-    1000000)::bigint, CASE WHEN CLIENT_ID IS NULL THEN least(-1, (extract(epoch
-    FROM EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC')) *
-    1000000)::bigint) ELSE (extract(epoch FROM EXPIRED_AFTER -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
-    EXPIRED_AFTER) * 1000000)::bigint, NULL, NULL
-  FROM "int_lock"
-  WHERE LOCK_KEY = $1 AND REGION = $2;
-
--- list
-FETCH FORWARD 5000
-  FROM sqlock_list;
-
--- break
-UPDATE "int_lock"
-  SET CLIENT_ID = $1, CREATED_DATE = greatest(CREATED_DATE + (1) * interval '1
-    microsecond', (clock_timestamp() AT TIME ZONE 'UTC'))
-  WHERE LOCK_KEY = $2 AND REGION = $3 AND CLIENT_ID = $4 AND EXPIRED_AFTER >=
-    (clock_timestamp() AT TIME ZONE 'UTC');
-
--- break now
-DELETE
-  FROM "int_lock"
-  WHERE LOCK_KEY = $1 AND REGION = $2 AND CLIENT_ID = $3 AND EXPIRED_AFTER >=
-    (clock_timestamp() AT TIME ZONE 'UTC');
-
--- bound of a reap
-SELECT CASE WHEN P.first < P.pages THEN least(P.first + $1::bigint / 32 + 1,
-    P.pages)::text END
-  FROM (SELECT coalesce(nullif($2::text, ''), '0')::bigint AS first,
-    coalesce((SELECT max(pg_relation_size(T.relid) /
-    current_setting('block_size')::bigint) FROM
-    pg_partition_tree('"int_lock"'::regclass) AS T),
-    pg_relation_size('"int_lock"'::regclass) /
-    current_setting('block_size')::bigint) AS pages) AS P;
-
--- reap
-DELETE
-  FROM "int_lock"
-  WHERE REGION = $1 AND EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
-    - ($2) * interval '1 microsecond' AND CREATED_DATE < (clock_timestamp() AT
-    TIME ZONE 'UTC') - ($2) * interval '1 microsecond' AND ctid = ANY
-    (ARRAY(SELECT ctid FROM "int_lock" WHERE ctid >= ('(' ||
-    coalesce(nullif($3::text, ''), '0') || ',0)')::tid AND ctid < ('(' ||
-    coalesce(nullif($4::text, ''), '0') || ',0)')::tid AND REGION = $1 AND
-    EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') - ($2) * interval '1
-    microsecond' AND CREATED_DATE < (clock_timestamp() AT TIME ZONE 'UTC') -
-    ($2) * interval '1 microsecond' FOR UPDATE SKIP LOCKED));
-
--- server
-SELECT CASE WHEN pg_is_in_recovery() OR
-    current_setting('transaction_read_only') = 'on' THEN 1 ELSE 0 END,
-    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'PostgreSQL ' ||
-    split_part(current_setting('server_version'), ' ', 1);
-
--- describe
-SELECT upper(A.attname), format_type(A.atttypid, A.atttypmod), CASE WHEN
-    A.attnotnull THEN 0 ELSE 1 END, coalesce((SELECT K.place FROM pg_index AS
-    I, unnest(I.indkey::int2[]) WITH ORDINALITY AS K (attnum, place) WHERE
-    I.indrelid = C.oid AND I.indisprimary AND I.indimmediate AND I.indisvalid
-    AND K.attnum = A.attnum AND K.place <= I.indnkeyatts), 0), CASE WHEN
-    C.relkind = 'v' THEN 'a view' WHEN C.relkind = 'm' THEN 'a materialized
-    view' WHEN C.relkind = 'f' THEN 'a foreign table' WHEN C.relkind NOT IN
-    ('r', 'p') THEN 'no table' WHEN C.relpersistence = 'u' THEN 'an unlogged
-    table' WHEN C.relpersistence = 't' THEN 'a temporary table' END, CASE
-    format_type(A.atttypid, NULL) WHEN 'citext' THEN 'citext' ELSE (SELECT
-    O.collname::text FROM pg_collation AS O WHERE O.oid = A.attcollation AND
-    NOT O.collisdeterministic) END, N.nspname::text
-  FROM pg_class AS C
-  JOIN pg_namespace AS N
-  ON N.oid = C.relnamespace
-  JOIN pg_attribute AS A
-  ON A.attrelid = C.oid
-  WHERE C.relname = $1::name AND A.attnum > 0 AND NOT A.attisdropped AND CASE
-    WHEN $2::name IS NULL THEN pg_table_is_visible(C.oid) ELSE N.nspname =
-    $2::name END
-  ORDER BY A.attnum;
-
--- claim many
-INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
-    EXPIRED_AFTER)
-  SELECT J.k, $1::varchar, J.c, J.born, J.born + (J.t) * interval '1
-    microsecond'
-  FROM (SELECT J.k, J.c, J.t, J.n, J.h, CASE WHEN
-    pg_advisory_xact_lock(hashtextextended($1::varchar,
-    hashbpchar(J.k)::bigint)) IS NOT NULL THEN (clock_timestamp() AT TIME ZONE
-    'UTC') END AS born FROM json_to_recordset($2::json) AS J (k char(36), c
-    char(36), t bigint, n varchar, h varchar, b bigint) ORDER BY J.k) AS J
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
-    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
-    'UTC') THEN L.CREATED_DATE ELSE (clock_timestamp() AT TIME ZONE 'UTC') END,
-    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') +
-    (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING LOCK_KEY, (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
-
--- renew many
-WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
-    FROM json_to_recordset($1::json) AS J (k char(36), c char(36), t bigint, n
-    varchar, h varchar, b bigint) ORDER BY k) AS J, LATERAL (SELECT T.REGION
-    FROM "int_lock" AS T WHERE T.LOCK_KEY = J.k AND T.REGION = $2 AND
-    T.CLIENT_ID = J.c AND T.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
-    'UTC') FOR NO KEY UPDATE SKIP LOCKED) AS T)
-  UPDATE "int_lock" AS T
-  SET EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + (J.t) * interval
-    '1 microsecond'
-  FROM J
-  WHERE T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c AND
-    T.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING T.LOCK_KEY, (extract(epoch FROM clock_timestamp()) *
-    1000000)::bigint;
-
--- release many
-WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
-    FROM json_to_recordset($1::json) AS J (k char(36), c char(36), t bigint, n
-    varchar, h varchar, b bigint) ORDER BY k) AS J, LATERAL (SELECT T.REGION
-    FROM "int_lock" AS T WHERE T.LOCK_KEY = J.k AND T.REGION = $2 AND
-    T.CLIENT_ID = J.c FOR NO KEY UPDATE) AS T)
-  DELETE
-  FROM "int_lock" AS T USING J
-  WHERE T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c
-  RETURNING CASE WHEN set_config('synchronous_commit', 'off', true) = 'off'
-    THEN T.LOCK_KEY END, CASE WHEN NOT pg_try_advisory_xact_lock(J.b + 1) THEN
-    pg_notify('sqlock_' || to_hex(J.b), '') IS NULL END;
-
--- read many
-SELECT LOCK_KEY, CLIENT_ID, (extract(epoch FROM CREATED_DATE) *
-    1000000)::bigint, CASE WHEN CLIENT_ID IS NULL THEN least(-1, (extract(epoch
-    FROM EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC')) *
-    1000000)::bigint) ELSE (extract(epoch FROM EXPIRED_AFTER -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
-    EXPIRED_AFTER) * 1000000)::bigint, NULL, NULL
-  FROM "int_lock"
-  WHERE REGION = $1 AND LOCK_KEY = ANY (ARRAY(SELECT J.k FROM
-    json_to_recordset($2::json) AS J (k char(36), c char(36), t bigint, n
-    varchar, h varchar, b bigint)));
-
--- hand over
-UPDATE "int_lock"
-  SET CLIENT_ID = $1, CREATED_DATE = greatest(CREATED_DATE + (1) * interval '1
-    microsecond', (clock_timestamp() AT TIME ZONE 'UTC')), EXPIRED_AFTER =
-    (clock_timestamp() AT TIME ZONE 'UTC') + ($2) * interval '1 microsecond'
-  WHERE LOCK_KEY = $3 AND REGION = $4 AND CLIENT_ID = $5 AND EXPIRED_AFTER >=
-    (clock_timestamp() AT TIME ZONE 'UTC') AND (SELECT
-    pg_advisory_xact_lock(hashtextextended($4::varchar,
-    hashbpchar($3)::bigint))) IS NOT NULL
-  RETURNING (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
-
--- after a restore
-DELETE
-  FROM "int_lock";
-
--- before list
-DECLARE sqlock_list NO SCROLL CURSOR
-  FOR
-  SELECT LOCK_KEY, CLIENT_ID, (date_part('epoch', CREATED_DATE) *
-    1000000)::bigint, CASE WHEN CLIENT_ID IS NULL THEN least(-1,
-    (date_part('epoch', EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC'))
-    * 1000000)::bigint) ELSE (date_part('epoch', EXPIRED_AFTER -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (date_part('epoch', CREATED_DATE) * 1000000)::bigint, (date_part('epoch',
-    EXPIRED_AFTER) * 1000000)::bigint, NULL, NULL
-  FROM "int_lock"
-  WHERE REGION = $1;
-
--- guard in another program, parameters as literals
-SELECT CASE count(*) WHEN 1 THEN 1 ELSE CAST('sqlock: the lease is over, rows:
-    ' || count(*) AS integer) END AS GUARDED
-  FROM (SELECT 1 FROM "int_lock" WHERE LOCK_KEY = $1 AND REGION = $2 AND
-    CLIENT_ID = $3 AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC')
+-- For other programs: `sqlock guard-sql` prints it.  The cast fails, and its
+-- error shows the text; it depends on the number of rows found, so that it is
+-- not evaluated before.
+-- ---- guard
+SELECT CASE count(*) WHEN 1 THEN 1
+    ELSE CAST('sqlock: the lease is over, rows: ' || count(*) AS integer) END
+    AS GUARDED
+  FROM (SELECT 1 FROM INT_LOCK
+    WHERE {row} AND CLIENT_ID = :client {has_token} AND {ends} >= {now}
     FOR SHARE) AS LEASE;
 
--- find
-SELECT LOCK_KEY, CLIENT_ID, (extract(epoch FROM CREATED_DATE) *
-    1000000)::bigint, CASE WHEN CLIENT_ID IS NULL THEN least(-1, (extract(epoch
-    FROM EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC')) *
-    1000000)::bigint) ELSE (extract(epoch FROM EXPIRED_AFTER -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
-    EXPIRED_AFTER) * 1000000)::bigint, NULL, NULL, REGION
-  FROM "int_lock"
-  WHERE REGION = coalesce($1::varchar, REGION) AND ($1::varchar IS NOT NULL OR
-    REGION NOT LIKE '%#tx') AND ($2::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND
-    ($3::varchar IS NULL OR LOCK_KEY LIKE $3::varchar ESCAPE '!')
-  ORDER BY CASE WHEN $4::varchar = 'held' THEN (extract(epoch FROM
-    CREATED_DATE) * 1000000)::bigint END, CASE WHEN $4::varchar = 'ttl' THEN
-    (extract(epoch FROM EXPIRED_AFTER) * 1000000)::bigint END, CASE WHEN
-    $4::varchar = 'token' THEN -(extract(epoch FROM CREATED_DATE) *
-    1000000)::bigint END, LOCK_KEY COLLATE "C", REGION COLLATE "C"
-  LIMIT $5;
+-- The oid distinguishes tables of one name in different schemas of the search
+-- path.
+-- ---- identity [not prepared]
+SELECT concat_ws(' ', current_database(),
+  (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint,
+  to_regclass('INT_LOCK')::oid);
 
--- before find all
-DECLARE sqlock_list NO SCROLL CURSOR
-  FOR
-  SELECT LOCK_KEY, CLIENT_ID, (date_part('epoch', CREATED_DATE) *
-    1000000)::bigint, CASE WHEN CLIENT_ID IS NULL THEN least(-1,
-    (date_part('epoch', EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC'))
-    * 1000000)::bigint) ELSE (date_part('epoch', EXPIRED_AFTER -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (date_part('epoch', CREATED_DATE) * 1000000)::bigint, (date_part('epoch',
-    EXPIRED_AFTER) * 1000000)::bigint, NULL, NULL, REGION
-  FROM "int_lock"
-  WHERE REGION = coalesce($1::varchar, REGION) AND ($1::varchar IS NOT NULL OR
-    REGION NOT LIKE '%#tx') AND ($2::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND
-    ($3::varchar IS NULL OR LOCK_KEY LIKE $3::varchar ESCAPE '!');
+-- ---- isolation [not prepared]
+SHOW transaction_isolation;
 
--- find all, in pages
-FETCH FORWARD 5000
-  FROM sqlock_list;
+-- ======================================================= run-once records ====
 
--- make a name's row
-INSERT INTO "int_lock" (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER)
-  VALUES ($1, $2, (clock_timestamp() AT TIME ZONE 'UTC'), (clock_timestamp() AT
-    TIME ZONE 'UTC'))
-  ON CONFLICT (LOCK_KEY, REGION) DO NOTHING;
+-- ---- once read [not prepared]
+SELECT CLIENT_ID FROM INT_DONE WHERE {row};
+-- ---- once record [not prepared]
+INSERT INTO INT_DONE (LOCK_KEY, REGION, CLIENT_ID, FENCE, LOCK_NAME)
+  VALUES (:key, :region, :client, :token, :name);
+-- ---- once list [not prepared]
+SELECT LOCK_KEY, CLIENT_ID, FENCE,
+    (extract(epoch FROM DONE_DATE) * 1000000)::bigint, LOCK_NAME
+  FROM INT_DONE
+  WHERE REGION = :region::varchar AND
+    (:key::varchar IS NULL OR LOCK_KEY = :key::varchar)
+  ORDER BY coalesce(LOCK_NAME, LOCK_KEY);
+-- ---- once forget [not prepared]
+DELETE FROM INT_DONE WHERE {row};
 
--- guard
-SELECT EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC')
-  FROM "int_lock"
-  WHERE LOCK_KEY = $1 AND REGION = $2 AND CLIENT_ID = $3
-  FOR SHARE SKIP LOCKED;
+-- ============================================================= the server ====
 
--- guard, or fail
-SELECT 1 / count(*)
-  FROM (SELECT 1 FROM "int_lock" WHERE LOCK_KEY = $1 AND REGION = $2 AND
-    CLIENT_ID = $3 FOR SHARE SKIP LOCKED) AS guarded;
-
--- reap names
-DELETE
-  FROM "int_lock"
-  WHERE REGION = $1 AND CLIENT_ID IS NULL AND CREATED_DATE < (clock_timestamp()
-    AT TIME ZONE 'UTC') - ($2) * interval '1 microsecond' AND ctid = ANY
-    (ARRAY(SELECT ctid FROM "int_lock" WHERE ctid >= ('(' ||
-    coalesce(nullif($3::text, ''), '0') || ',0)')::tid AND ctid < ('(' ||
-    coalesce(nullif($4::text, ''), '0') || ',0)')::tid AND REGION = $1 AND
-    CLIENT_ID IS NULL AND CREATED_DATE < (clock_timestamp() AT TIME ZONE 'UTC')
-    - ($2) * interval '1 microsecond' FOR UPDATE SKIP LOCKED));
-
--- ---- layout spring7, otherwise with waiting=poll
-
--- claim
-INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
-    EXPIRED_AFTER)
-  VALUES ($1, $2, $3, (clock_timestamp() AT TIME ZONE 'UTC'),
-    (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1 microsecond')
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
-    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
-    'UTC') THEN L.CREATED_DATE ELSE (clock_timestamp() AT TIME ZONE 'UTC') END,
-    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1
-    microsecond'
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
-
--- claim many
-INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
-    EXPIRED_AFTER)
-  SELECT J.k, $1::varchar, J.c, J.born, J.born + (J.t) * interval '1
-    microsecond'
-  FROM (SELECT J.k, J.c, J.t, J.n, J.h, (clock_timestamp() AT TIME ZONE 'UTC')
-    AS born FROM json_to_recordset($2::json) AS J (k char(36), c char(36), t
-    bigint, n varchar, h varchar, b bigint) ORDER BY J.k) AS J
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
-    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
-    'UTC') THEN L.CREATED_DATE ELSE (clock_timestamp() AT TIME ZONE 'UTC') END,
-    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') +
-    (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING LOCK_KEY, (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
-
--- release many
-WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
-    FROM json_to_recordset($1::json) AS J (k char(36), c char(36), t bigint, n
-    varchar, h varchar, b bigint) ORDER BY k) AS J, LATERAL (SELECT T.REGION
-    FROM "int_lock" AS T WHERE T.LOCK_KEY = J.k AND T.REGION = $2 AND
-    T.CLIENT_ID = J.c FOR NO KEY UPDATE) AS T)
-  DELETE
-  FROM "int_lock" AS T USING J
-  WHERE T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c
-  RETURNING CASE WHEN set_config('synchronous_commit', 'off', true) = 'off'
-    THEN T.LOCK_KEY END, NULL;
-
--- hand over
-UPDATE "int_lock"
-  SET CLIENT_ID = $1, CREATED_DATE = greatest(CREATED_DATE + (1) * interval '1
-    microsecond', (clock_timestamp() AT TIME ZONE 'UTC')), EXPIRED_AFTER =
-    (clock_timestamp() AT TIME ZONE 'UTC') + ($2) * interval '1 microsecond'
-  WHERE LOCK_KEY = $3 AND REGION = $4 AND CLIENT_ID = $5 AND EXPIRED_AFTER >=
-    (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
-
--- ---- layout spring6
-
--- claim
-INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
-  VALUES ($1, $2, $3, (clock_timestamp() AT TIME ZONE 'UTC') + ($4 - $5) *
-    interval '1 microsecond')
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = (clock_timestamp() AT TIME
-    ZONE 'UTC') + ($4 - $5) * interval '1 microsecond'
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    (L.CREATED_DATE + (CASE WHEN substr(L.CLIENT_ID, 15, 1) = '8' AND
-    substr(L.CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(L.CLIENT_ID, 28)::bigint *
-    1000 ELSE $5::bigint END) * interval '1 microsecond') < (clock_timestamp()
-    AT TIME ZONE 'UTC')
-  RETURNING (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
-
--- renew
-UPDATE "int_lock"
-  SET CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC') + ($1 - CASE WHEN
-    substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN
-    substr(CLIENT_ID, 28)::bigint * 1000 ELSE $2::bigint END) * interval '1
-    microsecond'
-  WHERE LOCK_KEY = $3 AND REGION = $4 AND CLIENT_ID = $5 AND (CREATED_DATE +
-    (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) ~
-    '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint * 1000 ELSE $2::bigint END) *
-    interval '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
-
--- release
-DELETE
-  FROM "int_lock"
-  WHERE LOCK_KEY = $1 AND REGION = $2 AND CLIENT_ID = $3
-  RETURNING set_config('synchronous_commit', 'off', true);
-
--- read
-SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
-    least(-1, (extract(epoch FROM (CREATED_DATE + (CASE WHEN substr(CLIENT_ID,
-    15, 1) = '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
-    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
-    (extract(epoch FROM (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) =
-    '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
-    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
-    (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
-    substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint *
-    1000 ELSE $1::bigint END) * interval '1 microsecond')) * 1000000)::bigint,
-    NULL, NULL
-  FROM "int_lock"
-  WHERE LOCK_KEY = $2 AND REGION = $3;
-
--- list
-FETCH FORWARD 5000
-  FROM sqlock_list;
-
--- break
-UPDATE "int_lock"
-  SET CLIENT_ID = $1
-  WHERE LOCK_KEY = $2 AND REGION = $3 AND CLIENT_ID = $4 AND (CREATED_DATE +
-    (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) ~
-    '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint * 1000 ELSE $5::bigint END) *
-    interval '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
-
--- break now
-DELETE
-  FROM "int_lock"
-  WHERE LOCK_KEY = $1 AND REGION = $2 AND CLIENT_ID = $3 AND (CREATED_DATE +
-    (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) ~
-    '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint * 1000 ELSE $4::bigint END) *
-    interval '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
-
--- bound of a reap
-SELECT CASE WHEN P.first < P.pages THEN least(P.first + $1::bigint / 32 + 1,
-    P.pages)::text END
-  FROM (SELECT coalesce(nullif($2::text, ''), '0')::bigint AS first,
-    coalesce((SELECT max(pg_relation_size(T.relid) /
-    current_setting('block_size')::bigint) FROM
-    pg_partition_tree('"int_lock"'::regclass) AS T),
-    pg_relation_size('"int_lock"'::regclass) /
-    current_setting('block_size')::bigint) AS pages) AS P;
-
--- reap
-DELETE
-  FROM "int_lock"
-  WHERE REGION = $1 AND (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) =
-    '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
-    28)::bigint * 1000 ELSE $2::bigint END) * interval '1 microsecond') <
-    (clock_timestamp() AT TIME ZONE 'UTC') - ($3) * interval '1 microsecond'
-    AND ctid = ANY (ARRAY(SELECT ctid FROM "int_lock" WHERE ctid >= ('(' ||
-    coalesce(nullif($4::text, ''), '0') || ',0)')::tid AND ctid < ('(' ||
-    coalesce(nullif($5::text, ''), '0') || ',0)')::tid AND REGION = $1 AND
-    (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
-    substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint *
-    1000 ELSE $2::bigint END) * interval '1 microsecond') < (clock_timestamp()
-    AT TIME ZONE 'UTC') - ($3) * interval '1 microsecond' FOR UPDATE SKIP
-    LOCKED));
-
--- server
+-- ---- server
 SELECT CASE WHEN pg_is_in_recovery() OR
-    current_setting('transaction_read_only') = 'on' THEN 1 ELSE 0 END,
-    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'PostgreSQL ' ||
-    split_part(current_setting('server_version'), ' ', 1);
+      current_setting('transaction_read_only') = 'on' THEN 1 ELSE 0 END,
+  {now_us},
+  'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1);
 
--- describe
-SELECT upper(A.attname), format_type(A.atttypid, A.atttypmod), CASE WHEN
-    A.attnotnull THEN 0 ELSE 1 END, coalesce((SELECT K.place FROM pg_index AS
-    I, unnest(I.indkey::int2[]) WITH ORDINALITY AS K (attnum, place) WHERE
-    I.indrelid = C.oid AND I.indisprimary AND I.indimmediate AND I.indisvalid
-    AND K.attnum = A.attnum AND K.place <= I.indnkeyatts), 0), CASE WHEN
-    C.relkind = 'v' THEN 'a view' WHEN C.relkind = 'm' THEN 'a materialized
-    view' WHEN C.relkind = 'f' THEN 'a foreign table' WHEN C.relkind NOT IN
-    ('r', 'p') THEN 'no table' WHEN C.relpersistence = 'u' THEN 'an unlogged
-    table' WHEN C.relpersistence = 't' THEN 'a temporary table' END, CASE
-    format_type(A.atttypid, NULL) WHEN 'citext' THEN 'citext' ELSE (SELECT
-    O.collname::text FROM pg_collation AS O WHERE O.oid = A.attcollation AND
-    NOT O.collisdeterministic) END, N.nspname::text
+-- A name without a schema means the first table of that name in the search
+-- path, as in every statement.  A primary key counts only as far as ON CONFLICT
+-- can use it.
+-- ---- describe
+SELECT upper(A.attname), format_type(A.atttypid, A.atttypmod),
+    CASE WHEN A.attnotnull THEN 0 ELSE 1 END,
+    coalesce((SELECT K.place
+      FROM pg_index AS I,
+        unnest(I.indkey::int2[]) WITH ORDINALITY AS K (attnum, place)
+      WHERE I.indrelid = C.oid AND I.indisprimary AND I.indimmediate AND
+        I.indisvalid AND K.attnum = A.attnum AND K.place <= I.indnkeyatts), 0),
+    CASE WHEN C.relkind = 'v' THEN 'a view'
+      WHEN C.relkind = 'm' THEN 'a materialized view'
+      WHEN C.relkind = 'f' THEN 'a foreign table'
+      WHEN C.relkind NOT IN ('r', 'p') THEN 'no table'
+      WHEN C.relpersistence = 'u' THEN 'an unlogged table'
+      WHEN C.relpersistence = 't' THEN 'a temporary table' END,
+    CASE format_type(A.atttypid, NULL) WHEN 'citext' THEN 'citext'
+      ELSE (SELECT O.collname::text FROM pg_collation AS O
+        WHERE O.oid = A.attcollation AND NOT O.collisdeterministic) END,
+    N.nspname::text
   FROM pg_class AS C
-  JOIN pg_namespace AS N
-  ON N.oid = C.relnamespace
-  JOIN pg_attribute AS A
-  ON A.attrelid = C.oid
-  WHERE C.relname = $1::name AND A.attnum > 0 AND NOT A.attisdropped AND CASE
-    WHEN $2::name IS NULL THEN pg_table_is_visible(C.oid) ELSE N.nspname =
-    $2::name END
+  JOIN pg_namespace AS N ON N.oid = C.relnamespace
+  JOIN pg_attribute AS A ON A.attrelid = C.oid
+  WHERE C.relname = :table::name AND A.attnum > 0 AND NOT A.attisdropped AND
+    CASE WHEN :schema::name IS NULL THEN pg_table_is_visible(C.oid)
+      ELSE N.nspname = :schema::name END
   ORDER BY A.attnum;
 
--- claim many
-INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
-  SELECT J.k, $1::varchar, J.c, J.born + (J.t - $2) * interval '1 microsecond'
-  FROM (SELECT J.k, J.c, J.t, J.n, J.h, (clock_timestamp() AT TIME ZONE 'UTC')
-    AS born FROM json_to_recordset($3::json) AS J (k char(36), c char(36), t
-    bigint, n varchar, h varchar, b bigint) ORDER BY J.k) AS J
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = EXCLUDED.CREATED_DATE
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    (L.CREATED_DATE + (CASE WHEN substr(L.CLIENT_ID, 15, 1) = '8' AND
-    substr(L.CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(L.CLIENT_ID, 28)::bigint *
-    1000 ELSE $2::bigint END) * interval '1 microsecond') < (clock_timestamp()
-    AT TIME ZONE 'UTC')
-  RETURNING LOCK_KEY, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+-- Old orders of stock are read by it; tables of earlier versions have none.
+-- ---- has age index [not prepared]
+SELECT 1
+  FROM pg_catalog.pg_index I
+  JOIN pg_catalog.pg_class C ON C.oid = I.indrelid
+  JOIN pg_catalog.pg_attribute A ON A.attrelid = C.oid AND
+    A.attnum = I.indkey[0] AND A.attname = 'created_at'
+  WHERE I.indisvalid AND C.relname = :table::varchar AND
+    CASE WHEN :schema::varchar IS NULL THEN pg_catalog.pg_table_is_visible(C.oid)
+      ELSE C.relnamespace = (SELECT N.oid FROM pg_catalog.pg_namespace N
+        WHERE N.nspname = :schema::varchar) END
+  LIMIT 1;
 
--- renew many
-WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
-    FROM json_to_recordset($1::json) AS J (k char(36), c char(36), t bigint, n
-    varchar, h varchar, b bigint) ORDER BY k) AS J, LATERAL (SELECT T.REGION
-    FROM "int_lock" AS T WHERE T.LOCK_KEY = J.k AND T.REGION = $2 AND
-    T.CLIENT_ID = J.c AND (T.CREATED_DATE + (CASE WHEN substr(T.CLIENT_ID, 15,
-    1) = '8' AND substr(T.CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(T.CLIENT_ID,
-    28)::bigint * 1000 ELSE $3::bigint END) * interval '1 microsecond') >=
-    (clock_timestamp() AT TIME ZONE 'UTC') FOR NO KEY UPDATE SKIP LOCKED) AS T)
-  UPDATE "int_lock" AS T
-  SET CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC') + (J.t - CASE WHEN
-    substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN
-    substr(CLIENT_ID, 28)::bigint * 1000 ELSE $3::bigint END) * interval '1
-    microsecond'
-  FROM J
-  WHERE T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c AND
-    (T.CREATED_DATE + (CASE WHEN substr(T.CLIENT_ID, 15, 1) = '8' AND
-    substr(T.CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(T.CLIENT_ID, 28)::bigint *
-    1000 ELSE $3::bigint END) * interval '1 microsecond') >= (clock_timestamp()
-    AT TIME ZONE 'UTC')
-  RETURNING T.LOCK_KEY, (extract(epoch FROM clock_timestamp()) *
-    1000000)::bigint;
-
--- release many
-WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
-    FROM json_to_recordset($1::json) AS J (k char(36), c char(36), t bigint, n
-    varchar, h varchar, b bigint) ORDER BY k) AS J, LATERAL (SELECT T.REGION
-    FROM "int_lock" AS T WHERE T.LOCK_KEY = J.k AND T.REGION = $2 AND
-    T.CLIENT_ID = J.c FOR NO KEY UPDATE) AS T)
-  DELETE
-  FROM "int_lock" AS T USING J
-  WHERE T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c
-  RETURNING CASE WHEN set_config('synchronous_commit', 'off', true) = 'off'
-    THEN T.LOCK_KEY END, CASE WHEN NOT pg_try_advisory_xact_lock(J.b + 1) THEN
-    pg_notify('sqlock_' || to_hex(J.b), '') IS NULL END;
-
--- read many
-SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
-    least(-1, (extract(epoch FROM (CREATED_DATE + (CASE WHEN substr(CLIENT_ID,
-    15, 1) = '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
-    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
-    (extract(epoch FROM (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) =
-    '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
-    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
-    (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
-    substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint *
-    1000 ELSE $1::bigint END) * interval '1 microsecond')) * 1000000)::bigint,
-    NULL, NULL
-  FROM "int_lock"
-  WHERE REGION = $2 AND LOCK_KEY = ANY (ARRAY(SELECT J.k FROM
-    json_to_recordset($3::json) AS J (k char(36), c char(36), t bigint, n
-    varchar, h varchar, b bigint)));
-
--- hand over
-UPDATE "int_lock"
-  SET CLIENT_ID = $1, CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC') +
-    ($2 - CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) ~
-    '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint * 1000 ELSE $3::bigint END) *
-    interval '1 microsecond'
-  WHERE LOCK_KEY = $4 AND REGION = $5 AND CLIENT_ID = $6 AND (CREATED_DATE +
-    (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) ~
-    '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint * 1000 ELSE $3::bigint END) *
-    interval '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
-
--- after a restore
-DELETE
-  FROM "int_lock";
-
--- before list
-DECLARE sqlock_list NO SCROLL CURSOR
-  FOR
-  SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
-    least(-1, (date_part('epoch', (CREATED_DATE + (CASE WHEN substr(CLIENT_ID,
-    15, 1) = '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
-    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
-    (date_part('epoch', (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) =
-    '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
-    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (date_part('epoch', CREATED_DATE) * 1000000)::bigint, (date_part('epoch',
-    (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
-    substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint *
-    1000 ELSE $1::bigint END) * interval '1 microsecond')) * 1000000)::bigint,
-    NULL, NULL
-  FROM "int_lock"
-  WHERE REGION = $2;
-
--- guard in another program, parameters as literals
-SELECT CASE count(*) WHEN 1 THEN 1 ELSE CAST('sqlock: the lease is over, rows:
-    ' || count(*) AS integer) END AS GUARDED
-  FROM (SELECT 1 FROM "int_lock" WHERE LOCK_KEY = $1 AND REGION = $2 AND
-    CLIENT_ID = $3 AND (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) =
-    '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
-    28)::bigint * 1000 ELSE $4::bigint END) * interval '1 microsecond') >=
-    (clock_timestamp() AT TIME ZONE 'UTC') FOR SHARE) AS LEASE;
-
--- find
-SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
-    least(-1, (extract(epoch FROM (CREATED_DATE + (CASE WHEN substr(CLIENT_ID,
-    15, 1) = '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
-    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
-    (extract(epoch FROM (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) =
-    '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
-    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
-    (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
-    substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint *
-    1000 ELSE $1::bigint END) * interval '1 microsecond')) * 1000000)::bigint,
-    NULL, NULL, REGION
-  FROM "int_lock"
-  WHERE REGION = coalesce($2::varchar, REGION) AND ($2::varchar IS NOT NULL OR
-    REGION NOT LIKE '%#tx') AND ($3::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND
-    ($4::varchar IS NULL OR LOCK_KEY LIKE $4::varchar ESCAPE '!')
-  ORDER BY CASE WHEN $5::varchar = 'held' THEN (extract(epoch FROM
-    CREATED_DATE) * 1000000)::bigint END, CASE WHEN $5::varchar = 'ttl' THEN
-    (extract(epoch FROM (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) =
-    '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
-    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond')) *
-    1000000)::bigint END, CASE WHEN $5::varchar = 'token' THEN -NULL::bigint
-    END, LOCK_KEY COLLATE "C", REGION COLLATE "C"
-  LIMIT $6;
-
--- before find all
-DECLARE sqlock_list NO SCROLL CURSOR
-  FOR
-  SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
-    least(-1, (date_part('epoch', (CREATED_DATE + (CASE WHEN substr(CLIENT_ID,
-    15, 1) = '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
-    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
-    (date_part('epoch', (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) =
-    '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID,
-    28)::bigint * 1000 ELSE $1::bigint END) * interval '1 microsecond') -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (date_part('epoch', CREATED_DATE) * 1000000)::bigint, (date_part('epoch',
-    (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
-    substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint *
-    1000 ELSE $1::bigint END) * interval '1 microsecond')) * 1000000)::bigint,
-    NULL, NULL, REGION
-  FROM "int_lock"
-  WHERE REGION = coalesce($2::varchar, REGION) AND ($2::varchar IS NOT NULL OR
-    REGION NOT LIKE '%#tx') AND ($3::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND
-    ($4::varchar IS NULL OR LOCK_KEY LIKE $4::varchar ESCAPE '!');
-
--- find all, in pages
-FETCH FORWARD 5000
-  FROM sqlock_list;
-
--- make a name's row
-INSERT INTO "int_lock" (LOCK_KEY, REGION, CREATED_DATE)
-  VALUES ($1, $2, (clock_timestamp() AT TIME ZONE 'UTC'))
-  ON CONFLICT (LOCK_KEY, REGION) DO NOTHING;
-
--- guard
-SELECT (CREATED_DATE + (CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
-    substr(CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(CLIENT_ID, 28)::bigint *
-    1000 ELSE $1::bigint END) * interval '1 microsecond') >= (clock_timestamp()
-    AT TIME ZONE 'UTC')
-  FROM "int_lock"
-  WHERE LOCK_KEY = $2 AND REGION = $3 AND CLIENT_ID = $4
-  FOR SHARE SKIP LOCKED;
-
--- guard, or fail
-SELECT 1 / count(*)
-  FROM (SELECT 1 FROM "int_lock" WHERE LOCK_KEY = $1 AND REGION = $2 AND
-    CLIENT_ID = $3 FOR SHARE SKIP LOCKED) AS guarded;
-
--- reap names
-DELETE
-  FROM "int_lock"
-  WHERE REGION = $1 AND CLIENT_ID IS NULL AND CREATED_DATE < (clock_timestamp()
-    AT TIME ZONE 'UTC') - ($2) * interval '1 microsecond' AND ctid = ANY
-    (ARRAY(SELECT ctid FROM "int_lock" WHERE ctid >= ('(' ||
-    coalesce(nullif($3::text, ''), '0') || ',0)')::tid AND ctid < ('(' ||
-    coalesce(nullif($4::text, ''), '0') || ',0)')::tid AND REGION = $1 AND
-    CLIENT_ID IS NULL AND CREATED_DATE < (clock_timestamp() AT TIME ZONE 'UTC')
-    - ($2) * interval '1 microsecond' FOR UPDATE SKIP LOCKED));
-
--- ---- layout spring6, otherwise with waiting=poll
-
--- release many
-WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
-    FROM json_to_recordset($1::json) AS J (k char(36), c char(36), t bigint, n
-    varchar, h varchar, b bigint) ORDER BY k) AS J, LATERAL (SELECT T.REGION
-    FROM "int_lock" AS T WHERE T.LOCK_KEY = J.k AND T.REGION = $2 AND
-    T.CLIENT_ID = J.c FOR NO KEY UPDATE) AS T)
-  DELETE
-  FROM "int_lock" AS T USING J
-  WHERE T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c
-  RETURNING CASE WHEN set_config('synchronous_commit', 'off', true) = 'off'
-    THEN T.LOCK_KEY END, NULL;
-
--- ---- stock, in our tables
-
--- read
-SELECT QUANTITY
-  FROM "int_stock"
-  WHERE ITEM = $1;
-
--- lock
-SELECT QUANTITY
-  FROM "int_stock"
-  WHERE ITEM = $1
-  FOR NO KEY
-  UPDATE;
-
--- read with version
-SELECT QUANTITY, VERSION
-  FROM "int_stock"
-  WHERE ITEM = $1;
-
--- deduct
-UPDATE "int_stock"
-  SET QUANTITY = QUANTITY - $1, VERSION = VERSION + 1
-  WHERE ITEM = $2 AND QUANTITY >= $1
-  RETURNING QUANTITY;
-
--- deduct from a version
-UPDATE "int_stock"
-  SET QUANTITY = QUANTITY - $1, VERSION = VERSION + 1
-  WHERE ITEM = $2 AND VERSION = $3 AND QUANTITY >= $1;
-
--- restore
-UPDATE "int_stock"
-  SET QUANTITY = QUANTITY + $1, VERSION = VERSION + 1
-  WHERE ITEM = $2 AND QUANTITY <= 9223372036854775807 - $1 - coalesce((SELECT
-    sum(C.QUANTITY) FROM "int_stock_bucket" AS C WHERE C.ITEM = $3), 0)::bigint
-  RETURNING QUANTITY;
-
--- assign
-UPDATE "int_stock"
-  SET QUANTITY = $1, VERSION = VERSION + 1
-  WHERE ITEM = $2;
-
--- make an item
-INSERT INTO "int_stock" (ITEM, QUANTITY)
-  VALUES ($1, 0)
-  ON CONFLICT DO NOTHING;
-
--- total
-SELECT T.QUANTITY + coalesce((SELECT sum(C.QUANTITY) FROM "int_stock_bucket" AS
-    C WHERE C.ITEM = $1), 0)::bigint
-  FROM "int_stock" AS T
-  WHERE ITEM = $2;
-
--- list
-SELECT ITEM, QUANTITY
-  FROM "int_stock"
-  ORDER BY ITEM;
-
--- list totals
-SELECT T.ITEM, T.QUANTITY + coalesce((SELECT sum(C.QUANTITY) FROM
-    "int_stock_bucket" AS C WHERE C.ITEM = T.ITEM), 0)::bigint
-  FROM "int_stock" AS T
-  ORDER BY T.ITEM;
-
--- record entries
-INSERT INTO "int_stock_entry" (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA,
-    STATUS, BALANCE, CREATED_AT)
-  SELECT J.o, J.l, J.i, J.k, J.q, J.d, J.s, J.b, (SELECT (clock_timestamp() AT
-    TIME ZONE 'UTC'))
-  FROM json_to_recordset($1::json) AS J (o varchar, l int, i varchar, k
-    varchar, q bigint, d bigint, s varchar, b bigint)
-  ORDER BY J.o, J.l
-  ON CONFLICT DO NOTHING;
-
--- deduct and record
-WITH U AS (UPDATE "int_stock" SET QUANTITY = QUANTITY - $1, VERSION = VERSION +
-    1 WHERE ITEM = $2 AND QUANTITY >= $1 RETURNING QUANTITY AS remains), E AS
-    (INSERT INTO "int_stock_entry" (ORDER_ID, LINE, ITEM, KIND, QUANTITY,
-    DELTA, STATUS, BALANCE, CREATED_AT) SELECT J.o, J.l, J.i, J.k, J.q, J.d,
-    J.s, U.remains + J.b, (clock_timestamp() AT TIME ZONE 'UTC') FROM U,
-    json_to_recordset($3::json) AS J (o varchar, l int, i varchar, k varchar, q
-    bigint, d bigint, s varchar, b bigint))
-  SELECT remains
-  FROM U;
-
--- entries of orders
-SELECT ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE
-  FROM "int_stock_entry"
-  WHERE ORDER_ID IN (SELECT json_array_elements_text($1::json))
-  ORDER BY ORDER_ID, LINE;
-
--- undo an order
-UPDATE "int_stock_entry"
-  SET STATUS = 'U', DELTA = 0
-  WHERE ORDER_ID = $1;
-
--- old orders
-SELECT E.ORDER_ID, (extract(epoch FROM E.CREATED_AT) * 1000000)::bigint,
-    E.LINE, EXISTS (SELECT 1 FROM "int_stock_reservation" AS R WHERE R.ORDER_ID
-    = E.ORDER_ID AND (R.STATE = 'R' OR R.STOCK <> $1 OR R.EXPIRES_AT > (SELECT
-    (clock_timestamp() AT TIME ZONE 'UTC') - ($2) * interval '1
-    microsecond')))::int
-  FROM "int_stock_entry" AS E
-  WHERE E.CREATED_AT <= (SELECT (clock_timestamp() AT TIME ZONE 'UTC') - ($2) *
-    interval '1 microsecond') AND CREATED_AT >= timestamp 'epoch' + ($3) *
-    interval '1 microsecond' AND (CREATED_AT > timestamp 'epoch' + ($3) *
-    interval '1 microsecond' OR ORDER_ID > $4 OR (ORDER_ID = $4 AND LINE > $5))
-  ORDER BY E.CREATED_AT, E.ORDER_ID, E.LINE
-  LIMIT $6;
-
--- forget orders
-DELETE
-  FROM "int_stock_entry"
-  WHERE ORDER_ID IN (SELECT json_array_elements_text($1::json)) AND CREATED_AT
-    <= (SELECT (clock_timestamp() AT TIME ZONE 'UTC') - ($2) * interval '1
-    microsecond');
-
--- reserve
-INSERT INTO "int_stock_reservation" (ORDER_ID, STOCK, STATE, EXPIRES_AT,
-    CREATED_AT)
-  VALUES ($1, $2, 'R', (clock_timestamp() AT TIME ZONE 'UTC') + ($3) * interval
-    '1 microsecond', (clock_timestamp() AT TIME ZONE 'UTC'));
-
--- claim a reservation
-UPDATE "int_stock_reservation"
-  SET STATE = 'C', EXPIRES_AT = (clock_timestamp() AT TIME ZONE 'UTC')
-  WHERE ORDER_ID = $1 AND STOCK = $2 AND STATE = 'R' AND EXPIRES_AT >
-    (clock_timestamp() AT TIME ZONE 'UTC');
-
--- cancel a reservation
-UPDATE "int_stock_reservation"
-  SET STATE = 'X', EXPIRES_AT = (clock_timestamp() AT TIME ZONE 'UTC')
-  WHERE ORDER_ID = $1 AND STOCK = $2 AND STATE = 'R';
-
--- let a reservation expire
-UPDATE "int_stock_reservation"
-  SET STATE = 'E', EXPIRES_AT = (clock_timestamp() AT TIME ZONE 'UTC')
-  WHERE ORDER_ID = $1 AND STOCK = $2 AND STATE = 'R' AND EXPIRES_AT <=
-    (clock_timestamp() AT TIME ZONE 'UTC');
-
--- look at a reservation
-SELECT STATE, (extract(epoch FROM EXPIRES_AT - (clock_timestamp() AT TIME ZONE
-    'UTC')) * 1000000)::bigint
-  FROM "int_stock_reservation"
-  WHERE ORDER_ID = $1 AND STOCK = $2;
-
--- reservations that are over
-SELECT ORDER_ID, (extract(epoch FROM EXPIRES_AT) * 1000000)::bigint
-  FROM "int_stock_reservation"
-  WHERE STOCK = $1 AND STATE = $2 AND EXPIRES_AT <= (SELECT (clock_timestamp()
-    AT TIME ZONE 'UTC') - ($3) * interval '1 microsecond') AND EXPIRES_AT >=
-    timestamp 'epoch' + ($4) * interval '1 microsecond' AND (EXPIRES_AT >
-    timestamp 'epoch' + ($4) * interval '1 microsecond' OR ORDER_ID > $5)
-  ORDER BY EXPIRES_AT, ORDER_ID
-  LIMIT $6;
-
--- forget reservations
-DELETE
-  FROM "int_stock_reservation"
-  WHERE ORDER_ID IN (SELECT json_array_elements_text($1::json)) AND STOCK = $2
-    AND STATE <> 'R' AND EXPIRES_AT <= (SELECT (clock_timestamp() AT TIME ZONE
-    'UTC') - ($3) * interval '1 microsecond');
-
--- deduct from a bucket
-UPDATE "int_stock_bucket"
-  SET QUANTITY = QUANTITY - $1
-  WHERE ITEM = $2 AND BUCKET = $3 AND QUANTITY >= $1
-  RETURNING (SELECT T.QUANTITY + coalesce((SELECT sum(C.QUANTITY) FROM
-    "int_stock_bucket" AS C WHERE C.ITEM = $2), 0)::bigint FROM "int_stock" AS
-    T WHERE ITEM = $4) - $1;
-
--- deduct from a bucket and record
-WITH U AS (UPDATE "int_stock_bucket" SET QUANTITY = QUANTITY - $1 WHERE ITEM =
-    $2 AND BUCKET = $3 AND QUANTITY >= $1 RETURNING (SELECT T.QUANTITY +
-    coalesce((SELECT sum(C.QUANTITY) FROM "int_stock_bucket" AS C WHERE C.ITEM
-    = $2), 0)::bigint FROM "int_stock" AS T WHERE ITEM = $4) - $1 AS remains),
-    E AS (INSERT INTO "int_stock_entry" (ORDER_ID, LINE, ITEM, KIND, QUANTITY,
-    DELTA, STATUS, BALANCE, CREATED_AT) SELECT J.o, J.l, J.i, J.k, J.q, J.d,
-    J.s, U.remains + J.b, (clock_timestamp() AT TIME ZONE 'UTC') FROM U,
-    json_to_recordset($5::json) AS J (o varchar, l int, i varchar, k varchar, q
-    bigint, d bigint, s varchar, b bigint))
-  SELECT remains
-  FROM U;
-
--- lock buckets
-SELECT BUCKET, QUANTITY
-  FROM "int_stock_bucket"
-  WHERE ITEM = $1
-  ORDER BY BUCKET
-  FOR NO KEY
-  UPDATE;
-
--- spread over buckets
-INSERT INTO "int_stock_bucket" (ITEM, BUCKET, QUANTITY)
-  SELECT $1::varchar, J.b, J.q
-  FROM json_to_recordset($2::json) AS J (b int, q bigint)
-  ORDER BY J.b
-  ON CONFLICT (ITEM, BUCKET) DO
-  UPDATE
-  SET QUANTITY = EXCLUDED.QUANTITY;
+-- Sessions with a name that begins so, which are in a transaction or a
+-- statement: pg_stat_activity hides the state of other roles' sessions, but
+-- pg_locks shows which of them are in a transaction.
+-- ---- stale sessions [not prepared]
+SELECT count(*)
+  FROM pg_stat_activity a
+  WHERE datname = current_database() AND
+    starts_with(application_name, :tag_prefix) AND application_name <> :tag AND
+    EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND
+      l.locktype = 'virtualxid' AND l.granted AND l.mode = 'ExclusiveLock');

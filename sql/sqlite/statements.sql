@@ -1,745 +1,408 @@
--- Every statement as it is sent to the table INT_LOCK, by
--- layout, and to the tables of stock.  A parameter is ?.
--- Written by `make statements` for readers and reviewers;
--- a test compares it.
+-- Statements that sqlock sends to SQLite about its tables INT_LOCK and
+-- INT_DONE.  The library is built from this file.  In the sources,
+-- sql/README.md says how to change it, and src/db/dialect.h what each statement
+-- must return.
+--
+-- How to read it.  "-- ---- NAME" begins a statement, and "-- ---- define NAME"
+-- a fragment, which stands in statements as {NAME}.  (sqlock), (spring7) and
+-- (spring6) are the layouts of the table, (queue) and (poll) the ways to wait,
+-- poll being that of URLs with waiting=poll; without them it is for all.  :name
+-- is a parameter, and INT_LOCK stands for the table that a registry has found.
+--
+-- All times are integers, microseconds UTC.  The functions sqlock_...() are the
+-- library's own; sqlock_now() is the same throughout a statement.
+--
+-- Outside a transaction, an INSERT .. ON CONFLICT takes the file's write lock
+-- before it reads anything; if the statement had to wait, SQLite starts it
+-- again on the newest state.  So the statement never fails with
+-- SQLITE_BUSY_SNAPSHOT.
+--
+-- SQLite locks the whole file, not rows: what is said of rows in other
+-- databases has no statement here.
 
--- ---- layout sqlock
+-- ---- parameters are ?
 
--- claim
-INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+-- ---- define now
+sqlock_now()
+
+-- ---- define row
+LOCK_KEY = :key AND REGION = :region
+
+-- ======================================================= one lease's life ====
+
+-- The end of a lease.  The layout of Spring 6 has none: a lease is over for a
+-- contender whose own TTL has passed since CREATED_DATE, so a lease of another
+-- length is written with another CREATED_DATE.  A contender with another TTL
+-- would be wrong about its end; so sqlock's CLIENT_ID names its holder's TTL in
+-- ms.
+-- ---- define ends (sqlock spring7)
+EXPIRED_AFTER
+-- ---- define ends (spring6)
+(CREATED_DATE + {ttl_of_row})
+-- ---- define ttl_of_row (spring6)
+CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
+  substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*'
+  THEN substr(CLIENT_ID, 28) * 1000 ELSE :peer_ttl END
+
+-- The end of a lease that is renewed.
+-- ---- define renewed (sqlock spring7)
+EXPIRED_AFTER = {now} + :ttl
+-- ---- define renewed (spring6)
+CREATED_DATE = {now} + :ttl - {ttl_of_row}
+
+-- The claim's row is there already.  Whether its lease is the claim's own,
+-- which was sent twice; then the token and the time of acquisition stay.
+-- ---- define is_own (sqlock spring7)
+L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= {now}
+-- ---- define may_take
+L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR {is_over} < {now}
+-- ---- define is_over (sqlock spring7)
+L.EXPIRED_AFTER
+-- ---- define is_over (spring6)
+(L.CREATED_DATE + CASE WHEN substr(L.CLIENT_ID, 15, 1) = '8' AND
+  substr(L.CLIENT_ID, 28) NOT GLOB '*[^0-9]*'
+  THEN substr(L.CLIENT_ID, 28) * 1000 ELSE :peer_ttl END)
+
+-- The table's CHECK wants CREATED_DATE before EXPIRED_AFTER: a statement that
+-- sets the end anew also takes back a CREATED_DATE that lies in the future,
+-- since the clock has been set back.
+-- ---- define claimed (sqlock)
+CREATED_DATE = CASE WHEN {is_own} THEN min(L.CREATED_DATE, {now}) ELSE {now} END
+-- ---- define claimed (spring7)
+CREATED_DATE = CASE WHEN {is_own} THEN L.CREATED_DATE ELSE {now} END
+-- ---- define claimed_for (sqlock)
+FENCE = CASE WHEN {is_own} THEN L.FENCE ELSE max(L.FENCE + 1, {now}) END,
+LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
+
+-- Takes the lock in one statement, whether there is a row or not.
+-- ---- claim (sqlock)
+INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
-  VALUES (?, ?, ?, sqlock_now(), sqlock_now() + ?, sqlock_now(), ?, ?)
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
-    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= sqlock_now() THEN
-    min(L.CREATED_DATE, sqlock_now()) ELSE sqlock_now() END, EXPIRED_AFTER =
-    sqlock_now() + ?, FENCE = CASE WHEN L.CLIENT_ID = EXCLUDED.CLIENT_ID AND
-    L.EXPIRED_AFTER >= sqlock_now() THEN L.FENCE ELSE max(L.FENCE + 1,
-    sqlock_now()) END, LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    L.EXPIRED_AFTER < sqlock_now()
-  RETURNING FENCE, sqlock_enqueue(?);
+  VALUES (:key, :region, :client, {now}, {now} + :ttl, {now}, :name, :holder)
+  ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {now} + :ttl,
+    {claimed_for}
+  WHERE {may_take}
+  RETURNING FENCE, sqlock_enqueue(:queue);
+-- ---- claim (spring7)
+INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER)
+  VALUES (:key, :region, :client, {now}, {now} + :ttl)
+  ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {now} + :ttl
+  WHERE {may_take}
+  RETURNING CREATED_DATE;
+-- The token of this layout is kept nowhere.
+-- ---- claim (spring6)
+INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
+  VALUES (:key, :region, :client, {now} + :ttl - :peer_ttl)
+  ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now} + :ttl - :peer_ttl
+  WHERE {may_take}
+  RETURNING {now};
 
--- renew
-UPDATE "INT_LOCK"
-  SET CREATED_DATE = min(CREATED_DATE, sqlock_now()), EXPIRED_AFTER =
-    sqlock_now() + ?
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND EXPIRED_AFTER >=
-    sqlock_now();
+-- ---- renew (sqlock)
+UPDATE INT_LOCK
+  SET CREATED_DATE = min(CREATED_DATE, {now}), {renewed}
+  WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now};
+-- ---- renew (spring7 spring6)
+UPDATE INT_LOCK
+  SET {renewed}
+  WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now};
 
--- release
-UPDATE "INT_LOCK"
-  SET CLIENT_ID = NULL, HOLDER = coalesce(sqlock_notify(?), HOLDER),
-    EXPIRED_AFTER = sqlock_now() - 1
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ?;
+-- Frees the row and keeps it, with its token and its last holder.
+-- ---- release (sqlock)
+UPDATE INT_LOCK
+  SET CLIENT_ID = NULL, HOLDER = coalesce(sqlock_notify(:queue), HOLDER), {freed}
+  WHERE {row} AND CLIENT_ID = :client;
+-- ---- define freed (sqlock)
+EXPIRED_AFTER = {now} - 1
+-- Deletes the row, as Spring does.
+-- ---- release (spring7 spring6)
+DELETE FROM INT_LOCK WHERE {row} AND CLIENT_ID = :client;
 
--- read
-SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
-    EXPIRED_AFTER - sqlock_now()) ELSE EXPIRED_AFTER - sqlock_now() END,
-    CREATED_DATE, EXPIRED_AFTER, LOCK_NAME, HOLDER
-  FROM "INT_LOCK"
-  WHERE LOCK_KEY = ? AND REGION = ?;
-
--- list
-SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
-    EXPIRED_AFTER - sqlock_now()) ELSE EXPIRED_AFTER - sqlock_now() END,
-    CREATED_DATE, EXPIRED_AFTER, LOCK_NAME, HOLDER
-  FROM "INT_LOCK"
-  WHERE REGION = ? AND LOCK_KEY > ?
-  ORDER BY LOCK_KEY
-  LIMIT ?;
-
--- break
-UPDATE "INT_LOCK"
-  SET CLIENT_ID = ?, HOLDER = ?, FENCE = max(FENCE + 1, sqlock_now())
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND EXPIRED_AFTER >=
-    sqlock_now();
-
--- break now
-UPDATE "INT_LOCK"
-  SET CLIENT_ID = NULL, HOLDER = ?, EXPIRED_AFTER = sqlock_now() - 1, FENCE =
-    max(FENCE + 1, sqlock_now())
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND EXPIRED_AFTER >=
-    sqlock_now();
-
--- bound of a reap
-SELECT max(LOCK_KEY)
-  FROM (SELECT LOCK_KEY FROM "INT_LOCK" WHERE REGION = ? AND LOCK_KEY > ? ORDER
-    BY LOCK_KEY LIMIT ?) AS B;
-
--- reap
-DELETE
-  FROM "INT_LOCK"
-  WHERE REGION = ? AND LOCK_KEY > ? AND LOCK_KEY <= ? AND EXPIRED_AFTER <
-    sqlock_now() - ? AND FENCE < sqlock_now() - ?;
-
--- server
-SELECT sqlock_readonly(), sqlock_now(), 'SQLite ' || sqlite_version();
-
--- describe
-SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END,
-    c.pk, CASE WHEN s.type = 'view' THEN 'a view' WHEN upper(s.sql) LIKE
-    'CREATE VIRTUAL %' THEN 'a virtual table' END,
-    nullif(sqlock_collation(s.name, c.name), 'BINARY'), 'main'
-  FROM main.sqlite_schema AS s
-  JOIN pragma_table_xinfo(s.name, 'main') AS c
-  WHERE s.type IN ('table', 'view') AND lower(s.name) = lower(?) AND
-    lower(coalesce(?, 'main')) = 'main'
-  ORDER BY c.cid;
-
--- claim many
-INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
-    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
-  SELECT J.k, ?, J.c, J.born, J.born + J.t, sqlock_now(), J.n, J.h
-  FROM (SELECT json_extract(j.value, '$.k') AS k, json_extract(j.value, '$.c')
-    AS c, json_extract(j.value, '$.t') AS t, json_extract(j.value, '$.n') AS n,
-    json_extract(j.value, '$.h') AS h, sqlock_now() AS born FROM json_each(?)
-    AS j) AS J
-  WHERE true
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
-    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= sqlock_now() THEN
-    min(L.CREATED_DATE, sqlock_now()) ELSE sqlock_now() END, EXPIRED_AFTER =
-    sqlock_now() + (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE), FENCE =
-    CASE WHEN L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >=
-    sqlock_now() THEN L.FENCE ELSE max(L.FENCE + 1, sqlock_now()) END,
-    LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    L.EXPIRED_AFTER < sqlock_now()
-  RETURNING LOCK_KEY, FENCE;
-
--- renew many
-UPDATE "INT_LOCK" AS t
-  SET CREATED_DATE = min(CREATED_DATE, sqlock_now()), EXPIRED_AFTER =
-    sqlock_now() + json_extract(j.value, '$.t')
-  FROM json_each(?) AS j
-  WHERE t.LOCK_KEY = json_extract(j.value, '$.k') AND t.REGION = ? AND
-    t.CLIENT_ID = json_extract(j.value, '$.c') AND t.EXPIRED_AFTER >=
-    sqlock_now()
-  RETURNING LOCK_KEY, sqlock_now();
-
--- release many
-UPDATE "INT_LOCK" AS t
-  SET CLIENT_ID = NULL, EXPIRED_AFTER = sqlock_now() - 1
-  FROM json_each(?) AS j
-  WHERE t.LOCK_KEY = json_extract(j.value, '$.k') AND t.REGION = ? AND
-    t.CLIENT_ID = json_extract(j.value, '$.c')
-  RETURNING LOCK_KEY;
-
--- read many
-SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
-    EXPIRED_AFTER - sqlock_now()) ELSE EXPIRED_AFTER - sqlock_now() END,
-    CREATED_DATE, EXPIRED_AFTER, LOCK_NAME, HOLDER
-  FROM "INT_LOCK"
-  WHERE REGION = ? AND LOCK_KEY IN (SELECT json_extract(j.value, '$.k') FROM
-    json_each(?) AS j);
-
--- hand over
-UPDATE "INT_LOCK"
-  SET CLIENT_ID = ?, CREATED_DATE = sqlock_now(), EXPIRED_AFTER = sqlock_now()
-    + ?, FENCE = max(FENCE + 1, sqlock_now()), LOCK_NAME = ?, HOLDER = ?
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND EXPIRED_AFTER >=
-    sqlock_now()
+-- Gives the lease to another owner of this process, without freeing the row.
+-- ---- hand off (sqlock)
+UPDATE INT_LOCK
+  SET CLIENT_ID = :client, CREATED_DATE = {now}, {renewed},
+    FENCE = max(FENCE + 1, {now}), LOCK_NAME = :name, HOLDER = :holder
+  WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now}
   RETURNING FENCE;
-
--- after a restore
-UPDATE "INT_LOCK"
-  SET CLIENT_ID = NULL, HOLDER = NULL, EXPIRED_AFTER = sqlock_now() - 1, FENCE
-    = max(FENCE + 1, sqlock_now());
-
--- guard in another program, parameters as literals
-INSERT INTO "INT_LOCK" (LOCK_KEY)
-  SELECT json_extract('[]', 'sqlock: the lease is over')
-  WHERE NOT EXISTS (SELECT 1 FROM "INT_LOCK" WHERE LOCK_KEY = ? AND REGION = ?
-    AND CLIENT_ID = ? AND FENCE = ? AND EXPIRED_AFTER >=
-    (CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000
-    + 1000));
-
--- find
-SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
-    EXPIRED_AFTER - sqlock_now()) ELSE EXPIRED_AFTER - sqlock_now() END,
-    CREATED_DATE, EXPIRED_AFTER, LOCK_NAME, HOLDER, REGION
-  FROM "INT_LOCK"
-  WHERE REGION = coalesce(?, REGION) AND (? IS NOT NULL OR REGION NOT LIKE
-    '%#tx') AND (? <> 0 OR CLIENT_ID IS NOT NULL) AND (? IS NULL OR
-    coalesce(LOCK_NAME, LOCK_KEY) LIKE ? ESCAPE '!')
-  ORDER BY CASE WHEN ? = 'held' THEN CASE WHEN CLIENT_ID IS NULL OR
-    SUBSTR(HOLDER, 1, 36) = CLIENT_ID OR (HOLDER IS NULL AND FENCE = 0) THEN
-    CREATED_DATE ELSE 9000000000000000000 END END, CASE WHEN ? = 'ttl' THEN
-    EXPIRED_AFTER END, CASE WHEN ? = 'token' THEN -FENCE END,
-    coalesce(LOCK_NAME, LOCK_KEY), REGION
-  LIMIT ?;
-
--- who waits
-SELECT value & ~1, NULL
-  FROM json_each(sqlock_waiters());
-
--- find all, in pages
-SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
-    EXPIRED_AFTER - sqlock_now()) ELSE EXPIRED_AFTER - sqlock_now() END,
-    CREATED_DATE, EXPIRED_AFTER, LOCK_NAME, HOLDER, REGION
-  FROM "INT_LOCK"
-  WHERE REGION = coalesce(?, REGION) AND (? IS NOT NULL OR REGION NOT LIKE
-    '%#tx') AND (? <> 0 OR CLIENT_ID IS NOT NULL) AND (? IS NULL OR
-    coalesce(LOCK_NAME, LOCK_KEY) LIKE ? ESCAPE '!') AND LOCK_KEY >= ? AND
-    (LOCK_KEY > ? OR REGION > ?)
-  ORDER BY LOCK_KEY, REGION
-  LIMIT ?;
-
--- guard
-UPDATE "INT_LOCK"
-  SET CLIENT_ID = CLIENT_ID
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND FENCE = ?
-  RETURNING EXPIRED_AFTER >= (CAST(round((julianday('now') - 2440587.5) *
-    86400000.0) AS INTEGER) * 1000 + 1000);
-
--- ---- layout spring7
-
--- claim
-INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
-    EXPIRED_AFTER)
-  VALUES (?, ?, ?, sqlock_now(), sqlock_now() + ?)
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
-    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= sqlock_now() THEN L.CREATED_DATE
-    ELSE sqlock_now() END, EXPIRED_AFTER = sqlock_now() + ?
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    L.EXPIRED_AFTER < sqlock_now()
+-- ---- hand off (spring7)
+UPDATE INT_LOCK
+  SET CLIENT_ID = :client, CREATED_DATE = max(CREATED_DATE + 1, {now}), {renewed}
+  WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now}
   RETURNING CREATED_DATE;
+-- ---- hand off (spring6)
+UPDATE INT_LOCK
+  SET CLIENT_ID = :client, {renewed}
+  WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now}
+  RETURNING {now};
 
--- renew
-UPDATE "INT_LOCK"
-  SET EXPIRED_AFTER = sqlock_now() + ?
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND EXPIRED_AFTER >=
-    sqlock_now();
+-- =========================================== many leases in one statement ====
 
--- release
-DELETE
-  FROM "INT_LOCK"
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ?;
+-- :items is a JSON array of objects.  "WHERE true": without it, ON CONFLICT
+-- would be parsed as a join's ON.
+-- ---- define items
+json_each(:items) AS j
+-- ---- define born_items
+(SELECT json_extract(j.value, '$.k') AS k, json_extract(j.value, '$.c') AS c,
+  json_extract(j.value, '$.t') AS t, json_extract(j.value, '$.n') AS n,
+  json_extract(j.value, '$.h') AS h, {now} AS born FROM {items}) AS J WHERE true
 
--- read
-SELECT LOCK_KEY, CLIENT_ID, CREATED_DATE, CASE WHEN CLIENT_ID IS NULL THEN
-    min(-1, EXPIRED_AFTER - sqlock_now()) ELSE EXPIRED_AFTER - sqlock_now()
-    END, CREATED_DATE, EXPIRED_AFTER, NULL, NULL
-  FROM "INT_LOCK"
-  WHERE LOCK_KEY = ? AND REGION = ?;
+-- The difference is the TTL: both columns of EXCLUDED are computed from one
+-- reading of the clock.
+-- ---- define end_of_item (sqlock spring7)
+{now} + (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)
 
--- list
-SELECT LOCK_KEY, CLIENT_ID, CREATED_DATE, CASE WHEN CLIENT_ID IS NULL THEN
-    min(-1, EXPIRED_AFTER - sqlock_now()) ELSE EXPIRED_AFTER - sqlock_now()
-    END, CREATED_DATE, EXPIRED_AFTER, NULL, NULL
-  FROM "INT_LOCK"
-  WHERE REGION = ? AND LOCK_KEY > ?
-  ORDER BY LOCK_KEY
-  LIMIT ?;
-
--- break
-UPDATE "INT_LOCK"
-  SET CLIENT_ID = ?, CREATED_DATE = max(CREATED_DATE + 1, sqlock_now())
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND EXPIRED_AFTER >=
-    sqlock_now();
-
--- break now
-DELETE
-  FROM "INT_LOCK"
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND EXPIRED_AFTER >=
-    sqlock_now();
-
--- bound of a reap
-SELECT max(LOCK_KEY)
-  FROM (SELECT LOCK_KEY FROM "INT_LOCK" WHERE REGION = ? AND LOCK_KEY > ? ORDER
-    BY LOCK_KEY LIMIT ?) AS B;
-
--- reap
-DELETE
-  FROM "INT_LOCK"
-  WHERE REGION = ? AND LOCK_KEY > ? AND LOCK_KEY <= ? AND EXPIRED_AFTER <
-    sqlock_now() - ? AND CREATED_DATE < sqlock_now() - ?;
-
--- server
-SELECT sqlock_readonly(), sqlock_now(), 'SQLite ' || sqlite_version();
-
--- describe
-SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END,
-    c.pk, CASE WHEN s.type = 'view' THEN 'a view' WHEN upper(s.sql) LIKE
-    'CREATE VIRTUAL %' THEN 'a virtual table' END,
-    nullif(sqlock_collation(s.name, c.name), 'BINARY'), 'main'
-  FROM main.sqlite_schema AS s
-  JOIN pragma_table_xinfo(s.name, 'main') AS c
-  WHERE s.type IN ('table', 'view') AND lower(s.name) = lower(?) AND
-    lower(coalesce(?, 'main')) = 'main'
-  ORDER BY c.cid;
-
--- claim many
-INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+-- ---- claim many (sqlock)
+INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
+  SELECT J.k, :region, J.c, J.born, J.born + J.t, {now}, J.n, J.h
+  FROM {born_items}
+  ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {end_of_item},
+    {claimed_for}
+  WHERE {may_take}
+  RETURNING LOCK_KEY, FENCE;
+-- ---- claim many (spring7)
+INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER)
-  SELECT J.k, ?, J.c, J.born, J.born + J.t
-  FROM (SELECT json_extract(j.value, '$.k') AS k, json_extract(j.value, '$.c')
-    AS c, json_extract(j.value, '$.t') AS t, json_extract(j.value, '$.n') AS n,
-    json_extract(j.value, '$.h') AS h, sqlock_now() AS born FROM json_each(?)
-    AS j) AS J
-  WHERE true
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
-    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= sqlock_now() THEN L.CREATED_DATE
-    ELSE sqlock_now() END, EXPIRED_AFTER = sqlock_now() +
-    (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    L.EXPIRED_AFTER < sqlock_now()
+  SELECT J.k, :region, J.c, J.born, J.born + J.t
+  FROM {born_items}
+  ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {end_of_item}
+  WHERE {may_take}
   RETURNING LOCK_KEY, CREATED_DATE;
+-- ---- claim many (spring6)
+INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
+  SELECT J.k, :region, J.c, J.born + J.t - :peer_ttl
+  FROM {born_items}
+  ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = EXCLUDED.CREATED_DATE
+  WHERE {may_take}
+  RETURNING LOCK_KEY, {now};
 
--- renew many
-UPDATE "INT_LOCK" AS t
-  SET EXPIRED_AFTER = sqlock_now() + json_extract(j.value, '$.t')
-  FROM json_each(?) AS j
-  WHERE t.LOCK_KEY = json_extract(j.value, '$.k') AND t.REGION = ? AND
-    t.CLIENT_ID = json_extract(j.value, '$.c') AND t.EXPIRED_AFTER >=
-    sqlock_now()
-  RETURNING LOCK_KEY, sqlock_now();
+-- Each row is found by the primary key.
+-- ---- define is_own_item
+t.LOCK_KEY = json_extract(j.value, '$.k') AND t.REGION = :region AND
+t.CLIENT_ID = json_extract(j.value, '$.c')
 
--- release many
-DELETE
-  FROM "INT_LOCK"
-  WHERE (LOCK_KEY, REGION, CLIENT_ID) IN (SELECT json_extract(j.value, '$.k'),
-    ?, json_extract(j.value, '$.c') FROM json_each(?) AS j)
+-- ---- renew many
+UPDATE INT_LOCK AS t
+  SET {renewed_item}
+  FROM {items}
+  WHERE {is_own_item} AND {item_ends} >= {now}
+  RETURNING LOCK_KEY, {now};
+-- ---- define item_ends (sqlock spring7)
+t.EXPIRED_AFTER
+-- ---- define item_ends (spring6)
+(t.CREATED_DATE + CASE WHEN substr(t.CLIENT_ID, 15, 1) = '8' AND
+  substr(t.CLIENT_ID, 28) NOT GLOB '*[^0-9]*'
+  THEN substr(t.CLIENT_ID, 28) * 1000 ELSE :peer_ttl END)
+-- ---- define renewed_item (sqlock)
+CREATED_DATE = min(CREATED_DATE, {now}),
+EXPIRED_AFTER = {now} + json_extract(j.value, '$.t')
+-- ---- define renewed_item (spring7)
+EXPIRED_AFTER = {now} + json_extract(j.value, '$.t')
+-- ---- define renewed_item (spring6)
+CREATED_DATE = {now} + json_extract(j.value, '$.t') - {ttl_of_row}
+
+-- ---- release many (sqlock)
+UPDATE INT_LOCK AS t
+  SET CLIENT_ID = NULL, {freed}
+  FROM {items}
+  WHERE {is_own_item}
+  RETURNING LOCK_KEY;
+-- ---- release many (spring7 spring6)
+DELETE FROM INT_LOCK
+  WHERE (LOCK_KEY, REGION, CLIENT_ID) IN
+    (SELECT json_extract(j.value, '$.k'), :region, json_extract(j.value, '$.c')
+    FROM {items})
   RETURNING LOCK_KEY;
 
--- read many
-SELECT LOCK_KEY, CLIENT_ID, CREATED_DATE, CASE WHEN CLIENT_ID IS NULL THEN
-    min(-1, EXPIRED_AFTER - sqlock_now()) ELSE EXPIRED_AFTER - sqlock_now()
-    END, CREATED_DATE, EXPIRED_AFTER, NULL, NULL
-  FROM "INT_LOCK"
-  WHERE REGION = ? AND LOCK_KEY IN (SELECT json_extract(j.value, '$.k') FROM
-    json_each(?) AS j);
+-- ---- read many
+SELECT {info}
+  FROM INT_LOCK
+  WHERE REGION = :region AND
+    LOCK_KEY IN (SELECT json_extract(j.value, '$.k') FROM {items});
 
--- hand over
-UPDATE "INT_LOCK"
-  SET CLIENT_ID = ?, CREATED_DATE = max(CREATED_DATE + 1, sqlock_now()),
-    EXPIRED_AFTER = sqlock_now() + ?
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND EXPIRED_AFTER >=
-    sqlock_now()
-  RETURNING CREATED_DATE;
+-- ================================================================ reading ====
 
--- after a restore
-DELETE
-  FROM "INT_LOCK";
+-- ---- define info
+LOCK_KEY, CLIENT_ID, {token},
+CASE WHEN CLIENT_ID IS NULL THEN min(-1, {ends} - {now}) ELSE {ends} - {now} END,
+CREATED_DATE, {ends}, {names}
+-- ---- define token (sqlock)
+FENCE
+-- ---- define token (spring7)
+CREATED_DATE
+-- ---- define token (spring6)
+NULL
+-- ---- define names (sqlock)
+LOCK_NAME, HOLDER
+-- ---- define names (spring7 spring6)
+NULL, NULL
 
--- guard in another program, parameters as literals
-INSERT INTO "INT_LOCK" (LOCK_KEY)
-  SELECT json_extract('[]', 'sqlock: the lease is over')
-  WHERE NOT EXISTS (SELECT 1 FROM "INT_LOCK" WHERE LOCK_KEY = ? AND REGION = ?
-    AND CLIENT_ID = ? AND EXPIRED_AFTER >= (CAST(round((julianday('now') -
-    2440587.5) * 86400000.0) AS INTEGER) * 1000 + 1000));
+-- ---- read
+SELECT {info} FROM INT_LOCK WHERE {row};
 
--- find
-SELECT LOCK_KEY, CLIENT_ID, CREATED_DATE, CASE WHEN CLIENT_ID IS NULL THEN
-    min(-1, EXPIRED_AFTER - sqlock_now()) ELSE EXPIRED_AFTER - sqlock_now()
-    END, CREATED_DATE, EXPIRED_AFTER, NULL, NULL, REGION
-  FROM "INT_LOCK"
-  WHERE REGION = coalesce(?, REGION) AND (? IS NOT NULL OR REGION NOT LIKE
-    '%#tx') AND (? <> 0 OR CLIENT_ID IS NOT NULL) AND (? IS NULL OR LOCK_KEY
-    LIKE ? ESCAPE '!')
-  ORDER BY CASE WHEN ? = 'held' THEN CREATED_DATE END, CASE WHEN ? = 'ttl' THEN
-    EXPIRED_AFTER END, CASE WHEN ? = 'token' THEN -CREATED_DATE END, LOCK_KEY,
-    REGION
-  LIMIT ?;
+-- ---- define behind
+REGION = :region AND LOCK_KEY > :after
+-- ---- list
+SELECT {info} FROM INT_LOCK WHERE {behind} ORDER BY LOCK_KEY LIMIT :limit;
 
--- find all, in pages
-SELECT LOCK_KEY, CLIENT_ID, CREATED_DATE, CASE WHEN CLIENT_ID IS NULL THEN
-    min(-1, EXPIRED_AFTER - sqlock_now()) ELSE EXPIRED_AFTER - sqlock_now()
-    END, CREATED_DATE, EXPIRED_AFTER, NULL, NULL, REGION
-  FROM "INT_LOCK"
-  WHERE REGION = coalesce(?, REGION) AND (? IS NOT NULL OR REGION NOT LIKE
-    '%#tx') AND (? <> 0 OR CLIENT_ID IS NOT NULL) AND (? IS NULL OR LOCK_KEY
-    LIKE ? ESCAPE '!') AND LOCK_KEY >= ? AND (LOCK_KEY > ? OR REGION > ?)
+-- ---- define is_sought
+REGION = coalesce(:region, REGION) AND
+(:region IS NOT NULL OR REGION NOT LIKE '%#tx') AND
+(:with_free <> 0 OR CLIENT_ID IS NOT NULL) AND
+(:pattern IS NULL OR {shown_name} LIKE :pattern ESCAPE '!')
+-- ---- define shown_name (sqlock)
+coalesce(LOCK_NAME, LOCK_KEY)
+-- ---- define shown_name (spring7 spring6)
+LOCK_KEY
+
+-- ---- find
+SELECT {info}, REGION
+  FROM INT_LOCK
+  WHERE {is_sought}
+  ORDER BY CASE WHEN :order = 'held' THEN {held_since} END,
+    CASE WHEN :order = 'ttl' THEN {ends} END,
+    CASE WHEN :order = 'token' THEN -{token} END, {shown_name}, REGION
+  LIMIT :limit;
+-- A row that Spring has taken over keeps the date of its last holder.
+-- ---- define held_since (sqlock)
+CASE WHEN CLIENT_ID IS NULL OR SUBSTR(HOLDER, 1, 36) = CLIENT_ID OR
+  (HOLDER IS NULL AND FENCE = 0) THEN CREATED_DATE ELSE 9000000000000000000 END
+-- ---- define held_since (spring7 spring6)
+CREATED_DATE
+
+-- ---- find page
+SELECT {info}, REGION
+  FROM INT_LOCK
+  WHERE {is_sought} AND LOCK_KEY >= :after AND
+    (LOCK_KEY > :after OR REGION > :after_region)
   ORDER BY LOCK_KEY, REGION
-  LIMIT ?;
+  LIMIT :limit;
 
--- guard
-UPDATE "INT_LOCK"
-  SET CLIENT_ID = CLIENT_ID
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ?
-  RETURNING EXPIRED_AFTER >= (CAST(round((julianday('now') - 2440587.5) *
-    86400000.0) AS INTEGER) * 1000 + 1000);
+-- A session waits for the byte of a queue, whose number is even, or for the
+-- byte after it.
+-- ---- waiters (sqlock)
+SELECT value & ~1, NULL FROM json_each(sqlock_waiters());
 
--- ---- layout spring6
+-- =========================================== breaking, reaping, restoring ====
 
--- claim
-INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
-  VALUES (?, ?, ?, sqlock_now() + ? - ?)
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = sqlock_now() + ? - ?
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    (L.CREATED_DATE + CASE WHEN substr(L.CLIENT_ID, 15, 1) = '8' AND
-    substr(L.CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(L.CLIENT_ID, 28) *
-    1000 ELSE ? END) < sqlock_now()
-  RETURNING sqlock_now();
+-- ---- break (sqlock)
+UPDATE INT_LOCK
+  SET CLIENT_ID = :client, HOLDER = :holder, FENCE = max(FENCE + 1, {now})
+  WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
+-- ---- break (spring7)
+UPDATE INT_LOCK
+  SET CLIENT_ID = :client, CREATED_DATE = max(CREATED_DATE + 1, {now})
+  WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
+-- ---- break (spring6)
+UPDATE INT_LOCK
+  SET CLIENT_ID = :client
+  WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
 
--- renew
-UPDATE "INT_LOCK"
-  SET CREATED_DATE = sqlock_now() + ? - CASE WHEN substr(CLIENT_ID, 15, 1) =
-    '8' AND substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID,
-    28) * 1000 ELSE ? END
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND (CREATED_DATE + CASE
-    WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
-    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) >= sqlock_now();
+-- ---- break now (sqlock)
+UPDATE INT_LOCK
+  SET CLIENT_ID = NULL, HOLDER = :holder, {freed}, FENCE = max(FENCE + 1, {now})
+  WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
+-- ---- break now (spring7 spring6)
+DELETE FROM INT_LOCK
+  WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
 
--- release
-DELETE
-  FROM "INT_LOCK"
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ?;
-
--- read
-SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
-    (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
-    substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000
-    ELSE ? END) - sqlock_now()) ELSE (CREATED_DATE + CASE WHEN
-    substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
-    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) - sqlock_now()
-    END, CREATED_DATE, (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8'
-    AND substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) *
-    1000 ELSE ? END), NULL, NULL
-  FROM "INT_LOCK"
-  WHERE LOCK_KEY = ? AND REGION = ?;
-
--- list
-SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
-    (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
-    substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000
-    ELSE ? END) - sqlock_now()) ELSE (CREATED_DATE + CASE WHEN
-    substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
-    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) - sqlock_now()
-    END, CREATED_DATE, (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8'
-    AND substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) *
-    1000 ELSE ? END), NULL, NULL
-  FROM "INT_LOCK"
-  WHERE REGION = ? AND LOCK_KEY > ?
-  ORDER BY LOCK_KEY
-  LIMIT ?;
-
--- break
-UPDATE "INT_LOCK"
-  SET CLIENT_ID = ?
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND (CREATED_DATE + CASE
-    WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
-    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) >= sqlock_now();
-
--- break now
-DELETE
-  FROM "INT_LOCK"
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND (CREATED_DATE + CASE
-    WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
-    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) >= sqlock_now();
-
--- bound of a reap
+-- ---- reap bound
 SELECT max(LOCK_KEY)
-  FROM (SELECT LOCK_KEY FROM "INT_LOCK" WHERE REGION = ? AND LOCK_KEY > ? ORDER
-    BY LOCK_KEY LIMIT ?) AS B;
+  FROM (SELECT LOCK_KEY FROM INT_LOCK WHERE {behind} ORDER BY LOCK_KEY LIMIT :limit)
+    AS B;
+-- ---- reap
+DELETE FROM INT_LOCK
+  WHERE {behind} AND LOCK_KEY <= :until AND {is_old};
+-- ---- define is_old (sqlock)
+{ends} < {now} - :age AND FENCE < {now} - :age
+-- ---- define is_old (spring7)
+{ends} < {now} - :age AND CREATED_DATE < {now} - :age
+-- ---- define is_old (spring6)
+{ends} < {now} - :age
 
--- reap
-DELETE
-  FROM "INT_LOCK"
-  WHERE REGION = ? AND LOCK_KEY > ? AND LOCK_KEY <= ? AND (CREATED_DATE + CASE
-    WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
-    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) < sqlock_now() - ?;
+-- ---- after restore (sqlock)
+UPDATE INT_LOCK
+  SET CLIENT_ID = NULL, HOLDER = NULL, {freed}, FENCE = max(FENCE + 1, {now});
+-- ---- after restore (spring7 spring6)
+DELETE FROM INT_LOCK;
 
--- server
-SELECT sqlock_readonly(), sqlock_now(), 'SQLite ' || sqlite_version();
+-- ======================================= in the application's transaction ====
 
--- describe
-SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END,
-    c.pk, CASE WHEN s.type = 'view' THEN 'a view' WHEN upper(s.sql) LIKE
-    'CREATE VIRTUAL %' THEN 'a virtual table' END,
+-- The present time, for connections that lack sqlock_now().  'now' is truncated
+-- to ms.  One ms is added, so that no expired lease seems to be running.
+-- ---- define plain_now
+(CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000 + 1000)
+
+-- ---- define has_token (sqlock)
+AND FENCE = :token
+-- ---- define has_token (spring7 spring6)
+
+-- ---- name look
+SELECT LOCK_KEY FROM INT_LOCK WHERE {row};
+
+-- ---- write lock [not prepared]
+DELETE FROM INT_LOCK WHERE false;
+
+-- ---- tx guard [never waits]
+UPDATE INT_LOCK
+  SET CLIENT_ID = CLIENT_ID
+  WHERE {row} AND CLIENT_ID = :client {has_token}
+  RETURNING {ends} >= {plain_now};
+
+-- For other programs: `sqlock guard-sql` prints it.  An INSERT has the file's
+-- write lock from its start.  The text is no JSON path: json_extract() fails,
+-- and its error shows it.
+-- ---- guard
+INSERT INTO INT_LOCK (LOCK_KEY)
+  SELECT json_extract('[]', 'sqlock: the lease is over')
+  WHERE NOT EXISTS (SELECT 1 FROM INT_LOCK
+    WHERE {row} AND CLIENT_ID = :client {has_token} AND {ends} >= {plain_now});
+
+-- ---- identity [not prepared]
+PRAGMA main.database_list;
+
+-- ======================================================= run-once records ====
+
+-- ---- once read [not prepared]
+SELECT CLIENT_ID FROM INT_DONE WHERE {row};
+-- ---- once record [not prepared]
+INSERT INTO INT_DONE (LOCK_KEY, REGION, CLIENT_ID, FENCE, LOCK_NAME)
+  VALUES (:key, :region, :client, :token, :name);
+-- ---- once list [not prepared]
+SELECT LOCK_KEY, CLIENT_ID, FENCE, DONE_DATE, LOCK_NAME
+  FROM INT_DONE
+  WHERE REGION = :region AND (:key IS NULL OR LOCK_KEY = :key)
+  ORDER BY coalesce(LOCK_NAME, LOCK_KEY);
+-- ---- once forget [not prepared]
+DELETE FROM INT_DONE WHERE {row};
+
+-- ============================================================= the server ====
+
+-- ---- server
+SELECT sqlock_readonly(), {now}, 'SQLite ' || sqlite_version();
+
+-- Only the schema "main" is searched: the driver attaches no other database.
+-- ---- describe
+SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END, c.pk,
+    CASE WHEN s.type = 'view' THEN 'a view'
+      WHEN upper(s.sql) LIKE 'CREATE VIRTUAL %' THEN 'a virtual table' END,
     nullif(sqlock_collation(s.name, c.name), 'BINARY'), 'main'
   FROM main.sqlite_schema AS s
   JOIN pragma_table_xinfo(s.name, 'main') AS c
-  WHERE s.type IN ('table', 'view') AND lower(s.name) = lower(?) AND
-    lower(coalesce(?, 'main')) = 'main'
+  WHERE s.type IN ('table', 'view') AND lower(s.name) = lower(:table) AND
+    lower(coalesce(:schema, 'main')) = 'main'
   ORDER BY c.cid;
 
--- claim many
-INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
-  SELECT J.k, ?, J.c, J.born + J.t - ?
-  FROM (SELECT json_extract(j.value, '$.k') AS k, json_extract(j.value, '$.c')
-    AS c, json_extract(j.value, '$.t') AS t, json_extract(j.value, '$.n') AS n,
-    json_extract(j.value, '$.h') AS h, sqlock_now() AS born FROM json_each(?)
-    AS j) AS J
-  WHERE true
-  ON CONFLICT (LOCK_KEY, REGION) DO
-  UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = EXCLUDED.CREATED_DATE
-  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    (L.CREATED_DATE + CASE WHEN substr(L.CLIENT_ID, 15, 1) = '8' AND
-    substr(L.CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(L.CLIENT_ID, 28) *
-    1000 ELSE ? END) < sqlock_now()
-  RETURNING LOCK_KEY, sqlock_now();
-
--- renew many
-UPDATE "INT_LOCK" AS t
-  SET CREATED_DATE = sqlock_now() + json_extract(j.value, '$.t') - CASE WHEN
-    substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
-    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END
-  FROM json_each(?) AS j
-  WHERE t.LOCK_KEY = json_extract(j.value, '$.k') AND t.REGION = ? AND
-    t.CLIENT_ID = json_extract(j.value, '$.c') AND (t.CREATED_DATE + CASE WHEN
-    substr(t.CLIENT_ID, 15, 1) = '8' AND substr(t.CLIENT_ID, 28) NOT GLOB
-    '*[^0-9]*' THEN substr(t.CLIENT_ID, 28) * 1000 ELSE ? END) >= sqlock_now()
-  RETURNING LOCK_KEY, sqlock_now();
-
--- release many
-DELETE
-  FROM "INT_LOCK"
-  WHERE (LOCK_KEY, REGION, CLIENT_ID) IN (SELECT json_extract(j.value, '$.k'),
-    ?, json_extract(j.value, '$.c') FROM json_each(?) AS j)
-  RETURNING LOCK_KEY;
-
--- read many
-SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
-    (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
-    substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000
-    ELSE ? END) - sqlock_now()) ELSE (CREATED_DATE + CASE WHEN
-    substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
-    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) - sqlock_now()
-    END, CREATED_DATE, (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8'
-    AND substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) *
-    1000 ELSE ? END), NULL, NULL
-  FROM "INT_LOCK"
-  WHERE REGION = ? AND LOCK_KEY IN (SELECT json_extract(j.value, '$.k') FROM
-    json_each(?) AS j);
-
--- hand over
-UPDATE "INT_LOCK"
-  SET CLIENT_ID = ?, CREATED_DATE = sqlock_now() + ? - CASE WHEN
-    substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
-    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND (CREATED_DATE + CASE
-    WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
-    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) >= sqlock_now()
-  RETURNING sqlock_now();
-
--- after a restore
-DELETE
-  FROM "INT_LOCK";
-
--- guard in another program, parameters as literals
-INSERT INTO "INT_LOCK" (LOCK_KEY)
-  SELECT json_extract('[]', 'sqlock: the lease is over')
-  WHERE NOT EXISTS (SELECT 1 FROM "INT_LOCK" WHERE LOCK_KEY = ? AND REGION = ?
-    AND CLIENT_ID = ? AND (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) =
-    '8' AND substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID,
-    28) * 1000 ELSE ? END) >= (CAST(round((julianday('now') - 2440587.5) *
-    86400000.0) AS INTEGER) * 1000 + 1000));
-
--- find
-SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
-    (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
-    substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000
-    ELSE ? END) - sqlock_now()) ELSE (CREATED_DATE + CASE WHEN
-    substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
-    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) - sqlock_now()
-    END, CREATED_DATE, (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8'
-    AND substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) *
-    1000 ELSE ? END), NULL, NULL, REGION
-  FROM "INT_LOCK"
-  WHERE REGION = coalesce(?, REGION) AND (? IS NOT NULL OR REGION NOT LIKE
-    '%#tx') AND (? <> 0 OR CLIENT_ID IS NOT NULL) AND (? IS NULL OR LOCK_KEY
-    LIKE ? ESCAPE '!')
-  ORDER BY CASE WHEN ? = 'held' THEN CREATED_DATE END, CASE WHEN ? = 'ttl' THEN
-    (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
-    substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000
-    ELSE ? END) END, CASE WHEN ? = 'token' THEN -NULL END, LOCK_KEY, REGION
-  LIMIT ?;
-
--- find all, in pages
-SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
-    (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
-    substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000
-    ELSE ? END) - sqlock_now()) ELSE (CREATED_DATE + CASE WHEN
-    substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) NOT GLOB
-    '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000 ELSE ? END) - sqlock_now()
-    END, CREATED_DATE, (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8'
-    AND substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) *
-    1000 ELSE ? END), NULL, NULL, REGION
-  FROM "INT_LOCK"
-  WHERE REGION = coalesce(?, REGION) AND (? IS NOT NULL OR REGION NOT LIKE
-    '%#tx') AND (? <> 0 OR CLIENT_ID IS NOT NULL) AND (? IS NULL OR LOCK_KEY
-    LIKE ? ESCAPE '!') AND LOCK_KEY >= ? AND (LOCK_KEY > ? OR REGION > ?)
-  ORDER BY LOCK_KEY, REGION
-  LIMIT ?;
-
--- guard
-UPDATE "INT_LOCK"
-  SET CLIENT_ID = CLIENT_ID
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ?
-  RETURNING (CREATED_DATE + CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
-    substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*' THEN substr(CLIENT_ID, 28) * 1000
-    ELSE ? END) >= (CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS
-    INTEGER) * 1000 + 1000);
-
--- ---- stock, in our tables
-
--- read
-SELECT QUANTITY
-  FROM "INT_STOCK"
-  WHERE ITEM = ?;
-
--- lock
-SELECT QUANTITY
-  FROM "INT_STOCK"
-  WHERE ITEM = ?;
-
--- read with version
-SELECT QUANTITY, VERSION
-  FROM "INT_STOCK"
-  WHERE ITEM = ?;
-
--- deduct
-UPDATE "INT_STOCK"
-  SET QUANTITY = QUANTITY - ?, VERSION = VERSION + 1
-  WHERE ITEM = ? AND QUANTITY >= ?
-  RETURNING QUANTITY;
-
--- deduct from a version
-UPDATE "INT_STOCK"
-  SET QUANTITY = QUANTITY - ?, VERSION = VERSION + 1
-  WHERE ITEM = ? AND VERSION = ? AND QUANTITY >= ?;
-
--- restore
-UPDATE "INT_STOCK"
-  SET QUANTITY = QUANTITY + ?, VERSION = VERSION + 1
-  WHERE ITEM = ? AND QUANTITY <= 9223372036854775807 - ? - coalesce((SELECT
-    sum(C.QUANTITY) FROM "INT_STOCK_BUCKET" AS C WHERE C.ITEM = ?), 0)
-  RETURNING QUANTITY;
-
--- assign
-UPDATE "INT_STOCK"
-  SET QUANTITY = ?, VERSION = VERSION + 1
-  WHERE ITEM = ?;
-
--- make an item
-INSERT INTO "INT_STOCK" (ITEM, QUANTITY)
-  VALUES (?, 0)
-  ON CONFLICT DO NOTHING;
-
--- total
-SELECT T.QUANTITY + coalesce((SELECT sum(C.QUANTITY) FROM "INT_STOCK_BUCKET" AS
-    C WHERE C.ITEM = ?), 0)
-  FROM "INT_STOCK" AS T
-  WHERE ITEM = ?;
-
--- list
-SELECT ITEM, QUANTITY
-  FROM "INT_STOCK"
-  ORDER BY ITEM;
-
--- list totals
-SELECT T.ITEM, T.QUANTITY + coalesce((SELECT sum(C.QUANTITY) FROM
-    "INT_STOCK_BUCKET" AS C WHERE C.ITEM = T.ITEM), 0)
-  FROM "INT_STOCK" AS T
-  ORDER BY T.ITEM;
-
--- record entries
-INSERT INTO "INT_STOCK_ENTRY" (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA,
-    STATUS, BALANCE, CREATED_AT)
-  SELECT J.o, J.l, J.i, J.k, J.q, J.d, J.s, J.b, sqlock_now()
-  FROM (SELECT json_extract(J.value, '$.o') AS o, json_extract(J.value, '$.l')
-    AS l, json_extract(J.value, '$.i') AS i, json_extract(J.value, '$.k') AS k,
-    json_extract(J.value, '$.q') AS q, json_extract(J.value, '$.d') AS d,
-    json_extract(J.value, '$.s') AS s, json_extract(J.value, '$.b') AS b FROM
-    json_each(?) AS J) AS J
-  WHERE true
-  ON CONFLICT DO NOTHING;
-
--- entries of orders
-SELECT ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE
-  FROM "INT_STOCK_ENTRY"
-  WHERE ORDER_ID IN (SELECT J.value FROM json_each(?) AS J)
-  ORDER BY ORDER_ID, LINE;
-
--- undo an order
-UPDATE "INT_STOCK_ENTRY"
-  SET STATUS = 'U', DELTA = 0
-  WHERE ORDER_ID = ?;
-
--- old orders
-SELECT E.ORDER_ID, E.CREATED_AT, E.LINE, EXISTS (SELECT 1 FROM
-    "INT_STOCK_RESERVATION" AS R WHERE R.ORDER_ID = E.ORDER_ID AND (R.STATE =
-    'R' OR R.STOCK <> ? OR R.EXPIRES_AT > sqlock_now() - ?))
-  FROM "INT_STOCK_ENTRY" AS E
-  WHERE E.CREATED_AT <= sqlock_now() - ? AND CREATED_AT >= ? AND (CREATED_AT >
-    ? OR ORDER_ID > ? OR (ORDER_ID = ? AND LINE > ?))
-  ORDER BY E.CREATED_AT, E.ORDER_ID, E.LINE
-  LIMIT ?;
-
--- forget orders
-DELETE
-  FROM "INT_STOCK_ENTRY"
-  WHERE ORDER_ID IN (SELECT J.value FROM json_each(?) AS J) AND CREATED_AT <=
-    sqlock_now() - ?;
-
--- reserve
-INSERT INTO "INT_STOCK_RESERVATION" (ORDER_ID, STOCK, STATE, EXPIRES_AT,
-    CREATED_AT)
-  VALUES (?, ?, 'R', sqlock_now() + ?, sqlock_now());
-
--- claim a reservation
-UPDATE "INT_STOCK_RESERVATION"
-  SET STATE = 'C', EXPIRES_AT = sqlock_now()
-  WHERE ORDER_ID = ? AND STOCK = ? AND STATE = 'R' AND EXPIRES_AT >
-    sqlock_now();
-
--- cancel a reservation
-UPDATE "INT_STOCK_RESERVATION"
-  SET STATE = 'X', EXPIRES_AT = sqlock_now()
-  WHERE ORDER_ID = ? AND STOCK = ? AND STATE = 'R';
-
--- let a reservation expire
-UPDATE "INT_STOCK_RESERVATION"
-  SET STATE = 'E', EXPIRES_AT = sqlock_now()
-  WHERE ORDER_ID = ? AND STOCK = ? AND STATE = 'R' AND EXPIRES_AT <=
-    sqlock_now();
-
--- look at a reservation
-SELECT STATE, EXPIRES_AT - sqlock_now()
-  FROM "INT_STOCK_RESERVATION"
-  WHERE ORDER_ID = ? AND STOCK = ?;
-
--- reservations that are over
-SELECT ORDER_ID, EXPIRES_AT
-  FROM "INT_STOCK_RESERVATION"
-  WHERE STOCK = ? AND STATE = ? AND EXPIRES_AT <= sqlock_now() - ? AND
-    EXPIRES_AT >= ? AND (EXPIRES_AT > ? OR ORDER_ID > ?)
-  ORDER BY EXPIRES_AT, ORDER_ID
-  LIMIT ?;
-
--- forget reservations
-DELETE
-  FROM "INT_STOCK_RESERVATION"
-  WHERE ORDER_ID IN (SELECT J.value FROM json_each(?) AS J) AND STOCK = ? AND
-    STATE <> 'R' AND EXPIRES_AT <= sqlock_now() - ?;
-
--- deduct from a bucket
-UPDATE "INT_STOCK_BUCKET"
-  SET QUANTITY = QUANTITY - ?
-  WHERE ITEM = ? AND BUCKET = ? AND QUANTITY >= ?;
-
--- lock buckets
-SELECT BUCKET, QUANTITY
-  FROM "INT_STOCK_BUCKET"
-  WHERE ITEM = ?
-  ORDER BY BUCKET;
-
--- spread over buckets
-INSERT INTO "INT_STOCK_BUCKET" (ITEM, BUCKET, QUANTITY)
-  SELECT ?, json_extract(J.value, '$.b'), json_extract(J.value, '$.q')
-  FROM json_each(?) AS J
-  WHERE true
-  ON CONFLICT (ITEM, BUCKET) DO
-  UPDATE
-  SET QUANTITY = excluded.QUANTITY;
+-- Old orders of stock are read by it; tables of earlier versions have none.
+-- ---- has age index [not prepared]
+SELECT 1
+  FROM pragma_index_list(:table) AS L, pragma_index_info(L.name) AS I
+  WHERE I.seqno = 0 AND I.name = 'CREATED_AT'
+  LIMIT 1;

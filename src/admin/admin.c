@@ -205,7 +205,7 @@ static int break_key(struct lk_store *store, const char *key,
     lk_store_arguments(store, key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, client_id);
     lk_argument_text(&arguments, SQLOCK_P_HOLDER, shown);
-    lk_argument_text(&arguments, SQLOCK_P_OTHER, named);
+    lk_argument_text(&arguments, SQLOCK_P_OLD_CLIENT, named);
     run.deadline_ns = lk_store_deadline(store);
     rc = lk_store_run(store,
                       options->now ? SQLOCK_SQL_BREAK_NOW : SQLOCK_SQL_BREAK,

@@ -180,24 +180,19 @@ static int64_t host_now_us(void)
 
 static int look_at_clock(struct subject *subject, sqlock_error *err)
 {
-    const sqlock_dialect *dialect = subject->db.driver->dialect;
+    const struct lk_sql *server =
+        lk_sql_find(subject->db.driver->dialect->statements, SQLOCK_SQL_SERVER,
+                    LK_SQLOCK_QUEUE);
     uint32_t margin_ms =
         lk_margin_ms(&subject->options, subject->options.ttl_ms);
     sqlock_result result = {0};
-    struct lk_statement statement;
     int64_t offset_us;
     int64_t start_us;
     int64_t end_us;
     int rc;
 
     start_us = host_now_us();
-    rc = lk_statement_render(&statement, dialect,
-                             &dialect->statements[SQLOCK_SQL_SERVER], "", 0);
-    if (rc < 0)
-        (void)lk_error(err, rc, "%s", sqlock_strerror(rc));
-    else
-        rc = ask(subject, statement.text, &result, err);
-    lk_statement_clear(&statement);
+    rc = ask(subject, server->text, &result, err);
     end_us = host_now_us();
     if (rc == 0 && (result.rows != 1 || result.columns < 3))
         rc = lk_error(err, SQLOCK_EDATABASE,

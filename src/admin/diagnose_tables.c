@@ -16,7 +16,7 @@
 #include "base/writer.h"
 #include "db/columns.h"
 #include "db/table.h"
-#include "db/template.h"
+#include "db/statement.h"
 #include "admin/diagnose.h"
 
 /* Tables that are used together. */
@@ -72,19 +72,20 @@ struct look {
 
 /* --- rights --- */
 
-static int run(const struct look *look, const struct lk_table *table,
-               const char *text, sqlock_error *err)
+/* Run a write that touches no row. */
+static int run(const struct look *look, const char *text, sqlock_error *err)
 {
-    const sqlock_template template = {.text = text};
+    const struct lk_statement statement = {.sent = {.text = text}};
     const struct lk_arguments none = {0};
     struct lk_run run = {
+        .statement = &statement,
         .arguments = &none,
         .deadline_ns = look->deadline_ns,
         .is_repeatable = true,
         .is_write = true,
     };
     sqlock_result result = {0};
-    int rc = lk_db_run_template(look->db, &template, table, &run, &result, err);
+    int rc = lk_db_run(look->db, &run, &result, err);
 
     sqlock_result_clear(&result);
     return rc;
@@ -93,15 +94,18 @@ static int run(const struct look *look, const struct lk_table *table,
 static int try_rights(const struct look *look, const struct lk_table *table,
                       const char *updated, sqlock_error *err)
 {
-    char update[128];
-    int rc = run(look, table,
-                 "INSERT INTO {table} SELECT * FROM {table} WHERE 1 = 0", err);
+    char text[2 * sizeof table->quoted + 128];
+    int rc;
 
+    (void)snprintf(text, sizeof text,
+                   "INSERT INTO %s SELECT * FROM %s WHERE 1 = 0", table->quoted,
+                   table->quoted);
+    rc = run(look, text, err);
     if (rc < 0 || updated == NULL)
         return rc;
-    (void)snprintf(update, sizeof update,
-                   "UPDATE {table} SET %s = %s WHERE 1 = 0", updated, updated);
-    return run(look, table, update, err);
+    (void)snprintf(text, sizeof text, "UPDATE %s SET %s = %s WHERE 1 = 0",
+                   table->quoted, updated, updated);
+    return run(look, text, err);
 }
 
 /* Check that a table exists and can be used.  Return 0; ENOTFOUND, without an
@@ -218,20 +222,19 @@ static void look_at_group(const struct look *look, const struct group *group)
 static void write_column(FILE *names, FILE *cure, const char *template,
                          const sqlock_value *cells, const char *separator)
 {
-    const sqlock_fragment marks[] = {
+    const struct lk_name marks[] = {
         {"column", cells[LK_COLUMN_NAME].text},
         {"type", cells[LK_COLUMN_TYPE].text},
         {"null", cells[LK_COLUMN_NULLABLE].integer == 0 ? " NOT NULL" : ""},
         {NULL, NULL},
     };
-    const struct lk_fragments fragments = {{marks}};
 
     (void)fprintf(names, "%s%s (%s)", separator, cells[LK_COLUMN_NAME].text,
                   cells[LK_COLUMN_LOOSE].text);
     if (template == NULL)
         return;
     (void)fputs(separator, cure);
-    (void)lk_template_write(cure, template, &fragments);
+    lk_names_write(cure, template, marks);
 }
 
 /* Write the columns of a table that must compare by bytes and do not.  Return

@@ -74,15 +74,15 @@ static void fill(const struct lk_store *store,
     lk_store_arguments(store, "", out);
     if (options->all_regions)
         lk_argument_text(out, SQLOCK_P_REGION, NULL);
-    lk_argument_integer(out, SQLOCK_P_DURATION_US,
+    lk_argument_integer(out, SQLOCK_P_LIMIT,
                         options->limit != 0 ? options->limit : INT64_MAX);
     if (options->pattern != NULL) {
         lk_store_shown(store, shown, sizeof shown, options->pattern);
         like_of(shown, like);
-        lk_argument_text(out, SQLOCK_P_NAME, like);
+        lk_argument_text(out, SQLOCK_P_PATTERN, like);
     }
-    lk_argument_integer(out, SQLOCK_P_TOKEN, options->free_too);
-    lk_argument_text(out, SQLOCK_P_OTHER, orders[options->sort]);
+    lk_argument_integer(out, SQLOCK_P_WITH_FREE, options->free_too);
+    lk_argument_text(out, SQLOCK_P_ORDER, orders[options->sort]);
 }
 
 /* --- waiters --- */

@@ -33,9 +33,10 @@ static void arguments_of(const struct list *list,
     const char *region = last != NULL ? last->region : NULL;
 
     *arguments = list->query->arguments;
-    lk_argument_text(arguments, SQLOCK_P_KEY, last != NULL ? last->key : "");
-    lk_argument_text(arguments, SQLOCK_P_OTHER, region != NULL ? region : "");
-    lk_argument_integer(arguments, SQLOCK_P_DURATION_US, PAGE);
+    lk_argument_text(arguments, SQLOCK_P_AFTER, last != NULL ? last->key : "");
+    lk_argument_text(arguments, SQLOCK_P_AFTER_REGION,
+                     region != NULL ? region : "");
+    lk_argument_integer(arguments, SQLOCK_P_LIMIT, PAGE);
 }
 
 /* --- in pages by key --- */

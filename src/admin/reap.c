@@ -41,7 +41,7 @@ static int next_bound(struct lk_store *store, const struct reaped *reaped,
 
     lk_store_arguments(store, from, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_REGION, reaped->region);
-    lk_argument_integer(&arguments, SQLOCK_P_DURATION_US, reaped->rows);
+    lk_argument_integer(&arguments, SQLOCK_P_LIMIT, reaped->rows);
     rc = lk_info_read(store, SQLOCK_SQL_REAP_BOUND, &arguments, &result, err);
     *is_last =
         rc == 0 && (result.rows == 0 || result.cells[0].type != SQLOCK_TEXT);
@@ -68,8 +68,8 @@ static int reap_part(struct lk_store *store, const struct reaped *reaped,
 
     lk_store_arguments(store, from, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_REGION, reaped->region);
-    lk_argument_text(&arguments, SQLOCK_P_OTHER, bound);
-    lk_argument_integer(&arguments, SQLOCK_P_DURATION_US, reaped->retention_us);
+    lk_argument_text(&arguments, SQLOCK_P_UNTIL, bound);
+    lk_argument_integer(&arguments, SQLOCK_P_AGE, reaped->retention_us);
     rc = lk_db_run(&store->db, &run, &result, err);
     if (rc == 0)
         *removed += result.affected;
@@ -119,27 +119,18 @@ static int reap_region(struct lk_store *store, struct reaped *reaped,
 static int reap_names(struct lk_store *store, int64_t retention_us,
                       int64_t *removed, sqlock_error *err)
 {
-    const sqlock_driver *driver = store->db.driver;
     char region[LK_REGION_MAX + sizeof LK_NAMES_SUFFIX];
-    struct lk_statement statement;
-    struct reaped names = {.region = region,
-                           .statement = &statement,
-                           .retention_us = retention_us};
-    int rc;
+    struct reaped names = {
+        .region = region,
+        .statement = &store->statements[SQLOCK_SQL_NAME_REAP],
+        .retention_us = retention_us,
+    };
 
-    if (driver->transactions == NULL)
+    if (names.statement->text == NULL)
         return 0;
-    rc = lk_statement_of_tx(&statement, driver, store->layout,
-                            SQLOCK_TX_SQL_REAP, store->table.quoted, 0);
-    if (rc == SQLOCK_ENOTSUP)
-        return 0;
-    if (rc < 0)
-        return lk_error(err, rc, "%s", sqlock_strerror(rc));
     (void)snprintf(region, sizeof region, "%s%s", store->region,
                    LK_NAMES_SUFFIX);
-    rc = reap_region(store, &names, removed, err);
-    lk_statement_clear(&statement);
-    return rc;
+    return reap_region(store, &names, removed, err);
 }
 
 int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,

@@ -11,9 +11,8 @@ int lk_columns_read(sqlock_result *out, struct lk_db *db,
                     const struct lk_table *table, int64_t deadline_ns,
                     sqlock_error *err)
 {
-    int rc = lk_db_query_catalogue(
-        db, &db->driver->dialect->statements[SQLOCK_SQL_DESCRIBE], table,
-        deadline_ns, out, err);
+    int rc = lk_db_query_catalogue(db, SQLOCK_SQL_DESCRIBE, table, deadline_ns,
+                                   out, err);
 
     if (rc == 0 && out->rows > 0 && out->columns < LK_COLUMN_CELLS)
         rc = lk_error(err, SQLOCK_EDATABASE,
@@ -47,10 +46,9 @@ int lk_columns_have_age_index(bool *out, struct lk_db *db,
                               const struct lk_table *table, int64_t deadline_ns,
                               sqlock_error *err)
 {
-    const sqlock_template template = {.text = db->driver->stock->has_age_index};
     sqlock_result rows = {0};
-    int rc =
-        lk_db_query_catalogue(db, &template, table, deadline_ns, &rows, err);
+    int rc = lk_db_query_catalogue(db, SQLOCK_SQL_HAS_AGE_INDEX, table,
+                                   deadline_ns, &rows, err);
 
     *out = rows.rows > 0;
     sqlock_result_clear(&rows);

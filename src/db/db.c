@@ -256,38 +256,30 @@ static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
     return rc;
 }
 
-int lk_db_run_template(struct lk_db *db, const sqlock_template *template,
-                       const struct lk_table *table, struct lk_run *run,
-                       sqlock_result *result, sqlock_error *err)
-{
-    struct lk_statement statement;
-    int rc = lk_statement_render(&statement, db->driver->dialect, template,
-                                 table->quoted, 0);
-
-    if (rc < 0)
-        return lk_error(err, rc, "cannot write a statement about %s: %s",
-                        table->plain, sqlock_strerror(rc));
-    run->statement = &statement;
-    rc = lk_db_run(db, run, result, err);
-    run->statement = NULL;
-    lk_statement_clear(&statement);
-    return rc;
-}
-
-int lk_db_query_catalogue(struct lk_db *db, const sqlock_template *template,
+int lk_db_query_catalogue(struct lk_db *db, sqlock_statement_kind kind,
                           const struct lk_table *table, int64_t deadline_ns,
                           sqlock_result *rows, sqlock_error *err)
 {
+    static const struct lk_name none[] = {{NULL, NULL}};
     struct lk_arguments arguments = {0};
+    struct lk_statement statement;
     struct lk_run run = {
+        .statement = &statement,
         .arguments = &arguments,
         .deadline_ns = deadline_ns,
         .is_repeatable = true,
         .is_first = true,
     };
+    int rc = lk_statement_of_kind(&statement, db->driver->dialect,
+                                  SQLOCK_LAYOUT_SQLOCK, kind, none, 0);
 
-    lk_table_arguments(table, &arguments);
-    return lk_db_run_template(db, template, table, &run, rows, err);
+    if (rc < 0)
+        return lk_error(err, rc, "%s", sqlock_strerror(rc));
+    if (table != NULL)
+        lk_table_arguments(table, &arguments);
+    rc = lk_db_run(db, &run, rows, err);
+    lk_statement_clear(&statement);
+    return rc;
 }
 
 int lk_db_not_applied(int rc, sqlock_error *err)

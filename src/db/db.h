@@ -106,16 +106,10 @@ struct lk_run {
 int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
               sqlock_error *err);
 
-/* Render a template about a table and run it by lk_db_run(), for a statement
- * that is sent seldom.  run->statement is set here, and is NULL afterwards.
- * Return as lk_db_run() or lk_statement_render(). */
-int lk_db_run_template(struct lk_db *db, const sqlock_template *template,
-                       const struct lk_table *table, struct lk_run *run,
-                       sqlock_result *result, sqlock_error *err);
-
-/* Run a query about a table in the database's catalogue, as
- * lk_db_run_template(), with the arguments of lk_table_arguments(). */
-int lk_db_query_catalogue(struct lk_db *db, const sqlock_template *template,
+/* Run DESCRIBE, HAS_AGE_INDEX or SERVER, which each layout has alike, for that
+ * table (NULL: none).  Return as lk_db_run(); ENOTSUP if the database has no
+ * such statement. */
+int lk_db_query_catalogue(struct lk_db *db, sqlock_statement_kind kind,
                           const struct lk_table *table, int64_t deadline_ns,
                           sqlock_result *rows, sqlock_error *err);
 

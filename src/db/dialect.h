@@ -1,24 +1,9 @@
 /*
  * dialect.h - a database's SQL: the statements that a driver sends
- *
- * Each statement gives a result that is the same on every database; what this
- * header says of a statement is its contract.  Most are templates that the
- * library shares between all databases (src/db/lock_sql.c, src/stock/sql): a
- * dialect gives the fragments in which its database differs, and a text of its
- * own for a statement where fragments do not suffice.
- *
- * Calling sequence
- *     static const sqlock_fragment fragments[] = {
- *         {"now", "statement_timestamp()"},
- *         {NULL, NULL},
- *     };
- *     sqlock_dialect mine = {.placeholder = SQLOCK_PLACEHOLDER_DOLLAR,
- *                            .quote = '"',
- *                            .folds_to_lower = true,
- *                            .identifier_max = 63,
- *                            .fragments = fragments};
- *
- *     mine.statements[SQLOCK_SQL_WAITERS].text = ""; // "": statement missing
+ * The statements stand in sql/DATABASE/statements.sql and stock-statements.sql,
+ * of which the build makes a list for each database (.make/statements.pl).
+ * Each gives a result that is the same on every database; what this header says
+ * of a statement is its contract.
  */
 #ifndef LK_DIALECT_H
 #define LK_DIALECT_H
@@ -60,45 +45,74 @@ typedef struct sqlock_statement {
 /* The greatest id of a statement, plus 1. */
 #define SQLOCK_STATEMENT_IDS 192
 
-/*
- * A piece of SQL with a name.  In a template, and in a fragment's text, "{now}"
- * stands for the text of the fragment `now`; "{later {4}}" for that of `later`,
- * in which "{it}" is then "{4}".
- */
-typedef struct sqlock_fragment {
-    const char *name; /* letters and '_'; NULL: the end of a list */
-    const char *text; /* its SQL, a template */
-} sqlock_fragment;
+/* Parameters that a statement can send. */
+#define LK_PLACES_MAX 40
 
-/*
- * The statements of a dialect.  Texts are templates: {table} stands for the
- * quoted, qualified table, other names for fragments, and {0} to {9} for these
- * parameters.  Below, {1}{2} means the row with that key and region, {1}{2}{3}
- * its lease if CLIENT_ID is {3}.
- */
+/* A statement as the build has read it.  A list of them ends with a NULL text.
+ * It lacks statements that the database does not have. */
+struct lk_sql {
+    unsigned kind;     /* sqlock_statement_kind, or sqlock_stock_kind */
+    uint32_t variants; /* those for which it is: LK_SQLOCK_QUEUE and so on */
+    const char *text;  /* without what the program gives: {INT_LOCK} */
+    sqlock_insert_id insert_id;
+    /* Its id is 0: it is rare, or its plan for a small table must not be kept
+     * when the table has grown. */
+    bool is_unprepared;
+    bool is_nowait;
+    unsigned char count;                /* of parameters sent */
+    unsigned char order[LK_PLACES_MAX]; /* the parameter of each place */
+};
+
+/* Variants of the statements about locks: by the table's layout, and whether
+ * waiters queue in the database or poll (waiting=poll in the URL). */
+enum {
+    LK_SQLOCK_QUEUE = 1 << (2 * SQLOCK_LAYOUT_SQLOCK),
+    LK_SQLOCK_POLL = LK_SQLOCK_QUEUE << 1,
+    LK_SPRING7_QUEUE = 1 << (2 * SQLOCK_LAYOUT_SPRING7),
+    LK_SPRING7_POLL = LK_SPRING7_QUEUE << 1,
+    LK_SPRING6_QUEUE = 1 << (2 * SQLOCK_LAYOUT_SPRING6),
+    LK_SPRING6_POLL = LK_SPRING6_QUEUE << 1
+};
+
+/* The parameters of statements about locks; SQLOCK_P_KEY is :key in the SQL.
+ * Two share a number if no statement has both. */
 typedef enum sqlock_parameter {
-    SQLOCK_P_QUEUE,       /* {0} integer: number of the queue lock of {1}{2} */
-    SQLOCK_P_KEY = 1,     /* {1} text */
-    SQLOCK_P_REGION,      /* {2} text */
-    SQLOCK_P_CLIENT,      /* {3} text, CLIENT_ID of this acquisition */
-    SQLOCK_P_DURATION_US, /* {4} integer: TTL, or the reaper's retention */
-    SQLOCK_P_PEER_TTL_US, /* {5} integer: four-column layout only */
-    SQLOCK_P_NAME,        /* {6} text or null */
-    SQLOCK_P_HOLDER,      /* {7} text or null */
-    SQLOCK_P_TOKEN,       /* {8} integer: the expected token */
-    SQLOCK_P_OTHER        /* {9} text: another key, or the expected client id */
+    SQLOCK_P_QUEUE,      /* integer: number of the queue lock of the row */
+    SQLOCK_P_KEY,        /* text */
+    SQLOCK_P_REGION,     /* text */
+    SQLOCK_P_CLIENT,     /* text, CLIENT_ID of this acquisition */
+    SQLOCK_P_TTL,        /* integer, us */
+    SQLOCK_P_PEER_TTL,   /* integer, us; four-column layout only */
+    SQLOCK_P_NAME,       /* text or null */
+    SQLOCK_P_HOLDER,     /* text or null */
+    SQLOCK_P_TOKEN,      /* integer: the expected token */
+    SQLOCK_P_OLD_CLIENT, /* text: the expected CLIENT_ID */
+    SQLOCK_PARAMETERS,   /* number of parameters */
+
+    SQLOCK_P_ITEMS = SQLOCK_P_KEY,     /* JSON, see CLAIM_MANY */
+    SQLOCK_P_AFTER = SQLOCK_P_KEY,     /* text: keys up to this one were read */
+    SQLOCK_P_TABLE = SQLOCK_P_KEY,     /* text: a table's name */
+    SQLOCK_P_SCHEMA = SQLOCK_P_REGION, /* text, or null: the current one */
+    SQLOCK_P_LIMIT = SQLOCK_P_TTL,     /* integer: the most rows */
+    SQLOCK_P_AGE = SQLOCK_P_TTL,       /* integer, us: the reaper's retention */
+    SQLOCK_P_PATTERN = SQLOCK_P_NAME,  /* text of LIKE with the escape '!' */
+    SQLOCK_P_WITH_FREE = SQLOCK_P_TOKEN,         /* integer: 0 or not */
+    SQLOCK_P_UNTIL = SQLOCK_P_OLD_CLIENT,        /* text: the last of a range */
+    SQLOCK_P_AFTER_REGION = SQLOCK_P_OLD_CLIENT, /* text: goes with :after */
+    SQLOCK_P_ORDER = SQLOCK_P_OLD_CLIENT,        /* "name" and so on */
+    SQLOCK_P_TAG_PREFIX = SQLOCK_P_NAME,         /* text: of a session's name */
+    SQLOCK_P_TAG = SQLOCK_P_HOLDER               /* text: a session's name */
 } sqlock_parameter;
-/* The greatest number of a parameter. */
-#define SQLOCK_PARAMETERS 9
 
 /*
- * "now" is the database's clock, read when the statement runs, in UTC; "over"
- * means CLIENT_ID is null, or the lease's end lies before now.  The lease's end
- * is EXPIRED_AFTER, on the four-column layout CREATED_DATE + {5}; a statement
- * that grants or renews a lease writes it so that it is now + {4}.  A token is
- * max(FENCE + 1, now in us); on Spring's layouts now in us, which the
- * five-column layout keeps in CREATED_DATE.
- *
+ * The statements about locks.  "The row" is that of :key and :region, "the
+ * lease" that row if its CLIENT_ID is :client.  "Now" is the database's clock,
+ * read when the statement runs, in UTC; "over" means CLIENT_ID is null, or the
+ * lease's end lies before now.  The lease's end is EXPIRED_AFTER, on the
+ * four-column layout CREATED_DATE + :peer_ttl; a statement that grants or
+ * renews a lease writes it so that it is now + :ttl.  A token is max(FENCE + 1,
+ * now in us); on Spring's layouts now in us, which the five-column layout keeps
+ * in CREATED_DATE.
  * An "info" row has these columns:
  *     1  LOCK_KEY, text
  *     2  CLIENT_ID, text or null
@@ -108,49 +122,48 @@ typedef enum sqlock_parameter {
  *     6  us at which it expires, integer
  *     7  LOCK_NAME, text or null
  *     8  HOLDER, text or null
- *
  * A driver may keep a released row in any way, but in its info row 2 is null, 6
  * is about the time of the release, and 8 may still have the last holder.
  */
 typedef enum sqlock_statement_kind {
-    /* Take the lock {1}{2} for {3} if there is no row, or it is over, or it is
-     * {3}'s already and not over (then token and acquisition time stay, and the
-     * lease is renewed).  One row: the token, as integer; a second integer, if
-     * there is one, is not 0 when another session has the queue lock, which
+    /* Take the lock for :client if there is no row, or it is over, or it is
+     * :client's already and not over (then token and acquisition time stay, and
+     * the lease is renewed).  One row: the token, as integer; a second integer,
+     * if there is one, is not 0 when another session has the queue lock, which
      * means that others wait; a third one is not 0 when there was no row
      * before.  No row: another owner has the lock. */
     SQLOCK_SQL_CLAIM,
-    /* Renew the lease {1}{2}{3} unless it is over.  affected: 1, or 0; it may
+    /* Renew the lease unless it is over.  affected: 1, or 0; it may
      * be 0 for a renewed lease if no value changed. */
     SQLOCK_SQL_RENEW,
-    /* Free {1}{2} if CLIENT_ID is {3}, over or not; deletes the row on Spring's
-     * layouts.  affected: 1 or 0.  Need not be durable.  Notifies the sessions
-     * that are subscribed to the queue lock {0}. */
+    /* Free the lease, over or not; deletes the row on Spring's layouts.
+     * affected: 1 or 0.  Need not be durable.  Notifies the sessions that are
+     * subscribed to the queue lock :queue. */
     SQLOCK_SQL_RELEASE,
-    /* The info row of {1}{2}, if there is one.  Locks nothing. */
+    /* The info row, if there is a row.  Locks nothing. */
     SQLOCK_SQL_READ,
-    /* Info rows of region {2} with LOCK_KEY > {1}, by key, {4} at most.  After
-     * LIST_BEGIN: the next rows, in any order. */
+    /* Info rows of :region with LOCK_KEY > :after, by key, :limit at most.
+     * After LIST_BEGIN: the next rows, in any order. */
     SQLOCK_SQL_LIST,
-    /* End the lease of {1}{2} if CLIENT_ID is {9} and it is not over: CLIENT_ID
-     * becomes {3}, HOLDER {7}, the token rises, the lease's end stays.
+    /* End the lease of :old_client if it is not over: CLIENT_ID becomes
+     * :client, HOLDER :holder, the token rises, the lease's end stays.
      * affected: 1 or 0. */
     SQLOCK_SQL_BREAK,
     /* As BREAK, but the lock is free at once. */
     SQLOCK_SQL_BREAK_NOW,
     /* Find the end of the next range of rows to reap.  A bound of a range is a
      * text that only the dialect understands.  One row: the end of the range
-     * that begins at {1} (the end of the previous range, or "") and has about
-     * {4} rows; null when nothing is left. */
+     * that begins at :after (the end of the previous range, or "") and has
+     * about :limit rows; null when nothing is left. */
     SQLOCK_SQL_REAP_BOUND,
-    /* Delete the rows of region {2} between the bounds {1} and {9} whose lease
-     * ended more than {4} us ago and whose token, if there is one, lies more
-     * than {4} us before now, except locked rows.  affected: how many. */
+    /* Delete the rows of :region between the bounds :after and :until whose
+     * lease ended more than :age ago and whose token, if there is one, lies
+     * more than :age before now, except locked rows.  affected: how many. */
     SQLOCK_SQL_REAP,
     /* Describe the server; no parameters.  One row: 1 when the server is
      * read-only or else 0, now in us, the server's name and version as text. */
     SQLOCK_SQL_SERVER,
-    /* The columns of table {1} in schema {2} (null: the current one).  Rows:
+    /* The columns of :table in :schema.  Rows:
      * column name in upper case, its type in lower case, 1 when it may be null
      * or else 0, its position in the primary key or 0, and what makes the table
      * unfit for locks ("an unlogged table", "a view", "a MEMORY table") or
@@ -160,10 +173,10 @@ typedef enum sqlock_statement_kind {
     SQLOCK_SQL_DESCRIBE,
 
     /*
-     * Many leases in one statement.  {1} is a JSON array of objects, sorted by
-     * key, each key once: "k" LOCK_KEY, "c" CLIENT_ID, "t" the TTL in us, and
-     * for a claim "n" LOCK_NAME and "h" HOLDER, for a release "b" the number of
-     * the queue lock.  Rows of other regions than {2} are never touched; keys
+     * Many leases in one statement.  :items is a JSON array of objects, sorted
+     * by key, each key once: "k" LOCK_KEY, "c" CLIENT_ID, "t" the TTL in us,
+     * and for a claim "n" LOCK_NAME and "h" HOLDER, for a release "b" the
+     * number of the queue lock.  Rows of other regions are never touched; keys
      * are touched in order.
      */
     /* CLAIM for each object.  Rows: LOCK_KEY and token of each granted lease;
@@ -187,16 +200,16 @@ typedef enum sqlock_statement_kind {
      * lock rows one by one. */
     SQLOCK_SQL_LOCK_MANY,
 
-    /* Give the lease of {1}{2} from client id {9} to {3}, unless it is over;
-     * otherwise as CLAIM.  One row: the token.  No row: nothing was changed.
+    /* Give the lease of :old_client to :client, unless it is over; otherwise as
+     * CLAIM.  One row: the token.  No row: nothing was changed.
      * Durable like a claim. */
     SQLOCK_SQL_HAND_OFF,
-    /* RELEASE on a connection that has the queue lock of {1}{2}, and give the
-     * queue lock up, too.  Missing: RELEASE gives it up itself. */
+    /* RELEASE on a connection that has the row's queue lock, and give the queue
+     * lock up, too.  Missing: RELEASE gives it up itself. */
     SQLOCK_SQL_RELEASE_NOTIFY,
 
-    /* No parameters.  Free every row of {table} and raise its token; delete all
-     * of them on Spring's layouts.  affected: how many.  May be missing. */
+    /* No parameters.  Free every row of INT_LOCK and raise its token; delete
+     * all of them on Spring's layouts.  affected: how many.  May be missing. */
     SQLOCK_SQL_AFTER_RESTORE,
     /* Sent in a transaction before LIST, which then returns the table as it is
      * now.  Missing: LIST reads by key. */
@@ -204,17 +217,17 @@ typedef enum sqlock_statement_kind {
 
     /* Guard a lease in a transaction of another program: the library does not
      * send this statement but prints it, with literals for parameters.  It is
-     * an error unless the lease of {1}{2} is {3}'s, has the token {8} if the
+     * an error unless the lease is :client's, has the token :token if the
      * layout keeps tokens, and is not over.  If it succeeds, no other session
      * can change the lease until the transaction ends.  It may wait for a row
      * lock.  Missing: leases cannot be guarded. */
     SQLOCK_SQL_GUARD,
 
     /* Info rows, with a ninth column REGION, that meet three conditions.  The
-     * region is {2} (null: any whose name does not end with "#tx").  The row is
-     * not free, or {8} is not 0.  Its name, or LOCK_KEY where it has none, is
-     * LIKE {6} with the escape '!' (null: any).  At most {4} rows, in the order
-     * {9}: "name", "held", "ttl" or "token". */
+     * region is :region (null: any whose name does not end with "#tx").  The
+     * row is not free, or :with_free is not 0.  Its name, or LOCK_KEY where it
+     * has none, is LIKE :pattern (null: any).  At most :limit rows, in the
+     * :order "name", "held", "ttl" or "token". */
     SQLOCK_SQL_FIND,
     /* A row for each session that waits in a wait queue; no parameters: the
      * number of the queue lock, integer, and the session's name, text or null.
@@ -222,12 +235,78 @@ typedef enum sqlock_statement_kind {
     SQLOCK_SQL_WAITERS,
 
     /* Sent in a transaction before FIND_PAGE, with the parameters of FIND
-     * except {4} and {9}; FIND_PAGE then returns the rows as they are now.
-     * Missing: FIND_PAGE reads by key. */
+     * except :limit and :order; FIND_PAGE then returns the rows as they are
+     * now.  Missing: FIND_PAGE reads by key. */
     SQLOCK_SQL_FIND_BEGIN,
-    /* The rows of FIND after LOCK_KEY {1} of region {9}, {4} at most, by key
-     * and region; after FIND_BEGIN: the next rows, in any order. */
+    /* The rows of FIND after LOCK_KEY :after of :after_region, :limit at most,
+     * by key and region; after FIND_BEGIN: the next rows, in any order. */
     SQLOCK_SQL_FIND_PAGE,
+
+    /*
+     * In transactions of the application, where nothing may be left changed in
+     * the session.  The row of a name, in a region of its own, stands for that
+     * name where sqlock_tx_lock() locks it.
+     */
+    /* Insert the row with :name, free, if it is missing.  Missing: the database
+     * does not lock rows one by one. */
+    SQLOCK_SQL_NAME_SEED,
+    /* Lock the row until the transaction ends, without waiting.  If another
+     * session has it locked: EBUSY, or no row.  Also no row if the
+     * transaction's snapshot lacks it.  Missing as NAME_SEED. */
+    SQLOCK_SQL_NAME_LOCK,
+    /* Lock the row, and wait while another session has it locked. */
+    SQLOCK_SQL_NAME_WAIT,
+    /* Return the row, even if it is locked. */
+    SQLOCK_SQL_NAME_LOOK,
+    /* Delete the rows of :region between the bounds :after and :until of
+     * REAP_BOUND that NAME_SEED inserted more than :age ago, except locked
+     * rows.  affected: how many.  Never waits for a row lock.  Missing as
+     * NAME_SEED. */
+    SQLOCK_SQL_NAME_REAP,
+    /* For a database with one write lock: take the write lock, and change
+     * nothing.  Else missing. */
+    SQLOCK_SQL_WRITE_LOCK,
+    /* Guard the lease if it has the token :token, where the layout keeps
+     * tokens: no other session can change it until the transaction ends.  One
+     * row: 1 if the lease is not over, otherwise 0.  No row: it is not
+     * :client's, or another session has a row lock, for which this never
+     * waits. */
+    SQLOCK_SQL_TX_GUARD,
+    /* For `commit_if`: as TX_GUARD, but an error instead of no row.  Missing if
+     * there is no `commit_if`. */
+    SQLOCK_SQL_TX_ASSERT,
+    /* A query whose last cell of the first row, a text, identifies the server,
+     * the database and INT_LOCK in :schema (null: none was named).  Two
+     * connections with equal texts find the same table. */
+    SQLOCK_SQL_IDENTITY,
+    /* A query that takes no snapshot and returns one text: "read committed", in
+     * upper or lower case, or another text if the transaction reads from a
+     * snapshot that its first statement takes.  Missing: IDENTITY takes no
+     * snapshot. */
+    SQLOCK_SQL_ISOLATION,
+    /* A query that returns a row if row locks exclude only the sessions of one
+     * node of a cluster with several writable nodes.  It takes no snapshot.
+     * Missing: the database has no such clusters. */
+    SQLOCK_SQL_ONE_NODE,
+
+    /* Run-once records, in INT_DONE: CLIENT_ID of that of :key and :region. */
+    SQLOCK_SQL_ONCE_READ,
+    /* Insert the record. */
+    SQLOCK_SQL_ONCE_RECORD,
+    /* LOCK_KEY, CLIENT_ID, FENCE, us at which it was written, and LOCK_NAME of
+     * :key (null: of all), by name. */
+    SQLOCK_SQL_ONCE_LIST,
+    /* Delete the record.  affected: 1 or 0. */
+    SQLOCK_SQL_ONCE_FORGET,
+
+    /* One row: the number, as integer, of sessions of this database that are in
+     * a transaction or a statement and have set a name that begins with
+     * :tag_prefix and is not :tag.  Missing: sessions have no names. */
+    SQLOCK_SQL_STALE_SESSIONS,
+    /* One row if an index of :table in :schema begins with CREATED_AT; by it
+     * old orders of stock are read, and tables of earlier versions have
+     * none. */
+    SQLOCK_SQL_HAS_AGE_INDEX,
     /* Number of statements. */
     SQLOCK_SQL_KINDS
 } sqlock_statement_kind;
@@ -241,20 +320,6 @@ enum {
     SQLOCK_SCHEMA_STOCK,
     SQLOCK_SCHEMAS
 };
-
-/* One template. */
-typedef struct sqlock_template {
-    /* NULL: the library's shared template, if it has one; "", or empty after
-     * its fragments are put in: the statement is missing. */
-    const char *text;
-    sqlock_insert_id insert_id; /* as in sqlock_statement */
-    bool is_planned_anew;       /* its id is 0, so that a plan for a small table
-                                   is not kept when the table has grown */
-    uint32_t layouts; /* the layouts that have the statement, 1 << sqlock_layout
-                         for each; 0: all */
-    /* Fragments of this statement alone; NULL: the library's, or none. */
-    const sqlock_fragment *with;
-} sqlock_template;
 
 /* A column that a table must have. */
 typedef struct sqlock_column {
@@ -273,27 +338,10 @@ typedef struct sqlock_dialect {
     /* Statements that create INT_LOCK, by layout, INT_DONE, or INT_STOCK and
      * the tables beside it, each ending with ";\n". */
     const char *schema[SQLOCK_SCHEMAS];
-    /*
-     * Fragments.  Those of a layout come first; for a name in neither list the
-     * library's fragment is used (src/db/lock_sql.c).  The library's templates
-     * need from every dialect
-     *     now         the database's clock, as in the columns of time
-     *     us          {it}, a number of us, to be added to a time
-     *     in_us       {it}, a time or a difference of two, as integer of us
-     *     freed       assignment to the lease's end when the row becomes free
-     *     born_items  for CLAIM_MANY: J.k, J.c, J.t, J.n and J.h of {1}, by
-     *                 key, and {born} AS born
-     * and, if rows are locked one by one, `share_free`, `unless_there` and
-     * `delete_unlocked` for transactions.
-     */
-    const sqlock_fragment *fragments;
-    /* Fragments of one layout, before the others. */
-    const sqlock_fragment *layout_fragments[SQLOCK_LAYOUTS];
-    /* Fragments of a variation of the dialect, which come before all others,
-     * also before those about stock; NULL: none. */
-    const sqlock_fragment *overrides;
-    /* SERVER and DESCRIBE are the same in every layout. */
-    sqlock_template statements[SQLOCK_SQL_KINDS];
+    /* Of SERVER and DESCRIBE, and those from IDENTITY on, each layout has the
+     * same text. */
+    const struct lk_sql *statements;
+    bool polls; /* its statements are those for waiting=poll */
     /* The text of sql/DATABASE/doctor.sql: the settings of the server that a
      * promise of locks depends on, and what they should be. */
     const char *doctor;
@@ -304,94 +352,71 @@ typedef struct sqlock_dialect {
      * compare texts by their bytes; {null} is " NOT NULL" or "".  NULL: the
      * database has none, and the table must be made anew. */
     const char *compare_bytes;
-    /* One row: the number, as integer, of sessions of this database that are in
-     * a transaction or a statement and have set a name that begins with {6} and
-     * is not {7}.  Missing: sessions have no names. */
-    sqlock_template stale_sessions;
 } sqlock_dialect;
-
-/* ------------------------------------- transactions of the application -- */
-
-/* Statements about the lock table that transactions send, for its three
- * layouts. */
-typedef enum sqlock_tx_kind {
-    /* Insert the row {1}{2} with the name {6}, free, if it is missing.  "": the
-     * database does not lock rows one by one. */
-    SQLOCK_TX_SQL_SEED,
-    /* Guard the lease of {1}{2} if it is {3}'s and has the token {8}, where the
-     * layout keeps tokens: no other session can change it until the transaction
-     * ends.  One row: 1 if the lease is not over, otherwise 0.  No row: it is
-     * not {3}'s, or another session has a row lock, for which this never
-     * waits. */
-    SQLOCK_TX_SQL_GUARD,
-    /* For `commit_if`: as GUARD, but an error instead of no row.  Missing if
-     * there is no `commit_if`. */
-    SQLOCK_TX_SQL_ASSERT,
-    /* Delete the rows of region {2} between the bounds {1} and {9} of
-     * REAP_BOUND that SEED inserted more than {4} us ago, except locked rows.
-     * affected: how many.  Never waits for a row lock.  "" if there is no
-     * SEED. */
-    SQLOCK_TX_SQL_REAP,
-    /* Number of statements. */
-    SQLOCK_TX_KINDS
-} sqlock_tx_kind;
 
 /* ---------------------------------------------------------------- stock -- */
 
-/*
- * The statements about stock.  Besides these parameters, templates have
- * {stock}, {item}, {quantity} and {version} for the table and its columns;
- * where there is no version column, {version} is the quantity.  {bump} is the
- * assignment that raises the version, or nothing.  {most} is the greatest
- * integer that the quantity's column holds.  {this_item} is the condition that
- * the item is {1}.  {entry}, {reservation} and
- * {bucket} are sqlock's tables of sql/DATABASE/stock.sql; {in_buckets} is the
- * sum in the buckets of the item {5}, or 0 where the stock is a table of the
- * application.
- */
+/* Variants of the statements about stock: INT_STOCK is sqlock's own table, or
+ * one of the application's, whose item column compares texts by their bytes, or
+ * by a collation that takes texts of other bytes for equal; and the table has a
+ * version or not. */
+enum {
+    LK_OURS_VERSIONED = 1 << 0,
+    LK_OURS_UNVERSIONED = 1 << 1,
+    LK_EXACT_VERSIONED = 1 << 2,
+    LK_EXACT_UNVERSIONED = 1 << 3,
+    LK_LOOSE_VERSIONED = 1 << 4,
+    LK_LOOSE_UNVERSIONED = 1 << 5
+};
+
+/* The parameters of statements about stock; SQLOCK_SP_ITEM is :item in the SQL.
+ * Two share a number if no statement has both. */
 typedef enum sqlock_stock_parameter {
-    SQLOCK_SP_ITEM = 1, /* {1} text, or integer where the column is one */
-    SQLOCK_SP_QUANTITY, /* {2} integer */
-    SQLOCK_SP_ORDER,    /* {3} text */
-    SQLOCK_SP_ROWS,     /* {4} JSON */
-    /* {5} text: the item, as sqlock's tables have it; or the STATE of
-     * reservations */
-    SQLOCK_SP_NAME,
-    SQLOCK_SP_BUCKET,      /* {6} integer: a bucket, or a line of an order */
-    SQLOCK_SP_DURATION_US, /* {7} integer */
-    /* {8} integer: a version; or a time of the database's clock, in us since
-     * 1970 */
-    SQLOCK_SP_EXPECTED,
-    SQLOCK_SP_STOCK /* {9} text: STOCK of reservations; see stock.sql */
+    SQLOCK_SP_ITEM = 1, /* text, or integer where the column is one */
+    SQLOCK_SP_QUANTITY, /* integer */
+    SQLOCK_SP_ORDER,    /* text */
+    SQLOCK_SP_ROWS,     /* JSON */
+    SQLOCK_SP_NAME,     /* text: the item, as sqlock's tables have it */
+    SQLOCK_SP_BUCKET,   /* integer */
+    SQLOCK_SP_TTL,      /* integer, us */
+    SQLOCK_SP_VERSION,  /* integer */
+    SQLOCK_SP_STOCK,    /* text: STOCK of reservations; see stock.sql */
+
+    SQLOCK_SP_LIMIT = SQLOCK_SP_QUANTITY, /* integer: the most rows */
+    SQLOCK_SP_STATE = SQLOCK_SP_NAME,     /* text: STATE of reservations */
+    SQLOCK_SP_LINE = SQLOCK_SP_BUCKET,    /* integer: a line of an order */
+    SQLOCK_SP_AGE = SQLOCK_SP_TTL,        /* integer, us */
+    SQLOCK_SP_AFTER = SQLOCK_SP_VERSION   /* integer: a time of the database's
+                                             clock, in us since 1970 */
 } sqlock_stock_parameter;
 
 /*
- * An entry is a row of an order in the table {entry}.  Entries as a parameter
+ * An entry is a row of an order in INT_STOCK_ENTRY.  Entries as a parameter
  * are a JSON array of objects: "o" ORDER_ID, "l" LINE, "i" ITEM, "k" KIND, "q"
  * QUANTITY, "d" DELTA, "s" STATUS, "b" BALANCE.
  */
 typedef enum sqlock_stock_kind {
     /* --- on a quantity --- */
-    /* The quantity of {1}.  Locks nothing. */
+    /* The quantity of :item.  Locks nothing. */
     SQLOCK_STOCK_SQL_READ,
     /* READ, and lock the row: no other session can change it until the
      * transaction ends. */
     SQLOCK_STOCK_SQL_LOCK,
-    /* Quantity and version of {1}. */
+    /* Quantity and version of :item. */
     SQLOCK_STOCK_SQL_READ_VERSION,
-    /* Deduct {2} from {1}.  One row: the quantity that is left.  No row: less
-     * than {2} is there, or there is no such item. */
+    /* Deduct :quantity from :item.  One row: the quantity that is left.  No
+     * row: less than :quantity is there, or there is no such item. */
     SQLOCK_STOCK_SQL_DEDUCT,
-    /* DEDUCT if the version is {8}.  affected: 1 or 0. */
+    /* DEDUCT if the version is :version.  affected: 1 or 0. */
     SQLOCK_STOCK_SQL_SWAP,
-    /* Add {2} to {1}.  One row: the quantity that is there now.  No row: it
-     * would be more than {most}, or there is no such item. */
+    /* Add :quantity to :item.  One row: the quantity that is there now.  No
+     * row: it would be more than the column holds, or there is no such item. */
     SQLOCK_STOCK_SQL_RESTORE,
-    /* Set the quantity of {1}, which exists, to {2}. */
+    /* Set the quantity of :item, which exists, to :quantity. */
     SQLOCK_STOCK_SQL_ASSIGN,
-    /* Insert the item {1} with a quantity of 0 if it is missing. */
+    /* Insert the item :item with a quantity of 0 if it is missing. */
     SQLOCK_STOCK_SQL_MAKE,
-    /* The quantity of the item {1}, also given as {5}, with its buckets. */
+    /* The quantity of :item, also given as :name, with its buckets. */
     SQLOCK_STOCK_SQL_TOTAL,
     /* Items and quantities of all rows, by item. */
     SQLOCK_STOCK_SQL_LIST,
@@ -399,60 +424,61 @@ typedef enum sqlock_stock_kind {
     SQLOCK_STOCK_SQL_LIST_TOTAL,
 
     /* --- orders --- */
-    /* Insert the entries {4} that do not exist.  affected: how many. */
+    /* Insert the entries :rows that do not exist.  affected: how many. */
     SQLOCK_STOCK_SQL_RECORD,
-    /* Deduct {2} from {1} and insert the entries {4}, adding the quantity that
-     * is left to each BALANCE.  One row: the quantity that is left.  No row:
-     * nothing was deducted, as in DEDUCT, and no entry inserted.  EBUSY: an
-     * entry exists, and nothing was done.  Missing: the database cannot do this
-     * in one statement. */
+    /* Deduct :quantity from :item and insert the entries :rows, adding the
+     * quantity that is left to each BALANCE.  One row: the quantity that is
+     * left.  No row: nothing was deducted, as in DEDUCT, and no entry inserted.
+     * EBUSY: an entry exists, and nothing was done.  Missing: the database
+     * cannot do this in one statement. */
     SQLOCK_STOCK_SQL_COMBINE,
-    /* The entries of the orders in the JSON array of texts {4}, by order and
+    /* The entries of the orders in the JSON array of texts :rows, by order and
      * line: ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE.  Waits for
      * entries that are being inserted, where the database can. */
     SQLOCK_STOCK_SQL_ENTRIES,
-    /* Mark the entries of order {3} as undone: STATUS 'U' and DELTA 0. */
+    /* Mark the entries of order :order as undone: STATUS 'U' and DELTA 0. */
     SQLOCK_STOCK_SQL_UNDO,
-    /* The next {2} entries that are older than {7}, by CREATED_AT, ORDER_ID and
-     * LINE, after the entry with the values {8}, {3} and {6}.  Rows: ORDER_ID,
-     * CREATED_AT in us since 1970, LINE, and 1 if a reservation keeps the
-     * entry, or else 0.  A reservation of its order keeps it if it is open, or
-     * of another stock than {9}, or ended less than {7} ago. */
+    /* The next :limit entries that are older than :age, by CREATED_AT, ORDER_ID
+     * and LINE, after the entry with the values :after, :order and :line.
+     * Rows: ORDER_ID, CREATED_AT in us since 1970, LINE, and 1 if a reservation
+     * keeps the entry, or else 0.  A reservation of its order keeps it if it is
+     * open, or of another stock than :stock, or ended less than :age ago. */
     SQLOCK_STOCK_SQL_OLD,
-    /* Remove the entries older than {7} of the orders in the JSON array {4}. */
+    /* Remove the entries older than :age of the orders in the array :rows. */
     SQLOCK_STOCK_SQL_FORGET_ENTRIES,
 
-    /* --- reservations, only those whose STOCK is {9} --- */
-    /* Insert the reservation {3}, which is over {7} from now. */
+    /* --- reservations, only those whose STOCK is :stock --- */
+    /* Insert the reservation :order, which is over :ttl from now. */
     SQLOCK_STOCK_SQL_RESERVE,
-    /* Claim {3} if it is reserved and not over.  affected: 1 or 0.  CLAIM,
+    /* Claim :order if it is reserved and not over.  affected: 1 or 0.  CLAIM,
      * CANCEL and LAPSE set EXPIRES_AT to now. */
     SQLOCK_STOCK_SQL_CLAIM,
-    /* Cancel {3} if it is reserved.  affected: 1 or 0. */
+    /* Cancel :order if it is reserved.  affected: 1 or 0. */
     SQLOCK_STOCK_SQL_CANCEL,
-    /* Let {3} expire if it is reserved and over.  affected: 1 or 0. */
+    /* Let :order expire if it is reserved and over.  affected: 1 or 0. */
     SQLOCK_STOCK_SQL_LAPSE,
-    /* STATE of {3} and its remaining us. */
+    /* STATE of :order and its remaining us. */
     SQLOCK_STOCK_SQL_STATUS,
-    /* The next {2} reservations in the state {5} whose EXPIRES_AT was {7} ago
-     * or more, by EXPIRES_AT and ORDER_ID, after the reservation with the
-     * values {8} and {3}.  Rows: ORDER_ID, and EXPIRES_AT in us since 1970. */
+    /* The next :limit reservations in the state :state whose EXPIRES_AT was
+     * :age ago or more, by EXPIRES_AT and ORDER_ID, after the reservation with
+     * the values :after and :order.  Rows: ORDER_ID, and EXPIRES_AT in us since
+     * 1970. */
     SQLOCK_STOCK_SQL_DUE,
-    /* Remove the reservations of the orders in the JSON array {4} that ended
-     * {7} ago or more. */
+    /* Remove the reservations of the orders in the array :rows that ended :age
+     * ago or more. */
     SQLOCK_STOCK_SQL_FORGET_RESERVATIONS,
 
-    /* --- buckets --- */
-    /* Deduct {2} from bucket {6} of {5}.  affected: 1 or 0; or one row, the
-     * total that is left of the item, or no row. */
+    /* --- buckets, only of sqlock's own table --- */
+    /* Deduct :quantity from :bucket of :name.  affected: 1 or 0; or one row,
+     * the total that is left of the item, or no row. */
     SQLOCK_STOCK_SQL_BUCKET_DEDUCT,
-    /* BUCKET_DEDUCT, and insert the entries {4}, adding the total that is left
-     * to each BALANCE, as in COMBINE. */
+    /* BUCKET_DEDUCT, and insert the entries :rows, adding the total that is
+     * left to each BALANCE, as in COMBINE. */
     SQLOCK_STOCK_SQL_BUCKET_COMBINE,
-    /* Lock the buckets of {5}.  Rows: number and quantity, by number. */
+    /* Lock the buckets of :name.  Rows: number and quantity, by number. */
     SQLOCK_STOCK_SQL_BUCKETS,
-    /* Set the quantities of buckets of {5} as in the JSON array {4} of objects:
-     * "b" number, "q" quantity. */
+    /* Set the quantities of buckets of :name as in the JSON array :rows of
+     * objects: "b" number, "q" quantity. */
     SQLOCK_STOCK_SQL_SPREAD,
     /* Number of statements. */
     SQLOCK_STOCK_KINDS
@@ -466,20 +492,12 @@ typedef struct sqlock_integer_type {
 
 /* A driver's part in stock. */
 typedef struct sqlock_stock_dialect {
-    /* A query whether there is an index by which old orders are read; tables of
-     * earlier versions have none.  One row if an index of the table named {1},
-     * in schema {2} (null: none was named), begins with CREATED_AT. */
-    const char *has_age_index;
-    /* A statement that adds such an index to INT_STOCK_ENTRY, as `schema`. */
+    /* A statement that adds the index of HAS_AGE_INDEX to INT_STOCK_ENTRY, as
+     * `schema`. */
     const char *add_age_index;
-    /* Fragments, which come before those of the dialect and the library
-     * (src/stock/sql/sql.c).  The library needs `time`, a point in time made of
-     * us since 1970, and `orders` and `entries`, the rows of {4}. */
-    const sqlock_fragment *fragments;
     /* The first whose patterns fit a type counts; patterns NULL: the end. */
     const sqlock_integer_type *integers;
-    /* By sqlock_stock_kind. */
-    sqlock_template statements[SQLOCK_STOCK_KINDS];
+    const struct lk_sql *statements; /* their kinds: sqlock_stock_kind */
 } sqlock_stock_dialect;
 
 #endif

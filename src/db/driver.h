@@ -71,36 +71,17 @@ typedef enum sqlock_tx_state {
     SQLOCK_TX_GONE     /* connection and transaction are lost */
 } sqlock_tx_state;
 
-/* Functions and SQL of a driver for transactions of the application.  The SQL
- * is templates as in a dialect, which leave nothing changed in the session. */
+/* Functions of a driver for transactions of the application, and parts of
+ * statements about its tables.  Nothing of them is left changed in the
+ * session. */
 typedef struct sqlock_transactions {
-    const char *statements[SQLOCK_TX_KINDS]; /* as a template's text */
-
-    /* A query whose last cell of the first row, a text, identifies the server,
-     * the database and {table} in schema {1} (null: none was named).  Two
-     * connections with equal texts find the same table. */
-    const char *identity;
-    /* A query that takes no snapshot and returns one text: "read committed", in
-     * upper or lower case, or another text if the transaction reads from a
-     * snapshot that its first statement takes.  NULL: `identity` takes no
-     * snapshot. */
-    const char *isolation;
-
-    /* A query that returns a row if row locks exclude only the sessions of one
-     * node of a cluster with several writable nodes.  It takes no snapshot.
-     * NULL: the database has no such clusters. */
-    const char *one_node;
-
     /* Clause to append to the SELECT of a row: FOR UPDATE without a wait; EBUSY
      * or no row if it is locked.  NULL: rows are not locked one by one. */
     const char *update_free;
     const char *update_wait; /* FOR UPDATE that waits */
     const char *share_free;  /* FOR SHARE without a wait */
     const char *share_wait;  /* FOR SHARE that waits */
-    /* For a database with one write lock: a statement that takes the write lock
-     * and changes nothing; else NULL. */
-    const char *take_write_lock;
-    uint32_t wait_unit_ms; /* unit of `limit`; 0: no statement waits */
+    uint32_t wait_unit_ms;   /* unit of `limit`; 0: no statement waits */
 
     const char *timestamp_us;   /* {column}, a point in time, as us */
     const char *next_timestamp; /* a point in time later than {column} */
@@ -342,9 +323,9 @@ typedef struct sqlock_driver {
     const sqlock_wait_queue *wait_queue;
 
     /**
-     * The `overrides` of the dialect for URLs with the parameter waiting=poll:
-     * with them no statement takes part in a wait queue, and `wait_queue` is
-     * not used.  NULL: such a URL is refused if there is a `wait_queue`.
+     * The dialect has statements for URLs with the parameter waiting=poll: no
+     * statement takes part in a wait queue, and `wait_queue` is not used.  If
+     * false, such a URL is refused if there is a `wait_queue`.
      *
      * If only the row's lock serializes the claims of a key, tokens of sqlock's
      * layout rise as long as the row stays.  They may not rise where a Spring
@@ -352,7 +333,7 @@ typedef struct sqlock_driver {
      * a statement may take.  On Spring's layouts two tokens may then come in
      * the wrong order.
      */
-    const sqlock_fragment *polling;
+    bool can_poll;
 } sqlock_driver;
 
 #endif

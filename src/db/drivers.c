@@ -82,7 +82,7 @@ static const sqlock_driver *polling_form(const sqlock_driver *driver)
     if (form->of == NULL) {
         form->of = driver;
         form->dialect = *driver->dialect;
-        form->dialect.overrides = driver->polling;
+        form->dialect.polls = true;
         form->driver = *driver;
         form->driver.dialect = &form->dialect;
         form->driver.wait_queue = NULL;
@@ -102,12 +102,12 @@ static int choose_form(const sqlock_driver **out, const char *waiting,
     if (strcmp(waiting, "poll") != 0)
         return lk_error(err, SQLOCK_EINVAL,
                         "waiting in the URL must be queue or poll");
-    if (driver->polling == NULL && driver->wait_queue != NULL)
+    if (!driver->can_poll && driver->wait_queue != NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
                         "the driver %s needs its wait queue: remove "
                         "waiting=poll from the URL",
                         driver->name);
-    if (driver->polling != NULL) {
+    if (driver->can_poll) {
         pthread_mutex_lock(&guard);
         *out = polling_form(driver);
         pthread_mutex_unlock(&guard);

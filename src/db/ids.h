@@ -9,10 +9,8 @@
 
 #include "db/driver.h"
 
-/* The dialect's statements have the numbers 1 to SQLOCK_SQL_KINDS, those of
- * transactions (enum lk_tx_kind) the next LK_IDS_OF_TX. */
-#define LK_IDS_OF_TX 8u
-#define LK_IDS_FIRST (SQLOCK_SQL_KINDS + 1u + LK_IDS_OF_TX)
+/* The dialect's statements have the numbers 1 to SQLOCK_SQL_KINDS. */
+#define LK_IDS_FIRST (SQLOCK_SQL_KINDS + 1u)
 #define LK_IDS_COUNT (SQLOCK_STATEMENT_IDS - LK_IDS_FIRST + 1)
 
 struct lk_ids {

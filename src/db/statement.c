@@ -1,18 +1,14 @@
 /*
- * statement.c - render templates: put in the fragments (template.c), then the
- * placeholders of parameters
- *
- * Nothing else goes into a text but table names, validated and quoted; values
- * are bound to the placeholders.
+ * statement.c - put tables' names into statements, and arguments in order
+ * Nothing else goes into a text but names, validated and quoted; values are
+ * bound to the placeholders.
  */
 #include "db/statement.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/writer.h"
-#include "db/lock_sql.h"
 
 void lk_argument_text(struct lk_arguments *arguments, sqlock_parameter which,
                       const char *text)
@@ -37,178 +33,78 @@ void lk_argument_integer(struct lk_arguments *arguments, sqlock_parameter which,
     value->integer = integer;
 }
 
-/* Return the number to write for a parameter: a new one, or, in the style $N,
- * the one that the parameter has already.  Return 0 if there are too many. */
-static size_t place_of(struct lk_statement *statement, sqlock_placeholder style,
-                       unsigned char parameter)
+/* Return what is put in for the name of that length, or NULL. */
+static const char *text_of(const struct lk_name *names, const char *name,
+                           size_t length)
 {
-    if (style == SQLOCK_PLACEHOLDER_DOLLAR)
-        for (size_t i = 0; i < statement->count; i++)
-            if (statement->order[i] == parameter)
-                return i + 1;
-    if (statement->count == LK_PLACES_MAX)
-        return 0;
-    statement->order[statement->count++] = parameter;
-    return statement->count;
+    for (; names->name != NULL; names++)
+        if (strncmp(names->name, name, length) == 0 &&
+            names->name[length] == '\0')
+            return names->text;
+    return NULL;
 }
 
-static int write_parameter(FILE *out, struct lk_statement *statement,
-                           sqlock_placeholder style, char digit)
+void lk_names_write(FILE *out, const char *text, const struct lk_name *names)
 {
-    unsigned char parameter = (unsigned char)(digit - '0');
-    size_t place;
+    const char *open;
 
-    if (digit < '0' || digit > '0' + SQLOCK_PARAMETERS)
-        return SQLOCK_EINVAL;
-    place = place_of(statement, style, parameter);
-    if (place == 0)
-        return SQLOCK_EINVAL;
-    if (style == SQLOCK_PLACEHOLDER_DOLLAR)
-        (void)fprintf(out, "$%zu", place);
-    else
-        (void)fputc('?', out);
-    return 0;
-}
+    while ((open = strchr(text, '{')) != NULL) {
+        const char *name = open + 1;
+        size_t length = strcspn(name, "}");
+        const char *replacement = text_of(names, name, length);
 
-static int write_parameters(FILE *out, struct lk_statement *statement,
-                            sqlock_placeholder style, const char *text)
-{
-    int rc = 0;
-
-    while (rc == 0 && *text != '\0') {
-        if (text[0] == '{' && text[1] != '\0' && text[2] == '}') {
-            rc = write_parameter(out, statement, style, text[1]);
-            text += 3;
-        } else {
-            (void)fputc(*text++, out);
-        }
+        (void)fwrite(text, 1, (size_t)(open - text), out);
+        text = replacement != NULL ? name + length + 1 : name;
+        (void)fputs(replacement != NULL ? replacement : "{", out);
     }
-    return rc;
+    (void)fputs(text, out);
 }
 
-/* Expand a template with its fragments into *out, which the caller frees.  *out
- * is NULL after a failure. */
-static int expand(char **out, const char *text,
-                  const struct lk_fragments *fragments)
+const struct lk_sql *lk_sql_find(const struct lk_sql *list, unsigned kind,
+                                 uint32_t variant)
+{
+    for (; list->text != NULL; list++)
+        if (list->kind == kind && (list->variants & variant) != 0)
+            return list;
+    return NULL;
+}
+
+int lk_statement_render(struct lk_statement *out, const struct lk_sql *sql,
+                        const struct lk_name *names, uint32_t id)
 {
     struct lk_writer writer;
     FILE *stream = lk_writer_open(&writer);
-    int rc;
-
-    if (stream == NULL)
-        return SQLOCK_ENOMEM;
-    rc = lk_template_write(stream, text, fragments);
-    *out = lk_writer_close(&writer);
-    if (*out == NULL)
-        rc = SQLOCK_ENOMEM;
-    if (rc < 0) {
-        free(*out);
-        *out = NULL;
-    }
-    return rc;
-}
-
-/* Replace the marks of parameters by placeholders, into out->text. */
-static int number(struct lk_statement *out, sqlock_placeholder style,
-                  const char *text)
-{
-    struct lk_writer writer;
-    FILE *stream = lk_writer_open(&writer);
-    int rc;
-
-    if (stream == NULL)
-        return SQLOCK_ENOMEM;
-    rc = write_parameters(stream, out, style, text);
-    out->text = lk_writer_close(&writer);
-    if (out->text == NULL)
-        rc = SQLOCK_ENOMEM;
-    if (rc < 0)
-        lk_statement_clear(out);
-    return rc;
-}
-
-int lk_statement_write(struct lk_statement *out, const sqlock_dialect *dialect,
-                       const sqlock_template *template,
-                       const struct lk_fragments *fragments, uint32_t id)
-{
-    char *text = NULL;
-    int rc;
 
     memset(out, 0, sizeof *out);
-    if (template->text == NULL || *template->text == '\0')
-        return SQLOCK_ENOTSUP;
-    rc = expand(&text, template->text, fragments);
-    if (rc == 0 && *text == '\0')
-        rc = SQLOCK_ENOTSUP;
-    if (rc == 0)
-        rc = number(out, dialect->placeholder, text);
-    free(text);
-    if (rc < 0)
-        return rc;
-    out->sent.text = out->text;
-    out->sent.id = template->is_planned_anew ? 0 : id;
-    out->sent.insert_id = template->insert_id;
+    if (stream == NULL)
+        return SQLOCK_ENOMEM;
+    lk_names_write(stream, sql->text, names);
+    out->text = lk_writer_close(&writer);
+    if (out->text == NULL)
+        return SQLOCK_ENOMEM;
+    out->sent = (sqlock_statement){
+        .text = out->text,
+        .id = sql->is_unprepared ? 0 : id,
+        .insert_id = sql->insert_id,
+        .is_nowait = sql->is_nowait,
+    };
+    out->count = sql->count;
+    out->order = sql->order;
     return 0;
-}
-
-int lk_statement_render(struct lk_statement *out, const sqlock_dialect *dialect,
-                        const sqlock_template *template, const char *table,
-                        uint32_t id)
-{
-    const sqlock_fragment own[] = {{"table", table}, {NULL, NULL}};
-    const struct lk_fragments fragments = {.lists = {own, dialect->overrides,
-                                                     dialect->fragments,
-                                                     lk_lock_fragments}};
-
-    return lk_statement_write(out, dialect, template, &fragments, id);
-}
-
-static int render_in(struct lk_statement *out, const sqlock_dialect *dialect,
-                     sqlock_layout layout, const sqlock_template *template,
-                     const char *table, uint32_t id)
-{
-    const sqlock_fragment own[] = {{"table", table}, {NULL, NULL}};
-    const struct lk_fragments fragments = {
-        .lists = {
-            own,
-            dialect->overrides,
-            template->with,
-            dialect->layout_fragments[layout],
-            dialect->fragments,
-            lk_layout_fragments[layout],
-            lk_lock_fragments,
-        }};
-
-    return lk_statement_write(out, dialect, template, &fragments, id);
 }
 
 int lk_statement_of_kind(struct lk_statement *out,
                          const sqlock_dialect *dialect, sqlock_layout layout,
-                         sqlock_statement_kind kind, const char *table,
-                         uint32_t id)
+                         sqlock_statement_kind kind,
+                         const struct lk_name *names, uint32_t id)
 {
-    sqlock_template template = dialect->statements[kind];
+    uint32_t queue = (uint32_t)LK_SQLOCK_QUEUE << (2 * layout);
+    const struct lk_sql *sql = lk_sql_find(dialect->statements, kind,
+                                           dialect->polls ? queue << 1 : queue);
 
     memset(out, 0, sizeof *out);
-    if (template.layouts != 0 && (template.layouts & (1u << layout)) == 0)
-        return SQLOCK_ENOTSUP;
-    if (template.text == NULL) {
-        template.text = lk_lock_templates[kind].text;
-        if (template.with == NULL)
-            template.with = lk_lock_templates[kind].with;
-    }
-    return render_in(out, dialect, layout, &template, table, id);
-}
-
-int lk_statement_of_tx(struct lk_statement *out, const sqlock_driver *driver,
-                       sqlock_layout layout, sqlock_tx_kind kind,
-                       const char *table, uint32_t id)
-{
-    sqlock_template template = {.text = driver->transactions->statements[kind]};
-
-    if (template.text == NULL)
-        template.text = lk_tx_templates[kind];
-    return render_in(out, driver->dialect, layout, &template, table, id);
+    return sql == NULL ? SQLOCK_ENOTSUP
+                       : lk_statement_render(out, sql, names, id);
 }
 
 void lk_statement_clear(struct lk_statement *statement)

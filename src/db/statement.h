@@ -1,24 +1,30 @@
 /*
- * statement.h - render a template of a dialect into a statement about one table
+ * statement.h - make a statement about one table of one that stands in sql/
  */
 #ifndef LK_STATEMENT_H
 #define LK_STATEMENT_H
 
-#include "db/template.h"
+#include <stdio.h>
+
 #include "db/driver.h"
 
-#define LK_PLACES_MAX 40 /* parameters that a statement can send */
+/* A text that is put in for a name: a quoted table for "INT_LOCK", or a column.
+ * A list of them ends with a NULL name. */
+struct lk_name {
+    const char *name;
+    const char *text;
+};
 
 struct lk_statement {
-    sqlock_statement sent; /* as a driver gets it */
-    char *text;
-    size_t count;                       /* of parameters sent */
-    unsigned char order[LK_PLACES_MAX]; /* sqlock_parameter of each */
+    sqlock_statement sent;      /* as a driver gets it */
+    char *text;                 /* NULL: there is no such statement */
+    size_t count;               /* of parameters sent */
+    const unsigned char *order; /* sqlock_parameter of each */
 };
 
 /* Arguments of a statement, by sqlock_parameter.  All zero: nulls. */
 struct lk_arguments {
-    sqlock_value values[SQLOCK_PARAMETERS + 1];
+    sqlock_value values[SQLOCK_PARAMETERS];
 };
 
 /* Set an argument.  The text is not copied; NULL becomes SQL's null. */
@@ -27,32 +33,27 @@ void lk_argument_text(struct lk_arguments *arguments, sqlock_parameter which,
 void lk_argument_integer(struct lk_arguments *arguments, sqlock_parameter which,
                          int64_t integer);
 
-/* The next four functions render a template into *out, to be cleared by
- * lk_statement_clear(); after a failure there is nothing to clear.  `table` is
- * quoted; `id` as in sqlock_statement.  Return 0, SQLOCK_ENOTSUP if the dialect
- * has no such statement, SQLOCK_EINVAL if the template is invalid, or
- * SQLOCK_ENOMEM. */
+/* Write a text with what the names stand for: "{INT_LOCK}" becomes the text of
+ * INT_LOCK.  A name that is not in the list stays as it is. */
+void lk_names_write(FILE *out, const char *text, const struct lk_name *names);
 
-/* Render a statement that is the same in every layout. */
-int lk_statement_render(struct lk_statement *out, const sqlock_dialect *dialect,
-                        const sqlock_template *template, const char *table,
-                        uint32_t id);
+/* Return a database's statement, or NULL if it has none.  `kind` and `variant`
+ * as in struct lk_sql. */
+const struct lk_sql *lk_sql_find(const struct lk_sql *list, unsigned kind,
+                                 uint32_t variant);
 
-/* Render a statement about locks, the dialect's own or the library's. */
+/* Make a statement of that one, to be cleared by lk_statement_clear(); `id` as
+ * in sqlock_statement.  Return 0 or SQLOCK_ENOMEM; then there is nothing to
+ * clear. */
+int lk_statement_render(struct lk_statement *out, const struct lk_sql *sql,
+                        const struct lk_name *names, uint32_t id);
+
+/* Make a dialect's statement about locks.  Return as lk_statement_render(), or
+ * SQLOCK_ENOTSUP if the dialect has no such statement. */
 int lk_statement_of_kind(struct lk_statement *out,
                          const sqlock_dialect *dialect, sqlock_layout layout,
-                         sqlock_statement_kind kind, const char *table,
-                         uint32_t id);
-
-/* Render a statement of the application's transactions. */
-int lk_statement_of_tx(struct lk_statement *out, const sqlock_driver *driver,
-                       sqlock_layout layout, sqlock_tx_kind kind,
-                       const char *table, uint32_t id);
-
-/* Render a template with these fragments only; one is named "table". */
-int lk_statement_write(struct lk_statement *out, const sqlock_dialect *dialect,
-                       const sqlock_template *template,
-                       const struct lk_fragments *fragments, uint32_t id);
+                         sqlock_statement_kind kind,
+                         const struct lk_name *names, uint32_t id);
 
 void lk_statement_clear(struct lk_statement *statement);
 

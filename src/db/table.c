@@ -126,7 +126,7 @@ int lk_table_from_prefix(struct lk_table *out, const char *prefix,
 void lk_table_arguments(const struct lk_table *table,
                         struct lk_arguments *arguments)
 {
-    lk_argument_text(arguments, SQLOCK_P_KEY, table->name);
-    lk_argument_text(arguments, SQLOCK_P_REGION,
+    lk_argument_text(arguments, SQLOCK_P_TABLE, table->name);
+    lk_argument_text(arguments, SQLOCK_P_SCHEMA,
                      table->schema[0] != '\0' ? table->schema : NULL);
 }

@@ -40,8 +40,8 @@ void lk_table_quote(struct lk_table *table, const sqlock_dialect *dialect);
 void lk_table_qualify(struct lk_table *table, const char *schema,
                       const sqlock_dialect *dialect);
 
-/* Set the arguments that name a table in queries of the catalogue: {1} is the
- * name, {2} the schema or null.  The texts are not copied. */
+/* Set the arguments :table and :schema of queries of the catalogue.  The texts
+ * are not copied. */
 void lk_table_arguments(const struct lk_table *table,
                         struct lk_arguments *arguments);
 

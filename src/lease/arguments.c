@@ -56,7 +56,7 @@ void lk_arguments_of_one(struct lk_lease_arguments *out,
     out->array = NULL;
     lk_store_arguments(store, lease->key, &out->values);
     lk_argument_text(&out->values, SQLOCK_P_CLIENT, lease->client_id);
-    lk_argument_integer(&out->values, SQLOCK_P_DURATION_US,
+    lk_argument_integer(&out->values, SQLOCK_P_TTL,
                         (int64_t)lease->ttl_ms * 1000);
     if (is_grant(kind))
         add_holder(out, store, lease);

@@ -34,7 +34,7 @@ static int send(struct lk_store *store, const struct lk_lease *from,
 
     lk_store_client_id(store, to->client_id);
     lk_arguments_of_one(&arguments, store, to, SQLOCK_SQL_HAND_OFF);
-    lk_argument_text(&arguments.values, SQLOCK_P_OTHER, from->client_id);
+    lk_argument_text(&arguments.values, SQLOCK_P_OLD_CLIENT, from->client_id);
     run->arguments = &arguments.values;
     run->deadline_ns = lk_store_deadline(store);
     run->is_repeatable = true;

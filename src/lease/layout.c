@@ -30,9 +30,8 @@ static int check_server(struct lk_db *db, const struct lk_table *table,
     sqlock_result result = {0};
     int rc;
 
-    rc = lk_db_query_catalogue(
-        db, &db->driver->dialect->statements[SQLOCK_SQL_SERVER], table,
-        deadline_ns, &result, err);
+    rc = lk_db_query_catalogue(db, SQLOCK_SQL_SERVER, table, deadline_ns,
+                               &result, err);
     if (rc == 0 && (result.rows != 1 || result.columns < 3))
         rc = lk_error(err, SQLOCK_EDATABASE,
                       "the server's answer to the query for its version and "

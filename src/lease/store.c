@@ -137,15 +137,21 @@ static int find_table(struct lk_store *store, sqlock_error *err)
 static int render_statements(struct lk_store *store, sqlock_error *err)
 {
     const sqlock_dialect *dialect = store->db.driver->dialect;
+    struct lk_table done;
+    const struct lk_name names[] = {{"INT_LOCK", store->table.quoted},
+                                    {"INT_DONE", done.quoted},
+                                    {NULL, NULL}};
+    int rc = lk_table_named(&done, store->options.table_prefix, "DONE", dialect,
+                            err);
 
+    if (rc < 0)
+        return rc;
     for (uint32_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++) {
-        int rc = lk_statement_of_kind(
-            &store->statements[kind], dialect, store->layout,
-            (sqlock_statement_kind)kind, store->table.quoted, kind + 1);
-
+        rc = lk_statement_of_kind(&store->statements[kind], dialect,
+                                  store->layout, (sqlock_statement_kind)kind,
+                                  names, kind + 1);
         if (rc < 0 && rc != SQLOCK_ENOTSUP)
-            return lk_error(err, rc, "statement %u of the driver %s: %s", kind,
-                            store->db.driver->name, sqlock_strerror(rc));
+            return lk_error_nomem(err);
     }
     return 0;
 }
@@ -265,7 +271,7 @@ void lk_store_arguments(const struct lk_store *store, const char *key,
     lk_argument_text(out, SQLOCK_P_KEY, key);
     lk_argument_text(out, SQLOCK_P_REGION, store->region);
     lk_argument_integer(out, SQLOCK_P_QUEUE, lk_queue_number(store, key));
-    lk_argument_integer(out, SQLOCK_P_PEER_TTL_US,
+    lk_argument_integer(out, SQLOCK_P_PEER_TTL,
                         (int64_t)store->options.peer_ttl_ms * 1000);
 }
 

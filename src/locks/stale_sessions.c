@@ -15,6 +15,13 @@
 
 #define TAG_LOCK_SIZE 32 /* "sqlock:", 16 digits, ":" */
 
+/* Return whether the database's sessions have names. */
+static bool has_tags(const sqlock_lock *lock)
+{
+    return lock->registry->store.statements[SQLOCK_SQL_STALE_SESSIONS].text !=
+           NULL;
+}
+
 /* Write the common prefix of the tags of all leases of a lock: a hash of its
  * table, region and key. */
 static void write_lock_part(const sqlock_lock *lock, char part[TAG_LOCK_SIZE])
@@ -30,8 +37,7 @@ void sqlock_session_tag(sqlock_lock *lock, char tag[SQLOCK_TAG_SIZE])
     int64_t token;
 
     tag[0] = '\0';
-    if (lk_lock_ours(lock, NULL) < 0 ||
-        lock->registry->store.db.driver->dialect->stale_sessions.text == NULL)
+    if (lk_lock_ours(lock, NULL) < 0 || !has_tags(lock))
         return;
     token = sqlock_token(lock);
     if (token == 0)
@@ -45,18 +51,19 @@ static int ask(sqlock_lock *lock, const char *tag, sqlock_result *result,
 {
     struct lk_store *store = &lock->registry->store;
     struct lk_arguments arguments;
-    struct lk_run run = {.arguments = &arguments,
-                         .deadline_ns = lk_store_deadline(store),
-                         .is_repeatable = true};
+    struct lk_run run = {
+        .statement = &store->statements[SQLOCK_SQL_STALE_SESSIONS],
+        .arguments = &arguments,
+        .deadline_ns = lk_store_deadline(store),
+        .is_repeatable = true,
+    };
     char part[TAG_LOCK_SIZE];
 
     write_lock_part(lock, part);
     lk_store_arguments(store, lock->entry->key, &arguments);
-    lk_argument_text(&arguments, SQLOCK_P_NAME, part);
-    lk_argument_text(&arguments, SQLOCK_P_HOLDER, tag);
-    return lk_db_run_template(&store->db,
-                              &store->db.driver->dialect->stale_sessions,
-                              &store->table, &run, result, err);
+    lk_argument_text(&arguments, SQLOCK_P_TAG_PREFIX, part);
+    lk_argument_text(&arguments, SQLOCK_P_TAG, tag);
+    return lk_db_run(&store->db, &run, result, err);
 }
 
 int sqlock_stale_sessions(sqlock_lock *lock, int64_t *count, sqlock_error *err)
@@ -71,7 +78,7 @@ int sqlock_stale_sessions(sqlock_lock *lock, int64_t *count, sqlock_error *err)
     rc = lk_lock_check(lock, err);
     if (rc < 0)
         return rc;
-    if (lock->registry->store.db.driver->dialect->stale_sessions.text == NULL)
+    if (!has_tags(lock))
         return lk_error(err, SQLOCK_ENOTSUP,
                         "this database does not support tags of sessions");
     sqlock_session_tag(lock, tag);

@@ -38,10 +38,10 @@ int lk_stock_due(sqlock_stock *stock, const char *state, int64_t age_us,
     int rc;
 
     lk_stock_arguments(&op, NULL, &arguments);
-    lk_stock_argument_integer(&arguments, SQLOCK_SP_QUANTITY, most);
-    lk_stock_argument(&arguments, SQLOCK_SP_NAME, state);
-    lk_stock_argument_integer(&arguments, SQLOCK_SP_DURATION_US, age_us);
-    lk_stock_argument_integer(&arguments, SQLOCK_SP_EXPECTED, page->after_us);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_LIMIT, most);
+    lk_stock_argument(&arguments, SQLOCK_SP_STATE, state);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_AGE, age_us);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_AFTER, page->after_us);
     rc = lk_stock_send(&op, SQLOCK_STOCK_SQL_DUE, &arguments, due, err);
     if (rc == 0 && due->rows > 0) {
         const sqlock_value *last = &due->cells[(due->rows - 1) * DUE_COLUMNS];

@@ -17,7 +17,7 @@ static int swap(struct lk_stock_operation *op, struct lk_stock_line *line,
     int rc;
 
     lk_stock_arguments(op, line, &arguments);
-    lk_stock_argument_integer(&arguments, SQLOCK_SP_EXPECTED, expected);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_VERSION, expected);
     rc = lk_stock_do(op, SQLOCK_STOCK_SQL_SWAP, &arguments, &affected, err);
     if (rc == 0 && affected == 0)
         return lk_error(err, SQLOCK_ECONFLICT,

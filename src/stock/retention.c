@@ -80,7 +80,7 @@ static int remove_rows(struct reap *reap, sqlock_stock_kind kind,
 
     lk_stock_arguments(&op, NULL, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, orders);
-    lk_stock_argument_integer(&arguments, SQLOCK_SP_DURATION_US, reap->age_us);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_AGE, reap->age_us);
     rc = lk_stock_do(&op, kind, &arguments, &affected, err);
     *removed += affected;
     return rc;
@@ -151,10 +151,10 @@ static int read_old(const struct reap *reap, struct lk_stock_page *at,
     int rc;
 
     lk_stock_arguments(&op, NULL, &arguments);
-    lk_stock_argument_integer(&arguments, SQLOCK_SP_QUANTITY, PAGE_ROWS);
-    lk_stock_argument_integer(&arguments, SQLOCK_SP_BUCKET, at->line);
-    lk_stock_argument_integer(&arguments, SQLOCK_SP_DURATION_US, reap->age_us);
-    lk_stock_argument_integer(&arguments, SQLOCK_SP_EXPECTED, at->after_us);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_LIMIT, PAGE_ROWS);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_LINE, at->line);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_AGE, reap->age_us);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_AFTER, at->after_us);
     rc = lk_stock_send(&op, SQLOCK_STOCK_SQL_OLD, &arguments, page, err);
     if (rc == 0 && page->rows > 0) {
         const sqlock_value *last = &page->cells[(page->rows - 1) * OLD_COLUMNS];

@@ -92,8 +92,8 @@ static int send(sqlock_tx *tx, const struct lk_arguments *arguments,
     rc = lk_tx_limit(tx, 0, err);
     if (rc < 0)
         return rc;
-    rc =
-        lk_tx_run(tx, LK_TX_GUARD, arguments, lk_tx_deadline(tx), &result, err);
+    rc = lk_tx_run(tx, SQLOCK_SQL_TX_GUARD, arguments, lk_tx_deadline(tx),
+                   &result, err);
     (void)lk_tx_unlimit(tx, NULL);
     has_row = result.rows > 0;
     *is_over = has_row && result.cells[0].integer == 0;
@@ -262,8 +262,10 @@ int lk_tx_check_guards(sqlock_tx *tx, sqlock_error *err)
  * lk_tx_commit_guarded(). */
 static int commit_if(sqlock_tx *tx, sqlock_error *err)
 {
-    const struct lk_statement *statement = &tx->statements[LK_TX_ASSERT];
+    const struct lk_statement *statement =
+        &tx->store->statements[SQLOCK_SQL_TX_ASSERT];
     int64_t deadline_ns = lk_tx_deadline(tx);
+    sqlock_statement sent;
     sqlock_value *values;
     int rc;
 
@@ -280,7 +282,8 @@ static int commit_if(sqlock_tx *tx, sqlock_error *err)
         memcpy(values + i * statement->count, ordered,
                statement->count * sizeof *values);
     }
-    rc = tx->part->commit_if(tx->connection->state, &statement->sent, values,
+    lk_tx_statement(tx, SQLOCK_SQL_TX_ASSERT, &sent);
+    rc = tx->part->commit_if(tx->connection->state, &sent, values,
                              statement->count, tx->guard_count, deadline_ns,
                              err);
     free(values);

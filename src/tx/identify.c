@@ -10,18 +10,6 @@
 #include "base/error.h"
 #include "tx/tx.h"
 
-static int render(const sqlock_tx *tx, struct lk_statement *out,
-                  sqlock_error *err)
-{
-    const sqlock_template template = {.text = tx->part->identity};
-    int rc = lk_statement_render(out, tx->driver->dialect, &template,
-                                 tx->store->table.quoted, 0);
-
-    return rc < 0 ? lk_error(err, rc, "the driver's identity: %s",
-                             sqlock_strerror(rc))
-                  : 0;
-}
-
 /* Copy the last cell of the first row; the caller frees the copy.  NULL: no
  * such text, or out of memory. */
 static char *answer_of(const sqlock_result *result)
@@ -44,12 +32,12 @@ static uint32_t epoch_of(struct lk_store *store)
 
 /* Ask a connection of the registry for the identity of its database, and keep
  * that in the store, with the epoch before the question. */
-static int ask_store(sqlock_tx *tx, const struct lk_statement *statement,
-                     const struct lk_arguments *arguments, sqlock_error *err)
+static int ask_store(sqlock_tx *tx, const struct lk_arguments *arguments,
+                     sqlock_error *err)
 {
     struct lk_store *store = tx->store;
     struct lk_run run = {
-        .statement = statement,
+        .statement = &store->statements[SQLOCK_SQL_IDENTITY],
         .arguments = arguments,
         .deadline_ns = lk_store_deadline(store),
         .is_repeatable = true,
@@ -97,12 +85,11 @@ static bool is_same(struct lk_store *store, const char *identity)
  * restart or a failover changes the registry's: so before it refuses, the
  * registry asks again, and once more in case the question itself has opened a
  * connection to a new server. */
-static int compare(sqlock_tx *tx, const struct lk_statement *statement,
-                   const struct lk_arguments *arguments, const char *identity,
-                   sqlock_error *err)
+static int compare(sqlock_tx *tx, const struct lk_arguments *arguments,
+                   const char *identity, sqlock_error *err)
 {
     for (int asked = 0; !is_same(tx->store, identity) && asked < 2; asked++) {
-        int rc = ask_store(tx, statement, arguments, err);
+        int rc = ask_store(tx, arguments, err);
 
         if (rc < 0)
             return rc;
@@ -119,29 +106,23 @@ int lk_tx_identify(sqlock_tx *tx, sqlock_error *err)
 {
     const struct lk_table *table = &tx->store->table;
     struct lk_arguments arguments = {0};
-    struct lk_statement statement;
-    sqlock_value values[LK_PLACES_MAX];
     sqlock_result result = {0};
     char *identity = NULL;
     int rc;
 
     if (tx->is_identified)
         return 0;
-    rc = render(tx, &statement, err);
-    lk_argument_text(&arguments, SQLOCK_P_KEY,
+    lk_argument_text(&arguments, SQLOCK_P_SCHEMA,
                      table->schema[0] != '\0' ? table->schema : NULL);
-    lk_statement_order(&statement, &arguments, values);
-    if (rc == 0)
-        rc = lk_tx_send(tx, &statement.sent, values, statement.count,
-                        lk_tx_deadline(tx), &result, err);
+    rc = lk_tx_run(tx, SQLOCK_SQL_IDENTITY, &arguments, lk_tx_deadline(tx),
+                   &result, err);
     if (rc == 0)
         identity = answer_of(&result);
     if (rc == 0)
-        rc = compare(tx, &statement, &arguments, identity, err);
+        rc = compare(tx, &arguments, identity, err);
     if (rc == 0)
         tx->is_identified = true;
     free(identity);
     sqlock_result_clear(&result);
-    lk_statement_clear(&statement);
     return rc;
 }

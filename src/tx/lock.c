@@ -182,30 +182,29 @@ static int lock_until(sqlock_tx *tx, struct lk_tx_target *target,
 
 /* --- a database with one write lock: SQLite --- */
 
+static bool has_write_lock(const sqlock_tx *tx)
+{
+    return lk_tx_has(tx, SQLOCK_SQL_WRITE_LOCK);
+}
+
 static int take_write_lock(sqlock_tx *tx, int64_t wait_ms, int64_t deadline_ns,
                            sqlock_error *err)
 {
-    const sqlock_template template = {.text = tx->part->take_write_lock};
-    struct lk_statement statement;
+    const struct lk_arguments none = {0};
     struct lk_retry retry;
     int rc;
 
-    rc = lk_statement_render(&statement, tx->driver->dialect, &template,
-                             tx->store->table.quoted, 0);
-    if (rc < 0)
-        return lk_error(err, rc, "%s", sqlock_strerror(rc));
     lk_retry_begin(&retry, &lk_tx_waiting, deadline_ns);
     do {
         rc = lk_tx_limit(tx, 0, err);
         if (rc == 0)
-            rc = lk_tx_send(tx, &statement.sent, NULL, 0, lk_tx_deadline(tx),
-                            NULL, err);
+            rc = lk_tx_run(tx, SQLOCK_SQL_WRITE_LOCK, &none, lk_tx_deadline(tx),
+                           NULL, err);
         (void)lk_tx_unlimit(tx, NULL);
     } while (rc == SQLOCK_EBUSY && wait_ms != 0 &&
              lk_retry_goes_on(&retry, rc));
     if (rc == SQLOCK_EBUSY)
         rc = not_in_time(wait_ms, "the database file", err);
-    lk_statement_clear(&statement);
     return rc;
 }
 
@@ -245,7 +244,7 @@ static int ensure_rows(sqlock_tx *tx, const struct name *names, size_t count,
 {
     int rc = 0;
 
-    if (tx->part->take_write_lock != NULL || tx->view == LK_TX_FRESH)
+    if (has_write_lock(tx) || tx->view == LK_TX_FRESH)
         return 0;
     for (size_t i = 0; rc == 0 && i < count; i++) {
         char shown[SHOWN_SIZE];
@@ -301,7 +300,7 @@ static int lock_names(sqlock_tx *tx, const struct name *names, size_t count,
     for (size_t i = 0; i < count; i++) {
         int rc;
 
-        if (tx->part->take_write_lock != NULL)
+        if (has_write_lock(tx))
             rc = i == 0 ? take_write_lock(tx, wait_ms, deadline_ns, err)
                         : failed;
         else if (failed == 0 || skip_locked)
@@ -386,17 +385,17 @@ static int lock_row(sqlock_tx *tx, const struct lk_tx_table *table,
     int rc = 0;
 
     target.plain_text = select_row(table, "");
-    if (part->take_write_lock == NULL) {
+    if (!has_write_lock(tx)) {
         target.free_text =
             select_row(table, share ? part->share_free : part->update_free);
         target.wait_text =
             select_row(table, share ? part->share_wait : part->update_wait);
     }
     if (target.plain_text == NULL ||
-        (part->take_write_lock == NULL &&
+        (!has_write_lock(tx) &&
          (target.free_text == NULL || target.wait_text == NULL)))
         rc = lk_error_nomem(err);
-    else if (part->take_write_lock == NULL)
+    else if (!has_write_lock(tx))
         rc = lock_until(tx, &target, wait_ms, deadline_ns, err);
     else {
         rc = take_write_lock(tx, wait_ms, deadline_ns, err);

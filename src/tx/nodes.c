@@ -10,11 +10,12 @@
 
 static int ask(sqlock_tx *tx, enum lk_row_lock_reach *reach, sqlock_error *err)
 {
-    const sqlock_statement statement = {.text = tx->part->one_node};
+    const struct lk_arguments none = {0};
     sqlock_result result = {0};
     int rc;
 
-    rc = lk_tx_send(tx, &statement, NULL, 0, lk_tx_deadline(tx), &result, err);
+    rc = lk_tx_run(tx, SQLOCK_SQL_ONE_NODE, &none, lk_tx_deadline(tx), &result,
+                   err);
     *reach = result.rows > 0 ? LK_ROW_LOCKS_OF_NODE : LK_ROW_LOCKS_GLOBAL;
     sqlock_result_clear(&result);
     return rc;
@@ -26,7 +27,7 @@ int lk_tx_check_nodes(sqlock_tx *tx, sqlock_error *err)
     enum lk_row_lock_reach reach;
     int rc;
 
-    if (tx->part->one_node == NULL)
+    if (!lk_tx_has(tx, SQLOCK_SQL_ONE_NODE))
         return 0;
     pthread_mutex_lock(&store->mutex);
     reach = store->row_locks;

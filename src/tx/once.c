@@ -54,29 +54,37 @@ int sqlock_once_schema_create(const char *url, const sqlock_options *options,
 
 /* --- reading --- */
 
+/* Say which table is missing. */
+static int tell_missing(const struct lk_store *store, sqlock_error *err)
+{
+    struct lk_table table;
+    int rc = find_table(&table, &store->options, store->db.driver, err);
+
+    return rc < 0 ? rc
+                  : lk_error(err, SQLOCK_ESCHEMA,
+                             "there is no table %s in this database: create it "
+                             "with `sqlock init --once`",
+                             table.plain);
+}
+
 /* Run a statement on the table of records; clear the result afterwards. */
-static int run_once(struct lk_store *store, const char *text,
+static int run_once(struct lk_store *store, sqlock_statement_kind kind,
                     const struct lk_arguments *arguments, bool is_write,
                     sqlock_result *result, sqlock_error *err)
 {
-    const sqlock_template template = {.text = text};
-    struct lk_run run = {.arguments = arguments,
+    struct lk_run run = {.statement = &store->statements[kind],
+                         .arguments = arguments,
                          .deadline_ns = lk_store_deadline(store),
                          .is_repeatable = !is_write,
                          .is_write = is_write};
-    struct lk_table table;
     int rc;
 
-    rc = find_table(&table, &store->options, store->db.driver, err);
-    if (rc < 0)
-        return rc;
-    rc = lk_db_run_template(&store->db, &template, &table, &run, result, err);
-    if (rc == SQLOCK_ESCHEMA)
-        rc = lk_error(err, rc,
-                      "there is no table %s in this database: create it with "
-                      "`sqlock init --once`",
-                      table.plain);
-    return rc;
+    if (run.statement->text == NULL)
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "the driver %s does not support run-once records",
+                        store->db.driver->name);
+    rc = lk_db_run(&store->db, &run, result, err);
+    return rc == SQLOCK_ESCHEMA ? tell_missing(store, err) : rc;
 }
 
 /* Read a key's record: client_id becomes that of the lease under which it was
@@ -89,10 +97,7 @@ static int read_record(struct lk_store *store, const char *key,
     int rc;
 
     lk_store_arguments(store, key, &arguments);
-    rc = run_once(store,
-                  "SELECT CLIENT_ID FROM {table} WHERE LOCK_KEY = {1} AND "
-                  "REGION = {2}",
-                  &arguments, false, &result, err);
+    rc = run_once(store, SQLOCK_SQL_ONCE_READ, &arguments, false, &result, err);
     if (rc == 0 && result.rows == 0)
         rc = lk_error(err, SQLOCK_ENOTFOUND, "there is no such record");
     if (rc == 0)
@@ -127,11 +132,11 @@ static int check_guards(struct lk_store *store, sqlock_error *err)
                    LK_RETRY_UNREACHABLE | LK_RETRY_UNSENT,
         .last = LK_RETRY_WITHIN,
     };
-    const sqlock_transactions *part = store->db.driver->transactions;
     struct lk_retry retry;
     int rc;
 
-    if (part == NULL || part->one_node == NULL)
+    if (store->db.driver->transactions == NULL ||
+        store->statements[SQLOCK_SQL_ONE_NODE].text == NULL)
         return 0;
     lk_retry_begin(&retry, &policy, lk_store_deadline(store));
     do
@@ -170,32 +175,21 @@ static int insert(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
 {
     const struct record *record = context;
     struct lk_store *store = tx->store;
+    struct lk_arguments arguments;
     char name[NAME_BYTES + 1] = "";
-    struct lk_table table;
-    sqlock_value values[5];
-    char *text;
     int rc;
 
     (void)attempt;
     rc = sqlock_tx_guard(tx, record->lock, err);
-    if (rc == 0)
-        rc = find_table(&table, &store->options, tx->driver, err);
     if (rc < 0)
         return rc;
-    if (asprintf(&text,
-                 "INSERT INTO %s (LOCK_KEY, REGION, CLIENT_ID, FENCE, "
-                 "LOCK_NAME) VALUES (?, ?, ?, ?, ?)",
-                 table.quoted) < 0)
-        return lk_error_nomem(err);
+    lk_store_arguments(store, sqlock_key(record->lock), &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_CLIENT, record->client_id);
+    lk_argument_integer(&arguments, SQLOCK_P_TOKEN, sqlock_token(record->lock));
     lk_store_shown(store, name, sizeof name, sqlock_name(record->lock));
-    values[0] = sqlock_text(sqlock_key(record->lock));
-    values[1] = sqlock_text(store->region);
-    values[2] = sqlock_text(record->client_id);
-    values[3] = sqlock_integer(sqlock_token(record->lock));
-    values[4] = sqlock_text(name);
-    rc = lk_tx_query(tx, text, values, 5, NULL, err);
-    free(text);
-    return rc;
+    lk_argument_text(&arguments, SQLOCK_P_NAME, name);
+    return lk_tx_run(tx, SQLOCK_SQL_ONCE_RECORD, &arguments, lk_tx_deadline(tx),
+                     NULL, err);
 }
 
 int sqlock_once_record(sqlock_lock *lock, sqlock_error *err)
@@ -294,10 +288,6 @@ int sqlock_once_list_sized(sqlock_registry *registry, const char *name,
                            sqlock_once_info **rows, size_t *count, size_t size,
                            sqlock_error *err)
 {
-    static const char text[] =
-        "SELECT LOCK_KEY, CLIENT_ID, FENCE, {in_us DONE_DATE}, LOCK_NAME "
-        "FROM {table} WHERE REGION = {text {2}} AND ({text {1}} IS NULL OR "
-        "LOCK_KEY = {text {1}}) ORDER BY coalesce(LOCK_NAME, LOCK_KEY)";
     struct lk_arguments arguments;
     char key[SQLOCK_KEY_SIZE] = "";
     sqlock_result result = {0};
@@ -318,7 +308,7 @@ int sqlock_once_list_sized(sqlock_registry *registry, const char *name,
     lk_store_arguments(store, key, &arguments);
     if (name == NULL)
         lk_argument_text(&arguments, SQLOCK_P_KEY, NULL);
-    rc = run_once(store, text, &arguments, false, &result, err);
+    rc = run_once(store, SQLOCK_SQL_ONCE_LIST, &arguments, false, &result, err);
     if (rc == 0)
         rc = copy_rows(&result, rows, err);
     if (rc == 0)
@@ -337,8 +327,6 @@ void sqlock_once_free(sqlock_once_info *rows, size_t count)
 int sqlock_once_forget(sqlock_registry *registry, const char *name,
                        sqlock_error *err)
 {
-    static const char text[] =
-        "DELETE FROM {table} WHERE LOCK_KEY = {1} AND REGION = {2}";
     struct lk_arguments arguments;
     char key[SQLOCK_KEY_SIZE] = "";
     sqlock_result result = {0};
@@ -349,7 +337,8 @@ int sqlock_once_forget(sqlock_registry *registry, const char *name,
     if (rc < 0)
         return rc;
     lk_store_arguments(store, key, &arguments);
-    rc = run_once(store, text, &arguments, true, &result, err);
+    rc =
+        run_once(store, SQLOCK_SQL_ONCE_FORGET, &arguments, true, &result, err);
     if (rc == 0 && result.affected == 0)
         rc = lk_error(err, SQLOCK_ENOTFOUND, "there is no such record");
     sqlock_result_clear(&result);

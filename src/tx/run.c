@@ -201,25 +201,39 @@ int lk_tx_query(sqlock_tx *tx, const char *text, const sqlock_value *values,
                           lk_tx_deadline(tx), result, err);
 }
 
-int lk_tx_run(sqlock_tx *tx, enum lk_tx_kind kind,
+bool lk_tx_has(const sqlock_tx *tx, sqlock_statement_kind kind)
+{
+    return tx->store->statements[kind].text != NULL;
+}
+
+void lk_tx_statement(const sqlock_tx *tx, sqlock_statement_kind kind,
+                     sqlock_statement *out)
+{
+    *out = tx->store->statements[kind].sent;
+    if (tx->is_adopted && !tx->part->unprepares)
+        out->id = 0;
+}
+
+int lk_tx_run(sqlock_tx *tx, sqlock_statement_kind kind,
               const struct lk_arguments *arguments, int64_t deadline_ns,
               sqlock_result *result, sqlock_error *err)
 {
-    const struct lk_statement *statement = &tx->statements[kind];
+    const struct lk_statement *statement = &tx->store->statements[kind];
     sqlock_value values[LK_PLACES_MAX];
+    sqlock_statement sent;
 
+    lk_tx_statement(tx, kind, &sent);
     lk_statement_order(statement, arguments, values);
-    return lk_tx_send(tx, &statement->sent, values, statement->count,
-                      deadline_ns, result, err);
+    return lk_tx_send(tx, &sent, values, statement->count, deadline_ns, result,
+                      err);
 }
 
-int lk_tx_run_apart(sqlock_tx *tx, enum lk_tx_kind kind,
+int lk_tx_run_apart(sqlock_tx *tx, sqlock_statement_kind kind,
                     const struct lk_arguments *arguments, sqlock_result *result,
                     sqlock_error *err)
 {
-    struct lk_statement statement = tx->statements[kind];
     struct lk_run run = {
-        .statement = &statement,
+        .statement = &tx->store->statements[kind],
         .arguments = arguments,
         .deadline_ns = lk_store_deadline(tx->store),
         .is_repeatable = true,
@@ -227,7 +241,6 @@ int lk_tx_run_apart(sqlock_tx *tx, enum lk_tx_kind kind,
     };
     int rc;
 
-    statement.sent.id = SQLOCK_SQL_KINDS + 1 + (uint32_t)kind;
     rc = lk_db_run(&tx->store->db, &run, result, err);
     if (rc == SQLOCK_EUNCERTAIN)
         rc = lk_error(err, SQLOCK_EUNREACHABLE,

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "db/template.h"
+#include "db/statement.h"
 #include "tx/tx.h"
 
 static bool is_identifier(const char *text, size_t length)
@@ -119,14 +119,13 @@ int lk_tx_table_read(struct lk_tx_table *out, const sqlock_table *table,
     return 0;
 }
 
-void lk_tx_write_expression(FILE *out, const char *template, const char *column)
+void lk_tx_write_expression(FILE *out, const char *expression,
+                            const char *column)
 {
-    const sqlock_fragment marks[] = {
+    const struct lk_name names[] = {
         {"column", column}, {"value", "?"}, {NULL, NULL}};
-    const struct lk_fragments fragments = {{marks}};
 
-    /* An invalid template becomes a text that the database refuses. */
-    (void)lk_template_write(out, template, &fragments);
+    lk_names_write(out, expression, names);
 }
 
 int lk_tx_check_value(const char *what, const sqlock_value *value,

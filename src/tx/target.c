@@ -22,8 +22,8 @@ int lk_tx_target_lock(sqlock_tx *tx, const struct lk_tx_target *target,
     int rc;
 
     if (target->name != NULL)
-        rc = lk_tx_run(tx, waits ? LK_TX_WAIT : LK_TX_LOCK, &target->arguments,
-                       deadline_ns, &result, err);
+        rc = lk_tx_run(tx, waits ? SQLOCK_SQL_NAME_WAIT : SQLOCK_SQL_NAME_LOCK,
+                       &target->arguments, deadline_ns, &result, err);
     else
         rc =
             lk_tx_query_at(tx,
@@ -42,7 +42,8 @@ static int make_row(sqlock_tx *tx, const struct lk_tx_target *target,
     sqlock_result result = {0};
     int rc;
 
-    rc = lk_tx_run_apart(tx, LK_TX_SEED, &target->arguments, &result, err);
+    rc = lk_tx_run_apart(tx, SQLOCK_SQL_NAME_SEED, &target->arguments, &result,
+                         err);
     sqlock_result_clear(&result);
     return rc;
 }
@@ -78,7 +79,8 @@ static int look_from_apart(sqlock_tx *tx, struct lk_tx_target *target,
     bool is_free;
     int rc;
 
-    rc = lk_tx_run_apart(tx, LK_TX_LOCK, &target->arguments, &result, err);
+    rc = lk_tx_run_apart(tx, SQLOCK_SQL_NAME_LOCK, &target->arguments, &result,
+                         err);
     is_free = result.rows > 0;
     sqlock_result_clear(&result);
     if (rc < 0)
@@ -116,8 +118,8 @@ static int look_for_row(sqlock_tx *tx, struct lk_tx_target *target,
     bool exists;
     int rc;
 
-    rc = lk_tx_run(tx, LK_TX_LOOK, &target->arguments, lk_tx_deadline(tx),
-                   &result, err);
+    rc = lk_tx_run(tx, SQLOCK_SQL_NAME_LOOK, &target->arguments,
+                   lk_tx_deadline(tx), &result, err);
     exists = result.rows > 0;
     sqlock_result_clear(&result);
     if (rc < 0 || exists)
@@ -163,7 +165,7 @@ int lk_tx_target_examine(sqlock_tx *tx, struct lk_tx_target *target,
      * row is not locked: the snapshot shows a row that was deleted since, and
      * another attempt would not lock it either. */
     if (rc == 0 && tx->view == LK_TX_EITHER &&
-        tx->part->take_write_lock == NULL)
+        !lk_tx_has(tx, SQLOCK_SQL_WRITE_LOCK))
         rc = lk_tx_end(tx,
                        lk_error(err, SQLOCK_ERETRY,
                                 "the transaction's snapshot shows a row that "

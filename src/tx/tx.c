@@ -15,77 +15,10 @@
 #include "base/error.h"
 #include "lease/options.h"
 
-/* Two statements with one number would be confused. */
-_Static_assert(LK_TX_KINDS <= LK_IDS_OF_TX, "transactions have more numbers");
-
 /* --- making and freeing --- */
-
-/* Return the number under which a statement is prepared, or 0 on an adopted
- * connection on which a prepared statement would outlive the transaction. */
-static uint32_t id_of(const sqlock_tx *tx, uint32_t kind)
-{
-    return tx->is_adopted && !tx->part->unprepares
-               ? 0
-               : SQLOCK_SQL_KINDS + 1 + kind;
-}
-
-/* Describe a failure to render a statement, or complete the statement. */
-static int check_rendered(sqlock_tx *tx, uint32_t kind, int rc,
-                          sqlock_error *err)
-{
-    if (rc < 0)
-        return lk_error(err, rc,
-                        "transaction statement %u of the driver %s: %s", kind,
-                        tx->driver->name, sqlock_strerror(rc));
-    tx->statements[kind].sent.is_nowait =
-        kind == LK_TX_LOCK || kind == LK_TX_GUARD;
-    return 0;
-}
-
-static int render_one(sqlock_tx *tx, uint32_t kind, sqlock_error *err)
-{
-    int rc = lk_statement_of_tx(&tx->statements[kind], tx->driver,
-                                tx->store->layout, (sqlock_tx_kind)kind,
-                                tx->store->table.quoted, id_of(tx, kind));
-
-    return rc == SQLOCK_ENOTSUP ? 0 : check_rendered(tx, kind, rc, err);
-}
-
-static int render_select(sqlock_tx *tx, enum lk_tx_kind kind, const char *how,
-                         sqlock_error *err)
-{
-    char text[160];
-    const sqlock_template template = {.text = text};
-    int rc;
-
-    (void)snprintf(text, sizeof text,
-                   "SELECT LOCK_KEY FROM {table} WHERE LOCK_KEY = {1} AND "
-                   "REGION = {2}%s",
-                   how);
-    rc = lk_statement_render(&tx->statements[kind], tx->driver->dialect,
-                             &template, tx->store->table.quoted,
-                             id_of(tx, kind));
-    return check_rendered(tx, kind, rc, err);
-}
-
-static int render(sqlock_tx *tx, sqlock_error *err)
-{
-    int rc = 0;
-
-    for (uint32_t kind = 0; rc == 0 && kind < SQLOCK_TX_KINDS; kind++)
-        if (kind != LK_TX_REAP)
-            rc = render_one(tx, kind, err);
-    if (rc == 0 && tx->part->update_free != NULL)
-        rc = render_select(tx, LK_TX_LOCK, tx->part->update_free, err);
-    if (rc == 0 && tx->part->update_wait != NULL)
-        rc = render_select(tx, LK_TX_WAIT, tx->part->update_wait, err);
-    return rc < 0 ? rc : render_select(tx, LK_TX_LOOK, "", err);
-}
 
 static void free_tx(sqlock_tx *tx)
 {
-    for (size_t kind = 0; kind < LK_TX_KINDS; kind++)
-        lk_statement_clear(&tx->statements[kind]);
     free(tx->guards);
     free(tx->region);
     atomic_fetch_sub(&tx->store->users, 1);
@@ -125,11 +58,6 @@ static int new_tx(sqlock_tx **out, struct lk_store *store, bool is_adopted,
     tx->part = tx->driver->transactions;
     tx->is_adopted = is_adopted;
     tx->hold = is_adopted ? LK_TX_LOOSE : LK_TX_CERTAIN;
-    rc = render(tx, err);
-    if (rc < 0) {
-        free_tx(tx);
-        return rc;
-    }
     *out = tx;
     return 0;
 }
@@ -254,14 +182,15 @@ static int take_over(sqlock_tx *tx, void *native, sqlock_error *err)
  * its first statement should be the guard, not a query of the library. */
 static int learn_isolation(sqlock_tx *tx, sqlock_error *err)
 {
-    const sqlock_statement statement = {.text = tx->part->isolation};
+    const struct lk_arguments none = {0};
     sqlock_result result = {0};
     int rc;
 
     tx->view = LK_TX_EITHER;
-    if (tx->part->isolation == NULL)
+    if (!lk_tx_has(tx, SQLOCK_SQL_ISOLATION))
         return 0;
-    rc = lk_tx_send(tx, &statement, NULL, 0, lk_tx_deadline(tx), &result, err);
+    rc = lk_tx_run(tx, SQLOCK_SQL_ISOLATION, &none, lk_tx_deadline(tx), &result,
+                   err);
     if (rc == 0)
         tx->view =
             result.rows > 0 && result.cells[0].type == SQLOCK_TEXT &&

@@ -15,24 +15,6 @@
 #include "locks/guarded.h"
 #include "sqlock/tx.h"
 
-/* Statements about the lock table: the driver's own, and those made of its
- * fragments (update_free, update_wait). */
-enum lk_tx_kind {
-    LK_TX_SEED = SQLOCK_TX_SQL_SEED,
-    LK_TX_GUARD = SQLOCK_TX_SQL_GUARD,
-    LK_TX_ASSERT = SQLOCK_TX_SQL_ASSERT,
-    LK_TX_REAP = SQLOCK_TX_SQL_REAP, /* sent by sqlock_reap() */
-    /* Lock the row {1}{2} until the transaction ends, without waiting.  If
-     * another session has it locked: EBUSY, or no row.  Also no row if the
-     * transaction's snapshot lacks it. */
-    LK_TX_LOCK = SQLOCK_TX_KINDS,
-    /* Lock the row, and wait while another session has it locked. */
-    LK_TX_WAIT,
-    /* Return the row {1}{2}, even if it is locked. */
-    LK_TX_LOOK,
-    LK_TX_KINDS
-};
-
 /* Rows that a statement of the transaction sees. */
 enum lk_tx_view {
     /* rows committed before the statement; no gaps are locked */
@@ -61,7 +43,6 @@ struct sqlock_tx {
     const sqlock_driver *driver;
     const sqlock_transactions *part; /* the driver's part in transactions */
     struct lk_connection *connection;
-    struct lk_statement statements[LK_TX_KINDS];
     char *region; /* region of the rows of names: "<region>#tx" */
 
     bool is_adopted;
@@ -115,14 +96,21 @@ int lk_tx_query_at(sqlock_tx *tx, sqlock_statement statement,
                    const sqlock_value *values, size_t count,
                    int64_t deadline_ns, sqlock_result *result,
                    sqlock_error *err);
+/* Return whether the database has the statement. */
+bool lk_tx_has(const sqlock_tx *tx, sqlock_statement_kind kind);
+/* Set *out to a statement about the lock table as the driver gets it: on an
+ * adopted connection without a number, if what was prepared would outlive the
+ * transaction. */
+void lk_tx_statement(const sqlock_tx *tx, sqlock_statement_kind kind,
+                     sqlock_statement *out);
 /* Send the statement of that kind. */
-int lk_tx_run(sqlock_tx *tx, enum lk_tx_kind kind,
+int lk_tx_run(sqlock_tx *tx, sqlock_statement_kind kind,
               const struct lk_arguments *arguments, int64_t deadline_ns,
               sqlock_result *result, sqlock_error *err);
 /* Send the statement of that kind on another connection, one of the registry's,
  * where it is committed at once.  Return EUNREACHABLE instead of EUNCERTAIN:
  * the statement may be repeated. */
-int lk_tx_run_apart(sqlock_tx *tx, enum lk_tx_kind kind,
+int lk_tx_run_apart(sqlock_tx *tx, sqlock_statement_kind kind,
                     const struct lk_arguments *arguments, sqlock_result *result,
                     sqlock_error *err);
 
@@ -200,8 +188,8 @@ int lk_tx_table_read(struct lk_tx_table *out, const sqlock_table *table,
 int lk_tx_quote(char out[LK_QUOTED_SIZE], const char *what, const char *name,
                 const sqlock_dialect *dialect, sqlock_error *err);
 
-/* Write a template as an SQL expression, with that column for {column}. */
-void lk_tx_write_expression(FILE *out, const char *template,
+/* Write an SQL expression of the driver about that column. */
+void lk_tx_write_expression(FILE *out, const char *expression,
                             const char *column);
 
 /* Check that a value can be bound; `what` stands for it in the message.  Return

@@ -10,13 +10,15 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "base/writer.h"
 #include "db/drivers.h"
+#include "tx/tx.h"
 
 struct subject subject;
 
-/* session_values() adds this number to its ids.  Statements of the layout
- * spring7 have the resulting ids, too, so no session may prepare both. */
-#define VALUES_IDS_FROM 50
+/* session_values() adds this number to its ids: statements of the layouts have
+ * those up to it. */
+#define VALUES_IDS_FROM (SQLOCK_LAYOUTS * SQLOCK_SQL_KINDS)
 
 static const struct spelling spellings[] = {
     {
@@ -122,23 +124,34 @@ int session_try(struct session *session, const char *format, ...)
                         check_deadline_ns(DEADLINE_MS));
 }
 
-int session_values(struct session *session, uint32_t id, const char *template,
-                   const struct lk_arguments *arguments)
+int session_values(struct session *session, uint32_t id, const char *text,
+                   const sqlock_value *values, size_t count)
 {
-    const sqlock_template source = {.text = template};
-    sqlock_value ordered[LK_PLACES_MAX];
-    struct lk_statement statement;
+    const struct lk_name names[] = {{"table", subject.values.quoted},
+                                    {NULL, NULL}};
+    sqlock_statement statement = {.id = id == 0 ? 0 : id + VALUES_IDS_FROM};
+    struct lk_writer writer;
+    FILE *out = lk_writer_open(&writer);
+    size_t wanted = count;
+    char *named;
+    char *numbered;
     int rc;
 
-    rc = lk_statement_render(&statement, subject.driver->dialect, &source,
-                             subject.values.quoted,
-                             id == 0 ? 0 : id + VALUES_IDS_FROM);
-    if (rc == 0) {
-        lk_statement_order(&statement, arguments, ordered);
-        rc = session_send(session, &statement.sent, ordered, statement.count,
-                          check_deadline_ns(DEADLINE_MS));
-    }
-    lk_statement_clear(&statement);
+    assert_non_null(out);
+    lk_names_write(out, text, names);
+    named = lk_writer_close(&writer);
+    assert_non_null(named);
+    numbered = lk_placeholders_number(named, &wanted);
+    assert_non_null(numbered);
+    assert_int_equal(wanted, count);
+    statement.text =
+        subject.driver->dialect->placeholder == SQLOCK_PLACEHOLDER_DOLLAR
+            ? numbered
+            : named;
+    rc = session_send(session, &statement, values, count,
+                      check_deadline_ns(DEADLINE_MS));
+    free(numbered);
+    free(named);
     return rc;
 }
 
@@ -220,13 +233,13 @@ struct lk_arguments arguments_for(const struct test *test, const char *client,
     lk_argument_text(&arguments, SQLOCK_P_KEY, test->key);
     lk_argument_text(&arguments, SQLOCK_P_REGION, REGION);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, client);
-    lk_argument_integer(&arguments, SQLOCK_P_DURATION_US, duration_us);
-    lk_argument_integer(&arguments, SQLOCK_P_PEER_TTL_US, PEER_TTL_US);
+    lk_argument_integer(&arguments, SQLOCK_P_TTL, duration_us);
+    lk_argument_integer(&arguments, SQLOCK_P_PEER_TTL, PEER_TTL_US);
     lk_argument_integer(&arguments, SQLOCK_P_QUEUE, QUEUE);
     lk_argument_text(&arguments, SQLOCK_P_NAME, "a name");
     lk_argument_text(&arguments, SQLOCK_P_HOLDER, "a holder");
     lk_argument_integer(&arguments, SQLOCK_P_TOKEN, 0);
-    lk_argument_text(&arguments, SQLOCK_P_OTHER, "");
+    lk_argument_text(&arguments, SQLOCK_P_OLD_CLIENT, "");
     return arguments;
 }
 
@@ -375,6 +388,11 @@ static int create_table(struct session *session, size_t layout)
 static int render_all(size_t layout)
 {
     const sqlock_dialect *dialect = subject.driver->dialect;
+    const struct lk_name names[] = {
+        {"INT_LOCK", subject.tables[layout].quoted},
+        {"INT_DONE", subject.tables[layout].quoted},
+        {NULL, NULL},
+    };
     char prefix[32];
     int rc;
 
@@ -383,7 +401,7 @@ static int render_all(size_t layout)
     for (size_t kind = 0; rc == 0 && kind < SQLOCK_SQL_KINDS; kind++) {
         rc = lk_statement_of_kind(
             &subject.statements[layout][kind], dialect, (sqlock_layout)layout,
-            (sqlock_statement_kind)kind, subject.tables[layout].quoted,
+            (sqlock_statement_kind)kind, names,
             (uint32_t)(layout * SQLOCK_SQL_KINDS + kind + 1));
         if (rc == SQLOCK_ENOTSUP)
             rc = 0;
@@ -403,7 +421,7 @@ static int prepare_database(struct session *session)
     for (size_t i = 0; rc == 0 && i < SQLOCK_LAYOUTS; i++)
         rc = render_all(i);
     if (rc < 0) {
-        print_error("a template cannot be rendered: %d\n", rc);
+        print_error("a statement cannot be made: %d\n", rc);
         return -1;
     }
     drop_tables(session);

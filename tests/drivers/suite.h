@@ -95,10 +95,10 @@ int session_send(struct session *session, const sqlock_statement *statement,
 int session_try(struct session *session, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Run a template, as in a dialect, on the table of values, and return a code.
- * With an id other than 0 it is prepared. */
-int session_values(struct session *session, uint32_t id, const char *template,
-                   const struct lk_arguments *arguments);
+/* Run a statement on the table of values, {table}, and return a code.  Each `?`
+ * is a parameter.  With an id other than 0 it is prepared. */
+int session_values(struct session *session, uint32_t id, const char *text,
+                   const sqlock_value *values, size_t count);
 
 /* Assert that a call, which leaves its error in the session, succeeds, or that
  * it returns that code. */

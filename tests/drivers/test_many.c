@@ -47,7 +47,7 @@ static int many_in(struct session *session, const struct test *test,
 {
     struct lk_arguments arguments = arguments_for(test, "", 0);
 
-    lk_argument_text(&arguments, SQLOCK_P_KEY, batch->json);
+    lk_argument_text(&arguments, SQLOCK_P_ITEMS, batch->json);
     lk_argument_text(&arguments, SQLOCK_P_REGION, region);
     return statement_try(session, test, kind, &arguments);
 }
@@ -423,7 +423,7 @@ static char *claim_thousands(struct test *test, struct lk_arguments *arguments)
 {
     char *json = json_of_rows(test->client_a);
 
-    lk_argument_text(arguments, SQLOCK_P_KEY, json);
+    lk_argument_text(arguments, SQLOCK_P_ITEMS, json);
     lk_argument_text(arguments, SQLOCK_P_REGION, "thousands");
     statement_run(&test->b, test, SQLOCK_SQL_CLAIM_MANY, arguments);
     check_count(&test->b, ROWS);
@@ -467,11 +467,11 @@ static void test_pages_are_read_in_the_order_of_keys(void **state)
     struct lk_arguments arguments = arguments_for(test, "", 0);
     char *json = claim_thousands(test, &arguments);
 
-    lk_argument_text(&arguments, SQLOCK_P_KEY, "");
-    lk_argument_text(&arguments, SQLOCK_P_OTHER, "");
-    lk_argument_text(&arguments, SQLOCK_P_NAME, NULL);
-    lk_argument_integer(&arguments, SQLOCK_P_TOKEN, 0);
-    lk_argument_integer(&arguments, SQLOCK_P_DURATION_US, 1000);
+    lk_argument_text(&arguments, SQLOCK_P_AFTER, "");
+    lk_argument_text(&arguments, SQLOCK_P_AFTER_REGION, "");
+    lk_argument_text(&arguments, SQLOCK_P_PATTERN, NULL);
+    lk_argument_integer(&arguments, SQLOCK_P_WITH_FREE, 0);
+    lk_argument_integer(&arguments, SQLOCK_P_LIMIT, 1000);
     for (size_t i = 0; i < 4; i++) {
         lk_argument_text(&arguments, SQLOCK_P_REGION, regions[i / 2]);
         explain(&test->b, test, kinds[i % 2], &arguments);

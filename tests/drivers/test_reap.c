@@ -17,7 +17,7 @@ static struct lk_arguments arguments_of(const struct test *test,
     struct lk_arguments arguments =
         arguments_for(test, test->client_a, duration_us);
 
-    lk_argument_text(&arguments, SQLOCK_P_KEY, after);
+    lk_argument_text(&arguments, SQLOCK_P_AFTER, after);
     lk_argument_text(&arguments, SQLOCK_P_REGION, region);
     return arguments;
 }
@@ -96,7 +96,7 @@ static int64_t reap_part(struct test *test, char bound[SQLOCK_KEY_SIZE],
     assert_true(strlen(cell_text(&test->b, 0, 0)) < SQLOCK_KEY_SIZE);
     (void)snprintf(bound, SQLOCK_KEY_SIZE, "%s", cell_text(&test->b, 0, 0));
     arguments = arguments_of(test, from, retention_us);
-    lk_argument_text(&arguments, SQLOCK_P_OTHER, bound);
+    lk_argument_text(&arguments, SQLOCK_P_UNTIL, bound);
     statement_run(&test->a, test, SQLOCK_SQL_REAP, &arguments);
     return test->a.result.affected;
 }

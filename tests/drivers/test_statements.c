@@ -325,7 +325,7 @@ static int64_t break_lock(struct session *session, const struct test *test,
     static const char breaker[] = "ffffffff-ffff-4fff-8fff-ffffffffffff";
     struct lk_arguments arguments = arguments_for(test, breaker, 0);
 
-    lk_argument_text(&arguments, SQLOCK_P_OTHER, client);
+    lk_argument_text(&arguments, SQLOCK_P_OLD_CLIENT, client);
     lk_argument_text(&arguments, SQLOCK_P_HOLDER, "broken by a test");
     statement_run(session, test, kind, &arguments);
     return session->result.affected;
@@ -450,8 +450,8 @@ static int describe(struct test *test, const char *table)
 {
     struct lk_arguments arguments = arguments_for(test, "", 0);
 
-    lk_argument_text(&arguments, SQLOCK_P_KEY, table);
-    lk_argument_text(&arguments, SQLOCK_P_REGION, NULL);
+    lk_argument_text(&arguments, SQLOCK_P_TABLE, table);
+    lk_argument_text(&arguments, SQLOCK_P_SCHEMA, NULL);
     return statement_try(&test->a, test, SQLOCK_SQL_DESCRIBE, &arguments);
 }
 

@@ -7,28 +7,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INSERT "INSERT INTO {table} (K, I, T) VALUES ({1}, {4}, {6})"
-#define SELECT "SELECT I, T, K FROM {table} WHERE K = {1}"
+#define INSERT "INSERT INTO {table} (K, I, T) VALUES (?, ?, ?)"
+#define SELECT "SELECT I, T, K FROM {table} WHERE K = ?"
 #define LARGE_BYTES 10000
 
-/* Return arguments for INSERT and SELECT: K and T.  I is null until it is
- * set. */
-static struct lk_arguments row_of(const char *key, const char *text)
-{
-    struct lk_arguments arguments;
+/* A row's values, in the order of INSERT. */
+enum { K, I, T, COLUMNS };
+struct row {
+    sqlock_value values[COLUMNS];
+};
 
-    memset(&arguments, 0, sizeof arguments);
-    lk_argument_text(&arguments, SQLOCK_P_KEY, key);
-    lk_argument_text(&arguments, SQLOCK_P_NAME, text);
-    return arguments;
+/* Return a row whose I is null. */
+static struct row row_of(const char *key, const char *text)
+{
+    return (struct row){{[K] = sqlock_text(key), [T] = sqlock_text(text)}};
 }
 
-static void put_and_get(struct test *test, const struct lk_arguments *row)
+static int insert(struct session *session, const struct row *row)
 {
-    assert_lock_ok(session_values(&test->a, 1, INSERT, row), &test->a.err);
+    return session_values(session, 1, INSERT, row->values, COLUMNS);
+}
+
+static int select_row(struct session *session, const struct row *row)
+{
+    return session_values(session, 2, SELECT, &row->values[K], 1);
+}
+
+static void put_and_get(struct test *test, const struct row *row)
+{
+    assert_lock_ok(insert(&test->a, row), &test->a.err);
     assert_int_equal(test->a.result.affected, 1);
     assert_int_equal(test->a.result.rows, 0);
-    assert_lock_ok(session_values(&test->b, 2, SELECT, row), &test->b.err);
+    assert_lock_ok(select_row(&test->b, row), &test->b.err);
     assert_int_equal(test->b.result.rows, 1);
     assert_int_equal(test->b.result.columns, 3);
     assert_int_equal(test->b.result.affected, 0);
@@ -37,7 +47,7 @@ static void put_and_get(struct test *test, const struct lk_arguments *row)
 static void test_null_is_null_and_not_empty(void **state)
 {
     struct test *test = *state;
-    struct lk_arguments row = row_of(test->key, NULL);
+    struct row row = row_of(test->key, NULL);
 
     put_and_get(test, &row);
     assert_int_equal(cell(&test->b, 0, 0)->type, SQLOCK_NULL);
@@ -51,11 +61,11 @@ static void test_integers_keep_all_64_bits(void **state)
     struct test *test = *state;
 
     for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
-        struct lk_arguments row;
+        struct row row;
 
         next_key(test->key);
         row = row_of(test->key, "x");
-        lk_argument_integer(&row, SQLOCK_P_DURATION_US, integers[i]);
+        row.values[I] = sqlock_integer(integers[i]);
         put_and_get(test, &row);
         assert_true(cell_integer(&test->b, 0, 0) == integers[i]);
     }
@@ -75,7 +85,7 @@ static void test_texts_come_back_byte_for_byte(void **state)
     struct test *test = *state;
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        struct lk_arguments row;
+        struct row row;
 
         next_key(test->key);
         row = row_of(test->key, texts[i]);
@@ -89,7 +99,7 @@ static void test_long_text_is_not_cut(void **state)
 {
     struct test *test = *state;
     char *text = malloc(LARGE_BYTES + 1);
-    struct lk_arguments row;
+    struct row row;
 
     assert_non_null(text);
     for (size_t i = 0; i < LARGE_BYTES; i++)
@@ -110,20 +120,20 @@ static void test_long_text_is_not_cut(void **state)
 static void test_many_rows_come_in_order(void **state)
 {
     struct test *test = *state;
-    struct lk_arguments row = row_of(test->key, test->key);
+    struct row row = row_of(test->key, test->key);
     const size_t rows = 100;
 
     for (size_t i = 0; i < rows; i++) {
         next_key(test->key);
         row = row_of(test->key, test->key);
-        lk_argument_text(&row, SQLOCK_P_NAME, "many");
-        lk_argument_integer(&row, SQLOCK_P_DURATION_US, (int64_t)i);
-        assert_lock_ok(session_values(&test->a, 1, INSERT, &row), &test->a.err);
+        row.values[T] = sqlock_text("many");
+        row.values[I] = sqlock_integer((int64_t)i);
+        assert_lock_ok(insert(&test->a, &row), &test->a.err);
     }
-    session_ok(&test->a, session_values(&test->a, 3,
-                                        "SELECT I FROM {table} WHERE T = {6} "
-                                        "ORDER BY K",
-                                        &row));
+    session_ok(&test->a,
+               session_values(&test->a, 3,
+                              "SELECT I FROM {table} WHERE T = ? ORDER BY K",
+                              &row.values[T], 1));
     assert_int_equal(test->a.result.rows, rows);
     for (size_t i = 0; i < rows; i++)
         assert_int_equal(cell_integer(&test->a, i, 0), i);
@@ -132,13 +142,13 @@ static void test_many_rows_come_in_order(void **state)
 static void test_affected_counts_rows_that_were_written(void **state)
 {
     struct test *test = *state;
-    struct lk_arguments row = row_of(test->key, "counted");
+    struct row row = row_of(test->key, "counted");
     const char *table = subject.values.quoted;
 
     for (size_t i = 0; i < 3; i++) {
         next_key(test->key);
-        lk_argument_text(&row, SQLOCK_P_KEY, test->key);
-        assert_lock_ok(session_values(&test->a, 1, INSERT, &row), &test->a.err);
+        row.values[K] = sqlock_text(test->key);
+        assert_lock_ok(insert(&test->a, &row), &test->a.err);
     }
     session_run(&test->a, "UPDATE %s SET I = 7 WHERE T = 'counted'", table);
     assert_int_equal(test->a.result.affected, 3);
@@ -156,29 +166,30 @@ static void test_affected_counts_rows_that_were_written(void **state)
 static void test_statement_with_an_id_runs_a_thousand_times(void **state)
 {
     struct test *test = *state;
-    struct lk_arguments row = row_of(test->key, "again");
+    struct row row = row_of(test->key, "again");
 
     put_and_get(test, &row);
     for (int64_t i = 0; i < 1000; i++) {
-        lk_argument_integer(&row, SQLOCK_P_DURATION_US, i);
-        session_ok(&test->a, session_values(&test->a, 4,
-                                            "UPDATE {table} SET I = {4} "
-                                            "WHERE K = {1}",
-                                            &row));
+        const sqlock_value values[] = {sqlock_integer(i), row.values[K]};
+
+        session_ok(&test->a,
+                   session_values(&test->a, 4,
+                                  "UPDATE {table} SET I = ? WHERE K = ?",
+                                  values, 2));
     }
-    assert_lock_ok(session_values(&test->a, 2, SELECT, &row), &test->a.err);
+    assert_lock_ok(select_row(&test->a, &row), &test->a.err);
     assert_int_equal(cell_integer(&test->a, 0, 0), 999);
 }
 
 static void test_prepared_statement_survives_a_changed_table(void **state)
 {
     struct test *test = *state;
-    struct lk_arguments row = row_of(test->key, "before");
+    struct row row = row_of(test->key, "before");
 
     put_and_get(test, &row);
     session_run(&test->b, "ALTER TABLE %s ADD COLUMN EXTRA BIGINT",
                 subject.values.quoted);
-    assert_lock_ok(session_values(&test->b, 2, SELECT, &row), &test->b.err);
+    assert_lock_ok(select_row(&test->b, &row), &test->b.err);
     assert_string_equal(cell_text(&test->b, 0, 1), "before");
     next_key(test->key);
     row = row_of(test->key, "after");

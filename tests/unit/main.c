@@ -7,14 +7,14 @@
 #include "support/program.h"
 
 static const struct suite *const suites[] = {
-    &suite_key,         &suite_error,   &suite_text,         &suite_url,
-    &suite_url_secrets, &suite_clock,   &suite_table,        &suite_options,
-    &suite_statement,   &suite_driver,  &suite_arguments,    &suite_checks,
-    &suite_pool,        &suite_json,    &suite_result,       &suite_epoch,
-    &suite_golden,      &suite_outage,  &suite_group,        &suite_retry,
-    &suite_service,     &suite_stats,   &suite_command_line, &suite_writer,
-    &suite_row,         &suite_peers,   &suite_watchdog,     &suite_renewal,
-    &suite_classify,    &suite_library, &suite_executor,
+    &suite_key,         &suite_error,        &suite_text,      &suite_url,
+    &suite_url_secrets, &suite_clock,        &suite_table,     &suite_options,
+    &suite_statement,   &suite_driver,       &suite_arguments, &suite_checks,
+    &suite_pool,        &suite_json,         &suite_result,    &suite_epoch,
+    &suite_outage,      &suite_group,        &suite_retry,     &suite_service,
+    &suite_stats,       &suite_command_line, &suite_writer,    &suite_row,
+    &suite_peers,       &suite_watchdog,     &suite_renewal,   &suite_classify,
+    &suite_library,     &suite_executor,
 };
 
 int main(int argc, char **argv)

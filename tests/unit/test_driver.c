@@ -16,6 +16,8 @@
 
 static void test_a_driver_has_all_statements(void **state)
 {
+    static const struct lk_name names[] = {{NULL, NULL}};
+
     (void)state;
     for (size_t i = 0; lk_drivers[i] != NULL; i++)
         for (int layout = 0; layout < SQLOCK_LAYOUTS; layout++)
@@ -23,7 +25,7 @@ static void test_a_driver_has_all_statements(void **state)
                 struct lk_statement statement;
                 int rc = lk_statement_of_kind(
                     &statement, lk_drivers[i]->dialect, (sqlock_layout)layout,
-                    (sqlock_statement_kind)kind, "", 0);
+                    (sqlock_statement_kind)kind, names, 0);
 
                 if (rc != SQLOCK_ENOTSUP || kind < REQUIRED_KINDS)
                     assert_int_equal(rc, 0);

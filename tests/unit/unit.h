@@ -25,7 +25,6 @@ extern const struct suite suite_outage;
 extern const struct suite suite_group;
 extern const struct suite suite_retry;
 extern const struct suite suite_epoch;
-extern const struct suite suite_golden;
 extern const struct suite suite_service;
 extern const struct suite suite_executor;
 extern const struct suite suite_stats;

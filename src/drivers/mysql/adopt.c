@@ -322,15 +322,13 @@ static int outlast(void *handle, uint32_t idle_ms, int64_t deadline_ns,
 /* clang-format on */
 
 const sqlock_transactions lk_mysql_transactions = {
-    .identity = "SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir, "
-                "COALESCE({1}, DATABASE()))",
-    /* Galera detects conflicting writes at their commit, but its nodes do not
-     * see each other's row locks. */
-    .one_node = "SHOW VARIABLES WHERE Variable_name = 'wsrep_on' AND "
-                "Value = 'ON'",
     .update_free = " FOR UPDATE NOWAIT",
     .update_wait = " FOR UPDATE",
-    .share_free = LK_MYSQL_SHARE_FREE,
+    /* SKIP LOCKED is not used: under REPEATABLE READ a search that skips its
+     * row locks the gap behind the row, and then nobody can insert a row
+     * there. */
+    .share_free = " /*M! LOCK IN SHARE MODE NOWAIT *//*!80001 FOR SHARE "
+                  "NOWAIT */",
     .share_wait = SHARE,
     .wait_unit_ms = 1000,
     .timestamp_us = "TIMESTAMPDIFF(MICROSECOND, " EPOCH ", {column})",

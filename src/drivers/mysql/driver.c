@@ -213,6 +213,6 @@ const sqlock_driver lk_driver_mysql = {
     .describe = driver_describe,
     .transactions = &lk_mysql_transactions,
     .wait_queue = &lk_mysql_wait_queue,
-    .polling = lk_mysql_polling,
+    .can_poll = true,
     .stock = &lk_mysql_stock,
 };

@@ -164,21 +164,9 @@ static int unlimit(void *connection, int64_t deadline_ns, sqlock_error *err)
 /* clang-format on */
 
 const sqlock_transactions lk_pg_transactions = {
-    .statements =
-        {
-            /* Without a row it divides by 0. */
-            [SQLOCK_TX_SQL_ASSERT] =
-                "SELECT 1 / count(*) FROM (SELECT 1 FROM {table} WHERE {row} "
-                "AND CLIENT_ID = {3}{has_token}{share_free}) AS guarded",
-        },
-    /* The oid distinguishes tables of one name in different schemas of the
-     * search path. */
-    .identity = "SELECT concat_ws(' ', current_database(), " IN_US(
-        "pg_postmaster_start_time()") ", to_regclass('{table}')::oid)",
-    .isolation = "SHOW transaction_isolation",
     .update_free = " FOR UPDATE SKIP LOCKED",
     .update_wait = " FOR UPDATE",
-    .share_free = LK_PG_SHARE_FREE,
+    .share_free = " FOR SHARE SKIP LOCKED",
     .share_wait = " FOR SHARE",
     .wait_unit_ms = 1,
     .timestamp_us = IN_US("{column}"),

@@ -271,6 +271,6 @@ const sqlock_driver lk_driver_postgres = {
     .describe = pg_describe,
     .transactions = &lk_pg_transactions,
     .wait_queue = &lk_pg_wait_queue,
-    .polling = lk_pg_polling,
+    .can_poll = true,
     .stock = &lk_pg_stock,
 };

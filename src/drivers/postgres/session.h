@@ -19,7 +19,6 @@
 #define LK_PG_NAME_SIZE 48 /* of a prepared statement */
 /* FOR KEY SHARE would not stop an UPDATE that takes the lease over, since such
  * an UPDATE changes no key column. */
-#define LK_PG_SHARE_FREE " FOR SHARE SKIP LOCKED"
 #define LK_PG_BEGIN "BEGIN ISOLATION LEVEL READ COMMITTED"
 #define LK_PG_SETTINGS_SIZE 1024
 
@@ -240,7 +239,6 @@ int lk_pg_outlast(void *connection, uint32_t idle_ms, int64_t deadline_ns,
 /* ------------------------------------------------------------- dialect.c -- */
 
 extern const sqlock_dialect lk_pg_dialect;
-extern const sqlock_fragment lk_pg_polling[];
 
 /* --------------------------------------------------------------- adopt.c -- */
 

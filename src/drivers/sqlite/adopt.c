@@ -118,16 +118,6 @@ static int unlimit(void *connection, int64_t deadline_ns, sqlock_error *err)
 /* clang-format on */
 
 const sqlock_transactions lk_sqlite_transactions = {
-    .statements =
-        {
-            [SQLOCK_TX_SQL_SEED] = "",
-            [SQLOCK_TX_SQL_REAP] = "",
-            [SQLOCK_TX_SQL_GUARD] =
-                "UPDATE {table} SET CLIENT_ID = CLIENT_ID WHERE {row} "
-                "AND CLIENT_ID = {3}{has_token} RETURNING {ends} >= " NOW,
-        },
-    .identity = "PRAGMA main.database_list",
-    .take_write_lock = "DELETE FROM {table} WHERE false",
     .timestamp_us = IN_US("{column}"),
     .next_timestamp =
         "strftime('%Y-%m-%d %H:%M:%f', "

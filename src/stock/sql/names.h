@@ -21,19 +21,19 @@ int lk_stock_name_tables(struct lk_table out[LK_STOCK_TABLES],
                          const char *prefix, const sqlock_dialect *dialect,
                          sqlock_error *err);
 
-/* Names of tables and columns in templates, quoted where SQL needs it. */
+/* Names of tables and columns in statements, quoted where SQL needs it. */
 struct lk_stock_names {
     const char *stock, *item, *quantity, *version; /* version may be NULL */
     const char *entry, *reservation, *bucket;
-    bool has_buckets; /* a quantity may be spread over buckets */
+    bool is_ours; /* a quantity may be spread over buckets */
     /* An item may be equal to a text of other bytes, by the column's collation:
      * the statements compare the bytes, too. */
     bool is_loose;
     const char *most; /* the greatest value of the quantity's column */
 };
 
-/* Render the statements, SQLOCK_STOCK_KINDS of them; `names` is not kept.  A
- * statement that the driver lacks stays empty. */
+/* Make the statements, SQLOCK_STOCK_KINDS of them, all zero before; `names` is
+ * not kept.  A statement that the driver lacks stays empty. */
 int lk_stock_render(struct lk_statement *out, const sqlock_driver *driver,
                     struct lk_ids *ids, const struct lk_stock_names *names,
                     sqlock_error *err);

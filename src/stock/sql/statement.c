@@ -1,6 +1,6 @@
 /*
- * statement.c - render the templates into statements about this stock's tables,
- * and send them, in a transaction or each by itself
+ * statement.c - make the statements about a stock's tables, and send them, in a
+ * transaction or each by itself
  */
 #include "stock/sql/names.h"
 #include "stock/sql/tables.h"
@@ -8,71 +8,46 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "db/lock_sql.h"
 #include "lease/store.h"
-#include "stock/sql/sql.h"
 #include "tx/tx.h"
 
 /* --- rendering --- */
 
-/* Render a statement from the driver's or the library's template, if there is
- * one. */
-static int render_one(struct lk_statement *out, const sqlock_driver *driver,
-                      struct lk_ids *ids, const struct lk_fragments *fragments,
-                      sqlock_stock_kind kind, sqlock_error *err)
+static uint32_t variant_of(const struct lk_stock_names *names)
 {
-    sqlock_template template = driver->stock->statements[kind];
-    int rc;
+    uint32_t versioned = names->is_ours    ? LK_OURS_VERSIONED
+                         : names->is_loose ? LK_LOOSE_VERSIONED
+                                           : LK_EXACT_VERSIONED;
 
-    if (template.text == NULL)
-        template.text = lk_stock_templates[kind];
-    rc = lk_statement_write(out, driver->dialect, &template, fragments, 0);
-    if (rc == SQLOCK_ENOTSUP)
-        return 0;
-    if (rc < 0)
-        return lk_error(err, rc, "stock statement %d of the driver %s: %s",
-                        (int)kind, driver->name, sqlock_strerror(rc));
-    out->sent.id = lk_ids_of(ids, out->text);
-    return 0;
+    return names->version != NULL ? versioned : versioned << 1;
 }
 
 int lk_stock_render(struct lk_statement *out, const sqlock_driver *driver,
                     struct lk_ids *ids, const struct lk_stock_names *names,
                     sqlock_error *err)
 {
-    bool has_version = names->version != NULL;
-    const sqlock_fragment of_tables[] = {
-        {"stock", names->stock},
+    const struct lk_name put_in[] = {
+        {"INT_STOCK", names->stock},
+        {"INT_STOCK_ENTRY", names->entry},
+        {"INT_STOCK_RESERVATION", names->reservation},
+        {"INT_STOCK_BUCKET", names->bucket},
         {"item", names->item},
-        {"this_item",
-         names->is_loose ? "{item} = {1} AND {same_text}" : "{item} = {1}"},
-        {"same_text", driver->transactions->same_text},
-        {"column", "{item}"},
-        {"value", "{1}"},
         {"quantity", names->quantity},
-        {"version", has_version ? names->version : names->quantity},
-        {"bump", has_version ? ", {version} = {version} + 1" : ""},
+        {"version", names->version != NULL ? names->version : names->quantity},
         {"most", names->most},
-        {"entry", names->entry},
-        {"reservation", names->reservation},
-        {"bucket", names->bucket},
-        {"in_buckets", names->has_buckets ? "{sum_in_buckets {5}}" : "0"},
         {NULL, NULL},
     };
-    const struct lk_fragments fragments = {.lists = {
-                                               of_tables,
-                                               driver->dialect->overrides,
-                                               driver->stock->fragments,
-                                               driver->dialect->fragments,
-                                               lk_stock_fragments,
-                                               lk_lock_fragments,
-                                           }};
-    int rc = 0;
+    uint32_t variant = variant_of(names);
 
-    for (int kind = 0; rc == 0 && kind < SQLOCK_STOCK_KINDS; kind++)
-        rc = render_one(&out[kind], driver, ids, &fragments,
-                        (sqlock_stock_kind)kind, err);
-    return rc;
+    for (const struct lk_sql *sql = driver->stock->statements;
+         sql->text != NULL; sql++) {
+        if ((sql->variants & variant) == 0)
+            continue;
+        if (lk_statement_render(&out[sql->kind], sql, put_in, 0) < 0)
+            return lk_error_nomem(err);
+        out[sql->kind].sent.id = lk_ids_of(ids, out[sql->kind].text);
+    }
+    return 0;
 }
 
 bool lk_stock_has(const struct lk_stock_tables *tables, sqlock_stock_kind kind)

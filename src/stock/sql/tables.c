@@ -273,7 +273,7 @@ static int find(struct search *search, const sqlock_stock_options *options,
         return rc;
     (void)snprintf(most, sizeof most, "%" PRId64, search->found->most);
     names->most = most;
-    names->has_buckets = search->found->is_ours;
+    names->is_ours = search->found->is_ours;
     names->entry = search->tables[LK_TABLE_ENTRY].quoted;
     names->reservation = search->tables[LK_TABLE_RESERVATION].quoted;
     names->bucket = search->tables[LK_TABLE_BUCKET].quoted;

@@ -38,8 +38,25 @@ static void test_a_restart_of_the_server_does_not_end_adoption(void **state)
 
 /* A driver by which the row of a table says who the server is. */
 static struct around named;
-static sqlock_transactions named_transactions;
+static sqlock_dialect named_dialect;
+static struct lk_sql named_statements[256];
 static char who[96];
+
+/* Copy the driver's statements, but ask the row instead of the server. */
+static void copy_statements(const struct lk_sql *real)
+{
+    struct lk_sql *out = named_statements;
+
+    for (; real->text != NULL; real++) {
+        assert_true(out < named_statements + 255);
+        *out = *real;
+        if (real->kind == SQLOCK_SQL_IDENTITY) {
+            out->text = who;
+            out->count = 0;
+        }
+        out++;
+    }
+}
 
 static void say(struct fixture *f, const char *name)
 {
@@ -56,9 +73,10 @@ static sqlock_registry *open_named(struct fixture *f)
     (void)sql_run(&f->sql, "INSERT INTO %s_who VALUES ('one')", stock_name(f));
     (void)snprintf(who, sizeof who, "SELECT who FROM %s_who", stock_name(f));
     if (around_make(&named, f, "named")) {
-        named_transactions = *named.real->transactions;
-        named_transactions.identity = who;
-        named.driver.transactions = &named_transactions;
+        copy_statements(named.real->dialect->statements);
+        named_dialect = *named.real->dialect;
+        named_dialect.statements = named_statements;
+        named.driver.dialect = &named_dialect;
         around_register(&named);
     }
     return fixture_registry_at(f, around_url(url, &named, f), &options);

@@ -257,8 +257,7 @@ static int renew_by_deadline(struct worker *worker)
 
     lk_store_arguments(&registry->store, sqlock_key(self->lock), &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, self->client);
-    lk_argument_integer(&arguments, SQLOCK_P_DURATION_US,
-                        INT64_C(1000) * LONG_TTL_MS);
+    lk_argument_integer(&arguments, SQLOCK_P_TTL, INT64_C(1000) * LONG_TTL_MS);
     self->rc = lk_store_run(&registry->store, SQLOCK_SQL_RENEW, &run, &result,
                             &worker->err);
     self->affected = result.affected;

@@ -1,0 +1,202 @@
+-- Statements that sqlock sends to PostgreSQL about stock.  The library is built
+-- from this file.  In the sources, sql/README.md says how to change it, and
+-- src/db/dialect.h what each statement must return.
+--
+-- How to read it.  "-- ---- NAME" begins a statement, and "-- ---- define NAME"
+-- a fragment, which stands in statements as {NAME}.  :name is a parameter.
+-- INT_STOCK is sqlock's own table (ours), or one of the application's, whose
+-- item column compares texts by their bytes (exact), or by a collation that
+-- takes texts of other bytes for equal (loose).  The program gives the names of
+-- its columns, {item}, {quantity} and {version}, and {most}, the greatest
+-- quantity.  A table of the application may have no version (unversioned): then
+-- {version} is the quantity.
+--
+-- A statement that has waited for a locked row reads the newest version of that
+-- row, but all other rows as they were when the statement began.  So an order
+-- that another session recorded meanwhile is found only by a conflict with the
+-- primary key of the entries, never by a query within the statement.
+
+-- ---- parameters are $1
+
+-- ---- define now
+(clock_timestamp() AT TIME ZONE 'UTC')
+
+-- ============================================================= quantities ====
+
+-- ---- define this_item (ours exact)
+{item} = :item
+-- ---- define this_item (loose)
+{item} = :item AND {item}::text COLLATE "C" = :item
+
+-- ---- read
+SELECT {quantity} FROM INT_STOCK WHERE {this_item};
+-- NO KEY lets others insert rows whose foreign key refers to the item.
+-- ---- lock
+SELECT {quantity} FROM INT_STOCK WHERE {this_item} FOR NO KEY UPDATE;
+-- ---- read version
+SELECT {quantity}, {version} FROM INT_STOCK WHERE {this_item};
+
+-- ---- define bump (versioned)
+, {version} = {version} + 1
+-- ---- define bump (unversioned)
+
+-- ---- define deducted
+UPDATE INT_STOCK SET {quantity} = {quantity} - :quantity{bump}
+  WHERE {this_item} AND {quantity} >= :quantity RETURNING {quantity}
+-- ---- deduct
+{deducted};
+-- WHERE sees the row as it was before SET.
+-- ---- swap
+UPDATE INT_STOCK
+  SET {quantity} = {quantity} - :quantity{bump}
+  WHERE {this_item} AND {version} = :version AND {quantity} >= :quantity;
+-- ---- restore
+UPDATE INT_STOCK
+  SET {quantity} = {quantity} + :quantity{bump}
+  WHERE {this_item} AND {quantity} <= {most} - :quantity - {in_buckets}
+  RETURNING {quantity};
+-- ---- define in_buckets (ours)
+{sum_in_buckets}
+-- ---- define in_buckets (exact loose)
+0
+-- ---- assign
+UPDATE INT_STOCK SET {quantity} = :quantity{bump} WHERE {this_item};
+-- ---- make
+INSERT INTO INT_STOCK ({item}, {quantity})
+  VALUES (:item, 0)
+  ON CONFLICT DO NOTHING;
+
+-- ---- list
+SELECT {item}, {quantity} FROM INT_STOCK ORDER BY {item};
+
+-- ================================================================ buckets ====
+
+-- ---- define sum_in_buckets (ours)
+coalesce((SELECT sum(C.QUANTITY) FROM INT_STOCK_BUCKET AS C WHERE C.ITEM = :name),
+  0)::bigint
+-- ---- define total_of_item (ours)
+SELECT T.{quantity} + {sum_in_buckets} FROM INT_STOCK AS T WHERE {this_item}
+
+-- ---- total (ours)
+{total_of_item};
+-- ---- list total (ours)
+SELECT T.{item}, T.{quantity} + coalesce((SELECT sum(C.QUANTITY)
+    FROM INT_STOCK_BUCKET AS C WHERE C.ITEM = T.{item}), 0)::bigint
+  FROM INT_STOCK AS T
+  ORDER BY T.{item};
+
+-- ---- define deducted_from_bucket (ours)
+UPDATE INT_STOCK_BUCKET SET QUANTITY = QUANTITY - :quantity
+  WHERE ITEM = :name AND BUCKET = :bucket AND QUANTITY >= :quantity
+  RETURNING ({total_of_item}) - :quantity
+-- ---- bucket deduct (ours)
+{deducted_from_bucket};
+-- ---- buckets (ours)
+SELECT BUCKET, QUANTITY
+  FROM INT_STOCK_BUCKET
+  WHERE ITEM = :name
+  ORDER BY BUCKET
+  FOR NO KEY UPDATE;
+-- ---- spread (ours)
+INSERT INTO INT_STOCK_BUCKET (ITEM, BUCKET, QUANTITY)
+  SELECT :name::varchar, J.b, J.q
+  FROM json_to_recordset(:rows::json) AS J (b int, q bigint)
+  ORDER BY J.b
+  ON CONFLICT (ITEM, BUCKET) DO UPDATE SET QUANTITY = EXCLUDED.QUANTITY;
+
+-- ================================================================= orders ====
+
+-- ---- define new_entries
+INSERT INTO INT_STOCK_ENTRY (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA, STATUS,
+    BALANCE, CREATED_AT)
+  SELECT J.o, J.l, J.i, J.k, J.q, J.d, J.s,
+-- ---- define entries
+json_to_recordset(:rows::json) AS J (o varchar, l int, i varchar, k varchar,
+  q bigint, d bigint, s varchar, b bigint)
+-- ---- define orders
+SELECT json_array_elements_text(:rows::json)
+
+-- A subquery is evaluated once, so all rows get one time.
+-- ---- record
+{new_entries} J.b, (SELECT {now})
+  FROM {entries}
+  ORDER BY J.o, J.l
+  ON CONFLICT DO NOTHING;
+
+-- A deduction, and the insertion of entries with what remains.
+-- ---- combine
+WITH U AS ({deducted} AS remains), E AS ({new_entries} U.remains + J.b, {now}
+    FROM U, {entries})
+  SELECT remains FROM U;
+-- ---- bucket combine (ours)
+WITH U AS ({deducted_from_bucket} AS remains), E AS ({new_entries} U.remains + J.b,
+    {now} FROM U, {entries})
+  SELECT remains FROM U;
+
+-- ---- entries
+SELECT ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE
+  FROM INT_STOCK_ENTRY
+  WHERE ORDER_ID IN ({orders})
+  ORDER BY ORDER_ID, LINE;
+-- ---- undo
+UPDATE INT_STOCK_ENTRY SET STATUS = 'U', DELTA = 0 WHERE ORDER_ID = :order;
+
+-- A subquery is evaluated once, so an index can be used.
+-- ---- define long_ago
+(SELECT {now} - (:age) * interval '1 microsecond')
+-- ---- define after
+timestamp 'epoch' + (:after) * interval '1 microsecond'
+
+-- The last column is whether a reservation keeps the entry: an open one, one of
+-- another stock, or one that ended no longer than :age ago.
+-- ---- old
+SELECT E.ORDER_ID, (extract(epoch FROM E.CREATED_AT) * 1000000)::bigint, E.LINE,
+    EXISTS (SELECT 1 FROM INT_STOCK_RESERVATION AS R
+      WHERE R.ORDER_ID = E.ORDER_ID AND (R.STATE = 'R' OR R.STOCK <> :stock OR
+        R.EXPIRES_AT > {long_ago}))::int
+  FROM INT_STOCK_ENTRY AS E
+  WHERE E.CREATED_AT <= {long_ago} AND CREATED_AT >= {after} AND
+    (CREATED_AT > {after} OR ORDER_ID > :order OR
+      (ORDER_ID = :order AND LINE > :line))
+  ORDER BY E.CREATED_AT, E.ORDER_ID, E.LINE
+  LIMIT :limit;
+-- ---- forget entries
+DELETE FROM INT_STOCK_ENTRY
+  WHERE ORDER_ID IN ({orders}) AND CREATED_AT <= {long_ago};
+
+-- =========================================================== reservations ====
+
+-- ---- reserve
+INSERT INTO INT_STOCK_RESERVATION (ORDER_ID, STOCK, STATE, EXPIRES_AT, CREATED_AT)
+  VALUES (:order, :stock, 'R', {now} + (:ttl) * interval '1 microsecond', {now});
+
+-- ---- define this
+ORDER_ID = :order AND STOCK = :stock
+-- ---- claim
+UPDATE INT_STOCK_RESERVATION
+  SET STATE = 'C', EXPIRES_AT = {now}
+  WHERE {this} AND STATE = 'R' AND EXPIRES_AT > {now};
+-- ---- cancel
+UPDATE INT_STOCK_RESERVATION
+  SET STATE = 'X', EXPIRES_AT = {now}
+  WHERE {this} AND STATE = 'R';
+-- ---- lapse
+UPDATE INT_STOCK_RESERVATION
+  SET STATE = 'E', EXPIRES_AT = {now}
+  WHERE {this} AND STATE = 'R' AND EXPIRES_AT <= {now};
+
+-- ---- status
+SELECT STATE, (extract(epoch FROM EXPIRES_AT - {now}) * 1000000)::bigint
+  FROM INT_STOCK_RESERVATION
+  WHERE {this};
+-- ---- due
+SELECT ORDER_ID, (extract(epoch FROM EXPIRES_AT) * 1000000)::bigint
+  FROM INT_STOCK_RESERVATION
+  WHERE STOCK = :stock AND STATE = :state AND EXPIRES_AT <= {long_ago} AND
+    EXPIRES_AT >= {after} AND (EXPIRES_AT > {after} OR ORDER_ID > :order)
+  ORDER BY EXPIRES_AT, ORDER_ID
+  LIMIT :limit;
+-- ---- forget reservations
+DELETE FROM INT_STOCK_RESERVATION
+  WHERE ORDER_ID IN ({orders}) AND STOCK = :stock AND STATE <> 'R' AND
+    EXPIRES_AT <= {long_ago};

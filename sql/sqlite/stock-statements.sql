@@ -1,0 +1,180 @@
+-- Statements that sqlock sends to SQLite about stock.  The library is built
+-- from this file.  In the sources, sql/README.md says how to change it, and
+-- src/db/dialect.h what each statement must return.
+--
+-- How to read it.  "-- ---- NAME" begins a statement, and "-- ---- define NAME"
+-- a fragment, which stands in statements as {NAME}.  :name is a parameter.
+-- INT_STOCK is sqlock's own table (ours), or one of the application's, whose
+-- item column compares texts by their bytes (exact), or by a collation that
+-- takes texts of other bytes for equal (loose).  The program gives the names of
+-- its columns, {item}, {quantity} and {version}, and {most}, the greatest
+-- quantity.  A table of the application may have no version (unversioned): then
+-- {version} is the quantity.
+--
+-- SQLite has one writer at a time, so rows that a writing transaction has read
+-- do not change before its end, and need not be locked.  The entries of an
+-- order are recorded by a statement of their own.
+
+-- ---- parameters are ?
+
+-- ---- define now
+sqlock_now()
+
+-- ============================================================= quantities ====
+
+-- ---- define this_item (ours exact)
+{item} = :item
+-- ---- define this_item (loose)
+{item} = :item AND {item} COLLATE BINARY = :item
+
+-- ---- read
+SELECT {quantity} FROM INT_STOCK WHERE {this_item};
+-- ---- lock
+SELECT {quantity} FROM INT_STOCK WHERE {this_item};
+-- ---- read version
+SELECT {quantity}, {version} FROM INT_STOCK WHERE {this_item};
+
+-- ---- define bump (versioned)
+, {version} = {version} + 1
+-- ---- define bump (unversioned)
+
+-- ---- deduct
+UPDATE INT_STOCK
+  SET {quantity} = {quantity} - :quantity{bump}
+  WHERE {this_item} AND {quantity} >= :quantity
+  RETURNING {quantity};
+-- WHERE sees the row as it was before SET.
+-- ---- swap
+UPDATE INT_STOCK
+  SET {quantity} = {quantity} - :quantity{bump}
+  WHERE {this_item} AND {version} = :version AND {quantity} >= :quantity;
+-- ---- restore
+UPDATE INT_STOCK
+  SET {quantity} = {quantity} + :quantity{bump}
+  WHERE {this_item} AND {quantity} <= {most} - :quantity - {in_buckets}
+  RETURNING {quantity};
+-- ---- define in_buckets (ours)
+{sum_in_buckets}
+-- ---- define in_buckets (exact loose)
+0
+-- ---- assign
+UPDATE INT_STOCK SET {quantity} = :quantity{bump} WHERE {this_item};
+-- ---- make
+INSERT INTO INT_STOCK ({item}, {quantity})
+  VALUES (:item, 0)
+  ON CONFLICT DO NOTHING;
+
+-- ---- list
+SELECT {item}, {quantity} FROM INT_STOCK ORDER BY {item};
+
+-- ================================================================ buckets ====
+
+-- ---- define sum_in_buckets (ours)
+coalesce((SELECT sum(C.QUANTITY) FROM INT_STOCK_BUCKET AS C WHERE C.ITEM = :name),
+  0)
+-- ---- total (ours)
+SELECT T.{quantity} + {sum_in_buckets} FROM INT_STOCK AS T WHERE {this_item};
+-- ---- list total (ours)
+SELECT T.{item}, T.{quantity} + coalesce((SELECT sum(C.QUANTITY)
+    FROM INT_STOCK_BUCKET AS C WHERE C.ITEM = T.{item}), 0)
+  FROM INT_STOCK AS T
+  ORDER BY T.{item};
+
+-- ---- bucket deduct (ours)
+UPDATE INT_STOCK_BUCKET
+  SET QUANTITY = QUANTITY - :quantity
+  WHERE ITEM = :name AND BUCKET = :bucket AND QUANTITY >= :quantity;
+-- ---- buckets (ours)
+SELECT BUCKET, QUANTITY
+  FROM INT_STOCK_BUCKET
+  WHERE ITEM = :name
+  ORDER BY BUCKET;
+-- ---- spread (ours)
+INSERT INTO INT_STOCK_BUCKET (ITEM, BUCKET, QUANTITY)
+  SELECT :name, json_extract(J.value, '$.b'), json_extract(J.value, '$.q')
+  FROM json_each(:rows) AS J
+  WHERE true
+  ON CONFLICT (ITEM, BUCKET) DO UPDATE SET QUANTITY = excluded.QUANTITY;
+
+-- ================================================================= orders ====
+
+-- "WHERE true": without it, ON CONFLICT would be parsed as a join's ON.
+-- ---- record
+INSERT INTO INT_STOCK_ENTRY (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA, STATUS,
+    BALANCE, CREATED_AT)
+  SELECT J.o, J.l, J.i, J.k, J.q, J.d, J.s, J.b, {now}
+  FROM (SELECT json_extract(J.value, '$.o') AS o, json_extract(J.value, '$.l') AS l,
+    json_extract(J.value, '$.i') AS i, json_extract(J.value, '$.k') AS k,
+    json_extract(J.value, '$.q') AS q, json_extract(J.value, '$.d') AS d,
+    json_extract(J.value, '$.s') AS s, json_extract(J.value, '$.b') AS b
+    FROM json_each(:rows) AS J) AS J
+  WHERE true
+  ON CONFLICT DO NOTHING;
+
+-- ---- define orders
+SELECT J.value FROM json_each(:rows) AS J
+
+-- ---- entries
+SELECT ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE
+  FROM INT_STOCK_ENTRY
+  WHERE ORDER_ID IN ({orders})
+  ORDER BY ORDER_ID, LINE;
+-- ---- undo
+UPDATE INT_STOCK_ENTRY SET STATUS = 'U', DELTA = 0 WHERE ORDER_ID = :order;
+
+-- ---- define long_ago
+{now} - :age
+
+-- The last column is whether a reservation keeps the entry: an open one, one of
+-- another stock, or one that ended no longer than :age ago.
+-- ---- old
+SELECT E.ORDER_ID, E.CREATED_AT, E.LINE,
+    EXISTS (SELECT 1 FROM INT_STOCK_RESERVATION AS R
+      WHERE R.ORDER_ID = E.ORDER_ID AND (R.STATE = 'R' OR R.STOCK <> :stock OR
+        R.EXPIRES_AT > {long_ago}))
+  FROM INT_STOCK_ENTRY AS E
+  WHERE E.CREATED_AT <= {long_ago} AND CREATED_AT >= :after AND
+    (CREATED_AT > :after OR ORDER_ID > :order OR
+      (ORDER_ID = :order AND LINE > :line))
+  ORDER BY E.CREATED_AT, E.ORDER_ID, E.LINE
+  LIMIT :limit;
+-- ---- forget entries
+DELETE FROM INT_STOCK_ENTRY
+  WHERE ORDER_ID IN ({orders}) AND CREATED_AT <= {long_ago};
+
+-- =========================================================== reservations ====
+
+-- ---- reserve
+INSERT INTO INT_STOCK_RESERVATION (ORDER_ID, STOCK, STATE, EXPIRES_AT, CREATED_AT)
+  VALUES (:order, :stock, 'R', {now} + :ttl, {now});
+
+-- ---- define this
+ORDER_ID = :order AND STOCK = :stock
+-- ---- claim
+UPDATE INT_STOCK_RESERVATION
+  SET STATE = 'C', EXPIRES_AT = {now}
+  WHERE {this} AND STATE = 'R' AND EXPIRES_AT > {now};
+-- ---- cancel
+UPDATE INT_STOCK_RESERVATION
+  SET STATE = 'X', EXPIRES_AT = {now}
+  WHERE {this} AND STATE = 'R';
+-- ---- lapse
+UPDATE INT_STOCK_RESERVATION
+  SET STATE = 'E', EXPIRES_AT = {now}
+  WHERE {this} AND STATE = 'R' AND EXPIRES_AT <= {now};
+
+-- ---- status
+SELECT STATE, EXPIRES_AT - {now}
+  FROM INT_STOCK_RESERVATION
+  WHERE {this};
+-- ---- due
+SELECT ORDER_ID, EXPIRES_AT
+  FROM INT_STOCK_RESERVATION
+  WHERE STOCK = :stock AND STATE = :state AND EXPIRES_AT <= {long_ago} AND
+    EXPIRES_AT >= :after AND (EXPIRES_AT > :after OR ORDER_ID > :order)
+  ORDER BY EXPIRES_AT, ORDER_ID
+  LIMIT :limit;
+-- ---- forget reservations
+DELETE FROM INT_STOCK_RESERVATION
+  WHERE ORDER_ID IN ({orders}) AND STOCK = :stock AND STATE <> 'R' AND
+    EXPIRES_AT <= {long_ago};
