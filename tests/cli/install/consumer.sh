@@ -64,9 +64,9 @@ check "pkg-config names the MySQL client library" \
     test -n "$(pkg-config --variable=mysql_client sqlock)" -o \
     "$(pkg-config --variable=drivers sqlock | grep -c mysql)" = 0
 check "pkg-config requires the packages of private libraries" \
-    bash -c 'pkg-config --print-requires-private sqlock | grep -qx uuid'
+    bash -c 'pkg-config --print-requires-private sqlock | grep -qx libmd'
 check "and names no library of these itself" bash -c \
-    '! grep -E "^Libs.private:.*-l(uuid|md|urip)" "$1"' - \
+    '! grep -E "^Libs.private:.*-l(md|sqlite3)" "$1"' - \
     "$lib/pkgconfig/sqlock.pc"
 # shellcheck disable=SC2046 # lists of flags
 check "a C program builds against the shared library" \
