@@ -16,7 +16,7 @@
 int lk_schema_text(char **text, const char *url, const sqlock_options *options,
                    int schema, sqlock_error *err)
 {
-    const sqlock_driver *driver = NULL;
+    const sqlock_driver *driver;
     sqlock_options complete;
     struct lk_table table;
     int rc;
@@ -25,11 +25,13 @@ int lk_schema_text(char **text, const char *url, const sqlock_options *options,
         return lk_error_null(err, "text");
     *text = NULL;
     rc = lk_options_complete(&complete, options, err);
-    if (rc == 0)
-        rc = lk_driver_find(&driver, url, err);
-    if (rc == 0)
-        rc = lk_table_from_prefix(&table, complete.table_prefix,
-                                  driver->dialect, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_driver_find(&driver, url, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_table_from_prefix(&table, complete.table_prefix, driver->dialect,
+                              err);
     if (rc < 0)
         return rc;
     *text = lk_schema_render(driver->dialect->schema[schema],

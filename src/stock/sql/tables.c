@@ -261,7 +261,7 @@ static int find(struct search *search, const sqlock_stock_options *options,
 
     rc = lk_stock_name_tables(search->tables, store->options.table_prefix,
                               search->driver->dialect, err);
-    if (rc == 0 && search->found->is_ours)
+    if (rc == 0 && options->table == NULL)
         name_ours(search);
     else if (rc == 0)
         rc = name_theirs(search, options, err);
