@@ -131,7 +131,7 @@ static void test_settings_of_postgres(void **state)
     static const char *const settings[] = {
         "default_transaction_isolation = 'serializable'",
         "default_transaction_deferrable = on",
-        "statement_timeout = 1",
+        "statement_timeout = 50",
         "lock_timeout = 1",
         "row_security = off",
         "search_path = pg_catalog, public",
