@@ -54,16 +54,18 @@ static int64_t period_ns(const sqlock_registry *registry, uint32_t ttl_ms)
 }
 
 /* Return when a lease is due for renewal: a period after the last renewal, but
- * not too soon after a failed one.  The caller holds the entry's mutex. */
+ * not too soon after a failed one.  A renewal for a shorter TTL that is under
+ * way has brought the deadline forward already.  The caller holds the entry's
+ * mutex. */
 static int64_t due_at(const sqlock_lock *lock)
 {
     const struct lk_entry *entry = lock->entry;
+    uint32_t ttl_ms = lk_shortest_ttl_ms(entry);
     int64_t began =
         entry->lease.deadline_boot_ns -
-        ((int64_t)entry->lease.ttl_ms -
-         lk_margin_ms(&entry->store->options, entry->lease.ttl_ms)) *
+        ((int64_t)ttl_ms - lk_margin_ms(&entry->store->options, ttl_ms)) *
             LK_NS_PER_MS;
-    int64_t period = period_ns(lock->registry, entry->lease.ttl_ms);
+    int64_t period = period_ns(lock->registry, ttl_ms);
     int64_t due = began + period;
     int64_t again = lock->renewing.tried_ns + period / RETRY_PART;
 
@@ -113,7 +115,7 @@ static int64_t collect(struct lk_renewer *renewer, struct lk_batch *batch,
         if (may_be_renewed(lock, now)) {
             int64_t due = due_at(lock);
             int64_t slack =
-                period_ns(renewer->registry, entry->lease.ttl_ms) / 2;
+                period_ns(renewer->registry, lk_shortest_ttl_ms(entry)) / 2;
 
             soonest = lk_sooner(soonest, due);
             if (is_now && due <= now + slack && batch->count < LK_BATCH_MAX)

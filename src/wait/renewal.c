@@ -15,6 +15,7 @@ void lk_renewal_begin(struct lk_entry *entry, struct lk_renewal *renewal,
 {
     struct lk_renewal *other;
 
+    renewal->ttl_ms = ttl_ms;
     renewal->old_ttl_ms = entry->lease.ttl_ms;
     renewal->until_ns =
         lk_believe_until(entry->store, lk_boottime_ns(), ttl_ms);
@@ -27,6 +28,19 @@ void lk_renewal_begin(struct lk_entry *entry, struct lk_renewal *renewal,
     DL_APPEND2(entry->renewals, renewal, previous, next);
     entry->lease.deadline_boot_ns =
         lk_sooner(entry->lease.deadline_boot_ns, renewal->until_ns);
+}
+
+uint32_t lk_shortest_ttl_ms(const struct lk_entry *entry)
+{
+    uint32_t shortest = entry->lease.ttl_ms;
+    const struct lk_renewal *renewal;
+
+    DL_FOREACH(entry->renewals, renewal)
+    {
+        if (renewal->ttl_ms < shortest)
+            shortest = renewal->ttl_ms;
+    }
+    return shortest;
 }
 
 /* Limit TTL and deadline, because a statement about the lease has got no answer

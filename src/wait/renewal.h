@@ -20,7 +20,7 @@ struct lk_entry;
  * guards it. */
 struct lk_renewal {
     struct lk_renewal *next, *previous; /* of the same lease */
-    uint32_t old_ttl_ms;
+    uint32_t ttl_ms, old_ttl_ms;
     /* the row lasts at least until then, whenever the renewal is carried out;
      * CLOCK_BOOTTIME */
     int64_t until_ns;
@@ -33,6 +33,10 @@ struct lk_renewal {
  * mutex. */
 void lk_renewal_begin(struct lk_entry *entry, struct lk_renewal *renewal,
                       uint32_t ttl_ms);
+
+/* Return the shortest TTL that the lease has or is being renewed for.  The
+ * caller holds the entry's mutex. */
+uint32_t lk_shortest_ttl_ms(const struct lk_entry *entry);
 
 /* End the renewal.  `lease` and rc are those of the item that was given to
  * lk_batch_renew(), and sent_boot_ns is when its last statement was sent (0:
