@@ -13,7 +13,7 @@
 static int64_t ttl_ms;
 
 static const cli_option renew_options[] = {
-    {"ttl", 't', .ms = &ttl_ms, .least = 1000, .most = 7 * 86400000},
+    {"ttl", 't', .ms = &ttl_ms, .least = 1000, .most = INT64_C(604800000)},
     {.name = NULL}};
 
 static int run_renew(cli *app)

@@ -16,6 +16,8 @@ static struct asked *asked_of(struct player *player, const char *name)
 
     if (as == NULL)
         as = name;
+    if (as == NULL)
+        return NULL;
     for (; asked < player->actor->asked + REQUESTS_MAX; asked++) {
         if (strcmp(asked->as, as) == 0)
             return asked;
@@ -84,7 +86,7 @@ static void use_one(void *context, const char *name)
     asked = asked_of(player, name);
     pthread_mutex_unlock(&player->actor->mutex);
     if (asked == NULL) {
-        actor_refuse(outcome, "too many requests");
+        actor_refuse(outcome, "too many requests, or one without a name");
         return;
     }
     if (strcmp(verb, "asks") == 0 || strcmp(verb, "asks_release") == 0)

@@ -178,7 +178,7 @@ static void play_steps(struct play *play, const struct scene *scene)
 /* Play a scene that may fail on a busy machine; return whether it did not. */
 static bool try_scene(struct play *play, const struct scene *scene)
 {
-    jmp_buf escape;
+    static jmp_buf escape;
 
     play->escape = &escape;
     if (setjmp(escape) != 0) {

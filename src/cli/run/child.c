@@ -79,11 +79,15 @@ char **run_child_environment(const run_options *options, const run_grant *grant)
                  around != NULL ? around : "") < 0 ||
         !set_one(entries, &to, &(variable){RUN_LEASES, leases}) ||
         (grant->tag[0] != '\0' && getenv(tag.name) == NULL &&
-         !set_one(entries, &to, &tag)))
+         !set_one(entries, &to, &tag))) {
+        free(entries);
         return NULL;
+    }
     for (i = 0; i < set_count; i++) {
-        if (!set_one(entries, &to, &set[i]))
+        if (!set_one(entries, &to, &set[i])) {
+            free(entries);
             return NULL;
+        }
     }
     for (entry = options->settings; *entry != NULL; entry++) {
         if (!is_one_of(set, set_count, *entry))
