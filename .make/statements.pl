@@ -83,7 +83,9 @@ while (<$in>) {
         $is_numbered = $1 ne '?';
     } elsif (/^-- ---- (.*?)\s*$/) {
         $section = begin_section($1);
-    } elsif (!/^\s*(--.*)?$/) {
+    } elsif (/^\s*--/) {
+        $section->{has_comment} = 1 if $section;
+    } elsif (!/^\s*$/) {
         $section or refuse($., 'this is in no section');
         $section->{text} .= $_;
     }
@@ -175,7 +177,11 @@ sub quote {
 }
 
 my (%of_kind, @lines);
-push @{$of_kind{$_->{name}}}, $_ for @statements;
+for (@statements) {
+    $_->{has_comment} || $of_kind{$_->{name}}
+        or refuse($_->{line}, 'say in a comment what it does');
+    push @{$of_kind{$_->{name}}}, $_;
+}
 for my $statement (@statements) {
     my (%variants_of, @texts);
 

@@ -31,12 +31,12 @@ LOCK_KEY = :key AND REGION = :region
 
 -- ======================================================= one lease's life ====
 
+-- ---- define ends (sqlock spring7)
 -- The end of a lease.  The layout of Spring 6 has none: a lease is over for a
 -- contender whose own TTL has passed since CREATED_DATE, so a lease of another
 -- length is written with another CREATED_DATE.  A contender with another TTL
 -- would be wrong about its end; so sqlock's CLIENT_ID names its holder's TTL in
 -- ms.
--- ---- define ends (sqlock spring7)
 EXPIRED_AFTER
 -- ---- define ends (spring6)
 (CREATED_DATE + INTERVAL {ttl_of_row} MICROSECOND)
@@ -45,8 +45,8 @@ CASE WHEN SUBSTR(CLIENT_ID, 15, 1) = '8' AND
   SUBSTR(CLIENT_ID, 28) REGEXP '^[0-9]+$'
   THEN CAST(SUBSTR(CLIENT_ID, 28) AS SIGNED) * 1000 ELSE :peer_ttl END
 
--- The end of a lease that begins now, and of one that is renewed.
 -- ---- define new_end (sqlock spring7)
+-- The end of a lease that begins now, and of one that is renewed.
 TIMESTAMPADD(MICROSECOND, :ttl, {now})
 -- ---- define new_end (spring6)
 TIMESTAMPADD(MICROSECOND, :ttl - :peer_ttl, {now})
@@ -55,19 +55,19 @@ EXPIRED_AFTER = {new_end}
 -- ---- define renewed (spring6)
 CREATED_DATE = TIMESTAMPADD(MICROSECOND, :ttl - {ttl_of_row}, {now})
 
+-- ---- define is_over
 -- MySQL executes assignments from left to right, and each one sees the values
 -- assigned before it.  So in a claim the assignments that test whether the old
 -- lease is over come first, then that of CLIENT_ID; the later ones test only
 -- whether CLIENT_ID is ours now, and the column that decides expiry is last.
 -- The token is returned as the insert id, set by LAST_INSERT_ID(token); a claim
 -- that finds the lock busy changes nothing, and its insert id means nothing.
--- ---- define is_over
 (CLIENT_ID IS NULL OR {ends} < {now})
 
+-- ---- define token_is_now (spring7)
 -- On the layout of Spring 7, CREATED_DATE is the token, as a date.  That of
 -- Spring 6 keeps no token, and CREATED_DATE decides expiry: so the insert id is
 -- set with CLIENT_ID, in a comparison that always holds.
--- ---- define token_is_now (spring7)
 TIMESTAMPADD(MICROSECOND, LAST_INSERT_ID({now_us}), {epoch})
 -- ---- define token_stays (spring7)
 TIMESTAMPADD(MICROSECOND,
@@ -75,6 +75,7 @@ TIMESTAMPADD(MICROSECOND,
 -- ---- define token_is_set (spring6)
 LAST_INSERT_ID({now_us}) > 0
 
+-- ---- claim (sqlock) [insert id and flag]
 -- Takes the lock in one statement, whether there is a row or not.  A claim that
 -- grants takes the queue lock for its session if it is free, after locking the
 -- row; the release gives it back.  A queue lock is a user lock that is named by
@@ -84,13 +85,13 @@ LAST_INSERT_ID({now_us}) > 0
 -- test with IS NULL would not call the function: MySQL does not evaluate the
 -- operand if it cannot be null.  More functions would cost the server time in
 -- every execution.
--- ---- claim (sqlock) [insert id and flag]
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     FENCE, LOCK_NAME, HOLDER)
-  VALUES (:key, :region, :client, {now}, {new_end}, LAST_INSERT_ID({now_us}), :name,
-    :holder)
+  VALUES (:key, :region, :client, {now}, {new_end}, LAST_INSERT_ID({now_us}),
+    :name, :holder)
   ON DUPLICATE KEY UPDATE
-    FENCE = CASE WHEN {is_over} THEN LAST_INSERT_ID(greatest(FENCE + 1, {now_us}))
+    FENCE = CASE WHEN {is_over}
+      THEN LAST_INSERT_ID(greatest(FENCE + 1, {now_us}))
       WHEN CLIENT_ID = :client THEN LAST_INSERT_ID(FENCE) ELSE FENCE END,
     CREATED_DATE = CASE WHEN {is_over} THEN {now}
       WHEN CLIENT_ID = :client THEN least(CREATED_DATE, {now})
@@ -107,10 +108,10 @@ IF(GET_LOCK({queue_lock}, 0) OR LAST_INSERT_ID(FENCE | 4611686018427387904),
 -- ---- define queue_lock (queue)
 CONCAT('sqlock:', :queue, ':', CRC32(DATABASE()))
 
+-- ---- claim (spring7) [insert id and flag]
 -- A table of an old Spring keeps whole seconds.  A claim sent again within the
 -- same second would not change the row, and so would look busy: the new end is
 -- one second later, which changes the row.
--- ---- claim (spring7) [insert id and flag]
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
   VALUES (:key, :region, :client, {token_is_now}, {new_end})
   ON DUPLICATE KEY UPDATE
@@ -126,17 +127,17 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   VALUES (:key, :region, IF({token_is_set}, :client, NULL), {new_end})
   ON DUPLICATE KEY UPDATE
-    CLIENT_ID = IF(({is_over} OR CLIENT_ID = :client) AND {token_is_set}, :client,
-      CLIENT_ID),
+    CLIENT_ID = IF(({is_over} OR CLIENT_ID = :client) AND {token_is_set},
+      :client, CLIENT_ID),
     CREATED_DATE = IF(CLIENT_ID = :client,
       IF(MICROSECOND(CREATED_DATE) = 0 AND
           ABS(TIMESTAMPDIFF(MICROSECOND, CREATED_DATE, {new_end})) < 1000000,
         CREATED_DATE + INTERVAL 1 SECOND, {new_end}), CREATED_DATE);
 
+-- ---- renew (sqlock)
 -- The table's CHECK wants CREATED_DATE before EXPIRED_AFTER: a statement that
 -- sets the end anew also takes back a CREATED_DATE that lies in the future,
 -- since the server's clock has been set back.
--- ---- renew (sqlock)
 UPDATE INT_LOCK
   SET CREATED_DATE = least(CREATED_DATE, {now}), {renewed}
   WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now};
@@ -145,14 +146,15 @@ UPDATE INT_LOCK
   SET {renewed}
   WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now};
 
--- A release writes only columns of fixed size: so InnoDB updates the row in
--- place, in the release and in the next claim, while a null in CLIENT_ID would
--- make InnoDB write the whole row anew both times.  CLIENT_ID and HOLDER keep
--- their values; EXPIRED_AFTER becomes now less 400 years (146097 days), earlier
--- than any clock may show; and CREATED_DATE is moved back by 800 years, since
--- the table's CHECK wants CREATED_DATE before EXPIRED_AFTER.  All statements
--- treat such a row like one whose CLIENT_ID is null: free, with no holder.
 -- ---- release (sqlock)
+-- Frees the row and keeps it, with its token.  A release writes only columns
+-- of fixed size: so InnoDB updates the row in place, in the release and in the
+-- next claim, while a null in CLIENT_ID would make InnoDB write the whole row
+-- anew both times.  CLIENT_ID and HOLDER keep their values; EXPIRED_AFTER
+-- becomes now less 400 years (146097 days), earlier than any clock may show;
+-- and CREATED_DATE is moved back by 800 years, since the table's CHECK wants
+-- CREATED_DATE before EXPIRED_AFTER.  All statements treat such a row like one
+-- whose CLIENT_ID is null: free, with no holder.
 UPDATE INT_LOCK
   SET CREATED_DATE = CREATED_DATE - INTERVAL {centuries} DAY, {long_past}
   WHERE {row} AND CLIENT_ID = :client AND EXPIRED_AFTER >= {epoch};
@@ -163,12 +165,12 @@ IF(RELEASE_LOCK({queue_lock}), 292194, 292194)
 -- ---- define long_past (sqlock)
 EXPIRED_AFTER = {now} - INTERVAL 146097 DAY
 
--- Deletes the row, as Spring does.
 -- ---- release (spring7 spring6)
+-- Deletes the row, as Spring does.
 DELETE FROM INT_LOCK WHERE {row} AND CLIENT_ID = :client;
 
--- Gives the lease to another owner of this process, without freeing the row.
 -- ---- hand off (sqlock) [insert id]
+-- Gives the lease to another owner of this process, without freeing the row.
 UPDATE INT_LOCK
   SET CLIENT_ID = :client, CREATED_DATE = {now}, {renewed},
     FENCE = LAST_INSERT_ID(greatest(FENCE + 1, {now_us})), LOCK_NAME = :name,
@@ -187,39 +189,42 @@ UPDATE INT_LOCK
 
 -- =========================================== many leases in one statement ====
 
+-- ---- define leases
 -- JSON_TABLE returns the leases in the order of the array, which is sorted by
 -- key, and comes first in each join: so rows are locked in the order of their
 -- keys.
--- ---- define leases
 JSON_TABLE(:items, '$[*]' COLUMNS (k CHAR(36) {binary} PATH '$.k',
   c CHAR(36) {binary} PATH '$.c', t BIGINT PATH '$.t',
   n VARCHAR(255) {binary} PATH '$.n', h VARCHAR(255) {binary} PATH '$.h')) j
 -- ---- define binary
 CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
 
+-- ---- define rows_of_leases
 -- A key would not be looked up in the index if it were compared with a column
 -- of another collation than the table's.  The result of JSON_UNQUOTE, like a
 -- literal, takes the collation of the column that it is compared with.  The
 -- index is forced, so that the server reads the leases first and looks each row
 -- up by its key: the optimizer would read the whole of a small table, and so
 -- wait for the lock of any row.
--- ---- define rows_of_leases
 {leases} STRAIGHT_JOIN INT_LOCK t FORCE INDEX (PRIMARY)
   ON LOCK_KEY = JSON_UNQUOTE(JSON_QUOTE(j.k)) AND REGION = :region
 
--- As claim.  MariaDB returns all rows as they are now, also those that others
--- hold.  MySQL has no RETURNING: there the library reads the rows afterwards.
 -- ---- claim many (sqlock)
+-- As claim, for each item.  As claim.  MariaDB returns all rows as they are
+-- now, also those that others hold.  MySQL has no RETURNING: there the library
+-- reads the rows afterwards.
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     FENCE, LOCK_NAME, HOLDER)
   SELECT j.k, :region, j.c, {now}, TIMESTAMPADD(MICROSECOND, j.t, {now}),
     LAST_INSERT_ID({now_us}), j.n, j.h
   FROM {leases}
   ON DUPLICATE KEY UPDATE
-    FENCE = CASE WHEN {is_over} THEN LAST_INSERT_ID(greatest(FENCE + 1, {now_us}))
+    FENCE = CASE WHEN {is_over}
+      THEN LAST_INSERT_ID(greatest(FENCE + 1, {now_us}))
       WHEN CLIENT_ID = j.c THEN LAST_INSERT_ID(FENCE) ELSE FENCE END,
     CREATED_DATE = CASE WHEN {is_over} THEN {now}
-      WHEN CLIENT_ID = j.c THEN least(CREATED_DATE, {now}) ELSE CREATED_DATE END,
+      WHEN CLIENT_ID = j.c THEN least(CREATED_DATE, {now})
+      ELSE CREATED_DATE END,
     CLIENT_ID = IF({is_over}, j.c, CLIENT_ID),
     LOCK_NAME = IF(CLIENT_ID = j.c, j.n, LOCK_NAME),
     HOLDER = IF(CLIENT_ID = j.c, j.h, HOLDER),
@@ -236,7 +241,8 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
     CLIENT_ID = IF({is_over}, j.c, CLIENT_ID),
     EXPIRED_AFTER = IF(CLIENT_ID = j.c,
       IF(MICROSECOND(EXPIRED_AFTER) = 0 AND
-          ABS(TIMESTAMPDIFF(MICROSECOND, EXPIRED_AFTER, {end_of_item})) < 1000000,
+          ABS(TIMESTAMPDIFF(MICROSECOND, EXPIRED_AFTER, {end_of_item}))
+            < 1000000,
         EXPIRED_AFTER + INTERVAL 1 SECOND, {end_of_item}), EXPIRED_AFTER)
   /*M!100500 RETURNING LOCK_KEY,
     TIMESTAMPDIFF(MICROSECOND, {epoch}, CREATED_DATE), CLIENT_ID */;
@@ -253,14 +259,16 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
       CLIENT_ID),
     CREATED_DATE = IF(CLIENT_ID = j.c,
       IF(MICROSECOND(CREATED_DATE) = 0 AND
-          ABS(TIMESTAMPDIFF(MICROSECOND, CREATED_DATE, {end_of_item})) < 1000000,
+          ABS(TIMESTAMPDIFF(MICROSECOND, CREATED_DATE, {end_of_item}))
+            < 1000000,
         CREATED_DATE + INTERVAL 1 SECOND, {end_of_item}), CREATED_DATE)
   /*M!100500 RETURNING LOCK_KEY, {now_us}, CLIENT_ID */;
 
--- On MariaDB this statement waits for no row lock, but fails at once.  MySQL
--- has no such setting for a single statement: it waits up to the session's
--- limit.  The lease's end is computed from a "now" that is also the insert id.
 -- ---- renew many [insert id]
+-- As renew, for each item.  On MariaDB this statement waits for no row lock,
+-- but fails at once.  MySQL has no such setting for a single statement: it
+-- waits up to the session's limit.  The lease's end is computed from a "now"
+-- that is also the insert id.
 /*M!100300 SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
 UPDATE {rows_of_leases}
   SET {renewed_item}
@@ -269,12 +277,14 @@ UPDATE {rows_of_leases}
 CREATED_DATE = least(CREATED_DATE, {now}), EXPIRED_AFTER =
   TIMESTAMPADD(MICROSECOND, LAST_INSERT_ID({now_us}) + j.t, {epoch})
 -- ---- define renewed_item (spring7)
-EXPIRED_AFTER = TIMESTAMPADD(MICROSECOND, LAST_INSERT_ID({now_us}) + j.t, {epoch})
+EXPIRED_AFTER =
+  TIMESTAMPADD(MICROSECOND, LAST_INSERT_ID({now_us}) + j.t, {epoch})
 -- ---- define renewed_item (spring6)
 CREATED_DATE = TIMESTAMPADD(MICROSECOND,
   LAST_INSERT_ID({now_us}) + j.t - {ttl_of_row}, {epoch})
 
 -- ---- release many (sqlock)
+-- As release, for each item.
 UPDATE {rows_of_leases}
   SET CREATED_DATE = CREATED_DATE - INTERVAL 292194 DAY, {long_past}
   WHERE CLIENT_ID = j.c AND EXPIRED_AFTER >= {epoch};
@@ -282,11 +292,13 @@ UPDATE {rows_of_leases}
 DELETE t FROM {rows_of_leases} WHERE CLIENT_ID = j.c;
 
 -- ---- read many
+-- As read, for each item.
 SELECT {info} FROM {rows_of_leases};
 
--- With OF t, MySQL does not try to lock `j`.  MariaDB has no such clause, and
--- skips comments for this version of MySQL.
 -- ---- lock many
+-- Locks the rows of leases that nobody has locked, and passes over the
+-- others.  With OF t, MySQL does not try to lock `j`.  MariaDB has no such
+-- clause, and skips comments for this version of MySQL.
 SELECT LOCK_KEY
   FROM {rows_of_leases}
   WHERE CLIENT_ID = j.c
@@ -309,9 +321,10 @@ CLIENT_ID
 IF(EXPIRED_AFTER < {epoch}, EXPIRED_AFTER + INTERVAL 146097 DAY, EXPIRED_AFTER)
 -- ---- define last_end (spring7 spring6)
 {ends}
+
+-- ---- define first_created (sqlock)
 -- A peer that takes a row over does not change CREATED_DATE: so this tests it,
 -- and not EXPIRED_AFTER.
--- ---- define first_created (sqlock)
 IF(CREATED_DATE < {epoch}, CREATED_DATE + INTERVAL 292194 DAY, CREATED_DATE)
 -- ---- define first_created (spring7 spring6)
 CREATED_DATE
@@ -327,16 +340,19 @@ LOCK_NAME, HOLDER
 NULL, NULL
 
 -- ---- read
+-- Reads a row without locking it.
 SELECT {info} FROM INT_LOCK WHERE {row};
 
 -- ---- define behind
 REGION = :region AND LOCK_KEY > :after
+
 -- ---- list
+-- Reads the rows of a region, page by page.
 SELECT {info} FROM INT_LOCK WHERE {behind} ORDER BY LOCK_KEY LIMIT :limit;
 
+-- ---- define is_sought
 -- Compared with a constant, the region would keep MariaDB from reading in the
 -- order of keys.
--- ---- define is_sought
 REGION = coalesce(:region, REGION) AND
 (:region IS NOT NULL OR REGION NOT LIKE '%#tx') AND
 (:with_free <> 0 OR {held_by} IS NOT NULL) AND
@@ -346,17 +362,20 @@ coalesce(LOCK_NAME, LOCK_KEY)
 -- ---- define shown_name (spring7 spring6)
 LOCK_KEY
 
--- ---- find
+-- ---- find [not prepared]
+-- Finds locks by region and name, at most so many, in the order that the caller
+-- asks for.
 SELECT {info}, REGION
   FROM INT_LOCK
   WHERE {is_sought}
   ORDER BY CASE WHEN :order = 'held' THEN {held_since} END,
-    CASE WHEN :order = 'ttl' THEN TIMESTAMPDIFF(MICROSECOND, {epoch}, {last_end})
-      END,
+    CASE WHEN :order = 'ttl'
+      THEN TIMESTAMPDIFF(MICROSECOND, {epoch}, {last_end}) END,
     CASE WHEN :order = 'token' THEN -{token} END, {shown_name}, REGION
   LIMIT :limit;
--- A row that Spring has taken over keeps the date of its last holder.
+
 -- ---- define held_since (sqlock)
+-- A row that Spring has taken over keeps the date of its last holder.
 CASE WHEN CLIENT_ID IS NULL OR SUBSTR(HOLDER, 1, 36) = CLIENT_ID OR
   (HOLDER IS NULL AND FENCE = 0)
   THEN TIMESTAMPDIFF(MICROSECOND, {epoch}, {first_created})
@@ -365,6 +384,7 @@ CASE WHEN CLIENT_ID IS NULL OR SUBSTR(HOLDER, 1, 36) = CLIENT_ID OR
 TIMESTAMPDIFF(MICROSECOND, {epoch}, CREATED_DATE)
 
 -- ---- find page
+-- Reads all that find would find, page by page.
 SELECT {info}, REGION
   FROM INT_LOCK
   WHERE {is_sought} AND LOCK_KEY >= :after AND
@@ -372,24 +392,28 @@ SELECT {info}, REGION
   ORDER BY LOCK_KEY, REGION
   LIMIT :limit;
 
+-- ---- waiters (sqlock)
 -- The sessions on this server that wait for a queue lock.  A login without the
 -- privilege PROCESS sees only its own user's.
--- ---- waiters (sqlock)
 SELECT CAST(SUBSTRING_INDEX(INFO, {before_number}, -1) AS SIGNED),
     CONCAT(TRIM(TRAILING CONCAT(':', SUBSTRING_INDEX(HOST, ':', -1)) FROM HOST),
       ' ', USER, ' connection ', ID)
   FROM information_schema.PROCESSLIST
   WHERE STATE = 'User lock' AND DB = DATABASE() AND
     INFO LIKE CONCAT('SELECT %GET_LOCK(', {before_number}, '%');
--- The text before the queue's number in the statement of a waiting session.
+
 -- ---- define before_number (sqlock)
+-- The text before the queue's number in the statement of a waiting session.
 'CONCAT(''sqlock:'', '
 
 -- =========================================== breaking, reaping, restoring ====
 
 -- ---- break (sqlock)
+-- Takes the lease from its holder, but leaves its end as it is: nobody can
+-- claim the lock before, so the holder has time to notice.
 UPDATE INT_LOCK
-  SET CLIENT_ID = :client, HOLDER = :holder, FENCE = greatest(FENCE + 1, {now_us})
+  SET CLIENT_ID = :client, HOLDER = :holder,
+    FENCE = greatest(FENCE + 1, {now_us})
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
 -- ---- break (spring7)
 UPDATE INT_LOCK
@@ -402,6 +426,7 @@ UPDATE INT_LOCK
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
 
 -- ---- break now (sqlock)
+-- Takes the lease from its holder, and frees the lock at once.
 UPDATE INT_LOCK
   SET CLIENT_ID = NULL, HOLDER = :holder, {freed},
     FENCE = greatest(FENCE + 1, {now_us})
@@ -413,14 +438,18 @@ DELETE FROM INT_LOCK
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
 
 -- ---- reap bound
+-- Finds the end of the next range to reap, so that no DELETE is a long one.
 SELECT max(LOCK_KEY)
-  FROM (SELECT LOCK_KEY FROM INT_LOCK WHERE {behind} ORDER BY LOCK_KEY LIMIT :limit)
-    AS B;
+  FROM (SELECT LOCK_KEY FROM INT_LOCK WHERE {behind}
+    ORDER BY LOCK_KEY LIMIT :limit) AS B;
 
--- A plain DELETE would wait for the lock of each row that it reads, also of
--- other regions.  The LIMIT, greater than a range of the reaper, makes the
--- server execute the inner SELECT first, as a table of its own.
 -- ---- reap
+-- Deletes rows that were freed, or whose lease ended, long ago.  The row is
+-- what keeps the token rising: so only rows go whose token lies below the
+-- clock, where the next one will be.  A plain DELETE would wait for the lock
+-- of each row that it reads, also of other regions.  The LIMIT, greater than a
+-- range of the reaper, makes the server execute the inner SELECT first, as a
+-- table of its own.
 DELETE t
   FROM (SELECT LOCK_KEY AS free_key FROM INT_LOCK
     WHERE {behind} AND LOCK_KEY <= :until AND {is_old}
@@ -437,6 +466,8 @@ TIMESTAMPADD(MICROSECOND, -:age, {now})
 {last_end} < {long_ago}
 
 -- ---- after restore (sqlock)
+-- Frees every row after the table was restored from a backup, with a token
+-- above those that were given since.
 UPDATE INT_LOCK
   SET CLIENT_ID = NULL, HOLDER = NULL, {freed},
     FENCE = greatest(FENCE + 1, {now_us});
@@ -445,8 +476,8 @@ DELETE FROM INT_LOCK;
 
 -- ======================================= in the application's transaction ====
 
--- The row of a name that a transaction locks, in the region "<region>#tx".
 -- ---- name seed (sqlock)
+-- The row of a name that a transaction locks, in the region "<region>#tx".
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER, LOCK_NAME)
   VALUES (:key, :region, {now}, {now}, :name)
   ON DUPLICATE KEY UPDATE LOCK_KEY = LOCK_KEY;
@@ -460,13 +491,19 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CREATED_DATE)
   ON DUPLICATE KEY UPDATE LOCK_KEY = LOCK_KEY;
 
 -- ---- name lock [never waits]
+-- Locks the row of a name until the end of the transaction, if it is free.
 SELECT LOCK_KEY FROM INT_LOCK WHERE {row} FOR UPDATE NOWAIT;
+
 -- ---- name wait
+-- As name lock, but waits for the row.
 SELECT LOCK_KEY FROM INT_LOCK WHERE {row} FOR UPDATE;
+
 -- ---- name look
+-- Finds out whether the row of a name is there, though it may be locked.
 SELECT LOCK_KEY FROM INT_LOCK WHERE {row};
 
 -- ---- name reap [not prepared]
+-- Deletes rows of names that are older than that, but none that is locked.
 DELETE t
   FROM (SELECT LOCK_KEY AS free_key FROM INT_LOCK
     WHERE {behind} AND LOCK_KEY <= :until AND CLIENT_ID IS NULL AND
@@ -479,18 +516,20 @@ DELETE t
 AND FENCE = :token
 -- ---- define has_token (spring7 spring6)
 
--- SKIP LOCKED is not used: under REPEATABLE READ a search that skips its row
--- locks the gap behind the row, and then nobody can insert a row there.
 -- ---- tx guard [never waits]
+-- Locks the row of a lease until the end of the transaction, so that nobody can
+-- take it over before, and says whether it is over.  SKIP LOCKED is not used:
+-- under REPEATABLE READ a search that skips its row locks the gap behind the
+-- row, and then nobody can insert a row there.
 SELECT {ends} >= {now}
   FROM INT_LOCK
   WHERE {row} AND CLIENT_ID = :client {has_token}
   /*M! LOCK IN SHARE MODE NOWAIT *//*!80001 FOR SHARE NOWAIT */;
 
+-- ---- guard
 -- For other programs: `sqlock guard-sql` prints it.  The result of exp() is out
 -- of range: an error in any sql_mode, whose message shows the text.  It depends
 -- on the number of rows found, so that it is not evaluated before.
--- ---- guard
 SELECT CASE count(*) WHEN 1 THEN 1
     ELSE exp(1e9 * (2 - count(*)) * length('sqlock: the lease is over')) END
     AS GUARDED
@@ -499,48 +538,61 @@ SELECT CASE count(*) WHEN 1 THEN 1
   LOCK IN SHARE MODE;
 
 -- ---- identity [not prepared]
-SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir, COALESCE(:schema, DATABASE()));
+-- Says which database this is: two sessions with the same answer find the same
+-- table.
+SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir,
+  COALESCE(:schema, DATABASE()));
 
+-- ---- one node [not prepared]
 -- Galera detects conflicting writes at their commit, but its nodes do not see
 -- each other's row locks.
--- ---- one node [not prepared]
 SHOW VARIABLES WHERE Variable_name = 'wsrep_on' AND Value = 'ON';
 
 -- ======================================================= run-once records ====
 
 -- ---- once read [not prepared]
+-- Reads who has done it.
 SELECT CLIENT_ID FROM INT_DONE WHERE {row};
+
 -- ---- once record [not prepared]
+-- Records that it is done, under a guarded lease.
 INSERT INTO INT_DONE (LOCK_KEY, REGION, CLIENT_ID, FENCE, LOCK_NAME)
   VALUES (:key, :region, :client, :token, :name);
+
 -- ---- once list [not prepared]
-SELECT LOCK_KEY, CLIENT_ID, FENCE, TIMESTAMPDIFF(MICROSECOND, {epoch}, DONE_DATE),
-    LOCK_NAME
+-- Reads one record, or all of a region.
+SELECT LOCK_KEY, CLIENT_ID, FENCE,
+    TIMESTAMPDIFF(MICROSECOND, {epoch}, DONE_DATE), LOCK_NAME
   FROM INT_DONE
   WHERE REGION = :region AND (:key IS NULL OR LOCK_KEY = :key)
   ORDER BY coalesce(LOCK_NAME, LOCK_KEY);
+
 -- ---- once forget [not prepared]
+-- Deletes a record, so that it is done again.
 DELETE FROM INT_DONE WHERE {row};
 
 -- ============================================================= the server ====
 
--- Newer servers return read_only as a word.
 -- ---- server
+-- Says whether the server takes writes, its clock, and its version.  Newer
+-- servers return read_only as a word.
 SELECT IF(CAST(@@global.read_only AS CHAR) IN ('0', 'OFF'), 0, 1), {now_us},
   CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '),
     SUBSTRING_INDEX(VERSION(), '-', 1));
 
--- A column of which the primary key has only a prefix (SUB_PART) counts as not
--- in the key: two keys with the same prefix could not both be inserted.  Each
--- table of the catalogue is searched for the name itself: for a join, MariaDB
--- would open the files of all tables of the server.
 -- ---- describe
-SELECT UPPER(c.COLUMN_NAME), LOWER(c.COLUMN_TYPE), IF(c.IS_NULLABLE = 'NO', 0, 1),
+-- Reads the columns of a table, and what makes it unfit for locks.  A column
+-- of which the primary key has only a prefix (SUB_PART) counts as not in the
+-- key: two keys with the same prefix could not both be inserted.  Each table
+-- of the catalogue is searched for the name itself: for a join, MariaDB would
+-- open the files of all tables of the server.
+SELECT UPPER(c.COLUMN_NAME), LOWER(c.COLUMN_TYPE),
+    IF(c.IS_NULLABLE = 'NO', 0, 1),
     COALESCE((SELECT CAST(k.SEQ_IN_INDEX AS SIGNED)
       FROM information_schema.STATISTICS k
-      WHERE k.TABLE_SCHEMA = COALESCE(:schema, DATABASE()) AND k.TABLE_NAME = :table
-        AND k.COLUMN_NAME = c.COLUMN_NAME AND k.INDEX_NAME = 'PRIMARY' AND
-        k.SUB_PART IS NULL), 0),
+      WHERE k.TABLE_SCHEMA = COALESCE(:schema, DATABASE()) AND
+        k.TABLE_NAME = :table AND k.COLUMN_NAME = c.COLUMN_NAME AND
+        k.INDEX_NAME = 'PRIMARY' AND k.SUB_PART IS NULL), 0),
     CASE WHEN t.TABLE_TYPE LIKE '%VIEW' THEN 'a view'
       WHEN t.ENGINE = 'InnoDB' THEN NULL
       ELSE CONCAT(IF(LEFT(t.ENGINE, 1) IN ('A', 'E', 'I', 'O'), 'an ', 'a '),
@@ -553,8 +605,8 @@ SELECT UPPER(c.COLUMN_NAME), LOWER(c.COLUMN_TYPE), IF(c.IS_NULLABLE = 'NO', 0, 1
   WHERE c.TABLE_SCHEMA = COALESCE(:schema, DATABASE()) AND c.TABLE_NAME = :table
   ORDER BY c.ORDINAL_POSITION;
 
--- Old orders of stock are read by it; tables of earlier versions have none.
 -- ---- has age index [not prepared]
+-- Old orders of stock are read by it; tables of earlier versions have none.
 SELECT 1
   FROM information_schema.STATISTICS
   WHERE TABLE_SCHEMA = COALESCE(:schema, DATABASE()) AND TABLE_NAME = :table AND

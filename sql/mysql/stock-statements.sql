@@ -38,10 +38,15 @@ CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
   CAST(:item AS BINARY)
 
 -- ---- read
+-- Reads a quantity without locking it.
 SELECT {quantity} FROM INT_STOCK WHERE {this_item};
+
 -- ---- lock
+-- Reads a quantity, and locks its row until the end of the transaction.
 SELECT {quantity} FROM INT_STOCK WHERE {this_item} FOR UPDATE;
+
 -- ---- read version
+-- Reads a quantity with its version, for swap.
 SELECT {quantity}, {version} FROM INT_STOCK WHERE {this_item};
 
 -- ---- define bump (versioned)
@@ -49,15 +54,20 @@ SELECT {quantity}, {version} FROM INT_STOCK WHERE {this_item};
 -- ---- define bump (unversioned)
 
 -- ---- deduct [insert id]
+-- Deducts if that much is there, in one statement, and returns what is left.
 UPDATE INT_STOCK
   SET {quantity} = LAST_INSERT_ID({quantity} - :quantity){bump}
   WHERE {this_item} AND {quantity} >= :quantity;
--- WHERE sees the row as it was before SET.
+
 -- ---- swap
+-- Deducts if nobody has changed the row since its version was read.  WHERE
+-- sees the row as it was before SET.
 UPDATE INT_STOCK
   SET {quantity} = {quantity} - :quantity{bump}
   WHERE {this_item} AND {version} = :version AND {quantity} >= :quantity;
+
 -- ---- restore [insert id]
+-- Adds, unless the column could not hold the sum, and returns what is there.
 UPDATE INT_STOCK
   SET {quantity} = LAST_INSERT_ID({quantity} + :quantity){bump}
   WHERE {this_item} AND {quantity} <= {most} - :quantity - {in_buckets};
@@ -65,14 +75,19 @@ UPDATE INT_STOCK
 {sum_in_buckets}
 -- ---- define in_buckets (exact loose)
 0
+
 -- ---- assign
+-- Sets a quantity.
 UPDATE INT_STOCK SET {quantity} = :quantity{bump} WHERE {this_item};
+
 -- ---- make
+-- Inserts an item with nothing of it, if it is missing.
 INSERT INTO INT_STOCK ({item}, {quantity})
   VALUES (:item, 0)
   ON DUPLICATE KEY UPDATE {item} = {item};
 
 -- ---- list
+-- Reads all items.
 SELECT {item}, {quantity} FROM INT_STOCK ORDER BY {item};
 
 -- ================================================================ buckets ====
@@ -80,36 +95,46 @@ SELECT {item}, {quantity} FROM INT_STOCK ORDER BY {item};
 -- ---- define sum_in_buckets (ours)
 CAST(coalesce((SELECT sum(C.QUANTITY) FROM INT_STOCK_BUCKET AS C
   WHERE C.ITEM = :name), 0) AS SIGNED)
+
 -- ---- total (ours)
+-- Reads a quantity with what its buckets have.
 SELECT T.{quantity} + {sum_in_buckets} FROM INT_STOCK AS T WHERE {this_item};
+
 -- ---- list total (ours)
+-- Reads all items with what their buckets have.
 SELECT T.{item}, T.{quantity} + CAST(coalesce((SELECT sum(C.QUANTITY)
     FROM INT_STOCK_BUCKET AS C WHERE C.ITEM = T.{item}), 0) AS SIGNED)
   FROM INT_STOCK AS T
   ORDER BY T.{item};
 
 -- ---- bucket deduct (ours)
+-- Deducts from one of the buckets of an item, which others do not wait for.
 UPDATE INT_STOCK_BUCKET
   SET QUANTITY = QUANTITY - :quantity
   WHERE ITEM = :name AND BUCKET = :bucket AND QUANTITY >= :quantity;
+
 -- ---- buckets (ours)
+-- Locks the buckets of an item, to even them out.
 SELECT BUCKET, QUANTITY
   FROM INT_STOCK_BUCKET
   WHERE ITEM = :name
   ORDER BY BUCKET
   FOR UPDATE;
+
 -- ---- spread (ours)
+-- Sets the quantities of buckets.
 INSERT INTO INT_STOCK_BUCKET (ITEM, BUCKET, QUANTITY)
   SELECT :name, J.b, J.q
-  FROM JSON_TABLE(:rows, '$[*]' COLUMNS (b INTEGER PATH '$.b', q BIGINT PATH '$.q'))
-    J
+  FROM JSON_TABLE(:rows, '$[*]' COLUMNS (b INTEGER PATH '$.b',
+    q BIGINT PATH '$.q')) J
   ON DUPLICATE KEY UPDATE QUANTITY = J.q;
 
 -- ================================================================= orders ====
 
 -- ---- record
-INSERT INTO INT_STOCK_ENTRY (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA, STATUS,
-    BALANCE, CREATED_AT)
+-- Records the entries of orders, but none that is there already.
+INSERT INTO INT_STOCK_ENTRY (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA,
+    STATUS, BALANCE, CREATED_AT)
   SELECT J.o, J.l, J.i, J.k, J.q, J.d, J.s, J.b, {now}
   FROM JSON_TABLE(:rows, '$[*]' COLUMNS (o VARCHAR(190) {binary} PATH '$.o',
     l INTEGER PATH '$.l', i VARCHAR(190) {binary} PATH '$.i',
@@ -117,23 +142,26 @@ INSERT INTO INT_STOCK_ENTRY (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA, STATUS
     s VARCHAR(1) {binary} PATH '$.s', b BIGINT PATH '$.b')) J
   ON DUPLICATE KEY UPDATE LINE = LINE;
 
+-- ---- define orders
 -- The result of JSON_UNQUOTE, like a literal, takes the collation of the column
 -- that it is compared with, so that the index is used.
--- ---- define orders
 JSON_TABLE(:rows, '$[*]' COLUMNS (o VARCHAR(190) {binary} PATH '$')) J
 -- ---- define is_of_order
 ORDER_ID = JSON_UNQUOTE(JSON_QUOTE(J.o))
 
--- Waits for entries that are being inserted.  With OF E, MySQL does not try to
--- lock `J`.  MariaDB has no such clause, and skips comments for this version of
--- MySQL.
 -- ---- entries
+-- Reads what orders were answered.  Waits for entries that are being
+-- inserted.  With OF E, MySQL does not try to lock `J`.  MariaDB has no such
+-- clause, and skips comments for this version of MySQL.
 SELECT ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE
   FROM {orders} STRAIGHT_JOIN INT_STOCK_ENTRY AS E FORCE INDEX (PRIMARY)
   ON {is_of_order}
   ORDER BY ORDER_ID, LINE
   /*M! LOCK IN SHARE MODE */ /*!80001 FOR SHARE OF E */;
+
 -- ---- undo
+-- Marks the entries of an order as undone, so that their quantities count no
+-- more.
 UPDATE INT_STOCK_ENTRY SET STATUS = 'U', DELTA = 0 WHERE ORDER_ID = :order;
 
 -- ---- define long_ago
@@ -141,9 +169,10 @@ TIMESTAMPADD(MICROSECOND, -:age, {now})
 -- ---- define after
 TIMESTAMPADD(MICROSECOND, :after, {epoch})
 
--- The last column is whether a reservation keeps the entry: an open one, one of
--- another stock, or one that ended no longer than :age ago.
 -- ---- old
+-- Reads old entries, page by page.  The last column is whether a reservation
+-- keeps the entry: an open one, one of another stock, or one that ended no
+-- longer than :age ago.
 SELECT E.ORDER_ID, TIMESTAMPDIFF(MICROSECOND, {epoch}, E.CREATED_AT), E.LINE,
     EXISTS (SELECT 1 FROM INT_STOCK_RESERVATION AS R
       WHERE R.ORDER_ID = E.ORDER_ID AND (R.STATE = 'R' OR R.STOCK <> :stock OR
@@ -154,7 +183,9 @@ SELECT E.ORDER_ID, TIMESTAMPDIFF(MICROSECOND, {epoch}, E.CREATED_AT), E.LINE,
       (ORDER_ID = :order AND LINE > :line))
   ORDER BY E.CREATED_AT, E.ORDER_ID, E.LINE
   LIMIT :limit;
+
 -- ---- forget entries
+-- Deletes old entries of orders.
 DELETE T
   FROM {orders} STRAIGHT_JOIN INT_STOCK_ENTRY AS T FORCE INDEX (PRIMARY)
   ON {is_of_order}
@@ -163,36 +194,49 @@ DELETE T
 -- =========================================================== reservations ====
 
 -- ---- reserve
-INSERT INTO INT_STOCK_RESERVATION (ORDER_ID, STOCK, STATE, EXPIRES_AT, CREATED_AT)
+-- Records a reservation, which expires by itself.
+INSERT INTO INT_STOCK_RESERVATION (ORDER_ID, STOCK, STATE, EXPIRES_AT,
+    CREATED_AT)
   VALUES (:order, :stock, 'R', TIMESTAMPADD(MICROSECOND, :ttl, {now}), {now});
 
 -- ---- define this
 ORDER_ID = :order AND STOCK = :stock
+
 -- ---- claim
+-- Ends a reservation that is not over: its quantities are sold.
 UPDATE INT_STOCK_RESERVATION
   SET STATE = 'C', EXPIRES_AT = {now}
   WHERE {this} AND STATE = 'R' AND EXPIRES_AT > {now};
+
 -- ---- cancel
+-- Ends a reservation: its quantities go back.
 UPDATE INT_STOCK_RESERVATION
   SET STATE = 'X', EXPIRES_AT = {now}
   WHERE {this} AND STATE = 'R';
+
 -- ---- lapse
+-- Ends a reservation that is over: its quantities go back.
 UPDATE INT_STOCK_RESERVATION
   SET STATE = 'E', EXPIRES_AT = {now}
   WHERE {this} AND STATE = 'R' AND EXPIRES_AT <= {now};
 
 -- ---- status
+-- Reads the state of a reservation and how long it lasts.
 SELECT STATE, TIMESTAMPDIFF(MICROSECOND, {now}, EXPIRES_AT)
   FROM INT_STOCK_RESERVATION
   WHERE {this};
+
 -- ---- due
+-- Reads reservations that are over, page by page.
 SELECT ORDER_ID, TIMESTAMPDIFF(MICROSECOND, {epoch}, EXPIRES_AT)
   FROM INT_STOCK_RESERVATION
   WHERE STOCK = :stock AND STATE = :state AND EXPIRES_AT <= {long_ago} AND
     EXPIRES_AT >= {after} AND (EXPIRES_AT > {after} OR ORDER_ID > :order)
   ORDER BY EXPIRES_AT, ORDER_ID
   LIMIT :limit;
+
 -- ---- forget reservations
+-- Deletes reservations that ended long ago.
 DELETE T
   FROM {orders} STRAIGHT_JOIN INT_STOCK_RESERVATION AS T FORCE INDEX (PRIMARY)
   ON {is_of_order}

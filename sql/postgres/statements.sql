@@ -29,12 +29,12 @@ LOCK_KEY = :key AND REGION = :region
 
 -- ======================================================= one lease's life ====
 
+-- ---- define ends (sqlock spring7)
 -- The end of a lease.  The layout of Spring 6 has none: a lease is over for a
 -- contender whose own TTL has passed since CREATED_DATE, so a lease of another
 -- length is written with another CREATED_DATE.  A contender with another TTL
 -- would be wrong about its end; so sqlock's CLIENT_ID names its holder's TTL in
 -- ms.
--- ---- define ends (sqlock spring7)
 EXPIRED_AFTER
 -- ---- define ends (spring6)
 (CREATED_DATE + ({ttl_of_row}) * interval '1 microsecond')
@@ -42,20 +42,23 @@ EXPIRED_AFTER
 CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND substr(CLIENT_ID, 28) ~ '^[0-9]+$'
   THEN substr(CLIENT_ID, 28)::bigint * 1000 ELSE :peer_ttl::bigint END
 
+-- ---- define new_end (sqlock spring7)
 -- The end of a lease that begins now, and of one that is renewed.
--- ---- define new_end
-{now} + (:ttl) * interval '1 microsecond'
+{now} + :ttl * interval '1 microsecond'
+-- ---- define new_end (spring6)
+{now} + (:ttl - :peer_ttl) * interval '1 microsecond'
 -- ---- define renewed (sqlock spring7)
 EXPIRED_AFTER = {new_end}
 -- ---- define renewed (spring6)
 CREATED_DATE = {now} + (:ttl - {ttl_of_row}) * interval '1 microsecond'
 
--- A token that is higher than the row's last one, and not below the clock.
 -- ---- define higher_token (sqlock)
+-- A token that is higher than the row's last one, and not below the clock.
 FENCE = greatest(FENCE + 1, {now_us})
 -- ---- define higher_token (spring7)
-CREATED_DATE = greatest(CREATED_DATE + (1) * interval '1 microsecond', {now})
+CREATED_DATE = greatest(CREATED_DATE + interval '1 microsecond', {now})
 
+-- ---- define turn (sqlock spring7 queue)
 -- Tokens rise because this advisory lock lets only one claim of a key run at a
 -- time, from before its token is computed until its commit.  The row lock does
 -- not suffice, because the values to insert are computed before the wait for
@@ -64,7 +67,6 @@ CREATED_DATE = greatest(CREATED_DATE + (1) * interval '1 microsecond', {now})
 -- then A would insert its token, which is older.  With waiting=poll there is no
 -- such lock, and only the row lock makes tokens rise, as long as the row
 -- exists.
--- ---- define turn (sqlock spring7 queue)
 pg_advisory_xact_lock(hashtextextended(:region::varchar,
   hashbpchar(:key)::bigint))
 -- ---- define token_at_turn (sqlock queue)
@@ -76,9 +78,9 @@ CASE WHEN {turn} IS NOT NULL THEN {now} END
 -- ---- define token_at_turn (spring7 poll)
 {now}
 
+-- ---- define is_own (sqlock spring7)
 -- The claim's row is there already.  Whether its lease is the claim's own,
 -- which was sent twice; then the token and the time of acquisition stay.
--- ---- define is_own (sqlock spring7)
 L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= {now}
 -- ---- define may_take
 L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR {is_over} < {now}
@@ -89,22 +91,24 @@ L.EXPIRED_AFTER
   substr(L.CLIENT_ID, 28) ~ '^[0-9]+$' THEN substr(L.CLIENT_ID, 28)::bigint *
   1000 ELSE :peer_ttl::bigint END) * interval '1 microsecond')
 
+-- ---- define claimed (sqlock)
 -- The table's CHECK wants CREATED_DATE before EXPIRED_AFTER: a statement that
 -- sets the end anew also takes back a CREATED_DATE that lies in the future,
 -- since the server's clock has been set back.
--- ---- define claimed (sqlock)
-CREATED_DATE = CASE WHEN {is_own} THEN least(L.CREATED_DATE, {now}) ELSE {now} END
+CREATED_DATE = CASE WHEN {is_own} THEN least(L.CREATED_DATE, {now})
+  ELSE {now} END
 -- ---- define claimed (spring7)
 CREATED_DATE = CASE WHEN {is_own} THEN L.CREATED_DATE ELSE {now} END
 -- ---- define claimed_for (sqlock)
-FENCE = CASE WHEN {is_own} THEN L.FENCE ELSE greatest(L.FENCE + 1, {now_us}) END,
+FENCE = CASE WHEN {is_own} THEN L.FENCE
+  ELSE greatest(L.FENCE + 1, {now_us}) END,
 LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
 
+-- ---- claim (sqlock)
 -- Takes the lock in one statement, whether there is a row or not.  The last
 -- columns of the answer: another session, which waits and is next, has the
 -- queue lock itself; and the row was inserted.  A row that existed was locked
 -- before its update, and the xmax of its new version still shows that lock.
--- ---- claim (sqlock)
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
   VALUES (:key, :region, :client, {now}, {new_end}, {token_at_turn}, :name,
@@ -125,20 +129,19 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {new_end}
   WHERE {may_take}
-  RETURNING (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
+  RETURNING {token};
 
--- The token of this layout is kept nowhere.
 -- ---- claim (spring6)
+-- The token of this layout is kept nowhere.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
-  VALUES (:key, :region, :client,
-    {now} + (:ttl - :peer_ttl) * interval '1 microsecond')
+  VALUES (:key, :region, :client, {new_end})
   ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
-  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE =
-    {now} + (:ttl - :peer_ttl) * interval '1 microsecond'
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {new_end}
   WHERE {may_take}
   RETURNING {now_us};
 
 -- ---- renew (sqlock)
+-- Moves the end of a lease that is not over.
 UPDATE INT_LOCK
   SET CREATED_DATE = least(CREATED_DATE, {now}), {renewed}
   WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now};
@@ -147,27 +150,27 @@ UPDATE INT_LOCK
   SET {renewed}
   WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now};
 
+-- ---- define need_not_be_durable
 -- A release that a crash loses leaves a lease that expires: so the commit of a
 -- release need not wait for the disk or a standby.  The setting ends with the
 -- transaction, which should be the statement's own: it would hold until the end
 -- of a longer transaction.
--- ---- define need_not_be_durable
 set_config('synchronous_commit', 'off', true)
 
+-- ---- define notify (queue)
 -- A session that listens to the queue lock :queue shares the advisory lock
 -- :queue + 1.  A release notifies only if it cannot take that lock for itself,
 -- since then somebody listens.  Otherwise it has the lock until its commit, and
 -- no session can begin to listen: so none reads the row before the release and
 -- listens after it.
--- ---- define notify (queue)
 CASE WHEN NOT pg_try_advisory_xact_lock(:queue + 1)
   THEN pg_notify('sqlock_' || to_hex(:queue), '') IS NULL END
 -- ---- define notify (poll)
 NULL
 
+-- ---- define freed (sqlock)
 -- A free row has no CLIENT_ID, and an end 50 years ago (of 365.25 days), so
 -- that a peer whose clock is behind sees at once that the row is free.
--- ---- define freed (sqlock)
 EXPIRED_AFTER = {now} - interval '18262 days 12 hours'
 -- ---- define last_end (sqlock)
 (CASE WHEN EXPIRED_AFTER < '2000-01-01'
@@ -175,39 +178,40 @@ EXPIRED_AFTER = {now} - interval '18262 days 12 hours'
 -- ---- define last_end (spring7 spring6)
 {ends}
 
+-- ---- release (sqlock)
 -- Frees the row and keeps it, with its token.  Calls its functions in the
 -- expression for HOLDER, which stays as it is, since the condition is never
 -- true: with RETURNING, the rows and their description would be much of the
 -- cost.
--- ---- release (sqlock)
 UPDATE INT_LOCK
-  SET CLIENT_ID = NULL, HOLDER = CASE WHEN {need_not_be_durable} <> 'off' OR
-    {notify} THEN NULL ELSE HOLDER END, {freed}
+  SET {released}
   WHERE {row} AND CLIENT_ID = :client;
+-- ---- define released (sqlock)
+CLIENT_ID = NULL, HOLDER = CASE WHEN {need_not_be_durable} <> 'off' OR {notify}
+  THEN NULL ELSE HOLDER END, {freed}
 
--- Deletes the row, as Spring does.
 -- ---- release (spring7 spring6)
+-- Deletes the row, as Spring does.
 DELETE FROM INT_LOCK
   WHERE {row} AND CLIENT_ID = :client
   RETURNING {need_not_be_durable};
 
--- Gives up the session's queue lock, too.
 -- ---- release notify (sqlock queue)
+-- As release, in a session that has the queue lock, which it gives up, too.
 UPDATE INT_LOCK
-  SET CLIENT_ID = NULL, HOLDER = CASE WHEN {need_not_be_durable} <> 'off' OR
-    {notify} THEN NULL ELSE HOLDER END, {freed}
+  SET {released}
   WHERE {row} AND CLIENT_ID = :client
   RETURNING pg_advisory_unlock_all() IS NULL;
 
+-- ---- define in_turn (sqlock spring7 queue)
 -- A condition without a column is evaluated once, before the row is locked.  A
 -- claim takes the advisory lock before the row lock, too, so a hand-off and a
 -- claim cannot deadlock.
--- ---- define in_turn (sqlock spring7 queue)
 AND (SELECT {turn}) IS NOT NULL
 -- ---- define in_turn (sqlock spring7 poll)
 
--- Gives the lease to another owner of this process, without freeing the row.
 -- ---- hand off (sqlock)
+-- Gives the lease to another owner of this process, without freeing the row.
 UPDATE INT_LOCK
   SET CLIENT_ID = :client, CREATED_DATE = {now}, {renewed}, {higher_token},
     LOCK_NAME = :name, HOLDER = :holder
@@ -217,7 +221,7 @@ UPDATE INT_LOCK
 UPDATE INT_LOCK
   SET CLIENT_ID = :client, {higher_token}, {renewed}
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now} {in_turn}
-  RETURNING (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
+  RETURNING {token};
 -- ---- hand off (spring6)
 UPDATE INT_LOCK
   SET CLIENT_ID = :client, {renewed}
@@ -226,14 +230,14 @@ UPDATE INT_LOCK
 
 -- =========================================== many leases in one statement ====
 
+-- ---- define items
 -- :items is JSON.  The items are sorted here, so that rows are locked in the
 -- order of their keys.
--- ---- define items
-json_to_recordset(:items::json) AS J (k char(36), c char(36), t bigint, n varchar,
-  h varchar, b bigint)
+json_to_recordset(:items::json) AS J (k char(36), c char(36), t bigint,
+  n varchar, h varchar, b bigint)
 
--- Reads the clock for each item after the sort.
 -- ---- define born_items
+-- Reads the clock for each item after the sort.
 (SELECT J.k, J.c, J.t, J.n, J.h, {born} AS born FROM {items} ORDER BY J.k) AS J
 -- ---- define born (sqlock spring6)
 {now}
@@ -249,16 +253,17 @@ CASE WHEN {turn_of_item} IS NOT NULL THEN {now_us} END
 -- ---- define token_of_item (sqlock poll)
 {now_us}
 
+-- ---- define end_of_item (sqlock spring7)
 -- The difference is the TTL: both columns of EXCLUDED are computed from one
 -- reading of the clock.
--- ---- define end_of_item (sqlock spring7)
 {now} + (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)
 
 -- ---- claim many (sqlock)
+-- As claim, for each item.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
   SELECT J.k, :region::varchar, J.c, J.born,
-    J.born + (J.t) * interval '1 microsecond', {token_of_item}, J.n, J.h
+    J.born + J.t * interval '1 microsecond', {token_of_item}, J.n, J.h
   FROM {born_items}
   ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {end_of_item},
@@ -269,16 +274,16 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER)
   SELECT J.k, :region::varchar, J.c, J.born,
-    J.born + (J.t) * interval '1 microsecond'
+    J.born + J.t * interval '1 microsecond'
   FROM {born_items}
   ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {end_of_item}
   WHERE {may_take}
-  RETURNING LOCK_KEY, (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
+  RETURNING LOCK_KEY, {token};
 
+-- ---- claim many (spring6)
 -- Computes the dates before a wait for the row, but after it was sent, so the
 -- holder does not rely on a lease for longer than the row says.
--- ---- claim many (spring6)
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   SELECT J.k, :region::varchar, J.c,
     J.born + (J.t - :peer_ttl) * interval '1 microsecond'
@@ -288,16 +293,16 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   WHERE {may_take}
   RETURNING LOCK_KEY, {now_us};
 
+-- ---- define sorted_items
 -- The rows whose lease is an item's, looked up one by one by the primary key,
 -- and locked in the order of keys.  In a plain join the planner would assume
 -- that a table without statistics has one matching row, and compare each of a
 -- thousand items with each row.  For the same reason {is_own_item} takes the
 -- region from the row that was found.
--- ---- define sorted_items
 (SELECT * FROM {items} ORDER BY k) AS J
 -- ---- define row_of_item
-(SELECT T.REGION FROM INT_LOCK AS T WHERE T.LOCK_KEY = J.k AND T.REGION = :region
-  AND T.CLIENT_ID = J.c
+(SELECT T.REGION FROM INT_LOCK AS T WHERE T.LOCK_KEY = J.k
+  AND T.REGION = :region AND T.CLIENT_ID = J.c
 -- ---- define is_own_item
 T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c
 -- ---- define item_ends (sqlock spring7)
@@ -308,14 +313,14 @@ T.EXPIRED_AFTER
   1000 ELSE :peer_ttl::bigint END) * interval '1 microsecond')
 -- ---- define renewed_item (sqlock)
 CREATED_DATE = least(CREATED_DATE, {now}),
-EXPIRED_AFTER = {now} + (J.t) * interval '1 microsecond'
+EXPIRED_AFTER = {now} + J.t * interval '1 microsecond'
 -- ---- define renewed_item (spring7)
-EXPIRED_AFTER = {now} + (J.t) * interval '1 microsecond'
+EXPIRED_AFTER = {now} + J.t * interval '1 microsecond'
 -- ---- define renewed_item (spring6)
 CREATED_DATE = {now} + (J.t - {ttl_of_row}) * interval '1 microsecond'
 
--- Passes over rows that another session has locked.
 -- ---- renew many [not prepared]
+-- As renew, for each item.  Passes over rows that another session has locked.
 WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r
     FROM {sorted_items}, LATERAL {row_of_item} AND {item_ends} >= {now}
     FOR NO KEY UPDATE SKIP LOCKED) AS T)
@@ -326,6 +331,7 @@ WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r
   RETURNING T.LOCK_KEY, {now_us};
 
 -- ---- release many [not prepared]
+-- As release, for each item.
 WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r
     FROM {sorted_items}, LATERAL {row_of_item} FOR NO KEY UPDATE) AS T)
   {release_items}
@@ -343,6 +349,7 @@ CASE WHEN NOT pg_try_advisory_xact_lock(J.b + 1)
 NULL
 
 -- ---- read many [not prepared]
+-- As read, for each item.
 SELECT {info}
   FROM INT_LOCK
   WHERE REGION = :region AND LOCK_KEY = ANY (ARRAY(SELECT J.k FROM {items}));
@@ -350,11 +357,18 @@ SELECT {info}
 -- ================================================================ reading ====
 
 -- ---- define info
-LOCK_KEY, CLIENT_ID, {token}, CASE WHEN CLIENT_ID IS NULL
-  THEN least(-1, (extract(epoch FROM {last_end} - {now}) * 1000000)::bigint)
-  ELSE (extract(epoch FROM {last_end} - {now}) * 1000000)::bigint END,
-(extract(epoch FROM CREATED_DATE) * 1000000)::bigint,
-(extract(epoch FROM {last_end}) * 1000000)::bigint, {names}
+-- What is known of a row.  Lists spent much of their time on arithmetic with
+-- the numerics of extract().  The doubles of date_part() give the same
+-- microseconds until the year 2041; a token must be exact.
+LOCK_KEY, CLIENT_ID, {token},
+CASE WHEN CLIENT_ID IS NULL THEN least(-1, {remaining}) ELSE {remaining} END,
+{created}, {expires}, {names}
+-- ---- define remaining
+(date_part('epoch', {last_end} - {now}) * 1000000)::bigint
+-- ---- define created
+(date_part('epoch', CREATED_DATE) * 1000000)::bigint
+-- ---- define expires
+(date_part('epoch', {last_end}) * 1000000)::bigint
 -- ---- define token (sqlock)
 FENCE
 -- ---- define token (spring7)
@@ -367,34 +381,22 @@ LOCK_NAME, HOLDER
 NULL, NULL
 
 -- ---- read
+-- Reads a row without locking it.
 SELECT {info}
   FROM INT_LOCK
   WHERE {row};
 
+-- ---- list begin [not prepared]
 -- Lists are read through a cursor, not by key: no row that moves meanwhile is
 -- missed or returned twice.
--- ---- list begin [not prepared]
 DECLARE sqlock_list NO SCROLL CURSOR FOR
-  SELECT {info_of_list}
+  SELECT {info}
   FROM INT_LOCK
   WHERE REGION = :region;
--- ---- list [not prepared]
-FETCH FORWARD 5000 FROM sqlock_list;
 
--- As {info}.  Lists spent much of their time on arithmetic with the numerics of
--- extract().  Doubles give the same microseconds until the year 2041.
--- ---- define info_of_list
-LOCK_KEY, CLIENT_ID, {token_of_list}, CASE WHEN CLIENT_ID IS NULL
-  THEN least(-1, (date_part('epoch', {last_end} - {now}) * 1000000)::bigint)
-  ELSE (date_part('epoch', {last_end} - {now}) * 1000000)::bigint END,
-(date_part('epoch', CREATED_DATE) * 1000000)::bigint,
-(date_part('epoch', {last_end}) * 1000000)::bigint, {names}
--- ---- define token_of_list (sqlock)
-FENCE
--- ---- define token_of_list (spring7)
-(date_part('epoch', CREATED_DATE) * 1000000)::bigint
--- ---- define token_of_list (spring6)
-NULL::bigint
+-- ---- list [not prepared]
+-- Reads the rows of a region, page by page.
+FETCH FORWARD 5000 FROM sqlock_list;
 
 -- ---- define is_sought
 REGION = coalesce(:region::varchar, REGION) AND
@@ -406,36 +408,40 @@ coalesce(LOCK_NAME, LOCK_KEY)
 -- ---- define shown_name (spring7 spring6)
 LOCK_KEY
 
--- ---- find
+-- ---- find [not prepared]
+-- Finds locks by region and name, at most so many, in the order that the caller
+-- asks for.
 SELECT {info}, REGION
   FROM INT_LOCK
   WHERE {is_sought}
   ORDER BY CASE WHEN :order::varchar = 'held' THEN {held_since} END,
-    CASE WHEN :order::varchar = 'ttl'
-      THEN (extract(epoch FROM {last_end}) * 1000000)::bigint END,
+    CASE WHEN :order::varchar = 'ttl' THEN {expires} END,
     CASE WHEN :order::varchar = 'token' THEN -{token} END,
     {shown_name} COLLATE "C", REGION COLLATE "C"
   LIMIT :limit;
--- A row that Spring has taken over keeps the date of its last holder.
+
 -- ---- define held_since (sqlock)
+-- A row that Spring has taken over keeps the date of its last holder.
 CASE WHEN CLIENT_ID IS NULL OR SUBSTR(HOLDER, 1, 36) = CLIENT_ID OR
   (HOLDER IS NULL AND FENCE = 0)
-  THEN (extract(epoch FROM CREATED_DATE) * 1000000)::bigint
-  ELSE 9000000000000000000 END
+  THEN {created} ELSE 9000000000000000000 END
 -- ---- define held_since (spring7 spring6)
-(extract(epoch FROM CREATED_DATE) * 1000000)::bigint
+{created}
 
 -- ---- find begin [not prepared]
+-- Begins to read all that find would find.
 DECLARE sqlock_list NO SCROLL CURSOR FOR
-  SELECT {info_of_list}, REGION
+  SELECT {info}, REGION
   FROM INT_LOCK
   WHERE {is_sought};
+
 -- ---- find page [not prepared]
+-- Reads all that find would find, page by page.
 FETCH FORWARD 5000 FROM sqlock_list;
 
+-- ---- waiters (sqlock)
 -- The sessions that wait for a queue lock, whose number is even, or listen to
 -- it, and so share the next number.
--- ---- waiters (sqlock)
 SELECT ((L.classid::bigint << 32) | L.objid::bigint) - L.objid::bigint % 2,
     concat_ws(' ', coalesce(host(A.client_addr), 'local'),
       nullif(A.application_name, ''), 'pid ' || L.pid)
@@ -450,6 +456,8 @@ SELECT ((L.classid::bigint << 32) | L.objid::bigint) - L.objid::bigint % 2,
 -- =========================================== breaking, reaping, restoring ====
 
 -- ---- break (sqlock)
+-- Takes the lease from its holder, but leaves its end as it is: nobody can
+-- claim the lock before, so the holder has time to notice.
 UPDATE INT_LOCK
   SET CLIENT_ID = :client, HOLDER = :holder, {higher_token}
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
@@ -463,6 +471,7 @@ UPDATE INT_LOCK
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
 
 -- ---- break now (sqlock)
+-- Takes the lease from its holder, and frees the lock at once.
 UPDATE INT_LOCK
   SET CLIENT_ID = NULL, HOLDER = :holder, {freed}, {higher_token}
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now}
@@ -471,11 +480,12 @@ UPDATE INT_LOCK
 DELETE FROM INT_LOCK
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
 
+-- ---- reap bound
+-- Finds the end of the next range to reap, so that no DELETE is a long one.
 -- The reaper goes from page to page, and its bounds are page numbers: in the
 -- order of keys, nearly each row would be on another page, to be read and
 -- written for that row.  A page has about 32 rows.  The table may be
 -- partitioned: then its largest partition counts.
--- ---- reap bound
 SELECT CASE WHEN P.first < P.pages
     THEN least(P.first + :limit::bigint / 32 + 1, P.pages)::text END
   FROM (SELECT coalesce(nullif(:after::text, ''), '0')::bigint AS first,
@@ -485,10 +495,13 @@ SELECT CASE WHEN P.first < P.pages
       pg_relation_size('INT_LOCK'::regclass) /
         current_setting('block_size')::bigint) AS pages) AS P;
 
--- Other statements lock rows in the order of keys, so the reaper must not wait
--- for a row lock.  The condition is tested twice, since in a partitioned table
--- a ctid alone does not identify a row.
 -- ---- reap
+-- Deletes rows that were freed, or whose lease ended, long ago.  The row is
+-- what keeps the token rising: so only rows go whose token lies below the
+-- clock, where the next one will be.  Other statements lock rows in the order
+-- of keys, so the reaper must not wait for a row lock.  The condition is
+-- tested twice, since in a partitioned table a ctid alone does not identify a
+-- row.
 DELETE FROM INT_LOCK
   WHERE REGION = :region AND {is_old} AND ctid = ANY (ARRAY(SELECT ctid
     FROM INT_LOCK WHERE {is_in_range} AND {is_old} FOR UPDATE SKIP LOCKED));
@@ -497,15 +510,17 @@ ctid >= ('(' || coalesce(nullif(:after::text, ''), '0') || ',0)')::tid AND
 ctid < ('(' || coalesce(nullif(:until::text, ''), '0') || ',0)')::tid AND
 REGION = :region
 -- ---- define ended_long_ago
-{last_end} < {now} - (:age) * interval '1 microsecond'
+{last_end} < {now} - :age * interval '1 microsecond'
 -- ---- define is_old (sqlock)
 {ended_long_ago} AND FENCE < {now_us} - :age
 -- ---- define is_old (spring7)
-{ended_long_ago} AND CREATED_DATE < {now} - (:age) * interval '1 microsecond'
+{ended_long_ago} AND CREATED_DATE < {now} - :age * interval '1 microsecond'
 -- ---- define is_old (spring6)
 {ended_long_ago}
 
 -- ---- after restore (sqlock)
+-- Frees every row after the table was restored from a backup, with a token
+-- above those that were given since.
 UPDATE INT_LOCK
   SET CLIENT_ID = NULL, HOLDER = NULL, {freed}, {higher_token};
 -- ---- after restore (spring7 spring6)
@@ -513,8 +528,8 @@ DELETE FROM INT_LOCK;
 
 -- ======================================= in the application's transaction ====
 
--- The row of a name that a transaction locks, in the region "<region>#tx".
 -- ---- name seed (sqlock)
+-- The row of a name that a transaction locks, in the region "<region>#tx".
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER, LOCK_NAME)
   VALUES (:key, :region, {now}, {now}, :name)
   ON CONFLICT (LOCK_KEY, REGION) DO NOTHING;
@@ -528,39 +543,48 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CREATED_DATE)
   ON CONFLICT (LOCK_KEY, REGION) DO NOTHING;
 
 -- ---- name lock [never waits]
+-- Locks the row of a name until the end of the transaction, if it is free.
 SELECT LOCK_KEY FROM INT_LOCK WHERE {row} FOR UPDATE SKIP LOCKED;
+
 -- ---- name wait
+-- As name lock, but waits for the row.
 SELECT LOCK_KEY FROM INT_LOCK WHERE {row} FOR UPDATE;
+
 -- ---- name look
+-- Finds out whether the row of a name is there, though it may be locked.
 SELECT LOCK_KEY FROM INT_LOCK WHERE {row};
 
 -- ---- name reap [not prepared]
+-- Deletes rows of names that are older than that, but none that is locked.
 DELETE FROM INT_LOCK
   WHERE REGION = :region AND {is_old_name} AND ctid = ANY (ARRAY(SELECT ctid
-    FROM INT_LOCK WHERE {is_in_range} AND {is_old_name} FOR UPDATE SKIP LOCKED));
+    FROM INT_LOCK WHERE {is_in_range} AND {is_old_name}
+    FOR UPDATE SKIP LOCKED));
 -- ---- define is_old_name
-CLIENT_ID IS NULL AND CREATED_DATE < {now} - (:age) * interval '1 microsecond'
+CLIENT_ID IS NULL AND CREATED_DATE < {now} - :age * interval '1 microsecond'
 
 -- ---- define has_token (sqlock)
 AND FENCE = :token
 -- ---- define has_token (spring7 spring6)
 
 -- ---- tx guard [never waits]
+-- Locks the row of a lease until the end of the transaction, so that nobody can
+-- take it over before, and says whether it is over.
 SELECT {ends} >= {now}
   FROM INT_LOCK
   WHERE {row} AND CLIENT_ID = :client {has_token}
   FOR SHARE SKIP LOCKED;
 
--- Divides by 0 if there is no such row.
 -- ---- tx assert
+-- Divides by 0 if there is no such row.
 SELECT 1 / count(*)
   FROM (SELECT 1 FROM INT_LOCK WHERE {row} AND CLIENT_ID = :client {has_token}
     FOR SHARE SKIP LOCKED) AS guarded;
 
+-- ---- guard
 -- For other programs: `sqlock guard-sql` prints it.  The cast fails, and its
 -- error shows the text; it depends on the number of rows found, so that it is
 -- not evaluated before.
--- ---- guard
 SELECT CASE count(*) WHEN 1 THEN 1
     ELSE CAST('sqlock: the lease is over, rows: ' || count(*) AS integer) END
     AS GUARDED
@@ -568,45 +592,57 @@ SELECT CASE count(*) WHEN 1 THEN 1
     WHERE {row} AND CLIENT_ID = :client {has_token} AND {ends} >= {now}
     FOR SHARE) AS LEASE;
 
--- The oid distinguishes tables of one name in different schemas of the search
--- path.
 -- ---- identity [not prepared]
+-- Says which database this is: two sessions with the same answer find the same
+-- table.  The oid distinguishes tables of one name in different schemas of the
+-- search path.
 SELECT concat_ws(' ', current_database(),
   (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint,
   to_regclass('INT_LOCK')::oid);
 
 -- ---- isolation [not prepared]
+-- Says whether a statement sees what others have committed, or the transaction
+-- has a snapshot.
 SHOW transaction_isolation;
 
 -- ======================================================= run-once records ====
 
 -- ---- once read [not prepared]
+-- Reads who has done it.
 SELECT CLIENT_ID FROM INT_DONE WHERE {row};
+
 -- ---- once record [not prepared]
+-- Records that it is done, under a guarded lease.
 INSERT INTO INT_DONE (LOCK_KEY, REGION, CLIENT_ID, FENCE, LOCK_NAME)
   VALUES (:key, :region, :client, :token, :name);
+
 -- ---- once list [not prepared]
+-- Reads one record, or all of a region.
 SELECT LOCK_KEY, CLIENT_ID, FENCE,
     (extract(epoch FROM DONE_DATE) * 1000000)::bigint, LOCK_NAME
   FROM INT_DONE
   WHERE REGION = :region::varchar AND
     (:key::varchar IS NULL OR LOCK_KEY = :key::varchar)
   ORDER BY coalesce(LOCK_NAME, LOCK_KEY);
+
 -- ---- once forget [not prepared]
+-- Deletes a record, so that it is done again.
 DELETE FROM INT_DONE WHERE {row};
 
 -- ============================================================= the server ====
 
 -- ---- server
+-- Says whether the server takes writes, its clock, and its version.
 SELECT CASE WHEN pg_is_in_recovery() OR
       current_setting('transaction_read_only') = 'on' THEN 1 ELSE 0 END,
   {now_us},
   'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1);
 
--- A name without a schema means the first table of that name in the search
--- path, as in every statement.  A primary key counts only as far as ON CONFLICT
--- can use it.
 -- ---- describe
+-- Reads the columns of a table, and what makes it unfit for locks.  A name
+-- without a schema means the first table of that name in the search path, as in
+-- every statement.  A primary key counts only as far as ON CONFLICT can use
+-- it.
 SELECT upper(A.attname), format_type(A.atttypid, A.atttypmod),
     CASE WHEN A.attnotnull THEN 0 ELSE 1 END,
     coalesce((SELECT K.place
@@ -632,23 +668,24 @@ SELECT upper(A.attname), format_type(A.atttypid, A.atttypmod),
       ELSE N.nspname = :schema::name END
   ORDER BY A.attnum;
 
--- Old orders of stock are read by it; tables of earlier versions have none.
 -- ---- has age index [not prepared]
+-- Old orders of stock are read by it; tables of earlier versions have none.
 SELECT 1
   FROM pg_catalog.pg_index I
   JOIN pg_catalog.pg_class C ON C.oid = I.indrelid
   JOIN pg_catalog.pg_attribute A ON A.attrelid = C.oid AND
     A.attnum = I.indkey[0] AND A.attname = 'created_at'
   WHERE I.indisvalid AND C.relname = :table::varchar AND
-    CASE WHEN :schema::varchar IS NULL THEN pg_catalog.pg_table_is_visible(C.oid)
+    CASE WHEN :schema::varchar IS NULL THEN
+      pg_catalog.pg_table_is_visible(C.oid)
       ELSE C.relnamespace = (SELECT N.oid FROM pg_catalog.pg_namespace N
         WHERE N.nspname = :schema::varchar) END
   LIMIT 1;
 
+-- ---- stale sessions [not prepared]
 -- Sessions with a name that begins so, which are in a transaction or a
 -- statement: pg_stat_activity hides the state of other roles' sessions, but
 -- pg_locks shows which of them are in a transaction.
--- ---- stale sessions [not prepared]
 SELECT count(*)
   FROM pg_stat_activity a
   WHERE datname = current_database() AND

@@ -29,11 +29,16 @@
 {item} = :item AND {item}::text COLLATE "C" = :item
 
 -- ---- read
+-- Reads a quantity without locking it.
 SELECT {quantity} FROM INT_STOCK WHERE {this_item};
--- NO KEY lets others insert rows whose foreign key refers to the item.
+
 -- ---- lock
+-- Reads a quantity, and locks its row until the end of the transaction.  NO
+-- KEY lets others insert rows whose foreign key refers to the item.
 SELECT {quantity} FROM INT_STOCK WHERE {this_item} FOR NO KEY UPDATE;
+
 -- ---- read version
+-- Reads a quantity with its version, for swap.
 SELECT {quantity}, {version} FROM INT_STOCK WHERE {this_item};
 
 -- ---- define bump (versioned)
@@ -43,14 +48,20 @@ SELECT {quantity}, {version} FROM INT_STOCK WHERE {this_item};
 -- ---- define deducted
 UPDATE INT_STOCK SET {quantity} = {quantity} - :quantity{bump}
   WHERE {this_item} AND {quantity} >= :quantity RETURNING {quantity}
+
 -- ---- deduct
+-- Deducts if that much is there, in one statement, and returns what is left.
 {deducted};
--- WHERE sees the row as it was before SET.
+
 -- ---- swap
+-- Deducts if nobody has changed the row since its version was read.  WHERE
+-- sees the row as it was before SET.
 UPDATE INT_STOCK
   SET {quantity} = {quantity} - :quantity{bump}
   WHERE {this_item} AND {version} = :version AND {quantity} >= :quantity;
+
 -- ---- restore
+-- Adds, unless the column could not hold the sum, and returns what is there.
 UPDATE INT_STOCK
   SET {quantity} = {quantity} + :quantity{bump}
   WHERE {this_item} AND {quantity} <= {most} - :quantity - {in_buckets}
@@ -59,27 +70,35 @@ UPDATE INT_STOCK
 {sum_in_buckets}
 -- ---- define in_buckets (exact loose)
 0
+
 -- ---- assign
+-- Sets a quantity.
 UPDATE INT_STOCK SET {quantity} = :quantity{bump} WHERE {this_item};
+
 -- ---- make
+-- Inserts an item with nothing of it, if it is missing.
 INSERT INTO INT_STOCK ({item}, {quantity})
   VALUES (:item, 0)
   ON CONFLICT DO NOTHING;
 
 -- ---- list
+-- Reads all items.
 SELECT {item}, {quantity} FROM INT_STOCK ORDER BY {item};
 
 -- ================================================================ buckets ====
 
 -- ---- define sum_in_buckets (ours)
-coalesce((SELECT sum(C.QUANTITY) FROM INT_STOCK_BUCKET AS C WHERE C.ITEM = :name),
-  0)::bigint
+coalesce((SELECT sum(C.QUANTITY) FROM INT_STOCK_BUCKET AS C
+  WHERE C.ITEM = :name), 0)::bigint
 -- ---- define total_of_item (ours)
 SELECT T.{quantity} + {sum_in_buckets} FROM INT_STOCK AS T WHERE {this_item}
 
 -- ---- total (ours)
+-- Reads a quantity with what its buckets have.
 {total_of_item};
+
 -- ---- list total (ours)
+-- Reads all items with what their buckets have.
 SELECT T.{item}, T.{quantity} + coalesce((SELECT sum(C.QUANTITY)
     FROM INT_STOCK_BUCKET AS C WHERE C.ITEM = T.{item}), 0)::bigint
   FROM INT_STOCK AS T
@@ -89,15 +108,21 @@ SELECT T.{item}, T.{quantity} + coalesce((SELECT sum(C.QUANTITY)
 UPDATE INT_STOCK_BUCKET SET QUANTITY = QUANTITY - :quantity
   WHERE ITEM = :name AND BUCKET = :bucket AND QUANTITY >= :quantity
   RETURNING ({total_of_item}) - :quantity
+
 -- ---- bucket deduct (ours)
+-- Deducts from one of the buckets of an item, which others do not wait for.
 {deducted_from_bucket};
+
 -- ---- buckets (ours)
+-- Locks the buckets of an item, to even them out.
 SELECT BUCKET, QUANTITY
   FROM INT_STOCK_BUCKET
   WHERE ITEM = :name
   ORDER BY BUCKET
   FOR NO KEY UPDATE;
+
 -- ---- spread (ours)
+-- Sets the quantities of buckets.
 INSERT INTO INT_STOCK_BUCKET (ITEM, BUCKET, QUANTITY)
   SELECT :name::varchar, J.b, J.q
   FROM json_to_recordset(:rows::json) AS J (b int, q bigint)
@@ -107,8 +132,8 @@ INSERT INTO INT_STOCK_BUCKET (ITEM, BUCKET, QUANTITY)
 -- ================================================================= orders ====
 
 -- ---- define new_entries
-INSERT INTO INT_STOCK_ENTRY (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA, STATUS,
-    BALANCE, CREATED_AT)
+INSERT INTO INT_STOCK_ENTRY (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA,
+    STATUS, BALANCE, CREATED_AT)
   SELECT J.o, J.l, J.i, J.k, J.q, J.d, J.s,
 -- ---- define entries
 json_to_recordset(:rows::json) AS J (o varchar, l int, i varchar, k varchar,
@@ -116,40 +141,48 @@ json_to_recordset(:rows::json) AS J (o varchar, l int, i varchar, k varchar,
 -- ---- define orders
 SELECT json_array_elements_text(:rows::json)
 
--- A subquery is evaluated once, so all rows get one time.
 -- ---- record
+-- Records the entries of orders, but none that is there already.  A subquery
+-- is evaluated once, so all rows get one time.
 {new_entries} J.b, (SELECT {now})
   FROM {entries}
   ORDER BY J.o, J.l
   ON CONFLICT DO NOTHING;
 
--- A deduction, and the insertion of entries with what remains.
 -- ---- combine
+-- A deduction, and the insertion of entries with what remains.
 WITH U AS ({deducted} AS remains), E AS ({new_entries} U.remains + J.b, {now}
     FROM U, {entries})
   SELECT remains FROM U;
+
 -- ---- bucket combine (ours)
-WITH U AS ({deducted_from_bucket} AS remains), E AS ({new_entries} U.remains + J.b,
-    {now} FROM U, {entries})
+-- As combine, from a bucket.
+WITH U AS ({deducted_from_bucket} AS remains), E AS ({new_entries}
+    U.remains + J.b, {now} FROM U, {entries})
   SELECT remains FROM U;
 
 -- ---- entries
+-- Reads what orders were answered.
 SELECT ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE
   FROM INT_STOCK_ENTRY
   WHERE ORDER_ID IN ({orders})
   ORDER BY ORDER_ID, LINE;
+
 -- ---- undo
+-- Marks the entries of an order as undone, so that their quantities count no
+-- more.
 UPDATE INT_STOCK_ENTRY SET STATUS = 'U', DELTA = 0 WHERE ORDER_ID = :order;
 
--- A subquery is evaluated once, so an index can be used.
 -- ---- define long_ago
-(SELECT {now} - (:age) * interval '1 microsecond')
+-- A subquery is evaluated once, so an index can be used.
+(SELECT {now} - :age * interval '1 microsecond')
 -- ---- define after
-timestamp 'epoch' + (:after) * interval '1 microsecond'
+timestamp 'epoch' + :after * interval '1 microsecond'
 
--- The last column is whether a reservation keeps the entry: an open one, one of
--- another stock, or one that ended no longer than :age ago.
 -- ---- old
+-- Reads old entries, page by page.  The last column is whether a reservation
+-- keeps the entry: an open one, one of another stock, or one that ended no
+-- longer than :age ago.
 SELECT E.ORDER_ID, (extract(epoch FROM E.CREATED_AT) * 1000000)::bigint, E.LINE,
     EXISTS (SELECT 1 FROM INT_STOCK_RESERVATION AS R
       WHERE R.ORDER_ID = E.ORDER_ID AND (R.STATE = 'R' OR R.STOCK <> :stock OR
@@ -160,43 +193,58 @@ SELECT E.ORDER_ID, (extract(epoch FROM E.CREATED_AT) * 1000000)::bigint, E.LINE,
       (ORDER_ID = :order AND LINE > :line))
   ORDER BY E.CREATED_AT, E.ORDER_ID, E.LINE
   LIMIT :limit;
+
 -- ---- forget entries
+-- Deletes old entries of orders.
 DELETE FROM INT_STOCK_ENTRY
   WHERE ORDER_ID IN ({orders}) AND CREATED_AT <= {long_ago};
 
 -- =========================================================== reservations ====
 
 -- ---- reserve
-INSERT INTO INT_STOCK_RESERVATION (ORDER_ID, STOCK, STATE, EXPIRES_AT, CREATED_AT)
-  VALUES (:order, :stock, 'R', {now} + (:ttl) * interval '1 microsecond', {now});
+-- Records a reservation, which expires by itself.
+INSERT INTO INT_STOCK_RESERVATION (ORDER_ID, STOCK, STATE, EXPIRES_AT,
+    CREATED_AT)
+  VALUES (:order, :stock, 'R', {now} + :ttl * interval '1 microsecond', {now});
 
 -- ---- define this
 ORDER_ID = :order AND STOCK = :stock
+
 -- ---- claim
+-- Ends a reservation that is not over: its quantities are sold.
 UPDATE INT_STOCK_RESERVATION
   SET STATE = 'C', EXPIRES_AT = {now}
   WHERE {this} AND STATE = 'R' AND EXPIRES_AT > {now};
+
 -- ---- cancel
+-- Ends a reservation: its quantities go back.
 UPDATE INT_STOCK_RESERVATION
   SET STATE = 'X', EXPIRES_AT = {now}
   WHERE {this} AND STATE = 'R';
+
 -- ---- lapse
+-- Ends a reservation that is over: its quantities go back.
 UPDATE INT_STOCK_RESERVATION
   SET STATE = 'E', EXPIRES_AT = {now}
   WHERE {this} AND STATE = 'R' AND EXPIRES_AT <= {now};
 
 -- ---- status
+-- Reads the state of a reservation and how long it lasts.
 SELECT STATE, (extract(epoch FROM EXPIRES_AT - {now}) * 1000000)::bigint
   FROM INT_STOCK_RESERVATION
   WHERE {this};
+
 -- ---- due
+-- Reads reservations that are over, page by page.
 SELECT ORDER_ID, (extract(epoch FROM EXPIRES_AT) * 1000000)::bigint
   FROM INT_STOCK_RESERVATION
   WHERE STOCK = :stock AND STATE = :state AND EXPIRES_AT <= {long_ago} AND
     EXPIRES_AT >= {after} AND (EXPIRES_AT > {after} OR ORDER_ID > :order)
   ORDER BY EXPIRES_AT, ORDER_ID
   LIMIT :limit;
+
 -- ---- forget reservations
+-- Deletes reservations that ended long ago.
 DELETE FROM INT_STOCK_RESERVATION
   WHERE ORDER_ID IN ({orders}) AND STOCK = :stock AND STATE <> 'R' AND
     EXPIRES_AT <= {long_ago};

@@ -30,12 +30,12 @@ LOCK_KEY = :key AND REGION = :region
 
 -- ======================================================= one lease's life ====
 
+-- ---- define ends (sqlock spring7)
 -- The end of a lease.  The layout of Spring 6 has none: a lease is over for a
 -- contender whose own TTL has passed since CREATED_DATE, so a lease of another
 -- length is written with another CREATED_DATE.  A contender with another TTL
 -- would be wrong about its end; so sqlock's CLIENT_ID names its holder's TTL in
 -- ms.
--- ---- define ends (sqlock spring7)
 EXPIRED_AFTER
 -- ---- define ends (spring6)
 (CREATED_DATE + {ttl_of_row})
@@ -44,15 +44,15 @@ CASE WHEN substr(CLIENT_ID, 15, 1) = '8' AND
   substr(CLIENT_ID, 28) NOT GLOB '*[^0-9]*'
   THEN substr(CLIENT_ID, 28) * 1000 ELSE :peer_ttl END
 
--- The end of a lease that is renewed.
 -- ---- define renewed (sqlock spring7)
+-- The end of a lease that is renewed.
 EXPIRED_AFTER = {now} + :ttl
 -- ---- define renewed (spring6)
 CREATED_DATE = {now} + :ttl - {ttl_of_row}
 
+-- ---- define is_own (sqlock spring7)
 -- The claim's row is there already.  Whether its lease is the claim's own,
 -- which was sent twice; then the token and the time of acquisition stay.
--- ---- define is_own (sqlock spring7)
 L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= {now}
 -- ---- define may_take
 L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR {is_over} < {now}
@@ -63,10 +63,10 @@ L.EXPIRED_AFTER
   substr(L.CLIENT_ID, 28) NOT GLOB '*[^0-9]*'
   THEN substr(L.CLIENT_ID, 28) * 1000 ELSE :peer_ttl END)
 
+-- ---- define claimed (sqlock)
 -- The table's CHECK wants CREATED_DATE before EXPIRED_AFTER: a statement that
 -- sets the end anew also takes back a CREATED_DATE that lies in the future,
 -- since the clock has been set back.
--- ---- define claimed (sqlock)
 CREATED_DATE = CASE WHEN {is_own} THEN min(L.CREATED_DATE, {now}) ELSE {now} END
 -- ---- define claimed (spring7)
 CREATED_DATE = CASE WHEN {is_own} THEN L.CREATED_DATE ELSE {now} END
@@ -74,8 +74,8 @@ CREATED_DATE = CASE WHEN {is_own} THEN L.CREATED_DATE ELSE {now} END
 FENCE = CASE WHEN {is_own} THEN L.FENCE ELSE max(L.FENCE + 1, {now}) END,
 LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
 
--- Takes the lock in one statement, whether there is a row or not.
 -- ---- claim (sqlock)
+-- Takes the lock in one statement, whether there is a row or not.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
   VALUES (:key, :region, :client, {now}, {now} + :ttl, {now}, :name, :holder)
@@ -92,8 +92,9 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {now} + :ttl
   WHERE {may_take}
   RETURNING CREATED_DATE;
--- The token of this layout is kept nowhere.
+
 -- ---- claim (spring6)
+-- The token of this layout is kept nowhere.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   VALUES (:key, :region, :client, {now} + :ttl - :peer_ttl)
   ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
@@ -102,6 +103,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   RETURNING {now};
 
 -- ---- renew (sqlock)
+-- Moves the end of a lease that is not over.
 UPDATE INT_LOCK
   SET CREATED_DATE = min(CREATED_DATE, {now}), {renewed}
   WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now};
@@ -110,19 +112,21 @@ UPDATE INT_LOCK
   SET {renewed}
   WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now};
 
--- Frees the row and keeps it, with its token and its last holder.
 -- ---- release (sqlock)
+-- Frees the row and keeps it, with its token and its last holder.
 UPDATE INT_LOCK
-  SET CLIENT_ID = NULL, HOLDER = coalesce(sqlock_notify(:queue), HOLDER), {freed}
+  SET CLIENT_ID = NULL, HOLDER = coalesce(sqlock_notify(:queue), HOLDER),
+    {freed}
   WHERE {row} AND CLIENT_ID = :client;
 -- ---- define freed (sqlock)
 EXPIRED_AFTER = {now} - 1
--- Deletes the row, as Spring does.
+
 -- ---- release (spring7 spring6)
+-- Deletes the row, as Spring does.
 DELETE FROM INT_LOCK WHERE {row} AND CLIENT_ID = :client;
 
--- Gives the lease to another owner of this process, without freeing the row.
 -- ---- hand off (sqlock)
+-- Gives the lease to another owner of this process, without freeing the row.
 UPDATE INT_LOCK
   SET CLIENT_ID = :client, CREATED_DATE = {now}, {renewed},
     FENCE = max(FENCE + 1, {now}), LOCK_NAME = :name, HOLDER = :holder
@@ -130,7 +134,8 @@ UPDATE INT_LOCK
   RETURNING FENCE;
 -- ---- hand off (spring7)
 UPDATE INT_LOCK
-  SET CLIENT_ID = :client, CREATED_DATE = max(CREATED_DATE + 1, {now}), {renewed}
+  SET CLIENT_ID = :client, CREATED_DATE = max(CREATED_DATE + 1, {now}),
+    {renewed}
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now}
   RETURNING CREATED_DATE;
 -- ---- hand off (spring6)
@@ -141,21 +146,22 @@ UPDATE INT_LOCK
 
 -- =========================================== many leases in one statement ====
 
+-- ---- define items
 -- :items is a JSON array of objects.  "WHERE true": without it, ON CONFLICT
 -- would be parsed as a join's ON.
--- ---- define items
 json_each(:items) AS j
 -- ---- define born_items
 (SELECT json_extract(j.value, '$.k') AS k, json_extract(j.value, '$.c') AS c,
   json_extract(j.value, '$.t') AS t, json_extract(j.value, '$.n') AS n,
   json_extract(j.value, '$.h') AS h, {now} AS born FROM {items}) AS J WHERE true
 
+-- ---- define end_of_item (sqlock spring7)
 -- The difference is the TTL: both columns of EXCLUDED are computed from one
 -- reading of the clock.
--- ---- define end_of_item (sqlock spring7)
 {now} + (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)
 
 -- ---- claim many (sqlock)
+-- As claim, for each item.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
   SELECT J.k, :region, J.c, J.born, J.born + J.t, {now}, J.n, J.h
@@ -183,12 +189,13 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   WHERE {may_take}
   RETURNING LOCK_KEY, {now};
 
--- Each row is found by the primary key.
 -- ---- define is_own_item
+-- Each row is found by the primary key.
 t.LOCK_KEY = json_extract(j.value, '$.k') AND t.REGION = :region AND
 t.CLIENT_ID = json_extract(j.value, '$.c')
 
 -- ---- renew many
+-- As renew, for each item.
 UPDATE INT_LOCK AS t
   SET {renewed_item}
   FROM {items}
@@ -209,6 +216,7 @@ EXPIRED_AFTER = {now} + json_extract(j.value, '$.t')
 CREATED_DATE = {now} + json_extract(j.value, '$.t') - {ttl_of_row}
 
 -- ---- release many (sqlock)
+-- As release, for each item.
 UPDATE INT_LOCK AS t
   SET CLIENT_ID = NULL, {freed}
   FROM {items}
@@ -222,6 +230,7 @@ DELETE FROM INT_LOCK
   RETURNING LOCK_KEY;
 
 -- ---- read many
+-- As read, for each item.
 SELECT {info}
   FROM INT_LOCK
   WHERE REGION = :region AND
@@ -231,7 +240,8 @@ SELECT {info}
 
 -- ---- define info
 LOCK_KEY, CLIENT_ID, {token},
-CASE WHEN CLIENT_ID IS NULL THEN min(-1, {ends} - {now}) ELSE {ends} - {now} END,
+CASE WHEN CLIENT_ID IS NULL THEN min(-1, {ends} - {now})
+  ELSE {ends} - {now} END,
 CREATED_DATE, {ends}, {names}
 -- ---- define token (sqlock)
 FENCE
@@ -245,11 +255,14 @@ LOCK_NAME, HOLDER
 NULL, NULL
 
 -- ---- read
+-- Reads a row without locking it.
 SELECT {info} FROM INT_LOCK WHERE {row};
 
 -- ---- define behind
 REGION = :region AND LOCK_KEY > :after
+
 -- ---- list
+-- Reads the rows of a region, page by page.
 SELECT {info} FROM INT_LOCK WHERE {behind} ORDER BY LOCK_KEY LIMIT :limit;
 
 -- ---- define is_sought
@@ -262,7 +275,9 @@ coalesce(LOCK_NAME, LOCK_KEY)
 -- ---- define shown_name (spring7 spring6)
 LOCK_KEY
 
--- ---- find
+-- ---- find [not prepared]
+-- Finds locks by region and name, at most so many, in the order that the caller
+-- asks for.
 SELECT {info}, REGION
   FROM INT_LOCK
   WHERE {is_sought}
@@ -270,14 +285,16 @@ SELECT {info}, REGION
     CASE WHEN :order = 'ttl' THEN {ends} END,
     CASE WHEN :order = 'token' THEN -{token} END, {shown_name}, REGION
   LIMIT :limit;
--- A row that Spring has taken over keeps the date of its last holder.
+
 -- ---- define held_since (sqlock)
+-- A row that Spring has taken over keeps the date of its last holder.
 CASE WHEN CLIENT_ID IS NULL OR SUBSTR(HOLDER, 1, 36) = CLIENT_ID OR
   (HOLDER IS NULL AND FENCE = 0) THEN CREATED_DATE ELSE 9000000000000000000 END
 -- ---- define held_since (spring7 spring6)
 CREATED_DATE
 
 -- ---- find page
+-- Reads all that find would find, page by page.
 SELECT {info}, REGION
   FROM INT_LOCK
   WHERE {is_sought} AND LOCK_KEY >= :after AND
@@ -285,14 +302,16 @@ SELECT {info}, REGION
   ORDER BY LOCK_KEY, REGION
   LIMIT :limit;
 
+-- ---- waiters (sqlock)
 -- A session waits for the byte of a queue, whose number is even, or for the
 -- byte after it.
--- ---- waiters (sqlock)
 SELECT value & ~1, NULL FROM json_each(sqlock_waiters());
 
 -- =========================================== breaking, reaping, restoring ====
 
 -- ---- break (sqlock)
+-- Takes the lease from its holder, but leaves its end as it is: nobody can
+-- claim the lock before, so the holder has time to notice.
 UPDATE INT_LOCK
   SET CLIENT_ID = :client, HOLDER = :holder, FENCE = max(FENCE + 1, {now})
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
@@ -306,6 +325,7 @@ UPDATE INT_LOCK
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
 
 -- ---- break now (sqlock)
+-- Takes the lease from its holder, and frees the lock at once.
 UPDATE INT_LOCK
   SET CLIENT_ID = NULL, HOLDER = :holder, {freed}, FENCE = max(FENCE + 1, {now})
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
@@ -314,10 +334,15 @@ DELETE FROM INT_LOCK
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
 
 -- ---- reap bound
+-- Finds the end of the next range to reap, so that no DELETE is a long one.
 SELECT max(LOCK_KEY)
-  FROM (SELECT LOCK_KEY FROM INT_LOCK WHERE {behind} ORDER BY LOCK_KEY LIMIT :limit)
-    AS B;
+  FROM (SELECT LOCK_KEY FROM INT_LOCK WHERE {behind}
+    ORDER BY LOCK_KEY LIMIT :limit) AS B;
+
 -- ---- reap
+-- Deletes rows that were freed, or whose lease ended, long ago.  The row is
+-- what keeps the token rising: so only rows go whose token lies below the
+-- clock, where the next one will be.
 DELETE FROM INT_LOCK
   WHERE {behind} AND LOCK_KEY <= :until AND {is_old};
 -- ---- define is_old (sqlock)
@@ -328,6 +353,8 @@ DELETE FROM INT_LOCK
 {ends} < {now} - :age
 
 -- ---- after restore (sqlock)
+-- Frees every row after the table was restored from a backup, with a token
+-- above those that were given since.
 UPDATE INT_LOCK
   SET CLIENT_ID = NULL, HOLDER = NULL, {freed}, FENCE = max(FENCE + 1, {now});
 -- ---- after restore (spring7 spring6)
@@ -335,62 +362,79 @@ DELETE FROM INT_LOCK;
 
 -- ======================================= in the application's transaction ====
 
+-- ---- define plain_now
 -- The present time, for connections that lack sqlock_now().  'now' is truncated
 -- to ms.  One ms is added, so that no expired lease seems to be running.
--- ---- define plain_now
-(CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000 + 1000)
+(CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000
+  + 1000)
 
 -- ---- define has_token (sqlock)
 AND FENCE = :token
 -- ---- define has_token (spring7 spring6)
 
 -- ---- name look
+-- Finds out whether the row of a name is there, though it may be locked.
 SELECT LOCK_KEY FROM INT_LOCK WHERE {row};
 
 -- ---- write lock [not prepared]
+-- Takes the file's write lock, and changes nothing.
 DELETE FROM INT_LOCK WHERE false;
 
 -- ---- tx guard [never waits]
+-- Locks the row of a lease until the end of the transaction, so that nobody can
+-- take it over before, and says whether it is over.
 UPDATE INT_LOCK
   SET CLIENT_ID = CLIENT_ID
   WHERE {row} AND CLIENT_ID = :client {has_token}
   RETURNING {ends} >= {plain_now};
 
+-- ---- guard
 -- For other programs: `sqlock guard-sql` prints it.  An INSERT has the file's
 -- write lock from its start.  The text is no JSON path: json_extract() fails,
 -- and its error shows it.
--- ---- guard
 INSERT INTO INT_LOCK (LOCK_KEY)
   SELECT json_extract('[]', 'sqlock: the lease is over')
   WHERE NOT EXISTS (SELECT 1 FROM INT_LOCK
     WHERE {row} AND CLIENT_ID = :client {has_token} AND {ends} >= {plain_now});
 
 -- ---- identity [not prepared]
+-- Says which database this is: two sessions with the same answer find the same
+-- table.
 PRAGMA main.database_list;
 
 -- ======================================================= run-once records ====
 
 -- ---- once read [not prepared]
+-- Reads who has done it.
 SELECT CLIENT_ID FROM INT_DONE WHERE {row};
+
 -- ---- once record [not prepared]
+-- Records that it is done, under a guarded lease.
 INSERT INTO INT_DONE (LOCK_KEY, REGION, CLIENT_ID, FENCE, LOCK_NAME)
   VALUES (:key, :region, :client, :token, :name);
+
 -- ---- once list [not prepared]
+-- Reads one record, or all of a region.
 SELECT LOCK_KEY, CLIENT_ID, FENCE, DONE_DATE, LOCK_NAME
   FROM INT_DONE
   WHERE REGION = :region AND (:key IS NULL OR LOCK_KEY = :key)
   ORDER BY coalesce(LOCK_NAME, LOCK_KEY);
+
 -- ---- once forget [not prepared]
+-- Deletes a record, so that it is done again.
 DELETE FROM INT_DONE WHERE {row};
 
 -- ============================================================= the server ====
 
 -- ---- server
+-- Says whether the server takes writes, its clock, and its version.
 SELECT sqlock_readonly(), {now}, 'SQLite ' || sqlite_version();
 
--- Only the schema "main" is searched: the driver attaches no other database.
 -- ---- describe
-SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END, c.pk,
+-- Reads the columns of a table, and what makes it unfit for locks.  Only the
+-- schema "main" is searched: the driver attaches no other database.
+SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END,
+    c.pk,
     CASE WHEN s.type = 'view' THEN 'a view'
       WHEN upper(s.sql) LIKE 'CREATE VIRTUAL %' THEN 'a virtual table' END,
     nullif(sqlock_collation(s.name, c.name), 'BINARY'), 'main'
@@ -400,8 +444,8 @@ SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END, c.
     lower(coalesce(:schema, 'main')) = 'main'
   ORDER BY c.cid;
 
--- Old orders of stock are read by it; tables of earlier versions have none.
 -- ---- has age index [not prepared]
+-- Old orders of stock are read by it; tables of earlier versions have none.
 SELECT 1
   FROM pragma_index_list(:table) AS L, pragma_index_info(L.name) AS I
   WHERE I.seqno = 0 AND I.name = 'CREATED_AT'

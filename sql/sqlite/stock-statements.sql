@@ -28,10 +28,15 @@ sqlock_now()
 {item} = :item AND {item} COLLATE BINARY = :item
 
 -- ---- read
+-- Reads a quantity without locking it.
 SELECT {quantity} FROM INT_STOCK WHERE {this_item};
+
 -- ---- lock
+-- Reads a quantity, and locks its row until the end of the transaction.
 SELECT {quantity} FROM INT_STOCK WHERE {this_item};
+
 -- ---- read version
+-- Reads a quantity with its version, for swap.
 SELECT {quantity}, {version} FROM INT_STOCK WHERE {this_item};
 
 -- ---- define bump (versioned)
@@ -39,16 +44,21 @@ SELECT {quantity}, {version} FROM INT_STOCK WHERE {this_item};
 -- ---- define bump (unversioned)
 
 -- ---- deduct
+-- Deducts if that much is there, in one statement, and returns what is left.
 UPDATE INT_STOCK
   SET {quantity} = {quantity} - :quantity{bump}
   WHERE {this_item} AND {quantity} >= :quantity
   RETURNING {quantity};
--- WHERE sees the row as it was before SET.
+
 -- ---- swap
+-- Deducts if nobody has changed the row since its version was read.  WHERE
+-- sees the row as it was before SET.
 UPDATE INT_STOCK
   SET {quantity} = {quantity} - :quantity{bump}
   WHERE {this_item} AND {version} = :version AND {quantity} >= :quantity;
+
 -- ---- restore
+-- Adds, unless the column could not hold the sum, and returns what is there.
 UPDATE INT_STOCK
   SET {quantity} = {quantity} + :quantity{bump}
   WHERE {this_item} AND {quantity} <= {most} - :quantity - {in_buckets}
@@ -57,39 +67,53 @@ UPDATE INT_STOCK
 {sum_in_buckets}
 -- ---- define in_buckets (exact loose)
 0
+
 -- ---- assign
+-- Sets a quantity.
 UPDATE INT_STOCK SET {quantity} = :quantity{bump} WHERE {this_item};
+
 -- ---- make
+-- Inserts an item with nothing of it, if it is missing.
 INSERT INTO INT_STOCK ({item}, {quantity})
   VALUES (:item, 0)
   ON CONFLICT DO NOTHING;
 
 -- ---- list
+-- Reads all items.
 SELECT {item}, {quantity} FROM INT_STOCK ORDER BY {item};
 
 -- ================================================================ buckets ====
 
 -- ---- define sum_in_buckets (ours)
-coalesce((SELECT sum(C.QUANTITY) FROM INT_STOCK_BUCKET AS C WHERE C.ITEM = :name),
-  0)
+coalesce((SELECT sum(C.QUANTITY) FROM INT_STOCK_BUCKET AS C
+  WHERE C.ITEM = :name), 0)
+
 -- ---- total (ours)
+-- Reads a quantity with what its buckets have.
 SELECT T.{quantity} + {sum_in_buckets} FROM INT_STOCK AS T WHERE {this_item};
+
 -- ---- list total (ours)
+-- Reads all items with what their buckets have.
 SELECT T.{item}, T.{quantity} + coalesce((SELECT sum(C.QUANTITY)
     FROM INT_STOCK_BUCKET AS C WHERE C.ITEM = T.{item}), 0)
   FROM INT_STOCK AS T
   ORDER BY T.{item};
 
 -- ---- bucket deduct (ours)
+-- Deducts from one of the buckets of an item, which others do not wait for.
 UPDATE INT_STOCK_BUCKET
   SET QUANTITY = QUANTITY - :quantity
   WHERE ITEM = :name AND BUCKET = :bucket AND QUANTITY >= :quantity;
+
 -- ---- buckets (ours)
+-- Locks the buckets of an item, to even them out.
 SELECT BUCKET, QUANTITY
   FROM INT_STOCK_BUCKET
   WHERE ITEM = :name
   ORDER BY BUCKET;
+
 -- ---- spread (ours)
+-- Sets the quantities of buckets.
 INSERT INTO INT_STOCK_BUCKET (ITEM, BUCKET, QUANTITY)
   SELECT :name, json_extract(J.value, '$.b'), json_extract(J.value, '$.q')
   FROM json_each(:rows) AS J
@@ -98,15 +122,17 @@ INSERT INTO INT_STOCK_BUCKET (ITEM, BUCKET, QUANTITY)
 
 -- ================================================================= orders ====
 
--- "WHERE true": without it, ON CONFLICT would be parsed as a join's ON.
 -- ---- record
-INSERT INTO INT_STOCK_ENTRY (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA, STATUS,
-    BALANCE, CREATED_AT)
+-- Records the entries of orders, but none that is there already.  "WHERE
+-- true": without it, ON CONFLICT would be parsed as a join's ON.
+INSERT INTO INT_STOCK_ENTRY (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA,
+    STATUS, BALANCE, CREATED_AT)
   SELECT J.o, J.l, J.i, J.k, J.q, J.d, J.s, J.b, {now}
-  FROM (SELECT json_extract(J.value, '$.o') AS o, json_extract(J.value, '$.l') AS l,
-    json_extract(J.value, '$.i') AS i, json_extract(J.value, '$.k') AS k,
-    json_extract(J.value, '$.q') AS q, json_extract(J.value, '$.d') AS d,
-    json_extract(J.value, '$.s') AS s, json_extract(J.value, '$.b') AS b
+  FROM (SELECT json_extract(J.value, '$.o') AS o,
+    json_extract(J.value, '$.l') AS l, json_extract(J.value, '$.i') AS i,
+    json_extract(J.value, '$.k') AS k, json_extract(J.value, '$.q') AS q,
+    json_extract(J.value, '$.d') AS d, json_extract(J.value, '$.s') AS s,
+    json_extract(J.value, '$.b') AS b
     FROM json_each(:rows) AS J) AS J
   WHERE true
   ON CONFLICT DO NOTHING;
@@ -115,19 +141,24 @@ INSERT INTO INT_STOCK_ENTRY (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA, STATUS
 SELECT J.value FROM json_each(:rows) AS J
 
 -- ---- entries
+-- Reads what orders were answered.
 SELECT ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE
   FROM INT_STOCK_ENTRY
   WHERE ORDER_ID IN ({orders})
   ORDER BY ORDER_ID, LINE;
+
 -- ---- undo
+-- Marks the entries of an order as undone, so that their quantities count no
+-- more.
 UPDATE INT_STOCK_ENTRY SET STATUS = 'U', DELTA = 0 WHERE ORDER_ID = :order;
 
 -- ---- define long_ago
 {now} - :age
 
--- The last column is whether a reservation keeps the entry: an open one, one of
--- another stock, or one that ended no longer than :age ago.
 -- ---- old
+-- Reads old entries, page by page.  The last column is whether a reservation
+-- keeps the entry: an open one, one of another stock, or one that ended no
+-- longer than :age ago.
 SELECT E.ORDER_ID, E.CREATED_AT, E.LINE,
     EXISTS (SELECT 1 FROM INT_STOCK_RESERVATION AS R
       WHERE R.ORDER_ID = E.ORDER_ID AND (R.STATE = 'R' OR R.STOCK <> :stock OR
@@ -138,43 +169,58 @@ SELECT E.ORDER_ID, E.CREATED_AT, E.LINE,
       (ORDER_ID = :order AND LINE > :line))
   ORDER BY E.CREATED_AT, E.ORDER_ID, E.LINE
   LIMIT :limit;
+
 -- ---- forget entries
+-- Deletes old entries of orders.
 DELETE FROM INT_STOCK_ENTRY
   WHERE ORDER_ID IN ({orders}) AND CREATED_AT <= {long_ago};
 
 -- =========================================================== reservations ====
 
 -- ---- reserve
-INSERT INTO INT_STOCK_RESERVATION (ORDER_ID, STOCK, STATE, EXPIRES_AT, CREATED_AT)
+-- Records a reservation, which expires by itself.
+INSERT INTO INT_STOCK_RESERVATION (ORDER_ID, STOCK, STATE, EXPIRES_AT,
+    CREATED_AT)
   VALUES (:order, :stock, 'R', {now} + :ttl, {now});
 
 -- ---- define this
 ORDER_ID = :order AND STOCK = :stock
+
 -- ---- claim
+-- Ends a reservation that is not over: its quantities are sold.
 UPDATE INT_STOCK_RESERVATION
   SET STATE = 'C', EXPIRES_AT = {now}
   WHERE {this} AND STATE = 'R' AND EXPIRES_AT > {now};
+
 -- ---- cancel
+-- Ends a reservation: its quantities go back.
 UPDATE INT_STOCK_RESERVATION
   SET STATE = 'X', EXPIRES_AT = {now}
   WHERE {this} AND STATE = 'R';
+
 -- ---- lapse
+-- Ends a reservation that is over: its quantities go back.
 UPDATE INT_STOCK_RESERVATION
   SET STATE = 'E', EXPIRES_AT = {now}
   WHERE {this} AND STATE = 'R' AND EXPIRES_AT <= {now};
 
 -- ---- status
+-- Reads the state of a reservation and how long it lasts.
 SELECT STATE, EXPIRES_AT - {now}
   FROM INT_STOCK_RESERVATION
   WHERE {this};
+
 -- ---- due
+-- Reads reservations that are over, page by page.
 SELECT ORDER_ID, EXPIRES_AT
   FROM INT_STOCK_RESERVATION
   WHERE STOCK = :stock AND STATE = :state AND EXPIRES_AT <= {long_ago} AND
     EXPIRES_AT >= :after AND (EXPIRES_AT > :after OR ORDER_ID > :order)
   ORDER BY EXPIRES_AT, ORDER_ID
   LIMIT :limit;
+
 -- ---- forget reservations
+-- Deletes reservations that ended long ago.
 DELETE FROM INT_STOCK_RESERVATION
   WHERE ORDER_ID IN ({orders}) AND STOCK = :stock AND STATE <> 'R' AND
     EXPIRES_AT <= {long_ago};
