@@ -75,28 +75,6 @@ typedef struct sqlock_info {
                            layouts */
 } sqlock_info;
 
-/** Do as sqlock_list(), for rows of @p size bytes: for other languages. */
-SQLOCK_MUSTUSE int sqlock_list_sized(sqlock_registry *registry,
-                                     sqlock_info **rows, size_t *count,
-                                     size_t size, sqlock_error *err);
-
-/**
- * Read all rows of the registry's region, ordered by key.
- *
- * @param[out] rows freed by sqlock_info_free(); NULL on failure
- * @return 0              done
- *         EUNREACHABLE   the database cannot be reached
- *         EBUSY          a statement took longer than its limit, or the SQLite
- *                        file is locked
- *         any other      not known: EACCESS, ESCHEMA, EREADONLY, ERESOURCE,
- *                        EDATABASE, EINVAL, ENOMEM, EFORK
- */
-SQLOCK_INLINE int sqlock_list(sqlock_registry *registry, sqlock_info **rows,
-                              size_t *count, sqlock_error *err)
-{
-    return sqlock_list_sized(registry, rows, count, sizeof(sqlock_info), err);
-}
-
 /**
  * Read the row of one lock.
  *
@@ -105,7 +83,7 @@ SQLOCK_INLINE int sqlock_list(sqlock_registry *registry, sqlock_info **rows,
  * @return 0              done
  *         ENOTFOUND      the table has no such row: the lock is free
  *         EUNREACHABLE   the database cannot be reached
- *         any other      not known, as sqlock_list() returns
+ *         any other      not known, as sqlock_find() returns
  */
 SQLOCK_MUSTUSE int sqlock_show(sqlock_registry *registry, const char *name,
                                sqlock_info **row, sqlock_error *err);
@@ -149,8 +127,11 @@ SQLOCK_MUSTUSE int sqlock_find_sized(sqlock_registry *registry,
  * @param[out] rows freed by sqlock_info_free(); NULL on failure
  * @return 0              done
  *         EUNREACHABLE   the database cannot be reached
+ *         EBUSY          a statement took longer than its limit, or the SQLite
+ *                        file is locked
  *         EINVAL         the options: an unknown order, or the pattern
- *         any other      not known, as sqlock_list() returns
+ *         any other      not known: EACCESS, ESCHEMA, EREADONLY, ERESOURCE,
+ *                        EDATABASE, ENOMEM, ENOTSUP, EFORK
  */
 SQLOCK_INLINE int sqlock_find(sqlock_registry *registry,
                               const sqlock_find_options *options,
@@ -161,8 +142,7 @@ SQLOCK_INLINE int sqlock_find(sqlock_registry *registry,
                              sizeof(sqlock_info), err);
 }
 
-/** Free what sqlock_list(), sqlock_find() or sqlock_show() gave.  NULL is
- *  allowed. */
+/** Free what sqlock_find() or sqlock_show() gave.  NULL is allowed. */
 SQLOCK_API void sqlock_info_free(sqlock_info *rows, size_t count);
 
 /* ------------------------------------------------------------ intervene -- */
@@ -218,7 +198,7 @@ SQLOCK_MUSTUSE int sqlock_break(sqlock_registry *registry, const char *name,
  * @param[out] removed how many rows, also on failure; NULL: not wanted
  * @return 0            done
  *         EUNCERTAIN   the outcome of the last statement is not known
- *         any other    a result of sqlock_list(): some rows may be left.
+ *         any other    a result of sqlock_find(): some rows may be left.
  *                      EBUSY: a transaction has locked a row
  */
 SQLOCK_MUSTUSE int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,

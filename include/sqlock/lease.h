@@ -118,7 +118,7 @@ SQLOCK_API void sqlock_session_tag(sqlock_lock *lock,
  * @return 0           done
  *         EEXPIRED    not held
  *         ENOTSUP     sessions of this database have no such name
- *         any other   not known, as sqlock_list() returns
+ *         any other   not known, as sqlock_find() returns
  */
 SQLOCK_MUSTUSE int sqlock_stale_sessions(sqlock_lock *lock, int64_t *count,
                                          sqlock_error *err);

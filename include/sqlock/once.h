@@ -40,7 +40,7 @@ extern "C" {
  *         ESCHEMA     there is no such table: sqlock_once_schema_create()
  *         ENOTSUP     no lease can be guarded here, so nothing can be recorded
  *                     (Galera)
- *         any other   not known, as sqlock_list() returns
+ *         any other   not known, as sqlock_find() returns
  */
 SQLOCK_MUSTUSE int sqlock_once_check(sqlock_registry *registry,
                                      const char *name, sqlock_error *err);
@@ -84,7 +84,7 @@ SQLOCK_MUSTUSE int sqlock_once_list_sized(sqlock_registry *registry,
  * @return 0              done
  *         ESCHEMA        there is no such table
  *         EUNREACHABLE   the database cannot be reached
- *         any other      not known, as sqlock_list() returns
+ *         any other      not known, as sqlock_find() returns
  */
 SQLOCK_INLINE int sqlock_once_list(sqlock_registry *registry, const char *name,
                                    sqlock_once_info **rows, size_t *count,

@@ -91,7 +91,7 @@ typedef struct sqlock_tx sqlock_tx;
  *         EBUSY       SQLite: somebody else writes
  *         ERESOURCE   pool_size transactions were open for as long as
  *                     statement_timeout_ms
- *         any other   not begun, as sqlock_list() returns; ENOTSUP: not with
+ *         any other   not begun, as sqlock_find() returns; ENOTSUP: not with
  *                     this driver
  */
 SQLOCK_MUSTUSE int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,

@@ -67,6 +67,7 @@ static void report_clocks(struct lk_checks *checks, const sqlock_info *rows,
 void lk_diagnose_rows(struct lk_checks *checks, const char *url,
                       const sqlock_options *options)
 {
+    sqlock_find_options all = SQLOCK_FIND_INIT;
     sqlock_options own = *options;
     sqlock_registry *registry = NULL;
     sqlock_info *rows = NULL;
@@ -74,11 +75,12 @@ void lk_diagnose_rows(struct lk_checks *checks, const char *url,
     size_t count = 0;
     int rc;
 
+    all.free_too = true;
     own.pool_size = 1;
     own.on_event = NULL; /* the checks report everything */
     rc = sqlock_registry_open(&registry, url, &own, &err);
     if (rc == 0)
-        rc = sqlock_list(registry, &rows, &count, &err);
+        rc = sqlock_find(registry, &all, &rows, &count, &err);
     if (rc == 0) {
         report_peers(checks, rows, count, sqlock_registry_layout(registry),
                      own.region);

@@ -1,20 +1,26 @@
 /*
  * find.c - list the locks that match the options, with their waiters
  *
- * With a limit the database chooses the rows by their order; without one they
- * are read in pages.  They are sorted here.  Only waiters that the database
- * knows are listed: not those in the FIFO of a process, and not those that poll
- * the row.
+ * With a limit the database chooses the rows by their order.  Without one they
+ * are read in pages, each with a deadline of its own: a single statement for a
+ * million rows would exceed its time limit.  Where the database can read the
+ * table in key order, pages are read by key; elsewhere (FIND_BEGIN) in storage
+ * order, in one transaction.  All are sorted here.
+ *
+ * Only waiters that the database knows are listed: not those in the FIFO of a
+ * process, and not those that poll the row.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <string.h>
 
 #include "admin/info.h"
 #include "base/check.h"
 #include "base/error.h"
-#include "base/hash.h"
+#include "base/retry.h"
 #include "base/text.h"
+#include "db/transaction.h"
 
 #define PATTERN_MAX 255 /* bytes; LOCK_NAME has as many characters */
 
@@ -167,32 +173,147 @@ static int add_waiters(struct lk_store *store, sqlock_info *rows, size_t count,
     return rc;
 }
 
-/* --- */
+/* Rows of a page: few enough for a slow network. */
+#define PAGE 1000
 
-static int read_limited(struct lk_store *store,
-                        const struct lk_arguments *arguments, sqlock_sort sort,
-                        sqlock_info **rows, size_t *count, sqlock_error *err)
+struct list {
+    struct lk_store *store;
+    const struct lk_arguments *arguments; /* all but those of a page */
+    sqlock_info *rows;
+    size_t count;
+};
+
+static void arguments_of(const struct list *list,
+                         struct lk_arguments *arguments)
 {
-    sqlock_result result = {0};
-    int rc = lk_info_read(store, SQLOCK_SQL_FIND, arguments, &result, err);
+    const sqlock_info *last =
+        list->count > 0 ? &list->rows[list->count - 1] : NULL;
+    const char *region = last != NULL ? last->region : NULL;
 
-    if (rc == 0)
-        rc = lk_info_append(store, rows, count, &result, err);
-    sqlock_result_clear(&result);
-    return rc == 0 ? lk_info_sort(rows, *count, (int)sort, err) : rc;
+    *arguments = *list->arguments;
+    lk_argument_text(arguments, SQLOCK_P_AFTER, last != NULL ? last->key : "");
+    lk_argument_text(arguments, SQLOCK_P_AFTER_REGION,
+                     region != NULL ? region : "");
+    lk_argument_integer(arguments, SQLOCK_P_LIMIT, PAGE);
 }
 
-/* Read all rows, page by page, and sort them. */
-static int read_all(struct lk_store *store,
-                    const struct lk_arguments *arguments, sqlock_sort sort,
-                    sqlock_info **rows, size_t *count, sqlock_error *err)
-{
-    struct lk_info_query query = {.begin = SQLOCK_SQL_FIND_BEGIN,
-                                  .page = SQLOCK_SQL_FIND_PAGE,
-                                  .arguments = *arguments};
-    int rc = lk_info_read_pages(store, &query, rows, count, err);
+/* --- reading --- */
 
-    return rc == 0 ? lk_info_sort(rows, *count, (int)sort, err) : rc;
+static int read_by_key(struct list *list, sqlock_error *err)
+{
+    size_t page_rows = 0;
+    int rc;
+
+    do {
+        struct lk_arguments arguments;
+        sqlock_result page = {0};
+
+        arguments_of(list, &arguments);
+        rc = lk_info_read(list->store, SQLOCK_SQL_FIND_PAGE, &arguments, &page,
+                          err);
+        if (rc == 0)
+            rc = lk_info_append(list->store, &list->rows, &list->count, &page,
+                                err);
+        page_rows = page.rows;
+        sqlock_result_clear(&page);
+    } while (rc == 0 && page_rows == PAGE);
+    return rc;
+}
+
+static int run_within(struct lk_transaction *transaction,
+                      const struct list *list, sqlock_statement_kind kind,
+                      sqlock_result *result, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    struct lk_run run = {
+        .statement = &list->store->statements[kind],
+        .arguments = &arguments,
+        .deadline_ns = lk_store_deadline(list->store),
+    };
+
+    arguments_of(list, &arguments);
+    return lk_transaction_run(transaction, &run, result, err);
+}
+
+static int read_within(struct lk_transaction *transaction, struct list *list,
+                       sqlock_error *err)
+{
+    sqlock_result page = {0};
+    size_t page_rows = 0;
+    int rc = run_within(transaction, list, SQLOCK_SQL_FIND_BEGIN, &page, err);
+
+    sqlock_result_clear(&page);
+    if (rc < 0)
+        return rc;
+    do {
+        rc = run_within(transaction, list, SQLOCK_SQL_FIND_PAGE, &page, err);
+        if (rc == 0)
+            rc = lk_info_append(list->store, &list->rows, &list->count, &page,
+                                err);
+        page_rows = page.rows;
+    } while (rc == 0 && page_rows > 0);
+    sqlock_result_clear(&page);
+    return rc;
+}
+
+static int read_once(struct list *list, sqlock_error *err)
+{
+    struct lk_store *store = list->store;
+    struct lk_transaction transaction;
+    int rc = lk_transaction_begin(&transaction, &store->db, false,
+                                  lk_store_deadline(store), err);
+
+    if (rc < 0)
+        return rc;
+    rc = read_within(&transaction, list, err);
+    lk_transaction_rollback(&transaction, lk_store_deadline(store));
+    return rc;
+}
+
+/* Read all pages in one transaction.  After a conflict or an outage begin again
+ * with the first page, until the deadline. */
+static int read_at_once(struct list *list, sqlock_error *err)
+{
+    static const struct lk_retry_policy policy = {
+        .first_us = 20000,
+        .longest_us = 20000,
+        .classes = LK_RETRY_CONFLICT | LK_RETRY_BUSY | LK_RETRY_FULL |
+                   LK_RETRY_UNREACHABLE | LK_RETRY_UNCERTAIN,
+        .last = LK_RETRY_WITHIN,
+    };
+    struct lk_retry retry;
+    int rc;
+
+    lk_retry_begin(&retry, &policy, lk_store_deadline(list->store));
+    do {
+        sqlock_info_free(list->rows, list->count);
+        list->rows = NULL;
+        list->count = 0;
+        rc = read_once(list, err);
+    } while (lk_retry_goes_on(&retry, rc));
+    return lk_db_of_reading(rc, err);
+}
+
+static int read_limited(struct list *list, sqlock_error *err)
+{
+    sqlock_result result = {0};
+    int rc = lk_info_read(list->store, SQLOCK_SQL_FIND, list->arguments,
+                          &result, err);
+
+    if (rc == 0)
+        rc = lk_info_append(list->store, &list->rows, &list->count, &result,
+                            err);
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+static int read_rows(struct list *list, bool has_limit, sqlock_error *err)
+{
+    if (has_limit)
+        return read_limited(list, err);
+    return list->store->statements[SQLOCK_SQL_FIND_BEGIN].text == NULL
+               ? read_by_key(list, err)
+               : read_at_once(list, err);
 }
 
 int sqlock_find_sized(sqlock_registry *registry,
@@ -202,7 +323,7 @@ int sqlock_find_sized(sqlock_registry *registry,
     sqlock_find_options chosen = SQLOCK_FIND_INIT;
     char like[2 * PATTERN_MAX + 1];
     struct lk_arguments arguments;
-    struct lk_store *store;
+    struct list list = {.arguments = &arguments};
     int rc;
 
     if (rows == NULL || count == NULL)
@@ -211,25 +332,26 @@ int sqlock_find_sized(sqlock_registry *registry,
     *count = 0;
     rc = lk_row_check("sqlock_info", size, sizeof **rows, err);
     if (rc == 0)
-        rc = lk_store_of(registry, &store, err);
+        rc = lk_store_of(registry, &list.store, err);
     if (rc == 0)
         rc = complete(&chosen, options, err);
     if (rc != 0)
         return rc;
-    if (store->statements[SQLOCK_SQL_FIND].text == NULL ||
-        store->statements[SQLOCK_SQL_FIND_PAGE].text == NULL)
+    if (list.store->statements[SQLOCK_SQL_FIND].text == NULL ||
+        list.store->statements[SQLOCK_SQL_FIND_PAGE].text == NULL)
         return lk_error(err, SQLOCK_ENOTSUP, "this driver cannot find locks");
-    fill(store, &chosen, like, &arguments);
-    rc = chosen.limit != 0
-             ? read_limited(store, &arguments, chosen.sort, rows, count, err)
-             : read_all(store, &arguments, chosen.sort, rows, count, err);
+    fill(list.store, &chosen, like, &arguments);
+    rc = read_rows(&list, chosen.limit != 0, err);
+    if (rc == 0)
+        rc = lk_info_sort(&list.rows, list.count, chosen.sort, err);
     if (rc == 0 && chosen.waiters)
-        rc = add_waiters(store, *rows, *count, err);
+        rc = add_waiters(list.store, list.rows, list.count, err);
     if (rc < 0) {
-        sqlock_info_free(*rows, *count);
-        *rows = NULL;
-        *count = 0;
+        sqlock_info_free(list.rows, list.count);
+        return rc;
     }
+    *rows = list.rows;
+    *count = list.count;
     lk_rows_pack(*rows, *count, sizeof **rows, size);
-    return rc;
+    return 0;
 }

@@ -268,7 +268,7 @@ struct place {
     const sqlock_info *row;
 };
 
-static int64_t number_of(const sqlock_info *row, int order)
+static int64_t number_of(const sqlock_info *row, sqlock_sort order)
 {
     switch (order) {
     case SQLOCK_SORT_HELD: /* nobody holds what has expired: at the end */
@@ -331,17 +331,17 @@ static int compare(const void *one, const void *other)
 }
 
 static void put_in_order(struct place *places, const sqlock_info *rows,
-                         size_t count, int order)
+                         size_t count, sqlock_sort order)
 {
     size_t shared;
 
     for (size_t i = 0; i < count; i++) {
         const sqlock_info *row = &rows[i];
-        bool has_name = order != LK_INFO_BY_KEY && row->name != NULL;
 
-        places[i] = (struct place){.number = number_of(row, order),
-                                   .text = has_name ? row->name : row->key,
-                                   .row = row};
+        places[i] =
+            (struct place){.number = number_of(row, order),
+                           .text = row->name != NULL ? row->name : row->key,
+                           .row = row};
     }
     shared = shared_by(places, count);
     for (size_t i = 0; i < count; i++)
@@ -349,7 +349,8 @@ static void put_in_order(struct place *places, const sqlock_info *rows,
     qsort(places, count, sizeof *places, compare);
 }
 
-int lk_info_sort(sqlock_info **rows, size_t count, int order, sqlock_error *err)
+int lk_info_sort(sqlock_info **rows, size_t count, sqlock_sort order,
+                 sqlock_error *err)
 {
     struct lk_info_list *list = list_of(*rows);
     struct lk_info_list *sorted;

@@ -20,25 +20,9 @@ int lk_info_read(struct lk_store *store, sqlock_statement_kind kind,
 int lk_info_append(struct lk_store *store, sqlock_info **rows, size_t *count,
                    const sqlock_result *page, sqlock_error *err);
 
-/* A query whose rows are read in pages. */
-struct lk_info_query {
-    /* LIST_BEGIN and LIST, or FIND_BEGIN and FIND_PAGE */
-    sqlock_statement_kind begin, page;
-    struct lk_arguments arguments; /* all but those of a page */
-};
-
-/* Read all rows of a query: by key or, if the store has the statement `begin`,
- * in no order.  *rows is set on success only; the caller frees it with
- * sqlock_info_free(). */
-int lk_info_read_pages(struct lk_store *store,
-                       const struct lk_info_query *query, sqlock_info **rows,
-                       size_t *count, sqlock_error *err);
-
-#define LK_INFO_BY_KEY (-1)
-
-/* Sort the rows by key (LK_INFO_BY_KEY) or by a sqlock_sort, and replace *rows.
- * Return 0, or ENOMEM with *rows as it was. */
-int lk_info_sort(sqlock_info **rows, size_t count, int order,
+/* Sort the rows, and replace *rows.  Return 0, or ENOMEM with *rows as it
+ * was. */
+int lk_info_sort(sqlock_info **rows, size_t count, sqlock_sort order,
                  sqlock_error *err);
 
 /* Append the name of a waiter, which is copied, to `row`, one of `rows`.

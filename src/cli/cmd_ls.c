@@ -44,14 +44,6 @@ static int read_options(const cli *app)
     return CLI_OK;
 }
 
-/* Return whether all rows of the region are requested, in any order.  There may
- * be a million: sqlock_list() reads them in pages, ordered by key. */
-static bool wants_all(void)
-{
-    return how.free_too && how.pattern == NULL && !how.all_regions &&
-           sort < 0 && limit == 0 && !has_names;
-}
-
 static int print_rows(const sqlock_info *rows, size_t count)
 {
     const cli_locks locks = {.rows = rows,
@@ -130,8 +122,7 @@ static int run_ls(cli *app)
     if (status != CLI_OK)
         return status;
     buffer_output();
-    rc = wants_all() ? sqlock_list(app->registry, &rows, &count, &err)
-                     : sqlock_find(app->registry, &how, &rows, &count, &err);
+    rc = sqlock_find(app->registry, &how, &rows, &count, &err);
     if (rc < 0)
         return cli_fail(&err);
     status = app->json ? print_json(app, rows, count) : print_rows(rows, count);

@@ -163,7 +163,7 @@ static void test_no_privilege_to_write_is_no_access(void **state)
         sqlock_info *rows;
         size_t count;
 
-        assert_ok(sqlock_list(registry, &rows, &count, &f->err));
+        assert_ok(list_all(registry, &rows, &count, &f->err));
         sqlock_info_free(rows, count);
         rc = lock_try(lock, 0, 0, &f->err);
         registry_end(registry);

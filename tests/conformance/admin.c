@@ -33,7 +33,7 @@ static void test_an_empty_region_lists_nothing(void **state)
     sqlock_info *rows = (sqlock_info *)1;
     size_t count = 9;
 
-    assert_ok(sqlock_list(registry, &rows, &count, &f->err));
+    assert_ok(list_all(registry, &rows, &count, &f->err));
     assert_int_equal(count, 0);
     sqlock_info_free(rows, count);
     assert_fails(SQLOCK_ENOTFOUND,
@@ -78,7 +78,7 @@ static void test_a_held_lock_is_shown(void **state)
         assert_true(info->token == sqlock_token(lock));
     else
         assert_true(info->token == 0);
-    assert_ok(sqlock_list(registry, &rows, &count, &f->err));
+    assert_ok(list_all(registry, &rows, &count, &f->err));
     assert_int_equal(count, 1);
     assert_string_equal(rows[0].client_id, info->client_id);
     sqlock_info_free(rows, count);
@@ -141,7 +141,7 @@ static void test_a_long_list_comes_whole_and_by_key(void **state)
     size_t i;
 
     fixture_put_many(f, region);
-    assert_ok(sqlock_list(registry, &rows, &count, &f->err));
+    assert_ok(list_all(registry, &rows, &count, &f->err));
     assert_int_equal(count, FIXTURE_MANY);
     for (i = 0; i < count; i++) {
         char key[SQLOCK_KEY_SIZE];
@@ -529,7 +529,7 @@ static void test_a_holder_that_is_no_sqlock_is_a_peer(void **state)
     size_t count;
 
     fixture_put_row(f, "some-key", region, "somebody", -1000, 60000000);
-    assert_ok(sqlock_list(registry, &rows, &count, &f->err));
+    assert_ok(list_all(registry, &rows, &count, &f->err));
     assert_int_equal(count, 1);
     check_stranger(f, &rows[0]);
     sqlock_info_free(rows, count);

@@ -52,7 +52,7 @@ static void test_F63_what_a_database_gives(void **state)
     /* The call has left no row of its trials. */
     options.region = "sqlock-doctor";
     probed = fixture_registry(f, &options);
-    assert_ok(sqlock_list(probed, &rows, &count, &f->err));
+    assert_ok(list_all(probed, &rows, &count, &f->err));
     assert_int_equal(count, 0);
     sqlock_info_free(rows, count);
     registry_end(probed);

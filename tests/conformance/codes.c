@@ -131,7 +131,7 @@ static int call_list(struct contract *c, sqlock_error *err)
 {
     sqlock_info *rows = NULL;
     size_t count = 0;
-    int rc = sqlock_list(c->registry, &rows, &count, err);
+    int rc = list_all(c->registry, &rows, &count, err);
 
     sqlock_info_free(rows, count);
     return rc;
@@ -255,7 +255,7 @@ static int call_diagnose(struct contract *c, sqlock_error *err)
 static const struct contract_call of_administration[] = {
     FREE("sqlock_registry_open", call_open, CODES_NOT_APPLIED),
     FREE("sqlock_schema_check", call_check, CODES_NOT_APPLIED),
-    FREE("sqlock_list", call_list, CODES_NOT_APPLIED),
+    FREE("sqlock_find", call_list, CODES_NOT_APPLIED),
     HELD("sqlock_show", call_show, CODES_NOT_APPLIED | CODE(ENOTFOUND)),
     HELD("sqlock_break", call_break,
          CODES_NOT_APPLIED | CODE(EUNCERTAIN) | CODE(ECONFLICT) |

@@ -135,27 +135,21 @@ static void test_rows_are_as_large_as_the_callers_header_has_them(void **state)
 
     fixture_put_many(f, f->name);
     options.free_too = true;
-    for (int finds = 0; finds < 2; finds++) {
-        assert_ok(sqlock_list(registry, &now, &count, &f->err));
-        assert_int_equal(count, FIXTURE_MANY);
-        assert_ok(
-            finds ? sqlock_find_sized(registry, &options, &rows, &count, size,
-                                      &f->err)
-                  : sqlock_list_sized(registry, &rows, &count, size, &f->err));
-        assert_int_equal(count, FIXTURE_MANY);
-        for (size_t i = 0; !finds && i < count; i++)
-            assert_memory_equal(row_at(rows, size, i), &now[i],
-                                sizeof now[i].key);
-        assert_int_equal(strlen(row_at(rows, size, count - 1)),
-                         strlen(now[count - 1].key));
-        sqlock_info_free(rows, count);
-        sqlock_info_free(now, count);
-    }
-    assert_fails(SQLOCK_EINVAL, sqlock_list_sized(registry, &rows, &count,
-                                                  sizeof *rows + 1, &f->err));
-    assert_null(rows);
+    assert_ok(list_all(registry, &now, &count, &f->err));
+    assert_int_equal(count, FIXTURE_MANY);
+    assert_ok(
+        sqlock_find_sized(registry, &options, &rows, &count, size, &f->err));
+    assert_int_equal(count, FIXTURE_MANY);
+    for (size_t i = 0; i < count; i++)
+        assert_memory_equal(row_at(rows, size, i), &now[i], sizeof now[i].key);
+    sqlock_info_free(rows, count);
+    sqlock_info_free(now, count);
     assert_fails(SQLOCK_EINVAL,
-                 sqlock_list_sized(registry, &rows, &count, 0, &f->err));
+                 sqlock_find_sized(registry, &options, &rows, &count,
+                                   sizeof *rows + 1, &f->err));
+    assert_null(rows);
+    assert_fails(SQLOCK_EINVAL, sqlock_find_sized(registry, &options, &rows,
+                                                  &count, 0, &f->err));
     registry_end(registry);
     fixture_delete_region(f, f->name);
 }

@@ -83,7 +83,7 @@ static int ask_registry(struct scene *s)
 
     expected.token = 1;
     expected.client_id = "x";
-    if (sqlock_list(s->registry, &rows, &count, &err) != SQLOCK_EFORK)
+    if (list_all(s->registry, &rows, &count, &err) != SQLOCK_EFORK)
         return 11;
     if (sqlock_show(s->registry, "x", &rows, &err) != SQLOCK_EFORK)
         return 12;

@@ -85,8 +85,8 @@ static void test_missing_arguments_with_an_open_registry(void **state)
     assert_fails(SQLOCK_EINVAL, sqlock_obtain(&lock, f->a, NULL, &f->err));
     assert_null(lock);
     assert_fails(SQLOCK_EINVAL, sqlock_obtain(NULL, f->a, "x", &f->err));
-    assert_fails(SQLOCK_EINVAL, sqlock_list(f->a, NULL, &count, &f->err));
-    assert_fails(SQLOCK_EINVAL, sqlock_list(f->a, &rows, NULL, &f->err));
+    assert_fails(SQLOCK_EINVAL, list_all(f->a, NULL, &count, &f->err));
+    assert_fails(SQLOCK_EINVAL, list_all(f->a, &rows, NULL, &f->err));
     assert_fails(SQLOCK_EINVAL, sqlock_show(f->a, NULL, &rows, &f->err));
     assert_null(rows);
     assert_fails(SQLOCK_EINVAL, sqlock_show(f->a, "x", NULL, &f->err));

@@ -50,7 +50,7 @@ static void use_locks(struct fixture *f, const char *url)
         lock_renew(locks[i], 0);
     }
     assert_ok(sqlock_renew_many(locks, COUNT, NULL, &f->err));
-    assert_ok(sqlock_list(registry, &infos, &count, &f->err));
+    assert_ok(list_all(registry, &infos, &count, &f->err));
     assert_true(count >= COUNT);
     sqlock_info_free(infos, count);
     assert_ok(sqlock_release_many(locks, COUNT, NULL, &f->err));

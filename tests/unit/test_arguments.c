@@ -86,7 +86,7 @@ static void test_administration_without_a_registry(void **state)
     sqlock_error err = {0};
     int64_t removed = 7;
     size_t count = 7;
-    int rc = sqlock_list(NULL, &rows, &count, &err);
+    int rc = list_all(NULL, &rows, &count, &err);
 
     (void)state;
     assert_refused(rc);

@@ -62,7 +62,7 @@ static void look(struct fixture *f, const struct life *life)
     else
         assert_null(row);
     sqlock_info_free(row, 1);
-    rc = sqlock_list(life->registry, &rows, &count, &err);
+    rc = list_all(life->registry, &rows, &count, &err);
     if (exhaust_expect(rc, &err))
         assert_true(count > 0);
     else

@@ -33,7 +33,7 @@ static bool is_reached(void)
 {
     sqlock_info *rows = NULL;
     size_t count = 0;
-    int rc = sqlock_list(watched.registry, &rows, &count, NULL);
+    int rc = list_all(watched.registry, &rows, &count, NULL);
 
     sqlock_info_free(rows, count);
     return rc == 0;

@@ -17,6 +17,17 @@
 #include <cmocka.h>
 
 #include "sqlock.h"
+#include "sqlock/admin.h"
+
+/* Read all rows of the registry's region. */
+static inline int list_all(sqlock_registry *registry, sqlock_info **rows,
+                           size_t *count, sqlock_error *err)
+{
+    sqlock_find_options options = SQLOCK_FIND_INIT;
+
+    options.free_too = true;
+    return sqlock_find(registry, &options, rows, count, err);
+}
 
 /* The tests of one file. */
 struct suite {

@@ -173,7 +173,7 @@ void fixture_put_row(struct fixture *fixture, const char *key,
                      int64_t created_in_us, int64_t expires_in_us);
 
 /* Insert rows as another program would, with the keys "row-00000" and so on,
- * but not in that order: more rows than a page of sqlock_list() has. */
+ * but not in that order: more rows than a page of sqlock_find() has. */
 #define FIXTURE_MANY 5100
 void fixture_put_many(struct fixture *fixture, const char *region);
 
