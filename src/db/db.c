@@ -156,18 +156,26 @@ int lk_db_take(struct lk_db *db, struct lk_pool *pool, uint64_t preferred,
 {
     struct lk_pool *other = pool == &db->reserved ? &db->pool : &db->reserved;
     int64_t begun_ns = sqlock_monotonic_ns();
+    struct lk_wish wish = {.preferred = preferred,
+                           .wait_until_ns = begun_ns,
+                           .latest_ns = begun_ns,
+                           .is_open = true};
     int rc;
 
     if (may_borrow(db, pool, lk_outage_lasts(&db->outage)) &&
-        (lk_pool_take_open(pool, preferred, begun_ns, out) == 0 ||
-         lk_pool_take_open(other, preferred, begun_ns, out) == 0))
+        (lk_pool_take_as(pool, &wish, out, NULL) == 0 ||
+         lk_pool_take_as(other, &wish, out, NULL) == 0))
         return 0;
-    rc = lk_pool_take_one(pool, preferred, deadline_ns, latest_ns, out, err);
+    wish.wait_until_ns = deadline_ns;
+    wish.latest_ns = latest_ns;
+    wish.is_open = false;
+    rc = lk_pool_take_as(pool, &wish, out, err);
     if (!may_borrow(db, pool, rc))
         return rc;
     deadline_ns = lk_later(deadline_ns, sqlock_monotonic_ns() - begun_ns);
-    if (lk_pool_take_open(other, preferred, lk_sooner(deadline_ns, latest_ns),
-                          out) < 0)
+    wish.wait_until_ns = wish.latest_ns = lk_sooner(deadline_ns, latest_ns);
+    wish.is_open = true;
+    if (lk_pool_take_as(other, &wish, out, NULL) < 0)
         return rc;
     (*out)->late_ns = sqlock_monotonic_ns() - begun_ns;
     return 0;

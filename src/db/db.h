@@ -135,7 +135,7 @@ int lk_db_ask(struct lk_db *db, struct lk_connection *connection,
               sqlock_error *err);
 
 /* Take a connection of `pool`, which is db->pool or db->reserved, as
- * lk_pool_take_one().  Where the pool has none idle and cannot open one, take
+ * lk_pool_take_as().  Where the pool has none idle and cannot open one, take
  * one that the other of the two has open: a lease is renewed and released over
  * any connection there is.  The server may be full, the login may have a limit
  * or a new password, or new connections may not come through.  If the database

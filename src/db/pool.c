@@ -162,19 +162,9 @@ static struct lk_connection *take_idle(struct lk_pool *pool, uint64_t preferred)
  * sent on one of another pool (lk_db_take()). */
 static _Atomic uint64_t last_number;
 
-/* Conditions for taking a connection. */
-struct wish {
-    uint64_t preferred; /* its number; 0: any */
-    /* until when to wait for one in use; 0: do not wait */
-    int64_t wait_until_ns;
-    int64_t latest_ns; /* until when to wait for one to be opened */
-    bool is_lent;      /* taken for long, by lk_pool_lend() */
-    bool is_open;      /* open none */
-};
-
 /* Take an idle connection into *out; or take the right to open one, and set
  * *out to NULL.  Return false if neither is possible. */
-static bool find_place(struct lk_pool *pool, const struct wish *wish,
+static bool find_place(struct lk_pool *pool, const struct lk_wish *wish,
                        struct lk_connection **out)
 {
     *out = NULL;
@@ -193,7 +183,7 @@ static bool find_place(struct lk_pool *pool, const struct wish *wish,
 /* As find_place(), and wait as long as the wish allows.  Return 0, and in
  * *begun_ns when the wait began, 0: there was none; or return SQLOCK_ERESOURCE
  * if neither became possible in time. */
-static int wait_for_place(struct lk_pool *pool, const struct wish *wish,
+static int wait_for_place(struct lk_pool *pool, const struct lk_wish *wish,
                           int64_t *begun_ns, struct lk_connection **out)
 {
     pthread_cond_t *change =
@@ -253,7 +243,7 @@ static int try_to_open(struct lk_pool *pool, int64_t latest_ns,
     return 0;
 }
 
-static int open_one(struct lk_pool *pool, const struct wish *wish,
+static int open_one(struct lk_pool *pool, const struct lk_wish *wish,
                     struct lk_connection **out, sqlock_error *err)
 {
     int rc = try_to_open(pool, wish->latest_ns, out, err);
@@ -294,7 +284,7 @@ static void note_delay(const struct lk_pool *pool,
 /* The server is full.  Wait a moment for one of the pool's connections to be
  * given back to a transaction, which is not begun again (lk_db_run() tries
  * others again).  Return false if there is no time left or none in use. */
-static bool await_return(struct lk_pool *pool, const struct wish *wish)
+static bool await_return(struct lk_pool *pool, const struct lk_wish *wish)
 {
     int64_t until_ns = lk_sooner(
         wish->wait_until_ns, lk_after_ms(sqlock_monotonic_ns(), FULL_PAUSE_MS));
@@ -309,8 +299,8 @@ static bool await_return(struct lk_pool *pool, const struct wish *wish)
     return may_come && sqlock_monotonic_ns() < wish->wait_until_ns;
 }
 
-static int take(struct lk_pool *pool, const struct wish *wish,
-                struct lk_connection **out, sqlock_error *err)
+int lk_pool_take_as(struct lk_pool *pool, const struct lk_wish *wish,
+                    struct lk_connection **out, sqlock_error *err)
 {
     for (;;) {
         struct lk_connection *connection;
@@ -346,56 +336,15 @@ static int take(struct lk_pool *pool, const struct wish *wish,
     }
 }
 
-int lk_pool_take_one(struct lk_pool *pool, uint64_t preferred,
-                     int64_t deadline_ns, int64_t latest_ns,
-                     struct lk_connection **out, sqlock_error *err)
-{
-    const struct wish wish = {.preferred = preferred,
-                              .wait_until_ns = deadline_ns,
-                              .latest_ns = latest_ns};
-
-    return take(pool, &wish, out, err);
-}
-
-int lk_pool_take_open(struct lk_pool *pool, uint64_t preferred,
-                      int64_t deadline_ns, struct lk_connection **out)
-{
-    const struct wish wish = {.preferred = preferred,
-                              .wait_until_ns = deadline_ns,
-                              .latest_ns = deadline_ns,
-                              .is_open = true};
-
-    return take(pool, &wish, out, NULL);
-}
-
-static int64_t latest(const struct lk_pool *pool, int64_t deadline_ns)
-{
-    return lk_after_ms(deadline_ns, pool->options.connect_timeout_ms);
-}
-
 int lk_pool_take(struct lk_pool *pool, int64_t deadline_ns,
                  struct lk_connection **out, sqlock_error *err)
 {
-    return lk_pool_take_one(pool, 0, deadline_ns, latest(pool, deadline_ns),
-                            out, err);
-}
+    const struct lk_wish wish = {
+        .wait_until_ns = deadline_ns,
+        .latest_ns = lk_after_ms(deadline_ns, pool->options.connect_timeout_ms),
+    };
 
-int lk_pool_try(struct lk_pool *pool, int64_t latest_ns,
-                struct lk_connection **out, sqlock_error *err)
-{
-    const struct wish wish = {.latest_ns = latest_ns};
-
-    return take(pool, &wish, out, err);
-}
-
-int lk_pool_lend(struct lk_pool *pool, int64_t deadline_ns,
-                 struct lk_connection **out, sqlock_error *err)
-{
-    const struct wish wish = {.wait_until_ns = deadline_ns,
-                              .latest_ns = latest(pool, deadline_ns),
-                              .is_lent = true};
-
-    return take(pool, &wish, out, err);
+    return lk_pool_take_as(pool, &wish, out, err);
 }
 
 void lk_pool_keep(struct lk_pool *pool, struct lk_connection *connection)

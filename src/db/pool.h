@@ -17,7 +17,7 @@ struct lk_db;
 /* The purpose of a connection that was taken. */
 enum lk_use {
     LK_USE_CALL, /* one call, which gives it back soon */
-    LK_USE_LENT, /* a transaction, which took it by lk_pool_lend() */
+    LK_USE_LENT, /* a transaction: lk_wish.is_lent */
     LK_USE_KEPT  /* a lease, for as long as it lasts: lk_pool_keep() */
 };
 
@@ -53,8 +53,8 @@ struct lk_pool {
     struct lk_db *db; /* whose pool it is: driver, URL, epoch, outage, stats */
     struct lk_pool_options options;
     pthread_mutex_t mutex;
-    pthread_cond_t given_back; /* wakes threads in lk_pool_take() */
-    pthread_cond_t returned;   /* wakes threads in lk_pool_lend() */
+    pthread_cond_t given_back; /* wakes threads that take */
+    pthread_cond_t returned;   /* wakes threads that borrow: is_lent */
     struct lk_connection *idle;
     uint32_t opening; /* connections that are being opened */
     uint32_t count;   /* of all: idle, taken and being opened */
@@ -81,27 +81,28 @@ void lk_pool_init(struct lk_pool *pool, struct lk_db *db,
  * is. */
 void lk_pool_clear(struct lk_pool *pool);
 
-/* Take a connection, the one with the number `preferred` if that is idle (0:
- * any), and wait until deadline_ns if all are in use.  Opening one, or waiting
- * for one that is being opened, may take connect_timeout_ms, whatever the
- * deadline, but ends at latest_ns; the time taken is stored in the connection's
- * late_ns.  Return 0, SQLOCK_ERESOURCE if all were in use until the deadline,
- * or a result of the driver's open.  Give the connection back by a function
- * below. */
-int lk_pool_take_one(struct lk_pool *pool, uint64_t preferred,
-                     int64_t deadline_ns, int64_t latest_ns,
-                     struct lk_connection **out, sqlock_error *err);
-/* Take a connection that is open: as lk_pool_take_one(), but never open one.
- * Return 0; or ERESOURCE, at once if the pool has none. */
-int lk_pool_take_open(struct lk_pool *pool, uint64_t preferred,
-                      int64_t deadline_ns, struct lk_connection **out);
+/* How to take a connection. */
+struct lk_wish {
+    uint64_t preferred; /* number of the idle connection to take; 0: any */
+    /* CLOCK_MONOTONIC: until when to wait for one in use; 0: do not wait */
+    int64_t wait_until_ns;
+    /* until when to wait for one to be opened, connect_timeout_ms at most,
+     * whatever wait_until_ns is; the time taken is stored in late_ns */
+    int64_t latest_ns;
+    /* for a transaction during which other calls of the thread may take more:
+     * while `size` connections are lent, the pool opens one more, which is never
+     * lent, so that those calls can finish */
+    bool is_lent;
+    bool is_open; /* open none */
+};
+
+/* Take a connection.  Return 0; SQLOCK_ERESOURCE if all were in use until the
+ * deadline, or, with is_open, at once if the pool has none; or a result of the
+ * driver's open.  Give the connection back by a function below. */
+int lk_pool_take_as(struct lk_pool *pool, const struct lk_wish *wish,
+                    struct lk_connection **out, sqlock_error *err);
 /* Take any connection; latest_ns is connect_timeout_ms after the deadline. */
 int lk_pool_take(struct lk_pool *pool, int64_t deadline_ns,
-                 struct lk_connection **out, sqlock_error *err);
-/* Take a connection as lk_pool_take(), for a transaction during which other
- * calls of the thread may take more.  While `size` connections are lent, the
- * pool opens one more, which is never lent, so that those calls can finish. */
-int lk_pool_lend(struct lk_pool *pool, int64_t deadline_ns,
                  struct lk_connection **out, sqlock_error *err);
 /* Keep a taken connection for a lease, without counting it against the pool's
  * size.  It is given back or discarded like any other. */
@@ -110,10 +111,6 @@ void lk_pool_keep(struct lk_pool *pool, struct lk_connection *connection);
 void lk_pool_give(struct lk_pool *pool, struct lk_connection *connection);
 /* Give a connection back, or discard it if it is broken. */
 void lk_pool_return(struct lk_pool *pool, struct lk_connection *connection);
-/* Take a connection as lk_pool_take_one(), but return SQLOCK_ERESOURCE at once
- * if all are in use. */
-int lk_pool_try(struct lk_pool *pool, int64_t latest_ns,
-                struct lk_connection **out, sqlock_error *err);
 /* Close the connection with that number, now or when it is given back. */
 void lk_pool_forsake(struct lk_pool *pool, uint64_t number);
 /* Close the idle connections. */

@@ -30,10 +30,11 @@ static enum lk_own_sessions find_out_sessions(struct lk_store *store,
                                               struct lk_connection *one,
                                               int64_t deadline_ns)
 {
+    const struct lk_wish at_once = {.latest_ns = deadline_ns};
     struct lk_connection *other;
     int rc;
 
-    if (lk_pool_try(&store->db.pool, deadline_ns, &other, NULL) < 0)
+    if (lk_pool_take_as(&store->db.pool, &at_once, &other, NULL) < 0)
         return LK_SESSIONS_UNKNOWN;
     rc = lk_wait_queue_of(store)->has_own_session(one->state, other->state,
                                                   deadline_ns, NULL);

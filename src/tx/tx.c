@@ -98,13 +98,18 @@ static int take_and_begin(sqlock_tx *tx, sqlock_error *err)
     };
     struct lk_pool *pool = &tx->store->db.pool;
     int64_t deadline_ns = lk_store_deadline(tx->store);
+    const struct lk_wish wish = {
+        .wait_until_ns = deadline_ns,
+        .latest_ns = lk_after_ms(deadline_ns, pool->options.connect_timeout_ms),
+        .is_lent = true,
+    };
     struct lk_retry retry;
     int rc;
 
     /* An idle connection may prove dead at its first use: take another one. */
     lk_retry_begin(&retry, &reconnecting, deadline_ns);
     do {
-        rc = lk_pool_lend(pool, deadline_ns, &tx->connection, err);
+        rc = lk_pool_take_as(pool, &wish, &tx->connection, err);
         if (rc < 0)
             return lk_db_not_applied(rc, err);
         rc = begin(tx, err);

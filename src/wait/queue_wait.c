@@ -115,13 +115,14 @@ static void turn_off(struct lk_queue_wait *wait)
 bool lk_queue_is_there(struct lk_queue_wait *wait)
 {
     struct lk_store *store = store_of(wait);
+    const struct lk_wish at_once = {.latest_ns = open_until(wait)};
 
     if (wait->part->waiter->may_not_block)
         return false;
     if (wait->way == LK_QUEUE_OFF || wait->connection != NULL)
         return wait->way != LK_QUEUE_OFF;
-    if (lk_pool_try(&store->db.waiting, open_until(wait), &wait->connection,
-                    NULL) < 0) {
+    if (lk_pool_take_as(&store->db.waiting, &at_once, &wait->connection, NULL) <
+        0) {
         wait->connection = NULL;
         wait->way = LK_QUEUE_OFF;
     } else if (!lk_queue_has_own_session(store, wait->connection,

@@ -120,10 +120,11 @@ static void test_opening_ends_with_the_callers_time(void **state)
     struct scene *scene = *state;
     struct lk_connection *connection = NULL;
     int64_t soon_ns = sqlock_monotonic_ns() + LK_NS_PER_MS;
+    const struct lk_wish wish = {.wait_until_ns = soon_ns,
+                                 .latest_ns = soon_ns};
     sqlock_error err = {0};
 
-    (void)lk_pool_take_one(&scene->db.pool, 0, soon_ns, soon_ns, &connection,
-                           &err);
+    (void)lk_pool_take_as(&scene->db.pool, &wish, &connection, &err);
     assert_true(deadline_ns <= soon_ns);
     if (connection != NULL)
         lk_pool_give(&scene->db.pool, connection);

@@ -27,11 +27,13 @@ struct pooled {
 static struct lk_connection *take(struct pooled *pooled, uint64_t preferred)
 {
     struct lk_connection *connection = NULL;
+    const struct lk_wish wish = {
+        .preferred = preferred,
+        .wait_until_ns = sqlock_monotonic_ns() + PATIENCE_MS * LK_NS_PER_MS,
+        .latest_ns = sqlock_monotonic_ns() + PATIENCE_MS * LK_NS_PER_MS,
+    };
     sqlock_error err = {0};
-    int rc = lk_pool_take_one(
-        &pooled->db.pool, preferred,
-        sqlock_monotonic_ns() + PATIENCE_MS * LK_NS_PER_MS,
-        sqlock_monotonic_ns() + PATIENCE_MS * LK_NS_PER_MS, &connection, &err);
+    int rc = lk_pool_take_as(&pooled->db.pool, &wish, &connection, &err);
 
     assert_lock_ok(rc, &err);
     return connection;
@@ -87,12 +89,25 @@ static void test_the_connection_used_last_is_taken_first(void **state)
     lk_pool_give(&pooled->db.pool, one);
 }
 
+static int borrow(struct pooled *pooled, int64_t deadline_ns,
+                  struct lk_connection **out, sqlock_error *err)
+{
+    const struct lk_wish wish = {
+        .wait_until_ns = deadline_ns,
+        .latest_ns = lk_after_ms(deadline_ns, PATIENCE_MS),
+        .is_lent = true,
+    };
+
+    return lk_pool_take_as(&pooled->db.pool, &wish, out, err);
+}
+
 /* While as many connections are lent as the pool's size, the pool has one more
  * for calls, which is never lent. */
 static void test_calls_get_a_connection_when_all_are_lent(void **state)
 {
     struct pooled *pooled = *state;
     int64_t deadline_ns = sqlock_monotonic_ns() + PATIENCE_MS * LK_NS_PER_MS;
+    const struct lk_wish at_once = {.latest_ns = deadline_ns};
     struct lk_connection *lent[CONNECTIONS];
     struct lk_connection *other = NULL;
     struct lk_connection *more;
@@ -100,21 +115,21 @@ static void test_calls_get_a_connection_when_all_are_lent(void **state)
     int rc;
 
     for (int i = 0; i < CONNECTIONS; i++) {
-        rc = lk_pool_lend(&pooled->db.pool, deadline_ns, &lent[i], &err);
+        rc = borrow(pooled, deadline_ns, &lent[i], &err);
         assert_lock_ok(rc, &err);
     }
     more = take(pooled, 0);
-    rc = lk_pool_try(&pooled->db.pool, deadline_ns, &other, &err);
+    rc = lk_pool_take_as(&pooled->db.pool, &at_once, &other, &err);
     assert_code(SQLOCK_ERESOURCE, rc, &err);
     lk_pool_give(&pooled->db.pool, more);
-    rc = lk_pool_lend(&pooled->db.pool, sqlock_monotonic_ns(), &other, &err);
+    rc = borrow(pooled, sqlock_monotonic_ns(), &other, &err);
     assert_code(SQLOCK_ERESOURCE, rc, &err);
     assert_ptr_equal(take(pooled, 0), more);
     lk_pool_discard(&pooled->db.pool, lent[0]);
-    rc = lk_pool_lend(&pooled->db.pool, sqlock_monotonic_ns(), &lent[0], &err);
+    rc = borrow(pooled, sqlock_monotonic_ns(), &lent[0], &err);
     assert_code(SQLOCK_ERESOURCE, rc, &err);
     lk_pool_give(&pooled->db.pool, more);
-    rc = lk_pool_lend(&pooled->db.pool, deadline_ns, &lent[0], &err);
+    rc = borrow(pooled, deadline_ns, &lent[0], &err);
     assert_lock_ok(rc, &err);
     for (int i = 0; i < CONNECTIONS; i++)
         lk_pool_give(&pooled->db.pool, lent[i]);
