@@ -90,8 +90,8 @@ struct lk_wish {
      * whatever wait_until_ns is; the time taken is stored in late_ns */
     int64_t latest_ns;
     /* for a transaction during which other calls of the thread may take more:
-     * while `size` connections are lent, the pool opens one more, which is never
-     * lent, so that those calls can finish */
+     * while `size` connections are lent, the pool opens one more, which is
+     * never lent, so that those calls can finish */
     bool is_lent;
     bool is_open; /* open none */
 };

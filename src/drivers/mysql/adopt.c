@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "drivers/mysql/connection.h"
 #include "drivers/mysql/dialect.h"
-#include "drivers/mysql/group.h"
 
 #define OUT_OF_SYNC 2014
 
@@ -140,11 +139,10 @@ static int check_adopted(void *handle, sqlock_error *err)
 static int adopt(void *handle, void *native, sqlock_error *err)
 {
     struct lk_mysql_connection *connection = handle;
-    struct lk_mysql_sigpipe held;
     MYSQL *mysql = native;
     int rc;
 
-    rc = lk_mysql_library_adopt(err);
+    rc = lk_library_adopt(&lk_my_library, err);
     if (rc == 0)
         rc = lk_mysql_client_enter(err);
     if (rc < 0)
@@ -156,12 +154,12 @@ static int adopt(void *handle, void *native, sqlock_error *err)
         rc = refuse_found_rows(mysql, err);
     if (rc < 0)
         return rc;
-    lk_mysql_sigpipe_hold(&held, mysql);
-    rc = probe(mysql, err);
     connection->mysql = mysql;
+    lk_mysql_sigpipe_hold(connection);
+    rc = probe(mysql, err);
     if (rc == 0)
         rc = check_group(connection, err);
-    lk_mysql_sigpipe_release(&held);
+    lk_mysql_sigpipe_release(connection);
     if (rc < 0)
         return rc;
     connection->charset = mysql_character_set_name(mysql);
@@ -175,12 +173,10 @@ static int adopt(void *handle, void *native, sqlock_error *err)
 
 static void unprepare_all(struct lk_mysql_connection *connection)
 {
-    struct lk_mysql_sigpipe held;
-
-    lk_mysql_sigpipe_hold(&held, connection->mysql);
+    lk_mysql_sigpipe_hold(connection);
     for (uint32_t id = 0; id <= SQLOCK_STATEMENT_IDS; id++)
         lk_mysql_unprepare(connection, id);
-    lk_mysql_sigpipe_release(&held);
+    lk_mysql_sigpipe_release(connection);
 }
 
 /* Each prepared statement that is freed sends a command.  Without leave to use

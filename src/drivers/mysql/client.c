@@ -72,7 +72,7 @@ const char *lk_mysql_client_name(void)
 
 int lk_mysql_client_enter(sqlock_error *err)
 {
-    int rc = lk_mysql_library_load(err);
+    int rc = lk_library_load(&lk_my_library, err);
 
     if (rc < 0)
         return rc;

@@ -9,8 +9,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -99,6 +101,55 @@ static int check(struct lk_mysql_connection *connection, int64_t deadline_ns,
     return 0;
 }
 
+/* --- SIGPIPE --- */
+
+/* With TLS both client libraries write through OpenSSL, which does not suppress
+ * SIGPIPE, and which writes (an alert) even while it reads from a closed
+ * connection.  By default the signal would end the program.  A library must not
+ * change the program's handling of signals, so SIGPIPE is blocked in the
+ * calling thread during a call, and discarded if it came.  This costs three
+ * system calls; it is skipped where the client library suppresses SIGPIPE
+ * itself. */
+static bool is_pending(void)
+{
+    sigset_t pending;
+
+    return sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
+}
+
+void lk_mysql_sigpipe_hold(struct lk_mysql_connection *connection)
+{
+    sigset_t pipe;
+
+    connection->holds_sigpipe =
+        !lk_mysql_client_spares_sigpipe(connection->mysql);
+    if (!connection->holds_sigpipe)
+        return;
+    (void)sigemptyset(&pipe);
+    (void)sigaddset(&pipe, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &pipe, &connection->signals);
+    /* A signal that was pending before is left alone. */
+    connection->had_sigpipe =
+        sigismember(&connection->signals, SIGPIPE) == 1 && is_pending();
+}
+
+void lk_mysql_sigpipe_release(struct lk_mysql_connection *connection)
+{
+    static const struct timespec at_once = {0, 0};
+    sigset_t pipe;
+
+    if (!connection->holds_sigpipe)
+        return;
+    if (!connection->had_sigpipe && is_pending()) {
+        (void)sigemptyset(&pipe);
+        (void)sigaddset(&pipe, SIGPIPE);
+        (void)sigtimedwait(&pipe, NULL, &at_once);
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &connection->signals, NULL);
+}
+
+/* --- a call --- */
+
 int lk_mysql_call_begin(struct lk_mysql_connection *connection,
                         int64_t deadline_ns, sqlock_error *err)
 {
@@ -108,13 +159,13 @@ int lk_mysql_call_begin(struct lk_mysql_connection *connection,
         rc = lk_watchdog_arm(connection->dog, &connection->watch, deadline_ns,
                              err);
     if (rc == 0)
-        lk_mysql_sigpipe_hold(&connection->held, connection->mysql);
+        lk_mysql_sigpipe_hold(connection);
     return rc;
 }
 
 void lk_mysql_call_end(struct lk_mysql_connection *connection)
 {
-    lk_mysql_sigpipe_release(&connection->held);
+    lk_mysql_sigpipe_release(connection);
     if (connection->dog != NULL)
         lk_watchdog_disarm(connection->dog, &connection->watch);
 }

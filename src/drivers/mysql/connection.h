@@ -6,11 +6,11 @@
 #ifndef LK_MYSQL_CONNECTION_H
 #define LK_MYSQL_CONNECTION_H
 
+#include <signal.h>
 #include <stdatomic.h>
 
 #include "drivers/mysql/client.h"
 #include "drivers/mysql/errors.h"
-#include "drivers/mysql/sigpipe.h"
 #include "db/driver.h"
 
 /* The buffers that a statement's rows are fetched into; defined in rows.c. */
@@ -43,7 +43,9 @@ struct lk_mysql_connection {
     bool has_alarm;           /* ... if there is one */
     struct lk_watchdog *dog;  /* NULL: no deadline is kept */
     struct lk_watch watch;    /* ... of the call in progress */
-    struct lk_mysql_sigpipe held;
+    sigset_t signals;         /* the thread's mask before the call ... */
+    bool holds_sigpipe;       /* ... if SIGPIPE is blocked during it */
+    bool had_sigpipe;         /* it was pending before */
     sqlock_description description;
 };
 
@@ -71,6 +73,14 @@ int lk_mysql_call_begin(struct lk_mysql_connection *connection,
                         int64_t deadline_ns, sqlock_error *err);
 void lk_mysql_call_end(struct lk_mysql_connection *connection);
 
+/** Block SIGPIPE in this thread, so that writing to this connection only fails
+ *  if it is closed; for what is no call of the driver. */
+void lk_mysql_sigpipe_hold(struct lk_mysql_connection *connection);
+/** Discard a SIGPIPE that came since lk_mysql_sigpipe_hold(), and restore the
+ *  thread's signal mask.  Needed even if all calls succeeded: freeing a
+ *  statement writes, too, and reports no error. */
+void lk_mysql_sigpipe_release(struct lk_mysql_connection *connection);
+
 /** Return false if the server has sent something that was not read yet: to an
  *  idle session it sends only the news that it ends the session (F45).
  *  Requires has_alarm. */
@@ -97,6 +107,23 @@ int lk_mysql_connect(struct lk_mysql_connection *connection,
                      const struct lk_url *url, const sqlock_connect *how,
                      sqlock_error *err);
 
+/** Read all rows of a prepared statement that was executed.
+ *  @retval 0          done
+ *  @retval ENOMEM     out of memory, though the statement was executed
+ *  @retval EDATABASE  an integer is too large, or a text contains NUL
+ *  @retval any other  an error of the server or the client library */
+int lk_mysql_read_prepared(struct lk_mysql_connection *connection,
+                           struct lk_mysql_prepared *prepared,
+                           sqlock_result *result, sqlock_error *err);
+
+/** Free a reader, or NULL.  The caller has closed the reader's statement. */
+void lk_mysql_reader_free(struct lk_mysql_reader *reader);
+
+/** Read the rows, or without rows the count, of a query that was sent as text.
+ *  @return as lk_mysql_read_prepared() */
+int lk_mysql_read_text(struct lk_mysql_connection *connection,
+                       sqlock_result *result, sqlock_error *err);
+
 /** Close the prepared statement with that id, if there is one. */
 void lk_mysql_unprepare(struct lk_mysql_connection *connection, uint32_t id);
 
@@ -113,6 +140,20 @@ int lk_mysql_unset_idle(struct lk_mysql_connection *connection,
                         sqlock_error *err);
 
 extern const sqlock_driver lk_driver_mysql;
+
+/** Ask the server about its group (group.c).  After a failure the connection is
+ *  broken.
+ *  @retval 0          the server is ONLINE and sees a majority
+ *  @retval EREADONLY  the server is not ONLINE, or sees no majority
+ *  @retval EACCESS    this user may not read the group's state
+ *  @retval any other  EUNREACHABLE, EDATABASE... */
+int lk_mysql_ask_group(struct lk_mysql_connection *connection,
+                       sqlock_error *err);
+/** Call lk_mysql_ask_group() if the server has a group, no transaction is open
+ *  and the last answer is old: before a statement or a transaction.
+ *  @return 0, or as lk_mysql_ask_group() */
+int lk_mysql_stay_in_group(struct lk_mysql_connection *connection,
+                           sqlock_error *err);
 
 /** The wait queue: user locks of the server. */
 extern const sqlock_wait_queue lk_mysql_wait_queue;

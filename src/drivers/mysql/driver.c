@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "drivers/mysql/dialect.h"
-#include "drivers/mysql/group.h"
 
 static int driver_check_url(struct lk_url *url, sqlock_error *err)
 {
@@ -55,20 +54,19 @@ static void driver_close(void *handle)
     struct lk_mysql_connection *connection = handle;
     bool in_order =
         !connection->is_broken && !atomic_load(&connection->was_aborted);
-    struct lk_mysql_sigpipe held;
     uint32_t i;
 
     if (connection->mysql == NULL)
         return;
     (void)lk_mysql_client_enter(NULL);
-    lk_mysql_sigpipe_hold(&held, connection->mysql);
+    lk_mysql_sigpipe_hold(connection);
     if (connection->has_alarm)
         (void)shutdown(connection->alarm, in_order ? SHUT_RD : SHUT_RDWR);
     mysql_close(connection->mysql);
     /* After mysql_close() this only frees memory. */
     for (i = 0; i <= SQLOCK_STATEMENT_IDS; i++)
         lk_mysql_unprepare(connection, i);
-    lk_mysql_sigpipe_release(&held);
+    lk_mysql_sigpipe_release(connection);
     lk_mysql_clear_alarm(connection);
 }
 

@@ -10,8 +10,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "drivers/mysql/group.h"
-#include "drivers/mysql/rows.h"
 
 #define PARAMETERS_MAX 64
 #define UNKNOWN_STATEMENT 1243

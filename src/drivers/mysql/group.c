@@ -8,7 +8,7 @@
  * server is asked when the session opens, and before a statement if the last
  * answer is a second old: a round trip per second, and none without a group.
  */
-#include "drivers/mysql/group.h"
+#include "drivers/mysql/connection.h"
 
 #include <string.h>
 

@@ -16,20 +16,10 @@ struct lk_my lk_my;
 static const struct lk_library_function functions[] = {LK_MY_FUNCTIONS(X)};
 #undef X
 
-static struct lk_library library = {
+struct lk_library lk_my_library = {
     .soname = SQLOCK_MYSQL_LIBRARY,
     .package = PACKAGE,
     .copies = "libmariadb*.so.*|libmysqlclient*.so.*",
     .functions = functions,
     .count = sizeof functions / sizeof *functions,
 };
-
-int lk_mysql_library_load(sqlock_error *err)
-{
-    return lk_library_load(&library, err);
-}
-
-int lk_mysql_library_adopt(sqlock_error *err)
-{
-    return lk_library_adopt(&library, err);
-}

@@ -1,8 +1,8 @@
 /*
  * library.h - the functions of the client library that this driver calls
  *
- * They are there once lk_mysql_library_load() has succeeded, which is the first
- * thing to do with a URL or with a connection of the application.  Each name
+ * They are there once lk_my_library is loaded, which is the first thing to do
+ * with a URL or with a connection of the application.  Each name
  * stands for a pointer; one that is missing in a list does not compile or link.
  */
 #ifndef LK_MYSQL_LIBRARY_H
@@ -84,10 +84,7 @@ struct lk_my {
 #undef X
 extern struct lk_my lk_my;
 
-/** Load the library, or look at it again for a connection of the application.
- *  @return as lk_library_load() and lk_library_adopt() */
-int lk_mysql_library_load(sqlock_error *err);
-int lk_mysql_library_adopt(sqlock_error *err);
+extern struct lk_library lk_my_library;
 
 #ifndef LK_MYSQL_LIBRARY_C /* which has the names themselves */
 #define mysql_affected_rows lk_my.mysql_affected_rows

@@ -5,7 +5,7 @@
  * so nothing is read before its length is known to fit (F55).  All rows are
  * read from the connection before the first one is converted.
  */
-#include "drivers/mysql/rows.h"
+#include "drivers/mysql/connection.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "drivers/mysql/group.h"
 
 #define UNKNOWN_VARIABLE 1193
 #define NS_PER_SECOND INT64_C(1000000000)
@@ -104,60 +103,39 @@ static int run(struct lk_mysql_connection *connection, const char *text)
     return mysql_real_query(connection->mysql, text, strlen(text));
 }
 
-/* Sizes of the list of settings that not every server knows; "" ends it. */
-#define SETTINGS_MAX 5
-#define SETTING_SIZE 80
+/* MariaDB skips comments of MySQL, and MySQL those of MariaDB. */
+#define TRANSACTIONS(prefix)                                                   \
+    prefix "_isolation = 'READ-COMMITTED', " prefix "_read_only = 0"
+#define SETTINGS                                                               \
+    "SET " ALWAYS ", innodb_lock_wait_timeout = %u, lock_wait_timeout = %u "   \
+    "/*M! , " TRANSACTIONS(                                                    \
+        "tx") ", max_statement_time = %u.%03u */"                              \
+              "/*!50720 , " TRANSACTIONS(                                      \
+                  "transaction") ", max_execution_time = %u */"
 
-static void list_settings(char settings[SETTINGS_MAX][SETTING_SIZE],
-                          MYSQL *mysql, const sqlock_connect *how)
-{
-    bool mariadb = lk_mysql_is_mariadb(mysql);
-    unsigned int wait = seconds_of_ms(how->lock_timeout_ms);
-    const char *prefix = mariadb && mysql_get_server_version(mysql) < 110100
-                             ? "tx"
-                             : "transaction";
-    size_t i = 0;
-
-    (void)snprintf(settings[i++], SETTING_SIZE,
-                   "%s_isolation = 'READ-COMMITTED', %s_read_only = 0", prefix,
-                   prefix);
-    (void)snprintf(settings[i++], SETTING_SIZE, "innodb_lock_wait_timeout = %u",
-                   wait);
-    (void)snprintf(settings[i++], SETTING_SIZE, "lock_wait_timeout = %u", wait);
-    if (how->statement_timeout_ms > 0) {
-        if (mariadb)
-            (void)snprintf(settings[i++], SETTING_SIZE,
-                           "max_statement_time = %u.%03u",
-                           how->statement_timeout_ms / 1000,
-                           how->statement_timeout_ms % 1000);
-        else /* limits SELECT only */
-            (void)snprintf(settings[i++], SETTING_SIZE,
-                           "max_execution_time = %u",
-                           how->statement_timeout_ms);
-    }
-    settings[i][0] = '\0';
-}
-
-/* Make the settings one by one, and skip those that this server does not know.
- * The isolation level and the right to write, the first of the list, are set by
- * the statement that every server knows. */
-static int set_separately(struct lk_mysql_connection *connection,
-                          char settings[SETTINGS_MAX][SETTING_SIZE],
-                          sqlock_error *err)
+/* Make the settings one by one, and skip the limits that this server does not
+ * know.  max_execution_time, MySQL's, limits SELECT only. */
+static int set_separately(struct lk_mysql_connection *connection, unsigned wait,
+                          unsigned ms, sqlock_error *err)
 {
     static const char isolation[] =
         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE";
-    char text[2 * SETTING_SIZE];
-    size_t i;
+    char limits[4][64];
 
+    (void)snprintf(limits[0], sizeof limits[0],
+                   "SET innodb_lock_wait_timeout = %u", wait);
+    (void)snprintf(limits[1], sizeof limits[1], "SET lock_wait_timeout = %u",
+                   wait);
+    (void)snprintf(limits[2], sizeof limits[2],
+                   "SET max_statement_time = %u.%03u", ms / 1000, ms % 1000);
+    (void)snprintf(limits[3], sizeof limits[3], "SET max_execution_time = %u",
+                   ms);
     if (run(connection, isolation) != 0 || run(connection, "SET " ALWAYS) != 0)
         return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
-    for (i = 1; settings[i][0] != '\0'; i++) {
-        (void)snprintf(text, sizeof text, "SET SESSION %s", settings[i]);
-        if (run(connection, text) != 0 &&
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        if (run(connection, limits[i]) != 0 &&
             mysql_errno(connection->mysql) != UNKNOWN_VARIABLE)
             return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
-    }
     return 0;
 }
 
@@ -165,20 +143,16 @@ static int set_separately(struct lk_mysql_connection *connection,
 static int set_session(struct lk_mysql_connection *connection,
                        const sqlock_connect *how, sqlock_error *err)
 {
-    char settings[SETTINGS_MAX][SETTING_SIZE];
-    char text[sizeof ALWAYS + (size_t)SETTINGS_MAX * (SETTING_SIZE + 2)];
-    size_t used;
-    size_t i;
+    unsigned wait = seconds_of_ms(how->lock_timeout_ms);
+    unsigned ms = how->statement_timeout_ms;
+    char text[sizeof SETTINGS + 64];
 
-    list_settings(settings, connection->mysql, how);
-    used = (size_t)snprintf(text, sizeof text, "SET " ALWAYS);
-    for (i = 0; settings[i][0] != '\0'; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, ", %s",
-                                 settings[i]);
+    (void)snprintf(text, sizeof text, SETTINGS, wait, wait, ms / 1000,
+                   ms % 1000, ms);
     if (run(connection, text) == 0)
         return 0;
     if (mysql_errno(connection->mysql) == UNKNOWN_VARIABLE)
-        return set_separately(connection, settings, err);
+        return set_separately(connection, wait, ms, err);
     return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
 }
 

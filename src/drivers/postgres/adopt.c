@@ -47,7 +47,7 @@ static int adopt(void *connection, void *native, sqlock_error *err)
     PGconn *conn = native;
     int rc;
 
-    rc = lk_pg_client_adopt(err);
+    rc = lk_library_adopt(&lk_pg_library, err);
     if (rc < 0)
         return rc;
     if (PQstatus(conn) != CONNECTION_OK)

@@ -10,20 +10,10 @@ struct lk_pq lk_pq;
 static const struct lk_library_function functions[] = {LK_PQ_FUNCTIONS(X)};
 #undef X
 
-static struct lk_library library = {
+struct lk_library lk_pg_library = {
     .soname = SQLOCK_LIBPQ,
     .package = "libpq5",
     .copies = "libpq.so.*|libpq-*.so.*",
     .functions = functions,
     .count = sizeof functions / sizeof *functions,
 };
-
-int lk_pg_client_load(sqlock_error *err)
-{
-    return lk_library_load(&library, err);
-}
-
-int lk_pg_client_adopt(sqlock_error *err)
-{
-    return lk_library_adopt(&library, err);
-}

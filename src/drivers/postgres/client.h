@@ -1,8 +1,8 @@
 /*
  * client.h - the functions of libpq that this driver calls
  *
- * They are there once lk_pg_client_load() has succeeded, which is the first
- * thing to do with a URL or with a connection of the application.  Each name
+ * They are there once lk_pg_library is loaded, which is the first thing to do
+ * with a URL or with a connection of the application.  Each name
  * stands for a pointer; one that is missing in a list does not compile or link.
  */
 #ifndef LK_POSTGRES_CLIENT_H
@@ -79,10 +79,7 @@ struct lk_pq {
 #undef X
 extern struct lk_pq lk_pq;
 
-/* Load libpq, or look at it again for a connection of the application.  Return
- * as lk_library_load() and lk_library_adopt(). */
-int lk_pg_client_load(sqlock_error *err);
-int lk_pg_client_adopt(sqlock_error *err);
+extern struct lk_library lk_pg_library;
 
 #ifndef LK_PG_CLIENT_C /* which has the names themselves */
 #define PQbackendPID lk_pq.PQbackendPID

@@ -49,7 +49,7 @@ static int target_read(struct target *target, const struct lk_url *url,
                        sqlock_error *err)
 {
     const char *port = lk_url_parameter(url, "port");
-    int rc = lk_pg_client_load(err);
+    int rc = lk_library_load(&lk_pg_library, err);
 
     target->url = url;
     if (rc == 0)
@@ -172,7 +172,7 @@ unsigned lk_pg_probe_every_s(const lk_pg *session)
 }
 
 /* Let our side of TCP notice a peer that vanished, as the server's does
- * (begin.c); the probes also keep routers from forgetting an idle connection.
+ * (driver.c); the probes also keep routers from forgetting an idle connection.
  * A URL may have settings of its own; so may a service, which only libpq
  * reads. */
 static void add_probes(struct attempt *attempt, const struct target *target,
@@ -322,6 +322,60 @@ static int finish_connecting(lk_pg *session, int64_t deadline_ns,
     }
 }
 
+/* Return whether the connection is a Unix socket, on which libpq ignores
+ * sslmode. */
+static bool is_unix_socket(const lk_pg *session)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t size = sizeof address;
+
+    return getsockname(PQsocket(session->conn), (struct sockaddr *)&address,
+                       &size) == 0 &&
+           address.ss_family == AF_UNIX;
+}
+
+/* Return how far libpq checks the server's identity.  Return ENOMEM through
+ * *rc. */
+static sqlock_tls_check demanded(const lk_pg *session, int *rc)
+{
+    PQconninfoOption *used = PQconninfo(session->conn);
+    const PQconninfoOption *entry = used;
+    const char *mode = "";
+    sqlock_tls_check check = SQLOCK_TLS_CHECK_NONE;
+
+    *rc = used != NULL ? 0 : SQLOCK_ENOMEM;
+    for (; entry != NULL && entry->keyword != NULL; entry++)
+        if (strcmp(entry->keyword, "sslmode") == 0 && entry->val != NULL)
+            mode = entry->val;
+    if (strcmp(mode, "verify-full") == 0)
+        check = SQLOCK_TLS_CHECK_FULL;
+    else if (strcmp(mode, "verify-ca") == 0)
+        check = SQLOCK_TLS_CHECK_AUTHORITY;
+    else if (strcmp(mode, "require") == 0)
+        check = SQLOCK_TLS_CHECK_DEMANDED;
+    PQconninfoFree(used);
+    return check;
+}
+
+/* Check that the connection has the TLS that sslmode demands, and keep how far
+ * libpq has checked the server's identity.  If there are Kerberos tickets,
+ * libpq prefers the encryption of Kerberos, whatever sslmode says (F77). */
+static int assert_tls(lk_pg *session, sqlock_error *err)
+{
+    int rc;
+    sqlock_tls_check check = demanded(session, &rc);
+
+    if (rc < 0)
+        return lk_error_nomem(err);
+    if (PQsslInUse(session->conn) != 0)
+        session->tls_check = check;
+    else if (check != SQLOCK_TLS_CHECK_NONE && !is_unix_socket(session))
+        return lk_error(err, SQLOCK_EACCESS,
+                        "TLS is required by sslmode, but the connection does "
+                        "not use it: try gssencmode=disable");
+    return 0;
+}
+
 static int try_once(lk_pg *session, const struct target *target, size_t index,
                     size_t hosts, int64_t deadline_ns, sqlock_error *err)
 {
@@ -348,7 +402,7 @@ static int try_once(lk_pg *session, const struct target *target, size_t index,
     rc = finish_connecting(session, deadline_ns, err);
     if (rc < 0)
         goto out;
-    rc = lk_pg_assert_tls(session, err);
+    rc = assert_tls(session, err);
     if (rc < 0)
         goto out;
     (void)PQsetErrorVerbosity(session->conn, PQERRORS_DEFAULT);

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "drivers/postgres/session.h"
-#include "drivers/postgres/values.h"
 
 #ifdef LIBPQ_HAS_PIPELINING
 

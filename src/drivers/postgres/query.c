@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "drivers/postgres/session.h"
-#include "drivers/postgres/values.h"
 
 /* ------------------------------------------------------------ the socket -- */
 

@@ -2,9 +2,9 @@
  * session.h - one PostgreSQL session, shared by the files of this driver
  *
  * wait.c waits for its socket, open.c connects it, query.c runs statements on
- * it and pipeline.c several in one round trip, begin.c begins transactions,
- * values.c converts parameters and results, outcome.c judges outcomes, adopt.c
- * borrows a session of the application; driver.c puts these together.
+ * it and pipeline.c several in one round trip, values.c converts parameters and
+ * results, outcome.c judges outcomes, adopt.c borrows a session of the
+ * application; driver.c puts these together.
  */
 #ifndef LK_POSTGRES_SESSION_H
 #define LK_POSTGRES_SESSION_H
@@ -33,11 +33,12 @@ typedef struct lk_pg {
     bool waiting; /* in poll(): libpq cannot close or replace the socket now */
     atomic_bool aborted; /* for good */
 
-    bool dead;           /* not to be used any more, only closed */
-    bool was_looked_at;  /* by is_alive, and nothing was sent since */
-    bool watches_commit; /* a warning now means an unsafe commit (F58) */
-    bool unsafe_commit;  /* ... and there was one */
-    char sqlstate[6];    /* of the last statement that failed, or "" */
+    bool dead;                  /* not to be used any more, only closed */
+    bool was_looked_at;         /* by is_alive, and nothing was sent since */
+    bool watches_commit;        /* a warning now means an unsafe commit (F58) */
+    bool unsafe_commit;         /* ... and there was one */
+    char sqlstate[6];           /* of the last statement that failed, or "" */
+    sqlock_tls_check tls_check; /* what libpq has checked, by sslmode */
     char epoch[SQLOCK_EPOCH_SIZE];
     char forgets[sizeof((sqlock_description *)0)->forgets];
 
@@ -117,14 +118,31 @@ unsigned lk_pg_probe_every_s(const lk_pg *session);
 int lk_pg_connect(lk_pg *session, const struct lk_url *url, int64_t deadline_ns,
                   sqlock_error *err);
 
-/* ----------------------------------------------------------------- tls.c -- */
+/* -------------------------------------------------------------- values.c -- */
 
-/* Check that the connection has the TLS that sslmode demands.  Return 0,
- * EACCESS or ENOMEM. */
-int lk_pg_assert_tls(const lk_pg *session, sqlock_error *err);
+#define LK_PG_PARAMETERS_MAX 64
+#define LK_PG_INTEGER_SIZE 24
 
-/* Return how far libpq has checked the server's identity, by sslmode. */
-sqlock_tls_check lk_pg_tls_check(const lk_pg *session);
+/* Parameters as libpq takes them, in text format.  Integers are declared as
+ * such; the type of a text is left to the server, which infers it: with a
+ * LOCK_KEY that is declared as text, the primary key, which is CHAR, would not
+ * be used. */
+struct lk_pg_arguments {
+    int count;
+    Oid types[LK_PG_PARAMETERS_MAX];
+    const char *values[LK_PG_PARAMETERS_MAX];
+    char integers[LK_PG_PARAMETERS_MAX][LK_PG_INTEGER_SIZE];
+};
+
+/* Convert parameters.  Texts are not copied, so they must stay valid as long as
+ * `arguments`.  Return 0, or EINVAL if there are too many. */
+int lk_pg_fill_arguments(struct lk_pg_arguments *arguments,
+                         const sqlock_value *parameters, size_t count,
+                         sqlock_error *err);
+
+/* Copy the rows of a successful result, and set the number of changed rows.
+ * Return 0, or EUNCERTAIN if memory is out; `result` is then empty. */
+int lk_pg_hand_up(sqlock_result *result, PGresult *source, sqlock_error *err);
 
 /* --------------------------------------------------------------- query.c -- */
 
@@ -176,8 +194,6 @@ void lk_pg_begin_watching(lk_pg *session, bool commits);
  * after that warning. */
 int lk_pg_end_watching(lk_pg *session, int rc, sqlock_error *err);
 
-struct lk_pg_arguments;
-
 /* Prepare a statement that has a number, unless it is prepared. */
 int lk_pg_prepare_once(lk_pg *session, const sqlock_statement *statement,
                        const struct lk_pg_arguments *arguments,
@@ -205,6 +221,12 @@ int lk_pg_run(lk_pg *session, const sqlock_statement *statement,
 
 extern const sqlock_driver lk_driver_postgres;
 
+/* sqlock_driver.begin */
+int lk_pg_begin(void *connection, int64_t deadline_ns, sqlock_error *err);
+/* sqlock_transactions.outlast */
+int lk_pg_outlast(void *connection, uint32_t idle_ms, int64_t deadline_ns,
+                  sqlock_error *err);
+
 /* As sqlock_driver.commit. */
 int lk_pg_commit(void *connection, int64_t deadline_ns, sqlock_error *err);
 
@@ -227,14 +249,6 @@ int lk_pg_commit_if(void *connection, const sqlock_statement *statement,
                     const sqlock_value *values, size_t count, size_t times,
                     int64_t deadline_ns, sqlock_error *err);
 #endif
-
-/* --------------------------------------------------------------- begin.c -- */
-
-/* sqlock_driver.begin */
-int lk_pg_begin(void *connection, int64_t deadline_ns, sqlock_error *err);
-/* sqlock_transactions.outlast */
-int lk_pg_outlast(void *connection, uint32_t idle_ms, int64_t deadline_ns,
-                  sqlock_error *err);
 
 /* ------------------------------------------------------------- dialect.c -- */
 

@@ -2,7 +2,7 @@
  * values.c - convert parameters to libpq's text format, and the cells of a
  * result to integers and texts
  */
-#include "drivers/postgres/values.h"
+#include "drivers/postgres/session.h"
 
 #include <string.h>
 

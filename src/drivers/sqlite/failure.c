@@ -46,44 +46,38 @@ static int unopened(int system_error)
     }
 }
 
+/* Extended codes, and behind them those of a whole class. */
+static const struct {
+    int sqlite;
+    int code;
+} outcomes[] = {
+    {SQLITE_BUSY_RECOVERY, SQLOCK_ERETRY},
+    {SQLITE_BUSY_SNAPSHOT, SQLOCK_ERETRY},
+    {SQLITE_IOERR_NOMEM, SQLOCK_ERESOURCE},
+    {SQLITE_CONSTRAINT_PRIMARYKEY, SQLOCK_EBUSY},
+    {SQLITE_CONSTRAINT_UNIQUE, SQLOCK_EBUSY},
+    {SQLITE_CONSTRAINT_ROWID, SQLOCK_EBUSY},
+    {SQLITE_BUSY, SQLOCK_EBUSY},
+    {SQLITE_LOCKED, SQLOCK_EBUSY},
+    {SQLITE_INTERRUPT, SQLOCK_ECANCELED},
+    {SQLITE_READONLY, SQLOCK_EREADONLY},
+    {SQLITE_FULL, SQLOCK_ERESOURCE},
+    {SQLITE_NOMEM, SQLOCK_ERESOURCE},
+    {SQLITE_PERM, SQLOCK_EACCESS},
+    {SQLITE_AUTH, SQLOCK_EACCESS},
+    {SQLITE_IOERR, SQLOCK_EUNCERTAIN},
+};
+
 static int outcome_of(struct lk_sqlite *c, int extended, const char *message)
 {
-    switch (extended) {
-    case SQLITE_BUSY_RECOVERY:
-    case SQLITE_BUSY_SNAPSHOT:
-        return SQLOCK_ERETRY;
-    case SQLITE_IOERR_NOMEM:
-        return SQLOCK_ERESOURCE;
-    case SQLITE_CONSTRAINT_PRIMARYKEY:
-    case SQLITE_CONSTRAINT_UNIQUE:
-    case SQLITE_CONSTRAINT_ROWID:
-        return SQLOCK_EBUSY;
-    default:
-        break;
-    }
-    switch (extended & 0xff) {
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-        return SQLOCK_EBUSY;
-    case SQLITE_INTERRUPT:
-        return SQLOCK_ECANCELED;
-    case SQLITE_READONLY:
-        return SQLOCK_EREADONLY;
-    case SQLITE_FULL:
-    case SQLITE_NOMEM:
-        return SQLOCK_ERESOURCE;
-    case SQLITE_PERM:
-    case SQLITE_AUTH:
-        return SQLOCK_EACCESS;
-    case SQLITE_CANTOPEN:
+    for (size_t i = 0; i < sizeof outcomes / sizeof *outcomes; i++)
+        if (outcomes[i].sqlite == extended ||
+            outcomes[i].sqlite == (extended & 0xff))
+            return outcomes[i].code;
+    if ((extended & 0xff) == SQLITE_CANTOPEN)
         return unopened(sqlite3_system_errno(c->db));
-    case SQLITE_IOERR:
-        return SQLOCK_EUNCERTAIN;
-    case SQLITE_ERROR:
-        return mistake(message);
-    default:
-        return SQLOCK_EDATABASE;
-    }
+    return (extended & 0xff) == SQLITE_ERROR ? mistake(message)
+                                             : SQLOCK_EDATABASE;
 }
 
 static bool is_out_of_room(int system_error)

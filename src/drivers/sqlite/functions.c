@@ -111,27 +111,25 @@ int lk_sqlite_add_functions(struct lk_sqlite *c)
     /* DIRECTONLY: triggers and views in the file, which a stranger may have
      * made, cannot use these functions. */
     const int flags = SQLITE_UTF8 | SQLITE_DIRECTONLY;
-    int rc;
+    static const struct {
+        const char *name;
+        int arguments;
+        void (*call)(sqlite3_context *, int, sqlite3_value **);
+    } functions[] = {
+        {"sqlock_now", 0, sql_now},
+        {"sqlock_enqueue", 1, sql_enqueue},
+        {"sqlock_notify", 1, sql_notify},
+        {"sqlock_file_system", 0, sql_file_system},
+        {"sqlock_waiters", 0, lk_sqlite_waiters},
+        {"sqlock_collation", 2, sql_collation},
+        {"sqlock_readonly", 0, sql_readonly},
+    };
+    int rc = SQLITE_OK;
 
-    rc = sqlite3_create_function(c->db, "sqlock_now", 0, flags, c, sql_now,
-                                 NULL, NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_create_function(c->db, "sqlock_enqueue", 1, flags, c,
-                                     sql_enqueue, NULL, NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_create_function(c->db, "sqlock_notify", 1, flags, c,
-                                     sql_notify, NULL, NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_create_function(c->db, "sqlock_file_system", 0, flags, c,
-                                     sql_file_system, NULL, NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_create_function(c->db, "sqlock_waiters", 0, flags, c,
-                                     lk_sqlite_waiters, NULL, NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_create_function(c->db, "sqlock_collation", 2, flags, c,
-                                     sql_collation, NULL, NULL);
-    if (rc != SQLITE_OK)
-        return rc;
-    return sqlite3_create_function(c->db, "sqlock_readonly", 0, flags, c,
-                                   sql_readonly, NULL, NULL);
+    for (size_t i = 0;
+         rc == SQLITE_OK && i < sizeof functions / sizeof *functions; i++)
+        rc = sqlite3_create_function(c->db, functions[i].name,
+                                     functions[i].arguments, flags, c,
+                                     functions[i].call, NULL, NULL);
+    return rc;
 }
