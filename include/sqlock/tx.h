@@ -392,42 +392,25 @@ SQLOCK_MUSTUSE int sqlock_tx_update(sqlock_tx *tx, const sqlock_table *table,
 
 /* ----------------------------------------------------------------- retry -- */
 
-/** One attempt of sqlock_tx_retry(). */
-typedef struct sqlock_attempt {
-    uint32_t number;  /* from 1 */
-    bool pessimistic; /* too many attempts failed: lock the row first */
-} sqlock_attempt;
-
-/** Work of sqlock_tx_retry().  It must not end the transaction.  It returns 0
- *  to have it committed, otherwise it is rolled back. */
-typedef int (*sqlock_tx_fn)(void *context, sqlock_tx *tx,
-                            const sqlock_attempt *attempt, sqlock_error *err);
+/** An attempt of sqlock_tx_retry().  It must not end the transaction.  It
+ *  returns 0 to have it committed, otherwise it is rolled back. */
+typedef int (*sqlock_tx_fn)(void *context, sqlock_tx *tx, sqlock_error *err);
 
 /** Limits of sqlock_tx_retry().  Zero means the default. */
 typedef struct sqlock_retry_options {
-    size_t size;                /* sizeof(sqlock_retry_options): it may grow */
-    uint32_t attempts;          /* at most; default 100 */
-    uint32_t deadline_ms;       /* for all attempts; default 30 000 */
-    uint32_t pause_ms;          /* longest pause between two; default 50.
+    size_t size;          /* sizeof(sqlock_retry_options): it may grow */
+    uint32_t attempts;    /* at most; default 100 */
+    uint32_t deadline_ms; /* for all attempts; default 30 000 */
+    uint32_t pause_ms;    /* longest pause between two; default 50.
                                    Pauses begin at 1 ms, double, and are
                                    random */
-    uint32_t pessimistic_after; /* failed attempts before `pessimistic` is set;
-                                   0: never */
 } sqlock_retry_options;
 #define SQLOCK_RETRY_INIT SQLOCK_SIZED(sqlock_retry_options)
-
-/** Count of attempts, written in any case. */
-typedef struct sqlock_retry_stats {
-    uint32_t attempts;  /* all of them */
-    uint32_t conflicts; /* those that ended with ECONFLICT */
-    uint32_t retries;   /* those that ended with ERETRY, EBUSY, ETIMEDOUT */
-} sqlock_retry_stats;
 
 /**
  * Run a function in a transaction, and commit it.  Begin again while the
  * function or the commit returns ECONFLICT, ERETRY, EBUSY or ETIMEDOUT.
  *
- * @param stats NULL: not wanted
  * @return 0            committed
  *         ECONFLICT, ERETRY, EBUSY, ETIMEDOUT   attempts or time ran out;
  *                      nothing was committed
@@ -438,7 +421,6 @@ typedef struct sqlock_retry_stats {
 SQLOCK_MUSTUSE int sqlock_tx_retry(sqlock_registry *registry, sqlock_tx_fn fn,
                                    void *context,
                                    const sqlock_retry_options *options,
-                                   sqlock_retry_stats *stats,
                                    sqlock_error *err);
 
 #ifdef __cplusplus

@@ -461,7 +461,6 @@ struct retry_options {
     unsigned attempts = 0;
     milliseconds deadline{0};
     milliseconds longest_pause{0};
-    unsigned pessimistic_after = 0;
 };
 
 /** Implementation of the functions below. */
@@ -484,16 +483,14 @@ struct retry_access {
         how.attempts = options.attempts;
         how.deadline_ms = detail::to_option(options.deadline);
         how.pause_ms = detail::to_option(options.longest_pause);
-        how.pessimistic_after = options.pessimistic_after;
         const int code = sqlock_tx_retry(
             of.native_handle(),
-            [](void *passed, sqlock_tx *tx, const sqlock_attempt *attempt,
-               sqlock_error *err) {
+            [](void *passed, sqlock_tx *tx, sqlock_error *err) {
                 auto *in = static_cast<context *>(passed);
                 transaction open(nullptr, tx);
 #if defined(__cpp_exceptions)
                 try {
-                    return attempt_of(*in->work, open, *attempt, err);
+                    return attempt(*in->work, open, err);
                 } catch (const error &came) {
                     return told(came.why(), err);
                 } catch (...) {
@@ -501,10 +498,10 @@ struct retry_access {
                     return static_cast<int>(SQLOCK_ECANCELED);
                 }
 #else
-                return attempt_of(*in->work, open, *attempt, err);
+                return attempt(*in->work, open, err);
 #endif
             },
-            &with, &how, nullptr, &why);
+            &with, &how, &why);
 #if defined(__cpp_exceptions)
         if (with.other)
             std::rethrow_exception(with.other);
@@ -527,21 +524,12 @@ struct retry_access {
         return came.code < 0 ? came.code : SQLOCK_EINVAL;
     }
     template <class Work>
-    static int attempt_of(Work &work, transaction &tx,
-                          const sqlock_attempt &attempt, sqlock_error *err)
+    static int attempt(Work &work, transaction &tx, sqlock_error *err)
     {
-        const auto call = [&]() -> decltype(auto) {
-            if constexpr (std::is_invocable_v<Work &, transaction &,
-                                              const sqlock_attempt &>)
-                return work(tx, attempt);
-            else
-                return work(tx);
-        };
-
-        if constexpr (std::is_void_v<decltype(call())>) {
-            call();
+        if constexpr (std::is_void_v<decltype(work(tx))>) {
+            work(tx);
         } else {
-            const result<void> came = call();
+            const result<void> came = work(tx);
             if (!came)
                 return told(came.error(), err);
         }
@@ -550,7 +538,7 @@ struct retry_access {
 };
 
 /**
- * Run work(tx) or work(tx, attempt) in a transaction, and commit it.  Try again
+ * Run work(tx) in a transaction, and commit it.  Try again
  * after SQLOCK_ECONFLICT, SQLOCK_ERETRY, SQLOCK_EBUSY and SQLOCK_ETIMEDOUT of
  * the commit, or of the work, which throws sqlock::error or returns a
  * result<void>.  Any other exception of the work rolls back, and is passed on.

@@ -20,6 +20,7 @@ enum { EXIT_MONEY = 3, NO_MONEY = 1 };
 
 struct change {
     int64_t account, amount;
+    unsigned tries;
 };
 
 static int read_balance(sqlock_tx *tx, int64_t account, int64_t *balance,
@@ -40,10 +41,9 @@ static int read_balance(sqlock_tx *tx, int64_t account, int64_t *balance,
 }
 
 /* One attempt; sqlock_tx_retry() begins another when the row had changed. */
-static int try_change(void *context, sqlock_tx *tx,
-                      const sqlock_attempt *attempt, sqlock_error *err)
+static int try_change(void *context, sqlock_tx *tx, sqlock_error *err)
 {
-    const struct change *change = context;
+    struct change *change = context;
     sqlock_value id = sqlock_integer(change->account);
     sqlock_table table = SQLOCK_TABLE_INIT;
     sqlock_assignment set = {.column = "balance"};
@@ -51,7 +51,7 @@ static int try_change(void *context, sqlock_tx *tx,
     int64_t balance = 0;
     int rc;
 
-    (void)attempt;
+    change->tries++;
     table.name = "account";
     table.key_column = "id";
     table.version_column = "version";
@@ -70,8 +70,7 @@ static int try_change(void *context, sqlock_tx *tx,
 int main(int argc, char **argv)
 {
     sqlock_registry *registry = NULL;
-    sqlock_retry_stats stats = {0};
-    struct change change;
+    struct change change = {0};
     sqlock_error err = {0};
     int rc;
 
@@ -83,13 +82,13 @@ int main(int argc, char **argv)
     change.amount = strtoll(argv[3], NULL, 10);
     rc = sqlock_registry_open(&registry, argv[1], NULL, &err);
     if (rc == 0)
-        rc = sqlock_tx_retry(registry, try_change, &change, NULL, &stats, &err);
+        rc = sqlock_tx_retry(registry, try_change, &change, NULL, &err);
     (void)sqlock_registry_close(registry, NULL);
     if (rc == NO_MONEY)
         return EXIT_MONEY;
     if (rc < 0)
         (void)fprintf(stderr, "compare_and_set: %s\n", err.message);
     else
-        (void)printf("done, tries: %u\n", stats.attempts);
+        (void)printf("done, tries: %u\n", change.tries);
     return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

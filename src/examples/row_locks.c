@@ -48,14 +48,12 @@ static int add(sqlock_tx *tx, int64_t account, int64_t amount,
     return rc;
 }
 
-static int move(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
-                sqlock_error *err)
+static int move(void *context, sqlock_tx *tx, sqlock_error *err)
 {
     const struct transfer *transfer = context;
     bool is_up = transfer->from < transfer->to;
     int rc;
 
-    (void)attempt;
     /* Lock the rows by id: two transfers then never wait for each other. */
     rc = lock_account(tx, is_up ? transfer->from : transfer->to, err);
     if (rc == 0)
@@ -83,7 +81,7 @@ int main(int argc, char **argv)
     transfer.amount = strtoll(argv[4], NULL, 10);
     rc = sqlock_registry_open(&registry, argv[1], NULL, &err);
     if (rc == 0)
-        rc = sqlock_tx_retry(registry, move, &transfer, NULL, NULL, &err);
+        rc = sqlock_tx_retry(registry, move, &transfer, NULL, &err);
     (void)sqlock_registry_close(registry, NULL);
     if (rc == NO_MONEY)
         return EXIT_MONEY;

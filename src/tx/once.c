@@ -170,8 +170,7 @@ struct record {
     char client_id[SQLOCK_KEY_SIZE];
 };
 
-static int insert(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
-                  sqlock_error *err)
+static int insert(void *context, sqlock_tx *tx, sqlock_error *err)
 {
     const struct record *record = context;
     struct lk_store *store = tx->store;
@@ -179,7 +178,6 @@ static int insert(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
     char name[NAME_BYTES + 1] = "";
     int rc;
 
-    (void)attempt;
     rc = sqlock_tx_guard(tx, record->lock, err);
     if (rc < 0)
         return rc;
@@ -223,7 +221,7 @@ int sqlock_once_record(sqlock_lock *lock, sqlock_error *err)
         &retry, &recording,
         lk_after_ms(sqlock_monotonic_ns(), sqlock_remaining_ms(lock)));
     do {
-        rc = lk_tx_retry(store, insert, &record, &limits, NULL, &own);
+        rc = lk_tx_retry(store, insert, &record, &limits, &own);
         /* The commit got no answer, or there was a record before: find out. */
         if ((rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EBUSY) &&
             read_record(store, sqlock_key(lock), found, NULL) == 0)

@@ -45,7 +45,7 @@ static struct lk_retry_policy policy_of(const sqlock_retry_options *limits)
 }
 
 static int attempt_once(struct lk_store *store, sqlock_tx_fn fn, void *context,
-                        const sqlock_attempt *attempt, sqlock_error *err)
+                        sqlock_error *err)
 {
     sqlock_tx *tx;
     int rc;
@@ -53,7 +53,7 @@ static int attempt_once(struct lk_store *store, sqlock_tx_fn fn, void *context,
     rc = lk_tx_begin(&tx, store, err);
     if (rc < 0)
         return rc;
-    rc = fn(context, tx, attempt, err);
+    rc = fn(context, tx, err);
     if (rc == 0)
         return sqlock_tx_commit(tx, err);
     /* A positive result is the application's own code, and no success. */
@@ -61,66 +61,33 @@ static int attempt_once(struct lk_store *store, sqlock_tx_fn fn, void *context,
     return rc;
 }
 
-/* Count a failed attempt if rc says that other sessions caused the failure. */
-static void count_failure(sqlock_retry_stats *counted,
-                          const struct lk_retry *retry, int rc)
-{
-    if (rc == SQLOCK_ECONFLICT)
-        counted->conflicts++;
-    else if (lk_retry_admits(retry->policy.classes, rc))
-        counted->retries++;
-}
-
-static int run(struct lk_store *store, sqlock_tx_fn fn, void *context,
-               const sqlock_retry_options *limits, sqlock_retry_stats *counted,
-               sqlock_error *err)
-{
-    const struct lk_retry_policy policy = policy_of(limits);
-    struct lk_retry retry;
-    int rc;
-
-    lk_retry_begin(&retry, &policy,
-                   lk_after_ms(sqlock_monotonic_ns(), limits->deadline_ms));
-    do {
-        sqlock_attempt attempt = {.number = counted->attempts + 1};
-
-        attempt.pessimistic = limits->pessimistic_after > 0 &&
-                              counted->attempts >= limits->pessimistic_after;
-        rc = attempt_once(store, fn, context, &attempt, err);
-        counted->attempts++;
-        count_failure(counted, &retry, rc);
-    } while (lk_retry_goes_on(&retry, rc));
-    return rc;
-}
-
 int lk_tx_retry(struct lk_store *store, sqlock_tx_fn fn, void *context,
-                const sqlock_retry_options *options, sqlock_retry_stats *stats,
-                sqlock_error *err)
+                const sqlock_retry_options *options, sqlock_error *err)
 {
     sqlock_retry_options limits;
-    sqlock_retry_stats counted = {0};
+    struct lk_retry_policy policy;
+    struct lk_retry retry;
     int rc;
 
     rc = complete(&limits, options, err);
     if (rc == 0 && fn == NULL)
         rc = lk_error_null(err, "fn");
-    if (rc == 0)
-        rc = run(store, fn, context, &limits, &counted, err);
-    if (stats != NULL)
-        *stats = counted;
+    if (rc < 0)
+        return rc;
+    policy = policy_of(&limits);
+    lk_retry_begin(&retry, &policy,
+                   lk_after_ms(sqlock_monotonic_ns(), limits.deadline_ms));
+    do {
+        rc = attempt_once(store, fn, context, err);
+    } while (lk_retry_goes_on(&retry, rc));
     return rc;
 }
 
 int sqlock_tx_retry(sqlock_registry *registry, sqlock_tx_fn fn, void *context,
-                    const sqlock_retry_options *options,
-                    sqlock_retry_stats *stats, sqlock_error *err)
+                    const sqlock_retry_options *options, sqlock_error *err)
 {
     struct lk_store *store;
     int rc = lk_store_of(registry, &store, err);
 
-    if (rc == 0)
-        return lk_tx_retry(store, fn, context, options, stats, err);
-    if (stats != NULL)
-        *stats = (sqlock_retry_stats){0};
-    return rc;
+    return rc < 0 ? rc : lk_tx_retry(store, fn, context, options, err);
 }

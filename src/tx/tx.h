@@ -230,7 +230,6 @@ bool lk_rolls_back(const char *sql);
  * checked. */
 int lk_tx_begin(sqlock_tx **out, struct lk_store *store, sqlock_error *err);
 int lk_tx_retry(struct lk_store *store, sqlock_tx_fn fn, void *context,
-                const sqlock_retry_options *options, sqlock_retry_stats *stats,
-                sqlock_error *err);
+                const sqlock_retry_options *options, sqlock_error *err);
 
 #endif

@@ -46,14 +46,12 @@ static int write_change(const struct change *change, sqlock_tx *tx,
 
 /* Make a change in a transaction; a sqlock_tx_fn.  The database checks the
    lease, and gives the lock to nobody else until the commit. */
-static int change_guarded(void *context, sqlock_tx *tx,
-                          const sqlock_attempt *attempt, sqlock_error *err)
+static int change_guarded(void *context, sqlock_tx *tx, sqlock_error *err)
 {
     const struct change *change = context;
     int64_t record;
     int rc;
 
-    (void)attempt;
     rc = sqlock_tx_guard(tx, change->lock, err);
     if (rc != 0)
         return rc;
@@ -79,7 +77,7 @@ static int change_under_lock(struct change *change, sqlock_error *err)
     rc = sqlock_acquire(change->lock, WAIT_MS, NULL, err);
     if (rc == 0) {
         rc = sqlock_tx_retry(change->seller->registry, change_guarded, change,
-                             NULL, NULL, err);
+                             NULL, err);
         /* Only the commit counts: losing the lease after it harms nobody, and
            a lease that could not be released expires. */
         released = sqlock_release(change->lock, NULL);

@@ -607,13 +607,11 @@ static void test_retry()
     const std::string item = row(registry, "retry");
     unsigned attempts = 0;
 
-    sqlock::retry(registry,
-                  [&](sqlock::transaction &tx, const sqlock_attempt &attempt) {
-                      tx.execute(update, attempt.number * 10, item);
-                      attempts++;
-                      if (attempt.number < 3)
-                          throw sqlock::error(sqlock::failure(SQLOCK_ERETRY));
-                  });
+    sqlock::retry(registry, [&](sqlock::transaction &tx) {
+        tx.execute(update, ++attempts * 10, item);
+        if (attempts < 3)
+            throw sqlock::error(sqlock::failure(SQLOCK_ERETRY));
+    });
     check(attempts == 3 && quantity(registry, item) == 30,
           "what asks to be run again is run again");
     sqlock::retry(registry, [&](sqlock::transaction &tx) {

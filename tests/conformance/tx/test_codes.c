@@ -114,13 +114,11 @@ static int call_commit(struct contract *c, sqlock_error *err)
     return sqlock_tx_commit(tx, err);
 }
 
-static int lock_and_write(void *context, sqlock_tx *tx,
-                          const sqlock_attempt *attempt, sqlock_error *err)
+static int lock_and_write(void *context, sqlock_tx *tx, sqlock_error *err)
 {
     struct contract *c = context;
     int rc;
 
-    (void)attempt;
     c->state = tx;
     rc = call_lock(c, err);
     if (rc == 0)
@@ -135,7 +133,7 @@ static int call_retry(struct contract *c, sqlock_error *err)
 
     limits.deadline_ms = 100;
     limits.pause_ms = 10;
-    return sqlock_tx_retry(c->registry, lock_and_write, c, &limits, NULL, err);
+    return sqlock_tx_retry(c->registry, lock_and_write, c, &limits, err);
 }
 
 #define BEGIN_CODES CODES_NOT_APPLIED

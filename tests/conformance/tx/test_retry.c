@@ -12,18 +12,14 @@
 struct script {
     const int *codes; /* results of the attempts, in order */
     unsigned calls;
-    bool was_pessimistic;
 };
 
-static int follow_script(void *context, sqlock_tx *tx,
-                         const sqlock_attempt *attempt, sqlock_error *err)
+static int follow_script(void *context, sqlock_tx *tx, sqlock_error *err)
 {
     struct script *script = context;
     int rc = script->codes[script->calls++];
 
     (void)tx;
-    script->was_pessimistic = attempt->pessimistic;
-    assert_int_equal(attempt->number, script->calls);
     if (rc < 0)
         (void)sqlock_error_set(err, rc, 0, NULL, "scripted");
     return rc;
@@ -37,38 +33,31 @@ static void test_retry_counts_and_gives_up(void **state)
     struct fixture *f = *state;
     struct script script = {.codes = codes};
     sqlock_retry_options options = SQLOCK_RETRY_INIT;
-    sqlock_retry_stats stats;
 
-    options.pessimistic_after = 3;
-    assert_ok(sqlock_tx_retry(f->a, follow_script, &script, &options, &stats,
-                              &f->err));
-    assert_int_equal(stats.attempts, 4);
-    assert_int_equal(stats.conflicts, 2);
-    assert_int_equal(stats.retries, 1);
-    assert_true(script.was_pessimistic);
+    assert_ok(sqlock_tx_retry(f->a, follow_script, &script, &options, &f->err));
+    assert_int_equal(script.calls, 4);
 
     script = (struct script){.codes = codes};
     options.attempts = 2;
     assert_fails(SQLOCK_ERETRY, sqlock_tx_retry(f->a, follow_script, &script,
-                                                &options, &stats, &f->err));
-    assert_int_equal(stats.attempts, 2);
-    assert_false(script.was_pessimistic);
+                                                &options, &f->err));
+    assert_int_equal(script.calls, 2);
 
     script = (struct script){.codes = fatal};
-    assert_fails(SQLOCK_EDATABASE, sqlock_tx_retry(f->a, follow_script, &script,
-                                                   NULL, &stats, &f->err));
-    assert_int_equal(stats.attempts, 1);
+    assert_fails(SQLOCK_EDATABASE,
+                 sqlock_tx_retry(f->a, follow_script, &script, NULL, &f->err));
+    assert_int_equal(script.calls, 1);
     assert_fails(SQLOCK_EINVAL,
-                 sqlock_tx_retry(f->a, NULL, NULL, NULL, NULL, &f->err));
+                 sqlock_tx_retry(f->a, NULL, NULL, NULL, &f->err));
 }
 
 /* Let each attempt end with a conflict. */
-static int never_succeed(void *context, sqlock_tx *tx,
-                         const sqlock_attempt *attempt, sqlock_error *err)
+static int never_succeed(void *context, sqlock_tx *tx, sqlock_error *err)
 {
-    (void)context;
+    unsigned *attempts = context;
+
     (void)tx;
-    (void)attempt;
+    ++*attempts;
     return sqlock_error_set(err, SQLOCK_ECONFLICT, 0, NULL, "scripted");
 }
 
@@ -77,37 +66,36 @@ static void test_retry_gives_up_at_its_deadline(void **state)
 {
     struct fixture *f = *state;
     sqlock_retry_options options = SQLOCK_RETRY_INIT;
-    sqlock_retry_stats stats;
+    unsigned attempts = 0;
     int64_t began = sqlock_monotonic_ns();
 
     options.attempts = UINT32_MAX;
     options.deadline_ms = 400;
     options.pause_ms = 20;
-    assert_fails(SQLOCK_ECONFLICT, sqlock_tx_retry(f->a, never_succeed, NULL,
-                                                   &options, &stats, &f->err));
+    assert_fails(
+        SQLOCK_ECONFLICT,
+        sqlock_tx_retry(f->a, never_succeed, &attempts, &options, &f->err));
     /* Less the last pause, of 20 ms at most, which would have ended later. */
     assert_less(began + INT64_C(379) * 1000000, sqlock_monotonic_ns());
-    assert_true(stats.attempts > 1);
-    assert_int_equal(stats.conflicts, stats.attempts);
-    assert_int_equal(stats.retries, 0);
+    assert_true(attempts > 1);
 }
 
 /* Just below half of the first pause of 1 ms, the shortest that is drawn. */
 #define FIRST_PAUSE_LEAST_NS INT64_C(499999)
 
 struct waits {
+    unsigned attempts;
     int64_t last_ns;  /* when the last attempt ended */
     int64_t least_ns; /* the shortest pause */
 };
 
-static int note_the_pause(void *context, sqlock_tx *tx,
-                          const sqlock_attempt *attempt, sqlock_error *err)
+static int note_the_pause(void *context, sqlock_tx *tx, sqlock_error *err)
 {
     struct waits *waits = context;
     int64_t now = sqlock_monotonic_ns();
 
     (void)tx;
-    if (attempt->number > 1 && now - waits->last_ns < waits->least_ns)
+    if (++waits->attempts > 1 && now - waits->last_ns < waits->least_ns)
         waits->least_ns = now - waits->last_ns;
     waits->last_ns = sqlock_monotonic_ns();
     return sqlock_error_set(err, SQLOCK_ERETRY, 0, NULL, "scripted");
@@ -119,28 +107,31 @@ static void test_retry_pauses_before_each_attempt(void **state)
     struct fixture *f = *state;
     struct waits waits = {.least_ns = INT64_MAX};
     sqlock_retry_options options = SQLOCK_RETRY_INIT;
-    sqlock_retry_stats stats;
 
     options.attempts = 12;
     options.pause_ms = 2;
     assert_fails(SQLOCK_ERETRY, sqlock_tx_retry(f->a, note_the_pause, &waits,
-                                                &options, &stats, &f->err));
-    assert_int_equal(stats.attempts, 12);
-    assert_int_equal(stats.retries, 12);
+                                                &options, &f->err));
+    assert_int_equal(waits.attempts, 12);
     assert_less(FIRST_PAUSE_LEAST_NS, waits.least_ns);
 }
 
+struct addition {
+    struct fixture *fixture;
+    unsigned attempts;
+};
+
 /* Add one to row 1: a function that succeeds, so that only the commit can be
  * the reason for another attempt. */
-static int add_to_row(void *context, sqlock_tx *tx,
-                      const sqlock_attempt *attempt, sqlock_error *err)
+static int add_to_row(void *context, sqlock_tx *tx, sqlock_error *err)
 {
+    struct addition *addition = context;
     sqlock_value key = sqlock_integer(1);
     char text[160];
 
-    (void)attempt;
+    addition->attempts++;
     (void)snprintf(text, sizeof text, "UPDATE %s SET a = a + 1 WHERE id = ?",
-                   stock_name(context));
+                   stock_name(addition->fixture));
     return sqlock_tx_execute(tx, text, &key, 1, NULL, err);
 }
 
@@ -157,17 +148,17 @@ static void test_retry_of_a_refused_commit_and_none_of_a_lost_one(void **state)
 {
     struct fixture *f = *state;
     sqlock_registry *tapped = fixture_tapped(f, NULL);
-    sqlock_retry_stats stats;
+    struct addition addition = {.fixture = f};
     atomic_int left = 2;
 
     tap_hooks(refuse_first_commit, NULL, &left);
-    assert_ok(sqlock_tx_retry(tapped, add_to_row, f, NULL, &stats, &f->err));
-    assert_int_equal(stats.attempts, 3);
+    assert_ok(sqlock_tx_retry(tapped, add_to_row, &addition, NULL, &f->err));
+    assert_int_equal(addition.attempts, 3);
     assert_int_equal(stock_value(f, 1), 101);
     tap_hooks(NULL, tap_lose_commit, NULL);
     assert_fails(SQLOCK_EUNCERTAIN,
-                 sqlock_tx_retry(tapped, add_to_row, f, NULL, &stats, &f->err));
-    assert_int_equal(stats.attempts, 1);
+                 sqlock_tx_retry(tapped, add_to_row, &addition, NULL, &f->err));
+    assert_int_equal(addition.attempts, 4);
     tap_hooks(NULL, NULL, NULL);
     assert_int_equal(stock_value(f, 1), 102);
     registry_end(tapped);

@@ -223,39 +223,32 @@ static int change(const struct work *work, sqlock_tx *tx, sqlock_error *err)
     return rc;
 }
 
-static int unguarded(void *context, sqlock_tx *tx,
-                     const sqlock_attempt *attempt, sqlock_error *err)
+static int unguarded(void *context, sqlock_tx *tx, sqlock_error *err)
 {
-    (void)attempt;
     return change(context, tx, err);
 }
 
-static int guarded(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
-                   sqlock_error *err)
+static int guarded(void *context, sqlock_tx *tx, sqlock_error *err)
 {
     const struct work *work = context;
     int rc;
 
-    (void)attempt;
     rc = sqlock_tx_guard(tx, work->lock, err);
     return rc == 0 ? change(work, tx, err) : rc;
 }
 
-static int for_update(void *context, sqlock_tx *tx,
-                      const sqlock_attempt *attempt, sqlock_error *err)
+static int for_update(void *context, sqlock_tx *tx, sqlock_error *err)
 {
     const struct work *work = context;
     sqlock_table table = table_of(work->state);
     sqlock_value id = sqlock_integer(work->row);
     int rc;
 
-    (void)attempt;
     rc = sqlock_tx_lock_row(tx, &table, &id, false, WAIT_MS, err);
     return rc == 0 ? change(work, tx, err) : rc;
 }
 
-static int cas(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
-               sqlock_error *err)
+static int cas(void *context, sqlock_tx *tx, sqlock_error *err)
 {
     const struct work *work = context;
     sqlock_table table = table_of(work->state);
@@ -264,7 +257,6 @@ static int cas(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
     sqlock_row_version seen;
     int rc;
 
-    (void)attempt;
     rc = sqlock_tx_version(tx, &table, &id, &seen, err);
     if (rc != 0)
         return rc;
@@ -283,7 +275,7 @@ static int commit_one(struct tx_state *state, unsigned client, int64_t row,
     int rc;
 
     options.attempts = ATTEMPTS_MAX;
-    rc = sqlock_tx_retry(state->registry, fn, &work, &options, NULL, &err);
+    rc = sqlock_tx_retry(state->registry, fn, &work, &options, &err);
     return rc == 0 ? 0 : fail(failure, "sqlock_tx_retry", rc, &err);
 }
 
