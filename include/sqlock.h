@@ -43,8 +43,9 @@
  *     cannot open any (EFORK): fork first, or exec.
  *
  * Structs
- *     A struct may grow at its end.  The caller's begin with their size, set by
- *     an _INIT macro; rows of lists get theirs by a function in _sized.
+ *     The caller's begin with their size, set by an _INIT macro; rows get theirs
+ *     by a function in _sized.  They may grow at their end; sqlock_error,
+ *     sqlock_value and others without a size stay as they are.
  *
  * Strings
  *     Strings are UTF-8, end with NUL, and are copied before a call returns.
@@ -144,7 +145,8 @@ typedef struct sqlock_registry sqlock_registry;
 /** A reference to one lock, by its name, in a registry. */
 typedef struct sqlock_lock sqlock_lock;
 
-/** Description of a failure.  The caller owns the memory. */
+/** Description of a failure.  The caller owns the memory.  It never grows: a
+ *  new member would take the end of `message`. */
 typedef struct sqlock_error {
     int code;          /* the code that the function returned */
     int native;        /* error number of the client library, or 0 */

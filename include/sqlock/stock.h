@@ -8,7 +8,7 @@
  *
  * Calling sequence
  *     sqlock_stock *stock = NULL;
- *     sqlock_stock_answer answer;
+ *     sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
  *
  *     rc = sqlock_stock_schema_create(url, NULL, &err);
  *     if (rc == 0)
@@ -140,6 +140,7 @@ SQLOCK_API void sqlock_stock_close(sqlock_stock *stock);
 
 /** Answer of an operation besides its result; written in any case. */
 typedef struct sqlock_stock_answer {
+    size_t size;  /* sizeof(sqlock_stock_answer): the struct may grow */
     int64_t left; /* after 0: what is left; after EINSUFFICIENT: what is there;
                      -1: not known.  Of a duplicate: as it was then.  With
                      BUCKETS: the sum, which other callers may be changing.
@@ -150,6 +151,7 @@ typedef struct sqlock_stock_answer {
                           attempt of this call that lost its answer */
     uint32_t attempts; /* number of attempts; 0: nothing was sent */
 } sqlock_stock_answer;
+#define SQLOCK_STOCK_ANSWER_INIT SQLOCK_SIZED(sqlock_stock_answer)
 
 /** One item of an order with several. */
 typedef struct sqlock_stock_line {
@@ -265,6 +267,20 @@ SQLOCK_INLINE int sqlock_stock_list(sqlock_stock *stock,
                                    sizeof(sqlock_stock_item), err);
 }
 
+/** Kind of a change of several items. */
+typedef enum sqlock_stock_change {
+    SQLOCK_STOCK_DEDUCT = 0, /* sqlock_stock_deduct_many() */
+    SQLOCK_STOCK_RESTORE,    /* sqlock_stock_restore_many() */
+    SQLOCK_STOCK_RESERVE /* sqlock_stock_reserve(), the only one with a ttl_ms */
+} sqlock_stock_change;
+
+/** Do as the function of that kind, for lines of @p size bytes: for other
+ *  languages. */
+SQLOCK_MUSTUSE int sqlock_stock_change_sized(
+    sqlock_stock *stock, sqlock_tx *tx, sqlock_stock_change kind,
+    const char *order, sqlock_stock_line *lines, size_t count, int64_t ttl_ms,
+    sqlock_stock_answer *answer, size_t size, sqlock_error *err);
+
 /**
  * Deduct several items, all or none.  They are deducted in the order of their
  * names, so two orders seldom wait for each other crosswise.
@@ -275,10 +291,15 @@ SQLOCK_INLINE int sqlock_stock_list(sqlock_stock *stock,
  *                     quantity was changed
  *         any other   as sqlock_stock_deduct() returns
  */
-SQLOCK_MUSTUSE int
+SQLOCK_INLINE int
 sqlock_stock_deduct_many(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                          sqlock_stock_line *lines, size_t count,
-                         sqlock_stock_answer *answer, sqlock_error *err);
+                         sqlock_stock_answer *answer, sqlock_error *err)
+{
+    return sqlock_stock_change_sized(stock, tx, SQLOCK_STOCK_DEDUCT, order,
+                                     lines, count, 0, answer,
+                                     sizeof(sqlock_stock_line), err);
+}
 
 /**
  * Add to several items, all or none.
@@ -287,10 +308,15 @@ sqlock_stock_deduct_many(sqlock_stock *stock, sqlock_tx *tx, const char *order,
  * @return 0           all are added to
  *         any other   as sqlock_stock_deduct_many() returns
  */
-SQLOCK_MUSTUSE int
+SQLOCK_INLINE int
 sqlock_stock_restore_many(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                           sqlock_stock_line *lines, size_t count,
-                          sqlock_stock_answer *answer, sqlock_error *err);
+                          sqlock_stock_answer *answer, sqlock_error *err)
+{
+    return sqlock_stock_change_sized(stock, tx, SQLOCK_STOCK_RESTORE, order,
+                                     lines, count, 0, answer,
+                                     sizeof(sqlock_stock_line), err);
+}
 
 /* --------------------------------------------------------- reservations -- */
 
@@ -312,10 +338,15 @@ typedef enum sqlock_stock_state {
  * @return 0           reserved
  *         any other   as sqlock_stock_deduct_many() returns
  */
-SQLOCK_MUSTUSE int
+SQLOCK_INLINE int
 sqlock_stock_reserve(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                      sqlock_stock_line *lines, size_t count, int64_t ttl_ms,
-                     sqlock_stock_answer *answer, sqlock_error *err);
+                     sqlock_stock_answer *answer, sqlock_error *err)
+{
+    return sqlock_stock_change_sized(stock, tx, SQLOCK_STOCK_RESERVE, order,
+                                     lines, count, ttl_ms, answer,
+                                     sizeof(sqlock_stock_line), err);
+}
 
 /**
  * Make a reservation final.
@@ -389,9 +420,11 @@ SQLOCK_MUSTUSE int sqlock_stock_status(sqlock_stock *stock, sqlock_tx *tx,
 
 /** Rows that sqlock_stock_reap() has removed, or would remove. */
 typedef struct sqlock_stock_reaped {
+    size_t size;          /* sizeof(sqlock_stock_reaped): the struct may grow */
     int64_t entries;      /* of orders: one for each item */
     int64_t reservations; /* that have ended */
 } sqlock_stock_reaped;
+#define SQLOCK_STOCK_REAPED_INIT SQLOCK_SIZED(sqlock_stock_reaped)
 
 /** Options of sqlock_stock_reap().  Zero means the default. */
 typedef struct sqlock_stock_reap_options {
@@ -435,6 +468,7 @@ SQLOCK_MUSTUSE int sqlock_stock_reap(sqlock_stock *stock,
 
 /** Counts of a stock since it was opened. */
 typedef struct sqlock_stock_stats {
+    size_t size;          /* sizeof(sqlock_stock_stats): the struct may grow */
     uint64_t operations;  /* calls that reached the database */
     uint64_t retries;     /* attempts beyond the first of each */
     uint64_t rounds;      /* COALESCED: statements or transactions for others */
@@ -444,10 +478,17 @@ typedef struct sqlock_stock_stats {
                              unless more wait than fit in a batch */
     uint64_t rebalances;  /* BUCKETS: times that an item was spread again */
 } sqlock_stock_stats;
+#define SQLOCK_STOCK_STATS_INIT SQLOCK_SIZED(sqlock_stock_stats)
 
-/** Copy the counts of a stock.  No I/O. */
-SQLOCK_API void sqlock_stock_statistics(sqlock_stock *stock,
-                                        sqlock_stock_stats *stats);
+/**
+ * Copy the counts of a stock.  No I/O.
+ *
+ * @return 0           done
+ *         any other   EINVAL (NULL, or another size), EFORK
+ */
+SQLOCK_API int sqlock_stock_statistics(sqlock_stock *stock,
+                                       sqlock_stock_stats *stats,
+                                       sqlock_error *err);
 
 /* --------------------------------------------------------------- schema -- */
 

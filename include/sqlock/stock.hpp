@@ -337,7 +337,7 @@ class stock
                                      bool dry_run = false)
     {
         sqlock_stock_reap_options how = SQLOCK_STOCK_REAP_INIT;
-        sqlock_stock_reaped reaped = {};
+        sqlock_stock_reaped reaped = SQLOCK_STOCK_REAPED_INIT;
         sqlock_error why = {};
 
         how.retention_ms = retention.count();
@@ -354,10 +354,10 @@ class stock
      *  I/O. */
     sqlock_stock_stats statistics() const
     {
-        sqlock_stock_stats out = {};
+        sqlock_stock_stats out = SQLOCK_STOCK_STATS_INIT;
 
         if (handle_)
-            sqlock_stock_statistics(handle(), &out);
+            (void)sqlock_stock_statistics(handle(), &out, nullptr);
         return out;
     }
     /** The stock for functions of stock.h, closed by this object; NULL where it
@@ -448,7 +448,7 @@ class stock
                                 std::int64_t quantity, order_id order,
                                 transaction *tx)
     {
-        sqlock_stock_answer answer = {};
+        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
 
         answer.left = -1;
         auto came =
@@ -462,7 +462,7 @@ class stock
     result<stock_answer> decide(Function function, std::string_view order,
                                 transaction *tx)
     {
-        sqlock_stock_answer answer = {};
+        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
 
         answer.left = -1;
         auto came = call({order}, tx, [&](auto *in, auto *texts, auto *why) {
@@ -477,7 +477,7 @@ class stock
     {
         std::vector<order_id> texts_of{order};
         std::vector<sqlock_stock_line> natives(lines.size());
-        sqlock_stock_answer answer = {};
+        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
 
         answer.left = -1;
         for (const stock_line &line : lines)

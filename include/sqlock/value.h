@@ -25,7 +25,8 @@ typedef enum sqlock_type {
     SQLOCK_TEXT      /* UTF-8, any bytes but NUL */
 } sqlock_type;
 
-/** A parameter, or a cell of a result.  Other types travel as text. */
+/** A parameter, or a cell of a result.  Other types travel as text, so it never
+ *  grows. */
 typedef struct sqlock_value {
     sqlock_type type; /* which of the members below counts */
     int64_t integer;  /* with SQLOCK_INT64 */

@@ -19,7 +19,7 @@ int main(int argc, char **argv)
 {
     sqlock_registry *registry = NULL;
     sqlock_stock *stock = NULL;
-    sqlock_stock_answer answer = {0};
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
     sqlock_error err = {0};
     int rc;
 

@@ -145,17 +145,24 @@ void sqlock_stock_close(sqlock_stock *stock)
     unmake(stock);
 }
 
-void sqlock_stock_statistics(sqlock_stock *stock, sqlock_stock_stats *stats)
+int sqlock_stock_statistics(sqlock_stock *stock, sqlock_stock_stats *stats,
+                            sqlock_error *err)
 {
-    if (stats == NULL)
-        return;
-    memset(stats, 0, sizeof *stats);
-    if (stock == NULL)
-        return;
-    stats->operations = atomic_load(&stock->operations);
-    stats->retries = atomic_load(&stock->retries);
-    stats->rounds = atomic_load(&stock->rounds);
-    stats->combined = atomic_load(&stock->combined);
-    stats->most_rounds = atomic_load(&stock->most_rounds);
-    stats->rebalances = atomic_load(&stock->rebalances);
+    static const struct lk_sized sized = {
+        "sqlock_stock_stats", "SQLOCK_STOCK_STATS_INIT", sizeof *stats};
+    int rc = lk_sized_check(&sized, stats, err);
+
+    if (rc == 0)
+        rc = lk_stock_check(stock, NULL, err);
+    if (rc < 0)
+        return rc;
+    lk_sized_write(stats, &(sqlock_stock_stats){
+                              .operations = atomic_load(&stock->operations),
+                              .retries = atomic_load(&stock->retries),
+                              .rounds = atomic_load(&stock->rounds),
+                              .combined = atomic_load(&stock->combined),
+                              .most_rounds = atomic_load(&stock->most_rounds),
+                              .rebalances = atomic_load(&stock->rebalances),
+                          });
+    return 0;
 }

@@ -8,8 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
+
+/* The longest time of a reservation: 365 days. */
+#define TTL_MOST_MS (INT64_C(365) * 24 * 3600 * 1000)
+
+int lk_answer_begin(sqlock_stock_answer *answer, sqlock_error *err)
+{
+    static const struct lk_sized sized = {
+        "sqlock_stock_answer", "SQLOCK_STOCK_ANSWER_INIT", sizeof *answer};
+    int rc = answer != NULL ? lk_sized_check(&sized, answer, err) : 0;
+
+    if (rc == 0)
+        lk_answer_give(answer, (sqlock_stock_answer){.left = -1});
+    return rc;
+}
+
+void lk_answer_give(sqlock_stock_answer *answer, sqlock_stock_answer full)
+{
+    if (answer != NULL)
+        lk_sized_write(answer, &full);
+}
 
 static int change(struct lk_stock_operation *op, struct lk_stock_line *line,
                   sqlock_error *err)
@@ -60,15 +81,45 @@ static int by_name(const void *a, const void *b)
     return strcmp(name_of(a), name_of(b));
 }
 
+/* The application's request. */
+struct request {
+    sqlock_stock *stock;
+    sqlock_tx *tx;
+    const char *order;
+    char kind;
+    sqlock_stock_line *lines;
+    size_t count;
+    size_t size; /* of a line, in the application's header */
+    int64_t ttl_us;
+};
+
+/* Copy line i from the application's lines, or to them: those members that its
+ * header has. */
+static sqlock_stock_line line_from(const struct request *request, size_t i)
+{
+    sqlock_stock_line line = {0};
+
+    memcpy(&line, (const char *)request->lines + i * request->size,
+           request->size);
+    return line;
+}
+
+static void line_to(const struct request *request, size_t i,
+                    const sqlock_stock_line *line)
+{
+    memcpy((char *)request->lines + i * request->size, line, request->size);
+}
+
 static int read_lines(struct lk_stock_operation *op,
-                      const sqlock_stock_line *given, sqlock_error *err)
+                      const struct request *request, sqlock_error *err)
 {
     int64_t least = op->kind == LK_KIND_SET ? 0 : 1;
 
     for (size_t i = 0; i < op->count; i++) {
+        const sqlock_stock_line given = line_from(request, i);
         struct lk_stock_line *line = &op->lines[i];
-        int rc = lk_stock_line_init(op->stock, line, given[i].item,
-                                    given[i].quantity, err);
+        int rc = lk_stock_line_init(op->stock, line, given.item, given.quantity,
+                                    err);
 
         if (rc < 0)
             return rc;
@@ -101,37 +152,29 @@ telling_line(const struct lk_stock_operation *op)
 }
 
 static void tell(const struct lk_stock_operation *op, int rc,
-                 sqlock_stock_line *given, sqlock_stock_answer *answer)
+                 const struct request *request, sqlock_stock_answer *answer)
 {
     const struct lk_stock_line *telling = telling_line(op);
 
     for (size_t i = 0; i < op->count; i++) {
         const struct lk_stock_line *line = &op->lines[i];
-        sqlock_stock_line *out = &given[line->index];
+        sqlock_stock_line out = line_from(request, line->index);
 
-        out->result = line->result;
+        out.result = line->result;
         if (rc < 0 && line->result == 0)
-            out->result = SQLOCK_ECANCELED;
-        out->left = rc == 0 || line->result != 0 ? line->left : -1;
+            out.result = SQLOCK_ECANCELED;
+        out.left = rc == 0 || line->result != 0 ? line->left : -1;
+        line_to(request, line->index, &out);
     }
-    if (answer == NULL)
-        return;
-    answer->left = rc == 0 || rc == SQLOCK_EINSUFFICIENT ? telling->left : -1;
-    answer->line = telling->index;
-    answer->is_duplicate = op->is_duplicate;
-    answer->attempts = op->attempts;
+    lk_answer_give(
+        answer,
+        (sqlock_stock_answer){
+            .left = rc == 0 || rc == SQLOCK_EINSUFFICIENT ? telling->left : -1,
+            .line = telling->index,
+            .is_duplicate = op->is_duplicate,
+            .attempts = op->attempts,
+        });
 }
-
-/* The application's request. */
-struct request {
-    sqlock_stock *stock;
-    sqlock_tx *tx;
-    const char *order;
-    char kind;
-    sqlock_stock_line *lines;
-    size_t count;
-    int64_t ttl_us;
-};
 
 static int check_request(const struct request *request, sqlock_error *err)
 {
@@ -167,8 +210,6 @@ static int run_request(const struct request *request,
     };
     int rc;
 
-    if (answer != NULL)
-        *answer = (sqlock_stock_answer){.left = -1};
     rc = check_request(request, err);
     if (rc < 0)
         return rc;
@@ -176,86 +217,92 @@ static int run_request(const struct request *request,
         op.lines = calloc(op.count, sizeof *op.lines);
     if (op.lines == NULL)
         return lk_error_nomem(err);
-    rc = read_lines(&op, request->lines, err);
+    rc = read_lines(&op, request, err);
     if (rc == 0) {
         rc = lk_stock_run(&op, request->tx, change_all, err);
-        tell(&op, rc, request->lines, answer);
+        tell(&op, rc, request, answer);
     }
     if (op.lines != &one)
         free(op.lines);
     return rc;
 }
 
+/* Change one item. */
+static int change_one(sqlock_stock *stock, sqlock_tx *tx, const char *order,
+                      char kind, const char *item, int64_t quantity,
+                      sqlock_stock_answer *answer, sqlock_error *err)
+{
+    sqlock_stock_line line = {.item = item, .quantity = quantity};
+    const struct request request = {.stock = stock,
+                                    .tx = tx,
+                                    .order = order,
+                                    .kind = kind,
+                                    .lines = &line,
+                                    .count = 1,
+                                    .size = sizeof line};
+    int rc = lk_answer_begin(answer, err);
+
+    return rc < 0 ? rc : run_request(&request, answer, err);
+}
+
 int sqlock_stock_deduct(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                         const char *item, int64_t quantity,
                         sqlock_stock_answer *answer, sqlock_error *err)
 {
-    sqlock_stock_line line = {.item = item, .quantity = quantity};
-    const struct request request = {stock, tx, order, LK_KIND_DEDUCT,
-                                    &line, 1,  0};
-
-    return run_request(&request, answer, err);
+    return change_one(stock, tx, order, LK_KIND_DEDUCT, item, quantity, answer,
+                      err);
 }
 
 int sqlock_stock_restore(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                          const char *item, int64_t quantity,
                          sqlock_stock_answer *answer, sqlock_error *err)
 {
-    sqlock_stock_line line = {.item = item, .quantity = quantity};
-    const struct request request = {stock, tx, order, LK_KIND_ADD, &line, 1, 0};
-
-    return run_request(&request, answer, err);
+    return change_one(stock, tx, order, LK_KIND_ADD, item, quantity, answer,
+                      err);
 }
 
 int sqlock_stock_set(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                      const char *item, int64_t quantity,
                      sqlock_stock_answer *answer, sqlock_error *err)
 {
-    sqlock_stock_line line = {.item = item, .quantity = quantity};
-    const struct request request = {stock, tx, order, LK_KIND_SET, &line, 1, 0};
-
-    return run_request(&request, answer, err);
+    return change_one(stock, tx, order, LK_KIND_SET, item, quantity, answer,
+                      err);
 }
 
-int sqlock_stock_deduct_many(sqlock_stock *stock, sqlock_tx *tx,
-                             const char *order, sqlock_stock_line *lines,
-                             size_t count, sqlock_stock_answer *answer,
-                             sqlock_error *err)
+int sqlock_stock_change_sized(sqlock_stock *stock, sqlock_tx *tx,
+                              sqlock_stock_change kind, const char *order,
+                              sqlock_stock_line *lines, size_t count,
+                              int64_t ttl_ms, sqlock_stock_answer *answer,
+                              size_t size, sqlock_error *err)
 {
-    const struct request request = {stock, tx,    order, LK_KIND_DEDUCT,
-                                    lines, count, 0};
+    static const char kinds[] = {[SQLOCK_STOCK_DEDUCT] = LK_KIND_DEDUCT,
+                                 [SQLOCK_STOCK_RESTORE] = LK_KIND_ADD,
+                                 [SQLOCK_STOCK_RESERVE] = LK_KIND_RESERVE};
+    struct request request = {.stock = stock,
+                              .tx = tx,
+                              .order = order,
+                              .lines = lines,
+                              .count = count,
+                              .size = size};
+    bool is_reservation = kind == SQLOCK_STOCK_RESERVE;
+    int rc = lk_answer_begin(answer, err);
 
-    return run_request(&request, answer, err);
-}
-
-int sqlock_stock_restore_many(sqlock_stock *stock, sqlock_tx *tx,
-                              const char *order, sqlock_stock_line *lines,
-                              size_t count, sqlock_stock_answer *answer,
-                              sqlock_error *err)
-{
-    const struct request request = {stock, tx,    order, LK_KIND_ADD,
-                                    lines, count, 0};
-
-    return run_request(&request, answer, err);
-}
-
-int sqlock_stock_reserve(sqlock_stock *stock, sqlock_tx *tx, const char *order,
-                         sqlock_stock_line *lines, size_t count, int64_t ttl_ms,
-                         sqlock_stock_answer *answer, sqlock_error *err)
-{
-    struct request request = {stock, tx,    order, LK_KIND_RESERVE,
-                              lines, count, 0};
-
-    if (answer != NULL)
-        *answer = (sqlock_stock_answer){.left = -1};
-    if (order == NULL)
+    if (rc == 0)
+        rc = lk_row_check("sqlock_stock_line", size, sizeof *lines, err);
+    if (rc < 0)
+        return rc;
+    if ((size_t)kind >= sizeof kinds)
+        return lk_error(err, SQLOCK_EINVAL, "unknown kind of change %d",
+                        (int)kind);
+    if (is_reservation && order == NULL)
         return lk_error(err, SQLOCK_EINVAL, "a reservation needs an order id");
-    if (ttl_ms < 1 || ttl_ms > INT64_C(365) * 24 * 3600 * 1000)
+    if (is_reservation && (ttl_ms < 1 || ttl_ms > TTL_MOST_MS))
         return lk_error(err, SQLOCK_EINVAL,
                         "a reservation of %" PRId64
                         " ms: 1 ms to 365 days are allowed",
                         ttl_ms);
-    request.ttl_us = ttl_ms * 1000;
+    request.kind = kinds[kind];
+    request.ttl_us = is_reservation ? ttl_ms * 1000 : 0;
     return run_request(&request, answer, err);
 }
 

@@ -157,19 +157,19 @@ int lk_reservation_end(struct lk_stock_operation *op, sqlock_tx *tx,
 {
     int rc;
 
-    if (answer != NULL)
-        *answer = (sqlock_stock_answer){.left = -1};
-    rc = lk_stock_check(op->stock, tx, err);
+    rc = lk_answer_begin(answer, err);
+    if (rc == 0)
+        rc = lk_stock_check(op->stock, tx, err);
     if (rc == 0)
         rc = lk_stock_check_text("the order id", op->order, SQLOCK_ORDER_MAX,
                                  err);
     if (rc < 0)
         return rc;
     rc = lk_stock_run(op, tx, body, err);
-    if (answer != NULL) {
-        answer->is_duplicate = op->is_duplicate;
-        answer->attempts = op->attempts;
-    }
+    lk_answer_give(answer,
+                   (sqlock_stock_answer){.left = -1,
+                                         .is_duplicate = op->is_duplicate,
+                                         .attempts = op->attempts});
     return rc;
 }
 

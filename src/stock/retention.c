@@ -195,11 +195,13 @@ int sqlock_stock_reap(sqlock_stock *stock,
 {
     /* NULL stands for the entries: last, since reservations keep some */
     static const char *const states[] = {"C", "X", "E", NULL};
-    struct reap reap = {.stock = stock};
-    int rc;
+    static const struct lk_sized sized = {
+        "sqlock_stock_reaped", "SQLOCK_STOCK_REAPED_INIT", sizeof *reaped};
+    struct reap reap = {.stock = stock, .done = SQLOCK_STOCK_REAPED_INIT};
+    int rc = reaped != NULL ? lk_sized_check(&sized, reaped, err) : 0;
 
-    if (reaped != NULL)
-        memset(reaped, 0, sizeof *reaped);
+    if (rc < 0)
+        return rc;
     rc = lk_stock_check(stock, NULL, err);
     if (rc == 0)
         rc = complete(&reap, options, err);
@@ -208,6 +210,6 @@ int sqlock_stock_reap(sqlock_stock *stock,
     for (size_t i = 0; rc == 0 && i < sizeof states / sizeof *states; i++)
         rc = reap_all(&reap, states[i], err);
     if (reaped != NULL)
-        *reaped = reap.done;
+        lk_sized_write(reaped, &reap.done);
     return rc;
 }

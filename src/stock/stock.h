@@ -239,6 +239,14 @@ int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
 int lk_stock_assign(struct lk_stock_operation *op, struct lk_stock_line *line,
                     sqlock_error *err);
 
+/* --- request.c --- */
+
+/* Check the application's answer, which may be NULL, and set it to that of an
+ * operation that has sent nothing.  Return 0, or EINVAL if its size is wrong. */
+int lk_answer_begin(sqlock_stock_answer *answer, sqlock_error *err);
+/* Copy an answer to the application's, if that is not NULL. */
+void lk_answer_give(sqlock_stock_answer *answer, sqlock_stock_answer full);
+
 /* --- reservation.c --- */
 
 /* End the reservation op->order by `body`, in the application's transaction

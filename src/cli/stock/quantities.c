@@ -80,7 +80,7 @@ static int print_lines(const stock_till *till, const sqlock_stock_line *lines,
 
 static int change(const stock_till *till, lines_call call)
 {
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
     sqlock_stock_line *lines = NULL;
     sqlock_error err = {0};
     size_t count = 0;

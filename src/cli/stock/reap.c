@@ -44,7 +44,7 @@ static int print_reaped(const stock_till *till,
 int stock_reap(const stock_till *till)
 {
     sqlock_stock_reap_options options = SQLOCK_STOCK_REAP_INIT;
-    sqlock_stock_reaped reaped;
+    sqlock_stock_reaped reaped = SQLOCK_STOCK_REAPED_INIT;
     sqlock_error err = {0};
     struct timespec last;
     int status = CLI_OK;

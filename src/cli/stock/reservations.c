@@ -13,7 +13,7 @@ typedef int (*order_call)(sqlock_stock *, sqlock_tx *, const char *,
 
 static int end(const stock_till *till, order_call call)
 {
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
     sqlock_error err = {0};
 
     if (call(till->stock, NULL, till->args[0], &answer, &err) < 0)

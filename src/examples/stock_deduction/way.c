@@ -19,7 +19,7 @@ enum { POOL_MAX = 64, TTL_MS = 10000, POLL_MS = 10, HOLD_MS = 60000 };
 static int stock_sell(const struct seller *seller, const struct order *order,
                       struct deal *out, sqlock_error *err)
 {
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
     char name[NAME_SIZE];
     char item[NAME_SIZE];
     int rc;
@@ -45,7 +45,7 @@ static int stock_sell(const struct seller *seller, const struct order *order,
 static int stock_cancel(const struct seller *seller, const struct order *order,
                         struct deal *out, sqlock_error *err)
 {
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
     char name[NAME_SIZE];
     int rc;
 
@@ -95,10 +95,10 @@ int seller_open(struct seller *seller, const struct run *run, sqlock_error *err)
 
 void seller_close(struct seller *seller)
 {
-    sqlock_stock_stats stats;
+    sqlock_stock_stats stats = SQLOCK_STOCK_STATS_INIT;
 
     if (seller->stock != NULL) {
-        sqlock_stock_statistics(seller->stock, &stats);
+        (void)sqlock_stock_statistics(seller->stock, &stats, NULL);
         atomic_fetch_add(&seller->run->board->retries, (int64_t)stats.retries);
     }
     sqlock_stock_close(seller->stock);

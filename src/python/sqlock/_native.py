@@ -288,10 +288,11 @@ class StockOptions(Sized):
     ]
 
 
-class StockAnswer(ctypes.Structure):
+class StockAnswer(Sized):
     """sqlock_stock_answer"""
 
     _fields_ = [
+        ("size", c_size_t),
         ("left", c_int64),
         ("line", c_size_t),
         ("is_duplicate", c_bool),
@@ -316,10 +317,14 @@ class StockItem(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("quantity", c_int64)]
 
 
-class StockReaped(ctypes.Structure):
+class StockReaped(Sized):
     """sqlock_stock_reaped"""
 
-    _fields_ = [("entries", c_int64), ("reservations", c_int64)]
+    _fields_ = [
+        ("size", c_size_t),
+        ("entries", c_int64),
+        ("reservations", c_int64),
+    ]
 
 
 class StockReapOptions(Sized):
@@ -334,10 +339,11 @@ class StockReapOptions(Sized):
     ]
 
 
-class StockStats(ctypes.Structure):
+class StockStats(Sized):
     """sqlock_stock_stats"""
 
     _fields_ = [
+        ("size", c_size_t),
         ("operations", c_uint64),
         ("retries", c_uint64),
         ("rounds", c_uint64),
@@ -446,15 +452,13 @@ int stock_restore handle handle text text i64 answer err
 int stock_set handle handle text text i64 answer err
 int stock_read handle handle text i64s err
 int stock_list_sized handle Items sizes size err
-int stock_deduct_many handle handle text lines size answer err
-int stock_restore_many handle handle text lines size answer err
-int stock_reserve handle handle text lines size i64 answer err
+int stock_change_sized handle handle int text lines size i64 answer size err
 int stock_claim handle handle text answer err
 int stock_cancel handle handle text answer err
 int stock_expire handle i64s err
 int stock_status handle handle text ints i64s err
 int stock_reap handle StockReapOptions StockReaped err
-- stock_statistics handle StockStats
+int stock_statistics handle StockStats err
 int stock_schema_create text Options err
 """
 _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {

@@ -22,6 +22,7 @@ _STRATEGIES = {
     "buckets": 3,
     "coalesced": 4,
 }
+_DEDUCT, _RESTORE, _RESERVE = range(3)
 _STATES = ("reserved", "claimed", "cancelled", "expired")
 
 
@@ -221,11 +222,11 @@ class Stock(Owned, Block):
 
     def _change_many(
         self,
-        name: str,
+        kind: int,
         quantities: Mapping[str, int],
         order: Optional[str],
         tx: Optional[Transaction],
-        *more: object,
+        ttl_ms: int = 0,
     ) -> Dict[str, Optional[int]]:
         lines = (_native.StockLine * len(quantities))()
         for i, (item, quantity) in enumerate(quantities.items()):
@@ -236,12 +237,14 @@ class Stock(Owned, Block):
         try:
             self._call_in(
                 tx,
-                name,
+                "change_sized",
+                kind,
                 _native.text(order, "order"),
                 lines,
                 len(quantities),
-                *more,
+                ttl_ms,
                 _native.byref(answer),
+                ctypes.sizeof(_native.StockLine),
             )
         except Insufficient as error:
             error.item = list(quantities)[answer.line]
@@ -257,7 +260,7 @@ class Stock(Owned, Block):
         tx: Optional[Transaction] = None,
     ) -> Dict[str, Optional[int]]:
         """Deduct several items, all or nothing; what is left of each."""
-        return self._change_many("deduct_many", quantities, order, tx)
+        return self._change_many(_DEDUCT, quantities, order, tx)
 
     def restore_many(
         self,
@@ -267,7 +270,7 @@ class Stock(Owned, Block):
         tx: Optional[Transaction] = None,
     ) -> Dict[str, Optional[int]]:
         """Add to several items, all or nothing."""
-        return self._change_many("restore_many", quantities, order, tx)
+        return self._change_many(_RESTORE, quantities, order, tx)
 
     # --------------------------------------------------------- reservations --
 
@@ -282,7 +285,7 @@ class Stock(Owned, Block):
         """Deduct several items until the order is claimed, is cancelled, or
         ``ttl`` seconds have passed on the database's clock."""
         ttl_ms = _native.milliseconds(ttl, "ttl", 2**62)
-        return self._change_many("reserve", quantities, order, tx, ttl_ms)
+        return self._change_many(_RESERVE, quantities, order, tx, ttl_ms)
 
     def _decide(self, name: str, order: str, tx: Optional[Transaction]) -> Answer:
         answer = _native.StockAnswer()
@@ -344,7 +347,7 @@ class Stock(Owned, Block):
     def stats(self) -> StockStats:
         """What it has done since it was opened."""
         stats = _native.StockStats()
-        self._core.ask("stock_statistics", self._must(), _native.byref(stats))
+        self._call("statistics", _native.byref(stats))
         return StockStats(*[getattr(stats, field) for field in StockStats._fields])
 
 

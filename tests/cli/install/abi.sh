@@ -9,8 +9,8 @@
 #                      Debian package, after an intended change (make
 #                      abi-record)
 #
-# An option struct may grow at its end, since its first member tells its size,
-# and so may the rows of a list, whose size goes with the call, and enums.  Needs
+# A struct with a size may grow at its end, and so may the rows of lists, whose
+# size goes with the call, and enums.  Any other struct stays as it is.  Needs
 # libabigail's abidw and abidiff, and debugging information in the library (-g).
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../../tools/support/script.sh"
@@ -41,9 +41,16 @@ write_abi() { # FILE
         --no-show-locs --no-elf-needed --type-id-style hash \
         --out-file "$1" "$library"
 }
-size_of() { # TYPE FILE
-    sed -n "s/.*<class-decl name='$1' size-in-bits='\([0-9]*\)'.*/\1/p" "$2" |
-        head -n 1
+# Print the members of a struct: offset, name and type of each.
+members_of() { # TYPE FILE
+    sed -n "/<class-decl name='$1' size/,/<\/class-decl>/p" "$2" |
+        grep -oE "layout-offset-in-bits='[0-9]*'|<var-decl name='[^']*' type-id='[^']*'"
+}
+has_grown_at_its_end() { # TYPE RECORDED NOW
+    local old new
+    old=$(members_of "$1" "$2")
+    new=$(members_of "$1" "$3")
+    [ -n "$old" ] && [ "$new" != "$old" ] && [[ $new == "$old"$'\n'* ]]
 }
 
 for tool in abidw abidiff; do
@@ -73,17 +80,25 @@ readelf -S "$library" | grep -q '\.debug_info' || {
     exit $status
 }
 write_abi "$dir/now.abi" || exit 1
+# The public structs with members, and those of them that may grow: with a size
+# in them, or rows of lists, whose size goes with the call.
+structs() {
+    sed -n 's/^} \(sqlock_[a-z_]*\);$/\1/p; s/^struct \(sqlock_[a-z_]*\) {$/\1/p' \
+        "${headers[@]}" | while read -r type; do
+        ! grep -q "^typedef enum $type {" "${headers[@]}" || continue
+        echo "$type"
+    done | sort -u
+}
+growing() {
+    sed -n -e 's/.*sizeof(\(sqlock_[a-z_]*\)).*/\1/p' "${headers[@]}" | sort -u
+}
 # Write the suppressions for a comparison with a record to $dir/allowed.
 # abidiff's rule for a struct that has grown hides all other changes of the
-# struct, too: allow only structs that have grown.  They are those with a size in
-# them, and the rows of lists, whose size goes with the call.
+# struct, too: allow only structs that have grown.
 write_allowed() { # RECORDED
-    for type in $(sed -n \
-        -e 's/^#define SQLOCK_[A-Z]*_INIT SQLOCK_SIZED(\([a-z_]*\))$/\1/p' \
-        -e 's/.*sizeof(\(sqlock_[a-z_]*\)),*.*/\1/p' "${headers[@]}" |
-        sort -u); do
-        [ "$(size_of "$type" "$dir/now.abi")" -le \
-            "$(size_of "$type" "$1")" ] ||
+    local type
+    for type in $(growing); do
+        ! has_grown_at_its_end "$type" "$1" "$dir/now.abi" ||
             printf '[suppress_type]\nname = %s\n%s\n' "$type" \
                 'has_data_member_inserted_at = end'
     done
@@ -110,31 +125,52 @@ finds() { # WORDS SED-SCRIPT: a difference with a record that was changed so
     same_as "$dir/changed.abi"
     [ $? -ge 4 ] && grep -q "$1" "$dir/out"
 }
-# Write a record from before a struct got its last member.
-write_shorter() { # TYPE
-    awk -v type="$1" -v quote="'" '
-        index($0, "<class-decl name=" quote type quote) { inside = NR }
-        inside && !last && /<data-member / { begin = NR; offset = $0 }
-        inside && /<\/class-decl>/ { last = NR; inside = 0 }
+# Write a record from before a struct got a member: its last one, or its first
+# one, which has moved all that follow.
+write_shorter() { # TYPE last|first FROM TO
+    awk -v type="$1" -v which="$2" -v quote="'" '
+        function number_at(text, name) {
+            sub(".*" name "=" quote, "", text)
+            return text + 0
+        }
+        function replaced(text, name, number) {
+            sub(name "=" quote "[0-9]*", name "=" quote number, text)
+            return text
+        }
+        index($0, "<class-decl name=" quote type quote) { head = inside = NR }
+        inside && /<data-member / {
+            begins[++members] = NR
+            offset[members] = number_at($0, "layout-offset-in-bits")
+        }
+        inside && /<\/data-member>/ { ends[members] = NR }
+        inside && /<\/class-decl>/ { inside = 0 }
         { line[NR] = $0 }
         END {
-            sub(".*layout-offset-in-bits=" quote, "", offset)
-            sub(quote ".*", "", offset)
-            for (i = 1; i <= NR; i++) {
-                if (index(line[i], "<class-decl name=" quote type quote))
-                    sub("size-in-bits=" quote "[0-9]*",
-                        "size-in-bits=" quote offset, line[i])
-                if (i < begin || i > last - 1)
+            size = number_at(line[head], "size-in-bits")
+            gone = which == "last" ? members : 1
+            offset[members + 1] = size
+            shift = offset[gone + 1] - offset[gone]
+            line[head] = replaced(line[head], "size-in-bits", size - shift)
+            for (i = gone + 1; i <= members; i++)
+                line[begins[i]] = replaced(line[begins[i]],
+                    "layout-offset-in-bits", offset[i] - shift)
+            for (i = 1; i <= NR; i++)
+                if (i < begins[gone] || i > ends[gone])
                     print line[i]
-            }
-        }' "$recorded" >"$dir/shorter.abi"
+        }' "$3" >"$4"
+    ! cmp -s "$3" "$4"
 }
-may_grow() { # TYPE
-    write_shorter "$1"
-    ! cmp -s "$recorded" "$dir/shorter.abi" && same_as "$dir/shorter.abi"
+# All that may grow have done so.
+all_may_grow() {
+    cp "$recorded" "$dir/all.abi"
+    for type in $(growing); do
+        write_shorter "$type" last "$dir/all.abi" "$dir/shorter.abi" || return 1
+        mv "$dir/shorter.abi" "$dir/all.abi"
+    done
+    same_as "$dir/all.abi"
 }
-may_not_grow() { # TYPE
-    write_shorter "$1"
+is_found() { # TYPE last|first
+    write_shorter "$1" "$2" "$recorded" "$dir/shorter.abi" || return 1
     same_as "$dir/shorter.abi"
     [ $? -ge 4 ] && grep -q "type size changed" "$dir/out"
 }
@@ -142,18 +178,17 @@ check "the binary interface is the recorded one, or more (make abi-record)" \
     same_as "$recorded"
 gone='s/\(<elf-symbol name=.\)sqlock_renew\x27/\1sqlock_renewed\x27/'
 check "a function that is gone is found" finds sqlock_renewed "$gone"
-for type in sqlock_error sqlock_event sqlock_options sqlock_info \
-    sqlock_once_info sqlock_check sqlock_value sqlock_attempt \
-    sqlock_retry_stats sqlock_stock_answer sqlock_stock_line sqlock_stock_item \
-    sqlock_stock_stats sqlock_stock_reaped; do
-    check "$type of another size is found" finds "type size changed from 4096" \
-        "s/\(class-decl name='$type' size-in-bits='\)[0-9]*/\14096/"
+fixed="sqlock_assignment sqlock_error sqlock_result sqlock_row_version sqlock_times
+sqlock_value"
+are_fixed() {
+    diff <(structs | grep -vxF "$(growing)") <(tr ' ' '\n' <<<"$fixed")
+}
+check "each struct may grow, but for those of one shape" are_fixed
+check "these may grow at their end" all_may_grow
+for type in sqlock_options sqlock_info sqlock_stock_answer sqlock_stock_line; do
+    check "$type that has grown elsewhere is found" is_found "$type" first
 done
-for type in sqlock_options sqlock_stats sqlock_info sqlock_once_info sqlock_check \
-    sqlock_stock_item; do
-    check "$type may grow" may_grow $type
-done
-for type in sqlock_value sqlock_attempt sqlock_stock_answer; do
-    check "$type that has grown is found" may_not_grow $type
+for type in $fixed; do
+    check "$type that has grown is found" is_found "$type" last
 done
 exit $status

@@ -92,7 +92,7 @@ static unsigned char sell_one(const struct seller *seller, uint32_t number)
 {
     const char *id;
     struct order order;
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
     sqlock_error err = {0};
     int again;
     int rc;

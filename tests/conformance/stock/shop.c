@@ -184,7 +184,7 @@ const char *shop_reserve(struct fixture *f, sqlock_stock *stock,
 {
     static char order[96];
     sqlock_stock_line line = {.item = item, .quantity = quantity};
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
 
     (void)snprintf(order, sizeof order, "%s/%lld", item, (long long)ttl_ms);
     assert_ok(sqlock_stock_reserve(stock, NULL, order, &line, 1, ttl_ms,

@@ -15,7 +15,7 @@ static void deduct(struct fixture *f, sqlock_stock *stock, const char *order,
                    const char *item, int64_t quantity, int expected,
                    int64_t left)
 {
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
     int rc = sqlock_stock_deduct(stock, NULL, order, item, quantity, &answer,
                                  &f->err);
 
@@ -74,7 +74,7 @@ static void test_what_is_restored_and_set_can_be_deducted(void **state)
     {
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, 0);
-        sqlock_stock_answer answer;
+        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
         deduct(f, stock, NULL, item, 1, SQLOCK_EINSUFFICIENT, 0);
         assert_ok(
             sqlock_stock_restore(stock, NULL, NULL, item, 5, &answer, &f->err));
@@ -93,7 +93,7 @@ static void test_setting_makes_an_item(void **state)
 {
     struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
 
     assert_ok(
         sqlock_stock_set(stock, NULL, "made", f->name, 7, &answer, &f->err));
@@ -134,12 +134,12 @@ static void test_nobody_is_refused_while_other_buckets_have_enough(void **state)
     struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_BUCKETS);
     const char *item = shop_item(f, 100);
-    sqlock_stock_stats stats;
+    sqlock_stock_stats stats = SQLOCK_STOCK_STATS_INIT;
 
     for (int left = 99; left >= 0; left--)
         deduct(f, stock, NULL, item, 1, 0, left);
     deduct(f, stock, NULL, item, 1, SQLOCK_EINSUFFICIENT, 0);
-    sqlock_stock_statistics(stock, &stats);
+    assert_ok(sqlock_stock_statistics(stock, &stats, &f->err));
     assert_true(stats.rebalances > 1);
     sqlock_stock_close(stock);
 }
@@ -285,9 +285,9 @@ static void test_buckets_are_rebalanced_under_load(void **state)
     workers_join(&workers);
     assert_int_equal(shop_there(f, market.item), SELLERS / 2 * INT64_C(3));
     for (int i = 0; i < 2; i++) {
-        sqlock_stock_stats stats;
+        sqlock_stock_stats stats = SQLOCK_STOCK_STATS_INIT;
 
-        sqlock_stock_statistics(market.stocks[i], &stats);
+        assert_ok(sqlock_stock_statistics(market.stocks[i], &stats, &f->err));
         rebalances += stats.rebalances;
         sqlock_stock_close(market.stocks[i]);
     }

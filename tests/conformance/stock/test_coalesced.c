@@ -120,6 +120,7 @@ static int call(struct worker *worker)
 {
     struct caller *caller = worker->context;
 
+    caller->answer = (sqlock_stock_answer)SQLOCK_STOCK_ANSWER_INIT;
     caller->rc =
         sqlock_stock_deduct(at->stock, NULL, caller->order, at->item,
                             caller->quantity, &caller->answer, &worker->err);
@@ -166,9 +167,9 @@ static void expect(const struct counter *counter, unsigned which, int rc,
 
 static sqlock_stock_stats stats_of(struct counter *counter)
 {
-    sqlock_stock_stats stats;
+    sqlock_stock_stats stats = SQLOCK_STOCK_STATS_INIT;
 
-    sqlock_stock_statistics(counter->stock, &stats);
+    (void)sqlock_stock_statistics(counter->stock, &stats, NULL);
     return stats;
 }
 
@@ -228,7 +229,7 @@ static void serve_partly(struct fixture *f, bool has_orders)
     assert_stock(f, counter.item, 0, has_orders ? -10 : 0);
     /* Each answer has been kept. */
     for (unsigned i = 0; has_orders && i < COUNT; i++) {
-        sqlock_stock_answer answer;
+        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
         int rc =
             sqlock_stock_deduct(counter.stock, NULL, orders[i], counter.item,
                                 wants[i].quantity, &answer, &f->err);
@@ -299,7 +300,7 @@ static void test_attempts_are_counted_once(void **state)
     sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_stock_options options = SQLOCK_STOCK_INIT;
     sqlock_stock *stock = NULL;
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
     bool is_in_transaction = false;
 
     options.strategy = SQLOCK_STOCK_COALESCED;

@@ -32,7 +32,7 @@ static void test_a_deleted_item_keeps_no_reservation_from_ending(void **state)
     const char *item = shop_item(f, 10);
     sqlock_stock_line lines[] = {{.item = gone, .quantity = 2},
                                  {.item = item, .quantity = 3}};
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
     char orders[2][96];
 
     for (int i = 0; i < 2; i++) {

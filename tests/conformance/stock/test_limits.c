@@ -16,7 +16,7 @@ static void test_row_and_buckets_together_do_not_overflow(void **state)
     {
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, 1000);
-        sqlock_stock_answer answer;
+        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
         const char *order = shop_order(item, "too many");
         shop_spread(f, item);
         assert_fails(SQLOCK_EINVAL,
@@ -90,7 +90,7 @@ static void test_a_narrow_column_is_not_filled_beyond_its_end(void **state)
     bool is_mysql = f->database->bit == ON_MYSQL;
     int64_t most = is_mysql ? 127 : 32767;
     sqlock_stock *stock;
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
     char table[64];
 
     shop_make_goods(f, "narrow", table,

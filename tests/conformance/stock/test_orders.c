@@ -14,7 +14,7 @@ static void send_twice(struct fixture *f, sqlock_stock *stock,
                        const char *order, const char *item, int64_t quantity,
                        int expected, int64_t left)
 {
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
 
     for (int i = 0; i < 2; i++) {
         int rc = sqlock_stock_deduct(stock, NULL, order, item, quantity,
@@ -75,7 +75,7 @@ static void test_an_order_at_a_limit_gets_the_first_answer(void **state)
     {
         sqlock_stock_options options = shop_described(table);
         sqlock_stock *stock = NULL;
-        sqlock_stock_answer answer;
+        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
         char order[80];
 
         if (strategy == SQLOCK_STOCK_BUCKETS) /* only on sqlock's table */
@@ -104,7 +104,7 @@ static void test_an_order_at_the_end_of_a_number_gets_its_answer(void **state)
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, INT64_MAX - 5);
     const char *order = shop_order(item, "last");
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
 
     for (int i = 0; i < 2; i++) {
         assert_ok(sqlock_stock_restore(stock, NULL, order, item, 5, &answer,
@@ -123,7 +123,7 @@ static void test_restoring_and_setting_twice_happens_once(void **state)
     struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
     const char *added = shop_order(item, "added");
     const char *set = shop_order(item, "set");
 
@@ -158,7 +158,7 @@ struct senders {
 static int send_one(struct worker *worker)
 {
     struct senders *senders = worker->context;
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
 
     worker_expect(worker, 0,
                   sqlock_stock_deduct(senders->stocks[worker->index % 2], NULL,
@@ -224,7 +224,7 @@ static void test_F34_a_lost_commit_is_found_out_by_its_order(void **state)
     {
         sqlock_stock *stock = shop_open_at(registry, strategy);
         const char *item = shop_item(f, 100);
-        sqlock_stock_answer answer;
+        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
         struct loss loss = {false, false};
         /* With BUCKETS, spread the item before an answer is lost. */
         assert_ok(
@@ -263,7 +263,7 @@ static void test_several_items_are_all_done_or_none(void **state)
         const char *few = shop_item(f, 3);
         sqlock_stock_line lines[] = {{.item = few, .quantity = 2},
                                      {.item = many, .quantity = 10}};
-        sqlock_stock_answer answer;
+        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
         const char *order = shop_order(many, "several");
         const char *refused = shop_order(many, "refused");
         for (int i = 0; i < 2; i++) {
@@ -307,7 +307,7 @@ static void test_a_refused_order_adds_nothing_to_another(void **state)
         const char *item = shop_item(f, 10);
         sqlock_stock_line lines[] = {{.item = item, .quantity = 4},
                                      {.item = shop_item(f, 0), .quantity = 1}};
-        sqlock_stock_answer answer;
+        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
         const char *order = shop_order(item, "reserved");
         assert_ok(sqlock_stock_reserve(stock, NULL, order, lines, 1, 60000,
                                        &answer, &f->err));
@@ -343,7 +343,7 @@ static void test_a_refused_order_that_is_just_forgotten_is_new(void **state)
     sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_stock *stock = shop_open_at(registry, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
     const char *order = shop_order(item, "forgotten");
     int rc;
 

@@ -16,7 +16,7 @@ static void test_a_claimed_reservation_is_final(void **state)
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
     const char *order = shop_reserve(f, stock, item, 4, SHOP_LONG_MS);
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
 
     assert_int_equal(shop_there(f, item), 6);
     shop_expect_state(f, stock, order, SQLOCK_STOCK_RESERVED);
@@ -44,7 +44,7 @@ static void test_a_cancelled_reservation_gives_back_once(void **state)
         const char *item = shop_item(f, 10);
         const char *order = shop_reserve(f, stock, item, 4, SHOP_LONG_MS);
         sqlock_stock_line line = {.item = item, .quantity = 4};
-        sqlock_stock_answer answer;
+        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
 
         for (int i = 0; i < 2; i++) {
             assert_ok(
@@ -125,7 +125,7 @@ static int end_it(struct worker *worker)
 {
     struct ending *ending = worker->context;
     sqlock_stock *stock = ending->stocks[worker->index / 2 % 2];
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
     int rc;
 
     rc = worker->index % 2 == 0

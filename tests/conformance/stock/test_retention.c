@@ -48,7 +48,7 @@ static sqlock_stock_reaped reap(struct fixture *f, sqlock_stock *stock,
                                 bool dry_run)
 {
     sqlock_stock_reap_options options = SQLOCK_STOCK_REAP_INIT;
-    sqlock_stock_reaped reaped;
+    sqlock_stock_reaped reaped = SQLOCK_STOCK_REAPED_INIT;
 
     options.dry_run = dry_run;
     assert_ok(sqlock_stock_reap(stock, &options, &reaped, &f->err));
@@ -72,7 +72,7 @@ static void expect_reaped(struct fixture *f, sqlock_stock *stock,
 static bool is_known(struct fixture *f, sqlock_stock *stock, const char *order,
                      const char *item, int64_t quantity)
 {
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
     int rc = sqlock_stock_deduct(stock, NULL, order, item, quantity, &answer,
                                  &f->err);
 
@@ -120,7 +120,7 @@ static void test_reservations_are_kept_from_their_end_on(void **state)
     static const char *const ways[] = {"open", "claimed", "cancelled",
                                        "expired"};
     sqlock_stock_line line = {.item = item, .quantity = 1};
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
     const char *orders[4];
 
     for (int i = 0; i < 4; i++) {
@@ -229,7 +229,7 @@ static int reap_or_sell(struct worker *worker)
     sqlock_stock *stock = crowd->stocks[worker->index % 2];
 
     if (worker->index < REAPERS) {
-        sqlock_stock_reaped reaped;
+        sqlock_stock_reaped reaped = SQLOCK_STOCK_REAPED_INIT;
 
         worker_expect(worker, 0,
                       sqlock_stock_reap(stock, NULL, &reaped, &worker->err));
@@ -243,7 +243,7 @@ static int reap_or_sell(struct worker *worker)
         (void)snprintf(order, sizeof order, "%s/new/%u/%d", crowd->item,
                        worker->index, i);
         for (int k = 0; k < 2; k++) {
-            sqlock_stock_answer answer;
+            sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
 
             worker_expect(worker, 0,
                           sqlock_stock_deduct(stock, NULL, order, crowd->item,
@@ -265,7 +265,7 @@ static void test_many_are_forgotten_while_others_sell(void **state)
         .item = shop_item(f, 1000000),
         .reaping = REAPERS,
     };
-    sqlock_stock_reaped counted;
+    sqlock_stock_reaped counted = SQLOCK_STOCK_REAPED_INIT;
     struct workers workers;
 
     write_old_orders(f, crowd.item);
@@ -296,8 +296,8 @@ static void test_a_reap_can_be_stopped_and_is_checked(void **state)
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 1000);
     sqlock_stock_reap_options options = SQLOCK_STOCK_REAP_INIT;
-    sqlock_stock_reaped reaped;
-    sqlock_stock_reaped seen = {0};
+    sqlock_stock_reaped reaped = SQLOCK_STOCK_REAPED_INIT;
+    sqlock_stock_reaped seen = SQLOCK_STOCK_REAPED_INIT;
 
     options.retention_ms = SQLOCK_STOCK_RETENTION_MIN_MS - 1;
     assert_fails(SQLOCK_EINVAL,

@@ -56,7 +56,7 @@ static void test_it_is_done_when_the_transaction_commits(void **state)
         const char *order = shop_order(item, "order");
         for (int round = 0; round < 2; round++) {
             sqlock_tx *tx = begin(f);
-            sqlock_stock_answer answer;
+            sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
 
             write_note(f, tx, note);
             assert_ok(sqlock_stock_deduct(stock, tx, order, item, 4, &answer,
@@ -89,7 +89,7 @@ static void test_a_refusal_leaves_the_transaction_as_it_was(void **state)
         const char *note = shop_item(f, 0);
         sqlock_stock_line lines[] = {{.item = item, .quantity = 2},
                                      {.item = few, .quantity = 2}};
-        sqlock_stock_answer answer;
+        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
         sqlock_tx *tx = begin(f);
         const char *order = shop_order(item, "order");
         write_note(f, tx, note);
@@ -128,7 +128,7 @@ static void test_it_finds_what_is_in_buckets(void **state)
     {
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, 10);
-        sqlock_stock_answer answer;
+        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
         sqlock_tx *tx;
 
         shop_spread(f, item);
@@ -219,7 +219,7 @@ static void test_a_refusal_leaves_another_order_as_it_was(void **state)
     const char *note = shop_item(f, 0);
     sqlock_stock_line lines[] = {{.item = item, .quantity = 4},
                                  {.item = note, .quantity = 1}};
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
     sqlock_tx *tx;
     const char *order = shop_order(item, "order");
 
@@ -246,7 +246,7 @@ static void test_on_an_adopted_connection(void **state)
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
     void *native = f->sql.driver->native(f->sql.connection);
-    sqlock_stock_answer answer;
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
     sqlock_tx *tx = NULL;
     const char *order = shop_order(item, "order");
 

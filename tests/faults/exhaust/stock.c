@@ -116,7 +116,7 @@ static void act_sale(struct fixture *f, void *state)
 {
     struct sale *sale = state;
     sqlock_stock_line line = {.item = f->name, .quantity = RESERVED};
-    sqlock_stock_answer answer = {0};
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
     sqlock_error err = {0};
     char order[128];
     int64_t read = 0;
