@@ -1,27 +1,16 @@
 /*
- * sqlock.hpp - sqlock.h for C++17 and later, header only
- *
- *     auto registry = sqlock::registry::open("postgresql://...");
- *     sqlock::mutex invoices(registry, "invoices");
- *
- *     std::unique_lock held(invoices, 5s);            as with any timed mutex
- *     sqlock::scoped_lock both(invoices, customers);  see many.hpp
- *     auto lease = registry.acquire("invoices", 5s);
- *     lease.token(), lease.remaining(), lease.check() ...
+ * sqlock.hpp - sqlock.h for C++17 and later, header only; sqlock-cpp(7) has
+ * examples
  *
  * Errors    A function throws sqlock::error; called with std::nothrow first it
- *           gives a sqlock::result, which holds a value or a sqlock::failure,
- *           as std::expected does.  Under -fno-exceptions the functions that
- *           would throw end the program instead.  New codes may appear: treat
- *           unknown ones as "not held".
+ *           gives a sqlock::result, which holds a value or a sqlock::failure.
+ *           Under -fno-exceptions what would throw ends the program.
  * Owners    A mutex is one owner, whichever thread locks it.  Until it is
  *           unlocked, no other thread has the lock, and no other mutex of that
  *           name, in this process or another.  A mutex is not recursive.
  * Leases    A mutex is held until it is unlocked or its lease is over.  The
- *           lease is renewed in the background (acquire_options::auto_renew)
- *           but can be lost: ask held() or check() before each side effect, or
- *           set on_lost.  See sqlock.h for what is promised.
- * Time      Durations are of std::chrono and rounded up to milliseconds.
+ *           lease is renewed in the background but can be lost: ask held() or
+ *           check() before each side effect, or set on_lost.
  * Lifetime  Everything here can be moved and not copied; what was moved from
  *           holds nothing, and its functions fail.  Objects may end in any
  *           order: a mutex keeps its registry open, and a lease its mutex.  A
@@ -31,9 +20,6 @@
  *           to a lease, mutex or registry: another thread ends that.
  * Texts     A std::string_view need not end with NUL; one with a NUL inside is
  *           refused with SQLOCK_EINVAL.
- * Topics    Each header in sqlock/ adds one: many.hpp, several locks at once;
- *           async.hpp, requests and std::stop_token; tx.hpp, transactions that
- *           a lease guards; stock.hpp; once.hpp; stats.hpp.
  * The rest  Administration has no C++ form: pass native_handle() to admin.h.
  */
 #ifndef SQLOCK_HPP
@@ -122,11 +108,8 @@ class mutex
     }
 
     /** Lock it, and have it unlocked by the lease's destructor. */
-    template <class Rep, class Period>
-    lease acquire(std::chrono::duration<Rep, Period> wait);
-    template <class Rep, class Period>
-    result<lease> acquire(const std::nothrow_t &,
-                          std::chrono::duration<Rep, Period> wait);
+    lease acquire(wait_time wait);
+    result<lease> acquire(const std::nothrow_t &, wait_time wait);
 
     /** End all waits for this mutex; unless ownership is by handle, all waits
      *  for the lock in this registry. */
@@ -144,59 +127,48 @@ class mutex
     result<void> renew(const std::nothrow_t &,
                        milliseconds ttl = milliseconds{0})
     {
-        sqlock_error why = {};
-
-        if (!state_)
-            return detail::empty();
-        const int code = sqlock_renew(handle(), detail::to_option(ttl), &why);
-
-        return detail::result_of(code, why);
+        return detail::call(sqlock_renew, native_handle(),
+                            detail::to_option(ttl));
     }
 
     /* Without I/O; see the functions of sqlock.h. */
     bool held() const
     {
-        return state_ && sqlock_is_held(handle());
+        return sqlock_is_held(native_handle());
     }
     milliseconds remaining() const
     {
-        return milliseconds{state_ ? sqlock_remaining_ms(handle()) : 0};
+        return milliseconds{sqlock_remaining_ms(native_handle())};
     }
     std::int64_t token() const
     {
-        return state_ ? sqlock_token(handle()) : 0;
+        return sqlock_token(native_handle());
     }
     std::string client_id() const
     {
         char id[SQLOCK_KEY_SIZE] = "";
 
-        if (state_)
-            sqlock_client_id(handle(), id);
+        sqlock_client_id(native_handle(), id);
         return id;
     }
     std::string name() const
     {
-        return state_ ? sqlock_name(handle()) : "";
+        return state_ ? sqlock_name(native_handle()) : "";
     }
     std::string key() const
     {
-        return state_ ? sqlock_key(handle()) : "";
+        return state_ ? sqlock_key(native_handle()) : "";
     }
 
     sqlock_lock *native_handle() const
     {
-        return handle();
+        return state_ ? state_->lock() : nullptr;
     }
 
   private:
     friend struct detail::access;
 
     std::shared_ptr<detail::lock_state> state_;
-
-    sqlock_lock *handle() const
-    {
-        return state_ ? state_->lock() : nullptr;
-    }
 
     static bool got(const result<void> &came)
     {
@@ -240,7 +212,7 @@ class [[nodiscard]] lease
     /** Whether the lease still lasts; no I/O. */
     bool held() const
     {
-        return state_ && sqlock_is_held(state_->lock());
+        return sqlock_is_held(native_handle());
     }
     explicit operator bool() const
     {
@@ -256,11 +228,11 @@ class [[nodiscard]] lease
 
     milliseconds remaining() const
     {
-        return milliseconds{state_ ? sqlock_remaining_ms(state_->lock()) : 0};
+        return milliseconds{sqlock_remaining_ms(native_handle())};
     }
     std::int64_t token() const
     {
-        return state_ ? sqlock_token(state_->lock()) : 0;
+        return sqlock_token(native_handle());
     }
 
     void renew(milliseconds ttl = milliseconds{0})
@@ -270,13 +242,10 @@ class [[nodiscard]] lease
     result<void> renew(const std::nothrow_t &,
                        milliseconds ttl = milliseconds{0})
     {
-        sqlock_error why = {};
-
         if (!state_)
             return failure(SQLOCK_EOWNER);
-        const int code =
-            sqlock_renew(state_->lock(), detail::to_option(ttl), &why);
-        return detail::result_of(code, why);
+        return detail::call(sqlock_renew, native_handle(),
+                            detail::to_option(ttl));
     }
 
     /** Release it now.  SQLOCK_ELOST and SQLOCK_EEXPIRED say that the lease had
@@ -288,14 +257,14 @@ class [[nodiscard]] lease
     }
     result<void> release(const std::nothrow_t &)
     {
-        sqlock_error why = {};
-
         if (!state_)
             return failure(SQLOCK_EOWNER);
-        const int code = state_->give_back(true, &why);
-        if (code != SQLOCK_EINUSE && code != SQLOCK_EFORK)
+        const auto came = detail::call(
+            [&](auto *why) { return state_->give_back(true, why); });
+        if (came || (came.error().code != SQLOCK_EINUSE &&
+                     came.error().code != SQLOCK_EFORK))
             state_.reset();
-        return detail::result_of(code, why);
+        return came;
     }
 
     /** The lock, for functions of sqlock.h; NULL once released. */
@@ -342,14 +311,10 @@ class registry
     static result<registry> open(const std::nothrow_t &, std::string_view url,
                                  const registry_options &options = {})
     {
-        const detail::c_text where(url);
         sqlock_options how = options.native();
         closer close;
         sqlock_registry *opened = nullptr;
-        sqlock_error why = {};
 
-        if (!where.valid())
-            return detail::c_text::refused();
         if (options.on_event) {
             close.on_event = std::make_shared<events>();
             close.on_event->call =
@@ -357,9 +322,10 @@ class registry
             how.on_event = told;
             how.event_context = close.on_event.get();
         }
-        int code = sqlock_registry_open(&opened, where.get(), &how, &why);
-        if (code != 0)
-            return detail::result_of(code, why).error();
+        const auto came = detail::call(sqlock_registry_open, &opened,
+                                       detail::c_text(url), &how);
+        if (!came)
+            return came.error();
         return registry(
             std::shared_ptr<sqlock_registry>(opened, std::move(close)));
     }
@@ -377,23 +343,19 @@ class registry
     }
 
     /** Lock that name, and have it unlocked by the lease's destructor. */
-    template <class Rep, class Period>
-    lease acquire(std::string_view name,
-                  std::chrono::duration<Rep, Period> wait,
+    lease acquire(std::string_view name, wait_time wait,
                   acquire_options options = {}) const
     {
         return acquire(std::nothrow, name, wait, std::move(options)).value();
     }
-    template <class Rep, class Period>
     result<lease> acquire(const std::nothrow_t &, std::string_view name,
-                          std::chrono::duration<Rep, Period> wait,
-                          acquire_options options = {}) const
+                          wait_time wait, acquire_options options = {}) const
     {
         auto made =
             detail::lock_state::obtain(handle_, name, std::move(options));
         if (!made)
             return made.error();
-        const auto came = (*made)->take(detail::to_ms(wait));
+        const auto came = (*made)->take(wait.ms);
         if (!came)
             return came.error();
         return lease(*std::move(made), true);
@@ -455,10 +417,10 @@ class registry
 inline result<void> create_schema(const std::nothrow_t &, std::string_view url,
                                   const registry_options &options = {})
 {
-    return detail::create_tables(
-        url, options.native(), [](auto *where, auto *how, auto *why) {
-            return sqlock_schema_create(where, how, SQLOCK_LAYOUT_SQLOCK, why);
-        });
+    const sqlock_options how = options.native();
+
+    return detail::call(sqlock_schema_create, detail::c_text(url), &how,
+                        SQLOCK_LAYOUT_SQLOCK);
 }
 inline void create_schema(std::string_view url,
                           const registry_options &options = {})
@@ -468,19 +430,16 @@ inline void create_schema(std::string_view url,
 
 /* -------------------------------------------- of mutex, out of its class -- */
 
-template <class Rep, class Period>
-result<lease> mutex::acquire(const std::nothrow_t &,
-                             std::chrono::duration<Rep, Period> wait)
+inline result<lease> mutex::acquire(const std::nothrow_t &, wait_time wait)
 {
-    const result<void> came = take(detail::to_ms(wait));
+    const result<void> came = take(wait.ms);
 
     if (!came)
         return came.error();
     return lease(state_, false);
 }
 
-template <class Rep, class Period>
-lease mutex::acquire(std::chrono::duration<Rep, Period> wait)
+inline lease mutex::acquire(wait_time wait)
 {
     return acquire(std::nothrow, wait).value();
 }

@@ -1,16 +1,8 @@
 /*
  * sqlock/async.hpp - acquiring and releasing without blocking, and waits that
- * end on request
+ * end by a std::stop_token; async.h has the functions of C and their codes
  *
- *     auto coming = sqlock::acquire_async(registry, "invoices", 30s);
- *
- *     poll() on coming.fd(), or coming.wait_for(1s) ...
- *     auto lease = coming.get();
- *
- *     auto lease = sqlock::acquire(registry, "invoices", 30s, stop_token);
- *
- * async.h documents the functions of C that these call, and their codes.  A
- * request that is destroyed without get() is given up, and a lock that it got
+ * A request that is destroyed without get() is given up, and a lock that it got
  * is released.
  */
 #ifndef SQLOCK_ASYNC_HPP
@@ -55,14 +47,8 @@ class event
         fd_ = ::fcntl(0, F_DUPFD_CLOEXEC, 3);
         ::close(0);
     }
-    event(event &&other) noexcept : fd_(std::exchange(other.fd_, -1))
-    {
-    }
-    event &operator=(event &&other) noexcept
-    {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
+    event(const event &) = delete;
+    event &operator=(const event &) = delete;
     ~event()
     {
         if (fd_ >= 0)
@@ -99,57 +85,33 @@ class event
 class request
 {
   public:
-    request(request &&other) noexcept
-        : done_(std::move(other.done_)), cancel_(std::move(other.cancel_)),
-          state_(std::move(other.state_)),
-          request_(std::exchange(other.request_, nullptr))
-    {
-    }
-    request &operator=(request &&other) noexcept
-    {
-        if (this != &other) {
-            end();
-            done_ = std::move(other.done_);
-            cancel_ = std::move(other.cancel_);
-            state_ = std::move(other.state_);
-            request_ = std::exchange(other.request_, nullptr);
-        }
-        return *this;
-    }
-    ~request()
-    {
-        end();
-    }
-
     /** Whether get() has not been called. */
     bool valid() const noexcept
     {
-        return request_ != nullptr;
+        return native_handle() != nullptr;
     }
     /** A descriptor that poll() finds readable once the request has ended, not
      *  to be read or closed; -1 after get(). */
     int fd() const noexcept
     {
-        return valid() ? done_.fd() : -1;
+        return valid() ? state_->done.fd() : -1;
     }
     bool ready() const noexcept
     {
-        const sqlock_request_state state = sqlock_request_status(request_);
+        const auto now = sqlock_request_status(native_handle());
 
-        return state != SQLOCK_REQUEST_FETCHING &&
-               state != SQLOCK_REQUEST_RELEASING;
+        return now != SQLOCK_REQUEST_FETCHING &&
+               now != SQLOCK_REQUEST_RELEASING;
     }
 
     /* As those of std::future. */
     void wait() const noexcept
     {
-        while (!ready())
-            (void)done_.wait(-1);
+        (void)wait_ms(-1);
     }
-    template <class Rep, class Period>
-    std::future_status wait_for(std::chrono::duration<Rep, Period> time) const
+    std::future_status wait_for(wait_time time) const
     {
-        return wait_ms(to_ms(time));
+        return wait_ms(time.ms);
     }
     template <class Clock, class Duration>
     std::future_status
@@ -160,21 +122,47 @@ class request
 
     sqlock_request *native_handle() const noexcept
     {
-        return request_;
+        return state_ ? state_->request : nullptr;
     }
 
   protected:
-    event done_;
-    event cancel_;
-    std::shared_ptr<lock_state> state_;
-    sqlock_request *request_ = nullptr;
+    /* Ends the request: after this on_lost is not called any more, and a lock
+     * that was got is released in the background.  The descriptors stay open
+     * until then. */
+    struct state {
+        event done, cancel;
+        std::shared_ptr<lock_state> lock;
+        sqlock_request *request = nullptr;
 
-    request() = default;
+        state() = default;
+        state(const state &) = delete;
+        state &operator=(const state &) = delete;
+        ~state()
+        {
+            (void)sqlock_request_abandon(request, nullptr);
+        }
+    };
+    struct ender {
+        void operator()(state *old) const noexcept
+        {
+            cleaner::run([old] { delete old; });
+        }
+    };
+    /* Stays after get(), which cancel() may be called beside. */
+    std::unique_ptr<state, ender> state_;
 
-    int finish(sqlock_error &why) noexcept
+    request() : state_(new state)
     {
+    }
+    /** Wait for the end, and give the lock to @p out. */
+    result<void> finish(std::shared_ptr<lock_state> &out)
+    {
+        if (!valid())
+            return empty();
         wait();
-        return sqlock_request_finish(std::exchange(request_, nullptr), &why);
+        out = std::move(state_->lock);
+        return call(sqlock_request_finish,
+                    std::exchange(state_->request, nullptr));
     }
 
   private:
@@ -184,7 +172,7 @@ class request
 
         while (!ready()) {
             if (limit < 0) {
-                (void)done_.wait(-1);
+                (void)state_->done.wait(-1);
                 continue;
             }
             const std::int64_t gone =
@@ -193,38 +181,10 @@ class request
                     .count();
             if (gone >= limit)
                 return std::future_status::timeout;
-            (void)done_.wait(static_cast<int>(
+            (void)state_->done.wait(static_cast<int>(
                 std::min<std::int64_t>(limit - gone, INT_MAX)));
         }
         return std::future_status::ready;
-    }
-    /* After this on_lost is not called any more, and a lock that was got is
-     * released in the background.  The descriptors stay open until then. */
-    void end() noexcept
-    {
-        struct left {
-            event done, cancel;
-            std::shared_ptr<lock_state> state;
-            sqlock_request *request;
-
-            ~left()
-            {
-                (void)sqlock_request_abandon(request, nullptr);
-            }
-        };
-        if (request_ == nullptr)
-            return;
-        if (callbacks() == 0) {
-            (void)sqlock_request_abandon(std::exchange(request_, nullptr),
-                                         nullptr);
-            state_.reset();
-            return;
-        }
-        auto *const all = new (std::nothrow)
-            left{std::move(done_), std::move(cancel_), std::move(state_),
-                 std::exchange(request_, nullptr)};
-        if (all != nullptr)
-            cleaner::run([all] { delete all; });
     }
 };
 
@@ -242,22 +202,20 @@ class [[nodiscard]] acquisition : public detail::request
     }
     result<lease> get(const std::nothrow_t &)
     {
-        sqlock_error why = {};
+        std::shared_ptr<detail::lock_state> lock;
+        const auto came = finish(lock);
 
-        if (!valid())
-            return detail::empty();
-        const int code = finish(why);
-        const auto state = std::move(state_);
-        if (code != 0)
-            return detail::result_of(code, why).error();
-        return detail::access::adopt(state);
+        if (!came)
+            return came.error();
+        return detail::access::adopt(std::move(lock));
     }
 
     /** End the wait: get() fails with SQLOCK_ECANCELED, unless the lock was
      *  granted before.  Any thread may call it beside get(). */
     void cancel() const noexcept
     {
-        cancel_.set();
+        if (state_)
+            state_->cancel.set();
     }
 
     static result<acquisition> begin(const registry &of, std::string_view name,
@@ -265,23 +223,21 @@ class [[nodiscard]] acquisition : public detail::request
                                      acquire_options options)
     {
         acquisition made;
-        sqlock_error why = {};
-
+        auto &in = *made.state_;
         auto obtained = detail::lock_state::obtain(detail::access::share(of),
                                                    name, std::move(options));
+
         if (!obtained)
             return obtained.error();
-        made.state_ = *std::move(obtained);
-        if (made.done_.fd() < 0 || made.cancel_.fd() < 0)
+        in.lock = *std::move(obtained);
+        if (in.done.fd() < 0 || in.cancel.fd() < 0)
             return detail::event::missing();
-        sqlock_acquire_options how = made.state_->native();
-        how.cancel_fd = made.cancel_.fd();
-        const int code =
-            sqlock_request_acquire(&made.request_, made.state_->lock(), wait_ms,
-                                   &how, made.done_.fd(), &why);
-        if (code != 0)
-            return detail::result_of(code, why).error();
-        return made;
+        sqlock_acquire_options how = in.lock->native();
+        how.cancel_fd = in.cancel.fd();
+        return detail::made(detail::call(sqlock_request_acquire, &in.request,
+                                         in.lock->lock(), wait_ms, &how,
+                                         in.done.fd()),
+                            made);
     }
 
   private:
@@ -289,22 +245,17 @@ class [[nodiscard]] acquisition : public detail::request
 };
 
 /** Begin to take the lock. */
-template <class Rep, class Period>
-result<acquisition> acquire_async(const std::nothrow_t &, const registry &of,
-                                  std::string_view name,
-                                  std::chrono::duration<Rep, Period> wait,
-                                  acquire_options options = {})
+inline result<acquisition> acquire_async(const std::nothrow_t &,
+                                         const registry &of,
+                                         std::string_view name, wait_time wait,
+                                         acquire_options options = {})
 {
-    return acquisition::begin(of, name, detail::to_ms(wait),
-                              std::move(options));
+    return acquisition::begin(of, name, wait.ms, std::move(options));
 }
-template <class Rep, class Period>
-acquisition acquire_async(const registry &of, std::string_view name,
-                          std::chrono::duration<Rep, Period> wait,
-                          acquire_options options = {})
+inline acquisition acquire_async(const registry &of, std::string_view name,
+                                 wait_time wait, acquire_options options = {})
 {
-    return acquisition::begin(of, name, detail::to_ms(wait), std::move(options))
-        .value();
+    return acquisition::begin(of, name, wait.ms, std::move(options)).value();
 }
 
 /** A lock that is being released.  Like a std::future<void>. */
@@ -319,31 +270,27 @@ class [[nodiscard]] releasing : public detail::request
     }
     result<void> get(const std::nothrow_t &)
     {
-        sqlock_error why = {};
+        std::shared_ptr<detail::lock_state> lock;
 
-        if (!valid())
-            return detail::empty();
-        const int code = finish(why);
-        state_.reset();
-        return detail::result_of(code, why);
+        return finish(lock);
     }
 
     static result<releasing> begin(lease &held)
     {
         releasing made;
-        sqlock_error why = {};
+        auto &in = *made.state_;
 
         if (held.native_handle() == nullptr)
             return failure(SQLOCK_EOWNER);
         if (!detail::access::is_alone(held))
             return failure(SQLOCK_EINVAL, "the mutex is not the lease's own");
-        if (made.done_.fd() < 0)
+        if (in.done.fd() < 0)
             return detail::event::missing();
-        const int code = sqlock_request_release(
-            &made.request_, held.native_handle(), made.done_.fd(), &why);
-        if (code != 0)
-            return detail::result_of(code, why).error();
-        made.state_ = detail::access::disown(held);
+        const auto came = detail::call(sqlock_request_release, &in.request,
+                                       held.native_handle(), in.done.fd());
+        if (!came)
+            return came.error();
+        in.lock = detail::access::disown(held);
         return made;
     }
 
@@ -368,15 +315,12 @@ inline releasing release_async(lease &&held)
  *  object. */
 inline result<int> lost_fd(const std::nothrow_t &, const lease &held)
 {
-    sqlock_error why = {};
     int fd = -1;
 
     if (held.native_handle() == nullptr)
         return failure(SQLOCK_EOWNER);
-    const int code = sqlock_lost_fd(&fd, held.native_handle(), &why);
-    if (code != 0)
-        return detail::result_of(code, why).error();
-    return fd;
+    return detail::made(detail::call(sqlock_lost_fd, &fd, held.native_handle()),
+                        fd);
 }
 inline int lost_fd(const lease &held)
 {
@@ -387,17 +331,15 @@ inline int lost_fd(const lease &held)
 
 /** Take the lock; a stop that is requested ends the wait with
  *  SQLOCK_ECANCELED. */
-template <class Rep, class Period>
-result<lease> acquire(const std::nothrow_t &, const registry &of,
-                      std::string_view name,
-                      std::chrono::duration<Rep, Period> wait,
-                      const std::stop_token &stop, acquire_options options = {})
+inline result<lease> acquire(const std::nothrow_t &, const registry &of,
+                             std::string_view name, wait_time wait,
+                             const std::stop_token &stop,
+                             acquire_options options = {})
 {
     const detail::event cancel;
-    sqlock_error why = {};
-
     auto obtained = detail::lock_state::obtain(detail::access::share(of), name,
                                                std::move(options));
+
     if (!obtained)
         return obtained.error();
     if (cancel.fd() < 0)
@@ -405,16 +347,14 @@ result<lease> acquire(const std::nothrow_t &, const registry &of,
     sqlock_acquire_options how = (*obtained)->native();
     how.cancel_fd = cancel.fd();
     const std::stop_callback tell(stop, [&cancel] { cancel.set(); });
-    const int code =
-        sqlock_acquire((*obtained)->lock(), detail::to_ms(wait), &how, &why);
-    if (code != 0)
-        return detail::result_of(code, why).error();
+    const auto came =
+        detail::call(sqlock_acquire, (*obtained)->lock(), wait.ms, &how);
+    if (!came)
+        return came.error();
     return detail::access::adopt(*std::move(obtained));
 }
-template <class Rep, class Period>
-lease acquire(const registry &of, std::string_view name,
-              std::chrono::duration<Rep, Period> wait,
-              const std::stop_token &stop, acquire_options options = {})
+inline lease acquire(const registry &of, std::string_view name, wait_time wait,
+                     const std::stop_token &stop, acquire_options options = {})
 {
     return acquire(std::nothrow, of, name, wait, stop, std::move(options))
         .value();

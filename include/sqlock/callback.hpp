@@ -28,20 +28,27 @@ inline int &callbacks() noexcept
     return running;
 }
 
-/** Call a function of the application, for C: an exception ends here.  The
- *  function stays until it has returned, even if its owner ends. */
+/** Run it; an exception ends here. */
+template <class Work> void quietly(Work work) noexcept
+{
+#if defined(__cpp_exceptions)
+    try {
+        work();
+    } catch (...) {
+    }
+#else
+    work();
+#endif
+}
+
+/** Call a function of the application, for C, which cannot pass on an
+ *  exception.  The function stays until it has returned, even if its owner
+ *  ends. */
 template <class Function, class Argument>
 void call_back(std::shared_ptr<Function> function, Argument &&with) noexcept
 {
     callbacks()++;
-#if defined(__cpp_exceptions)
-    try {
-        (*function)(std::forward<Argument>(with));
-    } catch (...) { /* C has no way to pass it on */
-    }
-#else
-    (*function)(std::forward<Argument>(with));
-#endif
+    quietly([&] { (*function)(std::forward<Argument>(with)); });
     function.reset(); /* what it owns may end now */
     callbacks()--;
 }
@@ -75,14 +82,7 @@ class cleaner
     /* Without memory the work is not done; without a thread, with the next. */
     template <class Work> void post(Work &work) noexcept
     {
-#if defined(__cpp_exceptions)
-        try {
-            start(std::move(work));
-        } catch (...) {
-        }
-#else
-        start(std::move(work));
-#endif
+        quietly([&] { start(std::move(work)); });
     }
     void start(std::function<void()> work)
     {

@@ -37,13 +37,8 @@ class lock_state
     obtain(std::shared_ptr<sqlock_registry> owner, std::string_view name,
            acquire_options options)
     {
-        const c_text text(name);
-        sqlock_error why = {};
-
         if (!owner)
             return empty();
-        if (!text.valid())
-            return c_text::refused();
         std::shared_ptr<lock_state> made(new lock_state(), ender());
         made->owner_ = std::move(owner);
         if (options.on_lost)
@@ -51,10 +46,10 @@ class lock_state
                 std::make_shared<lost_function>(std::move(options.on_lost));
         made->options_ = std::move(options);
         made->options_.on_lost = nullptr;
-        const int code =
-            sqlock_obtain(&made->lock_, made->owner_.get(), text.get(), &why);
-        if (code != 0)
-            return result_of(code, why).error();
+        const auto came =
+            call(sqlock_obtain, &made->lock_, made->owner_.get(), c_text(name));
+        if (!came)
+            return came.error();
         return made;
     }
     lock_state(const lock_state &) = delete;
@@ -63,10 +58,6 @@ class lock_state
     sqlock_lock *lock() const noexcept
     {
         return lock_;
-    }
-    const std::shared_ptr<sqlock_registry> &owner() const noexcept
-    {
-        return owner_;
     }
     /* Without on_lost. */
     const acquire_options &options() const noexcept
@@ -109,12 +100,10 @@ class lock_state
         if (!came)
             return came;
         const sqlock_acquire_options how = native();
-        sqlock_error why = {};
-        const int code =
-            sqlock_acquire(lock_, left_of(wait_ms, begun), &how, &why);
-        if (code != 0)
+        came = call(sqlock_acquire, lock_, left_of(wait_ms, begun), &how);
+        if (!came)
             pass_turn();
-        return result_of(code, why);
+        return came;
     }
 
     /* Give the lock back; with @p may_refuse a guard prevents that. */

@@ -1,23 +1,11 @@
 /*
- * sqlock/many.hpp - several locks at once, all or none
+ * sqlock/many.hpp - several locks at once, all or none; many.h has the
+ * functions of C and their codes
  *
- *     auto leases = sqlock::acquire_many(registry, {"account/1", "account/2"},
- *                                        5s);
- *     leases.check();
- *
- * One statement takes up to SQLOCK_MANY_MAX different locks of one registry.
- * The names may come in any order: two callers never wait for each other
- * crosswise.
- *
- *     sqlock::mutex from(registry, "account/1"), to(registry, "account/2");
- *     sqlock::scoped_lock both(from, to);
- *
- * std::scoped_lock takes such mutexes, too, but one after another: while one is
- * held elsewhere it gives the others back, and begins anew, in many statements.
- * Beside rivals that was 32 to 90 times slower.
- *
- * many.h documents the functions of C that these call, and their
- * codes.
+ * One statement takes up to SQLOCK_MANY_MAX different locks of one registry, in
+ * any order.  std::scoped_lock takes mutexes, too, but one after another: while
+ * one is held elsewhere it gives the others back, and begins anew.  Beside
+ * rivals that was 32 to 90 times slower than sqlock::scoped_lock.
  */
 #ifndef SQLOCK_MANY_HPP
 #define SQLOCK_MANY_HPP
@@ -35,6 +23,27 @@
 
 namespace sqlock
 {
+
+/** Names of locks: a list, or any container of texts. */
+class name_list
+{
+  public:
+    name_list(std::initializer_list<std::string_view> names)
+        : all_(names.begin(), names.end())
+    {
+    }
+    template <class Names>
+    name_list(const Names &names) : all_(std::begin(names), std::end(names))
+    {
+    }
+    const std::vector<detail::c_text> &all() const noexcept
+    {
+        return all_;
+    }
+
+  private:
+    std::vector<detail::c_text> all_;
+};
 
 /** Locks that are held together, and released by the destructor.  One thread at
  *  a time may use the object, which keeps its registry open. */
@@ -98,13 +107,10 @@ class [[nodiscard]] leases
     }
     result<void> renew(const std::nothrow_t &)
     {
-        sqlock_error why = {};
-
         if (empty())
             return failure(SQLOCK_EOWNER);
-        const int code =
-            sqlock_renew_many(state_->locks.data(), size(), nullptr, &why);
-        return detail::result_of(code, why);
+        return detail::call(sqlock_renew_many, state_->locks.data(), size(),
+                            nullptr);
     }
 
     /** Release all locks.  SQLOCK_ELOST and SQLOCK_EEXPIRED say that a lease
@@ -116,15 +122,15 @@ class [[nodiscard]] leases
     }
     result<void> release(const std::nothrow_t &)
     {
-        sqlock_error why = {};
-
         if (empty())
             return failure(SQLOCK_EOWNER);
-        const int code = state_->give_back(sqlock_release_many, why);
+        const auto came = detail::call([&](auto *why) {
+            return state_->give_back(sqlock_release_many, why);
+        });
         state_->keep_those_in_use();
         if (state_->locks.empty())
             state_.reset();
-        return detail::result_of(code, why);
+        return came;
     }
 
     /** Lock @p i, from 0, for functions of sqlock.h; NULL where there is none.
@@ -134,9 +140,43 @@ class [[nodiscard]] leases
         return i < size() ? state_->locks[i] : nullptr;
     }
 
-  private:
-    friend struct many_access;
+    static result<leases> take(const registry &of, const name_list &names,
+                               std::int64_t wait_ms, acquire_options options)
+    {
+        holder made(new state());
 
+        made->owner = detail::access::share(of);
+        made->options = std::move(options);
+        if (!made->owner)
+            return detail::empty();
+        for (const detail::c_text &name : names.all()) {
+            made->locks.push_back(nullptr);
+            const auto came = detail::call(sqlock_obtain, &made->locks.back(),
+                                           made->owner.get(), name);
+            if (!came)
+                return came.error();
+        }
+
+        sqlock_acquire_options how = made->options.native();
+
+        made->results.resize(made->locks.size());
+        if (made->options.on_lost) {
+            made->on_lost = std::make_shared<std::function<void(int)>>(
+                std::move(made->options.on_lost));
+            made->options.on_lost = nullptr;
+            how.on_lost = lost;
+            how.lost_context = made.get();
+        }
+        const auto came =
+            detail::call(sqlock_acquire_many, made->locks.data(),
+                         made->locks.size(), wait_ms, &how, nullptr);
+        if (!came)
+            return came.error();
+        made->is_held = true;
+        return leases(std::move(made));
+    }
+
+  private:
     /* Stays at one address when the object is moved, since the library passes
      * that address to lost(). */
     struct state {
@@ -157,12 +197,12 @@ class [[nodiscard]] leases
          * acquired it elsewhere, too. */
         int give_back(int (*function)(sqlock_lock *const *, std::size_t, int *,
                                       sqlock_error *),
-                      sqlock_error &why) noexcept
+                      sqlock_error *why) noexcept
         {
             /* A call that is refused as a whole does not write the results. */
             std::fill(results.begin(), results.end(), SQLOCK_EINUSE);
             const int code =
-                function(locks.data(), locks.size(), results.data(), &why);
+                function(locks.data(), locks.size(), results.data(), why);
 
             for (std::size_t i = 0; i < locks.size(); i++)
                 if (on_lost && code != SQLOCK_EFORK &&
@@ -194,10 +234,8 @@ class [[nodiscard]] leases
         }
         static void dispose(state *old) noexcept
         {
-            sqlock_error why = {};
-
             if (old->is_held)
-                (void)old->give_back(sqlock_abandon_many, why);
+                (void)old->give_back(sqlock_abandon_many, nullptr);
             for (sqlock_lock *lock : old->locks)
                 (void)sqlock_drop(lock, nullptr);
             if (old->may_be_lost)
@@ -212,6 +250,12 @@ class [[nodiscard]] leases
     explicit leases(holder held) : state_(std::move(held))
     {
     }
+    static void lost(void *context, sqlock_lock *, int code) noexcept
+    {
+        auto call = static_cast<const state *>(context)->on_lost;
+
+        detail::call_back(std::move(call), code);
+    }
 
     sqlock_lock *at(std::size_t i) const
     {
@@ -221,97 +265,17 @@ class [[nodiscard]] leases
     }
 };
 
-/** Access to private members of leases, for the functions below. */
-struct many_access {
-    template <class Names>
-    static result<leases> take(const registry &of, const Names &names,
-                               std::int64_t wait_ms, acquire_options options)
-    {
-        leases::holder made(new leases::state());
-        sqlock_error why = {};
-
-        made->owner = detail::access::share(of);
-        made->options = std::move(options);
-        if (!made->owner)
-            return detail::empty();
-        for (const std::string_view name : names) {
-            const detail::c_text text(name);
-
-            if (!text.valid())
-                return detail::c_text::refused();
-            made->locks.push_back(nullptr);
-            const int code = sqlock_obtain(&made->locks.back(),
-                                           made->owner.get(), text.get(), &why);
-            if (code != 0)
-                return detail::result_of(code, why).error();
-        }
-
-        sqlock_acquire_options how = made->options.native();
-
-        made->results.resize(made->locks.size());
-        if (made->options.on_lost) {
-            made->on_lost = std::make_shared<std::function<void(int)>>(
-                std::move(made->options.on_lost));
-            made->options.on_lost = nullptr;
-            how.on_lost = lost;
-            how.lost_context = made.get();
-        }
-        const int code =
-            sqlock_acquire_many(made->locks.data(), made->locks.size(), wait_ms,
-                                &how, nullptr, &why);
-        if (code != 0)
-            return detail::result_of(code, why).error();
-        made->is_held = true;
-        return leases(std::move(made));
-    }
-
-  private:
-    static void lost(void *context, sqlock_lock *, int code) noexcept
-    {
-        auto call = static_cast<const leases::state *>(context)->on_lost;
-
-        detail::call_back(std::move(call), code);
-    }
-};
-
-/** Take all of these locks, or none.
- *
- *  @param names a container of texts, each of which converts to a
- *               std::string_view; none twice, at least one */
-template <class Names, class Rep, class Period>
-result<leases> acquire_many(const std::nothrow_t &, const registry &of,
-                            const Names &names,
-                            std::chrono::duration<Rep, Period> wait,
-                            acquire_options options = {})
+/** Take all of these locks, or none; none is named twice. */
+inline result<leases> acquire_many(const std::nothrow_t &, const registry &of,
+                                   const name_list &names, wait_time wait,
+                                   acquire_options options = {})
 {
-    return many_access::take(of, names, detail::to_ms(wait),
-                             std::move(options));
+    return leases::take(of, names, wait.ms, std::move(options));
 }
-template <class Rep, class Period>
-result<leases> acquire_many(const std::nothrow_t &, const registry &of,
-                            std::initializer_list<std::string_view> names,
-                            std::chrono::duration<Rep, Period> wait,
-                            acquire_options options = {})
+inline leases acquire_many(const registry &of, const name_list &names,
+                           wait_time wait, acquire_options options = {})
 {
-    return many_access::take(of, names, detail::to_ms(wait),
-                             std::move(options));
-}
-template <class Names, class Rep, class Period>
-leases acquire_many(const registry &of, const Names &names,
-                    std::chrono::duration<Rep, Period> wait,
-                    acquire_options options = {})
-{
-    return acquire_many(std::nothrow, of, names, wait, std::move(options))
-        .value();
-}
-template <class Rep, class Period>
-leases acquire_many(const registry &of,
-                    std::initializer_list<std::string_view> names,
-                    std::chrono::duration<Rep, Period> wait,
-                    acquire_options options = {})
-{
-    return acquire_many(std::nothrow, of, names, wait, std::move(options))
-        .value();
+    return leases::take(of, names, wait.ms, std::move(options)).value();
 }
 
 /* ----------------------------------------------------------- scoped_lock -- */
@@ -394,8 +358,6 @@ template <class... Mutexes> class scoped_lock
     }
     result<void> acquire()
     {
-        sqlock_error why = {};
-
         if constexpr (count == 0) {
             return {};
         } else {
@@ -407,9 +369,8 @@ template <class... Mutexes> class scoped_lock
                     how.on_lost = lost;
                     how.lost_context = this;
                 }
-            const int code = sqlock_acquire_many(
-                locks.data(), count, SQLOCK_FOREVER, &how, nullptr, &why);
-            return detail::result_of(code, why);
+            return detail::call(sqlock_acquire_many, locks.data(), count,
+                                SQLOCK_FOREVER, &how, nullptr);
         }
     }
     /* Not called any more once the locks are given back. */

@@ -1,20 +1,12 @@
 /*
- * sqlock/once.hpp - work that is done once and never again
- *
- *     if (sqlock::do_once(registry, "migration/17", sqlock::forever,
- *                         [&](const sqlock::lease &held) { migrate(held); }))
- *         std::puts("done now");
- *
- * once.h documents the functions of C that these call, and their codes.
+ * sqlock/once.hpp - work that is done once and never again; once.h has the
+ * functions of C and their codes
  */
 #ifndef SQLOCK_ONCE_HPP
 #define SQLOCK_ONCE_HPP
 
-#include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <sqlock.hpp>
 #include <sqlock/once.h>
@@ -22,48 +14,12 @@
 namespace sqlock
 {
 
-/** One record of work that was done. */
-struct once_record {
-    std::optional<std::string> name; /* nullopt: not known */
-    std::string key;                 /* LOCK_KEY of the name */
-    std::string client_id;           /* of the lease under which it was done */
-    std::int64_t token = 0;          /* fencing token of that lease */
-    /* the time at which it was recorded, on the database's clock */
-    std::chrono::time_point<std::chrono::system_clock,
-                            std::chrono::microseconds>
-        done_at;
-};
-
-namespace detail
-{
-
-/* Call a function of C on the record of a name; false where there is none. */
-inline result<bool> find_record(const registry &of, std::string_view name,
-                                int (*function)(sqlock_registry *, const char *,
-                                                sqlock_error *))
-{
-    const c_text text(name);
-    sqlock_error why = {};
-
-    if (of.native_handle() == nullptr)
-        return empty();
-    if (!text.valid())
-        return c_text::refused();
-    const int code = function(of.native_handle(), text.get(), &why);
-    if (code != 0 && code != SQLOCK_ENOTFOUND)
-        return result_of(code, why).error();
-    return code == 0;
-}
-
-} /* namespace detail */
-
-/** Check whether a name is recorded as done, in the registry's region.  With
- *  std::nothrow the result<bool> converts to true if that is known; ask `*came`
- *  for the answer. */
+/** Check whether a name is recorded as done, in the registry's region. */
 inline result<bool> is_done(const std::nothrow_t &, const registry &of,
                             std::string_view name)
 {
-    return detail::find_record(of, name, sqlock_once_check);
+    return detail::found(detail::call(sqlock_once_check, of.native_handle(),
+                                      detail::c_text(name)));
 }
 inline bool is_done(const registry &of, std::string_view name)
 {
@@ -74,12 +30,9 @@ inline bool is_done(const registry &of, std::string_view name)
  *  lease: nothing is recorded if the lease is over. */
 inline result<void> record_done(const std::nothrow_t &, const lease &held)
 {
-    sqlock_error why = {};
-
     if (held.native_handle() == nullptr)
         return failure(SQLOCK_EOWNER);
-    return detail::result_of(sqlock_once_record(held.native_handle(), &why),
-                             why);
+    return detail::call(sqlock_once_record, held.native_handle());
 }
 inline void record_done(const lease &held)
 {
@@ -97,10 +50,9 @@ inline void record_done(const lease &held)
  *
  * @return true: this call has done the work; false: it had been done before
  */
-template <class Rep, class Period, class Work>
-bool do_once(const registry &of, std::string_view name,
-             std::chrono::duration<Rep, Period> wait, Work &&work,
-             acquire_options options = {})
+template <class Work>
+bool do_once(const registry &of, std::string_view name, wait_time wait,
+             Work &&work, acquire_options options = {})
 {
     if (is_done(of, name))
         return false;
@@ -112,61 +64,14 @@ bool do_once(const registry &of, std::string_view name,
     return true;
 }
 
-/** Read the records of the registry's region, ordered by name, or by key where
- *  the name is not known. */
-inline result<std::vector<once_record>> list_done(const std::nothrow_t &,
-                                                  const registry &of)
-{
-    sqlock_once_info *rows = nullptr;
-    std::size_t count = 0;
-    sqlock_error why = {};
-
-    if (of.native_handle() == nullptr)
-        return detail::empty();
-    const int code =
-        sqlock_once_list(of.native_handle(), nullptr, &rows, &count, &why);
-    if (code != 0)
-        return detail::result_of(code, why).error();
-    const auto free = [count](sqlock_once_info *all) {
-        sqlock_once_free(all, count);
-    };
-    const std::unique_ptr<sqlock_once_info, decltype(free)> memory(rows, free);
-    std::vector<once_record> out(count);
-    for (std::size_t i = 0; i < count; i++) {
-        if (rows[i].name != nullptr)
-            out[i].name = rows[i].name;
-        out[i].key = rows[i].key;
-        out[i].client_id = rows[i].client_id;
-        out[i].token = rows[i].token;
-        out[i].done_at += std::chrono::microseconds(rows[i].done_at_us);
-    }
-    return out;
-}
-inline std::vector<once_record> list_done(const registry &of)
-{
-    return list_done(std::nothrow, of).value();
-}
-
-/** Remove a record, so that the work may be done again; false where there was
- *  none.  With std::nothrow the result<bool> converts to true in both cases;
- *  ask `*came` for the answer. */
-inline result<bool> forget_done(const std::nothrow_t &, const registry &of,
-                                std::string_view name)
-{
-    return detail::find_record(of, name, sqlock_once_forget);
-}
-inline bool forget_done(const registry &of, std::string_view name)
-{
-    return forget_done(std::nothrow, of, name).value();
-}
-
 /** Create the table of records where it does not exist yet. */
 inline result<void> create_once_schema(const std::nothrow_t &,
                                        std::string_view url,
                                        const registry_options &options = {})
 {
-    return detail::create_tables(url, options.native(),
-                                 sqlock_once_schema_create);
+    const sqlock_options how = options.native();
+
+    return detail::call(sqlock_once_schema_create, detail::c_text(url), &how);
 }
 inline void create_once_schema(std::string_view url,
                                const registry_options &options = {})

@@ -1,17 +1,6 @@
 /*
  * sqlock/result.hpp - errors of sqlock.hpp: exceptions, or results by choice
  *
- *     try {
- *         auto lease = registry.acquire("invoices", 5s);
- *     } catch (const sqlock::error &why) {
- *         if (why.code() != SQLOCK_ETIMEDOUT)
- *             throw;
- *     }
- *
- *     auto lease = registry.acquire(std::nothrow, "invoices", 5s);
- *     if (!lease)
- *         return lease.error().code;
- *
  * std::bad_alloc is thrown by both forms.  sqlock.hpp includes this header.
  */
 #ifndef SQLOCK_RESULT_HPP
@@ -22,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -219,39 +209,79 @@ template <> class [[nodiscard]] result<void>
 namespace detail
 {
 
-/* Make a result of a code that a function of sqlock.h returned, and of the text
- * that it wrote. */
-inline result<void> result_of(int code, const sqlock_error &why)
+/** A copy of a text that ends with NUL, for C, or NULL.  A text with a NUL byte
+ *  inside is not valid: C would read it only up to there. */
+class c_text
 {
+  public:
+    explicit c_text(std::optional<std::string_view> from) : copy_(from)
+    {
+    }
+    bool valid() const noexcept
+    {
+        return !copy_ || copy_->find('\0') == std::string::npos;
+    }
+    const char *get() const noexcept
+    {
+        return copy_ ? copy_->c_str() : nullptr;
+    }
+
+  private:
+    std::optional<std::string> copy_;
+};
+
+inline failure refused()
+{
+    return {SQLOCK_EINVAL, "a text has a NUL byte inside"};
+}
+
+/* What a function of C is given for an argument, and whether it may be. */
+inline const char *given(const c_text &text)
+{
+    return text.get();
+}
+template <class T> T given(T argument)
+{
+    return argument;
+}
+inline bool may_be_given(const c_text &text)
+{
+    return text.valid();
+}
+template <class T> bool may_be_given(const T &)
+{
+    return true;
+}
+
+/** Call a function of C, whose last argument is the error. */
+template <class Function, class... Arguments>
+result<void> call(Function function, const Arguments &...arguments)
+{
+    sqlock_error why = {};
+
+    if (!(may_be_given(arguments) && ...))
+        return refused();
+    const int code = function(given(arguments)..., &why);
     if (code == 0)
         return {};
     return why.code == code ? failure(why) : failure(code);
 }
 
-/** A copy of a text that ends with NUL, for C.  A text with a NUL byte inside
- *  is not valid: C would read it only up to there. */
-class c_text
+/** The value that a call has made, which is copied after the call. */
+template <class T> result<T> made(const result<void> &came, T &value)
 {
-  public:
-    explicit c_text(std::string_view from) : copy_(from)
-    {
-    }
-    bool valid() const noexcept
-    {
-        return copy_.find('\0') == std::string::npos;
-    }
-    const char *get() const noexcept
-    {
-        return copy_.c_str();
-    }
-    static failure refused()
-    {
-        return {SQLOCK_EINVAL, "a text has a NUL byte inside"};
-    }
+    if (!came)
+        return came.error();
+    return std::move(value);
+}
 
-  private:
-    std::string copy_;
-};
+/** Whether a row was there, or a failure but SQLOCK_ENOTFOUND. */
+inline result<bool> found(const result<void> &came)
+{
+    if (!came && came.error().code != SQLOCK_ENOTFOUND)
+        return came.error();
+    return came.has_value();
+}
 
 /** The failure of an object that was moved from, or has ended. */
 inline failure empty()
@@ -299,22 +329,17 @@ inline std::uint32_t to_option(milliseconds time)
                                      : UINT32_MAX;
 }
 
-/* Create tables by create(url, options, error), a function of C. */
-template <class Create>
-result<void> create_tables(std::string_view url, const sqlock_options &options,
-                           Create create)
-{
-    const c_text where(url);
-    sqlock_error why = {};
-
-    if (!where.valid())
-        return c_text::refused();
-    const int code = create(where.get(), &options, &why);
-
-    return result_of(code, why);
-}
-
 } /* namespace detail */
+
+/** A time to wait: any std::chrono::duration. */
+struct wait_time {
+    std::int64_t ms;
+
+    template <class Rep, class Period>
+    wait_time(std::chrono::duration<Rep, Period> time) : ms(detail::to_ms(time))
+    {
+    }
+};
 
 } /* namespace sqlock */
 

@@ -1,13 +1,6 @@
 /*
- * sqlock/stats.hpp - counters and times of a registry, for metrics
- *
- *     const auto now = sqlock::stats(registry);
- *
- *     std::cout << now.granted << " of " << now.attempts << ", waited "
- *               << sqlock::mean(now.wait).count() << " us\n";
- *
- * The counters are those of sqlock_stats, which stats.h documents, and count
- * from the opening of the registry.
+ * sqlock/stats.hpp - counters and times of a registry, for metrics; stats.h
+ * documents each
  */
 #ifndef SQLOCK_STATS_HPP
 #define SQLOCK_STATS_HPP
@@ -25,14 +18,9 @@ namespace sqlock
 inline result<sqlock_stats> stats(const std::nothrow_t &, const registry &of)
 {
     sqlock_stats out = SQLOCK_STATS_INIT;
-    sqlock_error why = {};
 
-    if (of.native_handle() == nullptr)
-        return detail::empty();
-    const int code = sqlock_registry_stats(of.native_handle(), &out, &why);
-    if (code != 0)
-        return detail::result_of(code, why).error();
-    return out;
+    return detail::made(
+        detail::call(sqlock_registry_stats, of.native_handle(), &out), out);
 }
 inline sqlock_stats stats(const registry &of)
 {

@@ -1,17 +1,10 @@
 /*
- * sqlock/stock.hpp - stock that never oversells
+ * sqlock/stock.hpp - stock that never oversells; stock.h has the functions of C
+ * and their codes
  *
- *     auto stock = sqlock::stock::open(registry);
- *
- *     stock.set("widget", 100);
- *     auto answer = stock.deduct("widget", 2, "order/4711");
- *     stock.reserve("order/4712", {{"widget", 1}, {"gadget", 3}}, 15min);
- *     stock.claim("order/4712");
- *
- * stock.h documents the functions of C that these call, and their codes.  After
- * SQLOCK_EINSUFFICIENT sqlock::failure has the quantity that is left, and the
- * index of the item.  An operation that is given a transaction becomes part of
- * it: that transaction commits the change, or rolls it back.
+ * After SQLOCK_EINSUFFICIENT sqlock::failure has the quantity that is left, and
+ * the index of the item.  An operation that is given a transaction becomes part
+ * of it: that transaction commits the change, or rolls it back.
  */
 #ifndef SQLOCK_STOCK_HPP
 #define SQLOCK_STOCK_HPP
@@ -113,16 +106,13 @@ class stock
     {
         const sqlock_stock_options how = options.native();
         sqlock_stock *opened = nullptr;
-        sqlock_error why = {};
-        auto owner = detail::access::share(of);
+        const auto came =
+            detail::call(sqlock_stock_open, &opened, of.native_handle(), &how);
 
-        if (!owner)
-            return detail::empty();
-        const int code = sqlock_stock_open(&opened, owner.get(), &how, &why);
-        if (code != 0)
-            return detail::result_of(code, why).error();
-        return stock(
-            std::shared_ptr<sqlock_stock>(opened, closer{std::move(owner)}));
+        if (!came)
+            return came.error();
+        return stock(std::shared_ptr<sqlock_stock>(
+            opened, closer{detail::access::share(of)}));
     }
 
     stock(stock &&) noexcept = default;
@@ -180,11 +170,10 @@ class stock
                                              transaction *tx = nullptr)
     {
         std::int64_t quantity = 0;
-        auto came = call({item}, tx, [&](auto *in, auto *texts, auto *why) {
-            return sqlock_stock_read(handle(), in, texts[0], &quantity, why);
-        });
 
-        return found(came, quantity);
+        return found(
+            call(sqlock_stock_read, tx, detail::c_text(item), &quantity),
+            quantity);
     }
     /** List all items, by name, or by number where they are integers. */
     std::vector<stock_item> list()
@@ -195,13 +184,11 @@ class stock
     {
         sqlock_stock_item *items = nullptr;
         std::size_t count = 0;
-        sqlock_error why = {};
+        const auto came =
+            detail::call(sqlock_stock_list, native_handle(), &items, &count);
 
-        if (!handle_)
-            return detail::empty();
-        const int code = sqlock_stock_list(handle(), &items, &count, &why);
-        if (code != 0)
-            return detail::result_of(code, why).error();
+        if (!came)
+            return came.error();
         const std::unique_ptr<sqlock_stock_item, void (*)(void *)> memory(
             items, sqlock_free);
         std::vector<stock_item> out;
@@ -221,7 +208,7 @@ class stock
                                      order_id order = {},
                                      transaction *tx = nullptr)
     {
-        return change_many(lines, order, tx, sqlock_stock_deduct_many);
+        return change_many(SQLOCK_STOCK_DEDUCT, lines, order, tx);
     }
     /** Add to several items, all or none. */
     stock_answer restore_many(const std::vector<stock_line> &lines,
@@ -234,34 +221,22 @@ class stock
                                       order_id order = {},
                                       transaction *tx = nullptr)
     {
-        return change_many(lines, order, tx, sqlock_stock_restore_many);
+        return change_many(SQLOCK_STOCK_RESTORE, lines, order, tx);
     }
 
     /** Deduct several items until the order is claimed, is cancelled, or @p ttl
      *  has passed on the database's clock. */
-    template <class Rep, class Period>
-    stock_answer
-    reserve(std::string_view order, const std::vector<stock_line> &lines,
-            std::chrono::duration<Rep, Period> ttl, transaction *tx = nullptr)
+    stock_answer reserve(std::string_view order,
+                         const std::vector<stock_line> &lines, wait_time ttl,
+                         transaction *tx = nullptr)
     {
         return reserve(std::nothrow, order, lines, ttl, tx).value();
     }
-    template <class Rep, class Period>
     result<stock_answer> reserve(const std::nothrow_t &, std::string_view order,
                                  const std::vector<stock_line> &lines,
-                                 std::chrono::duration<Rep, Period> ttl,
-                                 transaction *tx = nullptr)
+                                 wait_time ttl, transaction *tx = nullptr)
     {
-        const std::int64_t ttl_ms = detail::to_ms(ttl);
-
-        return change_many(
-            lines, order, tx,
-            [&](sqlock_stock *in, sqlock_tx *open, const char *id,
-                sqlock_stock_line *all, std::size_t count,
-                sqlock_stock_answer *answer, sqlock_error *why) {
-                return sqlock_stock_reserve(in, open, id, all, count, ttl_ms,
-                                            answer, why);
-            });
+        return change_many(SQLOCK_STOCK_RESERVE, lines, order, tx, ttl.ms);
     }
     /** Make a reservation final. */
     stock_answer claim(std::string_view order, transaction *tx = nullptr)
@@ -295,10 +270,8 @@ class stock
     {
         reservation out;
         std::int64_t remaining_ms = 0;
-        auto came = call({order}, tx, [&](auto *in, auto *texts, auto *why) {
-            return sqlock_stock_status(handle(), in, texts[0], &out.state,
-                                       &remaining_ms, why);
-        });
+        const auto came = call(sqlock_stock_status, tx, detail::c_text(order),
+                               &out.state, &remaining_ms);
 
         out.remaining = milliseconds{remaining_ms};
         return found(came, out);
@@ -314,14 +287,10 @@ class stock
     result<std::int64_t> expire(const std::nothrow_t &)
     {
         std::int64_t expired = 0;
-        sqlock_error why = {};
 
-        if (!handle_)
-            return detail::empty();
-        const int code = sqlock_stock_expire(handle(), &expired, &why);
-        if (code != 0)
-            return detail::result_of(code, why).error();
-        return expired;
+        return detail::made(
+            detail::call(sqlock_stock_expire, native_handle(), &expired),
+            expired);
     }
     /** Remove orders and reservations that ended longer ago than the retention,
      *  1 hour to 10 years; 0: 90 days.  With @p dry_run remove nothing.  Return
@@ -338,33 +307,27 @@ class stock
     {
         sqlock_stock_reap_options how = SQLOCK_STOCK_REAP_INIT;
         sqlock_stock_reaped reaped = SQLOCK_STOCK_REAPED_INIT;
-        sqlock_error why = {};
 
         how.retention_ms = retention.count();
         how.dry_run = dry_run;
-        if (!handle_)
-            return detail::empty();
-        const int code = sqlock_stock_reap(handle(), &how, &reaped, &why);
-        if (code != 0)
-            return detail::result_of(code, why).error();
-        return reaped;
+        return detail::made(
+            detail::call(sqlock_stock_reap, native_handle(), &how, &reaped),
+            reaped);
     }
 
-    /** Counts since the stock was opened, all zero where it was moved from; no
-     *  I/O. */
+    /** Counts since the stock was opened; no I/O. */
     sqlock_stock_stats statistics() const
     {
         sqlock_stock_stats out = SQLOCK_STOCK_STATS_INIT;
 
-        if (handle_)
-            (void)sqlock_stock_statistics(handle(), &out, nullptr);
+        (void)sqlock_stock_statistics(native_handle(), &out, nullptr);
         return out;
     }
     /** The stock for functions of stock.h, closed by this object; NULL where it
      *  was moved from. */
     sqlock_stock *native_handle() const
     {
-        return handle();
+        return handle_.get();
     }
 
   private:
@@ -384,10 +347,6 @@ class stock
     {
     }
 
-    sqlock_stock *handle() const
-    {
-        return handle_.get();
-    }
     static std::optional<std::int64_t> known(std::int64_t quantity)
     {
         if (quantity == -1)
@@ -395,7 +354,8 @@ class stock
         return quantity;
     }
     template <class T>
-    static result<std::optional<T>> found(const result<void> &came, T value)
+    static result<std::optional<T>> found(const result<void> &came,
+                                          const T &value)
     {
         if (came)
             return std::optional<T>(value);
@@ -404,28 +364,23 @@ class stock
         return came.error();
     }
 
-    /* Call make(transaction, texts, error) with copies of the texts that end
-     * with NUL; nullopt becomes NULL. */
-    template <class Call>
-    result<void> call(const std::vector<order_id> &given, transaction *tx,
-                      Call make)
+    /* Call a function of C for this stock, in that transaction. */
+    template <class Function, class... Arguments>
+    result<void> call(Function function, transaction *tx,
+                      const Arguments &...arguments)
     {
-        std::vector<detail::c_text> copies;
-        std::vector<const char *> texts;
-        sqlock_error why = {};
+        sqlock_tx *const in = tx != nullptr ? tx->native_handle() : nullptr;
 
-        if (!handle_ || (tx != nullptr && tx->native_handle() == nullptr))
+        if (tx != nullptr && in == nullptr)
             return detail::empty();
-        copies.reserve(given.size());
-        for (const order_id &text : given) {
-            copies.emplace_back(text.value_or(std::string_view()));
-            if (!copies.back().valid())
-                return detail::c_text::refused();
-            texts.push_back(text ? copies.back().get() : nullptr);
-        }
-        const int code = make(tx != nullptr ? tx->native_handle() : nullptr,
-                              texts.data(), &why);
-        return detail::result_of(code, why);
+        return detail::call(function, native_handle(), in, arguments...);
+    }
+    static sqlock_stock_answer unknown()
+    {
+        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
+
+        answer.left = -1;
+        return answer;
     }
     static result<stock_answer> told(const result<void> &came,
                                      const sqlock_stock_answer &answer)
@@ -448,49 +403,39 @@ class stock
                                 std::int64_t quantity, order_id order,
                                 transaction *tx)
     {
-        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
+        sqlock_stock_answer answer = unknown();
 
-        answer.left = -1;
-        auto came =
-            call({order, item}, tx, [&](auto *in, auto *texts, auto *why) {
-                return function(handle(), in, texts[0], texts[1], quantity,
-                                &answer, why);
-            });
-        return told(came, answer);
+        return told(call(function, tx, detail::c_text(order),
+                         detail::c_text(item), quantity, &answer),
+                    answer);
     }
     template <class Function>
     result<stock_answer> decide(Function function, std::string_view order,
                                 transaction *tx)
     {
-        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
+        sqlock_stock_answer answer = unknown();
 
-        answer.left = -1;
-        auto came = call({order}, tx, [&](auto *in, auto *texts, auto *why) {
-            return function(handle(), in, texts[0], &answer, why);
-        });
-        return told(came, answer);
+        return told(call(function, tx, detail::c_text(order), &answer), answer);
     }
-    template <class Function>
-    result<stock_answer> change_many(const std::vector<stock_line> &lines,
+    result<stock_answer> change_many(sqlock_stock_change kind,
+                                     const std::vector<stock_line> &lines,
                                      order_id order, transaction *tx,
-                                     Function function)
+                                     std::int64_t ttl_ms = 0)
     {
-        std::vector<order_id> texts_of{order};
         std::vector<sqlock_stock_line> natives(lines.size());
-        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
+        sqlock_stock_answer answer = unknown();
 
-        answer.left = -1;
-        for (const stock_line &line : lines)
-            texts_of.emplace_back(line.item);
-        auto came = call(texts_of, tx, [&](auto *in, auto *texts, auto *why) {
-            for (std::size_t i = 0; i < lines.size(); i++) {
-                natives[i].item = texts[i + 1];
-                natives[i].quantity = lines[i].quantity;
-            }
-            return function(handle(), in, texts[0], natives.data(),
-                            natives.size(), &answer, why);
-        });
-        auto out = told(came, answer);
+        for (std::size_t i = 0; i < lines.size(); i++) {
+            if (lines[i].item.find('\0') != std::string::npos)
+                return detail::refused();
+            natives[i].item = lines[i].item.c_str();
+            natives[i].quantity = lines[i].quantity;
+        }
+        auto out =
+            told(call(sqlock_stock_change_sized, tx, kind,
+                      detail::c_text(order), natives.data(), natives.size(),
+                      ttl_ms, &answer, sizeof(sqlock_stock_line)),
+                 answer);
         if (out) {
             out->left = std::nullopt;
             for (const sqlock_stock_line &line : natives)
@@ -505,8 +450,9 @@ inline result<void> create_stock_schema(const std::nothrow_t &,
                                         std::string_view url,
                                         const registry_options &options = {})
 {
-    return detail::create_tables(url, options.native(),
-                                 sqlock_stock_schema_create);
+    const sqlock_options how = options.native();
+
+    return detail::call(sqlock_stock_schema_create, detail::c_text(url), &how);
 }
 inline void create_stock_schema(std::string_view url,
                                 const registry_options &options = {})

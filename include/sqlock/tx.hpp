@@ -1,16 +1,9 @@
 /*
- * sqlock/tx.hpp - transactions that a lease guards
+ * sqlock/tx.hpp - transactions that a lease guards; tx.h has the functions of C
+ * and their codes
  *
- *     auto lease = registry.acquire("invoices", 5s);
- *     auto tx = sqlock::transaction::begin(registry);
- *
- *     tx.guard(lease);
- *     tx.execute("UPDATE account SET amount = ? WHERE id = ?", 100, 7);
- *     tx.commit();
- *
- * tx.h documents the functions of C that these call, and their codes.  A
- * transaction that is not committed is rolled back by its destructor.  A lease
- * that ends before the transaction that guards it is released with that.
+ * A transaction that is not committed is rolled back by its destructor.  A
+ * lease that ends before the transaction that guards it is released with that.
  */
 #ifndef SQLOCK_TX_HPP
 #define SQLOCK_TX_HPP
@@ -88,16 +81,7 @@ class transaction
     }
     static result<transaction> begin(const std::nothrow_t &, const registry &of)
     {
-        sqlock_tx *begun = nullptr;
-        sqlock_error why = {};
-        auto owner = detail::access::share(of);
-
-        if (!owner)
-            return detail::empty();
-        const int code = sqlock_tx_begin(&begun, owner.get(), &why);
-        if (code != 0)
-            return detail::result_of(code, why).error();
-        return transaction(std::move(owner), begun);
+        return begun(of, sqlock_tx_begin);
     }
 
     /** Use the application's own PGconn, MYSQL or sqlite3; join the transaction
@@ -109,35 +93,7 @@ class transaction
     static result<transaction> adopt(const std::nothrow_t &, const registry &of,
                                      void *connection)
     {
-        sqlock_tx *begun = nullptr;
-        sqlock_error why = {};
-        auto owner = detail::access::share(of);
-
-        if (!owner)
-            return detail::empty();
-        const int code = sqlock_tx_adopt(&begun, owner.get(), connection, &why);
-        if (code != 0)
-            return detail::result_of(code, why).error();
-        return transaction(std::move(owner), begun);
-    }
-
-    transaction(transaction &&other) noexcept
-        : owner_(std::move(other.owner_)),
-          tx_(std::exchange(other.tx_, nullptr))
-    {
-    }
-    transaction &operator=(transaction &&other) noexcept
-    {
-        if (this != &other) {
-            end();
-            owner_ = std::move(other.owner_);
-            tx_ = std::exchange(other.tx_, nullptr);
-        }
-        return *this;
-    }
-    ~transaction()
-    {
-        end();
+        return begun(of, sqlock_tx_adopt, connection);
     }
 
     /** Commit it.  SQLOCK_EUNCERTAIN: it may be committed or not; any other
@@ -167,17 +123,15 @@ class transaction
     }
     result<void> leave(const std::nothrow_t &)
     {
-        sqlock_error why = {};
+        const auto came = detail::call(sqlock_tx_leave, native_handle());
 
-        if (!usable())
-            return detail::empty();
-        const int code = sqlock_tx_leave(tx_, &why);
-        if (code != SQLOCK_EINVAL)
-            tx_ = nullptr;
-        return detail::result_of(code, why);
+        if (came || came.error().code != SQLOCK_EINVAL)
+            (void)tx_.release();
+        return came;
     }
 
-    /** Run one statement, with a `?` for each parameter. */
+    /** Run one statement, with a `?` for each parameter: values, or a vector
+     *  of values. */
     template <class... Parameters>
     rows execute(std::string_view sql, const Parameters &...parameters)
     {
@@ -187,19 +141,24 @@ class transaction
     result<rows> execute(const std::nothrow_t &, std::string_view sql,
                          const Parameters &...parameters)
     {
-        const std::array<value, sizeof...(Parameters)> all = {
-            {value(parameters)...}};
-
-        return run(sql, all.data(), all.size());
-    }
-    rows execute(std::string_view sql, const std::vector<value> &parameters)
-    {
-        return run(sql, parameters.data(), parameters.size()).value();
+        return execute(std::nothrow, sql,
+                       std::vector<value>{value(parameters)...});
     }
     result<rows> execute(const std::nothrow_t &, std::string_view sql,
                          const std::vector<value> &parameters)
     {
-        return run(sql, parameters.data(), parameters.size());
+        std::vector<sqlock_value> natives;
+        rows out;
+
+        for (const value &parameter : parameters) {
+            if (!parameter.valid())
+                return detail::refused();
+            natives.push_back(parameter.native());
+        }
+        return detail::made(detail::call(sqlock_tx_execute, native_handle(),
+                                         detail::c_text(sql), natives.data(),
+                                         natives.size(), out.native_handle()),
+                            out);
     }
 
     /** Let the database check that a lease is still held, and keep anybody from
@@ -208,11 +167,8 @@ class transaction
     {
         guard(std::nothrow, held).value();
     }
-    result<void> guard(const std::nothrow_t &, const lease &held)
-    {
-        return guard_lock(held.native_handle());
-    }
-    result<void> guard(const std::nothrow_t &, const mutex &held)
+    template <class Held>
+    result<void> guard(const std::nothrow_t &, const Held &held)
     {
         return guard_lock(held.native_handle());
     }
@@ -228,49 +184,35 @@ class transaction
 
     /** Lock names until the transaction ends.  These locks have nothing to do
      *  with the leases of the same names. */
-    template <class Rep, class Period>
-    void lock(std::initializer_list<std::string_view> names,
-              std::chrono::duration<Rep, Period> wait)
+    void lock(const name_list &names, wait_time wait)
     {
         lock(std::nothrow, names, wait).value();
     }
-    template <class Rep, class Period>
-    result<void> lock(const std::nothrow_t &,
-                      std::initializer_list<std::string_view> names,
-                      std::chrono::duration<Rep, Period> wait)
+    result<void> lock(const std::nothrow_t &, const name_list &names,
+                      wait_time wait)
     {
-        return lock_all(names.begin(), names.size(), detail::to_ms(wait));
-    }
-    template <class Rep, class Period>
-    void lock(const std::vector<std::string_view> &names,
-              std::chrono::duration<Rep, Period> wait)
-    {
-        lock(std::nothrow, names, wait).value();
-    }
-    template <class Rep, class Period>
-    result<void> lock(const std::nothrow_t &,
-                      const std::vector<std::string_view> &names,
-                      std::chrono::duration<Rep, Period> wait)
-    {
-        return lock_all(names.data(), names.size(), detail::to_ms(wait));
+        std::vector<const char *> texts;
+
+        for (const detail::c_text &name : names.all()) {
+            if (!name.valid())
+                return detail::refused();
+            texts.push_back(name.get());
+        }
+        return detail::call(sqlock_tx_lock, native_handle(), texts.data(),
+                            texts.size(), wait.ms, false, nullptr);
     }
 
     /** Lock a row FOR UPDATE, or FOR SHARE; false if there is no such row. */
-    template <class Rep, class Period>
-    bool lock_row(const table &of, const value &key,
-                  std::chrono::duration<Rep, Period> wait, bool share = false)
+    bool lock_row(const table &of, const value &key, wait_time wait,
+                  bool share = false)
     {
         return lock_row(std::nothrow, of, key, wait, share).value();
     }
-    template <class Rep, class Period>
-    result<bool>
-    lock_row(const std::nothrow_t &, const table &of, const value &key,
-             std::chrono::duration<Rep, Period> wait, bool share = false)
+    result<bool> lock_row(const std::nothrow_t &, const table &of,
+                          const value &key, wait_time wait, bool share = false)
     {
-        return found(with_row(of, key, [&](auto *t, auto *k, auto *why) {
-            return sqlock_tx_lock_row(tx_, t, k, share, detail::to_ms(wait),
-                                      why);
-        }));
+        return detail::found(
+            with_row(sqlock_tx_lock_row, of, key, share, wait.ms));
     }
 
     /** Refuse an old token: SQLOCK_ECONFLICT where a later holder was here. */
@@ -283,13 +225,7 @@ class transaction
                        const value &key, std::int64_t token,
                        std::string_view owner)
     {
-        const detail::c_text text(owner);
-
-        if (!text.valid())
-            return detail::c_text::refused();
-        return with_row(of, key, [&](auto *t, auto *k, auto *why) {
-            return sqlock_tx_fence(tx_, t, k, token, text.get(), why);
-        });
+        return with_row(sqlock_tx_fence, of, key, token, detail::c_text(owner));
     }
 
     /** Read the version of a row. */
@@ -301,13 +237,8 @@ class transaction
                                        const value &key)
     {
         sqlock_row_version out = {};
-        auto came = with_row(of, key, [&](auto *t, auto *k, auto *why) {
-            return sqlock_tx_version(tx_, t, k, &out, why);
-        });
 
-        if (!came)
-            return came.error();
-        return out;
+        return detail::made(with_row(sqlock_tx_version, of, key, &out), out);
     }
 
     /** Update a row that still has the expected version; SQLOCK_ECONFLICT where
@@ -328,129 +259,78 @@ class transaction
 
         for (const assignment &one : set) {
             if (!one.to.valid() || one.column.find('\0') != std::string::npos)
-                return detail::c_text::refused();
+                return detail::refused();
             natives.push_back({one.column.c_str(), one.to.native()});
         }
-        auto came = with_row(of, key, [&](auto *t, auto *k, auto *why) {
-            return sqlock_tx_update(tx_, t, k, &expected, natives.data(),
-                                    natives.size(), &next, why);
-        });
-        if (!came)
-            return came.error();
-        return next;
+        return detail::made(with_row(sqlock_tx_update, of, key, &expected,
+                                     natives.data(), natives.size(), &next),
+                            next);
     }
 
     /** The transaction for functions of tx.h; NULL once it has ended. */
     sqlock_tx *native_handle() const noexcept
     {
-        return tx_;
+        return tx_.get();
     }
 
   private:
     friend struct retry_access;
 
-    std::shared_ptr<sqlock_registry> owner_; /* empty: retry() ends it */
-    sqlock_tx *tx_;                          /* NULL: over */
+    struct ender {
+        std::shared_ptr<sqlock_registry> owner; /* empty: retry() ends it */
+
+        void operator()(sqlock_tx *begun) noexcept
+        {
+            if (owner)
+                detail::cleaner::run([begun, kept = std::move(owner)] {
+                    (void)sqlock_tx_rollback(begun, nullptr);
+                });
+        }
+    };
+    std::unique_ptr<sqlock_tx, ender> tx_; /* empty: over */
 
     transaction(std::shared_ptr<sqlock_registry> owner, sqlock_tx *begun)
-        : owner_(std::move(owner)), tx_(begun)
+        : tx_(begun, ender{std::move(owner)})
     {
     }
 
-    bool usable() const noexcept
+    template <class Begin, class... Arguments>
+    static result<transaction> begun(const registry &of, Begin begin,
+                                     Arguments... arguments)
     {
-        return tx_ != nullptr;
-    }
-    void end() noexcept
-    {
-        if (tx_ != nullptr && owner_)
-            detail::cleaner::run([tx = tx_, owner = std::move(owner_)] {
-                (void)sqlock_tx_rollback(tx, nullptr);
-            });
-        tx_ = nullptr;
-        owner_.reset();
+        sqlock_tx *tx = nullptr;
+        const auto came =
+            detail::call(begin, &tx, of.native_handle(), arguments...);
+
+        if (!came)
+            return came.error();
+        return transaction(detail::access::share(of), tx);
     }
     result<void> over(int (*finish)(sqlock_tx *, sqlock_error *))
     {
-        sqlock_error why = {};
-
-        if (!usable())
+        if (!tx_)
             return detail::empty();
-        if (!owner_)
+        if (!tx_.get_deleter().owner)
             return failure(SQLOCK_EINVAL, "retry() ends its transaction");
-        return detail::result_of(finish(std::exchange(tx_, nullptr), &why),
-                                 why);
-    }
-    result<rows> run(std::string_view sql, const value *parameters,
-                     std::size_t count)
-    {
-        const detail::c_text text(sql);
-        std::vector<sqlock_value> natives;
-        rows came;
-        sqlock_error why = {};
-
-        if (!usable())
-            return detail::empty();
-        if (!text.valid())
-            return detail::c_text::refused();
-        for (std::size_t i = 0; i < count; i++) {
-            if (!parameters[i].valid())
-                return detail::c_text::refused();
-            natives.push_back(parameters[i].native());
-        }
-        const int code =
-            sqlock_tx_execute(tx_, text.get(), natives.data(), natives.size(),
-                              came.native_handle(), &why);
-        if (code != 0)
-            return detail::result_of(code, why).error();
-        return came;
+        return detail::call(finish, tx_.release());
     }
     result<void> guard_lock(sqlock_lock *lock)
     {
-        sqlock_error why = {};
-
-        if (!usable())
-            return detail::empty();
         if (lock == nullptr)
             return failure(SQLOCK_EOWNER);
-        return detail::result_of(sqlock_tx_guard(tx_, lock, &why), why);
+        return detail::call(sqlock_tx_guard, native_handle(), lock);
     }
-    result<void> lock_all(const std::string_view *names, std::size_t count,
-                          std::int64_t wait_ms)
-    {
-        std::vector<std::string> copies(names, names + count);
-        std::vector<const char *> texts;
-        sqlock_error why = {};
-
-        if (!usable())
-            return detail::empty();
-        for (const std::string &name : copies) {
-            if (name.find('\0') != std::string::npos)
-                return detail::c_text::refused();
-            texts.push_back(name.c_str());
-        }
-        const int code = sqlock_tx_lock(tx_, texts.data(), texts.size(),
-                                        wait_ms, false, nullptr, &why);
-        return detail::result_of(code, why);
-    }
-    template <class Call>
-    result<void> with_row(const table &of, const value &key, Call call)
+    template <class Function, class... Arguments>
+    result<void> with_row(Function function, const table &of, const value &key,
+                          const Arguments &...arguments)
     {
         const sqlock_table native = of.native();
         const sqlock_value native_key = key.native();
-        sqlock_error why = {};
 
-        if (!usable())
-            return detail::empty();
         if (!of.valid() || !key.valid())
-            return detail::c_text::refused();
-        return detail::result_of(call(&native, &native_key, &why), why);
-    }
-    static result<bool> found(const result<void> &came)
-    {
-        if (!came && came.error().code != SQLOCK_ENOTFOUND)
-            return came.error();
-        return came.has_value();
+            return detail::refused();
+        return detail::call(function, native_handle(), &native, &native_key,
+                            arguments...);
     }
 };
 
@@ -477,22 +357,21 @@ struct retry_access {
         };
         context with = {};
         sqlock_retry_options how = SQLOCK_RETRY_INIT;
-        sqlock_error why = {};
 
         with.work = &work;
         how.attempts = options.attempts;
         how.deadline_ms = detail::to_option(options.deadline);
         how.pause_ms = detail::to_option(options.longest_pause);
-        const int code = sqlock_tx_retry(
-            of.native_handle(),
-            [](void *passed, sqlock_tx *tx, sqlock_error *err) {
+        const auto came = detail::call(
+            sqlock_tx_retry, of.native_handle(),
+            +[](void *passed, sqlock_tx *tx, sqlock_error *err) {
                 auto *in = static_cast<context *>(passed);
                 transaction open(nullptr, tx);
 #if defined(__cpp_exceptions)
                 try {
                     return attempt(*in->work, open, err);
-                } catch (const error &came) {
-                    return told(came.why(), err);
+                } catch (const error &thrown) {
+                    return told(thrown.why(), err);
                 } catch (...) {
                     in->other = std::current_exception();
                     return static_cast<int>(SQLOCK_ECANCELED);
@@ -501,12 +380,12 @@ struct retry_access {
                 return attempt(*in->work, open, err);
 #endif
             },
-            &with, &how, &why);
+            &with, &how);
 #if defined(__cpp_exceptions)
         if (with.other)
             std::rethrow_exception(with.other);
 #endif
-        return detail::result_of(code, why);
+        return came;
     }
 
   private:
@@ -538,10 +417,10 @@ struct retry_access {
 };
 
 /**
- * Run work(tx) in a transaction, and commit it.  Try again
- * after SQLOCK_ECONFLICT, SQLOCK_ERETRY, SQLOCK_EBUSY and SQLOCK_ETIMEDOUT of
- * the commit, or of the work, which throws sqlock::error or returns a
- * result<void>.  Any other exception of the work rolls back, and is passed on.
+ * Run work(tx) in a transaction, and commit it.  Try again after
+ * SQLOCK_ECONFLICT, SQLOCK_ERETRY, SQLOCK_EBUSY and SQLOCK_ETIMEDOUT of the
+ * commit, or of the work, which throws sqlock::error or returns a result<void>.
+ * Any other exception of the work rolls back, and is passed on.
  */
 template <class Work>
 result<void> retry(const std::nothrow_t &, const registry &of, Work &&work,

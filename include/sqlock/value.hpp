@@ -1,11 +1,5 @@
 /*
  * sqlock/value.hpp - values of SQL statements, and their results
- *
- *     auto rows = tx.execute("SELECT name, amount FROM account "
- *                            "WHERE id = ?", 7);
- *
- *     if (!rows.empty() && rows.integer(0, 1) > 100)
- *         std::cout << rows.text(0, 0).value_or("(no name)");
  */
 #ifndef SQLOCK_VALUE_HPP
 #define SQLOCK_VALUE_HPP
