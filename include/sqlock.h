@@ -269,7 +269,6 @@ typedef struct sqlock_options {
  *         ECONFLICT   it exists with another layout
  *         ESCHEMA     it exists, and cannot hold locks
  *         EBUSY       it is missing, and another session is in the way
- *         any other   as sqlock_registry_open() returns
  */
 SQLOCK_MUSTUSE int sqlock_schema_create(const char *url,
                                         const sqlock_options *options,
@@ -283,22 +282,9 @@ SQLOCK_MUSTUSE int sqlock_schema_create(const char *url,
  *     mysql://user:password@host:port/db?socket=...&tls=verify&ca=...
  *     sqlite:relative/path   sqlite:/absolute/path?synchronous=full
  *
- * A password may come from PGPASSWORD, PGPASSFILE or PGSERVICEFILE, from the
- * [client] group of ~/.my.cnf, or, with the parameter `password_env=NAME`, from
- * that environment variable.
- *
- * TLS that the URL demands (sslmode=require, verify-ca, verify-full;
- * tls=require, verify) is checked on the open connection.  Without TLS, or with
- * a certificate that the client library refuses, the result is EACCESS.
- *
- * This call does not create a SQLite file.  With synchronous=full each commit
- * waits for the disk; without it a power failure may undo the last commits.
- *
- * With waiting=poll in the URL, no statement of a wait queue is sent to
- * PostgreSQL or MySQL: waiters read the row every poll_ms.  Use it for poolers,
- * and for servers without advisory locks, NOTIFY or GET_LOCK.  Tokens of
- * sqlock's layout then rise only while the row stays, and those of Spring's
- * layouts may come in the wrong order.
+ * sqlock-databases(7) has their parameters, where passwords come from, and TLS.
+ * TLS that the URL demands is checked on the open connection.  This call does
+ * not create a SQLite file.
  *
  * @param[out] out closed by sqlock_registry_close(); NULL on failure
  * @param options  NULL: all defaults
@@ -308,9 +294,7 @@ SQLOCK_MUSTUSE int sqlock_schema_create(const char *url,
  *                        locks: not durable, no primary key, wrong columns
  *         EACCESS        login, privilege or TLS
  *         EINVAL         the URL leads nowhere: no such host or directory
- *         any other      not open: ENOTSUP (no driver for this URL), EREADONLY,
- *                        ERESOURCE, EBUSY (the SQLite file is locked),
- *                        EDATABASE, ENOMEM
+ *         ENOTSUP        there is no driver for this URL
  */
 SQLOCK_MUSTUSE int sqlock_registry_open(sqlock_registry **out, const char *url,
                                         const sqlock_options *options,
@@ -341,8 +325,6 @@ SQLOCK_API int sqlock_registry_close(sqlock_registry *registry,
  * @param[out] out dropped by sqlock_drop(); NULL on failure
  * @param name     0 to 10 000 bytes of UTF-8; with SQLOCK_KEY_RAW 1 to 36 bytes
  *                 of printable ASCII
- * @return 0           done
- *         any other   EINVAL, EFORK, ENOMEM
  */
 SQLOCK_MUSTUSE int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
                                  const char *name, sqlock_error *err);
@@ -429,9 +411,6 @@ SQLOCK_MUSTUSE int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
  * End all waits for the lock in this registry; with SQLOCK_OWNED_BY_HANDLE,
  * those of this handle.  Any thread may call it, but no signal handler.  A
  * claim that is being sent is completed: its caller may still get 0.
- *
- * @return 0           done
- *         any other   EINVAL, EFORK
  */
 SQLOCK_API int sqlock_cancel(sqlock_lock *lock, sqlock_error *err);
 

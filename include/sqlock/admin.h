@@ -82,8 +82,6 @@ typedef struct sqlock_info {
  *                 failure
  * @return 0              done
  *         ENOTFOUND      the table has no such row: the lock is free
- *         EUNREACHABLE   the database cannot be reached
- *         any other      not known, as sqlock_find() returns
  */
 SQLOCK_MUSTUSE int sqlock_show(sqlock_registry *registry, const char *name,
                                sqlock_info **row, sqlock_error *err);
@@ -126,12 +124,7 @@ SQLOCK_MUSTUSE int sqlock_find_sized(sqlock_registry *registry,
  * @param options   NULL: all defaults
  * @param[out] rows freed by sqlock_info_free(); NULL on failure
  * @return 0              done
- *         EUNREACHABLE   the database cannot be reached
- *         EBUSY          a statement took longer than its limit, or the SQLite
- *                        file is locked
  *         EINVAL         the options: an unknown order, or the pattern
- *         any other      not known: EACCESS, ESCHEMA, EREADONLY, ERESOURCE,
- *                        EDATABASE, ENOMEM, ENOTSUP, EFORK
  */
 SQLOCK_INLINE int sqlock_find(sqlock_registry *registry,
                               const sqlock_find_options *options,
@@ -198,8 +191,7 @@ SQLOCK_MUSTUSE int sqlock_break(sqlock_registry *registry, const char *name,
  * @param[out] removed how many rows, also on failure; NULL: not wanted
  * @return 0            done
  *         EUNCERTAIN   the outcome of the last statement is not known
- *         any other    a result of sqlock_find(): some rows may be left.
- *                      EBUSY: a transaction has locked a row
+ *         any other    some rows may be left.  EBUSY: one is locked
  */
 SQLOCK_MUSTUSE int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
                                int64_t *removed, sqlock_error *err);
@@ -218,8 +210,6 @@ SQLOCK_MUSTUSE int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
  *                  on success only; NULL: not wanted
  * @return 0            done
  *         EUNCERTAIN   the outcome is not known: call it again
- *         any other    not done, as sqlock_reap() returns; ENOTSUP: not with
- *                      this driver
  */
 SQLOCK_MUSTUSE int sqlock_after_restore(sqlock_registry *registry,
                                         int64_t *rows, sqlock_error *err);
@@ -242,27 +232,10 @@ SQLOCK_MUSTUSE int sqlock_key_of(char key[SQLOCK_KEY_SIZE], const char *name,
  * @param[out] text freed by sqlock_free(); NULL on failure
  * @param url       of the database; its scheme is enough: "mysql:"
  * @param options   for the table's prefix; NULL: "INT_"
- * @return 0           done
- *         any other   EINVAL, ENOTSUP, ENOMEM
  */
 SQLOCK_MUSTUSE int sqlock_schema_text(char **text, const char *url,
                                       const sqlock_options *options,
                                       sqlock_layout layout, sqlock_error *err);
-
-/**
- * Check the lock table as sqlock_registry_open() does.
- *
- * @param[out] layout the one that was found; NULL: not wanted
- * @return 0              the table can hold locks
- *         EUNREACHABLE   the database cannot be reached
- *         ESCHEMA        there is no such table, or it cannot hold locks
- *         EACCESS        login, privilege or TLS
- *         any other      not known, as sqlock_registry_open() returns
- */
-SQLOCK_MUSTUSE int sqlock_schema_check(const char *url,
-                                       const sqlock_options *options,
-                                       sqlock_layout *layout,
-                                       sqlock_error *err);
 
 /* -------------------------------------------------------------- session -- */
 
@@ -276,14 +249,9 @@ sqlock_registry_layout(const sqlock_registry *registry);
 
 /**
  * Copy the epoch of the data: a text that identifies the server, as the session
- * opened last found it.  With PostgreSQL it is the system identifier and the
- * timeline, which a promotion changes, with MySQL the server's UUID, with
- * MariaDB its server_id, with SQLite the file's device and inode.  When the
- * epoch changes, another server answers, or the file was replaced, and locks
- * that the old one acknowledged may be missing there.  The next renewal
- * finds such a lease lost; until then only a guard or a token keeps its holder
- * out of the data.  A change is noticed when a session is opened, and reported
- * as the event EPOCH, too.  No I/O.
+ * opened last found it.  When it changes, another server answers, or the file
+ * was replaced, and locks that the old one acknowledged may be missing there:
+ * see sqlock-databases(7).  The event EPOCH reports it, too.  No I/O.
  *
  * @param[out] epoch always written; "" if no session has found one: before the
  *                   first, and with Galera, whose nodes are alike

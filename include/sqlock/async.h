@@ -75,7 +75,6 @@ typedef enum sqlock_request_state {
  *                 like `cancel_fd`, stay open until the request is finished or
  *                 abandoned.  0: none
  * @return 0           under way
- *         any other   nothing was done: EINVAL, EFORK, ENOMEM, ERESOURCE
  */
 SQLOCK_MUSTUSE int sqlock_request_acquire(sqlock_request **out,
                                           sqlock_lock *lock, int64_t wait_ms,
@@ -92,7 +91,6 @@ SQLOCK_MUSTUSE int sqlock_request_acquire(sqlock_request **out,
  * @return 0           under way
  *         EOWNER      still held, by another owner
  *         EINUSE      still held: an open transaction guards it
- *         any other   still held: EINVAL, EFORK, ENOMEM, ERESOURCE
  */
 SQLOCK_MUSTUSE int sqlock_request_release(sqlock_request **out,
                                           sqlock_lock *lock, int done_fd,
@@ -110,7 +108,6 @@ SQLOCK_API sqlock_request_state sqlock_request_status(sqlock_request *request);
  *         EINUSE      the request has not ended: it is not freed
  *         ELOST, EEXPIRED   acquired, but the lease is over; it is released
  *         EFORK       this is a child process: nothing was touched
- *         any other   as sqlock_acquire() or sqlock_release() returns
  */
 SQLOCK_MUSTUSE int sqlock_request_finish(sqlock_request *request,
                                          sqlock_error *err);
@@ -133,8 +130,6 @@ SQLOCK_API int sqlock_request_abandon(sqlock_request *request,
  * acquisition clears: do not read or close it.
  *
  * @param[out] fd valid while the caller has a reference to the lock
- * @return 0           done
- *         any other   EINVAL, EFORK, ERESOURCE
  */
 SQLOCK_MUSTUSE int sqlock_lost_fd(int *fd, sqlock_lock *lock,
                                   sqlock_error *err);

@@ -54,9 +54,7 @@ SQLOCK_MUSTUSE int sqlock_diagnose_sized(const char *url,
  * @param[out] checks freed by sqlock_checks_free(); has those made so far also
  *                    after a failure
  * @return 0           all checks were made, whatever they found
- *         any other   the other checks could not be made: EINVAL, ENOTSUP,
- *                     EUNREACHABLE, EBUSY, EACCESS, ESCHEMA, EREADONLY,
- *                     ERESOURCE, EDATABASE, ENOMEM
+ *         any other   the other checks could not be made
  */
 SQLOCK_INLINE int sqlock_diagnose(const char *url,
                                   const sqlock_options *options,
@@ -99,10 +97,8 @@ typedef struct sqlock_capabilities {
  * @param[in,out] found begins with SQLOCK_CAPABILITIES_INIT
  * @return 0              done
  *         ETIMEDOUT      another process is doing the same
- *         EUNREACHABLE   the database cannot be reached, or not any more
  *         EBUSY          the database was too slow
  *         ESCHEMA        there is no table for locks
- *         any other      not known, as sqlock_registry_open() returns
  */
 SQLOCK_MUSTUSE int sqlock_capabilities_of(const char *url,
                                           const sqlock_options *options,

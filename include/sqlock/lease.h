@@ -34,7 +34,6 @@ extern "C" {
  * @param ttl_ms the TTL that sqlock_lease_renew() uses when it is given 0
  * @return 0           done
  *         EEXPIRED    not held
- *         any other   EINVAL
  */
 SQLOCK_MUSTUSE int sqlock_lease_id(char id[SQLOCK_LEASE_ID_SIZE],
                                    sqlock_lock *lock, uint32_t ttl_ms,
@@ -49,7 +48,6 @@ SQLOCK_MUSTUSE int sqlock_lease_id(char id[SQLOCK_LEASE_ID_SIZE],
  * @return 0                 renewed
  *         EEXPIRED, ELOST   the lease is over
  *         EINVAL            this is no lease id
- *         any other         not renewed, as sqlock_renew() returns
  */
 SQLOCK_MUSTUSE int sqlock_lease_renew(sqlock_registry *registry, const char *id,
                                       uint32_t ttl_ms, int64_t *remaining_ms,
@@ -78,7 +76,6 @@ SQLOCK_MUSTUSE int sqlock_lease_release(sqlock_registry *registry,
  * @param[out] text freed by sqlock_free(), without a semicolon; NULL on failure
  * @return 0           done
  *         EINVAL      this is no lease id
- *         any other   ENOTSUP, ENOMEM, EFORK
  */
 SQLOCK_MUSTUSE int sqlock_lease_guard_text(char **text,
                                            sqlock_registry *registry,
@@ -118,7 +115,6 @@ SQLOCK_API void sqlock_session_tag(sqlock_lock *lock,
  * @return 0           done
  *         EEXPIRED    not held
  *         ENOTSUP     sessions of this database have no such name
- *         any other   not known, as sqlock_find() returns
  */
 SQLOCK_MUSTUSE int sqlock_stale_sessions(sqlock_lock *lock, int64_t *count,
                                          sqlock_error *err);

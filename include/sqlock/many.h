@@ -55,25 +55,16 @@ SQLOCK_MUSTUSE int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
                                        int *results, sqlock_error *err);
 
 /**
- * Undo one acquire of each lock.
+ * Undo one acquire of each lock, as sqlock_release() or sqlock_abandon() of
+ * tx.h does.
  *
- * @param[out] results one for each lock, as sqlock_release() returns; NULL: not
- *                     wanted.  Not written after EINVAL, EFORK and ENOMEM: the
+ * @param[out] results one for each lock, as that returns; NULL: not wanted.  Not written after EINVAL, EFORK and ENOMEM: the
  *                     call was refused, and all are held as before
  * @return 0           all are released
  *         any other   the first result that is not 0
  */
 SQLOCK_MUSTUSE int sqlock_release_many(sqlock_lock *const *locks, size_t count,
                                        int *results, sqlock_error *err);
-
-/**
- * Undo one acquire of each lock, as sqlock_abandon() of tx.h does.
- *
- * @param[out] results one for each lock, as sqlock_abandon() returns; else as
- *                     those of sqlock_release_many()
- * @return 0           all are released
- *         any other   the first result that is not 0
- */
 SQLOCK_API int sqlock_abandon_many(sqlock_lock *const *locks, size_t count,
                                    int *results, sqlock_error *err);
 

@@ -40,7 +40,6 @@ extern "C" {
  *         ESCHEMA     there is no such table: sqlock_once_schema_create()
  *         ENOTSUP     no lease can be guarded here, so nothing can be recorded
  *                     (Galera)
- *         any other   not known, as sqlock_find() returns
  */
 SQLOCK_MUSTUSE int sqlock_once_check(sqlock_registry *registry,
                                      const char *name, sqlock_error *err);
@@ -54,7 +53,6 @@ SQLOCK_MUSTUSE int sqlock_once_check(sqlock_registry *registry,
  * @return 0                 recorded, now or before
  *         ELOST, EEXPIRED   the lease is over; nothing was recorded
  *         EUNCERTAIN        the outcome is not known: check again
- *         any other         not recorded, as sqlock_tx_retry() returns
  */
 SQLOCK_MUSTUSE int sqlock_once_record(sqlock_lock *lock, sqlock_error *err);
 
@@ -83,8 +81,6 @@ SQLOCK_MUSTUSE int sqlock_once_list_sized(sqlock_registry *registry,
  * @param[out] count may be 0
  * @return 0              done
  *         ESCHEMA        there is no such table
- *         EUNREACHABLE   the database cannot be reached
- *         any other      not known, as sqlock_find() returns
  */
 SQLOCK_INLINE int sqlock_once_list(sqlock_registry *registry, const char *name,
                                    sqlock_once_info **rows, size_t *count,
@@ -105,7 +101,6 @@ SQLOCK_API void sqlock_once_free(sqlock_once_info *rows, size_t count);
  *         ESCHEMA      there is no such table
  *         EUNCERTAIN   it may be removed or not: the call does not try again,
  *                      since the work may be recorded anew meanwhile
- *         any other    not removed, as sqlock_break() returns
  */
 SQLOCK_MUSTUSE int sqlock_once_forget(sqlock_registry *registry,
                                       const char *name, sqlock_error *err);
@@ -115,8 +110,6 @@ SQLOCK_MUSTUSE int sqlock_once_forget(sqlock_registry *registry,
  * for the lock table.
  *
  * @param[out] text freed by sqlock_free(); NULL on failure
- * @return 0           done
- *         any other   EINVAL, ENOTSUP, ENOMEM
  */
 SQLOCK_MUSTUSE int sqlock_once_schema_text(char **text, const char *url,
                                            const sqlock_options *options,
@@ -126,9 +119,7 @@ SQLOCK_MUSTUSE int sqlock_once_schema_text(char **text, const char *url,
  * Create the table of records where it does not exist.
  *
  * @return 0              the table exists
- *         EUNREACHABLE   the database cannot be reached
  *         EACCESS        login, TLS, or no right to create tables
- *         any other      as sqlock_registry_open() returns
  */
 SQLOCK_MUSTUSE int sqlock_once_schema_create(const char *url,
                                              const sqlock_options *options,

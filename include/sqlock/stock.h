@@ -126,7 +126,6 @@ typedef struct sqlock_stock_options {
  *         ESCHEMA   a table or column is missing, or of another type, or
  *                   sqlock's tables do not compare texts by their bytes
  *         ENOTSUP   not with this driver; BUCKETS on the application's table
- *         any other   not open, as sqlock_registry_open() returns
  */
 SQLOCK_MUSTUSE int sqlock_stock_open(sqlock_stock **out,
                                      sqlock_registry *registry,
@@ -163,13 +162,14 @@ typedef struct sqlock_stock_line {
 } sqlock_stock_line;
 
 /**
- * Deduct a quantity of an item, unless there is less.
+ * Deduct a quantity of an item, unless there is less; add one; or set it, which
+ * makes an item that is missing from sqlock's table.
  *
  * @param tx       NULL: a transaction of its own
  * @param order    NULL: none is kept
- * @param quantity 1 or more
+ * @param quantity 1 or more; to set it also 0
  * @param answer   NULL: not wanted
- * @return 0              deducted
+ * @return 0              done
  *         EINSUFFICIENT  there is less
  *         ENOTFOUND      there is no such item; the order is not kept
  *         EORDER         the order id was used for something else
@@ -186,34 +186,11 @@ SQLOCK_MUSTUSE int sqlock_stock_deduct(sqlock_stock *stock, sqlock_tx *tx,
                                        int64_t quantity,
                                        sqlock_stock_answer *answer,
                                        sqlock_error *err);
-
-/**
- * Add a quantity to an item.
- *
- * @param quantity 1 or more
- * @return 0            added
- *         ENOTFOUND    there is no such item; the order is not kept
- *         EORDER       the order id was used for something else
- *         EUNCERTAIN   the outcome is not known
- *         any other    nothing was changed, as sqlock_stock_deduct() returns
- */
 SQLOCK_MUSTUSE int sqlock_stock_restore(sqlock_stock *stock, sqlock_tx *tx,
                                         const char *order, const char *item,
                                         int64_t quantity,
                                         sqlock_stock_answer *answer,
                                         sqlock_error *err);
-
-/**
- * Set the quantity of an item.  In sqlock's table an item that is missing is
- * made.
- *
- * @param quantity 0 or more
- * @return 0            set
- *         ENOTFOUND    there is no such item in a table of the application
- *         EORDER       the order id was used for something else
- *         EUNCERTAIN   the outcome is not known
- *         any other    nothing was changed, as sqlock_stock_deduct() returns
- */
 SQLOCK_MUSTUSE int sqlock_stock_set(sqlock_stock *stock, sqlock_tx *tx,
                                     const char *order, const char *item,
                                     int64_t quantity,
@@ -225,12 +202,8 @@ SQLOCK_MUSTUSE int sqlock_stock_set(sqlock_stock *stock, sqlock_tx *tx,
  *
  * @return 0              done
  *         ENOTFOUND      there is no such item
- *         EUNREACHABLE   the database cannot be reached
  *         EBUSY          a statement took longer than its limit, or the SQLite
  *                        file is locked
- *         any other      not known: ESCHEMA, EACCESS, EREADONLY, ERESOURCE,
- *                        EDATABASE, EINVAL, ENOMEM, EFORK; in a transaction
- *                        also ERETRY, ELOST
  */
 SQLOCK_MUSTUSE int sqlock_stock_read(sqlock_stock *stock, sqlock_tx *tx,
                                      const char *item, int64_t *quantity,
@@ -254,10 +227,8 @@ SQLOCK_MUSTUSE int sqlock_stock_list_sized(sqlock_stock *stock,
  *
  * @param[out] items freed by sqlock_free(), with their names; NULL on failure
  * @return 0              done
- *         EUNREACHABLE   the database cannot be reached
  *         EBUSY          a statement took longer than its limit, or the SQLite
  *                        file is locked
- *         any other      not known, as sqlock_stock_read() returns
  */
 SQLOCK_INLINE int sqlock_stock_list(sqlock_stock *stock,
                                     sqlock_stock_item **items, size_t *count,
@@ -282,14 +253,13 @@ SQLOCK_MUSTUSE int sqlock_stock_change_sized(
     sqlock_stock_answer *answer, size_t size, sqlock_error *err);
 
 /**
- * Deduct several items, all or none.  They are deducted in the order of their
- * names, so two orders seldom wait for each other crosswise.
+ * Deduct several items, or add to them: all or none.  They are changed in the
+ * order of their names, so two orders seldom wait for each other crosswise.
  *
  * @param lines 1 to SQLOCK_LINES_MAX
- * @return 0           all are deducted
+ * @return 0           all are changed
  *         EINSUFFICIENT, ENOTFOUND   of the first line that was refused; no
  *                     quantity was changed
- *         any other   as sqlock_stock_deduct() returns
  */
 SQLOCK_INLINE int
 sqlock_stock_deduct_many(sqlock_stock *stock, sqlock_tx *tx, const char *order,
@@ -300,14 +270,6 @@ sqlock_stock_deduct_many(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                                      lines, count, 0, answer,
                                      sizeof(sqlock_stock_line), err);
 }
-
-/**
- * Add to several items, all or none.
- *
- * @param lines 1 to SQLOCK_LINES_MAX
- * @return 0           all are added to
- *         any other   as sqlock_stock_deduct_many() returns
- */
 SQLOCK_INLINE int
 sqlock_stock_restore_many(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                           sqlock_stock_line *lines, size_t count,
@@ -335,8 +297,6 @@ typedef enum sqlock_stock_state {
  *
  * @param order  of the reservation; not NULL
  * @param ttl_ms 1 ms to 365 days, on the database's clock
- * @return 0           reserved
- *         any other   as sqlock_stock_deduct_many() returns
  */
 SQLOCK_INLINE int
 sqlock_stock_reserve(sqlock_stock *stock, sqlock_tx *tx, const char *order,
@@ -349,29 +309,19 @@ sqlock_stock_reserve(sqlock_stock *stock, sqlock_tx *tx, const char *order,
 }
 
 /**
- * Make a reservation final.
+ * Make a reservation final; or cancel it, which gives its quantities back.  An
+ * item that was deleted since gets nothing, which the event ITEM_MISSING
+ * reports.
  *
- * @return 0           claimed, now or before (@p answer: is_duplicate)
- *         EEXPIRED    its time is over
- *         ECONFLICT   it was cancelled
+ * @return 0           done, now or before (@p answer: is_duplicate)
+ *         EEXPIRED    its time is over; cancelled: the quantities are back
+ *         ECONFLICT   it was cancelled, or claimed
  *         ENOTFOUND   there is no such reservation
- *         any other   as sqlock_stock_deduct() returns
  */
 SQLOCK_MUSTUSE int sqlock_stock_claim(sqlock_stock *stock, sqlock_tx *tx,
                                       const char *order,
                                       sqlock_stock_answer *answer,
                                       sqlock_error *err);
-
-/**
- * Give the quantities of a reservation back.  An item that was deleted since
- * gets nothing, which the event ITEM_MISSING reports.
- *
- * @return 0           cancelled, now or before (@p answer: is_duplicate)
- *         EEXPIRED    it has expired: the quantities are back already
- *         ECONFLICT   it was claimed
- *         ENOTFOUND   there is no such reservation
- *         any other   as sqlock_stock_deduct() returns
- */
 SQLOCK_MUSTUSE int sqlock_stock_cancel(sqlock_stock *stock, sqlock_tx *tx,
                                        const char *order,
                                        sqlock_stock_answer *answer,
@@ -389,7 +339,7 @@ SQLOCK_MUSTUSE int sqlock_stock_cancel(sqlock_stock *stock, sqlock_tx *tx,
  *         EINVAL, EDATABASE, EBUSY, ERETRY   the first failure of one
  *                      reservation; all others were tried, too
  *         EUNCERTAIN   the outcome of the last one is not known
- *         any other    ended early: ELOST, or as sqlock_stock_list() returns
+ *         any other    ended early
  */
 SQLOCK_MUSTUSE int sqlock_stock_expire(sqlock_stock *stock, int64_t *expired,
                                        sqlock_error *err);
@@ -401,8 +351,6 @@ SQLOCK_MUSTUSE int sqlock_stock_expire(sqlock_stock *stock, int64_t *expired,
  * @param[out] remaining_ms until it expires, 0 when over; NULL: not wanted
  * @return 0              done
  *         ENOTFOUND      there is no such reservation
- *         EUNREACHABLE   the database cannot be reached
- *         any other      not known, as sqlock_stock_read() returns
  */
 SQLOCK_MUSTUSE int sqlock_stock_status(sqlock_stock *stock, sqlock_tx *tx,
                                        const char *order,
@@ -457,7 +405,6 @@ typedef struct sqlock_stock_reap_options {
  * @return 0            done
  *         ECANCELED    `progress` has ended it
  *         EUNCERTAIN   the outcome of the last statement is not known
- *         any other    ended early, as sqlock_stock_list() returns
  */
 SQLOCK_MUSTUSE int sqlock_stock_reap(sqlock_stock *stock,
                                      const sqlock_stock_reap_options *options,
@@ -498,8 +445,6 @@ SQLOCK_API int sqlock_stock_statistics(sqlock_stock *stock,
  * @param[out] text freed by sqlock_free(); NULL on failure
  * @param url       of the database; its scheme is enough
  * @param options   for the tables' prefix; NULL: "INT_"
- * @return 0           done
- *         any other   EINVAL, ENOTSUP, ENOMEM
  */
 SQLOCK_MUSTUSE int sqlock_stock_schema_text(char **text, const char *url,
                                             const sqlock_options *options,
@@ -512,8 +457,6 @@ SQLOCK_MUSTUSE int sqlock_stock_schema_text(char **text, const char *url,
  *
  * @return 0              the tables exist
  *         ESCHEMA        one exists with other columns
- *         EUNREACHABLE   the database cannot be reached
- *         any other      as sqlock_schema_create() returns
  */
 SQLOCK_MUSTUSE int sqlock_stock_schema_create(const char *url,
                                               const sqlock_options *options,

@@ -49,10 +49,6 @@
  * Limits of time
  *     On a connection of the registry a statement takes statement_timeout_ms at
  *     most.  On an adopted one the application's own limits hold.
- *
- * Galera
- *     Row locks hold on one node only: sqlock_tx_lock(), sqlock_tx_lock_row()
- *     and sqlock_tx_guard() return ENOTSUP.
  */
 #ifndef SQLOCK_TX_H
 #define SQLOCK_TX_H
@@ -80,9 +76,8 @@ typedef struct sqlock_tx sqlock_tx;
  *
  * PostgreSQL, MySQL and MariaDB end the transaction when no statement comes for
  * twice the registry's `ttl_ms`, or that of the longest lease that it guards,
- * and for 5 s at least: the client may have vanished, and its row locks must
- * not stay for ever.  Then it is ELOST.  A longer pause needs a statement, or a
- * setting of its own by sqlock_tx_execute():
+ * and for 5 s at least: the client may have vanished.  Then it is ELOST.  A
+ * longer pause needs a statement, or a setting by sqlock_tx_execute():
  * idle_in_transaction_session_timeout, idle_transaction_timeout, wait_timeout.
  *
  * @param[out] out ended by sqlock_tx_commit() or sqlock_tx_rollback(); NULL on
@@ -91,8 +86,6 @@ typedef struct sqlock_tx sqlock_tx;
  *         EBUSY       SQLite: somebody else writes
  *         ERESOURCE   pool_size transactions were open for as long as
  *                     statement_timeout_ms
- *         any other   not begun, as sqlock_find() returns; ENOTSUP: not with
- *                     this driver
  */
 SQLOCK_MUSTUSE int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
                                    sqlock_error *err);
@@ -118,9 +111,6 @@ SQLOCK_MUSTUSE int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
  *                     database, not UTF-8, with automatic reconnection or
  *                     CLIENT_FOUND_ROWS
  *         EBUSY       SQLite: a transaction was begun, and somebody else writes
- *         any other   not begun: ENOTSUP, EREADONLY (MySQL: a member outside of
- *                     its group), EACCESS, EUNREACHABLE, EDATABASE, ENOMEM,
- *                     EFORK
  */
 SQLOCK_MUSTUSE int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
                                    void *connection, sqlock_error *err);
@@ -138,8 +128,7 @@ SQLOCK_MUSTUSE int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
  *         ELOST        rolled back: the connection was gone, or another owner
  *                      has a guarded lock
  *         ERETRY       rolled back: run the transaction again
- *         any other    rolled back: the result that had ended the transaction
- *                      before, or as sqlock_tx_execute() returns
+ *         any other    rolled back
  */
 SQLOCK_MUSTUSE int sqlock_tx_commit(sqlock_tx *tx, sqlock_error *err);
 
@@ -163,8 +152,7 @@ SQLOCK_API int sqlock_tx_rollback(sqlock_tx *tx, sqlock_error *err);
  *         EINVAL      not adopted; nothing was done
  *         ELOST       roll back: a guarded lease, the connection or the
  *                     transaction itself is lost
- *         any other   roll back: the transaction must not be committed, as
- *                     sqlock_tx_commit() returns
+ *         any other   roll back: the transaction must not be committed
  */
 SQLOCK_MUSTUSE int sqlock_tx_leave(sqlock_tx *tx, sqlock_error *err);
 
@@ -232,9 +220,8 @@ SQLOCK_MUSTUSE int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
  *                     it now
  *         EEXPIRED    the lease has expired
  *         ERETRY      run the transaction again
- *         any other   not guarded, and the transaction cannot commit: EOWNER,
- *                     EBUSY (somebody has locked the row), EUNREACHABLE, or as
- *                     sqlock_tx_execute() returns
+ *         any other   not guarded, and the transaction cannot commit.  EBUSY:
+ *                     somebody has locked the row
  */
 SQLOCK_MUSTUSE int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock,
                                    sqlock_error *err);
@@ -247,7 +234,6 @@ SQLOCK_MUSTUSE int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock,
  *         EINUSE      an open transaction guards the lock, which is released
  *                     when that ends; the caller does not hold it any more, may
  *                     drop it, and is not told of its loss
- *         any other   as sqlock_release() returns
  */
 SQLOCK_API int sqlock_abandon(sqlock_lock *lock, sqlock_error *err);
 
@@ -294,8 +280,9 @@ typedef struct sqlock_table {
     const char *key_column;     /* unique */
     const char *version_column; /* for sqlock_tx_version() and _update() */
     sqlock_version_kind version_kind; /* of version_column */
-    const char *fence_column;         /* the token, for sqlock_tx_fence() */
-    const char *fence_owner_column;   /* the token's owner, for the same */
+    const char *fence_column; /* the token, for sqlock_tx_fence(): an integer of
+                                 64 bits, 0 at first */
+    const char *fence_owner_column; /* the token's owner, a text */
 } sqlock_table;
 #define SQLOCK_TABLE_INIT SQLOCK_SIZED(sqlock_table)
 
@@ -308,7 +295,6 @@ typedef struct sqlock_table {
  *         ENOTFOUND   there is no such row
  *         EBUSY, ETIMEDOUT   not locked; the transaction goes on
  *         ERETRY      run the transaction again
- *         any other   not locked, as sqlock_tx_lock() returns
  */
 SQLOCK_MUSTUSE int sqlock_tx_lock_row(sqlock_tx *tx, const sqlock_table *table,
                                       const sqlock_value *key, bool share,
@@ -324,23 +310,10 @@ SQLOCK_MUSTUSE int sqlock_tx_lock_row(sqlock_tx *tx, const sqlock_table *table,
  * @return 0           the token is in the row: write
  *         ECONFLICT   a later holder has been here: do not write
  *         ENOTFOUND   there is no such row
- *         any other   as sqlock_tx_execute() returns
  */
 SQLOCK_MUSTUSE int sqlock_tx_fence(sqlock_tx *tx, const sqlock_table *table,
                                    const sqlock_value *key, int64_t token,
                                    const char *owner, sqlock_error *err);
-
-/**
- * The SQL that adds the fence columns to a table.
- *
- * @param[out] text freed by sqlock_free(); NULL on failure
- * @param url       of the database; its scheme is enough
- * @return 0           done
- *         any other   EINVAL, ENOTSUP, ENOMEM
- */
-SQLOCK_MUSTUSE int sqlock_fence_ddl(char **text, const char *url,
-                                    const sqlock_table *table,
-                                    sqlock_error *err);
 
 /* ------------------------------------------------------ compare-and-set -- */
 
@@ -357,7 +330,6 @@ typedef struct sqlock_row_version {
  * @return 0           done
  *         ENOTFOUND   there is no such row
  *         EINVAL      the version is null, or not of the table's kind
- *         any other   as sqlock_tx_execute() returns
  */
 SQLOCK_MUSTUSE int sqlock_tx_version(sqlock_tx *tx, const sqlock_table *table,
                                      const sqlock_value *key,
@@ -381,7 +353,6 @@ typedef struct sqlock_assignment {
  *         ENOTFOUND   there is no such row
  *         EINVAL      there is no next version: null, the greatest integer, a
  *                     column that is too coarse
- *         any other   as sqlock_tx_execute() returns
  */
 SQLOCK_MUSTUSE int sqlock_tx_update(sqlock_tx *tx, const sqlock_table *table,
                                     const sqlock_value *key,

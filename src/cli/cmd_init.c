@@ -33,7 +33,11 @@ static int create_lock(const char *url, const sqlock_options *options,
 
 static bool has_lock(const char *url, const sqlock_options *options)
 {
-    return sqlock_schema_check(url, options, NULL, NULL) == 0;
+    sqlock_registry *registry = NULL;
+    bool is_there = sqlock_registry_open(&registry, url, options, NULL) == 0;
+
+    (void)sqlock_registry_close(registry, NULL);
+    return is_there;
 }
 
 static bool has_once(const char *url, const sqlock_options *options)

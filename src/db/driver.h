@@ -85,8 +85,6 @@ typedef struct sqlock_transactions {
 
     const char *timestamp_us;   /* {column}, a point in time, as us */
     const char *next_timestamp; /* a point in time later than {column} */
-    const char *fence_type;     /* type of a fence column */
-    const char *owner_type;     /* type of a fence's owner column */
     /* A condition: the text in {column} has the bytes of the parameter {value},
      * whatever collation and padding the column has. */
     const char *same_text;

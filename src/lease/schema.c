@@ -1,6 +1,5 @@
 /*
- * schema.c - the SQL that creates sqlock's tables; create the lock table, and
- * check it
+ * schema.c - the SQL that creates sqlock's tables; create the lock table
  */
 #include "lease/schema.h"
 
@@ -102,24 +101,6 @@ int sqlock_schema_text(char **text, const char *url,
         *text = NULL;
     rc = check_layout(layout, err);
     return rc < 0 ? rc : lk_schema_text(text, url, options, (int)layout, err);
-}
-
-int sqlock_schema_check(const char *url, const sqlock_options *options,
-                        sqlock_layout *layout, sqlock_error *err)
-{
-    sqlock_layout found;
-    struct lk_site site;
-    int rc;
-
-    rc = lk_site_open(&site, url, options, false, err);
-    if (rc < 0)
-        return rc;
-    rc = lk_layout_require(&site.db, &site.table,
-                           lk_db_schema_deadline(&site.db), &found, err);
-    if (rc == 0 && layout != NULL)
-        *layout = found;
-    lk_db_clear(&site.db);
-    return rc;
 }
 
 /* Create the missing table, and detect its layout.  After EBUSY another session

@@ -11,7 +11,7 @@
 #include "db/table.h"
 #include "lease/options.h"
 
-/* The database in which tables are created or checked. */
+/* The database in which tables are created. */
 struct lk_site {
     sqlock_options options;
     struct lk_table table; /* of locks: its prefix is that of all */

@@ -478,9 +478,19 @@ sub function_page {
         }
         $out .= ".El\n";
     }
-    $out .= ".Sh RETURN VALUES\n" . blocks($parts->{result}) if $parts->{result};
+    $out .= return_values($parts->{result} // '', $functions[0]{type});
     $out .= see_also($page->{topic}{page}, keys %types, related($page));
     return $out;
+}
+
+# The results that the comment lists; any others are those of all functions.
+sub return_values {
+    my ($text, $type) = @_;
+    my $others = $type =~ /^int\b/ && $text !~ /any other/
+        ? ".Xr sqlock 3\nsays what any other code means.\n" : '';
+    return '' if $text eq '' && $others eq '';
+    return ".Sh RETURN VALUES\n0: done.\n$others" if $text eq '';
+    return ".Sh RETURN VALUES\n" . blocks($text) . ($others && ".Pp\n$others");
 }
 
 # The functions and types that the text names.

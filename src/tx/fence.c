@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/writer.h"
-#include "db/drivers.h"
 #include "tx/tx.h"
 
 #define TEXT_SIZE (10 * LK_QUOTED_SIZE)
@@ -117,37 +116,4 @@ int sqlock_tx_fence(sqlock_tx *tx, const sqlock_table *table,
                            "unique",
                            err);
     return examine(tx, &names, &sent.value, token, owner, err);
-}
-
-int sqlock_fence_ddl(char **text, const char *url, const sqlock_table *table,
-                     sqlock_error *err)
-{
-    const sqlock_driver *driver;
-    struct lk_tx_table names;
-    struct lk_writer writer;
-    FILE *out;
-    int rc;
-
-    if (text == NULL)
-        return lk_error_null(err, "text");
-    *text = NULL;
-    rc = lk_driver_find(&driver, url, err);
-    if (rc == 0 && driver->transactions == NULL)
-        rc = lk_error(err, SQLOCK_ENOTSUP,
-                      "the driver %s does not support transactions",
-                      driver->name);
-    if (rc == 0)
-        rc = lk_tx_table_read(&names, table, LK_TX_FENCE, driver->dialect, err);
-    if (rc < 0)
-        return rc;
-    out = lk_writer_open(&writer);
-    if (out == NULL)
-        return lk_error_nomem(err);
-    (void)fprintf(out,
-                  "ALTER TABLE %s ADD COLUMN %s %s DEFAULT 0 NOT NULL;\n"
-                  "ALTER TABLE %s ADD COLUMN %s %s;\n",
-                  names.name, names.fence, driver->transactions->fence_type,
-                  names.name, names.owner, driver->transactions->owner_type);
-    *text = lk_writer_close(&writer);
-    return *text != NULL ? 0 : lk_error_nomem(err);
 }

@@ -58,8 +58,6 @@ static void test_a_wrong_password_is_no_access(void **state)
     (void)snprintf(parts.password, sizeof parts.password, CANARY);
     assert_fails(refused, open_at(f, url_put_together(&parts, url)));
     assert_lacks(f->err.message, CANARY);
-    assert_fails(refused, sqlock_schema_check(url, NULL, NULL, &f->err));
-    assert_lacks(f->err.message, CANARY);
     assert_fails(refused, sqlock_schema_create(url, NULL, SQLOCK_LAYOUT_SQLOCK,
                                                &f->err));
     assert_lacks(f->err.message, CANARY);

@@ -162,11 +162,6 @@ static int call_reap(struct contract *c, sqlock_error *err)
     return sqlock_reap(c->registry, SQLOCK_RETENTION_DEFAULT_MS, NULL, err);
 }
 
-static int call_check(struct contract *c, sqlock_error *err)
-{
-    return sqlock_schema_check(c->url, &c->options, NULL, err);
-}
-
 static int call_done_check(struct contract *c, sqlock_error *err)
 {
     return sqlock_once_check(c->registry, "no such record", err);
@@ -254,7 +249,6 @@ static int call_diagnose(struct contract *c, sqlock_error *err)
 
 static const struct contract_call of_administration[] = {
     FREE("sqlock_registry_open", call_open, CODES_NOT_APPLIED),
-    FREE("sqlock_schema_check", call_check, CODES_NOT_APPLIED),
     FREE("sqlock_find", call_list, CODES_NOT_APPLIED),
     HELD("sqlock_show", call_show, CODES_NOT_APPLIED | CODE(ENOTFOUND)),
     HELD("sqlock_break", call_break,

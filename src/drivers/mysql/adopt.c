@@ -329,8 +329,6 @@ const sqlock_transactions lk_mysql_transactions = {
     .wait_unit_ms = 1000,
     .timestamp_us = "TIMESTAMPDIFF(MICROSECOND, " EPOCH ", {column})",
     .next_timestamp = "GREATEST({column} + INTERVAL 1 MICROSECOND, " NOW ")",
-    .fence_type = "BIGINT",
-    .owner_type = "VARCHAR(255)",
     .same_text = "CAST(CONVERT({column} USING utf8mb4) AS BINARY) = "
                  "CAST({value} AS BINARY)",
     .keys_are_text = true,

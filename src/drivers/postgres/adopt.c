@@ -175,8 +175,6 @@ const sqlock_transactions lk_pg_transactions = {
     .next_timestamp =
         "{column} + greatest(1, " IN_US("clock_timestamp()") " - " IN_US(
             "{column}") ") * interval '1 microsecond'",
-    .fence_type = "BIGINT",
-    .owner_type = "VARCHAR(255)",
     .same_text = "{column}::text COLLATE \"C\" = {value}",
     .adopt = adopt,
     .unadopt = unadopt,

@@ -122,8 +122,6 @@ const sqlock_transactions lk_sqlite_transactions = {
     .next_timestamp =
         "strftime('%Y-%m-%d %H:%M:%f', "
         "max(julianday('now'), julianday({column}) + 1.0 / 86400000))",
-    .fence_type = "INTEGER",
-    .owner_type = "TEXT",
     .same_text = "{column} COLLATE BINARY = {value}",
     .adopt = adopt,
     .unadopt = unadopt,

@@ -38,7 +38,6 @@ static void test_names_with_sql_in_them_are_refused(void **state)
         sqlock_assignment set[] = {{bad[i], sqlock_integer(0)}};
         sqlock_tx *tx = tx_begin(f);
         sqlock_table table = stock_table(f);
-        char *text;
 
         assert_fails(SQLOCK_EINVAL, sqlock_tx_update(tx, &table, &one, &version,
                                                      set, 1, NULL, &f->err));
@@ -57,9 +56,6 @@ static void test_names_with_sql_in_them_are_refused(void **state)
         table.fence_column = bad[i];
         assert_fails(SQLOCK_EINVAL,
                      sqlock_tx_fence(tx, &table, &one, 1, "me", &f->err));
-        assert_fails(SQLOCK_EINVAL,
-                     sqlock_fence_ddl(&text, f->url, &table, &f->err));
-        assert_null(text);
         /* No such name has reached the database, whose transaction goes on. */
         assert_ok(sqlock_tx_commit(tx, &f->err));
     }
@@ -161,7 +157,6 @@ static void test_nulls_and_numbers_out_of_range(void **state)
     REFUSED(sqlock_tx_lock_row(tx, &table, NULL, false, 0, &f->err));
     REFUSED(sqlock_tx_version(tx, &table, &one, NULL, &f->err));
     REFUSED(sqlock_tx_update(tx, &table, &one, NULL, NULL, 0, NULL, &f->err));
-    REFUSED(sqlock_fence_ddl(NULL, f->url, &table, &f->err));
 #undef REFUSED
     assert_ok(sqlock_tx_commit(tx, &f->err));
     assert_true(stock_is_untouched(f));

@@ -446,34 +446,6 @@ static void test_fence_refuses_what_comes_after(void **state)
                      8);
 }
 
-static void test_fence_columns_from_the_ddl(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_table table = stock_table(f);
-    sqlock_value one = sqlock_integer(1);
-    char name[100];
-    char *text;
-    char *rest;
-    sqlock_tx *tx;
-
-    (void)snprintf(name, sizeof name, "%s_plain", stock_name(f));
-    (void)sql_run(&f->sql, "CREATE TABLE %s (id INTEGER PRIMARY KEY)", name);
-    (void)sql_run(&f->sql, "INSERT INTO %s VALUES (1)", name);
-    table.name = name;
-    assert_ok(sqlock_fence_ddl(&text, f->url, &table, &f->err));
-    for (char *one_of = strtok_r(text, ";", &rest); one_of != NULL;
-         one_of = strtok_r(NULL, ";", &rest))
-        if (strlen(one_of) > 2)
-            (void)sql_run(&f->sql, "%s", one_of);
-    sqlock_free(text);
-    tx = tx_begin(f);
-    assert_ok(sqlock_tx_fence(tx, &table, &one, 3, "a", &f->err));
-    assert_fails(SQLOCK_ECONFLICT,
-                 sqlock_tx_fence(tx, &table, &one, 2, "a", &f->err));
-    assert_ok(sqlock_tx_commit(tx, &f->err));
-    (void)sql_run(&f->sql, "DROP TABLE %s", name);
-}
-
 /* --- rows --- */
 
 static void test_row_locks_for_update_and_share(void **state)
@@ -562,7 +534,6 @@ static const struct test tests[] = {
     TEST_OF_ROWS(test_sixteen_writers_that_lock_after_three_conflicts, ON_ALL,
                  0),
     TEST(test_fence_refuses_what_comes_after),
-    TEST(test_fence_columns_from_the_ddl),
     TEST_OF_ROWS(test_row_locks_for_update_and_share, ON_ALL, 0),
     TEST_OF_ROWS(test_row_deleted_meanwhile_is_missing, ON_SERVERS, IN_SQLOCK),
 };

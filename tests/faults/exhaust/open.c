@@ -135,8 +135,6 @@ static void test_opening_one_of_a_list_of_hosts(void **state)
 static void act_schema(struct fixture *f, void *state)
 {
     sqlock_options options = exhaust_options(f);
-    sqlock_layout layout = SQLOCK_LAYOUT_SPRING6;
-    sqlock_table table = SQLOCK_TABLE_INIT;
     char key[SQLOCK_KEY_SIZE];
     sqlock_error err = {0};
     char *text = state; /* not NULL */
@@ -151,18 +149,8 @@ static void act_schema(struct fixture *f, void *state)
     else
         assert_null(text);
     sqlock_free(text);
-    table.name = "stock";
-    table.key_column = "id";
-    table.fence_column = "fence";
-    table.fence_owner_column = "owner";
-    text = state;
-    rc = sqlock_fence_ddl(&text, f->url, &table, &err);
-    assert_true(exhaust_expect(rc, &err) == (text != NULL));
-    sqlock_free(text);
     rc = sqlock_schema_create(f->url, &options, SQLOCK_LAYOUT_SQLOCK, &err);
     (void)exhaust_expect(rc, &err);
-    rc = sqlock_schema_check(f->url, &options, &layout, &err);
-    assert_true(exhaust_expect(rc, &err) == (layout == SQLOCK_LAYOUT_SQLOCK));
 }
 
 static void test_schemas(void **state)
