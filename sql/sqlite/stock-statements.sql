@@ -17,8 +17,10 @@
 
 -- ---- parameters are ?
 
+-- The present time, to the ms.  A transaction of the application is on a
+-- connection that lacks sqlock_now().
 -- ---- define now
-sqlock_now()
+(CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000)
 
 -- ============================================================= quantities ====
 

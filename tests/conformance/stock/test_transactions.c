@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "support/app.h"
 #include "support/tap.h"
 #include "support/workers.h"
 
@@ -240,22 +241,40 @@ static void test_a_refusal_leaves_another_order_as_it_was(void **state)
     sqlock_stock_close(stock);
 }
 
+/* The application's connection is of its own client library, without anything
+ * that the library's own connections have. */
 static void test_on_an_adopted_connection(void **state)
 {
     struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
-    void *native = f->sql.driver->native(f->sql.connection);
+    sqlock_stock_line lines[] = {{.item = item, .quantity = 2}};
+    char reserved[200];
+    char cancelled[200];
     sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
+    sqlock_stock_state is;
     sqlock_tx *tx = NULL;
+    struct app app;
     const char *order = shop_order(item, "order");
 
-    assert_ok(sqlock_tx_adopt(&tx, f->a, native, &f->err));
+    (void)snprintf(reserved, sizeof reserved, "%s-r", order);
+    (void)snprintf(cancelled, sizeof cancelled, "%s-c", order);
+    app_open(&app, f->database, f->url);
+    assert_ok(sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
     assert_ok(sqlock_stock_deduct(stock, tx, order, item, 4, &answer, &f->err));
     assert_fails(SQLOCK_EINSUFFICIENT,
                  sqlock_stock_deduct(stock, tx, NULL, item, 7, NULL, &f->err));
+    assert_ok(sqlock_stock_reserve(stock, tx, reserved, lines, 1, 60000,
+                                   &answer, &f->err));
+    assert_ok(sqlock_stock_claim(stock, tx, reserved, &answer, &f->err));
+    assert_ok(sqlock_stock_reserve(stock, tx, cancelled, lines, 1, 60000,
+                                   &answer, &f->err));
+    assert_ok(sqlock_stock_cancel(stock, tx, cancelled, &answer, &f->err));
+    assert_ok(sqlock_stock_status(stock, tx, reserved, &is, NULL, &f->err));
+    assert_int_equal(is, SQLOCK_STOCK_CLAIMED);
     commit(f, tx);
-    assert_stock(f, item, 6, -4);
+    app_close(&app);
+    assert_stock(f, item, 4, -6);
     sqlock_stock_close(stock);
 }
 

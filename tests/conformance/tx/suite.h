@@ -7,7 +7,7 @@
 #ifndef TESTS_TX_SUITE_H
 #define TESTS_TX_SUITE_H
 
-#include "app.h"
+#include "support/app.h"
 #include "sqlock/tx.h"
 #include "support/suite_main.h"
 #include "support/workers.h"

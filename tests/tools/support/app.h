@@ -3,10 +3,10 @@
  *
  * The application's statements do not go through the library under test.
  */
-#ifndef TESTS_TX_APP_H
-#define TESTS_TX_APP_H
+#ifndef TESTS_APP_H
+#define TESTS_APP_H
 
-#include "support/database.h"
+#include "database.h"
 
 struct app {
     const struct database *database;
