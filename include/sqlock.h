@@ -43,9 +43,9 @@
  *     cannot open any (EFORK): fork first, or exec.
  *
  * Structs
- *     The caller's begin with their size, set by an _INIT macro; rows get theirs
- *     by a function in _sized.  They may grow at their end; sqlock_error,
- *     sqlock_value and others without a size stay as they are.
+ *     The caller's begin with their size, set by an _INIT macro; rows get
+ *     theirs by a function in _sized.  They may grow at their end;
+ *     sqlock_error, sqlock_value and others without a size stay as they are.
  *
  * Strings
  *     Strings are UTF-8, end with NUL, and are copied before a call returns.

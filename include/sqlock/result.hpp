@@ -235,7 +235,7 @@ inline failure refused()
     return {SQLOCK_EINVAL, "a text has a NUL byte inside"};
 }
 
-/* What a function of C is given for an argument, and whether it may be. */
+/* Convert an argument for C, and tell whether C may have it. */
 inline const char *given(const c_text &text)
 {
     return text.get();

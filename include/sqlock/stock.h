@@ -242,7 +242,7 @@ SQLOCK_INLINE int sqlock_stock_list(sqlock_stock *stock,
 typedef enum sqlock_stock_change {
     SQLOCK_STOCK_DEDUCT = 0, /* sqlock_stock_deduct_many() */
     SQLOCK_STOCK_RESTORE,    /* sqlock_stock_restore_many() */
-    SQLOCK_STOCK_RESERVE /* sqlock_stock_reserve(), the only one with a ttl_ms */
+    SQLOCK_STOCK_RESERVE     /* sqlock_stock_reserve(), alone with a ttl_ms */
 } sqlock_stock_change;
 
 /** Do as the function of that kind, for lines of @p size bytes: for other

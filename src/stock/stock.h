@@ -242,7 +242,7 @@ int lk_stock_assign(struct lk_stock_operation *op, struct lk_stock_line *line,
 /* --- request.c --- */
 
 /* Check the application's answer, which may be NULL, and set it to that of an
- * operation that has sent nothing.  Return 0, or EINVAL if its size is wrong. */
+ * operation that has sent nothing.  Return 0, or EINVAL for a wrong size. */
 int lk_answer_begin(sqlock_stock_answer *answer, sqlock_error *err);
 /* Copy an answer to the application's, if that is not NULL. */
 void lk_answer_give(sqlock_stock_answer *answer, sqlock_stock_answer full);

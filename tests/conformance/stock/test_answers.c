@@ -5,6 +5,7 @@
 #include "suite.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -359,7 +360,86 @@ static void test_a_sale_behind_one_that_hangs_ends_by_its_deadline(void **state)
     registry_end(registry);
 }
 
+/* A program that was built when the structs had fewer members: nothing is
+ * written behind those that it has. */
+static void
+test_structs_are_as_large_as_the_callers_header_has_them(void **state)
+{
+    struct old_line {
+        const char *item;
+        int64_t quantity;
+        int result;
+    };
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *const items[] = {shop_item(f, 5), shop_item(f, 1)};
+    struct old_line lines[] = {{items[0], 1, -1}, {items[1], 2, -1}};
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
+    sqlock_stock_stats stats = SQLOCK_STOCK_STATS_INIT;
+    sqlock_stock_reaped reaped = SQLOCK_STOCK_REAPED_INIT;
+    sqlock_stock_line *given = (void *)lines;
+
+    answer.size = offsetof(sqlock_stock_answer, attempts);
+    answer.attempts = 4711;
+    assert_fails(SQLOCK_EINSUFFICIENT,
+                 sqlock_stock_change_sized(
+                     stock, NULL, SQLOCK_STOCK_DEDUCT, NULL, given, 2, 0,
+                     &answer, offsetof(sqlock_stock_line, left), &f->err));
+    assert_int_equal(lines[0].result, SQLOCK_ECANCELED);
+    assert_int_equal(lines[1].result, SQLOCK_EINSUFFICIENT);
+    assert_string_equal(lines[1].item, items[1]);
+    assert_int_equal(answer.left, 1);
+    assert_int_equal(answer.line, 1);
+    assert_int_equal(answer.attempts, 4711);
+    stats.size = offsetof(sqlock_stock_stats, retries);
+    stats.retries = 4711;
+    assert_ok(sqlock_stock_statistics(stock, &stats, &f->err));
+    assert_int_equal(stats.operations, 1);
+    assert_int_equal(stats.retries, 4711);
+    reaped.size = offsetof(sqlock_stock_reaped, reservations);
+    reaped.reservations = 4711;
+    assert_ok(sqlock_stock_reap(stock, NULL, &reaped, &f->err));
+    assert_int_equal(reaped.reservations, 4711);
+    sqlock_stock_close(stock);
+}
+
+static void test_a_struct_without_its_size_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 5);
+    sqlock_stock_line line = {.item = item, .quantity = 1};
+    sqlock_stock_answer answer = {0};
+    sqlock_stock_stats stats = {.size = sizeof stats + 1};
+    sqlock_stock_reaped reaped = {0};
+
+    assert_fails(SQLOCK_EINVAL, sqlock_stock_deduct(stock, NULL, NULL, item, 1,
+                                                    &answer, &f->err));
+    assert_contains(f->err.message, "SQLOCK_STOCK_ANSWER_INIT");
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_stock_claim(stock, NULL, "no/order", &answer, &f->err));
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_stock_deduct_many(stock, NULL, NULL, &line, 1, &answer,
+                                          &f->err));
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_stock_change_sized(stock, NULL, SQLOCK_STOCK_DEDUCT,
+                                           NULL, &line, 1, 0, NULL,
+                                           sizeof line + 1, &f->err));
+    assert_fails(SQLOCK_EINVAL, sqlock_stock_change_sized(
+                                    stock, NULL, (sqlock_stock_change)3, NULL,
+                                    &line, 1, 0, NULL, sizeof line, &f->err));
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_stock_statistics(stock, &stats, &f->err));
+    assert_fails(SQLOCK_EINVAL, sqlock_stock_statistics(stock, NULL, &f->err));
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_stock_reap(stock, NULL, &reaped, &f->err));
+    assert_int_equal(shop_there(f, item), 5);
+    sqlock_stock_close(stock);
+}
+
 static const struct test tests[] = {
+    TEST(test_structs_are_as_large_as_the_callers_header_has_them),
+    TEST(test_a_struct_without_its_size_is_refused),
     TEST(test_nobody_is_refused_what_is_there),
     TEST(test_each_strategy_sells_out_exactly),
     TEST(test_what_is_restored_and_set_can_be_deducted),
