@@ -346,10 +346,6 @@ SELECT {info} FROM INT_LOCK WHERE {row};
 -- ---- define behind
 REGION = :region AND LOCK_KEY > :after
 
--- ---- list
--- Reads the rows of a region, page by page.
-SELECT {info} FROM INT_LOCK WHERE {behind} ORDER BY LOCK_KEY LIMIT :limit;
-
 -- ---- define is_sought
 -- Compared with a constant, the region would keep MariaDB from reading in the
 -- order of keys.

@@ -386,18 +386,6 @@ SELECT {info}
   FROM INT_LOCK
   WHERE {row};
 
--- ---- list begin [not prepared]
--- Lists are read through a cursor, not by key: no row that moves meanwhile is
--- missed or returned twice.
-DECLARE sqlock_list NO SCROLL CURSOR FOR
-  SELECT {info}
-  FROM INT_LOCK
-  WHERE REGION = :region;
-
--- ---- list [not prepared]
--- Reads the rows of a region, page by page.
-FETCH FORWARD 5000 FROM sqlock_list;
-
 -- ---- define is_sought
 REGION = coalesce(:region::varchar, REGION) AND
 (:region::varchar IS NOT NULL OR REGION NOT LIKE '%#tx') AND
@@ -429,15 +417,16 @@ CASE WHEN CLIENT_ID IS NULL OR SUBSTR(HOLDER, 1, 36) = CLIENT_ID OR
 {created}
 
 -- ---- find begin [not prepared]
--- Begins to read all that find would find.
-DECLARE sqlock_list NO SCROLL CURSOR FOR
+-- Begins to read all that find would find, through a cursor and not by key: no
+-- row that moves meanwhile is missed or returned twice.
+DECLARE sqlock_find NO SCROLL CURSOR FOR
   SELECT {info}, REGION
   FROM INT_LOCK
   WHERE {is_sought};
 
 -- ---- find page [not prepared]
 -- Reads all that find would find, page by page.
-FETCH FORWARD 5000 FROM sqlock_list;
+FETCH FORWARD 5000 FROM sqlock_find;
 
 -- ---- waiters (sqlock)
 -- The sessions that wait for a queue lock, whose number is even, or listen to

@@ -261,10 +261,6 @@ SELECT {info} FROM INT_LOCK WHERE {row};
 -- ---- define behind
 REGION = :region AND LOCK_KEY > :after
 
--- ---- list
--- Reads the rows of a region, page by page.
-SELECT {info} FROM INT_LOCK WHERE {behind} ORDER BY LOCK_KEY LIMIT :limit;
-
 -- ---- define is_sought
 REGION = coalesce(:region, REGION) AND
 (:region IS NOT NULL OR REGION NOT LIKE '%#tx') AND

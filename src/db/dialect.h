@@ -142,9 +142,6 @@ typedef enum sqlock_statement_kind {
     SQLOCK_SQL_RELEASE,
     /* The info row, if there is a row.  Locks nothing. */
     SQLOCK_SQL_READ,
-    /* Info rows of :region with LOCK_KEY > :after, by key, :limit at most.
-     * After LIST_BEGIN: the next rows, in any order. */
-    SQLOCK_SQL_LIST,
     /* End the lease of :old_client if it is not over: CLIENT_ID becomes
      * :client, HOLDER :holder, the token rises, the lease's end stays.
      * affected: 1 or 0. */
@@ -211,9 +208,6 @@ typedef enum sqlock_statement_kind {
     /* No parameters.  Free every row of INT_LOCK and raise its token; delete
      * all of them on Spring's layouts.  affected: how many.  May be missing. */
     SQLOCK_SQL_AFTER_RESTORE,
-    /* Sent in a transaction before LIST, which then returns the table as it is
-     * now.  Missing: LIST reads by key. */
-    SQLOCK_SQL_LIST_BEGIN,
 
     /* Guard a lease in a transaction of another program: the library does not
      * send this statement but prints it, with literals for parameters.  It is

@@ -312,10 +312,9 @@ int64_t lk_store_deadline(const struct lk_store *store)
 
 static bool is_write_statement(sqlock_statement_kind kind)
 {
-    return kind != SQLOCK_SQL_READ && kind != SQLOCK_SQL_LIST &&
-           kind != SQLOCK_SQL_FIND && kind != SQLOCK_SQL_WAITERS &&
-           kind != SQLOCK_SQL_FIND_PAGE && kind != SQLOCK_SQL_REAP_BOUND &&
-           kind != SQLOCK_SQL_READ_MANY;
+    return kind != SQLOCK_SQL_READ && kind != SQLOCK_SQL_FIND &&
+           kind != SQLOCK_SQL_FIND_PAGE && kind != SQLOCK_SQL_WAITERS &&
+           kind != SQLOCK_SQL_REAP_BOUND && kind != SQLOCK_SQL_READ_MANY;
 }
 
 static bool is_outage_shared(const struct lk_store *store,

@@ -1,5 +1,6 @@
 /*
- * test_reap.c - the statements that go over many rows: LIST, REAP_BOUND, REAP
+ * test_reap.c - the statements that go over many rows: FIND_BEGIN, FIND_PAGE,
+ * REAP_BOUND, REAP
  */
 #include "drivers/suite.h"
 
@@ -22,6 +23,18 @@ static struct lk_arguments arguments_of(const struct test *test,
     return arguments;
 }
 
+/* Those of a page with all rows of the region, free ones too. */
+static struct lk_arguments arguments_of_page(const struct test *test,
+                                             const char *after, int64_t limit)
+{
+    struct lk_arguments arguments = arguments_of(test, after, limit);
+
+    lk_argument_text(&arguments, SQLOCK_P_AFTER_REGION, region);
+    lk_argument_text(&arguments, SQLOCK_P_PATTERN, NULL);
+    lk_argument_integer(&arguments, SQLOCK_P_WITH_FREE, 1);
+    return arguments;
+}
+
 /* Choose a new region, and claim `count` locks in it, by rising key. */
 static void claim_rows(struct test *test, char keys[][SQLOCK_KEY_SIZE],
                        size_t count, int64_t ttl_us)
@@ -39,18 +52,18 @@ static void claim_rows(struct test *test, char keys[][SQLOCK_KEY_SIZE],
 
 static bool goes_by_key(const struct test *test)
 {
-    return subject.statements[test->layout][SQLOCK_SQL_LIST_BEGIN].text == NULL;
+    return subject.statements[test->layout][SQLOCK_SQL_FIND_BEGIN].text == NULL;
 }
 
 /* Begin a list, which ends with list_end(). */
 static void list_begin(struct test *test)
 {
-    struct lk_arguments arguments = arguments_of(test, "", 0);
+    struct lk_arguments arguments = arguments_of_page(test, "", 0);
 
     if (goes_by_key(test))
         return;
     assert_lock_ok(session_begin(&test->b), &test->b.err);
-    statement_run(&test->b, test, SQLOCK_SQL_LIST_BEGIN, &arguments);
+    statement_run(&test->b, test, SQLOCK_SQL_FIND_BEGIN, &arguments);
 }
 
 static void list_end(struct test *test)
@@ -61,10 +74,12 @@ static void list_end(struct test *test)
 
 static size_t list_next(struct test *test, const char *after, int64_t limit)
 {
-    struct lk_arguments arguments = arguments_of(test, after, limit);
+    struct lk_arguments arguments = arguments_of_page(test, after, limit);
 
-    statement_run(&test->b, test, SQLOCK_SQL_LIST, &arguments);
-    assert_int_equal(test->b.result.columns, INFO_COLUMNS);
+    statement_run(&test->b, test, SQLOCK_SQL_FIND_PAGE, &arguments);
+    assert_int_equal(test->b.result.columns, INFO_COLUMNS + 1);
+    for (size_t i = 0; i < test->b.result.rows; i++)
+        assert_string_equal(cell_text(&test->b, i, INFO_COLUMNS), region);
     return test->b.result.rows;
 }
 

@@ -37,7 +37,6 @@ static bool may_be_missing(sqlock_statement_kind kind)
     switch (kind) {
     case SQLOCK_SQL_LOCK_MANY:
     case SQLOCK_SQL_RELEASE_NOTIFY:
-    case SQLOCK_SQL_LIST_BEGIN:
     case SQLOCK_SQL_WAITERS:
     case SQLOCK_SQL_FIND_BEGIN:
     case SQLOCK_SQL_TX_ASSERT:
