@@ -269,6 +269,7 @@ int sqlock_stock_set(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                       err);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): three functions of C in one */
 int sqlock_stock_change_sized(sqlock_stock *stock, sqlock_tx *tx,
                               sqlock_stock_change kind, const char *order,
                               sqlock_stock_line *lines, size_t count,
