@@ -357,9 +357,9 @@ SELECT {info}
 -- ================================================================ reading ====
 
 -- ---- define info
--- What is known of a row.  Lists spent much of their time on arithmetic with
--- the numerics of extract().  The doubles of date_part() give the same
--- microseconds until the year 2041; a token must be exact.
+-- The columns tell all that is known of a row.  Lists spent much of their time
+-- on arithmetic with the numerics of extract().  The doubles of date_part() give
+-- the same microseconds until the year 2041; a token must be exact.
 LOCK_KEY, CLIENT_ID, {token},
 CASE WHEN CLIENT_ID IS NULL THEN least(-1, {remaining}) ELSE {remaining} END,
 {created}, {expires}, {names}

@@ -97,8 +97,8 @@ static void test_a_shorter_call_is_aborted_before_a_longer_one(void **state)
     lk_watchdog_stop(&dog);
 }
 
-/* Two calls are past their deadline at once; of two others, one is 50 ms after
- * the other, so the timer is set again, unless this thread is as late as that. */
+/* Two calls are past their deadline at once; of two others, one is 50 ms later,
+ * so the timer is set again, unless this thread is as late as that. */
 static void test_each_of_two_overdue_calls_is_aborted(void **state)
 {
     static struct lk_watchdog dog;
