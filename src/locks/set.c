@@ -81,16 +81,24 @@ int lk_set_begin(struct lk_set *set, sqlock_lock *const *locks, size_t count,
 
 int lk_set_end(struct lk_set *set, int rc, sqlock_error *err)
 {
+    const struct lk_member *first = NULL; /* in the caller's order */
+
     for (size_t i = 0; set->results != NULL && i < set->count; i++) {
         const struct lk_member *member = &set->members[i];
 
         set->results[member->place] =
             rc < 0 && member->rc == 0 ? rc : member->rc;
     }
-    for (size_t i = 0; rc == 0 && i < set->count; i++) {
-        rc = set->members[i].rc;
-        if (rc < 0 && set->count > 1)
-            rc = lk_error(err, rc, "%s: %s", set->members[i].lock->entry->key,
+    for (size_t i = 0; i < set->count; i++) {
+        const struct lk_member *member = &set->members[i];
+
+        if (member->rc < 0 && (first == NULL || member->place < first->place))
+            first = member;
+    }
+    if (rc == 0 && first != NULL) {
+        rc = first->rc;
+        if (set->count > 1)
+            rc = lk_error(err, rc, "%s: %s", first->lock->entry->key,
                           sqlock_strerror(rc));
     }
     if (set->members != &set->one)
