@@ -12,6 +12,8 @@
 #include "scene.h"
 #include "sqlock/async.h"
 #include "sqlock/lease.h"
+#include "sqlock/tx.h"
+#include "support/app.h"
 
 #define LOCKS_MAX 10100
 #define REQUESTS_MAX 100
@@ -59,12 +61,20 @@ struct outcome {
     sqlock_error err;
 };
 
+/* The transaction of a thread, and the application's own connection. */
+struct session {
+    sqlock_tx *tx; /* NULL: it has ended */
+    struct app app;
+    sqlock_row_version seen;
+};
+
 /* A thread of the actor, at most one call of which is made at a time. */
 struct player {
     struct actor *actor;
     int number;
     struct step step;
     struct outcome outcome;
+    struct session session;
     bool has_left; /* the thread is to end */
 };
 
@@ -129,6 +139,9 @@ void actor_read_options(struct player *player, sqlock_acquire_options *how);
 
 /* Perform a step with a request. */
 void actor_use_request(struct player *player);
+
+/* Perform a step about a transaction; return false if it is none. */
+bool actor_use_tx(struct player *player);
 
 /* Begin and abandon requests, count= times, at different moments. */
 void actor_storm(struct player *player);

@@ -3,8 +3,11 @@
  */
 #include "stage.h"
 
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "support/app_table.h"
 #include "support/server.h"
 
 /* End all sessions of the database but the test's own. */
@@ -64,6 +67,19 @@ static int lends_locks(struct fixture *f)
 
 /* "stops" stops the server's processes.  A database "is_busy" when a session of
  * another program has the SQLite file's write lock, or the lock table's. */
+/* Return whether a transaction above READ COMMITTED is refused what was changed
+ * after its snapshot. */
+static bool keeps_snapshots(struct fixture *f)
+{
+    char value[64];
+
+    if (f->database->bit != ON_MYSQL)
+        return f->database->bit == ON_POSTGRES;
+    return sql_text(&f->sql, value, sizeof value,
+                    "SHOW VARIABLES WHERE Variable_name ="
+                    " 'innodb_snapshot_isolation' AND Value = 'ON'");
+}
+
 struct result stage_database(struct play *play, const struct step *step)
 {
     struct fixture *f = play->f;
@@ -90,6 +106,13 @@ struct result stage_database(struct play *play, const struct step *step)
                                "default_transaction_read_only = on");
         end_sessions(f);
         play->is_readonly = true;
+    } else if (says(step, "keeps_snapshots") ||
+               says(step, "forgets_snapshots")) {
+        play->is_left_out = keeps_snapshots(f) != says(step, "keeps_snapshots");
+    } else if (says(step, "restarts")) {
+        if (!server_can_restart(f->database))
+            skip_or_fail("the server is not ours to restart");
+        server_restart(&f->sql, f->url, SIGKILL);
     } else if (says(step, "ends_sessions")) {
         end_sessions(f);
     } else if (says(step, "is_writable")) {
@@ -140,6 +163,67 @@ static void change_row(struct play *play, const struct step *step)
                   stage_key(play, key, step->name));
 }
 
+size_t stage_statement(struct play *play, char *out, size_t size,
+                       const char *statement)
+{
+    size_t at = 0;
+
+    while (*statement != '\0' && at + 1 < size) {
+        const char *name =
+            strncmp(statement, "@stock", 6) == 0   ? stage_stock(play)
+            : strncmp(statement, "@locks", 6) == 0 ? play->f->table
+                                                   : NULL;
+
+        if (name == NULL) {
+            out[at++] = *statement++;
+            continue;
+        }
+        at += (size_t)snprintf(out + at, size - at, "%s", name);
+        statement += 6;
+    }
+    at = at < size ? at : size - 1;
+    out[at] = '\0';
+    return at;
+}
+
+/* "runs:" and "sees: -> N": any statement. */
+static struct result run_statement(struct play *play, const struct step *step)
+{
+    char text[1024];
+
+    (void)stage_statement(play, text, sizeof text, step->statement);
+    if (says(step, "sees"))
+        return (struct result){.rc =
+                                   (int)sql_integer(&play->f->sql, "%s", text),
+                               .is_undecided = true};
+    (void)sql_run(&play->f->sql, "%s", text);
+    return is(0);
+}
+
+/* The rows of the application's table. */
+struct result stage_of_stock(struct play *play, const struct step *step)
+{
+    const char *id = step_option(step, "id");
+
+    (void)stage_stock(play);
+    if (says(step, "is_untouched"))
+        return is(stock_is_untouched(play->f));
+    if (!says(step, "has"))
+        return unknown();
+    return is(
+        (int)stock_value(play->f, id != NULL ? (int)strtol(id, NULL, 10) : 1));
+}
+
+const char *stage_stock(struct play *play)
+{
+    if (!play->has_stock) {
+        stock_create(play->f);
+        stock_fill(play->f);
+    }
+    play->has_stock = true;
+    return stock_name(play->f);
+}
+
 /* Another program's statements on the row of a lock. */
 struct result stage_stranger(struct play *play, const struct step *step)
 {
@@ -147,9 +231,10 @@ struct result stage_stranger(struct play *play, const struct step *step)
     char name[96];
     char key[SQLOCK_KEY_SIZE];
 
+    if (step->statement != NULL)
+        return run_statement(play, step);
     (void)play_name(play, name, step->name);
     (void)stage_key(play, key, step->name);
-
     if (says(step, "locks")) {
         fixture_lock_row(f, &play->stranger, NULL);
         assert_int_equal(sql_run(&play->stranger,

@@ -33,6 +33,7 @@ static void make_tests(struct topic *topic, const struct scenes *scenes)
                                  .databases = scene->databases,
                                  .layouts = scene->layouts,
                                  .stops_server = scene->stops_server,
+                                 .locks_rows = scene->locks_rows,
                                  .data = scene};
     }
     *topic = (struct topic){.tests = tests, .count = scenes->count};

@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "support/server.h"
+
 /* ------------------------------------------------------------- processes -- */
 
 static struct process *process_of(struct play *play, const char *actor,
@@ -26,6 +28,19 @@ static struct process *process_of(struct play *play, const char *actor,
     *thread = dot != NULL ? (int)strtol(dot + 1, NULL, 10) : 0;
     process = company_find(&play->company, id);
     return process;
+}
+
+/* Fail a scene that cannot be played; skip one that another language's actor
+ * has no call for. */
+static void refuse(struct play *play, const struct call *call)
+{
+    if (call->rc != NOT_PLAYED)
+        return;
+    if (strncmp(call->message, "not for this actor", 18) != 0)
+        play_fail(play, "%s", call->message);
+    print_message("skipped: %s\n", call->message);
+    play_abandon(play);
+    skip();
 }
 
 /* Open the registry of a process, which is started unless it is there, with the
@@ -49,6 +64,7 @@ static struct process *open_process(struct play *play, const char *id,
     company_call(process, 0, words);
     if (!company_await(&play->company, process, 0))
         play_fail(play, "%s does not open a registry", id);
+    refuse(play, &process->calls[0]);
     return process;
 }
 
@@ -102,6 +118,8 @@ static void note(struct play *play, const struct process *process,
         if (call->rc == 0 && is_one_of(step->verb, takes) &&
             (call->token != 0 || strcmp(step->verb, "takes") == 0))
             ++*held;
+        if (strcmp(step->verb, "gives_up") == 0 && call->rc != SQLOCK_EOWNER)
+            --*held;
         if (is_one_of(step->verb, gives) && call->rc != SQLOCK_EOWNER &&
             call->rc != SQLOCK_EINUSE && call->rc != SQLOCK_EINVAL)
             --*held;
@@ -159,8 +177,7 @@ static struct result end_call(struct play *play, struct process *process,
     if (!company_await(&play->company, process, thread))
         play_fail(play, process->is_gone ? "its process has ended"
                                          : "it has not ended by now");
-    if (call->rc == NOT_PLAYED)
-        play_fail(play, "%s", call->message);
+    refuse(play, call);
     check_token(play, process, begun, call);
     note(play, process, begun->step, call);
     begun->step = NULL;
@@ -168,7 +185,7 @@ static struct result end_call(struct play *play, struct process *process,
 }
 
 /* Write the words of a step, with the names that its locks have, to out. */
-static void write_words(const struct play *play, char out[1024],
+static void write_words(struct play *play, char out[1024],
                         const struct step *step)
 {
     char names[256];
@@ -176,6 +193,10 @@ static void write_words(const struct play *play, char out[1024],
     char *save = NULL;
     size_t at = (size_t)snprintf(out, 1024, "%s", step->verb);
 
+    if (step->statement != NULL) {
+        at += (size_t)snprintf(out + at, 1024 - at, ": ");
+        at += stage_statement(play, out + at, 1024 - at, step->statement);
+    }
     (void)snprintf(names, sizeof names, "%s",
                    step->name != NULL ? step->name : "");
     for (char *one = strtok_r(names, ",", &save); one != NULL;
@@ -185,10 +206,14 @@ static void write_words(const struct play *play, char out[1024],
                                play_name(play, name, one));
     for (size_t i = 0; i < step->option_count; i++)
         at += (size_t)snprintf(out + at, 1024 - at, " %s", step->options[i]);
+    if (step_option(step, "id") != NULL)
+        at += (size_t)snprintf(out + at, 1024 - at, " table=%s",
+                               stage_stock(play));
     assert_in_range(at, 1, 1023);
 }
 
 static struct result compare_trust(struct play *play, const struct step *step);
+static struct result end_session(struct play *play, const struct step *step);
 
 struct result play_thread(struct play *play, const struct step *step)
 {
@@ -210,11 +235,15 @@ struct result play_thread(struct play *play, const struct step *step)
         return end_call(play, process, thread);
     if (strcmp(step->verb, "relies") == 0)
         return compare_trust(play, step);
+    if (strcmp(step->verb, "loses_session") == 0)
+        return end_session(play, step);
     write_words(play, words, step);
     begin_call(play, step, process, thread, words);
     if (!step->goes_on)
         return end_call(play, process, thread);
     (void)company_settle(&play->company, process, thread);
+    if (process->calls[thread].is_over)
+        refuse(play, &process->calls[thread]);
     return (struct result){.rc = 0};
 }
 
@@ -249,6 +278,18 @@ static struct result compare_trust(struct play *play, const struct step *step)
     if (left_us + margin_us > row_us + took_us + 3000)
         play_fail(play, "it relies on %lld us, and the row lasts %lld us",
                   (long long)left_us, (long long)row_us);
+    return (struct result){.rc = 0};
+}
+
+/* "loses_session": the server ends that of the thread's own connection. */
+static struct result end_session(struct play *play, const struct step *step)
+{
+    struct step asks = *step;
+    int64_t id;
+
+    asks.verb = "tells_session";
+    id = play_thread(play, &asks).rc;
+    server_end_sessions(&play->f->sql, &id, 1);
     return (struct result){.rc = 0};
 }
 

@@ -47,6 +47,8 @@ struct play {
     struct proxy *proxy;  /* NULL: not named yet */
     struct pooler pooler; /* its pid is 0: as above */
     bool has_stubs;
+    bool has_stock;      /* the application's table */
+    bool is_left_out;    /* the scene is not about this database */
     bool is_readonly;    /* the database */
     jmp_buf *escape;     /* where a failure goes instead of ending the test */
     char why[512];       /* that failure */
@@ -98,6 +100,14 @@ struct result stage_perform(struct play *play, const struct step *step);
 /* Write the URL that a process opens, with the options of that step, to out. */
 const char *stage_url(struct play *play, char out[1024],
                       const struct step *step);
+
+/* Write a statement of the scene to out, with the tables' names for @stock and
+ * @locks; return its length. */
+size_t stage_statement(struct play *play, char *out, size_t size,
+                       const char *statement);
+
+/* Make the application's table, unless it is there; return its name. */
+const char *stage_stock(struct play *play);
 
 /* Put an end to all that the stage disturbs. */
 void stage_close(struct play *play);

@@ -19,6 +19,9 @@ struct draft {
     unsigned databases;
     unsigned layouts;
     bool stops_server;
+    bool locks_rows;
+    bool of_oracle;
+    bool of_mariadb;
     unsigned tries;
     char rows[ROWS_MAX][200];
     size_t row_count;
@@ -69,10 +72,8 @@ static const char *read_set(unsigned *set, char *words)
         const char *word;
         unsigned bits;
     } known[] = {
-        {"postgres", ON_POSTGRES},
-        {"mysql", ON_MYSQL},
-        {"sqlite", ON_SQLITE},
-        {"servers", ON_SERVERS},
+        {"postgres", ON_POSTGRES}, {"mysql", ON_MYSQL},   {"sqlite", ON_SQLITE},
+        {"servers", ON_SERVERS},   {"mariadb", ON_MYSQL}, {"oracle", ON_MYSQL},
     };
     static const struct {
         const char *word;
@@ -106,8 +107,11 @@ static const char *read_where(struct reading *in, char *text)
 {
     bool of_layouts = text[0] == 'i';
     unsigned set = 0;
-    const char *wrong = read_set(&set, text);
+    const char *wrong;
 
+    in->draft.of_oracle |= strcmp(text, "on oracle") == 0;
+    in->draft.of_mariadb |= strcmp(text, "on mariadb") == 0;
+    wrong = read_set(&set, text);
     if (of_layouts)
         *(in->is_begun ? &in->draft.layouts : &in->layouts) = set;
     else
@@ -117,14 +121,40 @@ static const char *read_where(struct reading *in, char *text)
 
 /* --------------------------------------------------------------- a step -- */
 
+/* Cut the statement out of "ACTOR VERB: STATEMENT -> RESULT", in place; return
+ * what is behind it. */
+static char *cut_statement(struct step *step, char *text)
+{
+    char *colon = strchr(text, ':');
+    char *tail;
+
+    if (colon == NULL || colon[1] != ' ' ||
+        strcspn(text, " ") + 1 + strcspn(text + strcspn(text, " ") + 1, " ") !=
+            (size_t)(colon + 1 - text))
+        return NULL;
+    *colon = '\0';
+    step->statement = colon + 2;
+    tail = strstr(colon + 2, " -> ");
+    if (tail == NULL && strlen(colon + 2) > 2 &&
+        strcmp(colon + 2 + strlen(colon + 2) - 2, " &") == 0)
+        tail = colon + 2 + strlen(colon + 2) - 2;
+    if (tail != NULL && tail[-2] == ' ' && tail[-1] == '&')
+        tail -= 2;
+    if (tail != NULL)
+        *tail++ = '\0';
+    return tail;
+}
+
 const char *step_parse(struct step *step, char *text)
 {
     const char *words[WORDS_MAX + 6];
     size_t count = 0;
     char *save = NULL;
+    char *tail;
     const char *word;
 
     *step = (struct step){.text = text, .expected = "ok"};
+    tail = cut_statement(step, text);
     for (word = strtok_r(text, " ", &save); word != NULL;
          word = strtok_r(NULL, " ", &save)) {
         if (count == WORDS_MAX)
@@ -141,6 +171,10 @@ const char *step_parse(struct step *step, char *text)
             step->goes_on = true;
         else
             words[count++] = word;
+        if (tail != NULL && count == 2) {
+            save = tail;
+            tail = NULL;
+        }
     }
     if (count < 2)
         return "a step is: ACTOR VERB [NAME] [option=value]... [&] [-> RESULT]";
@@ -156,6 +190,27 @@ const char *step_parse(struct step *step, char *text)
 
 /* ------------------------------------------------------- a scene's rows -- */
 
+/* Return the nth word of a row, from 1, and its length.  Where " |" stands
+ * between them, words may have blanks. */
+static const char *word_of(const char *row, int nth, int *length)
+{
+    const char *between = strstr(row, " |") != NULL ? " |" : " ";
+
+    for (;; nth--) {
+        const char *end = strstr(row, between);
+
+        *length = (int)(end != NULL ? (size_t)(end - row) : strlen(row));
+        if (nth == 1)
+            return row;
+        if (end == NULL) {
+            *length = 0;
+            return row;
+        }
+        row = end + strlen(between);
+        row += strspn(row, " ");
+    }
+}
+
 /* Write the text to out, with the words of a row for $1, $2, ... */
 static const char *fill_in(char *out, size_t size, const char *text,
                            const char *row)
@@ -163,18 +218,14 @@ static const char *fill_in(char *out, size_t size, const char *text,
     size_t at = 0;
 
     for (; *text != '\0' && at + 1 < size; text++) {
-        const char *word = row;
+        const char *word;
         int length;
 
         if (text[0] != '$' || !isdigit((unsigned char)text[1])) {
             out[at++] = *text;
             continue;
         }
-        for (int i = *++text - '0'; i > 1; i--) {
-            word += strcspn(word, " ");
-            word += strspn(word, " ");
-        }
-        length = (int)strcspn(word, " ");
+        word = word_of(row, *++text - '0', &length);
         if (length == 0)
             return "the row has no such word";
         at += (size_t)snprintf(out + at, size - at, "%.*s", length, word);
@@ -221,6 +272,9 @@ static bool add_scene(struct reading *in, const char *row)
                             .databases = draft->databases,
                             .layouts = draft->layouts,
                             .stops_server = draft->stops_server,
+                            .locks_rows = draft->locks_rows,
+                            .of_oracle = draft->of_oracle,
+                            .of_mariadb = draft->of_mariadb,
                             .tries = draft->tries};
     (void)snprintf(scene->file, sizeof scene->file, "%s", in->file);
     name_test(scene->test, in->file, title + strspn(title, " "));
@@ -298,6 +352,8 @@ static const char *read_line(struct reading *in, char *text)
         return keep_row(&in->draft, text + 5);
     if (strcmp(text, "alone") == 0)
         in->draft.stops_server = true;
+    else if (strcmp(text, "rows") == 0)
+        in->draft.locks_rows = true;
     else if (strncmp(text, "tries ", 6) == 0)
         in->draft.tries = (unsigned)strtoul(text + 6, NULL, 10);
     else
@@ -365,7 +421,9 @@ const char *step_option(const struct step *step, const char *option)
 
 const char *step_print(char out[512], const struct step *step)
 {
-    int length = snprintf(out, 512, "%s %s%s%s", step->actor, step->verb,
+    int length = snprintf(out, 512, "%s %s%s%s%s%s", step->actor, step->verb,
+                          step->statement != NULL ? ": " : "",
+                          step->statement != NULL ? step->statement : "",
                           step->name != NULL ? " " : "",
                           step->name != NULL ? step->name : "");
 

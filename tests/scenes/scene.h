@@ -14,7 +14,8 @@
 
 #define WORDS_MAX 12
 
-/* A line, ACTOR VERB [NAME] [option=value]... [&] [-> RESULT]. */
+/* A line, ACTOR VERB [NAME] [option=value]... [&] [-> RESULT], or ACTOR VERB:
+ * STATEMENT [&] [-> RESULT]. */
 struct step {
     unsigned line;
     char *text;        /* the words; the members point into it */
@@ -23,8 +24,9 @@ struct step {
     const char *name;  /* "L", "L,M"; NULL: none */
     const char *options[WORDS_MAX];
     size_t option_count;
-    bool goes_on;         /* "&": the scene does not wait for its end */
-    const char *expected; /* "ok" */
+    const char *statement; /* "runs: SELECT 1" has one; else NULL */
+    bool goes_on;          /* "&": the scene does not wait for its end */
+    const char *expected;  /* "ok" */
 };
 
 struct scene {
@@ -34,6 +36,9 @@ struct scene {
     unsigned databases; /* ON_... */
     unsigned layouts;   /* IN_... */
     bool stops_server;
+    bool locks_rows; /* as Galera does not */
+    bool of_oracle;  /* on MySQL: only on Oracle's, or only on MariaDB */
+    bool of_mariadb;
     unsigned tries; /* at most; 0: one */
     struct step *steps;
     size_t count;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/app_table.h"
 #include "support/peer.h"
 #include "support/server.h"
 
@@ -82,7 +83,7 @@ static struct result spring(struct play *play, const struct step *step)
 /* ---------------------------------------------------------- the operator -- */
 
 /* End the present holder's lease; with `now`, free the lock at once. */
-static struct result operator(struct play *play, const struct step *step)
+static struct result break_lease(struct play *play, const struct step *step)
 {
     sqlock_break_options how = SQLOCK_BREAK_INIT;
     struct fixture *f = play->f;
@@ -186,14 +187,15 @@ static struct result pass_time(struct play *play, const struct step *step)
 }
 
 static const struct performer performers[] = {
-    {"network", stage_network}, {"database", stage_database},
-    {"stranger", stage_stranger}, {"spring", spring},
-    {
-        "operator",
-        operator},
-        {"table", table},
-        {"time", pass_time},
-    };
+    {"network", stage_network},
+    {"database", stage_database},
+    {"stranger", stage_stranger},
+    {"stock", stage_of_stock},
+    {"spring", spring},
+    {"operator", break_lease},
+    {"table", table},
+    {"time", pass_time},
+};
 
 static const struct performer *find(const char *actor)
 {
@@ -221,12 +223,17 @@ void stage_close(struct play *play)
     if (play->stranger.connection != NULL)
         fixture_unlock_row(&play->stranger);
     for (size_t i = 0; i < PEERS_MAX; i++)
-        if (play->services[i].id[0] != '\0')
-            sql_close(&play->services[i].sql);
+        sql_close(&play->services[i].sql);
     proxy_close(play->proxy);
+    play->proxy = NULL;
     if (play->pooler.pid != 0)
         pooler_end(&play->pooler);
+    play->pooler.pid = 0;
     if (play->has_stubs)
         (void)sql_run(&play->f->sql, "DROP SCHEMA %s_stub CASCADE",
                       play->f->prefix);
+    play->has_stubs = false;
+    if (play->has_stock)
+        stock_drop(play->f);
+    play->has_stock = false;
 }

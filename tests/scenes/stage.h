@@ -34,6 +34,7 @@ const char *stage_key(const struct play *play, char out[SQLOCK_KEY_SIZE],
 struct result stage_network(struct play *play, const struct step *step);
 struct result stage_database(struct play *play, const struct step *step);
 struct result stage_stranger(struct play *play, const struct step *step);
+struct result stage_of_stock(struct play *play, const struct step *step);
 
 /* Undo what the database would keep. */
 void stage_mend(struct play *play);

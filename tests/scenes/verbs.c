@@ -189,10 +189,13 @@ static void open_registry(struct player *player)
 
 static void close_registry(struct player *player)
 {
-    if (player->actor->registry != NULL)
-        player->outcome.rc = sqlock_registry_close(player->actor->registry,
-                                                   &player->outcome.err);
-    player->actor->registry = NULL;
+    struct actor *actor = player->actor;
+
+    if (actor->registry != NULL)
+        player->outcome.rc =
+            sqlock_registry_close(actor->registry, &player->outcome.err);
+    if (player->outcome.rc != SQLOCK_EINUSE)
+        actor->registry = NULL;
 }
 
 void actor_perform(struct player *player)
@@ -244,8 +247,11 @@ void actor_perform(struct player *player)
         {"counts_from_now", actor_disturb},
         {"opens", open_registry},
         {"closes", close_registry},
+        {"closes_registry", close_registry},
     };
 
+    if (actor_use_tx(player))
+        return;
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         if (strcmp(player->step.verb, verbs[i].verb) == 0) {
             verbs[i].perform(player);

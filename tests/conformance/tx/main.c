@@ -1,19 +1,16 @@
 /*
  * main.c - the suite of transactions on the application's tables, on every
- * database (see support/suite_main.h)
+ * database (see support/suite_main.h); what sessions may expect of each other
+ * is in tests/scenes
  */
 #include "suite.h"
 
-#include <string.h>
-
 static const struct topic *const topics[] = {
-    &topic_adopt,    &topic_names,     &topic_busy,
-    &topic_guard,    &topic_version,   &topic_stopped,
-    &topic_input,    &topic_settings,  &topic_rights,
-    &topic_retry,    &topic_nested,    &topic_recheck,
-    &topic_charset,  &topic_reap,      &topic_codes,
-    &topic_identity, &topic_vanished,  &topic_order,
-    &topic_pooled,   &topic_savepoint, NULL,
+    &topic_adopt, &topic_busy,     &topic_version,
+    &topic_input, &topic_settings, &topic_rights,
+    &topic_retry, &topic_nested,   &topic_reap,
+    &topic_codes, &topic_identity, &topic_pooled,
+    NULL,
 };
 
 static const struct suite_main suite = {
@@ -30,7 +27,5 @@ static const struct suite_main suite = {
 
 int main(int argc, char **argv)
 {
-    if (argc == 6 && strcmp(argv[1], "--hold") == 0)
-        return hold(argv + 2);
     return suite_main(&suite, argc, argv);
 }

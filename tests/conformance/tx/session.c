@@ -126,17 +126,6 @@ bool session_is_waiting(struct fixture *f, struct session *s)
     return waits;
 }
 
-bool keeps_its_snapshot(struct fixture *f)
-{
-    char value[64];
-
-    if (f->database->bit != ON_MYSQL)
-        return f->database->bit == ON_POSTGRES;
-    return sql_text(&f->sql, value, sizeof value,
-                    "SHOW VARIABLES WHERE Variable_name ="
-                    " 'innodb_snapshot_isolation' AND Value = 'ON'");
-}
-
 void settings_compare(struct app *app, char *before)
 {
     char *after = app_settings(app);

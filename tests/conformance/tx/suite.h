@@ -7,19 +7,17 @@
 #ifndef TESTS_TX_SUITE_H
 #define TESTS_TX_SUITE_H
 
-#include "support/app.h"
 #include "sqlock/tx.h"
+#include "support/app.h"
+#include "support/app_table.h"
 #include "support/suite_main.h"
 #include "support/workers.h"
 
 extern const struct topic topic_adopt;
 extern const struct topic topic_identity;
-extern const struct topic topic_names;
 extern const struct topic topic_pooled;
 extern const struct topic topic_busy;
-extern const struct topic topic_guard;
 extern const struct topic topic_version;
-extern const struct topic topic_stopped;
 extern const struct topic topic_input;
 extern const struct topic topic_settings;
 extern const struct topic topic_rights;
@@ -27,14 +25,6 @@ extern const struct topic topic_retry;
 extern const struct topic topic_nested;
 extern const struct topic topic_codes;
 extern const struct topic topic_reap;
-extern const struct topic topic_charset;
-extern const struct topic topic_recheck;
-extern const struct topic topic_vanished;
-extern const struct topic topic_order;
-extern const struct topic topic_savepoint;
-
-/* Be the holder's process of test_stopped.c.  Return the exit status. */
-int hold(char **arguments);
 
 /* An application with its own connection, and the library's transaction on
  * it. */
@@ -91,26 +81,5 @@ void sessions_deadlock(struct fixture *f, struct session *a, struct session *b);
 
 /* Return whether that session waits for a row lock, as its server sees it. */
 bool session_is_waiting(struct fixture *f, struct session *s);
-
-/* Return whether a transaction above READ COMMITTED gets ERETRY when it locks a
- * row that was written after its snapshot: on PostgreSQL, and in InnoDB with
- * innodb_snapshot_isolation (MariaDB since 11.6). */
-bool keeps_its_snapshot(struct fixture *f);
-
-/* The application's table: id, a, version, state, moment, fence, owner,
- * narrow. */
-#define STOCK "tx_stock"
-void stock_create(struct fixture *fixture);
-void stock_drop(struct fixture *fixture);
-/* Replace all rows by 1 to 4, each with a = 100, version = 1, state 'new'. */
-void stock_fill(struct fixture *fixture);
-/* Return whether the table still has these four rows, and no other. */
-bool stock_is_untouched(struct fixture *fixture);
-/* Return the column `a` of a row. */
-long long stock_value(struct fixture *fixture, int id);
-/* Describe the table, with its integer version and its fence columns. */
-sqlock_table stock_table(struct fixture *fixture);
-/* Return the table's name, unique to the process and the layout. */
-const char *stock_name(const struct fixture *fixture);
 
 #endif

@@ -93,86 +93,6 @@ static void test_a_busy_lease_locks_no_gap_for_its_guard(void **state)
     lock_end(lock);
 }
 
-/* Row 4, the last one, is locked: a refused attempt to lock it must not lock
- * the gap behind it, where row 5 is inserted. */
-static void test_a_busy_row_locks_no_gap(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_table table = stock_table(f);
-    sqlock_value four = sqlock_integer(4);
-    struct session a;
-    struct session b;
-
-    open_session(f, &a);
-    assert_ok(sqlock_tx_lock_row(a.tx, &table, &four, false, 0, &f->err));
-    open_session(f, &b);
-    assert_fails(SQLOCK_EBUSY,
-                 sqlock_tx_lock_row(b.tx, &table, &four, false, 0, &f->err));
-    assert_fails(SQLOCK_EBUSY,
-                 sqlock_tx_lock_row(b.tx, &table, &four, true, 0, &f->err));
-    app_run(&a.app, "INSERT INTO %s (id, a) VALUES (5, 1)", stock_name(f));
-    session_commit(f, &a);
-    assert_int_equal(stock_value(f, 5), 1);
-    session_close(&b);
-    session_close(&a);
-}
-
-/* A wait for a name or row is limited by wait_ms, even if statement_timeout_ms
- * is shorter. */
-static void test_a_wait_for_a_row_may_outlast_a_statement(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_table table = stock_table(f);
-    sqlock_value four = sqlock_integer(4);
-    const char *name = f->name;
-    sqlock_registry *registry;
-    struct session a;
-    sqlock_tx *tx;
-
-    options.statement_timeout_ms = 500 * SLOWNESS;
-    registry = fixture_registry(f, &options);
-    session_open(f, &a, NULL);
-    assert_ok(sqlock_tx_lock_row(a.tx, &table, &four, false, 0, &f->err));
-    assert_ok(lock_one(&a, name, 0, &f->err));
-    assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
-    assert_fails(SQLOCK_ETIMEDOUT, sqlock_tx_lock(tx, &name, 1, 1500 * SLOWNESS,
-                                                  false, NULL, &f->err));
-    assert_fails(
-        SQLOCK_ETIMEDOUT,
-        sqlock_tx_lock_row(tx, &table, &four, false, 1500 * SLOWNESS, &f->err));
-    assert_ok(sqlock_tx_commit(tx, &f->err));
-    session_close(&a);
-    registry_end(registry);
-}
-
-/* A row that was deleted after the transaction's snapshot is not locked by
- * anybody, and can never be locked: the result is ERETRY, with and without a
- * wait. */
-static void test_a_row_deleted_after_the_snapshot_is_retry(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_table table = stock_table(f);
-    sqlock_value four = sqlock_integer(4);
-
-    for (int turn = 0; turn < 2; turn++) {
-        struct session s;
-
-        app_open(&s.app, f->database, f->url);
-        app_begin_at(&s.app, "REPEATABLE READ");
-        (void)app_integer(&s.app, "SELECT count(*) FROM %s", stock_name(f));
-        assert_true(sql_run(&f->sql, "DELETE FROM %s WHERE id = 4",
-                            stock_name(f)) >= 0);
-        assert_ok(sqlock_tx_adopt(&s.tx, f->a, s.app.native, &f->err));
-        assert_fails(SQLOCK_ERETRY,
-                     sqlock_tx_lock_row(s.tx, &table, &four, turn == 1,
-                                        turn == 0 ? 0 : PATIENCE_MS, &f->err));
-        session_commit_fails(SQLOCK_ERETRY, f, &s);
-        session_close(&s);
-        stock_fill(f);
-    }
-}
-
 static bool rolls_back_on_timeout(struct fixture *f)
 {
     return f->database->bit == ON_MYSQL &&
@@ -215,11 +135,6 @@ static const struct test tests[] = {
     TEST_OF_ROWS(test_a_busy_name_locks_no_gap, ON_SERVERS, IN_SQLOCK),
     TEST_OF_ROWS(test_a_busy_lease_locks_no_gap_for_its_guard, ON_MYSQL,
                  IN_ALL),
-    TEST_OF_ROWS(test_a_busy_row_locks_no_gap, ON_SERVERS, IN_SQLOCK),
-    TEST_OF_ROWS(test_a_wait_for_a_row_may_outlast_a_statement, ON_SERVERS,
-                 IN_SQLOCK),
-    TEST_OF_ROWS(test_a_row_deleted_after_the_snapshot_is_retry, ON_SERVERS,
-                 IN_SQLOCK),
     TEST_OF_ROWS(test_F21_busy_undoes_nothing_in_silence, ON_SERVERS,
                  IN_SQLOCK),
 };

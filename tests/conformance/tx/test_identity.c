@@ -4,12 +4,10 @@
  */
 #include "suite.h"
 
-#include <signal.h>
 #include <stdio.h>
 
 #include "lease/store.h"
 #include "support/around.h"
-#include "support/server.h"
 
 static void adopt_and_end(struct fixture *f, sqlock_registry *registry)
 {
@@ -20,18 +18,6 @@ static void adopt_and_end(struct fixture *f, sqlock_registry *registry)
     assert_ok(sqlock_tx_adopt(&tx, registry, app.native, &f->err));
     assert_ok(sqlock_tx_rollback(tx, &f->err));
     app_close(&app);
-}
-
-static void test_a_restart_of_the_server_does_not_end_adoption(void **state)
-{
-    struct fixture *f = *state;
-
-    if (!server_can_restart(f->database))
-        skip_or_fail("the server is not ours to restart");
-    adopt_and_end(f, f->a);
-    server_restart(&f->sql, f->url, SIGKILL);
-    adopt_and_end(f, f->a);
-    adopt_and_end(f, f->a);
 }
 
 /* --- another server takes over --- */
@@ -132,8 +118,6 @@ test_the_server_before_is_refused_after_a_change_of_epoch(void **state)
 }
 
 static const struct test tests[] = {
-    TEST_STOPPING(test_a_restart_of_the_server_does_not_end_adoption,
-                  ON_SERVERS),
     TEST(test_another_server_is_adopted_when_the_registry_has_it),
     TEST_OF_ROWS(test_the_server_before_is_refused_after_a_change_of_epoch,
                  ON_MYSQL, 0),

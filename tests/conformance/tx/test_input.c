@@ -136,6 +136,7 @@ static void test_nulls_and_numbers_out_of_range(void **state)
     sqlock_value one = sqlock_integer(1);
     sqlock_value broken = {.type = SQLOCK_TEXT};
     sqlock_result result = {0};
+    sqlock_lock *foreign = lock_obtain(f->b, f->name);
     sqlock_tx *tx = tx_begin(f);
 
 #define REFUSED(call) assert_fails(SQLOCK_EINVAL, (call))
@@ -157,8 +158,19 @@ static void test_nulls_and_numbers_out_of_range(void **state)
     REFUSED(sqlock_tx_lock_row(tx, &table, NULL, false, 0, &f->err));
     REFUSED(sqlock_tx_version(tx, &table, &one, NULL, &f->err));
     REFUSED(sqlock_tx_update(tx, &table, &one, NULL, NULL, 0, NULL, &f->err));
-#undef REFUSED
+    REFUSED(sqlock_tx_guard(NULL, foreign, &f->err));
+    assert_ok(sqlock_tx_rollback(NULL, &f->err));
+    assert_ok(sqlock_tx_abandon(NULL, &f->err));
     assert_ok(sqlock_tx_commit(tx, &f->err));
+    /* A guard that is refused leaves nothing to commit. */
+    lock_take(foreign, 0);
+    for (int i = 0; i < 2; i++) {
+        tx = tx_begin(f);
+        REFUSED(sqlock_tx_guard(tx, i == 0 ? NULL : foreign, &f->err));
+        REFUSED(sqlock_tx_commit(tx, &f->err));
+    }
+    lock_end(foreign);
+#undef REFUSED
     assert_true(stock_is_untouched(f));
 }
 

@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "sqlock/stock.h"
-#include "support/tap.h"
 
 /* Limit of a statement: short, so that a call that gets no connection fails
  * soon. */
@@ -83,72 +82,7 @@ static void test_transactions_on_all_connections_lock_names(void **state)
     }
 }
 
-/* With pool_size 1, and that connection in a transaction, the same thread can
- * acquire a lock and guard it, but not begin a second transaction. */
-static void test_leases_are_taken_within_the_only_transaction(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_registry *registry = open_small(f, 1);
-    sqlock_lock *lock = lock_obtain(registry, f->name);
-    sqlock_tx *tx = NULL;
-    sqlock_tx *second = NULL;
-
-    assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
-    lock_take(lock, 0);
-    assert_ok(sqlock_tx_guard(tx, lock, &f->err));
-    assert_ok(sqlock_tx_commit(tx, &f->err));
-    lock_give(lock);
-
-    /* The message names the option that limits transactions. */
-    assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
-    assert_fails(SQLOCK_ERESOURCE, sqlock_tx_begin(&second, registry, &f->err));
-    assert_contains(f->err.message, "pool_size");
-    assert_ok(sqlock_tx_rollback(tx, &f->err));
-    lock_drop(lock);
-    registry_end(registry);
-}
-
-/* A guard that fails reads the present holder on another connection, also with
- * pool_size 1. */
-static void test_lost_guard_is_told_within_the_only_transaction(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_registry *registry = open_small(f, 1);
-    sqlock_lock *lock = lock_obtain(registry, f->name);
-    sqlock_tx *tx = NULL;
-
-    lock_take(lock, 0);
-    lock_break(f, lock, true);
-    assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
-    assert_fails(SQLOCK_ELOST, sqlock_tx_guard(tx, lock, &f->err));
-    assert_fails(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err));
-    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
-    lock_drop(lock);
-    registry_end(registry);
-}
-
 /* --- how many statements --- */
-
-static void test_a_name_that_is_there_is_locked_by_one_statement(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_registry *tapped;
-    const char *name = f->name;
-    uint64_t before;
-    sqlock_tx *tx;
-
-    tapped = fixture_tapped(f, NULL);
-    for (int i = 0; i < 2; i++) {
-        assert_ok(sqlock_tx_begin(&tx, tapped, &f->err));
-        if (i == 0) /* inserts the row, and asks whether this is Galera */
-            assert_ok(sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err));
-        before = tap_sent();
-        assert_ok(sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err));
-        assert_int_equal(tap_sent() - before, 1);
-        assert_ok(sqlock_tx_commit(tx, &f->err));
-    }
-    registry_end(tapped);
-}
 
 /* Statements of transactions and of stock are prepared on the same connection,
  * and are not taken for each other. */
@@ -178,12 +112,6 @@ static void test_names_and_stock_share_a_connection(void **state)
 static const struct test tests[] = {
     TEST_OF_ROWS(test_transactions_on_all_connections_lock_names, ON_SERVERS,
                  IN_SQLOCK),
-    TEST_OF_ROWS(test_leases_are_taken_within_the_only_transaction, ON_SERVERS,
-                 IN_SQLOCK),
-    TEST_OF_ROWS(test_lost_guard_is_told_within_the_only_transaction,
-                 ON_SERVERS, IN_SQLOCK),
-    TEST_OF_ROWS(test_a_name_that_is_there_is_locked_by_one_statement,
-                 ON_SERVERS, IN_SQLOCK),
     TEST_OF_ROWS(test_names_and_stock_share_a_connection, ON_SERVERS,
                  IN_SQLOCK),
 };

@@ -125,10 +125,68 @@ static void test_no_right_to_the_lock_table(void **state)
     lock_end(lock);
 }
 
+/* Return how long the transaction may idle, in ms, as its session sees it. */
+static int64_t limit_of(struct fixture *f, sqlock_tx *tx)
+{
+    const char *text = "SELECT CAST(extract(epoch FROM current_setting('"
+                       "idle_in_transaction_session_timeout')::interval) * "
+                       "1000 AS bigint)";
+    sqlock_result result = {0};
+    int64_t limit;
+
+    if (f->database->bit == ON_MYSQL)
+        text = fixture_is_oracles(f)
+                   ? "SELECT CAST(@@wait_timeout * 1000 AS SIGNED)"
+                   : "SELECT CAST(@@idle_transaction_timeout * 1000 AS SIGNED)";
+    assert_ok(sqlock_tx_execute(tx, text, NULL, 0, &result, &f->err));
+    assert_int_equal(result.rows, 1);
+    limit = result.cells[0].integer;
+    sqlock_result_clear(&result);
+    return limit;
+}
+
+static int64_t limit_of_next(struct fixture *f, sqlock_registry *registry)
+{
+    int64_t limit;
+    sqlock_tx *tx;
+
+    assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
+    limit = limit_of(f, tx);
+    assert_ok(sqlock_tx_rollback(tx, &f->err));
+    return limit;
+}
+
+/* An administrator may have set a shorter limit, which stays. */
+static void test_a_shorter_limit_of_the_role_stays(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    struct login login;
+
+    login_make(&login, f, "hasty");
+    login_grant(&login, "SELECT, INSERT, UPDATE", f->table);
+    sql_run(&login.admin,
+            "ALTER ROLE %s SET idle_in_transaction_session_timeout = '3s'",
+            login.parts.user);
+    registry = fixture_registry_at(f, login.url, &options);
+    assert_int_equal(limit_of_next(f, registry), 3000);
+    sql_run(&login.admin,
+            "ALTER ROLE %s SET idle_in_transaction_session_timeout = '1d'",
+            login.parts.user);
+    registry_end(registry);
+    registry = fixture_registry_at(f, login.url, &options);
+    assert_int_equal(limit_of_next(f, registry), 2 * LONG_TTL_MS);
+    registry_end(registry);
+    login_drop(&login, f);
+}
+
 static const struct test tests[] = {
     TEST_OF_ROWS(test_no_right_to_the_applications_table, ON_SERVERS,
                  IN_SQLOCK),
     TEST_OF_ROWS(test_a_right_to_read_is_none_to_write, ON_SERVERS, IN_SQLOCK),
     TEST_OF_ROWS(test_no_right_to_the_lock_table, ON_SERVERS, IN_SQLOCK),
+    TEST_OF_ROWS(test_a_shorter_limit_of_the_role_stays, ON_POSTGRES,
+                 IN_SQLOCK),
 };
 const struct topic topic_rights = TOPIC(tests);

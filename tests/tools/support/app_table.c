@@ -1,7 +1,7 @@
 /*
- * stock.c - create, fill and read the application's table, past the library
+ * app_table.c - see app_table.h
  */
-#include "suite.h"
+#include "app_table.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@ const char *stock_name(const struct fixture *fixture)
 {
     static char name[64];
 
-    (void)snprintf(name, sizeof name, STOCK "_%ld_%d", (long)getpid(),
+    (void)snprintf(name, sizeof name, "tx_stock_%ld_%d", (long)getpid(),
                    (int)fixture->layout);
     return name;
 }
