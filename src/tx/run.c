@@ -347,10 +347,10 @@ int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
     if (rc < 0 && !(goes_back && tx != NULL && tx->is_aborted &&
                     rc == tx->over)) /* and not EFORK */
         return rc;
-    if (sql == NULL || (parameters == NULL && count > 0))
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the statement, or its parameters, "
-                        "are NULL");
+    if (sql == NULL)
+        return lk_error_null(err, "sql");
+    if (parameters == NULL && count > 0)
+        return lk_error_null(err, "parameters");
     for (size_t i = 0; i < count; i++) {
         rc = lk_tx_check_value("a parameter", &parameters[i], err);
         if (rc < 0)

@@ -146,7 +146,9 @@ static void test_nulls_and_numbers_out_of_range(void **state)
     REFUSED(sqlock_tx_leave(NULL, &f->err));
     REFUSED(sqlock_tx_execute(NULL, "SELECT 1", NULL, 0, NULL, &f->err));
     REFUSED(sqlock_tx_execute(tx, NULL, NULL, 0, NULL, &f->err));
+    assert_string_equal(f->err.message, "sql must not be NULL");
     REFUSED(sqlock_tx_execute(tx, "SELECT ?", NULL, 1, NULL, &f->err));
+    assert_string_equal(f->err.message, "parameters must not be NULL");
     REFUSED(sqlock_tx_execute(tx, "SELECT ?", &broken, 1, &result, &f->err));
     REFUSED(sqlock_tx_lock(tx, NULL, 1, 0, false, NULL, &f->err));
     REFUSED(sqlock_tx_lock(tx, &name, 0, 0, false, NULL, &f->err));
