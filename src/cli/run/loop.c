@@ -42,7 +42,7 @@ typedef struct run_state {
     bool is_running;   /* the command, or what has to end with it */
     bool was_stopped;  /* the command was stopped by job control */
     bool is_cut;       /* a signal has ended --min-hold, after the success */
-    int64_t told_ns;   /* when the supervisor was told of the loss, or 0 */
+    int64_t told_ns;   /* when the loss was sent to the supervisor, or 0 */
     int64_t begun_ns;  /* when the command was to begin */
     int64_t ended_ns;  /* end of the command, and of all that had to end with
                           it; or 0 */

@@ -47,7 +47,7 @@ typedef struct run_options {
     char *settings[CLI_SETTINGS + 1];
 } run_options;
 
-/* A lease, as others are told of it. */
+/* A lease, for the report, the supervisor and the command's environment. */
 typedef struct run_grant {
     int64_t token; /* 0: the lock was never ours */
     char key[SQLOCK_KEY_SIZE];

@@ -252,7 +252,7 @@ class Lease(Block):
         self._must().call("renew", _native.milliseconds(ttl, "ttl"))
 
     def release(self) -> None:
-        """Give the lock back, and be told whether it was ours until here.
+        """Give the lock back, and find out whether it was ours until here.
 
         It is not held any more whatever comes.  ``LockLost``: somebody else has
         had it; other errors: it is freed in the background.

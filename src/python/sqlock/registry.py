@@ -344,7 +344,7 @@ class Registry(Block):
         on_lost: Optional[OnLost] = None,
     ) -> Leases:
         """Take all of these locks or none, in one statement, in any order: two
-        callers never wait for each other crosswise."""
+        callers never deadlock."""
         options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast)
         return self._take_many(names, wait, options, on_lost)
 
