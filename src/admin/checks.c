@@ -1,5 +1,6 @@
 /*
- * checks.c - the list that sqlock_diagnose() fills
+ * checks.c - the results of sqlock_diagnose(): a list that grows while checks
+ * are made, and is handed out as one block that one call frees
  */
 #include "admin/checks.h"
 

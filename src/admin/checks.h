@@ -1,5 +1,8 @@
 /*
- * checks.h - the list that sqlock_diagnose() fills
+ * checks.h - the list to which the steps of sqlock_diagnose() append
+ *
+ * A step does not fail for want of memory, where it would have to end halfway:
+ * the list notes that a check is missing, and the caller looks once.
  */
 #ifndef LK_CHECKS_H
 #define LK_CHECKS_H

@@ -1,5 +1,7 @@
 /*
- * info.c - read rows of the lock table into the API's sqlock_info
+ * info.c - turn rows of the lock table, in any layout, into sqlock_info, and
+ * read from them what no column says: whether a lease is free, over or broken,
+ * and whether its holder runs sqlock
  */
 #include "admin/info.h"
 

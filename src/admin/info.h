@@ -1,5 +1,6 @@
 /*
- * info.h - read rows of the lock table into the API's sqlock_info
+ * info.h - rows of the lock table as sqlock_info, for the calls that show one
+ * lock and those that list many: neither knows the columns
  */
 #ifndef LK_INFO_H
 #define LK_INFO_H

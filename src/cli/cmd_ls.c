@@ -1,5 +1,6 @@
 /*
- * cmd_ls.c - `sqlock ls`: list the locks of a region
+ * cmd_ls.c - `sqlock ls`: list locks, and warn of those whose holder's clock is
+ * off, since such a lock stays held for longer than a lease lasts
  */
 #include "cli.h"
 

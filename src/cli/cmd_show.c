@@ -1,5 +1,6 @@
 /*
- * cmd_show.c - `sqlock show`: print everything known about one lock
+ * cmd_show.c - `sqlock show`: print everything known about one lock, and say of
+ * each fact that it is unknown where the row does not record it
  */
 #include "cli.h"
 

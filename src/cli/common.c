@@ -1,5 +1,7 @@
 /*
- * common.c - open a registry, and create tables, with the settings
+ * common.c - open a registry, and create or print tables, by the settings: the
+ * commands agree on what a URL, a region, a prefix and a rule for keys mean,
+ * and on the messages about them
  */
 #include "cli.h"
 

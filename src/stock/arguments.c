@@ -1,6 +1,6 @@
 /*
- * arguments.c - check the arguments and the lines of an operation; a line is an
- * item and a quantity
+ * arguments.c - check the arguments of an operation, and its lines, before
+ * anything is sent, so that all databases refuse the same
  */
 #include "stock/stock.h"
 

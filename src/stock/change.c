@@ -1,5 +1,6 @@
 /*
- * change.c - operations that do not deduct: add to an item, and set it
+ * change.c - add to an item, and set it: what every strategy does alike, since
+ * only a deduction can be refused for want of stock
  */
 #include "stock/stock.h"
 

@@ -1,6 +1,6 @@
 /*
- * combine.h - the queue of requests for one item, and a round, which answers
- * several of them together
+ * combine.h - what coalesced.c, which queues threads and chooses who leads, and
+ * combine.c, which answers a round of them, have in common
  */
 #ifndef LK_COMBINE_H
 #define LK_COMBINE_H

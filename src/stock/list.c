@@ -1,5 +1,6 @@
 /*
- * list.c - list all items with their quantities
+ * list.c - list all items with their quantities, of our tables and of the
+ * application's, in one block that the caller frees
  */
 #include "stock/stock.h"
 

@@ -1,6 +1,9 @@
 /*
- * request.c - check the application's requests, sort their lines, run them, and
- * give the answers
+ * request.c - the functions of sqlock/stock.h that change quantities: check a
+ * request, sort its lines, run it, and give the answer
+ *
+ * Lines are sorted by item, so that two orders lock their rows in one order and
+ * seldom deadlock.
  */
 #include "stock/stock.h"
 

@@ -1,6 +1,6 @@
 /*
- * statement.c - fill in the arguments of a statement, send it, and read its
- * answer
+ * statement.c - the statements of an operation: fill in the arguments, send
+ * one, and read the integer that it returns, with errors that name the item
  */
 #include "stock/stock.h"
 

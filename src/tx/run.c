@@ -1,5 +1,7 @@
 /*
- * run.c - send the statements of a transaction, and notice when it is over
+ * run.c - send the statements of a transaction, the library's and the
+ * application's, and notice when it is over: a statement sent after that would
+ * run, and be committed, outside of the transaction
  */
 #include "tx/tx.h"
 

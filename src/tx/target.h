@@ -1,6 +1,6 @@
 /*
- * target.h - a row that is to be locked: that of a name, or one of the
- * application
+ * target.h - a row that is to be locked, whether it stands for a name or is the
+ * application's: lock.c waits for both in the same way
  */
 #ifndef LK_TX_TARGET_H
 #define LK_TX_TARGET_H

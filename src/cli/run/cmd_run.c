@@ -1,5 +1,6 @@
 /*
- * cmd_run.c - the options of `sqlock run`; loop.c does the work
+ * cmd_run.c - `sqlock run`: read its options, and refuse times that contradict
+ * each other before anything is started; loop.c does the work
  */
 #include "run.h"
 

@@ -1,5 +1,9 @@
 /*
- * signals.c - the signals that sqlock passes on to the command
+ * signals.c - receive the signals that sqlock passes on to the command
+ *
+ * They are blocked and read from a descriptor, so that the main loop sleeps
+ * until a signal or anything else comes, and none is lost in between.  A signal
+ * that was ignored when sqlock began, as HUP below nohup, stays ignored.
  */
 #include "run.h"
 

@@ -1,5 +1,7 @@
 /*
- * quantities.c - the actions of `sqlock stock` on quantities of items
+ * quantities.c - actions of `sqlock stock` that change or print quantities:
+ * they take pairs of an item and a quantity, and answer with what is left of
+ * each
  */
 #include "stock.h"
 

@@ -1,6 +1,8 @@
 /*
- * reap.c - `sqlock stock reap`: remove rows that are older than the
- * retention
+ * reap.c - `sqlock stock reap`: remove rows that are older than the retention
+ *
+ * It may run for long: a terminal is shown the progress, and a run that fails
+ * says how many rows were removed before.
  */
 #include "stock.h"
 

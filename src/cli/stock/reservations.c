@@ -1,6 +1,6 @@
 /*
- * reservations.c - the actions of `sqlock stock` on reservations: claim,
- * cancel, look and expire
+ * reservations.c - actions of `sqlock stock` that end or look at a reservation:
+ * they take no items, since the order's entries have them
  */
 #include "stock.h"
 

@@ -1,5 +1,6 @@
 /*
- * names.h - the names of the tables of a stock, and the statements with them
+ * names.h - names of tables and columns, put into the statements of stock: the
+ * application's table has names of its own, and ours have the registry's prefix
  */
 #ifndef LK_STOCK_NAMES_H
 #define LK_STOCK_NAMES_H

@@ -1,5 +1,7 @@
 /*
- * schema.c - return, or run, the SQL that creates the tables of stock
+ * schema.c - create the tables of stock, or return the SQL for a DBA; a table
+ * that exists is checked, and gets an index that earlier versions did not
+ * create
  */
 #include "base/error.h"
 #include "db/columns.h"
