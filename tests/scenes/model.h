@@ -13,6 +13,8 @@
 #include <stdint.h>
 
 #define OWNERS 4
+#define NOBODY (-1)
+#define GHOST OWNERS /* a holder that died, or one that breaks a lease */
 
 /* A lease certainly lasts until `sure`, and is certainly over after `over`; by
  * this host's monotonic clock. */
@@ -21,22 +23,31 @@ struct term {
     int64_t over_ns;
 };
 
+/* The options of an acquire. */
+struct wish {
+    int64_t ttl_ms;
+    bool is_renewed; /* such a lease does not end by itself */
+    bool is_told;    /* its loss is */
+};
+
 /* The part of one owner. */
 struct share {
-    int count;        /* acquires not released */
-    int64_t ttl_ms;   /* of the first of them */
+    int count; /* acquires not released */
+    struct wish wish;
     bool is_gone;     /* the row has been taken, broken or freed since */
     bool may_be_gone; /* it has if a claim that got no answer was carried out */
-    bool is_told;     /* the owner has had a result that said so */
+    bool knows;       /* the owner has had a result that said so */
+    bool may_know;    /* or that may have; only one of several is known */
+    int told_before;  /* losses that its process had been told of */
     struct term term; /* of the owner's belief */
 };
 
 struct model {
     bool keeps_rows;  /* sqlock's layout; on Spring's a free lock has no row */
-    int holder;       /* whose row it is; -1: nobody's */
+    int holder;       /* whose row it is; NOBODY, GHOST */
     bool is_in_doubt; /* a call got no answer: the row may be anybody's */
     struct term term; /* of the row */
-    struct share of[OWNERS];
+    struct share of[OWNERS + 1];
 };
 
 /* When a call was made, and whether the network has failed. */
@@ -53,7 +64,7 @@ void model_begin(struct model *model, bool keeps_rows);
  * model_took() for each if the call gave 0. */
 bool model_may_take(const struct model *model, int owner, int64_t wait_ms,
                     const struct moment *at, int rc);
-void model_took(struct model *model, int owner, int64_t ttl_ms,
+void model_took(struct model *model, int owner, const struct wish *wish,
                 const struct moment *at, int rc);
 /* A call for several locks was refused: it may have taken a row that was free,
  * and given it back. */
@@ -63,15 +74,24 @@ bool model_give(struct model *model, int owner, const struct moment *at,
                 int rc);
 bool model_renew(struct model *model, int owner, const struct moment *at,
                  int rc);
+/* A call renewed several, and gave the result of another lock. */
+void model_renewed(struct model *model, int owner, const struct moment *at);
 
 /* Return whether both are threads of one process. */
 bool model_are_siblings(int owner, int other);
 
-/* The operator has freed the row at once. */
-void model_break(struct model *model);
+/* The operator has broken the lease: the row is free, at once or when the lease
+ * would have ended. */
+void model_break(struct model *model, bool now);
+
+/* The owner's process has died. */
+void model_die(struct model *model, int owner, int64_t now_ns);
 
 /* Return whether the row's lease is certainly over, or certainly not. */
 bool model_is_over(const struct model *model, int64_t now_ns);
 bool model_is_live(const struct model *model, int64_t now_ns);
+
+/* Return whether the owner's lease is certainly lost. */
+bool model_is_lost(const struct model *model, int owner, int64_t now_ns);
 
 #endif
