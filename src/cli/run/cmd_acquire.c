@@ -103,7 +103,7 @@ static int take(const run_options *options, holding *held, run_grant *lease)
     int status;
     int rc;
 
-    run_wait_begin(&wait, options, NULL);
+    run_wait_begin(&wait, options, NULL, 0);
     rc = run_wait_open(&wait, &options->registry, &held->registry, &err);
     if (rc == 0)
         rc = run_wait_acquire(&wait, held->registry, &held->lock,

@@ -126,12 +126,12 @@ static void note_obstacle(void *context, const sqlock_event *event)
 }
 
 int run_lease_take(run_lease *lease, const run_options *options,
-                   const atomic_int *interrupted)
+                   const atomic_int *interrupted, int stop_fd)
 {
     sqlock_options how = options->registry;
     int rc;
 
-    run_wait_begin(&lease->wait, options, interrupted);
+    run_wait_begin(&lease->wait, options, interrupted, stop_fd);
     how.on_event = note_obstacle;
     how.event_context = lease;
     how.event_level = SQLOCK_LEVEL_WARNING;

@@ -38,6 +38,7 @@ typedef struct run_state {
     int link_fd; /* to the supervisor; -1: it has ended */
     int timer_fd;
     int heard_fd;      /* an eventfd: ends the thread that listens */
+    int stop_fd;       /* an eventfd: a signal has ended the wait */
     atomic_int death;  /* signal to die of at the end, or 0 */
     bool is_running;   /* the command, or what has to end with it */
     bool was_stopped;  /* the command was stopped by job control */
@@ -100,6 +101,9 @@ static void order(const run_state *run, run_word word, int number)
 
 /* --------------------------------------------------------------- waiting -- */
 
+/* How long the main thread has to leave the queue after a signal. */
+#define LEAVE_MS 500
+
 /* Run the thread that listens for signals while the main thread may be waiting
  * for the database.  A claim under way cannot be withdrawn: if it is granted,
  * the row expires after the TTL. */
@@ -120,9 +124,10 @@ static void *listen_to_signals(void *argument)
         if (number == 0 || !run_signals_may_end(number))
             continue;
         run->report->cause = "interrupted";
-        if (!run->lease.is_held)
-            die_of(run, number);
         run->death = number;
+        (void)eventfd_write(run->stop_fd, 1);
+        if (poll(&files[1], 1, LEAVE_MS) == 0 && !run->lease.is_held)
+            die_of(run, number);
     }
 }
 
@@ -139,7 +144,7 @@ static int wait_for_lock(run_state *run)
                        "cannot start a thread: %s", strerror(rc));
         return SQLOCK_ENOMEM;
     }
-    rc = run_lease_take(&run->lease, run->options, &run->death);
+    rc = run_lease_take(&run->lease, run->options, &run->death, run->stop_fd);
     (void)eventfd_write(run->heard_fd, 1);
     (void)pthread_join(listener, NULL);
     return rc;
@@ -466,7 +471,8 @@ static bool begin(run_state *run)
         return false;
     run->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     run->heard_fd = eventfd(0, EFD_CLOEXEC);
-    if (run->timer_fd < 0 || run->heard_fd < 0) {
+    run->stop_fd = eventfd(0, EFD_CLOEXEC);
+    if (run->timer_fd < 0 || run->heard_fd < 0 || run->stop_fd < 0) {
         cli_error("cannot open a timer: %s", strerror(errno));
         return false;
     }
@@ -485,6 +491,7 @@ int run_loop(const run_options *options, run_report *report)
         .signals = {.fd = -1},
         .timer_fd = -1,
         .heard_fd = -1,
+        .stop_fd = -1,
         .status = CLI_SYSTEM};
 
     report->cause = "system";

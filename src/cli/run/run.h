@@ -81,15 +81,16 @@ void run_report_write(run_report *report, const run_options *options,
 typedef struct run_wait {
     const run_options *options;
     const atomic_int *interrupted; /* not 0: a signal has ended the wait */
+    int stop_fd;                   /* readable then; 0: none */
     int64_t start_ns;
     /* when to report what is waited for; INT64_MAX: never */
     int64_t word_ns;
     struct lk_retry retry;
 } run_wait;
 
-/** Begin.  @p interrupted may be NULL. */
+/** Begin.  @p interrupted may be NULL, and @p stop_fd 0. */
 void run_wait_begin(run_wait *wait, const run_options *options,
-                    const atomic_int *interrupted);
+                    const atomic_int *interrupted, int stop_fd);
 
 bool run_wait_is_over(const run_wait *wait);
 
@@ -137,7 +138,7 @@ typedef struct run_lease {
  *  @return 0 if the lock is held, or lease->is_done is set, with the lock or
  *  without it; also if a signal has ended the wait with the lock held */
 int run_lease_take(run_lease *lease, const run_options *options,
-                   const atomic_int *interrupted);
+                   const atomic_int *interrupted, int stop_fd);
 
 /** Find out whether the lease is still ours and until when, and report trouble
  *  with its renewals.  @return whether it was renewed */

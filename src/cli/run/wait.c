@@ -9,9 +9,12 @@
 #include "run.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "sqlock/async.h"
 
@@ -43,12 +46,13 @@ static unsigned classes_of(const run_options *options)
 }
 
 void run_wait_begin(run_wait *wait, const run_options *options,
-                    const atomic_int *interrupted)
+                    const atomic_int *interrupted, int stop_fd)
 {
     int64_t now_ns = lk_boottime_ns();
 
     *wait = (run_wait){.options = options,
                        .interrupted = interrupted,
+                       .stop_fd = stop_fd,
                        .start_ns = now_ns,
                        .word_ns = now_ns};
     lk_retry_begin(&wait->retry, &policy, LK_NEVER);
@@ -94,42 +98,49 @@ static void say_who(const char *prefix, const char *name,
                  prefix, name, row->holder, row->token, remaining);
 }
 
-/* Report who has the lock, and with is_waiting that sqlock waits.  Errors are
- * ignored, since nothing depends on the report. */
+static void say_error(const run_options *options, const sqlock_error *err)
+{
+    run_note("waiting%s: %s",
+             options->wait_ms < 0
+                 ? " without a limit (see --wait and --fail-fast)"
+                 : "",
+             err->message);
+}
+
+/* Report who has the lock, and with is_waiting that sqlock waits, or that the
+ * database does not answer.  Nothing depends on the report. */
 static void say_holder(const run_options *options, sqlock_registry *registry,
                        bool is_waiting)
 {
     const char *prefix = is_waiting ? "waiting: " : "";
     sqlock_info *row = NULL;
+    sqlock_error err = {0};
     char remaining[CLI_NUMBER_SIZE];
     int rc;
 
-    rc = sqlock_show(registry, options->name, &row, NULL);
-    if (rc == 0 && row->state == SQLOCK_HELD) {
+    rc = sqlock_show(registry, options->name, &row, &err);
+    if (rc == 0 && row->state == SQLOCK_HELD)
         say_who(prefix, options->name, row,
                 cli_duration_text(remaining, row->remaining_ms));
-    } else {
+    else if (is_waiting && rc < 0 && rc != SQLOCK_ENOTFOUND)
+        say_error(options, &err);
+    else
         run_note("%s\"%s\" is held by another owner", prefix, options->name);
-    }
     if (rc == 0)
         sqlock_info_free(row, 1);
 }
 
 /* Report what is waited for, if a report is due.  If there is no registry, a
  * busy lock is that of a SQLite file, which could not be opened. */
-static void say(run_wait *wait, sqlock_registry *registry, int rc,
+static void say(run_wait *wait, sqlock_registry *registry,
                 const sqlock_error *err)
 {
     if (lk_boottime_ns() < wait->word_ns)
         return;
     wait->word_ns =
         cli_is_verbose() ? lk_boottime_ns() + NEXT_WORD_NS : INT64_MAX;
-    if (!lk_retry_admits(LK_RETRY_BUSY, rc) || registry == NULL)
-        run_note("waiting%s: %s",
-                 wait->options->wait_ms < 0
-                     ? " without a limit (see --wait and --fail-fast)"
-                     : "",
-                 err->message);
+    if (registry == NULL)
+        say_error(wait->options, err);
     else
         say_holder(wait->options, registry, true);
 }
@@ -148,23 +159,20 @@ bool run_wait_goes_on(run_wait *wait, int rc, const sqlock_error *err)
     if (!is_waited_for(wait, rc) || left == 0 ||
         (wait->interrupted != NULL && *wait->interrupted != 0))
         return false;
-    say(wait, NULL, rc, err);
+    say(wait, NULL, err);
     if (left > 0)
         wait->retry.deadline_ns = lk_after_ms(sqlock_monotonic_ns(), left);
     return lk_retry_goes_on(&wait->retry, rc);
 }
 
-/* Return how long to wait for the lock at a time: until the next report, or the
- * end of the wait. */
-static int64_t slice_ms(const run_wait *wait)
+/* Return the time until the next report, as poll() takes it. */
+static int silent_ms(const run_wait *wait)
 {
-    int64_t left = left_ms(wait);
-    int64_t silent_ms = (wait->word_ns - lk_boottime_ns()) / LK_NS_PER_MS;
+    int64_t left_ns = wait->word_ns - lk_boottime_ns();
 
     if (wait->word_ns == INT64_MAX)
-        return left;
-    silent_ms = silent_ms > 0 ? silent_ms + 1 : 0;
-    return left < 0 || silent_ms < left ? silent_ms : left;
+        return -1;
+    return left_ns > 0 ? (int)(left_ns / LK_NS_PER_MS) + 1 : 0;
 }
 
 int run_wait_open(run_wait *wait, const sqlock_options *how,
@@ -178,23 +186,45 @@ int run_wait_open(run_wait *wait, const sqlock_options *how,
     return rc;
 }
 
-int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
-                     sqlock_lock **lock, int *lost_fd, sqlock_error *err)
+/* Take the lock in one wait, which keeps its place among those who wait, and
+ * report meanwhile. */
+static int acquire(run_wait *wait, sqlock_registry *registry, sqlock_lock *lock,
+                   int done_fd, sqlock_error *err)
 {
+    struct pollfd done = {.fd = done_fd, .events = POLLIN};
     sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
-    int rc = sqlock_obtain(lock, registry, wait->options->name, err);
+    sqlock_request *request;
+    eventfd_t ended;
+    int rc;
 
     how.auto_renew = true;
     how.fail_fast = wait->options->is_fail_fast;
-    if (rc == 0)
-        rc = sqlock_lost_fd(lost_fd, *lock, err);
+    how.cancel_fd = wait->stop_fd;
+    rc = sqlock_request_acquire(&request, lock, left_ms(wait), &how, done_fd,
+                                err);
     if (rc < 0)
         return rc;
-    rc = sqlock_acquire(*lock, slice_ms(wait), &how, err);
-    while (is_waited_for(wait, rc) && !run_wait_is_over(wait)) {
-        say(wait, registry, rc, err);
-        rc = sqlock_acquire(*lock, slice_ms(wait), &how, err);
-    }
+    while (sqlock_request_status(request) == SQLOCK_REQUEST_FETCHING)
+        if (poll(&done, 1, silent_ms(wait)) == 0)
+            say(wait, registry, NULL);
+    (void)eventfd_read(done_fd, &ended);
+    return sqlock_request_finish(request, err);
+}
+
+int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
+                     sqlock_lock **lock, int *lost_fd, sqlock_error *err)
+{
+    int done_fd = eventfd(0, EFD_CLOEXEC);
+    int rc = sqlock_obtain(lock, registry, wait->options->name, err);
+
+    if (rc == 0)
+        rc = sqlock_lost_fd(lost_fd, *lock, err);
+    if (rc < 0 || done_fd < 0)
+        return rc < 0 ? rc : SQLOCK_ERESOURCE;
+    do {
+        rc = acquire(wait, registry, *lock, done_fd, err);
+    } while (is_waited_for(wait, rc) && !run_wait_is_over(wait));
+    (void)close(done_fd);
     if (rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT)
         say_holder(wait->options, registry, false);
     return rc;
