@@ -31,7 +31,6 @@ static const cli_option options_table[] = {
 
 static int read_options(const cli *app)
 {
-    how.waiters = true;
     how.limit = (uint32_t)limit;
     how.sort = sort >= 0 ? (sqlock_sort)sort : SQLOCK_SORT_NAME;
     how.pattern = app->count > 0 ? app->args[0] : NULL;

@@ -165,7 +165,6 @@ static int run_metrics(cli *app)
 
     if (status != CLI_OK)
         return status;
-    options.waiters = true;
     options.all_regions = app->settings[CLI_REGION] == NULL;
     if (sqlock_find(app->registry, &options, &rows, &count, &err) < 0)
         return cli_fail(&err);

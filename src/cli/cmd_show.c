@@ -37,26 +37,24 @@ static const char *end_of(const sqlock_info *row)
     return row->last_holder != NULL ? "released" : NOT_KNOWN;
 }
 
-/* Print the waiters that the database knows of: there may be more.  A row of
- * NULL means that they are unknown. */
+/* Print the processes that wait, in order, each on a line of its own. */
 static void print_waiting(const sqlock_info *row)
 {
-    char text[32];
+    const char *at = row->waiter_names;
 
-    if (row == NULL || row->waiters < 0) {
-        print_text("waiting", "unknown (this database does not list them)");
-    } else if (row->waiter_names != NULL) {
-        print_text("waiting", row->waiter_names);
-    } else if (row->waiters > 0) {
-        (void)snprintf(text, sizeof text, "at least %d", row->waiters);
-        print_text("waiting", text);
-    } else {
-        print_text("waiting", "none that the database knows of");
+    if (row->waiters <= 0)
+        print_text("waiting", row->waiters < 0 ? NOT_KNOWN : "none");
+    while (at != NULL) {
+        size_t length = strcspn(at, "\n");
+        char *name = strndup(at, length);
+
+        print_text(at == row->waiter_names ? "waiting" : "", name);
+        free(name);
+        at = at[length] == '\n' ? at + length + 1 : NULL;
     }
 }
 
-static void print_row(const char *region, const sqlock_info *row,
-                      const sqlock_info *waited_for)
+static void print_row(const char *region, const sqlock_info *row)
 {
     bool is_held = row->state == SQLOCK_HELD;
     char number[CLI_NUMBER_SIZE];
@@ -82,7 +80,7 @@ static void print_row(const char *region, const sqlock_info *row,
         print_text("held for", row->held_ms >= 0
                                    ? cli_duration_text(number, row->held_ms)
                                    : NOT_KNOWN);
-        print_waiting(waited_for);
+        print_waiting(row);
         return;
     }
     print_text("ended", end_of(row));
@@ -91,36 +89,7 @@ static void print_row(const char *region, const sqlock_info *row,
                    row->last_holder != NULL ? row->last_holder : NOT_KNOWN);
 }
 
-/* Read the row of a held lock again, with its waiters.  The name serves as a
- * pattern, which may match other names, too: the key identifies the row.
- * Return the row, which is one of @p rows, to be freed by the caller; NULL: the
- * lock is not held, or the waiters are unknown. */
-static const sqlock_info *find_waited(sqlock_registry *registry,
-                                      const sqlock_info *row,
-                                      sqlock_info **rows, size_t *count)
-{
-    sqlock_find_options options = SQLOCK_FIND_INIT;
-
-    options.pattern = row->name != NULL ? row->name : row->key;
-    options.waiters = true;
-    if (row->state != SQLOCK_HELD ||
-        sqlock_find(registry, &options, rows, count, NULL) < 0)
-        return NULL;
-    for (size_t i = 0; i < *count; i++) {
-        if (strcmp((*rows)[i].key, row->key) == 0)
-            return &(*rows)[i];
-    }
-    return NULL;
-}
-
-static json_t *waiting_json(const sqlock_info *waited_for)
-{
-    return waited_for == NULL || waited_for->waiters < 0
-               ? json_null()
-               : json_integer(waited_for->waiters);
-}
-
-static int print_json(const sqlock_info *row, const sqlock_info *waited_for)
+static int print_json(const sqlock_info *row)
 {
     json_t *value = cli_info_json(row);
     const char *end = end_of(row);
@@ -128,23 +97,13 @@ static int print_json(const sqlock_info *row, const sqlock_info *waited_for)
     if (value != NULL)
         (void)json_object_set_new(value, "ended",
                                   end != NULL ? json_string(end) : json_null());
-    if (value != NULL)
-        (void)json_object_set_new(value, "waiters", waiting_json(waited_for));
-    if (value != NULL)
-        (void)json_object_set_new(value, "waiter_names",
-                                  cli_json_text(waited_for != NULL
-                                                    ? waited_for->waiter_names
-                                                    : NULL));
     return cli_print_json(value);
 }
 
 static int run_show(cli *app)
 {
     sqlock_info *row = NULL;
-    sqlock_info *rows = NULL;
-    const sqlock_info *waited_for;
     sqlock_error err = {0};
-    size_t count = 0;
     int status = cli_open(app, 0);
     int rc;
 
@@ -153,12 +112,10 @@ static int run_show(cli *app)
     rc = sqlock_show(app->registry, app->args[0], &row, &err);
     if (rc < 0)
         return rc == SQLOCK_ENOTFOUND ? cli_no_lock(app) : cli_fail(&err);
-    waited_for = find_waited(app->registry, row, &rows, &count);
     if (app->json)
-        status = print_json(row, waited_for);
+        status = print_json(row);
     else
-        print_row(cli_region(app), row, waited_for);
-    sqlock_info_free(rows, count);
+        print_row(cli_region(app), row);
     sqlock_info_free(row, 1);
     return status;
 }

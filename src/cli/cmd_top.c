@@ -93,7 +93,6 @@ static int take_look(sqlock_registry *registry, look *seen, sqlock_error *err)
     options.sort = SQLOCK_SORT_HELD;
     options.limit = LOOKED_AT_MAX;
     options.all_regions = has_regions;
-    options.waiters = true;
     rc = sqlock_find(registry, &options, &seen->rows, &seen->count, err);
     if (rc < 0)
         return rc;

@@ -176,6 +176,21 @@ static json_t *json_time(int64_t at_us)
     return cli_json_text(cli_time_text(text, at_us, true));
 }
 
+/* An array of who waits, in order; null if that is unknown. */
+static json_t *waiters_json(const sqlock_info *row)
+{
+    json_t *list = row->waiters >= 0 ? json_array() : json_null();
+    const char *at = row->waiter_names;
+
+    while (at != NULL && list != NULL) {
+        size_t length = strcspn(at, "\n");
+
+        list = cli_json_append(list, json_stringn(at, length));
+        at = at[length] == '\n' ? at + length + 1 : NULL;
+    }
+    return list;
+}
+
 json_t *cli_info_json(const sqlock_info *row)
 {
     bool has_client = row->client_id[0] != '\0';
@@ -193,8 +208,8 @@ json_t *cli_info_json(const sqlock_info *row)
         (json_int_t)row->remaining_ms, "ahead_ms", (json_int_t)row->ahead_ms,
         "held_ms", json_number(row->held_ms, row->held_ms >= 0), "waiters",
         json_number(row->waiters, row->waiters >= 0), "waiter_names",
-        cli_json_text(row->waiter_names), "last_holder",
-        cli_json_text(row->last_holder), "region", cli_json_text(row->region));
+        waiters_json(row), "last_holder", cli_json_text(row->last_holder),
+        "region", cli_json_text(row->region));
 }
 
 bool cli_write_json(json_t *value, size_t flags)

@@ -9,13 +9,31 @@
 
 enum { NAME, STATE, HELD_FOR, TTL, WAITING, HOLDER, TOKEN, REGION, COLUMNS };
 
+/* Fill in who waits, in order: a line each becomes one line in all. */
+static bool fill_names(cli_row *row, const char *names)
+{
+    char *text = strdup(names);
+    bool is_done;
+
+    if (text == NULL)
+        return false;
+    for (char *end = text; (end = strchr(end, '\n')) != NULL;)
+        *end = ';';
+    is_done = cli_row_text(row, WAITING, text);
+    if (row->escaped[WAITING] != NULL)
+        free(text);
+    else
+        row->escaped[WAITING] = text; /* freed with the row */
+    return is_done;
+}
+
 static bool fill_waiting(cli_row *row, const cli_locks *locks,
                          const sqlock_info *info)
 {
     if (info->waiters < 0)
         return true;
     if (locks->has_names && info->waiter_names != NULL)
-        return cli_row_text(row, WAITING, info->waiter_names);
+        return fill_names(row, info->waiter_names);
     row->cells[WAITING] = cli_number_text(row->numbers[WAITING], info->waiters);
     return true;
 }

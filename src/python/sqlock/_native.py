@@ -166,7 +166,6 @@ class FindOptions(Sized):
         ("pattern", c_char_p),
         ("free_too", c_bool),
         ("all_regions", c_bool),
-        ("waiters", c_bool),
         ("limit", c_uint32),
         ("sort", c_int),
     ]

@@ -58,9 +58,10 @@ class LockInfo(NamedTuple):
     expires_at: float
     #: None but where :meth:`Registry.list` reads all regions.
     region: Optional[str]
-    #: How many wait in the database, where it knows and was asked.
+    #: How many processes wait; None on Spring's layouts, where nobody knows.
     waiters: Optional[int]
-    waiter_names: Optional[str]
+    #: Who they are, in the order in which they get the lock.
+    waiter_names: List[str]
 
 
 class Times(NamedTuple):
@@ -579,21 +580,18 @@ class Registry(Block):
         *,
         free: bool = False,
         all_regions: bool = False,
-        waiters: bool = False,
         limit: int = 0,
         sort: str = "name",
     ) -> List[LockInfo]:
         """The locks that are held or expired; ``free``: those of nobody, too.
 
-        ``pattern``: of the names, with ``*`` and ``?``.  ``waiters``: count who
-        waits, where the database knows.  ``sort``: name, held, remaining or
-        token.
+        ``pattern``: of the names, with ``*`` and ``?``.  ``sort``: name, held,
+        remaining or token.
         """
         options = _native.FindOptions(
             pattern=_native.text(pattern, "pattern"),
             free_too=free,
             all_regions=all_regions,
-            waiters=waiters,
             limit=limit,
             sort=_native.choice(_SORTS, sort, "sort"),
         )
@@ -718,7 +716,7 @@ def _rows(rows: Any, count: int) -> List[LockInfo]:
                 expires_at=row.expires_at_us / 1e6,
                 region=_decoded(row.region),
                 waiters=row.waiters if row.waiters >= 0 else None,
-                waiter_names=_decoded(row.waiter_names),
+                waiter_names=(_decoded(row.waiter_names) or "").splitlines(),
             )
             for row in rows[:count]
         ]

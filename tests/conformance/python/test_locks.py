@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 import threading
+import time
 
 import pytest
 
@@ -400,6 +401,19 @@ def test_locks_are_listed(registry, other, name):
             other.list(sort="size")
     with pytest.raises(sqlock.NotFound):
         other.show(name)
+
+
+def test_who_waits_is_listed(registry, other, name):
+    with registry.acquire(name):
+        assert other.show(name).waiters == 0
+        assert other.show(name).waiter_names == []
+        waits = threading.Thread(target=lambda: other.acquire(name).release())
+        waits.start()
+        while other.show(name).waiters == 0:
+            time.sleep(0.01)
+        (waiter,) = other.list(name)[0].waiter_names
+        assert f" {os.getpid()} " in waiter
+    waits.join()
 
 
 def test_a_break_names_the_holder(registry, other, name):
