@@ -64,12 +64,12 @@ typedef struct sqlock_info {
                            On Spring 7's layout it is that of the row where a
                            Spring service has the lock */
     char *region;       /* from sqlock_find(); otherwise NULL */
-    int32_t waiters;    /* from sqlock_find() with `waiters`: number of waiters
-                           in the database's queue; there may be others, see
-                           sqlock-databases(7); -1: not known */
-    char *waiter_names; /* names of these waiters, as far as the database knows,
-                           with ", " between; NULL where not known, as on
-                           SQLite */
+    int32_t waiters;    /* processes that wait for it; -1: not known, as on
+                           Spring's layouts */
+    char *waiter_names; /* a line for each waiter, in the order in which they
+                           get the lock: user, host, process, command and note,
+                           and for how long it has waited; NULL: there are
+                           none */
     char *last_holder;  /* of a free lock: who released it last; NULL where the
                            row does not say it: after a break, and on Spring's
                            layouts */
@@ -104,7 +104,6 @@ typedef struct sqlock_find_options {
                             letters.  NULL: all */
     bool free_too;       /* free rows, too */
     bool all_regions;    /* all regions but those of sqlock_tx_lock() */
-    bool waiters;        /* count the waiters in the database's queues */
     uint32_t limit;      /* rows at most; 0: all */
     sqlock_sort sort;    /* default SQLOCK_SORT_NAME */
 } sqlock_find_options;

@@ -55,14 +55,22 @@ EXPIRED_AFTER = {new_end}
 -- ---- define renewed (spring6)
 CREATED_DATE = TIMESTAMPADD(MICROSECOND, :ttl - {ttl_of_row}, {now})
 
--- ---- define is_over
+-- ---- define is_over (sqlock)
 -- MySQL executes assignments from left to right, and each one sees the values
 -- assigned before it.  So in a claim the assignments that test whether the old
 -- lease is over come first, then that of CLIENT_ID; the later ones test only
 -- whether CLIENT_ID is ours now, and the column that decides expiry is last.
 -- The token is returned as the insert id, set by LAST_INSERT_ID(token); a claim
 -- that finds the lock busy changes nothing, and its insert id means nothing.
+--
+-- QUEUE says who waits, in order (src/lease/ticket.h).  Nobody overtakes those
+-- who wait: a row without a holder is for the first of them.
+((CLIENT_ID IS NULL OR {ends} < {now}) AND
+  (QUEUE IS NULL OR SUBSTR(QUEUE, 6, 16) < {now_us}))
+-- ---- define is_over (spring7 spring6)
 (CLIENT_ID IS NULL OR {ends} < {now})
+-- ---- define is_waited_for (sqlock)
+(QUEUE IS NOT NULL AND SUBSTR(QUEUE, 6, 16) >= {now_us})
 
 -- ---- define token_is_now (spring7)
 -- On the layout of Spring 7, CREATED_DATE is the token, as a date.  That of
@@ -76,15 +84,7 @@ TIMESTAMPADD(MICROSECOND,
 LAST_INSERT_ID({now_us}) > 0
 
 -- ---- claim (sqlock) [insert id and flag]
--- Takes the lock in one statement, whether there is a row or not.  A claim that
--- grants takes the queue lock for its session if it is free, after locking the
--- row; the release gives it back.  A queue lock is a user lock that is named by
--- the queue's number and this database.  The new row does not depend on the
--- result of GET_LOCK, since the second operand of OR is never 0; but if another
--- session has the queue lock, that operand sets bit 62 of the insert id.  A
--- test with IS NULL would not call the function: MySQL does not evaluate the
--- operand if it cannot be null.  More functions would cost the server time in
--- every execution.
+-- Takes the lock in one statement, whether there is a row or not.
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     FENCE, LOCK_NAME, HOLDER)
   VALUES (:key, :region, :client, {now}, {new_end}, LAST_INSERT_ID({now_us}),
@@ -98,15 +98,81 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
       ELSE CREATED_DATE END,
     CLIENT_ID = IF({is_over}, :client, CLIENT_ID),
     LOCK_NAME = IF(CLIENT_ID = :client, :name, LOCK_NAME),
-    HOLDER = IF(CLIENT_ID = :client, {holder_and_queue}, HOLDER),
+    HOLDER = IF(CLIENT_ID = :client, :holder, HOLDER),
     EXPIRED_AFTER = IF(CLIENT_ID = :client, {new_end}, EXPIRED_AFTER);
--- ---- define holder_and_queue (queue)
-IF(GET_LOCK({queue_lock}, 0) OR LAST_INSERT_ID(FENCE | 4611686018427387904),
-  :holder, NULL)
--- ---- define holder_and_queue (poll)
+
+-- ---- enqueue (sqlock) [insert id and flag]
+-- Takes the lock if it is the claim's turn, or else puts a ticket into QUEUE,
+-- or renews the claim's own.  It is the claim's turn if the row is reserved for
+-- it; or if it is over, and nobody waits, or the row has been over for a second
+-- more for each ticket before the claim's own, so that those may take it first.
+-- The insert id is 0 if it is not granted, and has bit 62 set if others wait.
+-- LAST_INSERT_ID() returns, in a later assignment, what an earlier one has set.
+-- MariaDB returns also the place of the ticket, how much longer the row is
+-- taken, whether its holder is sqlock's, and who is before; on MySQL the row is
+-- read for that.
+INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
+    FENCE, LOCK_NAME, HOLDER)
+  VALUES (:key, :region, :client, {now}, {new_end}, LAST_INSERT_ID({now_us}),
+    :name, {holder_with_bell})
+  ON DUPLICATE KEY UPDATE
+    QUEUE = IF({is_waited_for}, QUEUE, NULL),
+    FENCE = CASE
+      WHEN CLIENT_ID = :client AND {ends} >= {now} THEN LAST_INSERT_ID(FENCE)
+      WHEN {is_turn} THEN LAST_INSERT_ID(greatest(FENCE + 1, {now_us}))
+      ELSE FENCE + LAST_INSERT_ID(0) END,
+    CREATED_DATE = CASE WHEN LAST_INSERT_ID() = 0 THEN CREATED_DATE
+      WHEN CLIENT_ID = :client AND {ends} >= {now}
+      THEN least(CREATED_DATE, {now})
+      ELSE {now} END,
+    CLIENT_ID = IF(LAST_INSERT_ID() = 0, NULLIF(CLIENT_ID, :client), :client),
+    LOCK_NAME = IF(LAST_INSERT_ID() = 0, LOCK_NAME, :name),
+    HOLDER = IF(LAST_INSERT_ID() = 0, HOLDER, :holder),
+    EXPIRED_AFTER = IF(LAST_INSERT_ID() = 0, EXPIRED_AFTER, {new_end}),
+    QUEUE = IF(LAST_INSERT_ID() = 0, {queue_with}, {queue_without}),
+    FENCE = IF(QUEUE IS NULL OR LAST_INSERT_ID() = 0, FENCE,
+      FENCE + 0 * LAST_INSERT_ID(FENCE | 4611686018427387904))
+  /*M!100500 RETURNING IF(CLIENT_ID = :client, FENCE, NULL),
+    QUEUE IS NOT NULL, 0, {place}, TIMESTAMPDIFF(MICROSECOND, {now},
+      IF(CLIENT_ID IS NULL, CREATED_DATE, EXPIRED_AFTER)),
+    coalesce(LEFT(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL),
+    IF({place} = 0, CLIENT_ID,
+      LEFT(SUBSTRING_INDEX(LEFT(QUEUE, {at} - 1), '["', -1), 36)) */;
+-- ---- define place
+(({at} - CHAR_LENGTH(REPLACE(LEFT(QUEUE, {at}), '["', ''))) DIV 2)
+-- ---- define at
+LOCATE(CONCAT('["', :client), QUEUE)
+-- ---- define is_turn
+(CLIENT_ID IS NULL OR {ends} < {now}) AND (QUEUE IS NULL OR {at} > 0 AND
+  IF(CLIENT_ID IS NULL, CREATED_DATE, {ends}) + INTERVAL {place} SECOND < {now})
+-- ---- define until
+CAST({now_us} + 70000000 AS CHAR)
+-- ---- define queue_without
+CASE WHEN QUEUE IS NULL OR {at} = 0 THEN QUEUE
+  WHEN CHAR_LENGTH(QUEUE) - CHAR_LENGTH(REPLACE(QUEUE, '["', '')) = 2 THEN NULL
+  ELSE CONCAT(LEFT(QUEUE, {at} - 1),
+    SUBSTR(QUEUE, LOCATE('"],', QUEUE, {at}) + 3)) END
+-- ---- define queue_with
+CONCAT('{"e":', greatest(coalesce(SUBSTR(QUEUE, 6, 16), ''), {until}),
+  IF({at} > 0, CONCAT(SUBSTR(QUEUE, 22, {at} + 18), {until}, SUBSTR(QUEUE, {at} + 56)),
+  CONCAT(coalesce(SUBSTR(QUEUE, 22, CHAR_LENGTH(QUEUE) - 24), ',"q":['), '["',
+    :client, '",', {until}, ',', {now_us}, ',"', :shown, '"],0]}')))
+
+-- ---- define holder_with_bell (queue)
+-- A bell is a user lock, which a waiter has for as long as it waits, and then
+-- until it has released the lease: the one behind it waits for that.  The
+-- function is called for each row, since a sum is not known without it.  A
+-- session could take its own bell twice.
+IF(:bell IS NULL OR coalesce(IF(IS_USED_LOCK(:bell) <=> CONNECTION_ID(), 0,
+    GET_LOCK(:bell, 0)), 0) >= 0, :holder, NULL)
+-- ---- define holder_with_bell (poll)
 :holder
--- ---- define queue_lock (queue)
-CONCAT('sqlock:', :queue, ':', CRC32(DATABASE()))
+
+-- ---- leave (sqlock)
+-- Takes a ticket out of QUEUE.
+UPDATE INT_LOCK
+  SET QUEUE = {queue_without}
+  WHERE {row} AND {at} > 0;
 
 -- ---- claim (spring7) [insert id and flag]
 -- A table of an old Spring keeps whole seconds.  A claim sent again within the
@@ -147,23 +213,48 @@ UPDATE INT_LOCK
   WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now};
 
 -- ---- release (sqlock)
--- Frees the row and keeps it, with its token.  A release writes only columns
--- of fixed size: so InnoDB updates the row in place, in the release and in the
--- next claim, while a null in CLIENT_ID would make InnoDB write the whole row
--- anew both times.  CLIENT_ID and HOLDER keep their values; EXPIRED_AFTER
--- becomes now less 400 years (146097 days), earlier than any clock may show;
--- and CREATED_DATE is moved back by 800 years, since the table's CHECK wants
--- CREATED_DATE before EXPIRED_AFTER.  All statements treat such a row like one
--- whose CLIENT_ID is null: free, with no holder.
+-- Frees the row and keeps it, with its token; or, if others wait, reserves it
+-- for a second for the first of them, who then claims it and finds its own
+-- CLIENT_ID in it.  A release that nobody waits for writes only columns of
+-- fixed size: so InnoDB updates the row in place, in the release and in the next claim, while a null in CLIENT_ID would
+-- make InnoDB write the whole row anew both times.  CLIENT_ID and HOLDER keep
+-- their values; EXPIRED_AFTER becomes now less 400 years (146097 days), earlier
+-- than any clock may show; and CREATED_DATE is moved back by 800 years, since
+-- the table's CHECK wants CREATED_DATE before EXPIRED_AFTER.  All statements
+-- treat such a row like one whose CLIENT_ID is null: free, with no holder.
 UPDATE INT_LOCK
-  SET CREATED_DATE = CREATED_DATE - INTERVAL {centuries} DAY, {long_past}
+  SET CREATED_DATE = {created_passed_on}, {passed_on}
   WHERE {row} AND CLIENT_ID = :client AND EXPIRED_AFTER >= {epoch};
--- ---- define centuries (queue)
-IF(RELEASE_LOCK({queue_lock}), 292194, 292194)
--- ---- define centuries (poll)
-292194
--- ---- define long_past (sqlock)
-EXPIRED_AFTER = {now} - INTERVAL 146097 DAY
+-- ---- define created_passed_on (sqlock)
+IF({is_waited_for}, {now}, CREATED_DATE - INTERVAL 292194 DAY)
+-- ---- define passed_on (sqlock)
+EXPIRED_AFTER = IF({is_waited_for}, {now} + INTERVAL 1 SECOND,
+  {now} - INTERVAL 146097 DAY),
+FENCE = IF({is_waited_for}, greatest(FENCE + 1, {now_us}), FENCE),
+CLIENT_ID = IF({is_waited_for}, SUBSTR(QUEUE, 30, 36), CLIENT_ID),
+HOLDER = IF({is_waited_for}, {next_holder}, HOLDER),
+{queue_passed_on}
+-- ---- define next_holder (sqlock)
+CONCAT(SUBSTR(QUEUE, 30, 36), ' ',
+  SUBSTR(QUEUE, 103, LOCATE('"],', QUEUE) - 103))
+-- ---- define queue_passed_on (sqlock)
+QUEUE = IF({is_waited_for} AND LOCATE('"],[', QUEUE) > 0,
+  CONCAT(LEFT(QUEUE, 27), SUBSTR(QUEUE, LOCATE('"],', QUEUE) + 3)), NULL)
+
+-- ---- release with bell (sqlock queue)
+-- As release, on the session that has the lease's bell, which it gives back.
+UPDATE INT_LOCK
+  SET CREATED_DATE = {created_passed_on} + INTERVAL 0 * coalesce(RELEASE_LOCK(:bell), 0) SECOND,
+    {passed_on}
+  WHERE {row} AND CLIENT_ID = :client AND EXPIRED_AFTER >= {epoch};
+
+-- ---- release to peers (sqlock)
+-- Frees the row although others wait: a Spring service, which cannot see QUEUE,
+-- may take it, before they do after CREATED_DATE.
+UPDATE INT_LOCK
+  SET CLIENT_ID = NULL, CREATED_DATE = {now} + INTERVAL 110000 MICROSECOND,
+    EXPIRED_AFTER = {now} - INTERVAL 146097 DAY
+  WHERE {row} AND CLIENT_ID = :client AND EXPIRED_AFTER >= {epoch};
 
 -- ---- release (spring7 spring6)
 -- Deletes the row, as Spring does.
@@ -210,7 +301,7 @@ CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
   ON LOCK_KEY = JSON_UNQUOTE(JSON_QUOTE(j.k)) AND REGION = :region
 
 -- ---- claim many (sqlock)
--- As claim, for each item.  As claim.  MariaDB returns all rows as they are
+-- As claim, for each item.  MariaDB returns all rows as they are
 -- now, also those that others hold.  MySQL has no RETURNING: there the library
 -- reads the rows afterwards.
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
@@ -286,7 +377,7 @@ CREATED_DATE = TIMESTAMPADD(MICROSECOND,
 -- ---- release many (sqlock)
 -- As release, for each item.
 UPDATE {rows_of_leases}
-  SET CREATED_DATE = CREATED_DATE - INTERVAL 292194 DAY, {long_past}
+  SET CREATED_DATE = {created_passed_on}, {passed_on}
   WHERE CLIENT_ID = j.c AND EXPIRED_AFTER >= {epoch};
 -- ---- release many (spring7 spring6)
 DELETE t FROM {rows_of_leases} WHERE CLIENT_ID = j.c;
@@ -335,9 +426,9 @@ TIMESTAMPDIFF(MICROSECOND, {epoch}, CREATED_DATE)
 -- ---- define token (spring6)
 NULL
 -- ---- define names (sqlock)
-LOCK_NAME, HOLDER
+LOCK_NAME, HOLDER, QUEUE
 -- ---- define names (spring7 spring6)
-NULL, NULL
+NULL, NULL, NULL
 
 -- ---- read
 -- Reads a row without locking it.
@@ -388,20 +479,6 @@ SELECT {info}, REGION
   ORDER BY LOCK_KEY, REGION
   LIMIT :limit;
 
--- ---- waiters (sqlock)
--- The sessions on this server that wait for a queue lock.  A login without the
--- privilege PROCESS sees only its own user's.
-SELECT CAST(SUBSTRING_INDEX(INFO, {before_number}, -1) AS SIGNED),
-    CONCAT(TRIM(TRAILING CONCAT(':', SUBSTRING_INDEX(HOST, ':', -1)) FROM HOST),
-      ' ', USER, ' connection ', ID)
-  FROM information_schema.PROCESSLIST
-  WHERE STATE = 'User lock' AND DB = DATABASE() AND
-    INFO LIKE CONCAT('SELECT %GET_LOCK(', {before_number}, '%');
-
--- ---- define before_number (sqlock)
--- The text before the queue's number in the statement of a waiting session.
-'CONCAT(''sqlock:'', '
-
 -- =========================================== breaking, reaping, restoring ====
 
 -- ---- break (sqlock)
@@ -424,8 +501,12 @@ UPDATE INT_LOCK
 -- ---- break now (sqlock)
 -- Takes the lease from its holder, and frees the lock at once.
 UPDATE INT_LOCK
-  SET CLIENT_ID = NULL, HOLDER = :holder, {freed},
-    FENCE = greatest(FENCE + 1, {now_us})
+  SET FENCE = greatest(FENCE + 1, {now_us}),
+    CREATED_DATE = IF({is_waited_for}, {now}, CREATED_DATE),
+    EXPIRED_AFTER = IF({is_waited_for}, {now} + INTERVAL 1 SECOND,
+      TIMESTAMPADD(MICROSECOND, -1, {now})),
+    CLIENT_ID = IF({is_waited_for}, SUBSTR(QUEUE, 30, 36), NULL),
+    HOLDER = IF({is_waited_for}, {next_holder}, :holder), {queue_passed_on}
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
 -- ---- define freed (sqlock)
 EXPIRED_AFTER = TIMESTAMPADD(MICROSECOND, -1, {now})

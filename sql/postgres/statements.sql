@@ -78,11 +78,22 @@ CASE WHEN {turn} IS NOT NULL THEN {now} END
 -- ---- define token_at_turn (spring7 poll)
 {now}
 
+-- ---- define is_waited_for (sqlock)
+-- QUEUE says who waits, in order (src/lease/ticket.h); whether somebody still
+-- does.
+substr(QUEUE, 6, 16) >= {now_us}::text
+
 -- ---- define is_own (sqlock spring7)
 -- The claim's row is there already.  Whether its lease is the claim's own,
 -- which was sent twice; then the token and the time of acquisition stay.
 L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= {now}
--- ---- define may_take
+-- ---- define may_take (sqlock)
+-- Nobody overtakes those who wait: a row without a holder is for the first of
+-- them.
+L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
+(L.CLIENT_ID IS NULL OR {is_over} < {now}) AND
+(L.QUEUE IS NULL OR substr(L.QUEUE, 6, 16) < {now_us}::text)
+-- ---- define may_take (spring7 spring6)
 L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR {is_over} < {now}
 -- ---- define is_over (sqlock spring7)
 L.EXPIRED_AFTER
@@ -106,9 +117,9 @@ LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
 
 -- ---- claim (sqlock)
 -- Takes the lock in one statement, whether there is a row or not.  The last
--- columns of the answer: another session, which waits and is next, has the
--- queue lock itself; and the row was inserted.  A row that existed was locked
--- before its update, and the xmax of its new version still shows that lock.
+-- columns of the answer: others wait; and the row was inserted.  A row that
+-- existed was locked before its update, and the xmax of its new version still
+-- shows that lock.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
   VALUES (:key, :region, :client, {now}, {new_end}, {token_at_turn}, :name,
@@ -117,10 +128,79 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {new_end},
     {claimed_for}
   WHERE {may_take}
-  RETURNING FENCE{granted};
--- ---- define granted (queue)
-, NOT pg_try_advisory_xact_lock(:queue), L.xmax = 0
--- ---- define granted (poll)
+  RETURNING FENCE, QUEUE IS NOT NULL, L.xmax = 0;
+
+-- ---- enqueue (sqlock)
+-- Takes the lock if it is the claim's turn, or else puts a ticket into QUEUE,
+-- or renews the claim's own.  It is the claim's turn if the row is reserved for
+-- it; or if it is over, and nobody waits, or the row has been over for a second
+-- more for each ticket before the claim's own, so that those may take it first.
+-- Behind the columns of `claim`: the place of the ticket, how much longer the
+-- row is taken, and whether its holder is sqlock's, which rings.
+INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
+  VALUES (:key, :region, :client, {now}, {new_end}, {token_at_turn}, :name,
+    :holder)
+  ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+  SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER,
+      QUEUE) =
+    (SELECT CASE WHEN T.takes THEN EXCLUDED.CLIENT_ID ELSE L.CLIENT_ID END,
+      CASE WHEN T.owns THEN least(L.CREATED_DATE, T.now)
+        WHEN T.takes THEN T.now ELSE L.CREATED_DATE END,
+      CASE WHEN T.takes THEN {new_end} ELSE L.EXPIRED_AFTER END,
+      CASE WHEN T.owns OR NOT T.takes THEN L.FENCE
+        ELSE greatest(L.FENCE + 1, T.now_us) END,
+      CASE WHEN T.takes THEN EXCLUDED.LOCK_NAME ELSE L.LOCK_NAME END,
+      CASE WHEN T.takes THEN EXCLUDED.HOLDER ELSE L.HOLDER END,
+      CASE WHEN T.takes THEN {queue_without} ELSE {queue_with} END
+    FROM {turn_of_claim})
+  RETURNING CASE WHEN CLIENT_ID = :client THEN FENCE END, QUEUE IS NOT NULL,
+    L.xmax = 0, {place}, (extract(epoch FROM CASE WHEN CLIENT_ID IS NULL
+    THEN CREATED_DATE ELSE EXPIRED_AFTER END - {now}) * 1000000)::bigint,
+    coalesce(left(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL);
+-- ---- define place
+(length(left(QUEUE, strpos(QUEUE, '["' || :client))) -
+  length(replace(left(QUEUE, strpos(QUEUE, '["' || :client)), '["', ''))) / 2
+-- ---- define turn_of_claim
+(SELECT *, T.owns OR T.is_over AND (T.queue IS NULL OR T.at > 0 AND
+    T.free_since + T.place * interval '1 second' < T.now) AS takes,
+    (T.now_us + 70000000)::text AS until
+  FROM (SELECT *, (T.at - length(replace(left(T.queue, T.at), '["', ''))) / 2
+      AS place
+    FROM (SELECT *,
+        coalesce(strpos(T.queue, '["' || EXCLUDED.CLIENT_ID), 0) AS at
+      FROM (SELECT *, CASE WHEN substr(L.QUEUE, 6, 16) >= T.now_us::text
+          THEN L.QUEUE END AS queue
+        FROM (SELECT {now} AS now, {now_us} AS now_us, {is_own} AS owns,
+            L.CLIENT_ID IS NULL OR {is_over} < {now} AS is_over,
+            CASE WHEN L.CLIENT_ID IS NULL THEN L.CREATED_DATE
+              ELSE L.EXPIRED_AFTER END AS free_since)
+          AS T) AS T) AS T) AS T) AS T
+-- ---- define queue_without
+CASE WHEN T.at = 0 THEN T.queue
+  WHEN length(T.queue) - length(replace(T.queue, '["', '')) = 2 THEN NULL
+  ELSE left(T.queue, T.at - 1) ||
+    substr(T.queue, T.at + strpos(substr(T.queue, T.at), '"],') + 2) END
+-- ---- define queue_with
+-- A ticket that a crash loses is put into the row again: its commit need not
+-- wait.
+CASE WHEN {need_not_be_durable} = 'off' THEN '{"e":' END ||
+  greatest(substr(T.queue, 6, 16), T.until) || CASE
+  WHEN T.at > 0 THEN substr(left(T.queue, T.at + 39), 22) || T.until ||
+    substr(T.queue, T.at + 56)
+  ELSE coalesce(substr(left(T.queue, -3), 22), ',"q":[') || '["' ||
+    EXCLUDED.CLIENT_ID || '",' || T.until || ',' || T.now_us || ',"' ||
+    :shown || '"],0]}' END
+
+-- ---- leave (sqlock)
+-- Takes a ticket out of QUEUE.
+UPDATE INT_LOCK
+  SET QUEUE = CASE
+    WHEN length(QUEUE) - length(replace(QUEUE, '["', '')) = 2 THEN NULL
+    ELSE left(QUEUE, strpos(QUEUE, '["' || :client) - 1) ||
+      substr(QUEUE, strpos(QUEUE, '["' || :client) +
+        strpos(substr(QUEUE, strpos(QUEUE, '["' || :client)), '"],') + 2) END
+  WHERE {row} AND strpos(QUEUE, '["' || :client) > 0;
 
 -- ---- claim (spring7)
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
@@ -157,17 +237,6 @@ UPDATE INT_LOCK
 -- of a longer transaction.
 set_config('synchronous_commit', 'off', true)
 
--- ---- define notify (queue)
--- A session that listens to the queue lock :queue shares the advisory lock
--- :queue + 1.  A release notifies only if it cannot take that lock for itself,
--- since then somebody listens.  Otherwise it has the lock until its commit, and
--- no session can begin to listen: so none reads the row before the release and
--- listens after it.
-CASE WHEN NOT pg_try_advisory_xact_lock(:queue + 1)
-  THEN pg_notify('sqlock_' || to_hex(:queue), '') IS NULL END
--- ---- define notify (poll)
-NULL
-
 -- ---- define freed (sqlock)
 -- A free row has no CLIENT_ID, and an end 50 years ago (of 365.25 days), so
 -- that a peer whose clock is behind sees at once that the row is free.
@@ -178,30 +247,60 @@ EXPIRED_AFTER = {now} - interval '18262 days 12 hours'
 -- ---- define last_end (spring7 spring6)
 {ends}
 
+-- ---- define passed_on (sqlock)
+-- Passes the row on: reserves it for a second for the first who waits, and
+-- rings its bell; or frees the row and keeps it, with its token and its last
+-- holder.  The first who waits, then claims the row, finds its own CLIENT_ID in
+-- it.  The second is told to look whether that has happened.
+CLIENT_ID = CASE WHEN {is_waited_for} THEN substr(QUEUE, 30, 36) END,
+CREATED_DATE = CASE WHEN {is_waited_for} THEN {now} ELSE CREATED_DATE END,
+EXPIRED_AFTER = {now} + CASE WHEN {is_waited_for} THEN interval '1 second'
+  ELSE - interval '18262 days 12 hours' END,
+QUEUE = CASE WHEN {is_waited_for} AND strpos(QUEUE, '"],[') > 0
+  THEN left(QUEUE, 27) || substr(QUEUE, strpos(QUEUE, '"],') + 3) END
+-- ---- define token_passed_on (sqlock)
+FENCE = CASE WHEN {is_waited_for} THEN greatest(FENCE + 1, {now_us})
+  ELSE FENCE END
+-- ---- define next_holder (sqlock)
+substr(QUEUE, 30, 36) || ' ' || substr(QUEUE, 103, strpos(QUEUE, '"],') - 103)
+-- ---- define ring (sqlock queue)
+-- A process listens to a channel that is named by the digits which all its
+-- CLIENT_IDs begin with.
+pg_notify('sqlock_' || substr(QUEUE, 30, 8) || substr(QUEUE, 39, 4),
+  substr(QUEUE, 30, 36)) IS NULL OR
+strpos(QUEUE, '"],[') > 0 AND
+pg_notify('sqlock_' || substr(QUEUE, strpos(QUEUE, '"],[') + 5, 8) ||
+    substr(QUEUE, strpos(QUEUE, '"],[') + 14, 4),
+  substr(QUEUE, strpos(QUEUE, '"],[') + 5, 36) || '?1000') IS NULL
+-- ---- define ring (sqlock poll)
+false
+
 -- ---- release (sqlock)
--- Frees the row and keeps it, with its token.  Calls its functions in the
--- expression for HOLDER, which stays as it is, since the condition is never
--- true: with RETURNING, the rows and their description would be much of the
--- cost.
+-- Calls its functions in the expression for HOLDER, whose first condition is
+-- never true: with RETURNING, the rows and their description would be much of
+-- the cost.
 UPDATE INT_LOCK
-  SET {released}
+  SET HOLDER = CASE WHEN {need_not_be_durable} <> 'off' THEN NULL
+      WHEN {is_waited_for} THEN
+        CASE WHEN {ring} THEN NULL ELSE {next_holder} END
+      ELSE HOLDER END, {passed_on}, {token_passed_on}
   WHERE {row} AND CLIENT_ID = :client;
--- ---- define released (sqlock)
-CLIENT_ID = NULL, HOLDER = CASE WHEN {need_not_be_durable} <> 'off' OR {notify}
-  THEN NULL ELSE HOLDER END, {freed}
+
+-- ---- release to peers (sqlock)
+-- Frees the row although others wait: a Spring service, which cannot see QUEUE,
+-- may take it, before they do after CREATED_DATE.
+UPDATE INT_LOCK
+  SET CLIENT_ID = NULL, CREATED_DATE = {now} + interval '110 milliseconds',
+    HOLDER = CASE WHEN {need_not_be_durable} <> 'off' THEN NULL
+      WHEN {is_waited_for} THEN CASE WHEN {ring} THEN NULL ELSE HOLDER END
+      ELSE HOLDER END, {freed}
+  WHERE {row} AND CLIENT_ID = :client;
 
 -- ---- release (spring7 spring6)
 -- Deletes the row, as Spring does.
 DELETE FROM INT_LOCK
   WHERE {row} AND CLIENT_ID = :client
   RETURNING {need_not_be_durable};
-
--- ---- release notify (sqlock queue)
--- As release, in a session that has the queue lock, which it gives up, too.
-UPDATE INT_LOCK
-  SET {released}
-  WHERE {row} AND CLIENT_ID = :client
-  RETURNING pg_advisory_unlock_all() IS NULL;
 
 -- ---- define in_turn (sqlock spring7 queue)
 -- A condition without a column is evaluated once, before the row is locked.  A
@@ -234,7 +333,7 @@ UPDATE INT_LOCK
 -- :items is JSON.  The items are sorted here, so that rows are locked in the
 -- order of their keys.
 json_to_recordset(:items::json) AS J (k char(36), c char(36), t bigint,
-  n varchar, h varchar, b bigint)
+  n varchar, h varchar)
 
 -- ---- define born_items
 -- Reads the clock for each item after the sort.
@@ -321,7 +420,7 @@ CREATED_DATE = {now} + (J.t - {ttl_of_row}) * interval '1 microsecond'
 
 -- ---- renew many [not prepared]
 -- As renew, for each item.  Passes over rows that another session has locked.
-WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r
+WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, T.REGION AS r
     FROM {sorted_items}, LATERAL {row_of_item} AND {item_ends} >= {now}
     FOR NO KEY UPDATE SKIP LOCKED) AS T)
   UPDATE INT_LOCK AS T
@@ -332,21 +431,19 @@ WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r
 
 -- ---- release many [not prepared]
 -- As release, for each item.
-WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r
+WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, T.REGION AS r
     FROM {sorted_items}, LATERAL {row_of_item} FOR NO KEY UPDATE) AS T)
   {release_items}
   WHERE {is_own_item}
-  RETURNING CASE WHEN {need_not_be_durable} = 'off' THEN T.LOCK_KEY END,
-    {notify_of_item};
+  RETURNING CASE WHEN {need_not_be_durable} = 'off' THEN T.LOCK_KEY END;
 -- ---- define release_items (sqlock)
-UPDATE INT_LOCK AS T SET CLIENT_ID = NULL, {freed} FROM J
+UPDATE INT_LOCK AS T
+  SET HOLDER = CASE WHEN {is_waited_for}
+    THEN CASE WHEN {ring} THEN NULL ELSE {next_holder} END ELSE HOLDER END,
+    {passed_on}, {token_passed_on}
+  FROM J
 -- ---- define release_items (spring7 spring6)
 DELETE FROM INT_LOCK AS T USING J
--- ---- define notify_of_item (queue)
-CASE WHEN NOT pg_try_advisory_xact_lock(J.b + 1)
-  THEN pg_notify('sqlock_' || to_hex(J.b), '') IS NULL END
--- ---- define notify_of_item (poll)
-NULL
 
 -- ---- read many [not prepared]
 -- As read, for each item.
@@ -376,9 +473,9 @@ FENCE
 -- ---- define token (spring6)
 NULL::bigint
 -- ---- define names (sqlock)
-LOCK_NAME, HOLDER
+LOCK_NAME, HOLDER, QUEUE
 -- ---- define names (spring7 spring6)
-NULL, NULL
+NULL, NULL, NULL
 
 -- ---- read
 -- Reads a row without locking it.
@@ -428,20 +525,6 @@ DECLARE sqlock_find NO SCROLL CURSOR FOR
 -- Reads all that find would find, page by page.
 FETCH FORWARD 5000 FROM sqlock_find;
 
--- ---- waiters (sqlock)
--- The sessions that wait for a queue lock, whose number is even, or listen to
--- it, and so share the next number.
-SELECT ((L.classid::bigint << 32) | L.objid::bigint) - L.objid::bigint % 2,
-    concat_ws(' ', coalesce(host(A.client_addr), 'local'),
-      nullif(A.application_name, ''), 'pid ' || L.pid)
-  FROM pg_locks AS L
-  LEFT JOIN pg_stat_activity AS A ON A.pid = L.pid
-  WHERE L.locktype = 'advisory' AND L.objsubid = 1 AND
-    L.database = (SELECT oid FROM pg_database
-      WHERE datname = current_database()) AND
-    CASE L.objid::bigint % 2 WHEN 0 THEN NOT L.granted
-      ELSE L.granted AND L.mode = 'ShareLock' END;
-
 -- =========================================== breaking, reaping, restoring ====
 
 -- ---- break (sqlock)
@@ -462,9 +545,10 @@ UPDATE INT_LOCK
 -- ---- break now (sqlock)
 -- Takes the lease from its holder, and frees the lock at once.
 UPDATE INT_LOCK
-  SET CLIENT_ID = NULL, HOLDER = :holder, {freed}, {higher_token}
-  WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now}
-  RETURNING {notify};
+  SET HOLDER = CASE WHEN {is_waited_for}
+    THEN CASE WHEN {ring} THEN NULL ELSE {next_holder} END ELSE :holder END,
+    {passed_on}, {higher_token}
+  WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
 -- ---- break now (spring7 spring6)
 DELETE FROM INT_LOCK
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
@@ -511,7 +595,7 @@ REGION = :region
 -- Frees every row after the table was restored from a backup, with a token
 -- above those that were given since.
 UPDATE INT_LOCK
-  SET CLIENT_ID = NULL, HOLDER = NULL, {freed}, {higher_token};
+  SET CLIENT_ID = NULL, HOLDER = NULL, {freed}, {higher_token}, QUEUE = NULL;
 -- ---- after restore (spring7 spring6)
 DELETE FROM INT_LOCK;
 
@@ -631,8 +715,9 @@ SELECT CASE WHEN pg_is_in_recovery() OR
 -- Reads the columns of a table, and what makes it unfit for locks.  A name
 -- without a schema means the first table of that name in the search path, as in
 -- every statement.  A primary key counts only as far as ON CONFLICT can use
--- it.
-SELECT upper(A.attname), format_type(A.atttypid, A.atttypmod),
+-- it.  With quote_all_identifiers, some names of types are quoted.
+SELECT upper(A.attname),
+    replace(format_type(A.atttypid, A.atttypmod), '"', ''),
     CASE WHEN A.attnotnull THEN 0 ELSE 1 END,
     coalesce((SELECT K.place
       FROM pg_index AS I,
@@ -645,7 +730,7 @@ SELECT upper(A.attname), format_type(A.atttypid, A.atttypmod),
       WHEN C.relkind NOT IN ('r', 'p') THEN 'no table'
       WHEN C.relpersistence = 'u' THEN 'an unlogged table'
       WHEN C.relpersistence = 't' THEN 'a temporary table' END,
-    CASE format_type(A.atttypid, NULL) WHEN 'citext' THEN 'citext'
+    CASE WHEN format_type(A.atttypid, NULL) LIKE '%citext%' THEN 'citext'
       ELSE (SELECT O.collname::text FROM pg_collation AS O
         WHERE O.oid = A.attcollation AND NOT O.collisdeterministic) END,
     N.nspname::text

@@ -39,6 +39,8 @@ BEGIN
         ADD COLUMN FENCE     BIGINT DEFAULT 0 NOT NULL,
         ADD COLUMN LOCK_NAME VARCHAR(255),
         ADD COLUMN HOLDER    VARCHAR(255),
+        ADD COLUMN QUEUE     TEXT,
+        ADD COLUMN SHARERS   TEXT,
         ADD CHECK (CLIENT_ID IS NULL OR EXPIRED_AFTER > CREATED_DATE);
     ALTER TABLE INT_LOCK SET (fillfactor = 70,
         autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);

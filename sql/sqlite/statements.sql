@@ -50,11 +50,22 @@ EXPIRED_AFTER = {now} + :ttl
 -- ---- define renewed (spring6)
 CREATED_DATE = {now} + :ttl - {ttl_of_row}
 
+-- ---- define is_waited_for (sqlock)
+-- QUEUE says who waits, in order (src/lease/ticket.h); whether somebody still
+-- does.
+QUEUE IS NOT NULL AND CAST(substr(QUEUE, 6, 16) AS INTEGER) >= {now}
+
 -- ---- define is_own (sqlock spring7)
 -- The claim's row is there already.  Whether its lease is the claim's own,
 -- which was sent twice; then the token and the time of acquisition stay.
 L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= {now}
--- ---- define may_take
+-- ---- define may_take (sqlock)
+-- Nobody overtakes those who wait: a row without a holder is for the first of
+-- them.
+L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
+(L.CLIENT_ID IS NULL OR {is_over} < {now}) AND
+(L.QUEUE IS NULL OR CAST(substr(L.QUEUE, 6, 16) AS INTEGER) < {now})
+-- ---- define may_take (spring7 spring6)
 L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR {is_over} < {now}
 -- ---- define is_over (sqlock spring7)
 L.EXPIRED_AFTER
@@ -83,7 +94,74 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {now} + :ttl,
     {claimed_for}
   WHERE {may_take}
-  RETURNING FENCE, sqlock_enqueue(:queue);
+  RETURNING FENCE, length(QUEUE);
+
+-- ---- enqueue (sqlock)
+-- Takes the lock if it is the claim's turn, or else puts a ticket into QUEUE,
+-- or renews the claim's own.  It is the claim's turn if the row is reserved for
+-- it; or if it is over, and nobody waits, or the row has been over for a second
+-- more for each ticket before the claim's own, so that those may take it first.
+-- Behind the columns of `claim`: the place of the ticket, how much longer the
+-- row is taken, and whether its holder is sqlock's, which rings.
+INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
+  VALUES (:key, :region, :client, {now}, {now} + :ttl, {now}, :name, :holder)
+  ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+  SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER,
+      QUEUE) =
+    (SELECT iif(T.takes, EXCLUDED.CLIENT_ID, L.CLIENT_ID),
+      CASE WHEN T.owns THEN min(L.CREATED_DATE, {now})
+        WHEN T.takes THEN {now} ELSE L.CREATED_DATE END,
+      iif(T.takes, {now} + :ttl, L.EXPIRED_AFTER),
+      iif(T.owns OR NOT T.takes, L.FENCE, max(L.FENCE + 1, {now})),
+      iif(T.takes, EXCLUDED.LOCK_NAME, L.LOCK_NAME),
+      iif(T.takes, EXCLUDED.HOLDER, L.HOLDER),
+      CASE WHEN T.takes THEN {queue_without} ELSE {queue_with} END
+    FROM {turn_of_claim})
+  RETURNING iif(CLIENT_ID = :client, FENCE, NULL), length(QUEUE), 0, {place},
+    iif(CLIENT_ID IS NULL, CREATED_DATE, EXPIRED_AFTER) - {now},
+    coalesce(substr(HOLDER, 1, 36) = CLIENT_ID, CLIENT_ID IS NULL);
+-- ---- define place
+(length(substr(QUEUE, 1, instr(QUEUE, '["' || :client))) -
+  length(replace(substr(QUEUE, 1, instr(QUEUE, '["' || :client)), '["', '')))
+  / 2
+-- ---- define turn_of_claim
+(SELECT *, T.owns OR T.is_over AND (T.queue IS NULL OR T.at > 0 AND
+    T.free_since + T.place * 1000000 < {now}) AS takes
+  FROM (SELECT *,
+      (T.at - length(replace(substr(T.queue, 1, T.at), '["', ''))) / 2 AS place
+    FROM (SELECT *,
+        coalesce(instr(T.queue, '["' || EXCLUDED.CLIENT_ID), 0) AS at
+      FROM (SELECT iif(CAST(substr(L.QUEUE, 6, 16) AS INTEGER) >= {now},
+            L.QUEUE, NULL) AS queue,
+          coalesce({is_own}, 0) AS owns,
+          L.CLIENT_ID IS NULL OR {is_over} < {now} AS is_over,
+          iif(L.CLIENT_ID IS NULL, L.CREATED_DATE, L.EXPIRED_AFTER)
+            AS free_since,
+          CAST({now} + 70000000 AS TEXT) AS until) AS T) AS T) AS T) AS T
+-- ---- define queue_without
+CASE WHEN T.at = 0 THEN T.queue
+  WHEN length(T.queue) - length(replace(T.queue, '["', '')) = 2 THEN NULL
+  ELSE substr(T.queue, 1, T.at - 1) || substr(substr(T.queue, T.at),
+    instr(substr(T.queue, T.at), '"],') + 3) END
+-- ---- define queue_with
+'{"e":' || max(coalesce(substr(T.queue, 6, 16), ''), T.until) || CASE
+  WHEN T.at > 0 THEN substr(T.queue, 22, T.at + 18) || T.until ||
+    substr(T.queue, T.at + 56)
+  ELSE coalesce(substr(T.queue, 22, length(T.queue) - 24), ',"q":[') || '["' ||
+    EXCLUDED.CLIENT_ID || '",' || T.until || ',' || {now} || ',"' || :shown ||
+    '"],0]}' END
+
+-- ---- leave (sqlock)
+-- Takes a ticket out of QUEUE.
+UPDATE INT_LOCK
+  SET QUEUE = CASE
+    WHEN length(QUEUE) - length(replace(QUEUE, '["', '')) = 2 THEN NULL
+    ELSE substr(QUEUE, 1, instr(QUEUE, '["' || :client) - 1) ||
+      substr(substr(QUEUE, instr(QUEUE, '["' || :client)),
+        instr(substr(QUEUE, instr(QUEUE, '["' || :client)), '"],') + 3) END
+  WHERE {row} AND instr(QUEUE, '["' || :client) > 0;
+
 -- ---- claim (spring7)
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER)
@@ -112,14 +190,47 @@ UPDATE INT_LOCK
   SET {renewed}
   WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now};
 
+-- ---- define passed_on (sqlock)
+-- Passes the row on: reserves it for a second for the first who waits, and
+-- rings its bell when the transaction has been committed; or frees the row and
+-- keeps it, with its token and its last holder.  The first who waits, then
+-- claims the row, finds its own CLIENT_ID in it.  The second is told to look
+-- whether that has happened.
+CLIENT_ID = iif({is_waited_for}, substr(QUEUE, 30, 36), NULL),
+CREATED_DATE = iif({is_waited_for}, {now}, CREATED_DATE),
+EXPIRED_AFTER = {now} + iif({is_waited_for}, 1000000, -1),
+QUEUE = iif({is_waited_for} AND instr(QUEUE, '"],[') > 0,
+  substr(QUEUE, 1, 27) || substr(QUEUE, instr(QUEUE, '"],') + 3), NULL)
+-- ---- define holder_passed_on (sqlock)
+HOLDER = iif({is_waited_for}, coalesce({ring}, {next_holder}), HOLDER)
+-- ---- define token_passed_on (sqlock)
+FENCE = iif({is_waited_for}, max(FENCE + 1, {now}), FENCE)
+-- ---- define next_holder (sqlock)
+substr(QUEUE, 30, 36) || ' ' || substr(QUEUE, 103, instr(QUEUE, '"],') - 103)
+-- ---- define ring (sqlock queue)
+-- A bell is named by the digits which all CLIENT_IDs of its process begin with.
+sqlock_ring(substr(QUEUE, 30, 8) || substr(QUEUE, 39, 4),
+  substr(QUEUE, 30, 36)),
+iif(instr(QUEUE, '"],[') > 0,
+  sqlock_ring(substr(QUEUE, instr(QUEUE, '"],[') + 5, 8) ||
+      substr(QUEUE, instr(QUEUE, '"],[') + 14, 4),
+    substr(QUEUE, instr(QUEUE, '"],[') + 5, 36) || '?1000'), NULL)
+-- ---- define ring (sqlock poll)
+NULL
+
 -- ---- release (sqlock)
 -- Frees the row and keeps it, with its token and its last holder.
 UPDATE INT_LOCK
-  SET CLIENT_ID = NULL, HOLDER = coalesce(sqlock_notify(:queue), HOLDER),
-    {freed}
+  SET {holder_passed_on}, {token_passed_on}, {passed_on}
   WHERE {row} AND CLIENT_ID = :client;
--- ---- define freed (sqlock)
-EXPIRED_AFTER = {now} - 1
+
+-- ---- release to peers (sqlock)
+-- Frees the row although others wait: a Spring service, which cannot see QUEUE,
+-- may take it, before they do after CREATED_DATE.
+UPDATE INT_LOCK
+  SET HOLDER = iif({is_waited_for}, coalesce({ring}, HOLDER), HOLDER),
+    CLIENT_ID = NULL, CREATED_DATE = {now} + 110000, EXPIRED_AFTER = {now} - 1
+  WHERE {row} AND CLIENT_ID = :client;
 
 -- ---- release (spring7 spring6)
 -- Deletes the row, as Spring does.
@@ -218,7 +329,7 @@ CREATED_DATE = {now} + json_extract(j.value, '$.t') - {ttl_of_row}
 -- ---- release many (sqlock)
 -- As release, for each item.
 UPDATE INT_LOCK AS t
-  SET CLIENT_ID = NULL, {freed}
+  SET {holder_passed_on}, {token_passed_on}, {passed_on}
   FROM {items}
   WHERE {is_own_item}
   RETURNING LOCK_KEY;
@@ -250,9 +361,9 @@ CREATED_DATE
 -- ---- define token (spring6)
 NULL
 -- ---- define names (sqlock)
-LOCK_NAME, HOLDER
+LOCK_NAME, HOLDER, QUEUE
 -- ---- define names (spring7 spring6)
-NULL, NULL
+NULL, NULL, NULL
 
 -- ---- read
 -- Reads a row without locking it.
@@ -298,11 +409,6 @@ SELECT {info}, REGION
   ORDER BY LOCK_KEY, REGION
   LIMIT :limit;
 
--- ---- waiters (sqlock)
--- A session waits for the byte of a queue, whose number is even, or for the
--- byte after it.
-SELECT value & ~1, NULL FROM json_each(sqlock_waiters());
-
 -- =========================================== breaking, reaping, restoring ====
 
 -- ---- break (sqlock)
@@ -323,7 +429,8 @@ UPDATE INT_LOCK
 -- ---- break now (sqlock)
 -- Takes the lease from its holder, and frees the lock at once.
 UPDATE INT_LOCK
-  SET CLIENT_ID = NULL, HOLDER = :holder, {freed}, FENCE = max(FENCE + 1, {now})
+  SET HOLDER = iif({is_waited_for}, coalesce({ring}, {next_holder}), :holder),
+    FENCE = max(FENCE + 1, {now}), {passed_on}
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
 -- ---- break now (spring7 spring6)
 DELETE FROM INT_LOCK
@@ -352,7 +459,8 @@ DELETE FROM INT_LOCK
 -- Frees every row after the table was restored from a backup, with a token
 -- above those that were given since.
 UPDATE INT_LOCK
-  SET CLIENT_ID = NULL, HOLDER = NULL, {freed}, FENCE = max(FENCE + 1, {now});
+  SET CLIENT_ID = NULL, HOLDER = NULL, EXPIRED_AFTER = {now} - 1,
+    FENCE = max(FENCE + 1, {now}), QUEUE = NULL;
 -- ---- after restore (spring7 spring6)
 DELETE FROM INT_LOCK;
 

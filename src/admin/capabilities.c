@@ -13,13 +13,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "db/db.h"
-#include "lease/queue.h"
+#include "lease/bell.h"
 #include "sqlock.h"
 #include "sqlock/tx.h"
 
 #define REGION "sqlock-doctor"
 #define NAME "capabilities"
-#define QUEUE_KEY "capabilities of wait queues" /* no lock has this key */
 #define TTL_MS 20000
 #define WAIT_MS 5000 /* for another caller of this function */
 
@@ -119,76 +118,36 @@ static int probe_guards(struct probe *probe, sqlock_error *err)
     return rc == SQLOCK_ENOTSUP ? 0 : rc;
 }
 
-/* --- wait queues --- */
+/* --- bells --- */
 
-/* Wait up to wait_ms for a queue lock.  Return 0 if the connection got it. */
-static int ring_at(struct lk_store *store, struct lk_connection *connection,
-                   int64_t queue, int64_t wait_ms)
-{
-    int64_t until_ns = lk_after_ms(sqlock_monotonic_ns(), wait_ms);
-
-    return store->db.driver->wait_queue->enqueue(connection->state, queue,
-                                                 until_ns, NULL);
-}
-
-static void leave(struct lk_store *store, struct lk_connection *connection,
-                  int64_t queue)
-{
-    (void)store->db.driver->wait_queue->leave(connection->state, queue,
-                                              lk_store_deadline(store), NULL);
-}
-
-/* Return how well queue locks work: the second session must get the queue lock
- * that the first one has, but only after the first one has given it up.  A
- * session that a pooler may lend to others takes none, since the queue lock
- * would stay on it. */
-static sqlock_support compare(struct probe *probe, struct lk_connection *first,
-                              struct lk_connection *second)
-{
-    int64_t queue = lk_queue_number(probe->one_store, QUEUE_KEY);
-    sqlock_support found = SQLOCK_SUPPORT_REFUSED;
-
-    if (!lk_queue_has_own_session(probe->one_store, first,
-                                  lk_store_deadline(probe->one_store)) ||
-        ring_at(probe->one_store, first, queue, 1000) < 0)
-        return found;
-    if (ring_at(probe->other_store, second, queue, 0) != 0) {
-        leave(probe->one_store, first, queue);
-        if (ring_at(probe->other_store, second, queue, 1000) == 0)
-            found = SQLOCK_SUPPORT_FULL;
-    } else {
-        leave(probe->one_store, first, queue);
-    }
-    leave(probe->other_store, second, queue);
-    return found;
-}
-
+/* Find out whether a session can be rung: one that a pooler may lend to others
+ * cannot. */
 static int probe_wakeups(struct probe *probe, sqlock_error *err)
 {
-    const sqlock_wait_queue *wait_queue =
-        probe->one_store->db.driver->wait_queue;
-    struct lk_connection *first;
-    struct lk_connection *second;
+    struct lk_store *store = probe->one_store;
+    int64_t deadline_ns = lk_store_deadline(store);
+    struct lk_connection *session;
+    char name[LK_BELL_SIZE];
     int rc;
 
-    if (wait_queue == NULL ||
-        (wait_queue->layouts & (1u << probe->one_store->layout)) == 0)
+    if (lk_bell_of(store) == NULL)
         return 0;
-    rc = lk_pool_take(&probe->one_store->db.waiting,
-                      lk_store_deadline(probe->one_store), &first, err);
+    rc = lk_pool_take(&store->db.waiting, deadline_ns, &session, err);
     if (rc < 0)
         return rc;
-    rc = lk_pool_take(&probe->other_store->db.waiting,
-                      lk_store_deadline(probe->other_store), &second, err);
-    if (rc == 0) {
-        probe->found.wakeups = compare(probe, first, second);
-        if (probe->one_store->row_locks == LK_ROW_LOCKS_OF_NODE &&
-            probe->found.wakeups == SQLOCK_SUPPORT_FULL)
-            probe->found.wakeups = SQLOCK_SUPPORT_WEAKER;
-        lk_pool_discard(&probe->other_store->db.waiting, second);
-    }
-    lk_pool_discard(&probe->one_store->db.waiting, first);
-    return rc;
+    lk_bell_name(store, name);
+    rc =
+        lk_bell_call_begin(store, session, name, deadline_ns, deadline_ns, err);
+    lk_pool_discard(&store->db.waiting, session);
+    if (rc == SQLOCK_ENOTSUP)
+        probe->found.wakeups = SQLOCK_SUPPORT_REFUSED;
+    else if (rc < 0)
+        return rc;
+    else if (store->row_locks == LK_ROW_LOCKS_OF_NODE)
+        probe->found.wakeups = SQLOCK_SUPPORT_WEAKER;
+    else
+        probe->found.wakeups = SQLOCK_SUPPORT_FULL;
+    return 0;
 }
 
 /* --- all of it --- */

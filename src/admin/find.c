@@ -1,14 +1,11 @@
 /*
- * find.c - list the locks that match the options, with their waiters
+ * find.c - list the locks that match the options
  *
  * With a limit the database chooses the rows by their order.  Without one they
  * are read in pages, each with a deadline of its own: a single statement for a
  * million rows would exceed its time limit.  Where the database can read the
  * table in key order, pages are read by key; elsewhere (FIND_BEGIN) in storage
  * order, in one transaction.  All are sorted here.
- *
- * Only waiters that the database knows are listed: not those in the FIFO of a
- * process, and not those that poll the row.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,88 +85,6 @@ static void fill(const struct lk_store *store,
     }
     lk_argument_integer(out, SQLOCK_P_WITH_FREE, options->free_too);
     lk_argument_text(out, SQLOCK_P_ORDER, orders[options->sort]);
-}
-
-/* --- waiters --- */
-
-/* A row with the number of its wait queue. */
-struct queue {
-    int64_t number;
-    sqlock_info *row;
-};
-
-static int by_number(const void *one, const void *other)
-{
-    const struct queue *a = one;
-    const struct queue *b = other;
-
-    return (a->number > b->number) - (a->number < b->number);
-}
-
-static struct queue *queues_of(const struct lk_store *store, sqlock_info *rows,
-                               size_t count)
-{
-    struct queue *queues = calloc(count, sizeof *queues);
-
-    for (size_t i = 0; queues != NULL && i < count; i++) {
-        const char *region =
-            rows[i].region != NULL ? rows[i].region : store->region;
-
-        queues[i].number = lk_queue_number_in(store, region, rows[i].key);
-        queues[i].row = &rows[i];
-    }
-    if (queues != NULL)
-        qsort(queues, count, sizeof *queues, by_number);
-    return queues;
-}
-
-static int count_waiters(sqlock_info *rows, struct queue *queues, size_t count,
-                         const sqlock_result *result, sqlock_error *err)
-{
-    for (size_t row = 0; row < result->rows; row++) {
-        const sqlock_value *cells = &result->cells[row * result->columns];
-        struct queue key = {.number = cells[0].integer};
-        struct queue *found =
-            bsearch(&key, queues, count, sizeof key, by_number);
-
-        if (found == NULL)
-            continue;
-        found->row->waiters++;
-        if (cells[1].type == SQLOCK_TEXT &&
-            lk_info_add_waiter(rows, found->row, cells[1].text) < 0)
-            return lk_error_nomem(err);
-    }
-    return 0;
-}
-
-/* Add the waiters to each row.  If the database does not list waiters, or not
- * for this login, `waiters` of each row stays -1, unknown. */
-static int add_waiters(struct lk_store *store, sqlock_info *rows, size_t count,
-                       sqlock_error *err)
-{
-    struct lk_arguments arguments;
-    sqlock_result result = {0};
-    struct queue *queues;
-    int rc;
-
-    if (count == 0 || store->statements[SQLOCK_SQL_WAITERS].text == NULL)
-        return 0;
-    lk_store_arguments(store, "", &arguments);
-    rc = lk_info_read(store, SQLOCK_SQL_WAITERS, &arguments, &result, err);
-    if (rc == SQLOCK_EACCESS || rc == SQLOCK_ESCHEMA ||
-        rc == SQLOCK_EDATABASE) {
-        sqlock_result_clear(&result);
-        return 0;
-    }
-    for (size_t i = 0; rc == 0 && i < count; i++)
-        rows[i].waiters = 0;
-    queues = rc == 0 && result.rows > 0 ? queues_of(store, rows, count) : NULL;
-    if (rc == 0 && result.rows > 0)
-        rc = queues != NULL ? count_waiters(rows, queues, count, &result, err)
-                            : lk_error_nomem(err);
-    free(queues);
-    sqlock_result_clear(&result);
-    return rc;
 }
 
 /* Rows of a page: few enough for a slow network. */
@@ -343,8 +258,6 @@ int sqlock_find_sized(sqlock_registry *registry,
     rc = read_rows(&list, chosen.limit != 0, err);
     if (rc == 0)
         rc = lk_info_sort(&list.rows, list.count, chosen.sort, err);
-    if (rc == 0 && chosen.waiters)
-        rc = add_waiters(list.store, list.rows, list.count, err);
     if (rc < 0) {
         sqlock_info_free(list.rows, list.count);
         return rc;

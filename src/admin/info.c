@@ -10,10 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admin/waiters.h"
 #include "base/error.h"
 #include "lease/skew.h"
 
-#define INFO_COLUMNS 8
+#define INFO_COLUMNS 9
+#define QUEUE 8 /* the column of that name */
 #define TEXTS_SIZE 65536
 
 /* A block of names and holders: two allocations for each of a million rows
@@ -130,6 +132,25 @@ static bool has_others_date(const struct lk_store *store,
            (info->token != 0 || cells[7].type == SQLOCK_TEXT);
 }
 
+/* Add the waiters, if the layout tells of them. */
+static int add_waiters(struct lk_info_list *list, sqlock_info *out,
+                       const sqlock_value *cell, int64_t now_us,
+                       sqlock_layout layout)
+{
+    char *text = NULL;
+    int rc;
+
+    out->waiters = -1;
+    if (layout != SQLOCK_LAYOUT_SQLOCK)
+        return 0;
+    rc = lk_waiters_read(cell->type == SQLOCK_TEXT ? cell->text : NULL, now_us,
+                         &out->waiters, &text);
+    if (rc == 0)
+        rc = copy_text(list, &out->waiter_names, text);
+    free(text);
+    return rc;
+}
+
 static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
                            const sqlock_value *cells, size_t columns,
                            struct lk_store *store)
@@ -162,7 +183,6 @@ static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
             1000;
     if (out->held_ms < 0)
         out->held_ms = 0;
-    out->waiters = -1;
     out->ahead_ms = (lk_skew_us(store, cells) + 999) / 1000;
     rc = copy_text(list, &out->name,
                    cells[6].type == SQLOCK_TEXT ? cells[6].text : NULL);
@@ -175,6 +195,9 @@ static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
         rc = copy_text(list, &out->holder, holder);
     if (rc == 0)
         rc = copy_text(list, &out->last_holder, last);
+    if (rc == 0)
+        rc = add_waiters(list, out, &cells[QUEUE],
+                         out->expires_at_us - remaining_us, store->layout);
     if (rc == 0 && columns > INFO_COLUMNS &&
         cells[INFO_COLUMNS].type == SQLOCK_TEXT)
         rc = copy_text(list, &out->region, cells[INFO_COLUMNS].text);
@@ -200,21 +223,6 @@ void sqlock_info_free(sqlock_info *rows, size_t count)
         list->texts = next;
     }
     free(list);
-}
-
-int lk_info_add_waiter(sqlock_info *rows, sqlock_info *row, const char *name)
-{
-    const char *before = row->waiter_names;
-    char *joined = NULL;
-    int rc;
-
-    if (before == NULL)
-        return copy_text(list_of(rows), &row->waiter_names, name);
-    if (asprintf(&joined, "%s, %s", before, name) < 0)
-        return SQLOCK_ENOMEM;
-    rc = copy_text(list_of(rows), &row->waiter_names, joined);
-    free(joined);
-    return rc;
 }
 
 int lk_info_read(struct lk_store *store, sqlock_statement_kind kind,

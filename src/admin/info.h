@@ -26,8 +26,4 @@ int lk_info_append(struct lk_store *store, sqlock_info **rows, size_t *count,
 int lk_info_sort(sqlock_info **rows, size_t count, sqlock_sort order,
                  sqlock_error *err);
 
-/* Append the name of a waiter, which is copied, to `row`, one of `rows`.
- * Return 0 or ENOMEM. */
-int lk_info_add_waiter(sqlock_info *rows, sqlock_info *row, const char *name);
-
 #endif

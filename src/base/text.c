@@ -158,6 +158,15 @@ void lk_text_to_ascii(char *out, size_t size, const char *text)
         out[used] = '\0';
 }
 
+int64_t lk_text_digits(const char **text)
+{
+    int64_t value = 0;
+
+    for (int i = 0; i < 18 && **text >= '0' && **text <= '9'; i++, (*text)++)
+        value = value * 10 + (**text - '0');
+    return value;
+}
+
 bool lk_text_is_listed(const char *list, const char *word, size_t length)
 {
     while (*list != '\0') {

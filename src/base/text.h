@@ -37,6 +37,9 @@ void lk_text_escape(char *out, size_t size, const char *text);
  * after a whole character, if it does not fit. */
 void lk_text_to_ascii(char *out, size_t size, const char *text);
 
+/* Read the decimal digits at *text, 18 at most, and move *text behind them. */
+int64_t lk_text_digits(const char **text);
+
 /* Return whether the first `length` bytes of `word` are one of "a|b|c". */
 bool lk_text_is_listed(const char *list, const char *word, size_t length);
 

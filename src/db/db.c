@@ -19,7 +19,7 @@ static const struct lk_retry_policy policy = {
     .last = LK_RETRY_WITHIN,
 };
 
-/* Longest wait in a wait queue: an hour; then the waiter enqueues again. */
+/* Longest statement that waits for a bell: an hour. */
 #define LONGEST_WAIT_MS 3600000u
 
 static void init_pools(struct lk_db *db, const struct lk_pool_options *options)
@@ -32,7 +32,6 @@ static void init_pools(struct lk_db *db, const struct lk_pool_options *options)
         reserved.connect_timeout_ms = options->renewal_connect_ms;
     waiting.size = options->size > 1 ? options->size / 2 : 1;
     waiting.statement_timeout_ms = LONGEST_WAIT_MS;
-    waiting.lock_timeout_ms = LONGEST_WAIT_MS;
     lk_pool_init(&db->pool, db, options);
     lk_pool_init(&db->reserved, db, &reserved);
     lk_pool_init(&db->waiting, db, &waiting);

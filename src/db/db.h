@@ -29,8 +29,8 @@ struct lk_db {
     /* one connection, for the renewer alone (F35), or for all writes of a
      * database with one writer */
     struct lk_pool reserved;
-    /* half the size of `pool`, for sessions that wait in the database's wait
-     * queues: the server lets their statements wait for an hour */
+    /* half the size of `pool`, for sessions that hear bells: the server lets
+     * their statements wait for an hour */
     struct lk_pool waiting;
     struct lk_group group;
     struct lk_ids ids;

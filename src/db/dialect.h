@@ -77,7 +77,6 @@ enum {
 /* The parameters of statements about locks; SQLOCK_P_KEY is :key in the SQL.
  * Two share a number if no statement has both. */
 typedef enum sqlock_parameter {
-    SQLOCK_P_QUEUE,      /* integer: number of the queue lock of the row */
     SQLOCK_P_KEY,        /* text */
     SQLOCK_P_REGION,     /* text */
     SQLOCK_P_CLIENT,     /* text, CLIENT_ID of this acquisition */
@@ -87,6 +86,8 @@ typedef enum sqlock_parameter {
     SQLOCK_P_HOLDER,     /* text or null */
     SQLOCK_P_TOKEN,      /* integer: the expected token */
     SQLOCK_P_OLD_CLIENT, /* text: the expected CLIENT_ID */
+    SQLOCK_P_SHOWN,      /* text: the waiter, as a ticket has it */
+    SQLOCK_P_BELL,       /* text: the session's own bell, or null */
     SQLOCK_PARAMETERS,   /* number of parameters */
 
     SQLOCK_P_ITEMS = SQLOCK_P_KEY,     /* JSON, see CLAIM_MANY */
@@ -122,23 +123,40 @@ typedef enum sqlock_parameter {
  *     6  us at which it expires, integer
  *     7  LOCK_NAME, text or null
  *     8  HOLDER, text or null
+ *     9  QUEUE, text or null
+ *
  * A driver may keep a released row in any way, but in its info row 2 is null, 6
  * is about the time of the release, and 8 may still have the last holder.
  */
 typedef enum sqlock_statement_kind {
     /* Take the lock for :client if there is no row, or it is over, or it is
      * :client's already and not over (then token and acquisition time stay, and
-     * the lease is renewed).  One row: the token, as integer; a second integer,
-     * if there is one, is not 0 when another session has the queue lock, which
-     * means that others wait; a third one is not 0 when there was no row
-     * before.  No row: another owner has the lock. */
+     * the lease is renewed); but not before others who wait for it.  One row:
+     * the token, as integer; a second integer, if there is one, is not 0 when
+     * others wait; a third one is not 0 when there was no row before.  No row:
+     * another owner has the lock, or is before. */
     SQLOCK_SQL_CLAIM,
+    /* CLAIM; but otherwise put a ticket of :client and :shown into QUEUE,
+     * behind the others, or renew the one that is there; and with a ticket,
+     * take the lock in its turn.  One row: as CLAIM, but null for a token that
+     * is not granted; and the place of the ticket, from 0, or null; the us that
+     * the lease of the holder remains; and not 0 if the holder is sqlock's; and
+     * where the driver's bell is of one, the CLIENT_ID of the one before.  Or,
+     * of a claim that is not granted, none or fewer columns: the row is read
+     * then.  :bell is taken for the session, where the driver's bell is of one.
+     * Missing: the layout has no QUEUE. */
+    SQLOCK_SQL_ENQUEUE,
+    /* Remove the ticket of :client from QUEUE.  affected: 1 or 0.  Missing as
+     * ENQUEUE. */
+    SQLOCK_SQL_LEAVE,
     /* Renew the lease unless it is over.  affected: 1, or 0; it may
      * be 0 for a renewed lease if no value changed. */
     SQLOCK_SQL_RENEW,
-    /* Free the lease, over or not; deletes the row on Spring's layouts.
-     * affected: 1 or 0.  Need not be durable.  Notifies the sessions that are
-     * subscribed to the queue lock :queue. */
+    /* Free the lease, over or not; deletes the row on Spring's layouts.  If
+     * others wait, the row is not free but the first one's for a second, and
+     * its bell is rung, with its CLIENT_ID; and that of the second, with its
+     * CLIENT_ID and "?1000": it looks at the row after so many ms.  affected: 1
+     * or 0.  Need not be durable. */
     SQLOCK_SQL_RELEASE,
     /* The info row, if there is a row.  Locks nothing. */
     SQLOCK_SQL_READ,
@@ -172,9 +190,8 @@ typedef enum sqlock_statement_kind {
     /*
      * Many leases in one statement.  :items is a JSON array of objects, sorted
      * by key, each key once: "k" LOCK_KEY, "c" CLIENT_ID, "t" the TTL in us,
-     * and for a claim "n" LOCK_NAME and "h" HOLDER, for a release "b" the
-     * number of the queue lock.  Rows of other regions are never touched; keys
-     * are touched in order.
+     * and for a claim "n" LOCK_NAME and "h" HOLDER.  Rows of other regions are
+     * never touched; keys are touched in order.
      */
     /* CLAIM for each object.  Rows: LOCK_KEY and token of each granted lease;
      * or of every row, with its present CLIENT_ID as third column; or, if the
@@ -201,9 +218,12 @@ typedef enum sqlock_statement_kind {
      * CLAIM.  One row: the token.  No row: nothing was changed.
      * Durable like a claim. */
     SQLOCK_SQL_HAND_OFF,
-    /* RELEASE on a connection that has the row's queue lock, and give the queue
-     * lock up, too.  Missing: RELEASE gives it up itself. */
-    SQLOCK_SQL_RELEASE_NOTIFY,
+    /* RELEASE, but free the row even if others wait, who may take it 110 ms
+     * later, after a Spring service had its chance.  Missing as ENQUEUE. */
+    SQLOCK_SQL_RELEASE_TO_PEERS,
+    /* RELEASE on the session that has :bell, which it gives up.  Missing: the
+     * driver's bell is not of one. */
+    SQLOCK_SQL_RELEASE_WITH_BELL,
 
     /* No parameters.  Free every row of INT_LOCK and raise its token; delete
      * all of them on Spring's layouts.  affected: how many.  May be missing. */
@@ -217,17 +237,12 @@ typedef enum sqlock_statement_kind {
      * lock.  Missing: leases cannot be guarded. */
     SQLOCK_SQL_GUARD,
 
-    /* Info rows, with a ninth column REGION, that meet three conditions.  The
+    /* Info rows, with a tenth column REGION, that meet three conditions.  The
      * region is :region (null: any whose name does not end with "#tx").  The
      * row is not free, or :with_free is not 0.  Its name, or LOCK_KEY where it
      * has none, is LIKE :pattern (null: any).  At most :limit rows, in the
      * :order "name", "held", "ttl" or "token". */
     SQLOCK_SQL_FIND,
-    /* A row for each session that waits in a wait queue; no parameters: the
-     * number of the queue lock, integer, and the session's name, text or null.
-     * Missing: the database does not list such sessions. */
-    SQLOCK_SQL_WAITERS,
-
     /* Sent in a transaction before FIND_PAGE, with the parameters of FIND
      * except :limit and :order; FIND_PAGE then returns the rows as they are
      * now.  Missing: FIND_PAGE reads by key. */

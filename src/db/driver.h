@@ -135,62 +135,68 @@ typedef struct sqlock_transactions {
                      int64_t deadline_ns, sqlock_error *err);
 } sqlock_transactions;
 
-/* ----------------------------------------------------------- wait queues -- */
+/* ---------------------------------------------------------------- bells -- */
+
+/* Characters of a bell's name at most. */
+#define SQLOCK_BELL_MAX 32
 
 /*
- * Functions of a wait queue in the database.  Each sqlock lock has a queue
- * lock, which is a lock of the database's own or of the operating system's.  A
- * session has the queue lock from the time when it may claim until it releases
- * the lease; the other sessions queue for it.  The queue lock is only a hint:
- * the lease's row decides, and a queue lock that is missing, that notifies
- * falsely, or that a stranger has, costs no more than time.  A session that has
- * a queue lock, or waits for one, is not used to wait for another.  When its
- * client has closed a session, the session must give up its queue lock and its
- * wait by itself within a second: the library does not end it over another
- * connection.
+ * How a session learns that a lock for which it waits may have been given to
+ * it.  A bell says no more than "look": the row decides.  So a bell may ring in
+ * vain, and whoever hears must look now and then anyway, since a ring can be
+ * lost with a connection, and whoever would ring may have died.
  *
- * Results are as in sqlock_driver.  `queue` is the number of the queue lock, an
- * even one of 62 bits.
+ * A bell has a name: 1 to SQLOCK_BELL_MAX characters of [0-9a-f].
+ *
+ * No function waits but `begin` and `end`, until their deadline.
  */
-typedef struct sqlock_wait_queue {
-    uint32_t layouts; /* those with wait queues, 1 << sqlock_layout for each */
-    /* A CLAIM that grants a lease also takes the queue lock for its
-     * session if nobody has it, and RELEASE on that session gives it back. */
-    bool holders_keep_it;
-    /* After EBUSY of `enqueue` the session keeps its position in the queue for
-     * the next `enqueue`, until `leave`: the row can be read between them. */
-    bool keeps_place;
+typedef struct sqlock_bell {
+    /* False: a bell is the process's own, and one connection hears for all
+     * waiters of the process.  Others ring in SQL, by a statement that also
+     * changes the row; that is heard after the commit, and a rollback forgets
+     * it.
+     * True: the database tells a session of one other only, when it has gone:
+     * of whom it waits for, the one before.  A bell is then a lock of the
+     * database that its owner takes when it begins to hold or to wait, and that
+     * is free once its owner gives it up or dies.  It is given up at once, not
+     * with a commit. */
+    bool is_of_one;
 
-    /** Find out whether connection @p one has a session of its own, or a proxy
-     *  lends it changing sessions of a server, by comparison with @p other.
-     *  Neither is in a transaction.  May be NULL: every connection has a
-     *  session of its own.  @return 0: it has one; EBUSY: a proxy is between,
-     *  or the server's queue locks exclude nobody; any other: not known, and
-     *  asked again at the next wait */
-    int (*has_own_session)(void *one, void *other, int64_t deadline_ns,
-                           sqlock_error *err);
-    /** Wait for the queue lock, until @p until_ns at the latest.  @return 0:
-     *  the session has it; EBUSY: it does not have it by @p until_ns, or by an
-     *  earlier time that the driver chooses: the library reads the row and
-     *  calls this again */
-    int (*enqueue)(void *connection, int64_t queue, int64_t until_ns,
-                   sqlock_error *err);
-    /** From now on have the session notified of each release, without having
-     *  the queue lock.  May be NULL: the database cannot notify, and waiters
-     *  stay in the queue.  @return 0; EBUSY: releases would not notify this
-     *  session */
-    int (*subscribe)(void *connection, int64_t queue, int64_t deadline_ns,
-                     sqlock_error *err);
-    /** Wait for a notification, outside of a transaction and without sending
-     *  anything.  NULL if `subscribe` is.  @return 0: notified; EBUSY: not by
-     *  @p until_ns */
-    int (*await)(void *connection, int64_t queue, int64_t until_ns,
-                 sqlock_error *err);
-    /** Give up the queue lock or the position in the queue, and end the
-     *  notifications. */
-    int (*leave)(void *connection, int64_t queue, int64_t deadline_ns,
-                 sqlock_error *err);
-} sqlock_wait_queue;
+    /** Begin to hear on this connection, which is used for nothing else until
+     *  `end`, and on which no transaction is open.
+     *  If !is_of_one, @p name is the process's own bell; @p until_ns is not
+     *  used.  Rings before the call are not heard, those after it are.
+     *  If is_of_one, @p name is the bell of the one before: send the statement
+     *  that waits for it, until @p until_ns at the latest, and do not wait for
+     *  the answer.  No statement is sent before that is heard: EINVAL.
+     *  @return 0; ENOTSUP: a pooler shares the session, or there is no room for
+     *  a bell; EINVAL: not a name, or it hears already; or as execute */
+    int (*begin)(void *connection, const char *name, int64_t until_ns,
+                 int64_t deadline_ns, sqlock_error *err);
+
+    /** Return the descriptor, to be polled for reading, that becomes readable
+     *  when hear() has something to do, or the connection is lost; -1: lost.
+     *  Poll it after hear(), also for the first time: what came during `begin`
+     *  it does not show. */
+    int (*descriptor)(void *connection);
+
+    /** Take what has arrived, and call @p rung for each.  Its text is
+     *  !is_of_one: what was rung, or "" if rings may have been lost: look at
+     *  everything;
+     *  is_of_one: "free": the one before has gone, and its bell is nobody's;
+     *  "time": it is not waited for any longer.  Statements can be sent again.
+     *  @p rung may not use the connection.
+     *  @return 0: something had; EBUSY: nothing; EUNREACHABLE: the connection
+     *  is lost, or nobody can ring any more */
+    int (*hear)(void *connection, void (*rung)(void *context, const char *text),
+                void *context);
+
+    /** End hearing, so that the connection can be used for anything else.
+     *  Rings that were not heard are forgotten.
+     *  @return 0; EBUSY if is_of_one: a statement waits, and only close() ends
+     *  that; or as execute */
+    int (*end)(void *connection, int64_t deadline_ns, sqlock_error *err);
+} sqlock_bell;
 
 /* --------------------------------------------------------------- driver -- */
 
@@ -317,13 +323,10 @@ typedef struct sqlock_driver {
     /** SQL about stock; may be NULL: sqlock_stock_open() refuses. */
     const sqlock_stock_dialect *stock;
 
-    /** Wait queue; may be NULL: waiters read the row every `poll_ms`. */
-    const sqlock_wait_queue *wait_queue;
-
     /**
-     * The dialect has statements for URLs with the parameter waiting=poll: no
-     * statement takes part in a wait queue, and `wait_queue` is not used.  If
-     * false, such a URL is refused if there is a `wait_queue`.
+     * Bell; may be NULL: waiters read the row every `poll_ms`.  With the
+     * parameter waiting=poll of a URL, which the driver gets with it, the bell
+     * is not used, and statements ring none and take no advisory locks.
      *
      * If only the row's lock serializes the claims of a key, tokens of sqlock's
      * layout rise as long as the row stays.  They may not rise where a Spring
@@ -331,7 +334,7 @@ typedef struct sqlock_driver {
      * a statement may take.  On Spring's layouts two tokens may then come in
      * the wrong order.
      */
-    bool can_poll;
+    const sqlock_bell *bell;
 } sqlock_driver;
 
 #endif

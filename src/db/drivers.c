@@ -38,7 +38,7 @@ LK_STATIC_MUTEX(guard);
 static const sqlock_driver *added[ADDED_MAX];
 static size_t added_count;
 
-/* Polling forms: copies of drivers (`of`), without their wait queue, for URLs
+/* Polling forms: copies of drivers (`of`), without their bell, for URLs
  * with waiting=poll.  The first one without `of` ends the list. */
 static struct form {
     const sqlock_driver *of;
@@ -85,7 +85,7 @@ static const sqlock_driver *polling_form(const sqlock_driver *driver)
         form->dialect.polls = true;
         form->driver = *driver;
         form->driver.dialect = &form->dialect;
-        form->driver.wait_queue = NULL;
+        form->driver.bell = NULL;
     }
     return &form->driver;
 }
@@ -102,16 +102,9 @@ static int choose_form(const sqlock_driver **out, const char *waiting,
     if (strcmp(waiting, "poll") != 0)
         return lk_error(err, SQLOCK_EINVAL,
                         "waiting in the URL must be queue or poll");
-    if (!driver->can_poll && driver->wait_queue != NULL)
-        return lk_error(err, SQLOCK_ENOTSUP,
-                        "the driver %s needs its wait queue: remove "
-                        "waiting=poll from the URL",
-                        driver->name);
-    if (driver->can_poll) {
-        pthread_mutex_lock(&guard);
-        *out = polling_form(driver);
-        pthread_mutex_unlock(&guard);
-    }
+    pthread_mutex_lock(&guard);
+    *out = polling_form(driver);
+    pthread_mutex_unlock(&guard);
     return 0;
 }
 

@@ -11,7 +11,11 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/writer.h"
-#include "lease/queue.h"
+#include "lease/bell.h"
+#include "lease/ticket.h"
+
+/* As the driver names the lock that is the bell of one (src/drivers/mysql). */
+#define BELL_PREFIX "sqlock:"
 
 /* Write the text of the column HOLDER: the CLIENT_ID, a space, and the identity
  * of this process.  A Spring peer that takes the lock over leaves HOLDER as it
@@ -33,7 +37,8 @@ static void write_holder(char holder[LK_HOLDER_SIZE],
 /* Return whether the statement writes the columns of a new holder. */
 static bool is_grant(sqlock_statement_kind kind)
 {
-    return kind == SQLOCK_SQL_CLAIM || kind == SQLOCK_SQL_HAND_OFF;
+    return kind == SQLOCK_SQL_CLAIM || kind == SQLOCK_SQL_ENQUEUE ||
+           kind == SQLOCK_SQL_HAND_OFF;
 }
 
 static void add_holder(struct lk_lease_arguments *out,
@@ -60,13 +65,21 @@ void lk_arguments_of_one(struct lk_lease_arguments *out,
                         (int64_t)lease->ttl_ms * 1000);
     if (is_grant(kind))
         add_holder(out, store, lease);
+    if (kind == SQLOCK_SQL_ENQUEUE) {
+        lk_ticket_holder(store, out->shown, sizeof out->shown);
+        lk_argument_text(&out->values, SQLOCK_P_SHOWN, out->shown);
+    }
+    if (lease->takes_bell || kind == SQLOCK_SQL_RELEASE_WITH_BELL) {
+        (void)memcpy(out->bell, BELL_PREFIX, sizeof BELL_PREFIX);
+        lk_bell_name_of(lease->client_id, out->bell + strlen(BELL_PREFIX));
+        lk_argument_text(&out->values, SQLOCK_P_BELL, out->bell);
+    }
 }
 
 /* --- many leases --- */
 
 /* Write a lease as a JSON object: "k" key, "c" CLIENT_ID, "t" TTL in us; for a
- * claim also "n" name and "h" text of HOLDER; for a release also "b" number of
- * the queue lock. */
+ * claim also "n" name and "h" text of HOLDER. */
 static void write_lease(FILE *out, const struct lk_store *store,
                         const struct lk_lease *lease,
                         sqlock_statement_kind kind)
@@ -86,9 +99,6 @@ static void write_lease(FILE *out, const struct lk_store *store,
         lk_json_text(out, name);
         (void)fputs_unlocked(",\"h\":", out);
         lk_json_text(out, holder);
-    } else if (kind == SQLOCK_SQL_RELEASE_MANY) {
-        (void)fprintf(out, ",\"b\":%" PRId64,
-                      lk_queue_number(store, lease->key));
     }
     (void)putc_unlocked('}', out);
 }

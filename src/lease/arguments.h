@@ -6,6 +6,7 @@
 #define LK_LEASE_ARGUMENTS_H
 
 #include "lease/batch.h"
+#include "lease/bell.h"
 
 #define LK_NAME_BYTES 255 /* as LOCK_NAME VARCHAR(255) */
 
@@ -15,6 +16,8 @@ struct lk_lease_arguments {
     char *array; /* freed by the caller; NULL: none */
     char name[LK_NAME_BYTES + 1];
     char holder[LK_HOLDER_SIZE];
+    char shown[LK_IDENTITY_SIZE];
+    char bell[LK_BELL_SIZE + 8];
 };
 
 /* Fill in the arguments of a statement about one lease.  They point into the

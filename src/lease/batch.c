@@ -120,9 +120,13 @@ int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
     run->arguments = &arguments.values;
     run->deadline_ns = batch->deadline_ns;
     run->is_reserved = batch->is_reserved;
-    rc = batch->transaction != NULL
-             ? lk_transaction_run(batch->transaction, run, result, err)
-             : lk_store_run(store, kind, run, result, err);
+    run->is_write = lk_store_is_write(kind);
+    if (batch->transaction != NULL)
+        rc = lk_transaction_run(batch->transaction, run, result, err);
+    else if (batch->session != NULL)
+        rc = lk_db_run_on(&store->db, batch->session, run, result, err);
+    else
+        rc = lk_store_run(store, kind, run, result, err);
     run->arguments = NULL;
     note_times(batch, run);
     free(arguments.array);

@@ -33,6 +33,10 @@ struct lk_row {
     int64_t remaining_us; /* negative: the lease is over */
     int64_t acquired_at_us;
     int64_t expires_at_us;
+    /* place of the lease's ticket in QUEUE, 0: the first, -1: it has none; and
+     * the CLIENT_ID of the ticket before it, "" if it is the first */
+    int place;
+    char before[SQLOCK_KEY_SIZE];
 };
 
 /* One lease of a batch, its row where that was read, and its result. */
@@ -54,6 +58,8 @@ struct lk_batch {
     bool is_reserved;
     /* send it in this transaction; NULL: in none */
     struct lk_transaction *transaction;
+    /* send it on this session of db.waiting; NULL: on any connection */
+    struct lk_connection *session;
     /* out, set by each statement: when the batch was last sent and when it was
      * answered, CLOCK_BOOTTIME; set by a renewal: now_us, the database's
      * clock */

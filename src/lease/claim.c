@@ -5,18 +5,21 @@
  * A row that has the CLIENT_ID of a claim admits that claim again, so a
  * repetition finds out whether the first copy was carried out (F38 to F42).
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "lease/queue.h"
 #include "lease/row.h"
 
 /* --- sending --- */
 
 static sqlock_statement_kind kind_of(const struct lk_batch *batch)
 {
-    return batch->count > 1 ? SQLOCK_SQL_CLAIM_MANY : SQLOCK_SQL_CLAIM;
+    if (batch->count > 1)
+        return SQLOCK_SQL_CLAIM_MANY;
+    return batch->items[0].lease.may_wait ? SQLOCK_SQL_ENQUEUE
+                                          : SQLOCK_SQL_CLAIM;
 }
 
 /* Send the same claim again, on a fresh connection, after the first connection
@@ -28,6 +31,8 @@ static int send_again(struct lk_store *store, struct lk_batch *batch,
     int rc;
 
     batch->deadline_ns = lk_store_deadline(store);
+    batch->session = NULL;
+    batch->items[0].lease.takes_bell = false;
     run->is_repeatable = true;
     rc = lk_batch_run(store, kind_of(batch), batch, run, result, err);
     if (rc < 0)
@@ -56,27 +61,30 @@ static bool says_so(const sqlock_result *result, size_t column)
            result->cells[column].integer != 0;
 }
 
-/* Read the answer to a claim of one lock, and record the grant if there is one.
- * Return 0, or ESCHEMA if the answer has several rows or no token. */
-static int take_grant(struct lk_store *store, struct lk_batch *batch,
-                      const struct lk_run *run, const sqlock_result *result,
-                      sqlock_error *err)
-{
-    struct lk_item *item = &batch->items[0];
-    struct lk_lease *lease = &item->lease;
+/* Columns of the answer to ENQUEUE behind those of CLAIM. */
+enum { PLACE = 3, LEFT_US, RINGS, COLUMNS, BEFORE = COLUMNS };
 
-    if (result->rows == 0)
-        return 0;
-    if (result->rows > 1 || result->columns < 1 ||
-        result->cells[0].type != SQLOCK_INT64)
-        return lk_error(err, SQLOCK_ESCHEMA,
-                        "%s answered a claim with %zu rows: is its primary key "
-                        "missing?",
-                        store->table.plain, result->rows);
-    grant(store, item, result->cells[0].integer, batch->sent_boot_ns);
-    lease->is_contended = says_so(result, 1);
-    lease->is_new_row = says_so(result, 2);
-    lk_queue_of_claim(store, &lease->place, run->session);
+/* Fill in what the answer tells of the row in which the claim left a ticket;
+ * where it does not tell, read the row. */
+static int take_place(struct lk_store *store, struct lk_batch *batch,
+                      const sqlock_result *result, sqlock_error *err)
+{
+    struct lk_row *row = &batch->items[0].row;
+
+    if (result->columns < COLUMNS) {
+        batch->deadline_ns = lk_store_deadline(store);
+        return lk_rows_read(store, batch, err);
+    }
+    *row = (struct lk_row){.exists = true};
+    row->place = result->cells[PLACE].type == SQLOCK_INT64
+                     ? (int)result->cells[PLACE].integer
+                     : -1;
+    row->remaining_us = result->cells[LEFT_US].integer;
+    row->is_taken = row->remaining_us >= 0;
+    row->is_sqlocks = says_so(result, RINGS);
+    if (result->columns > BEFORE && result->cells[BEFORE].type == SQLOCK_TEXT)
+        (void)snprintf(row->before, sizeof row->before, "%s",
+                       result->cells[BEFORE].text);
     return 0;
 }
 
@@ -104,6 +112,44 @@ static int read_grants(struct lk_store *store, struct lk_batch *batch,
     return rc;
 }
 
+/* The code for a claim that was carried out and then looked for in the table,
+ * which came to rc. */
+static int unread_grant(int rc, sqlock_error *err)
+{
+    return rc == 0 ? 0
+                   : lk_error(err, SQLOCK_EUNCERTAIN,
+                              "the claim was carried out, but its result could "
+                              "not be read");
+}
+
+/* Read the answer to a claim of one lock: record the grant, or the ticket that
+ * it left.  Return 0, or ESCHEMA if the answer has several rows or no token. */
+static int take_answer(struct lk_store *store, struct lk_batch *batch,
+                       const sqlock_result *result, sqlock_error *err)
+{
+    struct lk_item *item = &batch->items[0];
+    struct lk_lease *lease = &item->lease;
+    bool is_granted = result->rows == 1 && result->columns >= 1 &&
+                      result->cells[0].type == SQLOCK_INT64 &&
+                      result->cells[0].integer != 0;
+
+    if (!is_granted && lease->may_wait && result->rows <= 1)
+        return take_place(store, batch, result, err);
+    if (result->rows == 0)
+        return 0;
+    if (result->rows > 1)
+        return lk_error(err, SQLOCK_ESCHEMA,
+                        "%s answered a claim with %zu rows: is its primary key "
+                        "missing?",
+                        store->table.plain, result->rows);
+    if (!is_granted) /* MariaDB, with a trigger on a table with long texts */
+        return unread_grant(read_grants(store, batch, err), err);
+    grant(store, item, result->cells[0].integer, batch->sent_boot_ns);
+    lease->is_contended = says_so(result, 1);
+    lease->is_new_row = says_so(result, 2);
+    return 0;
+}
+
 /* Return whether this row of an answer grants the item's claim.  A third
  * column, if there is one, has the CLIENT_ID of the present holder, which may
  * be another one. */
@@ -123,11 +169,9 @@ static int take_grants(struct lk_store *store, struct lk_batch *batch,
 {
     if (result->columns < 2 && result->affected == 0)
         return 0;
-    if (result->columns < 2 && read_grants(store, batch, err) < 0)
-        return lk_error(
-            err, SQLOCK_EUNCERTAIN,
-            "the claim was carried out, but its result could not be read");
-    for (size_t row = 0; result->columns >= 2 && row < result->rows; row++) {
+    if (result->columns < 2)
+        return unread_grant(read_grants(store, batch, err), err);
+    for (size_t row = 0; row < result->rows; row++) {
         const sqlock_value *cells = &result->cells[row * result->columns];
         struct lk_item *item = lk_batch_find(batch, &cells[0]);
 
@@ -155,8 +199,8 @@ static void settle(struct lk_store *store, struct lk_lease *lease, int rc,
 
 /* --- the claim --- */
 
-/* Give each claim a fresh CLIENT_ID, except claims in doubt, which keep
- * theirs. */
+/* Give each claim a fresh CLIENT_ID, except those that have one: of a ticket,
+ * or of a claim in doubt. */
 static void begin(const struct lk_store *store, struct lk_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
@@ -166,7 +210,8 @@ static void begin(const struct lk_store *store, struct lk_batch *batch)
         batch->items[i].rc = SQLOCK_EBUSY;
         if (lease->fate == LK_CLAIM_IN_DOUBT)
             continue;
-        lk_store_client_id(store, lease->client_id);
+        if (lease->client_id[0] == '\0')
+            lk_store_client_id(store, lease->client_id);
         lease->cap_ms = 0;
     }
 }
@@ -187,7 +232,7 @@ int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
     if (rc == SQLOCK_EUNCERTAIN)
         rc = send_again(store, batch, &run, &result, err);
     if (rc == 0)
-        rc = batch->count == 1 ? take_grant(store, batch, &run, &result, err)
+        rc = batch->count == 1 ? take_answer(store, batch, &result, err)
                                : take_grants(store, batch, &result, err);
     sqlock_result_clear(&result);
     for (size_t i = 0; i < batch->count; i++)

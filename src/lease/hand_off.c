@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "lease/arguments.h"
+#include "lease/bell.h"
 #include "lease/row.h"
 
 /* Read the row to judge a hand-off that got no answer, and whose repetition
@@ -26,13 +27,25 @@ static int judge_repeated(struct lk_store *store, struct lk_lease *to,
     return SQLOCK_EUNCERTAIN;
 }
 
+/* Make the CLIENT_ID of the next lease.  It keeps the bell of the one before,
+ * whose session has it. */
+static void next_client_id(const struct lk_store *store, const char *from,
+                           char to[SQLOCK_KEY_SIZE])
+{
+    const sqlock_bell *bell = lk_bell_of(store);
+
+    lk_store_client_id(store, to);
+    if (bell != NULL && bell->is_of_one)
+        memcpy(to, from, LK_BELL_PREFIX);
+}
+
 static int send(struct lk_store *store, const struct lk_lease *from,
                 struct lk_lease *to, struct lk_run *run, sqlock_result *result)
 {
     struct lk_lease_arguments arguments;
     int rc;
 
-    lk_store_client_id(store, to->client_id);
+    next_client_id(store, from->client_id, to->client_id);
     lk_arguments_of_one(&arguments, store, to, SQLOCK_SQL_HAND_OFF);
     lk_argument_text(&arguments.values, SQLOCK_P_OLD_CLIENT, from->client_id);
     run->arguments = &arguments.values;

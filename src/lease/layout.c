@@ -92,7 +92,8 @@ static int find_layout(const sqlock_result *columns,
 {
     static const char *const common[] = {"LOCK_KEY", "REGION", "CLIENT_ID",
                                          "CREATED_DATE"};
-    static const char *const ours[] = {"FENCE", "LOCK_NAME", "HOLDER"};
+    static const char *const ours[] = {"FENCE", "LOCK_NAME", "HOLDER", "QUEUE",
+                                       "SHARERS"};
     bool has_expiry = lk_column(columns, "EXPIRED_AFTER") != NULL;
     size_t found = 0;
 
@@ -104,13 +105,18 @@ static int find_layout(const sqlock_result *columns,
                             table->plain, common[i]);
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
         found += lk_column(columns, ours[i]) != NULL;
-    if (found != 0 && (found != 3 || !has_expiry))
+    if (found == 3 && lk_column(columns, "HOLDER") != NULL)
+        return lk_error(err, SQLOCK_ESCHEMA,
+                        "%s is of an older version: run upgrade-queue.sql, "
+                        "which adds the columns QUEUE and SHARERS",
+                        table->plain);
+    if (found != 0 && (found != 5 || !has_expiry))
         return lk_error(err, SQLOCK_ESCHEMA,
                         "%s has only some of the columns EXPIRED_AFTER, FENCE, "
-                        "LOCK_NAME, HOLDER: compare the table with "
-                        "`sqlock init --print`",
+                        "LOCK_NAME, HOLDER, QUEUE, SHARERS: compare the table "
+                        "with `sqlock init --print`",
                         table->plain);
-    if (found == 3)
+    if (found == 5)
         *out = SQLOCK_LAYOUT_SQLOCK;
     else
         *out = has_expiry ? SQLOCK_LAYOUT_SPRING7 : SQLOCK_LAYOUT_SPRING6;

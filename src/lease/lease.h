@@ -9,10 +9,9 @@
 
 #include "lease/store.h"
 
-/* The session that has the queue lock of a lease, until the release. */
+/* The session that has the bell of a lease, until the release. */
 struct lk_place {
     struct lk_connection *connection; /* of db.waiting; NULL: none */
-    uint64_t session; /* or the number of a connection of db.pool; 0: none */
 };
 
 /* State of a claim, of which another copy is sent when one gets no answer. */
@@ -35,9 +34,12 @@ struct lk_lease {
      * on; 0: none */
     uint32_t cap_ms;
     enum lk_claim_fate fate; /* in and out: of a claim with this CLIENT_ID */
-    /* granted, although another session has the queue lock */
-    bool is_contended;
-    bool is_new_row; /* the claim inserted the row */
+    bool may_wait;   /* a claim that is refused leaves a ticket in the row */
+    bool takes_bell; /* for its session, which is the claim's own */
+    /* a release leaves the row free for Spring services, even if others wait */
+    bool is_for_peers;
+    bool is_contended; /* granted, and other processes wait */
+    bool is_new_row;   /* the claim inserted the row */
     /* when the caller requested the statement, CLOCK_MONOTONIC; 0: now
      * (lk_run.asked_ns) */
     int64_t asked_ns;

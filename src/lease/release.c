@@ -1,9 +1,9 @@
 /*
- * release.c - release leases and give up their queue locks
+ * release.c - release leases and give up their bells
  *
  * A release is judged by the number of rows it changed, or, where that is
  * unknown, by the row it left (F38 to F42).  A single release is sent to the
- * session that has the queue lock, so that it notifies the next waiter.
+ * session that has the lease's bell, so that it rings it.
  */
 #include <string.h>
 
@@ -11,79 +11,75 @@
 #include "base/error.h"
 #include "base/retry.h"
 #include "lease/arguments.h"
-#include "lease/queue.h"
+#include "lease/bell.h"
 #include "lease/row.h"
 
 /* --- sending --- */
 
-/* Results at the session with the queue lock after which another session may
+/* Results at the session with the lease's bell after which another session may
  * succeed. */
 #define ELSEWHERE                                                              \
     (LK_RETRY_CONFLICT | LK_RETRY_FULL | LK_RETRY_UNREACHABLE | LK_RETRY_BUSY)
 
-/* Send the release on any session.  *has_notified: whether that session has the
- * queue lock, so that the next waiter was notified. */
 static int send_anywhere(struct lk_store *store, struct lk_batch *batch,
-                         struct lk_run *run, bool *has_notified,
-                         sqlock_result *result, sqlock_error *err)
+                         struct lk_run *run, sqlock_result *result,
+                         sqlock_error *err)
 {
-    const struct lk_place *place = &batch->items[0].lease.place;
-    bool is_one = batch->count == 1;
-    int rc;
+    sqlock_statement_kind kind = SQLOCK_SQL_RELEASE;
 
-    run->session = is_one ? place->session : 0;
-    rc = lk_batch_run(store,
-                      is_one ? SQLOCK_SQL_RELEASE : SQLOCK_SQL_RELEASE_MANY,
-                      batch, run, result, err);
-    *has_notified = is_one && rc == 0 && result->affected > 0 &&
-                    place->connection == NULL && run->session == place->session;
-    return rc;
+    if (batch->count > 1)
+        kind = SQLOCK_SQL_RELEASE_MANY;
+    else if (batch->items[0].lease.is_for_peers &&
+             store->statements[SQLOCK_SQL_RELEASE_TO_PEERS].text != NULL)
+        kind = SQLOCK_SQL_RELEASE_TO_PEERS;
+    return lk_batch_run(store, kind, batch, run, result, err);
 }
 
-/* Send the release on the connection that has the queue lock. */
-static int send_at_queue(struct lk_store *store, const struct lk_lease *lease,
-                         struct lk_run *run, int64_t deadline_ns,
-                         sqlock_result *result, sqlock_error *err)
+/* Send the release on the session that has the lease's bell. */
+static int send_at_bell(struct lk_store *store, const struct lk_lease *lease,
+                        struct lk_run *run, int64_t deadline_ns,
+                        sqlock_result *result, sqlock_error *err)
 {
     struct lk_lease_arguments arguments;
     int rc;
 
-    lk_arguments_of_one(&arguments, store, lease, SQLOCK_SQL_RELEASE_NOTIFY);
+    lk_arguments_of_one(&arguments, store, lease, SQLOCK_SQL_RELEASE_WITH_BELL);
+    run->statement = &store->statements[SQLOCK_SQL_RELEASE_WITH_BELL];
     run->arguments = &arguments.values;
     run->deadline_ns = deadline_ns;
-    rc = lk_queue_release(store, &lease->place, run, result, err);
+    rc = lk_place_run(store, &lease->place, run, result, err);
     run->arguments = NULL;
     return rc;
 }
 
-/* Send the release to the session that has the queue lock, if there is one; if
- * that fails, to another session before the same deadline. */
+/* Send the release to the session that has the lease's bell, if there is one;
+ * if that fails, to another session before the same deadline.  *has_rung:
+ * whether the release has given the bell up. */
 static int send(struct lk_store *store, struct lk_batch *batch,
-                struct lk_run *run, bool *has_notified, sqlock_result *result,
+                struct lk_run *run, bool *has_rung, sqlock_result *result,
                 sqlock_error *err)
 {
     const struct lk_lease *lease = &batch->items[0].lease;
 
-    if (batch->count == 1 && lease->place.connection != NULL) {
+    if (batch->count == 1 && lease->place.connection != NULL &&
+        !lease->is_for_peers) {
         int rc =
-            send_at_queue(store, lease, run, batch->deadline_ns, result, err);
+            send_at_bell(store, lease, run, batch->deadline_ns, result, err);
 
-        *has_notified = rc == 0 && result->affected > 0;
+        *has_rung = rc == 0 && result->affected > 0;
         if (!lk_retry_admits(ELSEWHERE, rc))
             return rc;
     }
-    return send_anywhere(store, batch, run, has_notified, result, err);
+    return send_anywhere(store, batch, run, result, err);
 }
 
-/* Give up the queue locks of the leases, in an outage without sending
- * anything. */
-static void end_queue_locks(struct lk_store *store, struct lk_batch *batch,
-                            bool has_notified, bool is_outage)
+/* Give up the bells of the leases, in an outage without sending anything. */
+static void end_bells(struct lk_store *store, struct lk_batch *batch,
+                      bool has_rung, bool is_outage)
 {
     for (size_t i = 0; i < batch->count; i++)
-        is_outage =
-            lk_queue_end(store, batch->items[i].lease.key,
-                         &batch->items[i].lease.place, has_notified, is_outage);
+        is_outage = lk_place_end(store, &batch->items[i].lease.place, has_rung,
+                                 is_outage);
 }
 
 static int unknown(sqlock_error *err)
@@ -98,11 +94,9 @@ static int send_again(struct lk_store *store, struct lk_batch *batch,
                       struct lk_run *run, sqlock_result *result,
                       sqlock_error *err)
 {
-    bool has_notified;
-
     run->is_repeatable = true;
     batch->deadline_ns = lk_store_deadline(store);
-    if (send_anywhere(store, batch, run, &has_notified, result, err) < 0)
+    if (send_anywhere(store, batch, run, result, err) < 0)
         return unknown(err);
     return 0;
 }
@@ -224,17 +218,17 @@ int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
         .asked_ns = batch->items[0].lease.asked_ns,
     };
     sqlock_result result = {0};
-    bool has_notified = false;
+    bool has_rung = false;
     bool was_uncertain;
     int rc;
 
-    rc = send(store, batch, &run, &has_notified, &result, err);
+    rc = send(store, batch, &run, &has_rung, &result, err);
     if (lk_batch_is_divisible(batch, rc)) {
         sqlock_result_clear(&result);
         return lk_batch_divide(store, batch, lk_batch_release, rc, err);
     }
     was_uncertain = rc == SQLOCK_EUNCERTAIN;
-    end_queue_locks(store, batch, has_notified, lk_is_outage(rc));
+    end_bells(store, batch, has_rung, lk_is_outage(rc));
     if (was_uncertain)
         rc = send_again(store, batch, &run, &result, err);
     go_on(store, batch, rc, first_sent_ns);

@@ -10,6 +10,7 @@
  */
 #include "lease/resolver.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -17,6 +18,7 @@
 #include "base/clock.h"
 #include "base/retry.h"
 #include "lease/lease.h"
+#include "lease/ticket.h"
 
 /* Pauses between attempts at one row, and, after an outage, at all rows. */
 static const struct lk_retry_policy row_policy = {
@@ -28,6 +30,9 @@ static const struct lk_retry_policy outage_policy = {
     .longest_us = 1000000,
 };
 
+/* How long a wait that has ended tries to remove its ticket. */
+#define LEAVE_MS 250
+
 /* A claim or release in doubt.  Times are CLOCK_BOOTTIME. */
 struct lk_doubt {
     struct lk_doubt *next;
@@ -37,32 +42,48 @@ struct lk_doubt {
     uint32_t tries;
     /* no copy of a claim arrives after this time; 0: this is a release */
     int64_t arrives_by_ns;
+    bool has_ticket; /* in the row's QUEUE, perhaps */
     int64_t over_ns; /* by then its lease has run out */
 };
 
 /* --- one row; the caller holds no mutex --- */
 
-/* Send the release of one row.  Return whether the doubt is final; *rc is the
- * result of the statement, 0 if none was sent. */
-static bool resolve(struct lk_store *store, struct lk_doubt *doubt, int *rc)
+static int send(struct lk_store *store, const struct lk_doubt *doubt,
+                sqlock_statement_kind kind, int64_t deadline_ns, bool *is_done)
 {
     struct lk_arguments arguments;
     struct lk_run run = {.arguments = &arguments, .is_repeatable = true};
     sqlock_result result = {0};
-    bool is_freed;
+    int rc;
+
+    lk_store_arguments(store, doubt->key, &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_CLIENT, doubt->client_id);
+    run.deadline_ns = deadline_ns;
+    rc = lk_store_run(store, kind, &run, &result, NULL);
+    *is_done = rc == 0 && result.affected > 0;
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* Remove the ticket, and free the row.  A ticket that is not there any more may
+ * have been given the row, so this order misses neither.  Return whether the
+ * doubt is final; *rc is the result of the last statement, 0 if none was
+ * sent. */
+static bool resolve(struct lk_store *store, struct lk_doubt *doubt,
+                    int64_t deadline_ns, int *rc)
+{
+    bool is_done = false;
 
     *rc = 0;
     if (lk_boottime_ns() >= doubt->over_ns)
         return true;
-    lk_store_arguments(store, doubt->key, &arguments);
-    lk_argument_text(&arguments, SQLOCK_P_CLIENT, doubt->client_id);
-    run.deadline_ns = lk_store_deadline(store);
-    *rc = lk_store_run(store, SQLOCK_SQL_RELEASE, &run, &result, NULL);
-    is_freed = *rc == 0 && result.affected > 0;
-    sqlock_result_clear(&result);
+    if (doubt->has_ticket)
+        *rc = send(store, doubt, SQLOCK_SQL_LEAVE, deadline_ns, &is_done);
+    if (*rc == 0 && !is_done)
+        *rc = send(store, doubt, SQLOCK_SQL_RELEASE, deadline_ns, &is_done);
     if (doubt->arrives_by_ns == 0)
         return *rc == 0;
-    return is_freed && lk_boottime_ns() >= doubt->arrives_by_ns;
+    return is_done && lk_boottime_ns() >= doubt->arrives_by_ns;
 }
 
 /* --- all rows; the caller holds the mutex --- */
@@ -116,7 +137,8 @@ static void resolve_one(struct lk_resolver *resolver, struct lk_doubt *doubt)
 
     LL_DELETE(resolver->doubts, doubt);
     pthread_mutex_unlock(&resolver->mutex);
-    is_final = resolve(resolver->store, doubt, &rc);
+    is_final = resolve(resolver->store, doubt,
+                       lk_store_deadline(resolver->store), &rc);
     pthread_mutex_lock(&resolver->mutex);
     if (!lk_is_outage(rc))
         resolver->failures = 0;
@@ -162,14 +184,6 @@ static void add(struct lk_resolver *resolver, struct lk_doubt *doubt)
 {
     bool is_added;
 
-    lk_store_tell(resolver->store,
-                  &(sqlock_event){.kind = SQLOCK_EVENT_IN_DOUBT,
-                                  .key = doubt->key,
-                                  .code = SQLOCK_EUNCERTAIN},
-                  "it is not yet known whether the lock %s was freed, because "
-                  "the database did not answer; it is tried again",
-                  doubt->key);
-    lk_count(&resolver->store->db.stats, LK_COUNT_IN_DOUBT);
     pthread_mutex_lock(&resolver->mutex);
     is_added = lk_handler_start(&resolver->handler, NULL) == 0;
     if (is_added) {
@@ -181,16 +195,49 @@ static void add(struct lk_resolver *resolver, struct lk_doubt *doubt)
         free(doubt);
 }
 
-static struct lk_doubt *create(const struct lk_lease *lease)
+/* Report a doubt, and add it. */
+static void add_doubt(struct lk_resolver *resolver, struct lk_doubt *doubt)
+{
+    lk_store_tell(resolver->store,
+                  &(sqlock_event){.kind = SQLOCK_EVENT_IN_DOUBT,
+                                  .key = doubt->key,
+                                  .code = SQLOCK_EUNCERTAIN},
+                  "it is not yet known whether the lock %s was freed, because "
+                  "the database did not answer; it is tried again",
+                  doubt->key);
+    lk_count(&resolver->store->db.stats, LK_COUNT_IN_DOUBT);
+    add(resolver, doubt);
+}
+
+static struct lk_doubt *create(const char *key, const char *client_id)
 {
     struct lk_doubt *doubt = calloc(1, sizeof *doubt);
 
     if (doubt == NULL)
         return NULL;
-    memcpy(doubt->key, lease->key, strlen(lease->key) + 1);
-    memcpy(doubt->client_id, lease->client_id, sizeof doubt->client_id);
+    (void)snprintf(doubt->key, sizeof doubt->key, "%s", key);
+    (void)snprintf(doubt->client_id, sizeof doubt->client_id, "%s", client_id);
     doubt->due_ns = lk_boottime_ns() + lk_retry_pause_ns(&row_policy, 1);
     return doubt;
+}
+
+void lk_resolver_leave(struct lk_store *store, const char *key,
+                       const char *client_id, bool is_outage)
+{
+    struct lk_doubt *doubt = create(key, client_id);
+    int rc = 0;
+
+    if (doubt == NULL)
+        return;
+    doubt->due_ns = lk_boottime_ns();
+    doubt->has_ticket = true;
+    doubt->over_ns = lk_after_ms(doubt->due_ns, LK_TICKET_MS);
+    if (!is_outage &&
+        resolve(store, doubt, lk_after_ms(sqlock_monotonic_ns(), LEAVE_MS),
+                &rc))
+        free(doubt);
+    else
+        add(&store->resolver, doubt);
 }
 
 /* A statement may reach the table up to one statement timeout after it was
@@ -198,28 +245,29 @@ static struct lk_doubt *create(const struct lk_lease *lease)
 void lk_resolver_add_claim(struct lk_store *store, const struct lk_lease *lease,
                            int64_t sent_boot_ns)
 {
-    struct lk_doubt *doubt = create(lease);
+    struct lk_doubt *doubt = create(lease->key, lease->client_id);
 
     if (doubt == NULL)
         return;
     doubt->arrives_by_ns =
         lk_after_ms(sent_boot_ns, store->options.statement_timeout_ms);
     doubt->over_ns = lk_after_ms(doubt->arrives_by_ns, lease->ttl_ms);
-    add(&store->resolver, doubt);
+    doubt->has_ticket = lease->may_wait;
+    add_doubt(&store->resolver, doubt);
 }
 
 void lk_resolver_add_release(struct lk_store *store,
                              const struct lk_lease *lease)
 {
     uint32_t margin_ms = lk_margin_ms(&store->options, lease->ttl_ms);
-    struct lk_doubt *doubt = create(lease);
+    struct lk_doubt *doubt = create(lease->key, lease->client_id);
 
     if (doubt == NULL)
         return;
     doubt->over_ns =
         lk_after_ms(lease->deadline_boot_ns,
                     (int64_t)margin_ms + store->options.statement_timeout_ms);
-    add(&store->resolver, doubt);
+    add_doubt(&store->resolver, doubt);
 }
 
 void lk_resolver_clear(struct lk_resolver *resolver)
@@ -229,7 +277,8 @@ void lk_resolver_clear(struct lk_resolver *resolver)
         int rc;
 
         resolver->doubts = doubt->next;
-        (void)resolve(resolver->store, doubt, &rc);
+        (void)resolve(resolver->store, doubt,
+                      lk_store_deadline(resolver->store), &rc);
         free(doubt);
     }
 }

@@ -9,6 +9,7 @@
 #define LK_RESOLVER_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "base/service.h"
 #include "sqlock.h"
@@ -43,5 +44,12 @@ void lk_resolver_add_claim(struct lk_store *store, const struct lk_lease *lease,
  * carried out.  Otherwise as lk_resolver_add_claim(). */
 void lk_resolver_add_release(struct lk_store *store,
                              const struct lk_lease *lease);
+
+/* Remove the ticket of a claim whose wait has ended, or free the row if it was
+ * given to the ticket meanwhile.  The
+ * database is asked at once, unless is_outage, and without an answer again in
+ * the background. */
+void lk_resolver_leave(struct lk_store *store, const char *key,
+                       const char *client_id, bool is_outage);
 
 #endif

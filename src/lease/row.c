@@ -10,9 +10,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "lease/skew.h"
+#include "lease/ticket.h"
 
-/* Fill in a row from the cells of a result. */
-static void from_cells(struct lk_row *row, const sqlock_value *cells)
+/* Fill in a row from the cells of a result, with the place of the lease's
+ * ticket. */
+static void from_cells(struct lk_row *row, const sqlock_value *cells,
+                       const struct lk_lease *lease)
 {
     row->exists = true;
     if (cells[1].type == SQLOCK_TEXT)
@@ -27,6 +30,9 @@ static void from_cells(struct lk_row *row, const sqlock_value *cells)
         row->client_id[0] != '\0' && cells[7].type == SQLOCK_TEXT &&
         strncmp(cells[7].text, row->client_id, strlen(row->client_id)) == 0;
     row->is_taken = row->client_id[0] != '\0' && row->remaining_us >= 0;
+    row->place =
+        lk_ticket_place(cells[8].type == SQLOCK_TEXT ? cells[8].text : NULL,
+                        lease->client_id, row->before);
 }
 
 static int read_info(struct lk_store *store, struct lk_batch *batch,
@@ -74,7 +80,7 @@ int lk_rows_read(struct lk_store *store, struct lk_batch *batch,
         struct lk_item *item = lk_batch_find(batch, &cells[0]);
 
         if (item != NULL)
-            from_cells(&item->row, cells);
+            from_cells(&item->row, cells, &item->lease);
         lk_skew_tell(store, cells);
     }
     sqlock_result_clear(&result);
@@ -110,7 +116,7 @@ int lk_row_holder(struct lk_store *store, const char *key,
     if (rc == 0 && result.rows == 1) {
         struct lk_row row = {.exists = false};
 
-        from_cells(&row, result.cells);
+        from_cells(&row, result.cells, &item.lease);
         if (row.is_taken)
             (void)snprintf(holder, LK_HOLDER_SIZE, "%s",
                            row.is_sqlocks ? result.cells[7].text

@@ -184,8 +184,12 @@ int lk_store_open(struct lk_store *store, const char *url,
 
 void lk_store_init(struct lk_store *store)
 {
+    char number[SQLOCK_KEY_SIZE];
+
     memset(store, 0, sizeof *store);
     store->pid = getpid();
+    lk_random_uuid(number);
+    memcpy(store->number, number, sizeof store->number - 1);
     (void)pthread_mutex_init(&store->mutex, NULL);
     lk_looks_init(&store->looks);
     lk_service_init(&store->background);
@@ -246,17 +250,9 @@ int lk_store_key(sqlock_registry *registry, const char *name,
                   : sqlock_key_of(key, name, (*out)->options.key_rule, err);
 }
 
-/* Two keys with the same number notify each other's waiters, which only costs
- * time. */
-int64_t lk_queue_number(const struct lk_store *store, const char *key)
+int64_t lk_lock_number(const struct lk_store *store, const char *key)
 {
-    return lk_queue_number_in(store, store->region, key);
-}
-
-int64_t lk_queue_number_in(const struct lk_store *store, const char *region,
-                           const char *key)
-{
-    const char *const parts[] = {store->table.quoted, region, key};
+    const char *const parts[] = {store->table.quoted, store->region, key};
     uint64_t hash = LK_HASH_NOTHING;
 
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -270,7 +266,6 @@ void lk_store_arguments(const struct lk_store *store, const char *key,
     memset(out, 0, sizeof *out);
     lk_argument_text(out, SQLOCK_P_KEY, key);
     lk_argument_text(out, SQLOCK_P_REGION, store->region);
-    lk_argument_integer(out, SQLOCK_P_QUEUE, lk_queue_number(store, key));
     lk_argument_integer(out, SQLOCK_P_PEER_TTL,
                         (int64_t)store->options.peer_ttl_ms * 1000);
 }
@@ -282,6 +277,7 @@ void lk_store_arguments(const struct lk_store *store, const char *key,
 void lk_store_client_id(const struct lk_store *store, char out[SQLOCK_KEY_SIZE])
 {
     lk_random_uuid(out);
+    memcpy(out, store->number, sizeof store->number - 1);
     if (store->layout != SQLOCK_LAYOUT_SPRING6)
         return;
     out[VERSION_AT] = '8';
@@ -310,11 +306,11 @@ int64_t lk_store_deadline(const struct lk_store *store)
                        store->options.statement_timeout_ms);
 }
 
-static bool is_write_statement(sqlock_statement_kind kind)
+bool lk_store_is_write(sqlock_statement_kind kind)
 {
     return kind != SQLOCK_SQL_READ && kind != SQLOCK_SQL_FIND &&
-           kind != SQLOCK_SQL_FIND_PAGE && kind != SQLOCK_SQL_WAITERS &&
-           kind != SQLOCK_SQL_REAP_BOUND && kind != SQLOCK_SQL_READ_MANY;
+           kind != SQLOCK_SQL_FIND_PAGE && kind != SQLOCK_SQL_REAP_BOUND &&
+           kind != SQLOCK_SQL_READ_MANY;
 }
 
 static bool is_outage_shared(const struct lk_store *store,
@@ -337,7 +333,7 @@ int lk_store_run(struct lk_store *store, sqlock_statement_kind kind,
                         "the database did not answer other calls in time, so "
                         "nothing was sent");
     run->statement = &store->statements[kind];
-    run->is_write = is_write_statement(kind);
+    run->is_write = lk_store_is_write(kind);
     rc = lk_db_run(&store->db, run, result, err);
     if (rc == 0)
         atomic_store(&store->in_vain_since_ns, 0);

@@ -25,14 +25,6 @@
 #define LK_HOLDER_SIZE 256 /* HOLDER VARCHAR(255): CLIENT_ID, ' ', identity */
 #define LK_IDENTITY_SIZE (LK_HOLDER_SIZE - SQLOCK_KEY_SIZE)
 
-/* Whether each connection of a store has a server session of its own. */
-enum lk_own_sessions {
-    LK_SESSIONS_UNKNOWN, /* not tested yet */
-    LK_SESSIONS_OWN,
-    /* a proxy shares them: the wait queue is not used */
-    LK_SESSIONS_SHARED
-};
-
 /* Whether row locks exclude sessions on all nodes of the database. */
 enum lk_row_lock_reach {
     LK_ROW_LOCKS_UNKNOWN, /* not tested yet */
@@ -47,6 +39,7 @@ struct lk_store {
     sqlock_options options;
     char *region, *prefix;           /* `options` points to these copies */
     char identity[LK_IDENTITY_SIZE]; /* "user@host pid command (note)" */
+    char number[14]; /* random: the first 13 bytes of its CLIENT_IDs */
     sqlock_layout layout;
     struct lk_table table;
     struct lk_db db;
@@ -64,7 +57,6 @@ struct lk_store {
     atomic_uint users;
     struct lk_looks looks; /* at rows, for skew.h */
     pthread_mutex_t mutex; /* guards the following fields; innermost */
-    enum lk_own_sessions own_sessions;
     enum lk_row_lock_reach row_locks;
     /* identity of server and table, read by the first transaction on a
      * connection of the application; NULL: not yet */
@@ -102,12 +94,8 @@ int lk_store_key(sqlock_registry *registry, const char *name,
                  struct lk_store **out, char key[SQLOCK_KEY_SIZE],
                  sqlock_error *err);
 
-/* Return the number of a key's wait queue, from table, region and key. */
-int64_t lk_queue_number(const struct lk_store *store, const char *key);
-
-/* Return the number of a key's wait queue in another region of the table. */
-int64_t lk_queue_number_in(const struct lk_store *store, const char *region,
-                           const char *key);
+/* Return a number for a lock, from table, region and key. */
+int64_t lk_lock_number(const struct lk_store *store, const char *key);
 
 /* Fill in the arguments common to all statements about a key of this store.
  * The text of `key` is not copied. */
@@ -116,6 +104,9 @@ void lk_store_arguments(const struct lk_store *store, const char *key,
 
 /* Return the deadline of a statement that is sent now. */
 int64_t lk_store_deadline(const struct lk_store *store);
+
+/* Return whether statements of that kind write. */
+bool lk_store_is_write(sqlock_statement_kind kind);
 
 /* Run the statement of that kind, with the arguments and settings of `run`.
  * Results as lk_db_run().  Clear `result` afterwards.

@@ -161,7 +161,7 @@ static bool run(struct lk_task *task, bool may_wait)
         finish(request, request->rc);
         return false;
     }
-    request->a.self.may_not_block = !may_wait;
+    (void)may_wait;
     if (request->is_release)
         rc = lk_end_give_back(&request->set, &request->release, &request->err);
     else
@@ -356,7 +356,7 @@ static void abandon(sqlock_request *request)
     if (request->is_over && !has_gone)
         lk_executor_wake(&registry->executor, &request->task);
     else if (!request->is_over && !request->is_release)
-        lk_waiter_cancel(&registry->entries, self);
+        lk_waiter_cancel(self);
     pthread_mutex_unlock(&request->mutex);
     if (has_gone)
         destroy(request);

@@ -28,7 +28,7 @@ static void write_lock_part(const sqlock_lock *lock, char part[TAG_LOCK_SIZE])
 {
     (void)snprintf(
         part, TAG_LOCK_SIZE, "sqlock:%016" PRIx64 ":",
-        (uint64_t)lk_queue_number(&lock->registry->store, lock->entry->key));
+        (uint64_t)lk_lock_number(&lock->registry->store, lock->entry->key));
 }
 
 void sqlock_session_tag(sqlock_lock *lock, char tag[SQLOCK_TAG_SIZE])

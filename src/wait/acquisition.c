@@ -22,25 +22,20 @@
 /* Result of a step: run the next one at once. */
 #define GO_ON 2
 
-/* After an acquisition that met waiters of the database's queue, or barged past
- * them, this many acquisitions of the lock queue before they claim: a releaser
- * must not barge past the waiters that it has just woken. */
-#define QUEUE_FIRST 16
-
 /* The states that may follow each state; README.md draws the usual ones. */
 #define TO(state) (1U << (state))
 static const unsigned followers[] = {
-    [LK_ENTERING] = TO(LK_ENTERING) | TO(LK_QUEUED) | TO(LK_DEFERRING) |
-                    TO(LK_CLAIMING) | TO(LK_OVER),
+    [LK_ENTERING] = TO(LK_ENTERING) | TO(LK_QUEUED) | TO(LK_CLAIMING) |
+                    TO(LK_ASKING) | TO(LK_OVER),
     [LK_QUEUED] = TO(LK_ENTERING) | TO(LK_OVER),
-    [LK_DEFERRING] =
-        TO(LK_CLAIMING) | TO(LK_POLLING) | TO(LK_PAUSED) | TO(LK_OVER),
     [LK_YIELDING] = TO(LK_CLAIMING) | TO(LK_PAUSED) | TO(LK_OVER),
-    [LK_CLAIMING] =
-        TO(LK_YIELDING) | TO(LK_WAITING) | TO(LK_PAUSED) | TO(LK_OVER),
-    [LK_WAITING] =
-        TO(LK_ENTERING) | TO(LK_POLLING) | TO(LK_PAUSED) | TO(LK_OVER),
-    [LK_POLLING] = TO(LK_ENTERING) | TO(LK_PAUSED) | TO(LK_OVER),
+    [LK_CLAIMING] = TO(LK_YIELDING) | TO(LK_ASKING) | TO(LK_POLLING) |
+                    TO(LK_PAUSED) | TO(LK_OVER),
+    [LK_ASKING] = TO(LK_ENTERING) | TO(LK_ASKING) | TO(LK_WAITING) |
+                  TO(LK_POLLING) | TO(LK_PAUSED) | TO(LK_OVER),
+    [LK_WAITING] = TO(LK_ASKING) | TO(LK_PAUSED) | TO(LK_OVER),
+    [LK_POLLING] =
+        TO(LK_ENTERING) | TO(LK_ASKING) | TO(LK_PAUSED) | TO(LK_OVER),
     [LK_PAUSED] = TO(LK_ENTERING) | TO(LK_OVER),
 };
 
@@ -64,38 +59,19 @@ static bool may_wait(const struct lk_acquisition *a)
     return a->self.wait_ms != 0;
 }
 
-/* --- waiting in the database's queue, for the first part --- */
-
-static struct lk_queue_wait *queue_wait(struct lk_acquisition *a)
-{
-    if (a->wait.part == NULL)
-        lk_queue_begin(&a->wait, a->first);
-    return &a->wait;
-}
-
-/* End the wait in the queue with that result.  If the part got a lease, the
- * queue lock stays with that lease. */
-static void leave_queue(struct lk_acquisition *a, int rc)
-{
-    struct lk_part *part = a->wait.part;
-    bool is_granted = rc == 0 && part != NULL && part->rc == 0;
-
-    if (part == NULL)
-        return;
-    lk_queue_finish(&a->wait, &part->lease.place,
-                    rc == 0 && !is_granted ? SQLOCK_EBUSY : rc);
-    a->wait.part = NULL;
-}
-
 /* --- between two attempts --- */
 
 /* Give up what the part has in the database, since its claim is not sent now:
- * the queue lock of a lease that was set aside for the part's turn; and a claim
- * in doubt, which is freed in the background. */
+ * the bell of a lease that was set aside for the part's turn; its ticket,
+ * unless the next part of the FIFO uses it; and a claim in doubt.  The last two
+ * are undone in the background. */
 static void give_up(struct lk_acquisition *a, struct lk_part *part)
 {
-    if (part->state == LK_PART_TURN)
+    lk_bell_forget(part);
+    if (part->state == LK_PART_TURN) {
         lk_clear_aside(part->entry);
+        lk_row_wait_give_up(part, lk_is_outage(a->rc));
+    }
     if (part->lease.fate == LK_CLAIM_IN_DOUBT)
         lk_resolver_add_claim(a->store, &part->lease, lk_boottime_ns());
     part->lease.fate = LK_CLAIM_ANSWERED;
@@ -115,8 +91,6 @@ static void undo(struct lk_acquisition *a, struct lk_part *part)
 /* Give up all turns except that of the part to wait for. */
 static void keep_only(struct lk_acquisition *a, struct lk_part *kept)
 {
-    if (a->wait.part != NULL && a->wait.part != kept)
-        leave_queue(a, SQLOCK_EBUSY);
     a->first = kept;
     for (size_t i = 0; i < a->count; i++) {
         if (&a->parts[i] == kept)
@@ -142,7 +116,7 @@ static int failed(struct lk_acquisition *a, int rc, sqlock_error *err)
 {
     struct lk_part *part = one_with_turn(a);
 
-    leave_queue(a, rc);
+    lk_bell_forget(part);
     a->until_ns = lk_patience_pause(&a->patience, part, rc);
     if (a->until_ns == 0) {
         rc = lk_patience_result(part, rc, err);
@@ -155,26 +129,42 @@ static int failed(struct lk_acquisition *a, int rc, sqlock_error *err)
     return go_to(a, LK_PAUSED);
 }
 
+/* End the acquisition because the time is over. */
+static int not_in_time(struct lk_acquisition *a, struct lk_part *part,
+                       sqlock_error *err)
+{
+    int rc = lk_not_in_time(a->self.wait_ms, err);
+
+    part->rc = rc;
+    return end(a, rc);
+}
+
+static int poll_row(struct lk_acquisition *a, sqlock_error *err)
+{
+    int rc =
+        lk_poller_begin(a->first, lk_row_wait_polls(&a->wait, a->store), err);
+
+    return rc < 0 ? failed(a, rc, err) : go_to(a, LK_POLLING);
+}
+
 /* Handle a claim that was refused because the row of `part` is taken: wait for
  * that row, or end the acquisition. */
 static int refused(struct lk_acquisition *a, struct lk_part *part,
                    sqlock_error *err)
 {
-    part->rc = SQLOCK_EBUSY;
     if (!may_wait(a))
-        return end(a, lk_not_in_time(0, err));
+        return not_in_time(a, part, err);
     lk_patience_end(&a->patience, part);
     keep_only(a, part);
     a->refusals++;
-    part->entry->queue_first = QUEUE_FIRST;
     /* Check the deadline here, not only while waiting: a row that a transaction
      * keeps locked may look free all the time. */
-    if (sqlock_monotonic_ns() >= a->self.deadline_ns) {
-        part->rc = SQLOCK_ETIMEDOUT;
-        leave_queue(a, SQLOCK_ETIMEDOUT);
-        return end(a, lk_not_in_time(a->self.wait_ms, err));
-    }
-    return go_to(a, LK_WAITING);
+    if (sqlock_monotonic_ns() >= a->self.deadline_ns)
+        return not_in_time(a, part, err);
+    part->rc = SQLOCK_EBUSY;
+    part->entry->is_contended = true;
+    return lk_row_wait_is_there(a->store) ? go_to(a, LK_ASKING)
+                                          : poll_row(a, err);
 }
 
 /* --- turns --- */
@@ -201,6 +191,15 @@ static int enter_others(struct lk_acquisition *a, sqlock_error *err)
     return 0;
 }
 
+/* Return whether to ask for a place at once, because others wait. */
+static bool must_ask(const struct lk_acquisition *a)
+{
+    const struct lk_entry *entry = a->first->entry;
+
+    return a->count == 1 && may_wait(a) && entry->is_contended &&
+           !lk_peers_are_due(entry) && lk_row_wait_is_there(a->store);
+}
+
 static int enter(struct lk_acquisition *a, sqlock_error *err)
 {
     struct lk_part *first = a->first;
@@ -222,7 +221,7 @@ static int enter(struct lk_acquisition *a, sqlock_error *err)
     lk_claim_collect(a);
     if (a->batch.count == 0) /* all parts are nested */
         return end(a, 0);
-    return go_to(a, a->attempts++ == 0 ? LK_DEFERRING : LK_CLAIMING);
+    return go_to(a, must_ask(a) ? LK_ASKING : LK_CLAIMING);
 }
 
 static int await_turn(struct lk_acquisition *a, sqlock_error *err)
@@ -242,56 +241,11 @@ static int await_turn(struct lk_acquisition *a, sqlock_error *err)
 
 /* --- before the claim --- */
 
-static int poll_row(struct lk_acquisition *a, enum lk_poll_until until,
-                    sqlock_error *err)
-{
-    int rc = lk_poller_begin(a->first, until, err);
-
-    return rc < 0 ? failed(a, rc, err) : go_to(a, LK_POLLING);
-}
-
-/* Return whether to queue in the database before the claim: other processes
- * wait there, or Spring services are due a chance. */
-static bool must_defer(struct lk_acquisition *a)
-{
-    const struct lk_entry *entry = a->first->entry;
-
-    return a->count == 1 && may_wait(a) &&
-           (entry->queue_first > 0 || lk_peers_are_due(entry)) &&
-           lk_queue_is_there(queue_wait(a));
-}
-
-/* Wait before the claim if other processes are known to wait in the database.
- * An acquisition whose time is over meanwhile claims once all the same: the
- * lock may be free, and the queue lock that of an expired holder. */
-static int defer(struct lk_acquisition *a, sqlock_error *err)
-{
-    struct lk_entry *entry = a->first->entry;
-    int rc;
-
-    if (!must_defer(a))
-        return go_to(a, LK_CLAIMING);
-    if (entry->queue_first > 0)
-        entry->queue_first--;
-    rc = lk_queue_await(queue_wait(a), err);
-    if (rc == SQLOCK_ETIMEDOUT && a->refusals == 0)
-        return go_to(a, LK_CLAIMING);
-    if (rc < 0)
-        return failed(a, rc, err);
-    if (a->wait.place != LK_QUEUE_FIRST) {
-        entry->is_queue_stalled = true;
-        entry->queue_first = 0;
-    }
-    return rc == 0 ? go_to(a, LK_CLAIMING)
-                   : poll_row(a, (enum lk_poll_until)rc, err);
-}
-
 /* Return whether to pause before the claim, because Spring services or polling
  * processes are due a chance. */
 static bool must_yield(const struct lk_acquisition *a)
 {
-    return a->count == 1 && may_wait(a) && !a->self.may_not_block &&
-           lk_peers_are_due(a->first->entry);
+    return a->count == 1 && may_wait(a) && lk_peers_are_due(a->first->entry);
 }
 
 /* Sleep in LK_PAUSED or LK_YIELDING. */
@@ -310,6 +264,13 @@ static int pause_over(struct lk_acquisition *a, sqlock_error *err)
 }
 
 /* --- the claim, and waiting for the row --- */
+
+static int granted(struct lk_acquisition *a)
+{
+    lk_claim_note_contention(a);
+    lk_claim_hold(a);
+    return end(a, 0);
+}
 
 static int claim(struct lk_acquisition *a, sqlock_error *err)
 {
@@ -332,20 +293,48 @@ static int claim(struct lk_acquisition *a, sqlock_error *err)
         return refused(a, taken, err);
     if (rc < 0)
         return failed(a, rc, err);
-    lk_claim_note_contention(a, QUEUE_FIRST);
-    leave_queue(a, 0);
-    lk_claim_hold(a);
-    return end(a, 0);
+    return granted(a);
 }
 
-static int await_row(struct lk_acquisition *a, sqlock_error *err)
+/* Claim the row of `first`, or get a ticket in it. */
+static int ask(struct lk_acquisition *a, sqlock_error *err)
 {
-    int rc = lk_queue_await(queue_wait(a), err);
+    struct lk_part *taken = NULL;
+    enum lk_row_wait_next next;
+    int rc;
 
+    lk_peers_note(a->first);
+    if (lk_waiter_is_cancelled(&a->self))
+        return failed(a, lk_canceled(err), err);
+    lk_claim_collect_first(a);
+    lk_bell_expect(a->first);
+    rc = lk_claim_all(a, &taken, err);
+    if (rc < 0 || taken == NULL)
+        lk_bell_forget(a->first);
     if (rc < 0)
         return failed(a, rc, err);
-    return rc == 0 ? go_to(a, LK_ENTERING)
-                   : poll_row(a, (enum lk_poll_until)rc, err);
+    if (taken == NULL)
+        return a->count == 1 ? granted(a) : go_to(a, LK_ENTERING);
+    lk_patience_end(&a->patience, a->first);
+    if (sqlock_monotonic_ns() >= a->self.deadline_ns)
+        return not_in_time(a, a->first, err);
+    next = lk_row_wait_begin(&a->wait, a->first, &a->batch.items[0].row,
+                             &a->until_ns);
+    if (next == LK_ROW_WAIT_POLL) {
+        lk_bell_forget(a->first);
+        return poll_row(a, err);
+    }
+    return go_to(a, next == LK_ROW_WAIT_AGAIN ? LK_ASKING : LK_WAITING);
+}
+
+static int await_ring(struct lk_acquisition *a, sqlock_error *err)
+{
+    if (lk_waiter_park(&a->self, a->until_ns, true) != 0)
+        return LK_SUSPENDED;
+    lk_bell_forget(a->first);
+    if (lk_waiter_is_cancelled(&a->self))
+        return failed(a, lk_canceled(err), err);
+    return go_to(a, LK_ASKING);
 }
 
 static int await_poll(struct lk_acquisition *a, sqlock_error *err)
@@ -354,16 +343,18 @@ static int await_poll(struct lk_acquisition *a, sqlock_error *err)
 
     if (rc == LK_SUSPENDED)
         return rc;
-    return rc < 0 ? failed(a, rc, err) : go_to(a, LK_ENTERING);
+    if (rc < 0)
+        return failed(a, rc, err);
+    return go_to(a, lk_row_wait_is_there(a->store) ? LK_ASKING : LK_ENTERING);
 }
 
 static int step(struct lk_acquisition *a, sqlock_error *err)
 {
     static int (*const steps[])(struct lk_acquisition *, sqlock_error *) = {
-        [LK_ENTERING] = enter,     [LK_QUEUED] = await_turn,
-        [LK_DEFERRING] = defer,    [LK_YIELDING] = pause_over,
-        [LK_CLAIMING] = claim,     [LK_WAITING] = await_row,
-        [LK_POLLING] = await_poll, [LK_PAUSED] = pause_over,
+        [LK_ENTERING] = enter,      [LK_QUEUED] = await_turn,
+        [LK_YIELDING] = pause_over, [LK_CLAIMING] = claim,
+        [LK_ASKING] = ask,          [LK_WAITING] = await_ring,
+        [LK_POLLING] = await_poll,  [LK_PAUSED] = pause_over,
     };
 
     return steps[a->state](a, err);
@@ -460,7 +451,6 @@ bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err)
 
 void lk_acquisition_end(struct lk_acquisition *a)
 {
-    leave_queue(a, a->rc);
     lk_canceller_forget(&a->entries->canceller, &a->self);
     for (size_t i = 0; i < a->count; i++) {
         struct lk_part *part = &a->parts[i];

@@ -11,20 +11,19 @@
 #include "lease/batch.h"
 #include "wait/entry.h"
 #include "wait/patience.h"
-#include "wait/queue_wait.h"
+#include "wait/row_wait.h"
 
 /* State of an acquisition; README.md has the picture. */
 enum lk_acquisition_state {
     /* takes the turns of its locks, or queues for that of the part `first` */
     LK_ENTERING,
     LK_QUEUED, /* in the FIFO of `first` */
-    /* has all turns: queues in the database behind other waiters */
-    LK_DEFERRING,
     /* has all turns: leaves the row free for Spring services */
     LK_YIELDING,
     LK_CLAIMING, /* has all turns: claims all rows in one statement */
-    /* has the turn of `first`: waits for its row in the database's queue */
-    LK_WAITING,
+    /* has the turn of `first`: claims its row, or gets a ticket in it */
+    LK_ASKING,
+    LK_WAITING, /* has a ticket in the row of `first`: waits for a ring */
     LK_POLLING, /* has the turn of `first`: the poller reads its row */
     /* has the turn of `first`: pauses because the database is away */
     LK_PAUSED,
@@ -40,14 +39,14 @@ struct lk_acquisition {
     sqlock_acquire_options options; /* with defaults filled in */
     struct lk_part *parts;          /* sorted by key */
     size_t count;
-    struct lk_part *first;     /* the part that is waited for */
-    struct lk_batch batch;     /* of the parts that have the turn */
-    struct lk_queue_wait wait; /* in use if wait.part is not NULL */
-    struct lk_retry patience;  /* patience.h */
-    int64_t until_ns;          /* end of the pause, CLOCK_MONOTONIC */
-    unsigned attempts;         /* since the beginning, or the last pause */
-    unsigned refusals;         /* claims refused because a row was taken */
-    int rc;                    /* result, in state LK_OVER */
+    struct lk_part *first;    /* the part that is waited for */
+    struct lk_batch batch;    /* of the parts that have the turn */
+    struct lk_row_wait wait;  /* for the row of `first` */
+    struct lk_retry patience; /* patience.h */
+    int64_t until_ns;         /* end of the pause, CLOCK_MONOTONIC */
+    unsigned attempts;        /* since the beginning, or the last pause */
+    unsigned refusals;        /* claims refused because a row was taken */
+    int rc;                   /* result, in state LK_OVER */
     /* Undoes a nested acquire: the part's grant has one acquire less, and is
      * released if that was the last. */
     void (*undo)(const struct lk_part *part);

@@ -1,9 +1,8 @@
 /*
  * cancel.c - cancel waits, from any thread
  *
- * The waiter is woken wherever it is: in the FIFO, while its row is polled, or
- * blocked in the database's queue, where the call on its connection is aborted.
- * A claim that was sent is still completed.
+ * The waiter is woken wherever it sleeps.  A claim that was sent is still
+ * completed.
  */
 #include "wait/cancel.h"
 
@@ -16,15 +15,13 @@
 #include "base/hash.h"
 #include "wait/entry.h"
 
-void lk_waiter_cancel(struct lk_entries *all, struct lk_waiter *waiter)
+void lk_waiter_cancel(struct lk_waiter *waiter)
 {
     pthread_mutex_lock(&waiter->mutex);
     waiter->is_cancelled = true;
     pthread_cond_signal(&waiter->woken);
     if (waiter->on_wake != NULL)
         waiter->on_wake(waiter);
-    if (waiter->waits_on != NULL)
-        all->store->db.driver->abort(waiter->waits_on->state);
     pthread_mutex_unlock(&waiter->mutex);
 }
 
@@ -36,7 +33,7 @@ void lk_entry_cancel(struct lk_entry *entry, uint64_t owner)
     DL_FOREACH2(entry->parts, part, next)
     {
         if (owner == 0 || part->owner == owner)
-            lk_waiter_cancel(entry->all, part->waiter);
+            lk_waiter_cancel(part->waiter);
     }
     pthread_mutex_unlock(&entry->mutex);
 }
@@ -93,7 +90,7 @@ static void cancel_all_of(struct lk_canceller *canceller, int fd)
             return;
         waiter = watched->waiters;
         unlist(canceller, waiter);
-        lk_waiter_cancel(canceller->all, waiter);
+        lk_waiter_cancel(waiter);
     }
 }
 
@@ -173,7 +170,7 @@ int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
     if (fd == 0)
         return 0;
     if (is_ready(fd)) {
-        lk_waiter_cancel(canceller->all, waiter);
+        lk_waiter_cancel(waiter);
         return 0;
     }
     waiter->cancel_fd = fd;

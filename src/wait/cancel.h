@@ -41,6 +41,6 @@ void lk_entry_cancel(struct lk_entry *entry, uint64_t owner);
 
 /* Cancel one wait, from any thread.  The caller may hold the mutex of an
  * entry. */
-void lk_waiter_cancel(struct lk_entries *all, struct lk_waiter *waiter);
+void lk_waiter_cancel(struct lk_waiter *waiter);
 
 #endif

@@ -4,9 +4,11 @@
 #include "wait/claim.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "lease/bell.h"
 #include "lease/row.h"
 #include "wait/overdue.h"
 #include "wait/peers.h"
@@ -19,13 +21,15 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
     struct lk_entry *entry = part->entry;
 
     lk_clear_aside(entry);
-    if (part->lease.fate != LK_CLAIM_IN_DOUBT)
-        part->lease = (struct lk_lease){
-            .key = entry->key,
-            .name = entry->name,
-            .ttl_ms = a->options.ttl_ms,
-            .asked_ns = a->self.asked_ns,
-        };
+    if (part->lease.fate == LK_CLAIM_IN_DOUBT)
+        return;
+    part->lease = (struct lk_lease){
+        .key = entry->key,
+        .name = entry->name,
+        .ttl_ms = a->options.ttl_ms,
+        .asked_ns = a->self.asked_ns,
+    };
+    memcpy(part->lease.client_id, entry->ticket, sizeof entry->ticket);
 }
 
 void lk_claim_collect(struct lk_acquisition *a)
@@ -40,6 +44,47 @@ void lk_claim_collect(struct lk_acquisition *a)
         a->batch.items[a->batch.count++] =
             (struct lk_item){.lease = part->lease, .owner = part};
     }
+}
+
+/* Where each waiter has a session of its own, let the entry have one. */
+static void have_session(const struct lk_acquisition *a, struct lk_entry *entry)
+{
+    const sqlock_bell *bell = lk_bell_of(a->store);
+    const struct lk_wish wish = {.latest_ns = lk_store_deadline(a->store)};
+
+    if (bell == NULL || !bell->is_of_one || entry->session != NULL ||
+        a->wait.has_no_bell)
+        return;
+    if (lk_pool_take_as(&a->store->db.waiting, &wish, &entry->session, NULL) <
+        0)
+        entry->session = NULL;
+}
+
+void lk_claim_collect_first(struct lk_acquisition *a)
+{
+    struct lk_entry *entry = a->first->entry;
+
+    a->batch.count = 1;
+    if (entry->ticket[0] == '\0')
+        lk_store_client_id(a->store, entry->ticket);
+    prepare(a, a->first);
+    a->first->lease.may_wait = true;
+    have_session(a, entry);
+    a->batch.session = entry->session;
+    a->first->lease.takes_bell = entry->session != NULL;
+    a->batch.items[0] =
+        (struct lk_item){.lease = a->first->lease, .owner = a->first};
+}
+
+/* Give up a session that is broken. */
+static void note_asked(const struct lk_acquisition *a, int rc)
+{
+    struct lk_entry *entry = a->first->entry;
+
+    if (entry->session == NULL || !lk_is_outage(rc))
+        return;
+    lk_pool_discard(&a->store->db.waiting, entry->session);
+    entry->session = NULL;
 }
 
 /* Copy each item's result to its part. */
@@ -123,6 +168,9 @@ int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
     a->batch.deadline_ns = lk_store_deadline(a->store);
     rc = lk_batch_claim(a->store, &a->batch, err);
     copy_back(a, rc);
+    if (a->batch.items[0].lease.may_wait)
+        note_asked(a, rc);
+    a->batch.session = NULL;
     if (rc == 0 && is_too_late(a))
         return too_late(a, err);
     if (rc == 0)
@@ -135,23 +183,31 @@ int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
     return rc < 0 || *taken == NULL ? rc : undo_grants(a, err);
 }
 
-void lk_claim_note_contention(const struct lk_acquisition *a, uint32_t times)
+void lk_claim_note_contention(const struct lk_acquisition *a)
 {
     for (size_t i = 0; i < a->batch.count; i++) {
         const struct lk_part *part = a->batch.items[i].owner;
         struct lk_entry *entry = part->entry;
-        bool was_first =
-            a->wait.part == part && a->wait.place == LK_QUEUE_FIRST;
 
-        /* Do not queue behind a session that has the queue lock but does not
-         * claim. */
-        if (!part->lease.is_contended)
-            entry->is_queue_stalled = false;
-        else if (!was_first && !entry->is_queue_stalled)
-            entry->queue_first = times;
-        if (part->rc == 0)
-            lk_peers_granted(entry, &part->lease, a->refusals > 0);
+        if (part->rc < 0)
+            continue;
+        entry->is_contended = part->lease.is_contended;
+        lk_peers_granted(entry, &part->lease, a->refusals > 0);
     }
+}
+
+/* Let the lease have the session with the bell of its ticket, which it gives up
+ * with its release. */
+static void keep_session(struct lk_part *part)
+{
+    struct lk_entry *entry = part->entry;
+
+    entry->ticket[0] = '\0';
+    if (entry->session == NULL)
+        return;
+    part->lease.place.connection = entry->session;
+    lk_pool_keep(&entry->store->db.waiting, entry->session);
+    entry->session = NULL;
 }
 
 void lk_claim_hold(struct lk_acquisition *a)
@@ -160,6 +216,7 @@ void lk_claim_hold(struct lk_acquisition *a)
         struct lk_part *part = a->batch.items[i].owner;
         struct lk_entry *entry = part->entry;
 
+        keep_session(part);
         pthread_mutex_lock(&entry->mutex);
         lk_hold(part, &part->lease);
         pthread_mutex_unlock(&entry->mutex);

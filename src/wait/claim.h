@@ -10,6 +10,10 @@
 /* Put a lease into the batch for each part that has its turn. */
 void lk_claim_collect(struct lk_acquisition *a);
 
+/* Put a lease for the part `first` alone into the batch: if its claim is
+ * refused, it gets a ticket in the row. */
+void lk_claim_collect_first(struct lk_acquisition *a);
+
 /* Claim the batch; the caller has set *taken to NULL.  Return 0 if the database
  * answered.  If *taken is still NULL then, all were granted.  Otherwise *taken
  * is the first part whose row is taken, and nothing is held.  Other results as
@@ -17,9 +21,8 @@ void lk_claim_collect(struct lk_acquisition *a);
 int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
                  sqlock_error *err);
 
-/* Limit barging: if the claim met waiters of the database's queue, let the
- * lock's next `times` acquisitions queue before they claim. */
-void lk_claim_note_contention(const struct lk_acquisition *a, uint32_t times);
+/* Note at each granted lock whether other processes wait for it. */
+void lk_claim_note_contention(const struct lk_acquisition *a);
 
 /* Make the parts holders of the leases that were granted. */
 void lk_claim_hold(struct lk_acquisition *a);

@@ -15,6 +15,7 @@ void lk_entries_init(struct lk_entries *all, struct lk_store *store)
     all->store = store;
     lk_service_init(&all->events);
     (void)pthread_mutex_init(&all->mutex, NULL);
+    lk_bell_init(&all->bell, all);
     lk_poller_init(&all->poller, all);
     lk_canceller_init(&all->canceller, all);
 }
@@ -25,6 +26,7 @@ void lk_entries_stop(struct lk_entries *all)
     lk_handler_stop(&all->poller.handler);
     lk_handler_stop(&all->canceller.handler);
     lk_service_stop(&all->events);
+    lk_bell_stop(&all->bell);
 }
 
 static void free_entry(struct lk_entry *entry)

@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "lease/store.h"
+#include "wait/bell.h"
 #include "wait/cancel.h"
 #include "wait/poller.h"
 
@@ -22,6 +23,7 @@ struct lk_entries {
      * descriptors.  Its thread does no I/O with the database, and waits only
      * for callbacks of the application. */
     struct lk_service events;
+    struct lk_bell bell;
     struct lk_poller poller;
     struct lk_canceller canceller;
     pthread_mutex_t mutex; /* guards the following fields */

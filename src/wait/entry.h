@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "lease/lease.h"
+#include "wait/bell.h"
 #include "wait/entries.h"
 #include "wait/renewal.h"
 #include "wait/waiter.h"
@@ -52,6 +53,8 @@ struct lk_part {
     int rc;
     struct lk_lease lease; /* during the claim */
     bool saw_peer;         /* the wait has seen a Spring service hold the row */
+    int place;             /* of the ticket, when the claim was last refused */
+    struct lk_ear ear;     /* guarded by the bell's mutex */
 };
 
 struct lk_entry {
@@ -73,11 +76,13 @@ struct lk_entry {
      * is an abandoned request, or the last acquire was undone under a guard */
     bool is_left_behind;
     /* used without the mutex by the part that has the turn */
-    /* number of next acquisitions that queue in the database before they claim,
-     * because other processes wait there */
-    uint32_t queue_first;
-    /* the session that has the queue lock does not claim the row */
-    bool is_queue_stalled;
+    /* other processes are known to wait */
+    bool is_contended;
+    /* the CLIENT_ID of the ticket that this process may have in the row; "":
+     * none */
+    char ticket[SQLOCK_KEY_SIZE];
+    /* the session that has the ticket's bell, where each has its own */
+    struct lk_connection *session;
     struct { /* Spring services: peers.h */
         /* time of our leases between two pauses; 0: no service was seen */
         int64_t share_ns;

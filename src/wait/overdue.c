@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/owner.h"
-#include "lease/queue.h"
+#include "lease/bell.h"
 #include "wait/entry.h"
 
 /* Look again after this time: waiters are not woken when a guard ends, or when
@@ -66,7 +66,7 @@ void lk_clear_aside(struct lk_entry *entry)
         return;
     entry->is_aside = false;
     place = entry->place_aside;
-    (void)lk_queue_end(entry->store, entry->key, &place, false, false);
+    (void)lk_place_end(entry->store, &place, false, false);
 }
 
 struct lk_overdue *lk_overdue_of(const struct lk_entry *entry, uint64_t owner)

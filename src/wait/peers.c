@@ -7,6 +7,7 @@
 #include "wait/peers.h"
 
 #include "base/clock.h"
+#include "wait/row_wait.h"
 
 /* JdbcLockRegistry's default pause between two attempts, plus the time of an
  * attempt. */
@@ -28,13 +29,14 @@
 #define POLL_SHARE_NS (300 * LK_NS_PER_MS)
 #define POLL_SHARE_MAX_NS (4800 * LK_NS_PER_MS)
 
+/* Return whether our other processes poll as services do, and cannot be
+ * seen. */
 static bool only_polls(const struct lk_entry *entry)
 {
     const struct lk_store *store = entry->store;
 
-    return (store->db.driver->wait_queue == NULL ||
-            store->options.waiting == SQLOCK_WAITING_POLL) &&
-           entry->peers.share_ns == 0;
+    return store->options.waiting == SQLOCK_WAITING_POLL &&
+           !lk_row_wait_is_there(store) && entry->peers.share_ns == 0;
 }
 
 static void see(struct lk_entry *entry)

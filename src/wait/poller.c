@@ -17,11 +17,32 @@
 /* Pause after a read that failed. */
 #define AGAIN_NS (10 * LK_NS_PER_MS)
 
-static int64_t pause_ns(const struct lk_entries *all)
+/* Where a bell is lacking for now: half the first pause, and when to look for
+ * the bell again. */
+#define FIRST_PAUSE_NS (LK_NS_PER_MS / 2)
+#define BELL_MS 5000
+
+/* Return the longest pause between two reads for a part.  The first in the
+ * queue reads most often, and the next one that many times less often, so that
+ * they get the row in the order of their tickets. */
+static int64_t longest_ns(const struct lk_entries *all,
+                          const struct lk_part *part)
 {
     int64_t poll_us = (int64_t)all->store->options.poll_ms * 1000;
+    int64_t times = part->place > 0 ? part->place + 1 : 1;
 
-    return lk_random_between(poll_us * 3 / 4, poll_us * 5 / 4) * LK_NS_PER_US;
+    return lk_random_between(poll_us * 3 / 4, poll_us * 5 / 4) * LK_NS_PER_US *
+           times;
+}
+
+/* Return how long the part is not to claim the row. */
+static int64_t blocked_ns(struct lk_part *part, const struct lk_row *row)
+{
+    int64_t left_ns = lk_peers_look(part, row);
+    bool is_ours = row->is_taken && part->entry->ticket[0] != '\0' &&
+                   strcmp(row->client_id, part->entry->ticket) == 0;
+
+    return is_ours ? 0 : left_ns;
 }
 
 /* The caller of the static functions before look_when_due() holds the poller's
@@ -74,16 +95,34 @@ static void gather(struct lk_poller *poller, struct lk_batch *batch)
     lk_batch_sort(batch);
 }
 
-/* Return whether the row has a different holder than when it was first read. */
+/* Return whether the row has a different holder than when it was first read, or
+ * it is time to look for its bell. */
 static bool has_changed(struct lk_subscription *subscription,
                         const struct lk_row *row)
 {
     if (subscription->until != LK_POLL_UNTIL_CHANGED)
         return false;
+    if (sqlock_monotonic_ns() >= subscription->ends_ns)
+        return true;
     if (subscription->holder[0] == '\0')
         memcpy(subscription->holder, row->client_id,
                sizeof subscription->holder);
     return strcmp(subscription->holder, row->client_id) != 0;
+}
+
+/* Set the time of the next read.  Where a bell is only lacking for now, the
+ * first pauses are short. */
+static void put_off(const struct lk_poller *poller, struct lk_waiter *waiter,
+                    int64_t left_ns)
+{
+    struct lk_subscription *subscription = &waiter->subscription;
+    int64_t pause_ns = longest_ns(poller->all, subscription->part);
+
+    if (subscription->until == LK_POLL_UNTIL_CHANGED) {
+        subscription->pause_ns *= 2;
+        pause_ns = lk_sooner(pause_ns, subscription->pause_ns);
+    }
+    subscription->due_ns = sqlock_monotonic_ns() + lk_sooner(pause_ns, left_ns);
 }
 
 /* Wake the waiters whose rows are as wanted or could not be read, and set the
@@ -102,13 +141,11 @@ static void report(struct lk_poller *poller, const struct lk_batch *batch,
 
         if (row == NULL)
             continue; /* the row was not among those read */
-        left_ns = rc < 0 ? 0 : lk_peers_look(part, row);
+        left_ns = rc < 0 ? 0 : blocked_ns(part, row);
         if (left_ns == 0 || has_changed(&waiter->subscription, row))
             wake(poller, waiter, rc, err);
         else
-            waiter->subscription.due_ns =
-                sqlock_monotonic_ns() +
-                lk_sooner(pause_ns(poller->all), left_ns);
+            put_off(poller, waiter, left_ns);
     }
 }
 
@@ -197,8 +234,11 @@ int lk_poller_begin(struct lk_part *part, enum lk_poll_until until,
     pthread_mutex_lock(&poller->mutex);
     rc = lk_handler_start(&poller->handler, err);
     if (rc == 0) {
-        waiter->subscription =
-            (struct lk_subscription){.part = part, .until = until};
+        waiter->subscription = (struct lk_subscription){
+            .part = part,
+            .until = until,
+            .pause_ns = FIRST_PAUSE_NS,
+            .ends_ns = lk_after_ms(sqlock_monotonic_ns(), BELL_MS)};
         DL_APPEND2(poller->subscriptions, waiter, subscription.previous,
                    subscription.next);
         poller->count++;
@@ -243,7 +283,7 @@ int lk_poller_await(struct lk_part *part, sqlock_error *err)
     /* Read once more at the end: the row may have become free. */
     rc = lk_row_read(part->entry->store, part->entry->key,
                      lk_waiter_statement_deadline(self, store), &row, err);
-    if (rc == 0 && lk_row_blocked_ns(&row) > 0)
+    if (rc == 0 && blocked_ns(part, &row) > 0)
         rc = lk_not_in_time(self->wait_ms, err);
     return rc;
 }

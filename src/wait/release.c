@@ -125,9 +125,11 @@ static int release_rest(struct lk_release *release, sqlock_error *err)
     for (size_t i = 0; i < release->count; i++) {
         struct lk_release_part *part = &release->parts[i];
 
-        if (part->state != LK_RELEASE_OVER)
-            batch->items[batch->count++] =
-                (struct lk_item){.lease = part->lease, .owner = part};
+        if (part->state == LK_RELEASE_OVER)
+            continue;
+        part->lease.is_for_peers = lk_peers_are_due(part->entry);
+        batch->items[batch->count++] =
+            (struct lk_item){.lease = part->lease, .owner = part};
     }
     if (batch->count == 0)
         return 0;

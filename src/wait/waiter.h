@@ -16,7 +16,6 @@
 #include "sqlock.h"
 
 struct lk_cancel_fd;
-struct lk_connection;
 struct lk_part;
 
 /* Reason why a waiter was woken.  A later reason replaces an earlier one; none
@@ -28,14 +27,13 @@ enum lk_wake_reason {
     LK_WAKE_RETRY,   /* taken out of the FIFO, to enter again */
     LK_WAKE_TURN,    /* the waiter has the turn */
     LK_WAKE_GRANTED, /* the lease was handed off to the waiter */
-    LK_WAKE_ROW      /* the poller has read the row */
+    LK_WAKE_ROW      /* the row may be ours: it was read, or rung for */
 };
 
-/* Change of the row that ends a subscription at the poller.  Positive values,
- * because lk_queue_await() returns them besides error codes. */
+/* Change of the row that ends a subscription at the poller. */
 enum lk_poll_until {
-    LK_POLL_UNTIL_FREE = 2, /* the row may be claimed */
-    LK_POLL_UNTIL_CHANGED   /* as above, or the holder has changed */
+    LK_POLL_UNTIL_FREE,   /* the row may be claimed */
+    LK_POLL_UNTIL_CHANGED /* as above, or the holder has changed */
 };
 
 /* A waiter's subscription at the poller (poller.h). */
@@ -44,6 +42,8 @@ struct lk_subscription {
     struct lk_part *part; /* the part whose row is read; NULL: none */
     int64_t due_ns;       /* time of the next read, CLOCK_MONOTONIC */
     enum lk_poll_until until;
+    int64_t pause_ns;             /* until the next read */
+    int64_t ends_ns;              /* the waiter is woken then in any case */
     char holder[SQLOCK_KEY_SIZE]; /* as first read */
     int rc;                       /* of the read that ended the subscription */
     sqlock_error err;
@@ -64,9 +64,6 @@ struct lk_waiter {
     void (*on_wake)(struct lk_waiter *waiter);
 
     /* used by the thread that runs the acquisition */
-    /* a request must not block in the database: no thread would be left for
-     * other requests */
-    bool may_not_block;
     /* when a suspended request continues if it is not woken, CLOCK_MONOTONIC */
     int64_t until_ns;
 
@@ -78,8 +75,7 @@ struct lk_waiter {
     pthread_mutex_t mutex;
     pthread_cond_t woken;
     enum lk_wake_reason reason;
-    bool is_cancelled;              /* stays true */
-    struct lk_connection *waits_on; /* where it is blocked; NULL: nowhere */
+    bool is_cancelled; /* stays true */
 
     /* guarded by the poller's mutex */
     struct lk_subscription subscription;
@@ -96,7 +92,7 @@ void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
 void lk_waiter_clear(struct lk_waiter *waiter);
 
 /* Wake the waiter for that reason, from any thread.  The caller holds the mutex
- * of the entry or of the poller. */
+ * of the entry, of the poller or of the bell. */
 void lk_waiter_wake(struct lk_waiter *waiter, enum lk_wake_reason reason);
 
 /* Reset the wake reason.  Call it before the waiter can be woken for something

@@ -30,7 +30,7 @@ static void test_F63_what_a_database_gives(void **state)
     struct fixture *f = *state;
     sqlock_support row_locks =
         is_galera(f) ? SQLOCK_SUPPORT_REFUSED : SQLOCK_SUPPORT_FULL;
-    sqlock_support wait_queue =
+    sqlock_support wakeups =
         is_galera(f) ? SQLOCK_SUPPORT_WEAKER : SQLOCK_SUPPORT_FULL;
     sqlock_options options = fixture_options(f);
     sqlock_capabilities found = SQLOCK_CAPABILITIES_INIT;
@@ -47,7 +47,7 @@ static void test_F63_what_a_database_gives(void **state)
     assert_int_equal(found.guards, row_locks);
     assert_int_equal(found.wakeups, f->layout == SQLOCK_LAYOUT_SQLOCK &&
                                             !database_is_polled(f->database)
-                                        ? wait_queue
+                                        ? wakeups
                                         : SQLOCK_SUPPORT_REFUSED);
     /* The call has left no row of its trials. */
     options.region = "sqlock-doctor";
@@ -60,25 +60,18 @@ static void test_F63_what_a_database_gives(void **state)
 
 /* --- a database that only says that it locks --- */
 
-/* The real driver, but with a wait queue in which everybody is the first at
- * once, as CockroachDB's advisory locks once were (F66), and without row
- * locks. */
+/* The real driver, but without row locks. */
 static struct around stub;
 
 static void make_stub(struct fixture *f)
 {
-    static sqlock_wait_queue wait_queue;
     static sqlock_transactions transactions;
 
     if (!around_make(&stub, f, "stub"))
         return;
-    wait_queue = *stub.real->wait_queue;
-    wait_queue.enqueue = around_enqueue_nothing;
-    wait_queue.leave = around_leave_nothing;
     transactions = *stub.real->transactions;
     transactions.update_free = "";
     transactions.update_wait = "";
-    stub.driver.wait_queue = &wait_queue;
     stub.driver.transactions = &transactions;
     around_register(&stub);
 }
@@ -90,14 +83,11 @@ static void test_F66_locks_that_exclude_nobody_are_found_out(void **state)
     sqlock_capabilities found = SQLOCK_CAPABILITIES_INIT;
     char url[1024];
 
-    if (database_is_polled(f->database))
-        skip_or_fail("there is no wait queue that could be hollow");
     make_stub(f);
     assert_ok(sqlock_capabilities_of(around_url(url, &stub, f), &options,
                                      &found, &f->err));
     assert_int_equal(found.leases, SQLOCK_SUPPORT_FULL);
     assert_int_equal(found.row_locks, SQLOCK_SUPPORT_REFUSED);
-    assert_int_equal(found.wakeups, SQLOCK_SUPPORT_REFUSED);
 }
 
 static void test_what_is_no_place_for_them(void **state)

@@ -63,20 +63,23 @@ static int run_on(const struct database *database)
     add_transaction_tests(add);
     add_limit_tests(add);
     add_error_tests(add);
+    add_bell_tests(add);
     if (database->bit == ON_SQLITE) {
         add_sqlite_url_tests(add);
         add_sqlite_fork_tests(add);
         add_sqlite_deadline_tests(add);
         add_sqlite_turn_tests(add);
-        add_sqlite_queue_tests(add);
         add_sqlite_identity_tests(add);
+        add_sqlite_bell_tests(add);
         add_sqlite_tests(add);
     }
+    if (database->bit == ON_MYSQL)
+        add_mysql_bell_tests(add);
     is_by_layout = true;
     for (size_t i = 0; i < SQLOCK_LAYOUTS; i++) {
         subject.layout = layouts[i];
         add_statement_tests(add);
-        add_contended_tests(add);
+        add_ticket_tests(add);
         add_reap_tests(add);
         add_race_tests(add);
         add_many_tests(add);

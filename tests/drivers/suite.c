@@ -155,19 +155,6 @@ int session_values(struct session *session, uint32_t id, const char *text,
     return rc;
 }
 
-int session_queue(struct session *session, int64_t queue, int64_t ms)
-{
-    return subject.driver->wait_queue->enqueue(
-        session->connection, queue, check_deadline_ns(ms), &session->err);
-}
-
-void session_leave_queue(struct session *session)
-{
-    session_ok(session, subject.driver->wait_queue->leave(
-                            session->connection, QUEUE,
-                            check_deadline_ns(PATIENCE_MS), &session->err));
-}
-
 int64_t session_integer(struct session *session, const char *text)
 {
     session_run(session, "%s", text);
@@ -235,7 +222,6 @@ struct lk_arguments arguments_for(const struct test *test, const char *client,
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, client);
     lk_argument_integer(&arguments, SQLOCK_P_TTL, duration_us);
     lk_argument_integer(&arguments, SQLOCK_P_PEER_TTL, PEER_TTL_US);
-    lk_argument_integer(&arguments, SQLOCK_P_QUEUE, QUEUE);
     lk_argument_text(&arguments, SQLOCK_P_NAME, "a name");
     lk_argument_text(&arguments, SQLOCK_P_HOLDER, "a holder");
     lk_argument_integer(&arguments, SQLOCK_P_TOKEN, 0);

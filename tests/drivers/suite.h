@@ -18,7 +18,6 @@
 #define DEADLINE_MS 20000
 #define LOCK_TIMEOUT_MS 10000
 #define REGION "R"
-#define QUEUE 4710 /* number of the queue lock; even */
 #define SECOND_US INT64_C(1000000)
 #define LONG_US (60 * SECOND_US)
 #define PEER_TTL_US (10 * SECOND_US)
@@ -128,12 +127,6 @@ int64_t cell_integer(const struct session *session, size_t row, size_t column);
 const char *cell_text(const struct session *session, size_t row,
                       size_t column); /* NULL for null */
 
-/* Wait at most so many ms for the queue lock of that number, and return the
- * driver's code. */
-int session_queue(struct session *session, int64_t queue, int64_t ms);
-/* Give up the queue lock QUEUE; an error fails the test. */
-void session_leave_queue(struct session *session);
-
 /* --------------------------------------------- statements of the dialect -- */
 
 /* Columns of an info row. */
@@ -146,6 +139,7 @@ enum {
     INFO_EXPIRES,
     INFO_NAME,
     INFO_HOLDER,
+    INFO_QUEUE,
     INFO_COLUMNS
 };
 
@@ -197,16 +191,18 @@ void add_value_tests(add_fn add);
 void add_transaction_tests(add_fn add);
 void add_limit_tests(add_fn add);
 void add_error_tests(add_fn add);
+void add_bell_tests(add_fn add);
 void add_sqlite_tests(add_fn add);
 void add_sqlite_url_tests(add_fn add);
 void add_sqlite_fork_tests(add_fn add);
 void add_sqlite_deadline_tests(add_fn add);
 void add_sqlite_turn_tests(add_fn add);
-void add_sqlite_queue_tests(add_fn add);
 void add_sqlite_identity_tests(add_fn add);
+void add_sqlite_bell_tests(add_fn add);
+void add_mysql_bell_tests(add_fn add);
 /* Called once per layout. */
 void add_statement_tests(add_fn add);
-void add_contended_tests(add_fn add);
+void add_ticket_tests(add_fn add);
 void add_reap_tests(add_fn add);
 void add_race_tests(add_fn add);
 void add_many_tests(add_fn add);

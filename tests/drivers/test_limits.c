@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "drivers/own_session.h"
 #include "support/endpoint.h"
 
 /* A statement that a thread of its own runs. */
@@ -139,118 +138,6 @@ static void test_abort_ends_a_statement_that_is_about_to_begin(void **state)
     assert_false(is_lost);
     check_ended(&flight);
     check_state(&test->a);
-}
-
-/* a is aborted before its wait for b's queue lock begins: the wait ends. */
-static void test_abort_ends_a_wait_that_is_about_to_begin(void **state)
-{
-    struct test *test = *state;
-    int rc;
-
-    session_ok(&test->b, session_queue(&test->b, QUEUE, PATIENCE_MS));
-    subject.driver->abort(test->a.connection);
-    rc = session_queue(&test->a, QUEUE, PATIENCE_MS);
-    if (rc != SQLOCK_EUNREACHABLE)
-        assert_code_of(SQLOCK_ECANCELED, SQLOCK_EUNCERTAIN, rc, &test->a.err);
-    session_leave_queue(&test->b);
-}
-
-/* --- positions in a queue --- */
-
-static int queue_for(struct session *session, int64_t ms)
-{
-    return session_queue(session, QUEUE, ms);
-}
-
-/* b, the next waiter, gets EBUSY early, to read the row.  A late session does
- * not overtake b, even if the queue lock is free, but gets the queue lock when
- * b has left the queue. */
-static void test_the_next_one_keeps_its_place(void **state)
-{
-    struct test *test = *state;
-    struct session late = {0};
-    int rc;
-
-    session_open(&late);
-    assert_lock_ok(queue_for(&test->a, PATIENCE_MS), &test->a.err);
-    rc = queue_for(&test->b, PATIENCE_MS); /* sooner, to read the row */
-    assert_code(SQLOCK_EBUSY, rc, &test->b.err);
-    session_leave_queue(&test->a);
-    assert_code(SQLOCK_EBUSY, queue_for(&late, 50), &late.err);
-    assert_lock_ok(queue_for(&test->b, 0), &test->b.err);
-    session_leave_queue(&test->b);
-
-    assert_lock_ok(queue_for(&test->a, PATIENCE_MS), &test->a.err);
-    assert_code(SQLOCK_EBUSY, queue_for(&test->b, 50), &test->b.err);
-    session_leave_queue(&test->a);
-    session_leave_queue(&test->b);
-    assert_lock_ok(queue_for(&late, 0), &late.err);
-
-    /* Waiting in another queue gives up the position in the first one, too. */
-    assert_code(SQLOCK_EBUSY, queue_for(&test->b, PATIENCE_MS), &test->b.err);
-    assert_lock_ok(session_queue(&test->a, QUEUE + 2, 0), &test->a.err);
-    assert_code(SQLOCK_EBUSY, session_queue(&test->b, QUEUE + 2, PATIENCE_MS),
-                &test->b.err);
-    session_leave_queue(&late);
-    assert_lock_ok(queue_for(&late, 0), &late.err);
-    session_close(&late);
-}
-
-/* --- sessions --- */
-
-static void test_connections_have_sessions_of_their_own(void **state)
-{
-    struct test *test = *state;
-
-    session_ok(&test->a, subject.driver->wait_queue->has_own_session(
-                             test->a.connection, test->b.connection,
-                             check_deadline_ns(PATIENCE_MS), &test->a.err));
-    check_state(&test->a);
-    check_state(&test->b);
-}
-
-/* The comparison finds one session on both connections, as behind a proxy. */
-static void test_a_shared_session_is_detected(void **state)
-{
-    struct test *test = *state;
-
-    session_fails(SQLOCK_EBUSY, &test->a,
-                  subject.driver->wait_queue->has_own_session(
-                      test->a.connection, test->a.connection,
-                      check_deadline_ns(PATIENCE_MS), &test->a.err));
-    check_state(&test->a);
-}
-
-/* Execute a statement, but hold every third one up until its deadline, as a
- * proxy does that has no free session.  In a comparison of sessions the third
- * statement comes while the other connection has a transaction open. */
-static int execute_late(void *connection, const sqlock_statement *statement,
-                        const sqlock_value *parameters, size_t count,
-                        int64_t deadline_ns, sqlock_result *result,
-                        sqlock_error *err)
-{
-    static unsigned calls;
-
-    if (++calls % 3 == 0) {
-        while (check_pause(deadline_ns))
-            continue;
-        return lk_error(err, SQLOCK_ECANCELED, "no session was free");
-    }
-    return subject.driver->execute(connection, statement, parameters, count,
-                                   deadline_ns, result, err);
-}
-
-static void test_a_late_comparison_leaves_no_transaction(void **state)
-{
-    struct test *test = *state;
-    sqlock_driver late = *subject.driver;
-
-    late.execute = execute_late;
-    session_fails(SQLOCK_ECANCELED, &test->a,
-                  lk_own_session(&late, "SELECT 'one'", test->a.connection,
-                                 test->b.connection, check_deadline_ns(500),
-                                 &test->a.err));
-    assert_false(subject.driver->is_alive(test->b.connection));
 }
 
 /* --- signals --- */
@@ -573,15 +460,9 @@ void add_limit_tests(add_fn add)
     ADD(abort_ends_a_statement_in_flight);
     ADD(abort_ends_a_wait_for_a_lock);
     ADD(abort_ends_a_statement_that_is_about_to_begin);
-    ADD(abort_ends_a_wait_that_is_about_to_begin);
     ADD(abandoned_claim_is_not_granted_unseen);
-    if (subject.database->bit == ON_SQLITE) {
-        ADD(the_next_one_keeps_its_place);
+    if (subject.database->bit == ON_SQLITE)
         return; /* there is no server that could end a connection */
-    }
-    ADD(connections_have_sessions_of_their_own);
-    ADD(a_shared_session_is_detected);
-    ADD(a_late_comparison_leaves_no_transaction);
     ADD(signals_break_nothing);
     ADD(F17_a_child_opens_connections_of_its_own);
     ADD(idle_connection_that_was_ended_is_not_alive);

@@ -247,27 +247,6 @@ static void test_default_vfs_of_the_application_is_not_used(void **state)
     home_remove(&home);
 }
 
-/* A queue lock in a file that was removed excludes nobody who opens the new
- * one. */
-static void test_queue_file_that_is_replaced_is_opened_anew(void **state)
-{
-    struct home home;
-    struct session other;
-
-    (void)state;
-    home_make(&home);
-    session_open_url(&other, home.url);
-    session_ok(&home.session, session_queue(&home.session, QUEUE, 0));
-    assert_int_equal(session_queue(&other, QUEUE, 0), SQLOCK_EBUSY);
-    session_leave_queue(&other);
-    assert_int_equal(unlink(at(&home, "f/a.db-sqlock")), 0);
-    session_ok(&other, session_queue(&other, QUEUE, 0));
-    assert_int_equal(session_queue(&home.session, QUEUE, 0), SQLOCK_EBUSY);
-    session_close(&other);
-    session_ok(&home.session, session_queue(&home.session, QUEUE, DEADLINE_MS));
-    home_remove(&home);
-}
-
 #define OPENINGS 300
 
 /* Body of a worker: open the file again and again, and close it. */
@@ -318,7 +297,6 @@ void add_sqlite_identity_tests(add_fn add)
     ADD(log_that_was_removed_is_not_copied);
     ADD(log_that_is_removed_by_closing_is_not_replaced);
     ADD(default_vfs_of_the_application_is_not_used);
-    ADD(queue_file_that_is_replaced_is_opened_anew);
 #undef ADD
 }
 

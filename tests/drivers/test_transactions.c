@@ -3,7 +3,6 @@
  * whether something was committed
  */
 #include "drivers/mysql/errors.h"
-#include "drivers/own_session.h"
 #include "drivers/suite.h"
 
 #include <stdio.h>
@@ -358,30 +357,6 @@ static void test_wait_for_a_row_lock_ends_as_busy(void **state)
     assert_less(0, claim(b, test, test->client_b, LONG_US));
 }
 
-/* EBUSY of a comparison of sessions means a proxy, so it is not returned when
- * the comparison gave up waiting for a row lock. */
-static void test_a_time_limit_is_no_proxy(void **state)
-{
-    struct test *test = *state;
-    struct session *b = &test->b;
-    char query[1024];
-
-    session_close(b);
-    assert_lock_ok(session_open_at(b, subject.url, 300), &b->err);
-    assert_lock_ok(insert(&test->a, test->key), &test->a.err);
-    assert_lock_ok(session_begin(&test->a), &test->a.err);
-    session_run(&test->a, "UPDATE %s SET K = K WHERE K = '%s'",
-                subject.values.quoted, test->key);
-    (void)snprintf(query, sizeof query,
-                   "SELECT K FROM %s WHERE K = '%s' FOR UPDATE",
-                   subject.values.quoted, test->key);
-    session_fails(SQLOCK_EUNREACHABLE, b,
-                  lk_own_session(subject.driver, query, b->connection,
-                                 test->a.connection,
-                                 check_deadline_ns(PATIENCE_MS), &b->err));
-    assert_lock_ok(session_rollback(&test->a), &test->a.err);
-}
-
 /* A READ does not wait for a row lock. */
 static void test_read_passes_a_locked_row(void **state)
 {
@@ -441,7 +416,6 @@ void add_transaction_tests(add_fn add)
     ADD(read_passes_a_locked_row);
     if (subject.database->bit != ON_SQLITE) {
         ADD(each_statement_sees_what_is_committed);
-        ADD(a_time_limit_is_no_proxy);
         ADD(the_server_limits_waits_for_locks_as_asked);
     }
     if (subject.database->bit == ON_MYSQL) {

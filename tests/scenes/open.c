@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "support/around.h"
-
 static sqlock_ownership ownership_of(const struct step *step)
 {
     const char *owner = step_option(step, "owner");
@@ -25,26 +23,6 @@ static uint32_t patience(const struct step *step)
     return step_option(step, "patient") != NULL
                ? 3600000
                : (uint32_t)actor_ms(step, "poll", 5);
-}
-
-/* Write the URL of the step to actor->url; where it asks for that, of a driver
- * whose wait queue excludes nobody. */
-static void read_url(struct actor *actor, const struct step *step)
-{
-    static sqlock_wait_queue none;
-    static struct around hollow;
-    struct fixture f = {.url = step_option(step, "url")};
-
-    (void)snprintf(actor->url, sizeof actor->url, "%s", f.url);
-    if (step_option(step, "hollow") == NULL)
-        return;
-    (void)around_make(&hollow, &f, "hollow");
-    none = *hollow.real->wait_queue;
-    none.enqueue = around_enqueue_nothing;
-    none.leave = around_leave_nothing;
-    hollow.driver.wait_queue = &none;
-    around_register(&hollow);
-    (void)around_url(actor->url, &hollow, &f);
 }
 
 /* Longer than any step is waited for: whatever ends does so because it was
@@ -79,7 +57,8 @@ int actor_open(struct actor *actor, const struct step *step, sqlock_error *err)
     actor->options = options;
     (void)snprintf(actor->folder, sizeof actor->folder, "%s",
                    step_option(step, "folder"));
-    read_url(actor, step);
+    (void)snprintf(actor->url, sizeof actor->url, "%s",
+                   step_option(step, "url"));
     if (strncmp(actor->url, "tap+", 4) == 0)
         disturb_begin(actor);
     do

@@ -10,7 +10,7 @@
 #define FIRST_SHARE_NS (80 * LK_NS_PER_MS)
 #define PAUSES 6 /* after shares of 80 ms, doubled up to 2.56 s */
 
-static const sqlock_driver queueing = {.wait_queue = &(sqlock_wait_queue){0}};
+static const sqlock_driver queueing = {.name = "with a bell"};
 
 /* Make an entry of a registry with a wait queue that has noticed a Spring
  * service: after a refusal, a claim found no row, since services delete their

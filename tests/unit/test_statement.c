@@ -174,6 +174,15 @@ static size_t places_of(const char *text, sqlock_placeholder style)
     return places;
 }
 
+/* Return whether a {fragment} was not put in.  QUEUE is JSON, with {"... */
+static bool has_fragment(const char *text)
+{
+    while ((text = strchr(text, '{')) != NULL)
+        if (*++text != '"')
+            return true;
+    return false;
+}
+
 /* Check each statement of a list, with all names put in. */
 static void check_list(const sqlock_driver *driver, const struct lk_sql *sql,
                        unsigned kinds, unsigned parameters)
@@ -201,7 +210,7 @@ static void check_list(const sqlock_driver *driver, const struct lk_sql *sql,
         assert_int_equal(sql->variants & seen[sql->kind], 0);
         seen[sql->kind] |= sql->variants;
         assert_int_equal(lk_statement_render(&statement, sql, all, 1), 0);
-        assert_null(strchr(statement.text, '{'));
+        assert_false(has_fragment(statement.text));
         assert_null(strchr(statement.text, ';'));
         if (places_of(statement.text, driver->dialect->placeholder) !=
             statement.count)

@@ -90,6 +90,9 @@ static int check(struct lk_mysql_connection *connection, int64_t deadline_ns,
         return lk_error(err, SQLOCK_ECANCELED,
                         "the statement was cancelled before it was sent");
     }
+    if (connection->awaits_bell && !connection->is_broken)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the connection waits for a bell: hear that first");
     was_looked_at = connection->was_looked_at;
     connection->was_looked_at = false;
     if (connection->is_broken || (connection->has_alarm && !was_looked_at &&

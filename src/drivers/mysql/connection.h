@@ -35,8 +35,12 @@ struct lk_mysql_connection {
     bool has_group;          /* the server is configured for a group */
     int64_t member_since_ns; /* when it was last asked for its state there */
     bool was_looked_at;      /* by is_alive, and nothing was sent since */
-    char limits[2][24];      /* the time limits that unlimit restores */
-    uint32_t idle_ms;        /* as in sqlock_connect; 0: adopted */
+    bool awaits_bell;        /* a statement of bell.c waits, and nothing else
+                                can be sent */
+    /* the bell that the session waits for, or may have; "" otherwise */
+    char bell[SQLOCK_BELL_MAX + 1];
+    char limits[2][24];       /* the time limits that unlimit restores */
+    uint32_t idle_ms;         /* as in sqlock_connect; 0: adopted */
     uint32_t present_idle_ms; /* the session's limit; 0: the server's own */
     atomic_bool was_aborted;  /* by another thread */
     int alarm;                /* a second descriptor of the socket, ... */
@@ -66,6 +70,7 @@ int lk_mysql_fail_statement(struct lk_mysql_connection *connection,
  *  SIGPIPE away, and have the call aborted at the deadline.  Call
  *  lk_mysql_call_end() only after 0.
  *  @retval 0             begun
+ *  @retval EINVAL        it waits for a bell, which was not heard yet
  *  @retval ECANCELED     the deadline has passed, or it was aborted
  *  @retval EUNREACHABLE  it is broken, or the server has closed it
  *  @retval ENOMEM, ERESOURCE  the client library or a thread cannot start */
@@ -155,8 +160,8 @@ int lk_mysql_ask_group(struct lk_mysql_connection *connection,
 int lk_mysql_stay_in_group(struct lk_mysql_connection *connection,
                            sqlock_error *err);
 
-/** The wait queue: user locks of the server. */
-extern const sqlock_wait_queue lk_mysql_wait_queue;
+/** The bell: user locks of the server. */
+extern const sqlock_bell lk_mysql_bell;
 
 /** The driver's functions and SQL for transactions of the application. */
 extern const sqlock_transactions lk_mysql_transactions;

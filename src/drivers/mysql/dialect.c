@@ -23,6 +23,8 @@ extern const char lk_sql_mysql_schema_spring6[];
     "varchar(25[5-9])|varchar(2[6-9][0-9])|varchar([3-9][0-9][0-9])|"         \
     "varchar([1-9][0-9][0-9][0-9]*)|text|mediumtext|longtext"
 /* clang-format on */
+/* Longer than any number of waiters needs. */
+#define LONG_TYPES "mediumtext|longtext"
 
 static const sqlock_column columns[] = {
     {"LOCK_KEY", CLIENT_TYPES},
@@ -33,6 +35,8 @@ static const sqlock_column columns[] = {
     {"FENCE", "bigint|bigint([0-9]*[0-9])"},
     {"LOCK_NAME", TEXT_TYPES},
     {"HOLDER", TEXT_TYPES},
+    {"QUEUE", LONG_TYPES},
+    {"SHARERS", LONG_TYPES},
     {NULL, NULL},
 };
 

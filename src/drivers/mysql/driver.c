@@ -48,12 +48,14 @@ static int driver_open(void *handle, const struct lk_url *url,
 
 /* End the session.  mysql_close() sends a goodbye to the server, and with TLS
  * even waits for a reply.  So that it does not block, the socket is first shut
- * down for receiving, and if the connection is broken for sending, too. */
+ * down for receiving, and if the connection is broken for sending, too.  So it
+ * is if a statement waits: the server looks now and then whether its client is
+ * still there, and an unread goodbye would look as if it were. */
 static void driver_close(void *handle)
 {
     struct lk_mysql_connection *connection = handle;
-    bool in_order =
-        !connection->is_broken && !atomic_load(&connection->was_aborted);
+    bool in_order = !connection->is_broken && !connection->awaits_bell &&
+                    !atomic_load(&connection->was_aborted);
     uint32_t i;
 
     if (connection->mysql == NULL)
@@ -76,7 +78,7 @@ static bool driver_is_alive(void *handle)
 
     connection->was_looked_at =
         connection->has_alarm && !connection->is_broken &&
-        !atomic_load(&connection->was_aborted) &&
+        !connection->awaits_bell && !atomic_load(&connection->was_aborted) &&
         mysql_thread_id(connection->mysql) == connection->thread_id &&
         lk_mysql_is_quiet(connection);
     return connection->was_looked_at &&
@@ -210,7 +212,6 @@ const sqlock_driver lk_driver_mysql = {
     .native = driver_native,
     .describe = driver_describe,
     .transactions = &lk_mysql_transactions,
-    .wait_queue = &lk_mysql_wait_queue,
-    .can_poll = true,
+    .bell = &lk_mysql_bell,
     .stock = &lk_mysql_stock,
 };

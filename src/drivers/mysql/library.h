@@ -49,7 +49,9 @@
     X(mysql_num_rows) \
     X(mysql_options) \
     X(mysql_query) \
+    X(mysql_read_query_result) \
     X(mysql_real_query) \
+    X(mysql_send_query) \
     X(mysql_server_init) \
     X(mysql_sqlstate) \
     X(mysql_stmt_affected_rows) \
@@ -107,7 +109,9 @@ extern struct lk_library lk_my_library;
 #define mysql_num_rows lk_my.mysql_num_rows
 #define mysql_options lk_my.mysql_options
 #define mysql_query lk_my.mysql_query
+#define mysql_read_query_result lk_my.mysql_read_query_result
 #define mysql_real_query lk_my.mysql_real_query
+#define mysql_send_query lk_my.mysql_send_query
 #define mysql_server_init lk_my.mysql_server_init
 #define mysql_sqlstate lk_my.mysql_sqlstate
 #define mysql_stmt_affected_rows lk_my.mysql_stmt_affected_rows

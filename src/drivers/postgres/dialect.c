@@ -16,6 +16,8 @@ extern const char lk_sql_postgres_schema_spring6[];
 /* CHAR(36) in our scripts; a table made by hand may have VARCHAR or TEXT. */
 #define KEY_TYPES "character(36)|character varying|character varying(*)|text"
 #define NAME_TYPES "character(*)|character varying|character varying(*)|text"
+/* Of any length. */
+#define LONG_TYPES "character varying|text"
 /* With microseconds, and no time zone: the session's would be applied. */
 #define TIME_TYPES "timestamp without time zone|timestamp(6) without time zone"
 
@@ -28,6 +30,8 @@ static const sqlock_column columns[] = {
     {"FENCE", "bigint"},
     {"LOCK_NAME", NAME_TYPES},
     {"HOLDER", NAME_TYPES},
+    {"QUEUE", LONG_TYPES},
+    {"SHARERS", LONG_TYPES},
     {NULL, NULL},
 };
 

@@ -341,7 +341,6 @@ const sqlock_driver lk_driver_postgres = {
     .native = pg_native,
     .describe = pg_describe,
     .transactions = &lk_pg_transactions,
-    .wait_queue = &lk_pg_wait_queue,
-    .can_poll = true,
+    .bell = &lk_pg_bell,
     .stock = &lk_pg_stock,
 };

@@ -262,8 +262,12 @@ extern const sqlock_transactions lk_pg_transactions;
 
 extern const sqlock_stock_dialect lk_pg_stock;
 
-/* ------------------------------------------------------------ queue.c -- */
+/* --------------------------------------------------------------- bell.c -- */
 
-extern const sqlock_wait_queue lk_pg_wait_queue;
+extern const sqlock_bell lk_pg_bell;
+
+/* --------------------------------------------------------------- bell.c -- */
+
+extern const sqlock_bell lk_pg_bell;
 
 #endif /* LK_POSTGRES_SESSION_H */

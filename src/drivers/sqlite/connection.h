@@ -58,20 +58,14 @@ struct lk_sqlite {
      * mutex, so that no closed handle is interrupted.  "Guarded": changed with
      * the mutex locked, since other threads read or change it. */
     pthread_mutex_t guard;
-    atomic_bool can_be_aborted; /* the mutex is initialized */
-    bool is_in_call;            /* guarded */
-    pthread_cond_t changed;     /* signalled: a wait is over, or aborted */
-    bool is_wait_over;          /* guarded: the helper of queue.c has ended */
-    int queue_errno;            /* guarded: the helper's result, 0 or errno */
-    int64_t next_byte;          /* guarded while the helper runs: the byte that
-                                   makes this the next waiter; 0: it is not */
-    int queue_file;             /* descriptor of the file of queue.c */
-    int queue_file_errno;       /* why that file could not be opened last */
-    bool has_queue_file;
-    /* queue locks taken by statements that are not committed yet */
-    int64_t *taken;
-    size_t taken_count;
-    size_t taken_size;
+    atomic_bool can_be_aborted;  /* the mutex is initialized */
+    bool is_in_call;             /* guarded */
+    pthread_cond_t changed;      /* signalled: a wait is over, or aborted */
+    struct lk_sqlite_bell *bell; /* bell.c: at which others ring; or NULL */
+    /* rings of statements that are not committed yet */
+    struct lk_sqlite_ring *rings;
+    size_t ring_count;
+    size_t ring_size;
     struct lk_sqlite_file *file; /* its queue in turn.c; NULL: none */
     struct lk_sqlite *behind;    /* the next one in that queue, or NULL */
     bool has_turn;               /* guarded: the queue has come to this one */
@@ -137,25 +131,16 @@ int lk_sqlite_failure_to_read(struct lk_sqlite *c, sqlock_error *err);
  * result code of SQLite. */
 int lk_sqlite_add_functions(struct lk_sqlite *c);
 
-/* queue.c: waiting for another process. */
-extern const sqlock_wait_queue lk_sqlite_wait_queue;
-/* Take the queue lock if it is free.  Return whether it was taken and no other
- * connection is the next waiter. */
-bool lk_sqlite_queue_take(struct lk_sqlite *c, int64_t queue);
-/* Release the queue lock, which the next waiter then gets. */
-void lk_sqlite_queue_notify(struct lk_sqlite *c, int64_t queue);
-/* Settle the queue locks in `taken`, except the first `from`, when their
- * statements are committed or undone: keep them, or release them if is_undone.
- */
-void lk_sqlite_queue_settle(struct lk_sqlite *c, size_t from, bool is_undone);
-/* Close the queue file, which releases all queue locks of the connection. */
-void lk_sqlite_queue_close(struct lk_sqlite *c);
-#define LK_SQLITE_QUEUE_SUFFIX "-sqlock" /* follows the database's file name */
-
-/* waiters.c: the SQL function sqlock_waiters().  It returns a JSON array with,
- * for each waiting request, the byte of the queue file that it waits for. */
-void lk_sqlite_waiters(sqlite3_context *context, int argc,
-                       sqlite3_value **argv);
+/* bell.c: hearing of other processes, and ringing at theirs. */
+extern const sqlock_bell lk_sqlite_bell;
+/* The SQL function sqlock_ring(NAME, TEXT): ring at that bell once the
+ * statement is committed, and return null. */
+void lk_sqlite_ring(sqlite3_context *context, int argc, sqlite3_value **argv);
+/* Settle the rings, except the first `from`, when their statements are
+ * committed or undone: send them, or forget them if is_undone. */
+void lk_sqlite_bell_settle(struct lk_sqlite *c, size_t from, bool is_undone);
+/* End hearing, and forget all rings. */
+void lk_sqlite_bell_close(struct lk_sqlite *c);
 
 /* adopt.c: transactions of the application on its own handle. */
 extern const sqlock_transactions lk_sqlite_transactions;

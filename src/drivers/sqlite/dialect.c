@@ -28,6 +28,8 @@ static const sqlock_column columns[] = {
     {"FENCE", INTEGER_TYPES},
     {"LOCK_NAME", TEXT_TYPES},
     {"HOLDER", TEXT_TYPES},
+    {"QUEUE", TEXT_TYPES},
+    {"SHARERS", TEXT_TYPES},
     {NULL, NULL},
 };
 

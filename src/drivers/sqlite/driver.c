@@ -188,7 +188,7 @@ static void sqlite_close(void *connection)
     if (!atomic_load(&c->can_be_aborted))
         return;
     forget_log(c);
-    lk_sqlite_queue_close(c);
+    lk_sqlite_bell_close(c);
     lk_sqlite_turn_close(c);
     (void)pthread_mutex_lock(&c->guard);
     c->db = NULL;
@@ -232,7 +232,7 @@ static int roll_back(struct lk_sqlite *c, sqlock_error *err)
 
     if (sqlite3_get_autocommit(c->db) == 0)
         rc = lk_sqlite_run(c, &statement, NULL, 0, NULL, err);
-    lk_sqlite_queue_settle(c, 0, true);
+    lk_sqlite_bell_settle(c, 0, true);
     return rc;
 }
 
@@ -257,7 +257,7 @@ static int sqlite_execute(void *connection, const sqlock_statement *statement,
                           sqlock_error *err)
 {
     struct lk_sqlite *c = connection;
-    size_t taken = c->taken_count;
+    size_t rings = c->ring_count;
     bool was_in_transaction;
     bool is_over;
     int rc;
@@ -270,8 +270,9 @@ static int sqlite_execute(void *connection, const sqlock_statement *statement,
     is_over = sqlite3_get_autocommit(c->db) != 0;
     if (rc < 0 && was_in_transaction && is_over)
         rc = tell_rolled_back(rc, err);
-    if (rc < 0 || is_over)
-        lk_sqlite_queue_settle(c, is_over ? 0 : taken, rc < 0);
+    if (rc < 0 || is_over) {
+        lk_sqlite_bell_settle(c, is_over ? 0 : rings, rc < 0);
+    }
     /* By the contract, no transaction is open after SQLOCK_ERETRY (F69). */
     if (rc == SQLOCK_ERETRY)
         (void)roll_back(c, NULL);
@@ -388,6 +389,6 @@ const sqlock_driver lk_driver_sqlite = {
     .native = sqlite_native,
     .describe = sqlite_describe,
     .transactions = &lk_sqlite_transactions,
-    .wait_queue = &lk_sqlite_wait_queue,
+    .bell = &lk_sqlite_bell,
     .stock = &lk_sqlite_stock,
 };

@@ -68,27 +68,6 @@ static void sql_file_system(sqlite3_context *context, int argc,
                         SQLITE_STATIC);
 }
 
-/* sqlock_enqueue(number): take the queue lock.  Return 0 if it was taken and no
- * other session waits for it; 1 if another session has it or waits for it, or
- * the queue file cannot be opened. */
-static void sql_enqueue(sqlite3_context *context, int argc,
-                        sqlite3_value **argv)
-{
-    (void)argc;
-    sqlite3_result_int(context,
-                       !lk_sqlite_queue_take(sqlite3_user_data(context),
-                                             sqlite3_value_int64(argv[0])));
-}
-
-/* sqlock_notify(number): release the queue lock; return null. */
-static void sql_notify(sqlite3_context *context, int argc, sqlite3_value **argv)
-{
-    (void)argc;
-    lk_sqlite_queue_notify(sqlite3_user_data(context),
-                           sqlite3_value_int64(argv[0]));
-    sqlite3_result_null(context);
-}
-
 /* sqlock_collation(table, column): the collation that the column's comparisons
  * use; null for what is no table. */
 static void sql_collation(sqlite3_context *context, int argc,
@@ -117,10 +96,8 @@ int lk_sqlite_add_functions(struct lk_sqlite *c)
         void (*call)(sqlite3_context *, int, sqlite3_value **);
     } functions[] = {
         {"sqlock_now", 0, sql_now},
-        {"sqlock_enqueue", 1, sql_enqueue},
-        {"sqlock_notify", 1, sql_notify},
+        {"sqlock_ring", 2, lk_sqlite_ring},
         {"sqlock_file_system", 0, sql_file_system},
-        {"sqlock_waiters", 0, lk_sqlite_waiters},
         {"sqlock_collation", 2, sql_collation},
         {"sqlock_readonly", 0, sql_readonly},
     };

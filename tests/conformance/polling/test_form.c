@@ -187,14 +187,14 @@ static void test_the_url_chooses_the_form(void **state)
 
     (void)snprintf(url, sizeof url, "%s://h/d", f->database->name);
     assert_int_equal(lk_driver_find(&queueing, url, NULL), 0);
-    assert_non_null(queueing->wait_queue);
+    assert_non_null(queueing->bell);
     (void)snprintf(url, sizeof url, "%s://h/d?waiting=queue",
                    f->database->name);
     assert_int_equal(lk_driver_find(&found, url, NULL), 0);
     assert_ptr_equal(found, queueing);
     assert_int_equal(lk_driver_find(&found, f->url, NULL), 0);
     assert_ptr_not_equal(found, queueing);
-    assert_null(found->wait_queue);
+    assert_null(found->bell);
     (void)snprintf(url, sizeof url, "%s://h/d?waiting=perhaps",
                    f->database->name);
     assert_int_equal(lk_driver_find(&found, url, NULL), SQLOCK_EINVAL);
@@ -202,8 +202,6 @@ static void test_the_url_chooses_the_form(void **state)
     (void)snprintf(url, sizeof url, "%s://h/d?waiting=poll&waiting=poll",
                    f->database->name);
     assert_int_equal(lk_driver_find(&found, url, NULL), SQLOCK_EINVAL);
-    assert_int_equal(lk_driver_find(&found, "sqlite:x?waiting=poll", NULL),
-                     SQLOCK_ENOTSUP);
     gives = fixture_gives(f);
     assert_int_equal(gives.wakeups, SQLOCK_SUPPORT_REFUSED);
     assert_int_equal(gives.leases, SQLOCK_SUPPORT_FULL);

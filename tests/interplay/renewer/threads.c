@@ -16,8 +16,8 @@
 
 #define TASKS "/proc/self/task"
 
-/* renewals, events, background; see locks/registry.h */
-#define SERVICES 3
+/* renewals, events, background, bell; see locks/registry.h */
+#define SERVICES 4
 
 struct wait {
     sqlock_lock *lock;
@@ -84,7 +84,7 @@ static size_t threads_of_driver(const sqlock_registry *registry)
     return strcmp(driver->name, "postgres") == 0 ? 0 : 1;
 }
 
-static void test_a_registry_has_three_service_threads(void **state)
+static void test_a_registry_has_four_service_threads(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *other = nth_lock(f, f->b, 1);
@@ -126,6 +126,6 @@ static void test_a_registry_has_three_service_threads(void **state)
 }
 
 static const struct test tests[] = {
-    TEST(test_a_registry_has_three_service_threads),
+    TEST(test_a_registry_has_four_service_threads),
 };
 const struct topic topic_threads = TOPIC(tests);

@@ -118,17 +118,3 @@ void relay_close(struct relay *relay)
     lock_drop(relay->held);
     contender_close(&relay->next);
 }
-
-bool queue_is_waited_at(struct fixture *f)
-{
-    return sql_integer(&f->sql,
-                       f->database->bit == ON_POSTGRES
-                           ? "SELECT count(*) FROM pg_locks WHERE "
-                             "locktype = 'advisory' AND "
-                             "(NOT granted OR mode = 'ShareLock')"
-                           : "SELECT count(*) FROM "
-                             "information_schema.PROCESSLIST WHERE INFO "
-                             "LIKE 'SELECT%%GET_LOCK(%%' AND "
-                             "STATE = 'User lock' AND ID <> "
-                             "CONNECTION_ID()") > 0;
-}

@@ -5,10 +5,11 @@
 #include "suite.h"
 
 static const struct topic *const topics[] = {
-    &topic_cancel, &topic_queue, &topic_crowd, &topic_stranger, NULL,
+    &topic_cancel,
+    &topic_crowd,
+    NULL,
 };
 
-/* One lane: tests ask the server which sessions wait in its queues. */
 static const struct suite_main suite = {
     .name = "waiting",
     .about = "who gets a lock that several wait for, and how a wait ends",

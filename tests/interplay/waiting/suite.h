@@ -2,7 +2,7 @@
  * suite.h - the topics of this suite: waiting for a lock, and being next
  *
  * tests/scenes says what waiters may expect.  Here is what cannot be seen from
- * outside, or belongs to the wait queue that databases offer today.
+ * outside.
  */
 #ifndef TESTS_WAITING_SUITE_H
 #define TESTS_WAITING_SUITE_H
@@ -12,9 +12,7 @@
 #include "support/workers.h"
 
 extern const struct topic topic_cancel;
-extern const struct topic topic_queue;
 extern const struct topic topic_crowd;
-extern const struct topic topic_stranger;
 
 /* A thread of the test's process that acquires a lock, and releases it when the
  * test tells it to. */
@@ -43,10 +41,6 @@ void contender_start(struct contender *contender, sqlock_lock *lock,
                      int64_t wait_ms);
 void contender_queue(struct contender *contender, sqlock_lock *lock,
                      int64_t wait_ms);
-
-/* Return whether any session waits in a queue of the database, as the server
- * sees it.  For PostgreSQL and MySQL only. */
-bool queue_is_waited_at(struct fixture *f);
 
 /* Wait until the contender has the lock; fail the test if its acquire fails. */
 void contender_await(struct contender *contender);

@@ -21,7 +21,7 @@
 struct counted {
     const sqlock_driver *real;
     sqlock_driver driver;
-    sqlock_wait_queue wait_queue;
+    sqlock_bell bell;
     char name[32];
     char scheme[32];
 };
@@ -40,33 +40,14 @@ static int counted_execute(void *connection, const sqlock_statement *statement,
                               deadline_ns, result, err);
 }
 
-/* SQLite's queue lock is a lock on a file, for which nothing is sent. */
-static void count_at_queue(void)
+/* A bell of one waits by a statement; SQLite's is a socket, for which nothing
+ * is sent. */
+static int counted_begin(void *connection, const char *name, int64_t until_ns,
+                         int64_t deadline_ns, sqlock_error *err)
 {
     if (!now->real->has_one_writer)
         atomic_fetch_add(&sent, 1);
-}
-
-static int counted_queue(void *connection, int64_t queue, int64_t until_ns,
-                         sqlock_error *err)
-{
-    count_at_queue();
-    return now->real->wait_queue->enqueue(connection, queue, until_ns, err);
-}
-
-static int counted_listen(void *connection, int64_t queue, int64_t deadline_ns,
-                          sqlock_error *err)
-{
-    count_at_queue();
-    return now->real->wait_queue->subscribe(connection, queue, deadline_ns,
-                                            err);
-}
-
-static int counted_leave(void *connection, int64_t queue, int64_t deadline_ns,
-                         sqlock_error *err)
-{
-    count_at_queue();
-    return now->real->wait_queue->leave(connection, queue, deadline_ns, err);
+    return now->real->bell->begin(connection, name, until_ns, deadline_ns, err);
 }
 
 static void wrap(struct counted *counted, const sqlock_driver *real,
@@ -81,14 +62,11 @@ static void wrap(struct counted *counted, const sqlock_driver *real,
     counted->driver.name = counted->name;
     counted->driver.schemes = counted->scheme;
     counted->driver.execute = counted_execute;
-    if (real->wait_queue == NULL)
+    if (real->bell == NULL)
         return;
-    counted->wait_queue = *real->wait_queue;
-    counted->wait_queue.enqueue = counted_queue;
-    if (counted->wait_queue.subscribe != NULL)
-        counted->wait_queue.subscribe = counted_listen;
-    counted->wait_queue.leave = counted_leave;
-    counted->driver.wait_queue = &counted->wait_queue;
+    counted->bell = *real->bell;
+    counted->bell.begin = counted_begin;
+    counted->driver.bell = &counted->bell;
 }
 
 int bench_counted_url(char out[COUNTED_URL_SIZE], const char *url,

@@ -21,7 +21,7 @@ mapfile -t all < <(find include src tests .ci .make docker sql Makefile \
 
 # The contract of drivers, and what several of them use.
 driver_may_use="db/driver.h db/dialect.h drivers/own_session.h drivers/library.h
-    drivers/peer.h"
+    drivers/peer.h drivers/bell.h"
 
 # The folders of src that a file of this folder may include.
 may_use() { # FOLDER

@@ -34,19 +34,3 @@ const char *around_url(char out[1024], const struct around *around,
                    f->url);
     return out;
 }
-
-int around_enqueue_nothing(void *connection, int64_t queue, int64_t until_ns,
-                           sqlock_error *err)
-{
-    (void)connection;
-    (void)queue;
-    (void)until_ns;
-    (void)err;
-    return 0;
-}
-
-int around_leave_nothing(void *connection, int64_t queue, int64_t deadline_ns,
-                         sqlock_error *err)
-{
-    return around_enqueue_nothing(connection, queue, deadline_ns, err);
-}

@@ -24,13 +24,6 @@ bool around_make(struct around *around, struct fixture *f, const char *name);
 /* Register around->driver, in which the test has replaced functions. */
 void around_register(struct around *around);
 
-/* `enqueue` and `leave` of a wait queue that excludes nobody: both do nothing,
- * and return 0. */
-int around_enqueue_nothing(void *connection, int64_t queue, int64_t until_ns,
-                           sqlock_error *err);
-int around_leave_nothing(void *connection, int64_t queue, int64_t deadline_ns,
-                         sqlock_error *err);
-
 /* Write the fixture's URL, with the name before it, to out; return out. */
 const char *around_url(char out[1024], const struct around *around,
                        const struct fixture *f);

@@ -434,7 +434,6 @@ static void install(size_t i, const sqlock_driver *real)
         .describe = tap_describe,
         .transactions = &transactions[i],
         .stock = real->stock,
-        .can_poll = real->can_poll,
     };
     assert_true(lk_driver_add(&taps[i]));
 }

@@ -1,0 +1,82 @@
+/*
+ * ticket.c - read the text of a QUEUE (ticket.h)
+ */
+#include "lease/ticket.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+#define ID_LENGTH (SQLOCK_KEY_SIZE - 1)
+#define BEGIN "[\""
+#define AFTER_ID "\","
+#define BEFORE_HOLDER ",\""
+#define END "\"],"
+
+/* Return the text behind `wanted` if `at` begins with it, otherwise NULL. */
+static const char *behind(const char *at, const char *wanted)
+{
+    size_t length = strlen(wanted);
+
+    return at != NULL && strncmp(at, wanted, length) == 0 ? at + length : NULL;
+}
+
+bool lk_ticket_next(const char **at, struct lk_ticket *out)
+{
+    const char *begin = *at != NULL ? strstr(*at, BEGIN) : NULL;
+    const char *text;
+
+    *at = NULL;
+    if (begin == NULL)
+        return false;
+    out->client_id = begin + strlen(BEGIN);
+    if (strnlen(out->client_id, ID_LENGTH) < ID_LENGTH)
+        return false;
+    text = behind(out->client_id + ID_LENGTH, AFTER_ID);
+    if (text == NULL)
+        return false;
+    out->ends_at_us = lk_text_digits(&text);
+    text = behind(text, ",");
+    if (text == NULL)
+        return false;
+    out->since_us = lk_text_digits(&text);
+    out->holder = behind(text, BEFORE_HOLDER);
+    text = out->holder != NULL ? strstr(out->holder, END) : NULL;
+    if (text == NULL)
+        return false;
+    out->holder_length = (size_t)(text - out->holder);
+    *at = text + strlen(END);
+    return true;
+}
+
+int lk_ticket_place(const char *queue, const char *client_id,
+                    char before[SQLOCK_KEY_SIZE])
+{
+    struct lk_ticket ticket;
+    int place = 0;
+
+    before[0] = '\0';
+    while (lk_ticket_next(&queue, &ticket)) {
+        if (strncmp(ticket.client_id, client_id, ID_LENGTH) == 0)
+            return place;
+        (void)snprintf(before, SQLOCK_KEY_SIZE, "%.*s", ID_LENGTH,
+                       ticket.client_id);
+        place++;
+    }
+    return -1;
+}
+
+void lk_ticket_holder(const struct lk_store *store, char *out, size_t size)
+{
+    lk_store_shown(store, out, size, store->identity);
+    for (char *at = out; *at != '\0'; at++) {
+        if (*at == '[')
+            *at = '(';
+        else if (*at == ']')
+            *at = ')';
+        else if (*at == '"' || *at == '\\')
+            *at = '\'';
+    }
+}

@@ -1,0 +1,53 @@
+/*
+ * ticket.h - who waits for a lock, in order, as the text of its row's QUEUE
+ *
+ * QUEUE is null when nobody waits.  Otherwise it is JSON that every database
+ * can change by plain functions of text, because the beginning and each ticket
+ * have places of fixed length:
+ *
+ *     {"e":<end>,"q":[["<CLIENT_ID>",<end>,<since>,"<holder>"],0]}
+ *
+ * Times are us since 1970 by the database's clock, always of 16 digits.  "e" is
+ * the latest end of any ticket: after that nobody of them waits any more.  A
+ * ticket has the CLIENT_ID that its claim has, its end, when it was made, and
+ * the identity of the waiter, as HOLDER has that of the holder; it ends with
+ * "],.  The 0 is there so that all tickets end in the same way.
+ */
+#ifndef LK_TICKET_H
+#define LK_TICKET_H
+
+#include "lease/store.h"
+
+/* How long a ticket lasts that is not renewed: its waiter is gone then. */
+#define LK_TICKET_MS 70000u
+/* A waiter claims again, and so renews its ticket, after this time. */
+#define LK_TICKET_RENEWED_MS 28000u
+
+/* How long a release keeps the row for the first waiter. */
+#define LK_RESERVED_MS 1000u
+
+/* One ticket, as lk_ticket_next() reads it.  The texts are not terminated by
+ * NUL, and point into the queue. */
+struct lk_ticket {
+    const char *client_id; /* SQLOCK_KEY_SIZE - 1 bytes */
+    int64_t ends_at_us;
+    int64_t since_us;
+    const char *holder;
+    size_t holder_length;
+};
+
+/* Read the next ticket of a queue from *at on, and move *at behind it.  Begin
+ * with the text of the column, or NULL.  Return false if there is none. */
+bool lk_ticket_next(const char **at, struct lk_ticket *out);
+
+/* Find the ticket of a claim.  Return its place, 0 for the first; -1: it has
+ * none.  `before` gets the CLIENT_ID of the ticket before it, "" if it is the
+ * first. */
+int lk_ticket_place(const char *queue, const char *client_id,
+                    char before[SQLOCK_KEY_SIZE]);
+
+/* Write the identity of this process as a ticket has it: without the characters
+ * by which tickets are told apart. */
+void lk_ticket_holder(const struct lk_store *store, char *out, size_t size);
+
+#endif

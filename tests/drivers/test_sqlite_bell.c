@@ -1,0 +1,219 @@
+/*
+ * test_sqlite_bell.c - bells of SQLite: sockets beside the database
+ */
+#include "drivers/hearing.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* SQLite undoes a statement alone: what it rang is forgotten, what those before
+ * it rang is not. */
+static void test_a_failed_statement_rings_nothing(void **state)
+{
+    struct test *test = *state;
+    struct session *a = hearer(test);
+    struct session *b = &test->b;
+
+    session_run(b, "INSERT INTO %s (K) VALUES ('%s')", subject.values.quoted,
+                test->key);
+    session_ok(b, session_begin(b));
+    ring(b, BELL, "kept");
+    session_refuses(SQLOCK_EBUSY, b,
+                    "INSERT INTO %s (K, T) SELECT '%s', "
+                    "sqlock_ring('" BELL "', 'undone')",
+                    subject.values.quoted, test->key);
+    session_ok(b, session_commit(b));
+    hears(a, "kept");
+    hears_nothing(a);
+}
+
+static const char *bell_file(char path[1024], const char *name)
+{
+    (void)snprintf(path, 1024, "%s-sqlock-%s.bell",
+                   subject.url + strlen("sqlite:"), name);
+    return path;
+}
+
+static bool is_there(const char *name)
+{
+    char path[1024];
+
+    return access(bell_file(path, name), F_OK) == 0;
+}
+
+static int hear_as_child(struct session *session)
+{
+    return begin_hearing(session, OTHER, 0);
+}
+
+static void leave_a_dead_bell(struct test *test)
+{
+    struct child child;
+
+    close_both(test);
+    start_child(&child, hear_as_child, NULL);
+    end_child(&child, true);
+    assert_true(is_there(OTHER));
+    session_open(&test->a);
+    session_open(&test->b);
+}
+
+static void test_the_socket_of_a_dead_process_is_removed(void **state)
+{
+    struct test *test = *state;
+
+    leave_a_dead_bell(test);
+    ring(&test->b, OTHER, "in vain");
+    assert_false(is_there(OTHER));
+    leave_a_dead_bell(test);
+    (void)hearer(test);
+    assert_false(is_there(OTHER));
+    assert_true(is_there(BELL));
+    session_ok(&test->b, begin_hearing(&test->b, OTHER, 0));
+    assert_true(is_there(BELL));
+}
+
+static void test_the_socket_goes_with_its_connection(void **state)
+{
+    struct test *test = *state;
+    struct session *a = hearer(test);
+    struct stat database, found;
+    char path[1024];
+
+    assert_int_equal(stat(bell_file(path, BELL), &found), 0);
+    assert_true(S_ISSOCK(found.st_mode));
+    assert_int_equal(stat(subject.url + strlen("sqlite:"), &database), 0);
+    assert_int_equal(found.st_mode & 0777, database.st_mode & 0666);
+    assert_int_equal(found.st_uid, database.st_uid);
+    assert_int_equal(found.st_gid, database.st_gid);
+    session_fails(SQLOCK_EINVAL, a, begin_hearing(a, OTHER, 0));
+    session_ok(a, end_hearing(a));
+    assert_false(is_there(BELL));
+    session_ok(a, begin_hearing(a, BELL, 0));
+    session_close(a);
+    assert_false(is_there(BELL));
+}
+
+static void test_a_socket_that_is_removed_is_noticed(void **state)
+{
+    struct test *test = *state;
+    struct session *a = hearer(test);
+    static struct heard heard;
+    char path[1024];
+
+    assert_int_equal(unlink(bell_file(path, BELL)), 0);
+    assert_int_equal(hear(a, &heard), SQLOCK_EUNREACHABLE);
+    session_ok(a, end_hearing(a));
+    session_ok(a, begin_hearing(a, BELL, 0));
+    ring(&test->b, BELL, "again");
+    hears(a, "again");
+}
+
+/* The path of a socket has 107 bytes at most, a database's may have more; but
+ * the name of an entry of a directory has 255, and the bell's is longer than
+ * the database's. */
+static void test_a_long_path_is_no_hindrance(void **state)
+{
+    char folder[1024];
+    char url[2048];
+    struct session one = {0};
+    struct session other = {0};
+
+    (void)state;
+    (void)snprintf(folder, sizeof folder, "%s-%0150d",
+                   subject.url + strlen("sqlite:"), 0);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    for (int length = 200; length <= 220; length += 20) {
+        (void)snprintf(url, sizeof url, "sqlite:%s/%0*d", folder, length, 0);
+        session_open_url(&one, url);
+        session_open_url(&other, url);
+        if (length == 200) {
+            session_ok(&one, begin_hearing(&one, BELL, 0));
+            ring(&other, BELL, "far away");
+            hears(&one, "far away");
+        } else {
+            session_fails(SQLOCK_ENOTSUP, &one, begin_hearing(&one, BELL, 0));
+            assert_int_equal(session_integer(&one, "SELECT 1"), 1);
+        }
+        session_close(&one);
+        session_close(&other);
+        assert_int_equal(unlink(url + strlen("sqlite:")), 0);
+    }
+    assert_int_equal(rmdir(folder), 0); /* nothing is left */
+}
+
+/* A bell that another connection has taken over is left alone. */
+static void test_a_bell_taken_over_is_the_new_ones(void **state)
+{
+    struct test *test = *state;
+    struct session *a = hearer(test);
+    static struct heard heard;
+    struct session c;
+
+    session_open(&c);
+    session_ok(&c, begin_hearing(&c, BELL, 0));
+    assert_int_equal(hear(a, &heard), SQLOCK_EUNREACHABLE);
+    session_ok(a, end_hearing(a));
+    ring(&test->b, BELL, "mine");
+    hears(&c, "mine");
+    session_close(&c);
+}
+
+/* A name is no path. */
+static void test_a_name_leads_nowhere_else(void **state)
+{
+    struct test *test = *state;
+    struct session *a = hearer(test);
+    const char *file = subject.url + strlen("sqlite:");
+    char here[1024];
+    char there[1024];
+
+    (void)snprintf(there, sizeof there, "%s-sqlock-x", file);
+    assert_int_equal(mkdir(there, 0700), 0);
+    (void)snprintf(there, sizeof there, "%s-sqlock-x/y.bell", file);
+    assert_int_equal(rename(bell_file(here, BELL), there), 0);
+    ring(&test->b, "x/y", "there");
+    assert_int_equal(rename(there, here), 0);
+    ring(&test->b, BELL, "here");
+    hears(a, "here");
+    (void)snprintf(there, sizeof there, "%s-sqlock-x", file);
+    assert_int_equal(rmdir(there), 0);
+}
+
+static void test_what_is_no_bell_is_not_rung(void **state)
+{
+    struct test *test = *state;
+    struct session *a = hearer(test);
+    struct session *b = &test->b;
+    char path[1024];
+    FILE *file = fopen(bell_file(path, OTHER), "w");
+
+    assert_non_null(file);
+    (void)fclose(file);
+    ring(b, OTHER, "a file");
+    assert_true(is_there(OTHER));
+    assert_int_equal(unlink(path), 0);
+    ring(b, "", "x");
+    session_run(b, "SELECT sqlock_ring(NULL, 'x'), sqlock_ring(7.5, 'x')");
+    session_run(b, "SELECT sqlock_ring('" BELL "', NULL)");
+    hears(a, "");
+    session_run(b, "SELECT sqlock_ring('" BELL "', '%070d')", 0);
+    hears(a, "");
+    hears_nothing(a);
+}
+
+void add_sqlite_bell_tests(add_fn add)
+{
+#define ADD(name) add("bell: " #name, test_##name)
+    ADD(a_failed_statement_rings_nothing);
+    ADD(the_socket_of_a_dead_process_is_removed);
+    ADD(the_socket_goes_with_its_connection);
+    ADD(a_socket_that_is_removed_is_noticed);
+    ADD(a_long_path_is_no_hindrance);
+    ADD(a_bell_taken_over_is_the_new_ones);
+    ADD(a_name_leads_nowhere_else);
+    ADD(what_is_no_bell_is_not_rung);
+#undef ADD
+}

@@ -1,0 +1,191 @@
+/*
+ * test_tickets.c - who waits for a lock stands in its row, in order, and gets
+ * the row in that order (lease/ticket.h)
+ */
+#include "drivers/suite.h"
+
+#include <string.h>
+
+#include "lease/ticket.h"
+
+static const char client_c[] = "cccccccc-cccc-4ccc-8ccc-cccccccccccc";
+static const char shown[] = "somebody (in brackets)";
+
+/* Claim the lock or leave a ticket.  Return the token; 0: not granted. */
+static int64_t ask(struct session *session, const struct test *test,
+                   const char *client)
+{
+    struct lk_arguments arguments = arguments_for(test, client, LONG_US);
+
+    lk_argument_text(&arguments, SQLOCK_P_SHOWN, shown);
+    lk_argument_text(&arguments, SQLOCK_P_BELL, NULL);
+    statement_run(session, test, SQLOCK_SQL_ENQUEUE, &arguments);
+    if (session->result.rows == 0 ||
+        session->result.cells[0].type != SQLOCK_INT64)
+        return 0;
+    return session->result.cells[0].integer;
+}
+
+static int64_t leave(struct session *session, const struct test *test,
+                     const char *client)
+{
+    const struct lk_arguments arguments = arguments_for(test, client, LONG_US);
+
+    statement_run(session, test, SQLOCK_SQL_LEAVE, &arguments);
+    return session->result.affected;
+}
+
+/* Return the place of the client's ticket in the row; -1: it has none. */
+static int place_of(struct test *test, const char *client)
+{
+    char before[SQLOCK_KEY_SIZE];
+
+    assert_true(read_row(&test->b, test));
+    return lk_ticket_place(cell_text(&test->b, 0, INFO_QUEUE), client, before);
+}
+
+/* Assert that the row is the client's, for about a second. */
+static void assert_reserved_for(struct test *test, const char *client)
+{
+    assert_true(read_row(&test->b, test));
+    assert_string_equal(cell_text(&test->b, 0, INFO_CLIENT), client);
+    assert_true(cell_integer(&test->b, 0, INFO_REMAINING) <= 1000000);
+    assert_int_equal(
+        strncmp(cell_text(&test->b, 0, INFO_HOLDER), client, strlen(client)),
+        0);
+}
+
+/* a has the lock; b and c have tickets, in that order. */
+static void let_two_wait(struct test *test)
+{
+    assert_less(0, ask(&test->a, test, test->client_a));
+    assert_int_equal(ask(&test->b, test, test->client_b), 0);
+    assert_int_equal(ask(&test->b, test, client_c), 0);
+}
+
+static void test_refused_claims_leave_tickets_in_order(void **state)
+{
+    struct test *test = *state;
+    const char *at;
+    struct lk_ticket ticket;
+
+    let_two_wait(test);
+    assert_int_equal(place_of(test, test->client_b), 0);
+    assert_int_equal(place_of(test, client_c), 1);
+    assert_int_equal(ask(&test->b, test, test->client_b), 0); /* renews it */
+    assert_int_equal(place_of(test, test->client_b), 0);
+    assert_int_equal(place_of(test, client_c), 1);
+    at = cell_text(&test->b, 0, INFO_QUEUE);
+    assert_true(lk_ticket_next(&at, &ticket));
+    assert_int_equal(ticket.holder_length, strlen(shown));
+    assert_int_equal(strncmp(ticket.holder, shown, strlen(shown)), 0);
+    assert_less(ticket.since_us, ticket.ends_at_us);
+    assert_true(lk_ticket_next(&at, &ticket));
+    assert_false(lk_ticket_next(&at, &ticket));
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+}
+
+/* A claim that does not wait is refused as long as somebody has a ticket. */
+static void test_a_release_reserves_the_row_for_the_first(void **state)
+{
+    struct test *test = *state;
+    int64_t token;
+
+    token = ask(&test->a, test, test->client_a);
+    assert_int_equal(ask(&test->b, test, test->client_b), 0);
+    assert_int_equal(ask(&test->b, test, client_c), 0);
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    assert_reserved_for(test, test->client_b);
+    assert_less(token, cell_integer(&test->b, 0, INFO_TOKEN));
+    assert_int_equal(claim(&test->a, test, test->client_a, LONG_US), 0);
+    assert_int_equal(ask(&test->b, test, client_c), 0);
+    token = ask(&test->b, test, test->client_b);
+    assert_less(0, token);
+    assert_less(1000000, remaining_us(&test->b, test));
+    assert_int_equal(cell_integer(&test->b, 0, INFO_TOKEN), token);
+    assert_int_equal(place_of(test, test->client_b), -1);
+    assert_int_equal(place_of(test, client_c), 0);
+    assert_int_equal(release(&test->b, test, test->client_b), 1);
+    assert_reserved_for(test, client_c);
+    assert_null(cell_text(&test->b, 0, INFO_QUEUE));
+    assert_less(token, ask(&test->b, test, client_c));
+    assert_int_equal(release(&test->b, test, client_c), 1);
+    assert_true(read_row(&test->b, test));
+    assert_null(cell_text(&test->b, 0, INFO_CLIENT));
+}
+
+/* A reservation that is not taken lapses, and the next one takes the row. */
+static void test_a_reservation_lapses(void **state)
+{
+    struct test *test = *state;
+
+    let_two_wait(test);
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    await_expiry(&test->b, test);
+    assert_int_equal(claim(&test->a, test, test->client_a, LONG_US), 0);
+    assert_less(0, ask(&test->b, test, client_c));
+    assert_int_equal(release(&test->b, test, client_c), 1);
+    assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+}
+
+static void test_who_leaves_has_no_ticket(void **state)
+{
+    struct test *test = *state;
+
+    let_two_wait(test);
+    assert_int_equal(leave(&test->b, test, test->client_b), 1);
+    assert_int_equal(leave(&test->b, test, test->client_b), 0);
+    assert_int_equal(place_of(test, client_c), 0);
+    assert_int_equal(leave(&test->b, test, client_c), 1);
+    assert_true(read_row(&test->b, test));
+    assert_null(cell_text(&test->b, 0, INFO_QUEUE));
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    assert_less(0, claim(&test->b, test, test->client_b, LONG_US));
+    assert_int_equal(release(&test->b, test, test->client_b), 1);
+}
+
+/* After the end of all tickets nobody waits any more. */
+static void test_tickets_that_are_over_keep_nobody_out(void **state)
+{
+    struct test *test = *state;
+
+    let_two_wait(test);
+    session_run(&test->b,
+                "UPDATE %s SET QUEUE = replace(QUEUE, '\"e\":1', "
+                "'\"e\":0') WHERE LOCK_KEY = '%s'",
+                subject.tables[test->layout].quoted, test->key);
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    assert_true(read_row(&test->b, test));
+    assert_null(cell_text(&test->b, 0, INFO_CLIENT));
+    assert_null(cell_text(&test->b, 0, INFO_QUEUE));
+    assert_less(0, claim(&test->b, test, test->client_b, LONG_US));
+    assert_int_equal(release(&test->b, test, test->client_b), 1);
+}
+
+static void test_a_break_passes_the_row_on(void **state)
+{
+    struct test *test = *state;
+    struct lk_arguments arguments = arguments_for(test, client_c, LONG_US);
+
+    let_two_wait(test);
+    lk_argument_text(&arguments, SQLOCK_P_OLD_CLIENT, test->client_a);
+    statement_run(&test->a, test, SQLOCK_SQL_BREAK_NOW, &arguments);
+    assert_reserved_for(test, test->client_b);
+    assert_less(0, ask(&test->b, test, test->client_b));
+    assert_int_equal(release(&test->b, test, test->client_b), 1);
+    assert_int_equal(leave(&test->b, test, client_c), 0);
+}
+
+void add_ticket_tests(add_fn add)
+{
+#define ADD(name) add(#name, test_##name)
+    if (subject.layout != SQLOCK_LAYOUT_SQLOCK)
+        return;
+    ADD(refused_claims_leave_tickets_in_order);
+    ADD(a_release_reserves_the_row_for_the_first);
+    ADD(a_reservation_lapses);
+    ADD(who_leaves_has_no_ticket);
+    ADD(tickets_that_are_over_keep_nobody_out);
+    ADD(a_break_passes_the_row_on);
+}
