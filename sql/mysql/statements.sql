@@ -65,12 +65,15 @@ CREATED_DATE = TIMESTAMPADD(MICROSECOND, :ttl - {ttl_of_row}, {now})
 --
 -- QUEUE says who waits, in order (src/lease/ticket.h).  Nobody overtakes those
 -- who wait: a row without a holder is for the first of them.
-((CLIENT_ID IS NULL OR {ends} < {now}) AND
-  (QUEUE IS NULL OR SUBSTR(QUEUE, 6, 16) < {now_us}))
+((CLIENT_ID IS NULL OR {ends} < {now}) AND NOT {is_waited_for})
 -- ---- define is_over (spring7 spring6)
 (CLIENT_ID IS NULL OR {ends} < {now})
 -- ---- define is_waited_for (sqlock)
-(QUEUE IS NOT NULL AND SUBSTR(QUEUE, 6, 16) >= {now_us})
+-- A text that is no queue, or ends in more than an hour, is nobody's.  Texts are
+-- compared: a text that is no number would be an error in strict mode.
+(QUEUE IS NOT NULL AND SUBSTR(QUEUE, 6, 16) BETWEEN CAST({now_us} AS CHAR) AND
+  CAST({now_us} + 3600000000 AS CHAR) AND
+  LOCATE('"],', QUEUE) BETWEEN 103 AND 321)
 
 -- ---- define token_is_now (spring7)
 -- On the layout of Spring 7, CREATED_DATE is the token, as a date.  That of

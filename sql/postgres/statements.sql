@@ -80,8 +80,9 @@ CASE WHEN {turn} IS NOT NULL THEN {now} END
 
 -- ---- define is_waited_for (sqlock)
 -- QUEUE says who waits, in order (src/lease/ticket.h); whether somebody still
--- does.
-substr(QUEUE, 6, 16) >= {now_us}::text
+-- does.  A text that is no queue, or ends in more than an hour, is nobody's.
+substr(QUEUE, 6, 16) BETWEEN {now_us}::text AND
+  ({now_us} + 3600000000)::text AND strpos(QUEUE, '"],') BETWEEN 103 AND 321
 
 -- ---- define is_own (sqlock spring7)
 -- The claim's row is there already.  Whether its lease is the claim's own,
@@ -92,7 +93,8 @@ L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= {now}
 -- them.
 L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
 (L.CLIENT_ID IS NULL OR {is_over} < {now}) AND
-(L.QUEUE IS NULL OR substr(L.QUEUE, 6, 16) < {now_us}::text)
+(L.QUEUE IS NULL OR NOT (substr(L.QUEUE, 6, 16) BETWEEN {now_us}::text AND
+  ({now_us} + 3600000000)::text AND strpos(L.QUEUE, '"],') BETWEEN 103 AND 321))
 -- ---- define may_take (spring7 spring6)
 L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR {is_over} < {now}
 -- ---- define is_over (sqlock spring7)
@@ -169,8 +171,9 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
       AS place
     FROM (SELECT *,
         coalesce(strpos(T.queue, '["' || EXCLUDED.CLIENT_ID), 0) AS at
-      FROM (SELECT *, CASE WHEN substr(L.QUEUE, 6, 16) >= T.now_us::text
-          THEN L.QUEUE END AS queue
+      FROM (SELECT *, CASE WHEN substr(L.QUEUE, 6, 16) BETWEEN T.now_us::text
+            AND (T.now_us + 3600000000)::text AND strpos(L.QUEUE, '"],')
+            BETWEEN 103 AND 321 THEN L.QUEUE END AS queue
         FROM (SELECT {now} AS now, {now_us} AS now_us, {is_own} AS owns,
             L.CLIENT_ID IS NULL OR {is_over} < {now} AS is_over,
             CASE WHEN L.CLIENT_ID IS NULL THEN L.CREATED_DATE

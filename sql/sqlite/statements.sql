@@ -52,8 +52,9 @@ CREATED_DATE = {now} + :ttl - {ttl_of_row}
 
 -- ---- define is_waited_for (sqlock)
 -- QUEUE says who waits, in order (src/lease/ticket.h); whether somebody still
--- does.
-QUEUE IS NOT NULL AND CAST(substr(QUEUE, 6, 16) AS INTEGER) >= {now}
+-- does.  A text that is no queue, or ends in more than an hour, is nobody's.
+QUEUE IS NOT NULL AND CAST(substr(QUEUE, 6, 16) AS INTEGER) BETWEEN {now} AND
+  {now} + 3600000000 AND instr(QUEUE, '"],') BETWEEN 103 AND 321
 
 -- ---- define is_own (sqlock spring7)
 -- The claim's row is there already.  Whether its lease is the claim's own,
@@ -64,7 +65,9 @@ L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= {now}
 -- them.
 L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
 (L.CLIENT_ID IS NULL OR {is_over} < {now}) AND
-(L.QUEUE IS NULL OR CAST(substr(L.QUEUE, 6, 16) AS INTEGER) < {now})
+(L.QUEUE IS NULL OR NOT (CAST(substr(L.QUEUE, 6, 16) AS INTEGER)
+  BETWEEN {now} AND {now} + 3600000000 AND
+  instr(L.QUEUE, '"],') BETWEEN 103 AND 321))
 -- ---- define may_take (spring7 spring6)
 L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR {is_over} < {now}
 -- ---- define is_over (sqlock spring7)
@@ -132,8 +135,10 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
       (T.at - length(replace(substr(T.queue, 1, T.at), '["', ''))) / 2 AS place
     FROM (SELECT *,
         coalesce(instr(T.queue, '["' || EXCLUDED.CLIENT_ID), 0) AS at
-      FROM (SELECT iif(CAST(substr(L.QUEUE, 6, 16) AS INTEGER) >= {now},
-            L.QUEUE, NULL) AS queue,
+      FROM (SELECT iif(CAST(substr(L.QUEUE, 6, 16) AS INTEGER)
+              BETWEEN {now} AND {now} + 3600000000 AND
+              instr(L.QUEUE, '"],') BETWEEN 103 AND 321, L.QUEUE, NULL)
+            AS queue,
           coalesce({is_own}, 0) AS owns,
           L.CLIENT_ID IS NULL OR {is_over} < {now} AS is_over,
           iif(L.CLIENT_ID IS NULL, L.CREATED_DATE, L.EXPIRED_AFTER)

@@ -4,6 +4,7 @@
  */
 #include "drivers/suite.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "lease/ticket.h"
@@ -163,6 +164,67 @@ static void test_tickets_that_are_over_keep_nobody_out(void **state)
     assert_int_equal(release(&test->b, test, test->client_b), 1);
 }
 
+/* Write a text into QUEUE, with a time `ahead` us from now at its %. */
+static void write_queue(struct test *test, const char *format, int64_t ahead)
+{
+    const char *at = strchr(format, '%');
+    char time[24] = "";
+    int before = (int)(at != NULL ? at - format : (int)strlen(format));
+
+    if (at != NULL)
+        (void)snprintf(time, sizeof time, "%lld",
+                       (long long)(now_us(&test->b) + ahead));
+    session_run(&test->b,
+                "UPDATE %s SET QUEUE = '%.*s%s%s' WHERE LOCK_KEY = '%s'",
+                subject.tables[test->layout].quoted, before, format, time,
+                at != NULL ? at + 1 : "", test->key);
+}
+
+/* Check that the lock goes on with such a text in QUEUE, and that the text is
+ * gone after one use. */
+static void check_rubbish(struct test *test, const char *format, int64_t ahead)
+{
+    assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    write_queue(test, format, ahead);
+    assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    assert_true(read_row(&test->b, test));
+    assert_null(cell_text(&test->b, 0, INFO_QUEUE));
+    write_queue(test, format, ahead);
+    assert_less(0, ask(&test->a, test, test->client_a));
+    write_queue(test, format, ahead);
+    assert_int_equal(claim(&test->b, test, test->client_b, LONG_US), 0);
+    assert_int_equal(ask(&test->b, test, test->client_b), 0);
+    assert_int_equal(place_of(test, test->client_b), 0);
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    assert_reserved_for(test, test->client_b);
+    assert_less(0, ask(&test->b, test, test->client_b));
+    write_queue(test, format, ahead);
+    assert_int_equal(release(&test->b, test, test->client_b), 1);
+    assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
+    write_queue(test, format, ahead);
+    (void)leave(&test->b, test, test->client_a);
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+}
+
+static void test_what_is_no_queue_keeps_nobody_out(void **state)
+{
+    static const char *const rubbish[] = {
+        "rubbish",
+        "",
+        "[\"[\"[\"[\"[\"],[\"],[\"],",
+        "{\"e\":9999999999999999,\"q\":[0]}",
+        "{\"e\":%,\"q\":[0]}",
+        "{\"e\":%,\"q\":[[\"short\",1,2,\"x\"],0]}",
+        "{\"e\":%,\"q\":[[\"bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb\"",
+    };
+    struct test *test = *state;
+
+    for (size_t i = 0; i < sizeof rubbish / sizeof *rubbish; i++)
+        check_rubbish(test, rubbish[i], 60000000);
+}
+
 static void test_a_break_passes_the_row_on(void **state)
 {
     struct test *test = *state;
@@ -187,5 +249,6 @@ void add_ticket_tests(add_fn add)
     ADD(a_reservation_lapses);
     ADD(who_leaves_has_no_ticket);
     ADD(tickets_that_are_over_keep_nobody_out);
+    ADD(what_is_no_queue_keeps_nobody_out);
     ADD(a_break_passes_the_row_on);
 }
