@@ -9,7 +9,6 @@
 #include "support/suite_main.h"
 
 extern const struct topic topic_lease;
-extern const struct topic topic_lost;
 extern const struct topic topic_ownership;
 extern const struct topic topic_handles;
 extern const struct topic topic_keys;
@@ -33,7 +32,6 @@ extern const struct topic topic_once;
 extern const struct topic topic_orphans;
 extern const struct topic topic_capabilities;
 extern const struct topic topic_codes;
-extern const struct topic topic_peer_ttl;
 extern const struct topic topic_skew;
 extern const struct topic topic_beside;
 extern const struct topic topic_clock_back;

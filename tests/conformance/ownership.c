@@ -11,6 +11,8 @@
 #include "support/tap.h"
 #include "support/workers.h"
 
+/* Each acquisition has one of its own, also in one registry, so that a late
+ * statement of an old one does not match the row of a later one (F6). */
 static void test_the_client_id_is_the_rows(void **state)
 {
     struct fixture *f = *state;
@@ -26,6 +28,7 @@ static void test_the_client_id_is_the_rows(void **state)
         lock_take(lock, 0);
         sqlock_client_id(lock, id);
         assert_string_equal(id, fixture_row(f, f->name).client);
+        assert_int_equal(strlen(id), 36);
         assert_string_not_equal(id, last);
         memcpy(last, id, sizeof last);
         sqlock_client_id(other, id);

@@ -1,6 +1,5 @@
 /*
- * races.c - many claims at once: exactly one is granted, and no deadlock or
- * conflict of the database is returned to a caller (F20, F22, F24)
+ * races.c - many claims at once: exactly one is granted (F20, F24)
  */
 #include "conformance.h"
 
@@ -122,115 +121,9 @@ static void test_of_many_takeovers_one_is_granted(void **state)
     lock_drop(old);
 }
 
-/* --- F22 --- */
-
-#define THREADS 8
-
-/* Threads of two registries that acquire a few keys, one key at a time. */
-struct bustle {
-    sqlock_registry *registries[2];
-    const char *name;
-    unsigned keys;
-    unsigned rounds;
-    atomic_int inside[THREADS]; /* threads, for each key */
-};
-
-static int bustle_once(struct worker *worker, struct bustle *bustle,
-                       unsigned round)
-{
-    unsigned key = (worker->index + round) % bustle->keys;
-    sqlock_registry *registry = bustle->registries[worker->index % 2];
-    char name[80];
-    sqlock_lock *lock;
-
-    (void)snprintf(name, sizeof name, "%s/%u", bustle->name, key);
-    worker_expect(worker, 0,
-                  sqlock_obtain(&lock, registry, name, &worker->err));
-    worker_expect(worker, 0, lock_try(lock, PATIENCE_MS, 0, &worker->err));
-    if (atomic_fetch_add(&bustle->inside[key], 1) != 0)
-        return worker_fail(worker, "two owners of key %u", key);
-    (void)atomic_fetch_sub(&bustle->inside[key], 1);
-    worker_expect(worker, 0, sqlock_release(lock, &worker->err));
-    if (sqlock_drop(lock, &worker->err) < 0 &&
-        worker->err.code != SQLOCK_EINUSE)
-        return worker_fail(worker, "drop: %s", worker->err.message);
-    return 0;
-}
-
-static int bustle_on(struct worker *worker)
-{
-    struct bustle *bustle = worker->context;
-    unsigned round;
-
-    for (round = 0; round < bustle->rounds; round++) {
-        int rc = bustle_once(worker, bustle, round);
-
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
-}
-
-static void check_bustle(struct fixture *f, unsigned keys, unsigned rounds)
-{
-    sqlock_options options = fixture_options(f);
-    struct bustle bustle = {.name = f->name, .keys = keys, .rounds = rounds};
-    struct workers workers;
-
-    options.pool_size = THREADS;
-    bustle.registries[0] = fixture_registry(f, &options);
-    bustle.registries[1] = fixture_registry(f, &options);
-    workers_start(&workers, THREADS, bustle_on, &bustle);
-    workers_join(&workers);
-    registry_end(bustle.registries[0]);
-    registry_end(bustle.registries[1]);
-}
-
-static void test_F22_no_deadlock_surfaces_on_one_key(void **state)
-{
-    check_bustle(*state, 1, check_scale(20, 5000));
-}
-
-static void test_F22_no_deadlock_surfaces_on_few_keys(void **state)
-{
-    check_bustle(*state, 3, check_scale(20, 5000));
-}
-
-static void test_F22_no_deadlock_surfaces_on_keys_of_their_own(void **state)
-{
-    check_bustle(*state, THREADS, check_scale(20, 5000));
-}
-
-/* Acquire and release once; there are more threads than connections. */
-static int share_pool(struct worker *worker)
-{
-    struct bustle *bustle = worker->context;
-
-    return bustle_once(worker, bustle, worker->index);
-}
-
-static void test_a_pool_of_one_serves_many_threads(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    struct bustle bustle = {.name = f->name, .keys = THREADS};
-    struct workers workers;
-
-    options.pool_size = 1;
-    bustle.registries[0] = fixture_registry(f, &options);
-    bustle.registries[1] = bustle.registries[0];
-    workers_start(&workers, THREADS, share_pool, &bustle);
-    workers_join(&workers);
-    registry_end(bustle.registries[0]);
-}
-
 static const struct test tests[] = {
     TEST(test_F20_of_many_first_claims_one_is_granted),
     TEST(test_F24_a_row_that_is_not_there_lets_only_one_in),
     TEST(test_of_many_takeovers_one_is_granted),
-    TEST(test_F22_no_deadlock_surfaces_on_one_key),
-    TEST(test_F22_no_deadlock_surfaces_on_few_keys),
-    TEST(test_F22_no_deadlock_surfaces_on_keys_of_their_own),
-    TEST(test_a_pool_of_one_serves_many_threads),
 };
 const struct topic topic_races = TOPIC(tests);

@@ -1,5 +1,6 @@
 /*
- * spring.c - a Spring service on the same table excludes us and is excluded
+ * spring.c - what is told of a Spring service on the same table, services at
+ * work at the same time, and their clocks
  *
  * The peer (peer.h) acts as Spring 5.4 to 6.5 on the four-column layout, and as
  * Spring 7 on the other two, which are its own and sqlock's.
@@ -24,105 +25,6 @@ static struct peer peer_of(struct fixture *f)
                          .ttl_ms = PEER_TTL_MS};
 }
 
-/* The peer of these tests behaves as Spring's DefaultLockRepositoryTests demand
- * of two repositories. */
-static void test_the_peer_behaves_as_spring(void **state)
-{
-    struct fixture *f = *state;
-    struct peer one = peer_of(f);
-    struct peer two = peer_of(f);
-
-    two.client = CLIENT_2;
-    assert_int_equal(peer_acquire(&one, f->name), 1);
-    assert_int_equal(peer_acquire(&two, f->name), 0);
-    assert_int_equal(peer_acquire(&one, f->name), 1);
-    assert_int_equal(peer_renew(&one, f->name), 1);
-    assert_int_equal(peer_renew(&two, f->name), 0);
-    assert_int_equal(peer_release(&two, f->name), 0);
-    assert_int_equal(peer_release(&one, f->name), 1);
-    assert_int_equal(peer_acquire(&two, f->name), 1);
-    fixture_await_expiry(f, f->name);
-    assert_int_equal(peer_acquire(&one, f->name), 1);
-    assert_int_equal(peer_release(&two, f->name), 0);
-    assert_int_equal(peer_release(&one, f->name), 1);
-}
-
-static void test_a_peers_lock_is_busy_until_it_is_released(void **state)
-{
-    struct fixture *f = *state;
-    struct peer peer = peer_of(f);
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-
-    peer.ttl_ms = LONG_TTL_MS;
-    if (f->layout == SQLOCK_LAYOUT_SPRING6)
-        peer.ttl_ms = PEER_TTL_MS; /* peer_ttl_ms decides expiry */
-    assert_int_equal(peer_acquire(&peer, f->name), 1);
-    assert_busy(lock);
-    assert_int_equal(peer_release(&peer, f->name), 1);
-    lock_take_and_give(lock);
-    lock_drop(lock);
-}
-
-static void test_our_lock_is_busy_for_a_peer_until_released(void **state)
-{
-    struct fixture *f = *state;
-    struct peer peer = peer_of(f);
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    int64_t past_us;
-
-    lock_take(lock, LONG_TTL_MS);
-    assert_int_equal(peer_acquire(&peer, f->name), 0);
-    assert_int_equal(peer_release(&peer, f->name), 0);
-    /* a lease of ours may be longer than the peers' TTL */
-    past_us = sql_now_us(&f->sql) + PEER_TTL_MS * 1000 + 50000;
-    assert_becomes_true(sql_now_us(&f->sql) > past_us, PATIENCE_MS);
-    assert_int_equal(peer_acquire(&peer, f->name), 0);
-    lock_give(lock);
-    assert_int_equal(peer_acquire(&peer, f->name), 1);
-    assert_int_equal(peer_release(&peer, f->name), 1);
-    lock_drop(lock);
-}
-
-static void test_a_shorter_lease_than_the_peers_ttl(void **state)
-{
-    struct fixture *f = *state;
-    struct peer peer = peer_of(f);
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct row row;
-
-    lock_take(lock, PEER_TTL_MS / 2);
-    row = fixture_row(f, f->name);
-    assert_less(row.expires_us, sql_now_us(&f->sql) + PEER_TTL_MS * 1000);
-    if (peer_acquire(&peer, f->name) == 1) { /* on a busy machine, too late */
-        assert_less(row.expires_us, sql_now_us(&f->sql));
-    } else {
-        fixture_await_expiry(f, f->name);
-        assert_int_equal(peer_acquire(&peer, f->name), 1);
-    }
-    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
-    assert_int_equal(peer_release(&peer, f->name), 1);
-    lock_drop(lock);
-}
-
-static void test_a_peers_expired_lock_is_taken_over(void **state)
-{
-    struct fixture *f = *state;
-    struct peer peer = peer_of(f);
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct row row;
-
-    assert_int_equal(peer_acquire(&peer, f->name), 1);
-    row = fixture_row(f, f->name);
-    assert_ok(lock_try(lock, PATIENCE_MS, 0, &f->err));
-    assert_less(row.expires_us, sqlock_token(lock));
-    assert_int_equal(peer_release(&peer, f->name), 0); /* the lease was lost */
-    assert_int_equal(peer_renew(&peer, f->name), 0);
-    assert_true(sqlock_is_held(lock));
-    lock_renew(lock, 0);
-    lock_give(lock);
-    lock_drop(lock);
-}
-
 static void test_a_peer_takes_over_our_expired_lock(void **state)
 {
     struct fixture *f = *state;
@@ -145,58 +47,6 @@ static void test_a_peer_takes_over_our_expired_lock(void **state)
         assert_string_equal(info->holder, "peer");
     sqlock_info_free(info, 1);
     assert_int_equal(peer_release(&peer, f->name), 1);
-    lock_drop(lock);
-}
-
-/* We wait for a lock that a peer holds and renews, and time out.  On a busy
- * machine the peer may renew too late.  Then we get the lock, but not before
- * the peer's lease was over. */
-static void test_a_peer_that_renews_keeps_us_out(void **state)
-{
-    struct fixture *f = *state;
-    struct peer peer = peer_of(f);
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    int64_t end_us;
-    int64_t expires_us;
-    int rc;
-
-    assert_int_equal(peer_acquire(&peer, f->name), 1);
-    end_us = fixture_row(f, f->name).expires_us + 100000;
-    while (sql_now_us(&f->sql) < end_us) {
-        if (peer_renew(&peer, f->name) != 1)
-            assert_int_equal(peer_acquire(&peer, f->name), 1);
-        expires_us = fixture_row(f, f->name).expires_us;
-        rc = lock_try(lock, 20, 0, &f->err);
-        if (rc == SQLOCK_ETIMEDOUT)
-            continue;
-        assert_lock_ok(rc, &f->err);
-        assert_less(expires_us, fixture_row(f, f->name).created_us);
-        lock_give(lock);
-        assert_int_equal(peer_acquire(&peer, f->name), 1);
-    }
-    assert_int_equal(peer_release(&peer, f->name), 1);
-    lock_take_and_give(lock);
-    lock_drop(lock);
-}
-
-/* On sqlock's layout our release leaves the row, which keeps the last token.  A
- * peer takes that row over and deletes it; our next token is greater all the
- * same. */
-static void test_a_peer_takes_the_row_we_left(void **state)
-{
-    struct fixture *f = *state;
-    struct peer peer = peer_of(f);
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    int64_t token;
-
-    lock_take(lock, 0);
-    token = sqlock_token(lock);
-    lock_give(lock);
-    assert_int_equal(peer_acquire(&peer, f->name), 1);
-    assert_int_equal(peer_release(&peer, f->name), 1);
-    lock_take(lock, 0);
-    assert_less(token, sqlock_token(lock));
-    lock_give(lock);
     lock_drop(lock);
 }
 
@@ -399,14 +249,7 @@ static void test_a_peer_with_a_late_clock_need_not_wait(void **state)
 }
 
 static const struct test tests[] = {
-    TEST(test_the_peer_behaves_as_spring),
-    TEST(test_a_peers_lock_is_busy_until_it_is_released),
-    TEST(test_our_lock_is_busy_for_a_peer_until_released),
-    TEST(test_a_shorter_lease_than_the_peers_ttl),
-    TEST(test_a_peers_expired_lock_is_taken_over),
     TEST(test_a_peer_takes_over_our_expired_lock),
-    TEST(test_a_peer_that_renews_keeps_us_out),
-    TEST(test_a_peer_takes_the_row_we_left),
     TEST(test_peers_and_ours_exclude_each_other_under_load),
     TEST_ON(test_a_peer_has_its_chance_beside_threads_of_ours, ON_SERVERS,
             IN_SQLOCK),

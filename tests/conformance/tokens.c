@@ -1,125 +1,12 @@
 /*
- * tokens.c - fencing tokens rise strictly, whatever happens between two
- * acquisitions (F30)
+ * tokens.c - a token stays while a lock is held, and rises past a claim that
+ * waits behind a Spring service (F30)
  */
 #include "conformance.h"
-
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "support/peer.h"
 #include "support/server.h"
 #include "support/workers.h"
-
-/* Acquire and release; assert that the token is greater than *last, and store
- * it there. */
-static void check_next(sqlock_registry *registry, const char *name,
-                       int64_t *last)
-{
-    sqlock_lock *lock = lock_obtain(registry, name);
-
-    lock_take(lock, 0);
-    assert_less(*last, sqlock_token(lock));
-    *last = sqlock_token(lock);
-    lock_give(lock);
-    lock_drop(lock);
-}
-
-static void test_F30_tokens_rise_through_release(void **state)
-{
-    struct fixture *f = *state;
-    int64_t last = 0;
-    int i;
-
-    for (i = 0; i < 30; i++)
-        check_next(i % 3 ? f->a : f->b, f->name, &last);
-}
-
-static void test_F30_tokens_rise_through_takeover(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *old = lock_obtain(f->a, f->name);
-    int64_t last = 0;
-
-    check_next(f->a, f->name, &last);
-    lock_take(old, 100);
-    assert_less(last, sqlock_token(old));
-    last = sqlock_token(old);
-    fixture_await_expiry(f, f->name);
-    check_next(f->b, f->name, &last);
-    assert_fails(SQLOCK_ELOST, sqlock_release(old, &f->err));
-    check_next(f->a, f->name, &last);
-    lock_drop(old);
-}
-
-static void test_F30_tokens_rise_through_break(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *old = lock_obtain(f->a, f->name);
-    int64_t last;
-
-    lock_take(old, 0);
-    last = sqlock_token(old);
-    lock_break(f, old, true);
-    check_next(f->b, f->name, &last);
-    assert_fails(SQLOCK_ELOST, sqlock_release(old, &f->err));
-    check_next(f->a, f->name, &last);
-    lock_drop(old);
-}
-
-/* A reap without retention removes the row, and with it the last token. */
-static void test_F30_tokens_rise_through_reap(void **state)
-{
-    struct fixture *f = *state;
-    int64_t last = 0;
-    int i;
-
-    for (i = 0; i < 10; i++) {
-        int64_t removed;
-
-        check_next(f->a, f->name, &last);
-        assert_ok(sqlock_reap(f->b, 0, &removed, &f->err));
-    }
-}
-
-static void test_F30_tokens_rise_through_another_registry(void **state)
-{
-    struct fixture *f = *state;
-    int64_t last = 0;
-    int i;
-
-    for (i = 0; i < 5; i++) {
-        sqlock_registry *registry = fixture_registry(f, NULL);
-
-        check_next(registry, f->name, &last);
-        registry_end(registry);
-    }
-}
-
-/* The row has a token that is an hour ahead of the database's clock, which was
- * set back or was read on another node.  Each new token is one more than the
- * last. */
-static void test_F30_tokens_rise_though_the_clock_fell_back(void **state)
-{
-    struct fixture *f = *state;
-    int64_t ahead;
-    int64_t last = 0;
-    int64_t removed;
-
-    check_next(f->a, f->name, &last);
-    ahead = last + INT64_C(3600000000);
-    (void)sql_run(&f->sql, "UPDATE %s SET FENCE = %lld WHERE LOCK_KEY = '%s'",
-                  f->table, (long long)ahead, fixture_row(f, f->name).key);
-    last = ahead;
-    check_next(f->a, f->name, &last);
-    check_next(f->b, f->name, &last);
-    /* the row is not reaped before the clock is past its token */
-    assert_ok(sqlock_reap(f->a, 0, &removed, &f->err));
-    assert_true(fixture_row(f, f->name).exists);
-    check_next(f->b, f->name, &last);
-    assert_true(last == ahead + 3);
-}
 
 static void test_token_stays_while_held(void **state)
 {
@@ -139,44 +26,6 @@ static void test_token_stays_while_held(void **state)
     lock_give(lock);
     assert_true(sqlock_token(lock) == 0);
     lock_drop(lock);
-}
-
-/* A lock is held over a restart of the server, after a clean stop and after a
- * kill: it is still held, and can be renewed and released.  The tokens of
- * another lock rise over the restart. */
-static void test_F30_tokens_and_leases_outlive_a_server_restart(void **state)
-{
-    static const int numbers[] = {SIGTERM, SIGKILL};
-    struct fixture *f = *state;
-    sqlock_lock *held;
-    int64_t last = 0;
-    size_t i;
-
-    if (!server_can_restart(f->database))
-        skip_or_fail("the server is not ours to restart");
-    for (i = 0; i < 2; i++) {
-        char name[64];
-
-        fixture_next(f);
-        (void)snprintf(name, sizeof name, "%s", f->name);
-        check_next(f->a, name, &last);
-        fixture_next(f);
-        held = lock_obtain(f->a, f->name);
-        lock_take(held, 0);
-        /* SIGINT is PostgreSQL's fast shutdown; MariaDB has one kind only */
-        server_restart(&f->sql, f->url,
-                       numbers[i] == SIGTERM && f->database->bit == ON_POSTGRES
-                           ? SIGINT
-                           : numbers[i]);
-        check_next(f->b, name, &last);
-        check_next(f->a, name, &last);
-        assert_true(sqlock_is_held(held));
-        assert_fails(SQLOCK_EBUSY,
-                     lock_try(lock_obtain(f->b, f->name), 0, 0, &f->err));
-        lock_renew(held, 0);
-        lock_give(held);
-        lock_drop(held);
-    }
 }
 
 /* --- beside a Spring service, which deletes the row --- */
@@ -271,16 +120,8 @@ static void test_F30_tokens_rise_past_a_claim_behind_a_peer(void **state)
 }
 
 static const struct test tests[] = {
-    TEST(test_F30_tokens_rise_through_release),
-    TEST(test_F30_tokens_rise_through_takeover),
-    TEST(test_F30_tokens_rise_through_break),
-    TEST(test_F30_tokens_rise_through_reap),
-    TEST(test_F30_tokens_rise_through_another_registry),
-    TEST_ON(test_F30_tokens_rise_though_the_clock_fell_back, ON_ALL, IN_SQLOCK),
     TEST_ON(test_F30_tokens_rise_past_a_claim_behind_a_peer, ON_POSTGRES,
             HAS_EXPIRY),
     TEST(test_token_stays_while_held),
-    TEST_STOPPING_IN(test_F30_tokens_and_leases_outlive_a_server_restart,
-                     ON_SERVERS, IN_SQLOCK),
 };
 const struct topic topic_tokens = TOPIC(tests);

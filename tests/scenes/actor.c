@@ -45,7 +45,7 @@ static void say_end(const struct player *player)
 
     (void)snprintf(line, sizeof line, "%d ended %d %lld %s\n", player->number,
                    outcome->rc, (long long)outcome->token,
-                   outcome->rc < 0 ? outcome->err.message : "");
+                   outcome->err.message);
     say(line);
 }
 

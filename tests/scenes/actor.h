@@ -46,7 +46,6 @@ struct actor {
     char url[1024];
     sqlock_options options;
     char prefix[64];
-    char id[SQLOCK_LEASE_ID_SIZE]; /* of a lease */
     char folder[256]; /* with a file for each lock that somebody is inside of */
     pthread_mutex_t mutex; /* guards the following arrays */
     struct handle handles[LOCKS_MAX];

@@ -38,11 +38,12 @@ check "actor.cc is built" "${cxx[@]}" -std=c++20 -O1 -Wall -Wextra -Werror \
     -Iinclude -pthread tests/scenes/bindings/actor.cc -o "$dir/actor" \
     -L"$build/lib" "${libs[@]}" -Wl,-rpath,"$build/lib"
 [ ! -x "$dir/actor" ] || play c++ "$dir/actor" 90 \
-    wait order many handoff lost renewed queue outage owner cancel
+    wait order many handoff lost renewed queue outage owner cancel \
+    token
 
 python=${PYTHON:-/usr/bin/python3}
 export SQLOCK_LIBRARY=$build/lib/libsqlock.so PYTHONPATH=$PWD/src/python
 export PYTHONDONTWRITEBYTECODE=1
 play python "$python $PWD/tests/scenes/bindings/actor.py" 40 \
-    wait order many handoff owner
+    wait order many handoff owner token
 exit $status

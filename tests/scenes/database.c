@@ -80,6 +80,14 @@ static bool keeps_snapshots(struct fixture *f)
                     " 'innodb_snapshot_isolation' AND Value = 'ON'");
 }
 
+/* With `cleanly`, a stop that waits for no session. */
+static int restart_signal(const struct fixture *f, const struct step *step)
+{
+    if (step_option(step, "cleanly") == NULL)
+        return SIGKILL;
+    return f->database->bit == ON_POSTGRES ? SIGINT : SIGTERM;
+}
+
 struct result stage_database(struct play *play, const struct step *step)
 {
     struct fixture *f = play->f;
@@ -112,7 +120,7 @@ struct result stage_database(struct play *play, const struct step *step)
     } else if (says(step, "restarts")) {
         if (!server_can_restart(f->database))
             skip_or_fail("the server is not ours to restart");
-        server_restart(&f->sql, f->url, SIGKILL);
+        server_restart(&f->sql, f->url, restart_signal(f, step));
     } else if (says(step, "ends_sessions")) {
         end_sessions(f);
     } else if (says(step, "is_writable")) {

@@ -42,7 +42,7 @@ int actor_open(struct actor *actor, const struct step *step, sqlock_error *err)
     options.table_prefix = actor->prefix;
     options.ttl_ms = (uint32_t)actor_ms(step, "ttl", SCENE_TTL_MS);
     options.margin_ms = (uint32_t)actor_ms(step, "margin", 0);
-    options.peer_ttl_ms = PEER_TTL_MS;
+    options.peer_ttl_ms = (uint32_t)actor_ms(step, "peer_ttl", PEER_TTL_MS);
     options.poll_ms = patience(step);
     options.pool_size = (uint32_t)actor_number(step, "pool", 0);
     options.renew_period_ms = (uint32_t)actor_ms(step, "period", 0);

@@ -129,13 +129,12 @@ static void note(struct play *play, const struct process *process,
 /* Return the lock whose token a step's call has; NULL if there is none. */
 static struct named *with_token(struct play *play, const struct step *step)
 {
-    return step->name != NULL && strchr(step->name, ',') == NULL &&
-                   play->f->layout == SQLOCK_LAYOUT_SQLOCK
+    return step->name != NULL && strchr(step->name, ',') == NULL
                ? play_named(play, step->name)
                : NULL;
 }
 
-/* Check that a token is not less than one that was seen before the call.  A
+/* Check that a token is greater than one that was seen before the call.  A
  * nested acquire has the token of the lease, which may be lost already. */
 static void check_token(struct play *play, const struct process *process,
                         const struct begun *begun, const struct call *call)
@@ -145,8 +144,8 @@ static void check_token(struct play *play, const struct process *process,
     if (call->token == 0 || named == NULL ||
         named->held[process - play->company.all] > 0)
         return;
-    if (call->token < begun->token)
-        play_fail(play, "the token %lld is less than one before it, %lld",
+    if (call->token <= begun->token)
+        play_fail(play, "the token %lld is not greater than one before, %lld",
                   (long long)call->token, (long long)begun->token);
     if (call->token > named->token)
         named->token = call->token;
@@ -180,6 +179,9 @@ static struct result end_call(struct play *play, struct process *process,
     refuse(play, call);
     check_token(play, process, begun, call);
     note(play, process, begun->step, call);
+    if (call->rc == 0 && strcmp(begun->step->verb, "tells_id") == 0)
+        (void)snprintf(play->lease_id, sizeof play->lease_id, "%s",
+                       call->message);
     begun->step = NULL;
     return (struct result){.rc = call->rc, .message = call->message};
 }
@@ -209,6 +211,9 @@ static void write_words(struct play *play, char out[1024],
     if (step_option(step, "id") != NULL)
         at += (size_t)snprintf(out + at, 1024 - at, " table=%s",
                                stage_stock(play));
+    if (strstr(step->verb, "_by_id") != NULL)
+        at +=
+            (size_t)snprintf(out + at, 1024 - at, " lease=%s", play->lease_id);
     assert_in_range(at, 1, 1023);
 }
 

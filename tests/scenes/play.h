@@ -9,6 +9,7 @@
 #include "company.h"
 #include "result.h"
 #include "scene.h"
+#include "sqlock/lease.h"
 #include "support/pooler.h"
 #include "support/proxy.h"
 
@@ -44,8 +45,9 @@ struct play {
     struct begun begun[PROCESSES_MAX][THREADS_MAX];
     struct named names[NAMES_MAX];
     bool somebody_died;
-    struct proxy *proxy;  /* NULL: not named yet */
-    struct pooler pooler; /* its pid is 0: as above */
+    char lease_id[SQLOCK_LEASE_ID_SIZE]; /* that was told last */
+    struct proxy *proxy;                 /* NULL: not named yet */
+    struct pooler pooler;                /* its pid is 0: as above */
     bool has_stubs;
     bool has_stock;      /* the application's table */
     bool is_left_out;    /* the scene is not about this database */

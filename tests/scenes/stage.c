@@ -91,13 +91,24 @@ static struct result break_lease(struct play *play, const struct step *step)
     struct row row = fixture_row(f, play_name(play, name, step->name));
     int rc;
 
-    if (!says(step, "breaks"))
-        return unknown();
     how.client_id = row.client;
     how.reason = "a scene";
     how.now = step_option(step, "now") != NULL;
     rc = sqlock_break(f->b, name, &how, &f->err);
     return (struct result){.rc = rc, .message = f->err.message};
+}
+
+static struct result operate(struct play *play, const struct step *step)
+{
+    struct fixture *f = play->f;
+    int64_t removed;
+
+    if (says(step, "breaks"))
+        return break_lease(play, step);
+    if (!says(step, "reaps"))
+        return unknown();
+    return (struct result){.rc = sqlock_reap(f->b, 0, &removed, &f->err),
+                           .message = f->err.message};
 }
 
 /* ----------------------------------------------- what is seen, and time -- */
@@ -153,6 +164,20 @@ static struct result compare_row(struct play *play, const struct step *step)
               strcmp(named->row.client, before.client) != 0);
 }
 
+/* "lasts L most=MS [longer_than=MS]": the lease ends so long from now. */
+static struct result measure_row(struct play *play, const struct step *step,
+                                 const char *name)
+{
+    int64_t left_us =
+        fixture_row(play->f, name).expires_us - sql_now_us(&play->f->sql);
+    const char *least = step_option(step, "longer_than");
+
+    if (left_us > 1000 * stage_ms(step, "most") + 1000 ||
+        (least != NULL && left_us < 1000 * stage_ms(step, "longer_than")))
+        play_fail(play, "it lasts %lld us", (long long)left_us);
+    return is(0);
+}
+
 /* "shows" waits for a state, unless now=.  Tokens of sqlock's layout are not
  * less than the database's clock: "bounds" lets them not be less than the end
  * of the present lease. */
@@ -163,6 +188,8 @@ static struct result table(struct play *play, const struct step *step)
     (void)play_name(play, name, step->name);
     if (says(step, "is_renewed"))
         return is(await_renewal(play->f, name));
+    if (says(step, "lasts"))
+        return measure_row(play, step, name);
     if (says(step, "bounds")) {
         play_named(play, step->name)->token =
             fixture_row(play->f, name).expires_us;
@@ -192,7 +219,7 @@ static const struct performer performers[] = {
     {"stranger", stage_stranger},
     {"stock", stage_of_stock},
     {"spring", spring},
-    {"operator", break_lease},
+    {"operator", operate},
     {"table", table},
     {"time", pass_time},
 };

@@ -192,7 +192,18 @@ static bool is_shaky(int rc)
            rc == SQLOCK_ERETRY || rc == SQLOCK_ERESOURCE;
 }
 
-/* Acquire and release count=N times; with cancelled, a wait may be, and with
+/* Make the set one of the lock whose turn it is. */
+static void rotate(struct player *player, struct set *set,
+                   const struct set *all, int64_t turn)
+{
+    player->outcome.token = 0; /* of another lock */
+    set->locks[0] = all->locks[(size_t)turn % all->count];
+    set->count = 1;
+    set->is_many = false;
+}
+
+/* Acquire and release count=N times, with rotate one lock at a time, each time
+ * the next one.  With cancelled, a wait may be, and with
  * shaky, calls may fail as in outages, most of them not. */
 void actor_take_turns(struct player *player)
 {
@@ -203,12 +214,18 @@ void actor_take_turns(struct player *player)
     int64_t count = actor_times(&player->step);
     int64_t taken = 0;
     sqlock_acquire_options how;
+    struct set all;
     struct set set;
 
-    actor_obtain(player, &set);
+    actor_obtain(player, &all);
+    set = all;
     actor_read_options(player, &how);
     for (int64_t i = 0; i < count && outcome->rc == 0; i++) {
-        int rc = acquire(player, &set, wait_ms, &how);
+        int rc;
+
+        if (step_option(&player->step, "rotate") != NULL)
+            rotate(player, &set, &all, i + player->number);
+        rc = acquire(player, &set, wait_ms, &how);
 
         if ((rc == SQLOCK_ECANCELED && may_end) || (may_fail && is_shaky(rc)))
             continue;

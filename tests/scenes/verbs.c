@@ -104,36 +104,49 @@ static void count_held(struct player *player)
         player->outcome.rc += sqlock_is_held(set.locks[i]);
 }
 
-/* Read the lock's row, as other programs do. */
+/* Read the lock's row, as other programs do; with `state`, tell its state. */
 static void show(struct player *player)
 {
     sqlock_info *row = NULL;
+    struct outcome *outcome = &player->outcome;
 
-    player->outcome.rc = sqlock_show(player->actor->registry, player->step.name,
-                                     &row, &player->outcome.err);
+    outcome->rc = sqlock_show(player->actor->registry, player->step.name, &row,
+                              &outcome->err);
+    if (outcome->rc == 0 && step_option(&player->step, "state") != NULL)
+        outcome->rc = (int)row->state;
     sqlock_info_free(row, row != NULL ? 1 : 0);
 }
 
-/* The id of a lease, by which a script renews and releases it. */
+/* The id of a lease, which is the message of "tells_id", and by which lease=ID
+ * is renewed and released. */
 static void use_id(struct player *player)
 {
     struct outcome *outcome = &player->outcome;
     sqlock_registry *registry = player->actor->registry;
     const char *verb = player->step.verb;
+    const char *id = step_option(&player->step, "lease");
     uint32_t ttl_ms = (uint32_t)actor_ms(&player->step, "ttl", 0);
-    char *id = player->actor->id;
     int64_t left_ms = 0;
 
-    if (strcmp(verb, "tells_id") == 0)
-        outcome->rc = sqlock_lease_id(id, actor_lock(player, player->step.name),
-                                      ttl_ms, &outcome->err);
-    else if (strcmp(verb, "gives_by_id") == 0)
+    if (strcmp(verb, "tells_id") == 0) {
+        char told[SQLOCK_LEASE_ID_SIZE];
+
+        outcome->rc = sqlock_lease_id(
+            told, actor_lock(player, player->step.name), ttl_ms, &outcome->err);
+        if (outcome->rc == 0)
+            (void)snprintf(outcome->err.message, sizeof outcome->err.message,
+                           "%s", told);
+    } else if (strcmp(verb, "gives_by_id") == 0) {
         outcome->rc = sqlock_lease_release(registry, id, &outcome->err);
-    else
+    } else {
         outcome->rc =
             sqlock_lease_renew(registry, id, ttl_ms, &left_ms, &outcome->err);
-    if (left_ms > actor_ms(&player->step, "most", left_ms))
-        actor_refuse(outcome, "it says that more is left");
+        if (outcome->rc != 0 && left_ms != 0)
+            actor_refuse(outcome, "it says that something is left");
+    }
+    if (left_ms > actor_ms(&player->step, "most", left_ms) ||
+        left_ms < actor_ms(&player->step, "left", left_ms))
+        actor_refuse(outcome, "it says that more or less is left");
 }
 
 /* Open other registries with a lock that is renewed, one after the other. */
