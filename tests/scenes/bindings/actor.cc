@@ -231,7 +231,14 @@ class actor
             const std::lock_guard<std::mutex> locked(guard_);
             waiting_[key] = made;
         }
-        return made->acquire(wait_of(what));
+        const auto until = std::chrono::steady_clock::now() + patience;
+        for (;;) { /* again, if a claim outlasts its short lease */
+            auto got = made->acquire(std::nothrow, wait_of(what));
+            if (got || got.error().code != SQLOCK_ETIMEDOUT ||
+                what.number("wait", 0) != 0 ||
+                std::chrono::steady_clock::now() > until)
+                return std::move(got).value();
+        }
     }
 
     static milliseconds wait_of(const step &what)

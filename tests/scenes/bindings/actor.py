@@ -180,10 +180,9 @@ class Actor:
         lease = player.leases.get(step.names[0])
         if lease is None:
             return 0
-        held = lease.held
-        if held and lease.remaining > step.seconds("most", lease.remaining):
+        if step.has("most") and lease.remaining > step.seconds("most", 0):
             return 0
-        return int(held)
+        return int(lease.held)
 
     def remains(self, player, step):
         step.only()
