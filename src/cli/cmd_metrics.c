@@ -128,8 +128,8 @@ static void print_metrics(const struct regions *regions)
                ".%03" PRId64 "\n",
                region->label, region->longest_ms / 1000,
                region->longest_ms % 1000);
-    begin_metric("sqlock_waiting", "Sessions that wait for these locks, where "
-                                   "the database tells.");
+    begin_metric("sqlock_waiting",
+                 "Processes that wait for these locks, where that is known.");
     for (region = regions->items; region < end; region++)
         if (region->is_waiting_known)
             printf("sqlock_waiting{region=\"%s\"} %zu\n", region->label,

@@ -58,9 +58,6 @@ numbers() {
 }
 
 waiting() {
-    # On MySQL only waits for a queue lock are seen, and the first claim of a
-    # new lock takes none: claim the lock once beforehand.
-    sq run queue true 2>"$dir/err"
     hold queue --ttl 20
     "$SQLOCK" --table-prefix "$prefix" run queue true 2>"$dir/err" &
     helper "$!"
@@ -80,7 +77,7 @@ for one in $(databases); do
     use "$one" spring7 || continue
     hold queue --ttl 20
     metrics
-    is "where there is no queue, who waits is not known, and left out" \
+    is "on a layout of Spring who waits is not known, and left out" \
         "$(value sqlock_waiting "region=$region")" none
     let_go
 done
