@@ -1,7 +1,8 @@
 -- SQLite has no users and no GRANT: the rights are those of the files.
 --
 -- A program that locks must be able to read and write the database file and
--- to create files in its directory (the -wal and -shm files beside it).  There
+-- to create files in its directory (the -wal and -shm files beside it, and the
+-- sockets at which waiters are woken).  There
 -- are no rights to look only: a user who may not write to the file cannot use it
 -- with `sqlock ls` either, and is told that it is read-only.  A user who may
 -- create files there and not write to the database can leave -wal and -shm files

@@ -48,8 +48,8 @@ int lk_diagnose_settings(struct lk_checks *checks, struct lk_db *db,
 void lk_diagnose_tables(struct lk_checks *checks, struct lk_db *db,
                         const sqlock_options *options, int64_t deadline_ns);
 
-/* Check "waiting": whether this login can open the file at which processes
- * wait, for databases whose wait queue is a file. */
+/* Check "waiting": whether this login can make the file at which others ring,
+ * for databases whose bells are files. */
 void lk_diagnose_waiting(struct lk_checks *checks, struct lk_db *db,
                          sqlock_layout layout, int64_t deadline_ns);
 

@@ -10,7 +10,7 @@
 extern const sqlock_driver *const lk_drivers[];
 
 /* Find the driver for a URL by the scheme; for a URL with waiting=poll, its
- * variant without a wait queue.  The parameter `waiting` is taken out of the
+ * variant without a bell.  The parameter `waiting` is taken out of the
  * URL.  *out stays valid as long as the process, and is NULL after a failure.
  * Return 0, SQLOCK_EINVAL if the value of `waiting` is unknown, or
  * SQLOCK_ENOTSUP if there is no such driver or variant. */

@@ -2,8 +2,9 @@
  * batch.h - claim, renew or release N >= 1 leases together
  *
  * A batch of one is sent as the statement about one lease, which is cheaper and
- * can do more: it waits for a locked row, and goes to the session that has the
- * queue lock.  The answer is handled in the same way for any number.
+ * can do more: it waits for a locked row, leaves a ticket in it, and goes to
+ * the session that has the lease's bell.  The answer is handled in the same way
+ * for any number.
  *
  * A claim, renewal or release returns 0 when the database answered; each item's
  * rc is then the result for that lease.  Any other return value says why there
@@ -115,7 +116,7 @@ int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
 int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
                    sqlock_error *err);
 
-/* Release the leases, and give up their queue locks.  Results of items: 0,
+/* Release the leases, and give up their bells.  Results of items: 0,
  * EEXPIRED, ELOST, EUNCERTAIN.  The resolver repeats a release that was not
  * carried out, until the lease is over. */
 int lk_batch_release(struct lk_store *store, struct lk_batch *batch,

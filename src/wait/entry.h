@@ -87,7 +87,7 @@ struct lk_entry {
         /* time of our leases between two pauses; 0: no service was seen */
         int64_t share_ns;
         int64_t used_ns; /* used part of share_ns */
-        /* as share_ns, but without a wait queue, where other processes' waiters
+        /* as share_ns, but without tickets, where other processes' waiters
          * cannot be seen; 0: not computed yet */
         int64_t poll_share_ns;
         int64_t token; /* token of the row when our pause began */
@@ -108,8 +108,8 @@ struct lk_entry {
     uint32_t guards; /* open transactions that guard the lease */
 
     struct lk_overdue *overdue;
-    /* is_aside: place_aside has the queue lock of the lease that was set aside
-     * last.  The next part that claims gives that queue lock up. */
+    /* is_aside: place_aside has the bell of the lease that was set aside last.
+     * The next part that claims gives that bell up. */
     bool is_aside;
     struct lk_place place_aside;
 };

@@ -33,7 +33,7 @@ int64_t lk_overdue_at(const struct lk_entry *entry);
  * the process.  Return false, with nothing changed, if out of memory. */
 bool lk_set_aside(struct lk_entry *entry);
 
-/* Give up the queue lock of the lease that was set aside last.  The part that
+/* Give up the bell of the lease that was set aside last.  The part that
  * has the turn calls this, without the mutex, before it claims the lock or
  * gives the turn up. */
 void lk_clear_aside(struct lk_entry *entry);

@@ -1,6 +1,6 @@
 /*
  * peers.h - leave a chance to Spring services that contend for a lock, and to
- * our own processes where there is no wait queue
+ * our own processes where there are no tickets
  *
  * A service polls every 100 ms and is not notified of a release; our own
  * waiters are notified, and hand the lock off.  Where a service has been seen
