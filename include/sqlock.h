@@ -231,8 +231,9 @@ typedef struct sqlock_options {
     uint32_t margin_ms;
     const char *holder_note; /* shown with the holder, up to 80 bytes */
     /* Connections for calls, 1 to 64; default 4.  More are opened when needed:
-     * one for renewals, one when all are in transactions, half of pool_size for
-     * waiting, and one for each lease that was waited for, 16 at most. */
+     * one for renewals, one when all are in transactions, and one for waiting.
+     * MySQL: half of pool_size for waiting, and one for each lease that was
+     * waited for, 16 at most; further waits read the row. */
     uint32_t pool_size;
     sqlock_ownership ownership; /* default SQLOCK_OWNED_BY_THREAD */
     sqlock_key_rule key_rule;   /* default SQLOCK_KEY_CURRENT */
@@ -340,12 +341,12 @@ SQLOCK_MUSTUSE int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
 SQLOCK_API int sqlock_drop(sqlock_lock *lock, sqlock_error *err);
 
 /**
- * Function that is told of a lost lease.  It is called once when a lease ends
- * before it was released, at most 50 ms after the holder's deadline, whatever
- * the database does.  @p code is ELOST or EEXPIRED.  It runs on a thread of the
- * library and delays the calls for other locks, so keep it short.  It may query
- * the lock, but must not acquire, renew, release or drop it: these calls return
- * EINUSE there, because sqlock_release() waits until it has returned.
+ * Function for a lost lease.  It is called once when a lease ends before it was
+ * released, at most 50 ms after the holder's deadline, whatever the database
+ * does.  @p code is ELOST or EEXPIRED.  It runs on a thread of the library and
+ * delays the calls for other locks, so keep it short.  It may query the lock,
+ * but must not acquire, renew, release or drop it: these calls return EINUSE
+ * there, because sqlock_release() waits until it has returned.
  */
 typedef void (*sqlock_lost_fn)(void *context, sqlock_lock *lock, int code);
 
@@ -376,8 +377,8 @@ typedef struct sqlock_acquire_options {
 
 /**
  * Take the lock.  If the owner has it already, nothing is sent, and its hold
- * count rises by one.  Threads of one registry are served in order, processes
- * nearly so: one acquisition in 17 at most overtakes those who wait.
+ * count rises by one.  Threads of one registry are served in order, and so are
+ * processes, except for `handoff_limit` and Spring services: sqlock-waiting(7).
  *
  * A wait also waits for the database: while that cannot be reached, is a
  * standby or is out of connections, the call tries again after 50 ms to a

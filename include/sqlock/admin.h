@@ -158,8 +158,9 @@ typedef struct sqlock_break_options {
 
 /**
  * End another owner's lease: its next renewal or release finds it lost.  The
- * lock becomes free when the lease would have expired, or at once with `now`:
- * waiters notice within 5 seconds even if the holder's process has stopped.
+ * lock becomes free when the lease would have expired, or at once with `now`.
+ * That wakes waiters; on MySQL and MariaDB those behind a stopped holder that
+ * has waited itself notice it within 28 seconds.
  * sqlock's layout keeps who and why in the row until the next acquisition.
  *
  * @return 0            broken

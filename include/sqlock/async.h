@@ -33,9 +33,9 @@
  * registry's count).  Options such as `auto_renew` and `on_lost` work from the
  * grant on.
  *
- * At most half as many requests as the pool has connections wait in queues of
- * the database.  The rows of all other requests are read together, every
- * `poll_ms`.
+ * No number of requests needs more sessions to wait, except on MySQL: where
+ * half of `pool_size` are waiting, the rows of all other requests are read
+ * together, every `poll_ms`.
  *
  * A request keeps its lock alive: the caller may drop its own reference.
  * sqlock_registry_close() abandons and frees all requests that are left.  A

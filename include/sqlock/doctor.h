@@ -85,7 +85,8 @@ typedef struct sqlock_capabilities {
     sqlock_support guards;    /* sqlock_tx_guard() */
     sqlock_support wakeups;   /* a release wakes those who wait; weaker: only
                                  those on the same node (Galera); refused
-                                 (Spring's layouts): waiters read the row */
+                                 (Spring's layouts, a pooler, waiting=poll):
+                                 waiters read the row */
 } sqlock_capabilities;
 #define SQLOCK_CAPABILITIES_INIT SQLOCK_SIZED(sqlock_capabilities)
 

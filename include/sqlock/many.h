@@ -4,7 +4,7 @@
  * One statement takes, renews or releases up to SQLOCK_MANY_MAX locks of one
  * registry; on MySQL taking them needs a second one, for the tokens.  Each lock
  * is given once, in any order: the statement sorts the keys, so two callers
- * never wait for each other crosswise.
+ * never deadlock.
  *
  * Calling sequence
  *     size_t count = 2;

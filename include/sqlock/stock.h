@@ -254,7 +254,7 @@ SQLOCK_MUSTUSE int sqlock_stock_change_sized(
 
 /**
  * Deduct several items, or add to them: all or none.  They are changed in the
- * order of their names, so two orders seldom wait for each other crosswise.
+ * order of their names, so two orders seldom deadlock.
  *
  * @param lines 1 to SQLOCK_LINES_MAX
  * @return 0           all are changed

@@ -137,8 +137,8 @@ SQLOCK_MUSTUSE int sqlock_tx_commit(sqlock_tx *tx, sqlock_error *err);
  * allowed.
  *
  * @return 0           rolled back
- *         any other   the server was not told; it rolls back once it notices
- *                     that the connection is gone
+ *         any other   the server has not answered; it rolls back once it
+ *                     notices that the connection is gone
  */
 SQLOCK_API int sqlock_tx_rollback(sqlock_tx *tx, sqlock_error *err);
 
@@ -233,7 +233,7 @@ SQLOCK_MUSTUSE int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock,
  * @return 0           released
  *         EINUSE      an open transaction guards the lock, which is released
  *                     when that ends; the caller does not hold it any more, may
- *                     drop it, and is not told of its loss
+ *                     drop it; `on_lost` is not called
  */
 SQLOCK_API int sqlock_abandon(sqlock_lock *lock, sqlock_error *err);
 
