@@ -10,8 +10,8 @@
 #include "support/app_table.h"
 #include "support/server.h"
 
-/* End all sessions of the database but the test's own. */
-static void end_sessions(struct fixture *f)
+/* End all sessions of the database but the test's own; return how many. */
+static size_t end_sessions(struct fixture *f)
 {
     struct sql admin;
     int64_t ids[64];
@@ -38,6 +38,7 @@ static void end_sessions(struct fixture *f)
     }
     (void)server_end_some(&admin, ids, count);
     sql_close(&admin);
+    return count;
 }
 
 void stage_mend(struct play *play)
@@ -65,8 +66,6 @@ static int lends_locks(struct fixture *f)
     return 0;
 }
 
-/* "stops" stops the server's processes.  A database "is_busy" when a session of
- * another program has the SQLite file's write lock, or the lock table's. */
 /* Return whether a transaction above READ COMMITTED is refused what was changed
  * after its snapshot. */
 static bool keeps_snapshots(struct fixture *f)
@@ -88,6 +87,8 @@ static int restart_signal(const struct fixture *f, const struct step *step)
     return f->database->bit == ON_POSTGRES ? SIGINT : SIGTERM;
 }
 
+/* "stops" stops the server's processes.  A database "is_busy" when a session of
+ * another program has the SQLite file's write lock, or the lock table's. */
 struct result stage_database(struct play *play, const struct step *step)
 {
     struct fixture *f = play->f;
@@ -112,7 +113,7 @@ struct result stage_database(struct play *play, const struct step *step)
         /* Old sessions end, so that new ones are. */
         (void)sql_run(&f->sql, "ALTER ROLE CURRENT_USER SET "
                                "default_transaction_read_only = on");
-        end_sessions(f);
+        (void)end_sessions(f);
         play->is_readonly = true;
     } else if (says(step, "keeps_snapshots") ||
                says(step, "forgets_snapshots")) {
@@ -122,7 +123,8 @@ struct result stage_database(struct play *play, const struct step *step)
             skip_or_fail("the server is not ours to restart");
         server_restart(&f->sql, f->url, restart_signal(f, step));
     } else if (says(step, "ends_sessions")) {
-        end_sessions(f);
+        if (!wait_until(end_sessions(f) > 0, PATIENCE_MS))
+            play_fail(play, "there is none");
     } else if (says(step, "is_writable")) {
         stage_mend(play);
     } else if (says(step, "lends_locks")) {
@@ -254,6 +256,8 @@ struct result stage_stranger(struct play *play, const struct step *step)
         fixture_unlock_row(&play->stranger);
     } else if (says(step, "deletes")) {
         fixture_delete(f, name);
+    } else if (says(step, "sets_back")) {
+        fixture_set_back(f, key);
     } else if (says(step, "expires")) {
         fixture_expire(f, name);
     } else if (says(step, "frees")) {

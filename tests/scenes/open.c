@@ -63,7 +63,8 @@ int actor_open(struct actor *actor, const struct step *step, sqlock_error *err)
         disturb_begin(actor);
     do
         rc = sqlock_registry_open(&actor->registry, actor->url, &options, err);
-    while (rc == SQLOCK_EUNREACHABLE && check_pause(until));
+    while (rc == SQLOCK_EUNREACHABLE && step_option(step, "now") == NULL &&
+           check_pause(until));
     return rc;
 }
 

@@ -175,12 +175,16 @@ void actor_renew(struct player *player)
     struct outcome *outcome = &player->outcome;
     uint32_t ttl_ms = (uint32_t)actor_ms(&player->step, "ttl", 0);
     struct set set;
+    int64_t token;
 
     actor_obtain(player, &set);
+    token = sqlock_token(set.locks[0]);
     outcome->rc = set.is_many
                       ? sqlock_renew_many(set.locks, set.count, set.results,
                                           &outcome->err)
                       : sqlock_renew(set.locks[0], ttl_ms, &outcome->err);
+    if (outcome->rc == 0 && sqlock_token(set.locks[0]) != token)
+        actor_refuse(outcome, "a renewal changes the token");
     actor_check_each(player, &set);
 }
 

@@ -382,6 +382,23 @@ void fixture_expire(struct fixture *fixture, const char *name)
         1);
 }
 
+void fixture_set_back(struct fixture *fixture, const char *key)
+{
+    static const char *const an_hour[] = {"+ interval '1 hour'",
+                                          "+ INTERVAL 1 HOUR", "+ 3600000000"};
+    const char *later = an_hour[fixture->database - databases];
+    char end[80] = "";
+
+    if (fixture->layout != SQLOCK_LAYOUT_SPRING6)
+        (void)snprintf(end, sizeof end, ", EXPIRED_AFTER = EXPIRED_AFTER %s",
+                       later);
+    assert_int_equal(sql_run(&fixture->sql,
+                             "UPDATE %s SET CREATED_DATE = CREATED_DATE %s%s "
+                             "WHERE LOCK_KEY = '%s'",
+                             fixture->table, later, end, key),
+                     1);
+}
+
 void fixture_delete(struct fixture *fixture, const char *name)
 {
     assert_int_equal(sql_run(&fixture->sql,

@@ -158,6 +158,10 @@ void fixture_await_expiry(struct fixture *fixture, const char *name);
  * knowledge; not on the four-column layout. */
 void fixture_expire(struct fixture *fixture, const char *name);
 
+/* Move the times of a row by an hour, into the future: so they look from a
+ * clock of the database that was set back. */
+void fixture_set_back(struct fixture *fixture, const char *key);
+
 /* Delete the row of a name, as a peer may at any time; fail the test if there
  * is none. */
 void fixture_delete(struct fixture *fixture, const char *name);
