@@ -89,56 +89,6 @@ static void test_many_old_rows_go_in_batches(void **state)
     registry_end(registry);
 }
 
-static void test_a_held_lock_is_never_reaped(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-
-    lock_take(lock, 0);
-    (void)reap(f, f->b, 0);
-    assert_true(fixture_row(f, f->name).exists);
-    lock_renew(lock, 0);
-    (void)reap(f, f->b, 0);
-    lock_give(lock);
-    lock_drop(lock);
-}
-
-/* On the four-column layout, a lease shorter than the peers' TTL has a
- * CREATED_DATE in the past.  It is not taken for an expired one. */
-static void test_a_lease_within_the_peers_ttl_is_never_reaped(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry;
-    sqlock_lock *lock;
-
-    options.peer_ttl_ms = 2 * LONG_TTL_MS;
-    registry = fixture_registry(f, &options);
-    lock = lock_obtain(registry, f->name);
-    lock_take(lock, LONG_TTL_MS);
-    (void)reap(f, registry, 0);
-    assert_true(fixture_row(f, f->name).exists);
-    lock_renew(lock, 2 * LONG_TTL_MS);
-    (void)reap(f, registry, 0);
-    lock_give(lock);
-    lock_drop(lock);
-    registry_end(registry);
-}
-
-static void test_a_reaped_lease_is_lost_to_its_holder(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-
-    lock_take(lock, 100);
-    fixture_await_expiry(f, f->name);
-    assert_becomes_true((reap(f, f->b, 0), !fixture_row(f, f->name).exists),
-                        PATIENCE_MS);
-    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
-    lock_take_and_give(lock);
-    lock_drop(lock);
-}
-
 static void test_retention_out_of_bounds_is_refused(void **state)
 {
     static const int64_t bad[] = {-1, INT64_MIN, INT64_MAX};
@@ -212,9 +162,6 @@ static void test_F31_reaping_never_touches_a_lease_that_is_renewed(void **state)
 static const struct test tests[] = {
     TEST(test_old_rows_go_and_young_ones_stay),
     TEST(test_many_old_rows_go_in_batches),
-    TEST(test_a_held_lock_is_never_reaped),
-    TEST(test_a_lease_within_the_peers_ttl_is_never_reaped),
-    TEST(test_a_reaped_lease_is_lost_to_its_holder),
     TEST(test_retention_out_of_bounds_is_refused),
     TEST(test_F31_reaping_never_touches_a_lease_that_is_renewed),
 };

@@ -91,24 +91,13 @@ static struct result break_lease(struct play *play, const struct step *step)
     struct row row = fixture_row(f, play_name(play, name, step->name));
     int rc;
 
+    if (!says(step, "breaks"))
+        return unknown();
     how.client_id = row.client;
     how.reason = "a scene";
     how.now = step_option(step, "now") != NULL;
     rc = sqlock_break(f->b, name, &how, &f->err);
     return (struct result){.rc = rc, .message = f->err.message};
-}
-
-static struct result operate(struct play *play, const struct step *step)
-{
-    struct fixture *f = play->f;
-    int64_t removed;
-
-    if (says(step, "breaks"))
-        return break_lease(play, step);
-    if (!says(step, "reaps"))
-        return unknown();
-    return (struct result){.rc = sqlock_reap(f->b, 0, &removed, &f->err),
-                           .message = f->err.message};
 }
 
 /* ----------------------------------------------- what is seen, and time -- */
@@ -219,7 +208,7 @@ static const struct performer performers[] = {
     {"stranger", stage_stranger},
     {"stock", stage_of_stock},
     {"spring", spring},
-    {"operator", operate},
+    {"operator", break_lease},
     {"table", table},
     {"time", pass_time},
 };

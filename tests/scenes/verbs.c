@@ -117,6 +117,13 @@ static void show(struct player *player)
     sqlock_info_free(row, row != NULL ? 1 : 0);
 }
 
+/* Remove the rows of free locks, however young. */
+static void reap(struct player *player)
+{
+    player->outcome.rc =
+        sqlock_reap(player->actor->registry, 0, NULL, &player->outcome.err);
+}
+
 /* The id of a lease, which is the message of "tells_id", and by which lease=ID
  * is renewed and released. */
 static void use_id(struct player *player)
@@ -227,6 +234,7 @@ void actor_perform(struct player *player)
         {"has", count_held},
         {"shows", show},
         {"tells_id", use_id},
+        {"reaps", reap},
         {"gives_by_id", use_id},
         {"renews_by_id", use_id},
         {"reopens", reopen},
