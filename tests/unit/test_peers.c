@@ -12,7 +12,7 @@
 
 static const sqlock_driver queueing = {.name = "with a bell"};
 
-/* Make an entry of a registry with a wait queue that has noticed a Spring
+/* Make an entry of a registry with a bell that has noticed a Spring
  * service: after a refusal, a claim found no row, since services delete their
  * rows. */
 static void meet_service(struct lk_entry *entry, struct lk_store *store)

@@ -1,6 +1,6 @@
 /*
- * main.c - the polling suite: URLs with waiting=poll, on databases where a wait
- * queue is out of reach (with.sh)
+ * main.c - the polling suite: URLs with waiting=poll, on databases where nobody
+ * may ring or take an advisory lock (with.sh)
  */
 #include "suite.h"
 

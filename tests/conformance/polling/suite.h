@@ -1,6 +1,5 @@
 /*
- * suite.h - the topics of this suite: locks without a wait queue in the
- * database
+ * suite.h - the topics of this suite: locks on a database that wakes nobody
  */
 #ifndef TESTS_POLLING_SUITE_H
 #define TESTS_POLLING_SUITE_H

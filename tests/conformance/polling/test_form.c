@@ -1,6 +1,6 @@
 /*
- * test_form.c - the form of a driver for waiting=poll, which sends no statement
- * of a wait queue
+ * test_form.c - the form of a driver for waiting=poll, which rings no bell and
+ * takes no advisory lock
  */
 #include "suite.h"
 
@@ -89,7 +89,7 @@ static void end_by_hand(struct fixture *f, sqlock_registry *registry,
     assert_ok(sqlock_reap(registry, 0, NULL, &f->err));
 }
 
-static void test_nothing_of_a_queue_is_sent(void **state)
+static void test_nothing_that_rings_is_sent(void **state)
 {
     struct fixture *f = *state;
     sqlock_registry *registry = fixture_tapped(f, NULL);
@@ -105,7 +105,8 @@ static void test_nothing_of_a_queue_is_sent(void **state)
     end_by_hand(f, registry, lock);
     tap_reset();
     if (atomic_load(&heard.has_found))
-        fail_msg("a statement of the wait queue was sent: %s", heard.found);
+        fail_msg("a statement with a function of waiting was sent: %s",
+                 heard.found);
     assert_true(atomic_load(&heard.statements) >= 12);
     lock_drop(other);
     lock_drop(second);
@@ -113,9 +114,9 @@ static void test_nothing_of_a_queue_is_sent(void **state)
     registry_end(registry);
 }
 
-/* with.sh has revoked the functions of PostgreSQL's queue, so the tests above
+/* with.sh has revoked PostgreSQL's functions of waiting, so the tests above
  * would have failed if they had called them. */
-static void test_the_queue_is_out_of_reach(void **state)
+static void test_functions_of_waiting_are_out_of_reach(void **state)
 {
     struct fixture *f = *state;
     struct sql sql;
@@ -274,8 +275,8 @@ static void test_another_process_has_its_turn(void **state)
 
 static const struct test tests[] = {
     TEST_ON(test_another_process_has_its_turn, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_nothing_of_a_queue_is_sent, ON_SERVERS, IN_ALL),
-    TEST_ON(test_the_queue_is_out_of_reach, ON_POSTGRES, IN_SQLOCK),
+    TEST_ON(test_nothing_that_rings_is_sent, ON_SERVERS, IN_ALL),
+    TEST_ON(test_functions_of_waiting_are_out_of_reach, ON_POSTGRES, IN_SQLOCK),
     TEST_ON(test_tokens_rise_from_holder_to_holder, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_the_url_chooses_the_form, ON_SERVERS, IN_SQLOCK),
 };

@@ -75,13 +75,12 @@ static bool is_started(const struct lk_handler *handler)
     return is_there;
 }
 
-/* Return how many threads the driver needs: MySQL's the watchdog; SQLite's one
- * that waits for byte locks of the side file. */
+/* Return how many threads the driver needs: MySQL's the watchdog. */
 static size_t threads_of_driver(const sqlock_registry *registry)
 {
     const sqlock_driver *driver = registry->store.db.driver;
 
-    return strcmp(driver->name, "postgres") == 0 ? 0 : 1;
+    return strcmp(driver->name, "mysql") == 0 ? 1 : 0;
 }
 
 static void test_a_registry_has_four_service_threads(void **state)
@@ -111,7 +110,7 @@ static void test_a_registry_has_four_service_threads(void **state)
     assert_becomes_true(is_resolved(registry), PATIENCE_MS);
     assert_becomes_true(is_started(&registry->entries.canceller.handler),
                         PATIENCE_MS);
-    /* The wait itself starts the poller only where there is no wait queue. */
+    /* The wait itself starts the poller only where there is no bell. */
     assert_ok(lk_handler_start(&registry->entries.poller.handler, &f->err));
     assert_true(is_started(&registry->expiry.handler));
     assert_true(is_started(&registry->renewer.handler));

@@ -35,7 +35,7 @@ void contender_close(struct contender *contender);
 
 /* contender_start(): start a thread that acquires the lock, or `many`, with
  * that wait.  contender_queue(): also wait until the thread sleeps, in the
- * FIFO, in the database's queue or between two reads of the row; fail the test
+ * FIFO, with a ticket or between two reads of the row; fail the test
  * if the acquire has failed by then. */
 void contender_start(struct contender *contender, sqlock_lock *lock,
                      int64_t wait_ms);

@@ -39,11 +39,6 @@ static int keep(struct idle_state *state, const struct bench_target *target,
     rc = sqlock_registry_open(&state->keeping, target->url, options, err);
     if (rc == 0)
         rc = sqlock_obtain(&state->kept, state->keeping, name, err);
-    /* On MySQL the first acquisition of a name does not take the queue lock. */
-    if (rc == 0)
-        rc = sqlock_acquire(state->kept, 0, NULL, err);
-    if (rc == 0)
-        rc = sqlock_release(state->kept, err);
     return rc < 0 ? rc : sqlock_acquire(state->kept, 0, &how, err);
 }
 

@@ -4,7 +4,7 @@
  *
  * Each client acquires the lock, holds it for 0.1 ms, releases it and begins
  * again.  That is compared with a row that clients lock FOR UPDATE (on SQLite
- * the file's write lock), where they wait in the database's own queue; with a
+ * the file's write lock), where they wait in the database; with a
  * queue of threads and one UPDATE for each turn; and with clients that try to
  * acquire the lock every 100 ms.  Turns (turns.h) are compared.
  */
@@ -174,7 +174,7 @@ int beside_setup(void **out, const struct bench_target *target,
     if (lock_setup(&state->pair, target, failure) < 0)
         return -1;
     options.table_prefix = target->lock_prefix;
-    options.pool_size = 2 * BESIDE; /* one for each queue lock */
+    options.pool_size = 2 * BESIDE; /* half of them wait, on MySQL */
     if (sqlock_registry_open(&state->holding, target->url, &options, &err) <
             0 ||
         sqlock_registry_open(&state->waiting, target->url, &options, &err) < 0)
