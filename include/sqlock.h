@@ -391,7 +391,8 @@ typedef struct sqlock_acquire_options {
  * @param wait_ms 0: try once; SQLOCK_FOREVER: no limit
  * @param options NULL: all defaults
  * @return 0                  held
- *         EBUSY              another owner holds it, and @p wait_ms is 0
+ *         EBUSY              another owner holds it or waits for it, and
+ *                            @p wait_ms is 0
  *         ETIMEDOUT          it was not free in time, or the claim took longer
  *                            than the lease it got
  *         EUNCERTAIN         the connection broke, and the outcome is not
