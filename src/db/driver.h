@@ -192,7 +192,8 @@ typedef struct sqlock_bell {
                 void *context);
 
     /** End hearing, so that the connection can be used for anything else.
-     *  Rings that were not heard are forgotten.
+     *  Rings that were not heard are forgotten.  If is_of_one, it also gives up
+     *  the bells that the connection has.
      *  @return 0; EBUSY if is_of_one: a statement waits, and only close() ends
      *  that; or as execute */
     int (*end)(void *connection, int64_t deadline_ns, sqlock_error *err);

@@ -60,27 +60,41 @@ static void write_wait(bool is_mariadb, const char *name, int64_t left_ms,
                        name);
 }
 
+static int give_up(struct lk_mysql_connection *connection, const char *text,
+                   int64_t deadline_ns, sqlock_error *err)
+{
+    const sqlock_statement statement = {.text = text};
+    int rc = lk_mysql_execute(connection, &statement, NULL, 0, deadline_ns,
+                              NULL, err);
+
+    if (rc == 0)
+        connection->bell[0] = '\0';
+    return rc;
+}
+
 /* Give up a lock that the session may have been given in the instant in which
  * its statement's time was over. */
-static int mysql_end(void *handle, int64_t deadline_ns, sqlock_error *err)
+static int give_up_heard(struct lk_mysql_connection *connection,
+                         int64_t deadline_ns, sqlock_error *err)
 {
-    struct lk_mysql_connection *connection = handle;
     char text[TEXT_MAX];
-    const sqlock_statement statement = {.text = text};
-    int rc;
 
-    if (connection->awaits_bell)
-        return lk_error(err, SQLOCK_EBUSY,
-                        "a statement on the connection still waits");
     if (connection->bell[0] == '\0')
         return 0;
     (void)snprintf(text, sizeof text, "SELECT RELEASE_LOCK('sqlock:%s')",
                    connection->bell);
-    rc = lk_mysql_execute(connection, &statement, NULL, 0, deadline_ns, NULL,
-                          err);
-    if (rc == 0)
-        connection->bell[0] = '\0';
-    return rc;
+    return give_up(connection, text, deadline_ns, err);
+}
+
+/* Give up what was heard, and the session's own bells. */
+static int mysql_end(void *handle, int64_t deadline_ns, sqlock_error *err)
+{
+    struct lk_mysql_connection *connection = handle;
+
+    if (connection->awaits_bell)
+        return lk_error(err, SQLOCK_EBUSY,
+                        "a statement on the connection still waits");
+    return give_up(connection, "SELECT RELEASE_ALL_LOCKS()", deadline_ns, err);
 }
 
 static int send_wait(struct lk_mysql_connection *connection, const char *name,
@@ -115,7 +129,7 @@ static int mysql_begin(void *handle, const char *name, int64_t until_ns,
         return lk_error(err, SQLOCK_EINVAL,
                         "a session does not wait in a transaction");
     if (!connection->awaits_bell)
-        rc = mysql_end(connection, deadline_ns, err);
+        rc = give_up_heard(connection, deadline_ns, err);
     if (rc == 0)
         rc = lk_mysql_call_begin(connection, deadline_ns, err);
     if (rc < 0)
