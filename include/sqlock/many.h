@@ -33,8 +33,22 @@ extern "C" {
 
 /**
  * Take all of the locks, or none.  The hold count of a lock that the caller has
- * already rises by one.  While the call waits for one lock it keeps none of the
- * others from anybody; sqlock_cancel() of any of the locks ends the wait.
+ * already rises by one.  sqlock_cancel() of any of the locks ends the wait.
+ *
+ * At first, the call keeps none of the locks from anybody while it waits for
+ * another one.  Beside callers that take them one by one, all might never be
+ * free together: so when it has had to give back three times what it had, it
+ * takes them in the order of their keys, in each one's queue, and keeps those
+ * that it has, renewed.  If somebody has one of them and waits for another, the
+ * two would wait for each other; so after 0.1 s it gives back what it kept,
+ * though not its place in a queue, and begins anew for twice as long.
+ *
+ * So the wait has a bound.  Let T be the time of all queues one after the
+ * other: for each lock, how long those before the call in its queue hold it.
+ * The attempts that are too short add up to less than 2 T, and the next is long
+ * enough: the call has all within 3 T, the three times at the beginning, and
+ * 0.1 s.  Where waiters poll, other processes may overtake it, and there is no
+ * such bound.
  *
  * PostgreSQL needs an entry of its lock table for each key while the statement
  * runs.  Its default settings have room for 10,000; for more at a time raise

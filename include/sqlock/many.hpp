@@ -281,9 +281,9 @@ inline leases acquire_many(const registry &of, const name_list &names,
 /* ----------------------------------------------------------- scoped_lock -- */
 
 /** Several mutexes locked together, as by std::scoped_lock, but by one call:
- *  all of them or none, which keeps none from others while it waits.  They
- *  belong to one registry, have different names and, but for on_lost, the same
- *  options; otherwise the constructor throws SQLOCK_EINVAL. */
+ *  all of them, in the time that sqlock_acquire_many() says.  They belong to
+ *  one registry, have different names and, but for on_lost, the same options;
+ *  otherwise the constructor throws SQLOCK_EINVAL. */
 template <class... Mutexes> class scoped_lock
 {
     static_assert((std::is_same_v<Mutexes, mutex> && ...),

@@ -1,9 +1,11 @@
 /*
  * acquisition.c - the state machine of an acquisition (README.md)
  *
- * An acquisition waits for one of its locks at a time, and meanwhile has
- * neither the turns nor the rows of the others, so two acquisitions never
- * deadlock.  With one lock there are no others, and the steps are the same.
+ * An acquisition waits for one of its locks at a time.  Meanwhile it has
+ * neither the turns nor the rows of the others; or after some setbacks (kept.h)
+ * only those of locks before it in the order of the keys.  So two acquisitions
+ * never deadlock.  With one lock there are no others, and the steps are the
+ * same.
  */
 #include "wait/acquisition.h"
 
@@ -29,8 +31,8 @@ static const unsigned followers[] = {
                     TO(LK_ASKING) | TO(LK_OVER),
     [LK_QUEUED] = TO(LK_ENTERING) | TO(LK_OVER),
     [LK_YIELDING] = TO(LK_CLAIMING) | TO(LK_PAUSED) | TO(LK_OVER),
-    [LK_CLAIMING] = TO(LK_YIELDING) | TO(LK_ASKING) | TO(LK_POLLING) |
-                    TO(LK_PAUSED) | TO(LK_OVER),
+    [LK_CLAIMING] = TO(LK_ENTERING) | TO(LK_YIELDING) | TO(LK_ASKING) |
+                    TO(LK_POLLING) | TO(LK_PAUSED) | TO(LK_OVER),
     [LK_ASKING] = TO(LK_ENTERING) | TO(LK_ASKING) | TO(LK_WAITING) |
                   TO(LK_POLLING) | TO(LK_PAUSED) | TO(LK_OVER),
     [LK_WAITING] = TO(LK_ASKING) | TO(LK_PAUSED) | TO(LK_OVER),
@@ -88,12 +90,15 @@ static void undo(struct lk_acquisition *a, struct lk_part *part)
     lk_step_back(part);
 }
 
-/* Give up all turns except that of the part to wait for. */
-static void keep_only(struct lk_acquisition *a, struct lk_part *kept)
+/* Give up all turns except those of the part to wait for, and of rows that are
+ * kept meanwhile. */
+static void keep_only(struct lk_acquisition *a, struct lk_part *wanted,
+                      bool is_outage)
 {
-    a->first = kept;
+    a->first = wanted;
+    lk_kept_give_back(a, wanted, is_outage);
     for (size_t i = 0; i < a->count; i++) {
-        if (&a->parts[i] == kept)
+        if (&a->parts[i] == wanted || a->parts[i].is_kept)
             continue;
         give_up(a, &a->parts[i]);
         if (a->parts[i].state != LK_PART_NESTED)
@@ -123,7 +128,7 @@ static int failed(struct lk_acquisition *a, int rc, sqlock_error *err)
         a->first->rc = rc;
         return end(a, rc);
     }
-    keep_only(a, part);
+    keep_only(a, part, lk_is_outage(rc));
     a->attempts = 0;
     lk_waiter_prepare(&a->self);
     return go_to(a, LK_PAUSED);
@@ -155,7 +160,8 @@ static int refused(struct lk_acquisition *a, struct lk_part *part,
     if (!may_wait(a))
         return not_in_time(a, part, err);
     lk_patience_end(&a->patience, part);
-    keep_only(a, part);
+    keep_only(a, part, false);
+    lk_kept_set_back(a);
     a->refusals++;
     /* Check the deadline here, not only while waiting: a row that a transaction
      * keeps locked may look free all the time. */
@@ -168,6 +174,31 @@ static int refused(struct lk_acquisition *a, struct lk_part *part,
 }
 
 /* --- turns --- */
+
+/* Return whether rows before the part's would be kept if they were claimed
+ * now. */
+static bool has_rows_to_keep(const struct lk_acquisition *a,
+                             const struct lk_part *missing)
+{
+    for (const struct lk_part *part = a->parts; part < missing; part++)
+        if (part->state == LK_PART_TURN && !part->is_kept &&
+            lk_kept_stays(a, part, missing))
+            return true;
+    return false;
+}
+
+/* Wait for the turn of that part.  First claim what is to be kept meanwhile. */
+static int await_missing(struct lk_acquisition *a, struct lk_part *missing)
+{
+    if (has_rows_to_keep(a, missing)) {
+        a->reach = (size_t)(missing - a->parts);
+        lk_claim_collect(a);
+        return go_to(a, LK_CLAIMING);
+    }
+    lk_kept_set_back(a);
+    keep_only(a, missing, false);
+    return go_to(a, LK_ENTERING);
+}
 
 /* Take the missing turns without waiting.  Return 0 if the acquisition has all,
  * GO_ON if one of them must be waited for, or the code that ended the
@@ -183,10 +214,8 @@ static int enter_others(struct lk_acquisition *a, sqlock_error *err)
         part->rc = lk_enter(part, false, &state, err);
         if (part->rc < 0)
             return end(a, part->rc);
-        if (state == LK_PART_OUTSIDE) {
-            keep_only(a, part);
-            return go_to(a, LK_ENTERING);
-        }
+        if (state == LK_PART_OUTSIDE)
+            return await_missing(a, part);
     }
     return 0;
 }
@@ -218,6 +247,7 @@ static int enter(struct lk_acquisition *a, sqlock_error *err)
     rc = enter_others(a, err);
     if (rc != 0)
         return rc;
+    a->reach = a->count;
     lk_claim_collect(a);
     if (a->batch.count == 0) /* all parts are nested */
         return end(a, 0);
@@ -230,7 +260,7 @@ static int await_turn(struct lk_acquisition *a, sqlock_error *err)
     enum lk_part_state state;
     int rc = lk_await_turn(first, &state, err);
 
-    if (rc == LK_SUSPENDED)
+    if (rc > 0)
         return rc;
     if (rc < 0)
         first->rc = rc;
@@ -251,10 +281,10 @@ static bool must_yield(const struct lk_acquisition *a)
 /* Sleep in LK_PAUSED or LK_YIELDING. */
 static int pause_over(struct lk_acquisition *a, sqlock_error *err)
 {
-    int rc;
+    int rc = lk_waiter_park(&a->self, a->until_ns, true);
 
-    if (lk_waiter_park(&a->self, a->until_ns, true) != 0)
-        return LK_SUSPENDED;
+    if (rc != 0)
+        return rc;
     if (lk_waiter_is_cancelled(&a->self))
         return failed(a, lk_canceled(err), err);
     if (a->state == LK_PAUSED)
@@ -268,6 +298,11 @@ static int pause_over(struct lk_acquisition *a, sqlock_error *err)
 static int granted(struct lk_acquisition *a)
 {
     lk_claim_note_contention(a);
+    if (a->reach < a->count) {
+        lk_claim_keep(a);
+        keep_only(a, &a->parts[a->reach], false);
+        return go_to(a, LK_ENTERING);
+    }
     lk_claim_hold(a);
     return end(a, 0);
 }
@@ -313,8 +348,12 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
         lk_bell_forget(a->first);
     if (rc < 0)
         return failed(a, rc, err);
-    if (taken == NULL)
-        return a->count == 1 ? granted(a) : go_to(a, LK_ENTERING);
+    if (taken == NULL && a->count == 1)
+        return granted(a);
+    if (taken == NULL) {
+        lk_claim_keep(a);
+        return go_to(a, LK_ENTERING);
+    }
     lk_patience_end(&a->patience, a->first);
     if (sqlock_monotonic_ns() >= a->self.deadline_ns)
         return not_in_time(a, a->first, err);
@@ -329,8 +368,10 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
 
 static int await_ring(struct lk_acquisition *a, sqlock_error *err)
 {
-    if (lk_waiter_park(&a->self, a->until_ns, true) != 0)
-        return LK_SUSPENDED;
+    int rc = lk_waiter_park(&a->self, a->until_ns, true);
+
+    if (rc != 0)
+        return rc;
     lk_bell_forget(a->first);
     if (lk_waiter_is_cancelled(&a->self))
         return failed(a, lk_canceled(err), err);
@@ -341,7 +382,7 @@ static int await_poll(struct lk_acquisition *a, sqlock_error *err)
 {
     int rc = lk_poller_await(a->first, err);
 
-    if (rc == LK_SUSPENDED)
+    if (rc > 0)
         return rc;
     if (rc < 0)
         return failed(a, rc, err);
@@ -360,12 +401,30 @@ static int step(struct lk_acquisition *a, sqlock_error *err)
     return steps[a->state](a, err);
 }
 
+/* Look at the kept rows, and go on to wait for `first`. */
+static void look(struct lk_acquisition *a)
+{
+    struct lk_part *first = a->first;
+
+    if (lk_kept_look(a))
+        return;
+    lk_kept_give_back(a, NULL, false);
+    for (size_t i = 0; i < a->count; i++)
+        if (&a->parts[i] != first)
+            lk_step_back(&a->parts[i]);
+}
+
 int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err)
 {
     int rc = GO_ON;
 
-    while (rc == GO_ON && a->state != LK_OVER)
+    while (rc == GO_ON && a->state != LK_OVER) {
         rc = step(a, err);
+        if (rc == LK_ALARM) {
+            look(a);
+            rc = GO_ON;
+        }
+    }
     return a->state == LK_OVER ? a->rc : rc;
 }
 
@@ -418,6 +477,7 @@ int lk_acquisition_begin(struct lk_acquisition *a, struct lk_entries *entries,
         return lk_error_nomem(err);
     }
     a->first = a->parts;
+    a->reach = count;
     a->began_ns = sqlock_monotonic_ns();
     lk_waiter_init(&a->self, wait_ms, &a->options);
     return 0;
@@ -452,6 +512,7 @@ bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err)
 void lk_acquisition_end(struct lk_acquisition *a)
 {
     lk_canceller_forget(&a->entries->canceller, &a->self);
+    lk_kept_give_back(a, NULL, lk_is_outage(a->rc));
     for (size_t i = 0; i < a->count; i++) {
         struct lk_part *part = &a->parts[i];
 

@@ -10,6 +10,7 @@
 
 #include "lease/batch.h"
 #include "wait/entry.h"
+#include "wait/kept.h"
 #include "wait/patience.h"
 #include "wait/row_wait.h"
 
@@ -40,6 +41,8 @@ struct lk_acquisition {
     struct lk_part *parts;          /* sorted by key */
     size_t count;
     struct lk_part *first;    /* the part that is waited for */
+    size_t reach;             /* the claim is of the parts before this one */
+    struct lk_kept kept;      /* rows that stay claimed meanwhile */
     struct lk_batch batch;    /* of the parts that have the turn */
     struct lk_row_wait wait;  /* for the row of `first` */
     struct lk_retry patience; /* patience.h */

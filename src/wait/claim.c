@@ -14,14 +14,18 @@
 #include "wait/peers.h"
 #include "wait/turn.h"
 
-/* Prepare the part's lease for the claim.  A claim in doubt keeps its
- * CLIENT_ID; any other begins with an empty lease. */
+/* Prepare the part's lease for the claim.  A claim in doubt, and that of a kept
+ * row, has the same CLIENT_ID again; any other begins with an empty lease. */
 static void prepare(const struct lk_acquisition *a, struct lk_part *part)
 {
     struct lk_entry *entry = part->entry;
 
     lk_clear_aside(entry);
-    if (part->lease.fate == LK_CLAIM_IN_DOUBT)
+    if (part->is_kept) {
+        part->lease.may_wait = false;
+        part->lease.takes_bell = false;
+    }
+    if (part->is_kept || part->lease.fate == LK_CLAIM_IN_DOUBT)
         return;
     part->lease = (struct lk_lease){
         .key = entry->key,
@@ -35,7 +39,7 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
 void lk_claim_collect(struct lk_acquisition *a)
 {
     a->batch.count = 0;
-    for (size_t i = 0; i < a->count; i++) {
+    for (size_t i = 0; i < a->reach; i++) {
         struct lk_part *part = &a->parts[i];
 
         if (part->state != LK_PART_TURN)
@@ -92,16 +96,63 @@ static void copy_back(const struct lk_acquisition *a, int rc)
 {
     for (size_t i = 0; i < a->batch.count; i++) {
         struct lk_part *part = a->batch.items[i].owner;
+        bool was_late = part->is_kept && part->lease.fate == LK_CLAIM_LATE;
 
         part->lease = a->batch.items[i].lease;
+        if (was_late && part->lease.fate == LK_CLAIM_ANSWERED)
+            part->lease.fate = LK_CLAIM_LATE;
         part->rc = rc < 0 ? 0 : a->batch.items[i].rc;
     }
 }
 
-/* Release the leases that a claim got, if the acquisition cannot keep them.
- * Return 0; or EUNCERTAIN if they could not be released: then each of their
- * parts has that rc, and the rows are freed in the background. */
-static int undo_grants(struct lk_acquisition *a, sqlock_error *err)
+/* Let the lease have the session with the bell of its ticket, which it gives up
+ * with its release. */
+static void keep_session(struct lk_part *part)
+{
+    struct lk_entry *entry = part->entry;
+
+    entry->ticket[0] = '\0';
+    if (entry->session == NULL)
+        return;
+    part->lease.place.connection = entry->session;
+    lk_pool_keep(&entry->store->db.waiting, entry->session);
+    entry->session = NULL;
+}
+
+static void keep(struct lk_acquisition *a, struct lk_part *part)
+{
+    keep_session(part);
+    lk_kept_add(a, part);
+}
+
+void lk_claim_keep(struct lk_acquisition *a)
+{
+    for (size_t i = 0; i < a->batch.count; i++)
+        keep(a, a->batch.items[i].owner);
+}
+
+/* Return whether the acquisition does not go on with a lease that its claim
+ * got.  Keep the one with which it does, and note a kept one that was lost. */
+static bool is_to_undo(struct lk_acquisition *a, const struct lk_item *item,
+                       const struct lk_part *taken)
+{
+    struct lk_part *part = item->owner;
+
+    if (item->rc == SQLOCK_EBUSY && part->is_kept)
+        lk_kept_lost(a, part);
+    if (item->rc == 0 && lk_kept_stays(a, part, taken))
+        keep(a, part);
+    else if (item->rc == 0 || item->rc == SQLOCK_ETIMEDOUT)
+        return true;
+    return false;
+}
+
+/* Release the leases that a claim got, if the acquisition cannot keep them
+ * while it waits for the part that was refused (NULL: it keeps none).  Return
+ * 0; or EUNCERTAIN if they could not be released: then each of their parts has
+ * that rc, and the rows are freed in the background. */
+static int undo_grants(struct lk_acquisition *a, const struct lk_part *taken,
+                       sqlock_error *err)
 {
     struct lk_batch granted = {0};
     int rc = 0;
@@ -109,10 +160,16 @@ static int undo_grants(struct lk_acquisition *a, sqlock_error *err)
     granted.items = calloc(a->batch.count, sizeof *granted.items);
     if (granted.items == NULL)
         rc = SQLOCK_ENOMEM; /* the leases will expire */
-    for (size_t i = 0; rc == 0 && i < a->batch.count; i++)
-        if (a->batch.items[i].rc == 0 ||
-            a->batch.items[i].rc == SQLOCK_ETIMEDOUT)
-            granted.items[granted.count++] = a->batch.items[i];
+    for (size_t i = 0; rc == 0 && i < a->batch.count; i++) {
+        struct lk_part *part = a->batch.items[i].owner;
+
+        if (!is_to_undo(a, &a->batch.items[i], taken))
+            continue;
+        granted.items[granted.count] = a->batch.items[i];
+        granted.items[granted.count++].lease.place = part->lease.place;
+        part->lease.place = (struct lk_place){0};
+        part->is_kept = false;
+    }
     granted.deadline_ns = lk_store_deadline(a->store);
     if (granted.count > 0)
         rc = lk_batch_release(a->store, &granted, NULL);
@@ -152,12 +209,32 @@ static struct lk_part *first_taken(const struct lk_acquisition *a)
 
 static int too_late(struct lk_acquisition *a, sqlock_error *err)
 {
-    int rc = undo_grants(a, err);
+    int rc = undo_grants(a, NULL, err);
 
     return rc < 0 ? rc
                   : lk_error(err, SQLOCK_ETIMEDOUT,
                              "the claim took longer than the TTL of its "
                              "leases: raise ttl_ms");
+}
+
+/* Nothing was changed.  But a claim of a kept row that got no answer may have
+ * been given to the resolver, which frees the row: then keep none.  Return 0,
+ * or EBUSY if there is no part to wait for. */
+static int refused_as_a_whole(struct lk_acquisition *a, struct lk_part **taken)
+{
+    bool is_late = false;
+
+    for (size_t i = a->batch.count; i-- > 0;) {
+        struct lk_part *part = a->batch.items[i].owner;
+
+        if (!part->is_kept)
+            *taken = part;
+        else
+            is_late = is_late || part->lease.fate != LK_CLAIM_ANSWERED;
+    }
+    if (is_late)
+        lk_kept_give_back(a, NULL, false);
+    return *taken != NULL ? 0 : SQLOCK_EBUSY;
 }
 
 int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
@@ -176,11 +253,9 @@ int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
     if (rc == 0)
         *taken = first_taken(a);
     /* A batch is refused as a whole if one of its rows is locked. */
-    if (rc == SQLOCK_EBUSY) {
-        *taken = a->batch.items[0].owner;
-        return 0;
-    }
-    return rc < 0 || *taken == NULL ? rc : undo_grants(a, err);
+    if (rc == SQLOCK_EBUSY)
+        return refused_as_a_whole(a, taken);
+    return rc < 0 || *taken == NULL ? rc : undo_grants(a, *taken, err);
 }
 
 void lk_claim_note_contention(const struct lk_acquisition *a)
@@ -196,20 +271,6 @@ void lk_claim_note_contention(const struct lk_acquisition *a)
     }
 }
 
-/* Let the lease have the session with the bell of its ticket, which it gives up
- * with its release. */
-static void keep_session(struct lk_part *part)
-{
-    struct lk_entry *entry = part->entry;
-
-    entry->ticket[0] = '\0';
-    if (entry->session == NULL)
-        return;
-    part->lease.place.connection = entry->session;
-    lk_pool_keep(&entry->store->db.waiting, entry->session);
-    entry->session = NULL;
-}
-
 void lk_claim_hold(struct lk_acquisition *a)
 {
     for (size_t i = 0; i < a->batch.count; i++) {
@@ -217,6 +278,7 @@ void lk_claim_hold(struct lk_acquisition *a)
         struct lk_entry *entry = part->entry;
 
         keep_session(part);
+        part->is_kept = false;
         pthread_mutex_lock(&entry->mutex);
         lk_hold(part, &part->lease);
         pthread_mutex_unlock(&entry->mutex);

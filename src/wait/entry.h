@@ -52,6 +52,7 @@ struct lk_part {
     /* used by the acquisition */
     int rc;
     struct lk_lease lease; /* during the claim */
+    bool is_kept;          /* has the turn and the row: kept.h */
     bool saw_peer;         /* the wait has seen a Spring service hold the row */
     int place;             /* of the ticket, when the claim was last refused */
     struct lk_ear ear;     /* guarded by the bell's mutex */

@@ -270,8 +270,9 @@ int lk_poller_await(struct lk_part *part, sqlock_error *err)
     bool was_read;
     int rc;
 
-    if (lk_waiter_park(self, self->deadline_ns, true) != 0)
-        return LK_SUSPENDED;
+    rc = lk_waiter_park(self, self->deadline_ns, true);
+    if (rc != 0)
+        return rc;
     was_read = end(&part->entry->all->poller, self);
     if (lk_waiter_is_cancelled(self))
         return lk_canceled(err);

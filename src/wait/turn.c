@@ -236,6 +236,7 @@ int lk_await_turn(struct lk_part *part, enum lk_part_state *state,
     struct lk_entry *entry = part->entry;
     struct lk_waiter *self = part->waiter;
     int rc = LK_SUSPENDED;
+    int parked;
 
     for (;;) {
         int64_t until_ns;
@@ -254,8 +255,10 @@ int lk_await_turn(struct lk_part *part, enum lk_part_state *state,
         if (rc != LK_SUSPENDED)
             return rc;
         is_chosen = *state == LK_PART_CHOSEN; /* a wake-up is under way */
-        if (lk_waiter_park(self, is_chosen ? LK_NEVER : until_ns, !is_chosen))
-            return LK_SUSPENDED;
+        parked =
+            lk_waiter_park(self, is_chosen ? LK_NEVER : until_ns, !is_chosen);
+        if (parked != 0)
+            return parked;
     }
 }
 

@@ -23,6 +23,7 @@ void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
                               ? LK_NEVER
                               : lk_after_ms(sqlock_monotonic_ns(), wait_ms);
     waiter->options = options;
+    waiter->alarm_ns = LK_NEVER;
 }
 
 void lk_waiter_clear(struct lk_waiter *waiter)
@@ -59,20 +60,26 @@ static bool wait_until(struct lk_waiter *self, int64_t until_ns)
     return pthread_cond_timedwait(&self->woken, &self->mutex, &at) != ETIMEDOUT;
 }
 
+static bool is_past(int64_t at_ns)
+{
+    return at_ns != LK_NEVER && sqlock_monotonic_ns() >= at_ns;
+}
+
 int lk_waiter_park(struct lk_waiter *self, int64_t until_ns, bool hears_cancel)
 {
     int rc = 0;
 
     pthread_mutex_lock(&self->mutex);
     while (rc == 0 && self->reason == LK_WAKE_NONE &&
-           !(hears_cancel && self->is_cancelled) &&
-           (until_ns == LK_NEVER || sqlock_monotonic_ns() < until_ns)) {
-        if (self->on_wake == NULL) {
-            (void)wait_until(self, until_ns);
-            continue;
+           !(hears_cancel && self->is_cancelled) && !is_past(until_ns)) {
+        if (self->is_to_yield || is_past(self->alarm_ns)) {
+            rc = LK_ALARM;
+        } else if (self->on_wake == NULL) {
+            (void)wait_until(self, lk_sooner(until_ns, self->alarm_ns));
+        } else {
+            self->until_ns = until_ns;
+            rc = LK_SUSPENDED;
         }
-        self->until_ns = until_ns;
-        rc = LK_SUSPENDED;
     }
     pthread_mutex_unlock(&self->mutex);
     return rc;

@@ -51,6 +51,9 @@ struct lk_subscription {
 
 /* Result of a step of a request where a thread would sleep. */
 #define LK_SUSPENDED 1
+/* Result of a step during which the acquisition has to look at the rows that it
+ * keeps (kept.h).  The wait goes on with the same step. */
+#define LK_ALARM 3
 
 struct lk_waiter {
     /* constant */
@@ -66,6 +69,8 @@ struct lk_waiter {
     /* used by the thread that runs the acquisition */
     /* when a suspended request continues if it is not woken, CLOCK_MONOTONIC */
     int64_t until_ns;
+    /* when to return LK_ALARM, CLOCK_MONOTONIC; LK_NEVER: not by time */
+    int64_t alarm_ns;
 
     /* the application has abandoned the request; guarded by the mutex of each
      * entry at which the request has a part */
@@ -76,6 +81,7 @@ struct lk_waiter {
     pthread_cond_t woken;
     enum lk_wake_reason reason;
     bool is_cancelled; /* stays true */
+    bool is_to_yield;  /* return LK_ALARM at once: somebody needs a kept row */
 
     /* guarded by the poller's mutex */
     struct lk_subscription subscription;
@@ -101,7 +107,8 @@ void lk_waiter_prepare(struct lk_waiter *self);
 
 /* Sleep until the waiter is woken, until until_ns (CLOCK_MONOTONIC) or, with
  * hears_cancel, until the wait is cancelled.  Return 0, without saying which of
- * these it was; or LK_SUSPENDED at once, if a request would have to sleep. */
+ * these it was; LK_ALARM, before any of them; or LK_SUSPENDED at once, if a
+ * request would have to sleep. */
 int lk_waiter_park(struct lk_waiter *self, int64_t until_ns, bool hears_cancel);
 
 /* Sleep until until_ns (CLOCK_MONOTONIC), even in a request.  Return 0, or
