@@ -183,7 +183,8 @@ void actor_renew(struct player *player)
                       ? sqlock_renew_many(set.locks, set.count, set.results,
                                           &outcome->err)
                       : sqlock_renew(set.locks[0], ttl_ms, &outcome->err);
-    if (outcome->rc == 0 && sqlock_token(set.locks[0]) != token)
+    if (step_option(&player->step, "same_token") != NULL &&
+        sqlock_token(set.locks[0]) != token)
         actor_refuse(outcome, "a renewal changes the token");
     actor_check_each(player, &set);
 }
