@@ -20,8 +20,8 @@ mapfile -t all < <(find include src tests .ci .make docker sql Makefile \
 # ------------------------------------------------- includes point one way --
 
 # The contract of drivers, and what several of them use.
-driver_may_use="db/driver.h db/dialect.h drivers/own_session.h drivers/library.h
-    drivers/peer.h drivers/bell.h"
+driver_may_use="db/driver.h db/dialect.h drivers/library.h drivers/peer.h
+    drivers/bell.h"
 
 # The folders of src that a file of this folder may include.
 may_use() { # FOLDER
