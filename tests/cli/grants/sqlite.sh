@@ -60,18 +60,28 @@ let_go() {
     rm "$dir/go"
 }
 
-# Let WAITER wait for the lock of HOLDER, and check that it gets the lock.  This
-# makes all files beside the database.
-wait_for_each_other() { # HOLDER WAITER
-    hold "$1"
-    sq "$2" run -w 60 job -- true 2>"$dir/waiter.err" 9>&- &
-    until [ -e "$file-sqlock" ] || ! kill -0 $! 2>/dev/null; do
+# Let WAITER wait for the lock of HOLDER until CONDITION, and check that it gets
+# the lock.  Set $bell to mode, owner and group of the socket at which it is rung,
+# or to nothing if it has none.
+wait_for_each_other() { # HOLDER WAITER CONDITION...
+    local users=("$1" "$2")
+    shift 2
+    hold "${users[0]}"
+    sq "${users[1]}" run -w 60 job -- true 2>"$dir/waiter.err" 9>&- &
+    until "$@" || ! kill -0 $! 2>/dev/null; do
         sleep 0.05
     done
+    bell=$(mode_of "$file"-sqlock-*.bell 2>/dev/null)
     let_go
     wait $!
     is "the second user waits for the first one and gets the lock" $? 0
     wait "$holder"
+}
+has_socket() {
+    compgen -G "$file-sqlock-*.bell" >/dev/null
+}
+waits() {
+    sq $one show job | grep -q '^waiting'
 }
 
 by_the_recipe() {
@@ -79,9 +89,9 @@ by_the_recipe() {
     umask 007
     is "one makes the database" "$(status_of sq $one init)" 0
     is "it is the group's" "$(mode_of "$file")" "660 $one $locks"
-    wait_for_each_other $one $two
-    is "what is beside it has its mode and group" \
-        "$(stat -c '%a %g' "$file-sqlock")" "660 $locks"
+    wait_for_each_other $one $two has_socket
+    is "the waiter's socket has its mode and group" "$bell" "660 $two $locks"
+    is "and goes with the waiter" "$(compgen -G "$file-sqlock*")" ""
     is "the other user may make tables, too" \
         "$(status_of sq $two init --once)" 0
     is "and reap" "$(status_of sq $two reap --older-than 0)" 0
@@ -93,16 +103,15 @@ by_the_recipe() {
     umask 022
 }
 
-# The user whose wait makes the file beside the database has a strict umask:
-# other users can wait, too.
+# The user who waits has a strict umask: other users can ring, all the same.
 with_another_umask() {
     new_folder umask
     umask 007
     is "one makes the database" "$(status_of sq $one init)" 0
     umask 077
-    wait_for_each_other $one $two
-    is "what is beside it has its mode all the same" \
-        "$(stat -c '%a %g' "$file-sqlock")" "660 $locks"
+    wait_for_each_other $one $two has_socket
+    is "the waiter's socket has its mode all the same" \
+        "$bell" "660 $two $locks"
     umask 022
     sq $two doctor --json >"$dir/out" 2>"$dir/err"
     is "the other user's doctor finds the wake-ups" \
@@ -114,25 +123,28 @@ by_root() {
     umask 007
     is "one makes the database" "$(status_of sq $one init)" 0
     umask 077
-    wait_for_each_other 0 0
-    is "what root makes beside it is its owner's" \
-        "$(mode_of "$file-sqlock")" "660 $one $locks"
+    wait_for_each_other 0 0 has_socket
+    is "the socket of root is its owner's" "$bell" "660 $one $locks"
     umask 022
 }
 
-# The file beside the database belongs to another user, who alone may open it:
-# the waiter polls the row instead.
+# A user who may not make files in the directory can have no socket there, and
+# polls the row instead, for as long as the holder keeps -wal and -shm.
 by_polling() {
     new_folder polling
     umask 007
     is "one makes the database" "$(status_of sq $one init)" 0
-    umask 022
-    as $one install -m 600 /dev/null "$file-sqlock"
-    wait_for_each_other $one $two
+    chmod 2750 "$dir/polling"
+    wait_for_each_other $one $two waits
+    is "it has no socket" "$bell" ""
+    hold $one
     sq $two doctor --json >"$dir/out" 2>"$dir/err"
     is "doctor says that waiters can only look" \
         "$(grep -A 1 '"check": "waiting"' "$dir/out" | grep -c '"warning"')" 1
     is "and which file it is" "$(grep -c "shop.db-sqlock" "$dir/out")" 1
+    let_go
+    wait "$holder"
+    umask 022
 }
 
 # A user who may not write to the file cannot read locks either, as grants.sql
