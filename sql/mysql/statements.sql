@@ -132,7 +132,7 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     LOCK_NAME = IF(LAST_INSERT_ID() = 0, LOCK_NAME, :name),
     HOLDER = IF(LAST_INSERT_ID() = 0, HOLDER, :holder),
     EXPIRED_AFTER = IF(LAST_INSERT_ID() = 0, EXPIRED_AFTER, {new_end}),
-    QUEUE = IF(LAST_INSERT_ID() = 0, {queue_with}, {queue_without}),
+    QUEUE = IF(LAST_INSERT_ID() = 0, {queue_with}, {queue_behind}),
     FENCE = IF(QUEUE IS NULL OR LAST_INSERT_ID() = 0, FENCE,
       FENCE + 0 * LAST_INSERT_ID(FENCE | 4611686018427387904))
   /*M!100500 RETURNING IF(CLIENT_ID = :client, FENCE, NULL),
@@ -150,10 +150,11 @@ LOCATE(CONCAT('["', :client), QUEUE)
   IF(CLIENT_ID IS NULL, CREATED_DATE, {ends}) + INTERVAL {place} SECOND < {now})
 -- ---- define until
 CAST({now_us} + 70000000 AS CHAR)
--- ---- define queue_without
+-- ---- define queue_behind
+-- The tickets before the claim's own go, too: each was due for a second, and
+-- would cost those behind it another one at each release.
 CASE WHEN QUEUE IS NULL OR {at} = 0 THEN QUEUE
-  WHEN CHAR_LENGTH(QUEUE) - CHAR_LENGTH(REPLACE(QUEUE, '["', '')) = 2 THEN NULL
-  ELSE CONCAT(LEFT(QUEUE, {at} - 1),
+  WHEN LOCATE('"],[', QUEUE, {at}) > 0 THEN CONCAT(LEFT(QUEUE, 27),
     SUBSTR(QUEUE, LOCATE('"],', QUEUE, {at}) + 3)) END
 -- ---- define queue_with
 CONCAT('{"e":', greatest(coalesce(SUBSTR(QUEUE, 6, 16), ''), {until}),
@@ -174,7 +175,10 @@ IF(:bell IS NULL OR coalesce(IF(IS_USED_LOCK(:bell) <=> CONNECTION_ID(), 0,
 -- ---- leave (sqlock)
 -- Takes a ticket out of QUEUE.
 UPDATE INT_LOCK
-  SET QUEUE = {queue_without}
+  SET QUEUE =
+    IF(CHAR_LENGTH(QUEUE) - CHAR_LENGTH(REPLACE(QUEUE, '["', '')) = 2, NULL,
+      CONCAT(LEFT(QUEUE, {at} - 1),
+        SUBSTR(QUEUE, LOCATE('"],', QUEUE, {at}) + 3)))
   WHERE {row} AND {at} > 0;
 
 -- ---- claim (spring7) [insert id and flag]

@@ -154,7 +154,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
         ELSE greatest(L.FENCE + 1, T.now_us) END,
       CASE WHEN T.takes THEN EXCLUDED.LOCK_NAME ELSE L.LOCK_NAME END,
       CASE WHEN T.takes THEN EXCLUDED.HOLDER ELSE L.HOLDER END,
-      CASE WHEN T.takes THEN {queue_without} ELSE {queue_with} END
+      CASE WHEN T.takes THEN {queue_behind} ELSE {queue_with} END
     FROM {turn_of_claim})
   RETURNING CASE WHEN CLIENT_ID = :client THEN FENCE END, QUEUE IS NOT NULL,
     L.xmax = 0, {place}, (extract(epoch FROM CASE WHEN CLIENT_ID IS NULL
@@ -179,10 +179,11 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
             CASE WHEN L.CLIENT_ID IS NULL THEN L.CREATED_DATE
               ELSE L.EXPIRED_AFTER END AS free_since)
           AS T) AS T) AS T) AS T) AS T
--- ---- define queue_without
+-- ---- define queue_behind
+-- The tickets before the claim's own go, too: each was due for a second, and
+-- would cost those behind it another one at each release.
 CASE WHEN T.at = 0 THEN T.queue
-  WHEN length(T.queue) - length(replace(T.queue, '["', '')) = 2 THEN NULL
-  ELSE left(T.queue, T.at - 1) ||
+  WHEN strpos(substr(T.queue, T.at), '"],[') > 0 THEN left(T.queue, 27) ||
     substr(T.queue, T.at + strpos(substr(T.queue, T.at), '"],') + 2) END
 -- ---- define queue_with
 -- A ticket that a crash loses is put into the row again: its commit need not

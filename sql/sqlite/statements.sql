@@ -119,7 +119,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
       iif(T.owns OR NOT T.takes, L.FENCE, max(L.FENCE + 1, {now})),
       iif(T.takes, EXCLUDED.LOCK_NAME, L.LOCK_NAME),
       iif(T.takes, EXCLUDED.HOLDER, L.HOLDER),
-      CASE WHEN T.takes THEN {queue_without} ELSE {queue_with} END
+      CASE WHEN T.takes THEN {queue_behind} ELSE {queue_with} END
     FROM {turn_of_claim})
   RETURNING iif(CLIENT_ID = :client, FENCE, NULL), length(QUEUE), 0, {place},
     iif(CLIENT_ID IS NULL, CREATED_DATE, EXPIRED_AFTER) - {now},
@@ -144,11 +144,12 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
           iif(L.CLIENT_ID IS NULL, L.CREATED_DATE, L.EXPIRED_AFTER)
             AS free_since,
           CAST({now} + 70000000 AS TEXT) AS until) AS T) AS T) AS T) AS T
--- ---- define queue_without
+-- ---- define queue_behind
+-- The tickets before the claim's own go, too: each was due for a second, and
+-- would cost those behind it another one at each release.
 CASE WHEN T.at = 0 THEN T.queue
-  WHEN length(T.queue) - length(replace(T.queue, '["', '')) = 2 THEN NULL
-  ELSE substr(T.queue, 1, T.at - 1) || substr(substr(T.queue, T.at),
-    instr(substr(T.queue, T.at), '"],') + 3) END
+  WHEN instr(substr(T.queue, T.at), '"],[') > 0 THEN substr(T.queue, 1, 27) ||
+    substr(substr(T.queue, T.at), instr(substr(T.queue, T.at), '"],') + 3) END
 -- ---- define queue_with
 '{"e":' || max(coalesce(substr(T.queue, 6, 16), ''), T.until) || CASE
   WHEN T.at > 0 THEN substr(T.queue, 22, T.at + 18) || T.until ||

@@ -130,6 +130,30 @@ static void test_a_reservation_lapses(void **state)
     assert_int_equal(release(&test->a, test, test->client_a), 1);
 }
 
+/* Each of those who are gone costs a second, once. */
+static void test_who_takes_the_row_removes_the_tickets_before(void **state)
+{
+    static const char client_d[] = "dddddddd-dddd-4ddd-8ddd-dddddddddddd";
+    static const char client_e[] = "eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee";
+    struct test *test = *state;
+
+    let_two_wait(test);
+    assert_int_equal(ask(&test->b, test, client_d), 0);
+    assert_int_equal(ask(&test->b, test, client_e), 0);
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    await_expiry(&test->b, test);
+    assert_int_equal(place_of(test, client_d), 1);
+    assert_becomes_true(ask(&test->b, test, client_d) != 0, PATIENCE_MS);
+    assert_int_equal(place_of(test, client_c), -1);
+    assert_int_equal(place_of(test, client_e), 0);
+    assert_int_equal(release(&test->b, test, client_d), 1);
+    assert_reserved_for(test, client_e);
+    assert_less(0, ask(&test->b, test, client_e));
+    assert_int_equal(release(&test->b, test, client_e), 1);
+    assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+}
+
 static void test_who_leaves_has_no_ticket(void **state)
 {
     struct test *test = *state;
@@ -247,6 +271,7 @@ void add_ticket_tests(add_fn add)
     ADD(refused_claims_leave_tickets_in_order);
     ADD(a_release_reserves_the_row_for_the_first);
     ADD(a_reservation_lapses);
+    ADD(who_takes_the_row_removes_the_tickets_before);
     ADD(who_leaves_has_no_ticket);
     ADD(tickets_that_are_over_keep_nobody_out);
     ADD(what_is_no_queue_keeps_nobody_out);
