@@ -27,7 +27,9 @@ half_way() {
     query "ALTER TABLE ${prefix}LOCK ADD COLUMN EXPIRED_AFTER DATETIME(6),
         ADD COLUMN FENCE BIGINT NOT NULL DEFAULT 0,
         ADD COLUMN LOCK_NAME VARCHAR(255) COLLATE utf8mb4_bin,
-        ADD COLUMN HOLDER VARCHAR(255) COLLATE utf8mb4_bin" >/dev/null
+        ADD COLUMN HOLDER VARCHAR(255) COLLATE utf8mb4_bin,
+        ADD COLUMN QUEUE MEDIUMTEXT COLLATE utf8mb4_bin,
+        ADD COLUMN SHARERS MEDIUMTEXT COLLATE utf8mb4_bin" >/dev/null
     is "is not opened" "$(status_of sq run -n key -- true)" 69
     is "is said to be one" "$(grep -c 'not complete' "$dir/status.err")" 1
     is "is completed" "$(status_of upgrade)" 0
