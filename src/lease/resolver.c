@@ -209,35 +209,41 @@ static void add_doubt(struct lk_resolver *resolver, struct lk_doubt *doubt)
     add(resolver, doubt);
 }
 
+static void fill(struct lk_doubt *doubt, const char *key, const char *client_id)
+{
+    (void)snprintf(doubt->key, sizeof doubt->key, "%s", key);
+    (void)snprintf(doubt->client_id, sizeof doubt->client_id, "%s", client_id);
+    doubt->due_ns = lk_boottime_ns() + lk_retry_pause_ns(&row_policy, 1);
+}
+
 static struct lk_doubt *create(const char *key, const char *client_id)
 {
     struct lk_doubt *doubt = calloc(1, sizeof *doubt);
 
-    if (doubt == NULL)
-        return NULL;
-    (void)snprintf(doubt->key, sizeof doubt->key, "%s", key);
-    (void)snprintf(doubt->client_id, sizeof doubt->client_id, "%s", client_id);
-    doubt->due_ns = lk_boottime_ns() + lk_retry_pause_ns(&row_policy, 1);
+    if (doubt != NULL)
+        fill(doubt, key, client_id);
     return doubt;
 }
 
+/* Memory is taken only for what could not be done at once. */
 void lk_resolver_leave(struct lk_store *store, const char *key,
                        const char *client_id, bool is_outage)
 {
-    struct lk_doubt *doubt = create(key, client_id);
+    struct lk_doubt now = {.has_ticket = true};
+    struct lk_doubt *later;
     int rc = 0;
 
-    if (doubt == NULL)
+    fill(&now, key, client_id);
+    now.due_ns = lk_boottime_ns();
+    now.over_ns = lk_after_ms(now.due_ns, LK_TICKET_MS);
+    if (!is_outage && resolve(store, &now,
+                              lk_after_ms(sqlock_monotonic_ns(), LEAVE_MS), &rc))
         return;
-    doubt->due_ns = lk_boottime_ns();
-    doubt->has_ticket = true;
-    doubt->over_ns = lk_after_ms(doubt->due_ns, LK_TICKET_MS);
-    if (!is_outage &&
-        resolve(store, doubt, lk_after_ms(sqlock_monotonic_ns(), LEAVE_MS),
-                &rc))
-        free(doubt);
-    else
-        add(&store->resolver, doubt);
+    later = malloc(sizeof *later);
+    if (later == NULL)
+        return;
+    *later = now;
+    add(&store->resolver, later);
 }
 
 /* A statement may reach the table up to one statement timeout after it was

@@ -255,7 +255,9 @@ int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
     /* A batch is refused as a whole if one of its rows is locked. */
     if (rc == SQLOCK_EBUSY)
         return refused_as_a_whole(a, taken);
-    return rc < 0 || *taken == NULL ? rc : undo_grants(a, *taken, err);
+    if (rc < 0 || *taken == NULL || a->count == 1)
+        return rc;
+    return undo_grants(a, *taken, err);
 }
 
 void lk_claim_note_contention(const struct lk_acquisition *a)

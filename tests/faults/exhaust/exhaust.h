@@ -37,6 +37,10 @@ bool exhaust_expect_at(int rc, const sqlock_error *err, const char *call,
  * library then cannot clean up. */
 bool exhaust_is_lasting(void);
 
+/* Acquire a lock that is free.  A ticket that a wait could not take out of the
+ * row, since all failed, keeps it for a second. */
+void exhaust_take(sqlock_lock *lock);
+
 /* Disarm, and print the failure that was armed if the last test has failed
  * during a run.  Called before each test, and at the end. */
 void exhaust_report(void);

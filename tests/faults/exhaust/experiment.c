@@ -45,6 +45,14 @@ bool exhaust_is_lasting(void)
     return now.is_lasting;
 }
 
+void exhaust_take(sqlock_lock *lock)
+{
+    sqlock_error err = {0};
+    int rc = lock_try(lock, now.is_lasting ? PATIENCE_MS : 0, 0, &err);
+
+    assert_lock_ok(rc, &err);
+}
+
 bool exhaust_expect_at(int rc, const sqlock_error *err, const char *call,
                        const char *file, int line)
 {

@@ -227,7 +227,7 @@ static void check_taken(struct fixture *f, void *state)
     sqlock_client_id(life->other, client);
     assert_string_equal(fixture_row(f, f->name).client, client);
     lock_give(life->other);
-    lock_take(life->lock, 0);
+    exhaust_take(life->lock);
     lock_end(life->lock);
     lock_drop(life->other);
 }

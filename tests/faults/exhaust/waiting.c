@@ -82,7 +82,7 @@ static void check_wait(struct fixture *f, void *state)
     /* A call that has failed may leave the row held. */
     if (wait->may_remain)
         (void)sql_run(&f->sql, "DELETE FROM %s", f->table);
-    lock_take(wait->lock, 0);
+    exhaust_take(wait->lock);
     lock_end(wait->lock);
 }
 
