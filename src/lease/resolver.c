@@ -236,8 +236,8 @@ void lk_resolver_leave(struct lk_store *store, const char *key,
     fill(&now, key, client_id);
     now.due_ns = lk_boottime_ns();
     now.over_ns = lk_after_ms(now.due_ns, LK_TICKET_MS);
-    if (!is_outage && resolve(store, &now,
-                              lk_after_ms(sqlock_monotonic_ns(), LEAVE_MS), &rc))
+    if (!is_outage &&
+        resolve(store, &now, lk_after_ms(sqlock_monotonic_ns(), LEAVE_MS), &rc))
         return;
     later = malloc(sizeof *later);
     if (later == NULL)

@@ -282,8 +282,7 @@ void lk_bell_forget(struct lk_part *part)
     part->ear.previous = NULL;
     if (part->ear.hearing == LK_HEARS_BEFORE) {
         lk_handler_unwatch(&bell->handler, part->ear.fd);
-        lk_pool_discard(&bell->all->store->db.waiting, entry->session);
-        entry->session = NULL;
+        lk_entry_drop_session(entry);
     }
     part->ear.hearing = LK_HEARS_NOTHING;
     pthread_mutex_unlock(&bell->mutex);

@@ -83,12 +83,8 @@ void lk_claim_collect_first(struct lk_acquisition *a)
 /* Give up a session that is broken. */
 static void note_asked(const struct lk_acquisition *a, int rc)
 {
-    struct lk_entry *entry = a->first->entry;
-
-    if (entry->session == NULL || !lk_is_outage(rc))
-        return;
-    lk_pool_discard(&a->store->db.waiting, entry->session);
-    entry->session = NULL;
+    if (lk_is_outage(rc))
+        lk_entry_drop_session(a->first->entry);
 }
 
 /* Copy each item's result to its part. */

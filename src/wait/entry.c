@@ -61,6 +61,13 @@ static bool is_kept(const struct lk_entry *entry, uint64_t owner)
     return !(lk_is_overdue(entry) && lk_has_ended(entry->owner));
 }
 
+void lk_entry_drop_session(struct lk_entry *entry)
+{
+    if (entry->session != NULL)
+        lk_pool_discard(&entry->store->db.waiting, entry->session);
+    entry->session = NULL;
+}
+
 bool lk_entry_is_in_use(struct lk_entry *entry, uint64_t owner)
 {
     bool in_use;

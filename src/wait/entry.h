@@ -148,6 +148,9 @@ void lk_leave(struct lk_entry *entry);
 
 /* The caller of the functions below does not hold the mutex. */
 
+/* Give up the session of the part that has the turn, if it has one. */
+void lk_entry_drop_session(struct lk_entry *entry);
+
 /* Return whether that owner (0: any) holds the lock, is acquiring or releasing
  * it, or may still release an overdue lease of it.  Abandoned requests do not
  * count. */

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "lease/row.h"
+#include "lease/ticket.h"
 #include "wait/entry.h"
 #include "wait/peers.h"
 
@@ -96,14 +97,14 @@ static void gather(struct lk_poller *poller, struct lk_batch *batch)
 }
 
 /* Return whether the row has a different holder than when it was first read, or
- * it is time to look for its bell. */
+ * it is time to look for its bell, or to renew the ticket. */
 static bool has_changed(struct lk_subscription *subscription,
                         const struct lk_row *row)
 {
-    if (subscription->until != LK_POLL_UNTIL_CHANGED)
-        return false;
     if (sqlock_monotonic_ns() >= subscription->ends_ns)
         return true;
+    if (subscription->until != LK_POLL_UNTIL_CHANGED)
+        return false;
     if (subscription->holder[0] == '\0')
         memcpy(subscription->holder, row->client_id,
                sizeof subscription->holder);
@@ -223,6 +224,19 @@ void lk_poller_init(struct lk_poller *poller, struct lk_entries *all)
                     NULL, poller);
 }
 
+/* Return when the waiter is to ask again: where a bell is lacking for now, and
+ * where there is a ticket to renew. */
+static int64_t asks_at(const struct lk_part *part, enum lk_poll_until until)
+{
+    int64_t now = sqlock_monotonic_ns();
+
+    if (until == LK_POLL_UNTIL_CHANGED)
+        return lk_after_ms(now, BELL_MS);
+    return part->entry->ticket[0] == '\0'
+               ? LK_NEVER
+               : lk_after_ms(now, LK_TICKET_RENEWED_MS);
+}
+
 int lk_poller_begin(struct lk_part *part, enum lk_poll_until until,
                     sqlock_error *err)
 {
@@ -234,11 +248,11 @@ int lk_poller_begin(struct lk_part *part, enum lk_poll_until until,
     pthread_mutex_lock(&poller->mutex);
     rc = lk_handler_start(&poller->handler, err);
     if (rc == 0) {
-        waiter->subscription = (struct lk_subscription){
-            .part = part,
-            .until = until,
-            .pause_ns = FIRST_PAUSE_NS,
-            .ends_ns = lk_after_ms(sqlock_monotonic_ns(), BELL_MS)};
+        waiter->subscription =
+            (struct lk_subscription){.part = part,
+                                     .until = until,
+                                     .pause_ns = FIRST_PAUSE_NS,
+                                     .ends_ns = asks_at(part, until)};
         DL_APPEND2(poller->subscriptions, waiter, subscription.previous,
                    subscription.next);
         poller->count++;

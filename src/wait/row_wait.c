@@ -51,6 +51,7 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
     const char *before = row->before[0] != '\0' ? row->before : row->client_id;
     int64_t now = sqlock_monotonic_ns();
     bool is_late = false;
+    int rc;
 
     (void)lk_peers_look(part, row);
     part->place = row->place;
@@ -68,8 +69,10 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
     *until_ns = lk_sooner(part->waiter->deadline_ns,
                           lk_after_ms(now, LK_TICKET_RENEWED_MS));
     *until_ns = lk_sooner(*until_ns, own_time(row));
-    if (lk_bell_hear(part, before, *until_ns, &is_late, NULL) < 0) {
-        wait->has_no_bell = true;
+    rc = lk_bell_hear(part, before, *until_ns, &is_late, NULL);
+    if (rc < 0) {
+        wait->has_no_bell = rc == SQLOCK_ENOTSUP || rc == SQLOCK_EACCESS;
+        lk_entry_drop_session(part->entry);
         return LK_ROW_WAIT_POLL;
     }
     return is_late ? LK_ROW_WAIT_AGAIN : LK_ROW_WAIT_PARK;
@@ -98,7 +101,5 @@ void lk_row_wait_give_up(struct lk_part *part, bool is_outage)
         return;
     lk_resolver_leave(store, entry->key, entry->ticket, is_outage);
     entry->ticket[0] = '\0';
-    if (entry->session != NULL)
-        lk_pool_discard(&store->db.waiting, entry->session);
-    entry->session = NULL;
+    lk_entry_drop_session(entry);
 }

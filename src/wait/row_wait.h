@@ -17,7 +17,7 @@ enum lk_row_wait_next {
 };
 
 struct lk_row_wait {
-    bool has_no_bell;             /* one could not be had */
+    bool has_no_bell;             /* none is to be had here */
     char before[SQLOCK_KEY_SIZE]; /* whose bell was waited for last */
 };
 
