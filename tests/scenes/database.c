@@ -266,6 +266,15 @@ struct result stage_stranger(struct play *play, const struct step *step)
                       f->table, key);
     } else if (says(step, "borrows") || says(step, "returns")) {
         change_row(play, step);
+    } else if (says(step, "ages")) {
+        (void)sql_run(&f->sql,
+                      "UPDATE %s SET QUEUE = replace(QUEUE, '\"e\":1', "
+                      "'\"e\":0') WHERE LOCK_KEY = '%s'",
+                      f->table, key);
+    } else if (says(step, "writes")) {
+        (void)sql_run(&f->sql,
+                      "UPDATE %s SET QUEUE = '%s' WHERE LOCK_KEY = '%s'",
+                      f->table, step_option(step, "queue"), key);
     } else if (says(step, "takes")) {
         (void)sql_run(&f->sql,
                       "UPDATE %s SET CLIENT_ID = "

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/server.h"
@@ -420,6 +421,21 @@ static struct result perform_at_once(struct play *play, const struct step *step,
     return result;
 }
 
+/* Stop a process, and wait until it runs no more: one that was rung meanwhile
+ * would stop with SQLite's write lock. */
+static int stop(pid_t pid)
+{
+    siginfo_t stopped = {.si_pid = 0};
+
+    return kill(pid, SIGSTOP) == 0 &&
+                   wait_until(waitid(P_PID, (id_t)pid, &stopped,
+                                     WSTOPPED | WNOHANG) == 0 &&
+                                  stopped.si_pid == pid,
+                              PATIENCE_MS)
+               ? 0
+               : -1;
+}
+
 struct result play_process(struct play *play, const struct step *step)
 {
     int thread;
@@ -450,7 +466,7 @@ struct result play_process(struct play *play, const struct step *step)
     if (strcmp(step->verb, "dies") == 0)
         return play_kill(play, process);
     if (strcmp(step->verb, "stops") == 0)
-        return (struct result){.rc = kill(process->pid, SIGSTOP)};
+        return (struct result){.rc = stop(process->pid)};
     if (strcmp(step->verb, "goes_on") == 0)
         return (struct result){.rc = kill(process->pid, SIGCONT)};
     return perform_at_once(play, step, process);
