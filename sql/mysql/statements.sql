@@ -64,13 +64,16 @@ CREATED_DATE = TIMESTAMPADD(MICROSECOND, :ttl - {ttl_of_row}, {now})
 -- that finds the lock busy changes nothing, and its insert id means nothing.
 --
 -- QUEUE says who waits, in order (src/lease/ticket.h).  Nobody overtakes those
--- who wait: a row without a holder is for the first of them.
-((CLIENT_ID IS NULL OR {ends} < {now}) AND NOT {is_waited_for})
+-- who wait: a row without a holder is for the first of them; unless it has been
+-- over for a second for each, and none has taken it.
+((CLIENT_ID IS NULL OR {ends} < {now}) AND
+  (NOT {is_waited_for} OR CLIENT_ID IS NOT NULL AND {now} > {ends} + INTERVAL
+  (CHAR_LENGTH(QUEUE) - CHAR_LENGTH(REPLACE(QUEUE, '["', ''))) DIV 2 SECOND))
 -- ---- define is_over (spring7 spring6)
 (CLIENT_ID IS NULL OR {ends} < {now})
 -- ---- define is_waited_for (sqlock)
--- A text that is no queue, or ends in more than an hour, is nobody's.  Texts are
--- compared: a text that is no number would be an error in strict mode.
+-- A text that is no queue, or ends in more than an hour, is nobody's.  Texts
+-- are compared: a text that is no number would be an error in strict mode.
 (QUEUE IS NOT NULL AND SUBSTR(QUEUE, 6, 16) BETWEEN CAST({now_us} AS CHAR) AND
   CAST({now_us} + 3600000000 AS CHAR) AND
   LOCATE('"],', QUEUE) BETWEEN 103 AND 321)
@@ -107,12 +110,12 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
 -- ---- enqueue (sqlock) [insert id and flag]
 -- Takes the lock if it is the claim's turn, or else puts a ticket into QUEUE,
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for
--- it; or if it is over, and nobody waits, or the row has been over for a second
--- more for each ticket before the claim's own, so that those may take it first.
--- The insert id is 0 if it is not granted, and has bit 62 set if others wait.
--- LAST_INSERT_ID() returns, in a later assignment, what an earlier one has set.
--- MariaDB returns also the place of the ticket, how much longer the row is
--- taken, whether its holder is sqlock's, and who is before; on MySQL the row is
+-- it; or if it is over, and nobody waits, or the row has been over for :turn
+-- seconds, one for each ticket before the claim's own, so that those may take
+-- it first.  The insert id is 0 if it is not granted, and has bit 62 set if
+-- others wait.  LAST_INSERT_ID() returns, in a later assignment, what an
+-- earlier one has set.  MariaDB returns also how much longer the row is taken,
+-- whether its holder is sqlock's, and who has it and waits; on MySQL the row is
 -- read for that.
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     FENCE, LOCK_NAME, HOLDER)
@@ -125,9 +128,7 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
       WHEN {is_turn} THEN LAST_INSERT_ID(greatest(FENCE + 1, {now_us}))
       ELSE FENCE + LAST_INSERT_ID(0) END,
     CREATED_DATE = CASE WHEN LAST_INSERT_ID() = 0 THEN CREATED_DATE
-      WHEN CLIENT_ID = :client AND {ends} >= {now}
-      THEN least(CREATED_DATE, {now})
-      ELSE {now} END,
+      WHEN CLIENT_ID = :client THEN least(CREATED_DATE, {now}) ELSE {now} END,
     CLIENT_ID = IF(LAST_INSERT_ID() = 0, NULLIF(CLIENT_ID, :client), :client),
     LOCK_NAME = IF(LAST_INSERT_ID() = 0, LOCK_NAME, :name),
     HOLDER = IF(LAST_INSERT_ID() = 0, HOLDER, :holder),
@@ -136,20 +137,17 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     FENCE = IF(QUEUE IS NULL OR LAST_INSERT_ID() = 0, FENCE,
       FENCE + 0 * LAST_INSERT_ID(FENCE | 4611686018427387904))
   /*M!100500 RETURNING IF(CLIENT_ID = :client, FENCE, NULL),
-    QUEUE IS NOT NULL, 0, {place}, TIMESTAMPDIFF(MICROSECOND, {now},
+    QUEUE IS NOT NULL, 0, TIMESTAMPDIFF(MICROSECOND, {now},
       IF(CLIENT_ID IS NULL, CREATED_DATE, EXPIRED_AFTER)),
-    coalesce(LEFT(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL),
-    IF({place} = 0, CLIENT_ID,
-      LEFT(SUBSTRING_INDEX(LEFT(QUEUE, {at} - 1), '["', -1), 36)) */;
--- ---- define place
-(({at} - CHAR_LENGTH(REPLACE(LEFT(QUEUE, {at}), '["', ''))) DIV 2)
+    coalesce(LEFT(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID,
+    QUEUE */;
 -- ---- define at
 LOCATE(CONCAT('["', :client), QUEUE)
 -- ---- define is_turn
 (CLIENT_ID IS NULL OR {ends} < {now}) AND (QUEUE IS NULL OR {at} > 0 AND
-  IF(CLIENT_ID IS NULL, CREATED_DATE, {ends}) + INTERVAL {place} SECOND < {now})
+  IF(CLIENT_ID IS NULL, CREATED_DATE, {ends}) + INTERVAL :turn SECOND < {now})
 -- ---- define until
-CAST({now_us} + 70000000 AS CHAR)
+({now_us} + 70000000)
 -- ---- define queue_behind
 -- The tickets before the claim's own go, too: each was due for a second, and
 -- would cost those behind it another one at each release.
@@ -157,10 +155,13 @@ CASE WHEN QUEUE IS NULL OR {at} = 0 THEN QUEUE
   WHEN LOCATE('"],[', QUEUE, {at}) > 0 THEN CONCAT(LEFT(QUEUE, 27),
     SUBSTR(QUEUE, LOCATE('"],', QUEUE, {at}) + 3)) END
 -- ---- define queue_with
-CONCAT('{"e":', greatest(coalesce(SUBSTR(QUEUE, 6, 16), ''), {until}),
-  IF({at} > 0, CONCAT(SUBSTR(QUEUE, 22, {at} + 18), {until}, SUBSTR(QUEUE, {at} + 56)),
-  CONCAT(coalesce(SUBSTR(QUEUE, 22, CHAR_LENGTH(QUEUE) - 24), ',"q":['), '["',
-    :client, '",', {until}, ',', {now_us}, ',"', :shown, '"],0]}')))
+CONCAT('{"e":', {until}, CASE
+  WHEN QUEUE IS NULL THEN CONCAT(',"q":[', {ticket})
+  WHEN {at} = 0 THEN
+    CONCAT(SUBSTR(QUEUE, 22, CHAR_LENGTH(QUEUE) - 24), {ticket})
+  ELSE SUBSTR(INSERT(QUEUE, {at} + 40, 16, {until}), 22) END)
+-- ---- define ticket
+CONCAT('["', :client, '",', {until}, ',', {now_us}, ',"', :shown, '"],0]}')
 
 -- ---- define holder_with_bell (queue)
 -- A bell is a user lock, which a waiter has for as long as it waits, and then
@@ -175,10 +176,10 @@ IF(:bell IS NULL OR coalesce(IF(IS_USED_LOCK(:bell) <=> CONNECTION_ID(), 0,
 -- ---- leave (sqlock)
 -- Takes a ticket out of QUEUE.
 UPDATE INT_LOCK
-  SET QUEUE =
-    IF(CHAR_LENGTH(QUEUE) - CHAR_LENGTH(REPLACE(QUEUE, '["', '')) = 2, NULL,
-      CONCAT(LEFT(QUEUE, {at} - 1),
-        SUBSTR(QUEUE, LOCATE('"],', QUEUE, {at}) + 3)))
+  SET QUEUE = IF(
+    CHAR_LENGTH(QUEUE) - CHAR_LENGTH(REPLACE(QUEUE, '["', '')) = 2, NULL,
+    CONCAT(LEFT(QUEUE, {at} - 1),
+      SUBSTR(QUEUE, LOCATE('"],', QUEUE, {at}) + 3)))
   WHERE {row} AND {at} > 0;
 
 -- ---- claim (spring7) [insert id and flag]
@@ -223,12 +224,13 @@ UPDATE INT_LOCK
 -- Frees the row and keeps it, with its token; or, if others wait, reserves it
 -- for a second for the first of them, who then claims it and finds its own
 -- CLIENT_ID in it.  A release that nobody waits for writes only columns of
--- fixed size: so InnoDB updates the row in place, in the release and in the next claim, while a null in CLIENT_ID would
--- make InnoDB write the whole row anew both times.  CLIENT_ID and HOLDER keep
--- their values; EXPIRED_AFTER becomes now less 400 years (146097 days), earlier
--- than any clock may show; and CREATED_DATE is moved back by 800 years, since
--- the table's CHECK wants CREATED_DATE before EXPIRED_AFTER.  All statements
--- treat such a row like one whose CLIENT_ID is null: free, with no holder.
+-- fixed size: so InnoDB updates the row in place, in the release and in the
+-- next claim, while a null in CLIENT_ID would make InnoDB write the whole row
+-- anew both times.  CLIENT_ID and HOLDER keep their values; EXPIRED_AFTER
+-- becomes now less 400 years (146097 days), earlier than any clock may show;
+-- and CREATED_DATE is moved back by 800 years, since the table's CHECK wants
+-- CREATED_DATE before EXPIRED_AFTER.  All statements treat such a row like one
+-- whose CLIENT_ID is null: free, with no holder.
 UPDATE INT_LOCK
   SET CREATED_DATE = {created_passed_on}, {passed_on}
   WHERE {row} AND CLIENT_ID = :client AND EXPIRED_AFTER >= {epoch};
@@ -251,7 +253,8 @@ QUEUE = IF({is_waited_for} AND LOCATE('"],[', QUEUE) > 0,
 -- ---- release with bell (sqlock queue)
 -- As release, on the session that has the lease's bell, which it gives back.
 UPDATE INT_LOCK
-  SET CREATED_DATE = {created_passed_on} + INTERVAL 0 * coalesce(RELEASE_LOCK(:bell), 0) SECOND,
+  SET CREATED_DATE = {created_passed_on} +
+      INTERVAL 0 * coalesce(RELEASE_LOCK(:bell), 0) SECOND,
     {passed_on}
   WHERE {row} AND CLIENT_ID = :client AND EXPIRED_AFTER >= {epoch};
 

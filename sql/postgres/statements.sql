@@ -90,11 +90,12 @@ substr(QUEUE, 6, 16) BETWEEN {now_us}::text AND
 L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= {now}
 -- ---- define may_take (sqlock)
 -- Nobody overtakes those who wait: a row without a holder is for the first of
--- them.
+-- them; unless it has been over for a second for each, and none has taken it.
 L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
 (L.CLIENT_ID IS NULL OR {is_over} < {now}) AND
-(L.QUEUE IS NULL OR NOT (substr(L.QUEUE, 6, 16) BETWEEN {now_us}::text AND
-  ({now_us} + 3600000000)::text AND strpos(L.QUEUE, '"],') BETWEEN 103 AND 321))
+CASE WHEN {others_wait} THEN {now} > {free_since} +
+  (length(L.QUEUE) - length(replace(L.QUEUE, '["', ''))) / 2 *
+  interval '1 second' ELSE true END
 -- ---- define may_take (spring7 spring6)
 L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR {is_over} < {now}
 -- ---- define is_over (sqlock spring7)
@@ -135,10 +136,10 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
 -- ---- enqueue (sqlock)
 -- Takes the lock if it is the claim's turn, or else puts a ticket into QUEUE,
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for
--- it; or if it is over, and nobody waits, or the row has been over for a second
--- more for each ticket before the claim's own, so that those may take it first.
--- Behind the columns of `claim`: the place of the ticket, how much longer the
--- row is taken, and whether its holder is sqlock's, which rings.
+-- it; or if it is over, and nobody waits, or the row has been over for :turn
+-- seconds, one for each ticket before the claim's own, so that those may take
+-- it first.  Behind the columns of `claim`: how much longer the row is taken,
+-- whether its holder is sqlock's, which rings, and who has it and waits.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
   VALUES (:key, :region, :client, {now}, {new_end}, {token_at_turn}, :name,
@@ -147,54 +148,54 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER,
       QUEUE) =
     (SELECT CASE WHEN T.takes THEN EXCLUDED.CLIENT_ID ELSE L.CLIENT_ID END,
-      CASE WHEN T.owns THEN least(L.CREATED_DATE, T.now)
-        WHEN T.takes THEN T.now ELSE L.CREATED_DATE END,
+      CASE WHEN NOT T.takes THEN L.CREATED_DATE
+        WHEN {is_own} THEN least(L.CREATED_DATE, {now}) ELSE {now} END,
       CASE WHEN T.takes THEN {new_end} ELSE L.EXPIRED_AFTER END,
-      CASE WHEN T.owns OR NOT T.takes THEN L.FENCE
-        ELSE greatest(L.FENCE + 1, T.now_us) END,
+      CASE WHEN NOT T.takes OR {is_own} THEN L.FENCE
+        ELSE greatest(L.FENCE + 1, {now_us}) END,
       CASE WHEN T.takes THEN EXCLUDED.LOCK_NAME ELSE L.LOCK_NAME END,
       CASE WHEN T.takes THEN EXCLUDED.HOLDER ELSE L.HOLDER END,
-      CASE WHEN T.takes THEN {queue_behind} ELSE {queue_with} END
-    FROM {turn_of_claim})
+      CASE WHEN NOT T.takes THEN {queue_with}
+        WHEN {others_wait} THEN {queue_behind} END
+    FROM (SELECT {is_own} OR (L.CLIENT_ID IS NULL OR {is_over} < {now}) AND
+        CASE WHEN {others_wait} THEN {is_turn} ELSE true END AS takes) AS T)
   RETURNING CASE WHEN CLIENT_ID = :client THEN FENCE END, QUEUE IS NOT NULL,
-    L.xmax = 0, {place}, (extract(epoch FROM CASE WHEN CLIENT_ID IS NULL
+    L.xmax = 0, (extract(epoch FROM CASE WHEN CLIENT_ID IS NULL
     THEN CREATED_DATE ELSE EXPIRED_AFTER END - {now}) * 1000000)::bigint,
-    coalesce(left(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL);
--- ---- define place
-(length(left(QUEUE, strpos(QUEUE, '["' || :client))) -
-  length(replace(left(QUEUE, strpos(QUEUE, '["' || :client)), '["', ''))) / 2
--- ---- define turn_of_claim
-(SELECT *, T.owns OR T.is_over AND (T.queue IS NULL OR T.at > 0 AND
-    T.free_since + T.place * interval '1 second' < T.now) AS takes,
-    (T.now_us + 70000000)::text AS until
-  FROM (SELECT *, (T.at - length(replace(left(T.queue, T.at), '["', ''))) / 2
-      AS place
-    FROM (SELECT *,
-        coalesce(strpos(T.queue, '["' || EXCLUDED.CLIENT_ID), 0) AS at
-      FROM (SELECT *, CASE WHEN substr(L.QUEUE, 6, 16) BETWEEN T.now_us::text
-            AND (T.now_us + 3600000000)::text AND strpos(L.QUEUE, '"],')
-            BETWEEN 103 AND 321 THEN L.QUEUE END AS queue
-        FROM (SELECT {now} AS now, {now_us} AS now_us, {is_own} AS owns,
-            L.CLIENT_ID IS NULL OR {is_over} < {now} AS is_over,
-            CASE WHEN L.CLIENT_ID IS NULL THEN L.CREATED_DATE
-              ELSE L.EXPIRED_AFTER END AS free_since)
-          AS T) AS T) AS T) AS T) AS T
+    coalesce(left(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID, QUEUE;
+-- ---- define others_wait
+substr(L.QUEUE, 6, 16) BETWEEN {now_us}::text AND
+  ({now_us} + 3600000000)::text AND
+strpos(L.QUEUE, '"],') BETWEEN 103 AND 321
+-- ---- define at
+strpos(L.QUEUE, '["' || EXCLUDED.CLIENT_ID)
+-- ---- define is_turn
+-- The row has been over for so long that those before the claim's ticket could
+-- have taken it.
+{at} > 0 AND {now} > {free_since} + :turn * interval '1 second'
+-- ---- define free_since
+CASE WHEN L.CLIENT_ID IS NULL THEN L.CREATED_DATE ELSE L.EXPIRED_AFTER END
 -- ---- define queue_behind
 -- The tickets before the claim's own go, too: each was due for a second, and
 -- would cost those behind it another one at each release.
-CASE WHEN T.at = 0 THEN T.queue
-  WHEN strpos(substr(T.queue, T.at), '"],[') > 0 THEN left(T.queue, 27) ||
-    substr(T.queue, T.at + strpos(substr(T.queue, T.at), '"],') + 2) END
+CASE WHEN {at} = 0 THEN L.QUEUE
+  WHEN strpos(substr(L.QUEUE, {at}), '"],[') > 0 THEN left(L.QUEUE, 27) ||
+    substr(L.QUEUE, {at} + strpos(substr(L.QUEUE, {at}), '"],') + 2) END
 -- ---- define queue_with
+{begin_of_queue} || CASE WHEN {others_wait} THEN
+  CASE WHEN {at} = 0 THEN substr(left(L.QUEUE, -3), 22) || {ticket}
+    ELSE substr(overlay(L.QUEUE PLACING {until}::text FROM {at} + 40 FOR 16),
+      22) END
+  ELSE ',"q":[' || {ticket} END
+-- ---- define begin_of_queue
 -- A ticket that a crash loses is put into the row again: its commit need not
 -- wait.
-CASE WHEN {need_not_be_durable} = 'off' THEN '{"e":' END ||
-  greatest(substr(T.queue, 6, 16), T.until) || CASE
-  WHEN T.at > 0 THEN substr(left(T.queue, T.at + 39), 22) || T.until ||
-    substr(T.queue, T.at + 56)
-  ELSE coalesce(substr(left(T.queue, -3), 22), ',"q":[') || '["' ||
-    EXCLUDED.CLIENT_ID || '",' || T.until || ',' || T.now_us || ',"' ||
-    :shown || '"],0]}' END
+CASE WHEN {need_not_be_durable} = 'off' THEN '{"e":' END || {until}
+-- ---- define ticket
+'["' || EXCLUDED.CLIENT_ID || '",' || {until} || ',' || {now_us} || ',"' ||
+  :shown || '"],0]}'
+-- ---- define until
+({now_us} + 70000000)
 
 -- ---- leave (sqlock)
 -- Takes a ticket out of QUEUE.
@@ -269,10 +270,12 @@ FENCE = CASE WHEN {is_waited_for} THEN greatest(FENCE + 1, {now_us})
 substr(QUEUE, 30, 36) || ' ' || substr(QUEUE, 103, strpos(QUEUE, '"],') - 103)
 -- ---- define ring (sqlock queue)
 -- A process listens to a channel that is named by the digits which all its
--- CLIENT_IDs begin with.
+-- CLIENT_IDs begin with.  A first waiter that came within the last second is
+-- taken to be alive: the second has its own look then.
 pg_notify('sqlock_' || substr(QUEUE, 30, 8) || substr(QUEUE, 39, 4),
   substr(QUEUE, 30, 36)) IS NULL OR
 strpos(QUEUE, '"],[') > 0 AND
+substr(QUEUE, 85, 16) < ({now_us} - 1000000)::text AND
 pg_notify('sqlock_' || substr(QUEUE, strpos(QUEUE, '"],[') + 5, 8) ||
     substr(QUEUE, strpos(QUEUE, '"],[') + 14, 4),
   substr(QUEUE, strpos(QUEUE, '"],[') + 5, 36) || '?1000') IS NULL
@@ -459,8 +462,8 @@ SELECT {info}
 
 -- ---- define info
 -- The columns tell all that is known of a row.  Lists spent much of their time
--- on arithmetic with the numerics of extract().  The doubles of date_part() give
--- the same microseconds until the year 2041; a token must be exact.
+-- on arithmetic with the numerics of extract().  The doubles of date_part()
+-- give the same microseconds until the year 2041; a token must be exact.
 LOCK_KEY, CLIENT_ID, {token},
 CASE WHEN CLIENT_ID IS NULL THEN least(-1, {remaining}) ELSE {remaining} END,
 {created}, {expires}, {names}

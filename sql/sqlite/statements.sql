@@ -62,12 +62,11 @@ QUEUE IS NOT NULL AND CAST(substr(QUEUE, 6, 16) AS INTEGER) BETWEEN {now} AND
 L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= {now}
 -- ---- define may_take (sqlock)
 -- Nobody overtakes those who wait: a row without a holder is for the first of
--- them.
+-- them; unless it has been over for a second for each, and none has taken it.
 L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
 (L.CLIENT_ID IS NULL OR {is_over} < {now}) AND
-(L.QUEUE IS NULL OR NOT (CAST(substr(L.QUEUE, 6, 16) AS INTEGER)
-  BETWEEN {now} AND {now} + 3600000000 AND
-  instr(L.QUEUE, '"],') BETWEEN 103 AND 321))
+iif({others_wait}, {now} > {free_since} +
+  (length(L.QUEUE) - length(replace(L.QUEUE, '["', ''))) / 2 * 1000000, 1)
 -- ---- define may_take (spring7 spring6)
 L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR {is_over} < {now}
 -- ---- define is_over (sqlock spring7)
@@ -102,10 +101,10 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
 -- ---- enqueue (sqlock)
 -- Takes the lock if it is the claim's turn, or else puts a ticket into QUEUE,
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for
--- it; or if it is over, and nobody waits, or the row has been over for a second
--- more for each ticket before the claim's own, so that those may take it first.
--- Behind the columns of `claim`: the place of the ticket, how much longer the
--- row is taken, and whether its holder is sqlock's, which rings.
+-- it; or if it is over, and nobody waits, or the row has been over for :turn
+-- seconds, one for each ticket before the claim's own, so that those may take
+-- it first.  Behind the columns of `claim`: how much longer the row is taken,
+-- whether its holder is sqlock's, which rings, and who has it and waits.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
   VALUES (:key, :region, :client, {now}, {now} + :ttl, {now}, :name, :holder)
@@ -113,50 +112,49 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER,
       QUEUE) =
     (SELECT iif(T.takes, EXCLUDED.CLIENT_ID, L.CLIENT_ID),
-      CASE WHEN T.owns THEN min(L.CREATED_DATE, {now})
-        WHEN T.takes THEN {now} ELSE L.CREATED_DATE END,
+      CASE WHEN NOT T.takes THEN L.CREATED_DATE
+        WHEN {is_own} THEN min(L.CREATED_DATE, {now}) ELSE {now} END,
       iif(T.takes, {now} + :ttl, L.EXPIRED_AFTER),
-      iif(T.owns OR NOT T.takes, L.FENCE, max(L.FENCE + 1, {now})),
+      CASE WHEN NOT T.takes OR {is_own} THEN L.FENCE
+        ELSE max(L.FENCE + 1, {now}) END,
       iif(T.takes, EXCLUDED.LOCK_NAME, L.LOCK_NAME),
       iif(T.takes, EXCLUDED.HOLDER, L.HOLDER),
-      CASE WHEN T.takes THEN {queue_behind} ELSE {queue_with} END
-    FROM {turn_of_claim})
-  RETURNING iif(CLIENT_ID = :client, FENCE, NULL), length(QUEUE), 0, {place},
+      CASE WHEN NOT T.takes THEN {queue_with}
+        WHEN {others_wait} THEN {queue_behind} END
+    FROM (SELECT {is_own} OR (L.CLIENT_ID IS NULL OR {is_over} < {now}) AND
+        iif({others_wait}, {is_turn}, 1) AS takes) AS T)
+  RETURNING iif(CLIENT_ID = :client, FENCE, NULL), length(QUEUE), 0,
     iif(CLIENT_ID IS NULL, CREATED_DATE, EXPIRED_AFTER) - {now},
-    coalesce(substr(HOLDER, 1, 36) = CLIENT_ID, CLIENT_ID IS NULL);
--- ---- define place
-(length(substr(QUEUE, 1, instr(QUEUE, '["' || :client))) -
-  length(replace(substr(QUEUE, 1, instr(QUEUE, '["' || :client)), '["', '')))
-  / 2
--- ---- define turn_of_claim
-(SELECT *, T.owns OR T.is_over AND (T.queue IS NULL OR T.at > 0 AND
-    T.free_since + T.place * 1000000 < {now}) AS takes
-  FROM (SELECT *,
-      (T.at - length(replace(substr(T.queue, 1, T.at), '["', ''))) / 2 AS place
-    FROM (SELECT *,
-        coalesce(instr(T.queue, '["' || EXCLUDED.CLIENT_ID), 0) AS at
-      FROM (SELECT iif(CAST(substr(L.QUEUE, 6, 16) AS INTEGER)
-              BETWEEN {now} AND {now} + 3600000000 AND
-              instr(L.QUEUE, '"],') BETWEEN 103 AND 321, L.QUEUE, NULL)
-            AS queue,
-          coalesce({is_own}, 0) AS owns,
-          L.CLIENT_ID IS NULL OR {is_over} < {now} AS is_over,
-          iif(L.CLIENT_ID IS NULL, L.CREATED_DATE, L.EXPIRED_AFTER)
-            AS free_since,
-          CAST({now} + 70000000 AS TEXT) AS until) AS T) AS T) AS T) AS T
+    coalesce(substr(HOLDER, 1, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID,
+    QUEUE;
+-- ---- define others_wait
+(CAST(substr(L.QUEUE, 6, 16) AS INTEGER) BETWEEN {now} AND {now} + 3600000000
+  AND instr(L.QUEUE, '"],') BETWEEN 103 AND 321)
+-- ---- define at
+instr(L.QUEUE, '["' || EXCLUDED.CLIENT_ID)
+-- ---- define is_turn
+-- The row has been over for so long that those before the claim's ticket could
+-- have taken it.
+{at} > 0 AND {now} > {free_since} + :turn * 1000000
+-- ---- define free_since
+iif(L.CLIENT_ID IS NULL, L.CREATED_DATE, L.EXPIRED_AFTER)
 -- ---- define queue_behind
 -- The tickets before the claim's own go, too: each was due for a second, and
 -- would cost those behind it another one at each release.
-CASE WHEN T.at = 0 THEN T.queue
-  WHEN instr(substr(T.queue, T.at), '"],[') > 0 THEN substr(T.queue, 1, 27) ||
-    substr(substr(T.queue, T.at), instr(substr(T.queue, T.at), '"],') + 3) END
+CASE WHEN {at} = 0 THEN L.QUEUE
+  WHEN instr(substr(L.QUEUE, {at}), '"],[') > 0 THEN substr(L.QUEUE, 1, 27) ||
+    substr(substr(L.QUEUE, {at}), instr(substr(L.QUEUE, {at}), '"],') + 3) END
 -- ---- define queue_with
-'{"e":' || max(coalesce(substr(T.queue, 6, 16), ''), T.until) || CASE
-  WHEN T.at > 0 THEN substr(T.queue, 22, T.at + 18) || T.until ||
-    substr(T.queue, T.at + 56)
-  ELSE coalesce(substr(T.queue, 22, length(T.queue) - 24), ',"q":[') || '["' ||
-    EXCLUDED.CLIENT_ID || '",' || T.until || ',' || {now} || ',"' || :shown ||
-    '"],0]}' END
+'{"e":' || {until} || CASE WHEN {others_wait} THEN
+  CASE WHEN {at} = 0 THEN substr(L.QUEUE, 22, length(L.QUEUE) - 24) || {ticket}
+    ELSE substr(L.QUEUE, 22, {at} + 18) || {until} ||
+      substr(L.QUEUE, {at} + 56) END
+  ELSE ',"q":[' || {ticket} END
+-- ---- define ticket
+'["' || EXCLUDED.CLIENT_ID || '",' || {until} || ',' || {now} || ',"' ||
+  :shown || '"],0]}'
+-- ---- define until
+({now} + 70000000)
 
 -- ---- leave (sqlock)
 -- Takes a ticket out of QUEUE.
@@ -215,9 +213,12 @@ FENCE = iif({is_waited_for}, max(FENCE + 1, {now}), FENCE)
 substr(QUEUE, 30, 36) || ' ' || substr(QUEUE, 103, instr(QUEUE, '"],') - 103)
 -- ---- define ring (sqlock queue)
 -- A bell is named by the digits which all CLIENT_IDs of its process begin with.
+-- A first waiter that came within the last second is taken to be alive: the
+-- second has its own look then.
 sqlock_ring(substr(QUEUE, 30, 8) || substr(QUEUE, 39, 4),
   substr(QUEUE, 30, 36)),
-iif(instr(QUEUE, '"],[') > 0,
+iif(instr(QUEUE, '"],[') > 0 AND
+    CAST(substr(QUEUE, 85, 16) AS INTEGER) < {now} - 1000000,
   sqlock_ring(substr(QUEUE, instr(QUEUE, '"],[') + 5, 8) ||
       substr(QUEUE, instr(QUEUE, '"],[') + 14, 4),
     substr(QUEUE, instr(QUEUE, '"],[') + 5, 36) || '?1000'), NULL)

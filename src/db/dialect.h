@@ -88,6 +88,7 @@ typedef enum sqlock_parameter {
     SQLOCK_P_OLD_CLIENT, /* text: the expected CLIENT_ID */
     SQLOCK_P_SHOWN,      /* text: the waiter, as a ticket has it */
     SQLOCK_P_BELL,       /* text: the session's own bell, or null */
+    SQLOCK_P_TURN,       /* seconds for those before in the queue */
     SQLOCK_PARAMETERS,   /* number of parameters */
 
     SQLOCK_P_ITEMS = SQLOCK_P_KEY,     /* JSON, see CLAIM_MANY */
@@ -138,13 +139,13 @@ typedef enum sqlock_statement_kind {
     SQLOCK_SQL_CLAIM,
     /* CLAIM; but otherwise put a ticket of :client and :shown into QUEUE,
      * behind the others, or renew the one that is there; and with a ticket,
-     * take the lock in its turn.  One row: as CLAIM, but null for a token that
-     * is not granted; and the place of the ticket, from 0, or null; the us that
-     * the lease of the holder remains; and not 0 if the holder is sqlock's; and
-     * where the driver's bell is of one, the CLIENT_ID of the one before.  Or,
-     * of a claim that is not granted, none or fewer columns: the row is read
-     * then.  :bell is taken for the session, where the driver's bell is of one.
-     * Missing: the layout has no QUEUE. */
+     * take the lock in its turn: it is reserved for the ticket, or has been
+     * over for :turn seconds; then the ticket is still in QUEUE.  One row: as
+     * CLAIM, but null for a token that is not granted; and the us that the
+     * lease of the holder remains; not 0 if the holder is sqlock's; its
+     * CLIENT_ID; and QUEUE.  Or, of a claim that is not granted, none or fewer
+     * columns: the row is read then.  :bell is taken for the session, where the
+     * driver's bell is of one.  Missing: the layout has no QUEUE. */
     SQLOCK_SQL_ENQUEUE,
     /* Remove the ticket of :client from QUEUE.  affected: 1 or 0.  Missing as
      * ENQUEUE. */

@@ -68,6 +68,8 @@ void lk_arguments_of_one(struct lk_lease_arguments *out,
     if (kind == SQLOCK_SQL_ENQUEUE) {
         lk_ticket_holder(store, out->shown, sizeof out->shown);
         lk_argument_text(&out->values, SQLOCK_P_SHOWN, out->shown);
+        lk_argument_integer(&out->values, SQLOCK_P_TURN,
+                            lease->turn > 0 ? lease->turn : 0);
     }
     if (lease->takes_bell || kind == SQLOCK_SQL_RELEASE_WITH_BELL) {
         (void)memcpy(out->bell, BELL_PREFIX, sizeof BELL_PREFIX);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "lease/row.h"
+#include "lease/ticket.h"
 
 /* --- sending --- */
 
@@ -62,7 +63,12 @@ static bool says_so(const sqlock_result *result, size_t column)
 }
 
 /* Columns of the answer to ENQUEUE behind those of CLAIM. */
-enum { PLACE = 3, LEFT_US, RINGS, COLUMNS, BEFORE = COLUMNS };
+enum { LEFT_US = 3, RINGS, HAS_IT, WAIT, COLUMNS };
+
+static const char *text_of(const sqlock_value *cell)
+{
+    return cell->type == SQLOCK_TEXT ? cell->text : NULL;
+}
 
 /* Fill in what the answer tells of the row in which the claim left a ticket;
  * where it does not tell, read the row. */
@@ -76,15 +82,14 @@ static int take_place(struct lk_store *store, struct lk_batch *batch,
         return lk_rows_read(store, batch, err);
     }
     *row = (struct lk_row){.exists = true};
-    row->place = result->cells[PLACE].type == SQLOCK_INT64
-                     ? (int)result->cells[PLACE].integer
-                     : -1;
     row->remaining_us = result->cells[LEFT_US].integer;
     row->is_taken = row->remaining_us >= 0;
     row->is_sqlocks = says_so(result, RINGS);
-    if (result->columns > BEFORE && result->cells[BEFORE].type == SQLOCK_TEXT)
-        (void)snprintf(row->before, sizeof row->before, "%s",
-                       result->cells[BEFORE].text);
+    if (result->cells[HAS_IT].type == SQLOCK_TEXT)
+        (void)snprintf(row->client_id, sizeof row->client_id, "%s",
+                       result->cells[HAS_IT].text);
+    row->place = lk_ticket_place(text_of(&result->cells[WAIT]),
+                                 batch->items[0].lease.client_id, row->before);
     return 0;
 }
 

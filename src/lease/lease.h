@@ -35,6 +35,8 @@ struct lk_lease {
     uint32_t cap_ms;
     enum lk_claim_fate fate; /* in and out: of a claim with this CLIENT_ID */
     bool may_wait;   /* a claim that is refused leaves a ticket in the row */
+    int turn;        /* of such a claim: how many tickets were before its own;
+                        -1: it had none */
     bool takes_bell; /* for its session, which is the claim's own */
     /* a release leaves the row free for Spring services, even if others wait */
     bool is_for_peers;

@@ -23,6 +23,11 @@
 /* A waiter claims again, and so renews its ticket, after this time. */
 #define LK_TICKET_RENEWED_MS 28000u
 
+/* A release rings the second only if the first has waited for a second: if not,
+ * that one is taken to be alive.  So each looks once when its own ticket is
+ * that old, in case the one before it has died meanwhile. */
+#define LK_TICKET_FRESH_MS 2000u
+
 /* How long a release keeps the row for the first waiter. */
 #define LK_RESERVED_MS 1000u
 

@@ -69,7 +69,7 @@ static bool may_wait(const struct lk_acquisition *a)
  * are undone in the background. */
 static void give_up(struct lk_acquisition *a, struct lk_part *part)
 {
-    lk_bell_forget(part);
+    (void)lk_bell_forget(part);
     if (part->state == LK_PART_TURN) {
         lk_clear_aside(part->entry);
         lk_row_wait_give_up(part, lk_is_outage(a->rc));
@@ -121,7 +121,7 @@ static int failed(struct lk_acquisition *a, int rc, sqlock_error *err)
 {
     struct lk_part *part = one_with_turn(a);
 
-    lk_bell_forget(part);
+    (void)lk_bell_forget(part);
     a->until_ns = lk_patience_pause(&a->patience, part, rc);
     if (a->until_ns == 0) {
         rc = lk_patience_result(part, rc, err);
@@ -130,6 +130,7 @@ static int failed(struct lk_acquisition *a, int rc, sqlock_error *err)
     }
     keep_only(a, part, lk_is_outage(rc));
     a->attempts = 0;
+    a->is_rung = false;
     lk_waiter_prepare(&a->self);
     return go_to(a, LK_PAUSED);
 }
@@ -345,7 +346,7 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
     lk_bell_expect(a->first);
     rc = lk_claim_all(a, &taken, err);
     if (rc < 0 || taken == NULL)
-        lk_bell_forget(a->first);
+        (void)lk_bell_forget(a->first);
     if (rc < 0)
         return failed(a, rc, err);
     if (taken == NULL && a->count == 1)
@@ -354,13 +355,17 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
         lk_claim_keep(a);
         return go_to(a, LK_ENTERING);
     }
+    if (a->is_rung) { /* in vain: the answer says no more than that */
+        a->is_rung = false;
+        return go_to(a, LK_ASKING);
+    }
     lk_patience_end(&a->patience, a->first);
     if (sqlock_monotonic_ns() >= a->self.deadline_ns)
         return not_in_time(a, a->first, err);
     next = lk_row_wait_begin(&a->wait, a->first, &a->batch.items[0].row,
                              &a->until_ns);
     if (next == LK_ROW_WAIT_POLL) {
-        lk_bell_forget(a->first);
+        (void)lk_bell_forget(a->first);
         return poll_row(a, err);
     }
     return go_to(a, next == LK_ROW_WAIT_AGAIN ? LK_ASKING : LK_WAITING);
@@ -372,7 +377,7 @@ static int await_ring(struct lk_acquisition *a, sqlock_error *err)
 
     if (rc != 0)
         return rc;
-    lk_bell_forget(a->first);
+    a->is_rung = lk_bell_forget(a->first);
     if (lk_waiter_is_cancelled(&a->self))
         return failed(a, lk_canceled(err), err);
     return go_to(a, LK_ASKING);

@@ -45,6 +45,7 @@ struct lk_acquisition {
     struct lk_kept kept;      /* rows that stay claimed meanwhile */
     struct lk_batch batch;    /* of the parts that have the turn */
     struct lk_row_wait wait;  /* for the row of `first` */
+    bool is_rung;             /* the row of `first` was reserved for it */
     struct lk_retry patience; /* patience.h */
     int64_t until_ns;         /* end of the pause, CLOCK_MONOTONIC */
     unsigned attempts;        /* since the beginning, or the last pause */

@@ -48,6 +48,7 @@ static void rung(void *context, const char *text)
             strncmp(part->entry->ticket, text, length) != 0)
             continue;
         if (text[length] == '\0') {
+            part->ear.is_rung = true;
             wake(part);
             return;
         }
@@ -85,6 +86,7 @@ static void note(void *context, const char *text)
     struct lk_part *part = context;
 
     part->ear.was_free = strcmp(text, "free") == 0;
+    part->ear.is_rung = part->ear.was_free && part->entry->place == 0;
 }
 
 /* The one before has gone, or the time is over; a broken session is found out
@@ -271,12 +273,15 @@ int lk_bell_hear(struct lk_part *part, const char *before, int64_t until_ns,
     return 0;
 }
 
-void lk_bell_forget(struct lk_part *part)
+bool lk_bell_forget(struct lk_part *part)
 {
     struct lk_bell *bell = &part->entry->all->bell;
     struct lk_entry *entry = part->entry;
+    bool is_rung;
 
     pthread_mutex_lock(&bell->mutex);
+    is_rung = part->ear.is_rung;
+    part->ear.is_rung = false;
     if (part->ear.previous != NULL)
         DL_DELETE2(bell->listeners, part, ear.previous, ear.next);
     part->ear.previous = NULL;
@@ -286,4 +291,5 @@ void lk_bell_forget(struct lk_part *part)
     }
     part->ear.hearing = LK_HEARS_NOTHING;
     pthread_mutex_unlock(&bell->mutex);
+    return is_rung;
 }

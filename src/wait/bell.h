@@ -38,6 +38,7 @@ struct lk_ear {
     struct lk_part *next, *previous;
     enum lk_hearing hearing;
     int fd;          /* of LK_HEARS_BEFORE */
+    bool is_rung;    /* the row was reserved for the part's ticket */
     bool was_free;   /* the bell of the one before was free */
     int64_t look_ns; /* when to wake it, CLOCK_BOOTTIME; LK_NEVER: at a ring */
 };
@@ -69,8 +70,8 @@ void lk_bell_expect(struct lk_part *part);
 int lk_bell_hear(struct lk_part *part, const char *before, int64_t until_ns,
                  bool *is_late, sqlock_error *err);
 
-/* End hearing, after a ring or without one.  A session that still waits for the
- * one before is closed. */
-void lk_bell_forget(struct lk_part *part);
+/* End hearing, and return whether the row was reserved for the part's ticket. A
+ * session that still waits for the one before is closed. */
+bool lk_bell_forget(struct lk_part *part);
 
 #endif

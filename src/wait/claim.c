@@ -64,18 +64,26 @@ static void have_session(const struct lk_acquisition *a, struct lk_entry *entry)
         entry->session = NULL;
 }
 
+static void begin_ticket(const struct lk_acquisition *a, struct lk_entry *entry)
+{
+    lk_store_client_id(a->store, entry->ticket);
+    entry->place = -1;
+}
+
 void lk_claim_collect_first(struct lk_acquisition *a)
 {
     struct lk_entry *entry = a->first->entry;
 
     a->batch.count = 1;
     if (entry->ticket[0] == '\0')
-        lk_store_client_id(a->store, entry->ticket);
+        begin_ticket(a, entry);
     prepare(a, a->first);
-    a->first->lease.may_wait = true;
+    a->first->lease.turn = entry->place;
+    /* The row that was reserved for the ticket takes the shorter statement. */
+    a->first->lease.may_wait = !a->is_rung;
     have_session(a, entry);
     a->batch.session = entry->session;
-    a->first->lease.takes_bell = entry->session != NULL;
+    a->first->lease.takes_bell = !a->is_rung && entry->session != NULL;
     a->batch.items[0] =
         (struct lk_item){.lease = a->first->lease, .owner = a->first};
 }
@@ -241,7 +249,7 @@ int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
     a->batch.deadline_ns = lk_store_deadline(a->store);
     rc = lk_batch_claim(a->store, &a->batch, err);
     copy_back(a, rc);
-    if (a->batch.items[0].lease.may_wait)
+    if (a->batch.session != NULL)
         note_asked(a, rc);
     a->batch.session = NULL;
     if (rc == 0 && is_too_late(a))
@@ -264,7 +272,7 @@ void lk_claim_note_contention(const struct lk_acquisition *a)
 
         if (part->rc < 0)
             continue;
-        entry->is_contended = part->lease.is_contended;
+        entry->is_contended = part->lease.is_contended || a->is_rung;
         lk_peers_granted(entry, &part->lease, a->refusals > 0);
     }
 }

@@ -54,7 +54,6 @@ struct lk_part {
     struct lk_lease lease; /* during the claim */
     bool is_kept;          /* has the turn and the row: kept.h */
     bool saw_peer;         /* the wait has seen a Spring service hold the row */
-    int place;             /* of the ticket, when the claim was last refused */
     struct lk_ear ear;     /* guarded by the bell's mutex */
 };
 
@@ -82,6 +81,7 @@ struct lk_entry {
     /* the CLIENT_ID of the ticket that this process may have in the row; "":
      * none */
     char ticket[SQLOCK_KEY_SIZE];
+    int place; /* of the ticket, when it was seen last; -1: in no row yet */
     /* the session that has the ticket's bell, where each has its own */
     struct lk_connection *session;
     struct { /* Spring services: peers.h */

@@ -23,17 +23,22 @@
 #define FIRST_PAUSE_NS (LK_NS_PER_MS / 2)
 #define BELL_MS 5000
 
+/* Mean time between two reads within which the reservation of a row, of
+ * LK_RESERVED_MS, is seen. */
+#define RESERVED_US 600000
+
 /* Return the longest pause between two reads for a part.  The first in the
- * queue reads most often, and the next one that many times less often, so that
- * they get the row in the order of their tickets. */
+ * queue reads most often, and the others less often, but often enough to see
+ * that the row is reserved for them. */
 static int64_t longest_ns(const struct lk_entries *all,
                           const struct lk_part *part)
 {
     int64_t poll_us = (int64_t)all->store->options.poll_ms * 1000;
-    int64_t times = part->place > 0 ? part->place + 1 : 1;
+    int64_t times = part->entry->place > 0 ? part->entry->place + 1 : 1;
+    int64_t longest_us = lk_later(poll_us, RESERVED_US);
 
-    return lk_random_between(poll_us * 3 / 4, poll_us * 5 / 4) * LK_NS_PER_US *
-           times;
+    poll_us = lk_sooner(poll_us * times, longest_us);
+    return lk_random_between(poll_us * 3 / 4, poll_us * 5 / 4) * LK_NS_PER_US;
 }
 
 /* Return how long the part is not to claim the row. */
@@ -92,6 +97,8 @@ static void gather(struct lk_poller *poller, struct lk_batch *batch)
         entry->references++;
         batch->items[batch->count++] =
             (struct lk_item){.lease = {.key = entry->key}, .owner = entry};
+        memcpy(batch->items[batch->count - 1].lease.client_id, entry->ticket,
+               sizeof entry->ticket);
     }
     lk_batch_sort(batch);
 }
@@ -142,6 +149,8 @@ static void report(struct lk_poller *poller, const struct lk_batch *batch,
 
         if (row == NULL)
             continue; /* the row was not among those read */
+        if (rc == 0 && row->place >= 0)
+            part->entry->place = row->place;
         left_ns = rc < 0 ? 0 : blocked_ns(part, row);
         if (left_ns == 0 || has_changed(&waiter->subscription, row))
             wake(poller, waiter, rc, err);

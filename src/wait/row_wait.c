@@ -54,7 +54,7 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
     int rc;
 
     (void)lk_peers_look(part, row);
-    part->place = row->place;
+    part->entry->place = row->place;
     if (!row->exists) {
         /* A transaction has locked the row: there was no place to be had. */
         *until_ns = lk_sooner(part->waiter->deadline_ns,
@@ -67,7 +67,10 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
     if (lk_bell_of(store)->is_of_one && is_silent(wait, part, before))
         return LK_ROW_WAIT_POLL;
     *until_ns = lk_sooner(part->waiter->deadline_ns,
-                          lk_after_ms(now, LK_TICKET_RENEWED_MS));
+                          lk_after_ms(now, wait->has_looked || row->place == 0
+                                               ? LK_TICKET_RENEWED_MS
+                                               : LK_TICKET_FRESH_MS));
+    wait->has_looked = true;
     *until_ns = lk_sooner(*until_ns, own_time(row));
     rc = lk_bell_hear(part, before, *until_ns, &is_late, NULL);
     if (rc < 0) {

@@ -17,7 +17,8 @@ enum lk_row_wait_next {
 };
 
 struct lk_row_wait {
-    bool has_no_bell;             /* none is to be had here */
+    bool has_no_bell; /* none is to be had here */
+    bool has_looked;  /* LK_TICKET_FRESH_MS after the first ticket */
     char before[SQLOCK_KEY_SIZE]; /* whose bell was waited for last */
 };
 

@@ -13,11 +13,12 @@ static const char client_c[] = "cccccccc-cccc-4ccc-8ccc-cccccccccccc";
 static const char shown[] = "somebody (in brackets)";
 
 /* Claim the lock or leave a ticket.  Return the token; 0: not granted. */
-static int64_t ask(struct session *session, const struct test *test,
-                   const char *client)
+static int64_t ask_at(struct session *session, const struct test *test,
+                      const char *client, int turn)
 {
     struct lk_arguments arguments = arguments_for(test, client, LONG_US);
 
+    lk_argument_integer(&arguments, SQLOCK_P_TURN, turn);
     lk_argument_text(&arguments, SQLOCK_P_SHOWN, shown);
     lk_argument_text(&arguments, SQLOCK_P_BELL, NULL);
     statement_run(session, test, SQLOCK_SQL_ENQUEUE, &arguments);
@@ -34,6 +35,12 @@ static int64_t leave(struct session *session, const struct test *test,
 
     statement_run(session, test, SQLOCK_SQL_LEAVE, &arguments);
     return session->result.affected;
+}
+
+static int64_t ask(struct session *session, const struct test *test,
+                   const char *client)
+{
+    return ask_at(session, test, client, 0);
 }
 
 /* Return the place of the client's ticket in the row; -1: it has none. */
@@ -115,7 +122,30 @@ static void test_a_release_reserves_the_row_for_the_first(void **state)
     assert_null(cell_text(&test->b, 0, INFO_CLIENT));
 }
 
-/* A reservation that is not taken lapses, and the next one takes the row. */
+/* If nobody of those who wait takes the row, a second for each, they are gone,
+ * and keep out no claim that does not wait. */
+static void test_the_dead_keep_nobody_out(void **state)
+{
+    struct test *test = *state;
+    int64_t token = 0;
+
+    let_two_wait(test);
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    await_expiry(&test->b, test);
+    for (int i = 0; token == 0 && i < 1000; i++) {
+        token = claim(&test->a, test, test->client_a, LONG_US);
+        if (token == 0)
+            check_sleep(10);
+    }
+    assert_less(0, token);
+    assert_true(read_row(&test->b, test));
+    assert_string_equal(cell_text(&test->b, 0, INFO_CLIENT), test->client_a);
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    assert_int_equal(leave(&test->b, test, client_c), 0);
+}
+
+/* A reservation that is not taken lapses, and the next one takes the row, after
+ * the time of those before it. */
 static void test_a_reservation_lapses(void **state)
 {
     struct test *test = *state;
@@ -124,7 +154,9 @@ static void test_a_reservation_lapses(void **state)
     assert_int_equal(release(&test->a, test, test->client_a), 1);
     await_expiry(&test->b, test);
     assert_int_equal(claim(&test->a, test, test->client_a, LONG_US), 0);
+    assert_int_equal(ask_at(&test->b, test, client_c, 60), 0);
     assert_less(0, ask(&test->b, test, client_c));
+    assert_int_equal(leave(&test->b, test, client_c), 0);
     assert_int_equal(release(&test->b, test, client_c), 1);
     assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
     assert_int_equal(release(&test->a, test, test->client_a), 1);
@@ -271,6 +303,7 @@ void add_ticket_tests(add_fn add)
     ADD(refused_claims_leave_tickets_in_order);
     ADD(a_release_reserves_the_row_for_the_first);
     ADD(a_reservation_lapses);
+    ADD(the_dead_keep_nobody_out);
     ADD(who_takes_the_row_removes_the_tickets_before);
     ADD(who_leaves_has_no_ticket);
     ADD(tickets_that_are_over_keep_nobody_out);
