@@ -239,9 +239,9 @@ static void await_grants(struct hot *hot, unsigned grants)
         assert_true(check_pause(until));
 }
 
-/* Threads of one registry hand a lock to each other without a limit.  Another
- * registry, which stands for another process and polls the row, gets the lock
- * too, each of three times. */
+/* Threads of one registry hand a lock to each other, handoff_limit times in a
+ * row.  Another registry, which stands for another process and polls the row,
+ * gets the lock too, each of three times. */
 static void test_another_process_has_its_turn(void **state)
 {
     struct fixture *f = *state;
@@ -251,7 +251,6 @@ static void test_another_process_has_its_turn(void **state)
     struct workers workers;
     struct hot hot = {.is_over = false};
 
-    options.handoff_limit = 1000000000;
     registry = fixture_registry(f, &options);
     hot.lock = lock_obtain(registry, f->name);
     workers_start(&workers, HOT, hold_again_and_again, &hot);
