@@ -54,6 +54,20 @@ run break --now "$name" --token "$(json token <<<"$out")" --reason "日本"
 is "it is broken for a reason" "$status" 0
 let_go
 
+hold "$name" -t 60
+"$SQLOCK" run -w 60 "$name" -- echo "it runs" >"$dir/waited" 2>/dev/null &
+waiter=$!
+helper "$waiter"
+waits() {
+    run show "$name"
+    [[ $out == *waiting*'sqlock run -w 60'* ]]
+}
+until_true waits
+is "who waits is shown" $? 0
+let_go
+wait "$waiter"
+is "and gets the lock" "$?/$(cat "$dir/waited")" "0/it runs"
+
 run run --once -n "$name" -- echo "it runs"
 is "it is recorded as done" "$status/$out" "0/it runs"
 run run --once -n "$name" -- echo "it runs"

@@ -12,6 +12,7 @@
 #include "fault.h"
 #include "sqlock/event.h"
 #include "support/told.h"
+#include "support/workers.h"
 
 #define CLOCK_TTL_MS 20000 /* of which a twentieth is the margin */
 #define KEEP_MS 100
@@ -201,11 +202,92 @@ static void test_F15_a_clock_set_beyond_the_lease_is_told(void **state)
     step_to(0);
 }
 
+/* --- the clock is set while others wait --- */
+
+/* One who waits in a registry of its own, as a process does. */
+struct waiting {
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    struct worker worker;
+    atomic_bool has_lock;
+};
+
+static int await_lock(struct worker *worker)
+{
+    struct waiting *waiting = worker->context;
+
+    worker_expect(
+        worker, 0,
+        sqlock_acquire(waiting->lock, SQLOCK_FOREVER, NULL, &worker->err));
+    atomic_store(&waiting->has_lock, true);
+    return 0;
+}
+
+static int64_t tickets(void)
+{
+    return sql_integer(&stage.fixture.sql,
+                       "SELECT coalesce(sum((length(QUEUE) - "
+                       "length(replace(QUEUE, '[\"', ''))) / 2), 0) FROM %s "
+                       "WHERE LOCK_KEY = '%s'",
+                       stage.fixture.table, stage_row(0).key);
+}
+
+static void open_one(struct waiting *one)
+{
+    sqlock_options options = stage_options();
+
+    options.ttl_ms = 60 * CLOCK_TTL_MS;
+    options.ownership = SQLOCK_OWNED_BY_REGISTRY;
+    one->registry = stage_registry(&options);
+    one->lock = lock_obtain(one->registry, stage.names[0]);
+}
+
+static void begin_to_wait(struct waiting *one)
+{
+    int64_t before = tickets();
+
+    open_one(one);
+    worker_start(&one->worker, await_lock, one);
+    assert_becomes_true(tickets() == before + 1, PATIENCE_MS);
+}
+
+static void check_order_after(int ms)
+{
+    static struct waiting all[3];
+
+    memset(all, 0, sizeof all);
+    open_one(&all[0]);
+    lock_take(all[0].lock, 0);
+    begin_to_wait(&all[1]);
+    begin_to_wait(&all[2]);
+    step_to(ms);
+    for (size_t i = 1; i < 3; i++) {
+        lock_give(all[i - 1].lock);
+        worker_join(&all[i].worker);
+        assert_true(i == 2 || !atomic_load(&all[2].has_lock));
+    }
+    lock_give(all[2].lock);
+    for (size_t i = 0; i < 3; i++)
+        registry_end(all[i].registry);
+    step_to(0);
+}
+
+static void
+test_F15_who_waits_keeps_the_order_when_the_clock_is_set(void **state)
+{
+    (void)state;
+    step_to(0);
+    check_order_after(-600000);
+    check_order_after(20000);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_F15_a_clock_set_forth_ends_leases_without_a_guard, ON_SERVERS,
             0),
     TEST_ON(test_F15_a_clock_set_back_ends_nothing, ON_SERVERS, 0),
     TEST_ON(test_F15_a_step_within_the_margin_ends_nothing, ON_SERVERS, 0),
     TEST_ON(test_F15_a_clock_set_beyond_the_lease_is_told, ON_SERVERS, 0),
+    TEST_ON(test_F15_who_waits_keeps_the_order_when_the_clock_is_set,
+            ON_SERVERS, IN_SQLOCK),
 };
 const struct topic topic_clock = TOPIC(tests);
