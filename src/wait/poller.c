@@ -127,8 +127,8 @@ static void put_off(const struct lk_poller *poller, struct lk_waiter *waiter,
     int64_t pause_ns = longest_ns(poller->all, subscription->part);
 
     if (subscription->until == LK_POLL_UNTIL_CHANGED) {
-        subscription->pause_ns *= 2;
-        pause_ns = lk_sooner(pause_ns, subscription->pause_ns);
+        pause_ns = lk_sooner(pause_ns, 2 * subscription->pause_ns);
+        subscription->pause_ns = pause_ns;
     }
     subscription->due_ns = sqlock_monotonic_ns() + lk_sooner(pause_ns, left_ns);
 }
