@@ -130,7 +130,8 @@ extern "C" {
     X(EINUSE,      -20, "the lock is still held or waited for")               \
     X(ECONFLICT,   -21, "the row is not in the state that was expected")      \
     X(EINSUFFICIENT, -22, "there is not enough of the item in stock")         \
-    X(EORDER,      -23, "the order id was used for something else")
+    X(EORDER,      -23, "the order id was used for something else")           \
+    X(EDEADLOCK,   -24, "the wait would never end: owners wait crosswise")
 /* clang-format on */
 
 enum {
@@ -398,6 +399,8 @@ typedef struct sqlock_acquire_options {
  *         EUNCERTAIN         the connection broke, and the outcome is not
  *                            known.  NOT HELD: the row is freed in the
  *                            background, or expires
+ *         EDEADLOCK          the holder waits, directly or through others, for
+ *                            a lock of the calling thread: release that
  *         any other          not held.  ECANCELED: sqlock_cancel() or
  *                            `cancel_fd`.  ELOST, EEXPIRED: the caller's lease
  *                            is over, release it first.  EINUSE: this handle

@@ -90,6 +90,7 @@ int cli_status_of(int code)
         return CLI_OK;
     case SQLOCK_EBUSY:
     case SQLOCK_ETIMEDOUT:
+    case SQLOCK_EDEADLOCK:
         return CLI_BUSY;
     case SQLOCK_ELOST:
     case SQLOCK_EEXPIRED:

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "wait/claim.h"
+#include "wait/deadlock.h"
 #include "wait/overdue.h"
 #include "wait/peers.h"
 #include "wait/turn.h"
@@ -242,8 +243,10 @@ static int enter(struct lk_acquisition *a, sqlock_error *err)
         first->rc = lk_enter(first, may_wait(a), &state, err);
         if (first->rc < 0)
             return end(a, first->rc);
-        if (state == LK_PART_QUEUED)
+        if (state == LK_PART_QUEUED) {
+            lk_deadlock_begin(first);
             return go_to(a, LK_QUEUED);
+        }
     }
     rc = enter_others(a, err);
     if (rc != 0)
@@ -263,6 +266,7 @@ static int await_turn(struct lk_acquisition *a, sqlock_error *err)
 
     if (rc > 0)
         return rc;
+    lk_deadlock_end(first);
     if (rc < 0)
         first->rc = rc;
     if (rc < 0)

@@ -2,8 +2,8 @@
  * entries.h - the table of the locks that this process uses, and the services
  * that wake their waiters
  *
- * Order of mutexes: canceller, poller, entries, entry, waiter.  None is held
- * during I/O.
+ * Order of mutexes: canceller, poller, deadlock, entries, entry, waiter.  None
+ * is held during I/O.
  */
 #ifndef LK_ENTRIES_H
 #define LK_ENTRIES_H

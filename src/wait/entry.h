@@ -55,6 +55,10 @@ struct lk_part {
     bool is_kept;          /* has the turn and the row: kept.h */
     bool saw_peer;         /* the wait has seen a Spring service hold the row */
     struct lk_ear ear;     /* guarded by the bell's mutex */
+    struct {
+        bool is_noted; /* it is in the table, which deadlock.c guards */
+        UT_hash_handle hh;
+    } waiting;
 };
 
 struct lk_entry {

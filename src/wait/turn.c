@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "wait/deadlock.h"
 #include "wait/overdue.h"
 
 /* The caller of each static function here holds the entry's mutex. */
@@ -205,9 +206,9 @@ int lk_enter(struct lk_part *part, bool may_queue, enum lk_part_state *state,
 }
 
 /* Take the turn if the holder's lease is over; otherwise leave the FIFO if the
- * wait is cancelled or out of time.  Return 0 with the turn, ECANCELED,
- * ETIMEDOUT or the code of an outage; or LK_SUSPENDED: the part stays in the
- * FIFO. */
+ * wait is cancelled, out of time or would never end.  Return 0 with the turn,
+ * ECANCELED, ETIMEDOUT, EDEADLOCK or the code of an outage; or LK_SUSPENDED:
+ * the part stays in the FIFO. */
 static int leave_queue(struct lk_part *part, sqlock_error *err)
 {
     struct lk_entry *entry = part->entry;
@@ -218,6 +219,8 @@ static int leave_queue(struct lk_part *part, sqlock_error *err)
     else if (lk_first_queued(entry) == part && lk_is_overdue(entry) &&
              lk_set_aside(entry))
         take_turn(part);
+    else if (part->waiter->is_deadlocked)
+        rc = lk_deadlock(part, err);
     else if (sqlock_monotonic_ns() >= part->waiter->deadline_ns)
         rc = not_in_time(part, err);
     else

@@ -25,8 +25,8 @@ int lk_enter(struct lk_part *part, bool may_queue, enum lk_part_state *state,
 
 /* Wait in the FIFO for the turn or a lease.  Return 0, and in *state
  * LK_PART_TURN, LK_PART_HELD or LK_PART_OUTSIDE (enter again); or ETIMEDOUT,
- * ECANCELED, or the code of an outage; or LK_SUSPENDED, if a request must
- * wait, or LK_ALARM: call again. */
+ * ECANCELED, EDEADLOCK, or the code of an outage; or LK_SUSPENDED, if a request
+ * must wait, or LK_ALARM: call again. */
 int lk_await_turn(struct lk_part *part, enum lk_part_state *state,
                   sqlock_error *err);
 

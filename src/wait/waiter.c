@@ -42,6 +42,14 @@ void lk_waiter_wake(struct lk_waiter *waiter, enum lk_wake_reason reason)
     pthread_mutex_unlock(&waiter->mutex);
 }
 
+void lk_waiter_yield(struct lk_waiter *waiter)
+{
+    pthread_mutex_lock(&waiter->mutex);
+    waiter->is_to_yield = true;
+    pthread_cond_signal(&waiter->woken);
+    pthread_mutex_unlock(&waiter->mutex);
+}
+
 void lk_waiter_prepare(struct lk_waiter *self)
 {
     pthread_mutex_lock(&self->mutex);

@@ -71,6 +71,7 @@ struct lk_waiter {
     int64_t until_ns;
     /* when to return LK_ALARM, CLOCK_MONOTONIC; LK_NEVER: not by time */
     int64_t alarm_ns;
+    bool is_deadlocked; /* deadlock.h: leave the FIFO */
 
     /* the application has abandoned the request; guarded by the mutex of each
      * entry at which the request has a part */
@@ -100,6 +101,9 @@ void lk_waiter_clear(struct lk_waiter *waiter);
 /* Wake the waiter for that reason, from any thread.  The caller holds the mutex
  * of the entry, of the poller or of the bell. */
 void lk_waiter_wake(struct lk_waiter *waiter, enum lk_wake_reason reason);
+
+/* Have the waiter return LK_ALARM, from any thread. */
+void lk_waiter_yield(struct lk_waiter *waiter);
 
 /* Reset the wake reason.  Call it before the waiter can be woken for something
  * new. */

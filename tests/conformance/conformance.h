@@ -27,6 +27,7 @@ extern const struct topic topic_fork;
 extern const struct topic topic_faults;
 extern const struct topic topic_clocks;
 extern const struct topic topic_races;
+extern const struct topic topic_crosswise;
 extern const struct topic topic_doctor;
 extern const struct topic topic_once;
 extern const struct topic topic_orphans;

@@ -44,7 +44,7 @@ static void test_each_result_has_its_counter(void **state)
 
     (void)state;
     memset(&stats, 0, sizeof stats);
-    for (int code = 0; code >= SQLOCK_EORDER - 1; code--)
+    for (int code = 0; code >= SQLOCK_EDEADLOCK - 1; code--)
         lk_count_acquired(&stats, "key", code, 1000);
     lk_stats_read(&stats, &read);
     assert_int_equal(read.granted, 1);
@@ -52,7 +52,7 @@ static void test_each_result_has_its_counter(void **state)
     assert_int_equal(read.timed_out, 1);
     assert_int_equal(read.cancelled, 1);
     assert_int_equal(read.uncertain, 1);
-    assert_int_equal(read.attempts, -SQLOCK_EORDER + 2);
+    assert_int_equal(read.attempts, -SQLOCK_EDEADLOCK + 2);
     assert_int_equal(read.failed, read.attempts - 5);
     assert_int_equal(read.wait.count, 1); /* granted ones only */
 }

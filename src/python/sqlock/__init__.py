@@ -18,7 +18,7 @@ sqlock(3) and sqlock-failures(7) have the promises.
 from .aio import AsyncLocking
 from .atx import AsyncStock, AsyncTransaction
 from .errors import AccessDenied, Busy, Cancelled, Closed, Conflict, DatabaseError
-from .errors import Error, InUse, Insufficient, Invalid, LockExpired, LockLost
+from .errors import Deadlock, Error, InUse, Insufficient, Invalid, LockExpired, LockLost
 from .errors import NotFound, NotOwner, NotSupported, OrderMismatch, OutOfMemory
 from .errors import OutOfResources, ReadOnly, Retry, SchemaError, Timeout
 from .errors import Uncertain, Unreachable, UsedAfterFork
@@ -42,6 +42,7 @@ __all__ = [
     "Closed",
     "Conflict",
     "DatabaseError",
+    "Deadlock",
     "Error",
     "FOREVER",
     "InUse",

@@ -47,6 +47,7 @@ CODES: Dict[str, int] = {
     "ECONFLICT": -21,
     "EINSUFFICIENT": -22,
     "EORDER": -23,
+    "EDEADLOCK": -24,
 }
 
 # States of a request.

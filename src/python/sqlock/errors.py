@@ -133,6 +133,10 @@ class OrderMismatch(Error):
     """The order id was used for something else."""
 
 
+class Deadlock(Error):
+    """The holder waits for a lock of this thread; the wait would never end."""
+
+
 class Closed(Error, ValueError):
     """The registry, the transaction or the stock has been closed."""
 
@@ -161,6 +165,7 @@ _CLASSES: Dict[str, Type[Error]] = {
     "ECONFLICT": Conflict,
     "EINSUFFICIENT": Insufficient,
     "EORDER": OrderMismatch,
+    "EDEADLOCK": Deadlock,
 }
 _BY_CODE: Dict[int, Type[Error]] = {}
 for _name, _class in _CLASSES.items():
