@@ -29,7 +29,7 @@ static bool is_waiting(struct session *session, int64_t id)
 {
     session_run(session,
                 "SELECT count(*) FROM information_schema.PROCESSLIST "
-                "WHERE ID = %lld AND INFO LIKE '%%GET_LOCK%%'",
+                "WHERE ID = %lld AND STATE = 'User lock'",
                 (long long)id);
     return cell_integer(session, 0, 0) != 0;
 }
