@@ -256,7 +256,7 @@ EXPIRED_AFTER = {now} - interval '18262 days 12 hours'
 -- Passes the row on: reserves it for a second for the first who waits, and
 -- rings its bell; or frees the row and keeps it, with its token and its last
 -- holder.  The first who waits, then claims the row, finds its own CLIENT_ID in
--- it.  The second is told to look whether that has happened.
+-- it.  The second looks whether that has happened.
 CLIENT_ID = CASE WHEN {is_waited_for} THEN substr(QUEUE, 30, 36) END,
 CREATED_DATE = CASE WHEN {is_waited_for} THEN {now} ELSE CREATED_DATE END,
 EXPIRED_AFTER = {now} + CASE WHEN {is_waited_for} THEN interval '1 second'

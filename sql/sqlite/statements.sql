@@ -198,7 +198,7 @@ UPDATE INT_LOCK
 -- Passes the row on: reserves it for a second for the first who waits, and
 -- rings its bell when the transaction has been committed; or frees the row and
 -- keeps it, with its token and its last holder.  The first who waits, then
--- claims the row, finds its own CLIENT_ID in it.  The second is told to look
+-- claims the row, finds its own CLIENT_ID in it.  The second looks
 -- whether that has happened.
 CLIENT_ID = iif({is_waited_for}, substr(QUEUE, 30, 36), NULL),
 CREATED_DATE = iif({is_waited_for}, {now}, CREATED_DATE),

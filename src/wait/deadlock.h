@@ -4,7 +4,7 @@
  * A thread in the FIFO of a lock waits for the thread that holds it or has the
  * turn.  If that one is in a FIFO, too, and so on, and the last one waits for
  * the first, nobody would ever go on.  A circle closes only when a thread joins
- * a FIFO: that thread looks for it then, and is told.
+ * a FIFO: that thread looks for it then, and is refused.
  *
  * Only threads are known to wait: a request does not keep its thread from
  * releasing a lock, and a handle or a registry is no thread.  Behind a row that
