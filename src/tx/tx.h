@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "base/retry.h"
-#include "locks/guarded.h"
+#include "lock/guarded.h"
 #include "sqlock/tx.h"
 
 /* Rows that a statement of the transaction sees. */

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "locks/registry.h"
+#include "lock/registry.h"
 #include "support/tap.h"
 
 #define RULES_MAX 6

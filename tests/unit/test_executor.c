@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
-#include "locks/executor.h"
+#include "lock/executor.h"
 
 static struct lk_executor executor;
 

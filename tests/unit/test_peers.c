@@ -5,45 +5,45 @@
 #include "unit.h"
 
 #include "base/clock.h"
-#include "wait/peers.h"
+#include "lock/peers.h"
 
 #define FIRST_SHARE_NS (80 * LK_NS_PER_MS)
 #define PAUSES 6 /* after shares of 80 ms, doubled up to 2.56 s */
 
 static const sqlock_driver queueing = {.name = "with a bell"};
 
-/* Make an entry of a registry with a bell that has noticed a Spring
+/* Make a slot of a registry with a bell that has noticed a Spring
  * service: after a refusal, a claim found no row, since services delete their
  * rows. */
-static void meet_service(struct lk_entry *entry, struct lk_store *store)
+static void meet_service(struct lk_slot *slot, struct lk_store *store)
 {
     const struct lk_lease lease = {.is_new_row = true};
 
     store->db.driver = &queueing;
-    entry->store = store;
-    assert_false(lk_peers_are_due(entry));
-    lk_peers_granted(entry, &lease, true);
+    slot->store = store;
+    assert_false(lk_peers_are_due(slot));
+    lk_peers_granted(slot, &lease, true);
 }
 
 /* Charge leases of that length until a pause is due; return their sum. */
-static int64_t use_share(struct lk_entry *entry, int64_t lease_ns)
+static int64_t use_share(struct lk_slot *slot, int64_t lease_ns)
 {
     int64_t used_ns = 0;
 
-    while (!lk_peers_are_due(entry) && used_ns < 60000 * LK_NS_PER_MS) {
-        entry->acquired_boot_ns = lk_boottime_ns() - lease_ns;
-        lk_peers_charge(entry);
+    while (!lk_peers_are_due(slot) && used_ns < 60000 * LK_NS_PER_MS) {
+        slot->acquired_boot_ns = lk_boottime_ns() - lease_ns;
+        lk_peers_charge(slot);
         used_ns += lease_ns;
     }
     return used_ns;
 }
 
-static void begin_pause(struct lk_entry *entry)
+static void begin_pause(struct lk_slot *slot)
 {
     int64_t until_ns = 0;
     int64_t now_ns = sqlock_monotonic_ns();
 
-    assert_int_equal(lk_peers_begin_pause(entry, &until_ns, NULL), 0);
+    assert_int_equal(lk_peers_begin_pause(slot, &until_ns, NULL), 0);
     /* long enough for a poll of a service, every 100 ms by default */
     assert_true(until_ns > now_ns + 100 * LK_NS_PER_MS);
 }
@@ -51,34 +51,34 @@ static void begin_pause(struct lk_entry *entry)
 static void test_the_share_doubles_while_no_service_comes(void **state)
 {
     static struct lk_store store;
-    struct lk_entry entry = {.phase = LK_OCCUPIED};
+    struct lk_slot slot = {.phase = LK_OCCUPIED};
     int64_t share_ns = FIRST_SHARE_NS;
 
     (void)state;
-    meet_service(&entry, &store);
+    meet_service(&slot, &store);
     for (unsigned i = 0; i < PAUSES; i++, share_ns *= 2) {
-        assert_int_equal(use_share(&entry, 10 * LK_NS_PER_MS), share_ns);
-        begin_pause(&entry);
-        assert_false(lk_peers_are_due(&entry));
+        assert_int_equal(use_share(&slot, 10 * LK_NS_PER_MS), share_ns);
+        begin_pause(&slot);
+        assert_false(lk_peers_are_due(&slot));
     }
 }
 
 static void test_pauses_end_when_the_service_is_gone(void **state)
 {
     static struct lk_store store;
-    struct lk_entry entry = {.phase = LK_OCCUPIED};
+    struct lk_slot slot = {.phase = LK_OCCUPIED};
 
     (void)state;
-    meet_service(&entry, &store);
+    meet_service(&slot, &store);
     for (unsigned i = 0; i < PAUSES; i++) {
-        (void)use_share(&entry, 10 * LK_NS_PER_MS);
-        begin_pause(&entry);
+        (void)use_share(&slot, 10 * LK_NS_PER_MS);
+        begin_pause(&slot);
     }
-    (void)use_share(&entry, 10 * LK_NS_PER_MS);
-    assert_false(lk_peers_are_due(&entry));
+    (void)use_share(&slot, 10 * LK_NS_PER_MS);
+    assert_false(lk_peers_are_due(&slot));
     /* pauses begin again when the service comes back */
-    meet_service(&entry, &store);
-    assert_int_equal(use_share(&entry, 10 * LK_NS_PER_MS), FIRST_SHARE_NS);
+    meet_service(&slot, &store);
+    assert_int_equal(use_share(&slot, 10 * LK_NS_PER_MS), FIRST_SHARE_NS);
 }
 
 /* A lease of ours counts as 4 ms at least, about what a service needs for one:
@@ -86,14 +86,14 @@ static void test_pauses_end_when_the_service_is_gone(void **state)
 static void test_short_leases_count_as_a_turn(void **state)
 {
     static struct lk_store store;
-    struct lk_entry entry = {.phase = LK_OCCUPIED};
+    struct lk_slot slot = {.phase = LK_OCCUPIED};
     unsigned leases = 0;
 
     (void)state;
-    meet_service(&entry, &store);
-    while (!lk_peers_are_due(&entry) && leases < 1000) {
-        entry.acquired_boot_ns = lk_boottime_ns();
-        lk_peers_charge(&entry);
+    meet_service(&slot, &store);
+    while (!lk_peers_are_due(&slot) && leases < 1000) {
+        slot.acquired_boot_ns = lk_boottime_ns();
+        lk_peers_charge(&slot);
         leases++;
     }
     assert_int_equal(leases, 20);
@@ -102,19 +102,19 @@ static void test_short_leases_count_as_a_turn(void **state)
 static void test_a_row_that_we_have_made_ourselves_is_no_service(void **state)
 {
     static struct lk_store store;
-    struct lk_entry entry = {.store = &store};
+    struct lk_slot slot = {.store = &store};
     const struct lk_lease made = {.is_new_row = true};
     const struct lk_lease found = {.is_new_row = false};
 
     (void)state;
     store.db.driver = &queueing;
-    lk_peers_granted(&entry, &made, false);
-    assert_int_equal(entry.peers.share_ns, 0);
-    lk_peers_granted(&entry, &found, true);
-    assert_int_equal(entry.peers.share_ns, 0);
-    entry.acquired_boot_ns = 1; /* our earlier lease left a row */
-    lk_peers_granted(&entry, &made, false);
-    assert_int_equal(entry.peers.share_ns, FIRST_SHARE_NS);
+    lk_peers_granted(&slot, &made, false);
+    assert_int_equal(slot.peers.share_ns, 0);
+    lk_peers_granted(&slot, &found, true);
+    assert_int_equal(slot.peers.share_ns, 0);
+    slot.acquired_boot_ns = 1; /* our earlier lease left a row */
+    lk_peers_granted(&slot, &made, false);
+    assert_int_equal(slot.peers.share_ns, FIRST_SHARE_NS);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -11,23 +11,23 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "wait/entry.h"
+#include "lock/slot.h"
 
 #define HOUR_MS (60 * 60 * 1000u)
 
 struct renewed {
     struct lk_store store;
-    struct lk_entry entry;
+    struct lk_slot slot;
 };
 
 /* Grant a lease of that many hours. */
 static void hold(struct renewed *renewed, uint32_t hours)
 {
-    struct lk_lease *lease = &renewed->entry.lease;
+    struct lk_lease *lease = &renewed->slot.lease;
 
     memset(renewed, 0, sizeof *renewed);
-    renewed->entry.store = &renewed->store;
-    renewed->entry.phase = LK_OCCUPIED;
+    renewed->slot.store = &renewed->store;
+    renewed->slot.phase = LK_OCCUPIED;
     (void)snprintf(lease->client_id, sizeof lease->client_id, "%s", "client");
     lease->ttl_ms = hours * HOUR_MS;
     lease->deadline_boot_ns =
@@ -37,7 +37,7 @@ static void hold(struct renewed *renewed, uint32_t hours)
 static void begin(struct renewed *renewed, struct lk_renewal *renewal,
                   uint32_t hours)
 {
-    lk_renewal_begin(&renewed->entry, renewal, hours * HOUR_MS);
+    lk_renewal_begin(&renewed->slot, renewal, hours * HOUR_MS);
 }
 
 /* End a renewal for that many hours: its statement was sent now, and gave
@@ -45,14 +45,14 @@ static void begin(struct renewed *renewed, struct lk_renewal *renewal,
 static void end(struct renewed *renewed, struct lk_renewal *renewal,
                 uint32_t hours, int rc)
 {
-    struct lk_lease lease = renewed->entry.lease;
+    struct lk_lease lease = renewed->slot.lease;
     int64_t sent_boot_ns = lk_boottime_ns();
 
     lease.ttl_ms = hours * HOUR_MS;
     lease.deadline_boot_ns =
         lk_believe_until(&renewed->store, sent_boot_ns, lease.ttl_ms);
     assert_true(
-        lk_renewal_end(&renewed->entry, renewal, &lease, rc, sent_boot_ns));
+        lk_renewal_end(&renewed->slot, renewal, &lease, rc, sent_boot_ns));
 }
 
 /* Assert that the deadline is between those of a lease of that many hours and
@@ -60,7 +60,7 @@ static void end(struct renewed *renewed, struct lk_renewal *renewal,
 static void expect_hours(const struct renewed *renewed, uint32_t hours)
 {
     int64_t now_ns = lk_boottime_ns();
-    int64_t deadline_ns = renewed->entry.lease.deadline_boot_ns;
+    int64_t deadline_ns = renewed->slot.lease.deadline_boot_ns;
 
     assert_true(deadline_ns <=
                 lk_believe_until(&renewed->store, now_ns, hours * HOUR_MS));
@@ -83,7 +83,7 @@ static void test_a_renewal_alone_moves_the_deadline(void **state)
     expect_hours(&renewed, 4);
     end(&renewed, &one, 4, 0);
     expect_hours(&renewed, 4);
-    assert_int_equal(renewed.entry.lease.ttl_ms, 4 * HOUR_MS);
+    assert_int_equal(renewed.slot.lease.ttl_ms, 4 * HOUR_MS);
 }
 
 /* Renewals for 4, 6 and 8 hours begin, in each of three orders, and are
@@ -170,11 +170,11 @@ test_a_renewal_that_failed_beside_another_moves_nothing(void **state)
 
     (void)state;
     hold(&renewed, 2);
-    copy = renewed.entry.lease;
+    copy = renewed.slot.lease;
     begin(&renewed, &failed, 8);
     begin(&renewed, &other, 8);
     end(&renewed, &other, 8, 0);
-    assert_true(lk_renewal_end(&renewed.entry, &failed, &copy, SQLOCK_EBUSY,
+    assert_true(lk_renewal_end(&renewed.slot, &failed, &copy, SQLOCK_EBUSY,
                                lk_boottime_ns()));
     expect_hours(&renewed, 8);
 }
@@ -189,27 +189,27 @@ static void test_a_renewal_of_another_lease_moves_nothing(void **state)
     (void)state;
     hold(&renewed, 4);
     begin(&renewed, &one, 4);
-    lease = renewed.entry.lease;
-    renewed.entry.renewals = NULL;
-    (void)snprintf(renewed.entry.lease.client_id,
-                   sizeof renewed.entry.lease.client_id, "%s", "next");
+    lease = renewed.slot.lease;
+    renewed.slot.renewals = NULL;
+    (void)snprintf(renewed.slot.lease.client_id,
+                   sizeof renewed.slot.lease.client_id, "%s", "next");
     lease.ttl_ms = 8 * HOUR_MS;
     lease.deadline_boot_ns =
         lk_believe_until(&renewed.store, lk_boottime_ns(), lease.ttl_ms);
     assert_false(
-        lk_renewal_end(&renewed.entry, &one, &lease, 0, lk_boottime_ns()));
+        lk_renewal_end(&renewed.slot, &one, &lease, 0, lk_boottime_ns()));
     expect_hours(&renewed, 4);
-    assert_int_equal(renewed.entry.lease.ttl_ms, 4 * HOUR_MS);
+    assert_int_equal(renewed.slot.lease.ttl_ms, 4 * HOUR_MS);
 }
 
 /* End a renewal for that many hours whose statement got no answer. */
 static void end_in_doubt(struct renewed *renewed, struct lk_renewal *renewal,
                          uint32_t hours)
 {
-    struct lk_lease lease = renewed->entry.lease;
+    struct lk_lease lease = renewed->slot.lease;
 
     lk_lease_cap(&lease, hours * HOUR_MS);
-    assert_true(lk_renewal_end(&renewed->entry, renewal, &lease,
+    assert_true(lk_renewal_end(&renewed->slot, renewal, &lease,
                                SQLOCK_EUNCERTAIN, lk_boottime_ns()));
 }
 
@@ -228,7 +228,7 @@ static void test_an_unanswered_renewal_limits_those_after_it(void **state)
     begin(&renewed, &one, 8);
     end(&renewed, &one, 8, 0);
     expect_hours(&renewed, 4);
-    assert_int_equal(renewed.entry.lease.ttl_ms, 4 * HOUR_MS);
+    assert_int_equal(renewed.slot.lease.ttl_ms, 4 * HOUR_MS);
 }
 
 /* A renewal for 4 hours gets no answer, then an overlapping one for 8 hours
@@ -243,7 +243,7 @@ static void test_an_unanswered_renewal_limits_one_beside_it(void **state)
 
     (void)state;
     hold(&renewed, 10);
-    lease = renewed.entry.lease;
+    lease = renewed.slot.lease;
     lease.ttl_ms = 8 * HOUR_MS;
     lease.deadline_boot_ns =
         lk_believe_until(&renewed.store, lk_boottime_ns(), lease.ttl_ms);
@@ -251,9 +251,9 @@ static void test_an_unanswered_renewal_limits_one_beside_it(void **state)
     begin(&renewed, &unanswered, 4);
     end_in_doubt(&renewed, &unanswered, 4);
     assert_true(
-        lk_renewal_end(&renewed.entry, &answered, &lease, 0, lk_boottime_ns()));
+        lk_renewal_end(&renewed.slot, &answered, &lease, 0, lk_boottime_ns()));
     expect_hours(&renewed, 4);
-    assert_int_equal(renewed.entry.lease.ttl_ms, 4 * HOUR_MS);
+    assert_int_equal(renewed.slot.lease.ttl_ms, 4 * HOUR_MS);
 }
 
 static const struct CMUnitTest tests[] = {

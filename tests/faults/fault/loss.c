@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "fault.h"
-#include "locks/registry.h"
+#include "lock/registry.h"
 #include "support/server.h"
 #include "support/workers.h"
 
@@ -57,9 +57,9 @@ static int64_t deadline_of(sqlock_lock *lock)
 {
     int64_t deadline;
 
-    pthread_mutex_lock(&lock->entry->mutex);
-    deadline = lock->entry->lease.deadline_boot_ns;
-    pthread_mutex_unlock(&lock->entry->mutex);
+    pthread_mutex_lock(&lock->slot->mutex);
+    deadline = lock->slot->lease.deadline_boot_ns;
+    pthread_mutex_unlock(&lock->slot->mutex);
     return deadline;
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "fault.h"
-#include "locks/registry.h"
+#include "lock/registry.h"
 #include "support/server.h"
 #include "support/workers.h"
 

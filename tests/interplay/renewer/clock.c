@@ -15,7 +15,7 @@
 
 #include "db/drivers.h"
 #include "lease/dbclock.h"
-#include "locks/registry.h"
+#include "lock/registry.h"
 #include "sqlock/event.h"
 
 /* -------------------------------------------------------- the arithmetic -- */

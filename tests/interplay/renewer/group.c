@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "locks/registry.h"
+#include "lock/registry.h"
 #include "sqlock/lease.h"
 #include "support/tap.h"
 #include "support/workers.h"

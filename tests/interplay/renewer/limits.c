@@ -4,7 +4,7 @@
  */
 #include "renewer.h"
 
-#include "locks/registry.h"
+#include "lock/registry.h"
 #include "sqlock/async.h"
 #include "sqlock/many.h"
 #include "sqlock/tx.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "locks/registry.h"
+#include "lock/registry.h"
 #include "support/tap.h"
 
 sqlock_options renewer_options(const struct fixture *fixture)
@@ -72,9 +72,9 @@ int64_t lock_deadline(sqlock_lock *lock)
 {
     int64_t deadline;
 
-    pthread_mutex_lock(&lock->entry->mutex);
-    deadline = lock->entry->lease.deadline_boot_ns;
-    pthread_mutex_unlock(&lock->entry->mutex);
+    pthread_mutex_lock(&lock->slot->mutex);
+    deadline = lock->slot->lease.deadline_boot_ns;
+    pthread_mutex_unlock(&lock->slot->mutex);
     return deadline;
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "lease/lease.h"
-#include "locks/registry.h"
+#include "lock/registry.h"
 #include "support/workers.h"
 
 #define TASKS "/proc/self/task"
@@ -47,7 +47,7 @@ static int wait_until_cancelled(struct worker *worker)
 /* Leave a release in doubt, which the resolver has to send again. */
 static void leave_a_doubt(sqlock_registry *registry, const sqlock_lock *lock)
 {
-    struct lk_lease lease = {.key = lock->entry->key, .ttl_ms = LONG_TTL_MS};
+    struct lk_lease lease = {.key = lock->slot->key, .ttl_ms = LONG_TTL_MS};
 
     memset(lease.client_id, '0', sizeof lease.client_id - 1);
     lease.deadline_boot_ns = lk_after_ms(lk_boottime_ns(), LONG_TTL_MS);
@@ -108,10 +108,10 @@ static void test_a_registry_has_four_service_threads(void **state)
     leave_a_doubt(registry, kept);
     await_renewals(kept, 2);
     assert_becomes_true(is_resolved(registry), PATIENCE_MS);
-    assert_becomes_true(is_started(&registry->entries.canceller.handler),
+    assert_becomes_true(is_started(&registry->slots.canceller.handler),
                         PATIENCE_MS);
     /* The wait itself starts the poller only where there is no bell. */
-    assert_ok(lk_handler_start(&registry->entries.poller.handler, &f->err));
+    assert_ok(lk_handler_start(&registry->slots.poller.handler, &f->err));
     assert_true(is_started(&registry->expiry.handler));
     assert_true(is_started(&registry->renewer.handler));
     assert_true(check_entries(TASKS) <=

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "locks/registry.h"
+#include "lock/registry.h"
 #include "sqlock/async.h"
 #include "sqlock/event.h"
 #include "support/workers.h"

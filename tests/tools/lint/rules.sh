@@ -31,10 +31,9 @@ may_use() { # FOLDER
     drivers/*) echo "base $driver_may_use $1" ;;
     db) echo "base db" ;;
     lease) echo "base db lease" ;;
-    wait) echo "base db lease wait" ;;
-    locks) echo "base db lease wait locks" ;;
+    lock) echo "base db lease lock" ;;
     admin) echo "base db lease admin" ;;
-    tx) echo "base db lease tx locks/guarded.h" ;; # a lock, to be guarded
+    tx) echo "base db lease tx lock/guarded.h" ;; # a lock, to be guarded
     # Stock stands on sqlock/tx.h as an application would.
     stock) echo "base stock/stock.h stock/combine.h stock/sql/tables.h" ;;
     stock/sql) echo "base db lease tx stock/sql" ;;
@@ -254,7 +253,7 @@ done >>"$breaches"
 
 # The README of a folder names each .c file, as `name` or name.c, and no file that
 # is not there: in a table of files, each `name` of the first column is one.
-for readme in src/lease/README.md src/stock/README.md src/wait/README.md \
+for readme in src/lease/README.md src/stock/README.md src/lock/README.md \
     src/cli/run/README.md src/cli/stock/README.md; do
     folder=${readme%/*}
     [ -e "$readme" ] || continue

@@ -1,0 +1,538 @@
+/*
+ * acquisition.c - the state machine of an acquisition (README.md)
+ *
+ * An acquisition waits for one of its locks at a time.  Meanwhile it has
+ * neither the turns nor the rows of the others; or after some setbacks (kept.h)
+ * only those of locks before it in the order of the keys.  So two acquisitions
+ * never deadlock.  With one lock there are no others, and the steps are the
+ * same.
+ */
+#include "lock/acquisition.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "lock/claim.h"
+#include "lock/deadlock.h"
+#include "lock/overdue.h"
+#include "lock/peers.h"
+#include "lock/turn.h"
+
+/* Result of a step: run the next one at once. */
+#define GO_ON 2
+
+/* The states that may follow each state; README.md draws the usual ones. */
+#define TO(state) (1U << (state))
+static const unsigned followers[] = {
+    [LK_ENTERING] = TO(LK_ENTERING) | TO(LK_QUEUED) | TO(LK_CLAIMING) |
+                    TO(LK_ASKING) | TO(LK_OVER),
+    [LK_QUEUED] = TO(LK_ENTERING) | TO(LK_OVER),
+    [LK_YIELDING] = TO(LK_CLAIMING) | TO(LK_PAUSED) | TO(LK_OVER),
+    [LK_CLAIMING] = TO(LK_ENTERING) | TO(LK_YIELDING) | TO(LK_ASKING) |
+                    TO(LK_POLLING) | TO(LK_PAUSED) | TO(LK_OVER),
+    [LK_ASKING] = TO(LK_ENTERING) | TO(LK_ASKING) | TO(LK_WAITING) |
+                  TO(LK_POLLING) | TO(LK_PAUSED) | TO(LK_OVER),
+    [LK_WAITING] = TO(LK_ASKING) | TO(LK_PAUSED) | TO(LK_OVER),
+    [LK_POLLING] =
+        TO(LK_ENTERING) | TO(LK_ASKING) | TO(LK_PAUSED) | TO(LK_OVER),
+    [LK_PAUSED] = TO(LK_ENTERING) | TO(LK_OVER),
+};
+
+static int go_to(struct lk_acquisition *a, enum lk_acquisition_state state)
+{
+    assert(followers[a->state] & TO(state));
+    a->state = state;
+    return GO_ON;
+}
+
+static int end(struct lk_acquisition *a, int rc)
+{
+    a->rc = rc;
+    lk_claim_count(a);
+    (void)go_to(a, LK_OVER);
+    return rc;
+}
+
+static bool may_wait(const struct lk_acquisition *a)
+{
+    return a->self.wait_ms != 0;
+}
+
+/* --- between two attempts --- */
+
+/* Give up what the part has in the database, since its claim is not sent now:
+ * the bell of a lease that was set aside for the part's turn; its ticket,
+ * unless the next part of the FIFO uses it; and a claim in doubt.  The last two
+ * are undone in the background. */
+static void give_up(struct lk_acquisition *a, struct lk_part *part)
+{
+    (void)lk_bell_forget(part);
+    if (part->state == LK_PART_TURN) {
+        lk_clear_aside(part->slot);
+        lk_row_wait_give_up(part, lk_is_outage(a->rc));
+    }
+    if (part->lease.fate == LK_CLAIM_IN_DOUBT)
+        lk_resolver_add_claim(a->store, &part->lease, lk_boottime_ns());
+    part->lease.fate = LK_CLAIM_ANSWERED;
+}
+
+/* Undo a nested acquire, because the acquisition has failed or must wait for
+ * another lock.  Its lease may have no other acquire left: then it is
+ * released. */
+static void undo(struct lk_acquisition *a, struct lk_part *part)
+{
+    if (part->state != LK_PART_NESTED)
+        return;
+    a->undo(part);
+    lk_step_back(part);
+}
+
+/* Give up all turns except those of the part to wait for, and of rows that are
+ * kept meanwhile. */
+static void keep_only(struct lk_acquisition *a, struct lk_part *wanted,
+                      bool is_outage)
+{
+    a->first = wanted;
+    lk_kept_give_back(a, wanted, is_outage);
+    for (size_t i = 0; i < a->count; i++) {
+        if (&a->parts[i] == wanted || a->parts[i].is_kept)
+            continue;
+        give_up(a, &a->parts[i]);
+        if (a->parts[i].state != LK_PART_NESTED)
+            lk_step_back(&a->parts[i]);
+    }
+    for (size_t i = 0; i < a->count; i++)
+        undo(a, &a->parts[i]);
+}
+
+static struct lk_part *one_with_turn(struct lk_acquisition *a)
+{
+    if (a->first->state == LK_PART_TURN)
+        return a->first;
+    return a->batch.count > 0 ? a->batch.items[0].owner : a->first;
+}
+
+/* Handle a failed attempt: pause before the next one, or end the
+ * acquisition. */
+static int failed(struct lk_acquisition *a, int rc, sqlock_error *err)
+{
+    struct lk_part *part = one_with_turn(a);
+
+    (void)lk_bell_forget(part);
+    a->until_ns = lk_patience_pause(&a->patience, part, rc);
+    if (a->until_ns == 0) {
+        rc = lk_patience_result(part, rc, err);
+        a->first->rc = rc;
+        return end(a, rc);
+    }
+    keep_only(a, part, lk_is_outage(rc));
+    a->attempts = 0;
+    a->is_rung = false;
+    lk_waiter_prepare(&a->self);
+    return go_to(a, LK_PAUSED);
+}
+
+/* End the acquisition because the time is over. */
+static int not_in_time(struct lk_acquisition *a, struct lk_part *part,
+                       sqlock_error *err)
+{
+    int rc = lk_not_in_time(a->self.wait_ms, err);
+
+    part->rc = rc;
+    return end(a, rc);
+}
+
+static int poll_row(struct lk_acquisition *a, sqlock_error *err)
+{
+    int rc =
+        lk_poller_begin(a->first, lk_row_wait_polls(&a->wait, a->store), err);
+
+    return rc < 0 ? failed(a, rc, err) : go_to(a, LK_POLLING);
+}
+
+/* Handle a claim that was refused because the row of `part` is taken: wait for
+ * that row, or end the acquisition. */
+static int refused(struct lk_acquisition *a, struct lk_part *part,
+                   sqlock_error *err)
+{
+    if (!may_wait(a))
+        return not_in_time(a, part, err);
+    lk_patience_end(&a->patience, part);
+    keep_only(a, part, false);
+    lk_kept_set_back(a);
+    a->refusals++;
+    /* Check the deadline here, not only while waiting: a row that a transaction
+     * keeps locked may look free all the time. */
+    if (sqlock_monotonic_ns() >= a->self.deadline_ns)
+        return not_in_time(a, part, err);
+    part->rc = SQLOCK_EBUSY;
+    part->slot->is_contended = true;
+    return lk_row_wait_is_there(a->store) ? go_to(a, LK_ASKING)
+                                          : poll_row(a, err);
+}
+
+/* --- turns --- */
+
+/* Return whether rows before the part's would be kept if they were claimed
+ * now. */
+static bool has_rows_to_keep(const struct lk_acquisition *a,
+                             const struct lk_part *missing)
+{
+    for (const struct lk_part *part = a->parts; part < missing; part++)
+        if (part->state == LK_PART_TURN && !part->is_kept &&
+            lk_kept_stays(a, part, missing))
+            return true;
+    return false;
+}
+
+/* Wait for the turn of that part.  First claim what is to be kept meanwhile. */
+static int await_missing(struct lk_acquisition *a, struct lk_part *missing)
+{
+    if (has_rows_to_keep(a, missing)) {
+        a->reach = (size_t)(missing - a->parts);
+        lk_claim_collect(a);
+        return go_to(a, LK_CLAIMING);
+    }
+    lk_kept_set_back(a);
+    keep_only(a, missing, false);
+    return go_to(a, LK_ENTERING);
+}
+
+/* Take the missing turns without waiting.  Return 0 if the acquisition has all,
+ * GO_ON if one of them must be waited for, or the code that ended the
+ * acquisition. */
+static int enter_others(struct lk_acquisition *a, sqlock_error *err)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        struct lk_part *part = &a->parts[i];
+        enum lk_part_state state;
+
+        if (part->state != LK_PART_OUTSIDE)
+            continue;
+        part->rc = lk_enter(part, false, &state, err);
+        if (part->rc < 0)
+            return end(a, part->rc);
+        if (state == LK_PART_OUTSIDE)
+            return await_missing(a, part);
+    }
+    return 0;
+}
+
+/* Return whether to ask for a place at once, because others wait. */
+static bool must_ask(const struct lk_acquisition *a)
+{
+    const struct lk_slot *slot = a->first->slot;
+
+    return a->count == 1 && may_wait(a) && slot->is_contended &&
+           !lk_peers_are_due(slot) && lk_row_wait_is_there(a->store);
+}
+
+static int enter(struct lk_acquisition *a, sqlock_error *err)
+{
+    struct lk_part *first = a->first;
+    enum lk_part_state state;
+    int rc;
+
+    for (size_t i = 0; i < a->count; i++)
+        a->parts[i].rc = 0;
+    if (first->state == LK_PART_OUTSIDE) {
+        first->rc = lk_enter(first, may_wait(a), &state, err);
+        if (first->rc < 0)
+            return end(a, first->rc);
+        if (state == LK_PART_QUEUED) {
+            lk_deadlock_begin(first);
+            return go_to(a, LK_QUEUED);
+        }
+    }
+    rc = enter_others(a, err);
+    if (rc != 0)
+        return rc;
+    a->reach = a->count;
+    lk_claim_collect(a);
+    if (a->batch.count == 0) /* all parts are nested */
+        return end(a, 0);
+    return go_to(a, must_ask(a) ? LK_ASKING : LK_CLAIMING);
+}
+
+static int await_turn(struct lk_acquisition *a, sqlock_error *err)
+{
+    struct lk_part *first = a->first;
+    enum lk_part_state state;
+    int rc = lk_await_turn(first, &state, err);
+
+    if (rc > 0)
+        return rc;
+    lk_deadlock_end(first);
+    if (rc < 0)
+        first->rc = rc;
+    if (rc < 0)
+        return end(a, rc);
+    return state == LK_PART_HELD ? end(a, 0) : go_to(a, LK_ENTERING);
+}
+
+/* --- before the claim --- */
+
+/* Return whether to pause before the claim, because Spring services or polling
+ * processes are due a chance. */
+static bool must_yield(const struct lk_acquisition *a)
+{
+    return a->count == 1 && may_wait(a) && lk_peers_are_due(a->first->slot);
+}
+
+/* Sleep in LK_PAUSED or LK_YIELDING. */
+static int pause_over(struct lk_acquisition *a, sqlock_error *err)
+{
+    int rc = lk_waiter_park(&a->self, a->until_ns, true);
+
+    if (rc != 0)
+        return rc;
+    if (lk_waiter_is_cancelled(&a->self))
+        return failed(a, lk_canceled(err), err);
+    if (a->state == LK_PAUSED)
+        return go_to(a, LK_ENTERING);
+    rc = lk_peers_end_pause(a->first->slot, err);
+    return rc < 0 ? failed(a, rc, err) : go_to(a, LK_CLAIMING);
+}
+
+/* --- the claim, and waiting for the row --- */
+
+static int granted(struct lk_acquisition *a)
+{
+    lk_claim_note_contention(a);
+    if (a->reach < a->count) {
+        lk_claim_keep(a);
+        keep_only(a, &a->parts[a->reach], false);
+        return go_to(a, LK_ENTERING);
+    }
+    lk_claim_hold(a);
+    return end(a, 0);
+}
+
+static int claim(struct lk_acquisition *a, sqlock_error *err)
+{
+    struct lk_part *taken = NULL;
+    int rc;
+
+    lk_peers_note(a->first);
+    if (may_wait(a) && lk_waiter_is_cancelled(&a->self))
+        return failed(a, lk_canceled(err), err);
+    if (must_yield(a)) {
+        rc = lk_peers_begin_pause(a->first->slot, &a->until_ns, err);
+        if (rc < 0)
+            return failed(a, rc, err);
+        a->until_ns = lk_sooner(a->until_ns, a->self.deadline_ns);
+        lk_waiter_prepare(&a->self);
+        return go_to(a, LK_YIELDING);
+    }
+    rc = lk_claim_all(a, &taken, err);
+    if (taken != NULL && rc == 0)
+        return refused(a, taken, err);
+    if (rc < 0)
+        return failed(a, rc, err);
+    return granted(a);
+}
+
+/* Claim the row of `first`, or get a ticket in it. */
+static int ask(struct lk_acquisition *a, sqlock_error *err)
+{
+    struct lk_part *taken = NULL;
+    enum lk_row_wait_next next;
+    int rc;
+
+    lk_peers_note(a->first);
+    if (lk_waiter_is_cancelled(&a->self))
+        return failed(a, lk_canceled(err), err);
+    lk_claim_collect_first(a);
+    lk_bell_expect(a->first);
+    rc = lk_claim_all(a, &taken, err);
+    if (rc < 0 || taken == NULL)
+        (void)lk_bell_forget(a->first);
+    if (rc < 0)
+        return failed(a, rc, err);
+    if (taken == NULL && a->count == 1)
+        return granted(a);
+    if (taken == NULL) {
+        lk_claim_keep(a);
+        return go_to(a, LK_ENTERING);
+    }
+    if (a->is_rung) { /* in vain: the answer says no more than that */
+        a->is_rung = false;
+        return go_to(a, LK_ASKING);
+    }
+    lk_patience_end(&a->patience, a->first);
+    if (sqlock_monotonic_ns() >= a->self.deadline_ns)
+        return not_in_time(a, a->first, err);
+    next = lk_row_wait_begin(&a->wait, a->first, &a->batch.items[0].row,
+                             &a->until_ns);
+    if (next == LK_ROW_WAIT_POLL) {
+        (void)lk_bell_forget(a->first);
+        return poll_row(a, err);
+    }
+    return go_to(a, next == LK_ROW_WAIT_AGAIN ? LK_ASKING : LK_WAITING);
+}
+
+static int await_ring(struct lk_acquisition *a, sqlock_error *err)
+{
+    int rc = lk_waiter_park(&a->self, a->until_ns, true);
+
+    if (rc != 0)
+        return rc;
+    a->is_rung = lk_bell_forget(a->first);
+    if (lk_waiter_is_cancelled(&a->self))
+        return failed(a, lk_canceled(err), err);
+    return go_to(a, LK_ASKING);
+}
+
+static int await_poll(struct lk_acquisition *a, sqlock_error *err)
+{
+    int rc = lk_poller_await(a->first, err);
+
+    if (rc > 0)
+        return rc;
+    if (rc < 0)
+        return failed(a, rc, err);
+    return go_to(a, lk_row_wait_is_there(a->store) ? LK_ASKING : LK_ENTERING);
+}
+
+static int step(struct lk_acquisition *a, sqlock_error *err)
+{
+    static int (*const steps[])(struct lk_acquisition *, sqlock_error *) = {
+        [LK_ENTERING] = enter,      [LK_QUEUED] = await_turn,
+        [LK_YIELDING] = pause_over, [LK_CLAIMING] = claim,
+        [LK_ASKING] = ask,          [LK_WAITING] = await_ring,
+        [LK_POLLING] = await_poll,  [LK_PAUSED] = pause_over,
+    };
+
+    return steps[a->state](a, err);
+}
+
+/* Look at the kept rows, and go on to wait for `first`. */
+static void look(struct lk_acquisition *a)
+{
+    struct lk_part *first = a->first;
+
+    if (lk_kept_look(a))
+        return;
+    lk_kept_give_back(a, NULL, false);
+    for (size_t i = 0; i < a->count; i++)
+        if (&a->parts[i] != first)
+            lk_step_back(&a->parts[i]);
+}
+
+int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err)
+{
+    int rc = GO_ON;
+
+    while (rc == GO_ON && a->state != LK_OVER) {
+        rc = step(a, err);
+        if (rc == LK_ALARM) {
+            look(a);
+            rc = GO_ON;
+        }
+    }
+    return a->state == LK_OVER ? a->rc : rc;
+}
+
+/* --- begin and end --- */
+
+/* Check wait_ms and the options, and copy the options with defaults filled in.
+ * Return 0 or EINVAL. */
+static int check(const struct lk_store *store, int64_t wait_ms,
+                 const sqlock_acquire_options *options,
+                 sqlock_acquire_options *complete, sqlock_error *err)
+{
+    static const struct lk_sized sized = {
+        "sqlock_acquire_options", "SQLOCK_ACQUIRE_INIT", sizeof *complete};
+    int rc = lk_sized_read(complete, &sized, options, err);
+
+    if (rc < 0)
+        return rc;
+    if (wait_ms < SQLOCK_FOREVER)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "wait_ms is %lld: use 0, a time in ms, or "
+                        "SQLOCK_FOREVER",
+                        (long long)wait_ms);
+    return lk_ttl_check(&store->options, &complete->ttl_ms, complete->ttl_ms,
+                        store->options.ttl_ms, err);
+}
+
+int lk_acquisition_begin(struct lk_acquisition *a, struct lk_slots *slots,
+                         size_t count, int64_t wait_ms,
+                         const sqlock_acquire_options *options,
+                         sqlock_error *err)
+{
+    int rc;
+
+    memset(a, 0, sizeof *a);
+    rc = check(slots->store, wait_ms, options, &a->options, err);
+    if (rc < 0)
+        return rc;
+    a->store = slots->store;
+    a->slots = slots;
+    a->count = count;
+    a->parts = &a->one;
+    a->batch.items = &a->one_item;
+    if (count > 1) {
+        a->parts = calloc(count, sizeof *a->parts);
+        a->batch.items = calloc(count, sizeof *a->batch.items);
+    }
+    if (a->parts == NULL || a->batch.items == NULL) {
+        free(a->parts);
+        free(a->batch.items);
+        return lk_error_nomem(err);
+    }
+    a->first = a->parts;
+    a->reach = count;
+    a->began_ns = sqlock_monotonic_ns();
+    lk_waiter_init(&a->self, wait_ms, &a->options);
+    return 0;
+}
+
+void lk_acquisition_add(struct lk_acquisition *a, size_t i,
+                        struct lk_slot *slot, uint64_t owner,
+                        struct sqlock_lock *lock)
+{
+    a->parts[i] = (struct lk_part){.slot = slot,
+                                   .waiter = &a->self,
+                                   .owner = owner,
+                                   .lock = lock,
+                                   .may_be_given = a->count == 1};
+}
+
+bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err)
+{
+    int rc = lk_canceller_watch(&a->slots->canceller, &a->self,
+                                a->options.cancel_fd, err);
+
+    if (rc < 0)
+        (void)end(a, rc);
+    else
+        (void)step(a, err);
+    if (a->state == LK_QUEUED && a->self.on_wake != NULL)
+        /* set self.until_ns, when to check the holder's lease */
+        (void)step(a, err);
+    return a->state != LK_QUEUED;
+}
+
+void lk_acquisition_end(struct lk_acquisition *a)
+{
+    lk_canceller_forget(&a->slots->canceller, &a->self);
+    lk_kept_give_back(a, NULL, lk_is_outage(a->rc));
+    for (size_t i = 0; i < a->count; i++) {
+        struct lk_part *part = &a->parts[i];
+
+        give_up(a, part);
+        if (a->rc < 0)
+            undo(a, part);
+        lk_part_end(part);
+    }
+    if (a->parts != &a->one) {
+        free(a->parts);
+        free(a->batch.items);
+    }
+    lk_waiter_clear(&a->self);
+}

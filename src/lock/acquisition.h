@@ -1,0 +1,88 @@
+/*
+ * acquisition.h - acquire one lock or many, from the call to the grant
+ *
+ * A thread runs an acquisition to its end, sleeping where it must wait.  A
+ * request is suspended where a thread would sleep, and run again when it is
+ * woken.
+ */
+#ifndef LK_ACQUISITION_H
+#define LK_ACQUISITION_H
+
+#include "lease/batch.h"
+#include "lock/slot.h"
+#include "lock/kept.h"
+#include "lock/patience.h"
+#include "lock/row_wait.h"
+
+/* State of an acquisition; README.md has the picture. */
+enum lk_acquisition_state {
+    /* takes the turns of its locks, or queues for that of the part `first` */
+    LK_ENTERING,
+    LK_QUEUED, /* in the FIFO of `first` */
+    /* has all turns: leaves the row free for Spring services */
+    LK_YIELDING,
+    LK_CLAIMING, /* has all turns: claims all rows in one statement */
+    /* has the turn of `first`: claims its row, or gets a ticket in it */
+    LK_ASKING,
+    LK_WAITING, /* has a ticket in the row of `first`: waits for a ring */
+    LK_POLLING, /* has the turn of `first`: the poller reads its row */
+    /* has the turn of `first`: pauses because the database is away */
+    LK_PAUSED,
+    LK_OVER /* granted or failed; rc has the result */
+};
+
+struct lk_acquisition {
+    enum lk_acquisition_state state;
+    struct lk_store *store;
+    struct lk_slots *slots;
+    struct lk_waiter self;
+    int64_t began_ns;               /* CLOCK_MONOTONIC */
+    sqlock_acquire_options options; /* with defaults filled in */
+    struct lk_part *parts;          /* sorted by key */
+    size_t count;
+    struct lk_part *first;    /* the part that is waited for */
+    size_t reach;             /* the claim is of the parts before this one */
+    struct lk_kept kept;      /* rows that stay claimed meanwhile */
+    struct lk_batch batch;    /* of the parts that have the turn */
+    struct lk_row_wait wait;  /* for the row of `first` */
+    bool is_rung;             /* the row of `first` was reserved for it */
+    struct lk_retry patience; /* patience.h */
+    int64_t until_ns;         /* end of the pause, CLOCK_MONOTONIC */
+    unsigned attempts;        /* since the beginning, or the last pause */
+    unsigned refusals;        /* claims refused because a row was taken */
+    int rc;                   /* result, in state LK_OVER */
+    /* Undoes a nested acquire: the part's grant has one acquire less, and is
+     * released if that was the last. */
+    void (*undo)(const struct lk_part *part);
+    struct lk_part one; /* parts and batch.items, if count is 1 */
+    struct lk_item one_item;
+};
+
+/* Begin an acquisition of `count` locks; then add each by lk_acquisition_add()
+ * as part i, in the order of the keys, and set `undo`.  The options are copied.
+ * The struct must stay where it is until lk_acquisition_end().  Return 0, or
+ * EINVAL or ENOMEM, after which there is nothing to end. */
+int lk_acquisition_begin(struct lk_acquisition *a, struct lk_slots *slots,
+                         size_t count, int64_t wait_ms,
+                         const sqlock_acquire_options *options,
+                         sqlock_error *err);
+void lk_acquisition_add(struct lk_acquisition *a, size_t i,
+                        struct lk_slot *slot, uint64_t owner,
+                        struct sqlock_lock *lock);
+
+/* Take the turn of the first lock, or queue in its FIFO, without waiting.
+ * Return true if lk_acquisition_run() is to be called at once, also after a
+ * failure, whose text is then in err; false if the acquisition is in the FIFO.
+ * After this call the wait can be cancelled. */
+bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err);
+
+/* Run the acquisition until it is over.  Return as sqlock_acquire_many(), with
+ * each lock's own result in its part's rc; or, for a request, LK_SUSPENDED: run
+ * the acquisition again when it is woken, or at self.until_ns. */
+int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err);
+
+/* Give up turns and claims in doubt that are left, and free the memory.  Leases
+ * that were granted stay. */
+void lk_acquisition_end(struct lk_acquisition *a);
+
+#endif

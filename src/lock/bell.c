@@ -1,0 +1,295 @@
+/*
+ * bell.c - hear rings, and wake the parts that they are for (bell.h)
+ */
+#include "lock/bell.h"
+
+#include <string.h>
+#include <utlist.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "lease/bell.h"
+#include "lock/slot.h"
+
+/* --- waking; the caller holds the mutex --- */
+
+static void wake(struct lk_part *part)
+{
+    part->ear.look_ns = LK_NEVER;
+    lk_waiter_wake(part->waiter, LK_WAKE_ROW);
+}
+
+static void wake_all(struct lk_bell *bell)
+{
+    struct lk_part *part;
+
+    DL_FOREACH2(bell->listeners, part, ear.next)
+    {
+        if (part->ear.hearing == LK_HEARS_ALL)
+            wake(part);
+    }
+}
+
+/* A ring has the CLIENT_ID for which a row is reserved; or that CLIENT_ID, '?'
+ * and a time in ms: look at the row then, whether the first has taken it. */
+static void rung(void *context, const char *text)
+{
+    struct lk_bell *bell = context;
+    size_t length = strcspn(text, "?");
+    struct lk_part *part;
+
+    if (length == 0) /* rings may have been lost */
+        wake_all(bell);
+    DL_FOREACH2(bell->listeners, part, ear.next)
+    {
+        if (part->ear.hearing != LK_HEARS_ALL ||
+            strlen(part->slot->ticket) != length ||
+            strncmp(part->slot->ticket, text, length) != 0)
+            continue;
+        if (text[length] == '\0') {
+            part->ear.is_rung = true;
+            wake(part);
+            return;
+        }
+        text += length + 1;
+        part->ear.look_ns =
+            lk_sooner(part->ear.look_ns,
+                      lk_after_ms(lk_boottime_ns(), lk_text_digits(&text)));
+        lk_handler_wake_at(&bell->handler, part->ear.look_ns);
+        return;
+    }
+}
+
+/* The session is lost: let all that it heard for claim again, which opens
+ * another one. */
+static void lose_connection(struct lk_bell *bell)
+{
+    lk_handler_unwatch(&bell->handler, bell->fd);
+    lk_pool_discard(&bell->all->store->db.waiting, bell->connection);
+    bell->connection = NULL;
+    wake_all(bell);
+}
+
+static void hear_all(struct lk_bell *bell)
+{
+    const sqlock_bell *driver = lk_bell_of(bell->all->store);
+    int rc = driver->hear(bell->connection->state, rung, bell);
+
+    if ((rc < 0 && rc != SQLOCK_EBUSY) ||
+        lk_handler_watch(&bell->handler, bell->fd, NULL) < 0)
+        lose_connection(bell);
+}
+
+static void note(void *context, const char *text)
+{
+    struct lk_part *part = context;
+
+    part->ear.was_free = strcmp(text, "free") == 0;
+    part->ear.is_rung = part->ear.was_free && part->slot->place == 0;
+}
+
+/* The one before has gone, or the time is over; a broken session is found out
+ * by the claim on it. */
+static void hear_one(struct lk_bell *bell, struct lk_part *part)
+{
+    const sqlock_bell *driver = lk_bell_of(bell->all->store);
+    int rc = driver->hear(part->slot->session->state, note, part);
+
+    if (rc == SQLOCK_EBUSY &&
+        lk_handler_watch(&bell->handler, part->ear.fd, NULL) == 0)
+        return;
+    part->ear.hearing = LK_HEARS_NOTHING;
+    wake(part);
+}
+
+static void ready(void *owner, int fd)
+{
+    struct lk_bell *bell = owner;
+    struct lk_part *part;
+
+    pthread_mutex_lock(&bell->mutex);
+    if (bell->connection != NULL && fd == bell->fd) {
+        hear_all(bell);
+    } else {
+        DL_FOREACH2(bell->listeners, part, ear.next)
+        {
+            if (part->ear.hearing == LK_HEARS_BEFORE && part->ear.fd == fd)
+                break;
+        }
+        if (part != NULL)
+            hear_one(bell, part);
+    }
+    pthread_mutex_unlock(&bell->mutex);
+}
+
+/* Wake the parts that are to look now, and return when the next one is. */
+static int64_t look(void *owner)
+{
+    struct lk_bell *bell = owner;
+    int64_t now = lk_boottime_ns();
+    int64_t next = LK_NEVER;
+    struct lk_part *part;
+
+    pthread_mutex_lock(&bell->mutex);
+    DL_FOREACH2(bell->listeners, part, ear.next)
+    {
+        if (part->ear.look_ns <= now)
+            wake(part);
+        next = lk_sooner(next, part->ear.look_ns);
+    }
+    pthread_mutex_unlock(&bell->mutex);
+    return next;
+}
+
+/* --- interface --- */
+
+void lk_bell_init(struct lk_bell *bell, struct lk_slots *all)
+{
+    memset(bell, 0, sizeof *bell);
+    bell->all = all;
+    (void)pthread_mutex_init(&bell->mutex, NULL);
+    lk_service_init(&bell->service);
+    lk_handler_init(&bell->handler, &bell->service, look, ready, bell);
+}
+
+void lk_bell_stop(struct lk_bell *bell)
+{
+    lk_service_stop(&bell->service);
+    if (bell->connection != NULL)
+        lk_pool_discard(&bell->all->store->db.waiting, bell->connection);
+    bell->connection = NULL;
+}
+
+/* Open the session that hears for all.  The caller does not hold the mutex,
+ * and closes what another thread has opened meanwhile. */
+static int open_for_all(struct lk_bell *bell, struct lk_connection **out,
+                        sqlock_error *err)
+{
+    struct lk_store *store = bell->all->store;
+    int64_t deadline_ns = lk_store_deadline(store);
+    const struct lk_wish wish = {.latest_ns = deadline_ns};
+    char name[LK_BELL_SIZE];
+    int rc = lk_pool_take_as(&store->db.waiting, &wish, out, err);
+
+    if (rc < 0)
+        return rc;
+    lk_bell_name(store, name);
+    rc = lk_bell_call_begin(store, *out, name, LK_NEVER, deadline_ns, err);
+    if (rc < 0)
+        lk_pool_discard(&store->db.waiting, *out);
+    return rc;
+}
+
+/* Have the session that hears for all; *is_late: it was opened just now. */
+static int have_connection(struct lk_bell *bell, bool *is_late,
+                           sqlock_error *err)
+{
+    struct lk_pool *pool = &bell->all->store->db.waiting;
+    struct lk_connection *opened = NULL;
+    int rc = 0;
+
+    pthread_mutex_lock(&bell->mutex);
+    *is_late = bell->connection == NULL;
+    pthread_mutex_unlock(&bell->mutex);
+    if (!*is_late)
+        return 0;
+    rc = open_for_all(bell, &opened, err);
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&bell->mutex);
+    if (bell->connection != NULL) {
+        lk_pool_discard(pool, opened);
+    } else {
+        bell->connection = opened;
+        bell->fd = lk_bell_of(bell->all->store)->descriptor(opened->state);
+        hear_all(bell); /* the descriptor does not show what came before */
+    }
+    pthread_mutex_unlock(&bell->mutex);
+    return rc;
+}
+
+/* Send the wait for the one before on the session of the part's slot. */
+static int begin_before(struct lk_bell *bell, struct lk_part *part,
+                        const char *before, int64_t until_ns, sqlock_error *err)
+{
+    struct lk_store *store = bell->all->store;
+    struct lk_connection *session = part->slot->session;
+    char name[LK_BELL_SIZE];
+    int rc;
+
+    if (session == NULL)
+        return lk_error(err, SQLOCK_ERESOURCE, "there is no session to wait");
+    lk_bell_name_of(before, name);
+    rc = lk_bell_call_begin(store, session, name, until_ns,
+                            lk_store_deadline(store), err);
+    if (rc == 0)
+        part->ear.fd = lk_bell_of(store)->descriptor(session->state);
+    return rc;
+}
+
+/* Put the part on the list; the caller holds the mutex. */
+static void list(struct lk_bell *bell, struct lk_part *part,
+                 enum lk_hearing hearing)
+{
+    part->ear.look_ns = LK_NEVER;
+    part->ear.was_free = false;
+    part->ear.hearing = hearing;
+    DL_APPEND2(bell->listeners, part, ear.previous, ear.next);
+}
+
+void lk_bell_expect(struct lk_part *part)
+{
+    struct lk_bell *bell = &part->slot->all->bell;
+    const sqlock_bell *driver = lk_bell_of(bell->all->store);
+
+    lk_waiter_prepare(part->waiter);
+    if (driver == NULL || driver->is_of_one)
+        return;
+    pthread_mutex_lock(&bell->mutex);
+    if (part->ear.hearing == LK_HEARS_NOTHING)
+        list(bell, part, LK_HEARS_ALL);
+    pthread_mutex_unlock(&bell->mutex);
+}
+
+int lk_bell_hear(struct lk_part *part, const char *before, int64_t until_ns,
+                 bool *is_late, sqlock_error *err)
+{
+    struct lk_bell *bell = &part->slot->all->bell;
+    int rc = lk_handler_start(&bell->handler, err);
+
+    *is_late = false;
+    if (rc < 0)
+        return rc;
+    if (!lk_bell_of(bell->all->store)->is_of_one)
+        return have_connection(bell, is_late, err);
+    rc = begin_before(bell, part, before, until_ns, err);
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&bell->mutex);
+    list(bell, part, LK_HEARS_BEFORE);
+    hear_one(bell, part);
+    pthread_mutex_unlock(&bell->mutex);
+    return 0;
+}
+
+bool lk_bell_forget(struct lk_part *part)
+{
+    struct lk_bell *bell = &part->slot->all->bell;
+    struct lk_slot *slot = part->slot;
+    bool is_rung;
+
+    pthread_mutex_lock(&bell->mutex);
+    is_rung = part->ear.is_rung;
+    part->ear.is_rung = false;
+    if (part->ear.previous != NULL)
+        DL_DELETE2(bell->listeners, part, ear.previous, ear.next);
+    part->ear.previous = NULL;
+    if (part->ear.hearing == LK_HEARS_BEFORE) {
+        lk_handler_unwatch(&bell->handler, part->ear.fd);
+        lk_slot_drop_session(slot);
+    }
+    part->ear.hearing = LK_HEARS_NOTHING;
+    pthread_mutex_unlock(&bell->mutex);
+    return is_rung;
+}

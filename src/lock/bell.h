@@ -1,0 +1,77 @@
+/*
+ * bell.h - hear that a row may be ours: the sessions at which other processes
+ * ring
+ *
+ * A release reserves the row for the first ticket in its QUEUE, and rings the
+ * bell of that waiter's process.  The bell's thread then wakes the waiter,
+ * which claims: a bell only says "look", the row decides (F81).
+ *
+ * Where the database can call a session (PostgreSQL, and SQLite by a socket),
+ * one session hears for all waiters of the process.  On MySQL and MariaDB a
+ * session can only wait for another one: there each waiter has a session of its
+ * own, which waits for the bell of the one before it in the queue, and keeps
+ * its own bell until it has released the lease.
+ */
+#ifndef LK_BELL_H
+#define LK_BELL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/service.h"
+#include "sqlock.h"
+
+struct lk_connection;
+struct lk_slots;
+struct lk_part;
+
+/* The rings that a part hears. */
+enum lk_hearing {
+    LK_HEARS_NOTHING, /* it does not wait, or there is no bell */
+    LK_HEARS_ALL,     /* by the process's session, by its CLIENT_ID */
+    LK_HEARS_BEFORE   /* its slot's session waits for the one before it */
+};
+
+/* A part's place at the bell; guarded by the bell's mutex. */
+struct lk_ear {
+    struct lk_part *next, *previous;
+    enum lk_hearing hearing;
+    int fd;          /* of LK_HEARS_BEFORE */
+    bool is_rung;    /* the row was reserved for the part's ticket */
+    bool was_free;   /* the bell of the one before was free */
+    int64_t look_ns; /* when to wake it, CLOCK_BOOTTIME; LK_NEVER: at a ring */
+};
+
+struct lk_bell {
+    struct lk_slots *all;
+    struct lk_service service;
+    struct lk_handler handler;
+    pthread_mutex_t mutex; /* guards the following fields, and parts' ears */
+    struct lk_part *listeners;
+    /* hears for all; NULL: not open */
+    struct lk_connection *connection;
+    int fd;
+};
+
+void lk_bell_init(struct lk_bell *bell, struct lk_slots *all);
+
+/* Stop the thread and close the session.  The parts have ended. */
+void lk_bell_stop(struct lk_bell *bell);
+
+/* Expect rings for the ticket of the part's slot, before the claim is sent
+ * that may put it into the row.  Nothing is sent, and a ring wakes the part. */
+void lk_bell_expect(struct lk_part *part);
+
+/* Begin to hear for a part whose ticket is in the row.  `before` is the
+ * CLIENT_ID of the ticket before it, or of the holder.  *is_late: somebody may
+ * have rung before this call, so claim again at once.  Return 0; or a negative
+ * code if there is no bell: then poll. */
+int lk_bell_hear(struct lk_part *part, const char *before, int64_t until_ns,
+                 bool *is_late, sqlock_error *err);
+
+/* End hearing, and return whether the row was reserved for the part's ticket. A
+ * session that still waits for the one before is closed. */
+bool lk_bell_forget(struct lk_part *part);
+
+#endif

@@ -1,0 +1,309 @@
+/*
+ * claim.c - claim the rows of the parts that have the turn (claim.h)
+ */
+#include "lock/claim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "lease/bell.h"
+#include "lease/row.h"
+#include "lock/overdue.h"
+#include "lock/peers.h"
+#include "lock/turn.h"
+
+/* Prepare the part's lease for the claim.  A claim in doubt, and that of a kept
+ * row, has the same CLIENT_ID again; any other begins with an empty lease. */
+static void prepare(const struct lk_acquisition *a, struct lk_part *part)
+{
+    struct lk_slot *slot = part->slot;
+
+    lk_clear_aside(slot);
+    if (part->is_kept) {
+        part->lease.may_wait = false;
+        part->lease.takes_bell = false;
+    }
+    if (part->is_kept || part->lease.fate == LK_CLAIM_IN_DOUBT)
+        return;
+    part->lease = (struct lk_lease){
+        .key = slot->key,
+        .name = slot->name,
+        .ttl_ms = a->options.ttl_ms,
+        .asked_ns = a->self.asked_ns,
+    };
+    memcpy(part->lease.client_id, slot->ticket, sizeof slot->ticket);
+}
+
+void lk_claim_collect(struct lk_acquisition *a)
+{
+    a->batch.count = 0;
+    for (size_t i = 0; i < a->reach; i++) {
+        struct lk_part *part = &a->parts[i];
+
+        if (part->state != LK_PART_TURN)
+            continue;
+        prepare(a, part);
+        a->batch.items[a->batch.count++] =
+            (struct lk_item){.lease = part->lease, .owner = part};
+    }
+}
+
+/* Where each waiter has a session of its own, let the slot have one. */
+static void have_session(const struct lk_acquisition *a, struct lk_slot *slot)
+{
+    const sqlock_bell *bell = lk_bell_of(a->store);
+    const struct lk_wish wish = {.latest_ns = lk_store_deadline(a->store)};
+
+    if (bell == NULL || !bell->is_of_one || slot->session != NULL ||
+        a->wait.has_no_bell)
+        return;
+    if (lk_pool_take_as(&a->store->db.waiting, &wish, &slot->session, NULL) < 0)
+        slot->session = NULL;
+}
+
+static void begin_ticket(const struct lk_acquisition *a, struct lk_slot *slot)
+{
+    lk_store_client_id(a->store, slot->ticket);
+    slot->place = -1;
+}
+
+void lk_claim_collect_first(struct lk_acquisition *a)
+{
+    struct lk_slot *slot = a->first->slot;
+
+    a->batch.count = 1;
+    if (slot->ticket[0] == '\0')
+        begin_ticket(a, slot);
+    prepare(a, a->first);
+    a->first->lease.turn = slot->place;
+    /* The row that was reserved for the ticket takes the shorter statement. */
+    a->first->lease.may_wait = !a->is_rung;
+    have_session(a, slot);
+    a->batch.session = slot->session;
+    a->first->lease.takes_bell = !a->is_rung && slot->session != NULL;
+    a->batch.items[0] =
+        (struct lk_item){.lease = a->first->lease, .owner = a->first};
+}
+
+/* Give up a session that is broken. */
+static void note_asked(const struct lk_acquisition *a, int rc)
+{
+    if (lk_is_outage(rc))
+        lk_slot_drop_session(a->first->slot);
+}
+
+/* Copy each item's result to its part. */
+static void copy_back(const struct lk_acquisition *a, int rc)
+{
+    for (size_t i = 0; i < a->batch.count; i++) {
+        struct lk_part *part = a->batch.items[i].owner;
+        bool was_late = part->is_kept && part->lease.fate == LK_CLAIM_LATE;
+
+        part->lease = a->batch.items[i].lease;
+        if (was_late && part->lease.fate == LK_CLAIM_ANSWERED)
+            part->lease.fate = LK_CLAIM_LATE;
+        part->rc = rc < 0 ? 0 : a->batch.items[i].rc;
+    }
+}
+
+/* Let the lease have the session with the bell of its ticket, which it gives up
+ * with its release. */
+static void keep_session(struct lk_part *part)
+{
+    struct lk_slot *slot = part->slot;
+
+    slot->ticket[0] = '\0';
+    if (slot->session == NULL)
+        return;
+    part->lease.place.connection = slot->session;
+    lk_pool_keep(&slot->store->db.waiting, slot->session);
+    slot->session = NULL;
+}
+
+static void keep(struct lk_acquisition *a, struct lk_part *part)
+{
+    keep_session(part);
+    lk_kept_add(a, part);
+}
+
+void lk_claim_keep(struct lk_acquisition *a)
+{
+    for (size_t i = 0; i < a->batch.count; i++)
+        keep(a, a->batch.items[i].owner);
+}
+
+/* Return whether the acquisition does not go on with a lease that its claim
+ * got.  Keep the one with which it does, and note a kept one that was lost. */
+static bool is_to_undo(struct lk_acquisition *a, const struct lk_item *item,
+                       const struct lk_part *taken)
+{
+    struct lk_part *part = item->owner;
+
+    if (item->rc == SQLOCK_EBUSY && part->is_kept)
+        lk_kept_lost(a, part);
+    if (item->rc == 0 && lk_kept_stays(a, part, taken))
+        keep(a, part);
+    else if (item->rc == 0 || item->rc == SQLOCK_ETIMEDOUT)
+        return true;
+    return false;
+}
+
+/* Release the leases that a claim got, if the acquisition cannot keep them
+ * while it waits for the part that was refused (NULL: it keeps none).  Return
+ * 0; or EUNCERTAIN if they could not be released: then each of their parts has
+ * that rc, and the rows are freed in the background. */
+static int undo_grants(struct lk_acquisition *a, const struct lk_part *taken,
+                       sqlock_error *err)
+{
+    struct lk_batch granted = {0};
+    int rc = 0;
+
+    granted.items = calloc(a->batch.count, sizeof *granted.items);
+    if (granted.items == NULL)
+        rc = SQLOCK_ENOMEM; /* the leases will expire */
+    for (size_t i = 0; rc == 0 && i < a->batch.count; i++) {
+        struct lk_part *part = a->batch.items[i].owner;
+
+        if (!is_to_undo(a, &a->batch.items[i], taken))
+            continue;
+        granted.items[granted.count] = a->batch.items[i];
+        granted.items[granted.count++].lease.place = part->lease.place;
+        part->lease.place = (struct lk_place){0};
+        part->is_kept = false;
+    }
+    granted.deadline_ns = lk_store_deadline(a->store);
+    if (granted.count > 0)
+        rc = lk_batch_release(a->store, &granted, NULL);
+    for (size_t i = 0; rc < 0 && i < granted.count; i++)
+        ((struct lk_part *)granted.items[i].owner)->rc = SQLOCK_EUNCERTAIN;
+    free(granted.items);
+    if (rc < 0)
+        rc = lk_error(err, SQLOCK_EUNCERTAIN,
+                      "not all of the locks were free, and those acquired "
+                      "could not be released: they will be free when the "
+                      "database answers, or when their leases expire");
+    return rc;
+}
+
+/* Return whether a lease was already over when the answer came. */
+static bool is_too_late(const struct lk_acquisition *a)
+{
+    int64_t now = lk_boottime_ns();
+
+    for (size_t i = 0; i < a->batch.count; i++) {
+        const struct lk_item *item = &a->batch.items[i];
+
+        if (item->rc == SQLOCK_ETIMEDOUT ||
+            (item->rc == 0 && item->lease.deadline_boot_ns <= now))
+            return true;
+    }
+    return false;
+}
+
+static struct lk_part *first_taken(const struct lk_acquisition *a)
+{
+    for (size_t i = 0; i < a->batch.count; i++)
+        if (a->batch.items[i].rc != 0)
+            return a->batch.items[i].owner;
+    return NULL;
+}
+
+static int too_late(struct lk_acquisition *a, sqlock_error *err)
+{
+    int rc = undo_grants(a, NULL, err);
+
+    return rc < 0 ? rc
+                  : lk_error(err, SQLOCK_ETIMEDOUT,
+                             "the claim took longer than the TTL of its "
+                             "leases: raise ttl_ms");
+}
+
+/* Nothing was changed.  But a claim of a kept row that got no answer may have
+ * been given to the resolver, which frees the row: then keep none.  Return 0,
+ * or EBUSY if there is no part to wait for. */
+static int refused_as_a_whole(struct lk_acquisition *a, struct lk_part **taken)
+{
+    bool is_late = false;
+
+    for (size_t i = a->batch.count; i-- > 0;) {
+        struct lk_part *part = a->batch.items[i].owner;
+
+        if (!part->is_kept)
+            *taken = part;
+        else
+            is_late = is_late || part->lease.fate != LK_CLAIM_ANSWERED;
+    }
+    if (is_late)
+        lk_kept_give_back(a, NULL, false);
+    return *taken != NULL ? 0 : SQLOCK_EBUSY;
+}
+
+int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
+                 sqlock_error *err)
+{
+    int rc;
+
+    a->batch.deadline_ns = lk_store_deadline(a->store);
+    rc = lk_batch_claim(a->store, &a->batch, err);
+    copy_back(a, rc);
+    if (a->batch.session != NULL)
+        note_asked(a, rc);
+    a->batch.session = NULL;
+    if (rc == 0 && is_too_late(a))
+        return too_late(a, err);
+    if (rc == 0)
+        *taken = first_taken(a);
+    /* A batch is refused as a whole if one of its rows is locked. */
+    if (rc == SQLOCK_EBUSY)
+        return refused_as_a_whole(a, taken);
+    if (rc < 0 || *taken == NULL || a->count == 1)
+        return rc;
+    return undo_grants(a, *taken, err);
+}
+
+void lk_claim_note_contention(const struct lk_acquisition *a)
+{
+    for (size_t i = 0; i < a->batch.count; i++) {
+        const struct lk_part *part = a->batch.items[i].owner;
+        struct lk_slot *slot = part->slot;
+
+        if (part->rc < 0)
+            continue;
+        slot->is_contended = part->lease.is_contended || a->is_rung;
+        lk_peers_granted(slot, &part->lease, a->refusals > 0);
+    }
+}
+
+void lk_claim_hold(struct lk_acquisition *a)
+{
+    for (size_t i = 0; i < a->batch.count; i++) {
+        struct lk_part *part = a->batch.items[i].owner;
+        struct lk_slot *slot = part->slot;
+
+        keep_session(part);
+        part->is_kept = false;
+        pthread_mutex_lock(&slot->mutex);
+        lk_hold(part, &part->lease);
+        pthread_mutex_unlock(&slot->mutex);
+    }
+}
+
+void lk_claim_count(const struct lk_acquisition *a)
+{
+    struct lk_stats *stats = &a->store->db.stats;
+    int64_t wait_ns = 0;
+
+    for (size_t i = 0; i < a->count; i++) {
+        const struct lk_part *part = &a->parts[i];
+
+        if (part->state == LK_PART_NESTED && a->rc == 0) {
+            lk_count(stats, LK_COUNT_NESTED);
+            continue;
+        }
+        if (wait_ns == 0)
+            wait_ns = sqlock_monotonic_ns() - a->began_ns;
+        lk_count_acquired(stats, part->slot->key, a->rc, wait_ns);
+    }
+}

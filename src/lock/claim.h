@@ -1,0 +1,38 @@
+/*
+ * claim.h - one attempt of an acquisition: claim the rows of the parts that
+ * have the turn
+ */
+#ifndef LK_CLAIM_H
+#define LK_CLAIM_H
+
+#include "lock/acquisition.h"
+
+/* Put a lease into the batch for each part before a->reach that has its
+ * turn. */
+void lk_claim_collect(struct lk_acquisition *a);
+
+/* Put a lease for the part `first` alone into the batch: if its claim is
+ * refused, it gets a ticket in the row. */
+void lk_claim_collect_first(struct lk_acquisition *a);
+
+/* Claim the batch; the caller has set *taken to NULL.  Return 0 if the database
+ * answered.  If *taken is still NULL then, all were granted.  Otherwise *taken
+ * is the first part whose row is taken, and only those are kept that stay
+ * (kept.h).  Other results as sqlock_acquire_many(). */
+int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
+                 sqlock_error *err);
+
+/* Note at each granted lock whether other processes wait for it. */
+void lk_claim_note_contention(const struct lk_acquisition *a);
+
+/* Keep the rows that were granted, while the acquisition waits for others. */
+void lk_claim_keep(struct lk_acquisition *a);
+
+/* Make the parts holders of the leases that were granted. */
+void lk_claim_hold(struct lk_acquisition *a);
+
+/* Count the result of each lock, for the statistics, of an acquisition that is
+ * over. */
+void lk_claim_count(const struct lk_acquisition *a);
+
+#endif

@@ -1,0 +1,236 @@
+/*
+ * lock.c - make and drop handles of locks, and answer queries that need no I/O
+ *
+ * With ownership by thread or by registry, a name has one handle as long as it
+ * has references.  With ownership by handle, each sqlock_obtain() makes a
+ * handle, which is an owner of its own.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "base/callback.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/owner.h"
+#include "lock/care.h"
+#include "lock/registry.h"
+#include "sqlock/lease.h"
+#include "lock/overdue.h"
+
+int lk_lock_ours(const sqlock_lock *lock, sqlock_error *err)
+{
+    if (lock == NULL)
+        return lk_error_null(err, "lock");
+    return lk_store_ours(&lock->registry->store, err);
+}
+
+int lk_lock_check(const sqlock_lock *lock, sqlock_error *err)
+{
+    int rc = lk_lock_ours(lock, err);
+
+    if (rc == 0)
+        rc = lk_store_check(&lock->registry->store, err);
+    if (rc == 0 && lk_callback_of_lock(lock))
+        rc = lk_error(err, SQLOCK_EINUSE,
+                      "on_lost of this lock runs in this thread: use the lock "
+                      "after it has returned");
+    return rc;
+}
+
+uint64_t lk_caller(const sqlock_lock *lock)
+{
+    return lock->owner != 0 ? lock->owner : lk_thread_id();
+}
+
+bool lk_is_shared(const sqlock_registry *registry)
+{
+    return registry->store.options.ownership != SQLOCK_OWNED_BY_HANDLE;
+}
+
+/* For the functions down to sqlock_obtain() the caller holds the registry's
+ * mutex, or is sqlock_registry_close(). */
+void lk_lock_free(sqlock_lock *lock)
+{
+    DL_DELETE2(lock->registry->locks, lock, previous, next);
+    if (lock->hh.tbl != NULL)
+        HASH_DEL(lock->registry->by_key, lock);
+    lk_slot_drop(lock->slot);
+    if (lock->lost_fd >= 0)
+        (void)close(lock->lost_fd);
+    free(lock);
+}
+
+/* Create a handle without references.  Its slot copies key and name.  Return
+ * NULL when out of memory. */
+static sqlock_lock *new_lock(sqlock_registry *registry, const char *key,
+                             const char *name)
+{
+    sqlock_lock *lock = calloc(1, sizeof *lock);
+
+    if (lock == NULL)
+        return NULL;
+    lock->registry = registry;
+    lock->owner = lk_is_shared(registry) ? registry->owner : lk_owner_id();
+    lock->lost_fd = -1;
+    lock->slot = lk_slot_of(&registry->slots, key, name);
+    if (lock->slot == NULL) {
+        free(lock);
+        return NULL;
+    }
+    DL_APPEND2(registry->locks, lock, previous, next);
+    if (lk_is_shared(registry)) {
+        HASH_ADD_KEYPTR(hh, registry->by_key, lock->slot->key,
+                        strlen(lock->slot->key), lock);
+        if (lock->hh.tbl == NULL) {
+            lk_lock_free(lock);
+            return NULL;
+        }
+    }
+    return lock;
+}
+
+int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
+                  const char *name, sqlock_error *err)
+{
+    char key[SQLOCK_KEY_SIZE] = "";
+    struct lk_store *store;
+    sqlock_lock *lock = NULL;
+    int rc;
+
+    if (out == NULL)
+        return lk_error_null(err, "lock");
+    *out = NULL;
+    rc = lk_store_key(registry, name, &store, key, err);
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&registry->mutex);
+    if (lk_is_shared(registry))
+        HASH_FIND_STR(registry->by_key, key, lock);
+    if (lock == NULL)
+        lock = new_lock(registry, key, name);
+    if (lock != NULL)
+        lock->references++;
+    pthread_mutex_unlock(&registry->mutex);
+    if (lock == NULL)
+        return lk_error_nomem(err);
+    *out = lock;
+    return 0;
+}
+
+void lk_lock_unpin(sqlock_lock *lock)
+{
+    if (--lock->pins == 0 && lock->references == 0)
+        lk_lock_free(lock);
+}
+
+/* Free a lock whose last reference was dropped: take it out of the table, and
+ * end renewing and watching.  The caller holds the registry's mutex, which is
+ * released meanwhile, because it comes after those of renewer and expiry. */
+static void retire(sqlock_registry *registry, sqlock_lock *lock)
+{
+    lock->references = 0;
+    if (lock->hh.tbl != NULL)
+        HASH_DEL(registry->by_key, lock);
+    lock->hh.tbl = NULL;
+    lock->pins++;
+    pthread_mutex_unlock(&registry->mutex);
+    lk_end_care(lock, 0);
+    pthread_mutex_lock(&registry->mutex);
+    lk_lock_unpin(lock);
+}
+
+int sqlock_drop(sqlock_lock *lock, sqlock_error *err)
+{
+    sqlock_registry *registry;
+    int rc;
+
+    if (lock == NULL)
+        return 0;
+    rc = lk_lock_check(lock, err);
+    if (rc < 0)
+        return rc;
+    registry = lock->registry;
+    pthread_mutex_lock(&registry->mutex);
+    if (lock->references > 1)
+        lock->references--;
+    else if (lk_slot_is_in_use(lock->slot, lock->owner))
+        rc = lk_error(err, SQLOCK_EINUSE,
+                      "this is the last reference to a lock that is held or "
+                      "waited for: release it first");
+    else
+        retire(registry, lock);
+    pthread_mutex_unlock(&registry->mutex);
+    return rc;
+}
+
+/* State of a lock, as its calling owner sees it. */
+struct view {
+    uint32_t count;
+    int64_t left_ns;
+    int64_t token;
+    char client_id[SQLOCK_KEY_SIZE];
+};
+
+/* Read the state of the lock for the calling owner.  It is all zero if that
+ * owner does not have the lock, and in a child process. */
+static struct view look(sqlock_lock *lock)
+{
+    struct view view = {.count = 0};
+    const struct lk_overdue *overdue;
+    struct lk_slot *slot;
+    uint64_t caller;
+
+    if (lk_lock_ours(lock, NULL) < 0)
+        return view;
+    slot = lock->slot;
+    caller = lk_caller(lock);
+    pthread_mutex_lock(&slot->mutex);
+    overdue = lk_overdue_of(slot, caller);
+    if (lk_is_owned_by(slot, caller)) {
+        view.count = slot->hold_count;
+        view.left_ns = lk_remaining_ns(slot);
+        view.token = slot->lease.token;
+        memcpy(view.client_id, slot->lease.client_id, sizeof view.client_id);
+    } else if (overdue != NULL) {
+        view.count = overdue->hold_count;
+    }
+    pthread_mutex_unlock(&slot->mutex);
+    return view;
+}
+
+bool sqlock_is_held(sqlock_lock *lock)
+{
+    return look(lock).left_ns > 0;
+}
+
+uint32_t sqlock_hold_count(sqlock_lock *lock)
+{
+    return look(lock).count;
+}
+
+int64_t sqlock_remaining_ms(sqlock_lock *lock)
+{
+    return look(lock).left_ns / LK_NS_PER_MS;
+}
+
+int64_t sqlock_token(sqlock_lock *lock)
+{
+    return look(lock).token;
+}
+
+void sqlock_client_id(sqlock_lock *lock, char client_id[SQLOCK_KEY_SIZE])
+{
+    memcpy(client_id, look(lock).client_id, SQLOCK_KEY_SIZE);
+}
+
+const char *sqlock_name(const sqlock_lock *lock)
+{
+    return lock != NULL ? lock->slot->name : NULL;
+}
+
+const char *sqlock_key(const sqlock_lock *lock)
+{
+    return lock != NULL ? lock->slot->key : NULL;
+}

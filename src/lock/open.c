@@ -1,0 +1,148 @@
+/*
+ * open.c - open a registry, and close it, releasing what is still held
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/callback.h"
+#include "base/error.h"
+#include "base/owner.h"
+#include "lease/batch.h"
+#include "lock/registry.h"
+
+/* Stop renewer, expiry, poller and canceller, but neither the store's
+ * background service nor the executor.  May be called again. */
+static void stop_services(sqlock_registry *registry)
+{
+    lk_service_stop(&registry->renewer.service);
+    lk_handler_stop(&registry->expiry.handler);
+    lk_slots_stop(&registry->slots);
+}
+
+static void free_registry(sqlock_registry *registry)
+{
+    if (registry == NULL)
+        return;
+    stop_services(registry);
+    lk_slots_clear(&registry->slots);
+    lk_store_clear(&registry->store);
+    lk_executor_stop(&registry->executor);
+    (void)pthread_mutex_destroy(&registry->mutex);
+    free(registry);
+}
+
+int sqlock_registry_open(sqlock_registry **out, const char *url,
+                         const sqlock_options *options, sqlock_error *err)
+{
+    sqlock_registry *registry;
+    int rc;
+
+    if (out == NULL)
+        return lk_error_null(err, "registry");
+    *out = NULL;
+    registry = calloc(1, sizeof *registry);
+    if (registry == NULL)
+        return lk_error_nomem(err);
+    lk_store_init(&registry->store);
+    (void)pthread_mutex_init(&registry->mutex, NULL);
+    lk_slots_init(&registry->slots, &registry->store);
+    lk_expiry_init(&registry->expiry, &registry->slots.events);
+    lk_renewer_init(&registry->renewer, registry);
+    lk_executor_init(&registry->executor);
+    rc = lk_store_open(&registry->store, url, options, err);
+    if (rc < 0) {
+        free_registry(registry);
+        return rc;
+    }
+    if (registry->store.options.ownership == SQLOCK_OWNED_BY_REGISTRY)
+        registry->owner = lk_owner_id();
+    *out = registry;
+    return 0;
+}
+
+/* Collect held leases from *next on, as many as fit into one statement.  *next
+ * becomes the first slot that was not looked at, or NULL. */
+static void collect_held(struct lk_batch *batch, struct lk_slot **next)
+{
+    struct lk_slot *slot = *next;
+
+    batch->count = 0;
+    for (; slot != NULL && batch->count < LK_BATCH_MAX; slot = slot->hh.next) {
+        if (slot->phase == LK_OCCUPIED)
+            batch->items[batch->count++].lease = slot->lease;
+    }
+    *next = slot;
+}
+
+static int release_batch(sqlock_registry *registry, struct lk_batch *batch,
+                         sqlock_error *err)
+{
+    int rc;
+
+    lk_batch_sort(batch);
+    batch->deadline_ns = lk_store_deadline(&registry->store);
+    rc = lk_batch_release(&registry->store, batch, err);
+    for (size_t i = 0; rc == 0 && i < batch->count; i++) {
+        rc = batch->items[i].rc;
+        if (rc < 0)
+            rc = lk_error(err, rc, "%s: %s", batch->items[i].lease.key,
+                          sqlock_strerror(rc));
+    }
+    return rc;
+}
+
+/* Release what is still held, and return the first error. */
+static int release_held(sqlock_registry *registry, sqlock_error *err)
+{
+    size_t room = HASH_COUNT(registry->slots.by_key);
+    struct lk_slot *next = registry->slots.by_key;
+    struct lk_batch batch = {0};
+    int result = 0;
+
+    if (room == 0)
+        return 0;
+    if (room > LK_BATCH_MAX)
+        room = LK_BATCH_MAX;
+    batch.items = calloc(room, sizeof *batch.items);
+    if (batch.items == NULL)
+        return lk_error_nomem(err);
+    while (next != NULL) {
+        int rc = 0;
+
+        collect_held(&batch, &next);
+        if (batch.count > 0)
+            rc = release_batch(registry, &batch, result == 0 ? err : NULL);
+        if (result == 0)
+            result = rc;
+    }
+    free(batch.items);
+    return result;
+}
+
+int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
+{
+    int rc;
+
+    if (registry == NULL)
+        return 0;
+    rc = lk_store_ours(&registry->store, err);
+    if (rc == 0 && lk_callback_of(&registry->store))
+        rc = lk_error(err, SQLOCK_EINUSE,
+                      "a callback of this registry runs in this thread: close "
+                      "the registry after it has returned, or in another one");
+    if (rc < 0)
+        return rc;
+    if (atomic_load(&registry->store.users) > 0)
+        return lk_error(err, SQLOCK_EINUSE,
+                        "the registry has open transactions or stocks: end "
+                        "those first");
+    atomic_store(&registry->store.closing_since_ns, sqlock_monotonic_ns());
+    /* while the services that requests need still run */
+    lk_requests_end(registry);
+    stop_services(registry);
+    rc = release_held(registry, err);
+    while (registry->locks != NULL)
+        lk_lock_free(registry->locks);
+    free_registry(registry);
+    return rc;
+}

@@ -1,0 +1,68 @@
+/*
+ * patience.c - keep waiting while the database is away
+ *
+ * A wait continues through an outage, on a full server and on a standby, with
+ * growing pauses, until its deadline.  A failure that somebody must repair ends
+ * the wait at once.
+ */
+#include "lock/patience.h"
+
+#include "base/error.h"
+#include "lock/turn.h"
+
+/* Conflicts with other transactions over a row, file or table.  EBUSY means
+ * such a conflict here, not that the lock is held; and ETIMEDOUT, that the
+ * claim took longer than the lease that it got. */
+#define OF_OTHERS (LK_RETRY_CONFLICT | LK_RETRY_BUSY)
+
+static const struct lk_retry_policy policy = {
+    .first_us = 50000,
+    .longest_us = 1000000,
+    .classes = OF_OTHERS | LK_RETRY_UNREACHABLE | LK_RETRY_UNCERTAIN |
+               LK_RETRY_FULL | LK_RETRY_STANDBY,
+    .last = LK_RETRY_AT_DEADLINE,
+};
+
+int64_t lk_patience_pause(struct lk_retry *retry, struct lk_part *part, int rc)
+{
+    const struct lk_waiter *self = part->waiter;
+    struct lk_slot *slot = part->slot;
+
+    if (self->wait_ms == 0 || self->options->fail_fast)
+        return 0;
+    if (retry->failures == 0) {
+        lk_retry_begin(retry, &policy, self->deadline_ns);
+        /* A read-only file does not become writable by a promotion. */
+        if (slot->store->db.driver->has_one_writer)
+            retry->policy.classes &= ~(unsigned)LK_RETRY_STANDBY;
+    }
+    if (!lk_retry_decide(retry, rc))
+        return 0;
+    lk_note_outage(slot, lk_retry_admits(OF_OTHERS, rc) ? 0 : rc);
+    return retry->resume_ns;
+}
+
+void lk_patience_end(struct lk_retry *retry, struct lk_part *part)
+{
+    if (retry->failures == 0)
+        return;
+    lk_retry_reset(retry);
+    lk_note_outage(part->slot, 0);
+}
+
+int lk_patience_result(const struct lk_part *part, int rc, sqlock_error *err)
+{
+    int64_t wait_ms = part->waiter->wait_ms;
+
+    if (rc == SQLOCK_ERETRY || (rc == SQLOCK_EBUSY && wait_ms != 0))
+        return lk_error(
+            err, wait_ms == 0 ? SQLOCK_EBUSY : SQLOCK_ETIMEDOUT,
+            "the claim conflicted with other transactions until its deadline");
+    if (part->lease.fate != LK_CLAIM_IN_DOUBT || rc == SQLOCK_EUNCERTAIN ||
+        rc == SQLOCK_ECANCELED)
+        return rc;
+    return lk_error(
+        err, SQLOCK_EUNCERTAIN,
+        "the connection was lost during a claim, and the database did not "
+        "confirm before the end of the wait whether the lock was granted");
+}

@@ -1,0 +1,108 @@
+/*
+ * row_wait.c - wait for a row that another process has (row_wait.h)
+ *
+ * A waiter claims again when it is rung; when the holder's lease is over, plus
+ * a second for each ticket before its own, so that those before it may take the
+ * row first even if nobody rings; and now and then, which renews its ticket.
+ */
+#include "lock/row_wait.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "lease/bell.h"
+#include "lease/ticket.h"
+#include "lock/peers.h"
+#include "lock/turn.h"
+
+bool lk_row_wait_is_there(const struct lk_store *store)
+{
+    return store->statements[SQLOCK_SQL_ENQUEUE].text != NULL;
+}
+
+/* Return when the ticket may take the row if nobody rings. */
+static int64_t own_time(const struct lk_row *row)
+{
+    int64_t now = sqlock_monotonic_ns();
+    int64_t end = row->is_taken ? lk_later(now, lk_row_blocked_ns(row)) : now;
+
+    return lk_after_ms(end, INT64_C(1000) * row->place + 1);
+}
+
+/* Return whether the bell of the one before was free although it is still
+ * before: it has none.  Note who is before. */
+static bool is_silent(struct lk_row_wait *wait, struct lk_part *part,
+                      const char *before)
+{
+    bool was_free = part->ear.was_free && strcmp(wait->before, before) == 0;
+
+    part->ear.was_free = false; /* it may have a bell later */
+    (void)snprintf(wait->before, sizeof wait->before, "%s", before);
+    return was_free;
+}
+
+enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
+                                        struct lk_part *part,
+                                        const struct lk_row *row,
+                                        int64_t *until_ns)
+{
+    const struct lk_store *store = part->slot->store;
+    const char *before = row->before[0] != '\0' ? row->before : row->client_id;
+    int64_t now = sqlock_monotonic_ns();
+    bool is_late = false;
+    int rc;
+
+    (void)lk_peers_look(part, row);
+    part->slot->place = row->place;
+    if (!row->exists) {
+        /* A transaction has locked the row: there was no place to be had. */
+        *until_ns = lk_sooner(part->waiter->deadline_ns,
+                              lk_after_ms(now, store->options.poll_ms));
+        return LK_ROW_WAIT_PARK;
+    }
+    if (lk_bell_of(store) == NULL || wait->has_no_bell || row->place < 0 ||
+        (row->is_taken && !row->is_sqlocks))
+        return LK_ROW_WAIT_POLL;
+    if (lk_bell_of(store)->is_of_one && is_silent(wait, part, before))
+        return LK_ROW_WAIT_POLL;
+    *until_ns = lk_sooner(part->waiter->deadline_ns,
+                          lk_after_ms(now, wait->has_looked || row->place == 0
+                                               ? LK_TICKET_RENEWED_MS
+                                               : LK_TICKET_FRESH_MS));
+    wait->has_looked = true;
+    *until_ns = lk_sooner(*until_ns, own_time(row));
+    rc = lk_bell_hear(part, before, *until_ns, &is_late, NULL);
+    if (rc < 0) {
+        wait->has_no_bell = rc == SQLOCK_ENOTSUP || rc == SQLOCK_EACCESS;
+        lk_slot_drop_session(part->slot);
+        return LK_ROW_WAIT_POLL;
+    }
+    return is_late ? LK_ROW_WAIT_AGAIN : LK_ROW_WAIT_PARK;
+}
+
+enum lk_poll_until lk_row_wait_polls(const struct lk_row_wait *wait,
+                                     const struct lk_store *store)
+{
+    return lk_bell_of(store) == NULL || wait->has_no_bell
+               ? LK_POLL_UNTIL_FREE
+               : LK_POLL_UNTIL_CHANGED;
+}
+
+void lk_row_wait_give_up(struct lk_part *part, bool is_outage)
+{
+    struct lk_slot *slot = part->slot;
+    struct lk_store *store = slot->store;
+    bool is_wanted;
+
+    if (slot->ticket[0] == '\0')
+        return;
+    pthread_mutex_lock(&slot->mutex);
+    is_wanted = lk_first_queued(slot) != NULL;
+    pthread_mutex_unlock(&slot->mutex);
+    if (is_wanted)
+        return;
+    lk_resolver_leave(store, slot->key, slot->ticket, is_outage);
+    slot->ticket[0] = '\0';
+    lk_slot_drop_session(slot);
+}

@@ -1,0 +1,44 @@
+/*
+ * row_wait.h - waiting for a row that another process has: with a ticket in it,
+ * for a ring, or by polling
+ */
+#ifndef LK_ROW_WAIT_H
+#define LK_ROW_WAIT_H
+
+#include "lease/batch.h"
+#include "lock/slot.h"
+
+/* How an acquisition goes on whose claim was refused, with a ticket in the
+ * row. */
+enum lk_row_wait_next {
+    LK_ROW_WAIT_PARK,  /* sleep until the waiter is woken, or a time */
+    LK_ROW_WAIT_AGAIN, /* claim at once: a ring may have been missed */
+    LK_ROW_WAIT_POLL   /* nobody will ring: poll */
+};
+
+struct lk_row_wait {
+    bool has_no_bell; /* none is to be had here */
+    bool has_looked;  /* LK_TICKET_FRESH_MS after the first ticket */
+    char before[SQLOCK_KEY_SIZE]; /* whose bell was waited for last */
+};
+
+/* Return whether waiters have tickets in the rows of this table. */
+bool lk_row_wait_is_there(const struct lk_store *store);
+
+/* Begin to wait for the row of `part`, as the refused claim has found it, and
+ * set *until_ns, CLOCK_MONOTONIC. */
+enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
+                                        struct lk_part *part,
+                                        const struct lk_row *row,
+                                        int64_t *until_ns);
+
+/* Return until when to poll: with a bell, until another process has the row,
+ * which then rings. */
+enum lk_poll_until lk_row_wait_polls(const struct lk_row_wait *wait,
+                                     const struct lk_store *store);
+
+/* Give up the ticket and the session that waits, unless a part in the FIFO can
+ * use them.  is_outage: the database is not asked now. */
+void lk_row_wait_give_up(struct lk_part *part, bool is_outage);
+
+#endif

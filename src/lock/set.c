@@ -1,0 +1,107 @@
+/*
+ * set.c - sort the locks of one call by key (set.h)
+ */
+#include "lock/set.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+static int by_key(const void *a, const void *b)
+{
+    const struct lk_member *left = a;
+    const struct lk_member *right = b;
+
+    return strcmp(left->lock->slot->key, right->lock->slot->key);
+}
+
+static int check(sqlock_lock *const *locks, size_t count, sqlock_error *err)
+{
+    if (locks == NULL || count == 0 || count > SQLOCK_MANY_MAX)
+        return lk_error(err, SQLOCK_EINVAL, "give 1 to %d locks",
+                        SQLOCK_MANY_MAX);
+    for (size_t i = 0; i < count; i++) {
+        int rc = lk_lock_check(locks[i], err);
+
+        if (rc < 0)
+            return rc;
+        if (locks[i]->registry != locks[0]->registry)
+            return lk_error(err, SQLOCK_EINVAL,
+                            "the locks belong to different registries");
+    }
+    return 0;
+}
+
+static int sort(struct lk_set *set, sqlock_error *err)
+{
+    qsort(set->members, set->count, sizeof *set->members, by_key);
+    for (size_t i = 1; i < set->count; i++)
+        if (set->members[i].lock->slot == set->members[i - 1].lock->slot)
+            return lk_error(err, SQLOCK_EINVAL, "a lock is given twice");
+    return 0;
+}
+
+void lk_set_of_one(struct lk_set *set, sqlock_lock *lock)
+{
+    memset(set, 0, sizeof *set);
+    set->registry = lock->registry;
+    set->count = 1;
+    set->members = &set->one;
+    set->one.lock = lock;
+}
+
+int lk_set_begin(struct lk_set *set, sqlock_lock *const *locks, size_t count,
+                 int *results, sqlock_error *err)
+{
+    int rc;
+
+    memset(set, 0, sizeof *set);
+    rc = check(locks, count, err);
+    if (rc < 0)
+        return rc;
+    lk_set_of_one(set, locks[0]);
+    if (count == 1) {
+        set->results = results;
+        return 0;
+    }
+    set->members = calloc(count, sizeof *set->members);
+    set->count = set->members != NULL ? count : 0;
+    if (set->members == NULL)
+        return lk_error_nomem(err);
+    for (size_t i = 0; i < count; i++) {
+        set->members[i].lock = locks[i];
+        set->members[i].place = i;
+    }
+    rc = sort(set, err);
+    if (rc == 0)
+        set->results = results;
+    return rc;
+}
+
+int lk_set_end(struct lk_set *set, int rc, sqlock_error *err)
+{
+    const struct lk_member *first = NULL; /* in the caller's order */
+
+    for (size_t i = 0; set->results != NULL && i < set->count; i++) {
+        const struct lk_member *member = &set->members[i];
+
+        set->results[member->place] =
+            rc < 0 && member->rc == 0 ? rc : member->rc;
+    }
+    for (size_t i = 0; i < set->count; i++) {
+        const struct lk_member *member = &set->members[i];
+
+        if (member->rc < 0 && (first == NULL || member->place < first->place))
+            first = member;
+    }
+    if (rc == 0 && first != NULL) {
+        rc = first->rc;
+        if (set->count > 1)
+            rc = lk_error(err, rc, "%s: %s", first->lock->slot->key,
+                          sqlock_strerror(rc));
+    }
+    if (set->members != &set->one)
+        free(set->members);
+    return rc;
+}

@@ -1,0 +1,39 @@
+/*
+ * set.h - the N >= 1 locks of one call, sorted by key, which is the order in
+ * which statements touch rows
+ */
+#ifndef LK_SET_H
+#define LK_SET_H
+
+#include "lock/registry.h"
+#include "sqlock/many.h"
+
+struct lk_member {
+    sqlock_lock *lock;
+    size_t place; /* index in the array of the application */
+    int rc;
+};
+
+struct lk_set {
+    sqlock_registry *registry;
+    struct lk_member *members; /* sorted by key */
+    size_t count;
+    int *results;         /* of the application, in its order; NULL */
+    struct lk_member one; /* used when count is 1 */
+};
+
+/* Make a sorted set of locks that the application has given.  Call lk_set_end()
+ * even after a failure.  Return 0; or EINVAL, EFORK or ENOMEM, and then
+ * `results` is not written. */
+int lk_set_begin(struct lk_set *set, sqlock_lock *const *locks, size_t count,
+                 int *results, sqlock_error *err);
+
+/* Make a set of one lock that has been checked.  `results` is not set. */
+void lk_set_of_one(struct lk_set *set, sqlock_lock *lock);
+
+/* Write the results, and free the set.  rc < 0 is also the result of each
+ * member without one of its own.  Return rc, or if it is 0 the first result of
+ * a member, in order of the keys, that is not 0. */
+int lk_set_end(struct lk_set *set, int rc, sqlock_error *err);
+
+#endif
