@@ -132,6 +132,22 @@ static const struct bench_case lock_cases[] = {
         .teardown = tx_teardown,
     },
     {
+        .name = "bare",
+        .what = "BEGIN, a prepared UPDATE, COMMIT, no sqlock",
+        .baseline = "bare",
+        .setup = unadopted_setup,
+        .operation = unadopted_transaction,
+        .teardown = adopted_teardown,
+    },
+    {
+        .name = "adopted",
+        .what = "that UPDATE, guarded, the connection adopted each time",
+        .baseline = "bare",
+        .setup = adopted_setup,
+        .operation = adopted_transaction,
+        .teardown = adopted_teardown,
+    },
+    {
         .name = "for-update",
         .what = "the same, the row locked FOR UPDATE first",
         .baseline = "unguarded",

@@ -58,6 +58,16 @@ int tx_guarded(void *state, unsigned client, struct bench_failure *failure);
 int tx_for_update(void *state, unsigned client, struct bench_failure *failure);
 int tx_cas(void *state, unsigned client, struct bench_failure *failure);
 
+int unadopted_setup(void **state, const struct bench_target *target,
+                    struct bench_failure *failure);
+int adopted_setup(void **state, const struct bench_target *target,
+                  struct bench_failure *failure);
+void adopted_teardown(void *state);
+int unadopted_transaction(void *state, unsigned client,
+                          struct bench_failure *failure);
+int adopted_transaction(void *state, unsigned client,
+                        struct bench_failure *failure);
+
 int queue_setup(void **state, const struct bench_target *target,
                 struct bench_failure *failure);
 int poller_setup(void **state, const struct bench_target *target,

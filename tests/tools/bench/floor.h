@@ -36,6 +36,7 @@
 
 struct floor_driver {
     const char *database; /* as in bench_target */
+    const char *begin;    /* begins a transaction that writes */
 
     /** Connect client @p client, insert its row and prepare the statements.
      *  The caller closes *connection by close(), also after a failure. */
@@ -54,6 +55,9 @@ struct floor_driver {
      *  other databases. */
     int (*contend)(void *connection, bool is_full,
                    struct bench_failure *failure);
+
+    /** Return the client library's own handle. */
+    void *(*native)(void *connection);
 
     /** Describe the server, and whether a commit there is durable. */
     int (*describe)(void *connection, struct bench_server *server,
@@ -85,7 +89,7 @@ struct floor_driver {
 /* The members that all drivers have: functions open_DATABASE() and so on. */
 #define FLOOR_MEMBERS(name)                                                    \
     .database = #name, .open = open_##name, .close = close_##name,             \
-    .update = update_##name, .select = select_##name,                          \
+    .update = update_##name, .select = select_##name, .native = native_##name, \
     .describe = describe_##name, .run = run_##name, .number = number_##name,   \
     .prepare_sale = prepare_sale_##name, .sell = sell_##name
 

@@ -192,6 +192,13 @@ static int select_mysql(void *connection, struct bench_failure *failure)
     return 0;
 }
 
+static void *native_mysql(void *connection)
+{
+    struct connection *me = connection;
+
+    return me->mysql;
+}
+
 static int describe_mysql(void *connection, struct bench_server *server,
                           struct bench_failure *failure)
 {
@@ -309,6 +316,7 @@ static int sell_mysql(void *connection, const char *order,
 
 const struct floor_driver floor_mysql = {
     FLOOR_MEMBERS(mysql),
+    .begin = "BEGIN",
 };
 
 #endif /* SQLOCK_WITH_MYSQL */

@@ -167,6 +167,13 @@ static int select_postgres(void *connection, struct bench_failure *failure)
     return rc;
 }
 
+static void *native_postgres(void *connection)
+{
+    struct connection *me = connection;
+
+    return me->conn;
+}
+
 static int describe_postgres(void *connection, struct bench_server *server,
                              struct bench_failure *failure)
 {
@@ -256,6 +263,7 @@ static int sell_postgres(void *connection, const char *order,
 
 const struct floor_driver floor_postgres = {
     FLOOR_MEMBERS(postgres),
+    .begin = "BEGIN",
 };
 
 #endif /* SQLOCK_WITH_POSTGRES */

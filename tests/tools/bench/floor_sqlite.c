@@ -176,6 +176,13 @@ static int select_sqlite(void *connection, struct bench_failure *failure)
     return rc;
 }
 
+static void *native_sqlite(void *connection)
+{
+    struct connection *me = connection;
+
+    return me->db;
+}
+
 static int describe_sqlite(void *connection, struct bench_server *server,
                            struct bench_failure *failure)
 {
@@ -282,6 +289,7 @@ static int contend_sqlite(void *connection, bool is_full,
 
 const struct floor_driver floor_sqlite = {
     FLOOR_MEMBERS(sqlite),
+    .begin = "BEGIN IMMEDIATE",
     .contend = contend_sqlite,
 };
 
