@@ -76,7 +76,7 @@ CREATED_DATE = TIMESTAMPADD(MICROSECOND, :ttl - {ttl_of_row}, {now})
 -- are compared: a text that is no number would be an error in strict mode.
 (QUEUE IS NOT NULL AND SUBSTR(QUEUE, 6, 16) BETWEEN CAST({now_us} AS CHAR) AND
   CAST({now_us} + 3600000000 AS CHAR) AND
-  LOCATE('"],', QUEUE) BETWEEN 103 AND 321)
+  LOCATE('"],', QUEUE) BETWEEN 112 AND 330)
 
 -- ---- define token_is_now (spring7)
 -- On the layout of Spring 7, CREATED_DATE is the token, as a date.  That of
@@ -161,7 +161,8 @@ CONCAT('{"e":', {until}, CASE
     CONCAT(SUBSTR(QUEUE, 22, CHAR_LENGTH(QUEUE) - 24), {ticket})
   ELSE SUBSTR(INSERT(QUEUE, {at} + 40, 16, {until}), 22) END)
 -- ---- define ticket
-CONCAT('["', :client, '",', {until}, ',', {now_us}, ',"', :shown, '"],0]}')
+CONCAT('["', :client, '",', {until}, ',', {now_us}, ',"000000","', :shown,
+  '"],0]}')
 
 -- ---- define holder_with_bell (queue)
 -- A bell is a user lock, which a waiter has for as long as it waits, and then
@@ -245,7 +246,7 @@ HOLDER = IF({is_waited_for}, {next_holder}, HOLDER),
 {queue_passed_on}
 -- ---- define next_holder (sqlock)
 CONCAT(SUBSTR(QUEUE, 30, 36), ' ',
-  SUBSTR(QUEUE, 103, LOCATE('"],', QUEUE) - 103))
+  SUBSTR(QUEUE, 112, LOCATE('"],', QUEUE) - 112))
 -- ---- define queue_passed_on (sqlock)
 QUEUE = IF({is_waited_for} AND LOCATE('"],[', QUEUE) > 0,
   CONCAT(LEFT(QUEUE, 27), SUBSTR(QUEUE, LOCATE('"],', QUEUE) + 3)), NULL)

@@ -82,7 +82,7 @@ CASE WHEN {turn} IS NOT NULL THEN {now} END
 -- QUEUE says who waits, in order (src/lease/ticket.h); whether somebody still
 -- does.  A text that is no queue, or ends in more than an hour, is nobody's.
 substr(QUEUE, 6, 16) BETWEEN {now_us}::text AND
-  ({now_us} + 3600000000)::text AND strpos(QUEUE, '"],') BETWEEN 103 AND 321
+  ({now_us} + 3600000000)::text AND strpos(QUEUE, '"],') BETWEEN 112 AND 330
 
 -- ---- define is_own (sqlock spring7)
 -- The claim's row is there already.  Whether its lease is the claim's own,
@@ -166,7 +166,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
 -- ---- define others_wait
 substr(L.QUEUE, 6, 16) BETWEEN {now_us}::text AND
   ({now_us} + 3600000000)::text AND
-strpos(L.QUEUE, '"],') BETWEEN 103 AND 321
+strpos(L.QUEUE, '"],') BETWEEN 112 AND 330
 -- ---- define at
 strpos(L.QUEUE, '["' || EXCLUDED.CLIENT_ID)
 -- ---- define is_turn
@@ -192,8 +192,8 @@ CASE WHEN {at} = 0 THEN L.QUEUE
 -- wait.
 CASE WHEN {need_not_be_durable} = 'off' THEN '{"e":' END || {until}
 -- ---- define ticket
-'["' || EXCLUDED.CLIENT_ID || '",' || {until} || ',' || {now_us} || ',"' ||
-  :shown || '"],0]}'
+'["' || EXCLUDED.CLIENT_ID || '",' || {until} || ',' || {now_us} ||
+  ',"000000","' || :shown || '"],0]}'
 -- ---- define until
 ({now_us} + 70000000)
 
@@ -267,7 +267,7 @@ QUEUE = CASE WHEN {is_waited_for} AND strpos(QUEUE, '"],[') > 0
 FENCE = CASE WHEN {is_waited_for} THEN greatest(FENCE + 1, {now_us})
   ELSE FENCE END
 -- ---- define next_holder (sqlock)
-substr(QUEUE, 30, 36) || ' ' || substr(QUEUE, 103, strpos(QUEUE, '"],') - 103)
+substr(QUEUE, 30, 36) || ' ' || substr(QUEUE, 112, strpos(QUEUE, '"],') - 112)
 -- ---- define ring (sqlock queue)
 -- A process listens to a channel that is named by the digits which all its
 -- CLIENT_IDs begin with.  A first waiter that came within the last second is

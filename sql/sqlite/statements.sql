@@ -54,7 +54,7 @@ CREATED_DATE = {now} + :ttl - {ttl_of_row}
 -- QUEUE says who waits, in order (src/lease/ticket.h); whether somebody still
 -- does.  A text that is no queue, or ends in more than an hour, is nobody's.
 QUEUE IS NOT NULL AND CAST(substr(QUEUE, 6, 16) AS INTEGER) BETWEEN {now} AND
-  {now} + 3600000000 AND instr(QUEUE, '"],') BETWEEN 103 AND 321
+  {now} + 3600000000 AND instr(QUEUE, '"],') BETWEEN 112 AND 330
 
 -- ---- define is_own (sqlock spring7)
 -- The claim's row is there already.  Whether its lease is the claim's own,
@@ -129,7 +129,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     QUEUE;
 -- ---- define others_wait
 (CAST(substr(L.QUEUE, 6, 16) AS INTEGER) BETWEEN {now} AND {now} + 3600000000
-  AND instr(L.QUEUE, '"],') BETWEEN 103 AND 321)
+  AND instr(L.QUEUE, '"],') BETWEEN 112 AND 330)
 -- ---- define at
 instr(L.QUEUE, '["' || EXCLUDED.CLIENT_ID)
 -- ---- define is_turn
@@ -151,8 +151,8 @@ CASE WHEN {at} = 0 THEN L.QUEUE
       substr(L.QUEUE, {at} + 56) END
   ELSE ',"q":[' || {ticket} END
 -- ---- define ticket
-'["' || EXCLUDED.CLIENT_ID || '",' || {until} || ',' || {now} || ',"' ||
-  :shown || '"],0]}'
+'["' || EXCLUDED.CLIENT_ID || '",' || {until} || ',' || {now} ||
+  ',"000000","' || :shown || '"],0]}'
 -- ---- define until
 ({now} + 70000000)
 
@@ -210,7 +210,7 @@ HOLDER = iif({is_waited_for}, coalesce({ring}, {next_holder}), HOLDER)
 -- ---- define token_passed_on (sqlock)
 FENCE = iif({is_waited_for}, max(FENCE + 1, {now}), FENCE)
 -- ---- define next_holder (sqlock)
-substr(QUEUE, 30, 36) || ' ' || substr(QUEUE, 103, instr(QUEUE, '"],') - 103)
+substr(QUEUE, 30, 36) || ' ' || substr(QUEUE, 112, instr(QUEUE, '"],') - 112)
 -- ---- define ring (sqlock queue)
 -- A bell is named by the digits which all CLIENT_IDs of its process begin with.
 -- A first waiter that came within the last second is taken to be alive: the

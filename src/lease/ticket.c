@@ -12,7 +12,8 @@
 #define ID_LENGTH (SQLOCK_KEY_SIZE - 1)
 #define BEGIN "[\""
 #define AFTER_ID "\","
-#define BEFORE_HOLDER ",\""
+#define BEFORE_WEIGHT ",\""
+#define BEFORE_HOLDER "\",\""
 #define END "\"],"
 
 /* Return the text behind `wanted` if `at` begins with it, otherwise NULL. */
@@ -42,6 +43,10 @@ bool lk_ticket_next(const char **at, struct lk_ticket *out)
     if (text == NULL)
         return false;
     out->since_us = lk_text_digits(&text);
+    text = behind(text, BEFORE_WEIGHT);
+    if (text == NULL)
+        return false;
+    out->weight = (uint32_t)lk_text_digits(&text);
     out->holder = behind(text, BEFORE_HOLDER);
     text = out->holder != NULL ? strstr(out->holder, END) : NULL;
     if (text == NULL)

@@ -5,13 +5,15 @@
  * can change by plain functions of text, because the beginning and each ticket
  * have places of fixed length:
  *
- *     {"e":<end>,"q":[["<CLIENT_ID>",<end>,<since>,"<holder>"],0]}
+ *     {"e":<end>,"q":[["<CLIENT_ID>",<end>,<since>,"<weight>","<holder>"],0]}
  *
  * Times are us since 1970 by the database's clock, always of 16 digits.  "e" is
  * the latest end of any ticket: after that nobody of them waits any more.  A
- * ticket has the CLIENT_ID that its claim has, its end, when it was made, and
- * the identity of the waiter, as HOLDER has that of the holder; it ends with
- * "],.  The 0 is there so that all tickets end in the same way.
+ * ticket has the CLIENT_ID that its claim has, its end, when it was made, what
+ * it waits for, and the identity of the waiter, as HOLDER has that of the
+ * holder; it ends with "],.  The weight has six digits: 000000 waits for the
+ * lock alone, others to share it (sharer.h).  The 0 is there so that all
+ * tickets end in the same way.
  */
 #ifndef LK_TICKET_H
 #define LK_TICKET_H
@@ -37,6 +39,7 @@ struct lk_ticket {
     const char *client_id; /* SQLOCK_KEY_SIZE - 1 bytes */
     int64_t ends_at_us;
     int64_t since_us;
+    uint32_t weight; /* 0: exclusive */
     const char *holder;
     size_t holder_length;
 };

@@ -85,6 +85,7 @@ static void test_refused_claims_leave_tickets_in_order(void **state)
     assert_int_equal(place_of(test, client_c), 1);
     at = cell_text(&test->b, 0, INFO_QUEUE);
     assert_true(lk_ticket_next(&at, &ticket));
+    assert_int_equal(ticket.weight, 0);
     assert_int_equal(ticket.holder_length, strlen(shown));
     assert_int_equal(strncmp(ticket.holder, shown, strlen(shown)), 0);
     assert_less(ticket.since_us, ticket.ends_at_us);
