@@ -71,7 +71,7 @@ DEMO := $B/bin/examples/stock_deduction
 demo: $(DEMO) ## Sell stock in every way; URL=... names a server
 	@$(DEMO) $(if $(URL),--url '$(URL)') $(DEMO_FLAGS)
 BENCH_JSON ?= $B/bench.json
-bench: $B/tests/bench ## Measure against the bare statements, on all databases
+bench: $B/tests/bench $(CLI) ## Measure against the bare statements, on all databases
 	@exec env SQLOCK_TEST_DURABLE=1 bash tests/tools/servers/with.sh $B/tests/bench \
 	--json $(BENCH_JSON) $(BENCH_FLAGS)
 chart: $B/tests/bench ## Measure (takes 25 minutes) and draw, build/chart/*.svg

@@ -30,6 +30,9 @@ check "and how a lock goes from one to the next, and who waits for it" measure \
 idle=$(grep -A 9 '"case": "idle",' "$dir/waiting.json" |
     sed -n 's/.*"ops_per_s": \(.*\),/\1/p' | tr '\n' ' ')
 check "idle clients send nothing: $idle" test "$idle" = "0.0 0.0 "
+check "and commands that start under a lock" measure \
+    --cases start --clients 1,2,2p --json "$dir/start.json"
+check "whose tables are removed" fails test -e "$dir/bench.db.start"
 check "a case that is none is refused" fails measure --cases nothing
 check "more clients than can be are refused" fails measure --clients 257
 

@@ -68,6 +68,10 @@ struct bench_case {
     int (*operation)(void *state, unsigned client,
                      struct bench_failure *failure);
 
+    /** Do what follows each successful operation and is not measured; NULL:
+     *  nothing. */
+    void (*settle)(void *state, unsigned client);
+
     /** Return a count that only rises, whose increase is reported in place of
      *  the number of operations; NULL: report operations. */
     uint64_t (*count)(void *state);

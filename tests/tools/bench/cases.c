@@ -163,6 +163,24 @@ static const struct bench_case lock_cases[] = {
         .operation = tx_cas,
         .teardown = tx_teardown,
     },
+    {
+        .name = "flock",
+        .what = "from the start of `flock` to the output of its command",
+        .baseline = "flock",
+        .setup = flock_setup,
+        .operation = start_command,
+        .settle = start_settle,
+        .teardown = start_teardown,
+    },
+    {
+        .name = "start",
+        .what = "the same with `sqlock run`, every client a lock of its own",
+        .baseline = "flock",
+        .setup = start_setup,
+        .operation = start_command,
+        .settle = start_settle,
+        .teardown = start_teardown,
+    },
     {.name = NULL},
 };
 

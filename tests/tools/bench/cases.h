@@ -98,6 +98,14 @@ int idle_look(void *state, unsigned client, struct bench_failure *failure);
 int idle_try(void *state, unsigned client, struct bench_failure *failure);
 uint64_t idle_statements(void *state);
 
+int flock_setup(void **state, const struct bench_target *target,
+                struct bench_failure *failure);
+int start_setup(void **state, const struct bench_target *target,
+                struct bench_failure *failure);
+void start_teardown(void *state);
+int start_command(void *state, unsigned client, struct bench_failure *failure);
+void start_settle(void *state, unsigned client);
+
 extern const struct bench_case bench_stock_cases[];
 
 #endif /* BENCH_CASES_H */

@@ -25,7 +25,7 @@ struct client {
 
     int rc;
     uint64_t operations;
-    int64_t elapsed_ns;
+    int64_t elapsed_ns; /* of its operations */
     struct bench_failure failure;
     struct bench_histogram latency;
 };
@@ -41,14 +41,12 @@ static int64_t clock_ns(clockid_t clock)
 static void *client_main(void *argument)
 {
     struct client *me = argument;
-    int64_t begin;
     int64_t before;
     int64_t after;
 
     (void)pthread_barrier_wait(me->start);
-    begin = clock_ns(CLOCK_MONOTONIC);
-    after = begin;
-    while (after - begin < me->duration_ns && !atomic_load(me->stop)) {
+    after = clock_ns(CLOCK_MONOTONIC);
+    while (me->elapsed_ns < me->duration_ns && !atomic_load(me->stop)) {
         before = after;
         me->rc = me->the_case->operation(me->state, me->number, &me->failure);
         after = clock_ns(CLOCK_MONOTONIC);
@@ -57,9 +55,13 @@ static void *client_main(void *argument)
             break;
         }
         me->operations++;
+        me->elapsed_ns += after - before;
         bench_histogram_add(&me->latency, after - before);
+        if (me->the_case->settle != NULL) {
+            me->the_case->settle(me->state, me->number);
+            after = clock_ns(CLOCK_MONOTONIC);
+        }
     }
-    me->elapsed_ns = after - begin;
     return NULL;
 }
 
