@@ -5,6 +5,7 @@
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
+preload clone
 
 # A command that starts one process in its process group and one in a session of
 # its own, writes their numbers and then its own to $1, which it renames to $2,
@@ -172,20 +173,21 @@ late_daemon() {
     is "a daemon that is made late is left alone, too" "$survivors" 1
 }
 
-# If sqlock may make a control group, the command runs in one of its own, which
+# If sqlock may make a control group, the command begins in one of its own, which
 # is removed at the end, even if a daemon is in it.
-control_group() {
-    local mount group
+control_group() { # WHAT
+    local mount group what=$1
     mount=$(awk '/ - cgroup2 / { print $5; exit }' /proc/self/mountinfo)
     run run group -- sed -n 's/^0:://p' /proc/self/cgroup
     group=$mount$out
     if [[ $out != */sqlock-* ]]; then
-        is "control group: none to be had here, and the command runs" "$status" 0
-        return
+        is "control group, $what: none to be had, and the command runs" \
+            "$status" 0
+        return 1
     fi
-    ok "control group: the command is in one of its own"
+    ok "control group, $what: the command is in one of its own"
     [ ! -e "$group" ]
-    is "control group: it is removed" "$?" 0
+    is "control group, $what: it is removed" "$?" 0
     rm -f "$dir/daemon"
     run run group -- sh -c 'setsid sh -c "echo \$\$ >\"\$1\"; exec sleep 600" \
             sh "$1" >/dev/null 2>&1 &
@@ -193,11 +195,42 @@ control_group() {
         sed -n "s/^0:://p" /proc/self/cgroup' sh "$dir/daemon"
     helper "$(cat "$dir/daemon")"
     [ ! -e "$mount$out" ]
-    is "control group: also when a daemon was left in it" "$?" 0
-    is "control group: which is where sqlock was" \
+    is "control group, $what: also when a daemon was left in it" "$?" 0
+    is "control group, $what: which is where sqlock was" \
         "$(sed -n 's/^0:://p' "/proc/$(cat "$dir/daemon")/cgroup")" \
         "$(sed -n 's/^0:://p' /proc/self/cgroup)"
     kill -KILL "$(cat "$dir/daemon")"
+}
+
+# The command is forked in its group by clone3(), or joins it where an old kernel
+# or a filter of system calls refuses that, or there is no group: its descendants
+# end before the lock passes on all the same.
+forked() { # WHAT NOTE SETTING...
+    local what=$1 note=$2 real=$SQLOCK has_group=no
+    shift 2
+    # shellcheck disable=SC2016 # for the script
+    printf '#!/bin/sh\nexec env %s LD_PRELOAD=%s "%s" "$@"\n' \
+        "CLONE_LOG=$dir/forks $*" "$dir/clone.so" "$(realpath "$SQLOCK")" \
+        >"$dir/preloaded"
+    chmod +x "$dir/preloaded"
+    SQLOCK=$dir/preloaded
+    : >"$dir/forks"
+    control_group "$what" && has_group=yes
+    # Without a group nothing is forked in one.
+    [ "$has_group" = yes ] || note=
+    is "control group, $what: how the command was forked" \
+        "$(sort -u "$dir/forks")" "$note"
+    start_family "$stubborn" -t 3
+    kill -KILL "$holder"
+    ends
+    run run -w 20 job -- true
+    is_family_gone "control group, $what: all is gone before the next"
+    is "control group, $what: the lock passes on" "$status" 0
+    start_family "$stubborn" -t 20
+    kill -KILL "$(supervisor_of "$holder")"
+    ends
+    is_family_gone "control group, $what, supervisor killed: all is gone"
+    SQLOCK=$real
 }
 
 # ---- a database that hangs
@@ -283,7 +316,10 @@ case " $(databases | tr '\n' ' ')" in
 *" sqlite "*) tool hold_sqlite sqlite3 ;;
 esac
 if use "$(databases | head -n 1)"; then
-    control_group
+    forked "as usual" forked
+    forked "no such call" refused CLONE_ERRNO=38 # ENOSYS
+    forked "refused" refused CLONE_ERRNO=1       # EPERM
+    forked "no right to make one" "" CLONE_NO_GROUP=yes
     late_daemon
 fi
 for one in $(databases); do

@@ -10,10 +10,12 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Return the first line of a file that has `mark` in it, without its newline;
@@ -106,11 +108,48 @@ void run_cgroup_find(run_cgroup *group, pid_t sqlock)
         open_named(group);
 }
 
-int run_cgroup_procs(const run_cgroup *group)
+/* Fork a child that begins in the group: a group that a running process joins
+ * makes the kernel wait for all processors, for 10 ms.  The child is as after
+ * vfork() for libc, which does not know of the fork: it may execute a program
+ * or exit.  Return as fork(). */
+static pid_t fork_in(const run_cgroup *group)
 {
-    if (group->dir_fd < 0)
-        return -1;
-    return openat(group->dir_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+#ifdef CLONE_INTO_CGROUP /* Linux 5.7 */
+    struct clone_args how = {.flags = CLONE_INTO_CGROUP,
+                             .exit_signal = SIGCHLD,
+                             .cgroup = (unsigned)group->dir_fd};
+
+    return (pid_t)syscall(SYS_clone3, &how, sizeof how);
+#else
+    (void)group;
+    return -1;
+#endif
+}
+
+/* Let the calling process join the group. */
+static void join(const run_cgroup *group)
+{
+    ssize_t written;
+    int fd = openat(group->dir_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    written = write(fd, "0", 1);
+    (void)written; /* if refused, family.c finds the descendants alone */
+    (void)close(fd);
+}
+
+pid_t run_cgroup_fork(const run_cgroup *group)
+{
+    pid_t pid = group->dir_fd >= 0 ? fork_in(group) : -1;
+
+    if (pid >= 0)
+        return pid;
+    /* The kernel is old, or a filter of system calls refuses that one. */
+    pid = fork();
+    if (pid == 0 && group->dir_fd >= 0)
+        join(group);
+    return pid;
 }
 
 void run_cgroup_kill(const run_cgroup *group)

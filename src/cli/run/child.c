@@ -108,8 +108,7 @@ char **run_child_environment(const run_options *options, const run_grant *grant)
 /* Become the command, in the child; never return.  When the supervisor ends,
  * the kernel ends the child, too. */
 static void become(const run_options *options, char *const *environment,
-                   const sigset_t *mask, pid_t parent, int gate_fd,
-                   int cgroup_fd)
+                   const sigset_t *mask, pid_t parent, int gate_fd)
 {
     ssize_t done;
     char byte;
@@ -119,10 +118,6 @@ static void become(const run_options *options, char *const *environment,
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(CLI_SYSTEM);
-    if (cgroup_fd >= 0) {
-        done = write(cgroup_fd, "0", 1);
-        (void)done; /* if refused, family.c finds its descendants alone */
-    }
     do {
         done = read(gate_fd, &byte, 1);
     } while (done < 0 && errno == EINTR);
@@ -139,7 +134,7 @@ static void become(const run_options *options, char *const *environment,
 
 int run_child_fork(run_child *child, const run_options *options,
                    char *const *environment, const sigset_t *mask,
-                   int cgroup_fd)
+                   const run_cgroup *cgroup)
 {
     pid_t parent = getpid();
     int gate[2];
@@ -147,11 +142,11 @@ int run_child_fork(run_child *child, const run_options *options,
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate) != 0)
         return errno;
-    child->pid = fork();
+    child->pid = run_cgroup_fork(cgroup);
     error = errno;
     if (child->pid == 0) {
         (void)close(gate[0]);
-        become(options, environment, mask, parent, gate[1], cgroup_fd);
+        become(options, environment, mask, parent, gate[1]);
     }
     (void)close(gate[1]);
     if (child->pid < 0) {

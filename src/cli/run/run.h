@@ -275,6 +275,34 @@ void run_watcher_become(const run_options *options, pid_t sqlock, int link_fd);
  *  a message, if that fails. */
 void run_watcher_prepare(const run_options *options, const char *name);
 
+/* -------------------------------------------------------------- cgroup -- */
+
+typedef struct run_cgroup {
+    int dir_fd;    /* the group's directory; -1: there is no group */
+    int parent_fd; /* the directory of sqlock's own group, or -1 */
+    char name[32];
+} run_cgroup;
+
+/** Make a control group below our own, named after the process @p sqlock, if
+ *  that is allowed; otherwise there is no group. */
+void run_cgroup_make(run_cgroup *group, pid_t sqlock);
+
+/** Find the control group that was made for the process @p sqlock, if there is
+ *  one. */
+void run_cgroup_find(run_cgroup *group, pid_t sqlock);
+
+/** Fork a process in the group, if there is one.  The child may only execute a
+ *  program or exit, by functions that a signal handler may call.  @return as
+ *  fork() */
+pid_t run_cgroup_fork(const run_cgroup *group);
+
+/** KILL all processes in the control group. */
+void run_cgroup_kill(const run_cgroup *group);
+
+/** Move the remaining processes to our own control group, and remove the
+ *  command's. */
+void run_cgroup_clear(run_cgroup *group);
+
 /* --------------------------------------------------------------- child -- */
 
 typedef struct run_child {
@@ -291,11 +319,10 @@ char **run_child_environment(const run_options *options,
                              const run_grant *grant);
 
 /** Fork a process that waits at the gate, in a process group of its own and, if
- *  @p cgroup_fd of run_cgroup_procs() is not negative, in that control group.
- *  @return 0 or errno */
+ *  there is one, in the control group.  @return 0 or errno */
 int run_child_fork(run_child *child, const run_options *options,
                    char *const *environment, const sigset_t *mask,
-                   int cgroup_fd);
+                   const run_cgroup *cgroup);
 
 /** Open the gate: the child executes the command. */
 void run_child_go(run_child *child);
@@ -333,33 +360,6 @@ bool run_family_kill(pid_t session, run_child *child);
 /** Kill all descendants, also by the control group that was made for the
  *  process @p sqlock.  Give up after 10 s.  @return whether any is left */
 bool run_family_sweep(pid_t sqlock);
-
-/* -------------------------------------------------------------- cgroup -- */
-
-typedef struct run_cgroup {
-    int dir_fd;    /* the group's directory; -1: there is no group */
-    int parent_fd; /* the directory of sqlock's own group, or -1 */
-    char name[32];
-} run_cgroup;
-
-/** Make a control group below our own, named after the process @p sqlock, if
- *  that is allowed; otherwise there is no group. */
-void run_cgroup_make(run_cgroup *group, pid_t sqlock);
-
-/** Find the control group that was made for the process @p sqlock, if there is
- *  one. */
-void run_cgroup_find(run_cgroup *group, pid_t sqlock);
-
-/** Return a descriptor to which a process writes "0" to join the group, or -1.
- *  The caller closes it. */
-int run_cgroup_procs(const run_cgroup *group);
-
-/** KILL all processes in the control group. */
-void run_cgroup_kill(const run_cgroup *group);
-
-/** Move the remaining processes to our own control group, and remove the
- *  command's. */
-void run_cgroup_clear(run_cgroup *group);
 
 /* ------------------------------------------------------------ terminal -- */
 

@@ -96,18 +96,14 @@ static void take_precedence(void)
 static int start(supervision *own, const run_message *message)
 {
     char **environment = run_child_environment(own->options, &message->grant);
-    int procs_fd;
     int error;
 
     own->deadline_ns = message->deadline_ns;
     if (environment == NULL)
         return ENOMEM;
     run_cgroup_make(&own->cgroup, own->sqlock);
-    procs_fd = run_cgroup_procs(&own->cgroup);
     error = run_child_fork(&own->child, own->options, environment, own->mask,
-                           procs_fd);
-    if (procs_fd >= 0)
-        (void)close(procs_fd);
+                           &own->cgroup);
     if (error != 0)
         return error;
     own->session = getsid(0);
