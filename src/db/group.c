@@ -175,6 +175,19 @@ static void dismiss(struct lk_request *head, const struct lk_request *leader)
     }
 }
 
+/* Take the connection for writes.  As long as there is none, take an idle one
+ * for reads rather than open it: a brief command needs no two. */
+static int take(struct lk_pool *pool, int64_t deadline_ns,
+                struct lk_connection **out, sqlock_error *err)
+{
+    const struct lk_wish idle = {.is_open = true};
+
+    if (lk_pool_take_as(pool, &idle, out, NULL) == 0 ||
+        lk_pool_take_as(&pool->db->pool, &idle, out, NULL) == 0)
+        return 0;
+    return lk_pool_take(pool, deadline_ns, out, err);
+}
+
 /* Run the next group.  If its transaction cannot begin by begin_by_ns, nothing
  * is done.  With LK_NEVER it has until the latest deadline of its requests, and
  * a failure to begin becomes their result.  Return whether any request has a
@@ -193,7 +206,7 @@ static bool run_group(struct lk_group *group, struct lk_pool *pool,
     if (count == 0)
         return false;
     begin_by_ns = lk_sooner(begin_by_ns, deadline_ns);
-    rc = lk_pool_take(pool, begin_by_ns, &connection, &why);
+    rc = take(pool, begin_by_ns, &connection, &why);
     if (rc == 0) {
         begin_by_ns = lk_later(begin_by_ns, connection->late_ns);
         deadline_ns = lk_later(deadline_ns, connection->late_ns);
@@ -206,9 +219,9 @@ static bool run_group(struct lk_group *group, struct lk_pool *pool,
                               &head, &why);
         }
         if (rc < 0)
-            lk_pool_return(pool, connection);
+            lk_pool_return(connection->pool, connection);
         else
-            lk_pool_give(pool, connection);
+            lk_pool_give(connection->pool, connection);
     }
     if (is_patient && head == NULL) {
         head = cut(group);

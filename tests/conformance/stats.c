@@ -61,6 +61,19 @@ static void test_each_end_of_an_acquisition_counts(void **state)
     registry_end(registry);
 }
 
+static void test_a_thread_alone_needs_one_connection(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = fixture_registry(f, NULL);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+
+    lock_take(lock, 0);
+    lock_give(lock);
+    assert_int_equal(stats_of(f, registry).connections_opened, 1);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
 static void test_many_count_each(void **state)
 {
     struct fixture *f = *state;
@@ -218,6 +231,7 @@ static void test_a_struct_of_another_size_is_refused(void **state)
 
 static const struct test tests[] = {
     TEST(test_each_end_of_an_acquisition_counts),
+    TEST(test_a_thread_alone_needs_one_connection),
     TEST(test_many_count_each),
     TEST(test_grants_and_releases_are_events_of_debugging),
     TEST_ON(test_a_lost_lease_is_told_and_counted_once, ON_ALL, HAS_EXPIRY),
