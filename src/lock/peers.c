@@ -7,6 +7,7 @@
 #include "lock/peers.h"
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "lock/row_wait.h"
 
 /* JdbcLockRegistry's default pause between two attempts, plus the time of an
@@ -22,6 +23,15 @@
  * service's lease: otherwise a service would get one lease for many short ones
  * of ours. */
 #define TURN_NS (4 * LK_NS_PER_MS)
+
+/* Where no service was seen, one may wait all the same: with a release that
+ * reserves the row for the next ticket there is no moment at which it could
+ * take the row and so be seen.  While others of ours wait, a lease is counted
+ * as its duration plus the time of its hand-over, and a pause comes at least
+ * after each such share; on average after half of it, since the counting begins
+ * anywhere in it: processes that take one lease each pause as well. */
+#define UNSEEN_TURN_NS (500 * LK_NS_PER_US)
+#define UNSEEN_SHARE_NS (20000 * LK_NS_PER_MS)
 
 /* For waiting=poll, where a lease is counted as its duration plus the time of
  * its round trips. */
@@ -41,6 +51,8 @@ static bool only_polls(const struct lk_slot *slot)
 
 static void see(struct lk_slot *slot)
 {
+    if (slot->peers.share_ns == 0)
+        slot->peers.used_ns = 0;
     slot->peers.share_ns = SHARE_NS;
 }
 
@@ -68,6 +80,13 @@ void lk_peers_granted(struct lk_slot *slot, const struct lk_lease *lease,
         see(slot);
 }
 
+static void charge_unseen(struct lk_slot *slot, int64_t held_ns)
+{
+    if (slot->peers.used_ns == 0)
+        slot->peers.used_ns = lk_random_between(0, UNSEEN_SHARE_NS);
+    slot->peers.used_ns += held_ns + UNSEEN_TURN_NS;
+}
+
 void lk_peers_charge(struct lk_slot *slot)
 {
     int64_t held_ns = lk_boottime_ns() - slot->acquired_boot_ns;
@@ -76,6 +95,8 @@ void lk_peers_charge(struct lk_slot *slot)
         slot->peers.used_ns += lk_later(held_ns, POLL_TURN_NS);
     else if (slot->peers.share_ns > 0)
         slot->peers.used_ns += held_ns > TURN_NS ? held_ns : TURN_NS;
+    else if (slot->is_contended)
+        charge_unseen(slot, held_ns);
 }
 
 bool lk_peers_are_due(const struct lk_slot *slot)
@@ -84,7 +105,9 @@ bool lk_peers_are_due(const struct lk_slot *slot)
 
     if (only_polls(slot))
         share_ns = lk_later(slot->peers.poll_share_ns, POLL_SHARE_NS);
-    return share_ns > 0 && slot->peers.used_ns >= share_ns;
+    else if (share_ns == 0)
+        share_ns = UNSEEN_SHARE_NS;
+    return slot->peers.used_ns >= share_ns;
 }
 
 /* Return a pause in which each other process polls at least once: two polls are

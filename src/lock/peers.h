@@ -5,10 +5,12 @@
  * A service polls every 100 ms and is not notified of a release; our own
  * waiters are notified, and hand the lock off.  Where a service has been seen
  * to hold a lock, our processes therefore leave the lock free for one polling
- * pause after each share of time.  Without a service there is no such pause,
- * except with waiting=poll, where our other processes poll like services and
- * cannot be seen: there the lock is left free for one poll after each 300 ms of
- * leases.  While no process uses these pauses, the 300 ms grow up to 4.8 s.
+ * pause after each share of time.  Where none has been seen, a lock for which
+ * others of ours wait is left free once in some 10 s, so that a service that
+ * waits can be seen.  With waiting=poll our other processes poll like services
+ * and cannot be seen: there the lock is left free for one poll after each
+ * 300 ms of leases.  While no process uses these pauses, the 300 ms grow up to
+ * 4.8 s.
  */
 #ifndef LK_PEERS_H
 #define LK_PEERS_H

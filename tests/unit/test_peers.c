@@ -8,6 +8,7 @@
 #include "lock/peers.h"
 
 #define FIRST_SHARE_NS (80 * LK_NS_PER_MS)
+#define UNSEEN_SHARE_NS (20000 * LK_NS_PER_MS)
 #define PAUSES 6 /* after shares of 80 ms, doubled up to 2.56 s */
 
 static const sqlock_driver queueing = {.name = "with a bell"};
@@ -21,7 +22,6 @@ static void meet_service(struct lk_slot *slot, struct lk_store *store)
 
     store->db.driver = &queueing;
     slot->store = store;
-    assert_false(lk_peers_are_due(slot));
     lk_peers_granted(slot, &lease, true);
 }
 
@@ -117,10 +117,40 @@ static void test_a_row_that_we_have_made_ourselves_is_no_service(void **state)
     assert_int_equal(slot.peers.share_ns, FIRST_SHARE_NS);
 }
 
+/* A service that waits for a lock that goes from one of our waiters to the next
+ * has not been seen, and would never be. */
+static void test_a_service_that_was_not_seen_gets_its_chance(void **state)
+{
+    static struct lk_store store;
+    struct lk_slot slot = {.store = &store, .phase = LK_OCCUPIED};
+    int64_t used_ns = 0;
+
+    (void)state;
+    store.db.driver = &queueing;
+    (void)use_share(&slot, 100 * LK_NS_PER_MS);
+    assert_false(lk_peers_are_due(&slot)); /* nobody waits */
+    slot.is_contended = true;
+    for (unsigned i = 0; i < 20; i++) {
+        int64_t share_ns = use_share(&slot, 100 * LK_NS_PER_MS);
+
+        assert_true(lk_peers_are_due(&slot));
+        assert_in_range(share_ns, 1, UNSEEN_SHARE_NS);
+        begin_pause(&slot);
+        assert_false(lk_peers_are_due(&slot));
+        used_ns += share_ns;
+    }
+    /* not after each lease: the least of 20 sums that anybody will see */
+    assert_true(used_ns > 2 * UNSEEN_SHARE_NS);
+    (void)use_share(&slot, 100 * LK_NS_PER_MS);
+    meet_service(&slot, &store);
+    assert_int_equal(use_share(&slot, 10 * LK_NS_PER_MS), FIRST_SHARE_NS);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_the_share_doubles_while_no_service_comes),
     cmocka_unit_test(test_pauses_end_when_the_service_is_gone),
     cmocka_unit_test(test_short_leases_count_as_a_turn),
     cmocka_unit_test(test_a_row_that_we_have_made_ourselves_is_no_service),
+    cmocka_unit_test(test_a_service_that_was_not_seen_gets_its_chance),
 };
 const struct suite suite_peers = SUITE("peers", tests);
