@@ -85,8 +85,10 @@ SQLOCK_API int sqlock_abandon_many(sqlock_lock *const *locks, size_t count,
 
 /**
  * Renew each lease for its own TTL.  A lease whose row a transaction has
- * locked is passed over: its result is EBUSY and its deadline stays.  A single
- * lock is renewed as by sqlock_renew(), which waits for its row.
+ * locked is passed over: its result is EBUSY and its deadline stays.  A row
+ * that another renewal of this process has, such as one in the background, is
+ * waited for.  A single lock is renewed as by sqlock_renew(), which waits for
+ * its row.
  *
  * @param[out] results one for each lock, as sqlock_renew() returns; NULL: not
  *                     wanted

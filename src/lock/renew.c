@@ -10,6 +10,9 @@
 #include "lock/set.h"
 #include "lock/renewal.h"
 
+/* Pause before a renewal that collided with another one is tried again. */
+#define COLLISION_NS (2 * LK_NS_PER_MS)
+
 /* A renewal of the leases of a set.  pending[i] belongs to member i, which has
  * an item in the batch if its renewal has begun. */
 struct renewals {
@@ -45,20 +48,43 @@ static void end(struct renewals *renewals)
     free(renewals->batch.items);
 }
 
-/* Begin the renewal of each lease that the calling owner has, and put the
- * leases into the batch. */
-static void collect(struct renewals *renewals, uint32_t ttl_ms,
+/* Return whether a row was passed over that another renewal of this process,
+ * such as the renewer's, may have had locked.  Only a batch passes over
+ * rows. */
+static bool has_collided(const struct renewals *renewals, size_t i)
+{
+    return renewals->set->count > 1 &&
+           renewals->set->members[i].rc == SQLOCK_EBUSY &&
+           renewals->pending[i].others_ns != 0 &&
+           renewals->pending[i].others_ns != LK_NEVER;
+}
+
+static bool have_collided(const struct renewals *renewals)
+{
+    for (size_t i = 0; i < renewals->set->count; i++)
+        if (has_collided(renewals, i))
+            return true;
+    return false;
+}
+
+/* Begin the renewal of each lease that the calling owner has, or of those that
+ * have collided with another renewal, and put the leases into the batch. */
+static void collect(struct renewals *renewals, uint32_t ttl_ms, bool is_again,
                     sqlock_error *err)
 {
     struct lk_batch *batch = &renewals->batch;
     const struct lk_set *set = renewals->set;
     bool ends_sooner = false;
 
+    batch->count = 0;
     for (size_t i = 0; i < set->count; i++) {
         struct lk_member *member = &set->members[i];
         struct lk_renewal *pending = &renewals->pending[i];
         struct lk_item *item = &batch->items[batch->count];
 
+        if (is_again && !has_collided(renewals, i))
+            continue;
+        *pending = (struct lk_renewal){.others_ns = 0};
         *item = (struct lk_item){.owner = member};
         member->rc = lk_begin_renew(member->lock->slot, lk_caller(member->lock),
                                     ttl_ms, pending, &item->lease, err);
@@ -88,14 +114,15 @@ static void settle(struct renewals *renewals, const struct lk_item *item)
     pthread_mutex_unlock(&slot->mutex);
 }
 
-static int run(struct renewals *renewals, uint32_t ttl_ms, sqlock_error *err)
+/* Renew the leases of collect(), and set the results of their members. */
+static int run(struct renewals *renewals, uint32_t ttl_ms, bool is_again,
+               sqlock_error *err)
 {
     sqlock_registry *registry = renewals->set->registry;
     struct lk_batch *batch = &renewals->batch;
     int rc;
 
-    collect(renewals, ttl_ms, err);
-    batch->deadline_ns = lk_store_deadline(&registry->store);
+    collect(renewals, ttl_ms, is_again, err);
     rc = lk_batch_renew(&registry->store, batch, err);
     for (size_t i = 0; i < batch->count; i++) {
         if (rc < 0)
@@ -110,13 +137,32 @@ static int run(struct renewals *renewals, uint32_t ttl_ms, sqlock_error *err)
     return rc;
 }
 
+/* Run the renewals.  A row that another renewal of this process has locked for
+ * a moment is no row that a transaction has locked: try again when that is
+ * over, within the same time. */
+static int run_all(struct renewals *renewals, uint32_t ttl_ms,
+                   sqlock_error *err)
+{
+    int64_t deadline_ns = lk_store_deadline(&renewals->set->registry->store);
+    int rc;
+
+    renewals->batch.deadline_ns = deadline_ns;
+    rc = run(renewals, ttl_ms, false, err);
+    while (rc == 0 && have_collided(renewals) &&
+           sqlock_monotonic_ns() + COLLISION_NS < deadline_ns) {
+        lk_sleep_until(sqlock_monotonic_ns() + COLLISION_NS);
+        rc = run(renewals, ttl_ms, true, err);
+    }
+    return rc;
+}
+
 static int renew(struct lk_set *set, uint32_t ttl_ms, sqlock_error *err)
 {
     struct renewals renewals;
     int rc = begin(&renewals, set, err);
 
     if (rc == 0)
-        rc = run(&renewals, ttl_ms, err);
+        rc = run_all(&renewals, ttl_ms, err);
     end(&renewals);
     return rc;
 }

@@ -41,6 +41,35 @@ static size_t end_sessions(struct fixture *f)
     return count;
 }
 
+/* Let each renewal have its row locked for some time. */
+static void renew_slowly(struct fixture *f)
+{
+    if (f->database->bit != ON_POSTGRES) {
+        (void)sql_run(&f->sql,
+                      "CREATE TRIGGER %s_SLOW AFTER UPDATE ON %s FOR EACH ROW "
+                      "SET @slept = "
+                      "IF(OLD.CLIENT_ID <=> NEW.CLIENT_ID, SLEEP(0.04), 0)",
+                      f->prefix, f->table);
+        return;
+    }
+    (void)sql_run(&f->sql,
+                  "CREATE FUNCTION %s_slow() RETURNS trigger LANGUAGE plpgsql "
+                  "AS 'BEGIN PERFORM pg_sleep(0.04); RETURN NEW; END'",
+                  f->prefix);
+    (void)sql_run(&f->sql,
+                  "CREATE TRIGGER %s_SLOW AFTER UPDATE ON %s FOR EACH ROW WHEN "
+                  "(OLD.CLIENT_ID = NEW.CLIENT_ID) EXECUTE FUNCTION %s_slow()",
+                  f->prefix, f->table, f->prefix);
+}
+
+static void renew_quickly(struct fixture *f)
+{
+    if (f->database->bit == ON_POSTGRES)
+        (void)sql_run(&f->sql, "DROP FUNCTION %s_slow() CASCADE", f->prefix);
+    else
+        (void)sql_run(&f->sql, "DROP TRIGGER %s_SLOW", f->prefix);
+}
+
 void stage_mend(struct play *play)
 {
     if (play->is_readonly)
@@ -137,6 +166,10 @@ struct result stage_database(struct play *play, const struct step *step)
                       f->prefix, f->table);
     } else if (says(step, "commits_quickly")) {
         (void)sql_run(&f->sql, "DROP TRIGGER %s_SLOW", f->prefix);
+    } else if (says(step, "renews_slowly")) {
+        renew_slowly(f);
+    } else if (says(step, "renews_quickly")) {
+        renew_quickly(f);
     } else if (says(step, "builds_an_index")) {
         /* Fails by the session's time limit if a waiter keeps a snapshot. */
         (void)sql_run(&f->sql, "CREATE TABLE %s_cic (a int)", f->prefix);
