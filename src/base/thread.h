@@ -18,13 +18,12 @@ int lk_thread_start(pthread_t *thread, void *(*run)(void *), void *argument,
 /* Initialize a condition variable that waits by CLOCK_MONOTONIC. */
 void lk_condition_init(pthread_cond_t *condition);
 
-/* Define a static mutex that is free in the child after a fork, even if another
- * thread held it at that time, so that the child can open connections of its
- * own (F17).  The child finds the data that the mutex guards as that thread
- * left them, perhaps half changed: the code must cope with this, or not use
- * them in a child. */
-#define LK_STATIC_MUTEX(name)                                                  \
-    static pthread_mutex_t name;                                               \
+/* Free the mutex of that name in the child after a fork, even if another thread
+ * held it at that time, so that the child can open connections of its own
+ * (F17).  The child finds the data that the mutex guards as that thread left
+ * them, perhaps half changed: the code must cope with this, or not use them in
+ * a child. */
+#define LK_FREE_IN_CHILD(name)                                                 \
     static void name##_free_in_child(void)                                     \
     {                                                                          \
         (name) = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;                   \
@@ -32,7 +31,12 @@ void lk_condition_init(pthread_cond_t *condition);
     __attribute__((constructor)) static void name##_watch_forks(void)          \
     {                                                                          \
         (void)pthread_atfork(NULL, NULL, name##_free_in_child);                \
-    }                                                                          \
+    }
+
+/* Define a static mutex that is free in the child after a fork. */
+#define LK_STATIC_MUTEX(name)                                                  \
+    static pthread_mutex_t name;                                               \
+    LK_FREE_IN_CHILD(name)                                                     \
     static pthread_mutex_t name = PTHREAD_MUTEX_INITIALIZER
 
 #endif

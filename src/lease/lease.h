@@ -2,7 +2,7 @@
  * lease.h - a lease, and how long its holder may rely on it
  *
  * The functions of batch.h claim, renew and release leases.  No function in
- * src/lease takes the mutex of a slot (src/wait).
+ * src/lease takes lk_mutex (src/lock).
  */
 #ifndef LK_LEASE_H
 #define LK_LEASE_H

@@ -44,7 +44,7 @@ struct lk_store {
     struct lk_table table;
     struct lk_db db;
     struct lk_statement statements[SQLOCK_SQL_KINDS];
-    /* Runs the statements of the resolver and of the poller (src/wait), for
+    /* Runs the statements of the resolver and of the poller (src/lock), for
      * which no thread of the application waits, one after another. */
     struct lk_service background;
     struct lk_resolver resolver;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "lock/care.h"
+#include "lock/release.h"
 
 /* Begin to renew and watch each lock that was granted.  Each member's rc is its
  * own result; return the first that is not 0. */
@@ -18,7 +19,7 @@ static int begin_care(struct lk_set *set, const struct lk_acquisition *a,
 
         if (a->parts[i].state != LK_PART_HELD)
             continue;
-        member->rc = lk_begin_care(member->lock, a->parts[i].grant, &a->options,
+        member->rc = lk_care_begin(member->lock, a->parts[i].grant,
                                    result == 0 ? err : NULL);
         if (result == 0)
             result = member->rc;
@@ -36,18 +37,6 @@ static void undo(struct lk_set *set, const struct lk_acquisition *a)
         if (part->state == LK_PART_HELD || part->state == LK_PART_NESTED)
             lk_undo(set->members[i].lock, part->grant);
     }
-}
-
-static void undo_part(const struct lk_part *part)
-{
-    lk_undo(part->lock, part->grant);
-}
-
-void lk_take_part(struct lk_acquisition *a, size_t i, sqlock_lock *lock,
-                  uint64_t owner)
-{
-    a->undo = undo_part;
-    lk_acquisition_add(a, i, lock->slot, owner, lock);
 }
 
 int lk_take(struct lk_set *set, struct lk_acquisition *a, sqlock_error *err)
@@ -71,14 +60,10 @@ static int acquire(struct lk_set *set, int64_t wait_ms,
                    const sqlock_acquire_options *options, sqlock_error *err)
 {
     struct lk_acquisition a;
-    int rc = lk_acquisition_begin(&a, &set->registry->slots, set->count,
-                                  wait_ms, options, err);
+    int rc = lk_acquisition_begin(&a, set, wait_ms, options, 0, err);
 
     if (rc < 0)
         return rc;
-    for (size_t i = 0; i < set->count; i++)
-        lk_take_part(&a, i, set->members[i].lock,
-                     lk_caller(set->members[i].lock));
     (void)lk_acquisition_enter(&a, err);
     rc = lk_take(set, &a, err);
     lk_acquisition_end(&a);

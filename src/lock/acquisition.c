@@ -18,9 +18,9 @@
 #include "base/error.h"
 #include "lock/claim.h"
 #include "lock/deadlock.h"
-#include "lock/overdue.h"
+#include "lock/hold.h"
 #include "lock/peers.h"
-#include "lock/turn.h"
+#include "lock/release.h"
 
 /* Result of a step: run the next one at once. */
 #define GO_ON 2
@@ -83,11 +83,11 @@ static void give_up(struct lk_acquisition *a, struct lk_part *part)
 /* Undo a nested acquire, because the acquisition has failed or must wait for
  * another lock.  Its lease may have no other acquire left: then it is
  * released. */
-static void undo(struct lk_acquisition *a, struct lk_part *part)
+static void undo(struct lk_part *part)
 {
     if (part->state != LK_PART_NESTED)
         return;
-    a->undo(part);
+    lk_undo(part->lock, part->grant);
     lk_step_back(part);
 }
 
@@ -106,7 +106,7 @@ static void keep_only(struct lk_acquisition *a, struct lk_part *wanted,
             lk_step_back(&a->parts[i]);
     }
     for (size_t i = 0; i < a->count; i++)
-        undo(a, &a->parts[i]);
+        undo(&a->parts[i]);
 }
 
 static struct lk_part *one_with_turn(struct lk_acquisition *a)
@@ -283,14 +283,27 @@ static bool must_yield(const struct lk_acquisition *a)
     return a->count == 1 && may_wait(a) && lk_peers_are_due(a->first->slot);
 }
 
+/* Sleep until a->until_ns as lk_waiter_park(), and set *is_cancelled. */
+static int park(struct lk_acquisition *a, bool *is_cancelled)
+{
+    int rc;
+
+    pthread_mutex_lock(&lk_mutex);
+    rc = lk_waiter_park(&a->self, a->until_ns, true);
+    *is_cancelled = a->self.is_cancelled;
+    pthread_mutex_unlock(&lk_mutex);
+    return rc;
+}
+
 /* Sleep in LK_PAUSED or LK_YIELDING. */
 static int pause_over(struct lk_acquisition *a, sqlock_error *err)
 {
-    int rc = lk_waiter_park(&a->self, a->until_ns, true);
+    bool is_cancelled;
+    int rc = park(a, &is_cancelled);
 
     if (rc != 0)
         return rc;
-    if (lk_waiter_is_cancelled(&a->self))
+    if (is_cancelled)
         return failed(a, lk_canceled(err), err);
     if (a->state == LK_PAUSED)
         return go_to(a, LK_ENTERING);
@@ -377,12 +390,13 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
 
 static int await_ring(struct lk_acquisition *a, sqlock_error *err)
 {
-    int rc = lk_waiter_park(&a->self, a->until_ns, true);
+    bool is_cancelled;
+    int rc = park(a, &is_cancelled);
 
     if (rc != 0)
         return rc;
     a->is_rung = lk_bell_forget(a->first);
-    if (lk_waiter_is_cancelled(&a->self))
+    if (is_cancelled)
         return failed(a, lk_canceled(err), err);
     return go_to(a, LK_ASKING);
 }
@@ -460,52 +474,63 @@ static int check(const struct lk_store *store, int64_t wait_ms,
                         store->options.ttl_ms, err);
 }
 
-int lk_acquisition_begin(struct lk_acquisition *a, struct lk_slots *slots,
-                         size_t count, int64_t wait_ms,
-                         const sqlock_acquire_options *options,
-                         sqlock_error *err)
+static void free_parts(struct lk_acquisition *a)
+{
+    if (a->parts == &a->one)
+        return;
+    free(a->parts);
+    free(a->batch.items);
+}
+
+static void add_parts(struct lk_acquisition *a, const struct lk_set *set,
+                      uint64_t owner)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        sqlock_lock *lock = set->members[i].lock;
+
+        a->parts[i] =
+            (struct lk_part){.slot = lock->slot,
+                             .waiter = &a->self,
+                             .lock = lock,
+                             .owner = owner != 0 ? owner : lk_caller(lock),
+                             .may_be_given = set->count == 1};
+    }
+}
+
+int lk_acquisition_begin(struct lk_acquisition *a, const struct lk_set *set,
+                         int64_t wait_ms, const sqlock_acquire_options *options,
+                         uint64_t owner, sqlock_error *err)
 {
     int rc;
 
     memset(a, 0, sizeof *a);
-    rc = check(slots->store, wait_ms, options, &a->options, err);
+    rc = check(&set->registry->store, wait_ms, options, &a->options, err);
     if (rc < 0)
         return rc;
-    a->store = slots->store;
-    a->slots = slots;
-    a->count = count;
+    a->store = &set->registry->store;
+    a->registry = set->registry;
+    a->count = set->count;
     a->parts = &a->one;
     a->batch.items = &a->one_item;
-    if (count > 1) {
-        a->parts = calloc(count, sizeof *a->parts);
-        a->batch.items = calloc(count, sizeof *a->batch.items);
+    if (a->count > 1) {
+        a->parts = calloc(a->count, sizeof *a->parts);
+        a->batch.items = calloc(a->count, sizeof *a->batch.items);
     }
     if (a->parts == NULL || a->batch.items == NULL) {
-        free(a->parts);
-        free(a->batch.items);
+        free_parts(a);
         return lk_error_nomem(err);
     }
+    add_parts(a, set, owner);
     a->first = a->parts;
-    a->reach = count;
+    a->reach = a->count;
     a->began_ns = sqlock_monotonic_ns();
     lk_waiter_init(&a->self, wait_ms, &a->options);
     return 0;
 }
 
-void lk_acquisition_add(struct lk_acquisition *a, size_t i,
-                        struct lk_slot *slot, uint64_t owner,
-                        struct sqlock_lock *lock)
-{
-    a->parts[i] = (struct lk_part){.slot = slot,
-                                   .waiter = &a->self,
-                                   .owner = owner,
-                                   .lock = lock,
-                                   .may_be_given = a->count == 1};
-}
-
 bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err)
 {
-    int rc = lk_canceller_watch(&a->slots->canceller, &a->self,
+    int rc = lk_canceller_watch(&a->registry->canceller, &a->self,
                                 a->options.cancel_fd, err);
 
     if (rc < 0)
@@ -520,19 +545,16 @@ bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err)
 
 void lk_acquisition_end(struct lk_acquisition *a)
 {
-    lk_canceller_forget(&a->slots->canceller, &a->self);
+    lk_canceller_forget(&a->registry->canceller, &a->self);
     lk_kept_give_back(a, NULL, lk_is_outage(a->rc));
     for (size_t i = 0; i < a->count; i++) {
         struct lk_part *part = &a->parts[i];
 
         give_up(a, part);
         if (a->rc < 0)
-            undo(a, part);
+            undo(part);
         lk_part_end(part);
     }
-    if (a->parts != &a->one) {
-        free(a->parts);
-        free(a->batch.items);
-    }
+    free_parts(a);
     lk_waiter_clear(&a->self);
 }

@@ -9,10 +9,10 @@
 #define LK_ACQUISITION_H
 
 #include "lease/batch.h"
-#include "lock/slot.h"
 #include "lock/kept.h"
 #include "lock/patience.h"
 #include "lock/row_wait.h"
+#include "lock/set.h"
 
 /* State of an acquisition; README.md has the picture. */
 enum lk_acquisition_state {
@@ -34,7 +34,7 @@ enum lk_acquisition_state {
 struct lk_acquisition {
     enum lk_acquisition_state state;
     struct lk_store *store;
-    struct lk_slots *slots;
+    struct sqlock_registry *registry;
     struct lk_waiter self;
     int64_t began_ns;               /* CLOCK_MONOTONIC */
     sqlock_acquire_options options; /* with defaults filled in */
@@ -51,24 +51,17 @@ struct lk_acquisition {
     unsigned attempts;        /* since the beginning, or the last pause */
     unsigned refusals;        /* claims refused because a row was taken */
     int rc;                   /* result, in state LK_OVER */
-    /* Undoes a nested acquire: the part's grant has one acquire less, and is
-     * released if that was the last. */
-    void (*undo)(const struct lk_part *part);
-    struct lk_part one; /* parts and batch.items, if count is 1 */
+    struct lk_part one;       /* parts and batch.items, if count is 1 */
     struct lk_item one_item;
 };
 
-/* Begin an acquisition of `count` locks; then add each by lk_acquisition_add()
- * as part i, in the order of the keys, and set `undo`.  The options are copied.
- * The struct must stay where it is until lk_acquisition_end().  Return 0, or
- * EINVAL or ENOMEM, after which there is nothing to end. */
-int lk_acquisition_begin(struct lk_acquisition *a, struct lk_slots *slots,
-                         size_t count, int64_t wait_ms,
-                         const sqlock_acquire_options *options,
-                         sqlock_error *err);
-void lk_acquisition_add(struct lk_acquisition *a, size_t i,
-                        struct lk_slot *slot, uint64_t owner,
-                        struct sqlock_lock *lock);
+/* Begin an acquisition of the locks of a set for that owner (0: for the calling
+ * owner of each).  The options are copied.  The struct must stay where it is
+ * until lk_acquisition_end().  Return 0, or EINVAL or ENOMEM, after which there
+ * is nothing to end. */
+int lk_acquisition_begin(struct lk_acquisition *a, const struct lk_set *set,
+                         int64_t wait_ms, const sqlock_acquire_options *options,
+                         uint64_t owner, sqlock_error *err);
 
 /* Take the turn of the first lock, or queue in its FIFO, without waiting.
  * Return true if lk_acquisition_run() is to be called at once, also after a

@@ -10,14 +10,16 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "lease/bell.h"
-#include "lock/slot.h"
+#include "lock/registry.h"
 
-/* --- waking; the caller holds the mutex --- */
+/* --- waking; the caller holds the bell's mutex --- */
 
 static void wake(struct lk_part *part)
 {
     part->ear.look_ns = LK_NEVER;
+    pthread_mutex_lock(&lk_mutex);
     lk_waiter_wake(part->waiter, LK_WAKE_ROW);
+    pthread_mutex_unlock(&lk_mutex);
 }
 
 static void wake_all(struct lk_bell *bell)
@@ -66,14 +68,14 @@ static void rung(void *context, const char *text)
 static void lose_connection(struct lk_bell *bell)
 {
     lk_handler_unwatch(&bell->handler, bell->fd);
-    lk_pool_discard(&bell->all->store->db.waiting, bell->connection);
+    lk_pool_discard(&bell->registry->store.db.waiting, bell->connection);
     bell->connection = NULL;
     wake_all(bell);
 }
 
 static void hear_all(struct lk_bell *bell)
 {
-    const sqlock_bell *driver = lk_bell_of(bell->all->store);
+    const sqlock_bell *driver = lk_bell_of(&bell->registry->store);
     int rc = driver->hear(bell->connection->state, rung, bell);
 
     if ((rc < 0 && rc != SQLOCK_EBUSY) ||
@@ -93,7 +95,7 @@ static void note(void *context, const char *text)
  * by the claim on it. */
 static void hear_one(struct lk_bell *bell, struct lk_part *part)
 {
-    const sqlock_bell *driver = lk_bell_of(bell->all->store);
+    const sqlock_bell *driver = lk_bell_of(&bell->registry->store);
     int rc = driver->hear(part->slot->session->state, note, part);
 
     if (rc == SQLOCK_EBUSY &&
@@ -144,10 +146,10 @@ static int64_t look(void *owner)
 
 /* --- interface --- */
 
-void lk_bell_init(struct lk_bell *bell, struct lk_slots *all)
+void lk_bell_init(struct lk_bell *bell, sqlock_registry *registry)
 {
     memset(bell, 0, sizeof *bell);
-    bell->all = all;
+    bell->registry = registry;
     (void)pthread_mutex_init(&bell->mutex, NULL);
     lk_service_init(&bell->service);
     lk_handler_init(&bell->handler, &bell->service, look, ready, bell);
@@ -157,7 +159,7 @@ void lk_bell_stop(struct lk_bell *bell)
 {
     lk_service_stop(&bell->service);
     if (bell->connection != NULL)
-        lk_pool_discard(&bell->all->store->db.waiting, bell->connection);
+        lk_pool_discard(&bell->registry->store.db.waiting, bell->connection);
     bell->connection = NULL;
 }
 
@@ -166,7 +168,7 @@ void lk_bell_stop(struct lk_bell *bell)
 static int open_for_all(struct lk_bell *bell, struct lk_connection **out,
                         sqlock_error *err)
 {
-    struct lk_store *store = bell->all->store;
+    struct lk_store *store = &bell->registry->store;
     int64_t deadline_ns = lk_store_deadline(store);
     const struct lk_wish wish = {.latest_ns = deadline_ns};
     char name[LK_BELL_SIZE];
@@ -185,7 +187,7 @@ static int open_for_all(struct lk_bell *bell, struct lk_connection **out,
 static int have_connection(struct lk_bell *bell, bool *is_late,
                            sqlock_error *err)
 {
-    struct lk_pool *pool = &bell->all->store->db.waiting;
+    struct lk_pool *pool = &bell->registry->store.db.waiting;
     struct lk_connection *opened = NULL;
     int rc = 0;
 
@@ -202,7 +204,8 @@ static int have_connection(struct lk_bell *bell, bool *is_late,
         lk_pool_discard(pool, opened);
     } else {
         bell->connection = opened;
-        bell->fd = lk_bell_of(bell->all->store)->descriptor(opened->state);
+        bell->fd =
+            lk_bell_of(&bell->registry->store)->descriptor(opened->state);
         hear_all(bell); /* the descriptor does not show what came before */
     }
     pthread_mutex_unlock(&bell->mutex);
@@ -213,7 +216,7 @@ static int have_connection(struct lk_bell *bell, bool *is_late,
 static int begin_before(struct lk_bell *bell, struct lk_part *part,
                         const char *before, int64_t until_ns, sqlock_error *err)
 {
-    struct lk_store *store = bell->all->store;
+    struct lk_store *store = &bell->registry->store;
     struct lk_connection *session = part->slot->session;
     char name[LK_BELL_SIZE];
     int rc;
@@ -228,7 +231,7 @@ static int begin_before(struct lk_bell *bell, struct lk_part *part,
     return rc;
 }
 
-/* Put the part on the list; the caller holds the mutex. */
+/* Put the part on the list; the caller holds the bell's mutex. */
 static void list(struct lk_bell *bell, struct lk_part *part,
                  enum lk_hearing hearing)
 {
@@ -240,8 +243,8 @@ static void list(struct lk_bell *bell, struct lk_part *part,
 
 void lk_bell_expect(struct lk_part *part)
 {
-    struct lk_bell *bell = &part->slot->all->bell;
-    const sqlock_bell *driver = lk_bell_of(bell->all->store);
+    struct lk_bell *bell = &part->slot->registry->bell;
+    const sqlock_bell *driver = lk_bell_of(&bell->registry->store);
 
     lk_waiter_prepare(part->waiter);
     if (driver == NULL || driver->is_of_one)
@@ -255,13 +258,13 @@ void lk_bell_expect(struct lk_part *part)
 int lk_bell_hear(struct lk_part *part, const char *before, int64_t until_ns,
                  bool *is_late, sqlock_error *err)
 {
-    struct lk_bell *bell = &part->slot->all->bell;
+    struct lk_bell *bell = &part->slot->registry->bell;
     int rc = lk_handler_start(&bell->handler, err);
 
     *is_late = false;
     if (rc < 0)
         return rc;
-    if (!lk_bell_of(bell->all->store)->is_of_one)
+    if (!lk_bell_of(&bell->registry->store)->is_of_one)
         return have_connection(bell, is_late, err);
     rc = begin_before(bell, part, before, until_ns, err);
     if (rc < 0)
@@ -275,7 +278,7 @@ int lk_bell_hear(struct lk_part *part, const char *before, int64_t until_ns,
 
 bool lk_bell_forget(struct lk_part *part)
 {
-    struct lk_bell *bell = &part->slot->all->bell;
+    struct lk_bell *bell = &part->slot->registry->bell;
     struct lk_slot *slot = part->slot;
     bool is_rung;
 

@@ -23,7 +23,6 @@
 #include "sqlock.h"
 
 struct lk_connection;
-struct lk_slots;
 struct lk_part;
 
 /* The rings that a part hears. */
@@ -44,17 +43,19 @@ struct lk_ear {
 };
 
 struct lk_bell {
-    struct lk_slots *all;
+    struct sqlock_registry *registry;
     struct lk_service service;
     struct lk_handler handler;
-    pthread_mutex_t mutex; /* guards the following fields, and parts' ears */
+    /* guards the following fields and parts' ears, also while the sessions are
+     * read, which does not block; taken before the mutex of slot.h */
+    pthread_mutex_t mutex;
     struct lk_part *listeners;
     /* hears for all; NULL: not open */
     struct lk_connection *connection;
     int fd;
 };
 
-void lk_bell_init(struct lk_bell *bell, struct lk_slots *all);
+void lk_bell_init(struct lk_bell *bell, struct sqlock_registry *registry);
 
 /* Stop the thread and close the session.  The parts have ended. */
 void lk_bell_stop(struct lk_bell *bell);

@@ -15,27 +15,17 @@
 #include "base/hash.h"
 #include "lock/slot.h"
 
-void lk_waiter_cancel(struct lk_waiter *waiter)
-{
-    pthread_mutex_lock(&waiter->mutex);
-    waiter->is_cancelled = true;
-    pthread_cond_signal(&waiter->woken);
-    if (waiter->on_wake != NULL)
-        waiter->on_wake(waiter);
-    pthread_mutex_unlock(&waiter->mutex);
-}
-
 void lk_slot_cancel(struct lk_slot *slot, uint64_t owner)
 {
     struct lk_part *part;
 
-    pthread_mutex_lock(&slot->mutex);
+    pthread_mutex_lock(&lk_mutex);
     DL_FOREACH2(slot->parts, part, next)
     {
         if (owner == 0 || part->owner == owner)
             lk_waiter_cancel(part->waiter);
     }
-    pthread_mutex_unlock(&slot->mutex);
+    pthread_mutex_unlock(&lk_mutex);
 }
 
 /* --- descriptors --- */
@@ -101,18 +91,17 @@ static void cancel_waiters(void *owner, int fd)
 {
     struct lk_canceller *canceller = owner;
 
-    pthread_mutex_lock(&canceller->mutex);
+    pthread_mutex_lock(&lk_mutex);
     if (is_ready(fd))
         cancel_all_of(canceller, fd);
-    pthread_mutex_unlock(&canceller->mutex);
+    pthread_mutex_unlock(&lk_mutex);
 }
 
-void lk_canceller_init(struct lk_canceller *canceller, struct lk_slots *all)
+void lk_canceller_init(struct lk_canceller *canceller,
+                       struct lk_service *events)
 {
     memset(canceller, 0, sizeof *canceller);
-    canceller->all = all;
-    (void)pthread_mutex_init(&canceller->mutex, NULL);
-    lk_handler_init(&canceller->handler, &all->events, NULL, cancel_waiters,
+    lk_handler_init(&canceller->handler, events, NULL, cancel_waiters,
                     canceller);
 }
 
@@ -162,23 +151,25 @@ static int list(struct lk_canceller *canceller, struct lk_waiter *waiter,
 int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
                        int fd, sqlock_error *err)
 {
-    int rc;
+    int rc = 0;
 
     if (fd < 0)
         return lk_error(err, SQLOCK_EINVAL,
                         "cancel_fd is %d: use a descriptor, or 0 for none", fd);
     if (fd == 0)
         return 0;
+    if (!is_ready(fd))
+        rc = lk_handler_start(&canceller->handler, err);
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&lk_mutex);
     if (is_ready(fd)) {
         lk_waiter_cancel(waiter);
-        return 0;
-    }
-    waiter->cancel_fd = fd;
-    pthread_mutex_lock(&canceller->mutex);
-    rc = lk_handler_start(&canceller->handler, err);
-    if (rc == 0)
+    } else {
+        waiter->cancel_fd = fd;
         rc = list(canceller, waiter, fd, err);
-    pthread_mutex_unlock(&canceller->mutex);
+    }
+    pthread_mutex_unlock(&lk_mutex);
     return rc;
 }
 
@@ -187,8 +178,8 @@ void lk_canceller_forget(struct lk_canceller *canceller,
 {
     if (waiter->cancel_fd == 0)
         return;
-    pthread_mutex_lock(&canceller->mutex);
+    pthread_mutex_lock(&lk_mutex);
     if (waiter->cancel.watched != NULL)
         unlist(canceller, waiter);
-    pthread_mutex_unlock(&canceller->mutex);
+    pthread_mutex_unlock(&lk_mutex);
 }

@@ -3,43 +3,86 @@
  */
 #include "lock/care.h"
 
-int lk_begin_care(sqlock_lock *lock, uint64_t grant,
-                  const sqlock_acquire_options *options, sqlock_error *err)
-{
-    struct lk_slot *slot = lock->slot;
-    sqlock_registry *registry = lock->registry;
-    int64_t token;
-    bool is_current;
-    bool is_watched;
-    int rc = 0;
+#include "lock/registry.h"
 
-    pthread_mutex_lock(&slot->mutex);
-    is_current = lk_is_granted(slot, grant);
-    token = slot->lease.token;
-    if (is_current) {
-        lk_lost_fd_clear(lock);
-        slot->is_to_be_told = slot->is_to_be_told || lock->lost_fd >= 0;
-    }
-    is_watched = options->auto_renew || slot->is_to_be_told;
-    pthread_mutex_unlock(&slot->mutex);
-    if (!is_current) /* over, and the lock may have another holder */
-        return 0;
-    lk_tell(lock, SQLOCK_EVENT_ACQUIRED, token, 0);
-    if (is_watched)
-        rc = lk_expiry_watch(&registry->expiry, lock, grant, err);
-    else
-        lk_expiry_forget(&registry->expiry, lock, grant, false);
-    if (rc == 0 && options->auto_renew)
-        rc = lk_renewer_add(&registry->renewer, lock, grant, err);
-    else
-        lk_renewer_remove(&registry->renewer, lock, grant);
-    return rc;
+/* Prepare the lease of that grant to be watched.  Return its hold; NULL: it is
+ * over.  The caller holds the mutex. */
+static struct lk_hold *prepare(sqlock_lock *lock, uint64_t grant)
+{
+    struct lk_hold *hold = lk_hold_by_grant(lock->slot, grant);
+
+    if (hold == NULL || hold->state != LK_HOLD_HELD)
+        return NULL;
+    lk_lost_fd_clear(lock);
+    hold->is_to_be_told = hold->is_to_be_told || lock->lost_fd >= 0;
+    return hold;
 }
 
-void lk_end_care(sqlock_lock *lock, uint64_t grant)
+/* Begin to watch, and with `renews` to renew, the lease of that grant, unless
+ * it is over. */
+static int begin(sqlock_lock *lock, uint64_t grant, bool renews,
+                 sqlock_error *err)
 {
-    lk_renewer_remove(&lock->registry->renewer, lock, grant);
-    lk_expiry_forget(&lock->registry->expiry, lock, grant, true);
+    sqlock_registry *registry = lock->registry;
+    struct lk_hold *hold;
+    int rc = lk_handler_start(&registry->expiry.handler, err);
+
+    if (rc == 0 && renews)
+        rc = lk_handler_start(&registry->renewer.handler, err);
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&lk_mutex);
+    hold = lk_hold_by_grant(lock->slot, grant);
+    if (hold != NULL && hold->state == LK_HOLD_HELD) {
+        lk_expiry_add(&registry->expiry, hold);
+        if (renews)
+            lk_renewer_add(&registry->renewer, hold);
+    }
+    pthread_mutex_unlock(&lk_mutex);
+    lk_handler_wake(&registry->expiry.handler);
+    if (renews)
+        lk_handler_wake(&registry->renewer.handler);
+    return 0;
+}
+
+int lk_care_begin(sqlock_lock *lock, uint64_t grant, sqlock_error *err)
+{
+    const struct lk_hold *hold;
+    bool is_watched = false;
+    bool is_renewed = false;
+    int64_t token = 0;
+
+    pthread_mutex_lock(&lk_mutex);
+    hold = prepare(lock, grant);
+    if (hold != NULL) {
+        token = hold->lease.token;
+        is_renewed = hold->asked.auto_renew;
+        is_watched = is_renewed || hold->is_to_be_told;
+    }
+    pthread_mutex_unlock(&lk_mutex);
+    if (hold == NULL) /* over, and the lock may have another holder */
+        return 0;
+    lk_tell(lock, SQLOCK_EVENT_ACQUIRED, token, 0);
+    return is_watched ? begin(lock, grant, is_renewed, err) : 0;
+}
+
+int lk_care_watch(sqlock_lock *lock, uint64_t grant, sqlock_error *err)
+{
+    return begin(lock, grant, false, err);
+}
+
+void lk_care_stop(struct lk_hold *hold)
+{
+    sqlock_registry *registry = hold->slot->registry;
+
+    lk_renewer_remove(&registry->renewer, hold);
+    lk_expiry_remove(&registry->expiry, hold);
+}
+
+void lk_care_end(struct lk_hold *hold)
+{
+    lk_care_stop(hold);
+    lk_expiry_await_callback(&hold->slot->registry->expiry, hold->lock);
 }
 
 void lk_tell(sqlock_lock *lock, sqlock_event_kind kind, int64_t token, int code)

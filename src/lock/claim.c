@@ -10,9 +10,18 @@
 #include "base/error.h"
 #include "lease/bell.h"
 #include "lease/row.h"
-#include "lock/overdue.h"
+#include "lock/hold.h"
 #include "lock/peers.h"
-#include "lock/turn.h"
+
+void lk_clear_aside(struct lk_slot *slot)
+{
+    struct lk_place place;
+
+    pthread_mutex_lock(&lk_mutex);
+    place = lk_place_aside(slot);
+    pthread_mutex_unlock(&lk_mutex);
+    (void)lk_place_end(slot->store, &place, false, false);
+}
 
 /* Prepare the part's lease for the claim.  A claim in doubt, and that of a kept
  * row, has the same CLIENT_ID again; any other begins with an empty lease. */
@@ -280,13 +289,12 @@ void lk_claim_hold(struct lk_acquisition *a)
 {
     for (size_t i = 0; i < a->batch.count; i++) {
         struct lk_part *part = a->batch.items[i].owner;
-        struct lk_slot *slot = part->slot;
 
         keep_session(part);
         part->is_kept = false;
-        pthread_mutex_lock(&slot->mutex);
-        lk_hold(part, &part->lease);
-        pthread_mutex_unlock(&slot->mutex);
+        pthread_mutex_lock(&lk_mutex);
+        lk_hold_begin(part, &part->lease);
+        pthread_mutex_unlock(&lk_mutex);
     }
 }
 

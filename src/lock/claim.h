@@ -15,6 +15,10 @@ void lk_claim_collect(struct lk_acquisition *a);
  * refused, it gets a ticket in the row. */
 void lk_claim_collect_first(struct lk_acquisition *a);
 
+/* Give up the bell of leases that were set aside (hold.h), before the part that
+ * has the turn claims the row or gives the turn up. */
+void lk_clear_aside(struct lk_slot *slot);
+
 /* Claim the batch; the caller has set *taken to NULL.  Return 0 if the database
  * answered.  If *taken is still NULL then, all were granted.  Otherwise *taken
  * is the first part whose row is taken, and only those are kept that stay

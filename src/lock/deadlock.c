@@ -1,7 +1,7 @@
 /*
  * deadlock.c - find circles of threads that wait for each other (deadlock.h)
  *
- * While the table's mutex is held, nobody ends or begins a wait that is in it:
+ * While the mutex is held, nobody ends or begins a wait that is in the table:
  * each thread that the search finds there is in its call, and holds what it
  * held when it began to wait.
  */
@@ -10,10 +10,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/thread.h"
-#include "lock/overdue.h"
+#include "lock/hold.h"
 
-LK_STATIC_MUTEX(guard);       /* taken before those of slots and waiters */
+/* guarded by the mutex */
 static struct lk_part *waits; /* hash table, by owner; of all registries */
 static pid_t pid;             /* the process whose threads are in it */
 
@@ -36,19 +35,17 @@ static struct lk_part *wait_of(uint64_t owner)
 
 /* Return the owner that holds the lock or has its turn; 0: none, or nobody
  * waits for its release, since it is over or under way. */
-static uint64_t keeper_of(struct lk_slot *slot, bool *has_turn)
+static uint64_t keeper_of(const struct lk_slot *slot, bool *has_turn)
 {
-    uint64_t owner = 0;
+    const struct lk_hold *hold = lk_present(slot);
 
-    pthread_mutex_lock(&slot->mutex);
-    *has_turn = slot->phase == LK_BUSY && slot->turn != NULL;
+    *has_turn = slot->turn != NULL;
     if (*has_turn)
-        owner = slot->turn->owner;
-    else if (slot->phase == LK_OCCUPIED && !slot->is_left_behind &&
-             !lk_is_overdue(slot))
-        owner = slot->owner;
-    pthread_mutex_unlock(&slot->mutex);
-    return owner;
+        return slot->turn->owner;
+    if (hold == NULL || hold->state != LK_HOLD_HELD || hold->is_left_behind ||
+        lk_is_overdue(slot))
+        return 0;
+    return hold->owner;
 }
 
 /* Return the wait of whoever has the lock that this one waits for; NULL: it
@@ -97,9 +94,9 @@ void lk_deadlock_begin(struct lk_part *part)
 
     if (!is_thread(part))
         return;
-    part->waiter->is_deadlocked = false;
-    pthread_mutex_lock(&guard);
+    pthread_mutex_lock(&lk_mutex);
     forget_parent();
+    part->waiter->is_deadlocked = false;
     HASH_ADD(waiting.hh, waits, owner, sizeof part->owner, part);
     part->waiting.is_noted = part->waiting.hh.tbl != NULL;
     if (part->waiting.is_noted && is_circle(part, &yields)) {
@@ -108,18 +105,18 @@ void lk_deadlock_begin(struct lk_part *part)
         else
             part->waiter->is_deadlocked = true;
     }
-    pthread_mutex_unlock(&guard);
+    pthread_mutex_unlock(&lk_mutex);
 }
 
 void lk_deadlock_end(struct lk_part *part)
 {
     if (!part->waiting.is_noted)
         return;
-    pthread_mutex_lock(&guard);
+    pthread_mutex_lock(&lk_mutex);
     HASH_DELETE(waiting.hh, waits, part);
-    pthread_mutex_unlock(&guard);
     part->waiting.is_noted = false;
     part->waiter->is_deadlocked = false;
+    pthread_mutex_unlock(&lk_mutex);
 }
 
 int lk_deadlock(const struct lk_part *part, sqlock_error *err)

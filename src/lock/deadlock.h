@@ -18,7 +18,7 @@
 /* Note that the part is in its slot's FIFO, and look for a circle.  If rows
  * that an acquisition keeps are part of it (kept.h), that one gives them back;
  * otherwise part->waiter->is_deadlocked is set.  The caller, in the waiting
- * thread, holds no mutex. */
+ * thread, does not hold the mutex. */
 void lk_deadlock_begin(struct lk_part *part);
 
 /* Note that the part has left the FIFO. */

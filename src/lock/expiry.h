@@ -6,49 +6,39 @@
 #define LK_EXPIRY_H
 
 #include <pthread.h>
-#include <stdbool.h>
 
 #include "base/service.h"
 #include "sqlock.h"
 
-/* Links of a lock in the expiry's list; embedded in the lock. */
-struct lk_expiring {
-    struct sqlock_lock *next, *previous;
-    uint64_t grant; /* the grant whose lease is watched */
-    bool is_listed; /* false once it has been reported */
-};
+struct lk_hold;
 
 struct lk_expiry {
-    /* taken before a slot's; never held in a callback */
-    pthread_mutex_t mutex;
-    pthread_cond_t idle; /* signals that no callback is running */
     /* wake it when a watched lease was lost, or ends earlier than before */
     struct lk_handler handler;
-    struct sqlock_lock *expiring;
-    struct sqlock_lock *calling; /* lock whose callback is running; NULL */
+    /* guarded by the mutex */
+    struct lk_hold *expiring;          /* watched, until they are reported */
+    const struct sqlock_lock *calling; /* whose callback is running; NULL */
+    pthread_cond_t idle;               /* signals that none is running */
 };
 
 /* Initialize the struct; callbacks run in the thread of the service
  * `events`. */
 void lk_expiry_init(struct lk_expiry *expiry, struct lk_service *events);
+void lk_expiry_clear(struct lk_expiry *expiry);
 
-/* Begin to watch the lease of a grant; a grant that is over is ignored.  Return
- * 0 or ERESOURCE. */
-int lk_expiry_watch(struct lk_expiry *expiry, struct sqlock_lock *lock,
-                    uint64_t grant, sqlock_error *err);
+/* The caller of the functions below holds the mutex. */
 
-/* End watching the lease of a grant and of earlier grants (0: of any).  Call it
- * before the lock is released.  Afterwards the lock's callback will not be
- * called for that lease and, if it `waits`, is not running. */
-void lk_expiry_forget(struct lk_expiry *expiry, struct sqlock_lock *lock,
-                      uint64_t grant, bool waits);
+/* Begin to watch a lease; the handler is started, and woken afterwards. */
+void lk_expiry_add(struct lk_expiry *expiry, struct lk_hold *hold);
 
-/* Wait until the lock's callback is not running. */
+/* End watching the lease. */
+void lk_expiry_remove(struct lk_expiry *expiry, struct lk_hold *hold);
+
+/* Wait, without the mutex, until the handle's callback is not running. */
 void lk_expiry_await_callback(struct lk_expiry *expiry,
-                              struct sqlock_lock *lock);
+                              const struct sqlock_lock *lock);
 
-/* Make the lock's descriptor, if it has one, unreadable.  The caller holds the
- * mutex of the lock's slot. */
+/* Make the handle's descriptor, if it has one, unreadable. */
 void lk_lost_fd_clear(struct sqlock_lock *lock);
 
 #endif

@@ -6,11 +6,12 @@
  */
 #include "lock/guarded.h"
 
+#include <assert.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "base/error.h"
-#include "lock/acquire.h"
-#include "lock/overdue.h"
+#include "lock/release.h"
 
 int lk_guarded_store(const sqlock_lock *lock, struct lk_store **out,
                      sqlock_error *err)
@@ -26,29 +27,11 @@ static int over(int lost, sqlock_error *err)
     return lk_error(err, lost, "the lease of this lock is over");
 }
 
-/* Keep the lock as long as it is guarded, even if its last reference is
- * dropped. */
-static void pin(sqlock_lock *lock)
-{
-    pthread_mutex_lock(&lock->registry->mutex);
-    lock->pins++;
-    pthread_mutex_unlock(&lock->registry->mutex);
-}
-
-static void unpin(sqlock_lock *lock)
-{
-    sqlock_registry *registry = lock->registry;
-
-    pthread_mutex_lock(&registry->mutex);
-    lk_lock_unpin(lock);
-    pthread_mutex_unlock(&registry->mutex);
-}
-
 int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
                    struct lk_lease *lease, sqlock_error *err)
 {
-    const struct lk_overdue *overdue;
-    struct lk_slot *slot;
+    const struct lk_hold *aside;
+    struct lk_hold *hold;
     int rc;
 
     if (lock == NULL || &lock->registry->store != store)
@@ -58,42 +41,59 @@ int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
     rc = lk_lock_check(lock, err);
     if (rc < 0)
         return rc;
-    slot = lock->slot;
-    pthread_mutex_lock(&slot->mutex);
-    overdue = lk_overdue_of(slot, lk_caller(lock));
-    if (!lk_is_owned_by(slot, lk_caller(lock))) {
-        rc = overdue != NULL ? over(overdue->lost, err) : lk_not_owner(err);
-    } else if (slot->lost != 0) {
-        rc = over(slot->lost, err);
+    pthread_mutex_lock(&lk_mutex);
+    hold = lk_hold_of(lock->slot, lk_caller(lock));
+    aside = lk_aside_of(lock->slot, lk_caller(lock));
+    if (hold == NULL) {
+        rc = aside != NULL ? over(aside->lost, err) : lk_not_owner(err);
+    } else if (hold->lost != 0) {
+        rc = over(hold->lost, err);
     } else {
-        *lease = slot->lease;
-        slot->guards++;
+        *lease = hold->lease;
+        hold->guards++;
+        /* Keep the lock as long as it is guarded, even if its last reference is
+         * dropped. */
+        lock->pins++;
     }
-    pthread_mutex_unlock(&slot->mutex);
-    if (rc == 0)
-        pin(lock);
+    pthread_mutex_unlock(&lk_mutex);
     return rc;
+}
+
+/* Return the guarded hold; it is neither released nor set aside. */
+static struct lk_hold *guarded(const sqlock_lock *lock, const char *client_id)
+{
+    struct lk_hold *hold;
+
+    DL_FOREACH(lock->slot->holds, hold)
+    {
+        if (hold->guards > 0 && strcmp(hold->lease.client_id, client_id) == 0)
+            return hold;
+    }
+    return NULL;
 }
 
 void lk_guard_end(sqlock_lock *lock, const char *client_id, int lost)
 {
-    struct lk_slot *slot = lock->slot;
+    sqlock_registry *registry = lock->registry;
+    struct lk_hold *hold;
     uint64_t owed = 0; /* the grant that is to be released; 0: none */
 
-    pthread_mutex_lock(&slot->mutex);
-    slot->guards--;
-    if (lost != 0 && slot->lost == 0 && slot->phase == LK_OCCUPIED &&
-        strcmp(slot->lease.client_id, client_id) == 0)
-        (void)lk_lose(slot, lost);
-    if (slot->guards == 0 && slot->phase == LK_OCCUPIED &&
-        slot->hold_count == 0)
-        owed = slot->grant;
-    pthread_mutex_unlock(&slot->mutex);
+    pthread_mutex_lock(&lk_mutex);
+    hold = guarded(lock, client_id);
+    assert(hold != NULL);
+    hold->guards--;
+    if (lost != 0 && hold->lost == 0)
+        (void)lk_lose(hold, lost);
+    if (hold->guards == 0 && hold->count == 0)
+        owed = hold->grant;
+    pthread_mutex_unlock(&lk_mutex);
     /* the lease may be due for renewal by now */
-    lk_handler_wake(&lock->registry->renewer.handler);
+    lk_handler_wake(&registry->renewer.handler);
     if (lost != 0)
-        lk_handler_wake(&lock->registry->expiry.handler);
+        lk_handler_wake(&registry->expiry.handler);
     if (owed != 0)
         lk_undo(lock, owed);
-    unpin(lock);
+    pthread_mutex_lock(&lk_mutex);
+    lk_lock_unpin(lock);
+    pthread_mutex_unlock(&lk_mutex);
 }

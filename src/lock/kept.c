@@ -167,10 +167,10 @@ static bool is_to_yield(struct lk_waiter *self)
 {
     bool is_asked;
 
-    pthread_mutex_lock(&self->mutex);
+    pthread_mutex_lock(&lk_mutex);
     is_asked = self->is_to_yield;
     self->is_to_yield = false;
-    pthread_mutex_unlock(&self->mutex);
+    pthread_mutex_unlock(&lk_mutex);
     return is_asked;
 }
 

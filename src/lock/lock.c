@@ -15,9 +15,9 @@
 #include "base/error.h"
 #include "base/owner.h"
 #include "lock/care.h"
+#include "lock/hold.h"
 #include "lock/registry.h"
 #include "sqlock/lease.h"
-#include "lock/overdue.h"
 
 int lk_lock_ours(const sqlock_lock *lock, sqlock_error *err)
 {
@@ -49,13 +49,28 @@ bool lk_is_shared(const sqlock_registry *registry)
     return registry->store.options.ownership != SQLOCK_OWNED_BY_HANDLE;
 }
 
-/* For the functions down to sqlock_obtain() the caller holds the registry's
- * mutex, or is sqlock_registry_close(). */
+/* The caller of the functions down to sqlock_obtain() holds the mutex. */
+
+/* End the holds that the handle's owners have left: of a thread that has ended,
+ * or of a registry that is being closed. */
+static void end_holds(const sqlock_lock *lock)
+{
+    struct lk_hold *hold;
+    struct lk_hold *next;
+
+    DL_FOREACH_SAFE(lock->slot->holds, hold, next)
+    {
+        if (hold->lock == lock)
+            lk_hold_end(hold);
+    }
+}
+
 void lk_lock_free(sqlock_lock *lock)
 {
     DL_DELETE2(lock->registry->locks, lock, previous, next);
     if (lock->hh.tbl != NULL)
         HASH_DEL(lock->registry->by_key, lock);
+    end_holds(lock);
     lk_slot_drop(lock->slot);
     if (lock->lost_fd >= 0)
         (void)close(lock->lost_fd);
@@ -74,7 +89,7 @@ static sqlock_lock *new_lock(sqlock_registry *registry, const char *key,
     lock->registry = registry;
     lock->owner = lk_is_shared(registry) ? registry->owner : lk_owner_id();
     lock->lost_fd = -1;
-    lock->slot = lk_slot_of(&registry->slots, key, name);
+    lock->slot = lk_slot_of(registry, key, name);
     if (lock->slot == NULL) {
         free(lock);
         return NULL;
@@ -105,14 +120,14 @@ int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
     rc = lk_store_key(registry, name, &store, key, err);
     if (rc < 0)
         return rc;
-    pthread_mutex_lock(&registry->mutex);
+    pthread_mutex_lock(&lk_mutex);
     if (lk_is_shared(registry))
         HASH_FIND_STR(registry->by_key, key, lock);
     if (lock == NULL)
         lock = new_lock(registry, key, name);
     if (lock != NULL)
         lock->references++;
-    pthread_mutex_unlock(&registry->mutex);
+    pthread_mutex_unlock(&lk_mutex);
     if (lock == NULL)
         return lk_error_nomem(err);
     *out = lock;
@@ -126,18 +141,23 @@ void lk_lock_unpin(sqlock_lock *lock)
 }
 
 /* Free a lock whose last reference was dropped: take it out of the table, and
- * end renewing and watching.  The caller holds the registry's mutex, which is
- * released meanwhile, because it comes after those of renewer and expiry. */
+ * end renewing and watching.  The caller holds the mutex, which is released
+ * while a callback runs. */
 static void retire(sqlock_registry *registry, sqlock_lock *lock)
 {
+    struct lk_hold *hold;
+
     lock->references = 0;
     if (lock->hh.tbl != NULL)
         HASH_DEL(registry->by_key, lock);
     lock->hh.tbl = NULL;
     lock->pins++;
-    pthread_mutex_unlock(&registry->mutex);
-    lk_end_care(lock, 0);
-    pthread_mutex_lock(&registry->mutex);
+    DL_FOREACH(lock->slot->holds, hold)
+    {
+        if (hold->lock == lock)
+            lk_care_stop(hold);
+    }
+    lk_expiry_await_callback(&registry->expiry, lock);
     lk_lock_unpin(lock);
 }
 
@@ -152,7 +172,7 @@ int sqlock_drop(sqlock_lock *lock, sqlock_error *err)
     if (rc < 0)
         return rc;
     registry = lock->registry;
-    pthread_mutex_lock(&registry->mutex);
+    pthread_mutex_lock(&lk_mutex);
     if (lock->references > 1)
         lock->references--;
     else if (lk_slot_is_in_use(lock->slot, lock->owner))
@@ -161,7 +181,7 @@ int sqlock_drop(sqlock_lock *lock, sqlock_error *err)
                       "waited for: release it first");
     else
         retire(registry, lock);
-    pthread_mutex_unlock(&registry->mutex);
+    pthread_mutex_unlock(&lk_mutex);
     return rc;
 }
 
@@ -178,25 +198,23 @@ struct view {
 static struct view look(sqlock_lock *lock)
 {
     struct view view = {.count = 0};
-    const struct lk_overdue *overdue;
-    struct lk_slot *slot;
-    uint64_t caller;
+    const struct lk_hold *hold;
+    const struct lk_hold *aside;
 
     if (lk_lock_ours(lock, NULL) < 0)
         return view;
-    slot = lock->slot;
-    caller = lk_caller(lock);
-    pthread_mutex_lock(&slot->mutex);
-    overdue = lk_overdue_of(slot, caller);
-    if (lk_is_owned_by(slot, caller)) {
-        view.count = slot->hold_count;
-        view.left_ns = lk_remaining_ns(slot);
-        view.token = slot->lease.token;
-        memcpy(view.client_id, slot->lease.client_id, sizeof view.client_id);
-    } else if (overdue != NULL) {
-        view.count = overdue->hold_count;
+    pthread_mutex_lock(&lk_mutex);
+    hold = lk_hold_of(lock->slot, lk_caller(lock));
+    aside = lk_aside_of(lock->slot, lk_caller(lock));
+    if (hold != NULL) {
+        view.count = hold->count;
+        view.left_ns = lk_remaining_ns(hold);
+        view.token = hold->lease.token;
+        memcpy(view.client_id, hold->lease.client_id, sizeof view.client_id);
+    } else if (aside != NULL) {
+        view.count = aside->count;
     }
-    pthread_mutex_unlock(&slot->mutex);
+    pthread_mutex_unlock(&lk_mutex);
     return view;
 }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/owner.h"
 #include "lease/batch.h"
+#include "lock/hold.h"
 #include "lock/registry.h"
 
 /* Stop renewer, expiry, poller and canceller, but neither the store's
@@ -16,7 +17,10 @@ static void stop_services(sqlock_registry *registry)
 {
     lk_service_stop(&registry->renewer.service);
     lk_handler_stop(&registry->expiry.handler);
-    lk_slots_stop(&registry->slots);
+    lk_handler_stop(&registry->poller.handler); /* refers to slots */
+    lk_handler_stop(&registry->canceller.handler);
+    lk_service_stop(&registry->events);
+    lk_bell_stop(&registry->bell);
 }
 
 static void free_registry(sqlock_registry *registry)
@@ -24,10 +28,9 @@ static void free_registry(sqlock_registry *registry)
     if (registry == NULL)
         return;
     stop_services(registry);
-    lk_slots_clear(&registry->slots);
+    lk_expiry_clear(&registry->expiry);
     lk_store_clear(&registry->store);
     lk_executor_stop(&registry->executor);
-    (void)pthread_mutex_destroy(&registry->mutex);
     free(registry);
 }
 
@@ -44,9 +47,11 @@ int sqlock_registry_open(sqlock_registry **out, const char *url,
     if (registry == NULL)
         return lk_error_nomem(err);
     lk_store_init(&registry->store);
-    (void)pthread_mutex_init(&registry->mutex, NULL);
-    lk_slots_init(&registry->slots, &registry->store);
-    lk_expiry_init(&registry->expiry, &registry->slots.events);
+    lk_service_init(&registry->events);
+    lk_bell_init(&registry->bell, registry);
+    lk_poller_init(&registry->poller, registry);
+    lk_canceller_init(&registry->canceller, &registry->events);
+    lk_expiry_init(&registry->expiry, &registry->events);
     lk_renewer_init(&registry->renewer, registry);
     lk_executor_init(&registry->executor);
     rc = lk_store_open(&registry->store, url, options, err);
@@ -68,8 +73,10 @@ static void collect_held(struct lk_batch *batch, struct lk_slot **next)
 
     batch->count = 0;
     for (; slot != NULL && batch->count < LK_BATCH_MAX; slot = slot->hh.next) {
-        if (slot->phase == LK_OCCUPIED)
-            batch->items[batch->count++].lease = slot->lease;
+        const struct lk_hold *hold = lk_present(slot);
+
+        if (hold != NULL)
+            batch->items[batch->count++].lease = hold->lease;
     }
     *next = slot;
 }
@@ -94,8 +101,8 @@ static int release_batch(sqlock_registry *registry, struct lk_batch *batch,
 /* Release what is still held, and return the first error. */
 static int release_held(sqlock_registry *registry, sqlock_error *err)
 {
-    size_t room = HASH_COUNT(registry->slots.by_key);
-    struct lk_slot *next = registry->slots.by_key;
+    size_t room = HASH_COUNT(registry->slots);
+    struct lk_slot *next = registry->slots;
     struct lk_batch batch = {0};
     int result = 0;
 
@@ -141,8 +148,10 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
     lk_requests_end(registry);
     stop_services(registry);
     rc = release_held(registry, err);
+    pthread_mutex_lock(&lk_mutex);
     while (registry->locks != NULL)
         lk_lock_free(registry->locks);
+    pthread_mutex_unlock(&lk_mutex);
     free_registry(registry);
     return rc;
 }

@@ -8,7 +8,6 @@
 #include "lock/patience.h"
 
 #include "base/error.h"
-#include "lock/turn.h"
 
 /* Conflicts with other transactions over a row, file or table.  EBUSY means
  * such a conflict here, not that the lock is held; and ETIMEDOUT, that the

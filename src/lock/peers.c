@@ -73,7 +73,7 @@ void lk_peers_note(struct lk_part *part)
 void lk_peers_granted(struct lk_slot *slot, const struct lk_lease *lease,
                       bool was_refused)
 {
-    bool was_there = was_refused || slot->acquired_boot_ns != 0;
+    bool was_there = was_refused || slot->grants > 0;
 
     /* Our releases leave the row in the table; a service deletes its row. */
     if (was_there && lease->is_new_row)
@@ -87,10 +87,8 @@ static void charge_unseen(struct lk_slot *slot, int64_t held_ns)
     slot->peers.used_ns += held_ns + UNSEEN_TURN_NS;
 }
 
-void lk_peers_charge(struct lk_slot *slot)
+void lk_peers_charge(struct lk_slot *slot, int64_t held_ns)
 {
-    int64_t held_ns = lk_boottime_ns() - slot->acquired_boot_ns;
-
     if (only_polls(slot))
         slot->peers.used_ns += lk_later(held_ns, POLL_TURN_NS);
     else if (slot->peers.share_ns > 0)

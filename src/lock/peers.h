@@ -29,14 +29,13 @@ int64_t lk_peers_look(struct lk_part *part, const struct lk_row *row);
  * clear part->saw_peer. */
 void lk_peers_note(struct lk_part *part);
 
-/* Note a granted claim, before lk_hold().  was_refused: an earlier claim of the
- * acquisition was refused. */
+/* Note a granted claim, before lk_hold_begin().  was_refused: an earlier claim
+ * of the acquisition was refused. */
 void lk_peers_granted(struct lk_slot *slot, const struct lk_lease *lease,
                       bool was_refused);
 
-/* Count the time of a lease of ours, which is about to end, against our
- * share. */
-void lk_peers_charge(struct lk_slot *slot);
+/* Count a lease of ours, which was held for that time, against our share. */
+void lk_peers_charge(struct lk_slot *slot, int64_t held_ns);
 
 /* Return whether the lock is to be left free before our next claim. */
 bool lk_peers_are_due(const struct lk_slot *slot);

@@ -5,26 +5,44 @@
 #ifndef LK_POLLER_H
 #define LK_POLLER_H
 
-#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/service.h"
 #include "sqlock.h"
-#include "lock/waiter.h"
 
-struct lk_slots;
 struct lk_part;
 
+/* Change of the row that ends a subscription. */
+enum lk_poll_until {
+    LK_POLL_UNTIL_FREE,   /* the row may be claimed */
+    LK_POLL_UNTIL_CHANGED /* as above, or the holder has changed */
+};
+
+/* A part's subscription; the mutex guards it. */
+struct lk_subscription {
+    struct lk_part *next, *previous;
+    bool is_listed; /* false once it has ended */
+    int64_t due_ns; /* time of the next read, CLOCK_MONOTONIC */
+    enum lk_poll_until until;
+    int64_t pause_ns;             /* until the next read */
+    int64_t ends_ns;              /* the waiter is woken then in any case */
+    char holder[SQLOCK_KEY_SIZE]; /* as first read */
+    int rc;                       /* of the read that ended the subscription */
+    sqlock_error err;
+};
+
 struct lk_poller {
-    struct lk_slots *all;
-    pthread_mutex_t mutex; /* taken before those of slots and waiters */
+    struct sqlock_registry *registry;
     struct lk_handler handler;
-    struct lk_waiter *subscriptions;
+    /* guarded by the mutex */
+    struct lk_part *subscribers;
     size_t count;
     /* CLOCK_BOOTTIME: end of the pause after a failed read */
     int64_t not_before_ns;
 };
 
-void lk_poller_init(struct lk_poller *poller, struct lk_slots *all);
+void lk_poller_init(struct lk_poller *poller, struct sqlock_registry *registry);
 
 /* Subscribe to the part's row: it is read at intervals until it is as wanted or
  * cannot be read, and then the waiter is woken, once.  The subscription lasts

@@ -1,46 +1,49 @@
 /*
- * registry.h - the structs of a registry and a lock; for src/lock only
+ * registry.h - the structs of a registry and of a lock's handle
  *
- * A registry is a store with the slots of its locks and the threads that
- * serve them.  A lock is a handle of a slot, with the number of its owner.
+ * A registry is a store with the slots of its locks and the threads that serve
+ * them.  A lock is a handle of a slot, with the number of its owner.
  *
- * Beside the executor, a registry has three services (base/service.h), each
+ * Beside the executor, a registry has four services (base/service.h), each
  * started when it is first needed:
  *
  *   renewals    the renewer alone, whose statement waits for no other
  *   events      expiry and cancellation: no I/O; waits only for on_lost, a
- *               callback of the application (slots.events)
+ *               callback of the application
  *   background  poller and resolver, one statement of each after the other
  *               (store.background)
+ *   bell        hears that rows were released
  *
  * MySQL needs one more thread, which calls `abort` (db.dog).
- *
- * Order of mutexes: request, renewer, expiry, registry, those of src/lock
- * (slots.h), then executor and resolver, at last a service's
- * (base/service.h).  None is held during I/O.
  */
 #ifndef LK_REGISTRY_H
 #define LK_REGISTRY_H
 
-#include <pthread.h>
 #include <stddef.h>
 
 #include "base/hash.h"
 #include "lease/store.h"
+#include "lock/bell.h"
+#include "lock/cancel.h"
 #include "lock/executor.h"
 #include "lock/expiry.h"
+#include "lock/poller.h"
 #include "lock/renewer.h"
-#include "sqlock.h"
 #include "lock/slot.h"
+#include "sqlock.h"
 
 struct sqlock_registry {
     struct lk_store store; /* must be first: lk_store_of() */
-    struct lk_slots slots;
+    struct lk_service events;
+    struct lk_bell bell;
+    struct lk_poller poller;
+    struct lk_canceller canceller;
     struct lk_expiry expiry;
     struct lk_renewer renewer;
     struct lk_executor executor;
-    uint64_t owner;        /* of all locks, if the registry owns them; or 0 */
-    pthread_mutex_t mutex; /* guards the following fields */
+    uint64_t owner; /* of all locks, if the registry owns them; or 0 */
+    /* guarded by the mutex of slot.h */
+    struct lk_slot *slots; /* hash table, by key */
     struct sqlock_lock *locks;
     /* handles that sqlock_obtain() finds again by name; those of ownership by
      * handle are not in it */
@@ -52,20 +55,16 @@ _Static_assert(offsetof(struct sqlock_registry, store) == 0,
                "lk_store_of() takes a registry for its store");
 
 struct sqlock_lock {
-    /* guarded by the registry's mutex */
-    struct sqlock_lock *next, *previous;
     /* constant */
     sqlock_registry *registry;
     struct lk_slot *slot;
     uint64_t owner; /* 0: the calling thread is the owner */
-    /* guarded by the registry's mutex */
+    /* guarded by the mutex */
+    struct sqlock_lock *next, *previous;
     UT_hash_handle hh;
     uint32_t references;
-    uint32_t pins; /* number of batches and requests that use it */
-    int lost_fd;   /* -1: never requested; guarded by the slot's mutex */
-
-    struct lk_expiring expiring; /* guarded by the expiry's mutex */
-    struct lk_renewing renewing; /* guarded by the renewer's mutex */
+    uint32_t pins; /* number of guards and requests that use it */
+    int lost_fd;   /* -1: never requested */
 };
 
 /* Check a handle that the application has given.  Return 0, EINVAL if it is
@@ -82,15 +81,22 @@ bool lk_is_shared(const sqlock_registry *registry);
 uint64_t lk_caller(const sqlock_lock *lock);
 
 /* Drop a pin.  The last one frees a lock that has no references.  The caller
- * holds the registry's mutex. */
+ * holds the mutex. */
 void lk_lock_unpin(sqlock_lock *lock);
+
+/* Free a lock without references, and what its owners have left in its slot.
+ * The caller holds the mutex. */
+void lk_lock_free(sqlock_lock *lock);
 
 /* Abandon all requests, and wait until they are gone.  No thread may make
  * another one. */
 void lk_requests_end(sqlock_registry *registry);
 
-/* Free a lock without references.  The caller holds the registry's mutex, or no
- * other thread uses the registry. */
-void lk_lock_free(sqlock_lock *lock);
+/* Report that a lock was acquired, lost or released, by calling on_event of the
+ * registry's options.  `token` is that of the lease; `code` is the reason of a
+ * loss or the result of a release, or 0.  The caller does not hold the
+ * mutex. */
+void lk_tell(sqlock_lock *lock, sqlock_event_kind kind, int64_t token,
+             int code);
 
 #endif

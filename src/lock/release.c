@@ -1,69 +1,314 @@
 /*
- * release.c - release one lock or many
+ * release.c - release leases, to the next waiter or to the database (release.h)
  */
-#include "lock/acquire.h"
+#include "lock/release.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
 #include "lock/care.h"
+#include "lock/peers.h"
 #include "sqlock/tx.h"
+
+/* --- undoing an acquire; the caller holds the mutex --- */
+
+/* Undo the last acquire of a lease that a transaction guards, so that
+ * lk_guard_end() releases it.  Return EINUSE. */
+static int owe(struct lk_hold *hold, sqlock_error *err)
+{
+    hold->count = 0;
+    hold->is_left_behind = true;
+    hold->is_to_be_told = false;
+    hold->asked.on_lost = NULL;
+    lk_care_end(hold);
+    return lk_error(err, SQLOCK_EINUSE,
+                    "an open transaction guards this lock, which is released "
+                    "when that ends");
+}
+
+/* Undo one acquire; the last one begins the release.  Return 0 or EINUSE. */
+static int undo_one(struct lk_release_part *part, struct lk_hold *hold,
+                    bool may_owe, sqlock_error *err)
+{
+    if (hold->count > 1) {
+        hold->count--;
+        return 0;
+    }
+    if (hold->guards > 0 && may_owe)
+        return owe(hold, err);
+    if (hold->guards > 0)
+        return lk_error(err, SQLOCK_EINUSE,
+                        "an open transaction guards this lock: end it first");
+    hold->pins++;
+    part->hold = hold;
+    if (hold->state == LK_HOLD_HELD) {
+        lk_hold_begin_release(hold);
+    } else {
+        lk_count(&part->slot->store->db.stats, LK_COUNT_RELEASED);
+        lk_hold_end(hold);
+    }
+    lk_care_end(hold);
+    return 0;
+}
+
+static struct lk_hold *find(const struct lk_slot *slot,
+                            const struct lk_undo *undo)
+{
+    struct lk_hold *hold;
+
+    if (undo->grant != 0)
+        return lk_hold_by_grant(slot, undo->grant);
+    hold = lk_hold_of(slot, undo->owner);
+    return hold != NULL ? hold : lk_aside_of(slot, undo->owner);
+}
+
+/* --- beginning --- */
+
+int lk_release_begin(struct lk_release *release, struct lk_set *set,
+                     sqlock_error *err)
+{
+    memset(release, 0, sizeof *release);
+    release->set = set;
+    release->parts = &release->one;
+    release->batch.items = &release->one_item;
+    if (set->count == 1)
+        return 0;
+    release->parts = calloc(set->count, sizeof *release->parts);
+    release->batch.items = calloc(set->count, sizeof *release->batch.items);
+    if (release->parts != NULL && release->batch.items != NULL)
+        return 0;
+    free(release->parts);
+    free(release->batch.items);
+    return lk_error_nomem(err);
+}
+
+void lk_release_add(struct lk_release *release, size_t i,
+                    const struct lk_undo *undo, sqlock_error *err)
+{
+    struct lk_release_part *part = &release->parts[i];
+    sqlock_lock *lock = release->set->members[i].lock;
+    struct lk_hold *hold;
+
+    part->slot = lock->slot;
+    pthread_mutex_lock(&lk_mutex);
+    hold = find(part->slot, undo);
+    part->rc = hold != NULL ? undo_one(part, hold, undo->may_owe, err)
+                            : lk_not_owner(err);
+    pthread_mutex_unlock(&lk_mutex);
+    release->set->members[i].rc = part->rc;
+}
+
+/* --- to the next waiter of this process --- */
+
+static struct lk_part *choose(struct lk_slot *slot)
+{
+    struct lk_part *next;
+
+    pthread_mutex_lock(&lk_mutex);
+    next = lk_choose(slot);
+    pthread_mutex_unlock(&lk_mutex);
+    return next;
+}
+
+/* The old lease has ended: make the next part the holder of the new one, or
+ * give it the turn if that one (NULL) is over. */
+static void pass_on(struct lk_hold *old, struct lk_part *next,
+                    const struct lk_lease *given)
+{
+    struct lk_slot *slot = old->slot;
+
+    pthread_mutex_lock(&lk_mutex);
+    lk_hold_end(old);
+    if (given != NULL) {
+        lk_count(&slot->store->db.stats, LK_COUNT_HANDED_OFF);
+        lk_hold_begin(next, given);
+    } else {
+        lk_pass_turn(slot);
+    }
+    pthread_mutex_unlock(&lk_mutex);
+}
+
+/* Hand the lease off to that part, in one statement.  Return 0 if the old lease
+ * has ended; otherwise as lk_lease_hand_off(): the old lease is still to be
+ * released. */
+static int hand_off(struct lk_release_part *part, struct lk_part *next)
+{
+    struct lk_slot *slot = part->slot;
+    struct lk_lease given = {
+        .key = slot->key,
+        .name = slot->name,
+        .ttl_ms = next->waiter->options->ttl_ms,
+    };
+    int rc = lk_lease_hand_off(slot->store, &part->hold->lease, &given);
+
+    if (rc != 0 && rc != SQLOCK_ETIMEDOUT)
+        return rc;
+    /* after ETIMEDOUT it was handed off, but already over, and released */
+    pass_on(part->hold, next, rc == 0 ? &given : NULL);
+    part->is_handed_off = true;
+    return 0;
+}
+
+/* Hand off each lease for which there is a next waiter, each in a statement of
+ * its own.  After an outage no more are tried: the rest is released
+ * together. */
+static void hand_off_all(struct lk_release *release)
+{
+    bool is_outage = false;
+
+    for (size_t i = 0; i < release->set->count; i++) {
+        struct lk_release_part *part = &release->parts[i];
+        struct lk_part *next;
+        int rc;
+
+        if (part->hold == NULL || part->hold->state != LK_HOLD_RELEASING)
+            continue;
+        lk_peers_charge(part->slot,
+                        lk_boottime_ns() - part->hold->acquired_boot_ns);
+        next = is_outage ? NULL : choose(part->slot);
+        if (next == NULL)
+            continue;
+        rc = hand_off(part, next);
+        part->is_handed_off_maybe = rc == SQLOCK_EUNCERTAIN;
+        is_outage = lk_is_outage(rc);
+    }
+}
+
+/* --- to the database --- */
+
+/* Combine the result of the release with what was known before. */
+static int outcome(const struct lk_release_part *part, int rc)
+{
+    int lost = part->hold->lost;
+
+    if (lost == SQLOCK_ELOST)
+        return SQLOCK_ELOST;
+    /* This process had given the lease up, but no other has taken it. */
+    if (lost == SQLOCK_EEXPIRED && rc == 0)
+        return SQLOCK_EEXPIRED;
+    /* The row may have been lost to our own hand-off, carried out late. */
+    if (part->is_handed_off_maybe && rc == SQLOCK_ELOST)
+        return SQLOCK_EUNCERTAIN;
+    return rc;
+}
+
+/* Note the result of the release, and give the turn to the next waiter. */
+static void end_part(struct lk_release_part *part, int rc)
+{
+    struct lk_slot *slot = part->slot;
+
+    pthread_mutex_lock(&lk_mutex);
+    if (part->hold->state == LK_HOLD_RELEASING) {
+        lk_hold_end(part->hold);
+        lk_pass_turn(slot);
+    }
+    pthread_mutex_unlock(&lk_mutex);
+    part->rc = outcome(part, rc);
+    if (part->hold->lost == 0)
+        lk_count_over(&slot->store->db.stats, slot->key, part->rc);
+}
+
+/* Release the remaining leases in one statement, and set each part's rc.
+ * Return as lk_batch_release(). */
+static int release_rest(struct lk_release *release, sqlock_error *err)
+{
+    struct lk_store *store = &release->set->registry->store;
+    struct lk_batch *batch = &release->batch;
+    int rc;
+
+    for (size_t i = 0; i < release->set->count; i++) {
+        struct lk_release_part *part = &release->parts[i];
+
+        if (part->hold == NULL || part->is_handed_off)
+            continue;
+        part->hold->lease.is_for_peers = lk_peers_are_due(part->slot);
+        batch->items[batch->count++] =
+            (struct lk_item){.lease = part->hold->lease, .owner = part};
+    }
+    if (batch->count == 0)
+        return 0;
+    batch->deadline_ns = lk_store_deadline(store);
+    rc = lk_batch_release(store, batch, err);
+    for (size_t i = 0; i < batch->count; i++)
+        end_part(batch->items[i].owner, rc < 0 ? rc : batch->items[i].rc);
+    return rc;
+}
+
+/* Release all, and return the first result that is not 0. */
+static int run(struct lk_release *release, sqlock_error *err)
+{
+    int answer;
+
+    hand_off_all(release);
+    answer = release_rest(release, err);
+    for (size_t i = 0; i < release->set->count; i++) {
+        int rc = release->parts[i].rc;
+
+        if (rc < 0)
+            return rc == answer ? rc : lk_release_error(rc, err);
+    }
+    return 0;
+}
 
 /* Report the release of a lease by an event, and before that the loss of the
  * lease if it was not known earlier. */
 static void tell(sqlock_lock *lock, const struct lk_release_part *part)
 {
-    int64_t token = part->lease.token;
+    const struct lk_hold *hold = part->hold;
+    int64_t token = hold->lease.token;
 
-    if (part->lost == 0 &&
+    if (hold->lost == 0 &&
         (part->rc == SQLOCK_ELOST || part->rc == SQLOCK_EEXPIRED))
         lk_tell(lock, SQLOCK_EVENT_LOST, token, part->rc);
     lk_tell(lock, SQLOCK_EVENT_RELEASED, token, part->rc);
 }
 
-void lk_begin_give_back(struct lk_set *set, struct lk_release *release,
-                        size_t i, const struct lk_undo *undo, sqlock_error *err)
+int lk_release_end(struct lk_release *release, sqlock_error *err)
 {
-    struct lk_member *member = &set->members[i];
-    struct lk_release_part *part = &release->parts[i];
-
-    lk_begin_release(part, member->lock->slot, undo, err);
-    member->rc = part->rc;
-    if (part->has_lease || part->is_owed)
-        lk_end_care(member->lock, part->grant);
-}
-
-int lk_end_give_back(struct lk_set *set, struct lk_release *release,
-                     sqlock_error *err)
-{
-    int rc = lk_release_run(release, err);
+    struct lk_set *set = release->set;
+    int rc = run(release, err);
 
     for (size_t i = 0; i < set->count; i++) {
-        const struct lk_release_part *part = &release->parts[i];
-        struct lk_member *member = &set->members[i];
+        struct lk_release_part *part = &release->parts[i];
 
-        member->rc = part->rc;
-        if (part->has_lease)
-            tell(member->lock, part);
+        set->members[i].rc = part->rc;
+        if (part->hold == NULL)
+            continue;
+        tell(set->members[i].lock, part);
+        pthread_mutex_lock(&lk_mutex);
+        lk_hold_unpin(part->hold);
+        part->hold = NULL;
+        pthread_mutex_unlock(&lk_mutex);
     }
-    lk_release_end(release);
+    if (release->parts != &release->one) {
+        free(release->parts);
+        free(release->batch.items);
+    }
     /* with several locks, each member has its own result */
     return set->count == 1 ? rc : 0;
 }
 
+/* --- the calls --- */
+
 /* Undo one acquire of each lock for the calling owner. */
-static int give_back(struct lk_set *set, bool may_owe, sqlock_error *err)
+static int release_set(struct lk_set *set, bool may_owe, sqlock_error *err)
 {
     struct lk_release release;
-    int rc = lk_release_begin(&release, &set->registry->store, set->count, err);
+    int rc = lk_release_begin(&release, set, err);
 
     if (rc < 0) {
         set->results = NULL; /* nothing was released: write no results */
         return rc;
     }
-    for (size_t i = 0; i < set->count; i++)
-        lk_begin_give_back(
-            set, &release, i,
-            &(struct lk_undo){.owner = lk_caller(set->members[i].lock),
-                              .may_owe = may_owe},
-            err);
-    return lk_end_give_back(set, &release, err);
+    for (size_t i = 0; i < set->count; i++) {
+        const struct lk_undo undo = {.owner = lk_caller(set->members[i].lock),
+                                     .may_owe = may_owe};
+
+        lk_release_add(&release, i, &undo, err);
+    }
+    return lk_release_end(&release, err);
 }
 
 void lk_undo(sqlock_lock *lock, uint64_t grant)
@@ -74,9 +319,9 @@ void lk_undo(sqlock_lock *lock, uint64_t grant)
 
     lk_set_of_one(&set, lock);
     /* one lock needs no memory */
-    (void)lk_release_begin(&release, &lock->registry->store, 1, NULL);
-    lk_begin_give_back(&set, &release, 0, &undo, NULL);
-    (void)lk_set_end(&set, lk_end_give_back(&set, &release, NULL), NULL);
+    (void)lk_release_begin(&release, &set, NULL);
+    lk_release_add(&release, 0, &undo, NULL);
+    (void)lk_set_end(&set, lk_release_end(&release, NULL), NULL);
 }
 
 static int release_all(sqlock_lock *const *locks, size_t count, bool may_owe,
@@ -86,7 +331,7 @@ static int release_all(sqlock_lock *const *locks, size_t count, bool may_owe,
     int rc = lk_set_begin(&set, locks, count, results, err);
 
     if (rc == 0)
-        rc = give_back(&set, may_owe, err);
+        rc = release_set(&set, may_owe, err);
     return lk_set_end(&set, rc, err);
 }
 

@@ -7,8 +7,15 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "lease/batch.h"
+#include "lock/hold.h"
 #include "lock/set.h"
-#include "lock/renewal.h"
+
+/* The renewal of one member's lease. */
+struct pending {
+    struct lk_member *member;
+    struct lk_hold *hold;
+    struct lk_renewal renewal;
+};
 
 /* Pause before a renewal that collided with another one is tried again. */
 #define COLLISION_NS (2 * LK_NS_PER_MS)
@@ -17,11 +24,11 @@
  * an item in the batch if its renewal has begun. */
 struct renewals {
     struct lk_set *set;
-    struct lk_renewal *pending;
+    struct pending *pending;
     struct lk_batch batch;
     /* a lease may be due for renewal earlier than before */
     bool is_due_sooner;
-    struct lk_renewal one;
+    struct pending one;
     struct lk_item one_item;
 };
 
@@ -48,6 +55,53 @@ static void end(struct renewals *renewals)
     free(renewals->batch.items);
 }
 
+/* Return the hold of the calling owner if its lease can be renewed; otherwise
+ * NULL, and *rc is EOWNER, EEXPIRED, ELOST or EBUSY (an open transaction guards
+ * the lease).  The caller holds the mutex. */
+static struct lk_hold *renewable(const sqlock_lock *lock, int *rc,
+                                 sqlock_error *err)
+{
+    struct lk_hold *hold = lk_hold_of(lock->slot, lk_caller(lock));
+    const struct lk_hold *aside = lk_aside_of(lock->slot, lk_caller(lock));
+
+    *rc = 0;
+    if (hold == NULL && aside != NULL)
+        *rc = lk_error(err, aside->lost,
+                       "the lease of this lock is over: release it first");
+    else if (hold == NULL)
+        *rc = lk_not_owner(err);
+    else if (hold->lost == SQLOCK_ELOST)
+        *rc = lk_error(err, SQLOCK_ELOST, "the lease of this lock is lost");
+    else if (lk_remaining_ns(hold) == 0)
+        *rc = lk_error(err, SQLOCK_EEXPIRED,
+                       "the lease expired before it was renewed");
+    else if (hold->guards > 0)
+        *rc =
+            lk_error(err, SQLOCK_EBUSY, "an open transaction guards this lock");
+    return *rc == 0 ? hold : NULL;
+}
+
+/* Begin a renewal for that TTL (0: the lease's own), and copy the lease.
+ * Return 0, or EINVAL (the TTL) or a result of renewable(): then nothing has
+ * begun.  The caller holds the mutex. */
+static int begin_one(struct pending *pending, uint32_t ttl_ms,
+                     struct lk_lease *lease, sqlock_error *err)
+{
+    const sqlock_lock *lock = pending->member->lock;
+    int rc;
+
+    pending->hold = renewable(lock, &rc, err);
+    if (rc == 0)
+        rc = lk_ttl_check(&lock->slot->store->options, &ttl_ms, ttl_ms,
+                          pending->hold->lease.ttl_ms, err);
+    if (rc < 0)
+        return rc;
+    *lease = pending->hold->lease;
+    lease->ttl_ms = lk_capped_ms(lease, ttl_ms);
+    lk_renewal_begin(pending->hold, &pending->renewal, lease->ttl_ms);
+    return 0;
+}
+
 /* Return whether a row was passed over that another renewal of this process,
  * such as the renewer's, may have had locked.  Only a batch passes over
  * rows. */
@@ -55,8 +109,8 @@ static bool has_collided(const struct renewals *renewals, size_t i)
 {
     return renewals->set->count > 1 &&
            renewals->set->members[i].rc == SQLOCK_EBUSY &&
-           renewals->pending[i].others_ns != 0 &&
-           renewals->pending[i].others_ns != LK_NEVER;
+           renewals->pending[i].hold != NULL &&
+           renewals->pending[i].renewal.others_ns != LK_NEVER;
 }
 
 static bool have_collided(const struct renewals *renewals)
@@ -77,41 +131,49 @@ static void collect(struct renewals *renewals, uint32_t ttl_ms, bool is_again,
     bool ends_sooner = false;
 
     batch->count = 0;
+    pthread_mutex_lock(&lk_mutex);
     for (size_t i = 0; i < set->count; i++) {
-        struct lk_member *member = &set->members[i];
-        struct lk_renewal *pending = &renewals->pending[i];
+        struct pending *pending = &renewals->pending[i];
+        const struct lk_renewal *renewal = &pending->renewal;
         struct lk_item *item = &batch->items[batch->count];
 
         if (is_again && !has_collided(renewals, i))
             continue;
-        *pending = (struct lk_renewal){.others_ns = 0};
-        *item = (struct lk_item){.owner = member};
-        member->rc = lk_begin_renew(member->lock->slot, lk_caller(member->lock),
-                                    ttl_ms, pending, &item->lease, err);
-        if (member->rc < 0)
+        *item = (struct lk_item){.owner = pending};
+        pending->member = &set->members[i];
+        pending->member->rc = begin_one(pending, ttl_ms, &item->lease, err);
+        if (pending->member->rc < 0)
             continue;
         batch->count++;
-        ends_sooner = ends_sooner || item->lease.ttl_ms < pending->old_ttl_ms;
+        ends_sooner = ends_sooner || item->lease.ttl_ms < renewal->old_ttl_ms;
         renewals->is_due_sooner = renewals->is_due_sooner ||
-                                  pending->others_ns != LK_NEVER ||
-                                  item->lease.ttl_ms != pending->old_ttl_ms;
+                                  renewal->others_ns != LK_NEVER ||
+                                  item->lease.ttl_ms != renewal->old_ttl_ms;
     }
+    pthread_mutex_unlock(&lk_mutex);
     if (ends_sooner) /* the deadline is earlier now, whatever the result */
         lk_handler_wake(&set->registry->expiry.handler);
 }
 
-static void settle(struct renewals *renewals, const struct lk_item *item)
+/* Set the results, and end the renewals that have begun. */
+static void settle(const struct renewals *renewals, int rc, sqlock_error *err)
 {
-    struct lk_member *member = item->owner;
-    struct lk_slot *slot = member->lock->slot;
-    struct lk_renewal *pending =
-        &renewals->pending[member - renewals->set->members];
+    const struct lk_batch *batch = &renewals->batch;
 
-    member->rc = item->rc;
-    pthread_mutex_lock(&slot->mutex);
-    (void)lk_renewal_end(slot, pending, &item->lease, item->rc,
-                         renewals->batch.sent_boot_ns);
-    pthread_mutex_unlock(&slot->mutex);
+    pthread_mutex_lock(&lk_mutex);
+    for (size_t i = 0; i < batch->count; i++) {
+        struct lk_item *item = &batch->items[i];
+        struct pending *pending = item->owner;
+
+        if (rc < 0)
+            item->rc = rc;
+        else if (item->rc < 0)
+            (void)lk_renewal_error(item->rc, err);
+        pending->member->rc = item->rc;
+        lk_renewal_end(pending->hold, &pending->renewal, &item->lease, item->rc,
+                       batch->sent_boot_ns);
+    }
+    pthread_mutex_unlock(&lk_mutex);
 }
 
 /* Renew the leases of collect(), and set the results of their members. */
@@ -124,13 +186,7 @@ static int run(struct renewals *renewals, uint32_t ttl_ms, bool is_again,
 
     collect(renewals, ttl_ms, is_again, err);
     rc = lk_batch_renew(&registry->store, batch, err);
-    for (size_t i = 0; i < batch->count; i++) {
-        if (rc < 0)
-            batch->items[i].rc = rc;
-        else if (batch->items[i].rc < 0)
-            (void)lk_renewal_error(batch->items[i].rc, err);
-        settle(renewals, &batch->items[i]);
-    }
+    settle(renewals, rc, err);
     lk_handler_wake(&registry->expiry.handler);
     if (renewals->is_due_sooner)
         lk_handler_wake(&registry->renewer.handler);

@@ -16,8 +16,8 @@
 #include "base/clock.h"
 #include "base/owner.h"
 #include "lease/batch.h"
+#include "lock/hold.h"
 #include "lock/registry.h"
-#include "lock/renewal.h"
 
 /* A renewal that failed or was passed over is tried again after the period
  * divided by this, so that two full attempts fit before any deadline. */
@@ -26,22 +26,18 @@
 /* Pause after a renewal that failed for lack of memory. */
 #define RETRY_NS (10 * LK_NS_PER_MS)
 
-/* Mark the leases that were acquired without the option `fenced` as lost.  The
- * caller holds the renewer's mutex. */
+/* Mark the leases that were acquired without the option `fenced` as lost. */
 static void give_up_unfenced(struct lk_renewer *renewer)
 {
-    sqlock_lock *lock;
+    struct lk_hold *hold;
 
-    DL_FOREACH2(renewer->renewing, lock, renewing.next)
+    pthread_mutex_lock(&lk_mutex);
+    DL_FOREACH2(renewer->renewing, hold, renewing.next)
     {
-        struct lk_slot *slot = lock->slot;
-
-        pthread_mutex_lock(&slot->mutex);
-        if (lk_is_granted(slot, lock->renewing.grant) && !slot->asked.fenced &&
-            slot->lost == 0)
-            (void)lk_lose(slot, SQLOCK_ELOST);
-        pthread_mutex_unlock(&slot->mutex);
+        if (!hold->asked.fenced && hold->lost == 0)
+            (void)lk_lose(hold, SQLOCK_ELOST);
     }
+    pthread_mutex_unlock(&lk_mutex);
 }
 
 static int64_t period_ns(const sqlock_registry *registry, uint32_t ttl_ms)
@@ -53,99 +49,84 @@ static int64_t period_ns(const sqlock_registry *registry, uint32_t ttl_ms)
     return (int64_t)period_ms * LK_NS_PER_MS;
 }
 
+/* The caller of the functions down to gather() holds the mutex. */
+
 /* Return when a lease is due for renewal: a period after the last renewal, but
  * not too soon after a failed one.  A renewal for a shorter TTL that is under
- * way has brought the deadline forward already.  The caller holds the slot's
- * mutex. */
-static int64_t due_at(const sqlock_lock *lock)
+ * way has brought the deadline forward already. */
+static int64_t due_at(const struct lk_hold *hold)
 {
-    const struct lk_slot *slot = lock->slot;
-    uint32_t ttl_ms = lk_shortest_ttl_ms(slot);
-    int64_t began =
-        slot->lease.deadline_boot_ns -
-        ((int64_t)ttl_ms - lk_margin_ms(&slot->store->options, ttl_ms)) *
-            LK_NS_PER_MS;
-    int64_t period = period_ns(lock->registry, ttl_ms);
+    const struct lk_store *store = hold->slot->store;
+    uint32_t ttl_ms = lk_shortest_ttl_ms(hold);
+    int64_t began = hold->lease.deadline_boot_ns -
+                    ((int64_t)ttl_ms - lk_margin_ms(&store->options, ttl_ms)) *
+                        LK_NS_PER_MS;
+    int64_t period = period_ns(hold->slot->registry, ttl_ms);
     int64_t due = began + period;
-    int64_t again = lock->renewing.tried_ns + period / RETRY_PART;
+    int64_t again = hold->renewing.tried_ns + period / RETRY_PART;
 
     return due > again ? due : again;
 }
 
-static bool may_be_renewed(const sqlock_lock *lock, int64_t now)
+static bool may_be_renewed(const struct lk_hold *hold, int64_t now)
 {
-    const struct lk_slot *slot = lock->slot;
-
     /* A lease whose owner is a thread that has ended would never be
      * released. */
-    if (!lk_is_granted(slot, lock->renewing.grant) || slot->guards > 0 ||
-        lk_remaining_ns(slot) == 0 || lk_has_ended(slot->owner))
+    if (hold->state != LK_HOLD_HELD || hold->guards > 0 ||
+        lk_remaining_ns(hold) == 0 || lk_has_ended(hold->owner))
         return false;
-    return slot->asked.max_hold_ms == 0 ||
-           now < lk_after_ms(slot->acquired_boot_ns, slot->asked.max_hold_ms);
+    return hold->asked.max_hold_ms == 0 ||
+           now < lk_after_ms(hold->acquired_boot_ns, hold->asked.max_hold_ms);
 }
 
-/* Put the lock's lease into the batch, and pin the lock.  The caller holds the
- * mutexes of registry and slot. */
-static void add_item(struct lk_batch *batch, sqlock_lock *lock)
+/* Put the lease into the batch. */
+static void add_item(struct lk_batch *batch, struct lk_hold *hold)
 {
     struct lk_item *item = &batch->items[batch->count++];
 
-    *item = (struct lk_item){.lease = lock->slot->lease, .owner = lock};
-    lk_renewal_begin(lock->slot, &lock->renewing.renewal,
-                     lock->slot->lease.ttl_ms);
-    lock->pins++;
+    *item = (struct lk_item){.lease = hold->lease, .owner = hold};
+    lk_renewal_begin(hold, &hold->renewing.renewal, hold->lease.ttl_ms);
 }
 
 /* Return when the first lease is due.  With is_now, also put the leases that
- * are due within half a period into the batch.  The caller holds the mutexes of
- * renewer and registry. */
+ * are due within half a period into the batch. */
 static int64_t collect(struct lk_renewer *renewer, struct lk_batch *batch,
                        bool is_now)
 {
     int64_t now = lk_boottime_ns();
     int64_t soonest = LK_NEVER;
-    sqlock_lock *lock;
+    struct lk_hold *hold;
 
-    DL_FOREACH2(renewer->renewing, lock, renewing.next)
+    DL_FOREACH2(renewer->renewing, hold, renewing.next)
     {
-        struct lk_slot *slot = lock->slot;
+        int64_t due;
+        int64_t slack;
 
-        pthread_mutex_lock(&slot->mutex);
-        if (may_be_renewed(lock, now)) {
-            int64_t due = due_at(lock);
-            int64_t slack =
-                period_ns(renewer->registry, lk_shortest_ttl_ms(slot)) / 2;
-
-            soonest = lk_sooner(soonest, due);
-            if (is_now && due <= now + slack && batch->count < LK_BATCH_MAX)
-                add_item(batch, lock);
-        }
-        pthread_mutex_unlock(&slot->mutex);
+        if (!may_be_renewed(hold, now))
+            continue;
+        due = due_at(hold);
+        slack = period_ns(renewer->registry, lk_shortest_ttl_ms(hold)) / 2;
+        soonest = lk_sooner(soonest, due);
+        if (is_now && due <= now + slack && batch->count < LK_BATCH_MAX)
+            add_item(batch, hold);
     }
     return soonest;
 }
 
 /* If a lease is due, collect it and all leases due within half a period into a
- * batch, so that leases acquired soon after one another share a statement.  The
- * locks of a batch are pinned, so that they are not freed meanwhile.  Return
- * when the first lease is due. */
+ * batch, so that leases acquired soon after one another share a statement.
+ * Return when the first lease is due. */
 static int64_t gather(struct lk_renewer *renewer, struct lk_batch *batch)
 {
-    int64_t soonest;
+    int64_t soonest = collect(renewer, batch, false);
 
-    pthread_mutex_lock(&renewer->mutex);
-    pthread_mutex_lock(&renewer->registry->mutex);
-    soonest = collect(renewer, batch, false);
-    if (soonest <= lk_boottime_ns()) {
-        batch->items = calloc(renewer->count < LK_BATCH_MAX ? renewer->count
-                                                            : LK_BATCH_MAX,
-                              sizeof *batch->items);
-        if (batch->items != NULL)
-            (void)collect(renewer, batch, true);
-    }
-    pthread_mutex_unlock(&renewer->registry->mutex);
-    pthread_mutex_unlock(&renewer->mutex);
+    if (soonest > lk_boottime_ns())
+        return soonest;
+    batch->items =
+        calloc(renewer->count < LK_BATCH_MAX ? renewer->count : LK_BATCH_MAX,
+               sizeof *batch->items);
+    if (batch->items != NULL)
+        (void)collect(renewer, batch, true);
     return soonest;
 }
 
@@ -173,25 +154,21 @@ static int64_t time_to_answer(const sqlock_registry *registry, uint32_t ttl_ms)
     return least > half_period ? least : half_period;
 }
 
-/* Apply the result of an item to its lock. */
-static void apply(const struct lk_item *item, int64_t sent_boot_ns,
-                  int64_t now_ns)
+/* Apply the results to the holds. */
+static void apply(const struct lk_batch *batch)
 {
-    sqlock_lock *lock = item->owner;
+    int64_t now_ns = lk_boottime_ns();
 
-    pthread_mutex_lock(&lock->slot->mutex);
-    if (lk_renewal_end(lock->slot, &lock->renewing.renewal, &item->lease,
-                       item->rc, sent_boot_ns))
-        lock->renewing.tried_ns = now_ns;
-    pthread_mutex_unlock(&lock->slot->mutex);
-}
+    pthread_mutex_lock(&lk_mutex);
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct lk_item *item = &batch->items[i];
+        struct lk_hold *hold = item->owner;
 
-static void unpin(sqlock_registry *registry, const struct lk_batch *batch)
-{
-    pthread_mutex_lock(&registry->mutex);
-    for (size_t i = 0; i < batch->count; i++)
-        lk_lock_unpin(batch->items[i].owner);
-    pthread_mutex_unlock(&registry->mutex);
+        hold->renewing.tried_ns = now_ns;
+        lk_renewal_end(hold, &hold->renewing.renewal, &item->lease, item->rc,
+                       batch->sent_boot_ns);
+    }
+    pthread_mutex_unlock(&lk_mutex);
 }
 
 /* Report a step of the database's clock.  After a step forward give up the
@@ -217,9 +194,7 @@ static void report_step(struct lk_renewer *renewer, int64_t step_us,
                               : "; leases last longer");
     if (step_us < 0)
         return;
-    pthread_mutex_lock(&renewer->mutex);
     give_up_unfenced(renewer);
-    pthread_mutex_unlock(&renewer->mutex);
 }
 
 /* Return the first lease that the database refused to renew, although it can be
@@ -246,13 +221,13 @@ static void report_failure(struct lk_renewer *renewer,
 {
     const struct lk_store *store = &renewer->registry->store;
     const struct lk_item *item = refused(batch, rc);
-    const sqlock_lock *lock = item != NULL ? item->owner : NULL;
+    const struct lk_hold *hold = item != NULL ? item->owner : NULL;
     bool is_new = !renewer->is_failing;
 
     renewer->is_failing = rc < 0 || item != NULL;
     if (!renewer->is_failing || !is_new)
         return;
-    if (lock == NULL)
+    if (hold == NULL)
         lk_store_tell(
             store,
             &(sqlock_event){.kind = SQLOCK_EVENT_NOT_RENEWED, .code = rc},
@@ -260,12 +235,12 @@ static void report_failure(struct lk_renewer *renewer,
     else
         lk_store_tell(store,
                       &(sqlock_event){.kind = SQLOCK_EVENT_NOT_RENEWED,
-                                      .lock = lock->slot->name,
-                                      .key = lock->slot->key,
+                                      .lock = hold->slot->name,
+                                      .key = hold->slot->key,
                                       .token = item->lease.token,
                                       .code = rc < 0 ? rc : item->rc},
                       "the lease of %s could not be renewed: %s",
-                      lock->slot->name, err->message);
+                      hold->slot->name, err->message);
 }
 
 static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
@@ -273,7 +248,6 @@ static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
     sqlock_registry *registry = renewer->registry;
     sqlock_error err = {0};
     int64_t step_us = 0;
-    int64_t now_ns;
     int rc;
 
     batch->is_reserved = true;
@@ -284,16 +258,13 @@ static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
     lk_batch_sort(batch);
     rc = lk_batch_renew(&registry->store, batch, &err);
     report_failure(renewer, batch, rc, &err);
-    now_ns = lk_boottime_ns();
-    for (size_t i = 0; i < batch->count; i++)
-        apply(&batch->items[i], batch->sent_boot_ns, now_ns);
+    apply(batch);
     if (rc == 0 && batch->now_us != 0)
         step_us =
             lk_dbclock_observe(&renewer->clock, batch->now_us,
                                batch->sent_boot_ns, batch->answered_boot_ns);
     if (step_us != 0)
         report_step(renewer, step_us, batch);
-    unpin(registry, batch);
     lk_handler_wake(&registry->expiry.handler);
 }
 
@@ -308,7 +279,9 @@ static int64_t renew_due(void *owner)
 
     if (now < renewer->not_before_ns)
         return renewer->not_before_ns;
+    pthread_mutex_lock(&lk_mutex);
     next = gather(renewer, &batch);
+    pthread_mutex_unlock(&lk_mutex);
     if (batch.count > 0) {
         renew(renewer, &batch);
         next = 0; /* run again: some leases may not have fit in */
@@ -324,58 +297,25 @@ void lk_renewer_init(struct lk_renewer *renewer, sqlock_registry *registry)
 {
     memset(renewer, 0, sizeof *renewer);
     renewer->registry = registry;
-    (void)pthread_mutex_init(&renewer->mutex, NULL);
     lk_service_init(&renewer->service);
     lk_handler_init(&renewer->handler, &renewer->service, renew_due, NULL,
                     renewer);
 }
 
-/* Set the grant to be renewed.  Return false if the lock is not held by that
- * grant any more: it may have another grant, which is being renewed. */
-static bool begin_grant(sqlock_lock *lock, uint64_t grant)
+void lk_renewer_add(struct lk_renewer *renewer, struct lk_hold *hold)
 {
-    bool is_held;
-
-    pthread_mutex_lock(&lock->slot->mutex);
-    is_held = lk_is_granted(lock->slot, grant);
-    if (is_held) {
-        lock->renewing.grant = grant;
-        lock->renewing.tried_ns = 0; /* it belonged to the previous lease */
-    }
-    pthread_mutex_unlock(&lock->slot->mutex);
-    return is_held;
+    if (hold->renewing.is_listed)
+        return;
+    DL_APPEND2(renewer->renewing, hold, renewing.previous, renewing.next);
+    hold->renewing.is_listed = true;
+    renewer->count++;
 }
 
-int lk_renewer_add(struct lk_renewer *renewer, sqlock_lock *lock,
-                   uint64_t grant, sqlock_error *err)
+void lk_renewer_remove(struct lk_renewer *renewer, struct lk_hold *hold)
 {
-    bool is_held = false;
-    int rc;
-
-    pthread_mutex_lock(&renewer->mutex);
-    rc = lk_handler_start(&renewer->handler, err);
-    if (rc == 0)
-        is_held = begin_grant(lock, grant);
-    if (is_held && !lock->renewing.is_listed) {
-        DL_APPEND2(renewer->renewing, lock, renewing.previous, renewing.next);
-        lock->renewing.is_listed = true;
-        renewer->count++;
-    }
-    pthread_mutex_unlock(&renewer->mutex);
-    if (rc == 0)
-        lk_handler_wake(&renewer->handler);
-    return rc;
-}
-
-void lk_renewer_remove(struct lk_renewer *renewer, sqlock_lock *lock,
-                       uint64_t grant)
-{
-    pthread_mutex_lock(&renewer->mutex);
-    if (lock->renewing.is_listed &&
-        (grant == 0 || lock->renewing.grant <= grant)) {
-        DL_DELETE2(renewer->renewing, lock, renewing.previous, renewing.next);
-        lock->renewing.is_listed = false;
-        renewer->count--;
-    }
-    pthread_mutex_unlock(&renewer->mutex);
+    if (!hold->renewing.is_listed)
+        return;
+    DL_DELETE2(renewer->renewing, hold, renewing.previous, renewing.next);
+    hold->renewing.is_listed = false;
+    renewer->count--;
 }

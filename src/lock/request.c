@@ -16,28 +16,34 @@
 #include "base/error.h"
 #include "base/owner.h"
 #include "lock/acquire.h"
-#include "lock/care.h"
+#include "lock/hold.h"
+#include "lock/release.h"
 #include "sqlock/async.h"
-#include "lock/give_back.h"
+
+enum request_state {
+    REQUEST_RUNNING, /* waits, or runs */
+    REQUEST_ENDING,  /* cannot be cancelled any more */
+    REQUEST_OVER     /* has a result */
+};
 
 struct sqlock_request {
-    /* guarded by the registry's mutex */
-    struct sqlock_request *next, *previous;
+    /* constant */
     struct sqlock_lock *lock;
+    bool is_release;
     struct lk_task task;
 
     /* used by the thread that runs it */
     struct lk_set set; /* the request's lock */
     struct lk_acquisition a;
     struct lk_release release; /* used instead of `a` by a release */
+    sqlock_error err;
+    int rc; /* result, once it is over */
 
-    pthread_mutex_t mutex; /* taken before all others */
-    bool is_release;       /* constant */
-    bool is_over;
+    /* guarded by the mutex */
+    struct sqlock_request *next, *previous;
+    enum request_state state;
     bool is_abandoned;
     int done_fd; /* 0: none */
-    int rc;      /* result, once is_over */
-    sqlock_error err;
 };
 
 #define CONTAINER(pointer, type, member)                                       \
@@ -104,11 +110,10 @@ static int enroll(sqlock_request *request, int64_t due_ns, sqlock_error *err)
                          threads_max(registry), err);
     if (rc < 0)
         return rc;
-    (void)pthread_mutex_init(&request->mutex, NULL);
-    pthread_mutex_lock(&registry->mutex);
+    pthread_mutex_lock(&lk_mutex);
     request->lock->pins++;
     DL_APPEND2(registry->requests, request, previous, next);
-    pthread_mutex_unlock(&registry->mutex);
+    pthread_mutex_unlock(&lk_mutex);
     return 0;
 }
 
@@ -117,39 +122,63 @@ static void destroy(sqlock_request *request)
 {
     sqlock_registry *registry = request->lock->registry;
 
-    pthread_mutex_lock(&registry->mutex);
+    pthread_mutex_lock(&lk_mutex);
     DL_DELETE2(registry->requests, request, previous, next);
     lk_lock_unpin(request->lock);
-    pthread_mutex_unlock(&registry->mutex);
-    (void)pthread_mutex_destroy(&request->mutex);
+    pthread_mutex_unlock(&lk_mutex);
     free(request);
     lk_executor_remove(&registry->executor);
 }
 
 /* --- in the executor's threads --- */
 
-/* End a request with that result, and notify done_fd.  An abandoned request
- * releases its lock and is freed. */
-static void finish(sqlock_request *request, int rc)
+/* Note that the request is over, and notify done_fd.  Return whether it is
+ * abandoned. */
+static bool end(sqlock_request *request)
 {
-    bool is_abandoned;
     uint64_t one = 1;
+    bool is_abandoned;
 
-    pthread_mutex_lock(&request->mutex);
-    if (!request->is_release && !request->is_over)
-        lk_acquisition_end(&request->a);
+    pthread_mutex_lock(&lk_mutex);
     lk_executor_settle(executor_of(request), &request->task);
-    request->rc = rc;
-    request->is_over = true;
+    request->state = REQUEST_OVER;
     is_abandoned = request->is_abandoned;
     if (request->done_fd != 0)
         (void)!write(request->done_fd, &one, sizeof one);
-    pthread_mutex_unlock(&request->mutex);
-    if (!is_abandoned)
-        return;
-    if (rc == 0 && !request->is_release)
+    pthread_mutex_unlock(&lk_mutex);
+    return is_abandoned;
+}
+
+/* Free an abandoned request that is over; release what it got. */
+static void dispose(sqlock_request *request)
+{
+    if (request->rc == 0 && !request->is_release)
         lk_undo(request->lock, request->a.one.grant);
     destroy(request);
+}
+
+/* End a request with that result.  An abandoned request releases its lock and
+ * is freed. */
+static void finish(sqlock_request *request, int rc)
+{
+    pthread_mutex_lock(&lk_mutex);
+    request->state = REQUEST_ENDING;
+    pthread_mutex_unlock(&lk_mutex);
+    if (!request->is_release)
+        lk_acquisition_end(&request->a);
+    request->rc = rc;
+    if (end(request))
+        dispose(request);
+}
+
+static bool is_over(sqlock_request *request)
+{
+    bool is_over;
+
+    pthread_mutex_lock(&lk_mutex);
+    is_over = request->state == REQUEST_OVER;
+    pthread_mutex_unlock(&lk_mutex);
+    return is_over;
 }
 
 static bool run(struct lk_task *task, bool may_wait)
@@ -157,13 +186,13 @@ static bool run(struct lk_task *task, bool may_wait)
     sqlock_request *request = CONTAINER(task, sqlock_request, task);
     int rc;
 
-    if (request->is_over) { /* abandoned after it got the lock */
-        finish(request, request->rc);
+    if (is_over(request)) { /* abandoned after it got the lock */
+        dispose(request);
         return false;
     }
     (void)may_wait;
     if (request->is_release)
-        rc = lk_end_give_back(&request->set, &request->release, &request->err);
+        rc = lk_release_end(&request->release, &request->err);
     else
         rc = lk_take(&request->set, &request->a, &request->err);
     if (rc == LK_SUSPENDED) {
@@ -197,12 +226,12 @@ static int begin(sqlock_request *request, int64_t wait_ms,
 {
     struct lk_acquisition *a = &request->a;
     sqlock_lock *lock = request->lock;
-    int rc = lk_acquisition_begin(a, &lock->registry->slots, 1, wait_ms,
-                                  options, err);
+    uint64_t owner = lock->owner != 0 ? lock->owner : lk_owner_id();
+    int rc =
+        lk_acquisition_begin(a, &request->set, wait_ms, options, owner, err);
 
     if (rc < 0)
         return rc;
-    lk_take_part(a, 0, lock, lock->owner != 0 ? lock->owner : lk_owner_id());
     a->self.asked_ns = wait_ms == 0 ? sqlock_monotonic_ns() : 0;
     a->self.on_wake = wake;
     rc = enroll(request, a->self.deadline_ns, err);
@@ -239,15 +268,15 @@ int sqlock_request_acquire(sqlock_request **out, sqlock_lock *lock,
 
 static int begin_release(sqlock_request *request, sqlock_error *err)
 {
+    const struct lk_undo undo = {.owner = lk_caller(request->lock)};
     struct lk_release *release = &request->release;
-    sqlock_lock *lock = request->lock;
-    int rc = lk_release_begin(release, &lock->registry->store, 1, err);
+    int rc = lk_release_begin(release, &request->set, err);
 
     if (rc < 0)
         return rc;
-    lk_begin_give_back(&request->set, release, 0,
-                       &(struct lk_undo){.owner = lk_caller(lock)}, err);
-    release->one.lease.asked_ns = sqlock_monotonic_ns();
+    lk_release_add(release, 0, &undo, err);
+    if (release->one.hold != NULL)
+        release->one.hold->lease.asked_ns = sqlock_monotonic_ns();
     return release->one.rc;
 }
 
@@ -271,32 +300,26 @@ int sqlock_request_release(sqlock_request **out, sqlock_lock *lock, int done_fd,
         return rc;
     }
     *out = request;
-    if (request->release.one.state == LK_RELEASE_OVER) /* only counted down */
+    if (request->release.one.hold == NULL) /* only counted down */
         finish(request, 0);
     else
         start(request, true);
     return 0;
 }
 
-/* Return the request's state.  The caller holds the request's mutex. */
-static sqlock_request_state state_of(sqlock_request *request)
+/* Return the request's state.  The caller holds the mutex. */
+static sqlock_request_state state_of(const sqlock_request *request)
 {
-    sqlock_request_state state;
-    struct lk_slot *slot;
+    const struct lk_hold *hold;
 
-    if (!request->is_over)
+    if (request->state != REQUEST_OVER)
         return request->is_release ? SQLOCK_REQUEST_RELEASING
                                    : SQLOCK_REQUEST_FETCHING;
     if (request->is_release || request->rc < 0)
         return SQLOCK_REQUEST_FREE;
-    slot = request->lock->slot;
-    pthread_mutex_lock(&slot->mutex);
-    state =
-        lk_is_owned_by(slot, request->a.one.owner) && lk_remaining_ns(slot) > 0
-            ? SQLOCK_REQUEST_HELD
-            : SQLOCK_REQUEST_LOST;
-    pthread_mutex_unlock(&slot->mutex);
-    return state;
+    hold = lk_hold_of(request->lock->slot, request->a.one.owner);
+    return hold != NULL && lk_remaining_ns(hold) > 0 ? SQLOCK_REQUEST_HELD
+                                                     : SQLOCK_REQUEST_LOST;
 }
 
 sqlock_request_state sqlock_request_status(sqlock_request *request)
@@ -305,9 +328,9 @@ sqlock_request_state sqlock_request_status(sqlock_request *request)
 
     if (request == NULL || lk_lock_ours(request->lock, NULL) < 0)
         return SQLOCK_REQUEST_FREE;
-    pthread_mutex_lock(&request->mutex);
+    pthread_mutex_lock(&lk_mutex);
     state = state_of(request);
-    pthread_mutex_unlock(&request->mutex);
+    pthread_mutex_unlock(&lk_mutex);
     return state;
 }
 
@@ -315,61 +338,77 @@ sqlock_request_state sqlock_request_status(sqlock_request *request)
  * or EEXPIRED if it is too late. */
 static int take_over(sqlock_request *request, sqlock_error *err)
 {
-    struct lk_slot *slot = request->lock->slot;
+    struct lk_hold *hold;
     int rc = 0;
 
-    pthread_mutex_lock(&slot->mutex);
-    if (lk_is_owned_by(slot, request->a.one.owner) &&
-        slot->lost == SQLOCK_ELOST)
+    pthread_mutex_lock(&lk_mutex);
+    hold = lk_hold_of(request->lock->slot, request->a.one.owner);
+    if (hold != NULL && hold->lost == SQLOCK_ELOST)
         rc = lk_error(err, SQLOCK_ELOST,
                       "the lease was lost before the request was finished");
-    else if (lk_remaining_ns(slot) == 0 ||
-             !lk_is_owned_by(slot, request->a.one.owner))
+    else if (hold == NULL || lk_remaining_ns(hold) == 0)
         rc = lk_error(err, SQLOCK_EEXPIRED,
                       "the lease expired before the request was finished");
     else
-        slot->owner = lk_caller(request->lock);
-    pthread_mutex_unlock(&slot->mutex);
+        hold->owner = lk_caller(request->lock);
+    pthread_mutex_unlock(&lk_mutex);
     return rc;
+}
+
+/* Note that the application has finished with a request before that was done:
+ * it no longer keeps the application from dropping the lock, and on_lost of its
+ * acquisition is not called any more.  The caller holds the mutex. */
+static void leave_behind(sqlock_request *request)
+{
+    const struct lk_part *part = &request->a.one;
+    struct lk_hold *hold;
+
+    request->is_abandoned = true;
+    request->done_fd = 0;
+    request->a.self.is_abandoned = true;
+    if (request->is_release) {
+        if (request->release.one.hold != NULL)
+            request->release.one.hold->is_left_behind = true;
+        return;
+    }
+    hold = lk_hold_by_grant(request->lock->slot, part->grant);
+    if (hold == NULL)
+        return;
+    if (hold->state == LK_HOLD_HELD && part->state == LK_PART_HELD)
+        hold->asked.on_lost = NULL;
+    if (hold->state == LK_HOLD_ASIDE || hold->count == 1)
+        hold->is_left_behind = true;
 }
 
 /* Abandon a request: end its wait, and let it go on without the application.
  * If it is over and has no lock, free it. */
 static void abandon(sqlock_request *request)
 {
-    struct lk_waiter *self = &request->a.self;
     sqlock_lock *lock = request->lock;
     sqlock_registry *registry = lock->registry;
     bool has_gone;
 
-    pthread_mutex_lock(&registry->mutex);
+    pthread_mutex_lock(&lk_mutex);
     lock->pins++;
-    pthread_mutex_unlock(&registry->mutex);
-    pthread_mutex_lock(&request->mutex);
-    request->is_abandoned = true;
-    request->done_fd = 0;
-    if (request->is_release)
-        lk_abandon_release(lock->slot, &request->release.one.lease);
-    else
-        lk_abandon_part(&request->a.one);
-    has_gone = request->is_over && (request->is_release || request->rc < 0);
-    if (request->is_over && !has_gone)
+    leave_behind(request);
+    has_gone = request->state == REQUEST_OVER &&
+               (request->is_release || request->rc < 0);
+    if (request->state == REQUEST_OVER && !has_gone)
         lk_executor_wake(&registry->executor, &request->task);
-    else if (!request->is_over && !request->is_release)
-        lk_waiter_cancel(self);
-    pthread_mutex_unlock(&request->mutex);
+    else if (request->state == REQUEST_RUNNING && !request->is_release)
+        lk_waiter_cancel(&request->a.self);
+    pthread_mutex_unlock(&lk_mutex);
     if (has_gone)
         destroy(request);
+    pthread_mutex_lock(&lk_mutex);
     /* When this call returns, the application may free what on_lost uses. */
     lk_expiry_await_callback(&registry->expiry, lock);
-    pthread_mutex_lock(&registry->mutex);
     lk_lock_unpin(lock);
-    pthread_mutex_unlock(&registry->mutex);
+    pthread_mutex_unlock(&lk_mutex);
 }
 
 int sqlock_request_finish(sqlock_request *request, sqlock_error *err)
 {
-    bool is_over;
     int rc;
 
     if (request == NULL)
@@ -377,10 +416,7 @@ int sqlock_request_finish(sqlock_request *request, sqlock_error *err)
     rc = lk_lock_check(request->lock, err);
     if (rc < 0)
         return rc;
-    pthread_mutex_lock(&request->mutex);
-    is_over = request->is_over;
-    pthread_mutex_unlock(&request->mutex);
-    if (!is_over)
+    if (!is_over(request))
         return lk_error(err, SQLOCK_EINUSE, "the request is not over yet");
     rc = request->rc;
     if (rc < 0 && err != NULL)
@@ -411,9 +447,9 @@ void lk_requests_end(sqlock_registry *registry)
     sqlock_request *request;
 
     do {
-        pthread_mutex_lock(&registry->mutex);
+        pthread_mutex_lock(&lk_mutex);
         DL_SEARCH_SCALAR(registry->requests, request, is_abandoned, false);
-        pthread_mutex_unlock(&registry->mutex);
+        pthread_mutex_unlock(&lk_mutex);
         if (request != NULL)
             abandon(request);
     } while (request != NULL);

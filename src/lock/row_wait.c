@@ -14,7 +14,6 @@
 #include "lease/bell.h"
 #include "lease/ticket.h"
 #include "lock/peers.h"
-#include "lock/turn.h"
 
 bool lk_row_wait_is_there(const struct lk_store *store)
 {
@@ -97,9 +96,9 @@ void lk_row_wait_give_up(struct lk_part *part, bool is_outage)
 
     if (slot->ticket[0] == '\0')
         return;
-    pthread_mutex_lock(&slot->mutex);
+    pthread_mutex_lock(&lk_mutex);
     is_wanted = lk_first_queued(slot) != NULL;
-    pthread_mutex_unlock(&slot->mutex);
+    pthread_mutex_unlock(&lk_mutex);
     if (is_wanted)
         return;
     lk_resolver_leave(store, slot->key, slot->ticket, is_outage);

@@ -1,35 +1,76 @@
 /*
- * slot.c - hold and release a lock within this process.  No I/O in here.
+ * slot.c - the table of slots, and the FIFO of each: enter it, wait for the
+ * turn, leave it (slot.h).  No I/O in here.
  */
 #include "lock/slot.h"
 
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/owner.h"
-#include "lock/overdue.h"
+#include "base/thread.h"
+#include "lock/deadlock.h"
+#include "lock/hold.h"
 #include "lock/peers.h"
-#include "lock/give_back.h"
-#include "lock/turn.h"
+#include "lock/registry.h"
 
-bool lk_is_owned_by(const struct lk_slot *slot, uint64_t owner)
+pthread_mutex_t lk_mutex = PTHREAD_MUTEX_INITIALIZER;
+LK_FREE_IN_CHILD(lk_mutex)
+
+/* The caller of each function down to the interface of turns holds the
+ * mutex. */
+
+/* --- the table --- */
+
+static void free_slot(struct lk_slot *slot)
 {
-    return slot->phase == LK_OCCUPIED && slot->owner == owner &&
-           !slot->is_left_behind;
+    free(slot->name);
+    free(slot);
 }
 
-bool lk_is_granted(const struct lk_slot *slot, uint64_t grant)
+static struct lk_slot *new_slot(sqlock_registry *registry, const char *key,
+                                const char *name)
 {
-    return slot->phase == LK_OCCUPIED && slot->grant == grant;
+    struct lk_slot *slot = calloc(1, sizeof *slot);
+
+    if (slot == NULL)
+        return NULL;
+    slot->registry = registry;
+    slot->store = &registry->store;
+    memcpy(slot->key, key, sizeof slot->key);
+    slot->name = strdup(name);
+    if (slot->name != NULL)
+        HASH_ADD_STR(registry->slots, key, slot);
+    if (slot->name == NULL || slot->hh.tbl == NULL) {
+        free_slot(slot);
+        return NULL;
+    }
+    return slot;
 }
 
-int64_t lk_remaining_ns(const struct lk_slot *slot)
+struct lk_slot *lk_slot_of(sqlock_registry *registry, const char *key,
+                           const char *name)
 {
-    int64_t left = slot->lease.deadline_boot_ns - lk_boottime_ns();
+    struct lk_slot *slot;
 
-    return slot->lost != 0 || left < 0 ? 0 : left;
+    HASH_FIND_STR(registry->slots, key, slot);
+    if (slot == NULL)
+        slot = new_slot(registry, key, name);
+    if (slot != NULL)
+        slot->references++;
+    return slot;
+}
+
+void lk_slot_drop(struct lk_slot *slot)
+{
+    if (--slot->references > 0)
+        return;
+    HASH_DEL(slot->registry->slots, slot);
+    free_slot(slot);
 }
 
 static bool is_one_of(uint64_t wanted, uint64_t owner)
@@ -37,8 +78,7 @@ static bool is_one_of(uint64_t wanted, uint64_t owner)
     return wanted == 0 || wanted == owner;
 }
 
-/* Return whether an acquisition of that owner (0: any) is under way.  The
- * caller holds the mutex. */
+/* Return whether an acquisition of that owner (0: any) is under way. */
 static bool is_wanted(const struct lk_slot *slot, uint64_t owner)
 {
     const struct lk_part *part;
@@ -51,49 +91,96 @@ static bool is_wanted(const struct lk_slot *slot, uint64_t owner)
     return false;
 }
 
-/* Return whether that owner (0: any) holds or releases the lock.  The caller
- * holds the mutex. */
+/* Return whether that owner (0: any) holds or releases the lock, or may come
+ * back to release a lease that is over: a thread that has ended does not. */
 static bool is_kept(const struct lk_slot *slot, uint64_t owner)
 {
-    if (slot->phase == LK_FREE || slot->turn != NULL || slot->is_left_behind ||
-        !is_one_of(owner, slot->owner))
-        return false;
-    return !(lk_is_overdue(slot) && lk_has_ended(slot->owner));
+    const struct lk_hold *hold;
+
+    DL_FOREACH(slot->holds, hold)
+    {
+        bool is_present = hold->state != LK_HOLD_ASIDE;
+
+        if (hold->is_left_behind || !is_one_of(owner, hold->owner) ||
+            (is_present && slot->turn != NULL))
+            continue;
+        if (!lk_has_ended(hold->owner) || (is_present && !lk_is_overdue(slot)))
+            return true;
+    }
+    return false;
 }
 
-void lk_slot_drop_session(struct lk_slot *slot)
+bool lk_slot_is_in_use(const struct lk_slot *slot, uint64_t owner)
 {
-    if (slot->session != NULL)
-        lk_pool_discard(&slot->store->db.waiting, slot->session);
-    slot->session = NULL;
+    return is_wanted(slot, owner) || is_kept(slot, owner);
 }
 
-bool lk_slot_is_in_use(struct lk_slot *slot, uint64_t owner)
-{
-    bool in_use;
+/* --- parts --- */
 
-    pthread_mutex_lock(&slot->mutex);
-    in_use = is_wanted(slot, owner) || is_kept(slot, owner) ||
-             lk_is_missed(slot, owner);
-    pthread_mutex_unlock(&slot->mutex);
-    return in_use;
+/* The states that may follow each state. */
+#define TO(state) (1U << (state))
+static const unsigned followers[] = {
+    [LK_PART_OUTSIDE] = TO(LK_PART_OUTSIDE) | TO(LK_PART_QUEUED) |
+                        TO(LK_PART_TURN) | TO(LK_PART_NESTED),
+    [LK_PART_QUEUED] =
+        TO(LK_PART_OUTSIDE) | TO(LK_PART_CHOSEN) | TO(LK_PART_TURN),
+    [LK_PART_CHOSEN] = TO(LK_PART_TURN) | TO(LK_PART_HELD),
+    [LK_PART_TURN] = TO(LK_PART_OUTSIDE) | TO(LK_PART_HELD),
+    [LK_PART_NESTED] = TO(LK_PART_OUTSIDE),
+    [LK_PART_HELD] = 0,
+};
+
+static void go_to(struct lk_part *part, enum lk_part_state state)
+{
+    assert(followers[part->state] & TO(state));
+    part->state = state;
 }
 
-/* Give the turn to that part; NULL: to none.  The caller holds the mutex. */
-static void give_turn(struct lk_slot *slot, struct lk_part *next)
+static void list(struct lk_part *part)
 {
-    slot->handoffs = 0;
-    slot->outage = 0;
-    slot->is_left_behind = false;
-    slot->phase = next != NULL ? LK_BUSY : LK_FREE;
-    slot->turn = next;
-    if (next != NULL)
-        lk_dequeue(next, LK_PART_TURN, LK_WAKE_TURN);
+    if (!part->is_listed)
+        DL_APPEND2(part->slot->parts, part, previous, next);
+    part->is_listed = true;
 }
 
-void lk_leave(struct lk_slot *slot)
+static void unlist(struct lk_part *part)
 {
-    give_turn(slot, lk_first_queued(slot));
+    if (part->is_listed)
+        DL_DELETE2(part->slot->parts, part, previous, next);
+    part->is_listed = false;
+}
+
+struct lk_part *lk_first_queued(const struct lk_slot *slot)
+{
+    struct lk_part *part;
+
+    DL_FOREACH2(slot->parts, part, next)
+    {
+        if (part->state == LK_PART_QUEUED && !part->waiter->is_cancelled)
+            return part;
+    }
+    return NULL;
+}
+
+void lk_wake_first(const struct lk_slot *slot)
+{
+    struct lk_part *first = lk_first_queued(slot);
+
+    if (first != NULL)
+        lk_waiter_wake(first->waiter, LK_WAKE_LOOK);
+}
+
+/* Take the part out of the FIFO, and wake its waiter for that reason. */
+static void dequeue(struct lk_part *part, enum lk_part_state state,
+                    enum lk_wake_reason reason)
+{
+    go_to(part, state);
+    lk_waiter_wake(part->waiter, reason);
+}
+
+static void retry(struct lk_part *part)
+{
+    dequeue(part, LK_PART_OUTSIDE, LK_WAKE_RETRY);
 }
 
 void lk_let_all_in(struct lk_slot *slot)
@@ -103,238 +190,331 @@ void lk_let_all_in(struct lk_slot *slot)
     DL_FOREACH2(slot->parts, part, next)
     {
         if (part->state == LK_PART_QUEUED)
-            lk_dequeue(part, LK_PART_OUTSIDE, LK_WAKE_RETRY);
+            retry(part);
     }
 }
 
-void lk_hold(struct lk_part *part, const struct lk_lease *lease)
+/* Begin a turn of the part, or of nobody. */
+static void begin_turn(struct lk_slot *slot, struct lk_part *part)
 {
-    struct lk_slot *slot = part->slot;
-
-    part->state = LK_PART_HELD;
-    part->grant = ++slot->grant;
-    slot->phase = LK_OCCUPIED;
-    slot->turn = NULL;
+    slot->handoffs = 0;
     slot->outage = 0;
-    slot->owner = part->owner;
-    slot->asked = *part->waiter->options;
-    slot->is_left_behind = part->waiter->is_abandoned;
-    if (slot->is_left_behind)
-        slot->asked.on_lost = NULL;
-    slot->hold_count = 1;
-    slot->lease = *lease;
-    slot->lease.asked_ns = 0;
-    /* renewals of an earlier lease do not matter */
-    slot->renewals = NULL;
-    slot->lost = 0;
-    slot->is_to_be_told = slot->asked.on_lost != NULL;
-    slot->acquired_boot_ns = lk_boottime_ns();
-    if (slot->store->options.ownership == SQLOCK_OWNED_BY_REGISTRY)
-        lk_let_all_in(slot);
+    slot->turn = part;
 }
 
-int lk_lose(struct lk_slot *slot, int code)
+void lk_pass_turn(struct lk_slot *slot)
 {
-    if (slot->lost == 0)
-        lk_count_over(&slot->store->db.stats, slot->key, code);
-    slot->lost = code;
-    return code;
-}
+    struct lk_part *next = slot->turn;
 
-int lk_not_owner(sqlock_error *err)
-{
-    return lk_error(err, SQLOCK_EOWNER, "the caller does not own this lock");
-}
-
-/* Undo one acquire of a lease that was set aside; the last one begins the
- * release.  The caller holds the mutex. */
-static void begin_overdue(struct lk_overdue *overdue,
-                          struct lk_release_part *part)
-{
-    part->grant = overdue->grant;
-    if (--overdue->hold_count > 0)
-        return;
-    lk_count(&part->slot->store->db.stats, LK_COUNT_RELEASED);
-    part->lease = overdue->lease;
-    part->lost = overdue->lost;
-    part->state = LK_RELEASE_ASIDE;
-    lk_overdue_end(part->slot, overdue);
-}
-
-/* Undo the last acquire of a lease that a transaction guards, so that
- * lk_guard_end() releases it.  Return EINUSE.  The caller holds the mutex. */
-static int owe(struct lk_release_part *part, sqlock_error *err)
-{
-    struct lk_slot *slot = part->slot;
-
-    slot->hold_count = 0;
-    slot->is_left_behind = true;
-    slot->is_to_be_told = false;
-    slot->asked.on_lost = NULL;
-    part->grant = slot->grant;
-    part->is_owed = true;
-    return lk_error(err, SQLOCK_EINUSE,
-                    "an open transaction guards this lock, which is released "
-                    "when that ends");
-}
-
-/* Undo one acquire of the present lease; the last one begins the release.
- * Return 0 or EINUSE.  The caller holds the mutex. */
-static int begin_own(struct lk_release_part *part, bool may_owe,
-                     sqlock_error *err)
-{
-    struct lk_slot *slot = part->slot;
-
-    if (slot->hold_count > 1) {
-        slot->hold_count--;
-        return 0;
-    }
-    if (slot->guards > 0 && may_owe)
-        return owe(part, err);
-    if (slot->guards > 0)
-        return lk_error(err, SQLOCK_EINUSE,
-                        "an open transaction guards this lock: end it first");
-    part->lease = slot->lease;
-    part->lost = slot->lost;
-    part->grant = slot->grant;
-    part->state = LK_RELEASE_TURN;
-    lk_count_released(&slot->store->db.stats, slot->key,
-                      lk_boottime_ns() - slot->acquired_boot_ns);
-    slot->phase = LK_BUSY;
-    return 0;
-}
-
-/* The caller holds the mutex. */
-static int begin_release(struct lk_release_part *part,
-                         const struct lk_undo *undo, sqlock_error *err)
-{
-    struct lk_slot *slot = part->slot;
-    struct lk_overdue *overdue = undo->grant != 0
-                                     ? lk_overdue_by_grant(slot, undo->grant)
-                                     : lk_overdue_of(slot, undo->owner);
-
-    if (undo->grant != 0 ? lk_is_granted(slot, undo->grant)
-                         : lk_is_owned_by(slot, undo->owner))
-        return begin_own(part, undo->may_owe, err);
-    if (overdue == NULL)
-        return lk_not_owner(err);
-    begin_overdue(overdue, part);
-    return 0;
-}
-
-void lk_begin_release(struct lk_release_part *part, struct lk_slot *slot,
-                      const struct lk_undo *undo, sqlock_error *err)
-{
-    part->slot = slot;
-    pthread_mutex_lock(&slot->mutex);
-    part->rc = begin_release(part, undo, err);
-    part->has_lease = part->state != LK_RELEASE_OVER;
-    pthread_mutex_unlock(&slot->mutex);
-}
-
-void lk_forget_lease(struct lk_slot *slot)
-{
-    slot->hold_count = 0;
-    slot->lost = 0;
-    slot->lease.token = 0;
-}
-
-void lk_end_release(struct lk_slot *slot)
-{
-    pthread_mutex_lock(&slot->mutex);
-    lk_forget_lease(slot);
-    /* a part chosen for a hand-off that failed is in slot->turn already */
-    give_turn(slot, slot->turn != NULL ? slot->turn : lk_first_queued(slot));
-    pthread_mutex_unlock(&slot->mutex);
-}
-
-/* Choose the next part to hand off to.  Do not hand off a lease that may be
- * over, nor too often in a row: other processes wait as well. */
-struct lk_part *lk_begin_hand_off(struct lk_slot *slot)
-{
-    uint32_t limit = slot->store->options.handoff_limit;
-    struct lk_part *next = NULL;
-
-    pthread_mutex_lock(&slot->mutex);
-    if (slot->handoffs < limit && !lk_peers_are_due(slot) &&
-        lk_remaining_ns(slot) > 0)
+    if (next == NULL || next->state != LK_PART_CHOSEN)
         next = lk_first_queued(slot);
-    if (next != NULL && !next->may_be_given)
-        next = NULL;
-    if (next != NULL) {
-        next->state = LK_PART_CHOSEN;
-        slot->turn = next;
-    }
-    pthread_mutex_unlock(&slot->mutex);
+    begin_turn(slot, next);
+    if (next != NULL)
+        dequeue(next, LK_PART_TURN, LK_WAKE_TURN);
+}
+
+/* Do not hand off a lease that may be over, nor too often in a row: other
+ * processes wait as well. */
+struct lk_part *lk_choose(struct lk_slot *slot)
+{
+    struct lk_part *next = lk_first_queued(slot);
+
+    if (slot->handoffs >= slot->store->options.handoff_limit ||
+        lk_peers_are_due(slot) || lk_remaining_ns(lk_present(slot)) == 0 ||
+        next == NULL || !next->may_be_given)
+        return NULL;
+    go_to(next, LK_PART_CHOSEN);
+    slot->turn = next;
     return next;
 }
 
-void lk_end_hand_off(struct lk_part *next, const struct lk_lease *lease)
-{
-    struct lk_slot *slot = next->slot;
-
-    pthread_mutex_lock(&slot->mutex);
-    lk_count(&slot->store->db.stats, LK_COUNT_HANDED_OFF);
-    slot->handoffs++;
-    lk_hold(next, lease);
-    lk_waiter_wake(next->waiter, LK_WAKE_GRANTED);
-    pthread_mutex_unlock(&slot->mutex);
-}
-
-void lk_abandon_part(struct lk_part *part)
+void lk_part_holds(struct lk_part *part)
 {
     struct lk_slot *slot = part->slot;
-    struct lk_overdue *overdue;
 
-    pthread_mutex_lock(&slot->mutex);
-    part->waiter->is_abandoned = true;
-    overdue = lk_overdue_by_grant(slot, part->grant);
-    if (overdue != NULL)
-        overdue->is_left_behind = true;
-    if (lk_is_granted(slot, part->grant) && part->state == LK_PART_HELD)
-        slot->asked.on_lost = NULL;
-    if (lk_is_granted(slot, part->grant) && slot->hold_count == 1)
-        slot->is_left_behind = true;
-    pthread_mutex_unlock(&slot->mutex);
+    if (part->state == LK_PART_CHOSEN) {
+        slot->handoffs++;
+        lk_waiter_wake(part->waiter, LK_WAKE_GRANTED);
+    }
+    go_to(part, LK_PART_HELD);
+    slot->turn = NULL;
+    slot->outage = 0;
 }
 
-void lk_abandon_release(struct lk_slot *slot, const struct lk_lease *lease)
+/* --- entering --- */
+
+/* Return whether the owner is a handle that holds the lock already, or waits
+ * for it in another call. */
+static bool is_used_twice(const struct lk_part *self)
 {
-    pthread_mutex_lock(&slot->mutex);
-    if (slot->phase == LK_BUSY &&
-        strcmp(slot->lease.client_id, lease->client_id) == 0)
-        slot->is_left_behind = true;
-    pthread_mutex_unlock(&slot->mutex);
+    const struct lk_slot *slot = self->slot;
+    const struct lk_part *part;
+
+    if (slot->store->options.ownership != SQLOCK_OWNED_BY_HANDLE)
+        return false;
+    if (lk_hold_of(slot, self->owner) != NULL)
+        return true;
+    DL_FOREACH2(slot->parts, part, next)
+    {
+        if (part != self && part->owner == self->owner &&
+            !part->waiter->is_abandoned)
+            return true;
+    }
+    return false;
 }
 
-int lk_begin_renew(struct lk_slot *slot, uint64_t owner, uint32_t ttl_ms,
-                   struct lk_renewal *renewal, struct lk_lease *lease,
-                   sqlock_error *err)
+/* Return whether a nested acquire asks for something that the first acquire,
+ * with which it shares the lease, did not ask for. */
+static bool wants_more(const struct lk_hold *hold,
+                       const sqlock_acquire_options *wanted)
 {
+    const sqlock_acquire_options *has = &hold->asked;
+    uint32_t usual_ms = hold->slot->store->options.ttl_ms;
+
+    return (wanted->ttl_ms != has->ttl_ms && wanted->ttl_ms != usual_ms) ||
+           (wanted->auto_renew && !has->auto_renew) ||
+           (wanted->fenced && !has->fenced) ||
+           (wanted->max_hold_ms != 0 &&
+            wanted->max_hold_ms != has->max_hold_ms) ||
+           (wanted->on_lost != NULL &&
+            (wanted->on_lost != has->on_lost ||
+             wanted->lost_context != has->lost_context));
+}
+
+static int nest(struct lk_part *part, struct lk_hold *hold, sqlock_error *err)
+{
+    if (hold->lost == SQLOCK_ELOST)
+        return lk_error(err, SQLOCK_ELOST,
+                        "the lease of this lock is lost: release it first");
+    if (lk_remaining_ns(hold) == 0)
+        return lk_error(err, SQLOCK_EEXPIRED,
+                        "the lease of this lock has expired: release it first");
+    if (hold->count == UINT32_MAX)
+        return lk_error(
+            err, SQLOCK_EINVAL,
+            "the lock has been acquired too often without a release");
+    if (wants_more(hold, part->waiter->options))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the lock is already held with other options: set them "
+                        "in the first acquire only");
+    hold->count++;
+    part->grant = hold->grant;
+    go_to(part, LK_PART_NESTED);
+    if (hold->is_left_behind && !part->waiter->is_abandoned) {
+        hold->is_left_behind = false;
+        lk_let_all_in(part->slot); /* they waited for its end, see ours() */
+    }
+    return 0;
+}
+
+/* Return the hold in which the part nests; NULL: none.  A lease that an
+ * abandoned request of the registry got, and is about to release, is only ours
+ * if the acquire asks for nothing more; otherwise the part waits for its
+ * end. */
+static struct lk_hold *ours(const struct lk_part *part)
+{
+    const struct lk_slot *slot = part->slot;
+    struct lk_hold *hold = lk_hold_of(slot, part->owner);
+
+    if (hold != NULL)
+        return hold;
+    hold = lk_present(slot);
+    if (hold != NULL && hold->state == LK_HOLD_HELD &&
+        hold->owner == part->owner &&
+        slot->store->options.ownership == SQLOCK_OWNED_BY_REGISTRY &&
+        hold->count > 0 && lk_remaining_ns(hold) > 0 &&
+        !wants_more(hold, part->waiter->options))
+        return hold;
+    return NULL;
+}
+
+static int not_in_time(const struct lk_part *part, sqlock_error *err)
+{
+    const struct lk_slot *slot = part->slot;
+
+    if (slot->outage == 0)
+        return lk_not_in_time(part->waiter->wait_ms, err);
+    return lk_error(err, slot->outage,
+                    "%s: another thread of this process is already trying to "
+                    "reach it for this lock",
+                    sqlock_strerror(slot->outage));
+}
+
+/* Append the part to the FIFO. */
+static void queue(struct lk_part *part)
+{
+    part->waiter->reason = LK_WAKE_NONE;
+    unlist(part);
+    list(part);
+    go_to(part, LK_PART_QUEUED);
+}
+
+static void take_turn(struct lk_part *part)
+{
+    part->slot->turn = part;
+    go_to(part, LK_PART_TURN);
+}
+
+static int enter(struct lk_part *part, bool may_queue, sqlock_error *err)
+{
+    struct lk_slot *slot = part->slot;
+    const struct lk_waiter *self = part->waiter;
+    const struct lk_hold *aside = lk_aside_of(slot, part->owner);
+    struct lk_hold *hold = ours(part);
+
+    if (is_used_twice(part))
+        return lk_error(err, SQLOCK_EINUSE,
+                        "this handle already holds the lock or waits for it: "
+                        "obtain a handle for each owner");
+    if (hold != NULL)
+        return nest(part, hold, err);
+    if (aside != NULL)
+        return lk_error(err, aside->lost,
+                        "the lease of this lock is over: release it first");
+    if (part->hold == NULL)
+        part->hold = calloc(1, sizeof *part->hold);
+    if (part->hold == NULL)
+        return lk_error_nomem(err);
+    if (lk_first_queued(slot) == NULL && lk_is_overdue(slot))
+        lk_set_aside(slot);
+    if (slot->turn == NULL && lk_present(slot) == NULL)
+        take_turn(part);
+    else if (self->wait_ms == 0 ||
+             (slot->outage != 0 && self->options->fail_fast))
+        return not_in_time(part, err);
+    else if (may_queue)
+        queue(part);
+    return 0;
+}
+
+/* --- waiting in the FIFO --- */
+
+/* Take the turn if the holder's lease is over; otherwise leave the FIFO if the
+ * wait is cancelled, out of time or would never end.  Return 0 with the turn,
+ * ECANCELED, ETIMEDOUT, EDEADLOCK or the code of an outage; or LK_SUSPENDED:
+ * the part stays in the FIFO. */
+static int leave_queue(struct lk_part *part, sqlock_error *err)
+{
+    struct lk_slot *slot = part->slot;
     int rc = 0;
 
-    pthread_mutex_lock(&slot->mutex);
-    if (!lk_is_owned_by(slot, owner) && lk_overdue_of(slot, owner) != NULL)
-        rc = lk_error(err, lk_overdue_of(slot, owner)->lost,
-                      "the lease of this lock is over: release it first");
-    else if (!lk_is_owned_by(slot, owner))
-        rc = lk_not_owner(err);
-    else if (slot->lost == SQLOCK_ELOST)
-        rc = lk_error(err, SQLOCK_ELOST, "the lease of this lock is lost");
-    else if (lk_remaining_ns(slot) == 0)
-        rc = lk_error(err, SQLOCK_EEXPIRED,
-                      "the lease expired before it was renewed");
-    else if (slot->guards > 0)
-        rc =
-            lk_error(err, SQLOCK_EBUSY, "an open transaction guards this lock");
-    else
-        rc = lk_ttl_check(&slot->store->options, &ttl_ms, ttl_ms,
-                          slot->lease.ttl_ms, err);
-    if (rc == 0) {
-        *lease = slot->lease;
-        lease->ttl_ms = lk_capped_ms(lease, ttl_ms);
-        lk_renewal_begin(slot, renewal, lease->ttl_ms);
+    if (part->waiter->is_cancelled) {
+        rc = lk_canceled(err);
+    } else if (lk_first_queued(slot) == part && lk_is_overdue(slot)) {
+        lk_set_aside(slot);
+        take_turn(part);
+    } else if (part->waiter->is_deadlocked) {
+        rc = lk_deadlock(part, err);
+    } else if (sqlock_monotonic_ns() >= part->waiter->deadline_ns) {
+        rc = not_in_time(part, err);
+    } else {
+        return LK_SUSPENDED;
     }
-    pthread_mutex_unlock(&slot->mutex);
+    if (rc == 0)
+        return 0;
+    go_to(part, LK_PART_OUTSIDE);
+    if (lk_is_overdue(slot)) /* pass on a wake-up that the part may have got */
+        lk_wake_first(slot);
     return rc;
+}
+
+static int await_turn(struct lk_part *part, sqlock_error *err)
+{
+    struct lk_waiter *self = part->waiter;
+
+    for (;;) {
+        int rc = 0;
+
+        if (part->state == LK_PART_CHOSEN) { /* a wake-up is under way */
+            rc = lk_waiter_park(self, LK_NEVER, false);
+        } else if (part->state != LK_PART_QUEUED) {
+            return 0;
+        } else {
+            rc = leave_queue(part, err);
+            if (rc != LK_SUSPENDED)
+                return rc;
+            self->reason = LK_WAKE_NONE;
+            rc = lk_waiter_park(
+                self, lk_sooner(self->deadline_ns, lk_overdue_at(part->slot)),
+                true);
+        }
+        if (rc != 0)
+            return rc;
+    }
+}
+
+static void step_back(struct lk_part *part)
+{
+    if (part->state == LK_PART_TURN)
+        lk_pass_turn(part->slot);
+    go_to(part, LK_PART_OUTSIDE);
+}
+
+/* --- interface of turns; the caller does not hold the mutex --- */
+
+int lk_enter(struct lk_part *part, bool may_queue, enum lk_part_state *state,
+             sqlock_error *err)
+{
+    int rc;
+
+    pthread_mutex_lock(&lk_mutex);
+    rc = enter(part, may_queue, err);
+    list(part);
+    *state = part->state;
+    pthread_mutex_unlock(&lk_mutex);
+    return rc;
+}
+
+int lk_await_turn(struct lk_part *part, enum lk_part_state *state,
+                  sqlock_error *err)
+{
+    int rc;
+
+    pthread_mutex_lock(&lk_mutex);
+    rc = await_turn(part, err);
+    *state = part->state;
+    pthread_mutex_unlock(&lk_mutex);
+    return rc;
+}
+
+void lk_step_back(struct lk_part *part)
+{
+    pthread_mutex_lock(&lk_mutex);
+    step_back(part);
+    pthread_mutex_unlock(&lk_mutex);
+}
+
+void lk_part_end(struct lk_part *part)
+{
+    pthread_mutex_lock(&lk_mutex);
+    if (part->state == LK_PART_TURN)
+        step_back(part);
+    unlist(part);
+    pthread_mutex_unlock(&lk_mutex);
+    free(part->hold);
+}
+
+void lk_note_outage(struct lk_slot *slot, int rc)
+{
+    struct lk_part *part;
+
+    /* nothing was sent for the other waiters */
+    if (rc == SQLOCK_EUNCERTAIN)
+        rc = SQLOCK_EUNREACHABLE;
+    pthread_mutex_lock(&lk_mutex);
+    slot->outage = rc;
+    DL_FOREACH2(slot->parts, part, next)
+    {
+        if (rc != 0 && part->state == LK_PART_QUEUED &&
+            part->waiter->options->fail_fast)
+            retry(part);
+    }
+    pthread_mutex_unlock(&lk_mutex);
+}
+
+void lk_slot_drop_session(struct lk_slot *slot)
+{
+    if (slot->session != NULL)
+        lk_pool_discard(&slot->store->db.waiting, slot->session);
+    slot->session = NULL;
 }

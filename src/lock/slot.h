@@ -1,31 +1,32 @@
 /*
- * slot.h - a lock in this process: the part that has the turn, the FIFO behind
- * it, and the lease while it is held
+ * slot.h - a lock in this process: who has it, the part that has the turn, and
+ * the FIFO behind it
  *
- * All handles of a name share one slot.  The slot's owner is the number of a
- * thread, handle, request or registry, according to the option `ownership`.
+ * All handles of a name share one slot.  A part is the wish of one acquisition
+ * for that lock.  Only the part that has the turn claims the row, so one
+ * contender per process and key reaches the database.
  */
 #ifndef LK_SLOT_H
 #define LK_SLOT_H
 
+#include <pthread.h>
+
 #include "base/hash.h"
 #include "lease/lease.h"
 #include "lock/bell.h"
-#include "lock/slots.h"
-#include "lock/renewal.h"
+#include "lock/poller.h"
 #include "lock/waiter.h"
 
-struct lk_release_part;
-struct lk_undo;
+struct lk_hold;
 
-enum lk_phase {
-    LK_FREE, /* nobody in this process has the turn or the lease */
-    LK_BUSY, /* it is being claimed or released */
-    /* acquired and not yet released, even if the lease is over */
-    LK_OCCUPIED,
-};
+/* Guards whatever several threads use in src/lock, in all registries of the
+ * process: slots, holds, parts, waiters, handles and requests.  It is held for
+ * short steps and never during I/O.  "The caller holds the mutex" means this
+ * one. */
+extern pthread_mutex_t lk_mutex;
 
-/* State of one part of an acquisition at its slot. */
+/* State of one part of an acquisition at its slot; slot.c has the legal
+ * transitions. */
 enum lk_part_state {
     LK_PART_OUTSIDE, /* not in the FIFO: waits elsewhere, or not yet */
     LK_PART_QUEUED,  /* in the FIFO */
@@ -40,45 +41,44 @@ enum lk_part_state {
 struct lk_part {
     struct lk_slot *slot;
     struct lk_waiter *waiter;
+    struct sqlock_lock *lock; /* the handle */
     uint64_t owner;           /* the future owner of the lock */
-    struct sqlock_lock *lock; /* for the acquisition's `undo`; not used here */
+    struct lk_hold *hold;     /* for the grant, from lk_enter() on */
     bool may_be_given;        /* a release may hand its lease off to the part */
-    /* guarded by the slot's mutex */
+    /* guarded by the mutex */
     struct lk_part *next, *previous;
     bool is_listed;
     enum lk_part_state state;
-    /* number of the acquisition whose lease the part has, or nests in */
-    uint64_t grant;
+    uint64_t grant; /* number of the hold that the part has, or nests in */
+    struct lk_subscription polled;
+    struct {
+        bool is_noted; /* it is in the table of deadlock.c */
+        UT_hash_handle hh;
+    } waiting;
     /* used by the acquisition */
     int rc;
     struct lk_lease lease; /* during the claim */
     bool is_kept;          /* has the turn and the row: kept.h */
     bool saw_peer;         /* the wait has seen a Spring service hold the row */
     struct lk_ear ear;     /* guarded by the bell's mutex */
-    struct {
-        bool is_noted; /* it is in the table, which deadlock.c guards */
-        UT_hash_handle hh;
-    } waiting;
 };
 
 struct lk_slot {
-    struct lk_slots *all;
-    struct lk_store *store; /* same as all->store */
+    /* constant */
+    struct sqlock_registry *registry;
+    struct lk_store *store;
     char key[SQLOCK_KEY_SIZE];
     char *name; /* copied from the first sqlock_obtain() */
+    /* guarded by the mutex */
     UT_hash_handle hh;
-    uint32_t references; /* guarded by the slots' mutex */
-
-    pthread_mutex_t mutex; /* guards the following fields */
+    uint32_t references;
+    struct lk_hold *holds; /* hold.h */
+    uint64_t grants;       /* how many holds there were */
     /* parts under way; the queued ones are the FIFO */
     struct lk_part *parts;
     struct lk_part *turn; /* the part that may claim; NULL: none */
     int outage;           /* code of an outage of the database; 0: none */
-    enum lk_phase phase;
-    uint32_t handoffs; /* hand-offs within this process, in a row */
-    /* nobody of the application has the lease any more: the holder or releaser
-     * is an abandoned request, or the last acquire was undone under a guard */
-    bool is_left_behind;
+    uint32_t handoffs;    /* hand-offs within this process, in a row */
     /* used without the mutex by the part that has the turn */
     /* other processes are known to wait */
     bool is_contended;
@@ -97,99 +97,79 @@ struct lk_slot {
         int64_t poll_share_ns;
         int64_t token; /* token of the row when our pause began */
     } peers;
-    /* valid while the lock is occupied */
-    uint64_t owner;
-    sqlock_acquire_options asked; /* of the first acquire, with defaults */
-    uint64_t grant; /* number of the acquisition; only counts up */
-    /* 0: the last acquire was undone under a guard; the lease is released when
-     * the last guard ends */
-    uint32_t hold_count;
-    struct lk_lease lease;
-    int64_t acquired_boot_ns;
-    struct lk_renewal *renewals; /* under way */
-    int lost;                    /* 0, ELOST, EEXPIRED; does not go back to 0 */
-    /* the end of the lease is still to be reported, by on_lost or lost_fd */
-    bool is_to_be_told;
-    uint32_t guards; /* open transactions that guard the lease */
-
-    struct lk_overdue *overdue;
-    /* is_aside: place_aside has the bell of the lease that was set aside last.
-     * The next part that claims gives that bell up. */
-    bool is_aside;
-    struct lk_place place_aside;
 };
 
-/* The caller of the functions down to lk_leave() holds the slot's mutex. */
+/* --- the table; the caller holds the mutex --- */
 
-/* Return whether that owner holds the lock, even if the lease is over.
- * Nobody holds what an abandoned request has got and has yet to release. */
-bool lk_is_owned_by(const struct lk_slot *slot, uint64_t owner);
+/* Find or create the slot of a key, and add a reference.  `key` has
+ * SQLOCK_KEY_SIZE bytes; a new slot copies key and name.  NULL: out of
+ * memory. */
+struct lk_slot *lk_slot_of(struct sqlock_registry *registry, const char *key,
+                           const char *name);
 
-/* Return whether the lock is held by the acquisition of that number. */
-bool lk_is_granted(const struct lk_slot *slot, uint64_t grant);
+/* Drop a reference; the last one frees the slot. */
+void lk_slot_drop(struct lk_slot *slot);
 
-/* Return how long the holder may still rely on the lease; 0: the lease is lost
- * or over. */
-int64_t lk_remaining_ns(const struct lk_slot *slot);
+/* Return whether that owner (0: any) holds the lock, is acquiring or releasing
+ * it, or may still release a lease of it that is over.  Abandoned requests do
+ * not count. */
+bool lk_slot_is_in_use(const struct lk_slot *slot, uint64_t owner);
 
-/* Note that the lease ended before its release, by `code`: ELOST or EEXPIRED.
- * Return that code. */
-int lk_lose(struct lk_slot *slot, int code);
+/* --- turns; the caller does not hold the mutex --- */
 
-/* Clear the lease when the lock has no holder. */
-void lk_forget_lease(struct lk_slot *slot);
+/* Take the turn, or nest in the owner's lease; otherwise, if may_queue, queue
+ * in the FIFO.  Return 0, and in *state LK_PART_TURN, LK_PART_NESTED or
+ * LK_PART_QUEUED; or LK_PART_OUTSIDE, if another part has the turn and
+ * may_queue is false.  Or return EBUSY, ELOST, EEXPIRED, EINUSE, EINVAL,
+ * ENOMEM, or the code of an outage that the waiters share.  Once a part is
+ * queued, other threads may change part->state. */
+int lk_enter(struct lk_part *part, bool may_queue, enum lk_part_state *state,
+             sqlock_error *err);
 
-/* Make the part the holder of a lease that was claimed for it or handed off to
- * it.  The lease is copied. */
-void lk_hold(struct lk_part *part, const struct lk_lease *lease);
+/* Wait in the FIFO for the turn or a lease.  Return 0, and in *state
+ * LK_PART_TURN, LK_PART_HELD or LK_PART_OUTSIDE (enter again); or ETIMEDOUT,
+ * ECANCELED, EDEADLOCK, or the code of an outage; or LK_SUSPENDED, if a request
+ * must wait, or LK_ALARM: call again. */
+int lk_await_turn(struct lk_part *part, enum lk_part_state *state,
+                  sqlock_error *err);
+
+/* Give up the turn if the part has it.  A nested acquire is undone before, by
+ * lk_undo(). */
+void lk_step_back(struct lk_part *part);
+
+/* Give up the turn, and remove the part from its slot. */
+void lk_part_end(struct lk_part *part);
+
+/* Note that an attempt gave rc, the code of an outage, which the waiters of
+ * this process for the slot share; rc 0 ends the outage.  Wake the waiters that
+ * set fail_fast. */
+void lk_note_outage(struct lk_slot *slot, int rc);
+
+/* Give up the session of the part that has the turn, if it has one. */
+void lk_slot_drop_session(struct lk_slot *slot);
+
+/* --- turns; the caller holds the mutex --- */
+
+/* Return the first part in the FIFO whose wait is not cancelled; NULL: none. */
+struct lk_part *lk_first_queued(const struct lk_slot *slot);
+
+/* Wake the first part's waiter, to check the holder's lease. */
+void lk_wake_first(const struct lk_slot *slot);
 
 /* Let all queued parts enter again, to nest in the lease, which the whole
  * registry shares. */
 void lk_let_all_in(struct lk_slot *slot);
 
-/* End the present turn, and give it to the first part in the FIFO. */
-void lk_leave(struct lk_slot *slot);
+/* Choose the first part in the FIFO to get the holder's lease, if that may be
+ * handed off; NULL: there is none. */
+struct lk_part *lk_choose(struct lk_slot *slot);
 
-/* The caller of the functions below does not hold the mutex. */
+/* End the present turn.  Give it to a part that was chosen and got no lease, or
+ * to the first in the FIFO. */
+void lk_pass_turn(struct lk_slot *slot);
 
-/* Give up the session of the part that has the turn, if it has one. */
-void lk_slot_drop_session(struct lk_slot *slot);
-
-/* Return whether that owner (0: any) holds the lock, is acquiring or releasing
- * it, or may still release an overdue lease of it.  Abandoned requests do not
- * count. */
-bool lk_slot_is_in_use(struct lk_slot *slot, uint64_t owner);
-
-/* Undo one acquire, as far as possible without the database, and fill in the
- * part (release.h).  part->rc becomes 0, EOWNER or EINUSE.  With the state
- * LK_RELEASE_TURN the part has the turn until lk_end_release(). */
-void lk_begin_release(struct lk_release_part *part, struct lk_slot *slot,
-                      const struct lk_undo *undo, sqlock_error *err);
-void lk_end_release(struct lk_slot *slot);
-
-/* Begin a hand-off: return the part in the FIFO that is to get the lease; NULL:
- * release the row instead.  After that, lk_end_hand_off() makes this part the
- * holder of the new lease; or, if the hand-off failed, lk_end_release() gives
- * it the turn. */
-struct lk_part *lk_begin_hand_off(struct lk_slot *slot);
-void lk_end_hand_off(struct lk_part *next, const struct lk_lease *lease);
-
-/* Note that the application has finished with the request that acquires by this
- * part, or that releases the part's lease, before that was done: the request no
- * longer keeps the application from dropping the lock, and on_lost of its
- * acquisition is not called any more. */
-void lk_abandon_part(struct lk_part *part);
-void lk_abandon_release(struct lk_slot *slot, const struct lk_lease *lease);
-
-/* Begin a renewal of that owner's lease, and copy the lease to *lease with that
- * TTL (0: its own).  *renewal is in use until lk_renewal_end().  Return 0, or
- * EOWNER, EEXPIRED, ELOST, EBUSY (an open transaction guards the lease) or
- * EINVAL (the TTL): then nothing has begun. */
-int lk_begin_renew(struct lk_slot *slot, uint64_t owner, uint32_t ttl_ms,
-                   struct lk_renewal *renewal, struct lk_lease *lease,
-                   sqlock_error *err);
-
-/* Set the error of a caller that is not the owner, and return EOWNER. */
-int lk_not_owner(sqlock_error *err);
+/* Make the part the holder of its lease: its turn, or the hand-off to it, is
+ * over. */
+void lk_part_holds(struct lk_part *part);
 
 #endif

@@ -4,20 +4,19 @@
  */
 #include "lock/waiter.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
 #include "db/driver.h"
+#include "lock/slot.h"
 
 void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
                     const sqlock_acquire_options *options)
 {
     memset(waiter, 0, sizeof *waiter);
     lk_condition_init(&waiter->woken);
-    (void)pthread_mutex_init(&waiter->mutex, NULL);
     waiter->wait_ms = wait_ms;
     waiter->deadline_ns = wait_ms == SQLOCK_FOREVER
                               ? LK_NEVER
@@ -28,44 +27,44 @@ void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
 
 void lk_waiter_clear(struct lk_waiter *waiter)
 {
-    (void)pthread_mutex_destroy(&waiter->mutex);
     (void)pthread_cond_destroy(&waiter->woken);
+}
+
+/* Let the waiter see what has changed. */
+static void signal_change(struct lk_waiter *waiter)
+{
+    (void)pthread_cond_signal(&waiter->woken);
+    if (waiter->on_wake != NULL)
+        waiter->on_wake(waiter);
 }
 
 void lk_waiter_wake(struct lk_waiter *waiter, enum lk_wake_reason reason)
 {
-    pthread_mutex_lock(&waiter->mutex);
     waiter->reason = reason;
-    pthread_cond_signal(&waiter->woken);
-    if (waiter->on_wake != NULL)
-        waiter->on_wake(waiter);
-    pthread_mutex_unlock(&waiter->mutex);
+    signal_change(waiter);
 }
 
 void lk_waiter_yield(struct lk_waiter *waiter)
 {
-    pthread_mutex_lock(&waiter->mutex);
     waiter->is_to_yield = true;
-    pthread_cond_signal(&waiter->woken);
-    pthread_mutex_unlock(&waiter->mutex);
+    signal_change(waiter);
 }
 
-void lk_waiter_prepare(struct lk_waiter *self)
+void lk_waiter_cancel(struct lk_waiter *waiter)
 {
-    pthread_mutex_lock(&self->mutex);
-    self->reason = LK_WAKE_NONE;
-    pthread_mutex_unlock(&self->mutex);
+    waiter->is_cancelled = true;
+    signal_change(waiter);
 }
 
-/* Sleep until the condition is signalled (return true) or until_ns comes
- * (false).  The caller holds the mutex. */
-static bool wait_until(struct lk_waiter *self, int64_t until_ns)
+/* Sleep until the condition is signalled, or until_ns. */
+static void sleep_until(struct lk_waiter *self, int64_t until_ns)
 {
     struct timespec at = lk_timespec(until_ns);
 
     if (until_ns == LK_NEVER)
-        return pthread_cond_wait(&self->woken, &self->mutex) == 0;
-    return pthread_cond_timedwait(&self->woken, &self->mutex, &at) != ETIMEDOUT;
+        (void)pthread_cond_wait(&self->woken, &lk_mutex);
+    else
+        (void)pthread_cond_timedwait(&self->woken, &lk_mutex, &at);
 }
 
 static bool is_past(int64_t at_ns)
@@ -75,44 +74,34 @@ static bool is_past(int64_t at_ns)
 
 int lk_waiter_park(struct lk_waiter *self, int64_t until_ns, bool hears_cancel)
 {
-    int rc = 0;
-
-    pthread_mutex_lock(&self->mutex);
-    while (rc == 0 && self->reason == LK_WAKE_NONE &&
+    while (self->reason == LK_WAKE_NONE &&
            !(hears_cancel && self->is_cancelled) && !is_past(until_ns)) {
-        if (self->is_to_yield || is_past(self->alarm_ns)) {
-            rc = LK_ALARM;
-        } else if (self->on_wake == NULL) {
-            (void)wait_until(self, lk_sooner(until_ns, self->alarm_ns));
-        } else {
+        if (self->is_to_yield || is_past(self->alarm_ns))
+            return LK_ALARM;
+        if (self->on_wake != NULL) {
             self->until_ns = until_ns;
-            rc = LK_SUSPENDED;
+            return LK_SUSPENDED;
         }
+        sleep_until(self, lk_sooner(until_ns, self->alarm_ns));
     }
-    pthread_mutex_unlock(&self->mutex);
-    return rc;
+    return 0;
 }
 
-int lk_waiter_sleep(struct lk_waiter *self, int64_t until_ns, sqlock_error *err)
+void lk_waiter_prepare(struct lk_waiter *self)
 {
-    bool cancelled;
-
-    pthread_mutex_lock(&self->mutex);
-    while (!self->is_cancelled && wait_until(self, until_ns))
-        ;
-    cancelled = self->is_cancelled;
-    pthread_mutex_unlock(&self->mutex);
-    return cancelled ? lk_canceled(err) : 0;
+    pthread_mutex_lock(&lk_mutex);
+    self->reason = LK_WAKE_NONE;
+    pthread_mutex_unlock(&lk_mutex);
 }
 
-bool lk_waiter_is_cancelled(struct lk_waiter *self)
+bool lk_waiter_is_cancelled(const struct lk_waiter *self)
 {
-    bool cancelled;
+    bool is_cancelled;
 
-    pthread_mutex_lock(&self->mutex);
-    cancelled = self->is_cancelled;
-    pthread_mutex_unlock(&self->mutex);
-    return cancelled;
+    pthread_mutex_lock(&lk_mutex);
+    is_cancelled = self->is_cancelled;
+    pthread_mutex_unlock(&lk_mutex);
+    return is_cancelled;
 }
 
 int64_t lk_waiter_statement_deadline(const struct lk_waiter *self,

@@ -30,25 +30,6 @@ enum lk_wake_reason {
     LK_WAKE_ROW      /* the row may be ours: it was read, or rung for */
 };
 
-/* Change of the row that ends a subscription at the poller. */
-enum lk_poll_until {
-    LK_POLL_UNTIL_FREE,   /* the row may be claimed */
-    LK_POLL_UNTIL_CHANGED /* as above, or the holder has changed */
-};
-
-/* A waiter's subscription at the poller (poller.h). */
-struct lk_subscription {
-    struct lk_waiter *next, *previous;
-    struct lk_part *part; /* the part whose row is read; NULL: none */
-    int64_t due_ns;       /* time of the next read, CLOCK_MONOTONIC */
-    enum lk_poll_until until;
-    int64_t pause_ns;             /* until the next read */
-    int64_t ends_ns;              /* the waiter is woken then in any case */
-    char holder[SQLOCK_KEY_SIZE]; /* as first read */
-    int rc;                       /* of the read that ended the subscription */
-    sqlock_error err;
-};
-
 /* Result of a step of a request where a thread would sleep. */
 #define LK_SUSPENDED 1
 /* Result of a step during which the acquisition has to look at the rows that it
@@ -62,8 +43,7 @@ struct lk_waiter {
     int64_t asked_ns;                      /* as in lease.h */
     const sqlock_acquire_options *options; /* with defaults filled in */
     /* Makes a suspended request run again; NULL: the waiter is a thread.  Runs
-     * with the waiter's mutex and others held, and may take only the
-     * executor's. */
+     * with the mutex held, and may take only the executor's. */
     void (*on_wake)(struct lk_waiter *waiter);
 
     /* used by the thread that runs the acquisition */
@@ -71,56 +51,47 @@ struct lk_waiter {
     int64_t until_ns;
     /* when to return LK_ALARM, CLOCK_MONOTONIC; LK_NEVER: not by time */
     int64_t alarm_ns;
-    bool is_deadlocked; /* deadlock.h: leave the FIFO */
+    int cancel_fd; /* 0: none */
 
-    /* the application has abandoned the request; guarded by the mutex of each
-     * slot at which the request has a part */
-    bool is_abandoned;
-
-    /* guards the following fields; taken after a slot's mutex */
-    pthread_mutex_t mutex;
+    /* guarded by the mutex */
     pthread_cond_t woken;
     enum lk_wake_reason reason;
-    bool is_cancelled; /* stays true */
-    bool is_to_yield;  /* return LK_ALARM at once: somebody needs a kept row */
-
-    /* guarded by the poller's mutex */
-    struct lk_subscription subscription;
-
-    int cancel_fd; /* 0: none; constant once watched */
+    bool is_abandoned;  /* the application has abandoned the request */
+    bool is_cancelled;  /* stays true */
+    bool is_to_yield;   /* return LK_ALARM at once: somebody needs a kept row */
+    bool is_deadlocked; /* deadlock.h: leave the FIFO */
     struct {
         struct lk_waiter *next, *previous;
         struct lk_cancel_fd *watched; /* NULL: none, or cancelled */
-    } cancel;                         /* guarded by the canceller's mutex */
+    } cancel;
 };
 
 void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
                     const sqlock_acquire_options *options);
 void lk_waiter_clear(struct lk_waiter *waiter);
 
-/* Wake the waiter for that reason, from any thread.  The caller holds the mutex
- * of the slot, of the poller or of the bell. */
+/* The caller of the functions down to lk_waiter_park() holds the mutex. */
+
+/* Wake the waiter for that reason, from any thread. */
 void lk_waiter_wake(struct lk_waiter *waiter, enum lk_wake_reason reason);
 
 /* Have the waiter return LK_ALARM, from any thread. */
 void lk_waiter_yield(struct lk_waiter *waiter);
 
-/* Reset the wake reason.  Call it before the waiter can be woken for something
- * new. */
-void lk_waiter_prepare(struct lk_waiter *self);
+/* Cancel the wait, from any thread. */
+void lk_waiter_cancel(struct lk_waiter *waiter);
 
-/* Sleep until the waiter is woken, until until_ns (CLOCK_MONOTONIC) or, with
- * hears_cancel, until the wait is cancelled.  Return 0, without saying which of
- * these it was; LK_ALARM, before any of them; or LK_SUSPENDED at once, if a
- * request would have to sleep. */
+/* Sleep, without the mutex, until the waiter is woken, until until_ns
+ * (CLOCK_MONOTONIC) or, with hears_cancel, until the wait is cancelled.  Return
+ * 0, without saying which of these it was; LK_ALARM, before any of them; or
+ * LK_SUSPENDED at once, if a request would have to sleep.  Reset the reason
+ * before the waiter can be woken for something new. */
 int lk_waiter_park(struct lk_waiter *self, int64_t until_ns, bool hears_cancel);
 
-/* Sleep until until_ns (CLOCK_MONOTONIC), even in a request.  Return 0, or
- * ECANCELED as soon as the wait is cancelled. */
-int lk_waiter_sleep(struct lk_waiter *self, int64_t until_ns,
-                    sqlock_error *err);
+/* The caller of the functions below does not hold the mutex. */
 
-bool lk_waiter_is_cancelled(struct lk_waiter *self);
+void lk_waiter_prepare(struct lk_waiter *self);
+bool lk_waiter_is_cancelled(const struct lk_waiter *self);
 
 /* Return the deadline of a statement that is sent now: statement_timeout_ms
  * from now, and no later than statement_timeout_ms after the end of the

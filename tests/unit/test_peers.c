@@ -31,8 +31,7 @@ static int64_t use_share(struct lk_slot *slot, int64_t lease_ns)
     int64_t used_ns = 0;
 
     while (!lk_peers_are_due(slot) && used_ns < 60000 * LK_NS_PER_MS) {
-        slot->acquired_boot_ns = lk_boottime_ns() - lease_ns;
-        lk_peers_charge(slot);
+        lk_peers_charge(slot, lease_ns);
         used_ns += lease_ns;
     }
     return used_ns;
@@ -51,7 +50,7 @@ static void begin_pause(struct lk_slot *slot)
 static void test_the_share_doubles_while_no_service_comes(void **state)
 {
     static struct lk_store store;
-    struct lk_slot slot = {.phase = LK_OCCUPIED};
+    struct lk_slot slot = {.grants = 0};
     int64_t share_ns = FIRST_SHARE_NS;
 
     (void)state;
@@ -66,7 +65,7 @@ static void test_the_share_doubles_while_no_service_comes(void **state)
 static void test_pauses_end_when_the_service_is_gone(void **state)
 {
     static struct lk_store store;
-    struct lk_slot slot = {.phase = LK_OCCUPIED};
+    struct lk_slot slot = {.grants = 0};
 
     (void)state;
     meet_service(&slot, &store);
@@ -86,14 +85,13 @@ static void test_pauses_end_when_the_service_is_gone(void **state)
 static void test_short_leases_count_as_a_turn(void **state)
 {
     static struct lk_store store;
-    struct lk_slot slot = {.phase = LK_OCCUPIED};
+    struct lk_slot slot = {.grants = 0};
     unsigned leases = 0;
 
     (void)state;
     meet_service(&slot, &store);
     while (!lk_peers_are_due(&slot) && leases < 1000) {
-        slot.acquired_boot_ns = lk_boottime_ns();
-        lk_peers_charge(&slot);
+        lk_peers_charge(&slot, 0);
         leases++;
     }
     assert_int_equal(leases, 20);
@@ -112,7 +110,7 @@ static void test_a_row_that_we_have_made_ourselves_is_no_service(void **state)
     assert_int_equal(slot.peers.share_ns, 0);
     lk_peers_granted(&slot, &found, true);
     assert_int_equal(slot.peers.share_ns, 0);
-    slot.acquired_boot_ns = 1; /* our earlier lease left a row */
+    slot.grants = 1; /* our earlier lease left a row */
     lk_peers_granted(&slot, &made, false);
     assert_int_equal(slot.peers.share_ns, FIRST_SHARE_NS);
 }
@@ -122,7 +120,7 @@ static void test_a_row_that_we_have_made_ourselves_is_no_service(void **state)
 static void test_a_service_that_was_not_seen_gets_its_chance(void **state)
 {
     static struct lk_store store;
-    struct lk_slot slot = {.store = &store, .phase = LK_OCCUPIED};
+    struct lk_slot slot = {.store = &store};
     int64_t used_ns = 0;
 
     (void)state;

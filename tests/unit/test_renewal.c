@@ -11,23 +11,25 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "lock/slot.h"
+#include "lock/hold.h"
 
 #define HOUR_MS (60 * 60 * 1000u)
 
 struct renewed {
     struct lk_store store;
     struct lk_slot slot;
+    struct lk_hold hold;
 };
 
 /* Grant a lease of that many hours. */
 static void hold(struct renewed *renewed, uint32_t hours)
 {
-    struct lk_lease *lease = &renewed->slot.lease;
+    struct lk_lease *lease = &renewed->hold.lease;
 
     memset(renewed, 0, sizeof *renewed);
     renewed->slot.store = &renewed->store;
-    renewed->slot.phase = LK_OCCUPIED;
+    renewed->hold.slot = &renewed->slot;
+    renewed->hold.state = LK_HOLD_HELD;
     (void)snprintf(lease->client_id, sizeof lease->client_id, "%s", "client");
     lease->ttl_ms = hours * HOUR_MS;
     lease->deadline_boot_ns =
@@ -37,7 +39,7 @@ static void hold(struct renewed *renewed, uint32_t hours)
 static void begin(struct renewed *renewed, struct lk_renewal *renewal,
                   uint32_t hours)
 {
-    lk_renewal_begin(&renewed->slot, renewal, hours * HOUR_MS);
+    lk_renewal_begin(&renewed->hold, renewal, hours * HOUR_MS);
 }
 
 /* End a renewal for that many hours: its statement was sent now, and gave
@@ -45,14 +47,13 @@ static void begin(struct renewed *renewed, struct lk_renewal *renewal,
 static void end(struct renewed *renewed, struct lk_renewal *renewal,
                 uint32_t hours, int rc)
 {
-    struct lk_lease lease = renewed->slot.lease;
+    struct lk_lease lease = renewed->hold.lease;
     int64_t sent_boot_ns = lk_boottime_ns();
 
     lease.ttl_ms = hours * HOUR_MS;
     lease.deadline_boot_ns =
         lk_believe_until(&renewed->store, sent_boot_ns, lease.ttl_ms);
-    assert_true(
-        lk_renewal_end(&renewed->slot, renewal, &lease, rc, sent_boot_ns));
+    lk_renewal_end(&renewed->hold, renewal, &lease, rc, sent_boot_ns);
 }
 
 /* Assert that the deadline is between those of a lease of that many hours and
@@ -60,7 +61,7 @@ static void end(struct renewed *renewed, struct lk_renewal *renewal,
 static void expect_hours(const struct renewed *renewed, uint32_t hours)
 {
     int64_t now_ns = lk_boottime_ns();
-    int64_t deadline_ns = renewed->slot.lease.deadline_boot_ns;
+    int64_t deadline_ns = renewed->hold.lease.deadline_boot_ns;
 
     assert_true(deadline_ns <=
                 lk_believe_until(&renewed->store, now_ns, hours * HOUR_MS));
@@ -83,7 +84,7 @@ static void test_a_renewal_alone_moves_the_deadline(void **state)
     expect_hours(&renewed, 4);
     end(&renewed, &one, 4, 0);
     expect_hours(&renewed, 4);
-    assert_int_equal(renewed.slot.lease.ttl_ms, 4 * HOUR_MS);
+    assert_int_equal(renewed.hold.lease.ttl_ms, 4 * HOUR_MS);
 }
 
 /* Renewals for 4, 6 and 8 hours begin, in each of three orders, and are
@@ -170,17 +171,17 @@ test_a_renewal_that_failed_beside_another_moves_nothing(void **state)
 
     (void)state;
     hold(&renewed, 2);
-    copy = renewed.slot.lease;
+    copy = renewed.hold.lease;
     begin(&renewed, &failed, 8);
     begin(&renewed, &other, 8);
     end(&renewed, &other, 8, 0);
-    assert_true(lk_renewal_end(&renewed.slot, &failed, &copy, SQLOCK_EBUSY,
-                               lk_boottime_ns()));
+    lk_renewal_end(&renewed.hold, &failed, &copy, SQLOCK_EBUSY,
+                   lk_boottime_ns());
     expect_hours(&renewed, 8);
 }
 
-/* The lock was released and acquired again during the renewal. */
-static void test_a_renewal_of_another_lease_moves_nothing(void **state)
+/* The lease was released during the renewal. */
+static void test_a_renewal_of_a_released_lease_moves_nothing(void **state)
 {
     struct renewed renewed;
     struct lk_renewal one;
@@ -189,28 +190,25 @@ static void test_a_renewal_of_another_lease_moves_nothing(void **state)
     (void)state;
     hold(&renewed, 4);
     begin(&renewed, &one, 4);
-    lease = renewed.slot.lease;
-    renewed.slot.renewals = NULL;
-    (void)snprintf(renewed.slot.lease.client_id,
-                   sizeof renewed.slot.lease.client_id, "%s", "next");
+    lease = renewed.hold.lease;
+    renewed.hold.state = LK_HOLD_RELEASING;
     lease.ttl_ms = 8 * HOUR_MS;
     lease.deadline_boot_ns =
         lk_believe_until(&renewed.store, lk_boottime_ns(), lease.ttl_ms);
-    assert_false(
-        lk_renewal_end(&renewed.slot, &one, &lease, 0, lk_boottime_ns()));
+    lk_renewal_end(&renewed.hold, &one, &lease, 0, lk_boottime_ns());
     expect_hours(&renewed, 4);
-    assert_int_equal(renewed.slot.lease.ttl_ms, 4 * HOUR_MS);
+    assert_int_equal(renewed.hold.lease.ttl_ms, 4 * HOUR_MS);
 }
 
 /* End a renewal for that many hours whose statement got no answer. */
 static void end_in_doubt(struct renewed *renewed, struct lk_renewal *renewal,
                          uint32_t hours)
 {
-    struct lk_lease lease = renewed->slot.lease;
+    struct lk_lease lease = renewed->hold.lease;
 
     lk_lease_cap(&lease, hours * HOUR_MS);
-    assert_true(lk_renewal_end(&renewed->slot, renewal, &lease,
-                               SQLOCK_EUNCERTAIN, lk_boottime_ns()));
+    lk_renewal_end(&renewed->hold, renewal, &lease, SQLOCK_EUNCERTAIN,
+                   lk_boottime_ns());
 }
 
 /* A statement for 4 hours that got no answer may still arrive and shorten the
@@ -228,7 +226,7 @@ static void test_an_unanswered_renewal_limits_those_after_it(void **state)
     begin(&renewed, &one, 8);
     end(&renewed, &one, 8, 0);
     expect_hours(&renewed, 4);
-    assert_int_equal(renewed.slot.lease.ttl_ms, 4 * HOUR_MS);
+    assert_int_equal(renewed.hold.lease.ttl_ms, 4 * HOUR_MS);
 }
 
 /* A renewal for 4 hours gets no answer, then an overlapping one for 8 hours
@@ -243,17 +241,16 @@ static void test_an_unanswered_renewal_limits_one_beside_it(void **state)
 
     (void)state;
     hold(&renewed, 10);
-    lease = renewed.slot.lease;
+    lease = renewed.hold.lease;
     lease.ttl_ms = 8 * HOUR_MS;
     lease.deadline_boot_ns =
         lk_believe_until(&renewed.store, lk_boottime_ns(), lease.ttl_ms);
     begin(&renewed, &answered, 8);
     begin(&renewed, &unanswered, 4);
     end_in_doubt(&renewed, &unanswered, 4);
-    assert_true(
-        lk_renewal_end(&renewed.slot, &answered, &lease, 0, lk_boottime_ns()));
+    lk_renewal_end(&renewed.hold, &answered, &lease, 0, lk_boottime_ns());
     expect_hours(&renewed, 4);
-    assert_int_equal(renewed.slot.lease.ttl_ms, 4 * HOUR_MS);
+    assert_int_equal(renewed.hold.lease.ttl_ms, 4 * HOUR_MS);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -262,7 +259,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_renewal_that_was_answered_limits_those_beside_it),
     cmocka_unit_test(test_a_renewal_after_the_others_moves_the_deadline),
     cmocka_unit_test(test_a_renewal_that_failed_beside_another_moves_nothing),
-    cmocka_unit_test(test_a_renewal_of_another_lease_moves_nothing),
+    cmocka_unit_test(test_a_renewal_of_a_released_lease_moves_nothing),
     cmocka_unit_test(test_an_unanswered_renewal_limits_those_after_it),
     cmocka_unit_test(test_an_unanswered_renewal_limits_one_beside_it),
 };

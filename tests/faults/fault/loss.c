@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "fault.h"
+#include "lock/hold.h"
 #include "lock/registry.h"
 #include "support/server.h"
 #include "support/workers.h"
@@ -57,9 +58,9 @@ static int64_t deadline_of(sqlock_lock *lock)
 {
     int64_t deadline;
 
-    pthread_mutex_lock(&lock->slot->mutex);
-    deadline = lock->slot->lease.deadline_boot_ns;
-    pthread_mutex_unlock(&lock->slot->mutex);
+    pthread_mutex_lock(&lk_mutex);
+    deadline = lk_present(lock->slot)->lease.deadline_boot_ns;
+    pthread_mutex_unlock(&lk_mutex);
     return deadline;
 }
 

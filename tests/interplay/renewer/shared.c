@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "lock/hold.h"
 #include "lock/registry.h"
 #include "support/tap.h"
 
@@ -72,9 +73,9 @@ int64_t lock_deadline(sqlock_lock *lock)
 {
     int64_t deadline;
 
-    pthread_mutex_lock(&lock->slot->mutex);
-    deadline = lock->slot->lease.deadline_boot_ns;
-    pthread_mutex_unlock(&lock->slot->mutex);
+    pthread_mutex_lock(&lk_mutex);
+    deadline = lk_present(lock->slot)->lease.deadline_boot_ns;
+    pthread_mutex_unlock(&lk_mutex);
     return deadline;
 }
 

@@ -16,7 +16,7 @@
 
 #define TASKS "/proc/self/task"
 
-/* renewals, events, background, bell; see locks/registry.h */
+/* renewals, events, background, bell; see lock/registry.h */
 #define SERVICES 4
 
 struct wait {
@@ -108,10 +108,9 @@ static void test_a_registry_has_four_service_threads(void **state)
     leave_a_doubt(registry, kept);
     await_renewals(kept, 2);
     assert_becomes_true(is_resolved(registry), PATIENCE_MS);
-    assert_becomes_true(is_started(&registry->slots.canceller.handler),
-                        PATIENCE_MS);
+    assert_becomes_true(is_started(&registry->canceller.handler), PATIENCE_MS);
     /* The wait itself starts the poller only where there is no bell. */
-    assert_ok(lk_handler_start(&registry->slots.poller.handler, &f->err));
+    assert_ok(lk_handler_start(&registry->poller.handler, &f->err));
     assert_true(is_started(&registry->expiry.handler));
     assert_true(is_started(&registry->renewer.handler));
     assert_true(check_entries(TASKS) <=

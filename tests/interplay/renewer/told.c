@@ -152,8 +152,8 @@ test_a_lock_that_is_released_is_neither_renewed_nor_watched(void **state)
 
     begin_held_up(f, &held_up, &how);
     let_go(&held_up);
-    assert_false(held_up.lock->renewing.is_listed);
-    assert_false(held_up.lock->expiring.is_listed);
+    assert_null(held_up.registry->renewer.renewing);
+    assert_null(held_up.registry->expiry.expiring);
     lock_drop(held_up.lock);
     registry_end(held_up.registry);
     assert_int_equal(atomic_load(&told.times), 0);

@@ -69,7 +69,7 @@ static void test_a_descriptor_that_was_ready_before_ends_no_wait(void **state)
     struct fixture *f = *state;
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    const struct lk_handler *handler = &f->a->slots.canceller.handler;
+    const struct lk_handler *handler = &f->a->canceller.handler;
     sqlock_request *request;
 
     options.cancel_fd = eventfd(0, EFD_CLOEXEC);

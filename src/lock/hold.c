@@ -1,0 +1,304 @@
+/*
+ * hold.c - the leases of a slot, until their holders have released them
+ * (hold.h).  No I/O in here.
+ */
+#include "lock/hold.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/owner.h"
+
+/* Look for an overdue lease again after this time: waiters are not woken when a
+ * guard ends, or when a lease without on_lost is lost. */
+#define AGAIN_NS (1000 * LK_NS_PER_MS)
+
+/* The states that may follow each state. */
+#define TO(state) (1U << (state))
+static const unsigned followers[] = {
+    [LK_HOLD_NEW] = TO(LK_HOLD_HELD),
+    /* over: the handle of an owner that has ended is freed */
+    [LK_HOLD_HELD] =
+        TO(LK_HOLD_RELEASING) | TO(LK_HOLD_ASIDE) | TO(LK_HOLD_OVER),
+    [LK_HOLD_RELEASING] = TO(LK_HOLD_OVER),
+    [LK_HOLD_ASIDE] = TO(LK_HOLD_OVER),
+};
+
+static void go_to(struct lk_hold *hold, enum lk_hold_state state)
+{
+    assert(followers[hold->state] & TO(state));
+    hold->state = state;
+}
+
+/* --- finding --- */
+
+struct lk_hold *lk_present(const struct lk_slot *slot)
+{
+    struct lk_hold *hold;
+
+    DL_FOREACH(slot->holds, hold)
+    {
+        if (hold->state != LK_HOLD_ASIDE)
+            return hold;
+    }
+    return NULL;
+}
+
+static struct lk_hold *find(const struct lk_slot *slot, uint64_t owner,
+                            enum lk_hold_state state)
+{
+    struct lk_hold *hold;
+
+    DL_FOREACH(slot->holds, hold)
+    {
+        if (hold->state == state && hold->owner == owner &&
+            !hold->is_left_behind)
+            return hold;
+    }
+    return NULL;
+}
+
+struct lk_hold *lk_hold_of(const struct lk_slot *slot, uint64_t owner)
+{
+    return find(slot, owner, LK_HOLD_HELD);
+}
+
+struct lk_hold *lk_aside_of(const struct lk_slot *slot, uint64_t owner)
+{
+    return find(slot, owner, LK_HOLD_ASIDE);
+}
+
+struct lk_hold *lk_hold_by_grant(const struct lk_slot *slot, uint64_t grant)
+{
+    struct lk_hold *hold;
+
+    DL_FOREACH(slot->holds, hold)
+    {
+        if (hold->grant == grant && hold->state != LK_HOLD_RELEASING)
+            return hold;
+    }
+    return NULL;
+}
+
+int64_t lk_remaining_ns(const struct lk_hold *hold)
+{
+    int64_t left = hold->lease.deadline_boot_ns - lk_boottime_ns();
+
+    return hold->lost != 0 || left < 0 ? 0 : left;
+}
+
+/* --- beginning and ending --- */
+
+void lk_hold_begin(struct lk_part *part, const struct lk_lease *lease)
+{
+    struct lk_hold *hold = part->hold;
+    struct lk_slot *slot = part->slot;
+
+    part->hold = NULL;
+    part->grant = ++slot->grants;
+    lk_part_holds(part);
+    hold->slot = slot;
+    slot->references++;
+    hold->lock = part->lock;
+    hold->owner = part->owner;
+    hold->grant = part->grant;
+    hold->asked = *part->waiter->options;
+    hold->is_left_behind = part->waiter->is_abandoned;
+    if (hold->is_left_behind)
+        hold->asked.on_lost = NULL;
+    hold->count = 1;
+    hold->lease = *lease;
+    hold->lease.asked_ns = 0;
+    hold->is_to_be_told = hold->asked.on_lost != NULL;
+    hold->acquired_boot_ns = lk_boottime_ns();
+    go_to(hold, LK_HOLD_HELD);
+    DL_PREPEND2(slot->holds, hold, previous, next);
+    if (slot->store->options.ownership == SQLOCK_OWNED_BY_REGISTRY)
+        lk_let_all_in(slot);
+}
+
+void lk_hold_begin_release(struct lk_hold *hold)
+{
+    const struct lk_slot *slot = hold->slot;
+
+    lk_count_released(&slot->store->db.stats, slot->key,
+                      lk_boottime_ns() - hold->acquired_boot_ns);
+    go_to(hold, LK_HOLD_RELEASING);
+}
+
+static void free_unused(struct lk_hold *hold)
+{
+    if (hold->state != LK_HOLD_OVER || hold->pins > 0)
+        return;
+    lk_slot_drop(hold->slot);
+    free(hold);
+}
+
+void lk_hold_end(struct lk_hold *hold)
+{
+    DL_DELETE2(hold->slot->holds, hold, previous, next);
+    go_to(hold, LK_HOLD_OVER);
+    free_unused(hold);
+}
+
+void lk_hold_unpin(struct lk_hold *hold)
+{
+    hold->pins--;
+    free_unused(hold);
+}
+
+int lk_lose(struct lk_hold *hold, int code)
+{
+    if (hold->lost == 0)
+        lk_count_over(&hold->slot->store->db.stats, hold->slot->key, code);
+    hold->lost = code;
+    return code;
+}
+
+/* --- leases that are over, and not released --- */
+
+bool lk_is_overdue(const struct lk_slot *slot)
+{
+    const struct lk_hold *hold = lk_present(slot);
+
+    return hold != NULL && hold->state == LK_HOLD_HELD && hold->guards == 0 &&
+           slot->store->options.ownership != SQLOCK_OWNED_BY_REGISTRY &&
+           lk_remaining_ns(hold) == 0 && !hold->is_to_be_told;
+}
+
+int64_t lk_overdue_at(const struct lk_slot *slot)
+{
+    const struct lk_hold *hold = lk_present(slot);
+    int64_t left_ns = AGAIN_NS;
+
+    if (hold != NULL && hold->state == LK_HOLD_HELD &&
+        lk_remaining_ns(hold) > 0)
+        left_ns = lk_sooner(left_ns, lk_remaining_ns(hold));
+    return sqlock_monotonic_ns() + left_ns;
+}
+
+void lk_set_aside(struct lk_slot *slot)
+{
+    struct lk_hold *hold = lk_present(slot);
+
+    if (hold->lost == 0)
+        (void)lk_lose(hold, SQLOCK_EEXPIRED);
+    go_to(hold, LK_HOLD_ASIDE);
+    slot->handoffs = 0;
+}
+
+struct lk_place lk_place_aside(struct lk_slot *slot)
+{
+    struct lk_place place = {0};
+    struct lk_hold *hold;
+
+    DL_FOREACH(slot->holds, hold)
+    {
+        if (hold->state == LK_HOLD_ASIDE && place.connection == NULL) {
+            place = hold->lease.place;
+            hold->lease.place = (struct lk_place){0};
+        }
+    }
+    return place;
+}
+
+/* --- renewals --- */
+
+void lk_renewal_begin(struct lk_hold *hold, struct lk_renewal *renewal,
+                      uint32_t ttl_ms)
+{
+    struct lk_renewal *other;
+
+    hold->pins++;
+    renewal->ttl_ms = ttl_ms;
+    renewal->old_ttl_ms = hold->lease.ttl_ms;
+    renewal->until_ns =
+        lk_believe_until(hold->slot->store, lk_boottime_ns(), ttl_ms);
+    renewal->others_ns = LK_NEVER;
+    DL_FOREACH(hold->renewals, other)
+    {
+        other->others_ns = lk_sooner(other->others_ns, renewal->until_ns);
+        renewal->others_ns = lk_sooner(renewal->others_ns, other->until_ns);
+    }
+    DL_APPEND2(hold->renewals, renewal, previous, next);
+    hold->lease.deadline_boot_ns =
+        lk_sooner(hold->lease.deadline_boot_ns, renewal->until_ns);
+}
+
+uint32_t lk_shortest_ttl_ms(const struct lk_hold *hold)
+{
+    uint32_t shortest = hold->lease.ttl_ms;
+    const struct lk_renewal *renewal;
+
+    DL_FOREACH(hold->renewals, renewal)
+    {
+        if (renewal->ttl_ms < shortest)
+            shortest = renewal->ttl_ms;
+    }
+    return shortest;
+}
+
+/* Limit TTL and deadline, because a statement about the lease has got no answer
+ * and may still arrive.  Its TTL is cap_ms (0: there is none), and it was last
+ * sent at sent_boot_ns. */
+static void cap(struct lk_hold *hold, uint32_t cap_ms, int64_t sent_boot_ns)
+{
+    int64_t latest;
+
+    if (cap_ms == 0)
+        return;
+    lk_lease_cap(&hold->lease, cap_ms);
+    latest =
+        lk_believe_until(hold->slot->store, sent_boot_ns, hold->lease.cap_ms);
+    hold->lease.deadline_boot_ns =
+        lk_sooner(hold->lease.deadline_boot_ns, latest);
+}
+
+/* Set the deadline after a renewal.  If no other renewal overlapped, the
+ * deadline in the copy of the lease is right, even if nothing was changed.  If
+ * others did, only a success counts, limited by what the others allow. */
+static void believe(struct lk_hold *hold, const struct lk_renewal *renewal,
+                    const struct lk_lease *lease, int rc)
+{
+    if (renewal->others_ns == LK_NEVER)
+        hold->lease.deadline_boot_ns = lease->deadline_boot_ns;
+    else if (rc == 0)
+        hold->lease.deadline_boot_ns =
+            lk_sooner(lease->deadline_boot_ns, renewal->others_ns);
+    if (rc == 0 && lease->ttl_ms != renewal->old_ttl_ms)
+        hold->lease.ttl_ms = lease->ttl_ms;
+}
+
+/* Note what became of a renewal of a lease that is still held. */
+static void settle(struct lk_hold *hold, const struct lk_renewal *renewal,
+                   const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
+{
+    if (rc == 0)
+        lk_count(&hold->slot->store->db.stats, LK_COUNT_RENEWED);
+    if (hold->lost == 0)
+        believe(hold, renewal, lease, rc);
+    if (sent_boot_ns != 0)
+        cap(hold, lease->cap_ms, sent_boot_ns);
+    /* A renewal that overlapped may have got no answer. */
+    cap(hold, hold->lease.cap_ms, lk_boottime_ns());
+    if ((rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED) &&
+        hold->lost != SQLOCK_ELOST)
+        (void)lk_lose(hold, rc);
+}
+
+void lk_renewal_end(struct lk_hold *hold, struct lk_renewal *renewal,
+                    const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
+{
+    DL_DELETE2(hold->renewals, renewal, previous, next);
+    if (hold->state == LK_HOLD_HELD)
+        settle(hold, renewal, lease, rc, sent_boot_ns);
+    lk_hold_unpin(hold);
+}
+
+int lk_not_owner(sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_EOWNER, "the caller does not own this lock");
+}

@@ -1,0 +1,155 @@
+/*
+ * hold.h - a lease that this process has, from its grant until its holder has
+ * released it
+ *
+ * The slot of a lock has a list of holds.  One of them is the present one,
+ * which its owner has or is releasing.  The others are over: their holders have
+ * not come back to release them, which does not keep others from the lock.
+ *
+ * The owner is the number of a thread, handle, request or registry, according
+ * to the option `ownership`.
+ */
+#ifndef LK_HOLD_H
+#define LK_HOLD_H
+
+#include "lock/slot.h"
+
+enum lk_hold_state {
+    LK_HOLD_NEW,  /* not in the slot: a part has allocated it */
+    LK_HOLD_HELD, /* its owner has the lock, even if the lease is over */
+    /* its owner gave it up, and the database has yet to answer; or it is handed
+     * off meanwhile */
+    LK_HOLD_RELEASING,
+    /* the lease is over and the owner has not released it */
+    LK_HOLD_ASIDE,
+    LK_HOLD_OVER /* not in the slot any more */
+};
+
+/* A renewal under way.  A thread, the renewer and, where the registry is the
+ * owner, other threads may renew a lease at the same time, each with a TTL of
+ * its own.  The row gets the end of the renewal that the database carries out
+ * last; this process does not see which one that is, since answers arrive in
+ * any order.  A renewal that overlaps with others therefore sets no later
+ * deadline than those allow. */
+struct lk_renewal {
+    struct lk_renewal *next, *previous; /* of the same hold */
+    uint32_t ttl_ms, old_ttl_ms;
+    /* the row lasts at least until then, whenever the renewal is carried out;
+     * CLOCK_BOOTTIME */
+    int64_t until_ns;
+    /* the earliest until_ns of the renewals that overlap; LK_NEVER: none */
+    int64_t others_ns;
+};
+
+/* The mutex guards all fields. */
+struct lk_hold {
+    struct lk_hold *next, *previous; /* of the slot */
+    enum lk_hold_state state;
+    struct lk_slot *slot;     /* a reference, from the grant on */
+    struct sqlock_lock *lock; /* the handle by which it was acquired */
+    uint64_t owner;
+    uint64_t grant; /* its number in the slot, from 1 */
+    sqlock_acquire_options asked;
+    /* acquires that are not undone; 0: the last one was undone under a guard,
+     * and the lease is released when the last guard ends */
+    uint32_t count;
+    /* nobody of the application has the lease any more: the holder or releaser
+     * is an abandoned request, or the last acquire was undone under a guard */
+    bool is_left_behind;
+    struct lk_lease lease;
+    int64_t acquired_boot_ns;
+    int lost; /* 0, ELOST, EEXPIRED; does not go back to 0 */
+    /* the end of the lease is still to be reported, by on_lost or lost_fd */
+    bool is_to_be_told;
+    uint32_t guards; /* open transactions that guard the lease */
+    struct lk_renewal *renewals;
+    uint32_t pins; /* who uses it beside its slot */
+    struct {       /* in the list of the expiry */
+        struct lk_hold *next, *previous;
+        bool is_listed;
+    } expiring;
+    struct { /* in the list of the renewer */
+        struct lk_hold *next, *previous;
+        bool is_listed;
+        /* When the last attempt ended, CLOCK_BOOTTIME; 0: there was none.  Each
+         * lease pauses by its own period, so this is kept per lease. */
+        int64_t tried_ns;
+        struct lk_renewal renewal;
+    } renewing;
+};
+
+/* The caller of all functions holds the mutex. */
+
+/* Return the present hold; NULL: nobody has the lock. */
+struct lk_hold *lk_present(const struct lk_slot *slot);
+
+/* Return the hold by which that owner has the lock, even if the lease is over;
+ * NULL: none.  Nobody has what an abandoned request got and has yet to
+ * release. */
+struct lk_hold *lk_hold_of(const struct lk_slot *slot, uint64_t owner);
+
+/* Return that owner's lease that is over, which the application has yet to
+ * release; NULL: none. */
+struct lk_hold *lk_aside_of(const struct lk_slot *slot, uint64_t owner);
+
+/* Return the hold of that number, unless it is being released; NULL: it is. */
+struct lk_hold *lk_hold_by_grant(const struct lk_slot *slot, uint64_t grant);
+
+/* Return how long the holder may still rely on the lease; 0: it is lost or
+ * over. */
+int64_t lk_remaining_ns(const struct lk_hold *hold);
+
+/* Note that the lease ended before its release, by `code`: ELOST or EEXPIRED.
+ * Return that code. */
+int lk_lose(struct lk_hold *hold, int code);
+
+/* Make the part the holder of a lease that was claimed for it or handed off to
+ * it.  The lease is copied. */
+void lk_hold_begin(struct lk_part *part, const struct lk_lease *lease);
+
+/* Take the hold out of its slot: it is over. */
+void lk_hold_end(struct lk_hold *hold);
+
+/* Begin to release: the slot is not free before lk_hold_end(). */
+void lk_hold_begin_release(struct lk_hold *hold);
+
+/* Drop a pin; free a hold that is over and has no pins. */
+void lk_hold_unpin(struct lk_hold *hold);
+
+/* --- leases that are over, and not released --- */
+
+/* Return whether the lease of the present hold is over and does not block the
+ * FIFO any more: no guard is open, no callback is due, and the owner is not the
+ * registry. */
+bool lk_is_overdue(const struct lk_slot *slot);
+
+/* Return when to ask lk_is_overdue() again, CLOCK_MONOTONIC. */
+int64_t lk_overdue_at(const struct lk_slot *slot);
+
+/* Set the overdue hold aside for its holder, and free the lock for others. */
+void lk_set_aside(struct lk_slot *slot);
+
+/* Take the bell's session from the leases that were set aside; the part that
+ * has the turn gives it up before it claims the lock or gives up the turn. */
+struct lk_place lk_place_aside(struct lk_slot *slot);
+
+/* --- renewals --- */
+
+/* Begin to renew the lease for that TTL, before a copy of the lease is sent,
+ * and pin the hold.  The deadline may become earlier. */
+void lk_renewal_begin(struct lk_hold *hold, struct lk_renewal *renewal,
+                      uint32_t ttl_ms);
+
+/* Return the shortest TTL that the lease has or is being renewed for. */
+uint32_t lk_shortest_ttl_ms(const struct lk_hold *hold);
+
+/* End the renewal, and unpin the hold.  `lease` and rc are those of the item
+ * that was given to lk_batch_renew(), and sent_boot_ns is when its last
+ * statement was sent (0: none was). */
+void lk_renewal_end(struct lk_hold *hold, struct lk_renewal *renewal,
+                    const struct lk_lease *lease, int rc, int64_t sent_boot_ns);
+
+/* Set the error of a caller that is not the owner, and return EOWNER. */
+int lk_not_owner(sqlock_error *err);
+
+#endif
