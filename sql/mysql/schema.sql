@@ -12,7 +12,7 @@
 -- stay in it, too, so that its size does not change: it is free where CLIENT_ID
 -- is null or EXPIRED_AFTER lies before now, and a release puts EXPIRED_AFTER 400
 -- years back (and CREATED_DATE 800).  QUEUE has the tickets of those who wait, in
--- order; SHARERS is not used yet.
+-- order; SHARERS has those who share it.
 
 CREATE TABLE IF NOT EXISTS INT_LOCK (
     LOCK_KEY CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,

@@ -116,7 +116,7 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
 -- others wait.  LAST_INSERT_ID() returns, in a later assignment, what an
 -- earlier one has set.  MariaDB returns also how much longer the row is taken,
 -- whether its holder is sqlock's, and who has it and waits; on MySQL the row is
--- read for that.
+-- read for that; there a parameter in the comment would be one too many.
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     FENCE, LOCK_NAME, HOLDER)
   VALUES (:key, :region, :client, {now}, {new_end}, LAST_INSERT_ID({now_us}),
@@ -136,7 +136,7 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     QUEUE = IF(LAST_INSERT_ID() = 0, {queue_with}, {queue_behind}),
     FENCE = IF(QUEUE IS NULL OR LAST_INSERT_ID() = 0, FENCE,
       FENCE + 0 * LAST_INSERT_ID(FENCE | 4611686018427387904))
-  /*M!100500 RETURNING IF(CLIENT_ID = :client, FENCE, NULL),
+  /*M!100500 RETURNING IF(LAST_INSERT_ID() = 0, NULL, FENCE),
     QUEUE IS NOT NULL, 0, TIMESTAMPDIFF(MICROSECOND, {now},
       IF(CLIENT_ID IS NULL, CREATED_DATE, EXPIRED_AFTER)),
     coalesce(LEFT(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID,
@@ -164,15 +164,19 @@ CONCAT('{"e":', {until}, CASE
 CONCAT('["', :client, '",', {until}, ',', {now_us}, ',"000000","', :shown,
   '"],0]}')
 
--- ---- define holder_with_bell (queue)
+-- ---- define holder_with_bell
+IF({has_bell}, :holder, NULL)
+-- ---- define group_with_bell (sqlock)
+IF({has_bell}, CONCAT({group}, ' shared'), NULL)
+-- ---- define has_bell (queue)
 -- A bell is a user lock, which a waiter has for as long as it waits, and then
 -- until it has released the lease: the one behind it waits for that.  The
 -- function is called for each row, since a sum is not known without it.  A
 -- session could take its own bell twice.
-IF(:bell IS NULL OR coalesce(IF(IS_USED_LOCK(:bell) <=> CONNECTION_ID(), 0,
-    GET_LOCK(:bell, 0)), 0) >= 0, :holder, NULL)
--- ---- define holder_with_bell (poll)
-:holder
+:bell IS NULL OR coalesce(IF(IS_USED_LOCK(:bell) <=> CONNECTION_ID(), 0,
+  GET_LOCK(:bell, 0)), 0) >= 0
+-- ---- define has_bell (poll)
+true
 
 -- ---- leave (sqlock)
 -- Takes a ticket out of QUEUE.
@@ -288,6 +292,226 @@ UPDATE INT_LOCK
 UPDATE INT_LOCK
   SET CLIENT_ID = IF({token_is_set}, :client, NULL), {renewed}
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
+
+-- ======================================================== sharing a lock ====
+
+-- A lock that is shared has those who share it in SHARERS (src/lease/sharer.h),
+-- and a CLIENT_ID that is nobody's but theirs together, which SHARERS begins
+-- with.  EXPIRED_AFTER is the latest end of a sharer.  So all other statements
+-- take the row for held until the last one ends; and whoever then takes it need
+-- not empty SHARERS, because a group is over that is not CLIENT_ID.
+
+-- ---- define group (sqlock)
+-- The CLIENT_ID of a group: of its first sharer, but for the digits by which a
+-- process is called.
+CONCAT('00000000-0000', SUBSTR(:client, 14))
+-- ---- define is_shared (sqlock)
+(SHARERS IS NOT NULL AND CLIENT_ID = SUBSTR(SHARERS, 7, 36) AND {ends} >= {now})
+-- ---- define permits_of_row (sqlock)
+-- The limit that the row has; null: none is known.  That of a group without a
+-- limit, 000000, lasts as long as the group.
+IF(SUBSTR(SHARERS, 43, 14) REGEXP '^","n":"[0-9]+"$' AND
+  ({is_shared} OR SUBSTR(SHARERS, 50, 6) <> '000000'),
+  CAST(SUBSTR(SHARERS, 50, 6) AS SIGNED), NULL)
+-- ---- define at_share (sqlock)
+LOCATE(CONCAT('["', :client), SHARERS)
+-- ---- define has_share (sqlock)
+(SHARERS IS NOT NULL AND CLIENT_ID = SUBSTR(SHARERS, 7, 36) AND
+  {at_share} > 0 AND
+  SUBSTR(SHARERS, {at_share} + 40, 16) >= CAST({now_us} AS CHAR))
+-- ---- define end_of_share (sqlock)
+CAST({now_us} + :ttl AS SIGNED)
+-- ---- define new_share (sqlock)
+-- The share of the claim, but for its token.
+'["', :client, '",', {end_of_share}, ',', {now_us}, ',"',
+LPAD(:weight, 6, '0'), '","'
+-- ---- define new_group (sqlock)
+'{"g":"', {group}, '","n":"', LPAD(:permits, 6, '0'), '","s":[', {new_share}
+-- ---- define lists (sqlock)
+-- The sharers, and the tickets before the claim's own.
+JSON_TABLE(CONCAT('[', IF({is_shared}, SHARERS, '0'), ',', CASE
+    WHEN QUEUE IS NULL THEN '0' WHEN {at} = 0 THEN QUEUE
+    ELSE CONCAT(LEFT(QUEUE, {at} - 1), '0]}') END, ']'), '$[*]'
+  COLUMNS (NESTED PATH '$.s[*]' COLUMNS (s_end BIGINT PATH '$[1]',
+      s_weight BIGINT PATH '$[3]'),
+    NESTED PATH '$.q[*]' COLUMNS (q_end BIGINT PATH '$[1]',
+      q_weight BIGINT PATH '$[3]'))) j
+-- ---- define past_share (sqlock)
+-- The text of a share that is over: the claim's own, or one of another.
+(SELECT coalesce(MAX(IF(s = :client, {text_of_share}, NULL)),
+    MIN(IF(s_end < {now_us}, {text_of_share}, NULL)))
+  FROM JSON_TABLE(SHARERS, '$.s[*]' COLUMNS (s CHAR(36) {binary} PATH '$[0]',
+    s_end BIGINT PATH '$[1]', since BIGINT PATH '$[2]',
+    weight CHAR(6) {binary} PATH '$[3]', token CHAR(19) {binary} PATH '$[4]',
+    holder VARCHAR(255) {binary} PATH '$[5]')) j)
+-- ---- define text_of_share (sqlock)
+CONCAT('["', s, '",', s_end, ',', since, ',"', weight, '","', token, '","',
+  holder, '"],')
+-- ---- define room (sqlock)
+-- The permits that the sharers and the claim leave.
+(IF(:permits = 0, 999999999, :permits) - :weight -
+  coalesce(SUM(IF(s_end >= {now_us}, s_weight, 0)), 0))
+-- ---- define needed (sqlock)
+-- The permits for the tickets before: for an exclusive one more than there are.
+coalesce(SUM(IF(q_end >= {now_us}, IF(q_weight = 0, 1000000000, q_weight), 0)),
+  0)
+-- ---- define may_come (sqlock)
+-- A thousand sharers have more characters than that.
+(coalesce({permits_of_row} = :permits, 1) AND NOT ({is_shared} AND
+  CHAR_LENGTH(SHARERS) > 100000 AND (SELECT
+    SUM(s_end >= {now_us}) >= 1000 FROM {lists})))
+-- ---- define may_join (sqlock)
+{may_come} AND (CLIENT_ID = :client AND {ends} >= {now} OR
+  ({is_shared} OR CLIENT_ID IS NULL OR {ends} < {now}) AND
+  (SELECT {room} >= 0 AND ({needed} <= {room} OR
+      (CLIENT_ID IS NULL OR {ends} < {now} OR {needed} <= {room} + :weight) AND
+      {now} > IF({is_shared} OR CLIENT_ID IS NULL, CREATED_DATE, {ends}) +
+        INTERVAL coalesce(SUM(q_end >= {now_us}), 0) SECOND)
+    FROM {lists}))
+
+-- ---- share (sqlock) [insert id and flag]
+-- Adds the claim to those who share the lock, or renews its share.  It may join
+-- if all who have tickets before its own, and itself, have room beside the
+-- sharers, an exclusive ticket having room beside nobody; or if those before it
+-- had room for a second each and have not come: then their tickets go.
+-- Otherwise, if :turn is not null, it gets a ticket.  One sharer whose lease is
+-- over goes with each that joins: so they do not pile up, and no list is made
+-- anew.  The insert id is as that of enqueue.  SHARERS is assigned before
+-- CLIENT_ID: a group that begins differs from CLIENT_ID until then.
+INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
+    FENCE, LOCK_NAME, HOLDER, SHARERS)
+  VALUES (:key, :region, {group}, {now}, {new_end}, LAST_INSERT_ID({now_us}),
+    :name, {group_with_bell}, CONCAT({new_group}, LPAD({now_us}, 19, '0'),
+    '","', :shown, '"],0]}'))
+  ON DUPLICATE KEY UPDATE
+    QUEUE = IF({is_waited_for}, QUEUE, NULL),
+    FENCE = CASE WHEN {has_share} THEN FENCE + 0 * LAST_INSERT_ID(
+        CAST(SUBSTR(SHARERS, {at_share} + 84, 19) AS SIGNED))
+      WHEN {may_join} THEN LAST_INSERT_ID(greatest(FENCE + 1, {now_us}))
+      ELSE FENCE + LAST_INSERT_ID(0) END,
+    QUEUE = CASE WHEN LAST_INSERT_ID() = 0
+      THEN IF(:turn IS NOT NULL AND {may_come}, {queue_with_share}, QUEUE)
+      WHEN QUEUE IS NULL OR {at} = 0 THEN QUEUE
+      WHEN (SELECT {needed} > {room} FROM {lists}) THEN {queue_behind}
+      WHEN LOCATE('"],[', QUEUE) > 0 THEN CONCAT(LEFT(QUEUE, {at} - 1),
+        SUBSTR(QUEUE, LOCATE('"],', QUEUE, {at}) + 3)) END,
+    SHARERS = CASE WHEN LAST_INSERT_ID() = 0 THEN SHARERS
+      WHEN {has_share} THEN INSERT(SHARERS, {at_share} + 40, 16, {end_of_share})
+      WHEN NOT {is_shared} THEN CONCAT({new_group}, LPAD(FENCE, 19, '0'), '","',
+        :shown, '"],0]}')
+      ELSE CONCAT(TRIM(TRAILING '0]}' FROM
+          REPLACE(SHARERS, coalesce({past_share}, ''), '')), {new_share},
+        LPAD(FENCE, 19, '0'), '","', :shown, '"],0]}') END,
+    CREATED_DATE = IF(LAST_INSERT_ID() = 0 OR {is_shared}, CREATED_DATE, {now}),
+    HOLDER = IF(LAST_INSERT_ID() = 0 OR {is_shared}, HOLDER,
+      CONCAT({group}, ' shared')),
+    LOCK_NAME = IF(LAST_INSERT_ID() = 0, LOCK_NAME, :name),
+    EXPIRED_AFTER = CASE WHEN LAST_INSERT_ID() = 0 THEN EXPIRED_AFTER
+      WHEN {is_shared} THEN greatest({new_end}, EXPIRED_AFTER)
+      ELSE {new_end} END,
+    CLIENT_ID = IF(LAST_INSERT_ID() = 0, CLIENT_ID, SUBSTR(SHARERS, 7, 36)),
+    FENCE = IF(QUEUE IS NULL OR LAST_INSERT_ID() = 0, FENCE,
+      FENCE + 0 * LAST_INSERT_ID(LAST_INSERT_ID() | 4611686018427387904))
+  /*M!100500 RETURNING IF(LAST_INSERT_ID() = 0, NULL,
+      LAST_INSERT_ID() & 4611686018427387903),
+    QUEUE IS NOT NULL, 0, TIMESTAMPDIFF(MICROSECOND, {now},
+      IF(CLIENT_ID IS NULL, CREATED_DATE, EXPIRED_AFTER)),
+    coalesce(LEFT(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID,
+    QUEUE, IF(LAST_INSERT_ID() = 0, SHARERS, NULL) */;
+-- ---- define queue_with_share
+CONCAT('{"e":', {until}, CASE
+  WHEN QUEUE IS NULL THEN CONCAT(',"q":[', {ticket_of_share})
+  WHEN {at} = 0 THEN
+    CONCAT(SUBSTR(QUEUE, 22, CHAR_LENGTH(QUEUE) - 24), {ticket_of_share})
+  ELSE SUBSTR(INSERT(QUEUE, {at} + 40, 16, {until}), 22) END)
+-- ---- define ticket_of_share
+CONCAT('["', :client, '",', {until}, ',', {now_us}, ',"',
+  LPAD(:weight, 6, '0'), '","', :shown, '"],0]}')
+
+-- ---- renew share (sqlock)
+-- Moves the end of a share that is not over.  Other sharers count only where
+-- the row's end is later than the new one.
+UPDATE INT_LOCK
+  SET CREATED_DATE = least(CREATED_DATE, {now}),
+    EXPIRED_AFTER = IF(EXPIRED_AFTER <= {new_end}, {new_end},
+      greatest({new_end}, TIMESTAMPADD(MICROSECOND, {latest_of_others}, {epoch}))),
+    SHARERS = INSERT(SHARERS, {at_share} + 40, 16, {end_of_share})
+  WHERE {row} AND {has_share};
+-- ---- define latest_of_others (sqlock)
+coalesce((SELECT MAX(s_end)
+  FROM JSON_TABLE(SHARERS, '$.s[*]' COLUMNS (s CHAR(36) {binary} PATH '$[0]',
+    s_end BIGINT PATH '$[1]')) j
+  WHERE s <> :client AND s_end > {now_us}), 0)
+
+-- ---- release share (sqlock)
+-- Takes a sharer out, over or not.  The last one frees the row, or reserves it
+-- for a second: for the first who waits, as release does, or, if that one waits
+-- to share, for all who can share it, as a group that is still empty.
+-- CREATED_DATE says since when those who wait could have come.
+-- LAST_INSERT_ID() is the latest end of another sharer, and 0 without one.
+UPDATE INT_LOCK
+  SET QUEUE = IF({is_waited_for}, QUEUE, NULL),
+    FENCE = FENCE + 0 * LAST_INSERT_ID({latest_of_others}),
+    HOLDER = CASE WHEN {stays} THEN HOLDER
+      WHEN QUEUE IS NOT NULL THEN {next_holder}
+      ELSE CONCAT(:client, ' ', SUBSTR(SHARERS, {at_share} + 106,
+        LOCATE('"],', SHARERS, {at_share}) - {at_share} - 106)) END,
+    SHARERS = CASE WHEN LAST_INSERT_ID() > 0
+      THEN CONCAT(LEFT(SHARERS, {at_share} - 1),
+        SUBSTR(SHARERS, LOCATE('"],', SHARERS, {at_share}) + 3))
+      WHEN {stays} OR SUBSTR(SHARERS, 50, 6) <> '000000'
+      THEN CONCAT(LEFT(SHARERS, 62), '0]}') END,
+    CREATED_DATE = CASE WHEN QUEUE IS NOT NULL THEN {now}
+      WHEN {stays} THEN least(CREATED_DATE, {now})
+      ELSE CREATED_DATE - INTERVAL 292194 DAY END,
+    EXPIRED_AFTER = CASE WHEN LAST_INSERT_ID() > 0
+      THEN TIMESTAMPADD(MICROSECOND, LAST_INSERT_ID(), {epoch})
+      WHEN QUEUE IS NOT NULL THEN {now} + INTERVAL 1 SECOND
+      ELSE {now} - INTERVAL 146097 DAY END,
+    FENCE = IF({stays} OR QUEUE IS NULL, FENCE,
+      greatest(FENCE + 1, {now_us})),
+    CLIENT_ID = IF({stays} OR QUEUE IS NULL, CLIENT_ID, SUBSTR(QUEUE, 30, 36)),
+    QUEUE = IF({stays}, QUEUE, IF(LOCATE('"],[', QUEUE) > 0,
+      CONCAT(LEFT(QUEUE, 27), SUBSTR(QUEUE, LOCATE('"],', QUEUE) + 3)), NULL))
+  WHERE {row} AND CLIENT_ID = SUBSTR(SHARERS, 7, 36) AND {at_share} > 0 AND
+    EXPIRED_AFTER >= {epoch};
+-- ---- define stays (sqlock)
+-- The row goes on to be a group's.
+(LAST_INSERT_ID() > 0 OR QUEUE IS NOT NULL AND
+  SUBSTR(QUEUE, 103, 6) <> '000000')
+
+-- ---- break share (sqlock)
+-- Takes the share from its sharer, but leaves its end as it is.
+UPDATE INT_LOCK
+  SET FENCE = greatest(FENCE + 1, {now_us}),
+    SHARERS = CONCAT(LEFT(SHARERS, {at_old_share} + 1), :client,
+      SUBSTR(SHARERS, {at_old_share} + 38, 68), :shown,
+      SUBSTR(SHARERS, LOCATE('"],', SHARERS, {at_old_share})))
+  WHERE {row} AND {is_shared} AND {at_old_share} > 0 AND
+    SUBSTR(SHARERS, {at_old_share} + 40, 16) >= CAST({now_us} AS CHAR);
+-- ---- define at_old_share (sqlock)
+LOCATE(CONCAT('["', :old_client), SHARERS)
+
+-- ---- downgrade (sqlock)
+-- Makes the first sharer of the holder, with its token, and lets those join who
+-- are first in the queue and wait to share.
+UPDATE INT_LOCK
+  SET SHARERS = CONCAT({new_group}, LPAD(FENCE, 19, '0'), '","', :shown,
+      '"],0]}'), CREATED_DATE = least(CREATED_DATE, {now}),
+    EXPIRED_AFTER = {new_end}, HOLDER = CONCAT({group}, ' shared'),
+    CLIENT_ID = {group}
+  WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now} AND
+    {permits_of_row} IS NULL;
+
+-- ---- permits (sqlock)
+-- Changes the limit of a lock, and lets those look who wait and have room.
+UPDATE INT_LOCK
+  SET CREATED_DATE = IF({is_waited_for} AND {is_shared}, {now}, CREATED_DATE),
+    SHARERS = IF({permits_of_row} IS NULL,
+      CONCAT('{"g":"00000000-0000-0000-0000-000000000000","n":"',
+        LPAD(:permits, 6, '0'), '","s":[0]}'),
+      INSERT(SHARERS, 50, 6, LPAD(:permits, 6, '0')))
+  WHERE {row};
 
 -- =========================================== many leases in one statement ====
 
@@ -437,9 +661,9 @@ TIMESTAMPDIFF(MICROSECOND, {epoch}, CREATED_DATE)
 -- ---- define token (spring6)
 NULL
 -- ---- define names (sqlock)
-LOCK_NAME, HOLDER, QUEUE
+LOCK_NAME, HOLDER, QUEUE, SHARERS
 -- ---- define names (spring7 spring6)
-NULL, NULL, NULL
+NULL, NULL, NULL, NULL
 
 -- ---- read
 -- Reads a row without locking it.

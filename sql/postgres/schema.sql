@@ -4,7 +4,7 @@
 -- Times are UTC, by the database's clock.  A free row stays: it keeps the last
 -- fencing token of its key.  Its EXPIRED_AFTER is the time of the release less 50
 -- years, so that a Spring service whose clock is behind sees it free at once.
--- QUEUE has the tickets of those who wait, in order; SHARERS is not used yet.
+-- QUEUE has the tickets of those who wait, in order; SHARERS has those who share it.
 -- Each acquire and release leaves a dead row version: room in the page and an
 -- early vacuum keep the table small.
 CREATE TABLE IF NOT EXISTS INT_LOCK (

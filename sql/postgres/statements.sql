@@ -334,6 +334,280 @@ UPDATE INT_LOCK
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now}
   RETURNING {now_us};
 
+-- ======================================================== sharing a lock ====
+
+-- A lock that is shared has those who share it in SHARERS (src/lease/sharer.h),
+-- and a CLIENT_ID that is nobody's but theirs together, which SHARERS begins
+-- with.  EXPIRED_AFTER is the latest end of a sharer.  So all other statements
+-- take the row for held until the last one ends; and whoever then takes it need
+-- not empty SHARERS, because a group is over that is not CLIENT_ID.
+
+-- ---- define group (sqlock)
+-- The CLIENT_ID of a group: of its first sharer, but for the digits by which a
+-- process is called.
+('00000000-0000' || substr(:client::varchar, 14))
+-- ---- define is_shared (sqlock)
+L.CLIENT_ID = substr(L.SHARERS, 7, 36) AND L.EXPIRED_AFTER >= {now}
+-- ---- define permits_of_row (sqlock)
+-- The limit that the row has; null: none is known.  That of a group without a
+-- limit, 000000, lasts as long as the group.
+CASE WHEN substr(L.SHARERS, 43, 14) ~ '^","n":"[0-9]+"$' AND
+  ({is_shared} OR substr(L.SHARERS, 50, 6) <> '000000')
+  THEN substr(L.SHARERS, 50, 6)::bigint END
+-- ---- define at_share (sqlock)
+strpos(L.SHARERS, '["' || :client::varchar)
+-- ---- define date_of (sqlock)
+timestamp '1970-01-01' + interval '1 microsecond' *
+-- ---- define sharers_with (sqlock)
+-- The end of SHARERS, with the sharer of the claim.
+'["' || :client::varchar || '",' || F.us + :ttl::bigint || ',' || F.us || ',"' ||
+  lpad(:weight::bigint::text, 6, '0') || '","' ||
+  lpad(F.token::text, 19, '0') || '","' || :shown::varchar || '"],0]}'
+-- ---- define new_group (sqlock)
+'{"g":"' || {group} || '","n":"' || lpad(:permits::bigint::text, 6, '0') ||
+  '","s":[' || {sharers_with}
+-- ---- define weight_of_ticket (sqlock)
+-- An exclusive ticket needs more than there can be.
+CASE e ->> 3 WHEN '000000' THEN 1000000000 ELSE (e ->> 3)::bigint END
+-- ---- define ring_sharers (sqlock queue)
+-- Rings each of the first in the queue R.queue that R.room is enough for.
+(SELECT count(pg_notify('sqlock_' || left(W.id, 8) || substr(W.id, 10, 4), W.id))
+  FROM (SELECT e ->> 0 AS id,
+      sum({weight_of_ticket}) OVER (ORDER BY place) AS upto
+    FROM json_array_elements(R.queue::json -> 'q') WITH ORDINALITY
+      AS Q (e, place)
+    WHERE e ->> 0 IS NOT NULL) AS W
+  WHERE W.upto <= R.room) < 0
+-- ---- define ring_sharers (sqlock poll)
+R.room < 0
+-- ---- define has_share (sqlock)
+coalesce(L.CLIENT_ID = substr(L.SHARERS, 7, 36) AND {at_share} > 0 AND
+  substr(L.SHARERS, {at_share} + 40, 16) >= {now_us}::text, false)
+
+-- ---- share (sqlock)
+-- Adds the claim to those who share the lock, or renews its share.  It may join
+-- if all who have tickets before its own, and itself, have room beside the
+-- sharers, an exclusive ticket having room beside nobody; or if those before it
+-- had room for a second each and have not come: then their tickets go.
+-- Otherwise, if :turn is not null, it gets a ticket.  One sharer whose lease is
+-- over goes with each that joins: so they do not pile up, and no list is made
+-- anew.
+--
+-- F: what the row says.  S: of the sharers, what they have taken, and the first
+-- that is over.  B: of the tickets before, what they need, and how many they
+-- are.  T: what becomes of the claim.  R: the queue, and the room for those in
+-- it who should look.
+INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, SHARERS)
+  SELECT :key::char(36), :region::varchar, {group}, {date_of} F.us,
+    {date_of} (F.us + :ttl::bigint), F.token, :name::varchar,
+    {group} || ' shared', {new_group}
+  FROM (SELECT {token_at_turn} AS token) AS T,
+    LATERAL (SELECT {now_us} AS us, T.token) AS F
+  ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+  SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, QUEUE,
+      SHARERS) =
+    (SELECT CASE WHEN T.begins THEN {group} ELSE L.CLIENT_ID END,
+      CASE WHEN T.begins THEN {date_of} F.us ELSE L.CREATED_DATE END,
+      CASE WHEN T.begins THEN {date_of} (F.us + :ttl::bigint) WHEN T.has
+        THEN greatest({date_of} (F.us + :ttl::bigint), L.EXPIRED_AFTER)
+        ELSE L.EXPIRED_AFTER END,
+      CASE WHEN T.joins THEN F.token ELSE L.FENCE END,
+      CASE WHEN T.has THEN EXCLUDED.LOCK_NAME ELSE L.LOCK_NAME END,
+      CASE WHEN {ring_sharers} THEN NULL
+        WHEN T.begins THEN EXCLUDED.HOLDER ELSE L.HOLDER END,
+      R.queue,
+      CASE WHEN T.begins THEN {new_group}
+        WHEN T.joins AND S.over > 0
+        THEN left(left(L.SHARERS, S.over - 1) || substr(L.SHARERS, S.over +
+            strpos(substr(L.SHARERS, S.over), '"],') + 2), -3) || {sharers_with}
+        WHEN T.joins THEN left(L.SHARERS, -3) || {sharers_with}
+        WHEN T.has THEN overlay(L.SHARERS PLACING (F.us + :ttl::bigint)::text
+          FROM {at_share} + 40 FOR 16)
+        ELSE L.SHARERS END
+    FROM (SELECT {now_us} AS us, coalesce({is_shared}, false) AS is_shared,
+        coalesce(L.CLIENT_ID = :client::varchar AND L.EXPIRED_AFTER >= {now},
+          false) AS is_reserved,
+        L.CLIENT_ID IS NULL OR L.EXPIRED_AFTER < {now} AS is_over,
+        coalesce({others_wait}, false) AS waits, coalesce(
+          strpos(L.QUEUE, '["' || :client::varchar), 0) AS at,
+        {has_share} AS renews, greatest(L.FENCE + 1, {now_us}) AS token,
+        coalesce({permits_of_row} = :permits::bigint, true) AS agrees,
+        CASE :permits::bigint WHEN 0 THEN 999999999 ELSE :permits::bigint END
+          AS most) AS F,
+      LATERAL (SELECT coalesce(sum((e ->> 3)::bigint)
+            FILTER (WHERE e ->> 1 >= F.us::text), 0) AS taken,
+          count(*) FILTER (WHERE e ->> 1 >= F.us::text) AS sharers,
+          strpos(L.SHARERS, '["' || coalesce(
+            min(e ->> 0) FILTER (WHERE e ->> 0 = :client::varchar),
+            min(e ->> 0) FILTER (WHERE e ->> 1 < F.us::text))) AS over
+        FROM json_array_elements(CASE WHEN F.is_shared
+          THEN L.SHARERS::json -> 's' END) AS J (e)) AS S,
+      LATERAL (SELECT coalesce(sum({weight_of_ticket}), 0) AS needed,
+          count(*) AS places
+        FROM json_array_elements(CASE WHEN F.waits AND F.at > 0
+          THEN (left(L.QUEUE, F.at - 1) || '0]}')::json -> 'q'
+          WHEN F.waits THEN L.QUEUE::json -> 'q' END) AS J (e)
+        WHERE e ->> 1 >= F.us::text) AS B,
+      LATERAL (SELECT F.agrees AND S.sharers < 1000 AS may_come,
+          S.taken + B.needed + :weight::bigint > F.most AS passes,
+          F.is_reserved OR (F.is_shared OR F.is_over) AND
+            S.taken + :weight::bigint <= F.most AND
+            (S.taken + B.needed + :weight::bigint <= F.most OR
+              (F.is_over OR S.taken + B.needed <= F.most) AND
+              {now} > B.places * interval '1 second' +
+                CASE WHEN F.is_shared OR L.CLIENT_ID IS NULL
+                THEN L.CREATED_DATE ELSE L.EXPIRED_AFTER END) AS has_room)
+        AS C,
+      LATERAL (SELECT F.renews OR C.may_come AND C.has_room AS has,
+          NOT F.renews AND C.may_come AND C.has_room AS joins,
+          NOT F.renews AND C.may_come AND C.has_room AND NOT F.is_shared
+            AS begins) AS T,
+      LATERAL (SELECT CASE WHEN T.has AND NOT F.waits THEN NULL
+          WHEN T.has AND F.at = 0 THEN L.QUEUE
+          WHEN T.has THEN {queue_without}
+          WHEN C.may_come AND :turn::bigint IS NOT NULL THEN {queue_with_share}
+          ELSE L.QUEUE END AS queue,
+        CASE WHEN T.joins AND (C.passes OR T.begins)
+          THEN F.most - S.taken - :weight::bigint ELSE 0 END AS room) AS R)
+  RETURNING CASE WHEN {has_share} THEN
+      substr(L.SHARERS, {at_share} + 84, 19)::bigint END,
+    QUEUE IS NOT NULL, L.xmax = 0,
+    (extract(epoch FROM CASE WHEN CLIENT_ID IS NULL
+      THEN CREATED_DATE ELSE EXPIRED_AFTER END - {now}) * 1000000)::bigint,
+    coalesce(left(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID, QUEUE,
+    CASE WHEN NOT {has_share} THEN SHARERS END;
+-- ---- define queue_without
+-- The queue without the ticket of the claim, and, if it passes those before it,
+-- without theirs.
+CASE WHEN C.passes AND strpos(substr(L.QUEUE, F.at), '"],[') > 0
+  THEN left(L.QUEUE, 27) ||
+    substr(L.QUEUE, F.at + strpos(substr(L.QUEUE, F.at), '"],') + 2)
+  WHEN NOT C.passes AND strpos(L.QUEUE, '"],[') > 0
+  THEN left(L.QUEUE, F.at - 1) ||
+    substr(L.QUEUE, F.at + strpos(substr(L.QUEUE, F.at), '"],') + 2) END
+-- ---- define queue_with_share
+{begin_of_queue} || CASE WHEN NOT F.waits THEN ',"q":[' || {ticket_of_share}
+  WHEN F.at = 0 THEN substr(left(L.QUEUE, -3), 22) || {ticket_of_share}
+  ELSE substr(overlay(L.QUEUE PLACING {until}::text FROM F.at + 40 FOR 16), 22)
+  END
+-- ---- define ticket_of_share
+'["' || :client::varchar || '",' || {until} || ',' || {now_us} || ',"' ||
+  lpad(:weight::bigint::text, 6, '0') || '","' || :shown::varchar || '"],0]}'
+
+-- ---- renew share (sqlock)
+-- Moves the end of a share that is not over.  Other sharers count only where
+-- the row's end is later than the new one.
+UPDATE INT_LOCK AS L
+  SET (CREATED_DATE, EXPIRED_AFTER, SHARERS) =
+    (SELECT least(CREATED_DATE, {now}), CASE
+        WHEN L.EXPIRED_AFTER <= {date_of} (F.us + :ttl::bigint)
+        THEN {date_of} (F.us + :ttl::bigint)
+        ELSE {date_of} greatest(F.us + :ttl::bigint, (SELECT
+            max((e ->> 1)::bigint)
+          FROM json_array_elements(L.SHARERS::json -> 's') AS J (e)
+          WHERE e ->> 0 <> :client::varchar)) END,
+      overlay(L.SHARERS PLACING (F.us + :ttl::bigint)::text
+        FROM {at_share} + 40 FOR 16)
+    FROM (SELECT {now_us} AS us) AS F)
+  WHERE {row} AND {has_share};
+
+-- ---- define rest (sqlock)
+-- F: now, and whether somebody waits, and to share.  S: of the other sharers,
+-- the latest end, null if there are none, and what they have taken.
+(SELECT {now_us} AS us, coalesce({is_waited_for}, false) AS waits,
+    substr(L.QUEUE, 103, 6) <> '000000' AS to_share,
+    CASE substr(L.SHARERS, 50, 6) WHEN '000000' THEN 999999999
+      ELSE substr(L.SHARERS, 50, 6)::bigint END AS most) AS F,
+  LATERAL (SELECT max((e ->> 1)::bigint) AS latest,
+      coalesce(sum((e ->> 3)::bigint), 0) AS taken
+    FROM json_array_elements(L.SHARERS::json -> 's') AS J (e)
+    WHERE e ->> 0 <> :client::varchar AND e ->> 1 > F.us::text) AS S
+
+-- ---- release share (sqlock)
+-- Takes a sharer out, over or not.  The last one frees the row, or reserves it
+-- for a second: for the first who waits, as release does, or, if that one waits
+-- to share, for all who can share it, as a group that is still empty.
+-- CREATED_DATE says since when those who wait could have come.
+UPDATE INT_LOCK AS L
+  SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, FENCE, HOLDER, QUEUE, SHARERS) =
+    (SELECT CASE WHEN T.stays THEN L.CLIENT_ID
+        WHEN F.waits THEN substr(L.QUEUE, 30, 36) END,
+      CASE WHEN F.waits THEN {now} ELSE least(L.CREATED_DATE, {now}) END,
+      CASE WHEN S.latest IS NOT NULL THEN {date_of} S.latest
+        WHEN F.waits THEN {now} + interval '1 second'
+        ELSE {now} - interval '18262 days 12 hours' END,
+      CASE WHEN F.waits AND NOT T.stays THEN greatest(L.FENCE + 1, F.us)
+        ELSE L.FENCE END,
+      CASE WHEN {need_not_be_durable} <> 'off' THEN NULL
+        WHEN T.stays THEN CASE WHEN {ring_sharers} THEN NULL ELSE L.HOLDER END
+        WHEN F.waits THEN CASE WHEN {ring} THEN NULL ELSE {next_holder} END
+        ELSE :client::varchar || ' ' || substr(L.SHARERS, {at_share} + 106,
+          strpos(substr(L.SHARERS, {at_share} + 106), '"],') - 1) END,
+      CASE WHEN T.stays THEN L.QUEUE
+        WHEN F.waits AND strpos(QUEUE, '"],[') > 0
+        THEN left(QUEUE, 27) || substr(QUEUE, strpos(QUEUE, '"],') + 3) END,
+      CASE WHEN S.latest IS NOT NULL
+        THEN left(L.SHARERS, {at_share} - 1) || substr(L.SHARERS, {at_share} +
+          strpos(substr(L.SHARERS, {at_share}), '"],') + 2)
+        WHEN T.stays OR substr(L.SHARERS, 50, 6) <> '000000'
+        THEN left(L.SHARERS, 62) || '0]}' END
+    FROM {rest},
+      LATERAL (SELECT S.latest IS NOT NULL OR F.waits AND F.to_share AS stays)
+        AS T,
+      LATERAL (SELECT CASE WHEN F.waits THEN L.QUEUE END AS queue,
+        F.most - S.taken AS room) AS R)
+  WHERE {row} AND L.CLIENT_ID = substr(L.SHARERS, 7, 36) AND {at_share} > 0;
+
+-- ---- break share (sqlock)
+-- Takes the share from its sharer, but leaves its end as it is.
+UPDATE INT_LOCK AS L
+  SET FENCE = greatest(L.FENCE + 1, {now_us}), SHARERS = (
+    SELECT left(L.SHARERS, F.at + 1) || :client::varchar ||
+      substr(L.SHARERS, F.at + 38, 68) || :shown::varchar ||
+      substr(L.SHARERS, F.at + strpos(substr(L.SHARERS, F.at), '"],') - 1)
+    FROM (SELECT strpos(L.SHARERS, '["' || :old_client::varchar) AS at) AS F)
+  WHERE {row} AND L.CLIENT_ID = substr(L.SHARERS, 7, 36) AND
+    L.EXPIRED_AFTER >= {now} AND
+    substr(L.SHARERS, strpos(L.SHARERS, '["' || :old_client::varchar) + 40, 16)
+      >= {now_us}::text AND
+    strpos(L.SHARERS, '["' || :old_client::varchar) > 0;
+
+-- ---- downgrade (sqlock)
+-- Makes the first sharer of the holder, with its token, and lets those join who
+-- are first in the queue and wait to share.
+UPDATE INT_LOCK AS L
+  SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, HOLDER, SHARERS) =
+    (SELECT {group}, least(L.CREATED_DATE, {now}),
+      {date_of} (F.us + :ttl::bigint),
+      CASE WHEN {ring_sharers} THEN NULL ELSE {group} || ' shared' END,
+      {new_group}
+    FROM (SELECT {now_us} AS us, L.FENCE AS token) AS F,
+      LATERAL (SELECT CASE WHEN {is_waited_for} THEN L.QUEUE END AS queue,
+        999999998 AS room) AS R)
+  WHERE {row} AND L.CLIENT_ID = :client::varchar AND L.EXPIRED_AFTER >= {now} AND
+    {permits_of_row} IS NULL;
+
+-- ---- permits (sqlock)
+-- Changes the limit of a lock, and lets those look who wait and have room.
+UPDATE INT_LOCK AS L
+  SET (CREATED_DATE, HOLDER, SHARERS) =
+    (SELECT CASE WHEN R.queue IS NULL THEN least(L.CREATED_DATE, {now})
+        ELSE {now} END,
+      CASE WHEN {ring_sharers} THEN NULL ELSE L.HOLDER END,
+      CASE WHEN {permits_of_row} IS NULL
+        THEN '{"g":"00000000-0000-0000-0000-000000000000","n":"' || F.permits ||
+          '","s":[0]}'
+        ELSE overlay(L.SHARERS PLACING F.permits FROM 50 FOR 6) END
+    FROM (SELECT lpad(:permits::bigint::text, 6, '0') AS permits) AS F,
+      LATERAL (SELECT CASE WHEN {is_waited_for} AND {is_shared}
+          THEN L.QUEUE END AS queue,
+        :permits::bigint - coalesce((SELECT sum((e ->> 3)::bigint)
+          FROM json_array_elements(CASE WHEN {is_shared}
+            THEN L.SHARERS::json -> 's' END) AS J (e)
+          WHERE e ->> 1 >= {now_us}::text), 0) AS room) AS R)
+  WHERE {row};
+
 -- =========================================== many leases in one statement ====
 
 -- ---- define items
@@ -480,9 +754,9 @@ FENCE
 -- ---- define token (spring6)
 NULL::bigint
 -- ---- define names (sqlock)
-LOCK_NAME, HOLDER, QUEUE
+LOCK_NAME, HOLDER, QUEUE, SHARERS
 -- ---- define names (spring7 spring6)
-NULL, NULL, NULL
+NULL, NULL, NULL, NULL
 
 -- ---- read
 -- Reads a row without locking it.

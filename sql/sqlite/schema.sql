@@ -2,7 +2,7 @@
 --
 -- Times are microseconds since 1970-01-01 UTC.  The row of a free lock stays:
 -- its FENCE is the last fencing token, from which the next one rises.  QUEUE has
--- the tickets of those who wait, in order; SHARERS is not used yet.
+-- the tickets of those who wait, in order; SHARERS has those who share it.
 --
 -- WAL is a property of the file, so it is set here, once, and not by the
 -- program: readers and the writer do not wait for each other in it.  It needs

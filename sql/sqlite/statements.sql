@@ -262,6 +262,272 @@ UPDATE INT_LOCK
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now}
   RETURNING {now};
 
+-- ======================================================== sharing a lock ====
+
+-- A lock that is shared has those who share it in SHARERS (src/lease/sharer.h),
+-- and a CLIENT_ID that is nobody's but theirs together, which SHARERS begins
+-- with.  EXPIRED_AFTER is the latest end of a sharer.  So all other statements
+-- take the row for held until the last one ends; and whoever then takes it need
+-- not empty SHARERS, because a group is over that is not CLIENT_ID.
+
+-- ---- define group (sqlock)
+-- The CLIENT_ID of a group: of its first sharer, but for the digits by which a
+-- process is called.
+('00000000-0000' || substr(:client, 14))
+-- ---- define is_shared (sqlock)
+(L.CLIENT_ID IS NOT NULL AND L.SHARERS IS NOT NULL AND
+  L.CLIENT_ID = substr(L.SHARERS, 7, 36) AND L.EXPIRED_AFTER >= {now})
+-- ---- define permits_of_row (sqlock)
+-- The limit that the row has; null: none is known.  That of a group without a
+-- limit, 000000, lasts as long as the group.
+iif(substr(L.SHARERS, 43, 14) GLOB '","n":"[0-9][0-9][0-9][0-9][0-9][0-9]"' AND
+  ({is_shared} OR substr(L.SHARERS, 50, 6) <> '000000'),
+  CAST(substr(L.SHARERS, 50, 6) AS INTEGER), NULL)
+-- ---- define at_share (sqlock)
+instr(L.SHARERS, '["' || :client)
+-- ---- define has_share (sqlock)
+(L.CLIENT_ID IS NOT NULL AND L.SHARERS IS NOT NULL AND
+  L.CLIENT_ID = substr(L.SHARERS, 7, 36) AND {at_share} > 0 AND
+  CAST(substr(L.SHARERS, {at_share} + 40, 16) AS INTEGER) >= {now})
+-- ---- define sharers_with (sqlock)
+-- The end of SHARERS, with the sharer of the claim.
+'["' || :client || '",' || ({now} + :ttl) || ',' || {now} || ',"' ||
+  printf('%06d', :weight) || '","' || printf('%019d', token) || '","' ||
+  :shown || '"],0]}'
+-- ---- define new_group (sqlock)
+'{"g":"' || {group} || '","n":"' || printf('%06d', :permits) || '","s":[' ||
+  {sharers_with}
+-- ---- define weight_of_ticket (sqlock)
+-- An exclusive ticket needs more than there can be.
+iif(json_extract(value, '$[3]') = '000000', 1000000000,
+  CAST(json_extract(value, '$[3]') AS INTEGER))
+-- ---- define ring_sharers (sqlock queue)
+-- Rings each of the first in the queue R.queue that R.room is enough for.
+(SELECT count(sqlock_ring(substr(id, 1, 8) || substr(id, 10, 4), id))
+  FROM (SELECT json_extract(value, '$[0]') AS id,
+      sum({weight_of_ticket}) OVER (ORDER BY key) AS upto
+    FROM json_each(R.queue, '$.q')
+    WHERE type = 'array')
+  WHERE upto <= R.room) < 0
+-- ---- define ring_sharers (sqlock poll)
+R.room < 0
+
+-- ---- share (sqlock)
+-- Adds the claim to those who share the lock, or renews its share.  It may join
+-- if all who have tickets before its own, and itself, have room beside the
+-- sharers, an exclusive ticket having room beside nobody; or if those before it
+-- had room for a second each and have not come: then their tickets go.
+-- Otherwise, if :turn is not null, it gets a ticket.  One sharer whose lease is
+-- over goes with each that joins: so they do not pile up, and no list is made
+-- anew.
+--
+-- F: what the row says.  S: of the sharers, what they have taken, and the first
+-- that is over.  B: of the tickets before, what they need, and how many they
+-- are.  R: what becomes of the claim, the queue, and the room for those in it
+-- who should look.
+INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, SHARERS)
+  SELECT :key, :region, {group}, {now}, {now} + :ttl, token, :name,
+    {group} || ' shared', {new_group}
+  FROM (SELECT {now} AS token) WHERE true
+  ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+  SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, QUEUE,
+      SHARERS) =
+    (SELECT iif(R.begins, {group}, L.CLIENT_ID),
+      iif(R.begins, {now}, L.CREATED_DATE),
+      CASE WHEN R.begins THEN {now} + :ttl
+        WHEN R.has THEN max({now} + :ttl, L.EXPIRED_AFTER)
+        ELSE L.EXPIRED_AFTER END,
+      iif(R.joins, R.token, L.FENCE),
+      iif(R.has, EXCLUDED.LOCK_NAME, L.LOCK_NAME),
+      CASE WHEN {ring_sharers} THEN NULL
+        WHEN R.begins THEN EXCLUDED.HOLDER ELSE L.HOLDER END,
+      R.queue,
+      CASE WHEN R.begins THEN {new_group}
+        WHEN R.joins AND R.past_at > 0
+        THEN substr(L.SHARERS, 1, R.past_at - 1) || substr({behind_over}, 1,
+          length({behind_over}) - 3) || {sharers_with}
+        WHEN R.joins
+        THEN substr(L.SHARERS, 1, length(L.SHARERS) - 3) || {sharers_with}
+        WHEN R.has THEN substr(L.SHARERS, 1, {at_share} + 39) ||
+          ({now} + :ttl) || substr(L.SHARERS, {at_share} + 56)
+        ELSE L.SHARERS END
+    FROM (SELECT *, CASE WHEN has AND NOT waits THEN NULL
+          WHEN has AND at = 0 THEN L.QUEUE
+          WHEN has THEN {queue_without}
+          WHEN may_come AND :turn IS NOT NULL THEN {queue_with_share}
+          ELSE L.QUEUE END AS queue,
+        iif(joins AND (passes OR begins), most - taken - :weight, 0) AS room
+      FROM (SELECT *, renews OR may_come AND has_room AS has,
+          NOT renews AND may_come AND has_room AS joins,
+          NOT renews AND may_come AND has_room AND NOT is_shared AS begins
+        FROM (SELECT *, agrees AND sharers < 1000 AS may_come,
+            taken + needed + :weight > most AS passes,
+            instr(L.SHARERS, '["' || past) AS past_at,
+            is_reserved OR (is_shared OR is_over) AND
+              taken + :weight <= most AND
+              (taken + needed + :weight <= most OR
+                (is_over OR taken + needed <= most) AND
+                {now} > places * 1000000 + iif(is_shared OR
+                  L.CLIENT_ID IS NULL, L.CREATED_DATE, L.EXPIRED_AFTER))
+              AS has_room
+          FROM {facts_of_share}))) AS R)
+  RETURNING iif({is_granted},
+      CAST(substr(SHARERS, {at_granted} + 84, 19) AS INTEGER), NULL),
+    length(QUEUE), 0,
+    iif(CLIENT_ID IS NULL, CREATED_DATE, EXPIRED_AFTER) - {now},
+    coalesce(substr(HOLDER, 1, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID,
+    QUEUE, iif({is_granted}, NULL, SHARERS);
+-- ---- define is_granted (sqlock)
+-- As has_share, where the table's alias is not known.
+(CLIENT_ID IS NOT NULL AND SHARERS IS NOT NULL AND
+  CLIENT_ID = substr(SHARERS, 7, 36) AND {at_granted} > 0 AND
+  CAST(substr(SHARERS, {at_granted} + 40, 16) AS INTEGER) >= {now})
+-- ---- define at_granted (sqlock)
+instr(SHARERS, '["' || :client)
+-- ---- define facts_of_share (sqlock)
+(SELECT {is_shared} AS is_shared,
+    L.CLIENT_ID IS NOT NULL AND L.CLIENT_ID = :client AND
+      L.EXPIRED_AFTER >= {now} AS is_reserved,
+    L.CLIENT_ID IS NULL OR L.EXPIRED_AFTER < {now} AS is_over,
+    L.QUEUE IS NOT NULL AND {others_wait} AS waits,
+    coalesce(instr(L.QUEUE, '["' || :client), 0) AS at,
+    {has_share} AS renews, max(L.FENCE + 1, {now}) AS token,
+    coalesce({permits_of_row} = :permits, 1) AS agrees,
+    iif(:permits = 0, 999999999, :permits) AS most) AS F,
+  (SELECT coalesce(sum(CAST(json_extract(value, '$[3]') AS INTEGER))
+        FILTER (WHERE json_extract(value, '$[1]') >= {now}), 0) AS taken,
+      coalesce(sum(json_extract(value, '$[1]') >= {now}), 0) AS sharers,
+      coalesce(max(iif(json_extract(value, '$[0]') = :client, :client, NULL)),
+        max(iif(json_extract(value, '$[1]') < {now},
+          json_extract(value, '$[0]'), NULL))) AS past
+    FROM json_each(iif({is_shared}, L.SHARERS, '{"s":[]}'), '$.s')
+    WHERE type = 'array') AS S,
+  (SELECT coalesce(sum({weight_of_ticket}), 0) AS needed, count(value) AS places
+    FROM json_each(CASE WHEN L.QUEUE IS NULL OR NOT {others_wait}
+      THEN '{"q":[]}' WHEN instr(L.QUEUE, '["' || :client) > 0
+      THEN substr(L.QUEUE, 1, instr(L.QUEUE, '["' || :client) - 1) || '0]}'
+      ELSE L.QUEUE END, '$.q')
+    WHERE type = 'array' AND json_extract(value, '$[1]') >= {now}) AS B
+-- ---- define behind_over (sqlock)
+substr(substr(L.SHARERS, R.past_at), instr(substr(L.SHARERS, R.past_at), '"],') + 3)
+-- ---- define queue_without
+-- The queue without the ticket of the claim, and, if it passes those before it,
+-- without theirs.
+CASE WHEN passes AND instr(substr(L.QUEUE, at), '"],[') > 0
+  THEN substr(L.QUEUE, 1, 27) ||
+    substr(substr(L.QUEUE, at), instr(substr(L.QUEUE, at), '"],') + 3)
+  WHEN NOT passes AND instr(L.QUEUE, '"],[') > 0
+  THEN substr(L.QUEUE, 1, at - 1) ||
+    substr(substr(L.QUEUE, at), instr(substr(L.QUEUE, at), '"],') + 3) END
+-- ---- define queue_with_share
+'{"e":' || {until} || CASE WHEN NOT waits THEN ',"q":[' || {ticket_of_share}
+  WHEN at = 0
+  THEN substr(L.QUEUE, 22, length(L.QUEUE) - 24) || {ticket_of_share}
+  ELSE substr(L.QUEUE, 22, at + 18) || {until} || substr(L.QUEUE, at + 56) END
+-- ---- define ticket_of_share
+'["' || :client || '",' || {until} || ',' || {now} || ',"' ||
+  printf('%06d', :weight) || '","' || :shown || '"],0]}'
+
+-- ---- renew share (sqlock)
+-- Moves the end of a share that is not over.  Other sharers count only where
+-- the row's end is later than the new one.
+UPDATE INT_LOCK AS L
+  SET CREATED_DATE = min(CREATED_DATE, {now}),
+    EXPIRED_AFTER = iif(EXPIRED_AFTER <= {now} + :ttl, {now} + :ttl,
+      (SELECT max({now} + :ttl, coalesce(max(json_extract(value, '$[1]')), 0))
+        FROM json_each(SHARERS, '$.s')
+        WHERE type = 'array' AND json_extract(value, '$[0]') <> :client)),
+    SHARERS = substr(SHARERS, 1, {at_share} + 39) || ({now} + :ttl) ||
+      substr(SHARERS, {at_share} + 56)
+  WHERE {row} AND {has_share};
+
+-- ---- release share (sqlock)
+-- Takes a sharer out, over or not.  The last one frees the row, or reserves it
+-- for a second: for the first who waits, as release does, or, if that one waits
+-- to share, for all who can share it, as a group that is still empty.
+-- CREATED_DATE says since when those who wait could have come.
+UPDATE INT_LOCK AS L
+  SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, FENCE, HOLDER, QUEUE, SHARERS) =
+    (SELECT CASE WHEN R.stays THEN L.CLIENT_ID
+        WHEN R.waits THEN substr(L.QUEUE, 30, 36) END,
+      iif(R.waits, {now}, min(L.CREATED_DATE, {now})),
+      CASE WHEN R.latest IS NOT NULL THEN R.latest
+        WHEN R.waits THEN {now} + 1000000 ELSE {now} - 1 END,
+      iif(R.waits AND NOT R.stays, max(L.FENCE + 1, {now}), L.FENCE),
+      CASE WHEN R.stays THEN CASE WHEN {ring_sharers} THEN NULL
+          ELSE L.HOLDER END
+        WHEN R.waits THEN coalesce({ring}, {next_holder})
+        ELSE :client || ' ' || substr(L.SHARERS, {at_share} + 106,
+          instr(substr(L.SHARERS, {at_share} + 106), '"],') - 1) END,
+      CASE WHEN R.stays THEN L.QUEUE
+        WHEN R.waits AND instr(L.QUEUE, '"],[') > 0
+        THEN substr(L.QUEUE, 1, 27) ||
+          substr(L.QUEUE, instr(L.QUEUE, '"],') + 3) END,
+      CASE WHEN R.latest IS NOT NULL
+        THEN substr(L.SHARERS, 1, {at_share} - 1) ||
+          substr(substr(L.SHARERS, {at_share}),
+            instr(substr(L.SHARERS, {at_share}), '"],') + 3)
+        WHEN R.stays OR substr(L.SHARERS, 50, 6) <> '000000'
+        THEN substr(L.SHARERS, 1, 62) || '0]}' END
+    FROM (SELECT *, latest IS NOT NULL OR waits AND to_share AS stays,
+        iif(waits, L.QUEUE, NULL) AS queue, most - taken AS room
+      FROM (SELECT {is_waited_for} AS waits,
+          coalesce(substr(L.QUEUE, 103, 6) <> '000000', 0) AS to_share,
+          iif(substr(L.SHARERS, 50, 6) = '000000', 999999999,
+            CAST(substr(L.SHARERS, 50, 6) AS INTEGER)) AS most) AS F,
+        (SELECT max(json_extract(value, '$[1]')) AS latest, coalesce(sum(
+            CAST(json_extract(value, '$[3]') AS INTEGER)), 0) AS taken
+          FROM json_each(L.SHARERS, '$.s')
+          WHERE type = 'array' AND json_extract(value, '$[0]') <> :client AND
+            json_extract(value, '$[1]') > {now}) AS S) AS R)
+  WHERE {row} AND L.CLIENT_ID = substr(L.SHARERS, 7, 36) AND {at_share} > 0;
+
+-- ---- break share (sqlock)
+-- Takes the share from its sharer, but leaves its end as it is.
+UPDATE INT_LOCK AS L
+  SET FENCE = max(FENCE + 1, {now}),
+    SHARERS = substr(SHARERS, 1, {at_old_share} + 1) || :client ||
+      substr(SHARERS, {at_old_share} + 38, 68) || :shown ||
+      substr(substr(SHARERS, {at_old_share}),
+        instr(substr(SHARERS, {at_old_share}), '"],'))
+  WHERE {row} AND {is_shared} AND {at_old_share} > 0 AND
+    CAST(substr(SHARERS, {at_old_share} + 40, 16) AS INTEGER) >= {now};
+-- ---- define at_old_share (sqlock)
+instr(SHARERS, '["' || :old_client)
+
+-- ---- downgrade (sqlock)
+-- Makes the first sharer of the holder, with its token, and lets those join who
+-- are first in the queue and wait to share.
+UPDATE INT_LOCK AS L
+  SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, HOLDER, SHARERS) =
+    (SELECT {group}, min(L.CREATED_DATE, {now}), {now} + :ttl,
+      CASE WHEN {ring_sharers} THEN NULL ELSE {group} || ' shared' END,
+      {new_group}
+    FROM (SELECT L.FENCE AS token, iif({is_waited_for}, L.QUEUE, NULL) AS queue,
+      999999998 AS room) AS R)
+  WHERE {row} AND CLIENT_ID = :client AND EXPIRED_AFTER >= {now} AND
+    {permits_of_row} IS NULL;
+
+-- ---- permits (sqlock)
+-- Changes the limit of a lock, and lets those look who wait and have room.
+UPDATE INT_LOCK AS L
+  SET (CREATED_DATE, HOLDER, SHARERS) =
+    (SELECT iif(R.queue IS NULL, min(L.CREATED_DATE, {now}), {now}),
+      CASE WHEN {ring_sharers} THEN NULL ELSE L.HOLDER END,
+      iif({permits_of_row} IS NULL,
+        '{"g":"00000000-0000-0000-0000-000000000000","n":"' ||
+          printf('%06d', :permits) || '","s":[0]}',
+        substr(L.SHARERS, 1, 49) || printf('%06d', :permits) ||
+          substr(L.SHARERS, 56))
+    FROM (SELECT iif({is_waited_for} AND {is_shared}, L.QUEUE, NULL) AS queue,
+        :permits - coalesce((SELECT sum(CAST(json_extract(value, '$[3]')
+            AS INTEGER))
+          FROM json_each(iif({is_shared}, L.SHARERS, '{"s":[]}'), '$.s')
+          WHERE type = 'array' AND json_extract(value, '$[1]') >= {now}), 0)
+          AS room) AS R)
+  WHERE {row};
+
 -- =========================================== many leases in one statement ====
 
 -- ---- define items
@@ -368,9 +634,9 @@ CREATED_DATE
 -- ---- define token (spring6)
 NULL
 -- ---- define names (sqlock)
-LOCK_NAME, HOLDER, QUEUE
+LOCK_NAME, HOLDER, QUEUE, SHARERS
 -- ---- define names (spring7 spring6)
-NULL, NULL, NULL
+NULL, NULL, NULL, NULL
 
 -- ---- read
 -- Reads a row without locking it.

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "lease/skew.h"
 
-#define INFO_COLUMNS 9
+#define INFO_COLUMNS 10
 #define QUEUE 8 /* the column of that name */
 #define TEXTS_SIZE 65536
 

@@ -46,7 +46,7 @@ typedef struct sqlock_statement {
 #define SQLOCK_STATEMENT_IDS 192
 
 /* Parameters that a statement can send. */
-#define LK_PLACES_MAX 40
+#define LK_PLACES_MAX 96
 
 /* A statement as the build has read it.  A list of them ends with a NULL text.
  * It lacks statements that the database does not have. */
@@ -89,6 +89,8 @@ typedef enum sqlock_parameter {
     SQLOCK_P_SHOWN,      /* text: the waiter, as a ticket has it */
     SQLOCK_P_BELL,       /* text: the session's own bell, or null */
     SQLOCK_P_TURN,       /* seconds for those before in the queue */
+    SQLOCK_P_WEIGHT,     /* integer, 1 to 999999: what a sharer takes */
+    SQLOCK_P_PERMITS,    /* integer: of a lock; 0: no limit */
     SQLOCK_PARAMETERS,   /* number of parameters */
 
     SQLOCK_P_ITEMS = SQLOCK_P_KEY,     /* JSON, see CLAIM_MANY */
@@ -125,6 +127,7 @@ typedef enum sqlock_parameter {
  *     7  LOCK_NAME, text or null
  *     8  HOLDER, text or null
  *     9  QUEUE, text or null
+ *    10  SHARERS, text or null
  *
  * A driver may keep a released row in any way, but in its info row 2 is null, 6
  * is about the time of the release, and 8 may still have the last holder.
@@ -226,6 +229,40 @@ typedef enum sqlock_statement_kind {
      * driver's bell is not of one. */
     SQLOCK_SQL_RELEASE_WITH_BELL,
 
+    /*
+     * Locks that several share (lease/sharer.h).  A share is what CLIENT_ID
+     * :client has in SHARERS while the lock is shared: CLIENT_ID of the row is
+     * that of the group.  All are missing where ENQUEUE is.
+     */
+    /* Add a share of :weight and :shown; or renew the one that is there and not
+     * over, whose token stays.  Not if the row has a limit other than :permits,
+     * or has LK_SHARERS_MAX sharers; nor before its turn: exclusive holders,
+     * the sharers and those with tickets before leave no room, and the latter
+     * have not been late, either.  A claim that is not granted gets a ticket as
+     * from ENQUEUE, with :weight, unless :turn is null.  The limit becomes
+     * :permits where there is none.  A share that begins a group rings those
+     * who can share it.  One row: as ENQUEUE, and, if not granted, SHARERS; or
+     * none or fewer columns, as there. */
+    SQLOCK_SQL_SHARE,
+    /* Renew the share unless it is over.  affected as of RENEW. */
+    SQLOCK_SQL_RENEW_SHARE,
+    /* Remove the share, over or not.  The last one frees the row; if others
+     * wait, the row is the first one's for a second, as after RELEASE, or
+     * that of all who can share it.  Those who now can are rung.  affected: 1
+     * or 0.  Need not be durable. */
+    SQLOCK_SQL_RELEASE_SHARE,
+    /* Give the share of :old_client, if it is not over, to :client, with the
+     * text :shown.  The lock's token rises; the share's end and token stay.
+     * affected: 1 or 0. */
+    SQLOCK_SQL_BREAK_SHARE,
+    /* Make a share of :weight 1, with the lease's token, of the lease, unless
+     * that is over or the row has permits.  Those who can share it are rung.
+     * affected: 1 or 0. */
+    SQLOCK_SQL_DOWNGRADE,
+    /* Make :permits the limit of the row, and ring those who have room now.
+     * affected: 1, or 0 if there is no row or no value changed. */
+    SQLOCK_SQL_PERMITS,
+
     /* No parameters.  Free every row of INT_LOCK and raise its token; delete
      * all of them on Spring's layouts.  affected: how many.  May be missing. */
     SQLOCK_SQL_AFTER_RESTORE,
@@ -238,10 +275,10 @@ typedef enum sqlock_statement_kind {
      * lock.  Missing: leases cannot be guarded. */
     SQLOCK_SQL_GUARD,
 
-    /* Info rows, with a tenth column REGION, that meet three conditions.  The
-     * region is :region (null: any whose name does not end with "#tx").  The
-     * row is not free, or :with_free is not 0.  Its name, or LOCK_KEY where it
-     * has none, is LIKE :pattern (null: any).  At most :limit rows, in the
+    /* Info rows, with an eleventh column REGION, that meet three conditions.
+     * The region is :region (null: any whose name does not end with "#tx").
+     * The row is not free, or :with_free is not 0.  Its name, or LOCK_KEY where
+     * it has none, is LIKE :pattern (null: any).  At most :limit rows, in the
      * :order "name", "held", "ttl" or "token". */
     SQLOCK_SQL_FIND,
     /* Sent in a transaction before FIND_PAGE, with the parameters of FIND

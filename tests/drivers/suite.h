@@ -140,6 +140,7 @@ enum {
     INFO_NAME,
     INFO_HOLDER,
     INFO_QUEUE,
+    INFO_SHARERS,
     INFO_COLUMNS
 };
 
@@ -203,6 +204,7 @@ void add_mysql_bell_tests(add_fn add);
 /* Called once per layout. */
 void add_statement_tests(add_fn add);
 void add_ticket_tests(add_fn add);
+void add_share_tests(add_fn add);
 void add_reap_tests(add_fn add);
 void add_race_tests(add_fn add);
 void add_many_tests(add_fn add);

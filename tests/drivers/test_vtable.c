@@ -39,6 +39,12 @@ static bool may_be_missing(size_t layout, sqlock_statement_kind kind)
     case SQLOCK_SQL_ENQUEUE:
     case SQLOCK_SQL_LEAVE:
     case SQLOCK_SQL_RELEASE_TO_PEERS:
+    case SQLOCK_SQL_SHARE:
+    case SQLOCK_SQL_RENEW_SHARE:
+    case SQLOCK_SQL_RELEASE_SHARE:
+    case SQLOCK_SQL_BREAK_SHARE:
+    case SQLOCK_SQL_DOWNGRADE:
+    case SQLOCK_SQL_PERMITS:
         return layout != SQLOCK_LAYOUT_SQLOCK;
     case SQLOCK_SQL_LOCK_MANY:
     case SQLOCK_SQL_RELEASE_WITH_BELL:

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-#define PARAMETERS_MAX 64
+#define PARAMETERS_MAX 96
 #define UNKNOWN_STATEMENT 1243
 #define STALE_STATEMENT 1615
 

@@ -1,0 +1,74 @@
+/*
+ * sharer.c - read the text of SHARERS (sharer.h)
+ */
+#include "lease/sharer.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+#define ID_LENGTH (SQLOCK_KEY_SIZE - 1)
+#define GROUP "{\"g\":\""
+#define PERMITS "\",\"n\":\""
+#define TOKEN_DIGITS 19
+#define AFTER_TOKEN "\",\""
+
+/* Return the text behind the group's CLIENT_ID, or NULL. */
+static const char *behind_group(const char *sharers)
+{
+    size_t length = strlen(GROUP) + ID_LENGTH;
+
+    if (sharers == NULL || strnlen(sharers, length) < length ||
+        strncmp(sharers, GROUP, strlen(GROUP)) != 0)
+        return NULL;
+    return sharers + length;
+}
+
+bool lk_sharers_have(const char *sharers, const char *client_id)
+{
+    return behind_group(sharers) != NULL && strlen(client_id) == ID_LENGTH &&
+           strncmp(sharers + strlen(GROUP), client_id, ID_LENGTH) == 0;
+}
+
+uint32_t lk_sharers_permits(const char *sharers)
+{
+    const char *at = behind_group(sharers);
+
+    if (at == NULL || strncmp(at, PERMITS, strlen(PERMITS)) != 0)
+        return LK_NO_LIMIT;
+    at += strlen(PERMITS);
+    return (uint32_t)lk_text_digits(&at);
+}
+
+/* Read the digits of a token. */
+static int64_t digits(const char *text)
+{
+    int64_t value;
+
+    text += *text == '0';
+    value = lk_text_digits(&text);
+    return *text >= '0' && *text <= '9' ? value * 10 + (*text - '0') : value;
+}
+
+bool lk_sharer_next(const char **at, struct lk_sharer *out)
+{
+    size_t length = TOKEN_DIGITS + strlen(AFTER_TOKEN);
+
+    if (!lk_ticket_next(at, &out->as) || out->as.holder_length < length ||
+        strncmp(out->as.holder + TOKEN_DIGITS, AFTER_TOKEN,
+                strlen(AFTER_TOKEN)) != 0)
+        return false;
+    out->token = digits(out->as.holder);
+    out->as.holder += length;
+    out->as.holder_length -= length;
+    return true;
+}
+
+bool lk_sharer_find(const char *sharers, const char *client_id,
+                    struct lk_sharer *out)
+{
+    while (lk_sharer_next(&sharers, out))
+        if (strncmp(out->as.client_id, client_id, ID_LENGTH) == 0)
+            return true;
+    return false;
+}
