@@ -273,7 +273,7 @@ static struct result compare_trust(struct play *play, const struct step *step)
     do {
         int64_t began_ns = check_deadline_ns(0);
 
-        left_us = INT64_C(1000) * play_thread(play, &asks).rc;
+        left_us = INT64_C(1000) * SLOWNESS * play_thread(play, &asks).rc;
         row_us =
             fixture_row(play->f, name).expires_us - sql_now_us(&play->f->sql);
         took_us = (check_deadline_ns(0) - began_ns) / 1000;
@@ -281,7 +281,7 @@ static struct result compare_trust(struct play *play, const struct step *step)
     if (left_us <= 0)
         play_fail(play, "its lease is over");
     /* SQLite's clock tells milliseconds, and so does what remains. */
-    if (left_us + margin_us > row_us + took_us + 3000)
+    if (left_us + margin_us > row_us + took_us + 3000 * SLOWNESS)
         play_fail(play, "it relies on %lld us, and the row lasts %lld us",
                   (long long)left_us, (long long)row_us);
     return (struct result){.rc = 0};
