@@ -229,8 +229,29 @@ static int send_on(struct lk_db *db, struct lk_connection *connection,
     return rc;
 }
 
+/* The last result of a run that says why its time was used up: ERESOURCE,
+ * ERETRY or EBUSY.  With little time left, the next attempt only ends with
+ * EUNREACHABLE, which says less. */
+struct refusal {
+    int rc; /* 0: there is none */
+    sqlock_error err;
+};
+
+/* Return why nothing is sent on a connection that came after the deadline. */
+static int too_late(const struct refusal *refusal, sqlock_error *err)
+{
+    if (refusal->rc == 0)
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "connecting to the database took the whole time of the "
+                        "statement: raise connect_timeout_ms, or check the "
+                        "network");
+    *err = refusal->err;
+    return refusal->rc;
+}
+
 static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
-                    sqlock_result *result, sqlock_error *err)
+                    const struct refusal *refusal, sqlock_result *result,
+                    sqlock_error *err)
 {
     sqlock_value values[LK_PLACES_MAX];
     struct lk_pool *pool = run->is_reserved ? &db->reserved : &db->pool;
@@ -253,10 +274,7 @@ static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
     now_ns = sqlock_monotonic_ns();
     if (now_ns >= run->deadline_ns) {
         lk_pool_give(connection->pool, connection);
-        return lk_error(
-            err, SQLOCK_EUNREACHABLE,
-            "connecting to the database took the whole time of the statement: "
-            "raise connect_timeout_ms, or check the network");
+        return too_late(refusal, err);
     }
     rc = send_on(db, connection, run, values, now_ns, result, err);
     finish(db, connection, rc);
@@ -375,22 +393,16 @@ static int outcome(const struct lk_run *run, int rc, bool was_uncertain,
         "database did not confirm in time whether it was carried out");
 }
 
-/* The last ERESOURCE of a run.  With little time left, the next attempt only
- * ends with EUNREACHABLE, which says less. */
-struct refusal {
-    bool is_known;
-    sqlock_error err;
-};
-
-/* Note an ERESOURCE, and return it instead of an EUNREACHABLE that follows. */
+/* Note such a result, and return an ERESOURCE instead of an EUNREACHABLE that
+ * follows. */
 static int recall(struct refusal *refusal, int rc, sqlock_error *err)
 {
-    if (rc == SQLOCK_ERESOURCE) {
-        refusal->is_known = true;
+    if (rc == SQLOCK_ERESOURCE || rc == SQLOCK_ERETRY || rc == SQLOCK_EBUSY) {
+        refusal->rc = rc;
         refusal->err = *err;
     } else if (rc != SQLOCK_EUNREACHABLE) {
-        refusal->is_known = false;
-    } else if (refusal->is_known) {
+        refusal->rc = 0;
+    } else if (refusal->rc == SQLOCK_ERESOURCE) {
         *err = refusal->err;
         rc = SQLOCK_ERESOURCE;
     }
@@ -420,12 +432,13 @@ int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
     sqlock_error own;
     int rc;
 
-    refusal.is_known = false; /* its text is not read before it is written */
+    refusal.rc = 0; /* its text is not read before it is written */
     if (err == NULL)
         err = &own;
     lk_retry_begin(&retry, &policy, run->deadline_ns);
     do {
-        rc = recall(&refusal, run_once(db, run, latest_ns, result, err), err);
+        rc = run_once(db, run, latest_ns, &refusal, result, err);
+        rc = recall(&refusal, rc, err);
         was_uncertain = was_uncertain || rc == SQLOCK_EUNCERTAIN;
         run->was_uncertain = run->was_uncertain || was_uncertain;
     } while (goes_on(db, run, &retry, rc));

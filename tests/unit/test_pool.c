@@ -12,8 +12,10 @@
 #ifdef SQLOCK_WITH_SQLITE
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "db/db.h"
 #include "db/drivers.h"
 
@@ -135,6 +137,64 @@ static void test_calls_get_a_connection_when_all_are_lent(void **state)
         lk_pool_give(&pooled->db.pool, lent[i]);
 }
 
+/* A driver whose statements conflict, and which takes until late_ns to say that
+ * a connection can be used again after that. */
+static struct {
+    unsigned executed;
+    unsigned looked_at;
+    int64_t late_ns;
+} conflicts;
+
+static bool is_alive_late(void *connection)
+{
+    (void)connection;
+    /* at the return of the connection, and before the next attempt */
+    if (conflicts.executed > 0 && ++conflicts.looked_at == 2)
+        lk_sleep_until(conflicts.late_ns);
+    return true;
+}
+
+static int conflict(void *connection, const sqlock_statement *statement,
+                    const sqlock_value *parameters, size_t count,
+                    int64_t deadline_ns, sqlock_result *result,
+                    sqlock_error *err)
+{
+    (void)connection;
+    (void)statement;
+    (void)parameters;
+    (void)count;
+    (void)deadline_ns;
+    (void)result;
+    conflicts.executed++;
+    return lk_error(err, SQLOCK_ERETRY, "a conflict");
+}
+
+/* The last attempt finds the time over: that is no database out of reach. */
+static void test_conflicts_until_the_deadline_are_told(void **state)
+{
+    struct pooled *pooled = *state;
+    const sqlock_driver *own = pooled->db.driver;
+    sqlock_driver other = *own;
+    static char text[] = "SELECT 1";
+    struct lk_statement statement = {.text = text};
+    struct lk_arguments arguments = {0};
+    sqlock_result result = {0};
+    sqlock_error err = {0};
+    struct lk_run run = {.statement = &statement, .arguments = &arguments};
+    int rc;
+
+    other.is_alive = is_alive_late;
+    other.execute = conflict;
+    memset(&conflicts, 0, sizeof conflicts);
+    run.deadline_ns = lk_after_ms(sqlock_monotonic_ns(), 500);
+    conflicts.late_ns = run.deadline_ns;
+    pooled->db.driver = &other;
+    rc = lk_db_run(&pooled->db, &run, &result, &err);
+    pooled->db.driver = own;
+    assert_code(SQLOCK_EBUSY, rc, &err);
+    assert_string_equal(err.message, "a conflict");
+}
+
 static void test_what_could_not_be_set_up_may_be_cleared(void **state)
 {
     const struct lk_pool_options options = {.size = 1};
@@ -153,6 +213,8 @@ static const struct CMUnitTest tests[] = {
         test_calls_get_a_connection_when_all_are_lent, open_pool, close_pool),
     cmocka_unit_test_setup_teardown(
         test_the_connection_used_last_is_taken_first, open_pool, close_pool),
+    cmocka_unit_test_setup_teardown(test_conflicts_until_the_deadline_are_told,
+                                    open_pool, close_pool),
     cmocka_unit_test(test_what_could_not_be_set_up_may_be_cleared),
 };
 const struct suite suite_pool = SUITE("pool", tests);
