@@ -38,7 +38,7 @@ static void write_holder(char holder[LK_HOLDER_SIZE],
 static bool is_grant(sqlock_statement_kind kind)
 {
     return kind == SQLOCK_SQL_CLAIM || kind == SQLOCK_SQL_ENQUEUE ||
-           kind == SQLOCK_SQL_HAND_OFF;
+           kind == SQLOCK_SQL_HAND_OFF || kind == SQLOCK_SQL_SHARE;
 }
 
 static void add_holder(struct lk_lease_arguments *out,
@@ -53,6 +53,17 @@ static void add_holder(struct lk_lease_arguments *out,
     lk_argument_text(&out->values, SQLOCK_P_HOLDER, out->holder);
 }
 
+/* Fill in what a ticket or a share says of the lease. */
+static void add_shown(struct lk_lease_arguments *out,
+                      const struct lk_store *store,
+                      const struct lk_lease *lease)
+{
+    lk_ticket_holder(store, out->shown, sizeof out->shown);
+    lk_argument_text(&out->values, SQLOCK_P_SHOWN, out->shown);
+    lk_argument_integer(&out->values, SQLOCK_P_WEIGHT, lease->weight);
+    lk_argument_integer(&out->values, SQLOCK_P_PERMITS, lease->permits);
+}
+
 void lk_arguments_of_one(struct lk_lease_arguments *out,
                          const struct lk_store *store,
                          const struct lk_lease *lease,
@@ -65,12 +76,12 @@ void lk_arguments_of_one(struct lk_lease_arguments *out,
                         (int64_t)lease->ttl_ms * 1000);
     if (is_grant(kind))
         add_holder(out, store, lease);
-    if (kind == SQLOCK_SQL_ENQUEUE) {
-        lk_ticket_holder(store, out->shown, sizeof out->shown);
-        lk_argument_text(&out->values, SQLOCK_P_SHOWN, out->shown);
+    if (kind == SQLOCK_SQL_ENQUEUE || kind == SQLOCK_SQL_SHARE ||
+        kind == SQLOCK_SQL_DOWNGRADE)
+        add_shown(out, store, lease);
+    if (lease->may_wait)
         lk_argument_integer(&out->values, SQLOCK_P_TURN,
                             lease->turn > 0 ? lease->turn : 0);
-    }
     if (lease->takes_bell || kind == SQLOCK_SQL_RELEASE_WITH_BELL) {
         (void)memcpy(out->bell, BELL_PREFIX, sizeof BELL_PREFIX);
         lk_bell_name_of(lease->client_id, out->bell + strlen(BELL_PREFIX));

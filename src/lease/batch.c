@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "db/transaction.h"
 #include "lease/arguments.h"
+#include "lease/share.h"
 
 static int by_key(const void *a, const void *b)
 {
@@ -88,6 +89,50 @@ int lk_batch_divide(struct lk_store *store, struct lk_batch *batch,
     return 0;
 }
 
+bool lk_batch_is_mixed(const struct lk_batch *batch)
+{
+    bool is_shared = false;
+
+    for (size_t i = 0; i < batch->count; i++)
+        is_shared = is_shared || batch->items[i].lease.weight > 0;
+    return is_shared && batch->count > 1;
+}
+
+/* Return how many items from `at` on can be sent together. */
+static size_t length_of_part(const struct lk_batch *batch, size_t at)
+{
+    size_t end = at + 1;
+
+    while (batch->items[at].lease.weight == 0 && end < batch->count &&
+           batch->items[end].lease.weight == 0)
+        end++;
+    return end - at;
+}
+
+int lk_batch_apart(struct lk_store *store, struct lk_batch *batch,
+                   lk_batch_fn send, sqlock_error *err)
+{
+    int64_t sent_boot_ns = 0;
+    int rc = 0;
+
+    for (size_t at = 0; at < batch->count;) {
+        struct lk_batch part = *batch;
+
+        part.items += at;
+        part.count = length_of_part(batch, at);
+        at += part.count;
+        if (!lk_is_outage(rc))
+            rc = send_half(store, batch, &part, send, err);
+        else
+            for (size_t i = 0; i < part.count; i++)
+                part.items[i].rc = rc;
+        if (sent_boot_ns == 0)
+            sent_boot_ns = part.sent_boot_ns;
+    }
+    batch->sent_boot_ns = sent_boot_ns;
+    return 0;
+}
+
 /* Note when the batch was sent and answered, and cap the leases of an
  * unanswered write.  If this run sent nothing, the time of the previous run
  * stays: its statement may still be carried out, and the leases count from
@@ -111,8 +156,10 @@ int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
     int rc;
 
     if (store->statements[kind].text == NULL)
-        return lk_error(err, SQLOCK_ENOTSUP,
-                        "the driver has no statement for many leases");
+        return batch->items[0].lease.weight > 0
+                   ? lk_share_unsupported(store, err)
+                   : lk_error(err, SQLOCK_ENOTSUP,
+                              "the driver has no statement for many leases");
     rc = lk_arguments_of(&arguments, store, batch, kind, err);
     if (rc < 0)
         return rc;

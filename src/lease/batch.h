@@ -11,6 +11,8 @@
  * was no answer, and stands for all items.  Where the database refuses a
  * renewal or a release because of one of the leases, which it does not name,
  * the others are sent without it (lk_batch_divide()).
+ *
+ * Leases that share their locks are sent one by one (lk_batch_apart()).
  */
 #ifndef LK_BATCH_H
 #define LK_BATCH_H
@@ -34,6 +36,12 @@ struct lk_row {
     int64_t remaining_us; /* negative: the lease is over */
     int64_t acquired_at_us;
     int64_t expires_at_us;
+    /* The lock is shared, by so many: the fields above are those of the group,
+     * but those of the lease's share if it has one. */
+    bool is_shared;
+    bool is_broken; /* another has the lease's token */
+    uint32_t sharers;
+    uint32_t permits; /* LK_NO_LIMIT: none, or none known */
     /* place of the lease's ticket in QUEUE, 0: the first, -1: it has none; and
      * the CLIENT_ID of the ticket before it, "" if it is the first */
     int place;
@@ -102,11 +110,19 @@ typedef int (*lk_batch_fn)(struct lk_store *store, struct lk_batch *batch,
 int lk_batch_divide(struct lk_store *store, struct lk_batch *batch,
                     lk_batch_fn send, int rc, sqlock_error *err);
 
+/* Return whether the batch has several leases, and one that shares its lock.
+ * Then send each of those alone by `send`, and the others in order between
+ * them.  Return 0: each item's rc is its result, also if it got no answer. */
+bool lk_batch_is_mixed(const struct lk_batch *batch);
+int lk_batch_apart(struct lk_store *store, struct lk_batch *batch,
+                   lk_batch_fn send, sqlock_error *err);
+
 /* Claim each lock with a fresh CLIENT_ID; only a claim in doubt keeps its own.
  * The claim is sent again if the connection breaks.  Results of items: 0;
  * EBUSY: another owner has the lock; ETIMEDOUT: granted, but the lease is over
- * already.  After EUNCERTAIN or an outage, either repeat the claims in doubt,
- * or pass them to lk_resolver_add_claim(). */
+ * already; ECONFLICT: the lock cannot be shared so, and no ticket was left
+ * (lk_claim_error()).  After EUNCERTAIN or an outage, either repeat the claims
+ * in doubt, or pass them to lk_resolver_add_claim(). */
 int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
                    sqlock_error *err);
 
@@ -122,8 +138,9 @@ int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
 int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
                      sqlock_error *err);
 
-/* Describe in err the result of an item of a renewal, or of a release, and
- * return rc.  Results that need no text leave err as it is. */
+/* Describe in err the result of an item of a claim, a renewal, or a release,
+ * and return rc.  Results that need no text leave err as it is. */
+int lk_claim_error(const struct lk_item *item, sqlock_error *err);
 int lk_renewal_error(int rc, sqlock_error *err);
 int lk_release_error(int rc, sqlock_error *err);
 

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "lease/row.h"
-#include "lease/ticket.h"
+#include "lease/sharer.h"
 
 /* --- sending --- */
 
@@ -19,6 +19,8 @@ static sqlock_statement_kind kind_of(const struct lk_batch *batch)
 {
     if (batch->count > 1)
         return SQLOCK_SQL_CLAIM_MANY;
+    if (batch->items[0].lease.weight > 0)
+        return SQLOCK_SQL_SHARE;
     return batch->items[0].lease.may_wait ? SQLOCK_SQL_ENQUEUE
                                           : SQLOCK_SQL_CLAIM;
 }
@@ -62,18 +64,32 @@ static bool says_so(const sqlock_result *result, size_t column)
            result->cells[column].integer != 0;
 }
 
-/* Columns of the answer to ENQUEUE behind those of CLAIM. */
-enum { LEFT_US = 3, RINGS, HAS_IT, WAIT, COLUMNS };
+/* Columns of the answer to ENQUEUE behind those of CLAIM, and of SHARE. */
+enum { LEFT_US = 3, RINGS, HAS_IT, WAIT, COLUMNS, SHARERS = COLUMNS };
 
 static const char *text_of(const sqlock_value *cell)
 {
     return cell->type == SQLOCK_TEXT ? cell->text : NULL;
 }
 
-/* Fill in what the answer tells of the row in which the claim left a ticket;
+/* Return why a claim was not granted: EBUSY, which waiting may cure, or
+ * ECONFLICT. */
+static int refusal(const struct lk_lease *lease, const struct lk_row *row)
+{
+    bool is_limited = row->permits != LK_NO_LIMIT || row->is_shared;
+
+    if (lease->weight == 0)
+        return SQLOCK_EBUSY;
+    if (is_limited && row->permits != lease->permits)
+        return SQLOCK_ECONFLICT;
+    return row->is_shared && row->sharers >= LK_SHARERS_MAX ? SQLOCK_ECONFLICT
+                                                            : SQLOCK_EBUSY;
+}
+
+/* Fill in what the answer tells of the row of a claim that is not granted;
  * where it does not tell, read the row. */
-static int take_place(struct lk_store *store, struct lk_batch *batch,
-                      const sqlock_result *result, sqlock_error *err)
+static int look_at_row(struct lk_store *store, struct lk_batch *batch,
+                       const sqlock_result *result, sqlock_error *err)
 {
     struct lk_row *row = &batch->items[0].row;
 
@@ -90,7 +106,21 @@ static int take_place(struct lk_store *store, struct lk_batch *batch,
                        result->cells[HAS_IT].text);
     row->place = lk_ticket_place(text_of(&result->cells[WAIT]),
                                  batch->items[0].lease.client_id, row->before);
+    if (result->columns > SHARERS)
+        lk_row_add_sharers(row, text_of(&result->cells[SHARERS]),
+                           &batch->items[0].lease);
     return 0;
+}
+
+static int take_place(struct lk_store *store, struct lk_batch *batch,
+                      const sqlock_result *result, sqlock_error *err)
+{
+    int rc = look_at_row(store, batch, result, err);
+
+    if (rc == 0)
+        batch->items[0].rc =
+            refusal(&batch->items[0].lease, &batch->items[0].row);
+    return rc;
 }
 
 /* Read the rows of the table to find out which locks a claim was granted, where
@@ -138,7 +168,8 @@ static int take_answer(struct lk_store *store, struct lk_batch *batch,
                       result->cells[0].type == SQLOCK_INT64 &&
                       result->cells[0].integer != 0;
 
-    if (!is_granted && lease->may_wait && result->rows <= 1)
+    if (!is_granted && (lease->may_wait || lease->weight > 0) &&
+        result->rows <= 1)
         return take_place(store, batch, result, err);
     if (result->rows == 0)
         return 0;
@@ -193,7 +224,8 @@ static void settle(struct lk_store *store, struct lk_lease *lease, int rc,
                    bool got_no_answer)
 {
     bool was_uncertain = lease->fate == LK_CLAIM_IN_DOUBT || got_no_answer;
-    bool is_answered = rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT;
+    bool is_answered =
+        rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT || rc == SQLOCK_ECONFLICT;
 
     lease->fate = !was_uncertain           ? LK_CLAIM_ANSWERED
                   : rc == 0 || is_answered ? LK_CLAIM_LATE
@@ -231,6 +263,8 @@ int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
     bool got_no_answer;
     int rc;
 
+    if (lk_batch_is_mixed(batch))
+        return lk_batch_apart(store, batch, lk_batch_claim, err);
     begin(store, batch);
     rc = lk_batch_run(store, kind_of(batch), batch, &run, &result, err);
     got_no_answer = rc == SQLOCK_EUNCERTAIN;
@@ -244,4 +278,28 @@ int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
         settle(store, &batch->items[i].lease, rc < 0 ? rc : batch->items[i].rc,
                got_no_answer || rc == SQLOCK_EUNCERTAIN);
     return rc;
+}
+
+int lk_claim_error(const struct lk_item *item, sqlock_error *err)
+{
+    const struct lk_row *row = &item->row;
+
+    if (item->rc != SQLOCK_ECONFLICT)
+        return item->rc;
+    if (row->permits == item->lease.permits)
+        return lk_error(err, SQLOCK_ECONFLICT,
+                        "%u share the lock already, and more cannot",
+                        LK_SHARERS_MAX);
+    if (row->permits == LK_NO_LIMIT)
+        return lk_error(err, SQLOCK_ECONFLICT,
+                        "the lock is shared by readers, without a limit, and "
+                        "not by %u permits",
+                        item->lease.permits);
+    if (item->lease.permits == LK_NO_LIMIT)
+        return lk_error(err, SQLOCK_ECONFLICT,
+                        "the lock has %u permits, and is not one for readers",
+                        row->permits);
+    return lk_error(err, SQLOCK_ECONFLICT,
+                    "the lock has %u permits, not %u as was asked",
+                    row->permits, item->lease.permits);
 }

@@ -34,10 +34,14 @@ struct lk_lease {
      * on; 0: none */
     uint32_t cap_ms;
     enum lk_claim_fate fate; /* in and out: of a claim with this CLIENT_ID */
-    bool may_wait;   /* a claim that is refused leaves a ticket in the row */
-    int turn;        /* of such a claim: how many tickets were before its own;
+    bool may_wait; /* a claim that is refused leaves a ticket in the row */
+    /* what it takes of a lock that others share, 1 for a reader; 0: it is
+     * exclusive */
+    uint32_t weight;
+    uint32_t permits; /* of such a lock; LK_NO_LIMIT (sharer.h) */
+    int turn;         /* of such a claim: how many tickets were before its own;
                         -1: it had none */
-    bool takes_bell; /* for its session, which is the claim's own */
+    bool takes_bell;  /* for its session, which is the claim's own */
     /* a release leaves the row free for Spring services, even if others wait */
     bool is_for_peers;
     bool is_contended; /* granted, and other processes wait */

@@ -29,6 +29,8 @@ static int send_anywhere(struct lk_store *store, struct lk_batch *batch,
 
     if (batch->count > 1)
         kind = SQLOCK_SQL_RELEASE_MANY;
+    else if (batch->items[0].lease.weight > 0)
+        kind = SQLOCK_SQL_RELEASE_SHARE;
     else if (batch->items[0].lease.is_for_peers &&
              store->statements[SQLOCK_SQL_RELEASE_TO_PEERS].text != NULL)
         kind = SQLOCK_SQL_RELEASE_TO_PEERS;
@@ -62,7 +64,7 @@ static int send(struct lk_store *store, struct lk_batch *batch,
     const struct lk_lease *lease = &batch->items[0].lease;
 
     if (batch->count == 1 && lease->place.connection != NULL &&
-        !lease->is_for_peers) {
+        !lease->is_for_peers && lease->weight == 0) {
         int rc =
             send_at_bell(store, lease, run, batch->deadline_ns, result, err);
 
@@ -127,6 +129,23 @@ static void take_releases(struct lk_batch *batch, const sqlock_result *result,
     }
 }
 
+/* Return the result of the release of a share, from the row.  Nobody takes out
+ * a share that is not over, but by breaking it. */
+static int judge_share(const struct lk_item *item, int64_t first_sent_ns,
+                       bool was_uncertain)
+{
+    const struct lk_row *row = &item->row;
+    bool is_there = strcmp(row->client_id, item->lease.client_id) == 0;
+    bool is_free = row->exists && row->client_id[0] == '\0';
+
+    if (row->is_broken)
+        return SQLOCK_ELOST;
+    if (!is_there && first_sent_ns < item->lease.deadline_boot_ns &&
+        (row->is_shared || is_free))
+        return 0;
+    return was_uncertain ? SQLOCK_EUNCERTAIN : SQLOCK_ELOST;
+}
+
 /* Return the result of a release, from the row: 0 if the release freed the row,
  * ELOST if the lease had been lost before, EUNCERTAIN if the row does not show
  * which. */
@@ -137,6 +156,8 @@ static int judge(const struct lk_store *store, const struct lk_item *item,
     const struct lk_row *row = &item->row;
     bool is_kept = store->layout == SQLOCK_LAYOUT_SQLOCK;
 
+    if (lease->weight > 0)
+        return judge_share(item, first_sent_ns, was_uncertain);
     if (row->exists && row->client_id[0] == '\0' && row->token == lease->token)
         return 0; /* free, and not claimed since */
     if (!row->exists && first_sent_ns < lease->deadline_boot_ns &&
@@ -222,6 +243,8 @@ int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
     bool was_uncertain;
     int rc;
 
+    if (lk_batch_is_mixed(batch))
+        return lk_batch_apart(store, batch, lk_batch_release, err);
     rc = send(store, batch, &run, &has_rung, &result, err);
     if (lk_batch_is_divisible(batch, rc)) {
         sqlock_result_clear(&result);

@@ -16,6 +16,8 @@
 
 static sqlock_statement_kind kind_of(const struct lk_batch *batch)
 {
+    if (batch->count == 1 && batch->items[0].lease.weight > 0)
+        return SQLOCK_SQL_RENEW_SHARE;
     return batch->count == 1 && !batch->is_reserved ? SQLOCK_SQL_RENEW
                                                     : SQLOCK_SQL_RENEW_MANY;
 }
@@ -215,6 +217,8 @@ int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
 
     if (batch->count == 0)
         return 0;
+    if (lk_batch_is_mixed(batch))
+        return lk_batch_apart(store, batch, lk_batch_renew, err);
     for (size_t i = 0; i < batch->count; i++) {
         /* until the answer says otherwise */
         batch->items[i].rc = SQLOCK_EBUSY;

@@ -43,6 +43,7 @@ struct lk_doubt {
     /* no copy of a claim arrives after this time; 0: this is a release */
     int64_t arrives_by_ns;
     bool has_ticket; /* in the row's QUEUE, perhaps */
+    bool is_share;   /* or it is one, if it has not the row itself */
     int64_t over_ns; /* by then its lease has run out */
 };
 
@@ -81,6 +82,9 @@ static bool resolve(struct lk_store *store, struct lk_doubt *doubt,
         *rc = send(store, doubt, SQLOCK_SQL_LEAVE, deadline_ns, &is_done);
     if (*rc == 0 && !is_done)
         *rc = send(store, doubt, SQLOCK_SQL_RELEASE, deadline_ns, &is_done);
+    if (*rc == 0 && !is_done && doubt->is_share)
+        *rc =
+            send(store, doubt, SQLOCK_SQL_RELEASE_SHARE, deadline_ns, &is_done);
     if (doubt->arrives_by_ns == 0)
         return *rc == 0;
     return is_done && lk_boottime_ns() >= doubt->arrives_by_ns;
@@ -259,6 +263,7 @@ void lk_resolver_add_claim(struct lk_store *store, const struct lk_lease *lease,
         lk_after_ms(sent_boot_ns, store->options.statement_timeout_ms);
     doubt->over_ns = lk_after_ms(doubt->arrives_by_ns, lease->ttl_ms);
     doubt->has_ticket = lease->may_wait;
+    doubt->is_share = lease->weight > 0;
     add_doubt(&store->resolver, doubt);
 }
 
@@ -270,6 +275,7 @@ void lk_resolver_add_release(struct lk_store *store,
 
     if (doubt == NULL)
         return;
+    doubt->is_share = lease->weight > 0;
     doubt->over_ns =
         lk_after_ms(lease->deadline_boot_ns,
                     (int64_t)margin_ms + store->options.statement_timeout_ms);

@@ -10,7 +10,34 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "lease/skew.h"
-#include "lease/ticket.h"
+#include "lease/sharer.h"
+
+void lk_row_add_sharers(struct lk_row *row, const char *sharers,
+                        const struct lk_lease *lease)
+{
+    int64_t now_us = row->expires_at_us - row->remaining_us;
+    struct lk_sharer sharer;
+
+    row->permits = lk_sharers_permits(sharers);
+    row->is_shared = row->is_taken && lk_sharers_have(sharers, row->client_id);
+    while (row->is_shared && lk_sharer_next(&sharers, &sharer)) {
+        bool is_own = strncmp(sharer.as.client_id, lease->client_id,
+                              SQLOCK_KEY_SIZE - 1) == 0;
+
+        row->sharers += sharer.as.ends_at_us >= now_us;
+        row->is_broken =
+            row->is_broken || (!is_own && sharer.token == lease->token);
+        if (!is_own)
+            continue;
+        (void)snprintf(row->client_id, sizeof row->client_id, "%s",
+                       lease->client_id);
+        row->token = sharer.token;
+        row->remaining_us = sharer.as.ends_at_us - now_us;
+        row->is_taken = row->remaining_us >= 0;
+        row->acquired_at_us = sharer.as.since_us;
+        row->expires_at_us = sharer.as.ends_at_us;
+    }
+}
 
 /* Fill in a row from the cells of a result, with the place of the lease's
  * ticket. */
@@ -33,6 +60,8 @@ static void from_cells(struct lk_row *row, const sqlock_value *cells,
     row->place =
         lk_ticket_place(cells[8].type == SQLOCK_TEXT ? cells[8].text : NULL,
                         lease->client_id, row->before);
+    lk_row_add_sharers(row, cells[9].type == SQLOCK_TEXT ? cells[9].text : NULL,
+                       lease);
 }
 
 static int read_info(struct lk_store *store, struct lk_batch *batch,

@@ -19,6 +19,10 @@ int lk_row_read(struct lk_store *store, const char *key, int64_t deadline_ns,
 int lk_row_holder(struct lk_store *store, const char *key,
                   char holder[LK_HOLDER_SIZE], sqlock_error *err);
 
+/* Fill in what SHARERS says, after the other fields. */
+void lk_row_add_sharers(struct lk_row *row, const char *sharers,
+                        const struct lk_lease *lease);
+
 /* Return the token of a row that was claimed for that TTL.  The four-column
  * layout stores none: its token is the time when the lease began. */
 int64_t lk_row_token(const struct lk_row *row, uint32_t ttl_ms);

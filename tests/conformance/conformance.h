@@ -38,5 +38,6 @@ extern const struct topic topic_beside;
 extern const struct topic topic_clock_back;
 extern const struct topic topic_refused;
 extern const struct topic topic_limits;
+extern const struct topic topic_shares;
 
 #endif

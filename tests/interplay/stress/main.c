@@ -323,6 +323,26 @@ static void test_a_killed_holder_blocks_no_longer_than_its_lease(void **state)
     yard_close(&yard);
 }
 
+/* --- shares --- */
+
+static void test_histories_of_readers_and_writers(void **state)
+{
+    (void)state;
+    test_readers_and_writers(current);
+}
+
+static void test_histories_of_permits(void **state)
+{
+    (void)state;
+    test_permits(current);
+}
+
+static void test_control_of_histories(void **state)
+{
+    (void)state;
+    test_the_check_of_histories(current);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_two_processes_count_exactly),
     cmocka_unit_test(test_two_processes_count_exactly_on_springs_tables),
@@ -331,6 +351,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_F22_no_deadlock_surfaces_between_processes),
     cmocka_unit_test(test_F31_renewing_and_reaping_in_a_tight_loop),
     cmocka_unit_test(test_a_killed_holder_blocks_no_longer_than_its_lease),
+    cmocka_unit_test(test_histories_of_readers_and_writers),
+    cmocka_unit_test(test_histories_of_permits),
+    cmocka_unit_test(test_control_of_histories),
 };
 
 static int run_lane(const struct lane *lane)

@@ -50,6 +50,11 @@ void yard_open(struct fixture *fixture, const struct database *database,
                sqlock_layout layout);
 void yard_close(struct fixture *fixture);
 
+/* In shares.c. */
+void test_readers_and_writers(const struct database *database);
+void test_permits(const struct database *database);
+void test_the_check_of_histories(const struct database *database);
+
 /* A counter and a token in a plain file.  Only the lock keeps the processes
  * from reading and writing it at the same time.  ledger_open() returns the
  * descriptor of a new file, which the caller closes, or fails the test;

@@ -1,0 +1,216 @@
+/*
+ * share.c - downgrade a lease, change the permits of a lock, break a share
+ */
+#include "lease/share.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "lease/arguments.h"
+#include "lease/row.h"
+
+int lk_share_unsupported(const struct lk_store *store, sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_ENOTSUP,
+                    "%s has a layout of Spring's, on which locks cannot be "
+                    "shared: see `sqlock init` for a table of sqlock's own",
+                    store->table.plain);
+}
+
+int lk_share_check(const struct lk_store *store, uint32_t weight,
+                   uint32_t permits, sqlock_error *err)
+{
+    if (store->statements[SQLOCK_SQL_SHARE].text == NULL)
+        return lk_share_unsupported(store, err);
+    if (permits > LK_PERMITS_MAX)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "a lock cannot have %u permits, at most %u", permits,
+                        LK_PERMITS_MAX);
+    if (permits == LK_NO_LIMIT && weight != 1)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "a lock without a number of permits is shared by "
+                        "readers, each of which takes 1, not %u",
+                        weight);
+    if (permits != LK_NO_LIMIT && (weight == 0 || weight > permits))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "%u permits cannot be had of %u: ask for 1 to %u",
+                        weight, permits, permits);
+    return 0;
+}
+
+/* --- statements about one key --- */
+
+/* Run a statement that can be repeated.  *affected is what it changed.  Return
+ * a result of lk_store_run(). */
+static int run_once(struct lk_store *store, sqlock_statement_kind kind,
+                    const struct lk_arguments *arguments, struct lk_run *run,
+                    int64_t *affected, sqlock_error *err)
+{
+    sqlock_result result = {0};
+    int rc;
+
+    run->arguments = arguments;
+    run->deadline_ns = lk_store_deadline(store);
+    run->is_repeatable = true;
+    rc = lk_store_run(store, kind, run, &result, err);
+    run->arguments = NULL;
+    *affected = rc == 0 ? result.affected : 0;
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* Read the row as a sharer sees it that may be there. */
+static int read_as_sharer(struct lk_store *store, const struct lk_lease *lease,
+                          struct lk_row *row, sqlock_error *err)
+{
+    struct lk_batch batch;
+    struct lk_item item;
+    int rc;
+
+    lk_batch_of_one(&batch, &item, lease, lk_store_deadline(store));
+    rc = lk_rows_read(store, &batch, err);
+    *row = item.row;
+    return rc;
+}
+
+/* --- downgrade --- */
+
+/* Judge a downgrade that changed nothing: an earlier copy may have done it. */
+static int judge_downgrade(struct lk_store *store, struct lk_lease *lease,
+                           int64_t sent_boot_ns, sqlock_error *err)
+{
+    struct lk_row row;
+    int rc = read_as_sharer(store, lease, &row, err);
+
+    if (rc < 0)
+        return lk_error(err, SQLOCK_EUNCERTAIN,
+                        "it could not be read whether the lease is shared now");
+    if (strcmp(row.client_id, lease->client_id) != 0)
+        return lk_renewal_error(SQLOCK_ELOST, err);
+    if (!row.is_taken)
+        return lk_renewal_error(SQLOCK_EEXPIRED, err);
+    if (!row.is_shared)
+        return lk_error(err, SQLOCK_ECONFLICT,
+                        "the lock has %u permits, and is not one for readers",
+                        row.permits);
+    lease->deadline_boot_ns = lk_believe_row_until(
+        store, sent_boot_ns, row.remaining_us, lease->ttl_ms);
+    return 0;
+}
+
+int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
+                       sqlock_error *err)
+{
+    struct lk_lease shared = *lease;
+    struct lk_lease_arguments arguments;
+    struct lk_run run = {0};
+    int64_t affected;
+    int rc = lk_share_check(store, 1, LK_NO_LIMIT, err);
+
+    if (rc < 0)
+        return rc;
+    shared.weight = 1;
+    shared.permits = LK_NO_LIMIT;
+    lk_arguments_of_one(&arguments, store, &shared, SQLOCK_SQL_DOWNGRADE);
+    rc = run_once(store, SQLOCK_SQL_DOWNGRADE, &arguments.values, &run,
+                  &affected, err);
+    if (run.was_uncertain)
+        lk_lease_cap(lease, lease->ttl_ms);
+    if (rc < 0)
+        return rc;
+    shared.deadline_boot_ns =
+        lk_believe_until(store, run.sent_boot_ns, shared.ttl_ms);
+    if (affected == 0)
+        rc = judge_downgrade(store, &shared, lk_boottime_ns(), err);
+    if (rc < 0)
+        return rc;
+    lease->weight = shared.weight;
+    lease->permits = shared.permits;
+    lease->deadline_boot_ns = shared.deadline_boot_ns;
+    return 0;
+}
+
+/* --- permits --- */
+
+int lk_share_set_permits(struct lk_store *store, const char *key,
+                         uint32_t permits, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    struct lk_run run = {0};
+    struct lk_row row;
+    int64_t affected;
+    int rc = lk_share_check(store, 1, permits, err);
+
+    if (rc < 0)
+        return rc;
+    lk_store_arguments(store, key, &arguments);
+    lk_argument_integer(&arguments, SQLOCK_P_PERMITS, permits);
+    rc = run_once(store, SQLOCK_SQL_PERMITS, &arguments, &run, &affected, err);
+    if (rc < 0 || affected > 0)
+        return rc;
+    rc = lk_row_read(store, key, lk_store_deadline(store), &row, err);
+    if (rc == 0 && !row.exists)
+        rc = lk_error(err, SQLOCK_ENOTFOUND,
+                      "the table has no row of the lock: its permits are those "
+                      "that are asked for first");
+    else if (rc == 0 && row.permits != permits)
+        rc = lk_error(err, SQLOCK_ECONFLICT,
+                      "the lock has %u permits: others have changed them, too",
+                      row.permits);
+    return rc;
+}
+
+/* --- breaking --- */
+
+/* Give the share to `breaker`.  A copy that got no answer may have done it. */
+static int take_share(struct lk_store *store, const char *key,
+                      const char *client_id, const char *breaker,
+                      const char *shown, sqlock_error *err)
+{
+    const struct lk_lease taken = {.key = key, .weight = 1};
+    struct lk_arguments arguments;
+    struct lk_lease lease = taken;
+    struct lk_run run = {0};
+    struct lk_row row;
+    int64_t affected;
+    int rc;
+
+    lk_store_arguments(store, key, &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_CLIENT, breaker);
+    lk_argument_text(&arguments, SQLOCK_P_OLD_CLIENT, client_id);
+    lk_argument_text(&arguments, SQLOCK_P_SHOWN, shown);
+    rc = run_once(store, SQLOCK_SQL_BREAK_SHARE, &arguments, &run, &affected,
+                  err);
+    if (rc < 0 || affected > 0)
+        return rc;
+    memcpy(lease.client_id, breaker, SQLOCK_KEY_SIZE);
+    if (run.was_uncertain && read_as_sharer(store, &lease, &row, NULL) == 0 &&
+        strcmp(row.client_id, breaker) == 0)
+        return 0;
+    return lk_error(err, SQLOCK_ECONFLICT,
+                    "%s does not share the lock, or its lease is over",
+                    client_id);
+}
+
+int lk_share_break(struct lk_store *store, const char *key,
+                   const char *client_id, const char *shown, bool now,
+                   sqlock_error *err)
+{
+    char breaker[SQLOCK_KEY_SIZE];
+    struct lk_arguments arguments;
+    struct lk_run run = {0};
+    int64_t affected;
+    int rc = lk_share_check(store, 1, LK_NO_LIMIT, err);
+
+    if (rc < 0)
+        return rc;
+    lk_store_client_id(store, breaker);
+    rc = take_share(store, key, client_id, breaker, shown, err);
+    if (rc < 0 || !now)
+        return rc;
+    lk_store_arguments(store, key, &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_CLIENT, breaker);
+    return run_once(store, SQLOCK_SQL_RELEASE_SHARE, &arguments, &run,
+                    &affected, err);
+}

@@ -1,0 +1,42 @@
+/*
+ * share.h - what is done about locks that several share, beside claiming,
+ * renewing and releasing a lease with a weight (batch.h)
+ */
+#ifndef LK_SHARE_H
+#define LK_SHARE_H
+
+#include "lease/batch.h"
+#include "lease/sharer.h"
+
+/* Check that the table can have shared locks, and that a lease of that weight
+ * may be claimed of a lock with those permits.  Return 0; ENOTSUP: it has one
+ * of Spring's layouts; EINVAL. */
+int lk_share_check(const struct lk_store *store, uint32_t weight,
+                   uint32_t permits, sqlock_error *err);
+
+/* Say that the table has one of Spring's layouts, and return ENOTSUP. */
+int lk_share_unsupported(const struct lk_store *store, sqlock_error *err);
+
+/* Turn the exclusive lease into a reader's, with its token, and renew it; no
+ * other exclusive holder has the lock in between.  Return 0; ELOST; EEXPIRED;
+ * ECONFLICT: the lock has permits; EUNCERTAIN: the mode is not known, call it
+ * again, which does no harm.  Only 0 changes the lease's weight. */
+int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
+                       sqlock_error *err);
+
+/* Change the permits of a lock; LK_NO_LIMIT makes it one for readers.  Those
+ * that are granted stay granted, also if they are more.  Return 0, ENOTFOUND,
+ * EINVAL, ENOTSUP, EUNCERTAIN or a result of lk_store_run(). */
+int lk_share_set_permits(struct lk_store *store, const char *key,
+                         uint32_t permits, sqlock_error *err);
+
+/* End the share of that CLIENT_ID: its next renewal finds it lost.  Its place
+ * has the text `shown`, of a ticket, until it would have been over; or with
+ * `now` it is free at once.  Return 0; ECONFLICT: there is no such share, or it
+ * is over; EUNCERTAIN; or a result of lk_store_run().  To break all shares,
+ * break the CLIENT_ID of the row. */
+int lk_share_break(struct lk_store *store, const char *key,
+                   const char *client_id, const char *shown, bool now,
+                   sqlock_error *err);
+
+#endif

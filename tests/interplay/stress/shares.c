@@ -1,0 +1,340 @@
+/*
+ * shares.c - processes that are killed, paused and cut off share a lock in all
+ * modes, and a program checks the history of what each believed: never a writer
+ * beside anybody, never more than there are permits, and tokens that rise
+ *
+ * The control takes a condition out of the statement, and the check must fail.
+ */
+#include "stress.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "lease/share.h"
+
+#define PROCESSES 6
+#define EVENTS 20000
+#define TTL_MS 250
+#define LASTS_MS (check_scale(6, 60) * INT64_C(1000))
+
+/* A lease, as its holder believed it to be.  Times are CLOCK_BOOTTIME. */
+struct event {
+    int64_t sent_ns, from_ns;
+    _Atomic int64_t until_ns;
+    int64_t token;
+    uint32_t weight; /* 0: exclusive */
+};
+
+/* In memory that all processes share. */
+struct history {
+    atomic_uint count;
+    int64_t ends_ns;
+    uint32_t permits;
+    bool is_control;
+    struct event events[EVENTS];
+};
+
+/* --- the control --- */
+
+/* In the statement by which one shares, what is replaced, for locks of readers
+ * and those with permits, by database. */
+static const struct {
+    unsigned bit;
+    const char *from[2], *to[2];
+} controls[] = {
+    {ON_POSTGRES,
+     {"(F.is_shared OR F.is_over) AND", "END AS most"},
+     {"true AND", "END + 9 AS most"}},
+    {ON_SQLITE,
+     {"(is_shared OR is_over) AND", "?) AS most"},
+     {"1 AND", "?) + 9 AS most"}},
+    {ON_MYSQL,
+     {"OR CLIENT_ID IS NULL OR EXPIRED_AFTER < UTC_TIMESTAMP(6)) AND (SELECT",
+      "999999999, ?) - ?"},
+     {"OR 1) AND (SELECT", "999999999, ?) + 9 - ?"}},
+};
+
+static void replace_all(struct lk_statement *statement, const char *from,
+                        const char *to)
+{
+    char *made = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&made, &size);
+    const char *at = statement->text;
+    const char *found;
+
+    while ((found = strstr(at, from)) != NULL) {
+        (void)fprintf(out, "%.*s%s", (int)(found - at), at, to);
+        at = found + strlen(from);
+    }
+    (void)fputs(at, out);
+    (void)fclose(out);
+    free(statement->text);
+    statement->text = made;
+    statement->sent.text = made;
+}
+
+static void spoil(struct lk_store *store, unsigned bit, bool has_permits)
+{
+    for (size_t i = 0; i < sizeof controls / sizeof *controls; i++)
+        if (controls[i].bit == bit)
+            replace_all(&store->statements[SQLOCK_SQL_SHARE],
+                        controls[i].from[has_permits],
+                        controls[i].to[has_permits]);
+}
+
+/* --- a process --- */
+
+static struct event *begin_event(struct history *history,
+                                 const struct lk_lease *lease, int64_t sent_ns,
+                                 int64_t from_ns)
+{
+    unsigned at = atomic_fetch_add(&history->count, 1);
+    struct event *event = &history->events[at < EVENTS ? at : EVENTS - 1];
+
+    event->sent_ns = sent_ns;
+    event->from_ns = from_ns;
+    event->token = lease->token;
+    event->weight = lease->weight;
+    atomic_store(&event->until_ns, lease->deadline_boot_ns);
+    return event;
+}
+
+/* Claim until it is granted.  Return whether it was. */
+static bool take(struct lk_store *store, struct history *history,
+                 struct lk_lease *lease, int64_t *sent_ns)
+{
+    while (lk_boottime_ns() < history->ends_ns) {
+        struct lk_batch batch;
+        struct lk_item item;
+        int rc;
+
+        lk_batch_of_one(&batch, &item, lease, lk_store_deadline(store));
+        *sent_ns = lk_boottime_ns();
+        rc = lk_batch_claim(store, &batch, NULL);
+        *lease = item.lease;
+        if (rc == 0 && item.rc == 0)
+            return true;
+        lease->turn = item.row.place;
+        check_sleep(1 + (unsigned)rand() % 4);
+    }
+    return false;
+}
+
+static void hold(struct lk_store *store, struct history *history,
+                 struct lk_lease *lease, int64_t sent_ns)
+{
+    struct event *event =
+        begin_event(history, lease, sent_ns, lk_boottime_ns());
+    struct lk_batch batch;
+    struct lk_item item;
+
+    check_sleep((unsigned)rand() % 4);
+    if (rand() % 3 == 0) {
+        lk_batch_of_one(&batch, &item, lease, lk_store_deadline(store));
+        if (lk_batch_renew(store, &batch, NULL) == 0 && item.rc == 0)
+            atomic_store(&event->until_ns, item.lease.deadline_boot_ns);
+        *lease = item.lease;
+    }
+    if (lease->weight == 0 && history->permits == 0 && rand() % 2 == 0) {
+        int64_t now = lk_boottime_ns();
+
+        atomic_store(&event->until_ns, lk_sooner(now, lease->deadline_boot_ns));
+        if (lk_share_downgrade(store, lease, NULL) != 0)
+            return;
+        event = begin_event(history, lease, event->sent_ns, now);
+        check_sleep((unsigned)rand() % 4);
+    }
+    atomic_store(&event->until_ns,
+                 lk_sooner(lk_boottime_ns(), lease->deadline_boot_ns));
+    lk_batch_of_one(&batch, &item, lease, lk_store_deadline(store));
+    (void)lk_batch_release(store, &batch, NULL);
+}
+
+/* In a thread: break all connections now and then, and at last the process. */
+static void *disturb(void *unused)
+{
+    (void)unused;
+    for (int i = rand() % 4; i > 0; i--) {
+        check_sleep(50 + (unsigned)rand() % 300);
+        for (int fd = 3; fd < 64; fd++)
+            (void)shutdown(fd, SHUT_RDWR);
+    }
+    check_sleep(300 + (unsigned)rand() % 1500);
+    (void)raise(SIGKILL);
+    return NULL;
+}
+
+static int work(struct fixture *fixture, struct history *history,
+                const char *key, unsigned seed)
+{
+    sqlock_options options = fixture_options(fixture);
+    sqlock_registry *registry = NULL;
+    struct lk_store *store;
+    pthread_t thread;
+
+    srand(seed);
+    if (sqlock_registry_open(&registry, fixture->url, &options, NULL) < 0 ||
+        lk_store_of(registry, &store, NULL) < 0)
+        return 1;
+    if (history->is_control)
+        spoil(store, fixture->database->bit, history->permits > 0);
+    if (pthread_create(&thread, NULL, disturb, NULL) != 0)
+        return 1;
+    while (lk_boottime_ns() < history->ends_ns) {
+        struct lk_lease lease = {
+            .key = key,
+            .ttl_ms = TTL_MS,
+            .may_wait = rand() % 8 == 0,
+            .turn = -1,
+            .permits = history->permits,
+        };
+        int64_t sent_ns;
+
+        if (rand() % 6 > 0)
+            lease.weight = history->permits == 0 ? 1 : 1 + (unsigned)rand() % 2;
+        if (take(store, history, &lease, &sent_ns))
+            hold(store, history, &lease, sent_ns);
+    }
+    return 0;
+}
+
+/* --- all processes --- */
+
+static pid_t begin(struct fixture *fixture, struct history *history,
+                   const char *key)
+{
+    static unsigned seed;
+    pid_t pid = fork();
+
+    seed++;
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(work(fixture, history, key, seed));
+    return pid;
+}
+
+/* Keep as many processes at work as there should be, and stop one of them for
+ * longer than a lease lasts. */
+static void play(struct fixture *fixture, struct history *history,
+                 const char *key)
+{
+    pid_t pids[PROCESSES] = {0};
+    unsigned deaths = 0;
+
+    while (lk_boottime_ns() < history->ends_ns) {
+        for (unsigned i = 0; i < PROCESSES; i++) {
+            if (pids[i] != 0 && waitpid(pids[i], NULL, WNOHANG) == 0)
+                continue;
+            deaths += pids[i] != 0;
+            pids[i] = begin(fixture, history, key);
+        }
+        check_sleep(40);
+        if (rand() % 10 == 0) {
+            pid_t paused = pids[rand() % PROCESSES];
+
+            (void)kill(paused, SIGSTOP);
+            check_sleep(TTL_MS + 100);
+            (void)kill(paused, SIGCONT);
+        }
+    }
+    for (unsigned i = 0; i < PROCESSES; i++) {
+        (void)kill(pids[i], SIGKILL);
+        (void)waitpid(pids[i], NULL, 0);
+    }
+    assert_less(0, deaths);
+}
+
+/* --- the check --- */
+
+static bool overlap(const struct event *a, const struct event *b)
+{
+    return a->from_ns < b->until_ns && b->from_ns < a->until_ns;
+}
+
+/* Return how often the history is not that of such a lock. */
+static unsigned faults_of(const struct history *history, unsigned count)
+{
+    uint32_t most = history->permits > 0 ? history->permits : UINT32_MAX;
+    unsigned faults = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        const struct event *one = &history->events[i];
+        uint64_t taken = one->weight;
+
+        for (unsigned j = 0; j < count; j++) {
+            const struct event *other = &history->events[j];
+
+            faults +=
+                one->from_ns < other->sent_ns && one->token >= other->token;
+            if (i == j || !overlap(one, other))
+                continue;
+            faults += one->weight == 0 || other->weight == 0;
+            /* those who are in when this one comes in */
+            if (other->from_ns <= one->from_ns &&
+                one->from_ns < other->until_ns)
+                taken += other->weight;
+        }
+        faults += taken > most;
+    }
+    return faults;
+}
+
+static void check_history(const struct database *database, uint32_t permits,
+                          bool is_control)
+{
+    struct fixture fixture = {0};
+    struct history *history =
+        mmap(NULL, sizeof *history, PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    char key[SQLOCK_KEY_SIZE];
+    unsigned count, faults, exclusive = 0;
+
+    assert_ptr_not_equal(history, MAP_FAILED);
+    yard_open(&fixture, database, SQLOCK_LAYOUT_SQLOCK);
+    assert_int_equal(sqlock_key_of(key, "shared", SQLOCK_KEY_CURRENT, NULL), 0);
+    history->permits = permits;
+    history->is_control = is_control;
+    history->ends_ns = lk_after_ms(lk_boottime_ns(), LASTS_MS);
+    play(&fixture, history, key);
+    count = atomic_load(&history->count);
+    assert_in_range(count, 20, EVENTS);
+    for (unsigned i = 0; i < count; i++)
+        exclusive += history->events[i].weight == 0;
+    faults = faults_of(history, count);
+    print_message("%s: %u permits%s: %u grants, %u of them exclusive, %u "
+                  "faults\n",
+                  database->name, permits, is_control ? ", control" : "", count,
+                  exclusive, faults);
+    yard_close(&fixture);
+    (void)munmap(history, sizeof *history);
+    if (is_control)
+        assert_less(0, faults);
+    else
+        assert_int_equal(faults, 0);
+}
+
+void test_readers_and_writers(const struct database *database)
+{
+    check_history(database, 0, false);
+}
+
+void test_permits(const struct database *database)
+{
+    check_history(database, 3, false);
+}
+
+void test_the_check_of_histories(const struct database *database)
+{
+    check_history(database, 0, true);
+    check_history(database, 3, true);
+}
