@@ -219,7 +219,9 @@ static int take_grants(struct lk_store *store, struct lk_batch *batch,
 
 /* Set the fate of a claim.  A claim without an answer may reach the table
  * later, even after its repetition was answered by "busy" (F39): then the
- * resolver frees the row.  A claim whose outcome is unknown stays in doubt. */
+ * resolver frees the row.  Not that of a claim with a ticket: its CLIENT_ID
+ * goes on to wait and may have been granted the lock by then.  A claim whose
+ * outcome is unknown stays in doubt. */
 static void settle(struct lk_store *store, struct lk_lease *lease, int rc,
                    bool got_no_answer)
 {
@@ -230,7 +232,7 @@ static void settle(struct lk_store *store, struct lk_lease *lease, int rc,
     lease->fate = !was_uncertain           ? LK_CLAIM_ANSWERED
                   : rc == 0 || is_answered ? LK_CLAIM_LATE
                                            : LK_CLAIM_IN_DOUBT;
-    if (was_uncertain && is_answered)
+    if (was_uncertain && is_answered && !lease->may_wait)
         lk_resolver_add_claim(store, lease, lk_boottime_ns());
 }
 
