@@ -118,8 +118,15 @@ static bool take(struct lk_store *store, struct history *history,
         struct lk_item item;
         int rc;
 
+        if (lease->fate != LK_CLAIM_IN_DOUBT) {
+            /* A ticket keeps its CLIENT_ID; another claim gets a new one, as
+             * the resolver frees what a late copy takes. */
+            if (!lease->may_wait)
+                lease->client_id[0] = '\0';
+            if (lease->fate == LK_CLAIM_ANSWERED || !lease->may_wait)
+                *sent_ns = lk_boottime_ns();
+        }
         lk_batch_of_one(&batch, &item, lease, lk_store_deadline(store));
-        *sent_ns = lk_boottime_ns();
         rc = lk_batch_claim(store, &batch, NULL);
         *lease = item.lease;
         if (rc == 0 && item.rc == 0)
@@ -164,8 +171,8 @@ static void hold(struct lk_store *store, struct history *history,
 static void *disturb(void *unused)
 {
     (void)unused;
-    for (int i = rand() % 4; i > 0; i--) {
-        check_sleep(50 + (unsigned)rand() % 300);
+    for (int i = rand() % 16; i > 0; i--) {
+        check_sleep(10 + (unsigned)rand() % 90);
         for (int fd = 3; fd < 64; fd++)
             (void)shutdown(fd, SHUT_RDWR);
     }
@@ -194,11 +201,11 @@ static int work(struct fixture *fixture, struct history *history,
         struct lk_lease lease = {
             .key = key,
             .ttl_ms = TTL_MS,
-            .may_wait = rand() % 8 == 0,
+            .may_wait = rand() % 4 == 0,
             .turn = -1,
             .permits = history->permits,
         };
-        int64_t sent_ns;
+        int64_t sent_ns = 0;
 
         if (rand() % 6 > 0)
             lease.weight = history->permits == 0 ? 1 : 1 + (unsigned)rand() % 2;
