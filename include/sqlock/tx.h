@@ -99,6 +99,11 @@ SQLOCK_MUSTUSE int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
  * application does not use the connection during a call, and closes it after
  * the transaction.
  *
+ * On PostgreSQL a connection that is adopted again is recognized, which saves
+ * round trips: from the second time on it keeps two prepared statements of the
+ * registry.  DISCARD ALL and DEALLOCATE ALL are allowed; between the adoption
+ * and the commit they may make that return ERETRY, once.
+ *
  * Texts are sent in UTF-8.  A connection with another encoding is refused, now
  * or, where the client library knows of a later change, by the next call: call
  * PQsetClientEncoding(conn, "UTF8") or mysql_set_character_set(mysql,

@@ -52,6 +52,7 @@ int lk_db_init(struct lk_db *db, const char *url,
     }
     lk_watchdog_init(&db->dog);
     lk_epoch_init(&db->epoch);
+    lk_known_init(&db->known);
     lk_outage_init(&db->outage);
     lk_group_init(&db->group);
     lk_ids_init(&db->ids);
@@ -94,6 +95,7 @@ void lk_db_clear(struct lk_db *db)
     lk_ids_clear(&db->ids);
     lk_outage_clear(&db->outage);
     lk_epoch_clear(&db->epoch);
+    lk_known_clear(&db->known);
     lk_watchdog_stop(&db->dog);
     lk_url_clear(&db->url);
     db->driver = NULL;

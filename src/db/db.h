@@ -12,6 +12,7 @@
 #include "db/epoch.h"
 #include "db/group.h"
 #include "db/ids.h"
+#include "db/known.h"
 #include "db/outage.h"
 #include "db/pool.h"
 #include "db/statement.h"
@@ -34,6 +35,7 @@ struct lk_db {
     struct lk_pool waiting;
     struct lk_group group;
     struct lk_ids ids;
+    struct lk_known_list known; /* of adopted connections */
 };
 
 /* Find the driver, check the URL, and initialize the struct, without connecting

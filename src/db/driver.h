@@ -71,6 +71,13 @@ typedef enum sqlock_tx_state {
     SQLOCK_TX_GONE     /* connection and transaction are lost */
 } sqlock_tx_state;
 
+/* A statement with its parameters. */
+typedef struct sqlock_call {
+    const sqlock_statement *statement;
+    const sqlock_value *values;
+    size_t count;
+} sqlock_call;
+
 /* Functions of a driver for transactions of the application, and parts of
  * statements about its tables.  Nothing of them is left changed in the
  * session. */
@@ -125,6 +132,33 @@ typedef struct sqlock_transactions {
      *  that its texts are still UTF-8, without a round trip.
      *  @return 0, EINVAL */
     int (*check_adopted)(void *connection, sqlock_error *err);
+
+    /*
+     * An application adopts the same connection again and again.  These three
+     * may be NULL: then each adoption is like the first one.
+     */
+    /** Return the server's number of the adopted session, without a round trip.
+     *  Sessions of two servers may have the same. */
+    int64_t (*session)(void *connection);
+    /** Prepare statements, while no transaction is open, by names that begin
+     *  with @p owner, which no other registry has.  They stay after `unadopt`,
+     *  and until then run by those names.
+     *  @return 0; ENOTSUP: a pooler lends the session, or it does not keep
+     *  them; or as execute */
+    int (*prepare)(void *connection, const char *owner,
+                   const sqlock_call *calls, size_t count, int64_t deadline_ns,
+                   sqlock_error *err);
+    /** Begin a transaction on a session of that number in which `prepare` was
+     *  called for the same statements in an earlier adoption; in the same round
+     *  trip let the names prove that.  The transaction has no snapshot yet.
+     *  @return 0; ENOTFOUND: it is another session, or has them no longer, and
+     *  nothing was begun; or as begin */
+    int (*resume)(void *connection, const char *owner, const sqlock_call *calls,
+                  size_t count, int64_t deadline_ns, sqlock_error *err);
+    /** Return whether `prepare` or `resume` has succeeded, and no statement has
+     *  found since that the application has deallocated it. */
+    bool (*is_prepared)(void *connection);
+
     /** Run ASSERT @p times times, each time with the next @p count of the
      *  values, and commit unless one fails, all in one round trip.  May be
      *  NULL: then the library sends GUARD again for each lease, and `commit`.

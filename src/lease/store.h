@@ -61,7 +61,8 @@ struct lk_store {
     /* identity of server and table, read by the first transaction on a
      * connection of the application; NULL: not yet */
     char *database_identity;
-    uint32_t identity_epoch; /* the changes of the epoch until then */
+    uint32_t identity_number; /* of this one among all that it has had */
+    uint32_t identity_epoch;  /* the changes of the epoch until then */
 };
 
 /* Initialize the struct, without I/O.  Afterwards call lk_store_clear(),

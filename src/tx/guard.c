@@ -71,6 +71,8 @@ static int examine(sqlock_tx *tx, const sqlock_lock *lock,
         return *over;
     }
     rc = lk_tx_identify(tx, err);
+    if (rc == 0)
+        rc = lk_tx_see(tx, err);
     if (rc == 0 && tx->view == LK_TX_SNAPSHOT && looks >= SNAPSHOT_LOOKS)
         rc = lk_error(err, SQLOCK_ERETRY,
                       "the lease of %.200s was renewed after the transaction's "

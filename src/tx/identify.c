@@ -59,6 +59,9 @@ static int ask_store(sqlock_tx *tx, const struct lk_arguments *arguments,
         return lk_error(err, SQLOCK_EDATABASE,
                         "the server did not return its identity");
     pthread_mutex_lock(&store->mutex);
+    if (store->database_identity == NULL ||
+        strcmp(store->database_identity, identity) != 0)
+        store->identity_number++;
     free(store->database_identity);
     store->database_identity = identity;
     store->identity_epoch = epoch;
@@ -67,8 +70,9 @@ static int ask_store(sqlock_tx *tx, const struct lk_arguments *arguments,
 }
 
 /* Compare an identity (NULL: none) with the one that the registry has found in
- * the present epoch, if it has. */
-static bool is_same(struct lk_store *store, const char *identity)
+ * the present epoch, if it has.  *number is the number of that. */
+static bool is_same(struct lk_store *store, const char *identity,
+                    uint32_t *number)
 {
     uint32_t epoch = epoch_of(store);
     bool same;
@@ -77,6 +81,20 @@ static bool is_same(struct lk_store *store, const char *identity)
     same = identity != NULL && store->database_identity != NULL &&
            store->identity_epoch == epoch &&
            strcmp(identity, store->database_identity) == 0;
+    *number = store->identity_number;
+    pthread_mutex_unlock(&store->mutex);
+    return same;
+}
+
+bool lk_tx_is_identity(sqlock_tx *tx, uint32_t number)
+{
+    struct lk_store *store = tx->store;
+    uint32_t epoch = epoch_of(store);
+    bool same;
+
+    pthread_mutex_lock(&store->mutex);
+    same = store->database_identity != NULL && store->identity_epoch == epoch &&
+           store->identity_number == number;
     pthread_mutex_unlock(&store->mutex);
     return same;
 }
@@ -88,13 +106,16 @@ static bool is_same(struct lk_store *store, const char *identity)
 static int compare(sqlock_tx *tx, const struct lk_arguments *arguments,
                    const char *identity, sqlock_error *err)
 {
-    for (int asked = 0; !is_same(tx->store, identity) && asked < 2; asked++) {
+    uint32_t *number = &tx->known.identity;
+
+    for (int asked = 0; !is_same(tx->store, identity, number) && asked < 2;
+         asked++) {
         int rc = ask_store(tx, arguments, err);
 
         if (rc < 0)
             return rc;
     }
-    if (is_same(tx->store, identity))
+    if (is_same(tx->store, identity, number))
         return 0;
     return lk_error(err, SQLOCK_EINVAL,
                     "the connection leads to another database than that of "

@@ -242,10 +242,13 @@ static void aim(const sqlock_tx *tx, const struct name *name,
 static int ensure_rows(sqlock_tx *tx, const struct name *names, size_t count,
                        sqlock_error *err)
 {
-    int rc = 0;
+    int rc;
 
-    if (has_write_lock(tx) || tx->view == LK_TX_FRESH)
+    if (has_write_lock(tx))
         return 0;
+    rc = lk_tx_see(tx, err);
+    if (rc < 0 || tx->view == LK_TX_FRESH)
+        return rc;
     for (size_t i = 0; rc == 0 && i < count; i++) {
         char shown[SHOWN_SIZE];
         struct lk_tx_target target;

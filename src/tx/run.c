@@ -212,7 +212,7 @@ void lk_tx_statement(const sqlock_tx *tx, sqlock_statement_kind kind,
                      sqlock_statement *out)
 {
     *out = tx->store->statements[kind].sent;
-    if (tx->is_adopted && !tx->part->unprepares)
+    if (tx->is_adopted && !tx->part->unprepares && !lk_tx_is_prepared(tx, kind))
         out->id = 0;
 }
 

@@ -1,6 +1,6 @@
 /*
- * tx.c - begin and end transactions, on connections of the registry and of the
- * application
+ * tx.c - begin transactions on connections of the registry, and end those and
+ * the adopted ones
  *
  * A commit returns 0 only if the server has confirmed it.
  */
@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -17,7 +16,7 @@
 
 /* --- making and freeing --- */
 
-static void free_tx(sqlock_tx *tx)
+void lk_tx_free(sqlock_tx *tx)
 {
     free(tx->guards);
     free(tx->region);
@@ -25,8 +24,8 @@ static void free_tx(sqlock_tx *tx)
     free(tx);
 }
 
-static int new_tx(sqlock_tx **out, struct lk_store *store, bool is_adopted,
-                  sqlock_error *err)
+int lk_tx_new(sqlock_tx **out, struct lk_store *store, bool is_adopted,
+              sqlock_error *err)
 {
     size_t length;
     sqlock_tx *tx;
@@ -62,9 +61,7 @@ static int new_tx(sqlock_tx **out, struct lk_store *store, bool is_adopted,
     return 0;
 }
 
-/* Begin the transaction.  On a database with one writer at a time, wait for the
- * present writer until the deadline. */
-static int begin(sqlock_tx *tx, sqlock_error *err)
+int lk_tx_start(sqlock_tx *tx, sqlock_error *err)
 {
     int64_t deadline_ns = lk_store_deadline(tx->store);
     struct lk_retry retry;
@@ -112,7 +109,7 @@ static int take_and_begin(sqlock_tx *tx, sqlock_error *err)
         rc = lk_pool_take_as(pool, &wish, &tx->connection, err);
         if (rc < 0)
             return lk_db_not_applied(rc, err);
-        rc = begin(tx, err);
+        rc = lk_tx_start(tx, err);
         if (rc == 0)
             return 0;
         lk_pool_return(pool, tx->connection);
@@ -125,7 +122,7 @@ int lk_tx_begin(sqlock_tx **out, struct lk_store *store, sqlock_error *err)
     sqlock_tx *tx;
     int rc;
 
-    rc = new_tx(&tx, store, false, err);
+    rc = lk_tx_new(&tx, store, false, err);
     if (out != NULL)
         *out = NULL;
     if (rc < 0)
@@ -134,7 +131,7 @@ int lk_tx_begin(sqlock_tx **out, struct lk_store *store, sqlock_error *err)
     tx->idle_ms = lk_idle_ms(store->options.ttl_ms);
     rc = out == NULL ? lk_error_null(err, "tx") : take_and_begin(tx, err);
     if (rc < 0) {
-        free_tx(tx);
+        lk_tx_free(tx);
         return rc;
     }
     *out = tx;
@@ -153,113 +150,6 @@ int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
     return rc < 0 ? rc : lk_tx_begin(out, store, err);
 }
 
-/* --- on a connection of the application --- */
-
-static void let_go(sqlock_tx *tx, bool may_use)
-{
-    tx->part->unadopt(tx->connection->state, may_use);
-    free(tx->connection->state);
-    free(tx->connection);
-    tx->connection = NULL;
-}
-
-static int take_over(sqlock_tx *tx, void *native, sqlock_error *err)
-{
-    int rc;
-
-    tx->connection = calloc(1, sizeof *tx->connection);
-    if (tx->connection == NULL)
-        return lk_error_nomem(err);
-    tx->connection->state = calloc(1, tx->driver->connection_bytes);
-    if (tx->connection->state == NULL) {
-        free(tx->connection);
-        return lk_error_nomem(err);
-    }
-    rc = tx->part->adopt(tx->connection->state, native, err);
-    if (rc < 0) {
-        free(tx->connection->state);
-        free(tx->connection);
-    }
-    return rc;
-}
-
-/* Find out whether the transaction has a snapshot that hides newer rows: then
- * its first statement should be the guard, not a query of the library. */
-static int learn_isolation(sqlock_tx *tx, sqlock_error *err)
-{
-    const struct lk_arguments none = {0};
-    sqlock_result result = {0};
-    int rc;
-
-    tx->view = LK_TX_EITHER;
-    if (!lk_tx_has(tx, SQLOCK_SQL_ISOLATION))
-        return 0;
-    rc = lk_tx_run(tx, SQLOCK_SQL_ISOLATION, &none, lk_tx_deadline(tx), &result,
-                   err);
-    if (rc == 0)
-        tx->view =
-            result.rows > 0 && result.cells[0].type == SQLOCK_TEXT &&
-                    strcasecmp(result.cells[0].text, "read committed") == 0
-                ? LK_TX_FRESH
-                : LK_TX_SNAPSHOT;
-    sqlock_result_clear(&result);
-    return rc;
-}
-
-static int settle_in(sqlock_tx *tx, sqlock_error *err)
-{
-    int rc = 0;
-
-    if (tx->part->state(tx->connection->state) == SQLOCK_TX_NONE) {
-        rc = lk_tx_identify(tx, err);
-        if (rc == 0)
-            rc = begin(tx, err);
-        return rc < 0 ? rc : learn_isolation(tx, err);
-    }
-    tx->has_begun = true;
-    rc = learn_isolation(tx, err);
-    if (rc == 0 && tx->view != LK_TX_SNAPSHOT)
-        rc = lk_tx_identify(tx, err);
-    return rc;
-}
-
-int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
-                    void *connection, sqlock_error *err)
-{
-    struct lk_store *store;
-    bool was_open;
-    sqlock_tx *tx;
-    int rc;
-
-    if (out != NULL)
-        *out = NULL;
-    rc = lk_store_of(registry, &store, err);
-    if (rc < 0)
-        return rc;
-    rc = new_tx(&tx, store, true, err);
-    if (rc < 0)
-        return rc;
-    if (out == NULL || connection == NULL)
-        rc = lk_error_null(err, "tx and connection");
-    else
-        rc = take_over(tx, connection, err);
-    if (rc < 0) {
-        free_tx(tx);
-        return rc;
-    }
-    was_open = tx->part->state(tx->connection->state) == SQLOCK_TX_OPEN;
-    rc = settle_in(tx, err);
-    if (rc < 0) {
-        if (!was_open)
-            (void)tx->driver->rollback(tx->connection->state, LK_NEVER, NULL);
-        let_go(tx, true);
-        free_tx(tx);
-        return rc;
-    }
-    *out = tx;
-    return 0;
-}
-
 /* --- ending --- */
 
 static void end_guards(const sqlock_tx *tx)
@@ -275,16 +165,18 @@ static void finish(sqlock_tx *tx)
 {
     struct lk_pool *pool = &tx->store->db.pool;
 
-    if (tx->is_adopted)
-        let_go(tx, true);
-    else if (!tx->is_altered &&
-             tx->part->state(tx->connection->state) == SQLOCK_TX_NONE &&
-             tx->driver->is_alive(tx->connection->state))
+    if (tx->is_adopted) {
+        lk_tx_remember(tx);
+        lk_tx_let_go(tx, true);
+    } else if (!tx->is_altered &&
+               tx->part->state(tx->connection->state) == SQLOCK_TX_NONE &&
+               tx->driver->is_alive(tx->connection->state)) {
         lk_pool_give(pool, tx->connection);
-    else
+    } else {
         lk_pool_discard(pool, tx->connection);
+    }
     end_guards(tx);
-    free_tx(tx);
+    lk_tx_free(tx);
 }
 
 static int roll_back(sqlock_tx *tx, sqlock_error *err)
@@ -395,8 +287,8 @@ int sqlock_tx_abandon(sqlock_tx *tx, sqlock_error *err)
     rc = check_end(tx, err);
     if (rc < 0)
         return rc;
-    let_go(tx, false);
+    lk_tx_let_go(tx, false);
     end_guards(tx);
-    free_tx(tx);
+    lk_tx_free(tx);
     return 0;
 }

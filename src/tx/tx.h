@@ -1,8 +1,9 @@
 /*
  * tx.h - the struct of a transaction; for src/tx and src/stock
  *
- * tx.c begins and ends a transaction, run.c sends its statements, lock.c locks
- * names and rows, guard.c guards leases, table.c checks and quotes the names of
+ * tx.c begins and ends a transaction, adopt.c joins or begins one on a
+ * connection of the application, run.c sends its statements, lock.c locks names
+ * and rows, guard.c guards leases, table.c checks and quotes the names of
  * the application's tables, fence.c and version.c write to those tables, and
  * retry.c runs a function in one transaction after another.
  */
@@ -20,7 +21,8 @@ enum lk_tx_view {
     /* rows committed before the statement; no gaps are locked */
     LK_TX_FRESH = 0,
     LK_TX_SNAPSHOT, /* rows committed before the first statement */
-    LK_TX_EITHER    /* unknown */
+    LK_TX_EITHER,   /* unknown */
+    LK_TX_NOT_ASKED /* known to lk_tx_see() */
 };
 
 /* Whether the transaction certainly keeps its locks until it ends. */
@@ -46,7 +48,9 @@ struct sqlock_tx {
     char *region; /* region of the rows of names: "<region>#tx" */
 
     bool is_adopted;
-    bool is_identified; /* known to be in the registry's database */
+    bool is_identified;    /* known to be in the registry's database */
+    struct lk_known known; /* of an adopted connection */
+    bool has_prepared; /* the guard's statements on it, when it was adopted */
     enum lk_tx_view view;
     bool is_limited; /* between lk_tx_limit() and lk_tx_unlimit() */
     bool has_begun;  /* a statement that fails may have ended it */
@@ -63,6 +67,34 @@ struct sqlock_tx {
      * registry discards the connection at the end. */
     bool is_altered;
 };
+
+/* --- tx.c --- */
+
+/* Make a transaction that has no connection yet, or free one that has none any
+ * more.  Return 0, EINVAL, ENOTSUP, ENOMEM, or as lk_store_check(). */
+int lk_tx_new(sqlock_tx **out, struct lk_store *store, bool is_adopted,
+              sqlock_error *err);
+void lk_tx_free(sqlock_tx *tx);
+
+/* Begin the transaction.  On a database with one writer at a time, wait for the
+ * present writer until the deadline. */
+int lk_tx_start(sqlock_tx *tx, sqlock_error *err);
+
+/* --- adopt.c --- */
+
+/* Leave the connection to the application: without may_use, do not touch it. */
+void lk_tx_let_go(sqlock_tx *tx, bool may_use);
+
+/* Remember what was learnt of an adopted connection. */
+void lk_tx_remember(sqlock_tx *tx);
+
+/* Return whether an adopted connection has that statement prepared since an
+ * earlier adoption. */
+bool lk_tx_is_prepared(const sqlock_tx *tx, sqlock_statement_kind kind);
+
+/* Find out, unless it is known, whether the transaction has a snapshot that
+ * hides newer rows.  Takes no snapshot.  Return 0 or an error. */
+int lk_tx_see(sqlock_tx *tx, sqlock_error *err);
 
 /* --- run.c --- */
 
@@ -99,8 +131,8 @@ int lk_tx_query_at(sqlock_tx *tx, sqlock_statement statement,
 /* Return whether the database has the statement. */
 bool lk_tx_has(const sqlock_tx *tx, sqlock_statement_kind kind);
 /* Set *out to a statement about the lock table as the driver gets it: on an
- * adopted connection without a number, if what was prepared would outlive the
- * transaction. */
+ * adopted connection without a number, if it would be prepared now and outlive
+ * the transaction. */
 void lk_tx_statement(const sqlock_tx *tx, sqlock_statement_kind kind,
                      sqlock_statement *out);
 /* Send the statement of that kind. */
@@ -131,6 +163,10 @@ int lk_tx_outlast(sqlock_tx *tx, uint32_t idle_ms, sqlock_error *err);
 /* Check that the connection leads to the registry's database.  Return 0, EINVAL
  * if it leads to another one, or why that could not be found out. */
 int lk_tx_identify(sqlock_tx *tx, sqlock_error *err);
+
+/* Return whether an identity with that number, which was found before, is still
+ * that of the registry's database. */
+bool lk_tx_is_identity(sqlock_tx *tx, uint32_t number);
 
 /* --- guard.c --- */
 

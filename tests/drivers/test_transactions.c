@@ -6,6 +6,7 @@
 #include "drivers/suite.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Return how many rows with this key session b sees in the table of values. */
@@ -308,6 +309,70 @@ static void test_prepared_by_somebody_else_in_a_transaction(void **state)
     assert_lock_ok(session_rollback(&test->b), &test->b.err);
 }
 
+/* Return a connection that has adopted the session's handle. */
+static void *adopt(struct session *session)
+{
+    const sqlock_driver *driver = subject.driver;
+    void *adopted = calloc(1, driver->connection_bytes);
+
+    assert_non_null(adopted);
+    session_ok(session, driver->transactions->adopt(
+                            adopted, driver->native(session->connection),
+                            &session->err));
+    return adopted;
+}
+
+static void unadopt(void *adopted)
+{
+    subject.driver->transactions->unadopt(adopted, true);
+    free(adopted);
+}
+
+/* A session is recognized by the statements that were prepared there, by the
+ * same owner, whatever handle leads to it and whatever number it has. */
+static void test_only_the_same_session_is_resumed(void **state)
+{
+    struct test *test = *state;
+    const sqlock_transactions *part = subject.driver->transactions;
+    const sqlock_statement statement = {.text = "SELECT $1::text",
+                                        .id = SQLOCK_STATEMENT_IDS};
+    const sqlock_value value = {.type = SQLOCK_TEXT, .text = "x", .length = 1};
+    const sqlock_call call = {&statement, &value, 1};
+    int64_t deadline_ns = check_deadline_ns(DEADLINE_MS);
+    void *adopted;
+
+    if (part->prepare == NULL || part->resume == NULL)
+        return; /* libpq has no pipelines */
+    adopted = adopt(&test->a);
+    session_ok(&test->a, part->prepare(adopted, "owner", &call, 1, deadline_ns,
+                                       &test->a.err));
+    assert_true(part->is_prepared(adopted));
+    unadopt(adopted);
+    adopted = adopt(&test->b);
+    assert_false(part->is_prepared(adopted));
+    session_fails(
+        SQLOCK_ENOTFOUND, &test->b,
+        part->resume(adopted, "owner", &call, 1, deadline_ns, &test->b.err));
+    assert_int_equal(part->state(adopted), SQLOCK_TX_NONE);
+    assert_false(part->is_prepared(adopted));
+    unadopt(adopted);
+    adopted = adopt(&test->a);
+    session_fails(
+        SQLOCK_ENOTFOUND, &test->a,
+        part->resume(adopted, "stranger", &call, 1, deadline_ns, &test->a.err));
+    assert_int_equal(part->state(adopted), SQLOCK_TX_NONE);
+    session_ok(&test->a, part->resume(adopted, "owner", &call, 1, deadline_ns,
+                                      &test->a.err));
+    assert_int_equal(part->state(adopted), SQLOCK_TX_OPEN);
+    assert_true(part->is_prepared(adopted));
+    session_ok(&test->a,
+               subject.driver->rollback(adopted, deadline_ns, &test->a.err));
+    /* The session has it already, and that is used. */
+    session_ok(&test->a, part->prepare(adopted, "owner", &call, 1, deadline_ns,
+                                       &test->a.err));
+    unadopt(adopted);
+}
+
 static void test_transaction_goes_with_its_connection(void **state)
 {
     struct test *test = *state;
@@ -430,6 +495,7 @@ void add_transaction_tests(add_fn add)
     if (subject.database->bit == ON_POSTGRES) {
         ADD(unknown_completion_is_uncertain);
         ADD(prepared_by_somebody_else_in_a_transaction);
+        ADD(only_the_same_session_is_resumed);
     }
 #undef ADD
 }

@@ -2,11 +2,12 @@
  * adopt.c - the application's own transactions on its PGconn, and the
  * statements that lock and guard rows in them
  *
- * Nothing on the connection is changed for long: settings are changed by
- * set_config(..., true) and set back, no statement is prepared, and the notice
- * receiver is not replaced, because libpq does not return the argument that is
- * needed to restore the old one.  So a warning that a commit did not wait for
- * its standby (F58) reaches only the application's notice receiver.
+ * Nothing on the connection is changed for long, but for statements that are
+ * prepared where it is adopted repeatedly (pipeline.c): settings are changed by
+ * set_config(..., true) and set back, and the notice receiver is not replaced,
+ * because libpq does not return the argument that is needed to restore the old
+ * one.  So a warning that a commit did not wait for its standby (F58) reaches
+ * only the application's notice receiver.
  */
 #include <stdio.h>
 #include <string.h>
@@ -31,14 +32,32 @@ static int check_encoding(const PGconn *conn, sqlock_error *err)
                     encoding == NULL ? "not known" : encoding);
 }
 
+/* Refuse a pipeline of the application's: our statements would go behind its
+ * own, and their results, too. */
+static int check_pipeline(const PGconn *conn, sqlock_error *err)
+{
+#ifdef LIBPQ_HAS_PIPELINING
+    if (PQpipelineStatus(conn) != PQ_PIPELINE_OFF)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the PostgreSQL connection is in pipeline mode: call "
+                        "PQexitPipelineMode() first");
+#else
+    (void)conn;
+    (void)err;
+#endif
+    return 0;
+}
+
 static int check_adopted(void *connection, sqlock_error *err)
 {
     const lk_pg *session = connection;
+    int rc;
 
     /* The statement itself reports a lost connection. */
-    return PQstatus(session->conn) != CONNECTION_OK
-               ? 0
-               : check_encoding(session->conn, err);
+    if (PQstatus(session->conn) != CONNECTION_OK)
+        return 0;
+    rc = check_pipeline(session->conn, err);
+    return rc < 0 ? rc : check_encoding(session->conn, err);
 }
 
 static int adopt(void *connection, void *native, sqlock_error *err)
@@ -53,11 +72,9 @@ static int adopt(void *connection, void *native, sqlock_error *err)
     if (PQstatus(conn) != CONNECTION_OK)
         return lk_error(err, SQLOCK_EINVAL,
                         "the PostgreSQL connection is not open");
-#ifdef LIBPQ_HAS_PIPELINING
-    if (PQpipelineStatus(conn) != PQ_PIPELINE_OFF)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the PostgreSQL connection is in pipeline mode");
-#endif
+    rc = check_pipeline(conn, err);
+    if (rc < 0)
+        return rc;
     switch (PQtransactionStatus(conn)) {
     case PQTRANS_IDLE:
     case PQTRANS_INTRANS:
@@ -77,6 +94,7 @@ static int adopt(void *connection, void *native, sqlock_error *err)
     session->conn = conn;
     session->pid = getpid();
     session->is_adopted = true;
+    session->is_unprepared = true;
     return 0;
 }
 
@@ -103,6 +121,22 @@ static sqlock_tx_state state(void *connection)
         return SQLOCK_TX_ABORTED;
     }
 }
+
+#ifdef LIBPQ_HAS_PIPELINING
+static int64_t session_number(void *connection)
+{
+    const lk_pg *session = connection;
+
+    return PQbackendPID(session->conn);
+}
+
+static bool is_prepared(void *connection)
+{
+    const lk_pg *session = connection;
+
+    return !session->is_unprepared;
+}
+#endif
 
 /* --- limits of time --- */
 
@@ -185,5 +219,9 @@ const sqlock_transactions lk_pg_transactions = {
     .check_adopted = check_adopted,
 #ifdef LIBPQ_HAS_PIPELINING
     .commit_if = lk_pg_commit_if,
+    .session = session_number,
+    .prepare = lk_pg_prepare_named,
+    .resume = lk_pg_resume,
+    .is_prepared = is_prepared,
 #endif
 };

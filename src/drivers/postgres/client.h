@@ -56,6 +56,7 @@
     X(PQresultErrorField) \
     X(PQresultErrorMessage) \
     X(PQresultStatus) \
+    X(PQsendDescribePrepared) \
     X(PQsendPrepare) \
     X(PQsendQuery) \
     X(PQsendQueryParams) \
@@ -114,6 +115,7 @@ extern struct lk_library lk_pg_library;
 #define PQresultErrorField lk_pq.PQresultErrorField
 #define PQresultErrorMessage lk_pq.PQresultErrorMessage
 #define PQresultStatus lk_pq.PQresultStatus
+#define PQsendDescribePrepared lk_pq.PQsendDescribePrepared
 #define PQsendPrepare lk_pq.PQsendPrepare
 #define PQsendQuery lk_pq.PQsendQuery
 #define PQsendQueryParams lk_pq.PQsendQueryParams

@@ -1,9 +1,11 @@
 /*
- * pipeline.c - several statements in one round trip, with a COMMIT at the end:
- * a commit on a condition, and a statement with the settings that it needs
+ * pipeline.c - several statements in one round trip: a commit on a condition, a
+ * statement with the settings that it needs, and a BEGIN in a session that is
+ * to be recognized
  *
  * After an error the server skips the rest, also the COMMIT.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -21,13 +23,47 @@ static int send_text(lk_pg *session, const char *text, sqlock_error *err)
                : 0;
 }
 
+/* End the pipeline: from here on what was queued may reach the server. */
+static int send_end(lk_pg *session, sqlock_error *err)
+{
+    return PQpipelineSync(session->conn) == 0
+               ? lk_pg_lose(session, SQLOCK_EUNCERTAIN,
+                            PQerrorMessage(session->conn), err)
+               : 0;
+}
+
 static int send_commit(lk_pg *session, sqlock_error *err)
 {
     int rc = send_text(session, "COMMIT", err);
 
-    if (rc == 0 && PQpipelineSync(session->conn) == 0)
-        rc = lk_pg_lose(session, SQLOCK_EUNCERTAIN,
-                        PQerrorMessage(session->conn), err);
+    return rc < 0 ? rc : send_end(session, err);
+}
+
+/* Read the results of `count` statements, and the end of the pipeline.  Return
+ * 0, or the code of the first error.  The results of the last two, which the
+ * caller clears, get into `last`; NULL where there is none. */
+static int read_results(lk_pg *session, size_t count, int64_t deadline_ns,
+                        PGresult *last[2], sqlock_error *err)
+{
+    int rc = 0;
+
+    last[0] = NULL;
+    last[1] = NULL;
+    for (size_t i = 0; i <= count; i++) {
+        PGresult *result = NULL;
+        int one = lk_pg_read(session, deadline_ns, SQLOCK_EUNCERTAIN, &result,
+                             rc < 0 ? NULL : err);
+
+        if (rc == 0)
+            rc = one;
+        if (i == count) {
+            PQclear(result);
+            break;
+        }
+        PQclear(last[0]);
+        last[0] = last[1];
+        last[1] = result;
+    }
     return rc;
 }
 
@@ -37,24 +73,11 @@ static int send_commit(lk_pg *session, sqlock_error *err)
 static int read_pipeline(lk_pg *session, size_t count, int64_t deadline_ns,
                          PGresult **out, sqlock_error *err)
 {
-    PGresult *committed = NULL;
-    PGresult *last = NULL;
-    int rc = 0;
+    PGresult *results[2];
+    int rc = read_results(session, count + 1, deadline_ns, results, err);
+    PGresult *committed = results[1];
+    PGresult *last = results[0];
 
-    for (size_t i = 0; i < count + 2; i++) {
-        PGresult *result = NULL;
-        int one = lk_pg_read(session, deadline_ns, SQLOCK_EUNCERTAIN, &result,
-                             rc < 0 ? NULL : err);
-
-        if (rc == 0)
-            rc = one;
-        if (one == 0 && i == count)
-            committed = result;
-        else if (one == 0 && i + 1 == count)
-            last = result;
-        else
-            PQclear(result);
-    }
     if (rc == 0)
         rc = lk_pg_judge_commit(PQcmdStatus(committed), err);
     PQclear(committed);
@@ -67,6 +90,10 @@ static int read_pipeline(lk_pg *session, size_t count, int64_t deadline_ns,
 
 static int enter(lk_pg *session, sqlock_error *err)
 {
+    if (PQpipelineStatus(session->conn) != PQ_PIPELINE_OFF)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the application has begun a pipeline on the "
+                        "connection: call PQexitPipelineMode() first");
     if (PQenterPipelineMode(session->conn) == 0)
         return lk_pg_not_sent(session, err);
     lk_pg_begin_watching(session, true);
@@ -131,6 +158,128 @@ int lk_pg_commit_if(void *connection, const sqlock_statement *statement,
         return lk_error(err, SQLOCK_ERETRY,
                         "a prepared statement is no longer valid");
     return rc;
+}
+
+/* --------------------- a session that the application lends repeatedly -- */
+
+/* A pooler has made up the number that the client library knows.  Then this
+ * fails, and the server skips the rest. */
+#define IS_OURS_ALONE "SELECT 1 / (pg_backend_pid() = %d)::integer"
+
+static int send_prepare(lk_pg *session, const sqlock_call *call,
+                        sqlock_error *err)
+{
+    const sqlock_statement *statement = call->statement;
+    struct lk_pg_arguments arguments;
+    int rc = lk_pg_fill_arguments(&arguments, call->values, call->count, err);
+
+    if (rc == 0 &&
+        PQsendPrepare(session->conn, session->prepared[statement->id - 1],
+                      statement->text, arguments.count, arguments.types) == 0)
+        rc = lk_pg_not_sent(session, err);
+    return rc;
+}
+
+static int send_all_prepares(lk_pg *session, const sqlock_call *calls,
+                             size_t count, sqlock_error *err)
+{
+    char text[sizeof IS_OURS_ALONE + 24];
+    int rc;
+
+    (void)snprintf(text, sizeof text, IS_OURS_ALONE,
+                   PQbackendPID(session->conn));
+    rc = send_text(session, text, err);
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = send_prepare(session, &calls[i], err);
+    return rc == 0 ? send_end(session, err) : rc;
+}
+
+static void give_names(lk_pg *session, const char *owner,
+                       const sqlock_call *calls, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        lk_pg_give_name(session, calls[i].statement, owner);
+}
+
+static bool has_failed_by(const lk_pg *session, const char *sqlstate)
+{
+    return !session->dead && strcmp(session->sqlstate, sqlstate) == 0;
+}
+
+int lk_pg_prepare_named(void *connection, const char *owner,
+                        const sqlock_call *calls, size_t count,
+                        int64_t deadline_ns, sqlock_error *err)
+{
+    lk_pg *session = connection;
+    PGresult *results[2];
+    int rc;
+
+    rc = lk_pg_check(session, deadline_ns, err);
+    if (rc == 0)
+        rc = enter(session, err);
+    if (rc < 0)
+        return rc;
+    give_names(session, owner, calls, count);
+    rc = send_all_prepares(session, calls, count, err);
+    if (rc == 0) {
+        rc = read_results(session, count + 1, deadline_ns, results, err);
+        PQclear(results[0]);
+        PQclear(results[1]);
+    }
+    rc = leave(session, rc, err);
+    if (rc < 0 && has_failed_by(session, DIVISION_BY_ZERO))
+        return lk_error(err, SQLOCK_ENOTSUP, "a pooler lends the session");
+    /* They were prepared before, and forgotten here. */
+    if (rc < 0 && has_failed_by(session, LK_PG_KNOWN_STATEMENT))
+        rc = 0;
+    session->is_unprepared = rc < 0;
+    return rc;
+}
+
+static int send_resume(lk_pg *session, const sqlock_statement *proof,
+                       sqlock_error *err)
+{
+    int rc = send_text(session, "BEGIN", err);
+
+    /* To describe it takes no snapshot. */
+    if (rc == 0 && PQsendDescribePrepared(
+                       session->conn, session->prepared[proof->id - 1]) == 0)
+        rc = lk_pg_not_sent(session, err);
+    return rc == 0 ? send_end(session, err) : rc;
+}
+
+int lk_pg_resume(void *connection, const char *owner, const sqlock_call *calls,
+                 size_t count, int64_t deadline_ns, sqlock_error *err)
+{
+    lk_pg *session = connection;
+    PGresult *results[2];
+    bool is_another;
+    int rc;
+
+    rc = lk_pg_check(session, deadline_ns, err);
+    if (rc == 0)
+        rc = enter(session, err);
+    if (rc < 0)
+        return rc;
+    give_names(session, owner, calls, count);
+    rc = send_resume(session, calls[0].statement, err);
+    if (rc == 0) {
+        rc = read_results(session, 2, deadline_ns, results, err);
+        PQclear(results[0]);
+        PQclear(results[1]);
+    }
+    rc = leave(session, rc, err);
+    session->is_unprepared = rc < 0;
+    if (rc == 0 || session->dead)
+        return rc;
+    is_another = has_failed_by(session, LK_PG_UNKNOWN_STATEMENT);
+    if (PQtransactionStatus(session->conn) != PQTRANS_IDLE &&
+        lk_pg_simple(session, "ROLLBACK", deadline_ns, NULL, err) < 0)
+        return lk_pg_lose(session, SQLOCK_EUNREACHABLE,
+                          "its transaction did not end", err);
+    return is_another ? lk_error(err, SQLOCK_ENOTFOUND,
+                                 "the session has none of our statements")
+                      : rc;
 }
 
 #endif

@@ -247,6 +247,13 @@ static void name_it(char name[LK_PG_NAME_SIZE], const lk_pg *session,
                    session->generation);
 }
 
+void lk_pg_give_name(lk_pg *session, const sqlock_statement *statement,
+                     const char *owner)
+{
+    (void)snprintf(session->prepared[statement->id - 1], LK_PG_NAME_SIZE,
+                   "sqlock_%s_%u", owner, statement->id);
+}
+
 static int prepare(lk_pg *session, const sqlock_statement *statement,
                    const struct lk_pg_arguments *arguments, int64_t deadline_ns,
                    sqlock_error *err)
@@ -261,9 +268,8 @@ static int prepare(lk_pg *session, const sqlock_statement *statement,
         return lk_pg_not_sent(session, err);
     /* If the answer is lost, the statement itself has not been sent. */
     rc = lk_pg_read(session, deadline_ns, SQLOCK_EUNREACHABLE, NULL, err);
-    /* 42P05 (duplicate_prepared_statement): the backend had the statement
-     * before a pooler lent it to us. */
-    if (rc < 0 && strcmp(session->sqlstate, "42P05") == 0 &&
+    /* The backend had the statement before a pooler lent it to us. */
+    if (rc < 0 && strcmp(session->sqlstate, LK_PG_KNOWN_STATEMENT) == 0 &&
         PQtransactionStatus(session->conn) == PQTRANS_IDLE)
         rc = 0;
     if (rc < 0)
@@ -291,8 +297,9 @@ bool lk_pg_forget_stale(lk_pg *session, const sqlock_statement *statement)
 {
     if (!is_prepared(session, statement))
         return false;
-    if (strcmp(session->sqlstate, "26000") == 0 ||
-        strcmp(session->sqlstate, "42P05") == 0) {
+    if (strcmp(session->sqlstate, LK_PG_UNKNOWN_STATEMENT) == 0 ||
+        strcmp(session->sqlstate, LK_PG_KNOWN_STATEMENT) == 0 ||
+        (session->is_adopted && strcmp(session->sqlstate, "0A000") == 0)) {
         session->is_unprepared = true;
         return true;
     }

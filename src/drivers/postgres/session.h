@@ -21,6 +21,8 @@
  * an UPDATE changes no key column. */
 #define LK_PG_BEGIN "BEGIN ISOLATION LEVEL READ COMMITTED"
 #define LK_PG_SETTINGS_SIZE 1024
+#define LK_PG_UNKNOWN_STATEMENT "26000" /* invalid_sql_statement_name */
+#define LK_PG_KNOWN_STATEMENT "42P05"   /* duplicate_prepared_statement */
 
 /* All zero is a session that was never opened. */
 typedef struct lk_pg {
@@ -44,7 +46,9 @@ typedef struct lk_pg {
 
     /* Names of prepared statements by id - 1; "": not prepared. */
     char prepared[SQLOCK_STATEMENT_IDS][LK_PG_NAME_SIZE];
-    bool is_unprepared; /* none is prepared: a pooler lends backends */
+    /* none is prepared: a pooler lends backends, or the session is the
+     * application's, and only those are prepared that have names already */
+    bool is_unprepared;
     /* "" if the settings were made for the session.  Otherwise a pooler may
      * lend the session to others between two transactions, so nothing is left
      * on it: this statement makes the settings for one transaction. */
@@ -201,11 +205,16 @@ int lk_pg_prepare_once(lk_pg *session, const sqlock_statement *statement,
 
 /* Return whether an error of a statement only means that it is not prepared as
  * it was, so that it was not executed and can be sent again.  A statement that
- * is unknown (26000) was prepared on another backend; one that exists already
- * (42P05) was prepared on this backend by another client.  Both show a pooler
- * that lends backends, so no more statements are prepared.  If DDL has changed
- * the type of a result (0A000), all statements are prepared anew. */
+ * is unknown was prepared on another backend; one that exists already was
+ * prepared on this backend by another client.  Both show a pooler that lends
+ * backends, so no more statements are prepared.  If DDL has changed the type of
+ * a result (0A000), all statements are prepared anew.  On an adopted session no
+ * statement is executed by its name after any of these. */
 bool lk_pg_forget_stale(lk_pg *session, const sqlock_statement *statement);
+
+/* Let the statement be executed by a prepared one of that name. */
+void lk_pg_give_name(lk_pg *session, const sqlock_statement *statement,
+                     const char *owner);
 
 /* Queue a statement for sending.  Return 0 on failure, as libpq does. */
 int lk_pg_send(lk_pg *session, const sqlock_statement *statement,
@@ -248,6 +257,13 @@ int lk_pg_run_lent(lk_pg *session, const sqlock_statement *statement,
 int lk_pg_commit_if(void *connection, const sqlock_statement *statement,
                     const sqlock_value *values, size_t count, size_t times,
                     int64_t deadline_ns, sqlock_error *err);
+
+/* sqlock_transactions.prepare and .resume */
+int lk_pg_prepare_named(void *connection, const char *owner,
+                        const sqlock_call *calls, size_t count,
+                        int64_t deadline_ns, sqlock_error *err);
+int lk_pg_resume(void *connection, const char *owner, const sqlock_call *calls,
+                 size_t count, int64_t deadline_ns, sqlock_error *err);
 #endif
 
 /* ------------------------------------------------------------- dialect.c -- */
@@ -261,10 +277,6 @@ extern const sqlock_transactions lk_pg_transactions;
 /* --------------------------------------------------------------- stock.c -- */
 
 extern const sqlock_stock_dialect lk_pg_stock;
-
-/* --------------------------------------------------------------- bell.c -- */
-
-extern const sqlock_bell lk_pg_bell;
 
 /* --------------------------------------------------------------- bell.c -- */
 

@@ -14,6 +14,7 @@
 #include "support/workers.h"
 
 extern const struct topic topic_adopt;
+extern const struct topic topic_again;
 extern const struct topic topic_identity;
 extern const struct topic topic_pooled;
 extern const struct topic topic_busy;

@@ -117,9 +117,73 @@ test_the_server_before_is_refused_after_a_change_of_epoch(void **state)
     close_named(f, registry);
 }
 
+/* An application whose connection is recognized, and leads to the server "one"
+ * for good. */
+static sqlock_registry *open_recognized(struct fixture *f, struct app *app)
+{
+    sqlock_registry *registry = open_named(f);
+
+    lk_epoch_note(&((struct lk_store *)registry)->db.epoch, "before");
+    app_open(app, f->database, f->url);
+    app_run(app, "CREATE TEMPORARY TABLE %s_who AS SELECT 'one' AS who",
+            stock_name(f));
+    for (int i = 0; i < 3; i++) {
+        sqlock_tx *tx;
+
+        assert_ok(sqlock_tx_adopt(&tx, registry, app->native, &f->err));
+        assert_ok(sqlock_tx_rollback(tx, &f->err));
+    }
+    assert_int_equal(
+        app_integer(app, "SELECT count(*) FROM pg_prepared_statements"), 2);
+    return registry;
+}
+
+static void expect_refusal(struct fixture *f, sqlock_registry *registry,
+                           struct app *app)
+{
+    sqlock_tx *tx = NULL;
+
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_adopt(&tx, registry, app->native, &f->err));
+    assert_contains(f->err.message, "another database");
+    assert_false(app_in_transaction(app));
+    app_close(app);
+    close_named(f, registry);
+}
+
+/* It was recognized in the epoch before. */
+static void
+test_a_recognized_connection_is_refused_after_a_change_of_epoch(void **state)
+{
+    struct fixture *f = *state;
+    struct app app;
+    sqlock_registry *registry = open_recognized(f, &app);
+
+    say(f, "two");
+    lk_epoch_note(&((struct lk_store *)registry)->db.epoch, "after");
+    expect_refusal(f, registry, &app);
+}
+
+/* Nothing but another connection of the application has shown the change. */
+static void
+test_a_recognized_connection_is_refused_once_another_was_adopted(void **state)
+{
+    struct fixture *f = *state;
+    struct app app;
+    sqlock_registry *registry = open_recognized(f, &app);
+
+    say(f, "two");
+    adopt_and_end(f, registry);
+    expect_refusal(f, registry, &app);
+}
+
 static const struct test tests[] = {
     TEST(test_another_server_is_adopted_when_the_registry_has_it),
     TEST_OF_ROWS(test_the_server_before_is_refused_after_a_change_of_epoch,
                  ON_MYSQL, 0),
+    TEST_ON(test_a_recognized_connection_is_refused_after_a_change_of_epoch,
+            ON_POSTGRES, 0),
+    TEST_ON(test_a_recognized_connection_is_refused_once_another_was_adopted,
+            ON_POSTGRES, 0),
 };
 const struct topic topic_identity = TOPIC(tests);

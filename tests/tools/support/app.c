@@ -422,6 +422,16 @@ bool app_pipeline(struct app *app, bool begins)
 #endif
 }
 
+void app_reset(struct app *app)
+{
+#ifdef SQLOCK_WITH_POSTGRES
+    PQreset(app->native);
+    assert_int_equal(PQstatus(app->native), CONNECTION_OK);
+#else
+    (void)app;
+#endif
+}
+
 char *app_settings(struct app *app)
 {
     const char *const *queries = client_of(app)->settings;

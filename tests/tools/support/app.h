@@ -58,6 +58,9 @@ void app_reconnect(struct app *app, bool reconnects);
 /* Let libpq begin or end its pipeline mode.  Return false if it has none. */
 bool app_pipeline(struct app *app, bool begins);
 
+/* Let libpq connect anew, on the same handle. */
+void app_reset(struct app *app);
+
 /* Let the client library set the session's character set to UTF-8 or Latin 1;
  * not on SQLite. */
 void app_set_utf8(struct app *app, bool is_utf8);

@@ -1,0 +1,345 @@
+/*
+ * test_again.c - a connection of the application that is adopted again and
+ * again: it takes fewer round trips, and what was learnt of it is not believed
+ * of another session, or once it is no longer so
+ */
+#include "suite.h"
+
+#include <stdio.h>
+
+#include "support/pooler.h"
+#include "support/proxy.h"
+
+/* An application behind a proxy, which counts its requests. */
+struct counted {
+    struct fixture *f;
+    struct proxy *proxy;
+    struct app app;
+    sqlock_lock *lock;
+    unsigned before;
+};
+
+static void counted_open(struct fixture *f, struct counted *c)
+{
+    char url[1024];
+
+    *c = (struct counted){.f = f, .proxy = proxy_open(f->database, f->url)};
+    assert_non_null(c->proxy);
+    app_open(&c->app, f->database, proxy_url(c->proxy, url, f->url));
+    c->lock = lock_obtain(f->a, f->name);
+    lock_take(c->lock, 0);
+}
+
+static void counted_close(struct counted *c)
+{
+    app_close(&c->app);
+    proxy_close(c->proxy);
+    lock_end(c->lock);
+}
+
+/* Return how many requests there were since the last call. */
+static unsigned trips(struct counted *c)
+{
+    unsigned before = c->before;
+
+    c->before = proxy_requests(c->proxy);
+    return c->before - before;
+}
+
+static void change(struct fixture *f, struct app *app)
+{
+    app_run(app, "UPDATE %s SET a = a + 1 WHERE id = 1", stock_name(f));
+}
+
+/* Adopt, guard, change a row and commit. */
+static void work(struct fixture *f, struct app *app, sqlock_lock *lock)
+{
+    sqlock_tx *tx = tx_adopt(f, app);
+
+    assert_ok(sqlock_tx_guard(tx, lock, &f->err));
+    change(f, app);
+    assert_ok(sqlock_tx_commit(tx, &f->err));
+}
+
+static void work_often(struct fixture *f, struct app *app, sqlock_lock *lock,
+                       unsigned times)
+{
+    for (unsigned i = 0; i < times; i++)
+        work(f, app, lock);
+}
+
+/* Assert the round trips of the parts of a guarded transaction. */
+static void expect_trips(struct counted *c, unsigned adopt, unsigned guard,
+                         unsigned commit)
+{
+    struct fixture *f = c->f;
+    sqlock_tx *tx;
+
+    (void)trips(c);
+    tx = tx_adopt(f, &c->app);
+    assert_int_equal(trips(c), adopt);
+    assert_ok(sqlock_tx_guard(tx, c->lock, &f->err));
+    assert_int_equal(trips(c), guard);
+    change(f, &c->app);
+    (void)trips(c);
+    assert_ok(sqlock_tx_commit(tx, &f->err));
+    assert_int_equal(trips(c), commit);
+}
+
+static void test_a_guarded_transaction_takes_three_trips(void **state)
+{
+    struct fixture *f = *state;
+    struct counted c;
+
+    counted_open(f, &c);
+    expect_trips(&c, 2, 1, 1);
+    expect_trips(&c, 3, 1, 1); /* prepares the statements */
+    for (int i = 0; i < 3; i++)
+        expect_trips(&c, 1, 1, 1);
+    assert_int_equal(stock_value(f, 1), 105);
+    counted_close(&c);
+}
+
+static long long prepared(struct app *app)
+{
+    return app_integer(app, "SELECT count(*) FROM pg_prepared_statements");
+}
+
+/* The application would deallocate them again, so they are not prepared
+ * again. */
+static void
+test_statements_that_are_deallocated_are_not_prepared_again(void **state)
+{
+    struct fixture *f = *state;
+    struct counted c;
+
+    counted_open(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    assert_int_equal(prepared(&c.app), 2);
+    app_run(&c.app, "DISCARD ALL");
+    work(f, &c.app, c.lock);
+    assert_int_equal(prepared(&c.app), 0);
+    work(f, &c.app, c.lock);
+    expect_trips(&c, 2, 1, 1);
+    assert_int_equal(prepared(&c.app), 0);
+    assert_int_equal(stock_value(f, 1), 106);
+    counted_close(&c);
+}
+
+/* The guard fails for that, and the application's retry succeeds. */
+static void test_statements_deallocated_before_the_guard(void **state)
+{
+    struct fixture *f = *state;
+    struct counted c;
+    sqlock_tx *tx;
+
+    counted_open(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    tx = tx_adopt(f, &c.app);
+    app_run(&c.app, "DEALLOCATE ALL");
+    assert_fails(SQLOCK_ERETRY, sqlock_tx_guard(tx, c.lock, &f->err));
+    assert_fails(SQLOCK_ERETRY, sqlock_tx_commit(tx, &f->err));
+    assert_false(app_in_transaction(&c.app));
+    tx = tx_adopt(f, &c.app);
+    app_run(&c.app, "DEALLOCATE ALL");
+    assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
+    assert_ok(sqlock_tx_commit(tx, &f->err));
+    counted_close(&c);
+}
+
+static void test_statements_deallocated_before_the_commit(void **state)
+{
+    struct fixture *f = *state;
+    struct counted c;
+    sqlock_tx *tx;
+
+    counted_open(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    tx = tx_adopt(f, &c.app);
+    assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
+    change(f, &c.app);
+    app_run(&c.app, "DEALLOCATE ALL");
+    assert_fails(SQLOCK_ERETRY, sqlock_tx_commit(tx, &f->err));
+    assert_false(app_in_transaction(&c.app));
+    assert_int_equal(stock_value(f, 1), 103);
+    work_often(f, &c.app, c.lock, 2);
+    assert_int_equal(stock_value(f, 1), 105);
+    counted_close(&c);
+}
+
+/* The handle stays, and its session is another one. */
+static void test_a_handle_may_get_another_session(void **state)
+{
+    struct fixture *f = *state;
+    struct counted c;
+
+    counted_open(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    app_reset(&c.app);
+    expect_trips(&c, 2, 1, 1);
+    assert_int_equal(prepared(&c.app), 0);
+    expect_trips(&c, 3, 1, 1);
+    expect_trips(&c, 1, 1, 1);
+    counted_close(&c);
+}
+
+/* Each registry has names of its own. */
+static void test_two_registries_adopt_one_connection(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *other;
+    struct counted c;
+    char name[96];
+
+    counted_open(f, &c);
+    (void)snprintf(name, sizeof name, "%s/other", f->name);
+    other = lock_obtain(f->b, name);
+    lock_take(other, 0);
+    for (int i = 0; i < 4; i++) {
+        sqlock_tx *tx;
+
+        work(f, &c.app, c.lock);
+        assert_ok(sqlock_tx_adopt(&tx, f->b, c.app.native, &f->err));
+        assert_ok(sqlock_tx_guard(tx, other, &f->err));
+        assert_ok(sqlock_tx_commit(tx, &f->err));
+    }
+    assert_int_equal(prepared(&c.app), 4);
+    expect_trips(&c, 1, 1, 1);
+    lock_end(other);
+    counted_close(&c);
+}
+
+/* To recognize the session takes no snapshot: a guard that is first sees the
+ * lease as it was renewed meanwhile. */
+static void test_recognizing_a_session_takes_no_snapshot(void **state)
+{
+    static const char *const levels[] = {"REPEATABLE READ", "SERIALIZABLE"};
+    struct fixture *f = *state;
+    struct counted c;
+
+    counted_open(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    for (int i = 0; i < 2; i++) {
+        sqlock_tx *tx;
+
+        app_run(&c.app,
+                "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL %s",
+                levels[i]);
+        tx = tx_adopt(f, &c.app);
+        lock_renew(c.lock, 0);
+        assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
+        assert_ok(sqlock_tx_commit(tx, &f->err));
+    }
+    counted_close(&c);
+}
+
+/* A lease that is lost is told as at the first adoption, and the connection
+ * goes on. */
+static void test_a_lost_lease_is_told_again(void **state)
+{
+    struct fixture *f = *state;
+    struct counted c;
+    sqlock_tx *tx;
+
+    counted_open(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    tx = tx_adopt(f, &c.app);
+    assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
+    app_run(&c.app, "COMMIT");
+    app_run(&c.app, "BEGIN");
+    lock_break(f, c.lock, true);
+    change(f, &c.app);
+    assert_fails(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err));
+    assert_int_equal(stock_value(f, 1), 103);
+    assert_fails(SQLOCK_ELOST, sqlock_release(c.lock, &f->err));
+    lock_take(c.lock, 0);
+    expect_trips(&c, 1, 1, 1);
+    counted_close(&c);
+}
+
+/* The connection is cut while the transaction begins: nothing is adopted, and
+ * the server rolls back. */
+static void test_a_connection_is_cut_while_it_is_recognized(void **state)
+{
+    struct fixture *f = *state;
+    struct counted c;
+    int rc;
+
+    for (int point = PROXY_BEFORE; point <= PROXY_SENT; point++) {
+        struct proxy_plan plan = {.point = (enum proxy_point)point,
+                                  .act = PROXY_CUT,
+                                  .containing = "BEGIN"};
+        sqlock_tx *tx = NULL;
+
+        counted_open(f, &c);
+        work_often(f, &c.app, c.lock, 3);
+        proxy_arm(c.proxy, &plan);
+        rc = sqlock_tx_adopt(&tx, f->a, c.app.native, &f->err);
+        assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
+        assert_null(tx);
+        proxy_heal(c.proxy);
+        assert_int_equal(stock_value(f, 1), 103 + 3 * point);
+        counted_close(&c);
+    }
+}
+
+/* In a pipeline that the application has begun after the adoption, a statement
+ * would stand behind its own. */
+static void test_a_pipeline_begun_after_the_adoption_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct counted c;
+    sqlock_tx *tx;
+
+    counted_open(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    tx = tx_adopt(f, &c.app);
+    if (!app_pipeline(&c.app, true))
+        skip();
+    assert_fails(SQLOCK_EINVAL, sqlock_tx_guard(tx, c.lock, &f->err));
+    assert_contains(f->err.message, "pipeline");
+    (void)app_pipeline(&c.app, false);
+    assert_fails(SQLOCK_EINVAL, sqlock_tx_commit(tx, &f->err));
+    assert_false(app_in_transaction(&c.app));
+    work(f, &c.app, c.lock);
+    counted_close(&c);
+}
+
+/* A pooler lends sessions to others, which find nothing of ours there. */
+static void test_nothing_is_prepared_behind_a_pooler(void **state)
+{
+    struct fixture *f = *state;
+    struct pooler pooler;
+    sqlock_lock *lock;
+    struct app app;
+
+    if (database_is_pooled(f->database))
+        skip();
+    pooler_start(&pooler, f, "default_pool_size = 1");
+    lock = lock_obtain(f->a, f->name);
+    lock_take(lock, 0);
+    app_open(&app, f->database, pooler.url);
+    work_often(f, &app, lock, 4);
+    assert_int_equal(prepared(&app), 0);
+    assert_int_equal(stock_value(f, 1), 104);
+    app_close(&app);
+    lock_end(lock);
+    pooler_end(&pooler);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_a_guarded_transaction_takes_three_trips, ON_POSTGRES, 0),
+    TEST_ON(test_statements_that_are_deallocated_are_not_prepared_again,
+            ON_POSTGRES, 0),
+    TEST_ON(test_statements_deallocated_before_the_guard, ON_POSTGRES, 0),
+    TEST_ON(test_statements_deallocated_before_the_commit, ON_POSTGRES, 0),
+    TEST_ON(test_a_handle_may_get_another_session, ON_POSTGRES, 0),
+    TEST_ON(test_two_registries_adopt_one_connection, ON_POSTGRES, 0),
+    TEST_ON(test_recognizing_a_session_takes_no_snapshot, ON_POSTGRES, 0),
+    TEST_ON(test_a_lost_lease_is_told_again, ON_POSTGRES, 0),
+    TEST_ON(test_a_connection_is_cut_while_it_is_recognized, ON_POSTGRES, 0),
+    TEST_ON(test_a_pipeline_begun_after_the_adoption_is_refused, ON_POSTGRES,
+            0),
+    TEST_ON(test_nothing_is_prepared_behind_a_pooler, ON_POSTGRES, 0),
+};
+const struct topic topic_again = TOPIC(tests);
