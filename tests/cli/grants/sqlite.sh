@@ -81,7 +81,7 @@ has_socket() {
     compgen -G "$file-sqlock-*.bell" >/dev/null
 }
 waits() {
-    sq $one show job | grep -q '^waiting'
+    sq $one show job | grep '^waiting' | grep -qv ' none$'
 }
 
 by_the_recipe() {
