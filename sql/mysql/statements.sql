@@ -888,16 +888,19 @@ DELETE FROM INT_DONE WHERE {row};
 -- ---- server
 -- Says whether the server takes writes, its clock, and its version.  Newer
 -- servers return read_only as a word.
-SELECT IF(CAST(@@global.read_only AS CHAR) IN ('0', 'OFF'), 0, 1), {now_us},
+SELECT {read_only}, {now_us},
   CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '),
     SUBSTRING_INDEX(VERSION(), '-', 1));
+-- ---- define read_only
+IF(CAST(@@global.read_only AS CHAR) IN ('0', 'OFF'), 0, 1)
 
 -- ---- describe
 -- Reads the columns of a table, and what makes it unfit for locks.  A column
 -- of which the primary key has only a prefix (SUB_PART) counts as not in the
 -- key: two keys with the same prefix could not both be inserted.  Each table
 -- of the catalogue is searched for the name itself: for a join, MariaDB would
--- open the files of all tables of the server.
+-- open the files of all tables of the server.  The last two cells are of the
+-- server and the login: who opens a table asks only this.
 SELECT UPPER(c.COLUMN_NAME), LOWER(c.COLUMN_TYPE),
     IF(c.IS_NULLABLE = 'NO', 0, 1),
     COALESCE((SELECT CAST(k.SEQ_IN_INDEX AS SIGNED)
@@ -910,7 +913,7 @@ SELECT UPPER(c.COLUMN_NAME), LOWER(c.COLUMN_TYPE),
       ELSE CONCAT(IF(LEFT(t.ENGINE, 1) IN ('A', 'E', 'I', 'O'), 'an ', 'a '),
         t.ENGINE, ' table') END,
     IF(c.COLLATION_NAME LIKE '%\_bin', NULL, c.COLLATION_NAME),
-    c.TABLE_SCHEMA
+    c.TABLE_SCHEMA, {read_only}, IF(c.PRIVILEGES LIKE '%select%', 1, 0)
   FROM information_schema.COLUMNS c
   JOIN information_schema.TABLES t
   ON t.TABLE_SCHEMA = COALESCE(:schema, DATABASE()) AND t.TABLE_NAME = :table

@@ -987,16 +987,18 @@ DELETE FROM INT_DONE WHERE {row};
 
 -- ---- server
 -- Says whether the server takes writes, its clock, and its version.
-SELECT CASE WHEN pg_is_in_recovery() OR
-      current_setting('transaction_read_only') = 'on' THEN 1 ELSE 0 END,
-  {now_us},
+SELECT {read_only}, {now_us},
   'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1);
+-- ---- define read_only
+CASE WHEN pg_is_in_recovery() OR
+  current_setting('transaction_read_only') = 'on' THEN 1 ELSE 0 END
 
 -- ---- describe
 -- Reads the columns of a table, and what makes it unfit for locks.  A name
 -- without a schema means the first table of that name in the search path, as in
 -- every statement.  A primary key counts only as far as ON CONFLICT can use
--- it.  With quote_all_identifiers, some names of types are quoted.
+-- it.  With quote_all_identifiers, some names of types are quoted.  The last
+-- two cells are of the server and the login: who opens a table asks only this.
 SELECT upper(A.attname),
     replace(format_type(A.atttypid, A.atttypmod), '"', ''),
     CASE WHEN A.attnotnull THEN 0 ELSE 1 END,
@@ -1014,7 +1016,9 @@ SELECT upper(A.attname),
     CASE WHEN format_type(A.atttypid, NULL) LIKE '%citext%' THEN 'citext'
       ELSE (SELECT O.collname::text FROM pg_collation AS O
         WHERE O.oid = A.attcollation AND NOT O.collisdeterministic) END,
-    N.nspname::text
+    N.nspname::text, {read_only},
+    CASE WHEN has_schema_privilege(N.oid, 'USAGE') AND
+      has_column_privilege(C.oid, A.attnum, 'SELECT') THEN 1 ELSE 0 END
   FROM pg_class AS C
   JOIN pg_namespace AS N ON N.oid = C.relnamespace
   JOIN pg_attribute AS A ON A.attrelid = C.oid

@@ -17,7 +17,9 @@ enum {
     /* the collation or type by which texts of other bytes may be equal, or
      * null */
     LK_COLUMN_LOOSE,
-    LK_COLUMN_SCHEMA, /* in which the table was found */
+    LK_COLUMN_SCHEMA,    /* in which the table was found */
+    LK_COLUMN_READ_ONLY, /* 1: the server takes no writes; or 0 */
+    LK_COLUMN_READABLE,  /* 1: this login may read it; or 0 */
     LK_COLUMN_CELLS
 };
 

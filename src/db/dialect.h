@@ -187,8 +187,9 @@ typedef enum sqlock_statement_kind {
      * or else 0, its position in the primary key or 0, and what makes the table
      * unfit for locks ("an unlogged table", "a view", "a MEMORY table") or
      * null; the collation or type by which texts of other bytes may be equal,
-     * or null; and the schema in which the table was found.  No row: no such
-     * table. */
+     * or null; the schema in which the table was found; as SERVER's first
+     * cell; and 1 when this login may read the column or else 0.  No row: no
+     * such table. */
     SQLOCK_SQL_DESCRIBE,
 
     /*

@@ -24,8 +24,10 @@ static int refuse_read_only(const struct lk_db *db, sqlock_error *err)
                     "that takes writes");
 }
 
-static int check_server(struct lk_db *db, const struct lk_table *table,
-                        int64_t deadline_ns, sqlock_error *err)
+/* Return ENOTFOUND for a table that does not exist, unless the server is
+ * read-only, where it may be that of a replica that lags. */
+static int find_server(struct lk_db *db, const struct lk_table *table,
+                       int64_t deadline_ns, sqlock_error *err)
 {
     sqlock_result result = {0};
     int rc;
@@ -36,10 +38,29 @@ static int check_server(struct lk_db *db, const struct lk_table *table,
         rc = lk_error(err, SQLOCK_EDATABASE,
                       "the server's answer to the query for its version and "
                       "clock is incomplete");
-    if (rc == 0 && result.cells[0].integer != 0)
-        rc = refuse_read_only(db, err);
+    if (rc == 0)
+        rc = result.cells[0].integer != 0 ? refuse_read_only(db, err)
+                                          : SQLOCK_ENOTFOUND;
     sqlock_result_clear(&result);
     return rc;
+}
+
+/* Check that this login may read the columns. */
+static int check_access(const sqlock_result *columns,
+                        const struct lk_table *table,
+                        const sqlock_dialect *dialect, sqlock_error *err)
+{
+    for (const sqlock_column *wanted = dialect->columns; wanted->name != NULL;
+         wanted++) {
+        const sqlock_value *cells = lk_column(columns, wanted->name);
+
+        if (cells != NULL && cells[LK_COLUMN_READABLE].integer == 0)
+            return lk_error(err, SQLOCK_EACCESS,
+                            "this login may not read %s.%s: grant it what "
+                            "grants-application.sql grants",
+                            table->plain, wanted->name);
+    }
+    return 0;
 }
 
 static int check_types(const sqlock_result *columns,
@@ -146,8 +167,6 @@ static int judge(const sqlock_result *columns, const struct lk_table *table,
     const sqlock_value *client;
     int rc;
 
-    if (columns->rows == 0)
-        return SQLOCK_ENOTFOUND;
     if (columns->cells[LK_COLUMN_UNFIT].type == SQLOCK_TEXT)
         return lk_error(err, SQLOCK_ESCHEMA,
                         "%s is %s, which cannot hold locks: it must be an "
@@ -164,9 +183,9 @@ static int judge(const sqlock_result *columns, const struct lk_table *table,
     if (rc < 0)
         return rc;
     rc = check_types(columns, table, dialect, err);
-    if (rc < 0)
-        return rc;
-    return check_key(columns, table, err);
+    if (rc == 0)
+        rc = check_key(columns, table, err);
+    return rc < 0 ? rc : check_access(columns, table, dialect, err);
 }
 
 int lk_layout_detect(struct lk_db *db, struct lk_table *table,
@@ -175,10 +194,11 @@ int lk_layout_detect(struct lk_db *db, struct lk_table *table,
     sqlock_result columns = {0};
     int rc;
 
-    rc = check_server(db, table, deadline_ns, err);
-    if (rc < 0)
-        return rc;
     rc = lk_columns_read(&columns, db, table, deadline_ns, err);
+    if (rc == 0 && columns.rows == 0)
+        rc = find_server(db, table, deadline_ns, err);
+    else if (rc == 0 && columns.cells[LK_COLUMN_READ_ONLY].integer != 0)
+        rc = refuse_read_only(db, err);
     if (rc == 0)
         rc = judge(&columns, table, db->driver->dialect, out, err);
     if (rc == 0 && columns.cells[LK_COLUMN_SCHEMA].type == SQLOCK_TEXT)

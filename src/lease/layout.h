@@ -8,9 +8,10 @@
 #include "db/db.h"
 #include "db/table.h"
 
-/* Detect the layout, by two queries.  Return 0; ENOTFOUND, without filling err,
- * if there is no such table; ESCHEMA if the table cannot hold locks; EREADONLY
- * if the server is read-only; or another error of the database. */
+/* Detect the layout, by one query.  Return 0; ENOTFOUND, without filling err,
+ * if there is no such table; ESCHEMA if the table cannot hold locks; EACCESS if
+ * this login may not read it; EREADONLY if the server is read-only; or another
+ * error of the database. */
 int lk_layout_detect(struct lk_db *db, struct lk_table *table,
                      int64_t deadline_ns, sqlock_layout *out,
                      sqlock_error *err);

@@ -17,7 +17,6 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "lease/layout.h"
-#include "lease/row.h"
 
 /* The longest wait of a statement about locks for a row that a transaction has
  * locked; after that the attempt returns EBUSY. */
@@ -156,16 +155,6 @@ static int render_statements(struct lk_store *store, sqlock_error *err)
     return 0;
 }
 
-/* Check that this login may read the table, by reading the row of a key, which
- * need not exist. */
-static int check_access(struct lk_store *store, sqlock_error *err)
-{
-    struct lk_row row;
-
-    return lk_row_read(store, "sqlock-open", lk_store_deadline(store), &row,
-                       err);
-}
-
 int lk_store_open(struct lk_store *store, const char *url,
                   const sqlock_options *options, sqlock_error *err)
 {
@@ -177,8 +166,6 @@ int lk_store_open(struct lk_store *store, const char *url,
         rc = find_table(store, err);
     if (rc == 0)
         rc = render_statements(store, err);
-    if (rc == 0)
-        rc = check_access(store, err);
     return rc;
 }
 

@@ -145,6 +145,20 @@ static void test_no_privilege_on_the_table_is_no_access(void **state)
     assert_lacks(f->err.message, CANARY);
 }
 
+static void test_no_privilege_to_read_is_no_access(void **state)
+{
+    struct fixture *f = *state;
+    struct login login;
+    int rc;
+
+    login_make(&login, f, "writer");
+    login_grant(&login, "INSERT, UPDATE", f->table);
+    rc = open_at(f, login.url);
+    login_drop(&login, f);
+    assert_code(SQLOCK_EACCESS, rc, &f->err);
+    assert_contains(f->err.message, "may not read");
+}
+
 static void test_no_privilege_to_write_is_no_access(void **state)
 {
     struct fixture *f = *state;
@@ -372,6 +386,7 @@ static const struct test tests[] = {
     TEST_ON(test_bad_urls_are_refused_in_one_line, ON_SERVERS, IN_SQLOCK),
     /* MySQL refuses such a login the database, PostgreSQL the table. */
     TEST_ON(test_no_privilege_on_the_table_is_no_access, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_no_privilege_to_read_is_no_access, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_no_privilege_to_write_is_no_access, ON_SERVERS, IN_ALL),
     TEST_ON(test_the_least_rights_are_enough, ON_SERVERS, IN_ALL),
     TEST_ON(test_F59_a_read_only_login_is_refused, ON_POSTGRES, IN_SQLOCK),

@@ -61,6 +61,15 @@ static void test_each_end_of_an_acquisition_counts(void **state)
     registry_end(registry);
 }
 
+static void test_opening_asks_one_question(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = fixture_registry(f, NULL);
+
+    assert_int_equal(stats_of(f, registry).statement.count, 1);
+    registry_end(registry);
+}
+
 static void test_a_thread_alone_needs_one_connection(void **state)
 {
     struct fixture *f = *state;
@@ -231,6 +240,7 @@ static void test_a_struct_of_another_size_is_refused(void **state)
 
 static const struct test tests[] = {
     TEST(test_each_end_of_an_acquisition_counts),
+    TEST(test_opening_asks_one_question),
     TEST(test_a_thread_alone_needs_one_connection),
     TEST(test_many_count_each),
     TEST(test_grants_and_releases_are_events_of_debugging),

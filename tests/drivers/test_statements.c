@@ -463,7 +463,7 @@ static void test_own_schema_is_described_as_fit(void **state)
 
     session_ok(&test->a, describe(test, subject.tables[test->layout].name));
     assert_int_equal(test->a.result.rows, columns[test->layout]);
-    assert_int_equal(test->a.result.columns, 7);
+    assert_int_equal(test->a.result.columns, 9);
     for (size_t i = 0; i < test->a.result.rows; i++) {
         const char *name = cell_text(&test->a, i, 0);
         const sqlock_column *column = column_named(name);
@@ -484,6 +484,8 @@ static void test_own_schema_is_described_as_fit(void **state)
                          : strcmp(name, "REGION") == 0 ? 2
                                                        : 0);
         assert_null(cell_text(&test->a, i, 4));
+        assert_int_equal(cell_integer(&test->a, i, 7), 0);
+        assert_int_equal(cell_integer(&test->a, i, 8), 1);
     }
     assert_int_equal(keys, 2);
 }
