@@ -106,9 +106,10 @@ static int look_at_row(struct lk_store *store, struct lk_batch *batch,
                        result->cells[HAS_IT].text);
     row->place = lk_ticket_place(text_of(&result->cells[WAIT]),
                                  batch->items[0].lease.client_id, row->before);
-    if (result->columns > SHARERS)
-        lk_row_add_sharers(row, text_of(&result->cells[SHARERS]),
-                           &batch->items[0].lease);
+    lk_row_add_sharers(
+        row,
+        result->columns > SHARERS ? text_of(&result->cells[SHARERS]) : NULL,
+        &batch->items[0].lease);
     return 0;
 }
 

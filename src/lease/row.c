@@ -19,7 +19,9 @@ void lk_row_add_sharers(struct lk_row *row, const char *sharers,
     struct lk_sharer sharer;
 
     row->permits = lk_sharers_permits(sharers);
-    row->is_shared = row->is_taken && lk_sharers_have(sharers, row->client_id);
+    row->is_shared =
+        row->is_taken && lk_client_id_is_group(row->client_id) &&
+        (sharers == NULL || lk_sharers_have(sharers, row->client_id));
     while (row->is_shared && lk_sharer_next(&sharers, &sharer)) {
         bool is_own = strncmp(sharer.as.client_id, lease->client_id,
                               SQLOCK_KEY_SIZE - 1) == 0;

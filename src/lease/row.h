@@ -19,7 +19,8 @@ int lk_row_read(struct lk_store *store, const char *key, int64_t deadline_ns,
 int lk_row_holder(struct lk_store *store, const char *key,
                   char holder[LK_HOLDER_SIZE], sqlock_error *err);
 
-/* Fill in what SHARERS says, after the other fields. */
+/* Fill in what SHARERS says, after the other fields; NULL: it is not known, or
+ * null. */
 void lk_row_add_sharers(struct lk_row *row, const char *sharers,
                         const struct lk_lease *lease);
 

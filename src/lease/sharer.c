@@ -24,6 +24,13 @@ static const char *behind_group(const char *sharers)
     return sharers + length;
 }
 
+bool lk_client_id_is_group(const char *client_id)
+{
+    static const char zeros[] = "00000000-0000";
+
+    return strncmp(client_id, zeros, sizeof zeros - 1) == 0;
+}
+
 bool lk_sharers_have(const char *sharers, const char *client_id)
 {
     return behind_group(sharers) != NULL && strlen(client_id) == ID_LENGTH &&

@@ -30,6 +30,10 @@ struct lk_sharer {
     int64_t token;
 };
 
+/* Return whether a CLIENT_ID is a group's, as far as it tells: no process has
+ * a number of zeros. */
+bool lk_client_id_is_group(const char *client_id);
+
 /* Return whether a row with that CLIENT_ID and that SHARERS, which may be
  * NULL, is a group's. */
 bool lk_sharers_have(const char *sharers, const char *client_id);

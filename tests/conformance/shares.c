@@ -120,6 +120,27 @@ static void test_a_share_is_claimed_renewed_and_released(void **state)
     assert_int_equal(give(f, &writer), 0);
 }
 
+/* A writer that waits learns that others share the lock: nobody rings for a
+ * group on MySQL. */
+static void test_a_writer_learns_whom_it_waits_for(void **state)
+{
+    struct fixture *f = *state;
+    struct lk_lease reader = new_lease(f, 1, 0);
+    struct lk_lease writer = new_lease(f, 0, 0);
+    struct lk_batch batch;
+    struct lk_item item;
+
+    assert_int_equal(take(f, &reader), 0);
+    writer.may_wait = true;
+    lk_batch_of_one(&batch, &item, &writer, lk_store_deadline(store_of(f)));
+    assert_lock_ok(lk_batch_claim(store_of(f), &batch, &f->err), &f->err);
+    assert_int_equal(item.rc, SQLOCK_EBUSY);
+    assert_true(item.row.is_shared && item.row.is_taken);
+    assert_int_equal(item.row.place, 0);
+    lk_resolver_leave(store_of(f), reader.key, item.lease.client_id, false);
+    assert_int_equal(give(f, &reader), 0);
+}
+
 /* As after a lost answer: the same claim again has the same token. */
 static void test_a_share_in_doubt_is_found(void **state)
 {
@@ -303,6 +324,7 @@ static void test_springs_tables_have_no_shares(void **state)
 
 static const struct test tests[] = {
     TEST_ON(test_a_share_is_claimed_renewed_and_released, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_a_writer_learns_whom_it_waits_for, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_share_in_doubt_is_found, ON_ALL, IN_SQLOCK),
     TEST_ON(test_another_number_of_permits_is_refused, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_lease_is_downgraded, ON_ALL, IN_SQLOCK),
