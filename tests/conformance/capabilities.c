@@ -106,7 +106,7 @@ static int break_guard(void *context, const struct tap_event *event)
     unsigned *seen = context;
 
     return event->call == TAP_EXECUTE && event->text != NULL &&
-                   strstr(event->text, "SHARE") != NULL && (*seen)++ == 0
+                   strstr(event->text, " SHARE ") != NULL && (*seen)++ == 0
                ? SQLOCK_EUNREACHABLE
                : 0;
 }
