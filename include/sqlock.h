@@ -260,6 +260,15 @@ typedef struct sqlock_options {
      * before other processes get a chance; default 16. */
     uint32_t handoff_limit;
     sqlock_waiting waiting; /* default SQLOCK_WAITING_AUTO */
+    /* End a wait by EDEADLOCK if the holder waits, directly or through others,
+     * for a lock of the waiter, also in other processes that use this table and
+     * region: within two seconds, by a query of the table every 700 ms of each
+     * wait of an owner that holds another lock.  Needs sqlock's layout. */
+    bool detect_deadlocks;
+    /* CLIENT_ID of a lease whose holder waits for this process, such as the
+     * one that started it: deadlocks are looked for as if its locks were held
+     * here.  NULL: none. */
+    const char *acts_for;
 } sqlock_options;
 #define SQLOCK_OPTIONS_INIT SQLOCK_SIZED(sqlock_options)
 

@@ -638,6 +638,13 @@ LOCK_NAME, HOLDER, QUEUE, SHARERS
 -- ---- define names (spring7 spring6)
 NULL, NULL, NULL, NULL
 
+-- ---- waits (sqlock) [not prepared]
+-- Reads who waits for whom, to find circles.
+SELECT CLIENT_ID, QUEUE
+  FROM INT_LOCK
+  WHERE REGION = :region AND QUEUE IS NOT NULL AND CLIENT_ID IS NOT NULL AND
+    {ends} > {now};
+
 -- ---- read
 -- Reads a row without locking it.
 SELECT {info} FROM INT_LOCK WHERE {row};

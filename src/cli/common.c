@@ -6,6 +6,8 @@
 #include "cli.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <jansson.h>
 
@@ -41,6 +43,16 @@ int cli_key_rule(const cli *app, sqlock_key_rule *rule)
     return CLI_OK;
 }
 
+/* Below a `sqlock run`, whose command waits for us: let whoever waits for us
+ * wait for it, so that a deadlock between two of them is told. */
+static void act_for_run(sqlock_options *options)
+{
+    const char *client_id = getenv("SQLOCK_CLIENT_ID");
+
+    if (client_id != NULL && strlen(client_id) == SQLOCK_KEY_SIZE - 1)
+        options->acts_for = client_id;
+}
+
 int cli_registry_options(const cli *app, sqlock_options *options)
 {
     int64_t ms = 0;
@@ -51,6 +63,7 @@ int cli_registry_options(const cli *app, sqlock_options *options)
     options->region = cli_region(app);
     options->table_prefix = app->settings[CLI_PREFIX];
     options->pool_size = 1;
+    act_for_run(options);
     if (app->settings[CLI_PEER_TTL] != NULL &&
         !cli_read_value(&peer_ttl, NULL, app->settings[CLI_PEER_TTL]))
         return CLI_USAGE;

@@ -264,6 +264,10 @@ typedef enum sqlock_statement_kind {
      * affected: 1, or 0 if there is no row or no value changed. */
     SQLOCK_SQL_PERMITS,
 
+    /* Read who waits for whom in :region.  Rows: CLIENT_ID and QUEUE of each
+     * lock that is held and has tickets.  Missing as ENQUEUE. */
+    SQLOCK_SQL_WAITS,
+
     /* No parameters.  Free every row of INT_LOCK and raise its token; delete
      * all of them on Spring's layouts.  affected: how many.  May be missing. */
     SQLOCK_SQL_AFTER_RESTORE,

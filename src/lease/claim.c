@@ -241,7 +241,7 @@ static void settle(struct lk_store *store, struct lk_lease *lease, int rc,
 
 /* Give each claim a fresh CLIENT_ID, except those that have one: of a ticket,
  * or of a claim in doubt. */
-static void begin(const struct lk_store *store, struct lk_batch *batch)
+static void begin(struct lk_store *store, struct lk_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
         struct lk_lease *lease = &batch->items[i].lease;
@@ -251,7 +251,7 @@ static void begin(const struct lk_store *store, struct lk_batch *batch)
         if (lease->fate == LK_CLAIM_IN_DOUBT)
             continue;
         if (lease->client_id[0] == '\0')
-            lk_store_client_id(store, lease->client_id);
+            lk_store_client_id(store, lease->owner, lease->client_id);
         lease->cap_ms = 0;
     }
 }

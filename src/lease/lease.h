@@ -28,6 +28,7 @@ enum lk_claim_fate {
 struct lk_lease {
     const char *key;
     const char *name; /* truncated to fit the column; may be NULL */
+    uint64_t owner;   /* to be told by its CLIENT_ID */
     uint32_t ttl_ms;
     /* shortest TTL of the unanswered statements about the lease, which may
      * still arrive and shorten the row: no longer TTL is requested or relied

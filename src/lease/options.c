@@ -115,6 +115,15 @@ static int check_choices(const sqlock_options *options, sqlock_error *err)
     return 0;
 }
 
+static int check_acts_for(const char *client_id, sqlock_error *err)
+{
+    if (client_id == NULL || strlen(client_id) == SQLOCK_KEY_SIZE - 1)
+        return 0;
+    return lk_error(err, SQLOCK_EINVAL,
+                    "acts_for is \"%.40s\": give the CLIENT_ID of a lease",
+                    client_id);
+}
+
 int lk_options_complete(sqlock_options *out, const sqlock_options *given,
                         sqlock_error *err)
 {
@@ -143,6 +152,8 @@ int lk_options_complete(sqlock_options *out, const sqlock_options *given,
     if (out->handoff_limit == 0)
         out->handoff_limit = HANDOFFS_DEFAULT;
     rc = check_choices(out, err);
+    if (rc == 0)
+        rc = check_acts_for(out->acts_for, err);
     if (rc < 0)
         return rc;
     return check_times(out, err);

@@ -205,7 +205,7 @@ int lk_share_break(struct lk_store *store, const char *key,
 
     if (rc < 0)
         return rc;
-    lk_store_client_id(store, breaker);
+    lk_store_client_id(store, 0, breaker);
     rc = take_share(store, key, client_id, breaker, shown, err);
     if (rc < 0 || !now)
         return rc;

@@ -40,6 +40,8 @@ struct lk_store {
     char *region, *prefix;           /* `options` points to these copies */
     char identity[LK_IDENTITY_SIZE]; /* "user@host pid command (note)" */
     char number[14]; /* random: the first 13 bytes of its CLIENT_IDs */
+    char acts_for[SQLOCK_KEY_SIZE]; /* `options` points to it */
+    atomic_uint client_ids;         /* how many were made */
     sqlock_layout layout;
     struct lk_table table;
     struct lk_db db;
@@ -118,12 +120,19 @@ bool lk_store_is_write(sqlock_statement_kind kind);
 int lk_store_run(struct lk_store *store, sqlock_statement_kind kind,
                  struct lk_run *run, sqlock_result *result, sqlock_error *err);
 
-/* Make the CLIENT_ID of a claim: a random UUID.  On the layout of Spring 6 it
- * is one of version 8, whose last nine digits are the option peer_ttl_ms: by
- * which TTL the row's CREATED_DATE tells the end of the lease.  Spring's own
- * are of version 4. */
-void lk_store_client_id(const struct lk_store *store,
+/* Make the CLIENT_ID of a claim for that owner: a UUID that begins with the
+ * registry's number, is random up to its last group, and has there eight digits
+ * that tell the owner and four that count.  On the layout of Spring 6 it is one
+ * of version 8, whose last nine digits are the option peer_ttl_ms: by which TTL
+ * the row's CREATED_DATE tells the end of the lease.  Spring's own are of
+ * version 4. */
+void lk_store_client_id(struct lk_store *store, uint64_t owner,
                         char out[SQLOCK_KEY_SIZE]);
+
+/* Return the mark of an owner of this registry, or of whom it acts for, in
+ * CLIENT_IDs; and the mark in a CLIENT_ID. */
+uint32_t lk_store_mark(const struct lk_store *store, uint64_t owner);
+uint32_t lk_client_id_mark(const char *client_id);
 
 /* Return whether lk_store_client_id() has made this CLIENT_ID with a TTL. */
 bool lk_client_id_has_ttl(const char *client_id);

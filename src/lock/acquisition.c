@@ -283,14 +283,19 @@ static bool must_yield(const struct lk_acquisition *a)
     return a->count == 1 && may_wait(a) && lk_peers_are_due(a->first->slot);
 }
 
-/* Sleep until a->until_ns as lk_waiter_park(), and set *is_cancelled. */
-static int park(struct lk_acquisition *a, bool *is_cancelled)
+/* Sleep until a->until_ns as lk_waiter_park().  *stop: 0, or ECANCELED or
+ * EDEADLOCK, by which the wait ends. */
+static int park(struct lk_acquisition *a, int *stop, sqlock_error *err)
 {
     int rc;
 
+    *stop = 0;
     pthread_mutex_lock(&lk_mutex);
     rc = lk_waiter_park(&a->self, a->until_ns, true);
-    *is_cancelled = a->self.is_cancelled;
+    if (a->self.is_cancelled)
+        *stop = lk_canceled(err);
+    else if (a->self.is_deadlocked)
+        *stop = lk_deadlock(a->first, err);
     pthread_mutex_unlock(&lk_mutex);
     return rc;
 }
@@ -298,13 +303,13 @@ static int park(struct lk_acquisition *a, bool *is_cancelled)
 /* Sleep in LK_PAUSED or LK_YIELDING. */
 static int pause_over(struct lk_acquisition *a, sqlock_error *err)
 {
-    bool is_cancelled;
-    int rc = park(a, &is_cancelled);
+    int stop;
+    int rc = park(a, &stop, err);
 
     if (rc != 0)
         return rc;
-    if (is_cancelled)
-        return failed(a, lk_canceled(err), err);
+    if (stop < 0)
+        return failed(a, stop, err);
     if (a->state == LK_PAUSED)
         return go_to(a, LK_ENTERING);
     rc = lk_peers_end_pause(a->first->slot, err);
@@ -390,14 +395,14 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
 
 static int await_ring(struct lk_acquisition *a, sqlock_error *err)
 {
-    bool is_cancelled;
-    int rc = park(a, &is_cancelled);
+    int stop;
+    int rc = park(a, &stop, err);
 
     if (rc != 0)
         return rc;
     a->is_rung = lk_bell_forget(a->first);
-    if (is_cancelled)
-        return failed(a, lk_canceled(err), err);
+    if (stop < 0)
+        return failed(a, stop, err);
     return go_to(a, LK_ASKING);
 }
 
@@ -424,11 +429,13 @@ static int step(struct lk_acquisition *a, sqlock_error *err)
     return steps[a->state](a, err);
 }
 
-/* Look at the kept rows, and go on to wait for `first`. */
+/* Look whether the wait would never end, and at the kept rows.  Then go on to
+ * wait for `first`. */
 static void look(struct lk_acquisition *a)
 {
     struct lk_part *first = a->first;
 
+    lk_circle_look(a);
     if (lk_kept_look(a))
         return;
     lk_kept_give_back(a, NULL, false);
@@ -442,6 +449,7 @@ int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err)
     int rc = GO_ON;
 
     while (rc == GO_ON && a->state != LK_OVER) {
+        a->self.alarm_ns = lk_sooner(a->kept.look_ns, a->circle.look_ns);
         rc = step(a, err);
         if (rc == LK_ALARM) {
             look(a);
@@ -525,6 +533,8 @@ int lk_acquisition_begin(struct lk_acquisition *a, const struct lk_set *set,
     a->reach = a->count;
     a->began_ns = sqlock_monotonic_ns();
     lk_waiter_init(&a->self, wait_ms, &a->options);
+    a->kept.look_ns = LK_NEVER;
+    lk_circle_begin(a);
     return 0;
 }
 

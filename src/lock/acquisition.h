@@ -9,6 +9,7 @@
 #define LK_ACQUISITION_H
 
 #include "lease/batch.h"
+#include "lock/circle.h"
 #include "lock/kept.h"
 #include "lock/patience.h"
 #include "lock/row_wait.h"
@@ -40,9 +41,10 @@ struct lk_acquisition {
     sqlock_acquire_options options; /* with defaults filled in */
     struct lk_part *parts;          /* sorted by key */
     size_t count;
-    struct lk_part *first;    /* the part that is waited for */
-    size_t reach;             /* the claim is of the parts before this one */
-    struct lk_kept kept;      /* rows that stay claimed meanwhile */
+    struct lk_part *first; /* the part that is waited for */
+    size_t reach;          /* the claim is of the parts before this one */
+    struct lk_kept kept;   /* rows that stay claimed meanwhile */
+    struct lk_circle circle;
     struct lk_batch batch;    /* of the parts that have the turn */
     struct lk_row_wait wait;  /* for the row of `first` */
     bool is_rung;             /* the row of `first` was reserved for it */

@@ -39,6 +39,7 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
     part->lease = (struct lk_lease){
         .key = slot->key,
         .name = slot->name,
+        .owner = part->owner,
         .ttl_ms = a->options.ttl_ms,
         .asked_ns = a->self.asked_ns,
     };
@@ -74,7 +75,7 @@ static void have_session(const struct lk_acquisition *a, struct lk_slot *slot)
 
 static void begin_ticket(const struct lk_acquisition *a, struct lk_slot *slot)
 {
-    lk_store_client_id(a->store, slot->ticket);
+    lk_store_client_id(a->store, a->first->owner, slot->ticket);
     slot->place = -1;
 }
 

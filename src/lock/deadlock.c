@@ -123,7 +123,7 @@ int lk_deadlock(const struct lk_part *part, sqlock_error *err)
 {
     return lk_error(err, SQLOCK_EDEADLOCK,
                     "whoever holds the lock waits, directly or through others, "
-                    "for a lock that this thread holds: release that first, or "
+                    "for a lock that this caller holds: release that first, or "
                     "take both in one call (%s)",
                     part->slot->name);
 }

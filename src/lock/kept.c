@@ -55,12 +55,12 @@ static void set_alarm(struct lk_acquisition *a, int64_t least_ns)
     int64_t end = first_end(a);
     int64_t in_ns;
 
-    a->self.alarm_ns = LK_NEVER;
+    a->kept.look_ns = LK_NEVER;
     if (end == LK_NEVER)
         return;
     in_ns = end - lk_boottime_ns() - part_of_ttl_ns(a, 1) +
             part_of_ttl_ns(a, RENEWED_PART);
-    a->self.alarm_ns =
+    a->kept.look_ns =
         lk_sooner(a->kept.give_back_ns,
                   sqlock_monotonic_ns() + lk_later(in_ns, least_ns));
 }
@@ -178,6 +178,8 @@ bool lk_kept_look(struct lk_acquisition *a)
 {
     if (is_to_yield(&a->self))
         return false;
+    if (sqlock_monotonic_ns() < a->kept.look_ns)
+        return true;
     if (sqlock_monotonic_ns() < a->kept.give_back_ns)
         return renew(a);
     a->kept.longest_ns *= 2;

@@ -145,7 +145,9 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
                         "those first");
     atomic_store(&registry->store.closing_since_ns, sqlock_monotonic_ns());
     /* while the services that requests need still run */
-    lk_requests_end(registry);
+    while (lk_requests_abandon_one(registry))
+        ;
+    lk_executor_stop(&registry->executor);
     stop_services(registry);
     rc = release_held(registry, err);
     pthread_mutex_lock(&lk_mutex);

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "lease/row.h"
 #include "lease/ticket.h"
+#include "lock/deadlock.h"
 #include "lock/peers.h"
 #include "lock/registry.h"
 
@@ -260,21 +261,24 @@ int lk_poller_await(struct lk_part *part, sqlock_error *err)
     struct lk_slot *slot = part->slot;
     struct lk_waiter *self = part->waiter;
     struct lk_row row;
-    bool is_cancelled;
+    int stop = 0;
     bool was_read;
     int rc;
 
     pthread_mutex_lock(&lk_mutex);
     rc = lk_waiter_park(self, self->deadline_ns, true);
-    is_cancelled = self->is_cancelled;
+    if (self->is_cancelled)
+        stop = lk_canceled(err);
+    else if (self->is_deadlocked)
+        stop = lk_deadlock(part, err);
     was_read = !part->polled.is_listed;
     if (rc == 0 && !was_read)
         unlist(&slot->registry->poller, part);
     pthread_mutex_unlock(&lk_mutex);
     if (rc != 0)
         return rc;
-    if (is_cancelled)
-        return lk_canceled(err);
+    if (stop < 0)
+        return stop;
     if (was_read) {
         if (part->polled.rc < 0 && err != NULL)
             *err = part->polled.err;

@@ -52,8 +52,8 @@ int lk_poller_begin(struct lk_part *part, enum lk_poll_until until,
                     sqlock_error *err);
 
 /* Wait for the poller.  Return 0 if the row is as wanted; ETIMEDOUT, ECANCELED,
- * or an error of lk_row_read(); or LK_SUSPENDED if a request must wait, or
- * LK_ALARM: call again. */
+ * EDEADLOCK or an error of lk_row_read(); or LK_SUSPENDED if a request must
+ * wait, or LK_ALARM: call again. */
 int lk_poller_await(struct lk_part *part, sqlock_error *err);
 
 #endif

@@ -88,9 +88,9 @@ void lk_lock_unpin(sqlock_lock *lock);
  * The caller holds the mutex. */
 void lk_lock_free(sqlock_lock *lock);
 
-/* Abandon all requests, and wait until they are gone.  No thread may make
- * another one. */
-void lk_requests_end(sqlock_registry *registry);
+/* Abandon a request that the application has not abandoned.  Return false if
+ * there is none. */
+bool lk_requests_abandon_one(sqlock_registry *registry);
 
 /* Report that a lock was acquired, lost or released, by calling on_event of the
  * registry's options.  `token` is that of the lease; `code` is the reason of a

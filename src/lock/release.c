@@ -66,13 +66,19 @@ static struct lk_hold *find(const struct lk_slot *slot,
 
 /* --- beginning --- */
 
-int lk_release_begin(struct lk_release *release, struct lk_set *set,
-                     sqlock_error *err)
+/* Begin a release of one lock, which needs no memory. */
+static void begin_one(struct lk_release *release, struct lk_set *set)
 {
     memset(release, 0, sizeof *release);
     release->set = set;
     release->parts = &release->one;
     release->batch.items = &release->one_item;
+}
+
+int lk_release_begin(struct lk_release *release, struct lk_set *set,
+                     sqlock_error *err)
+{
+    begin_one(release, set);
     if (set->count == 1)
         return 0;
     release->parts = calloc(set->count, sizeof *release->parts);
@@ -139,6 +145,7 @@ static int hand_off(struct lk_release_part *part, struct lk_part *next)
     struct lk_lease given = {
         .key = slot->key,
         .name = slot->name,
+        .owner = next->owner,
         .ttl_ms = next->waiter->options->ttl_ms,
     };
     int rc = lk_lease_hand_off(slot->store, &part->hold->lease, &given);
@@ -318,8 +325,7 @@ void lk_undo(sqlock_lock *lock, uint64_t grant)
     struct lk_set set;
 
     lk_set_of_one(&set, lock);
-    /* one lock needs no memory */
-    (void)lk_release_begin(&release, &set, NULL);
+    begin_one(&release, &set);
     lk_release_add(&release, 0, &undo, NULL);
     (void)lk_set_end(&set, lk_release_end(&release, NULL), NULL);
 }

@@ -442,16 +442,14 @@ int sqlock_request_abandon(sqlock_request *request, sqlock_error *err)
     return rc;
 }
 
-void lk_requests_end(sqlock_registry *registry)
+bool lk_requests_abandon_one(sqlock_registry *registry)
 {
     sqlock_request *request;
 
-    do {
-        pthread_mutex_lock(&lk_mutex);
-        DL_SEARCH_SCALAR(registry->requests, request, is_abandoned, false);
-        pthread_mutex_unlock(&lk_mutex);
-        if (request != NULL)
-            abandon(request);
-    } while (request != NULL);
-    lk_executor_stop(&registry->executor);
+    pthread_mutex_lock(&lk_mutex);
+    DL_SEARCH_SCALAR(registry->requests, request, is_abandoned, false);
+    pthread_mutex_unlock(&lk_mutex);
+    if (request != NULL)
+        abandon(request);
+    return request != NULL;
 }

@@ -75,11 +75,12 @@ static bool is_past(int64_t at_ns)
 int lk_waiter_park(struct lk_waiter *self, int64_t until_ns, bool hears_cancel)
 {
     while (self->reason == LK_WAKE_NONE &&
-           !(hears_cancel && self->is_cancelled) && !is_past(until_ns)) {
+           !(hears_cancel && (self->is_cancelled || self->is_deadlocked)) &&
+           !is_past(until_ns)) {
         if (self->is_to_yield || is_past(self->alarm_ns))
             return LK_ALARM;
         if (self->on_wake != NULL) {
-            self->until_ns = until_ns;
+            self->until_ns = lk_sooner(until_ns, self->alarm_ns);
             return LK_SUSPENDED;
         }
         sleep_until(self, lk_sooner(until_ns, self->alarm_ns));

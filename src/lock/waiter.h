@@ -59,7 +59,7 @@ struct lk_waiter {
     bool is_abandoned;  /* the application has abandoned the request */
     bool is_cancelled;  /* stays true */
     bool is_to_yield;   /* return LK_ALARM at once: somebody needs a kept row */
-    bool is_deadlocked; /* deadlock.h: leave the FIFO */
+    bool is_deadlocked; /* deadlock.h, circle.h: the wait would never end */
     struct {
         struct lk_waiter *next, *previous;
         struct lk_cancel_fd *watched; /* NULL: none, or cancelled */
@@ -82,7 +82,8 @@ void lk_waiter_yield(struct lk_waiter *waiter);
 void lk_waiter_cancel(struct lk_waiter *waiter);
 
 /* Sleep, without the mutex, until the waiter is woken, until until_ns
- * (CLOCK_MONOTONIC) or, with hears_cancel, until the wait is cancelled.  Return
+ * (CLOCK_MONOTONIC) or, with hears_cancel, until the wait is cancelled or is
+ * known never to end.  Return
  * 0, without saying which of these it was; LK_ALARM, before any of them; or
  * LK_SUSPENDED at once, if a request would have to sleep.  Reset the reason
  * before the waiter can be woken for something new. */

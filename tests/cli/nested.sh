@@ -45,6 +45,28 @@ itself() {
     is "a lease that is over is no lock around us" "$?/$out" 0/in
 }
 
+# Two commands each hold a lock, and want the other's by a run within them.
+crosswise() {
+    local way
+    rm -f "$dir"/crosswise.*
+    for way in "one two" "two one"; do
+        # shellcheck disable=SC2086
+        set -- $way
+        {
+            sq run "$1" -- sh -c "touch '$dir/crosswise.$1'
+                until [ -e '$dir/crosswise.$2' ]; do sleep 0.05; done
+                \"\$SQLOCK\" -q run -w 60 $2 -- echo both" \
+                >>"$dir/crosswise.out" 2>>"$dir/crosswise.err"
+            echo $? >>"$dir/crosswise.status"
+        } &
+    done
+    wait
+    is "one of two in a deadlock is told" \
+        "$(sort "$dir/crosswise.status" | tr '\n' ' ')" "0 75 "
+    is "and the other gets both" "$(cat "$dir/crosswise.out")" both
+    has "what it says" "$(cat "$dir/crosswise.err")" "waits, directly or through"
+}
+
 settings() {
     local expected
     "$SQLOCK" -q init --table-prefix CLI_N_ --layout spring6
@@ -131,6 +153,7 @@ for one in $(databases); do
         ;;
     esac
     same_table
+    crosswise
     itself
     settings
     export XDG_CONFIG_HOME=/nonexistent

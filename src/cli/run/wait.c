@@ -227,6 +227,8 @@ int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
     (void)close(done_fd);
     if (rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT)
         say_holder(wait->options, registry, false);
+    else if (rc == SQLOCK_EDEADLOCK)
+        cli_error("%s", err->message);
     return rc;
 }
 

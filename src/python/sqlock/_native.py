@@ -118,6 +118,8 @@ class Options(Sized):
         ("event_level", c_int),
         ("handoff_limit", c_uint32),
         ("waiting", c_int),
+        ("detect_deadlocks", c_bool),
+        ("acts_for", c_char_p),
     ]
 
 

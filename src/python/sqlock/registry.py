@@ -747,6 +747,7 @@ _OPTIONS: Dict[str, Tuple[str, Conversion]] = {
     "key_rule": ("key_rule", _one_of(_KEY_RULES)),
     "peer_ttl": ("peer_ttl_ms", _native.milliseconds),
     "waiting": ("waiting", _one_of(_WAITING)),
+    "acts_for": ("acts_for", _native.text),
 }
 
 
@@ -775,6 +776,7 @@ def open(
     key_rule: str = "current",
     peer_ttl: Optional[float] = None,
     waiting: str = "auto",
+    acts_for: Optional[str] = None,
 ) -> Registry:
     """Open the table of locks that a URL leads to::
 
@@ -787,7 +789,10 @@ def open(
     INT_LOCK; ``ttl``: length of a lease; ``margin``: how much sooner than the
     database the holder stops believing; ``note``: shown with the holder;
     ``key_rule``: current, legacy or raw; ``waiting``: auto or poll;
-    ``peer_ttl``: where Spring services share the table.
+    ``peer_ttl``: where Spring services share the table; ``acts_for``: the
+    ``client_id`` of a lease whose holder waits for this program, such as
+    SQLOCK_CLIENT_ID within ``sqlock run``: a wait that would never end, since
+    the two wait for each other's locks, is ended by Deadlock within 2 s.
 
     What happens (a loss, a clock that is set, a server that may forget) goes to
     the logger ``sqlock``; its records have ``sqlock_event``, ``sqlock_lock``,

@@ -1,0 +1,32 @@
+/*
+ * circle.h - find out that a wait would never end, because the holder waits for
+ * a lock of the waiter, also in other processes
+ *
+ * deadlock.h refuses a circle of threads of this process at once.  Beyond that,
+ * with the option detect_deadlocks, a waiting thread that holds a lock reads
+ * now and then who waits for whom (lease/waits.h).  The table shows one
+ * moment, and the waits of this process are added a moment later: so a
+ * circle counts when it was seen twice.  The one that began to wait last is
+ * refused.
+ */
+#ifndef LK_CIRCLE_H
+#define LK_CIRCLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lk_acquisition;
+
+struct lk_circle {
+    int64_t look_ns; /* when to look, CLOCK_MONOTONIC; LK_NEVER: never */
+    bool was_seen;   /* at the last look */
+};
+
+/* Set when to look first. */
+void lk_circle_begin(struct lk_acquisition *a);
+
+/* Look, if it is time.  A wait that would never end is marked by
+ * self.is_deadlocked. */
+void lk_circle_look(struct lk_acquisition *a);
+
+#endif
