@@ -242,12 +242,13 @@ static bool can_be_reached(void *context)
 
 /* Judge a failure to log in.  A host that nobody knows, another kind of server,
  * and a server that goes on refusing our TLS stay so until somebody changes the
- * URL: EINVAL, or EACCESS for TLS.  Everything else is as lk_mysql_fail() has
- * judged. */
+ * URL: EINVAL, or EACCESS for TLS, unless the time was over in the middle of
+ * the handshake.  Everything else is as lk_mysql_fail() has judged. */
 static int fail_to_log_in(struct lk_mysql_connection *connection,
                           const struct lk_mysql_target *target,
-                          sqlock_error *err)
+                          int64_t deadline_ns, sqlock_error *err)
 {
+    bool is_late = sqlock_monotonic_ns() >= deadline_ns;
     unsigned int number = mysql_errno(connection->mysql);
     int64_t until_ns = lk_after_ms(sqlock_monotonic_ns(), PEER_MS);
     unsigned int port = target->port != 0 ? target->port : MYSQL_PORT;
@@ -269,7 +270,7 @@ static int fail_to_log_in(struct lk_mysql_connection *connection,
                         "its address?",
                         target->host, port);
     /* It speaks when it is asked again: it was not about to end. */
-    if (number == CR_SSL_CONNECTION_ERROR &&
+    if (number == CR_SSL_CONNECTION_ERROR && !is_late &&
         lk_mysql_client_peer(target, until_ns) == LK_PEER_MYSQL) {
         err->code = SQLOCK_EACCESS;
         return err->code;
@@ -305,7 +306,7 @@ static int log_in(struct lk_mysql_connection *connection,
         return rc;
     if (!lk_mysql_client_connect(mysql, target, how->deadline_ns,
                                  can_be_reached, connection))
-        return fail_to_log_in(connection, target, err);
+        return fail_to_log_in(connection, target, how->deadline_ns, err);
     return 0;
 }
 

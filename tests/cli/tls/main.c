@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/proxy.h"
 #include "support/suite_main.h"
 
 /* connect_timeout_ms.  A refused attempt is repeated for so long, because the
@@ -280,6 +281,26 @@ static void test_F77_a_server_without_tls_is_refused(void **state)
     assert_refused(f, url_with(url, f, plain, REQUIRE, NULL), "");
 }
 
+/* The answer to the first packet of the handshake does not come in time, and
+ * the server greets whoever asks again: it is slow, and refuses nothing. */
+static void test_F77_a_handshake_that_is_too_slow_is_no_refusal(void **state)
+{
+    const struct proxy_plan late = {.point = PROXY_SENT, .act = PROXY_SWALLOW};
+    struct fixture *f = *state;
+    struct proxy *proxy = proxy_open(f->database, f->url);
+    char through[1024];
+    char url[1024];
+
+    assert_non_null(proxy);
+    (void)proxy_url(proxy, through, f->url);
+    through[strcspn(through, "?")] = '\0'; /* a proxy asks for no TLS */
+    proxy_arm(proxy, &late);
+    assert_code(SQLOCK_EUNREACHABLE,
+                open_at(f, url_with(url, f, through, REQUIRE, NULL)), &f->err);
+    proxy_heal(proxy);
+    proxy_close(proxy);
+}
+
 /* A Unix socket crosses no network, and the server has no TLS there: a URL that
  * demands a verified server connects all the same. */
 static void test_F77_a_unix_socket_needs_no_tls(void **state)
@@ -312,6 +333,7 @@ static const struct test tests[] = {
     TLS_TEST(test_F77_a_missing_authority_is_refused),
     TLS_TEST(test_F77_required_tls_does_not_look_at_the_name),
     TLS_TEST(test_F77_a_server_without_tls_is_refused),
+    TLS_TEST(test_F77_a_handshake_that_is_too_slow_is_no_refusal),
     TEST_ON(test_F77_a_unix_socket_needs_no_tls, ON_POSTGRES, 0),
 };
 static const struct topic topic = TOPIC(tests);
