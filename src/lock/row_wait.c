@@ -65,11 +65,12 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
         return LK_ROW_WAIT_POLL;
     if (lk_bell_of(store)->is_of_one && is_silent(wait, part, before))
         return LK_ROW_WAIT_POLL;
+    if (wait->look_ns == 0)
+        wait->look_ns = lk_after_ms(now, LK_TICKET_FRESH_MS);
     *until_ns = lk_sooner(part->waiter->deadline_ns,
-                          lk_after_ms(now, wait->has_looked || row->place == 0
-                                               ? LK_TICKET_RENEWED_MS
-                                               : LK_TICKET_FRESH_MS));
-    wait->has_looked = true;
+                          lk_after_ms(now, LK_TICKET_RENEWED_MS));
+    if (now < wait->look_ns && row->place > 0)
+        *until_ns = lk_sooner(*until_ns, wait->look_ns);
     *until_ns = lk_sooner(*until_ns, own_time(row));
     rc = lk_bell_hear(part, before, *until_ns, &is_late, NULL);
     if (rc < 0) {

@@ -18,7 +18,9 @@ enum lk_row_wait_next {
 
 struct lk_row_wait {
     bool has_no_bell; /* none is to be had here */
-    bool has_looked;  /* LK_TICKET_FRESH_MS after the first ticket */
+    /* when to look once although nobody rings, LK_TICKET_FRESH_MS after the
+     * ticket was made, CLOCK_MONOTONIC; 0: there was no ticket yet */
+    int64_t look_ns;
     char before[SQLOCK_KEY_SIZE]; /* whose bell was waited for last */
 };
 
