@@ -39,6 +39,7 @@ struct reading {
     unsigned line;
     unsigned databases; /* for the scenes to come */
     unsigned layouts;
+    unsigned tries;
     bool is_begun; /* a scene of this file has begun */
     struct draft draft;
 };
@@ -301,7 +302,8 @@ static bool end_draft(struct reading *in)
     for (size_t i = 0; i < draft->row_count; i++)
         ok = add_scene(in, draft->rows[i]) && ok;
     free(draft->lines);
-    *draft = (struct draft){.databases = in->databases, .layouts = in->layouts};
+    *draft = (struct draft){
+        .databases = in->databases, .layouts = in->layouts, .tries = in->tries};
     return ok;
 }
 
@@ -346,6 +348,11 @@ static const char *read_line(struct reading *in, char *text)
     }
     if (strncmp(text, "on ", 3) == 0 || strncmp(text, "in ", 3) == 0)
         return read_where(in, text);
+    if (strncmp(text, "tries ", 6) == 0) {
+        *(in->is_begun ? &in->draft.tries : &in->tries) =
+            (unsigned)strtoul(text + 6, NULL, 10);
+        return NULL;
+    }
     if (!in->is_begun)
         return "a step before the first title, \"= TITLE\"";
     if (strncmp(text, "each ", 5) == 0)
@@ -354,8 +361,6 @@ static const char *read_line(struct reading *in, char *text)
         in->draft.stops_server = true;
     else if (strcmp(text, "rows") == 0)
         in->draft.locks_rows = true;
-    else if (strncmp(text, "tries ", 6) == 0)
-        in->draft.tries = (unsigned)strtoul(text + 6, NULL, 10);
     else
         keep_line(in, text);
     return NULL;
