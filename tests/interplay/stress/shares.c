@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "lease/share.h"
 
 #define PROCESSES 6
@@ -42,6 +43,12 @@ struct history {
     bool is_control;
     struct event events[EVENTS];
 };
+
+/* Return a random number below `limit`. */
+static unsigned below(unsigned limit)
+{
+    return (unsigned)lk_random_between(0, limit - 1);
+}
 
 /* --- the control --- */
 
@@ -132,7 +139,7 @@ static bool take(struct lk_store *store, struct history *history,
         if (rc == 0 && item.rc == 0)
             return true;
         lease->turn = item.row.place;
-        check_sleep(1 + (unsigned)rand() % 4);
+        check_sleep(1 + below(4));
     }
     return false;
 }
@@ -145,21 +152,21 @@ static void hold(struct lk_store *store, struct history *history,
     struct lk_batch batch;
     struct lk_item item;
 
-    check_sleep((unsigned)rand() % 4);
-    if (rand() % 3 == 0) {
+    check_sleep(below(4));
+    if (below(3) == 0) {
         lk_batch_of_one(&batch, &item, lease, lk_store_deadline(store));
         if (lk_batch_renew(store, &batch, NULL) == 0 && item.rc == 0)
             atomic_store(&event->until_ns, item.lease.deadline_boot_ns);
         *lease = item.lease;
     }
-    if (lease->weight == 0 && history->permits == 0 && rand() % 2 == 0) {
+    if (lease->weight == 0 && history->permits == 0 && below(2) == 0) {
         int64_t now = lk_boottime_ns();
 
         atomic_store(&event->until_ns, lk_sooner(now, lease->deadline_boot_ns));
         if (lk_share_downgrade(store, lease, NULL) != 0)
             return;
         event = begin_event(history, lease, event->sent_ns, now);
-        check_sleep((unsigned)rand() % 4);
+        check_sleep(below(4));
     }
     atomic_store(&event->until_ns,
                  lk_sooner(lk_boottime_ns(), lease->deadline_boot_ns));
@@ -171,25 +178,24 @@ static void hold(struct lk_store *store, struct history *history,
 static void *disturb(void *unused)
 {
     (void)unused;
-    for (int i = rand() % 16; i > 0; i--) {
-        check_sleep(10 + (unsigned)rand() % 90);
+    for (unsigned i = below(16); i > 0; i--) {
+        check_sleep(10 + below(90));
         for (int fd = 3; fd < 64; fd++)
             (void)shutdown(fd, SHUT_RDWR);
     }
-    check_sleep(300 + (unsigned)rand() % 1500);
+    check_sleep(300 + below(1500));
     (void)raise(SIGKILL);
     return NULL;
 }
 
 static int work(struct fixture *fixture, struct history *history,
-                const char *key, unsigned seed)
+                const char *key)
 {
     sqlock_options options = fixture_options(fixture);
     sqlock_registry *registry = NULL;
     struct lk_store *store;
     pthread_t thread;
 
-    srand(seed);
     if (sqlock_registry_open(&registry, fixture->url, &options, NULL) < 0 ||
         lk_store_of(registry, &store, NULL) < 0)
         return 1;
@@ -201,14 +207,14 @@ static int work(struct fixture *fixture, struct history *history,
         struct lk_lease lease = {
             .key = key,
             .ttl_ms = TTL_MS,
-            .may_wait = rand() % 4 == 0,
+            .may_wait = below(4) == 0,
             .turn = -1,
             .permits = history->permits,
         };
         int64_t sent_ns = 0;
 
-        if (rand() % 6 > 0)
-            lease.weight = history->permits == 0 ? 1 : 1 + (unsigned)rand() % 2;
+        if (below(6) > 0)
+            lease.weight = history->permits == 0 ? 1 : 1 + below(2);
         if (take(store, history, &lease, &sent_ns))
             hold(store, history, &lease, sent_ns);
     }
@@ -220,13 +226,11 @@ static int work(struct fixture *fixture, struct history *history,
 static pid_t begin(struct fixture *fixture, struct history *history,
                    const char *key)
 {
-    static unsigned seed;
     pid_t pid = fork();
 
-    seed++;
     assert_true(pid >= 0);
     if (pid == 0)
-        _exit(work(fixture, history, key, seed));
+        _exit(work(fixture, history, key));
     return pid;
 }
 
@@ -246,8 +250,8 @@ static void play(struct fixture *fixture, struct history *history,
             pids[i] = begin(fixture, history, key);
         }
         check_sleep(40);
-        if (rand() % 10 == 0) {
-            pid_t paused = pids[rand() % PROCESSES];
+        if (below(10) == 0) {
+            pid_t paused = pids[below(PROCESSES)];
 
             (void)kill(paused, SIGSTOP);
             check_sleep(TTL_MS + 100);
