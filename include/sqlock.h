@@ -197,8 +197,7 @@ typedef enum sqlock_layout {
 
 /** Way to wait for a lock that another process holds. */
 typedef enum sqlock_waiting {
-    SQLOCK_WAITING_AUTO = 0, /* the release wakes the waiter, where the database
-                                and the connection to it allow that */
+    SQLOCK_WAITING_AUTO = 0, /* the release wakes the waiter, where it can */
     SQLOCK_WAITING_POLL      /* read the row every `poll_ms` */
 } sqlock_waiting;
 
@@ -249,8 +248,7 @@ typedef struct sqlock_options {
     /* Limit for one statement, 10 ms to 1 hour; default TTL / 8, but at least
      * 500 and at most 5000. */
     uint32_t statement_timeout_ms;
-    uint32_t
-        poll_ms; /* pause between reads of a row that is polled; default 100 */
+    uint32_t poll_ms; /* pause between polls of a row; default 100 */
     /* Between renewals of `auto_renew`, at most TTL / 3; default TTL / 4. */
     uint32_t renew_period_ms;
     sqlock_event_fn on_event; /* receives events; NULL: nobody does */
@@ -265,9 +263,8 @@ typedef struct sqlock_options {
      * region: within two seconds, by a query of the table every 700 ms of each
      * wait of an owner that holds another lock.  Needs sqlock's layout. */
     bool detect_deadlocks;
-    /* CLIENT_ID of a lease whose holder waits for this process, such as the
-     * one that started it: deadlocks are looked for as if its locks were held
-     * here.  NULL: none. */
+    /* CLIENT_ID of a lease whose holder waits for this process: deadlocks are
+     * looked for as if its locks were held here.  NULL: none. */
     const char *acts_for;
 } sqlock_options;
 #define SQLOCK_OPTIONS_INIT SQLOCK_SIZED(sqlock_options)
@@ -360,6 +357,12 @@ SQLOCK_API int sqlock_drop(sqlock_lock *lock, sqlock_error *err);
  */
 typedef void (*sqlock_lost_fn)(void *context, sqlock_lock *lock, int code);
 
+/** Mode of an acquisition. */
+typedef enum sqlock_mode {
+    SQLOCK_EXCLUSIVE = 0, /* the owner has the lock alone */
+    SQLOCK_SHARED         /* it has it with others: sqlock/shared.h */
+} sqlock_mode;
+
 /** Options of one acquisition.  Zero means the default. */
 typedef struct sqlock_acquire_options {
     size_t size; /* sizeof(sqlock_acquire_options): the struct may grow */
@@ -381,7 +384,10 @@ typedef struct sqlock_acquire_options {
      * not read; 0: none.  The wait ends with ECANCELED when it becomes readable
      * or all writers of a pipe are gone.  Signal handlers may write to it. */
     int cancel_fd;
-    bool fail_fast; /* end the wait at the first error of the database */
+    bool fail_fast;   /* end the wait at the first error of the database */
+    sqlock_mode mode; /* default SQLOCK_EXCLUSIVE */
+    uint32_t permits; /* of the lock, with SQLOCK_SHARED; 0: no limit */
+    uint32_t weight;  /* how many of them to take; 0 stands for 1 */
 } sqlock_acquire_options;
 #define SQLOCK_ACQUIRE_INIT SQLOCK_SIZED(sqlock_acquire_options)
 

@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "lease/share.h"
 #include "lock/claim.h"
 #include "lock/deadlock.h"
 #include "lock/hold.h"
@@ -461,6 +462,25 @@ int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err)
 
 /* --- begin and end --- */
 
+/* Check how the lock is to be shared, and set the weight: 0 for an exclusive
+ * lease. */
+static int check_mode(const struct lk_store *store,
+                      sqlock_acquire_options *options, sqlock_error *err)
+{
+    if (options->mode == SQLOCK_SHARED) {
+        if (options->weight == 0)
+            options->weight = 1;
+        return lk_share_check(store, options->weight, options->permits, err);
+    }
+    if (options->mode != SQLOCK_EXCLUSIVE)
+        return lk_error(err, SQLOCK_EINVAL, "unknown mode %d",
+                        (int)options->mode);
+    if (options->weight != 0 || options->permits != LK_NO_LIMIT)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "permits and weight are for the mode SQLOCK_SHARED");
+    return 0;
+}
+
 /* Check wait_ms and the options, and copy the options with defaults filled in.
  * Return 0 or EINVAL. */
 static int check(const struct lk_store *store, int64_t wait_ms,
@@ -478,8 +498,9 @@ static int check(const struct lk_store *store, int64_t wait_ms,
                         "wait_ms is %lld: use 0, a time in ms, or "
                         "SQLOCK_FOREVER",
                         (long long)wait_ms);
-    return lk_ttl_check(&store->options, &complete->ttl_ms, complete->ttl_ms,
-                        store->options.ttl_ms, err);
+    rc = lk_ttl_check(&store->options, &complete->ttl_ms, complete->ttl_ms,
+                      store->options.ttl_ms, err);
+    return rc < 0 ? rc : check_mode(store, complete, err);
 }
 
 static void free_parts(struct lk_acquisition *a)

@@ -66,11 +66,6 @@ int lk_care_begin(sqlock_lock *lock, uint64_t grant, sqlock_error *err)
     return is_watched ? begin(lock, grant, is_renewed, err) : 0;
 }
 
-int lk_care_watch(sqlock_lock *lock, uint64_t grant, sqlock_error *err)
-{
-    return begin(lock, grant, false, err);
-}
-
 void lk_care_stop(struct lk_hold *hold)
 {
     sqlock_registry *registry = hold->slot->registry;

@@ -13,9 +13,6 @@
  * mutex.  Return 0 or ERESOURCE. */
 int lk_care_begin(struct sqlock_lock *lock, uint64_t grant, sqlock_error *err);
 
-/* Begin to watch the lease of that grant, as above. */
-int lk_care_watch(struct sqlock_lock *lock, uint64_t grant, sqlock_error *err);
-
 /* Stop renewing and watching the lease; a renewal under way may still finish.
  * lk_care_end() also waits for a running on_lost of its handle.  The caller
  * holds the mutex, which is released meanwhile. */

@@ -41,6 +41,8 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
         .name = slot->name,
         .owner = part->owner,
         .ttl_ms = a->options.ttl_ms,
+        .weight = a->options.weight,
+        .permits = a->options.permits,
         .asked_ns = a->self.asked_ns,
     };
     memcpy(part->lease.client_id, slot->ticket, sizeof slot->ticket);
@@ -119,7 +121,8 @@ static void copy_back(const struct lk_acquisition *a, int rc)
 }
 
 /* Let the lease have the session with the bell of its ticket, which it gives up
- * with its release. */
+ * with its release.  A share gives it up at once: those behind would wait for
+ * it, although they may share the lock. */
 static void keep_session(struct lk_part *part)
 {
     struct lk_slot *slot = part->slot;
@@ -130,6 +133,8 @@ static void keep_session(struct lk_part *part)
     part->lease.place.connection = slot->session;
     lk_pool_keep(&slot->store->db.waiting, slot->session);
     slot->session = NULL;
+    if (part->lease.weight > 0)
+        (void)lk_place_end(slot->store, &part->lease.place, false, false);
 }
 
 static void keep(struct lk_acquisition *a, struct lk_part *part)
@@ -212,6 +217,27 @@ static bool is_too_late(const struct lk_acquisition *a)
     return false;
 }
 
+/* Return the item of a lock that cannot be had in this way at all, or NULL. */
+static const struct lk_item *first_unfit(const struct lk_acquisition *a)
+{
+    for (size_t i = 0; i < a->batch.count; i++)
+        if (a->batch.items[i].rc == SQLOCK_ECONFLICT)
+            return &a->batch.items[i];
+    return NULL;
+}
+
+/* Return ECONFLICT with its text, or EUNCERTAIN as undo_grants(). */
+static int unfit(struct lk_acquisition *a, const struct lk_item *item,
+                 sqlock_error *err)
+{
+    struct lk_part *part = item->owner;
+    int rc = lk_claim_error(item, err);
+    int undone = undo_grants(a, NULL, err);
+
+    part->rc = rc;
+    return undone < 0 ? undone : rc;
+}
+
 static struct lk_part *first_taken(const struct lk_acquisition *a)
 {
     for (size_t i = 0; i < a->batch.count; i++)
@@ -263,6 +289,8 @@ int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
     a->batch.session = NULL;
     if (rc == 0 && is_too_late(a))
         return too_late(a, err);
+    if (rc == 0 && first_unfit(a) != NULL)
+        return unfit(a, first_unfit(a), err);
     if (rc == 0)
         *taken = first_taken(a);
     /* A batch is refused as a whole if one of its rows is locked. */

@@ -16,7 +16,6 @@
 #include "base/callback.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "lock/care.h"
 #include "lock/hold.h"
 #include "lock/registry.h"
 #include "sqlock/async.h"
@@ -164,10 +163,28 @@ void lk_expiry_clear(struct lk_expiry *expiry)
     (void)pthread_cond_destroy(&expiry->idle);
 }
 
-int sqlock_lost_fd(int *fd, sqlock_lock *lock, sqlock_error *err)
+/* Watch the leases that are held by the handle; the caller holds the mutex.
+ * Return whether there are any. */
+static bool watch_all(struct lk_expiry *expiry, const sqlock_lock *lock)
 {
     struct lk_hold *hold;
-    uint64_t grant = 0; /* of the lease to watch from now on; 0: not held */
+    bool is_held = false;
+
+    DL_FOREACH(lock->slot->holds, hold)
+    {
+        if (hold->state != LK_HOLD_HELD || hold->lock != lock)
+            continue;
+        hold->is_to_be_told = true;
+        lk_expiry_add(expiry, hold);
+        is_held = true;
+    }
+    return is_held;
+}
+
+int sqlock_lost_fd(int *fd, sqlock_lock *lock, sqlock_error *err)
+{
+    struct lk_expiry *expiry;
+    bool is_held;
     int rc;
 
     if (fd == NULL)
@@ -175,19 +192,19 @@ int sqlock_lost_fd(int *fd, sqlock_lock *lock, sqlock_error *err)
     rc = lk_lock_ours(lock, err);
     if (rc < 0)
         return rc;
+    expiry = &lock->registry->expiry;
     pthread_mutex_lock(&lk_mutex);
     if (lock->lost_fd < 0)
         lock->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     *fd = lock->lost_fd;
-    hold = lk_present(lock->slot);
-    if (*fd >= 0 && hold != NULL && hold->state == LK_HOLD_HELD &&
-        hold->lock == lock) {
-        grant = hold->grant;
-        hold->is_to_be_told = true;
-    }
+    is_held = *fd >= 0 && watch_all(expiry, lock);
     pthread_mutex_unlock(&lk_mutex);
     if (*fd < 0)
         return lk_error(err, SQLOCK_ERESOURCE, "cannot open an eventfd: %s",
                         strerror(errno));
-    return grant != 0 ? lk_care_watch(lock, grant, err) : 0;
+    if (!is_held)
+        return 0;
+    rc = lk_handler_start(&expiry->handler, err);
+    lk_handler_wake(&expiry->handler);
+    return rc;
 }

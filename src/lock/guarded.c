@@ -48,6 +48,10 @@ int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
         rc = aside != NULL ? over(aside->lost, err) : lk_not_owner(err);
     } else if (hold->lost != 0) {
         rc = over(hold->lost, err);
+    } else if (lk_is_share(hold)) {
+        rc = lk_error(err, SQLOCK_ENOTSUP,
+                      "the lock is shared: only a lease that has it alone can "
+                      "be guarded");
     } else {
         *lease = hold->lease;
         hold->guards++;

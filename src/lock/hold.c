@@ -35,13 +35,18 @@ static void go_to(struct lk_hold *hold, enum lk_hold_state state)
 
 /* --- finding --- */
 
+bool lk_is_share(const struct lk_hold *hold)
+{
+    return hold->lease.weight > 0;
+}
+
 struct lk_hold *lk_present(const struct lk_slot *slot)
 {
     struct lk_hold *hold;
 
     DL_FOREACH(slot->holds, hold)
     {
-        if (hold->state != LK_HOLD_ASIDE)
+        if (hold->state != LK_HOLD_ASIDE && !lk_is_share(hold))
             return hold;
     }
     return NULL;
@@ -116,6 +121,8 @@ void lk_hold_begin(struct lk_part *part, const struct lk_lease *lease)
     hold->acquired_boot_ns = lk_boottime_ns();
     go_to(hold, LK_HOLD_HELD);
     DL_PREPEND2(slot->holds, hold, previous, next);
+    if (lk_is_share(hold))
+        lk_pass_turn(slot);
     if (slot->store->options.ownership == SQLOCK_OWNED_BY_REGISTRY)
         lk_let_all_in(slot);
 }
@@ -160,13 +167,20 @@ int lk_lose(struct lk_hold *hold, int code)
 
 /* --- leases that are over, and not released --- */
 
+bool lk_hold_is_overdue(const struct lk_hold *hold)
+{
+    const sqlock_options *options = &hold->slot->store->options;
+
+    return hold->state == LK_HOLD_HELD && hold->guards == 0 &&
+           options->ownership != SQLOCK_OWNED_BY_REGISTRY &&
+           lk_remaining_ns(hold) == 0 && !hold->is_to_be_told;
+}
+
 bool lk_is_overdue(const struct lk_slot *slot)
 {
     const struct lk_hold *hold = lk_present(slot);
 
-    return hold != NULL && hold->state == LK_HOLD_HELD && hold->guards == 0 &&
-           slot->store->options.ownership != SQLOCK_OWNED_BY_REGISTRY &&
-           lk_remaining_ns(hold) == 0 && !hold->is_to_be_told;
+    return hold != NULL && lk_hold_is_overdue(hold);
 }
 
 int64_t lk_overdue_at(const struct lk_slot *slot)

@@ -2,9 +2,11 @@
  * hold.h - a lease that this process has, from its grant until its holder has
  * released it
  *
- * The slot of a lock has a list of holds.  One of them is the present one,
- * which its owner has or is releasing.  The others are over: their holders have
- * not come back to release them, which does not keep others from the lock.
+ * The slot of a lock has a list of holds.  At most one is the present one: an
+ * exclusive lease, which its owner has or is releasing.  Beside it there are
+ * those whose leases are over and whose holders have not come back to release
+ * them, which does not keep others from the lock; or shares, which keep nobody
+ * of this process from asking the database.
  *
  * The owner is the number of a thread, handle, request or registry, according
  * to the option `ownership`.
@@ -80,7 +82,10 @@ struct lk_hold {
 
 /* The caller of all functions holds the mutex. */
 
-/* Return the present hold; NULL: nobody has the lock. */
+/* Return whether the hold shares the lock with others. */
+bool lk_is_share(const struct lk_hold *hold);
+
+/* Return the present hold; NULL: nobody has the lock for himself. */
 struct lk_hold *lk_present(const struct lk_slot *slot);
 
 /* Return the hold by which that owner has the lock, even if the lease is over;
@@ -122,6 +127,10 @@ void lk_hold_unpin(struct lk_hold *hold);
  * FIFO any more: no guard is open, no callback is due, and the owner is not the
  * registry. */
 bool lk_is_overdue(const struct lk_slot *slot);
+
+/* Return whether the lease of the hold is over and nobody waits for its
+ * release any more, as above. */
+bool lk_hold_is_overdue(const struct lk_hold *hold);
 
 /* Return when to ask lk_is_overdue() again, CLOCK_MONOTONIC. */
 int64_t lk_overdue_at(const struct lk_slot *slot);

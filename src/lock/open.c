@@ -3,6 +3,7 @@
  */
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "base/callback.h"
 #include "base/error.h"
@@ -65,8 +66,9 @@ int sqlock_registry_open(sqlock_registry **out, const char *url,
     return 0;
 }
 
-/* Collect held leases from *next on, as many as fit into one statement.  *next
- * becomes the first slot that was not looked at, or NULL. */
+/* Collect the leases that have their locks alone, from *next on, as many as fit
+ * into one statement.  *next becomes the first slot that was not looked at, or
+ * NULL. */
 static void collect_held(struct lk_batch *batch, struct lk_slot **next)
 {
     struct lk_slot *slot = *next;
@@ -98,8 +100,9 @@ static int release_batch(sqlock_registry *registry, struct lk_batch *batch,
     return rc;
 }
 
-/* Release what is still held, and return the first error. */
-static int release_held(sqlock_registry *registry, sqlock_error *err)
+/* Release the leases that have their locks alone, and return the first
+ * error. */
+static int release_alone(sqlock_registry *registry, sqlock_error *err)
 {
     size_t room = HASH_COUNT(registry->slots);
     struct lk_slot *next = registry->slots;
@@ -126,8 +129,35 @@ static int release_held(sqlock_registry *registry, sqlock_error *err)
     return result;
 }
 
+/* Release the shares, and return the first error. */
+static int release_shares(sqlock_registry *registry, sqlock_error *err)
+{
+    int result = 0;
+
+    for (struct lk_slot *slot = registry->slots; slot != NULL;
+         slot = slot->hh.next) {
+        const struct lk_hold *hold;
+
+        DL_FOREACH(slot->holds, hold)
+        {
+            struct lk_batch batch;
+            struct lk_item item;
+            int rc;
+
+            if (hold->state != LK_HOLD_HELD || !lk_is_share(hold))
+                continue;
+            lk_batch_of_one(&batch, &item, &hold->lease, 0);
+            rc = release_batch(registry, &batch, result == 0 ? err : NULL);
+            if (result == 0)
+                result = rc;
+        }
+    }
+    return result;
+}
+
 int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
 {
+    int shares;
     int rc;
 
     if (registry == NULL)
@@ -149,11 +179,12 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
         ;
     lk_executor_stop(&registry->executor);
     stop_services(registry);
-    rc = release_held(registry, err);
+    rc = release_alone(registry, err);
+    shares = release_shares(registry, rc == 0 ? err : NULL);
     pthread_mutex_lock(&lk_mutex);
     while (registry->locks != NULL)
         lk_lock_free(registry->locks);
     pthread_mutex_unlock(&lk_mutex);
     free_registry(registry);
-    return rc;
+    return rc < 0 ? rc : shares;
 }

@@ -170,7 +170,8 @@ static void hand_off_all(struct lk_release *release)
         struct lk_part *next;
         int rc;
 
-        if (part->hold == NULL || part->hold->state != LK_HOLD_RELEASING)
+        if (part->hold == NULL || part->hold->state != LK_HOLD_RELEASING ||
+            lk_is_share(part->hold))
             continue;
         lk_peers_charge(part->slot,
                         lk_boottime_ns() - part->hold->acquired_boot_ns);
@@ -209,7 +210,8 @@ static void end_part(struct lk_release_part *part, int rc)
     pthread_mutex_lock(&lk_mutex);
     if (part->hold->state == LK_HOLD_RELEASING) {
         lk_hold_end(part->hold);
-        lk_pass_turn(slot);
+        if (!lk_is_share(part->hold)) /* others may have the turn meanwhile */
+            lk_pass_turn(slot);
     }
     pthread_mutex_unlock(&lk_mutex);
     part->rc = outcome(part, rc);
@@ -230,7 +232,8 @@ static int release_rest(struct lk_release *release, sqlock_error *err)
 
         if (part->hold == NULL || part->is_handed_off)
             continue;
-        part->hold->lease.is_for_peers = lk_peers_are_due(part->slot);
+        part->hold->lease.is_for_peers =
+            !lk_is_share(part->hold) && lk_peers_are_due(part->slot);
         batch->items[batch->count++] =
             (struct lk_item){.lease = part->hold->lease, .owner = part};
     }

@@ -63,7 +63,9 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
     if (lk_bell_of(store) == NULL || wait->has_no_bell || row->place < 0 ||
         (row->is_taken && !row->is_sqlocks))
         return LK_ROW_WAIT_POLL;
-    if (lk_bell_of(store)->is_of_one && is_silent(wait, part, before))
+    /* Behind sharers nobody has the bell of the one before. */
+    if (lk_bell_of(store)->is_of_one &&
+        (row->is_shared || is_silent(wait, part, before)))
         return LK_ROW_WAIT_POLL;
     if (wait->look_ns == 0)
         wait->look_ns = lk_after_ms(now, LK_TICKET_FRESH_MS);

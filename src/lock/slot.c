@@ -102,9 +102,10 @@ static bool is_kept(const struct lk_slot *slot, uint64_t owner)
         bool is_present = hold->state != LK_HOLD_ASIDE;
 
         if (hold->is_left_behind || !is_one_of(owner, hold->owner) ||
-            (is_present && slot->turn != NULL))
+            (is_present && slot->turn != NULL && !lk_is_share(hold)))
             continue;
-        if (!lk_has_ended(hold->owner) || (is_present && !lk_is_overdue(slot)))
+        if (!lk_has_ended(hold->owner) ||
+            (is_present && !lk_hold_is_overdue(hold)))
             return true;
     }
     return false;
@@ -221,7 +222,8 @@ struct lk_part *lk_choose(struct lk_slot *slot)
 
     if (slot->handoffs >= slot->store->options.handoff_limit ||
         lk_peers_are_due(slot) || lk_remaining_ns(lk_present(slot)) == 0 ||
-        next == NULL || !next->may_be_given)
+        next == NULL || !next->may_be_given ||
+        next->waiter->options->mode == SQLOCK_SHARED)
         return NULL;
     go_to(next, LK_PART_CHOSEN);
     slot->turn = next;
@@ -272,6 +274,8 @@ static bool wants_more(const struct lk_hold *hold,
     uint32_t usual_ms = hold->slot->store->options.ttl_ms;
 
     return (wanted->ttl_ms != has->ttl_ms && wanted->ttl_ms != usual_ms) ||
+           (wanted->permits != has->permits) ||
+           (wanted->weight != has->weight) ||
            (wanted->auto_renew && !has->auto_renew) ||
            (wanted->fenced && !has->fenced) ||
            (wanted->max_hold_ms != 0 &&
@@ -283,6 +287,13 @@ static bool wants_more(const struct lk_hold *hold,
 
 static int nest(struct lk_part *part, struct lk_hold *hold, sqlock_error *err)
 {
+    if (lk_is_share(hold) != (part->waiter->options->mode == SQLOCK_SHARED))
+        return lk_error(err, SQLOCK_EINVAL,
+                        lk_is_share(hold)
+                            ? "the caller shares this lock: release it, then "
+                              "acquire it alone"
+                            : "the caller has this lock alone: use "
+                              "sqlock_downgrade() to share it");
     if (hold->lost == SQLOCK_ELOST)
         return lk_error(err, SQLOCK_ELOST,
                         "the lease of this lock is lost: release it first");

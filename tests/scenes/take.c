@@ -55,6 +55,10 @@ void actor_read_options(struct player *player, sqlock_acquire_options *how)
     how->fenced = step_option(step, "fenced") != NULL;
     how->fail_fast = step_option(step, "hasty") != NULL;
     how->cancel_fd = actor_fd(player, "fd");
+    if (step_option(step, "shared") != NULL)
+        how->mode = SQLOCK_SHARED;
+    how->permits = (uint32_t)actor_number(step, "permits", 0);
+    how->weight = (uint32_t)actor_number(step, "weight", 0);
     if (told != NULL) {
         how->on_lost = on_lost;
         how->lost_context = strcmp(told, "lingers") == 0 ? player : NULL;

@@ -11,6 +11,7 @@
 
 #include "sqlock/event.h"
 #include "sqlock/lease.h"
+#include "sqlock/shared.h"
 
 void actor_refuse(struct outcome *outcome, const char *why)
 {
@@ -115,6 +116,25 @@ static void show(struct player *player)
     if (outcome->rc == 0 && step_option(&player->step, "state") != NULL)
         outcome->rc = (int)row->state;
     sqlock_info_free(row, row != NULL ? 1 : 0);
+}
+
+/* Turn the lock's lease into a share. */
+static void downgrade(struct player *player)
+{
+    struct outcome *outcome = &player->outcome;
+
+    outcome->rc =
+        sqlock_downgrade(actor_lock(player, player->step.name), &outcome->err);
+}
+
+/* Change the lock's permits to number=. */
+static void set_permits(struct player *player)
+{
+    struct outcome *outcome = &player->outcome;
+
+    outcome->rc = sqlock_set_permits(
+        player->actor->registry, player->step.name,
+        (uint32_t)actor_number(&player->step, "number", 0), &outcome->err);
 }
 
 /* Remove the rows of free locks, however young. */
@@ -237,6 +257,8 @@ void actor_perform(struct player *player)
         {"has", count_held},
         {"shows", show},
         {"tells_id", use_id},
+        {"downgrades", downgrade},
+        {"permits", set_permits},
         {"reaps", reap},
         {"gives_by_id", use_id},
         {"renews_by_id", use_id},

@@ -1,0 +1,76 @@
+/*
+ * sqlock/shared.h - locks that several owners have at a time: readers, permits
+ *
+ * An acquisition with `mode` SQLOCK_SHARED shares the lock with others of that
+ * mode, also in other processes, and excludes those of SQLOCK_EXCLUSIVE.  Each
+ * has a lease, a token and a loss of its own.  Both modes wait in one queue:
+ * readers let no writer wait that came before them, and the reverse.
+ *
+ * With `permits` N the weights of all who have the lock at a time are N at
+ * most, as of a semaphore.  This acquisition takes `weight` of them, all or
+ * none; 0 stands for 1.  The lock's row has N: the first acquisition sets it,
+ * and one with another N, such as a reader's 0, is refused with ECONFLICT.  The
+ * row loses N when it is reaped, ten minutes after the last holder or later.
+ *
+ * A nested acquire of the same owner has the same mode, and takes no other
+ * permit.  An owner that has the lock in one mode and asks for the other is
+ * refused with EINVAL: two readers that both wanted to write would wait for
+ * each other for ever.  sqlock_downgrade() goes the other way.
+ *
+ * This needs the table of sqlock's layout, ENOTSUP otherwise; a Spring service
+ * on it sees the lock held until the last sharer has left.  A lock has 1000
+ * sharers at most.  A shared lease guards no transaction.
+ *
+ * Calling sequence
+ *     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+ *
+ *     options.mode = SQLOCK_SHARED;
+ *     options.permits = 3;
+ *     rc = sqlock_acquire(lock, 5000, &options, &err);
+ *     if (rc == 0) {
+ *         do_a_step();
+ *         rc = sqlock_release(lock, &err);
+ *     }
+ */
+#ifndef SQLOCK_SHARED_H
+#define SQLOCK_SHARED_H
+
+#include "sqlock.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * Turn the caller's exclusive lease into a shared one, with its token, without
+ * a moment in which another owner could take the lock.  All acquires of the
+ * owner become shared.
+ *
+ * @return 0           shared now, and renewed
+ *         EOWNER      the caller does not hold the lock
+ *         EINUSE      an open transaction guards it
+ *         ELOST, EEXPIRED
+ *         ECONFLICT   the lock has permits
+ *         EUNCERTAIN  the mode is not known: call again, which does no harm
+ *         ENOTSUP     the table has one of Spring's layouts
+ */
+SQLOCK_MUSTUSE int sqlock_downgrade(sqlock_lock *lock, sqlock_error *err);
+
+/**
+ * Change the number of a lock's permits; 0 makes it one for readers.  Those
+ * that are granted stay granted, also if they are more.
+ *
+ * @return 0          changed
+ *         ENOTFOUND  the lock has no row: nobody has acquired it lately
+ *         EINVAL     more than 999 999
+ *         ENOTSUP    the table has one of Spring's layouts
+ */
+SQLOCK_MUSTUSE int sqlock_set_permits(sqlock_registry *registry,
+                                      const char *name, uint32_t permits,
+                                      sqlock_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,122 @@
+/*
+ * share.c - the calls of sqlock/shared.h: make a lease a share, and change a
+ * lock's permits
+ */
+#include "sqlock/shared.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "lease/bell.h"
+#include "lease/share.h"
+#include "lock/guarded.h"
+#include "lock/hold.h"
+
+/* Pause while renewals of the lease end that were sent as of an exclusive
+ * one. */
+#define PAUSE_NS (2 * LK_NS_PER_MS)
+
+/* Return the caller's hold.  The caller holds the mutex. */
+static struct lk_hold *own(const sqlock_lock *lock)
+{
+    return lk_hold_of(lock->slot, lk_caller(lock));
+}
+
+static bool is_shared_already(const sqlock_lock *lock)
+{
+    const struct lk_hold *hold;
+    bool is_share;
+
+    pthread_mutex_lock(&lk_mutex);
+    hold = own(lock);
+    is_share = hold != NULL && lk_is_share(hold);
+    pthread_mutex_unlock(&lk_mutex);
+    return is_share;
+}
+
+/* Wait until no renewal of the guarded lease is under way; none begins now.
+ * Copy the lease, or return EINUSE if a transaction guards it, too. */
+static int settle(const sqlock_lock *lock, struct lk_lease *lease,
+                  sqlock_error *err)
+{
+    for (;;) {
+        const struct lk_hold *hold;
+        bool is_guarded;
+        bool is_renewed;
+
+        pthread_mutex_lock(&lk_mutex);
+        hold = own(lock);
+        is_guarded = hold->guards > 1;
+        is_renewed = hold->renewals != NULL;
+        *lease = hold->lease;
+        pthread_mutex_unlock(&lk_mutex);
+        if (is_guarded)
+            return lk_error(err, SQLOCK_EINUSE,
+                            "an open transaction guards this lock: end it "
+                            "first");
+        if (!is_renewed)
+            return 0;
+        lk_sleep_until(sqlock_monotonic_ns() + PAUSE_NS);
+    }
+}
+
+/* The hold is a share now: others of this process may ask for theirs. */
+static void become_share(const sqlock_lock *lock, const struct lk_lease *lease)
+{
+    struct lk_hold *hold;
+
+    pthread_mutex_lock(&lk_mutex);
+    hold = own(lock);
+    hold->lease = *lease;
+    hold->asked.mode = SQLOCK_SHARED;
+    hold->asked.weight = lease->weight;
+    lk_pass_turn(lock->slot);
+    pthread_mutex_unlock(&lk_mutex);
+}
+
+static int downgrade(const sqlock_lock *lock, struct lk_lease *lease,
+                     sqlock_error *err)
+{
+    struct lk_store *store = &lock->registry->store;
+    int rc = settle(lock, lease, err);
+
+    if (rc == 0)
+        rc = lk_share_downgrade(store, lease, err);
+    if (rc < 0)
+        return rc;
+    (void)lk_place_end(store, &lease->place, false, false);
+    become_share(lock, lease);
+    return 0;
+}
+
+int sqlock_downgrade(sqlock_lock *lock, sqlock_error *err)
+{
+    struct lk_store *store;
+    struct lk_lease lease;
+    int rc = lk_guarded_store(lock, &store, err);
+
+    if (rc == 0)
+        rc = lk_share_check(store, 1, LK_NO_LIMIT, err);
+    if (rc < 0)
+        return rc;
+    if (is_shared_already(lock))
+        return 0;
+    /* As a guard does, this keeps the lease from being renewed, released or set
+     * aside meanwhile. */
+    rc = lk_guard_begin(lock, store, &lease, err);
+    if (rc < 0)
+        return rc;
+    rc = downgrade(lock, &lease, err);
+    lk_guard_end(lock, lease.client_id,
+                 rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED ? rc : 0);
+    return rc;
+}
+
+int sqlock_set_permits(sqlock_registry *registry, const char *name,
+                       uint32_t permits, sqlock_error *err)
+{
+    char key[SQLOCK_KEY_SIZE] = "";
+    struct lk_store *store;
+    int rc = lk_store_key(registry, name, &store, key, err);
+
+    return rc < 0 ? rc : lk_share_set_permits(store, key, permits, err);
+}
