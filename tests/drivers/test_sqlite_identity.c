@@ -286,6 +286,38 @@ static void test_log_that_is_removed_by_closing_is_not_replaced(void **state)
     home_remove(&home);
 }
 
+static int close_it(struct worker *worker)
+{
+    struct home *home = worker->context;
+
+    session_close(&home->session);
+    return 0;
+}
+
+/* Until the last connection with a log that was removed is closed, none is
+ * opened that would share it. */
+static void test_log_that_was_removed_is_not_joined(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        struct worker worker;
+        struct session session;
+        struct home home;
+
+        home_make(&home);
+        assert_int_equal(unlink(at(&home, "f/a.db-wal")), 0);
+        assert_int_equal(unlink(at(&home, "f/a.db-shm")), 0);
+        worker_start(&worker, close_it, &home);
+        while (session_open_at(&session, home.url, LOCK_TIMEOUT_MS) < 0)
+            session_close(&session);
+        worker_join(&worker);
+        assert_int_equal(access(at(&home, "f/a.db-wal"), F_OK), 0);
+        assert_int_equal(access(at(&home, "f/a.db-shm"), F_OK), 0);
+        home.session = session;
+        home_remove(&home);
+    }
+}
+
 void add_sqlite_identity_tests(add_fn add)
 {
 #define ADD(name) add(#name, test_##name)
@@ -296,6 +328,7 @@ void add_sqlite_identity_tests(add_fn add)
     ADD(commit_to_a_replaced_file_is_refused);
     ADD(log_that_was_removed_is_not_copied);
     ADD(log_that_is_removed_by_closing_is_not_replaced);
+    ADD(log_that_was_removed_is_not_joined);
     ADD(default_vfs_of_the_application_is_not_used);
 #undef ADD
 }

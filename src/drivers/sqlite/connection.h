@@ -104,13 +104,18 @@ void lk_sqlite_turn_close(struct lk_sqlite *c);
 void lk_sqlite_turn_take(struct lk_sqlite *c);
 void lk_sqlite_turn_give(struct lk_sqlite *c);
 
-/* Return the file of that kind that this process's connections to the database
- * have open: the one found first (NULL: none was).  links == 0: none. */
+/* Look at the file of that kind, at that path, and return the one that this
+ * process's connections to the database have open: the one that was found first
+ * by a connection that had read.  links == 0: none, and *found may be unset. */
 struct lk_sqlite_place lk_sqlite_turn_note(struct lk_sqlite *c,
                                            enum lk_sqlite_beside which,
-                                           const struct lk_sqlite_place *found);
+                                           const char *path,
+                                           struct lk_sqlite_place *found);
 
-/* identity.c: check that whoever opens the connection's file by its name shares
+/* identity.c: return what stat(2) says about the file at that path, or about
+ * the link if flags has AT_SYMLINK_NOFOLLOW. */
+struct lk_sqlite_place lk_sqlite_place_of(const char *path, int flags);
+/* Check that whoever opens the connection's file by its name shares
  * the database with it.  Return 0, SQLOCK_EUNREACHABLE if the name leads to
  * other files by now, SQLOCK_ENOTSUP if the file has other names, or
  * SQLOCK_EINVAL if there is no file. */

@@ -171,25 +171,31 @@ static int sqlite_open(void *connection, const struct lk_url *url,
 }
 
 /* Keep a connection from copying its log into the database when it is closed,
- * if others do not share that log: it would undo what they have committed. */
-static void forget_log(struct lk_sqlite *c)
+ * if others do not share that log: it would undo what they have committed.
+ * Return whether that is so. */
+static bool forget_log(struct lk_sqlite *c)
 {
-    if (c->db != NULL &&
-        lk_sqlite_check_identity(c, NULL) == SQLOCK_EUNREACHABLE)
-        (void)sqlite3_db_config(c->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
-                                NULL);
+    if (c->db == NULL ||
+        lk_sqlite_check_identity(c, NULL) != SQLOCK_EUNREACHABLE)
+        return false;
+    (void)sqlite3_db_config(c->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    return true;
 }
 
 static void sqlite_close(void *connection)
 {
     struct lk_sqlite *c = connection;
     sqlite3 *db = c->db;
+    bool is_replaced;
 
     if (!atomic_load(&c->can_be_aborted))
         return;
-    forget_log(c);
+    is_replaced = forget_log(c);
     lk_sqlite_bell_close(c);
-    lk_sqlite_turn_close(c);
+    /* SQLite may remove the log, and another connection make a new one.  But
+     * none is to join a log that is replaced, which SQLite leaves alone. */
+    if (!is_replaced)
+        lk_sqlite_turn_close(c);
     (void)pthread_mutex_lock(&c->guard);
     c->db = NULL;
     (void)pthread_mutex_unlock(&c->guard);
@@ -205,6 +211,7 @@ static void sqlite_close(void *connection)
         sqlite3_progress_handler(db, 0, NULL, NULL);
         (void)sqlite3_close_v2(db);
     }
+    lk_sqlite_turn_close(c);
     free(c->path);
     c->path = NULL;
     atomic_fetch_sub(&open_count, 1);

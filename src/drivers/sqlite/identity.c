@@ -26,9 +26,7 @@
 #include "base/error.h"
 #include "drivers/sqlite/connection.h"
 
-/* Return what stat(2) says about the file at that path, or about the link if
- * flags has AT_SYMLINK_NOFOLLOW. */
-static struct lk_sqlite_place place_of(const char *path, int flags)
+struct lk_sqlite_place lk_sqlite_place_of(const char *path, int flags)
 {
     struct lk_sqlite_place place = {.error = 0};
     struct statx status;
@@ -91,10 +89,10 @@ static int replaced(const char *path, const char *suffix, sqlock_error *err)
 static int check_database(const struct lk_sqlite *c, const char *own_path,
                           struct lk_sqlite_place *found, sqlock_error *err)
 {
-    struct lk_sqlite_place own = place_of(own_path, 0);
+    struct lk_sqlite_place own = lk_sqlite_place_of(own_path, 0);
     int has_moved = 0;
 
-    *found = c->path != NULL ? place_of(c->path, 0) : own;
+    *found = c->path != NULL ? lk_sqlite_place_of(c->path, 0) : own;
     if (sqlite3_file_control(c->db, "main", SQLITE_FCNTL_HAS_MOVED,
                              &has_moved) != SQLITE_OK)
         return lk_error(err, SQLOCK_EUNREACHABLE,
@@ -105,8 +103,7 @@ static int check_database(const struct lk_sqlite *c, const char *own_path,
 }
 
 /* Check that the file with that suffix is the one that this process has open.
- * If none is known, note the file, once the connection has read.  Without a
- * write-ahead log there is none. */
+ * Without a write-ahead log there is none. */
 static int check_beside(struct lk_sqlite *c, const char *own_path,
                         enum lk_sqlite_beside which, sqlock_error *err)
 {
@@ -116,9 +113,8 @@ static int check_beside(struct lk_sqlite *c, const char *own_path,
 
     if (asprintf(&path, "%s%s", own_path, suffixes[which]) < 0)
         return lk_error_nomem(err);
-    found = place_of(path, AT_SYMLINK_NOFOLLOW);
+    noted = lk_sqlite_turn_note(c, which, path, &found);
     free(path);
-    noted = lk_sqlite_turn_note(c, which, c->has_read ? &found : NULL);
     if (noted.links == 0)
         return 0;
     if (!is_same(&found, &noted) || !found.is_regular || found.links > 1 ||

@@ -17,6 +17,7 @@
  * connection that waits for that lock.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -98,22 +99,25 @@ void lk_sqlite_turn_close(struct lk_sqlite *c)
 /* SQLite opens the index of the log once for all connections of a process that
  * have read.  So the file that the first one found is that of all, until the
  * last of these is closed: then SQLite may remove the log, also while another
- * connection is being opened, which will make a new one.
- */
+ * connection is being opened, which will make a new one.  Hence the mutex is
+ * locked for the look at the file, too: what is known cannot become that of a
+ * log that another connection has made after the look. */
 struct lk_sqlite_place lk_sqlite_turn_note(struct lk_sqlite *c,
                                            enum lk_sqlite_beside which,
-                                           const struct lk_sqlite_place *found)
+                                           const char *path,
+                                           struct lk_sqlite_place *found)
 {
     struct lk_sqlite_place noted = {.links = 0};
 
     if (c->file == NULL)
         return noted;
     (void)pthread_mutex_lock(&mutex);
-    if (found != NULL && !c->is_reader) {
+    *found = lk_sqlite_place_of(path, AT_SYMLINK_NOFOLLOW);
+    if (c->has_read && !c->is_reader) {
         c->is_reader = true;
         c->file->readers++;
     }
-    if (c->file->beside[which].links == 0 && found != NULL && found->error == 0)
+    if (c->has_read && c->file->beside[which].links == 0 && found->error == 0)
         c->file->beside[which] = *found;
     noted = c->file->beside[which];
     (void)pthread_mutex_unlock(&mutex);
