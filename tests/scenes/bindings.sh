@@ -44,6 +44,6 @@ check "actor.cc is built" "${cxx[@]}" -std=c++20 -O1 -Wall -Wextra -Werror \
 python=${PYTHON:-/usr/bin/python3}
 export SQLOCK_LIBRARY=$build/lib/libsqlock.so PYTHONPATH=$PWD/src/python
 export PYTHONDONTWRITEBYTECODE=1
-play python "$python $PWD/tests/scenes/bindings/actor.py" 40 \
-    wait order many handoff owner token
+play python "$python $PWD/tests/scenes/bindings/actor.py" 58 \
+    wait order many handoff owner token shared
 exit $status

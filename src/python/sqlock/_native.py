@@ -22,6 +22,7 @@ LEASE_ID_SIZE = 128
 FOREVER = -1
 MANY_MAX = 10_000
 OWNED_BY_HANDLE = 2
+EXCLUSIVE, SHARED = range(2)
 
 CODES: Dict[str, int] = {
     "EBUSY": -1,
@@ -136,6 +137,9 @@ class AcquireOptions(Sized):
         ("lost_context", c_void_p),
         ("cancel_fd", c_int),
         ("fail_fast", c_bool),
+        ("mode", c_int),
+        ("permits", c_uint32),
+        ("weight", c_uint32),
     ]
 
 
@@ -410,6 +414,8 @@ int acquire handle i64 AcquireOptions err
 int cancel handle err
 int release handle err
 int renew handle u32 err
+int downgrade handle err
+int set_permits handle text u32 err
 bool is_held handle
 i64 remaining_ms handle
 i64 token handle

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import functools
 import os
 import threading
 import weakref
@@ -134,17 +135,18 @@ class Port:
 
 
 class AsyncLocking(AsyncEnding, Generic[Held]):
-    """What :meth:`Registry.alock` and :meth:`Registry.alock_many` give: ``async
-    with`` acquires it and releases it.  One for each block."""
+    """What :meth:`Registry.alock`, :meth:`Registry.alock_many` and
+    :meth:`Registry.asemaphore` give: ``async with`` acquires it and releases it.
+    One for each block."""
 
     def __init__(
         self,
         registry: Registry,
-        take: Callable[[], Awaitable[Held]],
+        take: Callable[..., Awaitable[Held]],
         cancel_on_loss: bool,
     ) -> None:
         self._registry = registry
-        self._take: Callable[[], Awaitable[Held]] = take
+        self._take: Callable[..., Awaitable[Held]] = take
         self._cancel_on_loss = cancel_on_loss
         self._lease: Optional[Held] = None
         self._entered = False
@@ -153,9 +155,14 @@ class AsyncLocking(AsyncEnding, Generic[Held]):
         self._cancelled = False
         self._cancelling = 0
 
+    def shared(self) -> AsyncLocking[Held]:
+        """As :meth:`Locking.shared`."""
+        take = functools.partial(self._take, shared=True)
+        return AsyncLocking(self._registry, take, self._cancel_on_loss)
+
     async def __aenter__(self) -> Held:
         if self._entered:
-            raise RuntimeError("call alock() or alock_many() for each async with block")
+            raise RuntimeError("it was used: make one for each async with block")
         self._entered = True
         loop = asyncio.get_running_loop()
         try:

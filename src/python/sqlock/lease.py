@@ -88,6 +88,9 @@ def acquire_options(
     max_hold: Optional[float],
     fenced: bool,
     fail_fast: bool,
+    shared: bool,
+    permits: int,
+    weight: int,
 ) -> _native.AcquireOptions:
     """The options of an acquisition as the library takes them."""
     return _native.AcquireOptions(
@@ -97,6 +100,9 @@ def acquire_options(
         max_hold_ms=_native.milliseconds(max_hold, "max_hold"),
         on_lost=_ON_LOST,
         fail_fast=bool(fail_fast),
+        mode=_native.SHARED if shared else _native.EXCLUSIVE,
+        permits=_native.number(permits, "permits"),
+        weight=_native.number(weight, "weight"),
     )
 
 
@@ -250,6 +256,11 @@ class Lease(Block):
         """Let the lease begin anew, with ``ttl`` seconds or with as many as it
         was acquired with."""
         self._must().call("renew", _native.milliseconds(ttl, "ttl"))
+
+    def downgrade(self) -> None:
+        """Let readers in: turn the lease into a shared one, with its token,
+        without a moment in which another owner could take the lock."""
+        self._must().call("downgrade")
 
     def release(self) -> None:
         """Give the lock back, and find out whether it was ours until here.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import logging
 import math
 import select
@@ -138,20 +139,30 @@ _LOG_EVENT = _native.EVENT_FN(_log_event)
 
 
 class Locking(Ending, Generic[Held]):
-    """What :meth:`Registry.lock` gives: ``with`` acquires it and releases it.
+    """What :meth:`Registry.lock`, :meth:`Registry.lock_many` and
+    :meth:`Registry.semaphore` give: ``with`` acquires it and releases it.
 
     It may be used again after it has ended, but not within itself: each owner
     has one of its own.
     """
 
-    def __init__(self, take: Callable[[], Held]) -> None:
-        self._take: Callable[[], Held] = take
+    def __init__(self, take: Callable[..., Held]) -> None:
+        self._take: Callable[..., Held] = take
         self._held: Optional[Held] = None
         self._in_use = False
 
+    def shared(self) -> Locking[Held]:
+        """One for readers: they have the lock together, and keep out those who
+        want it alone::
+
+            with registry.lock("prices", wait=5).shared() as lease:
+                ...
+        """
+        return Locking(functools.partial(self._take, shared=True))
+
     def __enter__(self) -> Held:
         if self._in_use:
-            raise RuntimeError("it is in use: call lock() for each with block")
+            raise RuntimeError("it is in use: make one for each with block")
         self._in_use = True
         try:
             self._held = self._take()
@@ -233,7 +244,7 @@ class Registry(Block):
         unless the block has raised something itself.
         """
         given = _given(locals(), "self")
-        return Locking(lambda: self.acquire(**given))
+        return Locking(functools.partial(self.acquire, **given))
 
     def acquire(
         self,
@@ -245,6 +256,9 @@ class Registry(Block):
         max_hold: Optional[float] = None,
         fenced: bool = False,
         fail_fast: bool = False,
+        shared: bool = False,
+        permits: int = 0,
+        weight: int = 0,
         on_lost: Optional[OnLost] = None,
     ) -> Lease:
         """Take the lock, and hold it until the lease is released.
@@ -254,6 +268,9 @@ class Registry(Block):
         the lease; ``auto_renew`` renews it in the background, no longer than
         ``max_hold`` seconds.  ``fenced``: the application guards its writes by
         the token.  ``fail_fast``: the first error of the database ends the wait.
+        ``shared``: have the lock with others of this mode, in one queue with
+        those who want it alone; with ``permits``, so many of them at a time, of
+        which this one takes ``weight``, as :meth:`semaphore` does.
         ``on_lost(lease, error)`` is called in a thread of its own once the
         lease is over before its release.
 
@@ -261,7 +278,9 @@ class Registry(Block):
         :class:`Uncertain`, :class:`Unreachable`, and others of :class:`Error`.
         """
         wait_ms = _native.wait_ms(wait)
-        options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast)
+        options = acquire_options(
+            ttl, auto_renew, max_hold, fenced, fail_fast, shared, permits, weight
+        )
         lease = Lease(self, name, on_lost)
         handle, waiting = lease._must(), self._core.waiting
         try:
@@ -316,6 +335,44 @@ class Registry(Block):
         finally:
             leave(use, None)
 
+    def semaphore(
+        self,
+        name: str,
+        permits: int,
+        wait: Optional[float] = None,
+        *,
+        weight: int = 1,
+        ttl: Optional[float] = None,
+        auto_renew: bool = True,
+        max_hold: Optional[float] = None,
+        fenced: bool = False,
+        fail_fast: bool = False,
+        on_lost: Optional[OnLost] = None,
+    ) -> Locking[Lease]:
+        """As :meth:`lock`, of one of so many permits, or ``weight`` of them, all
+        or none::
+
+            with registry.semaphore("scanner", 3, wait=5) as lease:
+                ...
+
+        A permit is a lease: it is renewed, can be lost, and is given back by the
+        one who has it.  The lock's row has the number of permits: another number
+        raises :class:`Conflict`; :meth:`set_permits` changes it.
+        """
+        given = _given_permit(locals())
+        return Locking(functools.partial(self.acquire, **given))
+
+    def set_permits(self, name: str, permits: int) -> None:
+        """Change how many permits a lock has; 0 makes it one for readers.  Those
+        that are granted stay granted.  :class:`NotFound`: nobody has acquired it
+        lately."""
+        self._call(
+            "set_permits",
+            self._pointer,
+            _native.text(name, "the name of a lock"),
+            _native.number(permits, "permits"),
+        )
+
     def lock_many(
         self,
         names: Sequence[str],
@@ -330,7 +387,7 @@ class Registry(Block):
     ) -> Locking[Leases]:
         """As :meth:`lock`, of several locks; see :meth:`acquire_many`."""
         given = _given(locals(), "self")
-        return Locking(lambda: self.acquire_many(**given))
+        return Locking(functools.partial(self.acquire_many, **given))
 
     def acquire_many(
         self,
@@ -342,11 +399,16 @@ class Registry(Block):
         max_hold: Optional[float] = None,
         fenced: bool = False,
         fail_fast: bool = False,
+        shared: bool = False,
+        permits: int = 0,
+        weight: int = 0,
         on_lost: Optional[OnLost] = None,
     ) -> Leases:
         """Take all of these locks or none, in one statement, in any order: two
         callers never deadlock."""
-        options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast)
+        options = acquire_options(
+            ttl, auto_renew, max_hold, fenced, fail_fast, shared, permits, weight
+        )
         return self._take_many(names, wait, options, on_lost)
 
     def _take_many(
@@ -413,7 +475,8 @@ class Registry(Block):
         with :class:`LockLost`; ``cancel_on_loss=False`` leaves it running.
         """
         given = _given(locals(), "self", "cancel_on_loss")
-        return AsyncLocking(self, lambda: self.aacquire(**given), cancel_on_loss)
+        take = functools.partial(self.aacquire, **given)
+        return AsyncLocking(self, take, cancel_on_loss)
 
     async def aacquire(
         self,
@@ -425,12 +488,17 @@ class Registry(Block):
         max_hold: Optional[float] = None,
         fenced: bool = False,
         fail_fast: bool = False,
+        shared: bool = False,
+        permits: int = 0,
+        weight: int = 0,
         on_lost: Optional[OnLost] = None,
     ) -> Lease:
         """As :meth:`acquire`, for asyncio: to be given back with
         ``await lease.arelease()``.  Cancelled, it leaves no lock held."""
         wait_ms = _native.wait_ms(wait)
-        options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast)
+        options = acquire_options(
+            ttl, auto_renew, max_hold, fenced, fail_fast, shared, permits, weight
+        )
         lease = Lease(self, name, on_lost)
         handle, waiting = lease._must(), self._core.waiting
         try:
@@ -453,6 +521,27 @@ class Registry(Block):
             lease._abandon()
             raise
 
+    def asemaphore(
+        self,
+        name: str,
+        permits: int,
+        wait: Optional[float] = None,
+        *,
+        weight: int = 1,
+        ttl: Optional[float] = None,
+        auto_renew: bool = True,
+        max_hold: Optional[float] = None,
+        fenced: bool = False,
+        fail_fast: bool = False,
+        on_lost: Optional[OnLost] = None,
+        cancel_on_loss: bool = True,
+    ) -> AsyncLocking[Lease]:
+        """As :meth:`semaphore`, for asyncio, with the promises of
+        :meth:`alock`."""
+        given = _given_permit(locals(), "cancel_on_loss")
+        take = functools.partial(self.aacquire, **given)
+        return AsyncLocking(self, take, cancel_on_loss)
+
     def alock_many(
         self,
         names: Sequence[str],
@@ -471,7 +560,8 @@ class Registry(Block):
         a thread of its own, because the library has no request of many
         locks."""
         given = _given(locals(), "self", "cancel_on_loss")
-        return AsyncLocking(self, lambda: self.aacquire_many(**given), cancel_on_loss)
+        take = functools.partial(self.aacquire_many, **given)
+        return AsyncLocking(self, take, cancel_on_loss)
 
     async def aacquire_many(
         self,
@@ -483,12 +573,17 @@ class Registry(Block):
         max_hold: Optional[float] = None,
         fenced: bool = False,
         fail_fast: bool = False,
+        shared: bool = False,
+        permits: int = 0,
+        weight: int = 0,
         on_lost: Optional[OnLost] = None,
     ) -> Leases:
         """As :meth:`acquire_many`, for asyncio, in a thread of its own: to be
         given back with ``await leases.arelease()``.  Cancelled, it leaves no
         lock held."""
-        options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast)
+        options = acquire_options(
+            ttl, auto_renew, max_hold, fenced, fail_fast, shared, permits, weight
+        )
         cancel = options.cancel = Eventfd()
         options.cancel_fd = cancel.fd
         return await in_thread(
@@ -659,6 +754,14 @@ def _given(arguments: Dict[str, Any], *others: str) -> Dict[str, Any]:
     """The arguments of a function, by its locals(), that it hands on by name:
     all but those."""
     return {name: one for name, one in arguments.items() if name not in others}
+
+
+def _given_permit(arguments: Dict[str, Any], *others: str) -> Dict[str, Any]:
+    """As :func:`_given`, of a semaphore, for acquire()."""
+    for what in ("permits", "weight"):
+        if arguments[what] == 0:  # to the library: readers, or one permit
+            raise ValueError(f"{what} must be 1 or more")
+    return {**_given(arguments, "self", *others), "shared": True}
 
 
 def _gets_signals() -> bool:

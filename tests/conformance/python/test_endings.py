@@ -316,6 +316,16 @@ def one_that_waits(registry, name):
         pass
 
 
+def reader(registry, name):
+    with registry.lock(name, 0) as lease:
+        lease.downgrade()
+
+
+def permit(registry, name):
+    with registry.semaphore(name + "-3", 1, 0):
+        pass
+
+
 def several_without_a_block(registry, name):
     registry.acquire_many([name, name + "-2"], 0).release()
 
@@ -339,6 +349,8 @@ def stocked(registry, name):
     [
         one,
         one_that_waits,
+        reader,
+        permit,
         several_without_a_block,
         transaction,
         stocked,
@@ -364,6 +376,7 @@ def test_ctrl_c_at_any_point_leaves_nothing(url, other, name, work):
         del interrupt
         gc.collect()
         other.acquire_many(names, 60).release()
+        other.acquire(name + "-3", 60).release()
         # The row is free before its release in the background has ended.
         registry.acquire_many(names, 60).release()
     assert point > 20

@@ -28,6 +28,7 @@ OPENS = {
     "connect": ("connect_timeout", lambda text: int(text) / 1000),
     "waiting": ("waiting", str),
 }
+TAKES = "wait ttl renewed hasty fenced hold told many shared permits weight".split()
 # A registry of the package owns by handle, which is one thread's here.
 IGNORED = {"url", "folder", "through", "within", "says", "soon", "now"}
 
@@ -119,7 +120,7 @@ class Actor:
         say(f"lost {error.code} {lease.name}")
 
     def _take(self, player, step):
-        step.only("wait", "ttl", "renewed", "hasty", "fenced", "hold", "told", "many")
+        step.only(*TAKES)
         if any(name in player.leases for name in step.names):
             raise Refused("a lease of the package is not counted")
         if step.options.get("told"):
@@ -131,6 +132,9 @@ class Actor:
             "fenced": step.has("fenced"),
             "fail_fast": step.has("hasty"),
             "on_lost": self._told if step.has("told") else None,
+            "shared": step.has("shared"),
+            "permits": step.number("permits", 0),
+            "weight": step.number("weight", 0),
         }
         wait = step.seconds("wait", 0)
         if len(step.names) > 1 or step.has("many"):
@@ -159,6 +163,7 @@ class Actor:
         step.only("many")
         came = None
         leases = [self._has(player, name) for name in step.names]
+        player.given.update(zip(step.names, leases))
         for name, lease in zip(step.names, leases):
             del player.leases[name]
             try:
@@ -173,6 +178,18 @@ class Actor:
         step.only("ttl")
         for lease in [self._has(player, name) for name in step.names]:
             lease.renew(step.seconds("ttl", None))
+        return 0
+
+    def downgrades(self, player, step):
+        step.only()
+        name = step.names[0]
+        lease = player.given.get(name) if name not in player.leases else None
+        (lease or self._has(player, name)).downgrade()
+        return 0
+
+    def permits(self, player, step):
+        step.only("number")
+        self.registry.set_permits(step.names[0], step.number("number", 0))
         return 0
 
     def holds(self, player, step):
@@ -211,7 +228,7 @@ class Player:
 
     def __init__(self, actor, number):
         self.actor, self.number = actor, number
-        self.leases, self.token = {}, 0
+        self.leases, self.given, self.token = {}, {}, 0
         self.cues = queue.SimpleQueue()
         if number > 0:
             threading.Thread(target=self._wait_for_cues, daemon=True).start()
