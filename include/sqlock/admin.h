@@ -67,12 +67,27 @@ typedef struct sqlock_info {
     int32_t waiters;    /* processes that wait for it; -1: not known, as on
                            Spring's layouts */
     char *waiter_names; /* a line for each waiter, in the order in which they
-                           get the lock: user, host, process, command and note,
-                           and for how long it has waited; NULL: there are
-                           none */
+                           get the lock: user, host, process, command and note;
+                           "to share", with its weight if that is not 1, or
+                           else it waits to have the lock alone; and for how
+                           long it has waited; NULL: there are none */
     char *last_holder;  /* of a free lock: who released it last; NULL where the
                            row does not say it: after a break, and on Spring's
                            layouts */
+    /* Of a lock in shared mode (sqlock/shared.h), client_id is that of all
+     * sharers together; token is the last one that was given; expires_at_us is
+     * the latest end of a sharer; and acquired_at_us, held_ms and holder are
+     * those of the sharer who has had it for longest. */
+    sqlock_mode mode;   /* of the lease; SQLOCK_EXCLUSIVE when free */
+    uint32_t permits;   /* of the lock, also when free; 0: none */
+    uint32_t taken;     /* the sum of the sharers' weights */
+    int32_t sharers;    /* leases that share the lock and have not expired */
+    char *sharer_names; /* a line for each sharer, who has had it for longest
+                           first: user, host, process, command and note, or
+                           "broken by ..."; its weight if that is not 1, its
+                           token, for how long it has had the lock and how long
+                           its lease remains; when expired, of those that did
+                           not release it; NULL: there are none */
 } sqlock_info;
 
 /**

@@ -704,8 +704,14 @@ SELECT {info}, REGION
   LIMIT :limit;
 
 -- ---- define held_since (sqlock)
--- A row that Spring has taken over keeps the date of its last holder.
-CASE WHEN CLIENT_ID IS NULL OR SUBSTR(HOLDER, 1, 36) = CLIENT_ID OR
+-- A shared lock is held since the sharer came who has it for longest.  A row
+-- that Spring has taken over keeps the date of its last holder.
+CASE WHEN {is_shared} THEN coalesce((SELECT MIN(s_since)
+    FROM JSON_TABLE(SHARERS, '$.s[*]' COLUMNS (s_end BIGINT PATH '$[1]',
+      s_since BIGINT PATH '$[2]')) j
+    WHERE s_end >= {now_us}),
+    TIMESTAMPDIFF(MICROSECOND, {epoch}, {first_created}))
+  WHEN CLIENT_ID IS NULL OR SUBSTR(HOLDER, 1, 36) = CLIENT_ID OR
   (HOLDER IS NULL AND FENCE = 0)
   THEN TIMESTAMPDIFF(MICROSECOND, {epoch}, {first_created})
   ELSE 9000000000000000000 END

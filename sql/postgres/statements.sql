@@ -794,8 +794,13 @@ SELECT {info}, REGION
   LIMIT :limit;
 
 -- ---- define held_since (sqlock)
--- A row that Spring has taken over keeps the date of its last holder.
-CASE WHEN CLIENT_ID IS NULL OR SUBSTR(HOLDER, 1, 36) = CLIENT_ID OR
+-- A shared lock is held since the sharer came who has it for longest.  A row
+-- that Spring has taken over keeps the date of its last holder.
+CASE WHEN CLIENT_ID = substr(SHARERS, 7, 36) THEN coalesce((
+    SELECT min((e ->> 2)::bigint)
+    FROM json_array_elements(SHARERS::json -> 's') AS J (e)
+    WHERE e ->> 1 >= {now_us}::text), {created})
+  WHEN CLIENT_ID IS NULL OR SUBSTR(HOLDER, 1, 36) = CLIENT_ID OR
   (HOLDER IS NULL AND FENCE = 0)
   THEN {created} ELSE 9000000000000000000 END
 -- ---- define held_since (spring7 spring6)

@@ -674,8 +674,13 @@ SELECT {info}, REGION
   LIMIT :limit;
 
 -- ---- define held_since (sqlock)
--- A row that Spring has taken over keeps the date of its last holder.
-CASE WHEN CLIENT_ID IS NULL OR SUBSTR(HOLDER, 1, 36) = CLIENT_ID OR
+-- A shared lock is held since the sharer came who has it for longest.  A row
+-- that Spring has taken over keeps the date of its last holder.
+CASE WHEN CLIENT_ID = substr(SHARERS, 7, 36) THEN coalesce((
+    SELECT min(json_extract(value, '$[2]'))
+    FROM json_each(SHARERS, '$.s')
+    WHERE type = 'array' AND json_extract(value, '$[1]') >= {now}), CREATED_DATE)
+  WHEN CLIENT_ID IS NULL OR SUBSTR(HOLDER, 1, 36) = CLIENT_ID OR
   (HOLDER IS NULL AND FENCE = 0) THEN CREATED_DATE ELSE 9000000000000000000 END
 -- ---- define held_since (spring7 spring6)
 CREATED_DATE

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admin/sharers.h"
 #include "admin/waiters.h"
 #include "base/error.h"
 #include "lease/skew.h"
 
 #define INFO_COLUMNS 10
-#define QUEUE 8 /* the column of that name */
 #define TEXTS_SIZE 65536
 
 /* A block of names and holders: two allocations for each of a million rows
@@ -47,7 +47,7 @@ static void copy_id(char out[SQLOCK_KEY_SIZE], const sqlock_value *cell)
     out[length] = '\0';
 }
 
-static bool is_break(const char *holder)
+bool lk_holder_is_break(const char *holder)
 {
     static const char broken[] = "broken by ";
 
@@ -72,7 +72,7 @@ static const char *holder_of(const sqlock_info *info, const sqlock_value *cell,
         if (cell->type != SQLOCK_TEXT || cell->length < SQLOCK_KEY_SIZE)
             return NULL;
         text = cell->text + SQLOCK_KEY_SIZE;
-        if (is_break(text))
+        if (lk_holder_is_break(text))
             return text;
         *last = text;
         return NULL;
@@ -151,11 +151,51 @@ static int add_waiters(struct lk_info_list *list, sqlock_info *out,
     return rc;
 }
 
+/* Add who shares the lock.  A lease of a group is held since the sharer came
+ * who has it for longest; CREATED_DATE says other things of a group. */
+static int add_sharers(struct lk_info_list *list, sqlock_info *out,
+                       const sqlock_value *cell, int64_t now_us)
+{
+    struct lk_sharing sharing;
+    int rc;
+
+    rc =
+        lk_sharing_read(&sharing, cell->type == SQLOCK_TEXT ? cell->text : NULL,
+                        out->client_id, out->state, now_us);
+    if (rc < 0)
+        return rc;
+    out->mode = sharing.is_shared ? SQLOCK_SHARED : SQLOCK_EXCLUSIVE;
+    out->permits = sharing.permits;
+    out->taken = sharing.taken;
+    out->sharers = sharing.count;
+    if (sharing.since_us != 0)
+        out->acquired_at_us = sharing.since_us;
+    if (sharing.holder != NULL)
+        rc = copy_text(list, &out->holder, sharing.holder);
+    if (rc == 0)
+        rc = copy_text(list, &out->sharer_names, sharing.names);
+    lk_sharing_clear(&sharing);
+    return rc;
+}
+
+/* Set for how long the lease has been held; one that has expired was held until
+ * it did. */
+static void set_held(sqlock_info *out, int64_t now_us)
+{
+    int64_t until_us =
+        out->state == SQLOCK_EXPIRED ? out->expires_at_us : now_us;
+
+    if (out->state != SQLOCK_FREE && until_us > out->acquired_at_us)
+        out->held_ms = (until_us - out->acquired_at_us) / 1000;
+}
+
 static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
                            const sqlock_value *cells, size_t columns,
                            struct lk_store *store)
 {
     int64_t remaining_us = integer_of(&cells[3]);
+    /* by the database's clock */
+    int64_t now_us = integer_of(&cells[5]) - remaining_us;
     const char *holder;
     const char *last;
     int rc;
@@ -174,30 +214,24 @@ static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
         out->state = SQLOCK_HELD;
         out->remaining_ms = remaining_us / 1000;
     }
-    /* By the database's clock, now is expires_at_us - remaining_us; a lease
-     * that has expired was held until it did. */
-    if (out->state != SQLOCK_FREE)
-        out->held_ms =
-            (out->expires_at_us - (remaining_us > 0 ? remaining_us : 0) -
-             out->acquired_at_us) /
-            1000;
-    if (out->held_ms < 0)
-        out->held_ms = 0;
     out->ahead_ms = (lk_skew_us(store, cells) + 999) / 1000;
     rc = copy_text(list, &out->name,
                    cells[6].type == SQLOCK_TEXT ? cells[6].text : NULL);
     holder = holder_of(out, &cells[7], store->layout, &last);
+    if (rc == 0)
+        rc = copy_text(list, &out->holder, holder);
+    if (rc == 0)
+        rc = add_sharers(list, out, &cells[LK_INFO_SHARERS], now_us);
+    set_held(out, now_us);
     if (has_others_date(store, out, cells, holder)) {
         out->acquired_at_us = 0;
         out->held_ms = -1;
     }
     if (rc == 0)
-        rc = copy_text(list, &out->holder, holder);
-    if (rc == 0)
         rc = copy_text(list, &out->last_holder, last);
     if (rc == 0)
-        rc = add_waiters(list, out, &cells[QUEUE],
-                         out->expires_at_us - remaining_us, store->layout);
+        rc = add_waiters(list, out, &cells[LK_INFO_QUEUE], now_us,
+                         store->layout);
     if (rc == 0 && columns > INFO_COLUMNS &&
         cells[INFO_COLUMNS].type == SQLOCK_TEXT)
         rc = copy_text(list, &out->region, cells[INFO_COLUMNS].text);
@@ -263,6 +297,35 @@ int lk_info_append(struct lk_store *store, sqlock_info **rows, size_t *count,
         if (rc < 0)
             return lk_error_nomem(err);
     }
+    return 0;
+}
+
+int lk_info_of_key(struct lk_store *store, const char *key, sqlock_info **out,
+                   sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    sqlock_result result = {0};
+    sqlock_info *row = NULL;
+    size_t count = 0;
+    int rc;
+
+    lk_store_arguments(store, key, &arguments);
+    rc = lk_info_read(store, SQLOCK_SQL_READ, &arguments, &result, err);
+    if (rc == 0)
+        rc = lk_info_append(store, &row, &count, &result, err);
+    sqlock_result_clear(&result);
+    if (rc == 0 && count > 1)
+        rc = lk_error(err, SQLOCK_ESCHEMA,
+                      "%s has two rows for one key: its primary key is missing",
+                      store->table.plain);
+    if (rc == 0 && row == NULL)
+        rc = lk_error(err, SQLOCK_ENOTFOUND, "%s has no row for %s",
+                      store->table.plain, key);
+    if (rc < 0) {
+        sqlock_info_free(row, count);
+        return rc;
+    }
+    *out = row;
     return 0;
 }
 

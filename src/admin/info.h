@@ -7,7 +7,14 @@
 
 #include "lease/store.h"
 
+/* Columns of an "info" row (db/dialect.h). */
+enum { LK_INFO_CLIENT = 1, LK_INFO_QUEUE = 8, LK_INFO_SHARERS };
+
 #define LK_INFO_PEER "peer" /* the name of a holder that does not run sqlock */
+
+/* Return whether the text of a holder says that somebody has broken the
+ * lease. */
+bool lk_holder_is_break(const char *holder);
 
 /* Run a statement that only reads.  The caller clears the result, also after a
  * failure. */
@@ -20,6 +27,11 @@ int lk_info_read(struct lk_store *store, sqlock_statement_kind kind,
  * sqlock_info_free(), also after a failure. */
 int lk_info_append(struct lk_store *store, sqlock_info **rows, size_t *count,
                    const sqlock_result *page, sqlock_error *err);
+
+/* Read the row of a key into *out, which the caller frees.  Return 0, ENOTFOUND,
+ * ESCHEMA if there are two, or why it cannot be read. */
+int lk_info_of_key(struct lk_store *store, const char *key, sqlock_info **out,
+                   sqlock_error *err);
 
 /* Sort the rows, and replace *rows.  Return 0, or ENOMEM with *rows as it
  * was. */

@@ -9,13 +9,23 @@
 #include "base/writer.h"
 #include "lease/ticket.h"
 
+void lk_write_weight(FILE *out, uint32_t weight)
+{
+    if (weight != 1)
+        (void)fprintf(out, ", weight %u", weight);
+}
+
 static void write_waiter(FILE *out, const struct lk_ticket *ticket,
                          int64_t now_us)
 {
     double waited = (double)(now_us - ticket->since_us) / 1e6;
 
-    (void)fprintf(out, "%.*s, for %.1f s", (int)ticket->holder_length,
-                  ticket->holder, waited > 0 ? waited : 0);
+    (void)fprintf(out, "%.*s", (int)ticket->holder_length, ticket->holder);
+    if (ticket->weight > 0) {
+        (void)fputs_unlocked(", to share", out);
+        lk_write_weight(out, ticket->weight);
+    }
+    (void)fprintf(out, ", for %.1f s", waited > 0 ? waited : 0);
 }
 
 int lk_waiters_read(const char *queue, int64_t now_us, int32_t *count,

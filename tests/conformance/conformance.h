@@ -39,5 +39,6 @@ extern const struct topic topic_clock_back;
 extern const struct topic topic_refused;
 extern const struct topic topic_limits;
 extern const struct topic topic_shares;
+extern const struct topic topic_sharers;
 
 #endif

@@ -12,7 +12,8 @@ static const struct topic *const topics[] = {
     &topic_faults,  &topic_clocks,    &topic_races,       &topic_crosswise,
     &topic_doctor,  &topic_once,      &topic_orphans,     &topic_capabilities,
     &topic_codes,   &topic_skew,      &topic_beside,      &topic_clock_back,
-    &topic_refused, &topic_limits,    &topic_search_path, NULL,
+    &topic_refused, &topic_limits,    &topic_search_path, &topic_sharers,
+    NULL,
 };
 
 /* Tests that stop a server run before the others, alone. */

@@ -162,6 +162,11 @@ class Info(ctypes.Structure):
         ("waiters", ctypes.c_int32),
         ("waiter_names", c_char_p),
         ("last_holder", c_char_p),
+        ("mode", c_int),
+        ("permits", c_uint32),
+        ("taken", c_uint32),
+        ("sharers", ctypes.c_int32),
+        ("sharer_names", c_char_p),
     ]
 
 
