@@ -76,6 +76,8 @@ SQLOCK_MUSTUSE int sqlock_lease_release(sqlock_registry *registry,
  * @param[out] text freed by sqlock_free(), without a semicolon; NULL on failure
  * @return 0           done
  *         EINVAL      this is no lease id
+ *         ENOTSUP     the lease shares its lock: only one that has it alone can
+ *                     be guarded
  */
 SQLOCK_MUSTUSE int sqlock_lease_guard_text(char **text,
                                            sqlock_registry *registry,

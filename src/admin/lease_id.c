@@ -97,6 +97,37 @@ int sqlock_lease_id(char id[SQLOCK_LEASE_ID_SIZE], sqlock_lock *lock,
     return 0;
 }
 
+/* --- its row --- */
+
+/* Read the row as the lease's holder sees it, and set the lease's weight: an id
+ * has none, so that it stays valid after a downgrade. */
+static int read_row(struct lk_store *store, struct lk_lease *lease,
+                    struct lk_row *row, sqlock_error *err)
+{
+    struct lk_batch batch;
+    struct lk_item item;
+    int rc;
+
+    lk_batch_of_one(&batch, &item, lease, lk_store_deadline(store));
+    rc = lk_rows_read(store, &batch, err);
+    *row = item.row;
+    lease->weight = row->weight;
+    return rc;
+}
+
+/* Read the row, and return ELOST if it does not have the lease. */
+static int read_own_row(struct lk_store *store, struct lk_lease *lease,
+                        struct lk_row *row, sqlock_error *err)
+{
+    int rc = read_row(store, lease, row, err);
+
+    if (rc == 0 && strcmp(row->client_id, lease->client_id) != 0)
+        rc = lk_error(err, SQLOCK_ELOST,
+                      "the lease is over: it was released or lost, and another "
+                      "owner may have had the lock");
+    return rc;
+}
+
 /* --- renewing and releasing --- */
 
 int sqlock_lease_renew(sqlock_registry *registry, const char *id,
@@ -107,6 +138,7 @@ int sqlock_lease_renew(sqlock_registry *registry, const char *id,
     struct lk_store *store;
     struct lk_batch batch;
     struct lk_item item;
+    struct lk_row row;
     uint32_t wanted_ms;
     int64_t left_ns;
     int rc;
@@ -117,6 +149,8 @@ int sqlock_lease_renew(sqlock_registry *registry, const char *id,
     if (rc == 0)
         rc = lk_ttl_check(&store->options, &wanted_ms, ttl_ms,
                           named.lease.ttl_ms, err);
+    if (rc == 0)
+        rc = read_own_row(store, &named.lease, &row, err);
     if (rc < 0)
         return rc;
     named.lease.ttl_ms = wanted_ms;
@@ -135,26 +169,6 @@ int sqlock_lease_renew(sqlock_registry *registry, const char *id,
     return 0;
 }
 
-/* Set the deadline of the lease by what its row has left.  Return ELOST if the
- * row has another client id. */
-static int read_deadline(struct lk_store *store, struct lk_lease *lease,
-                         sqlock_error *err)
-{
-    int64_t asked_ns = lk_boottime_ns();
-    struct lk_row row;
-    int rc;
-
-    rc = lk_row_read(store, lease->key, lk_store_deadline(store), &row, err);
-    if (rc < 0)
-        return rc;
-    if (strcmp(row.client_id, lease->client_id) != 0)
-        return lk_error(err, SQLOCK_ELOST,
-                        "the lease is over: it was released or lost, and "
-                        "another owner may have had the lock");
-    lease->deadline_boot_ns = lk_after_us(asked_ns, row.remaining_us);
-    return 0;
-}
-
 int sqlock_lease_release(sqlock_registry *registry, const char *id,
                          sqlock_error *err)
 {
@@ -162,13 +176,16 @@ int sqlock_lease_release(sqlock_registry *registry, const char *id,
     struct lk_store *store;
     struct lk_batch batch;
     struct lk_item item;
+    struct lk_row row;
+    int64_t asked_ns = lk_boottime_ns();
     int rc;
 
     rc = find(&named, &store, registry, id, err);
     if (rc == 0)
-        rc = read_deadline(store, &named.lease, err);
+        rc = read_own_row(store, &named.lease, &row, err);
     if (rc < 0)
         return rc;
+    named.lease.deadline_boot_ns = lk_after_us(asked_ns, row.remaining_us);
     lk_batch_of_one(&batch, &item, &named.lease, lk_store_deadline(store));
     rc = lk_batch_release(store, &batch, err);
     return rc < 0 ? rc : lk_release_error(item.rc, err);
@@ -236,6 +253,7 @@ int sqlock_lease_guard_text(char **text, sqlock_registry *registry,
     struct named_lease named;
     struct lk_store *store;
     struct lk_writer writer;
+    struct lk_row row;
     FILE *stream;
     int rc;
 
@@ -243,8 +261,15 @@ int sqlock_lease_guard_text(char **text, sqlock_registry *registry,
         return lk_error_null(err, "text");
     *text = NULL;
     rc = find(&named, &store, registry, id, err);
+    if (rc == 0)
+        rc = read_row(store, &named.lease, &row, err);
     if (rc < 0)
         return rc;
+    if (named.lease.weight > 0)
+        return lk_error(
+            err, SQLOCK_ENOTSUP,
+            "the lock is shared: only a lease that has it alone can "
+            "be guarded");
     statement = &store->statements[SQLOCK_SQL_GUARD];
     if (statement->sent.text == NULL)
         return lk_error(err, SQLOCK_ENOTSUP,

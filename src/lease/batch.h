@@ -41,6 +41,7 @@ struct lk_row {
     bool is_shared;
     bool is_broken; /* another has the lease's token */
     uint32_t sharers;
+    uint32_t weight;  /* of the lease's share; 0: it has none */
     uint32_t permits; /* LK_NO_LIMIT: none, or none known */
     /* place of the lease's ticket in QUEUE, 0: the first, -1: it has none; and
      * the CLIENT_ID of the ticket before it, "" if it is the first */

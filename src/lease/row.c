@@ -16,13 +16,14 @@ void lk_row_add_sharers(struct lk_row *row, const char *sharers,
                         const struct lk_lease *lease)
 {
     int64_t now_us = row->expires_at_us - row->remaining_us;
+    bool is_groups =
+        lk_client_id_is_group(row->client_id) &&
+        (sharers == NULL || lk_sharers_have(sharers, row->client_id));
     struct lk_sharer sharer;
 
     row->permits = lk_sharers_permits(sharers);
-    row->is_shared =
-        row->is_taken && lk_client_id_is_group(row->client_id) &&
-        (sharers == NULL || lk_sharers_have(sharers, row->client_id));
-    while (row->is_shared && lk_sharer_next(&sharers, &sharer)) {
+    row->is_shared = row->is_taken && is_groups;
+    while (is_groups && lk_sharer_next(&sharers, &sharer)) {
         bool is_own = strncmp(sharer.as.client_id, lease->client_id,
                               SQLOCK_KEY_SIZE - 1) == 0;
 
@@ -34,6 +35,7 @@ void lk_row_add_sharers(struct lk_row *row, const char *sharers,
         (void)snprintf(row->client_id, sizeof row->client_id, "%s",
                        lease->client_id);
         row->token = sharer.token;
+        row->weight = sharer.as.weight;
         row->remaining_us = sharer.as.ends_at_us - now_us;
         row->is_taken = row->remaining_us >= 0;
         row->acquired_at_us = sharer.as.since_us;
