@@ -156,7 +156,9 @@ SQLOCK_API void sqlock_info_free(sqlock_info *rows, size_t count);
 
 /** Holder whose lease sqlock_break() ends: its client id, its token, or both,
  *  as sqlock_show() gives them.  Every holder has a client id.  sqlock makes a
- *  new one for each acquisition, a Spring service one for all of its locks. */
+ *  new one for each acquisition, a Spring service one for all of its locks.  Of
+ *  a shared lock, the token of a sharer, or the client id of its lease's id,
+ *  names that one, and the row's client id all of them. */
 typedef struct sqlock_break_options {
     size_t size;           /* sizeof(sqlock_break_options): it may grow */
     int64_t token;         /* of the holder, on sqlock's layout; Spring services
@@ -176,7 +178,9 @@ typedef struct sqlock_break_options {
  * lock becomes free when the lease would have expired, or at once with `now`.
  * That wakes waiters; on MySQL and MariaDB those behind a stopped holder that
  * has waited itself notice it within 28 seconds.
- * sqlock's layout keeps who and why in the row until the next acquisition.
+ * sqlock's layout keeps who and why in the row until the next acquisition; of
+ * one share, until its lease would have ended, or with `now` if it was the
+ * last.
  *
  * @return 0            broken
  *         ECONFLICT    another holder has it by now, or nobody; the message

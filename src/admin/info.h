@@ -28,8 +28,8 @@ int lk_info_read(struct lk_store *store, sqlock_statement_kind kind,
 int lk_info_append(struct lk_store *store, sqlock_info **rows, size_t *count,
                    const sqlock_result *page, sqlock_error *err);
 
-/* Read the row of a key into *out, which the caller frees.  Return 0, ENOTFOUND,
- * ESCHEMA if there are two, or why it cannot be read. */
+/* Read the row of a key into *out, which the caller frees.  Return 0,
+ * ENOTFOUND, ESCHEMA if there are two, or why it cannot be read. */
 int lk_info_of_key(struct lk_store *store, const char *key, sqlock_info **out,
                    sqlock_error *err);
 

@@ -6,7 +6,7 @@
 
 #include "sqlock/admin.h"
 
-/* What SHARERS says that a row has.  The caller frees the texts. */
+/* The sharers of a row, as its column says.  The caller frees the texts. */
 struct lk_sharing {
     uint32_t permits;
     bool is_shared; /* the row's lease is that of a group */

@@ -58,7 +58,7 @@ static void add_shown(struct lk_lease_arguments *out,
                       const struct lk_store *store,
                       const struct lk_lease *lease)
 {
-    lk_ticket_holder(store, out->shown, sizeof out->shown);
+    lk_ticket_holder(store, out->shown, sizeof out->shown, store->identity);
     lk_argument_text(&out->values, SQLOCK_P_SHOWN, out->shown);
     lk_argument_integer(&out->values, SQLOCK_P_WEIGHT, lease->weight);
     lk_argument_integer(&out->values, SQLOCK_P_PERMITS, lease->permits);

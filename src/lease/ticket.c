@@ -73,9 +73,10 @@ int lk_ticket_place(const char *queue, const char *client_id,
     return -1;
 }
 
-void lk_ticket_holder(const struct lk_store *store, char *out, size_t size)
+void lk_ticket_holder(const struct lk_store *store, char *out, size_t size,
+                      const char *text)
 {
-    lk_store_shown(store, out, size, store->identity);
+    lk_store_shown(store, out, size, text);
     for (char *at = out; *at != '\0'; at++) {
         if (*at == '[')
             *at = '(';

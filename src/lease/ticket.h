@@ -54,8 +54,9 @@ bool lk_ticket_next(const char **at, struct lk_ticket *out);
 int lk_ticket_place(const char *queue, const char *client_id,
                     char before[SQLOCK_KEY_SIZE]);
 
-/* Write the identity of this process as a ticket has it: without the characters
- * by which tickets are told apart. */
-void lk_ticket_holder(const struct lk_store *store, char *out, size_t size);
+/* Write a text about a holder, such as the identity of this process, as a
+ * ticket has it: without the characters by which tickets are told apart. */
+void lk_ticket_holder(const struct lk_store *store, char *out, size_t size,
+                      const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * sharers.c - what an operator sees of locks that are shared
+ * sharers.c - what an operator sees of locks that are shared, and breaks
  */
 #include "conformance.h"
 
@@ -9,6 +9,7 @@
 
 #include "lease/row.h"
 #include "lease/ticket.h"
+#include "sqlock/lease.h"
 #include "sqlock/shared.h"
 
 /* Return a handle of that registry that has taken so many of five permits. */
@@ -234,11 +235,111 @@ static void test_a_shared_lock_is_as_old_as_its_oldest_sharer(void **state)
     registry_end(two);
 }
 
+/* --- breaking --- */
+
+static int break_it(struct fixture *f, const char *client_id, int64_t token,
+                    bool now)
+{
+    sqlock_break_options how = SQLOCK_BREAK_INIT;
+
+    how.client_id = client_id;
+    how.token = token;
+    how.reason = "it has [\"hung\"]";
+    how.who = "anna@desk";
+    how.now = now;
+    return sqlock_break(f->b, f->name, &how, &f->err);
+}
+
+static void test_F80_one_share_is_broken(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *one = sharer(f, f->a, 2, LONG_TTL_MS);
+    sqlock_lock *two = sharer(f, f->b, 2, LONG_TTL_MS);
+    char client_id[SQLOCK_KEY_SIZE];
+    sqlock_info *info;
+
+    /* the lock's token is that of the last share */
+    assert_ok(break_it(f, NULL, sqlock_token(two), false));
+    lock_renew(one, 0);
+    assert_fails(SQLOCK_ELOST, sqlock_renew(two, 0, &f->err));
+    assert_fails(SQLOCK_ELOST, sqlock_release(two, &f->err));
+    info = shown(f);
+    assert_int_equal(info->sharers, 2);
+    assert_int_equal(info->taken, 4);
+    assert_lacks(info->holder, "broken by");
+    assert_contains(info->sharer_names,
+                    "\nbroken by anna@desk: it has ('hung'), weight 2");
+    sqlock_info_free(info, 1);
+    sqlock_client_id(one, client_id);
+    assert_fails(SQLOCK_ECONFLICT,
+                 break_it(f, client_id, sqlock_token(one) + 1, false));
+    assert_ok(break_it(f, client_id, sqlock_token(one), true));
+    assert_fails(SQLOCK_ELOST, sqlock_release(one, &f->err));
+    info = shown(f);
+    assert_int_equal(info->sharers, 1);
+    assert_int_equal(info->taken, 2);
+    assert_contains(info->holder, "broken by anna@desk");
+    sqlock_info_free(info, 1);
+    assert_fails(SQLOCK_ECONFLICT, break_it(f, client_id, 0, false));
+    lock_drop(one);
+    lock_drop(two);
+}
+
+static void test_F80_all_shares_are_broken(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *one = sharer(f, f->a, 1, LONG_TTL_MS);
+    sqlock_lock *two = sharer(f, f->b, 1, LONG_TTL_MS);
+    char group[SQLOCK_KEY_SIZE];
+    sqlock_lock *writer;
+    sqlock_info *info;
+
+    memcpy(group, fixture_row(f, f->name).client, sizeof group);
+    assert_ok(break_it(f, group, 0, false));
+    assert_fails(SQLOCK_ELOST, sqlock_renew(one, 0, &f->err));
+    assert_fails(SQLOCK_ELOST, sqlock_release(two, &f->err));
+    assert_int_not_equal(sqlock_release(one, &f->err), 0);
+    info = shown(f);
+    assert_int_equal(info->state, SQLOCK_HELD);
+    assert_int_equal(info->mode, SQLOCK_EXCLUSIVE);
+    assert_int_equal(info->sharers, 0);
+    assert_int_equal(info->permits, 5);
+    assert_contains(info->holder, "broken by anna@desk");
+    assert_ok(break_it(f, info->client_id, 0, true));
+    sqlock_info_free(info, 1);
+    writer = lock_obtain(f->b, f->name);
+    lock_drop(two);
+    lock_take_and_give(writer);
+    lock_drop(writer);
+    lock_drop(one);
+}
+
+/* The token of a share that has left is nobody's, although the row has it. */
+static void test_F80_no_share_is_broken_for_another(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *one = sharer(f, f->a, 1, LONG_TTL_MS);
+    sqlock_lock *two = sharer(f, f->b, 1, LONG_TTL_MS);
+    int64_t token = sqlock_token(two);
+
+    end(two);
+    assert_fails(SQLOCK_ECONFLICT, break_it(f, NULL, token, false));
+    assert_contains(f->err.message, "shared");
+    assert_fails(SQLOCK_ECONFLICT, break_it(f, NULL, token, true));
+    lock_renew(one, 0);
+    end(one);
+    assert_fails(SQLOCK_ECONFLICT, break_it(f, NULL, token, false));
+    assert_contains(f->err.message, "free");
+}
+
 static const struct test tests[] = {
     TEST_ON(test_who_shares_a_lock_is_told, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_sharer_that_is_over_is_told, ON_ALL, IN_SQLOCK),
     TEST_ON(test_waiters_say_whether_they_share, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_shared_lock_is_as_old_as_its_oldest_sharer, ON_ALL,
             IN_SQLOCK),
+    TEST_ON(test_F80_one_share_is_broken, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_F80_all_shares_are_broken, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_F80_no_share_is_broken_for_another, ON_ALL, IN_SQLOCK),
 };
 const struct topic topic_sharers = TOPIC(tests);
