@@ -5,10 +5,12 @@
 #include "conformance.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lease/row.h"
 #include "lease/share.h"
+#include "sqlock/tx.h"
 
 #define TTL_MS 60000u
 
@@ -275,18 +277,66 @@ static void test_modes_are_mixed_in_a_batch(void **state)
         assert_int_equal(items[i].rc, 0);
 }
 
+/* --- a full lock --- */
+
+#define GROUP_CHARS 62 /* of SHARERS, before the first sharer: sharer.h */
+
+/* Return the text of SHARERS with `count` copies of its only sharer added, each
+ * with a CLIENT_ID of its own. */
+static char *with_copies(const char *sharers, unsigned count)
+{
+    const char *one = sharers + GROUP_CHARS;
+    size_t length = strlen(one) - strlen("0]}");
+    char *text = malloc(GROUP_CHARS + (count + 1) * length + sizeof "0]}");
+    char *end;
+
+    assert_non_null(text);
+    memcpy(text, sharers, GROUP_CHARS + length);
+    end = text + GROUP_CHARS + length;
+    for (unsigned i = 0; i < count; i++, end += length) {
+        memcpy(end, one, length);
+        (void)snprintf(end + 2, SQLOCK_KEY_SIZE,
+                       "%08x-0000-4000-8000-000000000000", i);
+        end[2 + SQLOCK_KEY_SIZE - 1] = '"';
+    }
+    memcpy(end, "0]}", sizeof "0]}");
+    return text;
+}
+
+/* Add copies of the lock's only sharer, as if each had claimed it. */
+static void add_copies(struct fixture *f, unsigned count)
+{
+    char sharers[1000], update[200];
+    sqlock_value value;
+    sqlock_tx *tx = NULL;
+    char *text;
+
+    assert_true(sql_text(&f->sql, sharers, sizeof sharers,
+                         "SELECT SHARERS FROM %s WHERE LOCK_KEY = '%s'",
+                         f->table, key_of(f)));
+    text = with_copies(sharers, count);
+    value = sqlock_text(text);
+    (void)snprintf(update, sizeof update,
+                   "UPDATE %s SET SHARERS = ? WHERE LOCK_KEY = '%s'", f->table,
+                   key_of(f));
+    assert_ok(sqlock_tx_begin(&tx, f->a, &f->err));
+    assert_ok(sqlock_tx_execute(tx, update, &value, 1, NULL, &f->err));
+    assert_ok(sqlock_tx_commit(tx, &f->err));
+    free(text);
+}
+
 static void test_a_full_lock_is_refused(void **state)
 {
     struct fixture *f = *state;
     struct lk_lease first = new_lease(f, 1, 0);
+    struct lk_lease last = new_lease(f, 1, 0);
     struct lk_lease more = new_lease(f, 1, 0);
 
+    first.ttl_ms = 3600000;
     assert_int_equal(take(f, &first), 0);
-    for (unsigned i = 1; i < LK_SHARERS_MAX; i++) {
-        struct lk_lease lease = new_lease(f, 1, 0);
-
-        assert_int_equal(take(f, &lease), 0);
-    }
+    add_copies(f, LK_SHARERS_MAX - 2);
+    assert_int_equal(row_for(f, &first).sharers, LK_SHARERS_MAX - 1);
+    assert_int_equal(take(f, &last), 0);
     assert_int_equal(take(f, &more), SQLOCK_ECONFLICT);
     assert_non_null(strstr(f->err.message, "1000"));
     assert_int_equal(give(f, &first), 0);
