@@ -53,6 +53,13 @@ static void prepare_wait(struct fixture *f, void *state)
     assert_becomes_true(atomic_load(&wait->is_held), PATIENCE_MS);
 }
 
+/* While all allocations fail, the database is out of reach, and a wait lasts to
+ * its end. */
+static int64_t wait_ms(void)
+{
+    return exhaust_is_lasting() ? 500 * SLOWNESS : PATIENCE_MS;
+}
+
 static void act_wait(struct fixture *f, void *state)
 {
     struct wait *wait = state;
@@ -61,7 +68,7 @@ static void act_wait(struct fixture *f, void *state)
 
     (void)f;
     atomic_store(&wait->is_begun, true);
-    rc = sqlock_acquire(wait->lock, PATIENCE_MS, NULL, &err);
+    rc = sqlock_acquire(wait->lock, wait_ms(), NULL, &err);
     if (!exhaust_expect(rc, &err)) {
         assert_false(sqlock_is_held(wait->lock));
         wait->may_remain = rc == SQLOCK_EUNCERTAIN;
