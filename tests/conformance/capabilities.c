@@ -46,7 +46,8 @@ static void test_F63_what_a_database_gives(void **state)
     assert_int_equal(found.row_locks, row_locks);
     assert_int_equal(found.guards, row_locks);
     assert_int_equal(found.wakeups, f->layout == SQLOCK_LAYOUT_SQLOCK &&
-                                            !database_is_polled(f->database)
+                                            !database_is_polled(f->database) &&
+                                            !database_is_pooled(f->database)
                                         ? wakeups
                                         : SQLOCK_SUPPORT_REFUSED);
     /* The call has left no row of its trials. */

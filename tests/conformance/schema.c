@@ -277,11 +277,11 @@ static void test_creating_beside_an_unfinished_transaction(void **state)
     usual_ms = place.options.connect_timeout_ms;
     /* for the connection, and again for the statement */
     place.options.connect_timeout_ms = 3000 * SLOWNESS;
-    (void)sql_run(&f->sql, "BEGIN");
+    assert_int_equal(sql_begin(&f->sql), 0);
     (void)sql_run(&f->sql, "CREATE TABLE %s (ID INTEGER)", place.table);
     assert_fails(SQLOCK_EBUSY, sqlock_schema_create(f->url, &place.options,
                                                     f->layout, &f->err));
-    (void)sql_run(&f->sql, "ROLLBACK");
+    assert_int_equal(sql_rollback(&f->sql), 0);
     place.options.connect_timeout_ms = usual_ms;
     place_create(&place);
     place_drop(&place);

@@ -5,20 +5,21 @@
 #include "conformance.h"
 
 #include <stdio.h>
-#include <string.h>
 
-/* Open a registry whose sessions look into the schema `first` before that of
- * the fixture's table. */
-static sqlock_registry *open_with_path(struct fixture *f, const char *first)
+#include "support/login.h"
+
+#define RIGHTS "SELECT, INSERT, UPDATE, DELETE"
+
+/* Make a role whose sessions look into the schema `first` before that of the
+ * fixture's table. */
+static void make_role(struct fixture *f, struct login *login, const char *first)
 {
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry;
-    char url[1024];
-
-    (void)snprintf(url, sizeof url, "%s%coptions=-csearch_path%%3D%s,public",
-                   f->url, strchr(f->url, '?') != NULL ? '&' : '?', first);
-    assert_ok(sqlock_registry_open(&registry, url, &options, &f->err));
-    return registry;
+    login_make(login, f, "path");
+    login_grant(login, RIGHTS, f->table);
+    (void)sql_run(&login->admin, "GRANT USAGE ON SCHEMA %s TO %s", first,
+                  login->parts.user);
+    (void)sql_run(&login->admin, "ALTER ROLE %s SET search_path = %s, public",
+                  login->parts.user, first);
 }
 
 static void test_a_table_that_is_shadowed_later_stays_ours(void **state)
@@ -26,19 +27,24 @@ static void test_a_table_that_is_shadowed_later_stays_ours(void **state)
     struct fixture *f = *state;
     sqlock_registry *holder;
     sqlock_registry *other;
+    struct login login;
     sqlock_lock *lock;
     sqlock_lock *same;
     char first[96];
+    char shadow[160];
 
     (void)snprintf(first, sizeof first, "%sfirst", f->prefix);
+    (void)snprintf(shadow, sizeof shadow, "%s.%s", first, f->table);
     (void)sql_run(&f->sql, "CREATE SCHEMA %s", first);
-    holder = open_with_path(f, first);
-    other = open_with_path(f, first);
+    make_role(f, &login, first);
+    holder = fixture_registry_at(f, login.url, NULL);
+    other = fixture_registry_at(f, login.url, NULL);
     lock = lock_obtain(holder, f->name);
     same = lock_obtain(other, f->name);
     lock_take(lock, LONG_TTL_MS);
-    (void)sql_run(&f->sql, "CREATE TABLE %s.%s (LIKE %s INCLUDING ALL)", first,
-                  f->table, f->table);
+    (void)sql_run(&f->sql, "CREATE TABLE %s (LIKE %s INCLUDING ALL)", shadow,
+                  f->table);
+    login_grant(&login, RIGHTS, shadow);
     assert_busy(same);
     lock_give(lock);
     assert_ok(lock_try(same, 0, LONG_TTL_MS, &f->err));
@@ -47,6 +53,7 @@ static void test_a_table_that_is_shadowed_later_stays_ours(void **state)
     registry_end(other);
     registry_end(holder);
     (void)sql_run(&f->sql, "DROP SCHEMA %s CASCADE", first);
+    login_drop(&login, f);
 }
 
 static const struct test tests[] = {

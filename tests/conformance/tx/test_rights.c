@@ -156,29 +156,32 @@ static int64_t limit_of_next(struct fixture *f, sqlock_registry *registry)
     return limit;
 }
 
-/* An administrator may have set a shorter limit, which stays. */
-static void test_a_shorter_limit_of_the_role_stays(void **state)
+/* Return the limit in a session of a role with that limit. */
+static int64_t limit_for(struct fixture *f, const char *of_role)
 {
-    struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
     sqlock_registry *registry;
     struct login login;
+    int64_t limit;
 
     login_make(&login, f, "hasty");
     login_grant(&login, "SELECT, INSERT, UPDATE", f->table);
     sql_run(&login.admin,
-            "ALTER ROLE %s SET idle_in_transaction_session_timeout = '3s'",
-            login.parts.user);
-    registry = fixture_registry_at(f, login.url, &options);
-    assert_int_equal(limit_of_next(f, registry), 3000);
-    sql_run(&login.admin,
-            "ALTER ROLE %s SET idle_in_transaction_session_timeout = '1d'",
-            login.parts.user);
-    registry_end(registry);
-    registry = fixture_registry_at(f, login.url, &options);
-    assert_int_equal(limit_of_next(f, registry), 2 * LONG_TTL_MS);
+            "ALTER ROLE %s SET idle_in_transaction_session_timeout = '%s'",
+            login.parts.user, of_role);
+    registry = fixture_registry_at(f, login.url, NULL);
+    limit = limit_of_next(f, registry);
     registry_end(registry);
     login_drop(&login, f);
+    return limit;
+}
+
+/* An administrator may have set a shorter limit, which stays. */
+static void test_a_shorter_limit_of_the_role_stays(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(limit_for(f, "3s"), 3000);
+    assert_int_equal(limit_for(f, "1d"), 2 * LONG_TTL_MS);
 }
 
 static const struct test tests[] = {
