@@ -1053,9 +1053,19 @@ SELECT 1
         WHERE N.nspname = :schema::varchar) END
   LIMIT 1;
 
+-- ---- define is_of_sharer (sqlock)
+-- A session of a lease that shares the lock now, by its token.
+EXISTS (SELECT FROM INT_LOCK L, json_array_elements(CASE WHEN {is_shared}
+      THEN L.SHARERS::json -> 's' END) AS J (e)
+    WHERE {row} AND
+      e ->> 4 = lpad(split_part(a.application_name, ':', 3), 19, '0') AND
+      e ->> 1 >= {now_us}::text)
+-- ---- define is_of_sharer (spring7 spring6)
+false
+
 -- ---- stale sessions [not prepared]
 -- Sessions with a name that begins so, which are in a transaction or a
--- statement: the state of other roles' sessions is hidden, but the locks show
+-- statement, and are not of those who share the lock with the caller: the state of other roles' sessions is hidden, but the locks show
 -- which of them are in a transaction.  The functions of pg_stat_activity and
 -- pg_locks are called, since a command that starts waits for the answer: the
 -- views take a new session thrice as long.  Locks are read only where there is
@@ -1064,7 +1074,8 @@ SELECT count(*) FILTER (WHERE
       a.datid = (SELECT oid FROM pg_database
         WHERE datname = current_database()) AND
       EXISTS (SELECT FROM pg_lock_status() l WHERE l.pid = a.pid AND
-        l.locktype = 'virtualxid' AND l.granted AND l.mode = 'ExclusiveLock'))
+        l.locktype = 'virtualxid' AND l.granted AND l.mode = 'ExclusiveLock')
+      AND NOT {is_of_sharer})
   FROM pg_stat_get_activity(NULL) a
   WHERE starts_with(a.application_name, :tag_prefix) AND
     a.application_name <> :tag;

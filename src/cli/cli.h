@@ -99,6 +99,8 @@ extern const char *const cli_helps[][2];
 
 extern const cli_command cli_init;
 extern const cli_command cli_run;
+extern const cli_command cli_lead;
+extern const cli_command cli_wait;
 extern const cli_command cli_acquire;
 extern const cli_command cli_renew;
 extern const cli_command cli_release;

@@ -43,6 +43,13 @@ itself() {
     out=$(SQLOCK_LEASES=$(sq run -w 60 outer -- sh -c 'echo "$SQLOCK_LEASE"') \
         sq run -w 60 outer -- echo in 2>"$dir/err")
     is "a lease that is over is no lock around us" "$?/$out" 0/in
+    run run -w 60 --shared outer -- \
+        sh -c 'timeout 20 "$SQLOCK" run -w 60 --shared outer echo in'
+    is "the lock that is shared around it is refused" "$status/$out" 64/
+    is_one_line "and it is said"
+    out=$(SQLOCK_LEASES=$(sq run -w 60 -s outer -- sh -c 'echo "$SQLOCK_LEASE"') \
+        sq run -w 60 --shared outer -- echo in 2>"$dir/err")
+    is "a share that is over is no lock around us" "$?/$out" 0/in
 }
 
 # Two commands each hold a lock, and want the other's by a run within them.

@@ -100,6 +100,32 @@ is_refused_for_orphans() {
     [ "$status" -eq 75 ] && [[ $err == *"still at work"* ]]
 }
 
+# Those who share a lock do not wait for one another's statements, but for those
+# of one who has lost it.
+shared() {
+    local sharer
+    run acquire --shared --ttl 600 together
+    "$SQLOCK" --table-prefix "$prefix" run -t 2 --shared together -- \
+        "${psql[@]}" -c "BEGIN" -c "LOCK TABLE cli_gate" 2>"$dir/err.first" 8>&- &
+    holder=$!
+    helper "$holder"
+    until_true is_waiting || not_ok "--shared" "no statement is running"
+    sharer=$(waiters)
+    run run -n --shared together -- echo in
+    is "a sharer begins beside another's statement" "$status/$out" 0/in
+    kill -KILL "$holder"
+    ends
+    until_true is_kept_out
+    is "but not beside that of a sharer whose lease is over" "$?" 0
+    ask "SELECT pg_terminate_backend($sharer)" >"$dir/ended"
+    until_true sq run -n --shared together -- true
+    is "then it does" "$?" 0
+}
+is_kept_out() {
+    run run -n --shared together -- true
+    [ "$status" -eq 75 ] && [[ $err == *"still at work"* ]]
+}
+
 # A signal ends the wait for such statements, and the lock is released.
 interrupted() {
     local orphan
@@ -138,6 +164,7 @@ for one in $(databases); do
     names
     shut_gate
     killed
+    shared
     interrupted
     open_gate
 done

@@ -76,7 +76,7 @@ _sqlock() {
                 command=${COMP_WORDS[i]}
                 # "sqlock help run": only the name is left.
                 [ "$command" != help ] || arguments=-1
-            elif [ "$command:$arguments" = run:1 ]; then
+            elif [[ $command:$arguments == @(run|lead):1 ]]; then
                 _sqlock_child "$i"
                 return
             else
@@ -103,11 +103,11 @@ _sqlock() {
         return
     fi
     case $command:$arguments in
-    show:0 | break:0 | run:0 | acquire:0 | ls:0)
+    show:0 | break:0 | run:0 | lead:0 | wait:0 | acquire:0 | ls:0)
         mapfile -t COMPREPLY < <(compgen -W \
             "$(_sqlock_locks "$sqlock" "${where[@]}")" -- "$word")
         ;;
-    run:1) _sqlock_child "$COMP_CWORD" ;;
+    run:1 | lead:1) _sqlock_child "$COMP_CWORD" ;;
     help:-1)
         mapfile -t COMPREPLY < <(compgen -W \
             "$(_sqlock_commands "$sqlock")" -- "$word")

@@ -23,18 +23,11 @@
 
 #include <jansson.h>
 
-static bool is_impatient;
-static bool is_fail_fast;
-static int64_t wait_ms = SQLOCK_FOREVER;
-static int64_t ttl_ms = RUN_TTL_DEFAULT_MS;
 static int64_t for_pid; /* 0: not given */
 
 static const cli_option options_table[] = {
-    {"wait", 'w', .ms = &wait_ms},
-    {"no-wait", 'n', .flag = &is_impatient},
-    {"fail-fast", .flag = &is_fail_fast},
-    {"ttl", 't', .ms = &ttl_ms, .least = RUN_TTL_LEAST_MS,
-     .most = RUN_TTL_MOST_MS},
+    RUN_ASKED_OPTIONS,
+    {"shared", 's', .flag = &run_asked.is_shared},
     {"for", .number = &for_pid, .least = 1, .most = INT32_MAX},
     {.name = NULL}};
 
@@ -61,20 +54,14 @@ static int read_options(const cli *app, run_options *options)
 {
     int status;
 
-    if (is_impatient && wait_ms >= 0) {
-        cli_error("acquire: give either --wait or --no-wait");
-        return CLI_USAGE;
-    }
     options->name = app->args[0];
-    options->is_fail_fast = is_fail_fast;
-    options->wait_ms = is_impatient ? 0 : wait_ms;
     options->url = cli_url(app);
     if (options->url == NULL)
         return CLI_USAGE;
     status = cli_registry_options(app, &options->registry);
-    options->registry.ttl_ms = (uint32_t)ttl_ms;
+    if (status == CLI_OK && !run_asked_read("acquire", options))
+        status = CLI_USAGE;
     options->registry.holder_note = name_caller();
-    options->registry.pool_size = 2;
     return status;
 }
 
@@ -110,8 +97,10 @@ static int take(const run_options *options, holding *held, run_grant *lease)
                               &held->lost_fd, &err);
     if (rc == 0)
         rc = run_wait_describe(&wait, held->lock, lease, &err);
-    status = cli_status_of(rc);
-    return rc == 0 || status == CLI_BUSY ? status : cli_fail(&err);
+    status = run_wait_status(rc);
+    if (rc < 0 && status != CLI_BUSY)
+        (void)cli_fail(&err);
+    return status;
 }
 
 static int print(const cli *app, const run_grant *lease)

@@ -1,6 +1,7 @@
 /*
- * cmd_run.c - `sqlock run`: read its options, and refuse times that contradict
- * each other before anything is started; loop.c does the work
+ * cmd_run.c - `sqlock run` and `sqlock lead`: read their options, and refuse
+ * times that contradict each other before anything is started; loop.c does the
+ * work
  */
 #include "run.h"
 
@@ -13,32 +14,33 @@
 #define GRACE_DEFAULT_MOST_MS ((int64_t)10000)
 #define NOTE_MAX 80
 
-static bool is_impatient;
 static bool is_once;
-static bool is_fail_fast;
 static bool keeps_daemons;
-static int64_t wait_ms = SQLOCK_FOREVER;
-static int64_t ttl_ms = RUN_TTL_DEFAULT_MS;
 static int64_t grace_ms = -1;
 static int64_t min_hold_ms;
 static int64_t busy_status = CLI_BUSY;
 static int64_t status_fd = -1;
 static const char *shell_string;
 
-static const cli_option options_table[] = {
-    {"status-fd", .number = &status_fd, .most = INT32_MAX},
-    {"wait", 'w', .ms = &wait_ms},
-    {"no-wait", 'n', .flag = &is_impatient},
-    {"fail-fast", .flag = &is_fail_fast},
-    {"ttl", 't', .ms = &ttl_ms, .least = RUN_TTL_LEAST_MS,
-     .most = RUN_TTL_MOST_MS},
-    {"grace", .ms = &grace_ms},
+/* The descriptor comes first: it is told if another option is refused. */
+/* clang-format off */
+#define OPTIONS_OF_BOTH                                                        \
+    {"status-fd", .number = &status_fd, .most = INT32_MAX},                    \
+    RUN_ASKED_OPTIONS,                                                         \
+    {"grace", .ms = &grace_ms},                                                \
+    {"keep-daemons", .flag = &keeps_daemons},                                  \
+    {"command", 'c', .text = &shell_string},                                   \
+    {"conflict-exit-code", 'E', .number = &busy_status, .most = 255}
+/* clang-format on */
+
+static const cli_option options_of_run[] = {
+    OPTIONS_OF_BOTH,
+    {"shared", 's', .flag = &run_asked.is_shared},
     {"min-hold", .ms = &min_hold_ms, .most = RUN_TTL_MOST_MS},
     {"once", .flag = &is_once},
-    {"keep-daemons", .flag = &keeps_daemons},
-    {"command", 'c', .text = &shell_string},
-    {"conflict-exit-code", 'E', .number = &busy_status, .most = 255},
     {.name = NULL}};
+
+static const cli_option options_of_lead[] = {OPTIONS_OF_BOTH, {.name = NULL}};
 
 static int64_t clamp(int64_t value, int64_t least, int64_t most)
 {
@@ -47,24 +49,20 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most)
     return value > most ? most : value;
 }
 
-static bool read_times(run_options *options)
+static bool read_times(const char *command, run_options *options)
 {
-    if (is_impatient && wait_ms >= 0) {
-        cli_error("run: give either --wait or --no-wait");
-        return false;
-    }
+    int64_t ttl_ms = run_asked.ttl_ms;
+
     if (grace_ms > ttl_ms / 2) {
-        cli_error("run: --grace must be at most half of --ttl");
+        cli_error("%s: --grace must be at most half of --ttl", command);
         return false;
     }
-    options->wait_ms = is_impatient ? 0 : wait_ms;
     /* By default, three renewals, a quarter of the TTL apart, are sent before
      * the grace period begins. */
     options->grace_ms =
         grace_ms >= 0 ? grace_ms : clamp(ttl_ms / 5, 0, GRACE_DEFAULT_MOST_MS);
     options->min_hold_ms = min_hold_ms;
     options->lead_ms = clamp(ttl_ms / 40, 20, 1000);
-    options->registry.ttl_ms = (uint32_t)ttl_ms;
     /* A limit for acquiring and releasing; renewals have a shorter one. */
     options->registry.statement_timeout_ms =
         (uint32_t)clamp(ttl_ms / 2, 500, 5000);
@@ -75,21 +73,24 @@ static bool read_times(run_options *options)
 static bool read_command(const cli *app, run_options *options)
 {
     static const char *shell[] = {"/bin/sh", "-c", NULL, NULL};
+    const char *name = app->command->name;
 
     options->command = (const char *const *)app->child;
     if (shell_string != NULL) {
         if (app->child != NULL)
-            cli_error("run: give either -c or a command");
+            cli_error("%s: give either -c or a command", name);
         shell[2] = shell_string;
         options->command = shell;
         return app->child == NULL;
     }
     if (app->child == NULL || app->child[0] == NULL) {
-        cli_error("run: the command is missing: sqlock run KEY COMMAND ...");
+        cli_error("%s: the command is missing: sqlock %s KEY COMMAND ...", name,
+                  name);
         return false;
     }
     if (strstr(app->child[0], "://") != NULL) {
-        cli_error("run: there is no command \"%s\"", cli_shown(app->child[0]));
+        cli_error("%s: there is no command \"%s\"", name,
+                  cli_shown(app->child[0]));
         return false;
     }
     return true;
@@ -98,7 +99,7 @@ static bool read_command(const cli *app, run_options *options)
 /* Take the descriptor of --status-fd.  It must be open already, since otherwise
  * a connection could get its number.  The command inherits it only as one of
  * the standard files. */
-static bool read_status_fd(run_report *report)
+static bool read_status_fd(const cli *app, run_report *report)
 {
     int fd = (int)status_fd;
 
@@ -106,13 +107,14 @@ static bool read_status_fd(run_report *report)
     if (fd < 0)
         return true;
     if (fcntl(fd, F_GETFD) < 0) {
-        cli_error("run: --status-fd must be the number of an open descriptor");
+        cli_error("%s: --status-fd must be the number of an open descriptor",
+                  app->command->name);
         return false;
     }
     report->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (report->fd < 0)
-        cli_error("run: cannot use the descriptor of --status-fd: %s",
-                  strerror(errno));
+        cli_error("%s: cannot use the descriptor of --status-fd: %s",
+                  app->command->name, strerror(errno));
     if (fd > 2)
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     return report->fd >= 0;
@@ -126,7 +128,6 @@ static int read_options(const cli *app, run_options *options)
         return CLI_USAGE;
     options->name = app->args[0];
     options->is_once = is_once;
-    options->is_fail_fast = is_fail_fast;
     options->keeps_daemons = keeps_daemons;
     options->url = cli_url(app);
     if (options->url == NULL)
@@ -134,9 +135,14 @@ static int read_options(const cli *app, run_options *options)
     status = cli_registry_options(app, &options->registry);
     if (status != CLI_OK)
         return status;
-    options->registry.pool_size = 2; /* renewals wait for no other call */
-    if (!read_times(options))
+    if (!run_asked_read(app->command->name, options) ||
+        !read_times(app->command->name, options))
         return CLI_USAGE;
+    if (is_once && options->mode == SQLOCK_SHARED) {
+        cli_error("run: --once needs the lock alone, without --shared or "
+                  "--slots");
+        return CLI_USAGE;
+    }
     options->busy_status = (int)busy_status;
     if (cli_settings_for_child(app, options->settings))
         return CLI_OK;
@@ -174,23 +180,38 @@ static const char *key_of_lease(const char *lease)
     return lease;
 }
 
-/* Return whether the lease with the id @p lease still holds the lock.  The row
- * decides, since the id in the environment may be of another table, or of a
- * lease that is over.  Also return false if the database does not answer: the
- * wait for the lock reports that. */
+/* Return whether the row is held by the lease with the id @p lease, alone or
+ * with others. */
+static bool is_of_lease(sqlock_registry *registry, const sqlock_info *row,
+                        const char *lease)
+{
+    char id[SQLOCK_LEASE_ID_SIZE];
+    size_t length = strcspn(lease, ":");
+
+    if (row->state != SQLOCK_HELD)
+        return false;
+    if (strlen(row->client_id) == length &&
+        strncmp(row->client_id, lease, length) == 0)
+        return true;
+    /* One of those who share the lock is known by its renewal only. */
+    (void)snprintf(id, sizeof id, "%.*s", (int)strcspn(lease, " "), lease);
+    return sqlock_lease_renew(registry, id, 0, NULL, NULL) == 0;
+}
+
+/* Return whether a lease of the environment is still held.  The row decides,
+ * since the id may be of another table, or of a lease that is over.  Also
+ * return false if the database does not answer: the wait for the lock reports
+ * that. */
 static bool is_still_held(const run_options *options, const char *lease)
 {
     sqlock_registry *registry = NULL;
     sqlock_info *row = NULL;
     bool is_held = false;
-    size_t length = strcspn(lease, ":");
 
     if (sqlock_registry_open(&registry, options->url, &options->registry,
                              NULL) == 0 &&
         sqlock_show(registry, options->name, &row, NULL) == 0)
-        is_held = row->state == SQLOCK_HELD &&
-                  strlen(row->client_id) == length &&
-                  strncmp(row->client_id, lease, length) == 0;
+        is_held = is_of_lease(registry, row, lease);
     sqlock_info_free(row, row != NULL);
     (void)sqlock_registry_close(registry, NULL);
     return is_held;
@@ -218,39 +239,53 @@ static bool is_held_around(const run_options *options)
     return false;
 }
 
-static int check_nesting(const run_options *options)
+static int check_nesting(const cli *app, const run_options *options)
 {
     if (!is_held_around(options))
         return CLI_OK;
-    cli_error("run: the lock \"%s\" is held by a `sqlock run` around this "
+    cli_error("%s: the lock \"%s\" is held by a `sqlock run` around this "
               "command",
-              cli_shown(options->name));
+              app->command->name, cli_shown(options->name));
     return CLI_USAGE;
 }
 
-static int run_run(cli *app)
+static int run_with(const cli *app,
+                    int (*run)(const run_options *options,
+                               const run_signals *signals, run_report *report))
 {
     run_options options = {.name = NULL};
     run_report report = {.cause = "usage"};
+    run_signals signals = {.fd = -1};
     char note[NOTE_MAX + 1];
     char **setting;
     int status;
 
-    if (!read_status_fd(&report))
+    if (!read_status_fd(app, &report))
         return CLI_USAGE;
     status = read_options(app, &options);
     if (status == CLI_OK)
-        status = check_nesting(&options);
+        status = check_nesting(app, &options);
     if (status == CLI_OK) {
         write_note(shell_string != NULL ? "sh" : options.command[0], note);
         options.registry.holder_note = note[0] != '\0' ? note : NULL;
         cli_forget_variable("SQLOCK_URL"); /* options.url is a copy */
-        status = run_loop(&options, &report);
+        status = run_signals_block(&signals) ? run(&options, &signals, &report)
+                                             : CLI_SYSTEM;
     }
     run_report_write(&report, &options, status);
     for (setting = options.settings; *setting != NULL; setting++)
         free(*setting);
     return status;
+}
+
+static int run_run(cli *app)
+{
+    return run_with(app, run_loop);
+}
+
+static int run_leader(cli *app)
+{
+    return run_with(app, run_lead);
 }
 
 static void report_refusal(const cli *app)
@@ -259,7 +294,7 @@ static void report_refusal(const cli *app)
                                  .registry.region = app->settings[CLI_REGION]};
     run_report report = {.cause = "usage"};
 
-    if (read_status_fd(&report))
+    if (read_status_fd(app, &report))
         run_report_write(&report, &options, CLI_USAGE);
 }
 
@@ -268,7 +303,17 @@ const cli_command cli_run = {
     .summary = "run a command while holding a lock",
     .argument = "KEY",
     .has_child = true,
-    .options = options_table,
+    .options = options_of_run,
     .run = run_run,
+    .refused = report_refusal,
+};
+
+const cli_command cli_lead = {
+    .name = "lead",
+    .summary = "run a service in one place at a time, wherever it can run",
+    .argument = "KEY",
+    .has_child = true,
+    .options = options_of_lead,
+    .run = run_leader,
     .refused = report_refusal,
 };

@@ -180,6 +180,8 @@ static void pass_on(run_state *run, int number)
         run_terminal_resume(&run->terminal);
     run->was_stopped = run->was_stopped && number == SIGTSTP;
     run_signals_count(&run->signals, number);
+    run->report->was_told =
+        run->report->was_told || run_signals_tell_to_end(number);
     order(run, RUN_SIGNAL, number);
 }
 
@@ -437,7 +439,7 @@ static void give_up(run_state *run, int rc)
     int released =
         run_lease_release(&run->lease, rc == 0 ? &run->lease.error : NULL);
 
-    run->status = cli_status_of(rc < 0 ? rc : released);
+    run->status = run_wait_status(rc < 0 ? rc : released);
     if (run->status == CLI_OK)
         say_done(run);
     run->report->cause = run->status == CLI_OK ? "done" : cause_of(run->status);
@@ -467,8 +469,6 @@ static void work(run_state *run)
 
 static bool begin(run_state *run)
 {
-    if (!run_signals_block(&run->signals))
-        return false;
     run->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     run->heard_fd = eventfd(0, EFD_CLOEXEC);
     run->stop_fd = eventfd(0, EFD_CLOEXEC);
@@ -481,14 +481,29 @@ static bool begin(run_state *run)
     return run->link_fd >= 0;
 }
 
-int run_loop(const run_options *options, run_report *report)
+static void end(const run_state *run)
+{
+    const int fds[] = {run->link_fd, run->timer_fd, run->heard_fd,
+                       run->stop_fd};
+    size_t i;
+
+    if (run->death != 0)
+        die_of(run, run->death);
+    for (i = 0; i < sizeof fds / sizeof fds[0]; i++) {
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+    }
+}
+
+int run_loop(const run_options *options, const run_signals *signals,
+             run_report *report)
 {
     run_state run = {
         .options = options,
         .report = report,
         .lease = {.lost_fd = -1, .mutex = PTHREAD_MUTEX_INITIALIZER},
         .link_fd = -1,
-        .signals = {.fd = -1},
+        .signals = *signals,
         .timer_fd = -1,
         .heard_fd = -1,
         .stop_fd = -1,
@@ -497,7 +512,6 @@ int run_loop(const run_options *options, run_report *report)
     report->cause = "system";
     if (begin(&run))
         work(&run);
-    if (run.death != 0)
-        die_of(&run, run.death);
+    end(&run);
     return run.status;
 }

@@ -39,6 +39,8 @@ typedef struct run_options {
     int64_t lead_ms;  /* send KILL this long before the lease's end */
     /* after success, keep the lock until it was held this long */
     int64_t min_hold_ms;
+    sqlock_mode mode;
+    uint32_t permits;   /* of the lock; 0: there is no limit */
     bool is_fail_fast;  /* a database error ends the wait */
     bool is_once;       /* do not run again after a success */
     bool keeps_daemons; /* leave daemons alone even when told to end */
@@ -46,6 +48,33 @@ typedef struct run_options {
     /* for the command's environment; NULL at the end */
     char *settings[CLI_SETTINGS + 1];
 } run_options;
+
+/* --------------------------------------------------------------- asked -- */
+
+/* How the lock is to be taken, as the command line says. */
+extern struct run_asked {
+    bool is_impatient;
+    bool is_fail_fast;
+    bool is_shared;
+    int64_t slots; /* 0: not given */
+    int64_t wait_ms;
+    int64_t ttl_ms;
+} run_asked;
+
+/* The entries of a table of options that read it. */
+/* clang-format off */
+#define RUN_ASKED_OPTIONS                                                      \
+    {"wait", 'w', .ms = &run_asked.wait_ms},                                   \
+    {"no-wait", 'n', .flag = &run_asked.is_impatient},                         \
+    {"fail-fast", .flag = &run_asked.is_fail_fast},                            \
+    {"slots", .number = &run_asked.slots, .least = 1, .most = 999999},         \
+    {"ttl", 't', .ms = &run_asked.ttl_ms, .least = RUN_TTL_LEAST_MS,           \
+     .most = RUN_TTL_MOST_MS}
+/* clang-format on */
+
+/** Fill in what run_asked says.  @param command  for messages  @return false,
+ *  after a message: the options contradict each other */
+bool run_asked_read(const char *command, run_options *options);
 
 /* A lease, for the report, the supervisor and the command's environment. */
 typedef struct run_grant {
@@ -62,6 +91,7 @@ typedef struct run_grant {
 typedef struct run_report {
     int fd;            /* -1: not requested */
     const char *cause; /* one word, listed in the manual */
+    bool was_told;     /* a signal has told sqlock to end */
     bool has_ended;    /* the command ran, with this waitpid() status */
     int wait_status;
     run_grant grant;
@@ -108,6 +138,14 @@ int run_wait_open(run_wait *wait, const sqlock_options *how,
  *  @return as sqlock_acquire() */
 int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
                      sqlock_lock **lock, int *lost_fd, sqlock_error *err);
+
+/** Pause before the lock is looked at again, and report meanwhile who has it.
+ *  @return false: the wait is over; that was reported */
+bool run_wait_watches(run_wait *wait, sqlock_registry *registry);
+
+/** Return the exit status for the result of a wait: as cli_status_of(), but
+ *  CLI_USAGE for a number of permits that is not the lock's. */
+int run_wait_status(int rc);
 
 /** Describe the lease of a lock that is held.  @return as sqlock_lease_id() */
 int run_wait_describe(const run_wait *wait, sqlock_lock *lock, run_grant *grant,
@@ -387,7 +425,14 @@ void run_terminal_end(run_terminal *terminal, int wait_status);
 
 /* ---------------------------------------------------------------- loop -- */
 
-/** Wait for the lock and run the command under it.  @return the exit status */
-int run_loop(const run_options *options, run_report *report);
+/** Wait for the lock and run the command under it.  @param signals  as
+ *  run_signals_block() has set it  @return the exit status */
+int run_loop(const run_options *options, const run_signals *signals,
+             run_report *report);
+
+/** Do so again and again, until the command succeeds, or a signal or an error
+ *  that stays ends it.  @return the exit status */
+int run_lead(const run_options *options, const run_signals *signals,
+             run_report *report);
 
 #endif

@@ -85,7 +85,11 @@ bool run_wait_is_over(const run_wait *wait)
 static void say_who(const char *prefix, const char *name,
                     const sqlock_info *row, const char *remaining)
 {
-    if (row->holder == NULL || strcmp(row->holder, "peer") == 0)
+    if (row->mode == SQLOCK_SHARED)
+        run_note("%s\"%s\" is shared by %" PRId32 ", for longest by %s; the "
+                 "last lease ends in %s unless it is renewed",
+                 prefix, name, row->sharers, row->holder, remaining);
+    else if (row->holder == NULL || strcmp(row->holder, "peer") == 0)
         run_note("%s\"%s\" is held by a peer (client id %s), whose lease ends "
                  "in %s unless it is renewed",
                  prefix, name, row->client_id, remaining);
@@ -197,6 +201,8 @@ static int acquire(run_wait *wait, sqlock_registry *registry, sqlock_lock *lock,
     eventfd_t ended;
     int rc;
 
+    how.mode = wait->options->mode;
+    how.permits = wait->options->permits;
     how.auto_renew = true;
     how.fail_fast = wait->options->is_fail_fast;
     how.cancel_fd = wait->stop_fd;
@@ -230,6 +236,28 @@ int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
     else if (rc == SQLOCK_EDEADLOCK)
         cli_error("%s", err->message);
     return rc;
+}
+
+bool run_wait_watches(run_wait *wait, sqlock_registry *registry)
+{
+    int64_t left = left_ms(wait);
+
+    if (left == 0) {
+        say_holder(wait->options, registry, false);
+        return false;
+    }
+    say(wait, registry, NULL);
+    if (left > 0)
+        wait->retry.deadline_ns = lk_after_ms(sqlock_monotonic_ns(), left);
+    (void)lk_retry_goes_on(&wait->retry, SQLOCK_EBUSY);
+    return true;
+}
+
+int run_wait_status(int rc)
+{
+    int status = cli_status_of(rc);
+
+    return status == CLI_NO ? CLI_USAGE : status;
 }
 
 int run_wait_describe(const run_wait *wait, sqlock_lock *lock, run_grant *grant,

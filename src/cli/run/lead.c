@@ -1,0 +1,87 @@
+/*
+ * lead.c - `sqlock lead`: keep a service running in one place
+ *
+ * Each term is a run of its own (loop.c): wait for the lock, run the command,
+ * release the lock.  A service that has failed, or whose lease was lost, waits
+ * for the lock again, behind those that wait elsewhere.
+ */
+#include "run.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* Pause after a term, so that a service that cannot begin keeps neither this
+ * machine nor the database busy. */
+#define PAUSE_MS 1000
+
+/* Return whether another term follows. */
+static bool goes_on(const run_report *report, int status)
+{
+    static const char *const causes[] = {"exited", "signaled", "lost",
+                                         "system"};
+    size_t i;
+
+    if (status == CLI_OK || report->was_told)
+        return false;
+    for (i = 0; i < sizeof causes / sizeof causes[0]; i++) {
+        if (strcmp(report->cause, causes[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Say how the term has ended; loop.c has said why, if sqlock ended it. */
+static void say_end(const run_report *report, const char *command)
+{
+    int status = report->wait_status;
+
+    if (strcmp(report->cause, "exited") == 0)
+        cli_note("%s has exited with %d", command, WEXITSTATUS(status));
+    else if (strcmp(report->cause, "signaled") == 0)
+        cli_note("%s was ended by the signal SIG%s", command,
+                 sigabbrev_np(WTERMSIG(status)));
+}
+
+/* Wait for PAUSE_MS, and return the signal that ends the wait, or 0. */
+static int pause_between(const run_signals *signals)
+{
+    int64_t until_ns = sqlock_monotonic_ns() + PAUSE_MS * LK_NS_PER_MS;
+    int64_t left_ns;
+
+    while ((left_ns = until_ns - sqlock_monotonic_ns()) > 0) {
+        struct pollfd file = {.fd = signals->fd, .events = POLLIN};
+        int number = 0;
+
+        if (poll(&file, 1, (int)(left_ns / LK_NS_PER_MS) + 1) > 0)
+            number = run_signals_take(signals);
+        if (number == SIGTSTP)
+            run_signals_stop();
+        else if (number != 0 && run_signals_may_end(number))
+            return number;
+    }
+    return 0;
+}
+
+int run_lead(const run_options *options, const run_signals *signals,
+             run_report *report)
+{
+    for (;;) {
+        int status = run_loop(options, signals, report);
+        int number;
+
+        if (!goes_on(report, status))
+            return status;
+        say_end(report, options->command[0]);
+        number = pause_between(signals);
+        if (number != 0) {
+            run_report_write(report, options, CLI_SIGNALLED + number);
+            run_signals_die_of(signals, number);
+        }
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            continue; /* daemons that have outlived their term */
+        report->has_ended = false;
+        report->grant = (run_grant){.token = 0};
+        cli_info("waiting for \"%s\" again", options->name);
+    }
+}

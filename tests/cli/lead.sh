@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# lead.sh: `sqlock lead` keeps one copy of a service running, and starts it
+# elsewhere when it has failed or lost its lease.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+tool json jansson
+
+# Start a candidate for the lock "service".  Each copy of its service writes
+# NAME and its own number to $dir/terms, and goes on until it is killed.
+candidate() { # NAME OPTION...
+    local name=$1
+    shift
+    env --default-signal=INT,QUIT "$SQLOCK" --table-prefix "$prefix" lead "$@" \
+        service -- sh -c "echo $name \$\$ >> '$dir/terms'; exec sleep 600" \
+        2>"$dir/$name.err" &
+    candidates[$name]=$!
+    helper "$!"
+}
+terms() { # NUMBER: wait until so many copies were started
+    until_true has_terms "$1" || not_ok "term $1" "no copy is started"
+}
+has_terms() {
+    [ "$(grep -c '' "$dir/terms")" -ge "$1" ]
+}
+leader() {
+    tail -n 1 "$dir/terms" | cut -d ' ' -f 1
+}
+copy() {
+    tail -n 1 "$dir/terms" | cut -d ' ' -f 2
+}
+resign() { # NAME
+    holder=${candidates[$1]}
+    kill -TERM "$holder"
+    ends
+}
+declare -A candidates
+
+passes_on() {
+    local first second
+    : >"$dir/terms"
+    candidate one
+    terms 1
+    candidate two
+    candidate three
+    until_true waits 2
+    is "one leads" "$(leader)" one
+    first=$(copy)
+    kill -KILL "$first"
+    terms 2
+    second=$(leader)
+    [ "$second" != one ]
+    is "when its service dies, another begins" "$?" 0
+    until_true grep -q "SIGKILL" "$dir/one.err"
+    is "and it is said why" "$?" 0
+    resign "$second"
+    is "a signal ends a candidate, and its service" "$?" 143
+    terms 3
+    [ "$(leader)" != one ] && [ "$(leader)" != "$second" ]
+    is "the one that waited longest follows" "$?" 0
+    resign "$(leader)"
+    terms 4
+    is "and the first one again, behind all" "$(leader)" one
+    resign one
+    is "each of its services has ended" "$(alive_copies)" 0
+    run run -n service -- true
+    is "and the lock is free" "$status" 0
+}
+waits() { # NUMBER: so many processes wait
+    [ "$(sq show service --json | json waiters)" = "$1" ]
+}
+alive_copies() {
+    local count=0 pid
+    while read -r _ pid; do
+        ! is_alive "$pid" || count=$((count + 1))
+    done <"$dir/terms"
+    echo "$count"
+}
+
+# A candidate whose lease is lost ends its service, and goes on as a candidate.
+loses() {
+    : >"$dir/terms"
+    candidate one
+    terms 1
+    first=$(copy)
+    sq break --token "$(sq show service --json | json token)" --now \
+        --reason test service >"$dir/out" 2>"$dir/err"
+    terms 2
+    is_gone "$first"
+    is "after a loss no earlier copy is left when the next begins" "$?" 0
+    resign one
+    is "a signal ends it" "$?" 143
+}
+
+ends_by_itself() {
+    run lead service -- true
+    is "a service that succeeds is not begun again" "$status" 0
+    run lead service -- "$dir/nothing"
+    is "nor one that cannot be run" "$status" 127
+    hold service
+    run lead -n service -- true
+    is "-n: somebody else leads" "$status" 75
+    let_go
+    run lead --status-fd 1 service -- true
+    is "--status-fd: a line for the term, and the end" \
+        "$(sed -n 's/.*"event":"\([a-z]*\)".*/\1/p' <<<"$out" | paste -sd ' ')" \
+        "granted ended"
+    run lead --once service -- true
+    is "options of run only are refused" "$status" 64
+    # A signal between two terms.
+    "$SQLOCK" --table-prefix "$prefix" lead service -- sh -c 'exit 3' \
+        2>"$dir/err" &
+    holder=$!
+    helper "$holder"
+    until_true grep -q "exited with 3" "$dir/err"
+    kill -TERM "$holder"
+    ends
+    is "a signal between two terms ends it" "$?" 143
+}
+
+slots() {
+    : >"$dir/terms"
+    candidate one --slots 2
+    candidate two --slots 2
+    terms 2
+    ok "--slots 2: two copies run"
+    candidate three --slots 2
+    resign one
+    terms 3
+    is "--slots 2: a third begins when one has ended" "$(leader)" three
+    resign three
+    resign two
+}
+
+for one in $(databases); do
+    use "$one" || continue
+    passes_on
+    loses
+    ends_by_itself
+    slots
+done
+database=
+skip_missing
+done_testing
