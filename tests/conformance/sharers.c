@@ -1,7 +1,7 @@
 /*
  * sharers.c - what an operator sees of locks that are shared, and breaks
  */
-#include "conformance.h"
+#include "diagnosis.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -332,6 +332,81 @@ static void test_F80_no_share_is_broken_for_another(void **state)
     assert_contains(f->err.message, "free");
 }
 
+/* --- reaping and looking --- */
+
+/* Return how many rows the registry's region lost. */
+static int64_t reap(struct fixture *f, sqlock_registry *registry,
+                    int64_t retention_ms)
+{
+    int64_t removed = -1;
+
+    assert_ok(sqlock_reap(registry, retention_ms, &removed, &f->err));
+    return removed;
+}
+
+/* A shared row is old when its last sharer is over; then it is kept, with its
+ * permits, until it is old enough. */
+static void test_a_shared_lock_is_reaped_after_its_last_sharer(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options own = fixture_options(f);
+    sqlock_registry *one, *two;
+    sqlock_lock *dead, *alive;
+    char region[64];
+    sqlock_info *info;
+
+    (void)snprintf(region, sizeof region, "region-%u", f->serial);
+    own.region = region;
+    one = fixture_registry(f, &own);
+    two = fixture_registry(f, &own);
+    alive = sharer(f, one, 2, LONG_TTL_MS);
+    dead = sharer(f, two, 2, 100);
+    assert_becomes_true(!sqlock_is_held(dead), PATIENCE_MS);
+    check_sleep(50);
+    assert_true(reap(f, one, 0) == 0);
+    lock_renew(alive, 0);
+    assert_int_not_equal(sqlock_release(dead, &f->err), 0);
+    end(alive);
+    assert_true(reap(f, one, LONG_TTL_MS) == 0);
+    assert_ok(sqlock_show(one, f->name, &info, &f->err));
+    assert_int_equal(info->state, SQLOCK_FREE);
+    assert_int_equal(info->permits, 5);
+    sqlock_info_free(info, 1);
+    check_sleep(5);
+    assert_true(reap(f, one, 0) == 1);
+    assert_fails(SQLOCK_ENOTFOUND, sqlock_show(one, f->name, &info, &f->err));
+    lock_drop(dead);
+    registry_end(one);
+    registry_end(two);
+}
+
+/* Nobody who shares a lock is taken for a Spring service, nor for one whose
+ * clock is off. */
+static void test_the_doctor_knows_shared_locks(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options own = fixture_options(f);
+    struct diagnosis found;
+    sqlock_registry *one, *two;
+    sqlock_lock *first, *second;
+    char region[64];
+
+    (void)snprintf(region, sizeof region, "region-%u", f->serial);
+    own.region = region;
+    one = fixture_registry(f, &own);
+    two = fixture_registry(f, &own);
+    first = sharer(f, one, 2, 0);
+    second = sharer(f, two, 2, 0);
+    end(first);
+    found = diagnosis_make(f, f->url, &own);
+    assert_int_equal(diagnosis_worst(&found, "peers"), SQLOCK_FINE);
+    assert_contains(diagnosis_find(&found, "peers")->found, "all 1 locks");
+    diagnosis_clear(&found);
+    end(second);
+    registry_end(one);
+    registry_end(two);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_who_shares_a_lock_is_told, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_sharer_that_is_over_is_told, ON_ALL, IN_SQLOCK),
@@ -341,5 +416,8 @@ static const struct test tests[] = {
     TEST_ON(test_F80_one_share_is_broken, ON_ALL, IN_SQLOCK),
     TEST_ON(test_F80_all_shares_are_broken, ON_ALL, IN_SQLOCK),
     TEST_ON(test_F80_no_share_is_broken_for_another, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_a_shared_lock_is_reaped_after_its_last_sharer, ON_ALL,
+            IN_SQLOCK),
+    TEST_ON(test_the_doctor_knows_shared_locks, ON_ALL, IN_SQLOCK),
 };
 const struct topic topic_sharers = TOPIC(tests);
