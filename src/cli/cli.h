@@ -110,6 +110,7 @@ extern const cli_command cli_top;
 extern const cli_command cli_show;
 extern const cli_command cli_metrics;
 extern const cli_command cli_break;
+extern const cli_command cli_permits;
 extern const cli_command cli_reap;
 extern const cli_command cli_key;
 extern const cli_command cli_stock;
@@ -424,6 +425,10 @@ bool cli_write_json(struct json_t *value, size_t flags);
 /** Write a JSON value to stdout, indented, and free it; NULL counts as out of
  *  memory.  @return CLI_OK, or an exit status after a message */
 int cli_print_json(struct json_t *value);
+
+/** Take the next of the lines from *@p at, and move that behind it.  The caller
+ *  frees the line.  @return NULL: there is none, or out of memory */
+char *cli_next_line(const char **at);
 
 /** Return whether the row says that somebody has broken the last lease. */
 bool cli_is_broken(const sqlock_info *row);

@@ -64,10 +64,10 @@ static int check_options(void)
 
 static int report(const cli *app)
 {
-    cli_note(how.now ? "broken; the lock is free now, but its old holder may "
-                       "not have noticed yet"
-                     : "broken; the lock will be free when the old lease would "
-                       "have ended");
+    cli_note(how.now ? "broken; others may have the lock now, but its old "
+                       "holder may not have noticed yet"
+                     : "broken; others may have the lock when the old lease "
+                       "would have ended");
     if (!app->json)
         return CLI_OK;
     return cli_print_json(json_pack(

@@ -14,6 +14,8 @@ struct region {
     char *label; /* as it is printed between quotes */
     size_t held;
     size_t expired;
+    size_t shared;  /* of those that are held */
+    size_t sharers; /* of these */
     size_t waiting;
     bool is_waiting_known; /* the waiters of all its locks are known */
     int64_t longest_ms;    /* how long a lock has been held, at most */
@@ -56,6 +58,8 @@ static void count_row(struct region *region, const sqlock_info *row)
 {
     region->held += row->state == SQLOCK_HELD;
     region->expired += row->state == SQLOCK_EXPIRED;
+    region->shared += row->state == SQLOCK_HELD && row->mode == SQLOCK_SHARED;
+    region->sharers += (size_t)row->sharers;
     if (row->waiters < 0)
         region->is_waiting_known = false;
     else
@@ -110,6 +114,21 @@ static void begin_metric(const char *name, const char *help)
     printf("# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
 }
 
+static void print_sharing(const struct regions *regions)
+{
+    const struct region *end = regions->items + regions->count;
+    const struct region *region;
+
+    begin_metric("sqlock_shared_locks", "Locks held that are shared.");
+    for (region = regions->items; region < end; region++)
+        printf("sqlock_shared_locks{region=\"%s\"} %zu\n", region->label,
+               region->shared);
+    begin_metric("sqlock_sharers", "Leases that share these.");
+    for (region = regions->items; region < end; region++)
+        printf("sqlock_sharers{region=\"%s\"} %zu\n", region->label,
+               region->sharers);
+}
+
 static void print_metrics(const struct regions *regions)
 {
     const struct region *end = regions->items + regions->count;
@@ -121,6 +140,7 @@ static void print_metrics(const struct regions *regions)
         printf("sqlock_locks{region=\"%s\",state=\"held\"} %zu\n"
                "sqlock_locks{region=\"%s\",state=\"expired\"} %zu\n",
                region->label, region->held, region->label, region->expired);
+    print_sharing(regions);
     begin_metric("sqlock_longest_hold_seconds",
                  "How long the lock that is held for longest has been held.");
     for (region = regions->items; region < end; region++)

@@ -37,21 +37,46 @@ static const char *end_of(const sqlock_info *row)
     return row->last_holder != NULL ? "released" : NOT_KNOWN;
 }
 
-/* Print the processes that wait, in order, each on a line of its own. */
+/* Print each of the lines on a line of its own; the first has the label. */
+static void print_lines(const char *label, const char *lines)
+{
+    const char *at = lines;
+    char *line;
+
+    while ((line = cli_next_line(&at)) != NULL) {
+        print_text(label, line);
+        free(line);
+        label = "";
+    }
+}
+
+/* Print the processes that wait, in order. */
 static void print_waiting(const sqlock_info *row)
 {
-    const char *at = row->waiter_names;
-
     if (row->waiters <= 0)
         print_text("waiting", row->waiters < 0 ? NOT_KNOWN : "none");
-    while (at != NULL) {
-        size_t length = strcspn(at, "\n");
-        char *name = strndup(at, length);
+    else
+        print_lines("waiting", row->waiter_names);
+}
 
-        print_text(at == row->waiter_names ? "waiting" : "", name);
-        free(name);
-        at = at[length] == '\n' ? at + length + 1 : NULL;
-    }
+static void print_permits(const sqlock_info *row)
+{
+    char text[CLI_NUMBER_SIZE];
+
+    if (row->permits == 0)
+        return;
+    (void)snprintf(text, sizeof text, "%u of %u taken", row->taken,
+                   row->permits);
+    print_text("permits", text);
+}
+
+/* Print who has the lock, or those who share it. */
+static void print_holders(const sqlock_info *row)
+{
+    if (row->mode == SQLOCK_SHARED && row->sharer_names != NULL)
+        print_lines("shared by", row->sharer_names);
+    else
+        print_text("holder", row->holder);
 }
 
 static void print_row(const char *region, const sqlock_info *row)
@@ -65,7 +90,8 @@ static void print_row(const char *region, const sqlock_info *row)
     print_text("state", is_held && cli_is_broken(row)
                             ? "held, but broken: free when the lease expires"
                             : cli_state_name(row->state));
-    print_text("holder", row->holder);
+    print_permits(row);
+    print_holders(row);
     print_text("client id", row->client_id[0] != '\0' ? row->client_id : NULL);
     print_text("token",
                row->token != 0 ? cli_number_text(number, row->token) : NULL);

@@ -108,6 +108,12 @@ static int take_look(sqlock_registry *registry, look *seen, sqlock_error *err)
     return 0;
 }
 
+/* Return whether another has joined those who share the lock. */
+static bool is_joined(const sqlock_info *before, const sqlock_info *now)
+{
+    return now->mode == SQLOCK_SHARED && now->token > before->token;
+}
+
 /* Compare a row with the row of the same lock in the reading before. */
 static void compare(totals *sum, const sqlock_info *before,
                     const sqlock_info *now)
@@ -119,6 +125,8 @@ static void compare(totals *sum, const sqlock_info *before,
             sum->changes++;
     } else if (before->state == SQLOCK_HELD && now->state == SQLOCK_EXPIRED) {
         sum->losses++;
+    } else if (is_joined(before, now)) {
+        sum->changes++;
     } else if (now->expires_at_us > before->expires_at_us) {
         sum->renewals++;
     }

@@ -176,17 +176,27 @@ static json_t *json_time(int64_t at_us)
     return cli_json_text(cli_time_text(text, at_us, true));
 }
 
-/* An array of who waits, in order; null if that is unknown. */
-static json_t *waiters_json(const sqlock_info *row)
+char *cli_next_line(const char **at)
 {
-    json_t *list = row->waiters >= 0 ? json_array() : json_null();
-    const char *at = row->waiter_names;
+    size_t length = *at != NULL ? strcspn(*at, "\n") : 0;
+    char *line = *at != NULL ? strndup(*at, length) : NULL;
+
+    if (line != NULL)
+        *at = (*at)[length] == '\n' ? *at + length + 1 : NULL;
+    return line;
+}
+
+/* An array of the lines. */
+static json_t *lines_json(const char *lines)
+{
+    json_t *list = json_array();
+    const char *at = lines;
 
     while (at != NULL && list != NULL) {
-        size_t length = strcspn(at, "\n");
+        char *line = cli_next_line(&at);
 
-        list = cli_json_append(list, json_stringn(at, length));
-        at = at[length] == '\n' ? at + length + 1 : NULL;
+        list = cli_json_append(list, line != NULL ? cli_json_text(line) : NULL);
+        free(line);
     }
     return list;
 }
@@ -197,7 +207,7 @@ json_t *cli_info_json(const sqlock_info *row)
 
     return json_pack(
         "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, "
-        "s:o, s:o}",
+        "s:o, s:o, s:s, s:I, s:I, s:I, s:o}",
         "key", cli_json_text(row->key), "name", cli_json_text(row->name),
         "state", cli_state_name(row->state), "holder",
         cli_json_text(row->holder), "client_id",
@@ -208,8 +218,13 @@ json_t *cli_info_json(const sqlock_info *row)
         (json_int_t)row->remaining_ms, "ahead_ms", (json_int_t)row->ahead_ms,
         "held_ms", json_number(row->held_ms, row->held_ms >= 0), "waiters",
         json_number(row->waiters, row->waiters >= 0), "waiter_names",
-        waiters_json(row), "last_holder", cli_json_text(row->last_holder),
-        "region", cli_json_text(row->region));
+        row->waiters >= 0 ? lines_json(row->waiter_names) : json_null(),
+        "last_holder", cli_json_text(row->last_holder), "region",
+        cli_json_text(row->region), "mode",
+        row->mode == SQLOCK_SHARED ? "shared" : "exclusive", "permits",
+        (json_int_t)row->permits, "taken", (json_int_t)row->taken, "sharers",
+        (json_int_t)row->sharers, "sharer_names",
+        lines_json(row->sharer_names));
 }
 
 bool cli_write_json(json_t *value, size_t flags)

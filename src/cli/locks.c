@@ -88,13 +88,29 @@ static bool fill_holder(cli_row *row, const char *holder)
     return is_done;
 }
 
+/* Fill in the state, of a shared lock "shared" and by how many, of how many. */
+static void fill_state(cli_row *row, const sqlock_info *info)
+{
+    char *text = row->numbers[STATE];
+
+    row->cells[STATE] = cli_state_name(info->state);
+    row->colours[STATE] = cli_state_colour(info->state);
+    if (info->state != SQLOCK_HELD || info->mode != SQLOCK_SHARED)
+        return;
+    if (info->permits > 0)
+        (void)snprintf(text, CLI_NUMBER_SIZE, "shared %u/%u", info->taken,
+                       info->permits);
+    else
+        (void)snprintf(text, CLI_NUMBER_SIZE, "shared %d", info->sharers);
+    row->cells[STATE] = text;
+}
+
 static bool fill_row(cli_row *row, const void *context, size_t number)
 {
     const cli_locks *locks = context;
     const sqlock_info *info = &locks->rows[number];
 
-    row->cells[STATE] = cli_state_name(info->state);
-    row->colours[STATE] = cli_state_colour(info->state);
+    fill_state(row, info);
     if (info->state != SQLOCK_FREE && info->held_ms >= 0)
         row->cells[HELD_FOR] =
             cli_duration_text(row->numbers[HELD_FOR], info->held_ms);

@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 static const cli_command *const commands[] = {
-    &cli_init,  &cli_run,     &cli_lead,      &cli_wait, &cli_acquire,
-    &cli_renew, &cli_release, &cli_guard_sql, &cli_ls,   &cli_show,
-    &cli_top,   &cli_metrics, &cli_break,     &cli_reap, &cli_key,
-    &cli_stock, &cli_once,    &cli_doctor,
+    &cli_init,  &cli_run,     &cli_lead,      &cli_wait,    &cli_acquire,
+    &cli_renew, &cli_release, &cli_guard_sql, &cli_ls,      &cli_show,
+    &cli_top,   &cli_metrics, &cli_break,     &cli_permits, &cli_reap,
+    &cli_key,   &cli_stock,   &cli_once,      &cli_doctor,
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
@@ -93,6 +93,7 @@ static const char *meaning_of(const char *name)
         {"exec", "`sqlock run`"},
         {"unlock", "`sqlock release` and `sqlock break`"},
         {"create", "`sqlock init`"},
+        {"slots", "`sqlock permits`"},
     };
     size_t i;
 

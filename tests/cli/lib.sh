@@ -149,6 +149,14 @@ is_one_line() { # WHAT
     esac
 }
 
+# Print the lines that have more columns.
+too_long() { # COLUMNS
+    local LC_ALL=C.UTF-8 line
+    while IFS= read -r line; do
+        [ "${#line}" -le "$1" ] || echo "$line"
+    done
+}
+
 is_gone() {
     ! is_alive "$1"
 }

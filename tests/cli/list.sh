@@ -177,13 +177,6 @@ shows() { # PATTERN
     [[ $(sq show queue) == $1 ]]
 }
 
-too_long() { # COLUMNS
-    local LC_ALL=C.UTF-8 line
-    while IFS= read -r line; do
-        [ "${#line}" -le "$1" ] || echo "$line"
-    done
-}
-
 tops() {
     local top
     take first 60

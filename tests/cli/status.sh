@@ -213,6 +213,12 @@ once nonsense
 once show
 once list one
 once forget
+permits
+permits one
+permits one two
+permits one -1
+permits one 1000000
+permits one 2 3
 END
     for words in show break key run; do
         run "$words" "" --reason why
@@ -274,7 +280,7 @@ without_dashes() {
 help() {
     local command
     for command in init run acquire renew release guard-sql ls top metrics show \
-        break reap key once doctor; do
+        break permits reap key once doctor; do
         run "$command" --help
         is "$command --help" "$status" 0
         like "$command --help is on stdout" "$out" "Usage: sqlock $command*"

@@ -36,7 +36,7 @@ _sqlock_actions() { # SQLOCK COMMAND
 _sqlock_locks() { # SQLOCK OPTION...
     timeout 2 "$@" --quiet ls --all 2>/dev/null |
         awk 'NR > 1 && $1 ~ /^[A-Za-z0-9_.,\/@%+-]+$/ &&
-            $2 ~ /^(held|free|expired)$/ { print $1 }'
+            $2 ~ /^(held|shared|free|expired)$/ { print $1 }'
 }
 
 # The command line of `sqlock run`, which begins there.
@@ -103,7 +103,7 @@ _sqlock() {
         return
     fi
     case $command:$arguments in
-    show:0 | break:0 | run:0 | lead:0 | wait:0 | acquire:0 | ls:0)
+    show:0 | break:0 | permits:0 | run:0 | lead:0 | wait:0 | acquire:0 | ls:0)
         mapfile -t COMPREPLY < <(compgen -W \
             "$(_sqlock_locks "$sqlock" "${where[@]}")" -- "$word")
         ;;
