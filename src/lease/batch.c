@@ -61,8 +61,11 @@ bool lk_batch_is_divisible(const struct lk_batch *batch, int rc)
 static int send_half(struct lk_store *store, struct lk_batch *batch,
                      struct lk_batch *half, lk_batch_fn send, sqlock_error *err)
 {
-    int rc = send(store, half, err);
+    int rc;
 
+    for (size_t i = 0; i < half->count; i++)
+        half->items[i].is_left_out = false;
+    rc = send(store, half, err);
     for (size_t i = 0; rc < 0 && i < half->count; i++)
         half->items[i].rc = rc;
     batch->answered_boot_ns = half->answered_boot_ns;
@@ -78,8 +81,10 @@ int lk_batch_divide(struct lk_store *store, struct lk_batch *batch,
     halves[0].count = batch->count / 2;
     halves[1].count -= halves[0].count;
     halves[1].items += halves[0].count;
-    for (size_t i = 0; i < batch->count; i++)
+    for (size_t i = 0; i < batch->count; i++) {
         batch->items[i].rc = rc;
+        batch->items[i].is_left_out = true;
+    }
     rc = 0;
     for (size_t i = 0; i < 2 && !lk_is_outage(rc); i++) {
         if (sqlock_monotonic_ns() >= batch->deadline_ns)

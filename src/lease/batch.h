@@ -57,6 +57,9 @@ struct lk_item {
     /* a renewal did not change the row: if the lease is still ours, another
      * session has the row locked */
     bool is_passed_over;
+    /* the batch was refused as a whole, and the time was over before the lease
+     * was sent without the others */
+    bool is_left_out;
     void *owner; /* for the caller; not used here */
 };
 

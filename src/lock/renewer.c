@@ -204,10 +204,11 @@ static struct lk_item *refused(const struct lk_batch *batch, int rc)
     if (rc < 0)
         return batch->count == 1 && !lk_is_outage(rc) ? &batch->items[0] : NULL;
     for (size_t i = 0; i < batch->count; i++) {
-        int code = batch->items[i].rc;
+        const struct lk_item *item = &batch->items[i];
 
-        if (code < 0 && code != SQLOCK_ELOST && code != SQLOCK_EEXPIRED &&
-            code != SQLOCK_EBUSY)
+        if (item->rc < 0 && !lk_is_outage(item->rc) && !item->is_left_out &&
+            item->rc != SQLOCK_ELOST && item->rc != SQLOCK_EEXPIRED &&
+            item->rc != SQLOCK_EBUSY)
             return &batch->items[i];
     }
     return NULL;
