@@ -155,6 +155,24 @@ changed() {
     is_one_line "is said to be one"
 }
 
+# One that joins the others is a hand-over, although the row has the same
+# CLIENT_ID and a later end, as after a renewal.
+joined() {
+    local one two
+    one=$(take --shared joined)
+    rm -f "$dir/top"
+    sq top --json -d 3 -n 2 >"$dir/top" 2>"$dir/err" &
+    helper "$!"
+    until_true test -s "$dir/top"
+    two=$(take --shared joined)
+    wait "$!"
+    out=$(tail -n 1 "$dir/top")
+    is "top takes who joins for a hand-over" "$(json handovers <<<"$out")" 1
+    is "and not for a renewal" "$(json renewals <<<"$out")" 0
+    sq release "$one"
+    sq release "$two"
+}
+
 is_expired() { # NAME
     [ "$(sq show "$1" --json | json state)" = expired ]
 }
@@ -189,6 +207,7 @@ for one in $(databases); do
     waiting
     broken
     changed
+    joined
     over
     use "$one" spring7 || continue
     run permits one 2
