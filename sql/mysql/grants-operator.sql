@@ -1,5 +1,6 @@
--- The least rights of an operator: `sqlock doctor`, `break`, `reap` of locks,
--- `doctor --after-restore`, and forgetting what was done once, to do it again.
+-- The least rights of an operator: `sqlock doctor`, `break`, `permits`, `reap`
+-- of locks, `doctor --after-restore`, and forgetting what was done once, to do
+-- it again.
 --
 -- Run it in the database of the tables, with an account that may grant.  Tables
 -- that are not there are passed over: run it again once there are more.  It

@@ -1,5 +1,6 @@
--- The least rights of an operator: `sqlock doctor`, `break`, `reap` of locks,
--- `doctor --after-restore`, and forgetting what was done once, to do it again.
+-- The least rights of an operator: `sqlock doctor`, `break`, `permits`, `reap`
+-- of locks, `doctor --after-restore`, and forgetting what was done once, to do
+-- it again.
 --
 -- Run it as the owner of the tables.  Tables that are not there are passed
 -- over: run it again once there are more.  It reads settings of its session:

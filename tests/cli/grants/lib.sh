@@ -133,6 +133,8 @@ operator_operates() {
     helper "$holder"
     await_held held
     cannot observer break held --token "$(token_of held)" --reason test
+    cannot observer permits held 3
+    can operator permits held 3
     can operator break held --token "$(token_of held)" --reason test
     kill -TERM "$holder"
     wait "$holder"
