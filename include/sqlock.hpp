@@ -43,6 +43,7 @@
 #include <sqlock/lease.h>
 #include <sqlock/options.hpp>
 #include <sqlock/result.hpp>
+#include <sqlock/shared.h>
 
 namespace sqlock
 {
@@ -165,11 +166,7 @@ class mutex
         return state_ ? state_->lock() : nullptr;
     }
 
-  private:
-    friend struct detail::access;
-
-    std::shared_ptr<detail::lock_state> state_;
-
+  protected:
     static bool got(const result<void> &came)
     {
         if (came)
@@ -179,6 +176,11 @@ class mutex
             detail::raise(came.error());
         return false;
     }
+
+  private:
+    friend struct detail::access;
+
+    std::shared_ptr<detail::lock_state> state_;
 
     result<void> take(std::int64_t wait_ms)
     {
@@ -246,6 +248,19 @@ class [[nodiscard]] lease
             return failure(SQLOCK_EOWNER);
         return detail::call(sqlock_renew, native_handle(),
                             detail::to_option(ttl));
+    }
+
+    /** Let readers in: turn the lease into a shared one, with its token, as
+     *  sqlock_downgrade() of shared.h does. */
+    void downgrade()
+    {
+        downgrade(std::nothrow).value();
+    }
+    result<void> downgrade(const std::nothrow_t &)
+    {
+        if (!state_)
+            return failure(SQLOCK_EOWNER);
+        return detail::call(sqlock_downgrade, native_handle());
     }
 
     /** Release it now.  SQLOCK_ELOST and SQLOCK_EEXPIRED say that the lease had
@@ -373,6 +388,19 @@ class registry
         return std::move(got).value();
     }
 
+    /** Change the number of a lock's permits, as sqlock_set_permits() of
+     *  shared.h does. */
+    void set_permits(std::string_view name, unsigned permits) const
+    {
+        set_permits(std::nothrow, name, permits).value();
+    }
+    result<void> set_permits(const std::nothrow_t &, std::string_view name,
+                             unsigned permits) const
+    {
+        return detail::call(sqlock_set_permits, native_handle(),
+                            detail::c_text(name), permits);
+    }
+
     sqlock_layout layout() const
     {
         return sqlock_registry_layout(handle_.get());
@@ -457,7 +485,7 @@ struct access {
     {
         return of.state_;
     }
-    /* Make a lease of a lock that was acquired by its native handle. */
+    /* Make a lease of a lock that is held, perhaps by its native handle. */
     static lease adopt(std::shared_ptr<lock_state> locked)
     {
         (void)locked->await_turn(0);

@@ -350,7 +350,8 @@ template <class... Mutexes> class scoped_lock
         const acquire_options &other = sorted[i]->options();
         if (one.ttl != other.ttl || one.max_hold != other.max_hold ||
             one.auto_renew != other.auto_renew || one.fenced != other.fenced ||
-            one.fail_fast != other.fail_fast)
+            one.fail_fast != other.fail_fast || one.mode != other.mode ||
+            one.permits != other.permits || one.weight != other.weight)
             return failure(SQLOCK_EINVAL,
                            "mutexes with different options: lock them one "
                            "after another");

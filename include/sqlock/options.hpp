@@ -65,6 +65,9 @@ struct acquire_options {
     bool auto_renew = true;
     bool fenced = false;
     bool fail_fast = false;
+    sqlock_mode mode = SQLOCK_EXCLUSIVE;
+    unsigned permits = 0; /* of the lock, with SQLOCK_SHARED; 0: no limit */
+    unsigned weight = 0;  /* how many of them to take; 0: one */
     /* Called once, with SQLOCK_ELOST or SQLOCK_EEXPIRED, by a thread of the
      * library.  Not called any more once the lock is unlocked, or its owner has
      * ended. */
@@ -80,6 +83,9 @@ struct acquire_options {
         out.auto_renew = auto_renew;
         out.fenced = fenced;
         out.fail_fast = fail_fast;
+        out.mode = mode;
+        out.permits = permits;
+        out.weight = weight;
         return out;
     }
 };

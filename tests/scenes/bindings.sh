@@ -37,9 +37,9 @@ read -ra cxx <<<"${CXX:-g++}" # may have words: "ccache g++"
 check "actor.cc is built" "${cxx[@]}" -std=c++20 -O1 -Wall -Wextra -Werror \
     -Iinclude -pthread tests/scenes/bindings/actor.cc -o "$dir/actor" \
     -L"$build/lib" "${libs[@]}" -Wl,-rpath,"$build/lib"
-[ ! -x "$dir/actor" ] || play c++ "$dir/actor" 90 \
+[ ! -x "$dir/actor" ] || play c++ "$dir/actor" 105 \
     wait order many handoff lost renewed queue outage owner cancel \
-    token
+    token shared
 
 python=${PYTHON:-/usr/bin/python3}
 export SQLOCK_LIBRARY=$build/lib/libsqlock.so PYTHONPATH=$PWD/src/python

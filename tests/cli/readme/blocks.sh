@@ -48,9 +48,9 @@ compiles() { # BLOCK
 # compile.
 cpp_program() { # BLOCK...
     local block
-    printf '#include <%s>\n' iostream sqlock.hpp sqlock/many.hpp \
-        sqlock/async.hpp sqlock/tx.hpp sqlock/stock.hpp sqlock/once.hpp \
-        sqlock/stats.hpp
+    printf '#include <%s>\n' iostream shared_mutex sqlock.hpp \
+        sqlock/shared.hpp sqlock/many.hpp sqlock/async.hpp sqlock/tx.hpp \
+        sqlock/stock.hpp sqlock/once.hpp sqlock/stats.hpp
     cat <<'EOF'
 int main()
 {

@@ -9,7 +9,7 @@ strict=(-Iinclude -Wall -Wextra -Wpedantic -pedantic-errors -Wshadow -Wundef
 
 headers=(include/*.hpp include/sqlock/*.hpp)
 headers=("${headers[@]#include/}")
-programs=(mutex topics lifetime)
+programs=(mutex shared topics lifetime)
 case " ${DRIVERS-sqlite} " in
 *' sqlite '*) strict+=(-DHAVE_SQLITE) ;;
 esac
@@ -27,7 +27,7 @@ for cxx in g++ clang++; do
         echo "skip - sqlock.hpp by $cxx: it is not installed"
         continue
     }
-    # topics.cc includes all headers.  g++ builds the programs as C++20 below, so
+    # Together they include all headers.  g++ builds the programs as C++20 below, so
     # that case is left out here.
     for std in c++17 c++20 c++2b; do
         [ "$cxx $std" = "g++ c++20" ] || for program in "${programs[@]}"; do

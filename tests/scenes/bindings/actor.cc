@@ -7,6 +7,7 @@
  */
 #include <sqlock.hpp>
 #include <sqlock/many.hpp>
+#include <sqlock/shared.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -124,6 +125,7 @@ struct player {
     int number = 0;
     std::int64_t token = 0;
     std::map<std::string, held> leases;
+    std::map<std::string, sqlock::lease> given; /* the last one of each lock */
     std::deque<std::string> cues;
 };
 
@@ -138,11 +140,17 @@ class actor
         static const std::map<std::string,
                               int (actor::*)(player &, const step &)>
             verbs = {
-                {"opens", &actor::opens},     {"closes", &actor::closes},
-                {"takes", &actor::takes},     {"gives", &actor::gives},
-                {"renews", &actor::renews},   {"holds", &actor::holds},
-                {"turns", &actor::turns},     {"remains", &actor::remains},
+                {"opens", &actor::opens},
+                {"closes", &actor::closes},
+                {"takes", &actor::takes},
+                {"gives", &actor::gives},
+                {"renews", &actor::renews},
+                {"holds", &actor::holds},
+                {"turns", &actor::turns},
+                {"remains", &actor::remains},
                 {"cancels", &actor::cancels},
+                {"downgrades", &actor::downgrades},
+                {"permits", &actor::permits},
             };
         const auto found = verbs.find(what.verb);
 
@@ -156,8 +164,7 @@ class actor
     std::string folder_;
     bool is_by_handle_ = false; /* the scene asks for that */
     std::mutex guard_;          /* of the following */
-    std::map<std::pair<std::string, int>, std::shared_ptr<sqlock::mutex>>
-        waiting_;
+    std::map<std::pair<std::string, int>, std::function<void()>> waiting_;
 
     int opens(player &, const step &what)
     {
@@ -194,7 +201,7 @@ class actor
         if (under_way > 0)
             throw refused("a registry closes behind the last call");
         for (auto &[number, by] : players)
-            by->leases.clear();
+            by->leases.clear(), by->given.clear();
         waiting_.clear();
         registry_.reset();
         return 0;
@@ -205,12 +212,16 @@ class actor
     {
         sqlock::acquire_options how;
 
-        what.only("wait ttl renewed hasty fenced hold told many");
+        what.only("wait ttl renewed hasty fenced hold told many shared permits "
+                  "weight");
         how.ttl = what.ms("ttl");
         how.max_hold = what.ms("hold");
         how.auto_renew = what.has("renewed");
         how.fenced = what.has("fenced");
         how.fail_fast = what.has("hasty");
+        how.mode = what.has("shared") ? SQLOCK_SHARED : SQLOCK_EXCLUSIVE;
+        how.permits = static_cast<unsigned>(what.number("permits", 0));
+        how.weight = static_cast<unsigned>(what.number("weight", 0));
         if (what.has("told") && !what.options.at("told").empty())
             throw refused("a callback that lingers");
         if (what.has("told"))
@@ -220,20 +231,49 @@ class actor
         return how;
     }
 
-    /* Wait with a mutex that another thread can cancel. */
+    /* Wait with what the header has for such a lock. */
     sqlock::lease take_one(player &by, const step &what)
     {
+        const std::string &name = what.names[0];
+        const auto how = read(what, name);
+        const bool is_shared = how.mode == SQLOCK_SHARED;
+
+        if (is_shared && how.permits > 0) {
+            auto permits = std::make_shared<sqlock::semaphore>(
+                *registry_, name, how.permits, how);
+            return wait_with(by, what, permits, [&] {
+                return permits->acquire(std::nothrow, wait_of(what),
+                                        how.weight > 0 ? how.weight : 1);
+            });
+        }
+        if (is_shared && how.weight == 0) {
+            auto mutex =
+                std::make_shared<sqlock::shared_mutex>(*registry_, name, how);
+            return wait_with(by, what, mutex, [&] {
+                return mutex->acquire_shared(std::nothrow, wait_of(what));
+            });
+        }
+        auto mutex = std::make_shared<sqlock::mutex>(*registry_, name, how);
+        return wait_with(by, what, mutex, [&] {
+            return mutex->acquire(std::nothrow, wait_of(what));
+        });
+    }
+
+    /* Wait so that another thread can cancel it, and again if a claim outlasts
+     * its short lease. */
+    template <class Lock, class Take>
+    sqlock::lease wait_with(player &by, const step &what,
+                            std::shared_ptr<Lock> lock, Take take)
+    {
         const auto key = std::make_pair(what.names[0], by.number);
-        auto made = std::make_shared<sqlock::mutex>(*registry_, what.names[0],
-                                                    read(what, what.names[0]));
 
         {
             const std::lock_guard<std::mutex> locked(guard_);
-            waiting_[key] = made;
+            waiting_[key] = [lock] { lock->cancel(); };
         }
         const auto until = std::chrono::steady_clock::now() + patience;
-        for (;;) { /* again, if a claim outlasts its short lease */
-            auto got = made->acquire(std::nothrow, wait_of(what));
+        for (;;) {
+            auto got = take();
             if (got || got.error().code != SQLOCK_ETIMEDOUT ||
                 what.number("wait", 0) != 0 ||
                 std::chrono::steady_clock::now() > until)
@@ -287,7 +327,8 @@ class actor
         for (const auto &name : what.names)
             by.leases.erase(name);
         if (auto *one = std::get_if<sqlock::lease>(&it))
-            one->release();
+            by.given.insert_or_assign(what.names[0], std::move(*one))
+                .first->second.release();
         else if (std::get<1>(it)->size() != what.names.size())
             throw refused("leases of one call are released together");
         else
@@ -330,7 +371,28 @@ class actor
         throw refused("what remains of one of many");
     }
 
-    /* All waits for the lock, of whatever thread, by mutexes. */
+    int downgrades(player &by, const step &what)
+    {
+        what.only("");
+        const auto given = by.given.find(what.names[0]);
+        if (by.leases.count(what.names[0]) == 0 && given != by.given.end())
+            given->second.downgrade();
+        else if (auto *one = std::get_if<sqlock::lease>(&of(by, what.names[0])))
+            one->downgrade();
+        else
+            throw refused("leases of one call stay as they are");
+        return 0;
+    }
+
+    int permits(player &, const step &what)
+    {
+        what.only("number");
+        registry_->set_permits(what.names[0],
+                               static_cast<unsigned>(what.number("number", 0)));
+        return 0;
+    }
+
+    /* All waits for the lock, of whatever thread, by what waits. */
     int cancels(player &, const step &what)
     {
         const std::lock_guard<std::mutex> locked(guard_);
@@ -339,9 +401,9 @@ class actor
         what.only("");
         if (is_by_handle_)
             throw refused("each handle cancels its own waits");
-        for (const auto &[key, made] : waiting_)
+        for (const auto &[key, cancel] : waiting_)
             if (key.first == what.names[0]) {
-                made->cancel();
+                cancel();
                 is_known = true;
             }
         if (!is_known)
