@@ -10,6 +10,7 @@ package sqlock
 /*
 #cgo pkg-config: sqlock
 #include <sqlock.h>
+#include <sqlock/shared.h>
 #include <stdlib.h>
 */
 import "C"
@@ -33,9 +34,10 @@ func (e *Error) Error() string { return e.Message }
 
 // The codes that a program asks for most.
 const (
-	Busy    = int(C.SQLOCK_EBUSY)
-	Lost    = int(C.SQLOCK_ELOST)
-	Expired = int(C.SQLOCK_EEXPIRED)
+	Busy     = int(C.SQLOCK_EBUSY)
+	Lost     = int(C.SQLOCK_ELOST)
+	Expired  = int(C.SQLOCK_EEXPIRED)
+	Conflict = int(C.SQLOCK_ECONFLICT)
 )
 
 func failure(code C.int, err *C.sqlock_error) error {
@@ -95,18 +97,39 @@ type Lease struct {
 	result error
 }
 
+// share is how a lock is taken: alone, or with others.
+type share struct {
+	mode            C.sqlock_mode
+	permits, weight C.uint32_t
+}
+
+var alone = share{mode: C.SQLOCK_EXCLUSIVE}
+
 // Acquire waits for the lock until the context is done.
 func (r *Registry) Acquire(ctx context.Context, name string) (*Lease, error) {
-	return r.acquire(ctx, name, C.SQLOCK_FOREVER)
+	return r.acquire(ctx, name, C.SQLOCK_FOREVER, alone)
 }
 
 // TryAcquire does not wait: where another owner has the lock, the error's code
 // is Busy.
 func (r *Registry) TryAcquire(name string) (*Lease, error) {
-	return r.acquire(context.Background(), name, 0)
+	return r.acquire(context.Background(), name, 0, alone)
 }
 
-func (r *Registry) acquire(ctx context.Context, name string, wait C.int64_t) (*Lease, error) {
+// AcquireShared waits as Acquire does, for the lock with other readers.
+func (r *Registry) AcquireShared(ctx context.Context, name string) (*Lease, error) {
+	return r.acquire(ctx, name, C.SQLOCK_FOREVER, share{mode: C.SQLOCK_SHARED})
+}
+
+// AcquirePermits waits as Acquire does, for weight of the lock's permits, all or
+// none.  An error with the code Conflict says that it has another number of
+// permits.
+func (r *Registry) AcquirePermits(ctx context.Context, name string, permits, weight uint32) (*Lease, error) {
+	return r.acquire(ctx, name, C.SQLOCK_FOREVER,
+		share{C.SQLOCK_SHARED, C.uint32_t(permits), C.uint32_t(weight)})
+}
+
+func (r *Registry) acquire(ctx context.Context, name string, wait C.int64_t, as share) (*Lease, error) {
 	var err C.sqlock_error
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -121,6 +144,7 @@ func (r *Registry) acquire(ctx context.Context, name string, wait C.int64_t) (*L
 	var how C.sqlock_acquire_options
 	how.size = C.size_t(unsafe.Sizeof(how))
 	how.auto_renew = true
+	how.mode, how.permits, how.weight = as.mode, as.permits, as.weight
 	if ctx.Done() != nil {
 		// The wait ends once the pipe's other end is closed.
 		reader, writer, failed := os.Pipe()
@@ -169,6 +193,13 @@ func (l *Lease) Token() int64 {
 func (l *Lease) Remaining() time.Duration {
 	defer runtime.KeepAlive(l)
 	return time.Duration(C.sqlock_remaining_ms(l.handle)) * time.Millisecond
+}
+
+// Downgrade lets readers in: nobody has the lock alone in between.
+func (l *Lease) Downgrade() error {
+	defer runtime.KeepAlive(l)
+	var err C.sqlock_error
+	return failure(C.sqlock_downgrade(l.handle, &err), &err)
 }
 
 // Release gives the lock back.  An error with the code Lost says that somebody

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # go.sh: the example of a package for Go is built as its comments say, vetted,
-# and its program keeps goroutines apart on SQLite.  SQLOCK_TEST_GO names the
-# folder of an older go.
+# and its program keeps goroutines apart, or lets them share, on SQLite.
+# SQLOCK_TEST_GO names the folder of an older go.
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../../tools/support/script.sh"
 PATH=$PATH:/usr/local/go/bin
@@ -42,7 +42,7 @@ for bin in "$(dirname "$(command -v go)")" "${SQLOCK_TEST_GO:-$oldest}"; do
     check "the program is built by $version" go build -o "$dir/workers" \
         ./workers
     check "go vet of $version has no complaint" go vet ./...
-    check "goroutines take turns, and a wait ends with its context, $version" \
+    check "goroutines take turns, share permits, wait and read, $version" \
         "$dir/workers" "sqlite:$dir/locks.db"
     rm -f "$dir"/locks.db*
 done

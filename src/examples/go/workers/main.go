@@ -1,4 +1,5 @@
-// workers: goroutines that take turns at a lock, and never meet.
+// workers: goroutines that take turns at a lock, and never meet; that share
+// permits, and read together.
 //
 //	workers URL
 package main
@@ -8,14 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"sqlock.example/sqlock"
 )
 
-const workers, rounds = 16, 20
+const workers, rounds, permits = 16, 20, 3
 
 func run(url string) error {
 	if err := sqlock.CreateSchema(url); err != nil {
@@ -26,46 +26,114 @@ func run(url string) error {
 		return err
 	}
 	defer registry.Close()
+	for _, take := range []func(*sqlock.Registry) error{turns, usePermits, wait, read} {
+		if err := take(registry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
+// each calls work in as many goroutines, and returns the first error.
+func each(count int, work func(i int) error) error {
+	came := make(chan error, count)
+	for i := 0; i < count; i++ {
+		go func(i int) { came <- work(i) }(i)
+	}
+	var first error
+	for i := 0; i < count; i++ {
+		if err := <-came; first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func turns(registry *sqlock.Registry) error {
 	var inside, met int32
 	var turns int // by whoever holds the lock, and by nothing else
 	var last int64
-	var group sync.WaitGroup
-	failed := make(chan error, workers)
-	for i := 0; i < workers; i++ {
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			for j := 0; j < rounds; j++ {
-				lease, err := registry.Acquire(context.Background(), "workers")
-				if err != nil {
-					failed <- err
-					return
-				}
-				if atomic.AddInt32(&inside, 1) != 1 || lease.Token() <= last {
-					atomic.AddInt32(&met, 1)
-				}
-				last = lease.Token()
-				turns++
-				atomic.AddInt32(&inside, -1)
-				if err := lease.Release(); err != nil {
-					failed <- err
-					return
-				}
+	err := each(workers, func(int) error {
+		for j := 0; j < rounds; j++ {
+			lease, err := registry.Acquire(context.Background(), "workers")
+			if err != nil {
+				return err
 			}
-		}()
-	}
-	group.Wait()
-	select {
-	case err := <-failed:
+			if atomic.AddInt32(&inside, 1) != 1 || lease.Token() <= last {
+				atomic.AddInt32(&met, 1)
+			}
+			last = lease.Token()
+			turns++
+			atomic.AddInt32(&inside, -1)
+			if err := lease.Release(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
 		return err
-	default:
 	}
 	if met != 0 || turns != workers*rounds {
 		return fmt.Errorf("%d times two met, %d turns", met, turns)
 	}
 	fmt.Printf("%d goroutines took %d turns, one at a time\n", workers, turns)
+	return nil
+}
 
+// Goroutines take one or two of the permits at a time, and never have more.
+func usePermits(registry *sqlock.Registry) error {
+	var inside int32
+	err := each(workers, func(i int) error {
+		weight := 1 + i%2
+		lease, err := registry.AcquirePermits(context.Background(), "scanner", permits, uint32(weight))
+		if err != nil {
+			return err
+		}
+		now := atomic.AddInt32(&inside, int32(weight))
+		time.Sleep(time.Millisecond)
+		atomic.AddInt32(&inside, -int32(weight))
+		if err := lease.Release(); err != nil || now <= permits {
+			return err
+		}
+		return fmt.Errorf("%d permits were in use", now)
+	})
+	if err != nil {
+		return err
+	}
+	var why *sqlock.Error
+	_, err = registry.AcquirePermits(context.Background(), "scanner", permits+1, 1)
+	if !errors.As(err, &why) || why.Code != sqlock.Conflict {
+		return fmt.Errorf("another number of permits was taken: %v", err)
+	}
+	fmt.Printf("%d goroutines had %d permits\n", workers, permits)
+	return nil
+}
+
+// Two read together, one of which was a writer.
+func read(registry *sqlock.Registry) error {
+	writer, err := registry.Acquire(context.Background(), "prices")
+	if err != nil {
+		return err
+	}
+	if err := writer.Downgrade(); err != nil {
+		return err
+	}
+	reader, err := registry.AcquireShared(context.Background(), "prices")
+	if err != nil {
+		return err
+	}
+	if writer.Remaining() == 0 || reader.Remaining() == 0 {
+		return errors.New("readers exclude each other")
+	}
+	if err := writer.Release(); err != nil {
+		return err
+	}
+	fmt.Println("a writer became a reader, and another one read, too")
+	return reader.Release()
+}
+
+func wait(registry *sqlock.Registry) error {
 	lease, err := registry.Acquire(context.Background(), "workers")
 	if err != nil {
 		return err
