@@ -366,8 +366,7 @@ typedef enum sqlock_mode {
 /** Options of one acquisition.  Zero means the default. */
 typedef struct sqlock_acquire_options {
     size_t size; /* sizeof(sqlock_acquire_options): the struct may grow */
-    /* Length of this lease, more than the registry's margin_ms; default the
-     * registry's ttl_ms. */
+    /* Length of the lease, above margin_ms; default the registry's ttl_ms. */
     uint32_t ttl_ms;
     /* Renew in the background until the release, or until the owning thread
      * ends. */
@@ -388,6 +387,7 @@ typedef struct sqlock_acquire_options {
     sqlock_mode mode; /* default SQLOCK_EXCLUSIVE */
     uint32_t permits; /* of the lock, with SQLOCK_SHARED; 0: no limit */
     uint32_t weight;  /* how many of them to take; 0 stands for 1 */
+    const sqlock_mode *modes; /* of each of many locks; NULL: `mode` for all */
 } sqlock_acquire_options;
 #define SQLOCK_ACQUIRE_INIT SQLOCK_SIZED(sqlock_acquire_options)
 

@@ -50,6 +50,9 @@ extern "C" {
  * 0.1 s.  Where waiters poll, other processes may overtake it, and there is no
  * such bound.
  *
+ * With `modes`, an array with a mode for each lock, some may be shared and
+ * others not; `permits` and `weight` are for those that are.
+ *
  * PostgreSQL needs an entry of its lock table for each key while the statement
  * runs.  Its default settings have room for 10,000; for more at a time raise
  * max_locks_per_transaction, or get ERESOURCE.

@@ -462,19 +462,31 @@ int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err)
 
 /* --- begin and end --- */
 
-/* Check how the lock is to be shared, and set the weight: 0 for an exclusive
- * lease. */
-static int check_mode(const struct lk_store *store,
-                      sqlock_acquire_options *options, sqlock_error *err)
+/* Return the mode in which the lock at that place of the call is wanted. */
+static sqlock_mode mode_of(const sqlock_acquire_options *options, size_t place)
 {
-    if (options->mode == SQLOCK_SHARED) {
+    return options->modes != NULL ? options->modes[place] : options->mode;
+}
+
+/* Check in which modes the locks are wanted, and whether they can be shared. */
+static int check_modes(const struct lk_set *set,
+                       sqlock_acquire_options *options, sqlock_error *err)
+{
+    bool is_shared = false;
+
+    for (size_t i = 0; i < set->count; i++) {
+        sqlock_mode mode = mode_of(options, i);
+
+        if (mode != SQLOCK_EXCLUSIVE && mode != SQLOCK_SHARED)
+            return lk_error(err, SQLOCK_EINVAL, "unknown mode %d", (int)mode);
+        is_shared = is_shared || mode == SQLOCK_SHARED;
+    }
+    if (is_shared) {
         if (options->weight == 0)
             options->weight = 1;
-        return lk_share_check(store, options->weight, options->permits, err);
+        return lk_share_check(&set->registry->store, options->weight,
+                              options->permits, err);
     }
-    if (options->mode != SQLOCK_EXCLUSIVE)
-        return lk_error(err, SQLOCK_EINVAL, "unknown mode %d",
-                        (int)options->mode);
     if (options->weight != 0 || options->permits != LK_NO_LIMIT)
         return lk_error(err, SQLOCK_EINVAL,
                         "permits and weight are for the mode SQLOCK_SHARED");
@@ -483,12 +495,13 @@ static int check_mode(const struct lk_store *store,
 
 /* Check wait_ms and the options, and copy the options with defaults filled in.
  * Return 0 or EINVAL. */
-static int check(const struct lk_store *store, int64_t wait_ms,
+static int check(const struct lk_set *set, int64_t wait_ms,
                  const sqlock_acquire_options *options,
                  sqlock_acquire_options *complete, sqlock_error *err)
 {
     static const struct lk_sized sized = {
         "sqlock_acquire_options", "SQLOCK_ACQUIRE_INIT", sizeof *complete};
+    const sqlock_options *defaults = &set->registry->store.options;
     int rc = lk_sized_read(complete, &sized, options, err);
 
     if (rc < 0)
@@ -498,9 +511,9 @@ static int check(const struct lk_store *store, int64_t wait_ms,
                         "wait_ms is %lld: use 0, a time in ms, or "
                         "SQLOCK_FOREVER",
                         (long long)wait_ms);
-    rc = lk_ttl_check(&store->options, &complete->ttl_ms, complete->ttl_ms,
-                      store->options.ttl_ms, err);
-    return rc < 0 ? rc : check_mode(store, complete, err);
+    rc = lk_ttl_check(defaults, &complete->ttl_ms, complete->ttl_ms,
+                      defaults->ttl_ms, err);
+    return rc < 0 ? rc : check_modes(set, complete, err);
 }
 
 static void free_parts(struct lk_acquisition *a)
@@ -516,14 +529,19 @@ static void add_parts(struct lk_acquisition *a, const struct lk_set *set,
 {
     for (size_t i = 0; i < set->count; i++) {
         sqlock_lock *lock = set->members[i].lock;
+        bool is_share =
+            mode_of(&a->options, set->members[i].place) == SQLOCK_SHARED;
 
         a->parts[i] =
             (struct lk_part){.slot = lock->slot,
                              .waiter = &a->self,
                              .lock = lock,
                              .owner = owner != 0 ? owner : lk_caller(lock),
-                             .may_be_given = set->count == 1};
+                             .weight = is_share ? a->options.weight : 0,
+                             .permits = is_share ? a->options.permits : 0,
+                             .may_be_given = set->count == 1 && !is_share};
     }
+    a->options.modes = NULL; /* the caller's, who may free it */
 }
 
 int lk_acquisition_begin(struct lk_acquisition *a, const struct lk_set *set,
@@ -533,7 +551,7 @@ int lk_acquisition_begin(struct lk_acquisition *a, const struct lk_set *set,
     int rc;
 
     memset(a, 0, sizeof *a);
-    rc = check(&set->registry->store, wait_ms, options, &a->options, err);
+    rc = check(set, wait_ms, options, &a->options, err);
     if (rc < 0)
         return rc;
     a->store = &set->registry->store;

@@ -41,8 +41,8 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
         .name = slot->name,
         .owner = part->owner,
         .ttl_ms = a->options.ttl_ms,
-        .weight = a->options.weight,
-        .permits = a->options.permits,
+        .weight = part->weight,
+        .permits = part->permits,
         .asked_ns = a->self.asked_ns,
     };
     memcpy(part->lease.client_id, slot->ticket, sizeof slot->ticket);

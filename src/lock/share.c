@@ -67,8 +67,6 @@ static void become_share(const sqlock_lock *lock, const struct lk_lease *lease)
     pthread_mutex_lock(&lk_mutex);
     hold = own(lock);
     hold->lease = *lease;
-    hold->asked.mode = SQLOCK_SHARED;
-    hold->asked.weight = lease->weight;
     lk_pass_turn(lock->slot);
     pthread_mutex_unlock(&lk_mutex);
 }

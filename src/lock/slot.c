@@ -222,8 +222,7 @@ struct lk_part *lk_choose(struct lk_slot *slot)
 
     if (slot->handoffs >= slot->store->options.handoff_limit ||
         lk_peers_are_due(slot) || lk_remaining_ns(lk_present(slot)) == 0 ||
-        next == NULL || !next->may_be_given ||
-        next->waiter->options->mode == SQLOCK_SHARED)
+        next == NULL || !next->may_be_given)
         return NULL;
     go_to(next, LK_PART_CHOSEN);
     slot->turn = next;
@@ -267,15 +266,15 @@ static bool is_used_twice(const struct lk_part *self)
 
 /* Return whether a nested acquire asks for something that the first acquire,
  * with which it shares the lease, did not ask for. */
-static bool wants_more(const struct lk_hold *hold,
-                       const sqlock_acquire_options *wanted)
+static bool wants_more(const struct lk_hold *hold, const struct lk_part *part)
 {
+    const sqlock_acquire_options *wanted = part->waiter->options;
     const sqlock_acquire_options *has = &hold->asked;
     uint32_t usual_ms = hold->slot->store->options.ttl_ms;
 
     return (wanted->ttl_ms != has->ttl_ms && wanted->ttl_ms != usual_ms) ||
-           (wanted->permits != has->permits) ||
-           (wanted->weight != has->weight) ||
+           part->permits != hold->lease.permits ||
+           part->weight != hold->lease.weight ||
            (wanted->auto_renew && !has->auto_renew) ||
            (wanted->fenced && !has->fenced) ||
            (wanted->max_hold_ms != 0 &&
@@ -287,7 +286,7 @@ static bool wants_more(const struct lk_hold *hold,
 
 static int nest(struct lk_part *part, struct lk_hold *hold, sqlock_error *err)
 {
-    if (lk_is_share(hold) != (part->waiter->options->mode == SQLOCK_SHARED))
+    if (lk_is_share(hold) != (part->weight > 0))
         return lk_error(err, SQLOCK_EINVAL,
                         lk_is_share(hold)
                             ? "the caller shares this lock: release it, then "
@@ -304,7 +303,7 @@ static int nest(struct lk_part *part, struct lk_hold *hold, sqlock_error *err)
         return lk_error(
             err, SQLOCK_EINVAL,
             "the lock has been acquired too often without a release");
-    if (wants_more(hold, part->waiter->options))
+    if (wants_more(hold, part))
         return lk_error(err, SQLOCK_EINVAL,
                         "the lock is already held with other options: set them "
                         "in the first acquire only");
@@ -333,8 +332,7 @@ static struct lk_hold *ours(const struct lk_part *part)
     if (hold != NULL && hold->state == LK_HOLD_HELD &&
         hold->owner == part->owner &&
         slot->store->options.ownership == SQLOCK_OWNED_BY_REGISTRY &&
-        hold->count > 0 && lk_remaining_ns(hold) > 0 &&
-        !wants_more(hold, part->waiter->options))
+        hold->count > 0 && lk_remaining_ns(hold) > 0 && !wants_more(hold, part))
         return hold;
     return NULL;
 }

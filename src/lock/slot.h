@@ -44,6 +44,8 @@ struct lk_part {
     struct sqlock_lock *lock; /* the handle */
     uint64_t owner;           /* the future owner of the lock */
     struct lk_hold *hold;     /* for the grant, from lk_enter() on */
+    uint32_t weight;          /* of the lease; 0: it has the lock alone */
+    uint32_t permits;         /* of the lock, for a share */
     bool may_be_given;        /* a release may hand its lease off to the part */
     /* guarded by the mutex */
     struct lk_part *next, *previous;

@@ -107,11 +107,33 @@ static void be_inside(struct player *player, const struct set *set)
         mark_inside(player, sqlock_name(set->locks[i]), false);
 }
 
+/* Read sharing=, which names the one lock of the set that is shared. */
+static void read_modes(const struct player *player, const struct set *set,
+                       sqlock_mode *modes, sqlock_acquire_options *how)
+{
+    const char *name = step_option(&player->step, "sharing");
+
+    if (name == NULL)
+        return;
+    for (size_t i = 0; i < set->count; i++) {
+        const char *other = sqlock_name(set->locks[i]);
+        size_t length = strcspn(other, "@");
+
+        modes[i] = strlen(name) == length && strncmp(name, other, length) == 0
+                       ? SQLOCK_SHARED
+                       : SQLOCK_EXCLUSIVE;
+    }
+    how->modes = modes;
+}
+
 static int acquire(struct player *player, struct set *set, int64_t wait_ms,
-                   const sqlock_acquire_options *how)
+                   const sqlock_acquire_options *asked)
 {
     sqlock_error *err = &player->outcome.err;
+    sqlock_acquire_options with_modes = *asked, *how = &with_modes;
+    sqlock_mode modes[LOCKS_MAX];
 
+    read_modes(player, set, modes, how);
     return set->is_many ? sqlock_acquire_many(set->locks, set->count, wait_ms,
                                               how, set->results, err)
                         : sqlock_acquire(set->locks[0], wait_ms, how, err);

@@ -85,7 +85,7 @@ bool run_wait_is_over(const run_wait *wait)
 static void say_who(const char *prefix, const char *name,
                     const sqlock_info *row, const char *remaining)
 {
-    if (row->mode == SQLOCK_SHARED)
+    if (row->sharers > 0)
         run_note("%s\"%s\" is shared by %" PRId32 ", for longest by %s; the "
                  "last lease ends in %s unless it is renewed",
                  prefix, name, row->sharers, row->holder, remaining);
