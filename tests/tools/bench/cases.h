@@ -20,7 +20,15 @@ int floor_two_selects(void *state, unsigned client,
 
 int lock_setup(void **state, const struct bench_target *target,
                struct bench_failure *failure);
+int shared_setup(void **state, const struct bench_target *target,
+                 struct bench_failure *failure);
+int permit_setup(void **state, const struct bench_target *target,
+                 struct bench_failure *failure);
+int readers_setup(void **state, const struct bench_target *target,
+                  struct bench_failure *failure);
 void lock_teardown(void *state);
+int shared_pair(void *state, unsigned client, struct bench_failure *failure);
+int permit_pair(void *state, unsigned client, struct bench_failure *failure);
 int lock_pair(void *state, unsigned client, struct bench_failure *failure);
 int lock_nested(void *state, unsigned client, struct bench_failure *failure);
 

@@ -30,8 +30,11 @@ static int fail(struct bench_failure *failure, const char *what, int rc,
                       err->message);
 }
 
-int lock_setup(void **out, const struct bench_target *target,
-               struct bench_failure *failure)
+/* Open a registry, and obtain a lock for each client: with the client's number
+ * in its name, or the same one for all. */
+static int set_up(void **out, const struct bench_target *target,
+                  const char *prefix, bool is_one,
+                  struct bench_failure *failure)
 {
     struct lock_state *state = calloc(1, sizeof *state);
     sqlock_options options = SQLOCK_OPTIONS_INIT;
@@ -50,12 +53,37 @@ int lock_setup(void **out, const struct bench_target *target,
         return fail(failure, "sqlock_registry_open", rc, &err);
     state->clients = target->clients;
     for (i = 0; i < state->clients; i++) {
-        (void)snprintf(name, sizeof name, "bench client %u", target->first + i);
+        (void)snprintf(name, sizeof name, "bench %s %u", prefix,
+                       is_one ? 0 : target->first + i);
         rc = sqlock_obtain(&state->locks[i], state->registry, name, &err);
         if (rc != 0)
             return fail(failure, "sqlock_obtain", rc, &err);
     }
     return 0;
+}
+
+int lock_setup(void **out, const struct bench_target *target,
+               struct bench_failure *failure)
+{
+    return set_up(out, target, "client", false, failure);
+}
+
+int shared_setup(void **out, const struct bench_target *target,
+                 struct bench_failure *failure)
+{
+    return set_up(out, target, "sharer", false, failure);
+}
+
+int permit_setup(void **out, const struct bench_target *target,
+                 struct bench_failure *failure)
+{
+    return set_up(out, target, "permit", false, failure);
+}
+
+int readers_setup(void **out, const struct bench_target *target,
+                  struct bench_failure *failure)
+{
+    return set_up(out, target, "readers", true, failure);
 }
 
 void lock_teardown(void *opaque)
@@ -71,10 +99,11 @@ void lock_teardown(void *opaque)
     free(state);
 }
 
-static int acquire(sqlock_lock *lock, struct bench_failure *failure)
+static int acquire(sqlock_lock *lock, const sqlock_acquire_options *options,
+                   struct bench_failure *failure)
 {
     sqlock_error err = {0};
-    int rc = sqlock_acquire(lock, WAIT_MS, NULL, &err);
+    int rc = sqlock_acquire(lock, WAIT_MS, options, &err);
 
     return rc == 0 ? 0 : fail(failure, "sqlock_acquire", rc, &err);
 }
@@ -92,9 +121,32 @@ int lock_pair(void *opaque, unsigned client, struct bench_failure *failure)
     struct lock_state *state = opaque;
     sqlock_lock *lock = state->locks[client];
 
-    if (acquire(lock, failure) != 0)
+    if (acquire(lock, NULL, failure) != 0)
         return -1;
     return release(lock, failure);
+}
+
+static int share(void *opaque, unsigned client, uint32_t permits,
+                 struct bench_failure *failure)
+{
+    struct lock_state *state = opaque;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+
+    options.mode = SQLOCK_SHARED;
+    options.permits = permits;
+    if (acquire(state->locks[client], &options, failure) != 0)
+        return -1;
+    return release(state->locks[client], failure);
+}
+
+int shared_pair(void *opaque, unsigned client, struct bench_failure *failure)
+{
+    return share(opaque, client, 0, failure);
+}
+
+int permit_pair(void *opaque, unsigned client, struct bench_failure *failure)
+{
+    return share(opaque, client, 3, failure);
 }
 
 int lock_nested(void *opaque, unsigned client, struct bench_failure *failure)
@@ -102,8 +154,8 @@ int lock_nested(void *opaque, unsigned client, struct bench_failure *failure)
     struct lock_state *state = opaque;
     sqlock_lock *lock = state->locks[client];
 
-    if (acquire(lock, failure) != 0 || acquire(lock, failure) != 0 ||
-        release(lock, failure) != 0)
+    if (acquire(lock, NULL, failure) != 0 ||
+        acquire(lock, NULL, failure) != 0 || release(lock, failure) != 0)
         return -1;
     return release(lock, failure);
 }
