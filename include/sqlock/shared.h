@@ -19,8 +19,7 @@
  *
  * This needs the table of sqlock's layout, ENOTSUP otherwise; a Spring service
  * on it sees the lock held until the last sharer has left.  A lock has 1000
- * sharers at most.  A shared lease guards no transaction.  sqlock-sharing(7) has
- * more.
+ * sharers at most.  A shared lease guards no transaction.
  *
  * Calling sequence
  *     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;

@@ -16,10 +16,10 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "lease/share.h"
 #include "lock/claim.h"
 #include "lock/deadlock.h"
 #include "lock/hold.h"
+#include "lock/modes.h"
 #include "lock/peers.h"
 #include "lock/release.h"
 
@@ -462,37 +462,6 @@ int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err)
 
 /* --- begin and end --- */
 
-/* Return the mode in which the lock at that place of the call is wanted. */
-static sqlock_mode mode_of(const sqlock_acquire_options *options, size_t place)
-{
-    return options->modes != NULL ? options->modes[place] : options->mode;
-}
-
-/* Check in which modes the locks are wanted, and whether they can be shared. */
-static int check_modes(const struct lk_set *set,
-                       sqlock_acquire_options *options, sqlock_error *err)
-{
-    bool is_shared = false;
-
-    for (size_t i = 0; i < set->count; i++) {
-        sqlock_mode mode = mode_of(options, i);
-
-        if (mode != SQLOCK_EXCLUSIVE && mode != SQLOCK_SHARED)
-            return lk_error(err, SQLOCK_EINVAL, "unknown mode %d", (int)mode);
-        is_shared = is_shared || mode == SQLOCK_SHARED;
-    }
-    if (is_shared) {
-        if (options->weight == 0)
-            options->weight = 1;
-        return lk_share_check(&set->registry->store, options->weight,
-                              options->permits, err);
-    }
-    if (options->weight != 0 || options->permits != LK_NO_LIMIT)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "permits and weight are for the mode SQLOCK_SHARED");
-    return 0;
-}
-
 /* Check wait_ms and the options, and copy the options with defaults filled in.
  * Return 0 or EINVAL. */
 static int check(const struct lk_set *set, int64_t wait_ms,
@@ -513,7 +482,7 @@ static int check(const struct lk_set *set, int64_t wait_ms,
                         (long long)wait_ms);
     rc = lk_ttl_check(defaults, &complete->ttl_ms, complete->ttl_ms,
                       defaults->ttl_ms, err);
-    return rc < 0 ? rc : check_modes(set, complete, err);
+    return rc < 0 ? rc : lk_modes_check(set, complete, err);
 }
 
 static void free_parts(struct lk_acquisition *a)
@@ -530,7 +499,7 @@ static void add_parts(struct lk_acquisition *a, const struct lk_set *set,
     for (size_t i = 0; i < set->count; i++) {
         sqlock_lock *lock = set->members[i].lock;
         bool is_share =
-            mode_of(&a->options, set->members[i].place) == SQLOCK_SHARED;
+            lk_mode_of(&a->options, set->members[i].place) == SQLOCK_SHARED;
 
         a->parts[i] =
             (struct lk_part){.slot = lock->slot,
