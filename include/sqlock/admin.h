@@ -88,6 +88,8 @@ typedef struct sqlock_info {
                            token, for how long it has had the lock and how long
                            its lease remains; when expired, of those that did
                            not release it; NULL: there are none */
+    char *text; /* what the leader has published (sqlock/leader.h), who has the
+                   lock alone; NULL: nothing, or nobody leads */
 } sqlock_info;
 
 /**

@@ -268,7 +268,8 @@ UPDATE INT_LOCK
 -- and a CLIENT_ID that is nobody's but theirs together, which SHARERS begins
 -- with.  EXPIRED_AFTER is the latest end of a sharer.  So all other statements
 -- take the row for held until the last one ends; and whoever then takes it need
--- not empty SHARERS, because a group is over that is not CLIENT_ID.
+-- not empty SHARERS, because a group is over that is not CLIENT_ID.  Of a lock
+-- that one has alone, SHARERS may have the text that it has published.
 
 -- ---- define group (sqlock)
 -- The CLIENT_ID of a group: of its first sharer, but for the digits by which a
@@ -527,6 +528,16 @@ UPDATE INT_LOCK AS L
           WHERE type = 'array' AND json_extract(value, '$[1]') >= {now}), 0)
           AS room) AS R)
   WHERE {row};
+
+-- ---- publish (sqlock)
+-- Writes the text of a leader, who has the lock alone (src/lease/leader.h).  It
+-- counts only under its CLIENT_ID, so nobody need take it away.  With the time
+-- a text that is published again changes the row, too.
+UPDATE INT_LOCK AS L
+  SET SHARERS = '{"leader":"' || :client || '","at":' || {now} || ',"text":"' ||
+    :shown || '"}'
+  WHERE {row} AND CLIENT_ID = :client AND EXPIRED_AFTER >= {now} AND
+    {permits_of_row} IS NULL;
 
 -- =========================================== many leases in one statement ====
 

@@ -13,6 +13,7 @@
 #include "admin/sharers.h"
 #include "admin/waiters.h"
 #include "base/error.h"
+#include "lease/leader.h"
 #include "lease/skew.h"
 
 #define INFO_COLUMNS 10
@@ -178,6 +179,18 @@ static int add_sharers(struct lk_info_list *list, sqlock_info *out,
     return rc;
 }
 
+/* Add what the leader has published, who has the lock alone. */
+static int add_text(struct lk_info_list *list, sqlock_info *out,
+                    const sqlock_value *cell)
+{
+    char text[SQLOCK_LEADER_TEXT_MAX + 1];
+
+    if (out->state != SQLOCK_HELD || cell->type != SQLOCK_TEXT ||
+        !lk_leader_text(cell->text, out->client_id, text))
+        return 0;
+    return copy_text(list, &out->text, text);
+}
+
 /* Set for how long the lease has been held; one that has expired was held until
  * it did. */
 static void set_held(sqlock_info *out, int64_t now_us)
@@ -222,6 +235,8 @@ static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
         rc = copy_text(list, &out->holder, holder);
     if (rc == 0)
         rc = add_sharers(list, out, &cells[LK_INFO_SHARERS], now_us);
+    if (rc == 0)
+        rc = add_text(list, out, &cells[LK_INFO_SHARERS]);
     set_held(out, now_us);
     if (has_others_date(store, out, cells, holder)) {
         out->acquired_at_us = 0;

@@ -264,6 +264,11 @@ typedef enum sqlock_statement_kind {
      * affected: 1, or 0 if there is no row or no value changed. */
     SQLOCK_SQL_PERMITS,
 
+    /* Write the text :shown of a leader into SHARERS (lease/leader.h), unless
+     * the lease is over or the row has permits.  affected: 1 or 0.  Missing as
+     * ENQUEUE. */
+    SQLOCK_SQL_PUBLISH,
+
     /* Read who waits for whom in :region.  Rows: CLIENT_ID and QUEUE of each
      * lock that is held and has tickets.  Missing as ENQUEUE. */
     SQLOCK_SQL_WAITS,

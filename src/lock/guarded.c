@@ -10,8 +10,12 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "lock/release.h"
+
+/* Pause while renewals of a lease end that were sent before its guard. */
+#define PAUSE_NS (2 * LK_NS_PER_MS)
 
 int lk_guarded_store(const sqlock_lock *lock, struct lk_store **out,
                      sqlock_error *err)
@@ -61,6 +65,30 @@ int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
     }
     pthread_mutex_unlock(&lk_mutex);
     return rc;
+}
+
+int lk_guard_settle(const sqlock_lock *lock, struct lk_lease *lease,
+                    sqlock_error *err)
+{
+    for (;;) {
+        const struct lk_hold *hold;
+        bool is_guarded;
+        bool is_renewed;
+
+        pthread_mutex_lock(&lk_mutex);
+        hold = lk_hold_of(lock->slot, lk_caller(lock));
+        is_guarded = hold->guards > 1;
+        is_renewed = hold->renewals != NULL;
+        *lease = hold->lease;
+        pthread_mutex_unlock(&lk_mutex);
+        if (is_guarded)
+            return lk_error(err, SQLOCK_EINUSE,
+                            "an open transaction guards this lock: end it "
+                            "first");
+        if (!is_renewed)
+            return 0;
+        lk_sleep_until(sqlock_monotonic_ns() + PAUSE_NS);
+    }
 }
 
 /* Return the guarded hold; it is neither released nor set aside. */

@@ -19,6 +19,12 @@ int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
 int lk_guarded_store(const sqlock_lock *lock, struct lk_store **out,
                      sqlock_error *err);
 
+/* Wait until no renewal of the lease is under way that the caller guards, for a
+ * statement of its own: none begins now.  Copy the lease, or return EINUSE if a
+ * transaction guards it, too. */
+int lk_guard_settle(const sqlock_lock *lock, struct lk_lease *lease,
+                    sqlock_error *err);
+
 /* End a guard of the lease with that CLIENT_ID.  `lost` is the state in which
  * the guard found the lease: 0, ELOST or EEXPIRED; a lost lease is marked as
  * lost.  If the holder's last acquire was undone meanwhile (sqlock_abandon()),

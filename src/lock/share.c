@@ -4,16 +4,10 @@
  */
 #include "sqlock/shared.h"
 
-#include "base/clock.h"
-#include "base/error.h"
 #include "lease/bell.h"
 #include "lease/share.h"
 #include "lock/guarded.h"
 #include "lock/hold.h"
-
-/* Pause while renewals of the lease end that were sent as of an exclusive
- * one. */
-#define PAUSE_NS (2 * LK_NS_PER_MS)
 
 /* Return the caller's hold.  The caller holds the mutex. */
 static struct lk_hold *own(const sqlock_lock *lock)
@@ -33,32 +27,6 @@ static bool is_shared_already(const sqlock_lock *lock)
     return is_share;
 }
 
-/* Wait until no renewal of the guarded lease is under way; none begins now.
- * Copy the lease, or return EINUSE if a transaction guards it, too. */
-static int settle(const sqlock_lock *lock, struct lk_lease *lease,
-                  sqlock_error *err)
-{
-    for (;;) {
-        const struct lk_hold *hold;
-        bool is_guarded;
-        bool is_renewed;
-
-        pthread_mutex_lock(&lk_mutex);
-        hold = own(lock);
-        is_guarded = hold->guards > 1;
-        is_renewed = hold->renewals != NULL;
-        *lease = hold->lease;
-        pthread_mutex_unlock(&lk_mutex);
-        if (is_guarded)
-            return lk_error(err, SQLOCK_EINUSE,
-                            "an open transaction guards this lock: end it "
-                            "first");
-        if (!is_renewed)
-            return 0;
-        lk_sleep_until(sqlock_monotonic_ns() + PAUSE_NS);
-    }
-}
-
 /* The hold is a share now: others of this process may ask for theirs. */
 static void become_share(const sqlock_lock *lock, const struct lk_lease *lease)
 {
@@ -75,7 +43,7 @@ static int downgrade(const sqlock_lock *lock, struct lk_lease *lease,
                      sqlock_error *err)
 {
     struct lk_store *store = &lock->registry->store;
-    int rc = settle(lock, lease, err);
+    int rc = lk_guard_settle(lock, lease, err);
 
     if (rc == 0)
         rc = lk_share_downgrade(store, lease, err);

@@ -40,5 +40,6 @@ extern const struct topic topic_refused;
 extern const struct topic topic_limits;
 extern const struct topic topic_shares;
 extern const struct topic topic_sharers;
+extern const struct topic topic_leader;
 
 #endif

@@ -45,6 +45,7 @@ static bool may_be_missing(size_t layout, sqlock_statement_kind kind)
     case SQLOCK_SQL_BREAK_SHARE:
     case SQLOCK_SQL_DOWNGRADE:
     case SQLOCK_SQL_PERMITS:
+    case SQLOCK_SQL_PUBLISH:
     case SQLOCK_SQL_WAITS:
         return layout != SQLOCK_LAYOUT_SQLOCK;
     case SQLOCK_SQL_LOCK_MANY:

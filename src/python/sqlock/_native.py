@@ -167,6 +167,7 @@ class Info(ctypes.Structure):
         ("taken", c_uint32),
         ("sharers", ctypes.c_int32),
         ("sharer_names", c_char_p),
+        ("text", c_char_p),
     ]
 
 

@@ -1,0 +1,140 @@
+/*
+ * observe.c - wait until another leads, or has published another text
+ *
+ * One statement reads the row at a time; between two, the thread sleeps.  Only
+ * pause_until() would have to be another where a database could tell of the
+ * change.
+ */
+#include <poll.h>
+#include <string.h>
+
+#include "admin/info.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "base/retry.h"
+#include "sqlock/leader.h"
+
+/* A read that fails for another reason is not tried again. */
+static const struct lk_retry_policy policy = {
+    .first_us = 50000,
+    .longest_us = 1000000,
+    .classes = LK_RETRY_CONFLICT | LK_RETRY_BUSY | LK_RETRY_UNREACHABLE |
+               LK_RETRY_FULL | LK_RETRY_STANDBY,
+    .last = LK_RETRY_AT_DEADLINE,
+};
+
+static bool leads(const sqlock_info *row)
+{
+    return row->state == SQLOCK_HELD && row->mode == SQLOCK_EXCLUSIVE &&
+           (row->holder == NULL || !lk_holder_is_break(row->holder));
+}
+
+static bool is_same_text(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+/* Return whether both rows, which may be NULL, have the same leader, with the
+ * same text. */
+static bool is_same(const sqlock_info *a, const sqlock_info *b)
+{
+    if (a == NULL || b == NULL)
+        return a == b;
+    return strcmp(a->client_id, b->client_id) == 0 && a->token == b->token &&
+           is_same_text(a->text, b->text);
+}
+
+/* Read the leader's row; NULL: nobody leads. */
+static int read_leader(struct lk_store *store, const char *key,
+                       sqlock_info **out, sqlock_error *err)
+{
+    int rc = lk_info_of_key(store, key, out, err);
+
+    if (rc < 0)
+        *out = NULL;
+    if (*out == NULL || leads(*out))
+        return rc == SQLOCK_ENOTFOUND ? 0 : rc;
+    sqlock_info_free(*out, 1);
+    *out = NULL;
+    return 0;
+}
+
+/* Sleep.  Return 0; ECANCELED if the descriptor is readable or broken. */
+static int pause_until(int64_t until_ns, int cancel_fd, sqlock_error *err)
+{
+    struct pollfd cancel = {.fd = cancel_fd, .events = POLLIN};
+    nfds_t count = cancel_fd != 0;
+    int64_t left_ns;
+
+    do {
+        left_ns = until_ns - sqlock_monotonic_ns();
+        if (poll(&cancel, count,
+                 left_ns > 0 ? (int)(left_ns / LK_NS_PER_MS) + 1 : 0) > 0)
+            return lk_error(err, SQLOCK_ECANCELED, "the wait was cancelled");
+    } while (left_ns > 0);
+    return 0;
+}
+
+/* Return when to read the row again: those who observe do not read in step. */
+static int64_t next_read_ns(const struct lk_store *store, int64_t deadline_ns)
+{
+    int64_t poll_ns = (int64_t)store->options.poll_ms * LK_NS_PER_MS;
+
+    return lk_sooner(deadline_ns, lk_later(sqlock_monotonic_ns(),
+                                           lk_random_between(poll_ns * 3 / 4,
+                                                             poll_ns * 5 / 4)));
+}
+
+static int observe(struct lk_store *store, const char *key, int64_t wait_ms,
+                   int cancel_fd, sqlock_info **seen, sqlock_error *err)
+{
+    int64_t deadline_ns =
+        wait_ms < 0 ? LK_NEVER : lk_after_ms(sqlock_monotonic_ns(), wait_ms);
+    struct lk_retry retry;
+
+    lk_retry_begin(&retry, &policy, deadline_ns);
+    for (;;) {
+        sqlock_info *now = NULL;
+        int rc = read_leader(store, key, &now, err);
+
+        if (rc == 0 && !is_same(*seen, now)) {
+            sqlock_info_free(*seen, 1);
+            *seen = now;
+            return 0;
+        }
+        sqlock_info_free(now, 1);
+        if (rc < 0 && (wait_ms == 0 || !lk_retry_decide(&retry, rc)))
+            return rc;
+        if (rc == 0) {
+            if (sqlock_monotonic_ns() >= deadline_ns)
+                return lk_error(err, SQLOCK_ETIMEDOUT,
+                                "the same one led for %lld ms",
+                                (long long)wait_ms);
+            lk_retry_reset(&retry);
+            retry.resume_ns = next_read_ns(store, deadline_ns);
+        }
+        rc = pause_until(retry.resume_ns, cancel_fd, err);
+        if (rc < 0)
+            return rc;
+    }
+}
+
+int sqlock_observe(sqlock_registry *registry, const char *name, int64_t wait_ms,
+                   int cancel_fd, sqlock_info **seen, sqlock_error *err)
+{
+    char key[SQLOCK_KEY_SIZE] = "";
+    struct lk_store *store;
+    int rc;
+
+    if (seen == NULL)
+        return lk_error_null(err, "seen");
+    rc = lk_store_key(registry, name, &store, key, err);
+    if (rc < 0)
+        return rc;
+    if (wait_ms < SQLOCK_FOREVER || cancel_fd < 0)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "wait_ms is 0, a time in ms or SQLOCK_FOREVER, and "
+                        "cancel_fd a descriptor or 0");
+    return observe(store, key, wait_ms, cancel_fd, seen, err);
+}

@@ -1,0 +1,196 @@
+/*
+ * leader.c - write and read the text that a leader publishes (leader.h)
+ */
+#include "lease/leader.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "lease/row.h"
+#include "lease/share.h"
+
+#define ID_LENGTH (SQLOCK_KEY_SIZE - 1)
+#define LEADER "{\"leader\":\""
+#define AT "\",\"at\":"
+#define TEXT ",\"text\":\""
+/* The longest form of a byte: a character of one has six. */
+#define FORM_MAX (6 * SQLOCK_LEADER_TEXT_MAX + 1)
+
+int lk_leader_check(const char *text, sqlock_error *err)
+{
+    if (text == NULL)
+        return lk_error_null(err, "text");
+    if (strnlen(text, SQLOCK_LEADER_TEXT_MAX + 1) > SQLOCK_LEADER_TEXT_MAX)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the text of a leader has %d bytes at most",
+                        SQLOCK_LEADER_TEXT_MAX);
+    if (!lk_utf8_is_valid(text))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the text of a leader must be UTF-8");
+    return 0;
+}
+
+/* --- writing --- */
+
+static bool is_plain(uint32_t character)
+{
+    return character >= ' ' && character <= '~' && character != '"' &&
+           character != '\\';
+}
+
+/* Write a character as JSON does in ASCII, and return how many bytes it has. */
+static size_t write_character(char *out, size_t size, uint32_t character)
+{
+    uint32_t high = (character - 0x10000) >> 10;
+    uint32_t low = (character - 0x10000) & 0x3ff;
+
+    if (is_plain(character))
+        return (size_t)snprintf(out, size, "%c", (char)character);
+    if (character < 0x10000)
+        return (size_t)snprintf(out, size, "\\u%04x", character);
+    return (size_t)snprintf(out, size, "\\u%04x\\u%04x", 0xd800 + high,
+                            0xdc00 + low);
+}
+
+static void write_form(char out[FORM_MAX], const char *text)
+{
+    size_t used = 0;
+    uint32_t character;
+    size_t length;
+
+    out[0] = '\0';
+    while ((length = lk_utf8_decode(text, &character)) > 0) {
+        used += write_character(out + used, FORM_MAX - used, character);
+        text += length;
+    }
+}
+
+/* Say why nothing was published: the row is not the lease's, or was not. */
+static int explain(struct lk_store *store, const struct lk_lease *lease,
+                   sqlock_error *err)
+{
+    struct lk_row row;
+    int rc =
+        lk_row_read(store, lease->key, lk_store_deadline(store), &row, err);
+
+    if (rc < 0)
+        return rc;
+    if (strcmp(row.client_id, lease->client_id) != 0)
+        return lk_renewal_error(SQLOCK_ELOST, err);
+    if (!row.is_taken)
+        return lk_renewal_error(SQLOCK_EEXPIRED, err);
+    if (row.permits != LK_NO_LIMIT)
+        return lk_error(err, SQLOCK_ECONFLICT,
+                        "the lock has %u permits: who has one of several leads "
+                        "nobody",
+                        row.permits);
+    return lk_error(err, SQLOCK_ECONFLICT,
+                    "the lock had permits until now: publish again");
+}
+
+int lk_leader_publish(struct lk_store *store, const struct lk_lease *lease,
+                      const char *text, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    struct lk_run run = {.arguments = &arguments, .is_repeatable = true};
+    sqlock_result result = {0};
+    char form[FORM_MAX];
+    bool is_published;
+    int rc;
+
+    if (store->statements[SQLOCK_SQL_PUBLISH].text == NULL)
+        return lk_share_unsupported(store, err);
+    write_form(form, text);
+    lk_store_arguments(store, lease->key, &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
+    lk_argument_text(&arguments, SQLOCK_P_SHOWN, form);
+    run.deadline_ns = lk_store_deadline(store);
+    rc = lk_store_run(store, SQLOCK_SQL_PUBLISH, &run, &result, err);
+    is_published = rc == 0 && result.affected > 0;
+    sqlock_result_clear(&result);
+    return rc < 0 || is_published ? rc : explain(store, lease, err);
+}
+
+/* --- reading --- */
+
+/* Read four hexadecimal digits.  Return false if they are not there. */
+static bool read_digits(const char *text, uint32_t *out)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    *out = 0;
+    for (int i = 0; i < 4; i++) {
+        const char *digit = text[i] != '\0' ? strchr(digits, text[i]) : NULL;
+
+        if (digit == NULL)
+            return false;
+        *out = *out << 4 | (uint32_t)(digit - digits);
+    }
+    return true;
+}
+
+/* Read a character from *at on, and move *at behind it.  Return false at the
+ * end, and for what write_character() does not write. */
+static bool read_character(const char **at, uint32_t *out)
+{
+    uint32_t low;
+
+    *out = (unsigned char)**at;
+    if (is_plain(*out)) {
+        (*at)++;
+        return true;
+    }
+    if (strncmp(*at, "\\u", 2) != 0 || !read_digits(*at + 2, out))
+        return false;
+    *at += 6;
+    if (*out < 0xd800 || *out > 0xdbff)
+        return *out != 0;
+    if (strncmp(*at, "\\u", 2) != 0 || !read_digits(*at + 2, &low) ||
+        low < 0xdc00 || low > 0xdfff)
+        return false;
+    *at += 6;
+    *out = 0x10000 + ((*out - 0xd800) << 10) + (low - 0xdc00);
+    return true;
+}
+
+/* Return the text's form in SHARERS, or NULL. */
+static const char *form_of(const char *sharers, const char *client_id)
+{
+    const char *at = sharers;
+
+    if (at == NULL || strlen(client_id) != ID_LENGTH ||
+        strncmp(at, LEADER, strlen(LEADER)) != 0)
+        return NULL;
+    at += strlen(LEADER);
+    if (strncmp(at, client_id, ID_LENGTH) != 0 ||
+        strncmp(at + ID_LENGTH, AT, strlen(AT)) != 0)
+        return NULL;
+    at += ID_LENGTH + strlen(AT);
+    (void)lk_text_digits(&at);
+    return strncmp(at, TEXT, strlen(TEXT)) == 0 ? at + strlen(TEXT) : NULL;
+}
+
+bool lk_leader_text(const char *sharers, const char *client_id,
+                    char out[SQLOCK_LEADER_TEXT_MAX + 1])
+{
+    const char *at = form_of(sharers, client_id);
+    size_t used = 0;
+    uint32_t character;
+
+    while (at != NULL && *at != '"') {
+        char bytes[5];
+        size_t length;
+
+        if (!read_character(&at, &character))
+            return false;
+        length = lk_utf8_encode(bytes, character);
+        if (used + length > SQLOCK_LEADER_TEXT_MAX)
+            return false;
+        memcpy(out + used, bytes, length);
+        used += length;
+    }
+    out[used] = '\0';
+    return at != NULL;
+}
