@@ -92,6 +92,8 @@ static void print_row(const char *region, const sqlock_info *row)
                             : cli_state_name(row->state));
     print_permits(row);
     print_holders(row);
+    if (row->text != NULL)
+        print_text("text", row->text);
     print_text("client id", row->client_id[0] != '\0' ? row->client_id : NULL);
     print_text("token",
                row->token != 0 ? cli_number_text(number, row->token) : NULL);

@@ -207,7 +207,7 @@ json_t *cli_info_json(const sqlock_info *row)
 
     return json_pack(
         "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, "
-        "s:o, s:o, s:s, s:I, s:I, s:I, s:o}",
+        "s:o, s:o, s:s, s:I, s:I, s:I, s:o, s:o}",
         "key", cli_json_text(row->key), "name", cli_json_text(row->name),
         "state", cli_state_name(row->state), "holder",
         cli_json_text(row->holder), "client_id",
@@ -223,8 +223,8 @@ json_t *cli_info_json(const sqlock_info *row)
         cli_json_text(row->region), "mode",
         row->mode == SQLOCK_SHARED ? "shared" : "exclusive", "permits",
         (json_int_t)row->permits, "taken", (json_int_t)row->taken, "sharers",
-        (json_int_t)row->sharers, "sharer_names",
-        lines_json(row->sharer_names));
+        (json_int_t)row->sharers, "sharer_names", lines_json(row->sharer_names),
+        "text", cli_json_text(row->text));
 }
 
 bool cli_write_json(json_t *value, size_t flags)

@@ -117,6 +117,26 @@ ends_by_itself() {
     is "a signal between two terms ends it" "$?" 143
 }
 
+# A text is there before the service begins, and goes with the lease.
+publishes() {
+    : >"$dir/terms"
+    run lead --slots 2 --publish here service -- true
+    is "--publish: not with --slots" "$status" 64
+    run lead --publish "$(printf '%01025d' 0)" service -- true
+    is "--publish: a text that is too long is refused" "$status" 64
+    is_one_line "--publish: and it is said"
+    run lead --publish here service -- "$SQLOCK" --table-prefix "$prefix" \
+        show service --json
+    is "--publish: the service finds the text" "$(json text <<<"$out")" here
+    candidate one --publish 'port "1"'
+    terms 1
+    run show service
+    has "show prints the text" "$out" 'text       port "1"'
+    resign one
+    run show service --json
+    is "the text goes with the lease" "$(json text <<<"$out")" null
+}
+
 slots() {
     : >"$dir/terms"
     candidate one --slots 2
@@ -136,6 +156,7 @@ for one in $(databases); do
     passes_on
     loses
     ends_by_itself
+    publishes
     slots
 done
 database=

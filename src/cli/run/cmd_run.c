@@ -21,6 +21,7 @@ static int64_t min_hold_ms;
 static int64_t busy_status = CLI_BUSY;
 static int64_t status_fd = -1;
 static const char *shell_string;
+static const char *published;
 
 /* The descriptor comes first: it is told if another option is refused. */
 /* clang-format off */
@@ -40,7 +41,8 @@ static const cli_option options_of_run[] = {
     {"once", .flag = &is_once},
     {.name = NULL}};
 
-static const cli_option options_of_lead[] = {OPTIONS_OF_BOTH, {.name = NULL}};
+static const cli_option options_of_lead[] = {
+    OPTIONS_OF_BOTH, {"publish", .text = &published}, {.name = NULL}};
 
 static int64_t clamp(int64_t value, int64_t least, int64_t most)
 {
@@ -143,6 +145,11 @@ static int read_options(const cli *app, run_options *options)
                   "--slots");
         return CLI_USAGE;
     }
+    if (published != NULL && options->mode == SQLOCK_SHARED) {
+        cli_error("lead: --publish needs the lock alone, without --slots");
+        return CLI_USAGE;
+    }
+    options->text = published;
     options->busy_status = (int)busy_status;
     if (cli_settings_for_child(app, options->settings))
         return CLI_OK;

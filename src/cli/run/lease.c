@@ -8,6 +8,7 @@
 #include "run.h"
 #include "sqlock/async.h"
 #include "sqlock/event.h"
+#include "sqlock/leader.h"
 #include "sqlock/once.h"
 
 #include <inttypes.h>
@@ -149,6 +150,10 @@ int run_lease_take(run_lease *lease, const run_options *options,
     /* A process that had the lock in the meantime may have done the work. */
     if (rc == 0)
         rc = check_done(lease);
+    if (rc < 0)
+        return rc;
+    if (options->text != NULL)
+        rc = sqlock_publish(lease->lock, options->text, &lease->error);
     if (rc < 0)
         return rc;
     (void)!run_wait_describe(&lease->wait, lease->lock, &lease->grant, NULL);

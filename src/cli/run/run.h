@@ -41,6 +41,7 @@ typedef struct run_options {
     int64_t min_hold_ms;
     sqlock_mode mode;
     uint32_t permits;   /* of the lock; 0: there is no limit */
+    const char *text;   /* published when the lock is ours; NULL: none */
     bool is_fail_fast;  /* a database error ends the wait */
     bool is_once;       /* do not run again after a success */
     bool keeps_daemons; /* leave daemons alone even when told to end */
