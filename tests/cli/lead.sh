@@ -125,9 +125,6 @@ publishes() {
     run lead --publish "$(printf '%01025d' 0)" service -- true
     is "--publish: a text that is too long is refused" "$status" 64
     is_one_line "--publish: and it is said"
-    run lead --publish here service -- "$SQLOCK" --table-prefix "$prefix" \
-        show service --json
-    is "--publish: the service finds the text" "$(json text <<<"$out")" here
     candidate one --publish 'port "1"'
     terms 1
     run show service

@@ -216,6 +216,7 @@ size_t stage_statement(struct play *play, char *out, size_t size,
         const char *name =
             strncmp(statement, "@stock", 6) == 0   ? stage_stock(play)
             : strncmp(statement, "@locks", 6) == 0 ? play->f->table
+            : strncmp(statement, "@scene", 6) == 0 ? play->f->name
                                                    : NULL;
 
         if (name == NULL) {

@@ -140,6 +140,7 @@ class AcquireOptions(Sized):
         ("mode", c_int),
         ("permits", c_uint32),
         ("weight", c_uint32),
+        ("modes", c_void_p),
     ]
 
 
