@@ -12,19 +12,6 @@
 #include "sqlock/async.h"
 #include "support/tap.h"
 
-/* Under the thread sanitizer, the child of a process with threads cannot start
- * a thread. */
-#if defined(__SANITIZE_THREAD__)
-#define CHILD_MAY_OPEN 0
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define CHILD_MAY_OPEN 0
-#endif
-#endif
-#ifndef CHILD_MAY_OPEN
-#define CHILD_MAY_OPEN 1
-#endif
-
 struct scene {
     struct fixture *fixture;
     sqlock_registry *registry;

@@ -53,6 +53,19 @@ struct suite {
 #define SLOWNESS 1
 #endif
 
+/* Whether a child may open a registry: under the thread sanitizer, that of a
+ * process with threads cannot start a thread. */
+#if defined(__SANITIZE_THREAD__)
+#define CHILD_MAY_OPEN 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define CHILD_MAY_OPEN 0
+#endif
+#endif
+#ifndef CHILD_MAY_OPEN
+#define CHILD_MAY_OPEN 1
+#endif
+
 /* Longer than any wait should take on a busy machine. */
 #define PATIENCE_MS 30000
 
