@@ -104,13 +104,8 @@ int sqlock_lease_id(char id[SQLOCK_LEASE_ID_SIZE], sqlock_lock *lock,
 static int read_row(struct lk_store *store, struct lk_lease *lease,
                     struct lk_row *row, sqlock_error *err)
 {
-    struct lk_batch batch;
-    struct lk_item item;
-    int rc;
+    int rc = lk_row_read_as(store, lease, lk_store_deadline(store), row, err);
 
-    lk_batch_of_one(&batch, &item, lease, lk_store_deadline(store));
-    rc = lk_rows_read(store, &batch, err);
-    *row = item.row;
     lease->weight = row->weight;
     return rc;
 }

@@ -120,18 +120,25 @@ int lk_rows_read(struct lk_store *store, struct lk_batch *batch,
     return rc;
 }
 
-int lk_row_read(struct lk_store *store, const char *key, int64_t deadline_ns,
-                struct lk_row *row, sqlock_error *err)
+int lk_row_read_as(struct lk_store *store, const struct lk_lease *lease,
+                   int64_t deadline_ns, struct lk_row *row, sqlock_error *err)
 {
-    const struct lk_lease lease = {.key = key};
     struct lk_batch batch;
     struct lk_item item;
     int rc;
 
-    lk_batch_of_one(&batch, &item, &lease, deadline_ns);
+    lk_batch_of_one(&batch, &item, lease, deadline_ns);
     rc = lk_rows_read(store, &batch, err);
     *row = item.row;
     return rc;
+}
+
+int lk_row_read(struct lk_store *store, const char *key, int64_t deadline_ns,
+                struct lk_row *row, sqlock_error *err)
+{
+    const struct lk_lease lease = {.key = key};
+
+    return lk_row_read_as(store, &lease, deadline_ns, row, err);
 }
 
 int lk_row_holder(struct lk_store *store, const char *key,

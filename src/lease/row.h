@@ -13,6 +13,11 @@
 int lk_row_read(struct lk_store *store, const char *key, int64_t deadline_ns,
                 struct lk_row *row, sqlock_error *err);
 
+/* Read the row as the holder of that lease sees it, who may share the lock.
+ * Results as lk_row_read(). */
+int lk_row_read_as(struct lk_store *store, const struct lk_lease *lease,
+                   int64_t deadline_ns, struct lk_row *row, sqlock_error *err);
+
 /* Read the text of HOLDER of a key's live lease, or the CLIENT_ID if a Spring
  * peer has the lease.  It is "" if the lock is free, and after a failure.
  * Results as lk_row_read(). */

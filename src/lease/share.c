@@ -60,20 +60,6 @@ static int run_once(struct lk_store *store, sqlock_statement_kind kind,
     return rc;
 }
 
-/* Read the row as a sharer sees it that may be there. */
-static int read_as_sharer(struct lk_store *store, const struct lk_lease *lease,
-                          struct lk_row *row, sqlock_error *err)
-{
-    struct lk_batch batch;
-    struct lk_item item;
-    int rc;
-
-    lk_batch_of_one(&batch, &item, lease, lk_store_deadline(store));
-    rc = lk_rows_read(store, &batch, err);
-    *row = item.row;
-    return rc;
-}
-
 /* --- downgrade --- */
 
 /* Judge a downgrade that changed nothing: an earlier copy may have done it. */
@@ -81,7 +67,7 @@ static int judge_downgrade(struct lk_store *store, struct lk_lease *lease,
                            int64_t sent_boot_ns, sqlock_error *err)
 {
     struct lk_row row;
-    int rc = read_as_sharer(store, lease, &row, err);
+    int rc = lk_row_read_as(store, lease, lk_store_deadline(store), &row, err);
 
     if (rc < 0)
         return lk_error(err, SQLOCK_EUNCERTAIN,
@@ -185,7 +171,9 @@ static int take_share(struct lk_store *store, const char *key,
     if (rc < 0 || affected > 0)
         return rc;
     memcpy(lease.client_id, breaker, SQLOCK_KEY_SIZE);
-    if (run.was_uncertain && read_as_sharer(store, &lease, &row, NULL) == 0 &&
+    if (run.was_uncertain &&
+        lk_row_read_as(store, &lease, lk_store_deadline(store), &row, NULL) ==
+            0 &&
         strcmp(row.client_id, breaker) == 0)
         return 0;
     return lk_error(err, SQLOCK_ECONFLICT,
