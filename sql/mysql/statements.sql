@@ -90,11 +90,12 @@ TIMESTAMPADD(MICROSECOND,
 LAST_INSERT_ID({now_us}) > 0
 
 -- ---- claim (sqlock) [insert id and flag]
--- Takes the lock in one statement, whether there is a row or not.
+-- Takes the lock in one statement, whether there is a row or not; a new
+-- one gets :queue, the tickets that a Spring service has deleted with the row.
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
-    FENCE, LOCK_NAME, HOLDER)
+    FENCE, LOCK_NAME, HOLDER, QUEUE)
   VALUES (:key, :region, :client, {now}, {new_end}, LAST_INSERT_ID({now_us}),
-    :name, :holder)
+    :name, :holder, :queue)
   ON DUPLICATE KEY UPDATE
     FENCE = CASE WHEN {is_over}
       THEN LAST_INSERT_ID(greatest(FENCE + 1, {now_us}))
@@ -112,15 +113,15 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for
 -- it; or if it is over, and nobody waits, or the row has been over for :turn
 -- seconds, one for each ticket before the claim's own, so that those may take
--- it first.  The insert id is 0 if it is not granted, and has bit 62 set if
+-- it first.  A new row gets :queue, as by claim.  The insert id is 0 if it is not granted, and has bit 62 set if
 -- others wait.  LAST_INSERT_ID() returns, in a later assignment, what an
 -- earlier one has set.  MariaDB returns also how much longer the row is taken,
 -- whether its holder is sqlock's, and who has it and waits; on MySQL the row is
 -- read for that; there a parameter in the comment would be one too many.
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
-    FENCE, LOCK_NAME, HOLDER)
+    FENCE, LOCK_NAME, HOLDER, QUEUE)
   VALUES (:key, :region, :client, {now}, {new_end}, LAST_INSERT_ID({now_us}),
-    :name, {holder_with_bell})
+    :name, {holder_with_bell}, :queue)
   ON DUPLICATE KEY UPDATE
     QUEUE = IF({is_waited_for}, QUEUE, NULL),
     FENCE = CASE
@@ -264,11 +265,16 @@ UPDATE INT_LOCK
   WHERE {row} AND CLIENT_ID = :client AND EXPIRED_AFTER >= {epoch};
 
 -- ---- release to peers (sqlock)
--- Frees the row although others wait: a Spring service, which cannot see QUEUE,
--- may take it, before they do after CREATED_DATE.
+-- Frees the row, and puts a ticket of its holder before the others: a Spring
+-- service, which cannot see QUEUE, may take it, before they do after
+-- CREATED_DATE.  The ticket has a CLIENT_ID of its own: a late copy of this
+-- statement does not find the next lease of the holder.
 UPDATE INT_LOCK
   SET CLIENT_ID = NULL, CREATED_DATE = {now} + INTERVAL 110000 MICROSECOND,
-    EXPIRED_AFTER = {now} - INTERVAL 146097 DAY
+    EXPIRED_AFTER = {now} - INTERVAL 146097 DAY,
+    QUEUE = CONCAT('{"e":', {now_us} + 70000000, ',"q":[["', :ticket, '",',
+      {now_us} + 70000000, ',', {now_us}, ',"000000","', :shown, '"],',
+      IF({is_waited_for}, SUBSTR(QUEUE, 28), '0]}'))
   WHERE {row} AND CLIENT_ID = :client AND EXPIRED_AFTER >= {epoch};
 
 -- ---- release (spring7 spring6)

@@ -119,14 +119,15 @@ FENCE = CASE WHEN {is_own} THEN L.FENCE
 LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
 
 -- ---- claim (sqlock)
--- Takes the lock in one statement, whether there is a row or not.  The last
+-- Takes the lock in one statement, whether there is a row or not; a new
+-- one gets :queue, the tickets that a Spring service has deleted with the row.  The last
 -- columns of the answer: others wait; and the row was inserted.  A row that
 -- existed was locked before its update, and the xmax of its new version still
 -- shows that lock.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
-    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
+    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, QUEUE)
   VALUES (:key, :region, :client, {now}, {new_end}, {token_at_turn}, :name,
-    :holder)
+    :holder, :queue)
   ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {new_end},
     {claimed_for}
@@ -138,12 +139,12 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for
 -- it; or if it is over, and nobody waits, or the row has been over for :turn
 -- seconds, one for each ticket before the claim's own, so that those may take
--- it first.  Behind the columns of `claim`: how much longer the row is taken,
+-- it first.  A new row gets :queue, as by claim.  Behind the columns of `claim`: how much longer the row is taken,
 -- whether its holder is sqlock's, which rings, and who has it and waits.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
-    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
+    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, QUEUE)
   VALUES (:key, :region, :client, {now}, {new_end}, {token_at_turn}, :name,
-    :holder)
+    :holder, :queue)
   ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
   SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER,
       QUEUE) =
@@ -294,13 +295,17 @@ UPDATE INT_LOCK
   WHERE {row} AND CLIENT_ID = :client;
 
 -- ---- release to peers (sqlock)
--- Frees the row although others wait: a Spring service, which cannot see QUEUE,
--- may take it, before they do after CREATED_DATE.
+-- Frees the row, and puts a ticket of its holder before the others: a Spring
+-- service, which cannot see QUEUE, may take it, before they do after
+-- CREATED_DATE.  The ticket has a CLIENT_ID of its own: a late copy of this
+-- statement does not find the next lease of the holder.
 UPDATE INT_LOCK
   SET CLIENT_ID = NULL, CREATED_DATE = {now} + interval '110 milliseconds',
-    HOLDER = CASE WHEN {need_not_be_durable} <> 'off' THEN NULL
-      WHEN {is_waited_for} THEN CASE WHEN {ring} THEN NULL ELSE HOLDER END
-      ELSE HOLDER END, {freed}
+    HOLDER = CASE WHEN {need_not_be_durable} = 'off' THEN HOLDER END, {freed},
+    QUEUE = '{"e":' || ({now_us} + 70000000) || ',"q":[["' || :ticket::varchar ||
+      '",' || ({now_us} + 70000000) || ',' || {now_us} || ',"000000","' ||
+      :shown::varchar || '"],' ||
+      CASE WHEN {is_waited_for} THEN substr(QUEUE, 28) ELSE '0]}' END
   WHERE {row} AND CLIENT_ID = :client;
 
 -- ---- release (spring7 spring6)

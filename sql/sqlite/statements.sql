@@ -88,10 +88,12 @@ FENCE = CASE WHEN {is_own} THEN L.FENCE ELSE max(L.FENCE + 1, {now}) END,
 LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
 
 -- ---- claim (sqlock)
--- Takes the lock in one statement, whether there is a row or not.
+-- Takes the lock in one statement, whether there is a row or not; a new
+-- one gets :queue, the tickets that a Spring service has deleted with the row.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
-    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
-  VALUES (:key, :region, :client, {now}, {now} + :ttl, {now}, :name, :holder)
+    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, QUEUE)
+  VALUES (:key, :region, :client, {now}, {now} + :ttl, {now}, :name, :holder,
+    :queue)
   ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {now} + :ttl,
     {claimed_for}
@@ -103,11 +105,12 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for
 -- it; or if it is over, and nobody waits, or the row has been over for :turn
 -- seconds, one for each ticket before the claim's own, so that those may take
--- it first.  Behind the columns of `claim`: how much longer the row is taken,
+-- it first.  A new row gets :queue, as by claim.  Behind the columns of `claim`: how much longer the row is taken,
 -- whether its holder is sqlock's, which rings, and who has it and waits.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
-    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
-  VALUES (:key, :region, :client, {now}, {now} + :ttl, {now}, :name, :holder)
+    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, QUEUE)
+  VALUES (:key, :region, :client, {now}, {now} + :ttl, {now}, :name, :holder,
+    :queue)
   ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
   SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER,
       QUEUE) =
@@ -232,11 +235,15 @@ UPDATE INT_LOCK
   WHERE {row} AND CLIENT_ID = :client;
 
 -- ---- release to peers (sqlock)
--- Frees the row although others wait: a Spring service, which cannot see QUEUE,
--- may take it, before they do after CREATED_DATE.
+-- Frees the row, and puts a ticket of its holder before the others: a Spring
+-- service, which cannot see QUEUE, may take it, before they do after
+-- CREATED_DATE.  The ticket has a CLIENT_ID of its own: a late copy of this
+-- statement does not find the next lease of the holder.
 UPDATE INT_LOCK
-  SET HOLDER = iif({is_waited_for}, coalesce({ring}, HOLDER), HOLDER),
-    CLIENT_ID = NULL, CREATED_DATE = {now} + 110000, EXPIRED_AFTER = {now} - 1
+  SET CLIENT_ID = NULL, CREATED_DATE = {now} + 110000, EXPIRED_AFTER = {now} - 1,
+    QUEUE = '{"e":' || ({now} + 70000000) || ',"q":[["' || :ticket || '",' ||
+      ({now} + 70000000) || ',' || {now} || ',"000000","' || :shown || '"],' ||
+      iif({is_waited_for}, substr(QUEUE, 28), '0]}')
   WHERE {row} AND CLIENT_ID = :client;
 
 -- ---- release (spring7 spring6)

@@ -104,6 +104,8 @@ typedef enum sqlock_parameter {
     SQLOCK_P_UNTIL = SQLOCK_P_OLD_CLIENT,        /* text: the last of a range */
     SQLOCK_P_AFTER_REGION = SQLOCK_P_OLD_CLIENT, /* text: goes with :after */
     SQLOCK_P_ORDER = SQLOCK_P_OLD_CLIENT,        /* "name" and so on */
+    SQLOCK_P_TICKET = SQLOCK_P_OLD_CLIENT,       /* text: CLIENT_ID of one */
+    SQLOCK_P_QUEUE = SQLOCK_P_OLD_CLIENT,        /* text: QUEUE of a new row */
     SQLOCK_P_TAG_PREFIX = SQLOCK_P_NAME,         /* text: of a session's name */
     SQLOCK_P_TAG = SQLOCK_P_HOLDER               /* text: a session's name */
 } sqlock_parameter;

@@ -77,11 +77,15 @@ void lk_arguments_of_one(struct lk_lease_arguments *out,
     if (is_grant(kind))
         add_holder(out, store, lease);
     if (kind == SQLOCK_SQL_ENQUEUE || kind == SQLOCK_SQL_SHARE ||
-        kind == SQLOCK_SQL_DOWNGRADE)
+        kind == SQLOCK_SQL_DOWNGRADE || kind == SQLOCK_SQL_RELEASE_TO_PEERS)
         add_shown(out, store, lease);
     if (lease->may_wait)
         lk_argument_integer(&out->values, SQLOCK_P_TURN,
                             lease->turn > 0 ? lease->turn : 0);
+    if (kind == SQLOCK_SQL_RELEASE_TO_PEERS)
+        lk_argument_text(&out->values, SQLOCK_P_TICKET, lease->ticket);
+    if (kind == SQLOCK_SQL_CLAIM || kind == SQLOCK_SQL_ENQUEUE)
+        lk_argument_text(&out->values, SQLOCK_P_QUEUE, lease->queue);
     if (lease->takes_bell || kind == SQLOCK_SQL_RELEASE_WITH_BELL) {
         (void)memcpy(out->bell, BELL_PREFIX, sizeof BELL_PREFIX);
         lk_bell_name_of(lease->client_id, out->bell + strlen(BELL_PREFIX));

@@ -39,14 +39,17 @@ struct lk_lease {
     /* what it takes of a lock that others share, 1 for a reader; 0: it is
      * exclusive */
     uint32_t weight;
-    uint32_t permits; /* of such a lock; LK_NO_LIMIT (sharer.h) */
-    int turn;         /* of such a claim: how many tickets were before its own;
+    uint32_t permits;  /* of such a lock; LK_NO_LIMIT (sharer.h) */
+    int turn;          /* of such a claim: how many tickets were before its own;
                         -1: it had none */
-    bool takes_bell;  /* for its session, which is the claim's own */
-    /* a release leaves the row free for Spring services, even if others wait */
+    const char *queue; /* tickets for a row that the claim inserts; or NULL */
+    bool takes_bell;   /* for its session, which is the claim's own */
+    /* a release leaves the row free for Spring services, even if others wait,
+     * and a ticket before theirs */
     bool is_for_peers;
-    bool is_contended; /* granted, and other processes wait */
-    bool is_new_row;   /* the claim inserted the row */
+    const char *ticket; /* of such a release: the CLIENT_ID of its ticket */
+    bool is_contended;  /* granted, and other processes wait */
+    bool is_new_row;    /* the claim inserted the row */
     /* when the caller requested the statement, CLOCK_MONOTONIC; 0: now
      * (lk_run.asked_ns) */
     int64_t asked_ns;

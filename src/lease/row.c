@@ -166,6 +166,27 @@ int lk_row_holder(struct lk_store *store, const char *key,
     return rc;
 }
 
+int lk_row_queue(struct lk_store *store, const char *key, char **queue,
+                 sqlock_error *err)
+{
+    const struct lk_lease lease = {.key = key};
+    sqlock_result result = {0};
+    struct lk_batch batch;
+    struct lk_item item;
+    int rc;
+
+    *queue = NULL;
+    lk_batch_of_one(&batch, &item, &lease, lk_store_deadline(store));
+    rc = read_info(store, &batch, &result, err);
+    if (rc == 0 && result.rows == 1 && result.cells[8].type == SQLOCK_TEXT) {
+        *queue = strdup(result.cells[8].text);
+        if (*queue == NULL)
+            rc = lk_error_nomem(err);
+    }
+    sqlock_result_clear(&result);
+    return rc;
+}
+
 int64_t lk_row_token(const struct lk_row *row, uint32_t ttl_ms)
 {
     return row->token != 0 ? row->token

@@ -73,6 +73,24 @@ int lk_ticket_place(const char *queue, const char *client_id,
     return -1;
 }
 
+char *lk_ticket_behind(const char *queue, const char *client_id)
+{
+    const char *first = strstr(queue, BEGIN);
+    const char *at = queue;
+    struct lk_ticket ticket;
+    char *rest = NULL;
+
+    while (lk_ticket_next(&at, &ticket)) {
+        if (strncmp(ticket.client_id, client_id, ID_LENGTH) != 0)
+            continue;
+        if (behind(at, BEGIN) != NULL &&
+            asprintf(&rest, "%.*s%s", (int)(first - queue), queue, at) < 0)
+            rest = NULL;
+        break;
+    }
+    return rest;
+}
+
 void lk_ticket_holder(const struct lk_store *store, char *out, size_t size,
                       const char *text)
 {

@@ -54,6 +54,10 @@ bool lk_ticket_next(const char **at, struct lk_ticket *out);
 int lk_ticket_place(const char *queue, const char *client_id,
                     char before[SQLOCK_KEY_SIZE]);
 
+/* Return a queue without a claim's ticket and those before it, to be freed;
+ * NULL: no ticket is left, or the claim had none, or there is no memory. */
+char *lk_ticket_behind(const char *queue, const char *client_id);
+
 /* Write a text about a holder, such as the identity of this process, as a
  * ticket has it: without the characters by which tickets are told apart. */
 void lk_ticket_holder(const struct lk_store *store, char *out, size_t size,

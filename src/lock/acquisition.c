@@ -229,7 +229,7 @@ static bool must_ask(const struct lk_acquisition *a)
     const struct lk_slot *slot = a->first->slot;
 
     return a->count == 1 && may_wait(a) && slot->is_contended &&
-           !lk_peers_are_due(slot) && lk_row_wait_is_there(a->store);
+           lk_row_wait_is_there(a->store);
 }
 
 static int enter(struct lk_acquisition *a, sqlock_error *err)
@@ -277,11 +277,11 @@ static int await_turn(struct lk_acquisition *a, sqlock_error *err)
 
 /* --- before the claim --- */
 
-/* Return whether to pause before the claim, because Spring services or polling
- * processes are due a chance. */
+/* Return whether to pause before the claim, because processes that poll are due
+ * a chance. */
 static bool must_yield(const struct lk_acquisition *a)
 {
-    return a->count == 1 && may_wait(a) && lk_peers_are_due(a->first->slot);
+    return a->count == 1 && may_wait(a) && lk_peers_must_pause(a->first->slot);
 }
 
 /* Sleep until a->until_ns as lk_waiter_park().  *stop: 0, or ECANCELED or
@@ -319,9 +319,16 @@ static int pause_over(struct lk_acquisition *a, sqlock_error *err)
 
 /* --- the claim, and waiting for the row --- */
 
-static int granted(struct lk_acquisition *a)
+static int granted(struct lk_acquisition *a, sqlock_error *err)
 {
+    int rc;
+
     lk_claim_note_contention(a);
+    if (a->count == 1 && lk_peers_go_first(a->first)) {
+        rc = lk_peers_open(a->first, err);
+        return rc < 0 && rc != SQLOCK_ELOST ? failed(a, rc, err)
+                                            : poll_row(a, err);
+    }
     if (a->reach < a->count) {
         lk_claim_keep(a);
         keep_only(a, &a->parts[a->reach], false);
@@ -336,7 +343,6 @@ static int claim(struct lk_acquisition *a, sqlock_error *err)
     struct lk_part *taken = NULL;
     int rc;
 
-    lk_peers_note(a->first);
     if (may_wait(a) && lk_waiter_is_cancelled(&a->self))
         return failed(a, lk_canceled(err), err);
     if (must_yield(a)) {
@@ -352,7 +358,7 @@ static int claim(struct lk_acquisition *a, sqlock_error *err)
         return refused(a, taken, err);
     if (rc < 0)
         return failed(a, rc, err);
-    return granted(a);
+    return granted(a, err);
 }
 
 /* Claim the row of `first`, or get a ticket in it. */
@@ -362,7 +368,6 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
     enum lk_row_wait_next next;
     int rc;
 
-    lk_peers_note(a->first);
     if (lk_waiter_is_cancelled(&a->self))
         return failed(a, lk_canceled(err), err);
     lk_claim_collect_first(a);
@@ -373,14 +378,15 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
     if (rc < 0)
         return failed(a, rc, err);
     if (taken == NULL && a->count == 1)
-        return granted(a);
+        return granted(a, err);
     if (taken == NULL) {
         lk_claim_keep(a);
         return go_to(a, LK_ENTERING);
     }
     if (a->is_rung) { /* in vain: the answer says no more than that */
         a->is_rung = false;
-        return go_to(a, LK_ASKING);
+        return lk_peers_may_try(a->first->slot) ? poll_row(a, err)
+                                                : go_to(a, LK_ASKING);
     }
     lk_patience_end(&a->patience, a->first);
     if (sqlock_monotonic_ns() >= a->self.deadline_ns)
@@ -415,7 +421,10 @@ static int await_poll(struct lk_acquisition *a, sqlock_error *err)
         return rc;
     if (rc < 0)
         return failed(a, rc, err);
-    return go_to(a, lk_row_wait_is_there(a->store) ? LK_ASKING : LK_ENTERING);
+    if (!lk_row_wait_is_there(a->store))
+        return go_to(a, LK_ENTERING);
+    a->is_rung = lk_peers_may_try(a->first->slot);
+    return go_to(a, LK_ASKING);
 }
 
 static int step(struct lk_acquisition *a, sqlock_error *err)

@@ -90,6 +90,7 @@ void lk_claim_collect_first(struct lk_acquisition *a)
         begin_ticket(a, slot);
     prepare(a, a->first);
     a->first->lease.turn = slot->place;
+    a->first->lease.queue = slot->peers.queue;
     /* The row that was reserved for the ticket takes the shorter statement. */
     a->first->lease.may_wait = !a->is_rung;
     have_session(a, slot);
@@ -120,10 +121,7 @@ static void copy_back(const struct lk_acquisition *a, int rc)
     }
 }
 
-/* Let the lease have the session with the bell of its ticket, which it gives up
- * with its release.  A share gives it up at once: those behind would wait for
- * it, although they may share the lock. */
-static void keep_session(struct lk_part *part)
+void lk_claim_keep_session(struct lk_part *part)
 {
     struct lk_slot *slot = part->slot;
 
@@ -139,7 +137,7 @@ static void keep_session(struct lk_part *part)
 
 static void keep(struct lk_acquisition *a, struct lk_part *part)
 {
-    keep_session(part);
+    lk_claim_keep_session(part);
     lk_kept_add(a, part);
 }
 
@@ -304,13 +302,14 @@ int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
 void lk_claim_note_contention(const struct lk_acquisition *a)
 {
     for (size_t i = 0; i < a->batch.count; i++) {
-        const struct lk_part *part = a->batch.items[i].owner;
+        struct lk_part *part = a->batch.items[i].owner;
         struct lk_slot *slot = part->slot;
 
         if (part->rc < 0)
             continue;
         slot->is_contended = part->lease.is_contended || a->is_rung;
-        lk_peers_granted(slot, &part->lease, a->refusals > 0);
+        lk_peers_granted(slot, &part->lease);
+        part->lease.queue = NULL;
     }
 }
 
@@ -319,7 +318,7 @@ void lk_claim_hold(struct lk_acquisition *a)
     for (size_t i = 0; i < a->batch.count; i++) {
         struct lk_part *part = a->batch.items[i].owner;
 
-        keep_session(part);
+        lk_claim_keep_session(part);
         part->is_kept = false;
         pthread_mutex_lock(&lk_mutex);
         lk_hold_begin(part, &part->lease);

@@ -29,6 +29,11 @@ int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
 /* Note at each granted lock whether other processes wait for it. */
 void lk_claim_note_contention(const struct lk_acquisition *a);
 
+/* Let the lease have the session with the bell of its ticket, which it gives up
+ * with its release.  A share gives it up at once: those behind would wait for
+ * it, although they may share the lock. */
+void lk_claim_keep_session(struct lk_part *part);
+
 /* Keep the rows that were granted, while the acquisition waits for others. */
 void lk_claim_keep(struct lk_acquisition *a);
 

@@ -44,11 +44,11 @@ static int64_t longest_ns(const struct lk_part *part)
 /* Return how long the part is not to claim the row. */
 static int64_t blocked_ns(struct lk_part *part, const struct lk_row *row)
 {
-    int64_t left_ns = lk_peers_look(part, row);
+    int64_t left_ns = lk_peers_look(part->slot, row);
     bool is_ours = row->is_taken && part->slot->ticket[0] != '\0' &&
                    strcmp(row->client_id, part->slot->ticket) == 0;
 
-    return is_ours ? 0 : left_ns;
+    return is_ours || lk_peers_may_try(part->slot) ? 0 : left_ns;
 }
 
 /* The caller of the static functions before look() holds the mutex. */
@@ -103,12 +103,15 @@ static void gather(struct lk_poller *poller, struct lk_batch *batch)
 
 /* Return whether the row has a different holder than when it was first read, or
  * it is time to look for its bell, or to renew the ticket. */
-static bool has_changed(struct lk_subscription *polled,
+static bool has_changed(const struct lk_store *store,
+                        struct lk_subscription *polled,
                         const struct lk_row *row)
 {
     if (sqlock_monotonic_ns() >= polled->ends_ns)
         return true;
-    if (polled->until != LK_POLL_UNTIL_CHANGED)
+    /* lk_peers_look() follows the turns of services. */
+    if (polled->until != LK_POLL_UNTIL_CHANGED || !row->is_taken ||
+        lk_row_is_of_peer(store, row))
         return false;
     if (polled->holder[0] == '\0')
         memcpy(polled->holder, row->client_id, sizeof polled->holder);
@@ -126,6 +129,7 @@ static void put_off(struct lk_part *part, int64_t left_ns)
         pause_ns = lk_sooner(pause_ns, 2 * polled->pause_ns);
         polled->pause_ns = pause_ns;
     }
+    pause_ns = lk_sooner(pause_ns, lk_peers_pause_ns(part->slot));
     polled->due_ns = sqlock_monotonic_ns() + lk_sooner(pause_ns, left_ns);
 }
 
@@ -147,7 +151,7 @@ static void report(struct lk_poller *poller, const struct lk_batch *batch,
         if (rc == 0 && row->place >= 0)
             part->slot->place = row->place;
         left_ns = rc < 0 ? 0 : blocked_ns(part, row);
-        if (left_ns == 0 || has_changed(&part->polled, row))
+        if (left_ns == 0 || has_changed(part->slot->store, &part->polled, row))
             wake(poller, part, rc, err);
         else
             put_off(part, left_ns);
@@ -222,6 +226,18 @@ void lk_poller_init(struct lk_poller *poller, sqlock_registry *registry)
                     look_when_due, NULL, poller);
 }
 
+/* Return when to look first: at once, or, where services come and go, at any
+ * time.  Otherwise each attempt could come at the same moment of a service's
+ * turn, just too late. */
+static int64_t looks_at(const struct lk_part *part)
+{
+    int64_t pause_ns = lk_peers_pause_ns(part->slot);
+
+    return pause_ns == LK_NEVER ? 0
+                                : lk_later(sqlock_monotonic_ns(),
+                                           lk_random_between(0, pause_ns));
+}
+
 /* Return when the waiter is to ask again: where a bell is lacking for now, and
  * where there is a ticket to renew. */
 static int64_t asks_at(const struct lk_part *part, enum lk_poll_until until)
@@ -247,6 +263,7 @@ int lk_poller_begin(struct lk_part *part, enum lk_poll_until until,
     part->waiter->reason = LK_WAKE_NONE;
     part->polled = (struct lk_subscription){.is_listed = true,
                                             .until = until,
+                                            .due_ns = looks_at(part),
                                             .pause_ns = FIRST_PAUSE_NS,
                                             .ends_ns = asks_at(part, until)};
     DL_APPEND2(poller->subscribers, part, polled.previous, polled.next);

@@ -232,8 +232,6 @@ static int release_rest(struct lk_release *release, sqlock_error *err)
 
         if (part->hold == NULL || part->is_handed_off)
             continue;
-        part->hold->lease.is_for_peers =
-            !lk_is_share(part->hold) && lk_peers_are_due(part->slot);
         batch->items[batch->count++] =
             (struct lk_item){.lease = part->hold->lease, .owner = part};
     }

@@ -48,11 +48,11 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
 {
     const struct lk_store *store = part->slot->store;
     const char *before = row->before[0] != '\0' ? row->before : row->client_id;
+    bool may_services_come = lk_peers_refused(part->slot, row);
     int64_t now = sqlock_monotonic_ns();
     bool is_late = false;
     int rc;
 
-    (void)lk_peers_look(part, row);
     part->slot->place = row->place;
     if (!row->exists) {
         /* A transaction has locked the row: there was no place to be had. */
@@ -61,7 +61,7 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
         return LK_ROW_WAIT_PARK;
     }
     if (lk_bell_of(store) == NULL || wait->has_no_bell || row->place < 0 ||
-        (row->is_taken && !row->is_sqlocks))
+        may_services_come)
         return LK_ROW_WAIT_POLL;
     /* Behind sharers nobody has the bell of the one before. */
     if (lk_bell_of(store)->is_of_one &&
@@ -73,6 +73,8 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
                           lk_after_ms(now, LK_TICKET_RENEWED_MS));
     if (now < wait->look_ns && row->place > 0)
         *until_ns = lk_sooner(*until_ns, wait->look_ns);
+    if (part->slot->peers.count > 0) /* a service deletes tickets */
+        *until_ns = lk_sooner(*until_ns, lk_after_ms(now, LK_RESERVED_MS));
     *until_ns = lk_sooner(*until_ns, own_time(row));
     rc = lk_bell_hear(part, before, *until_ns, &is_late, NULL);
     if (rc < 0) {
@@ -104,6 +106,7 @@ void lk_row_wait_give_up(struct lk_part *part, bool is_outage)
     pthread_mutex_unlock(&lk_mutex);
     if (is_wanted)
         return;
+    lk_peers_end_wait(slot);
     lk_resolver_leave(store, slot->key, slot->ticket, is_outage);
     slot->ticket[0] = '\0';
     lk_slot_drop_session(slot);

@@ -29,6 +29,7 @@ LK_FREE_IN_CHILD(lk_mutex)
 static void free_slot(struct lk_slot *slot)
 {
     free(slot->name);
+    free(slot->peers.queue);
     free(slot);
 }
 

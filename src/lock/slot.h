@@ -61,8 +61,24 @@ struct lk_part {
     int rc;
     struct lk_lease lease; /* during the claim */
     bool is_kept;          /* has the turn and the row: kept.h */
-    bool saw_peer;         /* the wait has seen a Spring service hold the row */
     struct lk_ear ear;     /* guarded by the bell's mutex */
+};
+
+#define LK_PEERS_MAX 8
+
+/* A Spring service that was seen. */
+struct lk_peer {
+    char client_id[SQLOCK_KEY_SIZE];
+    uint32_t missed; /* turns of others since it was seen last */
+};
+
+/* How a row was that is waited for, when it was seen last. */
+enum lk_peers_last {
+    LK_PEERS_NOTHING, /* not seen */
+    LK_PEERS_OURS,    /* of ours */
+    LK_PEERS_OPEN,    /* left free for services */
+    LK_PEERS_TAKEN,   /* a service has it */
+    LK_PEERS_GONE     /* a service has deleted it with its release */
 };
 
 struct lk_slot {
@@ -90,12 +106,27 @@ struct lk_slot {
     int place; /* of the ticket, when it was seen last; -1: in no row yet */
     /* the session that has the ticket's bell, where each has its own */
     struct lk_connection *session;
-    struct { /* Spring services: peers.h */
-        /* time of our leases between two pauses; 0: no service was seen */
-        int64_t share_ns;
-        int64_t used_ns; /* used part of share_ns */
-        /* as share_ns, but without tickets, where other processes' waiters
-         * cannot be seen; 0: not computed yet */
+    struct {                               /* Spring services: peers.h */
+        struct lk_peer seen[LK_PEERS_MAX]; /* lately */
+        size_t count;
+        uint64_t met; /* turns of services since none came when it was open */
+        int heads;    /* processes of ours that wait or hold; 0: not known */
+        int64_t owed; /* to services, in thousandths of a turn */
+        /* of the present wait */
+        int most; /* processes of ours */
+        enum lk_peers_last last;
+        int64_t since_ns;      /* when it was seen like that first */
+        int64_t open_until_ns; /* 0: it was not seen open */
+        int64_t mine_ns;       /* when the part may take the row back */
+        int64_t turns;         /* of services */
+        int64_t turn_ends_us;  /* EXPIRED_AFTER of the last of them */
+        int64_t turn_ns; /* how long the one before lasted; 0: not known */
+        char *queue; /* tickets of the row that a service may delete, or NULL */
+        /* time of our leases between two openings while no service is seen, or
+         * two pauses */
+        int64_t used_ns;
+        /* where there are no tickets, and other processes' waiters cannot be
+         * seen; 0: not computed yet */
         int64_t poll_share_ns;
         int64_t token; /* token of the row when our pause began */
     } peers;

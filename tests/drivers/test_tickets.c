@@ -5,6 +5,7 @@
 #include "drivers/suite.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -317,6 +318,112 @@ static void test_a_break_passes_the_row_on(void **state)
     assert_int_equal(leave(&test->b, test, client_c), 0);
 }
 
+static const char client_d[] = "dddddddd-dddd-4ddd-8ddd-dddddddddddd";
+
+/* Open the row of a, with a ticket for d. */
+static void open_row(struct test *test)
+{
+    struct lk_arguments arguments =
+        arguments_for(test, test->client_a, LONG_US);
+
+    lk_argument_text(&arguments, SQLOCK_P_TICKET, client_d);
+    lk_argument_text(&arguments, SQLOCK_P_SHOWN, shown);
+    statement_run(&test->a, test, SQLOCK_SQL_RELEASE_TO_PEERS, &arguments);
+    assert_int_equal(test->a.result.affected, 1);
+}
+
+/* A row that is opened for Spring services is free for them at once, and for
+ * ours a little later, in the order of their tickets: first for the one that
+ * opened it. */
+static void test_who_opens_the_row_is_the_first(void **state)
+{
+    struct test *test = *state;
+
+    let_two_wait(test);
+    open_row(test);
+    assert_int_equal(place_of(test, client_d), 0);
+    assert_int_equal(place_of(test, test->client_b), 1);
+    assert_int_equal(place_of(test, client_c), 2);
+    assert_null(cell_text(&test->b, 0, INFO_CLIENT));
+    while (ask_at(&test->a, test, client_d, 0) == 0)
+        check_sleep(10);
+    assert_int_equal(place_of(test, test->client_b), 0);
+    assert_int_equal(release(&test->a, test, client_d), 1);
+    assert_reserved_for(test, test->client_b);
+}
+
+static void test_who_opens_a_row_without_a_queue_has_a_ticket(void **state)
+{
+    struct test *test = *state;
+
+    assert_less(0, ask(&test->a, test, test->client_a));
+    open_row(test);
+    assert_int_equal(place_of(test, client_d), 0);
+    assert_int_equal(ask(&test->b, test, test->client_b), 0);
+    assert_int_equal(place_of(test, test->client_b), 1);
+}
+
+static void delete_row(struct test *test)
+{
+    session_run(&test->a, "DELETE FROM %s WHERE LOCK_KEY = '%s'",
+                subject.tables[test->layout].quoted, test->key);
+}
+
+/* Claim a row that does not exist, with tickets, by a statement of that kind.
+ */
+static void check_tickets_of_a_new_row(struct test *test,
+                                       sqlock_statement_kind kind)
+{
+    struct lk_arguments arguments =
+        arguments_for(test, test->client_a, LONG_US);
+    char *queue;
+
+    let_two_wait(test);
+    assert_true(read_row(&test->b, test));
+    queue = strdup(cell_text(&test->b, 0, INFO_QUEUE));
+    assert_non_null(queue);
+    delete_row(test);
+    lk_argument_integer(&arguments, SQLOCK_P_TURN, 0);
+    lk_argument_text(&arguments, SQLOCK_P_SHOWN, shown);
+    lk_argument_text(&arguments, SQLOCK_P_QUEUE, queue);
+    statement_run(&test->a, test, kind, &arguments);
+    assert_true(read_row(&test->b, test));
+    assert_string_equal(cell_text(&test->b, 0, INFO_QUEUE), queue);
+    free(queue);
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    assert_reserved_for(test, test->client_b);
+    assert_int_equal(place_of(test, client_c), 0);
+    delete_row(test);
+}
+
+/* A service deletes the row, with the tickets in it. */
+static void test_a_new_row_gets_the_tickets_of_the_one_before(void **state)
+{
+    check_tickets_of_a_new_row(*state, SQLOCK_SQL_ENQUEUE);
+    check_tickets_of_a_new_row(*state, SQLOCK_SQL_CLAIM);
+}
+
+static void test_the_tickets_behind_another_one(void **state)
+{
+    struct test *test = *state;
+    const char *queue;
+    char before[SQLOCK_KEY_SIZE];
+    char *rest;
+
+    let_two_wait(test);
+    assert_true(read_row(&test->b, test));
+    queue = cell_text(&test->b, 0, INFO_QUEUE);
+    rest = lk_ticket_behind(queue, test->client_b);
+    assert_non_null(rest);
+    assert_int_equal(strncmp(rest, queue, 27), 0);
+    assert_int_equal(lk_ticket_place(rest, client_c, before), 0);
+    assert_int_equal(lk_ticket_place(rest, test->client_b, before), -1);
+    free(rest);
+    assert_null(lk_ticket_behind(queue, client_c));
+    assert_null(lk_ticket_behind(queue, test->client_a));
+    assert_null(lk_ticket_behind("no queue", client_c));
+}
+
 void add_ticket_tests(add_fn add)
 {
 #define ADD(name) add(#name, test_##name)
@@ -331,4 +438,8 @@ void add_ticket_tests(add_fn add)
     ADD(tickets_that_are_over_keep_nobody_out);
     ADD(what_is_no_queue_keeps_nobody_out);
     ADD(a_break_passes_the_row_on);
+    ADD(who_opens_the_row_is_the_first);
+    ADD(who_opens_a_row_without_a_queue_has_a_ticket);
+    ADD(a_new_row_gets_the_tickets_of_the_one_before);
+    ADD(the_tickets_behind_another_one);
 }

@@ -1,154 +1,262 @@
 /*
- * test_peers.c - how long our processes use a lock before they leave it free
- * for Spring services, and when they stop leaving it free
+ * test_peers.c - how many turns our processes leave to Spring services
  */
 #include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "lock/peers.h"
 
-#define FIRST_SHARE_NS (80 * LK_NS_PER_MS)
-#define UNSEEN_SHARE_NS (20000 * LK_NS_PER_MS)
-#define PAUSES 6 /* after shares of 80 ms, doubled up to 2.56 s */
+#define OURS_MAX 6
 
-static const sqlock_driver queueing = {.name = "with a bell"};
+static struct lk_store store;
 
-/* Make a slot of a registry with a bell that has noticed a Spring
- * service: after a refusal, a claim found no row, since services delete their
- * rows. */
-static void meet_service(struct lk_slot *slot, struct lk_store *store)
+/* Processes of ours that take turns, and services that take the row when it is
+ * open: by turns, `burst` turns each time. */
+struct game {
+    struct lk_slot ours[OURS_MAX];
+    int n, m, burst;
+    int64_t holds_ns; /* ours, in each turn */
+    int opened, used; /* times */
+    int turns, theirs;
+};
+
+static int setup(void **state)
 {
-    const struct lk_lease lease = {.is_new_row = true};
-
-    store->db.driver = &queueing;
-    slot->store = store;
-    lk_peers_granted(slot, &lease, true);
-}
-
-/* Charge leases of that length until a pause is due; return their sum. */
-static int64_t use_share(struct lk_slot *slot, int64_t lease_ns)
-{
-    int64_t used_ns = 0;
-
-    while (!lk_peers_are_due(slot) && used_ns < 60000 * LK_NS_PER_MS) {
-        lk_peers_charge(slot, lease_ns);
-        used_ns += lease_ns;
-    }
-    return used_ns;
-}
-
-static void begin_pause(struct lk_slot *slot)
-{
-    int64_t until_ns = 0;
-    int64_t now_ns = sqlock_monotonic_ns();
-
-    assert_int_equal(lk_peers_begin_pause(slot, &until_ns, NULL), 0);
-    /* long enough for a poll of a service, every 100 ms by default */
-    assert_true(until_ns > now_ns + 100 * LK_NS_PER_MS);
-}
-
-static void test_the_share_doubles_while_no_service_comes(void **state)
-{
-    static struct lk_store store;
-    struct lk_slot slot = {.grants = 0};
-    int64_t share_ns = FIRST_SHARE_NS;
+    static char text[] = "there is one";
 
     (void)state;
-    meet_service(&slot, &store);
-    for (unsigned i = 0; i < PAUSES; i++, share_ns *= 2) {
-        assert_int_equal(use_share(&slot, 10 * LK_NS_PER_MS), share_ns);
-        begin_pause(&slot);
-        assert_false(lk_peers_are_due(&slot));
+    store.statements[SQLOCK_SQL_RELEASE_TO_PEERS].text = text;
+    store.statements[SQLOCK_SQL_ENQUEUE].text = text;
+    return 0;
+}
+
+static void begin(struct game *game, int n, int m, int burst)
+{
+    *game = (struct game){
+        .n = n, .m = m, .burst = burst, .holds_ns = LK_NS_PER_MS / 10};
+    for (int i = 0; i < n; i++) {
+        game->ours[i].store = &store;
+        game->ours[i].peers.used_ns = 1; /* begin to count now */
     }
 }
 
-static void test_pauses_end_when_the_service_is_gone(void **state)
+/* Our process sees a turn of a service: it has the row, and deletes it. */
+static void see_turn(struct lk_slot *slot, int service, int number)
 {
-    static struct lk_store store;
-    struct lk_slot slot = {.grants = 0};
+    struct lk_row row = {.exists = true,
+                         .is_taken = true,
+                         .remaining_us = 30000000,
+                         .expires_at_us = number};
+    const struct lk_row gone = {.exists = false};
+
+    (void)snprintf(row.client_id, sizeof row.client_id, "service %d", service);
+    (void)lk_peers_look(slot, &row);
+    (void)lk_peers_look(slot, &row); /* the same turn */
+    (void)lk_peers_look(slot, &gone);
+}
+
+/* Our process is refused because another one of the game has the row. */
+static void queue(const struct game *game, struct lk_slot *slot)
+{
+    const struct lk_row row = {.exists = true,
+                               .is_taken = true,
+                               .is_sqlocks = true,
+                               .client_id = "of ours",
+                               .place = game->n - 2};
+
+    if (game->n > 1)
+        assert_false(lk_peers_refused(slot, &row));
+}
+
+static void grant(struct game *game, struct lk_slot *slot)
+{
+    const struct lk_lease lease = {.is_contended = game->n > 1};
+
+    slot->is_contended = game->n > 1;
+    lk_peers_granted(slot, &lease);
+}
+
+/* Return which of the services comes, in no order that our processes have. */
+static int service_of(int number)
+{
+    return (int)(((uint32_t)number * 2654435761U) >> 16);
+}
+
+/* Our process opens the row, and takes it back. */
+static void open_row(struct game *game, struct lk_slot *slot)
+{
+    const struct lk_row open = {
+        .exists = true, .is_taken = true, .is_sqlocks = true};
+
+    assert_true(lk_peers_refused(slot, &open));
+    game->opened++;
+    for (int i = 0; game->m > 0 && i < game->burst; i++, game->theirs++)
+        see_turn(slot, service_of(game->theirs) % game->m, game->theirs + 1);
+    slot->peers.used_ns = 0;
+    grant(game, slot);
+}
+
+/* Each process has that many turns. */
+static void play(struct game *game, int rounds)
+{
+    for (int i = 0; i < rounds * game->n; i++) {
+        struct lk_slot *slot = &game->ours[i % game->n];
+
+        queue(game, slot);
+        grant(game, slot);
+        while (lk_peers_are_due(slot))
+            open_row(game, slot);
+        lk_peers_charge(slot, game->holds_ns);
+        game->turns++;
+    }
+}
+
+/* Let each of our processes see each service once. */
+static void meet(struct game *game)
+{
+    for (int i = 0; i < game->n; i++) {
+        for (int k = 0; k < game->m; k++)
+            see_turn(&game->ours[i], k, -1 - k);
+        lk_peers_end_wait(&game->ours[i]);
+    }
+}
+
+static void check_share(int n, int m, int burst)
+{
+    struct game game;
+
+    begin(&game, n, m, burst);
+    meet(&game);
+    play(&game, 300);
+    print_message("%d of ours, %d services, %d at a time: %d, %d turns\n", n, m,
+                  burst, game.turns, game.theirs);
+    assert_in_range(game.theirs, 300 * m - n * (m + burst),
+                    300 * m + n * (m + burst));
+}
+
+static void test_services_get_their_share_by_head(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= OURS_MAX; n++)
+        for (int m = 1; m <= 4; m++)
+            check_share(n, m, 1);
+}
+
+/* A service may take the row again before we can.  It is left to services less
+ * often then. */
+static void test_turns_that_services_have_beyond_their_share_count(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= OURS_MAX; n++)
+        for (int burst = 2; burst <= 20; burst += 6)
+            check_share(n, 2, burst);
+}
+
+/* So do those that they have although the row was not opened. */
+static void test_turns_that_services_have_unasked_count(void **state)
+{
+    struct game game;
 
     (void)state;
-    meet_service(&slot, &store);
-    for (unsigned i = 0; i < PAUSES; i++) {
-        (void)use_share(&slot, 10 * LK_NS_PER_MS);
-        begin_pause(&slot);
-    }
-    (void)use_share(&slot, 10 * LK_NS_PER_MS);
-    assert_false(lk_peers_are_due(&slot));
-    /* pauses begin again when the service comes back */
-    meet_service(&slot, &store);
-    assert_int_equal(use_share(&slot, 10 * LK_NS_PER_MS), FIRST_SHARE_NS);
+    begin(&game, 4, 2, 1);
+    meet(&game);
+    for (int i = 0; i < 100; i++)
+        see_turn(&game.ours[1], i % 2, i + 1);
+    grant(&game, &game.ours[1]);
+    play(&game, 300);
+    assert_in_range(game.theirs, 500 - 8, 500 + 8);
 }
 
-/* A lease of ours counts as 4 ms at least, about what a service needs for one:
- * so a service gets the lock after 20 of our leases, however short they are. */
-static void test_short_leases_count_as_a_turn(void **state)
+/* A service that came once costs one opening of each process that saw it. */
+static void test_a_service_that_does_not_come_again_is_forgotten(void **state)
 {
-    static struct lk_store store;
-    struct lk_slot slot = {.grants = 0};
-    unsigned leases = 0;
+    struct game game;
 
     (void)state;
-    meet_service(&slot, &store);
-    while (!lk_peers_are_due(&slot) && leases < 1000) {
-        lk_peers_charge(&slot, 0);
-        leases++;
-    }
-    assert_int_equal(leases, 20);
+    begin(&game, 4, 1, 1);
+    see_turn(&game.ours[2], 0, 1);
+    lk_peers_end_wait(&game.ours[2]);
+    game.m = 0;
+    play(&game, 100);
+    assert_int_equal(game.opened, 1);
+    /* and gets its share when it comes back */
+    game.m = 1;
+    meet(&game);
+    play(&game, 100);
+    assert_in_range(game.theirs, 100 - 4, 100 + 4);
+    /* one that has come often has another chance */
+    game.m = 0;
+    game.opened = 0;
+    play(&game, 100);
+    assert_int_equal(game.opened, 2 * game.n);
 }
 
-static void test_a_row_that_we_have_made_ourselves_is_no_service(void **state)
+/* Of two services one goes away: the share becomes that of one. */
+static void test_the_share_is_that_of_services_seen_lately(void **state)
 {
-    static struct lk_store store;
-    struct lk_slot slot = {.store = &store};
+    struct game game;
+    int before;
+
+    (void)state;
+    begin(&game, 2, 2, 1);
+    meet(&game);
+    play(&game, 100);
+    game.m = 1;
+    play(&game, 100);
+    before = game.theirs;
+    play(&game, 100);
+    assert_in_range(game.theirs - before, 100 - 4, 100 + 4);
+}
+
+static void test_where_no_service_was_seen_there_is_none(void **state)
+{
     const struct lk_lease made = {.is_new_row = true};
-    const struct lk_lease found = {.is_new_row = false};
+    struct game game;
 
     (void)state;
-    store.db.driver = &queueing;
-    lk_peers_granted(&slot, &made, false);
-    assert_int_equal(slot.peers.share_ns, 0);
-    lk_peers_granted(&slot, &found, true);
-    assert_int_equal(slot.peers.share_ns, 0);
-    slot.grants = 1; /* our earlier lease left a row */
-    lk_peers_granted(&slot, &made, false);
-    assert_int_equal(slot.peers.share_ns, FIRST_SHARE_NS);
+    begin(&game, 1, 0, 1);
+    lk_peers_granted(&game.ours[0], &made); /* the first claim makes the row */
+    play(&game, 10000);                     /* nobody else waits */
+    assert_int_equal(game.opened, 0);
+    game.ours[0].grants = 1; /* our earlier lease left a row */
+    lk_peers_granted(&game.ours[0], &made);
+    play(&game, 10);
+    assert_int_equal(game.opened, 1);
 }
 
 /* A service that waits for a lock that goes from one of our waiters to the next
  * has not been seen, and would never be. */
 static void test_a_service_that_was_not_seen_gets_its_chance(void **state)
 {
-    static struct lk_store store;
-    struct lk_slot slot = {.store = &store};
-    int64_t used_ns = 0;
+    struct game game;
 
     (void)state;
-    store.db.driver = &queueing;
-    (void)use_share(&slot, 100 * LK_NS_PER_MS);
-    assert_false(lk_peers_are_due(&slot)); /* nobody waits */
-    slot.is_contended = true;
-    for (unsigned i = 0; i < 20; i++) {
-        int64_t share_ns = use_share(&slot, 100 * LK_NS_PER_MS);
-
-        assert_true(lk_peers_are_due(&slot));
-        assert_in_range(share_ns, 1, UNSEEN_SHARE_NS);
-        begin_pause(&slot);
-        assert_false(lk_peers_are_due(&slot));
-        used_ns += share_ns;
-    }
-    /* not after each lease: the least of 20 sums that anybody will see */
-    assert_true(used_ns > 2 * UNSEEN_SHARE_NS);
-    (void)use_share(&slot, 100 * LK_NS_PER_MS);
-    meet_service(&slot, &store);
-    assert_int_equal(use_share(&slot, 10 * LK_NS_PER_MS), FIRST_SHARE_NS);
+    begin(&game, 3, 0, 1);
+    for (int i = 0; i < 3; i++)
+        game.ours[i].peers.used_ns = 0;
+    game.holds_ns = 100 * LK_NS_PER_MS;
+    play(&game, 1000);
+    /* in 300 s: each 20 s at least, each 10 s on average */
+    assert_in_range(game.opened, 15, 60);
+    game.m = 1;
+    play(&game, 1000);
+    assert_true(game.theirs > 0);
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_the_share_doubles_while_no_service_comes),
-    cmocka_unit_test(test_pauses_end_when_the_service_is_gone),
-    cmocka_unit_test(test_short_leases_count_as_a_turn),
-    cmocka_unit_test(test_a_row_that_we_have_made_ourselves_is_no_service),
-    cmocka_unit_test(test_a_service_that_was_not_seen_gets_its_chance),
+    cmocka_unit_test_setup(test_services_get_their_share_by_head, setup),
+    cmocka_unit_test_setup(
+        test_turns_that_services_have_beyond_their_share_count, setup),
+    cmocka_unit_test_setup(test_turns_that_services_have_unasked_count, setup),
+    cmocka_unit_test_setup(test_a_service_that_does_not_come_again_is_forgotten,
+                           setup),
+    cmocka_unit_test_setup(test_the_share_is_that_of_services_seen_lately,
+                           setup),
+    cmocka_unit_test_setup(test_where_no_service_was_seen_there_is_none, setup),
+    cmocka_unit_test_setup(test_a_service_that_was_not_seen_gets_its_chance,
+                           setup),
 };
 const struct suite suite_peers = SUITE("peers", tests);

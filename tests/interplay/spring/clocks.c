@@ -56,7 +56,8 @@ static void test_services_5_s_off_take_turns(void **state)
     start_off(&behind, f, "-5s", NULL);
     start_off(&ahead, f, "+5s", NULL);
     check_clock(&behind, f, -5000);
-    contest_start(&contest, f, &behind, &ahead, check_scale(15, 500));
+    contest_start(&contest, f, &behind, &ahead, check_scale(15, 500),
+                  &contest_pace);
     contest_end(&contest, false);
     service_end(&behind);
     service_end(&ahead);

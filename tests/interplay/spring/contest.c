@@ -12,10 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "spring.h"
 #include "support/workers.h"
+
+const struct pace contest_pace = {.idle_ms = 100};
 
 static int note(int file, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -86,7 +89,7 @@ static void make_file(struct contest *contest)
 
 void contest_start(struct contest *contest, struct fixture *fixture,
                    struct service *first, struct service *second,
-                   unsigned turns)
+                   unsigned turns, const struct pace *pace)
 {
     sqlock_options options = stage_options(fixture, STAYING_TTL_MS);
 
@@ -105,10 +108,13 @@ void contest_start(struct contest *contest, struct fixture *fixture,
     contest->workers = calloc(1, sizeof *contest->workers);
     assert_non_null(contest->workers);
     workers_start(contest->workers, CONTEST_WORKERS, work, contest);
-    for (unsigned i = 0; i < CONTEST_SERVICES; i++)
+    for (unsigned i = 0; i < CONTEST_SERVICES; i++) {
+        service_expect("ok", contest->services[i], "contest",
+                       "pace contest %u %u", pace->idle_ms, pace->think_ms);
         service_tell(contest->services[i], "turns",
                      "turns contest %s %u J%u %s", fixture->name, turns, i,
                      contest->path);
+    }
 }
 
 void contest_visit(struct contest *contest, sqlock_lock *lock)
@@ -181,15 +187,22 @@ static void tell_turn(struct story *story, const char *line)
         check_token(story, token, line);
 }
 
-static void judge(const struct contest *contest)
+static void judge(struct contest *contest)
 {
     struct story story = {.contest = contest};
     FILE *file = fopen(contest->path, "r");
     char line[80];
 
     assert_non_null(file);
-    while (fgets(line, sizeof line, file) != NULL)
+    while (fgets(line, sizeof line, file) != NULL) {
+        long at = ftell(file);
+
         tell_turn(&story, line);
+        if (at <= contest->from || at > contest->until || line[0] != 'e')
+            continue;
+        contest->ours += line[6] == 'C';
+        contest->theirs += line[6] == 'J';
+    }
     (void)fclose(file);
     assert_string_equal(story.inside, "");
     print_message("turns: Spring %s %u, Spring %s %u, ours %u %u %u %u%s\n",
@@ -201,11 +214,50 @@ static void judge(const struct contest *contest)
         assert_true(story.turns[i] > 0 || i == CONTEST_WORKERS);
 }
 
+static long size_of(const char *path)
+{
+    struct stat status;
+
+    assert_int_equal(stat(path, &status), 0);
+    return (long)status.st_size;
+}
+
+/* Return how many turns there were after so many bytes; 0: a service never had
+ * one. */
+static unsigned turns_after(const struct contest *contest, long from)
+{
+    bool has[CONTEST_SERVICES] = {false};
+    unsigned turns = 0;
+    char line[80];
+    FILE *file = fopen(contest->path, "r");
+
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        turns += line[0] == 'e' && ftell(file) > from;
+        if (strncmp(line, "enter J", 7) == 0)
+            has[line[7] - '0'] = true;
+    }
+    (void)fclose(file);
+    return has[0] && has[1] ? turns : 0;
+}
+
+void contest_count(struct contest *contest, unsigned turns)
+{
+    while (turns_after(contest, 0) == 0)
+        check_sleep(100);
+    contest->from = size_of(contest->path);
+    while (turns_after(contest, contest->from) < turns)
+        check_sleep(100);
+    contest->until = size_of(contest->path);
+}
+
 void contest_end(struct contest *contest, bool stops)
 {
     for (unsigned i = 0; i < CONTEST_SERVICES; i++) {
         struct answer answer;
 
+        if (stops) /* and let the services have the lock at once */
+            atomic_store(&contest->is_over, true);
         if (stops)
             service_expect("ok", contest->services[i], "stop", "stop contest");
         service_hear(contest->services[i], "turns", &answer);

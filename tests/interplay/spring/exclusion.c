@@ -9,7 +9,7 @@ static void test_services_and_workers_exclude_each_other(void **state)
     struct contest contest;
 
     contest_start(&contest, f, stage_service(f, 0), stage_service(f, 1),
-                  check_scale(25, 1000));
+                  check_scale(25, 1000), &contest_pace);
     contest_end(&contest, false);
 }
 

@@ -13,7 +13,8 @@
 static const struct topic *const topics[] = {
     &topic_keys,    &topic_exclusion, &topic_takeover,
     &topic_renewal, &topic_upkeep,    &topic_break,
-    &topic_clocks,  &topic_upgrade,   NULL,
+    &topic_clocks,  &topic_share,     &topic_upgrade,
+    NULL,
 };
 
 static const struct suite_main suite = {

@@ -17,6 +17,7 @@
 
 extern const struct topic topic_keys;
 extern const struct topic topic_exclusion;
+extern const struct topic topic_share;
 extern const struct topic topic_takeover;
 extern const struct topic topic_renewal;
 extern const struct topic topic_upkeep;
@@ -121,6 +122,12 @@ int stage_command(const struct fixture *fixture, char *out, size_t size,
 #define CONTEST_WORKERS 4
 #define CONTEST_SERVICES 2
 
+/* How the services go on after a turn. */
+struct pace {
+    unsigned idle_ms;  /* between two attempts */
+    unsigned think_ms; /* after each turn */
+};
+
 struct contest {
     struct fixture *fixture;
     struct service *services[CONTEST_SERVICES];
@@ -129,16 +136,23 @@ struct contest {
     sqlock_registry *registries[CONTEST_WORKERS];
     sqlock_lock *locks[CONTEST_WORKERS];
     atomic_bool is_over;
+    long from, until; /* bytes of the log between which turns are counted */
+    unsigned theirs, ours; /* such turns, after the end */
 };
+
+/* JdbcLockRegistry's own pace, and turns without a pause. */
+extern const struct pace contest_pace;
 
 /* Start the services and workers, which acquire and release the fixture's lock
  * again and again.  Each service does so `turns` times, unless it is stopped
  * before; the workers go on until the services have ended. */
 void contest_start(struct contest *contest, struct fixture *fixture,
                    struct service *first, struct service *second,
-                   unsigned turns);
+                   unsigned turns, const struct pace *pace);
 /* Acquire and release the lock once more, in the calling thread. */
 void contest_visit(struct contest *contest, sqlock_lock *lock);
+/* Count that many turns, once each service has had one. */
+void contest_count(struct contest *contest, unsigned turns);
 /* Wait until the services have ended, or with `stops` stop them before.  Then
  * end the workers, and fail the test if two held the lock at a time, a
  * contender never had it, or on PostgreSQL a token did not rise. */

@@ -83,7 +83,8 @@ static void test_spring_7_goes_on_through_the_upgrade(void **state)
     struct before before;
 
     begin(&before, f, 0);
-    contest_start(&contest, f, before.service, stage_service(f, 1), 1000000);
+    contest_start(&contest, f, before.service, stage_service(f, 1), 1000000,
+                  &contest_pace);
     check_sleep(1000);
     upgrade(f, STAYING_TTL_MS);
     after = stage_registry(f, STAYING_TTL_MS);

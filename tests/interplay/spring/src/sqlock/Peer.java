@@ -29,6 +29,7 @@ final class Peer {
     final LockRepository repository;
     final JdbcLockRegistry registry;
     volatile boolean stopped;
+    volatile long thinkMs;
     private final AnnotationConfigApplicationContext context =
             new AnnotationConfigApplicationContext();
 

@@ -9,6 +9,7 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.ConcurrentModificationException;
 import java.util.HexFormat;
@@ -40,6 +41,8 @@ import org.springframework.integration.util.UUIDConverter;
  *     forget PEER AGE_MS               the registry's expireUnusedOlderThan()
  *     turns PEER NAME COUNT WHO FILE   takes turns, written down in the file;
  *                                      how many
+ *     pace PEER IDLE_MS THINK_MS       from now on it sleeps so long between
+ *                                      attempts, and after each of the turns
  *     stop PEER                        ends them sooner
  *     keys IN OUT                      of names in hexadecimal, one a line
  *     clock                            in ms
@@ -122,6 +125,11 @@ public final class Service {
         case "turns":
             return takeTurns(peer, words[3], Integer.parseInt(words[4]),
                     words[5], words[6]);
+        case "pace":
+            peer.registry.setIdleBetweenTries(
+                    Duration.ofMillis(Long.parseLong(words[3])));
+            peer.thinkMs = Long.parseLong(words[4]);
+            return "ok";
         case "stop":
             peer.stopped = true;
             return "ok";
@@ -169,6 +177,7 @@ public final class Service {
                 Thread.sleep(2);
                 note(file, "leave " + who);
                 lock.unlock();
+                Thread.sleep(peer.thinkMs);
             }
         }
         return Integer.toString(taken);
