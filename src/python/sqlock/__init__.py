@@ -22,9 +22,11 @@ from .errors import Deadlock, Error, InUse, Insufficient, Invalid, LockExpired, 
 from .errors import NotFound, NotOwner, NotSupported, OrderMismatch, OutOfMemory
 from .errors import OutOfResources, ReadOnly, Retry, SchemaError, Timeout
 from .errors import Uncertain, Unreachable, UsedAfterFork
+from .info import LockInfo
+from .leader import AsyncLeader, Leader
 from .lease import Lease, Leases
-from .registry import Locking, LockInfo, Registry, create_once_schema, create_schema
-from .registry import Stats, Times, create_stock_schema, open, version
+from .registry import Locking, Registry, Stats, Times, create_once_schema
+from .registry import create_schema, create_stock_schema, open, version
 from .stock import Answer, Stock, StockStats
 from .transaction import Rows, Table, Transaction
 
@@ -34,6 +36,7 @@ FOREVER = None
 __all__ = [
     "AccessDenied",
     "Answer",
+    "AsyncLeader",
     "AsyncLocking",
     "AsyncStock",
     "AsyncTransaction",
@@ -48,6 +51,7 @@ __all__ = [
     "InUse",
     "Insufficient",
     "Invalid",
+    "Leader",
     "Lease",
     "Leases",
     "LockExpired",

@@ -33,6 +33,7 @@ log = logging.getLogger("sqlock")
 # the registry is being closed, unless its database is away for longer.
 _CLOSE_SECONDS = 30
 _LOOK_SECONDS = 0.01
+LOOK_AGAIN_MS = 500  # for a signal that came just before a wait
 # How often the reaper looks for loops that were closed, while some wait, and
 # for locks that could not be dropped yet.
 _REAP_SECONDS = 0.5
@@ -66,6 +67,42 @@ class Eventfd:
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
         if self.fd >= 0:
             close(self.fd)
+
+
+def gets_signals() -> bool:
+    """Whether handlers of signals run in this thread."""
+    return threading.current_thread() is threading.main_thread()
+
+
+def interruptible(call: Callable[[], None], cancel: Eventfd) -> None:
+    """Call it, by another thread where a signal's handler may end its wait; that
+    raises ``cancel``."""
+    if not gets_signals():
+        return call()
+    came: List[BaseException] = []
+    # Not Thread.join(), which takes the thread for ended once it is interrupted.
+    ended = threading.Event()
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:
+            came.append(error)
+        finally:
+            ended.set()
+
+    thread = threading.Thread(target=run, name="sqlock wait", daemon=True)
+    try:
+        thread.start()
+        while not ended.wait(LOOK_AGAIN_MS / 1000):
+            pass
+    except BaseException:
+        cancel.raise_()
+        if thread.ident is not None:
+            ended.wait()
+        raise
+    if came:
+        raise came[0]
 
 
 class Wait:
@@ -110,8 +147,10 @@ class Core:
         self._calls: Dict[object, int] = {}
         # leave(use, None) ends one: a step that no interrupt can halve.
         self.leave = self._calls.pop
-        # Handles that wait: close() cancels them.
+        # Handles that wait: close() cancels them, and raises those that end
+        # waits for another leader.
         self.waiting: Set[Handle] = set()
+        self.observing: Set[Eventfd] = set()
         # Transactions and stocks, which end before the registry does, and the
         # function that ends each.
         self.open: Dict[int, str] = {}
@@ -213,6 +252,8 @@ class Core:
         while self._calls:
             for handle in list(self.waiting):
                 cancel(handle.pointer, None)
+            for descriptor in list(self.observing):
+                descriptor.raise_()
             if time.monotonic() > until:
                 raise InUse("calls of other threads have not ended")
             time.sleep(_LOOK_SECONDS)

@@ -422,6 +422,8 @@ int cancel handle err
 int release handle err
 int renew handle u32 err
 int downgrade handle err
+int publish handle text err
+int observe handle text i64 int Infos err
 int set_permits handle text u32 err
 bool is_held handle
 i64 remaining_ms handle

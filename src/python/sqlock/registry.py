@@ -7,7 +7,6 @@ import functools
 import logging
 import math
 import select
-import threading
 import weakref
 from threading import get_ident
 from typing import Any, Callable, Dict, Generic, List, NamedTuple, Optional
@@ -15,10 +14,13 @@ from typing import Sequence, Tuple, TypeVar
 
 from . import _native
 from ._block import Block, Ending
-from ._core import Core, Eventfd, calling_back
+from ._core import LOOK_AGAIN_MS, Core, Eventfd, calling_back
+from ._core import gets_signals, interruptible
 from .aio import AsyncLocking, Port, in_thread
 from .atx import AsyncStock, AsyncTransaction
 from .errors import Busy, NotFound, call
+from .info import LockInfo, decoded, rows_of
+from .leader import AsyncLeader, Leader
 from .lease import Lease, Leases, OnLost, acquire_options
 from .stock import Stock
 from .transaction import Transaction
@@ -28,41 +30,8 @@ Held = TypeVar("Held", Lease, Leases)
 
 _KEY_RULES = {"current": 0, "legacy": 1, "raw": 2}
 _LAYOUTS = {"sqlock": 0, "spring7": 1, "spring6": 2}
-_LOOK_AGAIN_MS = 500  # for a signal that came just before a wait
 _WAITING = {"auto": 0, "poll": 1}
 _SORTS = {"name": 0, "held": 1, "remaining": 2, "token": 3}
-_STATES = ("free", "held", "expired")
-
-
-class LockInfo(NamedTuple):
-    """One row of the table of locks, as it was when it was read."""
-
-    #: None where it is not known.
-    name: Optional[str]
-    #: "free", "held" or "expired", by the database's clock.
-    state: str
-    key: str
-    #: "" when free.
-    client_id: str
-    #: The last one that was given.
-    token: int
-    #: "user@host pid command line (note)", where it is known.
-    holder: Optional[str]
-    #: Free: who released it last, where it is known.
-    last_holder: Optional[str]
-    #: Seconds since it was acquired; 0 when free.
-    held_for: Optional[float]
-    #: Seconds until its lease is over.
-    remaining: float
-    #: Seconds since 1970, by the database's clock.
-    acquired_at: Optional[float]
-    expires_at: float
-    #: None but where :meth:`Registry.list` reads all regions.
-    region: Optional[str]
-    #: How many processes wait; None on Spring's layouts, where nobody knows.
-    waiters: Optional[int]
-    #: Who they are, in the order in which they get the lock.
-    waiter_names: List[str]
 
 
 class Times(NamedTuple):
@@ -122,11 +91,11 @@ def _log_event(context: Any, pointer: Any) -> None:
         log.log(
             _LEVELS[min(max(event.level + 1, 0), 3)],
             "%s",
-            _decoded(event.text),
+            decoded(event.text),
             extra={
-                "sqlock_event": _decoded(event.name),
-                "sqlock_lock": _decoded(event.lock),
-                "sqlock_key": _decoded(event.key),
+                "sqlock_event": decoded(event.name),
+                "sqlock_lock": decoded(event.lock),
+                "sqlock_key": decoded(event.key),
                 "sqlock_token": event.token,
                 "sqlock_code": event.code,
             },
@@ -285,7 +254,7 @@ class Registry(Block):
         handle, waiting = lease._must(), self._core.waiting
         try:
             waiting.add(handle)
-            if wait_ms == 0 or not _gets_signals():
+            if wait_ms == 0 or not gets_signals():
                 handle.call("acquire", wait_ms, _native.byref(options))
             else:
                 self._acquire_by_request(handle, wait_ms, options)
@@ -326,7 +295,7 @@ class Registry(Block):
             poll.register(done.fd, select.POLLIN)
             # Not without a limit: a signal that comes just before poll() does
             # not end it, and its handler runs only between two calls.
-            while not poll.poll(_LOOK_AGAIN_MS):
+            while not poll.poll(LOOK_AGAIN_MS):
                 pass
             core.end_one(request, "request_finish")
         except BaseException:
@@ -409,7 +378,7 @@ class Registry(Block):
         options = acquire_options(
             ttl, auto_renew, max_hold, fenced, fail_fast, shared, permits, weight
         )
-        return self._take_many(names, wait, options, on_lost)
+        return self._take_many(names, wait, options, on_lost, Eventfd())
 
     def _take_many(
         self,
@@ -417,11 +386,13 @@ class Registry(Block):
         wait: Optional[float],
         options: _native.AcquireOptions,
         on_lost: Optional[OnLost],
+        cancel: Eventfd,
     ) -> Leases:
         if isinstance(names, str):
             raise TypeError("names must be a list of names, not one str")
         names = list(names)
         wait_ms = _native.wait_ms(wait)
+        options.cancel_fd = cancel.fd
         leases = Leases(self, names, on_lost)
         pointers = leases._pointers(leases._leases)
 
@@ -438,10 +409,10 @@ class Registry(Block):
         handles, waiting = [one._must() for one in leases], self._core.waiting
         try:
             waiting.update(handles)
-            if wait_ms == 0 or not _gets_signals():
+            if wait_ms == 0:
                 take()
             else:
-                _in_thread(take, options)
+                interruptible(take, cancel)
             leases._granted()
             waiting.difference_update(handles)
             return leases
@@ -584,10 +555,9 @@ class Registry(Block):
         options = acquire_options(
             ttl, auto_renew, max_hold, fenced, fail_fast, shared, permits, weight
         )
-        cancel = options.cancel = Eventfd()
-        options.cancel_fd = cancel.fd
+        cancel = Eventfd()
         return await in_thread(
-            lambda: self._take_many(names, wait, options, on_lost),
+            lambda: self._take_many(names, wait, options, on_lost, cancel),
             cancel=cancel.raise_,
             undo=Leases._abandon,
             core=self._core,
@@ -611,6 +581,50 @@ class Registry(Block):
     async def astock(self, strategy: str = "conditional", **options: Any) -> AsyncStock:
         """As :meth:`stock` with the same options, for asyncio."""
         return AsyncStock(await in_thread(lambda: self.stock(strategy, **options)))
+
+    # ------------------------------------------------------------ leaders --
+
+    def leader(
+        self,
+        name: str,
+        wait: Optional[float] = None,
+        *,
+        ttl: Optional[float] = None,
+        max_hold: Optional[float] = None,
+        fenced: bool = False,
+        fail_fast: bool = False,
+        on_lost: Optional[OnLost] = None,
+    ) -> Leader:
+        """An election of one leader, by a lock that one has alone.  ``with``
+        waits until nobody else leads, and resigns at the end of the block::
+
+            with registry.leader("mailer") as leader:
+                leader.publish("10.0.0.7:8080")
+                ...
+                leader.check()
+
+        Others ask who leads, or wait for a change; see :class:`Leader`.
+        """
+        given = _given(locals(), "self")
+        return Leader(self, name, functools.partial(self.acquire, **given))
+
+    def aleader(
+        self,
+        name: str,
+        wait: Optional[float] = None,
+        *,
+        ttl: Optional[float] = None,
+        max_hold: Optional[float] = None,
+        fenced: bool = False,
+        fail_fast: bool = False,
+        on_lost: Optional[OnLost] = None,
+        cancel_on_loss: bool = True,
+    ) -> AsyncLeader:
+        """As :meth:`leader`, for asyncio, with the promises of :meth:`alock`:
+        the loss of the lease ends the block."""
+        given = _given(locals(), "self", "cancel_on_loss")
+        take = functools.partial(self.aacquire, **given)
+        return AsyncLeader(self, name, take, cancel_on_loss)
 
     # ------------------------------------------- transactions, stock, once --
 
@@ -667,7 +681,7 @@ class Registry(Block):
             _native.text(name, "the name of a lock"),
             _native.byref(row),
         )
-        return _rows(row, 1)[0]
+        return rows_of(row, 1)[0]
 
     def list(
         self,
@@ -700,7 +714,7 @@ class Registry(Block):
             _native.byref(count),
             ctypes.sizeof(_native.Info),
         )
-        return _rows(rows, count.value)
+        return rows_of(rows, count.value)
 
     def break_lock(
         self,
@@ -762,69 +776,6 @@ def _given_permit(arguments: Dict[str, Any], *others: str) -> Dict[str, Any]:
         if arguments[what] == 0:  # to the library: readers, or one permit
             raise ValueError(f"{what} must be 1 or more")
     return {**_given(arguments, "self", *others), "shared": True}
-
-
-def _gets_signals() -> bool:
-    return threading.current_thread() is threading.main_thread()
-
-
-def _in_thread(take: Callable[[], None], options: _native.AcquireOptions) -> None:
-    """Call it in a thread, whose wait ends when a signal's handler raises."""
-    came: List[BaseException] = []
-    # Not Thread.join(), which takes the thread for ended once it is interrupted.
-    ended = threading.Event()
-
-    def run() -> None:
-        try:
-            take()
-        except BaseException as error:
-            came.append(error)
-        finally:
-            ended.set()
-
-    cancel = options.cancel = Eventfd()
-    options.cancel_fd = cancel.fd
-    thread = threading.Thread(target=run, name="sqlock wait", daemon=True)
-    try:
-        thread.start()
-        while not ended.wait(_LOOK_AGAIN_MS / 1000):
-            pass
-    except BaseException:
-        cancel.raise_()
-        if thread.ident is not None:
-            ended.wait()
-        raise
-    if came:
-        raise came[0]
-
-
-def _decoded(value: Optional[bytes]) -> Optional[str]:
-    return None if value is None else value.decode("utf-8", "replace")
-
-
-def _rows(rows: Any, count: int) -> List[LockInfo]:
-    try:
-        return [
-            LockInfo(
-                name=_decoded(row.name),
-                state=_STATES[row.state],
-                key=row.key.decode(),
-                client_id=row.client_id.decode(),
-                token=row.token,
-                holder=_decoded(row.holder),
-                last_holder=_decoded(row.last_holder),
-                held_for=row.held_ms / 1000 if row.held_ms >= 0 else None,
-                remaining=row.remaining_ms / 1000,
-                acquired_at=row.acquired_at_us / 1e6 or None,
-                expires_at=row.expires_at_us / 1e6,
-                region=_decoded(row.region),
-                waiters=row.waiters if row.waiters >= 0 else None,
-                waiter_names=(_decoded(row.waiter_names) or "").splitlines(),
-            )
-            for row in rows[:count]
-        ]
-    finally:
-        _native.function("info_free")(rows, count)
 
 
 Conversion = Callable[[Any, str], Any]

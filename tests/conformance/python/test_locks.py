@@ -213,7 +213,7 @@ main = threading.main_thread().ident
 
 def tell():
     # Once the main thread is where it waits, and nowhere before.
-    places = ("_acquire_by_request", "_in_thread")
+    places = ("_acquire_by_request", "interruptible")
     while True:
         frame, above = sys._current_frames()[main], []
         while frame:
