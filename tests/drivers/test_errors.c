@@ -121,7 +121,7 @@ static void test_missing_table_is_noticed_in_prepared_statements(void **state)
     sqlock_statement statement = {.text = "SELECT 1 FROM no_such_table_here",
                                   .id = SQLOCK_STATEMENT_IDS};
 
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 3; i++)
         session_fails(SQLOCK_ESCHEMA, &test->a,
                       session_send(&test->a, &statement, NULL, 0,
                                    check_deadline_ns(DEADLINE_MS)));

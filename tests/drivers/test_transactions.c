@@ -283,6 +283,34 @@ static void test_unknown_completion_is_uncertain(void **state)
                     "USING ERRCODE = '40003'; END$$");
 }
 
+/* Assert how many prepared statements of a text the session has. */
+static void assert_prepared(struct session *session, int64_t count,
+                            const char *text)
+{
+    session_run(session,
+                "SELECT count(*) FROM pg_prepared_statements "
+                "WHERE statement = '%s'",
+                text);
+    assert_int_equal(cell_integer(session, 0, 0), count);
+}
+
+/* To prepare takes a round trip, and a command that holds one lock sends most
+ * of its statements once. */
+static void test_prepared_when_sent_again(void **state)
+{
+    struct test *test = *state;
+    const sqlock_statement statement = {.text = "SELECT 1 + 1",
+                                        .id = SQLOCK_STATEMENT_IDS};
+    int64_t deadline_ns = check_deadline_ns(DEADLINE_MS);
+
+    for (int64_t sent = 0; sent < 3; sent++) {
+        session_ok(&test->a,
+                   session_send(&test->a, &statement, NULL, 0, deadline_ns));
+        assert_int_equal(cell_integer(&test->a, 0, 0), 2);
+        assert_prepared(&test->a, sent > 0, statement.text);
+    }
+}
+
 /* A pooler lends b a session in which another client has prepared a statement
  * of that name.  The transaction gets ERETRY, and succeeds when it is run
  * again. */
@@ -293,13 +321,16 @@ static void test_prepared_by_somebody_else_in_a_transaction(void **state)
                                         .id = SQLOCK_STATEMENT_IDS};
     int64_t deadline_ns = check_deadline_ns(DEADLINE_MS);
 
-    session_ok(&test->a,
-               session_send(&test->a, &statement, NULL, 0, deadline_ns));
+    for (int i = 0; i < 2; i++)
+        session_ok(&test->a,
+                   session_send(&test->a, &statement, NULL, 0, deadline_ns));
     session_run(&test->a, "SELECT name FROM pg_prepared_statements "
                           "WHERE statement = 'SELECT 1 + 1'");
     session_run(&test->b, "PREPARE \"%s\" AS SELECT 1 + 1",
                 cell_text(&test->a, 0, 0));
     assert_lock_ok(session_begin(&test->b), &test->b.err);
+    session_ok(&test->b,
+               session_send(&test->b, &statement, NULL, 0, deadline_ns));
     session_fails(SQLOCK_ERETRY, &test->b,
                   session_send(&test->b, &statement, NULL, 0, deadline_ns));
     assert_lock_ok(session_rollback(&test->b), &test->b.err);
@@ -494,6 +525,7 @@ void add_transaction_tests(add_fn add)
     }
     if (subject.database->bit == ON_POSTGRES) {
         ADD(unknown_completion_is_uncertain);
+        ADD(prepared_when_sent_again);
         ADD(prepared_by_somebody_else_in_a_transaction);
         ADD(only_the_same_session_is_resumed);
     }

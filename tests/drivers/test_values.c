@@ -187,6 +187,7 @@ static void test_prepared_statement_survives_a_changed_table(void **state)
     struct row row = row_of(test->key, "before");
 
     put_and_get(test, &row);
+    assert_lock_ok(select_row(&test->b, &row), &test->b.err);
     session_run(&test->b, "ALTER TABLE %s ADD COLUMN EXTRA BIGINT",
                 subject.values.quoted);
     assert_lock_ok(select_row(&test->b, &row), &test->b.err);

@@ -231,9 +231,27 @@ int lk_pg_ask(lk_pg *session, const char *text, int64_t deadline_ns, char *cell,
 
 /* --------------------------------------------------- prepared statements -- */
 
-static bool is_prepared(const lk_pg *session, const sqlock_statement *statement)
+static bool may_be_prepared(const lk_pg *session,
+                            const sqlock_statement *statement)
 {
     return statement->id > 0 && !session->is_unprepared;
+}
+
+static bool is_prepared(const lk_pg *session, const sqlock_statement *statement)
+{
+    return may_be_prepared(session, statement) &&
+           session->prepared[statement->id - 1][0] != '\0';
+}
+
+/* Return whether a statement that has a number is sent for the first time.  To
+ * prepare it then would be a round trip more for a program that takes one lock
+ * and ends. */
+static bool is_first_time(lk_pg *session, const sqlock_statement *statement)
+{
+    bool was_sent = session->was_sent[statement->id - 1];
+
+    session->was_sent[statement->id - 1] = true;
+    return !was_sent;
 }
 
 /* Write the name of a prepared statement.  The name contains a hash of the
@@ -284,8 +302,8 @@ int lk_pg_prepare_once(lk_pg *session, const sqlock_statement *statement,
     int rc;
 
     session->sqlstate[0] = '\0';
-    if (!is_prepared(session, statement) ||
-        session->prepared[statement->id - 1][0] != '\0')
+    if (!may_be_prepared(session, statement) ||
+        is_prepared(session, statement) || is_first_time(session, statement))
         return 0;
     rc = prepare(session, statement, arguments, deadline_ns, err);
     if (rc == 0)
@@ -295,7 +313,7 @@ int lk_pg_prepare_once(lk_pg *session, const sqlock_statement *statement,
 
 bool lk_pg_forget_stale(lk_pg *session, const sqlock_statement *statement)
 {
-    if (!is_prepared(session, statement))
+    if (!may_be_prepared(session, statement))
         return false;
     if (strcmp(session->sqlstate, LK_PG_UNKNOWN_STATEMENT) == 0 ||
         strcmp(session->sqlstate, LK_PG_KNOWN_STATEMENT) == 0 ||

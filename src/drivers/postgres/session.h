@@ -46,6 +46,7 @@ typedef struct lk_pg {
 
     /* Names of prepared statements by id - 1; "": not prepared. */
     char prepared[SQLOCK_STATEMENT_IDS][LK_PG_NAME_SIZE];
+    bool was_sent[SQLOCK_STATEMENT_IDS]; /* by id - 1 */
     /* none is prepared: a pooler lends backends, or the session is the
      * application's, and only those are prepared that have names already */
     bool is_unprepared;
@@ -198,7 +199,8 @@ void lk_pg_begin_watching(lk_pg *session, bool commits);
  * after that warning. */
 int lk_pg_end_watching(lk_pg *session, int rc, sqlock_error *err);
 
-/* Prepare a statement that has a number, unless it is prepared. */
+/* Prepare a statement that has a number, unless it is prepared, or is sent for
+ * the first time. */
 int lk_pg_prepare_once(lk_pg *session, const sqlock_statement *statement,
                        const struct lk_pg_arguments *arguments,
                        int64_t deadline_ns, sqlock_error *err);
@@ -220,8 +222,8 @@ void lk_pg_give_name(lk_pg *session, const sqlock_statement *statement,
 int lk_pg_send(lk_pg *session, const sqlock_statement *statement,
                const struct lk_pg_arguments *arguments);
 
-/* Run one statement, after it was prepared; *out gets its last result.  Return
- * as sqlock_driver.execute. */
+/* Run one statement, by its name if it is prepared; *out gets its last result.
+ * Return as sqlock_driver.execute. */
 int lk_pg_run(lk_pg *session, const sqlock_statement *statement,
               const struct lk_pg_arguments *arguments, int64_t deadline_ns,
               PGresult **out, sqlock_error *err);

@@ -37,11 +37,13 @@ static void test_names_and_stock_share_a_connection(void **state)
     options.item_column = "id";
     options.quantity_column = "a";
     assert_ok(sqlock_stock_open(&stock, registry, &options, &f->err));
-    assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
-    assert_ok(sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err));
-    assert_ok(sqlock_tx_commit(tx, &f->err));
-    assert_ok(sqlock_stock_read(stock, NULL, "2", &quantity, &f->err));
-    assert_int_equal(quantity, 100);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
+        assert_ok(sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err));
+        assert_ok(sqlock_tx_commit(tx, &f->err));
+        assert_ok(sqlock_stock_read(stock, NULL, "2", &quantity, &f->err));
+        assert_int_equal(quantity, 100);
+    }
     sqlock_stock_close(stock);
     registry_end(registry);
 }
