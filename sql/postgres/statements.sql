@@ -1081,17 +1081,24 @@ false
 
 -- ---- stale sessions [not prepared]
 -- Sessions with a name that begins so, which are in a transaction or a
--- statement, and are not of those who share the lock with the caller: the state of other roles' sessions is hidden, but the locks show
--- which of them are in a transaction.  The functions of pg_stat_activity and
--- pg_locks are called, since a command that starts waits for the answer: the
--- views take a new session thrice as long.  Locks are read only where there is
--- a session of that name.
+-- statement, and are not of those who share the lock with the caller: the
+-- state of other roles' sessions is hidden, but the locks show which of them
+-- are in a transaction.
 SELECT count(*) FILTER (WHERE
       a.datid = (SELECT oid FROM pg_database
         WHERE datname = current_database()) AND
       EXISTS (SELECT FROM pg_lock_status() l WHERE l.pid = a.pid AND
         l.locktype = 'virtualxid' AND l.granted AND l.mode = 'ExclusiveLock')
       AND NOT {is_of_sharer})
+  FROM pg_stat_get_activity(NULL) a
+  WHERE starts_with(a.application_name, :tag_prefix) AND
+    a.application_name <> :tag;
+
+-- ---- tagged sessions [not prepared]
+-- A command that starts waits for the answer, which hardly ever is another than
+-- none.  To plan what `stale sessions` looks at takes a new session four times
+-- as long, and the view pg_stat_activity longer still.
+SELECT count(*)
   FROM pg_stat_get_activity(NULL) a
   WHERE starts_with(a.application_name, :tag_prefix) AND
     a.application_name <> :tag;

@@ -362,6 +362,9 @@ typedef enum sqlock_statement_kind {
      * a transaction or a statement and have set a name that begins with
      * :tag_prefix and is not :tag.  Missing: sessions have no names. */
     SQLOCK_SQL_STALE_SESSIONS,
+    /* One row: the number, as integer, of all sessions of such a name, which
+     * takes the server less time.  Missing with that one. */
+    SQLOCK_SQL_TAGGED_SESSIONS,
     /* One row if an index of :table in :schema begins with CREATED_AT; by it
      * old orders of stock are read, and tables of earlier versions have
      * none. */

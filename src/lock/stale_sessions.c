@@ -46,30 +46,39 @@ void sqlock_session_tag(sqlock_lock *lock, char tag[SQLOCK_TAG_SIZE])
     (void)snprintf(tag, SQLOCK_TAG_SIZE, "%s%" PRId64, part, token);
 }
 
-static int ask(sqlock_lock *lock, const char *tag, sqlock_result *result,
-               sqlock_error *err)
+/* Ask for a number of sessions. */
+static int ask(sqlock_lock *lock, sqlock_statement_kind kind, const char *tag,
+               int64_t *count, sqlock_error *err)
 {
     struct lk_store *store = &lock->registry->store;
+    sqlock_result result = {0};
     struct lk_arguments arguments;
     struct lk_run run = {
-        .statement = &store->statements[SQLOCK_SQL_STALE_SESSIONS],
+        .statement = &store->statements[kind],
         .arguments = &arguments,
         .deadline_ns = lk_store_deadline(store),
         .is_repeatable = true,
     };
     char part[TAG_LOCK_SIZE];
+    int rc;
 
     write_lock_part(lock, part);
     lk_store_arguments(store, lock->slot->key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_TAG_PREFIX, part);
     lk_argument_text(&arguments, SQLOCK_P_TAG, tag);
-    return lk_db_run(&store->db, &run, result, err);
+    rc = lk_db_run(&store->db, &run, &result, err);
+    if (rc == 0 && (result.rows != 1 || result.cells[0].type != SQLOCK_INT64))
+        rc = lk_error(err, SQLOCK_EDATABASE, "a row has too few columns");
+    if (rc == 0)
+        *count = result.cells[0].integer;
+    sqlock_result_clear(&result);
+    return rc;
 }
 
 int sqlock_stale_sessions(sqlock_lock *lock, int64_t *count, sqlock_error *err)
 {
     char tag[SQLOCK_TAG_SIZE];
-    sqlock_result result = {0};
+    int64_t tagged = 0;
     int rc;
 
     if (count == NULL)
@@ -85,11 +94,8 @@ int sqlock_stale_sessions(sqlock_lock *lock, int64_t *count, sqlock_error *err)
     if (tag[0] == '\0')
         return lk_error(err, SQLOCK_EEXPIRED,
                         "the caller does not hold this lock");
-    rc = ask(lock, tag, &result, err);
-    if (rc == 0 && (result.rows != 1 || result.cells[0].type != SQLOCK_INT64))
-        rc = lk_error(err, SQLOCK_EDATABASE, "a row has too few columns");
-    if (rc == 0)
-        *count = result.cells[0].integer;
-    sqlock_result_clear(&result);
+    rc = ask(lock, SQLOCK_SQL_TAGGED_SESSIONS, tag, &tagged, err);
+    if (rc == 0 && tagged > 0)
+        rc = ask(lock, SQLOCK_SQL_STALE_SESSIONS, tag, count, err);
     return rc;
 }

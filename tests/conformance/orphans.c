@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "support/tap.h"
+
 static int64_t orphans_of(struct fixture *f, sqlock_lock *lock)
 {
     int64_t count = -1;
@@ -73,6 +75,41 @@ static void test_F74_another_locks_session_is_no_orphan(void **state)
     registry_end(elsewhere);
 }
 
+/* A tap_before_fn that counts the statements that read the server's locks. */
+static int count_looks(void *context, const struct tap_event *event)
+{
+    int *looks = context;
+
+    *looks += event->text != NULL && strstr(event->text, "pg_lock") != NULL;
+    return 0;
+}
+
+/* A command that starts waits for the answer. */
+static void test_without_a_session_of_that_name_it_is_cheap(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = fixture_tapped(f, NULL);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    char tag[SQLOCK_TAG_SIZE];
+    int looks = 0;
+
+    lock_take(lock, 0);
+    sqlock_session_tag(lock, tag);
+    tap_hooks(count_looks, NULL, &looks);
+    assert_int_equal(orphans_of(f, lock), 0);
+    assert_int_equal(looks, 0);
+    lock_give(lock);
+    (void)sql_run(&f->sql, "SET application_name = '%s'", tag);
+    lock_take(lock, 0);
+    assert_int_equal(orphans_of(f, lock), 0);
+    assert_int_equal(looks, 1);
+    tap_reset();
+    (void)sql_run(&f->sql, "RESET application_name");
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
 static void test_F74_without_names_it_is_said(void **state)
 {
     struct fixture *f = *state;
@@ -92,6 +129,7 @@ static void test_F74_without_names_it_is_said(void **state)
 static const struct test tests[] = {
     TEST_ON(test_F74_a_session_at_work_for_an_earlier_holder, ON_POSTGRES, 0),
     TEST_ON(test_F74_another_locks_session_is_no_orphan, ON_POSTGRES, 0),
+    TEST_ON(test_without_a_session_of_that_name_it_is_cheap, ON_POSTGRES, 0),
     TEST_ON(test_F74_without_names_it_is_said, ON_MYSQL | ON_SQLITE, IN_SQLOCK),
 };
 const struct topic topic_orphans = TOPIC(tests);

@@ -55,6 +55,7 @@ static bool may_be_missing(size_t layout, sqlock_statement_kind kind)
     case SQLOCK_SQL_ISOLATION:
     case SQLOCK_SQL_ONE_NODE:
     case SQLOCK_SQL_STALE_SESSIONS:
+    case SQLOCK_SQL_TAGGED_SESSIONS:
         return true;
     /* rows are locked one by one, or there is one write lock */
     case SQLOCK_SQL_NAME_SEED:
