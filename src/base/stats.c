@@ -86,19 +86,13 @@ void lk_count_statement(struct lk_stats *stats, int rc, int64_t ns)
     DTRACE_PROBE2(sqlock, statement, rc, ns);
 }
 
-static uint64_t read_count(const struct lk_stats *stats,
-                           enum lk_counter counter)
-{
-    return atomic_load_explicit(&stats->counts[counter], memory_order_relaxed);
-}
-
 void lk_count_opened(struct lk_stats *stats)
 {
     _Atomic uint64_t *reconnects = &stats->counts[LK_COUNT_RECONNECTS];
     uint64_t before = atomic_load_explicit(reconnects, memory_order_relaxed);
 
     lk_count(stats, LK_COUNT_OPENED);
-    while (before < read_count(stats, LK_COUNT_BROKEN) &&
+    while (before < lk_stats_count(stats, LK_COUNT_BROKEN) &&
            !atomic_compare_exchange_weak_explicit(
                reconnects, &before, before + 1, memory_order_relaxed,
                memory_order_relaxed))
@@ -121,32 +115,32 @@ static void read_times(const struct lk_times *times, sqlock_times *out)
 static uint32_t difference(const struct lk_stats *stats, enum lk_counter more,
                            enum lk_counter fewer)
 {
-    uint64_t less = read_count(stats, fewer);
-    uint64_t all = read_count(stats, more);
+    uint64_t less = lk_stats_count(stats, fewer);
+    uint64_t all = lk_stats_count(stats, more);
 
     return all > less ? (uint32_t)(all - less) : 0;
 }
 
 void lk_stats_read(const struct lk_stats *stats, sqlock_stats *out)
 {
-    out->granted = read_count(stats, LK_COUNT_GRANTED);
-    out->nested = read_count(stats, LK_COUNT_NESTED);
-    out->busy = read_count(stats, LK_COUNT_BUSY);
-    out->timed_out = read_count(stats, LK_COUNT_TIMED_OUT);
-    out->cancelled = read_count(stats, LK_COUNT_CANCELLED);
-    out->uncertain = read_count(stats, LK_COUNT_UNCERTAIN);
-    out->failed = read_count(stats, LK_COUNT_FAILED);
+    out->granted = lk_stats_count(stats, LK_COUNT_GRANTED);
+    out->nested = lk_stats_count(stats, LK_COUNT_NESTED);
+    out->busy = lk_stats_count(stats, LK_COUNT_BUSY);
+    out->timed_out = lk_stats_count(stats, LK_COUNT_TIMED_OUT);
+    out->cancelled = lk_stats_count(stats, LK_COUNT_CANCELLED);
+    out->uncertain = lk_stats_count(stats, LK_COUNT_UNCERTAIN);
+    out->failed = lk_stats_count(stats, LK_COUNT_FAILED);
     out->attempts = out->granted + out->nested + out->busy + out->timed_out +
                     out->cancelled + out->uncertain + out->failed;
-    out->released = read_count(stats, LK_COUNT_RELEASED);
-    out->handed_off = read_count(stats, LK_COUNT_HANDED_OFF);
-    out->renewed = read_count(stats, LK_COUNT_RENEWED);
-    out->lost = read_count(stats, LK_COUNT_LOST);
-    out->expired = read_count(stats, LK_COUNT_EXPIRED);
-    out->in_doubt = read_count(stats, LK_COUNT_IN_DOUBT);
-    out->statement_errors = read_count(stats, LK_COUNT_STATEMENT_ERRORS);
-    out->connections_opened = read_count(stats, LK_COUNT_OPENED);
-    out->reconnects = read_count(stats, LK_COUNT_RECONNECTS);
+    out->released = lk_stats_count(stats, LK_COUNT_RELEASED);
+    out->handed_off = lk_stats_count(stats, LK_COUNT_HANDED_OFF);
+    out->renewed = lk_stats_count(stats, LK_COUNT_RENEWED);
+    out->lost = lk_stats_count(stats, LK_COUNT_LOST);
+    out->expired = lk_stats_count(stats, LK_COUNT_EXPIRED);
+    out->in_doubt = lk_stats_count(stats, LK_COUNT_IN_DOUBT);
+    out->statement_errors = lk_stats_count(stats, LK_COUNT_STATEMENT_ERRORS);
+    out->connections_opened = lk_stats_count(stats, LK_COUNT_OPENED);
+    out->reconnects = lk_stats_count(stats, LK_COUNT_RECONNECTS);
     out->connections = difference(stats, LK_COUNT_OPENED, LK_COUNT_CLOSED);
     out->connections_used = difference(stats, LK_COUNT_TAKEN, LK_COUNT_GIVEN);
     read_times(&stats->wait, &out->wait);

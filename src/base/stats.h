@@ -57,6 +57,12 @@ static inline void lk_count(struct lk_stats *stats, enum lk_counter counter)
                                     memory_order_relaxed);
 }
 
+static inline uint64_t lk_stats_count(const struct lk_stats *stats,
+                                      enum lk_counter counter)
+{
+    return atomic_load_explicit(&stats->counts[counter], memory_order_relaxed);
+}
+
 void lk_count_time(struct lk_times *times, int64_t ns);
 
 /* Count an acquisition that has ended with rc after wait_ns. */

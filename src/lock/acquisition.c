@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "lease/bell.h"
 #include "lock/claim.h"
 #include "lock/deadlock.h"
 #include "lock/hold.h"
@@ -149,8 +150,7 @@ static int not_in_time(struct lk_acquisition *a, struct lk_part *part,
 
 static int poll_row(struct lk_acquisition *a, sqlock_error *err)
 {
-    int rc =
-        lk_poller_begin(a->first, lk_row_wait_polls(&a->wait, a->store), err);
+    int rc = lk_poller_begin(a->first, lk_row_wait_polls(a->first), err);
 
     return rc < 0 ? failed(a, rc, err) : go_to(a, LK_POLLING);
 }
@@ -223,13 +223,22 @@ static int enter_others(struct lk_acquisition *a, sqlock_error *err)
     return 0;
 }
 
-/* Return whether to ask for a place at once, because others wait. */
+/* Return whether the registry has had no lock yet.  A program that is started
+ * for one lock is then in the queue after one statement; where each that asks
+ * needs a session of its own, that would cost more than it saves. */
+static bool is_first(const struct lk_acquisition *a)
+{
+    const sqlock_bell *bell = lk_bell_of(a->store);
+
+    return lk_stats_count(&a->store->db.stats, LK_COUNT_GRANTED) == 0 &&
+           (bell == NULL || !bell->is_of_one);
+}
+
+/* Return whether to ask for a place at once, since others may wait. */
 static bool must_ask(const struct lk_acquisition *a)
 {
-    const struct lk_slot *slot = a->first->slot;
-
-    return a->count == 1 && may_wait(a) && slot->is_contended &&
-           lk_row_wait_is_there(a->store);
+    return a->count == 1 && may_wait(a) && lk_row_wait_is_there(a->store) &&
+           (a->first->slot->is_contended || is_first(a));
 }
 
 static int enter(struct lk_acquisition *a, sqlock_error *err)

@@ -12,6 +12,10 @@
 #include "lease/bell.h"
 #include "lock/registry.h"
 
+/* How long a bell that is not to be had is not asked for again: each time costs
+ * a session that is opened in vain. */
+#define NONE_NS (60000 * LK_NS_PER_MS)
+
 /* --- waking; the caller holds the bell's mutex --- */
 
 static void wake(struct lk_part *part)
@@ -212,6 +216,27 @@ static int have_connection(struct lk_bell *bell, bool *is_late,
     return rc;
 }
 
+bool lk_bell_is_there(struct lk_bell *bell)
+{
+    bool is_there;
+
+    pthread_mutex_lock(&bell->mutex);
+    is_there = lk_bell_of(&bell->registry->store) != NULL &&
+               bell->none_until_ns <= sqlock_monotonic_ns();
+    pthread_mutex_unlock(&bell->mutex);
+    return is_there;
+}
+
+/* Remember that there is none, if that is why it was refused. */
+static void note_refusal(struct lk_bell *bell, int rc)
+{
+    if (rc != SQLOCK_ENOTSUP && rc != SQLOCK_EACCESS)
+        return;
+    pthread_mutex_lock(&bell->mutex);
+    bell->none_until_ns = lk_later(sqlock_monotonic_ns(), NONE_NS);
+    pthread_mutex_unlock(&bell->mutex);
+}
+
 /* Send the wait for the one before on the session of the part's slot. */
 static int begin_before(struct lk_bell *bell, struct lk_part *part,
                         const char *before, int64_t until_ns, sqlock_error *err)
@@ -259,15 +284,17 @@ int lk_bell_hear(struct lk_part *part, const char *before, int64_t until_ns,
                  bool *is_late, sqlock_error *err)
 {
     struct lk_bell *bell = &part->slot->registry->bell;
+    bool is_of_one = lk_bell_of(&bell->registry->store)->is_of_one;
     int rc = lk_handler_start(&bell->handler, err);
 
     *is_late = false;
     if (rc < 0)
         return rc;
-    if (!lk_bell_of(&bell->registry->store)->is_of_one)
-        return have_connection(bell, is_late, err);
-    rc = begin_before(bell, part, before, until_ns, err);
+    rc = is_of_one ? begin_before(bell, part, before, until_ns, err)
+                   : have_connection(bell, is_late, err);
     if (rc < 0)
+        note_refusal(bell, rc);
+    if (rc < 0 || !is_of_one)
         return rc;
     pthread_mutex_lock(&bell->mutex);
     list(bell, part, LK_HEARS_BEFORE);

@@ -53,12 +53,18 @@ struct lk_bell {
     /* hears for all; NULL: not open */
     struct lk_connection *connection;
     int fd;
+    /* no bell is to be had here, as a pooler lends the sessions, or for want of
+     * a right; not asked again before, CLOCK_MONOTONIC; 0: not known */
+    int64_t none_until_ns;
 };
 
 void lk_bell_init(struct lk_bell *bell, struct sqlock_registry *registry);
 
 /* Stop the thread and close the session.  The parts have ended. */
 void lk_bell_stop(struct lk_bell *bell);
+
+/* Return whether there may be a bell, as far as is known. */
+bool lk_bell_is_there(struct lk_bell *bell);
 
 /* Expect rings for the ticket of the part's slot, before the claim is sent
  * that may put it into the row.  Nothing is sent, and a ring wakes the part. */

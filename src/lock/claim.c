@@ -12,6 +12,7 @@
 #include "lease/row.h"
 #include "lock/hold.h"
 #include "lock/peers.h"
+#include "lock/registry.h"
 
 void lk_clear_aside(struct lk_slot *slot)
 {
@@ -69,7 +70,7 @@ static void have_session(const struct lk_acquisition *a, struct lk_slot *slot)
     const struct lk_wish wish = {.latest_ns = lk_store_deadline(a->store)};
 
     if (bell == NULL || !bell->is_of_one || slot->session != NULL ||
-        a->wait.has_no_bell)
+        !lk_bell_is_there(&slot->registry->bell))
         return;
     if (lk_pool_take_as(&a->store->db.waiting, &wish, &slot->session, NULL) < 0)
         slot->session = NULL;

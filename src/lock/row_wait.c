@@ -14,6 +14,7 @@
 #include "lease/bell.h"
 #include "lease/ticket.h"
 #include "lock/peers.h"
+#include "lock/registry.h"
 
 bool lk_row_wait_is_there(const struct lk_store *store)
 {
@@ -47,6 +48,7 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
                                         int64_t *until_ns)
 {
     const struct lk_store *store = part->slot->store;
+    struct lk_bell *bell = &part->slot->registry->bell;
     const char *before = row->before[0] != '\0' ? row->before : row->client_id;
     bool may_services_come = lk_peers_refused(part->slot, row);
     int64_t now = sqlock_monotonic_ns();
@@ -60,8 +62,7 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
                               lk_after_ms(now, store->options.poll_ms));
         return LK_ROW_WAIT_PARK;
     }
-    if (lk_bell_of(store) == NULL || wait->has_no_bell || row->place < 0 ||
-        may_services_come)
+    if (!lk_bell_is_there(bell) || row->place < 0 || may_services_come)
         return LK_ROW_WAIT_POLL;
     /* Behind sharers nobody has the bell of the one before. */
     if (lk_bell_of(store)->is_of_one &&
@@ -78,19 +79,16 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
     *until_ns = lk_sooner(*until_ns, own_time(row));
     rc = lk_bell_hear(part, before, *until_ns, &is_late, NULL);
     if (rc < 0) {
-        wait->has_no_bell = rc == SQLOCK_ENOTSUP || rc == SQLOCK_EACCESS;
         lk_slot_drop_session(part->slot);
         return LK_ROW_WAIT_POLL;
     }
     return is_late ? LK_ROW_WAIT_AGAIN : LK_ROW_WAIT_PARK;
 }
 
-enum lk_poll_until lk_row_wait_polls(const struct lk_row_wait *wait,
-                                     const struct lk_store *store)
+enum lk_poll_until lk_row_wait_polls(const struct lk_part *part)
 {
-    return lk_bell_of(store) == NULL || wait->has_no_bell
-               ? LK_POLL_UNTIL_FREE
-               : LK_POLL_UNTIL_CHANGED;
+    return lk_bell_is_there(&part->slot->registry->bell) ? LK_POLL_UNTIL_CHANGED
+                                                         : LK_POLL_UNTIL_FREE;
 }
 
 void lk_row_wait_give_up(struct lk_part *part, bool is_outage)

@@ -17,7 +17,6 @@ enum lk_row_wait_next {
 };
 
 struct lk_row_wait {
-    bool has_no_bell; /* none is to be had here */
     /* when to look once although nobody rings, LK_TICKET_FRESH_MS after the
      * ticket was made, CLOCK_MONOTONIC; 0: there was no ticket yet */
     int64_t look_ns;
@@ -36,8 +35,7 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
 
 /* Return until when to poll: with a bell, until another process has the row,
  * which then rings. */
-enum lk_poll_until lk_row_wait_polls(const struct lk_row_wait *wait,
-                                     const struct lk_store *store);
+enum lk_poll_until lk_row_wait_polls(const struct lk_part *part);
 
 /* Give up the ticket and the session that waits, unless a part in the FIFO can
  * use them.  is_outage: the database is not asked now. */
