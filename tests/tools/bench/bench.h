@@ -54,6 +54,7 @@ struct bench_case {
     const char *what;     /* for --help */
     const char *baseline; /* name of the case to compare with */
     bool takes_turns;     /* ratios compare turns (turns.h) */
+    bool counts_first;    /* only operations of client 0 are reported */
     bool is_in_process;   /* its clients are threads of this process, also
                              where those of other cases are processes */
 

@@ -265,6 +265,38 @@ static const struct bench_case waiting_cases[] = {
         .teardown = queue_teardown,
     },
     {
+        .name = "turn",
+        .what = "all clients share one lock for 20 ms; the first one counts",
+        .baseline = "turn",
+        .is_in_process = true,
+        .counts_first = true,
+        .setup = turn_setup,
+        .operation = sharing_turn,
+        .teardown = sharing_teardown,
+    },
+    {
+        .name = "writer",
+        .what = "the first takes alone what the others share for 20 ms each",
+        .baseline = "turn",
+        .is_in_process = true,
+        .counts_first = true,
+        .setup = writer_setup,
+        .operation = sharing_take,
+        .settle = sharing_settle,
+        .teardown = sharing_teardown,
+    },
+    {
+        .name = "reader",
+        .what = "the first shares what the others have alone for 20 ms each",
+        .baseline = "turn",
+        .is_in_process = true,
+        .counts_first = true,
+        .setup = reader_setup,
+        .operation = sharing_take,
+        .settle = sharing_settle,
+        .teardown = sharing_teardown,
+    },
+    {
         .name = "pair-beside",
         .what = "pair, while 8 others wait for locks of their own",
         .baseline = "pair",
@@ -293,10 +325,25 @@ static const struct bench_case waiting_cases[] = {
     {.name = NULL},
 };
 
+static const struct bench_case election_cases[] = {
+    {
+        .name = "killed",
+        .what = "from kill -9 of a leader with a lease of 2 s to the next one",
+        .baseline = "killed",
+        .is_in_process = true,
+        .setup = killed_setup,
+        .operation = killed_leader,
+        .settle = killed_settle,
+        .teardown = killed_teardown,
+    },
+    {.name = NULL},
+};
+
 const struct bench_group bench_groups[] = {
     {"locks", "leases, and transactions with them", lock_cases},
     {"stock", "sales of one hot item", bench_stock_cases},
     {"waiting", "one lock, many clients", waiting_cases},
+    {"election", "one client, --clients 1", election_cases},
     {NULL, NULL, NULL},
 };
 

@@ -10,6 +10,13 @@
 
 #include "sqlock.h"
 
+#define BENCH_PROGRAM_SIZE 4096
+
+/** Find the command that was built with this program, build/bin/sqlock beside
+ *  build/tests/bench. */
+int bench_find_program(char out[BENCH_PROGRAM_SIZE],
+                       struct bench_failure *failure);
+
 int floor_setup(void **state, const struct bench_target *target,
                 struct bench_failure *failure);
 void floor_teardown(void *state);
@@ -105,6 +112,23 @@ void idle_teardown(void *state);
 int idle_look(void *state, unsigned client, struct bench_failure *failure);
 int idle_try(void *state, unsigned client, struct bench_failure *failure);
 uint64_t idle_statements(void *state);
+
+int turn_setup(void **state, const struct bench_target *target,
+               struct bench_failure *failure);
+int writer_setup(void **state, const struct bench_target *target,
+                 struct bench_failure *failure);
+int reader_setup(void **state, const struct bench_target *target,
+                 struct bench_failure *failure);
+void sharing_teardown(void *state);
+int sharing_turn(void *state, unsigned client, struct bench_failure *failure);
+int sharing_take(void *state, unsigned client, struct bench_failure *failure);
+void sharing_settle(void *state, unsigned client);
+
+int killed_setup(void **state, const struct bench_target *target,
+                 struct bench_failure *failure);
+void killed_teardown(void *state);
+int killed_leader(void *state, unsigned client, struct bench_failure *failure);
+void killed_settle(void *state, unsigned client);
 
 int flock_setup(void **state, const struct bench_target *target,
                 struct bench_failure *failure);

@@ -120,6 +120,8 @@ static int collect(const struct client *clients, unsigned count,
                               clients[i].the_case->name, i,
                               clients[i].failure.text);
     }
+    if (clients[0].the_case->counts_first)
+        count = 1;
     for (i = 0; i < count; i++) {
         operations[i] = clients[i].operations;
         slice->operations += clients[i].operations;

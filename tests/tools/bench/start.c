@@ -8,7 +8,6 @@
 #include "cases.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,7 +27,7 @@ struct start_client {
 };
 
 struct start_state {
-    char program[PATH_MAX]; /* build/bin/sqlock, beside build/tests/bench */
+    char program[BENCH_PROGRAM_SIZE];
     char *url;
     char *file; /* of SQLite, to be removed; NULL: none */
     bool is_flock;
@@ -63,11 +62,10 @@ static int own_file(struct start_state *state,
     return 0;
 }
 
-/* Find the command that was built with this program. */
-static int find_program(struct start_state *state,
-                        struct bench_failure *failure)
+int bench_find_program(char out[BENCH_PROGRAM_SIZE],
+                       struct bench_failure *failure)
 {
-    char own[PATH_MAX / 2];
+    char own[BENCH_PROGRAM_SIZE / 2];
     ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
     char *slash;
     int i;
@@ -78,10 +76,9 @@ static int find_program(struct start_state *state,
         if (slash != NULL)
             *slash = '\0';
     }
-    (void)snprintf(state->program, sizeof state->program, "%s/bin/sqlock", own);
-    if (access(state->program, X_OK) != 0)
-        return bench_fail(failure, "%s is not there: `make` builds it",
-                          state->program);
+    (void)snprintf(out, BENCH_PROGRAM_SIZE, "%s/bin/sqlock", own);
+    if (access(out, X_OK) != 0)
+        return bench_fail(failure, "%s is not there: `make` builds it", out);
     return 0;
 }
 
@@ -126,7 +123,7 @@ static int set_up(void **out, const struct bench_target *target, bool is_flock,
     if (state->url == NULL)
         return bench_fail(failure, "out of memory");
     if (!is_flock)
-        rc = find_program(state, failure);
+        rc = bench_find_program(state->program, failure);
     if (rc == 0 && !is_flock && strcmp(target->database, "sqlite") == 0)
         rc = own_file(state, target, failure);
     for (; rc == 0 && state->clients < target->clients; state->clients++)
