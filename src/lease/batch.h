@@ -43,10 +43,14 @@ struct lk_row {
     uint32_t sharers;
     uint32_t weight;  /* of the lease's share; 0: it has none */
     uint32_t permits; /* LK_NO_LIMIT: none, or none known */
+    int64_t first_us; /* of a shared lock: when the first sharer's lease ends */
     /* place of the lease's ticket in QUEUE, 0: the first, -1: it has none; and
      * the CLIENT_ID of the ticket before it, "" if it is the first */
     int place;
     char before[SQLOCK_KEY_SIZE];
+    /* how often the lock changes hands before that ticket has it; 0: it may
+     * join those who share the lock.  Only where the row was read. */
+    unsigned rounds;
 };
 
 /* One lease of a batch, its row where that was read, and its result. */

@@ -23,6 +23,7 @@ void lk_row_add_sharers(struct lk_row *row, const char *sharers,
 
     row->permits = lk_sharers_permits(sharers);
     row->is_shared = row->is_taken && is_groups;
+    row->first_us = lk_sharers_first_us(sharers, row->remaining_us);
     while (is_groups && lk_sharer_next(&sharers, &sharer)) {
         bool is_own = strncmp(sharer.as.client_id, lease->client_id,
                               SQLOCK_KEY_SIZE - 1) == 0;
@@ -48,6 +49,9 @@ void lk_row_add_sharers(struct lk_row *row, const char *sharers,
 static void from_cells(struct lk_row *row, const sqlock_value *cells,
                        const struct lk_lease *lease)
 {
+    const char *queue = cells[8].type == SQLOCK_TEXT ? cells[8].text : NULL;
+    const char *sharers = cells[9].type == SQLOCK_TEXT ? cells[9].text : NULL;
+
     row->exists = true;
     if (cells[1].type == SQLOCK_TEXT)
         (void)snprintf(row->client_id, sizeof row->client_id, "%s",
@@ -61,11 +65,11 @@ static void from_cells(struct lk_row *row, const sqlock_value *cells,
         row->client_id[0] != '\0' && cells[7].type == SQLOCK_TEXT &&
         strncmp(cells[7].text, row->client_id, strlen(row->client_id)) == 0;
     row->is_taken = row->client_id[0] != '\0' && row->remaining_us >= 0;
-    row->place =
-        lk_ticket_place(cells[8].type == SQLOCK_TEXT ? cells[8].text : NULL,
-                        lease->client_id, row->before);
-    lk_row_add_sharers(row, cells[9].type == SQLOCK_TEXT ? cells[9].text : NULL,
-                       lease);
+    row->place = lk_ticket_place(queue, lease->client_id, row->before);
+    lk_row_add_sharers(row, sharers, lease);
+    row->rounds =
+        lk_sharers_rounds(sharers, row->is_shared, queue, lease->client_id,
+                          cells[5].integer - row->remaining_us);
 }
 
 static int read_info(struct lk_store *store, struct lk_batch *batch,

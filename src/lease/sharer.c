@@ -79,3 +79,59 @@ bool lk_sharer_find(const char *sharers, const char *client_id,
             return true;
     return false;
 }
+
+int64_t lk_sharers_first_us(const char *sharers, int64_t last_us)
+{
+    struct lk_sharer sharer;
+    int64_t first_us = last_us;
+    int64_t last = 0;
+
+    for (const char *at = sharers; lk_sharer_next(&at, &sharer);)
+        last = last > sharer.as.ends_at_us ? last : sharer.as.ends_at_us;
+    for (const char *at = sharers; lk_sharer_next(&at, &sharer);) {
+        int64_t left_us = last_us - (last - sharer.as.ends_at_us);
+
+        if (left_us >= 0 && left_us < first_us)
+            first_us = left_us;
+    }
+    return first_us;
+}
+
+/* Return what the sharers leave of `most`. */
+static int64_t room_beside(const char *sharers, int64_t most, int64_t now_us)
+{
+    struct lk_sharer sharer;
+
+    while (lk_sharer_next(&sharers, &sharer))
+        if (sharer.as.ends_at_us >= now_us)
+            most -= sharer.as.weight;
+    return most;
+}
+
+unsigned lk_sharers_rounds(const char *sharers, bool is_shared,
+                           const char *queue, const char *client_id,
+                           int64_t now_us)
+{
+    uint32_t permits = lk_sharers_permits(sharers);
+    int64_t most = permits != LK_NO_LIMIT ? permits : UINT32_MAX;
+    int64_t room = is_shared ? room_beside(sharers, most, now_us) : 0;
+    struct lk_ticket ticket;
+    unsigned rounds = 0;
+
+    while (lk_ticket_next(&queue, &ticket)) {
+        bool is_own = strncmp(ticket.client_id, client_id, ID_LENGTH) == 0;
+        /* an exclusive one has room beside nobody */
+        int64_t weight = ticket.weight > 0 ? ticket.weight : most + 1;
+
+        if (!is_own && ticket.ends_at_us < now_us)
+            continue;
+        if (weight > room) {
+            rounds++;
+            room = most;
+        }
+        room -= weight;
+        if (is_own)
+            return rounds;
+    }
+    return 1;
+}

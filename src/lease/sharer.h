@@ -49,4 +49,15 @@ bool lk_sharer_next(const char **at, struct lk_sharer *out);
 bool lk_sharer_find(const char *sharers, const char *client_id,
                     struct lk_sharer *out);
 
+/* Return in how many us the first lease of a sharer ends, if the last one does
+ * in `last_us`. */
+int64_t lk_sharers_first_us(const char *sharers, int64_t last_us);
+
+/* Return how often the lock changes hands before the ticket of a claim has it:
+ * 0: it may join those who share the lock; 1: it is among the next, or has no
+ * ticket.  `is_shared` tells that the sharers are those of the row. */
+unsigned lk_sharers_rounds(const char *sharers, bool is_shared,
+                           const char *queue, const char *client_id,
+                           int64_t now_us);
+
 #endif

@@ -28,13 +28,13 @@
  * LK_RESERVED_MS, is seen. */
 #define RESERVED_US 600000
 
-/* Return the longest pause between two reads for a part.  The first in the
- * queue reads most often, and the others less often, but often enough to see
- * that the row is reserved for them. */
-static int64_t longest_ns(const struct lk_part *part)
+/* Return the longest pause between two reads for a part.  Those who are next
+ * read most often, and the others less often, but often enough to see that the
+ * row is reserved for them. */
+static int64_t longest_ns(const struct lk_part *part, const struct lk_row *row)
 {
     int64_t poll_us = (int64_t)part->slot->store->options.poll_ms * 1000;
-    int64_t times = part->slot->place > 0 ? part->slot->place + 1 : 1;
+    int64_t times = row->rounds > 0 ? row->rounds : 1;
     int64_t longest_us = lk_later(poll_us, RESERVED_US);
 
     poll_us = lk_sooner(poll_us * times, longest_us);
@@ -101,13 +101,15 @@ static void gather(struct lk_poller *poller, struct lk_batch *batch)
     lk_batch_sort(batch);
 }
 
-/* Return whether the row has a different holder than when it was first read, or
- * it is time to look for its bell, or to renew the ticket. */
+/* Return whether the part may join those who share the lock, the row has a
+ * different holder than when it was first read, or it is time to look for its
+ * bell, or to renew the ticket. */
 static bool has_changed(const struct lk_store *store,
                         struct lk_subscription *polled,
                         const struct lk_row *row)
 {
-    if (sqlock_monotonic_ns() >= polled->ends_ns)
+    if (sqlock_monotonic_ns() >= polled->ends_ns ||
+        (row->is_shared && row->rounds == 0))
         return true;
     /* lk_peers_look() follows the turns of services. */
     if (polled->until != LK_POLL_UNTIL_CHANGED || !row->is_taken ||
@@ -120,10 +122,11 @@ static bool has_changed(const struct lk_store *store,
 
 /* Set the time of the next read.  Where a bell is only lacking for now, the
  * first pauses are short. */
-static void put_off(struct lk_part *part, int64_t left_ns)
+static void put_off(struct lk_part *part, const struct lk_row *row,
+                    int64_t left_ns)
 {
     struct lk_subscription *polled = &part->polled;
-    int64_t pause_ns = longest_ns(part);
+    int64_t pause_ns = longest_ns(part, row);
 
     if (polled->until == LK_POLL_UNTIL_CHANGED) {
         pause_ns = lk_sooner(pause_ns, 2 * polled->pause_ns);
@@ -154,7 +157,7 @@ static void report(struct lk_poller *poller, const struct lk_batch *batch,
         if (left_ns == 0 || has_changed(part->slot->store, &part->polled, row))
             wake(poller, part, rc, err);
         else
-            put_off(part, left_ns);
+            put_off(part, row, left_ns);
     }
 }
 

@@ -4,6 +4,8 @@
  * A waiter claims again when it is rung; when the holder's lease is over, plus
  * a second for each ticket before its own, so that those before it may take the
  * row first even if nobody rings; and now and then, which renews its ticket.
+ * Of permits some become free when one of many leases ends, and some are left
+ * for a ticket whose waiter has died: for these it claims again, too.
  */
 #include "lock/row_wait.h"
 
@@ -12,9 +14,13 @@
 
 #include "base/clock.h"
 #include "lease/bell.h"
+#include "lease/sharer.h"
 #include "lease/ticket.h"
 #include "lock/peers.h"
 #include "lock/registry.h"
+
+/* How often to look whether permits are left that nobody is rung for. */
+#define PERMITS_MS 5000
 
 bool lk_row_wait_is_there(const struct lk_store *store)
 {
@@ -28,6 +34,17 @@ static int64_t own_time(const struct lk_row *row)
     int64_t end = row->is_taken ? lk_later(now, lk_row_blocked_ns(row)) : now;
 
     return lk_after_ms(end, INT64_C(1000) * row->place + 1);
+}
+
+/* Return when the ticket may get permits although nobody rings. */
+static int64_t permits_time(const struct lk_row *row)
+{
+    int64_t now = sqlock_monotonic_ns();
+
+    if (!row->is_shared || row->permits == LK_NO_LIMIT)
+        return LK_NEVER;
+    return lk_sooner(lk_after_ms(now, row->first_us / 1000 + 1),
+                     lk_after_ms(now, PERMITS_MS));
 }
 
 /* Return whether the bell of the one before was free although it is still
@@ -77,6 +94,7 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
     if (part->slot->peers.count > 0) /* a service deletes tickets */
         *until_ns = lk_sooner(*until_ns, lk_after_ms(now, LK_RESERVED_MS));
     *until_ns = lk_sooner(*until_ns, own_time(row));
+    *until_ns = lk_sooner(*until_ns, permits_time(row));
     rc = lk_bell_hear(part, before, *until_ns, &is_late, NULL);
     if (rc < 0) {
         lk_slot_drop_session(part->slot);
