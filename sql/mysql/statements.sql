@@ -108,6 +108,16 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     HOLDER = IF(CLIENT_ID = :client, :holder, HOLDER),
     EXPIRED_AFTER = IF(CLIENT_ID = :client, {new_end}, EXPIRED_AFTER);
 
+-- ---- claim unqueued (sqlock) [insert id]
+-- As claim, of a free lock whose row is there and has no tickets.  The server
+-- resolves each item of a prepared statement anew for each execution, so the
+-- text of claim is much of its cost; and it is written to the binary log.
+UPDATE INT_LOCK
+  SET FENCE = LAST_INSERT_ID(greatest(FENCE + 1, {now_us})),
+    CREATED_DATE = {now}, CLIENT_ID = :client, LOCK_NAME = :name,
+    HOLDER = :holder, {renewed}
+  WHERE {row} AND QUEUE IS NULL AND (CLIENT_ID IS NULL OR {ends} < {now});
+
 -- ---- enqueue (sqlock) [insert id and flag]
 -- Takes the lock if it is the claim's turn, or else puts a ticket into QUEUE,
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for
@@ -255,6 +265,14 @@ CONCAT(SUBSTR(QUEUE, 30, 36), ' ',
 -- ---- define queue_passed_on (sqlock)
 QUEUE = IF({is_waited_for} AND LOCATE('"],[', QUEUE) > 0,
   CONCAT(LEFT(QUEUE, 27), SUBSTR(QUEUE, LOCATE('"],', QUEUE) + 3)), NULL)
+
+-- ---- release unqueued (sqlock)
+-- As release, of a row that has no tickets.
+UPDATE INT_LOCK
+  SET CREATED_DATE = CREATED_DATE - INTERVAL 292194 DAY,
+    EXPIRED_AFTER = {now} - INTERVAL 146097 DAY
+  WHERE {row} AND CLIENT_ID = :client AND EXPIRED_AFTER >= {epoch} AND
+    QUEUE IS NULL;
 
 -- ---- release with bell (sqlock queue)
 -- As release, on the session that has the lease's bell, which it gives back.

@@ -134,6 +134,17 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   WHERE {may_take}
   RETURNING FENCE, QUEUE IS NOT NULL, L.xmax = 0;
 
+-- ---- claim unqueued (sqlock)
+-- As claim, of a free lock whose row is there and has no tickets.  PostgreSQL
+-- makes the expressions of a prepared statement anew for each execution, so the
+-- text of claim is much of its cost.
+UPDATE INT_LOCK
+  SET CLIENT_ID = :client, CREATED_DATE = {now}, {renewed}, {higher_token},
+    LOCK_NAME = :name, HOLDER = :holder
+  WHERE {row} AND QUEUE IS NULL AND (CLIENT_ID IS NULL OR {ends} < {now})
+    {in_turn}
+  RETURNING FENCE;
+
 -- ---- enqueue (sqlock)
 -- Takes the lock if it is the claim's turn, or else puts a ticket into QUEUE,
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for
@@ -293,6 +304,13 @@ UPDATE INT_LOCK
         CASE WHEN {ring} THEN NULL ELSE {next_holder} END
       ELSE HOLDER END, {passed_on}, {token_passed_on}
   WHERE {row} AND CLIENT_ID = :client;
+
+-- ---- release unqueued (sqlock)
+-- As release, of a row that has no tickets.
+UPDATE INT_LOCK
+  SET HOLDER = CASE WHEN {need_not_be_durable} = 'off' THEN HOLDER END,
+    CLIENT_ID = NULL, {freed}
+  WHERE {row} AND CLIENT_ID = :client AND QUEUE IS NULL;
 
 -- ---- release to peers (sqlock)
 -- Frees the row, and puts a ticket of its holder before the others: a Spring

@@ -100,6 +100,16 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   WHERE {may_take}
   RETURNING FENCE, length(QUEUE);
 
+-- ---- claim unqueued (sqlock) [insert id]
+-- As claim, of a free lock whose row is there and has no tickets.  An UPDATE is
+-- half the work of an INSERT that meets a row, and the token as the insert id
+-- spares the table in which SQLite gathers what RETURNING returns.
+UPDATE INT_LOCK
+  SET CLIENT_ID = :client, CREATED_DATE = {now}, {renewed},
+    FENCE = sqlock_insert_id(max(FENCE + 1, {now})), LOCK_NAME = :name,
+    HOLDER = :holder
+  WHERE {row} AND QUEUE IS NULL AND (CLIENT_ID IS NULL OR {ends} < {now});
+
 -- ---- enqueue (sqlock)
 -- Takes the lock if it is the claim's turn, or else puts a ticket into QUEUE,
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for
@@ -233,6 +243,12 @@ NULL
 UPDATE INT_LOCK
   SET {holder_passed_on}, {token_passed_on}, {passed_on}
   WHERE {row} AND CLIENT_ID = :client;
+
+-- ---- release unqueued (sqlock)
+-- As release, of a row that has no tickets.
+UPDATE INT_LOCK
+  SET CLIENT_ID = NULL, EXPIRED_AFTER = {now} - 1
+  WHERE {row} AND CLIENT_ID = :client AND QUEUE IS NULL;
 
 -- ---- release to peers (sqlock)
 -- Frees the row, and puts a ticket of its holder before the others: a Spring

@@ -164,6 +164,13 @@ typedef enum sqlock_statement_kind {
      * CLIENT_ID and "?1000": it looks at the row after so many ms.  affected: 1
      * or 0.  Need not be durable. */
     SQLOCK_SQL_RELEASE,
+    /* CLAIM, but of a free lock whose row is there and has no QUEUE.  One row:
+     * the token.  No row: nothing was changed, and CLAIM may yet be granted.
+     * Missing as ENQUEUE. */
+    SQLOCK_SQL_CLAIM_UNQUEUED,
+    /* RELEASE of a row that has no QUEUE.  affected: 1; or 0, and nothing was
+     * changed, though the lease may be there.  Missing as ENQUEUE. */
+    SQLOCK_SQL_RELEASE_UNQUEUED,
     /* The info row, if there is a row.  Locks nothing. */
     SQLOCK_SQL_READ,
     /* End the lease of :old_client if it is not over: CLIENT_ID becomes

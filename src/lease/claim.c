@@ -21,8 +21,23 @@ static sqlock_statement_kind kind_of(const struct lk_batch *batch)
         return SQLOCK_SQL_CLAIM_MANY;
     if (batch->items[0].lease.weight > 0)
         return SQLOCK_SQL_SHARE;
-    return batch->items[0].lease.may_wait ? SQLOCK_SQL_ENQUEUE
-                                          : SQLOCK_SQL_CLAIM;
+    if (batch->items[0].lease.may_wait)
+        return SQLOCK_SQL_ENQUEUE;
+    return batch->items[0].lease.is_unqueued ? SQLOCK_SQL_CLAIM_UNQUEUED
+                                             : SQLOCK_SQL_CLAIM;
+}
+
+/* Send the claim: first by the shorter statement, where that may do. */
+static int send(struct lk_store *store, struct lk_batch *batch,
+                struct lk_run *run, sqlock_result *result, sqlock_error *err)
+{
+    sqlock_statement_kind kind = kind_of(batch);
+    int rc = lk_batch_run(store, kind, batch, run, result, err);
+
+    batch->items[0].lease.is_unqueued = false; /* it is not known any more */
+    if (rc != 0 || kind != SQLOCK_SQL_CLAIM_UNQUEUED || result->rows > 0)
+        return rc;
+    return lk_batch_run(store, SQLOCK_SQL_CLAIM, batch, run, result, err);
 }
 
 /* Send the same claim again, on a fresh connection, after the first connection
@@ -269,7 +284,7 @@ int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
     if (lk_batch_is_mixed(batch))
         return lk_batch_apart(store, batch, lk_batch_claim, err);
     begin(store, batch);
-    rc = lk_batch_run(store, kind_of(batch), batch, &run, &result, err);
+    rc = send(store, batch, &run, &result, err);
     got_no_answer = rc == SQLOCK_EUNCERTAIN;
     if (rc == SQLOCK_EUNCERTAIN)
         rc = send_again(store, batch, &run, &result, err);

@@ -48,8 +48,11 @@ struct lk_lease {
      * and a ticket before theirs */
     bool is_for_peers;
     const char *ticket; /* of such a release: the CLIENT_ID of its ticket */
-    bool is_contended;  /* granted, and other processes wait */
-    bool is_new_row;    /* the claim inserted the row */
+    /* the row was there and had no tickets when it was seen last: the shorter
+     * statements are tried first */
+    bool is_unqueued;
+    bool is_contended; /* granted, and other processes wait */
+    bool is_new_row;   /* the claim inserted the row */
     /* when the caller requested the statement, CLOCK_MONOTONIC; 0: now
      * (lk_run.asked_ns) */
     int64_t asked_ns;

@@ -54,6 +54,24 @@ static int send_at_bell(struct lk_store *store, const struct lk_lease *lease,
     return rc;
 }
 
+/* Send the release by the shorter statement, where that may do; then the other
+ * one, unless it has changed the row. */
+static int send_short(struct lk_store *store, struct lk_batch *batch,
+                      struct lk_run *run, sqlock_result *result,
+                      sqlock_error *err)
+{
+    int rc;
+
+    if (batch->count > 1 || !batch->items[0].lease.is_unqueued)
+        return send_anywhere(store, batch, run, result, err);
+    rc = lk_batch_run(store, SQLOCK_SQL_RELEASE_UNQUEUED, batch, run, result,
+                      err);
+    if (rc != 0 || result->affected > 0)
+        return rc;
+    batch->items[0].lease.is_unqueued = false;
+    return send_anywhere(store, batch, run, result, err);
+}
+
 /* Send the release to the session that has the lease's bell, if there is one;
  * if that fails, to another session before the same deadline.  *has_rung:
  * whether the release has given the bell up. */
@@ -72,7 +90,7 @@ static int send(struct lk_store *store, struct lk_batch *batch,
         if (!lk_retry_admits(ELSEWHERE, rc))
             return rc;
     }
-    return send_anywhere(store, batch, run, result, err);
+    return send_short(store, batch, run, result, err);
 }
 
 /* Give up the bells of the leases, in an outage without sending anything. */

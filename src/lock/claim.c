@@ -34,6 +34,7 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
     if (part->is_kept) {
         part->lease.may_wait = false;
         part->lease.takes_bell = false;
+        part->lease.is_unqueued = false;
     }
     if (part->is_kept || part->lease.fate == LK_CLAIM_IN_DOUBT)
         return;
@@ -44,8 +45,10 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
         .ttl_ms = a->options.ttl_ms,
         .weight = part->weight,
         .permits = part->permits,
+        .is_unqueued = slot->is_unqueued && part->weight == 0,
         .asked_ns = a->self.asked_ns,
     };
+    slot->is_unqueued = false;
     memcpy(part->lease.client_id, slot->ticket, sizeof slot->ticket);
 }
 
@@ -94,6 +97,7 @@ void lk_claim_collect_first(struct lk_acquisition *a)
     a->first->lease.queue = slot->peers.queue;
     /* The row that was reserved for the ticket takes the shorter statement. */
     a->first->lease.may_wait = !a->is_rung;
+    a->first->lease.is_unqueued = false;
     have_session(a, slot);
     a->batch.session = slot->session;
     a->first->lease.takes_bell = !a->is_rung && slot->session != NULL;
@@ -309,6 +313,8 @@ void lk_claim_note_contention(const struct lk_acquisition *a)
         if (part->rc < 0)
             continue;
         slot->is_contended = part->lease.is_contended || a->is_rung;
+        part->lease.is_unqueued = !slot->is_contended && part->weight == 0 &&
+                                  lk_row_wait_is_there(a->store);
         lk_peers_granted(slot, &part->lease);
         part->lease.queue = NULL;
     }

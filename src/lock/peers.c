@@ -361,6 +361,7 @@ int lk_peers_open(struct lk_part *part, sqlock_error *err)
     lk_store_client_id(store, part->owner, slot->ticket);
     slot->place = -1;
     part->lease.is_for_peers = true;
+    part->lease.is_unqueued = false;
     part->lease.ticket = slot->ticket;
     lk_batch_of_one(&batch, &item, &part->lease, lk_store_deadline(store));
     rc = lk_batch_release(store, &batch, err);

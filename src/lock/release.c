@@ -203,15 +203,18 @@ static int outcome(const struct lk_release_part *part, int rc)
 }
 
 /* Note the result of the release, and give the turn to the next waiter. */
-static void end_part(struct lk_release_part *part, int rc)
+static void end_part(struct lk_release_part *part, const struct lk_item *item,
+                     int rc)
 {
     struct lk_slot *slot = part->slot;
 
     pthread_mutex_lock(&lk_mutex);
     if (part->hold->state == LK_HOLD_RELEASING) {
         lk_hold_end(part->hold);
-        if (!lk_is_share(part->hold)) /* others may have the turn meanwhile */
+        if (!lk_is_share(part->hold)) { /* else others may have the turn */
+            slot->is_unqueued = rc == 0 && item->lease.is_unqueued;
             lk_pass_turn(slot);
+        }
     }
     pthread_mutex_unlock(&lk_mutex);
     part->rc = outcome(part, rc);
@@ -240,7 +243,8 @@ static int release_rest(struct lk_release *release, sqlock_error *err)
     batch->deadline_ns = lk_store_deadline(store);
     rc = lk_batch_release(store, batch, err);
     for (size_t i = 0; i < batch->count; i++)
-        end_part(batch->items[i].owner, rc < 0 ? rc : batch->items[i].rc);
+        end_part(batch->items[i].owner, &batch->items[i],
+                 rc < 0 ? rc : batch->items[i].rc);
     return rc;
 }
 

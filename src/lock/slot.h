@@ -100,6 +100,9 @@ struct lk_slot {
     /* used without the mutex by the part that has the turn */
     /* other processes are known to wait */
     bool is_contended;
+    /* the last release left the row free and without tickets, and no claim was
+     * sent since */
+    bool is_unqueued;
     /* the CLIENT_ID of the ticket that this process may have in the row; "":
      * none */
     char ticket[SQLOCK_KEY_SIZE];

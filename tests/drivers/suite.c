@@ -251,6 +251,7 @@ int64_t claim(struct session *session, const struct test *test,
     struct lk_arguments arguments = arguments_for(test, client, ttl_us);
     int64_t token;
 
+    lk_argument_text(&arguments, SQLOCK_P_QUEUE, NULL);
     statement_run(session, test, SQLOCK_SQL_CLAIM, &arguments);
     if (session->result.rows == 0)
         return 0;

@@ -17,7 +17,10 @@
 /* Tickets are in a column of sqlock's own layout. */
 static bool is_required(int layout, int kind)
 {
-    bool is_of_tickets = kind == SQLOCK_SQL_ENQUEUE || kind == SQLOCK_SQL_LEAVE;
+    bool is_of_tickets = kind == SQLOCK_SQL_ENQUEUE ||
+                         kind == SQLOCK_SQL_LEAVE ||
+                         kind == SQLOCK_SQL_CLAIM_UNQUEUED ||
+                         kind == SQLOCK_SQL_RELEASE_UNQUEUED;
 
     return kind < REQUIRED_KINDS &&
            (layout == SQLOCK_LAYOUT_SQLOCK || !is_of_tickets);

@@ -38,6 +38,17 @@ static void sql_now(sqlite3_context *context, int argc, sqlite3_value **argv)
     sqlite3_result_int64(context, now_us);
 }
 
+/* sqlock_insert_id(id): the id, which becomes the statement's insert id. */
+static void sql_insert_id(sqlite3_context *context, int argc,
+                          sqlite3_value **argv)
+{
+    sqlite3_int64 id = sqlite3_value_int64(argv[0]);
+
+    (void)argc;
+    sqlite3_set_last_insert_rowid(sqlite3_context_db_handle(context), id);
+    sqlite3_result_int64(context, id);
+}
+
 /* sqlock_readonly(): 1 if the file cannot be written, otherwise 0. */
 static void sql_readonly(sqlite3_context *context, int argc,
                          sqlite3_value **argv)
@@ -96,6 +107,7 @@ int lk_sqlite_add_functions(struct lk_sqlite *c)
         void (*call)(sqlite3_context *, int, sqlite3_value **);
     } functions[] = {
         {"sqlock_now", 0, sql_now},
+        {"sqlock_insert_id", 1, sql_insert_id},
         {"sqlock_ring", 2, lk_sqlite_ring},
         {"sqlock_file_system", 0, sql_file_system},
         {"sqlock_collation", 2, sql_collation},
