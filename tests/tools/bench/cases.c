@@ -36,6 +36,14 @@ static const struct bench_case lock_cases[] = {
         .teardown = lock_teardown,
     },
     {
+        .name = "pooled",
+        .what = "pair, with the default pool_size",
+        .baseline = "floor",
+        .setup = pooled_setup,
+        .operation = lock_pair,
+        .teardown = lock_teardown,
+    },
+    {
         .name = "shared",
         .what = "pair, in shared mode",
         .baseline = "pair",

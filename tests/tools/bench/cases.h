@@ -27,6 +27,8 @@ int floor_two_selects(void *state, unsigned client,
 
 int lock_setup(void **state, const struct bench_target *target,
                struct bench_failure *failure);
+int pooled_setup(void **state, const struct bench_target *target,
+                 struct bench_failure *failure);
 int shared_setup(void **state, const struct bench_target *target,
                  struct bench_failure *failure);
 int permit_setup(void **state, const struct bench_target *target,

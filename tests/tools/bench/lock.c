@@ -3,8 +3,8 @@
  * interface alone
  *
  * They do so as an application with threads would.  The process has one
- * registry, with a connection for each client, and each client has a lock of
- * its own.  All other options have their defaults.
+ * registry, with a connection for each client, or with the default pool, and
+ * each client has a lock of its own.  All other options have their defaults.
  */
 #include "cases.h"
 
@@ -30,11 +30,12 @@ static int fail(struct bench_failure *failure, const char *what, int rc,
                       err->message);
 }
 
-/* Open a registry, and obtain a lock for each client: with the client's number
- * in its name, or the same one for all. */
-static int set_up(void **out, const struct bench_target *target,
-                  const char *prefix, bool is_one,
-                  struct bench_failure *failure)
+/* Open a registry with that pool_size (0: the default), and obtain a lock for
+ * each client: with the client's number in its name, or the same one for
+ * all. */
+static int set_up_pool(void **out, const struct bench_target *target,
+                       const char *prefix, bool is_one, unsigned pool_size,
+                       struct bench_failure *failure)
 {
     struct lock_state *state = calloc(1, sizeof *state);
     sqlock_options options = SQLOCK_OPTIONS_INIT;
@@ -47,7 +48,7 @@ static int set_up(void **out, const struct bench_target *target,
     if (state == NULL)
         return bench_fail(failure, "out of memory");
     options.table_prefix = target->lock_prefix;
-    options.pool_size = bench_pool_size(target);
+    options.pool_size = pool_size;
     rc = sqlock_registry_open(&state->registry, target->url, &options, &err);
     if (rc != 0)
         return fail(failure, "sqlock_registry_open", rc, &err);
@@ -62,10 +63,24 @@ static int set_up(void **out, const struct bench_target *target,
     return 0;
 }
 
+static int set_up(void **out, const struct bench_target *target,
+                  const char *prefix, bool is_one,
+                  struct bench_failure *failure)
+{
+    return set_up_pool(out, target, prefix, is_one, bench_pool_size(target),
+                       failure);
+}
+
 int lock_setup(void **out, const struct bench_target *target,
                struct bench_failure *failure)
 {
     return set_up(out, target, "client", false, failure);
+}
+
+int pooled_setup(void **out, const struct bench_target *target,
+                 struct bench_failure *failure)
+{
+    return set_up_pool(out, target, "pooled", false, 0, failure);
 }
 
 int shared_setup(void **out, const struct bench_target *target,
