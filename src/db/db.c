@@ -151,32 +151,39 @@ static bool may_borrow(const struct lk_db *db, const struct lk_pool *pool,
     return rc < 0 && (pool == &db->reserved || !lk_is_outage(rc));
 }
 
-int lk_db_take(struct lk_db *db, struct lk_pool *pool, uint64_t preferred,
-               int64_t deadline_ns, int64_t latest_ns,
-               struct lk_connection **out, sqlock_error *err)
+/* Take a connection that one of the pools has idle, or is given back until
+ * until_ns. */
+static int take_open(struct lk_pool *pool, const struct lk_wish *wish,
+                     int64_t until_ns, struct lk_connection **out)
+{
+    const struct lk_wish open = {.preferred = wish->preferred,
+                                 .wait_until_ns = until_ns,
+                                 .latest_ns = until_ns,
+                                 .is_urgent = wish->is_urgent,
+                                 .is_open = true};
+
+    return lk_pool_take_as(pool, &open, out, NULL);
+}
+
+int lk_db_take(struct lk_db *db, struct lk_pool *pool,
+               const struct lk_wish *wish, struct lk_connection **out,
+               sqlock_error *err)
 {
     struct lk_pool *other = pool == &db->reserved ? &db->pool : &db->reserved;
     int64_t begun_ns = sqlock_monotonic_ns();
-    struct lk_wish wish = {.preferred = preferred,
-                           .wait_until_ns = begun_ns,
-                           .latest_ns = begun_ns,
-                           .is_open = true};
+    int64_t until_ns;
     int rc;
 
     if (may_borrow(db, pool, lk_outage_lasts(&db->outage)) &&
-        (lk_pool_take_as(pool, &wish, out, NULL) == 0 ||
-         lk_pool_take_as(other, &wish, out, NULL) == 0))
+        (take_open(pool, wish, begun_ns, out) == 0 ||
+         take_open(other, wish, begun_ns, out) == 0))
         return 0;
-    wish.wait_until_ns = deadline_ns;
-    wish.latest_ns = latest_ns;
-    wish.is_open = false;
-    rc = lk_pool_take_as(pool, &wish, out, err);
+    rc = lk_pool_take_as(pool, wish, out, err);
     if (!may_borrow(db, pool, rc))
         return rc;
-    deadline_ns = lk_later(deadline_ns, sqlock_monotonic_ns() - begun_ns);
-    wish.wait_until_ns = wish.latest_ns = lk_sooner(deadline_ns, latest_ns);
-    wish.is_open = true;
-    if (lk_pool_take_as(other, &wish, out, NULL) < 0)
+    until_ns = lk_later(wish->wait_until_ns, sqlock_monotonic_ns() - begun_ns);
+    until_ns = lk_sooner(until_ns, wish->latest_ns);
+    if (take_open(other, wish, until_ns, out) < 0)
         return rc;
     (*out)->late_ns = sqlock_monotonic_ns() - begun_ns;
     return 0;
@@ -251,6 +258,13 @@ static int too_late(const struct refusal *refusal, sqlock_error *err)
     return refusal->rc;
 }
 
+/* Return until when the run waits for a connection in use. */
+static int64_t waits_until(const struct lk_run *run)
+{
+    return run->patient_until_ns > run->deadline_ns ? run->patient_until_ns
+                                                    : run->deadline_ns;
+}
+
 static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
                     const struct refusal *refusal, sqlock_result *result,
                     sqlock_error *err)
@@ -258,14 +272,18 @@ static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
     sqlock_value values[LK_PLACES_MAX];
     struct lk_pool *pool = run->is_reserved ? &db->reserved : &db->pool;
     struct lk_connection *connection = NULL;
+    struct lk_wish wish = {0};
     int64_t now_ns;
     int rc;
 
     lk_statement_order(run->statement, run->arguments, values);
     if (goes_in_group(db, run))
         return run_in_group(db, run, values, result, err);
-    rc = lk_db_take(db, pool, run->session, run->deadline_ns, latest_ns,
-                    &connection, err);
+    wish.preferred = run->session;
+    wish.wait_until_ns = waits_until(run);
+    wish.latest_ns = latest_ns;
+    wish.is_urgent = run->patient_until_ns != 0;
+    rc = lk_db_take(db, pool, &wish, &connection, err);
     if (lk_is_outage(rc) && has_one_writer(db))
         sweep(db);
     if (rc < 0)
@@ -427,7 +445,7 @@ int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
 {
     const struct lk_pool *pool = run->is_reserved ? &db->reserved : &db->pool;
     int64_t latest_ns =
-        lk_after_ms(run->deadline_ns, pool->options.connect_timeout_ms);
+        lk_after_ms(waits_until(run), pool->options.connect_timeout_ms);
     struct lk_retry retry;
     struct refusal refusal;
     bool was_uncertain = false;

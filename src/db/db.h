@@ -71,6 +71,10 @@ struct lk_run {
      * carried out twice */
     bool is_repeatable;
     bool is_reserved; /* use the renewer's connection */
+    /* Of a release: get a connection before all calls that have none, and wait
+     * for one in use until then, CLOCK_MONOTONIC, if that is later than the
+     * deadline, which is extended by the wait.  0: neither. */
+    int64_t patient_until_ns;
     /* in: number of the connection that is preferred, 0: any; out: number of
      * the connection that was used */
     uint64_t session;
@@ -137,15 +141,16 @@ int lk_db_ask(struct lk_db *db, struct lk_connection *connection,
               sqlock_error *err);
 
 /* Take a connection of `pool`, which is db->pool or db->reserved, as
- * lk_pool_take_as().  Where the pool has none idle and cannot open one, take
- * one that the other of the two has open: a lease is renewed and released over
- * any connection there is.  The server may be full, the login may have a limit
- * or a new password, or new connections may not come through.  If the database
- * is out of reach, only renewals are sent on another connection, which then may
- * be dead, too.  Give it back to its own pool (lk_connection.pool). */
-int lk_db_take(struct lk_db *db, struct lk_pool *pool, uint64_t preferred,
-               int64_t deadline_ns, int64_t latest_ns,
-               struct lk_connection **out, sqlock_error *err);
+ * lk_pool_take_as() with a wish to wait and to open one.  Where the pool has
+ * none idle and cannot open one, take one that the other of the two has open:
+ * a lease is renewed and released over any connection there is.  The server may
+ * be full, the login may have a limit or a new password, or new connections may
+ * not come through.  If the database is out of reach, only renewals are sent on
+ * another connection, which then may be dead, too.  Give it back to its own
+ * pool (lk_connection.pool). */
+int lk_db_take(struct lk_db *db, struct lk_pool *pool,
+               const struct lk_wish *wish, struct lk_connection **out,
+               sqlock_error *err);
 
 /* Close the connection with that number, now or when it is given back. */
 void lk_db_forsake(struct lk_db *db, uint64_t number);

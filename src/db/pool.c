@@ -32,6 +32,7 @@ void lk_pool_init(struct lk_pool *pool, struct lk_db *db,
     (void)pthread_mutex_init(&pool->mutex, NULL);
     lk_condition_init(&pool->given_back);
     lk_condition_init(&pool->returned);
+    lk_condition_init(&pool->at_last);
 }
 
 static void free_connection(struct lk_pool *pool,
@@ -57,6 +58,7 @@ void lk_pool_clear(struct lk_pool *pool)
     }
     (void)pthread_cond_destroy(&pool->given_back);
     (void)pthread_cond_destroy(&pool->returned);
+    (void)pthread_cond_destroy(&pool->at_last);
     (void)pthread_mutex_destroy(&pool->mutex);
     pool->db = NULL;
 }
@@ -101,6 +103,10 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
 
 static void signal_change(struct lk_pool *pool)
 {
+    if (pool->urgent > 0) {
+        pthread_cond_signal(&pool->at_last);
+        return;
+    }
     pthread_cond_signal(&pool->given_back);
     pthread_cond_signal(&pool->returned);
 }
@@ -170,6 +176,8 @@ static bool find_place(struct lk_pool *pool, const struct lk_wish *wish,
     *out = NULL;
     if (wish->is_lent && pool->lent >= pool->options.size)
         return false;
+    if (pool->urgent > 0 && !wish->is_urgent)
+        return false;
     *out = take_idle(pool, wish->preferred);
     if (*out != NULL)
         return true;
@@ -180,35 +188,67 @@ static bool find_place(struct lk_pool *pool, const struct lk_wish *wish,
     return true;
 }
 
+/* Sleep until something may have changed, or until_ns. */
+static void await_change(struct lk_pool *pool, const struct lk_wish *wish,
+                         int64_t until_ns)
+{
+    struct timespec at = lk_timespec(until_ns);
+
+    if (!wish->is_urgent) {
+        (void)pthread_cond_timedwait(wish->is_lent ? &pool->returned
+                                                   : &pool->given_back,
+                                     &pool->mutex, &at);
+        return;
+    }
+    pool->urgent++;
+    (void)pthread_cond_timedwait(&pool->at_last, &pool->mutex, &at);
+    pool->urgent--;
+}
+
+/* Pass on to the others what became free while urgent threads waited, which
+ * were woken for it. */
+static void pass_on(struct lk_pool *pool)
+{
+    const struct lk_connection *at;
+
+    if (pool->count < limit_of(pool))
+        signal_change(pool);
+    for (at = pool->idle; at != NULL; at = at->next_idle)
+        signal_change(pool);
+}
+
 /* As find_place(), and wait as long as the wish allows.  Return 0, and in
  * *begun_ns when the wait began, 0: there was none; or return SQLOCK_ERESOURCE
  * if neither became possible in time. */
 static int wait_for_place(struct lk_pool *pool, const struct lk_wish *wish,
                           int64_t *begun_ns, struct lk_connection **out)
 {
-    pthread_cond_t *change =
-        wish->is_lent ? &pool->returned : &pool->given_back;
+    int rc = 0;
 
     *begun_ns = 0;
-    while (!find_place(pool, wish, out)) {
+    while (rc == 0 && !find_place(pool, wish, out)) {
         bool may_come = pool->opening > 0 && wish->wait_until_ns > 0;
         int64_t until_ns = may_come ? wish->latest_ns : wish->wait_until_ns;
-        struct timespec at = lk_timespec(until_ns);
         int64_t now = sqlock_monotonic_ns();
 
         if (*begun_ns == 0)
             *begun_ns = now;
         if (now >= until_ns || (wish->is_open && pool->count == 0))
-            return SQLOCK_ERESOURCE;
-        (void)pthread_cond_timedwait(change, &pool->mutex, &at);
+            rc = SQLOCK_ERESOURCE;
+        else
+            await_change(pool, wish, until_ns);
     }
+    if (wish->is_urgent && *begun_ns != 0)
+        pass_on(pool);
+    if (rc < 0)
+        return rc;
     if (!wish->is_lent)
         return 0;
     pool->lent++;
     if (*out != NULL)
         (*out)->use = LK_USE_LENT;
     if (pool->lent >= pool->options.size) /* one more may be opened now */
-        pthread_cond_signal(&pool->given_back);
+        signal_change(pool);
     return 0;
 }
 
@@ -265,6 +305,7 @@ static int open_one(struct lk_pool *pool, const struct lk_wish *wish,
      * and give up now unless they get it. */
     pthread_cond_broadcast(&pool->given_back);
     pthread_cond_broadcast(&pool->returned);
+    pthread_cond_broadcast(&pool->at_last);
     pthread_mutex_unlock(&pool->mutex);
     return rc;
 }
@@ -327,7 +368,8 @@ int lk_pool_take_as(struct lk_pool *pool, const struct lk_wish *wish,
         }
         /* Without the mutex, since is_alive() makes a system call. */
         if (pool->db->driver->is_alive(connection->state)) {
-            note_delay(pool, connection, begun_ns, wish->wait_until_ns);
+            note_delay(pool, connection, begun_ns,
+                       wish->is_urgent ? begun_ns : wish->wait_until_ns);
             *out = connection;
             return 0;
         }

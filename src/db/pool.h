@@ -55,6 +55,8 @@ struct lk_pool {
     pthread_mutex_t mutex;
     pthread_cond_t given_back; /* wakes threads that take */
     pthread_cond_t returned;   /* wakes threads that borrow: is_lent */
+    pthread_cond_t at_last;    /* wakes threads that go before these */
+    uint32_t urgent;           /* of those: how many wait */
     struct lk_connection *idle;
     uint32_t opening; /* connections that are being opened */
     uint32_t count;   /* of all: idle, taken and being opened */
@@ -94,6 +96,8 @@ struct lk_wish {
      * never lent, so that those calls can finish */
     bool is_lent;
     bool is_open; /* open none */
+    /* go before all that are not urgent, and count all waiting in late_ns */
+    bool is_urgent;
 };
 
 /* Take a connection.  Return 0; SQLOCK_ERESOURCE if all were in use until the

@@ -25,15 +25,16 @@ int lk_transaction_begin(struct lk_transaction *transaction, struct lk_db *db,
                          sqlock_error *err)
 {
     struct lk_connection *connection;
+    struct lk_wish wish = {0};
     struct lk_pool *pool;
     int rc;
 
     memset(transaction, 0, sizeof *transaction);
     transaction->db = db;
     pool = is_reserved ? &db->reserved : &db->pool;
-    rc = lk_db_take(db, pool, 0, deadline_ns,
-                    lk_after_ms(deadline_ns, pool->options.connect_timeout_ms),
-                    &connection, err);
+    wish.wait_until_ns = deadline_ns;
+    wish.latest_ns = lk_after_ms(deadline_ns, pool->options.connect_timeout_ms);
+    rc = lk_db_take(db, pool, &wish, &connection, err);
     if (rc < 0)
         return rc;
     transaction->connection = connection;

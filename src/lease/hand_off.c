@@ -51,6 +51,7 @@ static int send(struct lk_store *store, const struct lk_lease *from,
     run->arguments = &arguments.values;
     run->deadline_ns = lk_store_deadline(store);
     run->is_repeatable = true;
+    run->patient_until_ns = lk_lease_until_ns(from);
     rc = lk_store_run(store, SQLOCK_SQL_HAND_OFF, run, result, NULL);
     run->arguments = NULL;
     return rc;

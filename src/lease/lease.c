@@ -23,6 +23,11 @@ int64_t lk_believe_row_until(const struct lk_store *store,
            (int64_t)margin * LK_NS_PER_MS;
 }
 
+int64_t lk_lease_until_ns(const struct lk_lease *lease)
+{
+    return sqlock_monotonic_ns() + lease->deadline_boot_ns - lk_boottime_ns();
+}
+
 void lk_lease_cap(struct lk_lease *lease, uint32_t ttl_ms)
 {
     if (lease->cap_ms == 0 || ttl_ms < lease->cap_ms)

@@ -74,6 +74,9 @@ int64_t lk_believe_row_until(const struct lk_store *store,
                              int64_t asked_boot_ns, int64_t remaining_us,
                              uint32_t ttl_ms);
 
+/* Return until when the holder may rely on the lease, CLOCK_MONOTONIC. */
+int64_t lk_lease_until_ns(const struct lk_lease *lease);
+
 /* Note that an unanswered statement with that TTL may still reach the row:
  * lower cap_ms, and ttl_ms with it. */
 void lk_lease_cap(struct lk_lease *lease, uint32_t ttl_ms);

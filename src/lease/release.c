@@ -255,6 +255,7 @@ int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
     struct lk_run run = {
         .waits_for_row = true,
         .asked_ns = batch->items[0].lease.asked_ns,
+        .patient_until_ns = lk_lease_until_ns(&batch->items[0].lease),
     };
     sqlock_result result = {0};
     bool has_rung = false;

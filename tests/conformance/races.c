@@ -1,14 +1,18 @@
 /*
- * races.c - many claims at once: exactly one is granted (F20, F24)
+ * races.c - many claims at once: exactly one is granted (F20, F24); and many
+ * releases at once
  */
 #include "conformance.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "support/tap.h"
 #include "support/workers.h"
 
 #define REGISTRIES 4
+#define RELEASES 12
+#define STATEMENT_TIMEOUT_MS 800
 
 struct contest {
     sqlock_lock *locks[REGISTRIES];
@@ -121,9 +125,62 @@ static void test_of_many_takeovers_one_is_granted(void **state)
     lock_drop(old);
 }
 
+/* Locks of one registry with a pool of one connection, whose statements are
+ * slow. */
+struct slow {
+    sqlock_lock *locks[RELEASES];
+};
+
+static int be_slow(void *context, const struct tap_event *event)
+{
+    (void)context;
+    if (event->call == TAP_EXECUTE)
+        check_sleep(STATEMENT_TIMEOUT_MS / 4);
+    return 0;
+}
+
+static int release_one(struct worker *worker)
+{
+    struct slow *slow = worker->context;
+
+    worker_expect(worker, 0,
+                  sqlock_release(slow->locks[worker->index], &worker->err));
+    return 0;
+}
+
+/* Each waits for the connection until those before it have been sent, also
+ * longer than a statement may take: the lease lasts. */
+static void test_many_releases_wait_for_one_connection(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    struct workers workers;
+    sqlock_registry *registry;
+    struct slow slow;
+
+    options.pool_size = 1;
+    options.ttl_ms = 120000;
+    options.statement_timeout_ms = STATEMENT_TIMEOUT_MS;
+    options.ownership = SQLOCK_OWNED_BY_HANDLE;
+    registry = fixture_tapped(f, &options);
+    for (int i = 0; i < RELEASES; i++) {
+        fixture_next(f);
+        slow.locks[i] = lock_obtain(registry, f->name);
+        lock_take(slow.locks[i], 0);
+    }
+    tap_hooks(be_slow, NULL, NULL);
+    workers_start(&workers, RELEASES, release_one, &slow);
+    workers_join(&workers);
+    tap_reset();
+    for (int i = 0; i < RELEASES; i++)
+        lock_drop(slow.locks[i]);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
     TEST(test_F20_of_many_first_claims_one_is_granted),
     TEST(test_F24_a_row_that_is_not_there_lets_only_one_in),
     TEST(test_of_many_takeovers_one_is_granted),
+    TEST_ON(test_many_releases_wait_for_one_connection, ON_SERVERS, IN_SQLOCK),
 };
 const struct topic topic_races = TOPIC(tests);

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "db/db.h"
 #include "db/drivers.h"
+#include "support/workers.h"
 
 #define CONNECTIONS 3
 
@@ -137,6 +138,103 @@ static void test_calls_get_a_connection_when_all_are_lent(void **state)
         lk_pool_give(&pooled->db.pool, lent[i]);
 }
 
+/* A thread that waits for a connection, and gives it back when it is told. */
+struct taker {
+    struct pooled *pooled;
+    bool is_urgent;
+    atomic_int *order; /* the number of takers that have had one */
+    int place;         /* among them, from 1 */
+};
+
+static int take_in_turn(struct worker *worker)
+{
+    struct taker *taker = worker->context;
+    int64_t until_ns = sqlock_monotonic_ns() + PATIENCE_MS * LK_NS_PER_MS;
+    const struct lk_wish wish = {.wait_until_ns = until_ns,
+                                 .latest_ns = until_ns,
+                                 .is_urgent = taker->is_urgent};
+    struct lk_pool *pool = &taker->pooled->db.pool;
+    struct lk_connection *connection = NULL;
+
+    worker_expect(worker, 0,
+                  lk_pool_take_as(pool, &wish, &connection, &worker->err));
+    taker->place = atomic_fetch_add(taker->order, 1) + 1;
+    lk_pool_give(pool, connection);
+    return 0;
+}
+
+/* A call that ends a lease goes before others that wait for a connection, and
+ * those get it after that. */
+static void test_urgent_calls_get_a_connection_first(void **state)
+{
+    struct pooled *pooled = *state;
+    struct lk_connection *taken[CONNECTIONS];
+    struct worker workers[3];
+    struct taker takers[3];
+    atomic_int order = 0;
+
+    for (int i = 0; i < CONNECTIONS; i++)
+        taken[i] = take(pooled, 0);
+    for (int i = 0; i < 3; i++) {
+        takers[i] = (struct taker){pooled, i == 2, &order, 0};
+        worker_start(&workers[i], take_in_turn, &takers[i]);
+        assert_becomes_true(worker_is_parked(&workers[i]), PATIENCE_MS);
+    }
+    lk_pool_give(&pooled->db.pool, taken[0]);
+    for (int i = 0; i < 3; i++)
+        worker_join(&workers[i]);
+    assert_int_equal(takers[2].place, 1);
+    for (int i = 1; i < CONNECTIONS; i++)
+        lk_pool_give(&pooled->db.pool, taken[i]);
+}
+
+struct late_run {
+    struct pooled *pooled;
+    int64_t deadline_ns;
+    int64_t patient_until_ns;
+};
+
+static int select_one(struct worker *worker)
+{
+    struct late_run *late = worker->context;
+    static char text[] = "SELECT 1";
+    struct lk_statement statement = {.text = text, .sent = {.text = text}};
+    struct lk_arguments arguments = {0};
+    sqlock_result result = {0};
+    struct lk_run run = {.statement = &statement,
+                         .arguments = &arguments,
+                         .deadline_ns = late->deadline_ns,
+                         .patient_until_ns = late->patient_until_ns};
+    int rc = lk_db_run(&late->pooled->db, &run, &result, &worker->err);
+
+    sqlock_result_clear(&result);
+    worker_expect(worker, late->patient_until_ns != 0 ? 0 : SQLOCK_ERESOURCE,
+                  rc);
+    return 0;
+}
+
+static void test_a_patient_run_waits_for_a_connection_in_use(void **state)
+{
+    struct pooled *pooled = *state;
+    struct lk_connection *taken[CONNECTIONS];
+    int64_t now = sqlock_monotonic_ns();
+    struct late_run late = {.pooled = pooled,
+                            .deadline_ns = lk_after_ms(now, 50)};
+    struct worker worker;
+
+    for (int i = 0; i < CONNECTIONS; i++)
+        taken[i] = take(pooled, 0);
+    worker_run(select_one, &late);
+    late.deadline_ns = lk_after_ms(sqlock_monotonic_ns(), 50);
+    late.patient_until_ns = lk_after_ms(now, 10 * PATIENCE_MS);
+    worker_start(&worker, select_one, &late);
+    lk_sleep_until(late.deadline_ns + 50 * LK_NS_PER_MS);
+    lk_pool_give(&pooled->db.pool, taken[0]);
+    worker_join(&worker);
+    for (int i = 1; i < CONNECTIONS; i++)
+        lk_pool_give(&pooled->db.pool, taken[i]);
+}
+
 /* A driver whose statements conflict, and which takes until late_ns to say that
  * a connection can be used again after that. */
 static struct {
@@ -213,6 +311,11 @@ static const struct CMUnitTest tests[] = {
         test_calls_get_a_connection_when_all_are_lent, open_pool, close_pool),
     cmocka_unit_test_setup_teardown(
         test_the_connection_used_last_is_taken_first, open_pool, close_pool),
+    cmocka_unit_test_setup_teardown(test_urgent_calls_get_a_connection_first,
+                                    open_pool, close_pool),
+    cmocka_unit_test_setup_teardown(
+        test_a_patient_run_waits_for_a_connection_in_use, open_pool,
+        close_pool),
     cmocka_unit_test_setup_teardown(test_conflicts_until_the_deadline_are_told,
                                     open_pool, close_pool),
     cmocka_unit_test(test_what_could_not_be_set_up_may_be_cleared),
