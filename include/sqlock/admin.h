@@ -66,6 +66,8 @@ typedef struct sqlock_info {
     char *region;       /* from sqlock_find(); otherwise NULL */
     int32_t waiters;    /* processes that wait for it; -1: not known, as on
                            Spring's layouts */
+    int32_t place;      /* of this registry among them, from 1; 0: it does not
+                           wait, or not yet with a place */
     char *waiter_names; /* a line for each waiter, in the order in which they
                            get the lock: user, host, process, command and note;
                            "to share", with its weight if that is not 1, or

@@ -136,19 +136,21 @@ static bool has_others_date(const struct lk_store *store,
 /* Add the waiters, if the layout tells of them. */
 static int add_waiters(struct lk_info_list *list, sqlock_info *out,
                        const sqlock_value *cell, int64_t now_us,
-                       sqlock_layout layout)
+                       const struct lk_store *store)
 {
-    char *text = NULL;
+    struct lk_waiters waiters;
     int rc;
 
     out->waiters = -1;
-    if (layout != SQLOCK_LAYOUT_SQLOCK)
+    if (store->layout != SQLOCK_LAYOUT_SQLOCK)
         return 0;
-    rc = lk_waiters_read(cell->type == SQLOCK_TEXT ? cell->text : NULL, now_us,
-                         &out->waiters, &text);
+    rc = lk_waiters_read(cell->type == SQLOCK_TEXT ? cell->text : NULL,
+                         store->number, now_us, &waiters);
     if (rc == 0)
-        rc = copy_text(list, &out->waiter_names, text);
-    free(text);
+        rc = copy_text(list, &out->waiter_names, waiters.text);
+    out->waiters = waiters.count;
+    out->place = waiters.place;
+    free(waiters.text);
     return rc;
 }
 
@@ -245,8 +247,7 @@ static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
     if (rc == 0)
         rc = copy_text(list, &out->last_holder, last);
     if (rc == 0)
-        rc = add_waiters(list, out, &cells[LK_INFO_QUEUE], now_us,
-                         store->layout);
+        rc = add_waiters(list, out, &cells[LK_INFO_QUEUE], now_us, store);
     if (rc == 0 && columns > INFO_COLUMNS &&
         cells[INFO_COLUMNS].type == SQLOCK_TEXT)
         rc = copy_text(list, &out->region, cells[INFO_COLUMNS].text);

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/writer.h"
 #include "lease/ticket.h"
@@ -28,33 +29,34 @@ static void write_waiter(FILE *out, const struct lk_ticket *ticket,
     (void)fprintf(out, ", for %.1f s", waited > 0 ? waited : 0);
 }
 
-int lk_waiters_read(const char *queue, int64_t now_us, int32_t *count,
-                    char **text)
+int lk_waiters_read(const char *queue, const char *number, int64_t now_us,
+                    struct lk_waiters *out)
 {
     struct lk_ticket ticket;
     struct lk_writer writer;
-    FILE *out;
+    FILE *text;
 
-    *count = 0;
-    *text = NULL;
+    *out = (struct lk_waiters){0};
     if (queue == NULL)
         return 0;
-    out = lk_writer_open(&writer);
-    if (out == NULL)
+    text = lk_writer_open(&writer);
+    if (text == NULL)
         return SQLOCK_ENOMEM;
     while (lk_ticket_next(&queue, &ticket)) {
         if (ticket.ends_at_us < now_us)
             continue;
-        if ((*count)++ > 0)
-            (void)putc_unlocked('\n', out);
-        write_waiter(out, &ticket, now_us);
+        if (out->count++ > 0)
+            (void)putc_unlocked('\n', text);
+        if (strncmp(ticket.client_id, number, strlen(number)) == 0)
+            out->place = out->count;
+        write_waiter(text, &ticket, now_us);
     }
-    *text = lk_writer_close(&writer);
-    if (*text == NULL)
+    out->text = lk_writer_close(&writer);
+    if (out->text == NULL)
         return SQLOCK_ENOMEM;
-    if (*count > 0)
+    if (out->count > 0)
         return 0;
-    free(*text);
-    *text = NULL;
+    free(out->text);
+    out->text = NULL;
     return 0;
 }

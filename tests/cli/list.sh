@@ -135,12 +135,15 @@ waiting() {
     hold queue --ttl 60
     for command in env nice true; do
         "$SQLOCK" --table-prefix "$prefix" run queue "$command" true \
-            2>"$dir/err" &
+            2>"$dir/$command.err" &
         waiter+=("$!")
         helper "$!"
         until_true so_many_wait "${#waiter[@]}"
         is "$command waits" "$?" 0
     done
+    until_true grep -q "^sqlock: waiting, at place 2 of [23]: .queue. is held" \
+        "$dir/nice.err"
+    is "it tells its place and the holder" "$?" 0
     take idle 60
     is "for one lock" "$(sq ls --json idle | json locks.0.waiters)" 0
     give_all

@@ -90,15 +90,17 @@ room_again() {
 # A waiter says for whom it waits, and whether its time is over, on a terminal
 # and elsewhere.
 a_holder() {
+    local held='"terminal" is held'
+
     hold terminal
-    out=$("$dir/pty" 300 -e 'sqlock: waiting: "terminal" is held by ' -s '^C' \
+    out=$("$dir/pty" 300 -e 'of 1: "terminal" is held by ' -s '^C' \
         "$SQLOCK" --table-prefix "$prefix" run -w 60 terminal -- true)
     is "a holder, on a terminal: it is said" "$?" 130
     run run -w 2 terminal -- true
     is "a holder: exit status" "$status" 75
     is "a holder: it is said that it waits, and at the end why" \
-        "$(cut -c1-27 "$dir/err" | paste -sd '|')" \
-        'sqlock: waiting: "terminal"|sqlock: "terminal" is held '
+        "$(sed 's/ is held by .*/ is held/' "$dir/err" | paste -sd '|')" \
+        "sqlock: waiting, at place 1 of 1: $held|sqlock: $held"
     is "a holder: its lease may be renewed" \
         "$(grep -c "lease ends in .* unless it is renewed" "$dir/err")" 2
     run -q run -w 2 terminal -- true

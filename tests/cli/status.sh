@@ -73,7 +73,7 @@ busy() {
         echo "it runs" >"$dir/out" 2>"$dir/waiter.err" &
     waiter=$!
     helper "$waiter"
-    until_true grep -q '^sqlock: waiting: "busy" is held by ' \
+    until_true grep -q '^sqlock: waiting.*: "busy" is held by ' \
         "$dir/waiter.err"
     is "-v: a waiter says for whom it waits" "$?" 0
     is "a waiter waits" "$(cat "$dir/out")" ""

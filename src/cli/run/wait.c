@@ -111,18 +111,33 @@ static void say_error(const run_options *options, const sqlock_error *err)
              err->message);
 }
 
+/* Write what the report begins with: that sqlock waits, and at which place. */
+static void write_prefix(char *prefix, size_t size, bool is_waiting,
+                         const sqlock_info *row)
+{
+    if (!is_waiting)
+        prefix[0] = '\0';
+    else if (row != NULL && row->place > 0)
+        (void)snprintf(prefix, size,
+                       "waiting, at place %" PRId32 " of %" PRId32 ": ",
+                       row->place, row->waiters);
+    else
+        (void)snprintf(prefix, size, "waiting: ");
+}
+
 /* Report who has the lock, and with is_waiting that sqlock waits, or that the
  * database does not answer.  Nothing depends on the report. */
 static void say_holder(const run_options *options, sqlock_registry *registry,
                        bool is_waiting)
 {
-    const char *prefix = is_waiting ? "waiting: " : "";
+    char prefix[64];
     sqlock_info *row = NULL;
     sqlock_error err = {0};
     char remaining[CLI_NUMBER_SIZE];
     int rc;
 
     rc = sqlock_show(registry, options->name, &row, &err);
+    write_prefix(prefix, sizeof prefix, is_waiting, rc == 0 ? row : NULL);
     if (rc == 0 && row->state == SQLOCK_HELD)
         say_who(prefix, options->name, row,
                 cli_duration_text(remaining, row->remaining_ms));

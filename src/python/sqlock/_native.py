@@ -161,6 +161,7 @@ class Info(ctypes.Structure):
         ("held_ms", c_int64),
         ("region", c_char_p),
         ("waiters", ctypes.c_int32),
+        ("place", ctypes.c_int32),
         ("waiter_names", c_char_p),
         ("last_holder", c_char_p),
         ("mode", c_int),

@@ -40,6 +40,8 @@ class LockInfo(NamedTuple):
     region: Optional[str]
     #: How many processes wait; None on Spring's layouts, where nobody knows.
     waiters: Optional[int]
+    #: Which of them this registry is, from 1; 0: it does not wait.
+    place: int
     #: Who they are, in the order in which they get the lock.
     waiter_names: List[str]
     #: "exclusive" or "shared"; "exclusive" when free.
@@ -82,6 +84,7 @@ def info_of(row: Any) -> LockInfo:
         ahead=row.ahead_ms / 1000,
         region=decoded(row.region),
         waiters=row.waiters if row.waiters >= 0 else None,
+        place=row.place,
         waiter_names=_lines(row.waiter_names),
         mode=_MODES[row.mode],
         permits=row.permits,

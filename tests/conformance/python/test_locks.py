@@ -413,6 +413,8 @@ def test_who_waits_is_listed(registry, other, name):
             time.sleep(0.01)
         (waiter,) = other.list(name)[0].waiter_names
         assert f" {os.getpid()} " in waiter
+        assert other.show(name).place == 1
+        assert registry.show(name).place == 0
     waits.join()
 
 
