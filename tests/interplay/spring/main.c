@@ -11,9 +11,16 @@
 #include "spring.h"
 
 static const struct topic *const topics[] = {
-    &topic_keys,    &topic_exclusion, &topic_takeover,
-    &topic_renewal, &topic_upkeep,    &topic_break,
-    &topic_clocks,  &topic_share,     &topic_upgrade,
+    &topic_keys,
+    &topic_exclusion,
+    &topic_takeover,
+    &topic_renewal,
+    &topic_upkeep,
+    &topic_break,
+    &topic_clocks,
+    &topic_share,
+    &topic_sharers,
+    &topic_upgrade,
     NULL,
 };
 

@@ -18,6 +18,7 @@
 extern const struct topic topic_keys;
 extern const struct topic topic_exclusion;
 extern const struct topic topic_share;
+extern const struct topic topic_sharers;
 extern const struct topic topic_takeover;
 extern const struct topic topic_renewal;
 extern const struct topic topic_upkeep;
