@@ -88,6 +88,23 @@ static void add_item(struct lk_batch *batch, struct lk_hold *hold)
     lk_renewal_begin(hold, &hold->renewing.renewal, hold->lease.ttl_ms);
 }
 
+/* The most shares of a batch.  Each is a statement of its own, and those of a
+ * batch have the time to answer of one. */
+#define SHARES_MAX 16u
+
+/* Return whether the batch has room for the lease. */
+static bool is_room_for(const struct lk_batch *batch,
+                        const struct lk_hold *hold)
+{
+    size_t shares = 0;
+
+    if (hold->lease.weight == 0)
+        return batch->count < LK_BATCH_MAX;
+    for (size_t i = 0; i < batch->count; i++)
+        shares += batch->items[i].lease.weight > 0;
+    return shares < SHARES_MAX && batch->count < LK_BATCH_MAX;
+}
+
 /* Return when the first lease is due.  With is_now, also put the leases that
  * are due within half a period into the batch. */
 static int64_t collect(struct lk_renewer *renewer, struct lk_batch *batch,
@@ -107,7 +124,7 @@ static int64_t collect(struct lk_renewer *renewer, struct lk_batch *batch,
         due = due_at(hold);
         slack = period_ns(renewer->registry, lk_shortest_ttl_ms(hold)) / 2;
         soonest = lk_sooner(soonest, due);
-        if (is_now && due <= now + slack && batch->count < LK_BATCH_MAX)
+        if (is_now && due <= now + slack && is_room_for(batch, hold))
             add_item(batch, hold);
     }
     return soonest;
@@ -154,8 +171,9 @@ static int64_t time_to_answer(const sqlock_registry *registry, uint32_t ttl_ms)
     return least > half_period ? least : half_period;
 }
 
-/* Apply the results to the holds. */
-static void apply(const struct lk_batch *batch)
+/* Apply the results to the holds, and let the others have their turn first the
+ * next time. */
+static void apply(struct lk_renewer *renewer, const struct lk_batch *batch)
 {
     int64_t now_ns = lk_boottime_ns();
 
@@ -165,6 +183,12 @@ static void apply(const struct lk_batch *batch)
         struct lk_hold *hold = item->owner;
 
         hold->renewing.tried_ns = now_ns;
+        if (hold->renewing.is_listed) {
+            DL_DELETE2(renewer->renewing, hold, renewing.previous,
+                       renewing.next);
+            DL_APPEND2(renewer->renewing, hold, renewing.previous,
+                       renewing.next);
+        }
         lk_renewal_end(hold, &hold->renewing.renewal, &item->lease, item->rc,
                        batch->sent_boot_ns);
     }
@@ -259,7 +283,7 @@ static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
     lk_batch_sort(batch);
     rc = lk_batch_renew(&registry->store, batch, &err);
     report_failure(renewer, batch, rc, &err);
-    apply(batch);
+    apply(renewer, batch);
     if (rc == 0 && batch->now_us != 0)
         step_us =
             lk_dbclock_observe(&renewer->clock, batch->now_us,

@@ -29,6 +29,7 @@ extern const struct topic topic_group;
 extern const struct topic topic_threads;
 extern const struct topic topic_callback;
 extern const struct topic topic_limits;
+extern const struct topic topic_sharers;
 
 /* ------------------------------------------------------------------ renewal */
 
