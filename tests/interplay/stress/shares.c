@@ -1,7 +1,8 @@
 /*
  * shares.c - processes that are killed, paused and cut off share a lock in all
- * modes, and a program checks the history of what each believed: never a writer
- * beside anybody, never more than there are permits, and tokens that rise
+ * modes, while the server restarts, and a program checks the history of what
+ * each believed: never a writer beside anybody, never more than there are
+ * permits, and tokens that rise
  *
  * The control takes a condition out of the statement, and the check must fail.
  */
@@ -21,11 +22,14 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "lease/share.h"
+#include "support/server.h"
 
-#define PROCESSES 6
+#define PROCESSES 16
 #define EVENTS 20000
 #define TTL_MS 250
-#define LASTS_MS (check_scale(6, 60) * INT64_C(1000))
+#define LASTS_MS (check_scale(10, 60) * INT64_C(1000))
+/* From one restart of the server to the next. */
+#define RESTARTS_MS 4000
 
 /* A lease, as its holder believed it to be.  Times are CLOCK_BOOTTIME. */
 struct event {
@@ -183,7 +187,7 @@ static void *disturb(void *unused)
         for (int fd = 3; fd < 64; fd++)
             (void)shutdown(fd, SHUT_RDWR);
     }
-    check_sleep(300 + below(1500));
+    check_sleep(500 + below(8000));
     (void)raise(SIGKILL);
     return NULL;
 }
@@ -234,13 +238,30 @@ static pid_t begin(struct fixture *fixture, struct history *history,
     return pid;
 }
 
-/* Keep as many processes at work as there should be, and stop one of them for
- * longer than a lease lasts. */
-static void play(struct fixture *fixture, struct history *history,
-                 const char *key)
+/* Crash the server, if it is ours to restart, and wait until it is back.
+ * Return whether it was. */
+static bool restart(const struct fixture *fixture)
 {
+    const struct database *database = fixture->database;
+    struct sql sql;
+
+    if (!server_can_restart(database))
+        return false;
+    assert_int_equal(sql_open(&sql, database, fixture->url), 0);
+    server_restart(&sql, fixture->url,
+                   database->bit == ON_POSTGRES ? SIGQUIT : SIGKILL);
+    sql_close(&sql);
+    return true;
+}
+
+/* Keep as many processes at work as there should be, stop one of them for
+ * longer than a lease lasts, and restart the server.  Return how often. */
+static unsigned play(struct fixture *fixture, struct history *history,
+                     const char *key)
+{
+    int64_t next_ns = lk_after_ms(lk_boottime_ns(), RESTARTS_MS);
     pid_t pids[PROCESSES] = {0};
-    unsigned deaths = 0;
+    unsigned deaths = 0, restarts = 0;
 
     while (lk_boottime_ns() < history->ends_ns) {
         for (unsigned i = 0; i < PROCESSES; i++) {
@@ -257,12 +278,17 @@ static void play(struct fixture *fixture, struct history *history,
             check_sleep(TTL_MS + 100);
             (void)kill(paused, SIGCONT);
         }
+        if (lk_boottime_ns() >= next_ns) {
+            restarts += restart(fixture);
+            next_ns = lk_after_ms(lk_boottime_ns(), RESTARTS_MS);
+        }
     }
     for (unsigned i = 0; i < PROCESSES; i++) {
         (void)kill(pids[i], SIGKILL);
         (void)waitpid(pids[i], NULL, 0);
     }
     assert_less(0, deaths);
+    return restarts;
 }
 
 /* --- the check --- */
@@ -308,7 +334,7 @@ static void check_history(const struct database *database, uint32_t permits,
         mmap(NULL, sizeof *history, PROT_READ | PROT_WRITE,
              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     char key[SQLOCK_KEY_SIZE];
-    unsigned count, faults, exclusive = 0;
+    unsigned count, faults, restarts, exclusive = 0;
 
     assert_ptr_not_equal(history, MAP_FAILED);
     yard_open(&fixture, database, SQLOCK_LAYOUT_SQLOCK);
@@ -316,16 +342,16 @@ static void check_history(const struct database *database, uint32_t permits,
     history->permits = permits;
     history->is_control = is_control;
     history->ends_ns = lk_after_ms(lk_boottime_ns(), LASTS_MS);
-    play(&fixture, history, key);
+    restarts = play(&fixture, history, key);
     count = atomic_load(&history->count);
     assert_in_range(count, 20, EVENTS);
     for (unsigned i = 0; i < count; i++)
         exclusive += history->events[i].weight == 0;
     faults = faults_of(history, count);
     print_message("%s: %u permits%s: %u grants, %u of them exclusive, %u "
-                  "faults\n",
+                  "restarts, %u faults\n",
                   database->name, permits, is_control ? ", control" : "", count,
-                  exclusive, faults);
+                  exclusive, restarts, faults);
     yard_close(&fixture);
     (void)munmap(history, sizeof *history);
     if (is_control)
