@@ -228,6 +228,13 @@ typedef enum sqlock_statement_kind {
      * lock rows one by one. */
     SQLOCK_SQL_LOCK_MANY,
 
+    /* CLAIM_UNQUEUED and RELEASE_UNQUEUED for each object.  A locked row is
+     * passed over.  Rows: LOCK_KEY of each row that was changed, and for a
+     * claim its token.  Missing as ENQUEUE, or if the database cannot do so in
+     * one statement. */
+    SQLOCK_SQL_CLAIM_UNQUEUED_MANY,
+    SQLOCK_SQL_RELEASE_UNQUEUED_MANY,
+
     /* Give the lease of :old_client to :client, unless it is over; otherwise as
      * CLAIM.  One row: the token.  No row: nothing was changed.
      * Durable like a claim. */

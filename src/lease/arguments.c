@@ -107,7 +107,8 @@ static void write_lease(FILE *out, const struct lk_store *store,
     (void)fputs_unlocked(",\"c\":", out);
     lk_json_text(out, lease->client_id);
     (void)fprintf(out, ",\"t\":%" PRId64, (int64_t)lease->ttl_ms * 1000);
-    if (kind == SQLOCK_SQL_CLAIM_MANY) {
+    if (kind == SQLOCK_SQL_CLAIM_MANY ||
+        kind == SQLOCK_SQL_CLAIM_UNQUEUED_MANY) {
         char holder[LK_HOLDER_SIZE];
         char name[LK_NAME_BYTES + 1];
 
@@ -144,7 +145,9 @@ static bool is_about_many(sqlock_statement_kind kind)
 {
     return kind == SQLOCK_SQL_CLAIM_MANY || kind == SQLOCK_SQL_RENEW_MANY ||
            kind == SQLOCK_SQL_RELEASE_MANY || kind == SQLOCK_SQL_READ_MANY ||
-           kind == SQLOCK_SQL_LOCK_MANY;
+           kind == SQLOCK_SQL_LOCK_MANY ||
+           kind == SQLOCK_SQL_CLAIM_UNQUEUED_MANY ||
+           kind == SQLOCK_SQL_RELEASE_UNQUEUED_MANY;
 }
 
 int lk_arguments_of(struct lk_lease_arguments *out,

@@ -138,11 +138,7 @@ int lk_batch_apart(struct lk_store *store, struct lk_batch *batch,
     return 0;
 }
 
-/* Note when the batch was sent and answered, and cap the leases of an
- * unanswered write.  If this run sent nothing, the time of the previous run
- * stays: its statement may still be carried out, and the leases count from
- * then. */
-static void note_times(struct lk_batch *batch, const struct lk_run *run)
+void lk_batch_note_times(struct lk_batch *batch, const struct lk_run *run)
 {
     if (run->sent_boot_ns != 0)
         batch->sent_boot_ns = run->sent_boot_ns;
@@ -180,7 +176,7 @@ int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
     else
         rc = lk_store_run(store, kind, run, result, err);
     run->arguments = NULL;
-    note_times(batch, run);
+    lk_batch_note_times(batch, run);
     free(arguments.array);
     return rc;
 }

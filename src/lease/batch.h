@@ -104,6 +104,12 @@ int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
                  struct lk_batch *batch, struct lk_run *run,
                  sqlock_result *result, sqlock_error *err);
 
+/* Note when the batch was sent and answered, and cap the leases of an
+ * unanswered write.  If this run sent nothing, the time of the previous run
+ * stays: its statement may still be carried out, and the leases count from
+ * then. */
+void lk_batch_note_times(struct lk_batch *batch, const struct lk_run *run);
+
 /* Return whether a statement about the batch has failed with rc, changed
  * nothing, and may succeed for some of the leases: a row, or what was requested
  * for it, may be refused by the database, and the whole statement with it. */

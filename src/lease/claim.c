@@ -32,7 +32,9 @@ static int send(struct lk_store *store, struct lk_batch *batch,
                 struct lk_run *run, sqlock_result *result, sqlock_error *err)
 {
     sqlock_statement_kind kind = kind_of(batch);
-    int rc = lk_batch_run(store, kind, batch, run, result, err);
+    int rc = kind == SQLOCK_SQL_CLAIM_UNQUEUED
+                 ? lk_together_run(store, kind, batch, run, result, err)
+                 : lk_batch_run(store, kind, batch, run, result, err);
 
     batch->items[0].lease.is_unqueued = false; /* it is not known any more */
     if (rc != 0 || kind != SQLOCK_SQL_CLAIM_UNQUEUED || result->rows > 0)

@@ -64,8 +64,8 @@ static int send_short(struct lk_store *store, struct lk_batch *batch,
 
     if (batch->count > 1 || !batch->items[0].lease.is_unqueued)
         return send_anywhere(store, batch, run, result, err);
-    rc = lk_batch_run(store, SQLOCK_SQL_RELEASE_UNQUEUED, batch, run, result,
-                      err);
+    rc = lk_together_run(store, SQLOCK_SQL_RELEASE_UNQUEUED, batch, run, result,
+                         err);
     if (rc != 0 || result->affected > 0)
         return rc;
     batch->items[0].lease.is_unqueued = false;

@@ -186,12 +186,14 @@ void lk_store_init(struct lk_store *store)
     lk_looks_init(&store->looks);
     lk_service_init(&store->background);
     lk_resolver_init(&store->resolver, store);
+    lk_together_init(&store->together);
 }
 
 void lk_store_clear(struct lk_store *store)
 {
     lk_service_stop(&store->background);
     lk_resolver_clear(&store->resolver);
+    lk_together_clear(&store->together);
     for (size_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++)
         lk_statement_clear(&store->statements[kind]);
     lk_db_clear(&store->db);

@@ -16,6 +16,7 @@
 #include "base/service.h"
 #include "db/db.h"
 #include "db/table.h"
+#include "lease/together.h"
 #include "lease/options.h"
 #include "lease/looks.h"
 #include "lease/resolver.h"
@@ -50,6 +51,7 @@ struct lk_store {
      * which no thread of the application waits, one after another. */
     struct lk_service background;
     struct lk_resolver resolver;
+    struct lk_together together;
     /* when the last statement began that timed out, CLOCK_MONOTONIC; 0 once a
      * later one was answered */
     _Atomic int64_t in_vain_since_ns;

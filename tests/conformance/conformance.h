@@ -41,5 +41,6 @@ extern const struct topic topic_limits;
 extern const struct topic topic_shares;
 extern const struct topic topic_sharers;
 extern const struct topic topic_leader;
+extern const struct topic topic_together;
 
 #endif

@@ -80,6 +80,7 @@ static int run_on(const struct database *database)
         subject.layout = layouts[i];
         add_statement_tests(add);
         add_ticket_tests(add);
+        add_unqueued_tests(add);
         add_share_tests(add);
         add_reap_tests(add);
         add_race_tests(add);

@@ -204,6 +204,7 @@ void add_mysql_bell_tests(add_fn add);
 /* Called once per layout. */
 void add_statement_tests(add_fn add);
 void add_ticket_tests(add_fn add);
+void add_unqueued_tests(add_fn add);
 void add_share_tests(add_fn add);
 void add_reap_tests(add_fn add);
 void add_race_tests(add_fn add);

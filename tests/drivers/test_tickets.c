@@ -15,8 +15,6 @@ static const char client_c[] = "cccccccc-cccc-4ccc-8ccc-cccccccccccc";
 /* By so much may the database's clock and ours differ in two seconds. */
 #define CLOCKS_MS 50
 
-#define SHORT_US INT64_C(50000)
-
 static const char shown[] = "somebody (in brackets)";
 
 /* Claim the lock or leave a ticket.  Return the token; 0: not granted. */
@@ -426,124 +424,6 @@ static void test_the_tickets_behind_another_one(void **state)
     assert_null(lk_ticket_behind("no queue", client_c));
 }
 
-/* --- the shorter statements, for a row without tickets --- */
-
-/* Return the token; 0: nothing was changed. */
-static int64_t claim_unqueued(struct session *session, const struct test *test,
-                              const char *client)
-{
-    struct lk_arguments arguments = arguments_for(test, client, LONG_US);
-
-    statement_run(session, test, SQLOCK_SQL_CLAIM_UNQUEUED, &arguments);
-    if (session->result.rows == 0)
-        return 0;
-    assert_int_equal(session->result.rows, 1);
-    return cell_integer(session, 0, 0);
-}
-
-static int64_t release_unqueued(struct session *session,
-                                const struct test *test, const char *client)
-{
-    const struct lk_arguments arguments = arguments_for(test, client, LONG_US);
-
-    statement_run(session, test, SQLOCK_SQL_RELEASE_UNQUEUED, &arguments);
-    return session->result.affected;
-}
-
-/* Return the row as one text, which a statement that changes it changes. */
-static void copy_row(struct test *test, char *out, size_t size)
-{
-    size_t length = 0;
-
-    assert_true(read_row(&test->b, test));
-    for (size_t i = 0; i < INFO_COLUMNS; i++) {
-        const sqlock_value *cell = &test->b.result.cells[i];
-
-        if (i == INFO_REMAINING)
-            continue;
-        length += (size_t)snprintf(
-            out + length, size - length, "%s %lld|",
-            cell->type == SQLOCK_TEXT ? cell->text : "-",
-            cell->type == SQLOCK_INT64 ? (long long)cell->integer : 0);
-        assert_true(length < size);
-    }
-}
-
-static void test_a_short_claim_takes_a_free_row_only(void **state)
-{
-    struct test *test = *state;
-    int64_t token, next;
-
-    assert_int_equal(claim_unqueued(&test->a, test, test->client_a), 0);
-    assert_false(read_row(&test->b, test));
-    token = claim(&test->a, test, test->client_a, LONG_US);
-    assert_int_equal(claim_unqueued(&test->b, test, test->client_b), 0);
-    assert_int_equal(claim_unqueued(&test->a, test, test->client_a), 0);
-    assert_int_equal(release(&test->a, test, test->client_a), 1);
-    next = claim_unqueued(&test->b, test, test->client_b);
-    assert_less(token, next);
-    assert_less(LONG_US / 2, remaining_us(&test->a, test));
-    assert_string_equal(cell_text(&test->a, 0, INFO_CLIENT), test->client_b);
-    assert_int_equal(cell_integer(&test->a, 0, INFO_TOKEN), next);
-    assert_int_equal(claim(&test->a, test, test->client_a, LONG_US), 0);
-    assert_int_equal(release(&test->b, test, test->client_b), 1);
-}
-
-static void test_a_short_claim_takes_a_lease_that_is_over(void **state)
-{
-    struct test *test = *state;
-    int64_t token = claim(&test->a, test, test->client_a, SHORT_US);
-
-    await_expiry(&test->a, test);
-    assert_less(token, claim_unqueued(&test->b, test, test->client_b));
-    assert_int_equal(release(&test->a, test, test->client_a), 0);
-    assert_int_equal(release(&test->b, test, test->client_b), 1);
-}
-
-static void test_a_short_claim_raises_a_token_ahead_of_the_clock(void **state)
-{
-    struct test *test = *state;
-    int64_t ahead = put_token_ahead(test);
-
-    assert_int_equal(claim_unqueued(&test->b, test, test->client_b), ahead + 1);
-}
-
-static void test_short_statements_notice_tickets(void **state)
-{
-    struct test *test = *state;
-    char before[1024], after[1024];
-
-    let_two_wait(test);
-    copy_row(test, before, sizeof before);
-    assert_int_equal(release_unqueued(&test->a, test, test->client_a), 0);
-    copy_row(test, after, sizeof after);
-    assert_string_equal(after, before);
-    assert_int_equal(release(&test->a, test, test->client_a), 1);
-    await_expiry(&test->b, test);
-    copy_row(test, before, sizeof before);
-    assert_int_equal(claim_unqueued(&test->a, test, test->client_a), 0);
-    copy_row(test, after, sizeof after);
-    assert_string_equal(after, before);
-}
-
-static void test_a_short_release_leaves_the_row_free(void **state)
-{
-    struct test *test = *state;
-    int64_t token = claim(&test->a, test, test->client_a, LONG_US);
-    int64_t before = now_us(&test->b);
-
-    assert_int_equal(release_unqueued(&test->b, test, test->client_b), 0);
-    assert_less(0, remaining_us(&test->b, test));
-    assert_int_equal(release_unqueued(&test->b, test, test->client_a), 1);
-    assert_int_equal(release_unqueued(&test->b, test, test->client_a), 0);
-    assert_less(remaining_us(&test->b, test), 0);
-    assert_null(cell_text(&test->b, 0, INFO_CLIENT));
-    assert_int_equal(cell_integer(&test->b, 0, INFO_TOKEN), token);
-    assert_less(before - 2, cell_integer(&test->b, 0, INFO_EXPIRES));
-    assert_less(token, claim_unqueued(&test->b, test, test->client_b));
-    assert_int_equal(release_unqueued(&test->b, test, test->client_b), 1);
-}
-
 void add_ticket_tests(add_fn add)
 {
 #define ADD(name) add(#name, test_##name)
@@ -562,9 +442,4 @@ void add_ticket_tests(add_fn add)
     ADD(who_opens_a_row_without_a_queue_has_a_ticket);
     ADD(a_new_row_gets_the_tickets_of_the_one_before);
     ADD(the_tickets_behind_another_one);
-    ADD(a_short_claim_takes_a_free_row_only);
-    ADD(a_short_claim_takes_a_lease_that_is_over);
-    ADD(a_short_claim_raises_a_token_ahead_of_the_clock);
-    ADD(short_statements_notice_tickets);
-    ADD(a_short_release_leaves_the_row_free);
 }

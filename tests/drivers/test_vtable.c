@@ -50,6 +50,8 @@ static bool may_be_missing(size_t layout, sqlock_statement_kind kind)
     case SQLOCK_SQL_PUBLISH:
     case SQLOCK_SQL_WAITS:
         return layout != SQLOCK_LAYOUT_SQLOCK;
+    case SQLOCK_SQL_CLAIM_UNQUEUED_MANY:
+    case SQLOCK_SQL_RELEASE_UNQUEUED_MANY:
     case SQLOCK_SQL_LOCK_MANY:
     case SQLOCK_SQL_RELEASE_WITH_BELL:
     case SQLOCK_SQL_FIND_BEGIN:

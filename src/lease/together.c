@@ -1,0 +1,349 @@
+/*
+ * together.c - send the claims and releases of several threads in one statement
+ * (together.h)
+ *
+ * At most as many statements are under way as the pool has connections.  One
+ * that has ended gives its place to the first thread that waits, the leader,
+ * which sends for all that wait with a statement of the same kind.
+ */
+#include "lease/together.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "lease/batch.h"
+
+/* The most leases that a leader sends together. */
+#define TOGETHER_MAX 64
+
+enum state {
+    WAITING, /* in the queue; or has left it, because its time was over */
+    LEADS,   /* has a place */
+    DONE     /* a leader has sent it */
+};
+
+/* A statement that waits, on the stack of its thread. */
+struct lk_joined {
+    struct lk_joined *next;
+    sqlock_statement_kind kind;
+    const struct lk_batch *batch;
+    int64_t asked_ns;
+    int64_t patient_until_ns; /* as in struct lk_run */
+    sem_t called;             /* posted when one of the following has changed */
+    enum state state;
+    /* the result */
+    int rc;
+    sqlock_error err;
+    bool is_changed; /* the row */
+    bool was_uncertain;
+    int64_t token;
+    int64_t sent_boot_ns; /* 0: it was not sent */
+};
+
+void lk_together_init(struct lk_together *together)
+{
+    memset(together, 0, sizeof *together);
+    (void)pthread_mutex_init(&together->mutex, NULL);
+}
+
+void lk_together_clear(struct lk_together *together)
+{
+    (void)pthread_mutex_destroy(&together->mutex);
+}
+
+static sqlock_statement_kind for_many(sqlock_statement_kind kind)
+{
+    return kind == SQLOCK_SQL_CLAIM_UNQUEUED ? SQLOCK_SQL_CLAIM_UNQUEUED_MANY
+                                             : SQLOCK_SQL_RELEASE_UNQUEUED_MANY;
+}
+
+/* --- places --- */
+
+/* Take a place, or enter the queue.  Return whether it has a place. */
+static bool enter(struct lk_together *together, struct lk_joined *self,
+                  uint32_t places)
+{
+    bool is_free;
+
+    pthread_mutex_lock(&together->mutex);
+    is_free = together->running < places;
+    if (is_free) {
+        together->running++;
+        self->state = LEADS;
+    } else {
+        if (together->last != NULL)
+            together->last->next = self;
+        else
+            together->first = self;
+        together->last = self;
+    }
+    pthread_mutex_unlock(&together->mutex);
+    return is_free;
+}
+
+/* Take `at` out of the queue.  The caller holds the mutex. */
+static void take_out(struct lk_together *together, struct lk_joined **at,
+                     struct lk_joined *before)
+{
+    if (together->last == *at)
+        together->last = before;
+    *at = (*at)->next;
+}
+
+/* Leave the queue.  Return false if it was not there any more: then `called`
+ * has been or will be posted. */
+static bool leave_queue(struct lk_together *together, struct lk_joined *self)
+{
+    struct lk_joined **at = &together->first;
+    struct lk_joined *before = NULL;
+    bool is_there;
+
+    pthread_mutex_lock(&together->mutex);
+    while (*at != NULL && *at != self) {
+        before = *at;
+        at = &before->next;
+    }
+    is_there = *at != NULL;
+    if (is_there)
+        take_out(together, at, before);
+    pthread_mutex_unlock(&together->mutex);
+    return is_there;
+}
+
+/* Wait until the statement was sent, or its thread has a place, or its time is
+ * over.  Once a leader has it, wait for the leader. */
+static void await_call(struct lk_together *together, struct lk_joined *self)
+{
+    struct timespec at =
+        lk_timespec(self->patient_until_ns > self->batch->deadline_ns
+                        ? self->patient_until_ns
+                        : self->batch->deadline_ns);
+
+    while (sem_clockwait(&self->called, CLOCK_MONOTONIC, &at) < 0) {
+        if (errno == EINTR)
+            continue;
+        if (leave_queue(together, self))
+            return;
+        at = lk_timespec(LK_NEVER);
+    }
+}
+
+/* Give the place to the first that waits. */
+static void pass_on(struct lk_together *together)
+{
+    struct lk_joined *next;
+
+    pthread_mutex_lock(&together->mutex);
+    next = together->first;
+    if (next != NULL) {
+        take_out(together, &together->first, NULL);
+        next->state = LEADS;
+    } else {
+        together->running--;
+    }
+    pthread_mutex_unlock(&together->mutex);
+    if (next != NULL)
+        (void)sem_post(&next->called);
+}
+
+/* Take those out of the queue that wait with a statement of the leader's kind,
+ * and return their list, which begins with the leader, and its length. */
+static size_t gather(struct lk_together *together, struct lk_joined *leader)
+{
+    struct lk_joined **at = &together->first;
+    struct lk_joined *before = NULL;
+    struct lk_joined *last = leader;
+    size_t count = 1;
+
+    leader->next = NULL;
+    pthread_mutex_lock(&together->mutex);
+    while (*at != NULL && count < TOGETHER_MAX) {
+        struct lk_joined *joined = *at;
+
+        if (joined->kind != leader->kind) {
+            before = joined;
+            at = &joined->next;
+            continue;
+        }
+        take_out(together, at, before);
+        joined->next = NULL;
+        last->next = joined;
+        last = joined;
+        count++;
+    }
+    pthread_mutex_unlock(&together->mutex);
+    return count;
+}
+
+/* --- one statement for all --- */
+
+/* Make the batch of all, sorted, each key once: a lease that is released late
+ * may have the key of another one.  Those left out go on alone. */
+static void fill(struct lk_batch *all, struct lk_joined *head)
+{
+    size_t kept = 0;
+
+    for (struct lk_joined *at = head; at != NULL; at = at->next) {
+        all->items[all->count++] =
+            (struct lk_item){.lease = at->batch->items[0].lease, .owner = at};
+        if (at->batch->deadline_ns > all->deadline_ns)
+            all->deadline_ns = at->batch->deadline_ns;
+    }
+    lk_batch_sort(all);
+    for (size_t i = 0; i < all->count; i++)
+        if (kept == 0 || strcmp(all->items[i].lease.key,
+                                all->items[kept - 1].lease.key) != 0)
+            all->items[kept++] = all->items[i];
+    all->count = kept;
+}
+
+/* Return when the last of them was asked for; 0: one was asked for just now. */
+static int64_t asked_last(const struct lk_joined *head)
+{
+    int64_t last_ns = head->asked_ns;
+
+    for (; head != NULL && last_ns != 0; head = head->next)
+        if (head->asked_ns == 0 || head->asked_ns > last_ns)
+            last_ns = head->asked_ns;
+    return last_ns;
+}
+
+/* Return until when the most patient of them waits for a connection. */
+static int64_t patient_until(const struct lk_joined *head)
+{
+    int64_t until_ns = 0;
+
+    for (; head != NULL; head = head->next)
+        if (head->patient_until_ns > until_ns)
+            until_ns = head->patient_until_ns;
+    return until_ns;
+}
+
+/* Note the outcome of the statement for each.  A refusal may be due to one of
+ * them: then each goes on alone. */
+static void note(const struct lk_batch *all, const struct lk_run *run, int rc,
+                 const sqlock_error *why, const sqlock_result *result)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        struct lk_joined *joined = all->items[i].owner;
+
+        joined->rc = lk_is_outage(rc) || rc == SQLOCK_ERESOURCE ? rc : 0;
+        joined->err = *why;
+        joined->was_uncertain = run->was_uncertain;
+        joined->sent_boot_ns = all->sent_boot_ns;
+    }
+    for (size_t row = 0; rc == 0 && row < result->rows; row++) {
+        const sqlock_value *cells = &result->cells[row * result->columns];
+        struct lk_item *item = lk_batch_find(all, &cells[0]);
+        struct lk_joined *joined = item != NULL ? item->owner : NULL;
+
+        if (joined == NULL)
+            continue;
+        joined->is_changed = true;
+        joined->token = result->columns > 1 ? cells[1].integer : 0;
+    }
+}
+
+/* Send the statement for all in the list.  Without memory nothing is sent. */
+static void send_all(struct lk_store *store, struct lk_joined *head,
+                     size_t count)
+{
+    struct lk_batch all = {.items = calloc(count, sizeof *all.items)};
+    struct lk_run run = {.asked_ns = asked_last(head),
+                         .patient_until_ns = patient_until(head)};
+    sqlock_result result = {0};
+    sqlock_error why = {0};
+    int rc;
+
+    if (all.items == NULL)
+        return;
+    fill(&all, head);
+    rc = lk_batch_run(store, for_many(head->kind), &all, &run, &result, &why);
+    note(&all, &run, rc, &why, &result);
+    sqlock_result_clear(&result);
+    free(all.items);
+}
+
+/* Wake the threads of all but the leader, whose memory is theirs from then
+ * on. */
+static void call_others(const struct lk_joined *leader)
+{
+    struct lk_joined *at = leader->next;
+
+    while (at != NULL) {
+        struct lk_joined *next = at->next;
+
+        at->state = DONE;
+        (void)sem_post(&at->called);
+        at = next;
+    }
+}
+
+/* Return the result of a statement that was sent for several as that of the
+ * statement about one. */
+static int take_result(const struct lk_joined *self, struct lk_batch *batch,
+                       struct lk_run *run, sqlock_result *result,
+                       sqlock_error *err)
+{
+    const sqlock_value token = {.type = SQLOCK_INT64, .integer = self->token};
+    int rc = self->rc;
+
+    run->is_write = true;
+    run->was_uncertain = run->was_uncertain || self->was_uncertain;
+    run->sent_boot_ns = self->sent_boot_ns;
+    lk_batch_note_times(batch, run);
+    if (rc < 0) {
+        if (err != NULL)
+            *err = self->err;
+        return rc;
+    }
+    if (!self->is_changed)
+        return 0;
+    if (self->kind == SQLOCK_SQL_CLAIM_UNQUEUED &&
+        (sqlock_result_start(result, 1) < 0 ||
+         sqlock_result_push(result, &token) < 0))
+        return lk_error(err, SQLOCK_EUNCERTAIN, "out of memory for the answer");
+    result->affected = 1;
+    return 0;
+}
+
+int lk_together_run(struct lk_store *store, sqlock_statement_kind kind,
+                    struct lk_batch *batch, struct lk_run *run,
+                    sqlock_result *result, sqlock_error *err)
+{
+    struct lk_together *together = &store->together;
+    struct lk_joined self = {.kind = kind,
+                             .batch = batch,
+                             .asked_ns = run->asked_ns,
+                             .patient_until_ns = run->patient_until_ns};
+    size_t count = 1;
+    int rc;
+
+    if (store->statements[for_many(kind)].text == NULL)
+        return lk_batch_run(store, kind, batch, run, result, err);
+    (void)sem_init(&self.called, 0, 0);
+    if (!enter(together, &self, store->options.pool_size)) {
+        await_call(together, &self);
+        if (run->patient_until_ns != 0) /* the wait extends its deadline */
+            batch->deadline_ns = lk_store_deadline(store);
+        if (self.state == LEADS)
+            count = gather(together, &self);
+    }
+    if (count > 1) {
+        send_all(store, &self, count);
+        pass_on(together);
+        call_others(&self);
+    }
+    if (count > 1 || self.state == DONE)
+        rc = take_result(&self, batch, run, result, err);
+    else
+        rc = lk_batch_run(store, kind, batch, run, result, err);
+    if (count == 1 && self.state == LEADS)
+        pass_on(together);
+    (void)sem_destroy(&self.called);
+    return rc;
+}

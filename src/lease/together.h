@@ -1,0 +1,39 @@
+/*
+ * together.h - send the claims and releases of several threads in one statement
+ *
+ * A pool has fewer connections than a busy process has threads.  A thread that
+ * would wait for one waits here: who sends next sends for all that wait.  So a
+ * statement is delayed no longer than by the pool, and a thread that finds a
+ * connection sends at once, alone.
+ */
+#ifndef LK_TOGETHER_H
+#define LK_TOGETHER_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "db/driver.h"
+
+struct lk_batch;
+struct lk_joined;
+struct lk_run;
+struct lk_store;
+
+struct lk_together {
+    pthread_mutex_t mutex;
+    struct lk_joined *first, *last; /* those that wait */
+    uint32_t running;               /* statements under way */
+};
+
+void lk_together_init(struct lk_together *together);
+void lk_together_clear(struct lk_together *together);
+
+/* Send CLAIM_UNQUEUED or RELEASE_UNQUEUED about the batch, which is of one
+ * lease, alone or with those of others.  Return as lk_batch_run().  Where a
+ * statement for all is refused, it has changed nothing: return 0, without a
+ * row, so that each goes on alone. */
+int lk_together_run(struct lk_store *store, sqlock_statement_kind kind,
+                    struct lk_batch *batch, struct lk_run *run,
+                    sqlock_result *result, sqlock_error *err);
+
+#endif
