@@ -42,6 +42,7 @@ struct bench_target {
     unsigned clients; /* threads of this process */
     unsigned first;   /* number of the first client: no two processes of the
                          benchmark have clients of one number */
+    int64_t hold_ns;  /* for how long a lock is held that others wait for */
     bool is_set_up;   /* another process has made the tables and rows */
 };
 

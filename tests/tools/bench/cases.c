@@ -219,7 +219,7 @@ static const struct bench_case lock_cases[] = {
 static const struct bench_case waiting_cases[] = {
     {
         .name = "row-queue",
-        .what = "all clients one row, locked FOR UPDATE for 0.1 ms",
+        .what = "all clients one row, locked FOR UPDATE for --hold",
         .baseline = "row-queue",
         .takes_turns = true,
         .setup = row_setup,
@@ -228,7 +228,7 @@ static const struct bench_case waiting_cases[] = {
     },
     {
         .name = "handoff",
-        .what = "all clients one lock, held for 0.1 ms",
+        .what = "all clients one lock, held for --hold",
         .baseline = "row-queue",
         .takes_turns = true,
         .setup = queue_setup,
@@ -255,7 +255,7 @@ static const struct bench_case waiting_cases[] = {
     },
     {
         .name = "thread-queue",
-        .what = "a queue of threads, one UPDATE for each turn of 0.1 ms",
+        .what = "a queue of threads, one UPDATE for each turn",
         .baseline = "thread-queue",
         .takes_turns = true,
         .is_in_process = true,

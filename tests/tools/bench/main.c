@@ -73,6 +73,7 @@ static int open_site(struct site *site, enum bench_database database,
     site->target.server_pid = options->server_pids[database];
     site->target.lock_prefix = site->lock_prefix;
     site->target.floor_prefix = site->floor_prefix;
+    site->target.hold_ns = (int64_t)(options->hold_ms * 1e6);
     site->target.floor = floor_driver_find(site->target.database);
     if (site->target.floor == NULL)
         return bench_fail(failure, "this build has no driver for it");

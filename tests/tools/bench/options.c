@@ -14,6 +14,7 @@
 
 #define SECONDS_DEFAULT 0.25
 #define REPEATS_DEFAULT 7
+#define HOLD_MS_DEFAULT 0.1
 
 static const struct {
     const char *name;
@@ -30,6 +31,7 @@ enum {
     OPTION_REPEATS,
     OPTION_CLIENTS,
     OPTION_CASES,
+    OPTION_HOLD,
     OPTION_JSON,
     OPTION_SERVE,
     OPTION_HELP
@@ -43,6 +45,7 @@ static const struct option long_options[] = {
     {"repeats", required_argument, NULL, OPTION_REPEATS},
     {"clients", required_argument, NULL, OPTION_CLIENTS},
     {"cases", required_argument, NULL, OPTION_CASES},
+    {"hold", required_argument, NULL, OPTION_HOLD},
     {"json", required_argument, NULL, OPTION_JSON},
     {"serve", no_argument, NULL, OPTION_SERVE}, /* see processes.c */
     {"help", no_argument, NULL, OPTION_HELP},
@@ -59,26 +62,30 @@ static void print_help(void)
     const struct bench_group *group;
     const struct bench_case *at;
 
-    printf("usage: bench [--postgres URL] [--mysql URL] [--sqlite PATH]\n"
-           "             [--clients N,Np...] [--cases NAME,NAME...|all]\n"
-           "             [--seconds S] [--repeats N] [--json FILE] [--help]\n"
-           "\n"
-           "Measures sqlock against the bare statements of the same client\n"
-           "library on the same server, in slices of time that alternate.\n"
-           "Without a database in the arguments it takes those of\n"
-           "SQLOCK_TEST_POSTGRES_URL, SQLOCK_TEST_MYSQL_URL and\n"
-           "SQLOCK_TEST_SQLITE_URL, and tells the server's CPU time where\n"
-           "SQLOCK_TEST_POSTGRES_PID or SQLOCK_TEST_MYSQL_PID is set.  Makes\n"
-           "tables of its own in each database, and drops them.\n"
-           "\n"
-           "  --clients   how many at a time, up to %d each: threads, or with\n"
-           "              a \"p\" behind the number processes; 1,4,16\n"
-           "  --cases     what to measure, cases or groups; %s\n"
-           "  --seconds   length of one slice; %.2f\n"
-           "  --repeats   slices of each case, up to %d; %d\n"
-           "  --json      write the results there as well\n",
-           BENCH_CLIENTS_MAX, bench_groups[0].name, SECONDS_DEFAULT,
-           BENCH_REPEATS_MAX, REPEATS_DEFAULT);
+    printf(
+        "usage: bench [--postgres URL] [--mysql URL] [--sqlite PATH]\n"
+        "             [--clients N,Np...] [--cases NAME,NAME...|all]\n"
+        "             [--seconds S] [--repeats N] [--hold MS] [--json FILE]\n"
+        "             [--help]\n"
+        "\n"
+        "Measures sqlock against the bare statements of the same client\n"
+        "library on the same server, in slices of time that alternate.\n"
+        "Without a database in the arguments it takes those of\n"
+        "SQLOCK_TEST_POSTGRES_URL, SQLOCK_TEST_MYSQL_URL and\n"
+        "SQLOCK_TEST_SQLITE_URL, and tells the server's CPU time where\n"
+        "SQLOCK_TEST_POSTGRES_PID or SQLOCK_TEST_MYSQL_PID is set.  Makes\n"
+        "tables of its own in each database, and drops them.\n"
+        "\n"
+        "  --clients   how many at a time, up to %d each: threads, or with\n"
+        "              a \"p\" behind the number processes; 1,4,16\n"
+        "  --cases     what to measure, cases or groups; %s\n"
+        "  --seconds   length of one slice; %.2f\n"
+        "  --repeats   slices of each case, up to %d; %d\n"
+        "  --hold      for how long a lock is held that others wait for;\n"
+        "              %.1f ms\n"
+        "  --json      write the results there as well\n",
+        BENCH_CLIENTS_MAX, bench_groups[0].name, SECONDS_DEFAULT,
+        BENCH_REPEATS_MAX, REPEATS_DEFAULT, HOLD_MS_DEFAULT);
     for (group = bench_groups; group->name != NULL; group++) {
         printf("\nGroup %s: %s (ratio to):\n", group->name, group->what);
         for (at = group->cases; at->name != NULL; at++)
@@ -102,14 +109,16 @@ static int read_number(unsigned *out, const char *text, unsigned limit,
     return 0;
 }
 
-static int read_seconds(double *out, const char *text,
-                        struct bench_failure *failure)
+static int read_fraction(double *out, const char *text, double least,
+                         double most, const char *what,
+                         struct bench_failure *failure)
 {
     char *end = NULL;
 
     *out = strtod(text, &end);
-    if (end == text || *end != '\0' || !(*out >= 0.01 && *out <= 600.0))
-        return bench_fail(failure, "--seconds: 0.01 to 600, not \"%s\"", text);
+    if (end == text || *end != '\0' || !(*out >= least && *out <= most))
+        return bench_fail(failure, "%s: %g to %g, not \"%s\"", what, least,
+                          most, text);
     return 0;
 }
 
@@ -222,7 +231,8 @@ static int read_option(struct bench_options *out, int option, char *value,
             &out->urls[option],
             strncmp(value, "sqlite:", 7) == 0 ? "" : "sqlite:", value, failure);
     case OPTION_SECONDS:
-        return read_seconds(&out->plan.seconds, value, failure);
+        return read_fraction(&out->plan.seconds, value, 0.01, 600, "--seconds",
+                             failure);
     case OPTION_REPEATS:
         return read_number(&out->plan.repeats, value, BENCH_REPEATS_MAX,
                            "--repeats", failure);
@@ -230,6 +240,8 @@ static int read_option(struct bench_options *out, int option, char *value,
         return read_clients(out, value, failure);
     case OPTION_CASES:
         return read_cases(&out->plan, value, failure);
+    case OPTION_HOLD:
+        return read_fraction(&out->hold_ms, value, 0, 1000, "--hold", failure);
     case OPTION_JSON:
         out->json = value;
         return 0;
@@ -295,6 +307,7 @@ int bench_options_read(struct bench_options *out, int argc, char **argv,
     memcpy(out->clients, clients, sizeof clients);
     out->client_counts = sizeof clients / sizeof clients[0];
     out->plan.seconds = SECONDS_DEFAULT;
+    out->hold_ms = HOLD_MS_DEFAULT;
     out->plan.repeats = REPEATS_DEFAULT;
     rc = add_group(&out->plan, &bench_groups[0], failure);
     while (rc == 0 && !out->is_help) {

@@ -32,6 +32,7 @@ struct post {
     char database[NAME_SIZE];
     char lock_prefix[NAME_SIZE];
     char floor_prefix[NAME_SIZE];
+    int64_t hold_ns;
     unsigned first;
     size_t count;
     char cases[2 * BENCH_CASES_MAX][NAME_SIZE];
@@ -95,6 +96,7 @@ static int set_up(const struct post *post, struct bench_target *target,
     target->lock_prefix = post->lock_prefix;
     target->floor_prefix = post->floor_prefix;
     target->floor = floor_driver_find(post->database);
+    target->hold_ns = post->hold_ns;
     target->clients = 1;
     target->first = post->first;
     target->is_set_up = true;
@@ -224,6 +226,7 @@ int bench_crew_start(struct bench_crew **out, const struct bench_target *target,
                    target->lock_prefix);
     (void)snprintf(post->floor_prefix, sizeof post->floor_prefix, "%s",
                    target->floor_prefix);
+    post->hold_ns = target->hold_ns;
     post->count = count;
     for (i = 0; i < count; i++)
         (void)snprintf(post->cases[i], sizeof post->cases[i], "%s",

@@ -2,9 +2,9 @@
  * waiting.c - the cases of many clients and one lock: how fast the lock goes
  * from one client to the next
  *
- * Each client acquires the lock, holds it for 0.1 ms, releases it and begins
- * again.  That is compared with a row that clients lock FOR UPDATE (on SQLite
- * the file's write lock), where they wait in the database; with a
+ * Each client acquires the lock, holds it for a moment (--hold), releases it
+ * and begins again.  That is compared with a row that clients lock FOR UPDATE
+ * (on SQLite the file's write lock), where they wait in the database; with a
  * queue of threads and one UPDATE for each turn; and with clients that try to
  * acquire the lock every 100 ms.  Turns (turns.h) are compared.
  */
@@ -20,16 +20,17 @@
 
 #include "sqlock.h"
 
-#define HOLD_NS 100000
 #define POLL_MS 100
 #define BESIDE 8
 
-static void hold(unsigned client)
+static void hold(unsigned client, int64_t hold_ns)
 {
-    const struct timespec time = {.tv_nsec = HOLD_NS};
+    const struct timespec time = {.tv_sec = hold_ns / 1000000000,
+                                  .tv_nsec = hold_ns % 1000000000};
 
     bench_turn(client);
-    (void)nanosleep(&time, NULL);
+    if (hold_ns > 0)
+        (void)nanosleep(&time, NULL);
 }
 
 /* ----------------------------------------------------------- with sqlock -- */
@@ -38,6 +39,7 @@ struct queue_state {
     sqlock_registry *registry;
     sqlock_lock *lock;
     unsigned first; /* number of the first client */
+    int64_t hold_ns;
 };
 
 static int set_up(void **out, const struct bench_target *target,
@@ -51,6 +53,7 @@ static int set_up(void **out, const struct bench_target *target,
     if (state == NULL)
         return bench_fail(failure, "out of memory");
     state->first = target->first;
+    state->hold_ns = target->hold_ns;
     options.table_prefix = target->lock_prefix;
     if (sqlock_registry_open(&state->registry, target->url, &options, &err) <
             0 ||
@@ -98,7 +101,7 @@ int queue_turn(void *opaque, unsigned client, struct bench_failure *failure)
 
     if (sqlock_acquire(state->lock, SQLOCK_FOREVER, NULL, &err) < 0)
         return bench_fail(failure, "sqlock_acquire: %s", err.message);
-    hold(state->first + client);
+    hold(state->first + client, state->hold_ns);
     return give_back(state, failure);
 }
 
@@ -113,7 +116,7 @@ int poller_turn(void *opaque, unsigned client, struct bench_failure *failure)
         (void)nanosleep(&pause, NULL);
     if (rc < 0)
         return bench_fail(failure, "sqlock_acquire: %s", err.message);
-    hold(state->first + client);
+    hold(state->first + client, state->hold_ns);
     return give_back(state, failure);
 }
 
@@ -212,6 +215,7 @@ struct row_state {
     const struct floor_driver *floor;
     bool is_sqlite;
     unsigned first;
+    int64_t hold_ns;
     unsigned clients;
     void *connections[BENCH_CLIENTS_MAX];
     /* the queue of threads of local_turn() */
@@ -255,6 +259,7 @@ int row_setup(void **out, const struct bench_target *target,
         return -1;
     state->floor = target->floor;
     state->first = target->first;
+    state->hold_ns = target->hold_ns;
     state->is_sqlite = strcmp(target->database, "sqlite") == 0;
     (void)pthread_mutex_init(&state->mutex, NULL);
     for (unsigned i = 0; i < target->clients && rc == 0; i++) {
@@ -293,7 +298,7 @@ int row_turn(void *opaque, unsigned client, struct bench_failure *failure)
          state->floor->number(connection, "EXECUTE bench_queue", &number,
                               failure) < 0))
         return -1;
-    hold(state->first + client);
+    hold(state->first + client, state->hold_ns);
     return state->floor->run(connection, "COMMIT", failure);
 }
 
@@ -311,7 +316,7 @@ int local_turn(void *opaque, unsigned client, struct bench_failure *failure)
         pthread_cond_wait(&state->called[ticket % state->clients],
                           &state->mutex);
     pthread_mutex_unlock(&state->mutex);
-    hold(state->first + client);
+    hold(state->first + client, state->hold_ns);
     rc = state->floor->update(state->connections[client], failure);
     pthread_mutex_lock(&state->mutex);
     state->serving++;
