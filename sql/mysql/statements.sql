@@ -123,11 +123,12 @@ UPDATE INT_LOCK
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for
 -- it; or if it is over, and nobody waits, or the row has been over for :turn
 -- seconds, one for each ticket before the claim's own, so that those may take
--- it first.  A new row gets :queue, as by claim.  The insert id is 0 if it is not granted, and has bit 62 set if
--- others wait.  LAST_INSERT_ID() returns, in a later assignment, what an
--- earlier one has set.  MariaDB returns also how much longer the row is taken,
--- whether its holder is sqlock's, and who has it and waits; on MySQL the row is
--- read for that; there a parameter in the comment would be one too many.
+-- it first.  A new row gets :queue, as by claim.  The insert id is 0 if it is
+-- not granted, and has bit 62 set if others wait.  LAST_INSERT_ID() returns, in
+-- a later assignment, what an earlier one has set.  MariaDB returns also how
+-- much longer the row is taken, whether its holder is sqlock's, and who has it
+-- and waits; on MySQL the row is read for that; there a parameter in the
+-- comment would be one too many.
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     FENCE, LOCK_NAME, HOLDER, QUEUE)
   VALUES (:key, :region, :client, {now}, {new_end}, LAST_INSERT_ID({now_us}),

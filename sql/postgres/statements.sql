@@ -119,11 +119,11 @@ FENCE = CASE WHEN {is_own} THEN L.FENCE
 LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
 
 -- ---- claim (sqlock)
--- Takes the lock in one statement, whether there is a row or not; a new
--- one gets :queue, the tickets that a Spring service has deleted with the row.  The last
--- columns of the answer: others wait; and the row was inserted.  A row that
--- existed was locked before its update, and the xmax of its new version still
--- shows that lock.
+-- Takes the lock in one statement, whether there is a row or not; a new one
+-- gets :queue, the tickets that a Spring service has deleted with the row.  The
+-- last columns of the answer: others wait; and the row was inserted.  A row
+-- that existed was locked before its update, and the xmax of its new version
+-- still shows that lock.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, QUEUE)
   VALUES (:key, :region, :client, {now}, {new_end}, {token_at_turn}, :name,
@@ -150,8 +150,9 @@ UPDATE INT_LOCK
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for
 -- it; or if it is over, and nobody waits, or the row has been over for :turn
 -- seconds, one for each ticket before the claim's own, so that those may take
--- it first.  A new row gets :queue, as by claim.  Behind the columns of `claim`: how much longer the row is taken,
--- whether its holder is sqlock's, which rings, and who has it and waits.
+-- it first.  A new row gets :queue, as by claim.  Behind the columns of
+-- `claim`: how much longer the row is taken, whether its holder is sqlock's,
+-- which rings, and who has it and waits.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, QUEUE)
   VALUES (:key, :region, :client, {now}, {new_end}, {token_at_turn}, :name,

@@ -115,8 +115,9 @@ UPDATE INT_LOCK
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for
 -- it; or if it is over, and nobody waits, or the row has been over for :turn
 -- seconds, one for each ticket before the claim's own, so that those may take
--- it first.  A new row gets :queue, as by claim.  Behind the columns of `claim`: how much longer the row is taken,
--- whether its holder is sqlock's, which rings, and who has it and waits.
+-- it first.  A new row gets :queue, as by claim.  Behind the columns of
+-- `claim`: how much longer the row is taken, whether its holder is sqlock's,
+-- which rings, and who has it and waits.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, QUEUE)
   VALUES (:key, :region, :client, {now}, {now} + :ttl, {now}, :name, :holder,
