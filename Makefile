@@ -119,7 +119,7 @@ say = $(if $(filter 1,$(V)),,@$(if $(findstring s,$(SHORT_FLAGS)),,printf '  %-7
 # -------------------------------------------------------------------- files
 
 LIB_SRC := $(sort $(wildcard $(addsuffix /*.c,$(addprefix src/,base db lease \
-	lock admin tx stock stock/sql drivers $(ENABLED:%=drivers/%)))))
+	lock admin tx quorum stock stock/sql drivers $(ENABLED:%=drivers/%)))))
 SQL := $(sort $(wildcard $(foreach d,$(ENABLED),sql/$(d)/*.sql)))
 CLI_SRC := $(sort $(wildcard src/cli/*.c src/cli/*/*.c))
 # An example is a file NAME.c, or a folder with a main.c.  One with the name of a

@@ -42,5 +42,7 @@ extern const struct topic topic_shares;
 extern const struct topic topic_sharers;
 extern const struct topic topic_leader;
 extern const struct topic topic_together;
+extern const struct topic topic_quorum;
+extern const struct topic topic_quorum_servers;
 
 #endif

@@ -34,7 +34,8 @@ may_use() { # FOLDER
     lock) echo "base db lease lock" ;;
     admin) echo "base db lease admin" ;;
     tx) echo "base db lease tx lock/guarded.h" ;; # a lock, to be guarded
-    # Stock stands on sqlock/tx.h as an application would.
+    # A quorum and stock stand on the headers as an application would.
+    quorum) echo "base quorum" ;;
     stock) echo "base stock/stock.h stock/combine.h stock/sql/tables.h" ;;
     stock/sql) echo "base db lease tx stock/sql" ;;
     cli) echo "base cli/cli.h" ;;

@@ -1,0 +1,324 @@
+/*
+ * quorum.c - obtain and drop a quorum, release it, and what can be asked of it
+ * without I/O
+ */
+#include "quorum/quorum.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+/* --- obtain and drop --- */
+
+static int check_count(size_t count, bool all, sqlock_error *err)
+{
+    size_t least = all ? 2 : 3;
+
+    if (count < least || count > SQLOCK_QUORUM_MAX)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "%zu registries: a quorum has %zu to %d", count, least,
+                        SQLOCK_QUORUM_MAX);
+    if (!all && count % 2 == 0)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "%zu registries: an even number bears no more losses "
+                        "than one registry less; use an odd number, or `all`",
+                        count);
+    return 0;
+}
+
+static int check_registries(sqlock_registry *const *registries, size_t count,
+                            sqlock_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (registries[i] == NULL)
+            return lk_error(err, SQLOCK_EINVAL, "registry %zu must not be NULL",
+                            i);
+        for (size_t j = 0; j < i; j++)
+            if (registries[i] == registries[j])
+                return lk_error(err, SQLOCK_EINVAL,
+                                "registry %zu is registry %zu: a quorum needs "
+                                "another server for each",
+                                i, j);
+    }
+    return 0;
+}
+
+int lk_quorum_compare(const sqlock_quorum *quorum, sqlock_error *err)
+{
+    char epochs[SQLOCK_QUORUM_MAX][SQLOCK_EPOCH_SIZE];
+
+    for (size_t i = 0; i < quorum->count; i++) {
+        (void)sqlock_registry_epoch(quorum->members[i].registry, epochs[i]);
+        for (size_t j = 0; *epochs[i] != '\0' && j < i; j++)
+            if (strcmp(epochs[i], epochs[j]) == 0)
+                return lk_error(err, SQLOCK_EINVAL,
+                                "registries %zu and %zu lead to one server, "
+                                "with the epoch %s: use independent servers "
+                                "(on MariaDB, of another server_id each)",
+                                j, i, epochs[i]);
+    }
+    return 0;
+}
+
+/* Obtain a handle that is an owner of its own.  Two calls give the same handle
+ * where it is not. */
+static int obtain(struct lk_member *member, const char *name, sqlock_error *err)
+{
+    sqlock_lock *other = NULL;
+    int rc = sqlock_obtain(&member->lock, member->registry, name, err);
+
+    if (rc == 0)
+        rc = sqlock_obtain(&other, member->registry, name, err);
+    if (rc < 0)
+        return rc;
+    rc = other != member->lock
+             ? 0
+             : lk_error(err, SQLOCK_EINVAL,
+                        "registry %zu has another ownership: open the "
+                        "registries of a quorum with SQLOCK_OWNED_BY_HANDLE",
+                        (size_t)(member - member->quorum->members));
+    (void)sqlock_drop(other, NULL);
+    return rc;
+}
+
+static int open_ended_fd(sqlock_quorum *quorum, sqlock_error *err)
+{
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+    if (fd == 0) { /* without a standard input; to a request that is none */
+        fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
+        (void)close(0);
+    }
+    quorum->ended_fd = fd;
+    return fd >= 0 ? 0
+                   : lk_error(err, SQLOCK_ERESOURCE,
+                              "cannot open an eventfd: error %d", errno);
+}
+
+static int fill(sqlock_quorum *quorum, sqlock_registry *const *registries,
+                const char *name, sqlock_error *err)
+{
+    int rc = open_ended_fd(quorum, err);
+
+    for (size_t i = 0; i < quorum->count && rc == 0; i++) {
+        struct lk_member *member = &quorum->members[i];
+
+        member->quorum = quorum;
+        member->registry = registries[i];
+        rc = obtain(member, name, err);
+    }
+    return rc == 0 ? lk_quorum_compare(quorum, err) : rc;
+}
+
+static void free_quorum(sqlock_quorum *quorum)
+{
+    for (size_t i = 0; i < quorum->count; i++)
+        (void)sqlock_drop(quorum->members[i].lock, NULL);
+    if (quorum->ended_fd >= 0)
+        (void)close(quorum->ended_fd);
+    (void)pthread_mutex_destroy(&quorum->mutex);
+    free(quorum);
+}
+
+int sqlock_quorum_obtain(sqlock_quorum **out,
+                         sqlock_registry *const *registries, size_t count,
+                         const char *name, const sqlock_quorum_options *options,
+                         sqlock_error *err)
+{
+    static const struct lk_sized sized = {"sqlock_quorum_options",
+                                          "SQLOCK_QUORUM_INIT",
+                                          sizeof(sqlock_quorum_options)};
+    sqlock_quorum_options read;
+    sqlock_quorum *quorum;
+    int rc;
+
+    if (out == NULL)
+        return lk_error_null(err, "quorum");
+    *out = NULL;
+    if (registries == NULL)
+        return lk_error_null(err, "registries");
+    rc = lk_sized_read(&read, &sized, options, err);
+    if (rc == 0)
+        rc = check_count(count, read.all, err);
+    if (rc == 0)
+        rc = check_registries(registries, count, err);
+    if (rc < 0)
+        return rc;
+    quorum = calloc(1, sizeof *quorum);
+    if (quorum == NULL)
+        return lk_error_nomem(err);
+    quorum->count = count;
+    quorum->need = read.all ? count : count / 2 + 1;
+    (void)pthread_mutex_init(&quorum->mutex, NULL);
+    rc = fill(quorum, registries, name, err);
+    if (rc < 0)
+        free_quorum(quorum);
+    else
+        *out = quorum;
+    return rc;
+}
+
+int lk_quorum_begin(sqlock_quorum *quorum, enum lk_quorum_state from,
+                    sqlock_error *err)
+{
+    bool is_telling;
+    enum lk_quorum_state state;
+
+    if (quorum == NULL)
+        return lk_error_null(err, "quorum");
+    pthread_mutex_lock(&quorum->mutex);
+    state = quorum->state;
+    is_telling = quorum->is_telling &&
+                 pthread_equal(quorum->teller, pthread_self()) != 0;
+    if (state == from && !is_telling)
+        quorum->state = LK_QUORUM_CHANGING;
+    pthread_mutex_unlock(&quorum->mutex);
+    if (is_telling)
+        return lk_error(err, SQLOCK_EINUSE, "on_lost must not call this");
+    if (state == LK_QUORUM_CHANGING)
+        return lk_error(err, SQLOCK_EINUSE,
+                        "another call acquires or releases the quorum");
+    if (state == from)
+        return 0;
+    return state == LK_QUORUM_FREE
+               ? lk_error(err, SQLOCK_EOWNER, "the quorum is not held")
+               : lk_error(err, SQLOCK_EINUSE,
+                          "the quorum is held: release it first");
+}
+
+void lk_quorum_settle(sqlock_quorum *quorum, enum lk_quorum_state state)
+{
+    pthread_mutex_lock(&quorum->mutex);
+    quorum->state = state;
+    pthread_mutex_unlock(&quorum->mutex);
+}
+
+int sqlock_quorum_drop(sqlock_quorum *quorum, sqlock_error *err)
+{
+    int rc;
+
+    if (quorum == NULL)
+        return 0;
+    rc = lk_quorum_begin(quorum, LK_QUORUM_FREE, err);
+    if (rc < 0)
+        return rc;
+    /* One is as good as another in a child process. */
+    rc = sqlock_drop(quorum->members[0].lock, err);
+    if (rc < 0) {
+        lk_quorum_settle(quorum, LK_QUORUM_FREE);
+        return rc;
+    }
+    quorum->members[0].lock = NULL;
+    free_quorum(quorum);
+    return 0;
+}
+
+/* --- release --- */
+
+/* Return the result of a release: that of enough members, or of the worst. */
+static int result_of(const sqlock_quorum *quorum, const int *results,
+                     bool was_lost, sqlock_error *err)
+{
+    static const int first[] = {SQLOCK_EINUSE, SQLOCK_ELOST, SQLOCK_EEXPIRED};
+    const struct lk_member *worst = NULL;
+    size_t good = 0;
+    int rc;
+
+    for (size_t i = 0; i < quorum->count; i++)
+        good += results[i] == 0;
+    for (size_t k = 0; k < sizeof first / sizeof *first; k++)
+        for (size_t i = 0; i < quorum->count && worst == NULL; i++)
+            if (results[i] == first[k])
+                worst = &quorum->members[i];
+    for (size_t i = 0; i < quorum->count && worst == NULL; i++)
+        if (results[i] < 0 && results[i] != SQLOCK_EOWNER)
+            worst = &quorum->members[i];
+    if (worst == NULL ||
+        (good >= quorum->need && worst->state != LK_MEMBER_HELD))
+        return 0;
+    rc = results[worst - quorum->members];
+    if (was_lost && rc != SQLOCK_EINUSE && rc != SQLOCK_ELOST &&
+        rc != SQLOCK_EFORK)
+        rc = SQLOCK_EEXPIRED; /* whether the servers could be asked or not */
+    return sqlock_error_set(err, rc, worst->err.native, worst->err.sqlstate,
+                            "%zu of %zu locks are needed, and %zu were held "
+                            "until the release; registry %zu: %s",
+                            quorum->need, quorum->count, good,
+                            (size_t)(worst - quorum->members),
+                            worst->err.message);
+}
+
+static int release(sqlock_quorum *quorum, int *results, sqlock_error *err)
+{
+    int all[SQLOCK_QUORUM_MAX];
+    bool was_lost = lk_quorum_left_ms(quorum) == 0;
+    sqlock_error ignored;
+
+    lk_quorum_give_back(quorum);
+    for (size_t i = 0; i < quorum->count; i++) {
+        const struct lk_member *member = &quorum->members[i];
+
+        all[i] = member->counts ? member->rc : SQLOCK_EOWNER;
+    }
+    if (results != NULL)
+        memcpy(results, all, quorum->count * sizeof *all);
+    return result_of(quorum, all, was_lost, err != NULL ? err : &ignored);
+}
+
+int sqlock_quorum_release(sqlock_quorum *quorum, int *results,
+                          sqlock_error *err)
+{
+    int rc = lk_quorum_begin(quorum, LK_QUORUM_HELD, err);
+
+    if (rc < 0)
+        return rc;
+    rc = release(quorum, results, err);
+    lk_quorum_settle(quorum, lk_quorum_count(quorum, LK_MEMBER_HELD) > 0
+                                 ? LK_QUORUM_HELD
+                                 : LK_QUORUM_FREE);
+    return rc;
+}
+
+/* --- what can be asked --- */
+
+int64_t lk_quorum_left_ms(const sqlock_quorum *quorum)
+{
+    int64_t left_ms[SQLOCK_QUORUM_MAX] = {0}; /* the longest first */
+
+    for (size_t i = 0; i < quorum->count; i++) {
+        const struct lk_member *member = &quorum->members[i];
+        int64_t one_ms = member->state == LK_MEMBER_HELD
+                             ? sqlock_remaining_ms(member->lock)
+                             : 0;
+        size_t at = i;
+
+        for (; at > 0 && left_ms[at - 1] < one_ms; at--)
+            left_ms[at] = left_ms[at - 1];
+        left_ms[at] = one_ms;
+    }
+    return left_ms[quorum->need - 1];
+}
+
+int64_t sqlock_quorum_remaining_ms(sqlock_quorum *quorum)
+{
+    int64_t left_ms = 0;
+
+    if (quorum == NULL)
+        return 0;
+    pthread_mutex_lock(&quorum->mutex);
+    if (quorum->state == LK_QUORUM_HELD)
+        left_ms = lk_quorum_left_ms(quorum);
+    pthread_mutex_unlock(&quorum->mutex);
+    return left_ms;
+}
+
+sqlock_lock *sqlock_quorum_lock(sqlock_quorum *quorum, size_t place)
+{
+    return quorum != NULL && place < quorum->count ? quorum->members[place].lock
+                                                   : NULL;
+}

@@ -1,0 +1,239 @@
+/*
+ * quorum_servers.c - a quorum whose servers are away, and holders that are
+ * killed
+ */
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "trio.h"
+
+/* --- servers that are away --- */
+
+static void test_one_server_is_away(void **state)
+{
+    struct fixture *f = *state;
+    struct trio *t = trio_open(f, HASTY_MS);
+    sqlock_quorum *ours = quorum_obtain(t, t->a, false);
+    sqlock_quorum *theirs = quorum_obtain(t, t->b, false);
+    int results[SERVERS];
+
+    for (unsigned i = 0; i < 2; i++) {
+        for (unsigned hangs = 0; hangs < 2; hangs++) {
+            check_row(hangs != 0 ? "hangs" : "refuses");
+            if (hangs != 0)
+                proxy_blackhole(t->proxies[i]);
+            else
+                proxy_down(t->proxies[i]);
+            assert_ok(quorum_acquire(t, ours, PATIENCE_MS, results));
+            assert_true(results[i] < 0);
+            assert_int_equal(results[1 - i], 0);
+            assert_int_equal(results[2], 0);
+            assert_code_of(SQLOCK_EBUSY, SQLOCK_EUNCERTAIN,
+                           quorum_acquire(t, theirs, 0, NULL), &f->err);
+            assert_ok(sqlock_quorum_release(ours, NULL, &f->err));
+            assert_ok(quorum_acquire(t, theirs, PATIENCE_MS, NULL));
+            assert_ok(sqlock_quorum_release(theirs, NULL, &f->err));
+            proxy_heal(t->proxies[i]);
+        }
+    }
+    check_row(NULL);
+    assert_ok(sqlock_quorum_drop(ours, &f->err));
+    assert_ok(sqlock_quorum_drop(theirs, &f->err));
+    trio_close(t);
+}
+
+static void test_two_servers_are_away(void **state)
+{
+    struct fixture *f = *state;
+    struct trio *t = trio_open(f, HASTY_MS);
+    sqlock_quorum *q = quorum_obtain(t, t->a, false);
+    int results[SERVERS];
+
+    proxy_down(t->proxies[0]);
+    proxy_down(t->proxies[1]);
+    for (unsigned waits = 0; waits < 2; waits++) {
+        check_row(waits != 0 ? "waits" : "tries");
+        assert_fails(SQLOCK_EUNREACHABLE,
+                     quorum_acquire(t, q, waits != 0 ? 300 : 0, results));
+        assert_int_equal(results[0], SQLOCK_EUNREACHABLE);
+        assert_int_equal(results[1], SQLOCK_EUNREACHABLE);
+        trio_assert_free(t, 2);
+    }
+    check_row(NULL);
+    proxy_heal(t->proxies[0]);
+    assert_ok(quorum_acquire(t, q, PATIENCE_MS, NULL));
+    quorum_end(t, q);
+    trio_close(t);
+}
+
+static void test_servers_die_while_it_is_held(void **state)
+{
+    struct fixture *f = *state;
+    struct trio *t = trio_open(f, HASTY_MS);
+    struct told told = {.quorum = quorum_obtain(t, t->a, false)};
+    sqlock_quorum *q = told.quorum;
+    sqlock_acquire_options options = watched(&told);
+
+    quorum_acquire_each(t, q, &options);
+    proxy_down(t->proxies[0]);
+    assert_becomes_true(!sqlock_is_held(sqlock_quorum_lock(q, 0)), PATIENCE_MS);
+    assert_true(sqlock_quorum_remaining_ms(q) > 0);
+    check_sleep(SHORT_TTL_MS); /* the others are renewed */
+    assert_true(sqlock_quorum_remaining_ms(q) > 0);
+    assert_int_equal(told.times, 0);
+    proxy_blackhole(t->proxies[1]);
+    assert_becomes_true(told.times == 1, PATIENCE_MS);
+    assert_int_equal(told.code, SQLOCK_EEXPIRED);
+    assert_int_equal(sqlock_quorum_remaining_ms(q), 0);
+    assert_true(sqlock_is_held(sqlock_quorum_lock(q, 2)));
+    assert_fails(SQLOCK_EEXPIRED, sqlock_quorum_release(q, NULL, &f->err));
+    trio_assert_free(t, 2);
+    assert_int_equal(told.times, 1);
+    assert_ok(sqlock_quorum_drop(q, &f->err));
+    trio_close(t);
+}
+
+/* --- processes --- */
+
+/* A child may not open a file of SQLite that its parent has open. */
+static pid_t in_child(struct race *race, bool dies)
+{
+    struct trio *t = race->t;
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    sqlock_error err = {0};
+    sqlock_quorum *q = NULL;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+
+    assert_true(pid >= 0);
+    if (pid != 0)
+        return pid;
+    options.ttl_ms = SHORT_TTL_MS;
+    options.auto_renew = true;
+    check_end_with(parent);
+    trio_connect(t, t->a);
+    if (!dies)
+        _exit(take_turns(race, t->a, &err) == 0 ? 0 : 1);
+    if (sqlock_quorum_obtain(&q, t->a, SERVERS, t->f->name, NULL, &err) != 0 ||
+        sqlock_quorum_acquire(q, 0, &options, NULL, &err) != 0)
+        _exit(2);
+    (void)atomic_fetch_add(race->turns, 1);
+    (void)pause();
+    _exit(3);
+}
+
+/* A race whose counts the children share. */
+struct shared {
+    struct race race;
+    atomic_int inside;
+    atomic_uint turns;
+};
+
+static struct shared *share(struct trio *t)
+{
+    struct shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    assert_true(shared != MAP_FAILED);
+    shared->race = (struct race){t, &shared->inside, &shared->turns,
+                                 check_scale(5, 200), 0};
+    return shared;
+}
+
+static void test_processes_exclude_each_other(void **state)
+{
+    struct fixture *f = *state;
+    struct trio t;
+    struct shared *shared;
+    pid_t pids[4];
+
+    if (!CHILD_MAY_OPEN)
+        return;
+    trio_create(&t, f, PATIENT_MS);
+    shared = share(&t);
+    for (unsigned i = 0; i < 4; i++) {
+        shared->race.index = i;
+        pids[i] = in_child(&shared->race, false);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        int status = -1;
+
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(shared->turns, 4 * shared->race.rounds);
+    (void)munmap(shared, sizeof *shared);
+    trio_remove(&t);
+}
+
+/* A holder that dies keeps it no longer than its leases. */
+static void test_a_holder_is_killed(void **state)
+{
+    struct fixture *f = *state;
+    struct trio t;
+    struct shared *shared;
+    sqlock_quorum *q;
+    int status = -1;
+    pid_t pid;
+
+    if (!CHILD_MAY_OPEN)
+        return;
+    trio_create(&t, f, PATIENT_MS);
+    shared = share(&t);
+    pid = in_child(&shared->race, true);
+    trio_connect(&t, t.a);
+    trio_connect(&t, t.b);
+    q = quorum_obtain(&t, t.a, false);
+    assert_becomes_true(shared->turns == 1, PATIENCE_MS);
+    assert_fails(SQLOCK_EBUSY, quorum_acquire(&t, q, 0, NULL));
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_ok(quorum_acquire(&t, q, 2 * PATIENCE_MS, NULL));
+    quorum_end(&t, q);
+    (void)munmap(shared, sizeof *shared);
+    trio_close(&t);
+}
+
+#define TEST_OF_SERVERS(function) TEST_ON(function, ON_POSTGRES, IN_SQLOCK)
+
+/* A child touches nothing of its parent's. */
+static void test_a_child_has_no_quorum(void **state)
+{
+    struct fixture *f = *state;
+    struct trio *t = trio_open(f, PATIENT_MS);
+    sqlock_quorum *held = quorum_obtain(t, t->a, false);
+    sqlock_quorum *unused = quorum_obtain(t, t->a, false);
+    int status = -1;
+    pid_t pid;
+
+    assert_ok(quorum_acquire(t, held, PATIENCE_MS, NULL));
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        if (sqlock_quorum_remaining_ms(held) != 0 ||
+            quorum_acquire(t, unused, 0, NULL) != SQLOCK_EFORK)
+            _exit(1);
+        if (sqlock_quorum_release(held, NULL, NULL) != SQLOCK_EFORK ||
+            sqlock_quorum_drop(unused, NULL) != SQLOCK_EFORK)
+            _exit(2);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_true(sqlock_quorum_remaining_ms(held) > 0);
+    quorum_end(t, held);
+    assert_ok(sqlock_quorum_drop(unused, &f->err));
+    trio_close(t);
+}
+
+static const struct test tests[] = {
+    TEST_OF_SERVERS(test_one_server_is_away),
+    TEST_OF_SERVERS(test_two_servers_are_away),
+    TEST_OF_SERVERS(test_servers_die_while_it_is_held),
+    TEST_OF_SERVERS(test_processes_exclude_each_other),
+    TEST_OF_SERVERS(test_a_holder_is_killed),
+    TEST_OF_SERVERS(test_a_child_has_no_quorum),
+};
+const struct topic topic_quorum_servers = TOPIC(tests);
