@@ -49,8 +49,8 @@ compiles() { # BLOCK
 cpp_program() { # BLOCK...
     local block
     printf '#include <%s>\n' iostream shared_mutex sqlock.hpp \
-        sqlock/shared.hpp sqlock/leader.hpp sqlock/many.hpp sqlock/async.hpp \
-        sqlock/tx.hpp sqlock/stock.hpp sqlock/once.hpp sqlock/stats.hpp
+        sqlock/shared.hpp sqlock/leader.hpp sqlock/quorum.hpp sqlock/many.hpp \
+        sqlock/async.hpp sqlock/tx.hpp sqlock/stock.hpp sqlock/once.hpp sqlock/stats.hpp
     cat <<'EOF'
 int main()
 {

@@ -9,7 +9,7 @@ strict=(-Iinclude -Wall -Wextra -Wpedantic -pedantic-errors -Wshadow -Wundef
 
 headers=(include/*.hpp include/sqlock/*.hpp)
 headers=("${headers[@]#include/}")
-programs=(mutex shared leader topics lifetime)
+programs=(mutex shared leader quorum topics lifetime)
 case " ${DRIVERS-sqlite} " in
 *' sqlite '*) strict+=(-DHAVE_SQLITE) ;;
 esac
