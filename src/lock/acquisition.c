@@ -432,7 +432,8 @@ static int await_poll(struct lk_acquisition *a, sqlock_error *err)
         return failed(a, rc, err);
     if (!lk_row_wait_is_there(a->store))
         return go_to(a, LK_ENTERING);
-    a->is_rung = lk_peers_may_try(a->first->slot);
+    a->is_rung = lk_peers_may_try(a->first->slot) &&
+                 sqlock_monotonic_ns() < a->self.deadline_ns;
     return go_to(a, LK_ASKING);
 }
 
