@@ -12,7 +12,7 @@
 
 #define REGISTRIES 4
 #define RELEASES 12
-#define STATEMENT_TIMEOUT_MS 800
+#define STATEMENT_TIMEOUT_MS (800 * SLOWNESS)
 
 struct contest {
     sqlock_lock *locks[REGISTRIES];

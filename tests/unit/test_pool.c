@@ -225,7 +225,7 @@ static void test_a_patient_run_waits_for_a_connection_in_use(void **state)
     for (int i = 0; i < CONNECTIONS; i++)
         taken[i] = take(pooled, 0);
     worker_run(select_one, &late);
-    late.deadline_ns = lk_after_ms(sqlock_monotonic_ns(), 50);
+    late.deadline_ns = lk_after_ms(sqlock_monotonic_ns(), 1000);
     late.patient_until_ns = lk_after_ms(now, 10 * PATIENCE_MS);
     worker_start(&worker, select_one, &late);
     lk_sleep_until(late.deadline_ns + 50 * LK_NS_PER_MS);
