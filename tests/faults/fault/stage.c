@@ -202,24 +202,27 @@ int party_release(struct party *party, int which)
     return sqlock_release(party->locks[which], &party->err);
 }
 
-/* The lock is acquired twice: the first claim does not know the row, and the
- * second one, of a row that this process left free, is another statement. */
-int party_warm_up(struct party *party)
+static int turn(struct party *party, int which)
 {
-    int rc = party_acquire(party, 0, 0);
+    int rc = party_acquire(party, which, 0);
 
     if (rc == 0)
-        rc = party_renew(party, 0);
+        rc = party_renew(party, which);
     if (rc == 0)
-        rc = party_release(party, 0);
-    if (rc == 0)
-        rc = party_acquire(party, 0, 0);
-    if (rc == 0)
-        rc = party_release(party, 0);
-    if (rc == 0)
-        rc = party_acquire(party, ALL_LOCKS, 0);
-    if (rc == 0)
-        rc = party_release(party, ALL_LOCKS);
+        rc = party_release(party, which);
+    return rc;
+}
+
+/* A statement is prepared when it is sent again.  The first claim of each lock
+ * does not know the row; later ones, of a row that this process left free, are
+ * another statement. */
+int party_warm_up(struct party *party)
+{
+    static const int turns[] = {0, 0, 0, 1, ALL_LOCKS, ALL_LOCKS};
+    int rc = 0;
+
+    for (size_t i = 0; i < sizeof turns / sizeof *turns && rc == 0; i++)
+        rc = turn(party, turns[i]);
     return rc;
 }
 
