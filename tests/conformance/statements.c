@@ -309,7 +309,8 @@ static void test_a_renewal_without_an_answer_is_sent_again(void **state)
 static int never_sent(void *context, const struct tap_event *event)
 {
     (void)context;
-    return event->call == TAP_EXECUTE || event->call == TAP_OPEN
+    return event->call == TAP_EXECUTE || event->call == TAP_BEGIN ||
+                   event->call == TAP_OPEN
                ? SQLOCK_EUNREACHABLE
                : 0;
 }
