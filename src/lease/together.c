@@ -320,6 +320,7 @@ int lk_together_run(struct lk_store *store, sqlock_statement_kind kind,
                              .batch = batch,
                              .asked_ns = run->asked_ns,
                              .patient_until_ns = run->patient_until_ns};
+    int64_t begun_ns = sqlock_monotonic_ns();
     size_t count = 1;
     int rc;
 
@@ -328,6 +329,8 @@ int lk_together_run(struct lk_store *store, sqlock_statement_kind kind,
     (void)sem_init(&self.called, 0, 0);
     if (!enter(together, &self, store->options.pool_size)) {
         await_call(together, &self);
+        lk_count_time(&store->db.stats.pool_wait,
+                      sqlock_monotonic_ns() - begun_ns);
         if (run->patient_until_ns != 0) /* the wait extends its deadline */
             batch->deadline_ns = lk_store_deadline(store);
         if (self.state == LEADS)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sqlock/stats.h"
 #include "support/tap.h"
 #include "support/workers.h"
 
@@ -96,19 +97,32 @@ static int take_and_give(struct worker *worker)
     return 0;
 }
 
+/* Return how often a connection was waited for, or had at once. */
+static uint64_t pool_waits(struct crowd *crowd, struct fixture *f)
+{
+    sqlock_stats stats = SQLOCK_STATS_INIT;
+
+    assert_ok(sqlock_registry_stats(crowd->registry, &stats, &f->err));
+    return stats.pool_wait.count;
+}
+
 static void test_threads_that_wait_share_statements(void **state)
 {
     struct fixture *f = *state;
     struct crowd crowd;
     struct workers workers;
-    uint64_t sent;
+    uint64_t sent, waits;
 
     gather(&crowd, f);
+    waits = pool_waits(&crowd, f);
     workers_start(&workers, THREADS, take_and_give, &crowd);
     workers_join(&workers);
     sent = tap_sent();
-    if (f->database->bit == ON_POSTGRES && f->layout == SQLOCK_LAYOUT_SQLOCK)
+    if (f->database->bit == ON_POSTGRES && f->layout == SQLOCK_LAYOUT_SQLOCK) {
         assert_true(sent < UINT64_C(2) * THREADS * ROUNDS);
+        assert_true(pool_waits(&crowd, f) - waits >=
+                    UINT64_C(2) * THREADS * ROUNDS);
+    }
     disperse(&crowd, f);
 }
 
