@@ -143,6 +143,7 @@ compiles() { # FILE
             sys/eventfd.h "${headers[@]#include/}"
         cat <<'EOF'
 extern sqlock_registry *registry;
+extern sqlock_registry *registries[3];
 extern sqlock_lock *lock;
 extern sqlock_lock *locks[8];
 extern sqlock_error err;
