@@ -7,6 +7,7 @@
  */
 #include "lock/peers.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,7 +102,8 @@ static void meet(struct lk_slot *slot, const char *client_id)
     slot->peers.count = kept;
     if (found != NULL || kept == LK_PEERS_MAX)
         return;
-    memcpy(seen[kept].client_id, client_id, sizeof seen[kept].client_id);
+    (void)snprintf(seen[kept].client_id, sizeof seen[kept].client_id, "%s",
+                   client_id);
     seen[kept].missed = 0;
     slot->peers.count++;
 }
