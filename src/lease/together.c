@@ -34,7 +34,8 @@ struct lk_joined {
     int64_t asked_ns;
     int64_t patient_until_ns; /* as in struct lk_run */
     sem_t called;             /* posted when one of the following has changed */
-    enum state state;
+    /* set after the following, which are its thread's again from then on */
+    _Atomic(enum state) state;
     /* the result */
     int rc;
     sqlock_error err;
@@ -331,10 +332,10 @@ int lk_together_run(struct lk_store *store, sqlock_statement_kind kind,
         await_call(together, &self);
         lk_count_time(&store->db.stats.pool_wait,
                       sqlock_monotonic_ns() - begun_ns);
-        if (run->patient_until_ns != 0) /* the wait extends its deadline */
-            batch->deadline_ns = lk_store_deadline(store);
         if (self.state == LEADS)
             count = gather(together, &self);
+        if (run->patient_until_ns != 0) /* the wait extends its deadline */
+            batch->deadline_ns = lk_store_deadline(store);
     }
     if (count > 1) {
         send_all(store, &self, count);
