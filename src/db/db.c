@@ -159,7 +159,9 @@ static int take_open(struct lk_pool *pool, const struct lk_wish *wish,
     const struct lk_wish open = {.preferred = wish->preferred,
                                  .wait_until_ns = until_ns,
                                  .latest_ns = until_ns,
-                                 .is_urgent = wish->is_urgent,
+                                 /* renewals go before releases */
+                                 .is_urgent =
+                                     wish->is_urgent && pool == &pool->db->pool,
                                  .is_open = true};
 
     return lk_pool_take_as(pool, &open, out, NULL);

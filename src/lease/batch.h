@@ -104,6 +104,15 @@ int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
                  struct lk_batch *batch, struct lk_run *run,
                  sqlock_result *result, sqlock_error *err);
 
+/* Give the next statement about the batch the time that the run had, which was
+ * extended when it waited for a connection. */
+static inline void lk_batch_go_on(struct lk_batch *batch,
+                                  const struct lk_run *run)
+{
+    if (run->deadline_ns > batch->deadline_ns)
+        batch->deadline_ns = run->deadline_ns;
+}
+
 /* Note when the batch was sent and answered, and cap the leases of an
  * unanswered write.  If this run sent nothing, the time of the previous run
  * stays: its statement may still be carried out, and the leases count from

@@ -39,6 +39,7 @@ static int send(struct lk_store *store, struct lk_batch *batch,
     batch->items[0].lease.is_unqueued = false; /* it is not known any more */
     if (rc != 0 || kind != SQLOCK_SQL_CLAIM_UNQUEUED || result->rows > 0)
         return rc;
+    lk_batch_go_on(batch, run);
     return lk_batch_run(store, SQLOCK_SQL_CLAIM, batch, run, result, err);
 }
 

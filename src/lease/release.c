@@ -69,6 +69,7 @@ static int send_short(struct lk_store *store, struct lk_batch *batch,
     if (rc != 0 || result->affected > 0)
         return rc;
     batch->items[0].lease.is_unqueued = false;
+    lk_batch_go_on(batch, run);
     return send_anywhere(store, batch, run, result, err);
 }
 

@@ -43,6 +43,7 @@ struct lk_joined {
     bool was_uncertain;
     int64_t token;
     int64_t sent_boot_ns; /* 0: it was not sent */
+    int64_t deadline_ns;  /* the statement's */
 };
 
 void lk_together_init(struct lk_together *together)
@@ -236,6 +237,7 @@ static void note(const struct lk_batch *all, const struct lk_run *run, int rc,
         joined->err = *why;
         joined->was_uncertain = run->was_uncertain;
         joined->sent_boot_ns = all->sent_boot_ns;
+        joined->deadline_ns = run->deadline_ns;
     }
     for (size_t row = 0; rc == 0 && row < result->rows; row++) {
         const sqlock_value *cells = &result->cells[row * result->columns];
@@ -296,6 +298,7 @@ static int take_result(const struct lk_joined *self, struct lk_batch *batch,
     run->is_write = true;
     run->was_uncertain = run->was_uncertain || self->was_uncertain;
     run->sent_boot_ns = self->sent_boot_ns;
+    run->deadline_ns = self->deadline_ns;
     lk_batch_note_times(batch, run);
     if (rc < 0) {
         if (err != NULL)
@@ -310,6 +313,13 @@ static int take_result(const struct lk_joined *self, struct lk_batch *batch,
         return lk_error(err, SQLOCK_EUNCERTAIN, "out of memory for the answer");
     result->affected = 1;
     return 0;
+}
+
+/* Return whether a statement that has waited is too late to be sent alone. */
+static bool is_too_late(const struct lk_joined *self)
+{
+    return self->patient_until_ns == 0 && self->state != DONE &&
+           sqlock_monotonic_ns() >= self->batch->deadline_ns;
 }
 
 int lk_together_run(struct lk_store *store, sqlock_statement_kind kind,
@@ -344,6 +354,10 @@ int lk_together_run(struct lk_store *store, sqlock_statement_kind kind,
     }
     if (count > 1 || self.state == DONE)
         rc = take_result(&self, batch, run, result, err);
+    else if (is_too_late(&self))
+        rc = lk_error(err, SQLOCK_ERESOURCE,
+                      "all connections were in use for the whole time of the "
+                      "statement: raise pool_size");
     else
         rc = lk_batch_run(store, kind, batch, run, result, err);
     if (count == 1 && self.state == LEADS)
