@@ -169,6 +169,8 @@ static int64_t look_at_ours(struct lk_slot *slot, int64_t left_ns)
     if (was == LK_PEERS_OPEN && slot->peers.count == 0 &&
         slot->peers.open_until_ns > sqlock_monotonic_ns())
         meet(slot, UNNAMED);
+    if (was >= LK_PEERS_OPEN)
+        lk_peers_end_wait(slot);
     return was >= LK_PEERS_OPEN ? 0 : left_ns;
 }
 
@@ -368,6 +370,8 @@ int lk_peers_open(struct lk_part *part, sqlock_error *err)
     lk_batch_of_one(&batch, &item, &part->lease, lk_store_deadline(store));
     rc = lk_batch_release(store, &batch, err);
     part->lease.place = (struct lk_place){0};
+    if (item.rc == SQLOCK_EEXPIRED) /* the row is open all the same */
+        item.rc = 0;
     if (rc < 0 || item.rc < 0)
         return rc < 0 ? rc : item.rc;
     slot->place = 0;

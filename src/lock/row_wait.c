@@ -65,21 +65,24 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
                                         int64_t *until_ns)
 {
     const struct lk_store *store = part->slot->store;
-    struct lk_bell *bell = &part->slot->registry->bell;
+    bool has_bell = lk_bell_is_there(&part->slot->registry->bell);
     const char *before = row->before[0] != '\0' ? row->before : row->client_id;
-    bool may_services_come = lk_peers_refused(part->slot, row);
+    bool may_services_come;
     int64_t now = sqlock_monotonic_ns();
     bool is_late = false;
     int rc;
 
-    part->slot->place = row->place;
     if (!row->exists) {
         /* A transaction has locked the row: there was no place to be had. */
         *until_ns = lk_sooner(part->waiter->deadline_ns,
                               lk_after_ms(now, store->options.poll_ms));
         return LK_ROW_WAIT_PARK;
     }
-    if (!lk_bell_is_there(bell) || row->place < 0 || may_services_come)
+    part->slot->place = row->place;
+    may_services_come = lk_peers_refused(part->slot, row);
+    if (!has_bell)
+        lk_slot_drop_session(part->slot);
+    if (!has_bell || row->place < 0 || may_services_come)
         return LK_ROW_WAIT_POLL;
     /* Behind sharers nobody has the bell of the one before. */
     if (lk_bell_of(store)->is_of_one &&
@@ -113,12 +116,15 @@ void lk_row_wait_give_up(struct lk_part *part, bool is_outage)
 {
     struct lk_slot *slot = part->slot;
     struct lk_store *store = slot->store;
+    const struct lk_part *next;
     bool is_wanted;
 
     if (slot->ticket[0] == '\0')
         return;
     pthread_mutex_lock(&lk_mutex);
-    is_wanted = lk_first_queued(slot) != NULL;
+    next = lk_first_queued(slot);
+    /* A ticket says how much its waiter takes. */
+    is_wanted = next != NULL && next->weight == part->weight;
     pthread_mutex_unlock(&lk_mutex);
     if (is_wanted)
         return;
