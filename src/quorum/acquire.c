@@ -133,7 +133,7 @@ static bool hold(sqlock_quorum *quorum)
 /* Give back what there is, and pause, for a time by which those that have split
  * the servers are not in step. */
 static int set_back(sqlock_quorum *quorum, struct round *round,
-                    sqlock_error *err)
+                    enum round_end end, sqlock_error *err)
 {
     int64_t until_ns = lk_later(sqlock_monotonic_ns(),
                                 lk_random_between(0, round->patience_ns));
@@ -141,7 +141,9 @@ static int set_back(sqlock_quorum *quorum, struct round *round,
     for (size_t i = 0; i < quorum->count; i++) {
         struct lk_member *member = &quorum->members[i];
 
-        member->is_first = member->state != LK_MEMBER_HELD;
+        /* Where there were enough, but not for long enough, none is waited
+         * for. */
+        member->is_first = end == ROUND_WON || member->state != LK_MEMBER_HELD;
         lk_member_give_back(member);
     }
     if (round->patience_ns < PATIENCE_MAX_MS * LK_NS_PER_MS)
@@ -170,7 +172,7 @@ static int take(sqlock_quorum *quorum, sqlock_error *err)
             return 0;
         if (end == ROUND_FAILED || is_late(quorum))
             return round.rc < 0 ? round.rc : SQLOCK_EBUSY;
-        if (set_back(quorum, &round, err) < 0)
+        if (set_back(quorum, &round, end, err) < 0)
             return round.rc;
     }
 }
