@@ -69,6 +69,8 @@ class _Election:
         self.lease.check()
 
     def _begin(self) -> None:
+        if self._lease is not None and self._lease._is_released:
+            self._end()  # by its own release()
         if self._in_use:
             raise RuntimeError("it campaigns or leads: make one for each candidate")
         self._in_use = True
@@ -240,7 +242,9 @@ class AsyncLeader(_Election, AsyncEnding):
         try:
             await self._block._end_block(error)
         finally:
-            self._end()
+            lease = self._end()
+            if lease is not None and not lease._is_released:
+                await lease.arelease()  # of another campaign in the block
 
     def _drop(self) -> None:
         self._block._drop()

@@ -22,6 +22,27 @@ def until_observing(registry):
 # ----------------------------------------------------------------- threads --
 
 
+def test_who_has_released_the_lease_can_campaign_again(registry, name):
+    leader = registry.leader(name, 60)
+    leader.campaign().release()
+    assert not leader.leads
+    leader.campaign()
+    leader.resign()
+
+
+def test_a_task_that_campaigns_again_leads_no_longer_than_its_block(
+    registry, other, name
+):
+    async def lead_twice():
+        async with registry.aleader(name, 60) as leader:
+            await leader.resign()
+            lease = await leader.campaign()
+        return lease
+
+    assert not asyncio.run(lead_twice()).held
+    other.acquire(name, wait=0).release()
+
+
 def test_a_leader_publishes_a_text(registry, other, name):
     with registry.leader(name, 60) as leader:
         assert (leader.name, leader.leads) == (name, True)
