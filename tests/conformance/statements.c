@@ -315,31 +315,45 @@ static int never_sent(void *context, const struct tap_event *event)
                : 0;
 }
 
+/* Open a registry in which a call in vain lasts so long; statements that are
+ * sent need some time. */
+static sqlock_registry *open_brief(struct fixture *f)
+{
+    sqlock_options options = fixture_options(f);
+
+    options.statement_timeout_ms = 2500;
+    return fixture_tapped(f, &options);
+}
+
 /* Neither a connection nor a statement gets through.  Since nothing was sent,
  * the code is EUNREACHABLE, not EUNCERTAIN. */
 static void test_a_database_out_of_reach_is_unreachable(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry;
-    sqlock_lock *lock;
-    int64_t left;
+    sqlock_registry *registry = open_brief(f);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
 
-    /* A call in vain lasts so long; statements that are sent need some time. */
-    options.statement_timeout_ms = 2500;
-    registry = fixture_tapped(f, &options);
-    lock = lock_obtain(registry, f->name);
     tap_hooks(never_sent, NULL, NULL);
     assert_fails(SQLOCK_EUNREACHABLE, lock_try(lock, 0, 0, &f->err));
     assert_fails(SQLOCK_EUNREACHABLE, lock_try(lock, 50, 0, &f->err));
     assert_false(sqlock_is_held(lock));
     tap_reset();
     assert_false(fixture_row(f, f->name).exists);
+    registry_end(registry);
+}
+
+static void test_a_holder_out_of_reach_has_its_old_deadline(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = open_brief(f);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    int64_t left;
+
     lock_take(lock, 0);
     left = sqlock_remaining_ms(lock);
     tap_hooks(never_sent, NULL, NULL);
     assert_fails(SQLOCK_EUNREACHABLE, sqlock_renew(lock, 0, &f->err));
-    assert_true(sqlock_is_held(lock)); /* the old deadline stands */
+    assert_true(sqlock_is_held(lock));
     assert_true(sqlock_remaining_ms(lock) <= left);
     assert_fails(SQLOCK_EUNREACHABLE, sqlock_release(lock, &f->err));
     assert_int_equal(sqlock_hold_count(lock), 0);
@@ -359,5 +373,6 @@ static const struct test tests[] = {
     TEST(test_a_release_without_an_answer_is_found_out),
     TEST(test_a_renewal_without_an_answer_is_sent_again),
     TEST(test_a_database_out_of_reach_is_unreachable),
+    TEST(test_a_holder_out_of_reach_has_its_old_deadline),
 };
 const struct topic topic_statements = TOPIC(tests);

@@ -28,6 +28,8 @@
 #define EVENTS 20000
 #define TTL_MS 250
 #define LASTS_MS (check_scale(10, 60) * INT64_C(1000))
+/* How often the control is played until there is a fault. */
+#define CONTROLS 5
 /* From one restart of the server to the next. */
 #define RESTARTS_MS 4000
 
@@ -326,7 +328,8 @@ static unsigned faults_of(const struct history *history, unsigned count)
     return faults;
 }
 
-static void check_history(const struct database *database, uint32_t permits,
+/* Play once, and return how many faults the history has. */
+static unsigned faults_in(const struct database *database, uint32_t permits,
                           bool is_control)
 {
     struct fixture fixture = {0};
@@ -354,24 +357,36 @@ static void check_history(const struct database *database, uint32_t permits,
                   exclusive, restarts, faults);
     yard_close(&fixture);
     (void)munmap(history, sizeof *history);
-    if (is_control)
-        assert_less(0, faults);
-    else
-        assert_int_equal(faults, 0);
+    return faults;
+}
+
+static void check_history(const struct database *database, uint32_t permits)
+{
+    assert_int_equal(faults_in(database, permits, false), 0);
+}
+
+/* On a busy machine few grants may meet each other. */
+static void check_control(const struct database *database, uint32_t permits)
+{
+    unsigned faults = 0;
+
+    for (unsigned i = 0; i < CONTROLS && faults == 0; i++)
+        faults = faults_in(database, permits, true);
+    assert_less(0, faults);
 }
 
 void test_readers_and_writers(const struct database *database)
 {
-    check_history(database, 0, false);
+    check_history(database, 0);
 }
 
 void test_permits(const struct database *database)
 {
-    check_history(database, 3, false);
+    check_history(database, 3);
 }
 
 void test_the_check_of_histories(const struct database *database)
 {
-    check_history(database, 0, true);
-    check_history(database, 3, true);
+    check_control(database, 0);
+    check_control(database, 3);
 }
