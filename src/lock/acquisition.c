@@ -132,7 +132,6 @@ static int failed(struct lk_acquisition *a, int rc, sqlock_error *err)
         return end(a, rc);
     }
     keep_only(a, part, lk_is_outage(rc));
-    a->attempts = 0;
     a->is_rung = false;
     lk_waiter_prepare(&a->self);
     return go_to(a, LK_PAUSED);
@@ -165,7 +164,6 @@ static int refused(struct lk_acquisition *a, struct lk_part *part,
     lk_patience_end(&a->patience, part);
     keep_only(a, part, false);
     lk_kept_set_back(a);
-    a->refusals++;
     /* Check the deadline here, not only while waiting: a row that a transaction
      * keeps locked may look free all the time. */
     if (sqlock_monotonic_ns() >= a->self.deadline_ns)

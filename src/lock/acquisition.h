@@ -50,8 +50,6 @@ struct lk_acquisition {
     bool is_rung;             /* the row of `first` was reserved for it */
     struct lk_retry patience; /* patience.h */
     int64_t until_ns;         /* end of the pause, CLOCK_MONOTONIC */
-    unsigned attempts;        /* since the beginning, or the last pause */
-    unsigned refusals;        /* claims refused because a row was taken */
     int rc;                   /* result, in state LK_OVER */
     struct lk_part one;       /* parts and batch.items, if count is 1 */
     struct lk_item one_item;

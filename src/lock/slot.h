@@ -76,7 +76,7 @@ struct lk_peer {
 enum lk_peers_last {
     LK_PEERS_NOTHING, /* not seen */
     LK_PEERS_OURS,    /* of ours */
-    LK_PEERS_OPEN,    /* left free for services */
+    LK_PEERS_OPEN,    /* left free for services, or one has it: not looked at */
     LK_PEERS_TAKEN,   /* a service has it */
     LK_PEERS_GONE     /* a service has deleted it with its release */
 };
