@@ -4,7 +4,8 @@
 #
 # They use sqlock's own layout: what is said in SQL is the same library's.  A
 # scene with a verb for which a binding has no call is skipped; those that are
-# played have to be so many on one database.
+# played have to be so many on one database.  Other scripts use the servers
+# meanwhile.
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../tools/support/script.sh"
 scenes=$build/tests/scenes
@@ -17,7 +18,7 @@ play() { # BINDING COMMAND LEAST FILE...
     export SQLOCK_TEST_ACTOR="exec $2"
     shift 3
     for file in "$@"; do
-        "$scenes" -l sqlock -t "${file}_*"
+        "$scenes" --beside-others -l sqlock -t "${file}_*"
     done >"$log" 2>&1
     count=$(grep -c '^\[       OK \]' "$log")
     sed -n "s/^\[       OK \] /ok - $binding: /p" "$log"

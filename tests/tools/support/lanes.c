@@ -192,7 +192,8 @@ static int run_database(const struct database *database)
         return running->run(&first);
     if (running->before != NULL)
         failed += running->before(database);
-    if (running->stops_servers && database->bit != ON_SQLITE)
+    if (running->stops_servers && database->bit != ON_SQLITE &&
+        !program_is_beside_others())
         failed += run_lanes(&alone);
     failed += run_lanes(&first);
     if (running->after != NULL)

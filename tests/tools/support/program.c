@@ -15,6 +15,7 @@ static const char *const *arguments;
 static char *pattern;
 static int lists;
 static int is_alone;
+static int is_beside_others;
 
 static void help(poptContext of, enum poptCallbackReason reason,
                  const struct poptOption *option, const char *value,
@@ -91,6 +92,10 @@ void program_read(const struct program *of, int argc, char **argv)
          "Print the names of the tests, and run none", NULL},
         {"alone", 0, POPT_ARG_NONE, &is_alone, 0,
          "Run all tests in this process, for a debugger", NULL},
+        {"beside-others", 0, POPT_ARG_NONE, &is_beside_others, 0,
+         "Leave out tests that stop or change a whole server, since others use "
+         "it",
+         NULL},
         {NULL, 0, POPT_ARG_INCLUDE_TABLE,
          (void *)(uintptr_t)(of->options != NULL ? of->options : none), 0, NULL,
          NULL},
@@ -175,4 +180,9 @@ bool program_lists(void)
 bool program_is_alone(void)
 {
     return is_alone != 0;
+}
+
+bool program_is_beside_others(void)
+{
+    return is_beside_others != 0;
 }

@@ -1,8 +1,8 @@
 /*
  * program.h - the command line that all test programs share
  *
- *     SUITE [-t PATTERN] [--list] [--alone] [--help] [option of the suite]...
- *           [postgres] [mysql] [sqlite]
+ *     SUITE [-t PATTERN] [--list] [--alone] [--beside-others] [--help]
+ *           [option of the suite]... [postgres] [mysql] [sqlite]
  *
  * group.h runs the tests that the command line selects.
  */
@@ -42,5 +42,8 @@ bool program_lists(void);
 /* Return whether to run all tests in the program's own process, for a debugger
  * or valgrind. */
 bool program_is_alone(void);
+
+/* Return whether other programs use the servers at the same time. */
+bool program_is_beside_others(void);
 
 #endif
