@@ -467,7 +467,7 @@ int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err)
     int rc = GO_ON;
 
     while (rc == GO_ON && a->state != LK_OVER) {
-        a->self.alarm_ns = lk_sooner(a->kept.look_ns, a->circle.look_ns);
+        a->self.alarm_ns = lk_sooner(lk_kept_look_ns(a), a->circle.look_ns);
         rc = step(a, err);
         if (rc == LK_ALARM) {
             look(a);
@@ -558,7 +558,6 @@ int lk_acquisition_begin(struct lk_acquisition *a, const struct lk_set *set,
     a->reach = a->count;
     a->began_ns = sqlock_monotonic_ns();
     lk_waiter_init(&a->self, wait_ms, &a->options);
-    a->kept.look_ns = LK_NEVER;
     lk_circle_begin(a);
     return 0;
 }

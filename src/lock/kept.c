@@ -49,17 +49,17 @@ static int64_t first_end(const struct lk_acquisition *a)
     return end;
 }
 
+int64_t lk_kept_look_ns(const struct lk_acquisition *a)
+{
+    return first_end(a) == LK_NEVER ? LK_NEVER : a->kept.look_ns;
+}
+
 /* Set the time of the next look, which is not before `least_ns` from now. */
 static void set_alarm(struct lk_acquisition *a, int64_t least_ns)
 {
-    int64_t end = first_end(a);
-    int64_t in_ns;
+    int64_t in_ns = first_end(a) - lk_boottime_ns() - part_of_ttl_ns(a, 1) +
+                    part_of_ttl_ns(a, RENEWED_PART);
 
-    a->kept.look_ns = LK_NEVER;
-    if (end == LK_NEVER)
-        return;
-    in_ns = end - lk_boottime_ns() - part_of_ttl_ns(a, 1) +
-            part_of_ttl_ns(a, RENEWED_PART);
     a->kept.look_ns =
         lk_sooner(a->kept.give_back_ns,
                   sqlock_monotonic_ns() + lk_later(in_ns, least_ns));
@@ -79,7 +79,6 @@ void lk_kept_lost(struct lk_acquisition *a, struct lk_part *part)
 {
     part->is_kept = false;
     (void)lk_place_end(a->store, &part->lease.place, false, false);
-    set_alarm(a, 0);
 }
 
 /* --- giving back --- */
@@ -127,7 +126,6 @@ void lk_kept_give_back(struct lk_acquisition *a,
         owe(a);
     else
         (void)lk_batch_release(a->store, batch, NULL);
-    set_alarm(a, 0);
 }
 
 /* --- renewing --- */
@@ -178,7 +176,7 @@ bool lk_kept_look(struct lk_acquisition *a)
 {
     if (is_to_yield(&a->self))
         return false;
-    if (sqlock_monotonic_ns() < a->kept.look_ns)
+    if (sqlock_monotonic_ns() < lk_kept_look_ns(a))
         return true;
     if (sqlock_monotonic_ns() < a->kept.give_back_ns)
         return renew(a);

@@ -30,7 +30,7 @@ struct lk_kept {
     unsigned setbacks;    /* how often what was got had to be given back */
     int64_t longest_ns;   /* how long to keep rows this time */
     int64_t give_back_ns; /* until when, CLOCK_MONOTONIC */
-    int64_t look_ns;      /* when to look at them; LK_NEVER: none is kept */
+    int64_t look_ns;      /* when to look at them, if any is kept */
 };
 
 /* Note that one of the locks is not to be had, which are others' to wait
@@ -53,6 +53,10 @@ void lk_kept_lost(struct lk_acquisition *a, struct lk_part *part);
  * keep their turns. */
 void lk_kept_give_back(struct lk_acquisition *a,
                        const struct lk_part *waits_for, bool is_outage);
+
+/* Return when to call lk_kept_look(), CLOCK_MONOTONIC; LK_NEVER: no row is
+ * kept. */
+int64_t lk_kept_look_ns(const struct lk_acquisition *a);
 
 /* After LK_ALARM: renew the leases of kept rows, if it is time.  Return false
  * if the rows are to be given back, because the time is over, somebody needs
