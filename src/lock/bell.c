@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "lease/bell.h"
 #include "lock/registry.h"
 
@@ -155,6 +156,7 @@ void lk_bell_init(struct lk_bell *bell, sqlock_registry *registry)
     memset(bell, 0, sizeof *bell);
     bell->registry = registry;
     (void)pthread_mutex_init(&bell->mutex, NULL);
+    lk_condition_init(&bell->opened);
     lk_service_init(&bell->service);
     lk_handler_init(&bell->handler, &bell->service, look, ready, bell);
 }
@@ -167,13 +169,10 @@ void lk_bell_stop(struct lk_bell *bell)
     bell->connection = NULL;
 }
 
-/* Open the session that hears for all.  The caller does not hold the mutex,
- * and closes what another thread has opened meanwhile. */
-static int open_for_all(struct lk_bell *bell, struct lk_connection **out,
-                        sqlock_error *err)
+/* Open the session that hears for all; without the mutex. */
+static int open_for_all(struct lk_store *store, int64_t deadline_ns,
+                        struct lk_connection **out, sqlock_error *err)
 {
-    struct lk_store *store = &bell->registry->store;
-    int64_t deadline_ns = lk_store_deadline(store);
     const struct lk_wish wish = {.latest_ns = deadline_ns};
     char name[LK_BELL_SIZE];
     int rc = lk_pool_take_as(&store->db.waiting, &wish, out, err);
@@ -187,31 +186,57 @@ static int open_for_all(struct lk_bell *bell, struct lk_connection **out,
     return rc;
 }
 
-/* Have the session that hears for all; *is_late: it was opened just now. */
-static int have_connection(struct lk_bell *bell, bool *is_late,
-                           sqlock_error *err)
+/* Wait while another thread opens that session.  Return false if the time is
+ * over.  The caller holds the mutex. */
+static bool await_other(struct lk_bell *bell, int64_t deadline_ns)
 {
-    struct lk_pool *pool = &bell->registry->store.db.waiting;
+    const struct timespec at = lk_timespec(deadline_ns);
+    int rc = 0;
+
+    while (bell->is_opening && rc == 0)
+        rc = pthread_cond_timedwait(&bell->opened, &bell->mutex, &at);
+    return !bell->is_opening;
+}
+
+/* Open that session, if no other thread does.  The caller holds the mutex. */
+static int open_once(struct lk_bell *bell, sqlock_error *err)
+{
+    struct lk_store *store = &bell->registry->store;
+    int64_t deadline_ns = lk_store_deadline(store);
     struct lk_connection *opened = NULL;
+    int rc;
+
+    if (!await_other(bell, deadline_ns))
+        return lk_error(err, SQLOCK_ETIMEDOUT,
+                        "another thread's session to wait is not open yet");
+    if (bell->connection != NULL)
+        return 0;
+    bell->is_opening = true;
+    pthread_mutex_unlock(&bell->mutex);
+    rc = open_for_all(store, deadline_ns, &opened, err);
+    pthread_mutex_lock(&bell->mutex);
+    bell->is_opening = false;
+    (void)pthread_cond_broadcast(&bell->opened);
+    if (rc < 0)
+        return rc;
+    bell->connection = opened;
+    bell->number++;
+    bell->fd = lk_bell_of(store)->descriptor(opened->state);
+    hear_all(bell); /* the descriptor does not show what came before */
+    return 0;
+}
+
+/* Have the session that hears for all; *is_late: it was opened after the
+ * part's claim was sent. */
+static int have_connection(struct lk_bell *bell, const struct lk_part *part,
+                           bool *is_late, sqlock_error *err)
+{
     int rc = 0;
 
     pthread_mutex_lock(&bell->mutex);
-    *is_late = bell->connection == NULL;
-    pthread_mutex_unlock(&bell->mutex);
-    if (!*is_late)
-        return 0;
-    rc = open_for_all(bell, &opened, err);
-    if (rc < 0)
-        return rc;
-    pthread_mutex_lock(&bell->mutex);
-    if (bell->connection != NULL) {
-        lk_pool_discard(pool, opened);
-    } else {
-        bell->connection = opened;
-        bell->fd =
-            lk_bell_of(&bell->registry->store)->descriptor(opened->state);
-        hear_all(bell); /* the descriptor does not show what came before */
-    }
+    if (bell->connection == NULL)
+        rc = open_once(bell, err);
+    *is_late = part->ear.heard != bell->number;
     pthread_mutex_unlock(&bell->mutex);
     return rc;
 }
@@ -275,6 +300,7 @@ void lk_bell_expect(struct lk_part *part)
     if (driver == NULL || driver->is_of_one)
         return;
     pthread_mutex_lock(&bell->mutex);
+    part->ear.heard = bell->connection != NULL ? bell->number : 0;
     if (part->ear.hearing == LK_HEARS_NOTHING)
         list(bell, part, LK_HEARS_ALL);
     pthread_mutex_unlock(&bell->mutex);
@@ -291,7 +317,7 @@ int lk_bell_hear(struct lk_part *part, const char *before, int64_t until_ns,
     if (rc < 0)
         return rc;
     rc = is_of_one ? begin_before(bell, part, before, until_ns, err)
-                   : have_connection(bell, is_late, err);
+                   : have_connection(bell, part, is_late, err);
     if (rc < 0)
         note_refusal(bell, rc);
     if (rc < 0 || !is_of_one)

@@ -37,6 +37,7 @@ struct lk_ear {
     struct lk_part *next, *previous;
     enum lk_hearing hearing;
     int fd;          /* of LK_HEARS_BEFORE */
+    unsigned heard;  /* bell.number when its claim was sent; 0: none was open */
     bool is_rung;    /* the row was reserved for the part's ticket */
     bool was_free;   /* the bell of the one before was free */
     int64_t look_ns; /* when to wake it, CLOCK_BOOTTIME; LK_NEVER: at a ring */
@@ -53,6 +54,11 @@ struct lk_bell {
     /* hears for all; NULL: not open */
     struct lk_connection *connection;
     int fd;
+    unsigned number; /* how many have been opened */
+    /* some thread opens it: a second bell of that name would take the place of
+     * the first */
+    bool is_opening;
+    pthread_cond_t opened; /* is_opening has become false */
     /* no bell is to be had here, as a pooler lends the sessions, or for want of
      * a right; not asked again before, CLOCK_MONOTONIC; 0: not known */
     int64_t none_until_ns;
@@ -72,7 +78,7 @@ void lk_bell_expect(struct lk_part *part);
 
 /* Begin to hear for a part whose ticket is in the row.  `before` is the
  * CLIENT_ID of the ticket before it, or of the holder.  *is_late: somebody may
- * have rung before this call, so claim again at once.  Return 0; or a negative
+ * have rung in vain since the claim was sent, so claim again at once.  Return 0; or a negative
  * code if there is no bell: then poll. */
 int lk_bell_hear(struct lk_part *part, const char *before, int64_t until_ns,
                  bool *is_late, sqlock_error *err);
