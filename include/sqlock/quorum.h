@@ -141,6 +141,7 @@ SQLOCK_API int sqlock_quorum_drop(sqlock_quorum *quorum, sqlock_error *err);
  *         EUNCERTAIN   not held, and a result is EUNCERTAIN
  *         ECANCELED    by `cancel_fd`
  *         EINUSE       the quorum is held, or in use by another call
+ *         EFORK        this is a child process: nothing was touched
  *         any other    not held: too few registries could be asked; the first
  *                      one's code that could not
  */
@@ -160,6 +161,7 @@ SQLOCK_MUSTUSE int sqlock_quorum_acquire(sqlock_quorum *quorum, int64_t wait_ms,
  *         EOWNER      not held; nothing was done
  *         EINUSE      a transaction guards a lock of it: end that, and call
  *                     again; or it is in use by another call
+ *         EFORK       this is a child process: nothing was touched
  *         any other   given up, in too many registries: each goes on trying to
  *                     free the row until the lease expires
  */

@@ -152,6 +152,7 @@ int sqlock_quorum_obtain(sqlock_quorum **out,
     quorum = calloc(1, sizeof *quorum);
     if (quorum == NULL)
         return lk_error_nomem(err);
+    quorum->pid = getpid();
     quorum->count = count;
     quorum->need = read.all ? count : count / 2 + 1;
     (void)pthread_mutex_init(&quorum->mutex, NULL);
@@ -163,6 +164,13 @@ int sqlock_quorum_obtain(sqlock_quorum **out,
     return rc;
 }
 
+/* Return whether this is the process of the quorum.  In a child the mutex may
+ * be that of a thread that is not there. */
+static bool is_ours(const sqlock_quorum *quorum)
+{
+    return quorum->pid == getpid();
+}
+
 int lk_quorum_begin(sqlock_quorum *quorum, enum lk_quorum_state from,
                     sqlock_error *err)
 {
@@ -171,6 +179,11 @@ int lk_quorum_begin(sqlock_quorum *quorum, enum lk_quorum_state from,
 
     if (quorum == NULL)
         return lk_error_null(err, "quorum");
+    if (!is_ours(quorum))
+        return lk_error(err, SQLOCK_EFORK,
+                        "this quorum belongs to process %ld, which obtained "
+                        "it: obtain another one in the child",
+                        (long)quorum->pid);
     pthread_mutex_lock(&quorum->mutex);
     state = quorum->state;
     is_telling = quorum->is_telling &&
@@ -207,7 +220,7 @@ int sqlock_quorum_drop(sqlock_quorum *quorum, sqlock_error *err)
     rc = lk_quorum_begin(quorum, LK_QUORUM_FREE, err);
     if (rc < 0)
         return rc;
-    /* One is as good as another in a child process. */
+    /* Refused where on_event of the registry runs. */
     rc = sqlock_drop(quorum->members[0].lock, err);
     if (rc < 0) {
         lk_quorum_settle(quorum, LK_QUORUM_FREE);
@@ -242,8 +255,7 @@ static int result_of(const sqlock_quorum *quorum, const int *results,
         (good >= quorum->need && worst->state != LK_MEMBER_HELD))
         return 0;
     rc = results[worst - quorum->members];
-    if (was_lost && rc != SQLOCK_EINUSE && rc != SQLOCK_ELOST &&
-        rc != SQLOCK_EFORK)
+    if (was_lost && rc != SQLOCK_EINUSE && rc != SQLOCK_ELOST)
         rc = SQLOCK_EEXPIRED; /* whether the servers could be asked or not */
     return sqlock_error_set(err, rc, worst->err.native, worst->err.sqlstate,
                             "%zu of %zu locks are needed, and %zu were held "
@@ -308,7 +320,7 @@ int64_t sqlock_quorum_remaining_ms(sqlock_quorum *quorum)
 {
     int64_t left_ms = 0;
 
-    if (quorum == NULL)
+    if (quorum == NULL || !is_ours(quorum))
         return 0;
     pthread_mutex_lock(&quorum->mutex);
     if (quorum->state == LK_QUORUM_HELD)

@@ -5,6 +5,7 @@
 #define LK_QUORUM_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "sqlock/admin.h"
@@ -41,6 +42,7 @@ enum lk_quorum_state {
 
 struct sqlock_quorum {
     /* constant */
+    pid_t pid; /* of the process that obtained it */
     size_t count;
     size_t need;
     int ended_fd; /* an eventfd: a request has ended */
@@ -84,7 +86,8 @@ void lk_quorum_give_back(sqlock_quorum *quorum);
 /* --- quorum.c --- */
 
 /* Begin a call that changes the quorum, which is in that state; the call ends
- * by lk_quorum_settle().  Return 0, EINVAL or EINUSE. */
+ * by lk_quorum_settle().  Return 0, EINVAL, EFORK in a child
+ * process, or EINUSE. */
 int lk_quorum_begin(sqlock_quorum *quorum, enum lk_quorum_state from,
                     sqlock_error *err);
 void lk_quorum_settle(sqlock_quorum *quorum, enum lk_quorum_state state);

@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include "sqlock/async.h"
+#include "sqlock/leader.h"
+#include "sqlock/many.h"
+#include "sqlock/shared.h"
 #include "support/tap.h"
 
 struct scene {
@@ -61,6 +64,47 @@ static int ask_locks(struct scene *s)
     return 0;
 }
 
+static int ask_sharing(struct scene *s)
+{
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_info *seen = NULL;
+
+    options.mode = SQLOCK_SHARED;
+    for (options.permits = 0; options.permits <= 2; options.permits += 2)
+        if (sqlock_acquire(s->free_one, 0, &options, NULL) != SQLOCK_EFORK)
+            return 31;
+    if (sqlock_downgrade(s->held, NULL) != SQLOCK_EFORK)
+        return 32;
+    if (sqlock_publish(s->held, "text", NULL) != SQLOCK_EFORK)
+        return 33;
+    if (sqlock_observe(s->registry, "x", SQLOCK_FOREVER, 0, &seen, NULL) !=
+            SQLOCK_EFORK ||
+        seen != NULL)
+        return 34;
+    if (sqlock_set_permits(s->registry, "x", 2, NULL) != SQLOCK_EFORK)
+        return 35;
+    return 0;
+}
+
+static int ask_many(struct scene *s)
+{
+    int fd = -1;
+    sqlock_lock *locks[] = {s->held, s->free_one};
+    int results[2];
+
+    if (sqlock_acquire_many(locks, 2, 0, NULL, results, NULL) != SQLOCK_EFORK)
+        return 41;
+    if (sqlock_renew_many(locks, 2, results, NULL) != SQLOCK_EFORK)
+        return 42;
+    if (sqlock_release_many(locks, 2, results, NULL) != SQLOCK_EFORK)
+        return 43;
+    if (sqlock_cancel(s->held, NULL) != SQLOCK_EFORK)
+        return 44;
+    if (sqlock_lost_fd(&fd, s->held, NULL) != SQLOCK_EFORK)
+        return 45;
+    return 0;
+}
+
 static int ask_registry(struct scene *s)
 {
     sqlock_break_options expected = SQLOCK_BREAK_INIT;
@@ -86,9 +130,13 @@ static int ask_registry(struct scene *s)
 
 static int ask_everything(struct scene *s)
 {
-    int step = ask_locks(s);
+    int (*const all[])(struct scene *) = {ask_locks, ask_sharing, ask_many,
+                                          ask_registry};
+    int step = 0;
 
-    return step != 0 ? step : ask_registry(s);
+    for (size_t i = 0; i < sizeof all / sizeof *all && step == 0; i++)
+        step = all[i](s);
+    return step;
 }
 
 /* The child opens a registry of its own, which is another owner: the lock that
