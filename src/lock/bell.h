@@ -78,8 +78,8 @@ void lk_bell_expect(struct lk_part *part);
 
 /* Begin to hear for a part whose ticket is in the row.  `before` is the
  * CLIENT_ID of the ticket before it, or of the holder.  *is_late: somebody may
- * have rung in vain since the claim was sent, so claim again at once.  Return 0; or a negative
- * code if there is no bell: then poll. */
+ * have rung in vain since the claim was sent, so claim again at once.  Return
+ * 0; or a negative code if there is no bell: then poll. */
 int lk_bell_hear(struct lk_part *part, const char *before, int64_t until_ns,
                  bool *is_late, sqlock_error *err);
 
