@@ -15,6 +15,7 @@ and tasks exclude each other just as processes do.  Times are seconds.
 sqlock(3) and sqlock-failures(7) have the promises.
 """
 
+from ._quorum import Quorum, aacquire_quorum, acquire_quorum, aquorum, quorum
 from .aio import AsyncLocking
 from .atx import AsyncStock, AsyncTransaction
 from .errors import AccessDenied, Busy, Cancelled, Closed, Conflict, DatabaseError
@@ -64,6 +65,7 @@ __all__ = [
     "OrderMismatch",
     "OutOfMemory",
     "OutOfResources",
+    "Quorum",
     "ReadOnly",
     "Registry",
     "Retry",
@@ -79,9 +81,13 @@ __all__ = [
     "Uncertain",
     "Unreachable",
     "UsedAfterFork",
+    "aacquire_quorum",
+    "acquire_quorum",
+    "aquorum",
     "create_once_schema",
     "create_schema",
     "create_stock_schema",
     "open",
+    "quorum",
     "version",
 ]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import fcntl
+import functools
 import logging
 import os
 import queue
@@ -25,6 +26,7 @@ from . import _native
 from .errors import Closed, Error, InUse, OutOfResources, failure
 
 if TYPE_CHECKING:
+    from ._quorum import _Native
     from .lease import Handle
 
 log = logging.getLogger("sqlock")
@@ -123,7 +125,7 @@ class _End(weakref.ref):  # type: ignore[type-arg]
 
     __slots__ = ("what", "out")
     what: str
-    out: ctypes.c_void_p
+    out: Any
 
 
 # The lease of each handle that is held, for what the library tells of it.
@@ -154,6 +156,8 @@ class Core:
         # Transactions and stocks, which end before the registry does, and the
         # function that ends each.
         self.open: Dict[int, str] = {}
+        # Quorums with a lock here, which are dropped before it is closed.
+        self.quorums: Dict[int, _Native] = {}
         self._waits: Dict[int, "weakref.ref[Wait]"] = {}
         self._closing = threading.RLock()
         # Its put() may interrupt itself in the same thread.
@@ -237,7 +241,7 @@ class Core:
 
     # ------------------------------------------------------------ its end --
 
-    def close(self) -> None:
+    def close(self, process_ends: bool = False) -> None:
         """Keep new calls out, wait for those under way, and end it."""
         if os.getpid() != self._pid:
             raise failure(_native.CODES["EFORK"])
@@ -247,6 +251,8 @@ class Core:
             raise InUse("a call of this thread is under way")
         until = time.monotonic() + _CLOSE_SECONDS
         self._await_reaper()
+        if not process_ends:
+            self._end_quorums()
         self.closed = True
         cancel = _native.function("cancel")
         while self._calls:
@@ -258,6 +264,15 @@ class Core:
                 raise InUse("calls of other threads have not ended")
             time.sleep(_LOOK_SECONDS)
         self.end()
+
+    def _end_quorums(self) -> None:
+        """End those that were dropped; the others have to be released first."""
+        for one in list(self.quorums.values()):
+            if one.is_kept():
+                text = f"a quorum has the lock {one.name!r} here: release it first"
+                raise InUse(text)
+            if one.is_dropped() and not one.end():
+                raise InUse(f"a transaction guards a lock of the quorum {one.name!r}")
 
     def _await_reaper(self) -> None:
         """What was dropped before close() is not what close() tells of."""
@@ -284,6 +299,8 @@ class Core:
                 if one in self.open:
                     del self.open[one]
                     function(one, *rest)
+            for quorum in list(self.quorums.values()):
+                quorum.end(closes=True)
             pointer = self.pointer
             if pointer:
                 self.pointer = 0
@@ -306,7 +323,7 @@ class Core:
         it waits for nothing."""
         self._dropped.put((what, pointer, keep))
 
-    def tie(self, owner: object, what: str, out: ctypes.c_void_p) -> None:
+    def tie(self, owner: object, what: str, out: Any) -> None:
         """Have the reaper end what is in ``out`` once the owner is no more."""
         end = _End(owner, self._dropped.put)
         end.what, end.out = what, out
@@ -318,7 +335,7 @@ class Core:
         self._dropped.put(("look", None, None))
 
     def _reap(self) -> None:
-        late: List[int] = []
+        late: List[Callable[[], bool]] = []
         while True:
             try:
                 timeout = _REAP_SECONDS if late or self._waits else None
@@ -327,10 +344,13 @@ class Core:
                 one = ("look", None, None)
             if isinstance(one, _End):
                 self._ends.pop(id(one), None)
-                pointer, one.out.value = one.out.value, None
-                one = (one.what, pointer, None)
-                if not pointer:  # it was ended
-                    continue
+                if one.what == "quorum":
+                    one = (one.what, one.out, None)
+                else:
+                    pointer, one.out.value = one.out.value, None
+                    one = (one.what, pointer, None)
+                    if not pointer:  # it was ended
+                        continue
             what, pointer, keep = one
             if what == "release":
                 # The collector tells of what it will free before it runs the
@@ -349,10 +369,12 @@ class Core:
                 log.exception("sqlock: what was dropped could not be ended")
             del keep, one
 
-    def _reap_one(self, what: str, pointer: Any, late: List[int]) -> None:
+    def _reap_one(
+        self, what: str, pointer: Any, late: List[Callable[[], bool]]
+    ) -> None:
         if what == "look":
             self._look_at_loops()
-            late[:] = [one for one in late if not self._drop(one)]
+            late[:] = [end for end in late if not end()]
         elif what == "release":
             self._release(pointer)
         elif what == "tell":
@@ -361,7 +383,10 @@ class Core:
             held_by.pop(pointer, None)
             self._release(pointer)
             if not self._drop(pointer):
-                late.append(pointer)
+                late.append(functools.partial(self._drop, pointer))
+        elif what == "quorum":
+            if not pointer.end():
+                late.append(pointer.end)
         elif what == "close":
             self.close()
         else:  # the name of a function of the library
@@ -433,7 +458,7 @@ def _close_all() -> None:
     for core in list(_open_ones.values()):
         try:
             if core.is_usable():
-                core.close()
+                core.close(process_ends=True)
         except Error:
             pass
 

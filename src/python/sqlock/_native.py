@@ -144,6 +144,12 @@ class AcquireOptions(Sized):
     ]
 
 
+class QuorumOptions(Sized):
+    """sqlock_quorum_options"""
+
+    _fields_ = [("size", c_size_t), ("all", c_bool)]
+
+
 class Info(ctypes.Structure):
     """sqlock_info"""
 
@@ -396,6 +402,7 @@ _STRUCTS: Sequence[Type[ctypes.Structure]] = (
     FindOptions,
     Info,
     Options,
+    QuorumOptions,
     Result,
     RowVersion,
     Stats,
@@ -439,6 +446,12 @@ int request_abandon handle err
 int acquire_many out size i64 AcquireOptions ints err
 int release_many out size ints err
 int renew_many out size ints err
+int quorum_obtain out out size text QuorumOptions err
+int quorum_drop handle err
+int quorum_acquire handle i64 AcquireOptions ints err
+int quorum_release handle ints err
+i64 quorum_remaining_ms handle
+handle quorum_lock handle size
 - result_clear Result
 int tx_begin out handle err
 int tx_adopt out handle address err

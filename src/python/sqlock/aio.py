@@ -22,10 +22,10 @@ from .errors import Error, LockLost, failure
 from .lease import Lease, Leases, _end_of_block
 
 if TYPE_CHECKING:
-    from .registry import Registry
+    from ._quorum import Quorum
 
 Result = TypeVar("Result")
-Held = TypeVar("Held", Lease, Leases)
+Held = TypeVar("Held", Lease, Leases, "Quorum")
 
 _RUNNING = (_native.FETCHING, _native.RELEASING)
 
@@ -135,17 +135,15 @@ class Port:
 
 
 class AsyncLocking(AsyncEnding, Generic[Held]):
-    """What :meth:`Registry.alock`, :meth:`Registry.alock_many` and
-    :meth:`Registry.asemaphore` give: ``async with`` acquires it and releases it.
+    """What :meth:`Registry.alock`, :meth:`Registry.alock_many`,
+    :meth:`Registry.asemaphore` and :func:`aquorum` give: ``async with`` acquires it and releases it.
     One for each block."""
 
     def __init__(
         self,
-        registry: Registry,
         take: Callable[..., Awaitable[Held]],
         cancel_on_loss: bool,
     ) -> None:
-        self._registry = registry
         self._take: Callable[..., Awaitable[Held]] = take
         self._cancel_on_loss = cancel_on_loss
         self._lease: Optional[Held] = None
@@ -158,7 +156,7 @@ class AsyncLocking(AsyncEnding, Generic[Held]):
     def shared(self) -> AsyncLocking[Held]:
         """As :meth:`Locking.shared`."""
         take = functools.partial(self._take, shared=True)
-        return AsyncLocking(self._registry, take, self._cancel_on_loss)
+        return AsyncLocking(take, self._cancel_on_loss)
 
     async def __aenter__(self) -> Held:
         if self._entered:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from concurrent.futures import ThreadPoolExecutor
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set
+from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Sequence, Set
 from typing import Tuple, TypeVar, Union
 
 from ._block import AsyncEnding
@@ -13,6 +13,9 @@ from .errors import Closed
 from .lease import Lease, Leases
 from .stock import Answer, Stock, StockStats
 from .transaction import Rows, Table, Transaction, Value, Version
+
+if TYPE_CHECKING:
+    from ._quorum import Quorum
 
 Result = TypeVar("Result")
 
@@ -104,7 +107,7 @@ class AsyncTransaction(AsyncEnding):
         """As :meth:`Transaction.execute`."""
         return await self._do(Transaction.execute, sql, parameters)
 
-    async def guard(self, lease: Union[Lease, Leases]) -> None:
+    async def guard(self, lease: Union[Lease, Leases, Quorum]) -> None:
         """As :meth:`Transaction.guard`."""
         await self._do(Transaction.guard, lease)
 

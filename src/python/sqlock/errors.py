@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Optional, Type
+from typing import Dict, List, Optional, Type
 
 from . import _native
 
@@ -24,6 +24,9 @@ class Error(Exception):
     native: int = 0
     #: "" where the database gave none.
     sqlstate: str = ""
+    #: Of a quorum that was not acquired: what each registry came to; None:
+    #: granted, and given back.
+    results: List[Optional[Error]] = []
 
     def __init__(self, message: str, native: int = 0, sqlstate: str = "") -> None:
         super().__init__(message)

@@ -195,7 +195,7 @@ class AsyncLeader(_Election, AsyncEnding):
     ) -> None:
         super().__init__(registry, name)
         self._take = take
-        self._block = AsyncLocking(registry, self.campaign, cancel_on_loss)
+        self._block = AsyncLocking(self.campaign, cancel_on_loss)
 
     async def campaign(self) -> Lease:
         """As :meth:`Leader.campaign`."""

@@ -13,7 +13,7 @@ from typing import Sequence
 
 from . import _native
 from ._block import Block
-from ._core import Owned, calling_back, held_by
+from ._core import Core, Owned, calling_back, held_by
 from .errors import Error, LockExpired, LockLost, failure
 
 if TYPE_CHECKING:
@@ -56,6 +56,18 @@ class Handle(Owned):
     def ask(self, name: str, *arguments: object) -> Any:
         """sqlock_NAME() of this handle, which answers."""
         return self._core.ask(name, self.pointer, *arguments)
+
+    def is_usable(self) -> bool:
+        """Whether its registry is open, and this process's."""
+        return self._core.is_usable()
+
+    def is_held(self) -> bool:
+        """Whether it is held.  No I/O."""
+        return bool(self.ask("is_held"))
+
+    def release(self) -> None:
+        """Release it."""
+        self.call("release")
 
     def abandon(self) -> None:
         """Have it released in the background if it is held."""
@@ -106,40 +118,21 @@ def acquire_options(
     )
 
 
-class Lease(Block):
-    """A lock that is held until it is released or its lease is over.
+class Holding(Block):
+    """What is held until it is released or over: a lease, or a quorum of them."""
 
-    Ask :meth:`check` or :attr:`remaining` before each side effect.  A ``with``
-    block releases it at its end, and raises :class:`LockLost` there if it was
-    lost.  A lease that nobody refers to any more is released in the background,
-    with a ResourceWarning.
-    """
-
-    #: Set as soon as the lease is over before it was released.
+    #: Set as soon as it is over before it was released.
     lost: threading.Event
 
-    def __init__(
-        self, registry: Registry, name: str, on_lost: Optional[OnLost] = None
-    ) -> None:
+    _on_lost: Optional[Callable[[Any, LockLost], object]]
+    _handle: Any = None
+
+    def __init__(self, name: str) -> None:
         self.lost = threading.Event()
         self._name = name
-        self._on_lost = on_lost
         self._why: Optional[LockLost] = None
-        self._token = 0
+        self._is_granted = False
         self._listeners: List[Callable[[], object]] = []
-        self._handle: Optional[Handle] = Handle(registry, name)
-        held_by[self._handle.pointer] = weakref.ref(self)
-
-    def __repr__(self) -> str:
-        state = "held" if self.held else "over"
-        return f"<sqlock.Lease {self._name!r} {state}, token {self._token}>"
-
-    # ------------------------------------------------------ of the granting --
-
-    def _granted(self) -> None:
-        handle = self._handle
-        if handle is not None:
-            self._token = handle.ask("token")
 
     def _abandon(self) -> None:
         handle, self._handle = self._handle, None
@@ -147,17 +140,18 @@ class Lease(Block):
             handle.abandon()
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
-        handle = getattr(self, "_handle", None)
-        self._handle = None  # a warning may keep the lease
-        if handle is None or self.lost.is_set() or not self._token:
+        handle, self._handle = self._handle, None  # a warning may keep it
+        if handle is None or self.lost.is_set() or not self._is_granted:
             return
-        if handle._core.is_usable():
-            text = f"the lease of {self._name!r} was not released"
+        if handle.is_usable():
+            text = (
+                f"the {type(self).__name__.lower()} of {self._name!r} was not released"
+            )
             del handle
             warn(text, ResourceWarning, 2, self)
 
     def _listen(self, listener: Callable[[], object]) -> None:
-        """Have it called, by any thread, once the lease is over."""
+        """Have it called, by any thread, once it is over."""
         self._listeners.append(listener)
         if self.lost.is_set():
             listener()
@@ -184,12 +178,117 @@ class Lease(Block):
         except RuntimeError:  # no thread can be had, or the process ends
             log.exception("on_lost of %r could not be called", self._name)
 
-    # ---------------------------------------------------------- its state --
-
     @property
     def name(self) -> str:
         """The name of the lock."""
         return self._name
+
+    @property
+    def held(self) -> bool:
+        """Whether it is ours still.  No I/O."""
+        handle = self._handle
+        return handle is not None and handle.is_usable() and handle.is_held()
+
+    @property
+    def remaining(self) -> float:
+        """Seconds for which the holder may believe; 0 when lost, over or
+        released.  No I/O."""
+        handle = self._handle
+        if handle is None or not handle.is_usable():
+            return 0.0
+        return float(handle.ask("remaining_ms")) / 1000
+
+    def check(self) -> None:
+        """Raise :class:`LockLost` unless it is ours still.  No I/O: for before
+        each side effect."""
+        if self._why is not None:
+            raise failure(self._why.code)
+        if not self._must().is_held():
+            raise failure(LockExpired.code)
+
+    def _must(self) -> Any:
+        handle = self._handle
+        if handle is None:
+            raise failure(_native.CODES["EOWNER"])
+        return handle
+
+    def release(self) -> None:
+        """Give the lock back, and find out whether it was ours until here.
+
+        It is not held any more whatever comes.  ``LockLost``: somebody else has
+        had it; other errors: it is freed in the background.
+        """
+        handle = self._must()
+        try:
+            self._release(handle)
+        except Error as error:
+            self._released(error)
+            raise
+        except BaseException:
+            self._abandon()
+            raise
+        self._released()
+
+    def _release(self, handle: Any) -> None:
+        handle.release()
+
+    def _released(self, error: Optional[BaseException] = None) -> None:
+        """Let go of the handle, unless that error says that it holds still."""
+        if not isinstance(error, Error) or error.name not in ("EINUSE", "EFORK"):
+            self._handle = None
+
+    @property
+    def _is_released(self) -> bool:
+        return self._handle is None
+
+    @property
+    def _title(self) -> str:
+        return self._name
+
+    def _end_block(self, error: Optional[BaseException]) -> None:
+        if self._handle is None:
+            return  # the block has released it
+        try:
+            self.release()
+        except Error as came:
+            _end_of_block(self._name, came, error)
+
+
+class Lease(Holding):
+    """A lock that is held until it is released or its lease is over.
+
+    Ask :meth:`check` or :attr:`remaining` before each side effect.  A ``with``
+    block releases it at its end, and raises :class:`LockLost` there if it was
+    lost.  A lease that nobody refers to any more is released in the background,
+    with a ResourceWarning.
+    """
+
+    _handle: Optional[Handle]
+
+    def __init__(
+        self, registry: Registry, name: str, on_lost: Optional[OnLost] = None
+    ) -> None:
+        super().__init__(name)
+        self._on_lost = on_lost
+        self._token = 0
+        self._handle = Handle(registry, name)
+        held_by[self._handle.pointer] = weakref.ref(self)
+
+    def __repr__(self) -> str:
+        state = "held" if self.held else "over"
+        return f"<sqlock.Lease {self._name!r} {state}, token {self._token}>"
+
+    def _granted(self) -> None:
+        handle = self._handle
+        if handle is not None:
+            self._token = handle.ask("token")
+            self._is_granted = True
+
+    def _locks_in(self, core: Core) -> List[int]:
+        """What a transaction of a registry guards."""
+        return [self._must().pointer]
+
+    # ---------------------------------------------------------- its state --
 
     @property
     def token(self) -> int:
@@ -198,29 +297,10 @@ class Lease(Block):
         return self._token
 
     @property
-    def held(self) -> bool:
-        """Whether it is ours still.  No I/O."""
-        handle = self._handle
-        return (
-            handle is not None
-            and handle._core.is_usable()
-            and bool(handle.ask("is_held"))
-        )
-
-    @property
-    def remaining(self) -> float:
-        """Seconds for which the holder may believe; 0 when lost, over or
-        released.  No I/O."""
-        handle = self._handle
-        if handle is None or not handle._core.is_usable():
-            return 0.0
-        return float(handle.ask("remaining_ms")) / 1000
-
-    @property
     def client_id(self) -> str:
         """CLIENT_ID of this acquisition in the table; "" once released."""
         handle = self._handle
-        if handle is None or not handle._core.is_usable():
+        if handle is None or not handle.is_usable():
             return ""
         buffer = ctypes.create_string_buffer(_native.KEY_SIZE)
         handle.ask("client_id", buffer)
@@ -235,21 +315,6 @@ class Lease(Block):
         core.call("lease_id", buffer, handle.pointer, core.ttl_ms)
         return buffer.value.decode()
 
-    def check(self) -> None:
-        """Raise :class:`LockLost` unless it is ours still.  No I/O: for before
-        each side effect."""
-        if self._why is not None:
-            raise failure(self._why.code)
-        if self._must().ask("is_held"):
-            return
-        raise failure(LockExpired.code)
-
-    def _must(self) -> Handle:
-        handle = self._handle
-        if handle is None:
-            raise failure(_native.CODES["EOWNER"])
-        return handle
-
     # --------------------------------------------------------- renew, end --
 
     def renew(self, ttl: Optional[float] = None) -> None:
@@ -261,36 +326,6 @@ class Lease(Block):
         """Let readers in: turn the lease into a shared one, with its token,
         without a moment in which another owner could take the lock."""
         self._must().call("downgrade")
-
-    def release(self) -> None:
-        """Give the lock back, and find out whether it was ours until here.
-
-        It is not held any more whatever comes.  ``LockLost``: somebody else has
-        had it; other errors: it is freed in the background.
-        """
-        handle = self._must()
-        try:
-            handle.call("release")
-        except Error as error:
-            self._released(error)
-            raise
-        except BaseException:
-            self._abandon()
-            raise
-        self._released()
-
-    def _released(self, error: Optional[BaseException] = None) -> None:
-        """Let go of the handle, unless that error says that it holds still."""
-        if not isinstance(error, Error) or error.name not in ("EINUSE", "EFORK"):
-            self._handle = None
-
-    @property
-    def _is_released(self) -> bool:
-        return self._handle is None
-
-    @property
-    def _title(self) -> str:
-        return self._name
 
     async def arelease(self) -> None:
         """As :meth:`release`, for asyncio.  Once begun it is carried out, also
@@ -312,14 +347,6 @@ class Lease(Block):
         """Record that what this lock stands for is done, once and for all, in a
         transaction that guards the lease; see :meth:`Registry.is_done`."""
         self._must().call("once_record")
-
-    def _end_block(self, error: Optional[BaseException]) -> None:
-        if self._handle is None:
-            return  # the block has released it
-        try:
-            self.release()
-        except Error as came:
-            _end_of_block(self._name, came, error)
 
 
 def _end_of_block(name: str, came: Error, error: Optional[BaseException]) -> None:
@@ -422,6 +449,9 @@ class Leases(Block, Sequence["Lease"]):
     def _granted(self) -> None:
         for lease in self._leases:
             lease._granted()
+
+    def _locks_in(self, core: Core) -> List[int]:
+        return [lease._must().pointer for lease in self._leases]
 
     def _pointers(self, leases: Sequence[Lease]) -> Any:
         return (ctypes.c_void_p * len(leases))(

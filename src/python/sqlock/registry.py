@@ -9,8 +9,8 @@ import math
 import select
 import weakref
 from threading import get_ident
-from typing import Any, Callable, Dict, Generic, List, NamedTuple, Optional
-from typing import Sequence, Tuple, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List
+from typing import NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 from . import _native
 from ._block import Block, Ending
@@ -25,8 +25,11 @@ from .lease import Lease, Leases, OnLost, acquire_options
 from .stock import Stock
 from .transaction import Transaction
 
+if TYPE_CHECKING:
+    from ._quorum import Quorum
+
 log = logging.getLogger("sqlock")
-Held = TypeVar("Held", Lease, Leases)
+Held = TypeVar("Held", Lease, Leases, "Quorum")
 
 _KEY_RULES = {"current": 0, "legacy": 1, "raw": 2}
 _LAYOUTS = {"sqlock": 0, "spring7": 1, "spring6": 2}
@@ -108,8 +111,9 @@ _LOG_EVENT = _native.EVENT_FN(_log_event)
 
 
 class Locking(Ending, Generic[Held]):
-    """What :meth:`Registry.lock`, :meth:`Registry.lock_many` and
-    :meth:`Registry.semaphore` give: ``with`` acquires it and releases it.
+    """What :meth:`Registry.lock`, :meth:`Registry.lock_many`,
+    :meth:`Registry.semaphore` and :func:`quorum` give: ``with`` acquires it and
+    releases it.
 
     It may be used again after it has ended, but not within itself: each owner
     has one of its own.
@@ -178,6 +182,7 @@ class Registry(Block):
         Waits that are under way end with :class:`Cancelled`; transactions that
         are open are rolled back, but for one on a connection of the
         application, which is left to it.  Closing it again does nothing.
+        :class:`InUse`: a quorum holds a lock here, and has to be released first.
         """
         try:
             self._core.close()
@@ -447,7 +452,7 @@ class Registry(Block):
         """
         given = _given(locals(), "self", "cancel_on_loss")
         take = functools.partial(self.aacquire, **given)
-        return AsyncLocking(self, take, cancel_on_loss)
+        return AsyncLocking(take, cancel_on_loss)
 
     async def aacquire(
         self,
@@ -511,7 +516,7 @@ class Registry(Block):
         :meth:`alock`."""
         given = _given_permit(locals(), "cancel_on_loss")
         take = functools.partial(self.aacquire, **given)
-        return AsyncLocking(self, take, cancel_on_loss)
+        return AsyncLocking(take, cancel_on_loss)
 
     def alock_many(
         self,
@@ -532,7 +537,7 @@ class Registry(Block):
         locks."""
         given = _given(locals(), "self", "cancel_on_loss")
         take = functools.partial(self.aacquire_many, **given)
-        return AsyncLocking(self, take, cancel_on_loss)
+        return AsyncLocking(take, cancel_on_loss)
 
     async def aacquire_many(
         self,

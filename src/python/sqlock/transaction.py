@@ -14,6 +14,7 @@ from .errors import Busy, Closed, Error, Invalid, NotSupported
 from .lease import Lease, Leases
 
 if TYPE_CHECKING:
+    from ._quorum import Quorum
     from .registry import Registry
 
 #: What a column holds; other types travel as their text.
@@ -195,13 +196,13 @@ class Transaction(Owned, Block):
 
     # --------------------------------------------------------------- locks --
 
-    def guard(self, lease: Union[Lease, Leases]) -> None:
+    def guard(self, lease: Union[Lease, Leases, Quorum]) -> None:
         """Let the database check that the lease is ours still, and keep anybody
         from taking the lock over before the transaction ends.  Raises
         :class:`LockLost`; the transaction does not commit then.  Of several
-        leases each one is guarded."""
-        for one in lease if isinstance(lease, Leases) else (lease,):
-            self._call("tx_guard", one._must().pointer)
+        leases each one is guarded; of a quorum the lock of this registry."""
+        for lock in lease._locks_in(self._core):
+            self._call("tx_guard", lock)
 
     def lock(
         self,

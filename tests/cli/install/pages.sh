@@ -105,7 +105,9 @@ for name in sqlock.__all__:
     print(name)
     one = getattr(sqlock, name)
     if isinstance(one, type) and not issubclass(one, (BaseException, tuple)):
-        print(*(member for member in vars(one) if member[0] != "_"))'
+        for base in one.__mro__:
+            if base.__module__.startswith("sqlock"):
+                print(*(member for member in vars(base) if member[0] != "_"))'
 }
 # shellcheck disable=SC2046
 check "sqlock-python.7 has each name of the package" are_on_page \
