@@ -387,6 +387,7 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
     if (taken == NULL && a->count == 1)
         return granted(a, err);
     if (taken == NULL) {
+        a->is_rung = false;
         lk_claim_keep(a);
         return go_to(a, LK_ENTERING);
     }

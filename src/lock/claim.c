@@ -79,10 +79,23 @@ static void have_session(const struct lk_acquisition *a, struct lk_slot *slot)
         slot->session = NULL;
 }
 
+/* Begin a ticket: that of a claim in doubt, which is repeated; or a new one. */
 static void begin_ticket(const struct lk_acquisition *a, struct lk_slot *slot)
 {
-    lk_store_client_id(a->store, a->first->owner, slot->ticket);
+    const struct lk_lease *lease = &a->first->lease;
+
+    slot->is_late = lease->fate == LK_CLAIM_IN_DOUBT;
+    if (slot->is_late)
+        memcpy(slot->ticket, lease->client_id, sizeof slot->ticket);
+    else
+        lk_store_client_id(a->store, a->first->owner, slot->ticket);
     slot->place = -1;
+}
+
+static bool is_of_ticket(const struct lk_part *part)
+{
+    return part->slot->ticket[0] != '\0' &&
+           strcmp(part->lease.client_id, part->slot->ticket) == 0;
 }
 
 void lk_claim_collect_first(struct lk_acquisition *a)
@@ -112,16 +125,33 @@ static void note_asked(const struct lk_acquisition *a, int rc)
         lk_slot_drop_session(a->first->slot);
 }
 
+/* Forget a ticket whose lease is given back. */
+static void end_ticket(struct lk_slot *slot)
+{
+    slot->ticket[0] = '\0';
+    lk_slot_drop_session(slot);
+}
+
+/* Return whether a statement with the part's CLIENT_ID may arrive yet. */
+static bool is_late(const struct lk_part *part)
+{
+    return is_of_ticket(part)
+               ? part->slot->is_late
+               : part->is_kept && part->lease.fate == LK_CLAIM_LATE;
+}
+
 /* Copy each item's result to its part. */
 static void copy_back(const struct lk_acquisition *a, int rc)
 {
     for (size_t i = 0; i < a->batch.count; i++) {
         struct lk_part *part = a->batch.items[i].owner;
-        bool was_late = part->is_kept && part->lease.fate == LK_CLAIM_LATE;
+        bool was_late = is_late(part);
 
         part->lease = a->batch.items[i].lease;
         if (was_late && part->lease.fate == LK_CLAIM_ANSWERED)
             part->lease.fate = LK_CLAIM_LATE;
+        if (is_of_ticket(part))
+            part->slot->is_late = part->lease.fate != LK_CLAIM_ANSWERED;
         part->rc = rc < 0 ? 0 : a->batch.items[i].rc;
     }
 }
@@ -186,10 +216,12 @@ static int undo_grants(struct lk_acquisition *a, const struct lk_part *taken,
 
         if (!is_to_undo(a, &a->batch.items[i], taken))
             continue;
-        granted.items[granted.count] = a->batch.items[i];
-        granted.items[granted.count++].lease.place = part->lease.place;
+        granted.items[granted.count++] =
+            (struct lk_item){.lease = part->lease, .owner = part};
         part->lease.place = (struct lk_place){0};
         part->is_kept = false;
+        if (is_of_ticket(part))
+            end_ticket(part->slot);
     }
     granted.deadline_ns = lk_store_deadline(a->store);
     if (granted.count > 0)

@@ -78,6 +78,8 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
                               lk_after_ms(now, store->options.poll_ms));
         return LK_ROW_WAIT_PARK;
     }
+    if (part->slot->place < 0 || row->place > part->slot->place)
+        wait->look_ns = 0; /* it has come to the end of the queue */
     part->slot->place = row->place;
     may_services_come = lk_peers_refused(part->slot, row);
     if (!has_bell)
@@ -123,13 +125,15 @@ void lk_row_wait_give_up(struct lk_part *part, bool is_outage)
         return;
     pthread_mutex_lock(&lk_mutex);
     next = lk_first_queued(slot);
-    /* A ticket says how much its waiter takes. */
-    is_wanted = next != NULL && next->weight == part->weight;
+    /* A ticket says how much its waiter takes.  One that is late is undone. */
+    is_wanted = next != NULL && next->weight == part->weight && !slot->is_late;
     pthread_mutex_unlock(&lk_mutex);
     if (is_wanted)
         return;
     lk_peers_end_wait(slot);
     lk_resolver_leave(store, slot->key, slot->ticket, is_outage);
+    if (slot->is_late)
+        part->lease.fate = LK_CLAIM_IN_DOUBT;
     slot->ticket[0] = '\0';
     lk_slot_drop_session(slot);
 }
