@@ -211,6 +211,9 @@ static int open_once(struct lk_bell *bell, sqlock_error *err)
                         "another thread's session to wait is not open yet");
     if (bell->connection != NULL)
         return 0;
+    if (bell->none_until_ns > sqlock_monotonic_ns())
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "no session to wait is to be had here");
     bell->is_opening = true;
     pthread_mutex_unlock(&bell->mutex);
     rc = open_for_all(store, deadline_ns, &opened, err);
@@ -223,6 +226,9 @@ static int open_once(struct lk_bell *bell, sqlock_error *err)
     bell->number++;
     bell->fd = lk_bell_of(store)->descriptor(opened->state);
     hear_all(bell); /* the descriptor does not show what came before */
+    if (bell->connection == NULL)
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "the session to wait was lost when it was opened");
     return 0;
 }
 

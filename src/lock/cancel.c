@@ -84,16 +84,20 @@ static void cancel_all_of(struct lk_canceller *canceller, int fd)
     }
 }
 
-/* Handler: cancel the waiters of a descriptor that was ready, if it still is.
- * Meanwhile the descriptor may have been closed, and other waiters may watch a
- * new file with the same number. */
+/* Handler: cancel the waiters of a descriptor that was ready, if it still is;
+ * otherwise go on watching it.  Meanwhile the descriptor may have been closed,
+ * and other waiters may watch a new file with the same number. */
 static void cancel_waiters(void *owner, int fd)
 {
     struct lk_canceller *canceller = owner;
+    const struct lk_cancel_fd *watched;
 
     pthread_mutex_lock(&lk_mutex);
+    HASH_FIND_INT(canceller->watched, &fd, watched);
     if (is_ready(fd))
         cancel_all_of(canceller, fd);
+    else if (watched != NULL)
+        (void)lk_handler_watch(&canceller->handler, fd, NULL);
     pthread_mutex_unlock(&lk_mutex);
 }
 

@@ -95,11 +95,13 @@ static void ring_at(const char *path, const char *text)
 {
     int file = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     struct stat status;
+    struct stat now; /* the process may have made another one meanwhile */
 
     if (file < 0)
         return;
     if (fstat(file, &status) == 0 && S_ISSOCK(status.st_mode) &&
-        !send_to(file, text))
+        !send_to(file, text) && lstat(path, &now) == 0 &&
+        now.st_ino == status.st_ino)
         (void)unlink(path);
     (void)close(file);
 }
