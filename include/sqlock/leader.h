@@ -13,6 +13,18 @@
  * can.  It lasts as long as its lease, and goes with it: nobody sees the text
  * of an earlier leader.
  *
+ * Those who observe a leader that has published a text are told when it
+ * publishes, releases, hands over or downgrades the lock, when its lease is
+ * broken, and when the lock gets permits: by NOTIFY on PostgreSQL, and among
+ * the processes of one machine on SQLite.  Meanwhile the row is read only when
+ * the lease that was seen would be over, and every 28 s: nobody tells that a
+ * leader has died, and what is told may be lost.  Otherwise the row is read
+ * every `poll_ms`: while nobody leads, or a leader without a text; on MySQL and
+ * MariaDB; on Spring's layouts; where the observer is behind a pooler; and with
+ * waiting=poll, be that the leader's or the observer's.  No statement about a
+ * lock without a text is longer for it; the release of one with a text sends
+ * one more.
+ *
  * A text needs the table of sqlock's layout.  A Spring service that has the
  * lock leads, too, without a text.  Nobody leads where several share the lock,
  * nor while the lease is one that sqlock_break() has ended.
@@ -44,7 +56,8 @@ extern "C" {
 #define SQLOCK_LEADER_TEXT_MAX 1024
 
 /**
- * Publish a text, in place of the one before; "" is one, too.
+ * Publish a text, in place of the one before; "" is one, too.  A statement that
+ * arrives late, after an outcome that was not known, replaces no later text.
  *
  * @param text UTF-8 of at most SQLOCK_LEADER_TEXT_MAX bytes
  * @return 0           published
@@ -62,9 +75,10 @@ SQLOCK_MUSTUSE int sqlock_publish(sqlock_lock *lock, const char *text,
 
 /**
  * Wait until another leads than the caller has seen, or nobody, or until the
- * leader has published another text.  The row is read at once, and then every
- * `poll_ms`, by one statement; the wait outlasts a database that is away, as
- * sqlock_acquire() does.  A leader that came and went in between is not seen.
+ * leader has published another text.  The row is read at once, and then when
+ * the caller is told, or every `poll_ms` (see above); the wait outlasts a
+ * database that is away, as sqlock_acquire() does.  A leader that came and went
+ * in between is not seen.
  *
  * @param wait_ms   as of sqlock_acquire(); 0: read the row once
  * @param cancel_fd as of sqlock_acquire_options; 0: none

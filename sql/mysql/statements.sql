@@ -541,13 +541,15 @@ UPDATE INT_LOCK
 
 -- ---- publish (sqlock)
 -- Writes the text of a leader, who has the lock alone (src/lease/leader.h).  It
--- counts only under its CLIENT_ID, so nobody need take it away.  With the time
--- a text that is published again changes the row, too.
+-- counts only under its CLIENT_ID, so nobody need take it away.  A text that
+-- the lease has published later stays.
 UPDATE INT_LOCK
-  SET SHARERS = CONCAT('{"leader":"', :client, '","at":', {now_us},
-    ',"text":"', :shown, '"}')
+  SET SHARERS = CONCAT('{"leader":"', :client, '","kept":"', :serial,
+    '","text":"', :shown, '"}')
   WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now} AND
-    {permits_of_row} IS NULL;
+    {permits_of_row} IS NULL AND
+    COALESCE(SUBSTR(SHARERS, 12, 36) <> :client OR
+      SUBSTR(SHARERS, 58, 16) <= :serial, true);
 
 -- =========================================== many leases in one statement ====
 

@@ -633,15 +633,30 @@ UPDATE INT_LOCK AS L
           WHERE e ->> 1 >= {now_us}::text), 0) AS room) AS R)
   WHERE {row};
 
+-- ---- define tells (sqlock queue)
+-- Tells those who observe any leader of the database; void, not null.  A text
+-- says whether its leader's process does that.
+pg_notify('sqlock_leaders', '!' || L.LOCK_KEY)
+-- ---- define tells (sqlock poll)
+NULL
+-- ---- define is_newer (sqlock)
+-- A text that the lease has published later stays.
+coalesce(substr(L.SHARERS, 12, 36) <> :client::varchar OR
+  substr(L.SHARERS, 58, 16) <= :serial::varchar, true)
+
 -- ---- publish (sqlock)
 -- Writes the text of a leader, who has the lock alone (src/lease/leader.h).  It
--- counts only under its CLIENT_ID, so nobody need take it away.  With the time
--- a text that is published again changes the row, too.
+-- counts only under its CLIENT_ID, so nobody need take it away.
 UPDATE INT_LOCK AS L
-  SET SHARERS = '{"leader":"' || :client::varchar || '","at":' || {now_us} ||
-    ',"text":"' || :shown::varchar || '"}'
+  SET SHARERS = '{"leader":"' || :client::varchar || '","' ||
+    CASE WHEN {tells} IS NULL THEN 'kept' ELSE 'told' END || '":"' ||
+    :serial::varchar || '","text":"' || :shown::varchar || '"}'
   WHERE {row} AND L.CLIENT_ID = :client::varchar AND L.EXPIRED_AFTER >= {now} AND
-    {permits_of_row} IS NULL;
+    {permits_of_row} IS NULL AND {is_newer};
+
+-- ---- tell (sqlock queue) [not prepared]
+-- Tells those who observe the leader of the key.
+SELECT pg_notify('sqlock_leaders', '!' || :key::varchar);
 
 -- =========================================== many leases in one statement ====
 

@@ -553,15 +553,30 @@ UPDATE INT_LOCK AS L
           AS room) AS R)
   WHERE {row};
 
+-- ---- define tells (sqlock queue)
+-- Tells those who observe any leader of the database.  A text says whether its
+-- leader's process does that.
+sqlock_tell('!' || L.LOCK_KEY) IS NOT NULL
+-- ---- define tells (sqlock poll)
+false
+-- ---- define is_newer (sqlock)
+-- A text that the lease has published later stays.
+coalesce(substr(SHARERS, 12, 36) <> :client OR
+  substr(SHARERS, 58, 16) <= :serial, true)
+
 -- ---- publish (sqlock)
 -- Writes the text of a leader, who has the lock alone (src/lease/leader.h).  It
--- counts only under its CLIENT_ID, so nobody need take it away.  With the time
--- a text that is published again changes the row, too.
+-- counts only under its CLIENT_ID, so nobody need take it away.
 UPDATE INT_LOCK AS L
-  SET SHARERS = '{"leader":"' || :client || '","at":' || {now} || ',"text":"' ||
+  SET SHARERS = '{"leader":"' || :client || '","' ||
+    iif({tells}, 'told', 'kept') || '":"' || :serial || '","text":"' ||
     :shown || '"}'
   WHERE {row} AND CLIENT_ID = :client AND EXPIRED_AFTER >= {now} AND
-    {permits_of_row} IS NULL;
+    {permits_of_row} IS NULL AND {is_newer};
+
+-- ---- tell (sqlock queue) [not prepared]
+-- Tells those who observe the leader of the key.
+SELECT sqlock_tell('!' || :key);
 
 -- =========================================== many leases in one statement ====
 

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "lease/leader.h"
 #include "lease/options.h"
 #include "lease/share.h"
 
@@ -221,6 +222,8 @@ static int break_lease(struct lk_store *store, const char *key,
                       &run, &result, err);
     if (rc == 0 && result.affected == 0)
         rc = explain_conflict(store, key, err);
+    else if (rc == 0)
+        lk_leader_tell(store, key);
     sqlock_result_clear(&result);
     return rc;
 }

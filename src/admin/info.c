@@ -30,6 +30,7 @@ struct texts {
 /* A list of rows.  The application only sees `rows`. */
 struct lk_info_list {
     struct texts *texts;
+    bool tells; /* of the last row: its leader does */
     sqlock_info rows[];
 };
 
@@ -190,6 +191,7 @@ static int add_text(struct lk_info_list *list, sqlock_info *out,
     if (out->state != SQLOCK_HELD || cell->type != SQLOCK_TEXT ||
         !lk_leader_text(cell->text, out->client_id, text))
         return 0;
+    list->tells = lk_leader_tells(cell->text, out->client_id);
     return copy_text(list, &out->text, text);
 }
 
@@ -302,7 +304,7 @@ int lk_info_append(struct lk_store *store, sqlock_info **rows, size_t *count,
     if (grown == NULL)
         return lk_error_nomem(err);
     if (*rows == NULL)
-        grown->texts = NULL;
+        *grown = (struct lk_info_list){.texts = NULL};
     *rows = grown->rows;
     for (size_t row = 0; row < page->rows; row++) {
         int rc = info_from_cells(grown, &grown->rows[*count],
@@ -343,6 +345,11 @@ int lk_info_of_key(struct lk_store *store, const char *key, sqlock_info **out,
     }
     *out = row;
     return 0;
+}
+
+bool lk_info_tells(sqlock_info *row)
+{
+    return list_of(row)->tells;
 }
 
 /* --- sorting --- */

@@ -1,9 +1,11 @@
 /*
  * observe.c - wait until another leads, or has published another text
  *
- * One statement reads the row at a time; between two, the thread sleeps.  Only
- * pause_until() would have to be another where a database could tell of the
- * change.
+ * One statement reads the row at a time; between two, the thread sleeps.  A
+ * leader that has published a text tells of changes, where the database can
+ * (lease/leader.h): then the thread sleeps until it is told, and looks when the
+ * lease is over, which nobody tells, or now and then, since what is told may be
+ * lost.  Otherwise, and while nobody leads, it polls.
  */
 #include <poll.h>
 #include <string.h>
@@ -13,7 +15,11 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/retry.h"
+#include "lock/observer.h"
 #include "sqlock/leader.h"
+
+/* How often the row of a leader that tells of changes is read anyway. */
+#define LOOK_MS 28000
 
 /* A read that fails for another reason is not tried again. */
 static const struct lk_retry_policy policy = {
@@ -60,34 +66,46 @@ static int read_leader(struct lk_store *store, const char *key,
     return 0;
 }
 
-/* Sleep.  Return 0; ECANCELED if the descriptor is readable or broken. */
-static int pause_until(int64_t until_ns, int cancel_fd, sqlock_error *err)
+/* Sleep until that time, or until the observer is told.  Return 0; ECANCELED if
+ * the descriptor is readable or broken. */
+static int pause_until(int64_t until_ns, const struct lk_observer *observer,
+                       int cancel_fd, sqlock_error *err)
 {
-    struct pollfd cancel = {.fd = cancel_fd, .events = POLLIN};
-    nfds_t count = cancel_fd != 0;
+    struct pollfd fds[] = {
+        {.fd = cancel_fd != 0 ? cancel_fd : -1, .events = POLLIN},
+        {.fd = observer->fd, .events = POLLIN},
+    };
     int64_t left_ns;
 
     do {
         left_ns = until_ns - sqlock_monotonic_ns();
-        if (poll(&cancel, count,
-                 left_ns > 0 ? (int)(left_ns / LK_NS_PER_MS) + 1 : 0) > 0)
+        (void)poll(fds, 2, left_ns > 0 ? (int)(left_ns / LK_NS_PER_MS) + 1 : 0);
+        if (fds[0].revents != 0)
             return lk_error(err, SQLOCK_ECANCELED, "the wait was cancelled");
-    } while (left_ns > 0);
+    } while (left_ns > 0 && fds[1].revents == 0);
     return 0;
 }
 
-/* Return when to read the row again: those who observe do not read in step. */
-static int64_t next_read_ns(const struct lk_store *store, int64_t deadline_ns)
+/* Return when to read the row again, of which is seen what it has: those who
+ * observe do not read in step. */
+static int64_t next_read_ns(const struct lk_store *store,
+                            struct lk_observer *observer, sqlock_info *seen,
+                            int64_t deadline_ns)
 {
     int64_t poll_ns = (int64_t)store->options.poll_ms * LK_NS_PER_MS;
+    int64_t next_ns =
+        lk_later(sqlock_monotonic_ns(),
+                 lk_random_between(poll_ns * 3 / 4, poll_ns * 5 / 4));
 
-    return lk_sooner(deadline_ns, lk_later(sqlock_monotonic_ns(),
-                                           lk_random_between(poll_ns * 3 / 4,
-                                                             poll_ns * 5 / 4)));
+    if (seen != NULL && lk_info_tells(seen) && lk_observer_hears(observer))
+        next_ns = lk_sooner(lk_after_ms(next_ns, seen->remaining_ms),
+                            lk_after_ms(next_ns, LOOK_MS));
+    return lk_sooner(deadline_ns, next_ns);
 }
 
-static int observe(struct lk_store *store, const char *key, int64_t wait_ms,
-                   int cancel_fd, sqlock_info **seen, sqlock_error *err)
+static int observe(struct lk_store *store, struct lk_observer *observer,
+                   int64_t wait_ms, int cancel_fd, sqlock_info **seen,
+                   sqlock_error *err)
 {
     int64_t deadline_ns =
         wait_ms < 0 ? LK_NEVER : lk_after_ms(sqlock_monotonic_ns(), wait_ms);
@@ -96,25 +114,27 @@ static int observe(struct lk_store *store, const char *key, int64_t wait_ms,
     lk_retry_begin(&retry, &policy, deadline_ns);
     for (;;) {
         sqlock_info *now = NULL;
-        int rc = read_leader(store, key, &now, err);
+        int rc;
 
+        lk_observer_expect(observer);
+        rc = read_leader(store, observer->key, &now, err);
         if (rc == 0 && !is_same(*seen, now)) {
             sqlock_info_free(*seen, 1);
             *seen = now;
             return 0;
         }
-        sqlock_info_free(now, 1);
-        if (rc < 0 && (wait_ms == 0 || !lk_retry_decide(&retry, rc)))
-            return rc;
-        if (rc == 0) {
-            if (sqlock_monotonic_ns() >= deadline_ns)
-                return lk_error(err, SQLOCK_ETIMEDOUT,
-                                "the same one led for %lld ms",
-                                (long long)wait_ms);
+        if (rc == 0 && sqlock_monotonic_ns() >= deadline_ns) {
+            rc = lk_error(err, SQLOCK_ETIMEDOUT, "the same one led for %lld ms",
+                          (long long)wait_ms);
+        } else if (rc == 0) {
             lk_retry_reset(&retry);
-            retry.resume_ns = next_read_ns(store, deadline_ns);
+            retry.resume_ns = next_read_ns(store, observer, now, deadline_ns);
+        } else if (wait_ms != 0 && lk_retry_decide(&retry, rc)) {
+            rc = 0;
         }
-        rc = pause_until(retry.resume_ns, cancel_fd, err);
+        sqlock_info_free(now, 1);
+        if (rc == 0)
+            rc = pause_until(retry.resume_ns, observer, cancel_fd, err);
         if (rc < 0)
             return rc;
     }
@@ -124,6 +144,7 @@ int sqlock_observe(sqlock_registry *registry, const char *name, int64_t wait_ms,
                    int cancel_fd, sqlock_info **seen, sqlock_error *err)
 {
     char key[SQLOCK_KEY_SIZE] = "";
+    struct lk_observer observer;
     struct lk_store *store;
     int rc;
 
@@ -136,5 +157,8 @@ int sqlock_observe(sqlock_registry *registry, const char *name, int64_t wait_ms,
         return lk_error(err, SQLOCK_EINVAL,
                         "wait_ms is 0, a time in ms or SQLOCK_FOREVER, and "
                         "cancel_fd a descriptor or 0");
-    return observe(store, key, wait_ms, cancel_fd, seen, err);
+    lk_observer_begin(&observer, registry, key);
+    rc = observe(store, &observer, wait_ms, cancel_fd, seen, err);
+    lk_observer_end(&observer);
+    return rc;
 }

@@ -107,7 +107,8 @@ typedef enum sqlock_parameter {
     SQLOCK_P_TICKET = SQLOCK_P_OLD_CLIENT,       /* text: CLIENT_ID of one */
     SQLOCK_P_QUEUE = SQLOCK_P_OLD_CLIENT,        /* text: QUEUE of a new row */
     SQLOCK_P_TAG_PREFIX = SQLOCK_P_NAME,         /* text: of a session's name */
-    SQLOCK_P_TAG = SQLOCK_P_HOLDER               /* text: a session's name */
+    SQLOCK_P_TAG = SQLOCK_P_HOLDER,              /* text: a session's name */
+    SQLOCK_P_SERIAL = SQLOCK_P_NAME              /* text, 16 digits */
 } sqlock_parameter;
 
 /*
@@ -281,9 +282,14 @@ typedef enum sqlock_statement_kind {
     SQLOCK_SQL_PERMITS,
 
     /* Write the text :shown of a leader into SHARERS (lease/leader.h), unless
-     * the lease is over or the row has permits.  affected: 1 or 0.  Missing as
-     * ENQUEUE. */
+     * the lease is over, the row has permits, or a text of the lease is there
+     * with a later :serial.  TELL, if that is there.  affected: 1 or 0, also 0
+     * if no value changed.  Missing as ENQUEUE. */
     SQLOCK_SQL_PUBLISH,
+    /* Ring all bells of the database, with the text "!" and :key: the leader of
+     * that lock has changed.  Missing as ENQUEUE, or if the driver has no bell
+     * that hears for all. */
+    SQLOCK_SQL_TELL,
 
     /* Read who waits for whom in :region.  Rows: CLIENT_ID and QUEUE of each
      * lock that is held and has tickets.  Missing as ENQUEUE. */

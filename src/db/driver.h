@@ -188,7 +188,7 @@ typedef struct sqlock_bell {
     /* False: a bell is the process's own, and one connection hears for all
      * waiters of the process.  Others ring in SQL, by a statement that also
      * changes the row; that is heard after the commit, and a rollback forgets
-     * it.
+     * it.  A text may be rung at all bells, too: SQLOCK_SQL_TELL.
      * True: the database tells a session of one other only, when it has gone:
      * of whom it waits for, the one before.  A bell is then a lock of the
      * database that its owner takes when it begins to hold or to wait, and that

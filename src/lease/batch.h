@@ -43,6 +43,7 @@ struct lk_row {
     uint32_t sharers;
     uint32_t weight;  /* of the lease's share; 0: it has none */
     uint32_t permits; /* LK_NO_LIMIT: none, or none known */
+    int64_t serial; /* of the leader's text; 0: none, or the row was not read */
     int64_t first_us; /* of a shared lock: when the first sharer's lease ends */
     /* place of the lease's ticket in QUEUE, 0: the first, -1: it has none; and
      * the CLIENT_ID of the ticket before it, "" if it is the first */

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "lease/arguments.h"
 #include "lease/bell.h"
+#include "lease/leader.h"
 #include "lease/row.h"
 
 /* Read the row to judge a hand-off that got no answer, and whose repetition
@@ -96,6 +97,8 @@ int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
         lk_resolver_add_claim(store, from, first_sent_ns);
     if (rc == 0)
         to->place = from->place;
+    if (rc == 0 && from->has_text)
+        lk_leader_tell(store, from->key);
     if (rc == 0 && to->deadline_boot_ns <= lk_boottime_ns()) {
         give_back(store, to);
         rc = SQLOCK_ETIMEDOUT;

@@ -3,6 +3,8 @@
  */
 #include "lease/leader.h"
 
+#include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,8 +15,10 @@
 
 #define ID_LENGTH (SQLOCK_KEY_SIZE - 1)
 #define LEADER "{\"leader\":\""
-#define AT "\",\"at\":"
-#define TEXT ",\"text\":\""
+#define TOLD "\",\"told\":\""
+#define KEPT "\",\"kept\":\""
+#define SERIAL_LENGTH 16
+#define TEXT "\",\"text\":\""
 /* The longest form of a byte: a character of one has six. */
 #define FORM_MAX (6 * SQLOCK_LEADER_TEXT_MAX + 1)
 
@@ -67,50 +71,13 @@ static void write_form(char out[FORM_MAX], const char *text)
     }
 }
 
-/* Say why nothing was published: the row is not the lease's, or was not. */
-static int explain(struct lk_store *store, const struct lk_lease *lease,
-                   sqlock_error *err)
+/* Return the serial of a text.  A lease is one process's, so it is enough that
+ * those of a process rise. */
+static int64_t next_serial(void)
 {
-    struct lk_row row;
-    int rc =
-        lk_row_read(store, lease->key, lk_store_deadline(store), &row, err);
+    static atomic_llong last;
 
-    if (rc < 0)
-        return rc;
-    if (strcmp(row.client_id, lease->client_id) != 0)
-        return lk_renewal_error(SQLOCK_ELOST, err);
-    if (!row.is_taken)
-        return lk_renewal_error(SQLOCK_EEXPIRED, err);
-    if (row.permits != LK_NO_LIMIT)
-        return lk_error(err, SQLOCK_ECONFLICT,
-                        "the lock has %u permits: who has one of several leads "
-                        "nobody",
-                        row.permits);
-    return lk_error(err, SQLOCK_ECONFLICT,
-                    "the lock had permits until now: publish again");
-}
-
-int lk_leader_publish(struct lk_store *store, const struct lk_lease *lease,
-                      const char *text, sqlock_error *err)
-{
-    struct lk_arguments arguments;
-    struct lk_run run = {.arguments = &arguments, .is_repeatable = true};
-    sqlock_result result = {0};
-    char form[FORM_MAX];
-    bool is_published;
-    int rc;
-
-    if (store->statements[SQLOCK_SQL_PUBLISH].text == NULL)
-        return lk_share_unsupported(store, err);
-    write_form(form, text);
-    lk_store_arguments(store, lease->key, &arguments);
-    lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
-    lk_argument_text(&arguments, SQLOCK_P_SHOWN, form);
-    run.deadline_ns = lk_store_deadline(store);
-    rc = lk_store_run(store, SQLOCK_SQL_PUBLISH, &run, &result, err);
-    is_published = rc == 0 && result.affected > 0;
-    sqlock_result_clear(&result);
-    return rc < 0 || is_published ? rc : explain(store, lease, err);
+    return atomic_fetch_add(&last, 1) + 1;
 }
 
 /* --- reading --- */
@@ -155,21 +122,51 @@ static bool read_character(const char **at, uint32_t *out)
     return true;
 }
 
+/* Return what stands behind the CLIENT_ID in SHARERS, which may be NULL, if
+ * that is the leader's; or NULL. */
+static const char *behind_id(const char *sharers, const char *client_id)
+{
+    if (sharers == NULL || strlen(client_id) != ID_LENGTH ||
+        strncmp(sharers, LEADER, strlen(LEADER)) != 0 ||
+        strncmp(sharers + strlen(LEADER), client_id, ID_LENGTH) != 0)
+        return NULL;
+    return sharers + strlen(LEADER) + ID_LENGTH;
+}
+
+/* Return the serial of the leader's text in SHARERS, or NULL. */
+static const char *serial_in(const char *sharers, const char *client_id)
+{
+    const char *at = behind_id(sharers, client_id);
+
+    if (at == NULL || (strncmp(at, TOLD, strlen(TOLD)) != 0 &&
+                       strncmp(at, KEPT, strlen(KEPT)) != 0))
+        return NULL;
+    at += strlen(TOLD);
+    return strspn(at, "0123456789") == SERIAL_LENGTH ? at : NULL;
+}
+
+int64_t lk_leader_serial(const char *sharers, const char *client_id)
+{
+    const char *at = serial_in(sharers, client_id);
+
+    return at != NULL ? lk_text_digits(&at) : 0;
+}
+
+bool lk_leader_tells(const char *sharers, const char *client_id)
+{
+    const char *at = behind_id(sharers, client_id);
+
+    return at != NULL && strncmp(at, TOLD, strlen(TOLD)) == 0;
+}
+
 /* Return the text's form in SHARERS, or NULL. */
 static const char *form_of(const char *sharers, const char *client_id)
 {
-    const char *at = sharers;
+    const char *at = serial_in(sharers, client_id);
 
-    if (at == NULL || strlen(client_id) != ID_LENGTH ||
-        strncmp(at, LEADER, strlen(LEADER)) != 0)
+    if (at == NULL || strncmp(at + SERIAL_LENGTH, TEXT, strlen(TEXT)) != 0)
         return NULL;
-    at += strlen(LEADER);
-    if (strncmp(at, client_id, ID_LENGTH) != 0 ||
-        strncmp(at + ID_LENGTH, AT, strlen(AT)) != 0)
-        return NULL;
-    at += ID_LENGTH + strlen(AT);
-    (void)lk_text_digits(&at);
-    return strncmp(at, TEXT, strlen(TEXT)) == 0 ? at + strlen(TEXT) : NULL;
+    return at + SERIAL_LENGTH + strlen(TEXT);
 }
 
 bool lk_leader_text(const char *sharers, const char *client_id,
@@ -193,4 +190,73 @@ bool lk_leader_text(const char *sharers, const char *client_id,
     }
     out[used] = '\0';
     return at != NULL;
+}
+
+/* --- publishing --- */
+
+/* Say why nothing was changed: the row is not the lease's, or was not; or the
+ * text is there, from an earlier copy of the statement, or a later one is. */
+static int explain(struct lk_store *store, const struct lk_lease *lease,
+                   int64_t serial, sqlock_error *err)
+{
+    struct lk_row row;
+    int rc =
+        lk_row_read(store, lease->key, lk_store_deadline(store), &row, err);
+
+    if (rc < 0)
+        return rc;
+    if (strcmp(row.client_id, lease->client_id) != 0)
+        return lk_renewal_error(SQLOCK_ELOST, err);
+    if (!row.is_taken)
+        return lk_renewal_error(SQLOCK_EEXPIRED, err);
+    if (row.serial >= serial)
+        return 0;
+    if (row.permits != LK_NO_LIMIT)
+        return lk_error(err, SQLOCK_ECONFLICT,
+                        "the lock has %u permits: who has one of several leads "
+                        "nobody",
+                        row.permits);
+    return lk_error(err, SQLOCK_ECONFLICT,
+                    "the lock had permits until now: publish again");
+}
+
+int lk_leader_publish(struct lk_store *store, const struct lk_lease *lease,
+                      const char *text, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    struct lk_run run = {.arguments = &arguments, .is_repeatable = true};
+    sqlock_result result = {0};
+    int64_t serial = next_serial();
+    char digits[SERIAL_LENGTH + 1];
+    char form[FORM_MAX];
+    bool is_published;
+    int rc;
+
+    if (store->statements[SQLOCK_SQL_PUBLISH].text == NULL)
+        return lk_share_unsupported(store, err);
+    write_form(form, text);
+    (void)snprintf(digits, sizeof digits, "%016" PRId64, serial);
+    lk_store_arguments(store, lease->key, &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
+    lk_argument_text(&arguments, SQLOCK_P_SHOWN, form);
+    lk_argument_text(&arguments, SQLOCK_P_SERIAL, digits);
+    run.deadline_ns = lk_store_deadline(store);
+    rc = lk_store_run(store, SQLOCK_SQL_PUBLISH, &run, &result, err);
+    is_published = rc == 0 && result.affected > 0;
+    sqlock_result_clear(&result);
+    return rc < 0 || is_published ? rc : explain(store, lease, serial, err);
+}
+
+void lk_leader_tell(struct lk_store *store, const char *key)
+{
+    struct lk_arguments arguments;
+    struct lk_run run = {.arguments = &arguments, .is_repeatable = true};
+    sqlock_result result = {0};
+
+    if (store->statements[SQLOCK_SQL_TELL].text == NULL)
+        return;
+    lk_store_arguments(store, key, &arguments);
+    run.deadline_ns = lk_store_deadline(store);
+    (void)lk_store_run(store, SQLOCK_SQL_TELL, &run, &result, NULL);
+    sqlock_result_clear(&result);
 }

@@ -12,6 +12,7 @@
 #include "base/retry.h"
 #include "lease/arguments.h"
 #include "lease/bell.h"
+#include "lease/leader.h"
 #include "lease/row.h"
 
 /* --- sending --- */
@@ -249,6 +250,14 @@ static void go_on(struct lk_store *store, const struct lk_batch *batch, int rc,
     }
 }
 
+/* Tell those who observe the leaders whose leases may be released now. */
+static void tell(struct lk_store *store, const struct lk_batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->items[i].lease.has_text)
+            lk_leader_tell(store, batch->items[i].lease.key);
+}
+
 int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
                      sqlock_error *err)
 {
@@ -275,6 +284,8 @@ int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
     if (was_uncertain)
         rc = send_again(store, batch, &run, &result, err);
     go_on(store, batch, rc, first_sent_ns);
+    if (rc == 0)
+        tell(store, batch);
     if (rc == 0)
         rc =
             judge_all(store, batch, &result, first_sent_ns, was_uncertain, err);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "lease/leader.h"
 #include "lease/skew.h"
 #include "lease/sharer.h"
 
@@ -66,6 +67,7 @@ static void from_cells(struct lk_row *row, const sqlock_value *cells,
         strncmp(cells[7].text, row->client_id, strlen(row->client_id)) == 0;
     row->is_taken = row->client_id[0] != '\0' && row->remaining_us >= 0;
     row->place = lk_ticket_place(queue, lease->client_id, row->before);
+    row->serial = lk_leader_serial(sharers, row->client_id);
     lk_row_add_sharers(row, sharers, lease);
     row->rounds =
         lk_sharers_rounds(sharers, row->is_shared, queue, lease->client_id,

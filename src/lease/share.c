@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "lease/arguments.h"
+#include "lease/leader.h"
 #include "lease/row.h"
 
 int lk_share_unsupported(const struct lk_store *store, sqlock_error *err)
@@ -111,6 +112,9 @@ int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
         rc = judge_downgrade(store, &shared, lk_boottime_ns(), err);
     if (rc < 0)
         return rc;
+    if (lease->has_text)
+        lk_leader_tell(store, lease->key);
+    lease->has_text = false;
     lease->weight = shared.weight;
     lease->permits = shared.permits;
     lease->deadline_boot_ns = shared.deadline_boot_ns;
@@ -133,6 +137,8 @@ int lk_share_set_permits(struct lk_store *store, const char *key,
     lk_store_arguments(store, key, &arguments);
     lk_argument_integer(&arguments, SQLOCK_P_PERMITS, permits);
     rc = run_once(store, SQLOCK_SQL_PERMITS, &arguments, &run, &affected, err);
+    if (affected > 0) /* the text of a leader has gone */
+        lk_leader_tell(store, key);
     if (rc < 0 || affected > 0)
         return rc;
     rc = lk_row_read(store, key, lk_store_deadline(store), &row, err);

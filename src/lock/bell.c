@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "lease/bell.h"
+#include "lock/observer.h"
 #include "lock/registry.h"
 
 /* How long a bell that is not to be had is not asked for again: each time costs
@@ -27,9 +28,23 @@ static void wake(struct lk_part *part)
     pthread_mutex_unlock(&lk_mutex);
 }
 
+/* Wake those who observe the leader of that key; NULL: of any. */
+static void wake_observers(const struct lk_bell *bell, const char *key)
+{
+    const struct lk_observer *observer;
+
+    DL_FOREACH(bell->observers, observer)
+    {
+        if (key == NULL || strcmp(observer->key, key) == 0)
+            lk_observer_wake(observer);
+    }
+}
+
 static void wake_all(struct lk_bell *bell)
 {
     struct lk_part *part;
+
+    wake_observers(bell, NULL);
 
     DL_FOREACH2(bell->listeners, part, ear.next)
     {
@@ -39,7 +54,8 @@ static void wake_all(struct lk_bell *bell)
 }
 
 /* A ring has the CLIENT_ID for which a row is reserved; or that CLIENT_ID, '?'
- * and a time in ms: look at the row then, whether the first has taken it. */
+ * and a time in ms: look at the row then, whether the first has taken it; or
+ * '!' and a key: its leader has changed. */
 static void rung(void *context, const char *text)
 {
     struct lk_bell *bell = context;
@@ -48,6 +64,8 @@ static void rung(void *context, const char *text)
 
     if (length == 0) /* rings may have been lost */
         wake_all(bell);
+    if (text[0] == '!')
+        wake_observers(bell, text + 1);
     DL_FOREACH2(bell->listeners, part, ear.next)
     {
         if (part->ear.hearing != LK_HEARS_ALL ||
@@ -232,21 +250,6 @@ static int open_once(struct lk_bell *bell, sqlock_error *err)
     return 0;
 }
 
-/* Have the session that hears for all; *is_late: it was opened after the
- * part's claim was sent. */
-static int have_connection(struct lk_bell *bell, const struct lk_part *part,
-                           bool *is_late, sqlock_error *err)
-{
-    int rc = 0;
-
-    pthread_mutex_lock(&bell->mutex);
-    if (bell->connection == NULL)
-        rc = open_once(bell, err);
-    *is_late = part->ear.heard != bell->number;
-    pthread_mutex_unlock(&bell->mutex);
-    return rc;
-}
-
 bool lk_bell_is_there(struct lk_bell *bell)
 {
     bool is_there;
@@ -268,6 +271,24 @@ static void note_refusal(struct lk_bell *bell, int rc)
     pthread_mutex_unlock(&bell->mutex);
 }
 
+int lk_bell_hear_all(struct lk_bell *bell, unsigned heard, bool *is_late,
+                     sqlock_error *err)
+{
+    int rc = lk_handler_start(&bell->handler, err);
+
+    *is_late = false;
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&bell->mutex);
+    if (bell->connection == NULL)
+        rc = open_once(bell, err);
+    *is_late = heard != bell->number;
+    pthread_mutex_unlock(&bell->mutex);
+    if (rc < 0)
+        note_refusal(bell, rc);
+    return rc;
+}
+
 /* Send the wait for the one before on the session of the part's slot. */
 static int begin_before(struct lk_bell *bell, struct lk_part *part,
                         const char *before, int64_t until_ns, sqlock_error *err)
@@ -285,6 +306,11 @@ static int begin_before(struct lk_bell *bell, struct lk_part *part,
     if (rc == 0)
         part->ear.fd = lk_bell_of(store)->descriptor(session->state);
     return rc;
+}
+
+unsigned lk_bell_number(const struct lk_bell *bell)
+{
+    return bell->connection != NULL ? bell->number : 0;
 }
 
 /* Put the part on the list; the caller holds the bell's mutex. */
@@ -306,7 +332,7 @@ void lk_bell_expect(struct lk_part *part)
     if (driver == NULL || driver->is_of_one)
         return;
     pthread_mutex_lock(&bell->mutex);
-    part->ear.heard = bell->connection != NULL ? bell->number : 0;
+    part->ear.heard = lk_bell_number(bell);
     if (part->ear.hearing == LK_HEARS_NOTHING)
         list(bell, part, LK_HEARS_ALL);
     pthread_mutex_unlock(&bell->mutex);
@@ -316,18 +342,19 @@ int lk_bell_hear(struct lk_part *part, const char *before, int64_t until_ns,
                  bool *is_late, sqlock_error *err)
 {
     struct lk_bell *bell = &part->slot->registry->bell;
-    bool is_of_one = lk_bell_of(&bell->registry->store)->is_of_one;
-    int rc = lk_handler_start(&bell->handler, err);
+    int rc;
 
+    if (!lk_bell_of(&bell->registry->store)->is_of_one)
+        return lk_bell_hear_all(bell, part->ear.heard, is_late, err);
     *is_late = false;
+    rc = lk_handler_start(&bell->handler, err);
     if (rc < 0)
         return rc;
-    rc = is_of_one ? begin_before(bell, part, before, until_ns, err)
-                   : have_connection(bell, part, is_late, err);
-    if (rc < 0)
+    rc = begin_before(bell, part, before, until_ns, err);
+    if (rc < 0) {
         note_refusal(bell, rc);
-    if (rc < 0 || !is_of_one)
         return rc;
+    }
     pthread_mutex_lock(&bell->mutex);
     list(bell, part, LK_HEARS_BEFORE);
     hear_one(bell, part);

@@ -23,6 +23,7 @@
 #include "sqlock.h"
 
 struct lk_connection;
+struct lk_observer;
 struct lk_part;
 
 /* The rings that a part hears. */
@@ -51,6 +52,7 @@ struct lk_bell {
      * read, which does not block; taken before the mutex of slot.h */
     pthread_mutex_t mutex;
     struct lk_part *listeners;
+    struct lk_observer *observers;
     /* hears for all; NULL: not open */
     struct lk_connection *connection;
     int fd;
@@ -75,6 +77,16 @@ bool lk_bell_is_there(struct lk_bell *bell);
 /* Expect rings for the ticket of the part's slot, before the claim is sent
  * that may put it into the row.  Nothing is sent, and a ring wakes the part. */
 void lk_bell_expect(struct lk_part *part);
+
+/* Have the session that hears for all.  *is_late: it was opened after `heard`
+ * was read of bell.number, and did not hear what was rung before.  Return 0, or
+ * a negative code as lk_bell_hear(). */
+int lk_bell_hear_all(struct lk_bell *bell, unsigned heard, bool *is_late,
+                     sqlock_error *err);
+
+/* Return bell.number, or 0 if no session is open.  The caller holds the bell's
+ * mutex. */
+unsigned lk_bell_number(const struct lk_bell *bell);
 
 /* Begin to hear for a part whose ticket is in the row.  `before` is the
  * CLIENT_ID of the ticket before it, or of the holder.  *is_late: somebody may

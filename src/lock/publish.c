@@ -21,6 +21,14 @@ static int check_alone(const sqlock_lock *lock, sqlock_error *err)
                     : 0;
 }
 
+/* Have the release tell those who observe, whatever comes of the statement. */
+static void note_text(const sqlock_lock *lock)
+{
+    pthread_mutex_lock(&lk_mutex);
+    lk_hold_of(lock->slot, lk_caller(lock))->lease.has_text = true;
+    pthread_mutex_unlock(&lk_mutex);
+}
+
 int sqlock_publish(sqlock_lock *lock, const char *text, sqlock_error *err)
 {
     struct lk_store *store;
@@ -38,6 +46,8 @@ int sqlock_publish(sqlock_lock *lock, const char *text, sqlock_error *err)
     if (rc < 0)
         return rc;
     rc = lk_guard_settle(lock, &lease, err);
+    if (rc == 0)
+        note_text(lock);
     if (rc == 0)
         rc = lk_leader_publish(store, &lease, text, err);
     lk_guard_end(lock, lease.client_id,

@@ -41,6 +41,7 @@ extern const struct topic topic_limits;
 extern const struct topic topic_shares;
 extern const struct topic topic_sharers;
 extern const struct topic topic_leader;
+extern const struct topic topic_observe;
 extern const struct topic topic_together;
 extern const struct topic topic_quorum;
 extern const struct topic topic_quorum_servers;

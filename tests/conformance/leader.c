@@ -1,15 +1,11 @@
 /*
- * leader.c - the text of a leader: who may publish it, for how long it counts,
- * and who observes it
+ * leader.c - the text of a leader: who may publish it, and for how long it
+ * counts
  */
 #include "conformance.h"
 
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "sqlock/leader.h"
 #include "sqlock/shared.h"
@@ -379,167 +375,6 @@ static void test_springs_tables_have_no_text(void **state)
     lock_end(lock);
 }
 
-/* --- observing --- */
-
-static int observe(struct fixture *f, int64_t wait_ms, sqlock_info **seen)
-{
-    return sqlock_observe(f->b, f->name, wait_ms, 0, seen, &f->err);
-}
-
-static void test_changes_are_observed(void **state)
-{
-    struct fixture *f = *state;
-    bool has_text = f->layout == SQLOCK_LAYOUT_SQLOCK;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_info *seen = NULL;
-    int64_t token;
-
-    assert_fails(SQLOCK_ETIMEDOUT, observe(f, 0, &seen));
-    lock_take(lock, LONG_TTL_MS);
-    assert_ok(observe(f, 0, &seen));
-    token = seen->token;
-    assert_null(seen->text);
-    lock_renew(lock, LONG_TTL_MS);
-    assert_fails(SQLOCK_ETIMEDOUT, observe(f, 0, &seen));
-    assert_true(seen->token == token);
-    if (has_text) {
-        publish(f, lock, "one");
-        assert_ok(observe(f, 0, &seen));
-        assert_string_equal(seen->text, "one");
-        publish(f, lock, "one");
-        assert_fails(SQLOCK_ETIMEDOUT, observe(f, 10, &seen));
-        publish(f, lock, "");
-        assert_ok(observe(f, 0, &seen));
-        assert_string_equal(seen->text, "");
-    }
-    lock_give(lock);
-    assert_ok(observe(f, 0, &seen));
-    assert_null(seen);
-    assert_fails(SQLOCK_ETIMEDOUT, observe(f, 0, &seen));
-    lock_drop(lock);
-}
-
-/* Neither those who share a lock lead, nor who has broken a lease. */
-static void test_nobody_leads(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = leader(f);
-    sqlock_lock *share;
-    sqlock_info *seen = NULL;
-
-    assert_ok(observe(f, 0, &seen));
-    lock_break(f, lock, false);
-    assert_ok(observe(f, 0, &seen));
-    assert_null(seen);
-    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
-    fixture_expire(f, f->name);
-    share = sharer(f, 0);
-    assert_fails(SQLOCK_ETIMEDOUT, observe(f, 0, &seen));
-    lock_end(share);
-    lock_drop(lock);
-}
-
-static void test_what_cannot_be_observed_is_refused(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_info *seen = NULL;
-
-    assert_fails(SQLOCK_EINVAL,
-                 sqlock_observe(f->b, f->name, -2, 0, &seen, &f->err));
-    assert_fails(SQLOCK_EINVAL,
-                 sqlock_observe(f->b, f->name, 0, -1, &seen, &f->err));
-    assert_fails(SQLOCK_EINVAL,
-                 sqlock_observe(f->b, f->name, 0, 0, NULL, &f->err));
-    assert_fails(SQLOCK_EINVAL,
-                 sqlock_observe(NULL, f->name, 0, 0, &seen, &f->err));
-    assert_null(seen);
-}
-
-static int cancel(struct worker *worker)
-{
-    const int *fd = worker->context;
-
-    check_sleep(50);
-    return write(*fd, "x", 1) == 1 ? 0 : worker_fail(worker, "write");
-}
-
-static void test_observing_is_cancelled(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_info *seen = NULL;
-    struct worker worker;
-    int fds[2];
-
-    assert_int_equal(pipe(fds), 0);
-    worker_start(&worker, cancel, &fds[1]);
-    assert_fails(SQLOCK_ECANCELED, sqlock_observe(f->b, f->name, SQLOCK_FOREVER,
-                                                  fds[0], &seen, &f->err));
-    worker_join(&worker);
-    (void)close(fds[0]);
-    (void)close(fds[1]);
-    assert_null(seen);
-}
-
-/* The child leads, and publishes two texts; the second one when it is told.  A
- * child may not open a SQLite file that its parent has open. */
-static int lead_in_child(struct fixture *f, int told_fd)
-{
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = NULL;
-    sqlock_lock *lock = NULL;
-    char told;
-
-    if (sqlock_registry_open(&registry, f->url, &options, NULL) != 0 ||
-        sqlock_obtain(&lock, registry, f->name, NULL) != 0 ||
-        sqlock_acquire(lock, 0, NULL, NULL) != 0 ||
-        sqlock_publish(lock, "first", NULL) != 0 ||
-        read(told_fd, &told, 1) != 1)
-        return 1;
-    if (sqlock_publish(lock, "second", NULL) != 0 ||
-        read(told_fd, &told, 1) != 1)
-        return 2;
-    return sqlock_release(lock, NULL) == 0 ? 0 : 3;
-}
-
-static void observe_text(struct fixture *f, sqlock_info **seen,
-                         const char *text)
-{
-    do
-        assert_ok(observe(f, PATIENCE_MS, seen));
-    while (*seen == NULL || (*seen)->text == NULL);
-    assert_string_equal((*seen)->text, text);
-}
-
-static void test_another_process_is_observed(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_info *seen = NULL;
-    pid_t parent = getpid();
-    int status = -1;
-    int fds[2];
-    pid_t pid;
-
-    if (!CHILD_MAY_OPEN)
-        return;
-    assert_int_equal(pipe(fds), 0);
-    pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        check_end_with(parent);
-        _exit(lead_in_child(f, fds[0]));
-    }
-    observe_text(f, &seen, "first");
-    assert_int_equal(write(fds[1], "x", 1), 1);
-    observe_text(f, &seen, "second");
-    assert_int_equal(write(fds[1], "x", 1), 1);
-    assert_ok(observe(f, PATIENCE_MS, &seen));
-    assert_null(seen);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-    (void)close(fds[0]);
-    (void)close(fds[1]);
-}
-
 static const struct test tests[] = {
     TEST_ON(test_a_leader_publishes_a_text, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_list_tells_the_text, ON_ALL, IN_SQLOCK),
@@ -554,11 +389,5 @@ static const struct test tests[] = {
     TEST_ON(test_only_the_leader_publishes, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_lease_that_is_over_publishes_nothing, ON_ALL, IN_SQLOCK),
     TEST_ON(test_springs_tables_have_no_text, ON_ALL, IN_SPRING7 | IN_SPRING6),
-    TEST(test_changes_are_observed),
-    TEST_ON(test_nobody_leads, ON_ALL, IN_SQLOCK),
-    TEST(test_what_cannot_be_observed_is_refused),
-    TEST(test_observing_is_cancelled),
-    TEST_ON(test_another_process_is_observed, ON_POSTGRES | ON_MYSQL,
-            IN_SQLOCK),
 };
 const struct topic topic_leader = TOPIC(tests);

@@ -39,6 +39,23 @@ static void test_rings_are_heard_with_their_texts(void **state)
     hears_nothing(a);
 }
 
+static void test_what_is_told_is_heard_at_all_bells(void **state)
+{
+    struct test *test = *state;
+    struct session *a = hearer(test);
+    struct session c;
+
+    session_open(&c);
+    session_ok(&c, begin_hearing(&c, OTHER, 0));
+    session_run(&test->b, subject.database->bit == ON_SQLITE
+                              ? "SELECT sqlock_tell('!key')"
+                              : "SELECT pg_notify('sqlock_leaders', '!key')");
+    hears(a, "!key");
+    hears(&c, "!key");
+    hears_nothing(a);
+    session_close(&c);
+}
+
 /* Anybody may ring (F81). */
 static void test_a_ring_at_another_bell_or_too_early_is_not_heard(void **state)
 {
@@ -208,6 +225,7 @@ void add_bell_tests(add_fn add)
     if (subject.database->bit == ON_MYSQL)
         return;
     ADD(rings_are_heard_with_their_texts);
+    ADD(what_is_told_is_heard_at_all_bells);
     ADD(a_ring_at_another_bell_or_too_early_is_not_heard);
     ADD(a_ring_is_sent_by_the_commit);
     ADD(a_ring_goes_with_what_its_statement_writes);

@@ -50,6 +50,9 @@ static bool may_be_missing(size_t layout, sqlock_statement_kind kind)
     case SQLOCK_SQL_PUBLISH:
     case SQLOCK_SQL_WAITS:
         return layout != SQLOCK_LAYOUT_SQLOCK;
+    case SQLOCK_SQL_TELL:
+        return layout != SQLOCK_LAYOUT_SQLOCK || subject.driver->bell == NULL ||
+               subject.driver->bell->is_of_one;
     case SQLOCK_SQL_CLAIM_UNQUEUED_MANY:
     case SQLOCK_SQL_RELEASE_UNQUEUED_MANY:
     case SQLOCK_SQL_LOCK_MANY:

@@ -1,6 +1,6 @@
 /*
  * bell.c - the bell of PostgreSQL: LISTEN, and pg_notify('sqlock_' || NAME,
- * TEXT) in the statement of whoever rings
+ * TEXT) in the statement of whoever rings; or 'sqlock_leaders', at all bells
  *
  * The server sends a notification at the commit, to sessions that are in no
  * transaction; one that only listens keeps no snapshot, so it may wait for any
@@ -12,11 +12,13 @@
 #include "drivers/bell.h"
 #include "drivers/postgres/session.h"
 
+#define LISTEN "LISTEN sqlock_leaders; LISTEN sqlock_"
+
 static int pg_begin(void *connection, const char *name, int64_t until_ns,
                     int64_t deadline_ns, sqlock_error *err)
 {
     lk_pg *session = connection;
-    char text[sizeof "LISTEN sqlock_" + SQLOCK_BELL_MAX];
+    char text[sizeof LISTEN + SQLOCK_BELL_MAX];
     int rc = lk_check_bell(name, err);
 
     (void)until_ns;
@@ -30,7 +32,7 @@ static int pg_begin(void *connection, const char *name, int64_t until_ns,
         lk_pg_transactions.state(session) != SQLOCK_TX_GONE)
         return lk_error(err, SQLOCK_EINVAL,
                         "a session listens only outside of a transaction");
-    (void)snprintf(text, sizeof text, "LISTEN sqlock_%s", name);
+    (void)snprintf(text, sizeof text, LISTEN "%s", name);
     return lk_pg_simple(session, text, deadline_ns, NULL, err);
 }
 

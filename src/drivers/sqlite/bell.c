@@ -12,9 +12,10 @@
  * file of the full name is a socket that somebody has bound; if nobody has, its
  * process has died, and the file is removed.
  *
- * sqlock_ring(NAME, TEXT) is called within a statement.  It only remembers the
- * ring; the connection sends it after the commit, when others see what was
- * written, and without waiting: nobody waits for a process that does not hear.
+ * sqlock_ring(NAME, TEXT), or sqlock_tell(TEXT) for all files beside the
+ * database, is called within a statement.  It only remembers the ring; the
+ * connection sends it after the commit, when others see what was written, and
+ * without waiting: nobody waits for a process that does not hear.
  * The kernel keeps a few datagrams for each socket and then refuses more, so
  * whoever finds that many is told that some may be missing.
  */
@@ -49,7 +50,7 @@ struct lk_sqlite_bell {
 };
 
 struct lk_sqlite_ring {
-    char bell[SQLOCK_BELL_MAX + 1];
+    char bell[SQLOCK_BELL_MAX + 1]; /* "": all */
     char text[TEXT_MAX];
 };
 
@@ -106,15 +107,45 @@ static void ring_at(const char *path, const char *text)
     (void)close(file);
 }
 
+/* Ring at all sockets beside the database, or only look whose processes have
+ * died if `text` is NULL. */
+static void ring_all(const char *database, const char *text)
+{
+    const char *base = strrchr(database, '/') + 1;
+    size_t length = strlen(base);
+    char *folder = strndup(database, (size_t)(base - database));
+    DIR *entries = folder != NULL ? opendir(folder) : NULL;
+    const struct dirent *entry;
+
+    while (entries != NULL && (entry = readdir(entries)) != NULL) {
+        const char *name = entry->d_name;
+        char *whole;
+
+        if (strncmp(name, base, length) != 0 ||
+            strncmp(name + length, BETWEEN, strlen(BETWEEN)) != 0 ||
+            asprintf(&whole, "%s%s", folder, name) < 0)
+            continue;
+        ring_at(whole, text);
+        free(whole);
+    }
+    if (entries != NULL)
+        (void)closedir(entries);
+    free(folder);
+}
+
 static void ring(const char *database, const struct lk_sqlite_ring *one)
 {
     char *path;
 
-    if (database == NULL ||
-        asprintf(&path, "%s" BETWEEN "%s" SUFFIX, database, one->bell) < 0)
+    if (database == NULL)
         return;
-    ring_at(path, one->text);
-    free(path);
+    if (one->bell[0] == '\0') {
+        ring_all(database, one->text);
+    } else if (asprintf(&path, "%s" BETWEEN "%s" SUFFIX, database, one->bell) >=
+               0) {
+        ring_at(path, one->text);
+        free(path);
+    }
 }
 
 /* Remember a ring, once.  Without memory it is forgotten. */
@@ -154,10 +185,21 @@ void lk_sqlite_ring(sqlite3_context *context, int argc, sqlite3_value **argv)
     sqlite3_result_null(context);
 }
 
+void lk_sqlite_tell(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    const char *text = (const char *)sqlite3_value_text(argv[0]);
+
+    (void)argc;
+    remember(sqlite3_user_data(context), "", text != NULL ? text : "");
+    sqlite3_result_int(context, 1);
+}
+
 void lk_sqlite_bell_settle(struct lk_sqlite *c, size_t from, bool is_undone)
 {
+    const char *database = database_of(c);
+
     for (size_t i = from; i < c->ring_count && !is_undone; i++)
-        ring(database_of(c), &c->rings[i]);
+        ring(database, &c->rings[i]);
     if (c->ring_count > from)
         c->ring_count = from;
 }
@@ -244,29 +286,6 @@ static int make_file(struct lk_sqlite_bell *bell, int directory,
     return 0;
 }
 
-/* Remove the sockets beside the database whose processes have died. */
-static void sweep(const char *folder, const char *database)
-{
-    const char *base = strrchr(database, '/') + 1;
-    size_t length = strlen(base);
-    DIR *entries = opendir(folder);
-    const struct dirent *entry;
-
-    while (entries != NULL && (entry = readdir(entries)) != NULL) {
-        const char *name = entry->d_name;
-        char *whole;
-
-        if (strncmp(name, base, length) != 0 ||
-            strncmp(name + length, BETWEEN, strlen(BETWEEN)) != 0 ||
-            asprintf(&whole, "%s/%s", folder, name) < 0)
-            continue;
-        ring_at(whole, NULL);
-        free(whole);
-    }
-    if (entries != NULL)
-        (void)closedir(entries);
-}
-
 /* Return how many datagrams the kernel keeps for a socket made now. */
 static unsigned room_now(void)
 {
@@ -342,7 +361,7 @@ static int hear_beside(struct lk_sqlite *c, const char *database,
         rc = report(error, bell->path, err);
         goto out;
     }
-    sweep(folder, database);
+    ring_all(database, NULL);
     c->bell = bell;
     bell = NULL;
 out:

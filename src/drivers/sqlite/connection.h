@@ -141,6 +141,8 @@ extern const sqlock_bell lk_sqlite_bell;
 /* The SQL function sqlock_ring(NAME, TEXT): ring at that bell once the
  * statement is committed, and return null. */
 void lk_sqlite_ring(sqlite3_context *context, int argc, sqlite3_value **argv);
+/* The SQL function sqlock_tell(TEXT): ring at all bells, and return 1. */
+void lk_sqlite_tell(sqlite3_context *context, int argc, sqlite3_value **argv);
 /* Settle the rings, except the first `from`, when their statements are
  * committed or undone: send them, or forget them if is_undone. */
 void lk_sqlite_bell_settle(struct lk_sqlite *c, size_t from, bool is_undone);

@@ -109,6 +109,7 @@ int lk_sqlite_add_functions(struct lk_sqlite *c)
         {"sqlock_now", 0, sql_now},
         {"sqlock_insert_id", 1, sql_insert_id},
         {"sqlock_ring", 2, lk_sqlite_ring},
+        {"sqlock_tell", 1, lk_sqlite_tell},
         {"sqlock_file_system", 0, sql_file_system},
         {"sqlock_collation", 2, sql_collation},
         {"sqlock_readonly", 0, sql_readonly},

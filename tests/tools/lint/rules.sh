@@ -32,7 +32,7 @@ may_use() { # FOLDER
     db) echo "base db" ;;
     lease) echo "base db lease" ;;
     lock) echo "base db lease lock" ;;
-    admin) echo "base db lease admin" ;;
+    admin) echo "base db lease admin lock/observer.h" ;; # a leader, observed
     tx) echo "base db lease tx lock/guarded.h" ;; # a lock, to be guarded
     # A quorum and stock stand on the headers as an application would.
     quorum) echo "base quorum" ;;

@@ -1,0 +1,395 @@
+/*
+ * observe.c - sqlock_observe(): what is seen of a leader, and that nothing is
+ * sent while it is told of changes
+ */
+#include "conformance.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sqlock/leader.h"
+#include "sqlock/shared.h"
+#include "sqlock/stats.h"
+#include "support/workers.h"
+
+#define NEVER_MS 600000 /* longer than any test */
+
+static sqlock_lock *leader(struct fixture *f)
+{
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+
+    lock_take(lock, LONG_TTL_MS);
+    return lock;
+}
+
+static void publish(struct fixture *f, sqlock_lock *lock, const char *text)
+{
+    assert_ok(sqlock_publish(lock, text, &f->err));
+}
+
+static sqlock_lock *sharer(struct fixture *f)
+{
+    sqlock_lock *lock = lock_obtain(f->b, f->name);
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+
+    options.mode = SQLOCK_SHARED;
+    assert_ok(sqlock_acquire(lock, 0, &options, &f->err));
+    return lock;
+}
+
+/* --- what is seen --- */
+
+static int observe(struct fixture *f, int64_t wait_ms, sqlock_info **seen)
+{
+    return sqlock_observe(f->b, f->name, wait_ms, 0, seen, &f->err);
+}
+
+static void test_changes_are_observed(void **state)
+{
+    struct fixture *f = *state;
+    bool has_text = f->layout == SQLOCK_LAYOUT_SQLOCK;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_info *seen = NULL;
+    int64_t token;
+
+    assert_fails(SQLOCK_ETIMEDOUT, observe(f, 0, &seen));
+    lock_take(lock, LONG_TTL_MS);
+    assert_ok(observe(f, 0, &seen));
+    token = seen->token;
+    assert_null(seen->text);
+    lock_renew(lock, LONG_TTL_MS);
+    assert_fails(SQLOCK_ETIMEDOUT, observe(f, 0, &seen));
+    assert_true(seen->token == token);
+    if (has_text) {
+        publish(f, lock, "one");
+        assert_ok(observe(f, 0, &seen));
+        assert_string_equal(seen->text, "one");
+        publish(f, lock, "one");
+        assert_fails(SQLOCK_ETIMEDOUT, observe(f, 10, &seen));
+        publish(f, lock, "");
+        assert_ok(observe(f, 0, &seen));
+        assert_string_equal(seen->text, "");
+    }
+    lock_give(lock);
+    assert_ok(observe(f, 0, &seen));
+    assert_null(seen);
+    assert_fails(SQLOCK_ETIMEDOUT, observe(f, 0, &seen));
+    lock_drop(lock);
+}
+
+/* Neither those who share a lock lead, nor who has broken a lease. */
+static void test_nobody_leads(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = leader(f);
+    sqlock_lock *share;
+    sqlock_info *seen = NULL;
+
+    assert_ok(observe(f, 0, &seen));
+    lock_break(f, lock, false);
+    assert_ok(observe(f, 0, &seen));
+    assert_null(seen);
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
+    fixture_expire(f, f->name);
+    share = sharer(f);
+    assert_fails(SQLOCK_ETIMEDOUT, observe(f, 0, &seen));
+    lock_end(share);
+    lock_drop(lock);
+}
+
+static void test_what_cannot_be_observed_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_info *seen = NULL;
+
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_observe(f->b, f->name, -2, 0, &seen, &f->err));
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_observe(f->b, f->name, 0, -1, &seen, &f->err));
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_observe(f->b, f->name, 0, 0, NULL, &f->err));
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_observe(NULL, f->name, 0, 0, &seen, &f->err));
+    assert_null(seen);
+}
+
+static int cancel(struct worker *worker)
+{
+    const int *fd = worker->context;
+
+    check_sleep(50);
+    return write(*fd, "x", 1) == 1 ? 0 : worker_fail(worker, "write");
+}
+
+static void test_observing_is_cancelled(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_info *seen = NULL;
+    struct worker worker;
+    int fds[2];
+
+    assert_int_equal(pipe(fds), 0);
+    worker_start(&worker, cancel, &fds[1]);
+    assert_fails(SQLOCK_ECANCELED, sqlock_observe(f->b, f->name, SQLOCK_FOREVER,
+                                                  fds[0], &seen, &f->err));
+    worker_join(&worker);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+    assert_null(seen);
+}
+
+/* The child leads, and publishes two texts; the second one when it is told.  A
+ * child may not open a SQLite file that its parent has open. */
+static int lead_in_child(struct fixture *f, int told_fd)
+{
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = NULL;
+    sqlock_lock *lock = NULL;
+    char told;
+
+    if (sqlock_registry_open(&registry, f->url, &options, NULL) != 0 ||
+        sqlock_obtain(&lock, registry, f->name, NULL) != 0 ||
+        sqlock_acquire(lock, 0, NULL, NULL) != 0 ||
+        sqlock_publish(lock, "first", NULL) != 0 ||
+        read(told_fd, &told, 1) != 1)
+        return 1;
+    if (sqlock_publish(lock, "second", NULL) != 0 ||
+        read(told_fd, &told, 1) != 1)
+        return 2;
+    return sqlock_release(lock, NULL) == 0 ? 0 : 3;
+}
+
+static void observe_text(struct fixture *f, sqlock_info **seen,
+                         const char *text)
+{
+    do
+        assert_ok(observe(f, PATIENCE_MS, seen));
+    while (*seen == NULL || (*seen)->text == NULL);
+    assert_string_equal((*seen)->text, text);
+}
+
+static void test_another_process_is_observed(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_info *seen = NULL;
+    pid_t parent = getpid();
+    int status = -1;
+    int fds[2];
+    pid_t pid;
+
+    if (!CHILD_MAY_OPEN)
+        return;
+    assert_int_equal(pipe(fds), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        check_end_with(parent);
+        _exit(lead_in_child(f, fds[0]));
+    }
+    observe_text(f, &seen, "first");
+    assert_int_equal(write(fds[1], "x", 1), 1);
+    observe_text(f, &seen, "second");
+    assert_int_equal(write(fds[1], "x", 1), 1);
+    assert_ok(observe(f, PATIENCE_MS, &seen));
+    assert_null(seen);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+}
+
+/* --- what is sent --- */
+
+static bool is_told(const struct fixture *f)
+{
+    return (f->database->bit & (ON_POSTGRES | ON_SQLITE)) != 0 &&
+           !database_is_pooled(f->database) && !database_is_polled(f->database);
+}
+
+static sqlock_registry *observer(struct fixture *f, uint32_t poll_ms)
+{
+    sqlock_options options = fixture_options(f);
+
+    options.poll_ms = poll_ms;
+    return fixture_registry(f, &options);
+}
+
+/* Return how many statements the registry has sent. */
+static uint64_t sent(struct fixture *f, sqlock_registry *registry)
+{
+    sqlock_stats stats = SQLOCK_STATS_INIT;
+
+    assert_ok(sqlock_registry_stats(registry, &stats, &f->err));
+    return stats.statement.count;
+}
+
+static void test_nothing_is_sent_while_nothing_changes(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = observer(f, 1);
+    sqlock_lock *lock = leader(f);
+    sqlock_info *seen = NULL;
+    uint64_t before;
+
+    publish(f, lock, "steady");
+    assert_ok(sqlock_observe(registry, f->name, 0, 0, &seen, &f->err));
+    assert_fails(SQLOCK_ETIMEDOUT,
+                 sqlock_observe(registry, f->name, 10, 0, &seen, &f->err));
+    before = sent(f, registry);
+    assert_fails(SQLOCK_ETIMEDOUT,
+                 sqlock_observe(registry, f->name, 1500, 0, &seen, &f->err));
+    /* at once, if the bell was opened only now, and when the time is over */
+    if (is_told(f))
+        assert_true(sent(f, registry) <= before + 3);
+    else
+        assert_true(sent(f, registry) > before + 3);
+    sqlock_info_free(seen, 1);
+    lock_end(lock);
+    registry_end(registry);
+}
+
+/* The end of a lease is told by nobody. */
+static void test_a_dead_leader_is_noticed(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = observer(f, 1);
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_info *seen = NULL;
+    uint64_t before;
+
+    lock_take(lock, 1500);
+    publish(f, lock, "dies");
+    assert_ok(sqlock_observe(registry, f->name, 0, 0, &seen, &f->err));
+    before = sent(f, registry);
+    assert_ok(
+        sqlock_observe(registry, f->name, PATIENCE_MS, 0, &seen, &f->err));
+    assert_null(seen);
+    if (is_told(f))
+        assert_true(sent(f, registry) <= before + 6);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+/* A thread that observes. */
+struct watch {
+    struct fixture *fixture;
+    sqlock_registry *registry; /* it never polls */
+    sqlock_info *seen;
+};
+
+static int watch_leader(struct worker *worker)
+{
+    struct watch *w = worker->context;
+
+    worker_expect(worker, 0,
+                  sqlock_observe(w->registry, w->fixture->name, PATIENCE_MS, 0,
+                                 &w->seen, &worker->err));
+    return 0;
+}
+
+static sqlock_lock *seen_leader(struct watch *w)
+{
+    struct fixture *f = w->fixture;
+    sqlock_lock *lock = leader(f);
+
+    publish(f, lock, "one");
+    assert_ok(sqlock_observe(w->registry, f->name, 0, 0, &w->seen, &f->err));
+    assert_string_equal(w->seen->text, "one");
+    return lock;
+}
+
+static void publish_another(struct fixture *f, sqlock_lock *lock)
+{
+    publish(f, lock, "another");
+}
+
+static void resign(struct fixture *f, sqlock_lock *lock)
+{
+    (void)f;
+    lock_give(lock);
+}
+
+static void downgrade(struct fixture *f, sqlock_lock *lock)
+{
+    assert_ok(sqlock_downgrade(lock, &f->err));
+}
+
+static void set_permits(struct fixture *f, sqlock_lock *lock)
+{
+    (void)lock;
+    assert_ok(sqlock_set_permits(f->b, f->name, 3, &f->err));
+}
+
+static void break_it(struct fixture *f, sqlock_lock *lock)
+{
+    lock_break(f, lock, false);
+}
+
+static void be_elected(struct fixture *f, sqlock_lock *lock)
+{
+    lock_take(lock, LONG_TTL_MS);
+    publish(f, lock, "elected");
+}
+
+/* Assert that the observer is told of the change. */
+static void tells(struct watch *w, sqlock_lock *lock,
+                  void (*change)(struct fixture *, sqlock_lock *))
+{
+    struct worker worker;
+
+    worker_start(&worker, watch_leader, w);
+    check_sleep(100); /* it sleeps by then, or does not miss it */
+    change(w->fixture, lock);
+    worker_join(&worker);
+}
+
+static void test_changes_are_told(void **state)
+{
+    struct fixture *f = *state;
+    struct watch w = {.fixture = f};
+    sqlock_lock *lock;
+
+    if (!is_told(f))
+        skip_or_fail("nobody tells");
+    w.registry = observer(f, NEVER_MS);
+    lock = seen_leader(&w);
+    tells(&w, lock, publish_another);
+    assert_string_equal(w.seen->text, "another");
+    tells(&w, lock, resign);
+    assert_null(w.seen);
+    tells(&w, lock, be_elected);
+    if (w.seen->text == NULL) /* it looked between the two */
+        worker_run(watch_leader, &w);
+    assert_string_equal(w.seen->text, "elected");
+    tells(&w, lock, break_it);
+    assert_null(w.seen);
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
+    lock_drop(lock);
+    fixture_next(f);
+    lock = seen_leader(&w);
+    tells(&w, lock, downgrade);
+    assert_null(w.seen);
+    lock_end(lock);
+    fixture_next(f);
+    lock = seen_leader(&w);
+    tells(&w, lock, set_permits);
+    assert_null(w.seen->text);
+    sqlock_info_free(w.seen, 1);
+    lock_end(lock);
+    registry_end(w.registry);
+}
+
+static const struct test tests[] = {
+    TEST(test_changes_are_observed),
+    TEST_ON(test_nobody_leads, ON_ALL, IN_SQLOCK),
+    TEST(test_what_cannot_be_observed_is_refused),
+    TEST(test_observing_is_cancelled),
+    TEST_ON(test_another_process_is_observed, ON_POSTGRES | ON_MYSQL,
+            IN_SQLOCK),
+    TEST_ON(test_nothing_is_sent_while_nothing_changes, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_a_dead_leader_is_noticed, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_changes_are_told, ON_POSTGRES | ON_SQLITE, IN_SQLOCK),
+};
+const struct topic topic_observe = TOPIC(tests);
