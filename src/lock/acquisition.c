@@ -48,6 +48,10 @@ static int go_to(struct lk_acquisition *a, enum lk_acquisition_state state)
 {
     assert(followers[a->state] & TO(state));
     a->state = state;
+    if (TO(state) & (TO(LK_QUEUED) | TO(LK_WAITING) | TO(LK_POLLING)))
+        lk_deadlock_begin(a->first);
+    else if (state != LK_ASKING) /* the same wait goes on */
+        lk_deadlock_end(a->first);
     return GO_ON;
 }
 
@@ -251,10 +255,8 @@ static int enter(struct lk_acquisition *a, sqlock_error *err)
         first->rc = lk_enter(first, may_wait(a), &state, err);
         if (first->rc < 0)
             return end(a, first->rc);
-        if (state == LK_PART_QUEUED) {
-            lk_deadlock_begin(first);
+        if (state == LK_PART_QUEUED)
             return go_to(a, LK_QUEUED);
-        }
     }
     rc = enter_others(a, err);
     if (rc != 0)
@@ -274,11 +276,10 @@ static int await_turn(struct lk_acquisition *a, sqlock_error *err)
 
     if (rc > 0)
         return rc;
-    lk_deadlock_end(first);
-    if (rc < 0)
+    if (rc < 0) {
         first->rc = rc;
-    if (rc < 0)
         return end(a, rc);
+    }
     return state == LK_PART_HELD ? end(a, 0) : go_to(a, LK_ENTERING);
 }
 

@@ -3,13 +3,16 @@
  *
  * While the mutex is held, nobody ends or begins a wait that is in the table:
  * each thread that the search finds there is in its call, and holds what it
- * held when it began to wait.
+ * held when it began to wait.  lk_waits_are_closed() does the same with the
+ * waits of all processes, but without turns that may be given up.
  */
 #include "lock/deadlock.h"
 
 #include <unistd.h>
+#include <utlist.h>
 
 #include "base/error.h"
+#include "lease/sharer.h"
 #include "lock/hold.h"
 
 /* guarded by the mutex */
@@ -48,36 +51,111 @@ static uint64_t keeper_of(const struct lk_slot *slot, bool *has_turn)
     return hold->owner;
 }
 
-/* Return the wait of whoever has the lock that this one waits for; NULL: it
- * does not wait in a FIFO, or for this row itself.  *keeps: it has the turn
- * only, while it waits for another lock. */
-static struct lk_part *next_of(const struct lk_part *part, bool *keeps)
+/* Return whether the part, which is in a FIFO, gets the turn although whoever
+ * is stuck never goes on.  `by_giving_back`: also where that one has the turn
+ * only, and waits for another lock, since it may give the turn up. */
+static bool is_let_in_by_keeper(const struct lk_part *part, bool by_giving_back)
 {
-    struct lk_part *next = wait_of(keeper_of(part->slot, keeps));
+    bool has_turn;
+    const struct lk_part *other = wait_of(keeper_of(part->slot, &has_turn));
 
-    return next != NULL && next->slot != part->slot ? next : NULL;
+    if (other == NULL || !other->waiting.is_stuck)
+        return true;
+    if (other->slot == part->slot) /* it waits for the row, or in the FIFO */
+        return other != part->slot->turn;
+    return has_turn && by_giving_back;
 }
 
-/* Return whether the thread waits for itself.  *yields: the wait of an
- * acquisition that keeps a row in the circle, if there is one. */
-static bool is_circle(const struct lk_part *self, struct lk_part **yields)
+/* Return whether the part, which waits for the row, has room there although
+ * whoever shares the lock and is stuck never leaves.  Other processes may
+ * share it, too: they leave no more room. */
+static bool is_let_in_by_sharers(const struct lk_part *part)
 {
-    const struct lk_part *part = self;
+    const struct lk_hold *hold;
+    uint64_t taken = 0;
 
-    /* There may be a circle without this thread, that is being left. */
-    for (size_t most = HASH_CNT(waiting.hh, waits); most > 0; most--) {
-        bool keeps;
-        struct lk_part *next = next_of(part, &keeps);
+    DL_FOREACH(part->slot->holds, hold)
+    {
+        const struct lk_part *other = wait_of(hold->owner);
 
-        if (next == NULL)
-            return false;
-        if (keeps)
-            *yields = next;
-        if (next == self)
-            return true;
-        part = next;
+        if (lk_is_share(hold) && hold->state == LK_HOLD_HELD &&
+            !hold->is_left_behind && !lk_hold_is_overdue(hold) &&
+            other != NULL && other->waiting.is_stuck)
+            taken += hold->lease.weight;
     }
-    return false;
+    return taken == 0 ||
+           (part->weight > 0 && (part->permits == LK_NO_LIMIT ||
+                                 taken + part->weight <= part->permits));
+}
+
+static bool is_let_in(const struct lk_part *part, bool by_giving_back)
+{
+    if (part->waiter->is_deadlocked || part->waiter->is_cancelled)
+        return true; /* it is about to leave */
+    if (part->state == LK_PART_TURN)
+        return is_let_in_by_sharers(part);
+    return part->state != LK_PART_QUEUED ||
+           is_let_in_by_keeper(part, by_giving_back);
+}
+
+/* Of those that are noted as stuck, let go on who is let in, and whom those let
+ * in, and so on. */
+static void settle(bool by_giving_back)
+{
+    bool is_more = true;
+
+    while (is_more) {
+        is_more = false;
+        for (struct lk_part *part = waits; part != NULL;
+             part = part->waiting.hh.next) {
+            if (!part->waiting.is_stuck || !is_let_in(part, by_giving_back))
+                continue;
+            part->waiting.is_stuck = false;
+            is_more = true;
+        }
+    }
+}
+
+/* Find out who is stuck because the part waits, and return whether the part
+ * itself is.  First let it go on: those that are stuck even so are in another
+ * circle, or behind one, where somebody is being told. */
+static bool is_circle(struct lk_part *self, bool by_giving_back)
+{
+    struct lk_part *part;
+
+    for (part = waits; part != NULL; part = part->waiting.hh.next)
+        part->waiting.is_stuck = part != self;
+    settle(by_giving_back);
+    for (part = waits; part != NULL; part = part->waiting.hh.next)
+        part->waiting.is_stuck = !part->waiting.is_stuck;
+    settle(by_giving_back);
+    return self->waiting.is_stuck;
+}
+
+/* Have those who are stuck and have the turn of a lock for which others in the
+ * circle wait give it up. */
+static void give_back(void)
+{
+    for (struct lk_part *part = waits; part != NULL;
+         part = part->waiting.hh.next)
+        if (part->waiting.is_stuck && part->state == LK_PART_QUEUED &&
+            is_let_in_by_keeper(part, true))
+            lk_waiter_yield(part->slot->turn->waiter);
+}
+
+/* Look for a circle that the part has closed.  Between two searches all waits
+ * are noted as stuck: so most parts are seen to be let in at once. */
+static void look(struct lk_part *self)
+{
+    if (is_let_in(self, false))
+        return;
+    if (is_circle(self, true))
+        self->waiter->is_deadlocked = true;
+    else if (is_circle(self, false))
+        give_back();
+    for (struct lk_part *part = waits; part != NULL;
+         part = part->waiting.hh.next)
+        part->waiting.is_stuck = true;
 }
 
 /* Return whether the owner is a thread, which waits until the part leaves the
@@ -88,23 +166,28 @@ static bool is_thread(const struct lk_part *part)
            part->slot->store->options.ownership == SQLOCK_OWNED_BY_THREAD;
 }
 
+/* Return whether the part waits for somebody of this process: in the FIFO, or
+ * beside those who share the lock. */
+static bool waits_here(const struct lk_part *part)
+{
+    return part->state == LK_PART_QUEUED ||
+           (part->state == LK_PART_TURN && part->slot->holds != NULL);
+}
+
 void lk_deadlock_begin(struct lk_part *part)
 {
-    struct lk_part *yields = NULL;
-
-    if (!is_thread(part))
+    if (!is_thread(part) || part->waiting.is_noted)
         return;
     pthread_mutex_lock(&lk_mutex);
     forget_parent();
     part->waiter->is_deadlocked = false;
-    HASH_ADD(waiting.hh, waits, owner, sizeof part->owner, part);
-    part->waiting.is_noted = part->waiting.hh.tbl != NULL;
-    if (part->waiting.is_noted && is_circle(part, &yields)) {
-        if (yields != NULL)
-            lk_waiter_yield(yields->waiter);
-        else
-            part->waiter->is_deadlocked = true;
+    if (waits_here(part)) {
+        HASH_ADD(waiting.hh, waits, owner, sizeof part->owner, part);
+        part->waiting.is_noted = part->waiting.hh.tbl != NULL;
+        part->waiting.is_stuck = true;
     }
+    if (part->waiting.is_noted)
+        look(part);
     pthread_mutex_unlock(&lk_mutex);
 }
 

@@ -55,6 +55,7 @@ struct lk_part {
     struct lk_subscription polled;
     struct {
         bool is_noted; /* it is in the table of deadlock.c */
+        bool is_stuck; /* used there */
         UT_hash_handle hh;
     } waiting;
     /* used by the acquisition */
