@@ -14,6 +14,7 @@
 #include "base/command_line.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/owner.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "lease/layout.h"
@@ -275,6 +276,9 @@ static const char hex[] = "0123456789abcdef";
 void lk_store_client_id(struct lk_store *store, uint64_t owner,
                         char out[SQLOCK_KEY_SIZE])
 {
+    /* Threads share what a registry owns: none of them waits for another. */
+    if (store->options.ownership == SQLOCK_OWNED_BY_REGISTRY)
+        owner = lk_owner_id();
     lk_random_uuid(out);
     memcpy(out, store->number, sizeof store->number - 1);
     if (store->layout != SQLOCK_LAYOUT_SPRING6) {

@@ -124,10 +124,10 @@ int lk_store_run(struct lk_store *store, sqlock_statement_kind kind,
 
 /* Make the CLIENT_ID of a claim for that owner: a UUID that begins with the
  * registry's number, is random up to its last group, and has there eight digits
- * that tell the owner and four that count.  On the layout of Spring 6 it is one
- * of version 8, whose last nine digits are the option peer_ttl_ms: by which TTL
- * the row's CREATED_DATE tells the end of the lease.  Spring's own are of
- * version 4. */
+ * that tell the owner, unless that is a registry, and four that count.  On the
+ * layout of Spring 6 it is one of version 8, whose last nine digits are the
+ * option peer_ttl_ms: by which TTL the row's CREATED_DATE tells the end of the
+ * lease.  Spring's own are of version 4. */
 void lk_store_client_id(struct lk_store *store, uint64_t owner,
                         char out[SQLOCK_KEY_SIZE]);
 

@@ -8,6 +8,9 @@
  * moment, and the waits of this process are added a moment later: so a
  * circle counts when it was seen twice.  The one that began to wait last is
  * refused.
+ *
+ * A registry that owns locks does not wait, since each of its threads may
+ * release them: its leases and tickets have marks of nobody (store.h).
  */
 #ifndef LK_CIRCLE_H
 #define LK_CIRCLE_H

@@ -118,6 +118,7 @@ void lk_row_wait_give_up(struct lk_part *part, bool is_outage)
 {
     struct lk_slot *slot = part->slot;
     struct lk_store *store = slot->store;
+    const sqlock_options *options = &store->options;
     const struct lk_part *next;
     bool is_wanted;
 
@@ -125,8 +126,11 @@ void lk_row_wait_give_up(struct lk_part *part, bool is_outage)
         return;
     pthread_mutex_lock(&lk_mutex);
     next = lk_first_queued(slot);
-    /* A ticket says how much its waiter takes.  One that is late is undone. */
-    is_wanted = next != NULL && next->weight == part->weight && !slot->is_late;
+    /* A ticket says how much its waiter takes, and who that is.  One that is
+     * late is undone. */
+    is_wanted = next != NULL && next->weight == part->weight &&
+                !slot->is_late &&
+                (next->owner == part->owner || !options->detect_deadlocks);
     pthread_mutex_unlock(&lk_mutex);
     if (is_wanted)
         return;
