@@ -258,10 +258,10 @@ typedef struct sqlock_options {
      * before other processes get a chance; default 16. */
     uint32_t handoff_limit;
     sqlock_waiting waiting; /* default SQLOCK_WAITING_AUTO */
-    /* End a wait by EDEADLOCK if the holder waits, directly or through others,
-     * for a lock of the waiter, also in other processes that use this table and
-     * region: within two seconds, by a query of the table every 700 ms of each
-     * wait of an owner that holds another lock.  Needs sqlock's layout. */
+    /* End a wait by EDEADLOCK within two seconds if the holder (of a shared
+     * lock: so many that the others leave too little) waits, at once or through
+     * others, for a lock of the waiter, also in other processes: by a query of
+     * each wait of a holder each 700 ms.  Set it in all; on sqlock's layout. */
     bool detect_deadlocks;
     /* CLIENT_ID of a lease whose holder waits for this process: deadlocks are
      * looked for as if its locks were held here.  NULL: none. */

@@ -705,7 +705,7 @@ NULL, NULL, NULL, NULL
 
 -- ---- waits (sqlock) [not prepared]
 -- Reads who waits for whom, to find circles.
-SELECT CLIENT_ID, QUEUE
+SELECT CLIENT_ID, QUEUE, SHARERS, {now_us}
   FROM INT_LOCK
   WHERE REGION = :region AND QUEUE IS NOT NULL AND CLIENT_ID IS NOT NULL AND
     {ends} > {now};

@@ -291,8 +291,9 @@ typedef enum sqlock_statement_kind {
      * that hears for all. */
     SQLOCK_SQL_TELL,
 
-    /* Read who waits for whom in :region.  Rows: CLIENT_ID and QUEUE of each
-     * lock that is held and has tickets.  Missing as ENQUEUE. */
+    /* Read who waits for whom in :region.  Rows: CLIENT_ID, QUEUE and SHARERS
+     * of each lock that is held and has tickets, and the time in us.  Missing
+     * as ENQUEUE. */
     SQLOCK_SQL_WAITS,
 
     /* No parameters.  Free every row of INT_LOCK and raise its token; delete

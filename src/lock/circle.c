@@ -46,12 +46,12 @@ static bool add_own(const sqlock_registry *registry, struct lk_waits *waits)
 
         DL_FOREACH2(slot->parts, part, next)
         {
-            struct lk_wait wait = {
-                .waiter = lk_store_mark(&registry->store, part->owner)};
+            uint32_t waiter = lk_store_mark(&registry->store, part->owner);
 
-            wait.awaited = mark_of(slot, wait.waiter);
             if (part->state == LK_PART_QUEUED)
-                is_complete = is_complete && lk_waits_add(waits, &wait);
+                is_complete =
+                    is_complete &&
+                    lk_waits_add(waits, waiter, mark_of(slot, waiter));
         }
     }
     return is_complete;

@@ -32,6 +32,7 @@ extern const struct suite suite_command_line;
 extern const struct suite suite_writer;
 extern const struct suite suite_row;
 extern const struct suite suite_peers;
+extern const struct suite suite_waits;
 extern const struct suite suite_watchdog;
 extern const struct suite suite_renewal;
 extern const struct suite suite_classify;
