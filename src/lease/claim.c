@@ -251,7 +251,7 @@ static void settle(struct lk_store *store, struct lk_lease *lease, int rc,
     lease->fate = !was_uncertain           ? LK_CLAIM_ANSWERED
                   : rc == 0 || is_answered ? LK_CLAIM_LATE
                                            : LK_CLAIM_IN_DOUBT;
-    if (was_uncertain && is_answered && !lease->may_wait)
+    if (was_uncertain && is_answered && !lease->has_ticket)
         lk_resolver_add_claim(store, lease, lk_boottime_ns());
 }
 

@@ -36,6 +36,9 @@ struct lk_lease {
     uint32_t cap_ms;
     enum lk_claim_fate fate; /* in and out: of a claim with this CLIENT_ID */
     bool may_wait; /* a claim that is refused leaves a ticket in the row */
+    /* the CLIENT_ID is that of a ticket, and goes on to wait when it is
+     * refused */
+    bool has_ticket;
     /* what it takes of a lock that others share, 1 for a reader; 0: it is
      * exclusive */
     uint32_t weight;

@@ -262,7 +262,7 @@ void lk_resolver_add_claim(struct lk_store *store, const struct lk_lease *lease,
     doubt->arrives_by_ns =
         lk_after_ms(sent_boot_ns, store->options.statement_timeout_ms);
     doubt->over_ns = lk_after_ms(doubt->arrives_by_ns, lease->ttl_ms);
-    doubt->has_ticket = lease->may_wait;
+    doubt->has_ticket = lease->has_ticket;
     doubt->is_share = lease->weight > 0;
     add_doubt(&store->resolver, doubt);
 }

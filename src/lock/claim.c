@@ -33,6 +33,7 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
     lk_clear_aside(slot);
     if (part->is_kept) {
         part->lease.may_wait = false;
+        part->lease.has_ticket = false;
         part->lease.takes_bell = false;
         part->lease.is_unqueued = false;
     }
@@ -45,6 +46,7 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
         .ttl_ms = a->options.ttl_ms,
         .weight = part->weight,
         .permits = part->permits,
+        .has_ticket = slot->ticket[0] != '\0',
         .is_unqueued = slot->is_unqueued && part->weight == 0,
         .asked_ns = a->self.asked_ns,
     };
@@ -110,6 +112,7 @@ void lk_claim_collect_first(struct lk_acquisition *a)
     a->first->lease.queue = slot->peers.queue;
     /* The row that was reserved for the ticket takes the shorter statement. */
     a->first->lease.may_wait = !a->is_rung;
+    a->first->lease.has_ticket = true;
     a->first->lease.is_unqueued = false;
     have_session(a, slot);
     a->batch.session = slot->session;
