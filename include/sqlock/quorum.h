@@ -174,7 +174,9 @@ SQLOCK_MUSTUSE int sqlock_quorum_release(sqlock_quorum *quorum, int *results,
 SQLOCK_API int64_t sqlock_quorum_remaining_ms(sqlock_quorum *quorum);
 
 /** The lock of one registry, by its place, for its token, name and key.  Do not
- *  acquire, release or drop it.  NULL: there is no such place. */
+ *  acquire, release or drop it.  A caller without `auto_renew` may renew each
+ *  by sqlock_renew(), where one that is away delays the others.  NULL: there is
+ *  no such place. */
 SQLOCK_API sqlock_lock *sqlock_quorum_lock(sqlock_quorum *quorum, size_t place);
 
 #ifdef __cplusplus
