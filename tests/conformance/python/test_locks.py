@@ -355,7 +355,7 @@ def test_the_loss_of_one_of_many_raises(registry, other, name):
 
 
 def test_a_child_process_is_refused(registry, name):
-    with registry.lock(name) as lease:
+    with registry.lock(name) as lease, registry.leader(name + "-led") as leader:
         child = os.fork()
         if child == 0:
             code = 1
@@ -363,7 +363,16 @@ def test_a_child_process_is_refused(registry, name):
                 uses = (
                     lambda: registry.acquire(name + "-child", 0),
                     lambda: registry.show(name),
+                    lambda: registry.acquire(name + "-child", 0, shared=True),
+                    lambda: registry.semaphore(name, 2, 0).__enter__(),
+                    lambda: registry.set_permits(name, 2),
+                    lambda: leader.publish("text"),
+                    registry.leader(name).info,
+                    registry.leader(name).observe,
                     lease.check,
+                    lease.renew,
+                    lease.downgrade,
+                    lambda: lease.id,
                     lease.release,
                     registry.close,
                 )
@@ -374,8 +383,8 @@ def test_a_child_process_is_refused(registry, name):
                     except sqlock.UsedAfterFork:
                         continue
                     os._exit(code)
-                code = 0 if not lease.held else 2
-                del lease
+                code = 0 if not lease.held and not leader.leads else 2
+                del lease, leader
             finally:
                 os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
