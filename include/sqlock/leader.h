@@ -21,9 +21,11 @@
  * leader has died, and what is told may be lost.  Otherwise the row is read
  * every `poll_ms`: while nobody leads, or a leader without a text; on MySQL and
  * MariaDB; on Spring's layouts; where the observer is behind a pooler; and with
- * waiting=poll, be that the leader's or the observer's.  No statement about a
- * lock without a text is longer for it; the release of one with a text sends
- * one more.
+ * waiting=poll, be that the leader's or the observer's.  A process with
+ * waiting=poll that breaks the lease, releases it by its id or changes the
+ * permits tells nobody.  No statement about a lock without a text is longer for
+ * it; the release of one with a text sends one more, as do a break and a change
+ * of permits.
  *
  * A text needs the table of sqlock's layout.  A Spring service that has the
  * lock leads, too, without a text.  Nobody leads where several share the lock,

@@ -34,6 +34,7 @@ extern "C" {
  * @param ttl_ms the TTL that sqlock_lease_renew() uses when it is given 0
  * @return 0           done
  *         EEXPIRED    not held
+ *         EFORK       this is a child process
  */
 SQLOCK_MUSTUSE int sqlock_lease_id(char id[SQLOCK_LEASE_ID_SIZE],
                                    sqlock_lock *lock, uint32_t ttl_ms,

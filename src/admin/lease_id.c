@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/writer.h"
 #include "lease/row.h"
+#include "lock/guarded.h"
 #include "sqlock/lease.h"
 
 /* The lease of an id, whose `key` points to the copy here. */
@@ -81,10 +82,15 @@ int sqlock_lease_id(char id[SQLOCK_LEASE_ID_SIZE], sqlock_lock *lock,
                     uint32_t ttl_ms, sqlock_error *err)
 {
     char client_id[SQLOCK_KEY_SIZE];
+    struct lk_store *store;
+    int rc;
 
     if (id == NULL || lock == NULL)
         return lk_error_null(err, "lock and id");
     id[0] = '\0';
+    rc = lk_guarded_store(lock, &store, err);
+    if (rc < 0)
+        return rc;
     if (ttl_ms < LK_TTL_MIN_MS || ttl_ms > LK_TTL_MAX_MS)
         return lk_error(err, SQLOCK_EINVAL, "ttl_ms is %u", ttl_ms);
     sqlock_client_id(lock, client_id);

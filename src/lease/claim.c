@@ -270,7 +270,8 @@ static void begin(struct lk_store *store, struct lk_batch *batch)
             continue;
         if (lease->client_id[0] == '\0')
             lk_store_client_id(store, lease->owner, lease->client_id);
-        lease->cap_ms = 0;
+        if (lease->fate == LK_CLAIM_ANSWERED)
+            lease->cap_ms = 0;
     }
 }
 

@@ -15,7 +15,7 @@
  * statement that is carried out late does not replace a later text.
  *
  * "told" says that the leader's process rings at all bells (SQLOCK_SQL_TELL)
- * with each text and when it leads no longer: who observes it need not poll.
+ * with each text and when it gives the lead up: who observes it need not poll.
  * Otherwise there is "kept".  The statements of leases without a text are not
  * longer for it, and nobody need know who observes.
  */

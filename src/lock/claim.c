@@ -81,16 +81,30 @@ static void have_session(const struct lk_acquisition *a, struct lk_slot *slot)
         slot->session = NULL;
 }
 
+/* Note that a statement with the slot's ticket was not answered. */
+static void note_late(struct lk_slot *slot)
+{
+    slot->late_until_ns = lk_after_ms(
+        lk_boottime_ns(), slot->store->options.statement_timeout_ms);
+}
+
+bool lk_ticket_is_late(const struct lk_slot *slot)
+{
+    return lk_boottime_ns() < slot->late_until_ns;
+}
+
 /* Begin a ticket: that of a claim in doubt, which is repeated; or a new one. */
 static void begin_ticket(const struct lk_acquisition *a, struct lk_slot *slot)
 {
     const struct lk_lease *lease = &a->first->lease;
 
-    slot->is_late = lease->fate == LK_CLAIM_IN_DOUBT;
-    if (slot->is_late)
+    slot->late_until_ns = 0;
+    if (lease->fate == LK_CLAIM_IN_DOUBT) {
         memcpy(slot->ticket, lease->client_id, sizeof slot->ticket);
-    else
+        note_late(slot);
+    } else {
         lk_store_client_id(a->store, a->first->owner, slot->ticket);
+    }
     slot->place = -1;
 }
 
@@ -128,18 +142,11 @@ static void note_asked(const struct lk_acquisition *a, int rc)
         lk_slot_drop_session(a->first->slot);
 }
 
-/* Forget a ticket whose lease is given back. */
-static void end_ticket(struct lk_slot *slot)
-{
-    slot->ticket[0] = '\0';
-    lk_slot_drop_session(slot);
-}
-
 /* Return whether a statement with the part's CLIENT_ID may arrive yet. */
 static bool is_late(const struct lk_part *part)
 {
     return is_of_ticket(part)
-               ? part->slot->is_late
+               ? lk_ticket_is_late(part->slot)
                : part->is_kept && part->lease.fate == LK_CLAIM_LATE;
 }
 
@@ -151,10 +158,12 @@ static void copy_back(const struct lk_acquisition *a, int rc)
         bool was_late = is_late(part);
 
         part->lease = a->batch.items[i].lease;
-        if (was_late && part->lease.fate == LK_CLAIM_ANSWERED)
+        if (part->lease.fate != LK_CLAIM_ANSWERED && is_of_ticket(part))
+            note_late(part->slot);
+        if (was_late && part->lease.fate == LK_CLAIM_ANSWERED) {
             part->lease.fate = LK_CLAIM_LATE;
-        if (is_of_ticket(part))
-            part->slot->is_late = part->lease.fate != LK_CLAIM_ANSWERED;
+            lk_lease_cap(&part->lease, a->options.ttl_ms);
+        }
         part->rc = rc < 0 ? 0 : a->batch.items[i].rc;
     }
 }
@@ -219,12 +228,14 @@ static int undo_grants(struct lk_acquisition *a, const struct lk_part *taken,
 
         if (!is_to_undo(a, &a->batch.items[i], taken))
             continue;
+        if (is_of_ticket(part)) {
+            (void)lk_bell_forget(part);
+            lk_claim_keep_session(part);
+        }
         granted.items[granted.count++] =
             (struct lk_item){.lease = part->lease, .owner = part};
         part->lease.place = (struct lk_place){0};
         part->is_kept = false;
-        if (is_of_ticket(part))
-            end_ticket(part->slot);
     }
     granted.deadline_ns = lk_store_deadline(a->store);
     if (granted.count > 0)

@@ -15,6 +15,10 @@ void lk_claim_collect(struct lk_acquisition *a);
  * refused, it gets a ticket in the row. */
 void lk_claim_collect_first(struct lk_acquisition *a);
 
+/* Return whether a statement with the slot's ticket may arrive yet that was not
+ * answered. */
+bool lk_ticket_is_late(const struct lk_slot *slot);
+
 /* Give up the bell of leases that were set aside (hold.h), before the part that
  * has the turn claims the row or gives the turn up. */
 void lk_clear_aside(struct lk_slot *slot);

@@ -67,6 +67,18 @@ int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
     return rc;
 }
 
+struct lk_hold *lk_guarded_hold(const sqlock_lock *lock, const char *client_id)
+{
+    struct lk_hold *hold;
+
+    DL_FOREACH(lock->slot->holds, hold)
+    {
+        if (hold->guards > 0 && strcmp(hold->lease.client_id, client_id) == 0)
+            return hold;
+    }
+    return NULL;
+}
+
 int lk_guard_settle(const sqlock_lock *lock, struct lk_lease *lease,
                     sqlock_error *err)
 {
@@ -76,7 +88,7 @@ int lk_guard_settle(const sqlock_lock *lock, struct lk_lease *lease,
         bool is_renewed;
 
         pthread_mutex_lock(&lk_mutex);
-        hold = lk_hold_of(lock->slot, lk_caller(lock));
+        hold = lk_guarded_hold(lock, lease->client_id);
         is_guarded = hold->guards > 1;
         is_renewed = hold->renewals != NULL;
         *lease = hold->lease;
@@ -91,19 +103,6 @@ int lk_guard_settle(const sqlock_lock *lock, struct lk_lease *lease,
     }
 }
 
-/* Return the guarded hold; it is neither released nor set aside. */
-static struct lk_hold *guarded(const sqlock_lock *lock, const char *client_id)
-{
-    struct lk_hold *hold;
-
-    DL_FOREACH(lock->slot->holds, hold)
-    {
-        if (hold->guards > 0 && strcmp(hold->lease.client_id, client_id) == 0)
-            return hold;
-    }
-    return NULL;
-}
-
 void lk_guard_end(sqlock_lock *lock, const char *client_id, int lost)
 {
     sqlock_registry *registry = lock->registry;
@@ -111,7 +110,7 @@ void lk_guard_end(sqlock_lock *lock, const char *client_id, int lost)
     uint64_t owed = 0; /* the grant that is to be released; 0: none */
 
     pthread_mutex_lock(&lk_mutex);
-    hold = guarded(lock, client_id);
+    hold = lk_guarded_hold(lock, client_id);
     assert(hold != NULL);
     hold->guards--;
     if (lost != 0 && hold->lost == 0)

@@ -25,6 +25,11 @@ int lk_guarded_store(const sqlock_lock *lock, struct lk_store **out,
 int lk_guard_settle(const sqlock_lock *lock, struct lk_lease *lease,
                     sqlock_error *err);
 
+/* Return the hold of the lease with that CLIENT_ID, which is guarded: so it is
+ * neither released nor set aside, but its owner may have abandoned it.  The
+ * caller holds the mutex. */
+struct lk_hold *lk_guarded_hold(const sqlock_lock *lock, const char *client_id);
+
 /* End a guard of the lease with that CLIENT_ID.  `lost` is the state in which
  * the guard found the lease: 0, ELOST or EEXPIRED; a lost lease is marked as
  * lost.  If the holder's last acquire was undone meanwhile (sqlock_abandon()),

@@ -363,7 +363,7 @@ int lk_peers_open(struct lk_part *part, sqlock_error *err)
 
     lk_claim_keep_session(part);
     lk_store_client_id(store, part->owner, slot->ticket);
-    slot->is_late = false;
+    slot->late_until_ns = 0;
     slot->place = -1;
     part->lease.is_for_peers = true;
     part->lease.is_unqueued = false;

@@ -22,10 +22,10 @@ static int check_alone(const sqlock_lock *lock, sqlock_error *err)
 }
 
 /* Have the release tell those who observe, whatever comes of the statement. */
-static void note_text(const sqlock_lock *lock)
+static void note_text(const sqlock_lock *lock, const struct lk_lease *lease)
 {
     pthread_mutex_lock(&lk_mutex);
-    lk_hold_of(lock->slot, lk_caller(lock))->lease.has_text = true;
+    lk_guarded_hold(lock, lease->client_id)->lease.has_text = true;
     pthread_mutex_unlock(&lk_mutex);
 }
 
@@ -47,7 +47,7 @@ int sqlock_publish(sqlock_lock *lock, const char *text, sqlock_error *err)
         return rc;
     rc = lk_guard_settle(lock, &lease, err);
     if (rc == 0)
-        note_text(lock);
+        note_text(lock, &lease);
     if (rc == 0)
         rc = lk_leader_publish(store, &lease, text, err);
     lk_guard_end(lock, lease.client_id,

@@ -16,6 +16,7 @@
 #include "lease/bell.h"
 #include "lease/sharer.h"
 #include "lease/ticket.h"
+#include "lock/claim.h"
 #include "lock/peers.h"
 #include "lock/registry.h"
 
@@ -119,6 +120,8 @@ void lk_row_wait_give_up(struct lk_part *part, bool is_outage)
     struct lk_slot *slot = part->slot;
     struct lk_store *store = slot->store;
     const sqlock_options *options = &store->options;
+    bool is_late =
+        part->lease.fate == LK_CLAIM_IN_DOUBT || lk_ticket_is_late(slot);
     const struct lk_part *next;
     bool is_wanted;
 
@@ -128,15 +131,14 @@ void lk_row_wait_give_up(struct lk_part *part, bool is_outage)
     next = lk_first_queued(slot);
     /* A ticket says how much its waiter takes, and who that is.  One that is
      * late is undone. */
-    is_wanted = next != NULL && next->weight == part->weight &&
-                !slot->is_late &&
+    is_wanted = next != NULL && next->weight == part->weight && !is_late &&
                 (next->owner == part->owner || !options->detect_deadlocks);
     pthread_mutex_unlock(&lk_mutex);
     if (is_wanted)
         return;
     lk_peers_end_wait(slot);
     lk_resolver_leave(store, slot->key, slot->ticket, is_outage);
-    if (slot->is_late)
+    if (is_late)
         part->lease.fate = LK_CLAIM_IN_DOUBT;
     slot->ticket[0] = '\0';
     lk_slot_drop_session(slot);

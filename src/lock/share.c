@@ -33,7 +33,7 @@ static void become_share(const sqlock_lock *lock, const struct lk_lease *lease)
     struct lk_hold *hold;
 
     pthread_mutex_lock(&lk_mutex);
-    hold = own(lock);
+    hold = lk_guarded_hold(lock, lease->client_id);
     hold->lease = *lease;
     lk_pass_turn(lock->slot);
     pthread_mutex_unlock(&lk_mutex);

@@ -107,8 +107,10 @@ struct lk_slot {
     /* the CLIENT_ID of the ticket that this process may have in the row; "":
      * none */
     char ticket[SQLOCK_KEY_SIZE];
-    bool is_late; /* a statement with the ticket may arrive yet */
-    int place;    /* of the ticket, when it was seen last; -1: in no row yet */
+    /* until when a statement with the ticket may arrive that was not answered,
+     * CLOCK_BOOTTIME */
+    int64_t late_until_ns;
+    int place; /* of the ticket, when it was seen last; -1: in no row yet */
     /* the session that has the ticket's bell, where each has its own */
     struct lk_connection *session;
     struct {                               /* Spring services: peers.h */

@@ -89,7 +89,7 @@ void lk_member_ask(struct lk_member *member)
     if (rc < 0)
         end_in(member, LK_MEMBER_FAILED, rc);
     else
-        become(member, LK_MEMBER_ASKING);
+        end_in(member, LK_MEMBER_ASKING, SQLOCK_ECANCELED); /* no answer yet */
 }
 
 static void note_released(struct lk_member *member, int rc)

@@ -11,6 +11,7 @@
 
 #include "sqlock/async.h"
 #include "sqlock/leader.h"
+#include "sqlock/lease.h"
 #include "sqlock/many.h"
 #include "sqlock/shared.h"
 #include "support/tap.h"
@@ -88,6 +89,7 @@ static int ask_sharing(struct scene *s)
 
 static int ask_many(struct scene *s)
 {
+    char id[SQLOCK_LEASE_ID_SIZE];
     int fd = -1;
     sqlock_lock *locks[] = {s->held, s->free_one};
     int results[2];
@@ -102,6 +104,8 @@ static int ask_many(struct scene *s)
         return 44;
     if (sqlock_lost_fd(&fd, s->held, NULL) != SQLOCK_EFORK)
         return 45;
+    if (sqlock_lease_id(id, s->held, 60000, NULL) != SQLOCK_EFORK)
+        return 46;
     return 0;
 }
 

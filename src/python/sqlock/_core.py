@@ -104,7 +104,7 @@ def interruptible(call: Callable[[], None], cancel: Eventfd) -> None:
             ended.wait()
         raise
     if came:
-        raise came[0]
+        raise came.pop()  # not kept by this frame, which its traceback has
 
 
 class Wait:
@@ -254,6 +254,8 @@ class Core:
         if not process_ends:
             self._end_quorums()
         self.closed = True
+        if not process_ends:
+            self._refuse_if_kept()  # one may have been granted meanwhile
         cancel = _native.function("cancel")
         while self._calls:
             for handle in list(self.waiting):
@@ -265,12 +267,18 @@ class Core:
             time.sleep(_LOOK_SECONDS)
         self.end()
 
-    def _end_quorums(self) -> None:
-        """End those that were dropped; the others have to be released first."""
+    def _refuse_if_kept(self) -> None:
+        """Stay open while somebody has a quorum here."""
         for one in list(self.quorums.values()):
             if one.is_kept():
+                self.closed = False
                 text = f"a quorum has the lock {one.name!r} here: release it first"
                 raise InUse(text)
+
+    def _end_quorums(self) -> None:
+        """End those that were dropped; the others have to be released first."""
+        self._refuse_if_kept()
+        for one in list(self.quorums.values()):
             if one.is_dropped() and not one.end():
                 raise InUse(f"a transaction guards a lock of the quorum {one.name!r}")
 
@@ -388,9 +396,18 @@ class Core:
             if not pointer.end():
                 late.append(pointer.end)
         elif what == "close":
-            self.close()
+            if not self._closes():
+                late.append(self._closes)
         else:  # the name of a function of the library
             self.end_one(ctypes.c_void_p(pointer), what)
+
+    def _closes(self) -> bool:
+        """Close it; False while a transaction guards a lock of a quorum."""
+        try:
+            self.close()
+        except InUse:
+            return self.closed
+        return True
 
     def _release(self, pointer: int) -> None:
         """Release a lock in the background if it is held."""

@@ -35,7 +35,7 @@ class _Native:
         self.is_held = False
         self._cores = cores
         self._calls = [core._calls for core in cores]
-        self._ending = threading.Lock()
+        self._ending = threading.RLock()  # a signal's handler may end it, too
         self._handle: Callable[[], Optional[_Handle]] = lambda: None
 
     def tie(self, handle: _Handle) -> None:
@@ -217,7 +217,8 @@ class Quorum(Holding):
         handle = self._handle
         if handle is None or not handle.is_usable():
             return [False] * len(self._registries)
-        return [bool(one) for one in handle.ask_each("is_held")]
+        held = handle.ask_each("is_held")
+        return [t is not None and bool(one) for t, one in zip(self._tokens, held)]
 
     @property
     def results(self) -> List[Optional[Error]]:
@@ -342,6 +343,7 @@ def quorum(
             ...
             held.check()
     """
+    registries = _checked(registries)  # each block asks them
     return Locking(functools.partial(acquire_quorum, **_given(locals())))
 
 
@@ -390,6 +392,7 @@ def aquorum(
 ) -> AsyncLocking[Quorum]:
     """As :func:`quorum`, for asyncio, with the promises of :meth:`Registry.alock`:
     a loss ends the block."""
+    registries = _checked(registries)
     given = _given(locals(), "cancel_on_loss")
     return AsyncLocking(functools.partial(aacquire_quorum, **given), cancel_on_loss)
 

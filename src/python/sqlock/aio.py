@@ -291,7 +291,10 @@ async def in_thread(
             raise
     if cancelled is not None:
         call.take_back()
-        raise cancelled
+        try:
+            raise cancelled
+        finally:
+            del cancelled  # not kept by this frame, which its traceback has
     if call.errors:
-        raise call.errors[0]
+        raise call.errors.pop()
     return call.results[0]

@@ -18,7 +18,7 @@ from ._core import LOOK_AGAIN_MS, Core, Eventfd, calling_back
 from ._core import gets_signals, interruptible
 from .aio import AsyncLocking, Port, in_thread
 from .atx import AsyncStock, AsyncTransaction
-from .errors import Busy, NotFound, call
+from .errors import Busy, InUse, NotFound, call
 from .info import LockInfo, decoded, rows_of
 from .leader import AsyncLeader, Leader
 from .lease import Lease, Leases, OnLost, acquire_options
@@ -191,7 +191,13 @@ class Registry(Block):
                 self._port.wake()
 
     def _end_block(self, error: Optional[BaseException]) -> None:
-        self.close()
+        try:
+            self.close()
+        except InUse as why:
+            if error is None:
+                raise
+            # The block's own exception goes first.
+            log.warning("the registry was not closed: %s", why)
 
     # -------------------------------------------------------------- locks --
 

@@ -6,6 +6,7 @@ import gc
 import os
 import sqlite3
 import threading
+import weakref
 
 import pytest
 
@@ -210,6 +211,42 @@ def test_a_registry_of_a_quorum_is_closed_after_it(three, others, name):
     assert_free(others, name)
     with pytest.raises(sqlock.Closed):
         sqlock.acquire_quorum(three, name, 0)
+
+
+def test_a_block_of_registries_raises_what_it_raised(urls, name):
+    kept = []
+    with pytest.raises(KeyError):
+        with sqlock.open(urls[0]) as one, sqlock.open(urls[1]) as two:
+            kept.append(sqlock.acquire_quorum([one, two], name, 0, all=True))
+            raise KeyError(name)
+    kept[0].release()
+    one.close()
+    two.close()
+
+
+def test_a_refusal_keeps_nothing_of_its_caller(three, others, name):
+    class Own:
+        pass
+
+    def ask(owns):
+        own = Own()
+        owns.append(weakref.ref(own))
+        with pytest.raises(sqlock.Busy):
+            if len(owns) == 1:
+                sqlock.acquire_quorum(three, name, 0)
+            else:
+                three[0].acquire_many([name], 0)
+
+    owns = []
+    with sqlock.quorum(others, name, 60):
+        gc.collect()
+        gc.disable()
+        try:
+            ask(owns)
+            ask(owns)
+            assert [own() for own in owns] == [None, None]
+        finally:
+            gc.enable()
 
 
 def test_a_registry_that_closes_ends_the_wait(three, others, name):

@@ -12,8 +12,8 @@
 #include "support/tap.h"
 
 #define SHARERS 40
-#define SHARED_MS (6000 * SLOWNESS)
-#define DELAY_MS (40 * SLOWNESS)
+#define SHARED_MS (12000 * SLOWNESS)
+#define DELAY_MS (60 * SLOWNESS)
 
 /* Renewals take so long that those of all sharers do not fit into the time that
  * the renewer has for one batch. */
@@ -52,7 +52,7 @@ static void test_many_sharers_keep_their_leases(void **state)
     tap_hooks(
         delay_renewals, NULL,
         (void *)(uintptr_t)statement_text(registry, SQLOCK_SQL_RENEW_SHARE));
-    check_sleep(2 * SHARED_MS);
+    check_sleep(SHARED_MS + SHARED_MS / 4);
     tap_hooks(NULL, NULL, NULL);
     assert_int_equal(atomic_load(&told.times), 0);
     lock_give(alone);

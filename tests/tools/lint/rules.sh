@@ -32,7 +32,8 @@ may_use() { # FOLDER
     db) echo "base db" ;;
     lease) echo "base db lease" ;;
     lock) echo "base db lease lock" ;;
-    admin) echo "base db lease admin lock/observer.h" ;; # a leader, observed
+    # a leader, observed; a lock, to be given an id
+    admin) echo "base db lease admin lock/observer.h lock/guarded.h" ;;
     tx) echo "base db lease tx lock/guarded.h" ;; # a lock, to be guarded
     # A quorum and stock stand on the headers as an application would.
     quorum) echo "base quorum" ;;
