@@ -161,7 +161,8 @@ in_a_script() {
 }
 
 # A waiting `acquire --for` is killed, then the holder releases the lock: no
-# process that the waiter has started takes the lock.
+# process that the waiter has started takes the lock.  A statement that it has
+# sent may take it for a TTL of 30 s.
 waiting() {
     local waiter
     hold patience
@@ -174,7 +175,7 @@ waiting() {
     kill -KILL "$waiter"
     wait "$waiter" 2>/dev/null
     let_go
-    run run -w 20 patience true
+    run run -w 60 patience true
     is "a waiter that is killed gets no lock" "$status" 0
     is "nor has it printed one" "$(cat "$dir/out")" ""
 }
