@@ -258,7 +258,7 @@ static void settle(struct lk_store *store, struct lk_lease *lease, int rc,
 /* --- the claim --- */
 
 /* Give each claim a fresh CLIENT_ID, except those that have one: of a ticket,
- * or of a claim in doubt. */
+ * or of a claim in doubt.  A claim that may wait may leave a ticket. */
 static void begin(struct lk_store *store, struct lk_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
@@ -266,6 +266,7 @@ static void begin(struct lk_store *store, struct lk_batch *batch)
 
         /* until the answer grants it */
         batch->items[i].rc = SQLOCK_EBUSY;
+        lease->has_ticket = lease->has_ticket || lease->may_wait;
         if (lease->fate == LK_CLAIM_IN_DOUBT)
             continue;
         if (lease->client_id[0] == '\0')

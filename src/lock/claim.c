@@ -126,7 +126,6 @@ void lk_claim_collect_first(struct lk_acquisition *a)
     a->first->lease.queue = slot->peers.queue;
     /* The row that was reserved for the ticket takes the shorter statement. */
     a->first->lease.may_wait = !a->is_rung;
-    a->first->lease.has_ticket = true;
     a->first->lease.is_unqueued = false;
     have_session(a, slot);
     a->batch.session = slot->session;

@@ -300,7 +300,48 @@ static bool overlap(const struct event *a, const struct event *b)
     return a->from_ns < b->until_ns && b->from_ns < a->until_ns;
 }
 
-/* Return how often the history is not that of such a lock. */
+/* Print `what` of an event, in microseconds from the first one. */
+static void print_event(const struct history *history, const char *what,
+                        const struct event *event)
+{
+    int64_t zero_ns = history->events[0].sent_ns;
+
+    print_message("%s: event %d, weight %u, token %lld: sent %lld, had %lld "
+                  "to %lld\n",
+                  what, (int)(event - history->events), event->weight,
+                  (long long)event->token,
+                  (long long)(event->sent_ns - zero_ns) / 1000,
+                  (long long)(event->from_ns - zero_ns) / 1000,
+                  (long long)(event->until_ns - zero_ns) / 1000);
+}
+
+/* Return whether the two cannot both be of such a lock. */
+static bool are_at_odds(const struct event *one, const struct event *other)
+{
+    if (one->from_ns < other->sent_ns && one->token >= other->token)
+        return true;
+    return one != other && overlap(one, other) &&
+           (one->weight == 0 || other->weight == 0);
+}
+
+/* Return the weight of those who are in when `one` comes in, with its own. */
+static uint64_t weight_at(const struct history *history, unsigned count,
+                          const struct event *one)
+{
+    uint64_t taken = one->weight;
+
+    for (unsigned i = 0; i < count; i++) {
+        const struct event *other = &history->events[i];
+
+        if (other != one && overlap(one, other) &&
+            other->from_ns <= one->from_ns && one->from_ns < other->until_ns)
+            taken += other->weight;
+    }
+    return taken;
+}
+
+/* Return how often the history is not that of such a lock, and print the
+ * first of each kind, unless it is the control's. */
 static unsigned faults_of(const struct history *history, unsigned count)
 {
     uint32_t most = history->permits > 0 ? history->permits : UINT32_MAX;
@@ -308,22 +349,26 @@ static unsigned faults_of(const struct history *history, unsigned count)
 
     for (unsigned i = 0; i < count; i++) {
         const struct event *one = &history->events[i];
-        uint64_t taken = one->weight;
 
         for (unsigned j = 0; j < count; j++) {
             const struct event *other = &history->events[j];
 
-            faults +=
-                one->from_ns < other->sent_ns && one->token >= other->token;
-            if (i == j || !overlap(one, other))
+            if (!are_at_odds(one, other))
                 continue;
-            faults += one->weight == 0 || other->weight == 0;
-            /* those who are in when this one comes in */
-            if (other->from_ns <= one->from_ns &&
-                one->from_ns < other->until_ns)
-                taken += other->weight;
+            if (faults++ == 0 && !history->is_control) {
+                print_event(history, "one", one);
+                print_event(history, "other", other);
+            }
         }
-        faults += taken > most;
+        if (weight_at(history, count, one) <= most)
+            continue;
+        if (faults++ > 0 || history->is_control)
+            continue;
+        for (unsigned j = 0; j < count; j++)
+            if (overlap(one, &history->events[j]))
+                print_event(history,
+                            one == &history->events[j] ? "one too many" : "in",
+                            &history->events[j]);
     }
     return faults;
 }
