@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -184,45 +185,65 @@ bool company_await(struct company *company, const struct process *process,
 
 /* ---------------------------------------------------- what they do not -- */
 
-/* Return whether a thread sleeps in some system call. */
-static bool is_asleep(pid_t pid, int tid)
+/* Read the first line of a file about a thread, or nothing. */
+static void read_about(pid_t pid, int tid, const char *what, char *out,
+                       size_t size)
 {
     char path[64];
-    char text[256] = "";
-    const char *state;
     FILE *file;
 
-    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, tid);
+    out[0] = '\0';
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/%s", (int)pid, tid,
+                   what);
     file = fopen(path, "re");
     if (file == NULL)
-        return false;
-    (void)!fgets(text, sizeof text, file);
+        return;
+    (void)!fgets(out, (int)size, file);
     (void)fclose(file);
-    state = strrchr(text, ')');
-    return state != NULL && strncmp(state, ") S", 3) == 0;
 }
 
-/* It must be found asleep so often, 2 ms apart. */
-#define SLEEPS 5
+/* A thread must be found asleep so often, 2 ms apart; more often in a system
+ * call in which it may have a statement under way, if that matters. */
+enum { SLEEPS = 5, SLEEPS_IN_CALL = 200 };
+
+/* Return how often the thread, which sleeps now, must be found asleep; 0: it
+ * does not sleep. */
+static int sleeps_for(pid_t pid, int tid, bool is_idle)
+{
+    char text[256];
+    const char *state;
+
+    read_about(pid, tid, "stat", text, sizeof text);
+    state = strrchr(text, ')');
+    if (state == NULL || strncmp(state, ") S", 3) != 0)
+        return 0;
+    if (!is_idle)
+        return SLEEPS;
+    read_about(pid, tid, "syscall", text, sizeof text);
+    return strtol(text, NULL, 10) == SYS_futex ? SLEEPS : SLEEPS_IN_CALL;
+}
 
 bool company_settle(struct company *company, const struct process *process,
-                    int thread)
+                    int thread, bool is_idle)
 {
     const struct call *call = &process->calls[thread];
     int64_t until = check_deadline_ns(PATIENCE_MS);
+    bool is_settled = false;
     int sleeps = 0;
 
-    while (!call->is_over && !process->is_gone && sleeps < SLEEPS &&
+    while (!call->is_over && !process->is_gone && !is_settled &&
            check_deadline_ns(0) < until) {
+        int needed = 0;
+
         company_listen(company, 0);
-        if (call->has_begun && is_asleep(process->pid, call->tid))
-            sleeps++;
-        else
-            sleeps = 0;
+        if (call->has_begun)
+            needed = sleeps_for(process->pid, call->tid, is_idle);
+        sleeps = needed > 0 ? sleeps + 1 : 0;
+        is_settled = needed > 0 && sleeps >= needed;
         check_sleep(2);
     }
     company_listen(company, 0);
-    return !call->is_over && sleeps == SLEEPS;
+    return !call->is_over && is_settled;
 }
 
 int64_t company_processor_ms(const struct process *process)

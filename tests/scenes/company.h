@@ -71,9 +71,10 @@ bool company_await(struct company *company, const struct process *process,
                    int thread);
 
 /* Listen until the call is over, or its thread sleeps, and so has come to its
- * place.  Return whether it sleeps. */
+ * place; or, with is_idle, until it sleeps where another thread wakes it, or
+ * long.  Return whether it sleeps. */
 bool company_settle(struct company *company, const struct process *process,
-                    int thread);
+                    int thread, bool is_idle);
 
 /* Return the processor time that the process has used. */
 int64_t company_processor_ms(const struct process *process);

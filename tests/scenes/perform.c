@@ -228,7 +228,8 @@ struct result play_thread(struct play *play, const struct step *step)
     char words[1024];
 
     if (strcmp(step->verb, "waits") == 0) {
-        if (!company_settle(&play->company, process, thread))
+        if (!company_settle(&play->company, process, thread,
+                            step_option(step, "now") == NULL))
             play_fail(play, "it does not wait: it gave %s",
                       result_name(process->calls[thread].rc));
         return (struct result){.rc = 0};
@@ -247,7 +248,7 @@ struct result play_thread(struct play *play, const struct step *step)
     begin_call(play, step, process, thread, words);
     if (!step->goes_on)
         return end_call(play, process, thread);
-    (void)company_settle(&play->company, process, thread);
+    (void)company_settle(&play->company, process, thread, false);
     if (process->calls[thread].is_over)
         refuse(play, &process->calls[thread]);
     return (struct result){.rc = 0};
