@@ -183,7 +183,7 @@ template <class Fill> static void check_owned(const char *what, Fill fill)
     std::atomic<int> told{0};
     sqlock::acquire_options how;
 
-    how.ttl = 60s;
+    how.ttl = 3s; /* a loss is found in less */
     mine->registry = open_registry();
     how.on_lost = [&told, &mine](int code) {
         /* The last reference of all, taken from the main thread. */
