@@ -116,7 +116,8 @@ void lk_kept_give_back(struct lk_acquisition *a,
         if (!part->is_kept || part == waits_for ||
             lk_kept_stays(a, part, waits_for))
             continue;
-        batch->items[batch->count++] = (struct lk_item){.lease = part->lease};
+        batch->items[batch->count++] =
+            (struct lk_item){.lease = part->lease, .owner = part};
         forget(part);
     }
     if (batch->count == 0)
