@@ -19,6 +19,9 @@
 /* Pause after a read that failed. */
 #define AGAIN_NS (10 * LK_NS_PER_MS)
 
+/* Longest pause before the first read for a part that is behind another. */
+#define BEHIND_MS 50
+
 /* Where a bell is lacking for now: half the first pause, and when to look for
  * the bell again. */
 #define FIRST_PAUSE_NS (LK_NS_PER_MS / 2)
@@ -229,16 +232,21 @@ void lk_poller_init(struct lk_poller *poller, sqlock_registry *registry)
                     look_when_due, NULL, poller);
 }
 
-/* Return when to look first: at once, or, where services come and go, at any
- * time.  Otherwise each attempt could come at the same moment of a service's
- * turn, just too late. */
+/* Return when to look first.  Where services come and go, at any time: else
+ * each attempt could come at the same moment of a service's turn, just too
+ * late.  Behind another ticket after a pause: its claim was refused just now,
+ * also of a free row, which is for those before it.  Otherwise at once. */
 static int64_t looks_at(const struct lk_part *part)
 {
     int64_t pause_ns = lk_peers_pause_ns(part->slot);
+    int64_t poll_ms = part->slot->store->options.poll_ms;
+    int64_t now = sqlock_monotonic_ns();
 
-    return pause_ns == LK_NEVER ? 0
-                                : lk_later(sqlock_monotonic_ns(),
-                                           lk_random_between(0, pause_ns));
+    if (pause_ns != LK_NEVER)
+        return lk_later(now, lk_random_between(0, pause_ns));
+    return part->slot->place > 0
+               ? lk_after_ms(now, lk_sooner(BEHIND_MS, poll_ms))
+               : 0;
 }
 
 /* Return when the waiter is to ask again: where a bell is lacking for now, and
