@@ -73,6 +73,15 @@ static int send_half(struct lk_store *store, struct lk_batch *batch,
     return rc;
 }
 
+/* The items have that result unless they are sent. */
+static void leave_out(struct lk_batch *batch, int rc)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        batch->items[i].rc = rc;
+        batch->items[i].is_left_out = true;
+    }
+}
+
 int lk_batch_divide(struct lk_store *store, struct lk_batch *batch,
                     lk_batch_fn send, int rc, sqlock_error *err)
 {
@@ -81,10 +90,7 @@ int lk_batch_divide(struct lk_store *store, struct lk_batch *batch,
     halves[0].count = batch->count / 2;
     halves[1].count -= halves[0].count;
     halves[1].items += halves[0].count;
-    for (size_t i = 0; i < batch->count; i++) {
-        batch->items[i].rc = rc;
-        batch->items[i].is_left_out = true;
-    }
+    leave_out(batch, rc);
     rc = 0;
     for (size_t i = 0; i < 2 && !lk_is_outage(rc); i++) {
         if (sqlock_monotonic_ns() >= batch->deadline_ns)
@@ -94,12 +100,18 @@ int lk_batch_divide(struct lk_store *store, struct lk_batch *batch,
     return 0;
 }
 
+/* Return whether a statement about many leases does for this one. */
+static bool goes_with_others(const struct lk_item *item)
+{
+    return item->lease.weight == 0 && !item->lease.may_be_share;
+}
+
 bool lk_batch_is_mixed(const struct lk_batch *batch)
 {
     bool is_shared = false;
 
     for (size_t i = 0; i < batch->count; i++)
-        is_shared = is_shared || batch->items[i].lease.weight > 0;
+        is_shared = is_shared || !goes_with_others(&batch->items[i]);
     return is_shared && batch->count > 1;
 }
 
@@ -108,8 +120,8 @@ static size_t length_of_part(const struct lk_batch *batch, size_t at)
 {
     size_t end = at + 1;
 
-    while (batch->items[at].lease.weight == 0 && end < batch->count &&
-           batch->items[end].lease.weight == 0)
+    while (goes_with_others(&batch->items[at]) && end < batch->count &&
+           goes_with_others(&batch->items[end]))
         end++;
     return end - at;
 }
@@ -129,8 +141,7 @@ int lk_batch_apart(struct lk_store *store, struct lk_batch *batch,
         if (!lk_is_outage(rc))
             rc = send_half(store, batch, &part, send, err);
         else
-            for (size_t i = 0; i < part.count; i++)
-                part.items[i].rc = rc;
+            leave_out(&part, rc);
         if (sent_boot_ns == 0)
             sent_boot_ns = part.sent_boot_ns;
     }

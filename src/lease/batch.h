@@ -12,7 +12,8 @@
  * renewal or a release because of one of the leases, which it does not name,
  * the others are sent without it (lk_batch_divide()).
  *
- * Leases that share their locks are sent one by one (lk_batch_apart()).
+ * Leases that share their locks, or may do so, are sent one by one
+ * (lk_batch_apart()).
  */
 #ifndef LK_BATCH_H
 #define LK_BATCH_H
@@ -62,8 +63,8 @@ struct lk_item {
     /* a renewal did not change the row: if the lease is still ours, another
      * session has the row locked */
     bool is_passed_over;
-    /* the batch was refused as a whole, and the time was over before the lease
-     * was sent without the others */
+    /* the batch was sent in parts, and not this one: the time was over before,
+     * or the database is away */
     bool is_left_out;
     void *owner; /* for the caller; not used here */
 };

@@ -42,7 +42,10 @@ struct lk_lease {
     /* what it takes of a lock that others share, 1 for a reader; 0: it is
      * exclusive */
     uint32_t weight;
-    uint32_t permits;  /* of such a lock; LK_NO_LIMIT (sharer.h) */
+    uint32_t permits; /* of such a lock; LK_NO_LIMIT (sharer.h) */
+    /* it is exclusive, unless a downgrade that was not answered has made a
+     * share of it */
+    bool may_be_share;
     int turn;          /* of such a claim: how many tickets were before its own;
                         -1: it had none */
     const char *queue; /* tickets for a row that the claim inserts; or NULL */

@@ -250,6 +250,22 @@ static void go_on(struct lk_store *store, const struct lk_batch *batch, int rc,
     }
 }
 
+/* Do the same for the leases of a batch in parts that were not sent, and give
+ * up their bells. */
+static void go_on_without_sending(struct lk_store *store,
+                                  struct lk_batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        struct lk_batch one = {.items = &batch->items[i], .count = 1};
+
+        if (!one.items->is_left_out)
+            continue;
+        one.items->is_left_out = false;
+        end_bells(store, &one, false, true);
+        go_on(store, &one, one.items->rc, lk_boottime_ns());
+    }
+}
+
 /* Tell those who observe the leaders whose leases may be released now. */
 static void tell(struct lk_store *store, const struct lk_batch *batch)
 {
@@ -258,8 +274,8 @@ static void tell(struct lk_store *store, const struct lk_batch *batch)
             lk_leader_tell(store, batch->items[i].lease.key);
 }
 
-int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
-                     sqlock_error *err)
+static int release(struct lk_store *store, struct lk_batch *batch,
+                   sqlock_error *err)
 {
     int64_t first_sent_ns = lk_boottime_ns();
     struct lk_run run = {
@@ -272,12 +288,12 @@ int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
     bool was_uncertain;
     int rc;
 
-    if (lk_batch_is_mixed(batch))
-        return lk_batch_apart(store, batch, lk_batch_release, err);
     rc = send(store, batch, &run, &has_rung, &result, err);
     if (lk_batch_is_divisible(batch, rc)) {
         sqlock_result_clear(&result);
-        return lk_batch_divide(store, batch, lk_batch_release, rc, err);
+        rc = lk_batch_divide(store, batch, lk_batch_release, rc, err);
+        go_on_without_sending(store, batch);
+        return rc;
     }
     was_uncertain = rc == SQLOCK_EUNCERTAIN;
     end_bells(store, batch, has_rung, lk_is_outage(rc));
@@ -290,6 +306,33 @@ int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
         rc =
             judge_all(store, batch, &result, first_sent_ns, was_uncertain, err);
     sqlock_result_clear(&result);
+    return rc;
+}
+
+/* Return whether the lease is to be released as a share, since the row does not
+ * have it as an exclusive one. */
+static bool is_share_now(const struct lk_item *item)
+{
+    return item->lease.may_be_share && item->lease.weight == 0 &&
+           (item->rc == SQLOCK_ELOST || item->rc == SQLOCK_EUNCERTAIN);
+}
+
+int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
+                     sqlock_error *err)
+{
+    int rc;
+
+    if (lk_batch_is_mixed(batch)) {
+        rc = lk_batch_apart(store, batch, lk_batch_release, err);
+        go_on_without_sending(store, batch);
+        return rc;
+    }
+    rc = release(store, batch, err);
+    if (rc == 0 && is_share_now(&batch->items[0])) {
+        batch->items[0].lease.weight = 1;
+        batch->deadline_ns = lk_store_deadline(store);
+        rc = release(store, batch, err);
+    }
     return rc;
 }
 

@@ -206,8 +206,8 @@ static void believe_less(const struct lk_store *store, struct lk_batch *batch,
     }
 }
 
-int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
-                   sqlock_error *err)
+static int renew(struct lk_store *store, struct lk_batch *batch,
+                 sqlock_error *err)
 {
     int64_t since_boot_ns = lk_boottime_ns();
     struct lk_run run = {.is_repeatable = true};
@@ -215,10 +215,6 @@ int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
     bool is_complete = true;
     int rc;
 
-    if (batch->count == 0)
-        return 0;
-    if (lk_batch_is_mixed(batch))
-        return lk_batch_apart(store, batch, lk_batch_renew, err);
     for (size_t i = 0; i < batch->count; i++) {
         /* until the answer says otherwise */
         batch->items[i].rc = SQLOCK_EBUSY;
@@ -239,6 +235,31 @@ int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
         is_complete = is_complete && batch->items[i].rc == 0;
     if (rc == 0 && !is_complete)
         rc = read_unrenewed(store, batch, err);
+    return rc;
+}
+
+/* Return whether the row was read, and has the lease as a share. */
+static bool is_share_now(const struct lk_item *item)
+{
+    return item->lease.may_be_share && item->lease.weight == 0 &&
+           item->row.weight > 0;
+}
+
+int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
+                   sqlock_error *err)
+{
+    int rc;
+
+    if (batch->count == 0)
+        return 0;
+    if (lk_batch_is_mixed(batch))
+        return lk_batch_apart(store, batch, lk_batch_renew, err);
+    rc = renew(store, batch, err);
+    if (rc == 0 && is_share_now(&batch->items[0])) {
+        batch->items[0].lease.weight = batch->items[0].row.weight;
+        batch->items[0].lease.may_be_share = false;
+        rc = renew(store, batch, err);
+    }
     return rc;
 }
 

@@ -275,7 +275,7 @@ void lk_resolver_add_release(struct lk_store *store,
 
     if (doubt == NULL)
         return;
-    doubt->is_share = lease->weight > 0;
+    doubt->is_share = lease->weight > 0 || lease->may_be_share;
     doubt->over_ns =
         lk_after_ms(lease->deadline_boot_ns,
                     (int64_t)margin_ms + store->options.statement_timeout_ms);

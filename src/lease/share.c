@@ -86,12 +86,24 @@ static int judge_downgrade(struct lk_store *store, struct lk_lease *lease,
     return 0;
 }
 
+/* After a downgrade without an answer, which may be carried out yet and then
+ * renews the lease, rely on the earlier end. */
+static void believe_either(const struct lk_store *store, struct lk_lease *lease,
+                           int64_t asked_boot_ns)
+{
+    lease->may_be_share = true;
+    lease->deadline_boot_ns =
+        lk_sooner(lease->deadline_boot_ns,
+                  lk_believe_until(store, asked_boot_ns, lease->ttl_ms));
+}
+
 int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
                        sqlock_error *err)
 {
     struct lk_lease shared = *lease;
     struct lk_lease_arguments arguments;
     struct lk_run run = {0};
+    int64_t asked_boot_ns = lk_boottime_ns();
     int64_t affected;
     int rc = lk_share_check(store, 1, LK_NO_LIMIT, err);
 
@@ -104,6 +116,8 @@ int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
                   &affected, err);
     if (run.was_uncertain)
         lk_lease_cap(lease, lease->ttl_ms);
+    if (rc == SQLOCK_EUNCERTAIN)
+        believe_either(store, lease, asked_boot_ns);
     if (rc < 0)
         return rc;
     shared.deadline_boot_ns =
@@ -117,6 +131,7 @@ int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
     lease->has_text = false;
     lease->weight = shared.weight;
     lease->permits = shared.permits;
+    lease->may_be_share = false;
     lease->deadline_boot_ns = shared.deadline_boot_ns;
     return 0;
 }

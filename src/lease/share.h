@@ -20,7 +20,8 @@ int lk_share_unsupported(const struct lk_store *store, sqlock_error *err);
 /* Turn the exclusive lease into a reader's, with its token, and renew it; no
  * other exclusive holder has the lock in between.  Return 0; ELOST; EEXPIRED;
  * ECONFLICT: the lock has permits; EUNCERTAIN: the mode is not known, call it
- * again, which does no harm.  Only 0 changes the lease's weight. */
+ * again, which does no harm, or renew or release the lease, which find it out
+ * (may_be_share).  Only 0 changes the lease's weight. */
 int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
                        sqlock_error *err);
 

@@ -209,6 +209,22 @@ static bool is_to_undo(struct lk_acquisition *a, const struct lk_item *item,
     return false;
 }
 
+/* Note which leases could not be released, as the release of all came to rc.
+ * Return rc, or the result of one of them. */
+static int note_unreleased(const struct lk_batch *granted, int rc)
+{
+    for (size_t i = 0; i < granted->count; i++) {
+        const struct lk_item *item = &granted->items[i];
+        struct lk_part *part = item->owner;
+
+        if (rc == 0 && !lk_is_outage(item->rc))
+            continue;
+        part->rc = SQLOCK_EUNCERTAIN;
+        rc = rc == 0 ? item->rc : rc;
+    }
+    return rc;
+}
+
 /* Release the leases that a claim got, if the acquisition cannot keep them
  * while it waits for the part that was refused (NULL: it keeps none).  Return
  * 0; or EUNCERTAIN if they could not be released: then each of their parts has
@@ -239,8 +255,7 @@ static int undo_grants(struct lk_acquisition *a, const struct lk_part *taken,
     granted.deadline_ns = lk_store_deadline(a->store);
     if (granted.count > 0)
         rc = lk_batch_release(a->store, &granted, NULL);
-    for (size_t i = 0; rc < 0 && i < granted.count; i++)
-        ((struct lk_part *)granted.items[i].owner)->rc = SQLOCK_EUNCERTAIN;
+    rc = note_unreleased(&granted, rc);
     free(granted.items);
     if (rc < 0)
         rc = lk_error(err, SQLOCK_EUNCERTAIN,
@@ -283,6 +298,30 @@ static int unfit(struct lk_acquisition *a, const struct lk_item *item,
     int undone = undo_grants(a, NULL, err);
 
     part->rc = rc;
+    return undone < 0 ? undone : rc;
+}
+
+/* Return the item of a claim that was sent lock by lock and failed otherwise
+ * than because a lock is taken, or NULL. */
+static const struct lk_item *first_failed(const struct lk_acquisition *a)
+{
+    for (size_t i = 0; i < a->batch.count; i++) {
+        const struct lk_item *item = &a->batch.items[i];
+
+        if (item->rc < 0 && item->rc != SQLOCK_EBUSY &&
+            item->rc != SQLOCK_ETIMEDOUT && item->rc != SQLOCK_ECONFLICT)
+            return item;
+    }
+    return NULL;
+}
+
+/* Return its result, or EUNCERTAIN as undo_grants(). */
+static int failed(struct lk_acquisition *a, const struct lk_item *item,
+                  sqlock_error *err)
+{
+    int rc = item->rc;
+    int undone = undo_grants(a, NULL, err);
+
     return undone < 0 ? undone : rc;
 }
 
@@ -335,6 +374,8 @@ int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
     if (a->batch.session != NULL)
         note_asked(a, rc);
     a->batch.session = NULL;
+    if (rc == 0 && first_failed(a) != NULL)
+        return failed(a, first_failed(a), err);
     if (rc == 0 && is_too_late(a))
         return too_late(a, err);
     if (rc == 0 && first_unfit(a) != NULL)

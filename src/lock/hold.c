@@ -286,6 +286,14 @@ static void believe(struct lk_hold *hold, const struct lk_renewal *renewal,
         hold->lease.ttl_ms = lease->ttl_ms;
 }
 
+/* The renewal found that a downgrade without an answer was carried out. */
+static void become_share(struct lk_hold *hold, const struct lk_lease *lease)
+{
+    hold->lease.weight = lease->weight;
+    hold->lease.may_be_share = false;
+    lk_pass_turn(hold->slot);
+}
+
 /* Note what became of a renewal of a lease that is still held. */
 static void settle(struct lk_hold *hold, const struct lk_renewal *renewal,
                    const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
@@ -294,6 +302,8 @@ static void settle(struct lk_hold *hold, const struct lk_renewal *renewal,
         lk_count(&hold->slot->store->db.stats, LK_COUNT_RENEWED);
     if (hold->lost == 0)
         believe(hold, renewal, lease, rc);
+    if (lease->weight > 0 && !lk_is_share(hold))
+        become_share(hold, lease);
     if (sent_boot_ns != 0)
         cap(hold, lease->cap_ms, sent_boot_ns);
     /* A renewal that overlapped may have got no answer. */

@@ -39,6 +39,14 @@ static void become_share(const sqlock_lock *lock, const struct lk_lease *lease)
     pthread_mutex_unlock(&lk_mutex);
 }
 
+/* The hold may be a share now, or become one later. */
+static void note_doubt(const sqlock_lock *lock, const struct lk_lease *lease)
+{
+    pthread_mutex_lock(&lk_mutex);
+    lk_guarded_hold(lock, lease->client_id)->lease = *lease;
+    pthread_mutex_unlock(&lk_mutex);
+}
+
 static int downgrade(const sqlock_lock *lock, struct lk_lease *lease,
                      sqlock_error *err)
 {
@@ -47,6 +55,8 @@ static int downgrade(const sqlock_lock *lock, struct lk_lease *lease,
 
     if (rc == 0)
         rc = lk_share_downgrade(store, lease, err);
+    if (rc == SQLOCK_EUNCERTAIN)
+        note_doubt(lock, lease);
     if (rc < 0)
         return rc;
     (void)lk_place_end(store, &lease->place, false, false);

@@ -22,7 +22,7 @@
 struct kind {
     const char *word;
     enum tap_call call;
-    int statements[5]; /* up to the first -1 */
+    int statements[6]; /* up to the first -1 */
 };
 
 static const struct kind kinds[] = {
@@ -35,12 +35,15 @@ static const struct kind kinds[] = {
     {"claim",
      TAP_EXECUTE,
      {SQLOCK_SQL_CLAIM, SQLOCK_SQL_CLAIM_UNQUEUED, SQLOCK_SQL_CLAIM_MANY,
-      SQLOCK_SQL_ENQUEUE, -1}},
-    {"renewal", TAP_EXECUTE, {SQLOCK_SQL_RENEW, SQLOCK_SQL_RENEW_MANY, -1}},
+      SQLOCK_SQL_ENQUEUE, SQLOCK_SQL_SHARE, -1}},
+    {"renewal",
+     TAP_EXECUTE,
+     {SQLOCK_SQL_RENEW, SQLOCK_SQL_RENEW_MANY, SQLOCK_SQL_RENEW_SHARE, -1}},
     {"release",
      TAP_EXECUTE,
      {SQLOCK_SQL_RELEASE, SQLOCK_SQL_RELEASE_UNQUEUED, SQLOCK_SQL_RELEASE_MANY,
-      SQLOCK_SQL_RELEASE_WITH_BELL, -1}},
+      SQLOCK_SQL_RELEASE_WITH_BELL, SQLOCK_SQL_RELEASE_SHARE, -1}},
+    {"downgrade", TAP_EXECUTE, {SQLOCK_SQL_DOWNGRADE, -1}},
     {"hand_off", TAP_EXECUTE, {SQLOCK_SQL_HAND_OFF, -1}},
     {"reading", TAP_EXECUTE, {SQLOCK_SQL_READ, SQLOCK_SQL_READ_MANY, -1}},
     {"guard", TAP_EXECUTE, {SQLOCK_SQL_GUARD, -1}},
