@@ -57,17 +57,18 @@ CREATED_DATE = TIMESTAMPADD(MICROSECOND, :ttl - {ttl_of_row}, {now})
 
 -- ---- define is_over (sqlock)
 -- MySQL executes assignments from left to right, and each one sees the values
--- assigned before it.  So in a claim the assignments that test whether the old
--- lease is over come first, then that of CLIENT_ID; the later ones test only
--- whether CLIENT_ID is ours now, and the column that decides expiry is last.
--- The token is returned as the insert id, set by LAST_INSERT_ID(token); a claim
--- that finds the lock busy changes nothing, and its insert id means nothing.
+-- assigned before it.  So in a claim only the first one tests whether the old
+-- lease is over: it sets LAST_INSERT_ID(token), which the later ones test, 0
+-- where the claim finds the lock busy and changes nothing.  The token is
+-- returned as the insert id.  The claims of Spring's layouts test it again in
+-- each assignment but those after CLIENT_ID, which test only whether that is
+-- ours now; the column that decides expiry is last.
 --
 -- QUEUE says who waits, in order (src/lease/ticket.h).  Nobody overtakes those
 -- who wait: a row without a holder is for the first of them; unless it has been
 -- over for a second for each, and none has taken it.
-((CLIENT_ID IS NULL OR {ends} < {now}) AND
-  (NOT {is_waited_for} OR CLIENT_ID IS NOT NULL AND {now} > {ends} + INTERVAL
+((CLIENT_ID IS NULL OR {ends} < {now}) AND (NOT {is_waited_for} OR
+  {now} > IF(CLIENT_ID IS NULL, CREATED_DATE, {ends}) + INTERVAL
   (CHAR_LENGTH(QUEUE) - CHAR_LENGTH(REPLACE(QUEUE, '["', ''))) DIV 2 SECOND))
 -- ---- define is_over (spring7 spring6)
 (CLIENT_ID IS NULL OR {ends} < {now})
@@ -99,14 +100,15 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
   ON DUPLICATE KEY UPDATE
     FENCE = CASE WHEN {is_over}
       THEN LAST_INSERT_ID(greatest(FENCE + 1, {now_us}))
-      WHEN CLIENT_ID = :client THEN LAST_INSERT_ID(FENCE) ELSE FENCE END,
-    CREATED_DATE = CASE WHEN {is_over} THEN {now}
-      WHEN CLIENT_ID = :client THEN least(CREATED_DATE, {now})
-      ELSE CREATED_DATE END,
-    CLIENT_ID = IF({is_over}, :client, CLIENT_ID),
-    LOCK_NAME = IF(CLIENT_ID = :client, :name, LOCK_NAME),
-    HOLDER = IF(CLIENT_ID = :client, :holder, HOLDER),
-    EXPIRED_AFTER = IF(CLIENT_ID = :client, {new_end}, EXPIRED_AFTER);
+      WHEN CLIENT_ID = :client THEN LAST_INSERT_ID(FENCE)
+      ELSE FENCE + LAST_INSERT_ID(0) END,
+    CREATED_DATE = CASE WHEN LAST_INSERT_ID() = 0 THEN CREATED_DATE
+      WHEN CLIENT_ID = :client AND {ends} >= {now}
+      THEN least(CREATED_DATE, {now}) ELSE {now} END,
+    CLIENT_ID = IF(LAST_INSERT_ID() = 0, CLIENT_ID, :client),
+    LOCK_NAME = IF(LAST_INSERT_ID() = 0, LOCK_NAME, :name),
+    HOLDER = IF(LAST_INSERT_ID() = 0, HOLDER, :holder),
+    EXPIRED_AFTER = IF(LAST_INSERT_ID() = 0, EXPIRED_AFTER, {new_end});
 
 -- ---- claim unqueued (sqlock) [insert id]
 -- As claim, of a free lock whose row is there and has no tickets.  The server
@@ -585,15 +587,16 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
   ON DUPLICATE KEY UPDATE
     FENCE = CASE WHEN {is_over}
       THEN LAST_INSERT_ID(greatest(FENCE + 1, {now_us}))
-      WHEN CLIENT_ID = j.c THEN LAST_INSERT_ID(FENCE) ELSE FENCE END,
-    CREATED_DATE = CASE WHEN {is_over} THEN {now}
-      WHEN CLIENT_ID = j.c THEN least(CREATED_DATE, {now})
-      ELSE CREATED_DATE END,
-    CLIENT_ID = IF({is_over}, j.c, CLIENT_ID),
-    LOCK_NAME = IF(CLIENT_ID = j.c, j.n, LOCK_NAME),
-    HOLDER = IF(CLIENT_ID = j.c, j.h, HOLDER),
-    EXPIRED_AFTER = IF(CLIENT_ID = j.c, TIMESTAMPADD(MICROSECOND, j.t, {now}),
-      EXPIRED_AFTER)
+      WHEN CLIENT_ID = j.c THEN LAST_INSERT_ID(FENCE)
+      ELSE FENCE + LAST_INSERT_ID(0) END,
+    CREATED_DATE = CASE WHEN LAST_INSERT_ID() = 0 THEN CREATED_DATE
+      WHEN CLIENT_ID = j.c AND {ends} >= {now} THEN least(CREATED_DATE, {now})
+      ELSE {now} END,
+    CLIENT_ID = IF(LAST_INSERT_ID() = 0, CLIENT_ID, j.c),
+    LOCK_NAME = IF(LAST_INSERT_ID() = 0, LOCK_NAME, j.n),
+    HOLDER = IF(LAST_INSERT_ID() = 0, HOLDER, j.h),
+    EXPIRED_AFTER = IF(LAST_INSERT_ID() = 0, EXPIRED_AFTER,
+      TIMESTAMPADD(MICROSECOND, j.t, {now}))
   /*M!100500 RETURNING LOCK_KEY, FENCE, CLIENT_ID */;
 -- ---- claim many (spring7)
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
@@ -833,7 +836,7 @@ TIMESTAMPADD(MICROSECOND, -:age, {now})
 -- above those that were given since.
 UPDATE INT_LOCK
   SET CLIENT_ID = NULL, HOLDER = NULL, {freed},
-    FENCE = greatest(FENCE + 1, {now_us});
+    FENCE = greatest(FENCE + 1, {now_us}), QUEUE = NULL;
 -- ---- after restore (spring7 spring6)
 DELETE FROM INT_LOCK;
 
