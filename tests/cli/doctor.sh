@@ -140,9 +140,16 @@ broken() { # DATABASE
 }
 
 after_restore() { # LAYOUT
-    local before after
+    local before after waiter
     hold kept -t 8
     before=$(sq show kept --json | json token)
+    if [ "$1" = sqlock ]; then # a process that died while it waited
+        sq run kept -- true 2>"$dir/waits" &
+        waiter=$!
+        until_true one_waits
+        kill -KILL "$waiter"
+        wait "$waiter" 2>/dev/null
+    fi
     run doctor --after-restore
     is "$1: has to be confirmed" "$status" 64
     is_one_line "$1: this is said"
@@ -155,6 +162,9 @@ after_restore() { # LAYOUT
         is "$1: nobody holds it" "$(json state <<<"$out")" free
         after=$(json token <<<"$out")
         is "$1: the token has risen" "$((after > before))" 1
+        is "$1: nobody waits" "$(json waiters <<<"$out")" 0
+        run run -n kept -- true
+        is "$1: it can be had at once" "$status" 0
     else
         is "$1: nobody holds it" "$status" 1
     fi
@@ -165,6 +175,10 @@ after_restore() { # LAYOUT
         is "$1: the next one has a greater token" "$((out > before))" 1
     run doctor --yes
     is "$1: --yes alone is refused" "$status" 64
+}
+
+one_waits() {
+    [ "$(sq show kept --json | json waiters)" = 1 ]
 }
 
 # --after-restore changes all rows of a large table, which takes longer than the
