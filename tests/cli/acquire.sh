@@ -153,6 +153,14 @@ in_a_script() {
     is "an id that cannot be told" "$?" 74
     run run -n body true
     is "is no lease" "$status" 0
+    (
+        exec 3> >(:)
+        wait "$!"
+        sq acquire body >&3
+    ) 2>"$dir/err"
+    is "an id whose reader has ended" "$?" 74
+    run run -n body true
+    is "is no lease either" "$status" 0
     "$SQLOCK" --table-prefix "$prefix" acquire --for $$ body >/dev/full \
         2>"$dir/err"
     is "nor is it with a helper" "$?" 74

@@ -117,6 +117,35 @@ ends_by_itself() {
     is "a signal between two terms ends it" "$?" 143
 }
 
+# HUP tells many a service to read its configuration; another is ended by it.
+hangs_up() {
+    : >"$dir/terms"
+    : >"$dir/hups"
+    env --default-signal=HUP "$SQLOCK" --table-prefix "$prefix" lead service -- \
+        sh -c "trap 'echo >>\"$dir/hups\"' HUP
+            echo one \$\$ >>'$dir/terms'
+            while :; do sleep 1; done" 2>"$dir/err" &
+    holder=$!
+    helper "$holder"
+    terms 1
+    kill -HUP "$holder"
+    until_true test -s "$dir/hups"
+    is "HUP is passed on" "$?" 0
+    kill -KILL "$(copy)"
+    terms 2
+    ok "a service that was told by HUP to go on is begun again when it dies"
+    kill -TERM "$holder"
+    ends
+    env --default-signal=HUP "$SQLOCK" --table-prefix "$prefix" lead service -- \
+        sh -c "echo one \$\$ >>'$dir/terms'; exec sleep 600" 2>"$dir/err" &
+    holder=$!
+    helper "$holder"
+    terms 3
+    kill -HUP "$holder"
+    ends
+    is "one that HUP ends is not" "$?" 129
+}
+
 # A text is there before the service begins, and goes with the lease.
 publishes() {
     : >"$dir/terms"
@@ -153,6 +182,7 @@ for one in $(databases); do
     passes_on
     loses
     ends_by_itself
+    hangs_up
     publishes
     slots
 done

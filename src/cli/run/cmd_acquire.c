@@ -173,11 +173,7 @@ static void leave_caller(void)
 static int block_signals(void)
 {
     sigset_t ends;
-    sigset_t broken;
 
-    (void)sigemptyset(&broken);
-    (void)sigaddset(&broken, SIGPIPE);
-    (void)pthread_sigmask(SIG_BLOCK, &broken, NULL);
     (void)sigemptyset(&ends);
     (void)sigaddset(&ends, SIGTERM);
     (void)sigaddset(&ends, SIGINT);
@@ -283,6 +279,9 @@ static int run_acquire(cli *app)
         status = open_process(&pid_fd);
     if (status != CLI_OK)
         return status;
+    /* Without a reader of its id a lease is released, as by any failure to
+     * write. */
+    (void)signal(SIGPIPE, SIG_IGN);
     if (pid_fd < 0)
         return acquire(app, &options);
     cli_forget_variable("SQLOCK_URL"); /* options.url is a copy */

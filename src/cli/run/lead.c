@@ -8,6 +8,7 @@
 #include "run.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -15,14 +16,28 @@
  * machine nor the database busy. */
 #define PAUSE_MS 1000
 
-/* Return whether another term follows. */
+/* Return whether the service has ended by HUP, itself or as a shell tells it of
+ * its command. */
+static bool has_hung_up(const run_report *report)
+{
+    int status = report->wait_status;
+
+    return report->has_ended &&
+           (WIFSIGNALED(status)
+                ? WTERMSIG(status) == SIGHUP
+                : WEXITSTATUS(status) == CLI_SIGNALLED + SIGHUP);
+}
+
+/* Return whether another term follows.  HUP may tell a service to read its
+ * configuration, so it counts only if the service has ended by it. */
 static bool goes_on(const run_report *report, int status)
 {
     static const char *const causes[] = {"exited", "signaled", "lost",
                                          "system"};
     size_t i;
 
-    if (status == CLI_OK || report->was_told)
+    if (status == CLI_OK || report->was_told ||
+        (report->was_hung_up && has_hung_up(report)))
         return false;
     for (i = 0; i < sizeof causes / sizeof causes[0]; i++) {
         if (strcmp(report->cause, causes[i]) == 0)
@@ -81,6 +96,7 @@ int run_lead(const run_options *options, const run_signals *signals,
         while (waitpid(-1, NULL, WNOHANG) > 0)
             continue; /* daemons that have outlived their term */
         report->has_ended = false;
+        report->was_hung_up = false;
         report->grant = (run_grant){.token = 0};
         cli_info("waiting for \"%s\" again", options->name);
     }

@@ -113,6 +113,20 @@ static int check_done(run_lease *lease)
     return rc == SQLOCK_ENOTFOUND ? 0 : rc;
 }
 
+/* Publish the text of `lead`, if there is one. */
+static int publish(run_lease *lease)
+{
+    const run_options *options = lease->wait.options;
+    int rc;
+
+    if (options->text == NULL)
+        return 0;
+    do {
+        rc = sqlock_publish(lease->lock, options->text, &lease->error);
+    } while (rc < 0 && run_wait_goes_on(&lease->wait, rc, &lease->error));
+    return rc;
+}
+
 /* Keep the reason for which leases are not renewed.  Called in a thread of the
  * registry. */
 static void note_obstacle(void *context, const sqlock_event *event)
@@ -150,10 +164,8 @@ int run_lease_take(run_lease *lease, const run_options *options,
     /* A process that had the lock in the meantime may have done the work. */
     if (rc == 0)
         rc = check_done(lease);
-    if (rc < 0)
-        return rc;
-    if (options->text != NULL)
-        rc = sqlock_publish(lease->lock, options->text, &lease->error);
+    if (rc == 0)
+        rc = publish(lease);
     if (rc < 0)
         return rc;
     (void)!run_wait_describe(&lease->wait, lease->lock, &lease->grant, NULL);

@@ -180,9 +180,16 @@ static void pass_on(run_state *run, int number)
         run_terminal_resume(&run->terminal);
     run->was_stopped = run->was_stopped && number == SIGTSTP;
     run_signals_count(&run->signals, number);
-    run->report->was_told =
-        run->report->was_told || run_signals_tell_to_end(number);
     order(run, RUN_SIGNAL, number);
+}
+
+/* Note a signal that tells sqlock to end, once the command has. */
+static void note_told(run_state *run, int number)
+{
+    run->report->was_hung_up = run->report->was_hung_up || number == SIGHUP;
+    run->report->was_told =
+        run->report->was_told ||
+        (run_signals_tell_to_end(number) && number != SIGHUP);
 }
 
 /* After the command's success, a signal ends only the hold that follows. */
@@ -191,6 +198,7 @@ static void take_signals(run_state *run)
     int number = run_signals_take(&run->signals);
 
     while (number != 0) {
+        note_told(run, number);
         if (run->is_running)
             pass_on(run, number);
         else

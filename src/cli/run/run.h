@@ -93,6 +93,7 @@ typedef struct run_report {
     int fd;            /* -1: not requested */
     const char *cause; /* one word, listed in the manual */
     bool was_told;     /* a signal has told sqlock to end */
+    bool was_hung_up;  /* HUP came, which may mean another thing */
     bool has_ended;    /* the command ran, with this waitpid() status */
     int wait_status;
     run_grant grant;
