@@ -162,14 +162,12 @@ class AsyncLocking(AsyncEnding, Generic[Held]):
         if self._entered:
             raise RuntimeError("it was used: make one for each async with block")
         self._entered = True
-        loop = asyncio.get_running_loop()
         try:
             lease = self._lease = await self._take()
             self._task = asyncio.current_task()
-            if self._cancel_on_loss:
-                if self._task is not None and hasattr(self._task, "cancelling"):
-                    self._cancelling = self._task.cancelling()
-                lease._listen(lambda: _call_in(loop, self._lose))
+            if self._task is not None and hasattr(self._task, "cancelling"):
+                self._cancelling = self._task.cancelling()
+            self._hold(lease)
             return lease
         except BaseException:
             self._drop()
@@ -179,11 +177,20 @@ class AsyncLocking(AsyncEnding, Generic[Held]):
         if self._lease is not None:
             self._lease._abandon()
 
-    def _lose(self) -> None:
-        # Once, however many of its locks are lost.
-        if self._task is not None and not self._cancelled:
-            self._cancelled = True
-            self._task.cancel()
+    def _hold(self, lease: Held) -> None:
+        """Have the block end with the lease, and release it at its end."""
+        loop = asyncio.get_running_loop()
+        self._lease = lease
+        if self._cancel_on_loss:
+            lease._listen(lambda: _call_in(loop, lambda: self._lose(lease)))
+
+    def _lose(self, lease: Held) -> None:
+        # Once, however many of its locks are lost; and not for a lease that the
+        # block has let go.
+        if self._task is None or self._cancelled or lease._is_released:
+            return
+        self._cancelled = True
+        self._task.cancel()
 
     async def _end_block(self, error: Optional[BaseException]) -> None:
         lease, task, self._task = self._lease, self._task, None
@@ -196,10 +203,9 @@ class AsyncLocking(AsyncEnding, Generic[Held]):
                 # Somebody else has cancelled it, too.
                 lease._abandon()
                 raise error or asyncio.CancelledError
-        if lease._is_released:
-            return  # by the block
         try:
-            await lease.arelease()
+            if not lease._is_released:  # by the block
+                await lease.arelease()
         except Error as came:
             _end_of_block(lease._title, came, None if ours else error)
         if ours:

@@ -202,6 +202,8 @@ class AsyncLeader(_Election, AsyncEnding):
         self._begin()
         try:
             self._lease = await self._take()
+            if self._block._task is not None:  # another one in the block
+                self._block._hold(self._lease)
             return self._lease
         except BaseException:
             self._end()
@@ -242,9 +244,7 @@ class AsyncLeader(_Election, AsyncEnding):
         try:
             await self._block._end_block(error)
         finally:
-            lease = self._end()
-            if lease is not None and not lease._is_released:
-                await lease.arelease()  # of another campaign in the block
+            self._end()
 
     def _drop(self) -> None:
         self._block._drop()

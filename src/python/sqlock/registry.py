@@ -179,9 +179,10 @@ class Registry(Block):
     def close(self) -> None:
         """Release what is held, and end its connections and threads.
 
-        Waits that are under way end with :class:`Cancelled`; transactions that
-        are open are rolled back, but for one on a connection of the
-        application, which is left to it.  Closing it again does nothing.
+        Waits that are under way end with :class:`Cancelled`, in asyncio also
+        with :class:`Closed`; transactions that are open are rolled back, but
+        for one on a connection of the application, which is left to it.
+        Closing it again does nothing.
         :class:`InUse`: a quorum holds a lock here, and has to be released first.
         """
         try:

@@ -136,6 +136,19 @@ def test_a_loss_does_not_hide_what_the_block_raised(registry, other, name):
     asyncio.run(main())
 
 
+def test_a_loss_that_a_release_in_the_block_tells_raises(registry, other, name):
+    async def main():
+        with pytest.raises(sqlock.LockLost):
+            async with registry.alock(name, ttl=2) as lease:
+                lose(other, name)
+                assert lease.lost.wait(120)  # blocks the loop
+                with pytest.raises(sqlock.LockLost):
+                    await lease.arelease()
+                await asyncio.sleep(0.1)
+
+    asyncio.run(main())
+
+
 def test_a_timeout_from_outside_is_no_loss(registry, other, name):
     async def body():
         async with registry.alock(name):

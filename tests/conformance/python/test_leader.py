@@ -43,6 +43,33 @@ def test_a_task_that_campaigns_again_leads_no_longer_than_its_block(
     other.acquire(name, wait=0).release()
 
 
+def test_the_loss_of_a_second_lease_ends_the_block_of_its_leader(registry, other, name):
+    async def main():
+        with pytest.raises(sqlock.LockLost):
+            async with registry.aleader(name, 60, ttl=2) as leader:
+                await leader.resign()
+                await leader.campaign()
+                lose(other, name)
+                await asyncio.sleep(120)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_a_second_lease_of_a_leader_does_not_hide_what_its_block_raised(
+    registry, other, name
+):
+    async def main():
+        async with registry.aleader(name, 60, ttl=2) as leader:
+            await leader.resign()
+            lease = await leader.campaign()
+            lose(other, name)
+            assert lease.lost.wait(120)  # blocks the loop
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(main())
+
+
 def test_a_leader_publishes_a_text(registry, other, name):
     with registry.leader(name, 60) as leader:
         assert (leader.name, leader.leads) == (name, True)
