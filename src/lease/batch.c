@@ -103,7 +103,7 @@ int lk_batch_divide(struct lk_store *store, struct lk_batch *batch,
 /* Return whether a statement about many leases does for this one. */
 static bool goes_with_others(const struct lk_item *item)
 {
-    return item->lease.weight == 0 && !item->lease.may_be_share;
+    return !lk_lease_may_be_shared(&item->lease);
 }
 
 bool lk_batch_is_mixed(const struct lk_batch *batch)

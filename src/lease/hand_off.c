@@ -76,7 +76,7 @@ int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
     int rc;
 
     if (store->statements[SQLOCK_SQL_HAND_OFF].text == NULL ||
-        from->weight > 0 || from->may_be_share || to->weight > 0)
+        lk_lease_may_be_shared(from) || to->weight > 0)
         return SQLOCK_EBUSY;
     rc = send(store, from, to, &run, &result);
     if (run.was_uncertain)

@@ -36,6 +36,20 @@ void lk_lease_cap(struct lk_lease *lease, uint32_t ttl_ms)
         lease->ttl_ms = lease->cap_ms;
 }
 
+void lk_lease_believe_less(const struct lk_store *store, struct lk_lease *lease,
+                           int64_t since_boot_ns)
+{
+    lk_lease_cap(lease, lease->ttl_ms);
+    lease->deadline_boot_ns =
+        lk_sooner(lease->deadline_boot_ns,
+                  lk_believe_until(store, since_boot_ns, lease->ttl_ms));
+}
+
+bool lk_lease_may_be_shared(const struct lk_lease *lease)
+{
+    return lease->weight > 0 || lease->may_be_share;
+}
+
 uint32_t lk_capped_ms(const struct lk_lease *lease, uint32_t ttl_ms)
 {
     return lease->cap_ms != 0 && ttl_ms > lease->cap_ms ? lease->cap_ms

@@ -69,6 +69,9 @@ struct lk_lease {
     int64_t deadline_boot_ns; /* until when the holder may rely on it */
 };
 
+/* Return whether the row may have the lease among those who share the lock. */
+bool lk_lease_may_be_shared(const struct lk_lease *lease);
+
 /* Return until when the holder may rely on a lease whose statement was sent at
  * sent_boot_ns: that time plus the TTL, less the margin. */
 int64_t lk_believe_until(const struct lk_store *store, int64_t sent_boot_ns,
@@ -87,6 +90,12 @@ int64_t lk_lease_until_ns(const struct lk_lease *lease);
 /* Note that an unanswered statement with that TTL may still reach the row:
  * lower cap_ms, and ttl_ms with it. */
 void lk_lease_cap(struct lk_lease *lease, uint32_t ttl_ms);
+
+/* After a statement without an answer, sent at since_boot_ns or later, which
+ * may have shortened the lease or may do so yet, rely on the earlier end and
+ * the shorter TTL. */
+void lk_lease_believe_less(const struct lk_store *store, struct lk_lease *lease,
+                           int64_t since_boot_ns);
 
 /* Return ttl_ms, or the lease's cap if that is less. */
 uint32_t lk_capped_ms(const struct lk_lease *lease, uint32_t ttl_ms);

@@ -191,21 +191,6 @@ static int read_unrenewed(struct lk_store *store, struct lk_batch *batch,
     return rc;
 }
 
-/* After a renewal without an answer, which may have shortened the lease or may
- * do so later, rely on the earlier deadline and the shorter TTL. */
-static void believe_less(const struct lk_store *store, struct lk_batch *batch,
-                         int64_t since_boot_ns)
-{
-    for (size_t i = 0; i < batch->count; i++) {
-        struct lk_lease *lease = &batch->items[i].lease;
-
-        lk_lease_cap(lease, lease->ttl_ms);
-        lease->deadline_boot_ns =
-            lk_sooner(lease->deadline_boot_ns,
-                      lk_believe_until(store, since_boot_ns, lease->ttl_ms));
-    }
-}
-
 static int renew(struct lk_store *store, struct lk_batch *batch,
                  sqlock_error *err)
 {
@@ -226,8 +211,8 @@ static int renew(struct lk_store *store, struct lk_batch *batch,
     else if (rc == SQLOCK_EBUSY && kind_of(batch) == SQLOCK_SQL_RENEW_MANY &&
              store->statements[SQLOCK_SQL_LOCK_MANY].text != NULL)
         rc = renew_unlocked(store, batch, err);
-    if (rc == SQLOCK_EUNCERTAIN)
-        believe_less(store, batch, since_boot_ns);
+    for (size_t i = 0; rc == SQLOCK_EUNCERTAIN && i < batch->count; i++)
+        lk_lease_believe_less(store, &batch->items[i].lease, since_boot_ns);
     sqlock_result_clear(&result);
     if (lk_batch_is_divisible(batch, rc))
         return lk_batch_divide(store, batch, lk_batch_renew, rc, err);

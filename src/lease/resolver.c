@@ -263,7 +263,7 @@ void lk_resolver_add_claim(struct lk_store *store, const struct lk_lease *lease,
         lk_after_ms(sent_boot_ns, store->options.statement_timeout_ms);
     doubt->over_ns = lk_after_ms(doubt->arrives_by_ns, lease->ttl_ms);
     doubt->has_ticket = lease->has_ticket;
-    doubt->is_share = lease->weight > 0;
+    doubt->is_share = lk_lease_may_be_shared(lease);
     add_doubt(&store->resolver, doubt);
 }
 
@@ -275,7 +275,7 @@ void lk_resolver_add_release(struct lk_store *store,
 
     if (doubt == NULL)
         return;
-    doubt->is_share = lease->weight > 0 || lease->may_be_share;
+    doubt->is_share = lk_lease_may_be_shared(lease);
     doubt->over_ns =
         lk_after_ms(lease->deadline_boot_ns,
                     (int64_t)margin_ms + store->options.statement_timeout_ms);

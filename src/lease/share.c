@@ -86,17 +86,6 @@ static int judge_downgrade(struct lk_store *store, struct lk_lease *lease,
     return 0;
 }
 
-/* After a downgrade without an answer, which may be carried out yet and then
- * renews the lease, rely on the earlier end. */
-static void believe_either(const struct lk_store *store, struct lk_lease *lease,
-                           int64_t asked_boot_ns)
-{
-    lease->may_be_share = true;
-    lease->deadline_boot_ns =
-        lk_sooner(lease->deadline_boot_ns,
-                  lk_believe_until(store, asked_boot_ns, lease->ttl_ms));
-}
-
 int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
                        sqlock_error *err)
 {
@@ -116,8 +105,10 @@ int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
                   &affected, err);
     if (run.was_uncertain)
         lk_lease_cap(lease, lease->ttl_ms);
-    if (rc == SQLOCK_EUNCERTAIN)
-        believe_either(store, lease, asked_boot_ns);
+    if (rc == SQLOCK_EUNCERTAIN) {
+        lease->may_be_share = true;
+        lk_lease_believe_less(store, lease, asked_boot_ns);
+    }
     if (rc < 0)
         return rc;
     shared.deadline_boot_ns =

@@ -265,6 +265,14 @@ static int undo_grants(struct lk_acquisition *a, const struct lk_part *taken,
     return rc;
 }
 
+/* Release all that a claim got, which came to rc.  Return rc, or EUNCERTAIN. */
+static int undo_all(struct lk_acquisition *a, int rc, sqlock_error *err)
+{
+    int undone = undo_grants(a, NULL, err);
+
+    return undone < 0 ? undone : rc;
+}
+
 /* Return whether a lease was already over when the answer came. */
 static bool is_too_late(const struct lk_acquisition *a)
 {
@@ -295,10 +303,10 @@ static int unfit(struct lk_acquisition *a, const struct lk_item *item,
 {
     struct lk_part *part = item->owner;
     int rc = lk_claim_error(item, err);
-    int undone = undo_grants(a, NULL, err);
+    int undone = undo_all(a, rc, err);
 
     part->rc = rc;
-    return undone < 0 ? undone : rc;
+    return undone;
 }
 
 /* Return the item of a claim that was sent lock by lock and failed otherwise
@@ -313,16 +321,6 @@ static const struct lk_item *first_failed(const struct lk_acquisition *a)
             return item;
     }
     return NULL;
-}
-
-/* Return its result, or EUNCERTAIN as undo_grants(). */
-static int failed(struct lk_acquisition *a, const struct lk_item *item,
-                  sqlock_error *err)
-{
-    int rc = item->rc;
-    int undone = undo_grants(a, NULL, err);
-
-    return undone < 0 ? undone : rc;
 }
 
 static struct lk_part *first_taken(const struct lk_acquisition *a)
@@ -375,7 +373,7 @@ int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
         note_asked(a, rc);
     a->batch.session = NULL;
     if (rc == 0 && first_failed(a) != NULL)
-        return failed(a, first_failed(a), err);
+        return undo_all(a, first_failed(a)->rc, err);
     if (rc == 0 && is_too_late(a))
         return too_late(a, err);
     if (rc == 0 && first_unfit(a) != NULL)

@@ -27,23 +27,17 @@ static bool is_shared_already(const sqlock_lock *lock)
     return is_share;
 }
 
-/* The hold is a share now: others of this process may ask for theirs. */
-static void become_share(const sqlock_lock *lock, const struct lk_lease *lease)
+/* Note what became of the lease.  Where it is a share now, others of this
+ * process may ask for theirs. */
+static void note(const sqlock_lock *lock, const struct lk_lease *lease)
 {
     struct lk_hold *hold;
 
     pthread_mutex_lock(&lk_mutex);
     hold = lk_guarded_hold(lock, lease->client_id);
     hold->lease = *lease;
-    lk_pass_turn(lock->slot);
-    pthread_mutex_unlock(&lk_mutex);
-}
-
-/* The hold may be a share now, or become one later. */
-static void note_doubt(const sqlock_lock *lock, const struct lk_lease *lease)
-{
-    pthread_mutex_lock(&lk_mutex);
-    lk_guarded_hold(lock, lease->client_id)->lease = *lease;
+    if (lk_is_share(hold))
+        lk_pass_turn(lock->slot);
     pthread_mutex_unlock(&lk_mutex);
 }
 
@@ -56,11 +50,11 @@ static int downgrade(const sqlock_lock *lock, struct lk_lease *lease,
     if (rc == 0)
         rc = lk_share_downgrade(store, lease, err);
     if (rc == SQLOCK_EUNCERTAIN)
-        note_doubt(lock, lease);
+        note(lock, lease);
     if (rc < 0)
         return rc;
     (void)lk_place_end(store, &lease->place, false, false);
-    become_share(lock, lease);
+    note(lock, lease);
     return 0;
 }
 
