@@ -144,7 +144,7 @@ after_restore() { # LAYOUT
     hold kept -t 8
     before=$(sq show kept --json | json token)
     if [ "$1" = sqlock ]; then # a process that died while it waited
-        sq run kept -- true 2>"$dir/waits" &
+        "$SQLOCK" --table-prefix "$prefix" run kept -- true 2>"$dir/waits" &
         waiter=$!
         until_true one_waits
         kill -KILL "$waiter"
