@@ -33,6 +33,29 @@ check "idle clients send nothing: $idle" test "$idle" = "0.0 0.0 "
 check "and commands that start under a lock" measure \
     --cases start --clients 1,2,2p --json "$dir/start.json"
 check "whose tables are removed" fails test -e "$dir/bench.db.start"
+# Print that member of the results of a case, on one line.
+of_case() { # FILE CASE MEMBER
+    grep -A 28 "\"case\": \"$2\"," "$dir/$1.json" |
+        sed -n "s/.*\"$3\": \([^,]*\),*$/\1/p" | head -n 1
+}
+check "and what a pair writes" measure --cases pair --clients 1 \
+    --json "$dir/traffic.json"
+check "to SQLite's files, at least a page for each commit" awk \
+    'BEGIN { exit !(ARGV[1] + 0 >= 2 * 4096) }' \
+    "$(of_case traffic pair log_bytes)"
+check "while nothing is sent" test "$(of_case traffic pair requests)" = null
+for database in postgres mysql; do
+    url=SQLOCK_TEST_${database^^}_URL
+    [ -n "${!url:-}" ] || continue
+    check "what a pair sends to $database" measure "--$database" "${!url}" \
+        --cases pair --clients 1 --json "$dir/$database.json"
+    check "is two requests" test 2 = \
+        "$(printf '%.0f' "$(of_case "$database" pair requests)")"
+    check "with an answer each, and a record in the log" awk \
+        'BEGIN { exit !(ARGV[1] + 0 > 100 && ARGV[2] + 0 > 100) }' \
+        "$(of_case "$database" pair wire_bytes)" \
+        "$(of_case "$database" pair log_bytes)"
+done
 check "a case that is none is refused" fails measure --cases nothing
 check "more clients than can be are refused" fails measure --clients 257
 

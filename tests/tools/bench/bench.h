@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "histogram.h"
+#include "traffic.h"
 
 #define BENCH_CLIENTS_MAX 256
 #define BENCH_COUNTS_MAX 16
@@ -38,6 +39,8 @@ struct bench_target {
     const char *lock_prefix;  /* of sqlock's lock table */
     const char *floor_prefix; /* of a table like it, for bare statements */
     const struct floor_driver *floor;
+    void *observer;   /* a connection of the floor driver, to ask the server; a
+                       client process has none */
     pid_t server_pid; /* 0: not known */
     unsigned clients; /* threads of this process */
     unsigned first;   /* number of the first client: no two processes of the
@@ -115,6 +118,7 @@ struct bench_slice {
     double turns_per_second; /* see turns.h; 0 if the case takes no turns */
     double variation;        /* see bench_variation() */
     unsigned in_a_row;       /* see turns.h */
+    struct bench_traffic traffic;
 };
 
 /** Return how much the clients' numbers of operations differ: the standard
@@ -198,6 +202,7 @@ struct bench_result {
     double variation;        /* median */
     unsigned in_a_row;       /* the most of all slices */
     uint64_t operations;
+    struct bench_traffic traffic; /* of all slices */
     struct bench_histogram latency;
 };
 

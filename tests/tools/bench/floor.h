@@ -63,6 +63,11 @@ struct floor_driver {
     int (*describe)(void *connection, struct bench_server *server,
                     struct bench_failure *failure);
 
+    /** Write how much the server has written to its logs.  NULL: there is no
+     *  server (SQLite). */
+    int (*written)(void *connection, struct bench_traffic *to,
+                   struct bench_failure *failure);
+
     /** Run one statement that returns no rows. */
     int (*run)(void *connection, const char *text,
                struct bench_failure *failure);

@@ -259,6 +259,34 @@ static int number_mysql(void *connection, const char *text, int64_t *number,
     return 0;
 }
 
+/* The binary log's variable is there also where there is no such log: it stays
+ * at 0.  Oracle's MySQL does not have it. */
+static int written_mysql(void *connection, struct bench_traffic *to,
+                         struct bench_failure *failure)
+{
+    static const char text[] =
+        "SHOW GLOBAL STATUS WHERE Variable_name IN "
+        "('Innodb_os_log_written', 'Binlog_bytes_written')";
+    struct connection *me = connection;
+    MYSQL_RES *result;
+    MYSQL_ROW row;
+
+    if (mysql_query(me->mysql, text) != 0)
+        return fail(failure, text, me->mysql);
+    result = mysql_store_result(me->mysql);
+    if (result == NULL)
+        return fail(failure, text, me->mysql);
+    for (row = mysql_fetch_row(result); row != NULL;
+         row = mysql_fetch_row(result)) {
+        if (strncmp(row[0], "Innodb", 6) == 0)
+            to->log_bytes = strtod(row[1], NULL);
+        else
+            to->binlog_bytes = strtod(row[1], NULL);
+    }
+    mysql_free_result(result);
+    return 0;
+}
+
 static int prepare_sale_mysql(void *connection,
                               const struct bench_target *target,
                               const char *item, struct bench_failure *failure)
@@ -317,6 +345,7 @@ static int sell_mysql(void *connection, const char *order,
 const struct floor_driver floor_mysql = {
     FLOOR_MEMBERS(mysql),
     .begin = "BEGIN",
+    .written = written_mysql,
 };
 
 #endif /* SQLOCK_WITH_MYSQL */

@@ -219,6 +219,18 @@ static int number_postgres(void *connection, const char *text, int64_t *number,
     return check(me->conn, result, PGRES_TUPLES_OK, text, failure);
 }
 
+static int written_postgres(void *connection, struct bench_traffic *to,
+                            struct bench_failure *failure)
+{
+    int64_t bytes = 0;
+    int rc = number_postgres(connection,
+                             "SELECT pg_current_wal_insert_lsn() - '0/0'",
+                             &bytes, failure);
+
+    to->log_bytes = (double)bytes;
+    return rc;
+}
+
 static int prepare_sale_postgres(void *connection,
                                  const struct bench_target *target,
                                  const char *item,
@@ -264,6 +276,7 @@ static int sell_postgres(void *connection, const char *order,
 const struct floor_driver floor_postgres = {
     FLOOR_MEMBERS(postgres),
     .begin = "BEGIN",
+    .written = written_postgres,
 };
 
 #endif /* SQLOCK_WITH_POSTGRES */

@@ -83,6 +83,7 @@ static int open_site(struct site *site, enum bench_database database,
     if (rc == 0)
         rc = site->target.floor->open(&site->connection, &site->target,
                                       BENCH_CLIENTS_MAX + 1, failure);
+    site->target.observer = site->connection;
     return rc;
 }
 

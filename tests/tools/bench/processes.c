@@ -282,6 +282,7 @@ static int gather(const struct bench_crew *crew, struct bench_slice *slice,
             answer->slice.client_us * (answer->slice.operations > 0
                                            ? (double)answer->slice.operations
                                            : 1.0);
+        bench_traffic_add(&slice->traffic, &answer->slice.traffic);
         if (latency != NULL)
             bench_histogram_merge(latency, &answer->latency);
     }

@@ -3,6 +3,7 @@
  */
 #include "bench.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include <jansson.h>
@@ -13,12 +14,31 @@
 
 void bench_report_head(void)
 {
-    printf("%68s %29s %15s %14s\n", "", "latency in us", "CPU us per op",
-           "clients");
-    printf("%-9s %7s  %-19s %8s %7s %13s %7s %9s %9s %9s %7s %7s %6s %6s  %s\n",
+    printf("%68s %29s %15s %27s %14s\n", "", "latency in us", "CPU us per op",
+           "bytes per op", "clients");
+    printf("%-9s %7s  %-19s %8s %7s %13s %7s %9s %9s %9s %7s %7s %5s %6s %7s "
+           "%6s %6s %6s  %s\n",
            "database", "clients", "case", "ops/s", "ratio", "half of them",
-           "best", "p50", "p99", "longest", "client", "server", "vary",
-           "in row", "ratio to");
+           "best", "p50", "p99", "longest", "client", "server", "sent", "wire",
+           "log", "binlog", "vary", "in row", "ratio to");
+}
+
+/* Return what the slices of a row have counted, for each operation; NAN: not
+ * known. */
+static double per_operation(double count, const struct bench_result *row)
+{
+    return row->operations > 0 ? count / (double)row->operations : NAN;
+}
+
+static void print_count(double count, const struct bench_result *row, int width,
+                        int digits)
+{
+    double each = per_operation(count, row);
+
+    if (isnan(each))
+        printf(" %*s", width, "-");
+    else
+        printf(" %*.*f", width, digits, each);
 }
 
 static void print_row(const struct bench_result *row)
@@ -34,14 +54,17 @@ static void print_row(const struct bench_result *row)
     if (row->the_case->takes_turns)
         (void)snprintf(row_of_one, sizeof row_of_one, "%u", row->in_a_row);
     printf("%-9s %6u%c  %-19s %8.0f %7.2f %13s %7.2f %9.1f %9.1f %9.0f %7.0f "
-           "%7s %6.2f %6s  "
-           "%s\n",
+           "%7s",
            row->database, row->clients, row->is_processes ? 'p' : ' ',
            row->the_case->name, row->per_second, row->ratio, half,
            row->ratio_best, US(bench_histogram_quantile(&row->latency, 0.50)),
            US(bench_histogram_quantile(&row->latency, 0.99)),
-           US((double)row->latency.max_ns), row->client_us, server,
-           row->variation, row_of_one,
+           US((double)row->latency.max_ns), row->client_us, server);
+    print_count(row->traffic.requests, row, 5, 1);
+    print_count(row->traffic.wire_bytes, row, 6, 0);
+    print_count(row->traffic.log_bytes, row, 7, 0);
+    print_count(row->traffic.binlog_bytes, row, 6, 0);
+    printf(" %6.2f %6s  %s\n", row->variation, row_of_one,
            row->the_case == bench_case_find(row->the_case->baseline)
                ? "itself: the noise"
                : row->the_case->baseline);
@@ -63,6 +86,13 @@ static json_t *json_of_server(const struct bench_server *server)
                      "durable", (int)server->is_durable);
 }
 
+static json_t *json_of_count(double count, const struct bench_result *row)
+{
+    double each = per_operation(count, row);
+
+    return isnan(each) ? json_null() : json_real(each);
+}
+
 static json_t *json_of_result(const struct bench_result *result)
 {
     const struct bench_histogram *latency = &result->latency;
@@ -78,7 +108,7 @@ static json_t *json_of_result(const struct bench_result *result)
         "s:f, "
         "s:f, "
         "s:f, s:f, "
-        "s:I, s:f, s:f, s:i}",
+        "s:I, s:f, s:f, s:i, s:o, s:o, s:o, s:o}",
         "database", result->database, "clients", (int)result->clients,
         "processes", (int)result->is_processes, "case", result->the_case->name,
         "baseline", result->the_case->baseline, "server_cpu_us", server_us,
@@ -91,7 +121,11 @@ static json_t *json_of_result(const struct bench_result *result)
         US((double)latency->max_ns), "client_cpu_us", result->client_us,
         "operations", (json_int_t)result->operations, "turns_per_s",
         result->turns_per_second, "variation", result->variation, "in_a_row",
-        (int)result->in_a_row);
+        (int)result->in_a_row, "requests",
+        json_of_count(result->traffic.requests, result), "wire_bytes",
+        json_of_count(result->traffic.wire_bytes, result), "log_bytes",
+        json_of_count(result->traffic.log_bytes, result), "binlog_bytes",
+        json_of_count(result->traffic.binlog_bytes, result));
 }
 
 int bench_report_json(const struct bench_report *report, const char *path,

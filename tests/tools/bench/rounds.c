@@ -119,6 +119,8 @@ static int run_slice(struct stage *stage, struct actor *actor, double seconds,
                      struct bench_histogram *latency,
                      struct bench_failure *failure)
 {
+    struct bench_traffic before;
+    struct bench_traffic after;
     int rc;
 
     if (actor->the_case->takes_turns) {
@@ -127,6 +129,9 @@ static int run_slice(struct stage *stage, struct actor *actor, double seconds,
             return rc;
         (void)bench_turns_take();
     }
+    rc = bench_traffic_of_server(&before, stage->target, failure);
+    if (rc != 0)
+        return rc;
     if (stage->crew != NULL && !actor->the_case->is_in_process)
         rc = bench_crew_slice(stage->crew, (size_t)(actor - stage->actors),
                               seconds, &stage->slice, latency, failure);
@@ -134,11 +139,15 @@ static int run_slice(struct stage *stage, struct actor *actor, double seconds,
         rc = bench_slice_run(actor->the_case, actor->state,
                              target_of(stage, actor->the_case), seconds,
                              &stage->slice, latency, failure);
-    if (rc == 0) {
-        actor->operations += stage->slice.operations;
-        bench_slice_turns(&stage->slice, actor->the_case);
-    }
-    return rc;
+    if (rc == 0)
+        rc = bench_traffic_of_server(&after, stage->target, failure);
+    if (rc != 0)
+        return rc;
+    before = bench_traffic_between(&before, &after);
+    bench_traffic_complete(&stage->slice.traffic, &before);
+    actor->operations += stage->slice.operations;
+    bench_slice_turns(&stage->slice, actor->the_case);
+    return 0;
 }
 
 static int run_actor(struct stage *stage, struct actor *actor,
@@ -221,6 +230,7 @@ static int run_case(struct stage *stage, size_t round,
     samples->client_us[round] = stage->slice.client_us;
     samples->server_us[round] = stage->slice.server_us;
     result->operations += stage->slice.operations;
+    bench_traffic_add(&result->traffic, &stage->slice.traffic);
     rc = run_actor(stage, baseline, NULL, failure);
     if (rc != 0)
         return rc;

@@ -169,6 +169,8 @@ int bench_slice_run(const struct bench_case *the_case, void *state,
     atomic_bool stop = false;
     struct client *clients;
     uint64_t counted = 0;
+    struct bench_traffic before;
+    struct bench_traffic after;
     int64_t client_ns;
     int64_t server_ns;
     unsigned i;
@@ -191,6 +193,7 @@ int bench_slice_run(const struct bench_case *the_case, void *state,
         counted = the_case->count(state);
         latency = NULL;
     }
+    before = bench_traffic_of_process(target);
     server_ns = bench_cpu_of(target->server_pid);
     client_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     (void)pthread_barrier_wait(&start);
@@ -199,12 +202,14 @@ int bench_slice_run(const struct bench_case *the_case, void *state,
     client_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - client_ns;
     if (server_ns >= 0)
         server_ns = bench_cpu_of(target->server_pid) - server_ns;
+    after = bench_traffic_of_process(target);
     (void)pthread_barrier_destroy(&start);
 
     rc = collect(clients, count, slice, latency, failure);
     if (rc == 0 && the_case->count != NULL)
         replace(slice, the_case->count(state) - counted, seconds);
     if (rc == 0) {
+        slice->traffic = bench_traffic_between(&before, &after);
         slice->client_us = bench_per_operation((double)client_ns / 1e3, slice);
         slice->server_us = bench_per_operation((double)server_ns / 1e3, slice);
     }
