@@ -78,7 +78,7 @@ static struct message end(struct lk_hold *hold)
     if (hold->is_to_be_told)
         raise_lost_fd(hold->lock);
     hold->is_to_be_told = false;
-    lk_wake_first(hold->slot); /* it may take the lock now */
+    lk_wake_in_time(hold->slot); /* the first may take the lock now */
     message = (struct message){.lock = hold->lock,
                                .on_lost = hold->asked.on_lost,
                                .context = hold->asked.lost_context,

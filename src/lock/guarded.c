@@ -115,6 +115,7 @@ void lk_guard_end(sqlock_lock *lock, const char *client_id, int lost)
     hold->guards--;
     if (lost != 0 && hold->lost == 0)
         (void)lk_lose(hold, lost);
+    lk_wake_in_time(hold->slot);
     if (hold->guards == 0 && hold->count == 0)
         owed = hold->grant;
     pthread_mutex_unlock(&lk_mutex);

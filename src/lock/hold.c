@@ -12,10 +12,6 @@
 #include "base/error.h"
 #include "base/owner.h"
 
-/* Look for an overdue lease again after this time: waiters are not woken when a
- * guard ends, or when a lease without on_lost is lost. */
-#define AGAIN_NS (1000 * LK_NS_PER_MS)
-
 /* The states that may follow each state. */
 #define TO(state) (1U << (state))
 static const unsigned followers[] = {
@@ -123,6 +119,7 @@ void lk_hold_begin(struct lk_part *part, const struct lk_lease *lease)
     DL_PREPEND2(slot->holds, hold, previous, next);
     if (lk_is_share(hold))
         lk_pass_turn(slot);
+    lk_wake_in_time(slot); /* this lease may be shorter than the last one */
     if (slot->store->options.ownership == SQLOCK_OWNED_BY_REGISTRY)
         lk_let_all_in(slot);
 }
@@ -167,13 +164,19 @@ int lk_lose(struct lk_hold *hold, int code)
 
 /* --- leases that are over, and not released --- */
 
-bool lk_hold_is_overdue(const struct lk_hold *hold)
+/* Return whether nothing but time keeps the hold from being overdue. */
+static bool may_be_overdue(const struct lk_hold *hold)
 {
     const sqlock_options *options = &hold->slot->store->options;
 
     return hold->state == LK_HOLD_HELD && hold->guards == 0 &&
-           options->ownership != SQLOCK_OWNED_BY_REGISTRY &&
-           lk_remaining_ns(hold) == 0 && !hold->is_to_be_told;
+           options->ownership != SQLOCK_OWNED_BY_REGISTRY;
+}
+
+bool lk_hold_is_overdue(const struct lk_hold *hold)
+{
+    return may_be_overdue(hold) && lk_remaining_ns(hold) == 0 &&
+           !hold->is_to_be_told;
 }
 
 bool lk_is_overdue(const struct lk_slot *slot)
@@ -186,12 +189,11 @@ bool lk_is_overdue(const struct lk_slot *slot)
 int64_t lk_overdue_at(const struct lk_slot *slot)
 {
     const struct lk_hold *hold = lk_present(slot);
-    int64_t left_ns = AGAIN_NS;
 
-    if (hold != NULL && hold->state == LK_HOLD_HELD &&
-        lk_remaining_ns(hold) > 0)
-        left_ns = lk_sooner(left_ns, lk_remaining_ns(hold));
-    return sqlock_monotonic_ns() + left_ns;
+    if (hold == NULL || !may_be_overdue(hold) ||
+        (hold->is_to_be_told && lk_remaining_ns(hold) == 0))
+        return LK_NEVER;
+    return hold->lost != 0 ? 0 : hold->lease.deadline_boot_ns;
 }
 
 void lk_set_aside(struct lk_slot *slot)
@@ -240,6 +242,7 @@ void lk_renewal_begin(struct lk_hold *hold, struct lk_renewal *renewal,
     DL_APPEND2(hold->renewals, renewal, previous, next);
     hold->lease.deadline_boot_ns =
         lk_sooner(hold->lease.deadline_boot_ns, renewal->until_ns);
+    lk_wake_in_time(hold->slot);
 }
 
 uint32_t lk_shortest_ttl_ms(const struct lk_hold *hold)
@@ -319,6 +322,7 @@ void lk_renewal_end(struct lk_hold *hold, struct lk_renewal *renewal,
     DL_DELETE2(hold->renewals, renewal, previous, next);
     if (hold->state == LK_HOLD_HELD)
         settle(hold, renewal, lease, rc, sent_boot_ns);
+    lk_wake_in_time(hold->slot);
     lk_hold_unpin(hold);
 }
 

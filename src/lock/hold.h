@@ -132,7 +132,9 @@ bool lk_is_overdue(const struct lk_slot *slot);
  * release any more, as above. */
 bool lk_hold_is_overdue(const struct lk_hold *hold);
 
-/* Return when to ask lk_is_overdue() again, CLOCK_MONOTONIC. */
+/* Return from when on the present hold is overdue as it is now, CLOCK_BOOTTIME;
+ * LK_NEVER: not by time alone.  After a change that makes this earlier, call
+ * lk_wake_in_time(). */
 int64_t lk_overdue_at(const struct lk_slot *slot);
 
 /* Set the overdue hold aside for its holder, and free the lock for others. */

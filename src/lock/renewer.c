@@ -34,8 +34,10 @@ static void give_up_unfenced(struct lk_renewer *renewer)
     pthread_mutex_lock(&lk_mutex);
     DL_FOREACH2(renewer->renewing, hold, renewing.next)
     {
-        if (!hold->asked.fenced && hold->lost == 0)
-            (void)lk_lose(hold, SQLOCK_ELOST);
+        if (hold->asked.fenced || hold->lost != 0)
+            continue;
+        (void)lk_lose(hold, SQLOCK_ELOST);
+        lk_wake_in_time(hold->slot);
     }
     pthread_mutex_unlock(&lk_mutex);
 }

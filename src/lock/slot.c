@@ -21,6 +21,10 @@
 pthread_mutex_t lk_mutex = PTHREAD_MUTEX_INITIALIZER;
 LK_FREE_IN_CHILD(lk_mutex)
 
+/* Look at the holder's lease again after this time at the latest: while the
+ * machine is suspended, the lease goes on, but not the clock of a sleep. */
+#define SUSPENDED_NS (10000 * LK_NS_PER_MS)
+
 /* The caller of each function down to the interface of turns holds the
  * mutex. */
 
@@ -164,12 +168,14 @@ struct lk_part *lk_first_queued(const struct lk_slot *slot)
     return NULL;
 }
 
-void lk_wake_first(const struct lk_slot *slot)
+void lk_wake_in_time(const struct lk_slot *slot)
 {
     struct lk_part *first = lk_first_queued(slot);
 
-    if (first != NULL)
-        lk_waiter_wake(first->waiter, LK_WAKE_LOOK);
+    if (first == NULL || first->looks_boot_ns <= lk_overdue_at(slot))
+        return;
+    first->looks_boot_ns = 0;
+    lk_waiter_wake(first->waiter, LK_WAKE_LOOK);
 }
 
 /* Take the part out of the FIFO, and wake its waiter for that reason. */
@@ -354,6 +360,7 @@ static int not_in_time(const struct lk_part *part, sqlock_error *err)
 static void queue(struct lk_part *part)
 {
     part->waiter->reason = LK_WAKE_NONE;
+    part->looks_boot_ns = 0; /* when it begins to wait */
     unlist(part);
     list(part);
     go_to(part, LK_PART_QUEUED);
@@ -423,31 +430,47 @@ static int leave_queue(struct lk_part *part, sqlock_error *err)
     if (rc == 0)
         return 0;
     go_to(part, LK_PART_OUTSIDE);
-    if (lk_is_overdue(slot)) /* pass on a wake-up that the part may have got */
-        lk_wake_first(slot);
+    lk_wake_in_time(slot); /* another may be the first now */
     return rc;
 }
 
+/* Return when the part, which stays in the FIFO, is to look at the holder's
+ * lease, CLOCK_MONOTONIC, and note it.  One that is overdue is left to the
+ * first. */
+static int64_t looks_at(struct lk_part *part)
+{
+    int64_t left_ns = SUSPENDED_NS;
+
+    part->looks_boot_ns = LK_NEVER;
+    if (lk_first_queued(part->slot) == part || !lk_is_overdue(part->slot))
+        part->looks_boot_ns = lk_overdue_at(part->slot);
+    if (part->looks_boot_ns != LK_NEVER)
+        left_ns = lk_sooner(left_ns, part->looks_boot_ns - lk_boottime_ns());
+    return sqlock_monotonic_ns() + left_ns;
+}
+
+/* Wait until the state of the part changes, which nothing but its wake-up does
+ * once the part is chosen.  A reason of before that is over: a thread that was
+ * woken to look may be chosen before it runs. */
 static int await_turn(struct lk_part *part, sqlock_error *err)
 {
     struct lk_waiter *self = part->waiter;
 
     for (;;) {
-        int rc = 0;
+        int64_t until_ns = LK_NEVER;
+        bool is_queued = part->state == LK_PART_QUEUED;
+        int rc;
 
-        if (part->state == LK_PART_CHOSEN) { /* a wake-up is under way */
-            rc = lk_waiter_park(self, LK_NEVER, false);
-        } else if (part->state != LK_PART_QUEUED) {
+        if (!is_queued && part->state != LK_PART_CHOSEN)
             return 0;
-        } else {
+        if (is_queued) {
             rc = leave_queue(part, err);
             if (rc != LK_SUSPENDED)
                 return rc;
-            self->reason = LK_WAKE_NONE;
-            rc = lk_waiter_park(
-                self, lk_sooner(self->deadline_ns, lk_overdue_at(part->slot)),
-                true);
+            until_ns = lk_sooner(self->deadline_ns, looks_at(part));
         }
+        self->reason = LK_WAKE_NONE;
+        rc = lk_waiter_park(self, until_ns, is_queued);
         if (rc != 0)
             return rc;
     }
@@ -458,6 +481,7 @@ static void step_back(struct lk_part *part)
     if (part->state == LK_PART_TURN)
         lk_pass_turn(part->slot);
     go_to(part, LK_PART_OUTSIDE);
+    lk_wake_in_time(part->slot); /* another may be the first now */
 }
 
 /* --- interface of turns; the caller does not hold the mutex --- */
@@ -519,6 +543,7 @@ void lk_note_outage(struct lk_slot *slot, int rc)
             part->waiter->options->fail_fast)
             retry(part);
     }
+    lk_wake_in_time(slot);
     pthread_mutex_unlock(&lk_mutex);
 }
 

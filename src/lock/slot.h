@@ -52,6 +52,8 @@ struct lk_part {
     bool is_listed;
     enum lk_part_state state;
     uint64_t grant; /* number of the hold that the part has, or nests in */
+    int64_t looks_boot_ns; /* when a queued one will look at the holder's lease,
+                              CLOCK_BOOTTIME */
     struct lk_subscription polled;
     struct {
         bool is_noted; /* it is in the table of deadlock.c */
@@ -193,8 +195,9 @@ void lk_slot_drop_session(struct lk_slot *slot);
 /* Return the first part in the FIFO whose wait is not cancelled; NULL: none. */
 struct lk_part *lk_first_queued(const struct lk_slot *slot);
 
-/* Wake the first part's waiter, to check the holder's lease. */
-void lk_wake_first(const struct lk_slot *slot);
+/* Wake the first part's waiter, to look at the holder's lease, if it would not
+ * look by the time at which that is overdue. */
+void lk_wake_in_time(const struct lk_slot *slot);
 
 /* Let all queued parts enter again, to nest in the lease, which the whole
  * registry shares. */

@@ -10,6 +10,7 @@
 
 extern const struct topic topic_lease;
 extern const struct topic topic_ownership;
+extern const struct topic topic_overdue;
 extern const struct topic topic_handles;
 extern const struct topic topic_keys;
 extern const struct topic topic_tokens;

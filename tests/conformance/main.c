@@ -5,25 +5,19 @@
 #include "conformance.h"
 
 static const struct topic *const topics[] = {
-    &topic_lease,          &topic_ownership,
-    &topic_handles,        &topic_keys,
-    &topic_tokens,         &topic_shares,
-    &topic_statements,     &topic_spring,
-    &topic_admin,          &topic_find,
-    &topic_stats,          &topic_lease_id,
-    &topic_reap,           &topic_schema,
-    &topic_access,         &topic_fork,
-    &topic_faults,         &topic_clocks,
-    &topic_races,          &topic_crosswise,
-    &topic_doctor,         &topic_once,
-    &topic_orphans,        &topic_capabilities,
-    &topic_codes,          &topic_skew,
-    &topic_beside,         &topic_clock_back,
-    &topic_refused,        &topic_limits,
-    &topic_search_path,    &topic_sharers,
-    &topic_leader,         &topic_observe,
-    &topic_together,       &topic_quorum,
-    &topic_quorum_servers, NULL,
+    &topic_lease,        &topic_ownership,      &topic_overdue,
+    &topic_handles,      &topic_keys,           &topic_tokens,
+    &topic_shares,       &topic_statements,     &topic_spring,
+    &topic_admin,        &topic_find,           &topic_stats,
+    &topic_lease_id,     &topic_reap,           &topic_schema,
+    &topic_access,       &topic_fork,           &topic_faults,
+    &topic_clocks,       &topic_races,          &topic_crosswise,
+    &topic_doctor,       &topic_once,           &topic_orphans,
+    &topic_capabilities, &topic_codes,          &topic_skew,
+    &topic_beside,       &topic_clock_back,     &topic_refused,
+    &topic_limits,       &topic_search_path,    &topic_sharers,
+    &topic_leader,       &topic_observe,        &topic_together,
+    &topic_quorum,       &topic_quorum_servers, NULL,
 };
 
 /* Tests that stop a server run before the others, alone. */
