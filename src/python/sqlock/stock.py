@@ -209,10 +209,7 @@ class Stock(Owned, Block):
         )
         try:
             return [
-                (
-                    one.name.decode("utf-8", "replace"),
-                    one.quantity if one.quantity >= 0 else None,
-                )
+                (one.name.decode("utf-8", "replace"), _known(one.quantity))
                 for one in items[: count.value]
             ]
         finally:
@@ -250,7 +247,7 @@ class Stock(Owned, Block):
             error.item = list(quantities)[answer.line]
             error.left = answer.left
             raise
-        return {item: _left(line.left) for item, line in zip(quantities, lines)}
+        return {item: _known(line.left) for item, line in zip(quantities, lines)}
 
     def deduct_many(
         self,
@@ -359,9 +356,11 @@ def _quantity(quantity: Any) -> int:
     return quantity
 
 
-def _left(left: int) -> Optional[int]:
-    return left if left >= 0 else None
+def _known(quantity: int) -> Optional[int]:
+    """A quantity of the library.  In a table of the application it may be below
+    zero."""
+    return None if quantity == -1 else quantity
 
 
 def _answer(answer: _native.StockAnswer) -> Answer:
-    return Answer(_left(answer.left), answer.is_duplicate, answer.attempts)
+    return Answer(_known(answer.left), answer.is_duplicate, answer.attempts)

@@ -123,3 +123,29 @@ def test_a_strategy_that_is_none(registry):
         registry.stock(
             table="there_is_none", item_column="item", quantity_column="quantity"
         )
+
+
+@pytest.mark.databases("postgres", "sqlite")  # MySQL commits by a CREATE
+def test_what_is_owed_is_known(registry, name):
+    table = "t" + name.replace("-", "")
+    with registry.transaction() as tx:
+        tx.execute(
+            f"CREATE TABLE {table} (item VARCHAR(90) PRIMARY KEY, quantity BIGINT)"
+        )
+        tx.execute(f"INSERT INTO {table} VALUES ('owed', -5)")
+    try:
+        stock = registry.stock(
+            table=table, item_column="item", quantity_column="quantity"
+        )
+        assert stock.list() == [("owed", -5)]
+        assert stock.read("owed") == -5
+        assert stock.restore("owed", 2).left == -3
+        with pytest.raises(sqlock.Insufficient) as refused:
+            stock.deduct("owed")
+        assert refused.value.left == -3
+        with pytest.raises(sqlock.Insufficient) as refused:
+            stock.deduct_many({"owed": 1})
+        assert refused.value.left == -3
+    finally:
+        with registry.transaction() as tx:
+            tx.execute(f"DROP TABLE {table}")
