@@ -211,18 +211,24 @@ class Core:
     def end_one(self, out: ctypes.c_void_p, name: str) -> None:
         """sqlock_NAME() of what ends by it: either it was called and ``out`` is
         empty, or neither."""
-        why = _native.NativeError()
-        rest = () if name == "stock_close" else (_native.byref(why),)
-        function, use, leave = _native.function(name), object(), self.leave
+        use, leave = object(), self.leave
         try:
             self.enter(use)
-            pointer = out.value or 0
-            self.open.pop(pointer, None)
-            # No interrupt comes between these two.
-            out.value = None
-            code = function(pointer, *rest)
+            self.end_entered(out, name)
         finally:
             leave(use, None)
+
+    def end_entered(self, out: ctypes.c_void_p, name: str) -> None:
+        """As :meth:`end_one`, during a use that was entered: also while the
+        registry is being closed, which waits for that use."""
+        why = _native.NativeError()
+        rest = () if name == "stock_close" else (_native.byref(why),)
+        function = _native.function(name)
+        pointer = out.value or 0
+        self.open.pop(pointer, None)
+        # No interrupt comes between these two.
+        out.value = None
+        code = function(pointer, *rest)
         if code:
             raise failure(code, why)
 

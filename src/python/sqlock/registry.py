@@ -309,7 +309,7 @@ class Registry(Block):
             # not end it, and its handler runs only between two calls.
             while not poll.poll(LOOK_AGAIN_MS):
                 pass
-            core.end_one(request, "request_finish")
+            core.end_entered(request, "request_finish")
         except BaseException:
             core.abandon(request, done)
             raise

@@ -355,6 +355,23 @@ def test_the_loss_of_one_of_many_raises(registry, other, name):
 
 
 def test_a_child_process_is_refused(registry, name):
+def test_closing_cancels_the_wait_of_the_main_thread(url, other, name):
+    registry = sqlock.open(url)
+
+    def close():
+        while not other.show(name).waiters:
+            time.sleep(0.01)
+        registry.close()
+
+    with other.lock(name):
+        closing = threading.Thread(target=close)
+        closing.start()
+        with pytest.raises(sqlock.Cancelled):
+            registry.acquire(name)
+        closing.join()
+    other.acquire(name, 0).release()
+
+
     with registry.lock(name) as lease, registry.leader(name + "-led") as leader:
         child = os.fork()
         if child == 0:
