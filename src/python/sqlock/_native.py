@@ -573,10 +573,19 @@ def milliseconds(seconds: Optional[float], what: str, limit: int = 2**32 - 1) ->
     """Seconds of an option, rounded up; None is the default, which is 0."""
     if seconds is None:
         return 0
+    if seconds == 0:
+        raise ValueError(f"{what} must be more than 0")
+    return age_ms(seconds, what, limit)
+
+
+def age_ms(seconds: float, what: str, limit: int = 2**62) -> int:
+    """Seconds, 0 or more, rounded up."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
         raise TypeError(f"{what} must be seconds, not {type(seconds).__name__}")
-    if not 0 < seconds * 1000 <= limit:  # refuses NaN, too
-        raise ValueError(f"{what} must be more than 0 and less than it is: {seconds}")
+    if math.isnan(seconds) or seconds < 0:
+        raise ValueError(f"{what} must be seconds, and not below 0: {seconds}")
+    if seconds * 1000 > limit:
+        raise ValueError(f"{what} must be less: {seconds}")
     return min(math.ceil(seconds * 1000), limit)
 
 

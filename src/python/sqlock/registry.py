@@ -769,9 +769,9 @@ class Registry(Block):
 
     def reap(self, retention: float = 600) -> int:
         """Remove the rows that have been free or expired for longer than so
-        many seconds; how many they were."""
+        many seconds, 0: all of them; how many they were."""
         removed = ctypes.c_int64()
-        retention_ms = _native.milliseconds(retention, "retention", 2**62)
+        retention_ms = _native.age_ms(retention, "retention")
         self._call("reap", self._pointer, retention_ms, _native.byref(removed))
         return removed.value
 

@@ -492,6 +492,22 @@ def test_errors_of_opening():
     assert "nonsense" in str(unknown.value)
     with pytest.raises(sqlock.SchemaError) as missing:
         sqlock.open("sqlite:/tmp/there-is-no-such-file.db")
+def test_rows_of_all_ages_are_reaped(url, name):
+    with sqlock.open(url, region=name) as ours:
+        ours.acquire(name).release()
+        for wrong in (-1, -0.001, float("nan"), float("inf")):
+            with pytest.raises(ValueError, match="retention must be"):
+                ours.reap(wrong)
+        for wrong in (None, "600", True):
+            with pytest.raises(TypeError, match="retention must be"):
+                ours.reap(wrong)
+        assert ours.show(name).state == "free"
+        time.sleep(0.01)  # a row that is a moment old
+        assert ours.reap(0) == 1
+        with pytest.raises(sqlock.NotFound):
+            ours.show(name)
+
+
     assert "\n" not in missing.value.message
     with pytest.raises(sqlock.Unreachable) as away:
         sqlock.open("postgresql://user:secret@127.0.0.1:1/db", connect_timeout=1, ttl=1)
@@ -509,7 +525,7 @@ def test_arguments_are_looked_at(registry, name):
     with pytest.raises(sqlock.Invalid):
         registry.acquire(name, ttl=0.001)
     for bad in (b"bytes", None, 5, "a\0b", "\ud800"):
-        with pytest.raises((TypeError, ValueError)):
+        with pytest.raises((TypeError, ValueError), match="ttl must be"):
             registry.acquire(bad)
     with pytest.raises(sqlock.Invalid):
         registry.acquire("x" * 10_001)
