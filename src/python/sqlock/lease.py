@@ -266,10 +266,16 @@ class Lease(Holding):
     _handle: Optional[Handle]
 
     def __init__(
-        self, registry: Registry, name: str, on_lost: Optional[OnLost] = None
+        self,
+        registry: Registry,
+        name: str,
+        on_lost: Optional[OnLost],
+        options: _native.AcquireOptions,
     ) -> None:
         super().__init__(name)
         self._on_lost = on_lost
+        # As the library has it: that of the acquisition or last renewal.
+        self._ttl_ms = options.ttl_ms or registry._core.ttl_ms
         self._token = 0
         self._handle = Handle(registry, name)
         held_by[self._handle.pointer] = weakref.ref(self)
@@ -308,19 +314,22 @@ class Lease(Holding):
 
     @property
     def id(self) -> str:
-        """The id by which ``sqlock renew`` and ``sqlock release`` know it."""
+        """The id by which ``sqlock renew`` and ``sqlock release`` know it.  It has
+        the TTL that the lease has now, for ``sqlock renew`` without one."""
         buffer = ctypes.create_string_buffer(_native.LEASE_ID_SIZE)
         handle = self._must()
         core = handle._core
-        core.call("lease_id", buffer, handle.pointer, core.ttl_ms)
+        core.call("lease_id", buffer, handle.pointer, self._ttl_ms)
         return buffer.value.decode()
 
     # --------------------------------------------------------- renew, end --
 
     def renew(self, ttl: Optional[float] = None) -> None:
-        """Let the lease begin anew, with ``ttl`` seconds or with as many as it
-        was acquired with."""
-        self._must().call("renew", _native.milliseconds(ttl, "ttl"))
+        """Let the lease begin anew, with ``ttl`` seconds, or with those of its
+        acquisition or last renewal."""
+        ttl_ms = _native.milliseconds(ttl, "ttl")
+        self._must().call("renew", ttl_ms)
+        self._ttl_ms = ttl_ms or self._ttl_ms
 
     def downgrade(self) -> None:
         """Let readers in: turn the lease into a shared one, with its token,
@@ -363,10 +372,14 @@ class Leases(Block, Sequence["Lease"]):
     """Several locks that were taken together, in one statement."""
 
     def __init__(
-        self, registry: Registry, names: Sequence[str], on_lost: Optional[OnLost]
+        self,
+        registry: Registry,
+        names: Sequence[str],
+        on_lost: Optional[OnLost],
+        options: _native.AcquireOptions,
     ) -> None:
         self._registry = registry
-        self._leases = [Lease(registry, name, on_lost) for name in names]
+        self._leases = [Lease(registry, name, on_lost, options) for name in names]
 
     def __len__(self) -> int:
         return len(self._leases)

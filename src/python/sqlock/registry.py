@@ -262,7 +262,7 @@ class Registry(Block):
         options = acquire_options(
             ttl, auto_renew, max_hold, fenced, fail_fast, shared, permits, weight
         )
-        lease = Lease(self, name, on_lost)
+        lease = Lease(self, name, on_lost, options)
         handle, waiting = lease._must(), self._core.waiting
         try:
             waiting.add(handle)
@@ -405,7 +405,7 @@ class Registry(Block):
         names = list(names)
         wait_ms = _native.wait_ms(wait)
         options.cancel_fd = cancel.fd
-        leases = Leases(self, names, on_lost)
+        leases = Leases(self, names, on_lost, options)
         pointers = leases._pointers(leases._leases)
 
         def take() -> None:
@@ -482,7 +482,7 @@ class Registry(Block):
         options = acquire_options(
             ttl, auto_renew, max_hold, fenced, fail_fast, shared, permits, weight
         )
-        lease = Lease(self, name, on_lost)
+        lease = Lease(self, name, on_lost, options)
         handle, waiting = lease._must(), self._core.waiting
         try:
             waiting.add(handle)

@@ -2,7 +2,9 @@
 
 import gc
 import os
+import pathlib
 import signal
+import subprocess
 import threading
 import time
 
@@ -70,6 +72,42 @@ def test_a_lease_that_was_acquired_is_released(registry, other, name):
         lease.release()
     with other.lock(name, wait=0), pytest.raises(sqlock.Busy):
         registry.acquire(name, 0)
+
+
+def test_an_id_has_the_ttl_of_its_lease(registry, other, url, name):
+    def ttl_of(lease):
+        return int(lease.id.split(":")[2])
+
+    lease = registry.acquire(name, 5, ttl=60)
+    assert ttl_of(lease) == 60_000
+    command = pathlib.Path(os.environ["SQLOCK_LIBRARY"]).parents[1] / "bin/sqlock"
+    subprocess.run(
+        [command, "renew", lease.id], check=True, env={**os.environ, "SQLOCK_URL": url}
+    )
+    assert other.show(name).remaining > 50
+    lease.renew(100)
+    assert ttl_of(lease) == 100_000
+    with pytest.raises(sqlock.Invalid):
+        lease.renew(0.001)
+    lease.renew()
+    assert ttl_of(lease) == 100_000
+    assert other.show(name).remaining > 90
+    lease.downgrade()
+    assert ttl_of(lease) == 100_000
+    lease.release()
+    with registry.lock(name) as usual:
+        assert ttl_of(usual) == 10_000
+    with registry.lock_many([name, name + "-two"], ttl=60) as leases:
+        leases[1].renew(30)
+        leases.renew()
+        assert [ttl_of(one) for one in leases] == [60_000, 30_000]
+    with registry.semaphore(name + "-permits", 2, ttl=60) as permit:
+        assert ttl_of(permit) == 60_000
+    with registry.leader(name, ttl=60) as leader:
+        assert ttl_of(leader.lease) == 60_000
+    with sqlock.open(url, ttl=20) as slow:
+        with slow.lock(name) as usual:
+            assert ttl_of(usual) == 20_000
 
 
 def test_a_block_releases_after_an_exception(registry, other, name):
@@ -317,6 +355,23 @@ def test_closing_ends_waits(url, name):
         again.acquire(name, 0).release()
 
 
+def test_closing_cancels_the_wait_of_the_main_thread(url, other, name):
+    registry = sqlock.open(url)
+
+    def close():
+        while not other.show(name).waiters:
+            time.sleep(0.01)
+        registry.close()
+
+    with other.lock(name):
+        closing = threading.Thread(target=close)
+        closing.start()
+        with pytest.raises(sqlock.Cancelled):
+            registry.acquire(name)
+        closing.join()
+    other.acquire(name, 0).release()
+
+
 # -------------------------------------------------------------------- many --
 
 
@@ -355,23 +410,6 @@ def test_the_loss_of_one_of_many_raises(registry, other, name):
 
 
 def test_a_child_process_is_refused(registry, name):
-def test_closing_cancels_the_wait_of_the_main_thread(url, other, name):
-    registry = sqlock.open(url)
-
-    def close():
-        while not other.show(name).waiters:
-            time.sleep(0.01)
-        registry.close()
-
-    with other.lock(name):
-        closing = threading.Thread(target=close)
-        closing.start()
-        with pytest.raises(sqlock.Cancelled):
-            registry.acquire(name)
-        closing.join()
-    other.acquire(name, 0).release()
-
-
     with registry.lock(name) as lease, registry.leader(name + "-led") as leader:
         child = os.fork()
         if child == 0:
@@ -454,6 +492,22 @@ def test_a_break_names_the_holder(registry, other, name):
     assert other.reap(3600) >= 0
 
 
+def test_rows_of_all_ages_are_reaped(url, name):
+    with sqlock.open(url, region=name) as ours:
+        ours.acquire(name).release()
+        for wrong in (-1, -0.001, float("nan"), float("inf")):
+            with pytest.raises(ValueError, match="retention must be"):
+                ours.reap(wrong)
+        for wrong in (None, "600", True):
+            with pytest.raises(TypeError, match="retention must be"):
+                ours.reap(wrong)
+        assert ours.show(name).state == "free"
+        time.sleep(0.01)  # a row that is a moment old
+        assert ours.reap(0) == 1
+        with pytest.raises(sqlock.NotFound):
+            ours.show(name)
+
+
 def test_what_happens_is_counted_and_logged(registry, other, name, caplog):
     before = registry.stats()
     with pytest.raises(sqlock.LockLost):
@@ -492,22 +546,6 @@ def test_errors_of_opening():
     assert "nonsense" in str(unknown.value)
     with pytest.raises(sqlock.SchemaError) as missing:
         sqlock.open("sqlite:/tmp/there-is-no-such-file.db")
-def test_rows_of_all_ages_are_reaped(url, name):
-    with sqlock.open(url, region=name) as ours:
-        ours.acquire(name).release()
-        for wrong in (-1, -0.001, float("nan"), float("inf")):
-            with pytest.raises(ValueError, match="retention must be"):
-                ours.reap(wrong)
-        for wrong in (None, "600", True):
-            with pytest.raises(TypeError, match="retention must be"):
-                ours.reap(wrong)
-        assert ours.show(name).state == "free"
-        time.sleep(0.01)  # a row that is a moment old
-        assert ours.reap(0) == 1
-        with pytest.raises(sqlock.NotFound):
-            ours.show(name)
-
-
     assert "\n" not in missing.value.message
     with pytest.raises(sqlock.Unreachable) as away:
         sqlock.open("postgresql://user:secret@127.0.0.1:1/db", connect_timeout=1, ttl=1)
@@ -520,12 +558,12 @@ def test_arguments_are_looked_at(registry, name):
         with pytest.raises((TypeError, ValueError)):
             registry.acquire(name, wait)
     for ttl in (0, -1, float("inf"), "5"):
-        with pytest.raises((TypeError, ValueError)):
+        with pytest.raises((TypeError, ValueError), match="ttl must be"):
             registry.acquire(name, ttl=ttl)
     with pytest.raises(sqlock.Invalid):
         registry.acquire(name, ttl=0.001)
     for bad in (b"bytes", None, 5, "a\0b", "\ud800"):
-        with pytest.raises((TypeError, ValueError), match="ttl must be"):
+        with pytest.raises((TypeError, ValueError)):
             registry.acquire(bad)
     with pytest.raises(sqlock.Invalid):
         registry.acquire("x" * 10_001)
