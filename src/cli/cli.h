@@ -185,7 +185,8 @@ void cli_rename(const char *name);
  *  scheme is left.  The text is valid until the next call. */
 const char *cli_shown(const char *word);
 
-/** Return whether the URL contains a password. */
+/** Return whether the URL contains a password, or is a text that is no URL and
+ *  may contain one. */
 bool cli_has_password(const char *url);
 
 /** Return the name of the environment variable that the URL's parameter
@@ -197,9 +198,8 @@ char *cli_password_variable(const char *url);
  *  and with an absolute path of a SQLite file; the caller frees it.
  *
  *  @param is_of_file  the URL comes from a configuration file
- *  @return NULL: out of memory; or the URL has a password, and either comes
- *          from a file, which that program reads itself, or is written so that
- *          the password's end cannot be found */
+ *  @return NULL: out of memory; or the text is no URL; or it has a password and
+ *          comes from a file, which that program reads itself */
 char *cli_url_for_child(const char *url, bool is_of_file);
 
 /** Wipe the value of an environment variable, so that /proc no longer shows it.

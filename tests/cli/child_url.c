@@ -2,7 +2,7 @@
  * child_url.c - child_url URL: print the URL that `sqlock run` puts into the
  * environment of its command instead of URL, or NULL if it passes none on
  *
- * Compiled together with src/cli/secret.c, which makes that URL.
+ * Compiled together with src/cli/url.c, which makes that URL.
  */
 #include "cli/cli.h"
 

@@ -103,7 +103,10 @@ passwords() { # URL PASSWORD
     out=$(SQLOCK_URL=${1/:$2@/@} PGPASSWORD=$2 sq run -w 60 outer -- \
         sh -c '"$SQLOCK" show outer --json' 2>"$dir/err")
     case $1 in
-    postgres*) is "libpq's own variable stays" "$(json state <<<"$out")" held ;;
+    postgres*)
+        is "libpq's own variable stays" "$(json state <<<"$out")" held
+        as_parameter "$@"
+        ;;
     esac
     mkdir -p "$dir/config/sqlock"
     echo "url = $1" >"$dir/config/sqlock/config"
@@ -116,13 +119,38 @@ passwords() { # URL PASSWORD
     is "and no URL is passed on" "${out%%$'\n'*}" none
 }
 
-# Compare the URL that a command gets, for URLs with passwords that no user of
-# the test servers has.
-odd_passwords() {
+# The password is the last parameter of the URL: what is left is a URL, too.
+as_parameter() { # URL PASSWORD
+    local url=${1/:$2@/@} sign
+    case $url in
+    *\?*) sign='&' ;;
+    *) sign='?' ;;
+    esac
+    out=$(SQLOCK_URL=$url${sign}password=$2 sq run -w 60 outer -- \
+        sh -c 'echo "$SQLOCK_URL"; PGPASSWORD=$1 "$SQLOCK" ls >&2' sh "$2" \
+        2>"$dir/err")
+    is "a password as a parameter: a command within connects" "$?" 0
+    is "and its URL has all else" "$out" "$url"
+}
+
+# A relative path of SQLite is found from everywhere, whatever the folder.
+whole_path() {
+    local folder="$dir/my dir %41?#^ü"$'\xff'
+    mkdir "$folder"
+    out=$(cd "$folder" && export SQLOCK_URL=sqlite:a%20b.db &&
+        "$SQLOCK" -q init && "$SQLOCK" run outer -- \
+        sh -c 'cd / && "$SQLOCK" show outer --json' 2>"$dir/err")
+    is "in a folder with an odd name a command within finds the file" \
+        "$?/$(json state <<<"$out")" 0/held
+}
+
+# Compare the URL that a command gets, for URLs that no test server has.
+odd_urls() {
     local url expected source=$here/../..
     "${CC:-cc}" -std=gnu11 -D_GNU_SOURCE -I"$source/include" -I"$source/src" \
-        "$here/child_url.c" "$source/src/cli/secret.c" \
-        "$source/src/base/secret.c" -o "$dir/child_url" || {
+        "$here/child_url.c" "$source"/src/cli/url.c \
+        "$source"/src/base/{error,secret,text,url,writer}.c \
+        -o "$dir/child_url" || {
         not_ok "child_url" "it cannot be compiled"
         return
     }
@@ -131,12 +159,19 @@ odd_passwords() {
         is "$url" "$out" "$expected"
     done <<'END'
 postgresql://me:secret@host/db postgresql://me@host/db
-postgresql://me:se:cr@et@host/db postgresql://me@host/db
+postgresql://me:se:cr@et@host/db NULL
+postgresql://me:secret@[::1]:5,b/db?x=%20 postgresql://me@[::1]:5,b/db?x=%20
 postgresql://me:se/cret@host/db NULL
 postgresql://host/db?user=me&password=secret&x=1 postgresql://host/db?user=me&x=1
-postgresql://host/db?password=secret postgresql://host/db?
+postgresql://host/db?password=secret postgresql://host/db
+postgresql://host/db?user=me&password=secret postgresql://host/db?user=me
+postgresql://host/db?pass%77ord=secret&x=1 postgresql://host/db?x=1
+postgresql://host/db?x=1&%73slpassword=a postgresql://host/db?x=1
+postgresql://host/db?oauth_client_secret=a&x=1 postgresql://host/db?x=1
+postgresql://me:@host/db postgresql://me:@host/db
 postgresql://host/db?sslpassword=a&sslkey=b postgresql://host/db?sslkey=b
 postgresql://me@host:5432/db postgresql://me@host:5432/db
+mysql://me:s@host/db?password_env=NAME mysql://me@host/db?password_env=NAME
 mysql://me@host/db?password_env=NAME mysql://me@host/db?password_env=NAME
 sqlite:/whole/path?x=1 sqlite:/whole/path?x=1
 END
@@ -163,9 +198,10 @@ for one in $(databases); do
     crosswise
     itself
     settings
+    [ "$one" != sqlite ] || whole_path
     export XDG_CONFIG_HOME=/nonexistent
 done
 database=
-odd_passwords
+odd_urls
 skip_missing
 done_testing

@@ -70,19 +70,19 @@ in_variable() { # URL CANARY
 }
 
 # The password is in a variable that the URL names.
-by_name() { # URL CANARY
+by_name() { # URL CANARY NAME: as the URL has it
     local url
     url=$(sed 's,//\([^:@/]*\):[^@/]*@,//\1@,' <<<"$1")
     case $url in
-    *\?*) url+="&password_env=CLI_CANARY" ;;
-    *) url+="?password_env=CLI_CANARY" ;;
+    *\?*) url+="&password_env=$3" ;;
+    *) url+="?password_env=$3" ;;
     esac
     if ! SQLOCK_URL=$url CLI_CANARY=$2 hold_secret "$SQLOCK"; then
-        not_ok "password_env: it connects"
+        not_ok "password_env=$3: it connects"
         return
     fi
-    ok "password_env: it connects"
-    without "password_env: not in the command's environment" \
+    ok "password_env=$3: it connects"
+    without "password_env=$3: not in the command's environment" \
         "$(tr '\0' '\n' <"/proc/$child/environ")" "$2"
     kill -TERM "$holder"
     ends
@@ -203,7 +203,8 @@ for one in $(databases); do
         watch_run "$url" "$canary" --url "$url"
         watch_run "$url" "$canary" --url="$url"
         in_variable "$url" "$canary"
-        by_name "$url" "$canary"
+        by_name "$url" "$canary" CLI_CANARY
+        by_name "$url" "$canary" CLI%5FCANARY
         processes "$url" "$canary"
         cores "$url" "$canary"
         denied=${url/:$canary@/:c4n4ry@}
