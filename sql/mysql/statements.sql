@@ -142,7 +142,8 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
       WHEN {is_turn} THEN LAST_INSERT_ID(greatest(FENCE + 1, {now_us}))
       ELSE FENCE + LAST_INSERT_ID(0) END,
     CREATED_DATE = CASE WHEN LAST_INSERT_ID() = 0 THEN CREATED_DATE
-      WHEN CLIENT_ID = :client THEN least(CREATED_DATE, {now}) ELSE {now} END,
+      WHEN CLIENT_ID = :client AND {ends} >= {now}
+      THEN least(CREATED_DATE, {now}) ELSE {now} END,
     CLIENT_ID = IF(LAST_INSERT_ID() = 0, NULLIF(CLIENT_ID, :client), :client),
     LOCK_NAME = IF(LAST_INSERT_ID() = 0, LOCK_NAME, :name),
     HOLDER = IF(LAST_INSERT_ID() = 0, HOLDER, :holder),

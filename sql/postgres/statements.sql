@@ -150,9 +150,10 @@ UPDATE INT_LOCK
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for
 -- it; or if it is over, and nobody waits, or the row has been over for :turn
 -- seconds, one for each ticket before the claim's own, so that those may take
--- it first.  A new row gets :queue, as by claim.  Behind the columns of
--- `claim`: how much longer the row is taken, whether its holder is sqlock's,
--- which rings, and who has it and waits.
+-- it first.  A row that has the claim's CLIENT_ID, and is over, is the next
+-- one's: it was not taken in time.  A new row gets :queue, as by claim.  Behind
+-- the columns of `claim`: how much longer the row is taken, whether its holder
+-- is sqlock's, which rings, and who has it and waits.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, QUEUE)
   VALUES (:key, :region, :client, {now}, {new_end}, {token_at_turn}, :name,
@@ -172,9 +173,10 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
         WHEN {others_wait} THEN {queue_behind} END
     FROM (SELECT {is_own} OR (L.CLIENT_ID IS NULL OR {is_over} < {now}) AND
         CASE WHEN {others_wait} THEN {is_turn} ELSE true END AS takes) AS T)
-  RETURNING CASE WHEN CLIENT_ID = :client THEN FENCE END, QUEUE IS NOT NULL,
-    L.xmax = 0, (extract(epoch FROM CASE WHEN CLIENT_ID IS NULL
-    THEN CREATED_DATE ELSE EXPIRED_AFTER END - {now}) * 1000000)::bigint,
+  RETURNING CASE WHEN CLIENT_ID = :client AND {ends} >= {now} THEN FENCE END,
+    QUEUE IS NOT NULL, L.xmax = 0,
+    (extract(epoch FROM CASE WHEN CLIENT_ID IS NULL
+      THEN CREATED_DATE ELSE EXPIRED_AFTER END - {now}) * 1000000)::bigint,
     coalesce(left(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID, QUEUE;
 -- ---- define others_wait
 substr(L.QUEUE, 6, 16) BETWEEN {now_us}::text AND

@@ -115,9 +115,10 @@ UPDATE INT_LOCK
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for
 -- it; or if it is over, and nobody waits, or the row has been over for :turn
 -- seconds, one for each ticket before the claim's own, so that those may take
--- it first.  A new row gets :queue, as by claim.  Behind the columns of
--- `claim`: how much longer the row is taken, whether its holder is sqlock's,
--- which rings, and who has it and waits.
+-- it first.  A row that has the claim's CLIENT_ID, and is over, is the next
+-- one's: it was not taken in time.  A new row gets :queue, as by claim.  Behind
+-- the columns of `claim`: how much longer the row is taken, whether its holder
+-- is sqlock's, which rings, and who has it and waits.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, QUEUE)
   VALUES (:key, :region, :client, {now}, {now} + :ttl, {now}, :name, :holder,
@@ -137,7 +138,8 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
         WHEN {others_wait} THEN {queue_behind} END
     FROM (SELECT {is_own} OR (L.CLIENT_ID IS NULL OR {is_over} < {now}) AND
         iif({others_wait}, {is_turn}, 1) AS takes) AS T)
-  RETURNING iif(CLIENT_ID = :client, FENCE, NULL), length(QUEUE), 0,
+  RETURNING iif(CLIENT_ID = :client AND {ends} >= {now}, FENCE, NULL),
+    length(QUEUE), 0,
     iif(CLIENT_ID IS NULL, CREATED_DATE, EXPIRED_AFTER) - {now},
     coalesce(substr(HOLDER, 1, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID,
     QUEUE;

@@ -150,9 +150,19 @@ static void test_the_dead_keep_nobody_out(void **state)
     assert_int_equal(leave(&test->b, test, client_c), 0);
 }
 
-/* Let the reservation for b lapse, and claim for a, who has no ticket, in the
- * second after it, which is c's.  Return false if that was too late. */
-static bool is_refused_in_the_next_second(struct test *test)
+static int64_t claim_plainly(struct session *session, const struct test *test,
+                             const char *client)
+{
+    return claim(session, test, client, LONG_US);
+}
+
+typedef int64_t (*try_fn)(struct session *, const struct test *, const char *);
+
+/* Let the reservation for b lapse, and let the client, who has no ticket, try to
+ * get the row in the second after it, which is c's.  Return false if that was
+ * too late. */
+static bool is_refused_in_the_next_second(struct test *test, const char *client,
+                                          try_fn try)
 {
     int64_t reserved_ns;
 
@@ -160,11 +170,20 @@ static bool is_refused_in_the_next_second(struct test *test)
     reserved_ns = sqlock_monotonic_ns();
     assert_int_equal(release(&test->a, test, test->client_a), 1);
     await_expiry(&test->b, test);
-    if (claim(&test->a, test, test->client_a, LONG_US) == 0)
+    if (try(&test->a, test, client) == 0)
         return true;
     assert_true(sqlock_monotonic_ns() >=
                 lk_after_ms(reserved_ns, 2000 - CLOCKS_MS));
     return false;
+}
+
+static void assert_refused_in_the_next_second(struct test *test,
+                                              const char *client, try_fn try)
+{
+    for (int i = 0; !is_refused_in_the_next_second(test, client, try); i++) {
+        assert_in_range(i, 0, 50); /* a machine that is busy for seconds */
+        next_key(test->key);
+    }
 }
 
 /* A reservation that is not taken lapses, and the next one takes the row, after
@@ -173,16 +192,30 @@ static void test_a_reservation_lapses(void **state)
 {
     struct test *test = *state;
 
-    for (int i = 0; !is_refused_in_the_next_second(test); i++) {
-        assert_in_range(i, 0, 50); /* a machine that is busy for seconds */
-        next_key(test->key);
-    }
+    assert_refused_in_the_next_second(test, test->client_a, claim_plainly);
     assert_int_equal(ask_at(&test->b, test, client_c, 60), 0);
     assert_less(0, ask(&test->b, test, client_c));
     assert_int_equal(leave(&test->b, test, client_c), 0);
     assert_int_equal(release(&test->b, test, client_c), 1);
     assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
     assert_int_equal(release(&test->a, test, test->client_a), 1);
+}
+
+/* Whoever comes too late for his reservation waits at the end: the row still
+ * has his CLIENT_ID, but is the next one's. */
+static void test_who_is_too_late_has_no_lease(void **state)
+{
+    struct test *test = *state;
+
+    assert_refused_in_the_next_second(test, test->client_b, ask);
+    assert_int_equal(place_of(test, client_c), 0);
+    assert_int_equal(place_of(test, test->client_b), 1);
+    assert_less(0, ask(&test->b, test, client_c));
+    assert_int_equal(ask(&test->b, test, test->client_b), 0);
+    assert_int_equal(release(&test->b, test, client_c), 1);
+    assert_reserved_for(test, test->client_b);
+    assert_less(0, ask(&test->b, test, test->client_b));
+    assert_int_equal(release(&test->b, test, test->client_b), 1);
 }
 
 /* Each of those who are gone costs a second, once. */
@@ -432,6 +465,7 @@ void add_ticket_tests(add_fn add)
     ADD(refused_claims_leave_tickets_in_order);
     ADD(a_release_reserves_the_row_for_the_first);
     ADD(a_reservation_lapses);
+    ADD(who_is_too_late_has_no_lease);
     ADD(the_dead_keep_nobody_out);
     ADD(who_takes_the_row_removes_the_tickets_before);
     ADD(who_leaves_has_no_ticket);
