@@ -160,7 +160,35 @@ from_spring6() {
             CLIENT_ID, CREATED_DATE) VALUES ('k', 'DEFAULT', 'c', $past)" |
             sed 's/[1-9][0-9]*/refused/')" refused
     is "lets an expired lock be taken" "$(status_of sq run -n dead -- true)" 0
+    shares
     query "DROP TABLE ${prefix}LOCK" >/dev/null
+}
+
+await_waiter() {
+    local end=$((SECONDS + 60))
+    until [ "$(query "SELECT COUNT(*) FROM ${prefix}LOCK
+            WHERE QUEUE IS NOT NULL")" = 1 ] || [ "$SECONDS" -ge "$end" ]; do
+        sleep 0.05
+    done
+}
+
+# Of two who share a lock, the one whose lease is shorter leaves while somebody
+# waits: the row's end stays, as if by a program of before.
+shares() {
+    local longer shorter waiter
+    longer=$(sq acquire --slots 2 --ttl 60 pool 2>>"$dir/status.err")
+    shorter=$(sq acquire --slots 2 --ttl 30 pool 2>>"$dir/status.err")
+    "$SQLOCK" --table-prefix "$prefix" --peer-ttl "${ttl}s" \
+        run -w 60 pool -- true 2>"$dir/waiter.err" &
+    waiter=$!
+    helper "$waiter"
+    await_waiter
+    is "lets one leave who shares a lock" "$(status_of sq release "$shorter")" 0
+    is "lets the number of permits be changed" \
+        "$(status_of sq permits pool 3)" 0
+    is "lets the other one leave" "$(status_of sq release "$longer")" 0
+    wait "$waiter"
+    is "then lets in who waits" $? 0
 }
 
 # The TTL in seconds, long enough for a renewal on a busy machine.
