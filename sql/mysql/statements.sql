@@ -254,6 +254,8 @@ UPDATE INT_LOCK
 UPDATE INT_LOCK
   SET CREATED_DATE = {created_passed_on}, {passed_on}
   WHERE {row} AND CLIENT_ID = :client AND EXPIRED_AFTER >= {epoch};
+-- ---- define freed (sqlock)
+EXPIRED_AFTER = {now} - INTERVAL 146097 DAY
 -- ---- define created_passed_on (sqlock)
 IF({is_waited_for}, {now}, CREATED_DATE - INTERVAL 292194 DAY)
 -- ---- define passed_on (sqlock)
@@ -273,8 +275,7 @@ QUEUE = IF({is_waited_for} AND LOCATE('"],[', QUEUE) > 0,
 -- ---- release unqueued (sqlock)
 -- As release, of a row that has no tickets.
 UPDATE INT_LOCK
-  SET CREATED_DATE = CREATED_DATE - INTERVAL 292194 DAY,
-    EXPIRED_AFTER = {now} - INTERVAL 146097 DAY
+  SET CREATED_DATE = CREATED_DATE - INTERVAL 292194 DAY, {freed}
   WHERE {row} AND CLIENT_ID = :client AND EXPIRED_AFTER >= {epoch} AND
     QUEUE IS NULL;
 
@@ -794,12 +795,10 @@ UPDATE INT_LOCK
   SET FENCE = greatest(FENCE + 1, {now_us}),
     CREATED_DATE = IF({is_waited_for}, {now}, CREATED_DATE),
     EXPIRED_AFTER = IF({is_waited_for}, {now} + INTERVAL 1 SECOND,
-      TIMESTAMPADD(MICROSECOND, -1, {now})),
+      {now} - INTERVAL 146097 DAY),
     CLIENT_ID = IF({is_waited_for}, SUBSTR(QUEUE, 30, 36), NULL),
     HOLDER = IF({is_waited_for}, {next_holder}, :holder), {queue_passed_on}
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
--- ---- define freed (sqlock)
-EXPIRED_AFTER = TIMESTAMPADD(MICROSECOND, -1, {now})
 -- ---- break now (spring7 spring6)
 DELETE FROM INT_LOCK
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
