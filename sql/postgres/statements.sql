@@ -781,9 +781,10 @@ DELETE FROM INT_LOCK AS T USING J
 -- ---- claim unqueued many (sqlock)
 -- As claim unqueued, for each item.  Rows that another session has locked, and
 -- keys that it is claiming, are passed over, as is a row that has changed since
--- the statement began.
-WITH R AS MATERIALIZED (SELECT T.at, J.c, J.t, J.n, J.h
-    FROM {sorted_items}, LATERAL (SELECT L.ctid AS at FROM INT_LOCK AS L
+-- the statement began.  A ctid is that of one partition.
+WITH R AS MATERIALIZED (SELECT T.at, T.part, J.c, J.t, J.n, J.h
+    FROM {sorted_items}, LATERAL (SELECT L.ctid AS at, L.tableoid AS part
+      FROM INT_LOCK AS L
       WHERE L.LOCK_KEY = J.k AND L.REGION = :region AND L.QUEUE IS NULL AND
         (L.CLIENT_ID IS NULL OR L.EXPIRED_AFTER < {now}) {if_in_turn}
       FOR NO KEY UPDATE SKIP LOCKED) AS T)
@@ -792,7 +793,7 @@ WITH R AS MATERIALIZED (SELECT T.at, J.c, J.t, J.n, J.h
     EXPIRED_AFTER = {now} + R.t * interval '1 microsecond', {higher_token},
     LOCK_NAME = R.n, HOLDER = R.h
   FROM R
-  WHERE L.ctid = R.at
+  WHERE L.ctid = R.at AND L.tableoid = R.part
   RETURNING L.LOCK_KEY, L.FENCE;
 -- ---- define if_in_turn (sqlock queue)
 AND pg_try_advisory_xact_lock(hashtextextended(:region::varchar,
@@ -801,8 +802,9 @@ AND pg_try_advisory_xact_lock(hashtextextended(:region::varchar,
 
 -- ---- release unqueued many (sqlock)
 -- As release unqueued, for each item.
-WITH R AS MATERIALIZED (SELECT T.at
-    FROM {sorted_items}, LATERAL (SELECT L.ctid AS at FROM INT_LOCK AS L
+WITH R AS MATERIALIZED (SELECT T.at, T.part
+    FROM {sorted_items}, LATERAL (SELECT L.ctid AS at, L.tableoid AS part
+      FROM INT_LOCK AS L
       WHERE L.LOCK_KEY = J.k AND L.REGION = :region AND L.CLIENT_ID = J.c AND
         L.QUEUE IS NULL
       FOR NO KEY UPDATE SKIP LOCKED) AS T)
@@ -810,7 +812,7 @@ WITH R AS MATERIALIZED (SELECT T.at
   SET HOLDER = CASE WHEN {need_not_be_durable} = 'off' THEN HOLDER END,
     CLIENT_ID = NULL, {freed}
   FROM R
-  WHERE L.ctid = R.at
+  WHERE L.ctid = R.at AND L.tableoid = R.part
   RETURNING L.LOCK_KEY;
 
 -- ---- read many [not prepared]

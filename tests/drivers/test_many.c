@@ -483,6 +483,40 @@ static void test_pages_are_read_in_the_order_of_keys(void **state)
     free(json);
 }
 
+/* A ctid is that of one table: in a child, or in another partition, another row
+ * has the same one. */
+static void test_rows_of_other_partitions_are_left_alone(void **state)
+{
+    static const sqlock_statement_kind kinds[] = {
+        SQLOCK_SQL_CLAIM_UNQUEUED_MANY, SQLOCK_SQL_RELEASE_UNQUEUED_MANY};
+    struct test *test = *state;
+    const char *table = subject.tables[test->layout].plain;
+    struct batch batch;
+
+    make_batch(&batch);
+    claim_item(test, &batch, 0, test->client_a, LONG_US);
+    assert_int_equal(release(&test->b, test, test->client_a), 1);
+    write_json(&batch, 0, 1, test->client_a, LONG_US, "n");
+    session_run(&test->a, "CREATE TABLE %s_part () INHERITS (%s)", table,
+                table);
+    session_run(
+        &test->a,
+        "INSERT INTO %s_part (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,"
+        " EXPIRED_AFTER) SELECT lpad(i::text, 36, '0'), 'part', 'x', "
+        "now(), now() + interval '1 hour' "
+        "FROM generate_series(1, 50000) AS I (i)",
+        table);
+    for (size_t i = 0; i < 2; i++) {
+        many(&test->b, test, kinds[i], &batch);
+        assert_int_equal(test->b.result.rows, 1);
+        session_run(&test->a,
+                    "SELECT count(*) FROM %s_part WHERE CLIENT_ID = 'x'",
+                    table);
+        assert_int_equal(cell_integer(&test->a, 0, 0), 50000);
+    }
+    session_run(&test->a, "DROP TABLE %s_part", table);
+}
+
 void add_many_tests(add_fn add)
 {
 #define ADD(name) add(#name, test_##name)
@@ -502,6 +536,9 @@ void add_many_tests(add_fn add)
         ADD(renewal_of_many_passes_a_locked_row);
     if (subject.database->bit == ON_POSTGRES)
         ADD(many_are_not_each_compared_with_every_row);
+    if (subject.database->bit == ON_POSTGRES &&
+        subject.layout == SQLOCK_LAYOUT_SQLOCK)
+        ADD(rows_of_other_partitions_are_left_alone);
     if (subject.database->bit == ON_MYSQL)
         ADD(pages_are_read_in_the_order_of_keys);
 #undef ADD
