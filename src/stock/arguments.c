@@ -96,6 +96,13 @@ int lk_stock_line_init(const sqlock_stock *stock, struct lk_stock_line *line,
     return 0;
 }
 
+void lk_stock_changed(struct lk_stock_line *line, int64_t delta, int64_t left)
+{
+    line->delta = delta;
+    line->left = left;
+    line->result = 0;
+}
+
 int lk_stock_insufficient(struct lk_stock_line *line, int64_t there,
                           sqlock_error *err)
 {

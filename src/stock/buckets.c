@@ -151,8 +151,7 @@ static int take_from_all(struct lk_stock_operation *op,
                         line->name);
     if (total < line->quantity)
         return lk_stock_insufficient(line, total, err);
-    line->left = total - line->quantity;
-    line->delta = -line->quantity;
+    lk_stock_changed(line, -line->quantity, total - line->quantity);
     rc = spread(op, line, line->left, op->stock->options.buckets, buckets.last,
                 err);
     if (rc < 0 || in_row == 0)
@@ -176,17 +175,17 @@ static int take_from_one(struct lk_stock_operation *op,
                                            : SQLOCK_STOCK_SQL_BUCKET_DEDUCT;
     struct lk_stock_arguments arguments;
     sqlock_result result = {0};
+    int64_t left = -1;
     int rc;
 
-    line->left = -1;
     lk_stock_arguments(op, line, &arguments);
     lk_stock_argument_integer(&arguments, SQLOCK_SP_BUCKET, home_of(op->stock));
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entry);
     rc = lk_stock_send(op, kind, &arguments, &result, err);
     if (rc == 0 && result.rows > 0 && result.cells[0].type == SQLOCK_INT64)
-        line->left = result.cells[0].integer;
+        left = result.cells[0].integer;
     if (rc == 0 && (result.rows > 0 || result.affected > 0)) {
-        line->delta = -line->quantity;
+        lk_stock_changed(line, -line->quantity, left);
         rc = 1;
     } else if (rc == SQLOCK_EBUSY && entry != NULL) {
         rc = LK_STOCK_KNOWN;
@@ -239,8 +238,8 @@ static int alone_with_order(struct lk_stock_operation *op, sqlock_error *err)
 
     if (!lk_stock_has(&op->stock->tables, SQLOCK_STOCK_SQL_BUCKET_COMBINE))
         return LK_STOCK_IN_TRANSACTION;
-    line->left = 0; /* to BALANCE the statement adds the total */
-    line->delta = -line->quantity;
+    /* To BALANCE the statement adds the total. */
+    lk_stock_changed(line, -line->quantity, 0);
     entries = lk_entries_write(op, true);
     if (entries == NULL)
         return lk_error_nomem(err);

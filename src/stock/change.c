@@ -30,8 +30,7 @@ int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
 
     rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_RESTORE, line, &there, err);
     if (rc == 1) {
-        line->left = there;
-        line->delta = line->quantity;
+        lk_stock_changed(line, line->quantity, there);
         return 0;
     }
     if (rc == 0)
@@ -82,8 +81,7 @@ static int find_delta(const struct lk_stock_operation *op,
                             line->name);
         delta = 0;
     }
-    line->left = line->quantity;
-    line->delta = delta;
+    lk_stock_changed(line, delta, line->quantity);
     return 0;
 }
 

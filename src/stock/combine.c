@@ -419,8 +419,7 @@ static void answer_as_planned(struct lk_combine *combine)
             request->op->is_settled = true;
             continue;
         }
-        line->left = request->left;
-        line->delta = -line->quantity;
+        lk_stock_changed(line, -line->quantity, request->left);
         answer(request, 0, NULL);
     }
 }

@@ -38,8 +38,7 @@ static int give_up(const struct lk_stock_line *line, sqlock_error *err)
 
 static void took(struct lk_stock_line *line, int64_t left)
 {
-    line->left = left;
-    line->delta = -line->quantity;
+    lk_stock_changed(line, -line->quantity, left);
 }
 
 /* Move what is in buckets to the row.  Return 0 if there was something, so that

@@ -57,8 +57,8 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
         return op->tx != NULL ? lk_stock_conditional.take(op, line, err)
                               : lk_stock_conditional.alone(op, err);
     rc = swap(op, line, version, err);
-    line->left = there - line->quantity;
-    line->delta = -line->quantity;
+    if (rc == 0)
+        lk_stock_changed(line, -line->quantity, there - line->quantity);
     return rc;
 }
 

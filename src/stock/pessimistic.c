@@ -10,6 +10,7 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
                 sqlock_error *err)
 {
     int64_t there = 0;
+    int64_t left = 0;
     int rc;
 
     rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_LOCK, line, &there, err);
@@ -18,12 +19,14 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
     if (rc == 1 && there < line->quantity) /* the buckets may have more */
         return lk_stock_conditional.take(op, line, err);
     if (rc == 1)
-        rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_DEDUCT, line, &line->left, err);
+        rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_DEDUCT, line, &left, err);
     if (rc == 0)
         return lk_error(err, SQLOCK_ECONFLICT,
                         "%s has changed although it was locked", line->name);
-    line->delta = -line->quantity;
-    return rc < 0 ? rc : 0;
+    if (rc < 0)
+        return rc;
+    lk_stock_changed(line, -line->quantity, left);
+    return 0;
 }
 
 const struct lk_stock_strategy lk_stock_pessimistic = {.take = take};

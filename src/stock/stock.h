@@ -167,6 +167,9 @@ int lk_stock_check_text(const char *what, const char *text, size_t most,
 int lk_stock_line_init(const sqlock_stock *stock, struct lk_stock_line *line,
                        const char *item, int64_t quantity, sqlock_error *err);
 
+/* Note that a line was changed by `delta`, though it may have been refused a
+ * moment ago. */
+void lk_stock_changed(struct lk_stock_line *line, int64_t delta, int64_t left);
 /* Refuse a line: set line->result and err, and return that code.  `there` is
  * the item's quantity, which becomes line->left. */
 int lk_stock_insufficient(struct lk_stock_line *line, int64_t there,

@@ -8,6 +8,7 @@
 #include "support/suite_main.h"
 
 extern const struct topic topic_answers;
+extern const struct topic topic_lines;
 extern const struct topic topic_orders;
 extern const struct topic topic_transactions;
 extern const struct topic topic_reservations;

@@ -1,0 +1,139 @@
+/*
+ * test_lines.c - what each line of an order is told: done, refused, or not
+ * changed for another line's sake; by each strategy, and to a duplicate as the
+ * first time
+ */
+#include "suite.h"
+
+#include <string.h>
+
+/* How an order is sent. */
+static const struct way {
+    const char *name;
+    bool has_order;
+    bool has_tx;
+} ways[] = {
+    {"alone", false, false},
+    {"with an order", true, false},
+    {"in a transaction", false, true},
+    {"with an order in a transaction", true, true},
+};
+
+#define each_way(way) for (const struct way *way = ways; is_way(way); way++)
+static bool is_way(const struct way *way)
+{
+    bool is_one = way < ways + sizeof ways / sizeof *ways;
+
+    if (is_one)
+        print_message("%s\n", way->name);
+    return is_one;
+}
+
+/* Deduct the lines, and return the result. */
+static int deduct_by(struct fixture *f, sqlock_stock *stock,
+                     const struct way *way, sqlock_stock_line *lines,
+                     size_t count, sqlock_stock_answer *answer)
+{
+    const char *order =
+        way->has_order ? shop_order(lines[0].item, way->name) : NULL;
+    sqlock_tx *tx = NULL;
+    int rc;
+
+    if (way->has_tx)
+        assert_ok(sqlock_tx_begin(&tx, f->a, &f->err));
+    rc = sqlock_stock_deduct_many(stock, tx, order, lines, count, answer,
+                                  &f->err);
+    if (tx != NULL) {
+        sqlock_error err = {0};
+        int committed = sqlock_tx_commit(tx, &err);
+
+        assert_lock_ok(committed, &err);
+    }
+    return rc;
+}
+
+/* The row has too little, until what is in the buckets is added to it. */
+static void test_a_line_that_was_gathered_from_buckets_is_done(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+
+        each_way(way)
+        {
+            sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
+            sqlock_stock_line line = {.item = shop_item(f, 10), .quantity = 5};
+            int rc;
+
+            shop_spread(f, line.item);
+            rc = deduct_by(f, stock, way, &line, 1, &answer);
+            assert_ok(rc);
+            assert_int_equal(line.result, 0);
+            assert_int_equal(line.left, 4);
+            assert_int_equal(answer.left, 4);
+            assert_int_equal(shop_there(f, line.item), 4);
+        }
+        sqlock_stock_close(stock);
+    }
+}
+
+static void test_the_answer_is_of_the_first_line_if_all_are_done(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+
+        each_way(way)
+        {
+            sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
+            sqlock_stock_line lines[] = {
+                {.item = shop_item(f, 100), .quantity = 1},
+                {.item = shop_item(f, 10), .quantity = 5}};
+            bool is_second = strcmp(lines[0].item, lines[1].item) > 0;
+            int rc;
+
+            shop_spread(f, lines[1].item);
+            rc = deduct_by(f, stock, way, lines, 2, &answer);
+            assert_ok(rc);
+            assert_int_equal(lines[0].result, 0);
+            assert_int_equal(lines[1].result, 0);
+            assert_int_equal(answer.line, is_second);
+            assert_int_equal(answer.left, is_second ? 4 : 99);
+        }
+        sqlock_stock_close(stock);
+    }
+}
+
+/* A reservation of an item that is in buckets. */
+static void test_a_reserved_line_from_buckets_is_done(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+        sqlock_stock_line line = {.item = shop_item(f, 10), .quantity = 5};
+
+        shop_spread(f, line.item);
+        for (int i = 0; i < 2; i++) {
+            assert_ok(sqlock_stock_reserve(
+                stock, NULL, shop_order(line.item, "reserve"), &line, 1,
+                SHOP_LONG_MS, NULL, &f->err));
+            assert_int_equal(line.result, 0);
+            assert_int_equal(line.left, 4);
+        }
+        sqlock_stock_close(stock);
+    }
+}
+
+static const struct test tests[] = {
+    TEST(test_a_line_that_was_gathered_from_buckets_is_done),
+    TEST(test_the_answer_is_of_the_first_line_if_all_are_done),
+    TEST(test_a_reserved_line_from_buckets_is_done),
+};
+
+const struct topic topic_lines = TOPIC(tests);
