@@ -28,6 +28,8 @@ enum {
 
 /* --- writing --- */
 
+/* A line that was undone for another's sake is written without a quantity: that
+ * which was left after its change is not there any more. */
 void lk_entry_write(FILE *out, const char *order, size_t number,
                     const struct lk_stock_line *line, char kind, char status)
 {
@@ -40,7 +42,7 @@ void lk_entry_write(FILE *out, const char *order, size_t number,
                   ",\"s\":\"%c\",\"b\":%" PRId64 "}",
                   kind, line->quantity,
                   status == LK_ENTRY_DONE ? line->delta : 0, status,
-                  line->left);
+                  status == LK_ENTRY_NOTHING ? -1 : line->left);
 }
 
 static char status_of(const struct lk_stock_line *line, bool is_done)

@@ -130,10 +130,50 @@ static void test_a_reserved_line_from_buckets_is_done(void **state)
     }
 }
 
+/* The first line by name is taken, partly from buckets, and given back, since
+ * there is too little of the second. */
+static void test_a_duplicate_tells_each_line_what_it_was_told(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+
+        each_way(way)
+        {
+            const char *many = shop_item(f, 11);
+            const char *few = shop_order(many, "few"); /* behind it, by name */
+            sqlock_stock_line lines[] = {{.item = many, .quantity = 3},
+                                         {.item = few, .quantity = 5}};
+
+            assert_ok(
+                sqlock_stock_set(stock, NULL, NULL, few, 1, NULL, &f->err));
+            shop_spread(f, many);
+            for (int i = 0; i < 2; i++) {
+                sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
+                int rc = deduct_by(f, stock, way, lines, 2, &answer);
+
+                assert_fails(SQLOCK_EINSUFFICIENT, rc);
+                assert_int_equal(lines[0].result, SQLOCK_ECANCELED);
+                assert_int_equal(lines[0].left, -1);
+                assert_int_equal(lines[1].result, SQLOCK_EINSUFFICIENT);
+                assert_int_equal(lines[1].left, 1);
+                assert_int_equal(answer.line, 1);
+                assert_int_equal(answer.left, 1);
+                assert_int_equal(answer.is_duplicate, i == 1 && way->has_order);
+            }
+            assert_int_equal(shop_there(f, many), 10);
+        }
+        sqlock_stock_close(stock);
+    }
+}
+
 static const struct test tests[] = {
     TEST(test_a_line_that_was_gathered_from_buckets_is_done),
     TEST(test_the_answer_is_of_the_first_line_if_all_are_done),
     TEST(test_a_reserved_line_from_buckets_is_done),
+    TEST(test_a_duplicate_tells_each_line_what_it_was_told),
 };
 
 const struct topic topic_lines = TOPIC(tests);
