@@ -9,12 +9,11 @@
 #include "base/error.h"
 
 /* Refuse to add the line's quantity to the item's, which is `there`, because
- * the column cannot hold the sum: set line->result and err, and return
- * EINVAL. */
-static int refuse_so_many(const sqlock_stock *stock, struct lk_stock_line *line,
-                          int64_t there, sqlock_error *err)
+ * the column cannot hold the sum: set err, and return EINVAL. */
+static int refuse_so_many(const sqlock_stock *stock,
+                          const struct lk_stock_line *line, int64_t there,
+                          sqlock_error *err)
 {
-    line->result = SQLOCK_EINVAL;
     return lk_error(err, SQLOCK_EINVAL,
                     "%" PRId64 " of %s and %" PRId64
                     " more would be more than the column holds, which is "
@@ -39,7 +38,6 @@ int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
         return lk_stock_no_item(line, err);
     if (rc < 0)
         return rc;
-    line->left = there;
     return refuse_so_many(op->stock, line, there, err);
 }
 

@@ -63,8 +63,11 @@ static int change_all(struct lk_stock_operation *op, sqlock_error *err)
 {
     int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < op->count; i++)
+    for (size_t i = 0; rc == 0 && i < op->count; i++) {
         rc = change(op, &op->lines[i], err);
+        if (rc == SQLOCK_EINVAL)
+            op->lines[i].result = rc;
+    }
     if (rc == 0 && op->order != NULL)
         rc = lk_stock_record(op, err);
     if (rc == 0 && op->kind == LK_KIND_RESERVE)
@@ -146,37 +149,38 @@ static int read_lines(struct lk_stock_operation *op,
 /* Return the line whose result is reported: the first that was refused or, if
  * none was, the first. */
 static const struct lk_stock_line *
-telling_line(const struct lk_stock_operation *op)
+telling_line(const struct lk_stock_operation *op, int rc)
 {
     for (size_t i = 0; i < op->count; i++)
-        if (op->lines[i].result != 0 && op->lines[i].result != SQLOCK_ECANCELED)
+        if (op->lines[i].result == rc)
             return &op->lines[i];
     return &op->lines[0];
 }
 
+/* Give the application the answer of the operation, whose result is rc, and of
+ * each line.  A line may have been refused in an attempt that came to another
+ * result, since the order was known, or the refusal could not be recorded: then
+ * that is not told. */
 static void tell(const struct lk_stock_operation *op, int rc,
                  const struct request *request, sqlock_stock_answer *answer)
 {
-    const struct lk_stock_line *telling = telling_line(op);
+    const struct lk_stock_line *telling = telling_line(op, rc);
+    bool is_known = rc == 0 || rc == SQLOCK_EINSUFFICIENT;
 
     for (size_t i = 0; i < op->count; i++) {
         const struct lk_stock_line *line = &op->lines[i];
         sqlock_stock_line out = line_from(request, line->index);
 
-        out.result = line->result;
-        if (rc < 0 && line->result == 0)
-            out.result = SQLOCK_ECANCELED;
-        out.left = rc == 0 || line->result != 0 ? line->left : -1;
+        out.result = line->result == rc ? rc : SQLOCK_ECANCELED;
+        out.left = is_known && out.result == rc ? line->left : -1;
         line_to(request, line->index, &out);
     }
-    lk_answer_give(
-        answer,
-        (sqlock_stock_answer){
-            .left = rc == 0 || rc == SQLOCK_EINSUFFICIENT ? telling->left : -1,
-            .line = telling->index,
-            .is_duplicate = op->is_duplicate,
-            .attempts = op->attempts,
-        });
+    lk_answer_give(answer, (sqlock_stock_answer){
+                               .left = is_known ? telling->left : -1,
+                               .line = telling->index,
+                               .is_duplicate = op->is_duplicate,
+                               .attempts = op->attempts,
+                           });
 }
 
 static int check_request(const struct request *request, sqlock_error *err)

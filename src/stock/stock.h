@@ -49,7 +49,7 @@ struct lk_stock_line {
     int64_t quantity;
     int64_t delta; /* change of the item's quantity, once it was made */
     int64_t left;  /* of the item, now or when it was refused; -1: unknown */
-    int result;    /* 0, or why the line was refused */
+    int result;    /* 0, or why the line was refused in this attempt */
     size_t index;  /* in the application's lines */
 };
 

@@ -169,11 +169,79 @@ static void test_a_duplicate_tells_each_line_what_it_was_told(void **state)
     }
 }
 
+/* An order id comes again with more than there is: no line is refused for its
+ * own sake. */
+static void test_no_line_is_refused_if_the_order_is_another(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+
+        each_way(way)
+        {
+            sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
+            sqlock_stock_line line = {.item = shop_item(f, 10), .quantity = 4};
+            int rc;
+
+            if (!way->has_order)
+                continue;
+            rc = deduct_by(f, stock, way, &line, 1, NULL);
+            assert_ok(rc);
+            line.quantity = 11;
+            rc = deduct_by(f, stock, way, &line, 1, &answer);
+            assert_fails(SQLOCK_EORDER, rc);
+            assert_int_equal(line.result, SQLOCK_ECANCELED);
+            assert_int_equal(line.left, -1);
+            assert_int_equal(answer.left, -1);
+        }
+        sqlock_stock_close(stock);
+    }
+}
+
+/* The sum of the row and the buckets of an item exceeds a 64-bit integer. */
+static void test_a_line_that_is_too_much_to_gather_is_named(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+
+        each_way(way)
+        {
+            sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
+            const char *first = shop_item(f, 10);
+            const char *full = shop_order(first, "full"); /* by name behind */
+            sqlock_stock_line lines[] = {{.item = full, .quantity = INT64_MAX},
+                                         {.item = first, .quantity = 3}};
+            int rc;
+
+            assert_ok(
+                sqlock_stock_set(stock, NULL, NULL, full, 1000, NULL, &f->err));
+            shop_spread(f, full);
+            shop_set_row(f, full, INT64_MAX - 1);
+            rc = deduct_by(f, stock, way, lines, 2, &answer);
+            assert_fails(SQLOCK_EINVAL, rc);
+            assert_int_equal(lines[0].result, SQLOCK_EINVAL);
+            assert_int_equal(lines[0].left, -1);
+            assert_int_equal(lines[1].result, SQLOCK_ECANCELED);
+            assert_int_equal(answer.line, 0);
+            assert_int_equal(answer.left, -1);
+            assert_int_equal(shop_there(f, first), 10);
+        }
+        sqlock_stock_close(stock);
+    }
+}
+
 static const struct test tests[] = {
     TEST(test_a_line_that_was_gathered_from_buckets_is_done),
     TEST(test_the_answer_is_of_the_first_line_if_all_are_done),
     TEST(test_a_reserved_line_from_buckets_is_done),
     TEST(test_a_duplicate_tells_each_line_what_it_was_told),
+    TEST(test_no_line_is_refused_if_the_order_is_another),
+    TEST(test_a_line_that_is_too_much_to_gather_is_named),
 };
 
 const struct topic topic_lines = TOPIC(tests);
