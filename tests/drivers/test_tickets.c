@@ -158,9 +158,9 @@ static int64_t claim_plainly(struct session *session, const struct test *test,
 
 typedef int64_t (*try_fn)(struct session *, const struct test *, const char *);
 
-/* Let the reservation for b lapse, and let the client, who has no ticket, try to
- * get the row in the second after it, which is c's.  Return false if that was
- * too late. */
+/* Let the reservation for b lapse, and let the client, who has no ticket, try
+ * to get the row in the second after it, which is c's.  Return false if that
+ * was too late. */
 static bool is_refused_in_the_next_second(struct test *test, const char *client,
                                           try_fn try)
 {
@@ -201,8 +201,8 @@ static void test_a_reservation_lapses(void **state)
     assert_int_equal(release(&test->a, test, test->client_a), 1);
 }
 
-/* Whoever comes too late for his reservation waits at the end: the row still
- * has his CLIENT_ID, but is the next one's. */
+/* A client that comes too late for its reservation waits at the end: the row
+ * still has its CLIENT_ID, but is the next one's. */
 static void test_who_is_too_late_has_no_lease(void **state)
 {
     struct test *test = *state;
