@@ -26,7 +26,7 @@ check "every way to sell is measured, what is left is right" measure \
 check "with threads" test "$(results 4 false)" -eq 12
 check "and with processes" test "$(results 2 true)" -eq 12
 check "and how a lock goes from one to the next, and who waits for it" measure \
-    --cases handoff,idle --clients 2,2p --json "$dir/waiting.json"
+    --cases handoff,idle --clients 2,2p --hold 0.1 --json "$dir/waiting.json"
 idle=$(grep -A 9 '"case": "idle",' "$dir/waiting.json" |
     sed -n 's/.*"ops_per_s": \(.*\),/\1/p' | tr '\n' ' ')
 check "idle clients send nothing: $idle" test "$idle" = "0.0 0.0 "
@@ -56,6 +56,23 @@ for database in postgres mysql; do
         "$(of_case "$database" pair wire_bytes)" \
         "$(of_case "$database" pair log_bytes)"
 done
+check "how long a lock is held" measure --cases handoff,turn --clients 2 \
+    --hold 0,5 --json "$dir/holds.json"
+holds=$(sed -n 's/.*"hold_ms": \(.*\),/\1/p' "$dir/holds.json" | tr '\n' ' ')
+check "is a row each, other cases one: $holds" test "$holds" = "0.0 null 5.0 "
+check "processes change one table, and hold leases of their own" measure \
+    --cases guarded,cas,renew-1000,pair-beside --clients 2p
+check "no round is begun after the limit" measure --cases floor --clients 1 \
+    --repeats 3 --limit 0 --json "$dir/limit.json"
+check "but the first" test "$(grep -A 1 '"ratios"' "$dir/limit.json" |
+    grep -c '[0-9],$')" -eq 0
+check "more holds than can be are refused" fails measure \
+    --hold 1,2,3,4,5,6,7,8,9
+if [ -n "${SQLOCK_TEST_POSTGRES_URL:-}" ]; then
+    check "more connections than the server has are not wanted at a time" \
+        measure --postgres "$SQLOCK_TEST_POSTGRES_URL" --clients 64 \
+        --cases floor,pair,round-trips,shared,permit,nested,contend,naive
+fi
 check "a case that is none is refused" fails measure --cases nothing
 check "more clients than can be are refused" fails measure --clients 257
 

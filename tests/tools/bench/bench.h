@@ -21,7 +21,8 @@
 #define BENCH_CLIENTS_MAX 256
 #define BENCH_COUNTS_MAX 16
 #define BENCH_REPEATS_MAX 99
-#define BENCH_CASES_MAX 48
+#define BENCH_CASES_MAX 64
+#define BENCH_HOLDS_MAX 8
 
 /* The reason why a run ended early, one line; "": none. */
 struct bench_failure {
@@ -181,6 +182,7 @@ struct bench_plan {
     size_t count;
     double seconds; /* of one slice */
     unsigned repeats;
+    double limit; /* in seconds, for each case: no further round is begun */
 };
 
 /* A case at one number of clients on one database. */
@@ -189,7 +191,8 @@ struct bench_result {
     unsigned clients;
     bool is_processes; /* the clients are processes */
     const struct bench_case *the_case;
-    unsigned repeats;
+    double hold_ms; /* negative: the case holds no lock that others wait for */
+    unsigned repeats; /* rounds that were run */
     double ratios[BENCH_REPEATS_MAX];
     double per_second; /* median */
     double client_us;  /* median */

@@ -15,6 +15,10 @@
 
 #include "sqlock.h"
 
+/* Cases that are set up at the same time have a connection for each client, and
+ * their baselines do. */
+#define CONNECTIONS_MAX 128
+
 /* One database while it is measured. */
 struct site {
     struct bench_target target;
@@ -73,7 +77,6 @@ static int open_site(struct site *site, enum bench_database database,
     site->target.server_pid = options->server_pids[database];
     site->target.lock_prefix = site->lock_prefix;
     site->target.floor_prefix = site->floor_prefix;
-    site->target.hold_ns = (int64_t)(options->hold_ms * 1e6);
     site->target.floor = floor_driver_find(site->target.database);
     if (site->target.floor == NULL)
         return bench_fail(failure, "this build has no driver for it");
@@ -116,13 +119,72 @@ static void close_site(struct site *site)
     site->target.floor->close(site->connection);
 }
 
+/* Run cases, and print their rows. */
+static int measure_part(struct bench_report *report, const struct site *site,
+                        bool is_processes, const struct bench_plan *part,
+                        struct bench_failure *failure)
+{
+    struct bench_result *results = &report->results[report->count];
+    int rc =
+        bench_rounds_run(part, &site->target, is_processes, results, failure);
+
+    if (rc != 0)
+        return rc;
+    bench_report_rows(results, part->count);
+    report->count += part->count;
+    return 0;
+}
+
+/* Run all cases, or those that depend on the time for which a lock is held, in
+ * parts so small that the server has connections enough. */
+static int measure_hold(struct bench_report *report, const struct site *site,
+                        bool is_processes, bool is_first_hold,
+                        struct bench_failure *failure)
+{
+    const struct bench_plan *plan = report->plan;
+    struct bench_plan part = *plan;
+    size_t room = CONNECTIONS_MAX / site->target.clients;
+    size_t i;
+    int rc = 0;
+
+    part.count = 0;
+    for (i = 0; i < plan->count && rc == 0; i++) {
+        if (is_first_hold || plan->cases[i]->takes_turns)
+            part.cases[part.count++] = plan->cases[i];
+        if (part.count > 0 && (part.count >= room || i + 1 == plan->count)) {
+            rc = measure_part(report, site, is_processes, &part, failure);
+            part.count = 0;
+        }
+    }
+    return rc;
+}
+
+/* Run the cases at one number of clients. */
+static int measure_clients(struct bench_report *report, struct site *site,
+                           const struct bench_options *options, size_t index,
+                           struct bench_failure *failure)
+{
+    const struct bench_clients *clients = &options->clients[index];
+    size_t i;
+    int rc = 0;
+
+    (void)fprintf(stderr, "bench: %s, %u %s (%zu of %zu)\n",
+                  site->target.database, clients->count,
+                  clients->is_processes ? "processes" : "threads", index + 1,
+                  options->client_counts);
+    site->target.clients = clients->count;
+    for (i = 0; i < options->hold_count && rc == 0; i++) {
+        site->target.hold_ns = (int64_t)(options->holds_ms[i] * 1e6);
+        rc = measure_hold(report, site, clients->is_processes, i == 0, failure);
+    }
+    return rc;
+}
+
 static int measure(struct bench_report *report, struct site *site,
                    const struct bench_options *options,
                    struct bench_failure *failure)
 {
     struct bench_server *server = &report->servers[report->server_count];
-    const struct bench_plan *plan = report->plan;
-    struct bench_result *results;
     size_t i;
     int rc;
 
@@ -136,17 +198,8 @@ static int measure(struct bench_report *report, struct site *site,
         printf("%s: COMMITS ARE NOT DURABLE: the ratios say little\n",
                server->database);
     bench_report_head();
-    for (i = 0; i < options->client_counts && rc == 0; i++) {
-        site->target.clients = options->clients[i].count;
-        results = &report->results[report->count];
-        rc = bench_rounds_run(plan, &site->target,
-                              options->clients[i].is_processes, results,
-                              failure);
-        if (rc == 0) {
-            bench_report_rows(results, plan->count);
-            report->count += plan->count;
-        }
-    }
+    for (i = 0; i < options->client_counts && rc == 0; i++)
+        rc = measure_clients(report, site, options, i, failure);
     printf("\n");
     return rc;
 }
@@ -182,9 +235,9 @@ int main(int argc, char **argv)
     if (rc != 0 || options.is_help)
         goto out;
     report.plan = &options.plan;
-    report.results =
-        calloc(BENCH_DATABASES * options.client_counts * options.plan.count,
-               sizeof *report.results);
+    report.results = calloc(BENCH_DATABASES * options.client_counts *
+                                options.hold_count * options.plan.count,
+                            sizeof *report.results);
     if (report.results == NULL) {
         rc = bench_fail(&failure, "out of memory");
         goto out;

@@ -14,7 +14,7 @@ declare -A cases=(
     [stock-curve]='--clients 2,4,8,16,32,64,128,200
         --cases sale,pessimistic,conditional,buckets,coalesced'
     [stock-ways]='--clients 1,4,16,64,64p --cases stock'
-    [waiting]='--clients 8,8p --cases waiting'
+    [waiting]='--clients 8,8p --hold 0.1 --cases waiting'
 )
 mkdir -p "$build/chart" || exit 1
 results=()

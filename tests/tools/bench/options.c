@@ -14,7 +14,7 @@
 
 #define SECONDS_DEFAULT 0.25
 #define REPEATS_DEFAULT 7
-#define HOLD_MS_DEFAULT 0.1
+#define LIMIT_DEFAULT 10.0
 
 static const struct {
     const char *name;
@@ -32,6 +32,7 @@ enum {
     OPTION_CLIENTS,
     OPTION_CASES,
     OPTION_HOLD,
+    OPTION_LIMIT,
     OPTION_JSON,
     OPTION_SERVE,
     OPTION_HELP
@@ -46,6 +47,7 @@ static const struct option long_options[] = {
     {"clients", required_argument, NULL, OPTION_CLIENTS},
     {"cases", required_argument, NULL, OPTION_CASES},
     {"hold", required_argument, NULL, OPTION_HOLD},
+    {"limit", required_argument, NULL, OPTION_LIMIT},
     {"json", required_argument, NULL, OPTION_JSON},
     {"serve", no_argument, NULL, OPTION_SERVE}, /* see processes.c */
     {"help", no_argument, NULL, OPTION_HELP},
@@ -65,8 +67,8 @@ static void print_help(void)
     printf(
         "usage: bench [--postgres URL] [--mysql URL] [--sqlite PATH]\n"
         "             [--clients N,Np...] [--cases NAME,NAME...|all]\n"
-        "             [--seconds S] [--repeats N] [--hold MS] [--json FILE]\n"
-        "             [--help]\n"
+        "             [--seconds S] [--repeats N] [--limit S] [--hold MS,...]\n"
+        "             [--json FILE] [--help]\n"
         "\n"
         "Measures sqlock against the bare statements of the same client\n"
         "library on the same server, in slices of time that alternate.\n"
@@ -83,15 +85,16 @@ static void print_help(void)
         "log, where it is on; for SQLite the bytes written to its files.\n"
         "\n"
         "  --clients   how many at a time, up to %d each: threads, or with\n"
-        "              a \"p\" behind the number processes; 1,4,16\n"
+        "              a \"p\" behind the number processes; 1,4,16,64,64p\n"
         "  --cases     what to measure, cases or groups; %s\n"
         "  --seconds   length of one slice; %.2f\n"
         "  --repeats   slices of each case, up to %d; %d\n"
-        "  --hold      for how long a lock is held that others wait for;\n"
-        "              %.1f ms\n"
+        "  --limit     time for a case: no further slices are begun; %.0f s\n"
+        "  --hold      for how long a lock is held that others wait for, each\n"
+        "              a row; 0,0.1,5,100 ms\n"
         "  --json      write the results there as well\n",
         BENCH_CLIENTS_MAX, bench_groups[0].name, SECONDS_DEFAULT,
-        BENCH_REPEATS_MAX, REPEATS_DEFAULT, HOLD_MS_DEFAULT);
+        BENCH_REPEATS_MAX, REPEATS_DEFAULT, LIMIT_DEFAULT);
     for (group = bench_groups; group->name != NULL; group++) {
         printf("\nGroup %s: %s (ratio to):\n", group->name, group->what);
         for (at = group->cases; at->name != NULL; at++)
@@ -156,6 +159,28 @@ static int read_clients(struct bench_options *options, char *list,
     if (options->client_counts == 0)
         return bench_fail(failure, "--clients: no number");
     return 0;
+}
+
+/* Read the list of --hold, which is cut into words in place. */
+static int read_holds(struct bench_options *options, char *list,
+                      struct bench_failure *failure)
+{
+    char *rest = NULL;
+    char *word = strtok_r(list, ",", &rest);
+    int rc = 0;
+
+    options->hold_count = 0;
+    for (; word != NULL && rc == 0; word = strtok_r(NULL, ",", &rest)) {
+        if (options->hold_count == BENCH_HOLDS_MAX)
+            return bench_fail(failure, "--hold: %d values at most",
+                              BENCH_HOLDS_MAX);
+        rc = read_fraction(&options->holds_ms[options->hold_count], word, 0,
+                           1000, "--hold", failure);
+        options->hold_count++;
+    }
+    if (rc == 0 && options->hold_count == 0)
+        return bench_fail(failure, "--hold: no value");
+    return rc;
 }
 
 static int add_case(struct bench_plan *plan, const struct bench_case *the_case,
@@ -247,7 +272,10 @@ static int read_option(struct bench_options *out, int option, char *value,
     case OPTION_CASES:
         return read_cases(&out->plan, value, failure);
     case OPTION_HOLD:
-        return read_fraction(&out->hold_ms, value, 0, 1000, "--hold", failure);
+        return read_holds(out, value, failure);
+    case OPTION_LIMIT:
+        return read_fraction(&out->plan.limit, value, 0, 3600, "--limit",
+                             failure);
     case OPTION_JSON:
         out->json = value;
         return 0;
@@ -305,7 +333,8 @@ int bench_options_read(struct bench_options *out, int argc, char **argv,
                        struct bench_failure *failure)
 {
     static const struct bench_clients clients[] = {
-        {1, false}, {4, false}, {16, false}};
+        {1, false}, {4, false}, {16, false}, {64, false}, {64, true}};
+    static const double holds_ms[] = {0.0, 0.1, 5.0, 100.0};
     int option;
     int rc;
 
@@ -313,7 +342,9 @@ int bench_options_read(struct bench_options *out, int argc, char **argv,
     memcpy(out->clients, clients, sizeof clients);
     out->client_counts = sizeof clients / sizeof clients[0];
     out->plan.seconds = SECONDS_DEFAULT;
-    out->hold_ms = HOLD_MS_DEFAULT;
+    out->plan.limit = LIMIT_DEFAULT;
+    memcpy(out->holds_ms, holds_ms, sizeof holds_ms);
+    out->hold_count = sizeof holds_ms / sizeof holds_ms[0];
     out->plan.repeats = REPEATS_DEFAULT;
     rc = add_group(&out->plan, &bench_groups[0], failure);
     while (rc == 0 && !out->is_help) {

@@ -25,7 +25,8 @@ struct bench_options {
     struct bench_clients clients[BENCH_COUNTS_MAX];
     size_t client_counts;
     struct bench_plan plan;
-    double hold_ms;   /* bench_target.hold_ns */
+    double holds_ms[BENCH_HOLDS_MAX]; /* values of bench_target.hold_ns */
+    size_t hold_count;
     const char *json; /* NULL: none */
     bool is_help;     /* the help was printed: nothing else to do */
     bool is_serving;  /* run as a client process (processes.c) */

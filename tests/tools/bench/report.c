@@ -14,9 +14,9 @@
 
 void bench_report_head(void)
 {
-    printf("%68s %29s %15s %27s %14s\n", "", "latency in us", "CPU us per op",
+    printf("%71s %29s %15s %27s %14s\n", "", "latency in us", "CPU us per op",
            "bytes per op", "clients");
-    printf("%-9s %7s  %-19s %8s %7s %13s %7s %9s %9s %9s %7s %7s %5s %6s %7s "
+    printf("%-9s %7s  %-22s %8s %7s %13s %7s %9s %9s %9s %7s %7s %5s %6s %7s "
            "%6s %6s %6s  %s\n",
            "database", "clients", "case", "ops/s", "ratio", "half of them",
            "best", "p50", "p99", "longest", "client", "server", "sent", "wire",
@@ -46,18 +46,23 @@ static void print_row(const struct bench_result *row)
     char half[32];
     char server[32] = "-";
     char row_of_one[16] = "-";
+    char name[64];
 
     (void)snprintf(half, sizeof half, "%.2f - %.2f", row->ratio_q1,
                    row->ratio_q3);
+    (void)snprintf(name, sizeof name, "%s", row->the_case->name);
+    if (row->hold_ms >= 0.0)
+        (void)snprintf(name, sizeof name, "%s, %g ms", row->the_case->name,
+                       row->hold_ms);
     if (row->server_us >= 0.0)
         (void)snprintf(server, sizeof server, "%.0f", row->server_us);
     if (row->the_case->takes_turns)
         (void)snprintf(row_of_one, sizeof row_of_one, "%u", row->in_a_row);
-    printf("%-9s %6u%c  %-19s %8.0f %7.2f %13s %7.2f %9.1f %9.1f %9.0f %7.0f "
+    printf("%-9s %6u%c  %-22s %8.0f %7.2f %13s %7.2f %9.1f %9.1f %9.0f %7.0f "
            "%7s",
-           row->database, row->clients, row->is_processes ? 'p' : ' ',
-           row->the_case->name, row->per_second, row->ratio, half,
-           row->ratio_best, US(bench_histogram_quantile(&row->latency, 0.50)),
+           row->database, row->clients, row->is_processes ? 'p' : ' ', name,
+           row->per_second, row->ratio, half, row->ratio_best,
+           US(bench_histogram_quantile(&row->latency, 0.50)),
            US(bench_histogram_quantile(&row->latency, 0.99)),
            US((double)row->latency.max_ns), row->client_us, server);
     print_count(row->traffic.requests, row, 5, 1);
@@ -99,6 +104,8 @@ static json_t *json_of_result(const struct bench_result *result)
     json_t *ratios = json_array();
     json_t *server_us =
         result->server_us < 0.0 ? json_null() : json_real(result->server_us);
+    json_t *hold_ms =
+        result->hold_ms < 0.0 ? json_null() : json_real(result->hold_ms);
     unsigned i;
 
     for (i = 0; i < result->repeats; i++)
@@ -108,7 +115,7 @@ static json_t *json_of_result(const struct bench_result *result)
         "s:f, "
         "s:f, "
         "s:f, s:f, "
-        "s:I, s:f, s:f, s:i, s:o, s:o, s:o, s:o}",
+        "s:I, s:f, s:f, s:i, s:o, s:o, s:o, s:o, s:o}",
         "database", result->database, "clients", (int)result->clients,
         "processes", (int)result->is_processes, "case", result->the_case->name,
         "baseline", result->the_case->baseline, "server_cpu_us", server_us,
@@ -121,7 +128,7 @@ static json_t *json_of_result(const struct bench_result *result)
         US((double)latency->max_ns), "client_cpu_us", result->client_us,
         "operations", (json_int_t)result->operations, "turns_per_s",
         result->turns_per_second, "variation", result->variation, "in_a_row",
-        (int)result->in_a_row, "requests",
+        (int)result->in_a_row, "hold_ms", hold_ms, "requests",
         json_of_count(result->traffic.requests, result), "wire_bytes",
         json_of_count(result->traffic.wire_bytes, result), "log_bytes",
         json_of_count(result->traffic.log_bytes, result), "binlog_bytes",

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* A case that is set up: one in the plan, or the baseline of one. */
 struct actor {
@@ -256,18 +257,33 @@ static void summarize(struct bench_result *result,
         best_two(samples->own, count) / best_two(samples->baseline, 2 * count);
 }
 
+static double seconds_now(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Run the rounds, but begin none when the cases have had their time: a slice
+ * lasts longer than it should where an operation does. */
 static int run_rounds(struct stage *stage, struct bench_result *results,
                       struct samples *samples, struct bench_failure *failure)
 {
-    size_t round;
+    const struct bench_plan *plan = stage->plan;
+    double end = seconds_now() + plan->limit * (double)plan->count;
+    unsigned round;
     size_t i;
     int rc;
 
-    for (round = 0; round < stage->plan->repeats; round++) {
-        for (i = 0; i < stage->plan->count; i++) {
+    for (round = 0;
+         round < plan->repeats && (round == 0 || seconds_now() < end);
+         round++) {
+        for (i = 0; i < plan->count; i++) {
             rc = run_case(stage, round, &results[i], &samples[i], failure);
             if (rc != 0)
                 return rc;
+            results[i].repeats = round + 1;
         }
     }
     return 0;
@@ -293,7 +309,8 @@ int bench_rounds_run(const struct bench_plan *plan,
         results[i].clients = target->clients;
         results[i].is_processes = is_processes;
         results[i].the_case = plan->cases[i];
-        results[i].repeats = plan->repeats;
+        results[i].hold_ms =
+            plan->cases[i]->takes_turns ? (double)target->hold_ns / 1e6 : -1.0;
         rc = add_actor(&stage, bench_case_find(plan->cases[i]->baseline),
                        failure);
         if (rc == 0)

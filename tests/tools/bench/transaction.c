@@ -31,6 +31,8 @@ struct tx_state {
     char table[48];
     char update[TEXT_SIZE];
     unsigned clients;
+    unsigned first;                        /* number of the first client */
+    bool is_ours;                          /* this process made the table */
     unsigned users;                        /* cases that are set up */
     sqlock_lock *locks[BENCH_CLIENTS_MAX]; /* of `guarded` */
 };
@@ -92,7 +94,7 @@ static int insert_rows(struct tx_state *state, sqlock_error *err)
     rc = sqlock_tx_begin(&tx, state->registry, err);
     if (rc != 0)
         return rc;
-    for (i = 0; i <= state->clients && rc == 0; i++) {
+    for (i = 0; i <= BENCH_CLIENTS_MAX + 1 && rc == 0; i++) {
         sqlock_value id = sqlock_integer(SHARED_ROW + (int64_t)i);
 
         rc = sqlock_tx_execute(tx, text, &id, 1, NULL, err);
@@ -103,18 +105,26 @@ static int insert_rows(struct tx_state *state, sqlock_error *err)
     return rc;
 }
 
+/* Name the table, for client processes as the benchmark has, which started
+ * them. */
+static void name_table(struct tx_state *state,
+                       const struct bench_target *target)
+{
+    (void)snprintf(state->table, sizeof state->table, "bench_stock_%ld",
+                   (long)(target->is_set_up ? getppid() : getpid()));
+    (void)snprintf(state->update, sizeof state->update,
+                   "UPDATE %s SET amount = amount + 1, version = version + 1 "
+                   "WHERE id = ?",
+                   state->table);
+}
+
 static int create_table(struct tx_state *state, struct bench_failure *failure)
 {
     sqlock_error err = {0};
     char text[TEXT_SIZE];
     int rc;
 
-    (void)snprintf(state->table, sizeof state->table, "bench_stock_%ld",
-                   (long)getpid());
-    (void)snprintf(state->update, sizeof state->update,
-                   "UPDATE %s SET amount = amount + 1, version = version + 1 "
-                   "WHERE id = ?",
-                   state->table);
+    state->is_ours = true;
     (void)snprintf(text, sizeof text,
                    "CREATE TABLE %s (id INTEGER PRIMARY KEY, "
                    "amount BIGINT NOT NULL, version BIGINT NOT NULL)",
@@ -155,7 +165,9 @@ static int set_up(struct tx_state *state, const struct bench_target *target,
     if (rc != 0)
         return fail(failure, "sqlock_registry_open", rc, &err);
     state->clients = target->clients;
-    return create_table(state, failure);
+    state->first = target->first;
+    name_table(state, target);
+    return target->is_set_up ? 0 : create_table(state, failure);
 }
 
 static int take_locks(struct tx_state *state, struct bench_failure *failure)
@@ -166,7 +178,7 @@ static int take_locks(struct tx_state *state, struct bench_failure *failure)
     int rc;
 
     for (i = 0; i < state->clients; i++) {
-        (void)snprintf(name, sizeof name, "bench guard %u", i);
+        (void)snprintf(name, sizeof name, "bench guard %u", state->first + i);
         rc = sqlock_obtain(&state->locks[i], state->registry, name, &err);
         if (rc == 0)
             rc = sqlock_acquire(state->locks[i], WAIT_MS, NULL, &err);
@@ -202,7 +214,7 @@ void tx_teardown(void *opaque)
     state->users--;
     if (state->users > 0)
         return;
-    if (state->registry != NULL && state->table[0] != '\0')
+    if (state->is_ours)
         drop_table(state);
     (void)sqlock_registry_close(state->registry, NULL);
     memset(state, 0, sizeof *state);
@@ -279,20 +291,24 @@ static int commit_one(struct tx_state *state, unsigned client, int64_t row,
     return rc == 0 ? 0 : fail(failure, "sqlock_tx_retry", rc, &err);
 }
 
+static int64_t row_of(const struct tx_state *state, unsigned client)
+{
+    return SHARED_ROW + 1 + (int64_t)(state->first + client);
+}
+
 int tx_unguarded(void *state, unsigned client, struct bench_failure *failure)
 {
-    return commit_one(state, client, SHARED_ROW + 1 + client, unguarded,
-                      failure);
+    return commit_one(state, client, row_of(state, client), unguarded, failure);
 }
 
 int tx_guarded(void *state, unsigned client, struct bench_failure *failure)
 {
-    return commit_one(state, client, SHARED_ROW + 1 + client, guarded, failure);
+    return commit_one(state, client, row_of(state, client), guarded, failure);
 }
 
 int tx_for_update(void *state, unsigned client, struct bench_failure *failure)
 {
-    return commit_one(state, client, SHARED_ROW + 1 + client, for_update,
+    return commit_one(state, client, row_of(state, client), for_update,
                       failure);
 }
 

@@ -176,6 +176,8 @@ int beside_setup(void **out, const struct bench_target *target,
         return bench_fail(failure, "out of memory");
     if (lock_setup(&state->pair, target, failure) < 0)
         return -1;
+    if (target->is_set_up)
+        return 0; /* the others wait in the process that has set up */
     options.table_prefix = target->lock_prefix;
     options.pool_size = 2 * BESIDE; /* half of them wait, on MySQL */
     if (sqlock_registry_open(&state->holding, target->url, &options, &err) <
