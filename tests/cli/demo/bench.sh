@@ -60,6 +60,10 @@ check "how long a lock is held" measure --cases handoff,turn --clients 2 \
     --hold 0,5 --json "$dir/holds.json"
 holds=$(sed -n 's/.*"hold_ms": \(.*\),/\1/p' "$dir/holds.json" | tr '\n' ' ')
 check "is a row each, other cases one: $holds" test "$holds" = "0.0 null 5.0 "
+check "how soon one has a lock who waits for the first time" measure \
+    --cases first-wait --clients 2 --json "$dir/first.json"
+check "which somebody had before" test "$(of_case first first-wait \
+    operations)" -ge 1
 check "processes change one table, and hold leases of their own" measure \
     --cases guarded,cas,renew-1000,pair-beside --clients 2p
 check "no round is begun after the limit" measure --cases floor --clients 1 \

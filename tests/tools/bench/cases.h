@@ -115,6 +115,13 @@ int idle_look(void *state, unsigned client, struct bench_failure *failure);
 int idle_try(void *state, unsigned client, struct bench_failure *failure);
 uint64_t idle_statements(void *state);
 
+int first_setup(void **state, const struct bench_target *target,
+                struct bench_failure *failure);
+void first_teardown(void *state);
+int first_prepare(void *state, unsigned client, struct bench_failure *failure);
+int first_grant(void *state, unsigned client, struct bench_failure *failure);
+void first_settle(void *state, unsigned client);
+
 int turn_setup(void **state, const struct bench_target *target,
                struct bench_failure *failure);
 int writer_setup(void **state, const struct bench_target *target,
@@ -129,8 +136,8 @@ void sharing_settle(void *state, unsigned client);
 int killed_setup(void **state, const struct bench_target *target,
                  struct bench_failure *failure);
 void killed_teardown(void *state);
+int killed_prepare(void *state, unsigned client, struct bench_failure *failure);
 int killed_leader(void *state, unsigned client, struct bench_failure *failure);
-void killed_settle(void *state, unsigned client);
 
 int flock_setup(void **state, const struct bench_target *target,
                 struct bench_failure *failure);

@@ -90,10 +90,12 @@ static void *campaign(void *opaque)
 }
 
 /* Have a leader, and let the next one wait behind it. */
-static int begin(struct election_state *state, struct bench_failure *failure)
+int killed_prepare(void *opaque, unsigned client, struct bench_failure *failure)
 {
     const struct timespec settle = {.tv_nsec = SETTLE_NS};
+    struct election_state *state = opaque;
 
+    (void)client;
     if (start_leader(state, failure) < 0)
         return -1;
     if (pthread_create(&state->next, NULL, campaign, state) != 0)
@@ -123,7 +125,7 @@ int killed_setup(void **out, const struct bench_target *target,
             0 ||
         sqlock_obtain(&state->lock, state->registry, NAME, &err) < 0)
         return bench_fail(failure, "sqlock: %s", err.message);
-    return begin(state, failure);
+    return 0;
 }
 
 /* Kill the leader, and wait until the next one has the lock and, which takes
@@ -143,19 +145,9 @@ int killed_leader(void *opaque, unsigned client, struct bench_failure *failure)
     struct election_state *state = opaque;
 
     (void)client;
-    if (state->leader == 0) /* it could not be started again */
-        return begin(state, failure);
     if (kill_leader(state) < 0)
         return bench_fail(failure, "sqlock_acquire: %s", state->err.message);
     return 0;
-}
-
-void killed_settle(void *opaque, unsigned client)
-{
-    struct bench_failure failure = {""};
-
-    (void)client;
-    (void)begin(opaque, &failure);
 }
 
 void killed_teardown(void *opaque)
@@ -164,8 +156,6 @@ void killed_teardown(void *opaque)
 
     if (state == NULL)
         return;
-    if (state->leader > 0)
-        (void)kill_leader(state);
     (void)sqlock_registry_close(state->registry, NULL);
     free(state);
 }

@@ -168,9 +168,9 @@ static int measure_clients(struct bench_report *report, struct site *site,
     size_t i;
     int rc = 0;
 
-    (void)fprintf(stderr, "bench: %s, %u %s (%zu of %zu)\n",
+    (void)fprintf(stderr, "bench: %s, clients: %u%s (%zu of %zu)\n",
                   site->target.database, clients->count,
-                  clients->is_processes ? "processes" : "threads", index + 1,
+                  clients->is_processes ? " processes" : "", index + 1,
                   options->client_counts);
     site->target.clients = clients->count;
     for (i = 0; i < options->hold_count && rc == 0; i++) {

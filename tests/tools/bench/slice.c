@@ -40,12 +40,20 @@ static int64_t clock_ns(clockid_t clock)
 
 /* Return whether the client's time is over.  Where only the first one counts,
  * the others go on until it ends, whatever it does between its operations. */
-static bool is_over(const struct client *me, int64_t began_ns, int64_t now_ns)
+static bool is_over(const struct client *me, int64_t began_ns)
 {
-    int64_t spent_ns =
-        me->the_case->counts_first ? now_ns - began_ns : me->elapsed_ns;
+    int64_t spent_ns = me->the_case->counts_first
+                           ? clock_ns(CLOCK_MONOTONIC) - began_ns
+                           : me->elapsed_ns;
 
     return spent_ns >= me->duration_ns || atomic_load(me->stop);
+}
+
+static int prepare(struct client *me)
+{
+    if (me->the_case->prepare == NULL)
+        return 0;
+    return me->the_case->prepare(me->state, me->number, &me->failure);
 }
 
 static void *client_main(void *argument)
@@ -56,10 +64,13 @@ static void *client_main(void *argument)
     int64_t after;
 
     (void)pthread_barrier_wait(me->start);
-    began = after = clock_ns(CLOCK_MONOTONIC);
-    while (!is_over(me, began, after)) {
-        before = after;
-        me->rc = me->the_case->operation(me->state, me->number, &me->failure);
+    began = clock_ns(CLOCK_MONOTONIC);
+    while (!is_over(me, began)) {
+        me->rc = prepare(me);
+        before = clock_ns(CLOCK_MONOTONIC);
+        if (me->rc == 0)
+            me->rc =
+                me->the_case->operation(me->state, me->number, &me->failure);
         after = clock_ns(CLOCK_MONOTONIC);
         if (me->rc != 0) {
             atomic_store(me->stop, true);
@@ -68,10 +79,8 @@ static void *client_main(void *argument)
         me->operations++;
         me->elapsed_ns += after - before;
         bench_histogram_add(&me->latency, after - before);
-        if (me->the_case->settle != NULL) {
+        if (me->the_case->settle != NULL)
             me->the_case->settle(me->state, me->number);
-            after = clock_ns(CLOCK_MONOTONIC);
-        }
     }
     return NULL;
 }
