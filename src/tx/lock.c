@@ -21,6 +21,9 @@
 
 /* Longest single wait in the database; a longer one is split. */
 #define SLICE_MS INT64_C(10000)
+/* What of the time for a statement such a wait may take where the client library
+ * limits it. */
+#define STATEMENT_PERCENT 80
 
 /* --- waiting in the database --- */
 
@@ -119,18 +122,28 @@ static int wait_in_database(sqlock_tx *tx, const struct lk_tx_target *target,
     return rc < 0 ? rc : wait_in_savepoint(tx, target, wait_ms, err);
 }
 
-/* Return how long to wait in the database next: the remaining time, at most
- * SLICE_MS, in whole units of the driver's limit. */
+/* Return the longest single wait.  The server may end it a unit too late. */
+static int64_t longest_slice(const sqlock_tx *tx)
+{
+    int64_t unit = tx->part->wait_unit_ms;
+    int64_t longest_ms = (int64_t)tx->store->options.statement_timeout_ms *
+                         STATEMENT_PERCENT / 100 / unit * unit;
+
+    if (tx->is_adopted || !tx->part->reads_in_time || longest_ms > SLICE_MS)
+        return SLICE_MS;
+    return longest_ms > unit ? longest_ms : unit;
+}
+
+/* Return how long to wait in the database next: the remaining time, at most the
+ * longest slice, in whole units of the driver's limit. */
 static int64_t slice_of(const sqlock_tx *tx, int64_t deadline_ns)
 {
     int64_t unit = tx->part->wait_unit_ms;
-    int64_t left_ms;
+    int64_t left_ms = longest_slice(tx);
 
-    if (deadline_ns == LK_NEVER)
-        return SLICE_MS;
-    left_ms = (deadline_ns - sqlock_monotonic_ns()) / LK_NS_PER_MS;
-    if (left_ms > SLICE_MS)
-        left_ms = SLICE_MS;
+    if (deadline_ns != LK_NEVER)
+        left_ms = lk_sooner(left_ms, (deadline_ns - sqlock_monotonic_ns()) /
+                                         LK_NS_PER_MS);
     return left_ms <= 0 ? 0 : left_ms / unit * unit;
 }
 

@@ -327,6 +327,7 @@ const sqlock_transactions lk_mysql_transactions = {
                   "NOWAIT */",
     .share_wait = SHARE,
     .wait_unit_ms = 1000,
+    .reads_in_time = true,
     .timestamp_us = "TIMESTAMPDIFF(MICROSECOND, " EPOCH ", {column})",
     .next_timestamp = "GREATEST({column} + INTERVAL 1 MICROSECOND, " NOW ")",
     .same_text = "CAST(CONVERT({column} USING utf8mb4) AS BINARY) = "

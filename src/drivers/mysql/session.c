@@ -45,13 +45,13 @@ static unsigned int seconds_until(int64_t deadline_ns)
 }
 
 /* Set the client library's time limits, in seconds.  abort ends connecting and
- * statements at the deadline; these limits are about a second longer, so that
- * the server's own limits apply first.  With Oracle's library nothing else
+ * statements at the deadline; these limits are one to two seconds longer, so
+ * that the server's own limits apply first.  With Oracle's library nothing else
  * limits connecting. */
 static void set_timeouts(MYSQL *mysql, const sqlock_connect *how)
 {
     unsigned int connect = seconds_until(how->deadline_ns);
-    unsigned int statement = seconds_of_ms(how->statement_timeout_ms) + 1;
+    unsigned int statement = seconds_of_ms(how->statement_timeout_ms) + 2;
     unsigned int io = connect > statement ? connect : statement;
 
     mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
