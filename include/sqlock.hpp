@@ -112,8 +112,9 @@ class mutex
     lease acquire(wait_time wait);
     result<lease> acquire(const std::nothrow_t &, wait_time wait);
 
-    /** End all waits for this mutex; unless ownership is by handle, all waits
-     *  for the lock in this registry. */
+    /** End all waits for this mutex that have begun; unless ownership is by
+     *  handle, all waits for the lock in this registry.  For this each wait has
+     *  a descriptor, without which it fails with SQLOCK_ERESOURCE. */
     void cancel()
     {
         if (state_)
@@ -488,7 +489,7 @@ struct access {
     /* Make a lease of a lock that is held, perhaps by its native handle. */
     static lease adopt(std::shared_ptr<lock_state> locked)
     {
-        (void)locked->await_turn(0);
+        (void)locked->turn().try_take();
         return lease(std::move(locked), true);
     }
     static bool is_alone(const lease &held)

@@ -21,11 +21,6 @@
 #endif
 #endif
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <sqlock.hpp>
 #include <sqlock/async.h>
 
@@ -34,52 +29,6 @@ namespace sqlock
 
 namespace detail
 {
-
-/** A descriptor that poll() finds readable once it was set. */
-class event
-{
-  public:
-    event() noexcept : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
-    {
-        if (fd_ != 0)
-            return;
-        /* As done_fd and cancel_fd, 0 stands for none. */
-        fd_ = ::fcntl(0, F_DUPFD_CLOEXEC, 3);
-        ::close(0);
-    }
-    event(const event &) = delete;
-    event &operator=(const event &) = delete;
-    ~event()
-    {
-        if (fd_ >= 0)
-            ::close(fd_);
-    }
-    int fd() const noexcept
-    {
-        return fd_;
-    }
-    void set() const noexcept
-    {
-        const std::uint64_t one = 1;
-
-        if (fd_ >= 0)
-            (void)!::write(fd_, &one, sizeof one);
-    }
-    /* -1: without limit. */
-    bool wait(int ms) const noexcept
-    {
-        pollfd on = {fd_, POLLIN, 0};
-
-        return ::poll(&on, 1, ms) == 1;
-    }
-    static failure missing()
-    {
-        return {SQLOCK_ERESOURCE, "there is no descriptor left"};
-    }
-
-  private:
-    int fd_;
-};
 
 /** A request that is under way, or has ended. */
 class request

@@ -8,11 +8,9 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -20,6 +18,7 @@
 #include <sqlock/callback.hpp>
 #include <sqlock/options.hpp>
 #include <sqlock/result.hpp>
+#include <sqlock/turn.hpp>
 #include <sqlock/tx.h>
 
 namespace sqlock::detail
@@ -64,9 +63,10 @@ class lock_state
     {
         return options_;
     }
-    bool has_on_lost() const noexcept
+    /* Called when the lease is lost; NULL: nothing is. */
+    const std::shared_ptr<lost_function> &on_lost() const noexcept
     {
-        return on_lost_ != nullptr;
+        return on_lost_;
     }
     int unlocked() const noexcept
     {
@@ -94,12 +94,23 @@ class lock_state
     /* Wait for the other threads that share the state, then take the lock. */
     result<void> take(std::int64_t wait_ms)
     {
-        const auto begun = std::chrono::steady_clock::now();
-        result<void> came = await_turn(wait_ms);
+        one_wait by(wait_ms);
+        const all_waits::entry noted(waits_, by);
 
+        return take(by, wait_ms);
+    }
+    /* The same, of a wait that others may cancel, too. */
+    result<void> take(one_wait &by, std::int64_t wait_ms)
+    {
+        const auto begun = std::chrono::steady_clock::now();
+
+        if (!by.is_possible())
+            return event::missing();
+        result<void> came = turns_.await(by, wait_ms);
         if (!came)
             return came;
-        const sqlock_acquire_options how = native();
+        sqlock_acquire_options how = native();
+        how.cancel_fd = by.cancel_fd();
         came = call(sqlock_acquire, lock_, left_of(wait_ms, begun), &how);
         if (!came)
             pass_turn();
@@ -124,36 +135,22 @@ class lock_state
 
     void cancel()
     {
-        {
-            const std::lock_guard<std::mutex> hold(inner_);
-            cancelled_++;
-        }
-        turn_.notify_all();
+        waits_.cancel();
         (void)sqlock_cancel(lock_, nullptr);
     }
-
-    result<void> await_turn(std::int64_t wait_ms)
+    /* The waits that cancel() ends, and the turns of the threads: for taking
+     * several locks. */
+    all_waits &waits() noexcept
     {
-        std::unique_lock<std::mutex> hold(inner_);
-        const unsigned before = cancelled_;
-        const auto ours = [&] { return !taken_ || cancelled_ != before; };
-
-        if (wait_ms < 0)
-            turn_.wait(hold, ours);
-        else if (!turn_.wait_for(hold, milliseconds(wait_ms), ours))
-            return failure(wait_ms == 0 ? SQLOCK_EBUSY : SQLOCK_ETIMEDOUT);
-        if (taken_)
-            return failure(SQLOCK_ECANCELED);
-        taken_ = true;
-        return {};
+        return waits_;
+    }
+    turns &turn() noexcept
+    {
+        return turns_;
     }
     void pass_turn() noexcept
     {
-        {
-            const std::lock_guard<std::mutex> hold(inner_);
-            taken_ = false;
-        }
-        turn_.notify_one();
+        turns_.pass();
     }
     static std::int64_t left_of(std::int64_t wait_ms,
                                 std::chrono::steady_clock::time_point begun)
@@ -171,10 +168,8 @@ class lock_state
     sqlock_lock *lock_ = nullptr;
     acquire_options options_;
     std::shared_ptr<lost_function> on_lost_;
-    std::mutex inner_; /* guards the following */
-    std::condition_variable turn_;
-    bool taken_ = false;
-    unsigned cancelled_ = 0;
+    all_waits waits_;
+    turns turns_;
     std::atomic<int> given_back_{0};
 
     lock_state() = default;
@@ -186,7 +181,7 @@ class lock_state
      * the lease. */
     void end() noexcept
     {
-        if (taken_)
+        if (!turns_.try_take())
             (void)sqlock_abandon(lock_, nullptr);
         const bool stays = sqlock_hold_count(lock_) > 0;
         const bool is_dropped = sqlock_drop(lock_, nullptr) == 0;

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -328,13 +329,21 @@ template <class... Mutexes> class scoped_lock
         for (std::size_t i = 0; i < count; i++)
             if (auto wrong = refused(sorted, i); !wrong)
                 return wrong;
+
+        detail::one_wait by(SQLOCK_FOREVER);
+        std::array<std::optional<detail::all_waits::entry>, count> noted;
+        if (!by.is_possible())
+            return detail::event::missing();
         for (std::size_t i = 0; i < count; i++)
-            if (auto came = sorted[i]->await_turn(SQLOCK_FOREVER); !came) {
+            noted[i].emplace(sorted[i]->waits(), by);
+        for (std::size_t i = 0; i < count; i++)
+            if (auto came = sorted[i]->turn().await(by, SQLOCK_FOREVER);
+                !came) {
                 while (i-- > 0)
                     sorted[i]->pass_turn();
                 return came;
             }
-        auto came = acquire();
+        auto came = acquire(by.cancel_fd());
         if (!came)
             for (const state &one : sorted)
                 one->pass_turn();
@@ -357,7 +366,7 @@ template <class... Mutexes> class scoped_lock
                            "after another");
         return {};
     }
-    result<void> acquire()
+    result<void> acquire(int cancel_fd)
     {
         if constexpr (count == 0) {
             return {};
@@ -365,8 +374,9 @@ template <class... Mutexes> class scoped_lock
             const auto locks = handles(states_);
             sqlock_acquire_options how = states_[0]->options().native();
 
+            how.cancel_fd = cancel_fd;
             for (const state &one : states_)
-                if (one->has_on_lost()) {
+                if (one->on_lost()) {
                     how.on_lost = lost;
                     how.lost_context = this;
                 }

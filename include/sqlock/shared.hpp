@@ -11,7 +11,6 @@
 #ifndef SQLOCK_SHARED_HPP
 #define SQLOCK_SHARED_HPP
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -23,7 +22,6 @@
 #include <string_view>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include <sqlock.hpp>
 
@@ -57,8 +55,9 @@ class sharing
         auto made = lock_state::obtain(owner_, name_, std::move(how));
         if (!made)
             return made;
-        const waiting noted(*this, *made);
-        const auto came = (*made)->take(wait_ms);
+        one_wait by(wait_ms);
+        const all_waits::entry noted(waits_, by);
+        const auto came = (*made)->take(by, wait_ms);
         if (!came)
             return came.error();
         return made;
@@ -73,43 +72,14 @@ class sharing
     }
     void cancel()
     {
-        const std::lock_guard<std::mutex> hold(inner_);
-
-        for (const state &one : waiting_)
-            one->cancel();
+        waits_.cancel();
     }
 
   private:
     std::shared_ptr<sqlock_registry> owner_;
     std::string name_;
     acquire_options options_;
-    std::mutex inner_; /* guards the following */
-    std::vector<state> waiting_;
-
-    /* One that waits, where cancel() finds it. */
-    class waiting
-    {
-      public:
-        waiting(sharing &among, state one) : among_(among), one_(std::move(one))
-        {
-            const std::lock_guard<std::mutex> hold(among_.inner_);
-
-            among_.waiting_.push_back(one_);
-        }
-        waiting(const waiting &) = delete;
-        waiting &operator=(const waiting &) = delete;
-        ~waiting()
-        {
-            const std::lock_guard<std::mutex> hold(among_.inner_);
-            auto &all = among_.waiting_;
-
-            all.erase(std::find(all.begin(), all.end(), one_));
-        }
-
-      private:
-        sharing &among_;
-        state one_;
-    };
+    all_waits waits_;
 };
 
 /** Shares of one lock that threads have, one each. */
@@ -337,7 +307,7 @@ class semaphore
         return take(wait.ms, weight);
     }
 
-    /** End all waits for this semaphore, as mutex::cancel(). */
+    /** End all waits for this semaphore. */
     void cancel()
     {
         if (shares_)

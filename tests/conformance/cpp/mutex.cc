@@ -208,36 +208,6 @@ static void test_loss()
     mutex.unlock();
 }
 
-static void test_cancel()
-{
-    const auto registry = open_registry();
-    const auto other = open_registry();
-    sqlock::mutex holder(other, "cancel");
-    sqlock::mutex mutex(registry, "cancel");
-    std::array<std::thread, 2> both;
-    std::atomic<int> over{0}, cancelled{0};
-
-    /* One thread waits for the database, the other one for that thread. */
-    holder.lock();
-    for (auto &thread : both)
-        thread = std::thread([&] {
-            if (thrown([&] { mutex.lock(); }) == SQLOCK_ECANCELED)
-                cancelled++;
-            else
-                mutex.unlock();
-            over++;
-        });
-    check(comes_true([&] {
-              mutex.cancel();
-              return over == 2;
-          }) &&
-              cancelled == 2,
-          "waits are cancelled");
-    holder.unlock();
-    for (auto &thread : both)
-        thread.join();
-}
-
 static void test_errors()
 {
     auto none = sqlock::registry::open(std::nothrow, "nosuch:database");
@@ -377,7 +347,6 @@ int main(int argc, char **argv)
         test_lease();
         test_renewed();
         test_loss();
-        test_cancel();
         test_errors();
         test_moved_from();
         test_events();

@@ -258,42 +258,6 @@ static void test_loss()
           "one that runs out is lost alone");
 }
 
-static void test_cancel()
-{
-    const auto registry = open_registry();
-    const auto other = open_registry();
-    sqlock::mutex holder(other, "cancel shared");
-    sqlock::shared_mutex mutex(registry, "cancel shared");
-    sqlock::semaphore permits(registry, "cancel shared", 1);
-    std::vector<std::thread> all;
-    std::atomic<int> over{0}, cancelled{0};
-    const auto waits = [&](auto call) {
-        all.emplace_back([&, call] {
-            if (thrown(call) == SQLOCK_ECANCELED)
-                cancelled++;
-            over++;
-        });
-    };
-
-    holder.lock();
-    waits([&] { mutex.lock(); });
-    waits([&] { mutex.lock_shared(); });
-    waits([&] { (void)mutex.try_lock_shared_for(1h); });
-    waits([&] { (void)mutex.acquire_shared(sqlock::forever); });
-    waits([&] { (void)permits.acquire(); });
-    waits([&] { (void)permits.try_acquire_for(1h); });
-    check(comes_true([&] {
-              mutex.cancel();
-              permits.cancel();
-              return over == 6;
-          }) &&
-              cancelled == 6,
-          "waits for shares are cancelled");
-    holder.unlock();
-    for (auto &thread : all)
-        thread.join();
-}
-
 static void test_downgrade()
 {
     const auto registry = open_registry();
@@ -500,7 +464,6 @@ int main(int argc, char **argv)
         test_ends();
         test_acquire_shared();
         test_loss();
-        test_cancel();
         test_downgrade();
         test_permits();
         test_permits_of_threads();

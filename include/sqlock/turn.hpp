@@ -1,0 +1,259 @@
+/*
+ * sqlock/turn.hpp - threads that wait for a mutex, and how that is cancelled
+ *
+ * A cancel() ends the waits that have begun, wherever they are: behind another
+ * thread, in the library, or between these.  So a wait has a descriptor from
+ * its beginning to its end.  sqlock.hpp includes this header.
+ */
+#ifndef SQLOCK_TURN_HPP
+#define SQLOCK_TURN_HPP
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <sqlock.h>
+#include <sqlock/result.hpp>
+
+namespace sqlock::detail
+{
+
+/** A descriptor that poll() finds readable once it was set. */
+class event
+{
+  public:
+    event() noexcept : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
+    {
+        if (fd_ != 0)
+            return;
+        /* As done_fd and cancel_fd, 0 stands for none. */
+        fd_ = ::fcntl(0, F_DUPFD_CLOEXEC, 3);
+        ::close(0);
+    }
+    event(const event &) = delete;
+    event &operator=(const event &) = delete;
+    ~event()
+    {
+        if (fd_ >= 0)
+            ::close(fd_);
+    }
+    int fd() const noexcept
+    {
+        return fd_;
+    }
+    void set() const noexcept
+    {
+        const std::uint64_t one = 1;
+
+        if (fd_ >= 0)
+            (void)!::write(fd_, &one, sizeof one);
+    }
+    /* -1: without limit. */
+    bool wait(int ms) const noexcept
+    {
+        pollfd on = {fd_, POLLIN, 0};
+
+        return ::poll(&on, 1, ms) == 1;
+    }
+    static failure missing()
+    {
+        return {SQLOCK_ERESOURCE, "there is no descriptor left"};
+    }
+
+  private:
+    int fd_;
+};
+
+/** One wait of a thread: for its turn, then for the lock. */
+class one_wait
+{
+  public:
+    /* With 0 it is a try, which waits for nobody, and cannot be cancelled. */
+    explicit one_wait(std::int64_t wait_ms)
+    {
+        if (wait_ms != 0)
+            event_.emplace();
+    }
+    one_wait(const one_wait &) = delete;
+    one_wait &operator=(const one_wait &) = delete;
+
+    bool is_possible() const noexcept
+    {
+        return !event_ || event_->fd() >= 0;
+    }
+    /* For the library. */
+    int cancel_fd() const noexcept
+    {
+        return event_ ? event_->fd() : 0;
+    }
+
+    void cancel() noexcept
+    {
+        if (!event_)
+            return;
+        event_->set();
+        tell(is_cancelled_);
+    }
+    bool is_cancelled()
+    {
+        const std::lock_guard<std::mutex> hold(inner_);
+
+        return is_cancelled_;
+    }
+    void grant() noexcept
+    {
+        tell(is_granted_);
+    }
+    /* Sleep until it is granted its turn, is cancelled, or the time is over. */
+    void sleep(std::int64_t wait_ms)
+    {
+        std::unique_lock<std::mutex> hold(inner_);
+        const auto ends = [&] { return is_granted_ || is_cancelled_; };
+
+        if (wait_ms < 0)
+            woken_.wait(hold, ends);
+        else
+            (void)woken_.wait_for(hold, std::chrono::milliseconds(wait_ms),
+                                  ends);
+        is_granted_ = false;
+    }
+
+  private:
+    std::optional<event> event_;
+    std::mutex inner_; /* guards the following */
+    std::condition_variable woken_;
+    bool is_cancelled_ = false;
+    bool is_granted_ = false;
+
+    void tell(bool &what) noexcept
+    {
+        /* Under the mutex to the end: the wait may end with what it is told. */
+        const std::lock_guard<std::mutex> hold(inner_);
+
+        what = true;
+        woken_.notify_one();
+    }
+};
+
+/** The waits that one cancel() ends. */
+class all_waits
+{
+  public:
+    /* One of them, as long as this object lasts. */
+    class entry
+    {
+      public:
+        entry(all_waits &among, one_wait &one) : among_(among), one_(one)
+        {
+            const std::lock_guard<std::mutex> hold(among_.inner_);
+
+            among_.all_.push_back(&one_);
+        }
+        entry(const entry &) = delete;
+        entry &operator=(const entry &) = delete;
+        ~entry()
+        {
+            const std::lock_guard<std::mutex> hold(among_.inner_);
+            auto &all = among_.all_;
+
+            all.erase(std::find(all.begin(), all.end(), &one_));
+        }
+
+      private:
+        all_waits &among_;
+        one_wait &one_;
+    };
+
+    void cancel()
+    {
+        const std::lock_guard<std::mutex> hold(inner_);
+
+        for (one_wait *one : all_)
+            one->cancel();
+    }
+
+  private:
+    std::mutex inner_; /* guards the following */
+    std::vector<one_wait *> all_;
+};
+
+/** Whose turn it is among the threads that use a mutex, in the order in which
+ *  they came. */
+class turns
+{
+  public:
+    /* Whether it is the caller's now. */
+    bool try_take() noexcept
+    {
+        const std::lock_guard<std::mutex> hold(inner_);
+
+        return !std::exchange(is_taken_, true);
+    }
+    result<void> await(one_wait &by, std::int64_t wait_ms)
+    {
+        if (wait_ms == 0)
+            return try_take() ? result<void>() : failure(SQLOCK_EBUSY);
+        if (is_queued(by)) {
+            by.sleep(wait_ms);
+            if (leaves(by))
+                return failure(by.is_cancelled() ? SQLOCK_ECANCELED
+                                                 : SQLOCK_ETIMEDOUT);
+        }
+        if (!by.is_cancelled())
+            return {};
+        pass();
+        return failure(SQLOCK_ECANCELED);
+    }
+    void pass() noexcept
+    {
+        const std::lock_guard<std::mutex> hold(inner_);
+
+        if (queue_.empty()) {
+            is_taken_ = false;
+            return;
+        }
+        queue_.front()->grant();
+        queue_.erase(queue_.begin());
+    }
+
+  private:
+    std::mutex inner_; /* guards the following */
+    bool is_taken_ = false;
+    std::vector<one_wait *> queue_;
+
+    /* Take the turn, or else wait for it. */
+    bool is_queued(one_wait &by)
+    {
+        const std::lock_guard<std::mutex> hold(inner_);
+
+        if (!std::exchange(is_taken_, true))
+            return false;
+        queue_.push_back(&by);
+        return true;
+    }
+    /* Leave the queue; false: the turn was granted. */
+    bool leaves(one_wait &by)
+    {
+        const std::lock_guard<std::mutex> hold(inner_);
+        const auto at = std::find(queue_.begin(), queue_.end(), &by);
+
+        if (at == queue_.end())
+            return false;
+        queue_.erase(at);
+        return true;
+    }
+};
+
+} /* namespace sqlock::detail */
+
+#endif /* SQLOCK_TURN_HPP */

@@ -1,0 +1,282 @@
+/*
+ * cancel.cc - one cancel() ends all waits for a mutex or semaphore, wherever
+ * they are at that moment
+ *
+ *     cancel URL REGION
+ *
+ * Prints "ok - what" or "not ok - what" of each test.
+ */
+#include "check.hpp"
+
+#include <sqlock/many.hpp>
+#include <sqlock/shared.hpp>
+
+#include <atomic>
+#include <dlfcn.h>
+#include <fstream>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <sys/types.h>
+#include <unistd.h>
+#include <vector>
+
+/* --- between the headers and the library --- */
+
+/* Called by the thread before the library knows of its wait. */
+static thread_local std::function<void()> before_waiting;
+
+template <class Function> static Function library(const char *name, Function)
+{
+    if (before_waiting)
+        std::exchange(before_waiting, nullptr)();
+    return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+extern "C" int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
+                              const sqlock_acquire_options *how,
+                              sqlock_error *why)
+{
+    return library("sqlock_acquire", sqlock_acquire)(lock, wait_ms, how, why);
+}
+extern "C" int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
+                                   int64_t wait_ms,
+                                   const sqlock_acquire_options *how,
+                                   int *results, sqlock_error *why)
+{
+    return library("sqlock_acquire_many", sqlock_acquire_many)(
+        locks, count, wait_ms, how, results, why);
+}
+
+/* --- threads that wait --- */
+
+/* Whether the thread sleeps, as /proc tells. */
+static bool is_asleep(pid_t thread)
+{
+    std::ifstream in("/proc/self/task/" + std::to_string(thread) + "/stat");
+    std::string all;
+
+    std::getline(in, all);
+    const auto name_ends = all.rfind(')');
+    return name_ends != std::string::npos && all.substr(name_ends, 3) == ") S";
+}
+
+/** Threads that wait for a lock, each by a function that is done with the lock
+ *  if it got it. */
+class waiters
+{
+  public:
+    template <class Wait> void add(Wait wait)
+    {
+        threads_.emplace_back([this, wait] {
+            ids_[next_++] = ::gettid();
+            if (thrown(wait) == SQLOCK_ECANCELED)
+                cancelled_++;
+            over_++;
+        });
+    }
+    /* All sleep, and go on sleeping: they wait. */
+    bool wait()
+    {
+        int looks = 0;
+
+        return comes_true([&] {
+            looks = all_asleep() ? looks + 1 : 0;
+            return looks == 10;
+        });
+    }
+    bool are_cancelled()
+    {
+        return comes_true([&] { return over_ == count(); }) &&
+               cancelled_ == count();
+    }
+    void join()
+    {
+        for (auto &thread : threads_)
+            thread.join();
+    }
+
+  private:
+    std::vector<std::thread> threads_;
+    std::atomic<pid_t> ids_[16] = {};
+    std::atomic<int> next_{0}, over_{0}, cancelled_{0};
+
+    int count() const
+    {
+        return static_cast<int>(threads_.size());
+    }
+    bool all_asleep() const
+    {
+        if (next_ != count())
+            return false;
+        for (int i = 0; i < next_; i++)
+            if (ids_[i] == 0 || !is_asleep(ids_[i]))
+                return false;
+        return true;
+    }
+};
+
+/* Check that one cancel() ends the waits of 8 threads for what the holder has,
+ * each time. */
+template <class Wait, class Cancel>
+static void check_cancelled(const char *what, sqlock::mutex &holder, Wait wait,
+                            Cancel cancel)
+{
+    bool all = true;
+
+    for (int round = 0; all && round < 10; round++) {
+        waiters some;
+
+        holder.lock();
+        for (int i = 0; i < 8; i++)
+            some.add(wait);
+        all = some.wait();
+        cancel();
+        all = some.are_cancelled() && all;
+        holder.unlock();
+        some.join();
+    }
+    check(all, what);
+}
+
+static void test_one_cancel()
+{
+    const auto registry = open_registry();
+    const auto other = open_registry();
+    sqlock::mutex holder(other, "cancel");
+    sqlock::shared_mutex mutex(registry, "cancel");
+    sqlock::mutex second(registry, "cancel too");
+    sqlock::semaphore permits(registry, "cancel", 1);
+    auto &alone = static_cast<sqlock::mutex &>(mutex);
+
+    check_cancelled(
+        "one cancel() ends the waits of all threads", holder,
+        [&] { std::lock_guard<sqlock::mutex> hold(alone); },
+        [&] { alone.cancel(); });
+    check_cancelled(
+        "those with a limit, too", holder,
+        [&] { std::unique_lock<sqlock::mutex> hold(alone, 1h); },
+        [&] { alone.cancel(); });
+    check_cancelled(
+        "and those of readers", holder,
+        [&] {
+            mutex.lock_shared();
+            mutex.unlock_shared();
+        },
+        [&] { mutex.cancel(); });
+    check_cancelled(
+        "and for permits", holder, [&] { (void)permits.acquire(); },
+        [&] { permits.cancel(); });
+    check_cancelled(
+        "and of scoped_lock", holder,
+        [&] { sqlock::scoped_lock both(second, alone); },
+        [&] { alone.cancel(); });
+    check(mutex.try_lock() && second.try_lock(),
+          "then it can be locked as before");
+    mutex.unlock();
+    second.unlock();
+}
+
+/* Check that a cancel() before the library knows of the wait ends it. */
+template <class Wait, class Cancel>
+static void check_early(const char *what, sqlock::mutex &holder, Wait wait,
+                        Cancel cancel)
+{
+    waiters one;
+
+    holder.lock();
+    one.add([&] {
+        before_waiting = cancel;
+        wait();
+    });
+    check(one.are_cancelled(), what);
+    holder.unlock();
+    one.join();
+}
+
+static void test_before_the_wait()
+{
+    const auto registry = open_registry();
+    const auto other = open_registry();
+    sqlock::mutex holder(other, "early");
+    sqlock::shared_mutex mutex(registry, "early");
+    sqlock::mutex second(registry, "early too");
+    sqlock::semaphore permits(registry, "early", 1);
+    auto &alone = static_cast<sqlock::mutex &>(mutex);
+
+    check_early(
+        "a cancel() just before the wait ends it", holder,
+        [&] { std::lock_guard<sqlock::mutex> hold(alone); },
+        [&] { alone.cancel(); });
+    check_early(
+        "that of a reader", holder, [&] { (void)mutex.acquire_shared(1h); },
+        [&] { mutex.cancel(); });
+    check_early(
+        "and for permits", holder, [&] { (void)permits.acquire(); },
+        [&] { permits.cancel(); });
+    check_early(
+        "and of scoped_lock", holder,
+        [&] { sqlock::scoped_lock both(second, alone); },
+        [&] { second.cancel(); });
+}
+
+/* What is cancelled first is not granted, even if it is free before the waiting
+ * threads find out.  The lock is released by its handle, so that unlock() has
+ * nothing to wait for. */
+static void test_before_an_unlock()
+{
+    const auto registry = open_registry();
+    sqlock::mutex mutex(registry, "unlocked");
+    bool all = true;
+
+    for (int round = 0; all && round < 10; round++) {
+        waiters some;
+
+        mutex.lock();
+        all = sqlock_release(mutex.native_handle(), nullptr) == 0;
+        for (int i = 0; i < 8; i++)
+            some.add([&] { std::lock_guard<sqlock::mutex> hold(mutex); });
+        all = some.wait() && all;
+        mutex.cancel();
+        mutex.unlock();
+        all = some.are_cancelled() && all;
+        some.join();
+    }
+    check(all, "a cancel() that comes before an unlock() ends all waits");
+}
+
+/* While scoped_lock waits for a thread that has one of its mutexes, it waits
+ * for the other one, too. */
+static void test_each_of_several()
+{
+    const auto registry = open_registry();
+    sqlock::mutex one(registry, "each/1"), two(registry, "each/2");
+    const auto both_are_cancelled = [&](sqlock::mutex &by) {
+        waiters some;
+
+        two.lock();
+        some.add([&] { sqlock::scoped_lock both(one, two); });
+        const bool waited = some.wait();
+        by.cancel();
+        const bool ended = some.are_cancelled();
+        two.unlock();
+        some.join();
+        return waited && ended;
+    };
+
+    check(both_are_cancelled(two) && both_are_cancelled(one),
+          "scoped_lock is cancelled by each of its mutexes");
+    {
+        sqlock::scoped_lock both(one, two);
+        check(one.held() && two.held(), "and takes them the next time");
+    }
+}
+
+int main(int argc, char **argv)
+{
+    return run(argc, argv, "tests/conformance/cpp", [] {
+        test_one_cancel();
+        test_before_an_unlock();
+        test_before_the_wait();
+        test_each_of_several();
+    });
+}
