@@ -12,7 +12,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -308,7 +310,8 @@ template <class... Mutexes> class scoped_lock
     ~scoped_lock()
     {
         if (is_locked_)
-            detail::cleaner::run([all = states_] { unlock(all); });
+            detail::cleaner::run(
+                [all = states_, told = told_.release()] { end(all, told); });
     }
 
   private:
@@ -316,7 +319,17 @@ template <class... Mutexes> class scoped_lock
     using state = std::shared_ptr<detail::lock_state>;
     using all_states = std::array<state, count>;
 
+    /* A lock, and the function that is called when it is lost.  They stay at
+     * one address until the locks are given back, perhaps after the end of this
+     * object, since the library passes that address to lost(). */
+    struct listener {
+        sqlock_lock *lock = nullptr;
+        std::shared_ptr<detail::lock_state::lost_function> on_lost;
+    };
+    using listeners = std::array<listener, count>;
+
     all_states states_;
+    std::unique_ptr<listeners> told_; /* NULL: nobody listens */
     bool is_locked_ = true;
 
     /* Wait for the threads that share the mutexes, in one order everywhere,
@@ -375,24 +388,25 @@ template <class... Mutexes> class scoped_lock
             sqlock_acquire_options how = states_[0]->options().native();
 
             how.cancel_fd = cancel_fd;
-            for (const state &one : states_)
-                if (one->on_lost()) {
+            for (std::size_t i = 0; i < count; i++)
+                if (states_[i]->on_lost()) {
+                    if (!told_)
+                        told_ = std::make_unique<listeners>();
+                    (*told_)[i] = {locks[i], states_[i]->on_lost()};
                     how.on_lost = lost;
-                    how.lost_context = this;
+                    how.lost_context = told_.get();
                 }
             return detail::call(sqlock_acquire_many, locks.data(), count,
                                 SQLOCK_FOREVER, &how, nullptr);
         }
     }
-    /* Not called any more once the locks are given back. */
     static void lost(void *context, sqlock_lock *lock, int code) noexcept
     {
-        for (const state &one :
-             static_cast<const scoped_lock *>(context)->states_)
-            if (one->lock() == lock) {
-                const state kept = one;
+        for (const listener &one : *static_cast<const listeners *>(context))
+            if (one.lock == lock) {
+                auto call = one.on_lost;
 
-                detail::lock_state::lost(kept.get(), lock, code);
+                detail::call_back(std::move(call), code);
                 return;
             }
     }
@@ -404,8 +418,11 @@ template <class... Mutexes> class scoped_lock
             out[i] = of[i]->lock();
         return out;
     }
-    static void unlock(const all_states &all) noexcept
+    /* Unlock them.  If a lock stays held, the listeners are never freed. */
+    static void end(const all_states &all, listeners *told) noexcept
     {
+        bool may_be_lost = false;
+
         if constexpr (count > 0) {
             const auto locks = handles(all);
             std::array<int, count> results;
@@ -414,9 +431,15 @@ template <class... Mutexes> class scoped_lock
             results.fill(1);
             const int code = sqlock_abandon_many(locks.data(), count,
                                                  results.data(), nullptr);
-            for (std::size_t i = 0; i < count; i++)
+            for (std::size_t i = 0; i < count; i++) {
+                if (code != SQLOCK_EFORK && (results[i] == SQLOCK_EOWNER ||
+                                             sqlock_hold_count(locks[i]) > 0))
+                    may_be_lost = true;
                 all[i]->note_given_back(results[i] == 1 ? code : results[i]);
+            }
         }
+        if (!may_be_lost)
+            delete told;
     }
 };
 template <class... Mutexes>

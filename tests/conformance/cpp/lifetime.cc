@@ -1,6 +1,6 @@
 /*
  * lifetime.cc - objects that end in another order than they began, or in a
- * callback; sqlock::scoped_lock
+ * callback
  *
  *     lifetime URL REGION
  *
@@ -25,9 +25,6 @@
 #if defined(HAVE_SQLITE)
 #include <sqlite3.h>
 #endif
-
-static_assert(!std::is_copy_constructible_v<
-              sqlock::scoped_lock<sqlock::mutex, sqlock::mutex>>);
 
 static sqlock::acquire_options long_lease()
 {
@@ -273,115 +270,6 @@ static void test_on_event_throws()
     check(told >= 2, "an exception of on_event stays there");
 }
 
-/* ----------------------------------------------------------- scoped_lock -- */
-
-static void test_scoped_lock()
-{
-    const auto registry = open_registry(), other = open_registry();
-    sqlock::mutex one(registry, "scoped/1"), two(registry, "scoped/2");
-    auto busy = other.mutex("scoped/2");
-
-    {
-        sqlock::scoped_lock both(two, one);
-        check(one.held() && two.held() && !busy.try_lock(),
-              "scoped_lock takes its mutexes");
-    }
-    check(!one.held() && !two.held() && one.unlocked() == 0 &&
-              two.unlocked() == 0 && busy.try_lock(),
-          "and unlocks them");
-    {
-        std::thread later([&] {
-            check(is_free(other, "scoped/1"), "it waits without the others");
-            busy.unlock();
-        });
-        sqlock::scoped_lock<sqlock::mutex, sqlock::mutex> both(one, two);
-        later.join();
-        check(one.held() && two.held(), "until all are free");
-    }
-    one.lock();
-    two.lock();
-    {
-        sqlock::scoped_lock adopted(std::adopt_lock, one, two);
-    }
-    check(!one.held() && !two.held(), "it adopts what is locked");
-    {
-        sqlock::scoped_lock none;
-        sqlock::scoped_lock single(one);
-        check(one.held(), "one mutex, or none");
-    }
-}
-
-static void test_scoped_lock_refuses()
-{
-    const auto registry = open_registry(), other = open_registry();
-    sqlock::mutex one(registry, "refused/1"), two(registry, "refused/2");
-    sqlock::mutex foreign(other, "refused/3"), gone(registry, "refused/4");
-    sqlock::mutex namesake(registry, "refused/1");
-    sqlock::mutex differs(registry, "refused/5", long_lease());
-    auto moved = std::move(gone);
-    const auto refused = [&](sqlock::mutex &a, sqlock::mutex &b) {
-        return thrown([&] { sqlock::scoped_lock both(a, b); }) == SQLOCK_EINVAL;
-    };
-
-    check(refused(one, foreign) && refused(one, one) &&
-              refused(one, namesake) && refused(one, gone) &&
-              refused(one, differs),
-          "what cannot be locked in one call is refused");
-    check(one.try_lock() && two.try_lock(), "and nothing stays locked");
-    one.unlock();
-    two.unlock();
-}
-
-/* Two threads share two mutexes, given in either order. */
-static void test_scoped_lock_excludes()
-{
-    const auto registry = open_registry();
-    sqlock::mutex one(registry, "both/1"), two(registry, "both/2");
-    std::array<std::thread, 4> threads;
-    std::atomic<int> inside{0}, overlaps{0}, errors{0};
-    volatile int counted = 0;
-
-    for (std::size_t i = 0; i < threads.size(); i++)
-        threads[i] = std::thread([&, i] {
-            for (int j = 0; j < 10; j++)
-                try {
-                    sqlock::scoped_lock both(i % 2 == 0 ? one : two,
-                                             i % 2 == 0 ? two : one);
-                    if (++inside != 1)
-                        overlaps++;
-                    counted = counted + 1;
-                    --inside;
-                } catch (const sqlock::error &why) {
-                    std::printf("# %s\n", why.what());
-                    errors++;
-                }
-        });
-    for (auto &thread : threads)
-        thread.join();
-    check(counted == 40 && overlaps == 0 && errors == 0,
-          "threads that share mutexes exclude each other by scoped_lock");
-}
-
-static void test_scoped_lock_is_lost()
-{
-    const auto registry = open_registry(), other = open_registry();
-    std::atomic<int> first{0}, second{0};
-    sqlock::acquire_options how;
-
-    how.on_lost = [&](int code) { first = code; };
-    sqlock::mutex one(registry, "told/1", how);
-    how.on_lost = [&](int code) { second = code; };
-    sqlock::mutex two(registry, "told/2", how);
-    {
-        sqlock::scoped_lock both(one, two);
-        end_lease(other, "told/2");
-        check(comes_true([&] { return second != 0; }) && first == 0,
-              "the mutex that is lost is told, and no other");
-    }
-    check(one.unlocked() == 0 && two.unlocked() == SQLOCK_ELOST,
-          "and each unlocked() says how it ended");
-}
-
 /* ------------------------------------------------------- waits and times -- */
 
 /* After a wait that was cancelled the mutex is as it was before. */
@@ -532,10 +420,6 @@ int main(int argc, char **argv)
         test_ends_in_on_lost();
         test_owns_itself();
         test_on_event_throws();
-        test_scoped_lock();
-        test_scoped_lock_refuses();
-        test_scoped_lock_excludes();
-        test_scoped_lock_is_lost();
         test_after_a_cancelled_wait();
         test_points_in_time();
         test_dropped_acquisition();

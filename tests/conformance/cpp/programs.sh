@@ -3,7 +3,7 @@
 # sqlock/*.hpp as C++20, and pass their tests on each database.
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../../tools/support/script.sh"
-programs=(mutex cancel shared leader quorum topics lifetime)
+programs=(mutex cancel shared leader quorum topics lifetime scoped_lock)
 flags=(-Iinclude -pthread)
 case " ${DRIVERS-sqlite} " in
 *' sqlite '*) flags+=(-DHAVE_SQLITE) ;;
