@@ -21,8 +21,8 @@
 
 /* Longest single wait in the database; a longer one is split. */
 #define SLICE_MS INT64_C(10000)
-/* What of the time for a statement such a wait may take where the client library
- * limits it. */
+/* Percentage of a statement's time limit that such a wait may take, where the
+ * client library has such a limit. */
 #define STATEMENT_PERCENT 80
 
 /* --- waiting in the database --- */
