@@ -64,6 +64,19 @@ check "how soon one has a lock who waits for the first time" measure \
     --cases first-wait --clients 2 --json "$dir/first.json"
 check "which somebody had before" test "$(of_case first first-wait \
     operations)" -ge 1
+if command -v redis-server >/dev/null; then
+    check "Redis is measured beside it" measure --clients 1,2p \
+        --cases redis-always,redis-everysec
+else
+    measure --clients 1 --cases redis-always >"$dir/said" 2>&1
+    check "without Redis its cases are refused" \
+        grep -q 'redis-always needs redis-server' "$dir/said"
+fi
+measure --clients 1,2 --cases killed --json "$dir/killed.json" >"$dir/said" 2>&1
+check "a case that fails fails the run" test $? -eq 1
+check "which says why" grep -q '^bench: killed: with one client only' "$dir/said"
+check "and reports the others" test \
+    "$(grep -c '"case": "killed"' "$dir/killed.json")" -eq 1
 check "processes change one table, and hold leases of their own" measure \
     --cases guarded,cas,renew-1000,pair-beside --clients 2p
 check "no round is begun after the limit" measure --cases floor --clients 1 \

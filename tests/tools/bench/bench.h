@@ -63,6 +63,11 @@ struct bench_case {
     bool is_in_process;   /* its clients are threads of this process, also
                              where those of other cases are processes */
 
+    bool is_elsewhere; /* its server is not the database: what that does is
+                             not told */
+    const char *needs; /* a program; without it the case's group is measured
+                             without the case; NULL: none */
+
     /** Prepare for target->clients clients, and set *state for the functions
      *  below.  `teardown` is called even after a failure. */
     int (*setup)(void **state, const struct bench_target *target,
@@ -111,6 +116,9 @@ const struct bench_group *bench_group_find(const char *name);
 
 /** Return the case of that name, or NULL. */
 const struct bench_case *bench_case_find(const char *name);
+
+/** Return whether the program that the case needs is in PATH. */
+bool bench_case_is_there(const struct bench_case *the_case);
 
 /* --------------------------------------------------------------- slices -- */
 
@@ -240,6 +248,7 @@ struct bench_report {
     size_t server_count;
     struct bench_result *results;
     size_t count;
+    bool is_incomplete; /* cases have failed */
 };
 
 /** Print the table's head, or the rows of some results. */

@@ -6,7 +6,10 @@
  */
 #include "cases.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define POOL_MAX 64 /* largest pool_size (sqlock.h) */
 
@@ -42,6 +45,26 @@ static const struct bench_case lock_cases[] = {
         .setup = pooled_setup,
         .operation = lock_pair,
         .teardown = lock_teardown,
+    },
+    {
+        .name = "redis-always",
+        .what = "pair, in a Redis that flushes each change to the disk",
+        .baseline = "floor",
+        .is_elsewhere = true,
+        .needs = BENCH_REDIS,
+        .setup = redis_always_setup,
+        .operation = redis_pair,
+        .teardown = redis_teardown,
+    },
+    {
+        .name = "redis-everysec",
+        .what = "the same, flushed once a second",
+        .baseline = "floor",
+        .is_elsewhere = true,
+        .needs = BENCH_REDIS,
+        .setup = redis_everysec_setup,
+        .operation = redis_pair,
+        .teardown = redis_teardown,
     },
     {
         .name = "shared",
@@ -395,6 +418,25 @@ const struct bench_case *bench_case_find(const char *name)
         }
     }
     return NULL;
+}
+
+bool bench_case_is_there(const struct bench_case *the_case)
+{
+    const char *from = getenv("PATH");
+    char path[BENCH_PROGRAM_SIZE];
+    size_t length;
+
+    if (the_case->needs == NULL)
+        return true;
+    for (; from != NULL && *from != '\0';
+         from += length + (from[length] == ':')) {
+        length = strcspn(from, ":");
+        (void)snprintf(path, sizeof path, "%.*s/%s", (int)length, from,
+                       the_case->needs);
+        if (access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
 }
 
 unsigned bench_pool_size(const struct bench_target *target)

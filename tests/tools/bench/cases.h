@@ -11,6 +11,7 @@
 #include "sqlock.h"
 
 #define BENCH_PROGRAM_SIZE 4096
+#define BENCH_REDIS "redis-server" /* the program */
 
 /** Find the command that was built with this program, build/bin/sqlock beside
  *  build/tests/bench. */
@@ -40,6 +41,13 @@ int shared_pair(void *state, unsigned client, struct bench_failure *failure);
 int permit_pair(void *state, unsigned client, struct bench_failure *failure);
 int lock_pair(void *state, unsigned client, struct bench_failure *failure);
 int lock_nested(void *state, unsigned client, struct bench_failure *failure);
+
+int redis_always_setup(void **state, const struct bench_target *target,
+                       struct bench_failure *failure);
+int redis_everysec_setup(void **state, const struct bench_target *target,
+                         struct bench_failure *failure);
+void redis_teardown(void *state);
+int redis_pair(void *state, unsigned client, struct bench_failure *failure);
 
 /* As floor_setup(), but SQLite's connections wait by its own busy timeout;
  * those

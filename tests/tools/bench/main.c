@@ -119,65 +119,62 @@ static void close_site(struct site *site)
     site->target.floor->close(site->connection);
 }
 
-/* Run cases, and print their rows. */
-static int measure_part(struct bench_report *report, const struct site *site,
-                        bool is_processes, const struct bench_plan *part,
-                        struct bench_failure *failure)
+/* Run cases, and print their rows, or that they have failed: a run is long, and
+ * what it has measured is worth telling. */
+static void measure_part(struct bench_report *report, const struct site *site,
+                         bool is_processes, const struct bench_plan *part)
 {
     struct bench_result *results = &report->results[report->count];
-    int rc =
-        bench_rounds_run(part, &site->target, is_processes, results, failure);
+    struct bench_failure failure = {""};
 
-    if (rc != 0)
-        return rc;
+    memset(results, 0, part->count * sizeof *results);
+    if (bench_rounds_run(part, &site->target, is_processes, results,
+                         &failure) != 0) {
+        (void)fprintf(stderr, "bench: %s\n", failure.text);
+        report->is_incomplete = true;
+        return;
+    }
     bench_report_rows(results, part->count);
     report->count += part->count;
-    return 0;
 }
 
 /* Run all cases, or those that depend on the time for which a lock is held, in
  * parts so small that the server has connections enough. */
-static int measure_hold(struct bench_report *report, const struct site *site,
-                        bool is_processes, bool is_first_hold,
-                        struct bench_failure *failure)
+static void measure_hold(struct bench_report *report, const struct site *site,
+                         bool is_processes, bool is_first_hold)
 {
     const struct bench_plan *plan = report->plan;
     struct bench_plan part = *plan;
     size_t room = CONNECTIONS_MAX / site->target.clients;
     size_t i;
-    int rc = 0;
 
     part.count = 0;
-    for (i = 0; i < plan->count && rc == 0; i++) {
+    for (i = 0; i < plan->count; i++) {
         if (is_first_hold || plan->cases[i]->takes_turns)
             part.cases[part.count++] = plan->cases[i];
         if (part.count > 0 && (part.count >= room || i + 1 == plan->count)) {
-            rc = measure_part(report, site, is_processes, &part, failure);
+            measure_part(report, site, is_processes, &part);
             part.count = 0;
         }
     }
-    return rc;
 }
 
 /* Run the cases at one number of clients. */
-static int measure_clients(struct bench_report *report, struct site *site,
-                           const struct bench_options *options, size_t index,
-                           struct bench_failure *failure)
+static void measure_clients(struct bench_report *report, struct site *site,
+                            const struct bench_options *options, size_t index)
 {
     const struct bench_clients *clients = &options->clients[index];
     size_t i;
-    int rc = 0;
 
     (void)fprintf(stderr, "bench: %s, clients: %u%s (%zu of %zu)\n",
                   site->target.database, clients->count,
                   clients->is_processes ? " processes" : "", index + 1,
                   options->client_counts);
     site->target.clients = clients->count;
-    for (i = 0; i < options->hold_count && rc == 0; i++) {
+    for (i = 0; i < options->hold_count; i++) {
         site->target.hold_ns = (int64_t)(options->holds_ms[i] * 1e6);
-        rc = measure_hold(report, site, clients->is_processes, i == 0, failure);
+        measure_hold(report, site, clients->is_processes, i == 0);
     }
-    return rc;
 }
 
 static int measure(struct bench_report *report, struct site *site,
@@ -198,10 +195,10 @@ static int measure(struct bench_report *report, struct site *site,
         printf("%s: COMMITS ARE NOT DURABLE: the ratios say little\n",
                server->database);
     bench_report_head();
-    for (i = 0; i < options->client_counts && rc == 0; i++)
-        rc = measure_clients(report, site, options, i, failure);
+    for (i = 0; i < options->client_counts; i++)
+        measure_clients(report, site, options, i);
     printf("\n");
-    return rc;
+    return 0;
 }
 
 static int run(struct bench_report *report, const struct bench_options *options,
@@ -250,5 +247,5 @@ out:
         (void)fprintf(stderr, "bench: %s\n", failure.text);
     free(report.results);
     bench_options_clear(&options);
-    return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return rc == 0 && !report.is_incomplete ? EXIT_SUCCESS : EXIT_FAILURE;
 }

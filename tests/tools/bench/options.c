@@ -98,7 +98,8 @@ static void print_help(void)
     for (group = bench_groups; group->name != NULL; group++) {
         printf("\nGroup %s: %s (ratio to):\n", group->name, group->what);
         for (at = group->cases; at->name != NULL; at++)
-            printf("  %-18s %s (%s)\n", at->name, at->what, at->baseline);
+            printf("  %-18s %s (%s)%s\n", at->name, at->what, at->baseline,
+                   bench_case_is_there(at) ? "" : ": not installed");
     }
 }
 
@@ -199,8 +200,10 @@ static int add_group(struct bench_plan *plan, const struct bench_group *group,
     const struct bench_case *at;
     int rc = 0;
 
-    for (at = group->cases; at->name != NULL && rc == 0; at++)
-        rc = add_case(plan, at, failure);
+    for (at = group->cases; at->name != NULL && rc == 0; at++) {
+        if (bench_case_is_there(at))
+            rc = add_case(plan, at, failure);
+    }
     return rc;
 }
 
@@ -212,6 +215,9 @@ static int add_named(struct bench_plan *plan, const char *name,
     const struct bench_group *group = bench_group_find(name);
     int rc = 0;
 
+    if (the_case != NULL && !bench_case_is_there(the_case))
+        return bench_fail(failure, "--cases: %s needs %s, which is not in PATH",
+                          name, the_case->needs);
     if (the_case != NULL)
         return add_case(plan, the_case, failure);
     if (group != NULL)

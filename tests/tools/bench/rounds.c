@@ -8,6 +8,7 @@
 #include "bench.h"
 #include "turns.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -146,6 +147,11 @@ static int run_slice(struct stage *stage, struct actor *actor, double seconds,
         return rc;
     before = bench_traffic_between(&before, &after);
     bench_traffic_complete(&stage->slice.traffic, &before);
+    if (actor->the_case->is_elsewhere) {
+        stage->slice.server_us = -1.0;
+        stage->slice.traffic.log_bytes = NAN;
+        stage->slice.traffic.binlog_bytes = NAN;
+    }
     actor->operations += stage->slice.operations;
     bench_slice_turns(&stage->slice, actor->the_case);
     return 0;
