@@ -204,6 +204,7 @@ static int try_once(struct lk_stock_operation *op, lk_stock_body body,
     const struct lk_stock_strategy *strategy = op->stock->strategy;
     int rc = LK_STOCK_IN_TRANSACTION;
 
+    op->is_duplicate = false;
     for (size_t i = 0; i < op->count; i++) {
         op->lines[i].left = -1;
         op->lines[i].result = 0;

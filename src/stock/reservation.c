@@ -132,7 +132,6 @@ static int end_by(struct lk_stock_operation *op, sqlock_stock_kind kind,
         return rc;
     if (affected == 0)
         return explain(op, state, err);
-    op->is_duplicate = false;
     return gives_back ? give_back(op, err) : 0;
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "support/server.h"
+#include "support/tap.h"
 #include "support/workers.h"
 
 static void test_a_claimed_reservation_is_final(void **state)
@@ -251,11 +252,54 @@ static void test_a_reservation_survives_a_killed_server(void **state)
     sqlock_stock_close(stock);
 }
 
+/* A claim, which finds that it was made before, cannot commit, and the
+ * reservation has another state when the claim is tried again. */
+struct change {
+    struct fixture *f;
+    const char *order;
+};
+
+static int change_state(void *context, const struct tap_event *event, int rc)
+{
+    const struct change *change = context;
+    char table[64];
+
+    if (event->call != TAP_COMMIT || rc != 0)
+        return rc;
+    (void)sql_run(
+        &change->f->sql, "UPDATE %s SET STATE = 'X' WHERE ORDER_ID = '%s'",
+        shop_table(change->f, "STOCK_RESERVATION", table), change->order);
+    return SQLOCK_ERETRY;
+}
+
+static void test_a_refused_claim_is_no_duplicate(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = fixture_tapped(f, NULL);
+    sqlock_stock *stock = shop_open_at(registry, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 10);
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
+    const char *order = shop_reserve(f, stock, item, 4, SHOP_LONG_MS);
+    struct change change = {f, order};
+    int rc;
+
+    assert_ok(sqlock_stock_claim(stock, NULL, order, NULL, &f->err));
+    tap_hooks(NULL, change_state, &change);
+    rc = sqlock_stock_claim(stock, NULL, order, &answer, &f->err);
+    tap_hooks(NULL, NULL, NULL);
+    assert_fails(SQLOCK_ECONFLICT, rc);
+    assert_int_equal(answer.attempts, 2);
+    assert_false(answer.is_duplicate);
+    sqlock_stock_close(stock);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
     TEST(test_a_claimed_reservation_is_final),
     TEST(test_a_cancelled_reservation_gives_back_once),
     TEST(test_an_expired_reservation_gives_back_once),
     TEST(test_a_refused_reservation_is_none),
+    TEST(test_a_refused_claim_is_no_duplicate),
     TEST(test_claims_and_cancellations_at_once_have_one_winner),
     TEST(test_several_reapers_give_back_once),
     TEST(test_each_table_has_its_own_reservations),
