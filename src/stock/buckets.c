@@ -220,14 +220,11 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
     return take_from_all(op, line, err);
 }
 
-/* Do as learn_left(), after a deduction that is committed: no failure may be
- * reported any more, and the result is always 0. */
-static int learn_left_afterwards(struct lk_stock_operation *op,
-                                 struct lk_stock_line *line)
+void lk_buckets_include(struct lk_stock_operation *op,
+                        struct lk_stock_line *line)
 {
-    if (learn_left(op, line, NULL) < 0)
-        line->left = -1;
-    return 0;
+    line->left = -1;
+    (void)learn_left(op, line, NULL);
 }
 
 static int alone_with_order(struct lk_stock_operation *op, sqlock_error *err)
@@ -259,7 +256,11 @@ static int alone(struct lk_stock_operation *op, sqlock_error *err)
     rc = take_from_one(op, &op->lines[0], NULL, err);
     if (rc == 0)
         return LK_STOCK_IN_TRANSACTION;
-    return rc < 0 ? rc : learn_left_afterwards(op, &op->lines[0]);
+    if (rc < 0)
+        return rc;
+    /* It is committed: no failure may be reported any more. */
+    (void)learn_left(op, &op->lines[0], NULL);
+    return 0;
 }
 
 const struct lk_stock_strategy lk_stock_buckets = {

@@ -38,9 +38,14 @@ void lk_answer_give(sqlock_stock_answer *answer, sqlock_stock_answer full)
 static int change(struct lk_stock_operation *op, struct lk_stock_line *line,
                   sqlock_error *err)
 {
+    int rc;
+
     switch (op->kind) {
     case LK_KIND_ADD:
-        return lk_stock_add(op, line, err);
+        rc = lk_stock_add(op, line, err);
+        if (rc == 0 && op->stock->tables.is_ours)
+            lk_buckets_include(op, line);
+        return rc;
     case LK_KIND_SET:
         return lk_stock_assign(op, line, err);
     default:
@@ -95,7 +100,8 @@ struct request {
     char kind;
     sqlock_stock_line *lines;
     size_t count;
-    size_t size; /* of a line, in the application's header */
+    size_t size;     /* of a line, in the application's header */
+    bool wants_left; /* the application reads what is left of the items */
     int64_t ttl_us;
 };
 
@@ -213,7 +219,7 @@ static int run_request(const struct request *request,
         .lines = &one,
         .count = request->count,
         .ttl_us = request->ttl_us,
-        .wants_left = answer != NULL || request->count > 1,
+        .wants_left = request->wants_left,
     };
     int rc;
 
@@ -246,7 +252,8 @@ static int change_one(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                                     .kind = kind,
                                     .lines = &line,
                                     .count = 1,
-                                    .size = sizeof line};
+                                    .size = sizeof line,
+                                    .wants_left = answer != NULL};
     int rc = lk_answer_begin(answer, err);
 
     return rc < 0 ? rc : run_request(&request, answer, err);
@@ -291,7 +298,8 @@ int sqlock_stock_change_sized(sqlock_stock *stock, sqlock_tx *tx,
                               .order = order,
                               .lines = lines,
                               .count = count,
-                              .size = size};
+                              .size = size,
+                              .wants_left = true};
     bool is_reservation = kind == SQLOCK_STOCK_RESERVE;
     int rc = lk_answer_begin(answer, err);
 

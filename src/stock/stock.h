@@ -293,6 +293,12 @@ int lk_buckets_gather(struct lk_stock_operation *op, struct lk_stock_line *line,
 int lk_buckets_empty(struct lk_stock_operation *op, struct lk_stock_line *line,
                      int64_t *there, sqlock_error *err);
 
+/* Set line->left to what is there of an item of ours, with its buckets, if the
+ * application or an entry needs it.  After a failure it is unknown; none is
+ * reported, since the item was changed. */
+void lk_buckets_include(struct lk_stock_operation *op,
+                        struct lk_stock_line *line);
+
 /* --- coalesced.c --- */
 
 /* Free the queues of a stock that no thread uses any more. */

@@ -89,6 +89,36 @@ static void test_what_is_restored_and_set_can_be_deducted(void **state)
     }
 }
 
+/* An addition goes to the item's row, while most of the item is in buckets. */
+static void test_what_is_restored_is_told_with_what_is_in_buckets(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+        const char *item = shop_item(f, 10);
+
+        shop_spread(f, item);
+        for (int i = 0; i < 6; i++) {
+            sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
+            const char *order = i < 2 ? NULL : shop_order(item, "back");
+            sqlock_tx *tx = NULL;
+
+            if (i % 2 == 1)
+                assert_ok(sqlock_tx_begin(&tx, f->a, &f->err));
+            assert_ok(sqlock_stock_restore(stock, tx, order, item, 5, &answer,
+                                           &f->err));
+            if (tx != NULL)
+                assert_ok(sqlock_tx_commit(tx, &f->err));
+            assert_int_equal(answer.is_duplicate, i > 2);
+            assert_int_equal(answer.left, i == 0 ? 14 : i == 1 ? 19 : 24);
+        }
+        assert_int_equal(shop_there(f, item), 24);
+        sqlock_stock_close(stock);
+    }
+}
+
 /* An item that is set for the first time is made. */
 static void test_setting_makes_an_item(void **state)
 {
@@ -443,6 +473,7 @@ static const struct test tests[] = {
     TEST(test_nobody_is_refused_what_is_there),
     TEST(test_each_strategy_sells_out_exactly),
     TEST(test_what_is_restored_and_set_can_be_deducted),
+    TEST(test_what_is_restored_is_told_with_what_is_in_buckets),
     TEST(test_setting_makes_an_item),
     TEST(test_all_items_are_listed),
     TEST(test_other_strategies_find_what_is_in_buckets),

@@ -235,6 +235,28 @@ static void test_a_line_that_is_too_much_to_gather_is_named(void **state)
     }
 }
 
+static void test_a_line_knows_what_is_left_without_an_answer(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+
+        each_way(way)
+        {
+            sqlock_stock_line line = {.item = shop_item(f, 10), .quantity = 1};
+            int rc;
+
+            shop_spread(f, line.item);
+            rc = deduct_by(f, stock, way, &line, 1, NULL);
+            assert_ok(rc);
+            assert_int_equal(line.left, 8);
+        }
+        sqlock_stock_close(stock);
+    }
+}
+
 static const struct test tests[] = {
     TEST(test_a_line_that_was_gathered_from_buckets_is_done),
     TEST(test_the_answer_is_of_the_first_line_if_all_are_done),
@@ -242,6 +264,7 @@ static const struct test tests[] = {
     TEST(test_a_duplicate_tells_each_line_what_it_was_told),
     TEST(test_no_line_is_refused_if_the_order_is_another),
     TEST(test_a_line_that_is_too_much_to_gather_is_named),
+    TEST(test_a_line_knows_what_is_left_without_an_answer),
 };
 
 const struct topic topic_lines = TOPIC(tests);
