@@ -157,7 +157,8 @@ typedef struct sqlock_stock_line {
     const char *item; /* each item once, in any order */
     int64_t quantity; /* 1 or more */
     int result;       /* out: 0; why this line was refused: EINSUFFICIENT,
-                         ENOTFOUND, EINVAL; ECANCELED: another line was */
+                         ENOTFOUND, EINVAL; ECANCELED: the call failed for
+                         another reason.  Written in any case */
     int64_t left;     /* out: as in the answer */
 } sqlock_stock_line;
 

@@ -122,25 +122,58 @@ static void line_to(const struct request *request, size_t i,
     memcpy((char *)request->lines + i * request->size, line, request->size);
 }
 
-static int read_lines(struct lk_stock_operation *op,
-                      const struct request *request, sqlock_error *err)
+static void set_result(const struct request *request, size_t i, int result)
+{
+    sqlock_stock_line line = line_from(request, i);
+
+    line.result = result;
+    line.left = -1;
+    line_to(request, i, &line);
+}
+
+/* Set the application's lines to those of an operation that has sent
+ * nothing. */
+static void begin_lines(const struct request *request)
+{
+    if (request->lines == NULL || request->count > SQLOCK_LINES_MAX)
+        return;
+    for (size_t i = 0; i < request->count; i++)
+        set_result(request, i, SQLOCK_ECANCELED);
+}
+
+static int read_line(struct lk_stock_operation *op,
+                     const struct request *request, size_t i, sqlock_error *err)
 {
     int64_t least = op->kind == LK_KIND_SET ? 0 : 1;
+    const sqlock_stock_line given = line_from(request, i);
+    struct lk_stock_line *line = &op->lines[i];
+    int rc =
+        lk_stock_line_init(op->stock, line, given.item, given.quantity, err);
 
+    line->index = i;
+    if (rc == 0 && line->quantity < least)
+        rc = lk_error(err, SQLOCK_EINVAL,
+                      "the quantity of %s is %" PRId64 ", it must be %" PRId64
+                      " or more",
+                      line->name, line->quantity, least);
+    return rc;
+}
+
+/* Read and check the lines, and sort them.  A line that is refused is named in
+ * its result and in the answer. */
+static int read_lines(struct lk_stock_operation *op,
+                      const struct request *request,
+                      sqlock_stock_answer *answer, sqlock_error *err)
+{
     for (size_t i = 0; i < op->count; i++) {
-        const sqlock_stock_line given = line_from(request, i);
-        struct lk_stock_line *line = &op->lines[i];
-        int rc = lk_stock_line_init(op->stock, line, given.item, given.quantity,
-                                    err);
+        int rc = read_line(op, request, i, err);
 
-        if (rc < 0)
+        if (rc < 0) {
+            set_result(request, i, rc);
+            lk_answer_give(answer,
+                           (sqlock_stock_answer){.left = -1, .line = i});
             return rc;
-        line->index = i;
-        if (line->quantity < least)
-            return lk_error(err, SQLOCK_EINVAL,
-                            "the quantity of %s is %" PRId64
-                            ", it must be %" PRId64 " or more",
-                            line->name, line->quantity, least);
+        }
     }
     qsort(op->lines, op->count, sizeof *op->lines, by_name);
     for (size_t i = 0; i < op->count; i++)
@@ -230,7 +263,7 @@ static int run_request(const struct request *request,
         op.lines = calloc(op.count, sizeof *op.lines);
     if (op.lines == NULL)
         return lk_error_nomem(err);
-    rc = read_lines(&op, request, err);
+    rc = read_lines(&op, request, answer, err);
     if (rc == 0) {
         rc = lk_stock_run(&op, request->tx, change_all, err);
         tell(&op, rc, request, answer);
@@ -307,6 +340,7 @@ int sqlock_stock_change_sized(sqlock_stock *stock, sqlock_tx *tx,
         rc = lk_row_check("sqlock_stock_line", size, sizeof *lines, err);
     if (rc < 0)
         return rc;
+    begin_lines(&request);
     if ((size_t)kind >= sizeof kinds)
         return lk_error(err, SQLOCK_EINVAL, "unknown kind of change %d",
                         (int)kind);

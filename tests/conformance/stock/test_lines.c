@@ -257,6 +257,45 @@ static void test_a_line_knows_what_is_left_without_an_answer(void **state)
     }
 }
 
+/* Lines of an earlier call are sent again, with one that cannot be. */
+static void test_lines_that_are_not_sent_keep_no_old_answer(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 10);
+    static const struct {
+        const char *item;
+        int64_t quantity;
+        int result;
+    } wrong[] = {
+        {"", 1, SQLOCK_EINVAL},
+        {"none of it", 0, SQLOCK_EINVAL},
+        {NULL, 1, SQLOCK_ECANCELED}, /* the item of the other line */
+    };
+
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
+        sqlock_stock_line lines[2] = {{.item = item, .quantity = 1}};
+        bool is_named = wrong[i].result == SQLOCK_EINVAL;
+
+        assert_ok(sqlock_stock_deduct_many(stock, NULL, NULL, lines, 1, NULL,
+                                           &f->err));
+        assert_int_equal(lines[0].result, 0);
+        lines[1].item = is_named ? wrong[i].item : item;
+        lines[1].quantity = wrong[i].quantity;
+        assert_fails(SQLOCK_EINVAL,
+                     sqlock_stock_deduct_many(stock, NULL, NULL, lines, 2,
+                                              &answer, &f->err));
+        assert_int_equal(lines[0].result, SQLOCK_ECANCELED);
+        assert_int_equal(lines[0].left, -1);
+        assert_int_equal(lines[1].result, wrong[i].result);
+        assert_int_equal(lines[1].left, -1);
+        assert_int_equal(answer.line, is_named);
+        assert_int_equal(answer.attempts, 0);
+    }
+    sqlock_stock_close(stock);
+}
+
 static const struct test tests[] = {
     TEST(test_a_line_that_was_gathered_from_buckets_is_done),
     TEST(test_the_answer_is_of_the_first_line_if_all_are_done),
@@ -265,6 +304,7 @@ static const struct test tests[] = {
     TEST(test_no_line_is_refused_if_the_order_is_another),
     TEST(test_a_line_that_is_too_much_to_gather_is_named),
     TEST(test_a_line_knows_what_is_left_without_an_answer),
+    TEST(test_lines_that_are_not_sent_keep_no_old_answer),
 };
 
 const struct topic topic_lines = TOPIC(tests);
