@@ -399,13 +399,26 @@ class Core:
             if not self._drop(pointer):
                 late.append(functools.partial(self._drop, pointer))
         elif what == "quorum":
-            if not pointer.end():
-                late.append(pointer.end)
+            self._end_quorum(pointer, late)
         elif what == "close":
             if not self._closes():
                 late.append(self._closes)
         else:  # the name of a function of the library
             self.end_one(ctypes.c_void_p(pointer), what)
+
+    def _end_quorum(self, quorum: _Native, late: List[Callable[[], bool]]) -> None:
+        """In a thread of its own: a server that is away would hold up all that is
+        dropped after it."""
+
+        def run() -> None:
+            if not quorum.end():
+                late.append(quorum.end)
+                self._dropped.put(("look", None, None))
+
+        try:
+            threading.Thread(target=run, name="sqlock quorum", daemon=True).start()
+        except RuntimeError:  # no thread can be had
+            run()
 
     def _closes(self) -> bool:
         """Close it; False while a transaction guards a lock of a quorum."""

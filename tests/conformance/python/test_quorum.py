@@ -321,6 +321,23 @@ print("held", flush=True)
 
 
 def test_a_child_process_has_no_quorum(three, name):
+def test_a_dropped_quorum_holds_nothing_else_up(urls, name):
+    registries, stack = open_all(urls, statement_timeout=60, connect_timeout=60)
+    others, others_stack = open_all(urls)
+    with others_stack, stack:
+        held = sqlock.acquire_quorum(registries, name, 60, all=True)
+        lease = registries[0].acquire(name + "-lease")
+        with down(urls[2]):
+            with pytest.warns(ResourceWarning):
+                del held
+                gc.collect()
+                del lease
+                gc.collect()
+            others[0].acquire(name + "-lease", 50).release()
+            assert registries[0]._core.quorums  # its end waits for the file
+        assert_free(others, name)
+
+
     with sqlock.quorum(three, name, 60) as held:
         child = os.fork()
         if child == 0:
