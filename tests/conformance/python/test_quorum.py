@@ -6,6 +6,7 @@ import gc
 import os
 import sqlite3
 import threading
+import time
 import weakref
 
 import pytest
@@ -175,9 +176,16 @@ def test_a_loss_is_told_once(three, others, name):
             with pytest.raises(sqlock.LockLost):
                 held.check()
             lose(others[0], name)
+            while held.held_in[0]:
+                time.sleep(0.01)
+    for one in three:
+        one.close()  # after the last callback
+    for thread in threading.enumerate():
+        if thread.name == f"sqlock lost {name}":
+            thread.join()
     assert [one for one, _ in told] == [held]
     assert isinstance(told[0][1], sqlock.LockLost)
-    assert_free(three, name)
+    assert_free(others, name)
 
 
 def test_a_transaction_guards_the_lock_of_its_registry(three, others, name):
