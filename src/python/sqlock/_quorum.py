@@ -149,6 +149,17 @@ class _Handle:
         """Let no registry of it be closed from here on."""
         self._native.is_held = True
 
+    def renew(self, ttl_ms: int) -> List[Optional[Error]]:
+        """Renew the lease of each registry; what they have answered."""
+        came: List[Optional[Error]] = []
+        for lock in self.locks:
+            try:
+                self._native.call("renew", lock, ttl_ms)
+                came.append(None)
+            except Error as error:
+                came.append(error.with_traceback(None))  # which has this frame
+        return came
+
     def release(self, results: Any = None) -> None:
         """Release it."""
         native = self._native
@@ -188,6 +199,7 @@ class Quorum(Holding):
         self._on_lost = on_lost
         self._tokens: List[Optional[int]] = []
         number = len(self._registries)
+        self._enough = number if all else number // 2 + 1
         # Not asked yet.
         self._codes = (ctypes.c_int * number)(*[_native.CODES["ECANCELED"]] * number)
         self._handle: Optional[_Handle] = _Handle(self._registries, name, all)
@@ -226,6 +238,22 @@ class Quorum(Holding):
         None: granted, or released.  An exception of an acquisition has them as
         ``results``, too."""
         return [failure(code) if code else None for code in self._codes]
+
+    def renew(self, ttl: Optional[float] = None) -> None:
+        """Let the lease of each registry begin anew, one after the other, as
+        :meth:`Lease.renew` does; with ``auto_renew`` that is done already.
+
+        :class:`LockLost`: too few hold it.  Another error: too few have renewed,
+        and it is held until the old leases end; the exception's ``results`` have
+        what each registry came to.
+        """
+        results = self._must().renew(_native.milliseconds(ttl, "ttl"))
+        if results.count(None) >= self._enough:
+            return
+        self.check()
+        error = next(one for one in results if one is not None)
+        error.results = results
+        raise error
 
     def release(self) -> None:
         """Give the lock back in all registries at the same time, and find out

@@ -188,6 +188,43 @@ def test_a_loss_is_told_once(three, others, name):
     assert_free(others, name)
 
 
+def test_a_quorum_is_renewed(three, others, name):
+    def remaining():
+        return [one.show(name).remaining for one in others]
+
+    with sqlock.quorum(three, name, 60, all=True, auto_renew=False, ttl=30) as held:
+        assert max(remaining()) <= 30
+        held.renew(100)
+        assert held.remaining > 70 and min(remaining()) > 70
+        held.renew()
+        assert held.remaining > 70 and min(remaining()) > 70
+        with pytest.raises(ValueError, match="ttl must be"):
+            held.renew(0)
+        lose(others[1], name)
+        with pytest.raises(sqlock.LockLost):
+            held.renew()
+        with pytest.raises(sqlock.LockLost):
+            held.release()
+    with pytest.raises(sqlock.NotOwner):
+        held.renew()
+
+
+def test_a_majority_is_renewed(urls, name):
+    registries, stack = open_all(urls, statement_timeout=1, connect_timeout=1)
+    with stack, sqlock.open(urls[1]) as other, other.lock(name):
+        with sqlock.quorum(registries, name, 60, auto_renew=False, ttl=100) as held:
+            held.renew()
+            with down(urls[0]):
+                with pytest.raises(sqlock.Error) as came:
+                    held.renew()
+                assert not isinstance(came.value, sqlock.LockLost)
+                one, two, three = came.value.results
+                assert came.value is one and isinstance(two, sqlock.NotOwner)
+                assert three is None
+            assert held.held
+            held.renew()
+
+
 def test_a_transaction_guards_the_lock_of_its_registry(three, others, name):
     with sqlock.quorum(three, name, 60, all=True) as held:
         with three[2].transaction() as tx:
@@ -284,6 +321,23 @@ def test_a_quorum_that_is_dropped_is_given_back(three, others, name):
     assert_free(others, name)
 
 
+def test_a_dropped_quorum_holds_nothing_else_up(urls, name):
+    registries, stack = open_all(urls, statement_timeout=60, connect_timeout=60)
+    others, others_stack = open_all(urls)
+    with others_stack, stack:
+        held = sqlock.acquire_quorum(registries, name, 60, all=True)
+        lease = registries[0].acquire(name + "-lease")
+        with down(urls[2]):
+            with pytest.warns(ResourceWarning):
+                del held
+                gc.collect()
+                del lease
+                gc.collect()
+            others[0].acquire(name + "-lease", 50).release()
+            assert registries[0]._core.quorums  # its end waits for the file
+        assert_free(others, name)
+
+
 def test_a_registry_closes_after_a_quorum_was_dropped(three, others, name):
     held = sqlock.acquire_quorum(three, name, 60, all=True)
     with reaper_held_up(three[0]):
@@ -329,23 +383,6 @@ print("held", flush=True)
 
 
 def test_a_child_process_has_no_quorum(three, name):
-def test_a_dropped_quorum_holds_nothing_else_up(urls, name):
-    registries, stack = open_all(urls, statement_timeout=60, connect_timeout=60)
-    others, others_stack = open_all(urls)
-    with others_stack, stack:
-        held = sqlock.acquire_quorum(registries, name, 60, all=True)
-        lease = registries[0].acquire(name + "-lease")
-        with down(urls[2]):
-            with pytest.warns(ResourceWarning):
-                del held
-                gc.collect()
-                del lease
-                gc.collect()
-            others[0].acquire(name + "-lease", 50).release()
-            assert registries[0]._core.quorums  # its end waits for the file
-        assert_free(others, name)
-
-
     with sqlock.quorum(three, name, 60) as held:
         child = os.fork()
         if child == 0:
