@@ -19,7 +19,8 @@ static const struct way {
     {"with an order in a transaction", true, true},
 };
 
-#define each_way(way) for (const struct way *way = ways; is_way(way); way++)
+/* Run what follows by each `way` in turn, whose name is printed first. */
+#define each_way for (const struct way *way = ways; is_way(way); way++)
 static bool is_way(const struct way *way)
 {
     bool is_one = way < ways + sizeof ways / sizeof *ways;
@@ -61,7 +62,7 @@ static void test_a_line_that_was_gathered_from_buckets_is_done(void **state)
     {
         sqlock_stock *stock = shop_open(f, strategy);
 
-        each_way(way)
+        each_way
         {
             sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
             sqlock_stock_line line = {.item = shop_item(f, 10), .quantity = 5};
@@ -87,7 +88,7 @@ static void test_the_answer_is_of_the_first_line_if_all_are_done(void **state)
     {
         sqlock_stock *stock = shop_open(f, strategy);
 
-        each_way(way)
+        each_way
         {
             sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
             sqlock_stock_line lines[] = {
@@ -140,7 +141,7 @@ static void test_a_duplicate_tells_each_line_what_it_was_told(void **state)
     {
         sqlock_stock *stock = shop_open(f, strategy);
 
-        each_way(way)
+        each_way
         {
             const char *many = shop_item(f, 11);
             const char *few = shop_order(many, "few"); /* behind it, by name */
@@ -179,7 +180,7 @@ static void test_no_line_is_refused_if_the_order_is_another(void **state)
     {
         sqlock_stock *stock = shop_open(f, strategy);
 
-        each_way(way)
+        each_way
         {
             sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
             sqlock_stock_line line = {.item = shop_item(f, 10), .quantity = 4};
@@ -209,7 +210,7 @@ static void test_a_line_that_is_too_much_to_gather_is_named(void **state)
     {
         sqlock_stock *stock = shop_open(f, strategy);
 
-        each_way(way)
+        each_way
         {
             sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
             const char *first = shop_item(f, 10);
@@ -243,7 +244,7 @@ static void test_a_line_knows_what_is_left_without_an_answer(void **state)
     {
         sqlock_stock *stock = shop_open(f, strategy);
 
-        each_way(way)
+        each_way
         {
             sqlock_stock_line line = {.item = shop_item(f, 10), .quantity = 1};
             int rc;
