@@ -55,8 +55,8 @@ struct lk_stock_line {
 
 /* How a quantity is deducted. */
 struct lk_stock_strategy {
-    /* Deduct a line within op->tx.  Return 0, with what is left in line->left;
-     * EINSUFFICIENT, with what is there in line->left; another code; or
+    /* Deduct a line within op->tx.  Return 0 after lk_stock_changed();
+     * EINSUFFICIENT after lk_stock_insufficient(); another code; or
      * LK_STOCK_IN_TRANSACTION: see op->is_one_step. */
     int (*take)(struct lk_stock_operation *op, struct lk_stock_line *line,
                 sqlock_error *err);
