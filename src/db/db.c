@@ -236,6 +236,7 @@ static int send_on(struct lk_db *db, struct lk_connection *connection,
     rc = db->driver->execute(connection->state, &run->statement->sent, values,
                              run->statement->count,
                              lk_sooner(limit, run->deadline_ns), result, err);
+    run->was_uncertain = run->was_uncertain || rc == SQLOCK_EUNCERTAIN;
     lk_count_statement(&db->stats, rc, lk_boottime_ns() - run->sent_boot_ns);
     return rc;
 }

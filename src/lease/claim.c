@@ -43,6 +43,28 @@ static int send(struct lk_store *store, struct lk_batch *batch,
     return lk_batch_run(store, SQLOCK_SQL_CLAIM, batch, run, result, err);
 }
 
+/* Leave the session of a waiter, which is broken.  Any other connection does
+ * for the claim, but has no bell. */
+static void leave_session(struct lk_batch *batch)
+{
+    batch->session = NULL;
+    batch->items[0].lease.takes_bell = false;
+}
+
+/* Send the claim, elsewhere if the server has ended the waiter's session
+ * meanwhile: then nothing was sent. */
+static int send_first(struct lk_store *store, struct lk_batch *batch,
+                      struct lk_run *run, sqlock_result *result,
+                      sqlock_error *err)
+{
+    int rc = send(store, batch, run, result, err);
+
+    if (rc != SQLOCK_EUNREACHABLE || batch->session == NULL)
+        return rc;
+    leave_session(batch);
+    return send(store, batch, run, result, err);
+}
+
 /* Send the same claim again, on a fresh connection, after the first connection
  * broke.  Return 0, or EUNCERTAIN if this attempt fails as well. */
 static int send_again(struct lk_store *store, struct lk_batch *batch,
@@ -52,8 +74,7 @@ static int send_again(struct lk_store *store, struct lk_batch *batch,
     int rc;
 
     batch->deadline_ns = lk_store_deadline(store);
-    batch->session = NULL;
-    batch->items[0].lease.takes_bell = false;
+    leave_session(batch);
     run->is_repeatable = true;
     rc = lk_batch_run(store, kind_of(batch), batch, run, result, err);
     if (rc < 0)
@@ -289,7 +310,7 @@ int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
     if (lk_batch_is_mixed(batch))
         return lk_batch_apart(store, batch, lk_batch_claim, err);
     begin(store, batch);
-    rc = send(store, batch, &run, &result, err);
+    rc = send_first(store, batch, &run, &result, err);
     got_no_answer = rc == SQLOCK_EUNCERTAIN;
     if (rc == SQLOCK_EUNCERTAIN)
         rc = send_again(store, batch, &run, &result, err);

@@ -134,11 +134,14 @@ void lk_claim_collect_first(struct lk_acquisition *a)
         (struct lk_item){.lease = a->first->lease, .owner = a->first};
 }
 
-/* Give up a session that is broken. */
-static void note_asked(const struct lk_acquisition *a, int rc)
+/* Give up the session of the claim if that is broken, as the claim has found,
+ * which was sent elsewhere, too; or if its server is of no use now. */
+static void note_session(struct lk_acquisition *a,
+                         const struct lk_connection *session, int rc)
 {
-    if (lk_is_outage(rc))
+    if (session != NULL && (a->batch.session == NULL || lk_is_outage(rc)))
         lk_slot_drop_session(a->first->slot);
+    a->batch.session = NULL;
 }
 
 /* Return whether a statement with the part's CLIENT_ID may arrive yet. */
@@ -364,14 +367,13 @@ static int refused_as_a_whole(struct lk_acquisition *a, struct lk_part **taken)
 int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
                  sqlock_error *err)
 {
+    const struct lk_connection *session = a->batch.session;
     int rc;
 
     a->batch.deadline_ns = lk_store_deadline(a->store);
     rc = lk_batch_claim(a->store, &a->batch, err);
     copy_back(a, rc);
-    if (a->batch.session != NULL)
-        note_asked(a, rc);
-    a->batch.session = NULL;
+    note_session(a, session, rc);
     if (rc == 0 && first_failed(a) != NULL)
         return undo_all(a, first_failed(a)->rc, err);
     if (rc == 0 && is_too_late(a))

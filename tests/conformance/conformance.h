@@ -11,6 +11,7 @@
 extern const struct topic topic_lease;
 extern const struct topic topic_ownership;
 extern const struct topic topic_overdue;
+extern const struct topic topic_waiting_session;
 extern const struct topic topic_handles;
 extern const struct topic topic_keys;
 extern const struct topic topic_tokens;
