@@ -21,7 +21,7 @@ from .atx import AsyncStock, AsyncTransaction
 from .errors import Busy, InUse, NotFound, call
 from .info import LockInfo, decoded, rows_of
 from .leader import AsyncLeader, Leader
-from .lease import Lease, Leases, OnLost, acquire_options
+from .lease import Handle, Lease, Leases, OnLost, acquire_options
 from .stock import Stock
 from .transaction import Transaction
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sqlock")
 Held = TypeVar("Held", Lease, Leases, "Quorum")
+Taken = TypeVar("Taken", Lease, Leases)
 
 _KEY_RULES = {"current": 0, "legacy": 1, "raw": 2}
 _LAYOUTS = {"sqlock": 0, "spring7": 1, "spring6": 2}
@@ -263,19 +264,32 @@ class Registry(Block):
             ttl, auto_renew, max_hold, fenced, fail_fast, shared, permits, weight
         )
         lease = Lease(self, name, on_lost, options)
-        handle, waiting = lease._must(), self._core.waiting
-        try:
-            waiting.add(handle)
+        handle = lease._must()
+
+        def take() -> None:
             if wait_ms == 0 or not gets_signals():
                 handle.call("acquire", wait_ms, _native.byref(options))
             else:
                 self._acquire_by_request(handle, wait_ms, options)
-            lease._granted()
-            waiting.discard(handle)
-            return lease
+
+        return self._granted(lease, [handle], take)
+
+    def _granted(
+        self, held: Taken, handles: Sequence[Handle], take: Callable[[], None]
+    ) -> Taken:
+        """Have it taken, where close() finds the handles that wait; or else leave
+        nothing held.  Not a context manager: an interrupt might come between its
+        beginning and the block."""
+        waiting = self._core.waiting
+        try:
+            waiting.update(handles)
+            take()
+            held._granted()
+            waiting.difference_update(handles)
+            return held
         except BaseException:
-            waiting.discard(handle)
-            lease._abandon()
+            waiting.difference_update(handles)
+            held._abandon()
             raise
 
     def try_acquire(self, name: str, **options: Any) -> Optional[Lease]:
@@ -408,7 +422,7 @@ class Registry(Block):
         leases = Leases(self, names, on_lost, options)
         pointers = leases._pointers(leases._leases)
 
-        def take() -> None:
+        def call() -> None:
             self._call(
                 "acquire_many",
                 pointers,
@@ -418,20 +432,13 @@ class Registry(Block):
                 None,
             )
 
-        handles, waiting = [one._must() for one in leases], self._core.waiting
-        try:
-            waiting.update(handles)
+        def take() -> None:
             if wait_ms == 0:
-                take()
+                call()
             else:
-                interruptible(take, cancel)
-            leases._granted()
-            waiting.difference_update(handles)
-            return leases
-        except BaseException:
-            waiting.difference_update(handles)
-            leases._abandon()
-            raise
+                interruptible(call, cancel)
+
+        return self._granted(leases, [one._must() for one in leases], take)
 
     # ------------------------------------------------------------ asyncio --
 
