@@ -129,6 +129,7 @@ static void finish(struct lk_db *db, struct lk_connection *connection, int rc)
     }
     if (is_wrong_node(db, rc)) {
         lk_pool_drain(&db->pool);
+        lk_pool_drain(&db->reserved);
         lk_pool_drain(&db->waiting);
     }
 }

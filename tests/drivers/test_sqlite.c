@@ -287,7 +287,8 @@ static void test_network_file_systems_are_known(void **state)
     } systems[] = {
         {"NFS", 0x6969, true},        {"SMB", 0x517b, true},
         {"SMB 2", 0xfe534d42, true},  {"CIFS", 0xff534d42, true},
-        {"FUSE", 0x65735546, true},   {"ext4", 0xef53, false},
+        {"FUSE", 0x65735546, true},   {"VirtualBox", 0x786f4256, true},
+        {"VMware", 0xbacbacbc, true}, {"ext4", 0xef53, false},
         {"tmpfs", 0x01021994, false}, {"overlayfs", 0x794c7630, false},
     };
 

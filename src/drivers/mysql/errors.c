@@ -21,6 +21,7 @@ static const struct {
     /* The transaction was rolled back in favour of another. */
     {1213, SQLOCK_ERETRY},      /* deadlock */
     {1020, SQLOCK_ERETRY},      /* row changed since it was read */
+    {1412, SQLOCK_ERETRY},      /* table changed since the snapshot */
     {ERROR_DURING_COMMIT, SQLOCK_ERETRY}, /* before a COMMIT (Galera) */
     {3101, SQLOCK_ERETRY},      /* the group refused the commit */
     /* The transaction could not begin: its wait for earlier transactions of

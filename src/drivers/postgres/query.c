@@ -408,10 +408,8 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
         return rc;
 
     rc = run_again(session, statement, &arguments, deadline_ns, &source, err);
-    if (rc < 0)
-        return rc;
-    if (source != NULL)
+    if (rc == 0 && source != NULL)
         rc = lk_pg_hand_up(result, source, err);
-    PQclear(source);
+    PQclear(source); /* also if the commit behind its statement failed */
     return rc;
 }

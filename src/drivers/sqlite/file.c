@@ -86,9 +86,9 @@ int lk_sqlite_check_url(struct lk_url *url, sqlock_error *err)
 }
 
 /* Return whether a file system, identified by f_type of statfs(2), is on a
- * network.  FUSE counts as a network because of sshfs, s3fs and shared folders
- * of virtual machines, which f_type does not distinguish from other FUSE file
- * systems. */
+ * network, or is a folder that a virtual machine shares with its host.  FUSE
+ * counts as a network because of sshfs, s3fs and such folders, which f_type does
+ * not distinguish from other FUSE file systems. */
 bool lk_sqlite_is_network(unsigned long file_system)
 {
     switch (file_system) {
@@ -108,6 +108,11 @@ bool lk_sqlite_is_network(unsigned long file_system)
     case 0x7461636f: /* OCFS2 */
     case 0x19830326: /* BeeGFS */
     case 0x47504653: /* GPFS */
+    case 0xaad7aaea: /* PanFS */
+    case 0xbeefdead: /* StorNext */
+    case 0x786f4256: /* VirtualBox */
+    case 0xbacbacbc: /* VMware */
+    case 0x7c7c6673: /* Parallels */
         return true;
     default:
         return false;
