@@ -4,14 +4,15 @@
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
+tool pty
 
 # Start a candidate for the lock "service".  Each copy of its service writes
 # NAME and its own number to $dir/terms, and goes on until it is killed.
 candidate() { # NAME OPTION...
     local name=$1
     shift
-    env --default-signal=INT,QUIT "$SQLOCK" --table-prefix "$prefix" lead "$@" \
-        service -- sh -c "echo $name \$\$ >> '$dir/terms'; exec sleep 600" \
+    env --default-signal=HUP,INT,QUIT,USR1,USR2 "$SQLOCK" \
+        --table-prefix "$prefix" lead "$@" service -- sh -c "echo $name \$\$ >> '$dir/terms'; exec sleep 600" \
         2>"$dir/$name.err" &
     candidates[$name]=$!
     helper "$!"
@@ -146,6 +147,64 @@ hangs_up() {
     is "one that HUP ends is not" "$?" 129
 }
 
+# A signal for the service may be sent to all candidates: it ends none that
+# waits.
+waits_on() {
+    local signal
+    : >"$dir/terms"
+    candidate one
+    terms 1
+    candidate two
+    until_true waits 1
+    for signal in HUP USR1 USR2; do
+        kill -s "$signal" "${candidates[two]}"
+        has_taken "${candidates[two]}"
+    done
+    kill -KILL "$(copy)"
+    terms 2
+    is "a candidate that waits outlasts HUP, USR1 and USR2" "$(leader)" two
+    resign two
+    resign one
+    : >"$dir/terms"
+    env --default-signal=HUP "$SQLOCK" --table-prefix "$prefix" lead service -- \
+        sh -c "echo one \$\$ >>'$dir/terms'; exit 3" 2>"$dir/err" &
+    holder=$!
+    helper "$holder"
+    until_true grep -q "exited with 3" "$dir/err"
+    kill -HUP "$holder"
+    terms 2
+    let_go
+    is "and HUP between two terms" "$status" 143
+}
+
+# HUP tells one that waits that its terminal is gone: nobody sees it there.
+loses_terminal() {
+    local terminal
+    hold service
+    "$dir/pty" 80 env --default-signal=HUP "$SQLOCK" \
+        --table-prefix "$prefix" lead service -- true >"$dir/out" &
+    terminal=$!
+    helper "$terminal"
+    until_true waits 1
+    candidates[one]=$(ps -o pid= --ppid "$terminal" | tr -d ' ')
+    helper "${candidates[one]}"
+    kill -KILL "$terminal"
+    until_true is_gone "${candidates[one]}"
+    is "a candidate whose terminal hangs up ends" "$?" 0
+    let_go
+}
+
+# INT from elsewhere than the keyboard is a failure like any other.
+interrupted() {
+    : >"$dir/terms"
+    candidate one
+    terms 1
+    kill -INT "$(copy)"
+    terms 2
+    ok "a service that INT ends, not from the keyboard, is begun again"
+    resign one
+}
+
 # A text is there before the service begins, and goes with the lease.
 publishes() {
     : >"$dir/terms"
@@ -183,9 +242,12 @@ for one in $(databases); do
     loses
     ends_by_itself
     hangs_up
+    waits_on
+    interrupted
     publishes
     slots
 done
+use "$(databases | head -n 1)" && loses_terminal
 database=
 skip_missing
 done_testing

@@ -127,6 +127,23 @@ commands() {
     is "the lock was given back" "$status" 0
 }
 
+# ^C and ^\ reach the service alone, and end what keeps it running, too.
+leads() {
+    local key expected script
+    while IFS='|' read -r key expected script; do
+        : >"$dir/terms"
+        out=$("$dir/pty" 80 -e ready -s "^$key" env --default-signal=INT,QUIT \
+            "$SQLOCK" --table-prefix "$prefix" lead tty -- \
+            sh -c "echo term >>'$dir/terms'; $script")
+        is "lead: ^$key ends it: $script" "$?" "$expected"
+        is "lead: the service is not begun again" "$(grep -c . "$dir/terms")" 1
+    done <<'END'
+C|130|echo ready; exec sleep 600
+\|131|ulimit -c 0; echo ready; exec sleep 600
+C|130|trap 'exit 130' INT; echo ready; while :; do sleep 0.02; done
+END
+}
+
 # The command stays in the terminal's session: in another it could not open
 # /dev/tty.
 controlling() {
@@ -188,6 +205,7 @@ if use "$(databases | head -n 1)"; then
     checks
     escapes
     commands
+    leads
     controlling
     jobs_of_a_shell
     stopped_by_nobody

@@ -16,18 +16,6 @@
  * machine nor the database busy. */
 #define PAUSE_MS 1000
 
-/* Return whether the service has ended by HUP, itself or as a shell tells it of
- * its command. */
-static bool has_hung_up(const run_report *report)
-{
-    int status = report->wait_status;
-
-    return report->has_ended &&
-           (WIFSIGNALED(status)
-                ? WTERMSIG(status) == SIGHUP
-                : WEXITSTATUS(status) == CLI_SIGNALLED + SIGHUP);
-}
-
 /* Return whether another term follows.  HUP may tell a service to read its
  * configuration, so it counts only if the service has ended by it. */
 static bool goes_on(const run_report *report, int status)
@@ -37,7 +25,8 @@ static bool goes_on(const run_report *report, int status)
     size_t i;
 
     if (status == CLI_OK || report->was_told ||
-        (report->was_hung_up && has_hung_up(report)))
+        (report->was_hung_up && report->has_ended &&
+         run_signals_ended(report->wait_status, SIGHUP)))
         return false;
     for (i = 0; i < sizeof causes / sizeof causes[0]; i++) {
         if (strcmp(report->cause, causes[i]) == 0)
@@ -72,7 +61,7 @@ static int pause_between(const run_signals *signals)
             number = run_signals_take(signals);
         if (number == SIGTSTP)
             run_signals_stop();
-        else if (number != 0 && run_signals_may_end(number))
+        else if (number != 0 && run_signals_end_wait(signals, number))
             return number;
     }
     return 0;
@@ -81,17 +70,20 @@ static int pause_between(const run_signals *signals)
 int run_lead(const run_options *options, const run_signals *signals,
              run_report *report)
 {
+    run_signals ours = *signals;
+
+    ours.is_candidate = true;
     for (;;) {
-        int status = run_loop(options, signals, report);
+        int status = run_loop(options, &ours, report);
         int number;
 
         if (!goes_on(report, status))
             return status;
         say_end(report, options->command[0]);
-        number = pause_between(signals);
+        number = pause_between(&ours);
         if (number != 0) {
             run_report_write(report, options, CLI_SIGNALLED + number);
-            run_signals_die_of(signals, number);
+            run_signals_die_of(&ours, number);
         }
         while (waitpid(-1, NULL, WNOHANG) > 0)
             continue; /* daemons that have outlived their term */

@@ -121,7 +121,7 @@ static void *listen_to_signals(void *argument)
         number = run_signals_take(&run->signals);
         if (number == SIGTSTP)
             run_signals_stop();
-        if (number == 0 || !run_signals_may_end(number))
+        if (number == 0 || !run_signals_end_wait(&run->signals, number))
             continue;
         run->report->cause = "interrupted";
         run->death = number;
@@ -213,7 +213,7 @@ static void take_refusal(run_state *run, int error)
 {
     bool is_missing = error == ENOENT || error == ENOTDIR;
 
-    run_terminal_end(&run->terminal, 0);
+    (void)run_terminal_end(&run->terminal, 0);
     end_as(run, is_missing ? CLI_NOT_FOUND : CLI_UNRUNNABLE,
            is_missing ? "not_found" : "not_runnable", "cannot run \"%s\": %s",
            run->options->command[0], strerror(error));
@@ -223,7 +223,8 @@ static void take_end(run_state *run, const run_message *message)
 {
     int wait_status = message->number;
 
-    run_terminal_end(&run->terminal, wait_status);
+    if (run_terminal_end(&run->terminal, wait_status))
+        run->report->was_told = true;
     run->ended_ns = lk_boottime_ns();
     run->report->has_ended = true;
     run->report->wait_status = wait_status;
@@ -283,7 +284,7 @@ static void take_over(run_state *run)
 {
     bool is_due = lk_boottime_ns() >= take_over_ns(run);
 
-    run_terminal_end(&run->terminal, 0);
+    (void)run_terminal_end(&run->terminal, 0);
     if (run_family_sweep(getpid())) {
         /* The lock is not released: it excludes others as long as the lease
          * lasts, since processes of the command still run. */

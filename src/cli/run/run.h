@@ -211,6 +211,8 @@ bool run_note_at_once(const char *format, ...)
 typedef struct run_signals {
     int fd;          /* readable when a signal has come; -1: none is handled */
     sigset_t before; /* the signal mask before run_signals_block() */
+    bool had_terminal;
+    bool is_candidate; /* of `sqlock lead`: it outlasts what the service gets */
     /* serial numbers, from 1; 0: there was no such signal */
     int serial; /* the last signal passed on */
     int waking; /* the last one that continues a stopped command */
@@ -232,6 +234,15 @@ bool run_signals_may_end(int number);
 
 /** Return whether a signal asks sqlock itself to end. */
 bool run_signals_tell_to_end(int number);
+
+/** Return whether a signal ends the wait for the lock.  Those that tell a
+ *  service to do something may be sent to all candidates for it: they end none,
+ *  but HUP does one whose terminal has hung up. */
+bool run_signals_end_wait(const run_signals *signals, int number);
+
+/** Return whether a command, which has ended with @p wait_status of waitpid(),
+ *  was ended by the signal, itself or as a shell tells it of its command. */
+bool run_signals_ended(int wait_status, int number);
 
 /** Give a signal that is passed on the next serial number. */
 void run_signals_count(run_signals *signals, int number);
@@ -404,10 +415,9 @@ bool run_family_sweep(pid_t sqlock);
 /* ------------------------------------------------------------ terminal -- */
 
 typedef struct run_terminal {
-    pid_t group;    /* the command's; 0: none */
-    pid_t anchor;   /* see terminal.c; 0: none */
-    bool is_given;  /* the command's group has the terminal */
-    bool was_given; /* at least once */
+    pid_t group;   /* the command's; 0: none */
+    pid_t anchor;  /* see terminal.c; 0: none */
+    bool is_given; /* the command's group has the terminal */
 } run_terminal;
 
 /** Give the terminal, if sqlock's process group has it, to @p group, the
@@ -422,8 +432,9 @@ void run_terminal_follow_stop(run_terminal *terminal);
 void run_terminal_resume(run_terminal *terminal);
 
 /** Take the terminal back after the command has ended with @p wait_status of
- *  waitpid(); 0 if there is none. */
-void run_terminal_end(run_terminal *terminal, int wait_status);
+ *  waitpid(); 0 if there is none.  @return whether the keyboard has ended it,
+ *  by INT or QUIT */
+bool run_terminal_end(run_terminal *terminal, int wait_status);
 
 /* ---------------------------------------------------------------- loop -- */
 

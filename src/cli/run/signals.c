@@ -8,13 +8,25 @@
 #include "run.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const int passed_on[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
                                 SIGUSR1, SIGUSR2, SIGTSTP};
 #define PASSED_ON (sizeof passed_on / sizeof passed_on[0])
+
+/* Return whether sqlock has a terminal that has not hung up. */
+static bool has_terminal(void)
+{
+    int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+
+    if (fd >= 0)
+        (void)close(fd);
+    return fd >= 0;
+}
 
 bool run_signals_block(run_signals *signals)
 {
@@ -23,6 +35,7 @@ bool run_signals_block(run_signals *signals)
     sigset_t blocked;
     size_t i;
 
+    signals->had_terminal = has_terminal();
     (void)signal(SIGCHLD, SIG_DFL);
     (void)sigemptyset(&watched);
     (void)sigaddset(&watched, SIGCONT);
@@ -56,12 +69,28 @@ bool run_signals_may_end(int number)
     return number != SIGCONT && number != SIGTSTP;
 }
 
-/* Return whether a signal asks sqlock to end.  USR1 and USR2 are meant for the
+/* USR1 and USR2 are meant for the
  * command only. */
 bool run_signals_tell_to_end(int number)
 {
     return run_signals_may_end(number) && number != SIGUSR1 &&
            number != SIGUSR2;
+}
+
+bool run_signals_end_wait(const run_signals *signals, int number)
+{
+    if (!signals->is_candidate)
+        return run_signals_may_end(number);
+    if (number == SIGHUP)
+        return signals->had_terminal && !has_terminal();
+    return run_signals_tell_to_end(number);
+}
+
+bool run_signals_ended(int wait_status, int number)
+{
+    return WIFSIGNALED(wait_status)
+               ? WTERMSIG(wait_status) == number
+               : WEXITSTATUS(wait_status) == CLI_SIGNALLED + number;
 }
 
 void run_signals_count(run_signals *signals, int number)

@@ -32,7 +32,6 @@ static void give(run_terminal *terminal)
     if (!may_give())
         return;
     terminal->is_given = tcsetpgrp(STDIN_FILENO, terminal->group) == 0;
-    terminal->was_given = terminal->was_given || terminal->is_given;
 }
 
 /* Take the terminal back.  SIGTTOU is blocked, so this works from the
@@ -141,10 +140,12 @@ void run_terminal_resume(run_terminal *terminal)
         give(terminal);
 }
 
-void run_terminal_end(run_terminal *terminal, int wait_status)
+bool run_terminal_end(run_terminal *terminal, int wait_status)
 {
+    bool was_given = terminal->is_given;
+
     if (terminal->group == 0)
-        return;
+        return false;
     take_back(terminal);
     terminal->group = 0;
     if (terminal->anchor != 0) {
@@ -154,7 +155,9 @@ void run_terminal_end(run_terminal *terminal, int wait_status)
     }
     /* ^C on the terminal has reached the command's group only.  Pass it on to
      * the other programs of our own group. */
-    if (terminal->was_given && WIFSIGNALED(wait_status) &&
+    if (was_given && WIFSIGNALED(wait_status) &&
         WTERMSIG(wait_status) == SIGINT && getpgrp() != getpid())
         (void)kill(0, SIGINT);
+    return was_given && (run_signals_ended(wait_status, SIGINT) ||
+                         run_signals_ended(wait_status, SIGQUIT));
 }
