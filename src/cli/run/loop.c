@@ -404,6 +404,13 @@ static bool was_held_to_the_end(const run_state *run)
             run->lease.deadline_ns - ttl_ns >= run->ended_ns);
 }
 
+static void note_kept(const sqlock_error *err)
+{
+    cli_note("the lock could not be released and stays held until its lease "
+             "expires: %s",
+             err->message);
+}
+
 static void release(run_state *run)
 {
     sqlock_error err = {0};
@@ -425,9 +432,7 @@ static void release(run_state *run)
         cli_error("the lease expired before the command ended; nobody else has "
                   "taken the lock");
     } else {
-        cli_note("the lock could not be released and stays held until its "
-                 "lease expires: %s",
-                 err.message);
+        note_kept(&err);
     }
 }
 
@@ -442,20 +447,29 @@ static void say_done(const run_state *run)
 }
 
 /* End without having run the command: the lock was not to be had, with the
- * result rc, or the work was done before. */
+ * result rc. */
 static void give_up(run_state *run, int rc)
 {
-    int released =
-        run_lease_release(&run->lease, rc == 0 ? &run->lease.error : NULL);
-
-    run->status = run_wait_status(rc < 0 ? rc : released);
-    if (run->status == CLI_OK)
-        say_done(run);
-    run->report->cause = run->status == CLI_OK ? "done" : cause_of(run->status);
+    (void)run_lease_release(&run->lease, NULL);
+    run->status = run_wait_status(rc);
+    run->report->cause = cause_of(run->status);
     if (run->status == CLI_BUSY)
         run->status = run->options->busy_status;
-    else if (run->status != CLI_OK)
+    else
         (void)cli_fail(&run->lease.error);
+}
+
+/* End without having run the command: the work was done before, whatever
+ * becomes of the lock. */
+static void end_as_done(run_state *run)
+{
+    sqlock_error err = {0};
+    int rc = run_lease_release(&run->lease, &err);
+
+    end_as(run, CLI_OK, "done", "%s", "");
+    say_done(run);
+    if (rc < 0 && rc != SQLOCK_ELOST && rc != SQLOCK_EEXPIRED)
+        note_kept(&err);
 }
 
 static void work(run_state *run)
@@ -465,8 +479,11 @@ static void work(run_state *run)
     run->report->grant = run->lease.grant;
     if (run->death != 0) {
         run->status = CLI_SIGNALLED + run->death;
-    } else if (rc < 0 || run->lease.is_done) {
+    } else if (rc < 0) {
         give_up(run, rc);
+        return;
+    } else if (run->lease.is_done) {
+        end_as_done(run);
         return;
     } else if (may_start(run)) {
         run_command(run);
