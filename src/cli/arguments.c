@@ -14,6 +14,7 @@ typedef struct parsing {
     cli *app;
     const cli_option *shared; /* options of the program */
     const cli_option *own;    /* options of the command */
+    bool is_refused;          /* a word was, and that was said */
 } parsing;
 
 static const cli_option none[] = {{.name = NULL}};
@@ -29,8 +30,9 @@ static int refuse_value(const parsing *state, const char *name, const char *why)
 {
     const char *command = name_of(state->app);
 
-    cli_error("option --%s %s; see `sqlock%s%s --help`", name, why,
-              command != NULL ? " " : "", command != NULL ? command : "");
+    if (!state->is_refused)
+        cli_error("option --%s %s; see `sqlock%s%s --help`", name, why,
+                  command != NULL ? " " : "", command != NULL ? command : "");
     return CLI_USAGE;
 }
 
@@ -42,6 +44,8 @@ static int refuse_option(const parsing *state, const char *word)
     char shown[64];
     cli_guess guess = {.word = shown};
 
+    if (state->is_refused)
+        return CLI_USAGE;
     if (word[1] >= '0' && word[1] <= '9') {
         cli_error("%s is read as an option, and is none: a number here is not "
                   "below 0",
@@ -139,15 +143,17 @@ static int read_letters(const parsing *state, char **words, size_t *at)
     return CLI_OK;
 }
 
-/* Read the words but the command's name, words[skip], and "help". */
-static int read_words(const parsing *state, char **words, size_t skip)
+/* Read the words but the command's name, words[skip], and "help".  After a word
+ * that is refused, further options are kept for the command's refused(), and
+ * nothing more is said. */
+static int read_words(parsing *state, char **words, size_t skip)
 {
     cli *app = state->app;
     bool has_child = app->command != NULL && app->command->has_child;
     int status = CLI_OK;
     size_t i;
 
-    for (i = 1; words[i] != NULL && status == CLI_OK; i++) {
+    for (i = 1; words[i] != NULL; i++) {
         bool is_end = strcmp(words[i], "--") == 0;
         bool is_option = words[i][0] == '-' && words[i][1] != '\0';
 
@@ -168,8 +174,9 @@ static int read_words(const parsing *state, char **words, size_t skip)
             status = read_long(state, words, &i);
         else
             status = read_letters(state, words, &i);
+        state->is_refused = state->is_refused || status != CLI_OK;
     }
-    return status;
+    return state->is_refused ? CLI_USAGE : CLI_OK;
 }
 
 /* Return the index of the first word, from words[at], that is neither an option

@@ -29,6 +29,7 @@ says() { # CAUSE STATUS COMMAND_STATUS COMMAND_SIGNAL: of the last one
 }
 
 outcomes() {
+    local word
     reported report -- true
     says exited 0 0 null
     is "the name" "$(json name <"$dir/report")" report
@@ -64,6 +65,26 @@ outcomes() {
     run run --ttl x --status-fd 7 report -- true 7>"$dir/told"
     split
     says usage 64 null null
+    for word in --bogus --once=x -x "-xn" --wai=3; do
+        reported "$word" report -- true
+        says usage 64 null null
+        is "the name" "$(json name <"$dir/report")" report
+        is_one_line "$word: one line"
+        : >"$dir/told"
+        run run "$word" --status-fd 7 report -- true 7>"$dir/told"
+        split
+        says usage 64 null null
+        is_one_line "$word before it: one line"
+    done
+    reported report --wait
+    says usage 64 null null
+    : >"$dir/told"
+    run lead --status-fd 7 --once report -- true 7>"$dir/told"
+    split
+    says usage 64 null null
+    run run --status-fd 99 --bogus report -- true
+    is "a descriptor that is not open: usage" "$status" 64
+    is_one_line "a descriptor that is not open, and more: one line"
     reported ""
     says usage 64 null null
     SQLOCK_URL=sqlite:$dir/nowhere/x.db reported -n report -- true

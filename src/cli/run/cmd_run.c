@@ -23,11 +23,10 @@ static int64_t status_fd = -1;
 static const char *shell_string;
 static const char *published;
 
-/* The descriptor comes first: it is told if another option is refused. */
 /* clang-format off */
 #define OPTIONS_OF_BOTH                                                        \
-    {"status-fd", .number = &status_fd, .most = INT32_MAX},                    \
     RUN_ASKED_OPTIONS,                                                         \
+    {"status-fd", .number = &status_fd, .most = INT32_MAX},                    \
     {"grace", .ms = &grace_ms},                                                \
     {"keep-daemons", .flag = &keeps_daemons},                                  \
     {"command", 'c', .text = &shell_string},                                   \
@@ -295,13 +294,21 @@ static int run_leader(cli *app)
     return run_with(app, run_lead);
 }
 
+/* Report that the command line is not valid.  The values of its options may not
+ * have been read. */
 static void report_refusal(const cli *app)
 {
+    const cli_option *options_of = app->command->options;
     const run_options options = {.name = app->count > 0 ? app->args[0] : NULL,
                                  .registry.region = app->settings[CLI_REGION]};
     run_report report = {.cause = "usage"};
+    size_t i;
 
-    if (read_status_fd(app, &report))
+    for (i = 0; options_of[i].number != &status_fd; i++)
+        continue;
+    if (app->given[i] != NULL && cli_parse_int64(app->given[i], &status_fd) &&
+        status_fd >= 0 && status_fd <= INT32_MAX &&
+        fcntl((int)status_fd, F_GETFD) >= 0 && read_status_fd(app, &report))
         run_report_write(&report, &options, CLI_USAGE);
 }
 
