@@ -114,17 +114,18 @@ static bool is_joined(const sqlock_info *before, const sqlock_info *now)
     return now->mode == SQLOCK_SHARED && now->token > before->token;
 }
 
-/* Compare a row with the row of the same lock in the reading before. */
+/* Compare a row with the row of the same lock in the reading before.  A lease
+ * that was broken is lost then, although its row is held until its end. */
 static void compare(totals *sum, const sqlock_info *before,
                     const sqlock_info *now)
 {
     if (strcmp(before->client_id, now->client_id) != 0) {
-        if (cli_is_broken(now))
-            sum->losses++;
-        else
+        if (!cli_is_broken(now))
             sum->changes++;
+        else if (before->state == SQLOCK_HELD)
+            sum->losses++;
     } else if (before->state == SQLOCK_HELD && now->state == SQLOCK_EXPIRED) {
-        sum->losses++;
+        sum->losses += !cli_is_broken(now);
     } else if (is_joined(before, now)) {
         sum->changes++;
     } else if (now->expires_at_us > before->expires_at_us) {
