@@ -102,6 +102,30 @@ over() { # ORDER
     [ "$(sq stock look "$1" --json | json remaining_ms)" = 0 ]
 }
 
+# An application's table may hold less than nothing; only null is unknown.
+negative() {
+    local item=debt.$$ of=(--table cli_debts --item-column item
+        --quantity-column quantity)
+    client <<END
+DROP TABLE IF EXISTS cli_debts;
+CREATE TABLE cli_debts (item VARCHAR(100) PRIMARY KEY, quantity BIGINT);
+INSERT INTO cli_debts VALUES ('$item', -5), ('none', NULL);
+END
+    is "a table of an application" "$?" 0
+    run stock ls "${of[@]}"
+    like "ls: a quantity below 0" "$status/$out" $'0/*\n'"$item *-5"*
+    run stock ls "${of[@]}" --json
+    is "ls --json" "$(json items.0.quantity <<<"$out")" -5
+    is "ls --json of null" "$(json items.1.quantity <<<"$out")" null
+    if [ "$database" != mysql ]; then # which refuses what is below 0 there
+        run stock restore "$item" 2 "${of[@]}"
+        is "restore: what is left is below 0" "$status/$out" 0/-3
+        run stock restore "$item" 1 "${of[@]}" --json
+        is "restore --json" "$(json items.0.left <<<"$out")" -2
+    fi
+    client <<<"DROP TABLE cli_debts"
+}
+
 # An option that belongs to another action is refused, and changes nothing.
 options_of_others() {
     local item=glove.$$ words
@@ -160,6 +184,7 @@ for one in $(databases); do
     quantities
     reservations
     retention
+    negative
 done
 if use "$(databases | head -n 1)"; then
     made

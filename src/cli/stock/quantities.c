@@ -46,9 +46,16 @@ static int read_lines(const stock_till *till, sqlock_stock_line **out,
 
 /* --- answers --- */
 
-static json_t *json_left(int64_t left)
+/* An application's table may hold less than nothing: only -1 is unknown. */
+static bool is_known(int64_t quantity)
 {
-    return left >= 0 ? json_integer((json_int_t)left) : json_null();
+    return quantity != -1;
+}
+
+static json_t *json_quantity(int64_t quantity)
+{
+    return is_known(quantity) ? json_integer((json_int_t)quantity)
+                              : json_null();
 }
 
 static int print_lines(const stock_till *till, const sqlock_stock_line *lines,
@@ -60,7 +67,7 @@ static int print_lines(const stock_till *till, const sqlock_stock_line *lines,
         cli_note("the order was carried out before; nothing was changed");
     if (!till->app->json) {
         for (size_t i = 0; i < count; i++) {
-            if (lines[i].left >= 0)
+            if (is_known(lines[i].left))
                 printf("%" PRId64 "\n", lines[i].left);
             else
                 printf("-\n");
@@ -69,11 +76,11 @@ static int print_lines(const stock_till *till, const sqlock_stock_line *lines,
     }
     all = json_array();
     for (size_t i = 0; i < count; i++)
-        all = cli_json_append(all, json_pack("{s:o, s:I, s:o}", "item",
-                                             cli_json_text(lines[i].item),
-                                             "quantity",
-                                             (json_int_t)lines[i].quantity,
-                                             "left", json_left(lines[i].left)));
+        all = cli_json_append(
+            all,
+            json_pack("{s:o, s:I, s:o}", "item", cli_json_text(lines[i].item),
+                      "quantity", (json_int_t)lines[i].quantity, "left",
+                      json_quantity(lines[i].left)));
     return cli_print_json(json_pack("{s:b, s:o}", "duplicate",
                                     (int)answer->is_duplicate, "items", all));
 }
@@ -171,7 +178,7 @@ static int print_json_list(const sqlock_stock_item *items, size_t count)
     for (size_t i = 0; i < count; i++)
         all = cli_json_append(
             all, json_pack("{s:o, s:o}", "item", cli_json_text(items[i].name),
-                           "quantity", json_left(items[i].quantity)));
+                           "quantity", json_quantity(items[i].quantity)));
     return cli_print_json(json_pack("{s:o}", "items", all));
 }
 
@@ -179,7 +186,7 @@ static bool fill_row(cli_row *row, const void *context, size_t number)
 {
     const sqlock_stock_item *item = (const sqlock_stock_item *)context + number;
 
-    if (item->quantity >= 0)
+    if (is_known(item->quantity))
         row->cells[1] = cli_number_text(row->numbers[1], item->quantity);
     return cli_row_text(row, 0, item->name);
 }
