@@ -165,7 +165,8 @@ static int print_rows(const cli *app, const sqlock_info *rows, size_t count)
 
     if (is_whole && count == 0 && app->settings[CLI_REGION] != NULL) {
         is_whole = begin_region(&regions, cli_region(app));
-        regions.items[0].is_waiting_known = false;
+        regions.items[0].is_waiting_known =
+            sqlock_registry_layout(app->registry) == SQLOCK_LAYOUT_SQLOCK;
     }
     if (is_whole)
         print_metrics(&regions);

@@ -34,6 +34,7 @@ numbers() {
     run metrics
     is "but one that is asked for has its 0" \
         "$(value sqlock_locks "region=$region" state=held)" 0
+    is "and nobody who waits" "$(value sqlock_waiting "region=$region")" 0
     one=$(sq acquire -n --ttl 60 one)
     two=$(sq acquire -n --ttl 60 two)
     three=$(sq --region "$odd" acquire -n --ttl 60 three)
@@ -80,6 +81,9 @@ for one in $(databases); do
     is "on a layout of Spring who waits is not known, and left out" \
         "$(value sqlock_waiting "region=$region")" none
     let_go
+    run metrics
+    is "nor where none is held" \
+        "$(value sqlock_waiting "region=$region")" none
 done
 database=
 skip_missing
