@@ -86,9 +86,9 @@ int lk_sqlite_check_url(struct lk_url *url, sqlock_error *err)
 }
 
 /* Return whether a file system, identified by f_type of statfs(2), is on a
- * network, or is a folder that a virtual machine shares with its host.  FUSE
- * counts as a network because of sshfs, s3fs and such folders, which f_type does
- * not distinguish from other FUSE file systems. */
+ * network, or is a folder that a virtual machine shares with its host. FUSE
+ * counts as a network because of sshfs, s3fs and such folders, which f_type
+ * does not distinguish from other FUSE file systems. */
 bool lk_sqlite_is_network(unsigned long file_system)
 {
     switch (file_system) {
