@@ -95,11 +95,13 @@ check "more clients than can be are refused" fails measure --clients 257
 
 if command -v gnuplot >/dev/null && command -v jq >/dev/null; then
     check "charts are drawn" \
-        bash tests/tools/bench/chart.sh "$dir/chart" "$dir/bench.json"
+        bash tests/tools/bench/chart.sh "$dir/chart" "$dir/bench.json" \
+        "$dir/traffic.json"
     check "a curve" grep -q '>coalesced<' "$dir/chart/stock-curve-sqlite.svg"
     check "and bars" grep -q '>2 processes<' "$dir/chart/stock-ways-sqlite.svg"
     check "bars of callers with order rows, too" \
         grep -q '>4 threads<' "$dir/chart/stock-matrix-sqlite.svg"
+    check "and pairs" grep -q '>sqlock<' "$dir/chart/pairs-sqlite.svg"
     check "legible on a dark screen" \
         grep -q 'prefers-color-scheme: dark' "$dir/chart/stock-curve-sqlite.svg"
     check "none of a database without results" \

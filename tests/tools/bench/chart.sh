@@ -37,6 +37,7 @@ for rows in "$charts"/*.jq; do
         # gnuplot leaves out missing cells.  If it can draw nothing, it fails,
         # and there is no chart.
         if gnuplot -e "data='$data'; columns=$columns; server='$server'" \
+            -e "charts='$charts'" \
             "$charts/style.gp" "$charts/$name.gp" >"$picture.new"; then
             sed "s|^<title>Gnuplot</title>|$dark|" "$picture.new" >"$picture"
             rm "$picture.new"
