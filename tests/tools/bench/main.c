@@ -17,7 +17,7 @@
 
 /* Cases that are set up at the same time have a connection for each client, and
  * their baselines do. */
-#define CONNECTIONS_MAX 128
+#define CONNECTIONS_MAX 64
 
 /* One database while it is measured. */
 struct site {
