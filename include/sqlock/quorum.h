@@ -151,16 +151,20 @@ SQLOCK_MUSTUSE int sqlock_quorum_acquire(sqlock_quorum *quorum, int64_t wait_ms,
 
 /**
  * Give the lock back, in all registries at the same time.  The caller then
- * holds it no longer, whatever the result, except EOWNER, EINUSE and EFORK.
+ * holds it no longer, whatever the result, except EOWNER, EINUSE and EFORK:
+ * see there.
  *
  * @param[out] results of each registry, as of sqlock_release(); EOWNER: it did
  *                hold nothing.  NULL: not wanted
- * @return 0           enough registries held the lock until here: nobody else
+ * @return 0           enough registries held the lock until here, or until a
+ *                     call before this one that returned EINUSE: nobody else
  *                     had it.  Others may not have answered, see `results`
  *         ELOST, EEXPIRED   they did not
  *         EOWNER      not held; nothing was done
- *         EINUSE      a transaction guards a lock of it: end that, and call
- *                     again; or it is in use by another call
+ *         EINUSE      a transaction guards a lock of it, and only such locks
+ *                     are still held, which are mostly too few: rely on the
+ *                     quorum no more, end the transaction, and call again.  Or
+ *                     it is in use by another call: nothing was done
  *         EFORK       this is a child process: nothing was touched
  *         any other   given up, in too many registries: each goes on trying to
  *                     free the row until the lease expires

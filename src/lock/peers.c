@@ -133,14 +133,19 @@ static void see(struct lk_slot *slot, enum lk_peers_last now_is)
     slot->peers.since_ns = now;
 }
 
-/* Look at a row that a service has.  Each of its turns ends at another time. */
+/* Look at a row that a service has.  Its renewals change EXPIRED_AFTER alone,
+ * and so does a service that takes the row of a dead one, but for CLIENT_ID; the
+ * row of each other turn is a new one. */
 static void look_at_turn(struct lk_slot *slot, const struct lk_row *row)
 {
     if (slot->peers.last == LK_PEERS_TAKEN &&
-        slot->peers.turn_ends_us == row->expires_at_us)
+        slot->peers.turn_began_us == row->acquired_at_us &&
+        strcmp(slot->peers.turn_of, row->client_id) == 0)
         return;
     see(slot, LK_PEERS_TAKEN);
-    slot->peers.turn_ends_us = row->expires_at_us;
+    slot->peers.turn_began_us = row->acquired_at_us;
+    (void)snprintf(slot->peers.turn_of, sizeof slot->peers.turn_of, "%s",
+                   row->client_id);
     slot->peers.turns++;
     meet(slot, row->client_id);
 }

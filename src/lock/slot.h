@@ -128,7 +128,9 @@ struct lk_slot {
         int64_t open_until_ns; /* 0: it was not seen open */
         int64_t mine_ns;       /* when the part may take the row back */
         int64_t turns;         /* of services */
-        int64_t turn_ends_us;  /* EXPIRED_AFTER of the last of them */
+        /* the row's CREATED_DATE and CLIENT_ID in the last of them */
+        int64_t turn_began_us;
+        char turn_of[SQLOCK_KEY_SIZE];
         int64_t turn_ns; /* how long the one before lasted; 0: not known */
         char *queue; /* tickets of the row that a service may delete, or NULL */
         /* time of our leases between two openings while no service is seen, or

@@ -373,6 +373,33 @@ static void test_a_guard_keeps_one_lock(void **state)
     trio_close(t);
 }
 
+/* What is left is less than a majority, and others may have the lock now. */
+static void test_a_guard_keeps_no_majority(void **state)
+{
+    struct fixture *f = *state;
+    struct trio *t = trio_open(f, PATIENT_MS);
+    sqlock_quorum *q = quorum_obtain(t, t->a, false);
+    sqlock_quorum *other = quorum_obtain(t, t->b, false);
+    sqlock_tx *tx = NULL;
+    int results[SERVERS];
+
+    assert_ok(quorum_acquire(t, q, PATIENCE_MS, NULL));
+    assert_ok(sqlock_tx_begin(&tx, t->a[1], &f->err));
+    assert_ok(sqlock_tx_guard(tx, sqlock_quorum_lock(q, 1), &f->err));
+    assert_fails(SQLOCK_EINUSE, sqlock_quorum_release(q, results, &f->err));
+    assert_int_equal(sqlock_quorum_remaining_ms(q), 0);
+    assert_ok(quorum_acquire(t, other, PATIENCE_MS, NULL));
+    assert_ok(sqlock_tx_commit(tx, &f->err));
+    assert_ok(sqlock_quorum_release(q, results, &f->err));
+    assert_int_equal(results[0], 0);
+    assert_int_equal(results[1], 0);
+    assert_true(sqlock_quorum_remaining_ms(other) > 0);
+    assert_ok(sqlock_quorum_release(other, NULL, &f->err));
+    assert_ok(sqlock_quorum_drop(q, &f->err));
+    assert_ok(sqlock_quorum_drop(other, &f->err));
+    trio_close(t);
+}
+
 /* --- losses --- */
 
 /* End the lease in one registry, as an operator does. */
@@ -436,6 +463,7 @@ static const struct test tests[] = {
     TEST_OF_TRIO(test_a_wait_is_cancelled),
     TEST_OF_TRIO(test_what_may_be_left_is_told),
     TEST_OF_TRIO(test_a_guard_keeps_one_lock),
+    TEST_OF_TRIO(test_a_guard_keeps_no_majority),
     TEST_OF_TRIO(test_the_loss_of_the_majority_is_told_once),
 };
 const struct topic topic_quorum = TOPIC(tests);

@@ -49,12 +49,14 @@ static void see_turn(struct lk_slot *slot, int service, int number)
     struct lk_row row = {.exists = true,
                          .is_taken = true,
                          .remaining_us = 30000000,
+                         .acquired_at_us = number,
                          .expires_at_us = number};
     const struct lk_row gone = {.exists = false};
 
     (void)snprintf(row.client_id, sizeof row.client_id, "service %d", service);
     (void)lk_peers_look(slot, &row);
-    (void)lk_peers_look(slot, &row); /* the same turn */
+    row.expires_at_us += 1000000;
+    (void)lk_peers_look(slot, &row); /* the same turn, renewed */
     (void)lk_peers_look(slot, &gone);
 }
 
