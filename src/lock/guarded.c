@@ -52,10 +52,13 @@ int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
         rc = aside != NULL ? over(aside->lost, err) : lk_not_owner(err);
     } else if (hold->lost != 0) {
         rc = over(hold->lost, err);
-    } else if (lk_is_share(hold)) {
+    } else if (lk_lease_may_be_shared(&hold->lease)) {
         rc = lk_error(err, SQLOCK_ENOTSUP,
-                      "the lock is shared: only a lease that has it alone can "
-                      "be guarded");
+                      lk_is_share(hold)
+                          ? "the lock is shared: only a lease that has it "
+                            "alone can be guarded"
+                          : "a downgrade got no answer, so the lock may be "
+                            "shared: renew the lease, which finds out");
     } else {
         *lease = hold->lease;
         hold->guards++;
