@@ -74,8 +74,8 @@ BENCH_JSON ?= $B/bench.json
 bench: $B/tests/bench $(CLI) ## Measure against the bare statements, on all databases
 	@exec env SQLOCK_TEST_DURABLE=1 bash tests/tools/servers/with.sh $B/tests/bench \
 	--json $(BENCH_JSON) $(BENCH_FLAGS)
-chart: $B/tests/bench ## Measure (takes 25 minutes) and draw, build/chart/*.svg
-	@bash tests/tools/bench/measure.sh $B stock-curve stock-ways waiting
+chart: $B/tests/bench ## Measure (takes half an hour) and draw, build/chart/*.svg
+	@bash tests/tools/bench/measure.sh $B pairs stock-curve stock-ways waiting
 picture: $B/tests/bench ## Measure and draw the picture of README
 	@bash tests/tools/bench/measure.sh $B waiting && \
 	cp $B/chart/waiting-postgres.svg src/man/waiting.svg
