@@ -373,7 +373,7 @@ static void test_a_guard_keeps_one_lock(void **state)
     trio_close(t);
 }
 
-/* What is left is less than a majority, and others may have the lock now. */
+/* The lock that is left is less than a majority: others may have theirs. */
 static void test_a_guard_keeps_no_majority(void **state)
 {
     struct fixture *f = *state;
