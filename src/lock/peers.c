@@ -134,8 +134,8 @@ static void see(struct lk_slot *slot, enum lk_peers_last now_is)
 }
 
 /* Look at a row that a service has.  Its renewals change EXPIRED_AFTER alone;
- * a service that takes the row of a dead one changes CLIENT_ID, too; and the row
- * of each other turn is a new one. */
+ * a service that takes the row of a dead one changes CLIENT_ID, too; and each
+ * other turn has a new row. */
 static void look_at_turn(struct lk_slot *slot, const struct lk_row *row)
 {
     if (slot->peers.last == LK_PEERS_TAKEN &&
