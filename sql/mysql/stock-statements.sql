@@ -68,8 +68,11 @@ UPDATE INT_STOCK
 
 -- ---- restore [insert id]
 -- Adds, unless the column could not hold the sum, and returns what is there.
+-- LAST_INSERT_ID() takes a sum below 0, of an application's table, for a great
+-- one.
 UPDATE INT_STOCK
-  SET {quantity} = LAST_INSERT_ID({quantity} + :quantity){bump}
+  SET {quantity} =
+    CAST(LAST_INSERT_ID({quantity} + :quantity) AS SIGNED){bump}
   WHERE {this_item} AND {quantity} <= {most} - :quantity - {in_buckets};
 -- ---- define in_buckets (ours)
 {sum_in_buckets}
