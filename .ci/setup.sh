@@ -87,6 +87,7 @@ probe_build() {
         $CC -x c - -o /dev/null 2>/dev/null; then
         need libc6-dev
     fi
+    have make || need make
     have pkg-config || need pkg-config
     ! wants sqlite || module sqlite3 libsqlite3-dev
     ! wants postgres || module libpq libpq-dev

@@ -39,7 +39,7 @@ unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES BUILD CC SAN CFLAGS CPPFLAGS \
 # The maintainers have no public address yet; one in .example is nobody's.  The
 # manual pages, of which there are two hundred, `make lint` has given to mandoc:
 # lintian would take longer over them than over all the rest.
-lintian --allow-root --fail-on error,warning --info \
+lintian --profile debian --allow-root --fail-on error,warning --info \
     --dont-check-part documentation/manual --suppress-tags \
     bogus-mail-host,bogus-mail-host-in-debian-changelog \
     ./*.changes >lintian 2>&1 || {

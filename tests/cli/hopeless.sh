@@ -127,11 +127,12 @@ read_only() {
     chmod 444 "$dir/open/only.db"
     rm -f "$dir/open/only.db-"*
     [ "$(id -u)" -eq 0 ] || as=()
-    if ! "${as[@]}" "$SQLOCK" --version >/dev/null 2>&1; then
+    install -m 755 "$SQLOCK" "$dir/sqlock" # where another user finds it
+    if ! "${as[@]}" "$dir/sqlock" --version >/dev/null 2>&1; then
         skip "a file that may not be written" "no other user can run sqlock"
         return
     fi
-    out=$("${as[@]}" timeout 60 "$SQLOCK" --url "$url" run -w 600 key -- true \
+    out=$("${as[@]}" timeout 60 "$dir/sqlock" --url "$url" run -w 600 key -- true \
         2>"$dir/err")
     is "a file that may not be written: exit status" "$?/$out" 69/
     is_one_line "a file that may not be written: it is said"

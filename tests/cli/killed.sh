@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 tool json jansson
 
-name=lk$$
+name=lk$(printf %07d $$)killed # part of no other name
 ln -s "$(realpath "$SQLOCK")" "$dir/$name"
 
 # A command that starts a daemon, writes the daemon's number to $1 and then a

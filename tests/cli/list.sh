@@ -218,7 +218,7 @@ tops() {
     until_true grep -q '"name":"broken","state":"expired"' "$dir/top"
     is "a lease that is broken is lost once, and not again when it ends" \
         "$(while read -r out; do json lost <<<"$out"; done <"$dir/top" |
-            paste -sd + | bc)" 2
+            awk '{ sum += $1 } END { print sum }')" 2
     kill -TERM "$top"
     wait "$top"
     is "TERM ends it cleanly" "$?" 0

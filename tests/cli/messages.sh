@@ -47,6 +47,8 @@ foreign_home() {
     echo "region = secret" >"$dir/home/.config/sqlock/config"
     chmod 711 "$dir"
     chmod 700 "$dir/home"
+    install -m 755 "$SQLOCK" "$dir/sqlock" # where another user finds it
+    local SQLOCK=$dir/sqlock
     if [ "$(id -u)" -ne 0 ]; then
         chmod 000 "$dir/home"
         as=

@@ -59,8 +59,9 @@ not_written() {
     "$SQLOCK" -q --url "$url" init
     chmod 444 "$dir/readonly.db"
     chmod 755 "$dir"
+    install -m 755 "$SQLOCK" "$dir/sqlock" # where another user finds it
     [ "$(id -u)" != 0 ] || as=(setpriv --reuid 65534 --regid 65534 --clear-groups)
-    out=$(timeout 60 "${as[@]}" "$SQLOCK" --url "$url" run -w 600 key -- true \
+    out=$(timeout 60 "${as[@]}" "$dir/sqlock" --url "$url" run -w 600 key -- true \
         2>"$dir/err")
     is "a file that may not be written ends the wait" "$?/$out" 69/
     has "a file that may not be written: it is said" "$(cat "$dir/err")" \

@@ -10,6 +10,7 @@
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 root=$PWD
+export LC_ALL=C # apt-cache translates its words
 
 fail() {
     printf 'tests: %s\n' "$@"
@@ -18,13 +19,20 @@ fail() {
 
 # Print the packages that would be installed with a package, but only libraries,
 # server, client and pooler; and without the libraries for just-in-time
-# compilation, such as libllvm, which the tests switch off.
+# compilation, such as libllvm, which the tests switch off.  A server comes with
+# its client even where that is installed: they are looked for in one folder.
 wanted() { # PACKAGE
+    local found
     [ -n "$1" ] || return 1
-    apt-get -s install --no-install-recommends "$1" 2>/dev/null |
+    found=$(apt-get -s install --no-install-recommends "$1" 2>/dev/null |
         sed -n 's/^Inst \([^ ]*\) .*/\1/p' |
         grep -E "^(lib|postgresql-(client-)?[0-9]+$|pgbouncer$)" |
-        grep -vE '^lib(llvm|clang|z3|gdbm|perl|python)|-perl$'
+        grep -vE '^lib(llvm|clang|z3|gdbm|perl|python)|-perl$')
+    [ -n "$found" ] || return 1
+    case $1 in
+    postgresql-*) printf '%s\n' "$found" "postgresql-client-${1#*-}" | sort -u ;;
+    *) echo "$found" ;;
+    esac
 }
 
 server() {
