@@ -343,6 +343,7 @@ template <class... Mutexes> class scoped_lock
             if (auto wrong = refused(sorted, i); !wrong)
                 return wrong;
 
+        listen();
         detail::one_wait by(SQLOCK_FOREVER);
         std::array<std::optional<detail::all_waits::entry>, count> noted;
         if (!by.is_possible())
@@ -379,6 +380,17 @@ template <class... Mutexes> class scoped_lock
                            "after another");
         return {};
     }
+    /* Note who is to be told, which needs memory, before there is a turn to be
+     * passed on. */
+    void listen()
+    {
+        for (std::size_t i = 0; i < count; i++)
+            if (states_[i]->on_lost()) {
+                if (!told_)
+                    told_ = std::make_unique<listeners>();
+                (*told_)[i] = {states_[i]->lock(), states_[i]->on_lost()};
+            }
+    }
     result<void> acquire(int cancel_fd)
     {
         if constexpr (count == 0) {
@@ -388,14 +400,10 @@ template <class... Mutexes> class scoped_lock
             sqlock_acquire_options how = states_[0]->options().native();
 
             how.cancel_fd = cancel_fd;
-            for (std::size_t i = 0; i < count; i++)
-                if (states_[i]->on_lost()) {
-                    if (!told_)
-                        told_ = std::make_unique<listeners>();
-                    (*told_)[i] = {locks[i], states_[i]->on_lost()};
-                    how.on_lost = lost;
-                    how.lost_context = told_.get();
-                }
+            if (told_) {
+                how.on_lost = lost;
+                how.lost_context = told_.get();
+            }
             return detail::call(sqlock_acquire_many, locks.data(), count,
                                 SQLOCK_FOREVER, &how, nullptr);
         }

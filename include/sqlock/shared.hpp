@@ -55,7 +55,7 @@ class sharing
         auto made = lock_state::obtain(owner_, name_, std::move(how));
         if (!made)
             return made;
-        one_wait by(wait_ms);
+        one_wait by(wait_ms, (*made)->lock());
         const all_waits::entry noted(waits_, by);
         const auto came = (*made)->take(by, wait_ms);
         if (!came)

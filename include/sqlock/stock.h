@@ -158,7 +158,8 @@ typedef struct sqlock_stock_line {
     int64_t quantity; /* 1 or more */
     int result;       /* out: 0; why this line was refused: EINSUFFICIENT,
                          ENOTFOUND, EINVAL; ECANCELED: the call failed for
-                         another reason.  Written in any case */
+                         another reason.  Written in any case, but if there
+                         are too many lines */
     int64_t left;     /* out: as in the answer */
 } sqlock_stock_line;
 

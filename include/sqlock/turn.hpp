@@ -78,8 +78,11 @@ class event
 class one_wait
 {
   public:
-    /* With 0 it is a try, which waits for nobody, and cannot be cancelled. */
-    explicit one_wait(std::int64_t wait_ms)
+    /* With 0 it is a try, which waits for nobody, and cannot be cancelled.  The
+     * library looks at the descriptor later while a callback of its runs, so
+     * whoever waits for a lock of his own names it, too. */
+    explicit one_wait(std::int64_t wait_ms, sqlock_lock *lock = nullptr)
+        : lock_(lock)
     {
         if (wait_ms != 0)
             event_.emplace();
@@ -103,6 +106,8 @@ class one_wait
             return;
         event_->set();
         tell(is_cancelled_);
+        if (lock_ != nullptr)
+            (void)sqlock_cancel(lock_, nullptr);
     }
     bool is_cancelled()
     {
@@ -130,6 +135,7 @@ class one_wait
 
   private:
     std::optional<event> event_;
+    sqlock_lock *const lock_;
     std::mutex inner_; /* guards the following */
     std::condition_variable woken_;
     bool is_cancelled_ = false;

@@ -226,7 +226,8 @@ SQLOCK_MUSTUSE int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
  *         EEXPIRED    the lease has expired
  *         ERETRY      run the transaction again
  *         any other   not guarded, and the transaction cannot commit.  EBUSY:
- *                     somebody has locked the row
+ *                     somebody has locked the row.  ENOTSUP: the lock is
+ *                     shared, or may be since a downgrade without an answer
  */
 SQLOCK_MUSTUSE int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock,
                                    sqlock_error *err);

@@ -90,8 +90,8 @@ typedef struct sqlock_transactions {
     const char *share_wait;  /* FOR SHARE that waits */
     uint32_t wait_unit_ms;   /* unit of `limit`; 0: no statement waits */
     /* The client library gives up a connection, not of an application's handle,
-     * when a statement takes a second longer than the statement_timeout_ms with
-     * which it was opened, and more than 2 s: so no single wait may. */
+     * a second or two after the statement_timeout_ms with which it was opened:
+     * no single wait may take longer. */
     bool reads_in_time;
 
     const char *timestamp_us;   /* {column}, a point in time, as us */

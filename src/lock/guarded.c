@@ -52,13 +52,10 @@ int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
         rc = aside != NULL ? over(aside->lost, err) : lk_not_owner(err);
     } else if (hold->lost != 0) {
         rc = over(hold->lost, err);
-    } else if (lk_lease_may_be_shared(&hold->lease)) {
+    } else if (lk_is_share(hold)) {
         rc = lk_error(err, SQLOCK_ENOTSUP,
-                      lk_is_share(hold)
-                          ? "the lock is shared: only a lease that has it "
-                            "alone can be guarded"
-                          : "a downgrade got no answer, so the lock may be "
-                            "shared: renew the lease, which finds out");
+                      "the lock is shared: only a lease that has it alone can "
+                      "be guarded");
     } else {
         *lease = hold->lease;
         hold->guards++;
@@ -68,6 +65,19 @@ int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
     }
     pthread_mutex_unlock(&lk_mutex);
     return rc;
+}
+
+int lk_guard_begin_alone(sqlock_lock *lock, const struct lk_store *store,
+                         struct lk_lease *lease, sqlock_error *err)
+{
+    int rc = lk_guard_begin(lock, store, lease, err);
+
+    if (rc < 0 || !lk_lease_may_be_shared(lease))
+        return rc;
+    lk_guard_end(lock, lease->client_id, 0);
+    return lk_error(err, SQLOCK_ENOTSUP,
+                    "a downgrade got no answer, so the lock may be shared: "
+                    "renew the lease, which finds out");
 }
 
 struct lk_hold *lk_guarded_hold(const sqlock_lock *lock, const char *client_id)

@@ -15,6 +15,11 @@
 int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
                    struct lk_lease *lease, sqlock_error *err);
 
+/* The same, for a statement that finds the lease only if it has the lock alone:
+ * ENOTSUP if a downgrade got no answer. */
+int lk_guard_begin_alone(sqlock_lock *lock, const struct lk_store *store,
+                         struct lk_lease *lease, sqlock_error *err);
+
 /* Get the store of a lock.  Return 0, EINVAL if the lock is NULL, or EFORK. */
 int lk_guarded_store(const sqlock_lock *lock, struct lk_store **out,
                      sqlock_error *err);

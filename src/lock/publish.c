@@ -42,7 +42,7 @@ int sqlock_publish(sqlock_lock *lock, const char *text, sqlock_error *err)
     /* As a guard does, this keeps the lease from being released or set aside
      * meanwhile. */
     if (rc == 0)
-        rc = lk_guard_begin(lock, store, &lease, err);
+        rc = lk_guard_begin_alone(lock, store, &lease, err);
     if (rc < 0)
         return rc;
     rc = lk_guard_settle(lock, &lease, err);

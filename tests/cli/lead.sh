@@ -12,7 +12,8 @@ candidate() { # NAME OPTION...
     local name=$1
     shift
     env --default-signal=HUP,INT,QUIT,USR1,USR2 "$SQLOCK" \
-        --table-prefix "$prefix" lead "$@" service -- sh -c "echo $name \$\$ >> '$dir/terms'; exec sleep 600" \
+        --table-prefix "$prefix" lead "$@" service -- \
+        sh -c "echo $name \$\$ >>'$dir/terms'; exec sleep 600" \
         2>"$dir/$name.err" &
     candidates[$name]=$!
     helper "$!"
@@ -167,7 +168,7 @@ waits_on() {
     resign one
     : >"$dir/terms"
     env --default-signal=HUP "$SQLOCK" --table-prefix "$prefix" lead service -- \
-        sh -c "echo one \$\$ >>'$dir/terms'; exit 3" 2>"$dir/err" &
+        sh -c "trap '' HUP; echo one \$\$ >>'$dir/terms'; exit 3" 2>"$dir/err" &
     holder=$!
     helper "$holder"
     until_true grep -q "exited with 3" "$dir/err"

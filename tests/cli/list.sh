@@ -211,10 +211,11 @@ tops() {
         --reason test 2>/dev/null
     until_true grep -q '"lost":1' "$dir/top"
     is "and a lease that is lost" "$?" 0
-    take broken 2
+    take broken 8
     until_true grep -q '"name":"broken","state":"held"' "$dir/top"
     sq -q break broken --client-id "$(sq show broken --json | json client_id)" \
         --reason test 2>/dev/null
+    is "a short lease is broken in time" "$?" 0
     until_true grep -q '"name":"broken","state":"expired"' "$dir/top"
     is "a lease that is broken is lost once, and not again when it ends" \
         "$(while read -r out; do json lost <<<"$out"; done <"$dir/top" |

@@ -10,7 +10,7 @@
 #include "support/workers.h"
 
 #define LONG_MS 120000 /* longer than PATIENCE_MS */
-#define SHORT_MS 700
+#define SHORT_MS (1500 * SLOWNESS)
 
 /* A thread that waits for the lock that the test's thread holds. */
 struct next {
@@ -110,10 +110,11 @@ static void test_the_end_of_a_guard_wakes(void **state)
 {
     struct fixture *f = *state;
     struct next next;
-    sqlock_lock *lock = begin(f, &next, SHORT_MS);
+    sqlock_lock *lock = begin(f, &next, LONG_MS);
     sqlock_tx *tx = NULL;
 
     assert_ok(sqlock_tx_begin(&tx, f->a, &f->err));
+    lock_renew(lock, SHORT_MS);
     assert_ok(sqlock_tx_guard(tx, lock, &f->err));
     assert_becomes_true(sqlock_remaining_ms(lock) == 0, PATIENCE_MS);
     assert_becomes_true(worker_is_parked(&next.worker), PATIENCE_MS);

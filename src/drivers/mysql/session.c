@@ -45,7 +45,7 @@ static unsigned int seconds_until(int64_t deadline_ns)
 }
 
 /* Set the client library's time limits, in seconds.  abort ends connecting and
- * statements at the deadline; these limits are one to two seconds longer, so
+ * statements at the deadline; these limits are at least a second longer, so
  * that the server's own limits apply first.  With Oracle's library nothing else
  * limits connecting. */
 static void set_timeouts(MYSQL *mysql, const sqlock_connect *how)

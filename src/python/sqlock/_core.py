@@ -389,6 +389,8 @@ class Core:
         if what == "look":
             self._look_at_loops()
             late[:] = [end for end in late if not end()]
+        elif what == "late":
+            late.append(pointer)
         elif what == "release":
             self._release(pointer)
         elif what == "tell":
@@ -399,21 +401,20 @@ class Core:
             if not self._drop(pointer):
                 late.append(functools.partial(self._drop, pointer))
         elif what == "quorum":
-            self._end_quorum(pointer, late)
+            self._end_quorum(pointer)
         elif what == "close":
             if not self._closes():
                 late.append(self._closes)
         else:  # the name of a function of the library
             self.end_one(ctypes.c_void_p(pointer), what)
 
-    def _end_quorum(self, quorum: _Native, late: List[Callable[[], bool]]) -> None:
+    def _end_quorum(self, quorum: _Native) -> None:
         """In a thread of its own: a server that is away would hold up all that is
         dropped after it."""
 
         def run() -> None:
             if not quorum.end():
-                late.append(quorum.end)
-                self._dropped.put(("look", None, None))
+                self._dropped.put(("late", quorum.end, None))
 
         try:
             threading.Thread(target=run, name="sqlock quorum", daemon=True).start()

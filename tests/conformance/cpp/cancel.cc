@@ -271,6 +271,42 @@ static void test_each_of_several()
     }
 }
 
+/* A callback runs in the thread that looks at the descriptors of waits: so one
+ * that cancels, and waits for the end, needs more than a descriptor. */
+static void test_in_a_callback()
+{
+    const auto registry = open_registry(), other = open_registry();
+    sqlock::mutex holder(other, "called back");
+    sqlock::shared_mutex mutex(registry, "called back");
+    std::atomic<bool> is_over{false}, were_cancelled{false};
+    waiters readers;
+    sqlock::acquire_options how;
+
+    how.ttl = 15s;
+    how.on_lost = [&](int) {
+        mutex.cancel();
+        were_cancelled = readers.are_cancelled();
+        is_over = true;
+    };
+    sqlock::mutex lost(registry, "called back, lost", how);
+
+    lost.lock();
+    holder.lock();
+    for (int i = 0; i < 4; i++)
+        readers.add([&] {
+            mutex.lock_shared();
+            mutex.unlock_shared();
+        });
+    const bool waited = readers.wait();
+    end_lease(other, "called back, lost");
+    check(waited && comes_true([&] { return is_over.load(); }) &&
+              were_cancelled,
+          "a callback may cancel the waits of readers, and wait for their end");
+    lost.unlock();
+    holder.unlock();
+    readers.join();
+}
+
 int main(int argc, char **argv)
 {
     return run(argc, argv, "tests/conformance/cpp", [] {
@@ -278,5 +314,6 @@ int main(int argc, char **argv)
         test_before_an_unlock();
         test_before_the_wait();
         test_each_of_several();
+        test_in_a_callback();
     });
 }

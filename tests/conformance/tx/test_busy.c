@@ -142,7 +142,7 @@ static void test_a_wait_for_a_row_may_outlast_a_statement(void **state)
     struct session a;
     sqlock_tx *tx;
 
-    options.statement_timeout_ms = 500 * SLOWNESS;
+    options.statement_timeout_ms = 1000 * SLOWNESS;
     options.connect_timeout_ms = 1000 * SLOWNESS;
     registry = fixture_registry(f, &options);
     open_session(f, &a);
