@@ -94,8 +94,8 @@ static int64_t next_read_ns(const struct lk_store *store,
 {
     int64_t poll_ns = (int64_t)store->options.poll_ms * LK_NS_PER_MS;
     int64_t next_ns =
-        lk_later(sqlock_monotonic_ns(),
-                 lk_random_between(poll_ns * 3 / 4, poll_ns * 5 / 4));
+        lk_after_ns(sqlock_monotonic_ns(),
+                    lk_random_between(poll_ns * 3 / 4, poll_ns * 5 / 4));
 
     if (seen != NULL && lk_info_tells(seen) && lk_observer_hears(observer))
         next_ns = lk_sooner(lk_after_ms(next_ns, seen->remaining_ms),

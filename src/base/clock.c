@@ -41,7 +41,7 @@ int64_t lk_after_us(int64_t from_ns, int64_t us)
     return from_ns + us * LK_NS_PER_US;
 }
 
-int64_t lk_later(int64_t from_ns, int64_t by_ns)
+int64_t lk_after_ns(int64_t from_ns, int64_t by_ns)
 {
     return by_ns >= LK_NEVER - from_ns ? LK_NEVER : from_ns + by_ns;
 }
@@ -49,6 +49,11 @@ int64_t lk_later(int64_t from_ns, int64_t by_ns)
 int64_t lk_sooner(int64_t a_ns, int64_t b_ns)
 {
     return a_ns < b_ns ? a_ns : b_ns;
+}
+
+int64_t lk_later(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns > b_ns ? a_ns : b_ns;
 }
 
 struct timespec lk_timespec(int64_t ns)

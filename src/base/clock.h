@@ -30,10 +30,11 @@ int64_t lk_after_ms(int64_t from_ns, int64_t ms);
 int64_t lk_after_us(int64_t from_ns, int64_t us);
 
 /* Return from + by; LK_NEVER if that is out of range. */
-int64_t lk_later(int64_t from_ns, int64_t by_ns);
+int64_t lk_after_ns(int64_t from_ns, int64_t by_ns);
 
-/* Return the earlier of two deadlines. */
+/* Return the earlier, or the later, of two points in time. */
 int64_t lk_sooner(int64_t a_ns, int64_t b_ns);
+int64_t lk_later(int64_t a_ns, int64_t b_ns);
 
 /* Convert a CLOCK_MONOTONIC deadline for pthread_cond_timedwait(). */
 struct timespec lk_timespec(int64_t ns);

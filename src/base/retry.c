@@ -72,7 +72,7 @@ bool lk_retry_decide(struct lk_retry *retry, int rc)
         return false;
     now = sqlock_monotonic_ns();
     resume_ns =
-        lk_later(now, lk_retry_pause_ns(&retry->policy, retry->failures));
+        lk_after_ns(now, lk_retry_pause_ns(&retry->policy, retry->failures));
     if (retry->policy.last == LK_RETRY_AT_DEADLINE) {
         if (now >= retry->deadline_ns)
             return false;

@@ -20,7 +20,7 @@ static int64_t boottime_of(int64_t monotonic_ns)
 {
     if (monotonic_ns == LK_NEVER)
         return LK_NEVER;
-    return lk_later(lk_boottime_ns(), monotonic_ns - sqlock_monotonic_ns());
+    return lk_after_ns(lk_boottime_ns(), monotonic_ns - sqlock_monotonic_ns());
 }
 
 /* Handler: abort the calls that are past their deadline. */

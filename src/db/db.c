@@ -184,7 +184,8 @@ int lk_db_take(struct lk_db *db, struct lk_pool *pool,
     rc = lk_pool_take_as(pool, wish, out, err);
     if (!may_borrow(db, pool, rc))
         return rc;
-    until_ns = lk_later(wish->wait_until_ns, sqlock_monotonic_ns() - begun_ns);
+    until_ns =
+        lk_after_ns(wish->wait_until_ns, sqlock_monotonic_ns() - begun_ns);
     until_ns = lk_sooner(until_ns, wish->latest_ns);
     if (take_open(other, wish, until_ns, out) < 0)
         return rc;
@@ -293,8 +294,8 @@ static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
     if (rc < 0)
         return rc;
     run->session = connection->number;
-    run->deadline_ns =
-        lk_sooner(lk_later(run->deadline_ns, connection->late_ns), latest_ns);
+    run->deadline_ns = lk_sooner(
+        lk_after_ns(run->deadline_ns, connection->late_ns), latest_ns);
     now_ns = sqlock_monotonic_ns();
     if (now_ns >= run->deadline_ns) {
         lk_pool_give(connection->pool, connection);

@@ -208,8 +208,8 @@ static bool run_group(struct lk_group *group, struct lk_pool *pool,
     begin_by_ns = lk_sooner(begin_by_ns, deadline_ns);
     rc = take(pool, begin_by_ns, &connection, &why);
     if (rc == 0) {
-        begin_by_ns = lk_later(begin_by_ns, connection->late_ns);
-        deadline_ns = lk_later(deadline_ns, connection->late_ns);
+        begin_by_ns = lk_after_ns(begin_by_ns, connection->late_ns);
+        deadline_ns = lk_after_ns(deadline_ns, connection->late_ns);
         if (is_patient && count == 1) {
             head = cut(group);
             rc = execute(pool, connection, head, deadline_ns);

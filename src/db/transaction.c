@@ -39,7 +39,7 @@ int lk_transaction_begin(struct lk_transaction *transaction, struct lk_db *db,
         return rc;
     transaction->connection = connection;
     transaction->late_ns = connection->late_ns;
-    deadline_ns = lk_later(deadline_ns, transaction->late_ns);
+    deadline_ns = lk_after_ns(deadline_ns, transaction->late_ns);
     rc = db->driver->begin(connection->state, deadline_ns, err);
     if (rc < 0)
         end(transaction, !lk_is_outage(rc));
@@ -51,7 +51,7 @@ int lk_transaction_run(struct lk_transaction *transaction, struct lk_run *run,
 {
     struct lk_connection *connection = transaction->connection;
     struct lk_db *db = transaction->db;
-    int64_t deadline_ns = lk_later(run->deadline_ns, transaction->late_ns);
+    int64_t deadline_ns = lk_after_ns(run->deadline_ns, transaction->late_ns);
     sqlock_value values[LK_PLACES_MAX];
     int rc;
 
@@ -69,7 +69,7 @@ int lk_transaction_commit(struct lk_transaction *transaction,
     struct lk_db *db = transaction->db;
     int rc;
 
-    deadline_ns = lk_later(deadline_ns, transaction->late_ns);
+    deadline_ns = lk_after_ns(deadline_ns, transaction->late_ns);
     rc = db->driver->commit(connection->state, deadline_ns, err);
     end(transaction, rc == 0);
     return lk_db_not_applied(rc, err);
@@ -84,7 +84,7 @@ void lk_transaction_rollback(struct lk_transaction *transaction,
 
     if (connection == NULL)
         return;
-    deadline_ns = lk_later(deadline_ns, transaction->late_ns);
+    deadline_ns = lk_after_ns(deadline_ns, transaction->late_ns);
     rc = db->driver->rollback(connection->state, deadline_ns, NULL);
     end(transaction, rc == 0);
 }

@@ -105,7 +105,7 @@ static void put_off(struct lk_resolver *resolver, struct lk_doubt *doubt,
     } else {
         doubt->tries++;
         doubt->due_ns =
-            lk_later(now, lk_retry_pause_ns(&row_policy, doubt->tries));
+            lk_after_ns(now, lk_retry_pause_ns(&row_policy, doubt->tries));
     }
 }
 

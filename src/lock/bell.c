@@ -267,7 +267,7 @@ static void note_refusal(struct lk_bell *bell, int rc)
     if (rc != SQLOCK_ENOTSUP && rc != SQLOCK_EACCESS)
         return;
     pthread_mutex_lock(&bell->mutex);
-    bell->none_until_ns = lk_later(sqlock_monotonic_ns(), NONE_NS);
+    bell->none_until_ns = lk_after_ns(sqlock_monotonic_ns(), NONE_NS);
     pthread_mutex_unlock(&bell->mutex);
 }
 

@@ -61,8 +61,8 @@ static void set_alarm(struct lk_acquisition *a, int64_t least_ns)
                     part_of_ttl_ns(a, RENEWED_PART);
 
     a->kept.look_ns =
-        lk_sooner(a->kept.give_back_ns,
-                  sqlock_monotonic_ns() + lk_later(in_ns, least_ns));
+        lk_sooner(a->kept.give_back_ns, lk_after_ns(sqlock_monotonic_ns(),
+                                                    lk_later(in_ns, least_ns)));
 }
 
 void lk_kept_add(struct lk_acquisition *a, struct lk_part *part)

@@ -159,8 +159,8 @@ static int64_t look_at_gone(struct lk_slot *slot)
     if (slot->peers.last != LK_PEERS_GONE)
         see(slot, LK_PEERS_GONE);
     from_ns = lk_sooner(slot->peers.mine_ns,
-                        lk_later(slot->peers.since_ns, LATE_GONE_NS));
-    return lk_later(from_ns, -sqlock_monotonic_ns());
+                        lk_after_ns(slot->peers.since_ns, LATE_GONE_NS));
+    return lk_after_ns(from_ns, -sqlock_monotonic_ns());
 }
 
 /* Look at a row that another process of ours has.  If it took it back from
@@ -214,7 +214,7 @@ bool lk_peers_refused(struct lk_slot *slot, const struct lk_row *row)
     }
     if (is_open)
         slot->peers.open_until_ns =
-            lk_later(sqlock_monotonic_ns(), lk_row_blocked_ns(row));
+            lk_after_ns(sqlock_monotonic_ns(), lk_row_blocked_ns(row));
     if (slot->peers.last < LK_PEERS_OPEN) {
         see(slot, LK_PEERS_OPEN);
         slot->peers.mine_ns = lk_after_ms(
@@ -306,7 +306,7 @@ void lk_peers_charge(struct lk_slot *slot, int64_t held_ns)
     int heads = slot->peers.heads > 0 ? slot->peers.heads : 1;
 
     if (only_polls(slot))
-        slot->peers.used_ns += lk_later(held_ns, POLL_TURN_NS);
+        slot->peers.used_ns += lk_after_ns(held_ns, POLL_TURN_NS);
     else if (slot->peers.count > 0)
         owe(slot, (int64_t)slot->peers.count * TURN / heads);
     else if (can_open(slot) && slot->is_contended)
@@ -384,7 +384,7 @@ int lk_peers_open(struct lk_part *part, sqlock_error *err)
     keep_queue(slot);
     see(slot, LK_PEERS_OPEN);
     slot->peers.mine_ns = slot->peers.since_ns;
-    slot->peers.open_until_ns = lk_later(slot->peers.since_ns, OPEN_NS);
+    slot->peers.open_until_ns = lk_after_ns(slot->peers.since_ns, OPEN_NS);
     return 0;
 }
 

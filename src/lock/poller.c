@@ -243,7 +243,7 @@ static int64_t looks_at(const struct lk_part *part)
     int64_t now = sqlock_monotonic_ns();
 
     if (pause_ns != LK_NEVER)
-        return lk_later(now, lk_random_between(0, pause_ns));
+        return lk_after_ns(now, lk_random_between(0, pause_ns));
     return part->slot->place > 0
                ? lk_after_ms(now, lk_sooner(BEHIND_MS, poll_ms))
                : 0;

@@ -32,7 +32,8 @@ bool lk_row_wait_is_there(const struct lk_store *store)
 static int64_t own_time(const struct lk_row *row)
 {
     int64_t now = sqlock_monotonic_ns();
-    int64_t end = row->is_taken ? lk_later(now, lk_row_blocked_ns(row)) : now;
+    int64_t end =
+        row->is_taken ? lk_after_ns(now, lk_row_blocked_ns(row)) : now;
 
     return lk_after_ms(end, INT64_C(1000) * row->place + 1);
 }

@@ -63,7 +63,7 @@ static void win(const sqlock_quorum *quorum, struct round *round)
     round->is_won = true;
     if (more_ns < STRAGGLERS_MS * LK_NS_PER_MS)
         more_ns = STRAGGLERS_MS * LK_NS_PER_MS;
-    round->until_ns = lk_later(now_ns, lk_sooner(more_ns, left_ns));
+    round->until_ns = lk_after_ns(now_ns, lk_sooner(more_ns, left_ns));
 }
 
 /* Look where the round stands. */
@@ -84,7 +84,7 @@ static enum round_end look(sqlock_quorum *quorum, struct round *round)
     if (held == 0 || is_late(quorum))
         round->until_ns = LK_NEVER;
     else if (round->until_ns == LK_NEVER)
-        round->until_ns = lk_later(now_ns, round->patience_ns);
+        round->until_ns = lk_after_ns(now_ns, round->patience_ns);
     return now_ns >= round->until_ns ? ROUND_SETBACK : ROUND_GOES_ON;
 }
 
@@ -135,8 +135,8 @@ static bool hold(sqlock_quorum *quorum)
 static int set_back(sqlock_quorum *quorum, struct round *round,
                     enum round_end end, sqlock_error *err)
 {
-    int64_t until_ns = lk_later(sqlock_monotonic_ns(),
-                                lk_random_between(0, round->patience_ns));
+    int64_t until_ns = lk_after_ns(sqlock_monotonic_ns(),
+                                   lk_random_between(0, round->patience_ns));
 
     for (size_t i = 0; i < quorum->count; i++) {
         struct lk_member *member = &quorum->members[i];

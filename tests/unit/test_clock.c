@@ -56,6 +56,16 @@ static void test_the_sooner_deadline(void **state)
     assert_true(lk_sooner(LK_NEVER, LK_NEVER) == LK_NEVER);
 }
 
+static void test_the_later_deadline(void **state)
+{
+    (void)state;
+    assert_true(lk_later(1, 2) == 2);
+    assert_true(lk_later(2, -1) == 2);
+    assert_true(lk_later(LK_NEVER, 7) == LK_NEVER);
+    assert_true(lk_after_ns(2, -1) == 1);
+    assert_true(lk_after_ns(LK_NEVER, 7) == LK_NEVER);
+}
+
 static void test_clocks_go_forward(void **state)
 {
     int64_t monotonic = sqlock_monotonic_ns();
@@ -90,6 +100,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_deadlines_saturate),
     cmocka_unit_test(test_a_deadline_never_lies_before_its_start),
     cmocka_unit_test(test_the_sooner_deadline),
+    cmocka_unit_test(test_the_later_deadline),
     cmocka_unit_test(test_clocks_go_forward),
     cmocka_unit_test(test_timespec_of_a_deadline),
 };
