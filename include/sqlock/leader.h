@@ -70,7 +70,7 @@ extern "C" {
  *         EINUSE      an open transaction guards the lock
  *         ECONFLICT   the lock has permits (sqlock/shared.h)
  *         ENOTSUP     the table has one of Spring's layouts; or a downgrade got
- *                     no answer: renew the lease, which finds out
+ *                     no answer: renew when statement_timeout_ms is over
  *         EUNCERTAIN  the outcome is not known: call again, which does no harm
  */
 SQLOCK_MUSTUSE int sqlock_publish(sqlock_lock *lock, const char *text,

@@ -46,6 +46,8 @@ struct lk_lease {
     /* it is exclusive, unless a downgrade that was not answered has made a
      * share of it */
     bool may_be_share;
+    /* until when it may be carried out, CLOCK_BOOTTIME */
+    int64_t late_share_ns;
     int turn;          /* of such a claim: how many tickets were before its own;
                         -1: it had none */
     const char *queue; /* tickets for a row that the claim inserts; or NULL */

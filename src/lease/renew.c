@@ -230,6 +230,16 @@ static bool is_share_now(const struct lk_item *item)
            item->row.weight > 0;
 }
 
+/* Return whether the lease, which was renewed, is known to have the lock alone:
+ * the downgrade without an answer was not carried out, and will not be. */
+static bool is_alone_now(const struct lk_batch *batch)
+{
+    const struct lk_item *item = &batch->items[0];
+
+    return item->rc == 0 && item->lease.weight == 0 &&
+           batch->sent_boot_ns > item->lease.late_share_ns;
+}
+
 int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
                    sqlock_error *err)
 {
@@ -245,6 +255,8 @@ int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
         batch->items[0].lease.may_be_share = false;
         rc = renew(store, batch, err);
     }
+    if (rc == 0 && batch->items[0].lease.may_be_share && is_alone_now(batch))
+        batch->items[0].lease.may_be_share = false;
     return rc;
 }
 

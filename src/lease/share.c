@@ -86,6 +86,17 @@ static int judge_downgrade(struct lk_store *store, struct lk_lease *lease,
     return 0;
 }
 
+/* Note a downgrade that may have been carried out, or be so yet, and of which a
+ * copy was asked for first at that time. */
+static void note_downgrade(const struct lk_store *store, struct lk_lease *lease,
+                           int64_t asked_boot_ns)
+{
+    lease->may_be_share = true;
+    lease->late_share_ns =
+        lk_after_ms(lk_boottime_ns(), store->options.statement_timeout_ms);
+    lk_lease_believe_less(store, lease, asked_boot_ns);
+}
+
 int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
                        sqlock_error *err)
 {
@@ -105,16 +116,12 @@ int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
                   &affected, err);
     if (run.was_uncertain)
         lk_lease_cap(lease, lease->ttl_ms);
-    if (rc == SQLOCK_EUNCERTAIN) {
-        lease->may_be_share = true;
-        lk_lease_believe_less(store, lease, asked_boot_ns);
-    }
-    if (rc < 0)
-        return rc;
     shared.deadline_boot_ns =
         lk_believe_until(store, run.sent_boot_ns, shared.ttl_ms);
-    if (affected == 0)
+    if (rc == 0 && affected == 0)
         rc = judge_downgrade(store, &shared, lk_boottime_ns(), err);
+    if (rc == SQLOCK_EUNCERTAIN && run.was_uncertain)
+        note_downgrade(store, lease, asked_boot_ns);
     if (rc < 0)
         return rc;
     if (lease->has_text)

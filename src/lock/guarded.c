@@ -77,7 +77,8 @@ int lk_guard_begin_alone(sqlock_lock *lock, const struct lk_store *store,
     lk_guard_end(lock, lease->client_id, 0);
     return lk_error(err, SQLOCK_ENOTSUP,
                     "a downgrade got no answer, so the lock may be shared: "
-                    "renew the lease, which finds out");
+                    "renew the lease when statement_timeout_ms is over, which "
+                    "finds out");
 }
 
 struct lk_hold *lk_guarded_hold(const sqlock_lock *lock, const char *client_id)

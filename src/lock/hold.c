@@ -307,6 +307,8 @@ static void settle(struct lk_hold *hold, const struct lk_renewal *renewal,
         believe(hold, renewal, lease, rc);
     if (lease->weight > 0 && !lk_is_share(hold))
         become_share(hold, lease);
+    if (rc == 0)
+        hold->lease.may_be_share = lease->may_be_share;
     if (sent_boot_ns != 0)
         cap(hold, lease->cap_ms, sent_boot_ns);
     /* A renewal that overlapped may have got no answer. */
