@@ -569,6 +569,8 @@ bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err)
     int rc = lk_canceller_watch(&a->registry->canceller, &a->self,
                                 a->options.cancel_fd, err);
 
+    if (rc == 0)
+        rc = lk_parts_begin(a->parts, a->count, err);
     if (rc < 0)
         (void)end(a, rc);
     else

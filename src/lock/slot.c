@@ -144,8 +144,7 @@ static void go_to(struct lk_part *part, enum lk_part_state state)
 
 static void list(struct lk_part *part)
 {
-    if (!part->is_listed)
-        DL_APPEND2(part->slot->parts, part, previous, next);
+    DL_APPEND2(part->slot->parts, part, previous, next);
     part->is_listed = true;
 }
 
@@ -251,8 +250,8 @@ void lk_part_holds(struct lk_part *part)
 
 /* --- entering --- */
 
-/* Return whether the owner is a handle that holds the lock already, or waits
- * for it in another call. */
+/* Return whether the owner is a handle that holds the lock already, or is
+ * acquiring it in another call. */
 static bool is_used_twice(const struct lk_part *self)
 {
     const struct lk_slot *slot = self->slot;
@@ -269,6 +268,13 @@ static bool is_used_twice(const struct lk_part *self)
             return true;
     }
     return false;
+}
+
+static int used_twice(sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_EINUSE,
+                    "this handle already holds the lock or waits for it: "
+                    "obtain a handle for each owner");
 }
 
 /* Return whether a nested acquire asks for something that the first acquire,
@@ -356,7 +362,7 @@ static int not_in_time(const struct lk_part *part, sqlock_error *err)
                     sqlock_strerror(slot->outage));
 }
 
-/* Append the part to the FIFO. */
+/* Put the part at the end of the FIFO. */
 static void queue(struct lk_part *part)
 {
     part->waiter->reason = LK_WAKE_NONE;
@@ -379,10 +385,8 @@ static int enter(struct lk_part *part, bool may_queue, sqlock_error *err)
     const struct lk_hold *aside = lk_aside_of(slot, part->owner);
     struct lk_hold *hold = ours(part);
 
-    if (is_used_twice(part))
-        return lk_error(err, SQLOCK_EINUSE,
-                        "this handle already holds the lock or waits for it: "
-                        "obtain a handle for each owner");
+    if (is_used_twice(part)) /* since its request was abandoned */
+        return used_twice(err);
     if (hold != NULL)
         return nest(part, hold, err);
     if (aside != NULL)
@@ -486,6 +490,21 @@ static void step_back(struct lk_part *part)
 
 /* --- interface of turns; the caller does not hold the mutex --- */
 
+int lk_parts_begin(struct lk_part *parts, size_t count, sqlock_error *err)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&lk_mutex);
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        if (is_used_twice(&parts[i]))
+            rc = parts[i].rc = used_twice(err);
+    }
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        list(&parts[i]);
+    pthread_mutex_unlock(&lk_mutex);
+    return rc;
+}
+
 int lk_enter(struct lk_part *part, bool may_queue, enum lk_part_state *state,
              sqlock_error *err)
 {
@@ -493,7 +512,6 @@ int lk_enter(struct lk_part *part, bool may_queue, enum lk_part_state *state,
 
     pthread_mutex_lock(&lk_mutex);
     rc = enter(part, may_queue, err);
-    list(part);
     *state = part->state;
     pthread_mutex_unlock(&lk_mutex);
     return rc;

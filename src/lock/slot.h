@@ -161,6 +161,13 @@ bool lk_slot_is_in_use(const struct lk_slot *slot, uint64_t owner);
 
 /* --- turns; the caller does not hold the mutex --- */
 
+/* List the parts of an acquisition, which is before its first lk_enter(), in
+ * their slots: from here on a cancellation finds each of them, also behind one
+ * that must be waited for.  Return 0; or EINUSE, which is then also in the
+ * part's rc, if its handle holds the lock or is acquiring it already: no part
+ * is listed. */
+int lk_parts_begin(struct lk_part *parts, size_t count, sqlock_error *err);
+
 /* Take the turn, or nest in the owner's lease; otherwise, if may_queue, queue
  * in the FIFO.  Return 0, and in *state LK_PART_TURN, LK_PART_NESTED or
  * LK_PART_QUEUED; or LK_PART_OUTSIDE, if another part has the turn and
