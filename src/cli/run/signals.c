@@ -69,8 +69,8 @@ bool run_signals_may_end(int number)
     return number != SIGCONT && number != SIGTSTP;
 }
 
-/* Return whether the signal tells sqlock to end: USR1 and USR2 are meant for the
- * command only. */
+/* Return whether the signal tells sqlock to end: USR1 and USR2 are meant for
+ * the command only. */
 bool run_signals_tell_to_end(int number)
 {
     return run_signals_may_end(number) && number != SIGUSR1 &&
