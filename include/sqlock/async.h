@@ -37,7 +37,8 @@
  * half of `pool_size` are waiting, the rows of all other requests are read
  * together, every `poll_ms`.
  *
- * A request keeps its lock alive: the caller may drop its own reference.
+ * A request keeps its lock: sqlock_drop() refuses the last reference (EINUSE)
+ * until the request has ended and nothing is held.
  * sqlock_registry_close() abandons and frees all requests that are left.  A
  * child process has no requests: their status is FREE, and calls return EFORK.
  */
