@@ -216,6 +216,8 @@ static bool is_to_undo(struct lk_acquisition *a, const struct lk_item *item,
  * Return rc, or the result of one of them. */
 static int note_unreleased(const struct lk_batch *granted, int rc)
 {
+    int result = rc;
+
     for (size_t i = 0; i < granted->count; i++) {
         const struct lk_item *item = &granted->items[i];
         struct lk_part *part = item->owner;
@@ -223,9 +225,9 @@ static int note_unreleased(const struct lk_batch *granted, int rc)
         if (rc == 0 && !lk_is_outage(item->rc))
             continue;
         part->rc = SQLOCK_EUNCERTAIN;
-        rc = rc == 0 ? item->rc : rc;
+        result = result == 0 ? item->rc : result;
     }
-    return rc;
+    return result;
 }
 
 /* Release the leases that a claim got, if the acquisition cannot keep them
