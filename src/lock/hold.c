@@ -301,8 +301,6 @@ static void become_share(struct lk_hold *hold, const struct lk_lease *lease)
 static void settle(struct lk_hold *hold, const struct lk_renewal *renewal,
                    const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
 {
-    if (rc == 0)
-        lk_count(&hold->slot->store->db.stats, LK_COUNT_RENEWED);
     if (hold->lost == 0)
         believe(hold, renewal, lease, rc);
     if (lease->weight > 0 && !lk_is_share(hold))
@@ -316,16 +314,24 @@ static void settle(struct lk_hold *hold, const struct lk_renewal *renewal,
     if ((rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED) &&
         hold->lost != SQLOCK_ELOST)
         (void)lk_lose(hold, rc);
+    /* The answer may come when the lease is over already. */
+    else if (rc == 0 && lk_remaining_ns(hold) == 0 && hold->lost == 0)
+        (void)lk_lose(hold, SQLOCK_EEXPIRED);
+    if (rc == 0 && hold->lost == 0)
+        lk_count(&hold->slot->store->db.stats, LK_COUNT_RENEWED);
 }
 
-void lk_renewal_end(struct lk_hold *hold, struct lk_renewal *renewal,
-                    const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
+int lk_renewal_end(struct lk_hold *hold, struct lk_renewal *renewal,
+                   const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
 {
     DL_DELETE2(hold->renewals, renewal, previous, next);
     if (hold->state == LK_HOLD_HELD)
         settle(hold, renewal, lease, rc, sent_boot_ns);
+    if (rc == 0)
+        rc = hold->lost;
     lk_wake_in_time(hold->slot);
     lk_hold_unpin(hold);
+    return rc;
 }
 
 int lk_not_owner(sqlock_error *err)

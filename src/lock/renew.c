@@ -167,11 +167,11 @@ static void settle(const struct renewals *renewals, int rc, sqlock_error *err)
 
         if (rc < 0)
             item->rc = rc;
-        else if (item->rc < 0)
-            (void)lk_renewal_error(item->rc, err);
-        pending->member->rc = item->rc;
-        lk_renewal_end(pending->hold, &pending->renewal, &item->lease, item->rc,
-                       batch->sent_boot_ns);
+        pending->member->rc =
+            lk_renewal_end(pending->hold, &pending->renewal, &item->lease,
+                           item->rc, batch->sent_boot_ns);
+        if (rc == 0)
+            (void)lk_renewal_error(pending->member->rc, err);
     }
     pthread_mutex_unlock(&lk_mutex);
 }

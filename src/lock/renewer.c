@@ -191,8 +191,8 @@ static void apply(struct lk_renewer *renewer, const struct lk_batch *batch)
             DL_APPEND2(renewer->renewing, hold, renewing.previous,
                        renewing.next);
         }
-        lk_renewal_end(hold, &hold->renewing.renewal, &item->lease, item->rc,
-                       batch->sent_boot_ns);
+        (void)lk_renewal_end(hold, &hold->renewing.renewal, &item->lease,
+                             item->rc, batch->sent_boot_ns);
     }
     pthread_mutex_unlock(&lk_mutex);
 }
