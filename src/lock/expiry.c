@@ -63,6 +63,7 @@ struct message {
     void *context;
     int code;
     int64_t token;
+    bool is_event; /* and not the event of this lease a second time */
 };
 
 /* The caller of the functions down to tell() holds the mutex. */
@@ -83,9 +84,11 @@ static struct message end(struct lk_hold *hold)
                                .on_lost = hold->asked.on_lost,
                                .context = hold->asked.lost_context,
                                .code = hold->lost,
-                               .token = hold->lease.token};
-    /* call it once, even if the lease is watched again */
+                               .token = hold->lease.token,
+                               .is_event = !hold->is_reported};
+    /* tell it once, even if the lease is watched again */
     hold->asked.on_lost = NULL;
+    hold->is_reported = true;
     return message;
 }
 
@@ -121,7 +124,9 @@ static void tell(struct lk_expiry *expiry, const struct message *message)
 {
     expiry->calling = message->lock;
     pthread_mutex_unlock(&lk_mutex);
-    lk_tell(message->lock, SQLOCK_EVENT_LOST, message->token, message->code);
+    if (message->is_event)
+        lk_tell(message->lock, SQLOCK_EVENT_LOST, message->token,
+                message->code);
     if (message->on_lost != NULL)
         call_on_lost(message);
     pthread_mutex_lock(&lk_mutex);

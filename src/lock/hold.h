@@ -63,6 +63,8 @@ struct lk_hold {
     int lost; /* 0, ELOST, EEXPIRED; does not go back to 0 */
     /* the end of the lease is still to be reported, by on_lost or lost_fd */
     bool is_to_be_told;
+    /* an event has told the end of the lease */
+    bool is_reported;
     uint32_t guards; /* open transactions that guard the lease */
     struct lk_renewal *renewals;
     uint32_t pins; /* who uses it beside its slot */

@@ -11,6 +11,7 @@
 #include "lease/batch.h"
 #include "lock/hold.h"
 #include "lock/registry.h"
+#include "lock/release.h"
 
 /* Stop renewer, expiry, poller and canceller, but neither the store's
  * background service nor the executor.  May be called again. */
@@ -75,14 +76,17 @@ static void collect_held(struct lk_batch *batch, struct lk_slot **next)
 
     batch->count = 0;
     for (; slot != NULL && batch->count < LK_BATCH_MAX; slot = slot->hh.next) {
-        const struct lk_hold *hold = lk_present(slot);
+        struct lk_hold *hold = lk_present(slot);
 
         if (hold != NULL)
-            batch->items[batch->count++].lease = hold->lease;
+            batch->items[batch->count++] =
+                (struct lk_item){.lease = hold->lease, .owner = hold};
     }
     *next = slot;
 }
 
+/* Release the leases, whose holds own the items.  Return the first error, also
+ * if a lease was lost before. */
 static int release_batch(sqlock_registry *registry, struct lk_batch *batch,
                          sqlock_error *err)
 {
@@ -92,9 +96,11 @@ static int release_batch(sqlock_registry *registry, struct lk_batch *batch,
     batch->deadline_ns = lk_store_deadline(&registry->store);
     rc = lk_batch_release(&registry->store, batch, err);
     for (size_t i = 0; rc == 0 && i < batch->count; i++) {
-        rc = batch->items[i].rc;
+        const struct lk_item *item = &batch->items[i];
+
+        rc = lk_release_outcome(item->owner, item->rc);
         if (rc < 0)
-            rc = lk_error(err, rc, "%s: %s", batch->items[i].lease.key,
+            rc = lk_error(err, rc, "%s: %s", item->lease.key,
                           sqlock_strerror(rc));
     }
     return rc;
@@ -129,24 +135,27 @@ static int release_alone(sqlock_registry *registry, sqlock_error *err)
     return result;
 }
 
-/* Release the shares, and return the first error. */
-static int release_shares(sqlock_registry *registry, sqlock_error *err)
+/* Release the shares, and the leases that were set aside, one by one.  After an
+ * outage the latter are over without being released.  Return `result`, or if
+ * that is 0, the first error. */
+static int release_others(sqlock_registry *registry, int result,
+                          sqlock_error *err)
 {
-    int result = 0;
-
     for (struct lk_slot *slot = registry->slots; slot != NULL;
          slot = slot->hh.next) {
-        const struct lk_hold *hold;
+        struct lk_hold *hold;
 
         DL_FOREACH(slot->holds, hold)
         {
+            bool is_aside = hold->state == LK_HOLD_ASIDE;
             struct lk_batch batch;
             struct lk_item item;
             int rc;
 
-            if (hold->state != LK_HOLD_HELD || !lk_is_share(hold))
+            if (is_aside ? lk_is_outage(result) : !lk_is_share(hold))
                 continue;
             lk_batch_of_one(&batch, &item, &hold->lease, 0);
+            item.owner = hold;
             rc = release_batch(registry, &batch, result == 0 ? err : NULL);
             if (result == 0)
                 result = rc;
@@ -157,7 +166,6 @@ static int release_shares(sqlock_registry *registry, sqlock_error *err)
 
 int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
 {
-    int shares;
     int rc;
 
     if (registry == NULL)
@@ -179,12 +187,11 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
         ;
     lk_executor_stop(&registry->executor);
     stop_services(registry);
-    rc = release_alone(registry, err);
-    shares = release_shares(registry, rc == 0 ? err : NULL);
+    rc = release_others(registry, release_alone(registry, err), err);
     pthread_mutex_lock(&lk_mutex);
     while (registry->locks != NULL)
         lk_lock_free(registry->locks);
     pthread_mutex_unlock(&lk_mutex);
     free_registry(registry);
-    return rc < 0 ? rc : shares;
+    return rc;
 }

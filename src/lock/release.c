@@ -106,6 +106,27 @@ void lk_release_add(struct lk_release *release, size_t i,
     release->set->members[i].rc = part->rc;
 }
 
+/* --- what it comes to --- */
+
+int lk_release_outcome(const struct lk_hold *hold, int rc)
+{
+    if (hold->lost == SQLOCK_ELOST)
+        return SQLOCK_ELOST;
+    /* This process had given the lease up, but no other has taken it. */
+    return hold->lost == SQLOCK_EEXPIRED && rc == 0 ? SQLOCK_EEXPIRED : rc;
+}
+
+/* Combine the result of the release with what was known before. */
+static int outcome(const struct lk_release_part *part, int rc)
+{
+    rc = lk_release_outcome(part->hold, rc);
+    /* The row may have been lost to our own hand-off, carried out late. */
+    return part->is_handed_off_maybe && rc == SQLOCK_ELOST &&
+                   part->hold->lost != SQLOCK_ELOST
+               ? SQLOCK_EUNCERTAIN
+               : rc;
+}
+
 /* --- to the next waiter of this process --- */
 
 static struct lk_part *choose(struct lk_slot *slot)
@@ -155,6 +176,7 @@ static int hand_off(struct lk_release_part *part, struct lk_part *next)
     /* after ETIMEDOUT it was handed off, but already over, and released */
     pass_on(part->hold, next, rc == 0 ? &given : NULL);
     part->is_handed_off = true;
+    part->rc = outcome(part, 0);
     return 0;
 }
 
@@ -185,22 +207,6 @@ static void hand_off_all(struct lk_release *release)
 }
 
 /* --- to the database --- */
-
-/* Combine the result of the release with what was known before. */
-static int outcome(const struct lk_release_part *part, int rc)
-{
-    int lost = part->hold->lost;
-
-    if (lost == SQLOCK_ELOST)
-        return SQLOCK_ELOST;
-    /* This process had given the lease up, but no other has taken it. */
-    if (lost == SQLOCK_EEXPIRED && rc == 0)
-        return SQLOCK_EEXPIRED;
-    /* The row may have been lost to our own hand-off, carried out late. */
-    if (part->is_handed_off_maybe && rc == SQLOCK_ELOST)
-        return SQLOCK_EUNCERTAIN;
-    return rc;
-}
 
 /* Note the result of the release, and give the turn to the next waiter. */
 static void end_part(struct lk_release_part *part, const struct lk_item *item,
@@ -265,15 +271,16 @@ static int run(struct lk_release *release, sqlock_error *err)
 }
 
 /* Report the release of a lease by an event, and before that the loss of the
- * lease if it was not known earlier. */
+ * lease if no event has told it. */
 static void tell(sqlock_lock *lock, const struct lk_release_part *part)
 {
     const struct lk_hold *hold = part->hold;
     int64_t token = hold->lease.token;
+    bool is_over = part->rc == SQLOCK_ELOST || part->rc == SQLOCK_EEXPIRED;
+    int lost = is_over ? part->rc : hold->lost;
 
-    if (hold->lost == 0 &&
-        (part->rc == SQLOCK_ELOST || part->rc == SQLOCK_EEXPIRED))
-        lk_tell(lock, SQLOCK_EVENT_LOST, token, part->rc);
+    if (lost != 0 && !hold->is_reported)
+        lk_tell(lock, SQLOCK_EVENT_LOST, token, lost);
     lk_tell(lock, SQLOCK_EVENT_RELEASED, token, part->rc);
 }
 

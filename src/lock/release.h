@@ -55,6 +55,10 @@ void lk_release_add(struct lk_release *release, size_t i,
  * lock, and 0 for several. */
 int lk_release_end(struct lk_release *release, sqlock_error *err);
 
+/* Return the result of a release that came to rc, from what was known of the
+ * lease before. */
+int lk_release_outcome(const struct lk_hold *hold, int rc);
+
 /* Undo one acquire of the lock's lease of that grant.  If it was the last, the
  * lease is released, or if a transaction guards it, when that ends. */
 void lk_undo(sqlock_lock *lock, uint64_t grant);

@@ -3,9 +3,11 @@
  */
 #include "conformance.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #include "sqlock/async.h"
 #include "sqlock/event.h"
@@ -148,6 +150,7 @@ static sqlock_registry *listening(struct fixture *f, sqlock_level level)
     told.lock = f->name;
     options.on_event = note;
     options.event_level = level;
+    options.ownership = SQLOCK_OWNED_BY_HANDLE;
     return fixture_registry(f, &options);
 }
 
@@ -219,6 +222,57 @@ static void test_a_watched_lease_that_ends_is_told(void **state)
     registry_end(registry);
 }
 
+static void assert_readable(int fd)
+{
+    struct pollfd wanted = {.fd = fd, .events = POLLIN};
+
+    assert_int_equal(poll(&wanted, 1, PATIENCE_MS), 1);
+}
+
+/* A descriptor that is asked for after the loss tells of it, too. */
+static void test_a_loss_is_one_event_when_it_is_watched_again(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = listening(f, SQLOCK_LEVEL_WARNING);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    eventfd_t count;
+    int fd = -1;
+
+    assert_int_equal(sqlock_lost_fd(&fd, lock, &f->err), 0);
+    lock_take(lock, 100);
+    assert_becomes_true(events_of(SQLOCK_EVENT_LOST).times == 1, PATIENCE_MS);
+    assert_readable(fd);
+    assert_int_equal(eventfd_read(fd, &count), 0);
+    assert_int_equal(sqlock_lost_fd(&fd, lock, &f->err), 0);
+    assert_readable(fd);
+    /* waits until all is told */
+    assert_true(sqlock_release(lock, &f->err) < 0);
+    assert_int_equal(events_of(SQLOCK_EVENT_LOST).times, 1);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+/* Nobody watches the lease, which another owner of the process gets. */
+static void test_a_lease_that_was_set_aside_is_told_by_its_release(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = listening(f, SQLOCK_LEVEL_WARNING);
+    sqlock_lock *first = lock_obtain(registry, f->name);
+    sqlock_lock *second = lock_obtain(registry, f->name);
+
+    lock_take(first, 100);
+    assert_ok(sqlock_acquire(second, SQLOCK_FOREVER, NULL, &f->err));
+    lock_give(second);
+    assert_int_equal(events_of(SQLOCK_EVENT_LOST).times, 0);
+    assert_fails(SQLOCK_ELOST, sqlock_release(first, &f->err));
+    assert_int_equal(events_of(SQLOCK_EVENT_LOST).times, 1);
+    assert_int_equal(events_of(SQLOCK_EVENT_LOST).last.code, SQLOCK_ELOST);
+    assert_int_equal(stats_of(f, registry).expired, 1);
+    lock_drop(first);
+    lock_drop(second);
+    registry_end(registry);
+}
+
 static void test_a_struct_of_another_size_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -246,6 +300,8 @@ static const struct test tests[] = {
     TEST(test_grants_and_releases_are_events_of_debugging),
     TEST_ON(test_a_lost_lease_is_told_and_counted_once, ON_ALL, HAS_EXPIRY),
     TEST(test_a_watched_lease_that_ends_is_told),
+    TEST(test_a_loss_is_one_event_when_it_is_watched_again),
+    TEST(test_a_lease_that_was_set_aside_is_told_by_its_release),
     TEST(test_a_struct_of_another_size_is_refused),
 };
 const struct topic topic_stats = TOPIC(tests);

@@ -222,6 +222,21 @@ static void test_F15_the_clock_is_set_forward(void **state)
     registry_end(registry);
 }
 
+static void test_F15_the_close_tells_what_a_step_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct log log = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct told told = {0};
+    sqlock_registry *registry = open_shifted(f, &log, 0);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+
+    take_renewed(lock, 5 * TTL_MS, &told);
+    await_renewals(lock, 2);
+    atomic_store(&shift_us, INT64_C(3600) * 1000000);
+    await_told(&told, SQLOCK_ELOST);
+    assert_fails(SQLOCK_ELOST, sqlock_registry_close(registry, &f->err));
+}
+
 /* Rows last longer than their holders believe: no lease is lost. */
 static void test_F15_the_clock_is_set_back(void **state)
 {
@@ -267,6 +282,7 @@ static const struct test tests[] = {
     TEST(test_F15_answers_narrow_the_offset_from_both_sides),
     TEST(test_F16_a_clock_that_drifts_does_not_step),
     TEST_ON(test_F15_the_clock_is_set_forward, ON_ALL, IN_ALL),
+    TEST(test_F15_the_close_tells_what_a_step_lost),
     TEST(test_F15_the_clock_is_set_back),
     TEST(test_F16_a_small_step_is_borne),
 };
