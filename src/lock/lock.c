@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/owner.h"
+#include "lease/bell.h"
 #include "lock/care.h"
 #include "lock/hold.h"
 #include "lock/registry.h"
@@ -140,6 +141,24 @@ void lk_lock_unpin(sqlock_lock *lock)
         lk_lock_free(lock);
 }
 
+/* Take the bell's session from the lease of a thread that has ended: one at
+ * most, since the next claim of the lock gives up that of the last one. */
+static struct lk_place take_place(const sqlock_lock *lock)
+{
+    struct lk_place place = {0};
+    struct lk_hold *hold;
+
+    DL_FOREACH(lock->slot->holds, hold)
+    {
+        if (hold->lock != lock || place.connection != NULL ||
+            (hold->state != LK_HOLD_ASIDE && !lk_hold_is_overdue(hold)))
+            continue;
+        place = hold->lease.place;
+        hold->lease.place = (struct lk_place){0};
+    }
+    return place;
+}
+
 /* Free a lock whose last reference was dropped: take it out of the table, and
  * end renewing and watching.  The caller holds the mutex, which is released
  * while a callback runs. */
@@ -163,6 +182,7 @@ static void retire(sqlock_registry *registry, sqlock_lock *lock)
 
 int sqlock_drop(sqlock_lock *lock, sqlock_error *err)
 {
+    struct lk_place place = {0};
     sqlock_registry *registry;
     int rc;
 
@@ -173,15 +193,19 @@ int sqlock_drop(sqlock_lock *lock, sqlock_error *err)
         return rc;
     registry = lock->registry;
     pthread_mutex_lock(&lk_mutex);
-    if (lock->references > 1)
+    if (lock->references > 1) {
         lock->references--;
-    else if (lk_slot_is_in_use(lock->slot, lock->owner))
+    } else if (lk_slot_is_in_use(lock->slot, lock->owner)) {
         rc = lk_error(err, SQLOCK_EINUSE,
                       "this is the last reference to a lock that is held or "
                       "waited for: release it first");
-    else
+    } else {
+        place = take_place(lock);
         retire(registry, lock);
+    }
     pthread_mutex_unlock(&lk_mutex);
+    /* The bell ends with its session, and the call waits for no server. */
+    (void)lk_place_end(&registry->store, &place, false, true);
     return rc;
 }
 
