@@ -113,8 +113,8 @@ static void test_the_end_of_a_guard_wakes(void **state)
     sqlock_lock *lock = begin(f, &next, LONG_MS);
     sqlock_tx *tx = NULL;
 
-    assert_ok(sqlock_tx_begin(&tx, f->a, &f->err));
     lock_renew(lock, SHORT_MS);
+    assert_ok(sqlock_tx_begin(&tx, f->a, &f->err));
     assert_ok(sqlock_tx_guard(tx, lock, &f->err));
     assert_becomes_true(sqlock_remaining_ms(lock) == 0, PATIENCE_MS);
     assert_becomes_true(worker_is_parked(&next.worker), PATIENCE_MS);
