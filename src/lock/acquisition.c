@@ -72,8 +72,8 @@ static bool may_wait(const struct lk_acquisition *a)
 
 /* Give up what the part has in the database, since its claim is not sent now:
  * the bell of a lease that was set aside for the part's turn; its ticket,
- * unless the next part of the FIFO uses it; and a claim in doubt.  The last two
- * are undone in the background. */
+ * unless the next part of the FIFO uses it, and gets the turn with it; and a
+ * claim in doubt.  The last two are undone in the background. */
 static void give_up(struct lk_acquisition *a, struct lk_part *part)
 {
     (void)lk_bell_forget(part);

@@ -116,30 +116,37 @@ enum lk_poll_until lk_row_wait_polls(const struct lk_part *part)
                                                          : LK_POLL_UNTIL_FREE;
 }
 
-void lk_row_wait_give_up(struct lk_part *part, bool is_outage)
+/* Pass the turn to the next of the FIFO, if that can go on with the ticket,
+ * which says how much its waiter takes, and who that is.  Both is done at once:
+ * if the next one left before it has the turn, the ticket would be nobody's. */
+static bool pass_on(struct lk_part *part)
 {
-    struct lk_slot *slot = part->slot;
-    struct lk_store *store = slot->store;
-    const sqlock_options *options = &store->options;
-    bool is_late =
-        part->lease.fate == LK_CLAIM_IN_DOUBT || lk_ticket_is_late(slot);
+    const struct lk_slot *slot = part->slot;
+    const sqlock_options *options = &slot->store->options;
     const struct lk_part *next;
     bool is_wanted;
 
-    if (slot->ticket[0] == '\0')
-        return;
     pthread_mutex_lock(&lk_mutex);
     next = lk_first_queued(slot);
-    /* A ticket says how much its waiter takes, and who that is.  One that is
-     * late is undone. */
-    is_wanted = next != NULL && next->weight == part->weight && !is_late &&
+    is_wanted = next != NULL && next->weight == part->weight &&
                 (next->owner == part->owner || !options->detect_deadlocks);
-    pthread_mutex_unlock(&lk_mutex);
     if (is_wanted)
+        lk_leave(part);
+    pthread_mutex_unlock(&lk_mutex);
+    return is_wanted;
+}
+
+void lk_row_wait_give_up(struct lk_part *part, bool is_outage)
+{
+    struct lk_slot *slot = part->slot;
+    bool is_late =
+        part->lease.fate == LK_CLAIM_IN_DOUBT || lk_ticket_is_late(slot);
+
+    if (slot->ticket[0] == '\0' || (!is_late && pass_on(part)))
         return;
     lk_peers_end_wait(slot);
-    lk_resolver_leave(store, slot->key, slot->ticket, is_outage);
-    if (is_late)
+    lk_resolver_leave(slot->store, slot->key, slot->ticket, is_outage);
+    if (is_late) /* it is undone */
         part->lease.fate = LK_CLAIM_IN_DOUBT;
     slot->ticket[0] = '\0';
     lk_slot_drop_session(slot);

@@ -37,8 +37,9 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
  * which then rings. */
 enum lk_poll_until lk_row_wait_polls(const struct lk_part *part);
 
-/* Give up the ticket and the session that waits, unless a part in the FIFO can
- * use them.  is_outage: the database is not asked now. */
+/* Give up the ticket and the session that waits; or the turn, to the next of
+ * the FIFO, which goes on with them.  is_outage: the database is not asked
+ * now. */
 void lk_row_wait_give_up(struct lk_part *part, bool is_outage);
 
 #endif

@@ -32,6 +32,7 @@ LK_FREE_IN_CHILD(lk_mutex)
 
 static void free_slot(struct lk_slot *slot)
 {
+    assert(slot->session == NULL);
     free(slot->name);
     free(slot->peers.queue);
     free(slot);
@@ -218,6 +219,14 @@ void lk_pass_turn(struct lk_slot *slot)
     begin_turn(slot, next);
     if (next != NULL)
         dequeue(next, LK_PART_TURN, LK_WAKE_TURN);
+}
+
+void lk_leave(struct lk_part *part)
+{
+    if (part->state == LK_PART_TURN)
+        lk_pass_turn(part->slot);
+    go_to(part, LK_PART_OUTSIDE);
+    lk_wake_in_time(part->slot); /* another may be the first now */
 }
 
 /* Do not hand off a lease that may be over, nor too often in a row: other
@@ -480,14 +489,6 @@ static int await_turn(struct lk_part *part, sqlock_error *err)
     }
 }
 
-static void step_back(struct lk_part *part)
-{
-    if (part->state == LK_PART_TURN)
-        lk_pass_turn(part->slot);
-    go_to(part, LK_PART_OUTSIDE);
-    lk_wake_in_time(part->slot); /* another may be the first now */
-}
-
 /* --- interface of turns; the caller does not hold the mutex --- */
 
 int lk_parts_begin(struct lk_part *parts, size_t count, sqlock_error *err)
@@ -532,7 +533,7 @@ int lk_await_turn(struct lk_part *part, enum lk_part_state *state,
 void lk_step_back(struct lk_part *part)
 {
     pthread_mutex_lock(&lk_mutex);
-    step_back(part);
+    lk_leave(part);
     pthread_mutex_unlock(&lk_mutex);
 }
 
@@ -540,7 +541,7 @@ void lk_part_end(struct lk_part *part)
 {
     pthread_mutex_lock(&lk_mutex);
     if (part->state == LK_PART_TURN)
-        step_back(part);
+        lk_leave(part);
     unlist(part);
     pthread_mutex_unlock(&lk_mutex);
     free(part->hold);

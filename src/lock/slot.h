@@ -220,6 +220,9 @@ struct lk_part *lk_choose(struct lk_slot *slot);
  * to the first in the FIFO. */
 void lk_pass_turn(struct lk_slot *slot);
 
+/* Do what lk_step_back() does. */
+void lk_leave(struct lk_part *part);
+
 /* Make the part the holder of its lease: its turn, or the hand-off to it, is
  * over. */
 void lk_part_holds(struct lk_part *part);
