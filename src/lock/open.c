@@ -135,6 +135,13 @@ static int release_alone(sqlock_registry *registry, sqlock_error *err)
     return result;
 }
 
+/* Return whether the lease was set aside for a holder that may come back. */
+static bool is_aside(const struct lk_hold *hold)
+{
+    return hold->state == LK_HOLD_ASIDE && !hold->is_left_behind &&
+           !lk_has_ended(hold->owner);
+}
+
 /* Release the shares, and the leases that were set aside, one by one.  After an
  * outage the latter are over without being released.  Return `result`, or if
  * that is 0, the first error. */
@@ -147,12 +154,13 @@ static int release_others(sqlock_registry *registry, int result,
 
         DL_FOREACH(slot->holds, hold)
         {
-            bool is_aside = hold->state == LK_HOLD_ASIDE;
             struct lk_batch batch;
             struct lk_item item;
             int rc;
 
-            if (is_aside ? lk_is_outage(result) : !lk_is_share(hold))
+            if (hold->state == LK_HOLD_ASIDE
+                    ? !is_aside(hold) || lk_is_outage(result)
+                    : !lk_is_share(hold))
                 continue;
             lk_batch_of_one(&batch, &item, &hold->lease, 0);
             item.owner = hold;

@@ -143,6 +143,7 @@ is "the log of a failure is kept" \
 # failed in the form of run.sh, and that "lint" failed in another form.
 mkdir -p "$dir/.ci" "$dir/bin"
 cp .ci/run "$dir/.ci"
+: >"$dir/.ci/setup.sh"
 cat >"$dir/bin/make" <<'EOF'
 #!/usr/bin/env bash
 case " $* " in

@@ -160,6 +160,8 @@ static void test_a_login_with_one_connection_suffices(void **state)
     sqlock_registry *registry;
     struct login login;
 
+    /* A call waits so long for the connection, which a renewal may have. */
+    options.statement_timeout_ms = 5000 * SLOWNESS;
     login_make(&login, f, "one");
     login_grant(&login, "SELECT, INSERT, UPDATE, DELETE", f->table);
     if (f->database->bit == ON_POSTGRES)
