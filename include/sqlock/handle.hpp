@@ -99,7 +99,7 @@ class lock_state
 
         return take(by, wait_ms);
     }
-    /* The same, of a wait that others may cancel, too. */
+    /* Take the lock by a wait that others may cancel, too. */
     result<void> take(one_wait &by, std::int64_t wait_ms)
     {
         const auto begun = std::chrono::steady_clock::now();

@@ -15,8 +15,9 @@
 int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
                    struct lk_lease *lease, sqlock_error *err);
 
-/* The same, for a statement that finds the lease only if it has the lock alone:
- * ENOTSUP if a downgrade got no answer. */
+/* Begin a guard for a statement that finds the lease only if it has the lock
+ * alone.  Return a result of lk_guard_begin(), or ENOTSUP if a downgrade got no
+ * answer. */
 int lk_guard_begin_alone(sqlock_lock *lock, const struct lk_store *store,
                          struct lk_lease *lease, sqlock_error *err);
 

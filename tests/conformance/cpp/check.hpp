@@ -65,6 +65,20 @@ template <class Condition> bool comes_true(Condition condition)
     return true;
 }
 
+inline sqlock::acquire_options long_lease()
+{
+    sqlock::acquire_options how;
+
+    how.ttl = 120s; /* longer than the test waits */
+    return how;
+}
+
+/* Whether another registry gets the lock, long before its lease would end. */
+inline bool is_free(const sqlock::registry &other, const std::string &name)
+{
+    return comes_true([&] { return bool(other.try_acquire(name)); });
+}
+
 /* End the holder's lease at once, as an operator does.  A failure is reported
  * as a check that failed. */
 inline void end_lease(const sqlock::registry &registry, const char *name)

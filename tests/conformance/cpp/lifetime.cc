@@ -26,20 +26,6 @@
 #include <sqlite3.h>
 #endif
 
-static sqlock::acquire_options long_lease()
-{
-    sqlock::acquire_options how;
-
-    how.ttl = 120s; /* longer than the test waits */
-    return how;
-}
-
-/* Whether another registry gets the lock, long before its lease would end. */
-static bool is_free(const sqlock::registry &other, const std::string &name)
-{
-    return comes_true([&] { return bool(other.try_acquire(name)); });
-}
-
 /* ------------------------------------------------- before a transaction -- */
 
 static void test_before_a_transaction()

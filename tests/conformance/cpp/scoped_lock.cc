@@ -22,20 +22,6 @@
 static_assert(!std::is_copy_constructible_v<
               sqlock::scoped_lock<sqlock::mutex, sqlock::mutex>>);
 
-static sqlock::acquire_options long_lease()
-{
-    sqlock::acquire_options how;
-
-    how.ttl = 120s; /* longer than the test waits */
-    return how;
-}
-
-/* Whether another registry gets the lock, long before its lease would end. */
-static bool is_free(const sqlock::registry &other, const std::string &name)
-{
-    return comes_true([&] { return bool(other.try_acquire(name)); });
-}
-
 static void test_locks()
 {
     const auto registry = open_registry(), other = open_registry();
