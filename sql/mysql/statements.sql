@@ -660,6 +660,35 @@ UPDATE {rows_of_leases}
 -- ---- release many (spring7 spring6)
 DELETE t FROM {rows_of_leases} WHERE CLIENT_ID = j.c;
 
+-- ---- claim unqueued many (sqlock)
+-- As claim unqueued, for each item; MariaDB only, since MySQL returns no rows.
+-- Rows that another session has locked are passed over, which an UPDATE cannot
+-- do.  The rows that the SELECT has locked are there, so all are updated.
+INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
+    FENCE, LOCK_NAME, HOLDER)
+  SELECT t.LOCK_KEY, t.REGION, j.c, {now}, TIMESTAMPADD(MICROSECOND, j.t, {now}),
+    greatest(t.FENCE + 1, {now_us}), j.n, j.h
+  FROM {rows_of_leases}
+  WHERE t.QUEUE IS NULL AND (t.CLIENT_ID IS NULL OR t.EXPIRED_AFTER < {now})
+  FOR UPDATE SKIP LOCKED
+  ON DUPLICATE KEY UPDATE
+    CLIENT_ID = VALUES(CLIENT_ID), CREATED_DATE = VALUES(CREATED_DATE),
+    EXPIRED_AFTER = VALUES(EXPIRED_AFTER), FENCE = VALUES(FENCE),
+    LOCK_NAME = VALUES(LOCK_NAME), HOLDER = VALUES(HOLDER)
+  RETURNING LOCK_KEY, FENCE;
+
+-- ---- release unqueued many (sqlock)
+-- As release unqueued, for each item; MariaDB only.
+INSERT INTO INT_LOCK (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER)
+  SELECT t.LOCK_KEY, t.REGION, t.CREATED_DATE - INTERVAL 292194 DAY,
+    {now} - INTERVAL 146097 DAY
+  FROM {rows_of_leases}
+  WHERE t.QUEUE IS NULL AND t.CLIENT_ID = j.c AND t.EXPIRED_AFTER >= {epoch}
+  FOR UPDATE SKIP LOCKED
+  ON DUPLICATE KEY UPDATE
+    CREATED_DATE = VALUES(CREATED_DATE), EXPIRED_AFTER = VALUES(EXPIRED_AFTER)
+  RETURNING LOCK_KEY;
+
 -- ---- read many
 -- As read, for each item.
 SELECT {info} FROM {rows_of_leases};

@@ -232,7 +232,7 @@ typedef enum sqlock_statement_kind {
     /* CLAIM_UNQUEUED and RELEASE_UNQUEUED for each object.  A locked row is
      * passed over.  Rows: LOCK_KEY of each row that was changed, and for a
      * claim its token.  Missing as ENQUEUE, or if the database cannot do so in
-     * one statement. */
+     * one statement; not sent to a server that returns no rows. */
     SQLOCK_SQL_CLAIM_UNQUEUED_MANY,
     SQLOCK_SQL_RELEASE_UNQUEUED_MANY,
 

@@ -283,6 +283,8 @@ typedef struct sqlock_description {
     char forgets[96]; /* settings by which a crash of the server may lose what
                          it has committed: "fsync = off"; "": none */
     bool is_narrow;   /* the database's encoding lacks characters of UTF-8 */
+    bool returns_no_rows; /* an INSERT cannot return the rows that it writes:
+                             the server lacks RETURNING */
 } sqlock_description;
 
 /** A client library and its database.  Members must be set unless they say that

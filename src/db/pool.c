@@ -278,6 +278,7 @@ static int try_to_open(struct lk_pool *pool, int64_t latest_ns,
     }
     pool->db->driver->describe((*out)->state, &description);
     atomic_store(&pool->is_narrow, description.is_narrow);
+    atomic_store(&pool->returns_no_rows, description.returns_no_rows);
     lk_epoch_note(&pool->db->epoch, description.epoch);
     lk_epoch_note_settings(&pool->db->epoch, description.forgets);
     return 0;

@@ -64,9 +64,8 @@ struct lk_pool {
     /* kept for leases; LK_POOL_KEPT_MAX of them do not count against `size` */
     uint32_t kept;
     struct lk_connection *taken;
-    /* the last one that was opened says that the database's encoding lacks
-     * characters of UTF-8 */
-    atomic_bool is_narrow;
+    /* as the last one that was opened says (sqlock_description) */
+    atomic_bool is_narrow, returns_no_rows;
 };
 
 /* Return whether a result means that the connection is broken and the database

@@ -315,6 +315,14 @@ static int take_result(const struct lk_joined *self, struct lk_batch *batch,
     return 0;
 }
 
+/* Return whether the database has the statement for many. */
+static bool can_be_sent_together(struct lk_store *store,
+                                 sqlock_statement_kind kind)
+{
+    return store->statements[for_many(kind)].text != NULL &&
+           !atomic_load(&store->db.pool.returns_no_rows);
+}
+
 /* Return whether a statement that has waited is too late to be sent alone. */
 static bool is_too_late(const struct lk_joined *self)
 {
@@ -335,7 +343,7 @@ int lk_together_run(struct lk_store *store, sqlock_statement_kind kind,
     size_t count = 1;
     int rc;
 
-    if (store->statements[for_many(kind)].text == NULL)
+    if (!can_be_sent_together(store, kind))
         return lk_batch_run(store, kind, batch, run, result, err);
     (void)sem_init(&self.called, 0, 0);
     if (!enter(together, &self, store->options.pool_size)) {

@@ -149,10 +149,13 @@ static int64_t run_for_many(struct session *session, const struct test *test,
                             sqlock_statement_kind kind, const char *client)
 {
     struct lk_arguments arguments = arguments_for(test, client, LONG_US);
+    sqlock_description description = {.connection_id = 0};
     char json[1024];
     char other[2][SQLOCK_KEY_SIZE];
 
-    if (subject.statements[test->layout][kind].text == NULL)
+    subject.driver->describe(session->connection, &description);
+    if (subject.statements[test->layout][kind].text == NULL ||
+        description.returns_no_rows)
         return -1;
     next_key(other[0]);
     next_key(other[1]);

@@ -174,6 +174,8 @@ static void describe(struct lk_mysql_connection *connection)
                    lk_mysql_client_name());
     connection->thread_id = mysql_thread_id(connection->mysql);
     connection->description.connection_id = (int64_t)connection->thread_id;
+    connection->description.returns_no_rows =
+        !lk_mysql_is_mariadb(connection->mysql);
 }
 
 /* A column that lists the settings by which a crash loses commits.  The
