@@ -65,7 +65,8 @@ extern "C" {
  * @return 0           published
  *         EOWNER      the caller does not hold the lock
  *         ELOST, EEXPIRED
- *                     the caller does not lead any more; nothing is published
+ *                     the caller does not lead any more; what is published goes
+ *                     with the lease
  *         EINVAL      the text, or the caller shares the lock
  *         EINUSE      an open transaction guards the lock
  *         ECONFLICT   the lock has permits (sqlock/shared.h)

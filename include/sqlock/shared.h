@@ -50,6 +50,7 @@ extern "C" {
  *         EOWNER      the caller does not hold the lock
  *         EINUSE      an open transaction guards it
  *         ELOST, EEXPIRED
+ *                     the lease is over, perhaps as a share
  *         ECONFLICT   the lock has permits
  *         EUNCERTAIN  the mode is not known: call again, which does no harm
  *         ENOTSUP     the table has one of Spring's layouts

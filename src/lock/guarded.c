@@ -117,6 +117,32 @@ int lk_guard_settle(const sqlock_lock *lock, struct lk_lease *lease,
     }
 }
 
+/* Return how the guarded lease has ended; 0: it has not. */
+static int loss_of(const sqlock_lock *lock, const char *client_id)
+{
+    const struct lk_hold *hold;
+    int lost;
+
+    pthread_mutex_lock(&lk_mutex);
+    hold = lk_guarded_hold(lock, client_id);
+    lost = hold->lost;
+    if (lost == 0 && lk_remaining_ns(hold) == 0)
+        lost = SQLOCK_EEXPIRED;
+    pthread_mutex_unlock(&lk_mutex);
+    return lost;
+}
+
+int lk_guard_end_statement(sqlock_lock *lock, const char *client_id, int rc,
+                           sqlock_error *err)
+{
+    int lost = rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED ? rc : 0;
+
+    if (rc == 0)
+        lost = loss_of(lock, client_id);
+    lk_guard_end(lock, client_id, lost);
+    return rc == 0 && lost != 0 ? over(lost, err) : rc;
+}
+
 void lk_guard_end(sqlock_lock *lock, const char *client_id, int lost)
 {
     sqlock_registry *registry = lock->registry;

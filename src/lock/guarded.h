@@ -36,6 +36,12 @@ int lk_guard_settle(const sqlock_lock *lock, struct lk_lease *lease,
  * caller holds the mutex. */
 struct lk_hold *lk_guarded_hold(const sqlock_lock *lock, const char *client_id);
 
+/* End a guard for one statement about the lease, which came to rc.  Return rc;
+ * or ELOST or EEXPIRED if it was carried out and the lease is over: it was
+ * given up meanwhile, or the answer came too late. */
+int lk_guard_end_statement(sqlock_lock *lock, const char *client_id, int rc,
+                           sqlock_error *err);
+
 /* End a guard of the lease with that CLIENT_ID.  `lost` is the state in which
  * the guard found the lease: 0, ELOST or EEXPIRED; a lost lease is marked as
  * lost.  If the holder's last acquire was undone meanwhile (sqlock_abandon()),

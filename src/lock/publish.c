@@ -50,7 +50,5 @@ int sqlock_publish(sqlock_lock *lock, const char *text, sqlock_error *err)
         note_text(lock, &lease);
     if (rc == 0)
         rc = lk_leader_publish(store, &lease, text, err);
-    lk_guard_end(lock, lease.client_id,
-                 rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED ? rc : 0);
-    return rc;
+    return lk_guard_end_statement(lock, lease.client_id, rc, err);
 }

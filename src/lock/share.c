@@ -76,9 +76,7 @@ int sqlock_downgrade(sqlock_lock *lock, sqlock_error *err)
     if (rc < 0)
         return rc;
     rc = downgrade(lock, &lease, err);
-    lk_guard_end(lock, lease.client_id,
-                 rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED ? rc : 0);
-    return rc;
+    return lk_guard_end_statement(lock, lease.client_id, rc, err);
 }
 
 int sqlock_set_permits(sqlock_registry *registry, const char *name,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "sqlock/event.h"
+#include "sqlock/leader.h"
 #include "sqlock/lease.h"
 #include "sqlock/shared.h"
 
@@ -125,6 +126,15 @@ static void downgrade(struct player *player)
 
     outcome->rc =
         sqlock_downgrade(actor_lock(player, player->step.name), &outcome->err);
+}
+
+/* Publish the lock's name, as its leader. */
+static void publish(struct player *player)
+{
+    struct outcome *outcome = &player->outcome;
+
+    outcome->rc = sqlock_publish(actor_lock(player, player->step.name),
+                                 player->step.name, &outcome->err);
 }
 
 /* Change the lock's permits to number=. */
@@ -258,6 +268,7 @@ void actor_perform(struct player *player)
         {"shows", show},
         {"tells_id", use_id},
         {"downgrades", downgrade},
+        {"publishes", publish},
         {"permits", set_permits},
         {"reaps", reap},
         {"gives_by_id", use_id},

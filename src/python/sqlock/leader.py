@@ -158,7 +158,7 @@ class Leader(_Election, Ending):
     def publish(self, text: str) -> None:
         """Publish a text of at most 1024 bytes, such as an address, in place of
         the one before.  It lasts as long as the lease.  :class:`LockLost`: it
-        does not lead any more, and nothing is published."""
+        does not lead any more."""
         self._publish(text)
 
     def info(self) -> Optional[LockInfo]:
