@@ -22,7 +22,7 @@
 #include "lock/hold.h"
 #include "lock/modes.h"
 #include "lock/peers.h"
-#include "lock/release.h"
+#include "lock/retreat.h"
 
 /* Result of a step: run the next one at once. */
 #define GO_ON 2
@@ -70,51 +70,6 @@ static bool may_wait(const struct lk_acquisition *a)
 
 /* --- between two attempts --- */
 
-/* Give up what the part has in the database, since its claim is not sent now:
- * the bell of a lease that was set aside for the part's turn; its ticket,
- * unless the next part of the FIFO uses it, and gets the turn with it; and a
- * claim in doubt.  The last two are undone in the background. */
-static void give_up(struct lk_acquisition *a, struct lk_part *part)
-{
-    (void)lk_bell_forget(part);
-    if (part->state == LK_PART_TURN) {
-        lk_clear_aside(part->slot);
-        lk_row_wait_give_up(part, lk_is_outage(a->rc));
-    }
-    if (part->lease.fate == LK_CLAIM_IN_DOUBT)
-        lk_resolver_add_claim(a->store, &part->lease, lk_boottime_ns());
-    part->lease.fate = LK_CLAIM_ANSWERED;
-}
-
-/* Undo a nested acquire, because the acquisition has failed or must wait for
- * another lock.  Its lease may have no other acquire left: then it is
- * released. */
-static void undo(struct lk_part *part)
-{
-    if (part->state != LK_PART_NESTED)
-        return;
-    lk_undo(part->lock, part->grant);
-    lk_step_back(part);
-}
-
-/* Give up all turns except those of the part to wait for, and of rows that are
- * kept meanwhile. */
-static void keep_only(struct lk_acquisition *a, struct lk_part *wanted,
-                      bool is_outage)
-{
-    a->first = wanted;
-    lk_kept_give_back(a, wanted, is_outage);
-    for (size_t i = 0; i < a->count; i++) {
-        if (&a->parts[i] == wanted || a->parts[i].is_kept)
-            continue;
-        give_up(a, &a->parts[i]);
-        if (a->parts[i].state != LK_PART_NESTED)
-            lk_step_back(&a->parts[i]);
-    }
-    for (size_t i = 0; i < a->count; i++)
-        undo(&a->parts[i]);
-}
-
 static struct lk_part *one_with_turn(struct lk_acquisition *a)
 {
     if (a->first->state == LK_PART_TURN)
@@ -135,7 +90,7 @@ static int failed(struct lk_acquisition *a, int rc, sqlock_error *err)
         a->first->rc = rc;
         return end(a, rc);
     }
-    keep_only(a, part, lk_is_outage(rc));
+    lk_retreat_to(a, part, lk_is_outage(rc));
     a->is_rung = false;
     lk_waiter_prepare(&a->self);
     return go_to(a, LK_PAUSED);
@@ -166,7 +121,7 @@ static int refused(struct lk_acquisition *a, struct lk_part *part,
     if (!may_wait(a))
         return not_in_time(a, part, err);
     lk_patience_end(&a->patience, part);
-    keep_only(a, part, false);
+    lk_retreat_to(a, part, false);
     lk_kept_set_back(a);
     /* Check the deadline here, not only while waiting: a row that a transaction
      * keeps locked may look free all the time. */
@@ -201,7 +156,7 @@ static int await_missing(struct lk_acquisition *a, struct lk_part *missing)
         return go_to(a, LK_CLAIMING);
     }
     lk_kept_set_back(a);
-    keep_only(a, missing, false);
+    lk_retreat_to(a, missing, false);
     return go_to(a, LK_ENTERING);
 }
 
@@ -339,7 +294,7 @@ static int granted(struct lk_acquisition *a, sqlock_error *err)
     }
     if (a->reach < a->count) {
         lk_claim_keep(a);
-        keep_only(a, &a->parts[a->reach], false);
+        lk_retreat_to(a, &a->parts[a->reach], false);
         return go_to(a, LK_ENTERING);
     }
     lk_claim_hold(a);
@@ -584,15 +539,7 @@ bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err)
 void lk_acquisition_end(struct lk_acquisition *a)
 {
     lk_canceller_forget(&a->registry->canceller, &a->self);
-    lk_kept_give_back(a, NULL, lk_is_outage(a->rc));
-    for (size_t i = 0; i < a->count; i++) {
-        struct lk_part *part = &a->parts[i];
-
-        give_up(a, part);
-        if (a->rc < 0)
-            undo(part);
-        lk_part_end(part);
-    }
+    lk_retreat(a);
     free_parts(a);
     lk_waiter_clear(&a->self);
 }
