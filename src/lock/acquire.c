@@ -39,11 +39,13 @@ static void undo(struct lk_set *set, const struct lk_acquisition *a)
     }
 }
 
-int lk_take(struct lk_set *set, struct lk_acquisition *a, sqlock_error *err)
+int lk_take(struct lk_set *set, struct lk_acquisition *a, bool may_block,
+            sqlock_error *err)
 {
-    int rc = lk_acquisition_run(a, err);
+    int rc =
+        may_block ? lk_acquisition_run(a, err) : lk_acquisition_go_on(a, err);
 
-    if (rc == LK_SUSPENDED)
+    if (rc == LK_SUSPENDED || rc == LK_BLOCKED)
         return rc;
     for (size_t i = 0; i < set->count; i++)
         set->members[i].rc = a->parts[i].rc;
@@ -65,7 +67,7 @@ static int acquire(struct lk_set *set, int64_t wait_ms,
     if (rc < 0)
         return rc;
     (void)lk_acquisition_enter(&a, err);
-    rc = lk_take(set, &a, err);
+    rc = lk_take(set, &a, true, err);
     lk_acquisition_end(&a);
     return rc;
 }

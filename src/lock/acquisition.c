@@ -434,6 +434,36 @@ int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err)
     return a->state == LK_OVER ? a->rc : rc;
 }
 
+/* End a wait that is cancelled or out of time, where it is in another state
+ * than LK_QUEUED. */
+static void end_wait(struct lk_acquisition *a, sqlock_error *err)
+{
+    struct lk_part *first = a->first;
+    bool is_polling = a->state == LK_POLLING;
+
+    if (!may_wait(a))
+        return;
+    if (lk_waiter_is_cancelled(&a->self))
+        first->rc = lk_canceled(err);
+    else if (sqlock_monotonic_ns() >= a->self.deadline_ns)
+        first->rc =
+            lk_patience_result(first, lk_part_not_in_time(first, err), err);
+    else
+        return;
+    (void)end(a, first->rc);
+    if (is_polling)
+        lk_poller_end(first);
+}
+
+int lk_acquisition_go_on(struct lk_acquisition *a, sqlock_error *err)
+{
+    if (a->state == LK_QUEUED && await_turn(a, err) == LK_SUSPENDED)
+        return LK_SUSPENDED;
+    if (a->state != LK_OVER && a->state != LK_QUEUED)
+        end_wait(a, err);
+    return a->state == LK_OVER ? a->rc : LK_BLOCKED;
+}
+
 /* --- begin and end --- */
 
 /* Check wait_ms and the options, and copy the options with defaults filled in.

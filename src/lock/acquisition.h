@@ -74,6 +74,11 @@ bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err);
  * the acquisition again when it is woken, or at self.until_ns. */
 int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err);
 
+/* Run the acquisition of a request as far as that needs no statement.  A wait
+ * whose time is over ends without a last look at the row.  Return as
+ * lk_acquisition_run(), or LK_BLOCKED: run it in another thread. */
+int lk_acquisition_go_on(struct lk_acquisition *a, sqlock_error *err);
+
 /* Give up turns and claims in doubt that are left, and free the memory.  Leases
  * that were granted stay. */
 void lk_acquisition_end(struct lk_acquisition *a);

@@ -1,9 +1,9 @@
 /*
  * executor.c - run the tasks of async requests on a few threads
  *
- * One thread always remains that runs no blocking task: it runs ready tasks,
- * and wakes suspended ones when they are due.  So a task may block only if
- * another thread is idle, or can be started.
+ * One thread always remains that does not block: it runs ready tasks as far as
+ * they go without blocking, and all others when they are woken or due.  So a
+ * task may block only if another thread is idle, or can be started.
  */
 #include "lock/executor.h"
 
@@ -34,14 +34,23 @@ static void make_ready(struct lk_executor *executor, struct lk_task *task)
     pthread_cond_signal(&executor->changed);
 }
 
-static void suspend(struct lk_executor *executor, struct lk_task *task)
+/* Return the list of the tasks in that state. */
+static struct lk_task **list_of(struct lk_executor *executor,
+                                enum lk_task_state state)
+{
+    return state == LK_TASK_BLOCKED ? &executor->blocked : &executor->suspended;
+}
+
+/* Put aside a task that has run, in that state. */
+static void put_aside(struct lk_executor *executor, struct lk_task *task,
+                      enum lk_task_state state)
 {
     if (task->state == LK_TASK_WOKEN) {
         make_ready(executor, task);
         return;
     }
-    task->state = LK_TASK_SUSPENDED;
-    DL_APPEND2(executor->suspended, task, previous, next);
+    task->state = state;
+    DL_APPEND2(*list_of(executor, state), task, previous, next);
     if (task->due_ns < executor->due_ns) {
         executor->due_ns = task->due_ns;
         /* An idle thread may be set to sleep until a later time. */
@@ -49,24 +58,36 @@ static void suspend(struct lk_executor *executor, struct lk_task *task)
     }
 }
 
+static void take_back(struct lk_executor *executor, struct lk_task *task)
+{
+    DL_DELETE2(*list_of(executor, task->state), task, previous, next);
+    make_ready(executor, task);
+}
+
+static void wake_the_due_of(struct lk_executor *executor, struct lk_task *list,
+                            int64_t now)
+{
+    struct lk_task *task;
+    struct lk_task *next;
+
+    DL_FOREACH_SAFE(list, task, next)
+    {
+        if (task->due_ns > now)
+            executor->due_ns = lk_sooner(executor->due_ns, task->due_ns);
+        else
+            take_back(executor, task);
+    }
+}
+
 static void wake_the_due(struct lk_executor *executor)
 {
     int64_t now = sqlock_monotonic_ns();
-    struct lk_task *task;
-    struct lk_task *next;
 
     if (now < executor->due_ns)
         return;
     executor->due_ns = LK_NEVER;
-    DL_FOREACH_SAFE(executor->suspended, task, next)
-    {
-        if (task->due_ns > now) {
-            executor->due_ns = lk_sooner(executor->due_ns, task->due_ns);
-            continue;
-        }
-        DL_DELETE2(executor->suspended, task, previous, next);
-        make_ready(executor, task);
-    }
+    wake_the_due_of(executor, executor->suspended, now);
+    wake_the_due_of(executor, executor->blocked, now);
 }
 
 /* Sleep until a task changes, or is due. */
@@ -100,19 +121,45 @@ static int start_one(struct lk_executor *executor, sqlock_error *err)
     return rc;
 }
 
-static void run_one(struct lk_executor *executor)
+/* Return whether this thread may block: another one is idle, or was started, or
+ * there is only this one to do the work. */
+static bool may_block(struct lk_executor *executor)
 {
-    struct lk_task *task = executor->ready;
-    bool may_wait = executor->idle > 0 || start_one(executor, NULL) == 0;
-    bool is_suspended;
+    return executor->idle > 0 || start_one(executor, NULL) == 0 ||
+           executor->running == 1;
+}
 
-    DL_DELETE2(executor->ready, task, previous, next);
+/* Take the task that the thread is to run now out of its list; NULL: none. */
+static struct lk_task *take_next(struct lk_executor *executor, bool is_free)
+{
+    struct lk_task **list = is_free && executor->blocked != NULL
+                                ? &executor->blocked
+                                : &executor->ready;
+    struct lk_task *task = *list;
+
+    if (task != NULL)
+        DL_DELETE2(*list, task, previous, next);
+    return task;
+}
+
+/* Run a task.  Return false if there is none that this thread may run. */
+static bool run_one(struct lk_executor *executor)
+{
+    bool is_free = (executor->ready != NULL || executor->blocked != NULL) &&
+                   may_block(executor);
+    struct lk_task *task = take_next(executor, is_free);
+    enum lk_task_next next;
+
+    if (task == NULL)
+        return false;
     task->state = LK_TASK_RUNNING;
     pthread_mutex_unlock(&executor->mutex);
-    is_suspended = task->run(task, may_wait);
+    next = task->run(task, is_free);
     pthread_mutex_lock(&executor->mutex);
-    if (is_suspended)
-        suspend(executor, task);
+    if (next != LK_TASK_ENDS)
+        put_aside(executor, task,
+                  next == LK_TASK_BLOCKS ? LK_TASK_BLOCKED : LK_TASK_SUSPENDED);
+    return true;
 }
 
 static void *run_tasks(void *argument)
@@ -123,9 +170,7 @@ static void *run_tasks(void *argument)
     executor->idle--;
     while (!executor->is_stopping) {
         wake_the_due(executor);
-        if (executor->ready != NULL)
-            run_one(executor);
-        else
+        if (!run_one(executor))
             idle(executor);
     }
     pthread_mutex_unlock(&executor->mutex);
@@ -167,7 +212,7 @@ void lk_executor_remove(struct lk_executor *executor)
 void lk_executor_suspend(struct lk_executor *executor, struct lk_task *task)
 {
     pthread_mutex_lock(&executor->mutex);
-    suspend(executor, task);
+    put_aside(executor, task, LK_TASK_SUSPENDED);
     pthread_mutex_unlock(&executor->mutex);
 }
 
@@ -183,9 +228,9 @@ void lk_executor_wake(struct lk_executor *executor, struct lk_task *task)
     pthread_mutex_lock(&executor->mutex);
     if (task->state == LK_TASK_RUNNING) {
         task->state = LK_TASK_WOKEN;
-    } else if (task->state == LK_TASK_SUSPENDED) {
-        DL_DELETE2(executor->suspended, task, previous, next);
-        make_ready(executor, task);
+    } else if (task->state == LK_TASK_SUSPENDED ||
+               task->state == LK_TASK_BLOCKED) {
+        take_back(executor, task);
     } else if (task->state == LK_TASK_SETTLED) {
         make_ready(executor, task);
     }

@@ -17,20 +17,30 @@ enum lk_task_state {
     LK_TASK_RUNNING, /* also the first state */
     LK_TASK_WOKEN,   /* woken while it runs: to be run again */
     LK_TASK_SUSPENDED,
+    LK_TASK_BLOCKED, /* waits for a thread that may block */
     LK_TASK_READY,
     LK_TASK_SETTLED /* has ended: runs again only if it is woken */
 };
 
+/* A task says by one of these what follows its run. */
+enum lk_task_next {
+    LK_TASK_ENDS, /* it is settled, or was removed and may have been freed */
+    LK_TASK_SUSPENDS, /* it is run again when it is woken or due */
+    /* it is run again by a thread that may block; before that by any, when it
+     * is woken or due */
+    LK_TASK_BLOCKS
+};
+
 /* A task, embedded in the object for which it runs. */
 struct lk_task {
-    /* links in the list of ready or of suspended tasks */
+    /* links in the list of tasks of its state */
     struct lk_task *next, *previous;
     enum lk_task_state state;
-    int64_t due_ns; /* when to run a suspended task, CLOCK_MONOTONIC */
-    /* Run the task.  Return true to suspend it until it is woken or due; or
-     * false if it is settled, or was removed and may have been freed.  Only
-     * with may_wait may it block. */
-    bool (*run)(struct lk_task *task, bool may_wait);
+    /* when to run a suspended or blocked task, CLOCK_MONOTONIC */
+    int64_t due_ns;
+    /* Run the task.  Only with may_block may it block: otherwise it returns
+     * LK_TASK_BLOCKS where it would. */
+    enum lk_task_next (*run)(struct lk_task *task, bool may_block);
 };
 
 struct lk_executor {
@@ -45,7 +55,8 @@ struct lk_executor {
     size_t tasks;   /* number of tasks not yet removed */
     struct lk_task *ready;
     struct lk_task *suspended;
-    int64_t due_ns; /* no suspended task is due before */
+    struct lk_task *blocked;
+    int64_t due_ns; /* no suspended or blocked task is due before */
     bool is_stopping;
 };
 

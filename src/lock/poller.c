@@ -320,3 +320,11 @@ int lk_poller_await(struct lk_part *part, sqlock_error *err)
         rc = lk_not_in_time(self->wait_ms, err);
     return rc;
 }
+
+void lk_poller_end(struct lk_part *part)
+{
+    pthread_mutex_lock(&lk_mutex);
+    if (part->polled.is_listed)
+        unlist(&part->slot->registry->poller, part);
+    pthread_mutex_unlock(&lk_mutex);
+}

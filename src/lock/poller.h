@@ -56,4 +56,7 @@ int lk_poller_begin(struct lk_part *part, enum lk_poll_until until,
  * wait, or LK_ALARM: call again. */
 int lk_poller_await(struct lk_part *part, sqlock_error *err);
 
+/* End the subscription of a part that waits no more. */
+void lk_poller_end(struct lk_part *part);
+
 #endif

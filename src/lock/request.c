@@ -64,14 +64,14 @@ static void wake(struct lk_waiter *waiter)
 /* --- create and destroy --- */
 
 /* Return the most threads of the executor: one for each connection for calls,
- * and one for each connection for waiting. */
+ * one for each connection for waiting, and one that calls no database. */
 static size_t threads_max(const sqlock_registry *registry)
 {
     return (size_t)registry->store.options.pool_size +
-           registry->store.db.waiting.options.size;
+           registry->store.db.waiting.options.size + 1;
 }
 
-static bool run(struct lk_task *task, bool may_wait);
+static enum lk_task_next run(struct lk_task *task, bool may_block);
 
 /* Check the arguments of a call, set *out to NULL, and allocate *request, which
  * is then passed to enroll(), or freed. */
@@ -149,17 +149,24 @@ static bool end(sqlock_request *request)
     return is_abandoned;
 }
 
-/* Free an abandoned request that is over; release what it got. */
-static void dispose(sqlock_request *request)
+/* Free an abandoned request that is over, after the release of what it got. */
+static enum lk_task_next dispose(sqlock_request *request, bool may_block)
 {
-    if (request->rc == 0 && !request->is_release)
+    bool has_lock = request->rc == 0 && !request->is_release;
+
+    if (has_lock && !may_block) {
+        request->task.due_ns = LK_NEVER;
+        return LK_TASK_BLOCKS;
+    }
+    if (has_lock)
         lk_undo(request->lock, request->a.one.grant);
     destroy(request);
+    return LK_TASK_ENDS;
 }
 
-/* End a request with that result.  An abandoned request releases its lock and
- * is freed. */
-static void finish(sqlock_request *request, int rc)
+/* End a request with that result.  Return whether it is abandoned: then the
+ * caller disposes of it. */
+static bool finish(sqlock_request *request, int rc)
 {
     pthread_mutex_lock(&lk_mutex);
     request->state = REQUEST_ENDING;
@@ -167,8 +174,7 @@ static void finish(sqlock_request *request, int rc)
     if (!request->is_release)
         lk_acquisition_end(&request->a);
     request->rc = rc;
-    if (end(request))
-        dispose(request);
+    return end(request);
 }
 
 static bool is_over(sqlock_request *request)
@@ -181,26 +187,42 @@ static bool is_over(sqlock_request *request)
     return is_over;
 }
 
-static bool run(struct lk_task *task, bool may_wait)
+/* Carry on with the request, until its end if it may block.  Return its result,
+ * LK_SUSPENDED or LK_BLOCKED. */
+static int carry_on(sqlock_request *request, bool may_block)
+{
+    if (!request->is_release)
+        return lk_take(&request->set, &request->a, may_block, &request->err);
+    return may_block ? lk_release_end(&request->release, &request->err)
+                     : LK_BLOCKED;
+}
+
+/* Return when the request ends, even if it has got no thread by then. */
+static int64_t ends_at(const sqlock_request *request)
+{
+    const struct lk_waiter *self = &request->a.self;
+
+    return request->is_release || self->wait_ms == 0 ? LK_NEVER
+                                                     : self->deadline_ns;
+}
+
+static enum lk_task_next run(struct lk_task *task, bool may_block)
 {
     sqlock_request *request = CONTAINER(task, sqlock_request, task);
     int rc;
 
-    if (is_over(request)) { /* abandoned after it got the lock */
-        dispose(request);
-        return false;
-    }
-    (void)may_wait;
-    if (request->is_release)
-        rc = lk_release_end(&request->release, &request->err);
-    else
-        rc = lk_take(&request->set, &request->a, &request->err);
+    if (is_over(request)) /* abandoned after it got the lock */
+        return dispose(request, may_block);
+    rc = carry_on(request, may_block);
     if (rc == LK_SUSPENDED) {
         task->due_ns = request->a.self.until_ns;
-        return true;
+        return LK_TASK_SUSPENDS;
     }
-    finish(request, rc);
-    return false;
+    if (rc == LK_BLOCKED) {
+        task->due_ns = ends_at(request);
+        return LK_TASK_BLOCKS;
+    }
+    return finish(request, rc) ? dispose(request, may_block) : LK_TASK_ENDS;
 }
 
 /* --- in the application's threads --- */
@@ -301,7 +323,7 @@ int sqlock_request_release(sqlock_request **out, sqlock_lock *lock, int done_fd,
     }
     *out = request;
     if (request->release.one.hold == NULL) /* only counted down */
-        finish(request, 0);
+        (void)finish(request, 0);
     else
         start(request, true);
     return 0;

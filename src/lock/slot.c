@@ -530,6 +530,16 @@ int lk_await_turn(struct lk_part *part, enum lk_part_state *state,
     return rc;
 }
 
+int lk_part_not_in_time(const struct lk_part *part, sqlock_error *err)
+{
+    int rc;
+
+    pthread_mutex_lock(&lk_mutex);
+    rc = not_in_time(part, err);
+    pthread_mutex_unlock(&lk_mutex);
+    return rc;
+}
+
 void lk_step_back(struct lk_part *part)
 {
     pthread_mutex_lock(&lk_mutex);

@@ -184,6 +184,10 @@ int lk_enter(struct lk_part *part, bool may_queue, enum lk_part_state *state,
 int lk_await_turn(struct lk_part *part, enum lk_part_state *state,
                   sqlock_error *err);
 
+/* Return ETIMEDOUT with its text, or the code of an outage that the waiters
+ * share: the part has waited for too long. */
+int lk_part_not_in_time(const struct lk_part *part, sqlock_error *err);
+
 /* Give up the turn if the part has it.  A nested acquire is undone before, by
  * lk_undo(). */
 void lk_step_back(struct lk_part *part);

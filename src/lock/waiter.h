@@ -35,6 +35,8 @@ enum lk_wake_reason {
 /* Result of a step during which the acquisition has to look at the rows that it
  * keeps (kept.h).  The wait goes on with the same step. */
 #define LK_ALARM 3
+/* Result of a step that would call the database, in a thread that may not. */
+#define LK_BLOCKED 4
 
 struct lk_waiter {
     /* constant */

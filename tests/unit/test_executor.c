@@ -1,6 +1,6 @@
 /*
  * test_executor.c - the executor: no wake-up is lost, and one thread always
- * remains that runs no task that may block
+ * remains that does not block
  */
 #include "unit.h"
 
@@ -17,28 +17,31 @@ struct probe {
     atomic_uint runs;
     unsigned suspensions; /* runs before the last one */
     bool wakes_itself;
-    bool blocks; /* until is_released, where it may */
+    bool blocks; /* until is_released */
     atomic_bool is_released;
-    atomic_bool might_wait; /* in its last run */
+    atomic_bool is_blocked;
     atomic_bool is_over;
 };
 
-static bool run_probe(struct lk_task *task, bool may_wait)
+static enum lk_task_next run_probe(struct lk_task *task, bool may_block)
 {
     struct probe *probe = (struct probe *)(void *)task;
+    bool is_due = sqlock_monotonic_ns() >= task->due_ns;
 
-    atomic_store(&probe->might_wait, may_wait);
     if (atomic_fetch_add(&probe->runs, 1) < probe->suspensions) {
         if (probe->wakes_itself)
             lk_executor_wake(&executor, task);
-        return true;
+        return LK_TASK_SUSPENDS;
     }
-    while (probe->blocks && may_wait && !atomic_load(&probe->is_released))
+    if (probe->blocks && !may_block && !is_due)
+        return LK_TASK_BLOCKS;
+    atomic_store(&probe->is_blocked, may_block);
+    while (probe->blocks && may_block && !atomic_load(&probe->is_released))
         (void)check_pause(INT64_MAX);
     lk_executor_settle(&executor, task);
     atomic_store(&probe->is_over, true);
     lk_executor_remove(&executor);
-    return false;
+    return LK_TASK_ENDS;
 }
 
 static void add(struct probe *probe, size_t threads_max)
@@ -88,31 +91,53 @@ static void test_a_suspended_task_runs_when_it_is_due(void **state)
     lk_executor_stop(&executor);
 }
 
-/* Of two threads one may block; then the other runs all other tasks. */
-static void test_one_thread_remains_that_may_not_block(void **state)
+/* Of two threads one may block; then the other runs what does not, what is due,
+ * and what is woken. */
+static void test_one_thread_remains_that_does_not_block(void **state)
 {
-    static struct probe probes[4] = {
-        {.blocks = true}, {.blocks = true}, {.blocks = true}, {.blocks = true}};
-    size_t others = 0;
+    static struct probe first = {.blocks = true};
+    static struct probe second = {.blocks = true};
+    static struct probe due = {.blocks = true};
+    static struct probe other;
 
     (void)state;
     lk_executor_init(&executor);
-    for (size_t i = 0; i < 4; i++)
-        start(&probes[i], 2);
-    for (size_t i = 1; i < 4; i++)
-        assert_becomes_true(atomic_load(&probes[i].is_over), PATIENCE_MS);
-    assert_false(atomic_load(&probes[0].is_over));
-    atomic_store(&probes[0].is_released, true);
-    assert_becomes_true(atomic_load(&probes[0].is_over), PATIENCE_MS);
-    for (size_t i = 0; i < 4; i++)
-        others += !atomic_load(&probes[i].might_wait);
-    assert_int_equal(others, 3);
+    start(&first, 2);
+    assert_becomes_true(atomic_load(&first.is_blocked), PATIENCE_MS);
+    due.task.due_ns = sqlock_monotonic_ns() + 50 * LK_NS_PER_MS;
+    start(&second, 2);
+    start(&due, 2);
+    start(&other, 2);
+    assert_becomes_true(atomic_load(&other.is_over), PATIENCE_MS);
+    assert_becomes_true(atomic_load(&due.is_over), PATIENCE_MS);
+    assert_false(atomic_load(&due.is_blocked));
+    lk_executor_wake(&executor, &second.task);
+    assert_becomes_true(atomic_load(&second.runs) == 2, PATIENCE_MS);
+    assert_false(atomic_load(&first.is_over));
+    atomic_store(&second.is_released, true);
+    atomic_store(&first.is_released, true);
+    assert_becomes_true(atomic_load(&first.is_over), PATIENCE_MS);
+    assert_becomes_true(atomic_load(&second.is_over), PATIENCE_MS);
+    assert_true(atomic_load(&second.is_blocked));
+    lk_executor_stop(&executor);
+}
+
+/* A task that blocks is run, although no other thread can be had. */
+static void test_the_only_thread_may_block(void **state)
+{
+    static struct probe probe = {.blocks = true, .is_released = true};
+
+    (void)state;
+    lk_executor_init(&executor);
+    start(&probe, 1);
+    assert_becomes_true(atomic_load(&probe.is_over), PATIENCE_MS);
     lk_executor_stop(&executor);
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_task_woken_while_it_runs_runs_again),
     cmocka_unit_test(test_a_suspended_task_runs_when_it_is_due),
-    cmocka_unit_test(test_one_thread_remains_that_may_not_block),
+    cmocka_unit_test(test_one_thread_remains_that_does_not_block),
+    cmocka_unit_test(test_the_only_thread_may_block),
 };
 const struct suite suite_executor = SUITE("executor", tests);
