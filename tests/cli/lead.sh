@@ -192,6 +192,19 @@ loses_terminal() {
     kill -KILL "$terminal"
     until_true is_gone "${candidates[one]}"
     is "a candidate whose terminal hangs up ends" "$?" 0
+    "$dir/pty" 80 bash -m -c "env --default-signal=HUP '$SQLOCK' \
+        --table-prefix '$prefix' lead service -- true & wait" >"$dir/out" &
+    terminal=$!
+    helper "$terminal"
+    until_true waits 1
+    candidates[one]=$(pgrep -P "$(pgrep -P "$terminal")")
+    helper "${candidates[one]}"
+    # The leader of a session that ends has HUP sent before the terminal goes.
+    kill -HUP "${candidates[one]}"
+    has_taken "${candidates[one]}"
+    kill -KILL "$terminal"
+    until_true is_gone "${candidates[one]}"
+    is "also if HUP has come before that" "$?" 0
     let_go
 }
 

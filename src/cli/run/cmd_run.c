@@ -261,7 +261,7 @@ static int run_with(const cli *app,
 {
     run_options options = {.name = NULL};
     run_report report = {.cause = "usage"};
-    run_signals signals = {.fd = -1};
+    run_signals signals = {.fd = -1, .is_candidate = run == run_lead};
     char note[NOTE_MAX + 1];
     char **setting;
     int status;

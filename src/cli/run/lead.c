@@ -7,7 +7,6 @@
  */
 #include "run.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -48,17 +47,14 @@ static void say_end(const run_report *report, const char *command)
 }
 
 /* Wait for PAUSE_MS, and return the signal that ends the wait, or 0. */
-static int pause_between(const run_signals *signals)
+static int pause_between(run_signals *signals)
 {
     int64_t until_ns = sqlock_monotonic_ns() + PAUSE_MS * LK_NS_PER_MS;
     int64_t left_ns;
 
     while ((left_ns = until_ns - sqlock_monotonic_ns()) > 0) {
-        struct pollfd file = {.fd = signals->fd, .events = POLLIN};
-        int number = 0;
+        int number = run_signals_await(signals, left_ns / LK_NS_PER_MS + 1, -1);
 
-        if (poll(&file, 1, (int)(left_ns / LK_NS_PER_MS) + 1) > 0)
-            number = run_signals_take(signals);
         if (number == SIGTSTP)
             run_signals_stop();
         else if (number != 0 && run_signals_end_wait(signals, number))
@@ -72,7 +68,6 @@ int run_lead(const run_options *options, const run_signals *signals,
 {
     run_signals ours = *signals;
 
-    ours.is_candidate = true;
     for (;;) {
         int status = run_loop(options, &ours, report);
         int number;

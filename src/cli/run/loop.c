@@ -110,15 +110,13 @@ static void order(const run_state *run, run_word word, int number)
 static void *listen_to_signals(void *argument)
 {
     run_state *run = argument;
-    struct pollfd files[] = {{.fd = run->signals.fd, .events = POLLIN},
-                             {.fd = run->heard_fd, .events = POLLIN}};
+    struct pollfd heard = {.fd = run->heard_fd, .events = POLLIN};
     int number;
 
     for (;;) {
-        (void)poll(files, 2, -1);
-        if (files[1].revents != 0)
+        number = run_signals_await(&run->signals, -1, run->heard_fd);
+        if (number < 0)
             return NULL;
-        number = run_signals_take(&run->signals);
         if (number == SIGTSTP)
             run_signals_stop();
         if (number == 0 || !run_signals_end_wait(&run->signals, number))
@@ -126,7 +124,7 @@ static void *listen_to_signals(void *argument)
         run->report->cause = "interrupted";
         run->death = number;
         (void)eventfd_write(run->stop_fd, 1);
-        if (poll(&files[1], 1, LEAVE_MS) == 0 && !run->lease.is_held)
+        if (poll(&heard, 1, LEAVE_MS) == 0 && !run->lease.is_held)
             die_of(run, number);
     }
 }

@@ -211,8 +211,9 @@ bool run_note_at_once(const char *format, ...)
 typedef struct run_signals {
     int fd;          /* readable when a signal has come; -1: none is handled */
     sigset_t before; /* the signal mask before run_signals_block() */
-    bool had_terminal;
     bool is_candidate; /* of `sqlock lead`: it outlasts what the service gets */
+    bool had_terminal; /* a candidate: HUP may say that it has hung up */
+    int looks;         /* how often it looks yet whether that is so */
     /* serial numbers, from 1; 0: there was no such signal */
     int serial; /* the last signal passed on */
     int waking; /* the last one that continues a stopped command */
@@ -220,14 +221,19 @@ typedef struct run_signals {
 } run_signals;
 
 /** Block the signals that sqlock passes on to the command, to receive them from
- *  signals->fd.  Call it before any thread starts; the command gets the mask
- *  signals->before.  Signals that sqlock's parent process made it ignore
- *  (nohup) stay ignored, also by the command.  @return false, after a
- *  message */
+ *  signals->fd; signals->is_candidate is set before.  Call it before any thread
+ *  starts; the command gets the mask signals->before.  Signals that sqlock's
+ *  parent process made it ignore (nohup) stay ignored, also by the command.
+ *  @return false, after a message */
 bool run_signals_block(run_signals *signals);
 
-/** Take a signal that has come.  @return its number; 0: none has come */
-int run_signals_take(const run_signals *signals);
+/** Take a signal that has come, or HUP if the terminal has hung up since that
+ *  came.  @return its number; 0: none has come */
+int run_signals_take(run_signals *signals);
+
+/** Wait until a signal comes or other_fd is readable (-1: none), or for some
+ *  time (-1: any).  @return as run_signals_take(); -1: other_fd is readable */
+int run_signals_await(run_signals *signals, int64_t ms, int other_fd);
 
 /** Return whether a signal that is passed on ends a process by default. */
 bool run_signals_may_end(int number);
@@ -238,7 +244,7 @@ bool run_signals_tell_to_end(int number);
 /** Return whether a signal ends the wait for the lock.  Those that tell a
  *  service to do something may be sent to all candidates for it: they end none,
  *  but HUP does one whose terminal has hung up. */
-bool run_signals_end_wait(const run_signals *signals, int number);
+bool run_signals_end_wait(run_signals *signals, int number);
 
 /** Return whether a command, which has ended with @p wait_status of waitpid(),
  *  was ended by the signal, itself or as a shell tells it of its command. */

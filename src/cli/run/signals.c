@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -17,6 +18,11 @@
 static const int passed_on[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
                                 SIGUSR1, SIGUSR2, SIGTSTP};
 #define PASSED_ON (sizeof passed_on / sizeof passed_on[0])
+
+/* How often and how long a candidate looks at its terminal after HUP: where the
+ * session's leader dies, HUP comes before the terminal is gone. */
+#define LOOK_MS 100
+#define LOOKS 100
 
 /* Return whether sqlock has a terminal that has not hung up. */
 static bool has_terminal(void)
@@ -35,7 +41,7 @@ bool run_signals_block(run_signals *signals)
     sigset_t blocked;
     size_t i;
 
-    signals->had_terminal = has_terminal();
+    signals->had_terminal = signals->is_candidate && has_terminal();
     (void)signal(SIGCHLD, SIG_DFL);
     (void)sigemptyset(&watched);
     (void)sigaddset(&watched, SIGCONT);
@@ -55,13 +61,30 @@ bool run_signals_block(run_signals *signals)
     return false;
 }
 
-int run_signals_take(const run_signals *signals)
+int run_signals_take(run_signals *signals)
 {
     struct signalfd_siginfo info;
 
-    if (read(signals->fd, &info, sizeof info) != (ssize_t)sizeof info)
+    if (read(signals->fd, &info, sizeof info) == (ssize_t)sizeof info)
+        return (int)info.ssi_signo;
+    if (signals->looks == 0)
         return 0;
-    return (int)info.ssi_signo;
+    if (has_terminal()) {
+        signals->looks--;
+        return 0;
+    }
+    signals->looks = 0;
+    return SIGHUP;
+}
+
+int run_signals_await(run_signals *signals, int64_t ms, int other_fd)
+{
+    struct pollfd files[] = {{.fd = other_fd, .events = POLLIN},
+                             {.fd = signals->fd, .events = POLLIN}};
+    bool looks = signals->looks > 0 && (ms < 0 || ms > LOOK_MS);
+
+    (void)poll(files, 2, looks ? LOOK_MS : (int)ms);
+    return files[0].revents != 0 ? -1 : run_signals_take(signals);
 }
 
 bool run_signals_may_end(int number)
@@ -77,13 +100,16 @@ bool run_signals_tell_to_end(int number)
            number != SIGUSR2;
 }
 
-bool run_signals_end_wait(const run_signals *signals, int number)
+bool run_signals_end_wait(run_signals *signals, int number)
 {
     if (!signals->is_candidate)
         return run_signals_may_end(number);
-    if (number == SIGHUP)
-        return signals->had_terminal && !has_terminal();
-    return run_signals_tell_to_end(number);
+    if (number != SIGHUP)
+        return run_signals_tell_to_end(number);
+    if (signals->had_terminal && !has_terminal())
+        return true;
+    signals->looks = signals->had_terminal ? LOOKS : 0;
+    return false;
 }
 
 bool run_signals_ended(int wait_status, int number)
