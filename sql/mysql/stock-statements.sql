@@ -68,12 +68,11 @@ UPDATE INT_STOCK
 
 -- ---- restore [insert id]
 -- Adds, unless the column could not hold the sum, and returns what is there.
--- LAST_INSERT_ID() takes a sum below 0, of an application's table, for a great
--- one.
+-- WHERE sees the row as it was before SET.
 UPDATE INT_STOCK
-  SET {quantity} =
-    CAST(LAST_INSERT_ID({quantity} + :quantity) AS SIGNED){bump}
-  WHERE {this_item} AND {quantity} <= {most} - :quantity - {in_buckets};
+  SET {quantity} = {quantity} + :quantity{bump}
+  WHERE {this_item} AND {quantity} <= {most} - :quantity - {in_buckets} AND
+    LAST_INSERT_ID({quantity} + :quantity + {in_buckets}) IS NOT NULL;
 -- ---- define in_buckets (ours)
 {sum_in_buckets}
 -- ---- define in_buckets (exact loose)
@@ -110,10 +109,11 @@ SELECT T.{item}, T.{quantity} + CAST(coalesce((SELECT sum(C.QUANTITY)
   FROM INT_STOCK AS T
   ORDER BY T.{item};
 
--- ---- bucket deduct (ours)
--- Deducts from one of the buckets of an item, which others do not wait for.
+-- ---- bucket deduct (ours) [insert id]
+-- Deducts from one of the buckets of an item, which others do not wait for, and
+-- returns what is left there.
 UPDATE INT_STOCK_BUCKET
-  SET QUANTITY = QUANTITY - :quantity
+  SET QUANTITY = LAST_INSERT_ID(QUANTITY - :quantity)
   WHERE ITEM = :name AND BUCKET = :bucket AND QUANTITY >= :quantity;
 
 -- ---- buckets (ours)

@@ -65,7 +65,7 @@ UPDATE INT_STOCK
 UPDATE INT_STOCK
   SET {quantity} = {quantity} + :quantity{bump}
   WHERE {this_item} AND {quantity} <= {most} - :quantity - {in_buckets}
-  RETURNING {quantity};
+  RETURNING {quantity} + {in_buckets};
 -- ---- define in_buckets (ours)
 {sum_in_buckets}
 -- ---- define in_buckets (exact loose)
@@ -107,10 +107,11 @@ SELECT T.{item}, T.{quantity} + coalesce((SELECT sum(C.QUANTITY)
 -- ---- define deducted_from_bucket (ours)
 UPDATE INT_STOCK_BUCKET SET QUANTITY = QUANTITY - :quantity
   WHERE ITEM = :name AND BUCKET = :bucket AND QUANTITY >= :quantity
-  RETURNING ({total_of_item}) - :quantity
+  RETURNING QUANTITY
 
 -- ---- bucket deduct (ours)
--- Deducts from one of the buckets of an item, which others do not wait for.
+-- Deducts from one of the buckets of an item, which others do not wait for, and
+-- returns what is left there.
 {deducted_from_bucket};
 
 -- ---- buckets (ours)
@@ -127,7 +128,8 @@ INSERT INTO INT_STOCK_BUCKET (ITEM, BUCKET, QUANTITY)
   SELECT :name::varchar, J.b, J.q
   FROM json_to_recordset(:rows::json) AS J (b int, q bigint)
   ORDER BY J.b
-  ON CONFLICT (ITEM, BUCKET) DO UPDATE SET QUANTITY = EXCLUDED.QUANTITY;
+  ON CONFLICT (ITEM, BUCKET) DO UPDATE SET QUANTITY = EXCLUDED.QUANTITY
+  WHERE INT_STOCK_BUCKET.QUANTITY <> EXCLUDED.QUANTITY;
 
 -- ================================================================= orders ====
 
@@ -156,10 +158,16 @@ WITH U AS ({deducted} AS remains), E AS ({new_entries} U.remains + J.b, {now}
   SELECT remains FROM U;
 
 -- ---- bucket combine (ours)
--- As combine, from a bucket.
-WITH U AS ({deducted_from_bucket} AS remains), E AS ({new_entries}
-    U.remains + J.b, {now} FROM U, {entries})
-  SELECT remains FROM U;
+-- As combine, from a bucket, but the balances are given.
+WITH U AS ({deducted_from_bucket}), E AS ({new_entries} J.b, {now}
+    FROM U, {entries})
+  SELECT QUANTITY FROM U;
+
+-- ---- bucket combine total (ours)
+-- As combine, from a bucket; what remains is the sum of the item.
+WITH U AS ({deducted_from_bucket}, ({total_of_item}) - :quantity AS remains),
+    E AS ({new_entries} U.remains + J.b, {now} FROM U, {entries})
+  SELECT QUANTITY, remains FROM U;
 
 -- ---- entries
 -- Reads what orders were answered.

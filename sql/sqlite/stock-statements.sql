@@ -64,7 +64,7 @@ UPDATE INT_STOCK
 UPDATE INT_STOCK
   SET {quantity} = {quantity} + :quantity{bump}
   WHERE {this_item} AND {quantity} <= {most} - :quantity - {in_buckets}
-  RETURNING {quantity};
+  RETURNING {quantity} + {in_buckets};
 -- ---- define in_buckets (ours)
 {sum_in_buckets}
 -- ---- define in_buckets (exact loose)
@@ -102,10 +102,11 @@ SELECT T.{item}, T.{quantity} + coalesce((SELECT sum(C.QUANTITY)
   ORDER BY T.{item};
 
 -- ---- bucket deduct (ours)
--- Deducts from one of the buckets of an item, which others do not wait for.
+-- Deducts from one of the buckets of an item, and returns what is left there.
 UPDATE INT_STOCK_BUCKET
   SET QUANTITY = QUANTITY - :quantity
-  WHERE ITEM = :name AND BUCKET = :bucket AND QUANTITY >= :quantity;
+  WHERE ITEM = :name AND BUCKET = :bucket AND QUANTITY >= :quantity
+  RETURNING QUANTITY;
 
 -- ---- buckets (ours)
 -- Locks the buckets of an item, to even them out.
@@ -120,7 +121,8 @@ INSERT INTO INT_STOCK_BUCKET (ITEM, BUCKET, QUANTITY)
   SELECT :name, json_extract(J.value, '$.b'), json_extract(J.value, '$.q')
   FROM json_each(:rows) AS J
   WHERE true
-  ON CONFLICT (ITEM, BUCKET) DO UPDATE SET QUANTITY = excluded.QUANTITY;
+  ON CONFLICT (ITEM, BUCKET) DO UPDATE SET QUANTITY = excluded.QUANTITY
+  WHERE QUANTITY <> excluded.QUANTITY;
 
 -- ================================================================= orders ====
 

@@ -492,8 +492,9 @@ typedef enum sqlock_stock_kind {
     SQLOCK_STOCK_SQL_DEDUCT,
     /* DEDUCT if the version is :version.  affected: 1 or 0. */
     SQLOCK_STOCK_SQL_SWAP,
-    /* Add :quantity to :item.  One row: the quantity that is there now.  No
-     * row: it would be more than the column holds, or there is no such item. */
+    /* Add :quantity to :item, also given as :name.  One row: the quantity that
+     * is there now, with its buckets.  No row: it would be more than the column
+     * holds, or there is no such item. */
     SQLOCK_STOCK_SQL_RESTORE,
     /* Set the quantity of :item, which exists, to :quantity. */
     SQLOCK_STOCK_SQL_ASSIGN,
@@ -552,12 +553,15 @@ typedef enum sqlock_stock_kind {
     SQLOCK_STOCK_SQL_FORGET_RESERVATIONS,
 
     /* --- buckets, only of sqlock's own table --- */
-    /* Deduct :quantity from :bucket of :name.  affected: 1 or 0; or one row,
-     * the total that is left of the item, or no row. */
+    /* Deduct :quantity from :bucket of :name.  One row: what is left in the
+     * bucket.  No row: it has less, or there is no such bucket. */
     SQLOCK_STOCK_SQL_BUCKET_DEDUCT,
-    /* BUCKET_DEDUCT, and insert the entries :rows, adding the total that is
-     * left to each BALANCE, as in COMBINE. */
+    /* BUCKET_DEDUCT, and insert the entries :rows, as in COMBINE, but with
+     * BALANCE as it is given. */
     SQLOCK_STOCK_SQL_BUCKET_COMBINE,
+    /* BUCKET_COMBINE, which adds the total that is left of the item to each
+     * BALANCE.  The row has that total as well. */
+    SQLOCK_STOCK_SQL_BUCKET_COMBINE_TOTAL,
     /* Lock the buckets of :name.  Rows: number and quantity, by number. */
     SQLOCK_STOCK_SQL_BUCKETS,
     /* Set the quantities of buckets of :name as in the JSON array :rows of

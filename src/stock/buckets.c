@@ -1,60 +1,137 @@
 /*
  * buckets.c - the strategy BUCKETS: one item in several rows
  *
- * A thread deducts from a bucket of its own, and does not wait for threads with
- * other buckets.  A thread that finds too little there locks the item's row and
- * all buckets, deducts from the sum, and spreads the rest evenly: so no request
- * is refused while other buckets have enough.  The quantity of an item is the
- * sum of its row and its buckets.  Additions go to the row, and are moved to
- * the buckets when one of these runs out.
+ * A process deducts from a bucket of its own, and does not wait for processes
+ * with other buckets; its threads go together where they would wait for each
+ * other (queue.c).  A process that finds too little there locks the item's row
+ * and all buckets, deducts from the sum, and spreads the rest evenly: so no
+ * request is refused while other buckets have enough.  The quantity of an item
+ * is the sum of its row and its buckets.  Additions go to the row, and are
+ * moved to the buckets when one of these runs out.
+ *
+ * Nobody owns a bucket, so nothing is lost with a process that dies.  A process
+ * finds that another one deducts from its bucket by what is left there, and
+ * then takes another bucket, until it is alone in one: a row's lock is held
+ * until its commit is on the disk, so two in one bucket sell half.
  */
-#include "stock/stock.h"
+#include "stock/combine.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/owner.h"
+#include "base/random.h"
 #include "base/writer.h"
 
-/* The buckets of an item, locked. */
-struct buckets {
-    int64_t total;
-    int64_t last; /* the greatest bucket number; -1: there is none */
-};
+/* The least quantity of a bucket, if there are several: a smaller quantity is
+ * spread over fewer buckets, since each that runs out costs a transaction. */
+#define LEAST 8
 
-/* Return the number of the calling thread's own bucket.  Threads of a process,
- * and processes started one after another, get neighbouring buckets. */
-static int64_t home_of(const sqlock_stock *stock)
+/* How often a process finds somebody else in its bucket before it leaves, if it
+ * has been alone there as often: who has come last leaves first. */
+#define TRUST_MOST 8
+
+/* --- the process's own bucket --- */
+
+static int64_t draw(int64_t count)
 {
-    return (int64_t)(((uint64_t)getpid() + lk_thread_id()) %
-                     stock->options.buckets);
+    return lk_random_between(0, count - 1);
+}
+
+/* Return the calling thread's home for an item.  Rounds of combined requests
+ * have one home for each lane, and each thread has one for its transactions.
+ * The caller holds the stock's mutex. */
+static struct lk_stock_home *find_home(const struct lk_stock_operation *op,
+                                       const struct lk_stock_line *line)
+{
+    sqlock_stock *stock = op->stock;
+    uint64_t lane = op->lane != 0 ? op->lane : lk_thread_id();
+    uint64_t who = lk_hash_on(lk_hash_text(line->name), &lane, sizeof lane);
+    struct lk_stock_home *home = &stock->homes[who % LK_STOCK_HOMES];
+
+    if (home->who != who)
+        *home = (struct lk_stock_home){
+            .who = who,
+            .bucket = draw(stock->options.buckets),
+            .over = stock->options.buckets,
+            .expected = -1,
+        };
+    return home;
+}
+
+static int64_t bucket_of(const struct lk_stock_operation *op,
+                         const struct lk_stock_line *line)
+{
+    int64_t bucket;
+
+    pthread_mutex_lock(&op->stock->mutex);
+    bucket = find_home(op, line)->bucket;
+    pthread_mutex_unlock(&op->stock->mutex);
+    return bucket;
+}
+
+/* Note what is left in the bucket after a deduction, and take another bucket if
+ * others deduct from this one. */
+static void note_left(const struct lk_stock_operation *op,
+                      const struct lk_stock_line *line, int64_t bucket,
+                      int64_t left)
+{
+    int64_t all = op->stock->options.buckets;
+    struct lk_stock_home *home;
+
+    pthread_mutex_lock(&op->stock->mutex);
+    home = find_home(op, line);
+    if (home->expected >= 0 && home->bucket == bucket) {
+        if (left + line->quantity == home->expected)
+            home->trust += home->trust < TRUST_MOST;
+        else if (home->trust > 0)
+            home->trust--;
+        else
+            /* More than twice the least was spread over all. */
+            home->bucket = draw(left > 2 * LEAST ? all : home->over);
+    }
+    home->expected = home->bucket == bucket ? left : -1;
+    pthread_mutex_unlock(&op->stock->mutex);
+}
+
+/* Note that the item was spread over so many buckets. */
+static void note_spread(const struct lk_stock_operation *op,
+                        const struct lk_stock_line *line, int64_t over)
+{
+    struct lk_stock_home *home;
+
+    pthread_mutex_lock(&op->stock->mutex);
+    home = find_home(op, line);
+    home->over = over;
+    home->expected = -1;
+    if (home->bucket >= over)
+        home->bucket = draw(over);
+    pthread_mutex_unlock(&op->stock->mutex);
 }
 
 /* --- all buckets --- */
 
-/* Lock all buckets of an item whose row this transaction has locked, and sum
- * them up. */
+/* Lock all buckets of an item whose row this transaction has locked, and add
+ * what is in them to pile->there. */
 static int lock_buckets(struct lk_stock_operation *op,
                         const struct lk_stock_line *line,
-                        struct buckets *buckets, sqlock_error *err)
+                        struct lk_stock_pile *pile, sqlock_error *err)
 {
     struct lk_stock_arguments arguments;
     sqlock_result result = {0};
     int rc;
 
+    pile->last = -1;
     lk_stock_arguments(op, line, &arguments);
     rc = lk_stock_send(op, SQLOCK_STOCK_SQL_BUCKETS, &arguments, &result, err);
     for (size_t i = 0; rc == 0 && i < result.rows; i++) {
-        buckets->last = result.cells[2 * i].integer;
-        if (__builtin_add_overflow(buckets->total,
-                                   result.cells[2 * i + 1].integer,
-                                   &buckets->total))
-            rc = lk_error(
-                err, SQLOCK_EINVAL,
-                "the sum of the buckets of %s exceeds a 64-bit integer",
-                line->name);
+        pile->last = result.cells[2 * i].integer;
+        if (__builtin_add_overflow(pile->there, result.cells[2 * i + 1].integer,
+                                   &pile->there))
+            rc = lk_error(err, SQLOCK_EINVAL,
+                          "the quantity of %s exceeds a 64-bit integer",
+                          line->name);
     }
     sqlock_result_clear(&result);
     return rc;
@@ -95,16 +172,16 @@ static int spread(struct lk_stock_operation *op,
 int lk_buckets_gather(struct lk_stock_operation *op, struct lk_stock_line *line,
                       int64_t *gathered, sqlock_error *err)
 {
-    struct buckets buckets = {.last = -1};
+    struct lk_stock_pile pile = {0};
     int rc;
 
     *gathered = 0;
-    rc = lock_buckets(op, line, &buckets, err);
-    if (rc < 0 || buckets.total == 0)
+    rc = lock_buckets(op, line, &pile, err);
+    if (rc < 0 || pile.there == 0)
         return rc;
-    rc = spread(op, line, 0, buckets.last + 1, buckets.last, err);
+    rc = spread(op, line, 0, pile.last + 1, pile.last, err);
     if (rc == 0)
-        *gathered = buckets.total;
+        *gathered = pile.there;
     return rc;
 }
 
@@ -126,144 +203,138 @@ int lk_buckets_empty(struct lk_stock_operation *op, struct lk_stock_line *line,
     return 1;
 }
 
-/* Lock the item's row and buckets, deduct from their sum, and spread the
- * rest. */
-static int take_from_all(struct lk_stock_operation *op,
-                         struct lk_stock_line *line, sqlock_error *err)
+/* Lock the item's row and all buckets, of which one had too little. */
+static int lock(struct lk_stock_operation *op, struct lk_stock_line *line,
+                struct lk_stock_pile *pile, sqlock_error *err)
+{
+    int rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_LOCK, line, &pile->in_row, err);
+
+    atomic_fetch_add(&op->stock->rebalances, 1);
+    if (rc <= 0)
+        return rc;
+    pile->there = pile->in_row;
+    rc = lock_buckets(op, line, pile, err);
+    return rc < 0 ? rc : 1;
+}
+
+/* Deduct from what is locked, and spread the rest. */
+static int deduct_locked(struct lk_stock_operation *op,
+                         struct lk_stock_line *line,
+                         const struct lk_stock_pile *pile, sqlock_error *err)
 {
     struct lk_stock_line nothing = *line;
     struct lk_stock_arguments arguments;
-    struct buckets buckets = {.last = -1};
-    int64_t in_row = 0;
-    int64_t total;
+    int64_t rest = pile->there - line->quantity;
+    int64_t over = op->stock->options.buckets;
     int rc;
 
-    rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_LOCK, line, &in_row, err);
-    if (rc == 0)
-        return lk_stock_no_item(line, err);
-    if (rc == 1)
-        rc = lock_buckets(op, line, &buckets, err);
+    if (rest / LEAST < over)
+        over = rest < LEAST ? 1 : rest / LEAST;
+    rc = spread(op, line, rest, over, pile->last, err);
     if (rc < 0)
         return rc;
-    if (__builtin_add_overflow(in_row, buckets.total, &total))
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the quantity of %s exceeds a 64-bit integer",
-                        line->name);
-    if (total < line->quantity)
-        return lk_stock_insufficient(line, total, err);
-    lk_stock_changed(line, -line->quantity, total - line->quantity);
-    rc = spread(op, line, line->left, op->stock->options.buckets, buckets.last,
-                err);
-    if (rc < 0 || in_row == 0)
-        return rc;
+    note_spread(op, line, over);
+    if (pile->in_row == 0)
+        return 0;
     nothing.quantity = 0;
     lk_stock_arguments(op, &nothing, &arguments);
     return lk_stock_do(op, SQLOCK_STOCK_SQL_ASSIGN, &arguments, NULL, err);
 }
 
+static int take_from_all(struct lk_stock_operation *op,
+                         struct lk_stock_line *line, sqlock_error *err)
+{
+    struct lk_stock_pile pile = {0};
+    int rc = lock(op, line, &pile, err);
+
+    if (rc == 0)
+        return lk_stock_no_item(line, err);
+    if (rc < 0)
+        return rc;
+    if (pile.there < line->quantity)
+        return lk_stock_insufficient(line, pile.there, err);
+    lk_stock_changed(line, -line->quantity, pile.there - line->quantity);
+    return deduct_locked(op, line, &pile, err);
+}
+
 /* --- one bucket --- */
 
-/* Deduct from the calling thread's own bucket and, unless NULL, record `entry`,
- * a JSON array, in the same statement.  Return 1 if done; 0 if the bucket has
- * too little; LK_STOCK_KNOWN if the order may have entries already; or a
- * negative code. */
-static int take_from_one(struct lk_stock_operation *op,
-                         struct lk_stock_line *line, const char *entry,
-                         sqlock_error *err)
+/* Read what is left of the item, if the statement did not tell and the
+ * application wants to know.  After a commit no failure may be reported any
+ * more. */
+static int learn_left(struct lk_stock_operation *op,
+                      const struct lk_stock_line *line, int64_t *left,
+                      sqlock_error *err)
 {
-    sqlock_stock_kind kind = entry != NULL ? SQLOCK_STOCK_SQL_BUCKET_COMBINE
-                                           : SQLOCK_STOCK_SQL_BUCKET_DEDUCT;
-    struct lk_stock_arguments arguments;
-    sqlock_result result = {0};
-    int64_t left = -1;
     int rc;
 
+    if (*left >= 0 || !op->wants_left)
+        return 0;
+    rc = lk_stock_ask_total(op, line, left, op->tx != NULL ? err : NULL);
+    return op->tx != NULL && rc < 0 ? rc : 0;
+}
+
+static sqlock_stock_kind kind_of(const struct lk_stock_operation *op,
+                                 const char *entries)
+{
+    if (entries == NULL)
+        return SQLOCK_STOCK_SQL_BUCKET_DEDUCT;
+    return op->wants_left ? SQLOCK_STOCK_SQL_BUCKET_COMBINE_TOTAL
+                          : SQLOCK_STOCK_SQL_BUCKET_COMBINE;
+}
+
+static int deduct(struct lk_stock_operation *op, struct lk_stock_line *line,
+                  const char *entries, int64_t *left, sqlock_error *err)
+{
+    int64_t bucket = bucket_of(op, line);
+    struct lk_stock_arguments arguments;
+    sqlock_result result = {0};
+    int rc;
+
+    *left = -1;
     lk_stock_arguments(op, line, &arguments);
-    lk_stock_argument_integer(&arguments, SQLOCK_SP_BUCKET, home_of(op->stock));
-    lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entry);
-    rc = lk_stock_send(op, kind, &arguments, &result, err);
-    if (rc == 0 && result.rows > 0 && result.cells[0].type == SQLOCK_INT64)
-        left = result.cells[0].integer;
-    if (rc == 0 && (result.rows > 0 || result.affected > 0)) {
-        lk_stock_changed(line, -line->quantity, left);
-        rc = 1;
-    } else if (rc == SQLOCK_EBUSY && entry != NULL) {
-        rc = LK_STOCK_KNOWN;
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_BUCKET, bucket);
+    lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entries);
+    rc = lk_stock_send(op, kind_of(op, entries), &arguments, &result, err);
+    if (rc == 0 && result.rows > 0) {
+        note_left(op, line, bucket, result.cells[0].integer);
+        if (result.columns > 1)
+            *left = result.cells[1].integer;
+        rc = learn_left(op, line, left, err);
+        rc = rc < 0 ? rc : 1;
+    } else if (rc == SQLOCK_EBUSY && entries != NULL) {
+        rc = LK_STOCK_KNOWN; /* or the row is locked */
     }
     sqlock_result_clear(&result);
     return rc;
 }
 
-/* Set line->left to what is left of the item, if the statement did not return
- * it and the application or an entry needs it. */
-static int learn_left(struct lk_stock_operation *op, struct lk_stock_line *line,
-                      sqlock_error *err)
-{
-    int rc;
-
-    if (line->left >= 0 || (!op->wants_left && op->order == NULL))
-        return 0;
-    rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_TOTAL, line, &line->left, err);
-    return rc < 0 ? rc : 0;
-}
+/* --- the strategy --- */
 
 static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
                 sqlock_error *err)
 {
-    int rc = take_from_one(op, line, NULL, err);
+    int64_t left = -1;
+    int rc = deduct(op, line, NULL, &left, err);
 
-    if (rc == 1)
-        return learn_left(op, line, err);
     if (rc < 0)
         return rc;
-    atomic_fetch_add(&op->stock->rebalances, 1);
-    return take_from_all(op, line, err);
-}
-
-void lk_buckets_include(struct lk_stock_operation *op,
-                        struct lk_stock_line *line)
-{
-    line->left = -1;
-    (void)learn_left(op, line, NULL);
-}
-
-static int alone_with_order(struct lk_stock_operation *op, sqlock_error *err)
-{
-    struct lk_stock_line *line = &op->lines[0];
-    char *entries;
-    int rc;
-
-    if (!lk_stock_has(&op->stock->tables, SQLOCK_STOCK_SQL_BUCKET_COMBINE))
-        return LK_STOCK_IN_TRANSACTION;
-    /* To BALANCE the statement adds the total. */
-    lk_stock_changed(line, -line->quantity, 0);
-    entries = lk_entries_write(op, true);
-    if (entries == NULL)
-        return lk_error_nomem(err);
-    rc = take_from_one(op, line, entries, err);
-    free(entries);
     if (rc == 0)
-        return LK_STOCK_IN_TRANSACTION;
-    return rc == 1 ? 0 : rc;
-}
-
-static int alone(struct lk_stock_operation *op, sqlock_error *err)
-{
-    int rc;
-
-    if (op->order != NULL)
-        return alone_with_order(op, err);
-    rc = take_from_one(op, &op->lines[0], NULL, err);
-    if (rc == 0)
-        return LK_STOCK_IN_TRANSACTION;
-    if (rc < 0)
-        return rc;
-    /* It is committed: no failure may be reported any more. */
-    (void)learn_left(op, &op->lines[0], NULL);
+        return take_from_all(op, line, err);
+    lk_stock_changed(line, -line->quantity, left);
     return 0;
 }
 
+static const struct lk_stock_rows buckets = {
+    .deduct = deduct,
+    .combines = SQLOCK_STOCK_SQL_BUCKET_COMBINE,
+    .lock = lock,
+    .deduct_locked = deduct_locked,
+    .lanes = 2,
+};
+
 const struct lk_stock_strategy lk_stock_buckets = {
     .take = take,
-    .alone = alone,
+    .alone = lk_combine_alone,
+    .rows = &buckets,
 };

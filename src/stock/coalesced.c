@@ -1,212 +1,43 @@
 /*
  * coalesced.c - the strategy COALESCED: threads of a process that want the same
- * item queue up, and a leader deducts for all of them in one statement
- *
- * Each thread gets an answer of its own.  After each round the first thread in
- * the queue becomes the leader, so no thread works for the others more than
- * once; a request that comes during a round is in a later one.  While a thread
- * is in here, pthread_cancel() has no effect: a cancelled leader first ends its
- * round and makes another thread the leader.
+ * item deduct from its row together, one round after another (queue.c)
  */
-#include <errno.h>
-#include <pthread.h>
-#include <semaphore.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/error.h"
 #include "stock/combine.h"
 
-/* --- the queue --- */
-
-static struct lk_combine_queue *find_queue(sqlock_stock *stock,
-                                           const char *name)
+static int deduct(struct lk_stock_operation *op, struct lk_stock_line *line,
+                  const char *entries, int64_t *left, sqlock_error *err)
 {
-    struct lk_combine_queue *queue;
-
-    HASH_FIND_STR(stock->queues, name, queue);
-    if (queue != NULL)
-        return queue;
-    queue = calloc(1, sizeof *queue);
-    if (queue == NULL)
-        return NULL;
-    queue->name = strdup(name);
-    if (queue->name == NULL) {
-        free(queue);
-        return NULL;
-    }
-    queue->known_left = -1;
-    HASH_ADD_KEYPTR(hh, stock->queues, queue->name, strlen(queue->name), queue);
-    if (queue->hh.tbl == NULL) {
-        free(queue->name);
-        free(queue);
-        return NULL;
-    }
-    return queue;
+    return entries != NULL
+               ? lk_stock_combine(op, line, entries, left, err)
+               : lk_stock_ask(op, SQLOCK_STOCK_SQL_DEDUCT, line, left, err);
 }
 
-static void free_queue(sqlock_stock *stock, struct lk_combine_queue *queue)
+/* Lock the item's row and, if it has too little, move what is in buckets
+ * there. */
+static int lock(struct lk_stock_operation *op, struct lk_stock_line *line,
+                struct lk_stock_pile *pile, sqlock_error *err)
 {
-    HASH_DEL(stock->queues, queue);
-    free(queue->name);
-    free(queue);
+    int rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_LOCK, line, &pile->there, err);
+
+    if (rc != 1 || pile->there >= line->quantity)
+        return rc;
+    rc = lk_buckets_empty(op, line, &pile->there, err);
+    return rc < 0 ? rc : 1;
 }
 
-void lk_combine_clear(sqlock_stock *stock)
+static int deduct_locked(struct lk_stock_operation *op,
+                         struct lk_stock_line *line,
+                         const struct lk_stock_pile *pile, sqlock_error *err)
 {
-    struct lk_combine_queue *queue;
-    struct lk_combine_queue *next;
+    int64_t left = 0;
+    int rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_DEDUCT, line, &left, err);
 
-    HASH_ITER(hh, stock->queues, queue, next)
-    {
-        free_queue(stock, queue);
-    }
-}
-
-/* Put the request into the queue of its item.  Return 1 if its thread leads, 0
- * if it waits, or ENOMEM. */
-static int join(sqlock_stock *stock, struct lk_combined_request *request)
-{
-    struct lk_combine_queue *queue;
-    int leads = SQLOCK_ENOMEM;
-
-    pthread_mutex_lock(&stock->mutex);
-    queue = find_queue(stock, request->op->lines[0].name);
-    if (queue != NULL) {
-        request->queue = queue;
-        request->came_in = queue->round - (queue->is_running ? 1 : 0);
-        if (queue->last != NULL)
-            queue->last->next = request;
-        else
-            queue->first = request;
-        queue->last = request;
-        leads = queue->is_led ? 0 : 1;
-        queue->is_led = true;
-    }
-    pthread_mutex_unlock(&stock->mutex);
-    return leads;
-}
-
-/* Begin the next round: move at most `most` requests from the queue to it.  The
- * caller holds the stock's mutex. */
-static void cut(struct lk_combine_queue *queue, struct lk_combine *combine,
-                size_t most)
-{
-    while (queue->first != NULL && combine->count < most) {
-        combine->requests[combine->count++] = queue->first;
-        queue->first = queue->first->next;
-    }
-    if (queue->first == NULL)
-        queue->last = NULL;
-    queue->round++;
-    queue->is_running = true;
-    combine->round = queue->round;
-    combine->known_left = queue->known_left;
-}
-
-static void note_rounds(sqlock_stock *stock, const struct lk_combine *combine)
-{
-    uint_fast64_t seen = atomic_load(&stock->most_rounds);
-    uint64_t most = 0;
-
-    for (size_t i = 0; i < combine->count; i++) {
-        uint64_t waited = combine->round - combine->requests[i]->came_in;
-
-        if (waited > most)
-            most = waited;
-    }
-    while (most > seen &&
-           !atomic_compare_exchange_weak(&stock->most_rounds, &seen, most))
-        continue;
-    atomic_fetch_add(&stock->rounds, 1);
-    atomic_fetch_add(&stock->combined, combine->count);
-}
-
-/* Wake the threads of a round, except the leader: their requests are answered.
- * A request is gone as soon as its thread is woken. */
-static void tell(const struct lk_combine *combine,
-                 const struct lk_combined_request *leader)
-{
-    for (size_t i = 0; i < combine->count; i++)
-        if (combine->requests[i] != leader) {
-            combine->requests[i]->is_done = true;
-            (void)sem_post(&combine->requests[i]->turn);
-        }
-}
-
-/* Run one round, which begins with the leader's own request. */
-static void lead(sqlock_stock *stock, struct lk_combined_request *leader)
-{
-    struct lk_combine_queue *queue = leader->queue;
-    struct lk_combined_request *next;
-    struct lk_combine combine = {0};
-    size_t most = stock->options.batch;
-
-    combine.requests = calloc(most, sizeof *combine.requests);
-    if (combine.requests == NULL) { /* no memory: only its own request */
-        combine.requests = &combine.one;
-        most = 1;
-    }
-    pthread_mutex_lock(&stock->mutex);
-    cut(queue, &combine, most);
-    pthread_mutex_unlock(&stock->mutex);
-
-    note_rounds(stock, &combine);
-    lk_combine_run(&combine, stock);
-
-    pthread_mutex_lock(&stock->mutex);
-    queue->known_left = combine.known_left;
-    queue->is_running = false;
-    next = queue->first;
-    queue->is_led = next != NULL;
-    if (next == NULL)
-        free_queue(stock, queue);
-    pthread_mutex_unlock(&stock->mutex);
-    /* First wake those with answers: they may join the next round with another
-     * request. */
-    tell(&combine, leader);
-    if (next != NULL)
-        (void)sem_post(&next->turn);
-    if (combine.requests != &combine.one)
-        free(combine.requests);
-}
-
-static int wait_or_lead(sqlock_stock *stock,
-                        struct lk_combined_request *request)
-{
-    int leads = join(stock, request);
-
-    if (leads < 0)
-        return leads;
-    if (leads == 0)
-        while (sem_wait(&request->turn) != 0 && errno == EINTR)
-            continue;
-    /* Either the request is answered, or this thread leads; nobody else changes
-     * is_done any more. */
-    if (!request->is_done)
-        lead(stock, request);
-    return 0;
-}
-
-/* --- the strategy --- */
-
-static int alone(struct lk_stock_operation *op, sqlock_error *err)
-{
-    struct lk_combined_request request = {.op = op};
-    int cancel_state = PTHREAD_CANCEL_ENABLE;
-    int rc;
-
-    if (sem_init(&request.turn, 0, 0) != 0)
-        return lk_error_nomem(err);
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    rc = wait_or_lead(op->stock, &request);
-    (void)pthread_setcancelstate(cancel_state, NULL);
-    (void)sem_destroy(&request.turn);
-    if (rc < 0)
-        return lk_error_nomem(err);
-    if (request.rc < 0 && err != NULL)
-        *err = request.err;
-    return request.rc;
+    if (rc == 0)
+        return lk_error(err, SQLOCK_ECONFLICT,
+                        "%s has changed from the %lld that were locked",
+                        line->name, (long long)pile->there);
+    return rc < 0 ? rc : 0;
 }
 
 /* Deduct in the application's transaction, where requests cannot be
@@ -217,7 +48,17 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
     return lk_stock_conditional.take(op, line, err);
 }
 
+static const struct lk_stock_rows row_of_item = {
+    .deduct = deduct,
+    .combines = SQLOCK_STOCK_SQL_COMBINE,
+    .always_tells = true,
+    .lock = lock,
+    .deduct_locked = deduct_locked,
+    .lanes = 1,
+};
+
 const struct lk_stock_strategy lk_stock_coalesced = {
     .take = take,
-    .alone = alone,
+    .alone = lk_combine_alone,
+    .rows = &row_of_item,
 };

@@ -1,10 +1,10 @@
 /*
- * combine.c - one round of the strategy COALESCED: answer several requests for
- * one item
+ * combine.c - one round of combined requests: answer several requests for one
+ * item, by deducting from the rows of the strategy (struct lk_stock_rows)
  *
  * If there is enough for all requests, their sum is deducted in one statement.
- * Otherwise, or if one of the orders has been answered before, the item's row
- * is locked and each request is decided by itself, first come, first served.
+ * Otherwise, or if one of the orders has been answered before, the rows are
+ * locked and each request is decided by itself, first come, first served.
  * Answers are given only after the commit.  A round is tried once: after a
  * failure each thread tries its own request again (operation.c).
  */
@@ -181,7 +181,8 @@ static int record(struct lk_combine *combine, sqlock_error *err)
 
 /* --- all at once --- */
 
-/* Plan to deduct for all requests: `left` remains after the last one. */
+/* Plan to deduct for all requests: `left` remains after the last one; -1:
+ * unknown. */
 static void plan_all(struct lk_combine *combine, int64_t left)
 {
     int64_t rest = combine->total;
@@ -192,19 +193,43 @@ static void plan_all(struct lk_combine *combine, int64_t left)
         if (!is_live(request))
             continue;
         rest -= line_of(request)->quantity;
-        request->left = left + rest;
+        request->left = left < 0 ? -1 : left + rest;
         request->is_refused = false;
     }
 }
 
+static const struct lk_stock_rows *rows_of(const struct lk_combine *combine)
+{
+    return combine->operation.stock->strategy->rows;
+}
+
+/* Deduct the sum of the requests in one statement.  Results as of
+ * lk_stock_rows.deduct(). */
+static int deduct(struct lk_combine *combine, const char *entries,
+                  int64_t *left, sqlock_error *err)
+{
+    return rows_of(combine)->deduct(&combine->operation, &combine->line,
+                                    entries, left, err);
+}
+
 /* Deduct for all requests and record their orders in one statement.  Results as
- * lk_stock_combine(). */
+ * deduct(). */
 static int deduct_and_enter(struct lk_combine *combine, int64_t *left,
                             sqlock_error *err)
 {
-    plan_all(combine, 0); /* to BALANCE the statement adds what is left */
-    return lk_stock_combine(&combine->operation, &combine->line,
-                            write_orders(combine, true), left, err);
+    bool is_told =
+        rows_of(combine)->always_tells || combine->operation.wants_left;
+    char *entries;
+    int rc;
+
+    /* To BALANCE the statement adds what is left. */
+    plan_all(combine, is_told ? 0 : -1);
+    entries = write_orders(combine, true);
+    if (entries == NULL)
+        return lk_error_nomem(err);
+    rc = deduct(combine, entries, left, err);
+    free(entries);
+    return rc;
 }
 
 /* Deduct for all requests and record their orders: an lk_stock_body, where one
@@ -215,8 +240,7 @@ static int deduct_then_enter(struct lk_stock_operation *operation,
     struct lk_combine *combine = (struct lk_combine *)operation;
     int rc;
 
-    rc = lk_stock_ask(operation, SQLOCK_STOCK_SQL_DEDUCT, &combine->line,
-                      &combine->known_left, err);
+    rc = deduct(combine, NULL, &combine->known_left, err);
     if (rc == 0)
         return LK_STOCK_UNKNOWN; /* there is too little */
     if (rc < 0)
@@ -235,10 +259,9 @@ static int try_all(struct lk_combine *combine, sqlock_error *err)
 
     combine->line.quantity = combine->total;
     if (count_orders(combine) == 0) {
-        rc = lk_stock_ask(&combine->operation, SQLOCK_STOCK_SQL_DEDUCT,
-                          &combine->line, &left, err);
+        rc = deduct(combine, NULL, &left, err);
     } else if (lk_stock_has(&combine->operation.stock->tables,
-                            SQLOCK_STOCK_SQL_COMBINE)) {
+                            rows_of(combine)->combines)) {
         rc = deduct_and_enter(combine, &left, err);
     } else {
         rc = lk_stock_run_apart(&combine->operation, deduct_then_enter, err);
@@ -344,14 +367,14 @@ static void answer_no_item(struct lk_combine *combine)
 static int judge_each(struct lk_stock_operation *operation, sqlock_error *err)
 {
     struct lk_combine *combine = (struct lk_combine *)operation;
-    int64_t there = 0;
-    int64_t granted;
+    struct lk_stock_pile pile = {0};
     bool exists;
     int rc;
 
     combine->known_left = -1;
-    rc = lk_stock_ask(operation, SQLOCK_STOCK_SQL_LOCK, &combine->line, &there,
-                      err);
+    combine->line.quantity =
+        add_up(combine, &combine->total) ? combine->total : INT64_MAX;
+    rc = rows_of(combine)->lock(operation, &combine->line, &pile, err);
     exists = rc == 1;
     if (rc >= 0)
         rc = recall_all(combine, err);
@@ -361,23 +384,14 @@ static int judge_each(struct lk_stock_operation *operation, sqlock_error *err)
         answer_no_item(combine);
         return 0;
     }
-    if (!add_up(combine, &combine->total) || there < combine->total)
-        rc = lk_buckets_empty(operation, &combine->line, &there, err);
+    combine->line.quantity = plan_each(combine, pile.there);
+    if (combine->line.quantity > 0)
+        rc = rows_of(combine)->deduct_locked(operation, &combine->line, &pile,
+                                             err);
     if (rc < 0)
         return rc;
-    granted = plan_each(combine, there);
-    combine->line.quantity = granted;
-    if (granted > 0) {
-        rc = lk_stock_ask(operation, SQLOCK_STOCK_SQL_DEDUCT, &combine->line,
-                          &combine->known_left, err);
-        if (rc == 0)
-            return lk_error(err, SQLOCK_ECONFLICT,
-                            "%s has changed although it was locked",
-                            combine->line.name);
-    } else {
-        combine->known_left = there;
-    }
-    return rc < 0 ? rc : record(combine, err);
+    combine->known_left = pile.there - combine->line.quantity;
+    return record(combine, err);
 }
 
 /* Read the quantity, for a round without orders.  Return 0 if no request can be
@@ -497,12 +511,16 @@ void lk_combine_run(struct lk_combine *combine, sqlock_stock *stock)
         .kind = LK_KIND_DEDUCT,
         .lines = &combine->line,
         .count = 1,
+        .lane = combine->operation.lane,
         .deadline_ns = INT64_MAX,
     };
-    for (size_t i = 0; i < combine->count; i++)
+    for (size_t i = 0; i < combine->count; i++) {
+        const struct lk_stock_operation *op = combine->requests[i]->op;
+
         combine->operation.deadline_ns =
-            lk_sooner(combine->operation.deadline_ns,
-                      combine->requests[i]->op->deadline_ns);
+            lk_sooner(combine->operation.deadline_ns, op->deadline_ns);
+        combine->operation.wants_left |= op->wants_left;
+    }
     find_duplicates(combine);
     rc = try_round(combine, &err);
     if (rc == SQLOCK_EDATABASE && count_live(combine) > 1)

@@ -1,5 +1,5 @@
 /*
- * combine.h - what coalesced.c, which queues threads and chooses who leads, and
+ * combine.h - what queue.c, which queues threads and chooses who leads, and
  * combine.c, which answers a round of them, have in common
  */
 #ifndef LK_COMBINE_H
@@ -10,6 +10,9 @@
 #include "base/hash.h"
 #include "stock/stock.h"
 
+/* Most lanes of a strategy. */
+#define LK_LANES_MAX 8
+
 /* One thread's request, on the stack of that thread. */
 struct lk_combined_request {
     struct lk_stock_operation *op; /* has one line */
@@ -17,8 +20,10 @@ struct lk_combined_request {
     struct lk_combined_request *next;
     /* number of the last round that was over when the request came */
     uint64_t came_in;
-    sem_t turn;   /* posted when it is answered, or its thread is to lead */
-    bool is_done; /* answered, by another thread */
+    unsigned lane;  /* of the round that its thread leads */
+    uint64_t round; /* number of that round */
+    sem_t turn;     /* posted when it is answered, or its thread is to lead */
+    bool is_done;   /* answered, by another thread */
 
     int rc;           /* out */
     sqlock_error err; /* out */
@@ -38,8 +43,8 @@ struct lk_combine_queue {
     UT_hash_handle hh;
     struct lk_combined_request *first, *last;
     uint64_t round;     /* number of rounds that have begun */
-    bool is_running;    /* a round has begun and not ended */
-    bool is_led;        /* a thread leads, or was chosen to */
+    uint32_t lanes;     /* bits: lanes in which a thread leads, or was chosen
+                           to */
     int64_t known_left; /* left after the last round; -1: unknown */
 };
 
@@ -56,8 +61,8 @@ struct lk_combine {
     int64_t total;                   /* sum of the requested quantities */
 };
 
-/* Answer every request of a round.  The caller has set requests, count, round
- * and known_left. */
+/* Answer every request of a round.  The caller has set requests, count, round,
+ * known_left and operation.lane. */
 void lk_combine_run(struct lk_combine *combine, sqlock_stock *stock);
 
 #endif

@@ -5,6 +5,8 @@
  */
 #include "stock/stock.h"
 
+#include <stdlib.h>
+
 #include "base/error.h"
 
 /* The most attempts, each with a query that found enough after the UPDATE had
@@ -85,9 +87,16 @@ static int combine(struct lk_stock_operation *op, int64_t *left,
                    sqlock_error *err)
 {
     struct lk_stock_line *line = &op->lines[0];
+    char *entries;
+    int rc;
 
     took(line, 0); /* to BALANCE the statement adds what is left */
-    return lk_stock_combine(op, line, lk_entries_write(op, true), left, err);
+    entries = lk_entries_write(op, true);
+    if (entries == NULL)
+        return lk_error_nomem(err);
+    rc = lk_stock_combine(op, line, entries, left, err);
+    free(entries);
+    return rc;
 }
 
 /* Find out whether the buckets have more of an item that was refused.  Return

@@ -10,7 +10,7 @@
 #include "base/thread.h"
 #include "stock/stock.h"
 
-#define BUCKETS_DEFAULT 16u
+#define BUCKETS_DEFAULT 64u
 #define BATCH_DEFAULT 256u
 #define ATTEMPTS_DEFAULT 100u
 #define DEADLINE_DEFAULT_MS 30000u
@@ -110,6 +110,18 @@ static void unmake(sqlock_stock *stock)
     free(stock);
 }
 
+/* Return how many rounds of an item go on at a time: no more than can be
+ * sent. */
+static unsigned count_lanes(const sqlock_stock *stock)
+{
+    unsigned connections =
+        stock->tables.has_one_writer ? 1 : stock->tables.connections;
+    unsigned lanes =
+        stock->strategy->rows != NULL ? stock->strategy->rows->lanes : 0;
+
+    return lanes < connections ? lanes : connections;
+}
+
 int sqlock_stock_open(sqlock_stock **out, sqlock_registry *registry,
                       const sqlock_stock_options *options, sqlock_error *err)
 {
@@ -130,6 +142,8 @@ int sqlock_stock_open(sqlock_stock **out, sqlock_registry *registry,
         rc = lk_error_nomem(err);
     else
         rc = lk_stock_tables_open(&stock->tables, registry, &all, err);
+    if (rc == 0)
+        stock->lanes = count_lanes(stock);
     if (rc == 0)
         *out = stock;
     else if (stock != NULL)

@@ -88,19 +88,16 @@ static int enter(struct lk_stock_operation *op, bool is_done, sqlock_error *err)
 }
 
 int lk_stock_combine(struct lk_stock_operation *op,
-                     const struct lk_stock_line *line, char *entries,
+                     const struct lk_stock_line *line, const char *entries,
                      int64_t *left, sqlock_error *err)
 {
     struct lk_stock_arguments arguments;
     sqlock_result result = {0};
     int rc;
 
-    if (entries == NULL)
-        return lk_error_nomem(err);
     lk_stock_arguments(op, line, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entries);
     rc = lk_stock_send(op, SQLOCK_STOCK_SQL_COMBINE, &arguments, &result, err);
-    free(entries);
     if (rc == 0 && result.rows > 0) {
         *left = result.cells[0].integer;
         rc = 1;

@@ -38,14 +38,9 @@ void lk_answer_give(sqlock_stock_answer *answer, sqlock_stock_answer full)
 static int change(struct lk_stock_operation *op, struct lk_stock_line *line,
                   sqlock_error *err)
 {
-    int rc;
-
     switch (op->kind) {
     case LK_KIND_ADD:
-        rc = lk_stock_add(op, line, err);
-        if (rc == 0 && op->stock->tables.is_ours)
-            lk_buckets_include(op, line);
-        return rc;
+        return lk_stock_add(op, line, err);
     case LK_KIND_SET:
         return lk_stock_assign(op, line, err);
     default:

@@ -6,8 +6,8 @@
  * application's requests, operation.c runs them, orders.c records their
  * answers, change.c adds and sets quantities, reservation.c ends one
  * reservation, expiry.c ends all overdue ones, retention.c removes old orders
- * and reservations, list.c lists items.  Each strategy has a file of its own;
- * combine.c runs one round of the strategy COALESCED.
+ * and reservations, list.c lists items.  Each strategy has a file of its own.
+ * queue.c combines threads, and combine.c runs one round of them.
  *
  * In src/stock, "our" tables are INT_STOCK and those beside it, which
  * sqlock_stock_schema_create() creates.  An entry is a row of INT_STOCK_ENTRY:
@@ -53,6 +53,39 @@ struct lk_stock_line {
     size_t index;  /* in the application's lines */
 };
 
+/* Quantity of an item whose rows this transaction has locked. */
+struct lk_stock_pile {
+    int64_t there;
+    int64_t in_row; /* BUCKETS: the part in the item's row */
+    int64_t last;   /* BUCKETS: the greatest bucket number; -1: there is none */
+};
+
+/* The rows from which combined requests (combine.c) are deducted. */
+struct lk_stock_rows {
+    /* Deduct the line in one statement and, unless NULL, record `entries`, a
+     * JSON array.  Return 1, with what is left of the item in *left, or -1 if
+     * that is not told; 0 if the row has too little, or there is no such item;
+     * LK_STOCK_KNOWN if an order may have entries already; or a negative
+     * code. */
+    int (*deduct)(struct lk_stock_operation *op, struct lk_stock_line *line,
+                  const char *entries, int64_t *left, sqlock_error *err);
+    /* The statement that deducts and records, if the database has one. */
+    sqlock_stock_kind combines;
+    /* deduct() tells what is left, and adds it to each BALANCE, also where
+     * op->wants_left is false */
+    bool always_tells;
+    /* Lock within op->tx what is there of the line's item, at least as much as
+     * the line wants, if there is as much.  Return 1; 0 if there is no such
+     * item; or a negative code. */
+    int (*lock)(struct lk_stock_operation *op, struct lk_stock_line *line,
+                struct lk_stock_pile *pile, sqlock_error *err);
+    /* Deduct the line from what is locked.  Return 0 or a negative code. */
+    int (*deduct_locked)(struct lk_stock_operation *op,
+                         struct lk_stock_line *line,
+                         const struct lk_stock_pile *pile, sqlock_error *err);
+    unsigned lanes; /* rounds at a time, of one item and process, at most */
+};
+
 /* How a quantity is deducted. */
 struct lk_stock_strategy {
     /* Deduct a line within op->tx.  Return 0 after lk_stock_changed();
@@ -65,6 +98,7 @@ struct lk_stock_strategy {
      * LK_STOCK_IN_TRANSACTION: nothing was changed, use take() instead.  NULL:
      * always use take(). */
     int (*alone)(struct lk_stock_operation *op, sqlock_error *err);
+    const struct lk_stock_rows *rows; /* NULL: requests are not combined */
 };
 
 extern const struct lk_stock_strategy lk_stock_conditional;
@@ -75,17 +109,32 @@ extern const struct lk_stock_strategy lk_stock_coalesced;
 
 struct lk_combine_queue;
 
+/* The bucket from which a thread, or a lane of rounds, deducts. */
+struct lk_stock_home {
+    uint64_t who; /* hash of the item, and of the lane or thread */
+    int64_t bucket;
+    int64_t over;     /* buckets over which the item was spread last */
+    int64_t expected; /* left there, if nobody else deducts; -1: unknown */
+    int trust;        /* how often nobody else did */
+};
+
+/* A place in which two are forgets the first, which then draws a bucket
+ * anew. */
+#define LK_STOCK_HOMES 256
+
 struct sqlock_stock {
     sqlock_registry *registry;
     struct lk_stock_tables tables;
     sqlock_stock_options options;
     const struct lk_stock_strategy *strategy;
-    char *name; /* the application's table; "": ours */
+    char *name;     /* the application's table; "": ours */
+    unsigned lanes; /* rounds of one item at a time, at most */
 
     pthread_mutex_t mutex;  /* guards the following fields */
     bool is_writing;        /* a transaction runs, where there is one writer */
     pthread_cond_t written; /* signalled when is_writing becomes false */
     struct lk_combine_queue *queues;
+    struct lk_stock_home homes[LK_STOCK_HOMES]; /* by `who` */
 
     atomic_uint_fast64_t operations, retries, rounds, combined, most_rounds,
         rebalances;
@@ -102,11 +151,12 @@ struct lk_stock_operation {
     int64_t ttl_us;              /* of a new reservation */
     int64_t deadline_ns;         /* CLOCK_MONOTONIC; of all attempts together */
     bool wants_left;             /* the application wants lines[].left */
+    uint64_t lane;               /* of a round, from 1; 0: it is none */
     /* no savepoint protects the application's transaction: change one row only,
      * or return LK_STOCK_IN_TRANSACTION to get a savepoint */
     bool is_one_step;
     bool is_duplicate; /* the order had its answer before */
-    bool is_settled;   /* a round of COALESCED recorded the refusal */
+    bool is_settled;   /* a round recorded the refusal */
     uint32_t attempts;
     uint32_t attempts_max; /* 0: as in the stock's options */
 };
@@ -204,12 +254,12 @@ void lk_entry_write(FILE *out, const char *order, size_t number,
  * the caller frees; NULL: out of memory. */
 char *lk_entries_write(const struct lk_stock_operation *op, bool is_done);
 
-/* Deduct a line and record `entries`, a JSON array, in one statement.  Return
- * 1, with what is left in *left; 0 if there is too little, or no such item;
- * LK_STOCK_KNOWN if an order may have entries already; or a negative code.
- * `entries` is freed in any case; NULL makes the result ENOMEM. */
+/* Deduct a line from the item's row and record `entries`, a JSON array, in one
+ * statement.  Return 1, with what is left in *left; 0 if there is too little,
+ * or no such item; LK_STOCK_KNOWN if an order may have entries already; or a
+ * negative code. */
 int lk_stock_combine(struct lk_stock_operation *op,
-                     const struct lk_stock_line *line, char *entries,
+                     const struct lk_stock_line *line, const char *entries,
                      int64_t *left, sqlock_error *err);
 
 /* Record the operation as done.  Return 0, LK_STOCK_KNOWN, or a negative
@@ -293,13 +343,11 @@ int lk_buckets_gather(struct lk_stock_operation *op, struct lk_stock_line *line,
 int lk_buckets_empty(struct lk_stock_operation *op, struct lk_stock_line *line,
                      int64_t *there, sqlock_error *err);
 
-/* Set line->left to what is there of an item of ours, with its buckets, if the
- * application or an entry needs it.  After a failure it is unknown; none is
- * reported, since the item was changed. */
-void lk_buckets_include(struct lk_stock_operation *op,
-                        struct lk_stock_line *line);
+/* --- queue.c --- */
 
-/* --- coalesced.c --- */
+/* Answer an operation together with those of other threads: a strategy's
+ * alone(). */
+int lk_combine_alone(struct lk_stock_operation *op, sqlock_error *err);
 
 /* Free the queues of a stock that no thread uses any more. */
 void lk_combine_clear(sqlock_stock *stock);

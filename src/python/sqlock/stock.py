@@ -44,11 +44,11 @@ class StockStats(NamedTuple):
     operations: int
     #: Attempts beyond the first of each.
     retries: int
-    #: Coalesced: statements of those who deduct for others.
+    #: Coalesced and buckets: statements of those who deduct for all that wait.
     rounds: int
-    #: Coalesced: callers served by them.
+    #: Coalesced and buckets: callers served by them.
     combined: int
-    #: Coalesced: rounds that one caller waited for, at most.
+    #: Coalesced and buckets: rounds that one caller waited for, at most.
     most_rounds: int
     #: Buckets: times an item was spread anew.
     rebalances: int
@@ -63,8 +63,8 @@ class Stock(Owned, Block):
     May be used from any thread.
 
     ``strategy``: conditional (for most), pessimistic (FOR UPDATE), optimistic
-    (by the version), buckets (a hot item, many processes), coalesced (a hot
-    item, many threads of a process).
+    (by the version), buckets (a hot item, many processes, each of one thread or
+    more), coalesced (a hot item, many threads of a process).
     """
 
     def __init__(

@@ -301,6 +301,7 @@ int lk_stock_tables_open(struct lk_stock_tables *out, sqlock_registry *registry,
                         search.driver->name);
     out->is_ours = options->table == NULL;
     out->has_one_writer = search.driver->has_one_writer;
+    out->connections = store->options.pool_size;
     out->statements = calloc(SQLOCK_STOCK_KINDS, sizeof *out->statements);
     if (out->statements == NULL)
         return lk_error_nomem(err);

@@ -15,6 +15,7 @@ extern const struct topic topic_reservations;
 extern const struct topic topic_expiry;
 extern const struct topic topic_retention;
 extern const struct topic topic_coalesced;
+extern const struct topic topic_buckets;
 extern const struct topic topic_input;
 extern const struct topic topic_limits;
 extern const struct topic topic_codes;
