@@ -220,6 +220,24 @@ static void disturb(struct stage *stage, unsigned times)
     say((sqlock_stock_strategy)stage->crowd->strategy, &harm);
 }
 
+/* Kill processes, which no proxy slows down, until the hot item was refused
+ * and that many were killed. */
+static void kill_until_sold_out(struct stage *stage, unsigned times)
+{
+    const int64_t give_up =
+        sqlock_monotonic_ns() + (PATIENCE_MS + times * 5000) * INT64_C(1000000);
+    struct harm harm = {0};
+
+    while (harm.kills < times ||
+           shop_count(stage->f, "STOCK_ENTRY", "STATUS = 'I'") == 0) {
+        if (sqlock_monotonic_ns() > give_up)
+            fail_msg("time is up");
+        pause_ms((long)check_scale(40, 100));
+        kill_one(stage, (int)(harm.kills++ % PROCESSES));
+    }
+    say((sqlock_stock_strategy)stage->crowd->strategy, &harm);
+}
+
 /* --- the checker --- */
 
 /* The sum of the answers that the sellers got. */
@@ -296,16 +314,17 @@ static const char *check(struct stage *stage, const struct told *told)
 
 /* --- the tests --- */
 
-static void run_crowd(struct fixture *f, sqlock_stock_strategy strategy)
+static void sell_and_check(struct fixture *f, sqlock_stock_strategy strategy,
+                           bool has_proxy,
+                           void (*harm)(struct stage *stage, unsigned times))
 {
-    const bool has_network = (f->database->bit & ON_SERVERS) != 0;
     struct stage stage;
     struct told told;
     const char *wrong;
 
-    stage_open(&stage, f, strategy, has_network);
+    stage_open(&stage, f, strategy, has_proxy);
     start_all(&stage);
-    disturb(&stage, check_scale(6, TIMES));
+    harm(&stage, check_scale(6, TIMES));
     end_all(&stage);
     count_answers(&stage, &told);
     wrong = check(&stage, &told);
@@ -316,6 +335,11 @@ static void run_crowd(struct fixture *f, sqlock_stock_strategy strategy)
         fail_msg("%s", wrong);
     assert_true(told.done > 0);
     stage_close(&stage);
+}
+
+static void run_crowd(struct fixture *f, sqlock_stock_strategy strategy)
+{
+    sell_and_check(f, strategy, (f->database->bit & ON_SERVERS) != 0, disturb);
 }
 
 static void test_F34_conditional_counts_each_order_once(void **state)
@@ -341,6 +365,11 @@ static void test_F34_buckets_count_each_order_once(void **state)
 static void test_F34_coalesced_counts_each_order_once(void **state)
 {
     run_crowd(*state, SQLOCK_STOCK_COALESCED);
+}
+
+static void test_F34_buckets_sell_out_while_processes_are_killed(void **state)
+{
+    sell_and_check(*state, SQLOCK_STOCK_BUCKETS, false, kill_until_sold_out);
 }
 
 /* Sellers that send each order twice, without an order id, deduct twice: the
@@ -370,6 +399,7 @@ static const struct test tests[] = {
     TEST(test_F34_optimistic_counts_each_order_once),
     TEST(test_F34_buckets_count_each_order_once),
     TEST(test_F34_coalesced_counts_each_order_once),
+    TEST(test_F34_buckets_sell_out_while_processes_are_killed),
     TEST(test_F34_the_checker_catches_double_deduction),
 };
 
