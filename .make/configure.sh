@@ -105,8 +105,8 @@ done
 tree_so='' tree_ldflags=''
 if [ -n "$MYSQL_CLIENT_TREE" ] && [[ " $drivers " = *" mysql "* ]]; then
     tree=$(realpath -m "$MYSQL_CLIENT_TREE")
-    tree_so=$(find "$tree/lib" -name 'libmysqlclient.so.*' 2>/dev/null | head -n 1)
-    tree_ld=$(find "$tree/lib" -name 'ld-linux*.so.*' 2>/dev/null | head -n 1)
+    tree_so=$(find "$tree/lib/" -name 'libmysqlclient.so.*' 2>/dev/null | head -n 1)
+    tree_ld=$(find "$tree/lib/" -name 'ld-linux*.so.*' 2>/dev/null | head -n 1)
     [ -n "$tree_so" ] && [ -n "$tree_ld" ] ||
         fail "MYSQL_CLIENT_TREE=$MYSQL_CLIENT_TREE: no libmysqlclient in it"
     client_libs+=" $tree_so"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # libraries.sh: a client library is loaded when a URL asks for it and not
-# before; one that is missing or too old is a clear line.
+# before; one that is missing or too old is a clear line.  A build finds the
+# client library of a tree (fetch-mysql.sh), where lib is a link.
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../../tools/support/script.sh"
 
@@ -39,4 +40,18 @@ built() { # DRIVER
 postgres=$(built postgres) mysql=$(built mysql)
 [ -z "$postgres" ] || lacks postgresql://127.0.0.1:1/d "$postgres" libpq5
 [ -z "$mysql" ] || lacks mysql://u@127.0.0.1:1/d "$mysql" 'lib'
+
+if [ -n "$mysql" ]; then
+    mkdir -p "$dir/tree/usr/lib/here"
+    ln -s usr/lib/here "$dir/tree/lib"
+    soname=libmysqlclient.so.77
+    ${CC:-cc} -shared -x c /dev/null -Wl,-soname,$soname \
+        -o "$dir/tree/lib/$soname"
+    touch "$dir/tree/lib/ld-linux-here.so.2"
+    config=$(CC=${CC:-cc} CFLAGS='' CPPFLAGS='' SAN='' PKG_CONFIG=pkg-config \
+        DRIVERS=mysql MYSQL_CLIENT=auto MYSQL_CLIENT_TREE=$dir/tree \
+        bash .make/configure.sh)
+    check "the client library of a tree is found" \
+        grep -qF "$dir/tree/lib/$soname" <<<"$config"
+fi
 exit $status
