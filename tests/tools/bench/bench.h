@@ -33,6 +33,13 @@ struct bench_failure {
 int bench_fail(struct bench_failure *failure, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Clients that run at a time: threads of the benchmark, or of processes of
+   their own. */
+struct bench_clients {
+    unsigned count;     /* of all threads */
+    unsigned processes; /* 0: the threads are the benchmark's */
+};
+
 /* The server a case runs on, and how many clients there are. */
 struct bench_target {
     const char *database;     /* "postgres" */
@@ -165,12 +172,13 @@ int bench_slice_run(const struct bench_case *the_case, void *state,
 struct bench_crew;
 
 /**
- * Start target->clients processes of this program and have them set up
- * @p cases, which this process has set up before.
+ * Start processes of this program, each with its part of @p clients, and have
+ * them set up @p cases, which this process has set up before.
  *
  * @param[out] out ended by bench_crew_stop(); NULL on failure
  */
 int bench_crew_start(struct bench_crew **out, const struct bench_target *target,
+                     const struct bench_clients *clients,
                      const struct bench_case *const *cases, size_t count,
                      struct bench_failure *failure);
 
@@ -200,8 +208,7 @@ struct bench_plan {
 /* A case at one number of clients on one database. */
 struct bench_result {
     const char *database;
-    unsigned clients;
-    bool is_processes; /* the clients are processes */
+    struct bench_clients clients;
     const struct bench_case *the_case;
     double hold_ms; /* negative: the case holds no lock that others wait for */
     unsigned repeats; /* rounds that were run */
@@ -224,11 +231,12 @@ struct bench_result {
 /**
  * Run every case of the plan between slices of its baseline.
  *
- * @param is_processes the clients are processes, not threads of this process
+ * @param clients      as many as target->clients
  * @param[out] results array of plan->count results, in the plan's order
  */
 int bench_rounds_run(const struct bench_plan *plan,
-                     const struct bench_target *target, bool is_processes,
+                     const struct bench_target *target,
+                     const struct bench_clients *clients,
                      struct bench_result *results,
                      struct bench_failure *failure);
 
@@ -250,6 +258,12 @@ struct bench_report {
     size_t count;
     bool is_incomplete; /* cases have failed */
 };
+
+#define BENCH_CLIENTS_SIZE 24
+/** Write the clients as --clients has them, "64", "64p" or "8x8", to @p out.
+ *  @return @p out */
+const char *bench_clients_text(const struct bench_clients *clients,
+                               char out[BENCH_CLIENTS_SIZE]);
 
 /** Print the table's head, or the rows of some results. */
 void bench_report_head(void);

@@ -122,14 +122,15 @@ static void close_site(struct site *site)
 /* Run cases, and print their rows, or that they have failed: a run is long, and
  * what it has measured is worth telling. */
 static void measure_part(struct bench_report *report, const struct site *site,
-                         bool is_processes, const struct bench_plan *part)
+                         const struct bench_clients *clients,
+                         const struct bench_plan *part)
 {
     struct bench_result *results = &report->results[report->count];
     struct bench_failure failure = {""};
 
     memset(results, 0, part->count * sizeof *results);
-    if (bench_rounds_run(part, &site->target, is_processes, results,
-                         &failure) != 0) {
+    if (bench_rounds_run(part, &site->target, clients, results, &failure) !=
+        0) {
         (void)fprintf(stderr, "bench: %s\n", failure.text);
         report->is_incomplete = true;
         return;
@@ -141,7 +142,8 @@ static void measure_part(struct bench_report *report, const struct site *site,
 /* Run all cases, or those that depend on the time for which a lock is held, in
  * parts so small that the server has connections enough. */
 static void measure_hold(struct bench_report *report, const struct site *site,
-                         bool is_processes, bool is_first_hold)
+                         const struct bench_clients *clients,
+                         bool is_first_hold)
 {
     const struct bench_plan *plan = report->plan;
     struct bench_plan part = *plan;
@@ -153,7 +155,7 @@ static void measure_hold(struct bench_report *report, const struct site *site,
         if (is_first_hold || plan->cases[i]->takes_turns)
             part.cases[part.count++] = plan->cases[i];
         if (part.count > 0 && (part.count >= room || i + 1 == plan->count)) {
-            measure_part(report, site, is_processes, &part);
+            measure_part(report, site, clients, &part);
             part.count = 0;
         }
     }
@@ -164,16 +166,16 @@ static void measure_clients(struct bench_report *report, struct site *site,
                             const struct bench_options *options, size_t index)
 {
     const struct bench_clients *clients = &options->clients[index];
+    char text[BENCH_CLIENTS_SIZE];
     size_t i;
 
-    (void)fprintf(stderr, "bench: %s, clients: %u%s (%zu of %zu)\n",
-                  site->target.database, clients->count,
-                  clients->is_processes ? " processes" : "", index + 1,
-                  options->client_counts);
+    (void)fprintf(stderr, "bench: %s, clients: %s (%zu of %zu)\n",
+                  site->target.database, bench_clients_text(clients, text),
+                  index + 1, options->client_counts);
     site->target.clients = clients->count;
     for (i = 0; i < options->hold_count; i++) {
         site->target.hold_ns = (int64_t)(options->holds_ms[i] * 1e6);
-        measure_hold(report, site, clients->is_processes, i == 0);
+        measure_hold(report, site, clients, i == 0);
     }
 }
 

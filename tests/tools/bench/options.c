@@ -66,7 +66,7 @@ static void print_help(void)
 
     printf(
         "usage: bench [--postgres URL] [--mysql URL] [--sqlite PATH]\n"
-        "             [--clients N,Np...] [--cases NAME,NAME...|all]\n"
+        "             [--clients N,Np,NxT...] [--cases NAME,NAME...|all]\n"
         "             [--seconds S] [--repeats N] [--limit S] [--hold MS,...]\n"
         "             [--json FILE] [--help]\n"
         "\n"
@@ -84,8 +84,10 @@ static void print_help(void)
         "server writes to its WAL or redo log (log) and to MariaDB's binary\n"
         "log, where it is on; for SQLite the bytes written to its files.\n"
         "\n"
-        "  --clients   how many at a time, up to %d each: threads, or with\n"
-        "              a \"p\" behind the number processes; 1,4,16,64,64p\n"
+        "  --clients   how many at a time, up to %d each: threads, with a "
+        "\"p\"\n"
+        "              behind the number processes, or 8x8, processes of\n"
+        "              threads; 1,4,16,64,64p\n"
         "  --cases     what to measure, cases or groups; %s\n"
         "  --seconds   length of one slice; %.2f\n"
         "  --repeats   slices of each case, up to %d; %d\n"
@@ -132,6 +134,34 @@ static int read_fraction(double *out, const char *text, double least,
     return 0;
 }
 
+/* Read "64", "64p" or "8x8", which is cut in place. */
+static int read_count(struct bench_clients *out, char *word,
+                      struct bench_failure *failure)
+{
+    size_t length = strlen(word);
+    char *of_each = strchr(word, 'x');
+    unsigned threads = 1;
+    int rc;
+
+    out->processes = 0;
+    if (of_each != NULL) {
+        *of_each++ = '\0';
+        rc = read_number(&threads, of_each, BENCH_CLIENTS_MAX, "--clients",
+                         failure);
+        if (rc != 0)
+            return rc;
+    } else if (length > 1 && word[length - 1] == 'p') {
+        word[length - 1] = '\0';
+        of_each = word;
+    }
+    rc = read_number(&out->count, word, BENCH_CLIENTS_MAX / threads,
+                     "--clients", failure);
+    if (of_each != NULL)
+        out->processes = out->count;
+    out->count *= threads;
+    return rc;
+}
+
 /* Read the list of --clients, which is cut into words in place. */
 static int read_clients(struct bench_options *options, char *list,
                         struct bench_failure *failure)
@@ -143,16 +173,11 @@ static int read_clients(struct bench_options *options, char *list,
     options->client_counts = 0;
     for (; word != NULL; word = strtok_r(NULL, ",", &rest)) {
         struct bench_clients *to = &options->clients[options->client_counts];
-        size_t length = strlen(word);
 
         if (options->client_counts == BENCH_COUNTS_MAX)
             return bench_fail(failure, "--clients: %d numbers at most",
                               BENCH_COUNTS_MAX);
-        to->is_processes = length > 1 && word[length - 1] == 'p';
-        if (to->is_processes)
-            word[length - 1] = '\0';
-        rc = read_number(&to->count, word, BENCH_CLIENTS_MAX, "--clients",
-                         failure);
+        rc = read_count(to, word, failure);
         if (rc != 0)
             return rc;
         options->client_counts++;
@@ -339,7 +364,7 @@ int bench_options_read(struct bench_options *out, int argc, char **argv,
                        struct bench_failure *failure)
 {
     static const struct bench_clients clients[] = {
-        {1, false}, {4, false}, {16, false}, {64, false}, {64, true}};
+        {1, 0}, {4, 0}, {16, 0}, {64, 0}, {64, 64}};
     static const double holds_ms[] = {0.0, 0.1, 5.0, 100.0};
     int option;
     int rc;

@@ -13,12 +13,6 @@ enum bench_database {
     BENCH_DATABASES
 };
 
-/* A number of clients that run at a time. */
-struct bench_clients {
-    unsigned count;
-    bool is_processes;
-};
-
 struct bench_options {
     char *urls[BENCH_DATABASES];        /* NULL: not measured */
     pid_t server_pids[BENCH_DATABASES]; /* 0: not known */

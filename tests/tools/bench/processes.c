@@ -33,6 +33,7 @@ struct post {
     char lock_prefix[NAME_SIZE];
     char floor_prefix[NAME_SIZE];
     int64_t hold_ns;
+    unsigned clients;
     unsigned first;
     size_t count;
     char cases[2 * BENCH_CASES_MAX][NAME_SIZE];
@@ -97,7 +98,7 @@ static int set_up(const struct post *post, struct bench_target *target,
     target->floor_prefix = post->floor_prefix;
     target->floor = floor_driver_find(post->database);
     target->hold_ns = post->hold_ns;
-    target->clients = 1;
+    target->clients = post->clients;
     target->first = post->first;
     target->is_set_up = true;
     for (i = 0; i < post->count && rc == 0; i++) {
@@ -195,7 +196,7 @@ static int post_all(struct bench_crew *crew, struct post *post,
 
     for (i = 0; i < crew->count; i++) {
         /* Client 0 is of this process, which has set up the cases. */
-        post->first = i + 1;
+        post->first = i * post->clients + 1;
         if (!say(crew->members[i].socket, post, sizeof *post) ||
             collect(&crew->members[i], answer, failure) != 0)
             return bench_fail(failure, "client process %u: no answer", i);
@@ -204,6 +205,7 @@ static int post_all(struct bench_crew *crew, struct post *post,
 }
 
 int bench_crew_start(struct bench_crew **out, const struct bench_target *target,
+                     const struct bench_clients *clients,
                      const struct bench_case *const *cases, size_t count,
                      struct bench_failure *failure)
 {
@@ -230,13 +232,14 @@ int bench_crew_start(struct bench_crew **out, const struct bench_target *target,
     (void)snprintf(post->floor_prefix, sizeof post->floor_prefix, "%s",
                    target->floor_prefix);
     post->hold_ns = target->hold_ns;
+    post->clients = clients->count / clients->processes;
     post->count = count;
     for (i = 0; i < count; i++)
         (void)snprintf(post->cases[i], sizeof post->cases[i], "%s",
                        cases[i]->name);
     crew->server_pid = target->server_pid;
     rc = 0;
-    while (rc == 0 && crew->count < target->clients) {
+    while (rc == 0 && crew->count < clients->processes) {
         rc = start_one(&crew->members[crew->count], failure);
         crew->count += rc == 0;
     }

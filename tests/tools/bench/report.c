@@ -12,6 +12,19 @@
 
 #define US(ns) ((ns) / 1e3)
 
+const char *bench_clients_text(const struct bench_clients *clients,
+                               char out[BENCH_CLIENTS_SIZE])
+{
+    if (clients->processes == 0)
+        (void)snprintf(out, BENCH_CLIENTS_SIZE, "%u", clients->count);
+    else if (clients->processes == clients->count)
+        (void)snprintf(out, BENCH_CLIENTS_SIZE, "%up", clients->count);
+    else
+        (void)snprintf(out, BENCH_CLIENTS_SIZE, "%ux%u", clients->processes,
+                       clients->count / clients->processes);
+    return out;
+}
+
 void bench_report_head(void)
 {
     printf("%71s %29s %15s %27s %14s\n", "", "latency in us", "CPU us per op",
@@ -46,6 +59,7 @@ static void print_row(const struct bench_result *row)
     char half[32];
     char server[32] = "-";
     char row_of_one[16] = "-";
+    char clients[BENCH_CLIENTS_SIZE];
     char name[64];
 
     (void)snprintf(half, sizeof half, "%.2f - %.2f", row->ratio_q1,
@@ -58,9 +72,9 @@ static void print_row(const struct bench_result *row)
         (void)snprintf(server, sizeof server, "%.0f", row->server_us);
     if (row->the_case->takes_turns)
         (void)snprintf(row_of_one, sizeof row_of_one, "%u", row->in_a_row);
-    printf("%-9s %6u%c  %-22s %8.0f %7.2f %13s %7.2f %9.1f %9.1f %9.0f %7.0f "
+    printf("%-9s %7s  %-22s %8.0f %7.2f %13s %7.2f %9.1f %9.1f %9.0f %7.0f "
            "%7s",
-           row->database, row->clients, row->is_processes ? 'p' : ' ', name,
+           row->database, bench_clients_text(&row->clients, clients), name,
            row->per_second, row->ratio, half, row->ratio_best,
            US(bench_histogram_quantile(&row->latency, 0.50)),
            US(bench_histogram_quantile(&row->latency, 0.99)),
@@ -106,20 +120,24 @@ static json_t *json_of_result(const struct bench_result *result)
         result->server_us < 0.0 ? json_null() : json_real(result->server_us);
     json_t *hold_ms =
         result->hold_ms < 0.0 ? json_null() : json_real(result->hold_ms);
+    unsigned processes = result->clients.processes;
+    unsigned threads = result->clients.count / (processes > 0 ? processes : 1);
     unsigned i;
 
     for (i = 0; i < result->repeats; i++)
         (void)json_array_append_new(ratios, json_real(result->ratios[i]));
     return json_pack(
-        "{s:s, s:i, s:b, s:s, s:s, s:o, s:f, s:f, s:f, s:f, s:f, s:o, s:f, "
+        "{s:s, s:i, s:b, s:i, s:s, s:s, s:o, s:f, s:f, s:f, s:f, s:f, s:o, "
+        "s:f, "
         "s:f, "
         "s:f, "
         "s:f, s:f, "
         "s:I, s:f, s:f, s:i, s:o, s:o, s:o, s:o, s:o}",
-        "database", result->database, "clients", (int)result->clients,
-        "processes", (int)result->is_processes, "case", result->the_case->name,
-        "baseline", result->the_case->baseline, "server_cpu_us", server_us,
-        "ops_per_s", result->per_second, "ratio", result->ratio, "ratio_q1",
+        "database", result->database, "clients", (int)result->clients.count,
+        "processes", result->clients.processes > 0 ? 1 : 0, "threads_of_each",
+        (int)threads, "case", result->the_case->name, "baseline",
+        result->the_case->baseline, "server_cpu_us", server_us, "ops_per_s",
+        result->per_second, "ratio", result->ratio, "ratio_q1",
         result->ratio_q1, "ratio_q3", result->ratio_q3, "ratio_best",
         result->ratio_best, "ratios", ratios, "p50_us",
         US(bench_histogram_quantile(latency, 0.50)), "p99_us",

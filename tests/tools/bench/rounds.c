@@ -167,7 +167,8 @@ static int run_actor(struct stage *stage, struct actor *actor,
 
 /* Start the client processes, if any, and let each case warm up: connections
    are opened and statements prepared at first use. */
-static int start_clients(struct stage *stage, bool is_processes,
+static int start_clients(struct stage *stage,
+                         const struct bench_clients *clients,
                          struct bench_failure *failure)
 {
     const struct bench_case *cases[2 * BENCH_CASES_MAX];
@@ -177,9 +178,9 @@ static int start_clients(struct stage *stage, bool is_processes,
 
     for (i = 0; i < stage->count; i++)
         cases[i] = stage->actors[i].the_case;
-    if (is_processes)
-        rc = bench_crew_start(&stage->crew, stage->target, cases, stage->count,
-                              failure);
+    if (clients->processes > 0)
+        rc = bench_crew_start(&stage->crew, stage->target, clients, cases,
+                              stage->count, failure);
     for (i = 0; i < stage->count && rc == 0; i++)
         rc = run_slice(stage, &stage->actors[i], seconds, NULL, failure);
     return rc;
@@ -296,7 +297,8 @@ static int run_rounds(struct stage *stage, struct bench_result *results,
 }
 
 int bench_rounds_run(const struct bench_plan *plan,
-                     const struct bench_target *target, bool is_processes,
+                     const struct bench_target *target,
+                     const struct bench_clients *clients,
                      struct bench_result *results,
                      struct bench_failure *failure)
 {
@@ -308,12 +310,11 @@ int bench_rounds_run(const struct bench_plan *plan,
     samples = calloc(plan->count, sizeof *samples);
     if (samples == NULL)
         return bench_fail(failure, "out of memory");
-    if (is_processes)
+    if (clients->processes > 0)
         stage.own.clients = 1; /* for setup and verify */
     for (i = 0; i < plan->count && rc == 0; i++) {
         results[i].database = target->database;
-        results[i].clients = target->clients;
-        results[i].is_processes = is_processes;
+        results[i].clients = *clients;
         results[i].the_case = plan->cases[i];
         results[i].hold_ms =
             plan->cases[i]->takes_turns ? (double)target->hold_ns / 1e6 : -1.0;
@@ -323,7 +324,7 @@ int bench_rounds_run(const struct bench_plan *plan,
             rc = add_actor(&stage, plan->cases[i], failure);
     }
     if (rc == 0)
-        rc = start_clients(&stage, is_processes, failure);
+        rc = start_clients(&stage, clients, failure);
     if (rc == 0)
         rc = run_rounds(&stage, results, samples, failure);
     bench_crew_stop(stage.crew);
