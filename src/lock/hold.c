@@ -72,6 +72,20 @@ struct lk_hold *lk_aside_of(const struct lk_slot *slot, uint64_t owner)
     return find(slot, owner, LK_HOLD_ASIDE);
 }
 
+uint32_t lk_hold_count(const struct lk_slot *slot, uint64_t owner)
+{
+    const struct lk_hold *hold;
+    uint32_t count = 0;
+
+    DL_FOREACH(slot->holds, hold)
+    {
+        if (hold->owner == owner && !hold->is_left_behind &&
+            hold->state != LK_HOLD_RELEASING)
+            count += hold->count;
+    }
+    return count;
+}
+
 struct lk_hold *lk_hold_by_grant(const struct lk_slot *slot, uint64_t grant)
 {
     struct lk_hold *hold;

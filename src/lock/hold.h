@@ -91,6 +91,7 @@ bool lk_is_share(const struct lk_hold *hold);
 struct lk_hold *lk_present(const struct lk_slot *slot);
 
 /* Return the hold by which that owner has the lock, even if the lease is over;
+ * of several shares, which an owner has from requests, the one granted last;
  * NULL: none.  Nobody has what an abandoned request got and has yet to
  * release. */
 struct lk_hold *lk_hold_of(const struct lk_slot *slot, uint64_t owner);
@@ -98,6 +99,10 @@ struct lk_hold *lk_hold_of(const struct lk_slot *slot, uint64_t owner);
 /* Return that owner's lease that is over, which the application has yet to
  * release; NULL: none. */
 struct lk_hold *lk_aside_of(const struct lk_slot *slot, uint64_t owner);
+
+/* Return how often that owner has acquired the lock and not released it, also
+ * by leases that are over. */
+uint32_t lk_hold_count(const struct lk_slot *slot, uint64_t owner);
 
 /* Return the hold of that number, unless it is being released; NULL: it is. */
 struct lk_hold *lk_hold_by_grant(const struct lk_slot *slot, uint64_t grant);

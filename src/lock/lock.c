@@ -223,21 +223,17 @@ static struct view look(sqlock_lock *lock)
 {
     struct view view = {.count = 0};
     const struct lk_hold *hold;
-    const struct lk_hold *aside;
 
     if (lk_lock_ours(lock, NULL) < 0)
         return view;
     pthread_mutex_lock(&lk_mutex);
     hold = lk_hold_of(lock->slot, lk_caller(lock));
-    aside = lk_aside_of(lock->slot, lk_caller(lock));
     if (hold != NULL) {
-        view.count = hold->count;
         view.left_ns = lk_remaining_ns(hold);
         view.token = hold->lease.token;
         memcpy(view.client_id, hold->lease.client_id, sizeof view.client_id);
-    } else if (aside != NULL) {
-        view.count = aside->count;
     }
+    view.count = lk_hold_count(lock->slot, lk_caller(lock));
     pthread_mutex_unlock(&lk_mutex);
     return view;
 }
