@@ -259,6 +259,9 @@ typedef struct sqlock_connect {
     bool may_create;               /* tables are to be created: if the database
                                       is a file that does not exist, create it.
                                       Otherwise return ESCHEMA for it */
+    bool was_there;                /* a connection to it was open before: if it
+                                      is a file that does not exist now, return
+                                      EUNREACHABLE, as it may come back */
 } sqlock_connect;
 
 /* Proof of the server's identity by TLS, from the weakest to the strongest. */

@@ -75,6 +75,7 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
         .lock_timeout_ms = pool->options.lock_timeout_ms,
         .idle_ms = pool->options.idle_ms,
         .may_create = pool->options.may_create,
+        .was_there = lk_stats_count(&pool->db->stats, LK_COUNT_OPENED) > 0,
     };
     struct lk_connection *connection = calloc(1, sizeof *connection);
     int rc;

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "support/app_table.h"
 #include "support/server.h"
@@ -39,6 +40,18 @@ static size_t end_sessions(struct fixture *f)
     (void)server_end_some(&admin, ids, count);
     sql_close(&admin);
     return count;
+}
+
+/* Rename the file of an SQLite database to another name, or back. */
+static void move_file(const struct fixture *f, bool is_back)
+{
+    const char *path = f->url + strlen("sqlite:");
+    char name[512];
+    char away[512];
+
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(path, "?"), path);
+    (void)snprintf(away, sizeof away, "%.500s.away", name);
+    assert_int_equal(is_back ? rename(away, name) : rename(name, away), 0);
 }
 
 /* Let each renewal have its row locked for some time. */
@@ -180,6 +193,9 @@ struct result stage_database(struct play *play, const struct step *step)
     } else if (says(step, "loses_its_table")) {
         (void)sql_run(&f->sql, "ALTER TABLE %s RENAME TO %s_AWAY", f->table,
                       f->table);
+    } else if (says(step, "loses_its_file") ||
+               says(step, "has_its_file_back")) {
+        move_file(f, says(step, "has_its_file_back"));
     } else if (says(step, "has_its_table_back")) {
         (void)sql_run(&f->sql, "ALTER TABLE %s_AWAY RENAME TO %s", f->table,
                       f->table);

@@ -162,7 +162,8 @@ bool lk_sqlite_waits_for_disk(const struct lk_url *url);
 /* Check that the path leads to a file in which locks work or, with may_create,
  * to a place where one can be created.  Return 0 or a code of db/driver.h.
  */
-int lk_sqlite_check_file(const char *path, bool may_create, sqlock_error *err);
+int lk_sqlite_check_file(const char *path, const sqlock_connect *how,
+                         sqlock_error *err);
 /* Create the file if it is missing, with mode 0666 less the umask: SQLite would
  * create it with 0644 at most, and its group could not write.  Errors are
  * ignored, since opening the file reports them. */

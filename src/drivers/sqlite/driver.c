@@ -145,7 +145,7 @@ static int sqlite_open(void *connection, const struct lk_url *url,
     if (rc == 0)
         rc = check_not_forked(err);
     if (rc == 0)
-        rc = lk_sqlite_check_file(url->path, how->may_create, err);
+        rc = lk_sqlite_check_file(url->path, how, err);
     if (rc < 0)
         return rc;
     if (how->may_create)

@@ -130,8 +130,9 @@ static char *directory_of(const char *path)
 }
 
 /* Return the code for a path that cannot be reached: EINVAL if it never can be,
- * until somebody makes the directory or changes the URL. */
-static int code_of(int error)
+ * until somebody makes the directory or changes the URL.  A path that led to
+ * the file before may do so again. */
+static int code_of(int error, bool was_there)
 {
     switch (error) {
     case EACCES:
@@ -145,23 +146,37 @@ static int code_of(int error)
     case ENOTDIR:
     case ELOOP:
     case ENAMETOOLONG:
-        return SQLOCK_EINVAL;
+        return was_there ? SQLOCK_EUNREACHABLE : SQLOCK_EINVAL;
     default:
         return SQLOCK_EUNREACHABLE;
     }
 }
 
 static int unreachable(const char *what, const char *path, int error,
-                       sqlock_error *err)
+                       bool was_there, sqlock_error *err)
 {
     char text[128] = "";
 
-    return sqlock_error_set(err, code_of(error), error, NULL,
+    return sqlock_error_set(err, code_of(error, was_there), error, NULL,
                             "SQLite: %s %s: %s", what, path,
                             strerror_r(error, text, sizeof text));
 }
 
-int lk_sqlite_check_file(const char *path, bool may_create, sqlock_error *err)
+/* Return the error of a file that does not exist: it is away, or a mistyped
+ * name, which must not become an empty database. */
+static int absent(const char *path, bool was_there, sqlock_error *err)
+{
+    if (was_there)
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "SQLite: the file %s is not there any more", path);
+    return lk_error(err, SQLOCK_ESCHEMA,
+                    "SQLite: there is no file %s: create it, with the tables, "
+                    "with `sqlock init`",
+                    path);
+}
+
+int lk_sqlite_check_file(const char *path, const sqlock_connect *how,
+                         sqlock_error *err)
 {
     char *directory = directory_of(path);
     struct statfs system;
@@ -171,7 +186,8 @@ int lk_sqlite_check_file(const char *path, bool may_create, sqlock_error *err)
     if (directory == NULL)
         return lk_error_nomem(err);
     if (statfs(directory, &system) != 0) {
-        rc = unreachable("the directory", directory, errno, err);
+        rc =
+            unreachable("the directory", directory, errno, how->was_there, err);
         goto out;
     }
     if (stat(path, &status) == 0) {
@@ -182,25 +198,21 @@ int lk_sqlite_check_file(const char *path, bool may_create, sqlock_error *err)
                                                   : "no regular file");
         /* The path may be a link to another file system. */
         else if (statfs(path, &system) != 0)
-            rc = unreachable("the file", path, errno, err);
+            rc = unreachable("the file", path, errno, how->was_there, err);
     } else if (errno != ENOENT) {
-        rc = unreachable("the file", path, errno, err);
+        rc = unreachable("the file", path, errno, how->was_there, err);
     } else if (lstat(path, &status) == 0) {
         /* SQLite would create the file where the link leads, unchecked. */
         rc = lk_error(err, SQLOCK_EUNREACHABLE,
                       "SQLite: %s is a symbolic link to a file that is not "
                       "there",
                       path);
-    } else if (!may_create) {
-        /* A mistyped name must not become an empty database. */
-        rc =
-            lk_error(err, SQLOCK_ESCHEMA,
-                     "SQLite: there is no file %s: create it, with the tables, "
-                     "with `sqlock init`",
-                     path);
+    } else if (!how->may_create) {
+        rc = absent(path, how->was_there, err);
     } else if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) != 0) {
         /* SQLite's own error would be that the file does not exist. */
-        rc = unreachable("no file can be created in", directory, errno, err);
+        rc = unreachable("no file can be created in", directory, errno,
+                         how->was_there, err);
     }
     if (rc == 0 && lk_sqlite_is_network((unsigned long)system.f_type))
         rc = lk_error(err, SQLOCK_ENOTSUP,
