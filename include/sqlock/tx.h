@@ -99,10 +99,12 @@ SQLOCK_MUSTUSE int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
  * application does not use the connection during a call, and closes it after
  * the transaction.
  *
- * On PostgreSQL a connection that is adopted again is recognized, which saves
- * round trips: from the second time on it keeps two prepared statements of the
- * registry.  DISCARD ALL and DEALLOCATE ALL are allowed; between the adoption
- * and the commit they may make that return ERETRY, once.
+ * On PostgreSQL and MariaDB a connection that is adopted again is recognized,
+ * which saves round trips: from the second time on it keeps two prepared
+ * statements of the registry, on MariaDB three, which count towards its
+ * max_prepared_stmt_count.  DISCARD ALL, DEALLOCATE ALL and
+ * mysql_reset_connection() are allowed; on PostgreSQL, between the adoption and
+ * the commit, they may make that return ERETRY, once.
  *
  * Texts are sent in UTF-8.  A connection with another encoding is refused, now
  * or, where the client library knows of a later change, by the next call: call
@@ -123,10 +125,12 @@ SQLOCK_MUSTUSE int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
 /**
  * Commit a transaction, also one that was joined, and free it.  The result is
  * 0 only if the server has confirmed the commit.  Guarded leases are checked
- * again: on PostgreSQL with the commit, on MySQL in one more round trip.  That
- * check is left out on a connection of the registry whose statements all began,
- * after comments and parentheses, with SELECT, INSERT, UPDATE, DELETE, REPLACE,
- * MERGE, WITH, VALUES, TABLE, SHOW, EXPLAIN, DESCRIBE, SAVEPOINT or RELEASE.
+ * again: on PostgreSQL with the commit, on MySQL in one more round trip, on
+ * MariaDB so, too, unless the connection was recognized and one lease is
+ * guarded.  That check is left out on a connection of the registry whose
+ * statements all began, after comments and parentheses, with SELECT, INSERT,
+ * UPDATE, DELETE, REPLACE, MERGE, WITH, VALUES, TABLE, SHOW, EXPLAIN, DESCRIBE,
+ * SAVEPOINT or RELEASE.
  *
  * @return 0            committed
  *         EUNCERTAIN   the connection broke: it may be committed or not

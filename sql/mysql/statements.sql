@@ -915,11 +915,13 @@ AND FENCE = :token
 -- Locks the row of a lease until the end of the transaction, so that nobody can
 -- take it over before, and says whether it is over.  SKIP LOCKED is not used:
 -- under REPEATABLE READ a search that skips its row locks the gap behind the
--- row, and then nobody can insert a row there.
+-- row, and then nobody can insert a row there.  NOWAIT would be the same on
+-- MariaDB, but is not allowed in a block of statements.
+/*M! SET STATEMENT innodb_lock_wait_timeout = 0, lock_wait_timeout = 0 FOR */
 SELECT {ends} >= {now}
   FROM INT_LOCK
   WHERE {row} AND CLIENT_ID = :client {has_token}
-  /*M! LOCK IN SHARE MODE NOWAIT *//*!80001 FOR SHARE NOWAIT */;
+  /*M! LOCK IN SHARE MODE *//*!80001 FOR SHARE NOWAIT */;
 
 -- ---- guard
 -- For other programs: `sqlock guard-sql` prints it.  The result of exp() is out

@@ -107,6 +107,11 @@ typedef struct sqlock_transactions {
      *  handle.  Refuse a handle whose texts are not UTF-8.
      *  @return 0, EINVAL, ... */
     int (*adopt)(void *connection, void *native, sqlock_error *err);
+    /** May be NULL.  Ask the session of an adopted handle for what `adopt` has
+     *  to know and the client library does not: its encoding, and the state of
+     *  its transaction.  Not called where `resume` has returned 0.
+     *  @return 0, EINVAL, ... */
+    int (*ask)(void *connection, sqlock_error *err);
     /** End the use of an adopted handle; called instead of close.  Without
      *  @p may_use it may be in use, or closed: free what is the library's, and
      *  leave what cannot be freed without the handle. */
@@ -138,15 +143,15 @@ typedef struct sqlock_transactions {
     int (*check_adopted)(void *connection, sqlock_error *err);
 
     /*
-     * An application adopts the same connection again and again.  These three
+     * An application adopts the same connection again and again.  These four
      * may be NULL: then each adoption is like the first one.
      */
     /** Return the server's number of the adopted session, without a round trip.
      *  Sessions of two servers may have the same. */
     int64_t (*session)(void *connection);
-    /** Prepare statements, while no transaction is open, by names that begin
-     *  with @p owner, which no other registry has.  They stay after `unadopt`,
-     *  and until then run by those names.
+    /** Prepare GUARD, and ASSERT where there is one, while no transaction is
+     *  open, by names that begin with @p owner, which no other registry has.
+     *  They stay after `unadopt`, and until then run by those names.
      *  @return 0; ENOTSUP: a pooler lends the session, or it does not keep
      *  them; or as execute */
     int (*prepare)(void *connection, const char *owner,
@@ -155,8 +160,9 @@ typedef struct sqlock_transactions {
     /** Begin a transaction on a session of that number in which `prepare` was
      *  called for the same statements in an earlier adoption; in the same round
      *  trip let the names prove that.  The transaction has no snapshot yet.
-     *  @return 0; ENOTFOUND: it is another session, or has them no longer, and
-     *  nothing was begun; or as begin */
+     *  @return 0; ENOTFOUND: it is another session, or has them no longer;
+     *  ECONFLICT: `ask` and IDENTITY are to be asked again; with both, nothing
+     *  was begun; or as begin */
     int (*resume)(void *connection, const char *owner, const sqlock_call *calls,
                   size_t count, int64_t deadline_ns, sqlock_error *err);
     /** Return whether `prepare` or `resume` has succeeded, and no statement has
@@ -171,6 +177,13 @@ typedef struct sqlock_transactions {
     int (*commit_if)(void *connection, const sqlock_statement *statement,
                      const sqlock_value *values, size_t count, size_t times,
                      int64_t deadline_ns, sqlock_error *err);
+    /** Commit, in one round trip, if the session has run GUARD by its name, and
+     *  nothing since the last time can have released the row that it locked.
+     *  May be NULL.
+     *  @return ENOTFOUND: that is not certain, and nothing was committed; or as
+     *  commit */
+    int (*commit_same)(void *connection, int64_t deadline_ns,
+                       sqlock_error *err);
 } sqlock_transactions;
 
 /* ---------------------------------------------------------------- bells -- */

@@ -63,7 +63,7 @@ static struct lk_known *make_place(struct lk_known_list *known)
     return oldest;
 }
 
-void lk_known_note(struct lk_known_list *known, const struct lk_known *what)
+void lk_known_note(struct lk_known_list *known, struct lk_known *what)
 {
     struct lk_known *place;
 
@@ -71,9 +71,20 @@ void lk_known_note(struct lk_known_list *known, const struct lk_known *what)
     place = find(known, what->native);
     if (place == NULL)
         place = make_place(known);
-    if (place != NULL) {
+    what->used = ++known->uses;
+    if (place != NULL)
         *place = *what;
-        place->used = ++known->uses;
-    }
     pthread_mutex_unlock(&known->mutex);
+}
+
+bool lk_known_is_last(struct lk_known_list *known, const struct lk_known *what)
+{
+    const struct lk_known *found;
+    bool is_last;
+
+    pthread_mutex_lock(&known->mutex);
+    found = find(known, what->native);
+    is_last = found != NULL && found->used == what->used;
+    pthread_mutex_unlock(&known->mutex);
+    return is_last;
 }

@@ -27,7 +27,7 @@ struct lk_known {
     /* may have none: a pooler lends the session, or the application has
      * deallocated what was there */
     bool is_bare;
-    uint64_t used; /* rises with each adoption */
+    uint64_t used; /* rises with each note */
 };
 
 struct lk_known_list {
@@ -45,7 +45,11 @@ void lk_known_clear(struct lk_known_list *known);
 bool lk_known_find(struct lk_known_list *known, void *native, int64_t session,
                    struct lk_known *out);
 
-/* Remember that of its handle.  Without memory it is forgotten. */
-void lk_known_note(struct lk_known_list *known, const struct lk_known *what);
+/* Remember that of its handle, as the last that was noted of it.  Without
+ * memory it is forgotten. */
+void lk_known_note(struct lk_known_list *known, struct lk_known *what);
+
+/* Return whether nothing was noted of that handle since *what was. */
+bool lk_known_is_last(struct lk_known_list *known, const struct lk_known *what);
 
 #endif

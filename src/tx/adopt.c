@@ -6,7 +6,7 @@
  * guard's statements are prepared on it.  From the third on, one round trip
  * begins the transaction, and finds these statements by their names, which this
  * registry alone has given: so the session is the one that was identified, and
- * a session stays in its database.
+ * it is still in the same database.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,8 @@
 #include "base/error.h"
 #include "tx/tx.h"
 
-/* The statements that a connection keeps; the first one is its proof. */
+/* The statements that a connection keeps, if the database has them; the first
+ * one is its proof. */
 static const sqlock_statement_kind prepared[] = {SQLOCK_SQL_TX_GUARD,
                                                  SQLOCK_SQL_TX_ASSERT};
 #define PREPARED (sizeof prepared / sizeof *prepared)
@@ -25,6 +26,7 @@ struct calls {
     sqlock_statement statements[PREPARED];
     sqlock_value values[PREPARED][LK_PLACES_MAX];
     sqlock_call list[PREPARED];
+    size_t count;
 };
 
 static void fill(struct calls *calls, const struct lk_store *store)
@@ -34,9 +36,15 @@ static void fill(struct calls *calls, const struct lk_store *store)
     lk_store_arguments(store, "", &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, "");
     lk_argument_integer(&arguments, SQLOCK_P_TOKEN, 0);
-    for (size_t i = 0; i < PREPARED; i++) {
-        const struct lk_statement *statement = &store->statements[prepared[i]];
+    calls->count = 0;
+    for (size_t kind = 0; kind < PREPARED; kind++) {
+        const struct lk_statement *statement =
+            &store->statements[prepared[kind]];
+        size_t i = calls->count;
 
+        if (statement->text == NULL)
+            continue;
+        calls->count++;
         calls->statements[i] = statement->sent;
         lk_statement_order(statement, &arguments, calls->values[i]);
         calls->list[i] = (sqlock_call){.statement = &calls->statements[i],
@@ -77,8 +85,9 @@ static int take_over(sqlock_tx *tx, void *native, sqlock_error *err)
 
 /* --- what was learnt of it before --- */
 
-/* Begin on a session that has the statements.  Return 0; ENOTFOUND if it is
- * another one, or has them no longer; or as lk_tx_start(). */
+/* Begin on a session that has the statements.  Return 0; ENOTFOUND if it is to
+ * be asked whose it is: it may be another one, or has them no longer; or as
+ * lk_tx_start(). */
 static int resume(sqlock_tx *tx, sqlock_error *err)
 {
     struct calls calls;
@@ -86,13 +95,16 @@ static int resume(sqlock_tx *tx, sqlock_error *err)
 
     fill(&calls, tx->store);
     rc = tx->part->resume(tx->connection->state, tx->store->number, calls.list,
-                          PREPARED, lk_tx_deadline(tx), err);
+                          calls.count, lk_tx_deadline(tx), err);
     if (rc == 0) {
         tx->has_begun = true;
         tx->is_identified = true;
         tx->has_prepared = true;
+        lk_known_note(&tx->store->db.known, &tx->known);
         return 0;
     }
+    if (rc == SQLOCK_ECONFLICT)
+        return SQLOCK_ENOTFOUND;
     /* The application has deallocated them, and would again. */
     if (rc == SQLOCK_ENOTFOUND) {
         tx->known.is_prepared = false;
@@ -113,13 +125,14 @@ static int prepare(sqlock_tx *tx, sqlock_error *err)
 
     fill(&calls, tx->store);
     rc = tx->part->prepare(tx->connection->state, tx->store->number, calls.list,
-                           PREPARED, lk_tx_deadline(tx), err);
+                           calls.count, lk_tx_deadline(tx), err);
     if (rc == SQLOCK_EUNCERTAIN)
         return lk_error(err, SQLOCK_EUNREACHABLE,
                         "the connection was lost before the transaction began");
     tx->has_prepared = rc == 0;
     tx->known.is_prepared = rc == 0;
     tx->known.is_bare = rc < 0;
+    lk_known_note(&tx->store->db.known, &tx->known);
     return rc == SQLOCK_EUNREACHABLE ? rc : 0;
 }
 
@@ -180,28 +193,41 @@ static int join(sqlock_tx *tx, sqlock_error *err)
     return rc == 0 && tx->view != LK_TX_SNAPSHOT ? lk_tx_identify(tx, err) : rc;
 }
 
+/* Begin on a session that was asked. */
 static int begin(sqlock_tx *tx, bool is_known, sqlock_error *err)
 {
-    sqlock_error own = {0};
-    int rc = SQLOCK_ENOTFOUND;
+    int rc = lk_tx_identify(tx, err);
 
-    if (tx->known.is_prepared && lk_tx_is_identity(tx, tx->known.identity))
-        rc = resume(tx, &own);
-    if (rc == SQLOCK_ENOTFOUND) {
-        rc = lk_tx_identify(tx, &own);
-        if (rc == 0 && is_known && !tx->known.is_bare)
-            rc = prepare(tx, &own);
-        if (rc == 0)
-            rc = lk_tx_start(tx, &own);
-    }
-    if (rc < 0 && err != NULL)
-        *err = own;
+    if (rc == 0 && is_known && !tx->known.is_bare)
+        rc = prepare(tx, err);
+    if (rc == 0)
+        rc = lk_tx_start(tx, err);
+    if (rc < 0)
+        (void)tx->driver->rollback(tx->connection->state, LK_NEVER, NULL);
     return rc;
+}
+
+static bool is_open(const sqlock_tx *tx)
+{
+    return tx->part->state(tx->connection->state) != SQLOCK_TX_NONE;
+}
+
+/* Ask the session what it is, and join its transaction, or begin one. */
+static int ask(sqlock_tx *tx, bool is_known, sqlock_error *err)
+{
+    int rc =
+        tx->part->ask == NULL ? 0 : tx->part->ask(tx->connection->state, err);
+
+    if (rc < 0)
+        return rc;
+    return is_open(tx) ? join(tx, err) : begin(tx, is_known, err);
 }
 
 static int settle_in(sqlock_tx *tx, void *native, sqlock_error *err)
 {
     bool is_known = false;
+    sqlock_error own = {0};
+    int rc = SQLOCK_ENOTFOUND;
 
     tx->view =
         lk_tx_has(tx, SQLOCK_SQL_ISOLATION) ? LK_TX_NOT_ASKED : LK_TX_EITHER;
@@ -209,16 +235,20 @@ static int settle_in(sqlock_tx *tx, void *native, sqlock_error *err)
         is_known =
             lk_known_find(&tx->store->db.known, native,
                           tx->part->session(tx->connection->state), &tx->known);
-    return tx->part->state(tx->connection->state) == SQLOCK_TX_NONE
-               ? begin(tx, is_known, err)
-               : join(tx, err);
+    if (tx->known.is_prepared && !is_open(tx) &&
+        lk_tx_is_identity(tx, tx->known.identity))
+        rc = resume(tx, &own);
+    if (rc == SQLOCK_ENOTFOUND)
+        rc = ask(tx, is_known, &own);
+    if (rc < 0 && err != NULL)
+        *err = own;
+    return rc;
 }
 
 int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
                     void *connection, sqlock_error *err)
 {
     struct lk_store *store;
-    bool was_open;
     sqlock_tx *tx;
     int rc;
 
@@ -238,11 +268,8 @@ int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
         lk_tx_free(tx);
         return rc;
     }
-    was_open = tx->part->state(tx->connection->state) == SQLOCK_TX_OPEN;
     rc = settle_in(tx, connection, err);
     if (rc < 0) {
-        if (!was_open)
-            (void)tx->driver->rollback(tx->connection->state, LK_NEVER, NULL);
         lk_tx_let_go(tx, true);
         lk_tx_free(tx);
         return rc;

@@ -12,6 +12,7 @@
  * ROLLBACK TO SAVEPOINT, or by a commit of the application's, after which
  * another transaction has begun on the same connection.  On a registry's
  * connection that has run only statements about rows, neither is possible.
+ * Some databases can tell that the row is still locked without reading it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -293,6 +294,15 @@ static int commit_if(sqlock_tx *tx, sqlock_error *err)
                                                          : rc;
 }
 
+/* Return whether `commit_same` can tell that the row is still locked: there is
+ * one, and the connection was not adopted again since. */
+static bool may_be_same(sqlock_tx *tx)
+{
+    return tx->part->commit_same != NULL && tx->guard_count == 1 &&
+           lk_tx_is_prepared(tx, SQLOCK_SQL_TX_GUARD) &&
+           lk_known_is_last(&tx->store->db.known, &tx->known);
+}
+
 int lk_tx_commit_guarded(sqlock_tx *tx, sqlock_error *err)
 {
     int rc;
@@ -300,6 +310,12 @@ int lk_tx_commit_guarded(sqlock_tx *tx, sqlock_error *err)
     if (tx->hold == LK_TX_LOOSE) {
         if (tx->part->commit_if != NULL)
             return commit_if(tx, err);
+        if (may_be_same(tx)) {
+            rc = tx->part->commit_same(tx->connection->state,
+                                       lk_tx_deadline(tx), err);
+            if (rc != SQLOCK_ENOTFOUND)
+                return rc;
+        }
         rc = lk_tx_check_guards(tx, err);
         if (rc < 0)
             return rc;

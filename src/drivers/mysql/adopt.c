@@ -155,13 +155,6 @@ static int adopt(void *handle, void *native, sqlock_error *err)
     if (rc < 0)
         return rc;
     connection->mysql = mysql;
-    lk_mysql_sigpipe_hold(connection);
-    rc = probe(mysql, err);
-    if (rc == 0)
-        rc = check_group(connection, err);
-    lk_mysql_sigpipe_release(connection);
-    if (rc < 0)
-        return rc;
     connection->charset = mysql_character_set_name(mysql);
     connection->thread_id = mysql_thread_id(mysql);
     connection->in_transaction = is_in_transaction(mysql);
@@ -169,6 +162,27 @@ static int adopt(void *handle, void *native, sqlock_error *err)
     if (rc < 0)
         lk_mysql_clear_alarm(connection);
     return rc;
+}
+
+static int ask(void *handle, sqlock_error *err)
+{
+    struct lk_mysql_connection *connection = handle;
+    int rc;
+
+    lk_mysql_sigpipe_hold(connection);
+    rc = probe(connection->mysql, err);
+    if (rc == 0)
+        rc = check_group(connection, err);
+    lk_mysql_sigpipe_release(connection);
+    connection->in_transaction = is_in_transaction(connection->mysql);
+    return rc;
+}
+
+static int64_t session_number(void *handle)
+{
+    const struct lk_mysql_connection *connection = handle;
+
+    return (int64_t)connection->thread_id;
 }
 
 static void unprepare_all(struct lk_mysql_connection *connection)
@@ -341,4 +355,10 @@ const sqlock_transactions lk_mysql_transactions = {
     .outlast = outlast,
     .unprepares = true,
     .check_adopted = check_adopted,
+    .ask = ask,
+    .session = session_number,
+    .prepare = lk_mysql_prepare_named,
+    .resume = lk_mysql_resume,
+    .is_prepared = lk_mysql_has_names,
+    .commit_same = lk_mysql_commit_same,
 };

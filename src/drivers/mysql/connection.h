@@ -19,7 +19,10 @@ struct lk_mysql_reader;
 struct lk_mysql_prepared {
     MYSQL_STMT *statement; /* or NULL */
     struct lk_mysql_reader *reader;
+    bool is_named; /* the session has it by a name of again.c */
 };
+
+#define LK_MYSQL_OWNER_SIZE 32
 
 struct lk_mysql_connection {
     MYSQL *mysql;
@@ -32,6 +35,10 @@ struct lk_mysql_connection {
     bool is_limited;         /* between limit and unlimit: the library has set a
                                 savepoint */
     const char *charset;     /* of an adopted connection, at its adoption */
+    /* of an adopted session: whose names its statements have, if it has any */
+    char owner[LK_MYSQL_OWNER_SIZE];
+    bool has_names;
+    bool has_savepoint;      /* was set after a statement with such a name */
     bool has_group;          /* the server is configured for a group */
     int64_t member_since_ns; /* when it was last asked for its state there */
     bool was_looked_at;      /* by is_alive, and nothing was sent since */
@@ -145,6 +152,36 @@ int lk_mysql_unset_idle(struct lk_mysql_connection *connection,
                         sqlock_error *err);
 
 extern const sqlock_driver lk_driver_mysql;
+
+/** Commit by that text, which contains a COMMIT: sqlock_driver.commit.
+ *  @retval ENOTFOUND  the text has a name that the session does not know;
+ *                     nothing was committed, the transaction goes on
+ *  @retval any other  as sqlock_driver.commit */
+int lk_mysql_commit_by(struct lk_mysql_connection *connection, const char *text,
+                       int64_t deadline_ns, sqlock_error *err);
+
+/** Statements that a session keeps by their names (again.c):
+ *  sqlock_transactions.prepare, .resume, .is_prepared and .commit_same. */
+int lk_mysql_prepare_named(void *handle, const char *owner,
+                           const sqlock_call *calls, size_t count,
+                           int64_t deadline_ns, sqlock_error *err);
+int lk_mysql_resume(void *handle, const char *owner, const sqlock_call *calls,
+                    size_t count, int64_t deadline_ns, sqlock_error *err);
+bool lk_mysql_has_names(void *handle);
+int lk_mysql_commit_same(void *handle, int64_t deadline_ns, sqlock_error *err);
+
+/** Run GUARD by its name.  @p err is not NULL.
+ *  @return ENOTFOUND if it has found no valid lease, or the session does not
+ *          know the name: run it by its text; or as lk_mysql_run_text() */
+int lk_mysql_run_named(struct lk_mysql_connection *connection,
+                       const sqlock_statement *statement,
+                       const sqlock_value *values, size_t count,
+                       sqlock_result *result, sqlock_error *err);
+
+/** Send a statement as text; some statements cannot be prepared.  @p result
+ *  gets its first result, later ones are discarded. */
+int lk_mysql_run_text(struct lk_mysql_connection *connection, const char *text,
+                      sqlock_result *result, sqlock_error *err);
 
 /** Ask the server about its group (group.c).  After a failure the connection is
  *  broken.

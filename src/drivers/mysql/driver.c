@@ -123,9 +123,10 @@ static void forget_transaction(struct lk_mysql_connection *connection)
 /* Commit.  A COMMIT without a transaction succeeds, so none may be sent when
  * the transaction is gone (F41).  PostgreSQL may warn that a commit is not safe
  * on its standbys; InnoDB has no such warning. */
-static int driver_commit(void *handle, int64_t deadline_ns, sqlock_error *err)
+int lk_mysql_commit_by(struct lk_mysql_connection *connection, const char *text,
+                       int64_t deadline_ns, sqlock_error *err)
 {
-    struct lk_mysql_connection *connection = handle;
+    unsigned number = 0;
     int rc;
 
     if (!connection->in_transaction)
@@ -138,9 +139,18 @@ static int driver_commit(void *handle, int64_t deadline_ns, sqlock_error *err)
     rc = lk_mysql_call_begin(connection, deadline_ns, err);
     if (rc < 0)
         return rc;
-    forget_transaction(connection);
-    rc = query(connection, "COMMIT", LK_MYSQL_COMMITTING, err);
+    if (mysql_query(connection->mysql, text) != 0)
+        number = mysql_errno(connection->mysql);
+    if (number == LK_MYSQL_UNKNOWN_STATEMENT ||
+        number == LK_MYSQL_UNKNOWN_SAVEPOINT)
+        rc = lk_error(err, SQLOCK_ENOTFOUND,
+                      "the session has no such statement or savepoint");
+    else if (number != 0)
+        rc = lk_mysql_fail(connection, LK_MYSQL_COMMITTING, err);
     lk_mysql_call_end(connection);
+    if (rc == SQLOCK_ENOTFOUND)
+        return rc;
+    forget_transaction(connection);
     if (rc < 0) {
         /* The transaction may still be open: no later statement must run in
          * it. */
@@ -154,6 +164,11 @@ static int driver_commit(void *handle, int64_t deadline_ns, sqlock_error *err)
                         "else during the transaction");
     }
     return 0;
+}
+
+static int driver_commit(void *handle, int64_t deadline_ns, sqlock_error *err)
+{
+    return lk_mysql_commit_by(handle, "COMMIT", deadline_ns, err);
 }
 
 static int driver_rollback(void *handle, int64_t deadline_ns, sqlock_error *err)

@@ -19,6 +19,8 @@ enum lk_mysql_stage {
 
 #define LK_MYSQL_LOCK_WAIT_TIMEOUT 1205
 #define LK_MYSQL_LOCK_TABLE_FULL 1206
+#define LK_MYSQL_UNKNOWN_STATEMENT 1243
+#define LK_MYSQL_UNKNOWN_SAVEPOINT 1305
 
 /** Return the result code for an error number at that stage. */
 int lk_mysql_classify(unsigned int number, enum lk_mysql_stage stage);

@@ -12,7 +12,6 @@
 #include "base/error.h"
 
 #define PARAMETERS_MAX 96
-#define UNKNOWN_STATEMENT 1243
 #define STALE_STATEMENT 1615
 
 /* The parameters of one execution.  The client library keeps pointers to them
@@ -126,7 +125,8 @@ static int start(struct lk_mysql_connection *connection,
         if (mysql_stmt_execute(prepared) == 0)
             return 0;
         number = mysql_stmt_errno(prepared);
-        if (again || (number != UNKNOWN_STATEMENT && number != STALE_STATEMENT))
+        if (again ||
+            (number != LK_MYSQL_UNKNOWN_STATEMENT && number != STALE_STATEMENT))
             return lk_mysql_fail_statement(connection, prepared,
                                            LK_MYSQL_RUNNING, err);
         lk_mysql_unprepare(connection, statement->id);
@@ -232,10 +232,8 @@ static int run_prepared(struct lk_mysql_connection *connection,
     return rc;
 }
 
-/* Send a statement as text; some statements cannot be prepared.  `result` gets
- * its first result, later ones are discarded. */
-static int run_text(struct lk_mysql_connection *connection, const char *text,
-                    sqlock_result *result, sqlock_error *err)
+int lk_mysql_run_text(struct lk_mysql_connection *connection, const char *text,
+                      sqlock_result *result, sqlock_error *err)
 {
     MYSQL *mysql = connection->mysql;
     bool is_first = true;
@@ -328,9 +326,13 @@ static int run(struct lk_mysql_connection *connection,
         rc = lk_mysql_unset_idle(connection, err);
     if (rc < 0)
         return rc;
-    if (statement->id == 0 && count == 0)
-        rc = run_text(connection, statement->text, result, err);
-    else
+    rc = SQLOCK_ENOTFOUND;
+    if (connection->prepared[statement->id].is_named)
+        rc = lk_mysql_run_named(connection, statement, parameters, count,
+                                result, err);
+    if (rc == SQLOCK_ENOTFOUND && statement->id == 0 && count == 0)
+        rc = lk_mysql_run_text(connection, statement->text, result, err);
+    else if (rc == SQLOCK_ENOTFOUND)
         rc =
             run_prepared(connection, statement, parameters, count, result, err);
     return settle(connection, statement, rc, err);

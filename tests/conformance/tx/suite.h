@@ -15,6 +15,7 @@
 
 extern const struct topic topic_adopt;
 extern const struct topic topic_again;
+extern const struct topic topic_again_mysql;
 extern const struct topic topic_identity;
 extern const struct topic topic_pooled;
 extern const struct topic topic_busy;

@@ -26,6 +26,7 @@ struct client {
     unsigned bit; /* ON_... */
     void (*open)(struct app *app, const char *url);
     void (*close)(struct app *app);
+    void (*reset)(struct app *app);
     int (*run)(struct app *app, const char *sql, struct rows *rows);
     bool (*in_transaction)(struct app *app);
     bool (*set_utf8)(struct app *app, bool is_utf8);
@@ -87,6 +88,12 @@ static void close_postgres(struct app *app)
     PQfinish(app->native);
 }
 
+static void reset_postgres(struct app *app)
+{
+    PQreset(app->native);
+    assert_int_equal(PQstatus(app->native), CONNECTION_OK);
+}
+
 static bool is_open_postgres(struct app *app)
 {
     return PQtransactionStatus(app->native) != PQTRANS_IDLE;
@@ -110,6 +117,7 @@ static const struct client postgres = {
     .bit = ON_POSTGRES,
     .open = open_postgres,
     .close = close_postgres,
+    .reset = reset_postgres,
     .run = run_postgres,
     .in_transaction = is_open_postgres,
     .set_utf8 = set_utf8_postgres,
@@ -162,6 +170,16 @@ static void close_mysql(struct app *app)
     mysql_close(app->native);
 }
 
+/* The client library reconnects when it finds that the session was ended. */
+static void reset_mysql(struct app *app)
+{
+    app_reconnect(app, true);
+    (void)mysql_query(app->native, "KILL CONNECTION_ID()");
+    app_check(app, mysql_ping(app->native));
+    app_reconnect(app, false);
+    app->session = app_integer(app, "%s", app->database->connection_id);
+}
+
 static bool is_open_mysql(struct app *app)
 {
     const MYSQL *mysql = app->native;
@@ -193,6 +211,7 @@ static const struct client mysql_client = {
     .bit = ON_MYSQL,
     .open = open_mysql,
     .close = close_mysql,
+    .reset = reset_mysql,
     .run = run_mysql,
     .in_transaction = is_open_mysql,
     .set_utf8 = set_utf8_mysql,
@@ -424,13 +443,70 @@ bool app_pipeline(struct app *app, bool begins)
 
 void app_reset(struct app *app)
 {
-#ifdef SQLOCK_WITH_POSTGRES
-    PQreset(app->native);
-    assert_int_equal(PQstatus(app->native), CONNECTION_OK);
-#else
-    (void)app;
-#endif
+    client_of(app)->reset(app);
 }
+
+#ifdef SQLOCK_WITH_MYSQL
+void app_forget(struct app *app, bool logs_in)
+{
+    struct lk_url parts = {0};
+    int rc;
+
+    assert_int_equal(lk_url_parse(&parts, database_url(app->database), NULL),
+                     0);
+    rc = logs_in ? mysql_change_user(app->native, parts.user, parts.password,
+                                     parts.path + 1)
+                 : mysql_reset_connection(app->native);
+    lk_url_clear(&parts);
+    app_check(app, rc);
+}
+
+void app_renumber(struct app *app)
+{
+    MYSQL *mysql = app->native;
+
+    mysql->thread_id += 1000000; /* none that a server will have */
+}
+
+void app_begin_result(struct app *app, const char *sql)
+{
+    app_check(app, mysql_query(app->native, sql));
+    app->result = mysql_use_result(app->native);
+    assert_non_null(app->result);
+}
+
+void app_end_result(struct app *app)
+{
+    mysql_free_result(app->result);
+}
+#else
+static void lacks_mysql(const struct app *app)
+{
+    fail_msg("no client library for %s", app->database->name);
+}
+
+void app_forget(struct app *app, bool logs_in)
+{
+    (void)logs_in;
+    lacks_mysql(app);
+}
+
+void app_renumber(struct app *app)
+{
+    lacks_mysql(app);
+}
+
+void app_begin_result(struct app *app, const char *sql)
+{
+    (void)sql;
+    lacks_mysql(app);
+}
+
+void app_end_result(struct app *app)
+{
+    lacks_mysql(app);
+}
+#endif
 
 char *app_settings(struct app *app)
 {

@@ -17,6 +17,7 @@ struct app {
     char sql[2048];
     char error[256];
     char first[256];
+    void *result; /* MYSQL_RES *: not yet read */
     bool has_first;
 };
 
@@ -58,8 +59,18 @@ void app_reconnect(struct app *app, bool reconnects);
 /* Let libpq begin or end its pipeline mode.  Return false if it has none. */
 bool app_pipeline(struct app *app, bool begins);
 
-/* Let libpq connect anew, on the same handle. */
+/* Let the client library connect anew, on the same handle; not on SQLite. */
 void app_reset(struct app *app);
+
+/* Let MySQL's client library reset the session, which then is as a new one with
+ * the same number; or log the same user in again. */
+void app_forget(struct app *app, bool logs_in);
+/* Let it have another number of the session than the server, as a pooler tells
+ * it. */
+void app_renumber(struct app *app);
+/* Let it send a query, and read the result at last. */
+void app_begin_result(struct app *app, const char *sql);
+void app_end_result(struct app *app);
 
 /* Let the client library set the session's character set to UTF-8 or Latin 1;
  * not on SQLite. */

@@ -1,0 +1,535 @@
+/*
+ * test_again_mysql.c - a connection to MariaDB that is adopted again and again:
+ * what may change in its session, or is another session
+ */
+#include "again.h"
+
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* As counted_open_own(), on a server that keeps the statements.  The registry
+ * has asked already whether that is a cluster. */
+static void counted_open_mariadb(struct fixture *f, struct counted *c)
+{
+    sqlock_tx *tx;
+
+    if (fixture_is_oracles(f))
+        skip();
+    counted_open_own(f, c);
+    tx = tx_begin(f);
+    assert_ok(sqlock_tx_guard(tx, c->lock, &f->err));
+    assert_ok(sqlock_tx_rollback(tx, &f->err));
+}
+
+/* Return how many statements the session was asked to prepare by a name. */
+static long long prepared(struct app *app)
+{
+    return app_integer(app, "SELECT VARIABLE_VALUE FROM "
+                            "information_schema.SESSION_STATUS "
+                            "WHERE VARIABLE_NAME = 'COM_PREPARE_SQL'");
+}
+
+/* Take a lock again whose lease was lost. */
+static void take_anew(struct fixture *f, sqlock_lock *lock)
+{
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
+    lock_take(lock, 0);
+}
+
+/* Return whether somebody has locked the row of a table. */
+static bool is_locked(struct fixture *f, const char *table, const char *row)
+{
+    return sql_try(&f->sql, NULL, "SELECT 1 FROM %s WHERE %s FOR UPDATE NOWAIT",
+                   table, row) == SQLOCK_EBUSY;
+}
+
+static void test_a_guarded_transaction_takes_three_trips(void **state)
+{
+    struct fixture *f = *state;
+    struct counted c;
+
+    counted_open_mariadb(f, &c);
+    expect_trips(&c, 4, 2, 2);
+    expect_trips(&c, 8, 1, 1); /* prepares the statements */
+    for (int i = 0; i < 3; i++)
+        expect_trips(&c, 1, 1, 1);
+    assert_int_equal(prepared(&c.app), 3);
+    assert_int_equal(stock_value(f, 1), 105);
+    counted_close(&c);
+}
+
+/* Oracle's MySQL keeps no blocks of statements. */
+static void test_each_adoption_on_mysql_is_as_the_first(void **state)
+{
+    struct fixture *f = *state;
+    struct counted c;
+
+    if (!fixture_is_oracles(f))
+        skip();
+    counted_open_own(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    expect_trips(&c, 5, 2, 2);
+    counted_close(&c);
+}
+
+/* --- the session forgets the statements --- */
+
+enum forgets { RESET, CHANGE_USER };
+
+/* The application would have them forgotten again, so they are not prepared
+ * again. */
+static void
+test_statements_that_are_forgotten_are_not_prepared_again(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int how = RESET; how <= CHANGE_USER; how++) {
+        long long before;
+        struct counted c;
+
+        counted_open_mariadb(f, &c);
+        work_often(f, &c.app, c.lock, 3);
+        app_forget(&c.app, how == CHANGE_USER);
+        before = prepared(&c.app);
+        expect_trips(&c, 5, 2, 2);
+        for (int i = 0; i < 2; i++)
+            expect_trips(&c, 4, 2, 2);
+        assert_int_equal(prepared(&c.app), before);
+        assert_int_equal(stock_value(f, 1), 106 + 6 * how);
+        counted_close(&c);
+    }
+}
+
+/* The transaction is over with the statements.  In the next one the guard finds
+ * that they are gone, and is sent as a text. */
+static void test_statements_forgotten_before_the_guard(void **state)
+{
+    struct fixture *f = *state;
+    struct counted c;
+    sqlock_tx *tx;
+
+    counted_open_mariadb(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    tx = tx_adopt(f, &c.app);
+    app_forget(&c.app, false);
+    assert_fails(SQLOCK_EINVAL, sqlock_tx_guard(tx, c.lock, &f->err));
+    assert_fails(SQLOCK_EINVAL, sqlock_tx_commit(tx, &f->err));
+    counted_close(&c);
+    counted_open_mariadb(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    tx = tx_adopt(f, &c.app);
+    app_forget(&c.app, false);
+    app_run(&c.app, "BEGIN");
+    assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
+    change(f, &c.app);
+    assert_ok(sqlock_tx_commit(tx, &f->err));
+    assert_int_equal(stock_value(f, 1), 107);
+    counted_close(&c);
+}
+
+/* The commit checks the lease by a text, and finds that it is lost. */
+static void test_statements_forgotten_before_the_commit(void **state)
+{
+    struct fixture *f = *state;
+    struct counted c;
+    sqlock_tx *tx;
+
+    for (int is_lost = 0; is_lost < 2; is_lost++) {
+        counted_open_mariadb(f, &c);
+        work_often(f, &c.app, c.lock, 3);
+        tx = tx_adopt(f, &c.app);
+        assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
+        app_forget(&c.app, false);
+        if (is_lost)
+            lock_break(f, c.lock, true);
+        app_run(&c.app, "BEGIN");
+        change(f, &c.app);
+        if (is_lost)
+            assert_fails(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err));
+        else
+            assert_ok(sqlock_tx_commit(tx, &f->err));
+        assert_int_equal(stock_value(f, 1), 104 + 3 * is_lost);
+        if (is_lost)
+            take_anew(f, c.lock);
+        counted_close(&c);
+    }
+}
+
+/* --- another session --- */
+
+/* The handle stays, and its session is another one. */
+static void test_a_handle_may_get_another_session(void **state)
+{
+    struct fixture *f = *state;
+    struct counted c;
+
+    counted_open_mariadb(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    app_reset(&c.app);
+    expect_trips(&c, 4, 2, 2);
+    assert_int_equal(prepared(&c.app), 0);
+    expect_trips(&c, 8, 1, 1);
+    expect_trips(&c, 1, 1, 1);
+    counted_close(&c);
+}
+
+/* A pooler tells the client library another number than the server's. */
+static void test_nothing_is_prepared_behind_a_pooler(void **state)
+{
+    struct fixture *f = *state;
+    struct counted c;
+
+    counted_open_mariadb(f, &c);
+    app_renumber(&c.app);
+    work(f, &c.app, c.lock);
+    expect_trips(&c, 5, 2, 2);
+    expect_trips(&c, 4, 2, 2);
+    counted_close(&c);
+}
+
+/* --- the session has changed --- */
+
+/* Another database is refused, as at the first adoption; what was prepared is
+ * of use again once the application is back. */
+static void test_a_session_in_another_database_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_tx *tx = NULL;
+    struct counted c;
+    char database[256];
+
+    counted_open_mariadb(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    app_run(&c.app, "SELECT DATABASE()");
+    (void)snprintf(database, sizeof database, "%s", c.app.first);
+    app_run(&c.app, "USE information_schema");
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_adopt(&tx, f->a, c.app.native, &f->err));
+    assert_contains(f->err.message, "another database");
+    app_run(&c.app, "USE %s", database);
+    expect_trips(&c, 1, 1, 1);
+    counted_close(&c);
+}
+
+/* SET NAMES is refused, though the client library may not know of it. */
+static void test_a_session_with_another_encoding_is_refused(void **state)
+{
+    static const char *const names[] = {
+        "SET NAMES latin1", "SET character_set_client = latin1",
+        "SET character_set_results = latin1",
+        "SET character_set_connection = latin1"};
+    struct fixture *f = *state;
+    struct counted c;
+
+    counted_open_mariadb(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        sqlock_tx *tx = NULL;
+
+        app_run(&c.app, "%s", names[i]);
+        assert_fails(SQLOCK_EINVAL,
+                     sqlock_tx_adopt(&tx, f->a, c.app.native, &f->err));
+        assert_contains(f->err.message, "latin1");
+        assert_false(app_in_transaction(&c.app));
+        app_run(&c.app, "SET NAMES utf8mb4");
+        expect_trips(&c, 1, 1, 1);
+    }
+    counted_close(&c);
+}
+
+/* A transaction whose only statement has failed is open, which the client
+ * library does not know; it is joined, and keeps its locks. */
+static void
+test_a_transaction_that_only_the_server_knows_is_joined(void **state)
+{
+    struct fixture *f = *state;
+    struct counted c;
+    sqlock_tx *tx;
+
+    counted_open_mariadb(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    app_run(&c.app, "SET autocommit = 0");
+    assert_int_not_equal(
+        app_try(&c.app, "INSERT INTO %s (id) VALUES (1)", stock_name(f)), 0);
+    tx = tx_adopt(f, &c.app);
+    assert_true(is_locked(f, stock_name(f), "id = 1"));
+    assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
+    assert_ok(sqlock_tx_commit(tx, &f->err));
+    assert_int_equal(stock_value(f, 1), 103);
+    expect_trips(&c, 1, 1, 1);
+    counted_close(&c);
+}
+
+/* A result that the application has not read yet is told as such. */
+static void test_a_result_in_progress_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_tx *tx = NULL;
+    struct counted c;
+
+    counted_open_mariadb(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    app_begin_result(&c.app, "SELECT 1");
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_adopt(&tx, f->a, c.app.native, &f->err));
+    assert_contains(f->err.message, "a result is in progress");
+    app_end_result(&c.app);
+    expect_trips(&c, 1, 1, 1);
+    counted_close(&c);
+}
+
+/* --- the commit --- */
+
+/* The application commits by itself and begins again: so the lease is checked
+ * again by its row. */
+static void test_a_transaction_begun_again_is_checked(void **state)
+{
+    struct fixture *f = *state;
+    struct counted c;
+    sqlock_tx *tx;
+
+    counted_open_mariadb(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    for (int is_lost = 0; is_lost < 2; is_lost++) {
+        tx = tx_adopt(f, &c.app);
+        assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
+        app_run(&c.app, "COMMIT");
+        if (is_lost)
+            lock_break(f, c.lock, true);
+        app_run(&c.app, "BEGIN");
+        change(f, &c.app);
+        (void)trips(&c);
+        if (is_lost)
+            assert_fails(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err));
+        else
+            assert_ok(sqlock_tx_commit(tx, &f->err));
+        assert_int_equal(trips(&c), is_lost ? 5 : 3);
+        assert_int_equal(stock_value(f, 1), 104);
+    }
+    take_anew(f, c.lock);
+    counted_close(&c);
+}
+
+/* Two transactions of the library on one connection, the second of which was
+ * begun after the application had committed the first: the first one's commit
+ * does not take the second one's savepoint for its own. */
+static void test_a_transaction_resumed_again_is_checked(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *other;
+    sqlock_tx *first;
+    sqlock_tx *second;
+    struct counted c;
+    char name[96];
+
+    counted_open_mariadb(f, &c);
+    (void)snprintf(name, sizeof name, "%s/other", f->name);
+    other = lock_obtain(f->a, name);
+    lock_take(other, 0);
+    work_often(f, &c.app, c.lock, 3);
+    first = tx_adopt(f, &c.app);
+    assert_ok(sqlock_tx_guard(first, c.lock, &f->err));
+    app_run(&c.app, "COMMIT");
+    lock_break(f, c.lock, true);
+    second = tx_adopt(f, &c.app);
+    assert_ok(sqlock_tx_guard(second, other, &f->err));
+    change(f, &c.app);
+    assert_fails(SQLOCK_ELOST, sqlock_tx_commit(first, &f->err));
+    (void)sqlock_tx_rollback(second, NULL);
+    assert_int_equal(stock_value(f, 1), 103);
+    take_anew(f, c.lock);
+    lock_end(other);
+    counted_close(&c);
+}
+
+/* A ROLLBACK TO SAVEPOINT before the guard releases the row, if InnoDB had no
+ * part in the transaction yet.  A savepoint after it changes nothing. */
+static void test_a_guard_is_checked_after_a_savepoint(void **state)
+{
+    struct fixture *f = *state;
+    struct counted c;
+    sqlock_tx *tx;
+
+    counted_open_mariadb(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    for (int is_lost = 0; is_lost < 2; is_lost++) {
+        tx = tx_adopt(f, &c.app);
+        app_run(&c.app, "SAVEPOINT before_it");
+        assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
+        app_run(&c.app, "ROLLBACK TO SAVEPOINT before_it");
+        if (is_lost)
+            lock_break(f, c.lock, true);
+        change(f, &c.app);
+        (void)trips(&c);
+        if (is_lost)
+            assert_fails(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err));
+        else
+            assert_ok(sqlock_tx_commit(tx, &f->err));
+        assert_int_equal(trips(&c), is_lost ? 5 : 3);
+        assert_int_equal(stock_value(f, 1), 104);
+    }
+    take_anew(f, c.lock);
+    tx = tx_adopt(f, &c.app);
+    assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
+    app_run(&c.app, "SAVEPOINT after_it");
+    app_run(&c.app, "ROLLBACK TO SAVEPOINT after_it");
+    app_run(&c.app, "RELEASE SAVEPOINT after_it");
+    (void)trips(&c);
+    assert_ok(sqlock_tx_commit(tx, &f->err));
+    assert_int_equal(trips(&c), 1);
+    counted_close(&c);
+}
+
+/* Of two guards the second one's savepoint tells nothing of the first. */
+static void test_two_guards_are_checked(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *other;
+    struct counted c;
+    char name[96];
+    sqlock_tx *tx;
+
+    counted_open_mariadb(f, &c);
+    (void)snprintf(name, sizeof name, "%s/other", f->name);
+    other = lock_obtain(f->a, name);
+    lock_take(other, 0);
+    work_often(f, &c.app, c.lock, 3);
+    tx = tx_adopt(f, &c.app);
+    app_run(&c.app, "SAVEPOINT before_it");
+    assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
+    app_run(&c.app, "ROLLBACK TO SAVEPOINT before_it");
+    lock_break(f, c.lock, true);
+    assert_ok(sqlock_tx_guard(tx, other, &f->err));
+    change(f, &c.app);
+    assert_fails(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err));
+    assert_int_equal(stock_value(f, 1), 103);
+    take_anew(f, c.lock);
+    lock_end(other);
+    counted_close(&c);
+}
+
+/* Without the answer to the commit nobody knows whether it happened. */
+static void test_a_commit_without_an_answer_is_uncertain(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int point = PROXY_BEFORE; point <= PROXY_SENT; point++) {
+        struct proxy_plan plan = {.point = (enum proxy_point)point,
+                                  .act = PROXY_CUT,
+                                  .containing = "_commit`"};
+        struct counted c;
+        sqlock_tx *tx;
+
+        counted_open_mariadb(f, &c);
+        work_often(f, &c.app, c.lock, 3);
+        tx = tx_adopt(f, &c.app);
+        assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
+        change(f, &c.app);
+        proxy_arm(c.proxy, &plan);
+        assert_fails(SQLOCK_EUNCERTAIN, sqlock_tx_commit(tx, &f->err));
+        assert_true(proxy_await(c.proxy, PATIENCE_MS));
+        proxy_heal(c.proxy);
+        assert_true(proxy_await_quiet(c.proxy, PATIENCE_MS));
+        assert_int_equal(stock_value(f, 1), point == PROXY_SENT ? 107 : 103);
+        counted_close(&c);
+    }
+}
+
+/* --- the registry --- */
+
+/* A registry uses nothing that another one has left in the session. */
+static void test_a_connection_outlives_a_registry(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_lock *other;
+    struct counted c;
+    char name[96];
+
+    counted_open_mariadb(f, &c);
+    (void)snprintf(name, sizeof name, "%s/other", f->name);
+    other = lock_obtain(registry, name);
+    lock_take(other, 0);
+    for (int i = 0; i < 3; i++) {
+        sqlock_tx *tx = NULL;
+
+        assert_ok(sqlock_tx_adopt(&tx, registry, c.app.native, &f->err));
+        assert_ok(sqlock_tx_guard(tx, other, &f->err));
+        assert_ok(sqlock_tx_commit(tx, &f->err));
+    }
+    lock_end(other);
+    assert_ok(sqlock_registry_close(registry, &f->err));
+    expect_trips(&c, 4, 2, 2);
+    expect_trips(&c, 8, 1, 1);
+    expect_trips(&c, 1, 1, 1);
+    assert_int_equal(prepared(&c.app), 6);
+    counted_close(&c);
+}
+
+/* A new connection may get the address of the old one's handle. */
+static void test_a_registry_outlives_connections(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int i = 0; i < 3; i++) {
+        struct counted c;
+
+        counted_open_mariadb(f, &c);
+        expect_trips(&c, 4, 2, 2);
+        expect_trips(&c, 8, 1, 1);
+        expect_trips(&c, 1, 1, 1);
+        counted_close(&c);
+    }
+}
+
+/* A child process inherits the connection, and may not use the registry. */
+static void test_a_child_process_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_tx *tx = NULL;
+    struct counted c;
+    int status = -1;
+    pid_t pid;
+
+    counted_open_mariadb(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    (void)trips(&c);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(sqlock_tx_adopt(&tx, f->a, c.app.native, NULL) == SQLOCK_EFORK
+                  ? 0
+                  : 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(trips(&c), 0);
+    expect_trips(&c, 1, 1, 1);
+    counted_close(&c);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_a_guarded_transaction_takes_three_trips, ON_MYSQL, 0),
+    TEST_ON(test_each_adoption_on_mysql_is_as_the_first, ON_MYSQL, 0),
+    TEST_ON(test_statements_that_are_forgotten_are_not_prepared_again, ON_MYSQL,
+            0),
+    TEST_ON(test_statements_forgotten_before_the_guard, ON_MYSQL, 0),
+    TEST_ON(test_statements_forgotten_before_the_commit, ON_MYSQL, 0),
+    TEST_ON(test_a_handle_may_get_another_session, ON_MYSQL, 0),
+    TEST_ON(test_nothing_is_prepared_behind_a_pooler, ON_MYSQL, 0),
+    TEST_ON(test_a_session_in_another_database_is_refused, ON_MYSQL, 0),
+    TEST_ON(test_a_session_with_another_encoding_is_refused, ON_MYSQL, 0),
+    TEST_ON(test_a_transaction_that_only_the_server_knows_is_joined, ON_MYSQL,
+            0),
+    TEST_ON(test_a_result_in_progress_is_refused, ON_MYSQL, 0),
+    TEST_ON(test_a_transaction_begun_again_is_checked, ON_MYSQL, 0),
+    TEST_ON(test_a_transaction_resumed_again_is_checked, ON_MYSQL, 0),
+    TEST_ON(test_a_guard_is_checked_after_a_savepoint, ON_MYSQL, 0),
+    TEST_ON(test_two_guards_are_checked, ON_MYSQL, 0),
+    TEST_ON(test_a_commit_without_an_answer_is_uncertain, ON_MYSQL, 0),
+    TEST_ON(test_a_connection_outlives_a_registry, ON_MYSQL, 0),
+    TEST_ON(test_a_registry_outlives_connections, ON_MYSQL, 0),
+    TEST_ON(test_a_child_process_is_refused, ON_MYSQL, 0),
+};
+const struct topic topic_again_mysql = TOPIC(tests);
