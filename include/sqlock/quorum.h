@@ -112,8 +112,9 @@ SQLOCK_API int sqlock_quorum_drop(sqlock_quorum *quorum, sqlock_error *err);
 /**
  * Take the lock.  All registries are asked at the same time, so that one that
  * is slow or away delays nobody while the others are enough.  Once they are,
- * those that have not answered get as long again, 25 ms at least, and are then
- * given up: they do not count until the next acquisition.
+ * those that have not answered get as long as these took after any queue, 25 ms
+ * at least, and are then given up: they do not count until the next
+ * acquisition.
  *
  * A contender that has some locks, but too few, and others have the rest, gives
  * them back after 100 ms or more, pauses for a random time, and goes on to wait

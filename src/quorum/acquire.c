@@ -19,11 +19,15 @@
 /* The least that those get who have not answered when there are enough. */
 #define STRAGGLERS_MS 25
 
+/* A lock that comes later than this has queued at its server. */
+#define QUEUED_MS 100
+
 enum round_end { ROUND_GOES_ON, ROUND_WON, ROUND_SETBACK, ROUND_FAILED };
 
 struct round {
     int64_t patience_ns;
     int64_t asked_ns; /* when the last member was asked */
+    int64_t got_ns;   /* when the first lock was had; LK_NEVER: none yet */
     int64_t until_ns; /* when there is to be an end; LK_NEVER: no end yet */
     bool is_won;      /* there are enough: only stragglers are waited for */
     int rc;           /* of waiting */
@@ -52,12 +56,22 @@ static void ask(sqlock_quorum *quorum, struct round *round)
     }
 }
 
+/* Return since when answers have taken their time: since the members were
+ * asked; but the first lock, if it came late, had others before it, and how
+ * long it has queued says nothing. */
+static int64_t answers_since(const struct round *round)
+{
+    return round->got_ns - round->asked_ns > QUEUED_MS * LK_NS_PER_MS
+               ? round->got_ns
+               : round->asked_ns;
+}
+
 /* Note that there are enough.  The others get as long as these have taken, and
  * at most a quarter of what is left of the leases. */
 static void win(const sqlock_quorum *quorum, struct round *round)
 {
     int64_t now_ns = sqlock_monotonic_ns();
-    int64_t more_ns = now_ns - round->asked_ns;
+    int64_t more_ns = now_ns - answers_since(round);
     int64_t left_ns = lk_quorum_left_ms(quorum) * LK_NS_PER_MS / 4;
 
     round->is_won = true;
@@ -74,6 +88,8 @@ static enum round_end look(sqlock_quorum *quorum, struct round *round)
     size_t failed = lk_quorum_count(quorum, LK_MEMBER_FAILED);
     int64_t now_ns = sqlock_monotonic_ns();
 
+    if (held > 0 && round->got_ns == LK_NEVER)
+        round->got_ns = now_ns;
     if (held >= quorum->need && !round->is_won)
         win(quorum, round);
     if (round->is_won)
@@ -94,6 +110,7 @@ static enum round_end run_round(sqlock_quorum *quorum, struct round *round,
     enum round_end end;
 
     round->until_ns = LK_NEVER;
+    round->got_ns = LK_NEVER;
     round->is_won = false;
     for (;;) {
         lk_quorum_harvest(quorum);

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/workers.h"
 #include "trio.h"
 
 /* --- servers that are away --- */
@@ -65,6 +66,48 @@ static void test_two_servers_are_away(void **state)
     proxy_heal(t->proxies[0]);
     assert_ok(quorum_acquire(t, q, PATIENCE_MS, NULL));
     quorum_end(t, q);
+    trio_close(t);
+}
+
+/* How long it queues: far longer than an acquisition takes on a busy machine,
+ * and as long as the one that is away may delay it no more. */
+#define QUEUED_MS 4000
+
+struct wait {
+    struct trio *t;
+    sqlock_quorum *quorum;
+    atomic_bool has_ended;
+};
+
+static int wait_for_quorum(struct worker *worker)
+{
+    struct wait *wait = worker->context;
+
+    worker_expect(worker, 0,
+                  quorum_acquire(wait->t, wait->quorum, SQLOCK_FOREVER, NULL));
+    atomic_store(&wait->has_ended, true);
+    return 0;
+}
+
+/* The one that is away gets no time for that which the others took to queue. */
+static void test_one_is_away_while_it_queues_at_the_others(void **state)
+{
+    struct fixture *f = *state;
+    struct trio *t = trio_open(f, HASTY_MS);
+    struct wait wait = {.t = t, .quorum = quorum_obtain(t, t->a, false)};
+    sqlock_lock *one = trio_rival(t, 1);
+    sqlock_lock *two = trio_rival(t, 2);
+    struct worker worker;
+
+    proxy_down(t->proxies[0]);
+    worker_start(&worker, wait_for_quorum, &wait);
+    check_sleep(QUEUED_MS);
+    assert_false(atomic_load(&wait.has_ended));
+    lock_end(one);
+    lock_end(two);
+    assert_becomes_true(atomic_load(&wait.has_ended), QUEUED_MS - 500);
+    worker_join(&worker);
+    quorum_end(t, wait.quorum);
     trio_close(t);
 }
 
@@ -248,6 +291,7 @@ static void test_a_child_has_no_quorum(void **state)
 static const struct test tests[] = {
     TEST_OF_SERVERS(test_one_server_is_away),
     TEST_OF_SERVERS(test_two_servers_are_away),
+    TEST_OF_SERVERS(test_one_is_away_while_it_queues_at_the_others),
     TEST_OF_SERVERS(test_servers_die_while_it_is_held),
     TEST_OF_SERVERS(test_processes_exclude_each_other),
     TEST_OF_SERVERS(test_a_holder_is_killed),
