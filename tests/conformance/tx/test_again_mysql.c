@@ -438,6 +438,44 @@ static void test_a_commit_without_an_answer_is_uncertain(void **state)
 
 /* --- the registry --- */
 
+/* Each registry has names of its own: the first one's commit does not take the
+ * savepoint of the second one's guard for its own. */
+static void test_two_registries_adopt_one_connection(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *other;
+    struct counted c;
+    sqlock_tx *first;
+    sqlock_tx *second;
+    char name[96];
+
+    counted_open_mariadb(f, &c);
+    (void)snprintf(name, sizeof name, "%s/other", f->name);
+    other = lock_obtain(f->b, name);
+    lock_take(other, 0);
+    for (int i = 0; i < 4; i++) {
+        work(f, &c.app, c.lock);
+        assert_ok(sqlock_tx_adopt(&second, f->b, c.app.native, &f->err));
+        assert_ok(sqlock_tx_guard(second, other, &f->err));
+        assert_ok(sqlock_tx_commit(second, &f->err));
+    }
+    assert_int_equal(prepared(&c.app), 6);
+    expect_trips(&c, 1, 1, 1);
+    first = tx_adopt(f, &c.app);
+    assert_ok(sqlock_tx_guard(first, c.lock, &f->err));
+    app_run(&c.app, "COMMIT");
+    lock_break(f, c.lock, true);
+    assert_ok(sqlock_tx_adopt(&second, f->b, c.app.native, &f->err));
+    assert_ok(sqlock_tx_guard(second, other, &f->err));
+    change(f, &c.app);
+    assert_fails(SQLOCK_ELOST, sqlock_tx_commit(first, &f->err));
+    (void)sqlock_tx_rollback(second, NULL);
+    assert_int_equal(stock_value(f, 1), 105);
+    take_anew(f, c.lock);
+    lock_end(other);
+    counted_close(&c);
+}
+
 /* A registry uses nothing that another one has left in the session. */
 static void test_a_connection_outlives_a_registry(void **state)
 {
@@ -528,6 +566,7 @@ static const struct test tests[] = {
     TEST_ON(test_a_guard_is_checked_after_a_savepoint, ON_MYSQL, 0),
     TEST_ON(test_two_guards_are_checked, ON_MYSQL, 0),
     TEST_ON(test_a_commit_without_an_answer_is_uncertain, ON_MYSQL, 0),
+    TEST_ON(test_two_registries_adopt_one_connection, ON_MYSQL, 0),
     TEST_ON(test_a_connection_outlives_a_registry, ON_MYSQL, 0),
     TEST_ON(test_a_registry_outlives_connections, ON_MYSQL, 0),
     TEST_ON(test_a_child_process_is_refused, ON_MYSQL, 0),
