@@ -246,7 +246,7 @@ typedef struct sqlock_options {
      * TTL / 4, or statement_timeout_ms where that is more. */
     uint32_t connect_timeout_ms;
     /* Limit for one statement, 10 ms to 1 hour; default TTL / 8, but at least
-     * 500 and at most 5000. */
+     * 500 and at most 5000.  Many locks take several: sqlock/many.h. */
     uint32_t statement_timeout_ms;
     uint32_t poll_ms; /* pause between polls of a row; default 100 */
     /* Between renewals of `auto_renew`, at most TTL / 3; default TTL / 4. */
@@ -410,7 +410,7 @@ typedef struct sqlock_acquire_options {
  *         EBUSY              another owner holds it or waits for it, and
  *                            @p wait_ms is 0
  *         ETIMEDOUT          it was not free in time, or the claim took longer
- *                            than the lease it got
+ *                            than its lease or than statement_timeout_ms
  *         EUNCERTAIN         the connection broke, and the outcome is not
  *                            known.  NOT HELD: the row is freed in the
  *                            background, or expires
@@ -459,7 +459,7 @@ SQLOCK_MUSTUSE int sqlock_release(sqlock_lock *lock, sqlock_error *err);
  *         EEXPIRED, ELOST   the lease is over: stop, and release
  *         EOWNER      the caller does not own it
  *         any other   not renewed, still held until the old deadline; try
- *                     again.  EBUSY: a transaction has locked the row
+ *                     again.  EBUSY: the row is locked, or it timed out
  */
 SQLOCK_MUSTUSE int sqlock_renew(sqlock_lock *lock, uint32_t ttl_ms,
                                 sqlock_error *err);

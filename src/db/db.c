@@ -336,9 +336,9 @@ int lk_db_not_applied(int rc, sqlock_error *err)
 {
     if (rc == SQLOCK_ECANCELED)
         return lk_error(err, SQLOCK_EBUSY,
-                        "the statement was ended at its time limit: a "
-                        "transaction has locked the row or the table, or the "
-                        "database is slow");
+                        "the statement timed out, and was not carried out: the "
+                        "database is slow (raise statement_timeout_ms), or a "
+                        "transaction has locked the row or the table");
     if (rc != SQLOCK_ERETRY)
         return rc;
     if (err != NULL)
@@ -358,11 +358,13 @@ int lk_db_run_on(struct lk_db *db, struct lk_connection *connection,
                  struct lk_run *run, sqlock_result *result, sqlock_error *err)
 {
     sqlock_value values[LK_PLACES_MAX];
+    int rc;
 
     lk_statement_order(run->statement, run->arguments, values);
-    return lk_db_not_applied(send_on(db, connection, run, values,
-                                     sqlock_monotonic_ns(), result, err),
-                             err);
+    rc = send_on(db, connection, run, values, sqlock_monotonic_ns(), result,
+                 err);
+    run->has_timed_out = rc == SQLOCK_ECANCELED;
+    return lk_db_not_applied(rc, err);
 }
 
 int lk_db_ask(struct lk_db *db, struct lk_connection *connection,
@@ -405,9 +407,10 @@ static unsigned classes_of(const struct lk_db *db, const struct lk_run *run)
 /* Return the result of a run whose last attempt ended with rc.  A statement
  * that writes has succeeded if the last attempt has; if the last attempt has
  * failed, the statement is in doubt if any got no answer (was_uncertain). */
-static int outcome(const struct lk_run *run, int rc, bool was_uncertain,
+static int outcome(struct lk_run *run, int rc, bool was_uncertain,
                    sqlock_error *err)
 {
+    run->has_timed_out = rc == SQLOCK_ECANCELED;
     if (!run->is_write)
         return lk_db_of_reading(rc, err);
     if (rc == 0 || rc == SQLOCK_EUNCERTAIN || !was_uncertain)

@@ -93,6 +93,9 @@ struct lk_run {
     /* out: an attempt got no answer, and may still reach the database, even
      * after later attempts */
     bool was_uncertain;
+    /* out: the last attempt timed out, and was not carried out; the result is
+     * EBUSY, as for a lock that somebody has */
+    bool has_timed_out;
 };
 
 /*

@@ -20,7 +20,7 @@
  *     ERETRY         not applied; the transaction, if any, is gone
  *     EBUSY          not applied: another session's lock of a row or table
  *                    (SQLite: of the database file), or a duplicate key
- *     ECANCELED      not applied: cancelled, or a time limit of the server
+ *     ECANCELED      not applied: it was ended, by a time limit or by abort
  *     EREADONLY      not applied: wrong node
  *     ERESOURCE      not applied: connections, memory, disk
  *     EACCESS        not applied: login or privilege

@@ -293,8 +293,8 @@ static int await_call(struct lk_group *group, struct lk_request *request)
             continue;
         if (leave(group, request))
             return lk_error(request->err, SQLOCK_ECANCELED,
-                            "the deadline passed before it was the "
-                            "statement's turn to be sent");
+                            "the statement timed out before it was its turn "
+                            "to be sent");
         at = lk_timespec(LK_NEVER);
     }
     return 0;

@@ -65,6 +65,18 @@ static int send_first(struct lk_store *store, struct lk_batch *batch,
     return send(store, batch, run, result, err);
 }
 
+/* Return ETIMEDOUT for a claim that timed out and was not carried out, which is
+ * not known to have met another owner.  Others stay as they are. */
+static int timed_out(const struct lk_run *run, int rc, sqlock_error *err)
+{
+    return rc == SQLOCK_EBUSY && run->has_timed_out
+               ? lk_error(err, SQLOCK_ETIMEDOUT,
+                          "the claim timed out, and was not carried out: the "
+                          "database is slow (raise statement_timeout_ms), or a "
+                          "transaction has locked the row or the table")
+               : rc;
+}
+
 /* Send the same claim again, on a fresh connection, after the first connection
  * broke.  Return 0, or EUNCERTAIN if this attempt fails as well. */
 static int send_again(struct lk_store *store, struct lk_batch *batch,
@@ -80,8 +92,9 @@ static int send_again(struct lk_store *store, struct lk_batch *batch,
     if (rc < 0)
         rc = lk_error(
             err, SQLOCK_EUNCERTAIN,
-            "the connection was lost during the claim, and the database did "
-            "not confirm in time whether the lock was granted");
+            "the claim timed out, or its connection was lost, and the database "
+            "did not confirm in time whether the lock was granted (if it is "
+            "slow, raise statement_timeout_ms)");
     return rc;
 }
 
@@ -310,7 +323,7 @@ int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
     if (lk_batch_is_mixed(batch))
         return lk_batch_apart(store, batch, lk_batch_claim, err);
     begin(store, batch);
-    rc = send_first(store, batch, &run, &result, err);
+    rc = timed_out(&run, send_first(store, batch, &run, &result, err), err);
     got_no_answer = rc == SQLOCK_EUNCERTAIN;
     if (rc == SQLOCK_EUNCERTAIN)
         rc = send_again(store, batch, &run, &result, err);

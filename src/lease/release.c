@@ -108,8 +108,9 @@ static int unknown(sqlock_error *err)
 {
     return lk_error(
         err, SQLOCK_EUNCERTAIN,
-        "the connection was lost during the release; if it was not carried "
-        "out, it is repeated in the background until the lease is over");
+        "the release timed out, or its connection was lost; if it was not "
+        "carried out, it is repeated in the background until the lease is "
+        "over");
 }
 
 static int send_again(struct lk_store *store, struct lk_batch *batch,

@@ -62,6 +62,6 @@ int lk_patience_result(const struct lk_part *part, int rc, sqlock_error *err)
         return rc;
     return lk_error(
         err, SQLOCK_EUNCERTAIN,
-        "the connection was lost during a claim, and the database did not "
-        "confirm before the end of the wait whether the lock was granted");
+        "a claim timed out, or its connection was lost, and the database did "
+        "not confirm before the end of the wait whether the lock was granted");
 }

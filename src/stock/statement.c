@@ -38,9 +38,9 @@ int lk_stock_told(int rc, sqlock_error *err)
 {
     return rc == SQLOCK_ECANCELED
                ? lk_error(err, SQLOCK_EBUSY,
-                          "the statement was ended at its time limit: a "
-                          "transaction has locked the row or the table, or the "
-                          "database is slow")
+                          "the statement timed out, and was not carried out: "
+                          "the database is slow (raise statement_timeout_ms), "
+                          "or a transaction has locked the row or the table")
                : rc;
 }
 

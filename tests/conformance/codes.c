@@ -432,7 +432,48 @@ static void test_a_refusal_is_told_when_time_is_up(void **state)
     registry_end(registry);
 }
 
+void assert_timed_out(const sqlock_error *err)
+{
+    assert_non_null(strstr(err->message, "timed out"));
+    assert_non_null(strstr(err->message, "raise statement_timeout_ms"));
+    assert_null(strstr(err->message, "cancel"));
+}
+
+/* The tap ends each statement that writes, as a time limit of the server
+ * does. */
+static int end_writes(void *context, const struct tap_event *event)
+{
+    (void)context;
+    return event->call == TAP_EXECUTE && strncmp(event->text, "SELECT", 6) != 0
+               ? SQLOCK_ECANCELED
+               : 0;
+}
+
+static void test_a_time_out_says_so(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+
+    tap_hooks(end_writes, NULL, NULL);
+    assert_fails(SQLOCK_ETIMEDOUT, sqlock_acquire(lock, 0, NULL, &f->err));
+    assert_timed_out(&f->err);
+    tap_hooks(NULL, NULL, NULL);
+    lock_take(lock, 0);
+    tap_hooks(end_writes, NULL, NULL);
+    assert_fails(SQLOCK_EBUSY, sqlock_renew(lock, 0, &f->err));
+    assert_timed_out(&f->err);
+    assert_fails(SQLOCK_EBUSY, sqlock_release(lock, &f->err));
+    assert_timed_out(&f->err);
+    tap_hooks(NULL, NULL, NULL);
+    assert_becomes_true(fixture_is_free(f, f->name), PATIENCE_MS);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
+    TEST(test_a_time_out_says_so),
     TEST(test_a_locked_row_is_busy),
     TEST_ON(test_no_connection_left_is_a_resource, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_a_refusal_is_told_when_time_is_up, ON_ALL, IN_SQLOCK),

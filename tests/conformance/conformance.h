@@ -34,6 +34,7 @@ extern const struct topic topic_doctor;
 extern const struct topic topic_once;
 extern const struct topic topic_orphans;
 extern const struct topic topic_capabilities;
+extern const struct topic topic_batches;
 extern const struct topic topic_codes;
 extern const struct topic topic_skew;
 extern const struct topic topic_beside;
@@ -47,5 +48,9 @@ extern const struct topic topic_observe;
 extern const struct topic topic_together;
 extern const struct topic topic_quorum;
 extern const struct topic topic_quorum_servers;
+
+/* Assert that the text says that a statement timed out, and what to do, and
+ * does not say that somebody has cancelled it. */
+void assert_timed_out(const sqlock_error *err);
 
 #endif

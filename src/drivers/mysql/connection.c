@@ -84,11 +84,11 @@ static int check(struct lk_mysql_connection *connection, int64_t deadline_ns,
         return rc;
     if (sqlock_monotonic_ns() >= deadline_ns)
         return lk_error(err, SQLOCK_ECANCELED,
-                        "the deadline passed before anything was sent");
+                        "the statement timed out before it was sent");
     if (atomic_load(&connection->was_aborted) && !connection->is_broken) {
         connection->is_broken = true;
         return lk_error(err, SQLOCK_ECANCELED,
-                        "the statement was cancelled before it was sent");
+                        "the statement timed out before it was sent");
     }
     if (connection->awaits_bell && !connection->is_broken)
         return lk_error(err, SQLOCK_EINVAL,
@@ -194,7 +194,8 @@ int lk_mysql_set_alarm(struct lk_mysql_connection *connection,
     (void)pthread_mutex_unlock(&alarm_guard);
     if (atomic_load(&connection->was_aborted))
         return lk_error(err, SQLOCK_EUNREACHABLE,
-                        "connecting to the MySQL server was cancelled");
+                        "connecting to the MySQL server timed out: raise "
+                        "connect_timeout_ms");
     return 0;
 }
 

@@ -306,7 +306,8 @@ static int finish_connecting(lk_pg *session, int64_t deadline_ns,
                              deadline_ns, NULL);
         if (outcome == LK_PG_ABORTED)
             return lk_error(err, SQLOCK_ECANCELED,
-                            "connecting to PostgreSQL was cancelled");
+                            "connecting to PostgreSQL timed out: raise "
+                            "connect_timeout_ms");
         if (outcome == LK_PG_TIME_IS_UP)
             return lk_error(err, SQLOCK_EUNREACHABLE,
                             "cannot connect to PostgreSQL: no answer in time");

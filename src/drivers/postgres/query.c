@@ -46,7 +46,7 @@ int lk_pg_check(lk_pg *session, int64_t deadline_ns, sqlock_error *err)
     session->sqlstate[0] = '\0';
     if (session->conn != NULL && atomic_load(&session->aborted))
         return lk_error(err, SQLOCK_ECANCELED,
-                        "the connection was aborted, nothing was sent");
+                        "the statement timed out before it was sent");
     was_looked_at = session->was_looked_at && !session->dead;
     session->was_looked_at = false;
     if (!was_looked_at && !lk_pg_is_alive(session))
@@ -57,7 +57,7 @@ int lk_pg_check(lk_pg *session, int64_t deadline_ns, sqlock_error *err)
                             : "");
     if (sqlock_monotonic_ns() >= deadline_ns)
         return lk_error(err, SQLOCK_ECANCELED,
-                        "the deadline passed before anything was sent");
+                        "the statement timed out before it was sent");
     return 0;
 }
 
@@ -175,7 +175,7 @@ int lk_pg_end_watching(lk_pg *session, int rc, sqlock_error *err)
     session->dead = true;
     return lk_error(err, SQLOCK_EUNCERTAIN,
                     "committed, but the wait for the synchronous standby was "
-                    "cancelled");
+                    "ended before its answer");
 }
 
 int lk_pg_not_sent(lk_pg *session, sqlock_error *err)

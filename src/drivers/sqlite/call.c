@@ -64,7 +64,7 @@ int lk_sqlite_call_begin(struct lk_sqlite *c, int64_t deadline_ns,
                         "the connection to the SQLite file is closed");
     if (now_ns >= deadline_ns)
         return lk_error(err, SQLOCK_ECANCELED,
-                        "the deadline had passed before the statement began");
+                        "the statement timed out before it began");
     c->deadline_ns = deadline_ns;
     c->give_up_ns = deadline_ns;
     if (c->lock_timeout_ms > 0)
@@ -78,7 +78,7 @@ int lk_sqlite_call_begin(struct lk_sqlite *c, int64_t deadline_ns,
     (void)pthread_mutex_unlock(&c->guard);
     if (!c->is_in_call)
         return lk_error(err, SQLOCK_ECANCELED,
-                        "the call was cancelled before it began");
+                        "the statement timed out before it began");
     return 0;
 }
 
