@@ -1,10 +1,13 @@
 /*
  * sqlock/many.h - many locks in one call
  *
- * One statement takes, renews or releases up to SQLOCK_MANY_MAX locks of one
- * registry; on MySQL taking them needs a second one, for the tokens.  Each lock
- * is given once, in any order: the statement sorts the keys, so two callers
- * never deadlock.
+ * One statement takes, renews or releases up to 1000 locks of one registry; on
+ * MySQL taking them needs a second one, for the tokens.  More go in several, in
+ * order of the keys, each with statement_timeout_ms for itself.  Where that is
+ * less than 500, a statement has 2 locks for each millisecond of it.  If one
+ * that takes locks times out, its locks are tried in smaller statements.  Each
+ * lock is given once, in any order: the keys are sorted, so two callers never
+ * deadlock, and of two that want the same locks one gets them.
  *
  * Calling sequence
  *     size_t count = 2;
@@ -53,15 +56,16 @@ extern "C" {
  * With `modes`, an array with a mode for each lock, some may be shared and
  * others not; `permits` and `weight` are for those that are.
  *
- * PostgreSQL needs an entry of its lock table for each key while the statement
- * runs.  Its default settings have room for 10,000; for more at a time raise
- * max_locks_per_transaction, or get ERESOURCE.
+ * PostgreSQL needs an entry of its lock table for each key while its statement
+ * runs.  Its default settings have room for ten such statements at a time; for
+ * more raise max_locks_per_transaction, or get ERESOURCE.
  *
  * @param[out] results one for each lock, as sqlock_acquire() returns; NULL: not
  *                     wanted
  * @return 0            all are held
  *         EBUSY        at least one is not free, and @p wait_ms is 0
- *         ETIMEDOUT    not all were free in time; none is held
+ *         ETIMEDOUT    not all were free in time, or a statement timed out, as
+ *                      the text says; none is held
  *         EUNCERTAIN   the outcome is not known.  NONE IS HELD: rows that were
  *                      taken are freed in the background, or expire
  *         any other    none is held, as sqlock_acquire() returns

@@ -56,20 +56,24 @@ bool lk_batch_is_divisible(const struct lk_batch *batch, int rc)
            (rc == SQLOCK_EDATABASE || rc == SQLOCK_EINVAL);
 }
 
-/* Send one half, and note the times of its answer.  sent_boot_ns stays that of
+/* Send one part, and note the times of its answer.  sent_boot_ns stays that of
  * the whole batch, the earliest. */
-static int send_half(struct lk_store *store, struct lk_batch *batch,
-                     struct lk_batch *half, lk_batch_fn send, sqlock_error *err)
+static int send_part(struct lk_store *store, struct lk_batch *batch,
+                     struct lk_batch *part, lk_batch_fn send, sqlock_error *err)
 {
     int rc;
 
-    for (size_t i = 0; i < half->count; i++)
-        half->items[i].is_left_out = false;
-    rc = send(store, half, err);
-    for (size_t i = 0; rc < 0 && i < half->count; i++)
-        half->items[i].rc = rc;
-    batch->answered_boot_ns = half->answered_boot_ns;
-    batch->now_us = half->now_us != 0 ? half->now_us : batch->now_us;
+    for (size_t i = 0; i < part->count; i++) {
+        part->items[i].is_left_out = false;
+        part->items[i].is_told = false;
+    }
+    rc = send(store, part, err);
+    for (size_t i = 0; rc < 0 && i < part->count; i++) {
+        part->items[i].rc = rc;
+        part->items[i].is_told = true;
+    }
+    batch->answered_boot_ns = part->answered_boot_ns;
+    batch->now_us = part->now_us != 0 ? part->now_us : batch->now_us;
     return rc;
 }
 
@@ -79,6 +83,7 @@ static void leave_out(struct lk_batch *batch, int rc)
     for (size_t i = 0; i < batch->count; i++) {
         batch->items[i].rc = rc;
         batch->items[i].is_left_out = true;
+        batch->items[i].is_told = true;
     }
 }
 
@@ -95,7 +100,7 @@ int lk_batch_divide(struct lk_store *store, struct lk_batch *batch,
     for (size_t i = 0; i < 2 && !lk_is_outage(rc); i++) {
         if (sqlock_monotonic_ns() >= batch->deadline_ns)
             break;
-        rc = send_half(store, batch, &halves[i], send, err);
+        rc = send_part(store, batch, &halves[i], send, err);
     }
     return 0;
 }
@@ -106,44 +111,144 @@ static bool goes_with_others(const struct lk_item *item)
     return !lk_lease_may_be_shared(&item->lease);
 }
 
-bool lk_batch_is_mixed(const struct lk_batch *batch)
+/* Return how many leases have time in one statement. */
+static size_t most_of(const struct lk_store *store)
+{
+    int64_t most =
+        (int64_t)store->options.statement_timeout_ms * 1000 / LK_LEASE_US;
+
+    return most < LK_BATCH_MAX ? (size_t)most : LK_BATCH_MAX;
+}
+
+int64_t lk_batch_deadline(const struct lk_store *store, size_t count)
+{
+    size_t most = most_of(store);
+    size_t parts = count / most + (count % most > 0);
+
+    return lk_after_ms(sqlock_monotonic_ns(),
+                       (int64_t)parts * store->options.statement_timeout_ms);
+}
+
+bool lk_batch_has_parts(const struct lk_store *store,
+                        const struct lk_batch *batch)
 {
     bool is_shared = false;
 
     for (size_t i = 0; i < batch->count; i++)
         is_shared = is_shared || !goes_with_others(&batch->items[i]);
-    return is_shared && batch->count > 1;
+    return (is_shared && batch->count > 1) || batch->count > most_of(store);
 }
 
-/* Return how many items from `at` on can be sent together. */
-static size_t length_of_part(const struct lk_batch *batch, size_t at)
+/* Return how many items from `at` on are sent together. */
+static size_t length_of_part(const struct lk_batch *batch, size_t at,
+                             size_t most)
 {
     size_t end = at + 1;
 
     while (goes_with_others(&batch->items[at]) && end < batch->count &&
-           goes_with_others(&batch->items[end]))
+           end - at < most && goes_with_others(&batch->items[end]))
         end++;
     return end - at;
+}
+
+static bool has_refused(const struct lk_batch *part)
+{
+    for (size_t i = 0; i < part->count; i++)
+        if (part->items[i].rc == SQLOCK_EBUSY)
+            return true;
+    return false;
+}
+
+/* Return why no part is sent behind this one, which came to rc; 0: the others
+ * are sent. */
+static int stops_at(const struct lk_batch *part, int rc)
+{
+    if (lk_is_outage(rc) || (part->is_all_or_none && rc < 0))
+        return rc;
+    return part->is_all_or_none && has_refused(part) ? SQLOCK_EBUSY : 0;
+}
+
+/* Return whether the claim of a part, which came to rc, has changed nothing. */
+static bool is_refused(const struct lk_batch *part, int rc)
+{
+    return part->is_all_or_none &&
+           (rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT);
+}
+
+/* How often the parts of a claim are halved. */
+#define CUTS_MAX 3
+
+/* How a batch is sent in parts. */
+struct parts {
+    size_t most; /* leases of a part */
+    unsigned cuts;
+    int64_t time_ns;  /* for a part */
+    int64_t until_ns; /* no part is cut after that */
+};
+
+/* Begin to send a batch in parts. */
+static void begin_parts(struct parts *parts, const struct lk_store *store,
+                        const struct lk_batch *batch)
+{
+    *parts = (struct parts){
+        .most = most_of(store),
+        .time_ns = batch->deadline_ns - sqlock_monotonic_ns(),
+        .until_ns = lk_batch_deadline(store, batch->count),
+    };
+}
+
+/* Make the part of a batch that begins at that item. */
+static void take_part(const struct parts *parts, const struct lk_batch *batch,
+                      size_t at, struct lk_batch *part)
+{
+    *part = *batch;
+    part->items += at;
+    part->count = length_of_part(batch, at, parts->most);
+    part->deadline_ns = lk_after_ns(sqlock_monotonic_ns(), parts->time_ns);
+    if (batch->latest_ns != 0)
+        part->deadline_ns = lk_sooner(part->deadline_ns, batch->latest_ns);
+}
+
+/* Return whether the claim of a part, which came to rc, is sent again in
+ * halves: it timed out, and was not carried out. */
+static bool is_cut(struct parts *parts, const struct lk_batch *part, int rc)
+{
+    if (rc != SQLOCK_ETIMEDOUT || part->count == 1 || parts->cuts == CUTS_MAX ||
+        sqlock_monotonic_ns() >= parts->until_ns)
+        return false;
+    parts->most = part->count / 2;
+    parts->cuts++;
+    return true;
 }
 
 int lk_batch_apart(struct lk_store *store, struct lk_batch *batch,
                    lk_batch_fn send, sqlock_error *err)
 {
+    sqlock_error *why = err; /* of the first part that fails */
     int64_t sent_boot_ns = 0;
-    int rc = 0;
+    struct parts parts;
+    int stop = 0;
 
+    begin_parts(&parts, store, batch);
     for (size_t at = 0; at < batch->count;) {
-        struct lk_batch part = *batch;
+        bool is_sent = stop == 0;
+        struct lk_batch part;
+        int rc = stop;
 
-        part.items += at;
-        part.count = length_of_part(batch, at);
-        at += part.count;
-        if (!lk_is_outage(rc))
-            rc = send_half(store, batch, &part, send, err);
-        else
-            leave_out(&part, rc);
+        take_part(&parts, batch, at, &part);
+        if (is_sent)
+            rc = send_part(store, batch, &part, send, why);
         if (sent_boot_ns == 0)
             sent_boot_ns = part.sent_boot_ns;
+        if (is_sent && is_cut(&parts, &part, rc))
+            continue;
+        if (is_sent)
+            stop = stops_at(&part, rc);
+        if (!is_sent || is_refused(&part, rc))
+            leave_out(&part, rc);
+        if (rc < 0)
+            why = NULL;
+        at += part.count;
     }
     batch->sent_boot_ns = sent_boot_ns;
     return 0;

@@ -12,7 +12,8 @@
  * renewal or a release because of one of the leases, which it does not name,
  * the others are sent without it (lk_batch_divide()).
  *
- * Leases that share their locks, or may do so, are sent one by one
+ * Leases that share their locks, or may do so, are sent one by one; and more
+ * leases than have time in one statement are sent in several
  * (lk_batch_apart()).
  */
 #ifndef LK_BATCH_H
@@ -20,8 +21,17 @@
 
 #include "lease/lease.h"
 
-/* The most leases in one statement; more are sent in several. */
-#define LK_BATCH_MAX 10000
+/* The most leases in one statement; more are sent in several.  A thousand cost
+ * as much each as ten thousand do, and their text has half a megabyte, which
+ * each server accepts. */
+#define LK_BATCH_MAX 1000
+
+/* The time that a statement about many has for each of them.  On an idle server
+ * a lease costs 5 to 30 us, and 130 us where MariaDB inserts its row.  A
+ * statement must end within statement_timeout_ms, which is set in the session,
+ * and after which it is known not to arrive any more: so a batch that takes
+ * longer is sent in parts, each with the time of one statement. */
+#define LK_LEASE_US 500
 
 struct lk_transaction;
 
@@ -63,9 +73,12 @@ struct lk_item {
     /* a renewal did not change the row: if the lease is still ours, another
      * session has the row locked */
     bool is_passed_over;
-    /* the batch was sent in parts, and not this one: the time was over before,
-     * or the database is away */
+    /* the batch was sent in parts, and not this one, for the reason that rc
+     * gives; or the claim of this part was refused as a whole, or timed out,
+     * and has changed nothing */
     bool is_left_out;
+    /* its part of the batch failed as a whole, which `err` tells */
+    bool is_told;
     void *owner; /* for the caller; not used here */
 };
 
@@ -73,8 +86,15 @@ struct lk_batch {
     struct lk_item *items; /* sorted by key, each key once */
     size_t count;
     int64_t deadline_ns;
+    /* where it is sent in parts: none of them has a later deadline; 0: each has
+     * the time of the first */
+    int64_t latest_ns;
     /* use the renewer's connection, and wait for no locked row */
     bool is_reserved;
+    /* a claim: once a lock is refused, the parts behind it are not sent.  So of
+     * two that claim the same locks, which both take in order of the keys, one
+     * has all. */
+    bool is_all_or_none;
     /* send it in this transaction; NULL: in none */
     struct lk_transaction *transaction;
     /* send it on this session of db.waiting; NULL: on any connection */
@@ -97,6 +117,10 @@ void lk_batch_of_one(struct lk_batch *batch, struct lk_item *item,
  * none. */
 struct lk_item *lk_batch_find(const struct lk_batch *batch,
                               const sqlock_value *key);
+
+/* Return the deadline for so many leases, whose statements are sent from now on
+ * one after another. */
+int64_t lk_batch_deadline(const struct lk_store *store, size_t count);
 
 /* Send the statement of that kind about the batch.  `run` has the options of
  * this call; its statement, arguments and deadline are set here.  Return 0,
@@ -135,10 +159,17 @@ typedef int (*lk_batch_fn)(struct lk_store *store, struct lk_batch *batch,
 int lk_batch_divide(struct lk_store *store, struct lk_batch *batch,
                     lk_batch_fn send, int rc, sqlock_error *err);
 
-/* Return whether the batch has several leases, and one that shares its lock.
- * Then send each of those alone by `send`, and the others in order between
- * them.  Return 0: each item's rc is its result, also if it got no answer. */
-bool lk_batch_is_mixed(const struct lk_batch *batch);
+/* Return whether one statement does not do for the batch: it has a lease that
+ * shares its lock, and others; or more than have time in a statement.  Then
+ * send it in parts by `send`: each that shares its lock alone, and the others
+ * in order between them.  Each part has the time that batch->deadline_ns leaves
+ * for one.  A claim that times out is sent again in halves, a few times and
+ * within the time for all.  An outage ends the attempts, and so does the
+ * failure of a claim.
+ * Return 0: each item's rc is its result, also if it got no answer; err tells
+ * of the first part that failed. */
+bool lk_batch_has_parts(const struct lk_store *store,
+                        const struct lk_batch *batch);
 int lk_batch_apart(struct lk_store *store, struct lk_batch *batch,
                    lk_batch_fn send, sqlock_error *err);
 

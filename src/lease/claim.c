@@ -320,7 +320,8 @@ int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
     bool got_no_answer;
     int rc;
 
-    if (lk_batch_is_mixed(batch))
+    batch->is_all_or_none = true;
+    if (lk_batch_has_parts(store, batch))
         return lk_batch_apart(store, batch, lk_batch_claim, err);
     begin(store, batch);
     rc = timed_out(&run, send_first(store, batch, &run, &result, err), err);

@@ -323,7 +323,7 @@ int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
 {
     int rc;
 
-    if (lk_batch_is_mixed(batch)) {
+    if (lk_batch_has_parts(store, batch)) {
         rc = lk_batch_apart(store, batch, lk_batch_release, err);
         go_on_without_sending(store, batch);
         return rc;

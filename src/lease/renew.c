@@ -247,7 +247,7 @@ int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
 
     if (batch->count == 0)
         return 0;
-    if (lk_batch_is_mixed(batch))
+    if (lk_batch_has_parts(store, batch))
         return lk_batch_apart(store, batch, lk_batch_renew, err);
     rc = renew(store, batch, err);
     if (rc == 0 && is_share_now(&batch->items[0])) {

@@ -196,6 +196,13 @@ void lk_claim_keep(struct lk_acquisition *a)
         keep(a, a->batch.items[i].owner);
 }
 
+/* Return whether the claim has left the row as it was.  One that got no answer
+ * may have been given to the resolver, which frees the row. */
+static bool is_unchanged(const struct lk_item *item)
+{
+    return item->is_left_out && item->lease.fate == LK_CLAIM_ANSWERED;
+}
+
 /* Return whether the acquisition does not go on with a lease that its claim
  * got.  Keep the one with which it does, and note a kept one that was lost. */
 static bool is_to_undo(struct lk_acquisition *a, const struct lk_item *item,
@@ -203,11 +210,12 @@ static bool is_to_undo(struct lk_acquisition *a, const struct lk_item *item,
 {
     struct lk_part *part = item->owner;
 
-    if (item->rc == SQLOCK_EBUSY && part->is_kept)
+    if (item->rc == SQLOCK_EBUSY && part->is_kept && !is_unchanged(item))
         lk_kept_lost(a, part);
     if (item->rc == 0 && lk_kept_stays(a, part, taken))
         keep(a, part);
-    else if (item->rc == 0 || item->rc == SQLOCK_ETIMEDOUT)
+    else if (!item->is_left_out &&
+             (item->rc == 0 || item->rc == SQLOCK_ETIMEDOUT))
         return true;
     return false;
 }
@@ -286,8 +294,9 @@ static bool is_too_late(const struct lk_acquisition *a)
     for (size_t i = 0; i < a->batch.count; i++) {
         const struct lk_item *item = &a->batch.items[i];
 
-        if (item->rc == SQLOCK_ETIMEDOUT ||
-            (item->rc == 0 && item->lease.deadline_boot_ns <= now))
+        if (!item->is_left_out &&
+            (item->rc == SQLOCK_ETIMEDOUT ||
+             (item->rc == 0 && item->lease.deadline_boot_ns <= now)))
             return true;
     }
     return false;
@@ -314,26 +323,41 @@ static int unfit(struct lk_acquisition *a, const struct lk_item *item,
     return undone;
 }
 
-/* Return the item of a claim that was sent lock by lock and failed otherwise
- * than because a lock is taken, or NULL. */
+/* Return the item of a claim that was sent in parts and failed otherwise than
+ * because a lock is taken, or NULL. */
 static const struct lk_item *first_failed(const struct lk_acquisition *a)
 {
     for (size_t i = 0; i < a->batch.count; i++) {
         const struct lk_item *item = &a->batch.items[i];
 
-        if (item->rc < 0 && item->rc != SQLOCK_EBUSY &&
-            item->rc != SQLOCK_ETIMEDOUT && item->rc != SQLOCK_ECONFLICT)
+        if (item->rc == 0 || item->rc == SQLOCK_EBUSY ||
+            item->rc == SQLOCK_ECONFLICT)
+            continue;
+        if (item->is_left_out || item->rc != SQLOCK_ETIMEDOUT)
             return item;
     }
     return NULL;
 }
 
-static struct lk_part *first_taken(const struct lk_acquisition *a)
+/* Set *taken to the part of the first lock that is not had; NULL: all are had.
+ * It is not one that is kept: another one of its statement is locked.  Return
+ * 0, or EBUSY if all that are not had are kept. */
+static int find_taken(const struct lk_acquisition *a, struct lk_part **taken)
 {
-    for (size_t i = 0; i < a->batch.count; i++)
-        if (a->batch.items[i].rc != 0)
-            return a->batch.items[i].owner;
-    return NULL;
+    int rc = 0;
+
+    *taken = NULL;
+    for (size_t i = 0; i < a->batch.count && *taken == NULL; i++) {
+        const struct lk_item *item = &a->batch.items[i];
+        struct lk_part *part = item->owner;
+
+        if (item->rc == 0)
+            continue;
+        rc = SQLOCK_EBUSY;
+        if (!part->is_kept || !is_unchanged(item))
+            *taken = part;
+    }
+    return *taken != NULL ? 0 : rc;
 }
 
 static int too_late(struct lk_acquisition *a, sqlock_error *err)
@@ -382,10 +406,11 @@ int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
         return too_late(a, err);
     if (rc == 0 && first_unfit(a) != NULL)
         return unfit(a, first_unfit(a), err);
-    if (rc == 0)
-        *taken = first_taken(a);
-    /* A batch is refused as a whole if one of its rows is locked. */
-    if (rc == SQLOCK_EBUSY)
+    if (rc == 0 && find_taken(a, taken) < 0)
+        return undo_all(a, SQLOCK_EBUSY, err);
+    /* A batch is refused as a whole if one of its rows is locked, and one that
+     * has timed out may have met such a row: a wait goes on. */
+    if (rc == SQLOCK_EBUSY || (rc == SQLOCK_ETIMEDOUT && a->self.wait_ms != 0))
         return refused_as_a_whole(a, taken);
     if (rc < 0 || *taken == NULL || a->count == 1)
         return rc;

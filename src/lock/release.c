@@ -208,11 +208,13 @@ static void hand_off_all(struct lk_release *release)
 
 /* --- to the database --- */
 
-/* Note the result of the release, and give the turn to the next waiter. */
+/* Note the result of the release, of which all came to `all`, and give the turn
+ * to the next waiter. */
 static void end_part(struct lk_release_part *part, const struct lk_item *item,
-                     int rc)
+                     int all)
 {
     struct lk_slot *slot = part->slot;
+    int rc = all < 0 ? all : item->rc;
 
     pthread_mutex_lock(&lk_mutex);
     if (part->hold->state == LK_HOLD_RELEASING) {
@@ -224,13 +226,13 @@ static void end_part(struct lk_release_part *part, const struct lk_item *item,
     }
     pthread_mutex_unlock(&lk_mutex);
     part->rc = outcome(part, rc);
+    part->is_told = (all < 0 || item->is_told) && part->rc == rc;
     if (part->hold->lost == 0)
         lk_count_over(&slot->store->db.stats, slot->key, part->rc);
 }
 
-/* Release the remaining leases in one statement, and set each part's rc.
- * Return as lk_batch_release(). */
-static int release_rest(struct lk_release *release, sqlock_error *err)
+/* Release the remaining leases, and set each part's rc. */
+static void release_rest(struct lk_release *release, sqlock_error *err)
 {
     struct lk_store *store = &release->set->registry->store;
     struct lk_batch *batch = &release->batch;
@@ -245,27 +247,23 @@ static int release_rest(struct lk_release *release, sqlock_error *err)
             (struct lk_item){.lease = part->hold->lease, .owner = part};
     }
     if (batch->count == 0)
-        return 0;
+        return;
     batch->deadline_ns = lk_store_deadline(store);
     rc = lk_batch_release(store, batch, err);
     for (size_t i = 0; i < batch->count; i++)
-        end_part(batch->items[i].owner, &batch->items[i],
-                 rc < 0 ? rc : batch->items[i].rc);
-    return rc;
+        end_part(batch->items[i].owner, &batch->items[i], rc);
 }
 
 /* Release all, and return the first result that is not 0. */
 static int run(struct lk_release *release, sqlock_error *err)
 {
-    int answer;
-
     hand_off_all(release);
-    answer = release_rest(release, err);
+    release_rest(release, err);
     for (size_t i = 0; i < release->set->count; i++) {
-        int rc = release->parts[i].rc;
+        const struct lk_release_part *part = &release->parts[i];
 
-        if (rc < 0)
-            return rc == answer ? rc : lk_release_error(rc, err);
+        if (part->rc < 0)
+            return part->is_told ? part->rc : lk_release_error(part->rc, err);
     }
     return 0;
 }
@@ -293,6 +291,7 @@ int lk_release_end(struct lk_release *release, sqlock_error *err)
         struct lk_release_part *part = &release->parts[i];
 
         set->members[i].rc = part->rc;
+        set->members[i].is_told = part->is_told;
         if (part->hold == NULL)
             continue;
         tell(set->members[i].lock, part);

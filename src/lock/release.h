@@ -27,6 +27,7 @@ struct lk_release_part {
     bool is_handed_off;
     bool is_handed_off_maybe; /* the hand-off got no answer */
     int rc;
+    bool is_told; /* the error of the call says why */
 };
 
 struct lk_release {

@@ -170,7 +170,9 @@ static void settle(const struct renewals *renewals, int rc, sqlock_error *err)
         pending->member->rc =
             lk_renewal_end(pending->hold, &pending->renewal, &item->lease,
                            item->rc, batch->sent_boot_ns);
-        if (rc == 0)
+        pending->member->is_told =
+            item->is_told && pending->member->rc == item->rc;
+        if (rc == 0 && !pending->member->is_told)
             (void)lk_renewal_error(pending->member->rc, err);
     }
     pthread_mutex_unlock(&lk_mutex);
@@ -195,18 +197,21 @@ static int run(struct renewals *renewals, uint32_t ttl_ms, bool is_again,
 
 /* Run the renewals.  A row that another renewal of this process has locked for
  * a moment is no row that a transaction has locked: try again when that is
- * over, within the same time. */
+ * over, within the time for all. */
 static int run_all(struct renewals *renewals, uint32_t ttl_ms,
                    sqlock_error *err)
 {
-    int64_t deadline_ns = lk_store_deadline(&renewals->set->registry->store);
+    const struct lk_store *store = &renewals->set->registry->store;
+    int64_t deadline_ns = lk_batch_deadline(store, renewals->set->count);
     int rc;
 
-    renewals->batch.deadline_ns = deadline_ns;
+    renewals->batch.deadline_ns = lk_store_deadline(store);
     rc = run(renewals, ttl_ms, false, err);
     while (rc == 0 && have_collided(renewals) &&
            sqlock_monotonic_ns() + COLLISION_NS < deadline_ns) {
         lk_sleep_until(sqlock_monotonic_ns() + COLLISION_NS);
+        renewals->batch.deadline_ns =
+            lk_sooner(deadline_ns, lk_store_deadline(store));
         rc = run(renewals, ttl_ms, true, err);
     }
     return rc;

@@ -278,10 +278,10 @@ static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
     int rc;
 
     batch->is_reserved = true;
+    batch->latest_ns = sqlock_monotonic_ns() +
+                       time_to_answer(registry, shortest_ttl_ms(batch));
     batch->deadline_ns =
-        lk_sooner(lk_store_deadline(&registry->store),
-                  sqlock_monotonic_ns() +
-                      time_to_answer(registry, shortest_ttl_ms(batch)));
+        lk_sooner(lk_store_deadline(&registry->store), batch->latest_ns);
     lk_batch_sort(batch);
     rc = lk_batch_renew(&registry->store, batch, &err);
     report_failure(renewer, batch, rc, &err);

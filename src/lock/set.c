@@ -79,6 +79,25 @@ int lk_set_begin(struct lk_set *set, sqlock_lock *const *locks, size_t count,
     return rc;
 }
 
+/* Say which member has failed, and why: as the call has told, or by its
+ * code. */
+static void name_member(const struct lk_member *member, sqlock_error *err)
+{
+    const char *key = member->lock->slot->key;
+    sqlock_error told = {0};
+
+    if (err == NULL)
+        return;
+    if (!member->is_told || err->code != member->rc) {
+        (void)lk_error(err, member->rc, "%s: %s", key,
+                       sqlock_strerror(member->rc));
+        return;
+    }
+    told = *err;
+    (void)sqlock_error_set(err, told.code, told.native, told.sqlstate, "%s: %s",
+                           key, told.message);
+}
+
 int lk_set_end(struct lk_set *set, int rc, sqlock_error *err)
 {
     const struct lk_member *first = NULL; /* in the caller's order */
@@ -98,8 +117,7 @@ int lk_set_end(struct lk_set *set, int rc, sqlock_error *err)
     if (rc == 0 && first != NULL) {
         rc = first->rc;
         if (set->count > 1)
-            rc = lk_error(err, rc, "%s: %s", first->lock->slot->key,
-                          sqlock_strerror(rc));
+            name_member(first, err);
     }
     if (set->members != &set->one)
         free(set->members);

@@ -12,6 +12,7 @@ struct lk_member {
     sqlock_lock *lock;
     size_t place; /* index in the array of the application */
     int rc;
+    bool is_told; /* the error of the call says why */
 };
 
 struct lk_set {

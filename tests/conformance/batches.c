@@ -1,0 +1,328 @@
+/*
+ * batches.c - more locks in one call than have time in one statement are sent
+ * in parts
+ *
+ * The tap stands for a database that is slow: it ends a statement as the
+ * server's time limit does, so nothing depends on how fast the machine is.
+ */
+#include "conformance.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lease/batch.h"
+#include "sqlock/many.h"
+#include "support/tap.h"
+
+/* Three parts, of which the last is smaller. */
+#define COUNT (2 * LK_BATCH_MAX + LK_BATCH_MAX / 2)
+#define LAST_PART (COUNT - 2 * LK_BATCH_MAX)
+
+struct crowd {
+    sqlock_registry *registry;
+    sqlock_lock *locks[COUNT];
+    int results[COUNT];
+};
+
+static void crowd_open(struct crowd *crowd, struct fixture *f)
+{
+    sqlock_options options = fixture_options(f);
+    char name[96];
+
+    crowd->registry = fixture_tapped(f, &options);
+    for (size_t i = 0; i < COUNT; i++) {
+        (void)snprintf(name, sizeof name, "%s-%zu", f->name, i);
+        crowd->locks[i] = lock_obtain(crowd->registry, name);
+        crowd->results[i] = 1;
+    }
+}
+
+static void crowd_close(struct crowd *crowd)
+{
+    tap_reset();
+    for (size_t i = 0; i < COUNT; i++)
+        lock_drop(crowd->locks[i]);
+    registry_end(crowd->registry);
+}
+
+static size_t count_of(const struct crowd *crowd, int rc)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < COUNT; i++)
+        count += crowd->results[i] == rc;
+    return count;
+}
+
+static size_t count_held(const struct crowd *crowd)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < COUNT; i++)
+        count += sqlock_is_held(crowd->locks[i]);
+    return count;
+}
+
+/* Return the number of leases of a statement about many; 0: it is none. */
+static size_t leases_of(const struct tap_event *event)
+{
+    size_t leases = 0;
+
+    for (size_t i = 0; i < event->count; i++) {
+        const sqlock_value *value = &event->parameters[i];
+
+        if (value->type != SQLOCK_TEXT || value->text[0] != '[')
+            continue;
+        for (const char *at = value->text; *at != '\0'; at++)
+            leases += *at == '{';
+    }
+    return leases;
+}
+
+static bool is_claim(const struct tap_event *event)
+{
+    return event->call == TAP_EXECUTE && leases_of(event) > 1 &&
+           strncmp(event->text, "INSERT", 6) == 0;
+}
+
+/* --- too large --- */
+
+/* The database has no time for more than a thousand leases in a statement. */
+static int end_the_large(void *context, const struct tap_event *event)
+{
+    (void)context;
+    return event->call == TAP_EXECUTE && leases_of(event) > LK_BATCH_MAX
+               ? SQLOCK_ECANCELED
+               : 0;
+}
+
+static void test_what_is_too_large_for_a_statement_is_cut(void **state)
+{
+    struct fixture *f = *state;
+    static struct crowd crowd;
+
+    crowd_open(&crowd, f);
+    tap_hooks(end_the_large, NULL, NULL);
+    assert_ok(sqlock_acquire_many(crowd.locks, COUNT, 0, NULL, crowd.results,
+                                  &f->err));
+    assert_int_equal(count_of(&crowd, 0), COUNT);
+    assert_int_equal(count_held(&crowd), COUNT);
+    assert_ok(sqlock_renew_many(crowd.locks, COUNT, crowd.results, &f->err));
+    assert_int_equal(count_of(&crowd, 0), COUNT);
+    assert_ok(sqlock_release_many(crowd.locks, COUNT, crowd.results, &f->err));
+    assert_int_equal(count_of(&crowd, 0), COUNT);
+    assert_true(fixture_is_free(f, sqlock_name(crowd.locks[0])));
+    assert_true(fixture_is_free(f, sqlock_name(crowd.locks[COUNT - 1])));
+    crowd_close(&crowd);
+}
+
+/* Return the lock whose key is the last, or with a sign of -1 the first. */
+static sqlock_lock *at_end(const struct crowd *crowd, int sign)
+{
+    sqlock_lock *end = crowd->locks[0];
+
+    for (size_t i = 1; i < COUNT; i++)
+        if (strcmp(sqlock_key(crowd->locks[i]), sqlock_key(end)) * sign > 0)
+            end = crowd->locks[i];
+    return end;
+}
+
+/* One of the last part is held: none is taken. */
+static void test_a_lock_of_a_later_part_is_busy(void **state)
+{
+    struct fixture *f = *state;
+    static struct crowd crowd;
+    sqlock_lock *last, *theirs;
+
+    crowd_open(&crowd, f);
+    last = at_end(&crowd, 1);
+    theirs = lock_obtain(f->b, sqlock_name(last));
+    lock_take(theirs, 0);
+    assert_fails(SQLOCK_EBUSY, sqlock_acquire_many(crowd.locks, COUNT, 0, NULL,
+                                                   NULL, &f->err));
+    assert_int_equal(count_held(&crowd), 0);
+    for (size_t i = 0; i < COUNT; i += LK_BATCH_MAX / 2)
+        assert_true(crowd.locks[i] == last ||
+                    fixture_is_free(f, sqlock_name(crowd.locks[i])));
+    lock_end(theirs);
+    crowd_close(&crowd);
+}
+
+/* --- a part that fails --- */
+
+/* This happens to the second claim of a part, and to those up to the last. */
+struct second {
+    unsigned claims, last;
+    int before, after;
+};
+
+static int at_second(struct second *second, const struct tap_event *event,
+                     int rc)
+{
+    return is_claim(event) && second->claims >= 2 &&
+                   second->claims <= second->last
+               ? rc
+               : 0;
+}
+
+static int before_second(void *context, const struct tap_event *event)
+{
+    struct second *second = context;
+
+    second->claims += is_claim(event);
+    return at_second(second, event, second->before);
+}
+
+static int after_second(void *context, const struct tap_event *event, int rc)
+{
+    struct second *second = context;
+    int lost = at_second(second, event, second->after);
+
+    return lost != 0 ? lost : rc;
+}
+
+/* One of the first part is held: the others are not taken from anybody, not
+ * even for a moment. */
+static void test_nothing_is_claimed_behind_a_part_that_is_busy(void **state)
+{
+    struct fixture *f = *state;
+    struct second claims = {0};
+    static struct crowd crowd;
+    sqlock_lock *theirs;
+
+    crowd_open(&crowd, f);
+    theirs = lock_obtain(f->b, sqlock_name(at_end(&crowd, -1)));
+    lock_take(theirs, 0);
+    tap_hooks(before_second, NULL, &claims);
+    assert_fails(SQLOCK_EBUSY, sqlock_acquire_many(crowd.locks, COUNT, 0, NULL,
+                                                   crowd.results, &f->err));
+    assert_int_equal(claims.claims, 1);
+    assert_int_equal(count_of(&crowd, SQLOCK_EBUSY), COUNT);
+    assert_int_equal(count_held(&crowd), 0);
+    lock_end(theirs);
+    crowd_close(&crowd);
+}
+
+/* It is halved three times; then those before it are given back, and those
+ * behind it are not sent. */
+static void test_a_part_that_times_out_fails_the_claim(void **state)
+{
+    struct fixture *f = *state;
+    struct second second = {.last = UINT_MAX, .before = SQLOCK_ECANCELED};
+    static struct crowd crowd;
+
+    crowd_open(&crowd, f);
+    tap_hooks(before_second, NULL, &second);
+    assert_fails(SQLOCK_ETIMEDOUT,
+                 sqlock_acquire_many(crowd.locks, COUNT, 0, NULL, crowd.results,
+                                     &f->err));
+    assert_timed_out(&f->err);
+    assert_int_equal(second.claims, 1 + 4);
+    assert_int_equal(count_of(&crowd, 0), 0);
+    assert_int_equal(count_held(&crowd), 0);
+    for (size_t i = 0; i < COUNT; i += LK_BATCH_MAX / 4)
+        assert_true(fixture_is_free(f, sqlock_name(crowd.locks[i])));
+    crowd_close(&crowd);
+}
+
+/* Its halves are sent, and then parts of that size. */
+static void test_a_part_that_times_out_is_cut(void **state)
+{
+    struct fixture *f = *state;
+    struct second second = {.last = 2, .before = SQLOCK_ECANCELED};
+    static struct crowd crowd;
+
+    crowd_open(&crowd, f);
+    tap_hooks(before_second, NULL, &second);
+    assert_ok(sqlock_acquire_many(crowd.locks, COUNT, 0, NULL, crowd.results,
+                                  &f->err));
+    assert_int_equal(second.claims, 1 + 1 + 2 + 1);
+    assert_int_equal(count_of(&crowd, 0), COUNT);
+    assert_int_equal(count_held(&crowd), COUNT);
+    assert_ok(sqlock_renew_many(crowd.locks, COUNT, NULL, &f->err));
+    assert_ok(sqlock_release_many(crowd.locks, COUNT, NULL, &f->err));
+    crowd_close(&crowd);
+}
+
+static void test_a_wait_goes_on_after_a_part_that_timed_out(void **state)
+{
+    struct fixture *f = *state;
+    struct second second = {.last = 5, .before = SQLOCK_ECANCELED};
+    static struct crowd crowd;
+
+    crowd_open(&crowd, f);
+    tap_hooks(before_second, NULL, &second);
+    assert_ok(sqlock_acquire_many(crowd.locks, COUNT, PATIENCE_MS, NULL, NULL,
+                                  &f->err));
+    assert_int_equal(count_held(&crowd), COUNT);
+    assert_ok(sqlock_release_many(crowd.locks, COUNT, NULL, &f->err));
+    crowd_close(&crowd);
+}
+
+/* The claims of the part are sent again, with their own CLIENT_IDs. */
+static void test_a_part_without_an_answer_is_sent_again(void **state)
+{
+    struct fixture *f = *state;
+    struct second second = {.last = 2, .after = SQLOCK_EUNCERTAIN};
+    static struct crowd crowd;
+
+    crowd_open(&crowd, f);
+    tap_hooks(before_second, after_second, &second);
+    assert_ok(sqlock_acquire_many(crowd.locks, COUNT, 0, NULL, crowd.results,
+                                  &f->err));
+    assert_int_equal(second.claims, 4);
+    assert_int_equal(count_held(&crowd), COUNT);
+    assert_ok(sqlock_renew_many(crowd.locks, COUNT, NULL, &f->err));
+    assert_ok(sqlock_release_many(crowd.locks, COUNT, NULL, &f->err));
+    crowd_close(&crowd);
+}
+
+/* The last part, and only that one. */
+static int end_the_last(void *context, const struct tap_event *event)
+{
+    (void)context;
+    return event->call == TAP_EXECUTE && leases_of(event) == LAST_PART
+               ? SQLOCK_ECANCELED
+               : 0;
+}
+
+/* The other parts are renewed and released; what is not released is freed in
+ * the background. */
+static void test_a_part_that_times_out_fails_alone(void **state)
+{
+    struct fixture *f = *state;
+    static struct crowd crowd;
+
+    crowd_open(&crowd, f);
+    assert_ok(sqlock_acquire_many(crowd.locks, COUNT, 0, NULL, NULL, &f->err));
+    tap_hooks(end_the_last, NULL, NULL);
+    assert_fails(SQLOCK_EBUSY,
+                 sqlock_renew_many(crowd.locks, COUNT, crowd.results, &f->err));
+    assert_timed_out(&f->err);
+    assert_int_equal(count_of(&crowd, 0), COUNT - LAST_PART);
+    assert_int_equal(count_of(&crowd, SQLOCK_EBUSY), LAST_PART);
+    assert_int_equal(count_held(&crowd), COUNT);
+    assert_fails(SQLOCK_EBUSY, sqlock_release_many(crowd.locks, COUNT,
+                                                   crowd.results, &f->err));
+    assert_timed_out(&f->err);
+    assert_int_equal(count_of(&crowd, 0), COUNT - LAST_PART);
+    assert_int_equal(count_of(&crowd, SQLOCK_EBUSY), LAST_PART);
+    for (size_t i = 0; i < COUNT; i++)
+        if (crowd.results[i] != 0 && i % 100 == 0)
+            assert_becomes_true(fixture_is_free(f, sqlock_name(crowd.locks[i])),
+                                PATIENCE_MS);
+    crowd_close(&crowd);
+}
+
+static const struct test tests[] = {
+    TEST(test_what_is_too_large_for_a_statement_is_cut),
+    TEST(test_a_lock_of_a_later_part_is_busy),
+    TEST(test_nothing_is_claimed_behind_a_part_that_is_busy),
+    TEST(test_a_part_that_times_out_fails_the_claim),
+    TEST(test_a_part_that_times_out_is_cut),
+    TEST(test_a_wait_goes_on_after_a_part_that_timed_out),
+    TEST(test_a_part_without_an_answer_is_sent_again),
+    TEST(test_a_part_that_times_out_fails_alone),
+};
+const struct topic topic_batches = TOPIC(tests);
