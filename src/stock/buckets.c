@@ -325,6 +325,26 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
     return 0;
 }
 
+/* On a database with one writer db/group.c commits the statements of all
+ * threads together, and its leader goes on without waking another thread for
+ * each round.  Only an order, which takes a transaction, is combined there. */
+static int alone(struct lk_stock_operation *op, sqlock_error *err)
+{
+    struct lk_stock_line *line = &op->lines[0];
+    int64_t left = -1;
+    int rc;
+
+    if (op->order != NULL || !op->stock->tables.has_one_writer)
+        return lk_combine_alone(op, err);
+    rc = deduct(op, line, NULL, &left, err);
+    if (rc == 0)
+        return LK_STOCK_IN_TRANSACTION;
+    if (rc < 0)
+        return rc;
+    lk_stock_changed(line, -line->quantity, left);
+    return 0;
+}
+
 static const struct lk_stock_rows buckets = {
     .deduct = deduct,
     .combines = SQLOCK_STOCK_SQL_BUCKET_COMBINE,
@@ -335,6 +355,6 @@ static const struct lk_stock_rows buckets = {
 
 const struct lk_stock_strategy lk_stock_buckets = {
     .take = take,
-    .alone = lk_combine_alone,
+    .alone = alone,
     .rows = &buckets,
 };

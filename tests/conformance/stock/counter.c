@@ -8,9 +8,12 @@
 
 struct counter *counter_at;
 
-bool counter_is_strategy(sqlock_stock_strategy strategy)
+bool counter_is_strategy(const struct fixture *f,
+                         sqlock_stock_strategy strategy)
 {
-    bool is_one = strategy >= SQLOCK_STOCK_BUCKETS;
+    bool is_one = strategy == SQLOCK_STOCK_COALESCED ||
+                  (strategy == SQLOCK_STOCK_BUCKETS &&
+                   (f->database->bit & ON_SERVERS) != 0);
 
     if (is_one)
         print_message("%s\n", sqlock_stock_strategy_name(strategy));

@@ -80,11 +80,13 @@ bool counter_is_write(const struct tap_event *event);
 /* Deduct as worker->context, a caller, says. */
 int counter_call(struct worker *worker);
 
-/* Run what follows with each `strategy` that combines threads. */
-#define each_combined                                                          \
+/* Run what follows with each `strategy` that combines threads, also without
+ * orders. */
+#define each_combined(f)                                                       \
     for (sqlock_stock_strategy strategy = SQLOCK_STOCK_COALESCED;              \
-         counter_is_strategy(strategy);                                        \
+         counter_is_strategy((f), strategy);                                   \
          strategy = (sqlock_stock_strategy)(strategy - 1))
-bool counter_is_strategy(sqlock_stock_strategy strategy);
+bool counter_is_strategy(const struct fixture *f,
+                         sqlock_stock_strategy strategy);
 
 #endif

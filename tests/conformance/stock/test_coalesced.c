@@ -14,7 +14,7 @@ static void test_all_that_wait_are_served_in_one_round(void **state)
 {
     struct fixture *f = *state;
 
-    each_combined
+    each_combined(f)
     {
         struct caller callers[CALLERS_MAX];
         struct counter counter;
@@ -113,7 +113,7 @@ static void test_no_round_has_more_than_a_batch(void **state)
 
 static void test_partial_grants_are_exact(void **state)
 {
-    each_combined
+    each_combined(*state)
     {
         serve_partly(*state, strategy, false);
         fixture_next(*state);
@@ -167,7 +167,7 @@ static void test_a_sum_beyond_a_number_hides_nobody(void **state)
 {
     struct fixture *f = *state;
 
-    each_combined
+    each_combined(f)
     {
         struct counter counter;
 
@@ -193,7 +193,7 @@ static void test_an_order_is_not_judged_by_a_misuse_in_its_round(void **state)
 {
     struct fixture *f = *state;
 
-    each_combined
+    each_combined(f)
     {
         sqlock_stock *other = shop_open_at(f->b, SQLOCK_STOCK_CONDITIONAL);
         struct counter counter;
@@ -222,7 +222,7 @@ static void test_one_order_twice_in_a_round_is_done_once(void **state)
 {
     struct fixture *f = *state;
 
-    each_combined
+    each_combined(f)
     {
         struct counter counter;
         const char *order;
@@ -251,7 +251,7 @@ static void test_a_known_order_in_a_round_gets_its_answer(void **state)
 {
     struct fixture *f = *state;
 
-    each_combined
+    each_combined(f)
     {
         sqlock_stock *other = shop_open_at(f->b, SQLOCK_STOCK_CONDITIONAL);
         struct counter counter;
@@ -286,7 +286,7 @@ static void test_the_leaders_error_reaches_every_follower(void **state)
 {
     struct fixture *f = *state;
 
-    each_combined
+    each_combined(f)
     {
         struct counter counter;
 
@@ -311,7 +311,7 @@ static void test_F34_a_lost_answer_is_told_or_found_out(void **state)
 {
     struct fixture *f = *state;
 
-    each_combined
+    each_combined(f)
     {
         struct counter counter;
         const char *order;
@@ -438,7 +438,7 @@ static void test_nobody_waits_for_more_than_two_rounds(void **state)
 {
     struct fixture *f = *state;
 
-    each_combined
+    each_combined(f)
     {
         struct workers workers;
         struct counter counter;
