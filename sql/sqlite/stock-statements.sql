@@ -102,11 +102,10 @@ SELECT T.{item}, T.{quantity} + coalesce((SELECT sum(C.QUANTITY)
   ORDER BY T.{item};
 
 -- ---- bucket deduct (ours)
--- Deducts from one of the buckets of an item, and returns what is left there.
+-- Deducts from one of the buckets of an item.
 UPDATE INT_STOCK_BUCKET
   SET QUANTITY = QUANTITY - :quantity
-  WHERE ITEM = :name AND BUCKET = :bucket AND QUANTITY >= :quantity
-  RETURNING QUANTITY;
+  WHERE ITEM = :name AND BUCKET = :bucket AND QUANTITY >= :quantity;
 
 -- ---- buckets (ours)
 -- Locks the buckets of an item, to even them out.

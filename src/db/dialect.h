@@ -554,7 +554,8 @@ typedef enum sqlock_stock_kind {
 
     /* --- buckets, only of sqlock's own table --- */
     /* Deduct :quantity from :bucket of :name.  One row: what is left in the
-     * bucket.  No row: it has less, or there is no such bucket. */
+     * bucket; or, where the database has one writer, affected: 1.  Neither: it
+     * has less, or there is no such bucket. */
     SQLOCK_STOCK_SQL_BUCKET_DEDUCT,
     /* BUCKET_DEDUCT, and insert the entries :rows, as in COMBINE, but with
      * BALANCE as it is given. */

@@ -296,9 +296,10 @@ static int deduct(struct lk_stock_operation *op, struct lk_stock_line *line,
     lk_stock_argument_integer(&arguments, SQLOCK_SP_BUCKET, bucket);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entries);
     rc = lk_stock_send(op, kind_of(op, entries), &arguments, &result, err);
-    if (rc == 0 && result.rows > 0) {
-        note_left(op, line, bucket, result.cells[0].integer);
-        if (result.columns > 1)
+    if (rc == 0 && (result.rows > 0 || result.affected > 0)) {
+        if (result.rows > 0)
+            note_left(op, line, bucket, result.cells[0].integer);
+        if (result.rows > 0 && result.columns > 1)
             *left = result.cells[1].integer;
         rc = learn_left(op, line, left, err);
         rc = rc < 0 ? rc : 1;

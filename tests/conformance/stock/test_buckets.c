@@ -163,7 +163,7 @@ static void test_a_restore_is_one_statement(void **state)
 }
 
 static const struct test tests[] = {
-    TEST(test_two_processes_come_to_different_buckets),
+    TEST_ON(test_two_processes_come_to_different_buckets, ON_SERVERS, 0),
     TEST(test_few_pieces_are_in_few_buckets),
     TEST_ON(test_a_sale_does_not_wait_for_one_that_is_held_up, ON_SERVERS, 0),
     TEST(test_what_is_left_is_read_for_who_asks),
