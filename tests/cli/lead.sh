@@ -5,6 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 tool json jansson
 tool pty
+tool fill
 
 # Start a candidate for the lock "service".  Each copy of its service writes
 # NAME and its own number to $dir/terms, and goes on until it is killed.
@@ -108,15 +109,50 @@ ends_by_itself() {
         "granted ended"
     run lead --once service -- true
     is "options of run only are refused" "$status" 64
-    # A signal between two terms.
-    "$SQLOCK" --table-prefix "$prefix" lead service -- sh -c 'exit 3' \
-        2>"$dir/err" &
+}
+
+# A signal between two terms: another candidate has the lock by then, so that no
+# second term begins.
+ends_between_terms() {
+    local member
+    rm -f "$dir/fail"
+    "$SQLOCK" --table-prefix "$prefix" lead --status-fd 7 service -- \
+        sh -c "until [ -e '$dir/fail' ]; do sleep 0.1; done; exit 3" \
+        7>"$dir/told" 2>"$dir/err" &
     holder=$!
     helper "$holder"
+    until_true grep -q granted "$dir/told"
+    : >"$dir/terms"
+    candidate other
+    until_true waits 1
+    touch "$dir/fail"
     until_true grep -q "exited with 3" "$dir/err"
     kill -TERM "$holder"
     ends
     is "a signal between two terms ends it" "$?" 143
+    is "and is told, and nothing of the term before" \
+        "$(for member in cause status command_status command_signal token; do
+            tail -n 1 "$dir/told" | json "$member"
+        done | paste -sd ' ')" "interrupted 143 null null null"
+    resign other
+}
+
+# Nobody reads what a candidate says of its service, which goes on all the same.
+unread() {
+    : >"$dir/terms"
+    mkfifo "$dir/full"
+    exec 6<>"$dir/full"
+    "$dir/fill" "$SQLOCK" --table-prefix "$prefix" lead service -- \
+        sh -c "echo one \$\$ >>'$dir/terms'; exec sleep 600" >&6 2>&6 &
+    candidates[one]=$!
+    helper "$!"
+    exec 6<&-
+    terms 1
+    kill -KILL "$(copy)"
+    terms 2
+    resign one
+    is "a candidate whose messages nobody reads begins again, and ends" "$?" 143
+    rm -f "$dir/full"
 }
 
 # HUP tells many a service to read its configuration; another is ended by it.
@@ -255,6 +291,8 @@ for one in $(databases); do
     passes_on
     loses
     ends_by_itself
+    ends_between_terms
+    unread
     hangs_up
     waits_on
     interrupted

@@ -4,6 +4,7 @@
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
+tool fill
 
 # Run the command with --status-fd 7.  Put the report that the lock was granted
 # into $dir/granted, and other reports into $dir/report.
@@ -29,7 +30,7 @@ says() { # CAUSE STATUS COMMAND_STATUS COMMAND_SIGNAL: of the last one
 }
 
 outcomes() {
-    local word
+    local word member
     reported report -- true
     says exited 0 0 null
     is "the name" "$(json name <"$dir/report")" report
@@ -87,6 +88,18 @@ outcomes() {
     is_one_line "a descriptor that is not open, and more: one line"
     reported ""
     says usage 64 null null
+    reported --region $'\xff' report -- true
+    says usage 64 null null
+    is "a region that is not UTF-8 is told, escaped" \
+        "$(json region <"$dir/report")" '\xff'
+    reported report
+    says usage 64 null null
+    is "a region that was not read is null" \
+        "$(json region <"$dir/report")" null
+    is "and so is what belongs to a lease" \
+        "$(for member in key token client_id; do
+            json "$member" <"$dir/report"
+        done | uniq)" null
     SQLOCK_URL=sqlite:$dir/nowhere/x.db reported -n report -- true
     says usage 64 null null
     SQLOCK_URL=postgresql://nobody@127.0.0.1:1/none reported -n report -- true
@@ -116,7 +129,6 @@ at_once() {
     is "and the end at the end" "$(json cause <<<"$out")" signaled
     exec 8<&-
     # The pipe is full, and is not read before the command has run.
-    tool fill
     "$dir/fill" "$SQLOCK" --table-prefix "$prefix" run --status-fd 7 full \
         -- touch "$dir/it-ran" 2>"$dir/err" | {
         until_true test -e "$dir/it-ran" && echo yes >"$dir/ran-unread"
@@ -124,6 +136,45 @@ at_once() {
     }
     is "a pipe that is full keeps the command from nothing" \
         "$(cat "$dir/ran-unread" 2>/dev/null)" yes
+}
+
+# Start sqlock with a pipe that is full, and stays so, as stderr and 7.
+unread() { # ARGUMENT...
+    [ -p "$dir/full" ] || mkfifo "$dir/full"
+    exec 6<>"$dir/full"
+    "$dir/fill" "$SQLOCK" --table-prefix "$prefix" "$@" >&6 2>&6 &
+    holder=$!
+    helper "$holder"
+    exec 6<&-
+}
+is_free() { # KEY: after it was held
+    [ "$(sq show "$1" --json 2>/dev/null | json state)" = free ]
+}
+waits() { # KEY
+    [ "$(sq show "$1" --json | json waiters)" = 1 ]
+}
+is_ended() { # WHAT
+    kill -TERM "$holder"
+    ends
+    is "$1: TERM ends sqlock although nobody reads" "$?" 143
+}
+
+# Nobody reads what sqlock writes at its end: signals end it as before.
+nobody_reads() {
+    local waiter
+    unread run --status-fd 7 unread-report -- true
+    until_true is_free unread-report
+    is_ended "the report"
+    unread run unread-message "$dir/nothing"
+    until_true is_free unread-message
+    is_ended "a message"
+    hold unread-wait
+    waiter=$holder
+    unread run --status-fd 7 unread-wait -- true
+    until_true waits unread-wait
+    is_ended "the report of a wait"
+    holder=$waiter
+    let_go
 }
 
 done_before() {
@@ -154,7 +205,7 @@ interrupted() {
 }
 
 descriptors() {
-    local fd
+    local fd word
     for fd in 8 -1 x 99999999999; do
         run run --status-fd "$fd" report -- echo "it runs"
         is "--status-fd $fd" "$status/$out" "64/"
@@ -167,6 +218,17 @@ descriptors() {
     # The pipe has no reader any more: sqlock neither fails nor dies of SIGPIPE.
     sq run --status-fd 7 report -- sh -c 'sleep 0.2; exit 3' 7> >(:) 2>"$dir/err"
     is "a pipe that nobody reads" "$?" 3
+    mkfifo "$dir/unread"
+    exec 5<>"$dir/unread" 8>"$dir/unread" 5<&-
+    for word in --bogus "--grace 99"; do
+        # shellcheck disable=SC2086 # an option and its value
+        sq run --status-fd 8 $word report -- true 2>"$dir/err"
+        is "a pipe that nobody reads: $word" "$?" 64
+        # shellcheck disable=SC2086
+        sq lead --status-fd 8 $word report -- true 2>"$dir/err"
+        is "a pipe that nobody reads: lead $word" "$?" 64
+    done
+    exec 8>&-
 }
 
 strings() {
@@ -184,6 +246,7 @@ for one in $(databases | head -n 1); do
     use "$one" || continue
     outcomes
     at_once
+    nobody_reads
     done_before
     interrupted
     descriptors

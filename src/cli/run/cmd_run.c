@@ -278,7 +278,7 @@ static int run_with(const cli *app,
         status = run_signals_block(&signals) ? run(&options, &signals, &report)
                                              : CLI_SYSTEM;
     }
-    run_report_write(&report, &options, status);
+    run_report_write(&report, &options, &signals, status);
     for (setting = options.settings; *setting != NULL; setting++)
         free(*setting);
     return status;
@@ -302,6 +302,7 @@ static void report_refusal(const cli *app)
     const run_options options = {.name = app->count > 0 ? app->args[0] : NULL,
                                  .registry.region = app->settings[CLI_REGION]};
     run_report report = {.cause = "usage"};
+    run_signals signals = {.fd = -1};
     size_t i;
 
     for (i = 0; options_of[i].number != &status_fd; i++)
@@ -309,7 +310,7 @@ static void report_refusal(const cli *app)
     if (app->given[i] != NULL && cli_parse_int64(app->given[i], &status_fd) &&
         status_fd >= 0 && status_fd <= INT32_MAX &&
         fcntl((int)status_fd, F_GETFD) >= 0 && read_status_fd(app, &report))
-        run_report_write(&report, &options, CLI_USAGE);
+        run_report_write(&report, &options, &signals, CLI_USAGE);
 }
 
 const cli_command cli_run = {

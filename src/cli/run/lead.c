@@ -34,15 +34,16 @@ static bool goes_on(const run_report *report, int status)
     return false;
 }
 
-/* Say how the term has ended; loop.c has said why, if sqlock ended it. */
+/* Say how the term has ended; loop.c has said why, if sqlock ended it.  Nobody
+ * need read it for the next term to come. */
 static void say_end(const run_report *report, const char *command)
 {
     int status = report->wait_status;
 
     if (strcmp(report->cause, "exited") == 0)
-        cli_note("%s has exited with %d", command, WEXITSTATUS(status));
+        run_note("%s has exited with %d", command, WEXITSTATUS(status));
     else if (strcmp(report->cause, "signaled") == 0)
-        cli_note("%s was ended by the signal SIG%s", command,
+        run_note("%s was ended by the signal SIG%s", command,
                  sigabbrev_np(WTERMSIG(status)));
 }
 
@@ -75,16 +76,15 @@ int run_lead(const run_options *options, const run_signals *signals,
         if (!goes_on(report, status))
             return status;
         say_end(report, options->command[0]);
-        number = pause_between(&ours);
-        if (number != 0) {
-            run_report_write(report, options, CLI_SIGNALLED + number);
-            run_signals_die_of(&ours, number);
-        }
-        while (waitpid(-1, NULL, WNOHANG) > 0)
-            continue; /* daemons that have outlived their term */
         report->has_ended = false;
         report->was_hung_up = false;
         report->grant = (run_grant){.token = 0};
-        cli_info("waiting for \"%s\" again", options->name);
+        report->cause = "interrupted"; /* if a signal ends the pause */
+        number = pause_between(&ours);
+        if (number != 0)
+            run_report_die(report, options, &ours, number);
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            continue; /* daemons that have outlived their term */
+        run_info("waiting for \"%s\" again", options->name);
     }
 }

@@ -53,8 +53,13 @@ typedef struct run_state {
 
 static _Noreturn void die_of(const run_state *run, int number)
 {
-    run_report_write(run->report, run->options, CLI_SIGNALLED + number);
-    run_signals_die_of(&run->signals, number);
+    run_report_die(run->report, run->options, &run->signals, number);
+}
+
+/* Wait until stderr takes a message, unless a signal ends sqlock. */
+static void await_stderr(run_state *run)
+{
+    run_report_await(run->report, run->options, &run->signals, STDERR_FILENO);
 }
 
 /* Set the outcome.  The message, which may be "", is written after the lock was
@@ -286,10 +291,11 @@ static void take_over(run_state *run)
     if (run_family_sweep(getpid())) {
         /* The lock is not released: it excludes others as long as the lease
          * lasts, since processes of the command still run. */
+        run->report->cause = "lost";
+        await_stderr(run);
         cli_error("a process of the command cannot be ended; the lock stays "
                   "held until its lease expires");
-        run->report->cause = "lost";
-        run_report_write(run->report, run->options, CLI_LOST);
+        run_report_write(run->report, run->options, &run->signals, CLI_LOST);
         _exit(CLI_LOST);
     }
     (void)run_lease_look(&run->lease);
@@ -414,10 +420,13 @@ static void release(run_state *run)
     sqlock_error err = {0};
     int rc = run_lease_release(&run->lease, &err);
 
-    if (run->message[0] != '\0')
+    if (run->message[0] != '\0') {
+        await_stderr(run);
         cli_error("%s", run->message);
+    }
     if (rc == 0 || run->status == CLI_LOST)
         return;
+    await_stderr(run);
     if ((rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED) &&
         was_held_to_the_end(run)) {
         cli_note("the lock was lost after the command had ended");
@@ -451,10 +460,12 @@ static void give_up(run_state *run, int rc)
     (void)run_lease_release(&run->lease, NULL);
     run->status = run_wait_status(rc);
     run->report->cause = cause_of(run->status);
-    if (run->status == CLI_BUSY)
+    if (run->status == CLI_BUSY) {
         run->status = run->options->busy_status;
-    else
-        (void)cli_fail(&run->lease.error);
+        return;
+    }
+    await_stderr(run);
+    (void)cli_fail(&run->lease.error);
 }
 
 /* End without having run the command: the work was done before, whatever
@@ -465,6 +476,7 @@ static void end_as_done(run_state *run)
     int rc = run_lease_release(&run->lease, &err);
 
     end_as(run, CLI_OK, "done", "%s", "");
+    await_stderr(run);
     say_done(run);
     if (rc < 0 && rc != SQLOCK_ELOST && rc != SQLOCK_EEXPIRED)
         note_kept(&err);

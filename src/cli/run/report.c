@@ -24,7 +24,8 @@ static json_t *number_or_null(bool is_known, int number)
     return is_known ? json_integer(number) : json_null();
 }
 
-/* Write a line.  That nobody reads it is no reason to fail. */
+/* Write a line.  That nobody reads it is no reason to fail, nor to die of
+ * SIGPIPE, which is blocked, or ignored. */
 static void write_line(int fd, json_t *value)
 {
     char *text = value != NULL
@@ -42,15 +43,19 @@ static const char *region_of(const run_options *options)
     return options->registry.region != NULL ? options->registry.region : "";
 }
 
-/* Write that the lock is held, without waiting for a reader.  A writable pipe
- * takes PIPE_BUF bytes at once, and the line is shorter, since it has no name.
- */
-void run_report_grant(const run_report *report, const run_options *options)
+/* Return whether the descriptor of the report takes a line at once.  A writable
+ * pipe takes PIPE_BUF bytes, and a line is shorter. */
+static bool takes_line(const run_report *report)
 {
     struct pollfd file = {.fd = report->fd, .events = POLLOUT};
 
-    if (report->fd < 0 || poll(&file, 1, 0) != 1 ||
-        (file.revents & POLLOUT) == 0)
+    return report->fd >= 0 && poll(&file, 1, 0) == 1 &&
+           (file.revents & POLLOUT) != 0;
+}
+
+void run_report_grant(const run_report *report, const run_options *options)
+{
+    if (!takes_line(report))
         return;
     write_line(report->fd,
                json_pack("{s:s, s:I, s:s, s:s, s:s}", "event", "granted",
@@ -59,27 +64,53 @@ void run_report_grant(const run_report *report, const run_options *options)
                          "client_id", report->grant.client_id));
 }
 
-void run_report_write(run_report *report, const run_options *options,
+static void write_end(run_report *report, const run_options *options,
                       int status)
 {
     bool has_exited = report->has_ended && WIFEXITED(report->wait_status);
     bool was_killed = report->has_ended && WIFSIGNALED(report->wait_status);
     const run_grant *grant = &report->grant;
 
-    if (report->fd < 0)
-        return;
     write_line(
         report->fd,
-        json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "event",
+        json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "event",
                   "ended", "cause", report->cause, "status", status,
                   "command_status",
                   number_or_null(has_exited, WEXITSTATUS(report->wait_status)),
                   "command_signal",
                   number_or_null(was_killed, WTERMSIG(report->wait_status)),
                   "name", cli_json_text(options->name), "region",
-                  region_of(options), "key", text_or_null(grant->key), "token",
+                  text_or_null(region_of(options)), "key",
+                  text_or_null(grant->key), "token",
                   grant->token != 0 ? json_integer(grant->token) : json_null(),
                   "client_id", text_or_null(grant->client_id)));
     (void)close(report->fd);
     report->fd = -1;
+}
+
+void run_report_die(run_report *report, const run_options *options,
+                    const run_signals *signals, int number)
+{
+    if (takes_line(report))
+        write_end(report, options, CLI_SIGNALLED + number);
+    run_signals_die_of(signals, number);
+}
+
+void run_report_await(run_report *report, const run_options *options,
+                      run_signals *signals, int fd)
+{
+    int number = run_signals_await_reader(signals, fd);
+
+    if (number != 0)
+        run_report_die(report, options, signals, number);
+}
+
+void run_report_write(run_report *report, const run_options *options,
+                      run_signals *signals, int status)
+{
+    if (report->fd < 0)
+        return;
+    run_report_await(report, options, signals, report->fd);
+    (void)signal(SIGPIPE, SIG_IGN); /* no program is started any more */
+    write_end(report, options, status);
 }

@@ -103,11 +103,6 @@ typedef struct run_report {
  *  once. */
 void run_report_grant(const run_report *report, const run_options *options);
 
-/** Write the outcome and the exit status, as one line of JSON, and close the
- *  descriptor: another call does nothing.  May block until the line is read. */
-void run_report_write(run_report *report, const run_options *options,
-                      int status);
-
 /* ---------------------------------------------------------------- wait -- */
 
 typedef struct run_wait {
@@ -259,6 +254,29 @@ void run_signals_stop(void);
 
 /** End sqlock as the signal would have done, had it not been blocked. */
 _Noreturn void run_signals_die_of(const run_signals *signals, int number);
+
+/** Wait until @p fd, such as a full pipe, takes output again, while signals are
+ *  blocked and nobody else takes them.  A signal that ends the wait for the
+ *  lock ends this wait, too.  @return that signal, or 0 */
+int run_signals_await_reader(run_signals *signals, int fd);
+
+/* ------------------------------------------------------- report, the end -- */
+
+/** Write the outcome and the exit status, as one line of JSON, and close the
+ *  descriptor: another call does nothing.  Wait for a reader as
+ *  run_report_await() does.  Call it when nothing is started any more. */
+void run_report_write(run_report *report, const run_options *options,
+                      run_signals *signals, int status);
+
+/** Write the outcome, if the pipe takes it at once, and end sqlock by a signal.
+ */
+_Noreturn void run_report_die(run_report *report, const run_options *options,
+                              const run_signals *signals, int number);
+
+/** Wait as run_signals_await_reader(), and end sqlock by the signal that ends
+ *  the wait.  Call it before a message, once the lock is released. */
+void run_report_await(run_report *report, const run_options *options,
+                      run_signals *signals, int fd);
 
 /* ---------------------------------------------------------------- link -- */
 

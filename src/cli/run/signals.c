@@ -112,6 +112,24 @@ bool run_signals_end_wait(run_signals *signals, int number)
     return false;
 }
 
+int run_signals_await_reader(run_signals *signals, int fd)
+{
+    for (;;) {
+        struct pollfd files[] = {{.fd = fd, .events = POLLOUT},
+                                 {.fd = signals->fd, .events = POLLIN}};
+        int number;
+
+        (void)poll(files, 2, signals->looks > 0 ? LOOK_MS : -1);
+        if (files[0].revents != 0)
+            return 0;
+        number = run_signals_take(signals);
+        if (number == SIGTSTP)
+            run_signals_stop();
+        else if (number != 0 && run_signals_end_wait(signals, number))
+            return number;
+    }
+}
+
 bool run_signals_ended(int wait_status, int number)
 {
     return WIFSIGNALED(wait_status)
