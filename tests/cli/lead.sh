@@ -95,6 +95,7 @@ loses() {
 }
 
 ends_by_itself() {
+    local text
     run lead service -- true
     is "a service that succeeds is not begun again" "$status" 0
     run lead service -- "$dir/nothing"
@@ -107,6 +108,14 @@ ends_by_itself() {
     is "--status-fd: a line for the term, and the end" \
         "$(sed -n 's/.*"event":"\([a-z]*\)".*/\1/p' <<<"$out" | paste -sd ' ')" \
         "granted ended"
+    hold service
+    for text in "$(printf '%01025d' 0)" $'\xff'; do
+        run lead -n --publish "$text" service -- true
+        is "--publish: a text that cannot be is refused at once" "$status" 64
+        is_one_line "--publish: why"
+        has "--publish: why, in words" "$err" "lead: --publish"
+    done
+    let_go
     run lead --once service -- true
     is "options of run only are refused" "$status" 64
 }

@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+#include "sqlock/leader.h"
+
 #define GRACE_DEFAULT_MOST_MS ((int64_t)10000)
 #define NOTE_MAX 80
 
@@ -121,6 +124,23 @@ static bool read_status_fd(const cli *app, run_report *report)
     return report->fd >= 0;
 }
 
+static bool read_published(run_options *options)
+{
+    options->text = published;
+    if (published == NULL)
+        return true;
+    if (options->mode == SQLOCK_SHARED)
+        cli_error("lead: --publish needs the lock alone, without --slots");
+    else if (strlen(published) > SQLOCK_LEADER_TEXT_MAX ||
+             !lk_utf8_is_valid(published))
+        cli_error("lead: --publish must be a text of at most %d bytes, in "
+                  "UTF-8",
+                  SQLOCK_LEADER_TEXT_MAX);
+    else
+        return true;
+    return false;
+}
+
 static int read_options(const cli *app, run_options *options)
 {
     int status;
@@ -144,11 +164,8 @@ static int read_options(const cli *app, run_options *options)
                   "--slots");
         return CLI_USAGE;
     }
-    if (published != NULL && options->mode == SQLOCK_SHARED) {
-        cli_error("lead: --publish needs the lock alone, without --slots");
+    if (!read_published(options))
         return CLI_USAGE;
-    }
-    options->text = published;
     options->busy_status = (int)busy_status;
     if (cli_settings_for_child(app, options->settings))
         return CLI_OK;
