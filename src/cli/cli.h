@@ -423,6 +423,10 @@ struct json_t *cli_json_append(struct json_t *list, struct json_t *item);
  *  @return false, after a message: out of memory */
 bool cli_write_json(struct json_t *value, size_t flags);
 
+/** Write out what was printed, up to now.  @return CLI_OK; or CLI_OUTPUT, after
+ *  a message, if some of it could not be written */
+int cli_flush(void);
+
 /** Write a JSON value to stdout, indented, and free it; NULL counts as out of
  *  memory.  @return CLI_OK, or an exit status after a message */
 int cli_print_json(struct json_t *value);

@@ -10,10 +10,13 @@
 
 #include <jansson.h>
 
+#define RETENTION_MOST_MS (INT64_C(3650) * 86400000)
+
 static int64_t retention_ms = SQLOCK_RETENTION_DEFAULT_MS;
 
-static const cli_option reap_options[] = {{"older-than", .ms = &retention_ms},
-                                          {.name = NULL}};
+static const cli_option reap_options[] = {
+    {"older-than", .ms = &retention_ms, .most = RETENTION_MOST_MS},
+    {.name = NULL}};
 
 /* End overdue reservations in sqlock's stock tables, restore their quantities,
  * and store in *expired how many there were; without such tables, none.  Return

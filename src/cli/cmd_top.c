@@ -321,7 +321,9 @@ static int look_on(top_view *view, sqlock_registry *registry)
             clear(&before);
             before = now;
         }
-        if (fflush(stdout) != 0 || (left != 0 && --left == 0))
+        if (status == CLI_OK)
+            status = cli_flush();
+        if (left != 0 && --left == 0)
             break;
         if (status == CLI_OK)
             rest(view);

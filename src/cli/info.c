@@ -6,6 +6,7 @@
  */
 #include "cli.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,6 +242,19 @@ bool cli_write_json(json_t *value, size_t flags)
     (void)fputs(text, stdout);
     free(text);
     return true;
+}
+
+int cli_flush(void)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return CLI_OK;
+    /* An earlier write may have failed: then nobody knows why any more. */
+    if (errno != 0)
+        cli_error("cannot write the output: %s", strerror(errno));
+    else
+        cli_error("cannot write the output");
+    return CLI_OUTPUT;
 }
 
 int cli_print_json(json_t *value)

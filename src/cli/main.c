@@ -6,7 +6,6 @@
  */
 #include "cli.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,10 +184,5 @@ int main(int argc, char **argv)
     clear(&app);
     cli_free_arguments(words);
 
-    errno = 0;
-    if ((fflush(stdout) != 0 || ferror(stdout)) && status == CLI_OK) {
-        cli_error("cannot write the output: %s", strerror(errno));
-        status = CLI_OUTPUT;
-    }
-    return status;
+    return status == CLI_OK ? cli_flush() : status;
 }

@@ -191,6 +191,9 @@ help nonsense
 acquire
 acquire one two
 acquire --ttl 0.5 one
+reap --older-than x
+reap --older-than 3651d
+reap --older-than 106751991167d
 acquire --wait x one
 acquire --wait 1 -n one
 acquire --for x one
@@ -309,12 +312,26 @@ help() {
 }
 
 output_failure() {
+    local words
     [ -e /dev/full ] || return 0
     sq ls >/dev/full 2>"$dir/err"
     is "output that cannot be written" "$?" 74
     is_one_line "and says so"
     sq ls --json >/dev/full 2>"$dir/err"
     is "JSON that cannot be written" "$?" 74
+    for words in "top -n 1" --help; do
+        # shellcheck disable=SC2086 # words
+        sq $words >/dev/full 2>"$dir/err"
+        is "$words: output that cannot be written" "$?" 74
+        is_one_line "$words: and says so"
+        is "$words: that is no success" "$(grep -c Success "$dir/err")" 0
+        # shellcheck disable=SC2086
+        sq $words >&- 2>"$dir/err"
+        is "$words: output that is closed" "$?" 74
+        is "$words: nor is that" "$(grep -c Success "$dir/err")" 0
+    done
+    sq top -n 1 >/dev/full 2>"$dir/err"
+    has "top: why" "$(cat "$dir/err")" "No space left"
 }
 
 # ---- the database

@@ -115,11 +115,7 @@ static int print(const cli *app, const run_grant *lease)
                       "name", cli_json_text(app->args[0]), "region",
                       cli_region(app), "key", lease->key, "token",
                       (json_int_t)lease->token, "client_id", lease->client_id));
-    if (status == CLI_OK && (fflush(stdout) != 0 || ferror(stdout))) {
-        cli_error("cannot write the output: %s", strerror(errno));
-        status = CLI_OUTPUT;
-    }
-    return status;
+    return status == CLI_OK ? cli_flush() : status;
 }
 
 /* Acquire, and leave no helper process behind that renews the lease.  On
