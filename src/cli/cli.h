@@ -186,6 +186,10 @@ void cli_rename(const char *name);
  *  scheme is left.  The text is valid until the next call. */
 const char *cli_shown(const char *word);
 
+/** Mask in a message what may be a URL's password, wherever it comes from, such
+ *  as a URL that was given as a lock's name: only the scheme is left. */
+void cli_mask(char *message);
+
 /** Return whether the URL contains a password, or is a text that is no URL and
  *  may contain one. */
 bool cli_has_password(const char *url);

@@ -3,7 +3,7 @@
  * in one write(), so that it does not mix with the output of a child
  *
  * A message never goes to stdout, never has more than one line, and contains
- * nothing that a terminal would interpret.
+ * nothing that a terminal would interpret, and no password.
  */
 #include "cli.h"
 
@@ -39,6 +39,7 @@ static void say(const char *format, va_list arguments)
     ssize_t written;
 
     (void)vsnprintf(text, sizeof text, format, arguments);
+    cli_mask(text);
     escaped = cli_escape(text);
     if (escaped != NULL)
         length = asprintf(&line, "sqlock: %s\n", escaped);

@@ -113,6 +113,35 @@ const char *cli_shown(const char *word)
     return shown;
 }
 
+/* Return whether a text, which follows "://", may have a password. */
+static bool may_have_password(const char *text, size_t length)
+{
+    const char *colon = memchr(text, ':', length);
+
+    return memchr(text, '=', length) != NULL ||
+           (colon != NULL &&
+            memchr(colon, '@', length - (size_t)(colon - text)) != NULL);
+}
+
+void cli_mask(char *message)
+{
+    char *at = message;
+
+    while ((at = strstr(at, "://")) != NULL) {
+        size_t length = strcspn(at += 3, " \n");
+        const char *quote = memrchr(at, '"', length);
+
+        /* A message has names in quotation marks, and goes on behind them. */
+        if (quote != NULL)
+            length = (size_t)(quote - at);
+        if (!may_have_password(at, length))
+            continue;
+        (void)memset(at, '*', length < 3 ? length : 3);
+        if (length > 3)
+            (void)memmove(at + 3, at + length, strlen(at + length) + 1);
+    }
+}
+
 void cli_forget_variable(const char *name)
 {
     if (name != NULL)

@@ -191,6 +191,31 @@ ls postgresql://user:$canary@host/db
 ls --ulr postgresql://user:$canary@host/db
 run k postgresql://user:$canary@host/db -- true
 END
+    # A name may be like a URL, and is not refused.
+    sq -q init --once
+    sq -q stock init
+    while read -r words; do
+        # shellcheck disable=SC2086 # words
+        run $words
+        is "a URL as a name: $words" "$status" 1
+        without "a URL as a name: $words: not in what is said" "$err" "$canary"
+    done <<END
+show postgresql://user:$canary@host/db
+show postgresql://user:"$canary@host/db
+show postgresql://host/db?password=$canary
+break postgresql://user:$canary@host/db --token 1 --reason why
+permits postgresql://user:$canary@host/db 2
+once show postgresql://user:$canary@host/db
+once forget postgresql://user:$canary@host/db
+stock show postgresql://user:$canary@host/db
+stock claim postgresql://user:$canary@host/db
+END
+    hold postgresql://user:$canary@host/db
+    run wait -w 0 postgresql://user:$canary@host/db
+    without "the name of a lock that is held" "$err" "$canary"
+    let_go
+    run show https://host/job:1
+    has "another name is said" "$err" '"https://host/job:1"'
 }
 
 for one in $(databases); do
