@@ -134,14 +134,25 @@ recorded() {
     is "wait --once: in vain" "$status/$out" 75/
     is_one_line "wait --once: it is said"
     has "wait --once: what is missing" "$err" '"work" is not recorded'
-    "$SQLOCK" --table-prefix "$prefix" wait --once work 2>"$dir/err" &
+    "$SQLOCK" --table-prefix "$prefix" -v wait --once work 2>"$dir/err" &
     waiter=$!
     helper "$waiter"
+    until_true grep -q waiting "$dir/err"
+    has "wait --once: what it waits for" "$(cat "$dir/err")" \
+        'waiting until "work" is recorded as done'
     sq run --once work -- true
     wait "$waiter"
     is "wait --once: until the work is done" "$?" 0
     run wait --once work
     is "wait --once: afterwards at once" "$status/$err" 0/
+    SQLOCK_URL=postgresql://nobody@127.0.0.1:1/none "$SQLOCK" -v wait work \
+        2>"$dir/err" &
+    waiter=$!
+    helper "$waiter"
+    until_true grep -q waiting "$dir/err"
+    has "wait: its own option is named" "$(cat "$dir/err")" "(see --wait): "
+    kill -TERM "$waiter"
+    wait "$waiter"
 }
 
 layout=spring7

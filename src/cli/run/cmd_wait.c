@@ -75,7 +75,8 @@ static int wait_until(const run_options *options)
 
 static int run_wait_command(cli *app)
 {
-    run_options options = {.name = app->args[0], .wait_ms = wait_ms};
+    run_options options = {
+        .name = app->args[0], .wait_ms = wait_ms, .is_observer = true};
     int status;
 
     options.url = cli_url(app);

@@ -43,6 +43,7 @@ typedef struct run_options {
     uint32_t permits;   /* of the lock; 0: there is no limit */
     const char *text;   /* published when the lock is ours; NULL: none */
     bool is_fail_fast;  /* a database error ends the wait */
+    bool is_observer;   /* `sqlock wait`, which has no --fail-fast */
     bool is_once;       /* do not run again after a success */
     bool keeps_daemons; /* leave daemons alone even when told to end */
     int busy_status;

@@ -102,13 +102,20 @@ static void say_who(const char *prefix, const char *name,
                  prefix, name, row->holder, row->token, remaining);
 }
 
+/* Report why the wait goes on.  Only a record that is not there yet is waited
+ * for, among all that is not found. */
 static void say_error(const run_options *options, const sqlock_error *err)
 {
-    run_note("waiting%s: %s",
-             options->wait_ms < 0
-                 ? " without a limit (see --wait and --fail-fast)"
-                 : "",
-             err->message);
+    const char *limit = "";
+
+    if (options->wait_ms < 0)
+        limit = options->is_observer
+                    ? " without a limit (see --wait)"
+                    : " without a limit (see --wait and --fail-fast)";
+    if (err->code == SQLOCK_ENOTFOUND)
+        run_note("waiting until \"%s\" is recorded as done", options->name);
+    else
+        run_note("waiting%s: %s", limit, err->message);
 }
 
 /* Write what the report begins with: that sqlock waits, and at which place. */
@@ -150,7 +157,8 @@ static void say_holder(const run_options *options, sqlock_registry *registry,
 }
 
 /* Report what is waited for, if a report is due.  If there is no registry, a
- * busy lock is that of a SQLite file, which could not be opened. */
+ * busy lock is that of a SQLite file, which could not be opened, or a record is
+ * awaited. */
 static void say(run_wait *wait, sqlock_registry *registry,
                 const sqlock_error *err)
 {
