@@ -78,14 +78,15 @@ def gets_signals() -> bool:
 
 def interruptible(call: Callable[[], None], cancel: Eventfd) -> None:
     """Call it, by another thread where a signal's handler may end its wait; that
-    raises ``cancel``."""
+    raises ``cancel``.  A second interrupt leaves that thread to itself: what the
+    call uses has to be what it refers to."""
     if not gets_signals():
         return call()
     came: List[BaseException] = []
     # Not Thread.join(), which takes the thread for ended once it is interrupted.
     ended = threading.Event()
 
-    def run() -> None:
+    def run(_kept: Eventfd) -> None:
         try:
             call()
         except BaseException as error:
@@ -93,7 +94,9 @@ def interruptible(call: Callable[[], None], cancel: Eventfd) -> None:
         finally:
             ended.set()
 
-    thread = threading.Thread(target=run, name="sqlock wait", daemon=True)
+    thread = threading.Thread(
+        target=run, args=(cancel,), name="sqlock wait", daemon=True
+    )
     try:
         thread.start()
         while not ended.wait(LOOK_AGAIN_MS / 1000):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Awaitable, Callable, Optional
+from typing import TYPE_CHECKING, Awaitable, Callable, List, Optional
 
 from . import _native
 from ._block import AsyncEnding, Ending
@@ -101,14 +101,21 @@ class _Election:
 
     def _observe(self, wait: Optional[float], cancel: Eventfd) -> Optional[LockInfo]:
         wait_ms, seen = _native.wait_ms(wait), self._seen
-        if self._observes:
-            raise RuntimeError("it observes already: make one for each thread")
-        self._observes = True
-        try:
-            interruptible(lambda: self._read(seen, wait_ms, cancel), cancel)
-            return seen.info()
-        finally:
-            self._observes = False
+        told: List[Optional[LockInfo]] = []
+
+        def read() -> None:
+            # In the thread that reads, which an interrupt may leave to itself.
+            if self._observes:
+                raise RuntimeError("it observes already: make one for each thread")
+            self._observes = True
+            try:
+                self._read(seen, wait_ms, cancel)
+                told.append(seen.info())
+            finally:
+                self._observes = False
+
+        interruptible(read, cancel)
+        return told[0]
 
     def _info(self) -> Optional[LockInfo]:
         seen = _Seen()

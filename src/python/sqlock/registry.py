@@ -420,13 +420,17 @@ class Registry(Block):
         wait_ms = _native.wait_ms(wait)
         options.cancel_fd = cancel.fd
         leases = Leases(self, names, on_lost, options)
-        pointers = leases._pointers(leases._leases)
+        handles = [one._must() for one in leases]
 
         def call() -> None:
+            # It has the handles, also where a second interrupt leaves it alone.
+            pointers = (ctypes.c_void_p * len(handles))(
+                *[handle.pointer for handle in handles]
+            )
             self._call(
                 "acquire_many",
                 pointers,
-                len(names),
+                len(handles),
                 wait_ms,
                 _native.byref(options),
                 None,
@@ -438,7 +442,7 @@ class Registry(Block):
             else:
                 interruptible(call, cancel)
 
-        return self._granted(leases, [one._must() for one in leases], take)
+        return self._granted(leases, handles, take)
 
     # ------------------------------------------------------------ asyncio --
 

@@ -10,11 +10,13 @@ import pathlib
 import signal
 import sys
 import threading
+import weakref
 
 import pytest
 
 import sqlock
 from conftest import Program, reaper_held_up
+from sqlock import _core
 from test_tx import connect
 
 PACKAGE = str(pathlib.Path(sqlock.__file__).parent)
@@ -404,6 +406,100 @@ def test_a_wait_is_over_when_ctrl_c_has_ended_it(registry, name):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
+
+
+class Twice:
+    """Interrupts what waits for a thread once, and while it waits for the end of
+    that thread once more."""
+
+    def __init__(self):
+        self.left = 2
+        self.began, self.goes_on = threading.Event(), threading.Event()
+        self.previous = signal.signal(signal.SIGALRM, self)
+        signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+
+    def __call__(self, *_):
+        if self.left and self.began.is_set():
+            self.left -= 1
+            raise KeyboardInterrupt
+
+    def waits(self, *_):
+        """The call that the thread has under way; a second one does not wait."""
+        if not self.began.is_set():
+            self.began.set()
+            assert self.goes_on.wait(60)
+
+    def stop(self):
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self.previous)
+
+    def interrupts(self, call, *arguments):
+        """The thread waits still when this returns."""
+        try:
+            call(*arguments)
+        except KeyboardInterrupt:
+            self.stop()
+        assert self.left == 0
+        gc.collect()
+
+    def let_go(self):
+        self.goes_on.set()
+        for thread in threading.enumerate():
+            if thread.name == "sqlock wait":
+                thread.join(60)
+        gc.collect()
+
+
+@pytest.fixture
+def twice():
+    one = Twice()
+    yield one
+    one.stop()
+    one.let_go()
+
+
+def test_a_second_ctrl_c_leaves_the_descriptor_of_a_call(twice):
+    cancel = _core.Eventfd()
+    kept = weakref.ref(cancel)
+    twice.interrupts(_core.interruptible, twice.waits, cancel)
+    del cancel
+    gc.collect()
+    assert kept() is not None
+    twice.let_go()
+    assert kept() is None
+
+
+def test_a_second_ctrl_c_leaves_the_locks_of_a_call(registry, name, twice, monkeypatch):
+    kept, call = [], registry._call
+
+    def waits(function, *arguments):
+        if function == "acquire_many":
+            kept.extend(weakref.ref(one) for one in registry._core.waiting)
+            twice.waits()
+        if None not in [one() for one in kept]:
+            call(function, *arguments)
+
+    monkeypatch.setattr(registry, "_call", waits)
+    twice.interrupts(registry.acquire_many, [name, name + "-2"])
+    registry._core._await_reaper()
+    gc.collect()
+    assert len(kept) == 2
+    assert all(one() is not None for one in kept)
+    twice.let_go()
+    monkeypatch.undo()
+    registry.acquire_many([name, name + "-2"], 60).release()
+
+
+def test_a_second_ctrl_c_leaves_an_observer_in_use(registry, name, twice, monkeypatch):
+    leader = registry.leader(name)
+    monkeypatch.setattr(leader, "_read", twice.waits)
+    twice.interrupts(leader.observe)
+    with pytest.raises(RuntimeError, match="observes already"):
+        leader.observe(0)
+    twice.let_go()
+    monkeypatch.undo()
+    with pytest.raises(sqlock.Timeout):
+        leader.observe(0)
 
 
 @pytest.mark.parametrize("many", [True, False])
