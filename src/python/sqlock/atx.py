@@ -161,9 +161,12 @@ class AsyncStock(AsyncEnding):
     def __init__(self, stock: Stock) -> None:
         self._stock = stock
         self._threads = ThreadPoolExecutor(_STOCK_THREADS, "sqlock stock")
+        self._is_closed = False  # close() has begun
 
     async def _run(self, function: Callable[[], Result]) -> Result:
-        self._stock._must()  # its threads are gone once it is closed
+        if self._is_closed:
+            raise Closed("the stock has been closed")
+        self._stock._must()
         return await in_thread(function, submit=self._threads.submit)
 
     async def _run_in(
@@ -181,6 +184,7 @@ class AsyncStock(AsyncEnding):
 
     async def close(self) -> None:
         """As :meth:`Stock.close`."""
+        self._is_closed = True
         await in_thread(self._close)
 
     def _close(self) -> None:

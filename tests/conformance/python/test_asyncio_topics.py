@@ -312,6 +312,37 @@ def test_orders_in_asyncio(registry, name):
     asyncio.run(main())
 
 
+def test_a_stock_that_is_being_closed_is_closed(registry, name):
+    began, goes_on = threading.Event(), threading.Event()
+
+    def work():
+        began.set()
+        assert goes_on.wait(60)
+        return "done"
+
+    async def main():
+        stock = await registry.astock()
+        await stock.set(name, 5)
+        task = asyncio.create_task(stock._run(work))
+        try:
+            while not began.is_set():
+                await asyncio.sleep(0.01)
+            closing = asyncio.create_task(stock.close())
+            while not stock._threads._shutdown:
+                await asyncio.sleep(0.01)
+            with pytest.raises(sqlock.Closed):
+                await stock.deduct(name)
+        finally:
+            goes_on.set()
+        assert await task == "done"
+        await closing
+        with pytest.raises(sqlock.Closed):
+            await stock.deduct(name)
+        await stock.close()
+
+    asyncio.run(main())
+
+
 def test_an_order_that_was_cancelled_is_asked_for_again(registry, name):
     async def main():
         async with await registry.astock() as stock:
