@@ -618,6 +618,13 @@ def number(value: int, what: str) -> int:
     return value
 
 
+def integer(value: int) -> int:
+    """A number of the database, of 64 bits; ctypes would cut it."""
+    if not -(2**63) <= value < 2**63:
+        raise ValueError("an integer of more than 64 bits")
+    return int(value)
+
+
 Parameter = Union[None, int, str]
 
 
@@ -626,9 +633,7 @@ def value_of(parameter: Parameter) -> Value:
     if parameter is None:
         return Value(type=NULL)
     if isinstance(parameter, int):
-        if not -(2**63) <= parameter < 2**63:
-            raise ValueError("an integer of more than 64 bits")
-        return Value(type=INT64, integer=int(parameter))
+        return Value(type=INT64, integer=integer(parameter))
     if isinstance(parameter, str):
         data = text(parameter, "a parameter")
         return Value(type=TEXT, text=data, length=len(data or b""))

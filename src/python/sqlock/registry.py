@@ -724,7 +724,7 @@ class Registry(Block):
             pattern=_native.text(pattern, "pattern"),
             free_too=free,
             all_regions=all_regions,
-            limit=limit,
+            limit=_native.number(limit, "limit"),
             sort=_native.choice(_SORTS, sort, "sort"),
         )
         rows = ctypes.POINTER(_native.Info)()
@@ -756,7 +756,7 @@ class Registry(Block):
         frees it at once, which is unsafe: its holder may still believe.
         """
         options = _native.BreakOptions(
-            token=token,
+            token=_native.integer(token),
             client_id=_native.text(client_id, "client_id"),
             reason=_native.text(reason, "reason"),
             who=_native.text(who, "who"),

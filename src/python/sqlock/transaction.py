@@ -63,7 +63,7 @@ class Table(NamedTuple):
 
 def _version_of(value: Version) -> _native.RowVersion:
     if isinstance(value, int):
-        return _native.RowVersion(type=_native.INT64, integer=value)
+        return _native.RowVersion(type=_native.INT64, integer=_native.integer(value))
     data = _native.text(value, "a version") or b""
     if len(data) > 63:
         raise ValueError("a version of more than 63 bytes")
@@ -249,7 +249,7 @@ class Transaction(Owned, Block):
         self._call(
             "tx_fence",
             *_row(table, key),
-            token,
+            _native.integer(token),
             _native.text(owner, "owner"),
         )
 

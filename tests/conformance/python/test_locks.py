@@ -463,6 +463,9 @@ def test_locks_are_listed(registry, other, name):
         assert len(other.list(name + "*", free=True, limit=1)) == 1
         with pytest.raises(ValueError, match="sort must be one of"):
             other.list(sort="size")
+        for limit in (-1, 2**32):
+            with pytest.raises(ValueError, match="limit is out of range"):
+                other.list(limit=limit)
     with pytest.raises(sqlock.NotFound):
         other.show(name)
 

@@ -109,6 +109,26 @@ def test_versions(registry, url, name):
         tx.lock_row(table, name, share=True)
 
 
+@pytest.mark.parametrize("number", [2**63, 2**64 + 5, -(2**63) - 1])
+def test_numbers_of_more_than_64_bits_are_refused(registry, name, number):
+    table = sqlock.Table(
+        "INT_STOCK",
+        "ITEM",
+        version_column="VERSION",
+        fence_column="VERSION",
+        fence_owner_column="ITEM",
+    )
+    with registry.transaction() as tx:
+        with pytest.raises(ValueError, match="64 bits"):
+            tx.fence(table, name, number, "owner")
+        with pytest.raises(ValueError, match="64 bits"):
+            tx.update(table, name, number, {"QUANTITY": 9})
+        with pytest.raises(ValueError, match="64 bits"):
+            tx.update(table, name, 1, {"QUANTITY": number})
+    with pytest.raises(ValueError, match="64 bits"):
+        registry.break_lock(name, token=number, reason="test")
+
+
 @pytest.mark.databases("postgres", "sqlite")
 def test_the_applications_connection(registry, url, name):
     connection = connect(url)
