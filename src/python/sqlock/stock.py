@@ -89,9 +89,9 @@ class Stock(Owned, Block):
             item_column=_native.text(item_column, "item_column"),
             quantity_column=_native.text(quantity_column, "quantity_column"),
             version_column=_native.text(version_column, "version_column"),
-            buckets=buckets,
-            batch=batch,
-            attempts=attempts,
+            buckets=_native.number(buckets, "buckets"),
+            batch=_native.number(batch, "batch"),
+            attempts=_native.number(attempts, "attempts"),
             deadline_ms=_native.milliseconds(deadline, "deadline"),
         )
         self._core.call(

@@ -31,6 +31,13 @@ def test_what_is_there_and_no_more(registry, name):
         stock.read(name)
 
 
+@pytest.mark.parametrize("option", ["buckets", "batch", "attempts"])
+def test_numbers_of_more_than_32_bits_are_refused(registry, option):
+    for number in (-1, 2**32 + 2):
+        with pytest.raises(ValueError, match=f"{option} is out of range"):
+            registry.stock(**{option: number})
+
+
 def test_an_order_happens_once(registry, name):
     stock = registry.stock()
     stock.set(name, 5)
