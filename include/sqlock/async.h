@@ -28,10 +28,11 @@
  * A request is a contender of its own, which waits in the registry's queue
  * among the threads.  Where threads own locks it is never re-entrant: if the
  * thread that made the request holds the lock, the request waits until that
- * thread has released it.  Where both share the lock it does not wait: the
- * thread then has two leases, both of which sqlock_hold_count() counts, while
- * any other call is about the one that was granted last, which sqlock_release()
- * ends first.  A granted lock belongs to the request until
+ * thread has released it.  Where both share the lock, or that thread's lease is
+ * over, it does not wait: the thread then has two leases, both of which
+ * sqlock_hold_count() counts, while any other call is about the one that was
+ * granted last.  sqlock_release() ends first one that is over, by ELOST or
+ * EEXPIRED, and else the last.  A granted lock belongs to the request until
  * sqlock_request_finish() gives it to the calling thread (or adds one to the
  * registry's count).  Options such as `auto_renew` and `on_lost` work from the
  * grant on.

@@ -72,6 +72,19 @@ struct lk_hold *lk_aside_of(const struct lk_slot *slot, uint64_t owner)
     return find(slot, owner, LK_HOLD_ASIDE);
 }
 
+struct lk_hold *lk_hold_to_release(const struct lk_slot *slot, uint64_t owner)
+{
+    struct lk_hold *hold;
+
+    DL_FOREACH(slot->holds, hold)
+    {
+        if (hold->owner == owner && !hold->is_left_behind &&
+            hold->state != LK_HOLD_RELEASING && lk_remaining_ns(hold) == 0)
+            return hold;
+    }
+    return lk_hold_of(slot, owner);
+}
+
 uint32_t lk_hold_count(const struct lk_slot *slot, uint64_t owner)
 {
     const struct lk_hold *hold;

@@ -100,6 +100,11 @@ struct lk_hold *lk_hold_of(const struct lk_slot *slot, uint64_t owner);
  * release; NULL: none. */
 struct lk_hold *lk_aside_of(const struct lk_slot *slot, uint64_t owner);
 
+/* Return the hold that the owner's next release is about: one that is over, so
+ * that its loss is told before anything else is given up; otherwise as
+ * lk_hold_of(). */
+struct lk_hold *lk_hold_to_release(const struct lk_slot *slot, uint64_t owner);
+
 /* Return how often that owner has acquired the lock and not released it, also
  * by leases that are over. */
 uint32_t lk_hold_count(const struct lk_slot *slot, uint64_t owner);

@@ -56,12 +56,8 @@ static int undo_one(struct lk_release_part *part, struct lk_hold *hold,
 static struct lk_hold *find(const struct lk_slot *slot,
                             const struct lk_undo *undo)
 {
-    struct lk_hold *hold;
-
-    if (undo->grant != 0)
-        return lk_hold_by_grant(slot, undo->grant);
-    hold = lk_hold_of(slot, undo->owner);
-    return hold != NULL ? hold : lk_aside_of(slot, undo->owner);
+    return undo->grant != 0 ? lk_hold_by_grant(slot, undo->grant)
+                            : lk_hold_to_release(slot, undo->owner);
 }
 
 /* --- beginning --- */
