@@ -68,21 +68,25 @@ static bool ends_session(const PGresult *result)
 }
 
 /* Return whether a notice warns that the wait for a synchronous standby was
- * cancelled, though the commit succeeds.  Its SQLSTATE is 01000 (warning), or
- * 57P01 (admin_shutdown) if the backend is being terminated.  A warning that a
- * trigger raises has 01000, too, but also a context. */
+ * cancelled, though the commit succeeds.  Its SQLSTATE is 01000, which is that
+ * of most warnings, or 57P01 (admin_shutdown) if the backend is being
+ * terminated; so the function that waits decides, where the notice names it.
+ * Another warning leaves no doubt, such as the one that transaction ids run
+ * short, which comes with each statement. */
 static bool tells_unsafe_commit(const PGresult *notice)
 {
     const char *severity =
         PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
     const char *sqlstate = PQresultErrorField(notice, PG_DIAG_SQLSTATE);
+    const char *function = PQresultErrorField(notice, PG_DIAG_SOURCE_FUNCTION);
 
     if (!equals(severity, "WARNING"))
         return false;
-    if (equals(sqlstate, "57P01"))
-        return true;
-    return equals(sqlstate, "01000") &&
-           PQresultErrorField(notice, PG_DIAG_CONTEXT) == NULL;
+    if (function != NULL)
+        return equals(function, "SyncRepWaitForLSN");
+    return equals(sqlstate, "57P01") ||
+           (equals(sqlstate, "01000") &&
+            PQresultErrorField(notice, PG_DIAG_CONTEXT) == NULL);
 }
 
 static void on_notice(void *argument, const PGresult *notice)
