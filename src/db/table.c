@@ -42,8 +42,9 @@ void lk_table_qualify(struct lk_table *table, const char *schema,
 {
     char quote = dialect->quote;
 
+    /* Statements have the name within '...', too. */
     if (schema[0] == '\0' || strchr(schema, quote) != NULL ||
-        strlen(schema) > LK_IDENTIFIER_MAX)
+        strchr(schema, '\'') != NULL || strlen(schema) > LK_IDENTIFIER_MAX)
         return;
     (void)snprintf(table->quoted, sizeof table->quoted, "%c%s%c.%c%s%c", quote,
                    schema, quote, quote, table->name, quote);

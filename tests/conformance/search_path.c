@@ -1,6 +1,6 @@
 /*
  * search_path.c - a registry keeps to the table that it has found, whatever
- * tables of that name there are later
+ * tables of that name there are later, and whatever its schema is called
  */
 #include "conformance.h"
 
@@ -56,8 +56,36 @@ static void test_a_table_that_is_shadowed_later_stays_ours(void **state)
     login_drop(&login, f);
 }
 
+static void test_a_schema_may_have_an_apostrophe(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry;
+    struct login login;
+    sqlock_lock *lock;
+    char schema[96];
+    char table[160];
+
+    (void)snprintf(schema, sizeof schema, "\"%so'clock\"", f->prefix);
+    (void)snprintf(table, sizeof table, "%s.%s", schema, f->table);
+    (void)sql_run(&f->sql, "CREATE SCHEMA %s", schema);
+    (void)sql_run(&f->sql, "CREATE TABLE %s (LIKE %s INCLUDING ALL)", table,
+                  f->table);
+    make_role(f, &login, schema);
+    login_grant(&login, RIGHTS, table);
+    registry = fixture_registry_at(f, login.url, NULL);
+    lock = lock_obtain(registry, f->name);
+    lock_take(lock, LONG_TTL_MS);
+    lock_give(lock);
+    lock_drop(lock);
+    assert_ok(sqlock_reap(registry, 0, NULL, &f->err));
+    registry_end(registry);
+    (void)sql_run(&f->sql, "DROP SCHEMA %s CASCADE", schema);
+    login_drop(&login, f);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_a_table_that_is_shadowed_later_stays_ours, ON_POSTGRES,
             IN_ALL),
+    TEST_ON(test_a_schema_may_have_an_apostrophe, ON_POSTGRES, IN_ALL),
 };
 const struct topic topic_search_path = TOPIC(tests);
