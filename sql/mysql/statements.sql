@@ -534,9 +534,12 @@ UPDATE INT_LOCK
     {permits_of_row} IS NULL;
 
 -- ---- permits (sqlock)
--- Changes the limit of a lock, and lets those look who wait and have room.
+-- Changes the limit of a lock, and lets those look who wait and have room.  The
+-- limit that it has changes nothing: the trigger of upgrade-spring6.sql takes a
+-- new CREATED_DATE alone for that of an old program.
 UPDATE INT_LOCK
-  SET CREATED_DATE = IF({is_waited_for} AND {is_shared}, {now}, CREATED_DATE),
+  SET CREATED_DATE = IF({is_waited_for} AND {is_shared} AND
+      {permits_of_row} <> :permits, {now}, CREATED_DATE),
     SHARERS = IF({permits_of_row} IS NULL,
       CONCAT('{"g":"00000000-0000-0000-0000-000000000000","n":"',
         LPAD(:permits, 6, '0'), '","s":[0]}'),

@@ -616,18 +616,20 @@ UPDATE INT_LOCK AS L
     {permits_of_row} IS NULL;
 
 -- ---- permits (sqlock)
--- Changes the limit of a lock, and lets those look who wait and have room.
+-- Changes the limit of a lock, and lets those look who wait and have room.  The
+-- limit that it has changes nothing: the trigger of upgrade-spring6.sql takes a
+-- new CREATED_DATE alone for that of an old program.
 UPDATE INT_LOCK AS L
   SET (CREATED_DATE, HOLDER, SHARERS) =
-    (SELECT CASE WHEN R.queue IS NULL THEN least(L.CREATED_DATE, {now})
-        ELSE {now} END,
+    (SELECT CASE WHEN R.queue IS NULL THEN L.CREATED_DATE ELSE {now} END,
       CASE WHEN {ring_sharers} THEN NULL ELSE L.HOLDER END,
       CASE WHEN {permits_of_row} IS NULL
         THEN '{"g":"00000000-0000-0000-0000-000000000000","n":"' || F.permits ||
           '","s":[0]}'
         ELSE overlay(L.SHARERS PLACING F.permits FROM 50 FOR 6) END
     FROM (SELECT lpad(:permits::bigint::text, 6, '0') AS permits) AS F,
-      LATERAL (SELECT CASE WHEN {is_waited_for} AND {is_shared}
+      LATERAL (SELECT CASE WHEN {is_waited_for} AND {is_shared} AND
+            {permits_of_row} <> :permits::bigint
           THEN L.QUEUE END AS queue,
         :permits::bigint - coalesce((SELECT sum((e ->> 3)::bigint)
           FROM json_array_elements(CASE WHEN {is_shared}

@@ -537,17 +537,20 @@ UPDATE INT_LOCK AS L
     {permits_of_row} IS NULL;
 
 -- ---- permits (sqlock)
--- Changes the limit of a lock, and lets those look who wait and have room.
+-- Changes the limit of a lock, and lets those look who wait and have room.  The
+-- limit that it has changes nothing: the trigger of upgrade-spring6.sql takes a
+-- new CREATED_DATE alone for that of an old program.
 UPDATE INT_LOCK AS L
   SET (CREATED_DATE, HOLDER, SHARERS) =
-    (SELECT iif(R.queue IS NULL, min(L.CREATED_DATE, {now}), {now}),
+    (SELECT iif(R.queue IS NULL, L.CREATED_DATE, {now}),
       CASE WHEN {ring_sharers} THEN NULL ELSE L.HOLDER END,
       iif({permits_of_row} IS NULL,
         '{"g":"00000000-0000-0000-0000-000000000000","n":"' ||
           printf('%06d', :permits) || '","s":[0]}',
         substr(L.SHARERS, 1, 49) || printf('%06d', :permits) ||
           substr(L.SHARERS, 56))
-    FROM (SELECT iif({is_waited_for} AND {is_shared}, L.QUEUE, NULL) AS queue,
+    FROM (SELECT iif({is_waited_for} AND {is_shared} AND
+          {permits_of_row} <> :permits, L.QUEUE, NULL) AS queue,
         :permits - coalesce((SELECT sum(CAST(json_extract(value, '$[3]')
             AS INTEGER))
           FROM json_each(iif({is_shared}, L.SHARERS, '{"s":[]}'), '$.s')
