@@ -940,8 +940,9 @@ SELECT CASE count(*) WHEN 1 THEN 1
 -- ---- identity [not prepared]
 -- Says which database this is: two sessions with the same answer find the same
 -- table.
-SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir,
-  COALESCE(:schema, DATABASE()));
+-- Servers in containers may differ in nothing but their ids; MariaDB has no uuid.
+SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir, @@server_id,
+  /*!80000 @@server_uuid, */ COALESCE(:schema, DATABASE()));
 
 -- ---- one node [not prepared]
 -- Galera detects conflicting writes at their commit, but its nodes do not see
