@@ -68,8 +68,12 @@ CREATED_DATE = TIMESTAMPADD(MICROSECOND, :ttl - {ttl_of_row}, {now})
 -- who wait: a row without a holder is for the first of them; unless it has been
 -- over for a second for each, and none has taken it.
 ((CLIENT_ID IS NULL OR {ends} < {now}) AND (NOT {is_waited_for} OR
-  {now} > IF(CLIENT_ID IS NULL, CREATED_DATE, {ends}) + INTERVAL
+  {now} > {free_since} + INTERVAL
   (CHAR_LENGTH(QUEUE) - CHAR_LENGTH(REPLACE(QUEUE, '["', ''))) DIV 2 SECOND))
+-- ---- define free_since (sqlock)
+-- Since when a row that is over is anybody's: its end; or CREATED_DATE, where a
+-- release has put the end far back.
+IF(CLIENT_ID IS NULL, greatest(CREATED_DATE, {ends}), {ends})
 -- ---- define is_over (spring7 spring6)
 (CLIENT_ID IS NULL OR {ends} < {now})
 -- ---- define is_waited_for (sqlock)
@@ -100,7 +104,9 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
   ON DUPLICATE KEY UPDATE
     FENCE = CASE WHEN {is_over}
       THEN LAST_INSERT_ID(greatest(FENCE + 1, {now_us}))
-      WHEN CLIENT_ID = :client THEN LAST_INSERT_ID(FENCE)
+      WHEN CLIENT_ID = :client
+      THEN LAST_INSERT_ID(
+        IF({ends} < {now}, greatest(FENCE + 1, {now_us}), FENCE))
       ELSE FENCE + LAST_INSERT_ID(0) END,
     CREATED_DATE = CASE WHEN LAST_INSERT_ID() = 0 THEN CREATED_DATE
       WHEN CLIENT_ID = :client AND {ends} >= {now}
@@ -160,7 +166,7 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
 LOCATE(CONCAT('["', :client), QUEUE)
 -- ---- define is_turn
 (CLIENT_ID IS NULL OR {ends} < {now}) AND (QUEUE IS NULL OR {at} > 0 AND
-  IF(CLIENT_ID IS NULL, CREATED_DATE, {ends}) + INTERVAL :turn SECOND < {now})
+  {free_since} + INTERVAL :turn SECOND < {now})
 -- ---- define until
 ({now_us} + 70000000)
 -- ---- define queue_behind
@@ -395,7 +401,7 @@ coalesce(SUM(IF(q_end >= {now_us}, IF(q_weight = 0, 1000000000, q_weight), 0)),
   ({is_shared} OR CLIENT_ID IS NULL OR {ends} < {now}) AND
   (SELECT {room} >= 0 AND ({needed} <= {room} OR
       (CLIENT_ID IS NULL OR {ends} < {now} OR {needed} <= {room} + :weight) AND
-      {now} > IF({is_shared} OR CLIENT_ID IS NULL, CREATED_DATE, {ends}) +
+      {now} > IF({is_shared}, CREATED_DATE, {free_since}) +
         INTERVAL coalesce(SUM(q_end >= {now_us}), 0) SECOND)
     FROM {lists}))
 
@@ -592,7 +598,9 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
   ON DUPLICATE KEY UPDATE
     FENCE = CASE WHEN {is_over}
       THEN LAST_INSERT_ID(greatest(FENCE + 1, {now_us}))
-      WHEN CLIENT_ID = j.c THEN LAST_INSERT_ID(FENCE)
+      WHEN CLIENT_ID = j.c
+      THEN LAST_INSERT_ID(
+        IF({ends} < {now}, greatest(FENCE + 1, {now_us}), FENCE))
       ELSE FENCE + LAST_INSERT_ID(0) END,
     CREATED_DATE = CASE WHEN LAST_INSERT_ID() = 0 THEN CREATED_DATE
       WHEN CLIENT_ID = j.c AND {ends} >= {now} THEN least(CREATED_DATE, {now})
@@ -669,8 +677,9 @@ DELETE t FROM {rows_of_leases} WHERE CLIENT_ID = j.c;
 -- do.  The rows that the SELECT has locked are there, so all are updated.
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     FENCE, LOCK_NAME, HOLDER)
-  SELECT t.LOCK_KEY, t.REGION, j.c, {now}, TIMESTAMPADD(MICROSECOND, j.t, {now}),
-    greatest(t.FENCE + 1, {now_us}), j.n, j.h
+  SELECT t.LOCK_KEY, t.REGION, j.c, {now},
+    TIMESTAMPADD(MICROSECOND, j.t, {now}), greatest(t.FENCE + 1, {now_us}),
+    j.n, j.h
   FROM {rows_of_leases}
   WHERE t.QUEUE IS NULL AND (t.CLIENT_ID IS NULL OR t.EXPIRED_AFTER < {now})
   FOR UPDATE SKIP LOCKED

@@ -218,6 +218,45 @@ static void test_who_is_too_late_has_no_lease(void **state)
     assert_int_equal(release(&test->b, test, test->client_b), 1);
 }
 
+/* Come too late, which leaves a ticket behind c's, and again at once. */
+static int64_t ask_twice(struct session *session, const struct test *test,
+                         const char *client)
+{
+    int64_t token = ask(session, test, client);
+
+    return token != 0 ? token : ask_at(session, test, client, 1);
+}
+
+/* Since when the row is free counts from the end of the reservation, also after
+ * the one that it was for has come. */
+static void test_who_is_too_late_overtakes_nobody(void **state)
+{
+    struct test *test = *state;
+
+    assert_refused_in_the_next_second(test, test->client_b, ask_twice);
+    assert_int_equal(place_of(test, client_c), 0);
+    assert_less(0, ask(&test->b, test, client_c));
+    assert_int_equal(leave(&test->b, test, test->client_b), 1);
+    assert_int_equal(release(&test->b, test, client_c), 1);
+}
+
+/* A claim that is sent again after its lease has a token of its own. */
+static void test_a_claim_after_its_lease_has_another_token(void **state)
+{
+    struct test *test = *state;
+    int64_t token = claim(&test->a, test, test->client_a, SECOND_US);
+    int64_t again;
+
+    assert_less(0, token);
+    assert_int_equal(ask(&test->b, test, test->client_b), 0);
+    await_expiry(&test->b, test);
+    again = claim(&test->a, test, test->client_a, LONG_US);
+    if (again != 0) {
+        assert_less(token, again);
+        assert_int_equal(release(&test->a, test, test->client_a), 1);
+    }
+}
+
 /* Each of those who are gone costs a second, once. */
 static void test_who_takes_the_row_removes_the_tickets_before(void **state)
 {
@@ -466,6 +505,8 @@ void add_ticket_tests(add_fn add)
     ADD(a_release_reserves_the_row_for_the_first);
     ADD(a_reservation_lapses);
     ADD(who_is_too_late_has_no_lease);
+    ADD(who_is_too_late_overtakes_nobody);
+    ADD(a_claim_after_its_lease_has_another_token);
     ADD(the_dead_keep_nobody_out);
     ADD(who_takes_the_row_removes_the_tickets_before);
     ADD(who_leaves_has_no_ticket);
