@@ -197,6 +197,7 @@ int sqlock_capabilities_of(const char *url, const sqlock_options *options,
     static const struct lk_sized sized = {
         "sqlock_capabilities", "SQLOCK_CAPABILITIES_INIT", sizeof *found};
     struct probe probe = {.one = NULL};
+    sqlock_error why = {0};
     sqlock_options own;
     int rc;
 
@@ -213,21 +214,21 @@ int sqlock_capabilities_of(const char *url, const sqlock_options *options,
     own.margin_ms = 0;
     own.renew_period_ms = 0;
     own.on_event = NULL; /* the registries are not the application's */
-    rc = sqlock_registry_open(&probe.one, url, &own, err);
+    rc = sqlock_registry_open(&probe.one, url, &own, &why);
     if (rc == 0)
-        rc = sqlock_registry_open(&probe.other, url, &own, err);
+        rc = sqlock_registry_open(&probe.other, url, &own, &why);
     if (rc == 0)
-        rc = lk_store_of(probe.one, &probe.one_store, err);
+        rc = lk_store_of(probe.one, &probe.one_store, &why);
     if (rc == 0)
-        rc = lk_store_of(probe.other, &probe.other_store, err);
+        rc = lk_store_of(probe.other, &probe.other_store, &why);
     if (rc == 0)
-        rc = probe_all(&probe, err);
+        rc = probe_all(&probe, &why);
     (void)sqlock_drop(probe.ours, NULL);
     (void)sqlock_drop(probe.theirs, NULL);
     (void)sqlock_registry_close(probe.other, NULL);
     (void)sqlock_registry_close(probe.one, NULL);
     if (rc < 0)
-        return of_probing(rc, err);
+        return lk_error_pass(err, &why, of_probing(rc, &why));
     lk_sized_write(found, &probe.found);
     return 0;
 }

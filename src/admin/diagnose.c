@@ -351,13 +351,11 @@ static void look_at_rights(struct subject *subject)
 
 /* --- all of it --- */
 
+/* Not with the caller's error: the checks quote what they got. */
 static int examine(struct subject *subject, sqlock_error *err)
 {
-    sqlock_error own = {0};
-    int rc;
+    int rc = connect_to(subject, err);
 
-    err = err != NULL ? err : &own; /* the checks quote it */
-    rc = connect_to(subject, err);
     if (rc < 0)
         return rc;
     rc = lk_diagnose_settings(&subject->checks, &subject->db,
@@ -404,6 +402,7 @@ int sqlock_diagnose_sized(const char *url, const sqlock_options *options,
 {
     struct lk_pool_options pool = {.size = 2};
     struct subject subject = {.url = url};
+    sqlock_error own = {0};
     int rc;
 
     if (checks == NULL || count == NULL)
@@ -426,7 +425,7 @@ int sqlock_diagnose_sized(const char *url, const sqlock_options *options,
     subject.deadline_ns = lk_after_ms(
         sqlock_monotonic_ns(), 4 * (int64_t)subject.options.connect_timeout_ms);
     if (rc == 0)
-        rc = examine(&subject, err);
+        rc = lk_error_pass(err, &own, examine(&subject, &own));
     lk_db_clear(&subject.db);
     return hand_out(&subject.checks, rc, checks, count, size, err);
 }

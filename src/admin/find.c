@@ -196,6 +196,7 @@ static int read_at_once(struct list *list, sqlock_error *err)
         .last = LK_RETRY_WITHIN,
     };
     struct lk_retry retry;
+    sqlock_error own = {0};
     int rc;
 
     lk_retry_begin(&retry, &policy, lk_store_deadline(list->store));
@@ -203,9 +204,9 @@ static int read_at_once(struct list *list, sqlock_error *err)
         sqlock_info_free(list->rows, list->count);
         list->rows = NULL;
         list->count = 0;
-        rc = read_once(list, err);
+        rc = read_once(list, &own);
     } while (lk_retry_goes_on(&retry, rc));
-    return lk_db_of_reading(rc, err);
+    return lk_error_pass(err, &own, lk_db_of_reading(rc, &own));
 }
 
 static int read_limited(struct list *list, sqlock_error *err)

@@ -146,6 +146,7 @@ int sqlock_observe(sqlock_registry *registry, const char *name, int64_t wait_ms,
     char key[SQLOCK_KEY_SIZE] = "";
     struct lk_observer observer;
     struct lk_store *store;
+    sqlock_error own = {0};
     int rc;
 
     if (seen == NULL)
@@ -158,7 +159,7 @@ int sqlock_observe(sqlock_registry *registry, const char *name, int64_t wait_ms,
                         "wait_ms is 0, a time in ms or SQLOCK_FOREVER, and "
                         "cancel_fd a descriptor or 0");
     lk_observer_begin(&observer, registry, key);
-    rc = observe(store, &observer, wait_ms, cancel_fd, seen, err);
+    rc = observe(store, &observer, wait_ms, cancel_fd, seen, &own);
     lk_observer_end(&observer);
-    return rc;
+    return lk_error_pass(err, &own, rc);
 }

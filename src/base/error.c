@@ -39,6 +39,13 @@ int sqlock_error_set(sqlock_error *err, int code, int native,
     return code;
 }
 
+int lk_error_pass(sqlock_error *err, const sqlock_error *own, int rc)
+{
+    if (rc < 0 && err != NULL)
+        *err = *own;
+    return rc;
+}
+
 const char *sqlock_strerror(int code)
 {
     switch (code) {

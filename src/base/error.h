@@ -29,4 +29,9 @@ int sqlock_error_set(sqlock_error *err, int code, int native,
 /* Set and return ENOMEM. */
 #define lk_error_nomem(err) lk_error((err), SQLOCK_ENOMEM, "out of memory")
 
+/* Return rc, the result of a call that has filled an error of its own, also
+ * where it has succeeded then.  Copy that to the caller's (NULL: none) on
+ * failure only. */
+int lk_error_pass(sqlock_error *err, const sqlock_error *own, int rc);
+
 #endif

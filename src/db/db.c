@@ -457,20 +457,19 @@ int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
     struct lk_retry retry;
     struct refusal refusal;
     bool was_uncertain = false;
-    sqlock_error own;
+    sqlock_error own = {0};
     int rc;
 
     refusal.rc = 0; /* its text is not read before it is written */
-    if (err == NULL)
-        err = &own;
     lk_retry_begin(&retry, &policy, run->deadline_ns);
     do {
-        rc = run_once(db, run, latest_ns, &refusal, result, err);
-        rc = recall(&refusal, rc, err);
+        rc = run_once(db, run, latest_ns, &refusal, result, &own);
+        rc = recall(&refusal, rc, &own);
         was_uncertain = was_uncertain || rc == SQLOCK_EUNCERTAIN;
         run->was_uncertain = run->was_uncertain || was_uncertain;
     } while (goes_on(db, run, &retry, rc));
-    return outcome(run, rc, was_uncertain, err);
+    rc = outcome(run, rc, was_uncertain, &own);
+    return lk_error_pass(err, &own, rc);
 }
 
 static int run_script_on(struct lk_db *db, struct lk_connection *connection,

@@ -69,16 +69,17 @@ int lk_schema_run(struct lk_site *site, const char *schema, bool again,
     char *text = lk_schema_render(schema, site->options.table_prefix);
     int64_t deadline_ns = lk_db_schema_deadline(&site->db);
     struct lk_retry retry;
+    sqlock_error own = {0};
     int rc;
 
     if (text == NULL)
         return lk_error_nomem(err);
     lk_retry_begin(&retry, &policy, deadline_ns);
     do
-        rc = lk_db_run_script(&site->db, text, deadline_ns, err);
+        rc = lk_db_run_script(&site->db, text, deadline_ns, &own);
     while (again && lk_retry_goes_on(&retry, rc));
     free(text);
-    return rc;
+    return lk_error_pass(err, &own, rc);
 }
 
 /* --- the lock table --- */
@@ -142,18 +143,19 @@ static const char *name_of(sqlock_layout layout)
 static int create_in(struct lk_site *site, sqlock_layout layout,
                      sqlock_error *err)
 {
+    sqlock_error own = {0};
     sqlock_layout found;
     int rc;
 
     rc = lk_layout_detect(&site->db, &site->table,
-                          lk_db_schema_deadline(&site->db), &found, err);
+                          lk_db_schema_deadline(&site->db), &found, &own);
     if (rc == SQLOCK_ENOTFOUND)
-        rc = create_missing(site, layout, &found, err);
+        rc = create_missing(site, layout, &found, &own);
     if (rc == 0 && found != layout)
-        rc = lk_error(err, SQLOCK_ECONFLICT,
+        rc = lk_error(&own, SQLOCK_ECONFLICT,
                       "the table %s exists with the layout %s, not %s",
                       site->table.plain, name_of(found), name_of(layout));
-    return rc;
+    return lk_error_pass(err, &own, rc);
 }
 
 int sqlock_schema_create(const char *url, const sqlock_options *options,

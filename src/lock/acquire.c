@@ -76,13 +76,14 @@ int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
                    const sqlock_acquire_options *options, sqlock_error *err)
 {
     struct lk_set set;
+    sqlock_error own = {0};
     int rc = lk_lock_check(lock, err);
 
     if (rc < 0)
         return rc;
     lk_set_of_one(&set, lock);
-    rc = acquire(&set, wait_ms, options, err);
-    return lk_set_end(&set, rc, err);
+    rc = acquire(&set, wait_ms, options, &own);
+    return lk_error_pass(err, &own, lk_set_end(&set, rc, &own));
 }
 
 int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
@@ -90,11 +91,12 @@ int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
                         int *results, sqlock_error *err)
 {
     struct lk_set set;
-    int rc = lk_set_begin(&set, locks, count, results, err);
+    sqlock_error own = {0};
+    int rc = lk_set_begin(&set, locks, count, results, &own);
 
     if (rc == 0)
-        rc = acquire(&set, wait_ms, options, err);
-    return lk_set_end(&set, rc, err);
+        rc = acquire(&set, wait_ms, options, &own);
+    return lk_error_pass(err, &own, lk_set_end(&set, rc, &own));
 }
 
 int sqlock_cancel(sqlock_lock *lock, sqlock_error *err)

@@ -40,6 +40,7 @@ int sqlock_registry_open(sqlock_registry **out, const char *url,
                          const sqlock_options *options, sqlock_error *err)
 {
     sqlock_registry *registry;
+    sqlock_error own = {0};
     int rc;
 
     if (out == NULL)
@@ -56,10 +57,10 @@ int sqlock_registry_open(sqlock_registry **out, const char *url,
     lk_expiry_init(&registry->expiry, &registry->events);
     lk_renewer_init(&registry->renewer, registry);
     lk_executor_init(&registry->executor);
-    rc = lk_store_open(&registry->store, url, options, err);
+    rc = lk_store_open(&registry->store, url, options, &own);
     if (rc < 0) {
         free_registry(registry);
-        return rc;
+        return lk_error_pass(err, &own, rc);
     }
     if (registry->store.options.ownership == SQLOCK_OWNED_BY_REGISTRY)
         registry->owner = lk_owner_id();
@@ -174,6 +175,7 @@ static int release_others(sqlock_registry *registry, int result,
 
 int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
 {
+    sqlock_error own = {0};
     int rc;
 
     if (registry == NULL)
@@ -195,11 +197,11 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
         ;
     lk_executor_stop(&registry->executor);
     stop_services(registry);
-    rc = release_others(registry, release_alone(registry, err), err);
+    rc = release_others(registry, release_alone(registry, &own), &own);
     pthread_mutex_lock(&lk_mutex);
     while (registry->locks != NULL)
         lk_lock_free(registry->locks);
     pthread_mutex_unlock(&lk_mutex);
     free_registry(registry);
-    return rc;
+    return lk_error_pass(err, &own, rc);
 }

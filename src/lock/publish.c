@@ -33,6 +33,7 @@ int sqlock_publish(sqlock_lock *lock, const char *text, sqlock_error *err)
 {
     struct lk_store *store;
     struct lk_lease lease;
+    sqlock_error own = {0};
     int rc = lk_guarded_store(lock, &store, err);
 
     if (rc == 0)
@@ -45,10 +46,11 @@ int sqlock_publish(sqlock_lock *lock, const char *text, sqlock_error *err)
         rc = lk_guard_begin_alone(lock, store, &lease, err);
     if (rc < 0)
         return rc;
-    rc = lk_guard_settle(lock, &lease, err);
+    rc = lk_guard_settle(lock, &lease, &own);
     if (rc == 0)
         note_text(lock, &lease);
     if (rc == 0)
-        rc = lk_leader_publish(store, &lease, text, err);
-    return lk_guard_end_statement(lock, lease.client_id, rc, err);
+        rc = lk_leader_publish(store, &lease, text, &own);
+    rc = lk_guard_end_statement(lock, lease.client_id, rc, &own);
+    return lk_error_pass(err, &own, rc);
 }

@@ -341,11 +341,12 @@ static int release_all(sqlock_lock *const *locks, size_t count, bool may_owe,
                        int *results, sqlock_error *err)
 {
     struct lk_set set;
-    int rc = lk_set_begin(&set, locks, count, results, err);
+    sqlock_error own = {0};
+    int rc = lk_set_begin(&set, locks, count, results, &own);
 
     if (rc == 0)
-        rc = release_set(&set, may_owe, err);
-    return lk_set_end(&set, rc, err);
+        rc = release_set(&set, may_owe, &own);
+    return lk_error_pass(err, &own, lk_set_end(&set, rc, &own));
 }
 
 int sqlock_release_many(sqlock_lock *const *locks, size_t count, int *results,

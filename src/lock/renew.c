@@ -231,21 +231,24 @@ static int renew(struct lk_set *set, uint32_t ttl_ms, sqlock_error *err)
 int sqlock_renew(sqlock_lock *lock, uint32_t ttl_ms, sqlock_error *err)
 {
     struct lk_set set;
+    sqlock_error own = {0};
     int rc = lk_lock_check(lock, err);
 
     if (rc < 0)
         return rc;
     lk_set_of_one(&set, lock);
-    return lk_set_end(&set, renew(&set, ttl_ms, err), err);
+    rc = lk_set_end(&set, renew(&set, ttl_ms, &own), &own);
+    return lk_error_pass(err, &own, rc);
 }
 
 int sqlock_renew_many(sqlock_lock *const *locks, size_t count, int *results,
                       sqlock_error *err)
 {
     struct lk_set set;
-    int rc = lk_set_begin(&set, locks, count, results, err);
+    sqlock_error own = {0};
+    int rc = lk_set_begin(&set, locks, count, results, &own);
 
     if (rc == 0)
-        rc = renew(&set, 0, err);
-    return lk_set_end(&set, rc, err);
+        rc = renew(&set, 0, &own);
+    return lk_error_pass(err, &own, lk_set_end(&set, rc, &own));
 }

@@ -4,6 +4,7 @@
  */
 #include "sqlock/shared.h"
 
+#include "base/error.h"
 #include "lease/bell.h"
 #include "lease/share.h"
 #include "lock/guarded.h"
@@ -62,6 +63,7 @@ int sqlock_downgrade(sqlock_lock *lock, sqlock_error *err)
 {
     struct lk_store *store;
     struct lk_lease lease;
+    sqlock_error why = {0};
     int rc = lk_guarded_store(lock, &store, err);
 
     if (rc == 0)
@@ -75,8 +77,9 @@ int sqlock_downgrade(sqlock_lock *lock, sqlock_error *err)
     rc = lk_guard_begin(lock, store, &lease, err);
     if (rc < 0)
         return rc;
-    rc = downgrade(lock, &lease, err);
-    return lk_guard_end_statement(lock, lease.client_id, rc, err);
+    rc = downgrade(lock, &lease, &why);
+    rc = lk_guard_end_statement(lock, lease.client_id, rc, &why);
+    return lk_error_pass(err, &why, rc);
 }
 
 int sqlock_set_permits(sqlock_registry *registry, const char *name,

@@ -280,6 +280,7 @@ int lk_stock_run(struct lk_stock_operation *op, sqlock_tx *tx,
                  lk_stock_body body, sqlock_error *err)
 {
     sqlock_stock *stock = op->stock;
+    sqlock_error own = {0};
     int rc;
 
     rc = op->order != NULL ? lk_stock_check_orders(stock, err) : 0;
@@ -289,12 +290,12 @@ int lk_stock_run(struct lk_stock_operation *op, sqlock_tx *tx,
         lk_after_ms(sqlock_monotonic_ns(), stock->options.deadline_ms);
     if (tx != NULL) {
         op->attempts = 1;
-        rc = run_in(op, tx, body, err);
+        rc = run_in(op, tx, body, &own);
     } else {
-        rc = run_until_answered(op, body, err);
+        rc = run_until_answered(op, body, &own);
     }
     atomic_fetch_add(&stock->operations, 1);
     if (op->attempts > 1)
         atomic_fetch_add(&stock->retries, op->attempts - 1);
-    return lk_stock_told(rc, err);
+    return lk_error_pass(err, &own, lk_stock_told(rc, &own));
 }

@@ -353,26 +353,27 @@ int sqlock_tx_lock(sqlock_tx *tx, const char *const *names, size_t count,
                    sqlock_error *err)
 {
     struct name *sorted = NULL;
+    sqlock_error own = {0};
     int rc;
 
-    rc = lk_tx_check(tx, err);
+    rc = lk_tx_check(tx, &own);
     if (rc == 0)
-        rc = check_wait(wait_ms, skip_locked, err);
+        rc = check_wait(wait_ms, skip_locked, &own);
     if (rc == 0)
-        rc = read_names(tx, names, count, &sorted, err);
+        rc = read_names(tx, names, count, &sorted, &own);
     if (rc == 0)
-        rc = lk_tx_check_nodes(tx, err);
+        rc = lk_tx_check_nodes(tx, &own);
     if (rc == 0)
-        rc = ensure_rows(tx, sorted, count, err);
+        rc = ensure_rows(tx, sorted, count, &own);
     if (rc == 0)
-        rc = lk_tx_identify(tx, err);
+        rc = lk_tx_identify(tx, &own);
     if (rc == 0)
-        rc = lock_names(tx, sorted, count, wait_ms, skip_locked, results, err);
+        rc = lock_names(tx, sorted, count, wait_ms, skip_locked, results, &own);
     else
         for (size_t i = 0; results != NULL && names != NULL && i < count; i++)
             results[i] = rc;
     free(sorted);
-    return rc;
+    return lk_error_pass(err, &own, rc);
 }
 
 /* --- rows of the application --- */
@@ -430,17 +431,20 @@ int sqlock_tx_lock_row(sqlock_tx *tx, const sqlock_table *table,
 {
     struct lk_tx_key sent;
     struct lk_tx_table names;
+    sqlock_error own = {0};
     int rc;
 
-    rc = lk_tx_check(tx, err);
+    rc = lk_tx_check(tx, &own);
     if (rc == 0)
-        rc = check_wait(wait_ms, false, err);
+        rc = check_wait(wait_ms, false, &own);
     if (rc == 0)
         rc = lk_tx_table_read(&names, table, LK_TX_KEY, tx->driver->dialect,
-                              err);
+                              &own);
     if (rc == 0)
-        rc = lk_tx_key_read(&sent, tx, key, err);
+        rc = lk_tx_key_read(&sent, tx, key, &own);
     if (rc == 0)
-        rc = lk_tx_check_nodes(tx, err);
-    return rc < 0 ? rc : lock_row(tx, &names, &sent.value, share, wait_ms, err);
+        rc = lk_tx_check_nodes(tx, &own);
+    if (rc == 0)
+        rc = lock_row(tx, &names, &sent.value, share, wait_ms, &own);
+    return lk_error_pass(err, &own, rc);
 }

@@ -133,6 +133,7 @@ static int check_guards(struct lk_store *store, sqlock_error *err)
         .last = LK_RETRY_WITHIN,
     };
     struct lk_retry retry;
+    sqlock_error own = {0};
     int rc;
 
     if (store->db.driver->transactions == NULL ||
@@ -140,13 +141,13 @@ static int check_guards(struct lk_store *store, sqlock_error *err)
         return 0;
     lk_retry_begin(&retry, &policy, lk_store_deadline(store));
     do
-        rc = check_nodes_once(store, err);
+        rc = check_nodes_once(store, &own);
     while (lk_retry_goes_on(&retry, rc));
     if (rc == SQLOCK_ELOST)
-        return lk_error(err, SQLOCK_EUNREACHABLE,
-                        "the connection was lost before the database said "
-                        "whether a lease can be guarded there");
-    return lk_db_not_applied(rc, err);
+        rc = lk_error(&own, SQLOCK_EUNREACHABLE,
+                      "the connection was lost before the database said "
+                      "whether a lease can be guarded there");
+    return lk_error_pass(err, &own, lk_db_not_applied(rc, &own));
 }
 
 int sqlock_once_check(sqlock_registry *registry, const char *name,
@@ -229,9 +230,7 @@ int sqlock_once_record(sqlock_lock *lock, sqlock_error *err)
         /* Go on after ELOST, too: the lease may be left, and only the
          * connection lost. */
     } while (sqlock_remaining_ms(lock) > 0 && lk_retry_goes_on(&retry, rc));
-    if (rc < 0 && err != NULL)
-        *err = own;
-    return rc;
+    return lk_error_pass(err, &own, rc);
 }
 
 /* --- looking and forgetting --- */

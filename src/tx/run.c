@@ -343,12 +343,13 @@ int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
                       sqlock_result *result, sqlock_error *err)
 {
     bool goes_back = sql != NULL && count == 0 && lk_rolls_back(sql);
+    sqlock_error own = {0};
     int rc;
 
-    rc = lk_tx_check(tx, err);
+    rc = lk_tx_check(tx, &own);
     if (rc < 0 && !(goes_back && tx != NULL && tx->is_aborted &&
                     rc == tx->over)) /* and not EFORK */
-        return rc;
+        return lk_error_pass(err, &own, rc);
     if (sql == NULL)
         return lk_error_null(err, "sql");
     if (parameters == NULL && count > 0)

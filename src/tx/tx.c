@@ -65,6 +65,7 @@ int lk_tx_start(sqlock_tx *tx, sqlock_error *err)
 {
     int64_t deadline_ns = lk_store_deadline(tx->store);
     struct lk_retry retry;
+    sqlock_error own = {0};
     int rc;
 
     rc = lk_tx_limit(tx, 0, err);
@@ -73,14 +74,14 @@ int lk_tx_start(sqlock_tx *tx, sqlock_error *err)
     lk_retry_begin(&retry, &lk_tx_waiting, deadline_ns);
     do
         rc = tx->driver->begin(tx->connection->state,
-                               tx->is_adopted ? LK_NEVER : deadline_ns, err);
+                               tx->is_adopted ? LK_NEVER : deadline_ns, &own);
     while (lk_retry_goes_on(&retry, rc));
     tx->has_begun = rc == 0;
     (void)lk_tx_unlimit(tx, NULL);
     if (rc == SQLOCK_EUNCERTAIN)
-        rc = lk_error(err, SQLOCK_EUNREACHABLE,
+        rc = lk_error(&own, SQLOCK_EUNREACHABLE,
                       "the connection was lost before the transaction began");
-    return lk_db_not_applied(rc, err);
+    return lk_error_pass(err, &own, lk_db_not_applied(rc, &own));
 }
 
 /* --- on a connection of the registry --- */
@@ -119,6 +120,7 @@ static int take_and_begin(sqlock_tx *tx, sqlock_error *err)
 
 int lk_tx_begin(sqlock_tx **out, struct lk_store *store, sqlock_error *err)
 {
+    sqlock_error own = {0};
     sqlock_tx *tx;
     int rc;
 
@@ -129,10 +131,10 @@ int lk_tx_begin(sqlock_tx **out, struct lk_store *store, sqlock_error *err)
         return rc;
     tx->is_identified = true;
     tx->idle_ms = lk_idle_ms(store->options.ttl_ms);
-    rc = out == NULL ? lk_error_null(err, "tx") : take_and_begin(tx, err);
+    rc = out == NULL ? lk_error_null(&own, "tx") : take_and_begin(tx, &own);
     if (rc < 0) {
         lk_tx_free(tx);
-        return rc;
+        return lk_error_pass(err, &own, rc);
     }
     *out = tx;
     return 0;

@@ -62,6 +62,9 @@ static void play(struct stage *stage)
     if (step_parse(&player->step, stage->line) != NULL)
         _exit(4);
     actor_perform(player);
+    if (player->outcome.rc == 0 && player->outcome.err.code != 0)
+        actor_refuse(&player->outcome, "a call has written an error, and "
+                                       "succeeded");
     say_end(player);
 }
 

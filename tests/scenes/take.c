@@ -177,10 +177,11 @@ void actor_take(struct player *player)
     actor_obtain(player, &set);
     actor_read_options(player, &how);
     limit_fds(player, true);
-    do
+    do {
+        outcome->err.code = 0;
         outcome->rc = acquire(player, &set, wait_ms, &how);
-    while (wait_ms == 0 && outcome->rc == SQLOCK_ETIMEDOUT &&
-           check_pause(until));
+    } while (wait_ms == 0 && outcome->rc == SQLOCK_ETIMEDOUT &&
+             check_pause(until));
     limit_fds(player, false);
     if (outcome->rc == 0)
         outcome->token = sqlock_token(set.locks[0]);
@@ -258,15 +259,19 @@ void actor_take_turns(struct player *player)
             rotate(player, &set, &all, i + player->number);
         rc = acquire(player, &set, wait_ms, &how);
 
-        if ((rc == SQLOCK_ECANCELED && may_end) || (may_fail && is_shaky(rc)))
+        if ((rc == SQLOCK_ECANCELED && may_end) || (may_fail && is_shaky(rc))) {
+            outcome->err.code = 0;
             continue;
+        }
         outcome->rc = rc;
         if (rc < 0)
             return;
         taken++;
         be_inside(player, &set);
         rc = release(player, &set);
-        if (outcome->rc == 0 && !(may_fail && is_shaky(rc)))
+        if (may_fail && is_shaky(rc))
+            outcome->err.code = 0;
+        else if (outcome->rc == 0)
             outcome->rc = rc;
     }
     if (may_fail && outcome->rc == 0 && taken <= count / 16)

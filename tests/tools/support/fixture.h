@@ -53,7 +53,9 @@ void fixture_close(struct fixture *fixture);
 
 /* Assert that a call, whose error is in f->err (`f`: the test's fixture),
  * succeeds; or that it returns that code. */
-#define assert_ok(call) assert_lock_ok((call), &f->err)
+#define assert_ok(call)                                                        \
+    (f->err.code = 0, assert_lock_ok((call), &f->err),                         \
+     assert_int_equal(f->err.code, 0)) /* it is written on failure only */
 #define assert_fails(code, call) assert_code((code), (call), &f->err)
 
 /* Return what the database supports, by sqlock_capabilities_of(), which is

@@ -64,10 +64,14 @@ int worker_fail_at(struct worker *worker, const char *file, int line,
 /* For a body: return worker_fail() from it, unless rc is as expected. */
 #define worker_expect(worker, expected, rc_expression)                         \
     do {                                                                       \
-        int worker_rc_ = (rc_expression);                                      \
+        int worker_rc_ = ((worker)->err.code = 0, (rc_expression));            \
         if (worker_rc_ != (expected))                                          \
             return worker_fail((worker), "%s gave %d, not %d: %s",             \
                                #rc_expression, worker_rc_, (expected),         \
+                               (worker)->err.message);                         \
+        if (worker_rc_ == 0 && (worker)->err.code != 0)                        \
+            return worker_fail((worker), "%s gave 0 and the error %d: %s",     \
+                               #rc_expression, (worker)->err.code,             \
                                (worker)->err.message);                         \
     } while (0)
 
