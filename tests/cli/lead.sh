@@ -159,6 +159,9 @@ unread() {
     terms 1
     kill -KILL "$(copy)"
     terms 2
+    sq break --token "$(sq show service --json | json token)" --now \
+        --reason test service >"$dir/out" 2>"$dir/err"
+    terms 3
     resign one
     is "a candidate whose messages nobody reads begins again, and ends" "$?" 143
     rm -f "$dir/full"

@@ -56,10 +56,24 @@ static _Noreturn void die_of(const run_state *run, int number)
     run_report_die(run->report, run->options, &run->signals, number);
 }
 
-/* Wait until stderr takes a message, unless a signal ends sqlock. */
-static void await_stderr(run_state *run)
+/* Return whether a last message is to be written: wait until stderr takes it,
+ * unless a signal ends sqlock.  A candidate waits for no reader, since its next
+ * term may follow. */
+static bool may_say(run_state *run)
 {
-    run_report_await(run->report, run->options, &run->signals, STDERR_FILENO);
+    struct pollfd file = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    if (run->signals.is_candidate)
+        return poll(&file, 1, 0) == 1;
+    run_report_await(run->report, run->options, &run->signals, file.fd);
+    return true;
+}
+
+static void say_last(run_state *run, void (*say)(const char *, ...),
+                     const char *text)
+{
+    if (may_say(run))
+        say("%s", text);
 }
 
 /* Set the outcome.  The message, which may be "", is written after the lock was
@@ -292,9 +306,9 @@ static void take_over(run_state *run)
         /* The lock is not released: it excludes others as long as the lease
          * lasts, since processes of the command still run. */
         run->report->cause = "lost";
-        await_stderr(run);
-        cli_error("a process of the command cannot be ended; the lock stays "
-                  "held until its lease expires");
+        say_last(run, cli_error,
+                 "a process of the command cannot be ended; the lock stays "
+                 "held until its lease expires");
         run_report_write(run->report, run->options, &run->signals, CLI_LOST);
         _exit(CLI_LOST);
     }
@@ -408,11 +422,13 @@ static bool was_held_to_the_end(const run_state *run)
             run->lease.deadline_ns - ttl_ns >= run->ended_ns);
 }
 
-static void note_kept(const sqlock_error *err)
+static void note_kept(run_state *run, const sqlock_error *err)
 {
-    cli_note("the lock could not be released and stays held until its lease "
-             "expires: %s",
-             err->message);
+    if (may_say(run))
+        cli_note(
+            "the lock could not be released and stays held until its lease "
+            "expires: %s",
+            err->message);
 }
 
 static void release(run_state *run)
@@ -420,26 +436,26 @@ static void release(run_state *run)
     sqlock_error err = {0};
     int rc = run_lease_release(&run->lease, &err);
 
-    if (run->message[0] != '\0') {
-        await_stderr(run);
-        cli_error("%s", run->message);
-    }
+    if (run->message[0] != '\0')
+        say_last(run, cli_error, run->message);
     if (rc == 0 || run->status == CLI_LOST)
         return;
-    await_stderr(run);
     if ((rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED) &&
         was_held_to_the_end(run)) {
-        cli_note("the lock was lost after the command had ended");
+        say_last(run, cli_note,
+                 "the lock was lost after the command had ended");
     } else if (rc == SQLOCK_ELOST) {
-        cli_error("the lease was lost before the command ended: another owner "
-                  "may have had the lock at the same time");
         run->report->cause = "lost";
         run->status = CLI_LOST;
+        say_last(run, cli_error,
+                 "the lease was lost before the command ended: another owner "
+                 "may have had the lock at the same time");
     } else if (rc == SQLOCK_EEXPIRED) {
-        cli_error("the lease expired before the command ended; nobody else has "
-                  "taken the lock");
+        say_last(run, cli_error,
+                 "the lease expired before the command ended; nobody else has "
+                 "taken the lock");
     } else {
-        note_kept(&err);
+        note_kept(run, &err);
     }
 }
 
@@ -464,8 +480,8 @@ static void give_up(run_state *run, int rc)
         run->status = run->options->busy_status;
         return;
     }
-    await_stderr(run);
-    (void)cli_fail(&run->lease.error);
+    if (may_say(run))
+        (void)cli_fail(&run->lease.error);
 }
 
 /* End without having run the command: the work was done before, whatever
@@ -476,10 +492,10 @@ static void end_as_done(run_state *run)
     int rc = run_lease_release(&run->lease, &err);
 
     end_as(run, CLI_OK, "done", "%s", "");
-    await_stderr(run);
-    say_done(run);
+    if (may_say(run))
+        say_done(run);
     if (rc < 0 && rc != SQLOCK_ELOST && rc != SQLOCK_EEXPIRED)
-        note_kept(&err);
+        note_kept(run, &err);
 }
 
 static void work(run_state *run)
