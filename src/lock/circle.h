@@ -7,7 +7,9 @@
  * now and then who waits for whom (lease/waits.h).  The table shows one
  * moment, and the waits of this process are added a moment later: so a
  * circle counts when it was seen twice.  The one that began to wait last is
- * refused.
+ * refused.  A lease that a request got has the request's mark in the table, and
+ * only the process of the thread that finished it knows whose it is: a circle
+ * through such a lease is told to that thread, whenever it began to wait.
  *
  * A registry that owns locks does not wait, since each of its threads may
  * release them: its leases and tickets have marks of nobody (store.h).
