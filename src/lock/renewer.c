@@ -26,15 +26,40 @@
 /* Pause after a renewal that failed for lack of memory. */
 #define RETRY_NS (10 * LK_NS_PER_MS)
 
-/* Mark the leases that were acquired without the option `fenced` as lost. */
-static void give_up_unfenced(struct lk_renewer *renewer)
+/* Return by how much the database's clock may step without an effect on the
+ * lease: its holder stops that much before it ends. */
+static int64_t bears_us(const struct lk_hold *hold)
+{
+    return INT64_C(1000) *
+           lk_margin_ms(&hold->slot->store->options, lk_shortest_ttl_ms(hold));
+}
+
+/* Return what all leases bear that are renewed. */
+static int64_t all_bear_us(struct lk_renewer *renewer)
+{
+    int64_t least_us = INT64_MAX;
+    struct lk_hold *hold;
+
+    pthread_mutex_lock(&lk_mutex);
+    DL_FOREACH2(renewer->renewing, hold, renewing.next)
+    {
+        if (bears_us(hold) < least_us)
+            least_us = bears_us(hold);
+    }
+    pthread_mutex_unlock(&lk_mutex);
+    return least_us;
+}
+
+/* Mark the leases that do not bear the step as lost, except those that were
+ * acquired with the option `fenced`. */
+static void give_up_unfenced(struct lk_renewer *renewer, int64_t step_us)
 {
     struct lk_hold *hold;
 
     pthread_mutex_lock(&lk_mutex);
     DL_FOREACH2(renewer->renewing, hold, renewing.next)
     {
-        if (hold->asked.fenced || hold->lost != 0)
+        if (hold->asked.fenced || hold->lost != 0 || step_us <= bears_us(hold))
             continue;
         (void)lk_lose(hold, SQLOCK_ELOST);
         lk_wake_in_time(hold->slot);
@@ -200,27 +225,25 @@ static void apply(struct lk_renewer *renewer, const struct lk_batch *batch)
 /* Report a step of the database's clock.  After a step forward give up the
  * leases that are not fenced, because leases expire by that clock: another
  * owner may have had the lock.  After a step back rows last longer than their
- * holders believe.  A step of no more than the margin has no effect: holders
- * stop that much before their leases end. */
-static void report_step(struct lk_renewer *renewer, int64_t step_us,
-                        const struct lk_batch *batch)
+ * holders believe.  A step of no more than a lease's margin has no effect on
+ * it.  All leases are judged, not only those of the batch that has shown the
+ * step: the next one will not show it again. */
+static void report_step(struct lk_renewer *renewer, int64_t step_us)
 {
-    sqlock_registry *registry = renewer->registry;
-    int64_t margin_us = INT64_C(1000) * lk_margin_ms(&registry->store.options,
-                                                     shortest_ttl_ms(batch));
+    int64_t borne_us = all_bear_us(renewer);
 
-    if (step_us <= margin_us && step_us >= -margin_us)
+    if (step_us <= borne_us && step_us >= -borne_us)
         return;
-    lk_store_tell(&registry->store,
+    lk_store_tell(&renewer->registry->store,
                   &(sqlock_event){.kind = SQLOCK_EVENT_CLOCK_STEP},
                   "the database's clock stepped by %lld ms against this "
                   "host's%s",
                   (long long)(step_us / 1000),
-                  step_us > 0 ? "; leases that are not fenced count as lost"
+                  step_us > 0 ? "; leases with a smaller margin that are not "
+                                "fenced count as lost"
                               : "; leases last longer");
-    if (step_us < 0)
-        return;
-    give_up_unfenced(renewer);
+    if (step_us > 0)
+        give_up_unfenced(renewer, step_us);
 }
 
 /* Return the first lease that the database refused to renew, although it can be
@@ -291,7 +314,7 @@ static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
             lk_dbclock_observe(&renewer->clock, batch->now_us,
                                batch->sent_boot_ns, batch->answered_boot_ns);
     if (step_us != 0)
-        report_step(renewer, step_us, batch);
+        report_step(renewer, step_us);
     lk_handler_wake(&registry->expiry.handler);
 }
 

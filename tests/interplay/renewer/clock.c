@@ -172,7 +172,7 @@ static void note_line(void *context, const sqlock_event *event)
 static sqlock_registry *open_shifted(struct fixture *f, struct log *log,
                                      uint32_t margin_ms)
 {
-    sqlock_options options = fixture_options(f);
+    sqlock_options options = renewer_options(f);
     sqlock_registry *registry;
     char url[1024];
 
@@ -219,6 +219,64 @@ static void test_F15_the_clock_is_set_forward(void **state)
     await_renewals(plain, 2);
     lock_end(plain);
     lock_drop(fenced);
+    registry_end(registry);
+}
+
+/* A step that the margin of the long lease bears, and that of a short one does
+ * not; leases of RENEWED_MS are the short ones. */
+#define SMALL_STEP_US (INT64_C(1000) * RENEWED_MS / 10)
+#define LONG_MS (5 * RENEWED_MS)
+
+static void test_F15_each_lease_bears_what_its_own_margin_does(void **state)
+{
+    struct fixture *f = *state;
+    struct log log = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct told long_told = {0};
+    struct told short_told = {0};
+    sqlock_registry *registry = open_shifted(f, &log, 0);
+    sqlock_lock *long_one = nth_lock(f, registry, 0);
+    sqlock_lock *short_one = nth_lock(f, registry, 1);
+
+    take_renewed(long_one, LONG_MS, &long_told);
+    take_renewed(short_one, RENEWED_MS, &short_told);
+    await_renewals(short_one, 2);
+    atomic_store(&shift_us, SMALL_STEP_US);
+    await_told(&short_told, SQLOCK_ELOST);
+    assert_true(sqlock_is_held(long_one));
+    await_renewals(long_one, 2);
+    assert_int_equal(atomic_load(&long_told.times), 0);
+    assert_int_equal(atomic_load(&log.lines), 1);
+    assert_fails(SQLOCK_ELOST, sqlock_release(short_one, &f->err));
+    lock_end(long_one);
+    lock_drop(short_one);
+    registry_end(registry);
+}
+
+/* The short lease, which is not renewed any more, is not in the statement that
+ * shows the step. */
+static void test_F15_a_step_is_judged_for_leases_of_other_batches(void **state)
+{
+    struct fixture *f = *state;
+    struct log log = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct told long_told = {0};
+    struct told short_told = {0};
+    sqlock_acquire_options how = renewed_options(RENEWED_MS, &short_told);
+    sqlock_registry *registry = open_shifted(f, &log, 0);
+    sqlock_lock *long_one = nth_lock(f, registry, 0);
+    sqlock_lock *short_one = nth_lock(f, registry, 1);
+
+    how.max_hold_ms = 1;
+    take_renewed(long_one, LONG_MS, &long_told);
+    await_renewals(long_one, 2);
+    assert_ok(sqlock_acquire(short_one, 0, &how, &f->err));
+    check_sleep(2);
+    atomic_store(&shift_us, SMALL_STEP_US);
+    await_told(&short_told, SQLOCK_ELOST);
+    assert_true(sqlock_is_held(long_one));
+    assert_int_equal(atomic_load(&long_told.times), 0);
+    assert_fails(SQLOCK_ELOST, sqlock_release(short_one, &f->err));
+    lock_end(long_one);
+    lock_drop(short_one);
     registry_end(registry);
 }
 
@@ -282,6 +340,8 @@ static const struct test tests[] = {
     TEST(test_F15_answers_narrow_the_offset_from_both_sides),
     TEST(test_F16_a_clock_that_drifts_does_not_step),
     TEST_ON(test_F15_the_clock_is_set_forward, ON_ALL, IN_ALL),
+    TEST(test_F15_each_lease_bears_what_its_own_margin_does),
+    TEST(test_F15_a_step_is_judged_for_leases_of_other_batches),
     TEST(test_F15_the_close_tells_what_a_step_lost),
     TEST(test_F15_the_clock_is_set_back),
     TEST(test_F16_a_small_step_is_borne),
