@@ -301,6 +301,14 @@ static int granted(struct lk_acquisition *a, sqlock_error *err)
     return end(a, 0);
 }
 
+/* Give up the bells that were set aside at the locks that are to be claimed. */
+static void clear_aside(struct lk_acquisition *a)
+{
+    for (size_t i = 0; i < a->reach; i++)
+        if (a->parts[i].state == LK_PART_TURN)
+            lk_clear_aside(a->parts[i].slot);
+}
+
 static int claim(struct lk_acquisition *a, sqlock_error *err)
 {
     struct lk_part *taken = NULL;
@@ -316,6 +324,7 @@ static int claim(struct lk_acquisition *a, sqlock_error *err)
         lk_waiter_prepare(&a->self);
         return go_to(a, LK_YIELDING);
     }
+    clear_aside(a);
     rc = lk_claim_all(a, &taken, err);
     if (taken != NULL && rc == 0)
         return refused(a, taken, err);
@@ -333,6 +342,7 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
 
     if (lk_waiter_is_cancelled(&a->self))
         return failed(a, lk_canceled(err), err);
+    lk_clear_aside(a->first->slot);
     lk_claim_collect_first(a);
     lk_bell_expect(a->first);
     rc = lk_claim_all(a, &taken, err);

@@ -30,7 +30,6 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
 {
     struct lk_slot *slot = part->slot;
 
-    lk_clear_aside(slot);
     if (part->is_kept) {
         part->lease.may_wait = false;
         part->lease.has_ticket = false;

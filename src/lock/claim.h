@@ -20,7 +20,8 @@ void lk_claim_collect_first(struct lk_acquisition *a);
 bool lk_ticket_is_late(const struct lk_slot *slot);
 
 /* Give up the bell of leases that were set aside (hold.h), before the part that
- * has the turn claims the row or gives the turn up. */
+ * has the turn claims the row or gives the turn up.  That may take a round
+ * trip, so it is not done where a request begins. */
 void lk_clear_aside(struct lk_slot *slot);
 
 /* Claim the batch; the caller has set *taken to NULL.  Return 0 if the database
