@@ -24,9 +24,12 @@
     "idle_readonly_transaction_timeout = "                                     \
     "LEAST(@@GLOBAL.idle_readonly_transaction_timeout, %u), "                  \
     "net_write_timeout = LEAST(@@GLOBAL.net_write_timeout, %u)"
+/* MySQL takes the least of a variable and a constant for a DECIMAL, and those
+ * for no number of seconds. */
 #define ORACLE                                                                 \
-    "SET wait_timeout = LEAST(@@GLOBAL.wait_timeout, %u), "                    \
-    "net_write_timeout = LEAST(@@GLOBAL.net_write_timeout, %u)"
+    "SET wait_timeout = CAST(LEAST(@@GLOBAL.wait_timeout, %u) AS UNSIGNED), "  \
+    "net_write_timeout = "                                                     \
+    "CAST(LEAST(@@GLOBAL.net_write_timeout, %u) AS UNSIGNED)"
 
 static int send(struct lk_mysql_connection *connection, const char *text,
                 uint32_t idle_ms, sqlock_error *err)
