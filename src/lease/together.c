@@ -4,7 +4,11 @@
  *
  * At most as many statements are under way as the pool has connections.  One
  * that has ended gives its place to the first thread that waits, the leader,
- * which sends for all that wait with a statement of the same kind.
+ * which sends for all that wait with a statement of the same kind.  In a crowd,
+ * of more threads than connections, it gives the place up, until one statement
+ * is left, which is then about many leases: about ten it costs the server as
+ * much as two or three about one.  Where that takes long, places are taken
+ * again.
  */
 #include "lease/together.h"
 
@@ -19,6 +23,10 @@
 
 /* The most leases that a leader sends together. */
 #define TOGETHER_MAX 64
+
+/* A thread that has waited for so long takes a place that was given up: the
+ * commits are slow, and can be made side by side; or a statement hangs. */
+#define PATIENCE_NS (2 * LK_NS_PER_MS)
 
 enum state {
     WAITING, /* in the queue; or has left it, because its time was over */
@@ -65,14 +73,23 @@ static sqlock_statement_kind for_many(sqlock_statement_kind kind)
 
 /* --- places --- */
 
-/* Take a place, or enter the queue.  Return whether it has a place. */
-static bool enter(struct lk_together *together, struct lk_joined *self,
-                  uint32_t places)
+/* The caller holds the mutex. */
+static bool is_crowd(const struct lk_together *together)
+{
+    return together->threads > together->places;
+}
+
+/* Take a place, or enter the queue, in which somebody waits only while there is
+ * a statement under way.  Return whether it has a place. */
+static bool enter(struct lk_together *together, struct lk_joined *self)
 {
     bool is_free;
 
     pthread_mutex_lock(&together->mutex);
-    is_free = together->running < places;
+    together->threads++;
+    is_free = together->running == 0 ||
+              (together->running < together->places &&
+               together->first == NULL && !is_crowd(together));
     if (is_free) {
         together->running++;
         self->state = LEADS;
@@ -96,51 +113,78 @@ static void take_out(struct lk_together *together, struct lk_joined **at,
     *at = (*at)->next;
 }
 
-/* Leave the queue.  Return false if it was not there any more: then `called`
- * has been or will be posted. */
-static bool leave_queue(struct lk_together *together, struct lk_joined *self)
+/* A thread that has waited for a while, */
+enum sight {
+    STAYS,   /* and waits on: all places are taken */
+    CALLED,  /* and waits for its leader, which posts `called` */
+    HAS_LEFT /* and goes on: it has a place, or its time is over */
+};
+
+/* Leave the queue if a place is free, or the time is over. */
+static enum sight look(struct lk_together *together, struct lk_joined *self,
+                       bool is_over)
 {
     struct lk_joined **at = &together->first;
     struct lk_joined *before = NULL;
-    bool is_there;
+    enum sight sight = CALLED;
 
     pthread_mutex_lock(&together->mutex);
     while (*at != NULL && *at != self) {
         before = *at;
         at = &before->next;
     }
-    is_there = *at != NULL;
-    if (is_there)
+    if (*at != NULL)
+        sight =
+            is_over || together->running < together->places ? HAS_LEFT : STAYS;
+    if (sight == HAS_LEFT)
         take_out(together, at, before);
+    if (sight == HAS_LEFT && !is_over) {
+        together->running++;
+        self->state = LEADS;
+    }
     pthread_mutex_unlock(&together->mutex);
-    return is_there;
+    return sight;
 }
 
 /* Wait until the statement was sent, or its thread has a place, or its time is
  * over.  Once a leader has it, wait for the leader. */
 static void await_call(struct lk_together *together, struct lk_joined *self)
 {
-    struct timespec at =
-        lk_timespec(self->patient_until_ns > self->batch->deadline_ns
-                        ? self->patient_until_ns
-                        : self->batch->deadline_ns);
+    int64_t until_ns = self->patient_until_ns > self->batch->deadline_ns
+                           ? self->patient_until_ns
+                           : self->batch->deadline_ns;
+    enum sight sight = STAYS;
 
-    while (sem_clockwait(&self->called, CLOCK_MONOTONIC, &at) < 0) {
-        if (errno == EINTR)
-            continue;
-        if (leave_queue(together, self))
+    while (sight != HAS_LEFT) {
+        int64_t now_ns = sqlock_monotonic_ns();
+        struct timespec at = lk_timespec(
+            sight == CALLED ? LK_NEVER
+                            : lk_sooner(now_ns + PATIENCE_NS, until_ns));
+
+        if (sem_clockwait(&self->called, CLOCK_MONOTONIC, &at) == 0)
             return;
-        at = lk_timespec(LK_NEVER);
+        if (errno != EINTR && sight == STAYS)
+            sight = look(together, self, sqlock_monotonic_ns() >= until_ns);
     }
 }
 
-/* Give the place to the first that waits. */
+static void leave(struct lk_together *together)
+{
+    pthread_mutex_lock(&together->mutex);
+    together->threads--;
+    pthread_mutex_unlock(&together->mutex);
+}
+
+/* Give the place to the first that waits; or give it up, if nobody waits, or in
+ * a crowd, for which others have places. */
 static void pass_on(struct lk_together *together)
 {
     struct lk_joined *next;
 
     pthread_mutex_lock(&together->mutex);
     next = together->first;
+    if (together->running > 1 && is_crowd(together))
+        next = NULL;
     if (next != NULL) {
         take_out(together, &together->first, NULL);
         next->state = LEADS;
@@ -346,7 +390,7 @@ int lk_together_run(struct lk_store *store, sqlock_statement_kind kind,
     if (!can_be_sent_together(store, kind))
         return lk_batch_run(store, kind, batch, run, result, err);
     (void)sem_init(&self.called, 0, 0);
-    if (!enter(together, &self, store->options.pool_size)) {
+    if (!enter(together, &self)) {
         await_call(together, &self);
         lk_count_time(&store->db.stats.pool_wait,
                       sqlock_monotonic_ns() - begun_ns);
@@ -370,6 +414,7 @@ int lk_together_run(struct lk_store *store, sqlock_statement_kind kind,
         rc = lk_batch_run(store, kind, batch, run, result, err);
     if (count == 1 && self.state == LEADS)
         pass_on(together);
+    leave(together);
     (void)sem_destroy(&self.called);
     return rc;
 }

@@ -22,6 +22,8 @@ struct lk_store;
 struct lk_together {
     pthread_mutex_t mutex;
     struct lk_joined *first, *last; /* those that wait */
+    uint32_t threads;               /* those, and whose statement is sent */
+    uint32_t places;                /* statements under way at most */
     uint32_t running;               /* statements under way */
 };
 
