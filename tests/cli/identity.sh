@@ -59,7 +59,7 @@ done
 
 hold_anew "the file was removed"
 rm "$base/a.db"
-is_told 76 "there is no file"
+is_told 76 "is not there any more"
 
 hold_anew "an empty table took its place"
 "$SQLOCK" -q --url "sqlite:$base/b.db" --table-prefix "$prefix" init
