@@ -18,8 +18,8 @@
  * session for a client that has prepared a statement there. */
 #define IS_OURS_ALONE "SELECT CONNECTION_ID() = %lu"
 
-/* The block begins, unless the session has changed since the application lent
- * it first: a transaction is open, texts are not UTF-8, or it has another
+/* The block begins; or it fails, if the session has changed since the application
+ * lent it first: a transaction is open, texts are not UTF-8, or it has another
  * database (`?`: within EXECUTE, DATABASE() is that of PREPARE). */
 #define PREPARE_BEGIN                                                          \
     "PREPARE `sqlock_%s_begin` FROM CONCAT("                                   \
@@ -28,7 +28,8 @@
     "AND @@character_set_connection = ''utf8mb4'' "                            \
     "AND COALESCE(@@character_set_results, ''utf8mb4'') = ''utf8mb4'' "        \
     "AND ? <=> ', COALESCE(CONCAT('X''', HEX(DATABASE()), ''''), 'NULL'), "    \
-    "' THEN START TRANSACTION; END IF; END')"
+    "' THEN START TRANSACTION; ELSE SIGNAL SQLSTATE ''45000''; END IF; "       \
+    "END')"
 #define BEGIN "EXECUTE `sqlock_%s_begin` USING DATABASE()"
 
 /* The block runs GUARD, and sets a savepoint, which is removed by all that
@@ -194,20 +195,22 @@ int lk_mysql_prepare_named(void *handle, const char *owner,
 
 /* --- to use --- */
 
-/* Begin in the session.  An error other than that of an unknown name may have
- * come after the transaction had begun. */
+/* Begin in the session.  An error other than that of an unknown name, and the
+ * block's own, may have come after the transaction had begun. */
 static int begin(struct lk_mysql_connection *connection, sqlock_error *err)
 {
     MYSQL *mysql = connection->mysql;
     char text[TEXT_SIZE];
+    bool has_failed;
     unsigned number;
 
     (void)snprintf(text, sizeof text, BEGIN, connection->owner);
-    number = mysql_query(mysql, text) == 0 ? 0 : mysql_errno(mysql);
+    has_failed = mysql_query(mysql, text) != 0;
+    number = has_failed ? mysql_errno(mysql) : 0;
     if (number == LK_MYSQL_UNKNOWN_STATEMENT)
         return lk_error(err, SQLOCK_ENOTFOUND,
                         "the session has none of our statements");
-    if (number != 0) {
+    if (has_failed && number != SIGNALED) {
         int rc = lk_mysql_fail(connection, LK_MYSQL_PREPARING, err);
 
         if (connection->is_broken)
@@ -216,7 +219,7 @@ static int begin(struct lk_mysql_connection *connection, sqlock_error *err)
         if (rc < 0)
             return rc;
     }
-    if (number != 0 || (mysql->server_status & SERVER_STATUS_IN_TRANS) == 0)
+    if (has_failed || (mysql->server_status & SERVER_STATUS_IN_TRANS) == 0)
         return lk_error(err, SQLOCK_ECONFLICT, "the session has changed");
     connection->in_transaction = true;
     return 0;

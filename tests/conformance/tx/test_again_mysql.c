@@ -65,8 +65,8 @@ static void test_each_adoption_on_mysql_is_as_the_first(void **state)
     struct fixture *f = *state;
     struct counted c;
 
-    if (!fixture_is_oracles(f))
-        skip();
+    if (!fixture_is_oracles(f)) /* make test-mysql */
+        return;
     counted_open_own(f, &c);
     work_often(f, &c.app, c.lock, 3);
     expect_trips(&c, 5, 2, 2);
@@ -258,6 +258,29 @@ test_a_transaction_that_only_the_server_knows_is_joined(void **state)
     assert_ok(sqlock_tx_commit(tx, &f->err));
     assert_int_equal(stock_value(f, 1), 103);
     expect_trips(&c, 1, 1, 1);
+    counted_close(&c);
+}
+
+/* In such a transaction, too, the session must have the registry's database. */
+static void test_such_a_transaction_in_another_database_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_tx *tx = NULL;
+    struct counted c;
+    char database[256];
+
+    counted_open_mariadb(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    app_run(&c.app, "SELECT DATABASE()");
+    (void)snprintf(database, sizeof database, "%s", c.app.first);
+    app_run(&c.app, "SET autocommit = 0");
+    app_run(&c.app, "USE information_schema");
+    assert_int_not_equal(app_try(&c.app, "INSERT INTO %s.%s (id) VALUES (1)",
+                                 database, stock_name(f)),
+                         0);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_adopt(&tx, f->a, c.app.native, &f->err));
+    app_run(&c.app, "ROLLBACK");
     counted_close(&c);
 }
 
@@ -559,6 +582,8 @@ static const struct test tests[] = {
     TEST_ON(test_a_session_in_another_database_is_refused, ON_MYSQL, 0),
     TEST_ON(test_a_session_with_another_encoding_is_refused, ON_MYSQL, 0),
     TEST_ON(test_a_transaction_that_only_the_server_knows_is_joined, ON_MYSQL,
+            0),
+    TEST_ON(test_such_a_transaction_in_another_database_is_refused, ON_MYSQL,
             0),
     TEST_ON(test_a_result_in_progress_is_refused, ON_MYSQL, 0),
     TEST_ON(test_a_transaction_begun_again_is_checked, ON_MYSQL, 0),
