@@ -126,7 +126,8 @@ static void forget_transaction(struct lk_mysql_connection *connection)
 int lk_mysql_commit_by(struct lk_mysql_connection *connection, const char *text,
                        int64_t deadline_ns, sqlock_error *err)
 {
-    unsigned number = 0;
+    bool has_failed;
+    unsigned number;
     int rc;
 
     if (!connection->in_transaction)
@@ -139,13 +140,14 @@ int lk_mysql_commit_by(struct lk_mysql_connection *connection, const char *text,
     rc = lk_mysql_call_begin(connection, deadline_ns, err);
     if (rc < 0)
         return rc;
-    if (mysql_query(connection->mysql, text) != 0)
-        number = mysql_errno(connection->mysql);
-    if (number == LK_MYSQL_UNKNOWN_STATEMENT ||
-        number == LK_MYSQL_UNKNOWN_SAVEPOINT)
+    /* A server or a proxy may fail with the number 0. */
+    has_failed = mysql_query(connection->mysql, text) != 0;
+    number = mysql_errno(connection->mysql);
+    if (has_failed && (number == LK_MYSQL_UNKNOWN_STATEMENT ||
+                       number == LK_MYSQL_UNKNOWN_SAVEPOINT))
         rc = lk_error(err, SQLOCK_ENOTFOUND,
                       "the session has no such statement or savepoint");
-    else if (number != 0)
+    else if (has_failed)
         rc = lk_mysql_fail(connection, LK_MYSQL_COMMITTING, err);
     lk_mysql_call_end(connection);
     if (rc == SQLOCK_ENOTFOUND)
