@@ -242,21 +242,22 @@ static bool is_number(const char *text)
     return *text != '\0' && text[strspn(text, "0123456789.")] == '\0';
 }
 
-/* Set the time limits, in seconds, of a wait for a row lock and of a statement.
- * Only MariaDB has max_statement_time.  MySQL's max_execution_time is left
- * alone, since it does not apply to a SELECT that locks. */
+/* Set the time limits of a wait for a row lock, in seconds, and of a statement,
+ * in seconds on MariaDB and in ms on MySQL, whose limit is for each SELECT, also
+ * one that locks. */
 static int set_limits(struct lk_mysql_connection *connection, const char *wait,
                       const char *statement, int64_t deadline_ns,
                       sqlock_error *err)
 {
     sqlock_result result = {0};
-    char text[160];
+    char text[200];
     int rc;
 
     (void)snprintf(text, sizeof text,
                    "SET innodb_lock_wait_timeout = %s "
-                   "/*M! , max_statement_time = %s */",
-                   wait, statement);
+                   "/*M! , max_statement_time = %s */ "
+                   "/*!80000 , max_execution_time = %s */",
+                   wait, statement, statement);
     rc = run_text(connection, text, deadline_ns, &result, err);
     sqlock_result_clear(&result);
     return rc;
@@ -272,7 +273,8 @@ static int limit(void *handle, int64_t wait_ms, int64_t deadline_ns,
 
     rc = run_text(connection,
                   "SELECT CAST(@@innodb_lock_wait_timeout AS CHAR) "
-                  "/*M! , CAST(@@max_statement_time AS CHAR) */",
+                  "/*M! , CAST(@@max_statement_time AS CHAR) */ "
+                  "/*!80000 , CAST(@@max_execution_time AS CHAR) */",
                   deadline_ns, &result, err);
     (void)snprintf(connection->limits[1], sizeof connection->limits[1], "0");
     for (size_t i = 0; rc == 0 && i < result.columns && i < 2; i++) {

@@ -5,7 +5,7 @@
 # Environment: MAKE; MYSQL_TREE: where the server is, or will be
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
-: "${MYSQL_SUITES:=drivers conformance scenes tls waiting}"
+: "${MYSQL_SUITES:=drivers conformance scenes tx tls waiting}"
 
 bash tests/tools/servers/fetch-mysql.sh "$MYSQL_TREE" || exit 1
 export SQLOCK_TEST_SERVERS='postgres mysql' SQLOCK_TEST_MYSQL_TREE=$MYSQL_TREE
