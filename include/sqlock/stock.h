@@ -109,7 +109,8 @@ typedef struct sqlock_stock_options {
     const char *version_column;  /* an integer that each strategy raises; NULL:
                                     there is none */
     uint32_t buckets;     /* rows of an item, at least as many as processes
-                             sell it, 2 to 256; default 64 */
+                             sell it, and twice as many if these have threads;
+                             2 to 256; default 64 */
     uint32_t batch;       /* with COALESCED and BUCKETS, callers in one
                              statement, 1 to 1000; default 256 */
     uint32_t attempts;    /* of one operation, at most; default 100 */
@@ -431,8 +432,8 @@ typedef struct sqlock_stock_stats {
     uint64_t combined;    /* COALESCED, BUCKETS: callers that these served */
     uint64_t most_rounds; /* COALESCED, BUCKETS: the most rounds that one caller
                              waited for, the one under way when it came
-                             included: 2, unless more wait than fit in a
-                             batch */
+                             included: 2, with BUCKETS 3, unless more wait than
+                             fit in a batch */
     uint64_t rebalances;  /* BUCKETS: times that an item was spread again */
 } sqlock_stock_stats;
 #define SQLOCK_STOCK_STATS_INIT SQLOCK_SIZED(sqlock_stock_stats)

@@ -21,6 +21,18 @@ static int refuse_so_many(const sqlock_stock *stock,
                     there, line->name, line->quantity, stock->tables.most);
 }
 
+/* Read how much there is of the item whose row was added to.  The buckets, of
+ * which RESTORE adds the sum, may have been those of before it waited for the
+ * row. */
+static void read_left(struct lk_stock_operation *op, struct lk_stock_line *line)
+{
+    int64_t there = -1;
+
+    if (lk_stock_ask_total(op, line, &there, NULL) != 1)
+        there = -1;
+    line->left = there;
+}
+
 int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
                  sqlock_error *err)
 {
@@ -30,6 +42,8 @@ int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
     rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_RESTORE, line, &there, err);
     if (rc == 1) {
         lk_stock_changed(line, line->quantity, there);
+        if (op->stock->tables.is_ours && (op->wants_left || op->order != NULL))
+            read_left(op, line);
         return 0;
     }
     if (rc == 0)

@@ -10,9 +10,6 @@
 #include "base/hash.h"
 #include "stock/stock.h"
 
-/* Most lanes of a strategy. */
-#define LK_LANES_MAX 8
-
 /* One thread's request, on the stack of that thread. */
 struct lk_combined_request {
     struct lk_stock_operation *op; /* has one line */
