@@ -54,7 +54,7 @@ export TSAN_OPTIONS ?= halt_on_error=0:second_deadlock_stack=1
 MYSQL_TREE ?= $(BUILD)/servers/mysql
 MATRIX_SUITES ?= conformance scenes tx fault
 OTHERS = $(RUN) MYSQL_TREE='$(abspath $(MYSQL_TREE))'
-test-mysql: ## Drivers, locks, TLS and waiting on Oracle's MySQL, both clients
+test-mysql: ## Drivers, locks, transactions, TLS, waiting on Oracle's MySQL, both clients
 	+@exec env $(OTHERS) bash tests/tools/matrix/mysql.sh
 test-spring: $B/tests/spring $(CLI) ## Beside Spring's own lock registry (JDK and Maven); on MySQL, too, once fetched
 	+@exec env $(OTHERS) bash tests/tools/matrix/spring.sh

@@ -2,7 +2,7 @@
  * sqlock/many.hpp - several locks at once, all or none; many.h has the
  * functions of C and their codes
  *
- * One statement takes up to SQLOCK_MANY_MAX different locks of one registry, in
+ * One call takes up to SQLOCK_MANY_MAX different locks of one registry, in
  * any order.  std::scoped_lock takes mutexes, too, but one after another: while
  * one is held elsewhere it gives the others back, and begins anew.  Beside
  * rivals that was 32 to 90 times slower than sqlock::scoped_lock.

@@ -81,7 +81,9 @@ typedef struct sqlock_stats {
     /* Statements of locks, from sending to the answer; with SQLite also the
      * wait for the group that commits them. */
     sqlock_times statement;
-    sqlock_times pool_wait; /* for a connection, with opening it */
+    /* For a connection, with opening it; or, while more threads than there are
+     * connections claim and release, to be sent together with others. */
+    sqlock_times pool_wait;
 } sqlock_stats;
 #define SQLOCK_STATS_INIT SQLOCK_SIZED(sqlock_stats)
 

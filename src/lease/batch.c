@@ -209,12 +209,22 @@ static void take_part(const struct parts *parts, const struct lk_batch *batch,
         part->deadline_ns = lk_sooner(part->deadline_ns, batch->latest_ns);
 }
 
+/* Return whether each copy of the claims was answered.  Otherwise the resolver
+ * frees the rows, and they need other CLIENT_IDs. */
+static bool is_answered(const struct lk_batch *part)
+{
+    for (size_t i = 0; i < part->count; i++)
+        if (part->items[i].lease.fate != LK_CLAIM_ANSWERED)
+            return false;
+    return true;
+}
+
 /* Return whether the claim of a part, which came to rc, is sent again in
  * halves: it timed out, and was not carried out. */
 static bool is_cut(struct parts *parts, const struct lk_batch *part, int rc)
 {
     if (rc != SQLOCK_ETIMEDOUT || part->count == 1 || parts->cuts == CUTS_MAX ||
-        sqlock_monotonic_ns() >= parts->until_ns)
+        !is_answered(part) || sqlock_monotonic_ns() >= parts->until_ns)
         return false;
     parts->most = part->count / 2;
     parts->cuts++;

@@ -27,6 +27,7 @@
 /* A thread that has waited for so long takes a place that was given up: the
  * commits are slow, and can be made side by side; or a statement hangs. */
 #define PATIENCE_NS (2 * LK_NS_PER_MS)
+#define PATIENCE_MAX_NS (64 * LK_NS_PER_MS) /* while all places are taken */
 
 enum state {
     WAITING, /* in the queue; or has left it, because its time was over */
@@ -153,18 +154,21 @@ static void await_call(struct lk_together *together, struct lk_joined *self)
     int64_t until_ns = self->patient_until_ns > self->batch->deadline_ns
                            ? self->patient_until_ns
                            : self->batch->deadline_ns;
+    int64_t patience_ns = PATIENCE_NS;
     enum sight sight = STAYS;
 
     while (sight != HAS_LEFT) {
         int64_t now_ns = sqlock_monotonic_ns();
         struct timespec at = lk_timespec(
             sight == CALLED ? LK_NEVER
-                            : lk_sooner(now_ns + PATIENCE_NS, until_ns));
+                            : lk_sooner(now_ns + patience_ns, until_ns));
 
         if (sem_clockwait(&self->called, CLOCK_MONOTONIC, &at) == 0)
             return;
-        if (errno != EINTR && sight == STAYS)
-            sight = look(together, self, sqlock_monotonic_ns() >= until_ns);
+        if (errno == EINTR || sight == CALLED)
+            continue;
+        sight = look(together, self, sqlock_monotonic_ns() >= until_ns);
+        patience_ns = lk_sooner(2 * patience_ns, PATIENCE_MAX_NS);
     }
 }
 

@@ -2,9 +2,8 @@
  * together.h - send the claims and releases of several threads in one statement
  *
  * A pool has fewer connections than a busy process has threads.  A thread that
- * would wait for one waits here: who sends next sends for all that wait.  So a
- * statement is delayed no longer than by the pool, and a thread that finds a
- * connection sends at once, alone.
+ * would wait for one waits here: who sends next sends for all that wait.  While
+ * no more threads are busy than there are connections, each sends at once.
  */
 #ifndef LK_TOGETHER_H
 #define LK_TOGETHER_H

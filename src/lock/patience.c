@@ -11,7 +11,7 @@
 
 /* Conflicts with other transactions over a row, file or table.  EBUSY means
  * such a conflict here, not that the lock is held; and ETIMEDOUT, that the
- * claim took longer than the lease that it got. */
+ * claim took longer than the lease that it got, or than a statement may. */
 #define OF_OTHERS (LK_RETRY_CONFLICT | LK_RETRY_BUSY)
 
 static const struct lk_retry_policy policy = {

@@ -263,6 +263,16 @@ static struct lk_item *refused(const struct lk_batch *batch, int rc)
     return NULL;
 }
 
+/* Return the outage that some leases of a batch met that was sent in parts; 0:
+ * none has. */
+static int outage_of(const struct lk_batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        if (lk_is_outage(batch->items[i].rc))
+            return batch->items[i].rc;
+    return 0;
+}
+
 /* Report why renewals fail, once until all succeed: the loss that may follow
  * says only that the time was over. */
 static void report_failure(struct lk_renewer *renewer,
@@ -307,7 +317,7 @@ static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
         lk_sooner(lk_store_deadline(&registry->store), batch->latest_ns);
     lk_batch_sort(batch);
     rc = lk_batch_renew(&registry->store, batch, &err);
-    report_failure(renewer, batch, rc, &err);
+    report_failure(renewer, batch, rc < 0 ? rc : outage_of(batch), &err);
     apply(renewer, batch);
     if (rc == 0 && batch->now_us != 0)
         step_us =

@@ -220,6 +220,8 @@ static enum lk_task_next run(struct lk_task *task, bool may_block)
     }
     if (rc == LK_BLOCKED) {
         task->due_ns = ends_at(request);
+        if (task->due_ns <= sqlock_monotonic_ns()) /* others end it */
+            task->due_ns = LK_NEVER;
         return LK_TASK_BLOCKS;
     }
     return finish(request, rc) ? dispose(request, may_block) : LK_TASK_ENDS;
