@@ -84,7 +84,7 @@ int lk_set_begin(struct lk_set *set, sqlock_lock *const *locks, size_t count,
 static void name_member(const struct lk_member *member, sqlock_error *err)
 {
     const char *key = member->lock->slot->key;
-    sqlock_error told = {0};
+    sqlock_error told;
 
     if (err == NULL)
         return;

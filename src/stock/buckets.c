@@ -89,7 +89,7 @@ static void note_left(const struct lk_stock_operation *op,
             home->trust--;
         else
             /* More than twice the least was spread over all. */
-            home->bucket = draw(left > 2 * LEAST ? all : home->over);
+            home->bucket = draw(left > INT64_C(2) * LEAST ? all : home->over);
     }
     home->expected = home->bucket == bucket ? left : -1;
     pthread_mutex_unlock(&op->stock->mutex);

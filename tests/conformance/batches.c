@@ -122,9 +122,12 @@ static sqlock_lock *at_end(const struct crowd *crowd, int sign)
 {
     sqlock_lock *end = crowd->locks[0];
 
-    for (size_t i = 1; i < COUNT; i++)
-        if (strcmp(sqlock_key(crowd->locks[i]), sqlock_key(end)) * sign > 0)
+    for (size_t i = 1; i < COUNT; i++) {
+        int order = strcmp(sqlock_key(crowd->locks[i]), sqlock_key(end));
+
+        if ((sign > 0 && order > 0) || (sign < 0 && order < 0))
             end = crowd->locks[i];
+    }
     return end;
 }
 

@@ -166,7 +166,7 @@ static void say(run_wait *wait, sqlock_registry *registry,
         return;
     wait->word_ns =
         cli_is_verbose() ? lk_boottime_ns() + NEXT_WORD_NS : INT64_MAX;
-    if (registry == NULL)
+    if (err != NULL)
         say_error(wait->options, err);
     else
         say_holder(wait->options, registry, true);

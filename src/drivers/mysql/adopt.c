@@ -243,8 +243,8 @@ static bool is_number(const char *text)
 }
 
 /* Set the time limits of a wait for a row lock, in seconds, and of a statement,
- * in seconds on MariaDB and in ms on MySQL, whose limit is for each SELECT, also
- * one that locks. */
+ * in seconds on MariaDB and in ms on MySQL, whose limit is for each SELECT,
+ * also one that locks. */
 static int set_limits(struct lk_mysql_connection *connection, const char *wait,
                       const char *statement, int64_t deadline_ns,
                       sqlock_error *err)

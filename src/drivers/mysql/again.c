@@ -18,9 +18,9 @@
  * session for a client that has prepared a statement there. */
 #define IS_OURS_ALONE "SELECT CONNECTION_ID() = %lu"
 
-/* The block begins; or it fails, if the session has changed since the application
- * lent it first: a transaction is open, texts are not UTF-8, or it has another
- * database (`?`: within EXECUTE, DATABASE() is that of PREPARE). */
+/* The block begins; or it fails, if the session has changed since the
+ * application lent it first: a transaction is open, texts are not UTF-8, or it
+ * has another database (`?`: within EXECUTE, DATABASE() is that of PREPARE). */
 #define PREPARE_BEGIN                                                          \
     "PREPARE `sqlock_%s_begin` FROM CONCAT("                                   \
     "'BEGIN NOT ATOMIC IF @@in_transaction = 0 "                               \
