@@ -141,7 +141,7 @@ static void test_what_is_left_is_read_for_who_asks(void **state)
     registry_end(registry);
 }
 
-/* The statement that restores returns the sum with what is in buckets. */
+/* A statement of its own reads what is left, with the buckets, for who asks. */
 static void test_a_restore_reads_what_is_left_for_who_asks(void **state)
 {
     struct fixture *f = *state;
