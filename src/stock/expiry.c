@@ -95,9 +95,7 @@ static int expire_one(struct expiry *expiry, const char *order,
         note_failure(expiry, order, rc, &own);
         return 0;
     }
-    if (err != NULL)
-        *err = own;
-    return rc;
+    return lk_error_pass(err, &own, rc);
 }
 
 /* Let a page of reservations expire.  Return how many it has, or an error that
@@ -133,9 +131,5 @@ int sqlock_stock_expire(sqlock_stock *stock, int64_t *expired,
     while (rc == DUE_AT_A_TIME);
     if (expired != NULL)
         *expired = expiry.expired;
-    if (rc < 0 || expiry.rc == 0)
-        return rc < 0 ? rc : 0;
-    if (err != NULL)
-        *err = expiry.why;
-    return expiry.rc;
+    return rc < 0 ? rc : lk_error_pass(err, &expiry.why, expiry.rc);
 }

@@ -40,9 +40,7 @@ static int refuse(struct lk_stock_operation *op, int rc, sqlock_error *err)
 
         entered = back < 0 ? back : entered;
     }
-    if (entered < 0 && err != NULL)
-        *err = own;
-    return entered == 0 ? rc : entered;
+    return entered == 0 ? rc : lk_error_pass(err, &own, entered);
 }
 
 /* Return whether an order that was carried out before may get rc when it is
@@ -76,9 +74,7 @@ static int settle(struct lk_stock_operation *op, int rc, sqlock_error *err)
                               "another session is recording the same order, or "
                               "has just rolled it back")
                    : rc;
-    if (err != NULL && recalled < 0)
-        *err = own;
-    return recalled;
+    return lk_error_pass(err, &own, recalled);
 }
 
 /* Return whether a single statement can do the operation, so that a refusal

@@ -245,7 +245,5 @@ int lk_combine_alone(struct lk_stock_operation *op, sqlock_error *err)
     (void)sem_destroy(&request.turn);
     if (rc < 0)
         return lk_error_nomem(err);
-    if (request.rc < 0 && err != NULL)
-        *err = request.err;
-    return request.rc;
+    return lk_error_pass(err, &request.err, request.rc);
 }

@@ -240,9 +240,7 @@ static int settle_in(sqlock_tx *tx, void *native, sqlock_error *err)
         rc = resume(tx, &own);
     if (rc == SQLOCK_ENOTFOUND)
         rc = ask(tx, is_known, &own);
-    if (rc < 0 && err != NULL)
-        *err = own;
-    return rc;
+    return lk_error_pass(err, &own, rc);
 }
 
 int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,

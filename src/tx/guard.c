@@ -212,9 +212,7 @@ int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock, sqlock_error *err)
     if (rc == 0)
         return 0;
 out:
-    if (err != NULL)
-        *err = own;
-    return lk_tx_end(tx, rc, &own);
+    return lk_tx_end(tx, lk_error_pass(err, &own, rc), &own);
 }
 
 /* --- with the commit --- */

@@ -51,9 +51,7 @@ static int go_back(sqlock_tx *tx, sqlock_error *err)
                       "again");
         lk_tx_end(tx, rc, &own);
     }
-    if (err != NULL)
-        *err = own;
-    return tx->over;
+    return lk_error_pass(err, &own, tx->over);
 }
 
 /* Let the database end the whole transaction after a deadlock, which has undone
@@ -100,11 +98,8 @@ static int wait_in_savepoint(sqlock_tx *tx, const struct lk_tx_target *target,
         sqlock_error own = {0};
 
         end = lk_tx_unlimit(tx, &own);
-        if (end < 0 && !was_over) {
-            rc = lk_tx_end(tx, end, &own);
-            if (err != NULL)
-                *err = own;
-        }
+        if (end < 0 && !was_over)
+            rc = lk_tx_end(tx, lk_error_pass(err, &own, end), &own);
     }
     if (tx->over == 0) {
         end = savepoint(tx, "RELEASE SAVEPOINT sqlock_tx", rc < 0 ? NULL : err);

@@ -42,9 +42,7 @@ int lk_tx_spoil(sqlock_tx *tx, const char *why, sqlock_error *err)
     sqlock_error own = {0};
     int rc = lk_error(&own, SQLOCK_EINVAL, "%s", why);
 
-    if (err != NULL)
-        *err = own;
-    return lk_tx_end(tx, rc, &own);
+    return lk_tx_end(tx, lk_error_pass(err, &own, rc), &own);
 }
 
 /* End the transaction by rc, a failure of a statement, after which it is in
@@ -91,9 +89,7 @@ static int notice_end(sqlock_tx *tx, sqlock_tx_state state, sqlock_error *err)
     else
         rc = lk_error(&own, SQLOCK_EINVAL,
                       "the transaction is aborted: it can only be rolled back");
-    if (err != NULL)
-        *err = own;
-    return end_in(tx, state, rc, &own);
+    return end_in(tx, state, lk_error_pass(err, &own, rc), &own);
 }
 
 int lk_tx_check(sqlock_tx *tx, sqlock_error *err)
@@ -113,9 +109,7 @@ int lk_tx_check(sqlock_tx *tx, sqlock_error *err)
         else if (tx->over == 0)
             return notice_end(tx, state, err);
     }
-    if (tx->over != 0 && err != NULL)
-        *err = tx->why;
-    return tx->over;
+    return lk_error_pass(err, &tx->why, tx->over);
 }
 
 /* --- sending --- */
@@ -164,10 +158,7 @@ int lk_tx_send(sqlock_tx *tx, const sqlock_statement *statement,
                              deadline_ns, result != NULL ? result : &ignored,
                              &own);
     sqlock_result_clear(&ignored);
-    rc = judge(tx, rc, &own);
-    if (rc < 0 && err != NULL)
-        *err = own;
-    return rc;
+    return lk_error_pass(err, &own, judge(tx, rc, &own));
 }
 
 int lk_tx_query_at(sqlock_tx *tx, sqlock_statement statement,
@@ -272,9 +263,7 @@ int lk_tx_limit(sqlock_tx *tx, int64_t wait_ms, sqlock_error *err)
     tx->is_limited = rc == 0;
     if (rc < 0)
         rc = judge(tx, rc, &own);
-    if (rc < 0 && err != NULL)
-        *err = own;
-    return rc;
+    return lk_error_pass(err, &own, rc);
 }
 
 int lk_tx_unlimit(sqlock_tx *tx, sqlock_error *err)
@@ -288,9 +277,7 @@ int lk_tx_unlimit(sqlock_tx *tx, sqlock_error *err)
     rc = tx->part->unlimit(tx->connection->state, lk_tx_deadline(tx), &own);
     if (rc < 0)
         rc = judge(tx, rc, &own);
-    if (rc < 0 && err != NULL)
-        *err = own;
-    return rc;
+    return lk_error_pass(err, &own, rc);
 }
 
 int lk_tx_outlast(sqlock_tx *tx, uint32_t idle_ms, sqlock_error *err)
@@ -302,9 +289,7 @@ int lk_tx_outlast(sqlock_tx *tx, uint32_t idle_ms, sqlock_error *err)
     rc = tx->part->outlast(tx->connection->state, idle_ms, deadline_ns, &own);
     if (rc < 0)
         rc = judge(tx, rc, &own);
-    if (rc < 0 && err != NULL)
-        *err = own;
-    return rc;
+    return lk_error_pass(err, &own, rc);
 }
 
 /* --- the public statement --- */
@@ -319,9 +304,7 @@ static int end_uncertain(sqlock_tx *tx, sqlock_error *err)
         &tx->why, SQLOCK_EUNCERTAIN, own.native, own.sqlstate,
         "the connection was lost during a statement that may commit: the "
         "transaction may be committed or not, and its locks are lost");
-    if (err != NULL)
-        *err = tx->why;
-    return tx->over;
+    return lk_error_pass(err, &tx->why, tx->over);
 }
 
 /* Roll back to a savepoint.  If that fails, end the transaction: what was to be
@@ -333,9 +316,7 @@ static int go_back(sqlock_tx *tx, const char *sql, sqlock_error *err)
 
     if (rc == 0)
         return 0;
-    if (err != NULL)
-        *err = own;
-    return lk_tx_end(tx, rc, &own);
+    return lk_tx_end(tx, lk_error_pass(err, &own, rc), &own);
 }
 
 int sqlock_tx_execute(sqlock_tx *tx, const char *sql,

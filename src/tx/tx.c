@@ -213,9 +213,7 @@ static int commit(sqlock_tx *tx, sqlock_error *err)
         rc = lk_error(&own, SQLOCK_EUNCERTAIN,
                       "the connection was lost during the commit, which may or "
                       "may not have happened");
-    if (rc < 0 && err != NULL)
-        *err = own;
-    return rc;
+    return lk_error_pass(err, &own, rc);
 }
 
 static int check_end(const sqlock_tx *tx, sqlock_error *err)
