@@ -16,6 +16,7 @@
 extern const struct topic topic_adopt;
 extern const struct topic topic_again;
 extern const struct topic topic_again_mysql;
+extern const struct topic topic_again_commit;
 extern const struct topic topic_identity;
 extern const struct topic topic_pooled;
 extern const struct topic topic_busy;

@@ -8,35 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* As counted_open_own(), on a server that keeps the statements.  The registry
- * has asked already whether that is a cluster. */
-static void counted_open_mariadb(struct fixture *f, struct counted *c)
-{
-    sqlock_tx *tx;
-
-    if (fixture_is_oracles(f))
-        skip();
-    counted_open_own(f, c);
-    tx = tx_begin(f);
-    assert_ok(sqlock_tx_guard(tx, c->lock, &f->err));
-    assert_ok(sqlock_tx_rollback(tx, &f->err));
-}
-
-/* Return how many statements the session was asked to prepare by a name. */
-static long long prepared(struct app *app)
-{
-    return app_integer(app, "SELECT VARIABLE_VALUE FROM "
-                            "information_schema.SESSION_STATUS "
-                            "WHERE VARIABLE_NAME = 'COM_PREPARE_SQL'");
-}
-
-/* Take a lock again whose lease was lost. */
-static void take_anew(struct fixture *f, sqlock_lock *lock)
-{
-    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
-    lock_take(lock, 0);
-}
-
 /* Return whether somebody has locked the row of a table. */
 static bool is_locked(struct fixture *f, const char *table, const char *row)
 {
@@ -54,7 +25,7 @@ static void test_a_guarded_transaction_takes_three_trips(void **state)
     expect_trips(&c, 8, 1, 1); /* prepares the statements */
     for (int i = 0; i < 3; i++)
         expect_trips(&c, 1, 1, 1);
-    assert_int_equal(prepared(&c.app), 3);
+    assert_int_equal(prepared_by_name(&c.app), 3);
     assert_int_equal(stock_value(f, 1), 105);
     counted_close(&c);
 }
@@ -88,14 +59,13 @@ test_statements_that_are_forgotten_are_not_prepared_again(void **state)
         long long before;
         struct counted c;
 
-        counted_open_mariadb(f, &c);
-        work_often(f, &c.app, c.lock, 3);
+        counted_open_known(f, &c);
         app_forget(&c.app, how == CHANGE_USER);
-        before = prepared(&c.app);
+        before = prepared_by_name(&c.app);
         expect_trips(&c, 5, 2, 2);
         for (int i = 0; i < 2; i++)
             expect_trips(&c, 4, 2, 2);
-        assert_int_equal(prepared(&c.app), before);
+        assert_int_equal(prepared_by_name(&c.app), before);
         assert_int_equal(stock_value(f, 1), 106 + 6 * how);
         counted_close(&c);
     }
@@ -109,15 +79,13 @@ static void test_statements_forgotten_before_the_guard(void **state)
     struct counted c;
     sqlock_tx *tx;
 
-    counted_open_mariadb(f, &c);
-    work_often(f, &c.app, c.lock, 3);
+    counted_open_known(f, &c);
     tx = tx_adopt(f, &c.app);
     app_forget(&c.app, false);
     assert_fails(SQLOCK_EINVAL, sqlock_tx_guard(tx, c.lock, &f->err));
     assert_fails(SQLOCK_EINVAL, sqlock_tx_commit(tx, &f->err));
     counted_close(&c);
-    counted_open_mariadb(f, &c);
-    work_often(f, &c.app, c.lock, 3);
+    counted_open_known(f, &c);
     tx = tx_adopt(f, &c.app);
     app_forget(&c.app, false);
     app_run(&c.app, "BEGIN");
@@ -136,22 +104,17 @@ static void test_statements_forgotten_before_the_commit(void **state)
     sqlock_tx *tx;
 
     for (int is_lost = 0; is_lost < 2; is_lost++) {
-        counted_open_mariadb(f, &c);
-        work_often(f, &c.app, c.lock, 3);
-        tx = tx_adopt(f, &c.app);
-        assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
+        counted_open_known(f, &c);
+        tx = tx_guarded(&c);
         app_forget(&c.app, false);
         if (is_lost)
             lock_break(f, c.lock, true);
         app_run(&c.app, "BEGIN");
         change(f, &c.app);
-        if (is_lost)
-            assert_fails(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err));
-        else
-            assert_ok(sqlock_tx_commit(tx, &f->err));
+        commit_guarded(&c, tx, is_lost);
         assert_int_equal(stock_value(f, 1), 104 + 3 * is_lost);
         if (is_lost)
-            take_anew(f, c.lock);
+            take_anew(&c);
         counted_close(&c);
     }
 }
@@ -164,11 +127,10 @@ static void test_a_handle_may_get_another_session(void **state)
     struct fixture *f = *state;
     struct counted c;
 
-    counted_open_mariadb(f, &c);
-    work_often(f, &c.app, c.lock, 3);
+    counted_open_known(f, &c);
     app_reset(&c.app);
     expect_trips(&c, 4, 2, 2);
-    assert_int_equal(prepared(&c.app), 0);
+    assert_int_equal(prepared_by_name(&c.app), 0);
     expect_trips(&c, 8, 1, 1);
     expect_trips(&c, 1, 1, 1);
     counted_close(&c);
@@ -190,6 +152,14 @@ static void test_nothing_is_prepared_behind_a_pooler(void **state)
 
 /* --- the session has changed --- */
 
+/* Choose another database, and write the name of the one before to `left`. */
+static void leave_database(struct app *app, char left[256])
+{
+    app_run(app, "SELECT DATABASE()");
+    (void)snprintf(left, 256, "%s", app->first);
+    app_run(app, "USE information_schema");
+}
+
 /* Another database is refused, as at the first adoption; what was prepared is
  * of use again once the application is back. */
 static void test_a_session_in_another_database_is_refused(void **state)
@@ -199,11 +169,8 @@ static void test_a_session_in_another_database_is_refused(void **state)
     struct counted c;
     char database[256];
 
-    counted_open_mariadb(f, &c);
-    work_often(f, &c.app, c.lock, 3);
-    app_run(&c.app, "SELECT DATABASE()");
-    (void)snprintf(database, sizeof database, "%s", c.app.first);
-    app_run(&c.app, "USE information_schema");
+    counted_open_known(f, &c);
+    leave_database(&c.app, database);
     assert_fails(SQLOCK_EINVAL,
                  sqlock_tx_adopt(&tx, f->a, c.app.native, &f->err));
     assert_contains(f->err.message, "another database");
@@ -222,8 +189,7 @@ static void test_a_session_with_another_encoding_is_refused(void **state)
     struct fixture *f = *state;
     struct counted c;
 
-    counted_open_mariadb(f, &c);
-    work_often(f, &c.app, c.lock, 3);
+    counted_open_known(f, &c);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         sqlock_tx *tx = NULL;
 
@@ -247,8 +213,7 @@ test_a_transaction_that_only_the_server_knows_is_joined(void **state)
     struct counted c;
     sqlock_tx *tx;
 
-    counted_open_mariadb(f, &c);
-    work_often(f, &c.app, c.lock, 3);
+    counted_open_known(f, &c);
     app_run(&c.app, "SET autocommit = 0");
     assert_int_not_equal(
         app_try(&c.app, "INSERT INTO %s (id) VALUES (1)", stock_name(f)), 0);
@@ -269,12 +234,9 @@ static void test_such_a_transaction_in_another_database_is_refused(void **state)
     struct counted c;
     char database[256];
 
-    counted_open_mariadb(f, &c);
-    work_often(f, &c.app, c.lock, 3);
-    app_run(&c.app, "SELECT DATABASE()");
-    (void)snprintf(database, sizeof database, "%s", c.app.first);
+    counted_open_known(f, &c);
     app_run(&c.app, "SET autocommit = 0");
-    app_run(&c.app, "USE information_schema");
+    leave_database(&c.app, database);
     assert_int_not_equal(app_try(&c.app, "INSERT INTO %s.%s (id) VALUES (1)",
                                  database, stock_name(f)),
                          0);
@@ -291,8 +253,7 @@ static void test_a_result_in_progress_is_refused(void **state)
     sqlock_tx *tx = NULL;
     struct counted c;
 
-    counted_open_mariadb(f, &c);
-    work_often(f, &c.app, c.lock, 3);
+    counted_open_known(f, &c);
     app_begin_result(&c.app, "SELECT 1");
     assert_fails(SQLOCK_EINVAL,
                  sqlock_tx_adopt(&tx, f->a, c.app.native, &f->err));
@@ -302,202 +263,7 @@ static void test_a_result_in_progress_is_refused(void **state)
     counted_close(&c);
 }
 
-/* --- the commit --- */
-
-/* The application commits by itself and begins again: so the lease is checked
- * again by its row. */
-static void test_a_transaction_begun_again_is_checked(void **state)
-{
-    struct fixture *f = *state;
-    struct counted c;
-    sqlock_tx *tx;
-
-    counted_open_mariadb(f, &c);
-    work_often(f, &c.app, c.lock, 3);
-    for (int is_lost = 0; is_lost < 2; is_lost++) {
-        tx = tx_adopt(f, &c.app);
-        assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
-        app_run(&c.app, "COMMIT");
-        if (is_lost)
-            lock_break(f, c.lock, true);
-        app_run(&c.app, "BEGIN");
-        change(f, &c.app);
-        (void)trips(&c);
-        if (is_lost)
-            assert_fails(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err));
-        else
-            assert_ok(sqlock_tx_commit(tx, &f->err));
-        assert_int_equal(trips(&c), is_lost ? 5 : 3);
-        assert_int_equal(stock_value(f, 1), 104);
-    }
-    take_anew(f, c.lock);
-    counted_close(&c);
-}
-
-/* Two transactions of the library on one connection, the second of which was
- * begun after the application had committed the first: the first one's commit
- * does not take the second one's savepoint for its own. */
-static void test_a_transaction_resumed_again_is_checked(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *other;
-    sqlock_tx *first;
-    sqlock_tx *second;
-    struct counted c;
-    char name[96];
-
-    counted_open_mariadb(f, &c);
-    (void)snprintf(name, sizeof name, "%s/other", f->name);
-    other = lock_obtain(f->a, name);
-    lock_take(other, 0);
-    work_often(f, &c.app, c.lock, 3);
-    first = tx_adopt(f, &c.app);
-    assert_ok(sqlock_tx_guard(first, c.lock, &f->err));
-    app_run(&c.app, "COMMIT");
-    lock_break(f, c.lock, true);
-    second = tx_adopt(f, &c.app);
-    assert_ok(sqlock_tx_guard(second, other, &f->err));
-    change(f, &c.app);
-    assert_fails(SQLOCK_ELOST, sqlock_tx_commit(first, &f->err));
-    (void)sqlock_tx_rollback(second, NULL);
-    assert_int_equal(stock_value(f, 1), 103);
-    take_anew(f, c.lock);
-    lock_end(other);
-    counted_close(&c);
-}
-
-/* A ROLLBACK TO SAVEPOINT before the guard releases the row, if InnoDB had no
- * part in the transaction yet.  A savepoint after it changes nothing. */
-static void test_a_guard_is_checked_after_a_savepoint(void **state)
-{
-    struct fixture *f = *state;
-    struct counted c;
-    sqlock_tx *tx;
-
-    counted_open_mariadb(f, &c);
-    work_often(f, &c.app, c.lock, 3);
-    for (int is_lost = 0; is_lost < 2; is_lost++) {
-        tx = tx_adopt(f, &c.app);
-        app_run(&c.app, "SAVEPOINT before_it");
-        assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
-        app_run(&c.app, "ROLLBACK TO SAVEPOINT before_it");
-        if (is_lost)
-            lock_break(f, c.lock, true);
-        change(f, &c.app);
-        (void)trips(&c);
-        if (is_lost)
-            assert_fails(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err));
-        else
-            assert_ok(sqlock_tx_commit(tx, &f->err));
-        assert_int_equal(trips(&c), is_lost ? 5 : 3);
-        assert_int_equal(stock_value(f, 1), 104);
-    }
-    take_anew(f, c.lock);
-    tx = tx_adopt(f, &c.app);
-    assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
-    app_run(&c.app, "SAVEPOINT after_it");
-    app_run(&c.app, "ROLLBACK TO SAVEPOINT after_it");
-    app_run(&c.app, "RELEASE SAVEPOINT after_it");
-    (void)trips(&c);
-    assert_ok(sqlock_tx_commit(tx, &f->err));
-    assert_int_equal(trips(&c), 1);
-    counted_close(&c);
-}
-
-/* Of two guards the second one's savepoint tells nothing of the first. */
-static void test_two_guards_are_checked(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *other;
-    struct counted c;
-    char name[96];
-    sqlock_tx *tx;
-
-    counted_open_mariadb(f, &c);
-    (void)snprintf(name, sizeof name, "%s/other", f->name);
-    other = lock_obtain(f->a, name);
-    lock_take(other, 0);
-    work_often(f, &c.app, c.lock, 3);
-    tx = tx_adopt(f, &c.app);
-    app_run(&c.app, "SAVEPOINT before_it");
-    assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
-    app_run(&c.app, "ROLLBACK TO SAVEPOINT before_it");
-    lock_break(f, c.lock, true);
-    assert_ok(sqlock_tx_guard(tx, other, &f->err));
-    change(f, &c.app);
-    assert_fails(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err));
-    assert_int_equal(stock_value(f, 1), 103);
-    take_anew(f, c.lock);
-    lock_end(other);
-    counted_close(&c);
-}
-
-/* Without the answer to the commit nobody knows whether it happened. */
-static void test_a_commit_without_an_answer_is_uncertain(void **state)
-{
-    struct fixture *f = *state;
-
-    for (int point = PROXY_BEFORE; point <= PROXY_SENT; point++) {
-        struct proxy_plan plan = {.point = (enum proxy_point)point,
-                                  .act = PROXY_CUT,
-                                  .containing = "_commit`"};
-        struct counted c;
-        sqlock_tx *tx;
-
-        counted_open_mariadb(f, &c);
-        work_often(f, &c.app, c.lock, 3);
-        tx = tx_adopt(f, &c.app);
-        assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
-        change(f, &c.app);
-        proxy_arm(c.proxy, &plan);
-        assert_fails(SQLOCK_EUNCERTAIN, sqlock_tx_commit(tx, &f->err));
-        assert_true(proxy_await(c.proxy, PATIENCE_MS));
-        proxy_heal(c.proxy);
-        assert_true(proxy_await_quiet(c.proxy, PATIENCE_MS));
-        assert_int_equal(stock_value(f, 1), point == PROXY_SENT ? 107 : 103);
-        counted_close(&c);
-    }
-}
-
 /* --- the registry --- */
-
-/* Each registry has names of its own: the first one's commit does not take the
- * savepoint of the second one's guard for its own. */
-static void test_two_registries_adopt_one_connection(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *other;
-    struct counted c;
-    sqlock_tx *first;
-    sqlock_tx *second;
-    char name[96];
-
-    counted_open_mariadb(f, &c);
-    (void)snprintf(name, sizeof name, "%s/other", f->name);
-    other = lock_obtain(f->b, name);
-    lock_take(other, 0);
-    for (int i = 0; i < 4; i++) {
-        work(f, &c.app, c.lock);
-        assert_ok(sqlock_tx_adopt(&second, f->b, c.app.native, &f->err));
-        assert_ok(sqlock_tx_guard(second, other, &f->err));
-        assert_ok(sqlock_tx_commit(second, &f->err));
-    }
-    assert_int_equal(prepared(&c.app), 6);
-    expect_trips(&c, 1, 1, 1);
-    first = tx_adopt(f, &c.app);
-    assert_ok(sqlock_tx_guard(first, c.lock, &f->err));
-    app_run(&c.app, "COMMIT");
-    lock_break(f, c.lock, true);
-    assert_ok(sqlock_tx_adopt(&second, f->b, c.app.native, &f->err));
-    assert_ok(sqlock_tx_guard(second, other, &f->err));
-    change(f, &c.app);
-    assert_fails(SQLOCK_ELOST, sqlock_tx_commit(first, &f->err));
-    (void)sqlock_tx_rollback(second, NULL);
-    assert_int_equal(stock_value(f, 1), 105);
-    take_anew(f, c.lock);
-    lock_end(other);
-    counted_close(&c);
-}
 
 /* A registry uses nothing that another one has left in the session. */
 static void test_a_connection_outlives_a_registry(void **state)
@@ -507,12 +273,9 @@ static void test_a_connection_outlives_a_registry(void **state)
     sqlock_registry *registry = fixture_registry(f, &options);
     sqlock_lock *other;
     struct counted c;
-    char name[96];
 
     counted_open_mariadb(f, &c);
-    (void)snprintf(name, sizeof name, "%s/other", f->name);
-    other = lock_obtain(registry, name);
-    lock_take(other, 0);
+    other = take_other(f, registry);
     for (int i = 0; i < 3; i++) {
         sqlock_tx *tx = NULL;
 
@@ -525,7 +288,7 @@ static void test_a_connection_outlives_a_registry(void **state)
     expect_trips(&c, 4, 2, 2);
     expect_trips(&c, 8, 1, 1);
     expect_trips(&c, 1, 1, 1);
-    assert_int_equal(prepared(&c.app), 6);
+    assert_int_equal(prepared_by_name(&c.app), 6);
     counted_close(&c);
 }
 
@@ -554,8 +317,7 @@ static void test_a_child_process_is_refused(void **state)
     int status = -1;
     pid_t pid;
 
-    counted_open_mariadb(f, &c);
-    work_often(f, &c.app, c.lock, 3);
+    counted_open_known(f, &c);
     (void)trips(&c);
     pid = fork();
     assert_true(pid >= 0);
@@ -586,12 +348,6 @@ static const struct test tests[] = {
     TEST_ON(test_such_a_transaction_in_another_database_is_refused, ON_MYSQL,
             0),
     TEST_ON(test_a_result_in_progress_is_refused, ON_MYSQL, 0),
-    TEST_ON(test_a_transaction_begun_again_is_checked, ON_MYSQL, 0),
-    TEST_ON(test_a_transaction_resumed_again_is_checked, ON_MYSQL, 0),
-    TEST_ON(test_a_guard_is_checked_after_a_savepoint, ON_MYSQL, 0),
-    TEST_ON(test_two_guards_are_checked, ON_MYSQL, 0),
-    TEST_ON(test_a_commit_without_an_answer_is_uncertain, ON_MYSQL, 0),
-    TEST_ON(test_two_registries_adopt_one_connection, ON_MYSQL, 0),
     TEST_ON(test_a_connection_outlives_a_registry, ON_MYSQL, 0),
     TEST_ON(test_a_registry_outlives_connections, ON_MYSQL, 0),
     TEST_ON(test_a_child_process_is_refused, ON_MYSQL, 0),
