@@ -67,12 +67,12 @@ UPDATE INT_STOCK
   WHERE {this_item} AND {version} = :version AND {quantity} >= :quantity;
 
 -- ---- restore [insert id]
--- Adds, unless the column could not hold the sum, and returns what is there.
+-- Adds, unless the column could not hold the sum with what is in buckets, and
+-- returns what is in the row.
 -- WHERE sees the row as it was before SET.
 UPDATE INT_STOCK
-  SET {quantity} = {quantity} + :quantity{bump}
-  WHERE {this_item} AND {quantity} <= {most} - :quantity - {in_buckets} AND
-    LAST_INSERT_ID({quantity} + :quantity + {in_buckets}) IS NOT NULL;
+  SET {quantity} = LAST_INSERT_ID({quantity} + :quantity){bump}
+  WHERE {this_item} AND {quantity} <= {most} - :quantity - {in_buckets};
 -- ---- define in_buckets (ours)
 {sum_in_buckets}
 -- ---- define in_buckets (exact loose)

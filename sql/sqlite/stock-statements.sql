@@ -60,11 +60,12 @@ UPDATE INT_STOCK
   WHERE {this_item} AND {version} = :version AND {quantity} >= :quantity;
 
 -- ---- restore
--- Adds, unless the column could not hold the sum, and returns what is there.
+-- Adds, unless the column could not hold the sum with what is in buckets, and
+-- returns what is in the row.
 UPDATE INT_STOCK
   SET {quantity} = {quantity} + :quantity{bump}
   WHERE {this_item} AND {quantity} <= {most} - :quantity - {in_buckets}
-  RETURNING {quantity} + {in_buckets};
+  RETURNING {quantity};
 -- ---- define in_buckets (ours)
 {sum_in_buckets}
 -- ---- define in_buckets (exact loose)

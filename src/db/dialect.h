@@ -493,8 +493,8 @@ typedef enum sqlock_stock_kind {
     /* DEDUCT if the version is :version.  affected: 1 or 0. */
     SQLOCK_STOCK_SQL_SWAP,
     /* Add :quantity to :item, also given as :name.  One row: the quantity that
-     * is there now, with its buckets.  No row: it would be more than the column
-     * holds, or there is no such item. */
+     * is there now, without its buckets.  No row: with these it would be more
+     * than the column holds, or there is no such item. */
     SQLOCK_STOCK_SQL_RESTORE,
     /* Set the quantity of :item, which exists, to :quantity. */
     SQLOCK_STOCK_SQL_ASSIGN,

@@ -196,7 +196,7 @@ int lk_buckets_empty(struct lk_stock_operation *op, struct lk_stock_line *line,
     rc = lk_buckets_gather(op, line, &back.quantity, err);
     if (rc < 0 || back.quantity == 0)
         return rc;
-    rc = lk_stock_add(op, &back, err);
+    rc = lk_stock_add_to_row(op, &back, err);
     if (rc < 0)
         return rc;
     *there = back.left;

@@ -21,20 +21,8 @@ static int refuse_so_many(const sqlock_stock *stock,
                     there, line->name, line->quantity, stock->tables.most);
 }
 
-/* Read how much there is of the item whose row was added to.  The buckets, of
- * which RESTORE adds the sum, may have been those of before it waited for the
- * row. */
-static void read_left(struct lk_stock_operation *op, struct lk_stock_line *line)
-{
-    int64_t there = -1;
-
-    if (lk_stock_ask_total(op, line, &there, NULL) != 1)
-        there = -1;
-    line->left = there;
-}
-
-int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
-                 sqlock_error *err)
+int lk_stock_add_to_row(struct lk_stock_operation *op,
+                        struct lk_stock_line *line, sqlock_error *err)
 {
     int64_t there = 0;
     int rc;
@@ -42,8 +30,6 @@ int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
     rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_RESTORE, line, &there, err);
     if (rc == 1) {
         lk_stock_changed(line, line->quantity, there);
-        if (op->stock->tables.is_ours && (op->wants_left || op->order != NULL))
-            read_left(op, line);
         return 0;
     }
     if (rc == 0)
@@ -53,6 +39,33 @@ int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
     if (rc < 0)
         return rc;
     return refuse_so_many(op->stock, line, there, err);
+}
+
+/* Return whether what is left of the lines is told, or recorded: the end of a
+ * reservation does neither. */
+static bool tells_left(const struct lk_stock_operation *op)
+{
+    return op->wants_left || (op->order != NULL && op->count > 0);
+}
+
+/* Read how much there is of the item whose row was added to: a statement of its
+ * own, since one that waits for the row may see the buckets of before. */
+static int64_t read_left(struct lk_stock_operation *op,
+                         const struct lk_stock_line *line)
+{
+    int64_t there = -1;
+
+    return lk_stock_ask_total(op, line, &there, NULL) == 1 ? there : -1;
+}
+
+int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
+                 sqlock_error *err)
+{
+    int rc = lk_stock_add_to_row(op, line, err);
+
+    if (rc == 0 && op->stock->tables.is_ours)
+        line->left = tells_left(op) ? read_left(op, line) : -1;
+    return rc;
 }
 
 /* Lock the item's row; insert it if it is missing and the table is ours.

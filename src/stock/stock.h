@@ -285,6 +285,10 @@ int lk_stock_recall(struct lk_stock_operation *op, sqlock_error *err);
 
 /* --- change.c --- */
 
+/* Add line->quantity to the item's row, whose quantity becomes line->left.
+ * Results as lk_stock_add(). */
+int lk_stock_add_to_row(struct lk_stock_operation *op,
+                        struct lk_stock_line *line, sqlock_error *err);
 /* Add line->quantity to the item, or set the item to it.  Return 0, ENOTFOUND,
  * EINVAL if the column cannot hold the result, or another code. */
 int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,

@@ -165,12 +165,33 @@ static void test_a_restore_reads_what_is_left_for_who_asks(void **state)
     registry_end(registry);
 }
 
+/* The end of a reservation tells nobody what is left: besides the reservation,
+ * its entries are read and marked, and the item's row is added to. */
+static void test_the_end_of_a_reservation_reads_no_sum(void **state)
+{
+    struct fixture *f = *state;
+    const char *item = shop_item(f, 10);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
+    sqlock_stock *stock = shop_open_at(registry, SQLOCK_STOCK_CONDITIONAL);
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
+    const char *order = shop_reserve(f, stock, item, 4, SHOP_LONG_MS);
+
+    tap_reset();
+    assert_ok(sqlock_stock_cancel(stock, NULL, order, &answer, &f->err));
+    assert_int_equal(tap_count(TAP_EXECUTE), 4);
+    assert_int_equal(answer.left, -1);
+    assert_stock(f, item, 10, 0);
+    sqlock_stock_close(stock);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_two_processes_come_to_different_buckets, ON_SERVERS, 0),
     TEST(test_few_pieces_are_in_few_buckets),
     TEST_ON(test_a_sale_does_not_wait_for_one_that_is_held_up, ON_SERVERS, 0),
     TEST(test_what_is_left_is_read_for_who_asks),
     TEST(test_a_restore_reads_what_is_left_for_who_asks),
+    TEST(test_the_end_of_a_reservation_reads_no_sum),
 };
 
 const struct topic topic_buckets = TOPIC(tests);
