@@ -67,8 +67,10 @@ typedef struct sqlock_stock sqlock_stock;
 
 /** Strategy for changing a quantity.  All strategies are exact.  They may be
  *  mixed on one table, except BUCKETS: all processes that sell an item use it,
- *  or none does, since the others tell what is left in the item's row alone
- *  until they move there what is in the buckets. */
+ *  or none does.  The others also sell what BUCKETS has left in buckets: they
+ *  move it to the item's row when that has too little.  Until then they tell,
+ *  after a deduction, what is left in the row alone; sqlock_stock_read() tells
+ *  the sum. */
 typedef enum sqlock_stock_strategy {
     SQLOCK_STOCK_CONDITIONAL = 0, /* UPDATE ... WHERE quantity >= n: for most */
     SQLOCK_STOCK_PESSIMISTIC,     /* SELECT ... FOR UPDATE, then UPDATE */
@@ -149,8 +151,9 @@ typedef struct sqlock_stock_answer {
                      -1: not known.  Of a duplicate: as it was then.  With
                      BUCKETS: the sum, which other callers may be changing, and
                      which is read for this answer: pass NULL to sell faster; a
-                     duplicate of that call gets -1.  With several items: of
-                     the item `line` */
+                     duplicate of that call gets -1.  With another strategy on
+                     an item that BUCKETS has spread: see there.  With several
+                     items: of the item `line` */
     size_t line;  /* index of an item: the first that was refused, by name; if
                      none was, the first by name */
     bool is_duplicate; /* the order had been answered before, perhaps by an

@@ -119,6 +119,29 @@ static void test_what_is_restored_is_told_with_what_is_in_buckets(void **state)
     }
 }
 
+/* Another strategy than BUCKETS tells what is left in the item's row, which an
+ * addition has filled, until it takes what is in the buckets. */
+static void test_what_is_left_in_the_row_is_told_beside_buckets(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy
+    {
+        int64_t beside = strategy == SQLOCK_STOCK_BUCKETS ? 9 : 0;
+        sqlock_stock *stock = shop_open(f, strategy);
+        const char *item = shop_item(f, 10);
+
+        shop_spread(f, item);
+        assert_ok(
+            sqlock_stock_restore(stock, NULL, NULL, item, 5, NULL, &f->err));
+        deduct(f, stock, NULL, item, 2, 0, 3 + beside);
+        assert_int_equal(shop_read(f, stock, item), 12);
+        deduct(f, stock, NULL, item, 4, 0, 8);
+        deduct(f, stock, NULL, item, 9, SQLOCK_EINSUFFICIENT, 8);
+        sqlock_stock_close(stock);
+    }
+}
+
 /* An item that is set for the first time is made. */
 static void test_setting_makes_an_item(void **state)
 {
@@ -474,6 +497,7 @@ static const struct test tests[] = {
     TEST(test_each_strategy_sells_out_exactly),
     TEST(test_what_is_restored_and_set_can_be_deducted),
     TEST(test_what_is_restored_is_told_with_what_is_in_buckets),
+    TEST(test_what_is_left_in_the_row_is_told_beside_buckets),
     TEST(test_setting_makes_an_item),
     TEST(test_all_items_are_listed),
     TEST(test_other_strategies_find_what_is_in_buckets),
