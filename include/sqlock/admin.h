@@ -226,11 +226,12 @@ SQLOCK_MUSTUSE int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
  * holders find their leases lost, but go on until then: stop all programs that
  * use the locks first.  Tokens that an earlier server gave after the backup are
  * below the new ones only if its clock was not ahead of this server's.  One
- * statement writes all rows: for a table of many rows open the registry with a
- * statement_timeout_ms that is long enough.
+ * transaction writes all rows: for a table of many rows open the registry with
+ * a statement_timeout_ms that is long enough.  Once a call has succeeded, no
+ * earlier one takes away a lease that was given since.
  *
- * @param[out] rows how many were changed (Spring's layouts: removed); written
- *                  on success only; NULL: not wanted
+ * @param[out] rows how many were changed (Spring's layouts: removed) by the
+ *                  last attempt; written on success only; NULL: not wanted
  * @return 0            done
  *         EUNCERTAIN   the outcome is not known: call it again
  */

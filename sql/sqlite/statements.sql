@@ -795,13 +795,13 @@ DELETE FROM INT_LOCK
 -- ---- define is_old (spring6)
 {ends} < {now} - :age
 
--- ---- after restore (sqlock)
+-- ---- after restore (sqlock) [not prepared]
 -- Frees every row after the table was restored from a backup, with a token
--- above those that were given since.
+-- above those that were given since.  Sent in a transaction of its own.
 UPDATE INT_LOCK
   SET CLIENT_ID = NULL, HOLDER = NULL, EXPIRED_AFTER = {now} - 1,
     FENCE = max(FENCE + 1, {now}), QUEUE = NULL;
--- ---- after restore (spring7 spring6)
+-- ---- after restore (spring7 spring6) [not prepared]
 DELETE FROM INT_LOCK;
 
 -- ======================================= in the application's transaction ====

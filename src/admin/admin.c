@@ -4,6 +4,8 @@
  */
 #include "admin/info.h"
 #include "base/error.h"
+#include "base/retry.h"
+#include "db/transaction.h"
 #include "lease/options.h"
 
 /* --- one row --- */
@@ -26,16 +28,55 @@ int sqlock_show(sqlock_registry *registry, const char *name, sqlock_info **row,
 
 /* --- after a restore --- */
 
+/* Free all in one transaction.  A copy of the statement that arrives late is
+ * never committed, and a late commit has all rows locked until then; so once a
+ * repetition has been confirmed, no copy takes a lease that was given since. */
+static int free_all(struct lk_store *store, int64_t deadline_ns,
+                    bool *was_committed, int64_t *rows, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    struct lk_run run = {
+        .statement = &store->statements[SQLOCK_SQL_AFTER_RESTORE],
+        .arguments = &arguments,
+        .deadline_ns = deadline_ns,
+    };
+    struct lk_transaction transaction;
+    sqlock_result result = {0};
+    int rc;
+
+    rc = lk_transaction_begin(&transaction, &store->db,
+                              store->db.driver->has_one_writer, deadline_ns,
+                              err);
+    if (rc < 0)
+        return rc;
+    lk_store_arguments(store, "", &arguments);
+    rc = lk_transaction_run(&transaction, &run, &result, err);
+    *rows = result.affected;
+    sqlock_result_clear(&result);
+    if (rc < 0) {
+        lk_transaction_rollback(&transaction, deadline_ns);
+        return rc;
+    }
+    rc = lk_transaction_commit(&transaction, deadline_ns, err);
+    *was_committed = *was_committed || rc == SQLOCK_EUNCERTAIN;
+    return rc;
+}
+
 int sqlock_after_restore(sqlock_registry *registry, int64_t *rows,
                          sqlock_error *err)
 {
-    struct lk_store *store;
-    struct lk_arguments arguments;
-    struct lk_run run = {
-        .arguments = &arguments,
-        .is_repeatable = true, /* a second run only raises tokens again */
+    static const struct lk_retry_policy policy = {
+        .first_us = 20000,
+        .longest_us = 50000,
+        .classes = LK_RETRY_CONFLICT | LK_RETRY_BUSY | LK_RETRY_FULL |
+                   LK_RETRY_UNREACHABLE | LK_RETRY_UNCERTAIN,
+        .last = LK_RETRY_WITHIN,
     };
-    sqlock_result result = {0};
+    struct lk_retry retry;
+    struct lk_store *store;
+    sqlock_error own = {0};
+    bool was_committed = false; /* by an attempt without an answer, maybe */
+    int64_t changed = 0;
     int rc;
 
     rc = lk_store_of(registry, &store, err);
@@ -44,11 +85,16 @@ int sqlock_after_restore(sqlock_registry *registry, int64_t *rows,
     if (store->statements[SQLOCK_SQL_AFTER_RESTORE].text == NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
                         "this driver cannot free all locks at once");
-    lk_store_arguments(store, "", &arguments);
-    run.deadline_ns = lk_store_deadline(store);
-    rc = lk_store_run(store, SQLOCK_SQL_AFTER_RESTORE, &run, &result, err);
+    lk_retry_begin(&retry, &policy, lk_store_deadline(store));
+    do
+        rc = free_all(store, retry.deadline_ns, &was_committed, &changed, &own);
+    while (lk_retry_goes_on(&retry, rc));
     if (rc == 0 && rows != NULL)
-        *rows = result.affected;
-    sqlock_result_clear(&result);
-    return rc;
+        *rows = changed;
+    if (rc < 0 && was_committed)
+        return lk_error(err, SQLOCK_EUNCERTAIN,
+                        "the connection was lost during the commit, and the "
+                        "database did not confirm in time whether it was "
+                        "carried out");
+    return lk_error_pass(err, &own, lk_db_of_reading(rc, &own));
 }

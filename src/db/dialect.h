@@ -296,8 +296,9 @@ typedef enum sqlock_statement_kind {
      * as ENQUEUE. */
     SQLOCK_SQL_WAITS,
 
-    /* No parameters.  Free every row of INT_LOCK and raise its token; delete
-     * all of them on Spring's layouts.  affected: how many.  May be missing. */
+    /* No parameters; sent in a transaction.  Free every row of INT_LOCK and
+     * raise its token; delete all of them on Spring's layouts.  affected: how
+     * many.  May be missing. */
     SQLOCK_SQL_AFTER_RESTORE,
 
     /* Guard a lease in a transaction of another program: the library does not

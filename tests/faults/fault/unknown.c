@@ -1,7 +1,7 @@
 /*
  * unknown.c - outcomes that the client does not learn: commits that are cut
  * off, claims that are given up, statements that arrive late (F26, F38 to F40,
- * F51)
+ * F51, F62)
  */
 #include <signal.h>
 #include <stdio.h>
@@ -255,6 +255,34 @@ static void test_F39_a_late_claim_misses_the_next_owner(void **state)
     check_late_arrival(OP_ACQUIRE);
 }
 
+/* The statement that frees all locks after a restore reaches the server late,
+ * when the call was made again, and B holds a lock: B's row does not change. */
+static void test_F62_a_late_restore_misses_the_next_owner(void **state)
+{
+    const struct proxy_plan plan = {.point = PROXY_BEFORE,
+                                    .act = PROXY_LATE,
+                                    .nth = 1,
+                                    .containing = "NULL, HOLDER = NULL"};
+    struct row row;
+    int rc;
+
+    (void)state;
+    assert_lock_ok(party_warm_up(&stage.a), &stage.a.err);
+    proxy_arm(stage.proxy, &plan);
+    do
+        rc = sqlock_after_restore(stage.a.registry, NULL, &stage.a.err);
+    while (rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE);
+    assert_lock_ok(rc, &stage.a.err);
+    assert_int_equal(proxy_times(stage.proxy), 1);
+    assert_lock_ok(party_acquire(&stage.b, 0, 0), &stage.b.err);
+    row = stage_row(0);
+    proxy_heal(stage.proxy); /* now the statement arrives */
+    assert_true(proxy_await_quiet(stage.proxy, PATIENCE_MS));
+    assert_string_equal(stage_row(0).client, row.client);
+    assert_true(stage_row(0).fence == row.fence);
+    assert_lock_ok(party_release(&stage.b, 0), &stage.b.err);
+}
+
 /* --------------------------------------------------------- F51: given up -- */
 
 /* Let A claim one lock, or all.  The claim is carried out and gets no answer:
@@ -362,6 +390,7 @@ static const struct test tests[] = {
     TEST_ON(test_F40_a_late_release_misses_the_next_owner, ON_SERVERS, 0),
     TEST_ON(test_F40_an_unknown_renewal_is_not_believed_longer, ON_ALL, 0),
     TEST_ON(test_F40_a_late_short_renewal_is_no_surprise, ON_SERVERS, 0),
+    TEST_ON(test_F62_a_late_restore_misses_the_next_owner, ON_SERVERS, 0),
     TEST_ON(test_F51_a_claim_given_up_is_freed, ON_SERVERS, 0),
     TEST_ON(test_F51_claims_of_many_given_up_are_freed, ON_SERVERS, 0),
     TEST_ON(test_F51_a_wait_that_ended_takes_no_lock_later, ON_SERVERS, 0),
