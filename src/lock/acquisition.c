@@ -244,7 +244,9 @@ static int await_turn(struct lk_acquisition *a, sqlock_error *err)
  * a chance. */
 static bool must_yield(const struct lk_acquisition *a)
 {
-    return a->count == 1 && may_wait(a) && lk_peers_must_pause(a->first->slot);
+    return a->count == 1 && may_wait(a) &&
+           sqlock_monotonic_ns() < a->self.deadline_ns &&
+           lk_peers_must_pause(a->first->slot);
 }
 
 /* Sleep until a->until_ns as lk_waiter_park().  *stop: 0, or ECANCELED or
@@ -359,6 +361,8 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
     }
     if (a->is_rung) { /* in vain: the answer says no more than that */
         a->is_rung = false;
+        if (sqlock_monotonic_ns() >= a->self.deadline_ns)
+            return not_in_time(a, a->first, err);
         return lk_peers_may_try(a->first->slot) ? poll_row(a, err)
                                                 : go_to(a, LK_ASKING);
     }

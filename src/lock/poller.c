@@ -288,7 +288,6 @@ int lk_poller_await(struct lk_part *part, sqlock_error *err)
 {
     struct lk_slot *slot = part->slot;
     struct lk_waiter *self = part->waiter;
-    struct lk_row row;
     int stop = 0;
     bool was_read;
     int rc;
@@ -305,20 +304,11 @@ int lk_poller_await(struct lk_part *part, sqlock_error *err)
     pthread_mutex_unlock(&lk_mutex);
     if (rc != 0)
         return rc;
-    if (stop < 0)
+    if (stop < 0 || !was_read)
         return stop;
-    if (was_read) {
-        if (part->polled.rc < 0 && err != NULL)
-            *err = part->polled.err;
-        return part->polled.rc;
-    }
-    /* Read once more at the end: the row may have become free. */
-    rc =
-        lk_row_read(slot->store, slot->key,
-                    lk_waiter_statement_deadline(self, slot->store), &row, err);
-    if (rc == 0 && blocked_ns(part, &row) > 0)
-        rc = lk_not_in_time(self->wait_ms, err);
-    return rc;
+    if (part->polled.rc < 0 && err != NULL)
+        *err = part->polled.err;
+    return part->polled.rc;
 }
 
 void lk_poller_end(struct lk_part *part)

@@ -51,9 +51,10 @@ void lk_poller_init(struct lk_poller *poller, struct sqlock_registry *registry);
 int lk_poller_begin(struct lk_part *part, enum lk_poll_until until,
                     sqlock_error *err);
 
-/* Wait for the poller.  Return 0 if the row is as wanted; ETIMEDOUT, ECANCELED,
- * EDEADLOCK or an error of lk_row_read(); or LK_SUSPENDED if a request must
- * wait, or LK_ALARM: call again. */
+/* Wait for the poller.  Return 0 if the row is as wanted, or the time is over:
+ * then the last claim shows whether the row is free; ECANCELED, EDEADLOCK or an
+ * error of lk_row_read(); or LK_SUSPENDED if a request must wait, or LK_ALARM:
+ * call again. */
 int lk_poller_await(struct lk_part *part, sqlock_error *err);
 
 /* End the subscription of a part that waits no more. */

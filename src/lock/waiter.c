@@ -105,16 +105,6 @@ bool lk_waiter_is_cancelled(const struct lk_waiter *self)
     return is_cancelled;
 }
 
-int64_t lk_waiter_statement_deadline(const struct lk_waiter *self,
-                                     const struct lk_store *store)
-{
-    if (self->wait_ms == 0) /* a single attempt, whenever it is made */
-        return lk_store_deadline(store);
-    return lk_sooner(
-        lk_store_deadline(store),
-        lk_after_ms(self->deadline_ns, store->options.statement_timeout_ms));
-}
-
 int lk_canceled(sqlock_error *err)
 {
     return lk_error(err, SQLOCK_ECANCELED,

@@ -96,12 +96,6 @@ int lk_waiter_park(struct lk_waiter *self, int64_t until_ns, bool hears_cancel);
 void lk_waiter_prepare(struct lk_waiter *self);
 bool lk_waiter_is_cancelled(const struct lk_waiter *self);
 
-/* Return the deadline of a statement that is sent now: statement_timeout_ms
- * from now, and no later than statement_timeout_ms after the end of the
- * wait. */
-int64_t lk_waiter_statement_deadline(const struct lk_waiter *self,
-                                     const struct lk_store *store);
-
 /* Set the error of a cancelled wait, and return ECANCELED. */
 int lk_canceled(sqlock_error *err);
 
