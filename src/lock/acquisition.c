@@ -308,7 +308,7 @@ static void clear_aside(struct lk_acquisition *a)
 {
     for (size_t i = 0; i < a->reach; i++)
         if (a->parts[i].state == LK_PART_TURN)
-            lk_clear_aside(a->parts[i].slot);
+            lk_clear_aside(a->parts[i].slot, false);
 }
 
 static int claim(struct lk_acquisition *a, sqlock_error *err)
@@ -344,7 +344,7 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
 
     if (lk_waiter_is_cancelled(&a->self))
         return failed(a, lk_canceled(err), err);
-    lk_clear_aside(a->first->slot);
+    lk_clear_aside(a->first->slot, false);
     lk_claim_collect_first(a);
     lk_bell_expect(a->first);
     rc = lk_claim_all(a, &taken, err);
@@ -437,6 +437,7 @@ int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err)
 {
     int rc = GO_ON;
 
+    a->may_block = true;
     while (rc == GO_ON && a->state != LK_OVER) {
         a->self.alarm_ns = lk_sooner(lk_kept_look_ns(a), a->circle.look_ns);
         rc = step(a, err);
@@ -471,6 +472,7 @@ static void end_wait(struct lk_acquisition *a, sqlock_error *err)
 
 int lk_acquisition_go_on(struct lk_acquisition *a, sqlock_error *err)
 {
+    a->may_block = false;
     if (a->state == LK_QUEUED && await_turn(a, err) == LK_SUSPENDED)
         return LK_SUSPENDED;
     if (a->state != LK_OVER && a->state != LK_QUEUED)

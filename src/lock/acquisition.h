@@ -50,6 +50,7 @@ struct lk_acquisition {
     bool is_rung;             /* the row of `first` was reserved for it */
     struct lk_retry patience; /* patience.h */
     int64_t until_ns;         /* end of the pause, CLOCK_MONOTONIC */
+    bool may_block;           /* in the thread that runs it now */
     int rc;                   /* result, in state LK_OVER */
     struct lk_part one;       /* parts and batch.items, if count is 1 */
     struct lk_item one_item;
@@ -80,7 +81,8 @@ int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err);
 int lk_acquisition_go_on(struct lk_acquisition *a, sqlock_error *err);
 
 /* Give up turns and claims in doubt that are left, and free the memory.  Leases
- * that were granted stay. */
+ * that were granted stay.  Where the last run could send no statement, a ticket
+ * is taken out in the background. */
 void lk_acquisition_end(struct lk_acquisition *a);
 
 #endif

@@ -14,14 +14,14 @@
 #include "lock/peers.h"
 #include "lock/registry.h"
 
-void lk_clear_aside(struct lk_slot *slot)
+void lk_clear_aside(struct lk_slot *slot, bool is_outage)
 {
     struct lk_place place;
 
     pthread_mutex_lock(&lk_mutex);
     place = lk_place_aside(slot);
     pthread_mutex_unlock(&lk_mutex);
-    (void)lk_place_end(slot->store, &place, false, false);
+    (void)lk_place_end(slot->store, &place, false, is_outage);
 }
 
 /* Prepare the part's lease for the claim.  A claim in doubt, and that of a kept

@@ -21,8 +21,9 @@ bool lk_ticket_is_late(const struct lk_slot *slot);
 
 /* Give up the bell of leases that were set aside (hold.h), before the part that
  * has the turn claims the row or gives the turn up.  That may take a round
- * trip, so it is not done where a request begins. */
-void lk_clear_aside(struct lk_slot *slot);
+ * trip, so it is not done where a request begins; is_outage: the session ends
+ * instead. */
+void lk_clear_aside(struct lk_slot *slot, bool is_outage);
 
 /* Claim the batch; the caller has set *taken to NULL.  Return 0 if the database
  * answered.  If *taken is still NULL then, all were granted.  Otherwise *taken

@@ -14,10 +14,12 @@
  * claim in doubt.  The last two are undone in the background. */
 static void give_up(struct lk_acquisition *a, struct lk_part *part)
 {
+    bool is_later = lk_is_outage(a->rc) || !a->may_block;
+
     (void)lk_bell_forget(part);
     if (part->state == LK_PART_TURN) {
-        lk_clear_aside(part->slot);
-        lk_row_wait_give_up(part, lk_is_outage(a->rc));
+        lk_clear_aside(part->slot, is_later);
+        lk_row_wait_give_up(part, is_later);
     }
     if (part->lease.fate == LK_CLAIM_IN_DOUBT)
         lk_resolver_add_claim(a->store, &part->lease, lk_boottime_ns());
