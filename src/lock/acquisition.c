@@ -520,12 +520,14 @@ static void add_parts(struct lk_acquisition *a, const struct lk_set *set,
         sqlock_lock *lock = set->members[i].lock;
         bool is_share =
             lk_mode_of(&a->options, set->members[i].place) == SQLOCK_SHARED;
+        uint64_t caller = owner != 0 ? owner : lk_caller(lock);
 
         a->parts[i] =
             (struct lk_part){.slot = lock->slot,
                              .waiter = &a->self,
                              .lock = lock,
-                             .owner = owner != 0 ? owner : lk_caller(lock),
+                             .owner = caller,
+                             .marked_as = caller,
                              .weight = is_share ? a->options.weight : 0,
                              .permits = is_share ? a->options.permits : 0,
                              .may_be_given = set->count == 1 && !is_share};

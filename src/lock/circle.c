@@ -13,38 +13,62 @@
 
 #define LOOK_NS (700 * LK_NS_PER_MS)
 
+/* Return whose mark the CLIENT_IDs of an owner's parts have: that of the lease
+ * which it got first.  The caller of the functions down to rename_held() holds
+ * the mutex. */
+static uint64_t marked_as(const sqlock_registry *registry, uint64_t owner)
+{
+    const struct lk_hold *first = NULL;
+
+    if (!registry->has_finished)
+        return owner;
+    for (const struct lk_slot *slot = registry->slots; slot != NULL;
+         slot = slot->hh.next) {
+        const struct lk_hold *hold = lk_hold_of(slot, owner);
+
+        if (hold != NULL &&
+            (first == NULL || hold->acquired_boot_ns < first->acquired_boot_ns))
+            first = hold;
+    }
+    return first != NULL ? first->lease.owner : owner;
+}
+
+/* Choose the marks of the parts, most of which are one owner's. */
+static void choose_marks(struct lk_acquisition *a)
+{
+    const struct lk_part *last = NULL;
+
+    pthread_mutex_lock(&lk_mutex);
+    for (struct lk_part *part = a->parts; part < a->parts + a->count; part++) {
+        part->marked_as = last != NULL && last->owner == part->owner
+                              ? last->marked_as
+                              : marked_as(a->registry, part->owner);
+        last = part;
+    }
+    pthread_mutex_unlock(&lk_mutex);
+}
+
 void lk_circle_begin(struct lk_acquisition *a)
 {
     const sqlock_options *options = &a->store->options;
     bool is_wanted = (options->detect_deadlocks || options->acts_for != NULL) &&
-                     a->store->statements[SQLOCK_SQL_WAITS].text != NULL &&
-                     a->self.wait_ms != 0;
+                     a->store->statements[SQLOCK_SQL_WAITS].text != NULL;
 
-    a->circle.look_ns = is_wanted ? a->began_ns + LOOK_NS : LK_NEVER;
-}
-
-/* Return the mark of whoever has the lease.  A lease that a request got keeps
- * the request's mark in the table when a thread has finished that.  A
- * registry's lease has a mark of nobody. */
-static uint32_t mark_of_holder(const struct lk_hold *hold)
-{
-    const struct lk_store *store = hold->slot->store;
-
-    return store->options.ownership == SQLOCK_OWNED_BY_REGISTRY
-               ? lk_client_id_mark(hold->lease.client_id)
-               : lk_store_mark(store, hold->owner);
+    a->circle.look_ns =
+        is_wanted && a->self.wait_ms != 0 ? a->began_ns + LOOK_NS : LK_NEVER;
+    if (is_wanted)
+        choose_marks(a);
 }
 
 /* Return the mark of whoever has the lock, or the turn to get it; of `other`
- * if nobody has.  The caller of the functions down to rename_held() holds the
- * mutex. */
+ * if nobody has. */
 static uint32_t mark_of(const struct lk_slot *slot, uint32_t other)
 {
     const struct lk_hold *hold = lk_present(slot);
 
     if (slot->turn != NULL)
-        return lk_store_mark(slot->store, slot->turn->owner);
-    return hold != NULL ? mark_of_holder(hold) : other;
+        return lk_store_mark(slot->store, slot->turn->marked_as);
+    return hold != NULL ? lk_client_id_mark(hold->lease.client_id) : other;
 }
 
 /* Add the waits in the FIFOs of this registry. */
@@ -58,7 +82,7 @@ static bool add_own(const sqlock_registry *registry, struct lk_waits *waits)
 
         DL_FOREACH2(slot->parts, part, next)
         {
-            uint32_t waiter = lk_store_mark(&registry->store, part->owner);
+            uint32_t waiter = lk_store_mark(&registry->store, part->marked_as);
 
             if (part->state == LK_PART_QUEUED)
                 is_complete =
@@ -82,10 +106,10 @@ static bool rename_mark(struct lk_waits *waits, uint32_t from, uint32_t to)
     return is_found;
 }
 
-/* Give the leases that requests got for the owner its own mark.  Return whether
- * others wait for any of them. */
+/* Give all leases of the owner that mark.  Return whether others wait for any
+ * that had another one. */
 static bool rename_held(const sqlock_registry *registry, uint64_t owner,
-                        struct lk_waits *waits)
+                        uint32_t mark, struct lk_waits *waits)
 {
     bool is_found = false;
 
@@ -94,8 +118,7 @@ static bool rename_held(const sqlock_registry *registry, uint64_t owner,
         const struct lk_hold *hold = lk_hold_of(slot, owner);
 
         if (hold != NULL &&
-            rename_mark(waits, lk_client_id_mark(hold->lease.client_id),
-                        mark_of_holder(hold)))
+            rename_mark(waits, lk_client_id_mark(hold->lease.client_id), mark))
             is_found = true;
     }
     return is_found;
@@ -121,20 +144,19 @@ static void forget_order(struct lk_waits *waits)
         waits->all[i].since_us = 0;
 }
 
-/* Return whether the owner is in a circle that no other process can see, since
- * only this one knows who has finished a request.  Then the owner is told
- * whether or not it began to wait last. */
-static bool is_seen_here_alone(const sqlock_registry *registry, uint64_t owner,
+/* Return whether the owner of the part is in a circle that no other process can
+ * see, since only this one knows which leases are one owner's.  Then the owner
+ * is told whether or not it began to wait last. */
+static bool is_seen_here_alone(const struct lk_part *part, uint32_t self,
                                struct lk_waits *waits)
 {
-    uint32_t self = lk_store_mark(&registry->store, owner);
     bool is_renamed;
 
     forget_order(waits);
     if (lk_waits_are_closed(waits, self))
         return false;
     pthread_mutex_lock(&lk_mutex);
-    is_renamed = rename_held(registry, owner, waits);
+    is_renamed = rename_held(part->slot->registry, part->owner, self, waits);
     pthread_mutex_unlock(&lk_mutex);
     return is_renamed && lk_waits_are_closed(waits, self);
 }
@@ -146,6 +168,7 @@ static bool is_seen(const struct lk_part *part)
     const sqlock_registry *registry = part->slot->registry;
     struct lk_store *store = part->slot->store;
     struct lk_waits waits = {.all = NULL};
+    uint32_t self = lk_store_mark(store, part->marked_as);
     bool is_complete;
     bool is_closed;
 
@@ -155,10 +178,8 @@ static bool is_seen(const struct lk_part *part)
     pthread_mutex_lock(&lk_mutex);
     is_complete = is_complete && add_own(registry, &waits);
     pthread_mutex_unlock(&lk_mutex);
-    is_closed =
-        is_complete &&
-        (lk_waits_are_closed(&waits, lk_store_mark(store, part->owner)) ||
-         is_seen_here_alone(registry, part->owner, &waits));
+    is_closed = is_complete && (lk_waits_are_closed(&waits, self) ||
+                                is_seen_here_alone(part, self, &waits));
     lk_waits_clear(&waits);
     return is_closed;
 }

@@ -7,9 +7,13 @@
  * now and then who waits for whom (lease/waits.h).  The table shows one
  * moment, and the waits of this process are added a moment later: so a
  * circle counts when it was seen twice.  The one that began to wait last is
- * refused.  A lease that a request got has the request's mark in the table, and
- * only the process of the thread that finished it knows whose it is: a circle
- * through such a lease is told to that thread, whenever it began to wait.
+ * refused.
+ *
+ * A lease that a request got has the request's mark in the table when a thread
+ * has finished that.  So what the thread asks for has the mark of the lease
+ * that it got first.  If it has leases with other marks, too, only its own
+ * process knows whose they are: a circle through such a lease is told to that
+ * thread, whenever it began to wait.
  *
  * A registry that owns locks does not wait, since each of its threads may
  * release them: its leases and tickets have marks of nobody (store.h).

@@ -41,7 +41,7 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
     part->lease = (struct lk_lease){
         .key = slot->key,
         .name = slot->name,
-        .owner = part->owner,
+        .owner = part->marked_as,
         .ttl_ms = a->options.ttl_ms,
         .weight = part->weight,
         .permits = part->permits,
@@ -102,7 +102,7 @@ static void begin_ticket(const struct lk_acquisition *a, struct lk_slot *slot)
         memcpy(slot->ticket, lease->client_id, sizeof slot->ticket);
         note_late(slot);
     } else {
-        lk_store_client_id(a->store, a->first->owner, slot->ticket);
+        lk_store_client_id(a->store, a->first->marked_as, slot->ticket);
     }
     slot->place = -1;
 }

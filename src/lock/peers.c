@@ -367,7 +367,7 @@ int lk_peers_open(struct lk_part *part, sqlock_error *err)
     int rc;
 
     lk_claim_keep_session(part);
-    lk_store_client_id(store, part->owner, slot->ticket);
+    lk_store_client_id(store, part->marked_as, slot->ticket);
     slot->late_until_ns = 0;
     slot->place = -1;
     part->lease.is_for_peers = true;

@@ -49,6 +49,9 @@ struct sqlock_registry {
      * handle are not in it */
     struct sqlock_lock *by_key;
     struct sqlock_request *requests;
+    /* a thread has finished a request: it may have a lease with another mark
+     * than its own (circle.h) */
+    bool has_finished;
 };
 
 _Static_assert(offsetof(struct sqlock_registry, store) == 0,

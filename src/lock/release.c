@@ -162,7 +162,7 @@ static int hand_off(struct lk_release_part *part, struct lk_part *next)
     struct lk_lease given = {
         .key = slot->key,
         .name = slot->name,
-        .owner = next->owner,
+        .owner = next->marked_as,
         .ttl_ms = next->waiter->options->ttl_ms,
     };
     int rc = lk_lease_hand_off(slot->store, &part->hold->lease, &given);

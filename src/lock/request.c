@@ -375,6 +375,7 @@ static int take_over(sqlock_request *request, sqlock_error *err)
                       "the lease expired before the request was finished");
     else
         hold->owner = lk_caller(request->lock);
+    request->lock->registry->has_finished = true;
     pthread_mutex_unlock(&lk_mutex);
     return rc;
 }

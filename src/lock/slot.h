@@ -43,6 +43,7 @@ struct lk_part {
     struct lk_waiter *waiter;
     struct sqlock_lock *lock; /* the handle */
     uint64_t owner;           /* the future owner of the lock */
+    uint64_t marked_as;       /* the owner whose mark its CLIENT_IDs have */
     struct lk_hold *hold;     /* for the grant, from lk_enter() on */
     uint32_t weight;          /* of the lease; 0: it has the lock alone */
     uint32_t permits;         /* of the lock, for a share */
