@@ -108,8 +108,8 @@ typedef struct sqlock_stock_options {
                                     if the database finds others equal, or an
                                     integer */
     const char *quantity_column; /* an integer */
-    const char *version_column;  /* an integer that each strategy raises; NULL:
-                                    there is none */
+    const char *version_column;  /* an integer that each strategy raises, and
+                                    no column above; NULL: there is none */
     uint32_t buckets;     /* rows of an item, at least as many as processes
                              sell it, and twice as many if these have threads;
                              2 to 256; default 64 */

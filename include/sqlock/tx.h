@@ -189,6 +189,7 @@ SQLOCK_API int sqlock_tx_abandon(sqlock_tx *tx, sqlock_error *err);
  * After a ROLLBACK TO SAVEPOINT that fails, the transaction is over: what was
  * to be undone must not be committed.
  *
+ * @param count          of the parameters; on PostgreSQL 64 at most
  * @param[in,out] result zero, or used before; freed by sqlock_result_clear();
  *                       NULL: not wanted
  * @return 0           done
@@ -283,7 +284,7 @@ typedef enum sqlock_version_kind {
 } sqlock_version_kind;
 
 /** A table of the application.  Names are letters, digits and '_', as the
- *  database's catalogue has them. */
+ *  database's catalogue has them; no column has two roles (EINVAL). */
 typedef struct sqlock_table {
     size_t size;                /* sizeof(sqlock_table): the struct may grow */
     const char *name;           /* "stock" or "schema.stock" */
@@ -355,8 +356,8 @@ typedef struct sqlock_assignment {
 /**
  * Update a row if it still has the expected version, and give it the next one.
  *
- * @param set       assignments; with SQLOCK_VERSION_STATE the next state is
- *                  among them
+ * @param set       assignments, 32 at most, not of the version; but with
+ *                  SQLOCK_VERSION_STATE the next state is among them
  * @param[out] next the new version; NULL: not wanted
  * @return 0           updated
  *         ECONFLICT   it has another version: read it again

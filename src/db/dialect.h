@@ -416,7 +416,9 @@ typedef struct sqlock_column {
 typedef struct sqlock_dialect {
     sqlock_placeholder placeholder; /* how a parameter is written */
     char quote;                     /* of identifiers: " or ` */
+    char strict_quote;              /* what is in it is never a text */
     bool folds_to_lower;            /* unquoted identifiers are lower case */
+    bool ignores_case;              /* of the names of columns, quoted or not */
     size_t identifier_max;          /* most bytes of an identifier */
     const sqlock_column *columns;   /* of all layouts; ends with a NULL name */
     /* Statements that create INT_LOCK, by layout, INT_DONE, or INT_STOCK and

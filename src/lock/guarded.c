@@ -38,7 +38,9 @@ int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
     struct lk_hold *hold;
     int rc;
 
-    if (lock == NULL || &lock->registry->store != store)
+    if (lock == NULL)
+        return lk_error_null(err, "lock");
+    if (&lock->registry->store != store)
         return lk_error(
             err, SQLOCK_EINVAL,
             "the lock belongs to another registry than the transaction");

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -42,8 +43,28 @@ int lk_tx_quote(char out[LK_QUOTED_SIZE], const char *what, const char *name,
     if (length > dialect->identifier_max || length > LK_IDENTIFIER_MAX ||
         !is_identifier(name, length))
         return refuse(what, err);
-    (void)snprintf(out, LK_QUOTED_SIZE, "%c%s%c", dialect->quote, name,
-                   dialect->quote);
+    (void)snprintf(out, LK_QUOTED_SIZE, "%c%s%c", dialect->strict_quote, name,
+                   dialect->strict_quote);
+    return 0;
+}
+
+bool lk_tx_is_same(const char *one, const char *other,
+                   const sqlock_dialect *dialect)
+{
+    return dialect->ignores_case ? strcasecmp(one, other) == 0
+                                 : strcmp(one, other) == 0;
+}
+
+int lk_tx_check_roles(const struct lk_tx_role *roles, size_t count,
+                      const sqlock_dialect *dialect, sqlock_error *err)
+{
+    for (size_t i = 1; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (roles[i].quoted[0] != '\0' &&
+                lk_tx_is_same(roles[i].quoted, roles[j].quoted, dialect))
+                return lk_error(err, SQLOCK_EINVAL,
+                                "%s must be another one than %s", roles[i].what,
+                                roles[j].what);
     return 0;
 }
 
@@ -89,6 +110,11 @@ int lk_tx_table_read(struct lk_tx_table *out, const sqlock_table *table,
                      unsigned wanted, const sqlock_dialect *dialect,
                      sqlock_error *err)
 {
+    const struct lk_tx_role roles[] = {
+        {"the key column", out->key},
+        {"the version column", out->version},
+        {"the fence column", out->fence},
+        {"the fence's owner column", out->owner}};
     sqlock_table full;
     int rc;
 
@@ -108,6 +134,9 @@ int lk_tx_table_read(struct lk_tx_table *out, const sqlock_table *table,
     if (rc == 0 && (wanted & LK_TX_FENCE) != 0)
         rc = lk_tx_quote(out->owner, "the fence's owner column",
                          full.fence_owner_column, dialect, err);
+    if (rc == 0)
+        rc = lk_tx_check_roles(roles, sizeof roles / sizeof *roles, dialect,
+                               err);
     if (rc < 0)
         return rc;
     out->kind = full.version_kind;

@@ -224,6 +224,21 @@ int lk_tx_table_read(struct lk_tx_table *out, const sqlock_table *table,
 int lk_tx_quote(char out[LK_QUOTED_SIZE], const char *what, const char *name,
                 const sqlock_dialect *dialect, sqlock_error *err);
 
+/* Return whether two names in quotes are those of one column. */
+bool lk_tx_is_same(const char *one, const char *other,
+                   const sqlock_dialect *dialect);
+
+/* A column's role, and its name in quotes; "" is none. */
+struct lk_tx_role {
+    const char *what;
+    const char *quoted;
+};
+
+/* Check that no column has two roles: a statement that assigns it twice would
+ * keep one value, or add both.  Return 0 or EINVAL. */
+int lk_tx_check_roles(const struct lk_tx_role *roles, size_t count,
+                      const sqlock_dialect *dialect, sqlock_error *err);
+
 /* Write an SQL expression of the driver about that column. */
 void lk_tx_write_expression(FILE *out, const char *expression,
                             const char *column);

@@ -158,7 +158,7 @@ static int write_assignments(FILE *out, struct update *update,
             rc = lk_tx_check_value("an assignment's value", &one->value, err);
         if (rc < 0)
             return rc;
-        if (strcmp(quoted, update->table.version) == 0) {
+        if (lk_tx_is_same(quoted, update->table.version, dialect)) {
             if (update->table.kind != SQLOCK_VERSION_STATE)
                 return lk_error(
                     err, SQLOCK_EINVAL,
@@ -388,7 +388,9 @@ int sqlock_tx_update(sqlock_tx *tx, const sqlock_table *table,
                               tx->driver->dialect, err);
     if (rc == 0)
         rc = lk_tx_key_read(&sent, tx, key, err);
-    if (rc == 0 && ((set == NULL && count > 0) || count > SET_MAX))
+    if (rc == 0 && set == NULL && count > 0)
+        rc = lk_error_null(err, "set");
+    if (rc == 0 && count > SET_MAX)
         rc = lk_error(err, SQLOCK_EINVAL, "at most %d columns can be assigned",
                       SET_MAX);
     if (rc == 0)

@@ -216,6 +216,9 @@ static int name_theirs(struct search *search,
 {
     const sqlock_dialect *dialect = search->driver->dialect;
     struct lk_tx_table *quoted = &search->quoted;
+    const struct lk_tx_role roles[] = {{"the item column", quoted->key},
+                                       {"the version column", quoted->version},
+                                       {"the quantity column", quoted->owner}};
     sqlock_table table = SQLOCK_TABLE_INIT;
     int rc;
 
@@ -228,6 +231,9 @@ static int name_theirs(struct search *search,
     if (rc == 0) /* `owner` is free: it gets the quantity's column */
         rc = lk_tx_quote(quoted->owner, "the quantity column",
                          options->quantity_column, dialect, err);
+    if (rc == 0)
+        rc = lk_tx_check_roles(roles, sizeof roles / sizeof *roles, dialect,
+                               err);
     if (rc == 0)
         rc = split_name(&search->items, options->table, err);
     search->item = options->item_column;

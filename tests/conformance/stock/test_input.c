@@ -241,6 +241,16 @@ static void test_tables_that_do_not_fit_are_refused(void **state)
     options = shop_described(table);
     options.item_column = NULL;
     expect_refused(f, SQLOCK_EINVAL, &options, "key column");
+    /* The version would rise by what is sold. */
+    options = shop_described(table);
+    options.version_column = options.quantity_column;
+    expect_refused(f, SQLOCK_EINVAL, &options, "quantity column");
+    options = shop_described(table);
+    options.quantity_column = options.item_column;
+    expect_refused(f, SQLOCK_EINVAL, &options, "quantity column");
+    options = shop_described(table);
+    options.version_column = options.item_column;
+    expect_refused(f, SQLOCK_EINVAL, &options, "version column");
     options = shop_described(table);
     options.strategy = SQLOCK_STOCK_BUCKETS;
     expect_refused(f, SQLOCK_ENOTSUP, &options, "buckets");

@@ -91,6 +91,7 @@ static void test_missing_table_column_and_wrong_type(void **state)
     struct fixture *f = *state;
     sqlock_value one = sqlock_integer(1);
     sqlock_value text = sqlock_text("not a number");
+    sqlock_value name = sqlock_text("no_such_column");
     sqlock_row_version version = {.type = SQLOCK_INT64, .integer = 1};
     sqlock_table table = stock_table(f);
     sqlock_tx *tx = tx_begin(f);
@@ -104,9 +105,22 @@ static void test_missing_table_column_and_wrong_type(void **state)
     table = stock_table(f);
     table.version_column = "no_such_column";
     tx = tx_begin(f);
-    rc = sqlock_tx_version(tx, &table, &one, &version, &f->err);
-    /* SQLite takes a quoted name that is no column for a text. */
-    assert_code_of(SQLOCK_ESCHEMA, SQLOCK_EINVAL, rc, &f->err);
+    assert_fails(SQLOCK_ESCHEMA,
+                 sqlock_tx_version(tx, &table, &one, &version, &f->err));
+    (void)sqlock_tx_rollback(tx, NULL);
+
+    /* SQLite would take such a name in "" for a text, which is no key, or that
+     * of all rows. */
+    table = stock_table(f);
+    table.key_column = "no_such_column";
+    tx = tx_begin(f);
+    assert_fails(SQLOCK_ESCHEMA,
+                 sqlock_tx_lock_row(tx, &table, &one, false, 0, &f->err));
+    (void)sqlock_tx_rollback(tx, NULL);
+    version = (sqlock_row_version){.type = SQLOCK_INT64, .integer = 1};
+    tx = tx_begin(f);
+    assert_fails(SQLOCK_ESCHEMA, sqlock_tx_update(tx, &table, &name, &version,
+                                                  NULL, 0, NULL, &f->err));
     (void)sqlock_tx_rollback(tx, NULL);
 
     table = stock_table(f);
@@ -126,6 +140,58 @@ static void test_missing_table_column_and_wrong_type(void **state)
     assert_true(stock_is_untouched(f));
 }
 
+/* Two assignments of a column would leave one of them: no rise of the
+ * version. */
+static void test_column_in_two_roles_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_value one = sqlock_integer(1);
+    sqlock_row_version version = {.type = SQLOCK_INT64, .integer = 1};
+    sqlock_assignment set[] = {{"version", sqlock_integer(1)}};
+    sqlock_table table = stock_table(f);
+    sqlock_tx *tx = tx_begin(f);
+
+    set[0].column = table.version_column;
+    assert_fails(SQLOCK_EINVAL, sqlock_tx_update(tx, &table, &one, &version,
+                                                 set, 1, NULL, &f->err));
+    table.version_column = table.key_column;
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_version(tx, &table, &one, &version, &f->err));
+    assert_contains(f->err.message, "key column");
+    table = stock_table(f);
+    table.fence_owner_column = table.fence_column;
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_fence(tx, &table, &one, 1, "me", &f->err));
+    table = stock_table(f);
+    table.fence_column = table.key_column;
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_fence(tx, &table, &one, 1, "me", &f->err));
+    assert_ok(sqlock_tx_commit(tx, &f->err));
+    assert_true(stock_is_untouched(f));
+}
+
+/* These databases ignore the case of a column's name. */
+static void test_version_in_capitals_is_not_assigned(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_value one = sqlock_integer(1);
+    sqlock_row_version version = {.type = SQLOCK_INT64, .integer = 1};
+    sqlock_row_version fresh = {.type = SQLOCK_TEXT, .text = "new"};
+    sqlock_assignment set[] = {{"VERSION", sqlock_integer(0)}};
+    sqlock_assignment next[] = {{"STATE", sqlock_text("old")}};
+    sqlock_table table = stock_table(f);
+    sqlock_tx *tx = tx_begin(f);
+
+    assert_string_equal(table.version_column, "version");
+    assert_fails(SQLOCK_EINVAL, sqlock_tx_update(tx, &table, &one, &version,
+                                                 set, 1, NULL, &f->err));
+    table.version_column = "state";
+    table.version_kind = SQLOCK_VERSION_STATE;
+    assert_ok(
+        sqlock_tx_update(tx, &table, &one, &fresh, next, 1, NULL, &f->err));
+    assert_ok(sqlock_tx_rollback(tx, &f->err));
+}
+
 static void test_nulls_and_numbers_out_of_range(void **state)
 {
     struct fixture *f = *state;
@@ -135,6 +201,7 @@ static void test_nulls_and_numbers_out_of_range(void **state)
     sqlock_table unsized = {.name = "x"};
     sqlock_value one = sqlock_integer(1);
     sqlock_value broken = {.type = SQLOCK_TEXT};
+    sqlock_row_version version = {.type = SQLOCK_INT64, .integer = 1};
     sqlock_result result = {0};
     sqlock_lock *foreign = lock_obtain(f->b, f->name);
     sqlock_tx *tx = tx_begin(f);
@@ -160,6 +227,9 @@ static void test_nulls_and_numbers_out_of_range(void **state)
     REFUSED(sqlock_tx_lock_row(tx, &table, NULL, false, 0, &f->err));
     REFUSED(sqlock_tx_version(tx, &table, &one, NULL, &f->err));
     REFUSED(sqlock_tx_update(tx, &table, &one, NULL, NULL, 0, NULL, &f->err));
+    REFUSED(
+        sqlock_tx_update(tx, &table, &one, &version, NULL, 1, NULL, &f->err));
+    assert_string_equal(f->err.message, "set must not be NULL");
     REFUSED(sqlock_tx_guard(NULL, foreign, &f->err));
     assert_ok(sqlock_tx_rollback(NULL, &f->err));
     assert_ok(sqlock_tx_abandon(NULL, &f->err));
@@ -169,6 +239,7 @@ static void test_nulls_and_numbers_out_of_range(void **state)
     for (int i = 0; i < 2; i++) {
         tx = tx_begin(f);
         REFUSED(sqlock_tx_guard(tx, i == 0 ? NULL : foreign, &f->err));
+        assert_contains(f->err.message, i == 0 ? "NULL" : "another registry");
         REFUSED(sqlock_tx_commit(tx, &f->err));
     }
     lock_end(foreign);
@@ -323,6 +394,9 @@ static const struct test tests[] = {
     TEST_OF_ROWS(test_names_with_sql_in_them_are_refused, ON_ALL, 0),
     TEST_OF_ROWS(test_values_with_sql_in_them_are_values, ON_ALL, 0),
     TEST(test_missing_table_column_and_wrong_type),
+    TEST(test_column_in_two_roles_is_refused),
+    TEST_ON(test_version_in_capitals_is_not_assigned, ON_SQLITE | ON_MYSQL,
+            IN_SQLOCK),
     TEST_OF_ROWS(test_nulls_and_numbers_out_of_range, ON_ALL, 0),
     TEST(test_connection_of_another_database_is_refused),
     TEST_ON(test_connection_without_locks_is_refused, ON_SQLITE, IN_SQLOCK),
