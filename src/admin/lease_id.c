@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/writer.h"
@@ -91,8 +92,10 @@ int sqlock_lease_id(char id[SQLOCK_LEASE_ID_SIZE], sqlock_lock *lock,
     rc = lk_guarded_store(lock, &store, err);
     if (rc < 0)
         return rc;
-    if (ttl_ms < LK_TTL_MIN_MS || ttl_ms > LK_TTL_MAX_MS)
-        return lk_error(err, SQLOCK_EINVAL, "ttl_ms is %u", ttl_ms);
+    rc = lk_check_number("ttl_ms", &ttl_ms, 0, LK_TTL_MIN_MS, LK_TTL_MAX_MS,
+                         err);
+    if (rc < 0)
+        return rc;
     sqlock_client_id(lock, client_id);
     if (client_id[0] == '\0')
         return lk_error(

@@ -14,6 +14,9 @@
 #include "admin/info.h"
 #include "lease/options.h"
 
+/* So that a time of that many milliseconds fits in nanoseconds. */
+#define RETENTION_MOST_MS (INT64_MAX / 1000000)
+
 #define FIRST_PART 1000 /* rows */
 #define LEAST_PART 100
 #define GREATEST_PART 64000
@@ -144,10 +147,10 @@ int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
     rc = lk_store_of(registry, &store, err);
     if (rc < 0)
         return rc;
-    if (retention_ms < 0 || retention_ms > INT64_MAX / 1000000)
+    if (retention_ms < 0 || retention_ms > RETENTION_MOST_MS)
         return lk_error(err, SQLOCK_EINVAL,
-                        "retention_ms is %lld: use 0 or more",
-                        (long long)retention_ms);
+                        "retention_ms is %lld, but must be 0 to %lld",
+                        (long long)retention_ms, (long long)RETENTION_MOST_MS);
     leases = (struct reaped){
         .region = store->region,
         .statement = &store->statements[SQLOCK_SQL_REAP],

@@ -260,7 +260,8 @@ int64_t sqlock_token(sqlock_lock *lock)
 
 void sqlock_client_id(sqlock_lock *lock, char client_id[SQLOCK_KEY_SIZE])
 {
-    memcpy(client_id, look(lock).client_id, SQLOCK_KEY_SIZE);
+    if (client_id != NULL)
+        memcpy(client_id, look(lock).client_id, SQLOCK_KEY_SIZE);
 }
 
 const char *sqlock_name(const sqlock_lock *lock)

@@ -36,6 +36,8 @@ void sqlock_session_tag(sqlock_lock *lock, char tag[SQLOCK_TAG_SIZE])
     char part[TAG_LOCK_SIZE];
     int64_t token;
 
+    if (tag == NULL)
+        return;
     tag[0] = '\0';
     if (lk_lock_ours(lock, NULL) < 0 || !has_tags(lock))
         return;

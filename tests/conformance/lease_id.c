@@ -31,6 +31,20 @@ static void test_what_is_no_id_is_refused(void **state)
     registry_end(registry);
 }
 
+static void test_ttl_of_an_id_out_of_range_is_refused(void **state)
+{
+    static const uint32_t bad[] = {0, 1, UINT32_MAX};
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    char id[SQLOCK_LEASE_ID_SIZE];
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_fails(SQLOCK_EINVAL, sqlock_lease_id(id, lock, bad[i], &f->err));
+        assert_contains(f->err.message, "must be 10 to 604800000");
+    }
+    lock_drop(lock);
+}
+
 /* --- of a share --- */
 
 /* Take two of the lock's three permits, and write the id of that lease. */
@@ -154,5 +168,6 @@ static const struct test tests[] = {
     TEST_ON(test_an_id_is_valid_after_a_downgrade, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_share_has_no_guard, ON_ALL, IN_SQLOCK),
     TEST(test_what_is_no_id_is_refused),
+    TEST(test_ttl_of_an_id_out_of_range_is_refused),
 };
 const struct topic topic_lease_id = TOPIC(tests);

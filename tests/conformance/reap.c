@@ -100,6 +100,7 @@ static void test_retention_out_of_bounds_is_refused(void **state)
         int rc = sqlock_reap(f->a, bad[i], &removed, &f->err);
 
         assert_code(SQLOCK_EINVAL, rc, &f->err);
+        assert_contains(f->err.message, "must be 0 to ");
         assert_true(removed == 77);
     }
 }

@@ -7,6 +7,7 @@
 #include "unit.h"
 
 #include "db/driver.h"
+#include "sqlock/lease.h"
 
 #define assert_refused(rc) assert_code(SQLOCK_EINVAL, (rc), &err)
 
@@ -74,6 +75,8 @@ static void test_questions_about_nothing(void **state)
     assert_int_equal(sqlock_token(NULL), 0);
     (void)sqlock_name(NULL);
     (void)sqlock_key(NULL);
+    sqlock_client_id(NULL, NULL);
+    sqlock_session_tag(NULL, NULL);
     (void)sqlock_registry_layout(NULL);
     assert_int_equal(sqlock_registry_epoch(NULL, epoch), 0);
     assert_string_equal(epoch, "");
