@@ -114,7 +114,7 @@ SQLOCK_API int sqlock_quorum_drop(sqlock_quorum *quorum, sqlock_error *err);
  * is slow or away delays nobody while the others are enough.  Once they are,
  * those that have not answered get as long as these took after any queue, 25 ms
  * at least, and are then given up: they do not count until the next
- * acquisition.
+ * acquisition, and what they grant meanwhile is freed in the background.
  *
  * A contender that has some locks, but too few, and others have the rest, gives
  * them back after 100 ms or more, pauses for a random time, and goes on to wait

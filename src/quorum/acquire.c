@@ -126,8 +126,8 @@ static enum round_end run_round(sqlock_quorum *quorum, struct round *round,
     }
 }
 
-/* Hold what there is, and give the others up.  Return false if some of it was
- * lost meanwhile, so that there is not enough. */
+/* Hold what there is, and leave the others behind.  Return false, and leave
+ * none, if some of it was lost meanwhile, so that there is not enough. */
 static bool hold(sqlock_quorum *quorum)
 {
     bool is_enough;
@@ -136,14 +136,16 @@ static bool hold(sqlock_quorum *quorum)
         struct lk_member *member = &quorum->members[i];
 
         member->counts = member->state == LK_MEMBER_HELD;
-        if (!member->counts)
-            lk_member_give_back(member);
     }
     pthread_mutex_lock(&quorum->mutex);
     is_enough = lk_quorum_left_ms(quorum) > 0;
     if (is_enough)
         quorum->state = LK_QUORUM_HELD; /* from here on a loss is told */
     pthread_mutex_unlock(&quorum->mutex);
+    for (size_t i = 0; i < quorum->count && is_enough; i++) {
+        if (!quorum->members[i].counts)
+            lk_member_leave(&quorum->members[i]);
+    }
     return is_enough;
 }
 

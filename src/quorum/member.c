@@ -127,6 +127,20 @@ void lk_member_give_back(struct lk_member *member)
     }
 }
 
+void lk_member_leave(struct lk_member *member)
+{
+    sqlock_request *request = member->request;
+
+    if (request != NULL) {
+        member->request = NULL;
+        member->is_in_doubt = true;
+        end_in(member, LK_MEMBER_IDLE, SQLOCK_EUNCERTAIN);
+        (void)sqlock_request_abandon(request, NULL);
+    } else if (member->rc == 0) { /* it was given back after a setback */
+        member->rc = SQLOCK_ECANCELED;
+    }
+}
+
 /* --- what is answered --- */
 
 static void note_acquired(struct lk_member *member, int rc)

@@ -69,6 +69,10 @@ void lk_member_ask(struct lk_member *member);
 /* Begin to release a member that is held; cancel one that is asked. */
 void lk_member_give_back(struct lk_member *member);
 
+/* Leave a member behind that is not held: let its registry carry on with what
+ * is under way, and free what that gets. */
+void lk_member_leave(struct lk_member *member);
+
 /* Note what has ended. */
 void lk_quorum_harvest(sqlock_quorum *quorum);
 
