@@ -48,7 +48,9 @@
  *
  * Limits of time
  *     On a connection of the registry a statement takes statement_timeout_ms at
- *     most.  On an adopted one the application's own limits hold.
+ *     most, and then ends with ETIMEDOUT, or with ELOST if the server does not
+ *     end it in time (as Oracle's MySQL, whose limit is for SELECT).  On an
+ *     adopted one the application's own limits hold, and give ECANCELED.
  */
 #ifndef SQLOCK_TX_H
 #define SQLOCK_TX_H
@@ -198,10 +200,12 @@ SQLOCK_API int sqlock_tx_abandon(sqlock_tx *tx, sqlock_error *err);
  *         ELOST       the connection is gone; nothing was committed
  *         EUNCERTAIN  the connection broke during a statement that may have
  *                     committed: one that may have changed the session
+ *         ETIMEDOUT   it took longer than statement_timeout_ms, on a connection
+ *                     of the registry
  *         any other   the statement failed: EINVAL (the number of parameters,
- *                     or the statement ended the transaction), ECANCELED (a
- *                     limit of time, or KILL QUERY), ESCHEMA, EACCESS,
- *                     EREADONLY, ERESOURCE, EDATABASE, ENOMEM
+ *                     or the statement ended the transaction), ECANCELED (the
+ *                     application's own limit of time, or KILL QUERY), ESCHEMA,
+ *                     EACCESS, EREADONLY, ERESOURCE, EDATABASE, ENOMEM
  */
 SQLOCK_MUSTUSE int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
                                      const sqlock_value *parameters,

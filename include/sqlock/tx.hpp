@@ -131,7 +131,8 @@ class transaction
     }
 
     /** Run one statement, with a `?` for each parameter: values, or a vector
-     *  of values. */
+     *  of values.  SQLOCK_ETIMEDOUT: it took longer than the registry's
+     *  statement_timeout. */
     template <class... Parameters>
     rows execute(std::string_view sql, const Parameters &...parameters)
     {

@@ -69,9 +69,8 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
     sqlock_connect how = {
         .deadline_ns = deadline_ns,
         .dog = &pool->db->dog,
-        /* The server gives up before the client does, so that it does not carry
-         * out a claim later that the client has given up (F39). */
-        .statement_timeout_ms = pool->options.statement_timeout_ms * 9 / 10,
+        .statement_timeout_ms =
+            lk_server_timeout_ms(pool->options.statement_timeout_ms),
         .lock_timeout_ms = pool->options.lock_timeout_ms,
         .idle_ms = pool->options.idle_ms,
         .may_create = pool->options.may_create,

@@ -38,6 +38,14 @@ struct lk_connection {
     struct lk_connection *next_taken;
 };
 
+/* The time after which the server ends a statement that the client gives up
+ * after statement_timeout_ms: earlier, so that the server does not carry out a
+ * claim later that the client has given up (F39). */
+static inline uint32_t lk_server_timeout_ms(uint32_t statement_timeout_ms)
+{
+    return (uint32_t)((uint64_t)statement_timeout_ms * 9 / 10);
+}
+
 struct lk_pool_options {
     uint32_t size; /* connections at most */
     uint32_t connect_timeout_ms;

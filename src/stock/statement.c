@@ -36,7 +36,7 @@ void lk_stock_arguments(const struct lk_stock_operation *op,
 
 int lk_stock_told(int rc, sqlock_error *err)
 {
-    return rc == SQLOCK_ECANCELED
+    return rc == SQLOCK_ECANCELED || rc == SQLOCK_ETIMEDOUT
                ? lk_error(err, SQLOCK_EBUSY,
                           "the statement timed out, and was not carried out: "
                           "the database is slow (raise statement_timeout_ms), "

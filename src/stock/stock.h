@@ -173,9 +173,9 @@ void lk_stock_argument(struct lk_stock_arguments *arguments,
 void lk_stock_argument_integer(struct lk_stock_arguments *arguments,
                                sqlock_stock_parameter which, int64_t integer);
 
-/* Return the code that the application gets for rc: EBUSY instead of ECANCELED,
- * since a call on a stock cannot be cancelled, so a time limit has ended the
- * statement; otherwise rc. */
+/* Return the code that the application gets for rc: EBUSY instead of ECANCELED
+ * and ETIMEDOUT, since a call on a stock cannot be cancelled, so a time limit
+ * has ended the statement; otherwise rc. */
 int lk_stock_told(int rc, sqlock_error *err);
 
 /* Send a statement, in the operation's transaction or by itself.  The caller

@@ -319,6 +319,49 @@ static int go_back(sqlock_tx *tx, const char *sql, sqlock_error *err)
     return lk_tx_end(tx, lk_error_pass(err, &own, rc), &own);
 }
 
+/* Return whether the limit that the library has set for the connection may have
+ * ended a statement with that deadline.  PostgreSQL does not tell a limit from
+ * a cancel by somebody else, but no limit ends a statement before its time. */
+static bool is_out_of_time(const sqlock_tx *tx, int64_t deadline_ns)
+{
+    int64_t most_ms = tx->store->options.statement_timeout_ms;
+    int64_t early_ms = most_ms - lk_server_timeout_ms((uint32_t)most_ms);
+
+    return deadline_ns != LK_NEVER &&
+           lk_after_ms(sqlock_monotonic_ns(), early_ms) >= deadline_ns;
+}
+
+/* Turn ECANCELED into ETIMEDOUT, also as the end of the transaction. */
+static int time_out(sqlock_tx *tx, sqlock_error *err)
+{
+    const sqlock_error own = *err;
+    int rc = sqlock_error_set(
+        err, SQLOCK_ETIMEDOUT, own.native, own.sqlstate,
+        "the statement timed out, and was not carried out: it takes long or "
+        "the database is slow (raise statement_timeout_ms), or a transaction "
+        "has locked the row or the table");
+
+    if (tx->over == SQLOCK_ECANCELED) {
+        tx->over = rc;
+        tx->why = *err;
+    }
+    return rc;
+}
+
+/* Run the application's statement. */
+static int run(sqlock_tx *tx, const char *sql, const sqlock_value *parameters,
+               size_t count, sqlock_result *result, sqlock_error *err)
+{
+    int64_t deadline_ns = lk_tx_deadline(tx);
+    sqlock_error own = {0};
+    int rc = lk_tx_query_at(tx, (sqlock_statement){.text = sql}, parameters,
+                            count, deadline_ns, result, &own);
+
+    if (rc == SQLOCK_ECANCELED && is_out_of_time(tx, deadline_ns))
+        rc = time_out(tx, &own);
+    return lk_error_pass(err, &own, rc);
+}
+
 int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
                       const sqlock_value *parameters, size_t count,
                       sqlock_result *result, sqlock_error *err)
@@ -341,12 +384,12 @@ int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
             return rc;
     }
     if (lk_keeps_locks(sql))
-        return lk_tx_query(tx, sql, parameters, count, result, err);
+        return run(tx, sql, parameters, count, result, err);
     tx->hold = LK_TX_LOOSE;
     if (goes_back)
         return go_back(tx, sql, err);
     tx->is_altered = true;
-    rc = lk_tx_query(tx, sql, parameters, count, result, err);
+    rc = run(tx, sql, parameters, count, result, err);
     return rc == SQLOCK_ELOST ? end_uncertain(tx, err) : rc;
 }
 

@@ -43,7 +43,8 @@ class Busy(Error):
 
 
 class Timeout(Error, TimeoutError):
-    """The lock was not free before the wait was over."""
+    """The lock was not free before the wait was over, or a statement took longer
+    than the registry's statement_timeout."""
 
 
 class LockLost(Error):

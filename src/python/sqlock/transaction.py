@@ -169,7 +169,8 @@ class Transaction(Owned, Block):
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> Rows:
         """One statement, with a ``?`` for each parameter (``??`` is a question
-        mark on PostgreSQL); its rows."""
+        mark on PostgreSQL); its rows.  :class:`Timeout`: it took longer than the
+        registry's statement_timeout."""
         values = (_native.Value * len(parameters))()
         for i, parameter in enumerate(parameters):
             values[i] = _native.value_of(parameter)

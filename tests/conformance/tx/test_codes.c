@@ -4,6 +4,7 @@
  */
 #include "suite.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "support/contract.h"
@@ -154,7 +155,8 @@ static int call_retry(struct contract *c, sqlock_error *err)
 
 static const struct contract_call calls[] = {
     CALL("sqlock_tx_begin", false, NULL, call_begin, BEGIN_CODES),
-    CALL("sqlock_tx_execute", false, begin, call_execute, EXECUTE_CODES),
+    CALL("sqlock_tx_execute", false, begin, call_execute,
+         EXECUTE_CODES | CODE(ETIMEDOUT)),
     CALL("sqlock_tx_lock", false, begin, call_lock, LOCK_CODES),
     CALL("sqlock_tx_lock_row", false, begin, call_lock_row,
          EXECUTE_CODES | CODE(ETIMEDOUT)),
@@ -203,8 +205,111 @@ static void test_a_terminated_connection_is_lost(void **state)
     lock_drop(lock);
 }
 
+/* --- a statement that takes long --- */
+
+/* A statement of a minute, in a transaction on a connection of the registry. */
+struct slow {
+    struct fixture *f;
+    sqlock_tx *tx;
+    atomic_bool is_over;
+    int rc;
+};
+
+static int run_slow(struct slow *slow, sqlock_error *err)
+{
+    char text[160];
+
+    switch (slow->f->database->bit) {
+    case ON_POSTGRES:
+        (void)snprintf(text, sizeof text, "SELECT pg_sleep(60)");
+        break;
+    case ON_MYSQL:
+        (void)snprintf(text, sizeof text, "SELECT id FROM %s WHERE SLEEP(60)",
+                       stock_name(slow->f));
+        break;
+    default:
+        (void)snprintf(
+            text, sizeof text,
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 "
+            "FROM n) SELECT count(*) FROM n");
+        break;
+    }
+    return sqlock_tx_execute(slow->tx, text, NULL, 0, NULL, err);
+}
+
+/* The registry's limit ends it.  If a busy machine brings the server's answer
+ * too late (ELOST), try again. */
+static void test_a_statement_that_takes_too_long_times_out(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    int64_t until = check_deadline_ns(PATIENCE_MS);
+    struct slow slow = {.f = f};
+    sqlock_registry *registry;
+    int again;
+    int rc;
+
+    options.statement_timeout_ms = 1000;
+    registry = fixture_registry(f, &options);
+    do {
+        assert_becomes_true(sqlock_tx_begin(&slow.tx, registry, &f->err) == 0,
+                            PATIENCE_MS);
+        rc = run_slow(&slow, &f->err);
+        again = sqlock_tx_execute(slow.tx, "SELECT 1", NULL, 0, NULL, NULL);
+        (void)sqlock_tx_rollback(slow.tx, NULL);
+    } while (rc == SQLOCK_ELOST && check_pause(until));
+    assert_fails(SQLOCK_ETIMEDOUT, rc);
+    assert_contains(f->err.message, "raise statement_timeout_ms");
+    assert_int_equal(again,
+                     f->database->bit == ON_POSTGRES ? SQLOCK_ETIMEDOUT : 0);
+    registry_end(registry);
+}
+
+static int sleep_long(struct worker *worker)
+{
+    struct slow *slow = worker->context;
+
+    slow->rc = run_slow(slow, &worker->err);
+    atomic_store(&slow->is_over, true);
+    return 0;
+}
+
+/* Somebody else ends the statement before its time is over. */
+static void test_a_statement_that_is_cancelled_is_told_so(void **state)
+{
+    struct fixture *f = *state;
+    bool is_postgres = f->database->bit == ON_POSTGRES;
+    int64_t until = check_deadline_ns(PATIENCE_MS);
+    sqlock_options options = fixture_options(f);
+    struct slow slow = {.f = f};
+    sqlock_registry *registry;
+    sqlock_result session = {0};
+    struct worker worker;
+
+    options.statement_timeout_ms = 2 * PATIENCE_MS;
+    registry = fixture_registry(f, &options);
+    assert_ok(sqlock_tx_begin(&slow.tx, registry, &f->err));
+    assert_ok(sqlock_tx_execute(slow.tx,
+                                is_postgres ? "SELECT pg_backend_pid()"
+                                            : "SELECT CONNECTION_ID()",
+                                NULL, 0, &session, &f->err));
+    worker_start(&worker, sleep_long, &slow);
+    while (!atomic_load(&slow.is_over) && check_pause(until))
+        (void)sql_try(&f->sql, NULL,
+                      is_postgres ? "SELECT pg_cancel_backend(%lld)"
+                                  : "KILL QUERY %lld",
+                      (long long)session.cells[0].integer);
+    worker_join(&worker);
+    assert_int_equal(slow.rc, SQLOCK_ECANCELED);
+    sqlock_result_clear(&session);
+    (void)sqlock_tx_rollback(slow.tx, NULL);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
     TEST_OF_ROWS(test_transactions_keep_to_their_codes, ON_ALL, IN_SQLOCK),
     TEST_OF_ROWS(test_a_terminated_connection_is_lost, ON_SERVERS, IN_SQLOCK),
+    TEST(test_a_statement_that_takes_too_long_times_out),
+    TEST_ON(test_a_statement_that_is_cancelled_is_told_so, ON_SERVERS, 0),
 };
 const struct topic topic_codes = TOPIC(tests);
