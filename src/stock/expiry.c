@@ -88,7 +88,8 @@ static int expire_one(struct expiry *expiry, const char *order,
 
     if (rc == 0 && !op.is_duplicate)
         expiry->expired++;
-    /* The reservation may have been claimed or cancelled meanwhile. */
+    /* The reservation may have been claimed or cancelled meanwhile, or the
+     * clock put back. */
     if (rc == 0 || rc == SQLOCK_ECONFLICT || rc == SQLOCK_ENOTFOUND)
         return 0;
     if (is_of_one(rc)) {

@@ -63,6 +63,11 @@ static int explain(struct lk_stock_operation *op, char same, sqlock_error *err)
         return lk_error(err, SQLOCK_EEXPIRED, "reservation %s has expired",
                         op->order);
     default:
+        if (same == 'E' && look.remaining_us > 0)
+            return lk_error(err, SQLOCK_ECONFLICT,
+                            "reservation %s is not over any more: the "
+                            "database's clock was put back",
+                            op->order);
         if (same == 'C' && look.remaining_us <= 0)
             return lk_error(err, SQLOCK_EEXPIRED, "reservation %s has expired",
                             op->order);

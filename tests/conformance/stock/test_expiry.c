@@ -260,6 +260,28 @@ static void test_what_ends_when_it_is_due_does_not_expire(void **state)
     race_close(&race);
 }
 
+static int give_time(void *context, const struct tap_event *event)
+{
+    struct race *race = context;
+
+    if (event->call == TAP_BEGIN && !atomic_exchange(&race->has_begun, true))
+        shop_give_time(race->f, race->order);
+    return 0;
+}
+
+/* The database's clock was put back after a reservation was read as due. */
+static void test_what_is_not_over_any_more_does_not_expire(void **state)
+{
+    struct fixture *f = *state;
+    struct race race;
+
+    race_open(&race, f);
+    expire_against(&race, false, give_time, 0);
+    shop_expect_state(f, race.other, race.order, SQLOCK_STOCK_RESERVED);
+    assert_int_equal(shop_there(f, race.item), 6);
+    race_close(&race);
+}
+
 static int note_begin(void *context, const struct tap_event *event)
 {
     struct race *race = context;
@@ -380,6 +402,7 @@ static const struct test tests[] = {
     TEST(test_a_refused_reservation_keeps_none_from_ending),
     TEST(test_a_reservation_in_conflict_keeps_none_from_ending),
     TEST(test_what_ends_when_it_is_due_does_not_expire),
+    TEST(test_what_is_not_over_any_more_does_not_expire),
     TEST(test_expiry_waits_for_the_end_that_is_under_way),
     TEST(test_the_end_waits_for_the_expiry_that_is_under_way),
 };
