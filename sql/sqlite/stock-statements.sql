@@ -45,11 +45,17 @@ SELECT {quantity}, {version} FROM INT_STOCK WHERE {this_item};
 , {version} = {version} + 1
 -- ---- define bump (unversioned)
 
+-- A column of integers may hold a text, which is greater than any number.
+-- ---- define countable (ours)
+{this_item}
+-- ---- define countable (exact loose)
+{this_item} AND typeof({quantity}) = 'integer'
+
 -- ---- deduct
 -- Deducts if that much is there, in one statement, and returns what is left.
 UPDATE INT_STOCK
   SET {quantity} = {quantity} - :quantity{bump}
-  WHERE {this_item} AND {quantity} >= :quantity
+  WHERE {countable} AND {quantity} >= :quantity
   RETURNING {quantity};
 
 -- ---- swap
@@ -64,7 +70,7 @@ UPDATE INT_STOCK
 -- returns what is in the row.
 UPDATE INT_STOCK
   SET {quantity} = {quantity} + :quantity{bump}
-  WHERE {this_item} AND {quantity} <= {most} - :quantity - {in_buckets}
+  WHERE {countable} AND {quantity} <= {most} - :quantity - {in_buckets}
   RETURNING {quantity};
 -- ---- define in_buckets (ours)
 {sum_in_buckets}

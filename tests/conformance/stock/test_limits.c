@@ -119,10 +119,111 @@ static void test_a_narrow_column_is_not_filled_beyond_its_end(void **state)
     (void)sql_run(&f->sql, "DROP TABLE %s", table);
 }
 
+/* Open a stock on the table "goods" by a strategy that deducts from rows;
+ * BUCKETS stands for the same table with a version. */
+static sqlock_stock *open_goods(struct fixture *f, const char *table,
+                                sqlock_stock_strategy strategy)
+{
+    sqlock_stock_options options = shop_described(table);
+    sqlock_stock *stock = NULL;
+
+    options.strategy = strategy;
+    if (strategy == SQLOCK_STOCK_BUCKETS) {
+        options.strategy = SQLOCK_STOCK_CONDITIONAL;
+        options.version_column = "ver";
+    }
+    assert_ok(sqlock_stock_open(&stock, f->a, &options, &f->err));
+    return stock;
+}
+
+/* SQLite stores anything in an INTEGER column of a table that is not STRICT,
+ * and takes a text for greater than any number. */
+static void test_what_is_no_integer_is_left_alone(void **state)
+{
+    static const char *const items[] = {"text", "real", "blob", "null"};
+    struct fixture *f = *state;
+    char table[64];
+
+    shop_make_goods(f, "odd", table,
+                    "id TEXT PRIMARY KEY, num INTEGER, ver INTEGER DEFAULT 0");
+    (void)sql_run(&f->sql,
+                  "INSERT INTO %s (id, num) VALUES ('text', 'many'), "
+                  "('real', 5.5), ('blob', x'ff'), ('null', NULL)",
+                  table);
+    each_strategy
+    {
+        sqlock_stock *stock = open_goods(f, table, strategy);
+
+        for (size_t i = 0; i < sizeof items / sizeof *items; i++)
+            for (int in_tx = 0; in_tx < 2; in_tx++) {
+                sqlock_tx *tx = NULL;
+
+                if (in_tx)
+                    assert_ok(sqlock_tx_begin(&tx, f->a, &f->err));
+                assert_fails(SQLOCK_EDATABASE,
+                             sqlock_stock_deduct(stock, tx, NULL, items[i], 2,
+                                                 NULL, &f->err));
+                assert_contains(f->err.message, "not an integer");
+                assert_fails(SQLOCK_EDATABASE,
+                             sqlock_stock_restore(stock, tx, NULL, items[i], 2,
+                                                  NULL, &f->err));
+                if (in_tx)
+                    assert_ok(sqlock_tx_commit(tx, &f->err));
+            }
+        sqlock_stock_close(stock);
+    }
+    assert_int_equal(
+        sql_integer(&f->sql,
+                    "SELECT COUNT(*) FROM %s WHERE num IS NULL OR num IN "
+                    "('many', 5.5, x'ff')",
+                    table),
+        4);
+    (void)sql_run(&f->sql, "DROP TABLE %s", table);
+}
+
+/* An integer that the column of items cannot hold is no item. */
+static void test_an_item_beyond_its_column_is_not_there(void **state)
+{
+    static const char *const items[] = {"3000000000", "-3000000000",
+                                        "9223372036854775807"};
+    struct fixture *f = *state;
+    int64_t there = -1;
+    char table[64];
+
+    shop_make_goods(f, "few", table,
+                    "id INTEGER PRIMARY KEY, num INTEGER, ver INTEGER");
+    (void)sql_run(&f->sql, "INSERT INTO %s VALUES (7, 100, 0)", table);
+    each_strategy
+    {
+        sqlock_stock *stock = open_goods(f, table, strategy);
+
+        for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+            assert_fails(SQLOCK_ENOTFOUND,
+                         sqlock_stock_deduct(stock, NULL, NULL, items[i], 1,
+                                             NULL, &f->err));
+            assert_fails(SQLOCK_ENOTFOUND,
+                         sqlock_stock_restore(stock, NULL, NULL, items[i], 1,
+                                              NULL, &f->err));
+            assert_fails(
+                SQLOCK_ENOTFOUND,
+                sqlock_stock_read(stock, NULL, items[i], &there, &f->err));
+        }
+        /* Nor can more be deducted than the column holds. */
+        assert_fails(SQLOCK_EINSUFFICIENT,
+                     sqlock_stock_deduct(stock, NULL, NULL, "7", 3000000000,
+                                         NULL, &f->err));
+        expect_num(f, table, 100);
+        sqlock_stock_close(stock);
+    }
+    (void)sql_run(&f->sql, "DROP TABLE %s", table);
+}
+
 static const struct test tests[] = {
     TEST(test_row_and_buckets_together_do_not_overflow),
     TEST(test_an_item_that_overflowed_can_be_set_right),
     TEST_ON(test_a_narrow_column_is_not_filled_beyond_its_end, ON_SERVERS, 0),
+    TEST_ON(test_what_is_no_integer_is_left_alone, ON_SQLITE, 0),
+    TEST(test_an_item_beyond_its_column_is_not_there),
 };
 
 const struct topic topic_limits = TOPIC(tests);
