@@ -80,6 +80,17 @@ static int explain(struct lk_stock_operation *op, char same, sqlock_error *err)
 
 /* --- the quantities --- */
 
+/* Refuse to end a reservation whose entries do not tell any more what it
+ * holds. */
+static int refuse_entries(const struct lk_stock_operation *op,
+                          sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_EDATABASE,
+                    "the entries of reservation %s have been changed or "
+                    "removed by other means than sqlock",
+                    op->order);
+}
+
 /* Give back what an entry has deducted.  If the item was deleted, an event says
  * so and the result is 0, so that the reservation can end. */
 static int add_entry(struct lk_stock_operation *op, const sqlock_value *cells,
@@ -91,10 +102,7 @@ static int add_entry(struct lk_stock_operation *op, const sqlock_value *cells,
 
     if (cells[ITEM].type != SQLOCK_TEXT || cells[STATUS].type != SQLOCK_TEXT ||
         cells[STATUS].text[0] != LK_ENTRY_DONE)
-        return lk_error(err, SQLOCK_EDATABASE,
-                        "the entries of reservation %s have been changed by "
-                        "other means than sqlock",
-                        op->order);
+        return refuse_entries(op, err);
     rc = lk_stock_line_init(op->stock, &line, cells[ITEM].text,
                             cells[QUANTITY].integer, err);
     if (rc == 0)
@@ -113,6 +121,8 @@ static int give_back(struct lk_stock_operation *op, sqlock_error *err)
     sqlock_result entries = {0};
     int rc = lk_stock_entries(op, &entries, err);
 
+    if (rc == 0 && entries.rows == 0)
+        rc = refuse_entries(op, err);
     for (size_t i = 0; rc == 0 && i < entries.rows; i++)
         rc = add_entry(op, &entries.cells[i * LK_ENTRY_COLUMNS], err);
     sqlock_result_clear(&entries);

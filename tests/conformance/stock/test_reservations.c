@@ -35,6 +35,32 @@ static void test_a_claimed_reservation_is_final(void **state)
     sqlock_stock_close(stock);
 }
 
+/* The entries of its order tell what a reservation holds: without them nobody
+ * knows what to give back, and the reservation stays as it is. */
+static void test_a_reservation_without_its_entries_stays(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 10);
+    const char *order = shop_reserve(f, stock, item, 4, SHOP_LONG_MS);
+    char table[64];
+
+    for (int is_gone = 0; is_gone < 2; is_gone++) {
+        (void)sql_run(&f->sql,
+                      is_gone ? "DELETE FROM %s WHERE ORDER_ID = '%s'"
+                              : "UPDATE %s SET STATUS = 'U', DELTA = 0 "
+                                "WHERE ORDER_ID = '%s'",
+                      shop_table(f, "STOCK_ENTRY", table), order);
+        assert_fails(SQLOCK_EDATABASE,
+                     sqlock_stock_cancel(stock, NULL, order, NULL, &f->err));
+        assert_contains(f->err.message, "by other means than sqlock");
+        shop_expect_state(f, stock, order, SQLOCK_STOCK_RESERVED);
+        assert_int_equal(shop_there(f, item), 6);
+    }
+    assert_ok(sqlock_stock_claim(stock, NULL, order, NULL, &f->err));
+    sqlock_stock_close(stock);
+}
+
 static void test_a_cancelled_reservation_gives_back_once(void **state)
 {
     struct fixture *f = *state;
@@ -297,6 +323,7 @@ static void test_a_refused_claim_is_no_duplicate(void **state)
 static const struct test tests[] = {
     TEST(test_a_claimed_reservation_is_final),
     TEST(test_a_cancelled_reservation_gives_back_once),
+    TEST(test_a_reservation_without_its_entries_stays),
     TEST(test_an_expired_reservation_gives_back_once),
     TEST(test_a_refused_reservation_is_none),
     TEST(test_a_refused_claim_is_no_duplicate),
