@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "stock/stock.h"
+
 struct counter *counter_at;
 
 bool counter_is_strategy(const struct fixture *f,
@@ -35,6 +37,8 @@ int counter_before(void *context, const struct tap_event *event)
 
     if (!counter_is_write(event))
         return 0;
+    if (event->call == TAP_BEGIN || strncmp(event->text, "UPDATE ", 7) == 0)
+        (void)atomic_fetch_add(&counter->writes, 1);
     if (atomic_compare_exchange_strong(&counter->is_held, &expected, true)) {
         (void)sem_wait(&counter->go);
         atomic_store(&counter->is_released, true);
@@ -83,6 +87,7 @@ void counter_open(struct counter *counter, struct fixture *f,
 void counter_close(struct counter *counter)
 {
     tap_hooks(NULL, NULL, NULL);
+    assert_null(counter->stock->queues); /* each goes with its last thread */
     sqlock_stock_close(counter->stock);
     registry_end(counter->registry);
     (void)sem_destroy(&counter->go);

@@ -47,6 +47,7 @@ struct counter {
     atomic_bool is_released;
     atomic_bool is_in_transaction;
     atomic_int commits;
+    atomic_int writes; /* that were begun: transactions, and UPDATEs */
     atomic_bool is_lost;
 };
 

@@ -83,6 +83,20 @@ static void serve_partly(struct fixture *f, sqlock_stock_strategy strategy,
 
 #define BATCH 2
 
+/* Open a counter whose rounds have no more than two requests. */
+static void open_pairs(struct counter *counter, struct fixture *f,
+                       int64_t there)
+{
+    sqlock_stock_options options = SQLOCK_STOCK_INIT;
+
+    counter_open(counter, f, SQLOCK_STOCK_COALESCED, there);
+    sqlock_stock_close(counter->stock);
+    options.strategy = SQLOCK_STOCK_COALESCED;
+    options.batch = BATCH;
+    assert_ok(sqlock_stock_open(&counter->stock, counter->registry, &options,
+                                &f->err));
+}
+
 /* The first round has one request, and no other round has more than two. */
 static void test_no_round_has_more_than_a_batch(void **state)
 {
@@ -92,15 +106,9 @@ static void test_no_round_has_more_than_a_batch(void **state)
     };
     struct fixture *f = *state;
     const unsigned count = sizeof callers / sizeof *callers;
-    sqlock_stock_options options = SQLOCK_STOCK_INIT;
     struct counter counter;
 
-    counter_open(&counter, f, SQLOCK_STOCK_COALESCED, 21);
-    sqlock_stock_close(counter.stock);
-    options.strategy = SQLOCK_STOCK_COALESCED;
-    options.batch = BATCH;
-    assert_ok(
-        sqlock_stock_open(&counter.stock, counter.registry, &options, &f->err));
+    open_pairs(&counter, f, 21);
     counter_queue(&counter, callers, count);
     counter_let_go(&counter);
     for (unsigned i = 0; i < count; i++)
@@ -109,6 +117,35 @@ static void test_no_round_has_more_than_a_batch(void **state)
     assert_int_equal(counter_stats(&counter).combined, count);
     assert_stock(f, counter.item, 0, 0);
     counter_close(&counter);
+}
+
+/* A round begins with a deduction, unless it is known from the one before that
+ * there is too little: then it reads first. */
+static void test_nothing_is_written_for_who_is_known_to_get_none(void **state)
+{
+    static const struct {
+        int64_t quantities[6];
+        int writes;
+    } rows[] = {
+        {{5, 4, 4, 2, 1, 1}, 2}, /* the third round gets what is there */
+        {{5, 4, 4, 3, 1, 1}, 3}, /* it is too much for one of its requests */
+    };
+    struct fixture *f = *state;
+
+    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
+        struct caller callers[6] = {{.order = NULL}};
+        struct counter counter;
+
+        for (size_t i = 0; i < 6; i++)
+            callers[i].quantity = rows[row].quantities[i];
+        open_pairs(&counter, f, 3);
+        counter_queue(&counter, callers, 6);
+        counter_let_go(&counter);
+        assert_int_equal(counter_stats(&counter).rounds, 4);
+        assert_int_equal(shop_there(f, counter.item), 0);
+        assert_int_equal(atomic_load(&counter.writes), rows[row].writes);
+        counter_close(&counter);
+    }
 }
 
 static void test_partial_grants_are_exact(void **state)
@@ -233,15 +270,47 @@ static void test_one_order_twice_in_a_round_is_done_once(void **state)
                       (const struct caller[]){{.quantity = 1},
                                               {.order = order, .quantity = 2},
                                               {.order = order, .quantity = 2},
-                                              {.order = order, .quantity = 3}},
-                      4);
+                                              {.order = order, .quantity = 3},
+                                              {.order = order, .quantity = 1}},
+                      5);
         counter_let_go(&counter);
         counter_expect(&counter, 1, 0, 7);
         counter_expect(&counter, 2, 0, 7);
         assert_false(counter.callers[1].answer.is_duplicate);
         assert_true(counter.callers[2].answer.is_duplicate);
         counter_expect(&counter, 3, SQLOCK_EORDER, -1);
+        counter_expect(&counter, 4, SQLOCK_EORDER, -1);
         assert_int_equal(shop_there(f, counter.item), 7);
+        counter_close(&counter);
+    }
+}
+
+static void test_a_refused_order_twice_in_a_round_is_judged_once(void **state)
+{
+    struct fixture *f = *state;
+
+    each_combined(f)
+    {
+        struct counter counter;
+        const char *order;
+
+        counter_open(&counter, f, strategy, 10);
+        order = shop_order(counter.item, "much");
+        counter_queue(&counter,
+                      (const struct caller[]){{.quantity = 1},
+                                              {.order = order, .quantity = 50},
+                                              {.quantity = 5},
+                                              {.order = order, .quantity = 50},
+                                              {.order = order, .quantity = 4}},
+                      5);
+        counter_let_go(&counter);
+        counter_expect(&counter, 1, SQLOCK_EINSUFFICIENT, 9);
+        assert_false(counter.callers[1].answer.is_duplicate);
+        counter_expect(&counter, 2, 0, 4);
+        counter_expect(&counter, 3, SQLOCK_EINSUFFICIENT, 9);
+        assert_true(counter.callers[3].answer.is_duplicate);
+        counter_expect(&counter, 4, SQLOCK_EORDER, -1);
+        assert_stock(f, counter.item, 4, 0);
         counter_close(&counter);
     }
 }
@@ -380,7 +449,8 @@ static void test_a_leader_that_dies_hands_over(void **state)
 }
 
 /* A CHECK of the table allows either of two requests, but not both: the first
- * one is served, and only the second is refused. */
+ * one is served, and only the second is refused.  There is too little for the
+ * third one as well, but enough without the second. */
 static void test_one_that_the_table_refuses_is_refused_alone(void **state)
 {
     struct fixture *f = *state;
@@ -399,14 +469,16 @@ static void test_one_that_the_table_refuses_is_refused_alone(void **state)
                       "ALTER TABLE %s ADD CONSTRAINT least CHECK "
                       "(QUANTITY >= 5 OR ITEM <> '%s')",
                       shop_table(f, "STOCK", table), counter.item);
-    counter_queue(&counter,
-                  (const struct caller[]){
-                      {.quantity = 1}, {.quantity = 8}, {.quantity = 8}},
-                  3);
+    counter_queue(
+        &counter,
+        (const struct caller[]){
+            {.quantity = 1}, {.quantity = 8}, {.quantity = 8}, {.quantity = 5}},
+        4);
     counter_let_go(&counter);
     counter_expect(&counter, 1, 0, 11);
     counter_expect(&counter, 2, SQLOCK_EDATABASE, -1);
-    assert_int_equal(shop_there(f, counter.item), 11);
+    counter_expect(&counter, 3, 0, 6);
+    assert_int_equal(shop_there(f, counter.item), 6);
     counter_close(&counter);
     if (f->database->bit == ON_SQLITE)
         (void)sql_run(&f->sql, "DROP TRIGGER least");
@@ -457,11 +529,13 @@ static void test_nobody_waits_for_more_than_two_rounds(void **state)
 static const struct test tests[] = {
     TEST(test_all_that_wait_are_served_in_one_round),
     TEST(test_no_round_has_more_than_a_batch),
+    TEST(test_nothing_is_written_for_who_is_known_to_get_none),
     TEST(test_partial_grants_are_exact),
     TEST(test_attempts_are_counted_once),
     TEST(test_a_sum_beyond_a_number_hides_nobody),
     TEST(test_an_order_is_not_judged_by_a_misuse_in_its_round),
     TEST(test_one_order_twice_in_a_round_is_done_once),
+    TEST(test_a_refused_order_twice_in_a_round_is_judged_once),
     TEST(test_a_known_order_in_a_round_gets_its_answer),
     TEST(test_the_leaders_error_reaches_every_follower),
     TEST(test_F34_a_lost_answer_is_told_or_found_out),
