@@ -1,9 +1,9 @@
 /*
- * test_group.c - a transaction that fails with the statements of several
- * threads in it is told to each of them
+ * test_group.c - what each of several threads is told, whose statements are in
+ * one transaction
  *
- * The driver is SQLite's, with an `execute` that the tests delay, and a
- * `commit` that they let fail.
+ * The driver is SQLite's, with an `execute` that the tests delay or let fail,
+ * and a `commit` that they let fail.
  */
 #include "unit.h"
 
@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -20,27 +21,48 @@
 #include "support/workers.h"
 
 #define MEMBERS 4
+#define INSERT "INSERT INTO t VALUES (1) RETURNING i"
+#define GIVES "gives " /* and a code: what the statement comes to */
+#define CROWD 66       /* more than a transaction has */
 
 static const sqlock_driver *sqlite;
 static atomic_bool is_held;  /* statements wait */
 static atomic_uint executed; /* statements that began */
 static int commit_gives;     /* a code, or 0 */
+static atomic_uint in_one;   /* statements since the last commit */
+static atomic_uint most_in_one;
+static _Atomic int64_t least_deadline_ns; /* of the statements that began */
 
 static int held_execute(void *connection, const sqlock_statement *statement,
                         const sqlock_value *parameters, size_t count,
                         int64_t deadline_ns, sqlock_result *result,
                         sqlock_error *err)
 {
+    if (deadline_ns < atomic_load(&least_deadline_ns))
+        atomic_store(&least_deadline_ns, deadline_ns);
     atomic_fetch_add(&executed, 1);
     while (atomic_load(&is_held))
         (void)check_pause(INT64_MAX);
+    atomic_fetch_add(&in_one, 1);
+    if (strncmp(statement->text, GIVES, strlen(GIVES)) == 0)
+        return sqlock_error_set(err, atoi(statement->text + strlen(GIVES)), 0,
+                                NULL, "the statement failed");
     return sqlite->execute(connection, statement, parameters, count,
                            deadline_ns, result, err);
+}
+
+static int counted_begin(void *connection, int64_t deadline_ns,
+                         sqlock_error *err)
+{
+    atomic_store(&in_one, 0);
+    return sqlite->begin(connection, deadline_ns, err);
 }
 
 static int failing_commit(void *connection, int64_t deadline_ns,
                           sqlock_error *err)
 {
+    if (atomic_load(&in_one) > atomic_load(&most_in_one))
+        atomic_store(&most_in_one, atomic_load(&in_one));
     if (commit_gives == 0)
         return sqlite->commit(connection, deadline_ns, err);
     (void)sqlite->rollback(connection, deadline_ns, NULL);
@@ -52,29 +74,42 @@ struct scene {
     char path[64];
 };
 
-/* A thread that inserts one row. */
+/* A thread that sends a statement. */
 struct member {
     struct scene *scene;
     struct worker worker;
+    const char *text;
+    int64_t deadline_ns;
+    size_t rows;
     int rc;
 };
 
-static int insert(struct worker *worker)
+static int run_member(struct worker *worker)
 {
-    const sqlock_statement statement = {.text = "INSERT INTO t VALUES (1)"};
     struct member *self = worker->context;
+    const sqlock_statement statement = {.text = self->text};
     sqlock_result result = {0};
     struct lk_request request = {
         .statement = &statement,
-        .deadline_ns = check_deadline_ns(PATIENCE_MS),
+        .deadline_ns = self->deadline_ns,
         .result = &result,
         .err = &worker->err,
     };
 
     self->rc =
         lk_group_run(&self->scene->db.group, &self->scene->db.pool, &request);
+    self->rows = result.rows;
     sqlock_result_clear(&result);
     return 0;
+}
+
+static void begin(struct member *member, struct scene *scene, const char *text,
+                  int64_t deadline_ns)
+{
+    member->scene = scene;
+    member->text = text;
+    member->deadline_ns = deadline_ns;
+    worker_start(&member->worker, run_member, member);
 }
 
 static unsigned queued(struct scene *scene)
@@ -133,6 +168,7 @@ static int open_scene(void **state)
     sqlite = scene.db.driver;
     driver = *sqlite;
     driver.execute = held_execute;
+    driver.begin = counted_begin;
     driver.commit = failing_commit;
     scene.db.driver = &driver;
     atomic_store(&is_held, false);
@@ -151,28 +187,53 @@ static int close_scene(void **state)
     return 0;
 }
 
+/* Let the first statement run alone, until let_go(). */
+static void begin_first(struct member *first, struct scene *scene)
+{
+    atomic_store(&executed, 0);
+    atomic_store(&is_held, true);
+    begin(first, scene, INSERT, check_deadline_ns(PATIENCE_MS));
+    assert_becomes_true(atomic_load(&executed) == 1, PATIENCE_MS);
+}
+
+/* Let a statement wait for the next transaction. */
+static void let_wait(struct member *member, struct scene *scene,
+                     const char *text, int64_t deadline_ns)
+{
+    unsigned before = queued(scene);
+
+    begin(member, scene, text, deadline_ns);
+    assert_becomes_true(queued(scene) == before + 1, PATIENCE_MS);
+}
+
+static void let_go(struct member *members, size_t count)
+{
+    atomic_store(&is_held, false);
+    for (size_t i = 0; i < count; i++)
+        worker_join(&members[i].worker);
+    assert_lock_ok(members[0].rc, &members[0].worker.err);
+}
+
+/* Assert what a member was told; a row only if it has inserted one. */
+static void expect(const struct member *member, int code)
+{
+    assert_code(code, member->rc, &member->worker.err);
+    assert_int_equal(member->rows, code == 0 ? 1 : 0);
+}
+
 /* While the first statement runs alone, the others gather: they make a group of
  * their own, whose commit gives that code. */
 static void insert_together(struct scene *scene, int code)
 {
     struct member members[1 + MEMBERS];
 
-    atomic_store(&executed, 0);
-    atomic_store(&is_held, true);
+    begin_first(&members[0], scene);
     commit_gives = code;
-    for (unsigned i = 0; i <= MEMBERS; i++) {
-        members[i].scene = scene;
-        worker_start(&members[i].worker, insert, &members[i]);
-        if (i == 0)
-            assert_becomes_true(atomic_load(&executed) == 1, PATIENCE_MS);
-    }
-    assert_becomes_true(queued(scene) == MEMBERS, PATIENCE_MS);
-    atomic_store(&is_held, false);
-    for (unsigned i = 0; i <= MEMBERS; i++)
-        worker_join(&members[i].worker);
-    assert_int_equal(members[0].rc, 0);
     for (unsigned i = 1; i <= MEMBERS; i++)
-        assert_code(code, members[i].rc, &members[i].worker.err);
+        let_wait(&members[i], scene, INSERT, check_deadline_ns(PATIENCE_MS));
+    let_go(members, 1 + MEMBERS);
+    for (unsigned i = 1; i <= MEMBERS; i++)
+        expect(&members[i], code);
 }
 
 static void test_a_commit_is_told_to_all(void **state)
@@ -192,12 +253,128 @@ static void test_a_commit_that_fails_is_told_to_all(void **state)
     }
 }
 
+/* Send an INSERT, a statement that gives the code, and another INSERT. */
+static void insert_around(struct scene *scene, int code, int others_code)
+{
+    struct member members[4];
+    char text[32];
+    int64_t deadline_ns = check_deadline_ns(PATIENCE_MS);
+
+    (void)snprintf(text, sizeof text, GIVES "%d", code);
+    begin_first(&members[0], scene);
+    let_wait(&members[1], scene, INSERT, deadline_ns);
+    let_wait(&members[2], scene, text, deadline_ns);
+    let_wait(&members[3], scene, INSERT, deadline_ns);
+    let_go(members, 4);
+    expect(&members[1], others_code);
+    expect(&members[2], code);
+    expect(&members[3], others_code);
+}
+
+static void test_a_statement_that_is_refused_undoes_itself_only(void **state)
+{
+    static const int codes[] = {SQLOCK_EBUSY, SQLOCK_EDATABASE, SQLOCK_ESCHEMA,
+                                SQLOCK_EINVAL};
+
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        insert_around(*state, codes[i], 0);
+        assert_int_equal(run_plain(*state, "SELECT count(*) FROM t"),
+                         3 * (i + 1));
+    }
+}
+
+/* The transaction is rolled back, and the connection stays. */
+static void test_a_statement_that_fails_undoes_all(void **state)
+{
+    static const int codes[] = {SQLOCK_ERETRY, SQLOCK_ERESOURCE, SQLOCK_ENOMEM};
+    struct scene *scene = *state;
+
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        insert_around(scene, codes[i], codes[i]);
+        assert_int_equal(run_plain(scene, "SELECT count(*) FROM t"), i + 1);
+    }
+    assert_int_equal(lk_stats_count(&scene->db.stats, LK_COUNT_OPENED), 1);
+}
+
+static void test_all_have_the_latest_deadline(void **state)
+{
+    int64_t deadline_ns = check_deadline_ns(PATIENCE_MS);
+    struct member members[4];
+
+    begin_first(&members[0], *state);
+    let_wait(&members[1], *state, INSERT, deadline_ns);
+    let_wait(&members[2], *state, INSERT, 3 * deadline_ns);
+    let_wait(&members[3], *state, INSERT, 2 * deadline_ns);
+    atomic_store(&least_deadline_ns, INT64_MAX);
+    let_go(members, 4);
+    for (size_t i = 1; i < 4; i++)
+        expect(&members[i], 0);
+    assert_true(atomic_load(&least_deadline_ns) >= 3 * deadline_ns);
+}
+
+static void test_a_transaction_has_sixty_four_statements_at_most(void **state)
+{
+    static struct member members[1 + CROWD];
+
+    begin_first(&members[0], *state);
+    for (size_t i = 1; i <= CROWD; i++)
+        let_wait(&members[i], *state, INSERT, check_deadline_ns(PATIENCE_MS));
+    atomic_store(&most_in_one, 0);
+    let_go(members, 1 + CROWD);
+    for (size_t i = 1; i <= CROWD; i++)
+        expect(&members[i], 0);
+    assert_int_equal(atomic_load(&most_in_one), 64);
+}
+
+/* The late thread is the last one that waits, alone or behind another. */
+static void test_whose_time_is_over_leaves_the_others(void **state)
+{
+    struct member members[3];
+    struct member late[2];
+
+    begin_first(&members[0], *state);
+    for (size_t i = 0; i < 2; i++) {
+        begin(&late[i], *state, INSERT, check_deadline_ns(1));
+        worker_join(&late[i].worker);
+        expect(&late[i], SQLOCK_ECANCELED);
+        let_wait(&members[i + 1], *state, INSERT,
+                 check_deadline_ns(PATIENCE_MS));
+    }
+    let_go(members, 3);
+    for (size_t i = 1; i < 3; i++)
+        expect(&members[i], 0);
+    assert_int_equal(run_plain(*state, "SELECT count(*) FROM t"), 3);
+}
+
+static void test_without_a_connection_nothing_is_done(void **state)
+{
+    struct scene *scene = *state;
+    struct lk_connection *connection;
+    struct member member;
+
+    assert_int_equal(lk_pool_take(&scene->db.pool,
+                                  check_deadline_ns(PATIENCE_MS), &connection,
+                                  NULL),
+                     0);
+    begin(&member, scene, INSERT, check_deadline_ns(50));
+    worker_join(&member.worker);
+    expect(&member, SQLOCK_ERESOURCE);
+    lk_pool_give(&scene->db.pool, connection);
+    assert_int_equal(run_plain(scene, "SELECT count(*) FROM t"), 0);
+}
+
 #define TEST(function)                                                         \
     cmocka_unit_test_setup_teardown((function), open_scene, close_scene)
 
 static const struct CMUnitTest tests[] = {
     TEST(test_a_commit_is_told_to_all),
     TEST(test_a_commit_that_fails_is_told_to_all),
+    TEST(test_a_statement_that_is_refused_undoes_itself_only),
+    TEST(test_a_statement_that_fails_undoes_all),
+    TEST(test_all_have_the_latest_deadline),
+    TEST(test_a_transaction_has_sixty_four_statements_at_most),
+    TEST(test_whose_time_is_over_leaves_the_others),
+    TEST(test_without_a_connection_nothing_is_done),
 };
 const struct suite suite_group = SUITE("group commit", tests);
 
