@@ -60,8 +60,12 @@ extern "C" {
  * runs.  Its default settings have room for ten such statements at a time; for
  * more raise max_locks_per_transaction, or get ERESOURCE.
  *
- * @param[out] results one for each lock, as sqlock_acquire() returns; NULL: not
- *                     wanted
+ * The message of a call that fails because of one lock begins with its
+ * LOCK_KEY.
+ *
+ * @param[out] results one for each lock, as sqlock_acquire() returns; after a
+ *                     failure those that were not refused themselves have the
+ *                     code of the call; NULL: not wanted
  * @return 0            all are held
  *         EBUSY        at least one is not free, and @p wait_ms is 0
  *         ETIMEDOUT    not all were free in time, or a statement timed out, as

@@ -47,8 +47,10 @@ int lk_take(struct lk_set *set, struct lk_acquisition *a, bool may_block,
 
     if (rc == LK_SUSPENDED || rc == LK_BLOCKED)
         return rc;
-    for (size_t i = 0; i < set->count; i++)
+    for (size_t i = 0; i < set->count; i++) {
         set->members[i].rc = a->parts[i].rc;
+        set->members[i].is_told = true;
+    }
     if (rc == 0)
         rc = begin_care(set, a, err);
     if (rc < 0 && a->rc == 0)

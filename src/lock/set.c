@@ -98,6 +98,24 @@ static void name_member(const struct lk_member *member, sqlock_error *err)
                            key, told.message);
 }
 
+/* Return whether a call on several locks fails with that code because of one of
+ * them, and not because of the database. */
+static bool is_of_a_lock(int rc)
+{
+    switch (rc) {
+    case SQLOCK_EBUSY:
+    case SQLOCK_ELOST:
+    case SQLOCK_EEXPIRED:
+    case SQLOCK_EINVAL:
+    case SQLOCK_EINUSE:
+    case SQLOCK_ECONFLICT:
+    case SQLOCK_EDEADLOCK:
+        return true;
+    default:
+        return false;
+    }
+}
+
 int lk_set_end(struct lk_set *set, int rc, sqlock_error *err)
 {
     const struct lk_member *first = NULL; /* in the caller's order */
@@ -111,14 +129,14 @@ int lk_set_end(struct lk_set *set, int rc, sqlock_error *err)
     for (size_t i = 0; i < set->count; i++) {
         const struct lk_member *member = &set->members[i];
 
-        if (member->rc < 0 && (first == NULL || member->place < first->place))
+        if (member->rc < 0 && (rc == 0 || member->rc == rc) &&
+            (first == NULL || member->place < first->place))
             first = member;
     }
-    if (rc == 0 && first != NULL) {
+    if (first != NULL && set->count > 1 && (rc == 0 || is_of_a_lock(rc)))
+        name_member(first, err);
+    if (first != NULL)
         rc = first->rc;
-        if (set->count > 1)
-            name_member(first, err);
-    }
     if (set->members != &set->one)
         free(set->members);
     return rc;

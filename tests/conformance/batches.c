@@ -154,6 +154,63 @@ static void test_a_lock_of_a_later_part_is_busy(void **state)
     crowd_close(&crowd);
 }
 
+/* --- which lock it is --- */
+
+/* Assert that the call failed because of that lock, as its text says. */
+static void assert_tells_of(sqlock_lock *lock, const sqlock_error *err)
+{
+    size_t length = strlen(sqlock_key(lock));
+
+    assert_true(strncmp(err->message, sqlock_key(lock), length) == 0 &&
+                err->message[length] == ':');
+    assert_contains(err->message, "lock");
+}
+
+static void test_the_lock_that_is_in_the_way_is_told(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_acquire_options shorter = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *locks[3], *theirs;
+    sqlock_registry *registry;
+    char name[96];
+    int results[3];
+
+    options.ttl_ms = 60000;
+    registry = fixture_registry(f, &options);
+    for (size_t i = 0; i < 3; i++) {
+        (void)snprintf(name, sizeof name, "%s-told-%zu", f->name, i);
+        locks[i] = lock_obtain(registry, name);
+    }
+    theirs = lock_obtain(f->b, sqlock_name(locks[1]));
+    lock_take(theirs, 0);
+    assert_fails(SQLOCK_EBUSY,
+                 sqlock_acquire_many(locks, 3, 0, NULL, results, &f->err));
+    assert_tells_of(locks[1], &f->err);
+    lock_end(theirs);
+
+    lock_take(locks[1], 0);
+    shorter.ttl_ms = 30000;
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_acquire_many(locks, 3, 0, &shorter, results, &f->err));
+    assert_tells_of(locks[1], &f->err);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(sqlock_hold_count(locks[i]), i == 1 ? 1 : 0);
+    assert_ok(sqlock_release(locks[1], &f->err));
+
+    shorter.ttl_ms = 10;
+    while (sqlock_acquire(locks[2], 0, &shorter, &f->err) != 0)
+        assert_code(SQLOCK_ETIMEDOUT, f->err.code, &f->err);
+    assert_becomes_true(!sqlock_is_held(locks[2]), PATIENCE_MS);
+    assert_fails(SQLOCK_EEXPIRED,
+                 sqlock_acquire_many(locks, 3, 0, NULL, results, &f->err));
+    assert_tells_of(locks[2], &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_release(locks[2], &f->err));
+    for (size_t i = 0; i < 3; i++)
+        lock_drop(locks[i]);
+    registry_end(registry);
+}
+
 /* --- a part that fails --- */
 
 /* This happens to the second claim of a part, and to those up to the last. */
@@ -324,6 +381,7 @@ static const struct test tests[] = {
     TEST(test_what_is_too_large_for_a_statement_is_cut),
     TEST(test_a_lock_of_a_later_part_is_busy),
     TEST(test_nothing_is_claimed_behind_a_part_that_is_busy),
+    TEST(test_the_lock_that_is_in_the_way_is_told),
     TEST(test_a_part_that_times_out_fails_the_claim),
     TEST(test_a_part_that_times_out_is_cut),
     TEST(test_a_wait_goes_on_after_a_part_that_timed_out),
