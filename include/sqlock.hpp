@@ -18,8 +18,8 @@
  * Callbacks A callback should be short, and must not lock, unlock or renew; an
  *           exception that it throws ends there.  It may own the last reference
  *           to a lease, mutex or registry: another thread ends that.
- * Texts     A std::string_view need not end with NUL; one with a NUL inside is
- *           refused with SQLOCK_EINVAL.
+ * Texts     A std::string_view need not end with NUL; a text with a NUL inside,
+ *           also of options, is refused with SQLOCK_EINVAL.
  * The rest  Administration has no C++ form: pass native_handle() to admin.h.
  */
 #ifndef SQLOCK_HPP
@@ -331,6 +331,8 @@ class registry
         closer close;
         sqlock_registry *opened = nullptr;
 
+        if (!options.valid())
+            return detail::refused();
         if (options.on_event) {
             close.on_event = std::make_shared<events>();
             close.on_event->call =
@@ -448,6 +450,8 @@ inline result<void> create_schema(const std::nothrow_t &, std::string_view url,
 {
     const sqlock_options how = options.native();
 
+    if (!options.valid())
+        return detail::refused();
     return detail::call(sqlock_schema_create, detail::c_text(url), &how,
                         SQLOCK_LAYOUT_SQLOCK);
 }

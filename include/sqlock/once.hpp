@@ -71,6 +71,8 @@ inline result<void> create_once_schema(const std::nothrow_t &,
 {
     const sqlock_options how = options.native();
 
+    if (!options.valid())
+        return detail::refused();
     return detail::call(sqlock_once_schema_create, detail::c_text(url), &how);
 }
 inline void create_once_schema(std::string_view url,

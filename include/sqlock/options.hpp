@@ -35,6 +35,15 @@ struct registry_options {
     std::function<void(const sqlock_event &)> on_event;
     sqlock_level event_level = SQLOCK_LEVEL_INFO;
 
+    /** Whether no text has a NUL byte inside; options with one are refused, by
+     *  SQLOCK_EINVAL. */
+    bool valid() const noexcept
+    {
+        for (const std::string *text : {&region, &table_prefix, &holder_note})
+            if (text->find('\0') != std::string::npos)
+                return false;
+        return true;
+    }
     /** Return these options for C, except on_event, valid as long as this
      *  object: for functions of sqlock.h, and to add options that are not
      *  above. */

@@ -35,6 +35,16 @@ struct stock_options {
     unsigned attempts = 0;
     milliseconds deadline{0};
 
+    /** Whether no text has a NUL byte inside; a stock with one is refused, by
+     *  SQLOCK_EINVAL. */
+    bool valid() const noexcept
+    {
+        for (const std::string *text :
+             {&table, &item_column, &quantity_column, &version_column})
+            if (text->find('\0') != std::string::npos)
+                return false;
+        return true;
+    }
     /** These options for C, which refer to the texts of this object. */
     sqlock_stock_options native() const
     {
@@ -106,6 +116,9 @@ class stock
     {
         const sqlock_stock_options how = options.native();
         sqlock_stock *opened = nullptr;
+
+        if (!options.valid())
+            return detail::refused();
         const auto came =
             detail::call(sqlock_stock_open, &opened, of.native_handle(), &how);
 
@@ -452,6 +465,8 @@ inline result<void> create_stock_schema(const std::nothrow_t &,
 {
     const sqlock_options how = options.native();
 
+    if (!options.valid())
+        return detail::refused();
     return detail::call(sqlock_stock_schema_create, detail::c_text(url), &how);
 }
 inline void create_stock_schema(std::string_view url,

@@ -230,6 +230,18 @@ static void test_errors()
               sqlock::registry::open(std::nothrow, nul_inside).error().code ==
                   SQLOCK_EINVAL,
           "and so is one with a NUL byte inside");
+    for (std::string sqlock::registry_options::*text :
+         {&sqlock::registry_options::region,
+          &sqlock::registry_options::table_prefix,
+          &sqlock::registry_options::holder_note}) {
+        auto cut = options;
+        cut.*text += std::string("\0x", 2);
+        check(thrown([&] { (void)sqlock::registry::open(url, cut); }) ==
+                      SQLOCK_EINVAL &&
+                  thrown([&] { sqlock::create_schema(url, cut); }) ==
+                      SQLOCK_EINVAL,
+              "and so is a text of the options");
+    }
     const std::string longer = "viewed and more";
     auto viewed = registry.mutex(std::string_view(longer).substr(0, 6));
     check(viewed.name() == "viewed", "a view ends where it ends");

@@ -783,6 +783,20 @@ static void test_stock()
     check(thrown([&] { (void)sqlock::stock::open(registry, wrong); }) ==
               SQLOCK_ESCHEMA,
           "a table that is not there is refused");
+    wrong.table += std::string("\0x", 2);
+    check(thrown([&] { (void)sqlock::stock::open(registry, wrong); }) ==
+                  SQLOCK_EINVAL &&
+              thrown([] {
+                  auto cut = options;
+                  cut.table_prefix += std::string("\0x", 2);
+                  sqlock::create_stock_schema(url, cut);
+              }) == SQLOCK_EINVAL &&
+              thrown([] {
+                  auto cut = options;
+                  cut.table_prefix += std::string("\0x", 2);
+                  sqlock::create_once_schema(url, cut);
+              }) == SQLOCK_EINVAL,
+          "and so is one with a NUL byte inside");
 }
 
 /* A table of the application's own.  Only on SQLite, where no rights are needed
