@@ -8,6 +8,7 @@
 #include "drivers/suite.h"
 
 #include <netinet/in.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdatomic.h>
@@ -18,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "support/endpoint.h"
 
@@ -176,6 +178,57 @@ static void test_signals_break_nothing(void **state)
     session_ok(&test->a, rc);
     assert_less(100, atomic_load(&ticks));
     session_ok(&test->a, session_commit(&test->a));
+}
+
+/* --- a thread that stalls --- */
+
+static int64_t stalled_until_ns;
+
+static void stall(int number)
+{
+    (void)number;
+    lk_sleep_until(stalled_until_ns);
+}
+
+struct stalled {
+    pthread_t thread;
+};
+
+/* Let the thread stall when its statement was sent, in most cases. */
+static int stall_soon(struct worker *worker)
+{
+    const struct stalled *stalled = worker->context;
+
+    lk_sleep_until(sqlock_monotonic_ns() + 100000000);
+    return pthread_kill(stalled->thread, SIGPROF);
+}
+
+/* The answer comes while the thread does not run, which goes on only after the
+ * deadline: the answer is there, and so it is read. */
+static void test_an_answer_that_came_in_time_is_read(void **state)
+{
+    const struct sigaction action = {.sa_handler = stall};
+    bool is_postgres = subject.database->bit == ON_POSTGRES;
+    const sqlock_statement statement = {.text = is_postgres
+                                                    ? "SELECT pg_sleep(0.5), 1"
+                                                    : "SELECT SLEEP(0.5), 1"};
+    int64_t deadline_ns = check_deadline_ns(3000);
+    struct stalled stalled = {.thread = pthread_self()};
+    struct test *test = *state;
+    struct sigaction before;
+    struct worker worker;
+    int rc;
+
+    stalled_until_ns = deadline_ns + 100000000;
+    assert_int_equal(sigaction(SIGPROF, &action, &before), 0);
+    worker_start(&worker, stall_soon, &stalled);
+    rc = session_send(&test->a, &statement, NULL, 0, deadline_ns);
+    worker_join(&worker);
+    (void)sigaction(SIGPROF, &before, NULL);
+    if (rc == SQLOCK_ECANCELED) /* it stalled before it had sent anything */
+        return;
+    session_ok(&test->a, rc);
+    assert_int_equal(cell_integer(&test->a, 0, 1), 1);
 }
 
 /* --- forks --- */
@@ -464,6 +517,7 @@ void add_limit_tests(add_fn add)
     if (subject.database->bit == ON_SQLITE)
         return; /* there is no server that could end a connection */
     ADD(signals_break_nothing);
+    ADD(an_answer_that_came_in_time_is_read);
     ADD(F17_a_child_opens_connections_of_its_own);
     ADD(idle_connection_that_was_ended_is_not_alive);
     ADD(connection_that_breaks_in_flight_is_uncertain);

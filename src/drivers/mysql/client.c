@@ -148,7 +148,9 @@ static int await(MYSQL *mysql, int wanted, int64_t deadline_ns)
         entry.events |= POLLPRI;
     if (left_ms > limit_ms)
         left_ms = limit_ms;
-    if (left_ms < 0 || poll(&entry, 1, (int)left_ms) == 0)
+    if (left_ms < 0)
+        left_ms = 0; /* what came in time is there */
+    if (poll(&entry, 1, (int)left_ms) == 0)
         return MYSQL_WAIT_TIMEOUT;
     return wanted & ~MYSQL_WAIT_TIMEOUT;
 }

@@ -48,10 +48,12 @@ int lk_pg_wait(lk_pg *session, int fd, short events, int64_t deadline_ns,
     int64_t left_ns;
     int count;
 
-    do {
+    /* At the deadline it looks once more: what came in time is there, even if
+     * this thread did not run meanwhile. */
+    for (;;) {
         left_ns = deadline_ns - sqlock_monotonic_ns();
-        if (left_ns <= 0)
-            return LK_PG_TIME_IS_UP;
+        if (left_ns < 0)
+            left_ns = 0;
         left.tv_sec = (time_t)(left_ns / 1000000000);
         left.tv_nsec = (long)(left_ns % 1000000000);
 
@@ -60,8 +62,12 @@ int lk_pg_wait(lk_pg *session, int fd, short events, int64_t deadline_ns,
         count = ppoll(&entry, 1, &left, NULL);
         if (!end_waiting(session))
             return LK_PG_ABORTED;
+        if (count > 0)
+            break;
         /* A signal, or poll() out of memory: look at the clock and go on. */
-    } while (count <= 0);
+        if (left_ns == 0)
+            return LK_PG_TIME_IS_UP;
+    }
 
     if (ready != NULL)
         *ready = entry.revents;
