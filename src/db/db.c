@@ -332,13 +332,30 @@ int lk_db_query_catalogue(struct lk_db *db, sqlock_statement_kind kind,
     return rc;
 }
 
-int lk_db_not_applied(int rc, sqlock_error *err)
+/* Tell of a statement that was ended.  Where the database has ended it, its own
+ * words say why, which need not be a time limit. */
+static int has_ended(sqlock_error *err)
 {
-    if (rc == SQLOCK_ECANCELED)
+    sqlock_error why;
+
+    if (err == NULL || (err->native == 0 && err->sqlstate[0] == '\0'))
         return lk_error(err, SQLOCK_EBUSY,
                         "the statement timed out, and was not carried out: the "
                         "database is slow (raise statement_timeout_ms), or a "
                         "transaction has locked the row or the table");
+    why = *err;
+    return sqlock_error_set(
+        err, SQLOCK_EBUSY, why.native, why.sqlstate,
+        "the database ended the statement, which was not carried out: %s (if "
+        "it timed out: the database is slow, so raise statement_timeout_ms, or "
+        "a transaction has locked the row or the table)",
+        why.message);
+}
+
+int lk_db_not_applied(int rc, sqlock_error *err)
+{
+    if (rc == SQLOCK_ECANCELED)
+        return has_ended(err);
     if (rc != SQLOCK_ERETRY)
         return rc;
     if (err != NULL)

@@ -66,15 +66,15 @@ static int send_first(struct lk_store *store, struct lk_batch *batch,
 }
 
 /* Return ETIMEDOUT for a claim that timed out and was not carried out, which is
- * not known to have met another owner.  Others stay as they are. */
+ * not known to have met another owner; the text says so already.  Others stay
+ * as they are. */
 static int timed_out(const struct lk_run *run, int rc, sqlock_error *err)
 {
-    return rc == SQLOCK_EBUSY && run->has_timed_out
-               ? lk_error(err, SQLOCK_ETIMEDOUT,
-                          "the claim timed out, and was not carried out: the "
-                          "database is slow (raise statement_timeout_ms), or a "
-                          "transaction has locked the row or the table")
-               : rc;
+    if (rc != SQLOCK_EBUSY || !run->has_timed_out)
+        return rc;
+    if (err != NULL)
+        err->code = SQLOCK_ETIMEDOUT;
+    return SQLOCK_ETIMEDOUT;
 }
 
 /* Send the same claim again, on a fresh connection, after the first connection

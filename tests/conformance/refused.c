@@ -16,15 +16,25 @@
 #define COUNT 7
 #define BAD 4 /* the lock whose row is refused */
 
-static void refuse(struct fixture *f, const char *key)
+/* How a server's trigger ends the statement. */
+struct ending {
+    const char *postgres, *mysql;
+};
+static const struct ending error = {"", "SQLSTATE '45000' SET"};
+/* as somebody does who cancels it, or kills it by KILL QUERY */
+static const struct ending killed = {
+    " USING ERRCODE = ''57014''", "SQLSTATE '70100' SET MYSQL_ERRNO = 1317,"};
+
+static void refuse_by(struct fixture *f, const char *key,
+                      const struct ending *ending)
 {
     switch (f->database->bit) {
     case ON_POSTGRES:
         (void)sql_run(&f->sql,
                       "CREATE OR REPLACE FUNCTION %srefuse() RETURNS trigger "
                       "LANGUAGE plpgsql AS "
-                      "'BEGIN RAISE EXCEPTION ''refused''; END'",
-                      f->prefix);
+                      "'BEGIN RAISE EXCEPTION ''refused''%s; END'",
+                      f->prefix, ending->postgres);
         (void)sql_run(&f->sql,
                       "CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON %s "
                       "FOR EACH ROW WHEN (NEW.LOCK_KEY = '%s') "
@@ -35,15 +45,13 @@ static void refuse(struct fixture *f, const char *key)
         (void)sql_run(&f->sql,
                       "CREATE TRIGGER %srefuse BEFORE UPDATE ON %s "
                       "FOR EACH ROW IF NEW.LOCK_KEY = '%s' THEN "
-                      "SIGNAL SQLSTATE '45000' "
-                      "SET MESSAGE_TEXT = 'refused'; END IF",
-                      f->prefix, f->table, key);
+                      "SIGNAL %s MESSAGE_TEXT = 'refused'; END IF",
+                      f->prefix, f->table, key, ending->mysql);
         (void)sql_run(&f->sql,
                       "CREATE TRIGGER %srefusei BEFORE INSERT ON %s "
                       "FOR EACH ROW IF NEW.LOCK_KEY = '%s' THEN "
-                      "SIGNAL SQLSTATE '45000' "
-                      "SET MESSAGE_TEXT = 'refused'; END IF",
-                      f->prefix, f->table, key);
+                      "SIGNAL %s MESSAGE_TEXT = 'refused'; END IF",
+                      f->prefix, f->table, key, ending->mysql);
         break;
     default:
         (void)sql_run(&f->sql,
@@ -58,6 +66,11 @@ static void refuse(struct fixture *f, const char *key)
                       f->prefix, f->table, key);
         break;
     }
+}
+
+static void refuse(struct fixture *f, const char *key)
+{
+    refuse_by(f, key, &error);
 }
 
 static void allow(struct fixture *f)
@@ -118,6 +131,28 @@ static void test_one_row_that_is_refused_hinders_no_other(void **state)
         lock_end(other);
         lock_drop(locks[i]);
     }
+}
+
+/* Somebody ends the statement: the error says what the server says. */
+static void test_what_ended_a_statement_is_told(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    int rc;
+
+    lock_take(lock, 0);
+    refuse_by(f, sqlock_key(lock), &killed);
+    rc = sqlock_renew(lock, 0, &f->err);
+    allow(f);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_contains(f->err.message, "refused");
+    lock_give(lock);
+    refuse_by(f, sqlock_key(lock), &killed);
+    rc = sqlock_acquire(lock, 0, NULL, &f->err);
+    allow(f);
+    assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+    assert_contains(f->err.message, "refused");
+    lock_drop(lock);
 }
 
 /* A claim that is refused for one lock acquires none. */
@@ -201,6 +236,7 @@ static void test_one_renewal_that_is_refused_hinders_no_other(void **state)
 static const struct test tests[] = {
     TEST_ON(test_one_row_that_is_refused_hinders_no_other, ON_ALL, IN_ALL),
     TEST_ON(test_one_claim_that_is_refused_refuses_all, ON_ALL, IN_ALL),
+    TEST_ON(test_what_ended_a_statement_is_told, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_one_renewal_that_is_refused_hinders_no_other, ON_ALL,
             IN_SQLOCK),
 };
