@@ -59,6 +59,7 @@ int lk_transaction_run(struct lk_transaction *transaction, struct lk_run *run,
     run->sent_boot_ns = lk_boottime_ns();
     rc = db->driver->execute(connection->state, &run->statement->sent, values,
                              run->statement->count, deadline_ns, result, err);
+    run->has_timed_out = rc == SQLOCK_ECANCELED;
     return lk_db_not_applied(rc, err);
 }
 

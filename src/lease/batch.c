@@ -53,7 +53,8 @@ struct lk_item *lk_batch_find(const struct lk_batch *batch,
 bool lk_batch_is_divisible(const struct lk_batch *batch, int rc)
 {
     return batch->count > 1 && batch->transaction == NULL &&
-           (rc == SQLOCK_EDATABASE || rc == SQLOCK_EINVAL);
+           (rc == SQLOCK_EDATABASE || rc == SQLOCK_EINVAL ||
+            (rc == SQLOCK_EBUSY && batch->has_timed_out));
 }
 
 /* Send one part, and note the times of its answer.  sent_boot_ns stays that of
@@ -181,6 +182,8 @@ static bool is_refused(const struct lk_batch *part, int rc)
 /* How a batch is sent in parts. */
 struct parts {
     size_t most; /* leases of a part */
+    /* and of one before that item: of a shorter part, which is cut */
+    size_t most_of_short, short_end;
     unsigned cuts;
     int64_t time_ns;  /* for a part */
     int64_t until_ns; /* no part is cut after that */
@@ -203,7 +206,8 @@ static void take_part(const struct parts *parts, const struct lk_batch *batch,
 {
     *part = *batch;
     part->items += at;
-    part->count = length_of_part(batch, at, parts->most);
+    part->count = length_of_part(
+        batch, at, at < parts->short_end ? parts->most_of_short : parts->most);
     part->deadline_ns = lk_after_ns(sqlock_monotonic_ns(), parts->time_ns);
     if (batch->latest_ns != 0)
         part->deadline_ns = lk_sooner(part->deadline_ns, batch->latest_ns);
@@ -219,15 +223,29 @@ static bool is_answered(const struct lk_batch *part)
     return true;
 }
 
-/* Return whether the claim of a part, which came to rc, is sent again in
- * halves: it timed out, and was not carried out. */
-static bool is_cut(struct parts *parts, const struct lk_batch *part, int rc)
+/* Send no more than half of the part at a time: up to its end, and if it had as
+ * many leases as any, also behind that. */
+static void halve(struct parts *parts, size_t at, size_t count)
+{
+    parts->cuts++;
+    if (count == parts->most) {
+        parts->most = count / 2;
+        return;
+    }
+    parts->most_of_short = count / 2;
+    if (parts->short_end < at + count)
+        parts->short_end = at + count;
+}
+
+/* Return whether the claim of a part, which begins at that item and came to rc,
+ * is sent again in halves: it timed out, and was not carried out. */
+static bool is_cut(struct parts *parts, const struct lk_batch *part, size_t at,
+                   int rc)
 {
     if (rc != SQLOCK_ETIMEDOUT || part->count == 1 || parts->cuts == CUTS_MAX ||
         !is_answered(part) || sqlock_monotonic_ns() >= parts->until_ns)
         return false;
-    parts->most = part->count / 2;
-    parts->cuts++;
+    halve(parts, at, part->count);
     return true;
 }
 
@@ -250,7 +268,7 @@ int lk_batch_apart(struct lk_store *store, struct lk_batch *batch,
             rc = send_part(store, batch, &part, send, why);
         if (sent_boot_ns == 0)
             sent_boot_ns = part.sent_boot_ns;
-        if (is_sent && is_cut(&parts, &part, rc))
+        if (is_sent && is_cut(&parts, &part, at, rc))
             continue;
         if (is_sent)
             stop = stops_at(&part, rc);
@@ -302,6 +320,7 @@ int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
     else
         rc = lk_store_run(store, kind, run, result, err);
     run->arguments = NULL;
+    batch->has_timed_out = rc == SQLOCK_EBUSY && run->has_timed_out;
     lk_batch_note_times(batch, run);
     free(arguments.array);
     return rc;

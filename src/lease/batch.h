@@ -10,7 +10,8 @@
  * rc is then the result for that lease.  Any other return value says why there
  * was no answer, and stands for all items.  Where the database refuses a
  * renewal or a release because of one of the leases, which it does not name,
- * the others are sent without it (lk_batch_divide()).
+ * the others are sent without it, and where many time out, fewer are sent
+ * (lk_batch_divide()).
  *
  * Leases that share their locks, or may do so, are sent one by one; and more
  * leases than have time in one statement are sent in several
@@ -99,6 +100,8 @@ struct lk_batch {
     struct lk_transaction *transaction;
     /* send it on this session of db.waiting; NULL: on any connection */
     struct lk_connection *session;
+    /* out, set by each statement: it timed out, and was not carried out */
+    bool has_timed_out;
     /* out, set by each statement: when the batch was last sent and when it was
      * answered, CLOCK_BOOTTIME; set by a renewal: now_us, the database's
      * clock */
@@ -147,7 +150,8 @@ void lk_batch_note_times(struct lk_batch *batch, const struct lk_run *run);
 
 /* Return whether a statement about the batch has failed with rc, changed
  * nothing, and may succeed for some of the leases: a row, or what was requested
- * for it, may be refused by the database, and the whole statement with it. */
+ * for it, may be refused by the database, and the whole statement with it; or
+ * the statement timed out, and one about fewer leases is faster. */
 bool lk_batch_is_divisible(const struct lk_batch *batch, int rc);
 
 /* Call `send` for each half of the batch, which calls this function again if

@@ -128,12 +128,14 @@ static int renew_unlocked(struct lk_store *store, struct lk_batch *batch,
     int rc;
 
     free_rows.count = 0;
+    free_rows.has_timed_out = false;
     free_rows.items = calloc(batch->count, sizeof *free_rows.items);
     if (free_rows.items == NULL)
         return lk_error_nomem(err);
     for (size_t i = 0; i < batch->count; i++)
         batch->items[i].is_passed_over = true;
     rc = renew_free_rows(store, batch, &free_rows, err);
+    batch->has_timed_out = batch->has_timed_out || free_rows.has_timed_out;
     if (rc == 0)
         copy_back(batch, &free_rows);
     free(free_rows.items);

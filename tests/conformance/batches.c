@@ -340,13 +340,45 @@ static void test_a_part_without_an_answer_is_sent_again(void **state)
     crowd_close(&crowd);
 }
 
-/* The last part, and only that one. */
+/* The last part as a whole; with `all` also what follows. */
+struct last {
+    bool all, has_begun;
+};
+
 static int end_the_last(void *context, const struct tap_event *event)
 {
-    (void)context;
-    return event->call == TAP_EXECUTE && leases_of(event) == LAST_PART
+    struct last *last = context;
+    bool is_last = event->call == TAP_EXECUTE && leases_of(event) == LAST_PART;
+
+    last->has_begun = last->has_begun || is_last;
+    return is_last ||
+                   (event->call == TAP_EXECUTE && last->all && last->has_begun)
                ? SQLOCK_ECANCELED
                : 0;
+}
+
+/* The leases are renewed and released in halves. */
+static void test_renewals_and_releases_that_time_out_are_cut(void **state)
+{
+    struct fixture *f = *state;
+    struct last last = {.all = false};
+    static struct crowd crowd;
+
+    crowd_open(&crowd, f);
+    assert_ok(
+        sqlock_acquire_many(crowd.locks, LAST_PART, 0, NULL, NULL, &f->err));
+    tap_hooks(end_the_last, NULL, &last);
+    assert_ok(
+        sqlock_renew_many(crowd.locks, LAST_PART, crowd.results, &f->err));
+    assert_true(last.has_begun);
+    assert_int_equal(count_of(&crowd, 0), LAST_PART);
+    last.has_begun = false;
+    assert_ok(
+        sqlock_release_many(crowd.locks, LAST_PART, crowd.results, &f->err));
+    assert_true(last.has_begun);
+    assert_int_equal(count_of(&crowd, 0), LAST_PART);
+    assert_true(fixture_is_free(f, sqlock_name(crowd.locks[0])));
+    crowd_close(&crowd);
 }
 
 /* The other parts are renewed and released; what is not released is freed in
@@ -354,19 +386,22 @@ static int end_the_last(void *context, const struct tap_event *event)
 static void test_a_part_that_times_out_fails_alone(void **state)
 {
     struct fixture *f = *state;
+    struct last last = {.all = true};
     static struct crowd crowd;
 
     crowd_open(&crowd, f);
     assert_ok(sqlock_acquire_many(crowd.locks, COUNT, 0, NULL, NULL, &f->err));
-    tap_hooks(end_the_last, NULL, NULL);
+    tap_hooks(end_the_last, NULL, &last);
     assert_fails(SQLOCK_EBUSY,
                  sqlock_renew_many(crowd.locks, COUNT, crowd.results, &f->err));
     assert_timed_out(&f->err);
     assert_int_equal(count_of(&crowd, 0), COUNT - LAST_PART);
     assert_int_equal(count_of(&crowd, SQLOCK_EBUSY), LAST_PART);
     assert_int_equal(count_held(&crowd), COUNT);
+    last.has_begun = false;
     assert_fails(SQLOCK_EBUSY, sqlock_release_many(crowd.locks, COUNT,
                                                    crowd.results, &f->err));
+    tap_hooks(NULL, NULL, NULL);
     assert_timed_out(&f->err);
     assert_int_equal(count_of(&crowd, 0), COUNT - LAST_PART);
     assert_int_equal(count_of(&crowd, SQLOCK_EBUSY), LAST_PART);
@@ -387,5 +422,6 @@ static const struct test tests[] = {
     TEST(test_a_wait_goes_on_after_a_part_that_timed_out),
     TEST(test_a_part_without_an_answer_is_sent_again),
     TEST(test_a_part_that_times_out_fails_alone),
+    TEST(test_renewals_and_releases_that_time_out_are_cut),
 };
 const struct topic topic_batches = TOPIC(tests);

@@ -1,6 +1,6 @@
 /*
- * test_batch.c - how many leases have time in one statement, and how much time
- * many have
+ * test_batch.c - how many leases have time in one statement, how much time many
+ * have, and in which parts they are sent
  */
 #include "unit.h"
 
@@ -52,8 +52,49 @@ static void test_the_time_grows_with_the_number(void **state)
     }
 }
 
+/* --- a claim in parts --- */
+
+/* The lengths of the parts that were sent. */
+static struct {
+    size_t counts[16];
+    size_t times;
+} sent;
+
+/* The first one times out, which was not carried out. */
+static int send(struct lk_store *store, struct lk_batch *batch,
+                sqlock_error *err)
+{
+    (void)store;
+    (void)err;
+    assert_true(sent.times < sizeof sent.counts / sizeof *sent.counts);
+    sent.counts[sent.times++] = batch->count;
+    return sent.times == 1 ? SQLOCK_ETIMEDOUT : 0;
+}
+
+/* A part of two, before one that shares its lock, is cut; those behind that one
+ * are sent together all the same. */
+static void test_a_short_part_that_is_cut_shortens_no_other(void **state)
+{
+    struct lk_store store = {.options = {.statement_timeout_ms = 3600000}};
+    struct lk_item items[3 + 600] = {{.lease = {.key = "a"}}};
+    struct lk_batch batch = {.items = items,
+                             .count = 3 + 600,
+                             .deadline_ns = sqlock_monotonic_ns() +
+                                            3600000 * LK_NS_PER_MS};
+    static const size_t expected[] = {2, 1, 1, 1, 600};
+
+    (void)state;
+    items[2].lease.weight = 1;
+    sent.times = 0;
+    assert_int_equal(lk_batch_apart(&store, &batch, send, NULL), 0);
+    assert_int_equal(sent.times, 5);
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(sent.counts[i], expected[i]);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_statement_has_what_it_has_time_for),
     cmocka_unit_test(test_the_time_grows_with_the_number),
+    cmocka_unit_test(test_a_short_part_that_is_cut_shortens_no_other),
 };
 const struct suite suite_batch = SUITE("batches", tests);
