@@ -352,8 +352,8 @@ SQLOCK_API int sqlock_drop(sqlock_lock *lock, sqlock_error *err);
  * released, at most 50 ms after the holder's deadline, whatever the database
  * does.  @p code is ELOST or EEXPIRED.  It runs on a thread of the library and
  * delays the calls for other locks, so keep it short.  It may query the lock,
- * but must not acquire, renew, release or drop it: these calls return EINUSE
- * there, because sqlock_release() waits until it has returned.
+ * but must not acquire, renew, release or drop it, nor release a lock whose
+ * on_lost waits for it: EINUSE, since a release waits until on_lost has ended.
  */
 typedef void (*sqlock_lost_fn)(void *context, sqlock_lock *lock, int code);
 

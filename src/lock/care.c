@@ -3,6 +3,7 @@
  */
 #include "lock/care.h"
 
+#include "base/error.h"
 #include "lock/registry.h"
 
 /* Prepare the lease of that grant to be watched.  Return its hold; NULL: it is
@@ -72,6 +73,16 @@ void lk_care_stop(struct lk_hold *hold)
 
     lk_renewer_remove(&registry->renewer, hold);
     lk_expiry_remove(&registry->expiry, hold);
+}
+
+int lk_care_check(const struct lk_hold *hold, sqlock_error *err)
+{
+    return lk_expiry_is_circle(&hold->slot->registry->expiry, hold->lock)
+               ? lk_error(err, SQLOCK_EINUSE,
+                          "on_lost of this lock waits until the callback that "
+                          "runs in this thread has returned: release the lock "
+                          "after that")
+               : 0;
 }
 
 void lk_care_end(struct lk_hold *hold)

@@ -13,6 +13,11 @@
  * mutex.  Return 0 or ERESOURCE. */
 int lk_care_begin(struct sqlock_lock *lock, uint64_t grant, sqlock_error *err);
 
+/* Return EINUSE where lk_care_end() would have to wait for an on_lost that
+ * waits for the callback which this thread runs; otherwise 0.  The caller holds
+ * the mutex. */
+int lk_care_check(const struct lk_hold *hold, sqlock_error *err);
+
 /* Stop renewing and watching the lease; a renewal under way may still finish.
  * lk_care_end() also waits for a running on_lost of its handle.  The caller
  * holds the mutex, which is released meanwhile. */

@@ -50,10 +50,32 @@ void lk_expiry_remove(struct lk_expiry *expiry, struct lk_hold *hold)
     hold->expiring.is_listed = false;
 }
 
+/* Whose callback this thread runs; NULL: none. */
+static _Thread_local struct lk_expiry *own;
+
+bool lk_expiry_is_circle(const struct lk_expiry *expiry,
+                         const sqlock_lock *lock)
+{
+    if (own == NULL || expiry->calling == NULL ||
+        (lock != NULL && expiry->calling != lock))
+        return false;
+    while (expiry != NULL && expiry != own)
+        expiry = expiry->awaited;
+    return expiry != NULL;
+}
+
+void lk_expiry_note_wait(struct lk_expiry *expiry)
+{
+    if (own != NULL)
+        own->awaited = expiry;
+}
+
 void lk_expiry_await_callback(struct lk_expiry *expiry, const sqlock_lock *lock)
 {
-    while (expiry->calling == lock)
+    lk_expiry_note_wait(expiry);
+    while (expiry->calling == lock && !lk_expiry_is_circle(expiry, lock))
         pthread_cond_wait(&expiry->idle, &lk_mutex);
+    lk_expiry_note_wait(NULL);
 }
 
 /* Arguments of on_lost, copied to call it without the mutex. */
@@ -123,6 +145,7 @@ static void call_on_lost(const struct message *message)
 static void tell(struct lk_expiry *expiry, const struct message *message)
 {
     expiry->calling = message->lock;
+    own = expiry;
     pthread_mutex_unlock(&lk_mutex);
     if (message->is_event)
         lk_tell(message->lock, SQLOCK_EVENT_LOST, message->token,
@@ -130,6 +153,7 @@ static void tell(struct lk_expiry *expiry, const struct message *message)
     if (message->on_lost != NULL)
         call_on_lost(message);
     pthread_mutex_lock(&lk_mutex);
+    own = NULL;
     expiry->calling = NULL;
     pthread_cond_broadcast(&expiry->idle);
 }

@@ -199,6 +199,10 @@ int sqlock_drop(sqlock_lock *lock, sqlock_error *err)
         rc = lk_error(err, SQLOCK_EINUSE,
                       "this is the last reference to a lock that is held or "
                       "waited for: release it first");
+    } else if (lk_expiry_is_circle(&registry->expiry, lock)) {
+        rc = lk_error(err, SQLOCK_EINUSE,
+                      "on_lost of this lock waits until the callback that runs "
+                      "in this thread has returned: drop the lock after that");
     } else {
         place = take_place(lock);
         retire(registry, lock);

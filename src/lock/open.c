@@ -173,6 +173,24 @@ static int release_others(sqlock_registry *registry, int result,
     return result;
 }
 
+/* Before a callback of another registry waits for those of this one, note that,
+ * unless one of these waits for it: return 0 or EINUSE. */
+static int begin_to_wait(sqlock_registry *registry, sqlock_error *err)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&lk_mutex);
+    if (lk_expiry_is_circle(&registry->expiry, NULL))
+        rc = lk_error(err, SQLOCK_EINUSE,
+                      "a callback of this registry waits until the one that "
+                      "runs in this thread has returned: close the registry "
+                      "after that");
+    else
+        lk_expiry_note_wait(&registry->expiry);
+    pthread_mutex_unlock(&lk_mutex);
+    return rc;
+}
+
 int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
 {
     sqlock_error own = {0};
@@ -191,6 +209,9 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
         return lk_error(err, SQLOCK_EINUSE,
                         "the registry has open transactions or stocks: end "
                         "those first");
+    rc = begin_to_wait(registry, err);
+    if (rc < 0)
+        return rc;
     atomic_store(&registry->store.closing_since_ns, sqlock_monotonic_ns());
     /* while the services that requests need still run */
     while (lk_requests_abandon_one(registry))
@@ -201,6 +222,7 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
     pthread_mutex_lock(&lk_mutex);
     while (registry->locks != NULL)
         lk_lock_free(registry->locks);
+    lk_expiry_note_wait(NULL);
     pthread_mutex_unlock(&lk_mutex);
     free_registry(registry);
     return lk_error_pass(err, &own, rc);

@@ -32,10 +32,15 @@ static int owe(struct lk_hold *hold, sqlock_error *err)
 static int undo_one(struct lk_release_part *part, struct lk_hold *hold,
                     bool may_owe, sqlock_error *err)
 {
+    int rc;
+
     if (hold->count > 1) {
         hold->count--;
         return 0;
     }
+    rc = lk_care_check(hold, err);
+    if (rc < 0)
+        return rc;
     if (hold->guards > 0 && may_owe)
         return owe(hold, err);
     if (hold->guards > 0)

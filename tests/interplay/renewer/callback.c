@@ -94,6 +94,79 @@ static void test_on_lost_cannot_wait_for_itself(void **state)
     assert_int_equal(atomic_load(&within.times), 1);
 }
 
+/* Two callbacks of two registries, of which each releases the lock that the
+ * other one is told of, or closes the other's registry. */
+struct crossing {
+    atomic_int *running, *ended;
+    sqlock_lock *other;
+    sqlock_registry *closes; /* NULL: it releases */
+    int rc;
+};
+
+static void cross(void *context, sqlock_lock *lock, int code)
+{
+    struct crossing *crossing = context;
+
+    (void)lock;
+    (void)code;
+    (void)atomic_fetch_add(crossing->running, 1);
+    (void)wait_until(atomic_load(crossing->running) == 2, PATIENCE_MS);
+    crossing->rc = crossing->closes != NULL
+                       ? sqlock_registry_close(crossing->closes, NULL)
+                       : sqlock_release(crossing->other, NULL);
+    (void)atomic_fetch_add(crossing->ended, 1);
+}
+
+static void check_crossing(struct fixture *f, bool closes)
+{
+    atomic_int running = 0;
+    atomic_int ended = 0;
+    struct crossing crossings[2];
+    sqlock_options options = renewer_options(f);
+    sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
+    sqlock_registry *registries[2];
+    sqlock_lock *locks[2];
+
+    options.ownership = SQLOCK_OWNED_BY_HANDLE;
+    for (size_t i = 0; i < 2; i++) {
+        registries[i] = fixture_registry(f, &options);
+        locks[i] = nth_lock(f, registries[i], (unsigned)i);
+    }
+    for (size_t i = 0; i < 2; i++)
+        crossings[i] =
+            (struct crossing){&running, &ended, locks[1 - i],
+                              closes && i == 0 ? registries[1] : NULL, 1};
+    how.ttl_ms = TTL_MS;
+    how.on_lost = cross;
+    for (size_t i = 0; i < 2; i++) {
+        how.lost_context = &crossings[i];
+        assert_ok(sqlock_acquire(locks[i], 0, &how, &f->err));
+    }
+    assert_becomes_true(atomic_load(&ended) == 2, PATIENCE_MS);
+    assert_true((crossings[0].rc == SQLOCK_EINUSE) !=
+                (crossings[1].rc == SQLOCK_EINUSE));
+    for (size_t i = 0; i < 2; i++) {
+        if (i == 1 && closes && crossings[0].rc != SQLOCK_EINUSE)
+            continue; /* it was closed, and released its lock */
+        if (crossings[1 - i].closes != NULL ||
+            crossings[1 - i].rc == SQLOCK_EINUSE)
+            assert_fails(SQLOCK_EEXPIRED, sqlock_release(locks[i], &f->err));
+        lock_drop(locks[i]);
+        registry_end(registries[i]);
+    }
+}
+
+/* The one that would close the circle is refused, and the other one goes on. */
+static void test_two_on_lost_do_not_wait_for_each_other(void **state)
+{
+    check_crossing(*state, false);
+}
+
+static void test_on_lost_does_not_close_what_waits_for_it(void **state)
+{
+    check_crossing(*state, true);
+}
+
 static void use_when_told(void *context, const sqlock_event *event)
 {
     struct within *within = context;
@@ -171,6 +244,8 @@ static void test_an_event_within_a_call_cannot_close_its_registry(void **state)
 
 static const struct test tests[] = {
     TEST(test_on_lost_cannot_wait_for_itself),
+    TEST(test_two_on_lost_do_not_wait_for_each_other),
+    TEST(test_on_lost_does_not_close_what_waits_for_it),
     TEST(test_on_event_cannot_wait_for_itself),
     TEST(test_an_event_within_a_call_cannot_close_its_registry),
 };
