@@ -299,7 +299,8 @@ static void rest(const top_view *view)
 /* ------------------------------------------------------------------ run -- */
 
 /* Read and print until the end.  If a reading fails, report the error; the
- * first one then ends the program, a later one is tried again after the delay.
+ * first and the last one then end the program with a failure, one in between is
+ * tried again after the delay.
  * Return the exit status. */
 static int look_on(top_view *view, sqlock_registry *registry)
 {
@@ -313,7 +314,7 @@ static int look_on(top_view *view, sqlock_registry *registry)
 
         if (take_look(registry, &now, &err) < 0) {
             status = cli_fail(&err);
-            if (before.at_ns != 0)
+            if (before.at_ns != 0 && left != 1)
                 status = CLI_OK;
         } else {
             sum = sum_up(&before, &now);

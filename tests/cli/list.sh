@@ -224,6 +224,15 @@ tops() {
     wait "$top"
     is "TERM ends it cleanly" "$?" 0
 
+    sq --table-prefix "${prefix}gone_" -q init
+    sq --table-prefix "${prefix}gone_" top -n 2 -d 2 >"$dir/gone" 2>"$dir/err" &
+    top=$!
+    helper "$top"
+    until_true test -s "$dir/gone"
+    client <<<"DROP TABLE ${prefix}gone_LOCK"
+    wait "$top"
+    is "-n tells in its status that the last look failed" "$?" 69
+
     out=$("$dir/pty" 80 -e "held 2" -s 'q' "$SQLOCK" \
         --table-prefix "$prefix" top)
     is "q quits" "$?" 0
