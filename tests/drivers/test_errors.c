@@ -316,6 +316,26 @@ static void test_nothing_is_printed(void **state)
     assert_string_equal(text, "");
 }
 
+/* The statement's own error is told, not only that its transaction is over: a
+ * time limit has the same code. */
+static void test_an_error_that_rolls_back_is_told(void **state)
+{
+    struct test *test = *state;
+
+    session_run(&test->a,
+                "CREATE TEMP TRIGGER undo BEFORE INSERT ON %s "
+                "WHEN NEW.K = '%s' "
+                "BEGIN SELECT RAISE(ROLLBACK, 'undone'); END",
+                subject.values.quoted, test->key);
+    session_ok(&test->a, session_begin(&test->a));
+    session_refuses(SQLOCK_ECANCELED, &test->a,
+                    "INSERT INTO %s (K) VALUES ('%s')", subject.values.quoted,
+                    test->key);
+    assert_non_null(strstr(test->a.err.message, "undone"));
+    assert_int_not_equal(test->a.err.native, 0);
+    session_ok(&test->a, session_rollback(&test->a));
+}
+
 void add_error_tests(add_fn add)
 {
 #define ADD(name) add(#name, test_##name)
@@ -325,6 +345,8 @@ void add_error_tests(add_fn add)
     ADD(error_may_be_left_out);
     ADD(failed_open_leaves_no_descriptor);
     ADD(nothing_is_printed);
+    if (subject.database->bit == ON_SQLITE)
+        ADD(an_error_that_rolls_back_is_told);
     if (subject.database->bit == ON_MYSQL)
         ADD(aborted_preparation_has_sent_no_statement);
     if (subject.database->bit != ON_SQLITE) {

@@ -250,12 +250,17 @@ static int roll_back(struct lk_sqlite *c, sqlock_error *err)
  * committed on its own. */
 static int tell_rolled_back(int rc, sqlock_error *err)
 {
+    sqlock_error cause;
+
     if (rc != SQLOCK_EBUSY && rc != SQLOCK_EDATABASE && rc != SQLOCK_ESCHEMA &&
         rc != SQLOCK_EINVAL)
         return rc;
-    return lk_error(err, SQLOCK_ECANCELED,
-                    "SQLite rolled the transaction back: %s",
-                    err == NULL ? "" : err->message);
+    if (err == NULL)
+        return SQLOCK_ECANCELED;
+    cause = *err;
+    return sqlock_error_set(err, SQLOCK_ECANCELED, cause.native, NULL,
+                            "SQLite rolled the transaction back: %s",
+                            cause.message);
 }
 
 static int sqlite_execute(void *connection, const sqlock_statement *statement,
