@@ -106,16 +106,13 @@ static bool has_one_writer(const struct lk_db *db)
     return db->driver->has_one_writer;
 }
 
-/* Return whether a result means that the session is on a standby.  Such a
- * session stays there, even if the address leads to another node by now. */
+/* Return whether a result means that the session is on a standby. */
 static bool is_wrong_node(const struct lk_db *db, int rc)
 {
     return rc == SQLOCK_EREADONLY && !has_one_writer(db);
 }
 
-/* Give a connection back to its pool, or discard it, after a statement that
- * ended with rc.  On a standby, discard the idle connections, too. */
-static void finish(struct lk_db *db, struct lk_connection *connection, int rc)
+void lk_db_finish(struct lk_db *db, struct lk_connection *connection, int rc)
 {
     struct lk_pool *pool = connection->pool;
 
@@ -302,7 +299,7 @@ static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
         return too_late(refusal, err);
     }
     rc = send_on(db, connection, run, values, now_ns, result, err);
-    finish(db, connection, rc);
+    lk_db_finish(db, connection, rc);
     return rc;
 }
 
@@ -544,7 +541,7 @@ int lk_db_run_script(struct lk_db *db, const char *script, int64_t deadline_ns,
     rc = lk_pool_take(&db->pool, deadline_ns, &connection, err);
     if (rc == 0) {
         rc = run_script_on(db, connection, copy, deadline_ns, err);
-        finish(db, connection, rc);
+        lk_db_finish(db, connection, rc);
     }
     free(copy);
     return lk_db_not_applied(rc, err);

@@ -60,6 +60,12 @@ void lk_db_clear(struct lk_db *db);
  * be no retry. */
 #define LK_DB_PAUSE_NS INT64_C(50000000)
 
+/* Give a connection back to its pool, or discard it, after a statement or a
+ * transaction that ended with rc.  On a standby, discard the idle connections,
+ * too: a session stays on its server, even if the address leads to another one
+ * by now. */
+void lk_db_finish(struct lk_db *db, struct lk_connection *connection, int rc);
+
 /* One run of a statement. */
 struct lk_run {
     const struct lk_statement *statement;

@@ -13,7 +13,9 @@ static void end(struct lk_transaction *transaction, bool is_usable)
 {
     struct lk_connection *connection = transaction->connection;
 
-    if (is_usable)
+    if (transaction->is_wrong_node)
+        lk_db_finish(transaction->db, connection, SQLOCK_EREADONLY);
+    else if (is_usable)
         lk_pool_give(connection->pool, connection);
     else
         lk_pool_discard(connection->pool, connection);
@@ -41,6 +43,7 @@ int lk_transaction_begin(struct lk_transaction *transaction, struct lk_db *db,
     transaction->late_ns = connection->late_ns;
     deadline_ns = lk_after_ns(deadline_ns, transaction->late_ns);
     rc = db->driver->begin(connection->state, deadline_ns, err);
+    transaction->is_wrong_node = rc == SQLOCK_EREADONLY;
     if (rc < 0)
         end(transaction, !lk_is_outage(rc));
     return lk_db_not_applied(rc, err);
@@ -60,6 +63,8 @@ int lk_transaction_run(struct lk_transaction *transaction, struct lk_run *run,
     rc = db->driver->execute(connection->state, &run->statement->sent, values,
                              run->statement->count, deadline_ns, result, err);
     run->has_timed_out = rc == SQLOCK_ECANCELED;
+    transaction->is_wrong_node =
+        transaction->is_wrong_node || rc == SQLOCK_EREADONLY;
     return lk_db_not_applied(rc, err);
 }
 
@@ -72,6 +77,7 @@ int lk_transaction_commit(struct lk_transaction *transaction,
 
     deadline_ns = lk_after_ns(deadline_ns, transaction->late_ns);
     rc = db->driver->commit(connection->state, deadline_ns, err);
+    transaction->is_wrong_node = rc == SQLOCK_EREADONLY;
     end(transaction, rc == 0);
     return lk_db_not_applied(rc, err);
 }

@@ -11,6 +11,7 @@ struct lk_transaction {
     struct lk_connection *connection; /* NULL: none is open */
     /* time that opening the connection took: extends all deadlines */
     int64_t late_ns;
+    bool is_wrong_node; /* a statement has met a standby */
 };
 
 /* Begin a transaction on a connection of the pool, or on the renewer's if

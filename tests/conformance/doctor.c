@@ -309,6 +309,40 @@ static void test_F62_after_a_restore_nobody_holds_a_lock(void **state)
     registry_end(elsewhere);
 }
 
+/* The statement meets a server that has become a standby. */
+static int meet_a_standby(void *context, const struct tap_event *event)
+{
+    unsigned *times = context;
+
+    return event->call == TAP_EXECUTE && event->count == 0 &&
+                   (strncmp(event->text, "UPDATE", 6) == 0 ||
+                    strncmp(event->text, "DELETE", 6) == 0) &&
+                   (*times)++ == 0
+               ? SQLOCK_EREADONLY
+               : 0;
+}
+
+/* A session stays on its server, also when the address leads to another one by
+ * now: so the next call opens another session. */
+static void
+test_F62_after_a_restore_no_session_on_a_standby_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_tapped(f, &options);
+    unsigned times = 0;
+    uint64_t opens;
+
+    tap_hooks(meet_a_standby, NULL, &times);
+    assert_fails(SQLOCK_EREADONLY,
+                 sqlock_after_restore(registry, NULL, &f->err));
+    opens = tap_count(TAP_OPEN);
+    assert_ok(sqlock_after_restore(registry, NULL, &f->err));
+    assert_true(tap_count(TAP_OPEN) > opens);
+    tap_reset();
+    registry_end(registry);
+}
+
 /* --- a pooler --- */
 
 /* A driver that stands between the library and the real driver, as PgBouncer
@@ -541,6 +575,8 @@ static const struct test tests[] = {
     TEST_ON(test_a_refused_removal_is_no_missing_right, ON_ALL, IN_SQLOCK),
     TEST_ON(test_peers_are_told, ON_ALL, IN_SQLOCK),
     TEST(test_F62_after_a_restore_nobody_holds_a_lock),
+    TEST_ON(test_F62_after_a_restore_no_session_on_a_standby_is_kept,
+            ON_SERVERS, IN_ALL),
     TEST_ON(test_a_pooler_that_moves_sessions_is_a_failure, ON_SERVERS,
             IN_SQLOCK),
     TEST_ON(test_a_proxy_that_keeps_sessions_is_a_warning, ON_SERVERS,
