@@ -167,6 +167,31 @@ re\"\"ady; read line; echo got-\$line'"
     like "the command went on" "$out" "*got-hello*"
 }
 
+# In such a shell, with files that are redirected: the command asks on the
+# terminal, reads its stdin, or is stopped by ^Z.
+redirected() {
+    local what typed last shell script files
+    while IFS=@ read -r what files typed last script; do
+        rm -f "$dir/asked"
+        shell="set -b; '$SQLOCK' --table-prefix $prefix run -t 20 tty -- sh -c '$script"
+        read -r -a typed <<<"$typed"
+        out=$(PS1='$ ' "$dir/pty" 200 -e '$ ' \
+            -s "$shell' ${files//DIR/$dir}\\n" "${typed[@]}" \
+            -e "$last" -s 'exit 0\n' bash --norc --noprofile --noediting -i)
+        is "$what" "$?" 0
+        [ "$what" != "in the background" ] ||
+            has "$what: it is said why" "$out" "the command needs the terminal"
+        run run -n tty -- true
+        is "$what: the lock was given back" "$status" 0
+    done <<'END'
+stdin is no terminal@</dev/null@-e ready -s hello\n@got-hello@echo re""ady; read x </dev/tty; echo got-$x
+stdout is no terminal@>DIR/asked; cat DIR/asked@-e ready -s hello\n@got-hello@echo re""ady >&2; read x; echo got-$x
+a pipe reads stdout@| cat@-e ready -s hello\n@got-hello@echo re""ady >&2; read x; echo got-$x
+^Z while stdin is no terminal@</dev/null@-e ready -s ^Z -e Stopped -s fg\n -e going -s ^C@$ @trap "echo g\oing" CONT; echo re""ady; while :; do sleep 0.1; done
+in the background@</dev/null &@-e Stopped -s fg\n -e sqlock -s hello\n@got-hello@read x </dev/tty; echo got-$x
+END
+}
+
 # sqlock leads the terminal's session, and no shell could continue it: ^Z does
 # not stop sqlock or its command.  A command that stops itself keeps its lease.
 stopped_by_nobody() {
@@ -208,6 +233,7 @@ if use "$(databases | head -n 1)"; then
     leads
     controlling
     jobs_of_a_shell
+    redirected
     stopped_by_nobody
     stopped_for_long
 fi

@@ -283,7 +283,8 @@ static void take_message(run_state *run, const run_message *message)
         if (message->serial < run->signals.waking)
             break; /* a later signal has continued the command */
         run->was_stopped = true;
-        run_terminal_follow_stop(&run->terminal);
+        if (run_terminal_follow_stop(&run->terminal, message->number))
+            pass_on(run, SIGCONT);
         break;
     case RUN_ENDED:
         take_end(run, message);

@@ -310,7 +310,8 @@ typedef enum run_end {
 
 typedef struct run_message {
     run_word word;
-    int number;  /* SIGNAL: its number; REFUSED: errno; ENDED: of waitpid() */
+    /* SIGNAL, HALTED: the signal; REFUSED: errno; ENDED: of waitpid() */
+    int number;
     run_end why; /* ENDED */
     pid_t pid;   /* READY */
     /* serial number, see run_signals.  SIGNAL: its own; HALTED, ENDED: of the
@@ -445,13 +446,23 @@ typedef struct run_terminal {
     bool is_given; /* the command's group has the terminal */
 } run_terminal;
 
+/** Open sqlock's terminal, wherever its standard files lead.  @return a
+ *  descriptor; -1: there is none, or it has hung up */
+int run_terminal_open(void);
+
+/** Return whether it has one that has not hung up. */
+bool run_terminal_exists(void);
+
 /** Give the terminal, if sqlock's process group has it, to @p group, the
- *  command's process group. */
+ *  command's process group; not where stdin or stdout is not the terminal. */
 void run_terminal_begin(run_terminal *terminal, pid_t group);
 
-/** Stop sqlock's process group after the command was stopped, if sqlock has a
- *  terminal and a shell can continue it.  Return when it is continued. */
-void run_terminal_follow_stop(run_terminal *terminal);
+/** Follow the command, which was stopped by the signal @p number: give it the
+ *  terminal if it has asked for that and sqlock's process group has it, and
+ *  otherwise stop that group, if sqlock has a terminal and a shell can continue
+ *  it.  @return true: the command has the terminal, and is to be continued;
+ *  false: at once, or when sqlock was continued */
+bool run_terminal_follow_stop(run_terminal *terminal, int number);
 
 /** Give the terminal to the command again, before it is continued. */
 void run_terminal_resume(run_terminal *terminal);

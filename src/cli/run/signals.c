@@ -8,7 +8,6 @@
 #include "run.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -24,16 +23,6 @@ static const int passed_on[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
 #define LOOK_MS 100
 #define LOOKS 100
 
-/* Return whether sqlock has a terminal that has not hung up. */
-static bool has_terminal(void)
-{
-    int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-
-    if (fd >= 0)
-        (void)close(fd);
-    return fd >= 0;
-}
-
 bool run_signals_block(run_signals *signals)
 {
     struct sigaction action;
@@ -41,7 +30,7 @@ bool run_signals_block(run_signals *signals)
     sigset_t blocked;
     size_t i;
 
-    signals->had_terminal = signals->is_candidate && has_terminal();
+    signals->had_terminal = signals->is_candidate && run_terminal_exists();
     (void)signal(SIGCHLD, SIG_DFL);
     (void)sigemptyset(&watched);
     (void)sigaddset(&watched, SIGCONT);
@@ -69,7 +58,7 @@ int run_signals_take(run_signals *signals)
         return (int)info.ssi_signo;
     if (signals->looks == 0)
         return 0;
-    if (has_terminal()) {
+    if (run_terminal_exists()) {
         signals->looks--;
         return 0;
     }
@@ -106,7 +95,7 @@ bool run_signals_end_wait(run_signals *signals, int number)
         return run_signals_may_end(number);
     if (number != SIGHUP)
         return run_signals_tell_to_end(number);
-    if (signals->had_terminal && !has_terminal())
+    if (signals->had_terminal && !run_terminal_exists())
         return true;
     signals->looks = signals->had_terminal ? LOOKS : 0;
     return false;
@@ -161,6 +150,8 @@ void run_signals_stop(void)
  * the URL. */
 void run_signals_die_of(const run_signals *signals, int number)
 {
+    /* One that a closed pipe has caused would be delivered first. */
+    (void)signal(SIGPIPE, SIG_IGN);
     if (number != SIGQUIT) {
         (void)signal(number, SIG_DFL);
         (void)raise(number);

@@ -192,7 +192,7 @@ static void note_child(supervision *own)
     run_child *child = &own->child;
 
     if (child->has_news && WIFSTOPPED(child->wait_status))
-        tell(own, RUN_HALTED, 0);
+        tell(own, RUN_HALTED, WSTOPSIG(child->wait_status));
     else if (child->has_news && !WIFCONTINUED(child->wait_status))
         own->reaped_ns = lk_boottime_ns();
     child->has_news = false;

@@ -12,6 +12,7 @@
  */
 #include "run.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -19,30 +20,48 @@
 
 #include "base/secret.h"
 
-/* Return whether the terminal may be given away: not if a pipe connects sqlock
- * with another program of the job, which would lose the terminal. */
-static bool may_give(void)
+int run_terminal_open(void)
 {
-    return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) &&
-           tcgetpgrp(STDIN_FILENO) == getpgrp();
+    return open("/dev/tty", O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 }
 
+bool run_terminal_exists(void)
+{
+    int fd = run_terminal_open();
+
+    if (fd >= 0)
+        (void)close(fd);
+    return fd >= 0;
+}
+
+/* Let the terminal pass from one process group to another, if the first one has
+ * it.  SIGTTOU is blocked, so this works from the background.  Return whether
+ * it has passed. */
+static bool pass(pid_t from, pid_t to)
+{
+    int fd = run_terminal_open();
+    bool has_passed =
+        fd >= 0 && tcgetpgrp(fd) == from && tcsetpgrp(fd, to) == 0;
+
+    if (fd >= 0)
+        (void)close(fd);
+    return has_passed;
+}
+
+/* Give the terminal away before the command has asked for it: not if a pipe may
+ * connect sqlock with another program of the job, which would lose the
+ * terminal. */
 static void give(run_terminal *terminal)
 {
-    if (!may_give())
-        return;
-    terminal->is_given = tcsetpgrp(STDIN_FILENO, terminal->group) == 0;
+    if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+        terminal->is_given = pass(getpgrp(), terminal->group);
 }
 
-/* Take the terminal back.  SIGTTOU is blocked, so this works from the
- * background. */
 static void take_back(run_terminal *terminal)
 {
-    if (!terminal->is_given)
-        return;
+    if (terminal->is_given)
+        (void)pass(terminal->group, getpgrp());
     terminal->is_given = false;
-    if (tcgetpgrp(STDIN_FILENO) == terminal->group)
-        (void)tcsetpgrp(STDIN_FILENO, getpgrp());
 }
 
 /* Run the child process of is_orphaned().  Since sqlock has threads, a child
@@ -118,20 +137,32 @@ static void start_anchor(run_terminal *terminal)
 void run_terminal_begin(run_terminal *terminal, pid_t group)
 {
     *terminal = (run_terminal){.group = group};
-    if (!isatty(STDIN_FILENO) || !is_orphaned())
+    if (!run_terminal_exists() || !is_orphaned())
         start_anchor(terminal);
     give(terminal);
 }
 
-void run_terminal_follow_stop(run_terminal *terminal)
+bool run_terminal_follow_stop(run_terminal *terminal, int number)
 {
-    if (terminal->group == 0 || !isatty(STDIN_FILENO) || is_orphaned())
-        return;
+    bool needs_terminal = number == SIGTTIN || number == SIGTTOU;
+
+    if (terminal->group == 0 || !run_terminal_exists())
+        return false;
+    if (needs_terminal && pass(getpgrp(), terminal->group)) {
+        terminal->is_given = true;
+        return true;
+    }
+    if (is_orphaned())
+        return false;
+    if (needs_terminal)
+        run_note("the command needs the terminal, and is stopped until sqlock "
+                 "is in the foreground");
     /* Our shell waits for our whole process group to stop.  While sqlock is
      * stopped, the lease is not renewed; the supervisor, which is not stopped,
      * ends the command in time. */
     take_back(terminal);
     (void)kill(0, SIGSTOP);
+    return false;
 }
 
 void run_terminal_resume(run_terminal *terminal)
