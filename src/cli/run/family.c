@@ -119,10 +119,52 @@ static bool is_meant(const process *one, pid_t session)
     return session == RUN_ANY_SESSION || one->session == session;
 }
 
-/* List all processes of the system.  On the way, send the signal @p number to
- * our own children in @p session, whose ids need no second check, and add to
- * *reached how many got it. */
-static void scan(process_list *list, int number, pid_t session, size_t *reached)
+/* Send a signal to our own children in @p session, whose ids need no second
+ * check, as the kernel lists them: much faster than reading all processes, and
+ * also where /proc hides them.  Append them to the list, unless it is NULL, and
+ * add to *reached how many got it.  Return false if the kernel does not list
+ * them. */
+static bool signal_children(process_list *list, int number, pid_t session,
+                            size_t *reached)
+{
+    process one = {.parent = getpid(), .is_family = true};
+    char path[64];
+    FILE *children;
+    int pid;
+
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children",
+                   (int)one.parent);
+    children = fopen(path, "re");
+    if (children == NULL)
+        return false;
+    while (fscanf(children, "%d", &pid) == 1) {
+        one.pid = pid;
+        one.session = getsid(pid);
+        if (is_meant(&one, session) && kill(pid, number) == 0)
+            (*reached)++;
+        if (list != NULL)
+            (void)append(list, &one);
+    }
+    (void)fclose(children);
+    return true;
+}
+
+static bool is_listed(const process_list *list, size_t count, pid_t pid)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        if (list->all[i].pid == pid)
+            return true;
+    }
+    return false;
+}
+
+/* List all processes of the system, as far as /proc shows them.  On the way,
+ * send the signal as signal_children() does to our own children that are not
+ * among the first @p known of the list. */
+static void scan(process_list *list, size_t known, int number, pid_t session,
+                 size_t *reached)
 {
     pid_t self = getpid();
     struct dirent *entry;
@@ -140,6 +182,8 @@ static void scan(process_list *list, int number, pid_t session, size_t *reached)
             !read_process((pid_t)pid, &one))
             continue;
         one.is_family = one.parent == self;
+        if (one.is_family && is_listed(list, known, one.pid))
+            continue;
         if (one.is_family && is_meant(&one, session) &&
             kill(one.pid, number) == 0)
             (*reached)++;
@@ -193,7 +237,8 @@ size_t run_family_signal(int number, pid_t session)
     size_t reached = 0;
     size_t i;
 
-    scan(&list, number, session, &reached);
+    (void)signal_children(&list, number, session, &reached);
+    scan(&list, list.count, number, session, &reached);
     mark_family(&list);
     for (i = 0; i < list.count; i++) {
         if (list.all[i].is_family && list.all[i].parent != self &&
@@ -205,37 +250,31 @@ size_t run_family_signal(int number, pid_t session)
     return reached;
 }
 
+bool run_family_may_have(pid_t session)
+{
+    return run_family_signal(0, session) > 0 ||
+           run_family_signal(0, RUN_ANY_SESSION) == 0;
+}
+
 /* ------------------------------------------------------------------ kill -- */
 
-/* Send KILL to our own children, which is much faster than reading all
- * processes.  Return false if the kernel does not list the children. */
-static bool kill_children(pid_t session)
+void run_family_signal_group(int number, pid_t group)
 {
-    char path[64];
-    FILE *children;
-    int pid;
+    siginfo_t info;
 
-    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children",
-                   (int)getpid());
-    children = fopen(path, "re");
-    if (children == NULL)
-        return false;
-    while (fscanf(children, "%d", &pid) == 1) {
-        if (session == RUN_ANY_SESSION || getsid(pid) == session)
-            (void)kill(pid, SIGKILL);
-    }
-    (void)fclose(children);
-    return true;
+    if (waitid(P_PGID, (id_t)group, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+        (void)kill(-group, number);
 }
 
 bool run_family_kill(pid_t session, run_child *child)
 {
     int64_t end_ns = lk_boottime_ns() + HUNT_NS;
+    size_t reached = 0;
     bool is_anyone_left;
 
     (void)run_family_signal(SIGKILL, session);
     do {
-        if (!kill_children(session))
+        if (!signal_children(NULL, SIGKILL, session, &reached))
             (void)run_family_signal(SIGKILL, session);
         is_anyone_left = run_family_reap(child);
         if (is_anyone_left)

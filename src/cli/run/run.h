@@ -429,6 +429,14 @@ bool run_family_reap(run_child *child);
  *  with the number 0 only count them.  @return how many were reached */
 size_t run_family_signal(int number, pid_t session);
 
+/** Return whether one of the descendants, of which there are some, is in
+ *  @p session; also if none of them can be seen, as without /proc. */
+bool run_family_may_have(pid_t session);
+
+/** Send a signal to a process group, if one of our children is in it: its
+ *  number cannot have been given to another one then. */
+void run_family_signal_group(int number, pid_t group);
+
 /** Send KILL to the descendants in @p session, or to all (RUN_ANY_SESSION),
  *  again and again for some ms while a child is left, and collect those that
  *  have ended, as run_family_reap() does.  @return whether any child is left */

@@ -227,8 +227,10 @@ static void end_all(supervision *own, run_end why)
     own->phase = STOPPING;
     run_child_shut_out(&own->child);
     own->kill_at_ns = lk_boottime_ns() + own->options->grace_ms * LK_NS_PER_MS;
-    (void)run_family_signal(SIGTERM, session_meant(own));
+    if (run_family_signal(SIGTERM, session_meant(own)) == 0)
+        run_family_signal_group(SIGTERM, own->child.pid); /* without /proc */
     (void)run_family_signal(SIGCONT, session_meant(own));
+    run_family_signal_group(SIGCONT, own->child.pid);
 }
 
 /* Report why the command was ended, where sqlock may be unable to: sqlock was
@@ -269,7 +271,7 @@ static void step_running(supervision *own)
     if (own->reaped_ns != 0) {
         if (own->has_family && was_ended(own))
             end_all(own, RUN_END_TOLD);
-        else if (!own->has_family || run_family_signal(0, own->session) == 0)
+        else if (!own->has_family || !run_family_may_have(own->session))
             finish(own);
         else if (!may_become_daemons(own))
             end_all(own, RUN_END_LEFT);
@@ -286,7 +288,7 @@ static bool is_gone(const supervision *own)
 {
     if (own->reaped_ns == 0 || !own->has_family)
         return own->reaped_ns != 0;
-    return ended_by_itself(own) && run_family_signal(0, own->session) == 0;
+    return ended_by_itself(own) && !run_family_may_have(own->session);
 }
 
 static void step_stopping(supervision *own)
@@ -301,6 +303,7 @@ static void step_stopping(supervision *own)
         return;
     if (!ended_by_itself(own))
         run_cgroup_kill(&own->cgroup);
+    run_family_signal_group(SIGKILL, own->child.pid);
     own->has_family = run_family_kill(session_meant(own), &own->child);
     note_child(own);
     if (is_gone(own))
