@@ -107,6 +107,34 @@ END
     wait "$other"
 }
 
+# A command that was told to end may not have done its work, though it says so.
+told_to_end() {
+    local what keep script expected
+    while IFS='|' read -r what keep expected script; do
+        sq once forget told 2>/dev/null
+        rm -f "$dir/ready"
+        # shellcheck disable=SC2086 # there may be none
+        "$SQLOCK" --table-prefix "$prefix" run --once $keep told -- \
+            sh -c "$script" sh "$dir/ready" 2>"$dir/err" &
+        holder=$!
+        helper "$holder"
+        until_true test -e "$dir/ready"
+        kill -TERM "$holder"
+        ends
+        is "$what: exit status" "$?" "${expected%/*}"
+        run run --once told -- echo "it runs"
+        is "$what: whether it is run again" "$out" "${expected#*/}"
+    done <<'END'
+told to end, with a part left||143/it runs|trap "exit 0" TERM; sleep 100 & : >"$1"; wait
+the same with --keep-daemons|--keep-daemons|143/it runs|trap "exit 0" TERM; sleep 100 & : >"$1"; wait
+told to end, with nothing left||143/it runs|trap "exit 0" TERM; : >"$1"; while :; do sleep 0.02; done
+END
+    run run --once left -- sh -c 'sleep 100 & exit 0'
+    is "a success that leaves something behind" "$status" 0
+    run run --once left -- echo "it runs"
+    is "is one" "$out" ""
+}
+
 # Ten run at once: the nine that have waited find the record of the first, and
 # run nothing.
 ten() {
@@ -212,6 +240,8 @@ for one in $(databases); do
     [ "$one" != sqlite ] || done_meanwhile
 done
 if use "$(databases | head -n 1)"; then
+    table
+    told_to_end
     unread
 fi
 database=

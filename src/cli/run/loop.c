@@ -43,6 +43,8 @@ typedef struct run_state {
     bool is_running;   /* the command, or what has to end with it */
     bool was_stopped;  /* the command was stopped by job control */
     bool is_cut;       /* a signal has ended --min-hold, after the success */
+    int told_by;       /* the first signal that told the command to end, or 0 */
+    int told_serial;   /* its serial number */
     int64_t told_ns;   /* when the loss was sent to the supervisor, or 0 */
     int64_t begun_ns;  /* when the command was to begin */
     int64_t ended_ns;  /* end of the command, and of all that had to end with
@@ -197,6 +199,10 @@ static void pass_on(run_state *run, int number)
         run_terminal_resume(&run->terminal);
     run->was_stopped = run->was_stopped && number == SIGTSTP;
     run_signals_count(&run->signals, number);
+    if (run->told_by == 0 && run_signals_tell_to_end(number)) {
+        run->told_by = number;
+        run->told_serial = run->signals.serial;
+    }
     order(run, RUN_SIGNAL, number);
 }
 
@@ -236,6 +242,13 @@ static void take_refusal(run_state *run, int error)
            run->options->command[0], strerror(error));
 }
 
+/* Return whether the command was told to end while it ran: what it was to do
+ * may not be done, though its exit status says so. */
+static bool was_told(const run_state *run, const run_message *message)
+{
+    return run->told_by != 0 && run->told_serial <= message->serial;
+}
+
 static void take_end(run_state *run, const run_message *message)
 {
     int wait_status = message->number;
@@ -267,6 +280,11 @@ static void take_end(run_state *run, const run_message *message)
         end_as(run, WEXITSTATUS(wait_status), "exited", "%s", "");
     if (message->why != RUN_END_OWN)
         run_note("the command left processes behind; they were ended");
+    if (run->options->is_once && run->status == CLI_OK &&
+        was_told(run, message))
+        end_as(run, CLI_SIGNALLED + run->told_by, "interrupted",
+               "the command was told to end, and has exited with 0: that is "
+               "not recorded as done");
 }
 
 static void take_message(run_state *run, const run_message *message)
