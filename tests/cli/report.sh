@@ -233,6 +233,57 @@ descriptors() {
     exec 8>&-
 }
 
+# In JSON the name has 60,000 bytes, far more than the pipe of a reader that does
+# nothing has room for when sqlock may write to it: sqlock ends all the same.
+long_name() {
+    local name
+    name=$(printf '\001%.0s' {1..10000})
+    mkfifo "$dir/pipe"
+    exec 8<>"$dir/pipe"
+    head -n 2 <&8 >"$dir/told" &
+    sq run --status-fd 8 "$name" -- true
+    wait "$!"
+    split
+    is "a long name is told" "$(json name <"$dir/report")" "$name"
+    hold "$name"
+    waiter=$holder
+    "$SQLOCK" --table-prefix "$prefix" -v run --status-fd 8 "$name" -- true \
+        2>"$dir/waits" &
+    holder=$!
+    helper "$holder"
+    until_true grep -q waiting "$dir/waits"
+    printf '%30000s\n' "" >&8
+    kill -TERM "$holder"
+    ends
+    status=$?
+    head -n 2 <&8 | tail -n 1 >"$dir/told"
+    split
+    says interrupted 143 null null
+    is "a signal leaves a long name out" "$(json name <"$dir/report")" null
+    holder=$waiter
+    let_go
+    exec 8>&-
+}
+
+# A candidate that is told to end while nobody reads its reports any more.
+unread_candidate() {
+    hold report
+    waiter=$holder
+    mkfifo "$dir/closed"
+    exec 5<>"$dir/closed" 8>"$dir/closed" 5<&-
+    "$SQLOCK" --table-prefix "$prefix" -v lead --status-fd 8 report -- true \
+        2>"$dir/waits" &
+    holder=$!
+    helper "$holder"
+    until_true grep -q waiting "$dir/waits"
+    kill -TERM "$holder"
+    ends
+    is "a pipe that nobody reads: lead, told to end" "$?" 143
+    holder=$waiter
+    let_go
+    exec 8>&-
+}
+
 strings() {
     run run report -c 'echo "$((40 + 2))"; exit 6'
     is "-c" "$status/$out" "6/42"
@@ -252,6 +303,8 @@ for one in $(databases | head -n 1); do
     done_before
     interrupted
     descriptors
+    unread_candidate
+    long_name
     strings
 done
 database=

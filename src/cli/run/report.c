@@ -6,9 +6,11 @@
  */
 #include "run.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,18 +26,28 @@ static json_t *number_or_null(bool is_known, int number)
     return is_known ? json_integer(number) : json_null();
 }
 
-/* Write a line.  That nobody reads it is no reason to fail, nor to die of
- * SIGPIPE, which is blocked, or ignored. */
-static void write_line(int fd, json_t *value)
+/* Return the value as a line, which the caller frees; NULL: out of memory. */
+static char *line_of(json_t *value)
 {
     char *text = value != NULL
                      ? json_dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII)
                      : NULL;
+    char *line = NULL;
 
-    if (text != NULL)
-        (void)dprintf(fd, "%s\n", text);
+    if (text != NULL && asprintf(&line, "%s\n", text) < 0)
+        line = NULL;
     free(text);
     json_decref(value);
+    return line;
+}
+
+/* Write what a writable pipe takes at once.  That nobody reads it is no reason
+ * to fail, nor to die of SIGPIPE, which is blocked, or ignored. */
+static void write_part(int fd, const char *text, size_t length)
+{
+    ssize_t written = write(fd, text, length);
+
+    (void)written; /* there is nowhere else to report it */
 }
 
 static const char *region_of(const run_options *options)
@@ -43,9 +55,9 @@ static const char *region_of(const run_options *options)
     return options->registry.region != NULL ? options->registry.region : "";
 }
 
-/* Return whether the descriptor of the report takes a line at once.  A writable
- * pipe takes PIPE_BUF bytes, and a line is shorter. */
-static bool takes_line(const run_report *report)
+/* Return whether the descriptor of the report takes PIPE_BUF bytes at once, as
+ * a writable pipe does. */
+static bool takes_part(const run_report *report)
 {
     struct pollfd file = {.fd = report->fd, .events = POLLOUT};
 
@@ -55,44 +67,55 @@ static bool takes_line(const run_report *report)
 
 void run_report_grant(const run_report *report, const run_options *options)
 {
-    if (!takes_line(report))
+    char *line;
+
+    if (!takes_part(report))
         return;
-    write_line(report->fd,
-               json_pack("{s:s, s:I, s:s, s:s, s:s}", "event", "granted",
-                         "token", (json_int_t)report->grant.token, "region",
-                         region_of(options), "key", report->grant.key,
-                         "client_id", report->grant.client_id));
+    line = line_of(json_pack("{s:s, s:I, s:s, s:s, s:s}", "event", "granted",
+                             "token", (json_int_t)report->grant.token, "region",
+                             region_of(options), "key", report->grant.key,
+                             "client_id", report->grant.client_id));
+    if (line != NULL && strlen(line) <= PIPE_BUF)
+        write_part(report->fd, line, strlen(line));
+    free(line);
 }
 
-static void write_end(run_report *report, const run_options *options,
-                      int status)
+/* Return the line of the outcome, which the caller frees; NULL: out of
+ * memory. */
+static char *line_of_end(const run_report *report, const run_options *options,
+                         int status, const char *name)
 {
     bool has_exited = report->has_ended && WIFEXITED(report->wait_status);
     bool was_killed = report->has_ended && WIFSIGNALED(report->wait_status);
     const run_grant *grant = &report->grant;
 
-    write_line(
-        report->fd,
-        json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "event",
-                  "ended", "cause", report->cause, "status", status,
-                  "command_status",
-                  number_or_null(has_exited, WEXITSTATUS(report->wait_status)),
-                  "command_signal",
-                  number_or_null(was_killed, WTERMSIG(report->wait_status)),
-                  "name", cli_json_text(options->name), "region",
-                  text_or_null(region_of(options)), "key",
-                  text_or_null(grant->key), "token",
-                  grant->token != 0 ? json_integer(grant->token) : json_null(),
-                  "client_id", text_or_null(grant->client_id)));
-    (void)close(report->fd);
-    report->fd = -1;
+    return line_of(json_pack(
+        "{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "event", "ended",
+        "cause", report->cause, "status", status, "command_status",
+        number_or_null(has_exited, WEXITSTATUS(report->wait_status)),
+        "command_signal",
+        number_or_null(was_killed, WTERMSIG(report->wait_status)), "name",
+        cli_json_text(name), "region", text_or_null(region_of(options)), "key",
+        text_or_null(grant->key), "token",
+        grant->token != 0 ? json_integer(grant->token) : json_null(),
+        "client_id", text_or_null(grant->client_id)));
 }
 
 void run_report_die(run_report *report, const run_options *options,
                     const run_signals *signals, int number)
 {
-    if (takes_line(report))
-        write_end(report, options, CLI_SIGNALLED + number);
+    int status = CLI_SIGNALLED + number;
+    char *line = NULL;
+
+    if (takes_part(report))
+        line = line_of_end(report, options, status, options->name);
+    /* A name may have 10,000 bytes, and each may become six. */
+    if (line != NULL && strlen(line) > PIPE_BUF) {
+        free(line);
+        line = line_of_end(report, options, status, NULL);
+    }
+    if (line != NULL && strlen(line) <= PIPE_BUF)
+        write_part(report->fd, line, strlen(line));
     run_signals_die_of(signals, number);
 }
 
@@ -108,9 +131,24 @@ void run_report_await(run_report *report, const run_options *options,
 void run_report_write(run_report *report, const run_options *options,
                       run_signals *signals, int status)
 {
-    if (report->fd < 0)
+    char *line;
+    int fd = report->fd;
+    size_t length;
+    size_t at;
+
+    if (fd < 0)
         return;
-    run_report_await(report, options, signals, report->fd);
+    run_report_await(report, options, signals, fd);
     (void)signal(SIGPIPE, SIG_IGN); /* no program is started any more */
-    write_end(report, options, status);
+    line = line_of_end(report, options, status, options->name);
+    report->fd = -1; /* a signal that ends sqlock now adds nothing */
+    length = line != NULL ? strlen(line) : 0;
+    for (at = 0; at < length; at += PIPE_BUF) {
+        if (at > 0)
+            run_report_await(report, options, signals, fd);
+        write_part(fd, line + at,
+                   length - at < PIPE_BUF ? length - at : PIPE_BUF);
+    }
+    free(line);
+    (void)close(fd);
 }
