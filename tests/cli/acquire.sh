@@ -5,6 +5,7 @@
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
+preload granted
 
 taken() { # WHAT OPTION...: the id is left in $lease
     local what=$1
@@ -74,6 +75,15 @@ ran_out() {
 }
 is_expired() { # NAME
     [ "$(sq show "$1" --json | json state)" = expired ]
+}
+
+# A signal that ends the helper and comes with the grant leaves nothing held.
+told_at_the_grant() {
+    LD_PRELOAD=$dir/granted.so sq acquire --for $$ --ttl 1h told \
+        >"$dir/out" 2>"$dir/err"
+    run run -w 15 told true
+    is "a helper that is told to end as it gets the lock gives it back" \
+        "$status" 0
 }
 
 # acquire --for PROCESS: a helper process renews the lease until PROCESS ends,
@@ -267,6 +277,7 @@ for one in $(databases); do
     use "$one" || continue
     ran_out
     for_process
+    told_at_the_grant
     in_a_script
     waiting
     case $one in

@@ -36,6 +36,9 @@ typedef struct holding {
     sqlock_registry *registry;
     sqlock_lock *lock;
     int lost_fd;
+    bool is_helpers; /* a helper's, whose signals give it back */
+    int signal_fd;   /* readable when one of them has come; -1: none is blocked
+                        yet */
 } holding;
 
 /* --------------------------------------------------------------- options -- */
@@ -81,6 +84,55 @@ static int open_process(int *pid_fd)
 
 /* ---------------------------------------------------------------- taking -- */
 
+/* Block the signals that end the helper, unless they are ignored, and return a
+ * descriptor that is readable when one has come, or -1. */
+static int block_signals(void)
+{
+    static const int ending[] = {SIGTERM, SIGINT, SIGHUP};
+    struct sigaction action;
+    sigset_t ends;
+    size_t i;
+
+    (void)sigemptyset(&ends);
+    for (i = 0; i < sizeof ending / sizeof ending[0]; i++) {
+        if (sigaction(ending[i], NULL, &action) == 0 &&
+            action.sa_handler != SIG_IGN)
+            (void)sigaddset(&ends, ending[i]);
+    }
+    (void)pthread_sigmask(SIG_BLOCK, &ends, NULL);
+    return signalfd(-1, &ends, SFD_CLOEXEC);
+}
+
+/* End by the signal that has come, which has ended the wait. */
+static _Noreturn void die_of_signal(int signal_fd)
+{
+    struct signalfd_siginfo info;
+    sigset_t none;
+
+    if (read(signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+        (void)raise((int)info.ssi_signo);
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    _exit(CLI_SYSTEM);
+}
+
+/* Block the helper's signals, and let them end the wait: one that comes when
+ * the lock was granted must not leave it held.  Return 0, or ERESOURCE. */
+static int heed_signals(run_wait *wait, holding *held, sqlock_error *err)
+{
+    if (!held->is_helpers)
+        return 0;
+    held->signal_fd = block_signals();
+    if (held->signal_fd < 0) {
+        err->code = SQLOCK_ERESOURCE;
+        (void)snprintf(err->message, sizeof err->message, "signalfd: %s",
+                       strerror(errno));
+        return SQLOCK_ERESOURCE;
+    }
+    wait->stop_fd = held->signal_fd;
+    return 0;
+}
+
 /* Acquire the lock, and describe its lease.  Return CLI_OK, or an exit status
  * after a message. */
 static int take(const run_options *options, holding *held, run_grant *lease)
@@ -93,10 +145,16 @@ static int take(const run_options *options, holding *held, run_grant *lease)
     run_wait_begin(&wait, options, NULL, 0);
     rc = run_wait_open(&wait, &options->registry, &held->registry, &err);
     if (rc == 0)
+        rc = heed_signals(&wait, held, &err);
+    if (rc == 0)
         rc = run_wait_acquire(&wait, held->registry, &held->lock,
                               &held->lost_fd, &err);
     if (rc == 0)
         rc = run_wait_describe(&wait, held->lock, lease, &err);
+    if (rc == SQLOCK_ECANCELED && wait.stop_fd != 0) {
+        (void)sqlock_registry_close(held->registry, NULL);
+        die_of_signal(wait.stop_fd);
+    }
     status = run_wait_status(rc);
     if (rc < 0 && status != CLI_BUSY)
         (void)cli_fail(&err);
@@ -164,27 +222,13 @@ static void leave_caller(void)
     cli_rename("lock-helper");
 }
 
-/* Block the signals that end the helper, and return a descriptor that is
- * readable when one has come. */
-static int block_signals(void)
-{
-    sigset_t ends;
-
-    (void)sigemptyset(&ends);
-    (void)sigaddset(&ends, SIGTERM);
-    (void)sigaddset(&ends, SIGINT);
-    (void)sigaddset(&ends, SIGHUP);
-    (void)pthread_sigmask(SIG_BLOCK, &ends, NULL);
-    return signalfd(-1, &ends, SFD_CLOEXEC);
-}
-
 /* Wait until the process of --for ends, a signal comes, or the lease is lost; a
  * thread of the library renews the lease meanwhile. */
-static void hold(const holding *held, int signal_fd)
+static void hold(const holding *held)
 {
     struct pollfd files[] = {{.fd = PROCESS_FD, .events = POLLIN},
                              {.fd = held->lost_fd, .events = POLLIN},
-                             {.fd = signal_fd, .events = POLLIN}};
+                             {.fd = held->signal_fd, .events = POLLIN}};
 
     while (poll(files, sizeof files / sizeof files[0], -1) < 0 &&
            errno == EINTR)
@@ -194,7 +238,7 @@ static void hold(const holding *held, int signal_fd)
 static _Noreturn void be_helper(const run_options *options, int link_fd,
                                 int pid_fd, pid_t parent)
 {
-    holding held = {.lost_fd = -1};
+    holding held = {.lost_fd = -1, .is_helpers = true, .signal_fd = -1};
     run_grant lease = {0};
     int status = CLI_SYSTEM;
 
@@ -207,12 +251,10 @@ static _Noreturn void be_helper(const run_options *options, int link_fd,
     else
         cli_error("cannot prepare a process: %s", strerror(errno));
     if (status == CLI_OK) {
-        int signal_fd = block_signals();
-
         leave_caller();
         if (write(LINK_FD, &lease, sizeof lease) == (ssize_t)sizeof lease) {
             (void)close(LINK_FD);
-            hold(&held, signal_fd);
+            hold(&held);
         }
     }
     (void)sqlock_registry_close(held.registry, NULL);
