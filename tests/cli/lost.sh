@@ -202,6 +202,38 @@ control_group() { # WHAT
     kill -KILL "$(cat "$dir/daemon")"
 }
 
+# A group that another sqlock with this process's number has left, such as one in
+# a container, is none of ours: what is in it lives on.
+others_group() {
+    local mount group stranger survivors=0
+    mount=$(awk '/ - cgroup2 / { print $5; exit }' /proc/self/mountinfo)
+    group=$mount$(sed -n 's/^0:://p' /proc/self/cgroup)
+    sleep 600 &
+    stranger=$!
+    helper "$stranger"
+    # shellcheck disable=SC2016 # for the script
+    bash -c 'mkdir "$1/sqlock-$$" && echo "$2" >"$1/sqlock-$$/cgroup.procs" ||
+            exit 98
+        shift 2
+        exec "$@"' bash "$group" "$stranger" "$SQLOCK" \
+        --table-prefix "$prefix" run -t 20 group -- sleep 600 2>"$dir/err" &
+    holder=$!
+    helper "$holder"
+    if until_true is_begun_or_gone "$holder" && is_gone "$holder"; then
+        skip "another's control group" "none may be made here"
+        return
+    fi
+    kill -KILL "$(supervisor_of "$holder")"
+    ends
+    ! is_alive "$stranger" || survivors=1
+    is "what is in another's control group lives on" "$survivors" 1
+    kill -KILL "$stranger"
+    until_true rmdir "$group/sqlock-$holder"
+}
+is_begun_or_gone() { # PID
+    is_gone "$1" || pgrep -x sleep -P "$(supervisor_of "$1")"
+}
+
 # The command is forked in its group by clone3(), or joins it where an old kernel
 # or a filter of system calls refuses that, or there is no group: its descendants
 # end before the lock passes on all the same.
@@ -320,6 +352,7 @@ if use "$(databases | head -n 1)"; then
     forked "no such call" refused CLONE_ERRNO=38 # ENOSYS
     forked "refused" refused CLONE_ERRNO=1       # EPERM
     forked "no right to make one" "" CLONE_NO_GROUP=yes
+    others_group
     late_daemon
 fi
 for one in $(databases); do

@@ -18,6 +18,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/random.h"
+
 /* Return the first line of a file that has `mark` in it, without its newline;
  * NULL: there is none.  The caller frees it. */
 static char *find_line(const char *path, const char *mark)
@@ -67,9 +69,18 @@ static int open_own(int mount_fd)
     return fd;
 }
 
+/* The name of the command's group: no other run has had it. */
+static char own_name[32];
+
+void run_cgroup_name(void)
+{
+    (void)snprintf(own_name, sizeof own_name, "sqlock-%d-%08x", (int)getpid(),
+                   (unsigned)lk_random_between(0, UINT32_MAX));
+}
+
 /* Open our own group, and name the command's group below it.  Return false if
  * there is no version 2 hierarchy. */
-static bool look_up(run_cgroup *group, pid_t sqlock)
+static bool look_up(run_cgroup *group)
 {
     int mount_fd = open_mount();
 
@@ -78,7 +89,7 @@ static bool look_up(run_cgroup *group, pid_t sqlock)
         return false;
     group->parent_fd = open_own(mount_fd);
     (void)close(mount_fd);
-    (void)snprintf(group->name, sizeof group->name, "sqlock-%d", (int)sqlock);
+    memcpy(group->name, own_name, sizeof group->name);
     return group->parent_fd >= 0;
 }
 
@@ -88,9 +99,9 @@ static void open_named(run_cgroup *group)
         openat(group->parent_fd, group->name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-void run_cgroup_make(run_cgroup *group, pid_t sqlock)
+void run_cgroup_make(run_cgroup *group)
 {
-    if (!look_up(group, sqlock))
+    if (!look_up(group))
         return;
     /* A group that exists already may have other members: it is not used. */
     if (mkdirat(group->parent_fd, group->name, 0755) == 0)
@@ -102,9 +113,9 @@ void run_cgroup_make(run_cgroup *group, pid_t sqlock)
         run_cgroup_clear(group);
 }
 
-void run_cgroup_find(run_cgroup *group, pid_t sqlock)
+void run_cgroup_find(run_cgroup *group)
 {
-    if (look_up(group, sqlock))
+    if (look_up(group))
         open_named(group);
 }
 

@@ -283,13 +283,13 @@ bool run_family_kill(pid_t session, run_child *child)
     return is_anyone_left;
 }
 
-bool run_family_sweep(pid_t sqlock)
+bool run_family_sweep(void)
 {
     int64_t end_ns = lk_boottime_ns() + GIVE_UP_NS;
     run_cgroup cgroup;
     bool is_anyone_left;
 
-    run_cgroup_find(&cgroup, sqlock);
+    run_cgroup_find(&cgroup);
     do {
         run_cgroup_kill(&cgroup);
         is_anyone_left = run_family_kill(RUN_ANY_SESSION, NULL);

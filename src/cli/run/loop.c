@@ -321,7 +321,7 @@ static void take_over(run_state *run)
     bool is_due = lk_boottime_ns() >= take_over_ns(run);
 
     (void)run_terminal_end(&run->terminal, 0);
-    if (run_family_sweep(getpid())) {
+    if (run_family_sweep()) {
         /* The lock is not released: it excludes others as long as the lease
          * lasts, since processes of the command still run. */
         run->report->cause = "lost";

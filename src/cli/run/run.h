@@ -360,13 +360,16 @@ typedef struct run_cgroup {
     char name[32];
 } run_cgroup;
 
-/** Make a control group below our own, named after the process @p sqlock, if
- *  that is allowed; otherwise there is no group. */
-void run_cgroup_make(run_cgroup *group, pid_t sqlock);
+/** Choose a new name for the control group, which the processes that are forked
+ *  after this call know, too. */
+void run_cgroup_name(void);
 
-/** Find the control group that was made for the process @p sqlock, if there is
- *  one. */
-void run_cgroup_find(run_cgroup *group, pid_t sqlock);
+/** Make a control group of that name below our own, if that is allowed;
+ *  otherwise there is no group. */
+void run_cgroup_make(run_cgroup *group);
+
+/** Find the control group of that name, if there is one. */
+void run_cgroup_find(run_cgroup *group);
 
 /** Fork a process in the group, if there is one.  The child may only execute a
  *  program or exit, by functions that a signal handler may call.  @return as
@@ -442,9 +445,9 @@ void run_family_signal_group(int number, pid_t group);
  *  have ended, as run_family_reap() does.  @return whether any child is left */
 bool run_family_kill(pid_t session, run_child *child);
 
-/** Kill all descendants, also by the control group that was made for the
- *  process @p sqlock.  Give up after 10 s.  @return whether any is left */
-bool run_family_sweep(pid_t sqlock);
+/** Kill all descendants, also by the control group.  Give up after 10 s.
+ *  @return whether any is left */
+bool run_family_sweep(void);
 
 /* ------------------------------------------------------------ terminal -- */
 

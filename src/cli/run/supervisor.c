@@ -49,7 +49,6 @@ typedef struct supervision {
     bool has_family;
     int refusal;   /* errno of execve(), or 0 */
     pid_t session; /* session of sqlock, and of the command */
-    pid_t sqlock;
     int64_t deadline_ns;
     int64_t kill_at_ns;
     int link_fd; /* -1: sqlock has ended */
@@ -101,7 +100,7 @@ static int start(supervision *own, const run_message *message)
     own->deadline_ns = message->deadline_ns;
     if (environment == NULL)
         return ENOMEM;
-    run_cgroup_make(&own->cgroup, own->sqlock);
+    run_cgroup_make(&own->cgroup);
     error = run_child_fork(&own->child, own->options, environment, own->mask,
                            &own->cgroup);
     if (error != 0)
@@ -376,12 +375,13 @@ int run_supervisor_start(const run_options *options, const sigset_t *mask)
 {
     supervision own = {.options = options,
                        .mask = mask,
-                       .sqlock = getpid(),
                        .cgroup = {.dir_fd = -1, .parent_fd = -1},
                        .child = {.gate_fd = -1}};
     int link[2];
+    pid_t sqlock = getpid();
     pid_t pid;
 
+    run_cgroup_name();
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link) != 0) {
         cli_error("socketpair: %s", strerror(errno));
         return -1;
@@ -389,7 +389,7 @@ int run_supervisor_start(const run_options *options, const sigset_t *mask)
     pid = fork();
     if (pid == 0) {
         (void)close(link[0]);
-        run_watcher_become(options, own.sqlock, link[1]);
+        run_watcher_become(options, sqlock, link[1]);
         own.link_fd = link[1];
         supervise(&own);
     }

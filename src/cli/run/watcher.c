@@ -47,7 +47,7 @@ static void watch(pid_t supervisor, pid_t sqlock)
     } while (rc != 0 && errno == EINTR);
     if (rc == 0 && info.si_code == CLD_EXITED)
         return;
-    (void)run_family_sweep(sqlock);
+    (void)run_family_sweep();
     if (getppid() != sqlock) /* otherwise sqlock reports it */
         cli_error("sqlock and its supervisor were killed; the command and its "
                   "processes were killed, too");
