@@ -363,11 +363,14 @@ static int take_result(const struct lk_joined *self, struct lk_batch *batch,
     return 0;
 }
 
-/* Return whether the database has the statement for many. */
+/* Return whether the database has the statement for many.  Keys that differ
+ * may be one row where the application chooses them, and the column compares
+ * loosely: a statement for both would give it to both. */
 static bool can_be_sent_together(struct lk_store *store,
                                  sqlock_statement_kind kind)
 {
     return store->statements[for_many(kind)].text != NULL &&
+           store->options.key_rule != SQLOCK_KEY_RAW &&
            !atomic_load(&store->db.pool.returns_no_rows);
 }
 
