@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/thread.h"
 #include "lease/batch.h"
 
 /* The most leases that a leader sends together. */
@@ -50,6 +51,7 @@ struct lk_joined {
     sqlock_error err;
     bool is_changed; /* the row */
     bool was_uncertain;
+    bool has_timed_out;
     int64_t token;
     int64_t sent_boot_ns; /* 0: it was not sent */
     int64_t deadline_ns;  /* the statement's */
@@ -262,28 +264,40 @@ static int64_t asked_last(const struct lk_joined *head)
     return last_ns;
 }
 
-/* Return until when the most patient of them waits for a connection. */
+/* Return until when the least patient of them waits for a connection; the
+ * others go on alone then.  0: they are claims, which are not patient. */
 static int64_t patient_until(const struct lk_joined *head)
 {
-    int64_t until_ns = 0;
+    int64_t until_ns = head->patient_until_ns;
 
     for (; head != NULL; head = head->next)
-        if (head->patient_until_ns > until_ns)
-            until_ns = head->patient_until_ns;
+        until_ns = lk_sooner(until_ns, head->patient_until_ns);
     return until_ns;
 }
 
-/* Note the outcome of the statement for each.  A refusal may be due to one of
- * them: then each goes on alone. */
+/* Return whether the refusal of the statement for all refuses this one, too.
+ * Others may be due to one of them. */
+static bool is_refused(const struct lk_joined *joined, const struct lk_run *run,
+                       int rc)
+{
+    if (rc == SQLOCK_ERESOURCE)
+        return joined->patient_until_ns <= run->patient_until_ns;
+    /* Rows that are locked are passed over, so it is the table that is. */
+    return lk_is_outage(rc) || rc == SQLOCK_EBUSY;
+}
+
+/* Note the outcome of the statement for each.  Those that are not refused, and
+ * whose rows are not changed, go on alone. */
 static void note(const struct lk_batch *all, const struct lk_run *run, int rc,
                  const sqlock_error *why, const sqlock_result *result)
 {
     for (size_t i = 0; i < all->count; i++) {
         struct lk_joined *joined = all->items[i].owner;
 
-        joined->rc = lk_is_outage(rc) || rc == SQLOCK_ERESOURCE ? rc : 0;
+        joined->rc = is_refused(joined, run, rc) ? rc : 0;
         joined->err = *why;
         joined->was_uncertain = run->was_uncertain;
+        joined->has_timed_out = run->has_timed_out;
         joined->sent_boot_ns = all->sent_boot_ns;
         joined->deadline_ns = run->deadline_ns;
     }
@@ -345,6 +359,7 @@ static int take_result(const struct lk_joined *self, struct lk_batch *batch,
 
     run->is_write = true;
     run->was_uncertain = run->was_uncertain || self->was_uncertain;
+    run->has_timed_out = self->has_timed_out;
     run->sent_boot_ns = self->sent_boot_ns;
     run->deadline_ns = self->deadline_ns;
     lk_batch_note_times(batch, run);
