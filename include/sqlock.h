@@ -33,8 +33,9 @@
  *     on the database's clock, in _at_us.
  *
  * Threads
- *     Any thread may use a registry and its locks at any time.  The option
- *     `ownership` says who owns a lock that is held.
+ *     Any thread may use a registry and its locks at any time; `ownership` says
+ *     who owns a lock that is held.  pthread_cancel() takes effect after a call
+ *     on locks, not in it; it must not reach a thread in any other call.
  *
  * Child processes
  *     A registry works only in the process that opened it.  In a child each
@@ -212,9 +213,8 @@ typedef enum sqlock_level {
 /** Something that happened; sqlock/event.h has its members. */
 typedef struct sqlock_event sqlock_event;
 
-/** Function that receives an event.  Several threads may call it at a time:
- *  threads of the library, and the application's within their calls of the
- *  library, which wait for it.  Its calls of the library return EINUSE. */
+/** Function that receives an event (event.h).  Several threads may call it at a
+ *  time, the library's and the application's.  Its calls return EINUSE. */
 typedef void (*sqlock_event_fn)(void *context, const sqlock_event *event);
 
 /** Options of a registry.  Zero means the default. */

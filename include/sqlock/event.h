@@ -2,7 +2,10 @@
  * sqlock/event.h - events of a registry, for logs
  *
  * A registry calls the `on_event` of its options for each event whose level is
- * at least its `event_level`; sqlock_event_fn says in which threads.
+ * at least its `event_level`, in a thread of the library, or in one of the
+ * application's in the middle of its call.  That call, and calls of other
+ * threads which it serves, wait for `on_event` to return: so it must not lock a
+ * mutex that a thread of the application keeps locked during a call.
  *
  * Calling sequence
  *     sqlock_event event = {0}; // the argument of on_event

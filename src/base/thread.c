@@ -26,6 +26,19 @@ int lk_thread_start(pthread_t *thread, void *(*run)(void *), void *argument,
     return 0;
 }
 
+int lk_cancel_defer(void)
+{
+    int before = PTHREAD_CANCEL_ENABLE;
+
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+void lk_cancel_allow(int before)
+{
+    (void)pthread_setcancelstate(before, NULL);
+}
+
 void lk_condition_init(pthread_cond_t *condition)
 {
     pthread_condattr_t attributes;

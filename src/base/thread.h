@@ -15,6 +15,12 @@
 int lk_thread_start(pthread_t *thread, void *(*run)(void *), void *argument,
                     sqlock_error *err);
 
+/* Let pthread_cancel() have no effect on this thread before lk_cancel_allow().
+ * Where threads wait for one another, or hold a mutex while they sleep, one
+ * that ended on the way would keep the others there for ever. */
+int lk_cancel_defer(void);
+void lk_cancel_allow(int before);
+
 /* Initialize a condition variable that waits by CLOCK_MONOTONIC. */
 void lk_condition_init(pthread_cond_t *condition);
 

@@ -396,47 +396,59 @@ static bool is_too_late(const struct lk_joined *self)
            sqlock_monotonic_ns() >= self->batch->deadline_ns;
 }
 
-int lk_together_run(struct lk_store *store, sqlock_statement_kind kind,
-                    struct lk_batch *batch, struct lk_run *run,
-                    sqlock_result *result, sqlock_error *err)
+static int run_with_others(struct lk_store *store, struct lk_joined *self,
+                           struct lk_batch *batch, struct lk_run *run,
+                           sqlock_result *result, sqlock_error *err)
 {
     struct lk_together *together = &store->together;
-    struct lk_joined self = {.kind = kind,
-                             .batch = batch,
-                             .asked_ns = run->asked_ns,
-                             .patient_until_ns = run->patient_until_ns};
     int64_t begun_ns = sqlock_monotonic_ns();
     size_t count = 1;
     int rc;
 
-    if (!can_be_sent_together(store, kind))
-        return lk_batch_run(store, kind, batch, run, result, err);
-    (void)sem_init(&self.called, 0, 0);
-    if (!enter(together, &self)) {
-        await_call(together, &self);
+    if (!enter(together, self)) {
+        await_call(together, self);
         lk_count_time(&store->db.stats.pool_wait,
                       sqlock_monotonic_ns() - begun_ns);
-        if (self.state == LEADS)
-            count = gather(together, &self);
+        if (self->state == LEADS)
+            count = gather(together, self);
         if (run->patient_until_ns != 0) /* the wait extends its deadline */
             batch->deadline_ns = lk_store_deadline(store);
     }
     if (count > 1) {
-        send_all(store, &self, count);
+        send_all(store, self, count);
         pass_on(together);
-        call_others(&self);
+        call_others(self);
     }
-    if (count > 1 || self.state == DONE)
-        rc = take_result(&self, batch, run, result, err);
-    else if (is_too_late(&self))
+    if (count > 1 || self->state == DONE)
+        rc = take_result(self, batch, run, result, err);
+    else if (is_too_late(self))
         rc = lk_error(err, SQLOCK_ERESOURCE,
                       "all connections were in use for the whole time of the "
                       "statement: raise pool_size");
     else
-        rc = lk_batch_run(store, kind, batch, run, result, err);
-    if (count == 1 && self.state == LEADS)
+        rc = lk_batch_run(store, self->kind, batch, run, result, err);
+    if (count == 1 && self->state == LEADS)
         pass_on(together);
     leave(together);
+    return rc;
+}
+
+int lk_together_run(struct lk_store *store, sqlock_statement_kind kind,
+                    struct lk_batch *batch, struct lk_run *run,
+                    sqlock_result *result, sqlock_error *err)
+{
+    struct lk_joined self = {.kind = kind,
+                             .batch = batch,
+                             .asked_ns = run->asked_ns,
+                             .patient_until_ns = run->patient_until_ns};
+    int before, rc;
+
+    if (!can_be_sent_together(store, kind))
+        return lk_batch_run(store, kind, batch, run, result, err);
+    (void)sem_init(&self.called, 0, 0);
+    before = lk_cancel_defer();
+    rc = run_with_others(store, &self, batch, run, result, err);
+    lk_cancel_allow(before);
     (void)sem_destroy(&self.called);
     return rc;
 }

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/thread.h"
 
 /* --- the queue --- */
 
@@ -234,14 +235,13 @@ static int wait_or_lead(sqlock_stock *stock,
 int lk_combine_alone(struct lk_stock_operation *op, sqlock_error *err)
 {
     struct lk_combined_request request = {.op = op};
-    int cancel_state = PTHREAD_CANCEL_ENABLE;
-    int rc;
+    int before, rc;
 
     if (sem_init(&request.turn, 0, 0) != 0)
         return lk_error_nomem(err);
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    before = lk_cancel_defer();
     rc = wait_or_lead(op->stock, &request);
-    (void)pthread_setcancelstate(cancel_state, NULL);
+    lk_cancel_allow(before);
     (void)sem_destroy(&request.turn);
     if (rc < 0)
         return lk_error_nomem(err);

@@ -188,10 +188,250 @@ static void test_a_locked_row_holds_up_no_other(void **state)
     disperse(&crowd, f);
 }
 
+/* --- what is refused --- */
+
+/* A claim or release of several is not carried out, but gives `refusal`. */
+struct refusal {
+    struct crowd crowd;
+    int refusal;
+    atomic_uint leases; /* that were in the statements refused */
+    atomic_uint told;   /* threads that were told so */
+};
+
+static unsigned leases_of(const struct tap_event *event)
+{
+    unsigned leases = 0;
+
+    for (size_t i = 0; i < event->count; i++) {
+        const sqlock_value *value = &event->parameters[i];
+
+        if (value->type != SQLOCK_TEXT || value->text[0] != '[')
+            continue;
+        for (const char *at = value->text; *at != '\0'; at++)
+            leases += *at == '{';
+    }
+    return leases;
+}
+
+static int refuse_several(void *context, const struct tap_event *event)
+{
+    struct refusal *r = context;
+    unsigned leases = event->call == TAP_EXECUTE ? leases_of(event) : 0;
+
+    if (leases == 0 || strstr(event->text, "LOCK_NAME") == NULL)
+        return 0;
+    (void)atomic_fetch_add(&r->leases, leases);
+    return r->refusal;
+}
+
+/* Claim until a claim was refused together with others. */
+static int claim_often(struct worker *worker)
+{
+    struct refusal *r = worker->context;
+    sqlock_lock *lock = r->crowd.locks[worker->index];
+    int told = r->refusal == SQLOCK_ECANCELED ? SQLOCK_ETIMEDOUT : SQLOCK_EBUSY;
+    int rc;
+
+    do {
+        rc = lock_try(lock, 0, 0, &worker->err);
+        if (rc == told)
+            (void)atomic_fetch_add(&r->told, 1);
+        else if (rc < 0)
+            return worker_fail(worker, "%d: %s", rc, worker->err.message);
+        if (rc == 0)
+            worker_expect(worker, 0, sqlock_release(lock, &worker->err));
+    } while (atomic_load(&r->leases) == 0);
+    return 0;
+}
+
+/* Rows that are locked are passed over, so the statement for several is refused
+ * because of the table or the server: each is told that, and is not sent alone
+ * with what is left of its time, after which nobody would know what became of
+ * it. */
+static void test_a_refusal_of_several_is_each_ones(void **state)
+{
+    static const int refusals[] = {SQLOCK_EBUSY, SQLOCK_ECANCELED};
+    struct fixture *f = *state;
+    struct refusal r;
+    struct workers workers;
+
+    for (size_t i = 0; i < 2 && !fixture_is_oracles(f); i++) {
+        memset(&r, 0, sizeof r);
+        r.refusal = refusals[i];
+        gather(&r.crowd, f);
+        tap_hooks(refuse_several, NULL, &r);
+        workers_start(&workers, THREADS, claim_often, &r);
+        workers_join(&workers);
+        assert_int_equal(atomic_load(&r.told), atomic_load(&r.leases));
+        disperse(&r.crowd, f);
+    }
+}
+
+/* --- what is one row --- */
+
+/* Locks of which the first ALIKE have one row, as their keys are one for the
+ * table. */
+#define ALIKE (THREADS / 2)
+struct alike {
+    sqlock_registry *registry;
+    sqlock_lock *locks[THREADS];
+    atomic_uint granted;
+};
+
+static int claim_once(struct worker *worker)
+{
+    struct alike *alike = worker->context;
+    int rc = lock_try(alike->locks[worker->index], 0, 0, &worker->err);
+
+    (void)atomic_fetch_add(&alike->granted, rc == 0);
+    return rc == 0 || rc == SQLOCK_EBUSY
+               ? 0
+               : worker_fail(worker, "%d: %s", rc, worker->err.message);
+}
+
+/* Give the row to each lock in turn, so that each is claimed by the short
+ * statement next; then let all claim at once. */
+static void claim_at_once(struct alike *alike)
+{
+    struct workers workers;
+
+    atomic_store(&alike->granted, 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        lock_take_and_give(alike->locks[i]);
+    workers_start(&workers, THREADS, claim_once, alike);
+    workers_join(&workers);
+    assert_int_equal(atomic_load(&alike->granted), THREADS - ALIKE + 1);
+    for (unsigned i = 0; i < THREADS; i++)
+        if (sqlock_is_held(alike->locks[i]))
+            lock_give(alike->locks[i]);
+}
+
+/* Make the column LOCK_KEY of the table ignore case. */
+static void loosen_key(struct fixture *f, const char *table)
+{
+    if (f->database->bit == ON_MYSQL) {
+        (void)sql_run(&f->sql,
+                      "ALTER TABLE %s MODIFY LOCK_KEY CHAR(36) CHARACTER SET "
+                      "utf8mb4 COLLATE utf8mb4_general_ci NOT NULL",
+                      table);
+        return;
+    }
+    (void)sql_run(&f->sql,
+                  "CREATE COLLATION IF NOT EXISTS loose (provider = icu, "
+                  "locale = 'und-u-ks-level2', deterministic = false)");
+    (void)sql_run(&f->sql,
+                  "ALTER TABLE %s ALTER COLUMN LOCK_KEY TYPE CHAR(36) COLLATE "
+                  "loose",
+                  table);
+}
+
+/* With raw keys, "key" and "KEY" are one lock where the column compares so:
+ * one statement about both would grant it twice. */
+static void test_keys_of_one_row_have_one_owner(void **state)
+{
+    static const char table[] = "alike_LOCK";
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    struct alike alike = {0};
+    char name[16];
+
+    options.table_prefix = "alike_";
+    options.key_rule = SQLOCK_KEY_RAW;
+    options.ownership = SQLOCK_OWNED_BY_REGISTRY;
+    options.pool_size = 2;
+    (void)sql_try(&f->sql, NULL, "DROP TABLE %s", table);
+    assert_ok(
+        sqlock_schema_create(f->url, &options, SQLOCK_LAYOUT_SQLOCK, &f->err));
+    loosen_key(f, table);
+    alike.registry = fixture_registry(f, &options);
+    for (unsigned i = 0; i < THREADS; i++) {
+        (void)snprintf(name, sizeof name, "lock/%u", i < ALIKE ? 0 : i);
+        for (unsigned bit = 0; bit < 4; bit++)
+            name[bit] = (char)(name[bit] - (i >> bit & 1 ? 'a' - 'A' : 0));
+        alike.locks[i] = lock_obtain(alike.registry, name);
+    }
+    for (unsigned round = 0; round < ROUNDS; round++)
+        claim_at_once(&alike);
+    registry_end(alike.registry);
+    (void)sql_run(&f->sql, "DROP TABLE %s", table);
+}
+
+/* --- threads that are cancelled --- */
+
+/* The first statement waits until the test has cancelled threads. */
+struct held {
+    struct crowd crowd;
+    atomic_bool is_held, may_go;
+};
+
+static int hold_first(void *context, const struct tap_event *event)
+{
+    struct held *held = context;
+
+    if (event->call == TAP_EXECUTE && !atomic_exchange(&held->is_held, true))
+        (void)wait_until(atomic_load(&held->may_go), PATIENCE_MS);
+    return 0;
+}
+
+/* Take the lock, and die there if the thread was cancelled. */
+static int take_and_die(struct worker *worker)
+{
+    struct held *held = worker->context;
+
+    if (take(worker, &held->crowd) < 0)
+        return -1;
+    pthread_testcancel();
+    worker_expect(
+        worker, 0,
+        sqlock_release(held->crowd.locks[worker->index], &worker->err));
+    return 0;
+}
+
+static void *die(void *worker)
+{
+    (void)take_and_die(worker);
+    return NULL;
+}
+
+/* The first thread leads, and so does the second, for the third and fourth:
+ * those that are cancelled meanwhile go on to the end of the call. */
+static void test_cancelled_threads_finish_their_statement(void **state)
+{
+    struct fixture *f = *state;
+    struct held held = {0};
+    struct worker workers[4] = {0};
+
+    gather(&held.crowd, f);
+    tap_hooks(hold_first, NULL, &held);
+    for (unsigned i = 0; i < 4; i++) {
+        workers[i].index = i;
+        workers[i].context = &held;
+        assert_int_equal(
+            pthread_create(&workers[i].thread, NULL, die, &workers[i]), 0);
+        if (i == 0)
+            assert_becomes_true(atomic_load(&held.is_held), PATIENCE_MS);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(pthread_cancel(workers[i].thread), 0);
+    atomic_store(&held.may_go, true);
+    for (unsigned i = 0; i < 4; i++) {
+        void *ended = NULL;
+
+        assert_int_equal(pthread_join(workers[i].thread, &ended), 0);
+        assert_ptr_equal(ended, i < 3 ? PTHREAD_CANCELED : NULL);
+        assert_string_equal(workers[i].report, "");
+    }
+    tap_reset();
+    registry_end(held.crowd.registry);
+}
+
 static const struct test tests[] = {
     TEST(test_threads_that_wait_share_statements),
     TEST(test_a_shared_statement_without_an_answer),
     TEST_ON(test_a_locked_row_holds_up_no_other, ON_POSTGRES | ON_MYSQL,
             IN_SQLOCK),
+    TEST_ON(test_a_refusal_of_several_is_each_ones, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_keys_of_one_row_have_one_owner, ON_SERVERS, IN_SQLOCK),
+    TEST(test_cancelled_threads_finish_their_statement),
 };
 const struct topic topic_together = TOPIC(tests);
