@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "lease/store.h"
 #include "tx/tx.h"
@@ -110,8 +111,8 @@ int lk_stock_execute(const struct lk_stock_tables *tables, sqlock_tx *tx,
     struct lk_run run = {
         .statement = statement,
         .arguments = &arguments,
-        .deadline_ns =
-            deadline_ns != 0 ? deadline_ns : lk_store_deadline(tables->store),
+        /* A client that gives up before the server knows no outcome. */
+        .deadline_ns = lk_later(deadline_ns, lk_store_deadline(tables->store)),
         .is_write = is_write(kind),
         .is_repeatable = is_repeatable(kind),
     };

@@ -413,6 +413,40 @@ static void test_a_sale_behind_one_that_hangs_ends_by_its_deadline(void **state)
     registry_end(registry);
 }
 
+/* An attempt that begins before the deadline has the time of a statement, in
+ * which the server tells that the row is locked: nothing is uncertain. */
+static void test_a_locked_item_is_busy_at_the_deadline(void **state)
+{
+    static const sqlock_stock_strategy strategies[] = {
+        SQLOCK_STOCK_CONDITIONAL, SQLOCK_STOCK_PESSIMISTIC,
+        SQLOCK_STOCK_OPTIMISTIC, SQLOCK_STOCK_COALESCED, SQLOCK_STOCK_BUCKETS};
+    struct fixture *f = *state;
+    sqlock_options settings = fixture_options(f);
+    sqlock_stock_options options = SQLOCK_STOCK_INIT;
+    const char *item = shop_item(f, 10);
+    sqlock_registry *registry;
+    char table[64];
+
+    settings.statement_timeout_ms = PATIENCE_MS;
+    registry = fixture_registry(f, &settings);
+    options.deadline_ms = 100;
+    assert_int_equal(sql_begin(&f->sql), 0);
+    (void)sql_integer(&f->sql, "SELECT 1 FROM %s WHERE ITEM = '%s' FOR UPDATE",
+                      shop_table(f, "STOCK", table), item);
+    for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
+        sqlock_stock *stock;
+
+        options.strategy = strategies[i];
+        assert_ok(sqlock_stock_open(&stock, registry, &options, &f->err));
+        assert_fails(SQLOCK_EBUSY, sqlock_stock_deduct(stock, NULL, NULL, item,
+                                                       1, NULL, &f->err));
+        sqlock_stock_close(stock);
+    }
+    assert_int_equal(sql_rollback(&f->sql), 0);
+    assert_int_equal(shop_there(f, item), 10);
+    registry_end(registry);
+}
+
 /* A program that was built when the structs had fewer members: nothing is
  * written behind those that it has. */
 static void
@@ -505,6 +539,7 @@ static const struct test tests[] = {
     TEST(test_a_stock_may_be_opened_with_fewer_buckets),
     TEST(test_buckets_are_rebalanced_under_load),
     TEST(test_a_sale_behind_one_that_hangs_ends_by_its_deadline),
+    TEST_ON(test_a_locked_item_is_busy_at_the_deadline, ON_SERVERS, 0),
 };
 
 const struct topic topic_answers = TOPIC(tests);
