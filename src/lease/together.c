@@ -392,7 +392,7 @@ static bool can_be_sent_together(struct lk_store *store,
 /* Return whether a statement that has waited is too late to be sent alone. */
 static bool is_too_late(const struct lk_joined *self)
 {
-    return self->patient_until_ns == 0 && self->state != DONE &&
+    return self->state != DONE &&
            sqlock_monotonic_ns() >= self->batch->deadline_ns;
 }
 

@@ -53,7 +53,6 @@ static void find_duplicates(struct lk_combine *combine)
             struct lk_combined_request *other = combine->requests[k];
 
             if (other->op->order != NULL && other->hash == request->hash &&
-                other->original == NULL &&
                 strcmp(other->op->order, request->op->order) == 0)
                 request->original = other;
         }
@@ -92,7 +91,6 @@ static void answer_duplicate(struct lk_combined_request *request)
     }
     line->left = first->left;
     line->result = first->result;
-    line->delta = first->delta;
     request->op->is_duplicate = true;
     answer(request, rc, &request->original->err);
 }

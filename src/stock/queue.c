@@ -156,14 +156,9 @@ pass_on(sqlock_stock *stock, const struct lk_combined_request *leader)
 static void note_rounds(sqlock_stock *stock, const struct lk_combine *combine)
 {
     uint_fast64_t seen = atomic_load(&stock->most_rounds);
-    uint64_t most = 0;
+    /* First come, first served. */
+    uint64_t most = combine->round - combine->requests[0]->came_in;
 
-    for (size_t i = 0; i < combine->count; i++) {
-        uint64_t waited = combine->round - combine->requests[i]->came_in;
-
-        if (waited > most)
-            most = waited;
-    }
     while (most > seen &&
            !atomic_compare_exchange_weak(&stock->most_rounds, &seen, most))
         continue;
