@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "lease/sharer.h"
 
@@ -97,13 +98,13 @@ static const char *text_of(const sqlock_value *cell)
     return cell->type == SQLOCK_TEXT ? cell->text : NULL;
 }
 
-int lk_waits_read(struct lk_store *store, struct lk_waits *waits,
-                  sqlock_error *err)
+int lk_waits_read(struct lk_store *store, int64_t latest_ns,
+                  struct lk_waits *waits, sqlock_error *err)
 {
     struct lk_arguments arguments;
     struct lk_run run = {
         .arguments = &arguments,
-        .deadline_ns = lk_store_deadline(store),
+        .deadline_ns = lk_sooner(lk_store_deadline(store), latest_ns),
         .is_repeatable = true,
     };
     sqlock_result result = {0};

@@ -35,10 +35,10 @@ struct lk_waits {
 /* Add a wait for an owner that has a lock.  Return false if out of memory. */
 bool lk_waits_add(struct lk_waits *waits, uint32_t waiter, uint32_t awaited);
 
-/* Read the parties of all locks that have tickets.  Return 0, ENOMEM or as
- * sqlock_lock_read(). */
-int lk_waits_read(struct lk_store *store, struct lk_waits *waits,
-                  sqlock_error *err);
+/* Read the parties of all locks that have tickets, until latest_ns
+ * (CLOCK_MONOTONIC) at most.  Return 0, ENOMEM or as sqlock_lock_read(). */
+int lk_waits_read(struct lk_store *store, int64_t latest_ns,
+                  struct lk_waits *waits, sqlock_error *err);
 
 /* Add the parties of one lock, from the columns of its row: sharers and queue
  * may be NULL.  Whose lease or ticket was over at `now_us` is left out.  Return

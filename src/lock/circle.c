@@ -174,7 +174,8 @@ static bool is_seen(const struct lk_part *part)
 
     if (!holds(registry, part->owner))
         return false;
-    is_complete = lk_waits_read(store, &waits, NULL) == 0;
+    is_complete =
+        lk_waits_read(store, part->waiter->deadline_ns, &waits, NULL) == 0;
     pthread_mutex_lock(&lk_mutex);
     is_complete = is_complete && add_own(registry, &waits);
     pthread_mutex_unlock(&lk_mutex);
