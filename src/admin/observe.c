@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "admin/info.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
@@ -154,10 +155,9 @@ int sqlock_observe(sqlock_registry *registry, const char *name, int64_t wait_ms,
     rc = lk_store_key(registry, name, &store, key, err);
     if (rc < 0)
         return rc;
-    if (wait_ms < SQLOCK_FOREVER || cancel_fd < 0)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "wait_ms is 0, a time in ms or SQLOCK_FOREVER, and "
-                        "cancel_fd a descriptor or 0");
+    rc = lk_check_wait(wait_ms, cancel_fd, err);
+    if (rc < 0)
+        return rc;
     lk_observer_begin(&observer, registry, key);
     rc = observe(store, &observer, wait_ms, cancel_fd, seen, &own);
     lk_observer_end(&observer);

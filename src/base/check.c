@@ -3,6 +3,8 @@
  */
 #include "base/check.h"
 
+#include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 
 static size_t size_of(const void *given)
@@ -62,6 +64,21 @@ void lk_rows_pack(void *rows, size_t count, size_t size, size_t given)
 
     for (size_t i = 1; given < size && i < count; i++)
         memmove(at + i * given, at + i * size, given);
+}
+
+int lk_check_wait(int64_t wait_ms, int cancel_fd, sqlock_error *err)
+{
+    if (wait_ms < SQLOCK_FOREVER)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "wait_ms is %" PRId64 ": use 0, a time in ms, or "
+                        "SQLOCK_FOREVER",
+                        wait_ms);
+    if (cancel_fd != 0 && fcntl(cancel_fd, F_GETFD) < 0)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "cancel_fd is %d, which is not open: use a descriptor, "
+                        "or 0 for none",
+                        cancel_fd);
+    return 0;
 }
 
 int lk_check_number(const char *name, uint32_t *value, uint32_t otherwise,

@@ -43,6 +43,10 @@ int lk_row_check(const char *type, size_t given, size_t size,
  * size `given`, which lk_row_check() has accepted. */
 void lk_rows_pack(void *rows, size_t count, size_t size, size_t given);
 
+/* Check the arguments of a wait: a time, or SQLOCK_FOREVER, and a descriptor
+ * that is open, or 0.  Return 0 or SQLOCK_EINVAL. */
+int lk_check_wait(int64_t wait_ms, int cancel_fd, sqlock_error *err);
+
 /* Replace a value of 0 by `otherwise`, the default.  Return 0, or SQLOCK_EINVAL
  * if the value is not within the limits; the error's text has `name`. */
 int lk_check_number(const char *name, uint32_t *value, uint32_t otherwise,

@@ -493,13 +493,10 @@ static int check(const struct lk_set *set, int64_t wait_ms,
     const sqlock_options *defaults = &set->registry->store.options;
     int rc = lk_sized_read(complete, &sized, options, err);
 
+    if (rc == 0)
+        rc = lk_check_wait(wait_ms, complete->cancel_fd, err);
     if (rc < 0)
         return rc;
-    if (wait_ms < SQLOCK_FOREVER)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "wait_ms is %lld: use 0, a time in ms, or "
-                        "SQLOCK_FOREVER",
-                        (long long)wait_ms);
     rc = lk_ttl_check(defaults, &complete->ttl_ms, complete->ttl_ms,
                       defaults->ttl_ms, err);
     return rc < 0 ? rc : lk_modes_check(set, complete, err);

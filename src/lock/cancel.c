@@ -37,7 +37,7 @@ struct lk_cancel_fd {
     UT_hash_handle hh;
 };
 
-/* Return whether the descriptor is readable, hung up or closed. */
+/* Return whether the descriptor is readable, hung up or closed by now. */
 static bool is_ready(int fd)
 {
     struct pollfd wait = {.fd = fd, .events = POLLIN};
@@ -157,9 +157,6 @@ int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
 {
     int rc = 0;
 
-    if (fd < 0)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "cancel_fd is %d: use a descriptor, or 0 for none", fd);
     if (fd == 0)
         return 0;
     if (!is_ready(fd))

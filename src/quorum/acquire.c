@@ -258,12 +258,10 @@ static int read_options(sqlock_quorum *quorum, int64_t wait_ms,
     sqlock_acquire_options *read = &quorum->options;
     int rc = lk_sized_read(read, &sized, options, err);
 
+    if (rc == 0)
+        rc = lk_check_wait(wait_ms, read->cancel_fd, err);
     if (rc < 0)
         return rc;
-    if (wait_ms < SQLOCK_FOREVER || read->cancel_fd < 0)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "wait_ms is 0, a time in ms or SQLOCK_FOREVER, and "
-                        "cancel_fd a descriptor or 0");
     if (read->permits != 0 || read->weight != 0 || read->modes != NULL)
         return lk_error(err, SQLOCK_EINVAL,
                         "a quorum has no permits, weight or modes: several "

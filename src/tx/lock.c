@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -332,11 +333,10 @@ static int lock_names(sqlock_tx *tx, const struct name *names, size_t count,
 
 static int check_wait(int64_t wait_ms, bool skip_locked, sqlock_error *err)
 {
-    if (wait_ms < SQLOCK_FOREVER)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "wait_ms is %lld: use 0, a time in ms, or "
-                        "SQLOCK_FOREVER",
-                        (long long)wait_ms);
+    int rc = lk_check_wait(wait_ms, 0, err);
+
+    if (rc < 0)
+        return rc;
     if (skip_locked && wait_ms != 0)
         return lk_error(err, SQLOCK_EINVAL,
                         "with skip_locked, wait_ms must be 0");

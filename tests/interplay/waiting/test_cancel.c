@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "lock/registry.h"
+#include "sqlock/leader.h"
 
 #define QUEUE_FIRST 2000
 
@@ -86,7 +87,31 @@ static void test_a_descriptor_that_was_ready_before_ends_no_wait(void **state)
     lock_drop(lock);
 }
 
+/* It would end the wait at once, as if somebody had cancelled it. */
+static void test_a_descriptor_that_is_not_open_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_request *request = NULL;
+    sqlock_info *seen = NULL;
+
+    options.cancel_fd = eventfd(0, EFD_CLOEXEC);
+    (void)close(options.cancel_fd);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_acquire(lock, SQLOCK_FOREVER, &options, &f->err));
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_request_acquire(&request, lock, SQLOCK_FOREVER,
+                                        &options, 0, &f->err));
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_observe(f->a, f->name, SQLOCK_FOREVER,
+                                options.cancel_fd, &seen, &f->err));
+    assert_fails(SQLOCK_EINVAL, sqlock_acquire(lock, -2, NULL, &f->err));
+    lock_drop(lock);
+}
+
 static const struct test tests[] = {
+    TEST(test_a_descriptor_that_is_not_open_is_refused),
     TEST(test_a_descriptor_that_was_ready_before_ends_no_wait),
     TEST_ON(test_a_crowd_with_descriptors_costs_what_one_without_does,
             ON_SQLITE, IN_SQLOCK),
