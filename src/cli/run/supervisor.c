@@ -148,6 +148,8 @@ static bool has_ended(const supervision *own)
 
 static void take_signal(supervision *own, const run_message *message)
 {
+    bool was_over = has_ended(own); /* the signal may end it at once */
+
     if (own->reaped_ns != 0)
         return;
     if (run_signals_tell_to_end(message->number))
@@ -156,7 +158,7 @@ static void take_signal(supervision *own, const run_message *message)
      * continue. */
     if (lk_boottime_ns() < last_moment_ns(own))
         pass_on(own, message->number);
-    if (!has_ended(own))
+    if (!was_over)
         own->serial = message->serial;
 }
 
