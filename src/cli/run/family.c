@@ -114,6 +114,13 @@ static bool append(process_list *list, const process *one)
     return true;
 }
 
+/* Return whether the signal has reached our own child; 0 reaches also one that
+ * we may not signal. */
+static bool reaches(pid_t child, int number)
+{
+    return kill(child, number) == 0 || (number == 0 && errno == EPERM);
+}
+
 static bool is_meant(const process *one, pid_t session)
 {
     return session == RUN_ANY_SESSION || one->session == session;
@@ -140,7 +147,7 @@ static bool signal_children(process_list *list, int number, pid_t session,
     while (fscanf(children, "%d", &pid) == 1) {
         one.pid = pid;
         one.session = getsid(pid);
-        if (is_meant(&one, session) && kill(pid, number) == 0)
+        if (is_meant(&one, session) && reaches(pid, number))
             (*reached)++;
         if (list != NULL)
             (void)append(list, &one);
@@ -185,7 +192,7 @@ static void scan(process_list *list, size_t known, int number, pid_t session,
         if (one.is_family && is_listed(list, known, one.pid))
             continue;
         if (one.is_family && is_meant(&one, session) &&
-            kill(one.pid, number) == 0)
+            reaches(one.pid, number))
             (*reached)++;
         if (!append(list, &one))
             break;
@@ -225,7 +232,9 @@ static bool signal_deep(const process *one, int number)
     if (fd < 0)
         return false;
     if (read_process(one->pid, &now) && now.parent == one->parent)
-        was_reached = syscall(SYS_pidfd_send_signal, fd, number, NULL, 0) == 0;
+        was_reached =
+            syscall(SYS_pidfd_send_signal, fd, number, NULL, 0) == 0 ||
+            (number == 0 && errno == EPERM);
     (void)close(fd);
     return was_reached;
 }
@@ -258,11 +267,17 @@ bool run_family_may_have(pid_t session)
 
 /* ------------------------------------------------------------------ kill -- */
 
-void run_family_signal_group(int number, pid_t group)
+bool run_family_has_group(pid_t group)
 {
     siginfo_t info;
 
-    if (waitid(P_PGID, (id_t)group, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+    return waitid(P_PGID, (id_t)group, &info,
+                  WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+void run_family_signal_group(int number, pid_t group)
+{
+    if (run_family_has_group(group))
         (void)kill(-group, number);
 }
 

@@ -429,12 +429,16 @@ int run_child_read_report(run_child *child);
 bool run_family_reap(run_child *child);
 
 /** Send a signal to the descendants in @p session, or to all (RUN_ANY_SESSION);
- *  with the number 0 only count them.  @return how many were reached */
+ *  with the number 0 only count them, also those that may not be signalled.
+ *  @return how many were reached */
 size_t run_family_signal(int number, pid_t session);
 
 /** Return whether one of the descendants, of which there are some, is in
  *  @p session; also if none of them can be seen, as without /proc. */
 bool run_family_may_have(pid_t session);
+
+/** Return whether one of our children is in that process group. */
+bool run_family_has_group(pid_t group);
 
 /** Send a signal to a process group, if one of our children is in it: its
  *  number cannot have been given to another one then. */

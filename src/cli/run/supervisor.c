@@ -292,6 +292,14 @@ static bool is_gone(const supervision *own)
     return ended_by_itself(own) && !run_family_may_have(own->session);
 }
 
+/* Return whether KILL has reached whatever it can: what is left is not in the
+ * command's group, and is seen nowhere, as a daemon without /proc. */
+static bool is_out_of_reach(const supervision *own)
+{
+    return own->reaped_ns != 0 && !run_family_has_group(own->child.pid) &&
+           run_family_signal(0, RUN_ANY_SESSION) == 0;
+}
+
 static void step_stopping(supervision *own)
 {
     if (is_gone(own)) {
@@ -307,7 +315,7 @@ static void step_stopping(supervision *own)
     run_family_signal_group(SIGKILL, own->child.pid);
     own->has_family = run_family_kill(session_meant(own), &own->child);
     note_child(own);
-    if (is_gone(own))
+    if (is_gone(own) || is_out_of_reach(own))
         finish(own);
 }
 
