@@ -43,7 +43,7 @@ static char *line_of(json_t *value)
 
 /* Write what a writable pipe takes at once.  That nobody reads it is no reason
  * to fail, nor to die of SIGPIPE, which is blocked, or ignored. */
-static void write_part(int fd, const char *text, size_t length)
+static void write_line(int fd, const char *text, size_t length)
 {
     ssize_t written = write(fd, text, length);
 
@@ -57,7 +57,7 @@ static const char *region_of(const run_options *options)
 
 /* Return whether the descriptor of the report takes PIPE_BUF bytes at once, as
  * a writable pipe does. */
-static bool takes_part(const run_report *report)
+static bool takes_line(const run_report *report)
 {
     struct pollfd file = {.fd = report->fd, .events = POLLOUT};
 
@@ -69,14 +69,14 @@ void run_report_grant(const run_report *report, const run_options *options)
 {
     char *line;
 
-    if (!takes_part(report))
+    if (!takes_line(report))
         return;
     line = line_of(json_pack("{s:s, s:I, s:s, s:s, s:s}", "event", "granted",
                              "token", (json_int_t)report->grant.token, "region",
                              region_of(options), "key", report->grant.key,
                              "client_id", report->grant.client_id));
     if (line != NULL && strlen(line) <= PIPE_BUF)
-        write_part(report->fd, line, strlen(line));
+        write_line(report->fd, line, strlen(line));
     free(line);
 }
 
@@ -101,21 +101,27 @@ static char *line_of_end(const run_report *report, const run_options *options,
         "client_id", text_or_null(grant->client_id)));
 }
 
-void run_report_die(run_report *report, const run_options *options,
-                    const run_signals *signals, int number)
+/* Write the outcome as one line, which is whole, or not there at all. */
+static void write_end(const run_report *report, const run_options *options,
+                      int status)
 {
-    int status = CLI_SIGNALLED + number;
-    char *line = NULL;
+    char *line = line_of_end(report, options, status, options->name);
 
-    if (takes_part(report))
-        line = line_of_end(report, options, status, options->name);
     /* A name may have 10,000 bytes, and each may become six. */
     if (line != NULL && strlen(line) > PIPE_BUF) {
         free(line);
         line = line_of_end(report, options, status, NULL);
     }
     if (line != NULL && strlen(line) <= PIPE_BUF)
-        write_part(report->fd, line, strlen(line));
+        write_line(report->fd, line, strlen(line));
+    free(line);
+}
+
+void run_report_die(run_report *report, const run_options *options,
+                    const run_signals *signals, int number)
+{
+    if (takes_line(report))
+        write_end(report, options, CLI_SIGNALLED + number);
     run_signals_die_of(signals, number);
 }
 
@@ -131,24 +137,11 @@ void run_report_await(run_report *report, const run_options *options,
 void run_report_write(run_report *report, const run_options *options,
                       run_signals *signals, int status)
 {
-    char *line;
-    int fd = report->fd;
-    size_t length;
-    size_t at;
-
-    if (fd < 0)
+    if (report->fd < 0)
         return;
-    run_report_await(report, options, signals, fd);
+    run_report_await(report, options, signals, report->fd);
     (void)signal(SIGPIPE, SIG_IGN); /* no program is started any more */
-    line = line_of_end(report, options, status, options->name);
-    report->fd = -1; /* a signal that ends sqlock now adds nothing */
-    length = line != NULL ? strlen(line) : 0;
-    for (at = 0; at < length; at += PIPE_BUF) {
-        if (at > 0)
-            run_report_await(report, options, signals, fd);
-        write_part(fd, line + at,
-                   length - at < PIPE_BUF ? length - at : PIPE_BUF);
-    }
-    free(line);
-    (void)close(fd);
+    write_end(report, options, status);
+    (void)close(report->fd);
+    report->fd = -1;
 }

@@ -263,8 +263,8 @@ int run_signals_await_reader(run_signals *signals, int fd);
 
 /* ------------------------------------------------------- report, the end -- */
 
-/** Write the outcome and the exit status, as one line of JSON, and close the
- *  descriptor: another call does nothing.  Wait for a reader as
+/** Write the outcome and the exit status, as one line of JSON that a pipe takes
+ *  in one piece, and close the descriptor: another call does nothing.  Wait for a reader as
  *  run_report_await() does.  Call it when nothing is started any more. */
 void run_report_write(run_report *report, const run_options *options,
                       run_signals *signals, int status);
