@@ -188,6 +188,7 @@ stdin is no terminal@</dev/null@-e ready -s hello\n@got-hello@echo re""ady; read
 stdout is no terminal@>DIR/asked; cat DIR/asked@-e ready -s hello\n@got-hello@echo re""ady >&2; read x; echo got-$x
 a pipe reads stdout@| cat@-e ready -s hello\n@got-hello@echo re""ady >&2; read x; echo got-$x
 ^Z while stdin is no terminal@</dev/null@-e ready -s ^Z -e Stopped -s fg\n -e going -s ^C@$ @trap "echo g\oing" CONT; echo re""ady; while :; do sleep 0.1; done
+STOP while stdin is no terminal@</dev/null; echo status=$?@@status=0@while sleep 0.5; do kill -CONT $$; done & kill -STOP $$; kill $!
 in the background@</dev/null &@-e Stopped -s fg\n -e sqlock -s hello\n@got-hello@read x </dev/tty; echo got-$x
 END
 }

@@ -271,8 +271,7 @@ bool run_family_has_group(pid_t group)
 {
     siginfo_t info;
 
-    return waitid(P_PGID, (id_t)group, &info,
-                  WEXITED | WNOHANG | WNOWAIT) == 0;
+    return waitid(P_PGID, (id_t)group, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
 void run_family_signal_group(int number, pid_t group)

@@ -264,8 +264,9 @@ int run_signals_await_reader(run_signals *signals, int fd);
 /* ------------------------------------------------------- report, the end -- */
 
 /** Write the outcome and the exit status, as one line of JSON that a pipe takes
- *  in one piece, and close the descriptor: another call does nothing.  Wait for a reader as
- *  run_report_await() does.  Call it when nothing is started any more. */
+ *  in one piece, and close the descriptor: another call does nothing.  Wait for
+ *  a reader as run_report_await() does.  Call it when nothing is started any
+ *  more. */
 void run_report_write(run_report *report, const run_options *options,
                       run_signals *signals, int status);
 
@@ -475,8 +476,9 @@ void run_terminal_begin(run_terminal *terminal, pid_t group);
 /** Follow the command, which was stopped by the signal @p number: give it the
  *  terminal if it has asked for that and sqlock's process group has it, and
  *  otherwise stop that group, if sqlock has a terminal and a shell can continue
- *  it.  @return true: the command has the terminal, and is to be continued;
- *  false: at once, or when sqlock was continued */
+ *  it; not by STOP where stdin is no terminal.  @return true: the command has
+ *  the terminal, and is to be continued; false: at once, or when sqlock was
+ *  continued */
 bool run_terminal_follow_stop(run_terminal *terminal, int number);
 
 /** Give the terminal to the command again, before it is continued. */

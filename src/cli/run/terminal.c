@@ -142,11 +142,19 @@ void run_terminal_begin(run_terminal *terminal, pid_t group)
     give(terminal);
 }
 
+/* Return whether the signal comes from the terminal.  In a job whose stdin is
+ * none, somebody else has sent STOP, and meant the command alone. */
+static bool is_of_terminal(int number)
+{
+    return number != SIGSTOP || isatty(STDIN_FILENO);
+}
+
 bool run_terminal_follow_stop(run_terminal *terminal, int number)
 {
     bool needs_terminal = number == SIGTTIN || number == SIGTTOU;
 
-    if (terminal->group == 0 || !run_terminal_exists())
+    if (terminal->group == 0 || !is_of_terminal(number) ||
+        !run_terminal_exists())
         return false;
     if (needs_terminal && pass(getpgrp(), terminal->group)) {
         terminal->is_given = true;
