@@ -81,9 +81,18 @@ is_expired() { # NAME
 told_at_the_grant() {
     LD_PRELOAD=$dir/granted.so sq acquire --for $$ --ttl 1h told \
         >"$dir/out" 2>"$dir/err"
+    like "it was granted" "$(cat "$dir/out")" "*:3600000:*"
     run run -w 15 told true
     is "a helper that is told to end as it gets the lock gives it back" \
         "$status" 0
+    local token
+    token=$(sq show told --json | json token)
+    LD_PRELOAD=$dir/granted.so sq acquire --ttl 1h told >"$dir/out" 2>"$dir/err"
+    is "and so does an acquire without one" "$?/$(cat "$dir/out")" 143/
+    [ "$(sq show told --json | json token)" -gt "$token" ]
+    is "to which it was granted" "$?" 0
+    run run -n told true
+    is "the lock is free at once" "$status" 0
 }
 
 # acquire --for PROCESS: a helper process renews the lease until PROCESS ends,
@@ -198,6 +207,52 @@ waiting() {
     is "nor has it printed one" "$(cat "$dir/out")" ""
 }
 
+# A signal that ends a waiter, or it and its helper, which are one process group,
+# takes its ticket out of the queue.
+told_while_waiting() {
+    local waiter child
+    hold told-waiter
+    setsid "$SQLOCK" --table-prefix "$prefix" acquire --for $$ told-waiter \
+        >"$dir/out" 2>"$dir/err" &
+    waiter=$!
+    helper "$waiter"
+    until_true so_many_wait 1
+    is "with --for it waits" "$?" 0
+    child=$(pgrep -P "$waiter")
+    helper "$child"
+    kill -TERM -- "-$waiter"
+    wait "$waiter" 2>/dev/null
+    is "it ends by the signal to its group" "$?" 143
+    until_true is_gone "$child"
+    so_many_wait 0
+    is "the helper has left the queue" "$?" 0
+
+    "$SQLOCK" --table-prefix "$prefix" acquire --for $$ told-waiter \
+        >"$dir/out" 2>"$dir/err" &
+    waiter=$!
+    helper "$waiter"
+    until_true so_many_wait 1
+    kill -TERM "$(pgrep -P "$waiter")"
+    wait "$waiter" 2>/dev/null
+    is "a helper's signal is told by the exit status" "$?" 143
+
+    "$SQLOCK" --table-prefix "$prefix" acquire told-waiter \
+        >"$dir/out" 2>"$dir/err" &
+    waiter=$!
+    helper "$waiter"
+    until_true so_many_wait 1
+    is "without --for it waits" "$?" 0
+    kill -TERM "$waiter"
+    wait "$waiter" 2>/dev/null
+    is "it ends by the signal" "$?" 143
+    so_many_wait 0
+    is "and has left the queue" "$?" 0
+    let_go
+}
+so_many_wait() { # COUNT
+    [ "$(sq show told-waiter --json | json waiters)" = "$1" ]
+}
+
 guarded() { # LAYOUT
     local table=cli_guarded_$$
     taken "$1: a lease to guard" --ttl 60 guarded
@@ -278,6 +333,7 @@ for one in $(databases); do
     ran_out
     for_process
     told_at_the_grant
+    told_while_waiting
     in_a_script
     waiting
     case $one in

@@ -36,9 +36,9 @@ typedef struct holding {
     sqlock_registry *registry;
     sqlock_lock *lock;
     int lost_fd;
-    bool is_helpers; /* a helper's, whose signals give it back */
-    int signal_fd;   /* readable when one of them has come; -1: none is blocked
-                        yet */
+    int signal_fd;   /* readable when a signal that gives it back has come; -1:
+                        none is blocked yet */
+    sigset_t before; /* the signal mask before */
 } holding;
 
 /* --------------------------------------------------------------- options -- */
@@ -84,31 +84,39 @@ static int open_process(int *pid_fd)
 
 /* ---------------------------------------------------------------- taking -- */
 
-/* Block the signals that end the helper, unless they are ignored, and return a
+static bool is_ignored(int number)
+{
+    struct sigaction action;
+
+    return sigaction(number, NULL, &action) == 0 &&
+           action.sa_handler == SIG_IGN;
+}
+
+/* Block the signals that end the wait, unless they are ignored, and return a
  * descriptor that is readable when one has come, or -1. */
-static int block_signals(void)
+static int block_signals(sigset_t *before)
 {
     static const int ending[] = {SIGTERM, SIGINT, SIGHUP};
-    struct sigaction action;
     sigset_t ends;
     size_t i;
 
     (void)sigemptyset(&ends);
     for (i = 0; i < sizeof ending / sizeof ending[0]; i++) {
-        if (sigaction(ending[i], NULL, &action) == 0 &&
-            action.sa_handler != SIG_IGN)
+        if (!is_ignored(ending[i]))
             (void)sigaddset(&ends, ending[i]);
     }
-    (void)pthread_sigmask(SIG_BLOCK, &ends, NULL);
+    (void)pthread_sigmask(SIG_BLOCK, &ends, before);
     return signalfd(-1, &ends, SFD_CLOEXEC);
 }
 
-/* End by the signal that has come, which has ended the wait. */
-static _Noreturn void die_of_signal(int signal_fd)
+/* Give back what is held, and end by the signal that has come. */
+static _Noreturn void die_of_signal(const holding *held)
 {
+    int signal_fd = held->signal_fd;
     struct signalfd_siginfo info;
     sigset_t none;
 
+    (void)sqlock_registry_close(held->registry, NULL);
     if (read(signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
         (void)raise((int)info.ssi_signo);
     (void)sigemptyset(&none);
@@ -116,13 +124,12 @@ static _Noreturn void die_of_signal(int signal_fd)
     _exit(CLI_SYSTEM);
 }
 
-/* Block the helper's signals, and let them end the wait: one that comes when
- * the lock was granted must not leave it held.  Return 0, or ERESOURCE. */
+/* Block the signals, and let them end the wait, which leaves the queue: one
+ * that comes when the lock was granted must not leave it held.  Return 0, or
+ * ERESOURCE. */
 static int heed_signals(run_wait *wait, holding *held, sqlock_error *err)
 {
-    if (!held->is_helpers)
-        return 0;
-    held->signal_fd = block_signals();
+    held->signal_fd = block_signals(&held->before);
     if (held->signal_fd < 0) {
         err->code = SQLOCK_ERESOURCE;
         (void)snprintf(err->message, sizeof err->message, "signalfd: %s",
@@ -151,10 +158,8 @@ static int take(const run_options *options, holding *held, run_grant *lease)
                               &held->lost_fd, &err);
     if (rc == 0)
         rc = run_wait_describe(&wait, held->lock, lease, &err);
-    if (rc == SQLOCK_ECANCELED && wait.stop_fd != 0) {
-        (void)sqlock_registry_close(held->registry, NULL);
-        die_of_signal(wait.stop_fd);
-    }
+    if (rc == SQLOCK_ECANCELED && wait.stop_fd != 0)
+        die_of_signal(held);
     status = run_wait_status(rc);
     if (rc < 0 && status != CLI_BUSY)
         (void)cli_fail(&err);
@@ -176,16 +181,29 @@ static int print(const cli *app, const run_grant *lease)
     return status == CLI_OK ? cli_flush() : status;
 }
 
+/* Give the lock back if a signal has come with it, and let the next one end
+ * this process at once: the reader of the output may do nothing. */
+static void unblock_signals(const holding *held)
+{
+    struct pollfd file = {.fd = held->signal_fd, .events = POLLIN};
+
+    if (poll(&file, 1, 0) == 1)
+        die_of_signal(held);
+    (void)pthread_sigmask(SIG_SETMASK, &held->before, NULL);
+}
+
 /* Acquire, and leave no helper process behind that renews the lease.  On
  * success, end this process without releasing the lock: the lease goes on. */
 static int acquire(const cli *app, const run_options *options)
 {
-    holding held = {.lost_fd = -1};
+    holding held = {.lost_fd = -1, .signal_fd = -1};
     run_grant lease = {0};
     int status = take(options, &held, &lease);
 
-    if (status == CLI_OK)
+    if (status == CLI_OK) {
+        unblock_signals(&held);
         status = print(app, &lease);
+    }
     if (status == CLI_OK)
         _exit(CLI_OK);
     (void)sqlock_registry_close(held.registry, NULL);
@@ -238,12 +256,13 @@ static void hold(const holding *held)
 static _Noreturn void be_helper(const run_options *options, int link_fd,
                                 int pid_fd, pid_t parent)
 {
-    holding held = {.lost_fd = -1, .is_helpers = true, .signal_fd = -1};
+    holding held = {.lost_fd = -1, .signal_fd = -1};
     run_grant lease = {0};
     int status = CLI_SYSTEM;
 
-    /* If the parent is killed, the helper must not go on waiting for a lock. */
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    /* If the parent is killed, the helper must not go on waiting for a lock,
+     * but leave the queue. */
+    (void)prctl(PR_SET_PDEATHSIG, is_ignored(SIGTERM) ? SIGKILL : SIGTERM);
     if (getppid() != parent)
         _exit(CLI_SYSTEM);
     if (keep_files(link_fd, pid_fd))
@@ -261,7 +280,7 @@ static _Noreturn void be_helper(const run_options *options, int link_fd,
     _exit(status);
 }
 
-/* Return the helper's exit status.  CLI_SYSTEM: it was killed. */
+/* Return the exit status that the helper's end means for ours. */
 static int status_of(pid_t pid)
 {
     pid_t ended;
@@ -270,7 +289,10 @@ static int status_of(pid_t pid)
     do {
         ended = waitpid(pid, &status, 0);
     } while (ended < 0 && errno == EINTR);
-    return ended == pid && WIFEXITED(status) ? WEXITSTATUS(status) : CLI_SYSTEM;
+    if (ended != pid)
+        return CLI_SYSTEM;
+    return WIFSIGNALED(status) ? CLI_SIGNALLED + WTERMSIG(status)
+                               : WEXITSTATUS(status);
 }
 
 static int acquire_for(const cli *app, const run_options *options, int pid_fd)
