@@ -312,7 +312,7 @@ static bool is_of_a_claim(const struct tap_event *event)
 }
 
 struct after_claim {
-    unsigned passed;
+    atomic_uint passed; /* calls come from several threads */
     int cancel_fd;
 };
 
@@ -374,13 +374,13 @@ static void test_what_may_be_left_is_told(void **state)
     assert_int_equal(results[1], SQLOCK_ECANCELED);
     assert_contains(f->err.message, "registry 0");
     tap_reset();
-    (void)close(fds[0]);
-    (void)close(fds[1]);
     lock_end(one);
     lock_end(two);
     assert_ok(quorum_acquire(t, q, PATIENCE_MS, NULL));
     quorum_end(t, q);
     untap_one(t, 0, direct);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
     trio_close(t);
 }
 
