@@ -226,7 +226,7 @@ static void test_an_answer_that_came_in_time_is_read(void **state)
     worker_join(&worker);
     (void)sigaction(SIGPROF, &before, NULL);
     if (rc == SQLOCK_ECANCELED) /* it stalled before it had sent anything */
-        return;
+        skip();
     session_ok(&test->a, rc);
     assert_int_equal(cell_integer(&test->a, 0, 1), 1);
 }
