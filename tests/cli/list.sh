@@ -229,7 +229,9 @@ tops() {
     top=$!
     helper "$top"
     until_true test -s "$dir/gone"
+    stop "$top"
     client <<<"DROP TABLE ${prefix}gone_LOCK"
+    kill -CONT "$top"
     wait "$top"
     is "-n tells in its status that the last look failed" "$?" 69
 

@@ -125,7 +125,7 @@ told_to_end() {
         run run --once told -- echo "it runs"
         is "$what: whether it is run again" "$out" "${expected#*/}"
     done <<'END'
-told to end, with a part left||143/it runs|trap "exit 0" TERM; sleep 100 & : >"$1"; wait
+told to end, with a part left||143/it runs|trap "exit 0" TERM; setsid sleep 100 & : >"$1"; wait
 the same with --keep-daemons|--keep-daemons|143/it runs|trap "exit 0" TERM; sleep 100 & : >"$1"; wait
 told to end, with nothing left||143/it runs|trap "exit 0" TERM; : >"$1"; while :; do sleep 0.02; done
 END
