@@ -71,8 +71,9 @@ UPDATE INT_STOCK
 -- returns what is in the row.
 -- WHERE sees the row as it was before SET.
 UPDATE INT_STOCK
-  SET {quantity} = LAST_INSERT_ID({quantity} + :quantity){bump}
-  WHERE {this_item} AND {quantity} <= {most} - :quantity - {in_buckets};
+  SET {quantity} = {quantity} + :quantity{bump}
+  WHERE {this_item} AND {quantity} <= {most} - :quantity - {in_buckets} AND
+    LAST_INSERT_ID({quantity} + :quantity) IS NOT NULL;
 -- ---- define in_buckets (ours)
 {sum_in_buckets}
 -- ---- define in_buckets (exact loose)
