@@ -63,7 +63,7 @@ UPDATE INT_STOCK
 -- sees the row as it was before SET.
 UPDATE INT_STOCK
   SET {quantity} = {quantity} - :quantity{bump}
-  WHERE {this_item} AND {version} = :version AND {quantity} >= :quantity;
+  WHERE {countable} AND {version} = :version AND {quantity} >= :quantity;
 
 -- ---- restore
 -- Adds, unless the column could not hold the sum with what is in buckets, and
