@@ -72,10 +72,12 @@ void lk_expiry_note_wait(struct lk_expiry *expiry)
 
 void lk_expiry_await_callback(struct lk_expiry *expiry, const sqlock_lock *lock)
 {
+    struct lk_expiry *before = own != NULL ? own->awaited : NULL;
+
     lk_expiry_note_wait(expiry);
     while (expiry->calling == lock && !lk_expiry_is_circle(expiry, lock))
         pthread_cond_wait(&expiry->idle, &lk_mutex);
-    lk_expiry_note_wait(NULL);
+    lk_expiry_note_wait(before);
 }
 
 /* Arguments of on_lost, copied to call it without the mutex. */
