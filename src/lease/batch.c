@@ -92,15 +92,22 @@ int lk_batch_divide(struct lk_store *store, struct lk_batch *batch,
                     lk_batch_fn send, int rc, sqlock_error *err)
 {
     struct lk_batch halves[2] = {*batch, *batch};
+    int64_t latest_ns = batch->latest_ns;
 
+    /* The whole has used its time up, and each half gets another. */
+    if (latest_ns == 0)
+        latest_ns = lk_after_ms(batch->deadline_ns,
+                                store->options.statement_timeout_ms);
     halves[0].count = batch->count / 2;
     halves[1].count -= halves[0].count;
     halves[1].items += halves[0].count;
     leave_out(batch, rc);
     rc = 0;
     for (size_t i = 0; i < 2 && !lk_is_outage(rc); i++) {
-        if (sqlock_monotonic_ns() >= batch->deadline_ns)
+        if (sqlock_monotonic_ns() >= latest_ns)
             break;
+        halves[i].latest_ns = latest_ns;
+        halves[i].deadline_ns = lk_sooner(lk_store_deadline(store), latest_ns);
         rc = send_part(store, batch, &halves[i], send, err);
     }
     return 0;

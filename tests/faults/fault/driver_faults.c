@@ -228,7 +228,8 @@ const struct fault code_faults[] = {
     /* A release tries again while there is time; other operations need not. */
     REFUSAL("EBUSY", SQLOCK_EBUSY, IS_EITHER),
     REFUSAL("ERESOURCE", SQLOCK_ERESOURCE, GOES_THROUGH),
-    REFUSAL("ECANCELED", SQLOCK_ECANCELED, IS_REFUSED),
+    /* Several leases are renewed and released in halves then. */
+    REFUSAL("ECANCELED", SQLOCK_ECANCELED, IS_EITHER),
     {.name = "open refused",
      .databases = ON_ALL,
      .only_before = true,
