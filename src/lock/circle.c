@@ -188,9 +188,16 @@ static bool is_seen(const struct lk_part *part)
 void lk_circle_look(struct lk_acquisition *a)
 {
     bool was_seen = a->circle.was_seen;
+    int64_t now_ns = sqlock_monotonic_ns();
 
-    if (sqlock_monotonic_ns() < a->circle.look_ns)
+    if (now_ns < a->circle.look_ns)
         return;
+    /* A look that is cut short costs its connection. */
+    if (a->self.deadline_ns != LK_NEVER &&
+        a->self.deadline_ns - now_ns < LOOK_NS) {
+        a->circle.look_ns = LK_NEVER;
+        return;
+    }
     a->circle.was_seen = is_seen(a->first);
     a->circle.look_ns = sqlock_monotonic_ns() + LOOK_NS;
     if (!was_seen || !a->circle.was_seen)

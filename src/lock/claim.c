@@ -138,7 +138,8 @@ void lk_claim_collect_first(struct lk_acquisition *a)
 static void note_session(struct lk_acquisition *a,
                          const struct lk_connection *session, int rc)
 {
-    if (session != NULL && (a->batch.session == NULL || lk_is_outage(rc)))
+    if (session != NULL && (a->batch.session == NULL || lk_is_outage(rc) ||
+                            rc == SQLOCK_EREADONLY))
         lk_slot_drop_session(a->first->slot);
     a->batch.session = NULL;
 }
