@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/thread.h"
 #include "lease/batch.h"
 #include "lock/hold.h"
 #include "lock/set.h"
@@ -171,7 +172,7 @@ static void settle(const struct renewals *renewals, int rc, sqlock_error *err)
             lk_renewal_end(pending->hold, &pending->renewal, &item->lease,
                            item->rc, batch->sent_boot_ns);
         pending->member->is_told =
-            item->is_told && pending->member->rc == item->rc;
+            (rc < 0 || item->is_told) && pending->member->rc == item->rc;
         if (rc == 0 && !pending->member->is_told)
             (void)lk_renewal_error(pending->member->rc, err);
     }
@@ -220,11 +221,13 @@ static int run_all(struct renewals *renewals, uint32_t ttl_ms,
 static int renew(struct lk_set *set, uint32_t ttl_ms, sqlock_error *err)
 {
     struct renewals renewals;
+    int before = lk_cancel_defer();
     int rc = begin(&renewals, set, err);
 
     if (rc == 0)
         rc = run_all(&renewals, ttl_ms, err);
     end(&renewals);
+    lk_cancel_allow(before);
     return rc;
 }
 
