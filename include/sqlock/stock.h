@@ -116,9 +116,9 @@ typedef struct sqlock_stock_options {
     uint32_t batch;       /* with COALESCED and BUCKETS, callers in one
                              statement, 1 to 1000; default 256 */
     uint32_t attempts;    /* of one operation, at most; default 100 */
-    uint32_t deadline_ms; /* until the last attempt begins, which may take
-                             statement_timeout_ms; 10 ms to 1 hour; default
-                             30 000 */
+    uint32_t deadline_ms; /* until the last attempt begins, of which each
+                             statement may take statement_timeout_ms; 10 ms to
+                             1 hour; default 30 000 */
 } sqlock_stock_options;
 #define SQLOCK_STOCK_INIT SQLOCK_SIZED(sqlock_stock_options)
 
