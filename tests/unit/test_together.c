@@ -432,8 +432,8 @@ static void test_each_is_told_that_the_database_is_full(void **state)
 
     scene->store.options.statement_timeout_ms = 2000;
     add_and_begin(scene, RELEASE, FIRST);
-    for (char key = '1'; key <= '2'; key++) {
-        struct member *member = add(scene, RELEASE, key);
+    for (int key = '1'; key <= '2'; key++) {
+        struct member *member = add(scene, RELEASE, (char)key);
 
         member->run.patient_until_ns = check_deadline_ns(PATIENCE_MS);
         member->batch.deadline_ns = 1;
@@ -496,12 +496,12 @@ static void test_whose_time_is_over_leaves_the_others(void **state)
     struct member *late;
 
     add_and_begin(scene, CLAIM, FIRST);
-    for (char key = '1'; key <= '3'; key++) {
+    for (int key = '1'; key <= '3'; key++) {
         late = add(scene, CLAIM, key == '1' ? 'a' : key == '2' ? 'b' : 'c');
         late->batch.deadline_ns = check_deadline_ns(1);
         run_to_its_end(late);
         assert_code(SQLOCK_ERESOURCE, late->rc, &late->worker.err);
-        add_and_begin(scene, CLAIM, key);
+        add_and_begin(scene, CLAIM, (char)key);
     }
     end_all(scene);
     assert_string_equal(sent, "claim 0, claims 123, ");
@@ -529,8 +529,8 @@ static void test_nobody_waits_for_a_statement_that_hangs(void **state)
 
     scene->store.together.places = 2;
     add_and_begin(scene, CLAIM, FIRST);
-    for (char key = '1'; key <= '4'; key++)
-        run_to_its_end(add(scene, CLAIM, key));
+    for (int key = '1'; key <= '4'; key++)
+        run_to_its_end(add(scene, CLAIM, (char)key));
     end_all(scene);
     for (size_t i = 0; i < scene->count; i++)
         expect_done(&scene->members[i]);
