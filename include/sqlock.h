@@ -34,8 +34,8 @@
  *
  * Threads
  *     Any thread may use a registry and its locks at any time; `ownership` says
- *     who owns a lock that is held.  pthread_cancel() takes effect after a call
- *     on locks, not in it; it must not reach a thread in any other call.
+ *     who owns a lock that is held.  pthread_cancel() has to wait: until a call
+ *     that acquires, renews or releases ends, by itself; else by the caller.
  *
  * Child processes
  *     A registry works only in the process that opened it.  In a child each
@@ -213,8 +213,8 @@ typedef enum sqlock_level {
 /** Something that happened; sqlock/event.h has its members. */
 typedef struct sqlock_event sqlock_event;
 
-/** Function that receives an event (event.h).  Several threads may call it at a
- *  time, the library's and the application's.  Its calls return EINUSE. */
+/** Function that receives an event (event.h), in any thread, and in several at
+ *  a time.  Its calls of its registry return EINUSE. */
 typedef void (*sqlock_event_fn)(void *context, const sqlock_event *event);
 
 /** Options of a registry.  Zero means the default. */

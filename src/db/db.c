@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/retry.h"
-#include "base/thread.h"
 #include "db/drivers.h"
 
 static const struct lk_retry_policy policy = {
@@ -463,8 +462,8 @@ static bool goes_on(const struct lk_db *db, const struct lk_run *run,
     return lk_retry_goes_on(retry, rc);
 }
 
-static int run_until_deadline(struct lk_db *db, struct lk_run *run,
-                              sqlock_result *result, sqlock_error *err)
+int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
+              sqlock_error *err)
 {
     const struct lk_pool *pool = run->is_reserved ? &db->reserved : &db->pool;
     int64_t latest_ns =
@@ -485,16 +484,6 @@ static int run_until_deadline(struct lk_db *db, struct lk_run *run,
     } while (goes_on(db, run, &retry, rc));
     rc = outcome(run, rc, was_uncertain, &own);
     return lk_error_pass(err, &own, rc);
-}
-
-int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
-              sqlock_error *err)
-{
-    int before = lk_cancel_defer();
-    int rc = run_until_deadline(db, run, result, err);
-
-    lk_cancel_allow(before);
-    return rc;
 }
 
 static int run_script_on(struct lk_db *db, struct lk_connection *connection,

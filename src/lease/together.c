@@ -19,7 +19,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/thread.h"
 #include "lease/batch.h"
 
 /* The most leases that a leader sends together. */
@@ -276,12 +275,16 @@ static int64_t patient_until(const struct lk_joined *head)
 }
 
 /* Return whether the refusal of the statement for all refuses this one, too.
- * Others may be due to one of them. */
+ * Others may be due to one of them, and where the least patient waited in vain
+ * for a connection, one that is more patient waits on. */
 static bool is_refused(const struct lk_joined *joined, const struct lk_run *run,
                        int rc)
 {
+    int64_t now_ns = sqlock_monotonic_ns();
+
     if (rc == SQLOCK_ERESOURCE)
-        return joined->patient_until_ns <= run->patient_until_ns;
+        return now_ns < run->patient_until_ns ||
+               now_ns >= joined->patient_until_ns;
     /* Rows that are locked are passed over, so it is the table that is. */
     return lk_is_outage(rc) || rc == SQLOCK_EBUSY;
 }
@@ -389,10 +392,11 @@ static bool can_be_sent_together(struct lk_store *store,
            !atomic_load(&store->db.pool.returns_no_rows);
 }
 
-/* Return whether a statement that has waited is too late to be sent alone. */
+/* Return whether a statement that has waited is too late to be sent alone.  One
+ * that is patient may have used its time up before it came here. */
 static bool is_too_late(const struct lk_joined *self)
 {
-    return self->state != DONE &&
+    return self->patient_until_ns == 0 && self->state != DONE &&
            sqlock_monotonic_ns() >= self->batch->deadline_ns;
 }
 
@@ -416,6 +420,8 @@ static int run_with_others(struct lk_store *store, struct lk_joined *self,
     }
     if (count > 1) {
         send_all(store, self, count);
+        if (run->patient_until_ns != 0)
+            batch->deadline_ns = lk_store_deadline(store);
         pass_on(together);
         call_others(self);
     }
@@ -441,14 +447,12 @@ int lk_together_run(struct lk_store *store, sqlock_statement_kind kind,
                              .batch = batch,
                              .asked_ns = run->asked_ns,
                              .patient_until_ns = run->patient_until_ns};
-    int before, rc;
+    int rc;
 
     if (!can_be_sent_together(store, kind))
         return lk_batch_run(store, kind, batch, run, result, err);
     (void)sem_init(&self.called, 0, 0);
-    before = lk_cancel_defer();
     rc = run_with_others(store, &self, batch, run, result, err);
-    lk_cancel_allow(before);
     (void)sem_destroy(&self.called);
     return rc;
 }

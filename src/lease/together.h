@@ -31,8 +31,8 @@ void lk_together_clear(struct lk_together *together);
 
 /* Send CLAIM_UNQUEUED or RELEASE_UNQUEUED about the batch, which is of one
  * lease, alone or with those of others.  Return as lk_batch_run().  Where a
- * statement for all is refused, it has changed nothing: return 0, without a
- * row, so that each goes on alone. */
+ * statement for all is refused, perhaps because of one of them, it has changed
+ * nothing: return 0, without a row, so that each goes on alone. */
 int lk_together_run(struct lk_store *store, sqlock_statement_kind kind,
                     struct lk_batch *batch, struct lk_run *run,
                     sqlock_result *result, sqlock_error *err);

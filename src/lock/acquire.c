@@ -4,6 +4,7 @@
 #include "lock/acquire.h"
 
 #include "base/error.h"
+#include "base/thread.h"
 #include "lock/care.h"
 #include "lock/release.h"
 
@@ -64,13 +65,16 @@ static int acquire(struct lk_set *set, int64_t wait_ms,
                    const sqlock_acquire_options *options, sqlock_error *err)
 {
     struct lk_acquisition a;
+    int before;
     int rc = lk_acquisition_begin(&a, set, wait_ms, options, 0, err);
 
     if (rc < 0)
         return rc;
+    before = lk_cancel_defer();
     (void)lk_acquisition_enter(&a, err);
     rc = lk_take(set, &a, true, err);
     lk_acquisition_end(&a);
+    lk_cancel_allow(before);
     return rc;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/thread.h"
 #include "lock/care.h"
 #include "lock/peers.h"
 #include "sqlock/tx.h"
@@ -347,10 +348,12 @@ static int release_all(sqlock_lock *const *locks, size_t count, bool may_owe,
 {
     struct lk_set set;
     sqlock_error own = {0};
+    int before = lk_cancel_defer();
     int rc = lk_set_begin(&set, locks, count, results, &own);
 
     if (rc == 0)
         rc = release_set(&set, may_owe, &own);
+    lk_cancel_allow(before);
     return lk_error_pass(err, &own, lk_set_end(&set, rc, &own));
 }
 

@@ -60,13 +60,11 @@ void lk_waiter_cancel(struct lk_waiter *waiter)
 static void sleep_until(struct lk_waiter *self, int64_t until_ns)
 {
     struct timespec at = lk_timespec(until_ns);
-    int before = lk_cancel_defer();
 
     if (until_ns == LK_NEVER)
         (void)pthread_cond_wait(&self->woken, &lk_mutex);
     else
         (void)pthread_cond_timedwait(&self->woken, &lk_mutex, &at);
-    lk_cancel_allow(before);
 }
 
 static bool is_past(int64_t at_ns)
