@@ -6,6 +6,7 @@
 tool json jansson
 tool pty
 preload late
+preload slow_kill
 preload unread
 
 table() {
@@ -129,10 +130,29 @@ told to end, with a part left||143/it runs|trap "exit 0" TERM; setsid sleep 100 
 the same with --keep-daemons|--keep-daemons|143/it runs|trap "exit 0" TERM; sleep 100 & : >"$1"; wait
 told to end, with nothing left||143/it runs|trap "exit 0" TERM; : >"$1"; while :; do sleep 0.02; done
 END
+    told_and_over
     run run --once left -- sh -c 'sleep 100 & exit 0'
     is "a success that leaves something behind" "$status" 0
     run run --once left -- echo "it runs"
     is "is one" "$out" ""
+}
+
+# The command obeys the signal, and has ended before the supervisor runs on
+# (slow_kill.c): that was no success either.
+told_and_over() {
+    rm -f "$dir/ready"
+    LD_PRELOAD=$dir/slow_kill.so "$SQLOCK" --table-prefix "$prefix" \
+        run --once told-and-over -- sh -c 'trap "exit 0" TERM
+            : >"$1"; while :; do sleep 0.02; done' sh "$dir/ready" \
+        2>"$dir/err" &
+    holder=$!
+    helper "$holder"
+    until_true test -e "$dir/ready"
+    kill -TERM "$holder"
+    ends
+    is "told to end, and over at once: exit status" "$?" 143
+    run run --once told-and-over -- echo "it runs"
+    is "told to end, and over at once: it is run again" "$out" "it runs"
 }
 
 # Ten run at once: the nine that have waited find the record of the first, and
