@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/retry.h"
+#include "base/thread.h"
 #include "db/drivers.h"
 
 static const struct lk_retry_policy policy = {
@@ -462,8 +463,8 @@ static bool goes_on(const struct lk_db *db, const struct lk_run *run,
     return lk_retry_goes_on(retry, rc);
 }
 
-int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
-              sqlock_error *err)
+static int run_until_deadline(struct lk_db *db, struct lk_run *run,
+                              sqlock_result *result, sqlock_error *err)
 {
     const struct lk_pool *pool = run->is_reserved ? &db->reserved : &db->pool;
     int64_t latest_ns =
@@ -484,6 +485,16 @@ int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
     } while (goes_on(db, run, &retry, rc));
     rc = outcome(run, rc, was_uncertain, &own);
     return lk_error_pass(err, &own, rc);
+}
+
+int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
+              sqlock_error *err)
+{
+    int before = lk_cancel_defer();
+    int rc = run_until_deadline(db, run, result, err);
+
+    lk_cancel_allow(before);
+    return rc;
 }
 
 static int run_script_on(struct lk_db *db, struct lk_connection *connection,

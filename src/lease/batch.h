@@ -87,8 +87,8 @@ struct lk_batch {
     struct lk_item *items; /* sorted by key, each key once */
     size_t count;
     int64_t deadline_ns;
-    /* where it is sent in parts: none of them has a later deadline; 0: each has
-     * the time of the first */
+    /* where it is sent in parts or halves: none of them has a later deadline;
+     * 0: each part has the time of the first, and halves twice that */
     int64_t latest_ns;
     /* use the renewer's connection, and wait for no locked row */
     bool is_reserved;

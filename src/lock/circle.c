@@ -12,6 +12,7 @@
 #include "lock/registry.h"
 
 #define LOOK_NS (700 * LK_NS_PER_MS)
+#define LOOK_LEAST_NS (100 * LK_NS_PER_MS) /* time for a look */
 
 /* Return whose mark the CLIENT_IDs of an owner's parts have: that of the lease
  * which it got first.  The caller of the functions down to rename_held() holds
@@ -194,7 +195,7 @@ void lk_circle_look(struct lk_acquisition *a)
         return;
     /* A look that is cut short costs its connection. */
     if (a->self.deadline_ns != LK_NEVER &&
-        a->self.deadline_ns - now_ns < LOOK_NS) {
+        a->self.deadline_ns - now_ns < LOOK_LEAST_NS) {
         a->circle.look_ns = LK_NEVER;
         return;
     }

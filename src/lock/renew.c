@@ -161,6 +161,7 @@ static void settle(const struct renewals *renewals, int rc, sqlock_error *err)
 {
     const struct lk_batch *batch = &renewals->batch;
 
+    renewals->set->is_refused = rc < 0;
     pthread_mutex_lock(&lk_mutex);
     for (size_t i = 0; i < batch->count; i++) {
         struct lk_item *item = &batch->items[i];

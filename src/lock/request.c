@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/thread.h"
 #include "base/owner.h"
 #include "lock/acquire.h"
 #include "lock/hold.h"
@@ -136,6 +137,7 @@ static void destroy(sqlock_request *request)
  * abandoned. */
 static bool end(sqlock_request *request)
 {
+    int before = lk_cancel_defer();
     uint64_t one = 1;
     bool is_abandoned;
 
@@ -146,6 +148,7 @@ static bool end(sqlock_request *request)
     if (request->done_fd != 0)
         (void)!write(request->done_fd, &one, sizeof one);
     pthread_mutex_unlock(&lk_mutex);
+    lk_cancel_allow(before);
     return is_abandoned;
 }
 

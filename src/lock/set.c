@@ -119,7 +119,6 @@ static bool is_of_a_lock(int rc)
 int lk_set_end(struct lk_set *set, int rc, sqlock_error *err)
 {
     const struct lk_member *first = NULL; /* in the caller's order */
-    size_t failed = 0;
 
     for (size_t i = 0; set->results != NULL && i < set->count; i++) {
         const struct lk_member *member = &set->members[i];
@@ -130,14 +129,12 @@ int lk_set_end(struct lk_set *set, int rc, sqlock_error *err)
     for (size_t i = 0; i < set->count; i++) {
         const struct lk_member *member = &set->members[i];
 
-        if (member->rc >= 0 || (rc != 0 && member->rc != rc))
-            continue;
-        failed++;
-        if (first == NULL || member->place < first->place)
+        if (member->rc < 0 && (rc == 0 || member->rc == rc) &&
+            (first == NULL || member->place < first->place))
             first = member;
     }
-    if (first != NULL && set->count > 1 &&
-        (rc == 0 || (failed < set->count && is_of_a_lock(rc))))
+    if (first != NULL && set->count > 1 && !set->is_refused &&
+        (rc == 0 || is_of_a_lock(rc)))
         name_member(first, err);
     if (first != NULL)
         rc = first->rc;

@@ -19,6 +19,7 @@ struct lk_set {
     sqlock_registry *registry;
     struct lk_member *members; /* sorted by key */
     size_t count;
+    bool is_refused;      /* the statement about all failed, and err says why */
     int *results;         /* of the application, in its order; NULL */
     struct lk_member one; /* used when count is 1 */
 };

@@ -160,6 +160,12 @@ static int take(const run_options *options, holding *held, run_grant *lease)
         rc = run_wait_describe(&wait, held->lock, lease, &err);
     if (rc == SQLOCK_ECANCELED && wait.stop_fd != 0)
         die_of_signal(held);
+    if (rc < 0) { /* what follows may be ended at once */
+        (void)sqlock_registry_close(held->registry, NULL);
+        held->registry = NULL;
+        if (held->signal_fd >= 0)
+            (void)pthread_sigmask(SIG_SETMASK, &held->before, NULL);
+    }
     status = run_wait_status(rc);
     if (rc < 0 && status != CLI_BUSY)
         (void)cli_fail(&err);

@@ -153,8 +153,8 @@ bool run_terminal_follow_stop(run_terminal *terminal, int number)
 {
     bool needs_terminal = number == SIGTTIN || number == SIGTTOU;
 
-    if (terminal->group == 0 || !is_of_terminal(number) ||
-        !run_terminal_exists())
+    if (terminal->group == 0 || !run_terminal_exists() ||
+        (!terminal->is_given && !is_of_terminal(number)))
         return false;
     if (needs_terminal && pass(getpgrp(), terminal->group)) {
         terminal->is_given = true;

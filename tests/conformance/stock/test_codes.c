@@ -291,7 +291,7 @@ static void test_a_locked_item_is_busy(void **state)
     char table[64];
     int rc;
 
-    options.statement_timeout_ms = fixture_is_oracles(f) ? 5000 : 100;
+    options.statement_timeout_ms = fixture_is_oracles(f) ? 5000 : 2000;
     c.registry = fixture_registry(f, &options);
     prepare_conditional(&c);
     assert_int_equal(sql_begin(&f->sql), 0);
