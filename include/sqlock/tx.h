@@ -48,9 +48,10 @@
  *
  * Limits of time
  *     On a connection of the registry a statement takes statement_timeout_ms at
- *     most, and then ends with ETIMEDOUT, or with ELOST if the server does not
- *     end it in time (as Oracle's MySQL, whose limit is for SELECT).  On an
- *     adopted one the application's own limits hold, and give ECANCELED.
+ *     most, and then ends with ELOST if the server does not end it in time (as
+ *     Oracle's MySQL, whose limit is for SELECT), else with ETIMEDOUT in
+ *     sqlock_tx_execute() and ECANCELED in other functions.  On an adopted one
+ *     the application's own limits hold, and give ECANCELED.
  */
 #ifndef SQLOCK_TX_H
 #define SQLOCK_TX_H
