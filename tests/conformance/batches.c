@@ -67,25 +67,9 @@ static size_t count_held(const struct crowd *crowd)
     return count;
 }
 
-/* Return the number of leases of a statement about many; 0: it is none. */
-static size_t leases_of(const struct tap_event *event)
-{
-    size_t leases = 0;
-
-    for (size_t i = 0; i < event->count; i++) {
-        const sqlock_value *value = &event->parameters[i];
-
-        if (value->type != SQLOCK_TEXT || value->text[0] != '[')
-            continue;
-        for (const char *at = value->text; *at != '\0'; at++)
-            leases += *at == '{';
-    }
-    return leases;
-}
-
 static bool is_claim(const struct tap_event *event)
 {
-    return event->call == TAP_EXECUTE && leases_of(event) > 1 &&
+    return event->call == TAP_EXECUTE && tap_leases(event) > 1 &&
            strncmp(event->text, "INSERT", 6) == 0;
 }
 
@@ -95,7 +79,7 @@ static bool is_claim(const struct tap_event *event)
 static int end_the_large(void *context, const struct tap_event *event)
 {
     (void)context;
-    return event->call == TAP_EXECUTE && leases_of(event) > LK_BATCH_MAX
+    return event->call == TAP_EXECUTE && tap_leases(event) > LK_BATCH_MAX
                ? SQLOCK_ECANCELED
                : 0;
 }
@@ -355,7 +339,7 @@ struct last {
 static int end_the_last(void *context, const struct tap_event *event)
 {
     struct last *last = context;
-    bool is_last = event->call == TAP_EXECUTE && leases_of(event) == LAST_PART;
+    bool is_last = event->call == TAP_EXECUTE && tap_leases(event) == LAST_PART;
 
     if (is_last)
         last->has_begun = true;

@@ -200,29 +200,14 @@ struct refusal {
     atomic_uint told;   /* threads that were told so */
 };
 
-static unsigned leases_of(const struct tap_event *event)
-{
-    unsigned leases = 0;
-
-    for (size_t i = 0; i < event->count; i++) {
-        const sqlock_value *value = &event->parameters[i];
-
-        if (value->type != SQLOCK_TEXT || value->text[0] != '[')
-            continue;
-        for (const char *at = value->text; *at != '\0'; at++)
-            leases += *at == '{';
-    }
-    return leases;
-}
-
 static int refuse_several(void *context, const struct tap_event *event)
 {
     struct refusal *r = context;
-    unsigned leases = event->call == TAP_EXECUTE ? leases_of(event) : 0;
+    size_t leases = event->call == TAP_EXECUTE ? tap_leases(event) : 0;
 
     if (leases == 0 || strstr(event->text, "LOCK_NAME") == NULL)
         return 0;
-    (void)atomic_fetch_add(&r->leases, leases);
+    (void)atomic_fetch_add(&r->leases, (unsigned)leases);
     return r->refusal;
 }
 

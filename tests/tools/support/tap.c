@@ -448,6 +448,21 @@ void tap_install(void)
         install(i, lk_drivers[i]);
 }
 
+size_t tap_leases(const struct tap_event *event)
+{
+    size_t leases = 0;
+
+    for (size_t i = 0; i < event->count; i++) {
+        const sqlock_value *value = &event->parameters[i];
+
+        if (value->type != SQLOCK_TEXT || value->text[0] != '[')
+            continue;
+        for (const char *at = value->text; *at != '\0'; at++)
+            leases += *at == '{';
+    }
+    return leases;
+}
+
 size_t tap_connections(int64_t *ids, size_t max)
 {
     sqlock_description description;

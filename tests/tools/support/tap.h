@@ -69,6 +69,9 @@ uint64_t tap_count(enum tap_call call);
  * tap_reset(): of all that a server would see. */
 uint64_t tap_sent(void);
 
+/* Return the number of leases of a statement about many; 0: it is none. */
+size_t tap_leases(const struct tap_event *event);
+
 /* Print the texts of the last statements, oldest first. */
 void tap_print(void);
 
