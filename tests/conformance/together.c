@@ -346,18 +346,20 @@ static void test_keys_of_one_row_have_one_owner(void **state)
 
 /* --- threads that are cancelled --- */
 
-/* The first statement waits until the test has cancelled threads. */
+/* Statements wait until the test has cancelled threads: none ends before. */
 struct held {
     struct crowd crowd;
     atomic_bool is_held, may_go;
 };
 
-static int hold_first(void *context, const struct tap_event *event)
+static int hold_all(void *context, const struct tap_event *event)
 {
     struct held *held = context;
 
-    if (event->call == TAP_EXECUTE && !atomic_exchange(&held->is_held, true))
+    if (event->call == TAP_EXECUTE) {
+        atomic_store(&held->is_held, true);
         (void)wait_until(atomic_load(&held->may_go), PATIENCE_MS);
+    }
     return 0;
 }
 
@@ -398,7 +400,7 @@ static void test_cancelled_threads_finish_their_statement(void **state)
     struct worker workers[4] = {0};
 
     gather(&held.crowd, f);
-    tap_hooks(hold_first, NULL, &held);
+    tap_hooks(hold_all, NULL, &held);
     for (unsigned i = 0; i < 4; i++) {
         workers[i].index = i;
         workers[i].context = &held;
