@@ -15,12 +15,18 @@
 # Failures are named again just above the last line, so that the end of a long
 # log shows them.  The logs of failures are kept in $SUITE_LOGS/failed.
 #
+# Suites that run side by side take the processor from each other, and a machine
+# may stall.  So what failed is run once more at the end, with nothing beside
+# it: of a program the tests that failed, a script as a whole.  If that passes it
+# is no failure, but is named above the last line, too.  Nothing is repeated if
+# more than SUITE_AGAIN tests and scripts failed, nor is a failure that proves a
+# fault however slow the machine was: two owners at a time, a crash, the report
+# of a sanitizer, anything of the suite `stress`.
+#
 # A suite that needs special servers has a script with.sh in its folder, which
 # starts them and runs its arguments as a command.
 #
-# A program prints the standard output of cmocka.  A script prints lines
-# "ok - what", "not ok - what", "skip - what".  If it prints none of them, it
-# counts as one test by its exit status.  Exit status 77 is a skip in any case.
+# tests/tools/logs.sh says what a program or a script has to print.
 #
 # Environment, with defaults in parentheses:
 #     SQLOCK_BUILD     folder of the build (build)
@@ -34,6 +40,8 @@
 #     SKIPS_FAIL=1     skipped tests are failures
 #     V=1              show all output
 #     SUITE_ARGS       arguments of each program (none)
+#     SUITE_AGAIN      how many failures are tried again at most (8); the default
+#                      is 0 at campaign scale
 #     SUITE_LOGS       folder of the logs ($SQLOCK_BUILD/log)
 #     SUITE_SCRIPTS=no run programs only
 #     SUITE_TELL       seconds between reports of what is running (30)
@@ -43,6 +51,8 @@
 # directory is the root of the sources.
 set -u
 cd "$(dirname "$0")/.." || exit 1
+# shellcheck source=tests/tools/logs.sh
+. tests/tools/logs.sh
 
 build=${SQLOCK_BUILD:-build}
 case $build in
@@ -53,6 +63,8 @@ esac
 : "${SUITE_TESTS:=}" "${SUITE_TELL:=30}"
 export SQLOCK_BUILD=$build SQLOCK=$build/bin/sqlock SKIPS_FAIL
 export SQLOCK_SCALE=${SQLOCK_SCALE:-test}
+[ "$SQLOCK_SCALE" != campaign ] || : "${SUITE_AGAIN:=0}"
+: "${SUITE_AGAIN:=8}"
 export PATH=$build/bin:$PATH
 # The output that tests expect on a terminal depends on the locale.
 export LC_ALL=C.UTF-8
@@ -72,6 +84,7 @@ unset MFLAGS
     echo "usage: run.sh SUITE..." >&2
     exit 2
 }
+suites=("$@")
 
 # In a lane SUITE_QUEUE is the folder of the run, with the queues; the run makes
 # it.
@@ -92,125 +105,6 @@ trap 'exit 143' TERM
 logs=${SUITE_LOGS:-$build/log}
 mkdir -p "$logs"
 
-# Print "PASSED FAILED SKIPPED", the counts of a log, to which its program's
-# exit status may add one.
-count() { # LOG STATUS
-    awk -v status="$2" '
-    function result(kind) {
-        n[kind]++
-        open = 0
-    }
-    { sub(/\r$/, "") }
-    /^\[ RUN      \]/ { if (open) result("failed"); open = 1; spoke = 1; next }
-    # Names come again in the summary of a group, when no test is open.
-    open && /^\[       OK \]/ { result("passed"); next }
-    open && /^\[  SKIPPED \]/ { result("skipped"); next }
-    open && /^\[  FAILED  \]/ { result("failed"); next }
-    /^\[  FAILED  \] GROUP (SETUP|TEARDOWN)/ { result("failed"); next }
-    /^ok([ :]|$)/ { result("passed"); spoke = 1; next }
-    /^not ok([ :]|$)/ { result("failed"); spoke = 1; next }
-    /^skip([ :]|$)/ { result("skipped"); spoke = 1; next }
-    END {
-        if (open)
-            result("failed")
-        if (!spoke && status == 0)
-            n["passed"]++
-        else if (status == 77)
-            n["skipped"] += !n["skipped"]
-        else if (status != 0 && !n["failed"])
-            n["failed"]++ # ended by a signal, a sanitizer, the time limit
-        print n["passed"] + 0, n["failed"] + 0, n["skipped"] + 0
-    }' "$1"
-}
-
-# Print how a program ended, if it did not end by itself.  timeout(1) returns
-# 124 when the time was up, and ends by SIGKILL, too, if it had to send that.
-ended_by() { # STATUS
-    if [ "$1" -eq 124 ]; then
-        echo "time is up after $SUITE_SECONDS s"
-    elif [ "$1" -eq 137 ]; then
-        echo "ended by SIGKILL, or time is up after $SUITE_SECONDS s"
-    elif [ "$1" -gt 128 ] && kill -l "$1" >/dev/null 2>&1; then
-        echo "ended by SIG$(kill -l "$1")"
-    fi
-}
-
-# Print how the program of a log ended, and its failed tests, at most 12, with
-# their last lines: 12 lines in all, or 3 of each test if more than 4 failed.
-name_failures() { # NAME LOG STATUS
-    local how
-    how=$(ended_by "$3")
-    awk -v name="$1" -v status="$3" -v how="$how" '
-    function keep(line) {
-        # The table that ends a report of AddressSanitizer.
-        if (line !~ /^(  |=>)0x|^Shadow byte|^  [A-Z].*:  +[0-9a-f][0-9a-f]/)
-            lines[++n] = line
-    }
-    # A test of a program, or a line "not ok", with the lines that are its.
-    function fail(what) {
-        failed[++f] = what
-        first[f] = from
-        last[f] = n
-        from = n + 1
-    }
-    function begin() {
-        open = ""
-        from = n + 1
-    }
-    BEGIN { from = 1 }
-    { sub(/\r$/, "") }
-    /^[a-z]+ (postgres|mysql|sqlite)( |$)/ { where = " (" $0 ")"; next }
-    /^\[ RUN      \]/ {
-        if (open != "")
-            fail(open where ": it did not end")
-        begin()
-        open = substr($0, 14)
-        next
-    }
-    open != "" && /^\[(       OK |  SKIPPED )\]/ { begin(); next }
-    open != "" && /^\[  FAILED  \]/ {
-        said = substr($0, 14)
-        fail(open where (said == open ? "" : ": " said))
-        begin()
-        next
-    }
-    /^\[  FAILED  \] GROUP (SETUP|TEARDOWN)/ {
-        fail(substr($0, 14) where)
-        next
-    }
-    /^(ok|skip)([ :]|$)/ { begin(); next }
-    /^not ok([ :]|$)/ { fail($0); next }
-    # Lines "# ..." of a script right after "not ok" belong to that failure.
-    f && from == last[f] + 1 && failed[f] ~ /^not ok/ && /^# / {
-        keep($0)
-        last[f] = n
-        from = n + 1
-        next
-    }
-    { keep($0) }
-    END {
-        if (open != "")
-            fail(open where ": it did not end")
-        if (!f && how == "")
-            fail("exit status " status)
-        print "  " name (how == "" ? "" : ": " how)
-        shown = f < 12 ? f : 12
-        each = shown > 4 ? 3 : shown ? int(12 / shown) : 0
-        for (i = 1; i <= shown; i++) {
-            print "    " failed[i]
-            k = last[i] - each + 1
-            for (k = k < first[i] ? first[i] : k; k <= last[i]; k++)
-                print "        " substr(lines[k], 1, 200)
-        }
-        if (f > shown)
-            print "    and " f - shown " more"
-        # Nothing was said of a test: the end of the log has to do.
-        if (!f)
-            for (k = n > 12 ? n - 11 : 1; k <= n; k++)
-                print "        " substr(lines[k], 1, 200)
-    }' "$2"
-}
-
 # Keep a copy of the log of a failure, which the next run does not write over.
 # Only the last 50 copies are kept.
 keep_log() { # LOG
@@ -219,23 +113,6 @@ keep_log() { # LOG
     cp "$1" "$failed/$(date -u +%Y%m%dT%H%M%S)-${1##*/}"
     # shellcheck disable=SC2012 # names of ours
     (cd "$failed" && ls -t | tail -n +51 | xargs -r rm -f)
-}
-
-# Print the part of a log that shows the failure, or all of a short log.
-show_failure() { # LOG STATUS
-    echo "---- $1 (exit status $2$([ "$2" -ne 124 ] || echo ', time is up'))"
-    if grep -q '^not ok' "$1"; then
-        grep -v '^ok' "$1" | tail -n 100
-    elif [ "$(wc -l <"$1")" -le 120 ]; then
-        cat "$1"
-    else
-        grep -nE -B 12 -A 3 \
-            '^\[  (FAILED|ERROR) |ERROR: .*Sanitizer|WARNING: Thread' \
-            "$1" | tail -n 150
-        echo "---- its last lines"
-        tail -n 20 "$1"
-    fi
-    echo "----"
 }
 
 # Print how many programs and scripts have ended, as "3 of 20".
@@ -271,6 +148,7 @@ run_one() { # NUMBER NAME COMMAND...
         if [ "$f" -gt 0 ]; then
             show_failure "$log" "$status"
             name_failures "$name" "$log" "$status" >"$scratch/$number.failed"
+            tests_to_repeat "$name" "$log" "$status" >"$scratch/$number.again"
             keep_log "$log"
         elif [ "$s" -gt 0 ]; then
             grep -E '^(skipped:|skip )' "$log" | sort | uniq -c | sort -rn |
@@ -280,8 +158,7 @@ run_one() { # NUMBER NAME COMMAND...
             "$name" "$p" "$f" "$s" $((SECONDS - began)) "$(progress)"
     } >"$scratch/$number.text"
     cat "$scratch/$number.text"
-    printf '%-26s %7d %7d %7d %6ds\n' "$name" "$p" "$f" "$s" \
-        $((SECONDS - began)) >"$scratch/$number.row"
+    echo "$((SECONDS - began))" >"$scratch/$number.seconds"
     rm -rf "$SQLOCK_TEST_DIR"
 }
 
@@ -313,7 +190,7 @@ esac
 
 # Take the next line of a queue, NUMBER NAME, and set $number and $name; return
 # 1 if there is none.
-next_of() { # programs|scripts
+next_of() { # programs|scripts|repeats
     local line
     exec {lock}>"$scratch/lock"
     flock "$lock"
@@ -333,11 +210,17 @@ folder_of() { # SUITE
 }
 
 run_program() {
-    local with=() chosen=() folder
+    local with=() chosen=() folder test
     folder=$(folder_of "$name")
     [ "$SQLOCK_SCALE" != campaign ] ||
         echo "  $name is running: tail -f $logs/$name.log"
     [ -z "$SUITE_TESTS" ] || chosen=(-t "$SUITE_TESTS")
+    if [ "$1" = repeats ]; then
+        chosen=()
+        while IFS= read -r test; do
+            chosen+=(-t "$test")
+        done <"$scratch/first/$number.again"
+    fi
     [ ! -e "$folder/with.sh" ] || with=(bash "$folder/with.sh")
     # shellcheck disable=SC2086 # a command and its arguments
     run_one "$number" "$name" "${with[@]}" $WRAP "$build/tests/$name" \
@@ -356,12 +239,13 @@ run_script() {
 # Run the items of a queue until it is empty.  A program runs alone in its lane,
 # because it may stop the servers.  Scripts run side by side: they mostly wait,
 # and do not disturb each other.
-run_queue() { # programs|scripts
+run_queue() { # programs|scripts|repeats
     while next_of "$1"; do
-        case $1 in
-        programs) run_program ;;
-        scripts) run_script ;;
+        case $1,$name in
+        scripts,* | *,*/*) run_script ;;
+        *) run_program "$1" ;;
         esac
+        [ "$1" != repeats ] || wait
     done
     wait
 }
@@ -481,13 +365,61 @@ case " $* " in
 *" spring "*) ;;
 *) export SQLOCK_TEST_POSTGRES_ROUNDS=${SQLOCK_TEST_POSTGRES_ROUNDS:-1} ;;
 esac
-pids=()
-for queues in "${lanes[@]}"; do
-    SUITE_QUEUE=$scratch SUITE_QUEUES=$queues \
-        SQLOCK_TEST_SQLITE_URL=${SQLOCK_TEST_SQLITE_URL-} \
-        "${with[@]}" bash tests/run.sh "$@" &
-    pids+=($!)
-done
+# Run lanes, each with servers of its own, until all have ended.
+run_lanes() { # QUEUES...
+    local queues pids=()
+    for queues in "$@"; do
+        SUITE_QUEUE=$scratch SUITE_QUEUES=$queues \
+            SQLOCK_TEST_SQLITE_URL=${SQLOCK_TEST_SQLITE_URL-} \
+            "${with[@]}" bash tests/run.sh "${suites[@]}" &
+        pids+=($!)
+    done
+    wait "${pids[@]}"
+}
+
+# Make the first run's results of what failed, and may be tried again, those of
+# an earlier run, and queue it.  Return 1 if there is nothing to repeat.
+queue_repeats() {
+    local file number
+    mkdir "$scratch/first" || return
+    : >"$scratch/repeats"
+    # shellcheck disable=SC2046 # names of ours
+    set -- $(compgen -G "$scratch/*.again")
+    [ $# -gt 0 ] && [ "$(cat "$@" | wc -l)" -le "$SUITE_AGAIN" ] || return
+    for file in "$@"; do
+        [ -s "$file" ] || continue
+        number=${file##*/} number=${number%.again}
+        mv "$scratch/$number".* "$scratch/first"
+        echo "$number ${items[number - 1]}" >>"$scratch/repeats"
+    done
+    [ -s "$scratch/repeats" ]
+}
+
+# Take the result of a repetition if it passed, and otherwise that of the first
+# run.
+judge_repeat() { # NUMBER
+    local first=$scratch/first/$1 p f s passed=0 failed=1
+    read -r p f s <"$first.counts"
+    [ ! -e "$scratch/$1.counts" ] ||
+        read -r passed failed _ <"$scratch/$1.counts"
+    rm -f "$scratch/$1".*
+    mv "$first".* "$scratch"
+    if [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]; then
+        echo "$((p + f)) 0 $s" >"$scratch/$1.counts"
+        mv "$scratch/$1.failed" "$scratch/$1.passed"
+    fi
+}
+
+repeat_failures() {
+    local number name
+    queue_repeats || return
+    echo "  what failed is tried again, with nothing beside it"
+    cp "$scratch/repeats" "$scratch/repeated"
+    run_lanes repeats
+    while read -r number name; do
+        judge_repeat "$number"
+    done <"$scratch/repeated"
+}
 
 # Print from time to time what is running.  `read` waits for a pipe to which
 # nothing is written, because a sleep(1) would outlive this run if it is ended.
@@ -502,7 +434,8 @@ tell() {
 }
 tell &
 teller=$!
-wait "${pids[@]}"
+run_lanes "${lanes[@]}"
+repeat_failures
 {
     kill "$teller"
     wait "$teller"
@@ -513,7 +446,8 @@ printf '\n%-26s %7s %7s %7s %7s\n' suite passed failed skipped seconds
 for ((i = 1; i <= ${#items[@]}; i++)); do
     if [ -e "$scratch/$i.counts" ]; then
         read -r p f s <"$scratch/$i.counts"
-        cat "$scratch/$i.row"
+        printf '%-26s %7d %7d %7d %6ds\n' "${items[i - 1]}" "$p" "$f" "$s" \
+            "$(<"$scratch/$i.seconds")"
     else
         p=0 f=1 s=0
         echo "${items[i - 1]} did not come to its end"
@@ -526,16 +460,19 @@ done
 [ "$empty" -eq 0 ] || echo "$empty of the suites ran nothing"
 [ "$skipped" -eq 0 ] || [ "$SKIPS_FAIL" != 1 ] ||
     echo "skipped tests count as failures here"
-# Print the failures once more, at the end of the log.
-if [ "$failed" -gt 0 ]; then
-    printf '\nfailed:\n'
+# Print once more, at the end of the log, what failed: at last, or at first.
+name_all() { # failed|passed TITLE
+    compgen -G "$scratch/*.$1" >/dev/null || return
+    printf '\n%s:\n' "$2"
     for ((i = 1; i <= ${#items[@]}; i++)); do
-        cat "$scratch/$i.failed" 2>/dev/null
+        cat "$scratch/$i.$1" 2>/dev/null
     done | awk -v logs="$logs/failed" '
         NR <= 60 || /^  [^ ]/ { print; next } # each is named at least
         { left++ }
         END { if (left) print "  and " left " more lines: " logs }'
-fi
+}
+name_all passed "failed beside others, passed alone"
+name_all failed failed
 echo
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$empty" -eq 0 ] && [ "$passed" -gt 0 ] &&

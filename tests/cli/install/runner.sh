@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # runner.sh: tests/run.sh counts the results that scripts print and their exit
 # statuses.  A skip is no failure, unless SKIPS_FAIL=1 says so.  Each failure is
-# counted and named at the end of the output, also by .ci/run.
+# counted and named at the end of the output, also by .ci/run.  It is tried again
+# first, and is none if it passes.
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../../tools/support/script.sh"
-mkdir -p "$dir/tests"
+mkdir -p "$dir/tests/tools"
 cp tests/run.sh "$dir/tests"
+cp tests/tools/logs.sh "$dir/tests/tools"
 
 # Run a suite of scripts of one line each, and compare the exit status and the
 # last line of run.sh.  The suite's name is "install", which needs no servers.
@@ -40,7 +42,15 @@ names() { # WHAT EXPECTED LINE...
     is "$what" "$got" "$expected"
 }
 
-unset SKIPS_FAIL SUITE_LOGS SUITE_ARGS SUITE_TESTS SUITE_TELL V
+# Print what the output names as failed at first, and passed then.
+at_first() {
+    sed -n '/^failed beside others, passed alone:$/,/^$/p' "$dir/out" |
+        sed '1d;$d'
+}
+# Commands of a script or a program that are different at a second run.
+once="{ [ ! -e $dir/once ] && : >$dir/once; }"
+
+unset SKIPS_FAIL SUITE_LOGS SUITE_ARGS SUITE_TESTS SUITE_TELL SUITE_AGAIN V
 counts "what passes" 0 "1 passed, 0 failed, 0 skipped" "echo ok - it"
 counts "a skip that is said, with 77, is no failure" \
     0 "1 passed, 0 failed, 1 skipped" "echo ok - it" "echo skip - it; exit 77"
@@ -56,6 +66,27 @@ counts "a failure is one" \
     1 "0 passed, 1 failed, 1 skipped" "echo not ok - it; echo skip - it; exit 77"
 counts "an exit status is a failure that nothing was said of" \
     1 "1 passed, 1 failed, 0 skipped" "echo ok - it; exit 1"
+
+
+fails_once="$once && { echo not ok - it; exit 1; }"
+counts "what fails once is no failure" \
+    0 "2 passed, 0 failed, 0 skipped" "echo ok - a" "$fails_once; echo ok - it"
+is "but is named" "$(at_first)" "  install/2
+    not ok - it"
+rm "$dir/once"
+counts "of two that fail one may pass then" \
+    1 "1 passed, 1 failed, 0 skipped" "echo not ok - a; exit 1" \
+    "$fails_once; echo ok - it"
+rm "$dir/once"
+counts "a second run that says nothing passes nothing" \
+    1 "0 passed, 1 failed, 0 skipped" "$fails_once; exit 77"
+for many in 0 1; do
+    rm -f "$dir/once"
+    SUITE_AGAIN=$many counts "of more than $many nothing is tried again" \
+        1 "0 passed, 2 failed, 0 skipped" "$fails_once; echo ok - it" \
+        "echo not ok - a; exit 1"
+done
+rm -f "$dir/once"
 
 # Without -s make prints the commands that it runs; run.sh must not hand down
 # the -s of a make that calls it.
@@ -90,6 +121,37 @@ names "a failed test is named last, with what it said" \
     "echo 'unit sqlite ours 1'" \
     "echo '[ RUN      ] test_b'; echo 'of b'; echo '[       OK ] test_b'" \
     "$begins" "echo '0 != 1'; echo '[   LINE   ] --- test.c:7'" "$fails"
+args='while [ $# -gt 1 ]; do chosen+=" $2"; shift 2; done'
+test_b="[ \"\$chosen\" = ' test_a' ] ||
+    { echo '[ RUN      ] test_b'; echo '[       OK ] test_b'; }"
+second="$once && { echo why; $fails; }; echo '[       OK ] test_a'"
+names "a test that passes then is not" "" \
+    "$args" "$test_b" "$begins" "$second"
+is "but was named before, and only it was repeated" \
+    "$(at_first) $(tail -n 1 "$dir/out") $(grep -c test_b \
+        "$dir/build/log/unit.log")" \
+    "  unit
+    test_a
+        why 2 passed, 0 failed, 0 skipped 0"
+rm "$dir/once"
+for proof in 'the history is wrong: two owners' \
+    'WARNING: ThreadSanitizer: data race'; do
+    names "what proves a fault is not tried again: ${proof%%:*}" \
+        "  unit
+    test_a
+        $proof" \
+        "$begins" "$once && { echo '$proof'; $fails; }
+        echo '[       OK ] test_a'"
+    rm "$dir/once"
+done
+names "nor is anything of a program that ended in a test" \
+    "  unit
+    test_a
+    test_b: it did not end" \
+    "$begins" "$once && { echo '[  FAILED  ] test_a'
+    echo '[ RUN      ] test_b'; exit 1; }
+    echo '[       OK ] test_a'"
+rm "$dir/once"
 names "one that printed much, with its last 12 lines" \
     "  unit
     test_a
@@ -148,7 +210,8 @@ cat >"$dir/bin/make" <<'EOF'
 #!/usr/bin/env bash
 case " $* " in
 *" WERROR=1 SETUP=no test "*)
-    printf '%s\n' 'much' '' 'failed:' '  unit' '    test_a' '        why' '' \
+    printf '%s\n' 'much' '' 'failed beside others, passed alone:' '  tx' \
+        '    test_c' '' 'failed:' '  unit' '    test_a' '        why' '' \
         '7 passed, 1 failed, 0 skipped'
     exit 1
     ;;
@@ -162,6 +225,10 @@ chmod +x "$dir/bin/make"
 PATH=$dir/bin:$PATH bash "$dir/.ci/run" clang test lint >"$dir/out" 2>&1
 got="$? $(sed -n '/^failed: /,$p' "$dir/out")"
 expected='1 failed: test lint
+
+failed beside others, passed alone, in test:
+  tx
+    test_c
 
 test:
   unit

@@ -12,7 +12,7 @@
 static const struct program *program;
 static poptContext context; /* owns the arguments */
 static const char *const *arguments;
-static char *pattern;
+static char **patterns; /* ends with NULL; NULL: all tests */
 static int lists;
 static int is_alone;
 static int is_beside_others;
@@ -84,9 +84,9 @@ void program_read(const struct program *of, int argc, char **argv)
     };
     /* popt takes tables as void *, and does not write to them. */
     const struct poptOption table[] = {
-        {"tests", 't', POPT_ARG_STRING, &pattern, 0,
+        {"tests", 't', POPT_ARG_ARGV, &patterns, 0,
          "Run the tests whose names match: a pattern of the shell's, or a word "
-         "that occurs in them",
+         "that occurs in them; may be given more than once",
          "PATTERN"},
         {"list", 0, POPT_ARG_NONE, &lists, 0,
          "Print the names of the tests, and run none", NULL},
@@ -126,13 +126,19 @@ void program_read(const struct program *of, int argc, char **argv)
                                      : "it is no option");
 }
 
-bool program_wants(const char *test)
+static bool matches(const char *pattern, const char *test)
 {
-    if (pattern == NULL)
-        return true;
     if (strpbrk(pattern, "*?[") == NULL)
         return strstr(test, pattern) != NULL;
     return fnmatch(pattern, test, 0) == 0;
+}
+
+bool program_wants(const char *test)
+{
+    for (size_t i = 0; patterns != NULL && patterns[i] != NULL; i++)
+        if (matches(patterns[i], test))
+            return true;
+    return patterns == NULL;
 }
 
 /* Return whether the list, words with spaces between them, has the word. */

@@ -1,7 +1,7 @@
 /*
  * program.h - the command line that all test programs share
  *
- *     SUITE [-t PATTERN] [--list] [--alone] [--beside-others] [--help]
+ *     SUITE [-t PATTERN]... [--list] [--alone] [--beside-others] [--help]
  *           [option of the suite]... [postgres] [mysql] [sqlite]
  *
  * group.h runs the tests that the command line selects.
@@ -25,8 +25,8 @@ struct program {
  * argument, with status 2.  *program must stay valid until the program ends. */
 void program_read(const struct program *program, int argc, char **argv);
 
-/* Return whether a test was selected: -t PATTERN is a shell pattern for the
- * whole name, or a word in it. */
+/* Return whether a test was selected: each -t PATTERN is a shell pattern for
+ * the whole name, or a word in it. */
 bool program_wants(const char *test);
 
 /* Return whether a database is to be used: those named on the command line or,
