@@ -386,7 +386,7 @@ static const struct test tests[] = {
     TEST_ON(test_a_row_with_a_text_is_reaped, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_peer_has_no_text, ON_ALL, IN_SQLOCK),
     TEST_ON(test_texts_are_checked, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_only_the_leader_publishes, ON_ALL, IN_SQLOCK),
+    TEST_OF_ROWS(test_only_the_leader_publishes, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_lease_that_is_over_publishes_nothing, ON_ALL, IN_SQLOCK),
     TEST_ON(test_springs_tables_have_no_text, ON_ALL, IN_SPRING7 | IN_SPRING6),
 };

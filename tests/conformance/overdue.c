@@ -130,6 +130,6 @@ static const struct test tests[] = {
             IN_SQLOCK),
     TEST_ON(test_a_renewal_that_shortens_the_lease_wakes, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_renewal_that_finds_the_lease_lost_wakes, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_the_end_of_a_guard_wakes, ON_ALL, IN_SQLOCK),
+    TEST_OF_ROWS(test_the_end_of_a_guard_wakes, ON_ALL, IN_SQLOCK),
 };
 const struct topic topic_overdue = TOPIC(tests);

@@ -71,6 +71,7 @@ innodb-log-file-size=8M
 innodb-flush-log-at-trx-commit=2
 innodb-autoinc-lock-mode=2
 binlog-format=ROW
+log-bin-trust-function-creators=ON
 wsrep-on=ON
 wsrep-provider=$provider
 wsrep-provider-options=$provider_options
