@@ -40,7 +40,7 @@
 #     SKIPS_FAIL=1     skipped tests are failures
 #     V=1              show all output
 #     SUITE_ARGS       arguments of each program (none)
-#     SUITE_AGAIN      how many failures are tried again at most (8); the default
+#     SUITE_AGAIN      how many failures are tried again at most (12); the default
 #                      is 0 at campaign scale
 #     SUITE_LOGS       folder of the logs ($SQLOCK_BUILD/log)
 #     SUITE_SCRIPTS=no run programs only
@@ -64,7 +64,7 @@ esac
 export SQLOCK_BUILD=$build SQLOCK=$build/bin/sqlock SKIPS_FAIL
 export SQLOCK_SCALE=${SQLOCK_SCALE:-test}
 [ "$SQLOCK_SCALE" != campaign ] || : "${SUITE_AGAIN:=0}"
-: "${SUITE_AGAIN:=8}"
+: "${SUITE_AGAIN:=12}"
 export PATH=$build/bin:$PATH
 # The output that tests expect on a terminal depends on the locale.
 export LC_ALL=C.UTF-8
