@@ -40,18 +40,21 @@
  *     references to the locks that it guards: see sqlock_abandon().
  *
  * Errors
- *     The transaction is over after ERETRY, ELOST or EUNCERTAIN, and on
- *     PostgreSQL after any statement that failed: further calls return the same
- *     code, except those that end the transaction, which is still to be done.
- *     What failed on PostgreSQL is undone by ROLLBACK TO SAVEPOINT, and the
+ *     The transaction is over after ERETRY, ELOST or EUNCERTAIN, on PostgreSQL
+ *     after any statement that failed, and on SQLite after one that wrote and
+ *     was ended by its limit of time: further calls return the same code,
+ *     except those that end the transaction, which is still to be done.
+ *     ROLLBACK TO SAVEPOINT undoes what failed on PostgreSQL, and the
  *     transaction goes on.
  *
  * Limits of time
  *     On a connection of the registry a statement takes statement_timeout_ms at
- *     most, and then ends with ELOST if the server does not end it in time (as
- *     Oracle's MySQL, whose limit is for SELECT), else with ETIMEDOUT in
- *     sqlock_tx_execute() and ECANCELED in other functions.  On an adopted one
- *     the application's own limits hold, and give ECANCELED.
+ *     most.  Then every function on a transaction returns ETIMEDOUT, with the
+ *     server's words.  If the server does not end the statement in time (as
+ *     Oracle's MySQL, whose limit is for SELECT), it is ELOST, and EUNCERTAIN
+ *     for the commit itself.  On an adopted connection the application's own
+ *     limits hold.  They give ECANCELED, as KILL QUERY and pg_cancel_backend()
+ *     do everywhere.
  */
 #ifndef SQLOCK_TX_H
 #define SQLOCK_TX_H
@@ -140,7 +143,7 @@ SQLOCK_MUSTUSE int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
  *         ELOST        rolled back: the connection was gone, or another owner
  *                      has a guarded lock
  *         ERETRY       rolled back: run the transaction again
- *         any other    rolled back
+ *         any other    rolled back, also after ETIMEDOUT
  */
 SQLOCK_MUSTUSE int sqlock_tx_commit(sqlock_tx *tx, sqlock_error *err);
 
@@ -237,7 +240,8 @@ SQLOCK_MUSTUSE int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
  *         ERETRY      run the transaction again
  *         any other   not guarded, and the transaction cannot commit.  EBUSY:
  *                     somebody has locked the row.  ENOTSUP: the lock is
- *                     shared, or may be since a downgrade without an answer
+ *                     shared, or may be since a downgrade without an answer.
+ *                     ETIMEDOUT: a statement took too long
  */
 SQLOCK_MUSTUSE int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock,
                                    sqlock_error *err);
@@ -267,7 +271,9 @@ SQLOCK_API int sqlock_abandon(sqlock_lock *lock, sqlock_error *err);
  * @param[out] results of each name: 0, EBUSY, ETIMEDOUT, or why the call ended
  *                     before it; NULL: not wanted
  * @return 0           all are locked
- *         EBUSY, ETIMEDOUT   at least one is not; the transaction goes on
+ *         EBUSY, ETIMEDOUT   at least one is not; the transaction goes on, but
+ *                     not on PostgreSQL where the call's own statement took
+ *                     longer than statement_timeout_ms
  *         ERETRY      run the transaction again: a deadlock, an old snapshot,
  *                     or a row that was just removed
  *         any other   not all are locked, as sqlock_tx_execute() returns;
@@ -309,7 +315,8 @@ typedef struct sqlock_table {
  * @param wait_ms as in sqlock_acquire()
  * @return 0           locked
  *         ENOTFOUND   there is no such row
- *         EBUSY, ETIMEDOUT   not locked; the transaction goes on
+ *         EBUSY, ETIMEDOUT   not locked; the transaction goes on, except as
+ *                     sqlock_tx_lock() says
  *         ERETRY      run the transaction again
  */
 SQLOCK_MUSTUSE int sqlock_tx_lock_row(sqlock_tx *tx, const sqlock_table *table,

@@ -288,8 +288,9 @@ static int commit_if(sqlock_tx *tx, sqlock_error *err)
                              statement->count, tx->guard_count, deadline_ns,
                              err);
     free(values);
-    return rc == SQLOCK_ENOTFOUND || rc == SQLOCK_ERETRY ? explain(tx, err)
-                                                         : rc;
+    return rc == SQLOCK_ENOTFOUND || rc == SQLOCK_ERETRY
+               ? explain(tx, err)
+               : lk_tx_tell(tx, rc, deadline_ns, err);
 }
 
 /* Return whether `commit_same` can tell that the row is still locked: there is
@@ -318,5 +319,5 @@ int lk_tx_commit_guarded(sqlock_tx *tx, sqlock_error *err)
         if (rc < 0)
             return rc;
     }
-    return tx->driver->commit(tx->connection->state, lk_tx_deadline(tx), err);
+    return lk_tx_send_commit(tx, err);
 }

@@ -114,12 +114,42 @@ int lk_tx_check(sqlock_tx *tx, sqlock_error *err)
 
 /* --- sending --- */
 
-/* Find out whether the transaction is still open after a statement that gave
- * rc.  Return rc, or the code that ended the transaction. */
-static int judge(sqlock_tx *tx, int rc, sqlock_error *err)
+/* Return whether the limit that the library has set for the connection may have
+ * ended a call with that deadline.  PostgreSQL does not tell a limit from a
+ * cancel by somebody else, but no limit ends a statement before its time. */
+static bool is_out_of_time(const sqlock_tx *tx, int64_t deadline_ns)
+{
+    int64_t most_ms = tx->store->options.statement_timeout_ms;
+    int64_t early_ms = most_ms - lk_server_timeout_ms((uint32_t)most_ms);
+
+    return deadline_ns != LK_NEVER &&
+           lk_after_ms(sqlock_monotonic_ns(), early_ms) >= deadline_ns;
+}
+
+int lk_tx_tell(const sqlock_tx *tx, int rc, int64_t deadline_ns,
+               sqlock_error *err)
+{
+    sqlock_error own;
+
+    if (rc != SQLOCK_ECANCELED || !is_out_of_time(tx, deadline_ns))
+        return rc;
+    own = *err;
+    return sqlock_error_set(
+        err, SQLOCK_ETIMEDOUT, own.native, own.sqlstate,
+        "the statement timed out, and was not carried out: it takes long or "
+        "the database is slow (raise statement_timeout_ms), or a transaction "
+        "has locked the row or the table: %s",
+        own.message);
+}
+
+/* Name the limit of time that has ended a statement, and find out whether the
+ * transaction is still open after it; rc is what the driver gave.  Return the
+ * code of the statement, or the one that ended the transaction. */
+static int judge(sqlock_tx *tx, int rc, int64_t deadline_ns, sqlock_error *err)
 {
     sqlock_tx_state state;
 
+    rc = lk_tx_tell(tx, rc, deadline_ns, err);
     if (lk_is_outage(rc)) {
         sqlock_error own = *err;
 
@@ -158,7 +188,15 @@ int lk_tx_send(sqlock_tx *tx, const sqlock_statement *statement,
                              deadline_ns, result != NULL ? result : &ignored,
                              &own);
     sqlock_result_clear(&ignored);
-    return lk_error_pass(err, &own, judge(tx, rc, &own));
+    return lk_error_pass(err, &own, judge(tx, rc, deadline_ns, &own));
+}
+
+int lk_tx_send_commit(sqlock_tx *tx, sqlock_error *err)
+{
+    int64_t deadline_ns = lk_tx_deadline(tx);
+    int rc = tx->driver->commit(tx->connection->state, deadline_ns, err);
+
+    return lk_tx_tell(tx, rc, deadline_ns, err);
 }
 
 int lk_tx_query_at(sqlock_tx *tx, sqlock_statement statement,
@@ -253,30 +291,31 @@ static bool needs_limit(const sqlock_tx *tx, int64_t wait_ms)
 
 int lk_tx_limit(sqlock_tx *tx, int64_t wait_ms, sqlock_error *err)
 {
+    int64_t deadline_ns = lk_tx_deadline(tx);
     sqlock_error own = {0};
     int rc;
 
     if (!needs_limit(tx, wait_ms))
         return 0;
-    rc = tx->part->limit(tx->connection->state, wait_ms, lk_tx_deadline(tx),
-                         &own);
+    rc = tx->part->limit(tx->connection->state, wait_ms, deadline_ns, &own);
     tx->is_limited = rc == 0;
     if (rc < 0)
-        rc = judge(tx, rc, &own);
+        rc = judge(tx, rc, deadline_ns, &own);
     return lk_error_pass(err, &own, rc);
 }
 
 int lk_tx_unlimit(sqlock_tx *tx, sqlock_error *err)
 {
+    int64_t deadline_ns = lk_tx_deadline(tx);
     sqlock_error own = {0};
     int rc;
 
     if (!tx->is_limited)
         return 0;
     tx->is_limited = false;
-    rc = tx->part->unlimit(tx->connection->state, lk_tx_deadline(tx), &own);
+    rc = tx->part->unlimit(tx->connection->state, deadline_ns, &own);
     if (rc < 0)
-        rc = judge(tx, rc, &own);
+        rc = judge(tx, rc, deadline_ns, &own);
     return lk_error_pass(err, &own, rc);
 }
 
@@ -288,7 +327,7 @@ int lk_tx_outlast(sqlock_tx *tx, uint32_t idle_ms, sqlock_error *err)
 
     rc = tx->part->outlast(tx->connection->state, idle_ms, deadline_ns, &own);
     if (rc < 0)
-        rc = judge(tx, rc, &own);
+        rc = judge(tx, rc, deadline_ns, &own);
     return lk_error_pass(err, &own, rc);
 }
 
@@ -319,49 +358,6 @@ static int go_back(sqlock_tx *tx, const char *sql, sqlock_error *err)
     return lk_tx_end(tx, lk_error_pass(err, &own, rc), &own);
 }
 
-/* Return whether the limit that the library has set for the connection may have
- * ended a statement with that deadline.  PostgreSQL does not tell a limit from
- * a cancel by somebody else, but no limit ends a statement before its time. */
-static bool is_out_of_time(const sqlock_tx *tx, int64_t deadline_ns)
-{
-    int64_t most_ms = tx->store->options.statement_timeout_ms;
-    int64_t early_ms = most_ms - lk_server_timeout_ms((uint32_t)most_ms);
-
-    return deadline_ns != LK_NEVER &&
-           lk_after_ms(sqlock_monotonic_ns(), early_ms) >= deadline_ns;
-}
-
-/* Turn ECANCELED into ETIMEDOUT, also as the end of the transaction. */
-static int time_out(sqlock_tx *tx, sqlock_error *err)
-{
-    const sqlock_error own = *err;
-    int rc = sqlock_error_set(
-        err, SQLOCK_ETIMEDOUT, own.native, own.sqlstate,
-        "the statement timed out, and was not carried out: it takes long or "
-        "the database is slow (raise statement_timeout_ms), or a transaction "
-        "has locked the row or the table");
-
-    if (tx->over == SQLOCK_ECANCELED) {
-        tx->over = rc;
-        tx->why = *err;
-    }
-    return rc;
-}
-
-/* Run the application's statement. */
-static int run(sqlock_tx *tx, const char *sql, const sqlock_value *parameters,
-               size_t count, sqlock_result *result, sqlock_error *err)
-{
-    int64_t deadline_ns = lk_tx_deadline(tx);
-    sqlock_error own = {0};
-    int rc = lk_tx_query_at(tx, (sqlock_statement){.text = sql}, parameters,
-                            count, deadline_ns, result, &own);
-
-    if (rc == SQLOCK_ECANCELED && is_out_of_time(tx, deadline_ns))
-        rc = time_out(tx, &own);
-    return lk_error_pass(err, &own, rc);
-}
-
 int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
                       const sqlock_value *parameters, size_t count,
                       sqlock_result *result, sqlock_error *err)
@@ -384,12 +380,12 @@ int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
             return rc;
     }
     if (lk_keeps_locks(sql))
-        return run(tx, sql, parameters, count, result, err);
+        return lk_tx_query(tx, sql, parameters, count, result, err);
     tx->hold = LK_TX_LOOSE;
     if (goes_back)
         return go_back(tx, sql, err);
     tx->is_altered = true;
-    rc = run(tx, sql, parameters, count, result, err);
+    rc = lk_tx_query(tx, sql, parameters, count, result, err);
     return rc == SQLOCK_ELOST ? end_uncertain(tx, err) : rc;
 }
 

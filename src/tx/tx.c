@@ -183,15 +183,15 @@ static void finish(sqlock_tx *tx)
 
 static int roll_back(sqlock_tx *tx, sqlock_error *err)
 {
-    int64_t deadline_ns =
-        tx->is_adopted ? LK_NEVER : lk_store_deadline(tx->store);
-    int rc = tx->driver->rollback(tx->connection->state, deadline_ns, err);
+    int64_t deadline_ns = lk_tx_deadline(tx);
+    sqlock_error own = {0};
+    int rc = tx->driver->rollback(tx->connection->state, deadline_ns, &own);
 
     if (rc == SQLOCK_EUNCERTAIN)
-        rc = lk_error(err, SQLOCK_EUNREACHABLE,
+        rc = lk_error(&own, SQLOCK_EUNREACHABLE,
                       "the connection was lost during the rollback; the server "
                       "rolls back by itself");
-    return rc;
+    return lk_error_pass(err, &own, lk_tx_tell(tx, rc, deadline_ns, &own));
 }
 
 static int commit(sqlock_tx *tx, sqlock_error *err)
@@ -203,8 +203,7 @@ static int commit(sqlock_tx *tx, sqlock_error *err)
     if (rc < 0)
         return rc;
     rc = tx->guard_count > 0 ? lk_tx_commit_guarded(tx, &own)
-                             : tx->driver->commit(tx->connection->state,
-                                                  lk_tx_deadline(tx), &own);
+                             : lk_tx_send_commit(tx, &own);
     if (rc == SQLOCK_EUNREACHABLE)
         rc = lk_error(&own, SQLOCK_ELOST,
                       "the connection was lost before the commit was sent; "

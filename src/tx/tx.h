@@ -114,6 +114,12 @@ int lk_tx_end(sqlock_tx *tx, int rc, const sqlock_error *why);
  * written; `why` is the message.  Return EINVAL. */
 int lk_tx_spoil(sqlock_tx *tx, const char *why, sqlock_error *err);
 
+/* Return rc, the result of a driver's call with that deadline; but ETIMEDOUT
+ * instead of ECANCELED, with the words that are in *err, if the registry's own
+ * limit of time has ended the call. */
+int lk_tx_tell(const sqlock_tx *tx, int rc, int64_t deadline_ns,
+               sqlock_error *err);
+
 /* Send a statement with the driver's own placeholders.  If the connection is
  * lost, return ELOST: nothing of the transaction is committed.  `result` may be
  * NULL; clear it afterwards in any case. */
@@ -146,6 +152,10 @@ int lk_tx_run_apart(sqlock_tx *tx, sqlock_statement_kind kind,
                     const struct lk_arguments *arguments, sqlock_result *result,
                     sqlock_error *err);
 
+/* Commit, without a look at the guards.  Return as the driver's commit, and as
+ * lk_tx_tell(). */
+int lk_tx_send_commit(sqlock_tx *tx, sqlock_error *err);
+
 /* Return the deadline of a statement that is sent now; LK_NEVER on an adopted
  * connection, where the application's own limits hold. */
 int64_t lk_tx_deadline(const sqlock_tx *tx);
@@ -177,7 +187,7 @@ bool lk_tx_is_identity(sqlock_tx *tx, uint32_t number);
 int lk_tx_check_guards(sqlock_tx *tx, sqlock_error *err);
 
 /* Commit only if the guarded leases are still ours, which is checked if locks
- * may have been released.  Return as the driver's commit, or as
+ * may have been released.  Return as lk_tx_send_commit(), or as
  * lk_tx_check_guards(). */
 int lk_tx_commit_guarded(sqlock_tx *tx, sqlock_error *err);
 

@@ -9,6 +9,7 @@
 
 #include "support/contract.h"
 #include "support/server.h"
+#include "support/tap.h"
 
 /* --- on a connection of the registry --- */
 
@@ -139,10 +140,10 @@ static int call_retry(struct contract *c, sqlock_error *err)
 
 #define BEGIN_CODES CODES_NOT_APPLIED
 #define EXECUTE_CODES                                                          \
-    (CODE(EBUSY) | CODE(ERETRY) | CODE(ELOST) | CODE(ESCHEMA) |                \
-     CODE(EACCESS) | CODE(EDATABASE) | CODE(ECANCELED) | CODE(EREADONLY) |     \
-     CODE(ERESOURCE) | CODE(ENOMEM))
-#define LOCK_CODES (EXECUTE_CODES | CODE(ETIMEDOUT) | CODE(EUNREACHABLE))
+    (CODE(EBUSY) | CODE(ETIMEDOUT) | CODE(ERETRY) | CODE(ELOST) |              \
+     CODE(ESCHEMA) | CODE(EACCESS) | CODE(EDATABASE) | CODE(ECANCELED) |       \
+     CODE(EREADONLY) | CODE(ERESOURCE) | CODE(ENOMEM))
+#define LOCK_CODES (EXECUTE_CODES | CODE(EUNREACHABLE))
 #define GUARD_CODES (EXECUTE_CODES | CODE(EUNREACHABLE))
 #define COMMIT_CODES (EXECUTE_CODES | CODE(EUNCERTAIN))
 
@@ -155,11 +156,9 @@ static int call_retry(struct contract *c, sqlock_error *err)
 
 static const struct contract_call calls[] = {
     CALL("sqlock_tx_begin", false, NULL, call_begin, BEGIN_CODES),
-    CALL("sqlock_tx_execute", false, begin, call_execute,
-         EXECUTE_CODES | CODE(ETIMEDOUT)),
+    CALL("sqlock_tx_execute", false, begin, call_execute, EXECUTE_CODES),
     CALL("sqlock_tx_lock", false, begin, call_lock, LOCK_CODES),
-    CALL("sqlock_tx_lock_row", false, begin, call_lock_row,
-         EXECUTE_CODES | CODE(ETIMEDOUT)),
+    CALL("sqlock_tx_lock_row", false, begin, call_lock_row, EXECUTE_CODES),
     CALL("sqlock_tx_guard", true, begin, call_guard, GUARD_CODES),
     CALL("sqlock_tx_fence", false, begin, call_fence, EXECUTE_CODES),
     CALL("sqlock_tx_version", false, begin, call_version, EXECUTE_CODES),
@@ -237,6 +236,14 @@ static int run_slow(struct slow *slow, sqlock_error *err)
     return sqlock_tx_execute(slow->tx, text, NULL, 0, NULL, err);
 }
 
+/* Return what the server says of a statement that its limit has ended. */
+static const char *words_of(const struct fixture *f)
+{
+    return f->database->bit == ON_POSTGRES
+               ? "canceling statement due to statement timeout"
+               : "interrupted";
+}
+
 /* The registry's limit ends it.  If a busy machine brings the server's answer
  * too late (ELOST), try again. */
 static void test_a_statement_that_takes_too_long_times_out(void **state)
@@ -260,9 +267,162 @@ static void test_a_statement_that_takes_too_long_times_out(void **state)
     } while (rc == SQLOCK_ELOST && check_pause(until));
     assert_fails(SQLOCK_ETIMEDOUT, rc);
     assert_contains(f->err.message, "raise statement_timeout_ms");
+    assert_contains(f->err.message, words_of(f));
     assert_int_equal(again,
                      f->database->bit == ON_POSTGRES ? SQLOCK_ETIMEDOUT : 0);
     registry_end(registry);
+}
+
+/* A limit of a statement that is longer than what a busy machine takes. */
+#define LIMIT_MS (1000 * SLOWNESS)
+
+static sqlock_registry *open_limited(struct fixture *f)
+{
+    sqlock_options options = fixture_options(f);
+
+    options.statement_timeout_ms = LIMIT_MS;
+    return fixture_tapped(f, &options);
+}
+
+/* Put the table's rows behind a view that takes a minute to read, or to change
+ * a row of. */
+static void make_view(struct fixture *f, char name[80])
+{
+    const char *waits =
+        f->database->bit == ON_POSTGRES ? "pg_sleep(60) IS NOT NULL"
+        : f->database->bit == ON_MYSQL
+            ? "SLEEP(60) = 0"
+            : "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 "
+              "FROM n) SELECT count(*) FROM n)";
+
+    (void)snprintf(name, 80, "%s_slow", stock_name(f));
+    (void)sql_run(&f->sql, "CREATE VIEW %s AS SELECT * FROM %s WHERE %s", name,
+                  stock_name(f), waits);
+    if (f->database->bit == ON_SQLITE)
+        (void)sql_run(&f->sql,
+                      "CREATE TRIGGER %s_update INSTEAD OF UPDATE ON %s BEGIN "
+                      "SELECT 1; END",
+                      name, name);
+}
+
+static int on_view(sqlock_tx *tx, const sqlock_table *view, size_t call,
+                   sqlock_error *err)
+{
+    const sqlock_row_version first = {.type = SQLOCK_INT64, .integer = 1};
+    sqlock_value id = sqlock_integer(1);
+    sqlock_row_version version;
+
+    switch (call) {
+    case 0:
+        return sqlock_tx_lock_row(tx, view, &id, false, 0, err);
+    case 1:
+        return sqlock_tx_version(tx, view, &id, &version, err);
+    case 2:
+        return sqlock_tx_fence(tx, view, &id, 7, "me", err);
+    default:
+        return sqlock_tx_update(tx, view, &id, &first, NULL, 0, NULL, err);
+    }
+}
+
+/* Call a function on the view, behind a savepoint.  Return its result, and in
+ * *after and *back those of a statement after it, and after a return to the
+ * savepoint. */
+static int call_on_view(struct fixture *f, sqlock_registry *registry,
+                        const sqlock_table *view, size_t call, int *after,
+                        int *back)
+{
+    sqlock_tx *tx = NULL;
+    int rc;
+
+    assert_becomes_true(sqlock_tx_begin(&tx, registry, &f->err) == 0,
+                        PATIENCE_MS);
+    assert_ok(sqlock_tx_execute(tx, "SAVEPOINT s", NULL, 0, NULL, &f->err));
+    rc = on_view(tx, view, call, &f->err);
+    *after = sqlock_tx_execute(tx, "SELECT 1", NULL, 0, NULL, NULL);
+    *back =
+        sqlock_tx_execute(tx, "ROLLBACK TO SAVEPOINT s", NULL, 0, NULL, NULL);
+    if (*back == 0)
+        *back = sqlock_tx_execute(tx, "SELECT 1", NULL, 0, NULL, NULL);
+    (void)sqlock_tx_rollback(tx, NULL);
+    return rc;
+}
+
+/* The server ends them, and says why.  On PostgreSQL that aborts the
+ * transaction, which goes on from a savepoint; SQLite rolls all of it back
+ * after a call that writes. */
+static void test_each_call_on_a_slow_table_times_out(void **state)
+{
+    struct fixture *f = *state;
+    /* Oracle's MySQL limits what only reads. */
+    size_t calls_of = fixture_is_oracles(f) ? 2 : 4;
+    sqlock_registry *registry = open_limited(f);
+    sqlock_table view = stock_table(f);
+    char name[80];
+
+    make_view(f, name);
+    view.name = name;
+    for (size_t i = 0; i < calls_of; i++) {
+        bool is_gone = f->database->bit == ON_SQLITE && i >= 2;
+        bool is_over = f->database->bit == ON_POSTGRES || is_gone;
+        int64_t until = check_deadline_ns(PATIENCE_MS);
+        int after;
+        int back;
+        int rc;
+
+        do
+            rc = call_on_view(f, registry, &view, i, &after, &back);
+        while (rc == SQLOCK_ELOST && check_pause(until));
+        assert_fails(SQLOCK_ETIMEDOUT, rc);
+        assert_contains(f->err.message, words_of(f));
+        assert_int_equal(after, is_over ? SQLOCK_ETIMEDOUT : 0);
+        assert_int_equal(back, is_gone ? SQLOCK_ETIMEDOUT : 0);
+    }
+    (void)sql_run(&f->sql, "DROP VIEW %s", name);
+    registry_end(registry);
+}
+
+/* Let the first statement come to the driver when its time is over. */
+static int come_late(void *context, const struct tap_event *event)
+{
+    bool *is_late = context;
+
+    if ((event->call == TAP_EXECUTE || event->call == TAP_COMMIT) && !*is_late)
+        check_sleep(LIMIT_MS + 1);
+    *is_late = true;
+    return 0;
+}
+
+/* The client's own limit, before anything is sent, in each call on a
+ * transaction. */
+static void test_each_call_that_comes_too_late_times_out(void **state)
+{
+    struct fixture *f = *state;
+    struct contract c = {.f = f, .registry = open_limited(f)};
+
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        bool is_late = false;
+        int rc;
+
+        if (calls[i].prepare == NULL)
+            continue;
+        check_row(calls[i].name);
+        fixture_next(f);
+        c.locks[0] = lock_obtain(c.registry, f->name);
+        if (calls[i].is_held)
+            lock_take(c.locks[0], 60000);
+        calls[i].prepare(&c);
+        tap_hooks(come_late, NULL, &is_late);
+        rc = calls[i].call(&c, &f->err);
+        tap_hooks(NULL, NULL, NULL);
+        assert_fails(SQLOCK_ETIMEDOUT, rc);
+        assert_contains(f->err.message, "raise statement_timeout_ms");
+        roll_back(&c);
+        if (calls[i].is_held)
+            lock_give(c.locks[0]);
+        lock_drop(c.locks[0]);
+    }
+    check_row(NULL);
+    registry_end(c.registry);
 }
 
 static int sleep_long(struct worker *worker)
@@ -310,6 +470,9 @@ static const struct test tests[] = {
     TEST_OF_ROWS(test_transactions_keep_to_their_codes, ON_ALL, IN_SQLOCK),
     TEST_OF_ROWS(test_a_terminated_connection_is_lost, ON_SERVERS, IN_SQLOCK),
     TEST(test_a_statement_that_takes_too_long_times_out),
+    TEST_OF_ROWS(test_each_call_on_a_slow_table_times_out, ON_ALL, IN_SQLOCK),
+    TEST_OF_ROWS(test_each_call_that_comes_too_late_times_out, ON_ALL,
+                 IN_SQLOCK),
     TEST_ON(test_a_statement_that_is_cancelled_is_told_so, ON_SERVERS, 0),
 };
 const struct topic topic_codes = TOPIC(tests);
