@@ -5,6 +5,7 @@
  * about the server's settings are in sql/DATABASE/doctor.sql; the rest is tried
  * out in the same way on every database.
  */
+#include <stddef.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -400,6 +401,8 @@ int sqlock_diagnose_sized(const char *url, const sqlock_options *options,
                           sqlock_check **checks, size_t *count, size_t size,
                           sqlock_error *err)
 {
+    static const struct lk_row_size row = {
+        "sqlock_check", offsetof(sqlock_check, severity), sizeof(sqlock_check)};
     struct lk_pool_options pool = {.size = 2};
     struct subject subject = {.url = url};
     sqlock_error own = {0};
@@ -409,7 +412,7 @@ int sqlock_diagnose_sized(const char *url, const sqlock_options *options,
         return lk_error_null(err, "checks and count");
     *checks = NULL;
     *count = 0;
-    rc = lk_row_check("sqlock_check", size, sizeof **checks, err);
+    rc = lk_row_check(&row, size, err);
     if (rc == 0)
         rc = lk_options_complete(&subject.options, options, err);
     if (rc < 0)

@@ -7,6 +7,7 @@
  * table in key order, pages are read by key; elsewhere (FIND_BEGIN) in storage
  * order, in one transaction.  All are sorted here.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,6 +236,8 @@ int sqlock_find_sized(sqlock_registry *registry,
                       const sqlock_find_options *options, sqlock_info **rows,
                       size_t *count, size_t size, sqlock_error *err)
 {
+    static const struct lk_row_size row = {
+        "sqlock_info", offsetof(sqlock_info, token), sizeof(sqlock_info)};
     sqlock_find_options chosen = SQLOCK_FIND_INIT;
     char like[2 * PATTERN_MAX + 1];
     struct lk_arguments arguments;
@@ -245,7 +248,7 @@ int sqlock_find_sized(sqlock_registry *registry,
         return lk_error_null(err, "rows and count");
     *rows = NULL;
     *count = 0;
-    rc = lk_row_check("sqlock_info", size, sizeof **rows, err);
+    rc = lk_row_check(&row, size, err);
     if (rc == 0)
         rc = lk_store_of(registry, &list.store, err);
     if (rc == 0)

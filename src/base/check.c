@@ -7,6 +7,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* Return whether no struct has that size: where it ends is within a member.
+ * All have a size or a pointer, and so its alignment. */
+static bool is_cut(size_t size)
+{
+    return size % _Alignof(void *) != 0;
+}
+
 static size_t size_of(const void *given)
 {
     size_t size;
@@ -20,7 +27,8 @@ int lk_sized_check(const struct lk_sized *sized, const void *given,
 {
     if (given == NULL)
         return lk_error(err, SQLOCK_EINVAL, "%s must not be NULL", sized->type);
-    if (size_of(given) < sizeof(size_t) || size_of(given) > sized->size)
+    if (size_of(given) < sizeof(size_t) || size_of(given) > sized->size ||
+        is_cut(size_of(given)))
         return lk_error(err, SQLOCK_EINVAL,
                         "%s.size is %zu: begin with %s, and do not use a "
                         "library that is older than the header",
@@ -48,14 +56,14 @@ void lk_sized_write(void *out, const void *full)
     memcpy(out, &size, sizeof size);
 }
 
-int lk_row_check(const char *type, size_t given, size_t size, sqlock_error *err)
+int lk_row_check(const struct lk_row_size *row, size_t given, sqlock_error *err)
 {
-    if (given == 0 || given > size)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the size of %s is %zu, but at most %zu here: do not "
-                        "use a library that is older than the header",
-                        type, given, size);
-    return 0;
+    if (given >= row->least && given <= row->size && !is_cut(given))
+        return 0;
+    return lk_error(err, SQLOCK_EINVAL,
+                    "the size of %s is %zu, but %zu here: give its sizeof, and "
+                    "do not use a library that is older than the header",
+                    row->type, given, row->size);
 }
 
 void lk_rows_pack(void *rows, size_t count, size_t size, size_t given)

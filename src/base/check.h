@@ -18,8 +18,8 @@ struct lk_sized {
 };
 
 /* Check the size of the application's struct.  Return 0, or SQLOCK_EINVAL if
- * `given` is NULL, too small to have a size, or larger than the library's
- * struct. */
+ * `given` is NULL, too small to have a size, larger than the library's struct,
+ * or ends within a member. */
 int lk_sized_check(const struct lk_sized *sized, const void *given,
                    sqlock_error *err);
 
@@ -33,10 +33,17 @@ int lk_sized_read(void *out, const struct lk_sized *sized, const void *given,
  * library's struct `full` that the application's header has. */
 void lk_sized_write(void *out, const void *full);
 
-/* Check the size that a row of a list has according to the header that the
- * application was compiled with: at most that of the library's.  Return 0 or
- * SQLOCK_EINVAL. */
-int lk_row_check(const char *type, size_t given, size_t size,
+/* A row of a list: a public struct that may grow, and has no size in it. */
+struct lk_row_size {
+    const char *type; /* "sqlock_info" */
+    size_t least;     /* of the members that each header has */
+    size_t size;      /* of the struct in this library */
+};
+
+/* Check the size that a row has according to the header that the application
+ * was compiled with.  Return 0; or SQLOCK_EINVAL if it is too small or large,
+ * or ends within a member. */
+int lk_row_check(const struct lk_row_size *row, size_t given,
                  sqlock_error *err);
 
 /* Move the rows of a list, of `size` bytes each, together, so that each has the

@@ -4,6 +4,7 @@
  */
 #include "stock/stock.h"
 
+#include <stddef.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -54,6 +55,9 @@ static int copy(sqlock_stock_item **out, const sqlock_result *rows,
 int sqlock_stock_list_sized(sqlock_stock *stock, sqlock_stock_item **items,
                             size_t *count, size_t size, sqlock_error *err)
 {
+    static const struct lk_row_size row = {"sqlock_stock_item",
+                                           sizeof(sqlock_stock_item),
+                                           sizeof(sqlock_stock_item)};
     struct lk_stock_operation op = {.stock = stock};
     struct lk_stock_arguments arguments;
     sqlock_result rows = {0};
@@ -63,7 +67,7 @@ int sqlock_stock_list_sized(sqlock_stock *stock, sqlock_stock_item **items,
         return lk_error_null(err, "items and count");
     *items = NULL;
     *count = 0;
-    rc = lk_row_check("sqlock_stock_item", size, sizeof **items, err);
+    rc = lk_row_check(&row, size, err);
     if (rc == 0)
         rc = lk_stock_check(stock, NULL, err);
     if (rc < 0)

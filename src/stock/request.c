@@ -7,6 +7,7 @@
  */
 #include "stock/stock.h"
 
+#include <stddef.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -318,6 +319,9 @@ int sqlock_stock_change_sized(sqlock_stock *stock, sqlock_tx *tx,
                               int64_t ttl_ms, sqlock_stock_answer *answer,
                               size_t size, sqlock_error *err)
 {
+    static const struct lk_row_size row = {"sqlock_stock_line",
+                                           offsetof(sqlock_stock_line, left),
+                                           sizeof(sqlock_stock_line)};
     static const char kinds[] = {[SQLOCK_STOCK_DEDUCT] = LK_KIND_DEDUCT,
                                  [SQLOCK_STOCK_RESTORE] = LK_KIND_ADD,
                                  [SQLOCK_STOCK_RESERVE] = LK_KIND_RESERVE};
@@ -332,7 +336,7 @@ int sqlock_stock_change_sized(sqlock_stock *stock, sqlock_tx *tx,
     int rc = lk_answer_begin(answer, err);
 
     if (rc == 0)
-        rc = lk_row_check("sqlock_stock_line", size, sizeof *lines, err);
+        rc = lk_row_check(&row, size, err);
     if (rc < 0)
         return rc;
     begin_lines(&request);

@@ -6,6 +6,7 @@
  * lease's holder can write it: a process that has lost the lock records
  * nothing.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -285,6 +286,9 @@ int sqlock_once_list_sized(sqlock_registry *registry, const char *name,
                            sqlock_once_info **rows, size_t *count, size_t size,
                            sqlock_error *err)
 {
+    static const struct lk_row_size row = {"sqlock_once_info",
+                                           offsetof(sqlock_once_info, token),
+                                           sizeof(sqlock_once_info)};
     struct lk_arguments arguments;
     char key[SQLOCK_KEY_SIZE] = "";
     sqlock_result result = {0};
@@ -295,7 +299,7 @@ int sqlock_once_list_sized(sqlock_registry *registry, const char *name,
         return lk_error_null(err, "rows and count");
     *rows = NULL;
     *count = 0;
-    rc = lk_row_check("sqlock_once_info", size, sizeof **rows, err);
+    rc = lk_row_check(&row, size, err);
     if (rc == 0)
         rc = lk_store_of(registry, &store, err);
     if (rc == 0 && name != NULL)

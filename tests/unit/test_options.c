@@ -270,6 +270,22 @@ static void test_a_shorter_struct_of_an_older_program_is_taken(void **state)
     assert_int_equal(out.poll_ms, 100);
 }
 
+/* No header has such a struct: a member would be read by half. */
+static void test_a_size_that_ends_within_a_member_is_refused(void **state)
+{
+    sqlock_options options = basic();
+    size_t size;
+
+    (void)state;
+    for (size = sizeof size; size <= sizeof options; size++) {
+        options.size = size;
+        if (size % sizeof(void *) != 0)
+            expect_refused(&options);
+        else
+            expect(&options, 0);
+    }
+}
+
 static void test_ttl_of_one_call_at_its_limits(void **state)
 {
     sqlock_options options = basic();
@@ -308,6 +324,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_choices_that_do_not_exist_are_refused),
     cmocka_unit_test(test_a_struct_of_the_wrong_size_is_refused),
     cmocka_unit_test(test_a_shorter_struct_of_an_older_program_is_taken),
+    cmocka_unit_test(test_a_size_that_ends_within_a_member_is_refused),
     cmocka_unit_test(test_ttl_of_one_call_at_its_limits),
 };
 const struct suite suite_options = SUITE("options", tests);

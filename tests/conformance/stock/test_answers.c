@@ -466,7 +466,7 @@ test_structs_are_as_large_as_the_callers_header_has_them(void **state)
     sqlock_stock_reaped reaped = SQLOCK_STOCK_REAPED_INIT;
     sqlock_stock_line *given = (void *)lines;
 
-    answer.size = offsetof(sqlock_stock_answer, attempts);
+    answer.size = offsetof(sqlock_stock_answer, is_duplicate);
     answer.attempts = 4711;
     assert_fails(SQLOCK_EINSUFFICIENT,
                  sqlock_stock_change_sized(
@@ -524,7 +524,39 @@ static void test_a_struct_without_its_size_is_refused(void **state)
     sqlock_stock_close(stock);
 }
 
+/* No header has such a row: the item's address would be read by half, or the
+ * result be written behind the row. */
+static void test_a_row_that_ends_within_a_member_is_refused(void **state)
+{
+    static const size_t sizes[] = {0, 1, 3, 8, 9, 12, 16, 20, 25, 31};
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 5);
+    sqlock_stock_line lines[] = {{.item = item, .quantity = 1},
+                                 {.item = item, .quantity = 1}};
+    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
+    sqlock_stock_item *items;
+    size_t i, count;
+
+    for (i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        assert_fails(SQLOCK_EINVAL, sqlock_stock_change_sized(
+                                        stock, NULL, SQLOCK_STOCK_DEDUCT, NULL,
+                                        lines, 2, 0, NULL, sizes[i], &f->err));
+    assert_string_equal(f->err.message,
+                        "the size of sqlock_stock_line is 31, but 32 here: "
+                        "give its sizeof, and do not use a library that is "
+                        "older than the header");
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_stock_list_sized(stock, &items, &count, 9, &f->err));
+    answer.size = offsetof(sqlock_stock_answer, left) + 1;
+    assert_fails(SQLOCK_EINVAL, sqlock_stock_deduct(stock, NULL, NULL, item, 1,
+                                                    &answer, &f->err));
+    assert_int_equal(shop_there(f, item), 5);
+    sqlock_stock_close(stock);
+}
+
 static const struct test tests[] = {
+    TEST(test_a_row_that_ends_within_a_member_is_refused),
     TEST(test_structs_are_as_large_as_the_callers_header_has_them),
     TEST(test_a_struct_without_its_size_is_refused),
     TEST(test_nobody_is_refused_what_is_there),
