@@ -107,6 +107,10 @@ static int check_choices(const sqlock_options *options, sqlock_error *err)
         options->waiting != SQLOCK_WAITING_POLL)
         return lk_error(err, SQLOCK_EINVAL, "unknown way of waiting %d",
                         (int)options->waiting);
+    if ((int)options->event_level < SQLOCK_LEVEL_DEBUG ||
+        (int)options->event_level > SQLOCK_LEVEL_ERROR)
+        return lk_error(err, SQLOCK_EINVAL, "unknown level of events %d",
+                        (int)options->event_level);
     if (options->key_rule != SQLOCK_KEY_CURRENT &&
         options->key_rule != SQLOCK_KEY_LEGACY &&
         options->key_rule != SQLOCK_KEY_RAW)

@@ -239,6 +239,11 @@ static void test_choices_that_do_not_exist_are_refused(void **state)
     options = basic();
     options.key_rule = (sqlock_key_rule)3;
     expect_refused(&options);
+    options = basic();
+    options.event_level = (sqlock_level)(SQLOCK_LEVEL_DEBUG - 1);
+    expect_refused(&options);
+    options.event_level = (sqlock_level)(SQLOCK_LEVEL_ERROR + 1);
+    expect_refused(&options);
 }
 
 static void test_a_struct_of_the_wrong_size_is_refused(void **state)
