@@ -7,6 +7,7 @@
  * lease is over, which nobody tells, or now and then, since what is told may be
  * lost.  Otherwise, and while nobody leads, it polls.
  */
+#include <inttypes.h>
 #include <poll.h>
 #include <string.h>
 
@@ -104,6 +105,18 @@ static int64_t next_read_ns(const struct lk_store *store,
     return lk_sooner(deadline_ns, next_ns);
 }
 
+/* Say that the time is over, and whether one leads, or nobody. */
+static int fail_unchanged(int64_t wait_ms, const sqlock_info *leader,
+                          sqlock_error *err)
+{
+    const char *who = leader != NULL ? "the same one leads" : "nobody leads";
+
+    if (wait_ms == 0)
+        return lk_error(err, SQLOCK_ETIMEDOUT, "%s, as before", who);
+    return lk_error(err, SQLOCK_ETIMEDOUT, "%s, after %" PRId64 " ms as before",
+                    who, wait_ms);
+}
+
 static int observe(struct lk_store *store, struct lk_observer *observer,
                    int64_t wait_ms, int cancel_fd, sqlock_info **seen,
                    sqlock_error *err)
@@ -125,8 +138,7 @@ static int observe(struct lk_store *store, struct lk_observer *observer,
             return 0;
         }
         if (rc == 0 && sqlock_monotonic_ns() >= deadline_ns) {
-            rc = lk_error(err, SQLOCK_ETIMEDOUT, "the same one led for %lld ms",
-                          (long long)wait_ms);
+            rc = fail_unchanged(wait_ms, now, err);
         } else if (rc == 0) {
             lk_retry_reset(&retry);
             retry.resume_ns = next_read_ns(store, observer, now, deadline_ns);

@@ -54,12 +54,17 @@ static void test_changes_are_observed(void **state)
     int64_t token;
 
     assert_fails(SQLOCK_ETIMEDOUT, observe(f, 0, &seen));
+    assert_string_equal(f->err.message, "nobody leads, as before");
     lock_take(lock, LONG_TTL_MS);
     assert_ok(observe(f, 0, &seen));
     token = seen->token;
     assert_null(seen->text);
     lock_renew(lock, LONG_TTL_MS);
     assert_fails(SQLOCK_ETIMEDOUT, observe(f, 0, &seen));
+    assert_string_equal(f->err.message, "the same one leads, as before");
+    assert_fails(SQLOCK_ETIMEDOUT, observe(f, 10, &seen));
+    assert_string_equal(f->err.message,
+                        "the same one leads, after 10 ms as before");
     assert_true(seen->token == token);
     if (has_text) {
         publish(f, lock, "one");
