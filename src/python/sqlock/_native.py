@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import math
+import operator
 import os
 from ctypes import POINTER, byref, c_bool, c_char, c_char_p, c_int, c_int64
 from ctypes import c_size_t, c_uint32, c_uint64, c_void_p
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Type, Union
 
 SONAME = "libsqlock.so.0.1"
 INTERFACE = "0.1."  # before 1.0 a minor release may change structs
@@ -578,14 +580,18 @@ def milliseconds(seconds: Optional[float], what: str, limit: int = 2**32 - 1) ->
     return age_ms(seconds, what, limit)
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def age_ms(seconds: float, what: str, limit: int = 2**62) -> int:
     """Seconds, 0 or more, rounded up."""
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+    if not _is_number(seconds):
         raise TypeError(f"{what} must be seconds, not {type(seconds).__name__}")
-    if math.isnan(seconds) or seconds < 0:
+    if not seconds >= 0:  # or it is no number
         raise ValueError(f"{what} must be seconds, and not below 0: {seconds}")
-    if seconds * 1000 > limit:
-        raise ValueError(f"{what} must be less: {seconds}")
+    if seconds > limit / 1000:
+        raise ValueError(f"{what} must be less than {limit / 1000:.0f} seconds")
     return min(math.ceil(seconds * 1000), limit)
 
 
@@ -593,9 +599,9 @@ def wait_ms(wait: Optional[float]) -> int:
     """Seconds to wait, rounded up; None is for as long as it takes."""
     if wait is None:
         return FOREVER
-    if isinstance(wait, bool) or not isinstance(wait, (int, float)):
+    if not _is_number(wait):
         raise TypeError(f"wait must be seconds or None, not {type(wait).__name__}")
-    if math.isnan(wait) or wait < 0:
+    if not wait >= 0:  # or it is no number
         raise ValueError(f"wait must be 0 or more, or None: {wait}")
     if wait > 100 * 366 * 86400:
         return FOREVER
@@ -604,25 +610,67 @@ def wait_ms(wait: Optional[float]) -> int:
 
 def choice(choices: Mapping[str, int], value: str, what: str) -> int:
     """The number of one of several words."""
-    try:
+    if isinstance(value, str) and value in choices:
         return choices[value]
-    except KeyError:
-        known = ", ".join(choices)
-        raise ValueError(f"{what} must be one of {known}, not {value!r}") from None
+    raise ValueError(f"{what} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def _integer(value: int, what: str, least: int, most: int, limits: str) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what} must be an int, not {type(value).__name__}") from None
+    if not least <= number <= most:
+        raise ValueError(f"{what} is out of range: it must be {limits}")
+    return number
 
 
 def number(value: int, what: str) -> int:
     """A number of an option, of 32 bits."""
-    if not 0 <= value < 2**32:
-        raise ValueError(f"{what} is out of range: {value}")
+    return _integer(value, what, 0, 2**32 - 1, "0 to 4294967295")
+
+
+def integer(value: int, what: str, otherwise: str = "") -> int:
+    """A number of the database, of 64 bits; ctypes would cut it."""
+    limits = f"of 64 bits, -2**63 to 2**63 - 1{otherwise}"
+    return _integer(value, what, -(2**63), 2**63 - 1, limits)
+
+
+def address(value: int, what: str) -> int:
+    """The address of something of another library."""
+    return _integer(value, what, 1, 2**64 - 1, "an address, which is not 0")
+
+
+def instance(value: Any, what: str, *kinds: type) -> Any:
+    """An object of one of the package's classes."""
+    if not isinstance(value, kinds):
+        names = " or ".join(kind.__name__ for kind in kinds)
+        raise TypeError(f"{what} must be a {names}, not {type(value).__name__}")
     return value
 
 
-def integer(value: int) -> int:
-    """A number of the database, of 64 bits; ctypes would cut it."""
-    if not -(2**63) <= value < 2**63:
-        raise ValueError("an integer of more than 64 bits")
-    return int(value)
+def callback(value: Any, what: str) -> Any:
+    """A function of the application, or None."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{what} must be a function, not {type(value).__name__}")
+    return value
+
+
+def several(values: Any, what: str, kind: Any = Iterable) -> List[Any]:
+    """Several values, as a list.  A str would be several, too: its letters."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, kind):
+        raise TypeError(f"{what} must be a list, not {type(values).__name__}")
+    return list(values)
+
+
+def pairs(values: Any, what: str) -> Dict[Any, Any]:
+    """Names and their values, as a dict."""
+    if not isinstance(values, Mapping):
+        raise TypeError(
+            f"{what} must be a dict, such as {{'name': 1}}, not"
+            f" {type(values).__name__}"
+        )
+    return dict(values)
 
 
 Parameter = Union[None, int, str]
@@ -633,7 +681,9 @@ def value_of(parameter: Parameter) -> Value:
     if parameter is None:
         return Value(type=NULL)
     if isinstance(parameter, int):
-        return Value(type=INT64, integer=integer(parameter))
+        return Value(
+            type=INT64, integer=integer(parameter, "a parameter", ", or a str")
+        )
     if isinstance(parameter, str):
         data = text(parameter, "a parameter")
         return Value(type=TEXT, text=data, length=len(data or b""))

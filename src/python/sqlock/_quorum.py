@@ -196,7 +196,7 @@ class Quorum(Holding):
     ) -> None:
         super().__init__(name)
         self._registries = _checked(registries)  # open while it is
-        self._on_lost = on_lost
+        self._on_lost = _native.callback(on_lost, "on_lost")
         self._tokens: List[Optional[int]] = []
         number = len(self._registries)
         self._enough = number if all else number // 2 + 1
@@ -281,10 +281,9 @@ class Quorum(Holding):
 
 
 def _checked(registries: Sequence[Registry]) -> List[Registry]:
-    registries = list(registries)
+    registries = _native.several(registries, "registries")
     for one in registries:
-        if not isinstance(one, Registry):
-            raise TypeError(f"not a sqlock.Registry: {one!r}")
+        _native.instance(one, "each of the registries", Registry)
     if not registries:
         raise ValueError("a quorum has registries: 3 or more, or 2 with all=True")
     return registries

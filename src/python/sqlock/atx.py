@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Sequence, Set
 from typing import Tuple, TypeVar, Union
 
+from . import _native
 from ._block import AsyncEnding
 from .aio import in_thread
 from .errors import Closed
@@ -177,6 +178,7 @@ class AsyncStock(AsyncEnding):
         **options: object,
     ) -> Result:
         if tx is not None:
+            _native.instance(tx, "tx", AsyncTransaction)
             return await tx._run(
                 functools.partial(method, *arguments, tx=tx._must(), **options)
             )

@@ -273,7 +273,7 @@ class Lease(Holding):
         options: _native.AcquireOptions,
     ) -> None:
         super().__init__(name)
-        self._on_lost = on_lost
+        self._on_lost = _native.callback(on_lost, "on_lost")
         # As the library has it: that of the acquisition or last renewal.
         self._ttl_ms = options.ttl_ms or registry._core.ttl_ms
         self._token = 0

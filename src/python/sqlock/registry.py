@@ -23,7 +23,7 @@ from .info import LockInfo, decoded, rows_of
 from .leader import AsyncLeader, Leader
 from .lease import Handle, Lease, Leases, OnLost, acquire_options
 from .stock import Stock
-from .transaction import Transaction
+from .transaction import Transaction, adopted
 
 if TYPE_CHECKING:
     from ._quorum import Quorum
@@ -414,9 +414,7 @@ class Registry(Block):
         on_lost: Optional[OnLost],
         cancel: Eventfd,
     ) -> Leases:
-        if isinstance(names, str):
-            raise TypeError("names must be a list of names, not one str")
-        names = list(names)
+        names = _native.several(names, "names")
         wait_ms = _native.wait_ms(wait)
         options.cancel_fd = cancel.fd
         leases = Leases(self, names, on_lost, options)
@@ -599,7 +597,7 @@ class Registry(Block):
     def aadopt(self, connection: Any) -> AsyncTransaction:
         """As :meth:`adopt`, for asyncio; also of a psycopg ``AsyncConnection``,
         which has nothing else under way during a call."""
-        return AsyncTransaction(lambda: Transaction(self, connection))
+        return AsyncTransaction(lambda: adopted(self, connection))
 
     async def astock(self, strategy: str = "conditional", **options: Any) -> AsyncStock:
         """As :meth:`stock` with the same options, for asyncio."""
@@ -666,7 +664,7 @@ class Registry(Block):
         Python's sqlite3, and of mysqlclient (MySQLdb) and PyMySQL, do not give
         their handles: :class:`NotSupported`; use :meth:`transaction` there.
         """
-        return Transaction(self, connection)
+        return adopted(self, connection)
 
     def stock(
         self,
@@ -756,7 +754,7 @@ class Registry(Block):
         frees it at once, which is unsafe: its holder may still believe.
         """
         options = _native.BreakOptions(
-            token=_native.integer(token),
+            token=_native.integer(token, "token"),
             client_id=_native.text(client_id, "client_id"),
             reason=_native.text(reason, "reason"),
             who=_native.text(who, "who"),
@@ -796,7 +794,8 @@ def _given(arguments: Dict[str, Any], *others: str) -> Dict[str, Any]:
 def _given_permit(arguments: Dict[str, Any], *others: str) -> Dict[str, Any]:
     """As :func:`_given`, of a semaphore, for acquire()."""
     for what in ("permits", "weight"):
-        if arguments[what] == 0:  # to the library: readers, or one permit
+        # To the library 0 means readers, or one permit.
+        if _native.number(arguments[what], what) == 0:
             raise ValueError(f"{what} must be 1 or more")
     return {**_given(arguments, "self", *others), "shared": True}
 

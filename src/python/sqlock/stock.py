@@ -9,7 +9,7 @@ from typing import Tuple
 from . import _native
 from ._block import Block
 from ._core import Owned
-from .errors import Closed, Insufficient, failure
+from .errors import Closed, Insufficient
 from .transaction import Transaction
 
 if TYPE_CHECKING:
@@ -125,6 +125,8 @@ class Stock(Owned, Block):
     def _call_in(
         self, tx: Optional[Transaction], name: str, *arguments: object
     ) -> None:
+        if tx is not None:
+            _native.instance(tx, "tx", Transaction)
         self._call(name, tx._must() if tx is not None else None, *arguments)
 
     # ---------------------------------------------------------- one of them --
@@ -225,6 +227,7 @@ class Stock(Owned, Block):
         tx: Optional[Transaction],
         ttl_ms: int = 0,
     ) -> Dict[str, Optional[int]]:
+        quantities = _native.pairs(quantities, "quantities")
         lines = (_native.StockLine * len(quantities))()
         for i, (item, quantity) in enumerate(quantities.items()):
             lines[i] = _native.StockLine(
@@ -349,11 +352,9 @@ class Stock(Owned, Block):
 
 
 def _quantity(quantity: Any) -> int:
-    if isinstance(quantity, bool) or not isinstance(quantity, int):
-        raise TypeError(f"a quantity is an int, not {type(quantity).__name__}")
-    if not -(2**63) <= quantity < 2**63:
-        raise failure(_native.CODES["EINVAL"])
-    return quantity
+    if isinstance(quantity, bool):
+        raise TypeError("a quantity must be an int, not bool")
+    return _native.integer(quantity, "a quantity")
 
 
 def _known(quantity: int) -> Optional[int]:

@@ -63,7 +63,11 @@ class Table(NamedTuple):
 
 def _version_of(value: Version) -> _native.RowVersion:
     if isinstance(value, int):
-        return _native.RowVersion(type=_native.INT64, integer=_native.integer(value))
+        number = _native.integer(value, "a version")
+        return _native.RowVersion(type=_native.INT64, integer=number)
+    if value is not None and not isinstance(value, str):
+        kind = type(value).__name__
+        raise TypeError(f"a version must be an int or a str, not {kind}")
     data = _native.text(value, "a version") or b""
     if len(data) > 63:
         raise ValueError("a version of more than 63 bytes")
@@ -171,6 +175,7 @@ class Transaction(Owned, Block):
         """One statement, with a ``?`` for each parameter (``??`` is a question
         mark on PostgreSQL); its rows.  :class:`Timeout`: it took longer than the
         registry's statement_timeout."""
+        parameters = _native.several(parameters, "parameters", Sequence)
         values = (_native.Value * len(parameters))()
         for i, parameter in enumerate(parameters):
             values[i] = _native.value_of(parameter)
@@ -202,6 +207,9 @@ class Transaction(Owned, Block):
         from taking the lock over before the transaction ends.  Raises
         :class:`LockLost`; the transaction does not commit then.  Of several
         leases each one is guarded; of a quorum the lock of this registry."""
+        if not hasattr(lease, "_locks_in"):
+            kind = type(lease).__name__
+            raise TypeError(f"lease must be a Lease, Leases or Quorum, not {kind}")
         for lock in lease._locks_in(self._core):
             self._call("tx_guard", lock)
 
@@ -215,7 +223,9 @@ class Transaction(Owned, Block):
         """Lock names until the transaction ends: others than the leases of the
         same names.  ``skip_locked`` takes those that nobody has.  Gives the
         names that were taken."""
-        listed = [names] if isinstance(names, str) else list(names)
+        if isinstance(names, str):
+            names = [names]
+        listed = _native.several(names, "names")
         wait_ms = 0 if skip_locked else _native.wait_ms(wait)
         array = (ctypes.c_char_p * len(listed))(
             *[_native.text(name, "the name of a lock") for name in listed]
@@ -250,7 +260,7 @@ class Transaction(Owned, Block):
         self._call(
             "tx_fence",
             *_row(table, key),
-            _native.integer(token),
+            _native.integer(token, "token"),
             _native.text(owner, "owner"),
         )
 
@@ -269,6 +279,7 @@ class Transaction(Owned, Block):
     ) -> Version:
         """Update a row that has that version still, and give it the next one;
         :class:`Conflict` if it has another."""
+        values = _native.pairs(values, "values")
         assignments = (_native.Assignment * len(values))()
         for i, (column, value) in enumerate(values.items()):
             assignments[i] = _native.Assignment(
@@ -286,8 +297,16 @@ class Transaction(Owned, Block):
         return _version_from(following)
 
 
+def adopted(registry: Registry, connection: Any) -> Transaction:
+    """A transaction on a connection of the application."""
+    if connection is None:
+        raise TypeError("connection must not be None: transaction() has one of ours")
+    return Transaction(registry, connection)
+
+
 def _row(table: Table, key: Value) -> Tuple[Any, Any]:
     """A row as the library takes it."""
+    _native.instance(table, "table", Table)
     return _native.byref(table._native()), _native.byref(_native.value_of(key))
 
 
@@ -341,7 +360,7 @@ def native_handle(connection: Any) -> int:
     """The address of the PGconn or sqlite3 of a connection; see
     :meth:`Registry.adopt`."""
     if isinstance(connection, int):
-        return connection
+        return _native.address(connection, "connection")
     module = _module_of(connection)
     if module in ("psycopg", "psycopg2") or hasattr(connection, "pgconn_ptr"):
         _one_libpq(module)

@@ -1,0 +1,97 @@
+"""Arguments of the wrong kind, or out of bounds: one line says which one it is,
+and what it must be."""
+
+import pytest
+
+import sqlock
+
+BIG = 2**63
+HUGE = 10**400  # as a float it would be infinite
+TABLE = sqlock.Table(
+    "INT_STOCK",
+    "ITEM",
+    version_column="VERSION",
+    fence_column="VERSION",
+    fence_owner_column="ITEM",
+)
+
+# Of a registry.
+CALLS = [
+    (lambda r: r.adopt(None), TypeError, "connection must not be None"),
+    (lambda r: r.adopt(2**64), ValueError, "connection is out of range"),
+    (lambda r: r.adopt(-1), ValueError, "connection is out of range"),
+    (lambda r: r.acquire("x", ttl=HUGE), ValueError, "ttl must be less than"),
+    (lambda r: r.acquire("x", on_lost=5), TypeError, "on_lost must be a function"),
+    (lambda r: r.acquire("x", permits="3"), TypeError, "permits must be an int"),
+    (lambda r: r.acquire("x", permits=1.5), TypeError, "permits must be an int"),
+    (lambda r: r.semaphore("x", None), TypeError, "permits must be an int"),
+    (lambda r: r.set_permits("x", "3"), TypeError, "permits must be an int"),
+    (lambda r: r.acquire_many(None), TypeError, "names must be a list, not None"),
+    (lambda r: r.acquire_many("x"), TypeError, "names must be a list, not str"),
+    (lambda r: r.break_lock("x", token=BIG), ValueError, "token is out of range"),
+    (lambda r: r.break_lock("x", token="5"), TypeError, "token must be an int"),
+    (lambda r: r.list(limit=None), TypeError, "limit must be an int, not None"),
+    (lambda r: r.list(sort=["name"]), ValueError, "sort must be one of name"),
+    (lambda r: r.reap(HUGE), ValueError, "retention must be less than"),
+    (lambda r: sqlock.quorum(r, "x"), TypeError, "registries must be a list"),
+    (lambda r: sqlock.quorum(["x"], "x"), TypeError, "must be a Registry, not str"),
+    (lambda r: r.stock(buckets=1.5), TypeError, "buckets must be an int"),
+    (lambda r: r.stock(["hopeful"]), ValueError, "strategy must be one of"),
+]
+
+# Of a stock.
+STOCK_CALLS = [
+    (lambda s: s.deduct("x", BIG), ValueError, "a quantity is out of range"),
+    (lambda s: s.set("x", -BIG - 1), ValueError, "a quantity is out of range"),
+    (lambda s: s.deduct("x", "1"), TypeError, "a quantity must be an int, not str"),
+    (lambda s: s.deduct("x", True), TypeError, "a quantity must be an int, not bool"),
+    (lambda s: s.deduct("x", tx=5), TypeError, "tx must be a Transaction, not int"),
+    (lambda s: s.deduct_many(["x"]), TypeError, "quantities must be a dict"),
+    (lambda s: s.restore_many([("x", 1)]), TypeError, "quantities must be a dict"),
+    (lambda s: s.deduct_many(None), TypeError, "quantities must be a dict"),
+    (lambda s: s.deduct_many({"x": BIG}), ValueError, "quantity is out of range"),
+    (lambda s: s.reserve("o", "x", 5), TypeError, "quantities must be a dict"),
+]
+
+# Of a transaction.
+TX_CALLS = [
+    (lambda t: t.execute("SELECT ?", 5), TypeError, "parameters must be a list"),
+    (lambda t: t.execute("SELECT ?", "x"), TypeError, "list, not str"),
+    (lambda t: t.execute("SELECT ?", {"x": 5}), TypeError, "list, not dict"),
+    (lambda t: t.execute("SELECT ?", [BIG]), ValueError, "or a str"),
+    (lambda t: t.lock(None), TypeError, "names must be a list, not None"),
+    (lambda t: t.lock_row("INT_STOCK", "x"), TypeError, "table must be a Table"),
+    (lambda t: t.fence(TABLE, "x", 1.5, "me"), TypeError, "token must be an int"),
+    (lambda t: t.fence(TABLE, "x", BIG, "me"), ValueError, "token is out of range"),
+    (lambda t: t.update(TABLE, "x", 1, ["QUANTITY"]), TypeError, "must be a dict"),
+    (lambda t: t.update(TABLE, "x", 1, None), TypeError, "values must be a dict"),
+    (lambda t: t.update(TABLE, "x", 1.5, {}), TypeError, "an int or a str"),
+    (lambda t: t.update(TABLE, "x", BIG, {}), ValueError, "version is out of range"),
+    (lambda t: t.guard("x"), TypeError, "lease must be a Lease, Leases or Quorum"),
+]
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("call, kind, text", CALLS)
+def test_of_a_registry(registry, call, kind, text):
+    with pytest.raises(kind, match=text):
+        call(registry)
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("call, kind, text", STOCK_CALLS)
+def test_of_a_stock(registry, call, kind, text):
+    with registry.stock() as stock, pytest.raises(kind, match=text):
+        call(stock)
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("call, kind, text", TX_CALLS)
+def test_of_a_transaction(registry, call, kind, text):
+    with registry.transaction() as tx, pytest.raises(kind, match=text):
+        call(tx)
+
+
+@pytest.mark.databases("sqlite")
+def test_a_wait_of_any_length_is_waited(registry, name):
+    registry.acquire(name, wait=HUGE).release()
