@@ -99,32 +99,38 @@ class readers
     }
     result<void> take(std::int64_t wait_ms)
     {
-        if (std::lock_guard<std::mutex> hold(inner_); own().is_held)
+        if (std::lock_guard<std::mutex> hold(inner_); held() != all_.end())
             return failure(SQLOCK_EINUSE, "this thread has a share already");
         auto taken = shares_.take(wait_ms);
         if (!taken)
             return taken.error();
         const std::lock_guard<std::mutex> hold(inner_);
-        own() = {*std::move(taken), true};
+        all_[std::this_thread::get_id()] = {*std::move(taken), true};
         return {};
     }
     void give_back() noexcept
     {
         state mine;
 
-        if (std::lock_guard<std::mutex> hold(inner_);
-            std::exchange(own().is_held, false))
-            mine = own().last;
-        if (mine)
-            cleaner::run([mine] { (void)mine->give_back(false, nullptr); });
+        if (std::lock_guard<std::mutex> hold(inner_); held() != all_.end()) {
+            auto &own = held()->second;
+            own.is_held = false;
+            mine = own.last;
+        }
+        if (!mine)
+            return;
+        cleaner::run([mine] { (void)mine->give_back(false, nullptr); });
+        if (callbacks() == 0 && mine->unlocked() == 0)
+            forget();
     }
-    /* State of the calling thread's last share, held or not; NULL: it has had
-     * none. */
+    /* State of the calling thread's last share, which is held, or was not given
+     * back as it should; NULL: there is none. */
     state last()
     {
         const std::lock_guard<std::mutex> hold(inner_);
+        const auto own = all_.find(std::this_thread::get_id());
 
-        return own().last;
+        return own != all_.end() ? own->second.last : nullptr;
     }
 
   private:
@@ -132,13 +138,23 @@ class readers
         state last;
         bool is_held = false;
     };
+    using shares_by_thread = std::map<std::thread::id, share>;
     sharing shares_;
     std::mutex inner_; /* guards the following */
-    std::map<std::thread::id, share> all_;
+    shares_by_thread all_;
 
-    share &own()
+    /* The share that the calling thread holds; all_.end(): it has none. */
+    shares_by_thread::iterator held()
     {
-        return all_[std::this_thread::get_id()];
+        const auto own = all_.find(std::this_thread::get_id());
+
+        return own != all_.end() && own->second.is_held ? own : all_.end();
+    }
+    void forget() noexcept
+    {
+        const std::lock_guard<std::mutex> hold(inner_);
+
+        all_.erase(std::this_thread::get_id());
     }
 };
 

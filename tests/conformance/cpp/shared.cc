@@ -130,6 +130,25 @@ static void test_threads()
           "threads read together and write alone, by one mutex");
 }
 
+/* What a mutex keeps of a thread is gone with the share, or a program that
+ * starts many threads would grow. */
+static void test_threads_that_end()
+{
+    const auto registry = open_registry();
+    sqlock::detail::readers readers(registry, "threads that end", {});
+    std::weak_ptr<sqlock::detail::lock_state> share;
+    bool was_taken = false;
+
+    std::thread([&] {
+        was_taken = readers.take(SQLOCK_FOREVER).has_value();
+        share = readers.last();
+        was_taken = was_taken && !share.expired();
+        readers.give_back();
+    }).join();
+    check(was_taken && share.expired(),
+          "a mutex keeps nothing of a share that was given back");
+}
+
 static void test_share_of_a_thread()
 {
     const auto registry = open_registry();
@@ -460,6 +479,7 @@ int main(int argc, char **argv)
     return run(argc, argv, "tests/conformance/cpp/shared", [] {
         test_readers();
         test_threads();
+        test_threads_that_end();
         test_share_of_a_thread();
         test_ends();
         test_acquire_shared();
