@@ -57,9 +57,12 @@ static void test_each_error_of_a_statement_has_its_code(void **state)
     /* A warning is no doubt of the commit. */
     if (subject.database->bit == ON_POSTGRES)
         session_run(a, "SELECT pg_advisory_unlock(1)");
-    if (subject.database->bit == ON_MYSQL)
+    if (subject.database->bit == ON_MYSQL) {
         session_refuses(SQLOCK_ERETRY, a,
                         "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1412");
+        session_refuses(SQLOCK_ERESOURCE, a,
+                        "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1637");
+    }
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
         const char *behind = errors[i].behind;
 

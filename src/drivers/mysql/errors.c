@@ -63,6 +63,7 @@ static const struct {
     {1206, SQLOCK_ERESOURCE},   /* lock table is full */
     {1226, SQLOCK_ERESOURCE},   /* user's quota */
     {1461, SQLOCK_ERESOURCE},   /* max_prepared_stmt_count */
+    {1637, SQLOCK_ERESOURCE},   /* too many active transactions */
 
     {1044, SQLOCK_EACCESS},
     {1045, SQLOCK_EACCESS},
