@@ -12,6 +12,7 @@
 #include "base/error.h"
 
 #define PARAMETERS_MAX 96
+#define SYNTAX_ERROR 1064
 #define STALE_STATEMENT 1615
 
 /* The parameters of one execution.  The client library keeps pointers to them
@@ -263,6 +264,24 @@ int lk_mysql_run_text(struct lk_mysql_connection *connection, const char *text,
     return rc;
 }
 
+/* Send a statement without parameters as text.  A placeholder in it is a syntax
+ * error then: prepare it to find out whether parameters are missing. */
+static int run_once(struct lk_mysql_connection *connection, const char *text,
+                    sqlock_result *result, sqlock_error *err)
+{
+    int rc = lk_mysql_run_text(connection, text, result, err);
+    MYSQL_STMT *prepared = NULL;
+    sqlock_error own = {0};
+
+    if (rc >= 0 || err->native != SYNTAX_ERROR || strchr(text, '?') == NULL)
+        return rc;
+    if (prepare(connection, text, 0, &prepared, &own) == SQLOCK_EINVAL)
+        return lk_error_pass(err, &own, SQLOCK_EINVAL);
+    if (prepared != NULL)
+        (void)mysql_stmt_close(prepared);
+    return rc;
+}
+
 /* Roll the whole transaction back after an error that may have undone only the
  * statement (a lock wait that timed out, or ER_CHECKREAD, 1020), so that half
  * of the transaction is never committed (F21).  Statements are refused until
@@ -331,7 +350,7 @@ static int run(struct lk_mysql_connection *connection,
         rc = lk_mysql_run_named(connection, statement, parameters, count,
                                 result, err);
     if (rc == SQLOCK_ENOTFOUND && statement->id == 0 && count == 0)
-        rc = lk_mysql_run_text(connection, statement->text, result, err);
+        rc = run_once(connection, statement->text, result, err);
     else if (rc == SQLOCK_ENOTFOUND)
         rc =
             run_prepared(connection, statement, parameters, count, result, err);

@@ -378,16 +378,41 @@ static void test_wrong_number_of_parameters(void **state)
 {
     struct fixture *f = *state;
     sqlock_value values[2] = {sqlock_integer(0), sqlock_integer(1)};
-    sqlock_tx *tx = tx_begin(f);
+    static const size_t counts[] = {2, 0};
     char text[160];
-    int rc;
 
     (void)snprintf(text, sizeof text, "UPDATE %s SET a = ?", stock_name(f));
-    rc = sqlock_tx_execute(tx, text, values, 2, NULL, &f->err);
-    assert_true(rc == SQLOCK_EINVAL || rc == SQLOCK_EDATABASE);
-    assert_true(check_one_line(f->err.message));
-    (void)sqlock_tx_rollback(tx, NULL);
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        sqlock_tx *tx = tx_begin(f);
+        char expected[64];
+
+        assert_fails(
+            SQLOCK_EINVAL,
+            sqlock_tx_execute(tx, text, values, counts[i], NULL, &f->err));
+        (void)snprintf(expected, sizeof expected,
+                       "1 parameters, but %zu were given", counts[i]);
+        assert_contains(f->err.message, expected);
+        assert_ok(sqlock_tx_rollback(tx, &f->err));
+    }
     assert_true(stock_is_untouched(f));
+}
+
+/* No parameters make SQL of what is none, with or without a question mark. */
+static void test_no_sql_is_an_error_of_the_database(void **state)
+{
+    static const char *const texts[] = {"SELECT ? ?", "SELEKT 1", "SELECT '?"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        sqlock_value values[2] = {sqlock_integer(0), sqlock_integer(1)};
+        sqlock_tx *tx = tx_begin(f);
+        size_t count = i == 0 ? 2 : 0;
+
+        assert_fails(SQLOCK_EDATABASE, sqlock_tx_execute(tx, texts[i], values,
+                                                         count, NULL, &f->err));
+        assert_true(check_one_line(f->err.message));
+        (void)sqlock_tx_rollback(tx, NULL);
+    }
 }
 
 static const struct test tests[] = {
@@ -408,5 +433,6 @@ static const struct test tests[] = {
     TEST_ON(test_F20_a_connection_that_counts_found_rows_is_refused, ON_MYSQL,
             IN_SQLOCK),
     TEST(test_wrong_number_of_parameters),
+    TEST(test_no_sql_is_an_error_of_the_database),
 };
 const struct topic topic_input = TOPIC(tests);
