@@ -44,7 +44,7 @@ extern "C" {
 /**
  * Turn the caller's exclusive lease into a shared one, with its token, without
  * a moment in which another owner could take the lock.  All acquires of the
- * owner become shared.
+ * owner become shared.  A lease that is shared already is renewed.
  *
  * @return 0           shared now, and renewed
  *         EOWNER      the caller does not hold the lock
@@ -54,6 +54,7 @@ extern "C" {
  *         ECONFLICT   the lock has permits
  *         EUNCERTAIN  the mode is not known: call again, which does no harm
  *         ENOTSUP     the table has one of Spring's layouts
+ *         any other   as it was, and still held until the old deadline
  */
 SQLOCK_MUSTUSE int sqlock_downgrade(sqlock_lock *lock, sqlock_error *err);
 

@@ -70,8 +70,8 @@ int sqlock_downgrade(sqlock_lock *lock, sqlock_error *err)
         rc = lk_share_check(store, 1, LK_NO_LIMIT, err);
     if (rc < 0)
         return rc;
-    if (is_shared_already(lock))
-        return 0;
+    if (is_shared_already(lock)) /* perhaps one that is over by now */
+        return sqlock_renew(lock, 0, err);
     /* As a guard does, this keeps the lease from being renewed, released or set
      * aside meanwhile. */
     rc = lk_guard_begin(lock, store, &lease, err);
