@@ -6,17 +6,13 @@
 #include "base/error.h"
 #include "lock/registry.h"
 
-/* Prepare the lease of that grant to be watched.  Return its hold; NULL: it is
- * over.  The caller holds the mutex. */
-static struct lk_hold *prepare(sqlock_lock *lock, uint64_t grant)
+/* Return the hold of that grant; NULL: it is over.  The caller holds the
+ * mutex. */
+static struct lk_hold *held(const sqlock_lock *lock, uint64_t grant)
 {
     struct lk_hold *hold = lk_hold_by_grant(lock->slot, grant);
 
-    if (hold == NULL || hold->state != LK_HOLD_HELD)
-        return NULL;
-    lk_lost_fd_clear(lock);
-    hold->is_to_be_told = hold->is_to_be_told || lock->lost_fd >= 0;
-    return hold;
+    return hold != NULL && hold->state == LK_HOLD_HELD ? hold : NULL;
 }
 
 /* Begin to watch, and with `renews` to renew, the lease of that grant, unless
@@ -33,8 +29,8 @@ static int begin(sqlock_lock *lock, uint64_t grant, bool renews,
     if (rc < 0)
         return rc;
     pthread_mutex_lock(&lk_mutex);
-    hold = lk_hold_by_grant(lock->slot, grant);
-    if (hold != NULL && hold->state == LK_HOLD_HELD) {
+    hold = held(lock, grant);
+    if (hold != NULL) {
         lk_expiry_add(&registry->expiry, hold);
         if (renews)
             lk_renewer_add(&registry->renewer, hold);
@@ -54,7 +50,7 @@ int lk_care_begin(sqlock_lock *lock, uint64_t grant, sqlock_error *err)
     int64_t token = 0;
 
     pthread_mutex_lock(&lk_mutex);
-    hold = prepare(lock, grant);
+    hold = held(lock, grant);
     if (hold != NULL) {
         token = hold->lease.token;
         is_renewed = hold->asked.auto_renew;

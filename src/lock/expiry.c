@@ -195,15 +195,20 @@ void lk_expiry_clear(struct lk_expiry *expiry)
 }
 
 /* Watch the leases that are held by the handle; the caller holds the mutex.
- * Return whether there are any. */
-static bool watch_all(struct lk_expiry *expiry, const sqlock_lock *lock)
+ * Where the last one is over and was set aside, nobody watches it: make the
+ * descriptor readable at once.  Return whether there are any to watch. */
+static bool watch_all(struct lk_expiry *expiry, sqlock_lock *lock)
 {
     struct lk_hold *hold;
     bool is_held = false;
 
-    DL_FOREACH(lock->slot->holds, hold)
+    DL_FOREACH(lock->slot->holds, hold) /* the last one comes first */
     {
-        if (hold->state != LK_HOLD_HELD || hold->lock != lock)
+        if (hold->lock != lock || hold->is_left_behind)
+            continue;
+        if (hold->state == LK_HOLD_ASIDE && !is_held)
+            raise_lost_fd(lock);
+        if (hold->state != LK_HOLD_HELD)
             continue;
         hold->is_to_be_told = true;
         lk_expiry_add(expiry, hold);

@@ -1,6 +1,6 @@
 /*
  * hold.c - the leases of a slot, until their holders have released them
- * (hold.h).  No I/O in here.
+ * (hold.h).  No calls of the database in here.
  */
 #include "lock/hold.h"
 
@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/owner.h"
+#include "lock/expiry.h"
+#include "lock/registry.h"
 
 /* The states that may follow each state. */
 #define TO(state) (1U << (state))
@@ -120,6 +122,19 @@ int64_t lk_remaining_ns(const struct lk_hold *hold)
 
 /* --- beginning and ending --- */
 
+/* Note whether the end of the lease is to be told: from the grant on, so that
+ * the lease cannot be set aside untold. */
+static void begin_to_tell(struct lk_hold *hold)
+{
+    if (hold->is_left_behind) {
+        hold->asked.on_lost = NULL;
+        return;
+    }
+    lk_lost_fd_clear(hold->lock);
+    hold->is_to_be_told =
+        hold->asked.on_lost != NULL || hold->lock->lost_fd >= 0;
+}
+
 void lk_hold_begin(struct lk_part *part, const struct lk_lease *lease)
 {
     struct lk_hold *hold = part->hold;
@@ -135,12 +150,10 @@ void lk_hold_begin(struct lk_part *part, const struct lk_lease *lease)
     hold->grant = part->grant;
     hold->asked = *part->waiter->options;
     hold->is_left_behind = part->waiter->is_abandoned;
-    if (hold->is_left_behind)
-        hold->asked.on_lost = NULL;
     hold->count = 1;
     hold->lease = *lease;
     hold->lease.asked_ns = 0;
-    hold->is_to_be_told = hold->asked.on_lost != NULL;
+    begin_to_tell(hold);
     hold->acquired_boot_ns = lk_boottime_ns();
     go_to(hold, LK_HOLD_HELD);
     DL_PREPEND2(slot->holds, hold, previous, next);

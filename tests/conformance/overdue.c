@@ -4,8 +4,11 @@
  */
 #include "conformance.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 
+#include "sqlock/async.h"
 #include "sqlock/tx.h"
 #include "support/workers.h"
 
@@ -125,11 +128,89 @@ static void test_the_end_of_a_guard_wakes(void **state)
     end(&next);
 }
 
+/* --- a holder that does not run --- */
+
+static atomic_bool is_paused; /* the thread is in the handler */
+static atomic_bool may_go_on;
+
+static void pause_thread(int signal)
+{
+    (void)signal;
+    atomic_store(&is_paused, true);
+    while (!atomic_load(&may_go_on))
+        (void)poll(NULL, 0, 1);
+}
+
+/* Pause the thread, by a signal, until may_go_on. */
+static void pause_worker(const struct worker *worker)
+{
+    struct sigaction action = {.sa_handler = pause_thread};
+
+    atomic_store(&is_paused, false);
+    atomic_store(&may_go_on, false);
+    assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+    assert_int_equal(pthread_kill(worker->thread, SIGUSR1), 0);
+    assert_becomes_true(atomic_load(&is_paused), PATIENCE_MS);
+}
+
+/* Take the lock for a short time, and expect its descriptor to tell the end. */
+static int take_and_be_told(struct worker *worker)
+{
+    const struct next *next = worker->context;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    struct pollfd told = {.events = POLLIN};
+
+    options.ttl_ms = SHORT_MS;
+    worker_expect(worker, 0,
+                  sqlock_lost_fd(&told.fd, next->lock, &worker->err));
+    worker_expect(
+        worker, 0,
+        sqlock_acquire(next->lock, SQLOCK_FOREVER, &options, &worker->err));
+    worker_expect(worker, 1, poll(&told, 1, PATIENCE_MS));
+    if (sqlock_release(next->lock, &worker->err) == 0)
+        return worker_fail(worker, "the lease is not over");
+    return 0;
+}
+
+/* The lease is handed off to a thread that does not run before it is over, and
+ * another handle of the process waits for the lock. */
+static void
+test_a_loss_before_the_holder_ran_is_told_by_descriptor(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_lock *first;
+    struct next paused;
+    struct next last;
+
+    options.ownership = SQLOCK_OWNED_BY_HANDLE;
+    registry = fixture_registry(f, &options);
+    first = lock_obtain(registry, f->name);
+    paused.lock = lock_obtain(registry, f->name);
+    last.lock = lock_obtain(registry, f->name);
+    atomic_init(&last.has_it, false);
+    lock_take(first, LONG_MS);
+    worker_start(&paused.worker, take_and_be_told, &paused);
+    assert_becomes_true(worker_is_parked(&paused.worker), PATIENCE_MS);
+    pause_worker(&paused.worker);
+    lock_give(first);
+    worker_start(&last.worker, wait_and_release, &last);
+    check_sleep(SHORT_MS + 500);
+    atomic_store(&may_go_on, true);
+    end(&paused);
+    end(&last);
+    lock_drop(first);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_a_waiting_thread_sleeps_while_the_lease_lasts, ON_ALL,
             IN_SQLOCK),
     TEST_ON(test_a_renewal_that_shortens_the_lease_wakes, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_renewal_that_finds_the_lease_lost_wakes, ON_ALL, IN_SQLOCK),
     TEST_OF_ROWS(test_the_end_of_a_guard_wakes, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_a_loss_before_the_holder_ran_is_told_by_descriptor, ON_ALL,
+            IN_SQLOCK),
 };
 const struct topic topic_overdue = TOPIC(tests);
