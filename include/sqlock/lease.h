@@ -33,7 +33,7 @@ extern "C" {
  *
  * @param ttl_ms the TTL that sqlock_lease_renew() uses when it is given 0
  * @return 0           done
- *         EEXPIRED    not held
+ *         EEXPIRED    not held, or over
  *         EFORK       this is a child process
  */
 SQLOCK_MUSTUSE int sqlock_lease_id(char id[SQLOCK_LEASE_ID_SIZE],
@@ -85,9 +85,9 @@ SQLOCK_MUSTUSE int sqlock_lease_guard_text(char **text,
                                            const char *id, sqlock_error *err);
 
 /**
- * CLIENT_ID of this acquisition, a new one each time; "" when not held.  A
- * statement can compare it with the row to see whether the lock is still the
- * holder's.  No I/O.
+ * CLIENT_ID of this acquisition, a new one each time; "" when not held, lost or
+ * over.  A statement can compare it with the row to see whether the lock is
+ * still the holder's.  No I/O.
  *
  * @param[out] client_id written in any case
  */
@@ -102,8 +102,8 @@ SQLOCK_API void sqlock_client_id(sqlock_lock *lock,
  * and its token; with PostgreSQL, set it as application_name.
  * sqlock_stale_sessions() finds them by it.  No I/O.
  *
- * @param[out] tag written in any case; "" when not held, and on databases whose
- *                 sessions have no such name: MySQL, SQLite
+ * @param[out] tag written in any case; "" when not held, lost or over, and on
+ *                 databases whose sessions have no such name: MySQL, SQLite
  */
 SQLOCK_API void sqlock_session_tag(sqlock_lock *lock,
                                    char tag[SQLOCK_TAG_SIZE]);
@@ -116,7 +116,7 @@ SQLOCK_API void sqlock_session_tag(sqlock_lock *lock,
  * statements out.
  *
  * @return 0           done
- *         EEXPIRED    not held
+ *         EEXPIRED    not held, or over
  *         ENOTSUP     sessions of this database have no such name
  */
 SQLOCK_MUSTUSE int sqlock_stale_sessions(sqlock_lock *lock, int64_t *count,

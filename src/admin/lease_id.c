@@ -82,8 +82,8 @@ static int find(struct named_lease *out, struct lk_store **store,
 int sqlock_lease_id(char id[SQLOCK_LEASE_ID_SIZE], sqlock_lock *lock,
                     uint32_t ttl_ms, sqlock_error *err)
 {
-    char client_id[SQLOCK_KEY_SIZE];
     struct lk_store *store;
+    struct lk_view view;
     int rc;
 
     if (id == NULL || lock == NULL)
@@ -96,13 +96,13 @@ int sqlock_lease_id(char id[SQLOCK_LEASE_ID_SIZE], sqlock_lock *lock,
                          err);
     if (rc < 0)
         return rc;
-    sqlock_client_id(lock, client_id);
-    if (client_id[0] == '\0')
+    view = lk_lock_look(lock);
+    if (view.left_ns == 0)
         return lk_error(
             err, SQLOCK_EEXPIRED,
             "the caller does not hold this lock, so there is no lease");
-    (void)snprintf(id, SQLOCK_LEASE_ID_SIZE, "%s:%" PRId64 ":%u:%s", client_id,
-                   sqlock_token(lock), ttl_ms, sqlock_key(lock));
+    (void)snprintf(id, SQLOCK_LEASE_ID_SIZE, "%s:%" PRId64 ":%u:%s",
+                   view.client_id, view.token, ttl_ms, sqlock_key(lock));
     return 0;
 }
 

@@ -213,19 +213,9 @@ int sqlock_drop(sqlock_lock *lock, sqlock_error *err)
     return rc;
 }
 
-/* State of a lock, as its calling owner sees it. */
-struct view {
-    uint32_t count;
-    int64_t left_ns;
-    int64_t token;
-    char client_id[SQLOCK_KEY_SIZE];
-};
-
-/* Read the state of the lock for the calling owner.  It is all zero if that
- * owner does not have the lock, and in a child process. */
-static struct view look(sqlock_lock *lock)
+struct lk_view lk_lock_look(const sqlock_lock *lock)
 {
-    struct view view = {.count = 0};
+    struct lk_view view = {.count = 0};
     const struct lk_hold *hold;
 
     if (lk_lock_ours(lock, NULL) < 0)
@@ -235,7 +225,9 @@ static struct view look(sqlock_lock *lock)
     if (hold != NULL) {
         view.left_ns = lk_remaining_ns(hold);
         view.token = hold->lease.token;
-        memcpy(view.client_id, hold->lease.client_id, sizeof view.client_id);
+        if (view.left_ns > 0)
+            memcpy(view.client_id, hold->lease.client_id,
+                   sizeof view.client_id);
     }
     view.count = lk_hold_count(lock->slot, lk_caller(lock));
     pthread_mutex_unlock(&lk_mutex);
@@ -244,28 +236,28 @@ static struct view look(sqlock_lock *lock)
 
 bool sqlock_is_held(sqlock_lock *lock)
 {
-    return look(lock).left_ns > 0;
+    return lk_lock_look(lock).left_ns > 0;
 }
 
 uint32_t sqlock_hold_count(sqlock_lock *lock)
 {
-    return look(lock).count;
+    return lk_lock_look(lock).count;
 }
 
 int64_t sqlock_remaining_ms(sqlock_lock *lock)
 {
-    return look(lock).left_ns / LK_NS_PER_MS;
+    return lk_lock_look(lock).left_ns / LK_NS_PER_MS;
 }
 
 int64_t sqlock_token(sqlock_lock *lock)
 {
-    return look(lock).token;
+    return lk_lock_look(lock).token;
 }
 
 void sqlock_client_id(sqlock_lock *lock, char client_id[SQLOCK_KEY_SIZE])
 {
     if (client_id != NULL)
-        memcpy(client_id, look(lock).client_id, SQLOCK_KEY_SIZE);
+        memcpy(client_id, lk_lock_look(lock).client_id, SQLOCK_KEY_SIZE);
 }
 
 const char *sqlock_name(const sqlock_lock *lock)

@@ -83,6 +83,19 @@ bool lk_is_shared(const sqlock_registry *registry);
 /* Return the number of the owner for whom the calling thread uses the lock. */
 uint64_t lk_caller(const sqlock_lock *lock);
 
+/* State of a lock, as its calling owner sees it.  A lease that is over has no
+ * CLIENT_ID, and may keep its token. */
+struct lk_view {
+    uint32_t count;
+    int64_t left_ns;
+    int64_t token;
+    char client_id[SQLOCK_KEY_SIZE];
+};
+
+/* Read the state of the lock for the calling owner, at one moment.  It is all
+ * zero if that owner does not have the lock, and in a child process. */
+struct lk_view lk_lock_look(const sqlock_lock *lock);
+
 /* Drop a pin.  The last one frees a lock that has no references.  The caller
  * holds the mutex. */
 void lk_lock_unpin(sqlock_lock *lock);

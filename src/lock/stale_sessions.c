@@ -34,18 +34,18 @@ static void write_lock_part(const sqlock_lock *lock, char part[TAG_LOCK_SIZE])
 void sqlock_session_tag(sqlock_lock *lock, char tag[SQLOCK_TAG_SIZE])
 {
     char part[TAG_LOCK_SIZE];
-    int64_t token;
+    struct lk_view view;
 
     if (tag == NULL)
         return;
     tag[0] = '\0';
     if (lk_lock_ours(lock, NULL) < 0 || !has_tags(lock))
         return;
-    token = sqlock_token(lock);
-    if (token == 0)
+    view = lk_lock_look(lock);
+    if (view.left_ns == 0)
         return;
     write_lock_part(lock, part);
-    (void)snprintf(tag, SQLOCK_TAG_SIZE, "%s%" PRId64, part, token);
+    (void)snprintf(tag, SQLOCK_TAG_SIZE, "%s%" PRId64, part, view.token);
 }
 
 /* Ask for a number of sessions. */

@@ -45,6 +45,30 @@ static void test_ttl_of_an_id_out_of_range_is_refused(void **state)
     lock_drop(lock);
 }
 
+static void test_a_lease_that_is_over_has_no_id(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    char id[SQLOCK_LEASE_ID_SIZE];
+    char client[SQLOCK_KEY_SIZE];
+    char tag[SQLOCK_TAG_SIZE];
+
+    lock_take(lock, 0);
+    sqlock_client_id(lock, client);
+    assert_string_not_equal(client, "");
+    fixture_delete(f, f->name);
+    assert_fails(SQLOCK_ELOST, sqlock_renew(lock, 0, &f->err));
+    assert_fails(SQLOCK_EEXPIRED,
+                 sqlock_lease_id(id, lock, LONG_TTL_MS, &f->err));
+    assert_string_equal(id, "");
+    sqlock_client_id(lock, client);
+    assert_string_equal(client, "");
+    sqlock_session_tag(lock, tag);
+    assert_string_equal(tag, "");
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
+    lock_drop(lock);
+}
+
 /* --- of a share --- */
 
 /* Take two of the lock's three permits, and write the id of that lease. */
@@ -116,7 +140,7 @@ static void test_a_share_that_is_over_is_told_by_its_id(void **state)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     char id[SQLOCK_LEASE_ID_SIZE];
 
-    share(f, lock, 150, id);
+    share(f, lock, 2000, id);
     fixture_await_expiry(f, f->name);
     assert_fails(SQLOCK_EEXPIRED,
                  sqlock_lease_renew(f->b, id, 0, NULL, &f->err));
@@ -167,6 +191,7 @@ static const struct test tests[] = {
     TEST_ON(test_a_share_that_is_over_is_told_by_its_id, ON_ALL, IN_SQLOCK),
     TEST_ON(test_an_id_is_valid_after_a_downgrade, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_share_has_no_guard, ON_ALL, IN_SQLOCK),
+    TEST(test_a_lease_that_is_over_has_no_id),
     TEST(test_what_is_no_id_is_refused),
     TEST(test_ttl_of_an_id_out_of_range_is_refused),
 };

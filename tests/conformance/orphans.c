@@ -43,7 +43,10 @@ static void test_F74_a_session_at_work_for_an_earlier_holder(void **state)
     assert_int_equal(orphans_of(f, lock), 1);
     assert_lock_ok(sql_rollback(&f->sql), &f->sql.err);
     assert_int_equal(orphans_of(f, lock), 0); /* an idle session */
-    lock_give(lock);
+    fixture_delete(f, f->name);
+    assert_fails(SQLOCK_ELOST, sqlock_renew(lock, 0, &f->err));
+    assert_fails(SQLOCK_EEXPIRED, sqlock_stale_sessions(lock, &count, &f->err));
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
     lock_drop(lock);
     (void)sql_run(&f->sql, "RESET application_name");
 }
