@@ -78,7 +78,8 @@ typedef struct sqlock_tx sqlock_tx;
  * on (BEGIN IMMEDIATE).  Afterwards the connection is used again, unless
  * sqlock_tx_execute() has sent something else than statements about rows and
  * savepoints: then the connection is closed, which undoes what SET, USE or
- * PRAGMA have changed.
+ * PRAGMA have changed.  After EREADONLY of a server the idle connections are
+ * closed, too: it may be a standby now.
  *
  * PostgreSQL, MySQL and MariaDB end the transaction when no statement comes for
  * twice the registry's `ttl_ms`, or that of the longest lease that it guards,

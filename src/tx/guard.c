@@ -290,7 +290,7 @@ static int commit_if(sqlock_tx *tx, sqlock_error *err)
     free(values);
     return rc == SQLOCK_ENOTFOUND || rc == SQLOCK_ERETRY
                ? explain(tx, err)
-               : lk_tx_tell(tx, rc, deadline_ns, err);
+               : lk_tx_note(tx, rc, deadline_ns, err);
 }
 
 /* Return whether `commit_same` can tell that the row is still locked: there is

@@ -126,11 +126,12 @@ static bool is_out_of_time(const sqlock_tx *tx, int64_t deadline_ns)
            lk_after_ms(sqlock_monotonic_ns(), early_ms) >= deadline_ns;
 }
 
-int lk_tx_tell(const sqlock_tx *tx, int rc, int64_t deadline_ns,
-               sqlock_error *err)
+int lk_tx_note(sqlock_tx *tx, int rc, int64_t deadline_ns, sqlock_error *err)
 {
     sqlock_error own;
 
+    if (rc == SQLOCK_EREADONLY)
+        tx->is_on_standby = true;
     if (rc != SQLOCK_ECANCELED || !is_out_of_time(tx, deadline_ns))
         return rc;
     own = *err;
@@ -142,14 +143,14 @@ int lk_tx_tell(const sqlock_tx *tx, int rc, int64_t deadline_ns,
         own.message);
 }
 
-/* Name the limit of time that has ended a statement, and find out whether the
- * transaction is still open after it; rc is what the driver gave.  Return the
- * code of the statement, or the one that ended the transaction. */
+/* Find out whether the transaction is still open after a statement, for which
+ * the driver gave rc.  Return as lk_tx_note(), or the code that ended the
+ * transaction. */
 static int judge(sqlock_tx *tx, int rc, int64_t deadline_ns, sqlock_error *err)
 {
     sqlock_tx_state state;
 
-    rc = lk_tx_tell(tx, rc, deadline_ns, err);
+    rc = lk_tx_note(tx, rc, deadline_ns, err);
     if (lk_is_outage(rc)) {
         sqlock_error own = *err;
 
@@ -196,7 +197,7 @@ int lk_tx_send_commit(sqlock_tx *tx, sqlock_error *err)
     int64_t deadline_ns = lk_tx_deadline(tx);
     int rc = tx->driver->commit(tx->connection->state, deadline_ns, err);
 
-    return lk_tx_tell(tx, rc, deadline_ns, err);
+    return lk_tx_note(tx, rc, deadline_ns, err);
 }
 
 int lk_tx_query_at(sqlock_tx *tx, sqlock_statement statement,

@@ -113,7 +113,7 @@ static int take_and_begin(sqlock_tx *tx, sqlock_error *err)
         rc = lk_tx_start(tx, err);
         if (rc == 0)
             return 0;
-        lk_pool_return(pool, tx->connection);
+        lk_db_finish(&tx->store->db, tx->connection, rc);
     } while (lk_retry_goes_on(&retry, rc));
     return rc;
 }
@@ -165,7 +165,7 @@ static void end_guards(const sqlock_tx *tx)
  * with them leases that were abandoned, and free the transaction. */
 static void finish(sqlock_tx *tx)
 {
-    struct lk_pool *pool = &tx->store->db.pool;
+    struct lk_db *db = &tx->store->db;
 
     if (tx->is_adopted) {
         lk_tx_remember(tx);
@@ -173,9 +173,10 @@ static void finish(sqlock_tx *tx)
     } else if (!tx->is_altered &&
                tx->part->state(tx->connection->state) == SQLOCK_TX_NONE &&
                tx->driver->is_alive(tx->connection->state)) {
-        lk_pool_give(pool, tx->connection);
+        lk_db_finish(db, tx->connection,
+                     tx->is_on_standby ? SQLOCK_EREADONLY : 0);
     } else {
-        lk_pool_discard(pool, tx->connection);
+        lk_pool_discard(&db->pool, tx->connection);
     }
     end_guards(tx);
     lk_tx_free(tx);
@@ -191,7 +192,7 @@ static int roll_back(sqlock_tx *tx, sqlock_error *err)
         rc = lk_error(&own, SQLOCK_EUNREACHABLE,
                       "the connection was lost during the rollback; the server "
                       "rolls back by itself");
-    return lk_error_pass(err, &own, lk_tx_tell(tx, rc, deadline_ns, &own));
+    return lk_error_pass(err, &own, lk_tx_note(tx, rc, deadline_ns, &own));
 }
 
 static int commit(sqlock_tx *tx, sqlock_error *err)

@@ -66,6 +66,7 @@ struct sqlock_tx {
     /* The application's statements may have changed the session; then the
      * registry discards the connection at the end. */
     bool is_altered;
+    bool is_on_standby; /* the server has refused to write */
 };
 
 /* --- tx.c --- */
@@ -114,11 +115,10 @@ int lk_tx_end(sqlock_tx *tx, int rc, const sqlock_error *why);
  * written; `why` is the message.  Return EINVAL. */
 int lk_tx_spoil(sqlock_tx *tx, const char *why, sqlock_error *err);
 
-/* Return rc, the result of a driver's call with that deadline; but ETIMEDOUT
- * instead of ECANCELED, with the words that are in *err, if the registry's own
- * limit of time has ended the call. */
-int lk_tx_tell(const sqlock_tx *tx, int rc, int64_t deadline_ns,
-               sqlock_error *err);
+/* Note the result of a driver's call with that deadline.  Return rc; but
+ * ETIMEDOUT instead of ECANCELED, with the words that are in *err, if the
+ * registry's own limit of time has ended the call. */
+int lk_tx_note(sqlock_tx *tx, int rc, int64_t deadline_ns, sqlock_error *err);
 
 /* Send a statement with the driver's own placeholders.  If the connection is
  * lost, return ELOST: nothing of the transaction is committed.  `result` may be
@@ -153,7 +153,7 @@ int lk_tx_run_apart(sqlock_tx *tx, sqlock_statement_kind kind,
                     sqlock_error *err);
 
 /* Commit, without a look at the guards.  Return as the driver's commit, and as
- * lk_tx_tell(). */
+ * lk_tx_note(). */
 int lk_tx_send_commit(sqlock_tx *tx, sqlock_error *err);
 
 /* Return the deadline of a statement that is sent now; LK_NEVER on an adopted

@@ -328,6 +328,68 @@ static void test_a_statement_about_rows_costs_no_connection(void **state)
     registry_end(registry);
 }
 
+/* --- a session on a standby --- */
+
+static int refuse_to_write(void *context, const struct tap_event *event)
+{
+    const enum tap_call *refused = context;
+
+    return event->call == *refused ? SQLOCK_EREADONLY : 0;
+}
+
+/* Write and commit, while the server refuses that call. */
+static int write_on_standby(struct fixture *f, sqlock_registry *registry,
+                            enum tap_call refused)
+{
+    char text[160];
+    sqlock_tx *tx;
+    int rc;
+
+    (void)snprintf(text, sizeof text, "UPDATE %s SET a = 5 WHERE id = 1",
+                   stock_name(f));
+    tap_hooks(refuse_to_write, NULL, &refused);
+    rc = sqlock_tx_begin(&tx, registry, &f->err);
+    if (rc == 0) {
+        rc = sqlock_tx_execute(tx, text, NULL, 0, NULL, &f->err);
+        if (rc == 0)
+            rc = sqlock_tx_commit(tx, &f->err);
+        else
+            (void)sqlock_tx_rollback(tx, NULL);
+    }
+    tap_hooks(NULL, NULL, NULL);
+    return rc;
+}
+
+/* After a failover a pool may have sessions on a server that is a standby now:
+ * the next transaction gets a new one. */
+static void test_no_session_on_a_standby_is_used_again(void **state)
+{
+    static const enum tap_call refused[] = {TAP_BEGIN, TAP_EXECUTE, TAP_COMMIT};
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    bool is_file = f->database->bit == ON_SQLITE; /* it has no standby */
+    sqlock_registry *registry;
+
+    options.pool_size = 2;
+    registry = fixture_tapped(f, &options);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        sqlock_tx *both[2];
+        uint64_t opened;
+
+        for (int j = 0; j < (is_file ? 1 : 2); j++)
+            assert_ok(sqlock_tx_begin(&both[j], registry, &f->err));
+        for (int j = 0; j < (is_file ? 1 : 2); j++)
+            assert_ok(sqlock_tx_rollback(both[j], &f->err));
+        assert_fails(SQLOCK_EREADONLY,
+                     write_on_standby(f, registry, refused[i]));
+        opened = tap_count(TAP_OPEN);
+        assert_ok(sqlock_tx_begin(&both[0], registry, &f->err));
+        assert_int_equal(tap_count(TAP_OPEN), opened + (is_file ? 0 : 1));
+        assert_ok(sqlock_tx_rollback(both[0], &f->err));
+    }
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
     TEST_OF_ROWS(test_adopted_connection_keeps_every_setting, ON_ALL, 0),
     TEST(test_settings_are_kept_after_an_error),
@@ -341,5 +403,6 @@ static const struct test tests[] = {
                  IN_SQLOCK),
     TEST_ON(test_no_function_leaves_a_setting_on_a_connection, ON_SERVERS, 0),
     TEST(test_a_statement_about_rows_costs_no_connection),
+    TEST_OF_ROWS(test_no_session_on_a_standby_is_used_again, ON_ALL, IN_SQLOCK),
 };
 const struct topic topic_settings = TOPIC(tests);
