@@ -702,14 +702,15 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER)
   RETURNING LOCK_KEY;
 
 -- ---- read many
--- As read, for each item.
-SELECT {info} FROM {rows_of_leases};
+-- As read, for each item, with the key that it has, which may be another
+-- spelling of the row's.
+SELECT j.k, {info_of_row} FROM {rows_of_leases};
 
 -- ---- lock many
 -- Locks the rows of leases that nobody has locked, and passes over the
 -- others.  With OF t, MySQL does not try to lock `j`.  MariaDB has no such
 -- clause, and skips comments for this version of MySQL.
-SELECT LOCK_KEY
+SELECT j.k
   FROM {rows_of_leases}
   WHERE CLIENT_ID = j.c
   FOR UPDATE /*!80001 OF t */ SKIP LOCKED;
@@ -717,7 +718,9 @@ SELECT LOCK_KEY
 -- ================================================================ reading ====
 
 -- ---- define info
-LOCK_KEY, {held_by}, {token},
+LOCK_KEY, {info_of_row}
+-- ---- define info_of_row
+{held_by}, {token},
 CASE WHEN {held_by} IS NULL
   THEN least(-1, TIMESTAMPDIFF(MICROSECOND, {now}, {last_end}))
   ELSE TIMESTAMPDIFF(MICROSECOND, {now}, {last_end}) END,

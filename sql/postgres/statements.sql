@@ -703,7 +703,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {end_of_item},
     {claimed_for}
   WHERE {may_take}
-  RETURNING LOCK_KEY, FENCE;
+  RETURNING LOCK_KEY, FENCE, CLIENT_ID;
 -- ---- claim many (spring7)
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER)
@@ -713,7 +713,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {end_of_item}
   WHERE {may_take}
-  RETURNING LOCK_KEY, {token};
+  RETURNING LOCK_KEY, {token}, CLIENT_ID;
 
 -- ---- claim many (spring6)
 -- Computes the dates before a wait for the row, but after it was sent, so the
@@ -725,7 +725,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = EXCLUDED.CREATED_DATE
   WHERE {may_take}
-  RETURNING LOCK_KEY, {now_us};
+  RETURNING LOCK_KEY, {now_us}, CLIENT_ID;
 
 -- ---- define sorted_items
 -- The rows whose lease is an item's, looked up one by one by the primary key,
@@ -762,7 +762,7 @@ WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, T.REGION AS r
   SET {renewed_item}
   FROM J
   WHERE {is_own_item} AND {item_ends} >= {now}
-  RETURNING T.LOCK_KEY, {now_us};
+  RETURNING J.k, {now_us};
 
 -- ---- release many [not prepared]
 -- As release, for each item.
@@ -770,7 +770,7 @@ WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, T.REGION AS r
     FROM {sorted_items}, LATERAL {row_of_item} FOR NO KEY UPDATE) AS T)
   {release_items}
   WHERE {is_own_item}
-  RETURNING CASE WHEN {need_not_be_durable} = 'off' THEN T.LOCK_KEY END;
+  RETURNING CASE WHEN {need_not_be_durable} = 'off' THEN J.k END;
 -- ---- define release_items (sqlock)
 UPDATE INT_LOCK AS T
   SET HOLDER = CASE WHEN {is_waited_for}
@@ -818,10 +818,12 @@ WITH R AS MATERIALIZED (SELECT T.at, T.part
   RETURNING L.LOCK_KEY;
 
 -- ---- read many [not prepared]
--- As read, for each item.
-SELECT {info}
-  FROM INT_LOCK
-  WHERE REGION = :region AND LOCK_KEY = ANY (ARRAY(SELECT J.k FROM {items}));
+-- As read, for each item, with the key that it has, which may be another
+-- spelling of the row's.  OFFSET keeps the planner from a plain join
+-- ({sorted_items}).
+SELECT J.k, T.*
+  FROM {items}, LATERAL (SELECT {info_of_row} FROM INT_LOCK
+    WHERE LOCK_KEY = J.k AND REGION = :region OFFSET 0) AS T;
 
 -- ================================================================ reading ====
 
@@ -829,7 +831,9 @@ SELECT {info}
 -- The columns tell all that is known of a row.  Lists spent much of their time
 -- on arithmetic with the numerics of extract().  The doubles of date_part()
 -- give the same microseconds until the year 2041; a token must be exact.
-LOCK_KEY, CLIENT_ID, {token},
+LOCK_KEY, {info_of_row}
+-- ---- define info_of_row
+CLIENT_ID, {token},
 CASE WHEN CLIENT_ID IS NULL THEN least(-1, {remaining}) ELSE {remaining} END,
 {created}, {expires}, {names}
 -- ---- define remaining

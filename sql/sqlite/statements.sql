@@ -609,7 +609,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {end_of_item},
     {claimed_for}
   WHERE {may_take}
-  RETURNING LOCK_KEY, FENCE;
+  RETURNING LOCK_KEY, FENCE, CLIENT_ID;
 -- ---- claim many (spring7)
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER)
@@ -618,7 +618,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, {claimed}, EXPIRED_AFTER = {end_of_item}
   WHERE {may_take}
-  RETURNING LOCK_KEY, CREATED_DATE;
+  RETURNING LOCK_KEY, CREATED_DATE, CLIENT_ID;
 -- ---- claim many (spring6)
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   SELECT J.k, :region, J.c, J.born + J.t - :peer_ttl
@@ -626,7 +626,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = EXCLUDED.CREATED_DATE
   WHERE {may_take}
-  RETURNING LOCK_KEY, {now};
+  RETURNING LOCK_KEY, {now}, CLIENT_ID;
 
 -- ---- define is_own_item
 -- Each row is found by the primary key.
@@ -639,7 +639,7 @@ UPDATE INT_LOCK AS t
   SET {renewed_item}
   FROM {items}
   WHERE {is_own_item} AND {item_ends} >= {now}
-  RETURNING LOCK_KEY, {now};
+  RETURNING LOCK_KEY, {now}, CLIENT_ID;
 -- ---- define item_ends (sqlock spring7)
 t.EXPIRED_AFTER
 -- ---- define item_ends (spring6)
@@ -669,16 +669,18 @@ DELETE FROM INT_LOCK
   RETURNING LOCK_KEY;
 
 -- ---- read many
--- As read, for each item.
-SELECT {info}
-  FROM INT_LOCK
-  WHERE REGION = :region AND
-    LOCK_KEY IN (SELECT json_extract(j.value, '$.k') FROM {items});
+-- As read, for each item, with the key that it has, which may be another
+-- spelling of the row's.
+SELECT json_extract(j.value, '$.k'), {info_of_row}
+  FROM {items} CROSS JOIN INT_LOCK
+    ON LOCK_KEY = json_extract(j.value, '$.k') AND REGION = :region;
 
 -- ================================================================ reading ====
 
 -- ---- define info
-LOCK_KEY, CLIENT_ID, {token},
+LOCK_KEY, {info_of_row}
+-- ---- define info_of_row
+CLIENT_ID, {token},
 CASE WHEN CLIENT_ID IS NULL THEN min(-1, {ends} - {now})
   ELSE {ends} - {now} END,
 CREATED_DATE, {ends}, {names}

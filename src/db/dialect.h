@@ -208,23 +208,25 @@ typedef enum sqlock_statement_kind {
      * and for a claim "n" LOCK_NAME and "h" HOLDER.  Rows of other regions are
      * never touched; keys are touched in order.
      */
-    /* CLAIM for each object.  Rows: LOCK_KEY and token of each granted lease;
-     * or of every row, with its present CLIENT_ID as third column; or, if the
-     * database cannot return them in the same statement, no rows, and
-     * `affected` is 0 if no lease was granted. */
+    /* CLAIM for each object.  Rows: LOCK_KEY, token and present CLIENT_ID of
+     * the row of each granted lease, or of every row; or, if the database
+     * cannot return them in the same statement, no rows, and `affected` is 0 if
+     * no lease was granted. */
     SQLOCK_SQL_CLAIM_MANY,
     /* RENEW for each object, with its own TTL.  A locked row is passed over if
      * the database can do so in the statement; otherwise the statement returns
-     * EBUSY.  Rows: LOCK_KEY and now in us of each renewed lease; or one row
-     * with now in us, and `affected`: how many changed. */
+     * EBUSY.  Rows: "k" and now in us of each renewed lease, or LOCK_KEY, now
+     * and CLIENT_ID; or one row with now in us, and `affected`: how many
+     * changed. */
     SQLOCK_SQL_RENEW_MANY,
-    /* RELEASE for each object.  Rows: LOCK_KEY of each released lease; or no
-     * rows, and `affected`: how many were released. */
+    /* RELEASE for each object.  Rows: "k" of each released lease, or LOCK_KEY
+     * where the database returns columns of the row only; or no rows, and
+     * `affected`: how many were released. */
     SQLOCK_SQL_RELEASE_MANY,
-    /* The info row of each object's key. */
+    /* The info row of each object's key, with "k" as its LOCK_KEY. */
     SQLOCK_SQL_READ_MANY,
     /* Lock the rows that no other session has locked, until the transaction
-     * ends, and pass over the others.  Rows: LOCK_KEY of those locked.  Missing
+     * ends, and pass over the others.  Rows: "k" of those locked.  Missing
      * if RENEW_MANY itself passes over locked rows, or if the database does not
      * lock rows one by one. */
     SQLOCK_SQL_LOCK_MANY,

@@ -50,6 +50,29 @@ struct lk_item *lk_batch_find(const struct lk_batch *batch,
     return bsearch(&wanted, batch->items, batch->count, sizeof wanted, by_key);
 }
 
+static bool has_client(const struct lk_item *item, const sqlock_value *client)
+{
+    return client->type == SQLOCK_TEXT &&
+           strcmp(client->text, item->lease.client_id) == 0;
+}
+
+struct lk_item *lk_batch_find_owner(const struct lk_store *store,
+                                    const struct lk_batch *batch,
+                                    const sqlock_result *result, size_t row)
+{
+    const sqlock_value *cells = &result->cells[row * result->columns];
+    struct lk_item *item = lk_batch_find(batch, &cells[0]);
+
+    if (result->columns < 3 || (item != NULL && has_client(item, &cells[2])))
+        return item;
+    if (store->options.key_rule != SQLOCK_KEY_RAW)
+        return NULL;
+    for (size_t i = 0; i < batch->count; i++)
+        if (has_client(&batch->items[i], &cells[2]))
+            return &batch->items[i];
+    return NULL;
+}
+
 bool lk_batch_is_divisible(const struct lk_batch *batch, int rc)
 {
     return batch->count > 1 && batch->transaction == NULL &&

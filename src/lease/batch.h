@@ -121,6 +121,14 @@ void lk_batch_of_one(struct lk_batch *batch, struct lk_item *item,
 struct lk_item *lk_batch_find(const struct lk_batch *batch,
                               const sqlock_value *key);
 
+/* Return the item that has the lease of that row of a result, or NULL if none
+ * has: that of the key, if there is no third column; otherwise that of the
+ * CLIENT_ID there.  Keys that the application chooses may be spelt otherwise in
+ * the row, where the column compares loosely. */
+struct lk_item *lk_batch_find_owner(const struct lk_store *store,
+                                    const struct lk_batch *batch,
+                                    const sqlock_result *result, size_t row);
+
 /* Return the deadline for so many leases, whose statements are sent from now on
  * one after another. */
 int64_t lk_batch_deadline(const struct lk_store *store, size_t count);

@@ -239,20 +239,10 @@ static int take_answer(struct lk_store *store, struct lk_batch *batch,
     return 0;
 }
 
-/* Return whether this row of an answer grants the item's claim.  A third
- * column, if there is one, has the CLIENT_ID of the present holder, which may
- * be another one. */
-static bool is_of(const struct lk_item *item, const sqlock_result *result,
-                  const sqlock_value *cells)
-{
-    return result->columns < 3 ||
-           (cells[2].type == SQLOCK_TEXT &&
-            strcmp(cells[2].text, item->lease.client_id) == 0);
-}
-
-/* Record the grants of a claim of many locks.  The answer has a row for each
- * granted key; an answer without keys only says whether there are grants, and
- * the rows of the table are read.  Return 0 or EUNCERTAIN. */
+/* Record the grants of a claim of many locks.  The answer has the row of each,
+ * and maybe those that others have; an answer without keys only says whether
+ * there are grants, and the rows of the table are read.  Return 0 or
+ * EUNCERTAIN. */
 static int take_grants(struct lk_store *store, struct lk_batch *batch,
                        const sqlock_result *result, sqlock_error *err)
 {
@@ -261,11 +251,11 @@ static int take_grants(struct lk_store *store, struct lk_batch *batch,
     if (result->columns < 2)
         return unread_grant(read_grants(store, batch, err), err);
     for (size_t row = 0; row < result->rows; row++) {
-        const sqlock_value *cells = &result->cells[row * result->columns];
-        struct lk_item *item = lk_batch_find(batch, &cells[0]);
+        struct lk_item *item = lk_batch_find_owner(store, batch, result, row);
 
-        if (item != NULL && is_of(item, result, cells))
-            grant(store, item, cells[1].integer, batch->sent_boot_ns);
+        if (item != NULL)
+            grant(store, item, result->cells[row * result->columns + 1].integer,
+                  batch->sent_boot_ns);
     }
     return 0;
 }

@@ -46,8 +46,7 @@ static void take_renewals(const struct lk_store *store, struct lk_batch *batch,
             renewed(store, &batch->items[i], batch->sent_boot_ns);
     }
     for (size_t row = 0; names_keys && row < result->rows; row++) {
-        struct lk_item *item =
-            lk_batch_find(batch, &result->cells[row * result->columns]);
+        struct lk_item *item = lk_batch_find_owner(store, batch, result, row);
 
         if (item != NULL)
             renewed(store, item, batch->sent_boot_ns);

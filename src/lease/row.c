@@ -116,7 +116,9 @@ int lk_rows_read(struct lk_store *store, struct lk_batch *batch,
     rc = read_info(store, batch, &result, err);
     for (size_t i = 0; rc == 0 && i < result.rows; i++) {
         const sqlock_value *cells = &result.cells[i * result.columns];
-        struct lk_item *item = lk_batch_find(batch, &cells[0]);
+        struct lk_item *item = batch->count == 1
+                                   ? &batch->items[0]
+                                   : lk_batch_find(batch, &cells[0]);
 
         if (item != NULL)
             from_cells(&item->row, cells, &item->lease);

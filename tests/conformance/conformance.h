@@ -14,6 +14,7 @@ extern const struct topic topic_overdue;
 extern const struct topic topic_waiting_session;
 extern const struct topic topic_handles;
 extern const struct topic topic_keys;
+extern const struct topic topic_spellings;
 extern const struct topic topic_tokens;
 extern const struct topic topic_statements;
 extern const struct topic topic_spring;
@@ -48,6 +49,10 @@ extern const struct topic topic_observe;
 extern const struct topic topic_together;
 extern const struct topic topic_quorum;
 extern const struct topic topic_quorum_servers;
+
+/* Make the column LOCK_KEY of a table ignore case.  On SQLite the table is made
+ * anew, as a table there cannot change. */
+void loosen_key(struct fixture *f, const char *table);
 
 /* Assert that the text says that a statement timed out, and what to do, and
  * does not say that somebody has cancelled it. */

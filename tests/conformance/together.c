@@ -293,26 +293,6 @@ static void claim_at_once(struct alike *alike)
             lock_give(alike->locks[i]);
 }
 
-/* Make the column LOCK_KEY of the table ignore case. */
-static void loosen_key(struct fixture *f, const char *table)
-{
-    if (f->database->bit == ON_MYSQL) {
-        (void)sql_run(&f->sql,
-                      "ALTER TABLE %s MODIFY LOCK_KEY CHAR(36) CHARACTER SET "
-                      "utf8mb4 COLLATE utf8mb4_general_ci NOT NULL",
-                      table);
-        return;
-    }
-    /* Another test makes the same one, maybe at the same time. */
-    (void)sql_try(&f->sql, NULL,
-                  "CREATE COLLATION IF NOT EXISTS loose (provider = icu, "
-                  "locale = 'und-u-ks-level2', deterministic = false)");
-    (void)sql_run(&f->sql,
-                  "ALTER TABLE %s ALTER COLUMN LOCK_KEY TYPE CHAR(36) COLLATE "
-                  "loose",
-                  table);
-}
-
 /* With raw keys, "key" and "KEY" are one lock where the column compares so:
  * one statement about both would grant it twice. */
 static void test_keys_of_one_row_have_one_owner(void **state)

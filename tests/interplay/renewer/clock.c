@@ -128,7 +128,7 @@ static int shifted_execute(void *connection, const sqlock_statement *statement,
     if (rc < 0 || renewal == NULL || statement->text != renewal)
         return rc;
     for (size_t row = 0; row < result->rows; row++)
-        result->cells[row * result->columns + result->columns - 1].integer +=
+        result->cells[row * result->columns + (result->columns > 1)].integer +=
             atomic_load(&shift_us);
     return 0;
 }
