@@ -60,8 +60,8 @@ extern "C" {
  * runs.  Its default settings have room for ten such statements at a time; for
  * more raise max_locks_per_transaction, or get ERESOURCE.
  *
- * The message of a call that fails because of one lock, and not because its
- * time was over, begins with the LOCK_KEY.
+ * The message of a call that fails because of one lock, such as the one that it
+ * was waiting for when its time was over, begins with the LOCK_KEY.
  *
  * @param[out] results one for each lock, as sqlock_acquire() returns; after a
  *                     failure those that were not refused themselves have the

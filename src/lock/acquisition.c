@@ -87,7 +87,9 @@ static int failed(struct lk_acquisition *a, int rc, sqlock_error *err)
     a->until_ns = lk_patience_pause(&a->patience, part, rc);
     if (a->until_ns == 0) {
         rc = lk_patience_result(part, rc, err);
-        a->first->rc = rc;
+        /* A statement about several that timed out is no one's. */
+        if (rc != SQLOCK_ETIMEDOUT || a->batch.count <= 1)
+            a->first->rc = rc;
         return end(a, rc);
     }
     lk_retreat_to(a, part, lk_is_outage(rc));

@@ -104,6 +104,7 @@ static bool is_of_a_lock(int rc)
 {
     switch (rc) {
     case SQLOCK_EBUSY:
+    case SQLOCK_ETIMEDOUT:
     case SQLOCK_ELOST:
     case SQLOCK_EEXPIRED:
     case SQLOCK_EINVAL:

@@ -173,6 +173,9 @@ static void test_the_lock_that_is_in_the_way_is_told(void **state)
     assert_fails(SQLOCK_EBUSY,
                  sqlock_acquire_many(locks, 3, 0, NULL, results, &f->err));
     assert_tells_of(locks[1], &f->err);
+    assert_fails(SQLOCK_ETIMEDOUT,
+                 sqlock_acquire_many(locks, 3, 50, NULL, results, &f->err));
+    assert_tells_of(locks[1], &f->err);
     lock_end(theirs);
 
     lock_take(locks[1], 0);
@@ -195,6 +198,48 @@ static void test_the_lock_that_is_in_the_way_is_told(void **state)
                  sqlock_acquire_many(locks, 3, 0, NULL, results, &f->err));
     assert_tells_of(locks[2], &f->err);
     assert_fails(SQLOCK_EEXPIRED, sqlock_release(locks[2], &f->err));
+    for (size_t i = 0; i < 3; i++)
+        lock_drop(locks[i]);
+    registry_end(registry);
+}
+
+/* Each claim times out, as where the table is locked. */
+static int end_claims(void *context, const struct tap_event *event)
+{
+    (void)context;
+    return event->call == TAP_EXECUTE && strncmp(event->text, "SELECT", 6) != 0
+               ? SQLOCK_ECANCELED
+               : 0;
+}
+
+/* A statement about several that times out is not told of one of them; but of
+ * the one that is waited for. */
+static void test_statements_that_time_out_are_told_of_their_lock(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *locks[3], *first;
+    sqlock_registry *registry;
+    char name[96];
+
+    registry = fixture_tapped(f, NULL);
+    for (size_t i = 0; i < 3; i++) {
+        (void)snprintf(name, sizeof name, "%s-late-%zu", f->name, i);
+        locks[i] = lock_obtain(registry, name);
+    }
+    first = locks[0];
+    for (size_t i = 1; i < 3; i++)
+        if (strcmp(sqlock_key(locks[i]), sqlock_key(first)) < 0)
+            first = locks[i];
+    tap_hooks(end_claims, NULL, NULL);
+    assert_fails(SQLOCK_ETIMEDOUT,
+                 sqlock_acquire_many(locks, 3, 0, NULL, NULL, &f->err));
+    assert_timed_out(&f->err);
+    for (size_t i = 0; i < 3; i++)
+        assert_lacks(f->err.message, sqlock_key(locks[i]));
+    assert_fails(SQLOCK_ETIMEDOUT,
+                 sqlock_acquire_many(locks, 3, 50, NULL, NULL, &f->err));
+    assert_tells_of(first, &f->err);
+    tap_reset();
     for (size_t i = 0; i < 3; i++)
         lock_drop(locks[i]);
     registry_end(registry);
@@ -409,6 +454,7 @@ static const struct test tests[] = {
     TEST(test_a_lock_of_a_later_part_is_busy),
     TEST(test_nothing_is_claimed_behind_a_part_that_is_busy),
     TEST(test_the_lock_that_is_in_the_way_is_told),
+    TEST(test_statements_that_time_out_are_told_of_their_lock),
     TEST(test_a_part_that_times_out_fails_the_claim),
     TEST(test_a_part_that_times_out_is_cut),
     TEST(test_a_wait_goes_on_after_a_part_that_timed_out),
