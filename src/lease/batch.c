@@ -80,8 +80,8 @@ bool lk_batch_is_divisible(const struct lk_batch *batch, int rc)
             (rc == SQLOCK_EBUSY && batch->has_timed_out));
 }
 
-/* Send one part, and note the times of its answer.  sent_boot_ns stays that of
- * the whole batch, the earliest. */
+/* Send one part, and note the times of its answer.  sent_boot_ns stays the
+ * earliest. */
 static int send_part(struct lk_store *store, struct lk_batch *batch,
                      struct lk_batch *part, lk_batch_fn send, sqlock_error *err)
 {
@@ -96,12 +96,14 @@ static int send_part(struct lk_store *store, struct lk_batch *batch,
         part->items[i].rc = rc;
         part->items[i].is_told = true;
     }
+    if (batch->sent_boot_ns == 0)
+        batch->sent_boot_ns = part->sent_boot_ns;
     batch->answered_boot_ns = part->answered_boot_ns;
     batch->now_us = part->now_us != 0 ? part->now_us : batch->now_us;
     return rc;
 }
 
-/* The items have that result unless they are sent. */
+/* Give the items of a part that result instead of sending them. */
 static void leave_out(struct lk_batch *batch, int rc)
 {
     for (size_t i = 0; i < batch->count; i++) {
@@ -109,31 +111,6 @@ static void leave_out(struct lk_batch *batch, int rc)
         batch->items[i].is_left_out = true;
         batch->items[i].is_told = true;
     }
-}
-
-int lk_batch_divide(struct lk_store *store, struct lk_batch *batch,
-                    lk_batch_fn send, int rc, sqlock_error *err)
-{
-    struct lk_batch halves[2] = {*batch, *batch};
-    int64_t latest_ns = batch->latest_ns;
-
-    /* The whole has used its time up, and each half gets another. */
-    if (latest_ns == 0)
-        latest_ns = lk_after_ms(batch->deadline_ns,
-                                store->options.statement_timeout_ms);
-    halves[0].count = batch->count / 2;
-    halves[1].count -= halves[0].count;
-    halves[1].items += halves[0].count;
-    leave_out(batch, rc);
-    rc = 0;
-    for (size_t i = 0; i < 2 && !lk_is_outage(rc); i++) {
-        if (sqlock_monotonic_ns() >= latest_ns)
-            break;
-        halves[i].latest_ns = latest_ns;
-        halves[i].deadline_ns = lk_sooner(lk_store_deadline(store), latest_ns);
-        rc = send_part(store, batch, &halves[i], send, err);
-    }
-    return 0;
 }
 
 /* Return whether a statement about many leases does for this one. */
@@ -215,19 +192,27 @@ struct parts {
     /* and of one before that item: of a shorter part, which is cut */
     size_t most_of_short, short_end;
     unsigned cuts;
-    int64_t time_ns;  /* for a part */
-    int64_t until_ns; /* no part is cut after that */
+    int64_t time_ns;   /* for a part */
+    int64_t until_ns;  /* no part is cut after that */
+    int64_t latest_ns; /* no part has a later deadline; 0: as lk_batch has it */
 };
 
-/* Begin to send a batch in parts. */
+/* Begin to send a batch in parts, or in halves after the whole has failed with
+ * rc.  It may have used its time up, and each half gets another. */
 static void begin_parts(struct parts *parts, const struct lk_store *store,
-                        const struct lk_batch *batch)
+                        const struct lk_batch *batch, int rc)
 {
+    int64_t timeout_ms = store->options.statement_timeout_ms;
+
     *parts = (struct parts){
-        .most = most_of(store),
-        .time_ns = batch->deadline_ns - sqlock_monotonic_ns(),
+        .most = rc == 0 ? most_of(store) : (batch->count + 1) / 2,
+        .time_ns = rc == 0 ? batch->deadline_ns - sqlock_monotonic_ns()
+                           : timeout_ms * LK_NS_PER_MS,
         .until_ns = lk_batch_deadline(store, batch->count),
+        .latest_ns = batch->latest_ns,
     };
+    if (rc != 0 && parts->latest_ns == 0)
+        parts->latest_ns = lk_after_ms(batch->deadline_ns, timeout_ms);
 }
 
 /* Make the part of a batch that begins at that item. */
@@ -238,9 +223,10 @@ static void take_part(const struct parts *parts, const struct lk_batch *batch,
     part->items += at;
     part->count = length_of_part(
         batch, at, at < parts->short_end ? parts->most_of_short : parts->most);
+    part->latest_ns = parts->latest_ns;
     part->deadline_ns = lk_after_ns(sqlock_monotonic_ns(), parts->time_ns);
-    if (batch->latest_ns != 0)
-        part->deadline_ns = lk_sooner(part->deadline_ns, batch->latest_ns);
+    if (parts->latest_ns != 0)
+        part->deadline_ns = lk_sooner(part->deadline_ns, parts->latest_ns);
 }
 
 /* Return whether each copy of the claims was answered.  Otherwise the resolver
@@ -279,36 +265,36 @@ static bool is_cut(struct parts *parts, const struct lk_batch *part, size_t at,
     return true;
 }
 
-int lk_batch_apart(struct lk_store *store, struct lk_batch *batch,
-                   lk_batch_fn send, sqlock_error *err)
+int lk_batch_send_parts(struct lk_store *store, struct lk_batch *batch,
+                        lk_batch_fn send, int rc, sqlock_error *err)
 {
-    sqlock_error *why = err; /* of the first part that fails */
-    int64_t sent_boot_ns = 0;
-    struct parts parts;
+    int whole = rc;
     int stop = 0;
+    struct lk_batch part;
+    struct parts parts;
 
-    begin_parts(&parts, store, batch);
-    for (size_t at = 0; at < batch->count;) {
-        bool is_sent = stop == 0;
-        struct lk_batch part;
-        int rc = stop;
-
+    begin_parts(&parts, store, batch, whole);
+    if (whole == 0)
+        batch->sent_boot_ns = 0;
+    for (size_t at = 0; at < batch->count; at += part.count) {
         take_part(&parts, batch, at, &part);
-        if (is_sent)
-            rc = send_part(store, batch, &part, send, why);
-        if (sent_boot_ns == 0)
-            sent_boot_ns = part.sent_boot_ns;
-        if (is_sent && is_cut(&parts, &part, at, rc))
+        if (stop == 0 && whole != 0 && sqlock_monotonic_ns() >= parts.latest_ns)
+            stop = whole;
+        if (stop != 0) {
+            leave_out(&part, stop);
             continue;
-        if (is_sent)
-            stop = stops_at(&part, rc);
-        if (!is_sent || is_refused(&part, rc))
+        }
+        rc = send_part(store, batch, &part, send, err);
+        if (is_cut(&parts, &part, at, rc)) {
+            part.count = 0;
+            continue;
+        }
+        stop = stops_at(&part, rc);
+        if (is_refused(&part, rc))
             leave_out(&part, rc);
         if (rc < 0)
-            why = NULL;
-        at += part.count;
+            err = NULL; /* it tells of the first part that fails */
     }
-    batch->sent_boot_ns = sent_boot_ns;
     return 0;
 }
 

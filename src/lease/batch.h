@@ -10,12 +10,11 @@
  * rc is then the result for that lease.  Any other return value says why there
  * was no answer, and stands for all items.  Where the database refuses a
  * renewal or a release because of one of the leases, which it does not name,
- * the others are sent without it, and where many time out, fewer are sent
- * (lk_batch_divide()).
+ * the others are sent without it, and where many time out, fewer are sent.
  *
  * Leases that share their locks, or may do so, are sent one by one; and more
  * leases than have time in one statement are sent in several
- * (lk_batch_apart()).
+ * (lk_batch_send_parts()).
  */
 #ifndef LK_BATCH_H
 #define LK_BATCH_H
@@ -162,28 +161,28 @@ void lk_batch_note_times(struct lk_batch *batch, const struct lk_run *run);
  * the statement timed out, and one about fewer leases is faster. */
 bool lk_batch_is_divisible(const struct lk_batch *batch, int rc);
 
-/* Call `send` for each half of the batch, which calls this function again if
- * the half fails and is divisible: so the leases that alone are refused are
- * found.  A half that fails otherwise ends the attempts, as does the deadline.
- * Return 0: each item's rc is its result, also if it was refused. */
-typedef int (*lk_batch_fn)(struct lk_store *store, struct lk_batch *batch,
-                           sqlock_error *err);
-int lk_batch_divide(struct lk_store *store, struct lk_batch *batch,
-                    lk_batch_fn send, int rc, sqlock_error *err);
-
 /* Return whether one statement does not do for the batch: it has a lease that
- * shares its lock, and others; or more than have time in a statement.  Then
- * send it in parts by `send`: each that shares its lock alone, and the others
- * in order between them.  Each part has the time that batch->deadline_ns leaves
- * for one.  A claim that times out is sent again in halves, a few times and
- * within the time for all.  An outage ends the attempts, and so does the
- * failure of a claim.
- * Return 0: each item's rc is its result, also if it got no answer; err tells
- * of the first part that failed. */
+ * shares its lock, and others; or more than have time in a statement. */
 bool lk_batch_has_parts(const struct lk_store *store,
                         const struct lk_batch *batch);
-int lk_batch_apart(struct lk_store *store, struct lk_batch *batch,
-                   lk_batch_fn send, sqlock_error *err);
+
+/* Send the batch by `send` in parts.  With rc 0, since it has parts: each lease
+ * that shares its lock alone, and the others in order between them, each part
+ * with the time that batch->deadline_ns leaves for one.  Otherwise since the
+ * whole has failed with rc and is divisible: its halves, for which `send` calls
+ * this function again if they fail and are divisible, so the leases that alone
+ * are refused are found.
+ *
+ * A claim that times out is sent again in halves, a few times and within the
+ * time for all.  An outage ends the attempts, as do the failure of a claim and
+ * the deadline of halves.
+ *
+ * Return 0: each item's rc is its result, also if it was refused or got no
+ * answer; err tells of the first part that failed. */
+typedef int (*lk_batch_fn)(struct lk_store *store, struct lk_batch *batch,
+                           sqlock_error *err);
+int lk_batch_send_parts(struct lk_store *store, struct lk_batch *batch,
+                        lk_batch_fn send, int rc, sqlock_error *err);
 
 /* Claim each lock with a fresh CLIENT_ID; only a claim in doubt keeps its own.
  * The claim is sent again if the connection breaks.  Results of items: 0;

@@ -312,7 +312,7 @@ int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
 
     batch->is_all_or_none = true;
     if (lk_batch_has_parts(store, batch))
-        return lk_batch_apart(store, batch, lk_batch_claim, err);
+        return lk_batch_send_parts(store, batch, lk_batch_claim, 0, err);
     begin(store, batch);
     rc = timed_out(&run, send_first(store, batch, &run, &result, err), err);
     got_no_answer = rc == SQLOCK_EUNCERTAIN;

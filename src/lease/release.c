@@ -251,11 +251,12 @@ static void go_on(struct lk_store *store, const struct lk_batch *batch, int rc,
     }
 }
 
-/* Do the same for the leases of a batch in parts that were not sent, and give
- * up their bells. */
-static void go_on_without_sending(struct lk_store *store,
-                                  struct lk_batch *batch)
+/* Send the releases in parts.  Do the same for the leases that were not sent,
+ * and give up their bells. */
+static int release_parts(struct lk_store *store, struct lk_batch *batch, int rc,
+                         sqlock_error *err)
 {
+    rc = lk_batch_send_parts(store, batch, lk_batch_release, rc, err);
     for (size_t i = 0; i < batch->count; i++) {
         struct lk_batch one = {.items = &batch->items[i], .count = 1};
 
@@ -265,6 +266,7 @@ static void go_on_without_sending(struct lk_store *store,
         end_bells(store, &one, false, true);
         go_on(store, &one, one.items->rc, lk_boottime_ns());
     }
+    return rc;
 }
 
 /* Tell those who observe the leaders whose leases may be released now. */
@@ -292,9 +294,7 @@ static int release(struct lk_store *store, struct lk_batch *batch,
     rc = send(store, batch, &run, &has_rung, &result, err);
     if (lk_batch_is_divisible(batch, rc)) {
         sqlock_result_clear(&result);
-        rc = lk_batch_divide(store, batch, lk_batch_release, rc, err);
-        go_on_without_sending(store, batch);
-        return rc;
+        return release_parts(store, batch, rc, err);
     }
     was_uncertain = rc == SQLOCK_EUNCERTAIN;
     end_bells(store, batch, has_rung, lk_is_outage(rc));
@@ -323,11 +323,8 @@ int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
 {
     int rc;
 
-    if (lk_batch_has_parts(store, batch)) {
-        rc = lk_batch_apart(store, batch, lk_batch_release, err);
-        go_on_without_sending(store, batch);
-        return rc;
-    }
+    if (lk_batch_has_parts(store, batch))
+        return release_parts(store, batch, 0, err);
     rc = release(store, batch, err);
     if (rc == 0 && is_share_now(&batch->items[0])) {
         batch->items[0].lease.weight = 1;

@@ -216,7 +216,7 @@ static int renew(struct lk_store *store, struct lk_batch *batch,
         lk_lease_believe_less(store, &batch->items[i].lease, since_boot_ns);
     sqlock_result_clear(&result);
     if (lk_batch_is_divisible(batch, rc))
-        return lk_batch_divide(store, batch, lk_batch_renew, rc, err);
+        return lk_batch_send_parts(store, batch, lk_batch_renew, rc, err);
     for (size_t i = 0; i < batch->count; i++)
         is_complete = is_complete && batch->items[i].rc == 0;
     if (rc == 0 && !is_complete)
@@ -249,7 +249,7 @@ int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
     if (batch->count == 0)
         return 0;
     if (lk_batch_has_parts(store, batch))
-        return lk_batch_apart(store, batch, lk_batch_renew, err);
+        return lk_batch_send_parts(store, batch, lk_batch_renew, 0, err);
     rc = renew(store, batch, err);
     if (rc == 0 && is_share_now(&batch->items[0])) {
         batch->items[0].lease.weight = batch->items[0].row.weight;
