@@ -6,6 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 tool json jansson
 preload granted
+preload silent
 
 taken() { # WHAT OPTION...: the id is left in $lease
     local what=$1
@@ -77,22 +78,22 @@ is_expired() { # NAME
     [ "$(sq show "$1" --json | json state)" = expired ]
 }
 
-# A signal that ends the helper and comes with the grant leaves nothing held.
+# A signal that comes with the grant, also to the helper, leaves nothing held.
 told_at_the_grant() {
-    LD_PRELOAD=$dir/granted.so sq acquire --for $$ --ttl 1h told \
-        >"$dir/out" 2>"$dir/err"
-    like "it was granted" "$(cat "$dir/out")" "*:3600000:*"
-    run run -w 15 told true
-    is "a helper that is told to end as it gets the lock gives it back" \
-        "$status" 0
-    local token
-    token=$(sq show told --json | json token)
-    LD_PRELOAD=$dir/granted.so sq acquire --ttl 1h told >"$dir/out" 2>"$dir/err"
-    is "and so does an acquire without one" "$?/$(cat "$dir/out")" 143/
-    [ "$(sq show told --json | json token)" -gt "$token" ]
-    is "to which it was granted" "$?" 0
-    run run -n told true
-    is "the lock is free at once" "$status" 0
+    local options token
+    run run told true
+    for options in "--for $$" ""; do
+        token=$(sq show told --json | json token)
+        # shellcheck disable=SC2086 # none, or two words
+        LD_PRELOAD=$dir/granted.so sq acquire $options --ttl 1h told \
+            >"$dir/out" 2>"$dir/err"
+        is "acquire $options: it is told to end as it gets the lock" \
+            "$?/$(cat "$dir/out")" 143/
+        [ "$(sq show told --json | json token)" -gt "$token" ]
+        is "acquire $options: to which it was granted" "$?" 0
+        run run -n told true
+        is "acquire $options: the lock is free at once" "$status" 0
+    done
 }
 
 # acquire --for PROCESS: a helper process renews the lease until PROCESS ends,
@@ -253,6 +254,29 @@ so_many_wait() { # COUNT
     [ "$(sq show told-waiter --json | json waiters)" = "$1" ]
 }
 
+# A signal ends a waiter whose statement never ends.
+silent() {
+    local options waiter child
+    for options in "" "--for $$"; do
+        rm -f "$dir/err"
+        # shellcheck disable=SC2086 # none, or two words
+        LD_PRELOAD=$dir/silent.so "$SQLOCK" --table-prefix "$prefix" acquire \
+            $options mute >"$dir/out" 2>"$dir/err" &
+        waiter=$!
+        helper "$waiter"
+        until_true grep -q silent "$dir/err"
+        is "acquire $options: the disk does not answer" "$?" 0
+        child=$(pgrep -P "$waiter")
+        [ -z "$child" ] || helper "$child"
+        kill -TERM "$waiter"
+        holder=$waiter
+        ends
+        is "acquire $options: it ends by the signal" "$?/$(cat "$dir/out")" 143/
+        [ -z "$child" ] || until_true is_gone "$child"
+        is "acquire $options: and so does its helper" "$?" 0
+    done
+}
+
 guarded() { # LAYOUT
     local table=cli_guarded_$$
     taken "$1: a lease to guard" --ttl 60 guarded
@@ -340,6 +364,7 @@ for one in $(databases); do
     # until_commit waits for output that MySQL's client prints only at its end.
     postgres | sqlite) until_commit ;;
     esac
+    [ "$one" != sqlite ] || silent
 done
 database=
 skip_missing

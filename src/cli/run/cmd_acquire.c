@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,9 +35,9 @@ typedef struct holding {
     sqlock_registry *registry;
     sqlock_lock *lock;
     int lost_fd;
-    int signal_fd;   /* readable when a signal that gives it back has come; -1:
-                        none is blocked yet */
-    sigset_t before; /* the signal mask before */
+    atomic_bool is_held;
+    run_signals signals; /* blocked: they end the wait, or give the lock back */
+    run_listener listener;
 } holding;
 
 /* --------------------------------------------------------------- options -- */
@@ -84,88 +83,84 @@ static int open_process(int *pid_fd)
 
 /* ---------------------------------------------------------------- taking -- */
 
-static bool is_ignored(int number)
+/* Called in the thread that listens for signals. */
+static void die_waiting(void *context, int number)
 {
-    struct sigaction action;
-
-    return sigaction(number, NULL, &action) == 0 &&
-           action.sa_handler == SIG_IGN;
+    run_signals_die_of(context, number);
 }
 
-/* Block the signals that end the wait, unless they are ignored, and return a
- * descriptor that is readable when one has come, or -1. */
-static int block_signals(sigset_t *before)
+/* Return the signal that has come and ends a process, or 0. */
+static int take_signal(run_signals *signals)
 {
-    static const int ending[] = {SIGTERM, SIGINT, SIGHUP};
-    sigset_t ends;
-    size_t i;
+    int number;
 
-    (void)sigemptyset(&ends);
-    for (i = 0; i < sizeof ending / sizeof ending[0]; i++) {
-        if (!is_ignored(ending[i]))
-            (void)sigaddset(&ends, ending[i]);
-    }
-    (void)pthread_sigmask(SIG_BLOCK, &ends, before);
-    return signalfd(-1, &ends, SFD_CLOEXEC);
+    do {
+        number = run_signals_take(signals);
+        if (number == SIGTSTP)
+            run_signals_stop();
+    } while (number != 0 && !run_signals_may_end(number));
+    return number;
 }
 
 /* Give back what is held, and end by the signal that has come. */
-static _Noreturn void die_of_signal(const holding *held)
+static _Noreturn void die_of(holding *held, int number)
 {
-    int signal_fd = held->signal_fd;
-    struct signalfd_siginfo info;
-    sigset_t none;
-
     (void)sqlock_registry_close(held->registry, NULL);
-    if (read(signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
-        (void)raise((int)info.ssi_signo);
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    _exit(CLI_SYSTEM);
+    run_signals_die_of(&held->signals, number);
 }
 
-/* Block the signals, and let them end the wait, which leaves the queue: one
- * that comes when the lock was granted must not leave it held.  Return 0, or
- * ERESOURCE. */
-static int heed_signals(run_wait *wait, holding *held, sqlock_error *err)
+/* Wait for the lock, and describe its lease.  A signal ends the wait, which
+ * leaves the queue.  Return as run_wait_acquire(). */
+static int wait_for_lock(const run_options *options, holding *held,
+                         run_grant *lease, sqlock_error *err)
 {
-    held->signal_fd = block_signals(&held->before);
-    if (held->signal_fd < 0) {
-        err->code = SQLOCK_ERESOURCE;
-        (void)snprintf(err->message, sizeof err->message, "signalfd: %s",
-                       strerror(errno));
-        return SQLOCK_ERESOURCE;
+    run_listener *listener = &held->listener;
+    run_wait wait;
+    int rc;
+
+    run_wait_begin(&wait, options, &listener->number, listener->stop_fd);
+    rc = run_wait_open(&wait, &options->registry, &held->registry, err);
+    if (rc == 0)
+        rc = run_wait_acquire(&wait, held->registry, &held->lock,
+                              &held->lost_fd, err);
+    held->is_held = rc == 0;
+    if (rc == 0)
+        rc = run_wait_describe(&wait, held->lock, lease, err);
+    if (rc < 0) {
+        (void)sqlock_registry_close(held->registry, NULL);
+        held->registry = NULL;
     }
-    wait->stop_fd = held->signal_fd;
-    return 0;
+    return rc;
 }
 
-/* Acquire the lock, and describe its lease.  Return CLI_OK, or an exit status
- * after a message. */
+/* Acquire the lock, with signals blocked: one that comes when the lock was
+ * granted must not leave it held.  Return CLI_OK, or an exit status after a
+ * message, which is written with signals let through: it may be for nobody. */
 static int take(const run_options *options, holding *held, run_grant *lease)
 {
     sqlock_error err = {0};
-    run_wait wait;
+    int number;
     int status;
     int rc;
 
-    run_wait_begin(&wait, options, NULL, 0);
-    rc = run_wait_open(&wait, &options->registry, &held->registry, &err);
-    if (rc == 0)
-        rc = heed_signals(&wait, held, &err);
-    if (rc == 0)
-        rc = run_wait_acquire(&wait, held->registry, &held->lock,
-                              &held->lost_fd, &err);
-    if (rc == 0)
-        rc = run_wait_describe(&wait, held->lock, lease, &err);
-    if (rc == SQLOCK_ECANCELED && wait.stop_fd != 0)
-        die_of_signal(held);
-    if (rc < 0) { /* what follows may be ended at once */
-        (void)sqlock_registry_close(held->registry, NULL);
-        held->registry = NULL;
-        if (held->signal_fd >= 0)
-            (void)pthread_sigmask(SIG_SETMASK, &held->before, NULL);
+    if (!run_signals_block(&held->signals))
+        return CLI_SYSTEM;
+    held->listener = (run_listener){.signals = &held->signals,
+                                    .die = die_waiting,
+                                    .context = &held->signals,
+                                    .is_held = &held->is_held};
+    rc = run_listener_begin(&held->listener, &err);
+    if (rc == 0) {
+        rc = wait_for_lock(options, held, lease, &err);
+        run_listener_end(&held->listener);
     }
+    number = held->listener.number;
+    if (number == 0)
+        number = take_signal(&held->signals);
+    if (number != 0)
+        die_of(held, number);
+    if (rc < 0)
+        (void)pthread_sigmask(SIG_SETMASK, &held->signals.before, NULL);
     status = run_wait_status(rc);
     if (rc < 0 && status != CLI_BUSY)
         (void)cli_fail(&err);
@@ -189,20 +184,20 @@ static int print(const cli *app, const run_grant *lease)
 
 /* Give the lock back if a signal has come with it, and let the next one end
  * this process at once: the reader of the output may do nothing. */
-static void unblock_signals(const holding *held)
+static void unblock_signals(holding *held)
 {
-    struct pollfd file = {.fd = held->signal_fd, .events = POLLIN};
+    int number = take_signal(&held->signals);
 
-    if (poll(&file, 1, 0) == 1)
-        die_of_signal(held);
-    (void)pthread_sigmask(SIG_SETMASK, &held->before, NULL);
+    if (number != 0)
+        die_of(held, number);
+    (void)pthread_sigmask(SIG_SETMASK, &held->signals.before, NULL);
 }
 
 /* Acquire, and leave no helper process behind that renews the lease.  On
  * success, end this process without releasing the lock: the lease goes on. */
 static int acquire(const cli *app, const run_options *options)
 {
-    holding held = {.lost_fd = -1, .signal_fd = -1};
+    holding held = {.lost_fd = -1};
     run_grant lease = {0};
     int status = take(options, &held, &lease);
 
@@ -248,21 +243,32 @@ static void leave_caller(void)
 
 /* Wait until the process of --for ends, a signal comes, or the lease is lost; a
  * thread of the library renews the lease meanwhile. */
-static void hold(const holding *held)
+static void hold(holding *held)
 {
     struct pollfd files[] = {{.fd = PROCESS_FD, .events = POLLIN},
                              {.fd = held->lost_fd, .events = POLLIN},
-                             {.fd = held->signal_fd, .events = POLLIN}};
+                             {.fd = held->signals.fd, .events = POLLIN}};
 
-    while (poll(files, sizeof files / sizeof files[0], -1) < 0 &&
-           errno == EINTR)
-        continue;
+    do {
+        files[0].revents = 0;
+        files[1].revents = 0;
+        (void)poll(files, sizeof files / sizeof files[0], -1);
+    } while (files[0].revents == 0 && files[1].revents == 0 &&
+             take_signal(&held->signals) == 0);
+}
+
+static bool is_ignored(int number)
+{
+    struct sigaction action;
+
+    return sigaction(number, NULL, &action) == 0 &&
+           action.sa_handler == SIG_IGN;
 }
 
 static _Noreturn void be_helper(const run_options *options, int link_fd,
                                 int pid_fd, pid_t parent)
 {
-    holding held = {.lost_fd = -1, .signal_fd = -1};
+    holding held = {.lost_fd = -1};
     run_grant lease = {0};
     int status = CLI_SYSTEM;
 

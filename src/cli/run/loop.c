@@ -20,7 +20,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
@@ -37,11 +36,9 @@ typedef struct run_state {
     run_terminal terminal;
     int link_fd; /* to the supervisor; -1: it has ended */
     int timer_fd;
-    int heard_fd;      /* an eventfd: ends the thread that listens */
-    int stop_fd;       /* an eventfd: a signal has ended the wait */
-    atomic_int death;  /* signal to die of at the end, or 0 */
-    bool is_running;   /* the command, or what has to end with it */
-    bool was_stopped;  /* the command was stopped by job control */
+    run_listener listener; /* to die of its signal, if there is one */
+    bool is_running;       /* the command, or what has to end with it */
+    bool was_stopped;      /* the command was stopped by job control */
     bool is_cut;       /* a signal has ended --min-hold, after the success */
     int told_by;       /* the first signal that told the command to end, or 0 */
     int told_serial;   /* its serial number */
@@ -122,50 +119,31 @@ static void order(const run_state *run, run_word word, int number)
 
 /* --------------------------------------------------------------- waiting -- */
 
-/* How long the main thread has to leave the queue after a signal. */
-#define LEAVE_MS 500
-
-/* Run the thread that listens for signals while the main thread may be waiting
- * for the database.  A claim under way cannot be withdrawn: if it is granted,
- * the row expires after the TTL. */
-static void *listen_to_signals(void *argument)
+/* Called in the thread that listens for signals. */
+static void die_waiting(void *context, int number)
 {
-    run_state *run = argument;
-    struct pollfd heard = {.fd = run->heard_fd, .events = POLLIN};
-    int number;
+    run_state *run = context;
 
-    for (;;) {
-        number = run_signals_await(&run->signals, -1, run->heard_fd);
-        if (number < 0)
-            return NULL;
-        if (number == SIGTSTP)
-            run_signals_stop();
-        if (number == 0 || !run_signals_end_wait(&run->signals, number))
-            continue;
-        run->report->cause = "interrupted";
-        run->death = number;
-        (void)eventfd_write(run->stop_fd, 1);
-        if (poll(&heard, 1, LEAVE_MS) == 0 && !run->lease.is_held)
-            die_of(run, number);
-    }
+    run->report->cause = "interrupted";
+    die_of(run, number);
 }
 
 /* Wait for the lock.  Return as run_lease_take(). */
 static int wait_for_lock(run_state *run)
 {
-    pthread_t listener;
-    int rc = pthread_create(&listener, NULL, listen_to_signals, run);
+    run_listener *listener = &run->listener;
+    int rc;
 
-    if (rc != 0) {
-        run->lease.error.code = SQLOCK_ENOMEM;
-        (void)snprintf(run->lease.error.message,
-                       sizeof run->lease.error.message,
-                       "cannot start a thread: %s", strerror(rc));
-        return SQLOCK_ENOMEM;
-    }
-    rc = run_lease_take(&run->lease, run->options, &run->death, run->stop_fd);
-    (void)eventfd_write(run->heard_fd, 1);
-    (void)pthread_join(listener, NULL);
+    *listener = (run_listener){.signals = &run->signals,
+                               .die = die_waiting,
+                               .context = run,
+                               .is_held = &run->lease.is_held};
+    rc = run_listener_begin(listener, &run->lease.error);
+    if (rc < 0)
+        return rc;
+    rc = run_lease_take(&run->lease, run->options, &listener->number,
+                        listener->stop_fd);
+    run_listener_end(listener);
     return rc;
 }
 
@@ -522,8 +500,9 @@ static void work(run_state *run)
     int rc = wait_for_lock(run);
 
     run->report->grant = run->lease.grant;
-    if (run->death != 0) {
-        run->status = CLI_SIGNALLED + run->death;
+    if (run->listener.number != 0) {
+        run->status = CLI_SIGNALLED + run->listener.number;
+        run->report->cause = "interrupted";
     } else if (rc < 0) {
         give_up(run, rc);
         return;
@@ -541,9 +520,7 @@ static void work(run_state *run)
 static bool begin(run_state *run)
 {
     run->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    run->heard_fd = eventfd(0, EFD_CLOEXEC);
-    run->stop_fd = eventfd(0, EFD_CLOEXEC);
-    if (run->timer_fd < 0 || run->heard_fd < 0 || run->stop_fd < 0) {
+    if (run->timer_fd < 0) {
         cli_error("cannot open a timer: %s", strerror(errno));
         return false;
     }
@@ -554,12 +531,11 @@ static bool begin(run_state *run)
 
 static void end(const run_state *run)
 {
-    const int fds[] = {run->link_fd, run->timer_fd, run->heard_fd,
-                       run->stop_fd};
+    const int fds[] = {run->link_fd, run->timer_fd};
     size_t i;
 
-    if (run->death != 0)
-        die_of(run, run->death);
+    if (run->listener.number != 0)
+        die_of(run, run->listener.number);
     for (i = 0; i < sizeof fds / sizeof fds[0]; i++) {
         if (fds[i] >= 0)
             (void)close(fds[i]);
@@ -576,8 +552,6 @@ int run_loop(const run_options *options, const run_signals *signals,
         .link_fd = -1,
         .signals = *signals,
         .timer_fd = -1,
-        .heard_fd = -1,
-        .stop_fd = -1,
         .status = CLI_SYSTEM};
 
     report->cause = "system";

@@ -261,6 +261,30 @@ _Noreturn void run_signals_die_of(const run_signals *signals, int number);
  *  lock ends this wait, too.  @return that signal, or 0 */
 int run_signals_await_reader(run_signals *signals, int fd);
 
+/* ------------------------------------------------------------ listener -- */
+
+/* A thread that ends the wait for the lock by a signal, and all of sqlock if
+ * the main thread does not come back from the database soon after. */
+typedef struct run_listener {
+    run_signals *signals;
+    /* end sqlock by the signal; called in the thread */
+    void (*die)(void *context, int number);
+    void *context;
+    /* there is, or was, a lease to release: do not die */
+    const atomic_bool *is_held;
+    atomic_int number; /* the signal that has ended the wait, or 0 */
+    int stop_fd;       /* an eventfd: readable then */
+    int heard_fd;      /* an eventfd: ends the thread */
+    pthread_t thread;
+} run_listener;
+
+/** Start the thread; the first four members are set, the others 0.
+ *  @return 0, or ENOMEM */
+int run_listener_begin(run_listener *listener, sqlock_error *err);
+
+/** End the thread.  Call it when nothing waits for the database any more. */
+void run_listener_end(run_listener *listener);
+
 /* ------------------------------------------------------- report, the end -- */
 
 /** Write the outcome and the exit status, as one line of JSON that a pipe takes
