@@ -26,6 +26,29 @@ full_disk() {
     done
 }
 
+# A file that another program keeps to itself is said to be locked, once, and no
+# holder of the lock is made up.
+locked_file() {
+    local word url=sqlite:$dir/locked.db
+    "$SQLOCK" -q --url "$url" init
+    "$SQLOCK" -q --url "$url" init --once
+    mkfifo "$dir/end"
+    "$dir/hold_sqlite" "$dir/locked.db" alone <"$dir/end" >"$dir/held" &
+    helper "$!"
+    exec 9>"$dir/end"
+    until_true grep -q held "$dir/held"
+    for word in "run -n key -- true" "run --once -n key -- true" \
+        "lead -n key -- true" "acquire -n key" "acquire --for $$ -n key" \
+        "wait -w 0 key" "wait --once -w 0 key" "ls"; do
+        # shellcheck disable=SC2086 # words
+        run --url "$url" $word
+        is "a locked file: $word: exit status" "$status/$out" 75/
+        is_one_line "a locked file: $word: it is said"
+        has "a locked file: $word: why" "$err" "database is locked"
+    done
+    exec 9>&-
+}
+
 closed_output() {
     sq ls >&- 2>"$dir/err"
     is "ls with its output closed: exit status" "$?" 74
@@ -111,6 +134,10 @@ if use "$(databases | head -n 1)"; then
     ended_by_an_operator
 fi
 database=
-[ -z "${SQLOCK_TEST_SQLITE_URL:-}" ] || full_disk
+if [ -n "${SQLOCK_TEST_SQLITE_URL:-}" ]; then
+    tool hold_sqlite sqlite3
+    full_disk
+    locked_file
+fi
 skip_missing
 done_testing

@@ -34,9 +34,12 @@ static int wait_for_lock(run_wait *wait, sqlock_registry *registry,
     for (;;) {
         int rc = look_at_lock(registry, wait->options->name, err);
 
-        if (rc == SQLOCK_EBUSY ? !run_wait_watches(wait, registry)
-                               : !run_wait_goes_on(wait, rc, err))
-            return rc;
+        if (rc == SQLOCK_EBUSY) {
+            if (!run_wait_watches(wait, registry))
+                return rc;
+        } else if (!run_wait_goes_on(wait, rc, err)) {
+            return run_wait_tell(rc, err);
+        }
     }
 }
 
@@ -49,8 +52,21 @@ static int wait_for_record(run_wait *wait, sqlock_registry *registry,
 
         if (!run_wait_goes_on(wait, rc == SQLOCK_ENOTFOUND ? SQLOCK_EBUSY : rc,
                               err))
-            return rc;
+            return run_wait_tell(rc, err);
     }
+}
+
+/* Return the exit status for the result of the wait, of which nothing was said
+ * yet if it is no CLI_BUSY. */
+static int status_of(const run_options *options, int rc,
+                     const sqlock_error *err)
+{
+    if (rc == SQLOCK_ENOTFOUND) {
+        cli_error("\"%s\" is not recorded as done", options->name);
+        return CLI_BUSY;
+    }
+    return cli_status_of(rc) == CLI_BUSY || rc == 0 ? cli_status_of(rc)
+                                                    : cli_fail(err);
 }
 
 static int wait_until(const run_options *options)
@@ -66,11 +82,7 @@ static int wait_until(const run_options *options)
         rc = awaits_record ? wait_for_record(&wait, registry, &err)
                            : wait_for_lock(&wait, registry, &err);
     (void)sqlock_registry_close(registry, NULL);
-    if (rc == SQLOCK_ENOTFOUND)
-        cli_error("\"%s\" is not recorded as done", options->name);
-    else if (rc < 0 && rc != SQLOCK_EBUSY)
-        return cli_fail(&err);
-    return rc < 0 ? CLI_BUSY : CLI_OK;
+    return status_of(options, rc, &err);
 }
 
 static int run_wait_command(cli *app)

@@ -69,7 +69,7 @@ static int await_stale_sessions(run_lease *lease)
             rc = count_stale_sessions(lease->lock, &count, &lease->error);
         } while (rc < 0 && run_wait_goes_on(&lease->wait, rc, &lease->error));
         if (rc < 0 || count == 0 || *lease->wait.interrupted != 0)
-            return rc;
+            return run_wait_tell(rc, &lease->error);
         if (!is_told)
             run_note("\"%s\" is ours, but %" PRId64 " of the sessions of an "
                      "earlier holder are still at work in the database%s",
@@ -110,7 +110,7 @@ static int check_done(run_lease *lease)
     lease->is_done = rc == 0;
     if (lease->is_done)
         lease->done_at_us = when_done(lease->registry, options->name);
-    return rc == SQLOCK_ENOTFOUND ? 0 : rc;
+    return rc == SQLOCK_ENOTFOUND ? 0 : run_wait_tell(rc, &lease->error);
 }
 
 /* Publish the text of `lead`, if there is one. */
@@ -124,7 +124,7 @@ static int publish(run_lease *lease)
     do {
         rc = sqlock_publish(lease->lock, options->text, &lease->error);
     } while (rc < 0 && run_wait_goes_on(&lease->wait, rc, &lease->error));
-    return rc;
+    return run_wait_tell(rc, &lease->error);
 }
 
 /* Keep the reason for which leases are not renewed.  Called in a thread of the

@@ -126,8 +126,12 @@ bool run_wait_is_over(const run_wait *wait);
  *  for, when that is due, and pause.  @return true: try again now */
 bool run_wait_goes_on(run_wait *wait, int rc, const sqlock_error *err);
 
+/** Report an error that ends as a lock does that is not free, and for which the
+ *  caller says nothing, such as a locked file.  @return @p rc */
+int run_wait_tell(int rc, const sqlock_error *err);
+
 /** Open the registry, when the database can be reached.  @return as
- *  sqlock_registry_open() */
+ *  sqlock_registry_open(), after run_wait_tell() */
 int run_wait_open(run_wait *wait, const sqlock_options *how,
                   sqlock_registry **registry, sqlock_error *err);
 

@@ -8,6 +8,7 @@
  */
 #include "run.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -132,8 +133,8 @@ static void write_prefix(char *prefix, size_t size, bool is_waiting,
         (void)snprintf(prefix, size, "waiting: ");
 }
 
-/* Report who has the lock, and with is_waiting that sqlock waits, or that the
- * database does not answer.  Nothing depends on the report. */
+/* Report who has the lock, or that the database does not answer, and with
+ * is_waiting that sqlock waits.  Nothing depends on the report. */
 static void say_holder(const run_options *options, sqlock_registry *registry,
                        bool is_waiting)
 {
@@ -148,8 +149,12 @@ static void say_holder(const run_options *options, sqlock_registry *registry,
     if (rc == 0 && row->state == SQLOCK_HELD)
         say_who(prefix, options->name, row,
                 cli_duration_text(remaining, row->remaining_ms));
-    else if (is_waiting && rc < 0 && rc != SQLOCK_ENOTFOUND)
+    else if (rc < 0 && rc != SQLOCK_ENOTFOUND && is_waiting)
         say_error(options, &err);
+    else if (rc < 0 && rc != SQLOCK_ENOTFOUND)
+        run_note("%s", err.message);
+    else if (is_waiting)
+        run_note("%snobody holds \"%s\" at the moment", prefix, options->name);
     else
         run_note("%s\"%s\" is held by another owner", prefix, options->name);
     if (rc == 0)
@@ -202,6 +207,13 @@ static int silent_ms(const run_wait *wait)
     return left_ns > 0 ? (int)(left_ns / LK_NS_PER_MS) + 1 : 0;
 }
 
+int run_wait_tell(int rc, const sqlock_error *err)
+{
+    if (cli_status_of(rc) == CLI_BUSY)
+        cli_error("%s", err->message);
+    return rc;
+}
+
 int run_wait_open(run_wait *wait, const sqlock_options *how,
                   sqlock_registry **registry, sqlock_error *err)
 {
@@ -210,7 +222,7 @@ int run_wait_open(run_wait *wait, const sqlock_options *how,
     do {
         rc = sqlock_registry_open(registry, wait->options->url, how, err);
     } while (rc < 0 && run_wait_goes_on(wait, rc, err));
-    return rc;
+    return run_wait_tell(rc, err);
 }
 
 /* Take the lock in one wait, which keeps its place among those who wait, and
@@ -240,16 +252,26 @@ static int acquire(run_wait *wait, sqlock_registry *registry, sqlock_lock *lock,
     return sqlock_request_finish(request, err);
 }
 
+static int fail_open(int error, sqlock_error *err)
+{
+    err->code = SQLOCK_ERESOURCE;
+    (void)snprintf(err->message, sizeof err->message,
+                   "cannot open an eventfd: %s", strerror(error));
+    return SQLOCK_ERESOURCE;
+}
+
 int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
                      sqlock_lock **lock, int *lost_fd, sqlock_error *err)
 {
     int done_fd = eventfd(0, EFD_CLOEXEC);
-    int rc = sqlock_obtain(lock, registry, wait->options->name, err);
+    int rc = done_fd >= 0 ? 0 : fail_open(errno, err);
 
     if (rc == 0)
+        rc = sqlock_obtain(lock, registry, wait->options->name, err);
+    if (rc == 0)
         rc = sqlock_lost_fd(lost_fd, *lock, err);
-    if (rc < 0 || done_fd < 0)
-        return rc < 0 ? rc : SQLOCK_ERESOURCE;
+    if (rc < 0)
+        return rc;
     do {
         rc = acquire(wait, registry, *lock, done_fd, err);
     } while (is_waited_for(wait, rc) && !run_wait_is_over(wait));
