@@ -196,6 +196,16 @@ static size_t next_word(const parsing *state, char **words, size_t at)
     return at;
 }
 
+/* Refuse words behind "help COMMAND". */
+static int check_help(const cli *app)
+{
+    if (app->count == 0)
+        return CLI_OK;
+    cli_error("help: one argument too many, \"%s\"; see `sqlock --help`",
+              cli_shown(app->args[0]));
+    return CLI_USAGE;
+}
+
 int cli_parse(cli *app, char **words)
 {
     const cli_option shared[] = {
@@ -214,6 +224,7 @@ int cli_parse(cli *app, char **words)
     parsing state = {.app = app, .shared = shared, .own = none};
     size_t at = next_word(&state, words, 1);
     size_t count = 0;
+    bool is_asked;
     size_t i;
     int status;
 
@@ -225,7 +236,8 @@ int cli_parse(cli *app, char **words)
         return CLI_SYSTEM;
     }
     /* "help COMMAND" is "COMMAND --help". */
-    if (words[at] != NULL && strcmp(words[at], "help") == 0) {
+    is_asked = words[at] != NULL && strcmp(words[at], "help") == 0;
+    if (is_asked) {
         app->help = true;
         free(words[at]);
         memmove(&words[at], &words[at + 1], (count - at) * sizeof *words);
@@ -239,6 +251,8 @@ int cli_parse(cli *app, char **words)
             state.own = app->command->options;
     }
     status = read_words(&state, words, at);
+    if (status == CLI_OK && is_asked)
+        status = check_help(app);
     for (i = 0; status == CLI_OK && state.own[i].name != NULL; i++) {
         if (app->given[i] != NULL && state.own[i].flag == NULL &&
             !cli_read_value(&state.own[i], app->command->name, app->given[i]))

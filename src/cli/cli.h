@@ -87,6 +87,7 @@ typedef struct cli_command {
     const char *argument;      /* name of its only one; NULL: there is none */
     bool checks_arguments;     /* by itself */
     bool has_child;            /* a command line follows, or "--" */
+    bool prints_no_data;       /* for --json */
     const cli_option *options; /* that only it has; NULL: none */
     int (*run)(cli *app);
     /* Called if the command line is not valid, after a message, and perhaps

@@ -197,5 +197,6 @@ static int run_metrics(cli *app)
 const cli_command cli_metrics = {
     .name = "metrics",
     .summary = "print numbers of locks for Prometheus",
+    .prints_no_data = true,
     .run = run_metrics,
 };

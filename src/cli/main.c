@@ -121,15 +121,30 @@ const cli_command *cli_find_command(const char *name)
     return NULL;
 }
 
+/* Refuse options of the program that would do nothing. */
+static int check_options(const cli *app)
+{
+    const char *name = app->command->name;
+
+    if (app->quiet && app->verbose)
+        cli_error("%s: give either --quiet or --verbose", name);
+    else if (app->json && app->command->prints_no_data)
+        cli_error("%s: it takes no --json; see `sqlock %s --help`", name, name);
+    else
+        return CLI_OK;
+    return CLI_USAGE;
+}
+
 static int run(cli *app)
 {
-    int status = CLI_OK;
+    int status;
 
     if (app->command == NULL) {
         cli_error("a command is missing; see `sqlock --help`");
         return CLI_USAGE;
     }
-    if (!app->command->checks_arguments)
+    status = check_options(app);
+    if (status == CLI_OK && !app->command->checks_arguments)
         status = cli_want_name(app, app->command->argument);
     if (status == CLI_OK)
         status = cli_config(app);

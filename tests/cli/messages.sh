@@ -49,6 +49,21 @@ locked_file() {
     exec 9>&-
 }
 
+# Options and words that would do nothing are refused.
+useless() {
+    local word
+    for word in "run --json key -- true" "lead --json key -- true" \
+        "wait --json key" "metrics --json" "-q -v ls" "help run extra" \
+        "help ls extra" "help stock -q deduct"; do
+        # shellcheck disable=SC2086 # words
+        run $word
+        is "$word: exit status" "$status/$out" 64/
+        is_one_line "$word: it is said"
+    done
+    run help ls
+    like "help ls" "$status/$out" "0/Usage: sqlock *ls *"
+}
+
 closed_output() {
     sq ls >&- 2>"$dir/err"
     is "ls with its output closed: exit status" "$?" 74
@@ -129,6 +144,7 @@ no_driver() {
 
 if use "$(databases | head -n 1)"; then
     no_driver
+    useless
     closed_output
     foreign_home
     ended_by_an_operator

@@ -103,5 +103,6 @@ const cli_command cli_wait = {
     .summary = "wait until nobody has a lock, or its work is done",
     .argument = "NAME",
     .options = options_table,
+    .prints_no_data = true,
     .run = run_wait_command,
 };
