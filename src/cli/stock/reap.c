@@ -58,9 +58,10 @@ int stock_reap(const stock_till *till)
     (void)clock_gettime(CLOCK_MONOTONIC, &last);
     if (sqlock_stock_reap(till->stock, &options, &reaped, &err) < 0) {
         status = stock_refuse(&err);
-        cli_note("%" PRId64 " rows were %s before",
-                 reaped.entries + reaped.reservations,
-                 till->is_dry_run ? "counted" : "removed");
+        if (reaped.entries + reaped.reservations > 0)
+            cli_note("%" PRId64 " rows were %s before",
+                     reaped.entries + reaped.reservations,
+                     till->is_dry_run ? "counted" : "removed");
         return status;
     }
     if (till->is_dry_run)
