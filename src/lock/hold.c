@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/owner.h"
+#include "lock/call.h"
 #include "lock/expiry.h"
 #include "lock/registry.h"
 
@@ -210,7 +211,7 @@ static bool may_be_overdue(const struct lk_hold *hold)
     const sqlock_options *options = &hold->slot->store->options;
 
     return hold->state == LK_HOLD_HELD && hold->guards == 0 &&
-           options->ownership != SQLOCK_OWNED_BY_REGISTRY;
+           hold->calls == 0 && options->ownership != SQLOCK_OWNED_BY_REGISTRY;
 }
 
 bool lk_hold_is_overdue(const struct lk_hold *hold)
@@ -367,6 +368,8 @@ int lk_renewal_end(struct lk_hold *hold, struct lk_renewal *renewal,
     DL_DELETE2(hold->renewals, renewal, previous, next);
     if (hold->state == LK_HOLD_HELD)
         settle(hold, renewal, lease, rc, sent_boot_ns);
+    if (hold->is_downgrading)
+        lk_call_wake();
     if (rc == 0)
         rc = hold->lost;
     lk_wake_in_time(hold->slot);

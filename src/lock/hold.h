@@ -66,6 +66,10 @@ struct lk_hold {
     /* an event has told the end of the lease */
     bool is_reported;
     uint32_t guards; /* open transactions that guard the lease */
+    /* calls about the lease that are under way (call.h) */
+    uint32_t calls;
+    bool is_downgrading; /* one of them is a downgrade, which waits, or is the
+                            only one */
     struct lk_renewal *renewals;
     uint32_t pins; /* who uses it beside its slot */
     struct {       /* in the list of the expiry */

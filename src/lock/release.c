@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
+#include "lock/call.h"
 #include "lock/care.h"
 #include "lock/peers.h"
 #include "sqlock/tx.h"
@@ -256,9 +257,21 @@ static void release_rest(struct lk_release *release, sqlock_error *err)
         end_part(batch->items[i].owner, &batch->items[i], rc);
 }
 
+/* Other threads may be in calls about the leases.  None begins any more, and
+ * each is as long as its statements. */
+static void await_calls(const struct lk_release *release)
+{
+    pthread_mutex_lock(&lk_mutex);
+    for (size_t i = 0; i < release->set->count; i++)
+        if (release->parts[i].hold != NULL)
+            lk_call_await(release->parts[i].hold);
+    pthread_mutex_unlock(&lk_mutex);
+}
+
 /* Release all, and return the first result that is not 0. */
 static int run(struct lk_release *release, sqlock_error *err)
 {
+    await_calls(release);
     hand_off_all(release);
     release_rest(release, err);
     for (size_t i = 0; i < release->set->count; i++) {

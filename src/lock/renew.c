@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/thread.h"
 #include "lease/batch.h"
+#include "lock/call.h"
 #include "lock/hold.h"
 #include "lock/set.h"
 
@@ -122,6 +123,23 @@ static bool have_collided(const struct renewals *renewals)
     return false;
 }
 
+/* Wait until none of the leases is becoming a share, which would wait for the
+ * renewals that have begun.  The caller holds the mutex. */
+static void await_downgrades(const struct lk_set *set)
+{
+    bool has_waited = true;
+
+    while (has_waited) {
+        has_waited = false;
+        for (size_t i = 0; i < set->count; i++) {
+            const sqlock_lock *lock = set->members[i].lock;
+
+            if (lk_call_await_downgrade(lock->slot, lk_caller(lock)))
+                has_waited = true;
+        }
+    }
+}
+
 /* Begin the renewal of each lease that the calling owner has, or of those that
  * have collided with another renewal, and put the leases into the batch. */
 static void collect(struct renewals *renewals, uint32_t ttl_ms, bool is_again,
@@ -133,6 +151,7 @@ static void collect(struct renewals *renewals, uint32_t ttl_ms, bool is_again,
 
     batch->count = 0;
     pthread_mutex_lock(&lk_mutex);
+    await_downgrades(set);
     for (size_t i = 0; i < set->count; i++) {
         struct pending *pending = &renewals->pending[i];
         const struct lk_renewal *renewal = &pending->renewal;

@@ -100,7 +100,8 @@ static bool may_be_renewed(const struct lk_hold *hold, int64_t now)
     /* A lease whose owner is a thread that has ended would never be
      * released. */
     if (hold->state != LK_HOLD_HELD || hold->guards > 0 ||
-        lk_remaining_ns(hold) == 0 || lk_has_ended(hold->owner))
+        hold->is_downgrading || lk_remaining_ns(hold) == 0 ||
+        lk_has_ended(hold->owner))
         return false;
     return hold->asked.max_hold_ms == 0 ||
            now < lk_after_ms(hold->acquired_boot_ns, hold->asked.max_hold_ms);

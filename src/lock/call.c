@@ -1,0 +1,145 @@
+/*
+ * call.c - calls about a held lease that send a statement of their own (call.h)
+ */
+#include "lock/call.h"
+
+#include "base/error.h"
+#include "base/thread.h"
+#include "lock/registry.h"
+
+/* Signals the end of a call or of a renewal. */
+static pthread_cond_t has_ended = PTHREAD_COND_INITIALIZER;
+
+int lk_call_over(int lost, sqlock_error *err)
+{
+    return lk_error(err, lost, "the lease of this lock is over");
+}
+
+int lk_call_unclear(sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_ENOTSUP,
+                    "a downgrade got no answer, so the lock may be shared: "
+                    "renew the lease when statement_timeout_ms is over, which "
+                    "finds out");
+}
+
+/* --- waiting; the caller holds the mutex --- */
+
+static void wait_for_end(void)
+{
+    int before = lk_cancel_defer();
+
+    (void)pthread_cond_wait(&has_ended, &lk_mutex);
+    lk_cancel_allow(before);
+}
+
+bool lk_call_await_downgrade(const struct lk_slot *slot, uint64_t owner)
+{
+    const struct lk_hold *hold = lk_hold_of(slot, owner);
+    bool has_waited = false;
+
+    while (hold != NULL && hold->is_downgrading) {
+        wait_for_end();
+        has_waited = true;
+        hold = lk_hold_of(slot, owner);
+    }
+    return has_waited;
+}
+
+void lk_call_await(const struct lk_hold *hold)
+{
+    while (hold->calls > 0)
+        wait_for_end();
+}
+
+void lk_call_wake(void)
+{
+    (void)pthread_cond_broadcast(&has_ended);
+}
+
+/* --- beginning and ending --- */
+
+/* Return 0 if the lease can be published by, or downgraded.  The caller holds
+ * the mutex. */
+static int check(const sqlock_lock *lock, const struct lk_hold *hold,
+                 bool is_downgrade, sqlock_error *err)
+{
+    const struct lk_hold *aside = lk_aside_of(lock->slot, lk_caller(lock));
+
+    if (hold == NULL)
+        return aside != NULL ? lk_call_over(aside->lost, err)
+                             : lk_not_owner(err);
+    if (lk_is_share(hold) && is_downgrade)
+        return LK_CALL_SHARED;
+    if (lk_is_share(hold))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "who shares a lock leads nobody: take it with "
+                        "SQLOCK_EXCLUSIVE to publish a text");
+    if (hold->lost != 0)
+        return lk_call_over(hold->lost, err);
+    if (lk_remaining_ns(hold) == 0)
+        return lk_call_over(SQLOCK_EEXPIRED, err);
+    if (hold->guards > 0)
+        return lk_error(err, SQLOCK_EINUSE,
+                        "an open transaction guards this lock: end it first");
+    return !is_downgrade && lk_lease_may_be_shared(&hold->lease)
+               ? lk_call_unclear(err)
+               : 0;
+}
+
+int lk_call_begin(sqlock_lock *lock, bool is_downgrade, struct lk_hold **out,
+                  struct lk_lease *lease, sqlock_error *err)
+{
+    struct lk_hold *hold;
+    int rc = lk_lock_check(lock, err);
+
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&lk_mutex);
+    (void)lk_call_await_downgrade(lock->slot, lk_caller(lock));
+    hold = lk_hold_of(lock->slot, lk_caller(lock));
+    rc = check(lock, hold, is_downgrade, err);
+    if (rc == 0) {
+        hold->calls++;
+        hold->pins++;
+        lock->pins++;
+        hold->is_downgrading = is_downgrade;
+        hold->lease.has_text = hold->lease.has_text || !is_downgrade;
+        while (is_downgrade && (hold->calls > 1 || hold->renewals != NULL))
+            wait_for_end();
+        *lease = hold->lease;
+        *out = hold;
+    }
+    pthread_mutex_unlock(&lk_mutex);
+    return rc;
+}
+
+int lk_call_end(sqlock_lock *lock, struct lk_hold *hold, int rc,
+                sqlock_error *err)
+{
+    sqlock_registry *registry = lock->registry;
+    int lost = rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED ? rc : 0;
+
+    pthread_mutex_lock(&lk_mutex);
+    if (rc == 0)
+        lost = hold->lost;
+    if (rc == 0 && lost == 0 && lk_remaining_ns(hold) == 0)
+        lost = SQLOCK_EEXPIRED;
+    if (lost != 0 && hold->lost == 0)
+        (void)lk_lose(hold, lost);
+    hold->calls--;
+    if (hold->calls == 0)
+        hold->is_downgrading = false;
+    lk_call_wake();
+    lk_wake_in_time(hold->slot);
+    lk_hold_unpin(hold);
+    pthread_mutex_unlock(&lk_mutex);
+    /* The lease may be due for renewal by now. */
+    lk_handler_wake(&registry->renewer.handler);
+    if (lost != 0)
+        lk_handler_wake(&registry->expiry.handler);
+    pthread_mutex_lock(&lk_mutex);
+    lk_lock_unpin(lock);
+    pthread_mutex_unlock(&lk_mutex);
+    return rc == 0 && lost != 0 ? lk_call_over(lost, err) : rc;
+}
