@@ -104,7 +104,8 @@ SQLOCK_MUSTUSE int sqlock_quorum_obtain(sqlock_quorum **out,
  * Drop a quorum.  NULL is allowed.
  *
  * @return 0        dropped
- *         EINUSE   refused: it is held, or in use by another call
+ *         EINUSE   refused: it is held, or in use by another call, or on_event
+ *                  of one of its registries runs in this thread
  *         EFORK    this is a child process: nothing was touched
  */
 SQLOCK_API int sqlock_quorum_drop(sqlock_quorum *quorum, sqlock_error *err);

@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/callback.h"
 #include "base/check.h"
 
 /* --- obtain and drop --- */
@@ -211,6 +212,34 @@ void lk_quorum_settle(sqlock_quorum *quorum, enum lk_quorum_state state)
     pthread_mutex_unlock(&quorum->mutex);
 }
 
+/* Return EINUSE in on_event of a registry, where none of its locks can be
+ * dropped: so it is refused before any is. */
+static int check_events(const sqlock_quorum *quorum, sqlock_error *err)
+{
+    for (size_t i = 0; i < quorum->count; i++)
+        if (lk_callback_of_event(quorum->members[i].registry))
+            return lk_error(err, SQLOCK_EINUSE,
+                            "on_event of registry %zu runs in this thread: "
+                            "drop the quorum after it has returned",
+                            i);
+    return 0;
+}
+
+/* Drop the locks, or those that are left: one that is refused, since its
+ * on_lost waits for a callback that runs in this thread, is dropped by the next
+ * call. */
+static int drop_locks(sqlock_quorum *quorum, sqlock_error *err)
+{
+    int rc = check_events(quorum, err);
+
+    for (size_t i = 0; i < quorum->count && rc == 0; i++) {
+        rc = sqlock_drop(quorum->members[i].lock, err);
+        if (rc == 0)
+            quorum->members[i].lock = NULL;
+    }
+    return rc;
+}
+
 int sqlock_quorum_drop(sqlock_quorum *quorum, sqlock_error *err)
 {
     int rc;
@@ -220,15 +249,12 @@ int sqlock_quorum_drop(sqlock_quorum *quorum, sqlock_error *err)
     rc = lk_quorum_begin(quorum, LK_QUORUM_FREE, err);
     if (rc < 0)
         return rc;
-    /* Refused where on_event of the registry runs. */
-    rc = sqlock_drop(quorum->members[0].lock, err);
-    if (rc < 0) {
+    rc = drop_locks(quorum, err);
+    if (rc < 0)
         lk_quorum_settle(quorum, LK_QUORUM_FREE);
-        return rc;
-    }
-    quorum->members[0].lock = NULL;
-    free_quorum(quorum);
-    return 0;
+    else
+        free_quorum(quorum);
+    return rc;
 }
 
 /* --- release --- */

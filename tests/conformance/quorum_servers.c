@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sqlock/event.h"
 #include "support/workers.h"
 #include "trio.h"
 
@@ -288,6 +289,51 @@ static void test_a_child_has_no_quorum(void **state)
     trio_close(t);
 }
 
+/* Drops the quorum in the first on_event. */
+struct dropping {
+    sqlock_quorum *quorum;
+    int times;
+    int rc;
+};
+
+static void drop_when_told(void *context, const sqlock_event *event)
+{
+    struct dropping *dropping = context;
+
+    if (event->kind == SQLOCK_EVENT_ACQUIRED && dropping->times++ == 0)
+        dropping->rc = sqlock_quorum_drop(dropping->quorum, NULL);
+}
+
+/* In on_event of the first or of another registry: nothing is dropped. */
+static void test_on_event_of_a_member_drops_no_quorum(void **state)
+{
+    struct fixture *f = *state;
+    struct trio *t = trio_open(f, PATIENT_MS);
+
+    for (unsigned i = 0; i < SERVERS; i++) {
+        sqlock_registry *registries[SERVERS] = {t->a[0], t->a[1], t->a[2]};
+        sqlock_options options = trio_options(t);
+        struct dropping dropping = {.rc = 1};
+        sqlock_lock *lock;
+
+        options.on_event = drop_when_told;
+        options.event_context = &dropping;
+        options.event_level = SQLOCK_LEVEL_DEBUG;
+        assert_ok(sqlock_registry_open(&registries[i], t->urls[i], &options,
+                                       &f->err));
+        dropping.quorum = quorum_obtain(t, registries, false);
+        lock = lock_obtain(registries[i], "another");
+        lock_take_and_give(lock);
+        assert_int_equal(dropping.times, 1);
+        assert_int_equal(dropping.rc, SQLOCK_EINUSE);
+        assert_ok(quorum_acquire(t, dropping.quorum, PATIENCE_MS, NULL));
+        quorum_end(t, dropping.quorum);
+        lock_drop(lock);
+        registry_end(registries[i]);
+    }
+    trio_close(t);
+}
+
 static const struct test tests[] = {
     TEST_OF_SERVERS(test_one_server_is_away),
     TEST_OF_SERVERS(test_two_servers_are_away),
@@ -296,5 +342,6 @@ static const struct test tests[] = {
     TEST_OF_SERVERS(test_processes_exclude_each_other),
     TEST_OF_SERVERS(test_a_holder_is_killed),
     TEST_OF_SERVERS(test_a_child_has_no_quorum),
+    TEST_ON(test_on_event_of_a_member_drops_no_quorum, ON_SQLITE, IN_SQLOCK),
 };
 const struct topic topic_quorum_servers = TOPIC(tests);
