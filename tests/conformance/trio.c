@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sqlock/event.h"
+
 sqlock_options trio_options(const struct trio *t)
 {
     sqlock_options options = SQLOCK_OPTIONS_INIT;
@@ -16,6 +18,7 @@ sqlock_options trio_options(const struct trio *t)
     options.ownership = SQLOCK_OWNED_BY_HANDLE;
     options.connect_timeout_ms = t->limit_ms;
     options.statement_timeout_ms = t->limit_ms;
+    options.renew_period_ms = PERIOD_MS;
     return options;
 }
 
@@ -172,6 +175,27 @@ sqlock_lock *trio_rival(struct trio *t, unsigned i)
 
     lock_take(lock, LONG_TTL_MS);
     return lock;
+}
+
+/* Count what a registry has acquired. */
+static void note_grant(void *context, const sqlock_event *event)
+{
+    atomic_int *grants = context;
+
+    if (event->kind == SQLOCK_EVENT_ACQUIRED)
+        (void)atomic_fetch_add(grants, 1);
+}
+
+void trio_count_grants(struct trio *t, atomic_int *grants)
+{
+    struct fixture *f = t->f;
+    sqlock_options options = trio_options(t);
+
+    options.on_event = note_grant;
+    options.event_context = grants;
+    options.event_level = SQLOCK_LEVEL_DEBUG;
+    registry_end(t->a[0]);
+    assert_ok(sqlock_registry_open(&t->a[0], t->urls[0], &options, &f->err));
 }
 
 void trio_assert_free(struct trio *t, unsigned i)

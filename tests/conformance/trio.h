@@ -12,7 +12,11 @@
 #include "support/proxy.h"
 
 #define SERVERS 3
-#define SHORT_TTL_MS 2000
+
+/* TTL of leases that a test may wait for, and that no stall of a busy machine
+ * ends; and the period of their renewals. */
+#define SHORT_TTL_MS 6000
+#define PERIOD_MS 500
 
 /* Three servers, each with a table of its own. */
 struct trio {
@@ -59,6 +63,10 @@ void quorum_end(struct trio *t, sqlock_quorum *quorum);
 
 /* Take the lock of one registry only, as another contender may. */
 sqlock_lock *trio_rival(struct trio *t, unsigned i);
+
+/* Open the first registry of a contender again, so that what it acquires is
+ * counted: a quorum may give it back before the test has looked. */
+void trio_count_grants(struct trio *t, atomic_int *grants);
 
 /* Assert that nobody has the lock of one registry. */
 void trio_assert_free(struct trio *t, unsigned i);
