@@ -80,7 +80,7 @@ static void test_on_lost_cannot_wait_for_itself(void **state)
     how.ttl_ms = TTL_MS;
     how.on_lost = use_when_lost;
     how.lost_context = &within;
-    assert_ok(sqlock_acquire(within.lock, 0, &how, &f->err));
+    take_briefly(within.lock, &how);
     assert_becomes_true(atomic_load(&within.times) > 0, PATIENCE_MS);
     expect_refused(&within);
     assert_int_equal(within.obtain, 0);
@@ -140,7 +140,7 @@ static void check_crossing(struct fixture *f, bool closes)
     how.on_lost = cross;
     for (size_t i = 0; i < 2; i++) {
         how.lost_context = &crossings[i];
-        assert_ok(sqlock_acquire(locks[i], 0, &how, &f->err));
+        take_briefly(locks[i], &how);
     }
     assert_becomes_true(atomic_load(&ended) == 2, PATIENCE_MS);
     assert_true((crossings[0].rc == SQLOCK_EINUSE) !=
@@ -198,7 +198,7 @@ static void test_on_event_cannot_wait_for_itself(void **state)
     how.ttl_ms = TTL_MS;
     how.on_lost = told_note;
     how.lost_context = &told;
-    assert_ok(sqlock_acquire(within.lock, 0, &how, &f->err));
+    take_briefly(within.lock, &how);
     assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
     assert_int_equal(atomic_load(&within.times), 1);
     expect_refused(&within);

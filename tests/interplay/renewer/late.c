@@ -48,7 +48,7 @@ static void run_round(struct fixture *f, struct sample *samples)
             told_options(TTL_MS + 3 * (uint32_t)i, &sample->told);
 
         atomic_store(&sample->told.times, 0);
-        assert_ok(sqlock_acquire(sample->lock, 0, &options, &f->err));
+        take_briefly(sample->lock, &options);
         sample->deadline_ns = lock_deadline(sample->lock);
         worker_start(&sample->timer, sleep_until, sample);
     }

@@ -49,6 +49,13 @@ void await_told(struct told *told, int code);
 sqlock_acquire_options told_options(uint32_t ttl_ms, struct told *told);
 sqlock_acquire_options renewed_options(uint32_t ttl_ms, struct told *told);
 
+/* Acquire the lock with a lease that is to run out, again if the claim outlasts
+ * the lease; another failure fails the test. */
+#define take_briefly(lock, options)                                            \
+    take_briefly_at((lock), (options), __FILE__, __LINE__)
+void take_briefly_at(sqlock_lock *lock, const sqlock_acquire_options *options,
+                     const char *file, int line);
+
 /* Acquire the lock without a wait, with renewed_options(); a failure fails the
  * test. */
 #define take_renewed(lock, ttl_ms, told)                                       \

@@ -59,6 +59,19 @@ sqlock_acquire_options told_options(uint32_t ttl_ms, struct told *told)
     return options;
 }
 
+void take_briefly_at(sqlock_lock *lock, const sqlock_acquire_options *options,
+                     const char *file, int line)
+{
+    int64_t end = check_deadline_ns(PATIENCE_MS);
+    sqlock_error err = {0};
+    int rc;
+
+    do
+        rc = sqlock_acquire(lock, 0, options, &err);
+    while (rc == SQLOCK_ETIMEDOUT && check_pause(end));
+    check_code(0, rc, &err, file, line);
+}
+
 void take_renewed_at(sqlock_lock *lock, uint32_t ttl_ms, struct told *told,
                      const char *file, int line)
 {
