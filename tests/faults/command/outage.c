@@ -48,7 +48,7 @@ static void test_a_wait_outlasts_a_silent_server(void **state)
  * outage, the wait would still go on when the lock is released. */
 static void test_a_wait_is_as_long_with_an_outage_in_it(void **state)
 {
-    static const char *const limited[] = {"-t", "6", "-w", "6", NULL};
+    static const char *const limited[] = {"-t", "6", "-w", "8", NULL};
     struct fixture *f = *state;
     struct proxy *proxy = proxy_open(f->database, f->url);
     sqlock_lock *lock = lock_obtain(f->a, f->name);
@@ -60,9 +60,9 @@ static void test_a_wait_is_as_long_with_an_outage_in_it(void **state)
     proxy_down(proxy);
     job_start(&job, f, proxy_url(proxy, url, f->url), limited, "meek");
     job_await(&job, "waiting: ");
-    check_sleep(3500);
+    check_sleep(6000);
     proxy_heal(proxy);
-    check_sleep(5000);
+    check_sleep(6000);
     lock_give(lock);
     assert_int_equal(job_end(&job), 75);
     lock_drop(lock);
