@@ -72,6 +72,18 @@ int party_acquire(struct party *party, int which, int64_t wait_ms);
 int party_renew(struct party *party, int which);
 int party_release(struct party *party, int which);
 
+/* Tell whether a result only says that a call was late: it took longer than
+ * STATEMENT_MS, as any may on a busy machine. */
+bool is_late(int rc);
+
+/* Acquire without a wait where there is no fault: again while that is late. */
+int party_ask(struct party *party, int which);
+
+/* Make calls at locks that nobody else has, and where there is no fault: all of
+ * them again while one is late. */
+int party_repeat(int (*calls)(struct party *, int which), struct party *party,
+                 int which);
+
 /* Return the row of lock i, read without tap and proxy. */
 struct row stage_row(size_t i);
 

@@ -202,14 +202,50 @@ int party_release(struct party *party, int which)
     return sqlock_release(party->locks[which], &party->err);
 }
 
+bool is_late(int rc)
+{
+    return rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE ||
+           rc == SQLOCK_ETIMEDOUT;
+}
+
+int party_ask(struct party *party, int which)
+{
+    int64_t until = check_deadline_ns(PATIENCE_MS);
+    int rc;
+
+    do
+        rc = party_acquire(party, which, 0);
+    while (is_late(rc) && check_pause(until));
+    return rc;
+}
+
+/* EBUSY after a late call: what it left is not yet given back. */
+int party_repeat(int (*calls)(struct party *, int which), struct party *party,
+                 int which)
+{
+    int64_t until = check_deadline_ns(PATIENCE_MS);
+    bool was_late = false;
+    int rc;
+
+    do {
+        rc = calls(party, which);
+        was_late = was_late || is_late(rc);
+    } while ((is_late(rc) || (was_late && rc == SQLOCK_EBUSY)) &&
+             check_pause(until));
+    return rc;
+}
+
+/* On failure, nothing is left held. */
 static int turn(struct party *party, int which)
 {
     int rc = party_acquire(party, which, 0);
 
+    if (rc < 0)
+        return rc;
+    rc = party_renew(party, which);
     if (rc == 0)
-        rc = party_renew(party, which);
-    if (rc == 0)
-        rc = party_release(party, which);
+        return party_release(party, which);
+    (void)party_release(party, which);
     return rc;
 }
 
@@ -222,7 +258,7 @@ int party_warm_up(struct party *party)
     int rc = 0;
 
     for (size_t i = 0; i < sizeof turns / sizeof *turns && rc == 0; i++)
-        rc = turn(party, turns[i]);
+        rc = party_repeat(turn, party, turns[i]);
     return rc;
 }
 

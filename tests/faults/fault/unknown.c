@@ -18,6 +18,7 @@ static void test_F38_claims_cut_before_their_answer_are_found_out(void **state)
     const struct proxy_plan plan = {
         .point = PROXY_SENT, .act = PROXY_CUT, .nth = 1};
     unsigned rounds = check_scale(25, 1000);
+    unsigned found = 0;
     int rc;
 
     (void)state;
@@ -28,15 +29,22 @@ static void test_F38_claims_cut_before_their_answer_are_found_out(void **state)
         proxy_arm(stage.proxy, &plan);
         rc = sqlock_acquire(stage.a.locks[0], 0, NULL, &stage.a.err);
         proxy_heal(stage.proxy);
+        if (is_late(rc)) {
+            assert_becomes_true(stage_row(0).client[0] == '\0', PATIENCE_MS);
+            continue;
+        }
         assert_lock_ok(rc, &stage.a.err);
         assert_int_equal(proxy_times(stage.proxy), 1);
         token = sqlock_token(stage.a.locks[0]);
         assert_true(stage_row(0).fence == token);
         assert_int_equal(strlen(stage_row(0).client), 36);
         rc = sqlock_release(stage.a.locks[0], &stage.a.err);
-        assert_lock_ok(rc, &stage.a.err);
-        assert_string_equal(stage_row(0).client, "");
+        if (!is_late(rc))
+            assert_lock_ok(rc, &stage.a.err);
+        assert_becomes_true(stage_row(0).client[0] == '\0', PATIENCE_MS);
+        found++;
     }
+    assert_true(found > rounds / 2);
 }
 
 /* ---------------------------------------------------------- F38: commits -- */
@@ -123,13 +131,13 @@ static void test_F26_a_claim_refused_at_commit_is_no_grant(void **state)
                   " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"
                   " EXECUTE FUNCTION refuse_%s()",
                   table(), table());
-    rc = party_acquire(&stage.a, 0, 0);
+    rc = party_ask(&stage.a, 0);
     (void)sql_run(&stage.fixture.sql, "DROP TRIGGER refuse ON %s", table());
     (void)sql_run(&stage.fixture.sql, "DROP FUNCTION refuse_%s()", table());
     assert_code(SQLOCK_EDATABASE, rc, &stage.a.err);
     assert_false(sqlock_is_held(stage.a.locks[0]));
     assert_string_equal(stage_row(0).client, "");
-    assert_lock_ok(party_acquire(&stage.a, 0, 0), &stage.a.err);
+    assert_lock_ok(party_ask(&stage.a, 0), &stage.a.err);
 }
 
 /* ---------------------------------------------------- F39: ghost acquire -- */
@@ -189,7 +197,7 @@ static void test_F40_an_unknown_renewal_is_not_believed_longer(void **state)
 
     (void)state;
     stage.a.ttl_ms = LONG_TTL_MS;
-    rc = party_acquire(&stage.a, 0, 0);
+    rc = party_ask(&stage.a, 0);
     stage.a.ttl_ms = TTL_MS;
     assert_lock_ok(rc, &stage.a.err);
     fault_arm(&plan);
@@ -362,7 +370,7 @@ static void test_F40_a_late_short_renewal_is_no_surprise(void **state)
 
     (void)state;
     assert_lock_ok(party_warm_up(&stage.a), &stage.a.err);
-    assert_lock_ok(party_acquire(&stage.a, 0, 0), &stage.a.err);
+    assert_lock_ok(party_ask(&stage.a, 0), &stage.a.err);
     proxy_arm(stage.proxy, &plan);
     (void)!sqlock_renew(stage.a.locks[0], SHORT_TTL_MS, &stage.a.err);
     asked = lk_boottime_ns();
