@@ -96,17 +96,26 @@ told_at_the_grant() {
     done
 }
 
+# Tell whether the lease of the lock `long` ends later than $expires_at.
+is_renewed() {
+    [ "$(sq show long --json | json expires_at)" != "$expires_at" ]
+}
+
 # acquire --for PROCESS: a helper process renews the lease until PROCESS ends,
 # and then releases the lock.  The helper also ends when the lease is released,
 # and releases the lock when it gets TERM.
 for_process() {
-    local process helper
+    local process helper expires_at
     sleep 600 &
     process=$!
     helper "$process"
-    taken "acquire --for" --ttl 1 --for "$process" long
+    taken "acquire --for" --ttl 4 --for "$process" long
     is "nothing is said" "$err" ""
-    sleep 2.5
+    for _ in 1 2; do
+        expires_at=$(sq show long --json | json expires_at)
+        until_true is_renewed
+    done
+    is "the lease ends later and later" "$?" 0
     run show long --json
     is "the lease is renewed behind the command's back" \
         "$(json state <<<"$out")" held
@@ -327,7 +336,7 @@ isnt_zero() { # WHAT GOT
 # the lock before the commit.
 until_commit() {
     local pid
-    taken "a lease that runs out under its transaction" --ttl 2 open
+    taken "a lease that runs out under its transaction" --ttl 8 open
     mkfifo "$dir/sql.$database"
     client <"$dir/sql.$database" >"$dir/out" &
     pid=$!
@@ -336,7 +345,7 @@ until_commit() {
     { echo "BEGIN;"; sq guard-sql "$lease"; echo "SELECT 'here';"; } >&9
     until_true grep -q here "$dir/out"
     is "its client is in a transaction" "$?" 0
-    run run -w 4 open true
+    run run -w 12 open true
     isnt_zero "the lock does not pass on" "$status"
     echo "COMMIT;" >&9
     exec 9>&-

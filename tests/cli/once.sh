@@ -222,11 +222,14 @@ unread() {
 
 min_hold() {
     rm -f "$dir/first" "$dir/done"
-    # Both commands print the time: the second one begins at least 1.4 s later.
-    sq run --min-hold 1.5 hold -- date +%s%3N >"$dir/first" 2>"$dir/err" &
+    local before
+    # The second command begins at least 1.4 s after the first one was granted
+    # the lock, and so after `before`.
+    before=$(date +%s%3N)
+    sq run --min-hold 1.5 hold -- echo begun >"$dir/first" 2>"$dir/err" &
     until_true test -s "$dir/first"
     run run -w 60 hold -- date +%s%3N
-    [ $((out - $(cat "$dir/first"))) -ge 1400 ]
+    [ $((out - before)) -ge 1400 ]
     is "--min-hold: so long" "$?" 0
     wait "$!"
     is "--min-hold: exit status" "$?" 0

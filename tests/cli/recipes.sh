@@ -34,7 +34,7 @@ cron() {
     recipe 1 | sed -n 's,^PATH=/usr/local/bin,export PATH='"$dir/bin,p"
     recipe 1 | sed -n "s,^SQLOCK_URL=.*,export SQLOCK_URL=$SQLOCK_URL,p"
     recipe 1 | sed -n 's,^0 3 \* \* \* ,,p' |
-        sed 's,--min-hold 5m,--min-hold 5s,; s,/srv/,./,'
+        sed 's,--min-hold 5m,--min-hold 8s,; s,/srv/,./,'
 }
 cron >cron
 as_cron() {

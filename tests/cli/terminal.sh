@@ -201,8 +201,8 @@ stopped_by_nobody() {
         sh -c 'echo ready; read -r line; echo "got $line"')
     is "^Z without a shell" "$?" 0
     like "does not stop the command" "$out" "*got hello*"
-    out=$("$dir/pty" 80 "$SQLOCK" --table-prefix "$prefix" run -t 3 tty -- \
-        sh -c '(sleep 4; kill -CONT $$) & kill -STOP $$; echo went on')
+    out=$("$dir/pty" 80 "$SQLOCK" --table-prefix "$prefix" run -t 6 tty -- \
+        sh -c '(sleep 8; kill -CONT $$) & kill -STOP $$; echo went on')
     is "a command that stops itself there" "$?" 0
     like "keeps its lease" "$out" "*went on*"
     hold tty
