@@ -280,14 +280,19 @@ int cli_want_args(const cli *app, size_t count, const char *what)
     return CLI_OK;
 }
 
+int cli_want_text(const cli *app, size_t index, const char *what)
+{
+    if (app->args[index][0] != '\0')
+        return CLI_OK;
+    cli_error("%s: %s is empty; is a shell variable not set?",
+              app->command->name, what);
+    return CLI_USAGE;
+}
+
 int cli_want_name(const cli *app, const char *what)
 {
     int status = cli_want_args(app, what != NULL, what);
 
-    if (status == CLI_OK && what != NULL && app->args[0][0] == '\0') {
-        cli_error("%s: %s is empty; is a shell variable not set?",
-                  app->command->name, what);
-        return CLI_USAGE;
-    }
-    return status;
+    return status == CLI_OK && what != NULL ? cli_want_text(app, 0, what)
+                                            : status;
 }

@@ -138,6 +138,10 @@ bool cli_read_value(const cli_option *option, const char *command,
  *  the message.  @return CLI_OK, or CLI_USAGE after a message */
 int cli_want_args(const cli *app, size_t count, const char *what);
 
+/** Require that an argument, which is there, is not empty; @p what stands for
+ *  it in the message.  @return CLI_OK, or CLI_USAGE after a message */
+int cli_want_text(const cli *app, size_t index, const char *what);
+
 /** Require one argument, a name that is not empty; @p what stands for it in the
  *  message, and is NULL if there is to be none.  @return CLI_OK, or CLI_USAGE
  *  after a message */

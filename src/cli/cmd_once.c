@@ -120,6 +120,8 @@ static int run_once(cli *app)
         return CLI_USAGE;
     }
     status = cli_want_args(app, is_list ? 1 : 2, "NAME");
+    if (status == CLI_OK && !is_list)
+        status = cli_want_text(app, 1, "NAME");
     if (status == CLI_OK)
         status = cli_open(app, 0);
     if (status != CLI_OK)

@@ -15,10 +15,9 @@ static int read_arguments(const cli *app, int64_t *permits)
 
     if (status != CLI_OK)
         return status;
-    if (app->args[0][0] == '\0') {
-        cli_error("permits: KEY is empty; is a shell variable not set?");
-        return CLI_USAGE;
-    }
+    status = cli_want_text(app, 0, "KEY");
+    if (status != CLI_OK)
+        return status;
     if (!cli_parse_int64(app->args[1], permits) || *permits < 0 ||
         *permits > PERMITS_MAX) {
         cli_error("permits: \"%s\" is no number from 0 to %d",

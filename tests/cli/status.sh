@@ -233,6 +233,9 @@ END
     run run "" true
     is "also where it names a lock" "$err" \
         "sqlock: run: KEY is empty; is a shell variable not set?"
+    run once show ""
+    is "and where there may be no record of it" "$status/$err" \
+        "64/sqlock: once: NAME is empty; is a shell variable not set?"
     run run one true --nonsense -- two
     is "options behind the command are the command's" "$status" 0
 }
