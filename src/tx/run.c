@@ -122,8 +122,7 @@ static bool is_out_of_time(const sqlock_tx *tx, int64_t deadline_ns)
     int64_t most_ms = tx->store->options.statement_timeout_ms;
     int64_t early_ms = most_ms - lk_server_timeout_ms((uint32_t)most_ms);
 
-    return deadline_ns != LK_NEVER &&
-           lk_after_ms(sqlock_monotonic_ns(), early_ms) >= deadline_ns;
+    return lk_after_ms(sqlock_monotonic_ns(), early_ms) >= deadline_ns;
 }
 
 int lk_tx_note(sqlock_tx *tx, int rc, int64_t deadline_ns, sqlock_error *err)

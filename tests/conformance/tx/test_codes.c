@@ -204,6 +204,36 @@ static void test_a_terminated_connection_is_lost(void **state)
     lock_drop(lock);
 }
 
+/* --- a lease that a guard finds gone --- */
+
+/* The caller's lock says so, too, from then on. */
+static void test_a_guard_that_fails_ends_the_lease(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int is_taken = 0; is_taken <= 1; is_taken++) {
+        int code = is_taken != 0 ? SQLOCK_ELOST : SQLOCK_EEXPIRED;
+        sqlock_lock *lock = lock_obtain(f->a, f->name);
+        sqlock_lock *other = lock_obtain(f->b, f->name);
+        sqlock_tx *tx;
+
+        lock_take(lock, 60000);
+        fixture_expire(f, f->name);
+        if (is_taken != 0)
+            lock_take(other, 60000);
+        tx = tx_begin(f);
+        assert_fails(code, sqlock_tx_guard(tx, lock, &f->err));
+        assert_int_equal(sqlock_remaining_ms(lock), 0);
+        assert_ok(sqlock_tx_rollback(tx, &f->err));
+        assert_fails(code, sqlock_release(lock, &f->err));
+        if (is_taken != 0)
+            lock_give(other);
+        lock_drop(lock);
+        lock_drop(other);
+        fixture_next(f);
+    }
+}
+
 /* --- a statement that takes long --- */
 
 /* A statement of a minute, in a transaction on a connection of the registry. */
@@ -469,6 +499,7 @@ static void test_a_statement_that_is_cancelled_is_told_so(void **state)
 static const struct test tests[] = {
     TEST_OF_ROWS(test_transactions_keep_to_their_codes, ON_ALL, IN_SQLOCK),
     TEST_OF_ROWS(test_a_terminated_connection_is_lost, ON_SERVERS, IN_SQLOCK),
+    TEST_OF_ROWS(test_a_guard_that_fails_ends_the_lease, ON_ALL, IN_SQLOCK),
     TEST(test_a_statement_that_takes_too_long_times_out),
     TEST_OF_ROWS(test_each_call_on_a_slow_table_times_out, ON_ALL, IN_SQLOCK),
     TEST_OF_ROWS(test_each_call_that_comes_too_late_times_out, ON_ALL,

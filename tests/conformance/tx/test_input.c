@@ -415,6 +415,25 @@ static void test_no_sql_is_an_error_of_the_database(void **state)
     }
 }
 
+static void test_the_owner_of_a_fence_has_a_length(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_table table = stock_table(f);
+    sqlock_value one = sqlock_integer(1);
+    sqlock_tx *tx = tx_begin(f);
+    char owner[257];
+
+    memset(owner, 'o', sizeof owner);
+    owner[256] = '\0';
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_fence(tx, &table, &one, 1, owner, &f->err));
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_fence(tx, &table, &one, 1, "", &f->err));
+    owner[255] = '\0';
+    assert_ok(sqlock_tx_fence(tx, &table, &one, 1, owner, &f->err));
+    assert_ok(sqlock_tx_rollback(tx, &f->err));
+}
+
 static const struct test tests[] = {
     TEST_OF_ROWS(test_names_with_sql_in_them_are_refused, ON_ALL, 0),
     TEST_OF_ROWS(test_values_with_sql_in_them_are_values, ON_ALL, 0),
@@ -434,5 +453,6 @@ static const struct test tests[] = {
             IN_SQLOCK),
     TEST(test_wrong_number_of_parameters),
     TEST(test_no_sql_is_an_error_of_the_database),
+    TEST(test_the_owner_of_a_fence_has_a_length),
 };
 const struct topic topic_input = TOPIC(tests);
