@@ -13,9 +13,9 @@ static const struct suite *const suites[] = {
     &suite_pool,        &suite_json,         &suite_result,    &suite_epoch,
     &suite_outage,      &suite_group,        &suite_retry,     &suite_service,
     &suite_stats,       &suite_command_line, &suite_writer,    &suite_row,
-    &suite_batch,       &suite_peers,        &suite_waits,     &suite_watchdog,
-    &suite_renewal,     &suite_classify,     &suite_library,   &suite_executor,
-    &suite_together,
+    &suite_batch,       &suite_combine,      &suite_peers,     &suite_waits,
+    &suite_watchdog,    &suite_renewal,      &suite_classify,  &suite_library,
+    &suite_executor,    &suite_together,
 };
 
 int main(int argc, char **argv)

@@ -271,9 +271,10 @@ static void test_which_failures_are_halved(void **state)
 
 /* --- a batch with parts --- */
 
-/* Two that share their locks make three parts of five leases. */
+/* Send five leases, of which two share their locks, in four parts.  Those whose
+ * bits are in `refused` are refused. */
 static void share_two(struct lk_batch *batch, struct lk_item items[5], int why,
-                      size_t refused, bool is_claim, sqlock_error *err)
+                      unsigned refused, bool is_claim, sqlock_error *err)
 {
     struct lk_store store = {.options = {.statement_timeout_ms = 3600000}};
 
@@ -282,7 +283,7 @@ static void share_two(struct lk_batch *batch, struct lk_item items[5], int why,
     for (size_t i = 0; i < 5; i++)
         items[i] = (struct lk_item){
             .lease = {.key = "key", .weight = i == 1 || i == 2 ? 1 : 0},
-            .owner = i == refused ? &items[i] : NULL,
+            .owner = refused >> i & 1 ? &items[i] : NULL,
         };
     batch->items = items;
     batch->count = 5;
@@ -299,7 +300,7 @@ static void test_a_part_that_fails_hinders_no_renewal(void **state)
     sqlock_error err = {0};
 
     (void)state;
-    share_two(&batch, items, SQLOCK_EDATABASE, 1, false, &err);
+    share_two(&batch, items, SQLOCK_EDATABASE, 1U << 1, false, &err);
     assert_int_equal(refusal.times, 4);
     for (size_t i = 0; i < 5; i++) {
         assert_int_equal(items[i].rc, i == 1 ? SQLOCK_EDATABASE : 0);
@@ -307,10 +308,14 @@ static void test_a_part_that_fails_hinders_no_renewal(void **state)
         assert_false(items[i].is_left_out);
     }
     assert_string_equal(err.message, "statement 2");
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(refusal.latest_ns[i], 0);
     /* the times of the first and of the last statement */
     assert_int_equal(batch.sent_boot_ns, 10);
     assert_int_equal(batch.answered_boot_ns, 41);
     assert_int_equal(batch.now_us, 42);
+    share_two(&batch, items, SQLOCK_EDATABASE, 1U << 1 | 1U << 2, false, &err);
+    assert_string_equal(err.message, "statement 2");
 }
 
 /* Nothing is claimed behind it, and it has changed nothing itself. */
@@ -326,7 +331,7 @@ static void test_a_part_that_fails_ends_a_claim(void **state)
         struct lk_item items[5];
         struct lk_batch batch = {.count = 0};
 
-        share_two(&batch, items, reasons[n], 1, true, NULL);
+        share_two(&batch, items, reasons[n], 1U << 1, true, NULL);
         assert_int_equal(refusal.times, 2);
         for (size_t i = 0; i < 5; i++) {
             assert_int_equal(items[i].rc, i == 0 ? 0 : reasons[n]);
@@ -334,6 +339,34 @@ static void test_a_part_that_fails_ends_a_claim(void **state)
             assert_int_equal(items[i].is_left_out,
                              i > 1 || (i == 1 && is_refused));
         }
+    }
+}
+
+/* The resolver frees the rows of a claim that may come late: its halves would
+ * need other CLIENT_IDs. */
+static void test_a_claim_that_may_come_late_is_not_halved(void **state)
+{
+    struct lk_store store = {.options = {.statement_timeout_ms = 3600000}};
+
+    (void)state;
+    for (int is_late = 0; is_late < 2; is_late++) {
+        struct lk_item items[3] = {{.lease = {.key = "key", .weight = 1}}};
+        struct lk_batch batch = {.items = items,
+                                 .count = 3,
+                                 .is_all_or_none = true,
+                                 .deadline_ns = sqlock_monotonic_ns()};
+
+        memset(&refusal, 0, sizeof refusal);
+        refusal.rc = SQLOCK_ETIMEDOUT;
+        for (size_t i = 1; i < 3; i++)
+            items[i].lease.key = "key";
+        items[2].lease.fate = is_late ? LK_CLAIM_LATE : LK_CLAIM_ANSWERED;
+        items[2].owner = &items[2];
+        assert_int_equal(lk_batch_send_parts(&store, &batch, refuse, 0, NULL),
+                         0);
+        assert_int_equal(refusal.times, is_late ? 2 : 4);
+        assert_int_equal(items[1].rc, is_late ? SQLOCK_ETIMEDOUT : 0);
+        assert_int_equal(items[2].rc, SQLOCK_ETIMEDOUT);
     }
 }
 
@@ -399,6 +432,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_which_failures_are_halved),
     cmocka_unit_test(test_a_part_that_fails_hinders_no_renewal),
     cmocka_unit_test(test_a_part_that_fails_ends_a_claim),
+    cmocka_unit_test(test_a_claim_that_may_come_late_is_not_halved),
     cmocka_unit_test(test_the_time_of_the_last_statement_stays),
     cmocka_unit_test(test_the_owner_of_a_row_is_found),
 };
