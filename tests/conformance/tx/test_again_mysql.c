@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lock/registry.h"
+
 /* Return whether somebody has locked the row of a table. */
 static bool is_locked(struct fixture *f, const char *table, const char *row)
 {
@@ -263,6 +265,65 @@ static void test_a_result_in_progress_is_refused(void **state)
     counted_close(&c);
 }
 
+/* An answer may have more results than the one that was read. */
+static void test_a_result_that_is_still_to_come_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_tx *tx = NULL;
+    struct counted c;
+
+    counted_open_known(f, &c);
+    app_begin_result(&c.app, "BEGIN NOT ATOMIC SELECT 1; SELECT 2; END");
+    app_end_result(&c.app);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_adopt(&tx, f->a, c.app.native, &f->err));
+    assert_contains(f->err.message, "a result is in progress");
+    counted_close(&c);
+}
+
+/* --- a beginning that is none --- */
+
+/* Let the session run something else when a transaction is to begin there. */
+static void replace_begin(struct fixture *f, struct app *app, const char *body)
+{
+    app_run(app, "PREPARE `sqlock_%s_begin` FROM '%s'", f->a->store.number,
+            body);
+}
+
+/* Nothing has begun, or something has in spite of an error: the transaction is
+ * begun as at the first adoption, and is whole. */
+static void test_a_transaction_begins_whatever_the_session_runs(void **state)
+{
+    static const char *const bodies[] = {
+        "DO ?",
+        "BEGIN NOT ATOMIC IF ? IS NULL OR TRUE THEN START TRANSACTION; "
+        "SIGNAL SQLSTATE ''45001'' SET MYSQL_ERRNO = 30001; END IF; END",
+    };
+    struct fixture *f = *state;
+    struct counted c;
+    sqlock_tx *tx;
+
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        int64_t before;
+
+        counted_open_known(f, &c);
+        before = stock_value(f, 1);
+        replace_begin(f, &c.app, bodies[i]);
+        tx = tx_adopt(f, &c.app);
+        assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
+        change(f, &c.app);
+        assert_ok(sqlock_tx_rollback(tx, &f->err));
+        assert_int_equal(stock_value(f, 1), before);
+        replace_begin(f, &c.app, bodies[i]);
+        tx = tx_adopt(f, &c.app);
+        assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
+        change(f, &c.app);
+        assert_ok(sqlock_tx_commit(tx, &f->err));
+        assert_int_equal(stock_value(f, 1), before + 1);
+        counted_close(&c);
+    }
+}
+
 /* --- the registry --- */
 
 /* A registry uses nothing that another one has left in the session. */
@@ -348,6 +409,8 @@ static const struct test tests[] = {
     TEST_ON(test_such_a_transaction_in_another_database_is_refused, ON_MYSQL,
             0),
     TEST_ON(test_a_result_in_progress_is_refused, ON_MYSQL, 0),
+    TEST_ON(test_a_result_that_is_still_to_come_is_refused, ON_MYSQL, 0),
+    TEST_ON(test_a_transaction_begins_whatever_the_session_runs, ON_MYSQL, 0),
     TEST_ON(test_a_connection_outlives_a_registry, ON_MYSQL, 0),
     TEST_ON(test_a_registry_outlives_connections, ON_MYSQL, 0),
     TEST_ON(test_a_child_process_is_refused, ON_MYSQL, 0),
