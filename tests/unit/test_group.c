@@ -283,6 +283,22 @@ static void test_a_statement_that_is_refused_undoes_itself_only(void **state)
     }
 }
 
+/* Nobody else waits, so there is no transaction around it. */
+static void test_a_statement_alone_is_told_what_it_came_to(void **state)
+{
+    static const int codes[] = {SQLOCK_EBUSY, SQLOCK_EDATABASE, SQLOCK_ERETRY};
+
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        struct member member;
+        char text[32];
+
+        (void)snprintf(text, sizeof text, GIVES "%d", codes[i]);
+        begin(&member, *state, text, check_deadline_ns(PATIENCE_MS));
+        worker_join(&member.worker);
+        expect(&member, codes[i]);
+    }
+}
+
 /* The transaction is rolled back, and the connection stays. */
 static void test_a_statement_that_fails_undoes_all(void **state)
 {
@@ -370,6 +386,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_a_commit_is_told_to_all),
     TEST(test_a_commit_that_fails_is_told_to_all),
     TEST(test_a_statement_that_is_refused_undoes_itself_only),
+    TEST(test_a_statement_alone_is_told_what_it_came_to),
     TEST(test_a_statement_that_fails_undoes_all),
     TEST(test_all_have_the_latest_deadline),
     TEST(test_a_transaction_has_sixty_four_statements_at_most),
