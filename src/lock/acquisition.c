@@ -420,6 +420,12 @@ static int step(struct lk_acquisition *a, sqlock_error *err)
     return steps[a->state](a, err);
 }
 
+/* Note when look() is due. */
+static void set_alarm(struct lk_acquisition *a)
+{
+    a->self.alarm_ns = lk_sooner(lk_kept_look_ns(a), a->circle.look_ns);
+}
+
 /* Look whether the wait would never end, and at the kept rows.  Then go on to
  * wait for `first`. */
 static void look(struct lk_acquisition *a)
@@ -441,7 +447,7 @@ int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err)
 
     a->may_block = true;
     while (rc == GO_ON && a->state != LK_OVER) {
-        a->self.alarm_ns = lk_sooner(lk_kept_look_ns(a), a->circle.look_ns);
+        set_alarm(a);
         rc = step(a, err);
         if (rc == LK_ALARM) {
             look(a);
@@ -577,9 +583,11 @@ bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err)
         (void)end(a, rc);
     else
         (void)step(a, err);
-    if (a->state == LK_QUEUED && a->self.on_wake != NULL)
-        /* set self.until_ns, when to check the holder's lease */
+    if (a->state == LK_QUEUED && a->self.on_wake != NULL) {
+        /* set self.until_ns, when to check the holder's lease, or to look */
+        set_alarm(a);
         (void)step(a, err);
+    }
     return a->state != LK_QUEUED;
 }
 

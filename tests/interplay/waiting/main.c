@@ -7,6 +7,7 @@
 static const struct topic *const topics[] = {
     &topic_cancel,
     &topic_crowd,
+    &topic_steps,
     NULL,
 };
 

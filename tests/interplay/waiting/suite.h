@@ -13,6 +13,7 @@
 
 extern const struct topic topic_cancel;
 extern const struct topic topic_crowd;
+extern const struct topic topic_steps;
 
 /* A thread of the test's process that acquires a lock, and releases it when the
  * test tells it to. */
