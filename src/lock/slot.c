@@ -526,6 +526,8 @@ int lk_await_turn(struct lk_part *part, enum lk_part_state *state,
     pthread_mutex_lock(&lk_mutex);
     rc = await_turn(part, err);
     *state = part->state;
+    if (rc == 0) /* a circle that was seen is no more */
+        part->waiter->is_deadlocked = false;
     pthread_mutex_unlock(&lk_mutex);
     return rc;
 }

@@ -64,9 +64,32 @@ static void test_a_request_in_the_fifo_looks_for_a_circle_in_time(void **state)
     queued_close(&q, f, 0);
 }
 
+/* A circle is seen, and the holder's lease ends before the waiter is run: it
+ * takes the turn, and then waits for another process. */
+static void test_a_circle_that_was_seen_ends_no_later_wait(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *other = lock_obtain(f->b, f->name);
+    struct queued q;
+
+    queued_open(&q, f);
+    fixture_delete(f, f->name);
+    lock_take(other, 0);
+    assert_fails(SQLOCK_ELOST, sqlock_renew(q.held, 0, &f->err));
+    pthread_mutex_lock(&lk_mutex);
+    q.a.self.is_deadlocked = true;
+    pthread_mutex_unlock(&lk_mutex);
+    assert_int_equal(lk_acquisition_run(&q.a, &f->err), LK_SUSPENDED);
+    assert_int_not_equal(q.a.state, LK_QUEUED);
+    lock_give(other);
+    lock_drop(other);
+    queued_close(&q, f, SQLOCK_ELOST);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_a_request_in_the_fifo_looks_for_a_circle_in_time, ON_ALL,
             IN_SQLOCK),
+    TEST_ON(test_a_circle_that_was_seen_ends_no_later_wait, ON_ALL, IN_SQLOCK),
 };
 
 const struct topic topic_steps = TOPIC(tests);
