@@ -110,7 +110,9 @@ SQLOCK_API sqlock_request_state sqlock_request_status(sqlock_request *request);
  * `on_lost` that is running, so `on_lost` must not make it.
  *
  * @return 0           acquired, and the caller holds the lock; or released
- *         EINUSE      the request has not ended: it is not freed
+ *         EINUSE      it is not freed: it has not ended, or it is LOST, and an
+ *                     `on_lost` of the lock waits for the callback that runs in
+ *                     this thread
  *         ELOST, EEXPIRED   acquired, but the lease is over; it is released
  *         EFORK       this is a child process: nothing was touched
  */
@@ -124,6 +126,8 @@ SQLOCK_MUSTUSE int sqlock_request_finish(sqlock_request *request,
  * that is running.  NULL is allowed.
  *
  * @return 0       done
+ *         EINUSE  nothing was done: on_event, or an `on_lost` of the lock, runs
+ *                 in this thread, or waits for the callback that does
  *         EFORK   this is a child process: nothing was touched
  */
 SQLOCK_API int sqlock_request_abandon(sqlock_request *request,

@@ -410,7 +410,7 @@ static void leave_behind(sqlock_request *request)
 
 /* Abandon a request: end its wait, and let it go on without the application.
  * If it is over and has no lock, free it. */
-static void abandon(sqlock_request *request)
+static void leave(sqlock_request *request)
 {
     sqlock_lock *lock = request->lock;
     sqlock_registry *registry = lock->registry;
@@ -435,6 +435,25 @@ static void abandon(sqlock_request *request)
     pthread_mutex_unlock(&lk_mutex);
 }
 
+/* Abandon a request, unless an on_lost of its lock runs for which this call
+ * would wait for ever: then return EINUSE. */
+static int abandon(sqlock_request *request, sqlock_error *err)
+{
+    const sqlock_lock *lock = request->lock;
+    bool is_circle;
+
+    pthread_mutex_lock(&lk_mutex);
+    is_circle = lk_expiry_is_circle(&lock->registry->expiry, lock);
+    pthread_mutex_unlock(&lk_mutex);
+    if (is_circle)
+        return lk_error(err, SQLOCK_EINUSE,
+                        "on_lost of this lock waits until the callback that "
+                        "runs in this thread has returned: end the request "
+                        "after that");
+    leave(request);
+    return 0;
+}
+
 int sqlock_request_finish(sqlock_request *request, sqlock_error *err)
 {
     int rc;
@@ -451,10 +470,10 @@ int sqlock_request_finish(sqlock_request *request, sqlock_error *err)
         *err = request->err;
     if (rc == 0 && !request->is_release)
         rc = take_over(request, err);
-    if (rc < 0 && request->rc == 0)
-        abandon(request);
-    else
+    if (rc == 0 || request->rc < 0)
         destroy(request);
+    else if (abandon(request, err) < 0)
+        return SQLOCK_EINUSE;
     return rc;
 }
 
@@ -465,9 +484,7 @@ int sqlock_request_abandon(sqlock_request *request, sqlock_error *err)
     if (request == NULL)
         return 0;
     rc = lk_lock_check(request->lock, err);
-    if (rc == 0)
-        abandon(request);
-    return rc;
+    return rc < 0 ? rc : abandon(request, err);
 }
 
 bool lk_requests_abandon_one(sqlock_registry *registry)
@@ -478,6 +495,6 @@ bool lk_requests_abandon_one(sqlock_registry *registry)
     DL_SEARCH_SCALAR(registry->requests, request, is_abandoned, false);
     pthread_mutex_unlock(&lk_mutex);
     if (request != NULL)
-        abandon(request);
+        leave(request);
     return request != NULL;
 }

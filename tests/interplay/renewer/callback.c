@@ -167,6 +167,78 @@ static void test_on_lost_does_not_close_what_waits_for_it(void **state)
     check_crossing(*state, true);
 }
 
+/* Two callbacks of two registries, of which each ends the request that got the
+ * lock the other one is told of. */
+struct ending {
+    atomic_int *running, *ended;
+    sqlock_request *const *other;
+    bool finishes; /* otherwise it abandons */
+    int rc;
+};
+
+static void end_other(void *context, sqlock_lock *lock, int code)
+{
+    struct ending *ending = context;
+
+    (void)lock;
+    (void)code;
+    (void)atomic_fetch_add(ending->running, 1);
+    (void)wait_until(atomic_load(ending->running) == 2, PATIENCE_MS);
+    (void)wait_until(sqlock_request_status(*ending->other) ==
+                         SQLOCK_REQUEST_LOST,
+                     PATIENCE_MS);
+    ending->rc = ending->finishes
+                     ? sqlock_request_finish(*ending->other, NULL)
+                     : sqlock_request_abandon(*ending->other, NULL);
+    (void)atomic_fetch_add(ending->ended, 1);
+}
+
+static void check_endings(struct fixture *f, bool finishes)
+{
+    atomic_int running = 0;
+    atomic_int ended = 0;
+    struct ending endings[2];
+    sqlock_options options = renewer_options(f);
+    sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
+    sqlock_registry *registries[2];
+    sqlock_request *requests[2] = {NULL};
+    sqlock_lock *locks[2];
+
+    options.ownership = SQLOCK_OWNED_BY_HANDLE;
+    how.ttl_ms = TTL_MS;
+    how.on_lost = end_other;
+    for (size_t i = 0; i < 2; i++) {
+        registries[i] = fixture_registry(f, &options);
+        locks[i] = nth_lock(f, registries[i], (unsigned)i);
+        endings[i] =
+            (struct ending){&running, &ended, &requests[1 - i], finishes, 1};
+        how.lost_context = &endings[i];
+        assert_ok(sqlock_request_acquire(&requests[i], locks[i], 0, &how, 0,
+                                         &f->err));
+    }
+    assert_becomes_true(atomic_load(&ended) == 2, PATIENCE_MS);
+    assert_true((endings[0].rc == SQLOCK_EINUSE) !=
+                (endings[1].rc == SQLOCK_EINUSE));
+    for (size_t i = 0; i < 2; i++) {
+        if (endings[1 - i].rc == SQLOCK_EINUSE)
+            assert_ok(sqlock_request_abandon(requests[i], &f->err));
+        else
+            assert_int_equal(endings[1 - i].rc, finishes ? SQLOCK_EEXPIRED : 0);
+        lock_drop(locks[i]);
+        registry_end(registries[i]);
+    }
+}
+
+static void test_two_on_lost_do_not_abandon_what_they_wait_for(void **state)
+{
+    check_endings(*state, false);
+}
+
+static void test_two_on_lost_do_not_finish_what_they_wait_for(void **state)
+{
+    check_endings(*state, true);
+}
+
 static void use_when_told(void *context, const sqlock_event *event)
 {
     struct within *within = context;
@@ -246,6 +318,8 @@ static const struct test tests[] = {
     TEST(test_on_lost_cannot_wait_for_itself),
     TEST(test_two_on_lost_do_not_wait_for_each_other),
     TEST(test_on_lost_does_not_close_what_waits_for_it),
+    TEST(test_two_on_lost_do_not_abandon_what_they_wait_for),
+    TEST(test_two_on_lost_do_not_finish_what_they_wait_for),
     TEST(test_on_event_cannot_wait_for_itself),
     TEST(test_an_event_within_a_call_cannot_close_its_registry),
 };
