@@ -52,6 +52,7 @@ int lk_outage_enter(struct lk_outage *outage, int64_t deadline_ns,
 
         if (!outage->is_probed && now >= outage->retry.resume_ns) {
             outage->is_probed = true;
+            outage->prober = pthread_self();
             break;
         }
         if (now >= deadline_ns) {
@@ -85,7 +86,11 @@ int lk_outage_lasts(struct lk_outage *outage)
 
 int lk_outage_leave(struct lk_outage *outage, int rc, sqlock_error *why)
 {
+    bool is_probe;
+
     pthread_mutex_lock(&outage->mutex);
+    is_probe =
+        outage->is_probed && pthread_equal(outage->prober, pthread_self()) != 0;
     if (rc == 0)
         outage->has_connected = true;
     if (rc == SQLOCK_EINVAL && outage->has_connected) {
@@ -94,14 +99,15 @@ int lk_outage_leave(struct lk_outage *outage, int rc, sqlock_error *why)
     }
     if (!lk_retry_admits(policy.classes, rc)) {
         lk_retry_reset(&outage->retry);
-    } else if (outage->retry.failures == 0 || outage->is_probed) {
+    } else if (outage->retry.failures == 0 || is_probe) {
         /* Of several attempts that began before the outage, only the first
          * to fail counts. */
         (void)lk_retry_decide(&outage->retry, rc);
         outage->rc = rc;
         outage->why = *why;
     }
-    outage->is_probed = false;
+    if (is_probe)
+        outage->is_probed = false;
     atomic_store(&outage->has_begun, outage->retry.failures > 0);
     pthread_cond_broadcast(&outage->changed);
     pthread_mutex_unlock(&outage->mutex);

@@ -21,7 +21,8 @@ struct lk_outage {
     /* counts the failures; 0: no outage */
     struct lk_retry retry;
     atomic_bool has_begun; /* there are failures: each statement looks here */
-    bool is_probed;        /* an attempt is under way */
+    bool is_probed;        /* an attempt is under way that began since */
+    pthread_t prober;      /* whose that is */
     bool has_connected;    /* an attempt has succeeded */
     int rc;                /* of the last failure */
     sqlock_error why;
@@ -31,8 +32,8 @@ void lk_outage_init(struct lk_outage *outage);
 void lk_outage_clear(struct lk_outage *outage);
 
 /* Wait until the calling thread may try to connect.  Return 0 when it may: it
- * must call lk_outage_leave() afterwards.  Return the last failure, with its
- * text in *err, if the deadline comes first. */
+ * must call lk_outage_leave() afterwards, in the same thread.  Return the last
+ * failure, with its text in *err, if the deadline comes first. */
 int lk_outage_enter(struct lk_outage *outage, int64_t deadline_ns,
                     sqlock_error *err);
 

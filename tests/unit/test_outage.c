@@ -238,6 +238,34 @@ static void test_attempts_at_one_time_are_one_failure(void **state)
     lk_outage_clear(&outage);
 }
 
+/* An attempt that began before the outage fails in another thread. */
+static int fail_late(struct worker *worker)
+{
+    sqlock_error why = {.code = SQLOCK_EUNREACHABLE};
+
+    (void)lk_outage_leave(worker->context, SQLOCK_EUNREACHABLE, &why);
+    return 0;
+}
+
+static void test_an_earlier_attempt_does_not_pass_for_the_probe(void **state)
+{
+    sqlock_error why = {.code = SQLOCK_EUNREACHABLE};
+    struct lk_outage outage;
+
+    (void)state;
+    lk_outage_init(&outage);
+    for (int i = 0; i < 2; i++) /* for this thread, and for the other one */
+        assert_int_equal(lk_outage_enter(&outage, LK_NEVER, NULL), 0);
+    (void)lk_outage_leave(&outage, SQLOCK_EUNREACHABLE, &why);
+    assert_int_equal(lk_outage_enter(&outage, LK_NEVER, NULL), 0);
+    worker_run(fail_late, &outage);
+    assert_int_equal(outage.retry.failures, 1);
+    assert_int_not_equal(lk_outage_enter(&outage, 0, NULL), 0);
+    (void)lk_outage_leave(&outage, SQLOCK_EUNREACHABLE, &why);
+    assert_int_equal(outage.retry.failures, 2);
+    lk_outage_clear(&outage);
+}
+
 /* The threads that wait for a probe all begin their own attempts when it has
  * succeeded, not at their deadlines, and not one after another. */
 #define FOLLOWERS 3
@@ -293,6 +321,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_a_probe_that_succeeds_lets_all_go_on,
                                     open_scene, close_scene),
     cmocka_unit_test(test_attempts_at_one_time_are_one_failure),
+    cmocka_unit_test(test_an_earlier_attempt_does_not_pass_for_the_probe),
     cmocka_unit_test(test_a_url_that_was_right_stays_right),
     cmocka_unit_test_setup_teardown(test_opening_has_a_time_of_its_own,
                                     open_scene, close_scene),
