@@ -39,16 +39,26 @@ static int send_commit(lk_pg *session, sqlock_error *err)
     return rc < 0 ? rc : send_end(session, err);
 }
 
+/* What is read of a pipeline. */
+struct answers {
+    size_t done;       /* statements before the first error */
+    PGresult *last[2]; /* the results of the last two; NULL: none */
+};
+
+static void clear(struct answers *answers)
+{
+    PQclear(answers->last[0]);
+    PQclear(answers->last[1]);
+}
+
 /* Read the results of `count` statements, and the end of the pipeline.  Return
- * 0, or the code of the first error.  The results of the last two, which the
- * caller clears, get into `last`; NULL where there is none. */
-static int read_results(lk_pg *session, size_t count, int64_t deadline_ns,
-                        PGresult *last[2], sqlock_error *err)
+ * 0, or the code of the first error.  The caller clears the answers. */
+static int read_answers(lk_pg *session, size_t count, int64_t deadline_ns,
+                        struct answers *answers, sqlock_error *err)
 {
     int rc = 0;
 
-    last[0] = NULL;
-    last[1] = NULL;
+    *answers = (struct answers){0};
     for (size_t i = 0; i <= count; i++) {
         PGresult *result = NULL;
         int one = lk_pg_read(session, deadline_ns, SQLOCK_EUNCERTAIN, &result,
@@ -60,32 +70,23 @@ static int read_results(lk_pg *session, size_t count, int64_t deadline_ns,
             PQclear(result);
             break;
         }
-        PQclear(last[0]);
-        last[0] = last[1];
-        last[1] = result;
+        answers->done += rc == 0;
+        PQclear(answers->last[0]);
+        answers->last[0] = answers->last[1];
+        answers->last[1] = result;
     }
     return rc;
 }
 
 /* Read the results of `count` statements and of the COMMIT, and the end of the
- * pipeline.  Return 0, or the code of the first error.  On success *out (may be
- * NULL) gets the result of the last statement, which the caller clears. */
-static int read_pipeline(lk_pg *session, size_t count, int64_t deadline_ns,
-                         PGresult **out, sqlock_error *err)
+ * pipeline, as read_answers() does. */
+static int read_committed(lk_pg *session, size_t count, int64_t deadline_ns,
+                          struct answers *answers, sqlock_error *err)
 {
-    PGresult *results[2];
-    int rc = read_results(session, count + 1, deadline_ns, results, err);
-    PGresult *committed = results[1];
-    PGresult *last = results[0];
+    int rc = read_answers(session, count + 1, deadline_ns, answers, err);
 
-    if (rc == 0)
-        rc = lk_pg_judge_commit(PQcmdStatus(committed), err);
-    PQclear(committed);
-    if (rc == 0 && out != NULL)
-        *out = last;
-    else
-        PQclear(last);
-    return rc;
+    return rc == 0 ? lk_pg_judge_commit(PQcmdStatus(answers->last[1]), err)
+                   : rc;
 }
 
 static int enter(lk_pg *session, sqlock_error *err)
@@ -133,6 +134,7 @@ int lk_pg_commit_if(void *connection, const sqlock_statement *statement,
 {
     lk_pg *session = connection;
     struct lk_pg_arguments arguments;
+    struct answers answers = {0};
     int rc;
 
     rc = lk_pg_check(session, deadline_ns, err);
@@ -149,9 +151,11 @@ int lk_pg_commit_if(void *connection, const sqlock_statement *statement,
     if (rc == 0)
         rc = send_commit(session, err);
     if (rc == 0)
-        rc = read_pipeline(session, times, deadline_ns, NULL, err);
+        rc = read_committed(session, times, deadline_ns, &answers, err);
+    clear(&answers);
     rc = leave(session, rc, err);
-    if (rc == SQLOCK_EDATABASE &&
+    /* A trigger that is deferred to the COMMIT may divide by 0, too. */
+    if (rc == SQLOCK_EDATABASE && answers.done < times &&
         strcmp(session->sqlstate, DIVISION_BY_ZERO) == 0)
         return lk_error(err, SQLOCK_ENOTFOUND, "the row does not exist");
     if (rc < 0 && !session->dead && lk_pg_forget_stale(session, statement))
@@ -211,7 +215,7 @@ int lk_pg_prepare_named(void *connection, const char *owner,
                         int64_t deadline_ns, sqlock_error *err)
 {
     lk_pg *session = connection;
-    PGresult *results[2];
+    struct answers answers;
     int rc;
 
     rc = lk_pg_check(session, deadline_ns, err);
@@ -222,9 +226,8 @@ int lk_pg_prepare_named(void *connection, const char *owner,
     give_names(session, owner, calls, count);
     rc = send_all_prepares(session, calls, count, err);
     if (rc == 0) {
-        rc = read_results(session, count + 1, deadline_ns, results, err);
-        PQclear(results[0]);
-        PQclear(results[1]);
+        rc = read_answers(session, count + 1, deadline_ns, &answers, err);
+        clear(&answers);
     }
     rc = leave(session, rc, err);
     if (rc < 0 && has_failed_by(session, DIVISION_BY_ZERO))
@@ -252,7 +255,7 @@ int lk_pg_resume(void *connection, const char *owner, const sqlock_call *calls,
                  size_t count, int64_t deadline_ns, sqlock_error *err)
 {
     lk_pg *session = connection;
-    PGresult *results[2];
+    struct answers answers;
     bool is_another;
     int rc;
 
@@ -264,9 +267,8 @@ int lk_pg_resume(void *connection, const char *owner, const sqlock_call *calls,
     give_names(session, owner, calls, count);
     rc = send_resume(session, calls[0].statement, err);
     if (rc == 0) {
-        rc = read_results(session, 2, deadline_ns, results, err);
-        PQclear(results[0]);
-        PQclear(results[1]);
+        rc = read_answers(session, 2, deadline_ns, &answers, err);
+        clear(&answers);
     }
     rc = leave(session, rc, err);
     session->is_unprepared = rc < 0;
@@ -293,6 +295,7 @@ static int run_between(lk_pg *session, const sqlock_statement *statement,
                        int64_t deadline_ns, PGresult **out, sqlock_error *err)
 {
 #ifdef LIBPQ_HAS_PIPELINING
+    struct answers answers = {0};
     int rc = enter(session, err);
 
     if (rc < 0)
@@ -305,7 +308,12 @@ static int run_between(lk_pg *session, const sqlock_statement *statement,
     if (rc == 0)
         rc = send_commit(session, err);
     if (rc == 0)
-        rc = read_pipeline(session, 3, deadline_ns, out, err);
+        rc = read_committed(session, 3, deadline_ns, &answers, err);
+    if (rc == 0) {
+        *out = answers.last[0];
+        answers.last[0] = NULL;
+    }
+    clear(&answers);
     return leave(session, rc, err);
 #else
     int rc = lk_pg_begin(session, deadline_ns, err);

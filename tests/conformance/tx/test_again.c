@@ -250,6 +250,54 @@ static void test_nothing_is_prepared_behind_a_pooler(void **state)
     pooler_end(&pooler);
 }
 
+/* Every commit divides by 0, in a trigger of the application's. */
+static void divide_at_commit(struct fixture *f, const char *table)
+{
+    (void)sql_run(&f->sql,
+                  "CREATE FUNCTION divide_%s() RETURNS trigger LANGUAGE plpgsql"
+                  " AS $$ BEGIN PERFORM 1 / (NEW.a - NEW.a);"
+                  " RETURN NULL; END $$",
+                  table);
+    (void)sql_run(&f->sql,
+                  "CREATE CONSTRAINT TRIGGER divide AFTER UPDATE ON %s"
+                  " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"
+                  " EXECUTE FUNCTION divide_%s()",
+                  table, table);
+}
+
+/* A guard that finds no row divides by 0, too: that would be ERETRY. */
+static void test_a_commit_that_divides_by_zero_is_told_as_such(void **state)
+{
+    struct fixture *f = *state;
+    const char *table = stock_name(f);
+    struct counted c;
+    char update[128];
+    sqlock_tx *tx;
+
+    counted_open_own(f, &c);
+    work_often(f, &c.app, c.lock, 3);
+    divide_at_commit(f, table);
+    (void)snprintf(update, sizeof update, "UPDATE %s SET a = 0", table);
+    for (int is_adopted = 0; is_adopted < 2; is_adopted++) {
+        if (is_adopted) {
+            tx = tx_guarded(&c);
+            change(f, &c.app);
+        } else {
+            assert_ok(sqlock_tx_begin(&tx, f->a, &f->err));
+            assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
+            assert_ok(sqlock_tx_execute(tx, update, NULL, 0, NULL, &f->err));
+        }
+        assert_fails(SQLOCK_EDATABASE, sqlock_tx_commit(tx, &f->err));
+        assert_string_equal(f->err.sqlstate, "22012");
+        assert_contains(f->err.message, "division by zero");
+    }
+    assert_int_equal(stock_value(f, 1), 103);
+    (void)sql_run(&f->sql, "DROP TRIGGER divide ON %s", table);
+    (void)sql_run(&f->sql, "DROP FUNCTION divide_%s()", table);
+    work(f, &c.app, c.lock);
+    counted_close(&c);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_a_guarded_transaction_takes_three_trips, ON_POSTGRES, 0),
     TEST_ON(test_statements_that_are_deallocated_are_not_prepared_again,
@@ -264,5 +312,6 @@ static const struct test tests[] = {
     TEST_ON(test_a_pipeline_begun_after_the_adoption_is_refused, ON_POSTGRES,
             0),
     TEST_ON(test_nothing_is_prepared_behind_a_pooler, ON_POSTGRES, 0),
+    TEST_ON(test_a_commit_that_divides_by_zero_is_told_as_such, ON_POSTGRES, 0),
 };
 const struct topic topic_again = TOPIC(tests);
