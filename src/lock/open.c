@@ -12,6 +12,7 @@
 #include "lock/hold.h"
 #include "lock/registry.h"
 #include "lock/release.h"
+#include "lock/unqueued.h"
 
 /* Stop renewer, expiry, poller and canceller, but neither the store's
  * background service nor the executor.  May be called again. */
@@ -33,6 +34,7 @@ static void free_registry(sqlock_registry *registry)
     lk_expiry_clear(&registry->expiry);
     lk_store_clear(&registry->store);
     lk_executor_stop(&registry->executor);
+    lk_unqueued_clear(registry);
     free(registry);
 }
 

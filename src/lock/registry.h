@@ -44,6 +44,7 @@ struct sqlock_registry {
     uint64_t owner; /* of all locks, if the registry owns them; or 0 */
     /* guarded by the mutex of slot.h */
     struct lk_slot *slots; /* hash table, by key */
+    struct lk_unqueued *unqueued; /* of locks without a slot: unqueued.h */
     struct sqlock_lock *locks;
     /* handles that sqlock_obtain() finds again by name; those of ownership by
      * handle are not in it */

@@ -17,6 +17,7 @@
 #include "lock/hold.h"
 #include "lock/peers.h"
 #include "lock/registry.h"
+#include "lock/unqueued.h"
 
 pthread_mutex_t lk_mutex = PTHREAD_MUTEX_INITIALIZER;
 LK_FREE_IN_CHILD(lk_mutex)
@@ -55,6 +56,7 @@ static struct lk_slot *new_slot(sqlock_registry *registry, const char *key,
         free_slot(slot);
         return NULL;
     }
+    slot->is_unqueued = lk_unqueued_take(registry, key);
     return slot;
 }
 
@@ -75,6 +77,8 @@ void lk_slot_drop(struct lk_slot *slot)
 {
     if (--slot->references > 0)
         return;
+    if (slot->is_unqueued)
+        lk_unqueued_note(slot->registry, slot->key);
     HASH_DEL(slot->registry->slots, slot);
     free_slot(slot);
 }

@@ -47,6 +47,14 @@ static const struct bench_case lock_cases[] = {
         .teardown = lock_teardown,
     },
     {
+        .name = "fresh",
+        .what = "pooled, with a handle for each pair, dropped after it",
+        .baseline = "floor",
+        .setup = pooled_setup,
+        .operation = fresh_pair,
+        .teardown = lock_teardown,
+    },
+    {
         .name = "redis-always",
         .what = "pair, in a Redis that flushes each change to the disk",
         .baseline = "floor",

@@ -40,6 +40,7 @@ void lock_teardown(void *state);
 int shared_pair(void *state, unsigned client, struct bench_failure *failure);
 int permit_pair(void *state, unsigned client, struct bench_failure *failure);
 int lock_pair(void *state, unsigned client, struct bench_failure *failure);
+int fresh_pair(void *state, unsigned client, struct bench_failure *failure);
 int lock_nested(void *state, unsigned client, struct bench_failure *failure);
 
 int redis_always_setup(void **state, const struct bench_target *target,

@@ -19,7 +19,7 @@
 
 struct lock_state {
     sqlock_registry *registry;
-    unsigned clients;
+    unsigned clients, first;
     sqlock_lock *locks[BENCH_CLIENTS_MAX];
 };
 
@@ -53,6 +53,7 @@ static int set_up_pool(void **out, const struct bench_target *target,
     if (rc != 0)
         return fail(failure, "sqlock_registry_open", rc, &err);
     state->clients = target->clients;
+    state->first = target->first;
     for (i = 0; i < state->clients; i++) {
         (void)snprintf(name, sizeof name, "bench %s %u", prefix,
                        is_one ? 0 : target->first + i);
@@ -139,6 +140,23 @@ int lock_pair(void *opaque, unsigned client, struct bench_failure *failure)
     if (acquire(lock, NULL, failure) != 0)
         return -1;
     return release(lock, failure);
+}
+
+/* The handle of the pair before is dropped first: the last one is dropped by
+ * lock_teardown(). */
+int fresh_pair(void *opaque, unsigned client, struct bench_failure *failure)
+{
+    struct lock_state *state = opaque;
+    sqlock_error err = {0};
+    char name[64];
+    int rc = sqlock_drop(state->locks[client], &err);
+
+    state->locks[client] = NULL;
+    (void)snprintf(name, sizeof name, "bench fresh %u", state->first + client);
+    if (rc == 0)
+        rc = sqlock_obtain(&state->locks[client], state->registry, name, &err);
+    return rc == 0 ? lock_pair(state, client, failure)
+                   : fail(failure, "a new handle", rc, &err);
 }
 
 static int share(void *opaque, unsigned client, uint32_t permits,
