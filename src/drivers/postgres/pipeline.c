@@ -39,7 +39,7 @@ static int send_commit(lk_pg *session, sqlock_error *err)
     return rc < 0 ? rc : send_end(session, err);
 }
 
-/* What is read of a pipeline. */
+/* The answers of a pipeline. */
 struct answers {
     size_t done;       /* statements before the first error */
     PGresult *last[2]; /* the results of the last two; NULL: none */
