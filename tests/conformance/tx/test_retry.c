@@ -164,10 +164,30 @@ static void test_retry_of_a_refused_commit_and_none_of_a_lost_one(void **state)
     registry_end(tapped);
 }
 
+static int add_and_refuse(void *context, sqlock_tx *tx, sqlock_error *err)
+{
+    int rc = add_to_row(context, tx, err);
+
+    return rc == 0 ? 7 : rc;
+}
+
+/* A positive result is the application's own, and no success. */
+static void test_retry_commits_nothing_after_a_positive_result(void **state)
+{
+    struct fixture *f = *state;
+    struct addition addition = {.fixture = f};
+
+    assert_int_equal(
+        sqlock_tx_retry(f->a, add_and_refuse, &addition, NULL, &f->err), 7);
+    assert_int_equal(addition.attempts, 1);
+    assert_int_equal(stock_value(f, 1), 100);
+}
+
 static const struct test tests[] = {
     TEST(test_retry_counts_and_gives_up),
     TEST(test_retry_gives_up_at_its_deadline),
     TEST(test_retry_pauses_before_each_attempt),
+    TEST(test_retry_commits_nothing_after_a_positive_result),
     TEST(test_retry_of_a_refused_commit_and_none_of_a_lost_one),
 };
 const struct topic topic_retry = TOPIC(tests);
