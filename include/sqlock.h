@@ -398,11 +398,11 @@ typedef struct sqlock_acquire_options {
  *
  * A wait also waits for the database: while that cannot be reached, is a
  * standby or is out of connections, the call tries again after 50 ms to a
- * second, unless `fail_fast` is set.  Errors that somebody has to repair
- * (EINVAL, EACCESS, ESCHEMA, EDATABASE, with SQLite EREADONLY) end the wait at
- * once.  The call returns within the sum of @p wait_ms, statement_timeout_ms
- * and, where a connection is opened, connect_timeout_ms.  Both timeouts count
- * twice where a connection broke and the claim's outcome has to be found out.
+ * second, unless `fail_fast` is set.  EINVAL, EACCESS, ESCHEMA, EDATABASE and,
+ * with SQLite, EREADONLY end the wait at once.  The call returns within the sum
+ * of @p wait_ms, statement_timeout_ms and, where it connects,
+ * connect_timeout_ms.  Both timeouts count twice where a connection broke and
+ * the claim is in doubt, statement_timeout_ms also where other threads claim.
  *
  * @param wait_ms 0: try once; SQLOCK_FOREVER: no limit
  * @param options NULL: all defaults

@@ -321,7 +321,9 @@ static void send_all(struct lk_store *store, struct lk_joined *head,
                      size_t count)
 {
     struct lk_batch all = {.items = calloc(count, sizeof *all.items)};
-    struct lk_run run = {.asked_ns = asked_last(head),
+    struct lk_run run = {.waits_for_row =
+                             head->kind == SQLOCK_SQL_RELEASE_UNQUEUED,
+                         .asked_ns = asked_last(head),
                          .patient_until_ns = patient_until(head)};
     sqlock_result result = {0};
     sqlock_error why = {0};
