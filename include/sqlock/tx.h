@@ -49,12 +49,12 @@
  *
  * Limits of time
  *     On a connection of the registry a statement takes statement_timeout_ms at
- *     most.  Then every function on a transaction returns ETIMEDOUT, with the
- *     server's words.  If the server does not end the statement in time (as
- *     Oracle's MySQL, whose limit is for SELECT), it is ELOST, and EUNCERTAIN
- *     for the commit itself.  On an adopted connection the application's own
- *     limits hold.  They give ECANCELED, as KILL QUERY and pg_cancel_backend()
- *     do everywhere.
+ *     most.  Then the functions here return ETIMEDOUT, with the server's words;
+ *     sqlock_tx_begin() and those of sqlock/stock.h return EBUSY.  If the
+ *     server does not end the statement in time (as Oracle's MySQL, whose limit
+ *     is for SELECT), it is ELOST, and EUNCERTAIN for the commit itself.  On an
+ *     adopted connection the application's own limits hold.  They give
+ *     ECANCELED, as KILL QUERY and pg_cancel_backend() do everywhere.
  */
 #ifndef SQLOCK_TX_H
 #define SQLOCK_TX_H

@@ -113,6 +113,13 @@ static bool is_wrong_node(const struct lk_db *db, int rc)
     return rc == SQLOCK_EREADONLY && !has_one_writer(db);
 }
 
+void lk_db_leave_node(struct lk_db *db)
+{
+    lk_pool_drain(&db->pool);
+    lk_pool_drain(&db->reserved);
+    lk_pool_drain(&db->waiting);
+}
+
 void lk_db_finish(struct lk_db *db, struct lk_connection *connection, int rc)
 {
     struct lk_pool *pool = connection->pool;
@@ -125,11 +132,8 @@ void lk_db_finish(struct lk_db *db, struct lk_connection *connection, int rc)
     } else {
         lk_pool_give(pool, connection);
     }
-    if (is_wrong_node(db, rc)) {
-        lk_pool_drain(&db->pool);
-        lk_pool_drain(&db->reserved);
-        lk_pool_drain(&db->waiting);
-    }
+    if (is_wrong_node(db, rc))
+        lk_db_leave_node(db);
 }
 
 /* Close the idle connections that are dead, after an outage.  The connections

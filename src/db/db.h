@@ -66,6 +66,9 @@ void lk_db_clear(struct lk_db *db);
  * by now. */
 void lk_db_finish(struct lk_db *db, struct lk_connection *connection, int rc);
 
+/* Discard the idle connections, whose server may be a standby now. */
+void lk_db_leave_node(struct lk_db *db);
+
 /* One run of a statement. */
 struct lk_run {
     const struct lk_statement *statement;

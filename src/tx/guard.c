@@ -173,7 +173,7 @@ static int begin_guard(sqlock_tx *tx, sqlock_lock *lock, struct lk_lease *lease,
     if (guards == NULL)
         return lk_error_nomem(err);
     tx->guards = guards;
-    return lk_guard_begin_alone(lock, tx->store, lease, err);
+    return lk_guard_begin(lock, tx->store, lease, err);
 }
 
 int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock, sqlock_error *err)

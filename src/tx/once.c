@@ -148,6 +148,9 @@ static int check_guards(struct lk_store *store, sqlock_error *err)
         rc = lk_error(&own, SQLOCK_EUNREACHABLE,
                       "the connection was lost before the database said "
                       "whether a lease can be guarded there");
+    if (rc == SQLOCK_ETIMEDOUT) /* nobody has waited for a lock */
+        rc = sqlock_error_set(&own, SQLOCK_EBUSY, own.native, own.sqlstate,
+                              "%s", own.message);
     return lk_error_pass(err, &own, lk_db_not_applied(rc, &own));
 }
 

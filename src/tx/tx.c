@@ -177,6 +177,8 @@ static void finish(sqlock_tx *tx)
                      tx->is_on_standby ? SQLOCK_EREADONLY : 0);
     } else {
         lk_pool_discard(&db->pool, tx->connection);
+        if (tx->is_on_standby)
+            lk_db_leave_node(db);
     }
     end_guards(tx);
     lk_tx_free(tx);

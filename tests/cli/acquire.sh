@@ -276,6 +276,8 @@ silent() {
         until_true grep -q silent "$dir/err"
         is "acquire $options: the disk does not answer" "$?" 0
         child=$(pgrep -P "$waiter")
+        is "acquire $options: with a helper or without" \
+            "${child:+helper}" "${options:+helper}"
         [ -z "$child" ] || helper "$child"
         kill -TERM "$waiter"
         holder=$waiter

@@ -263,8 +263,7 @@ static const struct contract_call of_records[] = {
      .prepare = make_done_table,
      .call = call_done_check,
      .finish = drop_done_table,
-     .codes =
-         CODES_NOT_APPLIED | CODE(ETIMEDOUT) | CODE(ENOTFOUND) | CODE(ENOTSUP)},
+     .codes = CODES_NOT_APPLIED | CODE(ENOTFOUND) | CODE(ENOTSUP)},
     {.name = "sqlock_once_record",
      .databases = ON_ALL,
      .is_held = true,

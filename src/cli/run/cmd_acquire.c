@@ -135,7 +135,7 @@ static int wait_for_lock(const run_options *options, holding *held,
 
 /* Acquire the lock, with signals blocked: one that comes when the lock was
  * granted must not leave it held.  Return CLI_OK, or an exit status after a
- * message, which is written with signals let through: it may be for nobody. */
+ * message. */
 static int take(const run_options *options, holding *held, run_grant *lease)
 {
     sqlock_error err = {0};

@@ -54,6 +54,14 @@ static int count_stale_sessions(sqlock_lock *lock, int64_t *count,
     }
 }
 
+/* Note that an error is said once the lock is given back: nobody may read it,
+ * and others wait for the lock.  Return rc. */
+static int put_off(run_lease *lease, int rc)
+{
+    lease->is_unsaid = rc < 0;
+    return rc;
+}
+
 /* Wait, with the lock held, until the server has ended the statements that an
  * earlier holder has left running: the command must not begin beside them.
  * Return 0 also if a signal ends the wait; SQLOCK_ETIMEDOUT when it is over. */
@@ -69,7 +77,7 @@ static int await_stale_sessions(run_lease *lease)
             rc = count_stale_sessions(lease->lock, &count, &lease->error);
         } while (rc < 0 && run_wait_goes_on(&lease->wait, rc, &lease->error));
         if (rc < 0 || count == 0 || *lease->wait.interrupted != 0)
-            return run_wait_tell(rc, &lease->error);
+            return put_off(lease, rc);
         if (!is_told)
             run_note("\"%s\" is ours, but %" PRId64 " of the sessions of an "
                      "earlier holder are still at work in the database%s",
@@ -110,7 +118,7 @@ static int check_done(run_lease *lease)
     lease->is_done = rc == 0;
     if (lease->is_done)
         lease->done_at_us = when_done(lease->registry, options->name);
-    return rc == SQLOCK_ENOTFOUND ? 0 : run_wait_tell(rc, &lease->error);
+    return rc == SQLOCK_ENOTFOUND ? 0 : put_off(lease, rc);
 }
 
 /* Publish the text of `lead`, if there is one. */
@@ -124,7 +132,7 @@ static int publish(run_lease *lease)
     do {
         rc = sqlock_publish(lease->lock, options->text, &lease->error);
     } while (rc < 0 && run_wait_goes_on(&lease->wait, rc, &lease->error));
-    return run_wait_tell(rc, &lease->error);
+    return put_off(lease, rc);
 }
 
 /* Keep the reason for which leases are not renewed.  Called in a thread of the

@@ -392,7 +392,11 @@ static void succeed(run_state *run)
     int rc = run->options->is_once ? run_lease_record(&run->lease) : 0;
 
     if (rc < 0) {
-        end_as(run, cli_status_of(rc), cause_of(cli_status_of(rc)),
+        int status = cli_status_of(rc);
+
+        if (status == CLI_BUSY) /* which would mean that nothing was run */
+            status = CLI_DATABASE;
+        end_as(run, status, cause_of(status),
                "the command succeeded, but its success could not be recorded: "
                "%s",
                run->lease.error.message);
@@ -475,7 +479,8 @@ static void give_up(run_state *run, int rc)
     run->report->cause = cause_of(run->status);
     if (run->status == CLI_BUSY) {
         run->status = run->options->busy_status;
-        return;
+        if (!run->lease.is_unsaid)
+            return;
     }
     if (may_say(run))
         (void)cli_fail(&run->lease.error);

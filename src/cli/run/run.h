@@ -167,6 +167,7 @@ typedef struct run_lease {
     bool is_stale; /* it was reported that the lease is not renewed */
     run_grant grant;
     bool is_done;          /* --once: the work is recorded as done */
+    bool is_unsaid;        /* `error` is to be said, also where it is EBUSY */
     int64_t done_at_us;    /* --once: when it was, before; 0: not known */
     sqlock_error error;    /* of taking, of the loss, or of recording */
     pthread_mutex_t mutex; /* guards the next member */

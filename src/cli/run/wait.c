@@ -270,8 +270,11 @@ int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
         rc = sqlock_obtain(lock, registry, wait->options->name, err);
     if (rc == 0)
         rc = sqlock_lost_fd(lost_fd, *lock, err);
-    if (rc < 0)
+    if (rc < 0) {
+        if (done_fd >= 0)
+            (void)close(done_fd);
         return rc;
+    }
     do {
         rc = acquire(wait, registry, *lock, done_fd, err);
     } while (is_waited_for(wait, rc) && !run_wait_is_over(wait));

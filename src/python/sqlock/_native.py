@@ -13,6 +13,7 @@ import operator
 import os
 from ctypes import POINTER, byref, c_bool, c_char, c_char_p, c_int, c_int64
 from ctypes import c_size_t, c_uint32, c_uint64, c_void_p
+from decimal import Decimal
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 from typing import Type, Union
 
@@ -616,6 +617,8 @@ def choice(choices: Mapping[str, int], value: str, what: str) -> int:
 
 
 def _integer(value: int, what: str, least: int, most: int, limits: str) -> int:
+    if isinstance(value, Decimal) and value.is_finite() and value == int(value):
+        value = int(value)  # as a column NUMERIC is read
     try:
         number = operator.index(value)
     except TypeError:
@@ -656,9 +659,9 @@ def callback(value: Any, what: str) -> Any:
     return value
 
 
-def several(values: Any, what: str, kind: Any = Iterable) -> List[Any]:
+def several(values: Any, what: str, *refused: Any) -> List[Any]:
     """Several values, as a list.  A str would be several, too: its letters."""
-    if isinstance(values, (str, bytes)) or not isinstance(values, kind):
+    if isinstance(values, (str, bytes, *refused)) or not isinstance(values, Iterable):
         raise TypeError(f"{what} must be a list, not {type(values).__name__}")
     return list(values)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from typing import TYPE_CHECKING, Any, List, Mapping, NamedTuple, Optional
-from typing import Sequence, Set, Tuple, Union
+from typing import TYPE_CHECKING, AbstractSet, Any, List, Mapping, NamedTuple
+from typing import Optional, Sequence, Set, Tuple, Union
 
 from . import _native
 from ._block import Block
@@ -175,7 +175,8 @@ class Transaction(Owned, Block):
         """One statement, with a ``?`` for each parameter (``??`` is a question
         mark on PostgreSQL); its rows.  :class:`Timeout`: it took longer than the
         registry's statement_timeout."""
-        parameters = _native.several(parameters, "parameters", Sequence)
+        # Mappings and sets have no order that the statement could have meant.
+        parameters = _native.several(parameters, "parameters", Mapping, AbstractSet)
         values = (_native.Value * len(parameters))()
         for i, parameter in enumerate(parameters):
             values[i] = _native.value_of(parameter)

@@ -1,6 +1,8 @@
 """Arguments of the wrong kind, or out of bounds: one line says which one it is,
 and what it must be."""
 
+from decimal import Decimal
+
 import pytest
 
 import sqlock
@@ -45,6 +47,8 @@ STOCK_CALLS = [
     (lambda s: s.set("x", -BIG - 1), ValueError, "a quantity is out of range"),
     (lambda s: s.deduct("x", "1"), TypeError, "a quantity must be an int, not str"),
     (lambda s: s.deduct("x", True), TypeError, "a quantity must be an int, not bool"),
+    (lambda s: s.deduct("x", Decimal("1.5")), TypeError, "int, not Decimal"),
+    (lambda s: s.deduct("x", Decimal("NaN")), TypeError, "int, not Decimal"),
     (lambda s: s.deduct("x", tx=5), TypeError, "tx must be a Transaction, not int"),
     (lambda s: s.deduct_many(["x"]), TypeError, "quantities must be a dict"),
     (lambda s: s.restore_many([("x", 1)]), TypeError, "quantities must be a dict"),
@@ -58,6 +62,7 @@ TX_CALLS = [
     (lambda t: t.execute("SELECT ?", 5), TypeError, "parameters must be a list"),
     (lambda t: t.execute("SELECT ?", "x"), TypeError, "list, not str"),
     (lambda t: t.execute("SELECT ?", {"x": 5}), TypeError, "list, not dict"),
+    (lambda t: t.execute("SELECT ?", {5}), TypeError, "list, not set"),
     (lambda t: t.execute("SELECT ?", [BIG]), ValueError, "or a str"),
     (lambda t: t.lock(None), TypeError, "names must be a list, not None"),
     (lambda t: t.lock_row("INT_STOCK", "x"), TypeError, "table must be a Table"),
@@ -95,3 +100,17 @@ def test_of_a_transaction(registry, call, kind, text):
 @pytest.mark.databases("sqlite")
 def test_a_wait_of_any_length_is_waited(registry, name):
     registry.acquire(name, wait=HUGE).release()
+
+
+@pytest.mark.databases("sqlite")
+def test_what_a_database_gives_is_an_argument(registry):
+    """A column NUMERIC is read as a Decimal, and a row may be a dict."""
+    row = {"item": "x", "quantity": Decimal(3)}
+    with registry.stock() as stock:
+        stock.set("x", row["quantity"])
+        assert stock.deduct("x", Decimal(1)).left == 2
+    with registry.transaction() as tx:
+        values = [row["item"], 5]
+        assert tx.execute("SELECT ?, ?", dict(enumerate(values)).values()) == [
+            ("x", 5)
+        ]
