@@ -60,6 +60,7 @@ extern "C" {
 /**
  * Publish a text, in place of the one before; "" is one, too.  A statement that
  * arrives late, after an outcome that was not known, replaces no later text.
+ * Another thread's release of the lock waits for this call.
  *
  * @param text UTF-8 of at most SQLOCK_LEADER_TEXT_MAX bytes
  * @return 0           published

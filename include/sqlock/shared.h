@@ -44,7 +44,8 @@ extern "C" {
 /**
  * Turn the caller's exclusive lease into a shared one, with its token, without
  * a moment in which another owner could take the lock.  All acquires of the
- * owner become shared.  A lease that is shared already is renewed.
+ * owner become shared.  A lease that is shared already is renewed.  Another
+ * thread's release, renewal or guard of the lock waits for this call.
  *
  * @return 0           shared now, and renewed
  *         EOWNER      the caller does not hold the lock

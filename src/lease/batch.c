@@ -265,6 +265,15 @@ static bool is_cut(struct parts *parts, const struct lk_batch *part, size_t at,
     return true;
 }
 
+/* Return whether a half of the part has told why it failed. */
+static bool is_told(const struct lk_batch *part)
+{
+    for (size_t i = 0; i < part->count; i++)
+        if (part->items[i].is_told)
+            return true;
+    return false;
+}
+
 int lk_batch_send_parts(struct lk_store *store, struct lk_batch *batch,
                         lk_batch_fn send, int rc, sqlock_error *err)
 {
@@ -292,7 +301,7 @@ int lk_batch_send_parts(struct lk_store *store, struct lk_batch *batch,
         stop = stops_at(&part, rc);
         if (is_refused(&part, rc))
             leave_out(&part, rc);
-        if (rc < 0)
+        if (rc < 0 || is_told(&part))
             err = NULL; /* it tells of the first part that fails */
     }
     return 0;

@@ -126,8 +126,14 @@ static int send_again(struct lk_store *store, struct lk_batch *batch,
 
 /* --- judging --- */
 
+static struct lk_item *named_by(struct lk_batch *batch,
+                                const sqlock_result *result, size_t row)
+{
+    return lk_batch_find(batch, &result->cells[row * result->columns]);
+}
+
 /* Set each item's rc from the answer: 0 or ELOST, or EBUSY if the answer does
- * not say which. */
+ * not say which, as one that names a key in another spelling. */
 static void take_releases(struct lk_batch *batch, const sqlock_result *result,
                           bool was_uncertain)
 {
@@ -137,13 +143,14 @@ static void take_releases(struct lk_batch *batch, const sqlock_result *result,
      * answer names or counts. */
     bool is_known = !was_uncertain && (names_keys || result->affected == 0);
 
+    for (size_t row = 0; names_keys && is_known && row < result->rows; row++)
+        is_known = named_by(batch, result, row) != NULL;
     for (size_t i = 0; i < batch->count; i++)
         batch->items[i].rc = is_all     ? 0
                              : is_known ? SQLOCK_ELOST
                                         : SQLOCK_EBUSY;
     for (size_t row = 0; names_keys && row < result->rows; row++) {
-        struct lk_item *item =
-            lk_batch_find(batch, &result->cells[row * result->columns]);
+        struct lk_item *item = named_by(batch, result, row);
 
         if (item != NULL)
             item->rc = 0;

@@ -10,6 +10,17 @@
 /* Signals the end of a call or of a renewal. */
 static pthread_cond_t has_ended = PTHREAD_COND_INITIALIZER;
 
+/* In a child process the threads that wait here are no more. */
+static void forget_parent(void)
+{
+    has_ended = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, forget_parent);
+}
+
 int lk_call_over(int lost, sqlock_error *err)
 {
     return lk_error(err, lost, "the lease of this lock is over");

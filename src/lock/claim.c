@@ -152,6 +152,15 @@ static bool is_late(const struct lk_part *part)
                : part->is_kept && part->lease.fate == LK_CLAIM_LATE;
 }
 
+/* Return whether the result is that of a statement about several that timed
+ * out, or was not sent after one that did: it is no single lock's. */
+static bool is_of_all(const struct lk_acquisition *a,
+                      const struct lk_item *item, int rc)
+{
+    return rc < 0 || (a->batch.count > 1 && item->is_left_out &&
+                      item->rc == SQLOCK_ETIMEDOUT);
+}
+
 /* Copy each item's result to its part. */
 static void copy_back(const struct lk_acquisition *a, int rc)
 {
@@ -166,7 +175,8 @@ static void copy_back(const struct lk_acquisition *a, int rc)
             part->lease.fate = LK_CLAIM_LATE;
             lk_lease_cap(&part->lease, a->options.ttl_ms);
         }
-        part->rc = rc < 0 ? 0 : a->batch.items[i].rc;
+        part->rc =
+            is_of_all(a, &a->batch.items[i], rc) ? 0 : a->batch.items[i].rc;
     }
 }
 

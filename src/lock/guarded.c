@@ -23,8 +23,8 @@ int lk_guarded_store(const sqlock_lock *lock, struct lk_store **out,
     return rc;
 }
 
-int lk_guard_begin_alone(sqlock_lock *lock, const struct lk_store *store,
-                         struct lk_lease *lease, sqlock_error *err)
+int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
+                   struct lk_lease *lease, sqlock_error *err)
 {
     const struct lk_hold *aside;
     struct lk_hold *hold;

@@ -14,8 +14,8 @@
  * transaction's.  Return 0, EOWNER, ELOST, EEXPIRED, EFORK, EINVAL if the lock
  * is NULL or of another store, or ENOTSUP if the lock is shared, or a downgrade
  * got no answer. */
-int lk_guard_begin_alone(sqlock_lock *lock, const struct lk_store *store,
-                         struct lk_lease *lease, sqlock_error *err);
+int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
+                   struct lk_lease *lease, sqlock_error *err);
 
 /* Get the store of a lock.  Return 0, EINVAL if the lock is NULL, or EFORK. */
 int lk_guarded_store(const sqlock_lock *lock, struct lk_store **out,

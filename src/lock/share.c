@@ -12,12 +12,16 @@
 #include "lock/guarded.h"
 
 /* Note what became of the lease.  Where it is a share now, others of this
- * process may ask for theirs. */
+ * process may ask for theirs; a renewal that has found that out has let them
+ * already. */
 static void note(struct lk_hold *hold, const struct lk_lease *lease)
 {
+    bool was_share;
+
     pthread_mutex_lock(&lk_mutex);
+    was_share = lk_is_share(hold);
     hold->lease = *lease;
-    if (lk_is_share(hold))
+    if (!was_share && lk_is_share(hold))
         lk_pass_turn(hold->slot);
     pthread_mutex_unlock(&lk_mutex);
 }
