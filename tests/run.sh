@@ -398,13 +398,13 @@ queue_repeats() {
 # Take the result of a repetition if it passed, and otherwise that of the first
 # run.
 judge_repeat() { # NUMBER
-    local first=$scratch/first/$1 p f s passed=0 failed=1
+    local first=$scratch/first/$1 p f s passed=0 failed=1 skipped=0
     read -r p f s <"$first.counts"
     [ ! -e "$scratch/$1.counts" ] ||
-        read -r passed failed _ <"$scratch/$1.counts"
+        read -r passed failed skipped <"$scratch/$1.counts"
     rm -f "$scratch/$1".*
     mv "$first".* "$scratch"
-    if [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]; then
+    if [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ] && [ "$skipped" -le "$s" ]; then
         echo "$((p + f)) 0 $s" >"$scratch/$1.counts"
         mv "$scratch/$1.failed" "$scratch/$1.passed"
     fi

@@ -216,7 +216,9 @@ waits_on() {
     resign one
     : >"$dir/terms"
     env --default-signal=HUP "$SQLOCK" --table-prefix "$prefix" lead service -- \
-        sh -c "trap '' HUP; echo one \$\$ >>'$dir/terms'; exit 3" 2>"$dir/err" &
+        sh -c "trap '' HUP; echo one \$\$ >>'$dir/terms'
+            [ \$(wc -l <'$dir/terms') -gt 1 ] || exit 3
+            exec sleep 60" 2>"$dir/err" &
     holder=$!
     helper "$holder"
     until_true grep -q "exited with 3" "$dir/err"

@@ -124,9 +124,12 @@ name_failures() { # NAME LOG STATUS
     }' "$2"
 }
 
-# A failed test that printed one of these proves that the code is wrong.
-final='the history is wrong|ended by signal|GROUP (SETUP|TEARDOWN)'
+# A failure that printed one of these proves that the code is wrong, or is that
+# of a test without those before it.
+final='the history is wrong|two (owners|holders|are let in)|ended by signal'
+final+='|GROUP (SETUP|TEARDOWN)|a test hung|not run after the failure of'
 final+='|ERROR: [A-Za-z]*Sanitizer|WARNING: ThreadSanitizer|runtime error: '
+final+='|Segmentation fault|Aborted|got "13[49]'
 
 # Print the names of a log's failed tests, one on a line, or nothing if they
 # must not be tried again.  A script has one line, the script itself.
@@ -134,10 +137,15 @@ tests_to_repeat() { # NAME LOG STATUS
     if [ "$1" = stress ] || [ -n "$(ended_by "$3")" ] ||
         grep -qE "$final" "$2"; then
         return
-    elif ! grep -q '^\[ RUN ' "$2"; then
+    fi
+    case $1 in
+    */*)
         echo "$1"
         return
-    fi
+        ;;
+    esac
+    # Another status is that of a checker of memory, or of with.sh.
+    [ "$3" -eq 1 ] || return
     awk '
     { sub(/\r$/, "") }
     /^\[ RUN      \]/ { lost += open != ""; open = substr($0, 14); next }

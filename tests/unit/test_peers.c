@@ -193,7 +193,8 @@ static void test_a_service_that_does_not_come_again_is_forgotten(void **state)
     game.m = 0;
     game.opened = 0;
     play(&game, 100);
-    assert_int_equal(game.opened, 2 * game.n);
+    /* a machine that stalls may take one more for time that was used */
+    assert_in_range(game.opened, 2 * game.n, 2 * game.n + 1);
 }
 
 /* Of two services one goes away: the share becomes that of one. */

@@ -80,6 +80,10 @@ counts "of two that fail one may pass then" \
 rm "$dir/once"
 counts "a second run that says nothing passes nothing" \
     1 "0 passed, 1 failed, 0 skipped" "$fails_once; exit 77"
+rm "$dir/once"
+counts "nor does one that skips what failed" \
+    1 "0 passed, 1 failed, 0 skipped" \
+    "$fails_once; echo ok - a; echo skip - it"
 for many in 0 1; do
     rm -f "$dir/once"
     SUITE_AGAIN=$many counts "of more than $many nothing is tried again" \
@@ -135,7 +139,8 @@ is "but was named before, and only it was repeated" \
         why 2 passed, 0 failed, 0 skipped 0"
 rm "$dir/once"
 for proof in 'the history is wrong: two owners' \
-    'WARNING: ThreadSanitizer: data race'; do
+    'WARNING: ThreadSanitizer: data race' 'Segmentation fault' \
+    'not run after the failure of test_b'; do
     names "what proves a fault is not tried again: ${proof%%:*}" \
         "  unit
     test_a
@@ -144,6 +149,19 @@ for proof in 'the history is wrong: two owners' \
         echo '[       OK ] test_a'"
     rm "$dir/once"
 done
+names "nor is a program that did not come to a test" \
+    "  unit
+    exit status 1
+        cannot begin" \
+    "$once && { echo cannot begin; exit 1; }"
+rm "$dir/once"
+names "nor one that a checker of memory has ended" \
+    "  unit
+    test_a
+        why" \
+    "$begins" "$once && { echo why; echo '[  FAILED  ] test_a'; exit 99; }
+    echo '[       OK ] test_a'"
+rm "$dir/once"
 names "nor is anything of a program that ended in a test" \
     "  unit
     test_a

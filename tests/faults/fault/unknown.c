@@ -24,12 +24,15 @@ static void test_F38_claims_cut_before_their_answer_are_found_out(void **state)
     (void)state;
     assert_lock_ok(party_warm_up(&stage.a), &stage.a.err);
     for (unsigned i = 0; i < rounds; i++) {
+        int64_t began_ns = lk_boottime_ns();
         int64_t token;
 
         proxy_arm(stage.proxy, &plan);
         rc = sqlock_acquire(stage.a.locks[0], 0, NULL, &stage.a.err);
         proxy_heal(stage.proxy);
         if (is_late(rc)) {
+            assert_true(lk_boottime_ns() - began_ns >
+                        STATEMENT_MS / 2 * INT64_C(1000000));
             assert_becomes_true(stage_row(0).client[0] == '\0', PATIENCE_MS);
             continue;
         }
