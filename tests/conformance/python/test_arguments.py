@@ -111,6 +111,4 @@ def test_what_a_database_gives_is_an_argument(registry):
         assert stock.deduct("x", Decimal(1)).left == 2
     with registry.transaction() as tx:
         values = [row["item"], 5]
-        assert tx.execute("SELECT ?, ?", dict(enumerate(values)).values()) == [
-            ("x", 5)
-        ]
+        assert tx.execute("SELECT ?, ?", dict(enumerate(values)).values()) == [("x", 5)]
