@@ -50,6 +50,9 @@ extern const struct topic topic_together;
 extern const struct topic topic_quorum;
 extern const struct topic topic_quorum_servers;
 
+/* Make a column of that type ignore case, on a server. */
+void loosen(struct fixture *f, const char *table, const char *column,
+            const char *type);
 /* Make the column LOCK_KEY of a table ignore case.  On SQLite the table is made
  * anew, as a table there cannot change. */
 void loosen_key(struct fixture *f, const char *table);

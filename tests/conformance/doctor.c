@@ -106,31 +106,17 @@ static void test_no_table_is_a_failure(void **state)
  * made anew, as a table there cannot change. */
 static void loosen_region(struct fixture *f, const char *table)
 {
-    if (f->database->bit == ON_MYSQL)
-        (void)sql_run(&f->sql,
-                      "ALTER TABLE %s MODIFY REGION VARCHAR(100) CHARACTER SET "
-                      "utf8mb4 COLLATE utf8mb4_general_ci NOT NULL",
-                      table);
-    if (f->database->bit == ON_POSTGRES) {
-        /* Another test makes the same one, maybe at the same time. */
-        (void)sql_try(&f->sql, NULL,
-                      "CREATE COLLATION IF NOT EXISTS loose (provider = icu, "
-                      "locale = 'und-u-ks-level2', deterministic = false)");
-        (void)sql_run(&f->sql,
-                      "ALTER TABLE %s ALTER COLUMN REGION TYPE VARCHAR(100) "
-                      "COLLATE loose",
-                      table);
-    }
-    if (f->database->bit == ON_SQLITE) {
-        (void)sql_run(&f->sql, "DROP TABLE %s", table);
-        (void)sql_run(&f->sql,
-                      "CREATE TABLE %s (LOCK_KEY TEXT NOT NULL, "
-                      "REGION TEXT COLLATE NOCASE NOT NULL, CLIENT_ID TEXT, "
-                      "CREATED_DATE INTEGER NOT NULL, "
-                      "EXPIRED_AFTER INTEGER NOT NULL, "
-                      "PRIMARY KEY (LOCK_KEY, REGION))",
-                      table);
-    }
+    loosen(f, table, "REGION", "VARCHAR(100)");
+    if (f->database->bit != ON_SQLITE)
+        return;
+    (void)sql_run(&f->sql, "DROP TABLE %s", table);
+    (void)sql_run(&f->sql,
+                  "CREATE TABLE %s (LOCK_KEY TEXT NOT NULL, "
+                  "REGION TEXT COLLATE NOCASE NOT NULL, CLIENT_ID TEXT, "
+                  "CREATED_DATE INTEGER NOT NULL, "
+                  "EXPIRED_AFTER INTEGER NOT NULL, "
+                  "PRIMARY KEY (LOCK_KEY, REGION))",
+                  table);
 }
 
 /* The advice "...: ALTER TABLE ..." is a statement that cures. */

@@ -10,35 +10,40 @@
 #include "sqlock/many.h"
 #include "sqlock/stats.h"
 
-void loosen_key(struct fixture *f, const char *table)
+void loosen(struct fixture *f, const char *table, const char *column,
+            const char *type)
 {
     if (f->database->bit == ON_MYSQL)
         (void)sql_run(&f->sql,
-                      "ALTER TABLE %s MODIFY LOCK_KEY CHAR(36) CHARACTER SET "
-                      "utf8mb4 COLLATE utf8mb4_general_ci NOT NULL",
-                      table);
-    if (f->database->bit == ON_POSTGRES) {
-        /* Another test makes the same one, maybe at the same time. */
-        (void)sql_try(&f->sql, NULL,
-                      "CREATE COLLATION IF NOT EXISTS loose (provider = icu, "
-                      "locale = 'und-u-ks-level2', deterministic = false)");
-        (void)sql_run(&f->sql,
-                      "ALTER TABLE %s ALTER COLUMN LOCK_KEY TYPE CHAR(36) "
-                      "COLLATE loose",
-                      table);
-    }
-    if (f->database->bit == ON_SQLITE) {
-        (void)sql_run(&f->sql, "DROP TABLE %s", table);
-        (void)sql_run(&f->sql,
-                      "CREATE TABLE %s (LOCK_KEY TEXT COLLATE NOCASE NOT NULL, "
-                      "REGION TEXT NOT NULL, CLIENT_ID TEXT, "
-                      "CREATED_DATE INTEGER NOT NULL, "
-                      "EXPIRED_AFTER INTEGER NOT NULL, "
-                      "FENCE INTEGER NOT NULL DEFAULT 0, LOCK_NAME TEXT, "
-                      "HOLDER TEXT, QUEUE TEXT, SHARERS TEXT, "
-                      "PRIMARY KEY (LOCK_KEY, REGION))",
-                      table);
-    }
+                      "ALTER TABLE %s MODIFY %s %s CHARACTER SET utf8mb4 "
+                      "COLLATE utf8mb4_general_ci NOT NULL",
+                      table, column, type);
+    if (f->database->bit != ON_POSTGRES)
+        return;
+    /* Another test makes the same one, maybe at the same time. */
+    (void)sql_try(&f->sql, NULL,
+                  "CREATE COLLATION IF NOT EXISTS loose (provider = icu, "
+                  "locale = 'und-u-ks-level2', deterministic = false)");
+    (void)sql_run(&f->sql,
+                  "ALTER TABLE %s ALTER COLUMN %s TYPE %s COLLATE loose", table,
+                  column, type);
+}
+
+void loosen_key(struct fixture *f, const char *table)
+{
+    loosen(f, table, "LOCK_KEY", "CHAR(36)");
+    if (f->database->bit != ON_SQLITE)
+        return;
+    (void)sql_run(&f->sql, "DROP TABLE %s", table);
+    (void)sql_run(&f->sql,
+                  "CREATE TABLE %s (LOCK_KEY TEXT COLLATE NOCASE NOT NULL, "
+                  "REGION TEXT NOT NULL, CLIENT_ID TEXT, "
+                  "CREATED_DATE INTEGER NOT NULL, "
+                  "EXPIRED_AFTER INTEGER NOT NULL, "
+                  "FENCE INTEGER NOT NULL DEFAULT 0, LOCK_NAME TEXT, "
+                  "HOLDER TEXT, QUEUE TEXT, SHARERS TEXT, "
+                  "PRIMARY KEY (LOCK_KEY, REGION))",
+                  table);
 }
 
 #define COUNT 3
