@@ -13,7 +13,7 @@
 #include "admin/sharers.h"
 #include "admin/waiters.h"
 #include "base/error.h"
-#include "lease/leader.h"
+#include "lease/leader_text.h"
 #include "lease/skew.h"
 
 #define INFO_COLUMNS 10

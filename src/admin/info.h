@@ -34,7 +34,7 @@ int lk_info_of_key(struct lk_store *store, const char *key, sqlock_info **out,
                    sqlock_error *err);
 
 /* Return whether the leader of a row of lk_info_of_key() has published a text,
- * and tells of changes (lease/leader.h). */
+ * and tells of changes (lease/leader_text.h). */
 bool lk_info_tells(sqlock_info *row);
 
 /* Sort the rows, and replace *rows.  Return 0, or ENOMEM with *rows as it

@@ -3,9 +3,9 @@
  *
  * One statement reads the row at a time; between two, the thread sleeps.  A
  * leader that has published a text tells of changes, where the database can
- * (lease/leader.h): then the thread sleeps until it is told, and looks when the
- * lease is over, which nobody tells, or now and then, since what is told may be
- * lost.  Otherwise, and while nobody leads, it polls.
+ * (lease/leader_text.h): then the thread sleeps until it is told.  It looks
+ * when the lease is over, which nobody tells, and now and then, since what is
+ * told may be lost.  Otherwise, and while nobody leads, it polls.
  */
 #include <inttypes.h>
 #include <poll.h>

@@ -283,8 +283,8 @@ typedef enum sqlock_statement_kind {
      * affected: 1, or 0 if there is no row or no value changed. */
     SQLOCK_SQL_PERMITS,
 
-    /* Write the text :shown of a leader into SHARERS (lease/leader.h), unless
-     * the lease is over, the row has permits, or a text of the lease is there
+    /* Write the text :shown of a leader into SHARERS (lease/leader_text.h),
+     * unless the lease is over, the row has permits, or a text of it is there
      * with a later :serial.  TELL, if that is there.  affected: 1 or 0, also 0
      * if no value changed.  Missing as ENQUEUE. */
     SQLOCK_SQL_PUBLISH,

@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "db/transaction.h"
 #include "lease/arguments.h"
-#include "lease/share.h"
 
 static int by_key(const void *a, const void *b)
 {
@@ -327,7 +326,7 @@ int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
 
     if (store->statements[kind].text == NULL)
         return batch->items[0].lease.weight > 0
-                   ? lk_share_unsupported(store, err)
+                   ? lk_store_unshared(store, err)
                    : lk_error(err, SQLOCK_ENOTSUP,
                               "the driver has no statement for many leases");
     rc = lk_arguments_of(&arguments, store, batch, kind, err);

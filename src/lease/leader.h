@@ -1,33 +1,11 @@
 /*
- * leader.h - the text that a leader publishes, in its row's SHARERS
- *
- * A leader is who has the lock alone.  SHARERS says nothing about such a lease,
- * so its text stands there, in a form that no reader of sharers takes for a
- * group's (sharer.h): neither a group's CLIENT_ID nor permits are found in it.
- *
- *     {"leader":"<CLIENT_ID>","told":"<serial>","text":"<text>"}
- *
- * The text counts while its CLIENT_ID is that of the row and the lease is not
- * over: nobody has to take it away.  It is ASCII, whatever the database's
- * encoding: what is not printable, and " and \, is written as \uHHHH.
- *
- * The serial, of 16 digits, rises with each text that a process publishes: a
- * statement that is carried out late does not replace a later text.
- *
- * "told" says that the leader's process rings at all bells (SQLOCK_SQL_TELL)
- * with each text and when it gives the lead up: who observes it need not poll.
- * Otherwise there is "kept".  The statements of leases without a text are not
- * longer for it, and nobody need know who observes.
+ * leader.h - publish the text of a leader (leader_text.h), and tell of it
  */
 #ifndef LK_LEADER_H
 #define LK_LEADER_H
 
 #include "lease/lease.h"
 #include "lease/store.h"
-#include "sqlock/leader.h"
-
-/* Check a text that is to be published.  Return 0 or EINVAL. */
-int lk_leader_check(const char *text, sqlock_error *err);
 
 /* Publish a text that lk_leader_check() has accepted, under an exclusive lease.
  * Return 0, also if a later text is there; ELOST; EEXPIRED; ECONFLICT: the lock
@@ -40,17 +18,5 @@ int lk_leader_publish(struct lk_store *store, const struct lk_lease *lease,
  * process tells at all.  A failure is theirs to outlast: they look again when
  * the lease that they have seen is over. */
 void lk_leader_tell(struct lk_store *store, const char *key);
-
-/* Return whether the row's leader, with that CLIENT_ID, has published a text,
- * and tells of changes. */
-bool lk_leader_tells(const char *sharers, const char *client_id);
-
-/* Return the serial of the text that CLIENT_ID has published; 0: none. */
-int64_t lk_leader_serial(const char *sharers, const char *client_id);
-
-/* Read the text that CLIENT_ID has published from that of SHARERS, which may be
- * NULL.  Return false if there is none. */
-bool lk_leader_text(const char *sharers, const char *client_id,
-                    char out[SQLOCK_LEADER_TEXT_MAX + 1]);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "lease/leader.h"
+#include "lease/leader_text.h"
 #include "lease/skew.h"
 #include "lease/sharer.h"
 

@@ -11,19 +11,11 @@
 #include "lease/leader.h"
 #include "lease/row.h"
 
-int lk_share_unsupported(const struct lk_store *store, sqlock_error *err)
-{
-    return lk_error(err, SQLOCK_ENOTSUP,
-                    "%s has a layout of Spring's, on which locks cannot be "
-                    "shared: see `sqlock init` for a table of sqlock's own",
-                    store->table.plain);
-}
-
 int lk_share_check(const struct lk_store *store, uint32_t weight,
                    uint32_t permits, sqlock_error *err)
 {
     if (store->statements[SQLOCK_SQL_SHARE].text == NULL)
-        return lk_share_unsupported(store, err);
+        return lk_store_unshared(store, err);
     if (permits > LK_PERMITS_MAX)
         return lk_error(err, SQLOCK_EINVAL,
                         "a lock cannot have %u permits, at most %u", permits,

@@ -14,9 +14,6 @@
 int lk_share_check(const struct lk_store *store, uint32_t weight,
                    uint32_t permits, sqlock_error *err);
 
-/* Say that the table has one of Spring's layouts, and return ENOTSUP. */
-int lk_share_unsupported(const struct lk_store *store, sqlock_error *err);
-
 /* Turn the exclusive lease into a reader's, with its token, and renew it; no
  * other exclusive holder has the lock in between.  Return 0; ELOST; EEXPIRED;
  * ECONFLICT: the lock has permits; EUNCERTAIN: the mode is not known, call it

@@ -69,19 +69,6 @@ struct lk_store {
     uint32_t identity_epoch;  /* the changes of the epoch until then */
 };
 
-/* Initialize the struct, without I/O.  Afterwards call lk_store_clear(),
- * whether lk_store_open() has succeeded, failed or not been called. */
-void lk_store_init(struct lk_store *store);
-
-/* Connect, find the table and read it once.  Strings are copied.  Results as
- * sqlock_registry_open(). */
-int lk_store_open(struct lk_store *store, const char *url,
-                  const sqlock_options *options, sqlock_error *err);
-
-/* Stop the background service, end the connections and free the store.  No
- * other thread may use the store. */
-void lk_store_clear(struct lk_store *store);
-
 /* Check that this thread may use the store.  Return 0; EFORK in a child of the
  * process that opened it; or EINUSE in a callback on_event of the store.
  * lk_store_ours(), for queries, does not look at callbacks. */
@@ -98,6 +85,10 @@ int lk_store_of(sqlock_registry *registry, struct lk_store **out,
 int lk_store_key(sqlock_registry *registry, const char *name,
                  struct lk_store **out, char key[SQLOCK_KEY_SIZE],
                  sqlock_error *err);
+
+/* Say that the table has one of Spring's layouts, whose locks cannot be shared,
+ * and return ENOTSUP. */
+int lk_store_unshared(const struct lk_store *store, sqlock_error *err);
 
 /* Return a number for a lock, from table, region and key. */
 int64_t lk_lock_number(const struct lk_store *store, const char *key);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/owner.h"
 #include "lease/batch.h"
+#include "lease/open.h"
 #include "lock/hold.h"
 #include "lock/registry.h"
 #include "lock/release.h"

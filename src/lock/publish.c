@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/thread.h"
 #include "lease/leader.h"
+#include "lease/leader_text.h"
 #include "lock/call.h"
 #include "lock/guarded.h"
 

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 #include "lease/batch.h"
-#include "lease/store.h"
+#include "lease/open.h"
 #include "support/workers.h"
 #include "unit.h"
 
