@@ -238,8 +238,7 @@ typedef struct sqlock_options {
     sqlock_ownership ownership; /* default SQLOCK_OWNED_BY_THREAD */
     sqlock_key_rule key_rule;   /* default SQLOCK_KEY_CURRENT */
     /* Longest TTL of the Spring peers; default 10 000.  It decides expiry on
-     * the four-column layout, and not that of sqlock's own leases there.  A
-     * longer lease of a peer is reported by the event CLOCK_AHEAD. */
+     * the four-column layout, and not that of sqlock's own leases there. */
     uint32_t peer_ttl_ms;
     /* Limit for opening a connection, in addition to that of the statement that
      * needs it, 10 ms to 1 hour; default 5000.  For renewals it is at most

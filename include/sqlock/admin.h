@@ -53,11 +53,6 @@ typedef struct sqlock_info {
                            that is not sqlock; "broken by ..." after
                            sqlock_break(), also when free; else NULL when free
                            or not known */
-    int64_t ahead_ms;   /* at least how far the holder's clock is ahead: the row
-                           was acquired in the future, or by a peer for longer
-                           than peer_ttl_ms, which may also be its TTL; the most
-                           that this registry has seen of the holder; 0: nothing
-                           is known */
     int64_t held_ms;    /* since it was acquired; when expired, until it
                            expired; 0 when free; -1: not known, as of a Spring
                            service that took over a row which sqlock had used.

@@ -40,19 +40,13 @@ extern "C" {
                                                   it has granted */           \
     X(CLOCK_STEP,    "clock_step",    WARNING) /* the database's clock has    \
                                                   stepped */                  \
-    X(CLOCK_AHEAD,   "clock_ahead",   WARNING) /* key: the clock of its       \
-                                                  holder is ahead, or its TTL \
-                                                  longer than peer_ttl_ms */  \
     X(ITEM_MISSING,  "item_missing",  WARNING) /* the quantity of a           \
                                                   reservation cannot be given \
                                                   back */                     \
     X(NOT_RENEWED,   "not_renewed",   WARNING) /* code: leases could not be   \
                                                   renewed; tried again until  \
                                                   they are over. lock: where  \
-                                                  one is refused alone */     \
-    X(CLOCK_BEHIND,  "clock_behind",  WARNING) /* key: the clock of its       \
-                                                  holder is behind: its lease \
-                                                  ends before it believes */
+                                                  one is refused alone */
 /* clang-format on */
 
 /** Kind of an event. */

@@ -1,8 +1,7 @@
 /*
  * diagnose_rows.c - find, from the rows of a region, holders that do not run
- * sqlock and holders whose clocks are off
+ * sqlock
  */
-#include <inttypes.h>
 #include <string.h>
 
 #include "admin/diagnose.h"
@@ -38,32 +37,6 @@ static void report_peers(struct lk_checks *checks, const sqlock_info *rows,
                  count, region, held);
 }
 
-static void report_clocks(struct lk_checks *checks, const sqlock_info *rows,
-                          size_t count)
-{
-    const sqlock_info *worst = NULL;
-    size_t ahead = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        if (rows[i].ahead_ms == 0)
-            continue;
-        ahead++;
-        if (worst == NULL || rows[i].ahead_ms > worst->ahead_ms)
-            worst = &rows[i];
-    }
-    if (worst != NULL)
-        lk_check(checks, "clock", SQLOCK_WARNING,
-                 "set the clocks of all machines by NTP and the time zone of "
-                 "Spring's JVMs to UTC; if the TTL of the peers is longer, "
-                 "say so: peer_ttl_ms (--peer-ttl)",
-                 "%zu held from the future, or for longer than a peer's TTL: "
-                 "%s was written by a clock that is at least %" PRId64
-                 ".%03" PRId64 " s ahead of the database's, or its TTL is "
-                 "longer",
-                 ahead, worst->name != NULL ? worst->name : worst->key,
-                 worst->ahead_ms / 1000, worst->ahead_ms % 1000);
-}
-
 void lk_diagnose_rows(struct lk_checks *checks, const char *url,
                       const sqlock_options *options)
 {
@@ -81,14 +54,12 @@ void lk_diagnose_rows(struct lk_checks *checks, const char *url,
     rc = sqlock_registry_open(&registry, url, &own, &err);
     if (rc == 0)
         rc = sqlock_find(registry, &all, &rows, &count, &err);
-    if (rc == 0) {
+    if (rc == 0)
         report_peers(checks, rows, count, sqlock_registry_layout(registry),
                      own.region);
-        report_clocks(checks, rows, count);
-    } else {
+    else
         lk_check(checks, "peers", SQLOCK_FAILURE, NULL,
                  "the locks cannot be listed: %s", err.message);
-    }
     sqlock_info_free(rows, count);
     (void)sqlock_registry_close(registry, NULL);
 }

@@ -14,7 +14,6 @@
 #include "admin/waiters.h"
 #include "base/error.h"
 #include "lease/leader_text.h"
-#include "lease/skew.h"
 
 #define INFO_COLUMNS 10
 #define TEXTS_SIZE 65536
@@ -231,7 +230,6 @@ static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
         out->state = SQLOCK_HELD;
         out->remaining_ms = remaining_us / 1000;
     }
-    out->ahead_ms = (lk_skew_us(store, cells) + 999) / 1000;
     rc = copy_text(list, &out->name,
                    cells[6].type == SQLOCK_TEXT ? cells[6].text : NULL);
     holder = holder_of(out, &cells[7], store->layout, &last);

@@ -1,6 +1,5 @@
 /*
- * cmd_ls.c - `sqlock ls`: list locks, and warn of those whose holder's clock is
- * off, since such a lock stays held for longer than a lease lasts
+ * cmd_ls.c - `sqlock ls`: list locks
  */
 #include "cli.h"
 
@@ -10,8 +9,6 @@
 #include <unistd.h>
 
 #include <jansson.h>
-
-#define WARNED_MAX 10 /* locks that a warning names */
 
 static sqlock_find_options how = SQLOCK_FIND_INIT;
 static int64_t limit;
@@ -75,30 +72,6 @@ static int print_json(const cli *app, const sqlock_info *rows, size_t count)
     return CLI_OK;
 }
 
-/* Warn of locks that, by the database's clock, were acquired in the future or
- * for longer than --peer-ttl; name the first WARNED_MAX.  If its holder dies,
- * such a lock stays held for longer than a lease lasts. */
-static void warn_of_clocks(const sqlock_info *rows, size_t count)
-{
-    char ahead[CLI_NUMBER_SIZE];
-    size_t warned = 0;
-    char *name;
-    size_t i;
-
-    for (i = 0; i < count; i++) {
-        if (rows[i].ahead_ms == 0 || ++warned > WARNED_MAX)
-            continue;
-        name = cli_escape(rows[i].name != NULL ? rows[i].name : rows[i].key);
-        if (name != NULL)
-            cli_note("%s: the clock of its holder is at least %s ahead of the "
-                     "database's, or its TTL is longer than --peer-ttl",
-                     name, cli_duration_text(ahead, rows[i].ahead_ms));
-        free(name);
-    }
-    if (warned > WARNED_MAX)
-        cli_note("and %zu more locks have such a holder", warned - WARNED_MAX);
-}
-
 /* Buffer stdout in large blocks if it is a file or pipe: with the size that
  * stdio chooses, a million rows of 100 bytes would take 25,000 writes. */
 static void buffer_output(void)
@@ -126,7 +99,6 @@ static int run_ls(cli *app)
     if (rc < 0)
         return cli_fail(&err);
     status = app->json ? print_json(app, rows, count) : print_rows(rows, count);
-    warn_of_clocks(rows, count);
     sqlock_info_free(rows, count);
     return status;
 }

@@ -207,7 +207,7 @@ json_t *cli_info_json(const sqlock_info *row)
     bool has_client = row->client_id[0] != '\0';
 
     return json_pack(
-        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, "
+        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, "
         "s:o, s:o, s:s, s:I, s:I, s:I, s:o, s:o}",
         "key", cli_json_text(row->key), "name", cli_json_text(row->name),
         "state", cli_state_name(row->state), "holder",
@@ -216,8 +216,8 @@ json_t *cli_info_json(const sqlock_info *row)
         json_number(row->token, row->token != 0), "acquired_at",
         row->acquired_at_us != 0 ? json_time(row->acquired_at_us) : json_null(),
         "expires_at", json_time(row->expires_at_us), "remaining_ms",
-        (json_int_t)row->remaining_ms, "ahead_ms", (json_int_t)row->ahead_ms,
-        "held_ms", json_number(row->held_ms, row->held_ms >= 0), "waiters",
+        (json_int_t)row->remaining_ms, "held_ms",
+        json_number(row->held_ms, row->held_ms >= 0), "waiters",
         json_number(row->waiters, row->waiters >= 0), "waiter_names",
         row->waiters >= 0 ? lines_json(row->waiter_names) : json_null(),
         "last_holder", cli_json_text(row->last_holder), "region",

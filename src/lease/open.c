@@ -167,7 +167,6 @@ void lk_store_init(struct lk_store *store)
     lk_random_uuid(number);
     memcpy(store->number, number, sizeof store->number - 1);
     (void)pthread_mutex_init(&store->mutex, NULL);
-    lk_looks_init(&store->looks);
     lk_service_init(&store->background);
     lk_resolver_init(&store->resolver, store);
     lk_together_init(&store->together);
@@ -181,7 +180,6 @@ void lk_store_clear(struct lk_store *store)
     for (size_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++)
         lk_statement_clear(&store->statements[kind]);
     lk_db_clear(&store->db);
-    lk_looks_clear(&store->looks);
     (void)pthread_mutex_destroy(&store->mutex);
     free(store->region);
     free(store->prefix);

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "lease/leader_text.h"
-#include "lease/skew.h"
 #include "lease/sharer.h"
 
 void lk_row_add_sharers(struct lk_row *row, const char *sharers,
@@ -122,7 +121,6 @@ int lk_rows_read(struct lk_store *store, struct lk_batch *batch,
 
         if (item != NULL)
             from_cells(&item->row, cells, &item->lease);
-        lk_skew_tell(store, cells);
     }
     sqlock_result_clear(&result);
     return rc;

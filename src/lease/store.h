@@ -18,7 +18,6 @@
 #include "db/table.h"
 #include "lease/together.h"
 #include "lease/options.h"
-#include "lease/looks.h"
 #include "lease/resolver.h"
 #include "sqlock.h"
 #include "sqlock/event.h"
@@ -59,7 +58,6 @@ struct lk_store {
     _Atomic int64_t closing_since_ns;
     /* open transactions and stocks, which use the store until they end */
     atomic_uint users;
-    struct lk_looks looks; /* at rows, for skew.h */
     pthread_mutex_t mutex; /* guards the following fields; innermost */
     enum lk_row_lock_reach row_locks;
     /* identity of server and table, read by the first transaction on a

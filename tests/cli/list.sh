@@ -27,24 +27,6 @@ is_expired() { # NAME
     [ "$(sq show "$1" --json | json state)" = expired ]
 }
 
-# Twelve rows look as if Spring services had written them, with longer leases
-# than --peer-ttl: `ls` reports that the clocks of ten holders are off, and
-# counts the others.
-off_clocks() {
-    local i
-    for i in {10..21}; do
-        take "off$i" 60
-    done
-    client <<<"UPDATE ${prefix}LOCK SET HOLDER = NULL WHERE REGION = '$region'"
-    is "rows of a Spring service" "$?" 0
-    run --peer-ttl 1 ls
-    is "a list with clocks that are off: exit status" "$status" 0
-    is "the first of these locks are named" \
-        "$(grep -c ': the clock of its holder' <<<"$err")" 10
-    like "and the others counted" "$err" "*and [1-9] more locks*"
-    give_all
-}
-
 chosen() {
     run run free_one true
     take beta 60
@@ -257,7 +239,6 @@ for one in $(databases); do
     states
     tops
     waiting
-    off_clocks
 done
 
 # Spring's layouts have no names: `ls` prints keys.

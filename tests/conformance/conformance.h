@@ -37,7 +37,7 @@ extern const struct topic topic_orphans;
 extern const struct topic topic_capabilities;
 extern const struct topic topic_batches;
 extern const struct topic topic_codes;
-extern const struct topic topic_skew;
+extern const struct topic topic_forgetful;
 extern const struct topic topic_beside;
 extern const struct topic topic_clock_back;
 extern const struct topic topic_refused;

@@ -19,7 +19,7 @@ static const struct topic *const topics[] = {
     &topic_crosswise,      &topic_doctor,
     &topic_once,           &topic_orphans,
     &topic_capabilities,   &topic_codes,
-    &topic_batches,        &topic_skew,
+    &topic_batches,        &topic_forgetful,
     &topic_beside,         &topic_clock_back,
     &topic_refused,        &topic_limits,
     &topic_search_path,    &topic_sharers,

@@ -166,7 +166,6 @@ class Info(ctypes.Structure):
         ("remaining_ms", c_int64),
         ("name", c_char_p),
         ("holder", c_char_p),
-        ("ahead_ms", c_int64),
         ("held_ms", c_int64),
         ("region", c_char_p),
         ("waiters", ctypes.c_int32),

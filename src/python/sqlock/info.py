@@ -34,8 +34,6 @@ class LockInfo(NamedTuple):
     #: Seconds since 1970, by the database's clock.
     acquired_at: Optional[float]
     expires_at: float
-    #: Seconds by which the holder's clock is ahead, at least.
-    ahead: float
     #: None but where :meth:`Registry.list` reads all regions.
     region: Optional[str]
     #: How many processes wait; None on Spring's layouts, where nobody knows.
@@ -81,7 +79,6 @@ def info_of(row: Any) -> LockInfo:
         remaining=row.remaining_ms / 1000,
         acquired_at=row.acquired_at_us / 1e6 or None,
         expires_at=row.expires_at_us / 1e6,
-        ahead=row.ahead_ms / 1000,
         region=decoded(row.region),
         waiters=row.waiters if row.waiters >= 0 else None,
         place=row.place,

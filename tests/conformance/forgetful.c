@@ -1,0 +1,69 @@
+/*
+ * forgetful.c - a server that may lose commits in a crash is told of by an
+ * event (F61)
+ */
+#include "conformance.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "sqlock/event.h"
+
+static struct {
+    pthread_mutex_t mutex; /* guards the following fields */
+    unsigned lines;        /* events about such a server */
+    char last[512];        /* text of the last one */
+} heard = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void hear(void *context, const sqlock_event *event)
+{
+    (void)context;
+    if (event->kind != SQLOCK_EVENT_FORGETFUL)
+        return;
+    pthread_mutex_lock(&heard.mutex);
+    heard.lines++;
+    (void)snprintf(heard.last, sizeof heard.last, "%s", event->text);
+    pthread_mutex_unlock(&heard.mutex);
+}
+
+/* Return what the server's settings say: 0 if a crash loses no commit. */
+static int64_t may_forget(struct fixture *f)
+{
+    if (f->database->bit == ON_SQLITE)
+        return 0;
+    if (f->database->bit == ON_POSTGRES)
+        return sql_integer(&f->sql,
+                           "SELECT COUNT(*) FROM pg_settings WHERE name IN"
+                           " ('fsync', 'full_page_writes') AND setting ="
+                           " 'off'");
+    return sql_integer(&f->sql, "SELECT @@innodb_flush_log_at_trx_commit <> 1"
+                                " OR (@@log_bin AND @@sync_binlog <> 1)");
+}
+
+static void test_F61_a_server_that_forgets_is_told_at_open(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+
+    options.on_event = hear;
+    heard.lines = 0;
+    registry = fixture_registry(f, &options);
+    lock = lock_obtain(registry, f->name);
+    /* The event is sent once, however many connections are opened. */
+    lock_take_and_give(lock);
+    assert_int_equal(heard.lines, may_forget(f) != 0 ? 1 : 0);
+    if (heard.lines > 0) {
+        assert_contains(heard.last,
+                        f->database->bit == ON_POSTGRES ? " = off" : " = ");
+        assert_true(check_one_line(heard.last));
+    }
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_F61_a_server_that_forgets_is_told_at_open, ON_ALL, IN_SQLOCK),
+};
+const struct topic topic_forgetful = TOPIC(tests);
