@@ -401,8 +401,8 @@ CASE e ->> 3 WHEN '000000' THEN 1000000000 ELSE (e ->> 3)::bigint END
 (SELECT count(pg_notify('sqlock_' || left(W.id, 8) || substr(W.id, 10, 4), W.id))
   FROM (SELECT e ->> 0 AS id,
       sum({weight_of_ticket}) OVER (ORDER BY place) AS upto
-    FROM json_array_elements(R.queue::json -> 'q') WITH ORDINALITY
-      AS Q (e, place)
+    FROM json_array_elements(CASE WHEN R.room > 0
+        THEN R.queue::json -> 'q' END) WITH ORDINALITY AS Q (e, place)
     WHERE e ->> 0 IS NOT NULL) AS W
   WHERE W.upto <= R.room) < 0
 -- ---- define ring_sharers (sqlock poll)

@@ -333,7 +333,7 @@ iif(json_extract(value, '$[3]') = '000000', 1000000000,
 (SELECT count(sqlock_ring(substr(id, 1, 8) || substr(id, 10, 4), id))
   FROM (SELECT json_extract(value, '$[0]') AS id,
       sum({weight_of_ticket}) OVER (ORDER BY key) AS upto
-    FROM json_each(R.queue, '$.q')
+    FROM json_each(iif(R.room > 0, R.queue, NULL), '$.q')
     WHERE type = 'array')
   WHERE upto <= R.room) < 0
 -- ---- define ring_sharers (sqlock poll)

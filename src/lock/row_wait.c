@@ -88,9 +88,9 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
         lk_slot_drop_session(part->slot);
     if (!has_bell || row->place < 0 || may_services_come)
         return LK_ROW_WAIT_POLL;
-    /* Behind sharers nobody has the bell of the one before. */
+    /* Of sharers nobody has a bell; whoever has a ticket has one. */
     if (lk_bell_of(store)->is_of_one &&
-        (row->is_shared || is_silent(wait, part, before)))
+        ((row->is_shared && row->place == 0) || is_silent(wait, part, before)))
         return LK_ROW_WAIT_POLL;
     if (wait->look_ns == 0)
         wait->look_ns = lk_after_ms(now, LK_TICKET_FRESH_MS);

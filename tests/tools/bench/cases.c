@@ -272,8 +272,17 @@ static const struct bench_case waiting_cases[] = {
         .teardown = queue_teardown,
     },
     {
+        .name = "permits",
+        .what = "all clients a lock with three permits, held for --hold",
+        .baseline = "row-queue",
+        .takes_turns = true,
+        .setup = permits_setup,
+        .operation = permits_turn,
+        .teardown = queue_teardown,
+    },
+    {
         .name = "poller",
-        .what = "the same, tried every 100 ms, as Spring does",
+        .what = "handoff, tried every 100 ms, as Spring does",
         .baseline = "poller",
         .takes_turns = true,
         .setup = poller_setup,

@@ -101,6 +101,9 @@ int poller_setup(void **state, const struct bench_target *target,
 int poller_turn(void *state, unsigned client, struct bench_failure *failure);
 void queue_teardown(void *state);
 int queue_turn(void *state, unsigned client, struct bench_failure *failure);
+int permits_setup(void **state, const struct bench_target *target,
+                  struct bench_failure *failure);
+int permits_turn(void *state, unsigned client, struct bench_failure *failure);
 int row_setup(void **state, const struct bench_target *target,
               struct bench_failure *failure);
 void row_teardown(void *state);

@@ -94,15 +94,36 @@ static int give_back(struct queue_state *state, struct bench_failure *failure)
     return 0;
 }
 
-int queue_turn(void *opaque, unsigned client, struct bench_failure *failure)
+static int take_turn(struct queue_state *state, unsigned client,
+                     const sqlock_acquire_options *options,
+                     struct bench_failure *failure)
 {
-    struct queue_state *state = opaque;
     sqlock_error err = {0};
 
-    if (sqlock_acquire(state->lock, SQLOCK_FOREVER, NULL, &err) < 0)
+    if (sqlock_acquire(state->lock, SQLOCK_FOREVER, options, &err) < 0)
         return bench_fail(failure, "sqlock_acquire: %s", err.message);
     hold(state->first + client, state->hold_ns);
     return give_back(state, failure);
+}
+
+int queue_turn(void *opaque, unsigned client, struct bench_failure *failure)
+{
+    return take_turn(opaque, client, NULL, failure);
+}
+
+int permits_setup(void **out, const struct bench_target *target,
+                  struct bench_failure *failure)
+{
+    return set_up(out, target, "bench permits", failure);
+}
+
+int permits_turn(void *opaque, unsigned client, struct bench_failure *failure)
+{
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+
+    options.mode = SQLOCK_SHARED;
+    options.permits = 3;
+    return take_turn(opaque, client, &options, failure);
 }
 
 int poller_turn(void *opaque, unsigned client, struct bench_failure *failure)
