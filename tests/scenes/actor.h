@@ -119,7 +119,7 @@ struct set {
 void actor_obtain(struct player *player, struct set *set);
 
 /* Check the results of a call for many: those of each=, with "," between. */
-void actor_check_each(struct player *player, const struct set *set);
+void actor_check_each(struct player *player, const int *results, size_t count);
 
 /* The verbs of locks.c, take.c and fds.c. */
 void actor_drop(struct player *player);
@@ -141,6 +141,11 @@ void actor_use_request(struct player *player);
 
 /* Perform a step about a transaction; return false if it is none. */
 bool actor_use_tx(struct player *player);
+
+/* Perform a step about stock; return false if it is none.  Close what such
+ * steps have opened. */
+bool actor_use_stock(struct player *player);
+void actor_close_stocks(void);
 
 /* Begin and abandon requests, count= times, at different moments. */
 void actor_storm(struct player *player);

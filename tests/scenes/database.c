@@ -226,25 +226,54 @@ static void change_row(struct play *play, const struct step *step)
 size_t stage_statement(struct play *play, char *out, size_t size,
                        const char *statement)
 {
+    static const char *const words[] = {"@stock", "@locks", "@scene",
+                                        "@prefix"};
     size_t at = 0;
 
     while (*statement != '\0' && at + 1 < size) {
-        const char *name =
-            strncmp(statement, "@stock", 6) == 0   ? stage_stock(play)
-            : strncmp(statement, "@locks", 6) == 0 ? play->f->table
-            : strncmp(statement, "@scene", 6) == 0 ? play->f->name
-                                                   : NULL;
+        size_t i = 0;
 
-        if (name == NULL) {
+        while (i < 4 && strncmp(statement, words[i], strlen(words[i])) != 0)
+            i++;
+        if (i == 4) {
             out[at++] = *statement++;
             continue;
         }
-        at += (size_t)snprintf(out + at, size - at, "%s", name);
-        statement += 6;
+        at += (size_t)snprintf(out + at, size - at, "%s",
+                               i == 0   ? stage_stock(play)
+                               : i == 1 ? play->f->table
+                               : i == 2 ? play->f->name
+                                        : play->f->prefix);
+        statement += strlen(words[i]);
     }
     at = at < size ? at : size - 1;
     out[at] = '\0';
     return at;
+}
+
+/* "moves O of=TABLE.COLUMN hours=N": move a time of an order in one of sqlock's
+ * tables of stock. */
+static void move_time(struct play *play, const struct step *step)
+{
+    const struct fixture *f = play->f;
+    const char *of = step_option(step, "of");
+    long hours = strtol(step_option(step, "hours"), NULL, 10);
+    int length = (int)strcspn(of, ".");
+    char by[64];
+
+    if (f->database->bit == ON_POSTGRES)
+        (void)snprintf(by, sizeof by, "%s + interval '%ld hours'",
+                       of + length + 1, hours);
+    else if (f->database->bit == ON_MYSQL)
+        (void)snprintf(by, sizeof by, "TIMESTAMPADD(HOUR, %ld, %s)", hours,
+                       of + length + 1);
+    else
+        (void)snprintf(by, sizeof by, "%s + %ld000000", of + length + 1,
+                       hours * 3600);
+    (void)sql_run(&play->f->sql,
+                  "UPDATE %s%.*s SET %s = %s WHERE ORDER_ID LIKE '%s@%s%%'",
+                  f->prefix, length, of, of + length + 1, by, step->name,
+                  f->name);
 }
 
 /* "runs:" and "sees: -> N": any statement. */
@@ -261,6 +290,34 @@ static struct result run_statement(struct play *play, const struct step *step)
     return is(0);
 }
 
+/* "is_bounded id=N from=A to=B", "is_unbounded": a CHECK of the application's
+ * table; on SQLite, where none can be added, a trigger. */
+static void bound_stock(struct play *play, const struct step *step)
+{
+    struct fixture *f = play->f;
+    const char *table = stage_stock(play);
+    bool is_sqlite = f->database->bit == ON_SQLITE;
+
+    if (says(step, "is_unbounded"))
+        (void)sql_run(&f->sql,
+                      is_sqlite ? "DROP TRIGGER %s_bound"
+                                : "ALTER TABLE %s DROP CONSTRAINT %s_bound",
+                      table, table);
+    else if (is_sqlite)
+        (void)sql_run(&f->sql,
+                      "CREATE TRIGGER %s_bound BEFORE UPDATE ON %s WHEN NEW.id "
+                      "= %s AND NEW.a NOT BETWEEN %s AND %s BEGIN SELECT "
+                      "RAISE(ABORT, 'out of bounds'); END",
+                      table, table, step_option(step, "id"),
+                      step_option(step, "from"), step_option(step, "to"));
+    else
+        (void)sql_run(&f->sql,
+                      "ALTER TABLE %s ADD CONSTRAINT %s_bound CHECK (id <> %s "
+                      "OR a BETWEEN %s AND %s)",
+                      table, table, step_option(step, "id"),
+                      step_option(step, "from"), step_option(step, "to"));
+}
+
 /* The rows of the application's table. */
 struct result stage_of_stock(struct play *play, const struct step *step)
 {
@@ -269,6 +326,10 @@ struct result stage_of_stock(struct play *play, const struct step *step)
     (void)stage_stock(play);
     if (says(step, "is_untouched"))
         return is(stock_is_untouched(play->f));
+    if (says(step, "is_bounded") || says(step, "is_unbounded")) {
+        bound_stock(play, step);
+        return is(0);
+    }
     if (!says(step, "has"))
         return unknown();
     return is(
@@ -311,6 +372,13 @@ struct result stage_stranger(struct play *play, const struct step *step)
         fixture_set_back(f, key);
     } else if (says(step, "expires")) {
         fixture_expire(f, name);
+    } else if (says(step, "adds_up")) {
+        return is((int)sql_integer(&f->sql,
+                                   "SELECT COALESCE(SUM(DELTA), 0) FROM "
+                                   "%sSTOCK_ENTRY WHERE ITEM = '%s'",
+                                   f->prefix, name));
+    } else if (says(step, "moves")) {
+        move_time(play, step);
     } else if (says(step, "frees")) {
         (void)sql_run(&f->sql,
                       "UPDATE %s SET CLIENT_ID = NULL WHERE LOCK_KEY = '%s'",

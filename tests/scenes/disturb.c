@@ -18,10 +18,15 @@
 #define RULES_MAX 6
 #define VALUES_MAX 40
 
+/* Beside enum tap_call, of stock, whose statements have no names: what makes a
+ * change last, a COMMIT or an UPDATE that commits by itself; what begins one;
+ * and the reading of an order's answer. */
+enum { OF_SALES = TAP_CALLS + 1, OF_WRITES, OF_ANSWERS };
+
 /* The meaning of a word: calls of a kind, or those of some statements. */
 struct kind {
     const char *word;
-    enum tap_call call;
+    int call;          /* an enum tap_call, or of those above */
     int statements[6]; /* up to the first -1 */
 };
 
@@ -32,6 +37,9 @@ static const struct kind kinds[] = {
     {"begin", TAP_BEGIN, {-1}},
     {"commit", TAP_COMMIT, {-1}},
     {"rollback", TAP_ROLLBACK, {-1}},
+    {"sale", OF_SALES, {-1}},
+    {"write", OF_WRITES, {-1}},
+    {"answer", OF_ANSWERS, {-1}},
     {"claim",
      TAP_EXECUTE,
      {SQLOCK_SQL_CLAIM, SQLOCK_SQL_CLAIM_UNQUEUED, SQLOCK_SQL_CLAIM_MANY,
@@ -68,7 +76,7 @@ struct rule {
     bool by_others;  /* only those of the library's threads */
     bool from_begin; /* only since a transaction has begun, or before */
     bool until_begin;
-    char key[SQLOCK_KEY_SIZE];
+    char key[96]; /* of a lock, or the id of an order; "": any */
 };
 
 /* A statement that was not sent when it should have been. */
@@ -101,13 +109,27 @@ void disturb_by_player(void)
 
 /* ------------------------------------------------------------ the choice -- */
 
+static bool is_about_stock(int call, const struct tap_event *event)
+{
+    bool is_statement = event->call == TAP_EXECUTE && event->text != NULL;
+    bool is_update = is_statement && strstr(event->text, "UPDATE ") != NULL;
+
+    if (call == OF_ANSWERS)
+        return is_statement && strstr(event->text, "BALANCE FROM ") != NULL;
+    if (call == OF_WRITES)
+        return event->call == TAP_BEGIN || is_update;
+    return event->call == TAP_COMMIT || (is_update && !tap.has_begun);
+}
+
 static bool is_of_kind(const struct kind *kind, const struct tap_event *event)
 {
     const sqlock_registry *registry = tap.actor->registry;
 
     if (kind->call == TAP_CALLS)
         return event->call != TAP_ABORT && event->call != TAP_OPEN;
-    if (event->call != kind->call)
+    if (kind->call > TAP_CALLS)
+        return is_about_stock(kind->call, event);
+    if ((int)event->call != kind->call)
         return false;
     if (kind->statements[0] < 0)
         return true;
@@ -239,6 +261,7 @@ static int add_rule(struct player *player, enum act act)
 {
     const struct step *step = &player->step;
     const char *code = step_option(step, "code");
+    const char *order = step_option(step, "order");
     struct rule *rule = &tap.rules[tap.count];
 
     if (tap.count == RULES_MAX)
@@ -261,6 +284,8 @@ static int add_rule(struct player *player, enum act act)
     tap.count++;
     tap.met = 0;
     tap.has_begun = false;
+    if (order != NULL)
+        (void)snprintf(rule->key, sizeof rule->key, "%s", order);
     return step->name == NULL
                ? 0
                : sqlock_key_of(rule->key, step->name, SQLOCK_KEY_CURRENT, NULL);

@@ -74,16 +74,16 @@ void actor_forget(struct player *player)
 }
 
 /* Check the results of a call for many: those of each=, with "," between. */
-void actor_check_each(struct player *player, const struct set *set)
+void actor_check_each(struct player *player, const int *results, size_t count)
 {
     const char *each = step_option(&player->step, "each");
 
-    for (size_t i = 0; each != NULL && i < set->count; i++) {
+    for (size_t i = 0; each != NULL && i < count; i++) {
         char expected[64];
 
         (void)snprintf(expected, sizeof expected, "%.*s",
                        (int)strcspn(each, ","), each);
-        if (!result_is(expected, set->results[i]))
+        if (!result_is(expected, results[i]))
             actor_refuse(&player->outcome, "the result of a lock is another");
         each += strcspn(each, ",");
         each += *each == ',';

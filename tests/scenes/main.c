@@ -9,6 +9,7 @@
 #include "actor.h"
 #include "play.h"
 #include "random.h"
+#include "support/shop.h"
 #include "support/suite_main.h"
 
 static void test_scene(void **state)
@@ -50,6 +51,8 @@ int main(int argc, char **argv)
         .lanes = 3,
         .stops_servers = true,
         .campaign_seconds = 5000,
+        .open = shop_create,
+        .close = shop_drop,
     };
     const char *folder = getenv("SQLOCK_TEST_SCENES");
     struct scenes scenes;

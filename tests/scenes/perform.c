@@ -208,7 +208,10 @@ static void write_words(struct play *play, char out[1024],
                                one == names ? " " : ",",
                                play_name(play, name, one));
     for (size_t i = 0; i < step->option_count; i++)
-        at += (size_t)snprintf(out + at, 1024 - at, " %s", step->options[i]);
+        at += (size_t)snprintf(out + at, 1024 - at, " %s",
+                               strncmp(step->options[i], "order=", 6) == 0
+                                   ? play_name(play, name, step->options[i])
+                                   : step->options[i]);
     if (step_option(step, "id") != NULL)
         at += (size_t)snprintf(out + at, 1024 - at, " table=%s",
                                stage_stock(play));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sqlock/async.h"
+#include "sqlock/stock.h"
 
 int result_number(const char *word, size_t length)
 {
@@ -27,6 +28,12 @@ int result_number(const char *word, size_t length)
                  {"granted", SQLOCK_REQUEST_HELD},
                  {"releasing", SQLOCK_REQUEST_RELEASING},
                  {"lost", SQLOCK_REQUEST_LOST},
+                 /* of a reservation */
+                 {"reserved", SQLOCK_STOCK_RESERVED},
+                 {"claimed", SQLOCK_STOCK_CLAIMED},
+                 {"undone", SQLOCK_STOCK_CANCELLED},
+                 {"lapsed", SQLOCK_STOCK_EXPIRED},
+                 {"due", ORDER_IS_DUE},
 #define SQLOCK_X(name, value, text) {#name, (value)},
                  SQLOCK_ERRORS(SQLOCK_X)
 #undef SQLOCK_X

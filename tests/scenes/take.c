@@ -185,7 +185,7 @@ void actor_take(struct player *player)
     limit_fds(player, false);
     if (outcome->rc == 0)
         outcome->token = sqlock_token(set.locks[0]);
-    actor_check_each(player, &set);
+    actor_check_each(player, set.results, set.count);
 }
 
 void actor_give(struct player *player)
@@ -194,7 +194,7 @@ void actor_give(struct player *player)
 
     actor_obtain(player, &set);
     player->outcome.rc = release(player, &set);
-    actor_check_each(player, &set);
+    actor_check_each(player, set.results, set.count);
 }
 
 void actor_renew(struct player *player)
@@ -213,7 +213,7 @@ void actor_renew(struct player *player)
     if (step_option(&player->step, "same_token") != NULL &&
         sqlock_token(set.locks[0]) != token)
         actor_refuse(outcome, "a renewal changes the token");
-    actor_check_each(player, &set);
+    actor_check_each(player, set.results, set.count);
 }
 
 /* Return whether a call may end so while the driver fails now and then. */

@@ -198,7 +198,7 @@ static int give_up(struct player *player, sqlock_error *err)
     rc = set.is_many
              ? sqlock_abandon_many(set.locks, set.count, set.results, err)
              : sqlock_abandon(set.locks[0], err);
-    actor_check_each(player, &set);
+    actor_check_each(player, set.results, set.count);
     return rc;
 }
 
@@ -223,17 +223,16 @@ static void add_name(void *context, const char *name)
 
 static int lock_names(struct player *player, sqlock_error *err)
 {
-    static _Thread_local struct set set;
     struct names names = {.count = 0};
+    int results[LOCKED_MAX];
     int rc;
 
     actor_each_name(&player->step, add_name, &names);
     rc = sqlock_tx_lock(player->session.tx, names.all, names.count,
                         actor_ms(&player->step, "wait", 0),
-                        step_option(&player->step, "skip") != NULL, set.results,
+                        step_option(&player->step, "skip") != NULL, results,
                         err);
-    set.count = names.count;
-    actor_check_each(player, &set);
+    actor_check_each(player, results, names.count);
     return rc;
 }
 

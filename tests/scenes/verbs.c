@@ -244,6 +244,7 @@ static void close_registry(struct player *player)
 {
     struct actor *actor = player->actor;
 
+    actor_close_stocks();
     if (actor->registry != NULL)
         player->outcome.rc =
             sqlock_registry_close(actor->registry, &player->outcome.err);
@@ -307,7 +308,7 @@ void actor_perform(struct player *player)
         {"closes_registry", close_registry},
     };
 
-    if (actor_use_tx(player))
+    if (actor_use_tx(player) || actor_use_stock(player))
         return;
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         if (strcmp(player->step.verb, verbs[i].verb) == 0) {

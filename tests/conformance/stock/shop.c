@@ -1,38 +1,11 @@
 /*
- * shop.c - create, fill and read sqlock's tables of stock, with the fixture's
- * prefix
+ * shop.c - fill and read sqlock's tables of stock (support/shop.h)
  */
 #include "suite.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-static const char *const tables[] = {"STOCK", "STOCK_ENTRY",
-                                     "STOCK_RESERVATION", "STOCK_BUCKET"};
-
-const char *shop_table(const struct fixture *f, const char *name, char out[64])
-{
-    (void)snprintf(out, 64, "%s%s", f->prefix, name);
-    return out;
-}
-
-void shop_create(struct fixture *f)
-{
-    sqlock_options options = fixture_options(f);
-    int rc = sqlock_stock_schema_create(f->url, &options, &f->err);
-
-    assert_ok(rc);
-}
-
-void shop_drop(struct fixture *f)
-{
-    char name[64];
-
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        (void)sql_try(&f->sql, NULL, "DROP TABLE %s",
-                      shop_table(f, tables[i], name));
-}
 
 const char *shop_item(struct fixture *f, int64_t quantity)
 {
@@ -171,14 +144,6 @@ int64_t shop_read(struct fixture *f, sqlock_stock *stock, const char *item)
     return there;
 }
 
-int64_t shop_expire(struct fixture *f, sqlock_stock *stock)
-{
-    int64_t expired = -1;
-
-    assert_ok(sqlock_stock_expire(stock, &expired, &f->err));
-    return expired;
-}
-
 const char *shop_reserve(struct fixture *f, sqlock_stock *stock,
                          const char *item, int64_t quantity, int64_t ttl_ms)
 {
@@ -192,46 +157,15 @@ const char *shop_reserve(struct fixture *f, sqlock_stock *stock,
     return order;
 }
 
-void shop_expect_state(struct fixture *f, sqlock_stock *stock,
-                       const char *order, sqlock_stock_state expected)
+void shop_let_time_pass(struct fixture *f, const char *order)
 {
-    sqlock_stock_state found = SQLOCK_STOCK_RESERVED;
-    int64_t remaining_ms = -1;
-    int rc =
-        sqlock_stock_status(stock, NULL, order, &found, &remaining_ms, &f->err);
-
-    assert_ok(rc);
-    assert_int_equal(found, expected);
-    if (expected != SQLOCK_STOCK_RESERVED)
-        assert_int_equal(remaining_ms, 0);
-}
-
-/* Move the end of a reservation by so many hours. */
-static void move_end(struct fixture *f, const char *order, int hours)
-{
-    char by[96];
+    const char *by =
+        f->database->bit == ON_POSTGRES ? "EXPIRES_AT - interval '2 hours'"
+        : f->database->bit == ON_MYSQL  ? "TIMESTAMPADD(HOUR, -2, EXPIRES_AT)"
+                                        : "EXPIRES_AT - 7200000000";
     char table[64];
 
-    if (f->database->bit == ON_POSTGRES)
-        (void)snprintf(by, sizeof by, "EXPIRES_AT + interval '%d hours'",
-                       hours);
-    else if (f->database->bit == ON_MYSQL)
-        (void)snprintf(by, sizeof by, "TIMESTAMPADD(HOUR, %d, EXPIRES_AT)",
-                       hours);
-    else
-        (void)snprintf(by, sizeof by, "EXPIRES_AT + %" PRId64,
-                       hours * INT64_C(3600000000));
     (void)sql_run(&f->sql,
                   "UPDATE %s SET EXPIRES_AT = %s WHERE ORDER_ID = '%s'",
                   shop_table(f, "STOCK_RESERVATION", table), by, order);
-}
-
-void shop_let_time_pass(struct fixture *f, const char *order)
-{
-    move_end(f, order, -2);
-}
-
-void shop_give_time(struct fixture *f, const char *order)
-{
-    move_end(f, order, 2);
 }

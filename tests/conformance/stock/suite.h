@@ -5,14 +5,12 @@
 #define TESTS_STOCK_SUITE_H
 
 #include "sqlock/stock.h"
+#include "support/shop.h"
 #include "support/suite_main.h"
 
 extern const struct topic topic_answers;
 extern const struct topic topic_lines;
-extern const struct topic topic_orders;
 extern const struct topic topic_transactions;
-extern const struct topic topic_reservations;
-extern const struct topic topic_expiry;
 extern const struct topic topic_retention;
 extern const struct topic topic_coalesced;
 extern const struct topic topic_buckets;
@@ -27,14 +25,7 @@ int sell(int argc, char **argv);
 
 /* --- shop.c --- */
 
-/* Except shop_drop(), a function that does not succeed fails the test. */
-
-/* Create sqlock's tables of stock, and drop them. */
-void shop_create(struct fixture *f);
-void shop_drop(struct fixture *f);
-
-/* Write the name of a table, with the fixture's prefix, to `out`; return it. */
-const char *shop_table(const struct fixture *f, const char *name, char out[64]);
+/* A function that does not succeed fails the test. */
 
 /* Insert a new item with that quantity into sqlock's table.  Return its name,
  * which is valid until the 16th call from here. */
@@ -99,14 +90,8 @@ int64_t shop_read(struct fixture *f, sqlock_stock *stock, const char *item);
  * `ttl_ms`, which is valid until the next call. */
 const char *shop_reserve(struct fixture *f, sqlock_stock *stock,
                          const char *item, int64_t quantity, int64_t ttl_ms);
-/* Assert the state of a reservation; one that has ended has no time left. */
-void shop_expect_state(struct fixture *f, sqlock_stock *stock,
-                       const char *order, sqlock_stock_state expected);
-/* Let reservations expire whose time is over.  Return how many expired. */
-int64_t shop_expire(struct fixture *f, sqlock_stock *stock);
 /* Move the end of a reservation that lasts SHOP_LONG_MS two hours back, into
- * the past of the database's clock; and two hours forth. */
+ * the past of the database's clock. */
 void shop_let_time_pass(struct fixture *f, const char *order);
-void shop_give_time(struct fixture *f, const char *order);
 
 #endif

@@ -28,67 +28,6 @@ static void deduct(struct fixture *f, sqlock_stock *stock, const char *order,
     assert_false(answer.is_duplicate);
 }
 
-static void sell_out(struct fixture *f, sqlock_stock_strategy strategy,
-                     bool has_orders)
-{
-    sqlock_stock *stock = shop_open(f, strategy);
-    const char *item = shop_item(f, 10);
-    char orders[6][96];
-    const char *order[6];
-
-    for (int i = 0; i < 6; i++) {
-        (void)snprintf(orders[i], sizeof orders[i], "%s/%d/%d", item,
-                       (int)strategy, i);
-        order[i] = has_orders ? orders[i] : NULL;
-    }
-    deduct(f, stock, order[0], item, 3, 0, 7);
-    deduct(f, stock, order[1], item, 8, SQLOCK_EINSUFFICIENT, 7);
-    deduct(f, stock, order[2], item, 6, 0, 1);
-    deduct(f, stock, order[3], item, 2, SQLOCK_EINSUFFICIENT, 1);
-    deduct(f, stock, order[4], item, 1, 0, 0);
-    deduct(f, stock, order[5], item, INT64_MAX, SQLOCK_EINSUFFICIENT, 0);
-    deduct(f, stock, has_orders ? f->name : NULL, "no such item", 1,
-           SQLOCK_ENOTFOUND, -1);
-    assert_int_equal(shop_read(f, stock, item), 0);
-    assert_stock(f, item, 0, has_orders ? -10 : 0);
-    sqlock_stock_close(stock);
-}
-
-static void test_each_strategy_sells_out_exactly(void **state)
-{
-    struct fixture *f = *state;
-
-    each_strategy
-    {
-        sell_out(f, strategy, false);
-        fixture_next(f);
-        sell_out(f, strategy, true);
-        fixture_next(f);
-    }
-}
-
-static void test_what_is_restored_and_set_can_be_deducted(void **state)
-{
-    struct fixture *f = *state;
-
-    each_strategy
-    {
-        sqlock_stock *stock = shop_open(f, strategy);
-        const char *item = shop_item(f, 0);
-        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
-        deduct(f, stock, NULL, item, 1, SQLOCK_EINSUFFICIENT, 0);
-        assert_ok(
-            sqlock_stock_restore(stock, NULL, NULL, item, 5, &answer, &f->err));
-        deduct(f, stock, NULL, item, 2, 0, 3);
-        assert_ok(
-            sqlock_stock_set(stock, NULL, NULL, item, 100, &answer, &f->err));
-        assert_int_equal(answer.left, 100);
-        assert_int_equal(shop_there(f, item), 100);
-        deduct(f, stock, NULL, item, 100, 0, 0);
-        sqlock_stock_close(stock);
-    }
-}
-
 /* An addition goes to the item's row, while most of the item is in buckets. */
 static void test_what_is_restored_is_told_with_what_is_in_buckets(void **state)
 {
@@ -140,23 +79,6 @@ static void test_what_is_left_in_the_row_is_told_beside_buckets(void **state)
         deduct(f, stock, NULL, item, 9, SQLOCK_EINSUFFICIENT, 8);
         sqlock_stock_close(stock);
     }
-}
-
-/* An item that is set for the first time is made. */
-static void test_setting_makes_an_item(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
-    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
-
-    assert_ok(
-        sqlock_stock_set(stock, NULL, "made", f->name, 7, &answer, &f->err));
-    assert_int_equal(shop_read(f, stock, f->name), 7);
-    assert_int_equal(shop_sum(f, f->name), 7);
-    assert_ok(
-        sqlock_stock_set(stock, NULL, "less", f->name, 2, &answer, &f->err));
-    assert_int_equal(shop_sum(f, f->name), 2);
-    sqlock_stock_close(stock);
 }
 
 /* The other strategies find quantities that were spread over buckets. */
@@ -262,46 +184,6 @@ struct market {
     const char *item;
 };
 
-/* All threads together deduct exactly the quantity that is there. */
-static int sell_all_of_it(struct worker *worker)
-{
-    const struct market *market = worker->context;
-
-    for (int i = 0; i < SALES; i++) {
-        char order[96];
-
-        (void)snprintf(order, sizeof order, "%s/%u/%d", market->item,
-                       worker->index, i);
-        worker_expect(worker, 0,
-                      sqlock_stock_deduct(market->stocks[worker->index % 2],
-                                          NULL, i % 3 == 0 ? order : NULL,
-                                          market->item, 1, NULL, &worker->err));
-    }
-    return 0;
-}
-
-static void test_nobody_is_refused_what_is_there(void **state)
-{
-    struct fixture *f = *state;
-
-    each_strategy
-    {
-        struct workers workers;
-        struct market market = {
-            .stocks = {shop_open_at(f->a, strategy),
-                       shop_open_at(f->b, strategy)},
-            .item = shop_item(f, SELLERS * SALES),
-        };
-        workers_start(&workers, SELLERS, sell_all_of_it, &market);
-        workers_join(&workers);
-        assert_stock(f, market.item, 0, -SELLERS * SALES / 3);
-        deduct(f, market.stocks[0], NULL, market.item, 1, SQLOCK_EINSUFFICIENT,
-               0);
-        sqlock_stock_close(market.stocks[0]);
-        sqlock_stock_close(market.stocks[1]);
-    }
-}
-
 /* Half of the threads restore what they have deducted: that goes to the item's
  * row, and from there to the buckets while other threads deduct from them. */
 static int take_and_bring(struct worker *worker)
@@ -347,104 +229,6 @@ static void test_buckets_are_rebalanced_under_load(void **state)
     }
     print_message("%llu times\n", (unsigned long long)rebalances);
     assert_true(rebalances > 1);
-}
-
-/* A sale in a thread that is held up at its COMMIT. */
-struct stall {
-    sqlock_stock *stock;
-    const char *item;
-    atomic_bool is_held;
-    atomic_bool may_go;
-    bool went_by_itself;
-    int rc;
-};
-
-static int hold_up(void *context, const struct tap_event *event)
-{
-    struct stall *stall = context;
-    bool expected = false;
-    int64_t deadline = check_deadline_ns(PATIENCE_MS);
-
-    if (event->call != TAP_COMMIT ||
-        !atomic_compare_exchange_strong(&stall->is_held, &expected, true))
-        return 0;
-    while (!atomic_load(&stall->may_go) && !stall->went_by_itself)
-        stall->went_by_itself = !check_pause(deadline);
-    return 0;
-}
-
-static int sell_one(struct worker *worker)
-{
-    struct stall *stall = worker->context;
-
-    stall->rc = sqlock_stock_deduct(stall->stock, NULL, NULL, stall->item, 1,
-                                    NULL, &worker->err);
-    return 0;
-}
-
-/* A sale is held up at its COMMIT, and has the item's row locked.  A second
- * sale of the item ends with EBUSY by its own deadline. */
-static void test_a_sale_behind_one_that_hangs_ends_by_its_deadline(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_options settings = fixture_options(f);
-    sqlock_registry *registry;
-    sqlock_stock_options options = SQLOCK_STOCK_INIT;
-    struct stall stall = {.item = shop_item(f, 10)};
-    struct worker worker;
-
-    options.strategy = SQLOCK_STOCK_PESSIMISTIC;
-    options.deadline_ms = 100;
-    settings.statement_timeout_ms = 500;
-    registry = fixture_tapped(f, &settings);
-    assert_ok(sqlock_stock_open(&stall.stock, registry, &options, &f->err));
-    tap_hooks(hold_up, NULL, &stall);
-    worker_start(&worker, sell_one, &stall);
-    assert_becomes_true(atomic_load(&stall.is_held), PATIENCE_MS);
-    assert_fails(SQLOCK_EBUSY,
-                 sqlock_stock_deduct(stall.stock, NULL, NULL, stall.item, 1,
-                                     NULL, &f->err));
-    atomic_store(&stall.may_go, true);
-    worker_join(&worker);
-    tap_hooks(NULL, NULL, NULL);
-    assert_false(stall.went_by_itself);
-    assert_int_equal(shop_there(f, stall.item), stall.rc == 0 ? 9 : 10);
-    sqlock_stock_close(stall.stock);
-    registry_end(registry);
-}
-
-/* An attempt that begins before the deadline has the time of a statement, in
- * which the server tells that the row is locked: nothing is uncertain. */
-static void test_a_locked_item_is_busy_at_the_deadline(void **state)
-{
-    static const sqlock_stock_strategy strategies[] = {
-        SQLOCK_STOCK_CONDITIONAL, SQLOCK_STOCK_PESSIMISTIC,
-        SQLOCK_STOCK_OPTIMISTIC, SQLOCK_STOCK_COALESCED, SQLOCK_STOCK_BUCKETS};
-    struct fixture *f = *state;
-    sqlock_options settings = fixture_options(f);
-    sqlock_stock_options options = SQLOCK_STOCK_INIT;
-    const char *item = shop_item(f, 10);
-    sqlock_registry *registry;
-    char table[64];
-
-    settings.statement_timeout_ms = PATIENCE_MS;
-    registry = fixture_registry(f, &settings);
-    options.deadline_ms = 100;
-    assert_int_equal(sql_begin(&f->sql), 0);
-    (void)sql_integer(&f->sql, "SELECT 1 FROM %s WHERE ITEM = '%s' FOR UPDATE",
-                      shop_table(f, "STOCK", table), item);
-    for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
-        sqlock_stock *stock;
-
-        options.strategy = strategies[i];
-        assert_ok(sqlock_stock_open(&stock, registry, &options, &f->err));
-        assert_fails(SQLOCK_EBUSY, sqlock_stock_deduct(stock, NULL, NULL, item,
-                                                       1, NULL, &f->err));
-        sqlock_stock_close(stock);
-    }
-    assert_int_equal(sql_rollback(&f->sql), 0);
-    assert_int_equal(shop_there(f, item), 10);
-    registry_end(registry);
 }
 
 /* A program that was built when the structs had fewer members: nothing is
@@ -559,19 +343,13 @@ static const struct test tests[] = {
     TEST(test_a_row_that_ends_within_a_member_is_refused),
     TEST(test_structs_are_as_large_as_the_callers_header_has_them),
     TEST(test_a_struct_without_its_size_is_refused),
-    TEST(test_nobody_is_refused_what_is_there),
-    TEST(test_each_strategy_sells_out_exactly),
-    TEST(test_what_is_restored_and_set_can_be_deducted),
     TEST(test_what_is_restored_is_told_with_what_is_in_buckets),
     TEST(test_what_is_left_in_the_row_is_told_beside_buckets),
-    TEST(test_setting_makes_an_item),
     TEST(test_all_items_are_listed),
     TEST(test_other_strategies_find_what_is_in_buckets),
     TEST(test_nobody_is_refused_while_other_buckets_have_enough),
     TEST(test_a_stock_may_be_opened_with_fewer_buckets),
     TEST(test_buckets_are_rebalanced_under_load),
-    TEST(test_a_sale_behind_one_that_hangs_ends_by_its_deadline),
-    TEST_ON(test_a_locked_item_is_busy_at_the_deadline, ON_SERVERS, 0),
 };
 
 const struct topic topic_answers = TOPIC(tests);

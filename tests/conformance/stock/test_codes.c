@@ -1,7 +1,6 @@
 /*
  * test_codes.c - calls on a stock return only the codes listed in
- * sqlock/stock.h, whatever the database answers; and a commit with an unknown
- * outcome is reported as such
+ * sqlock/stock.h, whatever the database answers
  */
 #include "suite.h"
 
@@ -9,7 +8,6 @@
 #include <stdlib.h>
 
 #include "support/contract.h"
-#include "support/tap.h"
 
 /* The objects of one call of the tables below. */
 struct sale {
@@ -19,11 +17,8 @@ struct sale {
     sqlock_tx *tx;
 };
 
-/* The deadline of an operation: short where the database stays away; long where
- * the database is there again, so that a busy machine finds the outcome out. */
-#define HASTY_MS (100 * SLOWNESS)
-#define AMPLE_MS 10000
-static uint32_t deadline_ms = HASTY_MS;
+/* The deadline of an operation: the database stays away. */
+#define DEADLINE_MS (100 * SLOWNESS)
 
 static sqlock_stock *open_stock(struct contract *c,
                                 sqlock_stock_strategy strategy)
@@ -34,7 +29,7 @@ static sqlock_stock *open_stock(struct contract *c,
     options.strategy = strategy;
     options.buckets = 2;
     options.attempts = 3;
-    options.deadline_ms = deadline_ms;
+    options.deadline_ms = DEADLINE_MS;
     assert_becomes_true(
         sqlock_stock_open(&stock, c->registry, &options, &c->f->err) == 0,
         PATIENCE_MS);
@@ -279,129 +274,8 @@ static void test_stock_keeps_to_its_codes(void **state)
     contract_check(*state, calls, sizeof calls / sizeof *calls);
 }
 
-/* Another transaction has the item's row locked: the server's limit of time
- * ends the statements, and the result is EBUSY.  If a busy machine brings the
- * server's answer too late (ELOST), try again. */
-static void test_a_locked_item_is_busy(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    struct contract c = {.f = f};
-    int64_t until = check_deadline_ns(PATIENCE_MS);
-    char table[64];
-    int rc;
-
-    options.statement_timeout_ms = fixture_is_oracles(f) ? 5000 : 2000;
-    c.registry = fixture_registry(f, &options);
-    prepare_conditional(&c);
-    assert_int_equal(sql_begin(&f->sql), 0);
-    (void)sql_run(&f->sql, "UPDATE %s SET VERSION = 1 WHERE ITEM = '%s'",
-                  shop_table(f, "STOCK", table),
-                  ((struct sale *)c.state)->item);
-    do
-        rc = call_reserve(&c, &f->err);
-    while (rc == SQLOCK_ELOST && check_pause(until));
-    assert_int_equal(sql_rollback(&f->sql), 0);
-    assert_fails(SQLOCK_EBUSY, rc);
-    end_sale(&c);
-    registry_end(c.registry);
-}
-
-/* --- a commit with an unknown outcome --- */
-
-static unsigned commits;
-static bool is_gone; /* no database from the first commit on */
-
-static int lose_commit(void *context, const struct tap_event *event, int rc)
-{
-    (void)context;
-    if (event->call != TAP_COMMIT || rc < 0 || commits++ > 0)
-        return rc;
-    return SQLOCK_EUNCERTAIN;
-}
-
-static int go_away(void *context, const struct tap_event *event)
-{
-    (void)context;
-    (void)event;
-    return is_gone && commits > 0 ? SQLOCK_EUNREACHABLE : 0;
-}
-
-static const struct {
-    const char *name;
-    void (*prepare)(struct contract *c);
-    int (*call)(struct contract *c, sqlock_error *err);
-    int found_out; /* the result, if the database is there again */
-    int64_t there; /* the quantity, after the call was carried out once */
-} losses[] = {
-    {"deduct", prepare_pessimistic, call_deduct, 0, 7},
-    {"deduct once", prepare_pessimistic, call_deduct_once, SQLOCK_EUNCERTAIN,
-     7},
-    {"restore", prepare_conditional, call_restore, SQLOCK_EUNCERTAIN, 13},
-    {"set", prepare_conditional, call_set, 0, 3},
-    {"reserve", prepare_conditional, call_reserve, 0, 7},
-    {"claim", prepare_reserved, call_claim, 0, 6},
-    {"cancel", prepare_reserved, call_cancel, 0, 10},
-    {"expire", prepare_due, call_expire, 0, 10},
-};
-
-static void test_F34_a_commit_that_nobody_knows_of_is_told(void **state)
-{
-    struct fixture *f = *state;
-    struct contract c = {.f = f, .options = fixture_options(f)};
-
-    c.registry = fixture_tapped(f, &c.options);
-    for (size_t i = 0; i < 2 * sizeof losses / sizeof *losses; i++) {
-        int expected = losses[i / 2].found_out;
-        int rc;
-
-        is_gone = i % 2 == 1;
-        deadline_ms = is_gone ? HASTY_MS : AMPLE_MS;
-        print_message("%s%s\n", losses[i / 2].name, is_gone ? ", gone" : "");
-        losses[i / 2].prepare(&c);
-        commits = 0;
-        tap_hooks(go_away, lose_commit, NULL);
-        rc = losses[i / 2].call(&c, &f->err);
-        tap_hooks(NULL, NULL, NULL);
-        assert_code(is_gone ? SQLOCK_EUNCERTAIN : expected, rc, &f->err);
-        assert_int_equal(shop_there(f, ((struct sale *)c.state)->item),
-                         losses[i / 2].there);
-        end_sale(&c);
-    }
-    deadline_ms = HASTY_MS;
-    registry_end(c.registry);
-}
-
-/* Group Replication returns error 3100 also for a COMMIT that the group carries
- * out.  Here a trigger raises it, in a statement that commits by itself. */
-static void
-test_F34_a_refusal_by_a_hook_of_the_commit_is_uncertain(void **state)
-{
-    struct fixture *f = *state;
-    struct contract c = {.f = f, .options = fixture_options(f)};
-    char table[64];
-    int rc;
-
-    c.registry = fixture_registry(f, &c.options);
-    prepare_conditional(&c);
-    (void)shop_table(f, "STOCK", table);
-    (void)sql_run(&f->sql,
-                  "CREATE TRIGGER %s_HOOK BEFORE UPDATE ON %s FOR EACH ROW "
-                  "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3100",
-                  table, table);
-    rc = call_deduct_once(&c, &f->err);
-    (void)sql_run(&f->sql, "DROP TRIGGER %s_HOOK", table);
-    assert_fails(SQLOCK_EUNCERTAIN, rc);
-    end_sale(&c);
-    registry_end(c.registry);
-}
-
 static const struct test tests[] = {
     TEST(test_stock_keeps_to_its_codes),
-    TEST(test_a_locked_item_is_busy),
-    TEST(test_F34_a_commit_that_nobody_knows_of_is_told),
-    TEST_ON(test_F34_a_refusal_by_a_hook_of_the_commit_is_uncertain, ON_MYSQL,
-            0),
 };
 
 const struct topic topic_codes = TOPIC(tests);

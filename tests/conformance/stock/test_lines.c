@@ -80,35 +80,6 @@ static void test_a_line_that_was_gathered_from_buckets_is_done(void **state)
     }
 }
 
-static void test_the_answer_is_of_the_first_line_if_all_are_done(void **state)
-{
-    struct fixture *f = *state;
-
-    each_strategy
-    {
-        sqlock_stock *stock = shop_open(f, strategy);
-
-        each_way
-        {
-            sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
-            sqlock_stock_line lines[] = {
-                {.item = shop_item(f, 100), .quantity = 1},
-                {.item = shop_item(f, 10), .quantity = 5}};
-            bool is_second = strcmp(lines[0].item, lines[1].item) > 0;
-            int rc;
-
-            shop_spread(f, lines[1].item);
-            rc = deduct_by(f, stock, way, lines, 2, &answer);
-            assert_ok(rc);
-            assert_int_equal(lines[0].result, 0);
-            assert_int_equal(lines[1].result, 0);
-            assert_int_equal(answer.line, is_second);
-            assert_int_equal(answer.left, is_second ? 4 : 99);
-        }
-        sqlock_stock_close(stock);
-    }
-}
-
 /* A reservation of an item that is in buckets. */
 static void test_a_reserved_line_from_buckets_is_done(void **state)
 {
@@ -126,76 +97,6 @@ static void test_a_reserved_line_from_buckets_is_done(void **state)
                 SHOP_LONG_MS, NULL, &f->err));
             assert_int_equal(line.result, 0);
             assert_int_equal(line.left, 4);
-        }
-        sqlock_stock_close(stock);
-    }
-}
-
-/* The first line by name is taken, partly from buckets, and given back, since
- * there is too little of the second. */
-static void test_a_duplicate_tells_each_line_what_it_was_told(void **state)
-{
-    struct fixture *f = *state;
-
-    each_strategy
-    {
-        sqlock_stock *stock = shop_open(f, strategy);
-
-        each_way
-        {
-            const char *many = shop_item(f, 11);
-            const char *few = shop_order(many, "few"); /* behind it, by name */
-            sqlock_stock_line lines[] = {{.item = many, .quantity = 3},
-                                         {.item = few, .quantity = 5}};
-
-            assert_ok(
-                sqlock_stock_set(stock, NULL, NULL, few, 1, NULL, &f->err));
-            shop_spread(f, many);
-            for (int i = 0; i < 2; i++) {
-                sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
-                int rc = deduct_by(f, stock, way, lines, 2, &answer);
-
-                assert_fails(SQLOCK_EINSUFFICIENT, rc);
-                assert_int_equal(lines[0].result, SQLOCK_ECANCELED);
-                assert_int_equal(lines[0].left, -1);
-                assert_int_equal(lines[1].result, SQLOCK_EINSUFFICIENT);
-                assert_int_equal(lines[1].left, 1);
-                assert_int_equal(answer.line, 1);
-                assert_int_equal(answer.left, 1);
-                assert_int_equal(answer.is_duplicate, i == 1 && way->has_order);
-            }
-            assert_int_equal(shop_there(f, many), 10);
-        }
-        sqlock_stock_close(stock);
-    }
-}
-
-/* An order id comes again with more than there is: no line is refused for its
- * own sake. */
-static void test_no_line_is_refused_if_the_order_is_another(void **state)
-{
-    struct fixture *f = *state;
-
-    each_strategy
-    {
-        sqlock_stock *stock = shop_open(f, strategy);
-
-        each_way
-        {
-            sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
-            sqlock_stock_line line = {.item = shop_item(f, 10), .quantity = 4};
-            int rc;
-
-            if (!way->has_order)
-                continue;
-            rc = deduct_by(f, stock, way, &line, 1, NULL);
-            assert_ok(rc);
-            line.quantity = 11;
-            rc = deduct_by(f, stock, way, &line, 1, &answer);
-            assert_fails(SQLOCK_EORDER, rc);
-            assert_int_equal(line.result, SQLOCK_ECANCELED);
-            assert_int_equal(line.left, -1);
-            assert_int_equal(answer.left, -1);
         }
         sqlock_stock_close(stock);
     }
@@ -299,10 +200,7 @@ static void test_lines_that_are_not_sent_keep_no_old_answer(void **state)
 
 static const struct test tests[] = {
     TEST(test_a_line_that_was_gathered_from_buckets_is_done),
-    TEST(test_the_answer_is_of_the_first_line_if_all_are_done),
     TEST(test_a_reserved_line_from_buckets_is_done),
-    TEST(test_a_duplicate_tells_each_line_what_it_was_told),
-    TEST(test_no_line_is_refused_if_the_order_is_another),
     TEST(test_a_line_that_is_too_much_to_gather_is_named),
     TEST(test_a_line_knows_what_is_left_without_an_answer),
     TEST(test_lines_that_are_not_sent_keep_no_old_answer),

@@ -1,6 +1,6 @@
 /*
- * test_retention.c - orders and reservations are removed when they are old, and
- * not sooner: whole orders, in pages, while other threads sell
+ * test_retention.c - old orders are removed in pages, while other threads sell;
+ * and the index by which they are found
  */
 #include "suite.h"
 
@@ -27,23 +27,6 @@ static const char *earlier(const struct fixture *f, const char *column,
     return out;
 }
 
-/* Move a time back in the rows of a table whose order ids match a pattern. */
-static void age(struct fixture *f, const char *table, const char *column,
-                const char *pattern, int days)
-{
-    char time[128];
-    char name[64];
-
-    (void)sql_run(&f->sql, "UPDATE %s SET %s = %s WHERE ORDER_ID LIKE '%s'",
-                  shop_table(f, table, name), column,
-                  earlier(f, column, days, time), pattern);
-}
-
-static void age_order(struct fixture *f, const char *pattern)
-{
-    age(f, "STOCK_ENTRY", "CREATED_AT", pattern, OLD_DAYS);
-}
-
 static sqlock_stock_reaped reap(struct fixture *f, sqlock_stock *stock,
                                 bool dry_run)
 {
@@ -53,135 +36,6 @@ static sqlock_stock_reaped reap(struct fixture *f, sqlock_stock *stock,
     options.dry_run = dry_run;
     assert_ok(sqlock_stock_reap(stock, &options, &reaped, &f->err));
     return reaped;
-}
-
-/* Assert how many rows a dry run counts, and a reap removes.  Entries that
- * other tests have left are too young. */
-static void expect_reaped(struct fixture *f, sqlock_stock *stock,
-                          int64_t entries, int64_t reservations)
-{
-    for (int dry_run = 1; dry_run >= 0; dry_run--) {
-        sqlock_stock_reaped reaped = reap(f, stock, dry_run == 1);
-
-        assert_int_equal(reaped.entries, entries);
-        assert_int_equal(reaped.reservations, reservations);
-    }
-}
-
-/* Send an order.  Return whether it was answered before. */
-static bool is_known(struct fixture *f, sqlock_stock *stock, const char *order,
-                     const char *item, int64_t quantity)
-{
-    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
-    int rc = sqlock_stock_deduct(stock, NULL, order, item, quantity, &answer,
-                                 &f->err);
-
-    assert_true(rc == 0 || rc == SQLOCK_EINSUFFICIENT);
-    return answer.is_duplicate;
-}
-
-static void test_orders_are_forgotten_by_their_age(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
-    const char *item = shop_item(f, 10);
-    const char *few = shop_item(f, 1);
-    sqlock_stock_line lines[] = {{.item = item, .quantity = 1},
-                                 {.item = few, .quantity = 1}};
-    const char *old = shop_order(item, "old/done");
-    const char *young = shop_order(item, "young");
-    const char *refused = shop_order(item, "old/refused");
-
-    (void)is_known(f, stock, old, item, 2);
-    (void)is_known(f, stock, young, item, 2);
-    (void)is_known(f, stock, refused, item, 99);
-    assert_ok(sqlock_stock_deduct_many(
-        stock, NULL, shop_order(item, "old/several"), lines, 2, NULL, &f->err));
-    expect_reaped(f, stock, 0, 0);
-    age_order(f, "%/old/%");
-    expect_reaped(f, stock, 4, 0);
-    expect_reaped(f, stock, 0, 0);
-    /* Nothing was given back; and the young order is still known. */
-    assert_int_equal(shop_there(f, item), 5);
-    assert_true(is_known(f, stock, young, item, 2));
-    assert_false(is_known(f, stock, old, item, 2));
-    assert_false(is_known(f, stock, refused, item, 99));
-    assert_int_equal(shop_there(f, item), 3);
-    sqlock_stock_close(stock);
-}
-
-/* A reservation's age counts from its end.  The entries of its order stay as
- * long as the reservation. */
-static void test_reservations_are_kept_from_their_end_on(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
-    const char *item = shop_item(f, 100);
-    static const char *const ways[] = {"open", "claimed", "cancelled",
-                                       "expired"};
-    sqlock_stock_line line = {.item = item, .quantity = 1};
-    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
-    const char *orders[4];
-
-    for (int i = 0; i < 4; i++) {
-        orders[i] = shop_order(item, ways[i]);
-        assert_ok(sqlock_stock_reserve(stock, NULL, orders[i], &line, 1,
-                                       SHOP_LONG_MS, NULL, &f->err));
-    }
-    assert_ok(sqlock_stock_claim(stock, NULL, orders[1], NULL, &f->err));
-    /* Two end today, by a cancellation and by expiry, long after their time. */
-    age(f, "STOCK_RESERVATION", "EXPIRES_AT", orders[2], OLD_DAYS);
-    age(f, "STOCK_RESERVATION", "EXPIRES_AT", orders[3], OLD_DAYS);
-    assert_ok(sqlock_stock_cancel(stock, NULL, orders[2], NULL, &f->err));
-    assert_ok(sqlock_stock_expire(stock, NULL, &f->err));
-    shop_expect_state(f, stock, orders[3], SQLOCK_STOCK_EXPIRED);
-    for (int i = 0; i < 4; i++) {
-        age_order(f, orders[i]);
-        age(f, "STOCK_RESERVATION", "CREATED_AT", orders[i], OLD_DAYS);
-    }
-    expect_reaped(f, stock, 0, 0);
-    for (int i = 0; i < 4; i++) {
-        assert_ok(sqlock_stock_reserve(stock, NULL, orders[i], &line, 1,
-                                       SHOP_LONG_MS, &answer, &f->err));
-        assert_true(answer.is_duplicate);
-    }
-    /* Of four that are old now, the open one is kept. */
-    for (int i = 0; i < 4; i++)
-        age(f, "STOCK_RESERVATION", "EXPIRES_AT", orders[i], OLD_DAYS);
-    expect_reaped(f, stock, 3, 3);
-    shop_expect_state(f, stock, orders[0], SQLOCK_STOCK_RESERVED);
-    assert_ok(sqlock_stock_expire(stock, NULL, &f->err));
-    assert_int_equal(shop_there(f, item), 99);
-    assert_fails(SQLOCK_ENOTFOUND,
-                 sqlock_stock_claim(stock, NULL, orders[1], NULL, &f->err));
-    sqlock_stock_close(stock);
-}
-
-/* A reservation in a stock of another table keeps the entries of its order,
- * until a reap of that stock removes both. */
-static void test_reservations_of_another_table_are_kept(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_stock *ours = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
-    sqlock_stock *theirs;
-    sqlock_stock_line line = {.item = "pen", .quantity = 1};
-    char table[64];
-    const char *order = shop_order(f->name, "theirs");
-
-    shop_make_goods(f, "kept", table,
-                    "id VARCHAR(80) PRIMARY KEY, num INTEGER");
-    (void)sql_run(&f->sql, "INSERT INTO %s VALUES ('pen', 10)", table);
-    theirs = shop_open_described(f, table);
-    assert_ok(sqlock_stock_reserve(theirs, NULL, order, &line, 1, SHOP_LONG_MS,
-                                   NULL, &f->err));
-    assert_ok(sqlock_stock_claim(theirs, NULL, order, NULL, &f->err));
-    age_order(f, order);
-    age(f, "STOCK_RESERVATION", "EXPIRES_AT", order, OLD_DAYS);
-    expect_reaped(f, ours, 0, 0);
-    expect_reaped(f, theirs, 1, 1);
-    sqlock_stock_close(theirs);
-    sqlock_stock_close(ours);
-    (void)sql_run(&f->sql, "DROP TABLE %s", table);
 }
 
 /* --- many --- */
@@ -423,9 +277,6 @@ static void test_init_gives_an_old_table_its_index(void **state)
 
 static const struct test tests[] = {
     TEST(test_init_gives_an_old_table_its_index),
-    TEST(test_orders_are_forgotten_by_their_age),
-    TEST(test_reservations_are_kept_from_their_end_on),
-    TEST(test_reservations_of_another_table_are_kept),
     TEST(test_many_are_forgotten_while_others_sell),
     TEST(test_a_reap_can_be_stopped_and_is_checked),
 };
