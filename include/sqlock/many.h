@@ -9,6 +9,12 @@
  * lock is given once, in any order: the keys are sorted, so two callers never
  * deadlock, and of two that want the same locks one gets them.
  *
+ * Locks that are shared are taken, renewed and released by a statement each.
+ * All of a call together have the time of one, statement_timeout_ms; where they
+ * are taken, that begins with the end of wait_ms, but the first lease must last
+ * until the end.  A call that takes longer ends by ETIMEDOUT; what it has not
+ * renewed or released then has EBUSY, and is released in the background.
+ *
  * Calling sequence
  *     size_t count = 2;
  *

@@ -127,23 +127,43 @@ static size_t most_of(const struct lk_store *store)
     return most < LK_BATCH_MAX ? (size_t)most : LK_BATCH_MAX;
 }
 
-int64_t lk_batch_deadline(const struct lk_store *store, size_t count)
+/* Return for how long the statements about so many leases may take. */
+static int64_t time_of_ms(const struct lk_store *store, size_t count)
 {
     size_t most = most_of(store);
     size_t parts = count / most + (count % most > 0);
 
-    return lk_after_ms(sqlock_monotonic_ns(),
-                       (int64_t)parts * store->options.statement_timeout_ms);
+    return (int64_t)parts * store->options.statement_timeout_ms;
+}
+
+int64_t lk_batch_deadline(const struct lk_store *store, size_t count)
+{
+    return lk_after_ms(sqlock_monotonic_ns(), time_of_ms(store, count));
+}
+
+static size_t count_alone(const struct lk_batch *batch)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < batch->count; i++)
+        count += !goes_with_others(&batch->items[i]);
+    return count;
+}
+
+int64_t lk_batch_latest(const struct lk_store *store,
+                        const struct lk_batch *batch, int64_t from_ns)
+{
+    size_t alone = count_alone(batch);
+
+    return lk_after_ms(from_ns, time_of_ms(store, batch->count - alone) +
+                                    time_of_ms(store, alone > 0));
 }
 
 bool lk_batch_has_parts(const struct lk_store *store,
                         const struct lk_batch *batch)
 {
-    bool is_shared = false;
-
-    for (size_t i = 0; i < batch->count; i++)
-        is_shared = is_shared || !goes_with_others(&batch->items[i]);
-    return (is_shared && batch->count > 1) || batch->count > most_of(store);
+    return (batch->count > 1 && count_alone(batch) > 0) ||
+           batch->count > most_of(store);
 }
 
 /* Return how many items from `at` on are sent together. */
@@ -193,7 +213,9 @@ struct parts {
     unsigned cuts;
     int64_t time_ns;   /* for a part */
     int64_t until_ns;  /* no part is cut after that */
-    int64_t latest_ns; /* no part has a later deadline; 0: as lk_batch has it */
+    int64_t latest_ns; /* no part has a later deadline */
+    /* when the first lease ends that a claim got, CLOCK_BOOTTIME */
+    int64_t first_end_ns;
 };
 
 /* Begin to send a batch in parts, or in halves after the whole has failed with
@@ -209,9 +231,12 @@ static void begin_parts(struct parts *parts, const struct lk_store *store,
                            : timeout_ms * LK_NS_PER_MS,
         .until_ns = lk_batch_deadline(store, batch->count),
         .latest_ns = batch->latest_ns,
+        .first_end_ns = LK_NEVER,
     };
-    if (rc != 0 && parts->latest_ns == 0)
-        parts->latest_ns = lk_after_ms(batch->deadline_ns, timeout_ms);
+    if (parts->latest_ns == 0)
+        parts->latest_ns =
+            rc != 0 ? lk_after_ms(batch->deadline_ns, timeout_ms)
+                    : lk_batch_latest(store, batch, sqlock_monotonic_ns());
 }
 
 /* Make the part of a batch that begins at that item. */
@@ -223,9 +248,8 @@ static void take_part(const struct parts *parts, const struct lk_batch *batch,
     part->count = length_of_part(
         batch, at, at < parts->short_end ? parts->most_of_short : parts->most);
     part->latest_ns = parts->latest_ns;
-    part->deadline_ns = lk_after_ns(sqlock_monotonic_ns(), parts->time_ns);
-    if (parts->latest_ns != 0)
-        part->deadline_ns = lk_sooner(part->deadline_ns, parts->latest_ns);
+    part->deadline_ns = lk_sooner(
+        lk_after_ns(sqlock_monotonic_ns(), parts->time_ns), parts->latest_ns);
 }
 
 /* Return whether each copy of the claims was answered.  Otherwise the resolver
@@ -264,6 +288,41 @@ static bool is_cut(struct parts *parts, const struct lk_batch *part, size_t at,
     return true;
 }
 
+/* Note when the leases end that the claim of a part got. */
+static void note_ends(struct parts *parts, const struct lk_batch *part)
+{
+    for (size_t i = 0; part->is_all_or_none && i < part->count; i++)
+        if (part->items[i].rc == 0)
+            parts->first_end_ns = lk_sooner(
+                parts->first_end_ns, part->items[i].lease.deadline_boot_ns);
+}
+
+static int out_of_time(const struct lk_batch *batch, sqlock_error *err)
+{
+    return batch->is_all_or_none
+               ? lk_error(err, SQLOCK_ETIMEDOUT,
+                          "the claims, of which locks that are shared need one "
+                          "each, took longer than the wait and "
+                          "statement_timeout_ms: raise one of them")
+               : lk_error(err, SQLOCK_EBUSY,
+                          "there was no time for all of the leases, of which "
+                          "shares go one by one: raise statement_timeout_ms");
+}
+
+/* Return why no more parts are sent behind the first, though none has failed;
+ * 0: they are sent. */
+static int ends_here(const struct parts *parts, const struct lk_batch *batch,
+                     sqlock_error *err)
+{
+    if (parts->first_end_ns <= lk_boottime_ns())
+        return lk_error(err, SQLOCK_ETIMEDOUT,
+                        "the claims took longer than the TTL of the first "
+                        "lease: raise ttl_ms");
+    if (sqlock_monotonic_ns() >= parts->latest_ns)
+        return out_of_time(batch, err);
+    return batch->stops != NULL ? batch->stops(batch->caller, err) : 0;
+}
+
 /* Return whether a half of the part has told why it failed. */
 static bool is_told(const struct lk_batch *part)
 {
@@ -288,6 +347,8 @@ int lk_batch_send_parts(struct lk_store *store, struct lk_batch *batch,
         take_part(&parts, batch, at, &part);
         if (stop == 0 && whole != 0 && sqlock_monotonic_ns() >= parts.latest_ns)
             stop = whole;
+        else if (stop == 0 && whole == 0 && at > 0)
+            stop = ends_here(&parts, batch, err);
         if (stop != 0) {
             leave_out(&part, stop);
             continue;
@@ -298,6 +359,7 @@ int lk_batch_send_parts(struct lk_store *store, struct lk_batch *batch,
             continue;
         }
         stop = stops_at(&part, rc);
+        note_ends(&parts, &part);
         if (is_refused(&part, rc))
             leave_out(&part, rc);
         if (rc < 0 || is_told(&part))

@@ -87,8 +87,12 @@ struct lk_batch {
     size_t count;
     int64_t deadline_ns;
     /* where it is sent in parts or halves: none of them has a later deadline;
-     * 0: each part has the time of the first, and halves twice that */
+     * 0: that of lk_batch_latest(), and halves have twice the time of one */
     int64_t latest_ns;
+    /* asked between two parts of a claim: 0, or ECANCELED with its text, and no
+     * more are sent; NULL: nobody is asked */
+    int (*stops)(void *caller, sqlock_error *err);
+    void *caller;
     /* use the renewer's connection, and wait for no locked row */
     bool is_reserved;
     /* a claim: once a lock is refused, the parts behind it are not sent.  So of
@@ -132,6 +136,12 @@ struct lk_item *lk_batch_find_owner(const struct lk_store *store,
  * one after another. */
 int64_t lk_batch_deadline(const struct lk_store *store, size_t count);
 
+/* Return until when the parts of the batch are sent, if they have from_ns on
+ * the time of a statement for each thousand leases, and of one for all that
+ * share their locks. */
+int64_t lk_batch_latest(const struct lk_store *store,
+                        const struct lk_batch *batch, int64_t from_ns);
+
 /* Send the statement of that kind about the batch.  `run` has the options of
  * this call; its statement, arguments and deadline are set here.  Return 0,
  * ENOMEM, ENOTSUP if the driver has no such statement, or a result of
@@ -174,8 +184,9 @@ bool lk_batch_has_parts(const struct lk_store *store,
  * are refused are found.
  *
  * A claim that times out is sent again in halves, a few times and within the
- * time for all.  An outage ends the attempts, as do the failure of a claim and
- * the deadline of halves.
+ * time for all.  An outage ends the attempts, as do the failure of a claim, and
+ * the time for all; a claim also ends when its first lease does.  Those that
+ * were not sent then have ETIMEDOUT, or EBUSY if they are no claims.
  *
  * Return 0: each item's rc is its result, also if it was refused or got no
  * answer; err tells of the first part that failed. */

@@ -400,14 +400,35 @@ static int refused_as_a_whole(struct lk_acquisition *a, struct lk_part **taken)
     return *taken != NULL ? 0 : SQLOCK_EBUSY;
 }
 
+static int is_cancelled(void *waiter, sqlock_error *err)
+{
+    return lk_waiter_is_cancelled(waiter) ? lk_canceled(err) : 0;
+}
+
+/* Send the claims.  Where that takes several statements, they have the time of
+ * the wait, and end with it. */
+static int send(struct lk_acquisition *a, sqlock_error *err)
+{
+    struct lk_batch *batch = &a->batch;
+    int64_t now_ns = sqlock_monotonic_ns();
+    int rc;
+
+    batch->deadline_ns = lk_store_deadline(a->store);
+    batch->latest_ns =
+        lk_batch_latest(a->store, batch, lk_later(a->self.deadline_ns, now_ns));
+    batch->stops = a->self.wait_ms != 0 ? is_cancelled : NULL;
+    batch->caller = &a->self;
+    rc = lk_batch_claim(a->store, batch, err);
+    batch->latest_ns = 0;
+    return rc;
+}
+
 int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
                  sqlock_error *err)
 {
     const struct lk_connection *session = a->batch.session;
-    int rc;
+    int rc = send(a, err);
 
-    a->batch.deadline_ns = lk_store_deadline(a->store);
-    rc = lk_batch_claim(a->store, &a->batch, err);
     copy_back(a, rc);
     note_session(a, session, rc);
     if (rc == 0 && first_failed(a) != NULL)

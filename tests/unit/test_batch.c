@@ -282,7 +282,9 @@ static void share_two(struct lk_batch *batch, struct lk_item items[5], int why,
     refusal.rc = why;
     for (size_t i = 0; i < 5; i++)
         items[i] = (struct lk_item){
-            .lease = {.key = "key", .weight = i == 1 || i == 2 ? 1 : 0},
+            .lease = {.key = "key",
+                      .weight = i == 1 || i == 2 ? 1 : 0,
+                      .deadline_boot_ns = LK_NEVER},
             .owner = refused >> i & 1 ? &items[i] : NULL,
         };
     batch->items = items;
@@ -308,8 +310,12 @@ static void test_a_part_that_fails_hinders_no_renewal(void **state)
         assert_false(items[i].is_left_out);
     }
     assert_string_equal(err.message, "statement 2");
-    for (size_t i = 0; i < 4; i++)
-        assert_int_equal(refusal.latest_ns[i], 0);
+    /* the time of one statement for the shares, and of one for the others */
+    for (size_t i = 0; i < 4; i++) {
+        assert_true(refusal.latest_ns[i] > sqlock_monotonic_ns() + HOUR_NS);
+        assert_true(refusal.latest_ns[i] <=
+                    sqlock_monotonic_ns() + 2 * HOUR_NS);
+    }
     /* the times of the first and of the last statement */
     assert_int_equal(batch.sent_boot_ns, 10);
     assert_int_equal(batch.answered_boot_ns, 41);
@@ -358,8 +364,10 @@ static void test_a_claim_that_may_come_late_is_not_halved(void **state)
 
         memset(&refusal, 0, sizeof refusal);
         refusal.rc = SQLOCK_ETIMEDOUT;
-        for (size_t i = 1; i < 3; i++)
+        for (size_t i = 0; i < 3; i++) {
             items[i].lease.key = "key";
+            items[i].lease.deadline_boot_ns = LK_NEVER;
+        }
         items[2].lease.fate = is_late ? LK_CLAIM_LATE : LK_CLAIM_ANSWERED;
         items[2].owner = &items[2];
         assert_int_equal(lk_batch_send_parts(&store, &batch, refuse, 0, NULL),

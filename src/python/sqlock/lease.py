@@ -369,7 +369,8 @@ def _end_of_block(name: str, came: Error, error: Optional[BaseException]) -> Non
 
 
 class Leases(Block, Sequence["Lease"]):
-    """Several locks that were taken together, in one statement."""
+    """Several locks that were taken together, in one statement; those that are
+    shared in one each."""
 
     def __init__(
         self,
@@ -414,11 +415,11 @@ class Leases(Block, Sequence["Lease"]):
             lease.check()
 
     def renew(self) -> None:
-        """Let the lease of each begin anew, in one statement."""
+        """Let the lease of each begin anew, in as many statements as it was taken."""
         self._together("renew_many", self._leases)
 
     def release(self) -> None:
-        """Give all back, in one statement; raises the first loss."""
+        """Give all back, in as many statements; raises the first loss."""
         leases = [lease for lease in self._leases if lease._handle is not None]
         if not leases:
             return

@@ -399,8 +399,8 @@ class Registry(Block):
         weight: int = 0,
         on_lost: Optional[OnLost] = None,
     ) -> Leases:
-        """Take all of these locks or none, in one statement, in any order: two
-        callers never deadlock."""
+        """Take all of these locks or none, in one statement, or one for each if they
+        are shared, in any order: two callers never deadlock."""
         options = acquire_options(
             ttl, auto_renew, max_hold, fenced, fail_fast, shared, permits, weight
         )
