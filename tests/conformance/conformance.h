@@ -43,7 +43,6 @@ extern const struct topic topic_clock_back;
 extern const struct topic topic_refused;
 extern const struct topic topic_limits;
 extern const struct topic topic_shares;
-extern const struct topic topic_sharers;
 extern const struct topic topic_leader;
 extern const struct topic topic_observe;
 extern const struct topic topic_together;

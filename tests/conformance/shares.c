@@ -1,280 +1,34 @@
 /*
- * shares.c - leases that share their lock, by the functions of src/lease: what
- * is granted, and what is known of it after each outcome
+ * shares.c - shared locks beyond what a scene can say: a lock that is full, its
+ * age in a list, and what the doctor makes of it
  */
-#include "conformance.h"
+#include "diagnosis.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lease/row.h"
 #include "lease/share.h"
+#include "sqlock/lease.h"
+#include "sqlock/shared.h"
 #include "sqlock/tx.h"
 
-#define TTL_MS 60000u
-
-/* --- the functions --- */
-
-static struct lk_store *store_of(struct fixture *f)
+static int share(struct fixture *f, sqlock_lock *lock, uint32_t ttl_ms)
 {
-    struct lk_store *store = NULL;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
 
-    assert_int_equal(lk_store_of(f->a, &store, &f->err), 0);
-    return store;
+    options.ttl_ms = ttl_ms;
+    options.mode = SQLOCK_SHARED;
+    return sqlock_acquire(lock, 0, &options, &f->err);
 }
 
-static const char *key_of(struct fixture *f)
+/* Return a handle of that registry that shares the lock. */
+static sqlock_lock *sharer(struct fixture *f, sqlock_registry *registry)
 {
-    static char key[SQLOCK_KEY_SIZE];
+    sqlock_lock *lock = lock_obtain(registry, f->name);
 
-    assert_int_equal(sqlock_key_of(key, f->name, SQLOCK_KEY_CURRENT, NULL), 0);
-    return key;
-}
-
-static struct lk_lease new_lease(struct fixture *f, uint32_t weight,
-                                 uint32_t permits)
-{
-    return (struct lk_lease){
-        .key = key_of(f),
-        .name = f->name,
-        .ttl_ms = TTL_MS,
-        .turn = -1,
-        .weight = weight,
-        .permits = permits,
-    };
-}
-
-/* Send a batch of one, and return the lease's result; err is about it. */
-static int send_one(struct fixture *f, struct lk_lease *lease, lk_batch_fn send)
-{
-    struct lk_batch batch;
-    struct lk_item item;
-    int rc;
-
-    memset(&f->err, 0, sizeof f->err);
-    lk_batch_of_one(&batch, &item, lease, lk_store_deadline(store_of(f)));
-    rc = send(store_of(f), &batch, &f->err);
-    *lease = item.lease;
-    if (rc == 0 && send == lk_batch_claim)
-        (void)lk_claim_error(&item, &f->err);
-    return rc < 0 ? rc : item.rc;
-}
-
-static int take(struct fixture *f, struct lk_lease *lease)
-{
-    return send_one(f, lease, lk_batch_claim);
-}
-
-static int renew(struct fixture *f, struct lk_lease *lease)
-{
-    return send_one(f, lease, lk_batch_renew);
-}
-
-static int give(struct fixture *f, struct lk_lease *lease)
-{
-    return send_one(f, lease, lk_batch_release);
-}
-
-static struct lk_row row_for(struct fixture *f, const struct lk_lease *lease)
-{
-    struct lk_batch batch;
-    struct lk_item item;
-
-    lk_batch_of_one(&batch, &item, lease, lk_store_deadline(store_of(f)));
-    assert_int_equal(lk_rows_read(store_of(f), &batch, NULL), 0);
-    return item.row;
-}
-
-/* --- the tests --- */
-
-static void test_a_share_is_claimed_renewed_and_released(void **state)
-{
-    struct fixture *f = *state;
-    struct lk_lease one = new_lease(f, 1, 0);
-    struct lk_lease two = new_lease(f, 1, 0);
-    struct lk_lease writer = new_lease(f, 0, 0);
-    struct lk_row row;
-    int64_t deadline_ns;
-
-    assert_int_equal(take(f, &one), 0);
-    assert_int_equal(take(f, &two), 0);
-    assert_less(one.token, two.token);
-    assert_int_equal(take(f, &writer), SQLOCK_EBUSY);
-    row = row_for(f, &one);
-    assert_true(row.is_shared && row.is_taken && row.is_sqlocks);
-    assert_int_equal(row.sharers, 2);
-    assert_string_equal(row.client_id, one.client_id);
-    assert_int_equal(row.token, one.token);
-    row = row_for(f, &writer);
-    assert_true(row.is_shared && row.is_taken);
-    assert_string_not_equal(row.client_id, two.client_id);
-    deadline_ns = one.deadline_boot_ns;
-    check_sleep(5);
-    assert_int_equal(renew(f, &one), 0);
-    assert_less(deadline_ns, one.deadline_boot_ns);
-    assert_int_equal(give(f, &one), 0);
-    assert_int_equal(give(f, &one), SQLOCK_ELOST);
-    assert_int_equal(renew(f, &one), SQLOCK_ELOST);
-    assert_int_equal(give(f, &two), 0);
-    assert_int_equal(take(f, &writer), 0);
-    assert_less(two.token, writer.token);
-    assert_int_equal(give(f, &writer), 0);
-}
-
-/* A writer that waits learns that others share the lock: nobody rings for a
- * group on MySQL. */
-static void test_a_writer_learns_whom_it_waits_for(void **state)
-{
-    struct fixture *f = *state;
-    struct lk_lease reader = new_lease(f, 1, 0);
-    struct lk_lease writer = new_lease(f, 0, 0);
-    struct lk_batch batch;
-    struct lk_item item;
-
-    assert_int_equal(take(f, &reader), 0);
-    writer.may_wait = true;
-    lk_batch_of_one(&batch, &item, &writer, lk_store_deadline(store_of(f)));
-    assert_lock_ok(lk_batch_claim(store_of(f), &batch, &f->err), &f->err);
-    assert_int_equal(item.rc, SQLOCK_EBUSY);
-    assert_true(item.row.is_shared && item.row.is_taken);
-    assert_int_equal(item.row.place, 0);
-    lk_resolver_leave(store_of(f), reader.key, item.lease.client_id, false);
-    assert_int_equal(give(f, &reader), 0);
-}
-
-/* As after a lost answer: the same claim again has the same token. */
-static void test_a_share_in_doubt_is_found(void **state)
-{
-    struct fixture *f = *state;
-    struct lk_lease one = new_lease(f, 2, 3);
-    int64_t token;
-
-    assert_int_equal(take(f, &one), 0);
-    token = one.token;
-    one.token = 0;
-    one.fate = LK_CLAIM_IN_DOUBT;
-    assert_int_equal(take(f, &one), 0);
-    assert_int_equal(one.token, token);
-    assert_int_equal(row_for(f, &one).sharers, 1);
-    assert_int_equal(give(f, &one), 0);
-}
-
-static void test_another_number_of_permits_is_refused(void **state)
-{
-    struct fixture *f = *state;
-    struct lk_lease one = new_lease(f, 1, 3);
-    struct lk_lease other = new_lease(f, 1, 4);
-    struct lk_lease reader = new_lease(f, 1, 0);
-
-    other.may_wait = true;
-    assert_int_equal(lk_share_set_permits(store_of(f), one.key, 4, &f->err),
-                     SQLOCK_ENOTFOUND);
-    assert_int_equal(take(f, &one), 0);
-    assert_int_equal(take(f, &other), SQLOCK_ECONFLICT);
-    assert_non_null(strstr(f->err.message, "3 permits, not 4"));
-    assert_int_equal(row_for(f, &other).place, -1);
-    assert_int_equal(take(f, &reader), SQLOCK_ECONFLICT);
-    assert_int_equal(give(f, &one), 0);
-    assert_int_equal(take(f, &other), SQLOCK_ECONFLICT);
-    assert_lock_ok(lk_share_set_permits(store_of(f), one.key, 4, &f->err),
-                   &f->err);
-    assert_lock_ok(lk_share_set_permits(store_of(f), one.key, 4, &f->err),
-                   &f->err);
-    assert_int_equal(take(f, &other), 0);
-    assert_int_equal(give(f, &other), 0);
-}
-
-static void test_a_lease_is_downgraded(void **state)
-{
-    struct fixture *f = *state;
-    struct lk_lease one = new_lease(f, 0, 0);
-    struct lk_lease again, two = new_lease(f, 1, 0);
-    struct lk_lease writer = new_lease(f, 0, 0);
-    int64_t token;
-
-    assert_int_equal(take(f, &one), 0);
-    again = one;
-    token = one.token;
-    assert_lock_ok(lk_share_downgrade(store_of(f), &one, &f->err), &f->err);
-    assert_int_equal(one.weight, 1);
-    assert_int_equal(one.token, token);
-    assert_int_equal(take(f, &two), 0);
-    assert_int_equal(take(f, &writer), SQLOCK_EBUSY);
-    /* as after a lost answer */
-    assert_lock_ok(lk_share_downgrade(store_of(f), &again, &f->err), &f->err);
-    assert_int_equal(again.weight, 1);
-    assert_int_equal(renew(f, &one), 0);
-    assert_int_equal(give(f, &one), 0);
-    again.weight = 0;
-    assert_int_equal(lk_share_downgrade(store_of(f), &again, &f->err),
-                     SQLOCK_ELOST);
-    assert_int_equal(again.weight, 0);
-    assert_int_equal(give(f, &two), 0);
-}
-
-static void test_a_share_is_broken(void **state)
-{
-    struct fixture *f = *state;
-    struct lk_lease one = new_lease(f, 1, 2);
-    struct lk_lease two = new_lease(f, 1, 2);
-    struct lk_lease three = new_lease(f, 1, 2);
-
-    assert_int_equal(take(f, &one), 0);
-    assert_int_equal(take(f, &two), 0);
-    assert_lock_ok(lk_share_break(store_of(f), one.key, one.client_id,
-                                  "broken by me", false, &f->err),
-                   &f->err);
-    assert_true(row_for(f, &one).is_broken);
-    assert_int_equal(renew(f, &one), SQLOCK_ELOST);
-    assert_int_equal(give(f, &one), SQLOCK_ELOST);
-    assert_int_equal(renew(f, &two), 0);
-    assert_int_equal(take(f, &three), SQLOCK_EBUSY);
-    assert_int_equal(lk_share_break(store_of(f), one.key, one.client_id,
-                                    "broken by me", true, &f->err),
-                     SQLOCK_ECONFLICT);
-    assert_lock_ok(lk_share_break(store_of(f), one.key, two.client_id,
-                                  "broken by me", true, &f->err),
-                   &f->err);
-    assert_int_equal(give(f, &two), SQLOCK_ELOST);
-    assert_int_equal(take(f, &three), 0);
-    assert_int_equal(give(f, &three), 0);
-}
-
-/* A batch may have leases of both modes. */
-static void test_modes_are_mixed_in_a_batch(void **state)
-{
-    struct fixture *f = *state;
-    struct lk_store *store = store_of(f);
-    struct lk_item items[3];
-    struct lk_batch batch = {.items = items, .count = 3};
-    struct lk_lease reader = new_lease(f, 1, 0);
-    char keys[3][SQLOCK_KEY_SIZE];
-
-    for (size_t i = 0; i < 3; i++) {
-        char name[64];
-
-        (void)snprintf(name, sizeof name, "%.40s-%zu", f->name, i);
-        assert_int_equal(sqlock_key_of(keys[i], name, SQLOCK_KEY_CURRENT, NULL),
-                         0);
-        items[i] = (struct lk_item){.lease = new_lease(f, i == 1, 0)};
-        items[i].lease.key = keys[i];
-    }
-    lk_batch_sort(&batch);
-    batch.deadline_ns = lk_store_deadline(store);
-    assert_lock_ok(lk_batch_claim(store, &batch, &f->err), &f->err);
-    for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(items[i].rc, 0);
-        reader.key = items[i].lease.key;
-        reader.client_id[0] = '\0';
-        assert_int_equal(take(f, &reader) == 0, items[i].lease.weight > 0);
-    }
-    assert_lock_ok(lk_batch_renew(store, &batch, &f->err), &f->err);
-    for (size_t i = 0; i < 3; i++)
-        assert_int_equal(items[i].rc, 0);
-    assert_lock_ok(lk_batch_release(store, &batch, &f->err), &f->err);
-    for (size_t i = 0; i < 3; i++)
-        assert_int_equal(items[i].rc, 0);
+    assert_ok(share(f, lock, 0));
+    return lock;
 }
 
 /* --- a full lock --- */
@@ -307,18 +61,20 @@ static char *with_copies(const char *sharers, unsigned count)
 static void add_copies(struct fixture *f, unsigned count)
 {
     char sharers[1000], update[200];
+    char key[SQLOCK_KEY_SIZE];
     sqlock_value value;
     sqlock_tx *tx = NULL;
     char *text;
 
+    assert_ok(sqlock_key_of(key, f->name, SQLOCK_KEY_CURRENT, &f->err));
     assert_true(sql_text(&f->sql, sharers, sizeof sharers,
                          "SELECT SHARERS FROM %s WHERE LOCK_KEY = '%s'",
-                         f->table, key_of(f)));
+                         f->table, key));
     text = with_copies(sharers, count);
     value = sqlock_text(text);
     (void)snprintf(update, sizeof update,
                    "UPDATE %s SET SHARERS = ? WHERE LOCK_KEY = '%s'", f->table,
-                   key_of(f));
+                   key);
     assert_ok(sqlock_tx_begin(&tx, f->a, &f->err));
     assert_ok(sqlock_tx_execute(tx, update, &value, 1, NULL, &f->err));
     assert_ok(sqlock_tx_commit(tx, &f->err));
@@ -328,61 +84,98 @@ static void add_copies(struct fixture *f, unsigned count)
 static void test_a_full_lock_is_refused(void **state)
 {
     struct fixture *f = *state;
-    struct lk_lease first = new_lease(f, 1, 0);
-    struct lk_lease last = new_lease(f, 1, 0);
-    struct lk_lease more = new_lease(f, 1, 0);
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_lock *first = lock_obtain(f->a, f->name);
+    sqlock_lock *last = lock_obtain(f->b, f->name);
+    sqlock_lock *more = lock_obtain(registry, f->name);
 
-    first.ttl_ms = 3600000;
-    assert_int_equal(take(f, &first), 0);
+    assert_ok(share(f, first, 3600000));
     add_copies(f, LK_SHARERS_MAX - 2);
-    assert_int_equal(row_for(f, &first).sharers, LK_SHARERS_MAX - 1);
-    assert_int_equal(take(f, &last), 0);
-    assert_int_equal(take(f, &more), SQLOCK_ECONFLICT);
-    assert_non_null(strstr(f->err.message, "1000"));
-    assert_int_equal(give(f, &first), 0);
-    assert_int_equal(take(f, &more), 0);
+    assert_ok(share(f, last, 0));
+    assert_fails(SQLOCK_ECONFLICT, share(f, more, 0));
+    assert_contains(f->err.message, "1000");
+    lock_end(first);
+    assert_ok(share(f, more, 0));
+    lock_end(more);
+    lock_end(last);
+    registry_end(registry);
 }
 
-static void test_weights_are_checked(void **state)
+/* --- its age, and the doctor --- */
+
+/* The lock was shared before the other was taken, but by another. */
+static void test_a_shared_lock_is_as_old_as_its_oldest_sharer(void **state)
 {
     struct fixture *f = *state;
-    struct lk_store *store = store_of(f);
+    sqlock_find_options options = SQLOCK_FIND_INIT;
+    sqlock_options own = fixture_options(f);
+    sqlock_registry *one, *two;
+    sqlock_lock *first, *second, *other;
+    char region[64];
+    sqlock_info *rows;
+    size_t count;
 
-    assert_lock_ok(lk_share_check(store, 1, 0, &f->err), &f->err);
-    assert_lock_ok(lk_share_check(store, 3, 3, &f->err), &f->err);
-    assert_int_equal(lk_share_check(store, 2, 0, &f->err), SQLOCK_EINVAL);
-    assert_int_equal(lk_share_check(store, 4, 3, &f->err), SQLOCK_EINVAL);
-    assert_int_equal(lk_share_check(store, 0, 3, &f->err), SQLOCK_EINVAL);
-    assert_int_equal(lk_share_check(store, 1, 1000000, &f->err), SQLOCK_EINVAL);
+    (void)snprintf(region, sizeof region, "region-%u", f->serial);
+    own.region = region;
+    one = fixture_registry(f, &own);
+    two = fixture_registry(f, &own);
+    first = sharer(f, one);
+    check_sleep(2);
+    other = lock_obtain(one, "other");
+    lock_take(other, 0);
+    check_sleep(2);
+    second = sharer(f, two);
+    options.sort = SQLOCK_SORT_HELD;
+    for (options.limit = 0; options.limit < 2; options.limit++) {
+        assert_ok(sqlock_find(one, &options, &rows, &count, &f->err));
+        assert_int_equal(count, options.limit == 1 ? 1 : 2);
+        assert_string_equal(rows[0].name, f->name);
+        sqlock_info_free(rows, count);
+    }
+    lock_end(first);
+    for (options.limit = 0; options.limit < 2; options.limit++) {
+        assert_ok(sqlock_find(one, &options, &rows, &count, &f->err));
+        assert_string_equal(rows[0].name, "other");
+        sqlock_info_free(rows, count);
+    }
+    lock_end(second);
+    lock_end(other);
+    registry_end(one);
+    registry_end(two);
 }
 
-static void test_springs_tables_have_no_shares(void **state)
+/* Nobody who shares a lock is taken for a Spring service, nor for one whose
+ * clock is off. */
+static void test_the_doctor_knows_shared_locks(void **state)
 {
     struct fixture *f = *state;
-    struct lk_lease one = new_lease(f, 1, 0);
+    sqlock_options own = fixture_options(f);
+    struct diagnosis found;
+    sqlock_registry *one, *two;
+    sqlock_lock *first, *second;
+    char region[64];
 
-    assert_int_equal(lk_share_check(store_of(f), 1, 0, &f->err),
-                     SQLOCK_ENOTSUP);
-    assert_int_equal(take(f, &one), SQLOCK_ENOTSUP);
-    assert_non_null(strstr(f->err.message, "layout of Spring's"));
-    one.weight = 0;
-    assert_int_equal(take(f, &one), 0);
-    assert_int_equal(lk_share_downgrade(store_of(f), &one, &f->err),
-                     SQLOCK_ENOTSUP);
-    assert_int_equal(give(f, &one), 0);
+    (void)snprintf(region, sizeof region, "region-%u", f->serial);
+    own.region = region;
+    one = fixture_registry(f, &own);
+    two = fixture_registry(f, &own);
+    first = sharer(f, one);
+    second = sharer(f, two);
+    lock_end(first);
+    found = diagnosis_make(f, f->url, &own);
+    assert_int_equal(diagnosis_worst(&found, "peers"), SQLOCK_FINE);
+    assert_contains(diagnosis_find(&found, "peers")->found, "all 1 locks");
+    diagnosis_clear(&found);
+    lock_end(second);
+    registry_end(one);
+    registry_end(two);
 }
 
 static const struct test tests[] = {
-    TEST_ON(test_a_share_is_claimed_renewed_and_released, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_a_writer_learns_whom_it_waits_for, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_a_share_in_doubt_is_found, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_another_number_of_permits_is_refused, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_a_lease_is_downgraded, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_a_share_is_broken, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_modes_are_mixed_in_a_batch, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_full_lock_is_refused, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_weights_are_checked, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_springs_tables_have_no_shares, ON_ALL,
-            IN_SPRING7 | IN_SPRING6),
+    TEST_ON(test_a_shared_lock_is_as_old_as_its_oldest_sharer, ON_ALL,
+            IN_SQLOCK),
+    TEST_ON(test_the_doctor_knows_shared_locks, ON_ALL, IN_SQLOCK),
 };
 const struct topic topic_shares = TOPIC(tests);

@@ -82,7 +82,8 @@ static struct result spring(struct play *play, const struct step *step)
 
 /* ---------------------------------------------------------- the operator -- */
 
-/* End the present holder's lease; with `now`, free the lock at once. */
+/* End the present holder's lease; with `last`, that of the greatest token; with
+ * `now`, free the lock at once. */
 static struct result break_lease(struct play *play, const struct step *step)
 {
     sqlock_break_options how = SQLOCK_BREAK_INIT;
@@ -93,7 +94,10 @@ static struct result break_lease(struct play *play, const struct step *step)
 
     if (!says(step, "breaks"))
         return unknown();
-    how.client_id = row.client;
+    if (step_option(step, "last") != NULL)
+        how.token = play_named(play, step->name)->token;
+    else
+        how.client_id = row.client;
     how.reason = "a scene";
     how.now = step_option(step, "now") != NULL;
     rc = sqlock_break(f->b, name, &how, &f->err);

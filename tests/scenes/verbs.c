@@ -106,17 +106,80 @@ static void count_held(struct player *player)
         player->outcome.rc += sqlock_is_held(set.locks[i]);
 }
 
-/* Read the lock's row, as other programs do; with `state`, tell its state. */
+/* Return whether a text has the words of an option, with '_' for blanks. */
+static bool has_words(const char *text, const char *words)
+{
+    char with_blanks[64];
+
+    (void)snprintf(with_blanks, sizeof with_blanks, "%s", words);
+    for (char *c = with_blanks; *c != '\0'; c++)
+        *c = *c == '_' ? ' ' : *c;
+    return text != NULL && strstr(text, with_blanks) != NULL;
+}
+
+/* Return what the row tells otherwise than the step says; NULL: nothing. */
+static const char *find_difference(const struct step *step,
+                                   const sqlock_info *row)
+{
+    const struct {
+        const char *option;
+        int64_t number;
+        const char *text; /* or it has these words */
+    } told[] = {
+        {"sharers", row->sharers, NULL},  {"taken", row->taken, NULL},
+        {"permits", row->permits, NULL},  {"waiters", row->waiters, NULL},
+        {"holder", 0, row->holder},       {"sharer", 0, row->sharer_names},
+        {"waiter", 0, row->waiter_names},
+    };
+    const char *none = step_option(step, "no_sharer");
+
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        const char *value = step_option(step, told[i].option);
+
+        if (value != NULL && (i < 4 ? strtoll(value, NULL, 10) != told[i].number
+                                    : !has_words(told[i].text, value)))
+            return told[i].option;
+    }
+    return none != NULL && has_words(row->sharer_names, none) ? none : NULL;
+}
+
+/* Read the lock's row, as other programs do, and compare it; with `state`, tell
+ * its state. */
 static void show(struct player *player)
 {
+    const struct step *step = &player->step;
     sqlock_info *row = NULL;
     struct outcome *outcome = &player->outcome;
+    const char *other = NULL;
 
-    outcome->rc = sqlock_show(player->actor->registry, player->step.name, &row,
-                              &outcome->err);
-    if (outcome->rc == 0 && step_option(&player->step, "state") != NULL)
+    outcome->rc =
+        sqlock_show(player->actor->registry, step->name, &row, &outcome->err);
+    if (outcome->rc == 0)
+        other = find_difference(step, row);
+    if (other != NULL)
+        outcome->rc = step_option(step, "soon") != NULL ? -1 : NOT_PLAYED;
+    else if (outcome->rc == 0 && step_option(step, "state") != NULL)
         outcome->rc = (int)row->state;
+    if (outcome->rc == NOT_PLAYED)
+        actor_refuse(outcome, other);
     sqlock_info_free(row, row != NULL ? 1 : 0);
+}
+
+/* Break the thread's lease, as an operator does. */
+static void break_own(struct player *player)
+{
+    const struct step *step = &player->step;
+    sqlock_lock *lock = actor_lock(player, step->name);
+    sqlock_break_options how = SQLOCK_BREAK_INIT;
+    char client_id[SQLOCK_KEY_SIZE];
+
+    sqlock_client_id(lock, client_id);
+    how.client_id = client_id;
+    how.token = sqlock_token(lock) + (step_option(step, "other_token") != NULL);
+    how.reason = "a scene";
+    how.now = step_option(step, "now") != NULL;
+    player->outcome.rc = sqlock_break(player->actor->registry, step->name, &how,
+                                      &player->outcome.err);
 }
 
 /* Turn the lock's lease into a share. */
@@ -267,6 +330,7 @@ void actor_perform(struct player *player)
         {"counts", count},
         {"has", count_held},
         {"shows", show},
+        {"breaks", break_own},
         {"tells_id", use_id},
         {"downgrades", downgrade},
         {"publishes", publish},
