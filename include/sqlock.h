@@ -132,7 +132,7 @@ extern "C" {
     X(ECONFLICT,   -21, "the row is not in the state that was expected")      \
     X(EINSUFFICIENT, -22, "there is not enough of the item in stock")         \
     X(EORDER,      -23, "the order id was used for something else")           \
-    X(EDEADLOCK,   -24, "the wait would never end: owners wait crosswise")
+    X(EDEADLOCK,   -24, "the wait would never end: for itself, or crosswise")
 /* clang-format on */
 
 enum {
@@ -387,6 +387,7 @@ typedef struct sqlock_acquire_options {
     uint32_t permits; /* of the lock, with SQLOCK_SHARED; 0: no limit */
     uint32_t weight;  /* how many of them to take; 0 stands for 1 */
     const sqlock_mode *modes; /* of each of many locks; NULL: `mode` for all */
+    uint64_t actor;           /* who waits: sqlock_set_actor() of lease.h */
 } sqlock_acquire_options;
 #define SQLOCK_ACQUIRE_INIT SQLOCK_SIZED(sqlock_acquire_options)
 
@@ -413,8 +414,8 @@ typedef struct sqlock_acquire_options {
  *         EUNCERTAIN         the connection broke, and the outcome is not
  *                            known.  NOT HELD: the row is freed in the
  *                            background, or expires
- *         EDEADLOCK          the holder waits, directly or through others, for
- *                            a lock of the calling thread: release that
+ *         EDEADLOCK          the holder is the `actor`, or waits, directly or
+ *                            through others, for a lock of this one: release it
  *         any other          not held.  ECANCELED: sqlock_cancel() or
  *                            `cancel_fd`.  ELOST, EEXPIRED: the caller's lease
  *                            is over, release it first.  EINUSE: this handle

@@ -94,6 +94,19 @@ SQLOCK_MUSTUSE int sqlock_lease_guard_text(char **text,
 SQLOCK_API void sqlock_client_id(sqlock_lock *lock,
                                  char client_id[SQLOCK_KEY_SIZE]);
 
+/**
+ * Say who has the lease from now on, as the option `actor` of its acquisition
+ * said.  An actor is a thread or task, by a number of the caller's, that does
+ * nothing else while it waits.  Where handles own locks, an actor that waits
+ * for a lock which it has itself by another handle is told EDEADLOCK, and so
+ * are those that wait crosswise.  If it gives the lease to another one, which
+ * is to release it, that one has to be named here.  Nothing happens unless the
+ * lock is held.  No I/O.
+ *
+ * @param actor 0: not known
+ */
+SQLOCK_API void sqlock_set_actor(sqlock_lock *lock, uint64_t actor);
+
 /* Size of a session's tag with its NUL. */
 #define SQLOCK_TAG_SIZE 64
 

@@ -1,9 +1,9 @@
 /*
- * deadlock.c - find circles of threads that wait for each other (deadlock.h)
+ * deadlock.c - find circles of threads and tasks that wait (deadlock.h)
  *
  * While the mutex is held, nobody ends or begins a wait that is in the table:
- * each thread that the search finds there is in its call, and holds what it
- * held when it began to wait.  lk_waits_are_closed() does the same with the
+ * each actor that the search finds there is in its call, and holds what it held
+ * when it began to wait.  lk_waits_are_closed() does the same with the
  * waits of all processes, but without turns that may be given up.
  */
 #include "lock/deadlock.h"
@@ -16,7 +16,7 @@
 #include "lock/hold.h"
 
 /* guarded by the mutex */
-static struct lk_part *waits; /* hash table, by owner; of all registries */
+static struct lk_part *waits; /* hash table, by actor; of all registries */
 static pid_t pid;             /* the process whose threads are in it */
 
 /* In the child of a fork none of the threads waits any more.  The caller of the
@@ -28,27 +28,47 @@ static void forget_parent(void)
     pid = getpid();
 }
 
-static struct lk_part *wait_of(uint64_t owner)
+/* Return the number of the thread or task that an owner is, or that uses it as
+ * the options say; 0: not known. */
+static uint64_t actor_of(const struct lk_slot *slot, uint64_t owner,
+                         const sqlock_acquire_options *options)
+{
+    if (slot->store->options.ownership == SQLOCK_OWNED_BY_THREAD)
+        return owner;
+    return options->actor != 0 ? ~options->actor : 0; /* is no thread's */
+}
+
+static uint64_t holder_of(const struct lk_hold *hold)
+{
+    return actor_of(hold->slot, hold->owner, &hold->asked);
+}
+
+static uint64_t waiter_of(const struct lk_part *part)
+{
+    return actor_of(part->slot, part->owner, part->waiter->options);
+}
+
+static struct lk_part *wait_of(uint64_t actor)
 {
     struct lk_part *part;
 
-    HASH_FIND(waiting.hh, waits, &owner, sizeof owner, part);
+    HASH_FIND(waiting.hh, waits, &actor, sizeof actor, part);
     return part;
 }
 
-/* Return the owner that holds the lock or has its turn; 0: none, or nobody
- * waits for its release, since it is over or under way. */
+/* Return who holds the lock or has its turn; 0: nobody, or nobody waits for its
+ * release, since it is over or under way. */
 static uint64_t keeper_of(const struct lk_slot *slot, bool *has_turn)
 {
     const struct lk_hold *hold = lk_present(slot);
 
     *has_turn = slot->turn != NULL;
     if (*has_turn)
-        return slot->turn->owner;
+        return waiter_of(slot->turn);
     if (hold == NULL || hold->state != LK_HOLD_HELD || hold->is_left_behind ||
         lk_is_overdue(slot))
         return 0;
-    return hold->owner;
+    return holder_of(hold);
 }
 
 /* Return whether the part, which is in a FIFO, gets the turn although whoever
@@ -62,7 +82,7 @@ static bool is_let_in_by_keeper(const struct lk_part *part, bool by_giving_back)
     if (other == NULL || !other->waiting.is_stuck)
         return true;
     if (other->slot == part->slot) /* it waits for the row, or in the FIFO */
-        return other != part->slot->turn;
+        return has_turn && other != part->slot->turn;
     return has_turn && by_giving_back;
 }
 
@@ -76,7 +96,7 @@ static bool is_let_in_by_sharers(const struct lk_part *part)
 
     DL_FOREACH(part->slot->holds, hold)
     {
-        const struct lk_part *other = wait_of(hold->owner);
+        const struct lk_part *other = wait_of(holder_of(hold));
 
         if (lk_is_share(hold) && hold->state == LK_HOLD_HELD &&
             !hold->is_left_behind && !lk_hold_is_overdue(hold) &&
@@ -158,12 +178,13 @@ static void look(struct lk_part *self)
         part->waiting.is_stuck = true;
 }
 
-/* Return whether the owner is a thread, which waits until the part leaves the
- * FIFO. */
-static bool is_thread(const struct lk_part *part)
+/* Return whether it is known who waits, and does nothing else until the part
+ * leaves the FIFO: by thread, a request leaves its thread free. */
+static bool is_known(const struct lk_part *part)
 {
-    return part->waiter->on_wake == NULL &&
-           part->slot->store->options.ownership == SQLOCK_OWNED_BY_THREAD;
+    return waiter_of(part) != 0 &&
+           (part->waiter->on_wake == NULL ||
+            part->slot->store->options.ownership != SQLOCK_OWNED_BY_THREAD);
 }
 
 /* Return whether the part waits for somebody of this process: in the FIFO, or
@@ -176,13 +197,15 @@ static bool waits_here(const struct lk_part *part)
 
 void lk_deadlock_begin(struct lk_part *part)
 {
-    if (!is_thread(part) || part->waiting.is_noted)
+    if (!is_known(part) || part->waiting.is_noted)
         return;
     pthread_mutex_lock(&lk_mutex);
     forget_parent();
     part->waiter->is_deadlocked = false;
     if (waits_here(part)) {
-        HASH_ADD(waiting.hh, waits, owner, sizeof part->owner, part);
+        part->waiting.actor = waiter_of(part);
+        HASH_ADD(waiting.hh, waits, waiting.actor, sizeof part->waiting.actor,
+                 part);
         part->waiting.is_noted = part->waiting.hh.tbl != NULL;
         part->waiting.is_stuck = true;
     }
@@ -205,8 +228,8 @@ void lk_deadlock_end(struct lk_part *part)
 int lk_deadlock(const struct lk_part *part, sqlock_error *err)
 {
     return lk_error(err, SQLOCK_EDEADLOCK,
-                    "whoever holds the lock waits, directly or through others, "
-                    "for a lock that this caller holds: release that first, or "
-                    "take both in one call (%s)",
+                    "whoever holds the lock is this caller, or waits, directly "
+                    "or through others, for a lock that this caller holds: "
+                    "release that first, or take both in one call (%s)",
                     part->slot->name);
 }

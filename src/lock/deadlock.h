@@ -1,5 +1,6 @@
 /*
- * deadlock.h - threads of this process that wait for each other's locks
+ * deadlock.h - threads and tasks of this process that wait for each other's
+ * locks, or for their own
  *
  * A thread in the FIFO of a lock waits for the thread that holds it or has the
  * turn.  The one that has the turn waits for those who share the lock: for each
@@ -8,9 +9,11 @@
  * ever go on.  A circle closes only when a thread begins to wait: that thread
  * looks for it then, and is refused.
  *
- * Only threads are known to wait: a request does not keep its thread from
- * releasing a lock, and a handle or a registry is no thread.  Behind a row that
- * another process has alone nothing is seen.
+ * Only an actor is known to wait: a thread, where threads own locks, or whoever
+ * the option `actor` names, where handles do.  Such a one may have the lock by
+ * another handle: then it waits for itself.  Without that option a handle or a
+ * registry is nobody, and a request does not keep its thread from releasing a
+ * lock.  Behind a row that another process has alone nothing is seen.
  */
 #ifndef LK_DEADLOCK_H
 #define LK_DEADLOCK_H

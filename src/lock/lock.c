@@ -260,6 +260,19 @@ void sqlock_client_id(sqlock_lock *lock, char client_id[SQLOCK_KEY_SIZE])
         memcpy(client_id, lk_lock_look(lock).client_id, SQLOCK_KEY_SIZE);
 }
 
+void sqlock_set_actor(sqlock_lock *lock, uint64_t actor)
+{
+    struct lk_hold *hold;
+
+    if (lk_lock_ours(lock, NULL) < 0)
+        return;
+    pthread_mutex_lock(&lk_mutex);
+    hold = lk_hold_of(lock->slot, lk_caller(lock));
+    if (hold != NULL)
+        hold->asked.actor = actor;
+    pthread_mutex_unlock(&lk_mutex);
+}
+
 const char *sqlock_name(const sqlock_lock *lock)
 {
     return lock != NULL ? lock->slot->name : NULL;

@@ -58,6 +58,7 @@ struct lk_part {
     struct lk_subscription polled;
     struct {
         bool is_noted; /* it is in the table of deadlock.c */
+        uint64_t actor;
         bool is_stuck; /* used there */
         UT_hash_handle hh;
     } waiting;

@@ -59,6 +59,7 @@ void actor_read_options(struct player *player, sqlock_acquire_options *how)
         how->mode = SQLOCK_SHARED;
     how->permits = (uint32_t)actor_number(step, "permits", 0);
     how->weight = (uint32_t)actor_number(step, "weight", 0);
+    how->actor = (uint64_t)actor_number(step, "actor", 0);
     if (told != NULL) {
         how->on_lost = on_lost;
         how->lost_context = strcmp(told, "lingers") == 0 ? player : NULL;

@@ -191,6 +191,13 @@ static void downgrade(struct player *player)
         sqlock_downgrade(actor_lock(player, player->step.name), &outcome->err);
 }
 
+/* Let another one have the lease: actor=N. */
+static void set_actor(struct player *player)
+{
+    sqlock_set_actor(actor_lock(player, player->step.name),
+                     (uint64_t)actor_number(&player->step, "actor", 0));
+}
+
 /* Publish the lock's name, as its leader. */
 static void publish(struct player *player)
 {
@@ -333,6 +340,7 @@ void actor_perform(struct player *player)
         {"breaks", break_own},
         {"tells_id", use_id},
         {"downgrades", downgrade},
+        {"is_had_by", set_actor},
         {"publishes", publish},
         {"permits", set_permits},
         {"reaps", reap},
