@@ -152,6 +152,8 @@ probe_test() {
     python yaml python3-yaml
     # Certificates for servers that speak TLS.
     have openssl || need openssl
+    # The models of tests/model.
+    have spin || need spin
     # Servers whose clock is set.
     faketime || need libfaketime
     if serves postgres; then

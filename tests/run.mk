@@ -4,14 +4,15 @@
 
 # ------------------------------------------------------------------- suites
 
-.PHONY: setup test check quick asan tsan valgrind campaign
+.PHONY: setup test check quick model asan tsan valgrind campaign
 setup: ## Install what the build and the tests need (apt, as root or sudo -n)
 	@echo '  all there: $(or $(SETUP_LEVELS),build test package)'
 
 # Those that must be there, and whatever else is a suite.
 SUITES ?= unit drivers conformance tx stress $(filter-out unit drivers \
 	conformance tx stress bench failover galera replica group spring, \
-	$(SUITE_NAMES)) cli cpp python grants migration upgrade install demo readme
+	$(SUITE_NAMES)) cli cpp python grants migration upgrade install demo readme \
+	model
 # The programs of the suites that are programs.
 SUITE_PROGRAMS = $(filter $(TESTS),$(SUITES:%=$B/tests/%) \
 	$(if $(filter demo,$(SUITES)),$B/tests/bench))
@@ -28,6 +29,9 @@ quick: $(QUICK:%=$B/tests/%) ## Unit, drivers and conformance on SQLite, in unde
 	@exec env $(RUN) $(if $(T),SUITE_TESTS='$(T)') SQLOCK_TEST_SERVERS= \
 	SQLOCK_TEST_DATABASES=sqlite SQLOCK_TEST_LANES=8 SUITE_SCRIPTS=no \
 	bash tests/run.sh $(QUICK)
+
+model: ## The models of a lock's rules: all hold, and none holds without a rule
+	@exec env $(RUN) SQLOCK_TEST_SERVERS= bash tests/run.sh model
 
 # The same build in another variant.  SAN_SUITES="tx renewer" chooses others.
 AGAIN = $(MAKE) --no-print-directory SETUP=no
