@@ -146,55 +146,6 @@ static void sweep(struct lk_db *db)
     lk_pool_sweep(&db->waiting);
 }
 
-/* Return whether a statement of `pool` may be sent on a connection of the other
- * pool, where it cannot open one of its own because of rc. */
-static bool may_borrow(const struct lk_db *db, const struct lk_pool *pool,
-                       int rc)
-{
-    return rc < 0 && (pool == &db->reserved || !lk_is_outage(rc));
-}
-
-/* Take a connection that one of the pools has idle, or is given back until
- * until_ns. */
-static int take_open(struct lk_pool *pool, const struct lk_wish *wish,
-                     int64_t until_ns, struct lk_connection **out)
-{
-    const struct lk_wish open = {.preferred = wish->preferred,
-                                 .wait_until_ns = until_ns,
-                                 .latest_ns = until_ns,
-                                 /* renewals go before releases */
-                                 .is_urgent =
-                                     wish->is_urgent && pool == &pool->db->pool,
-                                 .is_open = true};
-
-    return lk_pool_take_as(pool, &open, out, NULL);
-}
-
-int lk_db_take(struct lk_db *db, struct lk_pool *pool,
-               const struct lk_wish *wish, struct lk_connection **out,
-               sqlock_error *err)
-{
-    struct lk_pool *other = pool == &db->reserved ? &db->pool : &db->reserved;
-    int64_t begun_ns = sqlock_monotonic_ns();
-    int64_t until_ns;
-    int rc;
-
-    if (may_borrow(db, pool, lk_outage_lasts(&db->outage)) &&
-        (take_open(pool, wish, begun_ns, out) == 0 ||
-         take_open(other, wish, begun_ns, out) == 0))
-        return 0;
-    rc = lk_pool_take_as(pool, wish, out, err);
-    if (!may_borrow(db, pool, rc))
-        return rc;
-    until_ns =
-        lk_after_ns(wish->wait_until_ns, sqlock_monotonic_ns() - begun_ns);
-    until_ns = lk_sooner(until_ns, wish->latest_ns);
-    if (take_open(other, wish, until_ns, out) < 0)
-        return rc;
-    (*out)->late_ns = sqlock_monotonic_ns() - begun_ns;
-    return 0;
-}
-
 void lk_db_forsake(struct lk_db *db, uint64_t number)
 {
     lk_pool_forsake(&db->pool, number);
@@ -231,9 +182,10 @@ static int run_in_group(struct lk_db *db, struct lk_run *run,
 
 static int send_on(struct lk_db *db, struct lk_connection *connection,
                    struct lk_run *run, const sqlock_value *values,
-                   int64_t now_ns, sqlock_result *result, sqlock_error *err)
+                   sqlock_result *result, sqlock_error *err)
 {
-    int64_t limit = lk_after_ms(now_ns, db->pool.options.statement_timeout_ms);
+    int64_t limit = lk_after_ms(sqlock_monotonic_ns(),
+                                db->pool.options.statement_timeout_ms);
     int rc;
 
     run->sent_boot_ns = lk_boottime_ns();
@@ -241,6 +193,8 @@ static int send_on(struct lk_db *db, struct lk_connection *connection,
                              run->statement->count,
                              lk_sooner(limit, run->deadline_ns), result, err);
     run->was_uncertain = run->was_uncertain || rc == SQLOCK_EUNCERTAIN;
+    if (rc == 0 && run->is_write)
+        atomic_store(&connection->has_written, true);
     lk_count_statement(&db->stats, rc, lk_boottime_ns() - run->sent_boot_ns);
     return rc;
 }
@@ -249,7 +203,8 @@ static int send_on(struct lk_db *db, struct lk_connection *connection,
  * ERETRY or EBUSY.  With little time left, the next attempt only ends with
  * EUNREACHABLE, which says less. */
 struct refusal {
-    int rc; /* 0: there is none */
+    int rc;       /* 0: there is none */
+    bool is_wary; /* a new connection has failed: lk_wish.is_wary */
     sqlock_error err;
 };
 
@@ -272,15 +227,26 @@ static int64_t waits_until(const struct lk_run *run)
                                                     : run->deadline_ns;
 }
 
+/* Extend the run's deadline by how late the connection came.  Return whether
+ * there is time left. */
+static bool is_in_time(struct lk_run *run,
+                       const struct lk_connection *connection,
+                       int64_t latest_ns)
+{
+    run->session = connection->number;
+    run->deadline_ns = lk_sooner(
+        lk_after_ns(run->deadline_ns, connection->late_ns), latest_ns);
+    return sqlock_monotonic_ns() < run->deadline_ns;
+}
+
 static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
-                    const struct refusal *refusal, sqlock_result *result,
+                    struct refusal *refusal, sqlock_result *result,
                     sqlock_error *err)
 {
     sqlock_value values[LK_PLACES_MAX];
     struct lk_pool *pool = run->is_reserved ? &db->reserved : &db->pool;
     struct lk_connection *connection = NULL;
     struct lk_wish wish = {0};
-    int64_t now_ns;
     int rc;
 
     lk_statement_order(run->statement, run->arguments, values);
@@ -290,20 +256,21 @@ static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
     wish.wait_until_ns = waits_until(run);
     wish.latest_ns = latest_ns;
     wish.is_urgent = run->patient_until_ns != 0;
+    wish.is_wary = refusal->is_wary;
     rc = lk_db_take(db, pool, &wish, &connection, err);
     if (lk_is_outage(rc) && has_one_writer(db))
         sweep(db);
     if (rc < 0)
         return rc;
-    run->session = connection->number;
-    run->deadline_ns = lk_sooner(
-        lk_after_ns(run->deadline_ns, connection->late_ns), latest_ns);
-    now_ns = sqlock_monotonic_ns();
-    if (now_ns >= run->deadline_ns) {
+    if (!is_in_time(run, connection, latest_ns)) {
         lk_pool_give(connection->pool, connection);
         return too_late(refusal, err);
     }
-    rc = send_on(db, connection, run, values, now_ns, result, err);
+    rc = send_on(db, connection, run, values, result, err);
+    refusal->is_wary = rc < 0 && !atomic_load(&connection->has_written);
+    if (lk_db_replace(db, &wish, rc, &connection) &&
+        is_in_time(run, connection, latest_ns))
+        rc = send_on(db, connection, run, values, result, err);
     lk_db_finish(db, connection, rc);
     return rc;
 }
@@ -380,8 +347,7 @@ int lk_db_run_on(struct lk_db *db, struct lk_connection *connection,
     int rc;
 
     lk_statement_order(run->statement, run->arguments, values);
-    rc = send_on(db, connection, run, values, sqlock_monotonic_ns(), result,
-                 err);
+    rc = send_on(db, connection, run, values, result, err);
     run->has_timed_out = rc == SQLOCK_ECANCELED;
     return lk_db_not_applied(rc, err);
 }
@@ -480,6 +446,7 @@ static int run_until_deadline(struct lk_db *db, struct lk_run *run,
     int rc;
 
     refusal.rc = 0; /* its text is not read before it is written */
+    refusal.is_wary = false;
     lk_retry_begin(&retry, &policy, run->deadline_ns);
     do {
         rc = run_once(db, run, latest_ns, &refusal, result, &own);

@@ -154,15 +154,24 @@ int lk_db_ask(struct lk_db *db, struct lk_connection *connection,
 
 /* Take a connection of `pool`, which is db->pool or db->reserved, as
  * lk_pool_take_as() with a wish to wait and to open one.  Where the pool has
- * none idle and cannot open one, take one that the other of the two has open:
- * a lease is renewed and released over any connection there is.  The server may
- * be full, the login may have a limit or a new password, or new connections may
- * not come through.  If the database is out of reach, only renewals are sent on
- * another connection, which then may be dead, too.  Give it back to its own
- * pool (lk_connection.pool). */
+ * none idle and cannot open one, take one that the other of the two has open,
+ * or that is given back in time.
+ * If the database is out of reach, only renewals are sent on another
+ * connection, which then may be dead, too.  Give it back to its own pool
+ * (lk_connection.pool). */
 int lk_db_take(struct lk_db *db, struct lk_pool *pool,
                const struct lk_wish *wish, struct lk_connection **out,
                sqlock_error *err);
+
+/* Return whether the connection has refused a statement by rc, which is no
+ * conflict, and has carried out no write before: another one may do it. */
+bool lk_db_is_unproven(const struct lk_connection *connection, int rc);
+
+/* Where a connection that was taken by the wish is unproven by rc, discard it
+ * and take one of either pool that has carried out a write, if there is one in
+ * time.  Return whether there was. */
+bool lk_db_replace(struct lk_db *db, const struct lk_wish *wish, int rc,
+                   struct lk_connection **connection);
 
 /* Close the connection with that number, now or when it is given back. */
 void lk_db_forsake(struct lk_db *db, uint64_t number);

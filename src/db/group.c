@@ -177,7 +177,7 @@ static void dismiss(struct lk_request *head, const struct lk_request *leader)
 
 /* Take the connection for writes.  As long as there is none, take an idle one
  * for reads rather than open it: a brief command needs no two. */
-static int take(struct lk_pool *pool, int64_t deadline_ns,
+static int take(struct lk_pool *pool, const struct lk_wish *wish,
                 struct lk_connection **out, sqlock_error *err)
 {
     const struct lk_wish idle = {.is_open = true};
@@ -185,7 +185,63 @@ static int take(struct lk_pool *pool, int64_t deadline_ns,
     if (lk_pool_take_as(pool, &idle, out, NULL) == 0 ||
         lk_pool_take_as(&pool->db->pool, &idle, out, NULL) == 0)
         return 0;
-    return lk_pool_take(pool, deadline_ns, out, err);
+    return lk_db_take(pool->db, pool, wish, out, err);
+}
+
+/* A group that is to be run. */
+struct turn {
+    bool is_alone;       /* of one request, without a transaction */
+    int64_t begin_by_ns; /* for the transaction */
+    int64_t deadline_ns; /* the latest of its requests */
+};
+
+static int run_on(struct lk_group *group, const struct lk_pool *pool,
+                  struct lk_connection *connection, const struct turn *turn,
+                  struct lk_request **head, sqlock_error *why)
+{
+    int64_t deadline_ns = lk_after_ns(turn->deadline_ns, connection->late_ns);
+    int rc;
+
+    if (turn->is_alone) {
+        if (*head == NULL)
+            *head = cut(group);
+        rc = execute(pool, connection, *head, deadline_ns);
+        (*head)->rc = rc;
+    } else {
+        rc = run_together(group, pool, connection,
+                          lk_after_ns(turn->begin_by_ns, connection->late_ns),
+                          deadline_ns, head, why);
+    }
+    if (rc == 0)
+        atomic_store(&connection->has_written, true);
+    return rc;
+}
+
+/* Take a connection and run the group on it; *head becomes the first request
+ * that has a result. */
+static int run_turn(struct lk_group *group, struct lk_pool *pool,
+                    const struct turn *turn, struct lk_request **head,
+                    sqlock_error *why)
+{
+    const struct lk_wish wish = {
+        .wait_until_ns = turn->begin_by_ns,
+        .latest_ns =
+            lk_after_ms(turn->begin_by_ns, pool->options.connect_timeout_ms),
+    };
+    struct lk_connection *connection;
+    int rc = take(pool, &wish, &connection, why);
+
+    if (rc < 0)
+        return rc;
+    rc = run_on(group, pool, connection, turn, head, why);
+    if ((turn->is_alone || *head == NULL) &&
+        lk_db_replace(pool->db, &wish, rc, &connection))
+        rc = run_on(group, pool, connection, turn, head, why);
+    if (rc < 0)
+        lk_pool_return(connection->pool, connection);
+    else
+        lk_pool_give(connection->pool, connection);
+    return rc;
 }
 
 /* Run the next group.  If its transaction cannot begin by begin_by_ns, nothing
@@ -196,33 +252,17 @@ static bool run_group(struct lk_group *group, struct lk_pool *pool,
                       const struct lk_request *leader, int64_t begin_by_ns)
 {
     bool is_patient = begin_by_ns == LK_NEVER;
-    int64_t deadline_ns;
-    size_t count = gather(group, &deadline_ns);
+    struct turn turn = {false, begin_by_ns, 0};
+    size_t count = gather(group, &turn.deadline_ns);
     struct lk_request *head = NULL;
-    struct lk_connection *connection;
     sqlock_error why = {0};
     int rc;
 
     if (count == 0)
         return false;
-    begin_by_ns = lk_sooner(begin_by_ns, deadline_ns);
-    rc = take(pool, begin_by_ns, &connection, &why);
-    if (rc == 0) {
-        begin_by_ns = lk_after_ns(begin_by_ns, connection->late_ns);
-        deadline_ns = lk_after_ns(deadline_ns, connection->late_ns);
-        if (is_patient && count == 1) {
-            head = cut(group);
-            rc = execute(pool, connection, head, deadline_ns);
-            head->rc = rc;
-        } else {
-            rc = run_together(group, pool, connection, begin_by_ns, deadline_ns,
-                              &head, &why);
-        }
-        if (rc < 0)
-            lk_pool_return(connection->pool, connection);
-        else
-            lk_pool_give(connection->pool, connection);
-    }
+    turn.is_alone = is_patient && count == 1;
+    turn.begin_by_ns = lk_sooner(begin_by_ns, turn.deadline_ns);
+    rc = run_turn(group, pool, &turn, &head, &why);
     if (is_patient && head == NULL) {
         head = cut(group);
         fail_all(head, rc, &why);

@@ -146,21 +146,30 @@ static uint32_t limit_of(const struct lk_pool *pool)
            (pool->kept < LK_POOL_KEPT_MAX ? pool->kept : LK_POOL_KEPT_MAX);
 }
 
-/* Take the preferred idle connection, otherwise the first, or return NULL. */
-static struct lk_connection *take_idle(struct lk_pool *pool, uint64_t preferred)
+static bool is_wanted(const struct lk_connection *connection,
+                      const struct lk_wish *wish)
 {
-    struct lk_connection **at = &pool->idle;
+    return !wish->is_proven || atomic_load(&connection->has_written);
+}
+
+/* Take the preferred idle connection, otherwise the first that is wanted, or
+ * return NULL. */
+static struct lk_connection *take_idle(struct lk_pool *pool,
+                                       const struct lk_wish *wish)
+{
+    struct lk_connection **at = NULL;
     struct lk_connection *connection;
 
-    while (preferred != 0 && *at != NULL && (*at)->number != preferred)
-        at = &(*at)->next_idle;
-    if (*at == NULL)
-        at = &pool->idle;
+    for (struct lk_connection **next = &pool->idle; *next != NULL;
+         next = &(*next)->next_idle)
+        if (is_wanted(*next, wish) &&
+            (at == NULL || (*next)->number == wish->preferred))
+            at = next;
+    if (at == NULL)
+        return NULL;
     connection = *at;
-    if (connection != NULL) {
-        *at = connection->next_idle;
-        note_taken(pool, connection);
-    }
+    *at = connection->next_idle;
+    note_taken(pool, connection);
     return connection;
 }
 
@@ -178,7 +187,7 @@ static bool find_place(struct lk_pool *pool, const struct lk_wish *wish,
         return false;
     if (pool->urgent > 0 && !wish->is_urgent)
         return false;
-    *out = take_idle(pool, wish->preferred);
+    *out = take_idle(pool, wish);
     if (*out != NULL)
         return true;
     if (wish->is_open || pool->count >= limit_of(pool))
@@ -217,6 +226,16 @@ static void pass_on(struct lk_pool *pool)
         signal_change(pool);
 }
 
+/* Return whether a connection as the wish wants it may be given back. */
+static bool has_such(const struct lk_pool *pool, const struct lk_wish *wish)
+{
+    const struct lk_connection *at = pool->taken;
+
+    while (wish->is_proven && at != NULL && !is_wanted(at, wish))
+        at = at->next_taken;
+    return wish->is_proven ? at != NULL : pool->count > 0;
+}
+
 /* As find_place(), and wait as long as the wish allows.  Return 0, and in
  * *begun_ns when the wait began, 0: there was none; or return SQLOCK_ERESOURCE
  * if neither became possible in time. */
@@ -233,7 +252,7 @@ static int wait_for_place(struct lk_pool *pool, const struct lk_wish *wish,
 
         if (*begun_ns == 0)
             *begun_ns = now;
-        if (now >= until_ns || (wish->is_open && pool->count == 0))
+        if (now >= until_ns || (wish->is_open && !has_such(pool, wish)))
             rc = SQLOCK_ERESOURCE;
         else
             await_change(pool, wish, until_ns);
@@ -474,13 +493,15 @@ void lk_pool_discard(struct lk_pool *pool, struct lk_connection *connection)
     pthread_mutex_unlock(&pool->mutex);
 }
 
+static const struct lk_wish any = {0};
+
 void lk_pool_drain(struct lk_pool *pool)
 {
     for (;;) {
         struct lk_connection *connection;
 
         pthread_mutex_lock(&pool->mutex);
-        connection = take_idle(pool, 0);
+        connection = take_idle(pool, &any);
         pthread_mutex_unlock(&pool->mutex);
         if (connection == NULL)
             return;
@@ -505,7 +526,7 @@ void lk_pool_sweep(struct lk_pool *pool)
         struct lk_connection *connection;
 
         pthread_mutex_lock(&pool->mutex);
-        connection = take_idle(pool, 0);
+        connection = take_idle(pool, &any);
         pthread_mutex_unlock(&pool->mutex);
         if (connection == NULL)
             return;

@@ -32,6 +32,8 @@ struct lk_connection {
     /* how long its taker waited, if that was for a connection to be opened;
      * otherwise about 0 */
     int64_t late_ns;
+    /* a statement that writes has succeeded on it: lk_db_take() */
+    atomic_bool has_written;
     /* guarded by the pool's mutex */
     enum lk_use use;
     bool is_forsaken; /* to be discarded when it is given back */
@@ -103,13 +105,17 @@ struct lk_wish {
      * never lent, so that those calls can finish */
     bool is_lent;
     bool is_open; /* open none */
+    /* rather than open one, take one that has_written, of either pool
+     * (lk_db_take()) */
+    bool is_wary;
+    bool is_proven; /* take only one that has_written; with is_open */
     /* go before all that are not urgent, and count all waiting in late_ns */
     bool is_urgent;
 };
 
 /* Take a connection.  Return 0; SQLOCK_ERESOURCE if all were in use until the
- * deadline, or, with is_open, at once if the pool has none; or a result of the
- * driver's open.  Give the connection back by a function below. */
+ * deadline, or, with is_open, at once if the pool has no such; or a result of
+ * the driver's open.  Give the connection back by a function below. */
 int lk_pool_take_as(struct lk_pool *pool, const struct lk_wish *wish,
                     struct lk_connection **out, sqlock_error *err);
 /* Take any connection; latest_ns is connect_timeout_ms after the deadline. */

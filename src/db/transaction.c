@@ -36,6 +36,7 @@ int lk_transaction_begin(struct lk_transaction *transaction, struct lk_db *db,
     pool = is_reserved ? &db->reserved : &db->pool;
     wish.wait_until_ns = deadline_ns;
     wish.latest_ns = lk_after_ms(deadline_ns, pool->options.connect_timeout_ms);
+    wish.is_wary = is_reserved; /* it is not begun again on another one */
     rc = lk_db_take(db, pool, &wish, &connection, err);
     if (rc < 0)
         return rc;
@@ -78,6 +79,8 @@ int lk_transaction_commit(struct lk_transaction *transaction,
     deadline_ns = lk_after_ns(deadline_ns, transaction->late_ns);
     rc = db->driver->commit(connection->state, deadline_ns, err);
     transaction->is_wrong_node = rc == SQLOCK_EREADONLY;
+    if (rc == 0)
+        atomic_store(&connection->has_written, true);
     end(transaction, rc == 0);
     return lk_db_not_applied(rc, err);
 }

@@ -52,14 +52,15 @@ static void leave_session(struct lk_batch *batch)
 }
 
 /* Send the claim, elsewhere if the server has ended the waiter's session
- * meanwhile: then nothing was sent. */
+ * meanwhile, or refuses there what it may do on another: nothing was done. */
 static int send_first(struct lk_store *store, struct lk_batch *batch,
                       struct lk_run *run, sqlock_result *result,
                       sqlock_error *err)
 {
     int rc = send(store, batch, run, result, err);
 
-    if (rc != SQLOCK_EUNREACHABLE || batch->session == NULL)
+    if (batch->session == NULL ||
+        (rc != SQLOCK_EUNREACHABLE && !lk_db_is_unproven(batch->session, rc)))
         return rc;
     leave_session(batch);
     return send(store, batch, run, result, err);

@@ -76,7 +76,8 @@ struct rule {
     bool by_others;  /* only those of the library's threads */
     bool from_begin; /* only since a transaction has begun, or before */
     bool until_begin;
-    char key[96]; /* of a lock, or the id of an order; "": any */
+    uint64_t since; /* only on connections from this number on */
+    char key[96];   /* of a lock, or the id of an order; "": any */
 };
 
 /* A statement that was not sent when it should have been. */
@@ -157,7 +158,8 @@ static bool hits(struct rule *rule, const struct tap_event *event,
     if (rule->is_after != is_after || !is_of_kind(rule->kind, event) ||
         (rule->by_players && !is_player) || (rule->by_others && is_player) ||
         (rule->from_begin && !tap.has_begun) ||
-        (rule->until_begin && tap.has_begun) || !has_key(event, rule->key))
+        (rule->until_begin && tap.has_begun) || event->session < rule->since ||
+        !has_key(event, rule->key))
         return false;
     if (++rule->seen <= rule->skipped ||
         (rule->seen - rule->skipped - 1) % rule->every != 0 || rule->times == 0)
@@ -280,6 +282,7 @@ static int add_rule(struct player *player, enum act act)
         .by_others = has(step, "background"),
         .from_begin = has(step, "from_begin"),
         .until_begin = has(step, "until_begin"),
+        .since = has(step, "new") ? tap_count(TAP_OPEN) + 1 : 0,
     };
     tap.count++;
     tap.met = 0;

@@ -176,11 +176,117 @@ static void test_a_login_with_one_connection_suffices(void **state)
     login_drop(&login, f);
 }
 
+/* --- new sessions that can do less than those that are open --- */
+
+/* Statements of an administrator while programs run; the login's name stands
+ * between the two texts. */
+static const struct {
+    const char *begin, *end;
+    unsigned databases;
+    bool is_of_mariadb;
+} lessened[] = {
+    {"ALTER USER", "PASSWORD EXPIRE", ON_MYSQL, false},
+    {"ALTER USER", "IDENTIFIED BY 'An0ther'", ON_MYSQL, false},
+    {"ALTER USER", "ACCOUNT LOCK", ON_MYSQL, false},
+    {"ALTER USER", "REQUIRE SUBJECT '/CN=nobody'", ON_MYSQL, false},
+    {"SET DEFAULT ROLE NONE FOR", "", ON_MYSQL, true},
+    {"ALTER ROLE", "PASSWORD 'An0ther'", ON_POSTGRES, false},
+    {"ALTER ROLE", "NOLOGIN", ON_POSTGRES, false},
+    {"ALTER ROLE", "VALID UNTIL '2000-01-01'", ON_POSTGRES, false},
+    {"ALTER ROLE", "CONNECTION LIMIT 0", ON_POSTGRES, false},
+    {"ALTER ROLE", "SET search_path = pg_catalog", ON_POSTGRES, false},
+    {"ALTER ROLE", "SET default_transaction_read_only = on", ON_POSTGRES,
+     false},
+    {"ALTER ROLE", "SET role = pg_read_all_stats", ON_POSTGRES, false},
+};
+
+static bool is_mariadb(struct fixture *f)
+{
+    return f->database->bit == ON_MYSQL && !fixture_is_oracles(f);
+}
+
+/* Give the rights to the login: on MariaDB by a role, which a new session may
+ * lack. */
+static void grant_rights(struct login *login, struct fixture *f)
+{
+    static const char rights[] = "SELECT, INSERT, UPDATE, DELETE";
+    const char *user = login->parts.user;
+
+    if (!is_mariadb(f)) {
+        login_grant(login, rights, f->table);
+        if (f->database->bit == ON_POSTGRES)
+            (void)sql_run(&login->admin, "GRANT pg_read_all_stats TO %s", user);
+        return;
+    }
+    (void)sql_run(&login->admin, "CREATE ROLE %s_role", user);
+    (void)sql_run(&login->admin, "GRANT %s ON %s TO %s_role", rights, f->table,
+                  user);
+    (void)sql_run(&login->admin, "GRANT %s_role TO %s", user, user);
+    (void)sql_run(&login->admin, "SET DEFAULT ROLE %s_role FOR %s", user, user);
+}
+
+/* Wait for a lock that the other registry has. */
+static void wait_in_vain(struct fixture *f, sqlock_registry *registry)
+{
+    sqlock_lock *theirs = nth_lock(f, f->a, 1);
+    sqlock_lock *lock = nth_lock(f, registry, 1);
+
+    assert_ok(sqlock_acquire(theirs, 0, NULL, &f->err));
+    assert_fails(SQLOCK_ETIMEDOUT, sqlock_acquire(lock, 500, NULL, &f->err));
+    lock_give(theirs);
+    assert_ok(sqlock_acquire(lock, 0, NULL, &f->err));
+    lock_give(lock);
+    lock_drop(lock);
+    lock_drop(theirs);
+}
+
+static void be_lessened(struct fixture *f, const char *begin, const char *end)
+{
+    sqlock_options options = renewer_options(f);
+    sqlock_registry *registry;
+    struct told told = {0};
+    struct login login;
+    sqlock_lock *lock;
+
+    login_make(&login, f, "less");
+    grant_rights(&login, f);
+    registry = fixture_registry_at(f, login.url, &options);
+    lock = nth_lock(f, registry, 0);
+    take_renewed(lock, RENEWED_MS, &told);
+    lock_give(lock);
+    (void)sql_run(&login.admin, "%s %s %s", begin, login.parts.user, end);
+    take_renewed(lock, RENEWED_MS, &told);
+    await_renewals(lock, 4);
+    wait_in_vain(f, registry);
+    assert_int_equal(atomic_load(&told.times), 0);
+    assert_ok(sqlock_release(lock, &f->err));
+    lock_drop(lock);
+    registry_end(registry);
+    if (is_mariadb(f))
+        (void)sql_run(&login.admin, "DROP ROLE %s_role", login.parts.user);
+    login_drop(&login, f);
+}
+
+static void test_a_lessened_login_loses_no_lease(void **state)
+{
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof lessened / sizeof *lessened; i++) {
+        if ((lessened[i].databases & f->database->bit) == 0 ||
+            (lessened[i].is_of_mariadb && !is_mariadb(f)))
+            continue;
+        check_row(lessened[i].end);
+        be_lessened(f, lessened[i].begin, lessened[i].end);
+    }
+    check_row(NULL);
+}
+
 static const struct test tests[] = {
     TEST(test_a_renewal_waits_for_a_connection_by_the_ttl),
     TEST(test_a_statement_waits_for_a_row_for_a_second_at_most),
     TEST(test_what_is_refused),
     TEST(test_descriptors_that_cannot_be_had),
     TEST_ON(test_a_login_with_one_connection_suffices, ON_SERVERS, 0),
+    TEST_ON(test_a_lessened_login_loses_no_lease, ON_SERVERS, 0),
 };
 const struct topic topic_limits = TOPIC(tests);

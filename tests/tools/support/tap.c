@@ -23,6 +23,7 @@
 
 struct head {
     const sqlock_driver *real;
+    uint64_t session; /* the number of its TAP_OPEN */
     atomic_bool is_broken;
     _Alignas(max_align_t) unsigned char state[];
 };
@@ -108,6 +109,9 @@ static int before(struct head *head, struct tap_event *event, sqlock_error *err)
 
     pthread_mutex_lock(&guard);
     event->number = ++counts[event->call];
+    if (event->call == TAP_OPEN)
+        head->session = event->number;
+    event->session = head->session;
     if (event->call == TAP_EXECUTE)
         (void)snprintf(texts[(event->number - 1) % TEXTS], TEXT_SIZE, "%s",
                        event->text);

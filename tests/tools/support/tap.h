@@ -27,6 +27,7 @@ enum tap_call {
 struct tap_event {
     enum tap_call call;
     uint64_t number;  /* of this kind of call since tap_reset(), from 1 */
+    uint64_t session; /* the number of the call that opened the connection */
     const char *text; /* of the statement, for TAP_EXECUTE; or NULL */
     const sqlock_value *parameters;
     size_t count;
