@@ -24,20 +24,6 @@ static int look_up(const char *host, const char *port, struct addrinfo **found)
     return getaddrinfo(host, port, &wanted, found);
 }
 
-bool lk_host_is_unknown(const char *host)
-{
-    struct addrinfo *found = NULL;
-    int rc = look_up(host, NULL, &found);
-
-    if (rc == 0)
-        freeaddrinfo(found);
-    return rc == EAI_NONAME
-#ifdef EAI_NODATA
-           || rc == EAI_NODATA
-#endif
-        ;
-}
-
 /* Wait for an event of the socket.  Return false if the deadline comes first.
  */
 static bool await(int fd, short event, int64_t deadline_ns)

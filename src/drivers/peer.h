@@ -14,10 +14,6 @@ enum lk_peer {
     LK_PEER_POSTGRES
 };
 
-/** Return whether no address is known of a host by that name: the resolver has
- *  said so, and has not merely failed.  Blocks for as long as the resolver. */
-bool lk_host_is_unknown(const char *host);
-
 /** Ask what kind of server listens at an address: MySQL speaks first, and
  *  PostgreSQL answers a request for TLS with one byte.  Closes the connection
  *  that this takes. */

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "drivers/lookup.h"
 
 #define UNKNOWN_VARIABLE 1193
 #define NS_PER_SECOND INT64_C(1000000000)
@@ -262,10 +263,6 @@ static int fail_to_log_in(struct lk_mysql_connection *connection,
     rc = lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
     if (target->host == NULL || rc != SQLOCK_EUNREACHABLE)
         return rc;
-    if (number == CR_UNKNOWN_HOST && lk_host_is_unknown(target->host))
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the host %s of the MySQL URL is not known",
-                        target->host);
     if (number == CR_VERSION_ERROR)
         return lk_error(err, SQLOCK_EINVAL,
                         "the server at %s, port %u, is not MySQL: is the URL "
@@ -293,6 +290,16 @@ static int fail_to_log_in(struct lk_mysql_connection *connection,
     return rc;
 }
 
+/* Look up the host, unless "localhost" stands for a socket (set_protocol()). */
+static int find_host(const struct lk_mysql_target *target, int64_t deadline_ns,
+                     sqlock_error *err)
+{
+    if (target->host == NULL || target->socket != NULL ||
+        (target->port == 0 && strcmp(target->host, "localhost") == 0))
+        return 0;
+    return lk_look_up(target->host, deadline_ns, err);
+}
+
 static int log_in(struct lk_mysql_connection *connection,
                   const struct lk_mysql_target *target,
                   const sqlock_connect *how, sqlock_error *err)
@@ -304,6 +311,8 @@ static int log_in(struct lk_mysql_connection *connection,
     set_timeouts(mysql, how);
     set_protocol(mysql, target);
     rc = lk_mysql_client_restrict(mysql, target, err);
+    if (rc == 0)
+        rc = find_host(target, how->deadline_ns, err);
     if (rc < 0)
         return rc;
     if (!lk_mysql_client_connect(mysql, target, how->deadline_ns,

@@ -6,8 +6,8 @@
  * interface has no time limit per host, so a host that does not answer would
  * use up the time of the hosts after it.
  *
- * libpq resolves host names, and blocks for as long as the resolver does.  Give
- * addresses (hostaddr=) where that matters.
+ * libpq resolves host names, and blocks for as long as the resolver does, so a
+ * name is looked up before (lookup.h).
  */
 #include <poll.h>
 #include <stdio.h>
@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "drivers/lookup.h"
 #include "drivers/postgres/session.h"
 
 /* -------------------------------------------------------------- the URL -- */
@@ -377,6 +378,22 @@ static int assert_tls(lk_pg *session, sqlock_error *err)
     return 0;
 }
 
+/* Look up the host of an attempt, unless libpq needs no address of it, or has
+ * the host from a service. */
+static int find_host(const struct attempt *attempt, const struct target *target,
+                     int64_t deadline_ns, sqlock_error *err)
+{
+    const char *host = attempt->host;
+
+    if (host == NULL)
+        host = setting(target, "host", "PGHOST");
+    if (host == NULL || host[0] == '\0' || host[0] == '/' || host[0] == '@' ||
+        strchr(host, ',') != NULL || /* which libpq refuses */
+        setting(target, "hostaddr", "PGHOSTADDR") != NULL)
+        return 0;
+    return lk_look_up(host, deadline_ns, err);
+}
+
 static int try_once(lk_pg *session, const struct target *target, size_t index,
                     size_t hosts, int64_t deadline_ns, sqlock_error *err)
 {
@@ -388,6 +405,9 @@ static int try_once(lk_pg *session, const struct target *target, size_t index,
         rc = lk_error_nomem(err);
         goto out;
     }
+    rc = find_host(&attempt, target, deadline_ns, err);
+    if (rc < 0)
+        goto out;
     session->conn = PQconnectStartParams(attempt.keywords, attempt.values, 0);
     if (session->conn == NULL) {
         rc = lk_error_nomem(err);

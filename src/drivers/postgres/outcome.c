@@ -9,7 +9,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "drivers/lookup.h"
 #include "drivers/peer.h"
 #include "drivers/postgres/session.h"
 
@@ -217,6 +219,9 @@ static bool is_too_long(const char *folder, const char *port)
            sizeof((struct sockaddr_un *)NULL)->sun_path;
 }
 
+/* How long to look up a host that only libpq knows, from a service. */
+#define HOST_MS 700
+
 /* Return whether the parameters can never lead to a server.  libpq names the
  * host in each message about an attempt to reach one, and in no message about a
  * parameter that it refuses. */
@@ -229,7 +234,9 @@ static bool is_hopeless(PGconn *conn)
         return true;
     if (*host == '/' || *host == '@')
         return is_too_long(host, PQport(conn));
-    return PQhostaddr(conn)[0] == '\0' && lk_host_is_unknown(host);
+    return PQhostaddr(conn)[0] == '\0' &&
+           lk_look_up(host, lk_after_ms(sqlock_monotonic_ns(), HOST_MS),
+                      NULL) == SQLOCK_EINVAL;
 }
 
 int lk_pg_start_error(PGconn *conn, sqlock_error *err)
