@@ -1,5 +1,5 @@
 /*
- * admin.c - listing, showing and breaking locks
+ * admin.c - listing and showing locks; what cannot be broken
  */
 #include "conformance.h"
 
@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "sqlock/lease.h"
-
 #include "support/peer.h"
 
 #define SHORT_MS 150
@@ -158,159 +157,6 @@ static void test_a_long_list_comes_whole_and_by_key(void **state)
 
 /* --- breaking --- */
 
-/* Return options that name the holder in that row.  They point into *row. */
-static sqlock_break_options expecting(const struct row *row)
-{
-    sqlock_break_options expected = SQLOCK_BREAK_INIT;
-
-    expected.token = row->fence;
-    expected.client_id = row->client;
-    return expected;
-}
-
-static void test_F80_a_broken_holder_finds_itself_lost(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_lock *other = lock_obtain(f->b, f->name);
-    sqlock_break_options expected;
-    struct row before;
-    struct row after;
-
-    lock_take(lock, LONG_TTL_MS);
-    before = fixture_row(f, f->name);
-    expected = expecting(&before);
-    assert_ok(sqlock_break(f->b, f->name, &expected, &f->err));
-    after = fixture_row(f, f->name);
-    assert_string_not_equal(after.client, before.client);
-    assert_true(after.expires_us == before.expires_us);
-    if (f->layout == SQLOCK_LAYOUT_SQLOCK)
-        assert_less(before.fence, after.fence);
-    /* the lock is busy until the old lease would have expired */
-    assert_busy(other);
-    assert_fails(SQLOCK_ELOST, sqlock_renew(lock, 0, &f->err));
-    assert_false(sqlock_is_held(lock));
-    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
-    assert_busy(other);
-    lock_drop(lock);
-    lock_drop(other);
-}
-
-static void
-test_F80_a_broken_lock_passes_on_when_the_lease_is_over(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_lock *other = lock_obtain(f->b, f->name);
-    sqlock_break_options expected;
-    struct row row;
-
-    lock_take(lock, 400);
-    row = fixture_row(f, f->name);
-    expected = expecting(&row);
-    assert_ok(sqlock_break(f->b, f->name, &expected, &f->err));
-    assert_ok(lock_try(other, PATIENCE_MS, 0, &f->err));
-    assert_less(row.expires_us, sqlock_token(other));
-    lock_give(other);
-    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
-    lock_drop(lock);
-    lock_drop(other);
-}
-
-static void test_breaking_now_frees_at_once(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_lock *other = lock_obtain(f->b, f->name);
-    sqlock_break_options expected;
-    int64_t token;
-    struct row row;
-
-    lock_take(lock, LONG_TTL_MS);
-    token = sqlock_token(lock);
-    row = fixture_row(f, f->name);
-    expected = expecting(&row);
-    expected.now = true;
-    expected.reason = "host burnt down";
-    assert_ok(sqlock_break(f->b, f->name, &expected, &f->err));
-    lock_take(other, 0);
-    assert_less(token, sqlock_token(other));
-    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
-    assert_true(sqlock_is_held(other));
-    lock_give(other);
-    lock_drop(lock);
-    lock_drop(other);
-}
-
-/* Assert that sqlock_show() gives this state and this holder. */
-static void check_holder(struct fixture *f, sqlock_state state,
-                         const char *expected)
-{
-    sqlock_info *info;
-
-    assert_ok(sqlock_show(f->b, f->name, &info, &f->err));
-    assert_int_equal(info->state, state);
-    assert_string_equal(info->holder, expected);
-    sqlock_info_free(info, 1);
-}
-
-static void test_F80_breaking_keeps_who_and_why(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_break_options expected;
-    struct row row;
-
-    lock_take(lock, LONG_TTL_MS);
-    row = fixture_row(f, f->name);
-    expected = expecting(&row);
-    expected.reason = "host burnt down";
-    expected.who = "anna@desk";
-    assert_ok(sqlock_break(f->b, f->name, &expected, &f->err));
-    check_holder(f, SQLOCK_HELD, "broken by anna@desk: host burnt down");
-    row = fixture_row(f, f->name);
-    expected = expecting(&row);
-    expected.reason = "no more patience";
-    expected.who = "anna@desk";
-    expected.now = true;
-    assert_ok(sqlock_break(f->b, f->name, &expected, &f->err));
-    check_holder(f, SQLOCK_FREE, "broken by anna@desk: no more patience");
-    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
-    lock_drop(lock);
-}
-
-static void
-test_F80_breaking_another_than_the_holder_is_a_conflict(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_break_options expected;
-    struct row row;
-    struct row after;
-
-    lock_take(lock, LONG_TTL_MS);
-    row = fixture_row(f, f->name);
-    expected = expecting(&row);
-    expected.token = row.fence + 1;
-    expected.client_id = "00000000-0000-4000-8000-000000000000";
-    assert_fails(SQLOCK_ECONFLICT,
-                 sqlock_break(f->b, f->name, &expected, &f->err));
-    expected.now = true;
-    assert_fails(SQLOCK_ECONFLICT,
-                 sqlock_break(f->b, f->name, &expected, &f->err));
-    after = fixture_row(f, f->name);
-    assert_string_equal(after.client, row.client);
-    assert_true(after.fence == row.fence);
-    lock_renew(lock, 0);
-    lock_give(lock);
-    /* The lock is free now; only sqlock's layout keeps the row. */
-    expected = expecting(&row);
-    assert_fails(f->layout == SQLOCK_LAYOUT_SQLOCK ? SQLOCK_ECONFLICT
-                                                   : SQLOCK_ENOTFOUND,
-                 sqlock_break(f->b, f->name, &expected, &f->err));
-    lock_drop(lock);
-}
-
 /* A program compiled with an older header has shorter structs.  Members beyond
  * `size` are ignored: here a pattern that matches nothing, and an invalid
  * reason. */
@@ -365,59 +211,6 @@ static void test_breaking_what_is_not_there(void **state)
                  sqlock_break(f->a, f->name, &expected, &f->err));
 }
 
-/* A client id alone, or a token alone, names a holder that is sqlock.  A client
- * id and a token of different holders are a conflict. */
-static void test_a_holder_is_named_by_client_id_or_token(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_break_options expected;
-    struct row row;
-
-    lock_take(lock, LONG_TTL_MS);
-    row = fixture_row(f, f->name);
-    expected = expecting(&row);
-    expected.token = row.fence + 1; /* not that of the client id */
-    assert_fails(SQLOCK_ECONFLICT,
-                 sqlock_break(f->b, f->name, &expected, &f->err));
-    assert_contains(f->err.message, row.client);
-    expected.token = 0;
-    assert_ok(sqlock_break(f->b, f->name, &expected, &f->err));
-    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
-    row = fixture_row(f, f->name);
-    expected = expecting(&row);
-    expected.client_id = NULL;
-    expected.now = true;
-    assert_ok(sqlock_break(f->b, f->name, &expected, &f->err));
-    lock_take_and_give(lock);
-    lock_drop(lock);
-}
-
-/* A lock is released, and a peer takes its row over.  The row still has our
- * last token, but breaking by that token is a conflict: it does not end the
- * lease of the peer, which has no token. */
-static void test_a_token_names_no_peer(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct peer peer = {f, &f->sql, "11111111-aaaa-4aaa-8aaa-111111111111",
-                        LONG_TTL_MS};
-    sqlock_break_options expected = SQLOCK_BREAK_INIT;
-
-    lock_take(lock, 0);
-    expected.token = sqlock_token(lock);
-    lock_give(lock);
-    assert_int_equal(peer_acquire(&peer, f->name), 1);
-    assert_true(fixture_row(f, f->name).fence == expected.token);
-    assert_fails(SQLOCK_ECONFLICT,
-                 sqlock_break(f->b, f->name, &expected, &f->err));
-    assert_contains(f->err.message, "without a token");
-    assert_contains(f->err.message, peer.client);
-    assert_int_equal(peer_renew(&peer, f->name), 1);
-    assert_int_equal(peer_release(&peer, f->name), 1);
-    lock_drop(lock);
-}
-
 /* The row says when the holder before the Spring service acquired the lock, not
  * when the service did. */
 static void test_when_a_peer_acquired_a_used_lock_is_not_known(void **state)
@@ -442,81 +235,6 @@ static void test_when_a_peer_acquired_a_used_lock_is_not_known(void **state)
     sqlock_info_free(info, 1);
     assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
     assert_int_equal(peer_release(&peer, f->name), 1);
-    lock_drop(lock);
-}
-
-/* A holder is named by both: its token with the client id of another does not
- * name it, nor does its client id with another token. */
-static void test_a_token_and_another_client_id_name_nobody(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    char client_id[SQLOCK_KEY_SIZE];
-    sqlock_break_options expected = SQLOCK_BREAK_INIT;
-
-    lock_take(lock, 0);
-    sqlock_client_id(lock, client_id);
-    for (int i = 0; i < 4; i++) {
-        expected.token = sqlock_token(lock) + (i < 2 ? 0 : 1);
-        expected.client_id =
-            i < 2 ? "22222222-aaaa-4aaa-8aaa-222222222222" : client_id;
-        expected.now = i % 2 == 1;
-        assert_fails(SQLOCK_ECONFLICT,
-                     sqlock_break(f->b, f->name, &expected, &f->err));
-        assert_contains(f->err.message, client_id);
-        lock_renew(lock, 0);
-    }
-    lock_end(lock);
-}
-
-/* There is nothing to break in a lease that is over: the row stays as it is. */
-static void test_an_expired_lease_is_not_broken(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    char client_id[SQLOCK_KEY_SIZE];
-    sqlock_break_options expected = SQLOCK_BREAK_INIT;
-    struct row before, after;
-    lock_take(lock, SHORT_MS);
-    sqlock_client_id(lock, client_id);
-    fixture_await_expiry(f, f->name);
-    expected.client_id = client_id;
-    before = fixture_row(f, f->name);
-    for (int i = 0; i < 2; i++) {
-        expected.now = i == 1;
-        assert_fails(SQLOCK_ECONFLICT,
-                     sqlock_break(f->b, f->name, &expected, &f->err));
-        assert_contains(f->err.message, "has expired");
-        after = fixture_row(f, f->name);
-        assert_memory_equal(&before, &after, sizeof before);
-    }
-    assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
-    lock_drop(lock);
-}
-
-/* A peer inserts the row, which has therefore never had a token.  The peer's
- * client id is enough to break its lease. */
-static void test_a_peer_is_broken_by_its_client_id(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct peer peer = {f, &f->sql, "11111111-aaaa-4aaa-8aaa-111111111111",
-                        LONG_TTL_MS};
-    sqlock_break_options expected = SQLOCK_BREAK_INIT;
-    int rc;
-
-    expected.client_id = peer.client;
-    expected.now = true;
-    if (f->layout == SQLOCK_LAYOUT_SPRING6)
-        peer.ttl_ms = PEER_TTL_MS;
-    assert_int_equal(peer_acquire(&peer, f->name), 1);
-    rc = sqlock_break(f->b, f->name, &expected, &f->err);
-    if (f->layout == SQLOCK_LAYOUT_SPRING6 && rc == SQLOCK_ECONFLICT)
-        skip_or_fail("the peer's lease was over too soon");
-    assert_lock_ok(rc, &f->err);
-    assert_int_equal(peer_renew(&peer, f->name), 0);
-    assert_int_equal(peer_release(&peer, f->name), 0);
-    lock_take_and_give(lock);
     lock_drop(lock);
 }
 
@@ -581,20 +299,10 @@ static const struct test tests[] = {
     TEST(test_a_held_lock_is_shown),
     TEST(test_free_and_expired_locks_are_told_apart),
     TEST(test_a_long_list_comes_whole_and_by_key),
-    TEST(test_F80_a_broken_holder_finds_itself_lost),
-    TEST(test_F80_a_broken_lock_passes_on_when_the_lease_is_over),
-    TEST(test_breaking_now_frees_at_once),
-    TEST_ON(test_F80_breaking_keeps_who_and_why, ON_ALL, IN_SQLOCK),
-    TEST(test_F80_breaking_another_than_the_holder_is_a_conflict),
     TEST(test_options_of_an_older_header_are_taken),
     TEST(test_breaking_what_is_not_there),
-    TEST_ON(test_a_holder_is_named_by_client_id_or_token, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_a_token_names_no_peer, ON_ALL, IN_SQLOCK),
     TEST_ON(test_when_a_peer_acquired_a_used_lock_is_not_known, ON_ALL,
             IN_SQLOCK),
-    TEST_ON(test_a_token_and_another_client_id_name_nobody, ON_ALL, IN_SQLOCK),
-    TEST(test_an_expired_lease_is_not_broken),
-    TEST(test_a_peer_is_broken_by_its_client_id),
     TEST(test_a_holder_that_is_no_sqlock_is_a_peer),
 };
 const struct topic topic_admin = TOPIC(tests);

@@ -8,7 +8,6 @@
 
 #include "support/suite_main.h"
 
-extern const struct topic topic_lease;
 extern const struct topic topic_ownership;
 extern const struct topic topic_overdue;
 extern const struct topic topic_waiting_session;
@@ -16,7 +15,6 @@ extern const struct topic topic_handles;
 extern const struct topic topic_keys;
 extern const struct topic topic_spellings;
 extern const struct topic topic_tokens;
-extern const struct topic topic_statements;
 extern const struct topic topic_spring;
 extern const struct topic topic_admin;
 extern const struct topic topic_find;
@@ -39,7 +37,6 @@ extern const struct topic topic_batches;
 extern const struct topic topic_codes;
 extern const struct topic topic_forgetful;
 extern const struct topic topic_beside;
-extern const struct topic topic_clock_back;
 extern const struct topic topic_refused;
 extern const struct topic topic_limits;
 extern const struct topic topic_shares;

@@ -1,6 +1,5 @@
 /*
- * overdue.c - threads that wait for a lease of their own process sleep while it
- * lasts, and are woken when it is over before its holder releases it
+ * overdue.c - the loss of a lease whose holder did not run is told all the same
  */
 #include "conformance.h"
 
@@ -9,7 +8,6 @@
 #include <stdio.h>
 
 #include "sqlock/async.h"
-#include "sqlock/tx.h"
 #include "support/workers.h"
 
 #define LONG_MS 120000 /* longer than PATIENCE_MS */
@@ -34,98 +32,10 @@ static int wait_and_release(struct worker *worker)
     return 0;
 }
 
-/* Take the lock, and have the thread wait for it. */
-static sqlock_lock *begin(struct fixture *f, struct next *next, uint32_t ttl_ms)
-{
-    next->lock = lock_obtain(f->a, f->name);
-    atomic_init(&next->has_it, false);
-    lock_take(next->lock, ttl_ms);
-    worker_start(&next->worker, wait_and_release, next);
-    assert_becomes_true(worker_is_parked(&next->worker), PATIENCE_MS);
-    return next->lock;
-}
-
 static void end(struct next *next)
 {
     worker_join(&next->worker);
     lock_drop(next->lock);
-}
-
-/* Return how often the thread has gone to sleep. */
-static long sleeps_of(const struct worker *worker)
-{
-    char path[64];
-    char line[128];
-    long count = -1;
-    FILE *file;
-
-    (void)snprintf(path, sizeof path, "/proc/self/task/%d/status",
-                   atomic_load(&worker->tid));
-    file = fopen(path, "r");
-    assert_non_null(file);
-    while (count < 0 && fgets(line, sizeof line, file) != NULL)
-        (void)sscanf(line, "voluntary_ctxt_switches: %ld", &count);
-    (void)fclose(file);
-    assert_true(count >= 0);
-    return count;
-}
-
-static void test_a_waiting_thread_sleeps_while_the_lease_lasts(void **state)
-{
-    struct fixture *f = *state;
-    struct next next;
-    sqlock_lock *lock = begin(f, &next, LONG_MS);
-    long before = sleeps_of(&next.worker);
-
-    check_sleep(3500);
-    assert_in_range(sleeps_of(&next.worker) - before, 0, 1);
-    lock_give(lock);
-    end(&next);
-}
-
-static void test_a_renewal_that_shortens_the_lease_wakes(void **state)
-{
-    struct fixture *f = *state;
-    struct next next;
-    sqlock_lock *lock = begin(f, &next, LONG_MS);
-
-    lock_renew(lock, SHORT_MS);
-    assert_becomes_true(atomic_load(&next.has_it), PATIENCE_MS);
-    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
-    end(&next);
-}
-
-static void test_a_renewal_that_finds_the_lease_lost_wakes(void **state)
-{
-    struct fixture *f = *state;
-    struct next next;
-    sqlock_lock *lock = begin(f, &next, LONG_MS);
-
-    fixture_delete(f, f->name);
-    assert_fails(SQLOCK_ELOST, sqlock_renew(lock, 0, &f->err));
-    assert_becomes_true(atomic_load(&next.has_it), PATIENCE_MS);
-    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
-    end(&next);
-}
-
-/* While the guard is open, the thread waits on, and longer than the lease. */
-static void test_the_end_of_a_guard_wakes(void **state)
-{
-    struct fixture *f = *state;
-    struct next next;
-    sqlock_lock *lock = begin(f, &next, LONG_MS);
-    sqlock_tx *tx = NULL;
-
-    lock_renew(lock, SHORT_MS);
-    assert_ok(sqlock_tx_begin(&tx, f->a, &f->err));
-    assert_ok(sqlock_tx_guard(tx, lock, &f->err));
-    assert_becomes_true(sqlock_remaining_ms(lock) == 0, PATIENCE_MS);
-    assert_becomes_true(worker_is_parked(&next.worker), PATIENCE_MS);
-    assert_false(atomic_load(&next.has_it));
-    sqlock_tx_rollback(tx, NULL);
-    assert_becomes_true(atomic_load(&next.has_it), PATIENCE_MS);
-    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
-    end(&next);
 }
 
 /* --- a holder that does not run --- */
@@ -205,11 +115,6 @@ test_a_loss_before_the_holder_ran_is_told_by_descriptor(void **state)
 }
 
 static const struct test tests[] = {
-    TEST_ON(test_a_waiting_thread_sleeps_while_the_lease_lasts, ON_ALL,
-            IN_SQLOCK),
-    TEST_ON(test_a_renewal_that_shortens_the_lease_wakes, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_a_renewal_that_finds_the_lease_lost_wakes, ON_ALL, IN_SQLOCK),
-    TEST_OF_ROWS(test_the_end_of_a_guard_wakes, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_loss_before_the_holder_ran_is_told_by_descriptor, ON_ALL,
             IN_SQLOCK),
 };

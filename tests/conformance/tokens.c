@@ -1,34 +1,12 @@
 /*
- * tokens.c - a token stays while a lock is held, and rises past a claim that
- * waits behind a Spring service (F30)
+ * tokens.c - a token rises past a claim that waits behind a Spring service
+ * (F30)
  */
 #include "conformance.h"
 
 #include "support/peer.h"
 #include "support/server.h"
 #include "support/workers.h"
-
-static void test_token_stays_while_held(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    int64_t token;
-
-    lock_take(lock, 0);
-    token = sqlock_token(lock);
-    lock_renew(lock, 0);
-    lock_take(lock, 0);
-    assert_true(sqlock_token(lock) == token);
-    lock_give(lock);
-    assert_true(sqlock_token(lock) == token);
-    if (f->layout == SQLOCK_LAYOUT_SQLOCK)
-        assert_true(fixture_row(f, f->name).fence == token);
-    lock_give(lock);
-    assert_true(sqlock_token(lock) == 0);
-    lock_drop(lock);
-}
-
-/* --- beside a Spring service, which deletes the row --- */
 
 #define PEER "11111111-aaaa-4aaa-8aaa-111111111111"
 
@@ -122,6 +100,5 @@ static void test_F30_tokens_rise_past_a_claim_behind_a_peer(void **state)
 static const struct test tests[] = {
     TEST_ON(test_F30_tokens_rise_past_a_claim_behind_a_peer, ON_POSTGRES,
             HAS_EXPIRY),
-    TEST(test_token_stays_while_held),
 };
 const struct topic topic_tokens = TOPIC(tests);

@@ -82,8 +82,9 @@ static struct result spring(struct play *play, const struct step *step)
 
 /* ---------------------------------------------------------- the operator -- */
 
-/* End the present holder's lease; with `last`, that of the greatest token; with
- * `now`, free the lock at once. */
+/* End the lease of the present holder; with `last`, of the greatest token; with
+ * of=nobody, of a client that there is not; with `wrong`, with a token that it
+ * does not have.  With `now`, free the lock at once. */
 static struct result break_lease(struct play *play, const struct step *step)
 {
     sqlock_break_options how = SQLOCK_BREAK_INIT;
@@ -96,8 +97,13 @@ static struct result break_lease(struct play *play, const struct step *step)
         return unknown();
     if (step_option(step, "last") != NULL)
         how.token = play_named(play, step->name)->token;
-    else
+    if (step_option(step, "wrong") != NULL)
+        how.token = row.fence + 1;
+    if (step_option(step, "of") != NULL)
+        how.client_id = "22222222-aaaa-4aaa-8aaa-222222222222";
+    else if (step_option(step, "last") == NULL)
         how.client_id = row.client;
+    how.who = step_option(step, "who");
     how.reason = "a scene";
     how.now = step_option(step, "now") != NULL;
     rc = sqlock_break(f->b, name, &how, &f->err);

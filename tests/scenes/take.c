@@ -207,10 +207,11 @@ void actor_renew(struct player *player)
 
     actor_obtain(player, &set);
     token = sqlock_token(set.locks[0]);
-    outcome->rc = set.is_many
-                      ? sqlock_renew_many(set.locks, set.count, set.results,
-                                          &outcome->err)
-                      : sqlock_renew(set.locks[0], ttl_ms, &outcome->err);
+    for (int64_t i = actor_times(&player->step); i > 0 && outcome->rc == 0; i--)
+        outcome->rc = set.is_many
+                          ? sqlock_renew_many(set.locks, set.count, set.results,
+                                              &outcome->err)
+                          : sqlock_renew(set.locks[0], ttl_ms, &outcome->err);
     if (step_option(&player->step, "same_token") != NULL &&
         sqlock_token(set.locks[0]) != token)
         actor_refuse(outcome, "a renewal changes the token");
