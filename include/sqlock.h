@@ -253,8 +253,8 @@ typedef struct sqlock_options {
     sqlock_event_fn on_event; /* receives events; NULL: nobody does */
     void *event_context;      /* first argument of `on_event` */
     sqlock_level event_level; /* lowest level for `on_event`; default INFO */
-    /* Times in a row that threads of this registry hand a lock to each other
-     * before other processes get a chance; default 16. */
+    /* Times in a row that threads of this registry hand a lock to each other,
+     * or share it, before other processes get a chance; default 16. */
     uint32_t handoff_limit;
     sqlock_waiting waiting; /* default SQLOCK_WAITING_AUTO */
     /* End a wait by EDEADLOCK within two seconds if the holder (of a shared

@@ -34,6 +34,8 @@ extern "C" {
  * @param ttl_ms the TTL that sqlock_lease_renew() uses when it is given 0
  * @return 0           done
  *         EEXPIRED    not held, or over
+ *         EINUSE      other readers of the registry have the same share
+ *                     (shared.h); once an id was told, later ones have others
  *         EFORK       this is a child process
  */
 SQLOCK_MUSTUSE int sqlock_lease_id(char id[SQLOCK_LEASE_ID_SIZE],

@@ -96,11 +96,16 @@ int sqlock_lease_id(char id[SQLOCK_LEASE_ID_SIZE], sqlock_lock *lock,
                          err);
     if (rc < 0)
         return rc;
-    view = lk_lock_look(lock);
+    view = lk_lock_name(lock);
     if (view.left_ns == 0)
         return lk_error(
             err, SQLOCK_EEXPIRED,
             "the caller does not hold this lock, so there is no lease");
+    if (view.is_joined)
+        return lk_error(err, SQLOCK_EINUSE,
+                        "other readers of this process have the same share: "
+                        "ask for the id before they come, or from a registry "
+                        "of its own");
     (void)snprintf(id, SQLOCK_LEASE_ID_SIZE, "%s:%" PRId64 ":%u:%s",
                    view.client_id, view.token, ttl_ms, sqlock_key(lock));
     return 0;

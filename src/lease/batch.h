@@ -50,7 +50,8 @@ struct lk_row {
     /* The lock is shared, by so many: the fields above are those of the group,
      * but those of the lease's share if it has one. */
     bool is_shared;
-    bool is_broken; /* another has the lease's token */
+    bool is_broken;     /* another has the lease's token */
+    bool is_waited_for; /* QUEUE has a ticket that is not over */
     uint32_t sharers;
     uint32_t weight;  /* of the lease's share; 0: it has none */
     uint32_t permits; /* LK_NO_LIMIT: none, or none known */

@@ -66,6 +66,8 @@ static void from_cells(struct lk_row *row, const sqlock_value *cells,
         strncmp(cells[7].text, row->client_id, strlen(row->client_id)) == 0;
     row->is_taken = row->client_id[0] != '\0' && row->remaining_us >= 0;
     row->place = lk_ticket_place(queue, lease->client_id, row->before);
+    row->is_waited_for =
+        lk_queue_has_any(queue, row->expires_at_us - row->remaining_us);
     row->serial = lk_leader_serial(sharers, row->client_id);
     lk_row_add_sharers(row, sharers, lease);
     row->rounds =

@@ -56,6 +56,16 @@ bool lk_ticket_next(const char **at, struct lk_ticket *out)
     return true;
 }
 
+bool lk_queue_has_any(const char *queue, int64_t now_us)
+{
+    struct lk_ticket ticket;
+
+    while (lk_ticket_next(&queue, &ticket))
+        if (ticket.ends_at_us >= now_us)
+            return true;
+    return false;
+}
+
 int lk_ticket_place(const char *queue, const char *client_id,
                     char before[SQLOCK_KEY_SIZE])
 {

@@ -48,6 +48,9 @@ struct lk_ticket {
  * with the text of the column, or NULL.  Return false if there is none. */
 bool lk_ticket_next(const char **at, struct lk_ticket *out);
 
+/* Return whether a queue has a ticket that is not over. */
+bool lk_queue_has_any(const char *queue, int64_t now_us);
+
 /* Find the ticket of a claim.  Return its place, 0 for the first; -1: it has
  * none.  `before` gets the CLIENT_ID of the ticket before it, "" if it is the
  * first. */

@@ -31,8 +31,8 @@
 #define TO(state) (1U << (state))
 static const unsigned followers[] = {
     [LK_ENTERING] = TO(LK_ENTERING) | TO(LK_QUEUED) | TO(LK_CLAIMING) |
-                    TO(LK_ASKING) | TO(LK_OVER),
-    [LK_QUEUED] = TO(LK_ENTERING) | TO(LK_OVER),
+                    TO(LK_ASKING) | TO(LK_LOOKING) | TO(LK_OVER),
+    [LK_QUEUED] = TO(LK_ENTERING) | TO(LK_LOOKING) | TO(LK_OVER),
     [LK_YIELDING] = TO(LK_CLAIMING) | TO(LK_PAUSED) | TO(LK_OVER),
     [LK_CLAIMING] = TO(LK_ENTERING) | TO(LK_YIELDING) | TO(LK_ASKING) |
                     TO(LK_POLLING) | TO(LK_PAUSED) | TO(LK_OVER),
@@ -41,6 +41,7 @@ static const unsigned followers[] = {
     [LK_WAITING] = TO(LK_ASKING) | TO(LK_PAUSED) | TO(LK_OVER),
     [LK_POLLING] =
         TO(LK_ENTERING) | TO(LK_ASKING) | TO(LK_PAUSED) | TO(LK_OVER),
+    [LK_LOOKING] = TO(LK_OVER),
     [LK_PAUSED] = TO(LK_ENTERING) | TO(LK_OVER),
 };
 
@@ -135,6 +136,19 @@ static int refused(struct lk_acquisition *a, struct lk_part *part,
                                           : poll_row(a, err);
 }
 
+/* The part got its lease from another of this process. */
+static int given(struct lk_acquisition *a)
+{
+    return a->first->asks ? go_to(a, LK_LOOKING) : end(a, 0);
+}
+
+static int look_row(struct lk_acquisition *a, sqlock_error *err)
+{
+    (void)err; /* the lock is had, whatever the answer */
+    lk_claim_look(a, true);
+    return end(a, 0);
+}
+
 /* --- turns --- */
 
 /* Return whether rows before the part's would be kept if they were claimed
@@ -214,6 +228,8 @@ static int enter(struct lk_acquisition *a, sqlock_error *err)
             return end(a, first->rc);
         if (state == LK_PART_QUEUED)
             return go_to(a, LK_QUEUED);
+        if (state == LK_PART_HELD)
+            return given(a);
     }
     rc = enter_others(a, err);
     if (rc != 0)
@@ -237,7 +253,7 @@ static int await_turn(struct lk_acquisition *a, sqlock_error *err)
         first->rc = rc;
         return end(a, rc);
     }
-    return state == LK_PART_HELD ? end(a, 0) : go_to(a, LK_ENTERING);
+    return state == LK_PART_HELD ? given(a) : go_to(a, LK_ENTERING);
 }
 
 /* --- before the claim --- */
@@ -414,7 +430,8 @@ static int step(struct lk_acquisition *a, sqlock_error *err)
         [LK_ENTERING] = enter,      [LK_QUEUED] = await_turn,
         [LK_YIELDING] = pause_over, [LK_CLAIMING] = claim,
         [LK_ASKING] = ask,          [LK_WAITING] = await_ring,
-        [LK_POLLING] = await_poll,  [LK_PAUSED] = pause_over,
+        [LK_POLLING] = await_poll,  [LK_LOOKING] = look_row,
+        [LK_PAUSED] = pause_over,
     };
 
     return steps[a->state](a, err);
@@ -463,16 +480,18 @@ static void end_wait(struct lk_acquisition *a, sqlock_error *err)
 {
     struct lk_part *first = a->first;
     bool is_polling = a->state == LK_POLLING;
+    bool is_cancelled = lk_waiter_is_cancelled(&a->self);
 
-    if (!may_wait(a))
+    if (!may_wait(a) ||
+        (!is_cancelled && sqlock_monotonic_ns() < a->self.deadline_ns))
         return;
-    if (lk_waiter_is_cancelled(&a->self))
-        first->rc = lk_canceled(err);
-    else if (sqlock_monotonic_ns() >= a->self.deadline_ns)
-        first->rc =
-            lk_patience_result(first, lk_part_not_in_time(first, err), err);
+    if (a->state == LK_LOOKING) /* it has the lock, and waits for nothing */
+        lk_claim_look(a, false);
     else
-        return;
+        first->rc = is_cancelled
+                        ? lk_canceled(err)
+                        : lk_patience_result(
+                              first, lk_part_not_in_time(first, err), err);
     (void)end(a, first->rc);
     if (is_polling)
         lk_poller_end(first);
@@ -489,26 +508,6 @@ int lk_acquisition_go_on(struct lk_acquisition *a, sqlock_error *err)
 }
 
 /* --- begin and end --- */
-
-/* Check wait_ms and the options, and copy the options with defaults filled in.
- * Return 0 or EINVAL. */
-static int check(const struct lk_set *set, int64_t wait_ms,
-                 const sqlock_acquire_options *options,
-                 sqlock_acquire_options *complete, sqlock_error *err)
-{
-    static const struct lk_sized sized = {
-        "sqlock_acquire_options", "SQLOCK_ACQUIRE_INIT", sizeof *complete};
-    const sqlock_options *defaults = &set->registry->store.options;
-    int rc = lk_sized_read(complete, &sized, options, err);
-
-    if (rc == 0)
-        rc = lk_check_wait(wait_ms, complete->cancel_fd, err);
-    if (rc < 0)
-        return rc;
-    rc = lk_ttl_check(defaults, &complete->ttl_ms, complete->ttl_ms,
-                      defaults->ttl_ms, err);
-    return rc < 0 ? rc : lk_modes_check(set, complete, err);
-}
 
 static void free_parts(struct lk_acquisition *a)
 {
@@ -527,15 +526,16 @@ static void add_parts(struct lk_acquisition *a, const struct lk_set *set,
             lk_mode_of(&a->options, set->members[i].place) == SQLOCK_SHARED;
         uint64_t caller = owner != 0 ? owner : lk_caller(lock);
 
-        a->parts[i] =
-            (struct lk_part){.slot = lock->slot,
-                             .waiter = &a->self,
-                             .lock = lock,
-                             .owner = caller,
-                             .marked_as = caller,
-                             .weight = is_share ? a->options.weight : 0,
-                             .permits = is_share ? a->options.permits : 0,
-                             .may_be_given = set->count == 1 && !is_share};
+        a->parts[i] = (struct lk_part){
+            .slot = lock->slot,
+            .waiter = &a->self,
+            .lock = lock,
+            .owner = caller,
+            .marked_as = caller,
+            .weight = is_share ? a->options.weight : 0,
+            .permits = is_share ? a->options.permits : 0,
+            .may_be_given = set->count == 1 && !is_share,
+            .may_join = is_share && lk_may_join(set, &a->options)};
     }
     a->options.modes = NULL; /* the caller's, who may free it */
 }
@@ -547,7 +547,7 @@ int lk_acquisition_begin(struct lk_acquisition *a, const struct lk_set *set,
     int rc;
 
     memset(a, 0, sizeof *a);
-    rc = check(set, wait_ms, options, &a->options, err);
+    rc = lk_modes_read(set, wait_ms, options, &a->options, err);
     if (rc < 0)
         return rc;
     a->store = &set->registry->store;

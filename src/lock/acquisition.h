@@ -27,6 +27,8 @@ enum lk_acquisition_state {
     LK_ASKING,
     LK_WAITING, /* has a ticket in the row of `first`: waits for a ring */
     LK_POLLING, /* has the turn of `first`: the poller reads its row */
+    /* has joined a share of this process: reads the row, whether others wait */
+    LK_LOOKING,
     /* has the turn of `first`: pauses because the database is away */
     LK_PAUSED,
     LK_OVER /* granted or failed; rc has the result */

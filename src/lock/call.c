@@ -116,7 +116,7 @@ int lk_call_begin(sqlock_lock *lock, bool is_downgrade, struct lk_hold **out,
         lock->pins++;
         hold->is_downgrading = is_downgrade;
         hold->lease.has_text = hold->lease.has_text || !is_downgrade;
-        while (is_downgrade && (hold->calls > 1 || hold->renewals != NULL))
+        while (is_downgrade && (hold->calls > 1 || lk_is_being_renewed(hold)))
             wait_for_end();
         *lease = hold->lease;
         *out = hold;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "lease/bell.h"
 #include "lease/row.h"
+#include "lease/sharer.h"
 #include "lock/hold.h"
 #include "lock/peers.h"
 #include "lock/registry.h"
@@ -446,6 +447,34 @@ int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
     if (rc < 0 || *taken == NULL || a->count == 1)
         return rc;
     return undo_grants(a, *taken, err);
+}
+
+/* Copy the lease that the part has.  The caller does not hold the mutex. */
+static struct lk_lease lease_of(const struct lk_part *part)
+{
+    struct lk_lease lease = {.key = part->slot->key};
+    const struct lk_hold *hold;
+
+    pthread_mutex_lock(&lk_mutex);
+    hold = lk_hold_by_grant(part->slot, part->grant);
+    if (hold != NULL)
+        lease = hold->lease;
+    pthread_mutex_unlock(&lk_mutex);
+    return lease;
+}
+
+void lk_claim_look(struct lk_acquisition *a, bool may_read)
+{
+    const struct lk_lease lease = lease_of(a->first);
+    struct lk_row row = {.exists = false};
+
+    if (may_read)
+        (void)lk_row_read_as(a->store, &lease, lk_store_deadline(a->store),
+                             &row, NULL);
+    pthread_mutex_lock(&lk_mutex);
+    lk_joined(a->first, row.weight > 0 && row.is_taken &&
+                            row.permits == LK_NO_LIMIT && !row.is_waited_for);
+    pthread_mutex_unlock(&lk_mutex);
 }
 
 void lk_claim_note_contention(const struct lk_acquisition *a)

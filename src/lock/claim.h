@@ -32,6 +32,10 @@ void lk_clear_aside(struct lk_slot *slot, bool is_outage);
 int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
                  sqlock_error *err);
 
+/* The part `first` has joined a share, and is to look whether others wait:
+ * with may_read from the row, or else leave that to the next claim. */
+void lk_claim_look(struct lk_acquisition *a, bool may_read);
+
 /* Note at each granted lock whether other processes wait for it. */
 void lk_claim_note_contention(const struct lk_acquisition *a);
 

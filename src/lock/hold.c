@@ -6,13 +6,16 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 #include <utlist.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/owner.h"
+#include "lease/sharer.h"
 #include "lock/call.h"
 #include "lock/expiry.h"
+#include "lock/peers.h"
 #include "lock/registry.h"
 
 /* The states that may follow each state. */
@@ -136,7 +139,8 @@ static void begin_to_tell(struct lk_hold *hold)
         hold->asked.on_lost != NULL || hold->lock->lost_fd >= 0;
 }
 
-void lk_hold_begin(struct lk_part *part, const struct lk_lease *lease)
+/* As lk_hold_begin(), but let no next part of the FIFO begin. */
+static void begin(struct lk_part *part, const struct lk_lease *lease)
 {
     struct lk_hold *hold = part->hold;
     struct lk_slot *slot = part->slot;
@@ -158,7 +162,15 @@ void lk_hold_begin(struct lk_part *part, const struct lk_lease *lease)
     hold->acquired_boot_ns = lk_boottime_ns();
     go_to(hold, LK_HOLD_HELD);
     DL_PREPEND2(slot->holds, hold, previous, next);
-    if (lk_is_share(hold))
+}
+
+void lk_hold_begin(struct lk_part *part, const struct lk_lease *lease)
+{
+    struct lk_slot *slot = part->slot;
+
+    begin(part, lease);
+    slot->joined = 0;
+    if (lease->weight > 0)
         lk_pass_turn(slot);
     lk_wake_in_time(slot); /* this lease may be shorter than the last one */
     if (slot->store->options.ownership == SQLOCK_OWNED_BY_REGISTRY)
@@ -201,6 +213,100 @@ int lk_lose(struct lk_hold *hold, int code)
         lk_count_over(&hold->slot->store->db.stats, hold->slot->key, code);
     hold->lost = code;
     return code;
+}
+
+/* --- readers of this process, which share a share --- */
+
+bool lk_is_same_lease(const struct lk_hold *a, const struct lk_hold *b)
+{
+    return a->slot == b->slot &&
+           strcmp(a->lease.client_id, b->lease.client_id) == 0;
+}
+
+/* Return whether the hold is one whose share a reader may join. */
+static bool is_open(const struct lk_hold *hold)
+{
+    return hold->state == LK_HOLD_HELD && hold->lease.weight == 1 &&
+           hold->lease.permits == LK_NO_LIMIT && !hold->is_left_behind &&
+           !hold->is_named && lk_remaining_ns(hold) > 0;
+}
+
+/* Return whether what is left of the lease is enough for the part: a holder
+ * that asked for a TTL gets most of it. */
+static bool lasts(const struct lk_hold *hold, const struct lk_part *part)
+{
+    const sqlock_acquire_options *wanted = part->waiter->options;
+    int64_t now_ns = lk_boottime_ns();
+    int64_t all_ns =
+        lk_believe_until(part->slot->store, now_ns, wanted->ttl_ms) - now_ns;
+
+    return lk_remaining_ns(hold) >=
+           (wanted->auto_renew ? all_ns / 2 : all_ns - all_ns / 8);
+}
+
+/* Return the hold whose share the part may join; NULL: none. */
+static const struct lk_hold *joinable(const struct lk_part *part)
+{
+    const struct lk_slot *slot = part->slot;
+    const struct lk_hold *best = NULL;
+    const struct lk_hold *hold;
+
+    if (!part->may_join || slot->is_asked ||
+        slot->joined >= slot->store->options.handoff_limit ||
+        lk_peers_are_due(slot))
+        return NULL;
+    DL_FOREACH(slot->holds, hold)
+    {
+        if (is_open(hold) && (best == NULL || hold->lease.deadline_boot_ns >
+                                                  best->lease.deadline_boot_ns))
+            best = hold;
+    }
+    return best != NULL && lasts(best, part) ? best : NULL;
+}
+
+bool lk_join(struct lk_part *part)
+{
+    const struct lk_hold *hold = joinable(part);
+    struct lk_slot *slot = part->slot;
+    struct lk_lease lease;
+
+    if (hold == NULL)
+        return false;
+    lease = hold->lease;
+    lease.ttl_ms = lk_capped_ms(&lease, part->waiter->options->ttl_ms);
+    lease.deadline_boot_ns = lk_sooner(
+        lease.deadline_boot_ns,
+        lk_believe_until(slot->store, lk_boottime_ns(), lease.ttl_ms));
+    slot->joined++;
+    part->asks = slot->joined == slot->store->options.handoff_limit;
+    slot->is_asked = part->asks;
+    begin(part, &lease);
+    return true;
+}
+
+void lk_joined(struct lk_part *part, bool is_alone)
+{
+    struct lk_slot *slot = part->slot;
+
+    part->asks = false;
+    slot->is_asked = false;
+    if (is_alone)
+        slot->joined = 0;
+    if (slot->turn == NULL)
+        lk_pass_turn(slot);
+}
+
+bool lk_is_joined(const struct lk_hold *hold)
+{
+    const struct lk_hold *other;
+
+    DL_FOREACH(hold->slot->holds, other)
+    {
+        if (other != hold && other->state == LK_HOLD_HELD &&
+            lk_remaining_ns(other) > 0 && lk_is_same_lease(other, hold))
+            return true;
+    }
+    return false;
 }
 
 /* --- leases that are over, and not released --- */
@@ -264,26 +370,54 @@ struct lk_place lk_place_aside(struct lk_slot *slot)
 
 /* --- renewals --- */
 
+/* Return the TTL that the row needs for the readers of this process who rely on
+ * its share: for the whole TTL of those who are renewed with it. */
+static uint32_t row_ttl_ms(const struct lk_hold *hold, uint32_t ttl_ms)
+{
+    const sqlock_options *options = &hold->slot->store->options;
+    const struct lk_hold *other;
+
+    DL_FOREACH(hold->slot->holds, other)
+    {
+        int64_t left_ns = lk_remaining_ns(other);
+        uint32_t needed_ms = other->lease.ttl_ms;
+
+        if (other == hold || left_ns == 0 || !lk_is_same_lease(other, hold))
+            continue;
+        if (!other->renewing.is_listed)
+            needed_ms = (uint32_t)(left_ns / LK_NS_PER_MS) + 1 +
+                        lk_margin_ms(options, needed_ms);
+        if (needed_ms > ttl_ms)
+            ttl_ms = needed_ms;
+    }
+    return ttl_ms;
+}
+
 void lk_renewal_begin(struct lk_hold *hold, struct lk_renewal *renewal,
                       uint32_t ttl_ms)
 {
+    struct lk_slot *slot = hold->slot;
     struct lk_renewal *other;
 
     hold->pins++;
+    renewal->hold = hold;
     renewal->ttl_ms = ttl_ms;
     renewal->old_ttl_ms = hold->lease.ttl_ms;
+    renewal->row_ttl_ms = row_ttl_ms(hold, ttl_ms);
     renewal->until_ns =
-        lk_believe_until(hold->slot->store, lk_boottime_ns(), ttl_ms);
+        lk_believe_until(slot->store, lk_boottime_ns(), renewal->row_ttl_ms);
     renewal->others_ns = LK_NEVER;
-    DL_FOREACH(hold->renewals, other)
+    DL_FOREACH(slot->renewals, other)
     {
+        if (!lk_is_same_lease(other->hold, hold))
+            continue;
         other->others_ns = lk_sooner(other->others_ns, renewal->until_ns);
         renewal->others_ns = lk_sooner(renewal->others_ns, other->until_ns);
     }
-    DL_APPEND2(hold->renewals, renewal, previous, next);
+    DL_APPEND2(slot->renewals, renewal, previous, next);
     hold->lease.deadline_boot_ns =
         lk_sooner(hold->lease.deadline_boot_ns, renewal->until_ns);
-    lk_wake_in_time(hold->slot);
+    lk_wake_in_time(slot);
 }
 
 uint32_t lk_shortest_ttl_ms(const struct lk_hold *hold)
@@ -291,12 +425,24 @@ uint32_t lk_shortest_ttl_ms(const struct lk_hold *hold)
     uint32_t shortest = hold->lease.ttl_ms;
     const struct lk_renewal *renewal;
 
-    DL_FOREACH(hold->renewals, renewal)
+    DL_FOREACH(hold->slot->renewals, renewal)
     {
-        if (renewal->ttl_ms < shortest)
+        if (renewal->hold == hold && renewal->ttl_ms < shortest)
             shortest = renewal->ttl_ms;
     }
     return shortest;
+}
+
+bool lk_is_being_renewed(const struct lk_hold *hold)
+{
+    const struct lk_renewal *renewal;
+
+    DL_FOREACH(hold->slot->renewals, renewal)
+    {
+        if (renewal->hold == hold)
+            return true;
+    }
+    return false;
 }
 
 /* Limit TTL and deadline, because a statement about the lease has got no answer
@@ -319,15 +465,33 @@ static void cap(struct lk_hold *hold, uint32_t cap_ms, int64_t sent_boot_ns)
  * deadline in the copy of the lease is right, even if nothing was changed.  If
  * others did, only a success counts, limited by what the others allow. */
 static void believe(struct lk_hold *hold, const struct lk_renewal *renewal,
-                    const struct lk_lease *lease, int rc)
+                    const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
 {
-    if (renewal->others_ns == LK_NEVER)
-        hold->lease.deadline_boot_ns = lease->deadline_boot_ns;
-    else if (rc == 0)
-        hold->lease.deadline_boot_ns =
-            lk_sooner(lease->deadline_boot_ns, renewal->others_ns);
-    if (rc == 0 && lease->ttl_ms != renewal->old_ttl_ms)
-        hold->lease.ttl_ms = lease->ttl_ms;
+    uint32_t ttl_ms =
+        lease->ttl_ms < renewal->ttl_ms ? lease->ttl_ms : renewal->ttl_ms;
+    int64_t until_ns = lk_sooner(lease->deadline_boot_ns, renewal->others_ns);
+
+    if (rc == 0 && renewal->row_ttl_ms > ttl_ms)
+        until_ns = lk_sooner(until_ns, lk_believe_until(hold->slot->store,
+                                                        sent_boot_ns, ttl_ms));
+    if (rc == 0 || renewal->others_ns == LK_NEVER)
+        hold->lease.deadline_boot_ns = until_ns;
+    if (rc == 0 && ttl_ms != renewal->old_ttl_ms)
+        hold->lease.ttl_ms = ttl_ms;
+}
+
+void lk_renewal_ride(struct lk_hold *hold, const struct lk_renewal *renewal,
+                     int rc, int64_t sent_boot_ns)
+{
+    int64_t until_ns = lk_sooner(
+        renewal->others_ns,
+        lk_believe_until(hold->slot->store, sent_boot_ns, hold->lease.ttl_ms));
+
+    if (rc < 0 || lk_remaining_ns(hold) == 0)
+        return;
+    hold->lease.deadline_boot_ns =
+        lk_later(hold->lease.deadline_boot_ns, until_ns);
+    lk_count(&hold->slot->store->db.stats, LK_COUNT_RENEWED);
 }
 
 /* The renewal found that a downgrade without an answer was carried out. */
@@ -343,11 +507,22 @@ static void settle(struct lk_hold *hold, const struct lk_renewal *renewal,
                    const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
 {
     if (hold->lost == 0)
-        believe(hold, renewal, lease, rc);
+        believe(hold, renewal, lease, rc, sent_boot_ns);
     if (lease->weight > 0 && !lk_is_share(hold))
         become_share(hold, lease);
     if (rc == 0)
         hold->lease.may_be_share = lease->may_be_share;
+    if (rc == 0 && hold->lost == 0 && lk_remaining_ns(hold) > 0)
+        lk_count(&hold->slot->store->db.stats, LK_COUNT_RENEWED);
+}
+
+/* Note for each who has the lease that is renewed what limits it: a statement
+ * without an answer, or its end. */
+static void limit(struct lk_hold *hold, const struct lk_lease *lease, int rc,
+                  int64_t sent_boot_ns)
+{
+    if (hold->state != LK_HOLD_HELD)
+        return;
     if (sent_boot_ns != 0)
         cap(hold, lease->cap_ms, sent_boot_ns);
     /* A renewal that overlapped may have got no answer. */
@@ -358,21 +533,28 @@ static void settle(struct lk_hold *hold, const struct lk_renewal *renewal,
     /* The answer may come when the lease is over already. */
     else if (rc == 0 && lk_remaining_ns(hold) == 0 && hold->lost == 0)
         (void)lk_lose(hold, SQLOCK_EEXPIRED);
-    if (rc == 0 && hold->lost == 0)
-        lk_count(&hold->slot->store->db.stats, LK_COUNT_RENEWED);
 }
 
 int lk_renewal_end(struct lk_hold *hold, struct lk_renewal *renewal,
                    const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
 {
-    DL_DELETE2(hold->renewals, renewal, previous, next);
+    struct lk_slot *slot = hold->slot;
+    struct lk_hold *other;
+
+    DL_DELETE2(slot->renewals, renewal, previous, next);
     if (hold->state == LK_HOLD_HELD)
         settle(hold, renewal, lease, rc, sent_boot_ns);
+    limit(hold, lease, rc, sent_boot_ns);
+    DL_FOREACH(slot->holds, other)
+    {
+        if (other != hold && lk_is_same_lease(other, hold))
+            limit(other, lease, rc, sent_boot_ns);
+    }
     if (hold->is_downgrading)
         lk_call_wake();
     if (rc == 0)
         rc = hold->lost;
-    lk_wake_in_time(hold->slot);
+    lk_wake_in_time(slot);
     lk_hold_unpin(hold);
     return rc;
 }

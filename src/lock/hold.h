@@ -34,8 +34,12 @@ enum lk_hold_state {
  * any order.  A renewal that overlaps with others therefore sets no later
  * deadline than those allow. */
 struct lk_renewal {
-    struct lk_renewal *next, *previous; /* of the same hold */
+    struct lk_renewal *next, *previous; /* of the slot */
+    struct lk_hold *hold;
     uint32_t ttl_ms, old_ttl_ms;
+    /* what is asked for the row: more than ttl_ms where others of this process
+     * rely on the same share for longer */
+    uint32_t row_ttl_ms;
     /* the row lasts at least until then, whenever the renewal is carried out;
      * CLOCK_BOOTTIME */
     int64_t until_ns;
@@ -58,6 +62,9 @@ struct lk_hold {
     /* nobody of the application has the lease any more: the holder or releaser
      * is an abandoned request, or the last acquire was undone under a guard */
     bool is_left_behind;
+    /* its id was told, by which others may renew or release it: no reader joins
+     * its share */
+    bool is_named;
     struct lk_lease lease;
     int64_t acquired_boot_ns;
     int lost; /* 0, ELOST, EEXPIRED; does not go back to 0 */
@@ -70,9 +77,8 @@ struct lk_hold {
     uint32_t calls;
     bool is_downgrading; /* one of them is a downgrade, which waits, or is the
                             only one */
-    struct lk_renewal *renewals;
-    uint32_t pins; /* who uses it beside its slot */
-    struct {       /* in the list of the expiry */
+    uint32_t pins;       /* who uses it beside its slot */
+    struct {             /* in the list of the expiry */
         struct lk_hold *next, *previous;
         bool is_listed;
     } expiring;
@@ -137,6 +143,25 @@ void lk_hold_begin_release(struct lk_hold *hold);
 /* Drop a pin; free a hold that is over and has no pins. */
 void lk_hold_unpin(struct lk_hold *hold);
 
+/* --- readers of this process, which share a share --- */
+
+/* Let the part, before which no other part waits, join a share of this
+ * process, if that may be; then it is a holder.  While it is not known whether
+ * anybody waits in another process, at most handoff_limit join in a row; the
+ * last of them has `asks` set, and calls lk_joined() with the answer, before
+ * which no other part begins.  A reader relies on the share for its own TTL at
+ * most, and joins if 7/8 of that are left; or half of it, where its lease is
+ * renewed. */
+bool lk_join(struct lk_part *part);
+
+/* Note the answer to whether others wait (or that there is none), and let the
+ * next part begin. */
+void lk_joined(struct lk_part *part, bool is_alone);
+
+/* Return whether another holder relies on the share of the hold: then its
+ * release is none of the row. */
+bool lk_is_joined(const struct lk_hold *hold);
+
 /* --- leases that are over, and not released --- */
 
 /* Return whether the lease of the present hold is over and does not block the
@@ -162,10 +187,21 @@ struct lk_place lk_place_aside(struct lk_slot *slot);
 
 /* --- renewals --- */
 
-/* Begin to renew the lease for that TTL, before a copy of the lease is sent,
- * and pin the hold.  The deadline may become earlier. */
+/* Begin to renew the lease for that TTL, and pin the hold.  A copy of the lease
+ * is sent then, for renewal->row_ttl_ms.  The deadline may become earlier. */
 void lk_renewal_begin(struct lk_hold *hold, struct lk_renewal *renewal,
                       uint32_t ttl_ms);
+
+/* Return whether the holds have the same lease: they are one, or readers. */
+bool lk_is_same_lease(const struct lk_hold *a, const struct lk_hold *b);
+
+/* Before its end let the renewal, which came to rc, be that of another reader
+ * of the share, too. */
+void lk_renewal_ride(struct lk_hold *hold, const struct lk_renewal *renewal,
+                     int rc, int64_t sent_boot_ns);
+
+/* Return whether a renewal of the hold is under way. */
+bool lk_is_being_renewed(const struct lk_hold *hold);
 
 /* Return the shortest TTL that the lease has or is being renewed for. */
 uint32_t lk_shortest_ttl_ms(const struct lk_hold *hold);

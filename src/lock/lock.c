@@ -213,10 +213,10 @@ int sqlock_drop(sqlock_lock *lock, sqlock_error *err)
     return rc;
 }
 
-struct lk_view lk_lock_look(const sqlock_lock *lock)
+static struct lk_view look(const sqlock_lock *lock, bool by_id)
 {
     struct lk_view view = {.count = 0};
-    const struct lk_hold *hold;
+    struct lk_hold *hold;
 
     if (lk_lock_ours(lock, NULL) < 0)
         return view;
@@ -225,6 +225,8 @@ struct lk_view lk_lock_look(const sqlock_lock *lock)
     if (hold != NULL) {
         view.left_ns = lk_remaining_ns(hold);
         view.token = hold->lease.token;
+        view.is_joined = lk_is_joined(hold);
+        hold->is_named = hold->is_named || (by_id && !view.is_joined);
         if (view.left_ns > 0)
             memcpy(view.client_id, hold->lease.client_id,
                    sizeof view.client_id);
@@ -232,6 +234,16 @@ struct lk_view lk_lock_look(const sqlock_lock *lock)
     view.count = lk_hold_count(lock->slot, lk_caller(lock));
     pthread_mutex_unlock(&lk_mutex);
     return view;
+}
+
+struct lk_view lk_lock_look(const sqlock_lock *lock)
+{
+    return look(lock, false);
+}
+
+struct lk_view lk_lock_name(const sqlock_lock *lock)
+{
+    return look(lock, true);
 }
 
 bool sqlock_is_held(sqlock_lock *lock)

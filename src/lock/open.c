@@ -89,8 +89,16 @@ static void collect_held(struct lk_batch *batch, struct lk_slot **next)
     *next = slot;
 }
 
-/* Release the leases, whose holds own the items.  Return the first error, also
- * if a lease was lost before. */
+/* Return what the release of the hold comes to, also if it was lost before. */
+static int outcome(const struct lk_hold *hold, int rc, sqlock_error *err)
+{
+    rc = lk_release_outcome(hold, rc);
+    return rc == 0 ? 0
+                   : lk_error(err, rc, "%s: %s", hold->slot->key,
+                              sqlock_strerror(rc));
+}
+
+/* Release the leases, whose holds own the items.  Return the first error. */
 static int release_batch(sqlock_registry *registry, struct lk_batch *batch,
                          sqlock_error *err)
 {
@@ -99,14 +107,8 @@ static int release_batch(sqlock_registry *registry, struct lk_batch *batch,
     lk_batch_sort(batch);
     batch->deadline_ns = lk_store_deadline(&registry->store);
     rc = lk_batch_release(&registry->store, batch, err);
-    for (size_t i = 0; rc == 0 && i < batch->count; i++) {
-        const struct lk_item *item = &batch->items[i];
-
-        rc = lk_release_outcome(item->owner, item->rc);
-        if (rc < 0)
-            rc = lk_error(err, rc, "%s: %s", item->lease.key,
-                          sqlock_strerror(rc));
-    }
+    for (size_t i = 0; rc == 0 && i < batch->count; i++)
+        rc = outcome(batch->items[i].owner, batch->items[i].rc, err);
     return rc;
 }
 
@@ -146,6 +148,16 @@ static bool is_aside(const struct lk_hold *hold)
            !lk_has_ended(hold->owner);
 }
 
+/* Return whether a reader behind the hold has the same share. */
+static bool is_left_to_others(const struct lk_hold *hold)
+{
+    const struct lk_hold *other = hold->next;
+
+    while (other != NULL && !lk_is_same_lease(other, hold))
+        other = other->next;
+    return other != NULL;
+}
+
 /* Release the shares, and the leases that were set aside, one by one.  After an
  * outage the latter are over without being released.  Return `result`, or if
  * that is 0, the first error. */
@@ -168,7 +180,10 @@ static int release_others(sqlock_registry *registry, int result,
                 continue;
             lk_batch_of_one(&batch, &item, &hold->lease, 0);
             item.owner = hold;
-            rc = release_batch(registry, &batch, result == 0 ? err : NULL);
+            if (is_left_to_others(hold))
+                rc = outcome(hold, 0, result == 0 ? err : NULL);
+            else
+                rc = release_batch(registry, &batch, result == 0 ? err : NULL);
             if (result == 0)
                 result = rc;
         }

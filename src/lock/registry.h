@@ -90,12 +90,17 @@ struct lk_view {
     uint32_t count;
     int64_t left_ns;
     int64_t token;
+    bool is_joined; /* other readers of this process have the same lease */
     char client_id[SQLOCK_KEY_SIZE];
 };
 
 /* Read the state of the lock for the calling owner, at one moment.  It is all
  * zero if that owner does not have the lock, and in a child process. */
 struct lk_view lk_lock_look(const sqlock_lock *lock);
+
+/* As lk_lock_look(), for an id of the lease, by which others may renew and
+ * release it: so unless readers have it together, none joins it from now on. */
+struct lk_view lk_lock_name(const sqlock_lock *lock);
 
 /* Drop a pin.  The last one frees a lock that has no references.  The caller
  * holds the mutex. */

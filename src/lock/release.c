@@ -30,6 +30,21 @@ static int owe(struct lk_hold *hold, sqlock_error *err)
                     "when that ends");
 }
 
+/* Others of this process rely on the share of the part: nothing is sent. */
+static int leave_share(struct lk_release_part *part)
+{
+    struct lk_hold *hold = part->hold;
+    int rc = hold->lost;
+
+    if (rc == 0) {
+        rc = lk_remaining_ns(hold) == 0 ? SQLOCK_EEXPIRED : 0;
+        lk_count_over(&part->slot->store->db.stats, part->slot->key, rc);
+    }
+    part->is_handed_off = true;
+    lk_hold_end(hold);
+    return rc;
+}
+
 /* Undo one acquire; the last one begins the release.  Return 0 or EINUSE. */
 static int undo_one(struct lk_release_part *part, struct lk_hold *hold,
                     bool may_owe, sqlock_error *err)
@@ -52,12 +67,14 @@ static int undo_one(struct lk_release_part *part, struct lk_hold *hold,
     part->hold = hold;
     if (hold->state == LK_HOLD_HELD) {
         lk_hold_begin_release(hold);
+        if (lk_is_joined(hold))
+            rc = leave_share(part);
     } else {
         lk_count(&part->slot->store->db.stats, LK_COUNT_RELEASED);
         lk_hold_end(hold);
     }
     lk_care_end(hold);
-    return 0;
+    return rc;
 }
 
 static struct lk_hold *find(const struct lk_slot *slot,

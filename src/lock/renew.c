@@ -101,6 +101,7 @@ static int begin_one(struct pending *pending, uint32_t ttl_ms,
     *lease = pending->hold->lease;
     lease->ttl_ms = lk_capped_ms(lease, ttl_ms);
     lk_renewal_begin(pending->hold, &pending->renewal, lease->ttl_ms);
+    lease->ttl_ms = pending->renewal.row_ttl_ms;
     return 0;
 }
 
@@ -165,10 +166,10 @@ static void collect(struct renewals *renewals, uint32_t ttl_ms, bool is_again,
         if (pending->member->rc < 0)
             continue;
         batch->count++;
-        ends_sooner = ends_sooner || item->lease.ttl_ms < renewal->old_ttl_ms;
+        ends_sooner = ends_sooner || renewal->ttl_ms < renewal->old_ttl_ms;
         renewals->is_due_sooner = renewals->is_due_sooner ||
                                   renewal->others_ns != LK_NEVER ||
-                                  item->lease.ttl_ms != renewal->old_ttl_ms;
+                                  renewal->ttl_ms != renewal->old_ttl_ms;
     }
     pthread_mutex_unlock(&lk_mutex);
     if (ends_sooner) /* the deadline is earlier now, whatever the result */

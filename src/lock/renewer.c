@@ -114,6 +114,17 @@ static void add_item(struct lk_batch *batch, struct lk_hold *hold)
 
     *item = (struct lk_item){.lease = hold->lease, .owner = hold};
     lk_renewal_begin(hold, &hold->renewing.renewal, hold->lease.ttl_ms);
+    item->lease.ttl_ms = hold->renewing.renewal.row_ttl_ms;
+}
+
+/* Return whether the batch has the share of the hold for another reader, whose
+ * renewal is that of all. */
+static bool is_in(const struct lk_batch *batch, const struct lk_hold *hold)
+{
+    for (size_t i = 0; lk_is_share(hold) && i < batch->count; i++)
+        if (lk_is_same_lease(batch->items[i].owner, hold))
+            return true;
+    return false;
 }
 
 /* The most shares of a batch.  Each is a statement of its own, and those of a
@@ -152,7 +163,8 @@ static int64_t collect(struct lk_renewer *renewer, struct lk_batch *batch,
         due = due_at(hold);
         slack = period_ns(renewer->registry, lk_shortest_ttl_ms(hold)) / 2;
         soonest = lk_sooner(soonest, due);
-        if (is_now && due <= now + slack && is_room_for(batch, hold))
+        if (is_now && due <= now + slack && is_room_for(batch, hold) &&
+            !is_in(batch, hold))
             add_item(batch, hold);
     }
     return soonest;
@@ -199,6 +211,23 @@ static int64_t time_to_answer(const sqlock_registry *registry, uint32_t ttl_ms)
     return least > half_period ? least : half_period;
 }
 
+/* Let a renewal, which came to rc, be that of all readers of its share whose
+ * leases are renewed. */
+static void apply_to_others(const struct lk_hold *hold, int rc,
+                            int64_t sent_boot_ns, int64_t now_ns)
+{
+    struct lk_hold *other;
+
+    DL_FOREACH(hold->slot->holds, other)
+    {
+        if (other == hold || !other->renewing.is_listed ||
+            !lk_is_same_lease(other, hold) || !may_be_renewed(other, now_ns))
+            continue;
+        other->renewing.tried_ns = now_ns;
+        lk_renewal_ride(other, &hold->renewing.renewal, rc, sent_boot_ns);
+    }
+}
+
 /* Apply the results to the holds, and let the others have their turn first the
  * next time. */
 static void apply(struct lk_renewer *renewer, const struct lk_batch *batch)
@@ -217,6 +246,7 @@ static void apply(struct lk_renewer *renewer, const struct lk_batch *batch)
             DL_APPEND2(renewer->renewing, hold, renewing.previous,
                        renewing.next);
         }
+        apply_to_others(hold, item->rc, batch->sent_boot_ns, now_ns);
         (void)lk_renewal_end(hold, &hold->renewing.renewal, &item->lease,
                              item->rc, batch->sent_boot_ns);
     }

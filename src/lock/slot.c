@@ -132,9 +132,10 @@ bool lk_slot_is_in_use(const struct lk_slot *slot, uint64_t owner)
 #define TO(state) (1U << (state))
 static const unsigned followers[] = {
     [LK_PART_OUTSIDE] = TO(LK_PART_OUTSIDE) | TO(LK_PART_QUEUED) |
-                        TO(LK_PART_TURN) | TO(LK_PART_NESTED),
-    [LK_PART_QUEUED] =
-        TO(LK_PART_OUTSIDE) | TO(LK_PART_CHOSEN) | TO(LK_PART_TURN),
+                        TO(LK_PART_TURN) | TO(LK_PART_NESTED) |
+                        TO(LK_PART_HELD),
+    [LK_PART_QUEUED] = TO(LK_PART_OUTSIDE) | TO(LK_PART_CHOSEN) |
+                       TO(LK_PART_TURN) | TO(LK_PART_HELD),
     [LK_PART_CHOSEN] = TO(LK_PART_TURN) | TO(LK_PART_HELD),
     [LK_PART_TURN] = TO(LK_PART_OUTSIDE) | TO(LK_PART_HELD),
     [LK_PART_NESTED] = TO(LK_PART_OUTSIDE),
@@ -218,8 +219,14 @@ void lk_pass_turn(struct lk_slot *slot)
 {
     struct lk_part *next = slot->turn;
 
-    if (next == NULL || next->state != LK_PART_CHOSEN)
+    if (next == NULL || next->state != LK_PART_CHOSEN) {
+        begin_turn(slot, NULL);
         next = lk_first_queued(slot);
+        while (next != NULL && lk_join(next))
+            next = lk_first_queued(slot);
+        if (slot->is_asked)
+            return; /* the one that asks lets the next begin */
+    }
     begin_turn(slot, next);
     if (next != NULL)
         dequeue(next, LK_PART_TURN, LK_WAKE_TURN);
@@ -252,10 +259,10 @@ void lk_part_holds(struct lk_part *part)
 {
     struct lk_slot *slot = part->slot;
 
-    if (part->state == LK_PART_CHOSEN) {
+    if (part->state == LK_PART_CHOSEN)
         slot->handoffs++;
+    if (part->state == LK_PART_CHOSEN || part->state == LK_PART_QUEUED)
         lk_waiter_wake(part->waiter, LK_WAKE_GRANTED);
-    }
     go_to(part, LK_PART_HELD);
     slot->turn = NULL;
     slot->outage = 0;
@@ -411,7 +418,10 @@ static int enter(struct lk_part *part, bool may_queue, sqlock_error *err)
         return lk_error_nomem(err);
     if (lk_first_queued(slot) == NULL && lk_is_overdue(slot))
         lk_set_aside(slot);
-    if (slot->turn == NULL && lk_present(slot) == NULL)
+    if (slot->turn == NULL && lk_first_queued(slot) == NULL && lk_join(part))
+        return 0;
+    if (slot->turn == NULL && lk_present(slot) == NULL &&
+        (!slot->is_asked || self->wait_ms == 0))
         take_turn(part);
     else if (self->wait_ms == 0 ||
              (slot->outage != 0 && self->options->fail_fast))

@@ -18,6 +18,7 @@
 #include "lock/waiter.h"
 
 struct lk_hold;
+struct lk_renewal;
 
 /* Guards whatever several threads use in src/lock, in all registries of the
  * process: slots, holds, parts, waiters, handles and requests.  It is held for
@@ -48,11 +49,13 @@ struct lk_part {
     uint32_t weight;          /* of the lease; 0: it has the lock alone */
     uint32_t permits;         /* of the lock, for a share */
     bool may_be_given;        /* a release may hand its lease off to the part */
+    bool may_join;            /* it may join a share of this process */
     /* guarded by the mutex */
     struct lk_part *next, *previous;
     bool is_listed;
     enum lk_part_state state;
     uint64_t grant; /* number of the hold that the part has, or nests in */
+    bool asks;      /* it has joined, and is to ask whether others wait */
     int64_t looks_boot_ns; /* when a queued one will look at the holder's lease,
                               CLOCK_BOOTTIME */
     struct lk_subscription polled;
@@ -97,6 +100,11 @@ struct lk_slot {
     uint32_t references;
     struct lk_hold *holds; /* hold.h */
     uint64_t grants;       /* how many holds there were */
+    /* readers that have joined a share since the database said last that nobody
+     * else waits; and whether one of them is asking it again */
+    uint32_t joined;
+    bool is_asked;
+    struct lk_renewal *renewals; /* of its holds, under way */
     /* parts under way; the queued ones are the FIFO */
     struct lk_part *parts;
     struct lk_part *turn; /* the part that may claim; NULL: none */
