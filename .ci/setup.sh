@@ -136,6 +136,9 @@ probe_test() {
     python wheel python3-wheel
     python pip python3-pip
     python ensurepip python3-venv
+    # Greenlets wait without stopping their loop.
+    python gevent python3-gevent
+    python eventlet python3-eventlet
     ! wants postgres || python psycopg python3-psycopg
     ! wants postgres || python psycopg2 python3-psycopg2
     ! wants sqlite || python apsw python3-apsw

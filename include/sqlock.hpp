@@ -7,7 +7,10 @@
  *           Under -fno-exceptions what would throw ends the program.
  * Owners    A mutex is one owner, whichever thread locks it.  Until it is
  *           unlocked, no other thread has the lock, and no other mutex of that
- *           name, in this process or another.  A mutex is not recursive.
+ *           name, in this process or another.  A mutex is not recursive: a
+ *           thread that waits for what it has locked itself gets
+ *           SQLOCK_EDEADLOCK, and so do threads that wait crosswise in the
+ *           library, unless it has detached a lease that others will end.
  * Leases    A mutex is held until it is unlocked or its lease is over.  The
  *           lease is renewed in the background but can be lost: ask held() or
  *           check() before each side effect, or set on_lost.
@@ -262,6 +265,15 @@ class [[nodiscard]] lease
         if (!state_)
             return failure(SQLOCK_EOWNER);
         return detail::call(sqlock_downgrade, native_handle());
+    }
+
+    /** Say that another thread will end it, to which it is moved: this one may
+     *  then wait for the lock again, as one that gives out the permits of a
+     *  semaphore does. */
+    void detach() noexcept
+    {
+        if (state_)
+            state_->detach();
     }
 
     /** Release it now.  SQLOCK_ELOST and SQLOCK_EEXPIRED say that the lease had

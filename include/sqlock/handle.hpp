@@ -16,6 +16,7 @@
 
 #include <sqlock.h>
 #include <sqlock/callback.hpp>
+#include <sqlock/lease.h>
 #include <sqlock/options.hpp>
 #include <sqlock/result.hpp>
 #include <sqlock/turn.hpp>
@@ -111,6 +112,7 @@ class lock_state
             return came;
         sqlock_acquire_options how = native();
         how.cancel_fd = by.cancel_fd();
+        how.actor = by.actor();
         came = call(sqlock_acquire, lock_, left_of(wait_ms, begun), &how);
         if (!came)
             pass_turn();
@@ -151,6 +153,12 @@ class lock_state
     void pass_turn() noexcept
     {
         turns_.pass();
+    }
+    /* Let another thread give it back. */
+    void detach() noexcept
+    {
+        turns_.detach();
+        sqlock_set_actor(lock_, 0);
     }
     static std::int64_t left_of(std::int64_t wait_ms,
                                 std::chrono::steady_clock::time_point begun)

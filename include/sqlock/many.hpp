@@ -162,6 +162,7 @@ class [[nodiscard]] leases
 
         sqlock_acquire_options how = made->options.native();
 
+        how.actor = detail::this_actor();
         made->results.resize(made->locks.size());
         if (made->options.on_lost) {
             made->on_lost = std::make_shared<std::function<void(int)>>(
@@ -400,6 +401,7 @@ template <class... Mutexes> class scoped_lock
             sqlock_acquire_options how = states_[0]->options().native();
 
             how.cancel_fd = cancel_fd;
+            how.actor = detail::this_actor();
             if (told_) {
                 how.on_lost = lost;
                 how.lost_context = told_.get();

@@ -144,6 +144,7 @@ class [[nodiscard]] quorum
 
             sqlock_acquire_options how = options.native();
 
+            how.actor = detail::this_actor();
             if (options.on_lost) {
                 on_lost = std::make_shared<std::function<void(int)>>(
                     std::move(options.on_lost));

@@ -9,6 +9,7 @@
 #define SQLOCK_TURN_HPP
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -74,6 +75,16 @@ class event
     int fd_;
 };
 
+/** The number of the calling thread, for the option `actor`: no other thread
+ *  has it later, and no other language's caller. */
+inline std::uint64_t this_actor() noexcept
+{
+    static std::atomic<std::uint64_t> last{std::uint64_t{1} << 62};
+    thread_local const std::uint64_t mine = ++last;
+
+    return mine;
+}
+
 /** One wait of a thread: for its turn, then for the lock. */
 class one_wait
 {
@@ -93,6 +104,10 @@ class one_wait
     bool is_possible() const noexcept
     {
         return !event_ || event_->fd() >= 0;
+    }
+    std::uint64_t actor() const noexcept
+    {
+        return actor_;
     }
     /* For the library. */
     int cancel_fd() const noexcept
@@ -136,6 +151,7 @@ class one_wait
   private:
     std::optional<event> event_;
     sqlock_lock *const lock_;
+    const std::uint64_t actor_ = this_actor();
     std::mutex inner_; /* guards the following */
     std::condition_variable woken_;
     bool is_cancelled_ = false;
@@ -203,18 +219,29 @@ class turns
     {
         const std::lock_guard<std::mutex> hold(inner_);
 
-        return !std::exchange(is_taken_, true);
+        return takes(this_actor());
+    }
+    /* Let another thread pass it on. */
+    void detach() noexcept
+    {
+        const std::lock_guard<std::mutex> hold(inner_);
+
+        actor_ = 0;
     }
     result<void> await(one_wait &by, std::int64_t wait_ms)
     {
         if (wait_ms == 0)
             return try_take() ? result<void>() : failure(SQLOCK_EBUSY);
-        if (is_queued(by)) {
+        bool is_own = false;
+        if (is_queued(by, is_own)) {
             by.sleep(wait_ms);
             if (leaves(by))
                 return failure(by.is_cancelled() ? SQLOCK_ECANCELED
                                                  : SQLOCK_ETIMEDOUT);
         }
+        if (is_own)
+            return failure(SQLOCK_EDEADLOCK,
+                           "this thread has locked the mutex");
         if (!by.is_cancelled())
             return {};
         pass();
@@ -228,6 +255,7 @@ class turns
             is_taken_ = false;
             return;
         }
+        actor_ = queue_.front()->actor();
         queue_.front()->grant();
         queue_.erase(queue_.begin());
     }
@@ -235,17 +263,27 @@ class turns
   private:
     std::mutex inner_; /* guards the following */
     bool is_taken_ = false;
+    std::uint64_t actor_ = 0; /* who has it; 0: another than who took it */
     std::vector<one_wait *> queue_;
 
-    /* Take the turn, or else wait for it. */
-    bool is_queued(one_wait &by)
+    bool takes(std::uint64_t actor) noexcept
+    {
+        if (std::exchange(is_taken_, true))
+            return false;
+        actor_ = actor;
+        return true;
+    }
+    /* Take the turn, or else wait for it, unless it is the caller's own. */
+    bool is_queued(one_wait &by, bool &is_own)
     {
         const std::lock_guard<std::mutex> hold(inner_);
 
-        if (!std::exchange(is_taken_, true))
+        if (takes(by.actor()))
             return false;
-        queue_.push_back(&by);
-        return true;
+        is_own = actor_ == by.actor();
+        if (!is_own)
+            queue_.push_back(&by);
+        return !is_own;
     }
     /* Leave the queue; false: the turn was granted. */
     bool leaves(one_wait &by)

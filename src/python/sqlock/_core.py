@@ -22,7 +22,7 @@ import weakref
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set
 
-from . import _native
+from . import _green, _native
 from .errors import Closed, Error, InUse, OutOfResources, failure
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ log = logging.getLogger("sqlock")
 # the registry is being closed, unless its database is away for longer.
 _CLOSE_SECONDS = 30
 _LOOK_SECONDS = 0.01
-LOOK_AGAIN_MS = 500  # for a signal that came just before a wait
 # How often the reaper looks for loops that were closed, while some wait, and
 # for locks that could not be dropped yet.
 _REAP_SECONDS = 0.5
@@ -76,15 +75,22 @@ def gets_signals() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
+def waits_aside() -> bool:
+    """Whether something of this thread has to run while it waits: handlers of
+    signals, or other greenlets."""
+    return gets_signals() or _green.runs()
+
+
 def interruptible(call: Callable[[], None], cancel: Eventfd) -> None:
-    """Call it, by another thread where a signal's handler may end its wait; that
-    raises ``cancel``.  A second interrupt leaves that thread to itself: what the
-    call uses has to be what it refers to."""
-    if not gets_signals():
+    """Call it, by another thread where something has to run meanwhile; whatever
+    ends the wait, such as a signal's handler, raises ``cancel``.  A second
+    interrupt leaves that thread to itself: what the call uses has to be what it
+    refers to."""
+    if not waits_aside():
         return call()
     came: List[BaseException] = []
-    # Not Thread.join(), which takes the thread for ended once it is interrupted.
-    ended = threading.Event()
+    ended = Eventfd()
+    started = False
 
     def run(_kept: Eventfd) -> None:
         try:
@@ -92,19 +98,16 @@ def interruptible(call: Callable[[], None], cancel: Eventfd) -> None:
         except BaseException as error:
             came.append(error)
         finally:
-            ended.set()
+            ended.raise_()
 
-    thread = threading.Thread(
-        target=run, args=(cancel,), name="sqlock wait", daemon=True
-    )
     try:
-        thread.start()
-        while not ended.wait(LOOK_AGAIN_MS / 1000):
-            pass
+        _green.start(run, cancel)
+        started = True
+        _green.await_readable(ended.fd)
     except BaseException:
         cancel.raise_()
-        if thread.ident is not None:
-            ended.wait()
+        if started:
+            _green.await_readable(ended.fd)
         raise
     if came:
         raise came.pop()  # not kept by this frame, which its traceback has

@@ -144,6 +144,7 @@ class AcquireOptions(Sized):
         ("permits", c_uint32),
         ("weight", c_uint32),
         ("modes", c_void_p),
+        ("actor", c_uint64),
     ]
 
 
@@ -386,6 +387,7 @@ _TYPES: Dict[str, Any] = {
     "size": c_size_t,
     "text": c_char_p,
     "u32": c_uint32,
+    "u64": c_uint64,
     "answer": POINTER(StockAnswer),
     "err": POINTER(NativeError),
     "i64s": POINTER(c_int64),
@@ -438,6 +440,7 @@ int set_permits handle text u32 err
 bool is_held handle
 i64 remaining_ms handle
 i64 token handle
+- set_actor handle u64
 - client_id handle text
 int lease_id text handle u32 err
 int request_acquire out handle i64 AcquireOptions int err

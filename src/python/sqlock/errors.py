@@ -138,7 +138,9 @@ class OrderMismatch(Error):
 
 
 class Deadlock(Error):
-    """The holder waits for a lock of this thread; the wait would never end."""
+    """The lock is the caller's already, or its holder waits for a lock of the
+    caller: the wait would never end.  A caller is a thread, a task or a
+    greenlet."""
 
 
 class Closed(Error, ValueError):

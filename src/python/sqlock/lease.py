@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional
 from typing import Sequence
 
 from . import _native
+from ._actor import caller, running_loop
 from ._block import Block
 from ._core import Core, Owned, calling_back, held_by
 from .errors import Error, LockExpired, LockLost, failure
@@ -115,6 +116,7 @@ def acquire_options(
         mode=_native.SHARED if shared else _native.EXCLUSIVE,
         permits=_native.number(permits, "permits"),
         weight=_native.number(weight, "weight"),
+        actor=caller(),
     )
 
 
@@ -277,6 +279,9 @@ class Lease(Holding):
         # As the library has it: that of the acquisition or last renewal.
         self._ttl_ms = options.ttl_ms or registry._core.ttl_ms
         self._token = 0
+        self._actor = options.actor
+        self._loop = running_loop()
+        self._is_shared = options.mode == _native.SHARED
         self._handle = Handle(registry, name)
         held_by[self._handle.pointer] = weakref.ref(self)
 
@@ -321,6 +326,26 @@ class Lease(Holding):
         core = handle._core
         core.call("lease_id", buffer, handle.pointer, self._ttl_ms)
         return buffer.value.decode()
+
+    # ----------------------------------------------------- who releases it --
+
+    def _keeps_out(self, other: Lease, loop: object) -> bool:
+        """Whether a task of that loop has it, and nobody gets it beside."""
+        return (
+            self._loop is loop
+            and self._actor != 0
+            and self.name == other.name
+            and not (self._is_shared and other._is_shared)
+            and self.held
+            and self._must()._core is other._must()._core
+        )
+
+    def detach(self) -> None:
+        """Say that another thread, task or greenlet will release it, to which
+        the lease is given: whoever acquired it may wait for the lock again, as
+        one that gives out the permits of a semaphore does."""
+        self._actor = 0
+        self._must().ask("set_actor", 0)
 
     # --------------------------------------------------------- renew, end --
 

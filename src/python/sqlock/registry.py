@@ -6,19 +6,19 @@ import ctypes
 import functools
 import logging
 import math
-import select
 import weakref
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List
 from typing import NamedTuple, Optional, Sequence, Tuple, TypeVar
 
-from . import _native
+from . import _green, _native
 from ._block import Block, Ending
-from ._core import LOOK_AGAIN_MS, Core, Eventfd, calling_back
-from ._core import gets_signals, interruptible
+from ._actor import running_loop
+from ._core import Core, Eventfd, calling_back, held_by, interruptible
+from ._core import waits_aside
 from .aio import AsyncLocking, Port, in_thread
 from .atx import AsyncStock, AsyncTransaction
-from .errors import Busy, InUse, NotFound, call
+from .errors import Busy, Deadlock, InUse, NotFound, call
 from .info import LockInfo, decoded, rows_of
 from .leader import AsyncLeader, Leader
 from .lease import Handle, Lease, Leases, OnLost, acquire_options
@@ -158,7 +158,9 @@ class Registry(Block):
 
     It may be used from any thread, and from any number of asyncio loops.  Each
     lease is an owner of its own: two threads, two tasks, or twice the same one
-    exclude each other.  In a child process of ``fork`` every call raises
+    exclude each other.  A thread, task or greenlet that waits for a lock which
+    it has itself is told by :class:`Deadlock`, as are those that wait crosswise;
+    :meth:`Lease.detach` says that another one will release it.  In a child process of ``fork`` every call raises
     :class:`UsedAfterFork`; open another registry there.
     """
 
@@ -257,7 +259,8 @@ class Registry(Block):
         lease is over before its release.
 
         Raises :class:`Busy` (``wait`` was 0), :class:`Timeout`,
-        :class:`Uncertain`, :class:`Unreachable`, and others of :class:`Error`.
+        :class:`Deadlock` (the caller has it already), :class:`Uncertain`,
+        :class:`Unreachable`, and others of :class:`Error`.
         """
         wait_ms = _native.wait_ms(wait)
         options = acquire_options(
@@ -267,7 +270,9 @@ class Registry(Block):
         handle = lease._must()
 
         def take() -> None:
-            if wait_ms == 0 or not gets_signals():
+            if wait_ms != 0:
+                self._refuse_to_stop(lease)
+            if wait_ms == 0 or not waits_aside():
                 handle.call("acquire", wait_ms, _native.byref(options))
             else:
                 self._acquire_by_request(handle, wait_ms, options)
@@ -292,6 +297,18 @@ class Registry(Block):
             held._abandon()
             raise
 
+    def _refuse_to_stop(self, wanted: Lease) -> None:
+        """A wait of this thread stops the loop of asyncio that runs in it, and
+        the task that has the lock never comes to release it."""
+        loop = running_loop()
+        for reference in list(held_by.values()) if loop is not None else ():
+            one = reference()
+            if isinstance(one, Lease) and one._keeps_out(wanted, loop):
+                raise Deadlock(
+                    "a task of the loop that runs in this thread has the lock: "
+                    f"wait for it by aacquire() or alock() ({wanted.name})"
+                )
+
     def try_acquire(self, name: str, **options: Any) -> Optional[Lease]:
         """Take the lock if it is free, with the options of :meth:`acquire`;
         None where another owner has it."""
@@ -303,8 +320,8 @@ class Registry(Block):
     def _acquire_by_request(
         self, handle: Any, wait_ms: int, options: _native.AcquireOptions
     ) -> None:
-        """In the main thread, where a signal's handler may end the wait: it
-        runs while poll() waits, and not while the library does."""
+        """Where handlers of signals or other greenlets run during the wait, as
+        they do not while the library waits."""
         core, use, request, done = self._core, object(), ctypes.c_void_p(), Eventfd()
         leave = core.leave
         try:
@@ -317,12 +334,7 @@ class Registry(Block):
                 _native.byref(options),
                 done.fd,
             )
-            poll = select.poll()
-            poll.register(done.fd, select.POLLIN)
-            # Not without a limit: a signal that comes just before poll() does
-            # not end it, and its handler runs only between two calls.
-            while not poll.poll(LOOK_AGAIN_MS):
-                pass
+            _green.await_readable(done.fd)
             core.end_entered(request, "request_finish")
         except BaseException:
             core.abandon(request, done)
@@ -436,9 +448,10 @@ class Registry(Block):
 
         def take() -> None:
             if wait_ms == 0:
-                call()
-            else:
-                interruptible(call, cancel)
+                return call()
+            for one in leases:
+                self._refuse_to_stop(one)
+            interruptible(call, cancel)
 
         return self._granted(leases, handles, take)
 

@@ -141,7 +141,7 @@ static void test_lease()
                   busy.error().code == SQLOCK_EBUSY &&
                   !busy.error().message.empty(),
               "a lease holds, and who is refused is told in a result");
-        check(thrown([&] { (void)registry.acquire("lease", 20ms); }) ==
+        check(thrown([&] { (void)open_registry().acquire("lease", 20ms); }) ==
                   SQLOCK_ETIMEDOUT,
               "or by an exception");
         auto moved = std::move(lease);
@@ -348,6 +348,43 @@ static void test_handle()
     check(code == 0, "and a lease may move there");
 }
 
+static void test_itself()
+{
+    const auto registry = open_registry();
+    sqlock::mutex one(registry, "itself"), other(registry, "itself");
+
+    one.lock();
+    check(thrown([&] { one.lock(); }) == SQLOCK_EDEADLOCK &&
+              thrown([&] { (void)one.try_lock_for(patience); }) ==
+                  SQLOCK_EDEADLOCK &&
+              !one.try_lock(),
+          "a thread that locks a mutex twice is told");
+    check(thrown([&] { other.lock(); }) == SQLOCK_EDEADLOCK &&
+              thrown([&] { (void)registry.acquire("itself", patience); }) ==
+                  SQLOCK_EDEADLOCK &&
+              !other.try_lock(),
+          "and one that locks another mutex of that name");
+    bool is_taken = false;
+    std::thread waits([&] {
+        is_taken = one.try_lock_for(patience);
+        one.unlock();
+    });
+    std::this_thread::sleep_for(20ms);
+    one.unlock();
+    waits.join();
+    check(is_taken, "another thread waits");
+    one.lock();
+    one.unlock();
+
+    auto given = one.acquire(patience);
+    given.detach();
+    check(!one.try_lock_for(20ms) && !other.try_lock_for(20ms),
+          "a thread that gives its lease away waits");
+    std::thread([moved = std::move(given)] {}).join();
+    check(other.try_lock_for(patience), "and gets the lock");
+    other.unlock();
+}
+
 int main(int argc, char **argv)
 {
     return run(argc, argv, "tests/conformance/cpp", [] {
@@ -364,5 +401,6 @@ int main(int argc, char **argv)
         test_events();
         test_lifetime();
         test_handle();
+        test_itself();
     });
 }

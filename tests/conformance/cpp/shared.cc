@@ -59,7 +59,11 @@ static void test_readers()
         check(reads.owns_lock() && also.owns_lock() && ours.held_shared() &&
                   theirs.held_shared() && ours.remaining_shared() > 0ms,
               "std::shared_lock shares a mutex with others");
-        std::unique_lock writes(theirs, std::defer_lock);
+        sqlock::shared_mutex third(open_registry(), "readers");
+        std::unique_lock writes(third, std::defer_lock);
+        check(thrown([&] { ours.lock(); }) == SQLOCK_EDEADLOCK &&
+                  thrown([&] { theirs.lock(); }) == SQLOCK_EDEADLOCK,
+              "a reader that locks it alone is told");
         check(!writes.try_lock() && !writes.try_lock_for(20ms) &&
                   !ours.held() && !theirs.held(),
               "and keeps writers out");
@@ -235,7 +239,7 @@ static void test_acquire_shared()
         check(mutex.acquire_shared(std::nothrow, 0s).error().code ==
                       SQLOCK_EBUSY &&
                   thrown([&] { (void)mutex.acquire_shared(20ms); }) ==
-                      SQLOCK_ETIMEDOUT,
+                      SQLOCK_EDEADLOCK,
               "a refusal is a result or an exception");
         mutex.unlock();
     }
@@ -337,6 +341,14 @@ static void test_permits()
     check(first.release(std::nothrow).error().code == SQLOCK_EOWNER &&
               ours.try_acquire(3),
           "they are given back once");
+    {
+        auto all = ours.acquire(3);
+        check(thrown([&] { (void)ours.acquire(); }) == SQLOCK_EDEADLOCK,
+              "a thread that has all permits and wants one is told");
+        all.detach();
+        check(!ours.try_acquire_for(20ms),
+              "unless it has given its lease away");
+    }
     try {
         const auto all = ours.acquire(3);
         throw std::logic_error("of the application");

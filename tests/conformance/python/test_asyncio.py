@@ -35,7 +35,7 @@ def test_a_task_waits_for_its_turn(registry, other, name):
             with pytest.raises(sqlock.Busy):
                 await registry.aacquire(name, 0)
             with pytest.raises(sqlock.Timeout):
-                async with registry.alock(name, wait=0.05):
+                async with other.alock(name, wait=0.05):
                     pass
             assert other.try_acquire(name) is None
         lease = await registry.aacquire(name)

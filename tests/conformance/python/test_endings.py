@@ -386,14 +386,14 @@ def test_ctrl_c_at_any_point_leaves_nothing(url, other, name, work):
     assert not registry._core.open and not registry._core.waiting
 
 
-def test_a_wait_is_over_when_ctrl_c_has_ended_it(registry, name):
+def test_a_wait_is_over_when_ctrl_c_has_ended_it(registry, other, name):
     """It is not handed the lock afterwards."""
 
     def interrupt(_, frame):
         if "poll" in frame.f_locals:  # it waits
             raise KeyboardInterrupt
 
-    held = registry.acquire(name)
+    held = other.acquire(name)
     previous = signal.signal(signal.SIGALRM, interrupt)
     try:
         with reaper_held_up(registry):
