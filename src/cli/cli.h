@@ -417,7 +417,11 @@ int cli_locks_print(const cli_locks *locks);
 
 struct json_t;
 /** Make the JSON object of a row.  @return NULL: out of memory */
-struct json_t *cli_info_json(const sqlock_info *row);
+struct json_t *cli_info_json(const cli *app, const sqlock_info *row);
+
+/** Return the token of the row's holder, or the last one; 0: not known, since
+ *  a Spring service that has the lock leaves the previous one there. */
+int64_t cli_token(const sqlock_info *row);
 
 /** Make a JSON string, escaped as by cli_escape() if @p text is not UTF-8, or
  *  null if @p text is NULL.  @return NULL: out of memory */

@@ -82,6 +82,7 @@ static void print_holders(const sqlock_info *row)
 static void print_row(const char *region, const sqlock_info *row)
 {
     bool is_held = row->state == SQLOCK_HELD;
+    int64_t token = cli_token(row);
     char number[CLI_NUMBER_SIZE];
 
     print_text("name", row->name);
@@ -95,8 +96,7 @@ static void print_row(const char *region, const sqlock_info *row)
     if (row->text != NULL)
         print_text("text", row->text);
     print_text("client id", row->client_id[0] != '\0' ? row->client_id : NULL);
-    print_text("token",
-               row->token != 0 ? cli_number_text(number, row->token) : NULL);
+    print_text("token", token != 0 ? cli_number_text(number, token) : NULL);
     print_text("acquired",
                row->acquired_at_us != 0
                    ? cli_time_text(number, row->acquired_at_us, true)
@@ -117,9 +117,9 @@ static void print_row(const char *region, const sqlock_info *row)
                    row->last_holder != NULL ? row->last_holder : NOT_KNOWN);
 }
 
-static int print_json(const sqlock_info *row)
+static int print_json(const cli *app, const sqlock_info *row)
 {
-    json_t *value = cli_info_json(row);
+    json_t *value = cli_info_json(app, row);
     const char *end = end_of(row);
 
     if (value != NULL)
@@ -141,7 +141,7 @@ static int run_show(cli *app)
     if (rc < 0)
         return rc == SQLOCK_ENOTFOUND ? cli_no_lock(app) : cli_fail(&err);
     if (app->json)
-        status = print_json(row);
+        status = print_json(app, row);
     else
         print_row(cli_region(app), row);
     sqlock_info_free(row, 1);

@@ -190,14 +190,14 @@ static void print_totals(const top_view *view, const totals *sum)
         fputs("  hand-overs -  renewals -  lost -\n\n", stdout);
 }
 
-static int print_json(const look *seen, const totals *sum)
+static int print_json(const cli *app, const look *seen, const totals *sum)
 {
     json_t *locks = json_array();
     json_t *value;
     size_t i;
 
     for (i = 0; i < seen->count && i < ROWS_DEFAULT; i++)
-        locks = cli_json_append(locks, cli_info_json(&seen->rows[i]));
+        locks = cli_json_append(locks, cli_info_json(app, &seen->rows[i]));
     value = json_pack(
         "{s:I, s:I, s:o, s:f, s:I, s:I, s:I, s:o}", "held",
         (json_int_t)sum->held, "expired", (json_int_t)sum->expired, "waiting",
@@ -220,7 +220,7 @@ static int print_look(const top_view *view, const look *seen, const totals *sum)
     int status;
 
     if (view->app->json)
-        return print_json(seen, sum);
+        return print_json(view->app, seen, sum);
     cli_terminal_size(&columns, &lines);
     if (!view->is_screen || lines <= HEAD_LINES + 1)
         lines = ROWS_DEFAULT + HEAD_LINES + 1;

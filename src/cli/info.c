@@ -202,9 +202,17 @@ static json_t *lines_json(const char *lines)
     return list;
 }
 
-json_t *cli_info_json(const sqlock_info *row)
+int64_t cli_token(const sqlock_info *row)
+{
+    bool is_peer = row->holder != NULL && strcmp(row->holder, "peer") == 0;
+
+    return row->state == SQLOCK_HELD && is_peer ? 0 : row->token;
+}
+
+json_t *cli_info_json(const cli *app, const sqlock_info *row)
 {
     bool has_client = row->client_id[0] != '\0';
+    const char *region = row->region != NULL ? row->region : cli_region(app);
 
     return json_pack(
         "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, "
@@ -213,7 +221,7 @@ json_t *cli_info_json(const sqlock_info *row)
         "state", cli_state_name(row->state), "holder",
         cli_json_text(row->holder), "client_id",
         cli_json_text(has_client ? row->client_id : NULL), "token",
-        json_number(row->token, row->token != 0), "acquired_at",
+        json_number(cli_token(row), cli_token(row) != 0), "acquired_at",
         row->acquired_at_us != 0 ? json_time(row->acquired_at_us) : json_null(),
         "expires_at", json_time(row->expires_at_us), "remaining_ms",
         (json_int_t)row->remaining_ms, "held_ms",
@@ -221,7 +229,7 @@ json_t *cli_info_json(const sqlock_info *row)
         json_number(row->waiters, row->waiters >= 0), "waiter_names",
         row->waiters >= 0 ? lines_json(row->waiter_names) : json_null(),
         "last_holder", cli_json_text(row->last_holder), "region",
-        cli_json_text(row->region), "mode",
+        cli_json_text(region), "mode",
         row->mode == SQLOCK_SHARED ? "shared" : "exclusive", "permits",
         (json_int_t)row->permits, "taken", (json_int_t)row->taken, "sharers",
         (json_int_t)row->sharers, "sharer_names", lines_json(row->sharer_names),

@@ -117,8 +117,9 @@ static bool fill_row(cli_row *row, const void *context, size_t number)
     if (info->state == SQLOCK_HELD)
         row->cells[TTL] =
             cli_duration_text(row->numbers[TTL], info->remaining_ms);
-    if (info->token != 0)
-        row->cells[TOKEN] = cli_number_text(row->numbers[TOKEN], info->token);
+    if (cli_token(info) != 0)
+        row->cells[TOKEN] =
+            cli_number_text(row->numbers[TOKEN], cli_token(info));
     return cli_row_text(row, NAME,
                         info->name != NULL ? info->name : info->key) &&
            fill_waiting(row, locks, info) &&

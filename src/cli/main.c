@@ -92,7 +92,10 @@ static const char *meaning_of(const char *name)
         {"exec", "`sqlock run`"},
         {"unlock", "`sqlock release` and `sqlock break`"},
         {"create", "`sqlock init`"},
-        {"slots", "`sqlock permits`"},
+        {"slots", "`sqlock run --slots` and `sqlock permits`"},
+        {"semaphore", "`sqlock run --slots` and `sqlock permits`"},
+        {"elect", "`sqlock lead`"},
+        {"leader", "`sqlock lead`"},
     };
     size_t i;
 

@@ -34,12 +34,18 @@ bool cli_has_colour(void)
 
 void cli_terminal_size(size_t *columns, size_t *lines)
 {
+    const char *wanted = getenv("COLUMNS");
     struct winsize size = {0};
+    int64_t number;
 
     if (isatty(STDOUT_FILENO))
         (void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
     *columns = size.ws_col;
     *lines = size.ws_row;
+    /* As ls(1) and ps(1) read it. */
+    if (wanted != NULL && cli_parse_int64(wanted, &number) && number > 0 &&
+        number <= UINT16_MAX)
+        *columns = (size_t)number;
 }
 
 /* Return the width of the terminal; 0: no limit. */
@@ -64,43 +70,68 @@ static size_t total_width(const cli_table *table, const size_t *widths)
     return total > 0 ? total - GAP : 0;
 }
 
+/* Return the width that a flexible column keeps as long as another one can be
+ * narrowed or omitted: the first has a name, and names that are cut look alike,
+ * so it has half of the terminal. */
+static size_t enough_of(const cli_table *table, size_t column, size_t limit)
+{
+    return column == 0 && limit / 2 > table->enough ? limit / 2 : table->enough;
+}
+
+/* Return the widest flexible column, from `first` on, that is wider than it
+ * must be, in_need: than LEAST; table->columns: there is none. */
+static size_t widest_of(const cli_table *table, const size_t *widths,
+                        size_t limit, size_t first, bool in_need)
+{
+    size_t widest = table->columns;
+    size_t i;
+
+    for (i = first; i < table->columns; i++) {
+        size_t least = in_need ? LEAST : enough_of(table, i, limit);
+
+        if ((table->flexible & (1U << i)) != 0 && widths[i] > least &&
+            (widest == table->columns || widths[i] > widths[widest]))
+            widest = i;
+    }
+    return widest;
+}
+
 /* Return by how much the table can be narrowed while each flexible column keeps
- * `enough`. */
-static size_t slack(const cli_table *table, const size_t *widths)
+ * enough. */
+static size_t slack(const cli_table *table, const size_t *widths, size_t limit)
 {
     size_t sum = 0;
     size_t i;
 
     for (i = 0; i < table->columns; i++) {
-        if ((table->flexible & (1U << i)) != 0 && widths[i] > table->enough)
-            sum += widths[i] - table->enough;
+        size_t least = enough_of(table, i, limit);
+
+        if ((table->flexible & (1U << i)) != 0 && widths[i] > least)
+            sum += widths[i] - least;
     }
     return sum;
 }
 
 /* Make the table fit: omit spare columns until the flexible ones can keep
- * `enough`, then narrow the widest flexible column until the table fits, or no
- * column is wider than LEAST. */
+ * enough, then narrow the widest of these until the table fits, or no column is
+ * wider than LEAST. */
 static void shrink(const cli_table *table, size_t *widths, size_t limit)
 {
     const size_t *spare = table->spare;
     size_t total = total_width(table, widths);
     size_t widest;
-    size_t i;
 
     while (spare != NULL && *spare < table->columns &&
-           total > limit + slack(table, widths)) {
+           total > limit + slack(table, widths, limit)) {
         widths[*spare++] = 0;
         total = total_width(table, widths);
     }
     while (total > limit) {
-        widest = table->columns;
-        for (i = 0; i < table->columns; i++) {
-            if ((table->flexible & (1U << i)) == 0 || widths[i] <= LEAST)
-                continue;
-            if (widest == table->columns || widths[i] > widths[widest])
-                widest = i;
-        }
+        widest = widest_of(table, widths, limit, 1, false);
+        if (widest == table->columns)
+            widest = widest_of(table, widths, limit, 0, false);
+        if (widest == table->columns)
+            widest = widest_of(table, widths, limit, 0, true);
         if (widest == table->columns)
             return;
         widths[widest]--;

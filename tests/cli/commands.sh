@@ -8,7 +8,7 @@ tool json jansson
 members='key:string name:NAME state:string holder:string client_id:string'
 members+=' token:TOKEN acquired_at:string expires_at:string'
 members+=' remaining_ms:integer held_ms:integer'
-members+=' waiters:null waiter_names:null last_holder:null region:null'
+members+=' waiters:null waiter_names:null last_holder:null region:string'
 members+=' mode:string permits:integer taken:integer sharers:integer'
 members+=' sharer_names:array text:null ended:null'
 

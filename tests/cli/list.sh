@@ -60,6 +60,8 @@ chosen() {
     run ls --regions other
     like "and a column for them" "$out" "*REGION*other*$region.2*"
     run ls --json beta
+    is "JSON names the region of each" "$(json locks.0.region <<<"$out")" \
+        "$region"
     is "JSON tells how long" "$(json locks.0.held_ms <<<"$out" |
         grep -c '^[0-9]*$')" 1
     run ls beta
@@ -67,6 +69,15 @@ chosen() {
         "*for bash $$: sqlock *acquire*beta, *@* *"
     out=$("$dir/pty" 80 "$SQLOCK" --table-prefix "$prefix" ls beta)
     like "which is what 80 columns show" "$out" "*for bash $$*"
+    long=a-name-that-begins-as-the-other-one-does
+    take "$long/1" 60
+    take "$long/2" 60
+    out=$("$dir/pty" 80 "$SQLOCK" --table-prefix "$prefix" ls "$long*")
+    like "where names are whole as long as others can be cut" "$out" \
+        "*$long/1 *…*$long/2 *"
+    out=$(COLUMNS=60 sq ls "$long*")
+    is "COLUMNS is the width elsewhere" "$(too_long 61 <<<"$out")" ""
+    has "of names, too" "$out" "$long/2"
     give_all
     is "nothing is held" "$(names)" ""
     run ls --all --sort name free_one

@@ -240,6 +240,23 @@ END
     is "options behind the command are the command's" "$status" 0
 }
 
+# A service manager hands sockets to a process by its number.
+sockets() {
+    local command
+    for command in run lead; do
+        # shellcheck disable=SC2016 # for the command
+        out=$(LISTEN_FDS=1 LISTEN_PID=1 sq "$command" sockets -- \
+            sh -c 'echo "$LISTEN_PID"' 2>"$dir/err")
+        is "$command: another process's sockets are its own" "$out" 1
+        out=$(export LISTEN_FDS=1
+            # shellcheck disable=SC2016 # for the command
+            LISTEN_PID=$BASHPID exec "$SQLOCK" --table-prefix "$prefix" \
+                "$command" sockets -- \
+                sh -c 'echo "$((LISTEN_PID - $$)) $LISTEN_FDS"' 2>"$dir/err")
+        is "$command: those of sqlock are the command's" "$out" "0 1"
+    done
+}
+
 # For a mistyped word there is a suggestion, for an unknown one there is not.
 suggestions() {
     local words expected
@@ -253,6 +270,9 @@ lst:unknown command "lst": did you mean "ls"?
 shwo a:unknown command "shwo": did you mean "show"?
 stcok ls:unknown command "stcok": did you mean "stock"?
 zzzzzz:unknown command "zzzzzz"; see `sqlock --help`
+elect:unknown command "elect": see `sqlock lead`
+leader:unknown command "leader": see `sqlock lead`
+semaphore a 3:unknown command "semaphore": see `sqlock run --slots` and `sqlock permits`
 help brake:unknown command "brake": did you mean "break"?
 ls --regoin x:unknown option --regoin: did you mean --region?
 run --no-wiat one true:unknown option --no-wiat: did you mean --no-wait?
@@ -402,6 +422,7 @@ every_signal
 runnable
 usage
 suggestions
+sockets
 without_dashes
 help
 output_failure

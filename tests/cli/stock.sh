@@ -9,6 +9,9 @@ tool json jansson
 made() {
     local prefix=CLI_STOCK_$$_
     sq -q init
+    run stock ls
+    is "without its tables" "$status" 69
+    has "it says which command makes them" "$err" "\`sqlock stock init\`"
     run stock init
     is "tables that were not there" "$status" 0
     has "it says that they were created" "$err" "were created"

@@ -19,6 +19,8 @@
 
 /* ----------------------------------------------------------- environment -- */
 
+#define LISTENER "LISTEN_PID"
+
 typedef struct variable {
     const char *name;
     const char *value;
@@ -47,6 +49,14 @@ static bool set_one(char **entries, size_t *to, const variable *one)
 
     *to += length >= 0;
     return length >= 0;
+}
+
+bool run_child_is_listener(void)
+{
+    const char *pid = getenv(LISTENER);
+    int64_t number;
+
+    return pid != NULL && cli_parse_int64(pid, &number) && number == getpid();
 }
 
 char **run_child_environment(const run_options *options, const run_grant *grant)
@@ -105,9 +115,24 @@ char **run_child_environment(const run_options *options, const run_grant *grant)
 
 /* ----------------------------------------------------------------- start -- */
 
+/* A service manager hands sockets to the process LISTEN_PID (sd_listen_fds(3)).
+ * The command has those that were handed to sqlock: name it there, in the
+ * child. */
+static void name_listener(char **environment)
+{
+    static char entry[32];
+
+    for (; *environment != NULL; environment++) {
+        if (!is_variable(*environment, LISTENER))
+            continue;
+        (void)snprintf(entry, sizeof entry, LISTENER "=%d", (int)getpid());
+        *environment = entry;
+    }
+}
+
 /* Become the command, in the child; never return.  When the supervisor ends,
  * the kernel ends the child, too. */
-static void become(const run_options *options, char *const *environment,
+static void become(const run_options *options, char **environment,
                    const sigset_t *mask, pid_t parent, int gate_fd)
 {
     ssize_t done;
@@ -124,6 +149,8 @@ static void become(const run_options *options, char *const *environment,
     if (done != 1)
         _exit(CLI_SYSTEM);
     (void)sigprocmask(SIG_SETMASK, mask, NULL);
+    if (options->is_listener)
+        name_listener(environment);
     (void)execvpe(options->command[0],
                   (char *const *)(uintptr_t)options->command, environment);
     error = errno;
@@ -133,7 +160,7 @@ static void become(const run_options *options, char *const *environment,
 }
 
 int run_child_fork(run_child *child, const run_options *options,
-                   char *const *environment, const sigset_t *mask,
+                   char **environment, const sigset_t *mask,
                    const run_cgroup *cgroup)
 {
     pid_t parent = getpid();

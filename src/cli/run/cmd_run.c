@@ -150,6 +150,7 @@ static int read_options(const cli *app, run_options *options)
     options->name = app->args[0];
     options->is_once = is_once;
     options->keeps_daemons = keeps_daemons;
+    options->is_listener = run_child_is_listener();
     options->url = cli_url(app);
     if (options->url == NULL)
         return CLI_USAGE;

@@ -46,6 +46,7 @@ typedef struct run_options {
     bool is_observer;   /* `sqlock wait`, which has no --fail-fast */
     bool is_once;       /* do not run again after a success */
     bool keeps_daemons; /* leave daemons alone even when told to end */
+    bool is_listener;   /* has sockets of a service manager */
     int busy_status;
     /* for the command's environment; NULL at the end */
     char *settings[CLI_SETTINGS + 1];
@@ -423,6 +424,10 @@ typedef struct run_child {
     int wait_status; /* of waitpid() */
 } run_child;
 
+/** Return whether a service manager has handed sockets to this process, which
+ *  the command is to have. */
+bool run_child_is_listener(void);
+
 /** Make the environment of the command, for as long as this process lives.
  *  @return NULL: out of memory */
 char **run_child_environment(const run_options *options,
@@ -431,7 +436,7 @@ char **run_child_environment(const run_options *options,
 /** Fork a process that waits at the gate, in a process group of its own and, if
  *  there is one, in the control group.  @return 0 or errno */
 int run_child_fork(run_child *child, const run_options *options,
-                   char *const *environment, const sigset_t *mask,
+                   char **environment, const sigset_t *mask,
                    const run_cgroup *cgroup);
 
 /** Open the gate: the child executes the command. */

@@ -141,7 +141,7 @@ static int check_items(struct search *search, sqlock_error *err)
         rc = lk_error(err, SQLOCK_ESCHEMA,
                       "there is no table %s in this database%s",
                       search->items.plain,
-                      found->is_ours ? ": create it, see "
+                      found->is_ours ? ": `sqlock stock init` makes it, or "
                                        "sqlock_stock_schema_create()"
                                      : "");
     if (rc == 0)
