@@ -2,8 +2,9 @@
  * main.c - the driver suite: the contract of db/driver.h, the same tests on
  * every driver whose database the environment names
  */
-#include "drivers/suite.h"
+#include "drivers/play.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +13,13 @@
 #include "support/lanes.h"
 #include "support/program.h"
 
-#define TESTS_MAX 400
+#define TESTS_MAX 600
 
 static struct CMUnitTest tests[TESTS_MAX];
 static size_t count;
+
+static struct start starts[TESTS_MAX];
+static const struct story *story; /* of the test that is being added */
 
 static const sqlock_layout layouts[SQLOCK_LAYOUTS] = {
     SQLOCK_LAYOUT_SQLOCK, SQLOCK_LAYOUT_SPRING7, SQLOCK_LAYOUT_SPRING6};
@@ -38,10 +42,29 @@ static void add(const char *name, CMUnitTestFunction function)
     test->test_func = function;
     test->setup_func = test_open;
     test->teardown_func = test_close;
-    /* cmocka passes the pointer to test_open(), which only reads the layout. */
-    memcpy(&test->initial_state, &(const void *){&layouts[subject.layout]},
-           sizeof(void *));
-    count++;
+    starts[count] = (struct start){subject.layout, story};
+    test->initial_state = &starts[count++];
+}
+
+/* Add the stories of the tables for the layout. */
+static void add_stories(void)
+{
+    const struct story *all;
+    size_t stories = stories_read(&all);
+
+    for (size_t i = 0; i < stories; i++) {
+        char name[160];
+
+        if ((all[i].databases & subject.database->bit) == 0 ||
+            (all[i].layouts & 1U << subject.layout) == 0)
+            continue;
+        (void)snprintf(name, sizeof name, "%s", all[i].title);
+        for (char *c = name; *c != '\0'; c++)
+            *c = isalnum((unsigned char)*c) ? *c : '_';
+        story = &all[i];
+        add(name, test_play);
+    }
+    story = NULL;
 }
 
 static int run_on(const struct database *database)
@@ -78,10 +101,9 @@ static int run_on(const struct database *database)
     is_by_layout = true;
     for (size_t i = 0; i < SQLOCK_LAYOUTS; i++) {
         subject.layout = layouts[i];
+        add_stories();
         add_statement_tests(add);
         add_ticket_tests(add);
-        add_unqueued_tests(add);
-        add_share_tests(add);
         add_reap_tests(add);
         add_race_tests(add);
         add_many_tests(add);

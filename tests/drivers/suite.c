@@ -468,15 +468,16 @@ int suite_close(void **state)
     return rc;
 }
 
-/* At first *state points to the test's layout; NULL: the layout sqlock. */
+/* At first *state points to a struct start. */
 int test_open(void **state)
 {
     struct test *test = calloc(1, sizeof *test);
+    const struct start *start = *state;
 
     if (test == NULL)
         return -1;
-    test->layout =
-        *state == NULL ? SQLOCK_LAYOUT_SQLOCK : *(const sqlock_layout *)*state;
+    test->layout = start->layout;
+    test->story = start->story;
     *state = test;
     session_open(&test->a);
     session_open(&test->b);

@@ -56,9 +56,16 @@ struct session {
     sqlock_error err;
 };
 
+/* Where a test begins: initial state of each. */
+struct start {
+    sqlock_layout layout;
+    const struct story *story; /* that is played; or NULL */
+};
+
 /* The state of each test. */
 struct test {
     sqlock_layout layout;
+    const struct story *story;
     struct session a, b;
     char key[SQLOCK_KEY_SIZE];
     char client_a[SQLOCK_KEY_SIZE];
@@ -204,8 +211,6 @@ void add_mysql_bell_tests(add_fn add);
 /* Called once per layout. */
 void add_statement_tests(add_fn add);
 void add_ticket_tests(add_fn add);
-void add_unqueued_tests(add_fn add);
-void add_share_tests(add_fn add);
 void add_reap_tests(add_fn add);
 void add_race_tests(add_fn add);
 void add_many_tests(add_fn add);

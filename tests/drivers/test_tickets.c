@@ -1,6 +1,6 @@
 /*
- * test_tickets.c - who waits for a lock stands in its row, in order, and gets
- * the row in that order (lease/ticket.h)
+ * test_tickets.c - what queue.statements cannot say of tickets: the second that
+ * is the next one's, texts that are no queue, and those of a new row
  */
 #include "drivers/suite.h"
 
@@ -76,80 +76,6 @@ static void let_two_wait(struct test *test)
     assert_int_equal(ask(&test->b, test, client_c), 0);
 }
 
-static void test_refused_claims_leave_tickets_in_order(void **state)
-{
-    struct test *test = *state;
-    const char *at;
-    struct lk_ticket ticket;
-
-    let_two_wait(test);
-    assert_int_equal(place_of(test, test->client_b), 0);
-    assert_int_equal(place_of(test, client_c), 1);
-    assert_int_equal(ask(&test->b, test, test->client_b), 0); /* renews it */
-    assert_int_equal(place_of(test, test->client_b), 0);
-    assert_int_equal(place_of(test, client_c), 1);
-    at = cell_text(&test->b, 0, INFO_QUEUE);
-    assert_true(lk_ticket_next(&at, &ticket));
-    assert_int_equal(ticket.weight, 0);
-    assert_int_equal(ticket.holder_length, strlen(shown));
-    assert_int_equal(strncmp(ticket.holder, shown, strlen(shown)), 0);
-    assert_less(ticket.since_us, ticket.ends_at_us);
-    assert_true(lk_ticket_next(&at, &ticket));
-    assert_false(lk_ticket_next(&at, &ticket));
-    assert_int_equal(release(&test->a, test, test->client_a), 1);
-}
-
-/* A claim that does not wait is refused as long as somebody has a ticket. */
-static void test_a_release_reserves_the_row_for_the_first(void **state)
-{
-    struct test *test = *state;
-    int64_t token;
-
-    token = ask(&test->a, test, test->client_a);
-    assert_int_equal(ask(&test->b, test, test->client_b), 0);
-    assert_int_equal(ask(&test->b, test, client_c), 0);
-    assert_int_equal(release(&test->a, test, test->client_a), 1);
-    assert_reserved_for(test, test->client_b);
-    assert_less(token, cell_integer(&test->b, 0, INFO_TOKEN));
-    assert_int_equal(claim(&test->a, test, test->client_a, LONG_US), 0);
-    assert_int_equal(ask(&test->b, test, client_c), 0);
-    token = ask(&test->b, test, test->client_b);
-    assert_less(0, token);
-    assert_less(1000000, remaining_us(&test->b, test));
-    assert_int_equal(cell_integer(&test->b, 0, INFO_TOKEN), token);
-    assert_int_equal(place_of(test, test->client_b), -1);
-    assert_int_equal(place_of(test, client_c), 0);
-    assert_int_equal(release(&test->b, test, test->client_b), 1);
-    assert_reserved_for(test, client_c);
-    assert_null(cell_text(&test->b, 0, INFO_QUEUE));
-    assert_less(token, ask(&test->b, test, client_c));
-    assert_int_equal(release(&test->b, test, client_c), 1);
-    assert_true(read_row(&test->b, test));
-    assert_null(cell_text(&test->b, 0, INFO_CLIENT));
-}
-
-/* If nobody of those who wait takes the row, a second for each, they are gone,
- * and keep out no claim that does not wait. */
-static void test_the_dead_keep_nobody_out(void **state)
-{
-    struct test *test = *state;
-    int64_t token = 0;
-
-    let_two_wait(test);
-    assert_int_equal(release(&test->a, test, test->client_a), 1);
-    await_expiry(&test->b, test);
-    for (int i = 0; token == 0 && i < 1000; i++) {
-        token = claim(&test->a, test, test->client_a, LONG_US);
-        if (token == 0)
-            check_sleep(10);
-    }
-    assert_less(0, token);
-    assert_true(read_row(&test->b, test));
-    assert_string_equal(cell_text(&test->b, 0, INFO_CLIENT), test->client_a);
-    assert_int_equal(release(&test->a, test, test->client_a), 1);
-    assert_int_equal(leave(&test->b, test, client_c), 0);
-}
-
 static int64_t claim_plainly(struct session *session, const struct test *test,
                              const char *client)
 {
@@ -201,23 +127,6 @@ static void test_a_reservation_lapses(void **state)
     assert_int_equal(release(&test->a, test, test->client_a), 1);
 }
 
-/* A client that comes too late for its reservation waits at the end: the row
- * still has its CLIENT_ID, but is the next one's. */
-static void test_who_is_too_late_has_no_lease(void **state)
-{
-    struct test *test = *state;
-
-    assert_refused_in_the_next_second(test, test->client_b, ask);
-    assert_int_equal(place_of(test, client_c), 0);
-    assert_int_equal(place_of(test, test->client_b), 1);
-    assert_less(0, ask(&test->b, test, client_c));
-    assert_int_equal(ask(&test->b, test, test->client_b), 0);
-    assert_int_equal(release(&test->b, test, client_c), 1);
-    assert_reserved_for(test, test->client_b);
-    assert_less(0, ask(&test->b, test, test->client_b));
-    assert_int_equal(release(&test->b, test, test->client_b), 1);
-}
-
 /* Come too late, which leaves a ticket behind c's, and again at once. */
 static int64_t ask_twice(struct session *session, const struct test *test,
                          const char *client)
@@ -238,81 +147,6 @@ static void test_who_is_too_late_overtakes_nobody(void **state)
     assert_less(0, ask(&test->b, test, client_c));
     assert_int_equal(leave(&test->b, test, test->client_b), 1);
     assert_int_equal(release(&test->b, test, client_c), 1);
-}
-
-/* A claim that is sent again after its lease has a token of its own. */
-static void test_a_claim_after_its_lease_has_another_token(void **state)
-{
-    struct test *test = *state;
-    int64_t token = claim(&test->a, test, test->client_a, SECOND_US);
-    int64_t again;
-
-    assert_less(0, token);
-    assert_int_equal(ask(&test->b, test, test->client_b), 0);
-    await_expiry(&test->b, test);
-    again = claim(&test->a, test, test->client_a, LONG_US);
-    if (again != 0) {
-        assert_less(token, again);
-        assert_int_equal(release(&test->a, test, test->client_a), 1);
-    }
-}
-
-/* Each of those who are gone costs a second, once. */
-static void test_who_takes_the_row_removes_the_tickets_before(void **state)
-{
-    static const char client_d[] = "dddddddd-dddd-4ddd-8ddd-dddddddddddd";
-    static const char client_e[] = "eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee";
-    struct test *test = *state;
-
-    let_two_wait(test);
-    assert_int_equal(ask(&test->b, test, client_d), 0);
-    assert_int_equal(ask(&test->b, test, client_e), 0);
-    assert_int_equal(release(&test->a, test, test->client_a), 1);
-    await_expiry(&test->b, test);
-    assert_int_equal(place_of(test, client_d), 1);
-    assert_becomes_true(ask(&test->b, test, client_d) != 0, PATIENCE_MS);
-    assert_int_equal(place_of(test, client_c), -1);
-    assert_int_equal(place_of(test, client_e), 0);
-    assert_int_equal(release(&test->b, test, client_d), 1);
-    assert_reserved_for(test, client_e);
-    assert_less(0, ask(&test->b, test, client_e));
-    assert_int_equal(release(&test->b, test, client_e), 1);
-    assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
-    assert_int_equal(release(&test->a, test, test->client_a), 1);
-}
-
-static void test_who_leaves_has_no_ticket(void **state)
-{
-    struct test *test = *state;
-
-    let_two_wait(test);
-    assert_int_equal(leave(&test->b, test, test->client_b), 1);
-    assert_int_equal(leave(&test->b, test, test->client_b), 0);
-    assert_int_equal(place_of(test, client_c), 0);
-    assert_int_equal(leave(&test->b, test, client_c), 1);
-    assert_true(read_row(&test->b, test));
-    assert_null(cell_text(&test->b, 0, INFO_QUEUE));
-    assert_int_equal(release(&test->a, test, test->client_a), 1);
-    assert_less(0, claim(&test->b, test, test->client_b, LONG_US));
-    assert_int_equal(release(&test->b, test, test->client_b), 1);
-}
-
-/* After the end of all tickets nobody waits any more. */
-static void test_tickets_that_are_over_keep_nobody_out(void **state)
-{
-    struct test *test = *state;
-
-    let_two_wait(test);
-    session_run(&test->b,
-                "UPDATE %s SET QUEUE = replace(QUEUE, '\"e\":1', "
-                "'\"e\":0') WHERE LOCK_KEY = '%s'",
-                subject.tables[test->layout].quoted, test->key);
-    assert_int_equal(release(&test->a, test, test->client_a), 1);
-    assert_true(read_row(&test->b, test));
-    assert_null(cell_text(&test->b, 0, INFO_CLIENT));
-    assert_null(cell_text(&test->b, 0, INFO_QUEUE));
-    assert_less(0, claim(&test->b, test, test->client_b, LONG_US));
-    assert_int_equal(release(&test->b, test, test->client_b), 1);
 }
 
 /* Write a text into QUEUE, with a time `ahead` us from now at its %. */
@@ -374,65 +208,6 @@ static void test_what_is_no_queue_keeps_nobody_out(void **state)
 
     for (size_t i = 0; i < sizeof rubbish / sizeof *rubbish; i++)
         check_rubbish(test, rubbish[i], 60000000);
-}
-
-static void test_a_break_passes_the_row_on(void **state)
-{
-    struct test *test = *state;
-    struct lk_arguments arguments = arguments_for(test, client_c, LONG_US);
-
-    let_two_wait(test);
-    lk_argument_text(&arguments, SQLOCK_P_OLD_CLIENT, test->client_a);
-    statement_run(&test->a, test, SQLOCK_SQL_BREAK_NOW, &arguments);
-    assert_reserved_for(test, test->client_b);
-    assert_less(0, ask(&test->b, test, test->client_b));
-    assert_int_equal(release(&test->b, test, test->client_b), 1);
-    assert_int_equal(leave(&test->b, test, client_c), 0);
-}
-
-static const char client_d[] = "dddddddd-dddd-4ddd-8ddd-dddddddddddd";
-
-/* Open the row of a, with a ticket for d. */
-static void open_row(struct test *test)
-{
-    struct lk_arguments arguments =
-        arguments_for(test, test->client_a, LONG_US);
-
-    lk_argument_text(&arguments, SQLOCK_P_TICKET, client_d);
-    lk_argument_text(&arguments, SQLOCK_P_SHOWN, shown);
-    statement_run(&test->a, test, SQLOCK_SQL_RELEASE_TO_PEERS, &arguments);
-    assert_int_equal(test->a.result.affected, 1);
-}
-
-/* A row that is opened for Spring services is free for them at once, and for
- * ours a little later, in the order of their tickets: first for the one that
- * opened it. */
-static void test_who_opens_the_row_is_the_first(void **state)
-{
-    struct test *test = *state;
-
-    let_two_wait(test);
-    open_row(test);
-    assert_int_equal(place_of(test, client_d), 0);
-    assert_int_equal(place_of(test, test->client_b), 1);
-    assert_int_equal(place_of(test, client_c), 2);
-    assert_null(cell_text(&test->b, 0, INFO_CLIENT));
-    while (ask_at(&test->a, test, client_d, 0) == 0)
-        check_sleep(10);
-    assert_int_equal(place_of(test, test->client_b), 0);
-    assert_int_equal(release(&test->a, test, client_d), 1);
-    assert_reserved_for(test, test->client_b);
-}
-
-static void test_who_opens_a_row_without_a_queue_has_a_ticket(void **state)
-{
-    struct test *test = *state;
-
-    assert_less(0, ask(&test->a, test, test->client_a));
-    open_row(test);
-    assert_int_equal(place_of(test, client_d), 0);
-    assert_int_equal(ask(&test->b, test, test->client_b), 0);
-    assert_int_equal(place_of(test, test->client_b), 1);
 }
 
 static void delete_row(struct test *test)
@@ -501,20 +276,9 @@ void add_ticket_tests(add_fn add)
 #define ADD(name) add(#name, test_##name)
     if (subject.layout != SQLOCK_LAYOUT_SQLOCK)
         return;
-    ADD(refused_claims_leave_tickets_in_order);
-    ADD(a_release_reserves_the_row_for_the_first);
     ADD(a_reservation_lapses);
-    ADD(who_is_too_late_has_no_lease);
     ADD(who_is_too_late_overtakes_nobody);
-    ADD(a_claim_after_its_lease_has_another_token);
-    ADD(the_dead_keep_nobody_out);
-    ADD(who_takes_the_row_removes_the_tickets_before);
-    ADD(who_leaves_has_no_ticket);
-    ADD(tickets_that_are_over_keep_nobody_out);
     ADD(what_is_no_queue_keeps_nobody_out);
-    ADD(a_break_passes_the_row_on);
-    ADD(who_opens_the_row_is_the_first);
-    ADD(who_opens_a_row_without_a_queue_has_a_ticket);
     ADD(a_new_row_gets_the_tickets_of_the_one_before);
     ADD(the_tickets_behind_another_one);
 }

@@ -1,0 +1,59 @@
+/*
+ * play.h - the statements of the dialects in tables, the files *.statements:
+ * each story is a test on each database and layout that it is for
+ *
+ *     = TITLE                        a story begins
+ *     on postgres mysql sqlite servers      its databases; without it all
+ *     in sqlock spring7 spring6      its layouts, or those of the whole file
+ *     STATEMENT [CLIENT] [ARGUMENT=VALUE]... [-> WORD...]
+ *     key K2                         the next lines are about that key, not K1
+ *     lapses                         wait until the lease is over
+ *     sql STATEMENT                  any other one, with {table} and {key}
+ *     begin, rollback
+ *
+ * A STATEMENT is that of db/dialect.h, in small letters, of a CLIENT a, b, ...;
+ * those of a go by a session of their own.  ARGUMENTs are ttl= (in seconds),
+ * turn= weight= permits= region= name= holder= shown=, with '_' for blanks,
+ * old= and ticket= a CLIENT ("group": that of the row), and items=K1:a,K2:b.
+ * The WORDs are a code; a number, of affected rows; "granted", "refused";
+ * "nothing": no row; rows=N; token, left, since or ends, with < > = or + (one
+ * more) and a number of seconds, or a capital letter, which ":" remembers;
+ * client= key= name= holder= queue=b,c sharers= permits= of an info row; and
+ * "soon": the statement is repeated until the others are true.
+ */
+#ifndef TESTS_DRIVERS_PLAY_H
+#define TESTS_DRIVERS_PLAY_H
+
+#include "drivers/suite.h"
+
+#define WORDS_MAX 12
+
+/* STATEMENT [CLIENT] [ARGUMENT=VALUE]... -> WORD... */
+struct line {
+    unsigned number;
+    char *text; /* as it is written */
+    char *copy; /* the words point into it */
+    const char *words[WORDS_MAX];
+    size_t count;
+    const char *told[WORDS_MAX]; /* behind "->" */
+    size_t told_count;
+    bool is_soon; /* it is repeated until all of them are true */
+};
+
+struct story {
+    char title[160];
+    const char *file;
+    unsigned databases; /* ON_... */
+    unsigned layouts;   /* 1 << SQLOCK_LAYOUT_... */
+    struct line *lines;
+    size_t count;
+};
+
+/* Read all files, once.  Return how many stories there are, and the array; fail
+ * with file and line where one is wrong. */
+size_t stories_read(const struct story **out);
+
+/* Play test->story. */
+void test_play(void **state);
+
+#endif
