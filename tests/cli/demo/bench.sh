@@ -25,14 +25,8 @@ check "every way to sell is measured, what is left is right" measure \
     --cases stock --clients 1,2,4,2p --json "$dir/bench.json"
 check "with threads" test "$(results 4 false)" -eq 12
 check "and with processes" test "$(results 2 true)" -eq 12
-check "and how a lock goes from one to the next, and who waits for it" measure \
-    --cases handoff,idle --clients 2,2p --hold 0.1 --json "$dir/waiting.json"
-idle=$(grep -A 9 '"case": "idle",' "$dir/waiting.json" |
-    sed -n 's/.*"ops_per_s": \(.*\),/\1/p' | tr '\n' ' ')
-check "idle clients send nothing: $idle" test "$idle" = "0.0 0.0 "
-check "and commands that start under a lock" measure \
-    --cases start --clients 1,2,2p --json "$dir/start.json"
-check "whose tables are removed" fails test -e "$dir/bench.db.start"
+check "and how a lock goes from one to the next" measure \
+    --cases handoff --clients 2,2p --hold 0.1 --json "$dir/waiting.json"
 # Print that member of the results of a case, on one line.
 of_case() { # FILE CASE MEMBER
     grep -A 28 "\"case\": \"$2\"," "$dir/$1.json" |
@@ -60,10 +54,6 @@ check "how long a lock is held" measure --cases handoff,turn --clients 2 \
     --hold 0,5 --json "$dir/holds.json"
 holds=$(sed -n 's/.*"hold_ms": \(.*\),/\1/p' "$dir/holds.json" | tr '\n' ' ')
 check "is a row each, other cases one: $holds" test "$holds" = "0.0 null 5.0 "
-check "how soon one has a lock who waits for the first time" measure \
-    --cases first-wait --clients 2 --json "$dir/first.json"
-check "which somebody had before" test "$(of_case first first-wait \
-    operations)" -ge 1
 if command -v redis-server >/dev/null; then
     check "Redis is measured beside it" measure --clients 1,2p \
         --cases redis-always,redis-everysec
@@ -78,7 +68,7 @@ check "which says why" grep -q '^bench: killed: with one client only' "$dir/said
 check "and reports the others" test \
     "$(grep -c '"case": "killed"' "$dir/killed.json")" -eq 1
 check "processes change one table, and hold leases of their own" measure \
-    --cases guarded,cas,renew-1000,pair-beside --clients 2p
+    --cases guarded,adopted,shared,writer --clients 2p
 check "no round is begun after the limit" measure --cases floor --clients 1 \
     --repeats 3 --limit 0 --json "$dir/limit.json"
 check "but the first" test "$(grep -A 1 '"ratios"' "$dir/limit.json" |
@@ -88,7 +78,7 @@ check "more holds than can be are refused" fails measure \
 if [ -n "${SQLOCK_TEST_POSTGRES_URL:-}" ]; then
     check "more connections than the server has are not wanted at a time" \
         measure --postgres "$SQLOCK_TEST_POSTGRES_URL" --clients 64 \
-        --cases floor,pair,round-trips,shared,permit,nested,contend,naive
+        --cases floor,pair,pooled,fresh,shared,permit,readers,guarded
 fi
 check "a case that is none is refused" fails measure --cases nothing
 check "more clients than can be are refused" fails measure --clients 257

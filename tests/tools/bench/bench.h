@@ -94,10 +94,6 @@ struct bench_case {
      *  nothing. */
     void (*settle)(void *state, unsigned client);
 
-    /** Return a count that only rises, whose increase is reported in place of
-     *  the number of operations; NULL: report operations. */
-    uint64_t (*count)(void *state);
-
     /** Compare the data in the database at the end with the number of
      *  operations; NULL: there is nothing to compare.  @return 0; -1 with the
      *  reason */

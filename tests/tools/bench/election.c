@@ -8,6 +8,7 @@
 #include "cases.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
@@ -32,6 +33,28 @@ struct election_state {
     pid_t leader; /* 0: none */
     int input;    /* the leader ends with it */
 };
+
+/* Find the command that was built with this program, build/bin/sqlock beside
+ * build/tests/bench. */
+static int find_program(char out[BENCH_PROGRAM_SIZE],
+                        struct bench_failure *failure)
+{
+    char own[BENCH_PROGRAM_SIZE / 2];
+    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+    char *slash;
+    int i;
+
+    own[length > 0 ? length : 0] = '\0';
+    for (i = 0; i < 2; i++) {
+        slash = strrchr(own, '/');
+        if (slash != NULL)
+            *slash = '\0';
+    }
+    (void)snprintf(out, BENCH_PROGRAM_SIZE, "%s/bin/sqlock", own);
+    if (access(out, X_OK) != 0)
+        return bench_fail(failure, "%s is not there: `make` builds it", out);
+    return 0;
+}
 
 /* Start a process that leads, and does until its input ends; wait until it
  * does. */
@@ -119,7 +142,7 @@ int killed_setup(void **out, const struct bench_target *target,
     state->url = target->url;
     state->prefix = target->lock_prefix;
     options.table_prefix = target->lock_prefix;
-    if (bench_find_program(state->program, failure) < 0)
+    if (find_program(state->program, failure) < 0)
         return -1;
     if (sqlock_registry_open(&state->registry, target->url, &options, &err) <
             0 ||

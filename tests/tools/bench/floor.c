@@ -77,32 +77,6 @@ int floor_setup(void **out, const struct bench_target *target,
     return rc;
 }
 
-static int contend(void **out, const struct bench_target *target, bool is_full,
-                   struct bench_failure *failure)
-{
-    int rc = floor_setup(out, target, failure);
-    struct floor_state *state = *out;
-    unsigned i;
-
-    if (rc != 0 || state == NULL || state->driver->contend == NULL)
-        return rc;
-    for (i = 0; i < state->clients && rc == 0; i++)
-        rc = state->driver->contend(state->connections[i], is_full, failure);
-    return rc;
-}
-
-int contend_setup(void **out, const struct bench_target *target,
-                  struct bench_failure *failure)
-{
-    return contend(out, target, false, failure);
-}
-
-int naive_setup(void **out, const struct bench_target *target,
-                struct bench_failure *failure)
-{
-    return contend(out, target, true, failure);
-}
-
 void floor_teardown(void *opaque)
 {
     struct floor_state *state = opaque;
@@ -124,15 +98,4 @@ int floor_two_updates(void *opaque, unsigned client,
     if (state->driver->update(connection, failure) != 0)
         return -1;
     return state->driver->update(connection, failure);
-}
-
-int floor_two_selects(void *opaque, unsigned client,
-                      struct bench_failure *failure)
-{
-    struct floor_state *state = opaque;
-    void *connection = state->connections[client];
-
-    if (state->driver->select(connection, failure) != 0)
-        return -1;
-    return state->driver->select(connection, failure);
 }

@@ -47,15 +47,6 @@ struct floor_driver {
     /** Run one autocommit UPDATE of the client's row. */
     int (*update)(void *connection, struct bench_failure *failure);
 
-    /** Run SELECT 1, a round trip that writes nothing. */
-    int (*select)(void *connection, struct bench_failure *failure);
-
-    /** From now on wait for other writers by SQLite's own busy timeout; with
-     *  @p is_full also commit with its default, synchronous=FULL.  NULL for
-     *  other databases. */
-    int (*contend)(void *connection, bool is_full,
-                   struct bench_failure *failure);
-
     /** Return the client library's own handle. */
     void *(*native)(void *connection);
 
@@ -94,7 +85,7 @@ struct floor_driver {
 /* The members that all drivers have: functions open_DATABASE() and so on. */
 #define FLOOR_MEMBERS(name)                                                    \
     .database = #name, .open = open_##name, .close = close_##name,             \
-    .update = update_##name, .select = select_##name, .native = native_##name, \
+    .update = update_##name, .native = native_##name,                          \
     .describe = describe_##name, .run = run_##name, .number = number_##name,   \
     .prepare_sale = prepare_sale_##name, .sell = sell_##name
 

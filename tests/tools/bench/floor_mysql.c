@@ -22,7 +22,6 @@
 struct connection {
     MYSQL *mysql;
     MYSQL_STMT *update;
-    MYSQL_STMT *select;
     MYSQL_STMT *sale_select;
     MYSQL_STMT *sale_update;
     MYSQL_STMT *sale_insert;
@@ -140,8 +139,6 @@ static int open_mysql(void **out, const struct bench_target *target,
                    target->floor_prefix);
     rc = prepare(&me->update, me->mysql, text, failure);
     if (rc == 0)
-        rc = prepare(&me->select, me->mysql, "SELECT 1", failure);
-    if (rc == 0)
         rc = bind_update(me, failure);
     return rc;
 }
@@ -149,16 +146,15 @@ static int open_mysql(void **out, const struct bench_target *target,
 static void close_mysql(void *connection)
 {
     struct connection *me = connection;
-    MYSQL_STMT *statements[5];
+    MYSQL_STMT *statements[4];
     size_t i;
 
     if (me == NULL)
         return;
     statements[0] = me->update;
-    statements[1] = me->select;
-    statements[2] = me->sale_select;
-    statements[3] = me->sale_update;
-    statements[4] = me->sale_insert;
+    statements[1] = me->sale_select;
+    statements[2] = me->sale_update;
+    statements[3] = me->sale_insert;
     for (i = 0; i < sizeof statements / sizeof statements[0]; i++) {
         if (statements[i] != NULL)
             (void)mysql_stmt_close(statements[i]);
@@ -176,19 +172,6 @@ static int update_mysql(void *connection, struct bench_failure *failure)
         mysql_stmt_affected_rows(me->update) != 1)
         return bench_fail(failure, "MySQL client, update: %s",
                           mysql_stmt_error(me->update));
-    return 0;
-}
-
-static int select_mysql(void *connection, struct bench_failure *failure)
-{
-    struct connection *me = connection;
-
-    if (mysql_stmt_execute(me->select) != 0 ||
-        mysql_stmt_store_result(me->select) != 0 ||
-        mysql_stmt_num_rows(me->select) != 1 ||
-        mysql_stmt_free_result(me->select) != 0)
-        return bench_fail(failure, "MySQL client, select: %s",
-                          mysql_stmt_error(me->select));
     return 0;
 }
 

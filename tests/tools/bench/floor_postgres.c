@@ -123,10 +123,7 @@ static int open_postgres(void **out, const struct bench_target *target,
                    "UPDATE %sLOCK SET " FLOOR_UPDATE
                    " WHERE LOCK_KEY = $1 AND REGION = $2",
                    target->floor_prefix);
-    rc = prepare(me->conn, "update_row", text, failure);
-    if (rc != 0)
-        return rc;
-    return prepare(me->conn, "select_one", "SELECT 1", failure);
+    return prepare(me->conn, "update_row", text, failure);
 }
 
 static void close_postgres(void *connection)
@@ -150,19 +147,6 @@ static int update_postgres(void *connection, struct bench_failure *failure)
     if (PQresultStatus(result) != PGRES_COMMAND_OK ||
         strcmp(PQcmdTuples(result), "1") != 0)
         rc = fail(failure, "update", me->conn);
-    PQclear(result);
-    return rc;
-}
-
-static int select_postgres(void *connection, struct bench_failure *failure)
-{
-    struct connection *me = connection;
-    PGresult *result;
-    int rc = 0;
-
-    result = PQexecPrepared(me->conn, "select_one", 0, NULL, NULL, NULL, 0);
-    if (PQresultStatus(result) != PGRES_TUPLES_OK)
-        rc = fail(failure, "select", me->conn);
     PQclear(result);
     return rc;
 }

@@ -21,7 +21,6 @@
 
 #include "base/url.h"
 
-#define BUSY_TIMEOUT_MS 60000
 #define BUSY_TRIES 100000 /* at least 5 s */
 
 /* Prepared statements of a sale, in the order of their execution. */
@@ -37,7 +36,6 @@ enum {
 struct connection {
     sqlite3 *db;
     sqlite3_stmt *update;
-    sqlite3_stmt *select;
     sqlite3_stmt *sale[SALE_STATEMENTS];
     char key[37];
     unsigned seed;
@@ -136,7 +134,7 @@ static int open_sqlite(void **out, const struct bench_target *target,
         sqlite3_bind_text(me->update, 2, FLOOR_REGION, -1, SQLITE_STATIC) !=
             SQLITE_OK)
         return fail(failure, "bind", me->db);
-    return prepare(&me->select, me->db, "SELECT 1", failure);
+    return 0;
 }
 
 static void close_sqlite(void *connection)
@@ -149,7 +147,6 @@ static void close_sqlite(void *connection)
     for (i = 0; i < SALE_STATEMENTS; i++)
         (void)sqlite3_finalize(me->sale[i]);
     (void)sqlite3_finalize(me->update);
-    (void)sqlite3_finalize(me->select);
     (void)sqlite3_close(me->db);
     free(me);
 }
@@ -162,17 +159,6 @@ static int update_sqlite(void *connection, struct bench_failure *failure)
     if (sqlite3_step(me->update) != SQLITE_DONE || sqlite3_changes(me->db) != 1)
         rc = fail(failure, "update", me->db);
     (void)sqlite3_reset(me->update);
-    return rc;
-}
-
-static int select_sqlite(void *connection, struct bench_failure *failure)
-{
-    struct connection *me = connection;
-    int rc = 0;
-
-    if (sqlite3_step(me->select) != SQLITE_ROW)
-        rc = fail(failure, "select", me->db);
-    (void)sqlite3_reset(me->select);
     return rc;
 }
 
@@ -277,20 +263,9 @@ static int sell_sqlite(void *connection, const char *order,
     return step(me, SALE_COMMIT, SQLITE_DONE, failure);
 }
 
-static int contend_sqlite(void *connection, bool is_full,
-                          struct bench_failure *failure)
-{
-    struct connection *me = connection;
-
-    if (sqlite3_busy_timeout(me->db, BUSY_TIMEOUT_MS) != SQLITE_OK)
-        return fail(failure, "busy timeout", me->db);
-    return is_full ? run(me->db, "PRAGMA synchronous=FULL", failure) : 0;
-}
-
 const struct floor_driver floor_sqlite = {
     FLOOR_MEMBERS(sqlite),
     .begin = "BEGIN IMMEDIATE",
-    .contend = contend_sqlite,
 };
 
 #endif /* SQLOCK_WITH_SQLITE */

@@ -181,14 +181,3 @@ int permit_pair(void *opaque, unsigned client, struct bench_failure *failure)
 {
     return share(opaque, client, 3, failure);
 }
-
-int lock_nested(void *opaque, unsigned client, struct bench_failure *failure)
-{
-    struct lock_state *state = opaque;
-    sqlock_lock *lock = state->locks[client];
-
-    if (acquire(lock, NULL, failure) != 0 ||
-        acquire(lock, NULL, failure) != 0 || release(lock, failure) != 0)
-        return -1;
-    return release(lock, failure);
-}

@@ -159,14 +159,6 @@ double bench_per_operation(double us, const struct bench_slice *slice)
     return slice->operations > 0 ? us / (double)slice->operations : us;
 }
 
-/* Replace the clients' operations in the slice by the case's own count. */
-static void replace(struct bench_slice *slice, uint64_t counted, double seconds)
-{
-    slice->operations = counted;
-    slice->per_second = (double)counted / seconds;
-    slice->variation = 0.0;
-}
-
 int bench_slice_run(const struct bench_case *the_case, void *state,
                     const struct bench_target *target, double seconds,
                     struct bench_slice *slice, struct bench_histogram *latency,
@@ -177,7 +169,6 @@ int bench_slice_run(const struct bench_case *the_case, void *state,
     pthread_barrier_t start;
     atomic_bool stop = false;
     struct client *clients;
-    uint64_t counted = 0;
     struct bench_traffic before;
     struct bench_traffic after;
     int64_t client_ns;
@@ -198,10 +189,6 @@ int bench_slice_run(const struct bench_case *the_case, void *state,
         clients[i].stop = &stop;
     }
     start_clients(clients, threads, count);
-    if (the_case->count != NULL) {
-        counted = the_case->count(state);
-        latency = NULL;
-    }
     before = bench_traffic_of_process(target);
     server_ns = bench_cpu_of(target->server_pid);
     client_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -215,8 +202,6 @@ int bench_slice_run(const struct bench_case *the_case, void *state,
     (void)pthread_barrier_destroy(&start);
 
     rc = collect(clients, count, slice, latency, failure);
-    if (rc == 0 && the_case->count != NULL)
-        replace(slice, the_case->count(state) - counted, seconds);
     if (rc == 0) {
         slice->traffic = bench_traffic_between(&before, &after);
         slice->client_us = bench_per_operation((double)client_ns / 1e3, slice);

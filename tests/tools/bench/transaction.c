@@ -51,16 +51,6 @@ static int fail(struct bench_failure *failure, const char *what, int rc,
                       err->message);
 }
 
-static sqlock_table table_of(const struct tx_state *state)
-{
-    sqlock_table table = SQLOCK_TABLE_INIT;
-
-    table.name = state->table;
-    table.key_column = "id";
-    table.version_column = "version";
-    return table;
-}
-
 /* --- the table --- */
 
 /* Execute a DDL statement.  MySQL commits it implicitly, for which sqlock
@@ -249,33 +239,6 @@ static int guarded(void *context, sqlock_tx *tx, sqlock_error *err)
     return rc == 0 ? change(work, tx, err) : rc;
 }
 
-static int for_update(void *context, sqlock_tx *tx, sqlock_error *err)
-{
-    const struct work *work = context;
-    sqlock_table table = table_of(work->state);
-    sqlock_value id = sqlock_integer(work->row);
-    int rc;
-
-    rc = sqlock_tx_lock_row(tx, &table, &id, false, WAIT_MS, err);
-    return rc == 0 ? change(work, tx, err) : rc;
-}
-
-static int cas(void *context, sqlock_tx *tx, sqlock_error *err)
-{
-    const struct work *work = context;
-    sqlock_table table = table_of(work->state);
-    sqlock_value id = sqlock_integer(work->row);
-    sqlock_assignment set = {.column = "amount"};
-    sqlock_row_version seen;
-    int rc;
-
-    rc = sqlock_tx_version(tx, &table, &id, &seen, err);
-    if (rc != 0)
-        return rc;
-    set.value = sqlock_integer(seen.integer); /* updates, with this one */
-    return sqlock_tx_update(tx, &table, &id, &seen, &set, 1, NULL, err);
-}
-
 /* --- the operations --- */
 
 static int commit_one(struct tx_state *state, unsigned client, int64_t row,
@@ -304,15 +267,4 @@ int tx_unguarded(void *state, unsigned client, struct bench_failure *failure)
 int tx_guarded(void *state, unsigned client, struct bench_failure *failure)
 {
     return commit_one(state, client, row_of(state, client), guarded, failure);
-}
-
-int tx_for_update(void *state, unsigned client, struct bench_failure *failure)
-{
-    return commit_one(state, client, row_of(state, client), for_update,
-                      failure);
-}
-
-int tx_cas(void *state, unsigned client, struct bench_failure *failure)
-{
-    return commit_one(state, client, SHARED_ROW, cas, failure);
 }

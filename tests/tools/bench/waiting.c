@@ -21,7 +21,6 @@
 #include "sqlock.h"
 
 #define POLL_MS 100
-#define BESIDE 8
 
 static void hold(unsigned client, int64_t hold_ns)
 {
@@ -139,97 +138,6 @@ int poller_turn(void *opaque, unsigned client, struct bench_failure *failure)
         return bench_fail(failure, "sqlock_acquire: %s", err.message);
     hold(state->first + client, state->hold_ns);
     return give_back(state, failure);
-}
-
-/* ------------------------------------------------ beside others who wait -- */
-
-struct beside_state {
-    void *pair;
-    sqlock_registry *holding, *waiting;
-    sqlock_lock *held[BESIDE];
-    sqlock_lock *wanted[BESIDE];
-    pthread_t waiters[BESIDE];
-    unsigned count; /* of waiters */
-};
-
-static void *wait_for_it(void *lock)
-{
-    int rc = sqlock_acquire(lock, SQLOCK_FOREVER, NULL, NULL);
-
-    if (rc == 0)
-        rc = sqlock_release(lock, NULL);
-    return rc == 0 ? NULL : lock;
-}
-
-void begin_waiter(pthread_t *thread, sqlock_lock *lock)
-{
-    if (pthread_create(thread, NULL, wait_for_it, lock) != 0)
-        abort();
-}
-
-static int add_waiter(struct beside_state *state, unsigned number,
-                      sqlock_error *err)
-{
-    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
-    unsigned i = state->count;
-    char name[64];
-
-    options.ttl_ms = 3600000;
-    (void)snprintf(name, sizeof name, "bench beside %u", number + i);
-    if (sqlock_obtain(&state->held[i], state->holding, name, err) < 0 ||
-        sqlock_obtain(&state->wanted[i], state->waiting, name, err) < 0 ||
-        sqlock_acquire(state->held[i], SQLOCK_FOREVER, &options, err) < 0)
-        return -1;
-    begin_waiter(&state->waiters[i], state->wanted[i]);
-    state->count++;
-    return 0;
-}
-
-int beside_setup(void **out, const struct bench_target *target,
-                 struct bench_failure *failure)
-{
-    struct beside_state *state = calloc(1, sizeof *state);
-    sqlock_options options = SQLOCK_OPTIONS_INIT;
-    sqlock_error err = {0};
-
-    *out = state;
-    if (state == NULL)
-        return bench_fail(failure, "out of memory");
-    if (lock_setup(&state->pair, target, failure) < 0)
-        return -1;
-    if (target->is_set_up)
-        return 0; /* the others wait in the process that has set up */
-    options.table_prefix = target->lock_prefix;
-    options.pool_size = 2 * BESIDE; /* half of them wait, on MySQL */
-    if (sqlock_registry_open(&state->holding, target->url, &options, &err) <
-            0 ||
-        sqlock_registry_open(&state->waiting, target->url, &options, &err) < 0)
-        return bench_fail(failure, "sqlock: %s", err.message);
-    while (state->count < BESIDE)
-        if (add_waiter(state, target->first * BESIDE, &err) < 0)
-            return bench_fail(failure, "sqlock: %s", err.message);
-    return 0;
-}
-
-void beside_teardown(void *opaque)
-{
-    struct beside_state *state = opaque;
-
-    if (state == NULL)
-        return;
-    (void)sqlock_registry_close(state->holding, NULL); /* releases the locks */
-    for (unsigned i = 0; i < state->count; i++)
-        (void)pthread_join(state->waiters[i], NULL);
-    (void)sqlock_registry_close(state->waiting, NULL);
-    lock_teardown(state->pair);
-    free(state);
-}
-
-int beside_pair(void *opaque, unsigned client, struct bench_failure *failure)
-{
-    struct beside_state *state = opaque;
-
-    return lock_pair(state->pair, client, failure);
 }
 
 /* -------------------------------------------------------- without sqlock -- */
