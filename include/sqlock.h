@@ -384,7 +384,7 @@ typedef struct sqlock_acquire_options {
     int cancel_fd;
     bool fail_fast;   /* end the wait at the first error of the database */
     sqlock_mode mode; /* default SQLOCK_EXCLUSIVE */
-    uint32_t permits; /* of the lock, with SQLOCK_SHARED; 0: no limit */
+    uint32_t permits; /* with SQLOCK_SHARED, of a row that has none; 0: none */
     uint32_t weight;  /* how many of them to take; 0 stands for 1 */
     const sqlock_mode *modes; /* of each of many locks; NULL: `mode` for all */
     uint64_t actor;           /* who waits: sqlock_set_actor() of lease.h */

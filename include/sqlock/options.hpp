@@ -75,7 +75,8 @@ struct acquire_options {
     bool fenced = false;
     bool fail_fast = false;
     sqlock_mode mode = SQLOCK_EXCLUSIVE;
-    unsigned permits = 0; /* of the lock, with SQLOCK_SHARED; 0: no limit */
+    unsigned permits = 0; /* of the lock, with SQLOCK_SHARED, if its row has no
+                             number; 0: then there is no limit */
     unsigned weight = 0;  /* how many of them to take; 0: one */
     /* Called once, with SQLOCK_ELOST or SQLOCK_EEXPIRED, by a thread of the
      * library.  Not called any more once the lock is unlocked, or its owner has

@@ -8,9 +8,15 @@
  *
  * With `permits` N the weights of all who have the lock at a time are N at
  * most, as of a semaphore.  This acquisition takes `weight` of them, all or
- * none; 0 stands for 1.  The lock's row has N: the first acquisition sets it,
- * and one with another N, such as a reader's 0, is refused with ECONFLICT.  The
- * row loses N when it is reaped, ten minutes after the last holder or later.
+ * none; 0 stands for 1.  The lock's row has N, and what it says counts: the
+ * first acquisition sets it, sqlock_set_permits() changes it, and an
+ * acquisition with another N, or with 0, means the row's.  More `weight` than N
+ * is refused with ECONFLICT, also while it waits.  Where the row has no N, 0
+ * sets none: any number may share the lock.
+ *
+ * The row loses N when it is reaped, ten minutes after the last holder or
+ * later; and when a Spring service has had the lock, as it deletes the row.  So
+ * whoever counts on N gives it with each acquisition.
  *
  * Readers of one registry, without permits, have one share together: one token
  * and one entry in the row.  The first of them takes it, the last one releases
@@ -24,9 +30,10 @@
  * the option detect_deadlocks each reader has its own share.
  *
  * A nested acquire of the same owner has the same mode, and takes no other
- * permit.  An owner that has the lock in one mode and asks for the other is
- * refused with EINVAL: two readers that both wanted to write would wait for
- * each other for ever.  sqlock_downgrade() goes the other way.
+ * permit; one of more `weight` than the first is refused with EINVAL.  An owner
+ * that has the lock in one mode and asks for the other is refused with EINVAL:
+ * two readers that both wanted to write would wait for each other for ever.
+ * sqlock_downgrade() goes the other way.
  *
  * This needs the table of sqlock's layout, ENOTSUP otherwise; a Spring service
  * on it sees the lock held until the last sharer has left.  A lock has 1000
@@ -72,10 +79,12 @@ SQLOCK_MUSTUSE int sqlock_downgrade(sqlock_lock *lock, sqlock_error *err);
 
 /**
  * Change the number of a lock's permits; 0 makes it one for readers.  Those
- * that are granted stay granted, also if they are more.
+ * that are granted stay granted, also if they are more; and whoever waits goes
+ * on with the new number.
  *
  * @return 0          changed
  *         ENOTFOUND  the lock has no row: nobody has acquired it lately
+ *         ECONFLICT  a Spring service has the lock, and will delete its row
  *         EINVAL     more than 999 999
  *         ENOTSUP    the table has one of Spring's layouts
  */

@@ -274,12 +274,13 @@ class shared_mutex : public mutex
  *  release(): a lease has the permits, and gives them back.  Several threads
  *  may use the object at a time, and each call makes an owner of its own.
  *
- *  The lock's row has the number of permits: another number is refused with
- *  SQLOCK_ECONFLICT, until registry::set_permits() has changed it. */
+ *  The lock's row has the number of permits, which registry::set_permits()
+ *  changes.  @p permits is for a row that has none; with 0 such a lock has no
+ *  limit. */
 class semaphore
 {
   public:
-    semaphore(const registry &of, std::string_view name, unsigned permits,
+    semaphore(const registry &of, std::string_view name, unsigned permits = 0,
               acquire_options how = {})
         : shares_(std::make_unique<detail::sharing>(
               of, name, with(std::move(how), permits)))
@@ -335,9 +336,6 @@ class semaphore
 
     static acquire_options with(acquire_options options, unsigned permits)
     {
-        /* To C, 0 is a lock of readers. */
-        if (permits == 0)
-            detail::raise({SQLOCK_EINVAL, "a semaphore of 0 permits"});
         options.permits = permits;
         return options;
     }

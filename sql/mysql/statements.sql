@@ -349,6 +349,11 @@ CONCAT('00000000-0000', SUBSTR(:client, 14))
 IF(SUBSTR(SHARERS, 43, 14) REGEXP '^","n":"[0-9]+"$' AND
   ({is_shared} OR SUBSTR(SHARERS, 50, 6) <> '000000'),
   CAST(SUBSTR(SHARERS, 50, 6) AS SIGNED), NULL)
+-- ---- define limit (sqlock)
+-- The limit that is to count: that of the row, or else that of the claim.
+coalesce({permits_of_row}, :permits)
+-- ---- define most (sqlock)
+coalesce(NULLIF({limit}, 0), 999999999)
 -- ---- define at_share (sqlock)
 LOCATE(CONCAT('["', :client), SHARERS)
 -- ---- define has_share (sqlock)
@@ -362,7 +367,10 @@ CAST({now_us} + :ttl AS SIGNED)
 '["', :client, '",', {end_of_share}, ',', {now_us}, ',"',
 LPAD(:weight, 6, '0'), '","'
 -- ---- define new_group (sqlock)
-'{"g":"', {group}, '","n":"', LPAD(:permits, 6, '0'), '","s":[', {new_share}
+-- But for its limit, which is followed by {its_first}.
+'{"g":"', {group}, '","n":"'
+-- ---- define its_first (sqlock)
+'","s":[', {new_share}
 -- ---- define lists (sqlock)
 -- The sharers, and the tickets before the claim's own.
 JSON_TABLE(CONCAT('[', IF({is_shared}, SHARERS, '0'), ',', CASE
@@ -385,7 +393,7 @@ CONCAT('["', s, '",', s_end, ',', since, ',"', weight, '","', token, '","',
   holder, '"],')
 -- ---- define room (sqlock)
 -- The permits that the sharers and the claim leave.
-(IF(:permits = 0, 999999999, :permits) - :weight -
+({most} - :weight -
   coalesce(SUM(IF(s_end >= {now_us}, s_weight, 0)), 0))
 -- ---- define needed (sqlock)
 -- The permits for the tickets before: for an exclusive one more than there are.
@@ -393,7 +401,7 @@ coalesce(SUM(IF(q_end >= {now_us}, IF(q_weight = 0, 1000000000, q_weight), 0)),
   0)
 -- ---- define may_come (sqlock)
 -- A thousand sharers have more characters than that.
-(coalesce({permits_of_row} = :permits, 1) AND NOT ({is_shared} AND
+(:weight <= {most} AND NOT ({is_shared} AND
   CHAR_LENGTH(SHARERS) > 100000 AND (SELECT
     SUM(s_end >= {now_us}) >= 1000 FROM {lists})))
 -- ---- define may_join (sqlock)
@@ -417,8 +425,8 @@ coalesce(SUM(IF(q_end >= {now_us}, IF(q_weight = 0, 1000000000, q_weight), 0)),
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     FENCE, LOCK_NAME, HOLDER, SHARERS)
   VALUES (:key, :region, {group}, {now}, {new_end}, LAST_INSERT_ID({now_us}),
-    :name, {group_with_bell}, CONCAT({new_group}, LPAD({now_us}, 19, '0'),
-    '","', :shown, '"],0]}'))
+    :name, {group_with_bell}, CONCAT({new_group}, LPAD(:permits, 6, '0'),
+    {its_first}, LPAD({now_us}, 19, '0'), '","', :shown, '"],0]}'))
   ON DUPLICATE KEY UPDATE
     QUEUE = IF({is_waited_for}, QUEUE, NULL),
     FENCE = CASE WHEN {has_share} THEN FENCE + 0 * LAST_INSERT_ID(
@@ -433,8 +441,8 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
         SUBSTR(QUEUE, LOCATE('"],', QUEUE, {at}) + 3)) END,
     SHARERS = CASE WHEN LAST_INSERT_ID() = 0 THEN SHARERS
       WHEN {has_share} THEN INSERT(SHARERS, {at_share} + 40, 16, {end_of_share})
-      WHEN NOT {is_shared} THEN CONCAT({new_group}, LPAD(FENCE, 19, '0'), '","',
-        :shown, '"],0]}')
+      WHEN NOT {is_shared} THEN CONCAT({new_group}, LPAD({limit}, 6, '0'),
+        {its_first}, LPAD(FENCE, 19, '0'), '","', :shown, '"],0]}')
       ELSE CONCAT(TRIM(TRAILING '0]}' FROM
           REPLACE(SHARERS, coalesce({past_share}, ''), '')), {new_share},
         LPAD(FENCE, 19, '0'), '","', :shown, '"],0]}') END,
@@ -453,7 +461,7 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     QUEUE IS NOT NULL, 0, TIMESTAMPDIFF(MICROSECOND, {now},
       IF(CLIENT_ID IS NULL, CREATED_DATE, EXPIRED_AFTER)),
     coalesce(LEFT(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID,
-    QUEUE, IF(LAST_INSERT_ID() = 0, SHARERS, NULL) */;
+    QUEUE, IF(LAST_INSERT_ID() = 0, SHARERS, LEFT(SHARERS, 55)) */;
 -- ---- define queue_with_share
 CONCAT('{"e":', {until}, CASE
   WHEN QUEUE IS NULL THEN CONCAT(',"q":[', {ticket_of_share})
@@ -532,8 +540,8 @@ LOCATE(CONCAT('["', :old_client), SHARERS)
 -- Makes the first sharer of the holder, with its token, and lets those join who
 -- are first in the queue and wait to share.
 UPDATE INT_LOCK
-  SET SHARERS = CONCAT({new_group}, LPAD(FENCE, 19, '0'), '","', :shown,
-      '"],0]}'), CREATED_DATE = least(CREATED_DATE, {now}),
+  SET SHARERS = CONCAT({new_group}, '000000', {its_first},
+      LPAD(FENCE, 19, '0'), '","', :shown, '"],0]}'), CREATED_DATE = least(CREATED_DATE, {now}),
     EXPIRED_AFTER = {new_end}, HOLDER = CONCAT({group}, ' shared'),
     CLIENT_ID = {group}
   WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now} AND
@@ -542,7 +550,8 @@ UPDATE INT_LOCK
 -- ---- permits (sqlock)
 -- Changes the limit of a lock, and lets those look who wait and have room.  The
 -- limit that it has changes nothing: the trigger of upgrade-spring6.sql takes a
--- new CREATED_DATE alone for that of an old program.
+-- new CREATED_DATE alone for that of an old program.  Nor does that of a row
+-- which a Spring service has, and deletes when it releases the lock.
 UPDATE INT_LOCK
   SET CREATED_DATE = IF({is_waited_for} AND {is_shared} AND
       {permits_of_row} <> :permits, {now}, CREATED_DATE),
@@ -550,7 +559,8 @@ UPDATE INT_LOCK
       CONCAT('{"g":"00000000-0000-0000-0000-000000000000","n":"',
         LPAD(:permits, 6, '0'), '","s":[0]}'),
       INSERT(SHARERS, 50, 6, LPAD(:permits, 6, '0')))
-  WHERE {row};
+  WHERE {row} AND (CLIENT_ID IS NULL OR {ends} < {now} OR
+    LEFT(HOLDER, 36) = CLIENT_ID);
 
 -- ---- publish (sqlock)
 -- Writes the text of a leader, who has the lock alone (src/lease/leader.h).  It

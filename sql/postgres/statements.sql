@@ -381,6 +381,9 @@ L.CLIENT_ID = substr(L.SHARERS, 7, 36) AND L.EXPIRED_AFTER >= {now}
 CASE WHEN substr(L.SHARERS, 43, 14) ~ '^","n":"[0-9]+"$' AND
   ({is_shared} OR substr(L.SHARERS, 50, 6) <> '000000')
   THEN substr(L.SHARERS, 50, 6)::bigint END
+-- ---- define limit (sqlock)
+-- The limit that is to count: that of the row, or else that of the claim.
+coalesce({permits_of_row}, :permits::bigint)
 -- ---- define at_share (sqlock)
 strpos(L.SHARERS, '["' || :client::varchar)
 -- ---- define date_of (sqlock)
@@ -391,7 +394,7 @@ timestamp '1970-01-01' + interval '1 microsecond' *
   lpad(:weight::bigint::text, 6, '0') || '","' ||
   lpad(F.token::text, 19, '0') || '","' || :shown::varchar || '"],0]}'
 -- ---- define new_group (sqlock)
-'{"g":"' || {group} || '","n":"' || lpad(:permits::bigint::text, 6, '0') ||
+'{"g":"' || {group} || '","n":"' || lpad(F.permits::text, 6, '0') ||
   '","s":[' || {sharers_with}
 -- ---- define weight_of_ticket (sqlock)
 -- An exclusive ticket needs more than there can be.
@@ -430,7 +433,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     {date_of} (F.us + :ttl::bigint), F.token, :name::varchar,
     {group} || ' shared', {new_group}
   FROM (SELECT {token_at_turn} AS token) AS T,
-    LATERAL (SELECT {now_us} AS us, T.token) AS F
+    LATERAL (SELECT {now_us} AS us, T.token, :permits::bigint AS permits) AS F
   ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
   SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, QUEUE,
       SHARERS) =
@@ -459,9 +462,9 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
         coalesce({others_wait}, false) AS waits, coalesce(
           strpos(L.QUEUE, '["' || :client::varchar), 0) AS at,
         {has_share} AS renews, greatest(L.FENCE + 1, {now_us}) AS token,
-        coalesce({permits_of_row} = :permits::bigint, true) AS agrees,
-        CASE :permits::bigint WHEN 0 THEN 999999999 ELSE :permits::bigint END
-          AS most) AS F,
+        {limit} AS permits) AS F,
+      LATERAL (SELECT CASE F.permits WHEN 0 THEN 999999999 ELSE F.permits END
+        AS most) AS M,
       LATERAL (SELECT coalesce(sum((e ->> 3)::bigint)
             FILTER (WHERE e ->> 1 >= F.us::text), 0) AS taken,
           count(*) FILTER (WHERE e ->> 1 >= F.us::text) AS sharers,
@@ -476,12 +479,13 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
           THEN (left(L.QUEUE, F.at - 1) || '0]}')::json -> 'q'
           WHEN F.waits THEN L.QUEUE::json -> 'q' END) AS J (e)
         WHERE e ->> 1 >= F.us::text) AS B,
-      LATERAL (SELECT F.agrees AND S.sharers < 1000 AS may_come,
-          S.taken + B.needed + :weight::bigint > F.most AS passes,
+      LATERAL (SELECT
+          S.sharers < 1000 AND :weight::bigint <= M.most AS may_come,
+          S.taken + B.needed + :weight::bigint > M.most AS passes,
           F.is_reserved OR (F.is_shared OR F.is_over) AND
-            S.taken + :weight::bigint <= F.most AND
-            (S.taken + B.needed + :weight::bigint <= F.most OR
-              (F.is_over OR S.taken + B.needed <= F.most) AND
+            S.taken + :weight::bigint <= M.most AND
+            (S.taken + B.needed + :weight::bigint <= M.most OR
+              (F.is_over OR S.taken + B.needed <= M.most) AND
               {now} > B.places * interval '1 second' +
                 CASE WHEN F.is_shared OR L.CLIENT_ID IS NULL
                 THEN L.CREATED_DATE ELSE L.EXPIRED_AFTER END) AS has_room)
@@ -496,14 +500,14 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
           WHEN C.may_come AND :turn::bigint IS NOT NULL THEN {queue_with_share}
           ELSE L.QUEUE END AS queue,
         CASE WHEN T.joins AND (C.passes OR T.begins)
-          THEN F.most - S.taken - :weight::bigint ELSE 0 END AS room) AS R)
+          THEN M.most - S.taken - :weight::bigint ELSE 0 END AS room) AS R)
   RETURNING CASE WHEN {has_share} THEN
       substr(L.SHARERS, {at_share} + 84, 19)::bigint END,
     QUEUE IS NOT NULL, L.xmax = 0,
     (extract(epoch FROM CASE WHEN CLIENT_ID IS NULL
       THEN CREATED_DATE ELSE EXPIRED_AFTER END - {now}) * 1000000)::bigint,
     coalesce(left(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID, QUEUE,
-    CASE WHEN NOT {has_share} THEN SHARERS END;
+    CASE WHEN {has_share} THEN left(SHARERS, 55) ELSE SHARERS END;
 -- ---- define queue_without
 -- The queue without the ticket of the claim, and, if it passes those before it,
 -- without theirs.
@@ -609,7 +613,7 @@ UPDATE INT_LOCK AS L
       {date_of} (F.us + :ttl::bigint),
       CASE WHEN {ring_sharers} THEN NULL ELSE {group} || ' shared' END,
       {new_group}
-    FROM (SELECT {now_us} AS us, L.FENCE AS token) AS F,
+    FROM (SELECT {now_us} AS us, L.FENCE AS token, 0 AS permits) AS F,
       LATERAL (SELECT CASE WHEN {is_waited_for} THEN L.QUEUE END AS queue,
         999999998 AS room) AS R)
   WHERE {row} AND L.CLIENT_ID = :client::varchar AND L.EXPIRED_AFTER >= {now} AND
@@ -618,7 +622,8 @@ UPDATE INT_LOCK AS L
 -- ---- permits (sqlock)
 -- Changes the limit of a lock, and lets those look who wait and have room.  The
 -- limit that it has changes nothing: the trigger of upgrade-spring6.sql takes a
--- new CREATED_DATE alone for that of an old program.
+-- new CREATED_DATE alone for that of an old program.  Nor does that of a row
+-- which a Spring service has, and deletes when it releases the lock.
 UPDATE INT_LOCK AS L
   SET (CREATED_DATE, HOLDER, SHARERS) =
     (SELECT CASE WHEN R.queue IS NULL THEN L.CREATED_DATE ELSE {now} END,
@@ -631,11 +636,13 @@ UPDATE INT_LOCK AS L
       LATERAL (SELECT CASE WHEN {is_waited_for} AND {is_shared} AND
             {permits_of_row} <> :permits::bigint
           THEN L.QUEUE END AS queue,
-        :permits::bigint - coalesce((SELECT sum((e ->> 3)::bigint)
+        CASE :permits::bigint WHEN 0 THEN 999999999 ELSE :permits::bigint END -
+          coalesce((SELECT sum((e ->> 3)::bigint)
           FROM json_array_elements(CASE WHEN {is_shared}
             THEN L.SHARERS::json -> 's' END) AS J (e)
           WHERE e ->> 1 >= {now_us}::text), 0) AS room) AS R)
-  WHERE {row};
+  WHERE {row} AND (L.CLIENT_ID IS NULL OR L.EXPIRED_AFTER < {now} OR
+    left(L.HOLDER, 36) = L.CLIENT_ID);
 
 -- ---- define tells (sqlock queue)
 -- Tells those who observe any leader of the database; void, not null.  A text

@@ -310,6 +310,9 @@ UPDATE INT_LOCK
 iif(substr(L.SHARERS, 43, 14) GLOB '","n":"[0-9][0-9][0-9][0-9][0-9][0-9]"' AND
   ({is_shared} OR substr(L.SHARERS, 50, 6) <> '000000'),
   CAST(substr(L.SHARERS, 50, 6) AS INTEGER), NULL)
+-- ---- define limit (sqlock)
+-- The limit that is to count: that of the row, or else that of the claim.
+coalesce({permits_of_row}, :permits)
 -- ---- define at_share (sqlock)
 instr(L.SHARERS, '["' || :client)
 -- ---- define has_share (sqlock)
@@ -322,7 +325,7 @@ instr(L.SHARERS, '["' || :client)
   printf('%06d', :weight) || '","' || printf('%019d', token) || '","' ||
   :shown || '"],0]}'
 -- ---- define new_group (sqlock)
-'{"g":"' || {group} || '","n":"' || printf('%06d', :permits) || '","s":[' ||
+'{"g":"' || {group} || '","n":"' || printf('%06d', permits) || '","s":[' ||
   {sharers_with}
 -- ---- define weight_of_ticket (sqlock)
 -- An exclusive ticket needs more than there can be.
@@ -356,7 +359,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, SHARERS)
   SELECT :key, :region, {group}, {now}, {now} + :ttl, token, :name,
     {group} || ' shared', {new_group}
-  FROM (SELECT {now} AS token) WHERE true
+  FROM (SELECT {now} AS token, :permits AS permits) WHERE true
   ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
   SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, QUEUE,
       SHARERS) =
@@ -388,7 +391,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
       FROM (SELECT *, renews OR may_come AND has_room AS has,
           NOT renews AND may_come AND has_room AS joins,
           NOT renews AND may_come AND has_room AND NOT is_shared AS begins
-        FROM (SELECT *, agrees AND sharers < 1000 AS may_come,
+        FROM (SELECT *, sharers < 1000 AND :weight <= most AS may_come,
             taken + needed + :weight > most AS passes,
             instr(L.SHARERS, '["' || past) AS past_at,
             is_reserved OR (is_shared OR is_over) AND
@@ -404,7 +407,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     length(QUEUE), 0,
     iif(CLIENT_ID IS NULL, CREATED_DATE, EXPIRED_AFTER) - {now},
     coalesce(substr(HOLDER, 1, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID,
-    QUEUE, iif({is_granted}, NULL, SHARERS);
+    QUEUE, iif({is_granted}, substr(SHARERS, 1, 55), SHARERS);
 -- ---- define is_granted (sqlock)
 -- As has_share, where the table's alias is not known.
 (CLIENT_ID IS NOT NULL AND SHARERS IS NOT NULL AND
@@ -420,8 +423,7 @@ instr(SHARERS, '["' || :client)
     L.QUEUE IS NOT NULL AND {others_wait} AS waits,
     coalesce(instr(L.QUEUE, '["' || :client), 0) AS at,
     {has_share} AS renews, max(L.FENCE + 1, {now}) AS token,
-    coalesce({permits_of_row} = :permits, 1) AS agrees,
-    iif(:permits = 0, 999999999, :permits) AS most) AS F,
+    {limit} AS permits, coalesce(nullif({limit}, 0), 999999999) AS most) AS F,
   (SELECT coalesce(sum(CAST(json_extract(value, '$[3]') AS INTEGER))
         FILTER (WHERE json_extract(value, '$[1]') >= {now}), 0) AS taken,
       coalesce(sum(json_extract(value, '$[1]') >= {now}), 0) AS sharers,
@@ -531,15 +533,16 @@ UPDATE INT_LOCK AS L
     (SELECT {group}, min(L.CREATED_DATE, {now}), {now} + :ttl,
       CASE WHEN {ring_sharers} THEN NULL ELSE {group} || ' shared' END,
       {new_group}
-    FROM (SELECT L.FENCE AS token, iif({is_waited_for}, L.QUEUE, NULL) AS queue,
-      999999998 AS room) AS R)
+    FROM (SELECT L.FENCE AS token, 0 AS permits, 999999998 AS room,
+      iif({is_waited_for}, L.QUEUE, NULL) AS queue) AS R)
   WHERE {row} AND CLIENT_ID = :client AND EXPIRED_AFTER >= {now} AND
     {permits_of_row} IS NULL;
 
 -- ---- permits (sqlock)
 -- Changes the limit of a lock, and lets those look who wait and have room.  The
 -- limit that it has changes nothing: the trigger of upgrade-spring6.sql takes a
--- new CREATED_DATE alone for that of an old program.
+-- new CREATED_DATE alone for that of an old program.  Nor does that of a row
+-- which a Spring service has, and deletes when it releases the lock.
 UPDATE INT_LOCK AS L
   SET (CREATED_DATE, HOLDER, SHARERS) =
     (SELECT iif(R.queue IS NULL, L.CREATED_DATE, {now}),
@@ -551,12 +554,13 @@ UPDATE INT_LOCK AS L
           substr(L.SHARERS, 56))
     FROM (SELECT iif({is_waited_for} AND {is_shared} AND
           {permits_of_row} <> :permits, L.QUEUE, NULL) AS queue,
-        :permits - coalesce((SELECT sum(CAST(json_extract(value, '$[3]')
-            AS INTEGER))
+        coalesce(nullif(:permits, 0), 999999999) - coalesce((
+          SELECT sum(CAST(json_extract(value, '$[3]') AS INTEGER))
           FROM json_each(iif({is_shared}, L.SHARERS, '{"s":[]}'), '$.s')
           WHERE type = 'array' AND json_extract(value, '$[1]') >= {now}), 0)
           AS room) AS R)
-  WHERE {row};
+  WHERE {row} AND (CLIENT_ID IS NULL OR EXPIRED_AFTER < {now} OR
+    substr(HOLDER, 1, 36) = CLIENT_ID);
 
 -- ---- define tells (sqlock queue)
 -- Tells those who observe any leader of the database.  A text says whether its

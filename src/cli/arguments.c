@@ -87,12 +87,27 @@ static const cli_option *find_option(const parsing *state, const char *name,
     return found != NULL ? found : find_in(state->shared, name, length, letter);
 }
 
+static bool is_number(const char *word)
+{
+    return word[0] != '\0' && word[strspn(word, "0123456789")] == '\0';
+}
+
+/* Return whether the next word, NULL behind the last one, is the option's. */
+static bool takes(const cli_option *option, const char *word)
+{
+    if (option->flag == NULL || word == NULL)
+        return word != NULL;
+    return option->number != NULL && is_number(word);
+}
+
 /* Keep the value of an option: the last one, if it is given twice. */
 static void keep(const parsing *state, const cli_option *option,
                  const char *value)
 {
     if (option->flag != NULL)
         *option->flag = true;
+    if (value == NULL && option->number == NULL)
+        value = "";
     if (find_in(state->own, option->name, strlen(option->name), '\0') != NULL)
         state->app->given[option - state->own] = value;
     else if (option->text != NULL)
@@ -110,13 +125,13 @@ static int read_long(const parsing *state, char **words, size_t *at)
 
     if (option == NULL)
         return refuse_option(state, words[*at]);
-    if (option->flag != NULL && value != NULL)
+    if (option->flag != NULL && option->number == NULL && value != NULL)
         return refuse_value(state, option->name, "takes no value");
-    if (option->flag == NULL && value == NULL && words[*at + 1] != NULL)
+    if (value == NULL && takes(option, words[*at + 1]))
         value = words[++*at];
     if (option->flag == NULL && value == NULL)
         return refuse_value(state, option->name, "needs a value");
-    keep(state, option, value != NULL ? value : "");
+    keep(state, option, value);
     return CLI_OK;
 }
 
@@ -132,7 +147,7 @@ static int read_letters(const parsing *state, char **words, size_t *at)
             return refuse_option(state, letter == words[*at] + 1 ? words[*at]
                                                                  : letter - 1);
         if (option->flag != NULL) {
-            keep(state, option, "");
+            keep(state, option, NULL);
             continue;
         }
         if (letter[1] == '\0' && words[*at + 1] == NULL)
@@ -254,7 +269,9 @@ int cli_parse(cli *app, char **words)
     if (status == CLI_OK && is_asked)
         status = check_help(app);
     for (i = 0; status == CLI_OK && state.own[i].name != NULL; i++) {
-        if (app->given[i] != NULL && state.own[i].flag == NULL &&
+        bool is_flag = state.own[i].flag != NULL && state.own[i].number == NULL;
+
+        if (app->given[i] != NULL && !is_flag &&
             !cli_read_value(&state.own[i], app->command->name, app->given[i]))
             status = CLI_USAGE;
     }

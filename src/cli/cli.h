@@ -45,7 +45,8 @@ enum {
 };
 
 /* An option.  One of the pointers says what it takes, and where its value goes;
- * nothing is written if the option is not given. */
+ * nothing is written if the option is not given.  With `flag` and `number` it
+ * may have a number, or none. */
 typedef struct cli_option {
     const char *name; /* without dashes */
     char letter;      /* or 0 */

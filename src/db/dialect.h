@@ -255,14 +255,14 @@ typedef enum sqlock_statement_kind {
      * that of the group.  All are missing where ENQUEUE is.
      */
     /* Add a share of :weight and :shown; or renew the one that is there and not
-     * over, whose token stays.  Not if the row has a limit other than :permits,
-     * or has LK_SHARERS_MAX sharers; nor before its turn: exclusive holders,
-     * the sharers and those with tickets before leave no room, and the latter
-     * have not been late, either.  A claim that is not granted gets a ticket as
-     * from ENQUEUE, with :weight, unless :turn is null.  The limit becomes
-     * :permits where there is none.  A share that begins a group rings those
-     * who can share it.  One row: as ENQUEUE, and, if not granted, SHARERS; or
-     * none or fewer columns, as there. */
+     * over, whose token stays.  Not if :weight is more than the row's limit, or
+     * the row has LK_SHARERS_MAX sharers; nor before its turn: exclusive
+     * holders, the sharers and those with tickets before leave no room, and the
+     * latter have not been late, either.  A claim that is not granted gets a
+     * ticket as from ENQUEUE, with :weight, unless :turn is null.  The limit
+     * becomes :permits where there is none.  A share that begins a group rings
+     * those who can share it.  One row: as ENQUEUE, and SHARERS, if granted
+     * only to the end of its limit; or none or fewer columns, as there. */
     SQLOCK_SQL_SHARE,
     /* Renew the share unless it is over.  affected as of RENEW. */
     SQLOCK_SQL_RENEW_SHARE,
@@ -280,7 +280,8 @@ typedef enum sqlock_statement_kind {
      * affected: 1 or 0. */
     SQLOCK_SQL_DOWNGRADE,
     /* Make :permits the limit of the row, and ring those who have room now.
-     * affected: 1, or 0 if there is no row or no value changed. */
+     * affected: 1, or 0 if there is no row, a Spring service has it, or no
+     * value changed. */
     SQLOCK_SQL_PERMITS,
 
     /* Write the text :shown of a leader into SHARERS (lease/leader_text.h),

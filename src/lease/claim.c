@@ -129,11 +129,9 @@ static const char *text_of(const sqlock_value *cell)
  * ECONFLICT. */
 static int refusal(const struct lk_lease *lease, const struct lk_row *row)
 {
-    bool is_limited = row->permits != LK_NO_LIMIT || row->is_shared;
-
     if (lease->weight == 0)
         return SQLOCK_EBUSY;
-    if (is_limited && row->permits != lease->permits)
+    if (row->permits != LK_NO_LIMIT && lease->weight > row->permits)
         return SQLOCK_ECONFLICT;
     return row->is_shared && row->sharers >= LK_SHARERS_MAX ? SQLOCK_ECONFLICT
                                                             : SQLOCK_EBUSY;
@@ -211,6 +209,22 @@ static int unread_grant(int rc, sqlock_error *err)
                               "not be read");
 }
 
+/* Note how many permits the lock has of which the claim was granted some.
+ * MySQL does not tell; if the row cannot be read, it is as was asked. */
+static void note_permits(struct lk_store *store, struct lk_batch *batch,
+                         const sqlock_result *result)
+{
+    struct lk_lease *lease = &batch->items[0].lease;
+
+    if (result->columns > SHARERS) {
+        lease->permits = lk_sharers_permits(text_of(&result->cells[SHARERS]));
+        return;
+    }
+    batch->deadline_ns = lk_store_deadline(store);
+    if (lk_rows_read(store, batch, NULL) == 0 && batch->items[0].row.is_taken)
+        lease->permits = batch->items[0].row.permits;
+}
+
 /* Read the answer to a claim of one lock: record the grant, or the ticket that
  * it left.  Return 0, or ESCHEMA if the answer has several rows or no token. */
 static int take_answer(struct lk_store *store, struct lk_batch *batch,
@@ -237,6 +251,8 @@ static int take_answer(struct lk_store *store, struct lk_batch *batch,
     grant(store, item, result->cells[0].integer, batch->sent_boot_ns);
     lease->is_contended = says_so(result, 1);
     lease->is_new_row = says_so(result, 2);
+    if (lease->weight > 0)
+        note_permits(store, batch, result);
     return 0;
 }
 
@@ -335,20 +351,11 @@ int lk_claim_error(const struct lk_item *item, sqlock_error *err)
 
     if (item->rc != SQLOCK_ECONFLICT)
         return item->rc;
-    if (row->permits == item->lease.permits)
+    if (row->permits != LK_NO_LIMIT && item->lease.weight > row->permits)
         return lk_error(err, SQLOCK_ECONFLICT,
-                        "%u share the lock already, and more cannot",
-                        LK_SHARERS_MAX);
-    if (row->permits == LK_NO_LIMIT)
-        return lk_error(err, SQLOCK_ECONFLICT,
-                        "the lock is shared by readers, without a limit, and "
-                        "not by %u permits",
-                        item->lease.permits);
-    if (item->lease.permits == LK_NO_LIMIT)
-        return lk_error(err, SQLOCK_ECONFLICT,
-                        "the lock has %u permits, and is not one for readers",
-                        row->permits);
+                        "the lock has %u permits, and %u cannot be had of them",
+                        row->permits, item->lease.weight);
     return lk_error(err, SQLOCK_ECONFLICT,
-                    "the lock has %u permits, not %u as was asked",
-                    row->permits, item->lease.permits);
+                    "%u share the lock already, and more cannot",
+                    LK_SHARERS_MAX);
 }

@@ -20,15 +20,10 @@ int lk_share_check(const struct lk_store *store, uint32_t weight,
         return lk_error(err, SQLOCK_EINVAL,
                         "a lock cannot have %u permits, at most %u", permits,
                         LK_PERMITS_MAX);
-    if (permits == LK_NO_LIMIT && weight != 1)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "a lock without a number of permits is shared by "
-                        "readers, each of which takes 1, not %u",
-                        weight);
-    if (permits != LK_NO_LIMIT && (weight == 0 || weight > permits))
-        return lk_error(err, SQLOCK_EINVAL,
-                        "%u permits cannot be had of %u: ask for 1 to %u",
-                        weight, permits, permits);
+    if (weight > LK_PERMITS_MAX || (permits != LK_NO_LIMIT && weight > permits))
+        return lk_error(err, SQLOCK_EINVAL, "%u permits cannot be had of %u",
+                        weight,
+                        permits != LK_NO_LIMIT ? permits : LK_PERMITS_MAX);
     return 0;
 }
 
@@ -151,6 +146,10 @@ int lk_share_set_permits(struct lk_store *store, const char *key,
         rc = lk_error(err, SQLOCK_ENOTFOUND,
                       "the table has no row of the lock: its permits are those "
                       "that are asked for first");
+    else if (rc == 0 && lk_row_is_of_peer(store, &row))
+        rc = lk_error(err, SQLOCK_ECONFLICT,
+                      "a Spring service has the lock, and deletes its row when "
+                      "it releases it: set the number then");
     else if (rc == 0 && row.permits != permits)
         rc = lk_error(err, SQLOCK_ECONFLICT,
                       "the lock has %u permits: others have changed them, too",

@@ -9,8 +9,8 @@
 #include "lease/sharer.h"
 
 /* Check that the table can have shared locks, and that a lease of that weight
- * may be claimed of a lock with those permits.  Return 0; ENOTSUP: it has one
- * of Spring's layouts; EINVAL. */
+ * may be claimed of a lock with those permits, if its row has no number.
+ * Return 0; ENOTSUP: it has one of Spring's layouts; EINVAL. */
 int lk_share_check(const struct lk_store *store, uint32_t weight,
                    uint32_t permits, sqlock_error *err);
 
@@ -23,8 +23,9 @@ int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
                        sqlock_error *err);
 
 /* Change the permits of a lock; LK_NO_LIMIT makes it one for readers.  Those
- * that are granted stay granted, also if they are more.  Return 0, ENOTFOUND,
- * EINVAL, ENOTSUP, EUNCERTAIN or a result of lk_store_run(). */
+ * that are granted stay granted, also if they are more.  Return 0; ENOTFOUND;
+ * ECONFLICT: a Spring service has the lock; EINVAL, ENOTSUP, EUNCERTAIN or a
+ * result of lk_store_run(). */
 int lk_share_set_permits(struct lk_store *store, const char *key,
                          uint32_t permits, sqlock_error *err);
 

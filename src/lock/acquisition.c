@@ -533,7 +533,6 @@ static void add_parts(struct lk_acquisition *a, const struct lk_set *set,
             .owner = caller,
             .marked_as = caller,
             .weight = is_share ? a->options.weight : 0,
-            .permits = is_share ? a->options.permits : 0,
             .may_be_given = set->count == 1 && !is_share,
             .may_join = is_share && lk_may_join(set, &a->options)};
     }

@@ -45,7 +45,7 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
         .owner = part->marked_as,
         .ttl_ms = a->options.ttl_ms,
         .weight = part->weight,
-        .permits = part->permits,
+        .permits = part->weight > 0 ? a->options.permits : LK_NO_LIMIT,
         .has_ticket = slot->ticket[0] != '\0',
         .is_unqueued = slot->is_unqueued && part->weight == 0,
         .asked_ns = a->self.asked_ns,
@@ -178,6 +178,8 @@ static void copy_back(const struct lk_acquisition *a, int rc)
         }
         part->rc =
             is_of_all(a, &a->batch.items[i], rc) ? 0 : a->batch.items[i].rc;
+        if (part->rc == SQLOCK_EBUSY)
+            part->permits = a->batch.items[i].row.permits;
     }
 }
 

@@ -306,8 +306,7 @@ static bool wants_more(const struct lk_hold *hold, const struct lk_part *part)
     uint32_t usual_ms = hold->slot->store->options.ttl_ms;
 
     return (wanted->ttl_ms != has->ttl_ms && wanted->ttl_ms != usual_ms) ||
-           part->permits != hold->lease.permits ||
-           part->weight != hold->lease.weight ||
+           part->weight > hold->lease.weight ||
            (wanted->auto_renew && !has->auto_renew) ||
            (wanted->fenced && !has->fenced) ||
            (wanted->max_hold_ms != 0 &&

@@ -47,7 +47,7 @@ struct lk_part {
     uint64_t marked_as;       /* the owner whose mark its CLIENT_IDs have */
     struct lk_hold *hold;     /* for the grant, from lk_enter() on */
     uint32_t weight;          /* of the lease; 0: it has the lock alone */
-    uint32_t permits;         /* of the lock, for a share */
+    uint32_t permits;         /* that the lock had when it was last refused */
     bool may_be_given;        /* a release may hand its lease off to the part */
     bool may_join;            /* it may join a share of this process */
     /* guarded by the mutex */

@@ -49,6 +49,10 @@ in_bash() {
     has "the command behind the key" "$offered" mkfifo
     offers run --ttl 5 a-key -w 3 mkfif
     has "also behind options" "$offered" mkfifo
+    offers run --slots a-key mkfif
+    has "also behind one that may have a value, and has none" "$offered" mkfifo
+    offers run --slots 3 a-key mkfif
+    has "and behind its value" "$offered" mkfifo
     offers run a-key true --
     is "no options of ours for it" "$(grep -c -e --wait <<<"$offered")" 0
     offers help sh

@@ -296,8 +296,18 @@ slots() {
     resign one
     terms 3
     is "--slots 2: a third begins when one has ended" "$(leader)" three
+    candidate four --slots
+    candidate five --slots 2
+    run permits service 4
+    is "--slots 2: there are four from now on" "$status" 0
+    terms 5
+    ok "--slots 2: those that wait go on with that number"
+    run show service
+    has "--slots 2: all go on" "$out" "4 of 4 taken"
     resign three
     resign two
+    resign four
+    resign five
 }
 
 for one in $(databases); do

@@ -53,13 +53,29 @@ slots() {
     leave 1
     run run -n --slots 2 slots -- echo in
     is "--slots 2: until one has left" "$status/$out" 0/in
-    run run --slots 3 slots -- echo in
-    is "--slots 3: another number is refused" "$status/$out" 64/
-    is_one_line "--slots 3: and it is said"
-    has "--slots 3: both numbers" "$err" "2 permits, not 3"
-    run run -n --shared slots -- echo in
-    is "--shared: as is none" "$status/$out" 64/
+    run run -n --slots 3 slots -- echo in
+    is "--slots 3: a number is for a lock that has none" "$status/$out" 0/in
+    run run -n --slots slots -- echo in
+    is "--slots: as the lock has" "$status/$out" 0/in
+    share slots 1 --slots
+    run run -n --slots slots -- echo in
+    is "--slots: no more" "$status/$out" 75/
+    run run -n --slots=3 slots -- echo in
+    is "--slots=3: nor so" "$status/$out" 75/
+    leave 1
     leave 2
+    run run --slots slotless -- echo in
+    is "--slots: of a lock without a number" "$status/$out" 64/
+    is_one_line "--slots: and it is said"
+    has "--slots: and what to do" "$err" "--slots=3"
+    run acquire --slots slotless
+    is "acquire --slots: of a lock without a number" "$status/$out" 64/
+    run run --slots= slots -- echo in
+    is "--slots=: no number" "$status/$out" 64/
+    run run --slots=x slots -- echo in
+    is "--slots=x: none, either" "$status/$out" 64/
+    run run --slots 5 -- echo in
+    is "--slots 5: and no key" "$status/$out" 64/
     "$SQLOCK" --table-prefix "$prefix" run --slots 1 last -- \
         sh -c "until [ -e '$dir/last.begun' ]; do sleep 0.05; done" &
     holder=$!

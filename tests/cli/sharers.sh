@@ -135,11 +135,15 @@ changed() {
     run permits pools 2 --json
     is "there are two now" "$status" 0
     is "JSON" "$(json <<<"$out")" "name:string permits:integer"
-    run acquire -n --slots 1 pools
-    is "who knows one is refused" "$status" 64
-    has "and told" "$err" "2 permits, not 1"
-    two=$(take --slots 2 pools)
-    is "who knows two has it" "$?" 0
+    two=$(take --slots 1 pools)
+    is "who knows one has the other" "$?" 0
+    run permits pools 4294967299
+    is "a number that is too large" "$status" 64
+    is_one_line "is said to be one"
+    run permits pools -1
+    is "a number below 0" "$status" 64
+    run acquire -n --slots 3 pools
+    is "there are two as before" "$status" 75
     run permits pools 1
     is "there is one again" "$status/$out$err" 0/
     run ls pools

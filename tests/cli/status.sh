@@ -221,6 +221,8 @@ permits one
 permits one two
 permits one -1
 permits one 1000000
+permits one 4294967299
+permits one 18446744073709551617
 permits one 2 3
 END
     for words in show break key run; do

@@ -69,7 +69,12 @@ _sqlock() {
         -*)
             options=$(_sqlock_options "$sqlock" "$command")
             options+=$'\n'$(_sqlock_letters "$sqlock" "$command")
-            grep -qx -e "${COMP_WORDS[i]} .*" <<<"$options" && i=$((i + 1))
+            # "--slots [N]" has a value only if a number follows.
+            if grep -qx -e "${COMP_WORDS[i]} \[.*" <<<"$options"; then
+                [[ ${COMP_WORDS[i + 1]} == +([0-9]) ]] && i=$((i + 1))
+            elif grep -qx -e "${COMP_WORDS[i]} .*" <<<"$options"; then
+                i=$((i + 1))
+            fi
             ;;
         *)
             if [ -z "$command" ]; then
@@ -87,7 +92,8 @@ _sqlock() {
     done
 
     options=$(_sqlock_options "$sqlock" "$command")
-    value=$(awk -v name="$previous" '$1 == name { print $2 }' <<<"$options")
+    value=$(awk -v name="$previous" '$1 == name && $2 !~ /^\[/ { print $2 }' \
+        <<<"$options")
     if [ -n "$value" ]; then
         # A value that is one of several words: "raw|legacy".
         [[ $value != *\|* ]] ||

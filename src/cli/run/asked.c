@@ -11,12 +11,13 @@ struct run_asked run_asked = {
 
 static bool read_mode(const char *command, run_options *options)
 {
-    if (run_asked.is_shared && run_asked.slots > 0) {
+    if (run_asked.is_shared && run_asked.has_slots) {
         cli_error("%s: give either --shared or --slots", command);
         return false;
     }
-    if (run_asked.is_shared || run_asked.slots > 0)
+    if (run_asked.is_shared || run_asked.has_slots)
         options->mode = SQLOCK_SHARED;
+    options->has_slots = run_asked.has_slots;
     options->permits = (uint32_t)run_asked.slots;
     return true;
 }

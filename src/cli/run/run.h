@@ -40,7 +40,8 @@ typedef struct run_options {
     /* after success, keep the lock until it was held this long */
     int64_t min_hold_ms;
     sqlock_mode mode;
-    uint32_t permits;   /* of the lock; 0: there is no limit */
+    uint32_t permits;   /* of a lock that has none; 0: as the row says */
+    bool has_slots;     /* the lock is to have permits */
     const char *text;   /* published when the lock is ours; NULL: none */
     bool is_fail_fast;  /* a database error ends the wait */
     bool is_observer;   /* `sqlock wait`, which has no --fail-fast */
@@ -59,7 +60,8 @@ extern struct run_asked {
     bool is_impatient;
     bool is_fail_fast;
     bool is_shared;
-    int64_t slots; /* 0: not given */
+    bool has_slots;
+    int64_t slots; /* 0: as the row says */
     int64_t wait_ms;
     int64_t ttl_ms;
 } run_asked;
@@ -70,7 +72,8 @@ extern struct run_asked {
     {"wait", 'w', .ms = &run_asked.wait_ms},                                   \
     {"no-wait", 'n', .flag = &run_asked.is_impatient},                         \
     {"fail-fast", .flag = &run_asked.is_fail_fast},                            \
-    {"slots", .number = &run_asked.slots, .least = 1, .most = 999999},         \
+    {"slots", .flag = &run_asked.has_slots, .number = &run_asked.slots,        \
+     .least = 1, .most = 999999},                                              \
     {"ttl", 't', .ms = &run_asked.ttl_ms, .least = RUN_TTL_LEAST_MS,           \
      .most = RUN_TTL_MOST_MS}
 /* clang-format on */
@@ -147,7 +150,7 @@ int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
 bool run_wait_watches(run_wait *wait, sqlock_registry *registry);
 
 /** Return the exit status for the result of a wait: as cli_status_of(), but
- *  CLI_USAGE for a number of permits that is not the lock's. */
+ *  CLI_USAGE for --slots of a lock that has none. */
 int run_wait_status(int rc);
 
 /** Describe the lease of a lock that is held.  @return as sqlock_lease_id() */

@@ -252,6 +252,32 @@ static int acquire(run_wait *wait, sqlock_registry *registry, sqlock_lock *lock,
     return sqlock_request_finish(request, err);
 }
 
+/* Check that the lock has a number of permits where none is given: without one
+ * any number would share it. */
+static int find_slots(run_wait *wait, sqlock_registry *registry,
+                      sqlock_error *err)
+{
+    const run_options *options = wait->options;
+    sqlock_info *row = NULL;
+    bool has_permits;
+    int rc;
+
+    if (!options->has_slots || options->permits > 0)
+        return 0;
+    do {
+        rc = sqlock_show(registry, options->name, &row, err);
+    } while (rc < 0 && run_wait_goes_on(wait, rc, err));
+    has_permits = rc == 0 && row->permits > 0;
+    sqlock_info_free(row, rc == 0);
+    if (has_permits || (rc < 0 && rc != SQLOCK_ENOTFOUND))
+        return rc;
+    err->code = SQLOCK_ENOTFOUND;
+    (void)snprintf(err->message, sizeof err->message,
+                   "\"%s\" has no number of slots: give one, as --slots=3",
+                   cli_shown(options->name));
+    return SQLOCK_ENOTFOUND;
+}
+
 static int fail_open(int error, sqlock_error *err)
 {
     err->code = SQLOCK_ERESOURCE;
@@ -270,6 +296,8 @@ int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
         rc = sqlock_obtain(lock, registry, wait->options->name, err);
     if (rc == 0)
         rc = sqlock_lost_fd(lost_fd, *lock, err);
+    if (rc == 0)
+        rc = find_slots(wait, registry, err);
     if (rc < 0) {
         if (done_fd >= 0)
             (void)close(done_fd);

@@ -122,8 +122,8 @@ func (r *Registry) AcquireShared(ctx context.Context, name string) (*Lease, erro
 }
 
 // AcquirePermits waits as Acquire does, for weight of the lock's permits, all or
-// none.  An error with the code Conflict says that it has another number of
-// permits.
+// none.  How many there are is what the lock's row says, and permits if that has
+// no number.  An error with the code Conflict says that they are fewer than weight.
 func (r *Registry) AcquirePermits(ctx context.Context, name string, permits, weight uint32) (*Lease, error) {
 	return r.acquire(ctx, name, C.SQLOCK_FOREVER,
 		share{C.SQLOCK_SHARED, C.uint32_t(permits), C.uint32_t(weight)})

@@ -363,8 +363,9 @@ class Registry(Block):
                 ...
 
         A permit is a lease: it is renewed, can be lost, and is given back by the
-        one who has it.  The lock's row has the number of permits: another number
-        raises :class:`Conflict`; :meth:`set_permits` changes it.
+        one who has it.  The lock's row has the number of permits, which
+        :meth:`set_permits` changes; ``permits`` is for a row that has none, and
+        0 leaves such a lock without a limit.
         """
         given = _given_permit(locals())
         return Locking(functools.partial(self.acquire, **given))
@@ -372,7 +373,7 @@ class Registry(Block):
     def set_permits(self, name: str, permits: int) -> None:
         """Change how many permits a lock has; 0 makes it one for readers.  Those
         that are granted stay granted.  :class:`NotFound`: nobody has acquired it
-        lately."""
+        lately; :class:`Conflict`: a Spring service has it."""
         self._call(
             "set_permits",
             self._pointer,
@@ -806,10 +807,9 @@ def _given(arguments: Dict[str, Any], *others: str) -> Dict[str, Any]:
 
 def _given_permit(arguments: Dict[str, Any], *others: str) -> Dict[str, Any]:
     """As :func:`_given`, of a semaphore, for acquire()."""
-    for what in ("permits", "weight"):
-        # To the library 0 means readers, or one permit.
-        if _native.number(arguments[what], what) == 0:
-            raise ValueError(f"{what} must be 1 or more")
+    # To the library 0 means one permit.
+    if _native.number(arguments["weight"], "weight") == 0:
+        raise ValueError("weight must be 1 or more")
     return {**_given(arguments, "self", *others), "shared": True}
 
 

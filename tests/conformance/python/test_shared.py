@@ -159,13 +159,17 @@ def test_the_number_of_permits_is_the_locks(registry, other, name):
     with pytest.raises(sqlock.NotFound):
         registry.set_permits(name, 2)
     with registry.semaphore(name, 1):
-        with pytest.raises(sqlock.Conflict):
-            other.semaphore(name, 2, 0).__enter__()
-        with pytest.raises(sqlock.Conflict):
+        for permits in (0, 1, 2):
+            with pytest.raises(sqlock.Busy):
+                other.semaphore(name, permits, 0).__enter__()
+        with pytest.raises(sqlock.Busy):
             other.lock(name, 0).shared().__enter__()
         other.set_permits(name, 2)
-        with other.semaphore(name, 2, 0):
-            pass
+        for permits in (0, 1, 2):
+            with other.semaphore(name, permits, 0):
+                pass
+        with pytest.raises(sqlock.Conflict):
+            other.semaphore(name, 3, weight=3).__enter__()
     with registry.lock(name, 60) as lease, pytest.raises(sqlock.Conflict):
         lease.downgrade()
     registry.set_permits(name, 0)
@@ -174,7 +178,7 @@ def test_the_number_of_permits_is_the_locks(registry, other, name):
 
 
 def test_arguments_of_permits_are_looked_at(registry, name):
-    for permits, weight in [(0, 1), (3, 0), (-1, 1), (3, -1), (2**32, 1)]:
+    for permits, weight in [(3, 0), (-1, 1), (3, -1), (2**32, 1), (2**32 + 3, 1)]:
         with pytest.raises(ValueError):
             registry.semaphore(name, permits, weight=weight).__enter__()
         with pytest.raises(ValueError):
@@ -187,6 +191,17 @@ def test_arguments_of_permits_are_looked_at(registry, name):
         registry.set_permits(name, -1)
     with pytest.raises(TypeError):
         registry.set_permits(5, 1)
+
+
+def test_a_nested_acquire_takes_no_other_permit(url, tables, name):
+    with sqlock.open(url, table_prefix=tables, owner="registry") as registry:
+        with registry.semaphore(name, 3, weight=2) as outer:
+            for weight in (1, 2):
+                with registry.semaphore(name, 3, weight=weight) as inner:
+                    assert inner.token == outer.token
+            with pytest.raises(sqlock.Invalid):
+                registry.semaphore(name, 3, weight=3).__enter__()
+            assert registry.show(name).taken == 2
 
 
 def test_a_permit_is_given_back_by_another_thread(registry, other, name):

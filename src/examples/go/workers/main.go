@@ -102,9 +102,9 @@ func usePermits(registry *sqlock.Registry) error {
 		return err
 	}
 	var why *sqlock.Error
-	_, err = registry.AcquirePermits(context.Background(), "scanner", permits+1, 1)
+	_, err = registry.AcquirePermits(context.Background(), "scanner", permits+1, permits+1)
 	if !errors.As(err, &why) || why.Code != sqlock.Conflict {
-		return fmt.Errorf("another number of permits was taken: %v", err)
+		return fmt.Errorf("more permits than there are were taken: %v", err)
 	}
 	fmt.Printf("%d goroutines had %d permits\n", workers, permits)
 	return nil
