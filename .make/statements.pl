@@ -28,8 +28,7 @@ my %about = (
         kind => 'SQLOCK_STOCK_SQL_', parameter => 'SQLOCK_SP_',
         tags => [['ours', 'exact', 'loose'], ['versioned', 'unversioned']],
         given => ['item', 'quantity', 'version', 'most'],
-        tables => ['INT_STOCK', 'INT_STOCK_ENTRY', 'INT_STOCK_RESERVATION',
-            'INT_STOCK_BUCKET'],
+        tables => ['INT_STOCK', 'INT_STOCK_ENTRY', 'INT_STOCK_RESERVATION'],
     },
 );
 my $about = $about{$name} or die "$file: there are no such statements\n";

@@ -65,24 +65,14 @@ typedef struct sqlock_stock sqlock_stock;
 /* The most items of one order. */
 #define SQLOCK_LINES_MAX 1000
 
-/** Strategy for changing a quantity.  All strategies are exact.  They may be
- *  mixed on one table, except BUCKETS: all processes that sell an item use it,
- *  or none does.  The others also sell what BUCKETS has left in buckets: they
- *  move it to the item's row when that has too little.  Until then they tell,
- *  after a deduction, what is left in the row alone; sqlock_stock_read() tells
- *  the sum. */
+/** Strategy for changing a quantity.  All strategies are exact, and may be
+ *  mixed on one table. */
 typedef enum sqlock_stock_strategy {
     SQLOCK_STOCK_CONDITIONAL = 0, /* UPDATE ... WHERE quantity >= n: for most */
     SQLOCK_STOCK_PESSIMISTIC,     /* SELECT ... FOR UPDATE, then UPDATE */
     SQLOCK_STOCK_OPTIMISTIC, /* read, then compare and set by the version, or by
                                 the quantity where there is none: for items with
                                 few buyers */
-    SQLOCK_STOCK_BUCKETS,    /* an item is spread over several rows, and one
-                                thread of a process deducts for those that wait:
-                                for a hot item and many processes; sqlock's
-                                table only.  Set an item to 0 before its row is
-                                deleted by other means: else its buckets are
-                                still sold */
     SQLOCK_STOCK_COALESCED,  /* one thread deducts for all that wait: for a hot
                                 item and many threads of a process */
     SQLOCK_STOCK_STRATEGIES  /* number of strategies */
@@ -110,11 +100,8 @@ typedef struct sqlock_stock_options {
     const char *quantity_column; /* an integer */
     const char *version_column;  /* an integer that each strategy raises, and
                                     no column above; NULL: there is none */
-    uint32_t buckets;     /* rows of an item, at least as many as processes
-                             sell it, and twice as many if these have threads;
-                             2 to 256; default 64 */
-    uint32_t batch;       /* with COALESCED and BUCKETS, callers in one
-                             statement, 1 to 1000; default 256 */
+    uint32_t batch;       /* with COALESCED, callers in one statement, 1 to
+                             1000; default 256 */
     uint32_t attempts;    /* of one operation, at most; default 100 */
     uint32_t deadline_ms; /* until the last attempt begins, of which each
                              statement may take statement_timeout_ms; 10 ms to
@@ -132,7 +119,7 @@ typedef struct sqlock_stock_options {
  * @return 0         open
  *         ESCHEMA   a table or column is missing, or of another type, or
  *                   sqlock's tables do not compare texts by their bytes
- *         ENOTSUP   not with this driver; BUCKETS on the application's table
+ *         ENOTSUP   not with this driver
  */
 SQLOCK_MUSTUSE int sqlock_stock_open(sqlock_stock **out,
                                      sqlock_registry *registry,
@@ -149,11 +136,7 @@ typedef struct sqlock_stock_answer {
     size_t size;  /* sizeof(sqlock_stock_answer): the struct may grow */
     int64_t left; /* after 0: what is left; after EINSUFFICIENT: what is there;
                      -1: not known.  Of a duplicate: as it was then.  With
-                     BUCKETS: the sum, which other callers may be changing, and
-                     which is read for this answer: pass NULL to sell faster; a
-                     duplicate of that call gets -1.  With another strategy on
-                     an item that BUCKETS has spread: see there.  With several
-                     items: of the item `line` */
+                     several items: of the item `line` */
     size_t line;  /* index of an item: the first that was refused, by name; if
                      none was, the first by name */
     bool is_duplicate; /* the order had been answered before, perhaps by an
@@ -430,14 +413,12 @@ typedef struct sqlock_stock_stats {
     size_t size;          /* sizeof(sqlock_stock_stats): the struct may grow */
     uint64_t operations;  /* calls that reached the database */
     uint64_t retries;     /* attempts beyond the first of each */
-    uint64_t rounds;      /* COALESCED, BUCKETS: statements or transactions for
-                             all that wait */
-    uint64_t combined;    /* COALESCED, BUCKETS: callers that these served */
-    uint64_t most_rounds; /* COALESCED, BUCKETS: the most rounds that one caller
-                             waited for, the one under way when it came
-                             included: 2, with BUCKETS 3, unless more wait than
-                             fit in a batch */
-    uint64_t rebalances;  /* BUCKETS: times that an item was spread again */
+    uint64_t rounds;      /* COALESCED: statements or transactions for all that
+                             wait */
+    uint64_t combined;    /* COALESCED: callers that these served */
+    uint64_t most_rounds; /* COALESCED: the most rounds that one caller waited
+                             for, the one under way when it came included: 2,
+                             unless more wait than fit in a batch */
 } sqlock_stock_stats;
 #define SQLOCK_STOCK_STATS_INIT SQLOCK_SIZED(sqlock_stock_stats)
 

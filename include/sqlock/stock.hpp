@@ -30,7 +30,6 @@ struct stock_options {
     std::string item_column;
     std::string quantity_column;
     std::string version_column;
-    unsigned buckets = 0;
     unsigned batch = 0;
     unsigned attempts = 0;
     milliseconds deadline{0};
@@ -58,7 +57,6 @@ struct stock_options {
         out.item_column = set(item_column);
         out.quantity_column = set(quantity_column);
         out.version_column = set(version_column);
-        out.buckets = buckets;
         out.batch = batch;
         out.attempts = attempts;
         out.deadline_ms = detail::to_option(deadline);

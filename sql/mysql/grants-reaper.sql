@@ -47,14 +47,6 @@ SET @sqlock_grant = COALESCE((
 PREPARE sqlock_grant FROM @sqlock_grant;
 EXECUTE sqlock_grant;
 
-SET @sqlock_grant = COALESCE((
-    SELECT CONCAT('GRANT SELECT, UPDATE ON `', table_schema,
-        '`.`', table_name, '` TO ', @sqlock_account)
-    FROM information_schema.tables WHERE table_schema = @sqlock_schema
-    AND table_name = CONCAT(@sqlock_begin, 'STOCK_BUCKET')), 'DO 0');
-PREPARE sqlock_grant FROM @sqlock_grant;
-EXECUTE sqlock_grant;
-
 -- A member of a group is used only while it is seen to be in its majority.
 SET @sqlock_grant = COALESCE((
     SELECT CONCAT('GRANT SELECT ON performance_schema.',

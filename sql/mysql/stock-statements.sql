@@ -67,17 +67,12 @@ UPDATE INT_STOCK
   WHERE {this_item} AND {version} = :version AND {quantity} >= :quantity;
 
 -- ---- restore [insert id]
--- Adds, unless the column could not hold the sum with what is in buckets, and
--- returns what is in the row.
+-- Adds, unless the column could not hold the sum, and returns what is there.
 -- WHERE sees the row as it was before SET.
 UPDATE INT_STOCK
   SET {quantity} = {quantity} + :quantity{bump}
-  WHERE {this_item} AND {quantity} <= {most} - :quantity - {in_buckets} AND
+  WHERE {this_item} AND {quantity} <= {most} - :quantity AND
     LAST_INSERT_ID({quantity} + :quantity) IS NOT NULL;
--- ---- define in_buckets (ours)
-{sum_in_buckets}
--- ---- define in_buckets (exact loose)
-0
 
 -- ---- assign
 -- Sets a quantity.
@@ -92,46 +87,6 @@ INSERT INTO INT_STOCK ({item}, {quantity})
 -- ---- list
 -- Reads all items.
 SELECT {item}, {quantity} FROM INT_STOCK ORDER BY {item};
-
--- ================================================================ buckets ====
-
--- ---- define sum_in_buckets (ours)
-CAST(coalesce((SELECT sum(C.QUANTITY) FROM INT_STOCK_BUCKET AS C
-  WHERE C.ITEM = :name), 0) AS SIGNED)
-
--- ---- total (ours)
--- Reads a quantity with what its buckets have.
-SELECT T.{quantity} + {sum_in_buckets} FROM INT_STOCK AS T WHERE {this_item};
-
--- ---- list total (ours)
--- Reads all items with what their buckets have.
-SELECT T.{item}, T.{quantity} + CAST(coalesce((SELECT sum(C.QUANTITY)
-    FROM INT_STOCK_BUCKET AS C WHERE C.ITEM = T.{item}), 0) AS SIGNED)
-  FROM INT_STOCK AS T
-  ORDER BY T.{item};
-
--- ---- bucket deduct (ours) [insert id]
--- Deducts from one of the buckets of an item, which others do not wait for, and
--- returns what is left there.
-UPDATE INT_STOCK_BUCKET
-  SET QUANTITY = LAST_INSERT_ID(QUANTITY - :quantity)
-  WHERE ITEM = :name AND BUCKET = :bucket AND QUANTITY >= :quantity;
-
--- ---- buckets (ours)
--- Locks the buckets of an item, to even them out.
-SELECT BUCKET, QUANTITY
-  FROM INT_STOCK_BUCKET
-  WHERE ITEM = :name
-  ORDER BY BUCKET
-  FOR UPDATE;
-
--- ---- spread (ours)
--- Sets the quantities of buckets.
-INSERT INTO INT_STOCK_BUCKET (ITEM, BUCKET, QUANTITY)
-  SELECT :name, J.b, J.q
-  FROM JSON_TABLE(:rows, '$[*]' COLUMNS (b INTEGER PATH '$.b',
-    q BIGINT PATH '$.q')) J
-  ON DUPLICATE KEY UPDATE QUANTITY = J.q;
 
 -- ================================================================= orders ====
 

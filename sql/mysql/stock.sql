@@ -51,14 +51,3 @@ CREATE TABLE IF NOT EXISTS INT_STOCK_RESERVATION (
     PRIMARY KEY (ORDER_ID),
     KEY (STOCK, STATE, EXPIRES_AT)
 ) ENGINE=InnoDB;
-
--- The parts of a quantity that is spread over several rows; what is there of an
--- item is its row in INT_STOCK and these together.
-
-CREATE TABLE IF NOT EXISTS INT_STOCK_BUCKET (
-    ITEM VARCHAR(190) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
-    BUCKET INTEGER NOT NULL,
-    QUANTITY BIGINT NOT NULL,
-    PRIMARY KEY (ITEM, BUCKET),
-    CHECK (QUANTITY >= 0)
-) ENGINE=InnoDB;

@@ -21,8 +21,7 @@ BEGIN
         ('DONE', 'SELECT, INSERT'),
         ('STOCK', 'SELECT, INSERT, UPDATE'),
         ('STOCK_ENTRY', 'SELECT, INSERT, UPDATE'),
-        ('STOCK_RESERVATION', 'SELECT, INSERT, UPDATE'),
-        ('STOCK_BUCKET', 'SELECT, INSERT, UPDATE')
+        ('STOCK_RESERVATION', 'SELECT, INSERT, UPDATE')
     ) AS least (name, rights)
     LOOP
         relation := to_regclass(prefix || given.name);

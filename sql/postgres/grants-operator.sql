@@ -22,8 +22,7 @@ BEGIN
         ('DONE', 'SELECT, DELETE'),
         ('STOCK', 'SELECT'),
         ('STOCK_ENTRY', 'SELECT'),
-        ('STOCK_RESERVATION', 'SELECT'),
-        ('STOCK_BUCKET', 'SELECT')
+        ('STOCK_RESERVATION', 'SELECT')
     ) AS least (name, rights)
     LOOP
         relation := to_regclass(prefix || given.name);

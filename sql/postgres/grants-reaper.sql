@@ -21,8 +21,7 @@ BEGIN
         ('LOCK', 'SELECT, DELETE, UPDATE (LOCK_KEY)'),
         ('STOCK', 'SELECT, UPDATE'),
         ('STOCK_ENTRY', 'SELECT, UPDATE, DELETE'),
-        ('STOCK_RESERVATION', 'SELECT, UPDATE, DELETE'),
-        ('STOCK_BUCKET', 'SELECT, UPDATE')
+        ('STOCK_RESERVATION', 'SELECT, UPDATE, DELETE')
     ) AS least (name, rights)
     LOOP
         relation := to_regclass(prefix || given.name);

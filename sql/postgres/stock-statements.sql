@@ -61,16 +61,11 @@ UPDATE INT_STOCK
   WHERE {this_item} AND {version} = :version AND {quantity} >= :quantity;
 
 -- ---- restore
--- Adds, unless the column could not hold the sum with what is in buckets, and
--- returns what is in the row.
+-- Adds, unless the column could not hold the sum, and returns what is there.
 UPDATE INT_STOCK
   SET {quantity} = {quantity} + :quantity{bump}
-  WHERE {this_item} AND {quantity} <= {most} - :quantity - {in_buckets}
+  WHERE {this_item} AND {quantity} <= {most} - :quantity
   RETURNING {quantity};
--- ---- define in_buckets (ours)
-{sum_in_buckets}
--- ---- define in_buckets (exact loose)
-0
 
 -- ---- assign
 -- Sets a quantity.
@@ -85,52 +80,6 @@ INSERT INTO INT_STOCK ({item}, {quantity})
 -- ---- list
 -- Reads all items.
 SELECT {item}, {quantity} FROM INT_STOCK ORDER BY {item};
-
--- ================================================================ buckets ====
-
--- ---- define sum_in_buckets (ours)
-coalesce((SELECT sum(C.QUANTITY) FROM INT_STOCK_BUCKET AS C
-  WHERE C.ITEM = :name), 0)::bigint
--- ---- define total_of_item (ours)
-SELECT T.{quantity} + {sum_in_buckets} FROM INT_STOCK AS T WHERE {this_item}
-
--- ---- total (ours)
--- Reads a quantity with what its buckets have.
-{total_of_item};
-
--- ---- list total (ours)
--- Reads all items with what their buckets have.
-SELECT T.{item}, T.{quantity} + coalesce((SELECT sum(C.QUANTITY)
-    FROM INT_STOCK_BUCKET AS C WHERE C.ITEM = T.{item}), 0)::bigint
-  FROM INT_STOCK AS T
-  ORDER BY T.{item};
-
--- ---- define deducted_from_bucket (ours)
-UPDATE INT_STOCK_BUCKET SET QUANTITY = QUANTITY - :quantity
-  WHERE ITEM = :name AND BUCKET = :bucket AND QUANTITY >= :quantity
-  RETURNING QUANTITY
-
--- ---- bucket deduct (ours)
--- Deducts from one of the buckets of an item, which others do not wait for, and
--- returns what is left there.
-{deducted_from_bucket};
-
--- ---- buckets (ours)
--- Locks the buckets of an item, to even them out.
-SELECT BUCKET, QUANTITY
-  FROM INT_STOCK_BUCKET
-  WHERE ITEM = :name
-  ORDER BY BUCKET
-  FOR NO KEY UPDATE;
-
--- ---- spread (ours)
--- Sets the quantities of buckets.
-INSERT INTO INT_STOCK_BUCKET (ITEM, BUCKET, QUANTITY)
-  SELECT :name::varchar, J.b, J.q
-  FROM json_to_recordset(:rows::json) AS J (b int, q bigint)
-  ORDER BY J.b
-  ON CONFLICT (ITEM, BUCKET) DO UPDATE SET QUANTITY = EXCLUDED.QUANTITY
-  WHERE INT_STOCK_BUCKET.QUANTITY <> EXCLUDED.QUANTITY;
 
 -- ================================================================= orders ====
 
@@ -157,18 +106,6 @@ SELECT json_array_elements_text(:rows::json)
 WITH U AS ({deducted} AS remains), E AS ({new_entries} U.remains + J.b, {now}
     FROM U, {entries})
   SELECT remains FROM U;
-
--- ---- bucket combine (ours)
--- As combine, from a bucket, but the balances are given.
-WITH U AS ({deducted_from_bucket}), E AS ({new_entries} J.b, {now}
-    FROM U, {entries})
-  SELECT QUANTITY FROM U;
-
--- ---- bucket combine total (ours)
--- As combine, from a bucket; what remains is the sum of the item.
-WITH U AS ({deducted_from_bucket}, ({total_of_item}) - :quantity AS remains),
-    E AS ({new_entries} U.remains + J.b, {now} FROM U, {entries})
-  SELECT QUANTITY, remains FROM U;
 
 -- ---- entries
 -- Reads what orders were answered.

@@ -51,16 +51,3 @@ CREATE TABLE IF NOT EXISTS INT_STOCK_RESERVATION (
     CREATED_AT TIMESTAMP    NOT NULL,
     UNIQUE (STOCK, STATE, EXPIRES_AT, ORDER_ID)
 );
-
--- The parts of a quantity that is spread over several rows; what is there of an
--- item is its row in INT_STOCK and these together.
-CREATE TABLE IF NOT EXISTS INT_STOCK_BUCKET (
-    ITEM     VARCHAR(190) NOT NULL,
-    BUCKET   INTEGER      NOT NULL,
-    QUANTITY BIGINT       NOT NULL CHECK (QUANTITY >= 0),
-    PRIMARY KEY (ITEM, BUCKET)
-) WITH (
-    fillfactor = 20,
-    autovacuum_vacuum_scale_factor = 0,
-    autovacuum_vacuum_threshold = 1000
-);

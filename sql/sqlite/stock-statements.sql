@@ -66,16 +66,11 @@ UPDATE INT_STOCK
   WHERE {countable} AND {version} = :version AND {quantity} >= :quantity;
 
 -- ---- restore
--- Adds, unless the column could not hold the sum with what is in buckets, and
--- returns what is in the row.
+-- Adds, unless the column could not hold the sum, and returns what is there.
 UPDATE INT_STOCK
   SET {quantity} = {quantity} + :quantity{bump}
-  WHERE {countable} AND {quantity} <= {most} - :quantity - {in_buckets}
+  WHERE {countable} AND {quantity} <= {most} - :quantity
   RETURNING {quantity};
--- ---- define in_buckets (ours)
-{sum_in_buckets}
--- ---- define in_buckets (exact loose)
-0
 
 -- ---- assign
 -- Sets a quantity.
@@ -90,45 +85,6 @@ INSERT INTO INT_STOCK ({item}, {quantity})
 -- ---- list
 -- Reads all items.
 SELECT {item}, {quantity} FROM INT_STOCK ORDER BY {item};
-
--- ================================================================ buckets ====
-
--- ---- define sum_in_buckets (ours)
-coalesce((SELECT sum(C.QUANTITY) FROM INT_STOCK_BUCKET AS C
-  WHERE C.ITEM = :name), 0)
-
--- ---- total (ours)
--- Reads a quantity with what its buckets have.
-SELECT T.{quantity} + {sum_in_buckets} FROM INT_STOCK AS T WHERE {this_item};
-
--- ---- list total (ours)
--- Reads all items with what their buckets have.
-SELECT T.{item}, T.{quantity} + coalesce((SELECT sum(C.QUANTITY)
-    FROM INT_STOCK_BUCKET AS C WHERE C.ITEM = T.{item}), 0)
-  FROM INT_STOCK AS T
-  ORDER BY T.{item};
-
--- ---- bucket deduct (ours)
--- Deducts from one of the buckets of an item.
-UPDATE INT_STOCK_BUCKET
-  SET QUANTITY = QUANTITY - :quantity
-  WHERE ITEM = :name AND BUCKET = :bucket AND QUANTITY >= :quantity;
-
--- ---- buckets (ours)
--- Locks the buckets of an item, to even them out.
-SELECT BUCKET, QUANTITY
-  FROM INT_STOCK_BUCKET
-  WHERE ITEM = :name
-  ORDER BY BUCKET;
-
--- ---- spread (ours)
--- Sets the quantities of buckets.
-INSERT INTO INT_STOCK_BUCKET (ITEM, BUCKET, QUANTITY)
-  SELECT :name, json_extract(J.value, '$.b'), json_extract(J.value, '$.q')
-  FROM json_each(:rows) AS J
-  WHERE true
-  ON CONFLICT (ITEM, BUCKET) DO UPDATE SET QUANTITY = excluded.QUANTITY
-  WHERE QUANTITY <> excluded.QUANTITY;
 
 -- ================================================================= orders ====
 

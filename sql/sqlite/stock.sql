@@ -48,13 +48,3 @@ CREATE TABLE IF NOT EXISTS INT_STOCK_RESERVATION (
     CREATED_AT INTEGER NOT NULL,
     UNIQUE (STOCK, STATE, EXPIRES_AT, ORDER_ID)
 ) WITHOUT ROWID;
-
--- The parts of a quantity that is spread over several rows; what is there of an
--- item is its row in INT_STOCK and these together.
-CREATE TABLE IF NOT EXISTS INT_STOCK_BUCKET (
-    ITEM     TEXT    NOT NULL,
-    BUCKET   INTEGER NOT NULL,
-    QUANTITY INTEGER NOT NULL CHECK (typeof(QUANTITY) = 'integer'
-                                     AND QUANTITY >= 0),
-    PRIMARY KEY (ITEM, BUCKET)
-) WITHOUT ROWID;

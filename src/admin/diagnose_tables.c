@@ -50,7 +50,6 @@ static const struct {
      "order ids or items", SQLOCK_FAILURE},
     {"STOCK_RESERVATION", &stock, "ORDER_ID", false, "*",
      "order ids", SQLOCK_FAILURE},
-    {"STOCK_BUCKET", &stock, "ITEM", false, "*", "items", SQLOCK_FAILURE},
 };
 /* clang-format on */
 #define TABLES (sizeof tables / sizeof tables[0])

@@ -465,15 +465,13 @@ typedef enum sqlock_stock_parameter {
     SQLOCK_SP_QUANTITY, /* integer */
     SQLOCK_SP_ORDER,    /* text */
     SQLOCK_SP_ROWS,     /* JSON */
-    SQLOCK_SP_NAME,     /* text: the item, as sqlock's tables have it */
-    SQLOCK_SP_BUCKET,   /* integer */
+    SQLOCK_SP_STATE,    /* text: STATE of reservations */
+    SQLOCK_SP_LINE,     /* integer: a line of an order */
     SQLOCK_SP_TTL,      /* integer, us */
     SQLOCK_SP_VERSION,  /* integer */
     SQLOCK_SP_STOCK,    /* text: STOCK of reservations; see stock.sql */
 
     SQLOCK_SP_LIMIT = SQLOCK_SP_QUANTITY, /* integer: the most rows */
-    SQLOCK_SP_STATE = SQLOCK_SP_NAME,     /* text: STATE of reservations */
-    SQLOCK_SP_LINE = SQLOCK_SP_BUCKET,    /* integer: a line of an order */
     SQLOCK_SP_AGE = SQLOCK_SP_TTL,        /* integer, us */
     SQLOCK_SP_AFTER = SQLOCK_SP_VERSION   /* integer: a time of the database's
                                              clock, in us since 1970 */
@@ -498,20 +496,15 @@ typedef enum sqlock_stock_kind {
     SQLOCK_STOCK_SQL_DEDUCT,
     /* DEDUCT if the version is :version.  affected: 1 or 0. */
     SQLOCK_STOCK_SQL_SWAP,
-    /* Add :quantity to :item, also given as :name.  One row: the quantity that
-     * is there now, without its buckets.  No row: with these it would be more
-     * than the column holds, or there is no such item. */
+    /* Add :quantity to :item.  One row: the quantity that is there now.  No
+     * row: it would be more than the column holds, or there is no such item. */
     SQLOCK_STOCK_SQL_RESTORE,
     /* Set the quantity of :item, which exists, to :quantity. */
     SQLOCK_STOCK_SQL_ASSIGN,
     /* Insert the item :item with a quantity of 0 if it is missing. */
     SQLOCK_STOCK_SQL_MAKE,
-    /* The quantity of :item, also given as :name, with its buckets. */
-    SQLOCK_STOCK_SQL_TOTAL,
     /* Items and quantities of all rows, by item. */
     SQLOCK_STOCK_SQL_LIST,
-    /* LIST, with the buckets of each item included in its quantity. */
-    SQLOCK_STOCK_SQL_LIST_TOTAL,
 
     /* --- orders --- */
     /* Insert the entries :rows that do not exist.  affected: how many. */
@@ -558,22 +551,6 @@ typedef enum sqlock_stock_kind {
      * ago or more. */
     SQLOCK_STOCK_SQL_FORGET_RESERVATIONS,
 
-    /* --- buckets, only of sqlock's own table --- */
-    /* Deduct :quantity from :bucket of :name.  One row: what is left in the
-     * bucket; or, where the database has one writer, affected: 1.  Neither: it
-     * has less, or there is no such bucket. */
-    SQLOCK_STOCK_SQL_BUCKET_DEDUCT,
-    /* BUCKET_DEDUCT, and insert the entries :rows, as in COMBINE, but with
-     * BALANCE as it is given. */
-    SQLOCK_STOCK_SQL_BUCKET_COMBINE,
-    /* BUCKET_COMBINE, which adds the total that is left of the item to each
-     * BALANCE.  The row has that total as well. */
-    SQLOCK_STOCK_SQL_BUCKET_COMBINE_TOTAL,
-    /* Lock the buckets of :name.  Rows: number and quantity, by number. */
-    SQLOCK_STOCK_SQL_BUCKETS,
-    /* Set the quantities of buckets of :name as in the JSON array :rows of
-     * objects: "b" number, "q" quantity. */
-    SQLOCK_STOCK_SQL_SPREAD,
     /* Number of statements. */
     SQLOCK_STOCK_KINDS
 } sqlock_stock_kind;

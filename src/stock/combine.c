@@ -1,9 +1,9 @@
 /*
  * combine.c - one round of combined requests: answer several requests for one
- * item, by deducting from the rows of the strategy (struct lk_stock_rows)
+ * item
  *
  * If there is enough for all requests, their sum is deducted in one statement.
- * Otherwise, or if one of the orders has been answered before, the rows are
+ * Otherwise, or if one of the orders has been answered before, the row is
  * locked and each request is decided by itself, first come, first served.
  * Answers are given only after the commit.  A round is tried once: after a
  * failure each thread tries its own request again (operation.c).
@@ -179,8 +179,7 @@ static int record(struct lk_combine *combine, sqlock_error *err)
 
 /* --- all at once --- */
 
-/* Plan to deduct for all requests: `left` remains after the last one; -1:
- * unknown. */
+/* Plan to deduct for all requests: `left` remains after the last one. */
 static void plan_all(struct lk_combine *combine, int64_t left)
 {
     int64_t rest = combine->total;
@@ -191,41 +190,34 @@ static void plan_all(struct lk_combine *combine, int64_t left)
         if (!is_live(request))
             continue;
         rest -= line_of(request)->quantity;
-        request->left = left < 0 ? -1 : left + rest;
+        request->left = left + rest;
         request->is_refused = false;
     }
 }
 
-static const struct lk_stock_rows *rows_of(const struct lk_combine *combine)
+/* Deduct the line, the sum of the requests.  Return 1, with what is left in
+ * *left; 0 if there is too little, or no such item; or a negative code. */
+static int deduct(struct lk_combine *combine, int64_t *left, sqlock_error *err)
 {
-    return combine->operation.stock->strategy->rows;
-}
-
-/* Deduct the sum of the requests in one statement.  Results as of
- * lk_stock_rows.deduct(). */
-static int deduct(struct lk_combine *combine, const char *entries,
-                  int64_t *left, sqlock_error *err)
-{
-    return rows_of(combine)->deduct(&combine->operation, &combine->line,
-                                    entries, left, err);
+    return lk_stock_ask(&combine->operation, SQLOCK_STOCK_SQL_DEDUCT,
+                        &combine->line, left, err);
 }
 
 /* Deduct for all requests and record their orders in one statement.  Results as
- * deduct(). */
+ * lk_stock_combine(). */
 static int deduct_and_enter(struct lk_combine *combine, int64_t *left,
                             sqlock_error *err)
 {
-    bool is_told =
-        rows_of(combine)->always_tells || combine->operation.wants_left;
     char *entries;
     int rc;
 
     /* To BALANCE the statement adds what is left. */
-    plan_all(combine, is_told ? 0 : -1);
+    plan_all(combine, 0);
     entries = write_orders(combine, true);
     if (entries == NULL)
         return lk_error_nomem(err);
-    rc = deduct(combine, entries, left, err);
+    rc = lk_stock_combine(&combine->operation, &combine->line, entries, left,
+                          err);
     free(entries);
     return rc;
 }
@@ -238,7 +230,7 @@ static int deduct_then_enter(struct lk_stock_operation *operation,
     struct lk_combine *combine = (struct lk_combine *)operation;
     int rc;
 
-    rc = deduct(combine, NULL, &combine->known_left, err);
+    rc = deduct(combine, &combine->known_left, err);
     if (rc == 0)
         return LK_STOCK_UNKNOWN; /* there is too little */
     if (rc < 0)
@@ -257,9 +249,9 @@ static int try_all(struct lk_combine *combine, sqlock_error *err)
 
     combine->line.quantity = combine->total;
     if (count_orders(combine) == 0) {
-        rc = deduct(combine, NULL, &left, err);
+        rc = deduct(combine, &left, err);
     } else if (lk_stock_has(&combine->operation.stock->tables,
-                            rows_of(combine)->combines)) {
+                            SQLOCK_STOCK_SQL_COMBINE)) {
         rc = deduct_and_enter(combine, &left, err);
     } else {
         rc = lk_stock_run_apart(&combine->operation, deduct_then_enter, err);
@@ -362,17 +354,30 @@ static void answer_no_item(struct lk_combine *combine)
     }
 }
 
+/* Deduct the line from its row, which this transaction has locked. */
+static int deduct_locked(struct lk_combine *combine, int64_t there,
+                         sqlock_error *err)
+{
+    int64_t left = 0;
+    int rc = deduct(combine, &left, err);
+
+    if (rc == 0)
+        return lk_error(err, SQLOCK_ECONFLICT,
+                        "%s has changed from the %lld that were locked",
+                        combine->line.name, (long long)there);
+    return rc < 0 ? rc : 0;
+}
+
 static int judge_each(struct lk_stock_operation *operation, sqlock_error *err)
 {
     struct lk_combine *combine = (struct lk_combine *)operation;
-    struct lk_stock_pile pile = {0};
+    int64_t there = 0;
     bool exists;
     int rc;
 
     combine->known_left = -1;
-    combine->line.quantity =
-        add_up(combine, &combine->total) ? combine->total : INT64_MAX;
-    rc = rows_of(combine)->lock(operation, &combine->line, &pile, err);
+    rc = lk_stock_ask(operation, SQLOCK_STOCK_SQL_LOCK, &combine->line, &there,
+                      err);
     exists = rc == 1;
     if (rc >= 0)
         rc = recall_all(combine, err);
@@ -382,13 +387,12 @@ static int judge_each(struct lk_stock_operation *operation, sqlock_error *err)
         answer_no_item(combine);
         return 0;
     }
-    combine->line.quantity = plan_each(combine, pile.there);
+    combine->line.quantity = plan_each(combine, there);
     if (combine->line.quantity > 0)
-        rc = rows_of(combine)->deduct_locked(operation, &combine->line, &pile,
-                                             err);
+        rc = deduct_locked(combine, there, err);
     if (rc < 0)
         return rc;
-    combine->known_left = pile.there - combine->line.quantity;
+    combine->known_left = there - combine->line.quantity;
     return record(combine, err);
 }
 
@@ -400,7 +404,8 @@ static int look(struct lk_combine *combine, sqlock_error *err)
     int64_t there = 0;
     int rc;
 
-    rc = lk_stock_ask_total(&combine->operation, &combine->line, &there, err);
+    rc = lk_stock_ask(&combine->operation, SQLOCK_STOCK_SQL_READ,
+                      &combine->line, &there, err);
     if (rc < 0)
         return rc;
     if (rc == 0) {
@@ -509,16 +514,12 @@ void lk_combine_run(struct lk_combine *combine, sqlock_stock *stock)
         .kind = LK_KIND_DEDUCT,
         .lines = &combine->line,
         .count = 1,
-        .lane = combine->operation.lane,
         .deadline_ns = INT64_MAX,
     };
-    for (size_t i = 0; i < combine->count; i++) {
-        const struct lk_stock_operation *op = combine->requests[i]->op;
-
+    for (size_t i = 0; i < combine->count; i++)
         combine->operation.deadline_ns =
-            lk_sooner(combine->operation.deadline_ns, op->deadline_ns);
-        combine->operation.wants_left |= op->wants_left;
-    }
+            lk_sooner(combine->operation.deadline_ns,
+                      combine->requests[i]->op->deadline_ns);
     find_duplicates(combine);
     rc = try_round(combine, &err);
     if (rc == SQLOCK_EDATABASE && count_live(combine) > 1)

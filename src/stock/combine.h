@@ -17,8 +17,7 @@ struct lk_combined_request {
     struct lk_combined_request *next;
     /* number of the last round that was over when the request came */
     uint64_t came_in;
-    unsigned lane;  /* of the round that its thread leads */
-    uint64_t round; /* number of that round */
+    uint64_t round; /* number of the round that its thread leads */
     sem_t turn;     /* posted when it is answered, or its thread is to lead */
     bool is_done;   /* answered, by another thread */
 
@@ -40,8 +39,7 @@ struct lk_combine_queue {
     UT_hash_handle hh;
     struct lk_combined_request *first, *last;
     uint64_t round;     /* number of rounds that have begun */
-    uint32_t lanes;     /* bits: lanes in which a thread leads, or was chosen
-                           to */
+    bool is_led;        /* a thread leads, or was chosen to */
     int64_t known_left; /* left after the last round; -1: unknown */
 };
 
@@ -58,8 +56,8 @@ struct lk_combine {
     int64_t total;                   /* sum of the requested quantities */
 };
 
-/* Answer every request of a round.  The caller has set requests, count, round,
- * known_left and operation.lane. */
+/* Answer every request of a round.  The caller has set requests, count, round
+ * and known_left. */
 void lk_combine_run(struct lk_combine *combine, sqlock_stock *stock);
 
 #endif

@@ -31,54 +31,9 @@ static int look(struct lk_stock_operation *op, struct lk_stock_line *line,
     return there < line->quantity ? lk_stock_insufficient(line, there, err) : 0;
 }
 
-static int give_up(const struct lk_stock_line *line, sqlock_error *err)
-{
-    return lk_error(err, SQLOCK_ECONFLICT,
-                    "%s keeps changing between one statement and the next",
-                    line->name);
-}
-
 static void took(struct lk_stock_line *line, int64_t left)
 {
     lk_stock_changed(line, -line->quantity, left);
-}
-
-/* Move what is in buckets to the row.  Return 0 if there was something, so that
- * it is worth trying again; EINSUFFICIENT if not; or LK_STOCK_IN_TRANSACTION,
- * since emptied buckets would be lost if the row cannot take so much. */
-static int gather(struct lk_stock_operation *op, struct lk_stock_line *line,
-                  sqlock_error *err)
-{
-    int64_t there;
-    int rc;
-
-    if (op->is_one_step && op->stock->tables.is_ours)
-        return LK_STOCK_IN_TRANSACTION;
-    rc = lk_buckets_empty(op, line, &there, err);
-    if (rc == 0)
-        return lk_stock_insufficient(line, line->left, err);
-    return rc < 0 ? rc : 0;
-}
-
-static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
-                sqlock_error *err)
-{
-    for (int i = 0; i < LOOKS; i++) {
-        int64_t left = 0;
-        int rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_DEDUCT, line, &left, err);
-
-        if (rc == 1) {
-            took(line, left);
-            return 0;
-        }
-        if (rc == 0)
-            rc = look(op, line, err);
-        if (rc == SQLOCK_EINSUFFICIENT)
-            rc = gather(op, line, err);
-        if (rc != 0)
-            return rc;
-    }
-    return give_up(line, err);
 }
 
 /* Deduct and record the order in one statement.  Results as
@@ -99,39 +54,17 @@ static int combine(struct lk_stock_operation *op, int64_t *left,
     return rc;
 }
 
-/* Find out whether the buckets have more of an item that was refused.  Return
- * LK_STOCK_IN_TRANSACTION if so, since the operation needs a transaction to
- * gather it, and EINSUFFICIENT, which is `refusal`, if not. */
-static int look_in_buckets(struct lk_stock_operation *op,
-                           struct lk_stock_line *line, int refusal,
-                           sqlock_error *err)
+/* Deduct the line; without a transaction, record the order as well. */
+static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
+                sqlock_error *err)
 {
-    int64_t there = line->left;
-    int64_t total = 0;
-    int rc;
+    bool has_entries = op->tx == NULL && op->order != NULL;
 
-    if (!op->stock->tables.is_ours)
-        return refusal;
-    rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_TOTAL, line, &total, err);
-    if (rc < 0)
-        return rc;
-    if (rc == 1 && total > there)
-        return LK_STOCK_IN_TRANSACTION;
-    return lk_stock_insufficient(line, there, err);
-}
-
-static int alone(struct lk_stock_operation *op, sqlock_error *err)
-{
-    struct lk_stock_line *line = &op->lines[0];
-
-    if (op->order != NULL &&
-        !lk_stock_has(&op->stock->tables, SQLOCK_STOCK_SQL_COMBINE))
-        return LK_STOCK_IN_TRANSACTION;
     for (int i = 0; i < LOOKS; i++) {
         int64_t left = 0;
-        int rc = op->order != NULL ? combine(op, &left, err)
-                                   : lk_stock_ask(op, SQLOCK_STOCK_SQL_DEDUCT,
-                                                  line, &left, err);
+        int rc = has_entries ? combine(op, &left, err)
+                             : lk_stock_ask(op, SQLOCK_STOCK_SQL_DEDUCT, line,
+                                            &left, err);
 
         if (rc == 1) {
             took(line, left);
@@ -139,12 +72,20 @@ static int alone(struct lk_stock_operation *op, sqlock_error *err)
         }
         if (rc == 0)
             rc = look(op, line, err);
-        if (rc == SQLOCK_EINSUFFICIENT)
-            rc = look_in_buckets(op, line, rc, err);
         if (rc != 0)
             return rc;
     }
-    return give_up(line, err);
+    return lk_error(err, SQLOCK_ECONFLICT,
+                    "%s keeps changing between one statement and the next",
+                    line->name);
+}
+
+static int alone(struct lk_stock_operation *op, sqlock_error *err)
+{
+    if (op->order != NULL &&
+        !lk_stock_has(&op->stock->tables, SQLOCK_STOCK_SQL_COMBINE))
+        return LK_STOCK_IN_TRANSACTION;
+    return take(op, &op->lines[0], err);
 }
 
 const struct lk_stock_strategy lk_stock_conditional = {

@@ -73,10 +73,7 @@ int sqlock_stock_list_sized(sqlock_stock *stock, sqlock_stock_item **items,
     if (rc < 0)
         return rc;
     lk_stock_arguments(&op, NULL, &arguments);
-    rc = lk_stock_send(&op,
-                       stock->tables.is_ours ? SQLOCK_STOCK_SQL_LIST_TOTAL
-                                             : SQLOCK_STOCK_SQL_LIST,
-                       &arguments, &rows, err);
+    rc = lk_stock_send(&op, SQLOCK_STOCK_SQL_LIST, &arguments, &rows, err);
     if (rc == 0)
         rc = copy(items, &rows, err);
     if (rc == 0)

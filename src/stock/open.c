@@ -10,7 +10,6 @@
 #include "base/thread.h"
 #include "stock/stock.h"
 
-#define BUCKETS_DEFAULT 64u
 #define BATCH_DEFAULT 256u
 #define ATTEMPTS_DEFAULT 100u
 #define DEADLINE_DEFAULT_MS 30000u
@@ -22,7 +21,6 @@ static const struct {
     [SQLOCK_STOCK_CONDITIONAL] = {"conditional", &lk_stock_conditional},
     [SQLOCK_STOCK_PESSIMISTIC] = {"pessimistic", &lk_stock_pessimistic},
     [SQLOCK_STOCK_OPTIMISTIC] = {"optimistic", &lk_stock_optimistic},
-    [SQLOCK_STOCK_BUCKETS] = {"buckets", &lk_stock_buckets},
     [SQLOCK_STOCK_COALESCED] = {"coalesced", &lk_stock_coalesced},
 };
 
@@ -55,10 +53,7 @@ static int complete(sqlock_stock_options *out,
          out->version_column != NULL))
         return lk_error(err, SQLOCK_EINVAL,
                         "columns of a stock are given without a table");
-    rc =
-        lk_check_number("buckets", &out->buckets, BUCKETS_DEFAULT, 2, 256, err);
-    if (rc == 0)
-        rc = lk_check_number("batch", &out->batch, BATCH_DEFAULT, 1, 1000, err);
+    rc = lk_check_number("batch", &out->batch, BATCH_DEFAULT, 1, 1000, err);
     if (rc == 0)
         rc = lk_check_number("attempts", &out->attempts, ATTEMPTS_DEFAULT, 1,
                              UINT32_MAX, err);
@@ -69,16 +64,6 @@ static int complete(sqlock_stock_options *out,
 }
 
 /* --- opening and closing --- */
-
-static int check_strategy(const sqlock_stock_options *options,
-                          sqlock_error *err)
-{
-    if (options->strategy != SQLOCK_STOCK_BUCKETS || options->table == NULL)
-        return 0;
-    return lk_error(err, SQLOCK_ENOTSUP,
-                    "the strategy BUCKETS needs sqlock's own stock table, "
-                    "since other programs would not see the buckets of yours");
-}
 
 static sqlock_stock *make(sqlock_registry *registry,
                           const sqlock_stock_options *options)
@@ -110,18 +95,6 @@ static void unmake(sqlock_stock *stock)
     free(stock);
 }
 
-/* Return how many rounds of an item go on at a time: no more than can be
- * sent. */
-static unsigned count_lanes(const sqlock_stock *stock)
-{
-    unsigned connections =
-        stock->tables.has_one_writer ? 1 : stock->tables.connections;
-    unsigned lanes =
-        stock->strategy->rows != NULL ? stock->strategy->rows->lanes : 0;
-
-    return lanes < connections ? lanes : connections;
-}
-
 int sqlock_stock_open(sqlock_stock **out, sqlock_registry *registry,
                       const sqlock_stock_options *options, sqlock_error *err)
 {
@@ -133,8 +106,6 @@ int sqlock_stock_open(sqlock_stock **out, sqlock_registry *registry,
         return lk_error_null(err, "stock");
     *out = NULL;
     rc = complete(&all, options, err);
-    if (rc == 0)
-        rc = check_strategy(&all, err);
     if (rc < 0)
         return rc;
     stock = make(registry, &all);
@@ -142,8 +113,6 @@ int sqlock_stock_open(sqlock_stock **out, sqlock_registry *registry,
         rc = lk_error_nomem(err);
     else
         rc = lk_stock_tables_open(&stock->tables, registry, &all, err);
-    if (rc == 0)
-        stock->lanes = count_lanes(stock);
     if (rc == 0)
         *out = stock;
     else if (stock != NULL)
@@ -176,7 +145,6 @@ int sqlock_stock_statistics(sqlock_stock *stock, sqlock_stock_stats *stats,
                               .rounds = atomic_load(&stock->rounds),
                               .combined = atomic_load(&stock->combined),
                               .most_rounds = atomic_load(&stock->most_rounds),
-                              .rebalances = atomic_load(&stock->rebalances),
                           });
     return 0;
 }

@@ -77,30 +77,24 @@ static int settle(struct lk_stock_operation *op, int rc, sqlock_error *err)
     return lk_error_pass(err, &own, recalled);
 }
 
-/* Return whether a single statement can do the operation, so that a refusal
- * leaves nothing to undo. */
-static bool may_be_one_step(const struct lk_stock_operation *op)
+/* Return whether one statement does the operation, so that a refusal leaves
+ * nothing to undo. */
+static bool is_one_step(const struct lk_stock_operation *op)
 {
-    return op->count == 1 && op->order == NULL && op->kind != LK_KIND_SET &&
-           op->stock->options.strategy != SQLOCK_STOCK_BUCKETS;
+    return op->count == 1 && op->order == NULL && op->kind != LK_KIND_SET;
 }
 
 /* Run the operation in the application's transaction, and undo it there after a
- * failure.  A savepoint takes two statements more, so it is tried without one
- * first, where a single statement may do. */
+ * failure.  A savepoint takes two statements more, so what is one step has
+ * none. */
 static int run_in(struct lk_stock_operation *op, sqlock_tx *tx,
                   lk_stock_body body, sqlock_error *err)
 {
     int rc;
 
     op->tx = tx;
-    op->is_one_step = may_be_one_step(op);
-    if (op->is_one_step) {
-        rc = body(op, err);
-        if (rc != LK_STOCK_IN_TRANSACTION)
-            return rc;
-        op->is_one_step = false;
-    }
+    if (is_one_step(op))
+        return body(op, err);
     rc = savepoint(tx, "SAVEPOINT sqlock_stock", err);
     if (rc < 0)
         return rc;

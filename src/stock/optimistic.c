@@ -53,9 +53,8 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
         return rc;
     if (!exists)
         return lk_stock_no_item(line, err);
-    if (there < line->quantity) /* look again, also in the buckets */
-        return op->tx != NULL ? lk_stock_conditional.take(op, line, err)
-                              : lk_stock_conditional.alone(op, err);
+    if (there < line->quantity) /* a transaction may see an old quantity */
+        return lk_stock_conditional.take(op, line, err);
     rc = swap(op, line, version, err);
     if (rc == 0)
         lk_stock_changed(line, -line->quantity, there - line->quantity);

@@ -16,8 +16,8 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
     rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_LOCK, line, &there, err);
     if (rc == 0)
         return lk_stock_no_item(line, err);
-    if (rc == 1 && there < line->quantity) /* the buckets may have more */
-        return lk_stock_conditional.take(op, line, err);
+    if (rc == 1 && there < line->quantity)
+        return lk_stock_insufficient(line, there, err);
     if (rc == 1)
         rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_DEDUCT, line, &left, err);
     if (rc == 0)

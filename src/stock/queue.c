@@ -1,11 +1,10 @@
 /*
- * queue.c - threads of a process that want the same item queue up, and a leader
- * deducts for all that wait in one statement
+ * queue.c - the strategy COALESCED: threads of a process that want the same
+ * item queue up, and a leader deducts for all that wait in one statement
  *
- * A round has a lane, of which a strategy has one or several: a thread that
- * finds one free leads at once, mostly for itself alone.  Each thread gets an
- * answer of its own.  After each round the first thread in the queue becomes
- * the leader of that lane, so no thread works for the others more than once; a
+ * A thread that finds no round under way leads at once, for itself alone.  Each
+ * thread gets an answer of its own.  After each round the first thread in the
+ * queue becomes the leader, so no thread works for the others more than once; a
  * request that comes during a round is in a later one.  While a thread is in
  * here, pthread_cancel() has no effect: a cancelled leader first ends its round
  * and makes another thread the leader.
@@ -67,13 +66,12 @@ void lk_combine_clear(sqlock_stock *stock)
     }
 }
 
-/* Let the request lead the next round, in that lane. */
+/* Let the request lead the next round. */
 static void choose(struct lk_combine_queue *queue,
-                   struct lk_combined_request *request, unsigned lane)
+                   struct lk_combined_request *request)
 {
-    queue->lanes |= UINT32_C(1) << lane;
+    queue->is_led = true;
     queue->round++;
-    request->lane = lane;
     request->round = queue->round;
 }
 
@@ -98,8 +96,8 @@ static struct lk_combined_request *remove_first(struct lk_combine_queue *queue)
     return first;
 }
 
-/* Let the request lead, or put it into the queue of its item if all lanes are
- * taken.  Return 1 if its thread leads, 0 if it waits, or ENOMEM. */
+/* Let the request lead, or put it into the queue of its item if another one
+ * does.  Return 1 if its thread leads, 0 if it waits, or ENOMEM. */
 static int join(sqlock_stock *stock, struct lk_combined_request *request)
 {
     struct lk_combine_queue *queue;
@@ -108,13 +106,11 @@ static int join(sqlock_stock *stock, struct lk_combined_request *request)
     pthread_mutex_lock(&stock->mutex);
     queue = find_queue(stock, request->op->lines[0].name);
     if (queue != NULL) {
-        unsigned lane = (unsigned)__builtin_ctz(~queue->lanes);
-
         request->queue = queue;
-        request->came_in = queue->round - (queue->lanes != 0 ? 1 : 0);
-        leads = lane < stock->lanes ? 1 : 0;
+        request->came_in = queue->round - (queue->is_led ? 1 : 0);
+        leads = queue->is_led ? 0 : 1;
         if (leads == 1)
-            choose(queue, request, lane);
+            choose(queue, request);
         else
             append(queue, request);
     }
@@ -134,21 +130,19 @@ static void cut(struct lk_combined_request *leader, struct lk_combine *combine,
         combine->requests[combine->count++] = remove_first(queue);
     combine->round = leader->round;
     combine->known_left = queue->known_left;
-    combine->operation.lane = leader->lane + 1;
 }
 
-/* End the leader's round, and choose who leads the next one in its lane.
- * Return that request, or NULL.  The caller holds the stock's mutex. */
+/* End the leader's round, and choose who leads the next one.  Return that
+ * request, or NULL.  The caller holds the stock's mutex. */
 static struct lk_combined_request *
 pass_on(sqlock_stock *stock, const struct lk_combined_request *leader)
 {
     struct lk_combine_queue *queue = leader->queue;
     struct lk_combined_request *next = remove_first(queue);
 
-    queue->lanes &= ~(UINT32_C(1) << leader->lane);
     if (next != NULL)
-        choose(queue, next, leader->lane);
-    if (queue->lanes == 0)
+        choose(queue, next);
+    else
         free_queue(stock, queue);
     return next;
 }
@@ -227,7 +221,7 @@ static int wait_or_lead(sqlock_stock *stock,
     return 0;
 }
 
-int lk_combine_alone(struct lk_stock_operation *op, sqlock_error *err)
+static int alone(struct lk_stock_operation *op, sqlock_error *err)
 {
     struct lk_combined_request request = {.op = op};
     int before, rc;
@@ -242,3 +236,16 @@ int lk_combine_alone(struct lk_stock_operation *op, sqlock_error *err)
         return lk_error_nomem(err);
     return lk_error_pass(err, &request.err, request.rc);
 }
+
+/* Deduct in the application's transaction, where requests cannot be
+ * combined. */
+static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
+                sqlock_error *err)
+{
+    return lk_stock_conditional.take(op, line, err);
+}
+
+const struct lk_stock_strategy lk_stock_coalesced = {
+    .take = take,
+    .alone = alone,
+};

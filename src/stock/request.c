@@ -96,8 +96,7 @@ struct request {
     char kind;
     sqlock_stock_line *lines;
     size_t count;
-    size_t size;     /* of a line, in the application's header */
-    bool wants_left; /* the application reads what is left of the items */
+    size_t size; /* of a line, in the application's header */
     int64_t ttl_us;
 };
 
@@ -248,7 +247,6 @@ static int run_request(const struct request *request,
         .lines = &one,
         .count = request->count,
         .ttl_us = request->ttl_us,
-        .wants_left = request->wants_left,
     };
     int rc;
 
@@ -281,8 +279,7 @@ static int change_one(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                                     .kind = kind,
                                     .lines = &line,
                                     .count = 1,
-                                    .size = sizeof line,
-                                    .wants_left = answer != NULL};
+                                    .size = sizeof line};
     int rc = lk_answer_begin(answer, err);
 
     return rc < 0 ? rc : run_request(&request, answer, err);
@@ -330,8 +327,7 @@ int sqlock_stock_change_sized(sqlock_stock *stock, sqlock_tx *tx,
                               .order = order,
                               .lines = lines,
                               .count = count,
-                              .size = size,
-                              .wants_left = true};
+                              .size = size};
     bool is_reservation = kind == SQLOCK_STOCK_RESERVE;
     int rc = lk_answer_begin(answer, err);
 
@@ -370,7 +366,7 @@ int sqlock_stock_read(sqlock_stock *stock, sqlock_tx *tx, const char *item,
         rc = lk_stock_line_init(stock, &line, item, 0, err);
     if (rc < 0)
         return rc;
-    rc = lk_stock_ask_total(&op, &line, &there, err);
+    rc = lk_stock_ask(&op, SQLOCK_STOCK_SQL_READ, &line, &there, err);
     if (rc == 0)
         return lk_stock_no_item(&line, err);
     if (rc == 1)

@@ -30,7 +30,6 @@ void lk_stock_arguments(const struct lk_stock_operation *op,
     if (line == NULL)
         return;
     out->values[SQLOCK_SP_ITEM] = line->item;
-    lk_stock_argument(out, SQLOCK_SP_NAME, line->name);
     lk_stock_argument_integer(out, SQLOCK_SP_QUANTITY, line->quantity);
 }
 
@@ -73,16 +72,6 @@ int lk_stock_ask(struct lk_stock_operation *op, sqlock_stock_kind kind,
     }
     sqlock_result_clear(&result);
     return rc;
-}
-
-int lk_stock_ask_total(struct lk_stock_operation *op,
-                       const struct lk_stock_line *line, int64_t *out,
-                       sqlock_error *err)
-{
-    sqlock_stock_kind kind = op->stock->tables.is_ours ? SQLOCK_STOCK_SQL_TOTAL
-                                                       : SQLOCK_STOCK_SQL_READ;
-
-    return lk_stock_ask(op, kind, line, out, err);
 }
 
 int lk_stock_do(struct lk_stock_operation *op, sqlock_stock_kind kind,

@@ -53,44 +53,10 @@ struct lk_stock_line {
     size_t index;  /* in the application's lines */
 };
 
-/* Quantity of an item whose rows this transaction has locked. */
-struct lk_stock_pile {
-    int64_t there;
-    int64_t in_row; /* BUCKETS: the part in the item's row */
-    int64_t last;   /* BUCKETS: the greatest bucket number; -1: there is none */
-};
-
-/* The rows from which combined requests (combine.c) are deducted. */
-struct lk_stock_rows {
-    /* Deduct the line in one statement and, unless NULL, record `entries`, a
-     * JSON array.  Return 1, with what is left of the item in *left, or -1 if
-     * that is not told; 0 if the row has too little, or there is no such item;
-     * LK_STOCK_KNOWN if an order may have entries already; or a negative
-     * code. */
-    int (*deduct)(struct lk_stock_operation *op, struct lk_stock_line *line,
-                  const char *entries, int64_t *left, sqlock_error *err);
-    /* The statement that deducts and records, if the database has one. */
-    sqlock_stock_kind combines;
-    /* deduct() tells what is left, and adds it to each BALANCE, also where
-     * op->wants_left is false */
-    bool always_tells;
-    /* Lock within op->tx what is there of the line's item, at least as much as
-     * the line wants, if there is as much.  Return 1; 0 if there is no such
-     * item; or a negative code. */
-    int (*lock)(struct lk_stock_operation *op, struct lk_stock_line *line,
-                struct lk_stock_pile *pile, sqlock_error *err);
-    /* Deduct the line from what is locked.  Return 0 or a negative code. */
-    int (*deduct_locked)(struct lk_stock_operation *op,
-                         struct lk_stock_line *line,
-                         const struct lk_stock_pile *pile, sqlock_error *err);
-    unsigned lanes; /* rounds at a time, of one item and process, at most */
-};
-
 /* How a quantity is deducted. */
 struct lk_stock_strategy {
     /* Deduct a line within op->tx.  Return 0 after lk_stock_changed();
-     * EINSUFFICIENT after lk_stock_insufficient(); another code; or
-     * LK_STOCK_IN_TRANSACTION: see op->is_one_step. */
+     * EINSUFFICIENT after lk_stock_insufficient(); or another code. */
     int (*take)(struct lk_stock_operation *op, struct lk_stock_line *line,
                 sqlock_error *err);
     /* Deduct the only line of an operation without a transaction around it, and
@@ -98,46 +64,28 @@ struct lk_stock_strategy {
      * LK_STOCK_IN_TRANSACTION: nothing was changed, use take() instead.  NULL:
      * always use take(). */
     int (*alone)(struct lk_stock_operation *op, sqlock_error *err);
-    const struct lk_stock_rows *rows; /* NULL: requests are not combined */
 };
 
 extern const struct lk_stock_strategy lk_stock_conditional;
 extern const struct lk_stock_strategy lk_stock_pessimistic;
 extern const struct lk_stock_strategy lk_stock_optimistic;
-extern const struct lk_stock_strategy lk_stock_buckets;
 extern const struct lk_stock_strategy lk_stock_coalesced;
 
 struct lk_combine_queue;
-
-/* The bucket from which a thread, or a lane of rounds, deducts. */
-struct lk_stock_home {
-    uint64_t who; /* hash of the item, and of the lane or thread */
-    int64_t bucket;
-    int64_t over;     /* buckets over which the item was spread last */
-    int64_t expected; /* left there, if nobody else deducts; -1: unknown */
-    int trust;        /* how often nobody else did */
-};
-
-/* A place in which two are forgets the first, which then draws a bucket
- * anew. */
-#define LK_STOCK_HOMES 256
 
 struct sqlock_stock {
     sqlock_registry *registry;
     struct lk_stock_tables tables;
     sqlock_stock_options options;
     const struct lk_stock_strategy *strategy;
-    char *name;     /* the application's table; "": ours */
-    unsigned lanes; /* rounds of one item at a time, at most */
+    char *name; /* the application's table; "": ours */
 
     pthread_mutex_t mutex;  /* guards the following fields */
     bool is_writing;        /* a transaction runs, where there is one writer */
     pthread_cond_t written; /* signalled when is_writing becomes false */
     struct lk_combine_queue *queues;
-    struct lk_stock_home homes[LK_STOCK_HOMES]; /* by `who` */
 
-    atomic_uint_fast64_t operations, retries, rounds, combined, most_rounds,
-        rebalances;
+    atomic_uint_fast64_t operations, retries, rounds, combined, most_rounds;
 };
 
 struct lk_stock_operation {
@@ -150,13 +98,8 @@ struct lk_stock_operation {
     size_t count;                /* 0: it ends a reservation, or only reads */
     int64_t ttl_us;              /* of a new reservation */
     int64_t deadline_ns;         /* CLOCK_MONOTONIC; of all attempts together */
-    bool wants_left;             /* the application wants lines[].left */
-    uint64_t lane;               /* of a round, from 1; 0: it is none */
-    /* no savepoint protects the application's transaction: change one row only,
-     * or return LK_STOCK_IN_TRANSACTION to get a savepoint */
-    bool is_one_step;
-    bool is_duplicate; /* the order had its answer before */
-    bool is_settled;   /* a round recorded the refusal */
+    bool is_duplicate;           /* the order had its answer before */
+    bool is_settled;             /* a round recorded the refusal */
     uint32_t attempts;
     uint32_t attempts_max; /* 0: as in the stock's options */
 };
@@ -189,12 +132,6 @@ int lk_stock_send(struct lk_stock_operation *op, sqlock_stock_kind kind,
 int lk_stock_ask(struct lk_stock_operation *op, sqlock_stock_kind kind,
                  const struct lk_stock_line *line, int64_t *out,
                  sqlock_error *err);
-
-/* Read an item's quantity, with what is in buckets.  Return 1, with the
- * quantity in *out; 0 if there is no such item; or a negative code. */
-int lk_stock_ask_total(struct lk_stock_operation *op,
-                       const struct lk_stock_line *line, int64_t *out,
-                       sqlock_error *err);
 
 /* Send a statement that returns no rows.  On success *affected, unless NULL,
  * becomes the number of rows that it changed. */
@@ -285,10 +222,6 @@ int lk_stock_recall(struct lk_stock_operation *op, sqlock_error *err);
 
 /* --- change.c --- */
 
-/* Add line->quantity to the item's row, whose quantity becomes line->left.
- * Results as lk_stock_add(). */
-int lk_stock_add_to_row(struct lk_stock_operation *op,
-                        struct lk_stock_line *line, sqlock_error *err);
 /* Add line->quantity to the item, or set the item to it.  Return 0, ENOTFOUND,
  * EINVAL if the column cannot hold the result, or another code. */
 int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
@@ -335,23 +268,7 @@ int lk_stock_due(sqlock_stock *stock, const char *state, int64_t age_us,
                  int64_t most, struct lk_stock_page *page, sqlock_result *due,
                  sqlock_error *err);
 
-/* --- buckets.c --- */
-
-/* Empty the buckets of an item whose row this transaction has locked.  The
- * caller adds *gathered, what was in them, to the row. */
-int lk_buckets_gather(struct lk_stock_operation *op, struct lk_stock_line *line,
-                      int64_t *gathered, sqlock_error *err);
-/* Move what is in buckets to the item's row, for a strategy that deducts from
- * the row.  Return 1 if there was something, with the row's new quantity in
- * *there; 0 if there was nothing; or a negative code. */
-int lk_buckets_empty(struct lk_stock_operation *op, struct lk_stock_line *line,
-                     int64_t *there, sqlock_error *err);
-
 /* --- queue.c --- */
-
-/* Answer an operation together with those of other threads: a strategy's
- * alone(). */
-int lk_combine_alone(struct lk_stock_operation *op, sqlock_error *err);
 
 /* Free the queues of a stock that no thread uses any more. */
 void lk_combine_clear(sqlock_stock *stock);

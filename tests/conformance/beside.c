@@ -12,7 +12,7 @@
 #include "support/login.h"
 
 static const char *const beside[] = {"DONE", "STOCK", "STOCK_ENTRY",
-                                     "STOCK_RESERVATION", "STOCK_BUCKET"};
+                                     "STOCK_RESERVATION"};
 #define BESIDE (sizeof beside / sizeof *beside)
 
 /* Create a lock table with a prefix of its own and, if has_others, the tables
@@ -76,9 +76,9 @@ static void test_tables_beside_it_are_looked_at(void **state)
 
     check_tables(f, f->url, &options, SQLOCK_FINE, SQLOCK_FINE,
                  "can read and write");
-    (void)sql_run(&f->sql, "DROP TABLE %sSTOCK_BUCKET", prefix);
+    (void)sql_run(&f->sql, "DROP TABLE %sSTOCK_RESERVATION", prefix);
     check_tables(f, f->url, &options, SQLOCK_FINE, SQLOCK_FAILURE,
-                 "STOCK_BUCKET");
+                 "STOCK_RESERVATION");
     drop_tables(f, prefix);
 }
 

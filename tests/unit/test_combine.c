@@ -1,42 +1,97 @@
 /*
  * test_combine.c - the answers of a round of combined requests, from what the
- * strategy says of the sum
+ * database says of the sum.  The connections are SQLite's, on which nothing is
+ * sent; without that driver there is no round.
  */
 #include "unit.h"
 
-#include <stdio.h>
-#include <string.h>
+#ifdef SQLOCK_WITH_SQLITE
 
-#include "base/error.h"
-#include "db/statement.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lease/open.h"
 #include "stock/combine.h"
 
 #define MOST 3
 
-/* The answers of deduct(), one after the other, and what it was asked last. */
+/* The answers of statements that deduct, one after the other: 1, a row; 0,
+ * none; or a code.  And what the last one asked. */
 static struct {
     int answers[4];
     int64_t left;
     size_t times;
-    int64_t quantity, deadline_ns; /* of the last */
-    bool wants_left;
+    int64_t quantity;
     char entries[400]; /* "": none */
 } table;
 
-static int deduct(struct lk_stock_operation *op, struct lk_stock_line *line,
-                  const char *entries, int64_t *left, sqlock_error *err)
+static int execute(void *connection, const sqlock_statement *statement,
+                   const sqlock_value *parameters, size_t count,
+                   int64_t deadline_ns, sqlock_result *result,
+                   sqlock_error *err)
 {
+    sqlock_value left = sqlock_integer(table.left);
+    const char *entries = parameters[1].text;
     int rc;
 
+    (void)connection;
+    (void)statement;
+    (void)count;
+    (void)deadline_ns;
     assert_true(table.times < 4);
     rc = table.answers[table.times++];
-    table.quantity = line->quantity;
-    table.deadline_ns = op->deadline_ns;
-    table.wants_left = op->wants_left;
+    table.quantity = parameters[0].integer;
     (void)snprintf(table.entries, sizeof table.entries, "%s",
                    entries != NULL ? entries : "");
-    *left = table.left;
-    return rc < 0 ? lk_error(err, rc, "statement %zu", table.times) : rc;
+    if (rc < 0)
+        return sqlock_error_set(err, rc, 0, NULL, "statement %zu", table.times);
+    if (rc == 0)
+        return 0;
+    rc = sqlock_result_start(result, 1);
+    return rc < 0 ? rc : sqlock_result_push(result, &left);
+}
+
+/* --- the round --- */
+
+static struct lk_store store;
+static char path[64];
+
+static int open_store(void **state)
+{
+    static sqlock_driver driver;
+    const struct lk_pool_options options = {
+        .size = 1,
+        .connect_timeout_ms = PATIENCE_MS,
+        .statement_timeout_ms = PATIENCE_MS,
+        .lock_timeout_ms = PATIENCE_MS / 10,
+    };
+    char url[80];
+    int fd;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "/tmp/sqlock-combine.XXXXXX");
+    fd = mkstemp(path);
+    if (fd < 0)
+        return -1;
+    (void)close(fd);
+    lk_store_init(&store);
+    store.options.statement_timeout_ms = PATIENCE_MS;
+    (void)snprintf(url, sizeof url, "sqlite:%s", path);
+    assert_int_equal(lk_db_init(&store.db, url, &options, NULL), 0);
+    driver = *store.db.driver;
+    driver.execute = execute;
+    driver.has_one_writer = false;
+    store.db.driver = &driver;
+    return 0;
+}
+
+static int close_store(void **state)
+{
+    (void)state;
+    lk_store_clear(&store);
+    return unlink(path);
 }
 
 /* A round of requests for one item. */
@@ -50,23 +105,19 @@ struct round {
     struct lk_combine combine;
 };
 
-static const struct lk_stock_rows rows = {
-    .deduct = deduct,
-    .combines = SQLOCK_STOCK_SQL_RECORD, /* stands for any */
-    .always_tells = true,
-};
-static const struct lk_stock_strategy strategy = {.rows = &rows};
-
 /* Begin a round.  The lines have results of another attempt. */
 static void begin(struct round *round, size_t count)
 {
-    static char text[] = "INSERT";
+    static const unsigned char order[] = {SQLOCK_SP_QUANTITY, SQLOCK_SP_ROWS};
+    static char text[] = "UPDATE";
 
     memset(&table, 0, sizeof table);
     memset(round, 0, sizeof *round);
-    round->stock.strategy = &strategy;
+    round->stock.tables.store = &store;
     round->stock.tables.statements = round->statements;
-    round->statements[rows.combines].text = text;
+    for (size_t i = 0; i < SQLOCK_STOCK_KINDS; i++)
+        round->statements[i] = (struct lk_statement){
+            .text = text, .sent.text = text, .count = 2, .order = order};
     for (size_t i = 0; i < count; i++) {
         round->lines[i] = (struct lk_stock_line){
             .name = "item", .quantity = 2, .left = 99, .result = 99};
@@ -89,12 +140,10 @@ static void test_a_round_ends_with_its_first_deadline(void **state)
     round.ops[0].deadline_ns = 30;
     round.ops[1].deadline_ns = 10;
     round.ops[2].deadline_ns = 20;
-    round.ops[0].wants_left = true;
     table.answers[0] = 1;
     table.left = 5;
     lk_combine_run(&round.combine, &round.stock);
-    assert_int_equal(table.deadline_ns, 10);
-    assert_true(table.wants_left);
+    assert_int_equal(round.combine.operation.deadline_ns, 10);
     assert_int_equal(table.quantity, 6);
     assert_int_equal(round.combine.known_left, 5);
     for (size_t i = 0; i < 3; i++) {
@@ -156,11 +205,11 @@ static void test_an_order_given_twice_fails_twice(void **state)
         begin(&round, 2);
         round.ops[0].order = round.ops[1].order = "order";
         round.lines[1].quantity = quantity;
-        table.answers[0] = SQLOCK_EUNREACHABLE;
+        table.answers[0] = SQLOCK_EACCESS;
         lk_combine_run(&round.combine, &round.stock);
         assert_int_equal(table.times, 1);
         for (size_t i = 0; i < 2; i++) {
-            assert_int_equal(round.requests[i].rc, SQLOCK_EUNREACHABLE);
+            assert_int_equal(round.requests[i].rc, SQLOCK_EACCESS);
             assert_string_equal(round.requests[i].err.message, "statement 1");
             assert_false(round.ops[i].is_duplicate);
         }
@@ -183,12 +232,12 @@ static void test_an_answer_stands(void **state)
     begin(&round, 3);
     round.requests[1].is_answered = true;
     round.requests[1].rc = SQLOCK_EORDER;
-    table.answers[0] = SQLOCK_ERETRY;
+    table.answers[0] = SQLOCK_EACCESS;
     lk_combine_run(&round.combine, &round.stock);
     assert_int_equal(table.quantity, 4);
-    assert_int_equal(round.requests[0].rc, SQLOCK_ERETRY);
+    assert_int_equal(round.requests[0].rc, SQLOCK_EACCESS);
     assert_int_equal(round.requests[1].rc, SQLOCK_EORDER);
-    assert_int_equal(round.requests[2].rc, SQLOCK_ERETRY);
+    assert_int_equal(round.requests[2].rc, SQLOCK_EACCESS);
     begin(&round, 3);
     round.requests[1].is_answered = true;
     round.requests[1].rc = SQLOCK_EORDER;
@@ -201,11 +250,20 @@ static void test_an_answer_stands(void **state)
     assert_int_equal(round.requests[2].rc, 0);
 }
 
+#define TEST(function)                                                         \
+    cmocka_unit_test_setup_teardown((function), open_store, close_store)
+
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_a_round_ends_with_its_first_deadline),
-    cmocka_unit_test(test_who_is_refused_is_refused_alone),
-    cmocka_unit_test(test_an_order_given_twice_has_one_answer),
-    cmocka_unit_test(test_an_order_given_twice_fails_twice),
-    cmocka_unit_test(test_an_answer_stands),
+    TEST(test_a_round_ends_with_its_first_deadline),
+    TEST(test_who_is_refused_is_refused_alone),
+    TEST(test_an_order_given_twice_has_one_answer),
+    TEST(test_an_order_given_twice_fails_twice),
+    TEST(test_an_answer_stands),
 };
 const struct suite suite_combine = SUITE("combined requests", tests);
+
+#else
+
+const struct suite suite_combine = {"combined requests", NULL, 0};
+
+#endif

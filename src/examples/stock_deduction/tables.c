@@ -157,8 +157,8 @@ static int drop(sqlock_registry *registry, const char *prefix, const char *name,
 
 int tables_drop(int index, void *context)
 {
-    static const char *const names[] = {"STOCK_BUCKET", "STOCK_RESERVATION",
-                                        "STOCK_ENTRY", "STOCK", "LOCK"};
+    static const char *const names[] = {"STOCK_RESERVATION", "STOCK_ENTRY",
+                                        "STOCK", "LOCK"};
     const struct run *run = context;
     sqlock_options options = SQLOCK_OPTIONS_INIT;
     sqlock_registry *registry = NULL;

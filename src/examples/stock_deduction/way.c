@@ -63,7 +63,6 @@ const struct way ways[] = {
     {"pessimistic", SQLOCK_STOCK_PESSIMISTIC, false, stock_sell, stock_cancel},
     {"optimistic", SQLOCK_STOCK_OPTIMISTIC, false, stock_sell, stock_cancel},
     {"conditional", SQLOCK_STOCK_CONDITIONAL, false, stock_sell, stock_cancel},
-    {"buckets", SQLOCK_STOCK_BUCKETS, false, stock_sell, stock_cancel},
     {"coalesced", SQLOCK_STOCK_COALESCED, false, stock_sell, stock_cancel},
     {.name = NULL},
 };

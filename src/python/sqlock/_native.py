@@ -304,7 +304,6 @@ class StockOptions(Sized):
         ("item_column", c_char_p),
         ("quantity_column", c_char_p),
         ("version_column", c_char_p),
-        ("buckets", c_uint32),
         ("batch", c_uint32),
         ("attempts", c_uint32),
         ("deadline_ms", c_uint32),
@@ -372,7 +371,6 @@ class StockStats(Sized):
         ("rounds", c_uint64),
         ("combined", c_uint64),
         ("most_rounds", c_uint64),
-        ("rebalances", c_uint64),
     ]
 
 

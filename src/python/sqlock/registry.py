@@ -688,7 +688,6 @@ class Registry(Block):
         item_column: Optional[str] = None,
         quantity_column: Optional[str] = None,
         version_column: Optional[str] = None,
-        buckets: int = 0,
         batch: int = 0,
         attempts: int = 0,
         deadline: Optional[float] = None,

@@ -19,8 +19,7 @@ _STRATEGIES = {
     "conditional": 0,
     "pessimistic": 1,
     "optimistic": 2,
-    "buckets": 3,
-    "coalesced": 4,
+    "coalesced": 3,
 }
 _DEDUCT, _RESTORE, _RESERVE = range(3)
 _STATES = ("reserved", "claimed", "cancelled", "expired")
@@ -44,14 +43,12 @@ class StockStats(NamedTuple):
     operations: int
     #: Attempts beyond the first of each.
     retries: int
-    #: Coalesced and buckets: statements of those who deduct for all that wait.
+    #: Coalesced: statements of those who deduct for all that wait.
     rounds: int
-    #: Coalesced and buckets: callers served by them.
+    #: Coalesced: callers served by them.
     combined: int
-    #: Coalesced and buckets: rounds that one caller waited for, at most.
+    #: Coalesced: rounds that one caller waited for, at most.
     most_rounds: int
-    #: Buckets: times an item was spread anew.
-    rebalances: int
 
 
 class Stock(Owned, Block):
@@ -63,8 +60,7 @@ class Stock(Owned, Block):
     May be used from any thread.
 
     ``strategy``: conditional (for most), pessimistic (FOR UPDATE), optimistic
-    (by the version), buckets (a hot item, many processes, each of one thread or
-    more), coalesced (a hot item, many threads of a process).
+    (by the version), coalesced (a hot item, many threads of a process).
     """
 
     def __init__(
@@ -76,7 +72,6 @@ class Stock(Owned, Block):
         item_column: Optional[str],
         quantity_column: Optional[str],
         version_column: Optional[str],
-        buckets: int,
         batch: int,
         attempts: int,
         deadline: Optional[float],
@@ -89,7 +84,6 @@ class Stock(Owned, Block):
             item_column=_native.text(item_column, "item_column"),
             quantity_column=_native.text(quantity_column, "quantity_column"),
             version_column=_native.text(version_column, "version_column"),
-            buckets=_native.number(buckets, "buckets"),
             batch=_native.number(batch, "batch"),
             attempts=_native.number(attempts, "attempts"),
             deadline_ms=_native.milliseconds(deadline, "deadline"),

@@ -8,13 +8,7 @@
 #include "db/ids.h"
 #include "db/table.h"
 
-enum {
-    LK_TABLE_STOCK,
-    LK_TABLE_ENTRY,
-    LK_TABLE_RESERVATION,
-    LK_TABLE_BUCKET,
-    LK_STOCK_TABLES
-};
+enum { LK_TABLE_STOCK, LK_TABLE_ENTRY, LK_TABLE_RESERVATION, LK_STOCK_TABLES };
 
 /* Make the names of our tables from the prefix of the lock table.  Return 0, or
  * EINVAL if one is too long. */
@@ -25,8 +19,8 @@ int lk_stock_name_tables(struct lk_table out[LK_STOCK_TABLES],
 /* Names of tables and columns in statements, quoted where SQL needs it. */
 struct lk_stock_names {
     const char *stock, *item, *quantity, *version; /* version may be NULL */
-    const char *entry, *reservation, *bucket;
-    bool is_ours; /* a quantity may be spread over buckets */
+    const char *entry, *reservation;
+    bool is_ours; /* the items are in INT_STOCK */
     /* An item may be equal to a text of other bytes, by the column's collation:
      * the statements compare the bytes, too. */
     bool is_loose;

@@ -52,7 +52,7 @@ int sqlock_stock_schema_create(const char *url, const sqlock_options *options,
                                sqlock_error *err)
 {
     static const char *const telling[LK_STOCK_TABLES] = {"QUANTITY", "BALANCE",
-                                                         "STOCK", "BUCKET"};
+                                                         "STOCK"};
     struct lk_table tables[LK_STOCK_TABLES];
     struct lk_site site;
     int rc;

@@ -31,7 +31,6 @@ int lk_stock_render(struct lk_statement *out, const sqlock_driver *driver,
         {"INT_STOCK", names->stock},
         {"INT_STOCK_ENTRY", names->entry},
         {"INT_STOCK_RESERVATION", names->reservation},
-        {"INT_STOCK_BUCKET", names->bucket},
         {"item", names->item},
         {"quantity", names->quantity},
         {"version", names->version != NULL ? names->version : names->quantity},
@@ -63,9 +62,7 @@ static bool is_write(sqlock_stock_kind kind)
     switch (kind) {
     case SQLOCK_STOCK_SQL_READ:
     case SQLOCK_STOCK_SQL_READ_VERSION:
-    case SQLOCK_STOCK_SQL_TOTAL:
     case SQLOCK_STOCK_SQL_LIST:
-    case SQLOCK_STOCK_SQL_LIST_TOTAL:
     case SQLOCK_STOCK_SQL_ENTRIES:
     case SQLOCK_STOCK_SQL_STATUS:
     case SQLOCK_STOCK_SQL_OLD:

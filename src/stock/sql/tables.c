@@ -31,7 +31,6 @@ static const struct {
     [LK_TABLE_RESERVATION] = {"STOCK_RESERVATION",
                               {"ORDER_ID", "STOCK", "STATE", "EXPIRES_AT",
                                "CREATED_AT"}},
-    [LK_TABLE_BUCKET] = {"STOCK_BUCKET", {"ITEM", "BUCKET", "QUANTITY"}},
 };
 
 int lk_stock_name_tables(struct lk_table out[LK_STOCK_TABLES],
@@ -161,8 +160,8 @@ static int check_items(struct search *search, sqlock_error *err)
     return rc;
 }
 
-/* Check our tables for orders, reservations and buckets.  Return ESCHEMA if one
- * is missing or lacks a column; but all of them may be missing if the items are
+/* Check our tables for orders and reservations.  Return ESCHEMA if one is
+ * missing or lacks a column; but all of them may be missing if the items are
  * in a table of the application. */
 static int check_ours(const struct search *search, sqlock_error *err)
 {
@@ -282,7 +281,6 @@ static int find(struct search *search, const sqlock_stock_options *options,
     names->is_ours = search->found->is_ours;
     names->entry = search->tables[LK_TABLE_ENTRY].quoted;
     names->reservation = search->tables[LK_TABLE_RESERVATION].quoted;
-    names->bucket = search->tables[LK_TABLE_BUCKET].quoted;
     return lk_stock_render(search->found->statements, search->driver,
                            &store->db.ids, names, err);
 }
@@ -307,7 +305,6 @@ int lk_stock_tables_open(struct lk_stock_tables *out, sqlock_registry *registry,
                         search.driver->name);
     out->is_ours = options->table == NULL;
     out->has_one_writer = search.driver->has_one_writer;
-    out->connections = store->options.pool_size;
     out->statements = calloc(SQLOCK_STOCK_KINDS, sizeof *out->statements);
     if (out->statements == NULL)
         return lk_error_nomem(err);

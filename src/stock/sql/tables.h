@@ -14,9 +14,8 @@ struct lk_stock_tables {
     bool is_ours;    /* the items are in INT_STOCK */
     bool has_orders; /* our tables for orders and reservations exist */
     bool has_integer_items;
-    bool has_one_writer;  /* the database admits one writer at a time */
-    uint32_t connections; /* the registry's pool_size */
-    int64_t most;         /* the greatest value of the quantity's column */
+    bool has_one_writer; /* the database admits one writer at a time */
+    int64_t most;        /* the greatest value of the quantity's column */
     struct lk_store *store;
     struct lk_statement *statements; /* by sqlock_stock_kind */
 };

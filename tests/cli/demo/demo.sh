@@ -60,7 +60,7 @@ try_database() { # NAME OPTION...
         "$(grep -c '^  [a-z ]* #* [0-9]*$' "$dir/out")" -eq \
         $((${#ways[@]} + 1))
 }
-ways=("a lock around" pessimistic optimistic conditional buckets coalesced)
+ways=("a lock around" pessimistic optimistic conditional coalesced)
 
 # Start it in a process group of its own; $running is its id.
 start() { # OPTION...

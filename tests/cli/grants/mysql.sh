@@ -53,8 +53,7 @@ drop_all() {
         for role in "${roles[@]}"; do
             admin "DROP USER $(login_of "$role")@'%'"
         done
-        for table in DOOR LOCK DONE STOCK STOCK_ENTRY STOCK_RESERVATION \
-            STOCK_BUCKET; do
+        for table in DOOR LOCK DONE STOCK STOCK_ENTRY STOCK_RESERVATION; do
             admin "DROP TABLE GR${$}_$table"
         done
     } >/dev/null 2>&1

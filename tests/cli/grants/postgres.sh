@@ -43,8 +43,7 @@ drop_all() {
             admin "DROP OWNED BY $(login_of "$role")"
             admin "DROP ROLE $(login_of "$role")"
         done
-        for table in LOCK DONE STOCK STOCK_ENTRY STOCK_RESERVATION \
-            STOCK_BUCKET; do
+        for table in LOCK DONE STOCK STOCK_ENTRY STOCK_RESERVATION; do
             ask owner "DROP TABLE GR${$}_$table"
         done
     } >/dev/null 2>&1

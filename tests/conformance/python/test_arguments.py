@@ -37,7 +37,7 @@ CALLS = [
     (lambda r: r.reap(HUGE), ValueError, "retention must be less than"),
     (lambda r: sqlock.quorum(r, "x"), TypeError, "registries must be a list"),
     (lambda r: sqlock.quorum(["x"], "x"), TypeError, "must be a Registry, not str"),
-    (lambda r: r.stock(buckets=1.5), TypeError, "buckets must be an int"),
+    (lambda r: r.stock(batch=1.5), TypeError, "batch must be an int"),
     (lambda r: r.stock(["hopeful"]), ValueError, "strategy must be one of"),
 ]
 

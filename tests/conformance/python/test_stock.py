@@ -6,7 +6,7 @@ import pytest
 
 import sqlock
 
-STRATEGIES = ("conditional", "pessimistic", "optimistic", "buckets", "coalesced")
+STRATEGIES = ("conditional", "pessimistic", "optimistic", "coalesced")
 
 
 def test_what_is_there_and_no_more(registry, name):
@@ -31,7 +31,7 @@ def test_what_is_there_and_no_more(registry, name):
         stock.read(name)
 
 
-@pytest.mark.parametrize("option", ["buckets", "batch", "attempts"])
+@pytest.mark.parametrize("option", ["batch", "attempts"])
 def test_numbers_of_more_than_32_bits_are_refused(registry, option):
     for number in (-1, 2**32 + 2):
         with pytest.raises(ValueError, match=f"{option} is out of range"):

@@ -22,19 +22,15 @@ static int hold_up(void *context, const struct tap_event *event)
     return 0;
 }
 
-void counter_open(struct counter *counter, struct fixture *f,
-                  sqlock_stock_strategy strategy, int64_t there)
+void counter_open(struct counter *counter, struct fixture *f, int64_t there)
 {
     sqlock_options options = fixture_options(f);
 
     memset(counter, 0, sizeof *counter);
-    options.pool_size = strategy == SQLOCK_STOCK_BUCKETS ? 0 : 1;
-    counter->item =
-        shop_item(f, strategy == SQLOCK_STOCK_BUCKETS ? there + 1 : there);
-    if (strategy == SQLOCK_STOCK_BUCKETS)
-        shop_spread(f, counter->item);
+    options.pool_size = 1;
+    counter->item = shop_item(f, there);
     counter->registry = fixture_tapped(f, &options);
-    counter->stock = shop_open_at(counter->registry, strategy);
+    counter->stock = shop_open_at(counter->registry, SQLOCK_STOCK_COALESCED);
     (void)sem_init(&counter->go, 0, 0);
     counter_at = counter;
     tap_reset();

@@ -30,10 +30,9 @@ struct counter {
 /* The counter of the running test, used by its threads. */
 extern struct counter *counter_at;
 
-/* Open a stock of that strategy with an item, of which so much is there; with
- * BUCKETS in its buckets.  The first write is held up. */
-void counter_open(struct counter *counter, struct fixture *f,
-                  sqlock_stock_strategy strategy, int64_t there);
+/* Open a stock that combines threads, with an item, of which so much is there.
+ * The first write is held up. */
+void counter_open(struct counter *counter, struct fixture *f, int64_t there);
 void counter_close(struct counter *counter);
 
 /* Deduct as worker->context, a caller, says. */

@@ -6,17 +6,9 @@
 #include <string.h>
 
 static const struct topic *const topics[] = {
-    &topic_answers,
-    &topic_lines,
-    &topic_transactions,
-    &topic_retention,
-    &topic_coalesced,
-    &topic_buckets,
-    &topic_input,
-    &topic_limits,
-    &topic_codes,
-    &topic_crowd,
-    NULL,
+    &topic_answers,   &topic_lines, &topic_transactions, &topic_retention,
+    &topic_coalesced, &topic_input, &topic_limits,       &topic_codes,
+    &topic_crowd,     NULL,
 };
 
 static const struct suite_main suite = {

@@ -3,7 +3,6 @@
  */
 #include "suite.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,7 +29,6 @@ sqlock_stock *shop_open_at(sqlock_registry *registry,
     int rc;
 
     options.strategy = strategy;
-    options.buckets = 4;
     rc = sqlock_stock_open(&stock, registry, &options, &err);
     assert_lock_ok(rc, &err);
     return stock;
@@ -56,23 +54,6 @@ const char *shop_order(const char *item, const char *what)
 
     (void)snprintf(order, sizeof orders[0], "%s/%s", item, what);
     return order;
-}
-
-void shop_spread(struct fixture *f, const char *item)
-{
-    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_BUCKETS);
-
-    assert_ok(sqlock_stock_deduct(stock, NULL, NULL, item, 1, NULL, &f->err));
-    sqlock_stock_close(stock);
-}
-
-void shop_set_row(struct fixture *f, const char *item, int64_t quantity)
-{
-    char table[64];
-
-    (void)sql_run(&f->sql,
-                  "UPDATE %s SET QUANTITY = %" PRId64 " WHERE ITEM = '%s'",
-                  shop_table(f, "STOCK", table), quantity, item);
 }
 
 sqlock_stock *shop_open_described(struct fixture *f, const char *table)
@@ -108,14 +89,9 @@ void shop_make_goods(struct fixture *f, const char *name, char table[64],
 int64_t shop_there(struct fixture *f, const char *item)
 {
     char stock[64];
-    char bucket[64];
 
-    return sql_integer(
-        &f->sql,
-        "SELECT QUANTITY + COALESCE((SELECT SUM(B.QUANTITY) FROM %s B "
-        "WHERE B.ITEM = '%s'), 0) FROM %s WHERE ITEM = '%s'",
-        shop_table(f, "STOCK_BUCKET", bucket), item,
-        shop_table(f, "STOCK", stock), item);
+    return sql_integer(&f->sql, "SELECT QUANTITY FROM %s WHERE ITEM = '%s'",
+                       shop_table(f, "STOCK", stock), item);
 }
 
 int64_t shop_sum(struct fixture *f, const char *item)

@@ -13,7 +13,6 @@ extern const struct topic topic_lines;
 extern const struct topic topic_transactions;
 extern const struct topic topic_retention;
 extern const struct topic topic_coalesced;
-extern const struct topic topic_buckets;
 extern const struct topic topic_input;
 extern const struct topic topic_limits;
 extern const struct topic topic_codes;
@@ -31,15 +30,7 @@ int sell(int argc, char **argv);
  * which is valid until the 16th call from here. */
 const char *shop_item(struct fixture *f, int64_t quantity);
 
-/* Deduct 1 from an item by the strategy BUCKETS, which leaves the rest of it in
- * its buckets. */
-void shop_spread(struct fixture *f, const char *item);
-
-/* Set the quantity in the item's row, past the library; its buckets stay. */
-void shop_set_row(struct fixture *f, const char *item, int64_t quantity);
-
-/* Open a stock of that strategy, with 4 buckets, on fixture->a or
- * `registry`. */
+/* Open a stock of that strategy, on fixture->a or `registry`. */
 sqlock_stock *shop_open(struct fixture *f, sqlock_stock_strategy strategy);
 sqlock_stock *shop_open_at(sqlock_registry *registry,
                            sqlock_stock_strategy strategy);
@@ -66,8 +57,8 @@ bool shop_is_strategy(sqlock_stock_strategy strategy);
  * here. */
 const char *shop_order(const char *item, const char *what);
 
-/* Read the tables past the library: the quantity of an item with its buckets
- * (there), and the sum of the changes that its orders made (sum). */
+/* Read the tables past the library: the quantity of an item (there), and
+ * the sum of the changes that its orders made (sum). */
 int64_t shop_there(struct fixture *f, const char *item);
 int64_t shop_sum(struct fixture *f, const char *item);
 /* Assert both. */

@@ -24,7 +24,7 @@ static void test_a_leader_that_dies_hands_over(void **state)
     struct counter counter;
     void *ended = NULL;
 
-    counter_open(&counter, f, SQLOCK_STOCK_COALESCED, 10);
+    counter_open(&counter, f, 10);
     assert_int_equal(
         pthread_create(&leader.thread, NULL, call_until_cancelled, &leader), 0);
     assert_becomes_true(atomic_load(&counter.is_held), PATIENCE_MS);

@@ -27,7 +27,6 @@ static sqlock_stock *open_stock(struct contract *c,
     sqlock_stock *stock = NULL;
 
     options.strategy = strategy;
-    options.buckets = 2;
     options.attempts = 3;
     options.deadline_ms = DEADLINE_MS;
     assert_becomes_true(
@@ -59,11 +58,6 @@ static void prepare_pessimistic(struct contract *c)
 static void prepare_optimistic(struct contract *c)
 {
     begin_sale(c, SQLOCK_STOCK_OPTIMISTIC);
-}
-
-static void prepare_buckets(struct contract *c)
-{
-    begin_sale(c, SQLOCK_STOCK_BUCKETS);
 }
 
 static void prepare_coalesced(struct contract *c)
@@ -244,7 +238,6 @@ static const struct contract_call calls[] = {
     CALL("deduct once", prepare_conditional, call_deduct_once, CHANGE_CODES),
     CALL("pessimistic", prepare_pessimistic, call_deduct, CHANGE_CODES),
     CALL("optimistic", prepare_optimistic, call_deduct, CHANGE_CODES),
-    CALL("buckets", prepare_buckets, call_deduct, CHANGE_CODES),
     CALL("coalesced", prepare_coalesced, call_deduct, CHANGE_CODES),
     CALL("coalesced once", prepare_coalesced, call_deduct_once, CHANGE_CODES),
     CALL("restore", prepare_conditional, call_restore, CHANGE_CODES),

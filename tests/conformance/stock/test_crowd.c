@@ -357,19 +357,15 @@ static void test_F34_optimistic_counts_each_order_once(void **state)
     run_crowd(*state, SQLOCK_STOCK_OPTIMISTIC);
 }
 
-static void test_F34_buckets_count_each_order_once(void **state)
-{
-    run_crowd(*state, SQLOCK_STOCK_BUCKETS);
-}
-
 static void test_F34_coalesced_counts_each_order_once(void **state)
 {
     run_crowd(*state, SQLOCK_STOCK_COALESCED);
 }
 
-static void test_F34_buckets_sell_out_while_processes_are_killed(void **state)
+static void
+test_F34_coalesced_sells_out_while_processes_are_killed(void **state)
 {
-    sell_and_check(*state, SQLOCK_STOCK_BUCKETS, false, kill_until_sold_out);
+    sell_and_check(*state, SQLOCK_STOCK_COALESCED, false, kill_until_sold_out);
 }
 
 /* Sellers that send each order twice, without an order id, deduct twice: the
@@ -397,9 +393,8 @@ static const struct test tests[] = {
     TEST(test_F34_conditional_counts_each_order_once),
     TEST(test_F34_pessimistic_counts_each_order_once),
     TEST(test_F34_optimistic_counts_each_order_once),
-    TEST(test_F34_buckets_count_each_order_once),
     TEST(test_F34_coalesced_counts_each_order_once),
-    TEST(test_F34_buckets_sell_out_while_processes_are_killed),
+    TEST(test_F34_coalesced_sells_out_while_processes_are_killed),
     TEST(test_F34_the_checker_catches_double_deduction),
 };
 

@@ -200,8 +200,6 @@ static void test_the_applications_own_table(void **state)
     (void)sql_run(&f->sql, "INSERT INTO %s (id) VALUES (7)", table);
     each_strategy
     {
-        if (strategy == SQLOCK_STOCK_BUCKETS)
-            continue;
         sell_goods(f, table, "ver", strategy);
         sell_goods(f, table, NULL, strategy);
     }
@@ -251,9 +249,6 @@ static void test_tables_that_do_not_fit_are_refused(void **state)
     options = shop_described(table);
     options.version_column = options.item_column;
     expect_refused(f, SQLOCK_EINVAL, &options, "version column");
-    options = shop_described(table);
-    options.strategy = SQLOCK_STOCK_BUCKETS;
-    expect_refused(f, SQLOCK_ENOTSUP, &options, "buckets");
     options = (sqlock_stock_options)SQLOCK_STOCK_INIT;
     options.item_column = "id";
     expect_refused(f, SQLOCK_EINVAL, &options, "without a table");
@@ -261,8 +256,8 @@ static void test_tables_that_do_not_fit_are_refused(void **state)
     options.strategy = (sqlock_stock_strategy)99;
     expect_refused(f, SQLOCK_EINVAL, &options, "strategy");
     options = (sqlock_stock_options)SQLOCK_STOCK_INIT;
-    options.buckets = 1;
-    expect_refused(f, SQLOCK_EINVAL, &options, "buckets is 1");
+    options.batch = 1001;
+    expect_refused(f, SQLOCK_EINVAL, &options, "batch is 1001");
     (void)sql_run(&f->sql, "DROP TABLE %s", table);
 }
 
@@ -302,13 +297,14 @@ static void test_without_our_tables_there_are_no_orders(void **state)
     stock = NULL;
     /* Some of sqlock's tables are not enough. */
     (void)sql_run(&f->sql,
-                  "CREATE TABLE %sSTOCK_BUCKET (ITEM INTEGER, "
-                  "BUCKET INTEGER, QUANTITY INTEGER)",
+                  "CREATE TABLE %sSTOCK_RESERVATION (ORDER_ID INTEGER, STOCK "
+                  "INTEGER, STATE INTEGER, EXPIRES_AT INTEGER, CREATED_AT "
+                  "INTEGER)",
                   prefix);
     assert_fails(SQLOCK_ESCHEMA,
                  sqlock_stock_open(&stock, registry, &options, &f->err));
     assert_contains(f->err.message, "no table");
-    (void)sql_run(&f->sql, "DROP TABLE %sSTOCK_BUCKET", prefix);
+    (void)sql_run(&f->sql, "DROP TABLE %sSTOCK_RESERVATION", prefix);
     registry_end(registry);
     (void)sql_run(&f->sql, "DROP TABLE %s", table);
     (void)sql_run(&f->sql, "DROP TABLE %sLOCK", prefix);
@@ -332,8 +328,6 @@ static void test_a_check_of_the_table_refuses_all_of_an_order(void **state)
                                      {.item = "pen", .quantity = 6}};
         sqlock_stock *stock = NULL;
 
-        if (strategy == SQLOCK_STOCK_BUCKETS)
-            continue;
         options.strategy = strategy;
         assert_ok(sqlock_stock_open(&stock, f->a, &options, &f->err));
         assert_fails(SQLOCK_EDATABASE,
@@ -371,10 +365,9 @@ static void test_a_login_without_the_privilege_is_told_so(void **state)
         skip();
     (void)sql_try(&admin, NULL, "DROP USER %s%s", user, host);
     (void)sql_run(&admin, "CREATE USER %s%s %s 'look'", user, host, with);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 4; i++) {
         static const char *const names[] = {"LOCK", "STOCK", "STOCK_ENTRY",
-                                            "STOCK_RESERVATION",
-                                            "STOCK_BUCKET"};
+                                            "STOCK_RESERVATION"};
 
         (void)sql_run(&admin, "GRANT SELECT ON %s%s TO %s%s", f->prefix,
                       names[i], user, host);
@@ -453,8 +446,6 @@ static void test_items_are_compared_by_their_bytes(void **state)
         sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
         int64_t there;
 
-        if (i == SQLOCK_STOCK_BUCKETS)
-            continue;
         options.strategy = (sqlock_stock_strategy)i;
         assert_ok(sqlock_stock_open(&stock, f->a, &options, &f->err));
         assert_fails(SQLOCK_ENOTFOUND,
@@ -488,37 +479,36 @@ static void test_our_tables_must_compare_by_bytes(void **state)
     sqlock_stock *stock = NULL;
 
     options.table_prefix = "loose_";
-    for (int i = 0; i < 4; i++)
-        (void)sql_try(
-            &f->sql, NULL, "DROP TABLE loose_%s",
-            ((const char *const[]){"STOCK", "STOCK_ENTRY", "STOCK_RESERVATION",
-                                   "STOCK_BUCKET"})[i]);
+    for (int i = 0; i < 3; i++)
+        (void)sql_try(&f->sql, NULL, "DROP TABLE loose_%s",
+                      ((const char *const[]){"STOCK", "STOCK_ENTRY",
+                                             "STOCK_RESERVATION"})[i]);
     assert_ok(sqlock_schema_create(f->url, &options, f->layout, &f->err));
     assert_ok(sqlock_stock_schema_create(f->url, &options, &f->err));
     assert_ok(sqlock_registry_open(&registry, f->url, &options, &f->err));
     assert_ok(sqlock_stock_open(&stock, registry, NULL, &f->err));
     sqlock_stock_close(stock);
     if (f->database->bit == ON_SQLITE) {
-        (void)sql_run(&f->sql, "DROP TABLE loose_STOCK_BUCKET");
+        (void)sql_run(&f->sql, "DROP TABLE loose_STOCK_RESERVATION");
         (void)sql_run(&f->sql,
-                      "CREATE TABLE loose_STOCK_BUCKET (ITEM %s, BUCKET "
-                      "INTEGER, QUANTITY INTEGER, PRIMARY KEY (ITEM, BUCKET))",
+                      "CREATE TABLE loose_STOCK_RESERVATION (ORDER_ID %s "
+                      "PRIMARY KEY, STOCK TEXT, STATE TEXT, EXPIRES_AT INTEGER,"
+                      " CREATED_AT INTEGER)",
                       loose_text(f));
     } else {
-        (void)sql_run(&f->sql, "ALTER TABLE loose_STOCK_BUCKET %s ITEM %s %s",
-                      f->database->bit == ON_MYSQL ? "MODIFY" : "ALTER COLUMN",
-                      f->database->bit == ON_MYSQL ? "" : "TYPE",
-                      loose_text(f));
+        (void)sql_run(
+            &f->sql, "ALTER TABLE loose_STOCK_RESERVATION %s ORDER_ID %s %s",
+            f->database->bit == ON_MYSQL ? "MODIFY" : "ALTER COLUMN",
+            f->database->bit == ON_MYSQL ? "" : "TYPE", loose_text(f));
     }
     assert_fails(SQLOCK_ESCHEMA,
                  sqlock_stock_open(&stock, registry, NULL, &f->err));
-    assert_contains(f->err.message, "STOCK_BUCKET.ITEM");
+    assert_contains(f->err.message, "STOCK_RESERVATION.ORDER_ID");
     assert_ok(sqlock_registry_close(registry, &f->err));
-    for (int i = 0; i < 5; i++)
-        (void)sql_run(
-            &f->sql, "DROP TABLE loose_%s",
-            ((const char *const[]){"LOCK", "STOCK", "STOCK_ENTRY",
-                                   "STOCK_RESERVATION", "STOCK_BUCKET"})[i]);
+    for (int i = 0; i < 4; i++)
+        (void)sql_run(&f->sql, "DROP TABLE loose_%s",
+                      ((const char *const[]){"LOCK", "STOCK", "STOCK_ENTRY",
+                                             "STOCK_RESERVATION"})[i]);
 }
 
 static const struct test tests[] = {

@@ -6,9 +6,7 @@
 
 #include <stdio.h>
 
-/* With each strategy, the sum of the item's row and its buckets stays within a
- * 64-bit integer. */
-static void test_row_and_buckets_together_do_not_overflow(void **state)
+static void test_a_full_item_takes_no_more(void **state)
 {
     struct fixture *f = *state;
 
@@ -18,15 +16,14 @@ static void test_row_and_buckets_together_do_not_overflow(void **state)
         const char *item = shop_item(f, 1000);
         sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
         const char *order = shop_order(item, "too many");
-        shop_spread(f, item);
         assert_fails(SQLOCK_EINVAL,
                      sqlock_stock_restore(stock, NULL, order, item,
-                                          INT64_MAX - 998, NULL, &f->err));
+                                          INT64_MAX - 999, NULL, &f->err));
         assert_contains(f->err.message, "more than the column holds");
-        assert_int_equal(shop_there(f, item), 999);
+        assert_int_equal(shop_there(f, item), 1000);
         /* The refused order was not kept; and one less fits. */
         assert_ok(sqlock_stock_restore(stock, NULL, order, item,
-                                       INT64_MAX - 999, NULL, &f->err));
+                                       INT64_MAX - 1000, NULL, &f->err));
         assert_true(shop_read(f, stock, item) == INT64_MAX);
         assert_ok(sqlock_stock_set(stock, NULL, shop_order(item, "none"), item,
                                    0, &answer, &f->err));
@@ -36,30 +33,35 @@ static void test_row_and_buckets_together_do_not_overflow(void **state)
     }
 }
 
-/* The row is set to INT64_MAX past the library, so that the sum with the
- * buckets exceeds 64 bits.  The change to 0 does not fit into an entry: with an
- * order id the item cannot be set, without one it can. */
-static void test_an_item_that_overflowed_can_be_set_right(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_BUCKETS);
-    const char *item = shop_item(f, 1000);
-
-    shop_spread(f, item);
-    shop_set_row(f, item, INT64_MAX);
-    assert_fails(SQLOCK_EINVAL,
-                 sqlock_stock_set(stock, NULL, item, item, 0, NULL, &f->err));
-    assert_contains(f->err.message, "without an order id");
-    assert_int_equal(shop_sum(f, item), 0);
-    assert_ok(sqlock_stock_set(stock, NULL, NULL, item, 7, NULL, &f->err));
-    assert_int_equal(shop_there(f, item), 7);
-    sqlock_stock_close(stock);
-}
-
 static void expect_num(struct fixture *f, const char *table, int64_t expected)
 {
     assert_int_equal(sql_integer(&f->sql, "SELECT num FROM %s", table),
                      expected);
+}
+
+/* The change from a negative quantity does not fit into an entry: with an order
+ * id the item cannot be set, without one it can. */
+static void test_a_change_beyond_a_number_is_not_recorded(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock;
+    char table[64];
+
+    shop_make_goods(f, "debt", table,
+                    f->database->bit == ON_SQLITE
+                        ? "id VARCHAR(80) PRIMARY KEY, num INTEGER"
+                        : "id VARCHAR(80) PRIMARY KEY, num BIGINT");
+    (void)sql_run(&f->sql, "INSERT INTO %s VALUES ('pen', -2)", table);
+    stock = shop_open_described(f, table);
+    assert_fails(SQLOCK_EINVAL, sqlock_stock_set(stock, NULL, f->name, "pen",
+                                                 INT64_MAX, NULL, &f->err));
+    assert_contains(f->err.message, "without an order id");
+    expect_num(f, table, -2);
+    assert_ok(
+        sqlock_stock_set(stock, NULL, NULL, "pen", INT64_MAX, NULL, &f->err));
+    expect_num(f, table, INT64_MAX);
+    sqlock_stock_close(stock);
+    (void)sql_run(&f->sql, "DROP TABLE %s", table);
 }
 
 /* Restore in a transaction on the adopted connection of f->sql, and commit.  If
@@ -119,8 +121,8 @@ static void test_a_narrow_column_is_not_filled_beyond_its_end(void **state)
     (void)sql_run(&f->sql, "DROP TABLE %s", table);
 }
 
-/* Open a stock on the table "goods" by a strategy that deducts from rows;
- * BUCKETS stands for the same table with a version. */
+/* Open a stock on the table "goods" by that strategy; with COALESCED it has a
+ * version. */
 static sqlock_stock *open_goods(struct fixture *f, const char *table,
                                 sqlock_stock_strategy strategy)
 {
@@ -128,10 +130,8 @@ static sqlock_stock *open_goods(struct fixture *f, const char *table,
     sqlock_stock *stock = NULL;
 
     options.strategy = strategy;
-    if (strategy == SQLOCK_STOCK_BUCKETS) {
-        options.strategy = SQLOCK_STOCK_CONDITIONAL;
+    if (strategy == SQLOCK_STOCK_COALESCED)
         options.version_column = "ver";
-    }
     assert_ok(sqlock_stock_open(&stock, f->a, &options, &f->err));
     return stock;
 }
@@ -219,8 +219,8 @@ static void test_an_item_beyond_its_column_is_not_there(void **state)
 }
 
 static const struct test tests[] = {
-    TEST(test_row_and_buckets_together_do_not_overflow),
-    TEST(test_an_item_that_overflowed_can_be_set_right),
+    TEST(test_a_full_item_takes_no_more),
+    TEST(test_a_change_beyond_a_number_is_not_recorded),
     TEST_ON(test_a_narrow_column_is_not_filled_beyond_its_end, ON_SERVERS, 0),
     TEST_ON(test_what_is_no_integer_is_left_alone, ON_SQLITE, 0),
     TEST(test_an_item_beyond_its_column_is_not_there),

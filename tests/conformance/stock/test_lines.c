@@ -53,35 +53,7 @@ static int deduct_by(struct fixture *f, sqlock_stock *stock,
     return rc;
 }
 
-/* The row has too little, until what is in the buckets is added to it. */
-static void test_a_line_that_was_gathered_from_buckets_is_done(void **state)
-{
-    struct fixture *f = *state;
-
-    each_strategy
-    {
-        sqlock_stock *stock = shop_open(f, strategy);
-
-        each_way
-        {
-            sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
-            sqlock_stock_line line = {.item = shop_item(f, 10), .quantity = 5};
-            int rc;
-
-            shop_spread(f, line.item);
-            rc = deduct_by(f, stock, way, &line, 1, &answer);
-            assert_ok(rc);
-            assert_int_equal(line.result, 0);
-            assert_int_equal(line.left, 4);
-            assert_int_equal(answer.left, 4);
-            assert_int_equal(shop_there(f, line.item), 4);
-        }
-        sqlock_stock_close(stock);
-    }
-}
-
-/* A reservation of an item that is in buckets. */
-static void test_a_reserved_line_from_buckets_is_done(void **state)
+static void test_a_reserved_line_is_done(void **state)
 {
     struct fixture *f = *state;
 
@@ -90,48 +62,12 @@ static void test_a_reserved_line_from_buckets_is_done(void **state)
         sqlock_stock *stock = shop_open(f, strategy);
         sqlock_stock_line line = {.item = shop_item(f, 10), .quantity = 5};
 
-        shop_spread(f, line.item);
         for (int i = 0; i < 2; i++) {
             assert_ok(sqlock_stock_reserve(
                 stock, NULL, shop_order(line.item, "reserve"), &line, 1,
                 SHOP_LONG_MS, NULL, &f->err));
             assert_int_equal(line.result, 0);
-            assert_int_equal(line.left, 4);
-        }
-        sqlock_stock_close(stock);
-    }
-}
-
-/* The sum of the row and the buckets of an item exceeds a 64-bit integer. */
-static void test_a_line_that_is_too_much_to_gather_is_named(void **state)
-{
-    struct fixture *f = *state;
-
-    each_strategy
-    {
-        sqlock_stock *stock = shop_open(f, strategy);
-
-        each_way
-        {
-            sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
-            const char *first = shop_item(f, 10);
-            const char *full = shop_order(first, "full"); /* by name behind */
-            sqlock_stock_line lines[] = {{.item = full, .quantity = INT64_MAX},
-                                         {.item = first, .quantity = 3}};
-            int rc;
-
-            assert_ok(
-                sqlock_stock_set(stock, NULL, NULL, full, 1000, NULL, &f->err));
-            shop_spread(f, full);
-            shop_set_row(f, full, INT64_MAX - 1);
-            rc = deduct_by(f, stock, way, lines, 2, &answer);
-            assert_fails(SQLOCK_EINVAL, rc);
-            assert_int_equal(lines[0].result, SQLOCK_EINVAL);
-            assert_int_equal(lines[0].left, -1);
-            assert_int_equal(lines[1].result, SQLOCK_ECANCELED);
-            assert_int_equal(answer.line, 0);
-            assert_int_equal(answer.left, -1);
-            assert_int_equal(shop_there(f, first), 10);
+            assert_int_equal(line.left, 5);
         }
         sqlock_stock_close(stock);
     }
@@ -150,10 +86,9 @@ static void test_a_line_knows_what_is_left_without_an_answer(void **state)
             sqlock_stock_line line = {.item = shop_item(f, 10), .quantity = 1};
             int rc;
 
-            shop_spread(f, line.item);
             rc = deduct_by(f, stock, way, &line, 1, NULL);
             assert_ok(rc);
-            assert_int_equal(line.left, 8);
+            assert_int_equal(line.left, 9);
         }
         sqlock_stock_close(stock);
     }
@@ -199,9 +134,7 @@ static void test_lines_that_are_not_sent_keep_no_old_answer(void **state)
 }
 
 static const struct test tests[] = {
-    TEST(test_a_line_that_was_gathered_from_buckets_is_done),
-    TEST(test_a_reserved_line_from_buckets_is_done),
-    TEST(test_a_line_that_is_too_much_to_gather_is_named),
+    TEST(test_a_reserved_line_is_done),
     TEST(test_a_line_knows_what_is_left_without_an_answer),
     TEST(test_lines_that_are_not_sent_keep_no_old_answer),
 };

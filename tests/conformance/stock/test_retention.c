@@ -244,7 +244,7 @@ static void create_stock(struct fixture *f, const sqlock_options *options)
 static void test_init_gives_an_old_table_its_index(void **state)
 {
     static const char *const names[] = {"LOCK", "STOCK", "STOCK_RESERVATION",
-                                        "STOCK_BUCKET", "STOCK_ENTRY"};
+                                        "STOCK_ENTRY"};
     struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     bool tells_of_index = false;

@@ -17,68 +17,6 @@ static sqlock_tx *begin(struct fixture *f)
     return tx;
 }
 
-static void commit(struct fixture *f, sqlock_tx *tx)
-{
-    assert_ok(sqlock_tx_commit(tx, &f->err));
-}
-
-static void test_it_finds_what_is_in_buckets(void **state)
-{
-    struct fixture *f = *state;
-
-    each_strategy
-    {
-        sqlock_stock *stock = shop_open(f, strategy);
-        const char *item = shop_item(f, 10);
-        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
-        sqlock_tx *tx;
-
-        shop_spread(f, item);
-        tx = begin(f);
-        assert_ok(
-            sqlock_stock_deduct(stock, tx, NULL, item, 7, &answer, &f->err));
-        assert_int_equal(answer.left, 2);
-        assert_fails(
-            SQLOCK_EINSUFFICIENT,
-            sqlock_stock_deduct(stock, tx, NULL, item, 3, &answer, &f->err));
-        assert_int_equal(answer.left, 2);
-        commit(f, tx);
-        assert_int_equal(shop_there(f, item), 2);
-        sqlock_stock_close(stock);
-    }
-}
-
-/* The sum of the item's row and its buckets exceeds a 64-bit integer.  A
- * strategy that finds too little in the row empties the buckets, and then
- * cannot add their quantity to the row: the buckets must get it back. */
-static void test_a_refusal_leaves_the_buckets_as_they_were(void **state)
-{
-    struct fixture *f = *state;
-
-    each_strategy
-    {
-        sqlock_stock *stock = shop_open(f, strategy);
-        const char *item = shop_item(f, 1000);
-        sqlock_tx *tx;
-        char table[64];
-
-        shop_spread(f, item);
-        shop_set_row(f, item, INT64_MAX - 1);
-        tx = begin(f);
-        assert_fails(SQLOCK_EINVAL,
-                     sqlock_stock_deduct(stock, tx, NULL, item, INT64_MAX, NULL,
-                                         &f->err));
-        commit(f, tx);
-        assert_int_equal(sql_integer(&f->sql,
-                                     "SELECT SUM(QUANTITY) FROM %s "
-                                     "WHERE ITEM = '%s'",
-                                     shop_table(f, "STOCK_BUCKET", table),
-                                     item),
-                         999);
-        sqlock_stock_close(stock);
-    }
-}
-
 /* Let each ROLLBACK TO SAVEPOINT be cancelled, as by a server. */
 static int cancel_the_way_back(void *context, const struct tap_event *event)
 {
@@ -124,8 +62,6 @@ static void test_a_transaction_of_another_registry_is_refused(void **state)
 }
 
 static const struct test tests[] = {
-    TEST(test_it_finds_what_is_in_buckets),
-    TEST(test_a_refusal_leaves_the_buckets_as_they_were),
     TEST(test_what_cannot_be_taken_back_is_not_committed),
     TEST(test_a_transaction_of_another_registry_is_refused),
 };

@@ -46,7 +46,7 @@ static void make_tables(struct fixture *f)
 static void drop_tables(struct fixture *f)
 {
     static const char *const tables[] = {"STOCK_ENTRY", "STOCK_RESERVATION",
-                                         "STOCK_BUCKET", "STOCK", "DONE"};
+                                         "STOCK", "DONE"};
 
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         (void)sql_try(&f->sql, NULL, "DROP TABLE %s%s", f->prefix, tables[i]);

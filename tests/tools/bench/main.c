@@ -105,7 +105,10 @@ static void drop(const struct site *site, const char *prefix, const char *name)
 static void close_site(struct site *site)
 {
     static const char *const ours[] = {
-        "LOCK", "STOCK", "STOCK_ENTRY", "STOCK_RESERVATION", "STOCK_BUCKET",
+        "LOCK",
+        "STOCK",
+        "STOCK_ENTRY",
+        "STOCK_RESERVATION",
     };
     static const char *const floors[] = {"LOCK", "ITEM", "SALE"};
     size_t i;

@@ -15,7 +15,7 @@ peers=
 declare -A cases=(
     [pairs]="--clients 1,4,16,64,64p --cases floor,pair,pooled$peers"
     [stock-curve]='--clients 2,4,8,16,32,64,128,200
-        --cases sale,pessimistic,conditional,buckets,coalesced'
+        --cases sale,pessimistic,conditional,coalesced'
     [stock-ways]='--clients 1,4,16,64,64p --cases stock'
     [waiting]='--clients 8,8p --hold 0.1 --cases waiting'
 )

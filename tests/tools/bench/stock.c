@@ -317,7 +317,6 @@ static int sell_order(void *opaque, unsigned client,
 SETUPS(conditional, SQLOCK_STOCK_CONDITIONAL)
 SETUPS(pessimistic, SQLOCK_STOCK_PESSIMISTIC)
 SETUPS(optimistic, SQLOCK_STOCK_OPTIMISTIC)
-SETUPS(buckets, SQLOCK_STOCK_BUCKETS)
 SETUPS(coalesced, SQLOCK_STOCK_COALESCED)
 
 #define BASE "sale"
@@ -361,7 +360,6 @@ const struct bench_case bench_stock_cases[] = {
     SELLER(pessimistic, "sqlock's FOR UPDATE"),
     SELLER(optimistic, "compare and set by version"),
     SELLER(conditional, "one UPDATE where there is enough"),
-    SELLER(buckets, "one item over 16 rows"),
     SELLER(coalesced, "one thread sells for all that wait"),
     {.name = NULL},
 };

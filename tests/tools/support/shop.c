@@ -8,7 +8,7 @@
 #include "sqlock/stock.h"
 
 static const char *const tables[] = {"STOCK", "STOCK_ENTRY",
-                                     "STOCK_RESERVATION", "STOCK_BUCKET"};
+                                     "STOCK_RESERVATION"};
 
 const char *shop_table(const struct fixture *f, const char *name, char out[64])
 {

@@ -3,7 +3,7 @@
 [.[].results[] | select(.database == $database and (.processes | not))] as $all |
 [["sale", "FOR UPDATE, no sqlock"], ["pessimistic", "pessimistic"],
  ["optimistic", "optimistic"], ["conditional", "conditional"],
- ["buckets", "buckets"], ["coalesced", "coalesced"]
+ ["coalesced", "coalesced"]
  | . as [$case, $title] |
  {$case, $title,
   counts: [$all[] | select(.case == $case) | .clients] | unique} |

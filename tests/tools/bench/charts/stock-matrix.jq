@@ -2,7 +2,7 @@
 # callers that ran with and without order rows, first all of those without, then
 # all of those with; a column for each way to sell.
 [.[].results[] | select(.database == $database)] as $all |
-["pessimistic", "optimistic", "conditional", "buckets", "coalesced" |
+["pessimistic", "optimistic", "conditional", "coalesced" |
  select(. as $way | any($all[]; .case == $way + "+order"))] as $ways |
 [("", "+order") as $suffix |
  [$all[] | select(.case == "sale+order") | [.processes, .clients]] | unique[] |

@@ -5,7 +5,7 @@
 def ratio($way; $suffix; $processes; $count):
     first(($all[] | select(.case == $way + $suffix and .clients == $count and
                            .processes == $processes) | .ratio), "?");
-["pessimistic", "optimistic", "conditional", "buckets",
+["pessimistic", "optimistic", "conditional",
  "coalesced" | select(. as $way | any($all[]; .case == $way))] as $ways |
 def most($processes):
     [$all[] | select(.processes == $processes)] as $these |
