@@ -48,13 +48,6 @@ static void copy_id(char out[SQLOCK_KEY_SIZE], const sqlock_value *cell)
     out[length] = '\0';
 }
 
-bool lk_holder_is_break(const char *holder)
-{
-    static const char broken[] = "broken by ";
-
-    return strncmp(holder, broken, sizeof broken - 1) == 0;
-}
-
 /* Return the holder of the lease, or NULL if that is unknown.  A HOLDER that
  * does not begin with the row's CLIENT_ID was left by an earlier holder: the
  * present holder is a Spring peer, which does not know the column.  Spring's

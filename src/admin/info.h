@@ -12,10 +12,6 @@ enum { LK_INFO_CLIENT = 1, LK_INFO_QUEUE = 8, LK_INFO_SHARERS };
 
 #define LK_INFO_PEER "peer" /* the name of a holder that does not run sqlock */
 
-/* Return whether the text of a holder says that somebody has broken the
- * lease. */
-bool lk_holder_is_break(const char *holder);
-
 /* Run a statement that only reads.  The caller clears the result, also after a
  * failure. */
 int lk_info_read(struct lk_store *store, sqlock_statement_kind kind,

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "admin/info.h"
+#include "admin/sharers.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"

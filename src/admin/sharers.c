@@ -13,6 +13,13 @@
 #include "base/writer.h"
 #include "lease/sharer.h"
 
+bool lk_holder_is_break(const char *holder)
+{
+    static const char broken[] = "broken by ";
+
+    return strncmp(holder, broken, sizeof broken - 1) == 0;
+}
+
 static double seconds(int64_t us)
 {
     return us > 0 ? (double)us / 1e6 : 0;

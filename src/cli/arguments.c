@@ -221,7 +221,7 @@ static int check_help(const cli *app)
     return CLI_USAGE;
 }
 
-int cli_parse(cli *app, char **words)
+int cli_parse(cli *app, char **words, cli_finder find)
 {
     const cli_option shared[] = {
         {"url", .text = &app->settings[CLI_URL]},
@@ -259,7 +259,7 @@ int cli_parse(cli *app, char **words)
         at = next_word(&state, words, at);
     }
     if (words[at] != NULL) {
-        app->command = cli_find_command(words[at]);
+        app->command = find(words[at]);
         if (app->command == NULL)
             return CLI_USAGE;
         if (app->command->options != NULL)

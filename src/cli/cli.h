@@ -123,12 +123,12 @@ extern const cli_command cli_doctor;
 /* ----------------------------------------------------------- arguments -- */
 
 /** Return the command of that name; NULL, after a message: there is none. */
-const cli_command *cli_find_command(const char *name);
+typedef const cli_command *(*cli_finder)(const char *name);
 
 /** Read the command line into @p app, which is otherwise empty and keeps
  *  pointers to @p words; the first word is the name of the program.  @return
  *  CLI_OK, or an exit status after a message */
-int cli_parse(cli *app, char **words);
+int cli_parse(cli *app, char **words, cli_finder find);
 
 /** Read the value of an option.  @param command  name for the message; NULL:
  *  none  @return false, after a message: not such a value */

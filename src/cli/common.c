@@ -23,13 +23,6 @@ const char *cli_url(const cli *app)
     return url;
 }
 
-const char *cli_region(const cli *app)
-{
-    const char *region = app->settings[CLI_REGION];
-
-    return region != NULL && *region != '\0' ? region : "DEFAULT";
-}
-
 int cli_key_rule(const cli *app, sqlock_key_rule *rule)
 {
     static const char *const rules[] = {"current", "legacy", "raw", NULL};
@@ -135,4 +128,10 @@ int cli_create_tables(const cli *app, const cli_tables *tables, bool *was_there)
         return CLI_OK;
     return cli_print_json(
         json_pack("{s:s*, s:b}", "layout", layout, "created", !*was_there));
+}
+
+int cli_no_lock(const cli *app)
+{
+    cli_error("no lock \"%s\" in region %s", app->args[0], cli_region(app));
+    return CLI_NO;
 }

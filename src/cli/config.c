@@ -381,3 +381,10 @@ bool cli_settings_for_child(const cli *app, char *entries[CLI_SETTINGS + 1])
     free(url);
     return is_whole;
 }
+
+const char *cli_region(const cli *app)
+{
+    const char *region = app->settings[CLI_REGION];
+
+    return region != NULL && *region != '\0' ? region : "DEFAULT";
+}

@@ -106,7 +106,7 @@ static const char *meaning_of(const char *name)
     return NULL;
 }
 
-const cli_command *cli_find_command(const char *name)
+static const cli_command *find_command(const char *name)
 {
     cli_guess guess = {.word = name};
     const char *meaning = meaning_of(name);
@@ -160,7 +160,7 @@ static int run(cli *app)
 
 static int dispatch(cli *app, char **words)
 {
-    int status = cli_parse(app, words);
+    int status = cli_parse(app, words, find_command);
 
     cli_set_verbosity(app->quiet, app->verbose);
     if (status != CLI_OK) {

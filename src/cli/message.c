@@ -126,9 +126,3 @@ int cli_fail(const sqlock_error *err)
             "keep it in PGPASSFILE, ~/.my.cnf or a configuration file");
     return cli_status_of(err->code);
 }
-
-int cli_no_lock(const cli *app)
-{
-    cli_error("no lock \"%s\" in region %s", app->args[0], cli_region(app));
-    return CLI_NO;
-}

@@ -324,24 +324,6 @@ int sqlock_quorum_release(sqlock_quorum *quorum, int *results,
 
 /* --- what can be asked --- */
 
-int64_t lk_quorum_left_ms(const sqlock_quorum *quorum)
-{
-    int64_t left_ms[SQLOCK_QUORUM_MAX] = {0}; /* the longest first */
-
-    for (size_t i = 0; i < quorum->count; i++) {
-        const struct lk_member *member = &quorum->members[i];
-        int64_t one_ms = member->state == LK_MEMBER_HELD
-                             ? sqlock_remaining_ms(member->lock)
-                             : 0;
-        size_t at = i;
-
-        for (; at > 0 && left_ms[at - 1] < one_ms; at--)
-            left_ms[at] = left_ms[at - 1];
-        left_ms[at] = one_ms;
-    }
-    return left_ms[quorum->need - 1];
-}
-
 int64_t sqlock_quorum_remaining_ms(sqlock_quorum *quorum)
 {
     int64_t left_ms = 0;

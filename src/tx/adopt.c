@@ -15,17 +15,12 @@
 #include "base/error.h"
 #include "tx/tx.h"
 
-/* The statements that a connection keeps, if the database has them; the first
- * one is its proof. */
-static const sqlock_statement_kind prepared[] = {SQLOCK_SQL_TX_GUARD,
-                                                 SQLOCK_SQL_TX_ASSERT};
-#define PREPARED (sizeof prepared / sizeof *prepared)
-
-/* Calls of these statements, which tell the types of their parameters. */
+/* Calls of the statements that a connection keeps (run.c), which tell the types
+ * of their parameters. */
 struct calls {
-    sqlock_statement statements[PREPARED];
-    sqlock_value values[PREPARED][LK_PLACES_MAX];
-    sqlock_call list[PREPARED];
+    sqlock_statement statements[LK_TX_PREPARED];
+    sqlock_value values[LK_TX_PREPARED][LK_PLACES_MAX];
+    sqlock_call list[LK_TX_PREPARED];
     size_t count;
 };
 
@@ -37,9 +32,9 @@ static void fill(struct calls *calls, const struct lk_store *store)
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, "");
     lk_argument_integer(&arguments, SQLOCK_P_TOKEN, 0);
     calls->count = 0;
-    for (size_t kind = 0; kind < PREPARED; kind++) {
+    for (size_t kind = 0; kind < LK_TX_PREPARED; kind++) {
         const struct lk_statement *statement =
-            &store->statements[prepared[kind]];
+            &store->statements[lk_tx_prepared[kind]];
         size_t i = calls->count;
 
         if (statement->text == NULL)
@@ -134,16 +129,6 @@ static int prepare(sqlock_tx *tx, sqlock_error *err)
     tx->known.is_bare = rc < 0;
     lk_known_note(&tx->store->db.known, &tx->known);
     return rc == SQLOCK_EUNREACHABLE ? rc : 0;
-}
-
-bool lk_tx_is_prepared(const sqlock_tx *tx, sqlock_statement_kind kind)
-{
-    bool is_among = false;
-
-    for (size_t i = 0; i < PREPARED; i++)
-        is_among = is_among || prepared[i] == kind;
-    return is_among && tx->has_prepared &&
-           tx->part->is_prepared(tx->connection->state);
 }
 
 void lk_tx_remember(sqlock_tx *tx)

@@ -18,6 +18,9 @@ const struct lk_retry_policy lk_tx_waiting = {
     .last = LK_RETRY_AT_DEADLINE,
 };
 
+const sqlock_statement_kind lk_tx_prepared[LK_TX_PREPARED] = {
+    SQLOCK_SQL_TX_GUARD, SQLOCK_SQL_TX_ASSERT};
+
 int64_t lk_tx_deadline(const sqlock_tx *tx)
 {
     return tx->is_adopted ? LK_NEVER : lk_store_deadline(tx->store);
@@ -237,6 +240,16 @@ bool lk_tx_has(const sqlock_tx *tx, sqlock_statement_kind kind)
     return tx->store->statements[kind].text != NULL;
 }
 
+bool lk_tx_is_prepared(const sqlock_tx *tx, sqlock_statement_kind kind)
+{
+    bool is_among = false;
+
+    for (size_t i = 0; i < LK_TX_PREPARED; i++)
+        is_among = is_among || lk_tx_prepared[i] == kind;
+    return is_among && tx->has_prepared &&
+           tx->part->is_prepared(tx->connection->state);
+}
+
 void lk_tx_statement(const sqlock_tx *tx, sqlock_statement_kind kind,
                      sqlock_statement *out)
 {
@@ -387,17 +400,4 @@ int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
     tx->is_altered = true;
     rc = lk_tx_query(tx, sql, parameters, count, result, err);
     return rc == SQLOCK_ELOST ? end_uncertain(tx, err) : rc;
-}
-
-sqlock_value sqlock_integer(int64_t integer)
-{
-    return (sqlock_value){.type = SQLOCK_INT64, .integer = integer};
-}
-
-sqlock_value sqlock_text(const char *text)
-{
-    if (text == NULL)
-        return (sqlock_value){.type = SQLOCK_NULL};
-    return (sqlock_value){
-        .type = SQLOCK_TEXT, .text = text, .length = strlen(text)};
 }

@@ -157,25 +157,6 @@ void lk_tx_write_expression(FILE *out, const char *expression,
     lk_names_write(out, expression, names);
 }
 
-int lk_tx_check_value(const char *what, const sqlock_value *value,
-                      sqlock_error *err)
-{
-    if (value == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "%s is missing", what);
-    switch (value->type) {
-    case SQLOCK_NULL:
-    case SQLOCK_INT64:
-        return 0;
-    case SQLOCK_TEXT:
-        if (value->text != NULL && strlen(value->text) == value->length)
-            return 0;
-        return lk_error(err, SQLOCK_EINVAL,
-                        "%s is a text without its length: use sqlock_text()",
-                        what);
-    }
-    return lk_error(err, SQLOCK_EINVAL, "%s has an unknown type", what);
-}
-
 int lk_tx_key_read(struct lk_tx_key *out, const sqlock_tx *tx,
                    const sqlock_value *key, sqlock_error *err)
 {

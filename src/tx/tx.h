@@ -1,11 +1,12 @@
 /*
  * tx.h - the struct of a transaction; for src/tx and src/stock
  *
- * tx.c begins and ends a transaction, adopt.c joins or begins one on a
- * connection of the application, run.c sends its statements, lock.c locks names
- * and rows, guard.c guards leases, table.c checks and quotes the names of
- * the application's tables, fence.c and version.c write to those tables, and
- * retry.c runs a function in one transaction after another.
+ * begin.c begins a transaction, adopt.c joins or begins one on a connection of
+ * the application, run.c sends its statements, end.c ends it, lock.c locks
+ * names and rows, guard.c guards leases, table.c checks and quotes the names of
+ * the application's tables, value.c checks its values, fence.c and version.c
+ * write to those tables, and retry.c runs a function in one transaction after
+ * another.
  */
 #ifndef LK_TX_H
 #define LK_TX_H
@@ -69,7 +70,7 @@ struct sqlock_tx {
     bool is_on_standby; /* the server has refused to write */
 };
 
-/* --- tx.c --- */
+/* --- begin.c --- */
 
 /* Make a transaction that has no connection yet, or free one that has none any
  * more.  Return 0, EINVAL, ENOTSUP, ENOMEM, or as lk_store_check(). */
@@ -88,10 +89,6 @@ void lk_tx_let_go(sqlock_tx *tx, bool may_use);
 
 /* Remember what was learnt of an adopted connection. */
 void lk_tx_remember(sqlock_tx *tx);
-
-/* Return whether an adopted connection has that statement prepared since an
- * earlier adoption. */
-bool lk_tx_is_prepared(const sqlock_tx *tx, sqlock_statement_kind kind);
 
 /* Find out, unless it is known, whether the transaction has a snapshot that
  * hides newer rows.  Takes no snapshot.  Return 0 or an error. */
@@ -136,6 +133,14 @@ int lk_tx_query_at(sqlock_tx *tx, sqlock_statement statement,
                    sqlock_error *err);
 /* Return whether the database has the statement. */
 bool lk_tx_has(const sqlock_tx *tx, sqlock_statement_kind kind);
+/* The statements that a connection keeps which is adopted again, if the
+ * database has them; the first one is its proof. */
+#define LK_TX_PREPARED 2
+extern const sqlock_statement_kind lk_tx_prepared[LK_TX_PREPARED];
+
+/* Return whether an adopted connection has that statement prepared since an
+ * earlier adoption. */
+bool lk_tx_is_prepared(const sqlock_tx *tx, sqlock_statement_kind kind);
 /* Set *out to a statement about the lock table as the driver gets it: on an
  * adopted connection without a number, if it would be prepared now and outlive
  * the transaction. */
@@ -201,6 +206,13 @@ int lk_tx_check_nodes(sqlock_tx *tx, sqlock_error *err);
 /* Pauses between attempts at a row that another session has locked (run.c). */
 extern const struct lk_retry_policy lk_tx_waiting;
 
+/* --- value.c --- */
+
+/* Check that a value can be bound; `what` stands for it in the message.  Return
+ * 0 or EINVAL. */
+int lk_tx_check_value(const char *what, const sqlock_value *value,
+                      sqlock_error *err);
+
 /* --- table.c --- */
 
 /* Columns of a sqlock_table that are needed besides the key. */
@@ -252,11 +264,6 @@ int lk_tx_check_roles(const struct lk_tx_role *roles, size_t count,
 /* Write an SQL expression of the driver about that column. */
 void lk_tx_write_expression(FILE *out, const char *expression,
                             const char *column);
-
-/* Check that a value can be bound; `what` stands for it in the message.  Return
- * 0 or EINVAL. */
-int lk_tx_check_value(const char *what, const sqlock_value *value,
-                      sqlock_error *err);
 
 /* A key of the application as it is sent. */
 struct lk_tx_key {

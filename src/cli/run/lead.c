@@ -25,7 +25,7 @@ static bool goes_on(const run_report *report, int status)
 
     if (status == CLI_OK || report->was_told ||
         (report->was_hung_up && report->has_ended &&
-         run_signals_ended(report->wait_status, SIGHUP)))
+         run_ended_by(report->wait_status, SIGHUP)))
         return false;
     for (i = 0; i < sizeof causes / sizeof causes[0]; i++) {
         if (strcmp(report->cause, causes[i]) == 0)

@@ -251,10 +251,6 @@ bool run_signals_tell_to_end(int number);
  *  but HUP does one whose terminal has hung up. */
 bool run_signals_end_wait(run_signals *signals, int number);
 
-/** Return whether a command, which has ended with @p wait_status of waitpid(),
- *  was ended by the signal, itself or as a shell tells it of its command. */
-bool run_signals_ended(int wait_status, int number);
-
 /** Give a signal that is passed on the next serial number. */
 void run_signals_count(run_signals *signals, int number);
 
@@ -502,6 +498,10 @@ typedef struct run_terminal {
 /** Open sqlock's terminal, wherever its standard files lead.  @return a
  *  descriptor; -1: there is none, or it has hung up */
 int run_terminal_open(void);
+
+/** Return whether a command, which has ended with @p wait_status of waitpid(),
+ *  was ended by the signal, itself or as a shell tells it of its command. */
+bool run_ended_by(int wait_status, int number);
 
 /** Return whether it has one that has not hung up. */
 bool run_terminal_exists(void);

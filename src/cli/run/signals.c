@@ -119,13 +119,6 @@ int run_signals_await_reader(run_signals *signals, int fd)
     }
 }
 
-bool run_signals_ended(int wait_status, int number)
-{
-    return WIFSIGNALED(wait_status)
-               ? WTERMSIG(wait_status) == number
-               : WEXITSTATUS(wait_status) == CLI_SIGNALLED + number;
-}
-
 void run_signals_count(run_signals *signals, int number)
 {
     signals->serial++;

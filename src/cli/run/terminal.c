@@ -20,6 +20,13 @@
 
 #include "base/secret.h"
 
+bool run_ended_by(int wait_status, int number)
+{
+    return WIFSIGNALED(wait_status)
+               ? WTERMSIG(wait_status) == number
+               : WEXITSTATUS(wait_status) == CLI_SIGNALLED + number;
+}
+
 int run_terminal_open(void)
 {
     return open("/dev/tty", O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
@@ -197,6 +204,6 @@ bool run_terminal_end(run_terminal *terminal, int wait_status)
     if (was_given && WIFSIGNALED(wait_status) &&
         WTERMSIG(wait_status) == SIGINT && getpgrp() != getpid())
         (void)kill(0, SIGINT);
-    return was_given && (run_signals_ended(wait_status, SIGINT) ||
-                         run_signals_ended(wait_status, SIGQUIT));
+    return was_given && (run_ended_by(wait_status, SIGINT) ||
+                         run_ended_by(wait_status, SIGQUIT));
 }

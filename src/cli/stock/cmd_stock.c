@@ -34,20 +34,6 @@ static const cli_option stock_options[] = {
     {"print", .flag = &is_print, .actions = OF_INIT},
     {.name = NULL}};
 
-int stock_refuse(const sqlock_error *err)
-{
-    int status = cli_fail(err);
-
-    return err->code == SQLOCK_EEXPIRED ? CLI_NO : status;
-}
-
-int stock_misuse(const stock_till *used, const char *what)
-{
-    cli_error("stock %s: %s; see `sqlock stock --help`", used->app->args[0],
-              what);
-    return CLI_USAGE;
-}
-
 /* ------------------------------------------------------------ the tables -- */
 
 static bool has_tables(const char *url, const sqlock_options *options)

@@ -136,6 +136,10 @@ void lk_mysql_reader_free(struct lk_mysql_reader *reader);
 int lk_mysql_read_text(struct lk_mysql_connection *connection,
                        sqlock_result *result, sqlock_error *err);
 
+/** Replace ENOMEM, as the result of reading a result, by EUNCERTAIN: the
+ *  statement was executed, and its outcome is unknown. */
+int lk_mysql_unread(int rc, sqlock_error *err);
+
 /** Close the prepared statement with that id, if there is one. */
 void lk_mysql_unprepare(struct lk_mysql_connection *connection, uint32_t id);
 
@@ -159,6 +163,10 @@ extern const sqlock_driver lk_driver_mysql;
  *  @retval any other  as sqlock_driver.commit */
 int lk_mysql_commit_by(struct lk_mysql_connection *connection, const char *text,
                        int64_t deadline_ns, sqlock_error *err);
+
+int lk_mysql_begin(void *handle, int64_t deadline_ns, sqlock_error *err);
+int lk_mysql_commit(void *handle, int64_t deadline_ns, sqlock_error *err);
+int lk_mysql_rollback(void *handle, int64_t deadline_ns, sqlock_error *err);
 
 /** Statements that a session keeps by their names (again.c):
  *  sqlock_transactions.prepare, .resume, .is_prepared and .commit_same. */

@@ -180,15 +180,6 @@ static int drain(struct lk_mysql_connection *connection, MYSQL_STMT *prepared,
                                               LK_MYSQL_RUNNING, err);
 }
 
-/* Replace the ENOMEM of reading a result by EUNCERTAIN: the statement was
- * executed, and its outcome is unknown. */
-static int unread(int rc, sqlock_error *err)
-{
-    return rc != SQLOCK_ENOMEM ? rc
-                               : lk_error(err, SQLOCK_EUNCERTAIN,
-                                          "out of memory for the answer");
-}
-
 /* Read a statement's rows, or its row count and insert id.  After a failure the
  * statement is closed: if the server ends a result with an error, Connector/C
  * still expects rows, and would wait for them at the statement's next use. */
@@ -201,8 +192,8 @@ static int finish(struct lk_mysql_connection *connection,
     int rc = 0;
 
     if (mysql_stmt_field_count(prepared) > 0) {
-        rc =
-            unread(lk_mysql_read_prepared(connection, place, result, err), err);
+        rc = lk_mysql_unread(
+            lk_mysql_read_prepared(connection, place, result, err), err);
     } else {
         result->affected = (int64_t)mysql_stmt_affected_rows(prepared);
         if (statement->insert_id != SQLOCK_INSERT_ID_UNUSED)
@@ -230,37 +221,6 @@ static int run_prepared(struct lk_mysql_connection *connection,
         rc = finish(connection, statement, result, err);
     if (statement->id == 0)
         lk_mysql_unprepare(connection, 0);
-    return rc;
-}
-
-int lk_mysql_run_text(struct lk_mysql_connection *connection, const char *text,
-                      sqlock_result *result, sqlock_error *err)
-{
-    MYSQL *mysql = connection->mysql;
-    bool is_first = true;
-    int next = 0;
-    int rc = 0;
-
-    /* Connector/C returns -1 if it could not send.  From mysql_next_result(),
-       -1 means only that there are no more results. */
-    if (mysql_real_query(mysql, text, strlen(text)) != 0)
-        return lk_mysql_fail(connection, LK_MYSQL_RUNNING, err);
-    for (; next == 0; next = mysql_next_result(mysql)) {
-        sqlock_result ignored = {0};
-        int one;
-
-        one = unread(
-            lk_mysql_read_text(connection, is_first ? result : &ignored, err),
-            err);
-        sqlock_result_clear(&ignored);
-        is_first = false;
-        if (rc == 0)
-            rc = one;
-        if (connection->is_broken)
-            return rc;
-    }
-    if (next > 0 && rc == 0)
-        rc = lk_mysql_fail(connection, LK_MYSQL_RUNNING, err);
     return rc;
 }
 

@@ -322,3 +322,43 @@ int lk_mysql_read_text(struct lk_mysql_connection *connection,
     mysql_free_result(rows);
     return rc;
 }
+
+/* Replace the ENOMEM of reading a result by EUNCERTAIN: the statement was
+ * executed, and its outcome is unknown. */
+int lk_mysql_unread(int rc, sqlock_error *err)
+{
+    return rc != SQLOCK_ENOMEM ? rc
+                               : lk_error(err, SQLOCK_EUNCERTAIN,
+                                          "out of memory for the answer");
+}
+
+int lk_mysql_run_text(struct lk_mysql_connection *connection, const char *text,
+                      sqlock_result *result, sqlock_error *err)
+{
+    MYSQL *mysql = connection->mysql;
+    bool is_first = true;
+    int next = 0;
+    int rc = 0;
+
+    /* Connector/C returns -1 if it could not send.  From mysql_next_result(),
+       -1 means only that there are no more results. */
+    if (mysql_real_query(mysql, text, strlen(text)) != 0)
+        return lk_mysql_fail(connection, LK_MYSQL_RUNNING, err);
+    for (; next == 0; next = mysql_next_result(mysql)) {
+        sqlock_result ignored = {0};
+        int one;
+
+        one = lk_mysql_unread(
+            lk_mysql_read_text(connection, is_first ? result : &ignored, err),
+            err);
+        sqlock_result_clear(&ignored);
+        is_first = false;
+        if (rc == 0)
+            rc = one;
+        if (connection->is_broken)
+            return rc;
+    }
+    if (next > 0 && rc == 0)
+        rc = lk_mysql_fail(connection, LK_MYSQL_RUNNING, err);
+    return rc;
+}

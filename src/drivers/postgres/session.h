@@ -240,6 +240,7 @@ int lk_pg_outlast(void *connection, uint32_t idle_ms, int64_t deadline_ns,
 
 /* As sqlock_driver.commit. */
 int lk_pg_commit(void *connection, int64_t deadline_ns, sqlock_error *err);
+int lk_pg_rollback(void *connection, int64_t deadline_ns, sqlock_error *err);
 
 /* Return 0 if `tag`, the command tag of a COMMIT, says that the server has
  * committed, or EDATABASE: it has rolled back. */
