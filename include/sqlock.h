@@ -457,7 +457,7 @@ SQLOCK_MUSTUSE int sqlock_release(sqlock_lock *lock, sqlock_error *err);
  * @param ttl_ms length from now; 0: that of the acquisition or last renewal
  * @return 0           renewed
  *         EEXPIRED, ELOST   the lease is over: stop, and release
- *         EOWNER      the caller does not own it
+ *         EOWNER, EINUSE    not the caller's; a transaction guards it
  *         any other   not renewed, still held until the old deadline; try
  *                     again.  EBUSY: the row is locked, or it timed out
  */

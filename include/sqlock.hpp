@@ -104,8 +104,8 @@ class mutex
 
     /** Result of the last unlock(), as sqlock_abandon() returns it:
      *  SQLOCK_ELOST if another owner has had the lock, SQLOCK_EEXPIRED if the
-     *  lease had run out, 0 if the lock was held until then, SQLOCK_EINUSE if
-     *  it is until a transaction ends. */
+     *  lease had run out, 0 if the lock was held until then, or is until a
+     *  transaction ends that guards it. */
     int unlocked() const noexcept
     {
         return state_ ? state_->unlocked() : 0;

@@ -249,12 +249,9 @@ SQLOCK_MUSTUSE int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock,
 
 /**
  * Undo one acquire where nobody can come again, as in a destructor or on a path
- * that cleans up: as sqlock_release(), but a guard does not prevent it.
- *
- * @return 0           released
- *         EINUSE      an open transaction guards the lock, which is released
- *                     when that ends; the caller does not hold it any more, may
- *                     drop it; `on_lost` is not called
+ * that cleans up: as sqlock_release(), but a guard does not prevent it.  The
+ * lock is then released when the transaction ends; the caller does not hold it
+ * any more and may drop it, and `on_lost` is not called.
  */
 SQLOCK_API int sqlock_abandon(sqlock_lock *lock, sqlock_error *err);
 

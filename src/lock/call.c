@@ -21,11 +21,6 @@ __attribute__((constructor)) static void watch_forks(void)
     (void)pthread_atfork(NULL, NULL, forget_parent);
 }
 
-int lk_call_over(int lost, sqlock_error *err)
-{
-    return lk_error(err, lost, "the lease of this lock is over");
-}
-
 int lk_call_unclear(sqlock_error *err)
 {
     return lk_error(err, SQLOCK_ENOTSUP,
@@ -70,29 +65,22 @@ void lk_call_wake(void)
 
 /* --- beginning and ending --- */
 
-/* Return 0 if the lease can be published by, or downgraded.  The caller holds
- * the mutex. */
-static int check(const sqlock_lock *lock, const struct lk_hold *hold,
+/* Find the hold, and whether its lease can be published by, or downgraded.  The
+ * caller holds the mutex. */
+static int check(const sqlock_lock *lock, struct lk_hold **out,
                  bool is_downgrade, sqlock_error *err)
 {
-    const struct lk_hold *aside = lk_aside_of(lock->slot, lk_caller(lock));
+    int rc = lk_hold_usable(lock->slot, lk_caller(lock), false, out, err);
+    const struct lk_hold *hold = *out;
 
-    if (hold == NULL)
-        return aside != NULL ? lk_call_over(aside->lost, err)
-                             : lk_not_owner(err);
-    if (lk_is_share(hold) && is_downgrade)
+    if (hold != NULL && lk_is_share(hold) && is_downgrade)
         return LK_CALL_SHARED;
+    if (rc < 0)
+        return rc;
     if (lk_is_share(hold))
         return lk_error(err, SQLOCK_EINVAL,
                         "who shares a lock leads nobody: take it with "
                         "SQLOCK_EXCLUSIVE to publish a text");
-    if (hold->lost != 0)
-        return lk_call_over(hold->lost, err);
-    if (lk_remaining_ns(hold) == 0)
-        return lk_call_over(SQLOCK_EEXPIRED, err);
-    if (hold->guards > 0)
-        return lk_error(err, SQLOCK_EINUSE,
-                        "an open transaction guards this lock: end it first");
     return !is_downgrade && lk_lease_may_be_shared(&hold->lease)
                ? lk_call_unclear(err)
                : 0;
@@ -108,8 +96,7 @@ int lk_call_begin(sqlock_lock *lock, bool is_downgrade, struct lk_hold **out,
         return rc;
     pthread_mutex_lock(&lk_mutex);
     (void)lk_call_await_downgrade(lock->slot, lk_caller(lock));
-    hold = lk_hold_of(lock->slot, lk_caller(lock));
-    rc = check(lock, hold, is_downgrade, err);
+    rc = check(lock, &hold, is_downgrade, err);
     if (rc == 0) {
         hold->calls++;
         hold->pins++;
@@ -152,5 +139,5 @@ int lk_call_end(sqlock_lock *lock, struct lk_hold *hold, int rc,
     pthread_mutex_lock(&lk_mutex);
     lk_lock_unpin(lock);
     pthread_mutex_unlock(&lk_mutex);
-    return rc == 0 && lost != 0 ? lk_call_over(lost, err) : rc;
+    return rc == 0 && lost != 0 ? lk_hold_over(lost, err) : rc;
 }

@@ -29,9 +29,6 @@ int lk_call_begin(sqlock_lock *lock, bool is_downgrade, struct lk_hold **out,
 int lk_call_end(sqlock_lock *lock, struct lk_hold *hold, int rc,
                 sqlock_error *err);
 
-/* Set the error of a lease that is over, and return `lost`. */
-int lk_call_over(int lost, sqlock_error *err);
-
 /* Set the error of a lease that a downgrade may have made a share, and return
  * ENOTSUP. */
 int lk_call_unclear(sqlock_error *err);

@@ -26,7 +26,6 @@ int lk_guarded_store(const sqlock_lock *lock, struct lk_store **out,
 int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
                    struct lk_lease *lease, sqlock_error *err)
 {
-    const struct lk_hold *aside;
     struct lk_hold *hold;
     int rc;
 
@@ -42,11 +41,12 @@ int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
     pthread_mutex_lock(&lk_mutex);
     (void)lk_call_await_downgrade(lock->slot, lk_caller(lock));
     hold = lk_hold_of(lock->slot, lk_caller(lock));
-    aside = lk_aside_of(lock->slot, lk_caller(lock));
-    if (hold == NULL) {
-        rc = aside != NULL ? lk_call_over(aside->lost, err) : lk_not_owner(err);
-    } else if (hold->lost != 0) {
-        rc = lk_call_over(hold->lost, err);
+    /* Whether its time is over is the database's to say. */
+    rc = hold != NULL && hold->lost == 0
+             ? 0
+             : lk_hold_usable(lock->slot, lk_caller(lock), true, &hold, err);
+    if (rc < 0) {
+        hold = NULL;
     } else if (lk_is_share(hold)) {
         rc = lk_error(err, SQLOCK_ENOTSUP,
                       "the lock is shared: only a lease that has it alone can "

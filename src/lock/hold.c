@@ -563,3 +563,29 @@ int lk_not_owner(sqlock_error *err)
 {
     return lk_error(err, SQLOCK_EOWNER, "the caller does not own this lock");
 }
+
+int lk_hold_over(int lost, sqlock_error *err)
+{
+    return lk_error(err, lost, "the lease of this lock is over: release it");
+}
+
+int lk_hold_usable(const struct lk_slot *slot, uint64_t owner,
+                   bool may_be_guarded, struct lk_hold **out, sqlock_error *err)
+{
+    struct lk_hold *hold = lk_hold_of(slot, owner);
+    const struct lk_hold *aside = lk_aside_of(slot, owner);
+
+    *out = hold;
+    if (hold == NULL && aside == NULL)
+        return lk_not_owner(err);
+    if (hold == NULL)
+        return lk_hold_over(aside->lost, err);
+    if (hold->lost != 0)
+        return lk_hold_over(hold->lost, err);
+    if (lk_remaining_ns(hold) == 0)
+        return lk_hold_over(SQLOCK_EEXPIRED, err);
+    return hold->guards > 0 && !may_be_guarded
+               ? lk_error(err, SQLOCK_EINUSE,
+                          "an open transaction guards this lock: end it first")
+               : 0;
+}

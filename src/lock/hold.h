@@ -214,6 +214,18 @@ uint32_t lk_shortest_ttl_ms(const struct lk_hold *hold);
 int lk_renewal_end(struct lk_hold *hold, struct lk_renewal *renewal,
                    const struct lk_lease *lease, int rc, int64_t sent_boot_ns);
 
+/* Find the hold of that owner, and whether it may use its lease: to renew or
+ * guard it, to publish a text, to downgrade it or take it over.  *out is the
+ * hold, or NULL.  Return 0; EOWNER; ELOST or EEXPIRED: it is over, and to be
+ * released; or EINUSE: a transaction guards it, and not may_be_guarded.  The
+ * caller holds the mutex. */
+int lk_hold_usable(const struct lk_slot *slot, uint64_t owner,
+                   bool may_be_guarded, struct lk_hold **out,
+                   sqlock_error *err);
+
+/* Set the error of a lease that is over, and return `lost`. */
+int lk_hold_over(int lost, sqlock_error *err);
+
 /* Set the error of a caller that is not the owner, and return EOWNER. */
 int lk_not_owner(sqlock_error *err);
 

@@ -17,17 +17,14 @@
 /* --- undoing an acquire; the caller holds the mutex --- */
 
 /* Undo the last acquire of a lease that a transaction guards, so that
- * lk_guard_end() releases it.  Return EINUSE. */
-static int owe(struct lk_hold *hold, sqlock_error *err)
+ * lk_guard_end() releases it. */
+static void owe(struct lk_hold *hold)
 {
     hold->count = 0;
     hold->is_left_behind = true;
     hold->is_to_be_told = false;
     hold->asked.on_lost = NULL;
     lk_care_end(hold);
-    return lk_error(err, SQLOCK_EINUSE,
-                    "an open transaction guards this lock, which is released "
-                    "when that ends");
 }
 
 /* Others of this process rely on the share of the part: nothing is sent. */
@@ -58,11 +55,13 @@ static int undo_one(struct lk_release_part *part, struct lk_hold *hold,
     rc = lk_care_check(hold, err);
     if (rc < 0)
         return rc;
-    if (hold->guards > 0 && may_owe)
-        return owe(hold, err);
-    if (hold->guards > 0)
+    if (hold->guards > 0 && !may_owe)
         return lk_error(err, SQLOCK_EINUSE,
                         "an open transaction guards this lock: end it first");
+    if (hold->guards > 0) {
+        owe(hold);
+        return 0;
+    }
     hold->pins++;
     part->hold = hold;
     if (hold->state == LK_HOLD_HELD) {

@@ -57,42 +57,18 @@ static void end(struct renewals *renewals)
     free(renewals->batch.items);
 }
 
-/* Return the hold of the calling owner if its lease can be renewed; otherwise
- * NULL, and *rc is EOWNER, EEXPIRED, ELOST or EBUSY (an open transaction guards
- * the lease).  The caller holds the mutex. */
-static struct lk_hold *renewable(const sqlock_lock *lock, int *rc,
-                                 sqlock_error *err)
-{
-    struct lk_hold *hold = lk_hold_of(lock->slot, lk_caller(lock));
-    const struct lk_hold *aside = lk_aside_of(lock->slot, lk_caller(lock));
-
-    *rc = 0;
-    if (hold == NULL && aside != NULL)
-        *rc = lk_error(err, aside->lost,
-                       "the lease of this lock is over: release it first");
-    else if (hold == NULL)
-        *rc = lk_not_owner(err);
-    else if (hold->lost == SQLOCK_ELOST)
-        *rc = lk_error(err, SQLOCK_ELOST, "the lease of this lock is lost");
-    else if (lk_remaining_ns(hold) == 0)
-        *rc = lk_error(err, SQLOCK_EEXPIRED,
-                       "the lease expired before it was renewed");
-    else if (hold->guards > 0)
-        *rc =
-            lk_error(err, SQLOCK_EBUSY, "an open transaction guards this lock");
-    return *rc == 0 ? hold : NULL;
-}
-
 /* Begin a renewal for that TTL (0: the lease's own), and copy the lease.
- * Return 0, or EINVAL (the TTL) or a result of renewable(): then nothing has
- * begun.  The caller holds the mutex. */
+ * Return 0, or EINVAL (the TTL) or a result of lk_hold_usable(): then nothing
+ * has begun, and there is no hold.  The caller holds the mutex. */
 static int begin_one(struct pending *pending, uint32_t ttl_ms,
                      struct lk_lease *lease, sqlock_error *err)
 {
     const sqlock_lock *lock = pending->member->lock;
-    int rc;
+    int rc =
+        lk_hold_usable(lock->slot, lk_caller(lock), false, &pending->hold, err);
 
-    pending->hold = renewable(lock, &rc, err);
+    if (rc < 0)
+        pending->hold = NULL;
     if (rc == 0)
         rc = lk_ttl_check(&lock->slot->store->options, &ttl_ms, ttl_ms,
                           pending->hold->lease.ttl_ms, err);

@@ -366,17 +366,14 @@ sqlock_request_state sqlock_request_status(sqlock_request *request)
 static int take_over(sqlock_request *request, sqlock_error *err)
 {
     struct lk_hold *hold;
-    int rc = 0;
+    int rc;
 
     pthread_mutex_lock(&lk_mutex);
-    hold = lk_hold_of(request->lock->slot, request->a.one.owner);
-    if (hold != NULL && hold->lost == SQLOCK_ELOST)
-        rc = lk_error(err, SQLOCK_ELOST,
-                      "the lease was lost before the request was finished");
-    else if (hold == NULL || lk_remaining_ns(hold) == 0)
-        rc = lk_error(err, SQLOCK_EEXPIRED,
-                      "the lease expired before the request was finished");
-    else
+    rc = lk_hold_usable(request->lock->slot, request->a.one.owner, true, &hold,
+                        err);
+    if (rc == SQLOCK_EOWNER) /* it was set aside, and given up by now */
+        rc = lk_hold_over(SQLOCK_EEXPIRED, err);
+    if (rc == 0)
         hold->owner = lk_caller(request->lock);
     request->lock->registry->has_finished = true;
     pthread_mutex_unlock(&lk_mutex);
