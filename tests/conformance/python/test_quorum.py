@@ -225,6 +225,18 @@ def test_a_majority_is_renewed(urls, name):
             held.renew()
 
 
+def test_a_lost_quorum_is_not_renewed(urls, name):
+    registries, stack = open_all(urls, statement_timeout=1, connect_timeout=1)
+    with stack, sqlock.open(urls[1]) as one, sqlock.open(urls[2]) as other:
+        with pytest.raises(sqlock.LockLost):  # of the release
+            with sqlock.quorum(registries, name, 60, auto_renew=False) as held:
+                lose(one, name)
+                lose(other, name)
+                # the first one's answer is another error
+                with down(urls[0]), pytest.raises(sqlock.LockLost):
+                    held.renew()
+
+
 def test_a_transaction_guards_the_lock_of_its_registry(three, others, name):
     with sqlock.quorum(three, name, 60, all=True) as held:
         with three[2].transaction() as tx:
