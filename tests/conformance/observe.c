@@ -136,7 +136,7 @@ static void test_observing_is_cancelled(void **state)
 
     assert_int_equal(pipe(fds), 0);
     worker_start(&worker, cancel, &fds[1]);
-    assert_fails(SQLOCK_ECANCELED, sqlock_observe(f->b, f->name, SQLOCK_FOREVER,
+    assert_fails(SQLOCK_ECANCELED, sqlock_observe(f->b, f->name, PATIENCE_MS,
                                                   fds[0], &seen, &f->err));
     worker_join(&worker);
     (void)close(fds[0]);

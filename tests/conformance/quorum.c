@@ -294,7 +294,7 @@ static void test_a_wait_is_cancelled(void **state)
     worker_start(&worker, cancel, &fds[1]);
     assert_fails(
         SQLOCK_ECANCELED,
-        sqlock_quorum_acquire(q, SQLOCK_FOREVER, &options, NULL, &f->err));
+        sqlock_quorum_acquire(q, PATIENCE_MS, &options, NULL, &f->err));
     worker_join(&worker);
     (void)close(fds[0]);
     (void)close(fds[1]);
@@ -373,7 +373,7 @@ static void test_what_may_be_left_is_told(void **state)
     tap_hooks(pass_a_claim, NULL, &after);
     assert_fails(
         SQLOCK_EUNCERTAIN,
-        sqlock_quorum_acquire(q, SQLOCK_FOREVER, &options, results, &f->err));
+        sqlock_quorum_acquire(q, PATIENCE_MS, &options, results, &f->err));
     assert_int_equal(results[0], SQLOCK_EUNCERTAIN);
     assert_int_equal(results[1], SQLOCK_ECANCELED);
     assert_contains(f->err.message, "registry 0");

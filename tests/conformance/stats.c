@@ -261,7 +261,7 @@ static void test_a_lease_that_was_set_aside_is_told_by_its_release(void **state)
     sqlock_lock *second = lock_obtain(registry, f->name);
 
     lock_take(first, 100);
-    assert_ok(sqlock_acquire(second, SQLOCK_FOREVER, NULL, &f->err));
+    assert_ok(sqlock_acquire(second, PATIENCE_MS, NULL, &f->err));
     lock_give(second);
     assert_int_equal(events_of(SQLOCK_EVENT_LOST).times, 0);
     assert_fails(SQLOCK_ELOST, sqlock_release(first, &f->err));

@@ -29,7 +29,7 @@ static void share(struct fixture *f, sqlock_lock *lock, struct told *told)
     sqlock_acquire_options how = renewed_options(SHARED_MS, told);
 
     how.mode = SQLOCK_SHARED;
-    assert_ok(sqlock_acquire(lock, SQLOCK_FOREVER, &how, &f->err));
+    assert_ok(sqlock_acquire(lock, PATIENCE_MS, &how, &f->err));
 }
 
 static void test_many_sharers_keep_their_leases(void **state)

@@ -3,8 +3,10 @@
  */
 #include "workers.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -43,9 +45,24 @@ void workers_start(struct workers *workers, unsigned count,
     }
 }
 
+/* A worker that waits for what never comes ends its test with a message, before
+ * the alarm ends the program without one.  In a campaign it may work for as
+ * long as its suite. */
+#define JOIN_S (TEST_SECONDS / 2)
+#define JOIN_CAMPAIGN_S 6000
+
 static bool end(struct worker *worker)
 {
-    if (pthread_join(worker->thread, NULL) != 0)
+    struct timespec until;
+    int rc;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += check_scale(JOIN_S, JOIN_CAMPAIGN_S) * SLOWNESS;
+    rc = pthread_clockjoin_np(worker->thread, NULL, CLOCK_MONOTONIC, &until);
+    if (rc == ETIMEDOUT)
+        print_error("worker %u waits, and has not ended by now\n",
+                    worker->index);
+    if (rc != 0)
         return false;
     if (worker->rc == 0)
         return true;
