@@ -25,7 +25,6 @@ extern const struct topic topic_input;
 extern const struct topic topic_settings;
 extern const struct topic topic_rights;
 extern const struct topic topic_retry;
-extern const struct topic topic_nested;
 extern const struct topic topic_codes;
 extern const struct topic topic_reap;
 

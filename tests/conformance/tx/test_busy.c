@@ -131,37 +131,11 @@ static void test_F21_busy_undoes_nothing_in_silence(void **state)
     sessions_close(&a, &b);
 }
 
-/* The wait of the call is the limit, not what the registry allows a statement,
- * nor how long the client library waits for an answer. */
-static void test_a_wait_for_a_row_may_outlast_a_statement(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    const char *name = f->name;
-    sqlock_registry *registry;
-    struct session a;
-    sqlock_tx *tx;
-
-    options.statement_timeout_ms = 1000 * SLOWNESS;
-    options.connect_timeout_ms = 1000 * SLOWNESS;
-    registry = fixture_registry(f, &options);
-    open_session(f, &a);
-    assert_ok(lock_one(&a, name, 0, &f->err));
-    assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
-    assert_fails(SQLOCK_ETIMEDOUT, sqlock_tx_lock(tx, &name, 1, 5500 * SLOWNESS,
-                                                  false, NULL, &f->err));
-    assert_ok(sqlock_tx_commit(tx, &f->err));
-    session_close(&a);
-    registry_end(registry);
-}
-
 static const struct test tests[] = {
     TEST_OF_ROWS(test_a_busy_name_locks_no_gap, ON_SERVERS, IN_SQLOCK),
     TEST_OF_ROWS(test_a_busy_lease_locks_no_gap_for_its_guard, ON_MYSQL,
                  IN_ALL),
     TEST_OF_ROWS(test_F21_busy_undoes_nothing_in_silence, ON_SERVERS,
-                 IN_SQLOCK),
-    TEST_OF_ROWS(test_a_wait_for_a_row_may_outlast_a_statement, ON_SERVERS,
                  IN_SQLOCK),
 };
 const struct topic topic_busy = TOPIC(tests);
