@@ -132,6 +132,7 @@ static const char *find_difference(const struct step *step,
         {"waiter", 0, row->waiter_names},
     };
     const char *none = step_option(step, "no_sharer");
+    const char *text = step_option(step, "text");
 
     for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
         const char *value = step_option(step, told[i].option);
@@ -140,6 +141,10 @@ static const char *find_difference(const struct step *step,
                                     : !has_words(told[i].text, value)))
             return told[i].option;
     }
+    if (text != NULL && (row->text == NULL || strcmp(row->text, text) != 0))
+        return "text";
+    if (step_option(step, "no_text") != NULL && row->text != NULL)
+        return row->text;
     return none != NULL && has_words(row->sharer_names, none) ? none : NULL;
 }
 
@@ -198,13 +203,16 @@ static void set_actor(struct player *player)
                      (uint64_t)actor_number(&player->step, "actor", 0));
 }
 
-/* Publish the lock's name, as its leader. */
+/* Publish text=, or the lock's name, as its leader. */
 static void publish(struct player *player)
 {
+    const struct step *step = &player->step;
+    const char *text = step_option(step, "text");
     struct outcome *outcome = &player->outcome;
 
-    outcome->rc = sqlock_publish(actor_lock(player, player->step.name),
-                                 player->step.name, &outcome->err);
+    outcome->rc =
+        sqlock_publish(actor_lock(player, step->name),
+                       text != NULL ? text : step->name, &outcome->err);
 }
 
 /* Change the lock's permits to number=. */
