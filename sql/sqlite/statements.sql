@@ -253,18 +253,6 @@ UPDATE INT_LOCK
   SET CLIENT_ID = NULL, EXPIRED_AFTER = {now} - 1
   WHERE {row} AND CLIENT_ID = :client AND QUEUE IS NULL;
 
--- ---- release to peers (sqlock)
--- Frees the row, and puts a ticket of its holder before the others: a Spring
--- service, which cannot see QUEUE, may take it, before they do after
--- CREATED_DATE.  The ticket has a CLIENT_ID of its own: a late copy of this
--- statement does not find the next lease of the holder.
-UPDATE INT_LOCK
-  SET CLIENT_ID = NULL, CREATED_DATE = {now} + 110000, EXPIRED_AFTER = {now} - 1,
-    QUEUE = '{"e":' || ({now} + 70000000) || ',"q":[["' || :ticket || '",' ||
-      ({now} + 70000000) || ',' || {now} || ',"000000","' || :shown || '"],' ||
-      iif({is_waited_for}, substr(QUEUE, 28), '0]}')
-  WHERE {row} AND CLIENT_ID = :client;
-
 -- ---- release (spring7 spring6)
 -- Deletes the row, as Spring does.
 DELETE FROM INT_LOCK WHERE {row} AND CLIENT_ID = :client;

@@ -243,7 +243,8 @@ typedef enum sqlock_statement_kind {
      * Durable like a claim. */
     SQLOCK_SQL_HAND_OFF,
     /* RELEASE, but free the row even if others wait, who may take it 110 ms
-     * later, after a Spring service had its chance.  Missing as ENQUEUE. */
+     * later, after a Spring service had its chance.  Missing as ENQUEUE, or no
+     * service can share the database. */
     SQLOCK_SQL_RELEASE_TO_PEERS,
     /* RELEASE on the session that has :bell, which it gives up.  Missing: the
      * driver's bell is not of one. */

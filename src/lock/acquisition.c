@@ -33,9 +33,8 @@ static const unsigned followers[] = {
     [LK_ENTERING] = TO(LK_ENTERING) | TO(LK_QUEUED) | TO(LK_CLAIMING) |
                     TO(LK_ASKING) | TO(LK_LOOKING) | TO(LK_OVER),
     [LK_QUEUED] = TO(LK_ENTERING) | TO(LK_LOOKING) | TO(LK_OVER),
-    [LK_YIELDING] = TO(LK_CLAIMING) | TO(LK_PAUSED) | TO(LK_OVER),
-    [LK_CLAIMING] = TO(LK_ENTERING) | TO(LK_YIELDING) | TO(LK_ASKING) |
-                    TO(LK_POLLING) | TO(LK_PAUSED) | TO(LK_OVER),
+    [LK_CLAIMING] = TO(LK_ENTERING) | TO(LK_ASKING) | TO(LK_POLLING) |
+                    TO(LK_PAUSED) | TO(LK_OVER),
     [LK_ASKING] = TO(LK_ENTERING) | TO(LK_ASKING) | TO(LK_WAITING) |
                   TO(LK_POLLING) | TO(LK_PAUSED) | TO(LK_OVER),
     [LK_WAITING] = TO(LK_ASKING) | TO(LK_PAUSED) | TO(LK_OVER),
@@ -214,6 +213,20 @@ static bool must_ask(const struct lk_acquisition *a)
            (a->first->slot->is_contended || is_first(a));
 }
 
+/* Return whether to claim a lock for services first; then it is `first`. */
+static bool is_for_services(struct lk_acquisition *a)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        struct lk_part *part = &a->parts[i];
+
+        if (part->state == LK_PART_TURN && lk_peers_begin(part)) {
+            lk_retreat_to(a, part, false);
+            return true;
+        }
+    }
+    return false;
+}
+
 static int enter(struct lk_acquisition *a, sqlock_error *err)
 {
     struct lk_part *first = a->first;
@@ -234,6 +247,8 @@ static int enter(struct lk_acquisition *a, sqlock_error *err)
     rc = enter_others(a, err);
     if (rc != 0)
         return rc;
+    if (is_for_services(a))
+        return go_to(a, LK_ASKING);
     a->reach = a->count;
     lk_claim_collect(a);
     if (a->batch.count == 0) /* all parts are nested */
@@ -256,17 +271,6 @@ static int await_turn(struct lk_acquisition *a, sqlock_error *err)
     return state == LK_PART_HELD ? given(a) : go_to(a, LK_ENTERING);
 }
 
-/* --- before the claim --- */
-
-/* Return whether to pause before the claim, because processes that poll are due
- * a chance. */
-static bool must_yield(const struct lk_acquisition *a)
-{
-    return a->count == 1 && may_wait(a) &&
-           sqlock_monotonic_ns() < a->self.deadline_ns &&
-           lk_peers_must_pause(a->first->slot);
-}
-
 /* Sleep until a->until_ns as lk_waiter_park().  *stop: 0, or ECANCELED or
  * EDEADLOCK, by which the wait ends. */
 static int park(struct lk_acquisition *a, int *stop, sqlock_error *err)
@@ -284,7 +288,7 @@ static int park(struct lk_acquisition *a, int *stop, sqlock_error *err)
     return rc;
 }
 
-/* Sleep in LK_PAUSED or LK_YIELDING. */
+/* Sleep in LK_PAUSED. */
 static int pause_over(struct lk_acquisition *a, sqlock_error *err)
 {
     int stop;
@@ -294,10 +298,7 @@ static int pause_over(struct lk_acquisition *a, sqlock_error *err)
         return rc;
     if (stop < 0)
         return failed(a, stop, err);
-    if (a->state == LK_PAUSED)
-        return go_to(a, LK_ENTERING);
-    rc = lk_peers_end_pause(a->first->slot, err);
-    return rc < 0 ? failed(a, rc, err) : go_to(a, LK_CLAIMING);
+    return go_to(a, LK_ENTERING);
 }
 
 /* --- the claim, and waiting for the row --- */
@@ -307,10 +308,19 @@ static int granted(struct lk_acquisition *a, sqlock_error *err)
     int rc;
 
     lk_claim_note_contention(a);
-    if (a->count == 1 && lk_peers_go_first(a->first)) {
+    if (lk_peers_go_first(a->first)) {
         rc = lk_peers_open(a->first, err);
         return rc < 0 && rc != SQLOCK_ELOST ? failed(a, rc, err)
                                             : poll_row(a, err);
+    }
+    if (a->state == LK_ASKING && a->first->lease.weight != a->first->weight) {
+        rc = lk_claim_undo(a, err);
+        return rc < 0 ? failed(a, rc, err) : go_to(a, LK_ENTERING);
+    }
+    if (a->state == LK_ASKING && a->count > 1) {
+        a->is_rung = false;
+        lk_claim_keep(a);
+        return go_to(a, LK_ENTERING);
     }
     if (a->reach < a->count) {
         lk_claim_keep(a);
@@ -336,14 +346,6 @@ static int claim(struct lk_acquisition *a, sqlock_error *err)
 
     if (may_wait(a) && lk_waiter_is_cancelled(&a->self))
         return failed(a, lk_canceled(err), err);
-    if (must_yield(a)) {
-        rc = lk_peers_begin_pause(a->first->slot, &a->until_ns, err);
-        if (rc < 0)
-            return failed(a, rc, err);
-        a->until_ns = lk_sooner(a->until_ns, a->self.deadline_ns);
-        lk_waiter_prepare(&a->self);
-        return go_to(a, LK_YIELDING);
-    }
     clear_aside(a);
     rc = lk_claim_all(a, &taken, err);
     if (taken != NULL && rc == 0)
@@ -362,6 +364,9 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
 
     if (lk_waiter_is_cancelled(&a->self))
         return failed(a, lk_canceled(err), err);
+    (void)lk_peers_begin(a->first);
+    if (lk_row_wait_ends(a->first))
+        return go_to(a, LK_ENTERING);
     lk_clear_aside(a->first->slot, false);
     lk_claim_collect_first(a);
     lk_bell_expect(a->first);
@@ -370,13 +375,8 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
         (void)lk_bell_forget(a->first);
     if (rc < 0)
         return failed(a, rc, err);
-    if (taken == NULL && a->count == 1)
+    if (taken == NULL)
         return granted(a, err);
-    if (taken == NULL) {
-        a->is_rung = false;
-        lk_claim_keep(a);
-        return go_to(a, LK_ENTERING);
-    }
     if (a->is_rung) { /* in vain: the answer says no more than that */
         a->is_rung = false;
         if (sqlock_monotonic_ns() >= a->self.deadline_ns)
@@ -427,11 +427,10 @@ static int await_poll(struct lk_acquisition *a, sqlock_error *err)
 static int step(struct lk_acquisition *a, sqlock_error *err)
 {
     static int (*const steps[])(struct lk_acquisition *, sqlock_error *) = {
-        [LK_ENTERING] = enter,      [LK_QUEUED] = await_turn,
-        [LK_YIELDING] = pause_over, [LK_CLAIMING] = claim,
-        [LK_ASKING] = ask,          [LK_WAITING] = await_ring,
-        [LK_POLLING] = await_poll,  [LK_LOOKING] = look_row,
-        [LK_PAUSED] = pause_over,
+        [LK_ENTERING] = enter,     [LK_QUEUED] = await_turn,
+        [LK_CLAIMING] = claim,     [LK_ASKING] = ask,
+        [LK_WAITING] = await_ring, [LK_POLLING] = await_poll,
+        [LK_LOOKING] = look_row,   [LK_PAUSED] = pause_over,
     };
 
     return steps[a->state](a, err);

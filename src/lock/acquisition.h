@@ -19,9 +19,7 @@
 enum lk_acquisition_state {
     /* takes the turns of its locks, or queues for that of the part `first` */
     LK_ENTERING,
-    LK_QUEUED, /* in the FIFO of `first` */
-    /* has all turns: leaves the row free for Spring services */
-    LK_YIELDING,
+    LK_QUEUED,   /* in the FIFO of `first` */
     LK_CLAIMING, /* has all turns: claims all rows in one statement */
     /* has the turn of `first`: claims its row, or gets a ticket in it */
     LK_ASKING,

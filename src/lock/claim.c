@@ -44,7 +44,7 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
         .name = slot->name,
         .owner = part->marked_as,
         .ttl_ms = a->options.ttl_ms,
-        .weight = part->weight,
+        .weight = slot->peers.is_host ? 0 : part->weight,
         .permits = part->weight > 0 ? a->options.permits : LK_NO_LIMIT,
         .has_ticket = slot->ticket[0] != '\0',
         .is_unqueued = slot->is_unqueued && part->weight == 0,
@@ -299,6 +299,11 @@ static int undo_all(struct lk_acquisition *a, int rc, sqlock_error *err)
     return undone < 0 ? undone : rc;
 }
 
+int lk_claim_undo(struct lk_acquisition *a, sqlock_error *err)
+{
+    return undo_grants(a, NULL, err);
+}
+
 /* Return whether a lease was already over when the answer came. */
 static bool is_too_late(const struct lk_acquisition *a)
 {
@@ -490,7 +495,7 @@ void lk_claim_note_contention(const struct lk_acquisition *a)
         slot->is_contended = part->lease.is_contended || a->is_rung;
         part->lease.is_unqueued = !slot->is_contended && part->weight == 0 &&
                                   lk_row_wait_is_there(a->store);
-        lk_peers_granted(slot, &part->lease);
+        lk_peers_granted(part);
         part->lease.queue = NULL;
     }
 }

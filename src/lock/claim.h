@@ -44,6 +44,9 @@ void lk_claim_note_contention(const struct lk_acquisition *a);
  * it, although they may share the lock. */
 void lk_claim_keep_session(struct lk_part *part);
 
+/* Release what the claim got.  Return 0, or EUNCERTAIN if that failed. */
+int lk_claim_undo(struct lk_acquisition *a, sqlock_error *err);
+
 /* Keep the rows that were granted, while the acquisition waits for others. */
 void lk_claim_keep(struct lk_acquisition *a);
 

@@ -1,9 +1,5 @@
 /*
- * peers.c - the share of Spring services (peers.h)
- *
- * Each process counts its own turns, and the turns of services that it has
- * ended by taking the row back.  Each turn of a service is ended by one process
- * of ours, so all of them together come out even.
+ * peers.c - turns of Spring services (peers.h)
  */
 #include "lock/peers.h"
 
@@ -13,6 +9,8 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "lease/arguments.h"
+#include "lease/options.h"
 #include "lease/ticket.h"
 #include "lock/claim.h"
 #include "lock/row_wait.h"
@@ -20,222 +18,308 @@
 /* JdbcLockRegistry's default pause between two attempts, plus the time of an
  * attempt: how long the row is open.  RELEASE_TO_PEERS has it, too. */
 #define OPEN_NS (110 * LK_NS_PER_MS)
-/* Pause between two looks at a row that is open; and at one that a service has,
- * at first. */
+/* A row that services have left for so long is taken back. */
+#define LINGER_NS (10 * LK_NS_PER_MS)
+/* Pause between two looks at an open row, and at one that a service has, at
+ * first. */
 #define LOOK_NS (2 * LK_NS_PER_MS)
 #define LOOK_TAKEN_NS LK_NS_PER_MS
 
-/* A process that finds a service at the row cannot know who else waits, since
- * tickets may have been deleted: it leaves others so much time to take the row
- * back once that is gone, or in any case. */
-#define LATE_GONE_NS (20 * LK_NS_PER_MS)
-#define LATE_MS 300
+/* Until the row is opened again: if no service has come yet; if one came, at
+ * most; if one came before, and none this time; and after long in vain. */
+#define FIRST_PAUSE_NS (2000 * LK_NS_PER_MS)
+#define TURNS_NS (1000 * LK_NS_PER_MS)
+#define SHORT_PAUSE_NS (200 * LK_NS_PER_MS)
+#define LONG_PAUSE_NS (9000 * LK_NS_PER_MS)
 
+/* The account is claimed again when it has less time left. */
+#define SPARE_NS (1000 * LK_NS_PER_MS)
 /* A wait with less time left opens nothing. */
 #define SPARE_MS 1000
 
-/* Turns are counted in thousandths. */
-#define TURN INT64_C(1000)
-/* The most that a process owes services, or they have had in advance. */
-#define OWED_MAX (1000 * TURN)
-/* After so many turns of others a service is gone. */
-#define TURNS_OF_OTHERS 16
-/* After so many turns a service comes often. */
-#define OFTEN 8
-/* CLIENT_ID of a service that had the row between two looks, as long as none is
- * known by its own. */
-#define UNNAMED ""
+/* To share a lock, a process waits no longer for those who share it. */
+#define SHARERS_NS (250 * LK_NS_PER_MS)
 
-/* Where no service was seen, one may wait all the same: with a release that
- * reserves the row for the next ticket there is no moment at which it could
- * take the row and so be seen.  While others of ours wait, a lease is counted
- * as its duration plus the time of its hand-over, and an opening comes at least
- * after each such share; on average after half of it, since the counting begins
- * anywhere in it: processes that take one lease each open the row as well. */
-#define UNSEEN_TURN_NS (500 * LK_NS_PER_US)
-#define UNSEEN_SHARE_NS (20000 * LK_NS_PER_MS)
+/* A process without the account leaves others so much time to take the row back
+ * once a service is gone, or in any case. */
+#define LATE_GONE_NS (50 * LK_NS_PER_MS)
+#define LATE_MS 300
 
-/* For waiting=poll, where a lease is counted as its duration plus the time of
- * its round trips. */
-#define POLL_TURN_NS (100 * LK_NS_PER_US)
-#define POLL_SHARE_NS (300 * LK_NS_PER_MS)
-#define POLL_SHARE_MAX_NS (4800 * LK_NS_PER_MS)
-
-/* Return whether our other processes poll as services do, and cannot be
- * seen. */
-static bool only_polls(const struct lk_slot *slot)
-{
-    return slot->store->options.waiting == SQLOCK_WAITING_POLL &&
-           !lk_row_wait_is_there(slot->store);
-}
+/* After so many openings without it a service is gone. */
+#define OPENINGS_OF_OTHERS 8
 
 /* Return whether the row can be left free for services although others wait. */
 static bool can_open(const struct lk_slot *slot)
 {
-    return slot->store->statements[SQLOCK_SQL_RELEASE_TO_PEERS].text != NULL;
+    return !slot->store->options.no_peers &&
+           slot->store->statements[SQLOCK_SQL_RELEASE_TO_PEERS].text != NULL;
 }
 
-/* --- which services there are --- */
+/* --- the account --- */
 
-/* Note that a service with that CLIENT_ID has a turn.  Forget those that others
- * have been seen instead of for long. */
-static void meet(struct lk_slot *slot, const char *client_id)
+bool lk_peers_are_due(const struct lk_slot *slot)
 {
-    struct lk_peer *seen = slot->peers.seen;
-    struct lk_peer *found = NULL;
-    size_t kept = 0;
+    const struct lk_peers *peers = &slot->peers;
 
-    slot->peers.met++;
+    return peers->due_ns != 0 &&
+           (peers->due_ns <= sqlock_monotonic_ns() || peers->turns_left == 0);
+}
 
-    for (size_t i = 0; i < slot->peers.count; i++) {
-        bool is_met = strcmp(seen[i].client_id, client_id) == 0;
+/* Services are due in ns, or after so many turns of ours. */
+static void put_off(struct lk_peers *peers, int64_t ns, uint32_t turns)
+{
+    peers->due_ns = lk_after_ns(sqlock_monotonic_ns(), ns);
+    peers->turns_left = turns;
+}
 
-        seen[i].missed = is_met ? 0 : seen[i].missed + 1;
-        if (seen[i].missed > TURNS_OF_OTHERS ||
-            (!is_met && strcmp(seen[i].client_id, UNNAMED) == 0))
-            continue;
-        seen[kept] = seen[i];
-        if (is_met)
-            found = &seen[kept];
-        kept++;
+/* Claim the account, or its lease anew.  Its row is in the region of names that
+ * transactions lock, which `reap` removes; no name has such a key. */
+static bool claim_account(struct lk_slot *slot, uint32_t ttl_ms)
+{
+    struct lk_store *store = slot->store;
+    char region[LK_REGION_MAX + sizeof LK_NAMES_SUFFIX];
+    char key[SQLOCK_KEY_SIZE];
+    struct lk_lease lease = {.key = key, .name = slot->name, .ttl_ms = ttl_ms};
+    struct lk_run run = {.deadline_ns = lk_store_deadline(store),
+                         .is_repeatable = true};
+    struct lk_lease_arguments arguments;
+    sqlock_result result = {0};
+    bool is_granted;
+    int rc;
+
+    (void)snprintf(region, sizeof region, "%s%s", store->region,
+                   LK_NAMES_SUFFIX);
+    (void)snprintf(key, sizeof key, "s%s", slot->key + 1);
+    if (slot->peers.account[0] == '\0')
+        lk_store_client_id(store, 0, slot->peers.account);
+    memcpy(lease.client_id, slot->peers.account, sizeof lease.client_id);
+    lk_arguments_of_one(&arguments, store, &lease, SQLOCK_SQL_CLAIM);
+    lk_argument_text(&arguments.values, SQLOCK_P_REGION, region);
+    run.arguments = &arguments.values;
+    rc = lk_store_run(store, SQLOCK_SQL_CLAIM, &run, &result, NULL);
+    is_granted = rc == 0 && result.rows == 1 &&
+                 result.cells[0].type == SQLOCK_INT64 &&
+                 result.cells[0].integer != 0;
+    sqlock_result_clear(&result);
+    return is_granted;
+}
+
+/* Return whether this process has the account.  If not, it asks again later. */
+static bool has_account(struct lk_slot *slot)
+{
+    struct lk_peers *peers = &slot->peers;
+    int64_t now = sqlock_monotonic_ns();
+    int64_t ttl_ns = lk_later(peers->pause_ns, FIRST_PAUSE_NS);
+
+    if (!can_open(slot))
+        return false;
+    if (peers->account_ns > lk_after_ns(now, SPARE_NS))
+        return true;
+    if (claim_account(slot, (uint32_t)(ttl_ns / LK_NS_PER_MS))) {
+        peers->account_ns = lk_after_ns(now, ttl_ns);
+        return true;
     }
-    slot->peers.count = kept;
-    if (found != NULL || kept == LK_PEERS_MAX)
-        return;
-    (void)snprintf(seen[kept].client_id, sizeof seen[kept].client_id, "%s",
-                   client_id);
-    seen[kept].missed = 0;
-    slot->peers.count++;
+    peers->account_ns = 0;
+    put_off(peers, lk_random_between(FIRST_PAUSE_NS / 2, FIRST_PAUSE_NS),
+            UINT32_MAX);
+    return false;
 }
 
-/* None came to an opened row.  One that has come often may have been slow: it
- * has another chance. */
-static void miss(struct lk_slot *slot)
+/* Return how many services came lately. */
+static uint32_t count_services(const struct lk_peers *peers)
 {
-    bool came_often = slot->peers.met >= OFTEN;
+    uint32_t count = 0;
 
-    slot->peers.met = 0;
-    if (came_often)
-        return;
-    slot->peers.count = 0;
-    slot->peers.owed = 0;
+    for (size_t i = 0; i < LK_PEERS_MAX; i++)
+        count +=
+            peers->seen[i].opening != 0 &&
+            peers->openings + 1 - peers->seen[i].opening < OPENINGS_OF_OTHERS;
+    return count > 0 ? count : 1;
+}
+
+/* Note that a service has a turn. */
+static void meet(struct lk_peers *peers, const char client_id[SQLOCK_KEY_SIZE])
+{
+    struct lk_peer *oldest = &peers->seen[0];
+    uint64_t id;
+
+    memcpy(&id, client_id, sizeof id);
+    peers->turns++;
+    for (size_t i = 0; i < LK_PEERS_MAX; i++) {
+        struct lk_peer *seen = &peers->seen[i];
+
+        if (seen->id == id || seen->opening < oldest->opening)
+            oldest = seen;
+        if (seen->id == id)
+            break;
+    }
+    *oldest = (struct lk_peer){.id = id, .opening = peers->openings + 1};
+}
+
+/* Settle when the row is opened again, after the part had it for services, who
+ * may have come. */
+static void settle(struct lk_peers *peers)
+{
+    int64_t pause_ns = lk_later(peers->pause_ns, SHORT_PAUSE_NS);
+
+    if (peers->last < LK_PEERS_OPEN) {
+        put_off(peers, pause_ns, UINT32_MAX);
+    } else if (peers->turns > 0) {
+        uint32_t each = peers->turns / count_services(peers);
+
+        put_off(peers, TURNS_NS, each > 0 ? each : 1);
+        peers->pause_ns = SHORT_PAUSE_NS;
+    } else {
+        put_off(peers, pause_ns, UINT32_MAX);
+        peers->pause_ns = lk_sooner(2 * pause_ns, LONG_PAUSE_NS);
+    }
+    peers->openings++;
+}
+
+bool lk_peers_begin(struct lk_part *part)
+{
+    struct lk_slot *slot = part->slot;
+    bool is_share = part->weight > 0 && slot->ticket[0] != '\0';
+
+    if (slot->peers.is_host)
+        return true;
+    if (!lk_peers_are_due(slot) || is_share || part->waiter->wait_ms == 0 ||
+        part->is_kept || part->lease.fate != LK_CLAIM_ANSWERED ||
+        part->waiter->deadline_ns <
+            lk_after_ms(sqlock_monotonic_ns(), SPARE_MS))
+        return false;
+    slot->peers.is_host = has_account(slot);
+    slot->peers.mine_ns = part->weight == 0
+                              ? LK_NEVER
+                              : lk_after_ns(sqlock_monotonic_ns(), SHARERS_NS);
+    return slot->peers.is_host;
+}
+
+int64_t lk_peers_until_ns(const struct lk_slot *slot)
+{
+    bool is_open = slot->peers.last >= LK_PEERS_OPEN;
+
+    return slot->peers.is_host && !is_open ? slot->peers.mine_ns : LK_NEVER;
 }
 
 /* --- while the part waits --- */
 
-static void see(struct lk_slot *slot, enum lk_peers_last now_is)
+static void see(struct lk_peers *peers, enum lk_peers_last now_is)
 {
-    int64_t now = sqlock_monotonic_ns();
-
-    if (slot->peers.last == LK_PEERS_TAKEN)
-        slot->peers.turn_ns = now - slot->peers.since_ns;
-    slot->peers.last = now_is;
-    slot->peers.since_ns = now;
+    peers->last = now_is;
+    peers->since_ns = sqlock_monotonic_ns();
 }
 
-/* Look at a row that a service has.  Its renewals change EXPIRED_AFTER alone;
- * a service that takes the row of a dead one changes CLIENT_ID, too; and each
- * other turn has a new row. */
-static void look_at_turn(struct lk_slot *slot, const struct lk_row *row)
+/* Look at a row that a service has.  Its renewals change EXPIRED_AFTER alone,
+ * and each turn has a new row. */
+static void look_at_turn(struct lk_peers *peers, const struct lk_row *row)
 {
-    if (slot->peers.last == LK_PEERS_TAKEN &&
-        slot->peers.turn_began_us == row->acquired_at_us &&
-        strcmp(slot->peers.turn_of, row->client_id) == 0)
+    if (peers->last == LK_PEERS_TAKEN &&
+        peers->turn_began_us == row->acquired_at_us)
         return;
-    see(slot, LK_PEERS_TAKEN);
-    slot->peers.turn_began_us = row->acquired_at_us;
-    (void)snprintf(slot->peers.turn_of, sizeof slot->peers.turn_of, "%s",
-                   row->client_id);
-    slot->peers.turns++;
-    meet(slot, row->client_id);
+    see(peers, LK_PEERS_TAKEN);
+    peers->turn_began_us = row->acquired_at_us;
+    meet(peers, row->client_id);
 }
 
-/* Look at a row that a service has deleted.  Return how long others of ours may
- * take it first. */
-static int64_t look_at_gone(struct lk_slot *slot)
+/* Look at a row that a service has deleted.  Return how long it is left to
+ * others. */
+static int64_t look_at_gone(struct lk_peers *peers)
 {
-    int64_t from_ns;
+    int64_t linger_ns = peers->is_host ? LINGER_NS : LATE_GONE_NS;
 
-    if (slot->peers.last != LK_PEERS_GONE)
-        see(slot, LK_PEERS_GONE);
-    from_ns = lk_sooner(slot->peers.mine_ns,
-                        lk_after_ns(slot->peers.since_ns, LATE_GONE_NS));
-    return lk_after_ns(from_ns, -sqlock_monotonic_ns());
+    if (peers->last == LK_PEERS_OPEN) /* it came and went unseen */
+        peers->turns++;
+    if (peers->last != LK_PEERS_GONE)
+        see(peers, LK_PEERS_GONE);
+    return lk_after_ns(
+        lk_sooner(peers->mine_ns, lk_after_ns(peers->since_ns, linger_ns)),
+        -sqlock_monotonic_ns());
 }
 
 /* Look at a row that another process of ours has.  If it took it back from
- * services, the part's ticket may have been deleted: claim anew.  It does so
- * before the row's time only if a service has come and gone. */
+ * services, the part's ticket may have been deleted: claim anew. */
 static int64_t look_at_ours(struct lk_slot *slot, int64_t left_ns)
 {
-    enum lk_peers_last was = slot->peers.last;
-
-    slot->peers.last = LK_PEERS_OURS;
-    if (was == LK_PEERS_OPEN && slot->peers.count == 0 &&
-        slot->peers.open_until_ns > sqlock_monotonic_ns())
-        meet(slot, UNNAMED);
-    if (was >= LK_PEERS_OPEN)
-        lk_peers_end_wait(slot);
-    return was >= LK_PEERS_OPEN ? 0 : left_ns;
+    if (slot->peers.last < LK_PEERS_OPEN)
+        return left_ns;
+    lk_peers_end_wait(slot);
+    return 0;
 }
 
 int64_t lk_peers_look(struct lk_slot *slot, const struct lk_row *row)
 {
+    struct lk_peers *peers = &slot->peers;
     int64_t left_ns = lk_row_blocked_ns(row);
-    int64_t open_ns = slot->peers.open_until_ns - sqlock_monotonic_ns();
+    int64_t open_us =
+        row->acquired_at_us - (row->expires_at_us - row->remaining_us);
 
-    if (!can_open(slot))
+    if (!lk_row_wait_is_there(slot->store)) /* we poll as services do */
         return left_ns;
     if (lk_row_is_of_peer(slot->store, row))
-        look_at_turn(slot, row);
+        look_at_turn(peers, row);
     else if (!row->exists)
-        left_ns = look_at_gone(slot);
+        left_ns = look_at_gone(peers);
     else if (row->is_taken)
         left_ns = look_at_ours(slot, left_ns);
-    else if (slot->peers.last == LK_PEERS_TAKEN)
-        see(slot, LK_PEERS_GONE); /* its lease is over */
-    else if (open_ns > 0)
-        left_ns = open_ns;
+    else if (peers->last == LK_PEERS_TAKEN)
+        see(peers, LK_PEERS_GONE); /* its lease is over */
+    else if (peers->last == LK_PEERS_OPEN)
+        left_ns = open_us * LK_NS_PER_US;
     return left_ns > 0 ? left_ns : 0;
 }
 
-bool lk_peers_refused(struct lk_slot *slot, const struct lk_row *row)
+/* A service has the row, or may come.  With the account, the part takes the row
+ * back, at once if it did not open it; without, others may come first. */
+static void begin_to_watch(struct lk_part *part, const struct lk_row *row,
+                           bool is_open)
 {
+    struct lk_slot *slot = part->slot;
+    struct lk_peers *peers = &slot->peers;
+    bool may_ask = !is_open && part->weight == 0 &&
+                   (peers->due_ns == 0 || peers->account_ns != 0 ||
+                    lk_peers_are_due(slot));
+
+    see(peers, LK_PEERS_OPEN);
+    peers->mine_ns = peers->since_ns;
+    if (!peers->is_host && may_ask)
+        peers->is_host = has_account(slot);
+    if (!peers->is_host)
+        peers->mine_ns = lk_after_ms(
+            peers->since_ns,
+            LATE_MS + INT64_C(1000) * (row->place > 0 ? row->place : 0));
+}
+
+bool lk_peers_refused(struct lk_part *part, const struct lk_row *row)
+{
+    struct lk_slot *slot = part->slot;
     bool is_of_peer = lk_row_is_of_peer(slot->store, row);
     bool is_open = row->exists && row->client_id[0] == '\0' && row->is_taken;
-    int heads = row->place + 1 + (row->is_taken && !is_open);
 
     if (!is_open && !is_of_peer) {
         if (slot->peers.last >= LK_PEERS_OPEN)
             lk_peers_end_wait(slot);
-        if (heads > slot->peers.most)
-            slot->peers.most = heads;
         return false;
     }
-    if (is_open)
-        slot->peers.open_until_ns =
-            lk_after_ns(sqlock_monotonic_ns(), lk_row_blocked_ns(row));
-    if (slot->peers.last < LK_PEERS_OPEN) {
-        see(slot, LK_PEERS_OPEN);
-        slot->peers.mine_ns = lk_after_ms(
-            sqlock_monotonic_ns(),
-            LATE_MS + INT64_C(1000) * (row->place > 0 ? row->place : 0));
-    }
+    if (slot->peers.last < LK_PEERS_OPEN)
+        begin_to_watch(part, row, is_open);
     return true;
 }
 
 int64_t lk_peers_pause_ns(const struct lk_slot *slot)
 {
-    int64_t now = sqlock_monotonic_ns();
-    int64_t since_ns = now - slot->peers.since_ns;
-    int64_t left_ns = slot->peers.turn_ns - since_ns;
+    const struct lk_peers *peers = &slot->peers;
+    int64_t since_ns = sqlock_monotonic_ns() - peers->since_ns;
+    int64_t longest_ns = (int64_t)slot->store->options.poll_ms * LK_NS_PER_MS;
     int64_t pause_ns = LOOK_NS;
 
-    if (slot->peers.last < LK_PEERS_OPEN)
+    if (peers->last < LK_PEERS_OPEN)
         return LK_NEVER;
-    if (slot->peers.last == LK_PEERS_TAKEN)
-        pause_ns = LOOK_TAKEN_NS + lk_sooner(since_ns / 4, llabs(left_ns) / 2);
-    return slot->peers.mine_ns > now ? 4 * pause_ns : pause_ns;
+    if (peers->last == LK_PEERS_TAKEN)
+        pause_ns = LOOK_TAKEN_NS + since_ns / 4;
+    if (!peers->is_host)
+        pause_ns *= 4;
+    return lk_sooner(pause_ns, longest_ns);
 }
 
 bool lk_peers_may_try(const struct lk_slot *slot)
@@ -246,82 +330,50 @@ bool lk_peers_may_try(const struct lk_slot *slot)
 
 void lk_peers_end_wait(struct lk_slot *slot)
 {
-    slot->peers.last = LK_PEERS_NOTHING;
-    slot->peers.open_until_ns = 0;
-    slot->peers.mine_ns = 0;
-    slot->peers.turns = 0;
-    slot->peers.most = 0;
-    free(slot->peers.queue);
-    slot->peers.queue = NULL;
+    struct lk_peers *peers = &slot->peers;
+
+    if (peers->is_host)
+        settle(peers);
+    peers->is_host = false;
+    peers->last = LK_PEERS_NOTHING;
+    peers->mine_ns = 0;
+    peers->turns = 0;
+    free(peers->queue);
+    peers->queue = NULL;
 }
 
-/* --- the account --- */
+/* --- when it has the row --- */
 
-static void owe(struct lk_slot *slot, int64_t more)
+/* Return whether others want the lock that the part was granted, or did. */
+static bool is_wanted(const struct lk_part *part)
 {
-    int64_t owed = slot->peers.owed + more;
+    const struct lk_slot *slot = part->slot;
+    bool is_wanted;
 
-    slot->peers.owed = owed > OWED_MAX    ? OWED_MAX
-                       : owed < -OWED_MAX ? -OWED_MAX
-                                          : owed;
+    pthread_mutex_lock(&lk_mutex);
+    is_wanted = lk_first_queued(slot) != NULL;
+    pthread_mutex_unlock(&lk_mutex);
+    return is_wanted || slot->is_contended || slot->place >= 0;
 }
 
-/* Pay the turns that services had until this process took the row back. */
-static void pay(struct lk_slot *slot)
+void lk_peers_granted(struct lk_part *part)
 {
-    if (slot->peers.count == 0) /* it was not seen itself */
-        meet(slot, UNNAMED);
-    slot->peers.used_ns = 0;
-    owe(slot, -TURN * (slot->peers.turns > 0 ? slot->peers.turns : 1));
-}
+    struct lk_slot *slot = part->slot;
+    struct lk_peers *peers = &slot->peers;
 
-void lk_peers_granted(struct lk_slot *slot, const struct lk_lease *lease)
-{
-    bool was_there = slot->peers.most > 0 || slot->grants > 0;
-    bool was_seen = slot->peers.last >= LK_PEERS_OPEN;
-
-    if (!can_open(slot))
+    if (!can_open(slot) || (peers->is_host && peers->last < LK_PEERS_OPEN))
         return;
-    if (slot->peers.most > 0)
-        slot->peers.heads = slot->peers.most;
-    else if (!was_seen)
-        slot->peers.heads = 1 + lease->is_contended;
-    /* Our releases leave the row in the table; a service deletes its row. */
-    if (slot->peers.last >= LK_PEERS_TAKEN || (was_there && lease->is_new_row))
-        pay(slot);
-    else if (slot->peers.last == LK_PEERS_OPEN)
-        miss(slot);
+    if (peers->is_host && peers->turns == 0)
+        peers->turns += part->lease.is_new_row;
     lk_peers_end_wait(slot);
+    if (peers->turns_left > 0 && peers->turns_left != UINT32_MAX &&
+        part->lease.weight == part->weight)
+        peers->turns_left--;
+    if (peers->due_ns != 0 || (part->weight == 0 && !is_wanted(part)))
+        return;
+    peers->pause_ns = FIRST_PAUSE_NS;
+    put_off(peers, lk_random_between(0, FIRST_PAUSE_NS / 2), UINT32_MAX);
 }
-
-static void charge_unseen(struct lk_slot *slot, int64_t held_ns)
-{
-    if (slot->peers.used_ns == 0)
-        slot->peers.used_ns = lk_random_between(0, UNSEEN_SHARE_NS);
-    slot->peers.used_ns += held_ns + UNSEEN_TURN_NS;
-}
-
-void lk_peers_charge(struct lk_slot *slot, int64_t held_ns)
-{
-    int heads = slot->peers.heads > 0 ? slot->peers.heads : 1;
-
-    if (only_polls(slot))
-        slot->peers.used_ns += lk_after_ns(held_ns, POLL_TURN_NS);
-    else if (slot->peers.count > 0)
-        owe(slot, (int64_t)slot->peers.count * TURN / heads);
-    else if (can_open(slot) && slot->is_contended)
-        charge_unseen(slot, held_ns);
-}
-
-bool lk_peers_are_due(const struct lk_slot *slot)
-{
-    if (only_polls(slot))
-        return lk_peers_must_pause(slot);
-    return slot->peers.count > 0 ? slot->peers.owed >= TURN
-                                 : slot->peers.used_ns >= UNSEEN_SHARE_NS;
-}
-
-/* --- opening --- */
 
 /* Keep the tickets of those who came until the row was opened; they do not look
  * at it.  If a service has deleted it already, those from before that stay. */
@@ -345,15 +397,15 @@ bool lk_peers_go_first(struct lk_part *part)
     struct lk_slot *slot = part->slot;
     char *queue;
 
-    if (!can_open(slot) || !lk_peers_are_due(slot) ||
-        part->waiter->wait_ms == 0 || part->lease.weight > 0 ||
-        part->lease.fate != LK_CLAIM_ANSWERED ||
+    if (!slot->peers.is_host || slot->peers.last >= LK_PEERS_OPEN)
+        return false;
+    if (!is_wanted(part) || part->lease.fate != LK_CLAIM_ANSWERED ||
         part->waiter->deadline_ns <
-            lk_after_ms(sqlock_monotonic_ns(), SPARE_MS))
+            lk_after_ms(sqlock_monotonic_ns(), SPARE_MS) ||
+        lk_row_queue(slot->store, slot->key, &queue, NULL) < 0) {
+        lk_peers_end_wait(slot);
         return false;
-    slot->peers.used_ns = 0; /* also after a failure */
-    if (lk_row_queue(slot->store, slot->key, &queue, NULL) < 0)
-        return false;
+    }
     slot->peers.queue = queue;
     return true;
 }
@@ -382,55 +434,7 @@ int lk_peers_open(struct lk_part *part, sqlock_error *err)
         return rc < 0 ? rc : item.rc;
     slot->place = 0;
     keep_queue(slot);
-    see(slot, LK_PEERS_OPEN);
-    slot->peers.mine_ns = slot->peers.since_ns;
-    slot->peers.open_until_ns = lk_after_ns(slot->peers.since_ns, OPEN_NS);
+    see(&slot->peers, LK_PEERS_OPEN);
+    slot->peers.mine_ns = lk_after_ns(slot->peers.since_ns, OPEN_NS);
     return 0;
-}
-
-/* --- where our own processes poll --- */
-
-/* Return a pause in which each other process polls at least once: two polls are
- * at most 5/4 of poll_ms apart. */
-static int64_t pause_ns(const struct lk_slot *slot)
-{
-    return (int64_t)slot->store->options.poll_ms * LK_NS_PER_MS * 3 / 2;
-}
-
-bool lk_peers_must_pause(const struct lk_slot *slot)
-{
-    return only_polls(slot) &&
-           slot->peers.used_ns >=
-               lk_later(slot->peers.poll_share_ns, POLL_SHARE_NS);
-}
-
-int lk_peers_begin_pause(struct lk_slot *slot, int64_t *until_ns,
-                         sqlock_error *err)
-{
-    struct lk_store *store = slot->store;
-    struct lk_row row;
-    int rc;
-
-    slot->peers.used_ns = 0;
-    slot->peers.poll_share_ns =
-        lk_sooner(lk_later(slot->peers.poll_share_ns, POLL_SHARE_NS) * 2,
-                  POLL_SHARE_MAX_NS);
-    /* Another process may come and go during the pause; the token shows it. */
-    rc = lk_row_read(store, slot->key, lk_store_deadline(store), &row, err);
-    slot->peers.token = row.token;
-    *until_ns = sqlock_monotonic_ns() + pause_ns(slot);
-    return rc;
-}
-
-int lk_peers_end_pause(struct lk_slot *slot, sqlock_error *err)
-{
-    struct lk_store *store = slot->store;
-    struct lk_row row;
-    int rc;
-
-    rc = lk_row_read(store, slot->key, lk_store_deadline(store), &row, err);
-    if (rc == 0 && row.exists &&
-        (row.is_taken || row.token != slot->peers.token))
-        slot->peers.poll_share_ns = POLL_SHARE_NS;
-    return rc;
 }

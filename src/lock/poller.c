@@ -254,12 +254,13 @@ static int64_t looks_at(const struct lk_part *part)
 static int64_t asks_at(const struct lk_part *part, enum lk_poll_until until)
 {
     int64_t now = sqlock_monotonic_ns();
+    int64_t until_ns = lk_peers_until_ns(part->slot);
 
     if (until == LK_POLL_UNTIL_CHANGED)
-        return lk_after_ms(now, BELL_MS);
+        return lk_sooner(until_ns, lk_after_ms(now, BELL_MS));
     return part->slot->ticket[0] == '\0'
                ? LK_NEVER
-               : lk_after_ms(now, LK_TICKET_RENEWED_MS);
+               : lk_sooner(until_ns, lk_after_ms(now, LK_TICKET_RENEWED_MS));
 }
 
 int lk_poller_begin(struct lk_part *part, enum lk_poll_until until,

@@ -11,7 +11,6 @@
 #include "base/thread.h"
 #include "lock/call.h"
 #include "lock/care.h"
-#include "lock/peers.h"
 #include "sqlock/tx.h"
 
 /* --- undoing an acquire; the caller holds the mutex --- */
@@ -214,8 +213,6 @@ static void hand_off_all(struct lk_release *release)
         if (part->hold == NULL || part->hold->state != LK_HOLD_RELEASING ||
             lk_is_share(part->hold))
             continue;
-        lk_peers_charge(part->slot,
-                        lk_boottime_ns() - part->hold->acquired_boot_ns);
         next = is_outage ? NULL : choose(part->slot);
         if (next == NULL)
             continue;

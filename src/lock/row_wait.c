@@ -83,7 +83,7 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
     if (part->slot->place < 0 || row->place > part->slot->place)
         wait->look_ns = 0; /* it has come to the end of the queue */
     part->slot->place = row->place;
-    may_services_come = lk_peers_refused(part->slot, row);
+    may_services_come = lk_peers_refused(part, row);
     if (!has_bell)
         lk_slot_drop_session(part->slot);
     if (!has_bell || row->place < 0 || may_services_come)
@@ -98,10 +98,11 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
                           lk_after_ms(now, LK_TICKET_RENEWED_MS));
     if (now < wait->look_ns && row->place > 0)
         *until_ns = lk_sooner(*until_ns, wait->look_ns);
-    if (part->slot->peers.count > 0) /* a service deletes tickets */
+    if (part->slot->peers.seen[0].opening > 0) /* a service deletes tickets */
         *until_ns = lk_sooner(*until_ns, lk_after_ms(now, LK_RESERVED_MS));
     *until_ns = lk_sooner(*until_ns, own_time(row));
     *until_ns = lk_sooner(*until_ns, permits_time(row));
+    *until_ns = lk_sooner(*until_ns, lk_peers_until_ns(part->slot));
     rc = lk_bell_hear(part, before, *until_ns, &is_late, NULL);
     if (rc < 0) {
         lk_slot_drop_session(part->slot);
@@ -136,6 +137,23 @@ static bool pass_on(struct lk_part *part)
     return is_wanted;
 }
 
+/* Give up the ticket and the session that waits. */
+static void leave(struct lk_slot *slot, bool is_outage)
+{
+    lk_peers_end_wait(slot);
+    lk_resolver_leave(slot->store, slot->key, slot->ticket, is_outage);
+    slot->ticket[0] = '\0';
+    lk_slot_drop_session(slot);
+}
+
+bool lk_row_wait_ends(struct lk_part *part)
+{
+    if (sqlock_monotonic_ns() < lk_peers_until_ns(part->slot))
+        return false;
+    leave(part->slot, false);
+    return true;
+}
+
 void lk_row_wait_give_up(struct lk_part *part, bool is_outage)
 {
     struct lk_slot *slot = part->slot;
@@ -144,10 +162,7 @@ void lk_row_wait_give_up(struct lk_part *part, bool is_outage)
 
     if (slot->ticket[0] == '\0' || (!is_late && pass_on(part)))
         return;
-    lk_peers_end_wait(slot);
-    lk_resolver_leave(slot->store, slot->key, slot->ticket, is_outage);
+    leave(slot, is_outage);
     if (is_late) /* it is undone */
         part->lease.fate = LK_CLAIM_IN_DOUBT;
-    slot->ticket[0] = '\0';
-    lk_slot_drop_session(slot);
 }

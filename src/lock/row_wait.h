@@ -37,6 +37,10 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
  * which then rings. */
 enum lk_poll_until lk_row_wait_polls(const struct lk_part *part);
 
+/* Return whether the part has waited for long enough to have the lock for
+ * services (peers.h); then give up its ticket, but not its turn. */
+bool lk_row_wait_ends(struct lk_part *part);
+
 /* Give up the ticket and the session that waits; or the turn, to the next of
  * the FIFO, which goes on with them.  is_outage: the database is not asked
  * now. */

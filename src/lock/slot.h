@@ -76,17 +76,38 @@ struct lk_part {
 
 /* A Spring service that was seen. */
 struct lk_peer {
-    char client_id[SQLOCK_KEY_SIZE];
-    uint32_t missed; /* turns of others since it was seen last */
+    uint64_t id;      /* how its CLIENT_ID begins */
+    uint32_t opening; /* the last one to which it came, from 1 on; 0: none */
 };
 
 /* How a row was that is waited for, when it was seen last. */
 enum lk_peers_last {
-    LK_PEERS_NOTHING, /* not seen */
-    LK_PEERS_OURS,    /* of ours */
+    LK_PEERS_NOTHING, /* not seen, or of ours */
     LK_PEERS_OPEN,    /* left free for services, or one has it: not looked at */
     LK_PEERS_TAKEN,   /* a service has it */
     LK_PEERS_GONE     /* a service has deleted it with its release */
+};
+
+/* Spring services: peers.h.  Times are CLOCK_MONOTONIC. */
+struct lk_peers {
+    char account[SQLOCK_KEY_SIZE]; /* CLIENT_ID of the account; "": none yet */
+    int64_t account_ns; /* until when this process has it; 0: it has not */
+    /* when services are due, or the account is to be claimed; 0: nobody else
+     * wanted the lock yet */
+    int64_t due_ns;
+    /* turns of ours until they are due before that; UINT32_MAX: none came */
+    uint32_t turns_left;
+    int64_t pause_ns;  /* between two openings, if none comes to the next */
+    uint32_t openings; /* so far */
+    struct lk_peer seen[LK_PEERS_MAX];
+    /* of the present wait */
+    bool is_host; /* the part claims the lock for services, or watches them */
+    enum lk_peers_last last;
+    int64_t since_ns;      /* when it was seen like that first */
+    int64_t mine_ns;       /* when the part may take the row back */
+    uint32_t turns;        /* of services */
+    int64_t turn_began_us; /* the row's CREATED_DATE in the last of them */
+    char *queue; /* tickets of the row that a service may delete, or NULL */
 };
 
 struct lk_slot {
@@ -125,32 +146,7 @@ struct lk_slot {
     int place; /* of the ticket, when it was seen last; -1: in no row yet */
     /* the session that has the ticket's bell, where each has its own */
     struct lk_connection *session;
-    struct {                               /* Spring services: peers.h */
-        struct lk_peer seen[LK_PEERS_MAX]; /* lately */
-        size_t count;
-        uint64_t met; /* turns of services since none came when it was open */
-        int heads;    /* processes of ours that wait or hold; 0: not known */
-        int64_t owed; /* to services, in thousandths of a turn */
-        /* of the present wait */
-        int most; /* processes of ours */
-        enum lk_peers_last last;
-        int64_t since_ns;      /* when it was seen like that first */
-        int64_t open_until_ns; /* 0: it was not seen open */
-        int64_t mine_ns;       /* when the part may take the row back */
-        int64_t turns;         /* of services */
-        /* the row's CREATED_DATE and CLIENT_ID in the last of them */
-        int64_t turn_began_us;
-        char turn_of[SQLOCK_KEY_SIZE];
-        int64_t turn_ns; /* how long the one before lasted; 0: not known */
-        char *queue; /* tickets of the row that a service may delete, or NULL */
-        /* time of our leases between two openings while no service is seen, or
-         * two pauses */
-        int64_t used_ns;
-        /* where there are no tickets, and other processes' waiters cannot be
-         * seen; 0: not computed yet */
-        int64_t poll_share_ns;
-        int64_t token; /* token of the row when our pause began */
-    } peers;
+    struct lk_peers peers;
 };
 
 /* --- the table; the caller holds the mutex --- */

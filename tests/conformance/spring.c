@@ -8,9 +8,12 @@
 #include "conformance.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "sqlock/many.h"
+#include "sqlock/shared.h"
 #include "support/peer.h"
 #include "support/workers.h"
 
@@ -162,9 +165,12 @@ static void test_peers_and_ours_exclude_each_other_under_load(void **state)
 
 /* --- fair to a peer that polls --- */
 
-/* A busy machine may need more of them. */
-#define POLLS 30
-#define MOST_POLLS 120
+#define RUSHERS 4
+/* Polls of 100 ms until the peer must have had the lock, and in how many of
+ * those that follow it gets it at least. */
+#define FIRST_POLLS 100
+#define POLLS 60
+#define LEAST_GRANTS 6
 
 static void pause_ms(long ms)
 {
@@ -173,62 +179,118 @@ static void pause_ms(long ms)
     (void)nanosleep(&pause, NULL);
 }
 
+/* How ours use the lock. */
 struct rush {
-    sqlock_lock *lock;
+    const char *what;
+    sqlock_mode mode;
+    uint32_t permits;
+    bool with_another; /* in one call with a lock that is the thread's own */
+    unsigned registries;
+    sqlock_registry *of[2];
+    sqlock_lock *locks[2];
+    sqlock_lock *others[RUSHERS];
     atomic_bool is_over;
 };
 
 /* Acquire and release without a pause in between, so that there is always a
- * thread of ours that waits. */
+ * thread of ours that waits, or shares the lock. */
 static int rush(struct worker *worker)
 {
     struct rush *rush = worker->context;
+    sqlock_lock *const locks[] = {rush->locks[worker->index % rush->registries],
+                                  rush->others[worker->index]};
+    size_t count = rush->with_another ? 2 : 1;
+    sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
 
+    how.mode = rush->mode;
+    how.permits = rush->permits;
     while (!atomic_load(&rush->is_over)) {
         worker_expect(worker, 0,
-                      lock_try(rush->lock, PATIENCE_MS, 0, &worker->err));
+                      sqlock_acquire_many(locks, count, PATIENCE_MS, &how, NULL,
+                                          &worker->err));
         pause_ms(3);
-        worker_expect(worker, 0, sqlock_release(rush->lock, &worker->err));
+        worker_expect(worker, 0,
+                      sqlock_release_many(locks, count, NULL, &worker->err));
     }
     return 0;
 }
 
-/* A peer asks for the lock every 100 ms, as Spring does, and is not notified of
- * a release, while threads of ours use the lock without a pause.  If we left it
- * no chance, it would find the lock free once in ten times or less; it must get
- * the lock at least once in five times. */
-static void test_a_peer_has_its_chance_beside_threads_of_ours(void **state)
+/* Ask for the lock every 100 ms, as Spring does, `polls` times, or until it was
+ * got `enough` times.  Return how often it was. */
+static unsigned poll_as_peer(struct fixture *f, const struct peer *peer,
+                             unsigned polls, unsigned enough)
 {
-    struct fixture *f = *state;
-    struct peer peer = peer_of(f);
-    struct rush ours = {.lock = lock_obtain(f->a, f->name)};
-    struct workers workers;
     unsigned granted = 0;
-    unsigned i;
 
-    peer.ttl_ms = LONG_TTL_MS;
-    assert_int_equal(peer_acquire(&peer, f->name), 1);
-    workers_start(&workers, 3, rush, &ours);
-    for (i = 0; i < MOST_POLLS && (i % POLLS > 0 || granted < i / 5 || i == 0);
-         i++) {
+    for (unsigned i = 0; i < polls && granted < enough; i++) {
         int rc;
 
         pause_ms(100);
-        if (i == 3) /* our threads have seen that it holds the lock */
-            assert_int_equal(peer_release(&peer, f->name), 1);
-        rc = i < 4 ? 0 : peer_acquire(&peer, f->name);
-        if (rc != 1)
+        if (peer_acquire(peer, f->name) != 1)
             continue;
         granted++;
-        while ((rc = peer_release(&peer, f->name)) < 0)
+        while ((rc = peer_release(peer, f->name)) < 0)
             assert_code_of(SQLOCK_ERETRY, SQLOCK_EBUSY, rc, &f->sql.err);
         assert_int_equal(rc, 1);
     }
-    atomic_store(&ours.is_over, true);
+    return granted;
+}
+
+static void check_chance(struct fixture *f, struct rush *ours)
+{
+    sqlock_options options = fixture_options(f);
+    struct peer peer = peer_of(f);
+    struct workers workers;
+    unsigned first;
+    unsigned granted;
+
+    fixture_next(f);
+    peer.ttl_ms = LONG_TTL_MS;
+    for (unsigned i = 0; i < 2; i++) {
+        ours->of[i] = fixture_registry(f, &options);
+        ours->locks[i] = lock_obtain(ours->of[i], f->name);
+    }
+    for (unsigned i = 0; i < RUSHERS; i++) {
+        char name[120];
+
+        (void)snprintf(name, sizeof name, "%s/%u", f->name, i);
+        ours->others[i] = lock_obtain(ours->of[i % ours->registries], name);
+    }
+    workers_start(&workers, RUSHERS, rush, ours);
+    first = poll_as_peer(f, &peer, FIRST_POLLS, 1);
+    granted = poll_as_peer(f, &peer, POLLS, LEAST_GRANTS);
+    atomic_store(&ours->is_over, true);
     workers_join(&workers);
-    lock_drop(ours.lock);
-    if (granted < i / 5)
-        fail_msg("the peer got the lock %u times of %u", granted, i);
+    registry_end(ours->of[0]);
+    registry_end(ours->of[1]);
+    if (first == 0 || granted < LEAST_GRANTS)
+        fail_msg("beside %s the peer %s, and then %u times in %u polls",
+                 ours->what, first == 0 ? "never got the lock" : "got the lock",
+                 granted, POLLS);
+}
+
+/* A peer that nobody has seen, and that is not notified of a release, has its
+ * first turn and then more, while ours use the lock without a pause. */
+static void test_a_peer_has_its_chance_beside_ours(void **state)
+{
+    static const struct rush kinds[] = {
+        {.what = "threads of one process", .registries = 1},
+        {.what = "two processes", .registries = 2},
+        {.what = "readers", .registries = 2, .mode = SQLOCK_SHARED},
+        {.what = "permits",
+         .registries = 2,
+         .mode = SQLOCK_SHARED,
+         .permits = 3},
+        {.what = "calls for several locks",
+         .registries = 2,
+         .with_another = true},
+    };
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct rush ours = kinds[i];
+
+        check_chance(*state, &ours);
+    }
 }
 
 /* Our release sets the end of the lease far back, so that a peer whose clock is
@@ -257,8 +319,7 @@ static void test_a_peer_with_a_late_clock_need_not_wait(void **state)
 static const struct test tests[] = {
     TEST(test_a_peer_takes_over_our_expired_lock),
     TEST(test_peers_and_ours_exclude_each_other_under_load),
-    TEST_ON(test_a_peer_has_its_chance_beside_threads_of_ours, ON_SERVERS,
-            IN_SQLOCK),
+    TEST_ON(test_a_peer_has_its_chance_beside_ours, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_a_peer_with_a_late_clock_need_not_wait, ON_SERVERS, IN_SQLOCK),
 };
 const struct topic topic_spring = TOPIC(tests);

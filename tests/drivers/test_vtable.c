@@ -40,7 +40,6 @@ static bool may_be_missing(size_t layout, sqlock_statement_kind kind)
     case SQLOCK_SQL_LEAVE:
     case SQLOCK_SQL_CLAIM_UNQUEUED:
     case SQLOCK_SQL_RELEASE_UNQUEUED:
-    case SQLOCK_SQL_RELEASE_TO_PEERS:
     case SQLOCK_SQL_SHARE:
     case SQLOCK_SQL_RENEW_SHARE:
     case SQLOCK_SQL_RELEASE_SHARE:
@@ -50,6 +49,9 @@ static bool may_be_missing(size_t layout, sqlock_statement_kind kind)
     case SQLOCK_SQL_PUBLISH:
     case SQLOCK_SQL_WAITS:
         return layout != SQLOCK_LAYOUT_SQLOCK;
+    case SQLOCK_SQL_RELEASE_TO_PEERS: /* no Spring service shares a file */
+        return layout != SQLOCK_LAYOUT_SQLOCK ||
+               subject.database->bit == ON_SQLITE;
     case SQLOCK_SQL_TELL:
         return layout != SQLOCK_LAYOUT_SQLOCK || subject.driver->bell == NULL ||
                subject.driver->bell->is_of_one;

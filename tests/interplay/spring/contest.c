@@ -15,7 +15,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "spring.h"
+#include "sqlock/many.h"
+#include "sqlock/shared.h"
+#include "support/peer.h"
 #include "support/workers.h"
 
 const struct pace contest_pace = {.idle_ms = 100};
@@ -34,29 +38,59 @@ static int note(int file, const char *format, ...)
     return write(file, line, (size_t)length) == length ? 0 : -1;
 }
 
-static int take_turn(sqlock_lock *lock, unsigned number, int file,
-                     sqlock_error *err)
+static int note_enter(int file, char side, unsigned number, unsigned key,
+                      int64_t token)
 {
-    int rc = lock_try(lock, JVM_WAIT_MS, 0, err);
+    return note(file, "enter %c%u %u %lld %lld\n", side, number, key,
+                (long long)token, (long long)sqlock_monotonic_ns());
+}
+
+/* --- workers of ours --- */
+
+/* Acquire as the contest's kind does.  The other lock of a call for two has a
+ * key of its own for each worker. */
+static int acquire(const struct contest *contest, sqlock_lock *const *locks,
+                   sqlock_error *err)
+{
+    sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
+
+    if (contest->pace.kind == CONTEST_MANY)
+        return sqlock_acquire_many(locks, 2, JVM_WAIT_MS, NULL, NULL, err);
+    how.mode =
+        contest_shares(contest->pace.kind) ? SQLOCK_SHARED : SQLOCK_EXCLUSIVE;
+    how.permits = contest->pace.kind == CONTEST_PERMITS ? 2 : 0;
+    return sqlock_acquire(locks[0], JVM_WAIT_MS, &how, err);
+}
+
+static int take_turn(const struct contest *contest, sqlock_lock *const *locks,
+                     unsigned number, unsigned key, int file, sqlock_error *err)
+{
+    int rc = acquire(contest, locks, err);
 
     if (rc < 0)
         return rc;
-    if (note(file, "enter C%u %lld\n", number, (long long)sqlock_token(lock)) <
-        0)
+    if (note_enter(file, 'C', number, key, sqlock_token(locks[0])) < 0)
         return SQLOCK_EDATABASE;
     check_sleep(2);
-    if (note(file, "leave C%u\n", number) < 0)
+    if (note(file, "leave C%u %u\n", number, key) < 0)
         return SQLOCK_EDATABASE;
-    return sqlock_release(lock, err);
+    return contest->pace.kind == CONTEST_MANY
+               ? sqlock_release_many(locks, 2, NULL, err)
+               : sqlock_release(locks[0], err);
 }
 
 static int take_turns(struct worker *worker, struct contest *contest, int file)
 {
-    sqlock_lock *lock = contest->locks[worker->index];
+    sqlock_lock *const *locks = contest->locks[worker->index];
+    unsigned keys = contest_keys(contest->pace.kind);
 
-    while (!atomic_load(&contest->is_over)) {
+    for (unsigned turn = worker->index; !atomic_load(&contest->is_over);
+         turn++) {
+        unsigned key = turn % keys;
+
         worker_expect(worker, 0,
-                      take_turn(lock, worker->index, file, &worker->err));
+                      take_turn(contest, &locks[key], worker->index, key, file,
+                                &worker->err));
         check_sleep(1);
     }
     return 0;
@@ -75,6 +109,61 @@ static int work(struct worker *worker)
     return rc;
 }
 
+/* --- services by rows, where there is no Java --- */
+
+static int take_row_turn(struct worker *worker, struct contest *contest,
+                         const struct peer *peer, unsigned key, int file)
+{
+    int rc = 0;
+
+    while (rc != 1 && !atomic_load(&contest->is_over)) {
+        rc = peer_acquire(peer, contest->names[key]);
+        if (rc < 0 && rc != SQLOCK_ERETRY && rc != SQLOCK_EBUSY)
+            return worker_fail(worker, "acquire gave %d: %s", rc,
+                               peer->sql->err.message);
+        if (rc == 0)
+            check_sleep(contest->pace.idle_ms);
+    }
+    if (rc != 1)
+        return 0;
+    if (note_enter(file, 'J', worker->index, key, 0) < 0)
+        return worker_fail(worker, "cannot write %s", contest->path);
+    check_sleep(2);
+    if (note(file, "leave J%u %u\n", worker->index, key) < 0)
+        return worker_fail(worker, "cannot write %s", contest->path);
+    do
+        rc = peer_release(peer, contest->names[key]);
+    while (rc == SQLOCK_ERETRY || rc == SQLOCK_EBUSY);
+    return rc == 1 ? 0 : worker_fail(worker, "release gave %d", rc);
+}
+
+static int serve(struct worker *worker)
+{
+    struct contest *contest = worker->context;
+    const char *const clients[] = {"11111111-aaaa-4aaa-8aaa-111111111111",
+                                   "22222222-bbbb-4bbb-8bbb-222222222222"};
+    struct fixture *f = contest->fixture;
+    struct sql sql;
+    struct peer peer = {.fixture = f,
+                        .sql = &sql,
+                        .client = clients[worker->index],
+                        .ttl_ms = STAYING_TTL_MS};
+    int file = open(contest->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    int rc = sql_open(&sql, f->database, f->url);
+
+    if (file < 0 || rc < 0)
+        return worker_fail(worker, "no session: %s", sql.err.message);
+    for (unsigned turn = worker->index;
+         rc == 0 && !atomic_load(&contest->is_over); turn++) {
+        rc = take_row_turn(worker, contest, &peer,
+                           turn % contest_keys(contest->pace.kind), file);
+        check_sleep(contest->pace.think_ms);
+    }
+    sql_close(&sql);
+    (void)close(file);
+    return rc;
+}
+
 static void make_file(struct contest *contest)
 {
     const char *dir = getenv("SQLOCK_TEST_DIR");
@@ -87,34 +176,66 @@ static void make_file(struct contest *contest)
     (void)close(file);
 }
 
+static bool is_emulated(const struct contest *contest)
+{
+    return contest->services[0] == NULL;
+}
+
+static void start_service(struct contest *contest, unsigned number,
+                          unsigned turns)
+{
+    struct service *service = contest->services[number];
+    const struct pace *pace = &contest->pace;
+    char names[600];
+    size_t length = 0;
+
+    for (unsigned i = 0; i < contest_keys(pace->kind); i++)
+        length += (size_t)snprintf(names + length, sizeof names - length,
+                                   "%s%s", i > 0 ? "," : "", contest->names[i]);
+    service_expect("ok", service, "contest", "pace contest %u %u",
+                   pace->idle_ms, pace->think_ms);
+    service_tell(service, "turns", "turns contest %s %u J%u %s", names, turns,
+                 number, contest->path);
+}
+
+/* Begin with our side; without services of Java threads act as them. */
+static void start_ours(struct contest *contest)
+{
+    sqlock_options options = stage_options(contest->fixture, STAYING_TTL_MS);
+
+    for (unsigned i = 0; i < CONTEST_KEYS; i++)
+        (void)snprintf(contest->names[i], sizeof contest->names[i], "%s%.*s",
+                       contest->fixture->name, (int)i, "/////");
+    for (unsigned i = 0; i < CONTEST_WORKERS; i++) {
+        contest->registries[i] = fixture_registry(contest->fixture, &options);
+        for (unsigned k = 0; k < CONTEST_KEYS; k++)
+            contest->locks[i][k] =
+                lock_obtain(contest->registries[i], contest->names[k]);
+    }
+    contest->workers = calloc(2, sizeof *contest->workers);
+    assert_non_null(contest->workers);
+    contest->began_ns = sqlock_monotonic_ns();
+    workers_start(contest->workers, CONTEST_WORKERS, work, contest);
+    if (is_emulated(contest))
+        workers_start(contest->workers + 1, CONTEST_SERVICES, serve, contest);
+}
+
 void contest_start(struct contest *contest, struct fixture *fixture,
                    struct service *first, struct service *second,
                    unsigned turns, const struct pace *pace)
 {
-    sqlock_options options = stage_options(fixture, STAYING_TTL_MS);
-
     memset(contest, 0, sizeof *contest);
     contest->fixture = fixture;
+    contest->pace = *pace;
     contest->services[0] = first;
     contest->services[1] = second;
     make_file(contest);
-    for (unsigned i = 0; i < CONTEST_SERVICES; i++)
+    for (unsigned i = 0; i < CONTEST_SERVICES && !is_emulated(contest); i++)
         stage_open_peer(contest->services[i], fixture, "contest",
                         STAYING_TTL_MS, NULL);
-    for (unsigned i = 0; i < CONTEST_WORKERS; i++) {
-        contest->registries[i] = fixture_registry(fixture, &options);
-        contest->locks[i] = lock_obtain(contest->registries[i], fixture->name);
-    }
-    contest->workers = calloc(1, sizeof *contest->workers);
-    assert_non_null(contest->workers);
-    workers_start(contest->workers, CONTEST_WORKERS, work, contest);
-    for (unsigned i = 0; i < CONTEST_SERVICES; i++) {
-        service_expect("ok", contest->services[i], "contest",
-                       "pace contest %u %u", pace->idle_ms, pace->think_ms);
-        service_tell(contest->services[i], "turns",
-                     "turns contest %s %u J%u %s", fixture->name, turns, i,
-                     contest->path);
-    }
+    start_ours(contest);
+    for (unsigned i = 0; i < CONTEST_SERVICES && !is_emulated(contest); i++)
+        start_service(contest, i, turns);
 }
 
 void contest_visit(struct contest *contest, sqlock_lock *lock)
@@ -123,7 +244,8 @@ void contest_visit(struct contest *contest, sqlock_lock *lock)
     sqlock_error err = {0};
 
     assert_true(file >= 0);
-    assert_lock_ok(take_turn(lock, CONTEST_WORKERS, file, &err), &err);
+    assert_lock_ok(take_turn(contest, &lock, CONTEST_WORKERS, 0, file, &err),
+                   &err);
     (void)close(file);
 }
 
@@ -136,19 +258,24 @@ void contest_visit(struct contest *contest, sqlock_lock *lock)
 
 /* The state of the contest after the lines read so far. */
 struct story {
-    const struct contest *contest;
-    char inside[8]; /* the holder; "": none */
-    int64_t token;  /* the greatest */
+    struct contest *contest;
+    char inside[CONTEST_KEYS][8]; /* the holder; "": none, or of ours that
+                                      share the lock */
+    unsigned sharers[CONTEST_KEYS];
+    int64_t token; /* the greatest */
     unsigned turns[CONTENDERS];
+    int64_t last_ns[CONTEST_SERVICES]; /* the last turn; 0: none */
     unsigned falls; /* tokens that did not rise, where that is allowed */
 };
 
 /* Return whether each token must be greater than those before.  A service
  * deletes the row that keeps the last token; the next token is then the time,
- * which a claim on MySQL reads before it has the row locked. */
-static bool tokens_must_rise(const struct fixture *fixture)
+ * which a claim on MySQL reads before it has the row locked.  Tokens of several
+ * locks, or of those who share one, are not compared. */
+static bool tokens_must_rise(const struct contest *contest)
 {
-    return fixture->database->bit == ON_POSTGRES;
+    return contest->fixture->database->bit == ON_POSTGRES &&
+           contest->pace.kind == CONTEST_ALONE;
 }
 
 static void check_token(struct story *story, int64_t token, const char *line)
@@ -157,34 +284,79 @@ static void check_token(struct story *story, int64_t token, const char *line)
         story->token = token;
         return;
     }
-    if (tokens_must_rise(story->contest->fixture))
+    if (tokens_must_rise(story->contest))
         fail_msg("the token was %lld before: %s", (long long)story->token,
                  line);
     story->falls++;
+}
+
+static void note_service(struct story *story, unsigned number, int64_t at_ns)
+{
+    struct contest *contest = story->contest;
+    int64_t wait_ms = (at_ns - story->last_ns[number]) / LK_NS_PER_MS;
+
+    if (story->last_ns[number] == 0)
+        contest->first_ms[number] = (at_ns - contest->began_ns) / LK_NS_PER_MS;
+    else if (wait_ms > contest->longest_ms)
+        contest->longest_ms = wait_ms;
+    story->last_ns[number] = at_ns;
+}
+
+static void tell_leave(struct story *story, const char *who, unsigned key,
+                       const char *line)
+{
+    if (who[0] == 'C' && contest_shares(story->contest->pace.kind)) {
+        assert_true(story->sharers[key]-- > 0);
+        return;
+    }
+    if (strcmp(story->inside[key], who) != 0)
+        fail_msg("%s is inside: %s", story->inside[key], line);
+    story->inside[key][0] = '\0';
+}
+
+static void tell_enter(struct story *story, const char *who, unsigned key,
+                       const char *line)
+{
+    bool shares = who[0] == 'C' && contest_shares(story->contest->pace.kind);
+
+    if (story->inside[key][0] != '\0' || (!shares && story->sharers[key] > 0))
+        fail_msg("two holders: %s is inside: %s", story->inside[key], line);
+    if (shares)
+        story->sharers[key]++;
+    else
+        (void)snprintf(story->inside[key], sizeof story->inside[key], "%s",
+                       who);
 }
 
 static void tell_turn(struct story *story, const char *line)
 {
     char what[8];
     char who[8];
+    unsigned key;
     long long token = 0;
+    long long at_ns = 0;
     unsigned number;
 
-    assert_true(sscanf(line, "%7s %7s %lld", what, who, &token) >= 2);
+    assert_true(sscanf(line, "%7s %7s %u %lld %lld", what, who, &key, &token,
+                       &at_ns) >= 3);
+    assert_true(key < CONTEST_KEYS);
     if (strcmp(what, "leave") == 0) {
-        if (strcmp(story->inside, who) != 0)
-            fail_msg("%s is inside: %s", story->inside, line);
-        story->inside[0] = '\0';
+        tell_leave(story, who, key, line);
         return;
     }
-    if (story->inside[0] != '\0')
-        fail_msg("two holders: %s is inside: %s", story->inside, line);
-    (void)snprintf(story->inside, sizeof story->inside, "%s", who);
+    tell_enter(story, who, key, line);
     number = (unsigned)(who[1] - '0') + (who[0] == 'J' ? FIRST_SERVICE : 0);
     assert_true(number < CONTENDERS);
     story->turns[number]++;
-    if (who[0] == 'C')
+    if (at_ns > story->contest->until_ns && story->contest->until_ns != 0)
+        return;
+    if (who[0] == 'C') {
         check_token(story, token, line);
+        story->contest->ours++;
+    } else {
+        note_service(story, number - FIRST_SERVICE, at_ns);
+        story->contest->theirs++;
+    }
 }
 
 static void judge(struct contest *contest)
@@ -194,66 +366,32 @@ static void judge(struct contest *contest)
     char line[80];
 
     assert_non_null(file);
-    while (fgets(line, sizeof line, file) != NULL) {
-        long at = ftell(file);
-
+    while (fgets(line, sizeof line, file) != NULL)
         tell_turn(&story, line);
-        if (at <= contest->from || at > contest->until || line[0] != 'e')
-            continue;
-        contest->ours += line[6] == 'C';
-        contest->theirs += line[6] == 'J';
-    }
     (void)fclose(file);
-    assert_string_equal(story.inside, "");
-    print_message("turns: Spring %s %u, Spring %s %u, ours %u %u %u %u%s\n",
-                  contest->services[0]->version, story.turns[FIRST_SERVICE],
-                  contest->services[1]->version, story.turns[FIRST_SERVICE + 1],
+    for (unsigned i = 0; i < CONTEST_KEYS; i++)
+        assert_string_equal(story.inside[i], "");
+    print_message("turns: services %u %u, ours %u %u %u %u%s\n",
+                  story.turns[FIRST_SERVICE], story.turns[FIRST_SERVICE + 1],
                   story.turns[0], story.turns[1], story.turns[2],
                   story.turns[3], story.falls != 0 ? ", a token fell" : "");
-    for (unsigned i = 0; i < CONTENDERS; i++)
-        assert_true(story.turns[i] > 0 || i == CONTEST_WORKERS);
-}
+    for (unsigned i = 0; i < CONTEST_SERVICES; i++) {
+        int64_t left_ms = (contest->until_ns - story.last_ns[i]) / LK_NS_PER_MS;
 
-static long size_of(const char *path)
-{
-    struct stat status;
-
-    assert_int_equal(stat(path, &status), 0);
-    return (long)status.st_size;
-}
-
-/* Return how many turns there were after so many bytes; 0: a service never had
- * one. */
-static unsigned turns_after(const struct contest *contest, long from)
-{
-    bool has[CONTEST_SERVICES] = {false};
-    unsigned turns = 0;
-    char line[80];
-    FILE *file = fopen(contest->path, "r");
-
-    assert_non_null(file);
-    while (fgets(line, sizeof line, file) != NULL) {
-        turns += line[0] == 'e' && ftell(file) > from;
-        if (strncmp(line, "enter J", 7) == 0)
-            has[line[7] - '0'] = true;
+        if (story.last_ns[i] == 0)
+            contest->first_ms[i] = INT64_MAX;
+        else if (left_ms > contest->longest_ms)
+            contest->longest_ms = left_ms;
     }
-    (void)fclose(file);
-    return has[0] && has[1] ? turns : 0;
-}
-
-void contest_count(struct contest *contest, unsigned turns)
-{
-    while (turns_after(contest, 0) == 0)
-        check_sleep(100);
-    contest->from = size_of(contest->path);
-    while (turns_after(contest, contest->from) < turns)
-        check_sleep(100);
-    contest->until = size_of(contest->path);
+    for (unsigned i = 0; i < CONTENDERS && contest->until_ns == 0; i++)
+        assert_true(story.turns[i] > 0 || i == CONTEST_WORKERS);
 }
 
 void contest_end(struct contest *contest, bool stops)
 {
-    for (unsigned i = 0; i < CONTEST_SERVICES; i++) {
+    if (stops)
+        contest->until_ns = sqlock_monotonic_ns();
+    for (unsigned i = 0; i < CONTEST_SERVICES && !is_emulated(contest); i++) {
         struct answer answer;
 
         if (stops) /* and let the services have the lock at once */
@@ -267,10 +405,12 @@ void contest_end(struct contest *contest, bool stops)
     }
     atomic_store(&contest->is_over, true);
     workers_join(contest->workers);
+    if (is_emulated(contest))
+        workers_join(contest->workers + 1);
     free(contest->workers);
     for (unsigned i = 0; i < CONTEST_WORKERS; i++)
         registry_end(contest->registries[i]);
-    for (unsigned i = 0; i < CONTEST_SERVICES; i++)
+    for (unsigned i = 0; i < CONTEST_SERVICES && !is_emulated(contest); i++)
         service_expect("ok", contest->services[i], "contest", "close contest");
     judge(contest);
     (void)unlink(contest->path);

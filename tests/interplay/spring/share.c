@@ -1,46 +1,119 @@
 /*
- * share.c - the share of the turns that services get
+ * share.c - the share of the turns that services get, from the first second on
  *
- * The lines that the test prints are the table in src/lock/README.md.
+ * The lines that the test prints are the table in src/lock/README.md.  Without
+ * Java, threads act as the services.
  */
+#include <stdlib.h>
+
 #include "spring.h"
 
-/* Return the share of two services beside four workers, in percent. */
-static unsigned measure(struct fixture *f, const struct pace *pace)
+static struct service *service_of(struct fixture *f, unsigned number)
 {
-    struct contest contest;
-    unsigned share;
-
-    fixture_next(f);
-    contest_start(&contest, f, stage_service(f, 0), stage_service(f, 1),
-                  1000000, pace);
-    contest_count(&contest, check_scale(600, 1500));
-    contest_end(&contest, true);
-    share = contest.theirs * 100 / (contest.theirs + contest.ours);
-    print_message("think %u ms, idle %u ms: services %u of %u turns, %u %%\n",
-                  pace->think_ms, pace->idle_ms, contest.theirs,
-                  contest.theirs + contest.ours, share);
-    return share;
+    return getenv("SQLOCK_TEST_SPRING") != NULL ? stage_service(f, number)
+                                                : NULL;
 }
 
-/* It is a third; the test allows for a machine on which either side is slow.
- * Neither gets next to nothing, nor nearly all. */
-static void test_services_get_a_share_by_head(void **state)
-{
-    static const struct pace paces[] = {
-        {.idle_ms = 10, .think_ms = 0},  {.idle_ms = 100, .think_ms = 3},
-        {.idle_ms = 1, .think_ms = 0},   {.idle_ms = 100, .think_ms = 0},
-        {.idle_ms = 1, .think_ms = 3},   {.idle_ms = 10, .think_ms = 3},
-        {.idle_ms = 1, .think_ms = 50},  {.idle_ms = 10, .think_ms = 50},
-        {.idle_ms = 100, .think_ms = 50}};
-    size_t count = check_scale(2, sizeof paces / sizeof paces[0]);
+static const char *const kinds[] = {
+    [CONTEST_ALONE] = "alone",     [CONTEST_FIVE] = "5 keys",
+    [CONTEST_READERS] = "readers", [CONTEST_PERMITS] = "permits",
+    [CONTEST_MANY] = "many",
+};
 
-    for (size_t i = 0; i < count; i++)
-        assert_in_range(measure(*state, &paces[i]), 5, 66);
+/* Let two services and four workers go on for so long. */
+static void measure(struct fixture *f, struct contest *contest,
+                    const struct pace *pace, unsigned ms)
+{
+    unsigned all;
+
+    fixture_next(f);
+    contest_start(contest, f, service_of(f, 0), service_of(f, 1), 1000000,
+                  pace);
+    check_sleep(ms);
+    contest_end(contest, true);
+    all = contest->theirs + contest->ours;
+    print_message("%s, think %u ms, idle %u ms: services %u %%, %u turns/s, "
+                  "first after %lld, %lld ms, longest wait %lld ms\n",
+                  kinds[pace->kind], pace->think_ms, pace->idle_ms,
+                  contest->theirs * 100 / (all > 0 ? all : 1), all * 1000 / ms,
+                  (long long)contest->first_ms[0],
+                  (long long)contest->first_ms[1],
+                  (long long)contest->longest_ms);
+}
+
+static const struct pace paces[] = {
+    {.idle_ms = 100, .think_ms = 3}, {.idle_ms = 10, .think_ms = 0},
+    {.idle_ms = 100, .think_ms = 0}, {.idle_ms = 1, .think_ms = 0},
+    {.idle_ms = 1, .think_ms = 3},   {.idle_ms = 10, .think_ms = 3},
+    {.idle_ms = 10, .think_ms = 50}, {.idle_ms = 100, .think_ms = 50}};
+#define PACES (sizeof paces / sizeof paces[0])
+
+#define CONTEST_MS 10000
+
+/* Return whether both services were soon let in, had a fair share, and never
+ * waited for long. */
+static bool is_fair(const struct contest *contest)
+{
+    unsigned all = contest->theirs + contest->ours;
+
+    for (unsigned k = 0; k < CONTEST_SERVICES; k++)
+        if (contest->first_ms[k] > CONTEST_MS)
+            return false;
+    return contest->theirs * 5 >= all && contest->theirs * 2 <= all &&
+           contest->longest_ms < 3000;
+}
+
+static void check_kind(struct fixture *f, enum contest_kind kind)
+{
+    unsigned count = check_scale(1, PACES);
+    unsigned unfair = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        struct pace pace = paces[i];
+        struct contest contest;
+
+        pace.kind = kind;
+        measure(f, &contest, &pace, CONTEST_MS);
+        unfair += !is_fair(&contest);
+    }
+    if (f->layout == SQLOCK_LAYOUT_SQLOCK) /* the others are to compare with */
+        assert_int_equal(unfair, 0);
+}
+
+static void test_services_get_a_share_of_a_lock(void **state)
+{
+    check_kind(*state, CONTEST_ALONE);
+}
+
+static void test_services_get_a_share_of_five_locks(void **state)
+{
+    check_kind(*state, CONTEST_FIVE);
+}
+
+static void test_services_get_a_share_beside_readers(void **state)
+{
+    check_kind(*state, CONTEST_READERS);
+}
+
+static void test_services_get_a_share_beside_permits(void **state)
+{
+    check_kind(*state, CONTEST_PERMITS);
+}
+
+static void test_services_get_a_share_beside_calls_for_many(void **state)
+{
+    check_kind(*state, CONTEST_MANY);
 }
 
 static const struct test tests[] = {
-    TEST_ON(test_services_get_a_share_by_head, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_services_get_a_share_of_a_lock, ON_ALL,
+            IN_SQLOCK | IN_SPRING7),
+    TEST_ON(test_services_get_a_share_of_five_locks, ON_ALL,
+            IN_SQLOCK | IN_SPRING7),
+    TEST_ON(test_services_get_a_share_beside_readers, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_services_get_a_share_beside_permits, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_services_get_a_share_beside_calls_for_many, ON_ALL,
+            IN_SQLOCK | IN_SPRING7),
 };
 
 const struct topic topic_share = TOPIC(tests);

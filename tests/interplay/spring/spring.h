@@ -123,22 +123,49 @@ int stage_command(const struct fixture *fixture, char *out, size_t size,
 #define CONTEST_WORKERS 4
 #define CONTEST_SERVICES 2
 
-/* How the services go on after a turn. */
+#define CONTEST_KEYS 5
+
+/* Kinds of workers of ours. */
+enum contest_kind {
+    CONTEST_ALONE,   /* acquire the lock */
+    CONTEST_FIVE,    /* acquire one of five locks, in turn, as the services */
+    CONTEST_READERS, /* share the lock */
+    CONTEST_PERMITS, /* share it, two at a time */
+    CONTEST_MANY     /* acquire two locks in one call */
+};
+
+static inline bool contest_shares(enum contest_kind kind)
+{
+    return kind == CONTEST_READERS || kind == CONTEST_PERMITS;
+}
+
+static inline unsigned contest_keys(enum contest_kind kind)
+{
+    return kind == CONTEST_FIVE ? CONTEST_KEYS : 1;
+}
+
+/* How services and workers go on. */
 struct pace {
     unsigned idle_ms;  /* between two attempts */
     unsigned think_ms; /* after each turn */
+    enum contest_kind kind;
 };
 
 struct contest {
     struct fixture *fixture;
-    struct service *services[CONTEST_SERVICES];
-    char path[256]; /* log of enter and leave */
-    struct workers *workers;
+    struct pace pace;
+    struct service *services[CONTEST_SERVICES]; /* NULL: threads act as them */
+    char path[256];                             /* log of enter and leave */
+    char names[CONTEST_KEYS][96];
+    struct workers *workers; /* ours; those that act as services */
     sqlock_registry *registries[CONTEST_WORKERS];
-    sqlock_lock *locks[CONTEST_WORKERS];
+    sqlock_lock *locks[CONTEST_WORKERS][CONTEST_KEYS];
     atomic_bool is_over;
-    long from, until; /* bytes of the log between which turns are counted */
-    unsigned theirs, ours; /* such turns, after the end */
+    int64_t began_ns, until_ns; /* until_ns is 0: until the end */
+    /* after the end */
+    unsigned theirs, ours;              /* turns */
+    int64_t first_ms[CONTEST_SERVICES]; /* of a service; INT64_MAX: none */
+    int64_t longest_ms; /* between two turns of a service, or until the end */
 };
 
 /* JdbcLockRegistry's own pace, and turns without a pause. */
@@ -152,8 +179,6 @@ void contest_start(struct contest *contest, struct fixture *fixture,
                    unsigned turns, const struct pace *pace);
 /* Acquire and release the lock once more, in the calling thread. */
 void contest_visit(struct contest *contest, sqlock_lock *lock);
-/* Count that many turns, once each service has had one. */
-void contest_count(struct contest *contest, unsigned turns);
 /* Wait until the services have ended, or with `stops` stop them before.  Then
  * end the workers, and fail the test if two held the lock at a time, a
  * contender never had it, or on PostgreSQL a token did not rise. */

@@ -39,8 +39,9 @@ import org.springframework.integration.util.UUIDConverter;
  *     renew PEER NAME                  ok, or lost
  *     expire PEER                      the repository's deleteExpired()
  *     forget PEER AGE_MS               the registry's expireUnusedOlderThan()
- *     turns PEER NAME COUNT WHO FILE   takes turns, written down in the file;
- *                                      how many
+ *     turns PEER NAMES COUNT WHO FILE  takes turns at each of the locks, with
+ *                                      commas between them, written down in
+ *                                      the file; how many
  *     pace PEER IDLE_MS THINK_MS       from now on it sleeps so long between
  *                                      attempts, and after each of the turns
  *     stop PEER                        ends them sooner
@@ -164,18 +165,22 @@ public final class Service {
         file.write((line + "\n").getBytes(StandardCharsets.US_ASCII));
     }
 
-    private static String takeTurns(Peer peer, String name, int count,
+    private static String takeTurns(Peer peer, String names, int count,
             String who, String path) throws Exception {
-        Lock lock = peer.lock(name);
+        String[] each = names.split(",");
         int taken = 0;
 
         peer.stopped = false;
         try (OutputStream file = new FileOutputStream(path, true)) {
             for (; taken < count && !peer.stopped; taken++) {
+                int key = taken % each.length;
+                Lock lock = peer.lock(each[key]);
+
                 lock.lock();
-                note(file, "enter " + who + " 0");
+                note(file, "enter " + who + " " + key + " 0 "
+                        + System.nanoTime());
                 Thread.sleep(2);
-                note(file, "leave " + who);
+                note(file, "leave " + who + " " + key);
                 lock.unlock();
                 Thread.sleep(peer.thinkMs);
             }
