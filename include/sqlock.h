@@ -247,9 +247,8 @@ typedef struct sqlock_options {
     /* Limit for one statement, 10 ms to 1 hour; default TTL / 8, but at least
      * 500 and at most 5000.  Many locks take several: sqlock/many.h. */
     uint32_t statement_timeout_ms;
-    uint32_t poll_ms; /* pause between polls of a row; default 100 */
-    /* Between renewals of `auto_renew`, at most TTL / 3; default TTL / 4. */
-    uint32_t renew_period_ms;
+    uint32_t poll_ms;         /* pause between polls of a row; default 100 */
+    uint32_t renew_period_ms; /* at most TTL / 3; default TTL / 4 */
     sqlock_event_fn on_event; /* receives events; NULL: nobody does */
     void *event_context;      /* first argument of `on_event` */
     sqlock_level event_level; /* lowest level for `on_event`; default INFO */
@@ -262,6 +261,7 @@ typedef struct sqlock_options {
      * others, for a lock of the waiter, also in other processes: by a query of
      * each wait of a holder each 700 ms.  Set it in all; on sqlock's layout. */
     bool detect_deadlocks;
+    bool no_peers; /* no Spring service shares the table: wait for none */
     /* CLIENT_ID of a lease whose holder waits for this process: deadlocks are
      * looked for as if its locks were held here.  NULL: none. */
     const char *acts_for;

@@ -30,6 +30,7 @@ struct registry_options {
     milliseconds statement_timeout{0};
     milliseconds poll{0};
     unsigned pool_size = 0;
+    bool no_peers = false; // no Spring service shares the table
     sqlock_ownership ownership = default_ownership;
     /** called by any thread; the event's texts are valid during the call */
     std::function<void(const sqlock_event &)> on_event;
@@ -61,6 +62,7 @@ struct registry_options {
         out.statement_timeout_ms = detail::to_option(statement_timeout);
         out.poll_ms = detail::to_option(poll);
         out.pool_size = pool_size;
+        out.no_peers = no_peers;
         out.ownership = ownership;
         out.event_level = event_level;
         return out;

@@ -245,6 +245,7 @@ static void check_chance(struct fixture *f, struct rush *ours)
     unsigned granted;
 
     fixture_next(f);
+    options.no_peers = false;
     peer.ttl_ms = LONG_TTL_MS;
     for (unsigned i = 0; i < 2; i++) {
         ours->of[i] = fixture_registry(f, &options);

@@ -139,11 +139,15 @@ static void test_services_are_due_where_others_wait(void **state)
     assert_in_range(slot.peers.due_ns, 1, sqlock_monotonic_ns() + SECOND_NS);
 }
 
-static void test_no_service_of_another_layout_is_looked_for(void **state)
+static void test_where_there_are_no_services_none_is_due(void **state)
 {
     (void)state;
-    store.statements[SQLOCK_SQL_RELEASE_TO_PEERS].text = NULL;
     slot.is_contended = true;
+    store.options.no_peers = true;
+    take_a_turn();
+    assert_int_equal(slot.peers.due_ns, 0);
+    store.options.no_peers = false;
+    store.statements[SQLOCK_SQL_RELEASE_TO_PEERS].text = NULL;
     take_a_turn();
     assert_int_equal(slot.peers.due_ns, 0);
 }
@@ -170,8 +174,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_services_are_due_less_often_while_none_comes,
                            setup),
     cmocka_unit_test_setup(test_services_are_due_where_others_wait, setup),
-    cmocka_unit_test_setup(test_no_service_of_another_layout_is_looked_for,
-                           setup),
+    cmocka_unit_test_setup(test_where_there_are_no_services_none_is_due, setup),
     cmocka_unit_test_setup(test_a_service_is_looked_at_each_poll_ms, setup),
 };
 const struct suite suite_peers = SUITE("peers", tests);

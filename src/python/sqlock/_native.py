@@ -123,6 +123,7 @@ class Options(Sized):
         ("handoff_limit", c_uint32),
         ("waiting", c_int),
         ("detect_deadlocks", c_bool),
+        ("no_peers", c_bool),
         ("acts_for", c_char_p),
     ]
 

@@ -834,6 +834,7 @@ _OPTIONS: Dict[str, Tuple[str, Conversion]] = {
     "handoff_limit": ("handoff_limit", _native.number),
     "key_rule": ("key_rule", _one_of(_KEY_RULES)),
     "peer_ttl": ("peer_ttl_ms", _native.milliseconds),
+    "no_peers": ("no_peers", lambda value, _name: bool(value)),
     "waiting": ("waiting", _one_of(_WAITING)),
     "acts_for": ("acts_for", _native.text),
 }
@@ -863,6 +864,7 @@ def open(
     handoff_limit: int = 0,
     key_rule: str = "current",
     peer_ttl: Optional[float] = None,
+    no_peers: bool = False,
     waiting: str = "auto",
     acts_for: Optional[str] = None,
 ) -> Registry:
@@ -877,8 +879,8 @@ def open(
     INT_LOCK; ``ttl``: length of a lease; ``margin``: how much sooner than the
     database the holder stops believing; ``note``: shown with the holder;
     ``key_rule``: current, legacy or raw; ``waiting``: auto or poll;
-    ``peer_ttl``: where Spring services share the table; ``acts_for``: the
-    ``client_id`` of a lease whose holder waits for this program, such as
+    ``peer_ttl``: where Spring services share the table; ``no_peers``: none
+    does, and locks are not left free for any; ``acts_for``: the ``client_id`` of a lease whose holder waits for this program, such as
     SQLOCK_CLIENT_ID within ``sqlock run``: a wait that would never end, since
     the two wait for each other's locks, is ended by Deadlock within 2 s.
 

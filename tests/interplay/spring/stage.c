@@ -58,6 +58,7 @@ sqlock_options stage_options(const struct fixture *fixture, uint32_t ttl_ms)
     options.ttl_ms = ttl_ms;
     options.peer_ttl_ms = ttl_ms;
     options.poll_ms = 0; /* the default */
+    options.no_peers = false;
     options.statement_timeout_ms = 20000;
     options.connect_timeout_ms = 20000;
     return options;

@@ -177,6 +177,7 @@ class actor
         options.margin = what.ms("margin");
         options.poll =
             what.has("patient") ? milliseconds{3600000} : what.ms("poll", 5);
+        options.no_peers = true;
         options.pool_size = static_cast<unsigned>(what.number("pool", 0));
         options.statement_timeout = what.ms("statement");
         options.connect_timeout = what.ms("connect");

@@ -99,6 +99,7 @@ class Actor:
         options.setdefault("ttl", LONG)
         options.setdefault("poll", 0.005)
         options["peer_ttl"] = 0.4
+        options["no_peers"] = True
         if step.has("patient"):
             options["poll"] = 3600.0
         self.folder = step.options["folder"]

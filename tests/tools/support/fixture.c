@@ -29,6 +29,7 @@ sqlock_options fixture_options(const struct fixture *fixture)
     options.ttl_ms = LONG_TTL_MS;
     options.peer_ttl_ms = PEER_TTL_MS;
     options.poll_ms = 5;
+    options.no_peers = true; /* unless a test is about services */
     options.holder_note = "fixture";
     return options;
 }
