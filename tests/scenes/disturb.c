@@ -302,8 +302,9 @@ static int let_pass(void)
     return 0;
 }
 
-/* Send the statement that was kept back, over a session of its own. */
-static int let_arrive(struct outcome *outcome)
+/* Send the statement that was kept back, over a session of its own.  It is to
+ * change a row, or to come too late for that. */
+static int let_arrive(struct outcome *outcome, bool is_in_vain)
 {
     const sqlock_statement statement = {.text = tap.kept.text};
     sqlock_result result = {0};
@@ -316,8 +317,8 @@ static int let_arrive(struct outcome *outcome)
         rc = sql.driver->execute(sql.connection, &statement, tap.kept.values,
                                  tap.kept.count, check_deadline_ns(PATIENCE_MS),
                                  &result, &outcome->err);
-    if (rc == 0 && result.affected == 0 && result.rows == 0)
-        rc = NOT_PLAYED; /* it is to change a row */
+    if (rc == 0 && (result.affected == 0 && result.rows == 0) != is_in_vain)
+        rc = NOT_PLAYED;
     sqlock_result_clear(&result);
     sql_close(&sql);
     pthread_mutex_lock(&tap.mutex);
@@ -341,7 +342,7 @@ static int disturb(struct player *player, const char *verb)
     if (strcmp(verb, "works") == 0 || strcmp(verb, "lets_pass") == 0)
         return let_pass();
     if (strcmp(verb, "lets_arrive") == 0)
-        return let_arrive(&player->outcome);
+        return let_arrive(&player->outcome, has(&player->step, "in_vain"));
     if (strcmp(verb, "has_connections") == 0)
         return (int)tap_connections(ids, 64);
     if (strcmp(verb, "has_met") == 0)
