@@ -107,7 +107,7 @@ LINK := -pthread -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed $(SANITIZE) 
 ALL_LDFLAGS := $(LINK) -pie $(LDFLAGS) $(TREE_LDFLAGS)
 # A sanitizer's runtime is found in the program only.
 SO_LDFLAGS := $(LINK) $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -shared \
-	-Wl,-soname,$(SONAME) $(LDFLAGS)
+	-Wl,-soname,$(SONAME) -Wl,-z,nodelete $(LDFLAGS)
 CLI_LIBS := -ljansson
 TEST_LIBS := -lcmocka -ljansson -lpopt -lm
 # "support/tap.h" is in tools, "drivers/suite.h" beside it.

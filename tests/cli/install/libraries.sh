@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # libraries.sh: a client library is loaded when a URL asks for it and not
-# before; one that is missing or too old is a clear line.  A build finds the
+# before, and all can be unloaded; one that is missing or too old is a clear line.  A build finds the
 # client library of a tree (fetch-mysql.sh), where lib is a link.
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../../tools/support/script.sh"
@@ -18,6 +18,14 @@ done
 is "--version loads none" "$(loads "$SQLOCK" --version)" ''
 check "init on SQLite" "$SQLOCK" -q --url "sqlite:$dir/l.db" init
 is "SQLite loads none" "$(loads "$SQLOCK" --url "sqlite:$dir/l.db" run x true)" ''
+
+# A program may unload the library, while a thread goes on that has used it.
+${CC:-cc} -Iinclude tests/cli/install/unload.c -o "$dir/unload" -pthread -ldl
+for url in "sqlite:$dir/l.db" "${SQLOCK_TEST_POSTGRES_URL:-}" \
+    "${SQLOCK_TEST_MYSQL_URL:-}"; do
+    [ -z "$url" ] || check "${url%%:*}: it can be unloaded" \
+        "$dir/unload" "$shared" "$url"
+done
 
 # A library of that soname that is no library, or has none of the functions.
 mkdir "$dir/broken" "$dir/empty"
