@@ -151,7 +151,7 @@ typedef struct sqlock_lock sqlock_lock;
  *  new member would take the end of `message`. */
 typedef struct sqlock_error {
     int code;          /* the code that the function returned */
-    int native;        /* error number of the client library, or 0 */
+    int native;        /* the client library's; errno of ERESOURCE here; or 0 */
     char sqlstate[6];  /* SQLSTATE, or "" when the database gave none */
     char message[506]; /* one line without a newline */
 } sqlock_error;

@@ -3,9 +3,13 @@
  */
 #include "base/error.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/text.h"
 
@@ -44,6 +48,49 @@ int lk_error_pass(sqlock_error *err, const sqlock_error *own, int rc)
     if (rc < 0 && err != NULL)
         *err = *own;
     return rc;
+}
+
+int lk_error_limit(sqlock_error *err, const char *call, int error)
+{
+    const char *advice = "";
+
+    if (error == EMFILE)
+        advice = ": raise `ulimit -n`";
+    else if (error == EFBIG)
+        advice = ": raise `ulimit -f`";
+    else if (error == ENOMEM)
+        advice = ": raise `ulimit -v` or `ulimit -d`";
+    else if (error == EAGAIN)
+        advice = ": raise the limits of processes (`ulimit -u`, a container's "
+                 "pids) or of memory (`ulimit -v`, `ulimit -d`)";
+    return sqlock_error_set(err, SQLOCK_ERESOURCE, error, NULL, "%s: %s%s",
+                            call, strerror(error), advice);
+}
+
+/* A connection to a SQLite file takes three, the others fewer. */
+#define DESCRIPTORS 4
+
+int lk_error_descriptors_missing(void)
+{
+    struct rlimit limit;
+    int lowest = open("/", O_PATH | O_CLOEXEC);
+
+    if (lowest < 0)
+        return errno == ENFILE ? ENFILE : EMFILE;
+    (void)close(lowest);
+    /* all below it are in use */
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+                   limit.rlim_cur < (rlim_t)lowest + DESCRIPTORS
+               ? EMFILE
+               : 0;
+}
+
+bool lk_error_is_limit(const sqlock_error *err)
+{
+    return err != NULL && err->code == SQLOCK_ERESOURCE &&
+           (err->native == EMFILE || err->native == ENFILE ||
+            err->native == ENOMEM || err->native == EFBIG ||
+            err->native == EAGAIN);
 }
 
 const char *sqlock_strerror(int code)

@@ -29,6 +29,19 @@ int sqlock_error_set(sqlock_error *err, int code, int native,
 /* Set and return ENOMEM. */
 #define lk_error_nomem(err) lk_error((err), SQLOCK_ENOMEM, "out of memory")
 
+/* Set and return ERESOURCE, for a call that has failed with errno's `error` by
+ * a limit of this process or machine; err->native becomes `error`. */
+int lk_error_limit(sqlock_error *err, const char *call, int error);
+
+/* Return EMFILE or ENFILE if next to no descriptor can be opened any more, too
+ * few for a connection; otherwise 0.  A client library that has met the limit
+ * may say something else. */
+int lk_error_descriptors_missing(void);
+
+/* Return whether an error is such a limit, which no wait raises: files that may
+ * be open, their size, memory, or threads. */
+bool lk_error_is_limit(const sqlock_error *err);
+
 /* Return rc, the result of a call that has filled an error of its own, also
  * where it has succeeded then.  Copy that to the caller's (NULL: none) on
  * failure only. */

@@ -184,8 +184,7 @@ static int open_descriptors(struct lk_service *service, sqlock_error *err)
     event.data.u64 = tag_of(0, service->timer);
     if (service->epoll < 0 || service->timer < 0 ||
         epoll_ctl(service->epoll, EPOLL_CTL_ADD, service->timer, &event) < 0)
-        return lk_error(err, SQLOCK_ERESOURCE, "cannot open a timer: %s",
-                        strerror(errno));
+        return lk_error_limit(err, "cannot open a timer", errno);
     return 0;
 }
 
@@ -299,8 +298,7 @@ int lk_handler_watch(struct lk_handler *handler, int fd, sqlock_error *err)
     /* The descriptor is being watched, or was until it was ready. */
     if (errno == EEXIST && epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event) == 0)
         return 0;
-    return lk_error(err, SQLOCK_ERESOURCE, "cannot watch a descriptor: %s",
-                    strerror(errno));
+    return lk_error_limit(err, "cannot watch a descriptor", errno);
 }
 
 void lk_handler_unwatch(struct lk_handler *handler, int fd)

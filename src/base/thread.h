@@ -6,6 +6,8 @@
 #define LK_THREAD_H
 
 #include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
 
 #include "sqlock.h"
 
@@ -14,6 +16,19 @@
  * started. */
 int lk_thread_start(pthread_t *thread, void *(*run)(void *), void *argument,
                     sqlock_error *err);
+
+/* A signal that the kernel sends to the thread whose system call fails. */
+struct lk_held_signal {
+    int number;
+    bool was_pending;
+    sigset_t before;
+};
+
+/* Keep such a signal away from this thread during a call of another library,
+ * and discard it afterwards, if it came: a library must not change what signals
+ * do to the program.  This takes up to four system calls. */
+void lk_signal_hold(struct lk_held_signal *held, int number);
+void lk_signal_release(const struct lk_held_signal *held);
 
 /* Let pthread_cancel() have no effect on this thread before lk_cancel_allow().
  * Where threads wait for one another, or hold a mutex while they sleep, one

@@ -242,7 +242,8 @@ bool cli_is_verbose(void);
 /** Return the exit status for a result code of the library. */
 int cli_status_of(int code);
 
-/** Print the message of @p err.  @return cli_status_of() of its code */
+/** Print the message of @p err.  @return cli_status_of() of its
+ *  code; CLI_SYSTEM for a limit of this process */
 int cli_fail(const sqlock_error *err);
 
 /** Report that there is no lock of the name app->args[0].  @return CLI_NO */

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/error.h"
+
 static bool is_quiet;
 static bool is_verbose;
 
@@ -124,5 +126,5 @@ int cli_fail(const sqlock_error *err)
         cli_note(
             "`sqlock run` does not pass the URL's password to its command: "
             "keep it in PGPASSFILE, ~/.my.cnf or a configuration file");
-    return cli_status_of(err->code);
+    return lk_error_is_limit(err) ? CLI_SYSTEM : cli_status_of(err->code);
 }

@@ -63,6 +63,17 @@ void lk_pool_clear(struct lk_pool *pool)
     pool->db = NULL;
 }
 
+/* Return the result of a failed attempt to connect: it is a limit where
+ * descriptors are missing, whatever the client library makes of that. */
+static int blame_limit(int rc, sqlock_error *err)
+{
+    int error = lk_error_descriptors_missing();
+
+    return error == 0 || rc == SQLOCK_EACCESS || rc == SQLOCK_EINVAL
+               ? rc
+               : lk_error_limit(err, "cannot open a connection", error);
+}
+
 static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
                            struct lk_connection **out, sqlock_error *err)
 {
@@ -93,7 +104,7 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
                       "the database did not accept a connection in time");
     if (rc < 0) {
         free_connection(pool, connection);
-        return rc;
+        return blame_limit(rc, err);
     }
     *out = connection;
     return 0;

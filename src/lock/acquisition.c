@@ -84,7 +84,7 @@ static int failed(struct lk_acquisition *a, int rc, sqlock_error *err)
     struct lk_part *part = one_with_turn(a);
 
     (void)lk_bell_forget(part);
-    a->until_ns = lk_patience_pause(&a->patience, part, rc);
+    a->until_ns = lk_patience_pause(&a->patience, part, rc, err);
     if (a->until_ns == 0) {
         rc = lk_patience_result(part, rc, err);
         /* A statement about several that timed out is no one's. */

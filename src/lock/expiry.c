@@ -236,8 +236,7 @@ int sqlock_lost_fd(int *fd, sqlock_lock *lock, sqlock_error *err)
     is_held = *fd >= 0 && watch_all(expiry, lock);
     pthread_mutex_unlock(&lk_mutex);
     if (*fd < 0)
-        return lk_error(err, SQLOCK_ERESOURCE, "cannot open an eventfd: %s",
-                        strerror(errno));
+        return lk_error_limit(err, "cannot open an eventfd", errno);
     if (!is_held)
         return 0;
     rc = lk_handler_start(&expiry->handler, err);

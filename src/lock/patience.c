@@ -3,7 +3,7 @@
  *
  * A wait continues through an outage, on a full server and on a standby, with
  * growing pauses, until its deadline.  A failure that somebody must repair ends
- * the wait at once.
+ * the wait at once, as does a limit of this process.
  */
 #include "lock/patience.h"
 
@@ -22,12 +22,14 @@ static const struct lk_retry_policy policy = {
     .last = LK_RETRY_AT_DEADLINE,
 };
 
-int64_t lk_patience_pause(struct lk_retry *retry, struct lk_part *part, int rc)
+int64_t lk_patience_pause(struct lk_retry *retry, struct lk_part *part, int rc,
+                          const sqlock_error *err)
 {
     const struct lk_waiter *self = part->waiter;
     struct lk_slot *slot = part->slot;
 
-    if (self->wait_ms == 0 || self->options->fail_fast)
+    if (self->wait_ms == 0 || self->options->fail_fast ||
+        lk_error_is_limit(err))
         return 0;
     if (retry->failures == 0) {
         lk_retry_begin(retry, &policy, self->deadline_ns);

@@ -12,7 +12,8 @@
 /* Decide whether the wait goes on after an attempt that gave rc.  Return when
  * the next attempt is due, CLOCK_MONOTONIC, at most the deadline; 0: end the
  * wait. */
-int64_t lk_patience_pause(struct lk_retry *retry, struct lk_part *part, int rc);
+int64_t lk_patience_pause(struct lk_retry *retry, struct lk_part *part, int rc,
+                          const sqlock_error *err);
 
 /* Note that the database has answered, which ends an outage. */
 void lk_patience_end(struct lk_retry *retry, struct lk_part *part);

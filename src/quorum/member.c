@@ -221,7 +221,7 @@ int lk_quorum_wait(sqlock_quorum *quorum, int64_t until_ns, int cancel_fd,
     if (left_ms > INT32_MAX) /* LK_NEVER, too */
         timeout_ms = -1;
     if (poll(heard, cancel_fd != 0 ? 2 : 1, timeout_ms) < 0 && errno != EINTR)
-        return lk_error(err, SQLOCK_ERESOURCE, "poll: error %d", errno);
+        return lk_error_limit(err, "poll", errno);
     return cancel_fd != 0 && heard[1].revents != 0
                ? lk_error(err, SQLOCK_ECANCELED, "the wait was cancelled")
                : 0;

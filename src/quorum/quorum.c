@@ -96,9 +96,7 @@ static int open_ended_fd(sqlock_quorum *quorum, sqlock_error *err)
         (void)close(0);
     }
     quorum->ended_fd = fd;
-    return fd >= 0 ? 0
-                   : lk_error(err, SQLOCK_ERESOURCE,
-                              "cannot open an eventfd: error %d", errno);
+    return fd >= 0 ? 0 : lk_error_limit(err, "cannot open an eventfd", errno);
 }
 
 static int fill(sqlock_quorum *quorum, sqlock_registry *const *registries,

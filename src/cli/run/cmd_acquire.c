@@ -161,7 +161,7 @@ static int take(const run_options *options, holding *held, run_grant *lease)
         die_of(held, number);
     if (rc < 0)
         (void)pthread_sigmask(SIG_SETMASK, &held->signals.before, NULL);
-    status = run_wait_status(rc);
+    status = run_wait_status(rc, &err);
     if (rc < 0 && status != CLI_BUSY)
         (void)cli_fail(&err);
     return status;

@@ -62,10 +62,7 @@ int run_listener_begin(run_listener *listener, sqlock_error *err)
     if (error == 0)
         return 0;
     close_all(listener);
-    err->code = SQLOCK_ENOMEM;
-    (void)snprintf(err->message, sizeof err->message,
-                   "cannot listen for signals: %s", strerror(error));
-    return SQLOCK_ENOMEM;
+    return lk_error_limit(err, "cannot listen for signals", error);
 }
 
 void run_listener_end(run_listener *listener)

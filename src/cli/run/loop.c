@@ -475,7 +475,7 @@ static void say_done(const run_state *run)
 static void give_up(run_state *run, int rc)
 {
     (void)run_lease_release(&run->lease, NULL);
-    run->status = run_wait_status(rc);
+    run->status = run_wait_status(rc, &run->lease.error);
     run->report->cause = cause_of(run->status);
     if (run->status == CLI_BUSY) {
         run->status = run->options->busy_status;

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/retry.h"
 #include "cli/cli.h"
 #include "sqlock/lease.h"
@@ -150,8 +151,9 @@ int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
 bool run_wait_watches(run_wait *wait, sqlock_registry *registry);
 
 /** Return the exit status for the result of a wait: as cli_status_of(), but
- *  CLI_USAGE for --slots of a lock that has none. */
-int run_wait_status(int rc);
+ *  CLI_USAGE for --slots of a lock that has none, and CLI_SYSTEM for a limit of
+ *  this process. */
+int run_wait_status(int rc, const sqlock_error *err);
 
 /** Describe the lease of a lock that is held.  @return as sqlock_lease_id() */
 int run_wait_describe(const run_wait *wait, sqlock_lock *lock, run_grant *grant,

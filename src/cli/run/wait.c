@@ -179,16 +179,18 @@ static void say(run_wait *wait, sqlock_registry *registry,
 
 /* -------------------------------------------------------------- patience -- */
 
-static bool is_waited_for(const run_wait *wait, int rc)
+/* No wait raises a limit of this process. */
+static bool is_waited_for(const run_wait *wait, int rc, const sqlock_error *err)
 {
-    return lk_retry_admits(wait->retry.policy.classes, rc);
+    return lk_retry_admits(wait->retry.policy.classes, rc) &&
+           !(rc < 0 && lk_error_is_limit(err));
 }
 
 bool run_wait_goes_on(run_wait *wait, int rc, const sqlock_error *err)
 {
     int64_t left = left_ms(wait);
 
-    if (!is_waited_for(wait, rc) || left == 0 ||
+    if (!is_waited_for(wait, rc, err) || left == 0 ||
         (wait->interrupted != NULL && *wait->interrupted != 0))
         return false;
     say(wait, NULL, err);
@@ -278,19 +280,12 @@ static int find_slots(run_wait *wait, sqlock_registry *registry,
     return SQLOCK_ENOTFOUND;
 }
 
-static int fail_open(int error, sqlock_error *err)
-{
-    err->code = SQLOCK_ERESOURCE;
-    (void)snprintf(err->message, sizeof err->message,
-                   "cannot open an eventfd: %s", strerror(error));
-    return SQLOCK_ERESOURCE;
-}
-
 int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
                      sqlock_lock **lock, int *lost_fd, sqlock_error *err)
 {
     int done_fd = eventfd(0, EFD_CLOEXEC);
-    int rc = done_fd >= 0 ? 0 : fail_open(errno, err);
+    int rc =
+        done_fd >= 0 ? 0 : lk_error_limit(err, "cannot open an eventfd", errno);
 
     if (rc == 0)
         rc = sqlock_obtain(lock, registry, wait->options->name, err);
@@ -305,7 +300,7 @@ int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
     }
     do {
         rc = acquire(wait, registry, *lock, done_fd, err);
-    } while (is_waited_for(wait, rc) && !run_wait_is_over(wait));
+    } while (is_waited_for(wait, rc, err) && !run_wait_is_over(wait));
     (void)close(done_fd);
     if (rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT)
         say_holder(wait->options, registry, false);
@@ -329,10 +324,12 @@ bool run_wait_watches(run_wait *wait, sqlock_registry *registry)
     return true;
 }
 
-int run_wait_status(int rc)
+int run_wait_status(int rc, const sqlock_error *err)
 {
     int status = cli_status_of(rc);
 
+    if (rc < 0 && lk_error_is_limit(err))
+        return CLI_SYSTEM;
     return status == CLI_NO ? CLI_USAGE : status;
 }
 

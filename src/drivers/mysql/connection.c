@@ -7,6 +7,7 @@
  */
 #include "drivers/mysql/connection.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -113,42 +114,18 @@ static int check(struct lk_mysql_connection *connection, int64_t deadline_ns,
  * calling thread during a call, and discarded if it came.  This costs three
  * system calls; it is skipped where the client library suppresses SIGPIPE
  * itself. */
-static bool is_pending(void)
-{
-    sigset_t pending;
-
-    return sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
-}
-
 void lk_mysql_sigpipe_hold(struct lk_mysql_connection *connection)
 {
-    sigset_t pipe;
-
     connection->holds_sigpipe =
         !lk_mysql_client_spares_sigpipe(connection->mysql);
-    if (!connection->holds_sigpipe)
-        return;
-    (void)sigemptyset(&pipe);
-    (void)sigaddset(&pipe, SIGPIPE);
-    (void)pthread_sigmask(SIG_BLOCK, &pipe, &connection->signals);
-    /* A signal that was pending before is left alone. */
-    connection->had_sigpipe =
-        sigismember(&connection->signals, SIGPIPE) == 1 && is_pending();
+    if (connection->holds_sigpipe)
+        lk_signal_hold(&connection->sigpipe, SIGPIPE);
 }
 
 void lk_mysql_sigpipe_release(struct lk_mysql_connection *connection)
 {
-    static const struct timespec at_once = {0, 0};
-    sigset_t pipe;
-
-    if (!connection->holds_sigpipe)
-        return;
-    if (!connection->had_sigpipe && is_pending()) {
-        (void)sigemptyset(&pipe);
-        (void)sigaddset(&pipe, SIGPIPE);
-        (void)sigtimedwait(&pipe, NULL, &at_once);
-    }
-    (void)pthread_sigmask(SIG_SETMASK, &connection->signals, NULL);
+    if (connection->holds_sigpipe)
+        lk_signal_release(&connection->sigpipe);
 }
 
 /* --- a call --- */
@@ -183,9 +160,7 @@ int lk_mysql_set_alarm(struct lk_mysql_connection *connection,
         fcntl(lk_mysql_client_socket(connection->mysql), F_DUPFD_CLOEXEC, 3);
 
     if (alarm < 0)
-        return lk_error(err, SQLOCK_ERESOURCE,
-                        "there is no free file descriptor for a MySQL "
-                        "connection: raise `ulimit -n`");
+        return lk_error_limit(err, "cannot watch a MySQL connection", errno);
     (void)pthread_mutex_lock(&alarm_guard);
     if (connection->has_alarm)
         (void)close(connection->alarm);

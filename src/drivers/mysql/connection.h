@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "base/thread.h"
 #include "drivers/mysql/client.h"
 #include "drivers/mysql/errors.h"
 #include "db/driver.h"
@@ -54,9 +55,8 @@ struct lk_mysql_connection {
     bool has_alarm;           /* ... if there is one */
     struct lk_watchdog *dog;  /* NULL: no deadline is kept */
     struct lk_watch watch;    /* ... of the call in progress */
-    sigset_t signals;         /* the thread's mask before the call ... */
-    bool holds_sigpipe;       /* ... if SIGPIPE is blocked during it */
-    bool had_sigpipe;         /* it was pending before */
+    struct lk_held_signal sigpipe; /* during the call, if it is held */
+    bool holds_sigpipe;
     sqlock_description description;
 };
 

@@ -6,6 +6,8 @@
  * handler sleeps briefly: with SQLite's own, whose pauses grow to 100 ms, two
  * contenders can starve each other for a second.
  */
+#include <sys/resource.h>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
@@ -79,11 +81,32 @@ int lk_sqlite_call_begin(struct lk_sqlite *c, int64_t deadline_ns,
     if (!c->is_in_call)
         return lk_error(err, SQLOCK_ECANCELED,
                         "the statement timed out before it began");
+    lk_sqlite_size_hold(c);
     return 0;
+}
+
+/* Past a limit of the size of files (ulimit -f) a write ends the process by
+ * SIGXFSZ, unless that is held: then it fails. */
+void lk_sqlite_size_hold(struct lk_sqlite *c)
+{
+    struct rlimit limit;
+
+    c->has_size_limit =
+        getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    if (c->has_size_limit)
+        lk_signal_hold(&c->too_large, SIGXFSZ);
+}
+
+void lk_sqlite_size_release(struct lk_sqlite *c)
+{
+    if (c->has_size_limit)
+        lk_signal_release(&c->too_large);
+    c->has_size_limit = false;
 }
 
 void lk_sqlite_call_end(struct lk_sqlite *c)
 {
+    lk_sqlite_size_release(c);
     (void)pthread_mutex_lock(&c->guard);
     c->is_in_call = false;
     atomic_store(&c->is_aborted, false);

@@ -11,6 +11,7 @@
 
 #include <sqlite3.h>
 
+#include "base/thread.h"
 #include "db/driver.h"
 
 /* Ids of the driver's own prepared statements, behind those of the library. */
@@ -53,6 +54,8 @@ struct lk_sqlite {
     int64_t give_up_ns; /* when its wait for SQLite's write lock ends */
     int64_t now_us;     /* sqlock_now() in this statement; 0: not read yet */
     sqlite3_stmt *running;
+    struct lk_held_signal too_large; /* SIGXFSZ, if there is such a limit */
+    bool has_size_limit;
 
     /* abort() may be called by any thread.  abort() and close() lock this
      * mutex, so that no closed handle is interrupted.  "Guarded": changed with
@@ -81,6 +84,9 @@ struct lk_sqlite {
 int lk_sqlite_call_begin(struct lk_sqlite *c, int64_t deadline_ns,
                          sqlock_error *err);
 void lk_sqlite_call_end(struct lk_sqlite *c);
+/* For what writes to the file outside of a call: its opening and closing. */
+void lk_sqlite_size_hold(struct lk_sqlite *c);
+void lk_sqlite_size_release(struct lk_sqlite *c);
 /* Install the busy handler and the progress handler on an open handle. */
 void lk_sqlite_call_install(struct lk_sqlite *c);
 /* Sleep briefly before trying for the file's lock again.  Return false, without

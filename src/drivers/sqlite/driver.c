@@ -160,7 +160,9 @@ static int sqlite_open(void *connection, const struct lk_url *url,
     c->lock_timeout_ms = how->lock_timeout_ms;
     atomic_store(&open_pid, getpid());
     atomic_fetch_add(&open_count, 1);
+    lk_sqlite_size_hold(c);
     rc = open_file(c, how->may_create, err);
+    lk_sqlite_size_release(c);
     atomic_store(&c->can_be_aborted, true);
     if (rc == 0)
         rc = lk_sqlite_check_identity(c, err);
@@ -209,7 +211,9 @@ static void sqlite_close(void *connection)
     if (db != NULL) {
         (void)sqlite3_busy_handler(db, NULL, NULL);
         sqlite3_progress_handler(db, 0, NULL, NULL);
+        lk_sqlite_size_hold(c);
         (void)sqlite3_close_v2(db);
+        lk_sqlite_size_release(c);
     }
     lk_sqlite_turn_close(c);
     free(c->path);

@@ -111,6 +111,11 @@ int lk_sqlite_failure(struct lk_sqlite *c, sqlock_error *err)
         code = SQLOCK_ECANCELED;
     if (code == SQLOCK_EUNCERTAIN || code == SQLOCK_EUNREACHABLE)
         c->is_broken = true;
+    if ((extended & 0xff) == SQLITE_NOMEM || extended == SQLITE_IOERR_NOMEM)
+        return lk_error_limit(err, "SQLite", ENOMEM);
+    /* The log has no whole transaction then: nothing was committed. */
+    if (code == SQLOCK_EUNCERTAIN && system_error == EFBIG)
+        return lk_error_limit(err, message, EFBIG);
     return tell(code, extended, message, system_error, err);
 }
 

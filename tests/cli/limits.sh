@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# limits.sh: a limit of the process (setrlimit(2)) that is too low for a command
+# ends it at once, with the cause and what to raise: no wait raises it.  The
+# other limits do no harm.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# The command ends under the limit with that status, and one line that has the
+# words, which comes by a pipe: a file has a limit, too.
+limited() { # LIMIT=VALUE STATUS WORDS COMMAND...
+    local limit=$1 expected=$2 words=$3
+    shift 3
+    out=$(timeout 60 prlimit "--$limit" "$SQLOCK" "$@" 2>&1)
+    like "$limit: $*: exit status" "$?" "$expected"
+    is "$limit: $*: one line" "$(wc -l <<<"$out")" 1
+    like "$limit: $*: the cause, and what to raise" "$out" "$words"
+}
+
+# Limits below which there is no room, and those that change nothing.
+run_limited() {
+    local files limit
+    for files in 8 10 12; do
+        limited "nofile=$files" 71 "*ulimit -n*" run key -- echo "it runs"
+    done
+    limited nofile=16 "[07]*" "@(*ulimit -n*|it runs)" run key -- echo "it runs"
+    limited nofile=32 0 "it runs" run key -- echo "it runs"
+    limited stack=65536 0 "it runs" run key -- echo "it runs"
+    limited data=3000000 71 "*ulimit -d*" run key -- echo "it runs"
+    for limit in core=0 locks=0 memlock=0 msgqueue=0 nice=0 rss=0 rtprio=0 \
+        rttime=0 sigpending=0 cpu=10; do
+        limited "$limit" 0 "it runs" run key -- echo "it runs"
+    done
+}
+
+# A SQLite file takes room in files of this process.
+file_size() {
+    local url=sqlite:$dir/size.db size word
+    "$SQLOCK" -q --url "$url" init
+    for size in 0 8192; do
+        limited "fsize=$size" 71 "*ulimit -f*" --url "$url" run key -- true
+        limited "fsize=$size" 71 "*ulimit -f*" --url "$url" acquire --for $$ key
+        limited "fsize=$size" 71 "*ulimit -f*" --url "$url" reap
+        limited "fsize=$size" 71 "*ulimit -f*" --url "sqlite:$dir/new.db" init
+        rm -f "$dir"/new.db*
+    done
+    limited fsize=1000000 0 "it runs" --url "$url" run key -- echo "it runs"
+}
+
+for one in $(databases); do
+    use "$one" || continue
+    "$SQLOCK" -q init
+    run_limited
+done
+database=
+file_size
+skip_missing
+done_testing
