@@ -33,13 +33,12 @@ struct lk_combined_request {
     bool is_refused;
 };
 
-/* The queue of an item. */
+/* The queue of an item, where a thread leads, or was chosen to. */
 struct lk_combine_queue {
     char *name; /* of the item */
     UT_hash_handle hh;
     struct lk_combined_request *first, *last;
     uint64_t round;     /* number of rounds that have begun */
-    bool is_led;        /* a thread leads, or was chosen to */
     int64_t known_left; /* left after the last round; -1: unknown */
 };
 

@@ -2,6 +2,7 @@
  * open.c - open a stock: check the options, the tables and the strategy against
  * the database, so that nothing fails halfway later
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,7 +89,7 @@ static sqlock_stock *make(sqlock_registry *registry,
 
 static void unmake(sqlock_stock *stock)
 {
-    lk_combine_clear(stock);
+    assert(stock->queues == NULL); /* each goes with its last thread */
     free(stock->name);
     (void)pthread_cond_destroy(&stock->written);
     (void)pthread_mutex_destroy(&stock->mutex);

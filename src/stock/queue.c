@@ -22,25 +22,21 @@
 
 /* --- the queue --- */
 
-static struct lk_combine_queue *find_queue(sqlock_stock *stock,
+/* Make the queue of an item, which exists while a thread leads there.  NULL:
+ * out of memory. */
+static struct lk_combine_queue *make_queue(sqlock_stock *stock,
                                            const char *name)
 {
-    struct lk_combine_queue *queue;
+    struct lk_combine_queue *queue = calloc(1, sizeof *queue);
 
-    HASH_FIND_STR(stock->queues, name, queue);
-    if (queue != NULL)
-        return queue;
-    queue = calloc(1, sizeof *queue);
     if (queue == NULL)
         return NULL;
-    queue->name = strdup(name);
-    if (queue->name == NULL) {
-        free(queue);
-        return NULL;
-    }
     queue->known_left = -1;
-    HASH_ADD_KEYPTR(hh, stock->queues, queue->name, strlen(queue->name), queue);
-    if (queue->hh.tbl == NULL) {
+    queue->name = strdup(name);
+    if (queue->name != NULL)
+        HASH_ADD_KEYPTR(hh, stock->queues, queue->name, strlen(queue->name),
+                        queue);
+    if (queue->name == NULL || queue->hh.tbl == NULL) {
         free(queue->name);
         free(queue);
         return NULL;
@@ -55,22 +51,10 @@ static void free_queue(sqlock_stock *stock, struct lk_combine_queue *queue)
     free(queue);
 }
 
-void lk_combine_clear(sqlock_stock *stock)
-{
-    struct lk_combine_queue *queue;
-    struct lk_combine_queue *next;
-
-    HASH_ITER(hh, stock->queues, queue, next)
-    {
-        free_queue(stock, queue);
-    }
-}
-
 /* Let the request lead the next round. */
 static void choose(struct lk_combine_queue *queue,
                    struct lk_combined_request *request)
 {
-    queue->is_led = true;
     queue->round++;
     request->round = queue->round;
 }
@@ -100,19 +84,21 @@ static struct lk_combined_request *remove_first(struct lk_combine_queue *queue)
  * does.  Return 1 if its thread leads, 0 if it waits, or ENOMEM. */
 static int join(sqlock_stock *stock, struct lk_combined_request *request)
 {
+    const char *name = request->op->lines[0].name;
     struct lk_combine_queue *queue;
-    int leads = SQLOCK_ENOMEM;
+    int leads = 0;
 
     pthread_mutex_lock(&stock->mutex);
-    queue = find_queue(stock, request->op->lines[0].name);
+    HASH_FIND_STR(stock->queues, name, queue);
     if (queue != NULL) {
         request->queue = queue;
-        request->came_in = queue->round - (queue->is_led ? 1 : 0);
-        leads = queue->is_led ? 0 : 1;
-        if (leads == 1)
+        request->came_in = queue->round - 1; /* the present one is not over */
+        append(queue, request);
+    } else {
+        queue = request->queue = make_queue(stock, name);
+        leads = queue != NULL ? 1 : SQLOCK_ENOMEM;
+        if (queue != NULL)
             choose(queue, request);
-        else
-            append(queue, request);
     }
     pthread_mutex_unlock(&stock->mutex);
     return leads;

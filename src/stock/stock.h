@@ -268,9 +268,4 @@ int lk_stock_due(sqlock_stock *stock, const char *state, int64_t age_us,
                  int64_t most, struct lk_stock_page *page, sqlock_result *due,
                  sqlock_error *err);
 
-/* --- queue.c --- */
-
-/* Free the queues of a stock that no thread uses any more. */
-void lk_combine_clear(sqlock_stock *stock);
-
 #endif
