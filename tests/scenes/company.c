@@ -246,6 +246,23 @@ bool company_settle(struct company *company, const struct process *process,
     return !call->is_over && is_settled;
 }
 
+long company_sleeps(const struct process *process, int thread)
+{
+    char path[64];
+    char line[128];
+    long count = -1;
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/status",
+                   (int)process->pid, process->calls[thread].tid);
+    file = fopen(path, "re");
+    while (file != NULL && count < 0 && fgets(line, sizeof line, file) != NULL)
+        (void)sscanf(line, "voluntary_ctxt_switches: %ld", &count);
+    if (file != NULL)
+        (void)fclose(file);
+    return count;
+}
+
 int64_t company_processor_ms(const struct process *process)
 {
     char path[64];

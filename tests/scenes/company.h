@@ -76,6 +76,9 @@ bool company_await(struct company *company, const struct process *process,
 bool company_settle(struct company *company, const struct process *process,
                     int thread, bool is_idle);
 
+/* Return how often the thread has gone to sleep of itself. */
+long company_sleeps(const struct process *process, int thread);
+
 /* Return the processor time that the process has used. */
 int64_t company_processor_ms(const struct process *process);
 

@@ -221,6 +221,21 @@ static void write_words(struct play *play, char out[1024],
     assert_in_range(at, 1, 1023);
 }
 
+/* "sleeps ms=MS": the thread does not wake meanwhile. */
+static struct result watch_sleep(struct play *play, const struct step *step,
+                                 const struct process *process, int thread)
+{
+    const char *ms = step_option(step, "ms");
+    long before = company_sleeps(process, thread);
+    long times;
+
+    check_sleep(ms == NULL ? 2000 : strtoll(ms, NULL, 10));
+    times = company_sleeps(process, thread) - before;
+    if (before < 0 || times > 1)
+        play_fail(play, "it woke %ld times", times);
+    return (struct result){.rc = 0};
+}
+
 static struct result compare_trust(struct play *play, const struct step *step);
 static struct result end_session(struct play *play, const struct step *step);
 
@@ -237,6 +252,8 @@ struct result play_thread(struct play *play, const struct step *step)
                       result_name(process->calls[thread].rc));
         return (struct result){.rc = 0};
     }
+    if (strcmp(step->verb, "sleeps") == 0)
+        return watch_sleep(play, step, process, thread);
     if (strcmp(step->verb, "gets_signal") == 0)
         return (struct result){.rc = (int)syscall(SYS_tgkill, process->pid,
                                                   process->calls[thread].tid,
