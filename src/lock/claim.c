@@ -484,6 +484,15 @@ void lk_claim_look(struct lk_acquisition *a, bool may_read)
     pthread_mutex_unlock(&lk_mutex);
 }
 
+/* Return whether the acquisition is over with the grant of the part: it has all
+ * that it wants, and not a lock for services (peers.h). */
+static bool is_turn(const struct lk_acquisition *a, const struct lk_part *part)
+{
+    bool has_all = a->state == LK_CLAIMING && a->reach == a->count;
+
+    return part->lease.weight == part->weight && (a->count == 1 || has_all);
+}
+
 void lk_claim_note_contention(const struct lk_acquisition *a)
 {
     for (size_t i = 0; i < a->batch.count; i++) {
@@ -495,7 +504,7 @@ void lk_claim_note_contention(const struct lk_acquisition *a)
         slot->is_contended = part->lease.is_contended || a->is_rung;
         part->lease.is_unqueued = !slot->is_contended && part->weight == 0 &&
                                   lk_row_wait_is_there(a->store);
-        lk_peers_granted(part);
+        lk_peers_granted(part, is_turn(a, part));
         part->lease.queue = NULL;
     }
 }

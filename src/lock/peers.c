@@ -356,7 +356,7 @@ static bool is_wanted(const struct lk_part *part)
     return is_wanted || slot->is_contended || slot->place >= 0;
 }
 
-void lk_peers_granted(struct lk_part *part)
+void lk_peers_granted(struct lk_part *part, bool is_turn)
 {
     struct lk_slot *slot = part->slot;
     struct lk_peers *peers = &slot->peers;
@@ -366,8 +366,7 @@ void lk_peers_granted(struct lk_part *part)
     if (peers->is_host && peers->turns == 0)
         peers->turns += part->lease.is_new_row;
     lk_peers_end_wait(slot);
-    if (peers->turns_left > 0 && peers->turns_left != UINT32_MAX &&
-        part->lease.weight == part->weight)
+    if (is_turn && peers->turns_left > 0 && peers->turns_left != UINT32_MAX)
         peers->turns_left--;
     if (peers->due_ns != 0 || (part->weight == 0 && !is_wanted(part)))
         return;

@@ -58,8 +58,8 @@ void lk_peers_end_wait(struct lk_slot *slot);
 
 /* --- when it has the row --- */
 
-/* Note a granted claim. */
-void lk_peers_granted(struct lk_part *part);
+/* Note a granted claim.  is_turn: the acquisition is over with it. */
+void lk_peers_granted(struct lk_part *part, bool is_turn);
 
 /* Return whether the part has the lock for services, and is to open the row;
  * then note the tickets in it. */

@@ -61,7 +61,7 @@ static void take_a_turn(void)
 {
     struct lk_part part = {.slot = &slot};
 
-    lk_peers_granted(&part);
+    lk_peers_granted(&part, true);
 }
 
 /* Return after how many turns of this process services are due. */
@@ -87,6 +87,18 @@ static void test_we_have_as_many_turns_as_each_service(void **state)
         open_row(rows[i].services, rows[i].turns);
         assert_int_equal(turns_until_due(), rows[i].ours);
     }
+}
+
+/* As one of several locks that are claimed again together. */
+static void test_a_lock_that_is_kept_meanwhile_is_no_turn(void **state)
+{
+    struct lk_part part = {.slot = &slot};
+
+    (void)state;
+    open_row(1, 3);
+    for (int i = 0; i < 10; i++)
+        lk_peers_granted(&part, false);
+    assert_int_equal(turns_until_due(), 3);
 }
 
 /* Of two services each had turns lately, if not this time. */
@@ -170,6 +182,8 @@ static void test_a_service_is_looked_at_each_poll_ms(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_we_have_as_many_turns_as_each_service, setup),
+    cmocka_unit_test_setup(test_a_lock_that_is_kept_meanwhile_is_no_turn,
+                           setup),
     cmocka_unit_test_setup(test_services_that_came_lately_count, setup),
     cmocka_unit_test_setup(test_services_are_due_less_often_while_none_comes,
                            setup),
