@@ -806,6 +806,7 @@ def _given(arguments: Dict[str, Any], *others: str) -> Dict[str, Any]:
 
 def _given_permit(arguments: Dict[str, Any], *others: str) -> Dict[str, Any]:
     """As :func:`_given`, of a semaphore, for acquire()."""
+    _native.number(arguments["permits"], "permits")
     # To the library 0 means one permit.
     if _native.number(arguments["weight"], "weight") == 0:
         raise ValueError("weight must be 1 or more")

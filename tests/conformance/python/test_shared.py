@@ -193,17 +193,6 @@ def test_arguments_of_permits_are_looked_at(registry, name):
         registry.set_permits(5, 1)
 
 
-def test_a_nested_acquire_takes_no_other_permit(url, tables, name):
-    with sqlock.open(url, table_prefix=tables, owner="registry") as registry:
-        with registry.semaphore(name, 3, weight=2) as outer:
-            for weight in (1, 2):
-                with registry.semaphore(name, 3, weight=weight) as inner:
-                    assert inner.token == outer.token
-            with pytest.raises(sqlock.Invalid):
-                registry.semaphore(name, 3, weight=3).__enter__()
-            assert registry.show(name).taken == 2
-
-
 def test_a_permit_is_given_back_by_another_thread(registry, other, name):
     lease = registry.acquire(name, shared=True, permits=1)
     thread = threading.Thread(target=lease.release)
