@@ -399,6 +399,10 @@ CONCAT('["', s, '",', s_end, ',', since, ',"', weight, '","', token, '","',
 -- The permits for the tickets before: for an exclusive one more than there are.
 coalesce(SUM(IF(q_end >= {now_us}, IF(q_weight = 0, 1000000000, q_weight), 0)),
   0)
+-- ---- define ended (sqlock)
+-- When the last lease ended of the sharers whose leases are over.
+TIMESTAMPADD(MICROSECOND, coalesce(MAX(IF(s_end < {now_us}, s_end, 0)), 0),
+  {epoch})
 -- ---- define may_come (sqlock)
 -- A thousand sharers have more characters than that.
 (:weight <= {most} AND NOT ({is_shared} AND
@@ -409,7 +413,7 @@ coalesce(SUM(IF(q_end >= {now_us}, IF(q_weight = 0, 1000000000, q_weight), 0)),
   ({is_shared} OR CLIENT_ID IS NULL OR {ends} < {now}) AND
   (SELECT {room} >= 0 AND ({needed} <= {room} OR
       (CLIENT_ID IS NULL OR {ends} < {now} OR {needed} <= {room} + :weight) AND
-      {now} > IF({is_shared}, CREATED_DATE, {free_since}) +
+      {now} > greatest(IF({is_shared}, CREATED_DATE, {free_since}), {ended}) +
         INTERVAL coalesce(SUM(q_end >= {now_us}), 0) SECOND)
     FROM {lists}))
 
@@ -439,6 +443,9 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
       WHEN (SELECT {needed} > {room} FROM {lists}) THEN {queue_behind}
       WHEN LOCATE('"],[', QUEUE) > 0 THEN CONCAT(LEFT(QUEUE, {at} - 1),
         SUBSTR(QUEUE, LOCATE('"],', QUEUE, {at}) + 3)) END,
+    CREATED_DATE = CASE WHEN LAST_INSERT_ID() = 0 OR {has_share}
+      THEN CREATED_DATE WHEN NOT {is_shared} THEN {now}
+      ELSE (SELECT greatest(CREATED_DATE, {ended}) FROM {lists}) END,
     SHARERS = CASE WHEN LAST_INSERT_ID() = 0 THEN SHARERS
       WHEN {has_share} THEN INSERT(SHARERS, {at_share} + 40, 16, {end_of_share})
       WHEN NOT {is_shared} THEN CONCAT({new_group}, LPAD({limit}, 6, '0'),
@@ -446,7 +453,6 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
       ELSE CONCAT(TRIM(TRAILING '0]}' FROM
           REPLACE(SHARERS, coalesce({past_share}, ''), '')), {new_share},
         LPAD(FENCE, 19, '0'), '","', :shown, '"],0]}') END,
-    CREATED_DATE = IF(LAST_INSERT_ID() = 0 OR {is_shared}, CREATED_DATE, {now}),
     HOLDER = IF(LAST_INSERT_ID() = 0 OR {is_shared}, HOLDER,
       CONCAT({group}, ' shared')),
     LOCK_NAME = IF(LAST_INSERT_ID() = 0, LOCK_NAME, :name),

@@ -438,7 +438,9 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, QUEUE,
       SHARERS) =
     (SELECT CASE WHEN T.begins THEN {group} ELSE L.CLIENT_ID END,
-      CASE WHEN T.begins THEN {date_of} F.us ELSE L.CREATED_DATE END,
+      CASE WHEN T.begins THEN {date_of} F.us
+        WHEN T.joins THEN greatest(L.CREATED_DATE, {date_of} S.ended)
+        ELSE L.CREATED_DATE END,
       CASE WHEN T.begins THEN {date_of} (F.us + :ttl::bigint) WHEN T.has
         THEN greatest({date_of} (F.us + :ttl::bigint), L.EXPIRED_AFTER)
         ELSE L.EXPIRED_AFTER END,
@@ -468,6 +470,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
       LATERAL (SELECT coalesce(sum((e ->> 3)::bigint)
             FILTER (WHERE e ->> 1 >= F.us::text), 0) AS taken,
           count(*) FILTER (WHERE e ->> 1 >= F.us::text) AS sharers,
+          max((e ->> 1)::bigint) FILTER (WHERE e ->> 1 < F.us::text) AS ended,
           strpos(L.SHARERS, '["' || coalesce(
             min(e ->> 0) FILTER (WHERE e ->> 0 = :client::varchar),
             min(e ->> 0) FILTER (WHERE e ->> 1 < F.us::text))) AS over
@@ -488,7 +491,8 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
               (F.is_over OR S.taken + B.needed <= M.most) AND
               {now} > B.places * interval '1 second' +
                 CASE WHEN F.is_shared OR L.CLIENT_ID IS NULL
-                THEN L.CREATED_DATE ELSE L.EXPIRED_AFTER END) AS has_room)
+                THEN greatest(L.CREATED_DATE, {date_of} S.ended)
+                ELSE L.EXPIRED_AFTER END) AS has_room)
         AS C,
       LATERAL (SELECT F.renews OR C.may_come AND C.has_room AS has,
           NOT F.renews AND C.may_come AND C.has_room AS joins,

@@ -352,7 +352,9 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, QUEUE,
       SHARERS) =
     (SELECT iif(R.begins, {group}, L.CLIENT_ID),
-      iif(R.begins, {now}, L.CREATED_DATE),
+      CASE WHEN R.begins THEN {now}
+        WHEN R.joins THEN max(L.CREATED_DATE, R.ended)
+        ELSE L.CREATED_DATE END,
       CASE WHEN R.begins THEN {now} + :ttl
         WHEN R.has THEN max({now} + :ttl, L.EXPIRED_AFTER)
         ELSE L.EXPIRED_AFTER END,
@@ -386,8 +388,8 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
               taken + :weight <= most AND
               (taken + needed + :weight <= most OR
                 (is_over OR taken + needed <= most) AND
-                {now} > places * 1000000 + iif(is_shared OR
-                  L.CLIENT_ID IS NULL, L.CREATED_DATE, L.EXPIRED_AFTER))
+                {now} > places * 1000000 + iif(is_shared OR L.CLIENT_ID IS
+                  NULL, max(L.CREATED_DATE, ended), L.EXPIRED_AFTER))
               AS has_room
           FROM {facts_of_share}))) AS R)
   RETURNING iif({is_granted},
@@ -415,6 +417,8 @@ instr(SHARERS, '["' || :client)
   (SELECT coalesce(sum(CAST(json_extract(value, '$[3]') AS INTEGER))
         FILTER (WHERE json_extract(value, '$[1]') >= {now}), 0) AS taken,
       coalesce(sum(json_extract(value, '$[1]') >= {now}), 0) AS sharers,
+      coalesce(max(iif(json_extract(value, '$[1]') < {now},
+        json_extract(value, '$[1]'), 0)), 0) AS ended,
       coalesce(max(iif(json_extract(value, '$[0]') = :client, :client, NULL)),
         max(iif(json_extract(value, '$[1]') < {now},
           json_extract(value, '$[0]'), NULL))) AS past
