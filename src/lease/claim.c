@@ -210,7 +210,7 @@ static int unread_grant(int rc, sqlock_error *err)
 }
 
 /* Note how many permits the lock has of which the claim was granted some.
- * MySQL does not tell; if the row cannot be read, it is as was asked. */
+ * MySQL does not tell; if the row cannot be read, it may be any number. */
 static void note_permits(struct lk_store *store, struct lk_batch *batch,
                          const sqlock_result *result)
 {
@@ -220,6 +220,8 @@ static void note_permits(struct lk_store *store, struct lk_batch *batch,
         lease->permits = lk_sharers_permits(text_of(&result->cells[SHARERS]));
         return;
     }
+    if (lease->permits == LK_NO_LIMIT)
+        lease->permits = LK_PERMITS_MAX;
     batch->deadline_ns = lk_store_deadline(store);
     if (lk_rows_read(store, batch, NULL) == 0 && batch->items[0].row.is_taken)
         lease->permits = batch->items[0].row.permits;

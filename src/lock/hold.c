@@ -228,7 +228,7 @@ static bool is_open(const struct lk_hold *hold)
 {
     return hold->state == LK_HOLD_HELD && hold->lease.weight == 1 &&
            hold->lease.permits == LK_NO_LIMIT && !hold->is_left_behind &&
-           !hold->is_named && lk_remaining_ns(hold) > 0;
+           !hold->is_closed && lk_remaining_ns(hold) > 0;
 }
 
 /* Return whether what is left of the lease is enough for the part: a holder
@@ -287,11 +287,18 @@ bool lk_join(struct lk_part *part)
 void lk_joined(struct lk_part *part, bool is_alone)
 {
     struct lk_slot *slot = part->slot;
+    const struct lk_hold *own = lk_hold_by_grant(slot, part->grant);
+    struct lk_hold *hold;
 
     part->asks = false;
     slot->is_asked = false;
     if (is_alone)
         slot->joined = 0;
+    DL_FOREACH(slot->holds, hold)
+    {
+        if (!is_alone && own != NULL && lk_is_same_lease(hold, own))
+            hold->is_closed = true;
+    }
     if (slot->turn == NULL)
         lk_pass_turn(slot);
 }

@@ -62,9 +62,9 @@ struct lk_hold {
     /* nobody of the application has the lease any more: the holder or releaser
      * is an abandoned request, or the last acquire was undone under a guard */
     bool is_left_behind;
-    /* its id was told, by which others may renew or release it: no reader joins
-     * its share */
-    bool is_named;
+    /* no reader joins its share: its id was told, by which others may renew or
+     * release it; or others wait for the lock, or it has permits now */
+    bool is_closed;
     struct lk_lease lease;
     int64_t acquired_boot_ns;
     int lost; /* 0, ELOST, EEXPIRED; does not go back to 0 */

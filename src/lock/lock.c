@@ -226,7 +226,7 @@ static struct lk_view look(const sqlock_lock *lock, bool by_id)
         view.left_ns = lk_remaining_ns(hold);
         view.token = hold->lease.token;
         view.is_joined = lk_is_joined(hold);
-        hold->is_named = hold->is_named || (by_id && !view.is_joined);
+        hold->is_closed = hold->is_closed || (by_id && !view.is_joined);
         if (view.left_ns > 0)
             memcpy(view.client_id, hold->lease.client_id,
                    sizeof view.client_id);
