@@ -36,8 +36,9 @@
  * sqlock_downgrade() goes the other way.
  *
  * This needs the table of sqlock's layout, ENOTSUP otherwise; a Spring service
- * on it sees the lock held until the last sharer has left.  A lock has 1000
- * sharers at most.  A shared lease guards no transaction.
+ * on it sees the lock held until the last sharer has left.  A lock has 200
+ * sharers at most, the readers of a registry being one: so many leases of 5 s
+ * are kept, renewed in the background.  A shared lease guards no transaction.
  *
  * Calling sequence
  *     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;

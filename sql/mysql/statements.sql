@@ -404,10 +404,10 @@ coalesce(SUM(IF(q_end >= {now_us}, IF(q_weight = 0, 1000000000, q_weight), 0)),
 TIMESTAMPADD(MICROSECOND, coalesce(MAX(IF(s_end < {now_us}, s_end, 0)), 0),
   {epoch})
 -- ---- define may_come (sqlock)
--- A thousand sharers have more characters than that.
+-- So many sharers have more characters than that.
 (:weight <= {most} AND NOT ({is_shared} AND
-  CHAR_LENGTH(SHARERS) > 100000 AND (SELECT
-    SUM(s_end >= {now_us}) >= 1000 FROM {lists})))
+  CHAR_LENGTH(SHARERS) > 20000 AND (SELECT
+    SUM(s_end >= {now_us}) >= 200 FROM {lists})))
 -- ---- define may_join (sqlock)
 {may_come} AND (CLIENT_ID = :client AND {ends} >= {now} OR
   ({is_shared} OR CLIENT_ID IS NULL OR {ends} < {now}) AND

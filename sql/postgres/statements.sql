@@ -483,7 +483,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
           WHEN F.waits THEN L.QUEUE::json -> 'q' END) AS J (e)
         WHERE e ->> 1 >= F.us::text) AS B,
       LATERAL (SELECT
-          S.sharers < 1000 AND :weight::bigint <= M.most AS may_come,
+          S.sharers < 200 AND :weight::bigint <= M.most AS may_come,
           S.taken + B.needed + :weight::bigint > M.most AS passes,
           F.is_reserved OR (F.is_shared OR F.is_over) AND
             S.taken + :weight::bigint <= M.most AND

@@ -381,7 +381,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
       FROM (SELECT *, renews OR may_come AND has_room AS has,
           NOT renews AND may_come AND has_room AS joins,
           NOT renews AND may_come AND has_room AND NOT is_shared AS begins
-        FROM (SELECT *, sharers < 1000 AND :weight <= most AS may_come,
+        FROM (SELECT *, sharers < 200 AND :weight <= most AS may_come,
             taken + needed + :weight > most AS passes,
             instr(L.SHARERS, '["' || past) AS past_at,
             is_reserved OR (is_shared OR is_over) AND

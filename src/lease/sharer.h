@@ -18,8 +18,9 @@
 
 #include "lease/ticket.h"
 
-/* The most sharers of a lock: the statements read them all. */
-#define LK_SHARERS_MAX 1000u
+/* The most sharers of a lock: each statement about one reads and rewrites all.
+ * So many leases of 5 s are kept, renewed in the background (README.md). */
+#define LK_SHARERS_MAX 200u
 /* The most permits of a lock, and the greatest weight. */
 #define LK_PERMITS_MAX 999999u
 /* The permits of a lock that any number may share. */
