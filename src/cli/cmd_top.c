@@ -141,7 +141,7 @@ static totals sum_up(const look *before, const look *now)
     int order;
 
     if (before->at_ns != 0)
-        sum.seconds = (double)(now->at_ns - before->at_ns) / 1e9;
+        sum.seconds = (double)((now->at_ns - before->at_ns) / 1000000) / 1e3;
     for (i = 0; i < now->count; i++) {
         const sqlock_info *row = now->by_key[i];
 
@@ -205,7 +205,8 @@ static int print_json(const cli *app, const look *seen, const totals *sum)
         sum->seconds, "handovers", (json_int_t)sum->changes, "renewals",
         (json_int_t)sum->renewals, "lost", (json_int_t)sum->losses, "locks",
         locks);
-    if (!cli_write_json(value, JSON_COMPACT))
+    /* Seconds are written to the millisecond, not as 0.10100000000000001. */
+    if (!cli_write_json(value, JSON_COMPACT | JSON_REAL_PRECISION(15)))
         return CLI_SYSTEM;
     putchar('\n');
     return CLI_OK;

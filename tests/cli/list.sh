@@ -187,6 +187,9 @@ tops() {
     run top -n 1 --json
     is "JSON: a line for each look" "$(json held <<<"$out")" 2
     is "with the locks" "$(json locks <<<"$out")" 2
+    run top -n 2 -d 0.1 --json
+    is "and seconds to the millisecond" \
+        "$(grep -Ec '"seconds":[0-9]+\.[0-9]{1,3}[,}]' <<<"$out")" 2
 
     "$SQLOCK" --table-prefix "$prefix" top --json -d 0.2 >"$dir/top" \
         2>"$dir/err" &
