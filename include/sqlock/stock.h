@@ -279,11 +279,11 @@ sqlock_stock_restore_many(sqlock_stock *stock, sqlock_tx *tx, const char *order,
 
 /** State of a reservation. */
 typedef enum sqlock_stock_state {
-    SQLOCK_STOCK_RESERVED = 0, /* deducted; can be claimed until its time is
-                                  over, and cancelled until it has expired */
+    SQLOCK_STOCK_RESERVED = 0, /* deducted; can be claimed */
     SQLOCK_STOCK_CLAIMED,      /* deducted for good */
     SQLOCK_STOCK_CANCELLED,    /* the quantities are back */
-    SQLOCK_STOCK_EXPIRED       /* the quantities are back */
+    SQLOCK_STOCK_EXPIRED       /* its time is over: the quantities are back, or
+                                  will be as soon as they are wanted */
 } sqlock_stock_state;
 
 /**
@@ -323,11 +323,14 @@ SQLOCK_MUSTUSE int sqlock_stock_cancel(sqlock_stock *stock, sqlock_tx *tx,
                                        sqlock_error *err);
 
 /**
- * Give back the quantities of reservations whose time is over.  Call it now and
- * then in any process; several may do so at once.  `sqlock reap` does it for
- * sqlock's table.  Each reservation is a transaction of its own.  If one cannot
- * give its quantities back (a CHECK of the table, an item locked for long), it
- * stays as it is, and the call goes on with the others.
+ * Give back the quantities of reservations whose time is over, so that reads
+ * count them: what would be refused for want of an item does so for that item
+ * by itself, in its transaction.  Several processes may call it at once, and
+ * `sqlock reap` does it for sqlock's table.
+ *
+ * Each reservation is a transaction of its own.  If one cannot give its
+ * quantities back (a CHECK of the table, an item locked for long), it stays as
+ * it is, and the call goes on with the others.
  *
  * @param[out] expired how many this call has given back; NULL: not wanted
  * @return 0            done

@@ -189,6 +189,16 @@ SELECT ORDER_ID, (extract(epoch FROM EXPIRES_AT) * 1000000)::bigint
   ORDER BY EXPIRES_AT, ORDER_ID
   LIMIT :limit;
 
+-- ---- overdue
+-- Reads reservations of an item that are over.
+SELECT R.ORDER_ID
+  FROM INT_STOCK_RESERVATION AS R
+  WHERE R.STOCK = :stock AND R.STATE = 'R' AND R.EXPIRES_AT <= {now} AND
+    EXISTS (SELECT 1 FROM INT_STOCK_ENTRY AS E
+      WHERE E.ORDER_ID = R.ORDER_ID AND E.ITEM = :name)
+  ORDER BY R.EXPIRES_AT, R.ORDER_ID
+  LIMIT :limit;
+
 -- ---- forget reservations
 -- Deletes reservations that ended long ago.
 DELETE FROM INT_STOCK_RESERVATION

@@ -472,6 +472,7 @@ typedef enum sqlock_stock_parameter {
     SQLOCK_SP_VERSION,  /* integer */
     SQLOCK_SP_STOCK,    /* text: STOCK of reservations; see stock.sql */
 
+    SQLOCK_SP_NAME = SQLOCK_SP_STATE,     /* text: the item of an entry */
     SQLOCK_SP_LIMIT = SQLOCK_SP_QUANTITY, /* integer: the most rows */
     SQLOCK_SP_AGE = SQLOCK_SP_TTL,        /* integer, us */
     SQLOCK_SP_AFTER = SQLOCK_SP_VERSION   /* integer: a time of the database's
@@ -548,6 +549,9 @@ typedef enum sqlock_stock_kind {
      * the values :after and :order.  Rows: ORDER_ID, and EXPIRES_AT in us since
      * 1970. */
     SQLOCK_STOCK_SQL_DUE,
+    /* At most :limit reservations of :name that are over, by EXPIRES_AT and
+     * ORDER_ID.  Rows: ORDER_ID. */
+    SQLOCK_STOCK_SQL_OVERDUE,
     /* Remove the reservations of the orders in the array :rows that ended :age
      * ago or more. */
     SQLOCK_STOCK_SQL_FORGET_RESERVATIONS,

@@ -325,11 +325,12 @@ static int recall_all(struct lk_combine *combine, sqlock_error *err)
 }
 
 /* Decide each request by itself, first come, first served.  Return the sum to
- * be deducted. */
+ * be deducted, and whether one is refused in combine->line.result. */
 static int64_t plan_each(struct lk_combine *combine, int64_t there)
 {
     int64_t left = there;
 
+    combine->line.result = 0;
     for (size_t i = 0; i < combine->count; i++) {
         struct lk_combined_request *request = combine->requests[i];
 
@@ -338,6 +339,8 @@ static int64_t plan_each(struct lk_combine *combine, int64_t there)
         request->is_refused = line_of(request)->quantity > left;
         if (!request->is_refused)
             left -= line_of(request)->quantity;
+        else
+            combine->line.result = SQLOCK_EINSUFFICIENT;
         request->left = left;
     }
     return there - left;
@@ -388,7 +391,13 @@ static int judge_each(struct lk_stock_operation *operation, sqlock_error *err)
         return 0;
     }
     combine->line.quantity = plan_each(combine, there);
-    if (combine->line.quantity > 0)
+    rc = operation->stock->take_back(operation, err);
+    if (rc > 0) {
+        rc = lk_stock_ask(operation, SQLOCK_STOCK_SQL_LOCK, &combine->line,
+                          &there, err);
+        combine->line.quantity = plan_each(combine, there);
+    }
+    if (rc >= 0 && combine->line.quantity > 0)
         rc = deduct_locked(combine, there, err);
     if (rc < 0)
         return rc;
@@ -415,7 +424,8 @@ static int look(struct lk_combine *combine, sqlock_error *err)
     if (plan_each(combine, there) > 0)
         return LK_STOCK_KNOWN;
     combine->known_left = there;
-    return 0;
+    rc = combine->operation.stock->take_back(&combine->operation, err);
+    return rc > 0 ? LK_STOCK_KNOWN : rc;
 }
 
 /* --- attempts --- */

@@ -1,6 +1,7 @@
 /*
  * expiry.c - end overdue reservations, each in a transaction of its own, so
- * that one that fails does not stop the others
+ * that one that fails does not stop the others; or those of an item of which
+ * there is too little, in the application's transaction if there is one
  */
 #include "stock/stock.h"
 
@@ -16,6 +17,7 @@ enum { ORDER, EXPIRES_US, DUE_COLUMNS };
 
 struct expiry {
     sqlock_stock *stock;
+    sqlock_tx *tx; /* NULL: each has a transaction of its own */
     struct lk_stock_page page;
     int64_t expired;
     int rc; /* the first failure that did not stop the others */
@@ -51,15 +53,17 @@ int lk_stock_due(sqlock_stock *stock, const char *state, int64_t age_us,
     return rc;
 }
 
-/* Return whether a failure concerns one reservation or item only. */
-static bool is_of_one(int rc)
+/* Return whether a failure concerns one reservation or item only, and leaves a
+ * transaction of others as it was. */
+static bool is_of_one(int rc, bool is_in_tx)
 {
     switch (rc) {
     case SQLOCK_EINVAL:
     case SQLOCK_EDATABASE:
+        return true;
     case SQLOCK_EBUSY:
     case SQLOCK_ERETRY:
-        return true;
+        return !is_in_tx;
     default:
         return false;
     }
@@ -84,7 +88,8 @@ static int expire_one(struct expiry *expiry, const char *order,
     struct lk_stock_operation op = {
         .stock = expiry->stock, .order = order, .attempts_max = ATTEMPTS};
     sqlock_error own = {0};
-    int rc = lk_reservation_end(&op, NULL, lk_reservation_lapse, NULL, &own);
+    int rc =
+        lk_reservation_end(&op, expiry->tx, lk_reservation_lapse, NULL, &own);
 
     if (rc == 0 && !op.is_duplicate)
         expiry->expired++;
@@ -92,7 +97,7 @@ static int expire_one(struct expiry *expiry, const char *order,
      * clock put back. */
     if (rc == 0 || rc == SQLOCK_ECONFLICT || rc == SQLOCK_ENOTFOUND)
         return 0;
-    if (is_of_one(rc)) {
+    if (is_of_one(rc, expiry->tx != NULL)) {
         note_failure(expiry, order, rc, &own);
         return 0;
     }
@@ -112,6 +117,47 @@ static int expire_some(struct expiry *expiry, sqlock_error *err)
         rc = expire_one(expiry, due.cells[i * DUE_COLUMNS + ORDER].text, err);
     sqlock_result_clear(&due);
     return rc < 0 ? rc : count;
+}
+
+/* Let all reservations of an item that are over expire.  Return 0, also if some
+ * could not, or an error that ends the call. */
+static int expire_item(struct expiry *expiry, const struct lk_stock_line *line,
+                       sqlock_error *err)
+{
+    struct lk_stock_operation op = {.stock = expiry->stock, .tx = expiry->tx};
+    struct lk_stock_arguments arguments;
+    int64_t before;
+    size_t rows;
+    int rc;
+
+    lk_stock_arguments(&op, line, &arguments);
+    lk_stock_argument(&arguments, SQLOCK_SP_NAME, line->name);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_LIMIT, DUE_AT_A_TIME);
+    do {
+        sqlock_result due = {0};
+
+        before = expiry->expired;
+        rc =
+            lk_stock_send(&op, SQLOCK_STOCK_SQL_OVERDUE, &arguments, &due, err);
+        rows = due.rows;
+        for (size_t i = 0; rc == 0 && i < rows; i++)
+            rc = expire_one(expiry, due.cells[i].text, err);
+        sqlock_result_clear(&due);
+    } while (rc == 0 && rows == DUE_AT_A_TIME && expiry->expired > before);
+    return rc;
+}
+
+int lk_stock_take_back(struct lk_stock_operation *op, sqlock_error *err)
+{
+    struct expiry expiry = {.stock = op->stock, .tx = op->tx};
+    int rc = 0;
+
+    if (!op->stock->tables.has_orders)
+        return 0;
+    for (size_t i = 0; rc == 0 && i < op->count; i++)
+        if (op->lines[i].result == SQLOCK_EINSUFFICIENT)
+            rc = expire_item(&expiry, &op->lines[i], err);
+    return rc < 0 ? rc : expiry.expired > 0;
 }
 
 int sqlock_stock_expire(sqlock_stock *stock, int64_t *expired,

@@ -76,6 +76,7 @@ static sqlock_stock *make(sqlock_registry *registry,
     stock->registry = registry;
     stock->options = *options;
     stock->strategy = strategies[options->strategy].strategy;
+    stock->take_back = lk_stock_take_back;
     stock->name = strdup(options->table != NULL ? options->table : "");
     /* Do not keep the application's strings. */
     stock->options.table = NULL;

@@ -84,31 +84,51 @@ static bool is_one_step(const struct lk_stock_operation *op)
     return op->count == 1 && op->order == NULL && op->kind != LK_KIND_SET;
 }
 
-/* Run the operation in the application's transaction, and undo it there after a
- * failure.  A savepoint takes two statements more, so what is one step has
- * none. */
-static int run_in(struct lk_stock_operation *op, sqlock_tx *tx,
-                  lk_stock_body body, sqlock_error *err)
+/* Attempt the operation in the application's transaction, and undo it there
+ * after a failure.  A savepoint takes two statements more, so what is one step
+ * has none.  If the attempt is the first one, EINSUFFICIENT is no answer
+ * yet. */
+static int attempt_in(struct lk_stock_operation *op, lk_stock_body body,
+                      bool is_first, sqlock_error *err)
 {
     int rc;
 
-    op->tx = tx;
     if (is_one_step(op))
         return body(op, err);
-    rc = savepoint(tx, "SAVEPOINT sqlock_stock", err);
+    rc = savepoint(op->tx, "SAVEPOINT sqlock_stock", err);
     if (rc < 0)
         return rc;
     rc = body(op, err);
     if (rc != 0) {
-        int back = go_back(tx, err);
+        int back = go_back(op->tx, err);
 
         if (back < 0)
             return back;
-        rc = settle(op, rc, err);
+        if (rc != SQLOCK_EINSUFFICIENT || !is_first)
+            rc = settle(op, rc, err);
     }
     /* not sent if the transaction is over */
-    (void)savepoint(tx, "RELEASE SAVEPOINT sqlock_stock", NULL);
+    (void)savepoint(op->tx, "RELEASE SAVEPOINT sqlock_stock", NULL);
     return rc;
+}
+
+/* Run the operation in the application's transaction.  An attempt that finds
+ * too little takes back what is overdue, and is made once more. */
+static int run_in(struct lk_stock_operation *op, sqlock_tx *tx,
+                  lk_stock_body body, sqlock_error *err)
+{
+    int taken;
+    int rc;
+
+    op->tx = tx;
+    rc = attempt_in(op, body, true, err);
+    if (rc != SQLOCK_EINSUFFICIENT || op->is_duplicate)
+        return rc;
+    taken = op->stock->take_back(op, err);
+    if (taken < 0)
+        return taken;
+    return taken > 0 || op->order != NULL ? attempt_in(op, body, false, err)
+                                          : rc;
 }
 
 static int begin_and_run(struct lk_stock_operation *op, lk_stock_body body,
@@ -188,8 +208,8 @@ static const struct lk_retry_policy retrying = {
     .last = LK_RETRY_WITHIN,
 };
 
-static int try_once(struct lk_stock_operation *op, lk_stock_body body,
-                    sqlock_error *err)
+static int attempt(struct lk_stock_operation *op, lk_stock_body body,
+                   sqlock_error *err)
 {
     const struct lk_stock_strategy *strategy = op->stock->strategy;
     int rc = LK_STOCK_IN_TRANSACTION;
@@ -201,8 +221,21 @@ static int try_once(struct lk_stock_operation *op, lk_stock_body body,
     }
     if (op->count == 1 && op->kind == LK_KIND_DEDUCT && strategy->alone != NULL)
         rc = strategy->alone(op, err);
-    if (rc == LK_STOCK_IN_TRANSACTION)
-        rc = lk_stock_run_apart(op, body, err);
+    return rc == LK_STOCK_IN_TRANSACTION ? lk_stock_run_apart(op, body, err)
+                                         : rc;
+}
+
+static int try_once(struct lk_stock_operation *op, lk_stock_body body,
+                    sqlock_error *err)
+{
+    int rc = attempt(op, body, err);
+
+    if (rc == SQLOCK_EINSUFFICIENT && !op->is_settled && !op->is_duplicate) {
+        int taken = op->stock->take_back(op, err);
+
+        if (taken != 0)
+            rc = taken < 0 ? taken : attempt(op, body, err);
+    }
     return settle(op, rc, err);
 }
 

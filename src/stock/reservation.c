@@ -227,7 +227,8 @@ int sqlock_stock_status(sqlock_stock *stock, sqlock_tx *tx, const char *order,
         return lk_error(err, SQLOCK_ENOTFOUND, "there is no reservation %s",
                         order);
     if (state != NULL)
-        *state = look.state == 'R'   ? SQLOCK_STOCK_RESERVED
+        *state = look.state == 'R' && look.remaining_us > 0
+                     ? SQLOCK_STOCK_RESERVED
                  : look.state == 'C' ? SQLOCK_STOCK_CLAIMED
                  : look.state == 'X' ? SQLOCK_STOCK_CANCELLED
                                      : SQLOCK_STOCK_EXPIRED;

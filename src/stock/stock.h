@@ -78,6 +78,8 @@ struct sqlock_stock {
     struct lk_stock_tables tables;
     sqlock_stock_options options;
     const struct lk_stock_strategy *strategy;
+    /* lk_stock_take_back(): operations stand below expiry.c */
+    int (*take_back)(struct lk_stock_operation *op, sqlock_error *err);
     char *name; /* the application's table; "": ours */
 
     pthread_mutex_t mutex;  /* guards the following fields */
@@ -267,5 +269,10 @@ void lk_stock_page_next(struct lk_stock_page *page, const char *order,
 int lk_stock_due(sqlock_stock *stock, const char *state, int64_t age_us,
                  int64_t most, struct lk_stock_page *page, sqlock_result *due,
                  sqlock_error *err);
+
+/* Let the overdue reservations of the lines that are refused expire, in the
+ * transaction op->tx or in some of their own.  Return 1 if there were any, 0 if
+ * not, or a negative code. */
+int lk_stock_take_back(struct lk_stock_operation *op, sqlock_error *err);
 
 #endif

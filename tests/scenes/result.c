@@ -33,7 +33,6 @@ int result_number(const char *word, size_t length)
                  {"claimed", SQLOCK_STOCK_CLAIMED},
                  {"undone", SQLOCK_STOCK_CANCELLED},
                  {"lapsed", SQLOCK_STOCK_EXPIRED},
-                 {"due", ORDER_IS_DUE},
 #define SQLOCK_X(name, value, text) {#name, (value)},
                  SQLOCK_ERRORS(SQLOCK_X)
 #undef SQLOCK_X

@@ -11,9 +11,6 @@
  * of all scenes. */
 #define NOT_PLAYED (-1000)
 
-/* A reservation whose time is over; beside the states of sqlock/stock.h. */
-#define ORDER_IS_DUE 4
-
 /* Return the number that a word stands for: a code of the library without
  * SQLOCK_, a word such as "held", or a number. */
 int result_number(const char *word, size_t length);

@@ -182,8 +182,7 @@ static int end_order(struct sale *sale)
                                      &sale->answer, sale->err);
 }
 
-/* A reservation that has ended has no time left; one whose time is over is
- * "due". */
+/* A reservation that is over has no time left. */
 static int tell_state(struct sale *sale)
 {
     sqlock_stock_state state = SQLOCK_STOCK_RESERVED;
@@ -191,10 +190,8 @@ static int tell_state(struct sale *sale)
     int rc = sqlock_stock_status(sale->stock, sale->player->session.tx,
                                  sale->order, &state, &left_ms, sale->err);
 
-    if (rc == 0 && state != SQLOCK_STOCK_RESERVED && left_ms != 0)
+    if (rc == 0 && (state != SQLOCK_STOCK_RESERVED) != (left_ms == 0))
         return NOT_PLAYED;
-    if (rc == 0 && state == SQLOCK_STOCK_RESERVED && left_ms == 0)
-        return ORDER_IS_DUE;
     return rc < 0 ? rc : (int)state;
 }
 

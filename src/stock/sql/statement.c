@@ -67,6 +67,7 @@ static bool is_write(sqlock_stock_kind kind)
     case SQLOCK_STOCK_SQL_STATUS:
     case SQLOCK_STOCK_SQL_OLD:
     case SQLOCK_STOCK_SQL_DUE:
+    case SQLOCK_STOCK_SQL_OVERDUE:
         return false;
     default:
         return true;
