@@ -62,11 +62,14 @@ rm -f ran
 sh -c "$exec_start"
 is "systemd: ExecStart" "$?/$(cat ran)" 0/report
 
-# Two hosts run the service: one leads; when its service ends, the other does.
+# Two hosts run the service: one leads; when its service dies, the other does,
+# and the first one waits.
 exec_start=$(recipe 3 | sed -n 's/^ExecStart=//p' |
-    sed "s,/usr/bin/,,; s,/srv/importer,./leader.sh,")
-is "a leader: it is begun again" "$(recipe 3 | grep -c '^Restart=always$')" 1
-printf '#!/bin/sh\necho "$HOST" >>leaders\nexec sleep 600\n' >leader.sh
+    sed "s,/srv/importer,./leader.sh,")
+is "a leader: sqlock is begun again" \
+    "$(recipe 3 | grep -c '^Restart=on-failure$')" 1
+printf '#!/bin/sh\necho "$HOST" >>leaders\necho $$ >pid\nexec sleep 600\n' \
+    >leader.sh
 chmod 755 leader.sh
 serve() { # HOST: run the unit once
     HOST=$1 exec env --default-signal=INT,TERM sh -c "exec $exec_start" \
@@ -86,6 +89,10 @@ wait "$one"
 is "a leader: told to stop, it ends" "$?" 143
 until_true grep -q two leaders
 is "a leader: then the other one leads" "$(paste -sd ' ' leaders)" "one two"
+kill -KILL "$(cat pid)"
+until_true eval '[ "$(grep -c two leaders)" -eq 2 ]'
+is "a leader: when its service dies, it waits again, and leads" \
+    "$(paste -sd ' ' leaders)" "one two two"
 kill -TERM "$two"
 wait "$two"
 

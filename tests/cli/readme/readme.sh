@@ -90,32 +90,25 @@ exec 9>&-
 wait "$holder"
 check "and gets it when the other has ended" says_done
 
-# The guard stands in place of the example's loop.
 guards() {
-    awk '/^#include/ && !n++ { print "#include <sqlock/tx.h>" }
-        /for \(int page/ { while ((getline line <"guard.c") > 0) print line
-            getline; next } 1' example.c >guarded.c
-    sed 's/example\.c/guarded.c/; s/-o example/-o guarded/' compile.sh |
-        grep -v '^\./' >compile-guarded.sh
-    bash -eu compile-guarded.sh && ./guarded
+    sed 's/example\.c/guard.c/; s/-o example/-o guard/' compile.sh |
+        grep -v '^\./' >compile-guard.sh
+    bash -eu compile-guard.sh && ./guard
 }
 paid() {
-    sqlite3 locks.db "SELECT paid FROM invoice"
+    sqlite3 locks.db "SELECT count(*) FROM invoice"
 }
-sqlite3 locks.db "CREATE TABLE invoice (paid INTEGER);
-    INSERT INTO invoice VALUES (0)" || exit 1
-check "the guard has six lines" test "$(grep -c . guard.c)" -eq 6
+check "the guard is short" test "$(grep -c . guard.c)" -le 28
 said=$(guards 2>&1)
-check "it compiles, and pays once" test "$said/$(paid)" = $'paid\ndone/1'
-sqlite3 locks.db "UPDATE invoice SET paid = 0"
+check "it compiles as it is pasted, and pays once" test "$said/$(paid)" = paid/1
 # The lease ends between the grant and the guard.
-awk '/sqlock_tx \*tx/ { print "if (system(\"sqlite3 locks.db \\\"UPDATE "\
-    "INT_LOCK SET EXPIRED_AFTER = CREATED_DATE + 1\\\"\") != 0) return 9;" } 1' \
-    guarded.c | sed '1i #include <stdlib.h>' >late.c
-sed 's/guarded/late/g' compile-guarded.sh >compile-late.sh
+awk '/sqlock_tx_begin/ { print "system(\"sqlite3 locks.db \\\"UPDATE "\
+    "INT_LOCK SET EXPIRED_AFTER = CREATED_DATE + 1\\\"\") == 0 &&" } 1' \
+    guard.c | sed '1i #include <stdlib.h>' >late.c
+sed 's/guard/late/g' compile-guard.sh >compile-late.sh
 check "it compiles with a break before the guard" bash -eu compile-late.sh
 ./late >said 2>why
-check "a holder that is too late writes nothing" test "$?/$(paid)" = 1/0
+check "a holder that is too late writes nothing" test "$?/$(paid)" = 1/1
 
 cd "$root" || exit 1
 
@@ -144,7 +137,8 @@ for name in $(grep -oE '(sqlock|SQLOCK)_[A-Za-z_]+' README.md | sort -u); do
     check "$name is in the headers, or a variable of the command or the tests" \
         grep -qrwE "$name|X\\(${name#SQLOCK_},.*" include src/cli tests/tools/servers
 done
-for code in $(grep -oE '\bE[A-Z]{3,}\b=?' README.md | grep -v = | sort -u); do
+for code in $(grep -oE '\bE[A-Z]{3,}\b=?' README.md | grep -v '=\|EXISTS' |
+    sort -u); do
     check "$code is a result" grep -q "X($code," include/sqlock.h
 done
 exit $status
