@@ -7,7 +7,8 @@
 # No package here starts a service or makes a user: PostgreSQL's server and
 # PgBouncer would do both, so these are unpacked under build/ instead.
 #
-# Levels: build test package lint format clang valgrind chart matrix doc
+# Levels: build programs test wheel package lint format clang valgrind chart
+#     matrix doc
 # Environment: DRIVERS MYSQL_CLIENT MYSQL_CLIENT_TREE CC SQLOCK_TEST_SERVERS;
 #     SETUP_LEVELS: of `make setup` (build test package); SUITES: of `make test`
 set -u
@@ -121,9 +122,22 @@ faketime() {
     return 1
 }
 
-probe_test() {
+# The test programs, without the scripts and the servers.
+probe_programs() {
     module cmocka libcmocka-dev
     module popt libpopt-dev
+}
+
+# The package for Python as a wheel.
+probe_wheel() {
+    python setuptools python3-setuptools
+    python wheel python3-wheel
+    python pip python3-pip
+}
+
+probe_test() {
+    probe_programs
+    probe_wheel
     # The headers have to compile as C++, too.
     have "${CXX:-c++}" || need g++
     # Users of the installed library may use CMake.
@@ -132,9 +146,6 @@ probe_test() {
     # The Python package is tested by Debian's Python, on the connections of
     # each database's modules, and as a wheel in a virtual environment.
     python pytest python3-pytest
-    python setuptools python3-setuptools
-    python wheel python3-wheel
-    python pip python3-pip
     python ensurepip python3-venv
     # Greenlets wait without stopping their loop.
     python gevent python3-gevent
@@ -240,7 +251,7 @@ probe() {
     missing=()
     for level in "$@"; do
         case $level in
-        build | test | deb | package | lint | format | clang | valgrind | \
+        build | programs | test | wheel | deb | package | lint | format | clang | valgrind | \
             chart | matrix | doc)
             "probe_$level"
             ;;
@@ -299,7 +310,9 @@ levels_of() { # GOAL
         ;;
     test-matrix | campaign) echo build test matrix ;;
     deb) echo build deb ;;
-    abi | abi-record | wheel) echo build test package ;;
+    quick | tests-build) echo build programs ;;
+    wheel) echo build wheel ;;
+    abi | abi-record) echo build test package ;;
     lint) echo build test lint ;;
     doc) echo doc ;;
     format | format-check) echo format ;;

@@ -154,6 +154,8 @@ run_one() { # NUMBER NAME COMMAND...
             grep -E '^(skipped:|skip )' "$log" | sort | uniq -c | sort -rn |
                 head -n 5
         fi
+        [ "$s" -eq 0 ] || grep -E '^(skipped:|skip )' "$log" | sort -u |
+            sed "s|^|  $name: |" >"$scratch/$number.skipped"
         printf '  %-24s %d passed, %d failed, %d skipped (%d s), %s\n' \
             "$name" "$p" "$f" "$s" $((SECONDS - began)) "$(progress)"
     } >"$scratch/$number.text"
@@ -460,8 +462,9 @@ done
 [ "$empty" -eq 0 ] || echo "$empty of the suites ran nothing"
 [ "$skipped" -eq 0 ] || [ "$SKIPS_FAIL" != 1 ] ||
     echo "skipped tests count as failures here"
-# Print once more, at the end of the log, what failed: at last, or at first.
-name_all() { # failed|passed TITLE
+# Print once more, at the end of the log, what was skipped, and what failed: at
+# last, or at first.
+name_all() { # skipped|failed|passed TITLE
     compgen -G "$scratch/*.$1" >/dev/null || return
     printf '\n%s:\n' "$2"
     for ((i = 1; i <= ${#items[@]}; i++)); do
@@ -471,6 +474,7 @@ name_all() { # failed|passed TITLE
         { left++ }
         END { if (left) print "  and " left " more lines: " logs }'
 }
+name_all skipped skipped
 name_all passed "failed beside others, passed alone"
 name_all failed failed
 echo

@@ -17,6 +17,7 @@ dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/cli.XXXXXX") || exit 1
 region=cli.$$ # tables are shared, regions are not
 number=0
 failures=0
+skips=0
 . "$here/../tools/support/helpers.sh"
 
 finish() {
@@ -41,6 +42,7 @@ not_ok() { # WHAT [WHY]
 }
 
 skip() { # WHAT WHY
+    skips=$((skips + 1))
     echo "skip - ${database:+$database: }$1: $2"
 }
 
@@ -69,10 +71,11 @@ has() { # WHAT GOT PART
     fi
 }
 
+# A script that has skipped all is no failure here; tests/run.sh counts skips.
 done_testing() {
-    [ "$number" -gt 0 ] || echo "not ok - nothing was tested"
+    [ "$((number + skips))" -gt 0 ] || echo "not ok - nothing was tested"
     echo "1..$number"
-    [ "$failures" -eq 0 ] && [ "$number" -gt 0 ]
+    [ "$failures" -eq 0 ] && [ "$((number + skips))" -gt 0 ]
     exit
 }
 
