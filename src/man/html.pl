@@ -92,8 +92,8 @@ sub list {
     return "<h2>$title</h2>\n<dl>\n" . join('', map { entry($_) } @paths) . '</dl>';
 }
 
-my @start = ("$here/sqlock.1", "$here/sqlock-run.1", "$pages/sqlock.3",
-    "$here/sqlock-cpp.7", "$here/sqlock-python.7");
+my @start = ("$here/sqlock.1", "$here/sqlock-run.1", "$here/sqlock-lead.1",
+    "$pages/sqlock.3", "$here/sqlock-cpp.7", "$here/sqlock-python.7");
 my %is_start = map { $_ => 1 } @start;
 my @background = grep { !$is_start{$_} } glob "$here/*.7";
 my %page_of = map { m{([^/]+)$} ? ("$1.html" => $_) : () } @start, @background,
