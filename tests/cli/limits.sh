@@ -34,7 +34,7 @@ run_limited() {
 
 # A SQLite file takes room in files of this process.
 file_size() {
-    local url=sqlite:$dir/size.db size word
+    local url=sqlite:$dir/size.db size
     "$SQLOCK" -q --url "$url" init
     for size in 0 8192; do
         limited "fsize=$size" 71 "*ulimit -f*" --url "$url" run key -- true

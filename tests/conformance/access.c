@@ -380,6 +380,25 @@ static void test_a_wait_ends_where_a_file_cannot_be_written(void **state)
     registry_end(registry);
 }
 
+static void test_the_server_is_told_whose_session_it_is(void **state)
+{
+    struct fixture *f = *state;
+    char host[64] = "";
+    sqlock_lock *lock;
+
+    if (database_is_pooled(f->database))
+        skip_or_fail("the sessions are the pooler's");
+    lock = lock_obtain(f->a, f->name);
+    lock_take_and_give(lock);
+    lock_drop(lock);
+    (void)gethostname(host, sizeof host - 1);
+    assert_in_range(sql_integer(&f->sql,
+                                "SELECT count(*) FROM pg_stat_activity WHERE "
+                                "application_name = 'sqlock %.45s %ld'",
+                                host, (long)getpid()),
+                    1, 100);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_a_wrong_password_is_no_access, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_a_url_that_leads_nowhere_is_refused, ON_SERVERS, IN_SQLOCK),
@@ -392,6 +411,8 @@ static const struct test tests[] = {
     TEST_ON(test_F59_a_read_only_login_is_refused, ON_POSTGRES, IN_SQLOCK),
     TEST_STOPPING_IN(test_F59_a_read_only_server_is_refused, ON_MYSQL,
                      IN_SQLOCK),
+    TEST_ON(test_the_server_is_told_whose_session_it_is, ON_POSTGRES,
+            IN_SQLOCK),
     TEST_ON(test_files_that_cannot_be_opened, ON_SQLITE, IN_SQLOCK),
     TEST_ON(test_F59_a_read_only_file_is_refused, ON_SQLITE, IN_SQLOCK),
     TEST_ON(test_a_wait_ends_where_a_file_cannot_be_written, ON_SQLITE, 0),

@@ -9,6 +9,7 @@
  * libpq resolves host names, and blocks for as long as the resolver does, so a
  * name is looked up before (lookup.h).
  */
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,6 +133,7 @@ static bool copy_entry(char **out, const char *list, size_t index)
  * target, the environment and the other members. */
 struct attempt {
     char *host, *hostaddr, *port;
+    char name[HOST_NAME_MAX + 32];
     char idle_ms[12], probe_after_s[12], probe_every_s[12];
     const char *keywords[LK_URL_PARAMETERS_MAX + 16];
     const char *values[LK_URL_PARAMETERS_MAX + 16];
@@ -194,6 +196,17 @@ static void add_probes(struct attempt *attempt, const struct target *target,
     add(attempt, "keepalives_count", LK_PG_PROBES);
 }
 
+/* Tell the server whose session it is, in the 63 bytes that it takes. */
+static void add_name(struct attempt *attempt)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+
+    (void)gethostname(host, sizeof host - 1);
+    (void)snprintf(attempt->name, sizeof attempt->name, "sqlock %.45s %ld",
+                   host, (long)getpid());
+    add(attempt, "fallback_application_name", attempt->name);
+}
+
 static size_t count_hosts(const struct target *target)
 {
     size_t hosts = count_of(setting(target, "host", "PGHOST"));
@@ -238,7 +251,7 @@ static void add_url(struct attempt *attempt, const struct target *target,
 static int fill_attempt(struct attempt *attempt, const struct target *target,
                         const lk_pg *session, size_t index, size_t hosts)
 {
-    add(attempt, "fallback_application_name", "sqlock");
+    add_name(attempt);
     add_probes(attempt, target, session);
     if (hosts > 1 &&
         setting(target, "target_session_attrs", "PGTARGETSESSIONATTRS") == NULL)
