@@ -140,8 +140,11 @@ static totals sum_up(const look *before, const look *now)
     size_t i;
     int order;
 
-    if (before->at_ns != 0)
-        sum.seconds = (double)((now->at_ns - before->at_ns) / 1000000) / 1e3;
+    if (before->at_ns != 0) {
+        int64_t passed_ms = (now->at_ns - before->at_ns) / 1000000;
+
+        sum.seconds = (double)passed_ms / 1e3;
+    }
     for (i = 0; i < now->count; i++) {
         const sqlock_info *row = now->by_key[i];
 
