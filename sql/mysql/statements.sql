@@ -66,10 +66,9 @@ CREATED_DATE = TIMESTAMPADD(MICROSECOND, :ttl - {ttl_of_row}, {now})
 --
 -- QUEUE says who waits, in order (src/lease/ticket.h).  Nobody overtakes those
 -- who wait: a row without a holder is for the first of them; unless it has been
--- over for a second for each, and none has taken it.
+-- over for as long as a ticket lasts: who is alive would have looked at it.
 ((CLIENT_ID IS NULL OR {ends} < {now}) AND (NOT {is_waited_for} OR
-  {now} > {free_since} + INTERVAL
-  (CHAR_LENGTH(QUEUE) - CHAR_LENGTH(REPLACE(QUEUE, '["', ''))) DIV 2 SECOND))
+  {now} > {free_since} + INTERVAL 70 SECOND))
 -- ---- define free_since (sqlock)
 -- Since when a row that is over is anybody's: its end; or CREATED_DATE, where a
 -- release has put the end far back.
@@ -77,10 +76,9 @@ IF(CLIENT_ID IS NULL, greatest(CREATED_DATE, {ends}), {ends})
 -- ---- define is_over (spring7 spring6)
 (CLIENT_ID IS NULL OR {ends} < {now})
 -- ---- define is_waited_for (sqlock)
--- A text that is no queue, or ends in more than an hour, is nobody's.  Texts
--- are compared: a text that is no number would be an error in strict mode.
-(QUEUE IS NOT NULL AND SUBSTR(QUEUE, 6, 16) BETWEEN CAST({now_us} AS CHAR) AND
-  CAST({now_us} + 3600000000 AS CHAR) AND
+-- No time counts: a clock that steps changes nobody's place.  A text that is no
+-- queue is nobody's.
+(QUEUE IS NOT NULL AND QUEUE LIKE '{"e":________________,"q":[["%' AND
   LOCATE('"],', QUEUE) BETWEEN 112 AND 330)
 
 -- ---- define token_is_now (spring7)
@@ -129,9 +127,8 @@ UPDATE INT_LOCK
 -- ---- enqueue (sqlock) [insert id and flag]
 -- Takes the lock if it is the claim's turn, or else puts a ticket into QUEUE,
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for
--- it; or if it is over, and nobody waits, or the row has been over for :turn
--- seconds, one for each ticket before the claim's own, so that those may take
--- it first.  A new row gets :queue, as by claim.  The insert id is 0 if it is
+-- it; or if it is over, and nobody waits, or the claim's ticket is the first.
+-- A new row gets :queue, as by claim.  The insert id is 0 if it is
 -- not granted, and has bit 62 set if others wait.  LAST_INSERT_ID() returns, in
 -- a later assignment, what an earlier one has set.  MariaDB returns also how
 -- much longer the row is taken, whether its holder is sqlock's, and who has it
@@ -154,7 +151,7 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     LOCK_NAME = IF(LAST_INSERT_ID() = 0, LOCK_NAME, :name),
     HOLDER = IF(LAST_INSERT_ID() = 0, HOLDER, :holder),
     EXPIRED_AFTER = IF(LAST_INSERT_ID() = 0, EXPIRED_AFTER, {new_end}),
-    QUEUE = IF(LAST_INSERT_ID() = 0, {queue_with}, {queue_behind}),
+    QUEUE = IF(LAST_INSERT_ID() = 0, {queue_with}, {queue_left}),
     FENCE = IF(QUEUE IS NULL OR LAST_INSERT_ID() = 0, FENCE,
       FENCE + 0 * LAST_INSERT_ID(FENCE | 4611686018427387904))
   /*M!100500 RETURNING IF(LAST_INSERT_ID() = 0, NULL, FENCE),
@@ -165,22 +162,21 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
 -- ---- define at
 LOCATE(CONCAT('["', :client), QUEUE)
 -- ---- define is_turn
-(CLIENT_ID IS NULL OR {ends} < {now}) AND (QUEUE IS NULL OR {at} > 0 AND
-  {free_since} + INTERVAL :turn SECOND < {now})
+(CLIENT_ID IS NULL OR {ends} < {now}) AND (QUEUE IS NULL OR {at} = 28 AND
+  {free_since} < {now})
 -- ---- define until
 ({now_us} + 70000000)
--- ---- define queue_behind
--- The tickets before the claim's own go, too: each was due for a second, and
--- would cost those behind it another one at each release.
+-- ---- define queue_left
+-- The queue without the claim's ticket.
 CASE WHEN QUEUE IS NULL OR {at} = 0 THEN QUEUE
-  WHEN LOCATE('"],[', QUEUE, {at}) > 0 THEN CONCAT(LEFT(QUEUE, 27),
+  WHEN LOCATE('"],[', QUEUE) > 0 THEN CONCAT(LEFT(QUEUE, {at} - 1),
     SUBSTR(QUEUE, LOCATE('"],', QUEUE, {at}) + 3)) END
 -- ---- define queue_with
-CONCAT('{"e":', {until}, CASE
-  WHEN QUEUE IS NULL THEN CONCAT(',"q":[', {ticket})
-  WHEN {at} = 0 THEN
-    CONCAT(SUBSTR(QUEUE, 22, CHAR_LENGTH(QUEUE) - 24), {ticket})
-  ELSE SUBSTR(INSERT(QUEUE, {at} + 40, 16, {until}), 22) END)
+IF({at} > 0, INSERT(QUEUE, {at} + 40, 16, {until}),
+  CONCAT({queue_before}, {ticket}))
+-- ---- define queue_before
+-- The beginning of a queue with a new ticket: the tickets that are there.
+coalesce(LEFT(QUEUE, CHAR_LENGTH(QUEUE) - 3), '{"e":1000000000000000,"q":[')
 -- ---- define ticket
 CONCAT('["', :client, '",', {until}, ',', {now_us}, ',"000000","', :shown,
   '"],0]}')
@@ -301,10 +297,38 @@ UPDATE INT_LOCK
 UPDATE INT_LOCK
   SET CLIENT_ID = NULL, CREATED_DATE = {now} + INTERVAL 110000 MICROSECOND,
     EXPIRED_AFTER = {now} - INTERVAL 146097 DAY,
-    QUEUE = CONCAT('{"e":', {now_us} + 70000000, ',"q":[["', :ticket, '",',
+    QUEUE = CONCAT(IF({is_waited_for}, LEFT(QUEUE, 27),
+        '{"e":1000000000000000,"q":['), '["', :ticket, '",',
       {now_us} + 70000000, ',', {now_us}, ',"000000","', :shown, '"],',
       IF({is_waited_for}, SUBSTR(QUEUE, 28), '0]}'))
   WHERE {row} AND CLIENT_ID = :client AND EXPIRED_AFTER >= {epoch};
+
+-- ---- pass on (sqlock) [not prepared]
+-- Passes a row on that is over and was not taken by the first who waits
+-- (src/lease/pass_on.c): reserves it for :client, or frees it, if nobody is
+-- left.  A row that is shared stays as it is, but for QUEUE.  None of the
+-- waiters :dropped has its bell: a session that ends gives it back.
+UPDATE INT_LOCK
+  SET QUEUE = :queue, HOLDER = IF({has_ended}, coalesce(:holder, HOLDER), HOLDER),
+    FENCE = IF({has_ended}, greatest(FENCE + 1, {now_us}), FENCE),
+    CREATED_DATE = IF({has_ended}, {now}, CREATED_DATE),
+    CLIENT_ID = IF({has_ended}, :client, CLIENT_ID),
+    EXPIRED_AFTER = CASE WHEN NOT {has_ended} THEN EXPIRED_AFTER
+      WHEN :client IS NULL THEN {now} - INTERVAL 146097 DAY
+      ELSE {now} + INTERVAL 1 SECOND END
+  WHERE {row} AND QUEUE = :old_queue AND FENCE = :token AND
+    IF(CLIENT_ID IS NULL, CREATED_DATE < {now}, {ends} < {now} OR {is_shared}) AND
+    {is_silent};
+-- ---- define has_ended (sqlock)
+-- EXPIRED_AFTER, by which it is told, is assigned last.
+(EXPIRED_AFTER < {now})
+-- ---- define is_silent (sqlock queue)
+NOT EXISTS (SELECT 1
+  FROM JSON_TABLE(:dropped, '$[*]' COLUMNS (id CHAR(36) {binary} PATH '$')) j
+  WHERE IS_USED_LOCK(CONCAT('sqlock:', REPLACE(LEFT(id, 23), '-', '')))
+    IS NOT NULL)
+-- ---- define is_silent (sqlock poll)
+true
 
 -- ---- release (spring7 spring6)
 -- Deletes the row, as Spring does.
@@ -378,8 +402,7 @@ JSON_TABLE(CONCAT('[', IF({is_shared}, SHARERS, '0'), ',', CASE
     ELSE CONCAT(LEFT(QUEUE, {at} - 1), '0]}') END, ']'), '$[*]'
   COLUMNS (NESTED PATH '$.s[*]' COLUMNS (s_end BIGINT PATH '$[1]',
       s_weight BIGINT PATH '$[3]'),
-    NESTED PATH '$.q[*]' COLUMNS (q_end BIGINT PATH '$[1]',
-      q_weight BIGINT PATH '$[3]'))) j
+    NESTED PATH '$.q[*]' COLUMNS (q_weight BIGINT PATH '$[3]'))) j
 -- ---- define past_share (sqlock)
 -- The text of a share that is over: the claim's own, or one of another.
 (SELECT coalesce(MAX(IF(s = :client, {text_of_share}, NULL)),
@@ -397,12 +420,7 @@ CONCAT('["', s, '",', s_end, ',', since, ',"', weight, '","', token, '","',
   coalesce(SUM(IF(s_end >= {now_us}, s_weight, 0)), 0))
 -- ---- define needed (sqlock)
 -- The permits for the tickets before: for an exclusive one more than there are.
-coalesce(SUM(IF(q_end >= {now_us}, IF(q_weight = 0, 1000000000, q_weight), 0)),
-  0)
--- ---- define ended (sqlock)
--- When the last lease ended of the sharers whose leases are over.
-TIMESTAMPADD(MICROSECOND, coalesce(MAX(IF(s_end < {now_us}, s_end, 0)), 0),
-  {epoch})
+coalesce(SUM(IF(q_weight = 0, 1000000000, q_weight)), 0)
 -- ---- define may_come (sqlock)
 -- So many sharers have more characters than that.
 (:weight <= {most} AND NOT ({is_shared} AND
@@ -411,18 +429,13 @@ TIMESTAMPADD(MICROSECOND, coalesce(MAX(IF(s_end < {now_us}, s_end, 0)), 0),
 -- ---- define may_join (sqlock)
 {may_come} AND (CLIENT_ID = :client AND {ends} >= {now} OR
   ({is_shared} OR CLIENT_ID IS NULL OR {ends} < {now}) AND
-  (SELECT {room} >= 0 AND ({needed} <= {room} OR
-      (CLIENT_ID IS NULL OR {ends} < {now} OR {needed} <= {room} + :weight) AND
-      {now} > greatest(IF({is_shared}, CREATED_DATE, {free_since}), {ended}) +
-        INTERVAL coalesce(SUM(q_end >= {now_us}), 0) SECOND)
-    FROM {lists}))
+  (SELECT {room} >= 0 AND {needed} <= {room} FROM {lists}))
 
 -- ---- share (sqlock) [insert id and flag]
 -- Adds the claim to those who share the lock, or renews its share.  It may join
 -- if all who have tickets before its own, and itself, have room beside the
--- sharers, an exclusive ticket having room beside nobody; or if those before it
--- had room for a second each and have not come: then their tickets go.
--- Otherwise, if :turn is not null, it gets a ticket.  One sharer whose lease is
+-- sharers, an exclusive ticket having room beside nobody.
+-- Otherwise, if :waits is not null, it gets a ticket.  One sharer whose lease is
 -- over goes with each that joins: so they do not pile up, and no list is made
 -- anew.  The insert id is as that of enqueue.  SHARERS is assigned before
 -- CLIENT_ID: a group that begins differs from CLIENT_ID until then.
@@ -438,14 +451,9 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
       WHEN {may_join} THEN LAST_INSERT_ID(greatest(FENCE + 1, {now_us}))
       ELSE FENCE + LAST_INSERT_ID(0) END,
     QUEUE = CASE WHEN LAST_INSERT_ID() = 0
-      THEN IF(:turn IS NOT NULL AND {may_come}, {queue_with_share}, QUEUE)
-      WHEN QUEUE IS NULL OR {at} = 0 THEN QUEUE
-      WHEN (SELECT {needed} > {room} FROM {lists}) THEN {queue_behind}
-      WHEN LOCATE('"],[', QUEUE) > 0 THEN CONCAT(LEFT(QUEUE, {at} - 1),
-        SUBSTR(QUEUE, LOCATE('"],', QUEUE, {at}) + 3)) END,
-    CREATED_DATE = CASE WHEN LAST_INSERT_ID() = 0 OR {has_share}
-      THEN CREATED_DATE WHEN NOT {is_shared} THEN {now}
-      ELSE (SELECT greatest(CREATED_DATE, {ended}) FROM {lists}) END,
+      THEN IF(:waits IS NOT NULL AND {may_come}, {queue_with_share}, QUEUE)
+      ELSE {queue_left} END,
+    CREATED_DATE = IF(LAST_INSERT_ID() = 0 OR {is_shared}, CREATED_DATE, {now}),
     SHARERS = CASE WHEN LAST_INSERT_ID() = 0 THEN SHARERS
       WHEN {has_share} THEN INSERT(SHARERS, {at_share} + 40, 16, {end_of_share})
       WHEN NOT {is_shared} THEN CONCAT({new_group}, LPAD({limit}, 6, '0'),
@@ -469,11 +477,8 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     coalesce(LEFT(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID,
     QUEUE, IF(LAST_INSERT_ID() = 0, SHARERS, LEFT(SHARERS, 55)) */;
 -- ---- define queue_with_share
-CONCAT('{"e":', {until}, CASE
-  WHEN QUEUE IS NULL THEN CONCAT(',"q":[', {ticket_of_share})
-  WHEN {at} = 0 THEN
-    CONCAT(SUBSTR(QUEUE, 22, CHAR_LENGTH(QUEUE) - 24), {ticket_of_share})
-  ELSE SUBSTR(INSERT(QUEUE, {at} + 40, 16, {until}), 22) END)
+IF({at} > 0, INSERT(QUEUE, {at} + 40, 16, {until}),
+  CONCAT({queue_before}, {ticket_of_share}))
 -- ---- define ticket_of_share
 CONCAT('["', :client, '",', {until}, ',', {now_us}, ',"',
   LPAD(:weight, 6, '0'), '","', :shown, '"],0]}')
@@ -885,7 +890,9 @@ DELETE t
 -- ---- define long_ago
 TIMESTAMPADD(MICROSECOND, -:age, {now})
 -- ---- define is_old (sqlock)
-{last_end} < {long_ago} AND FENCE < {now_us} - :age
+-- A row with tickets stays a day longer: a clock may have stepped.
+{last_end} < {long_ago} AND FENCE < {now_us} - :age AND
+(NOT {is_waited_for} OR {last_end} < {now} - INTERVAL 1 DAY)
 -- ---- define is_old (spring7)
 {last_end} < {long_ago} AND CREATED_DATE < {long_ago}
 -- ---- define is_old (spring6)

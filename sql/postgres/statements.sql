@@ -79,10 +79,10 @@ CASE WHEN {turn} IS NOT NULL THEN {now} END
 {now}
 
 -- ---- define is_waited_for (sqlock)
--- QUEUE says who waits, in order (src/lease/ticket.h); whether somebody still
--- does.  A text that is no queue, or ends in more than an hour, is nobody's.
-substr(QUEUE, 6, 16) BETWEEN {now_us}::text AND
-  ({now_us} + 3600000000)::text AND strpos(QUEUE, '"],') BETWEEN 112 AND 330
+-- QUEUE says who waits, in order (src/lease/ticket.h); whether it is a queue.
+-- No time counts: a clock that steps changes nobody's place.
+QUEUE LIKE '{"e":________________,"q":[["%' AND
+  strpos(QUEUE, '"],') BETWEEN 112 AND 330
 
 -- ---- define is_own (sqlock spring7)
 -- The claim's row is there already.  Whether its lease is the claim's own,
@@ -90,12 +90,12 @@ substr(QUEUE, 6, 16) BETWEEN {now_us}::text AND
 L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= {now}
 -- ---- define may_take (sqlock)
 -- Nobody overtakes those who wait: a row without a holder is for the first of
--- them; unless it has been over for a second for each, and none has taken it.
+-- them; unless it has been over for as long as a ticket lasts: who is alive
+-- would have looked at it.
 L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
 (L.CLIENT_ID IS NULL OR {is_over} < {now}) AND
-CASE WHEN {others_wait} THEN {now} > {free_since} +
-  (length(L.QUEUE) - length(replace(L.QUEUE, '["', ''))) / 2 *
-  interval '1 second' ELSE true END
+CASE WHEN {others_wait} THEN {now} > {free_since} + interval '70 seconds'
+  ELSE true END
 -- ---- define may_take (spring7 spring6)
 L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR {is_over} < {now}
 -- ---- define is_over (sqlock spring7)
@@ -148,10 +148,9 @@ UPDATE INT_LOCK
 -- ---- enqueue (sqlock)
 -- Takes the lock if it is the claim's turn, or else puts a ticket into QUEUE,
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for
--- it; or if it is over, and nobody waits, or the row has been over for :turn
--- seconds, one for each ticket before the claim's own, so that those may take
--- it first.  A row that has the claim's CLIENT_ID, and is over, is the next
--- one's: it was not taken in time.  A new row gets :queue, as by claim.  Behind
+-- it; or if it is over, and nobody waits, or the claim's ticket is the first.
+-- A row that has the claim's CLIENT_ID, and is over, is the next one's: it was
+-- not taken in time.  A new row gets :queue, as by claim.  Behind
 -- the columns of `claim`: how much longer the row is taken, whether its holder
 -- is sqlock's, which rings, and who has it and waits.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
@@ -170,7 +169,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
       CASE WHEN T.takes THEN EXCLUDED.LOCK_NAME ELSE L.LOCK_NAME END,
       CASE WHEN T.takes THEN EXCLUDED.HOLDER ELSE L.HOLDER END,
       CASE WHEN NOT T.takes THEN {queue_with}
-        WHEN {others_wait} THEN {queue_behind} END
+        WHEN {others_wait} THEN {queue_left} END
     FROM (SELECT {is_own} OR (L.CLIENT_ID IS NULL OR {is_over} < {now}) AND
         CASE WHEN {others_wait} THEN {is_turn} ELSE true END AS takes) AS T)
   RETURNING CASE WHEN CLIENT_ID = :client AND {ends} >= {now} THEN FENCE END,
@@ -179,33 +178,30 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
       THEN CREATED_DATE ELSE EXPIRED_AFTER END - {now}) * 1000000)::bigint,
     coalesce(left(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID, QUEUE;
 -- ---- define others_wait
-substr(L.QUEUE, 6, 16) BETWEEN {now_us}::text AND
-  ({now_us} + 3600000000)::text AND
+L.QUEUE LIKE '{"e":________________,"q":[["%' AND
 strpos(L.QUEUE, '"],') BETWEEN 112 AND 330
 -- ---- define at
 strpos(L.QUEUE, '["' || EXCLUDED.CLIENT_ID)
 -- ---- define is_turn
--- The row has been over for so long that those before the claim's ticket could
--- have taken it.
-{at} > 0 AND {now} > {free_since} + :turn * interval '1 second'
+{at} = 28 AND {now} > {free_since}
 -- ---- define free_since
 CASE WHEN L.CLIENT_ID IS NULL THEN L.CREATED_DATE ELSE L.EXPIRED_AFTER END
--- ---- define queue_behind
--- The tickets before the claim's own go, too: each was due for a second, and
--- would cost those behind it another one at each release.
+-- ---- define queue_left
+-- The queue without the claim's ticket.
 CASE WHEN {at} = 0 THEN L.QUEUE
-  WHEN strpos(substr(L.QUEUE, {at}), '"],[') > 0 THEN left(L.QUEUE, 27) ||
+  WHEN strpos(L.QUEUE, '"],[') > 0 THEN left(L.QUEUE, {at} - 1) ||
     substr(L.QUEUE, {at} + strpos(substr(L.QUEUE, {at}), '"],') + 2) END
 -- ---- define queue_with
-{begin_of_queue} || CASE WHEN {others_wait} THEN
-  CASE WHEN {at} = 0 THEN substr(left(L.QUEUE, -3), 22) || {ticket}
-    ELSE substr(overlay(L.QUEUE PLACING {until}::text FROM {at} + 40 FOR 16),
-      22) END
-  ELSE ',"q":[' || {ticket} END
--- ---- define begin_of_queue
 -- A ticket that a crash loses is put into the row again: its commit need not
 -- wait.
-CASE WHEN {need_not_be_durable} = 'off' THEN '{"e":' END || {until}
+CASE WHEN {need_not_be_durable} <> 'off' THEN NULL
+  WHEN coalesce({at} > 0 AND {others_wait}, false)
+  THEN overlay(L.QUEUE PLACING {until}::text FROM {at} + 40 FOR 16)
+  ELSE {queue_before} || {ticket} END
+-- ---- define queue_before
+-- The beginning of a queue with a new ticket: the tickets that are there.
+CASE WHEN {others_wait} THEN left(L.QUEUE, -3)
+  ELSE '{"e":1000000000000000,"q":[' END
 -- ---- define ticket
 '["' || EXCLUDED.CLIENT_ID || '",' || {until} || ',' || {now_us} ||
   ',"000000","' || :shown || '"],0]}'
@@ -271,7 +267,7 @@ EXPIRED_AFTER = {now} - interval '18262 days 12 hours'
 -- Passes the row on: reserves it for a second for the first who waits, and
 -- rings its bell; or frees the row and keeps it, with its token and its last
 -- holder.  The first who waits, then claims the row, finds its own CLIENT_ID in
--- it.  The second looks whether that has happened.
+-- it.
 CLIENT_ID = CASE WHEN {is_waited_for} THEN substr(QUEUE, 30, 36) END,
 CREATED_DATE = CASE WHEN {is_waited_for} THEN {now} ELSE CREATED_DATE END,
 EXPIRED_AFTER = {now} + CASE WHEN {is_waited_for} THEN interval '1 second'
@@ -285,15 +281,9 @@ FENCE = CASE WHEN {is_waited_for} THEN greatest(FENCE + 1, {now_us})
 substr(QUEUE, 30, 36) || ' ' || substr(QUEUE, 112, strpos(QUEUE, '"],') - 112)
 -- ---- define ring (sqlock queue)
 -- A process listens to a channel that is named by the digits which all its
--- CLIENT_IDs begin with.  A first waiter that came within the last second is
--- taken to be alive: the second has its own look then.
+-- CLIENT_IDs begin with.
 pg_notify('sqlock_' || substr(QUEUE, 30, 8) || substr(QUEUE, 39, 4),
-  substr(QUEUE, 30, 36)) IS NULL OR
-strpos(QUEUE, '"],[') > 0 AND
-substr(QUEUE, 85, 16) < ({now_us} - 1000000)::text AND
-pg_notify('sqlock_' || substr(QUEUE, strpos(QUEUE, '"],[') + 5, 8) ||
-    substr(QUEUE, strpos(QUEUE, '"],[') + 14, 4),
-  substr(QUEUE, strpos(QUEUE, '"],[') + 5, 36) || '?1000') IS NULL
+  substr(QUEUE, 30, 36)) IS NULL
 -- ---- define ring (sqlock poll)
 false
 
@@ -323,11 +313,48 @@ UPDATE INT_LOCK
 UPDATE INT_LOCK
   SET CLIENT_ID = NULL, CREATED_DATE = {now} + interval '110 milliseconds',
     HOLDER = CASE WHEN {need_not_be_durable} = 'off' THEN HOLDER END, {freed},
-    QUEUE = '{"e":' || ({now_us} + 70000000) || ',"q":[["' || :ticket::varchar ||
+    QUEUE = CASE WHEN {is_waited_for} THEN left(QUEUE, 27)
+      ELSE '{"e":1000000000000000,"q":[' END || '["' || :ticket::varchar ||
       '",' || ({now_us} + 70000000) || ',' || {now_us} || ',"000000","' ||
       :shown::varchar || '"],' ||
       CASE WHEN {is_waited_for} THEN substr(QUEUE, 28) ELSE '0]}' END
   WHERE {row} AND CLIENT_ID = :client;
+
+-- ---- ask to look (sqlock queue) [not prepared]
+-- Asks the first who wait for each item to look at its row in a second: whether
+-- the one for whom it is reserved has taken it.
+SELECT count(pg_notify('sqlock_' || left(e ->> 0, 8) || substr(e ->> 0, 10, 4),
+    (e ->> 0) || '?' || 980 + 20 * place))
+  FROM json_array_elements_text(:items::json) AS I (k)
+  JOIN INT_LOCK AS L ON LOCK_KEY = I.k::char(36) AND REGION = :region,
+    LATERAL json_array_elements(CASE WHEN {others_wait}
+      THEN L.QUEUE::json -> 'q' END) WITH ORDINALITY AS Q (e, place)
+  WHERE place <= 16 AND e ->> 0 IS NOT NULL;
+
+-- ---- pass on (sqlock) [not prepared]
+-- Passes a row on that is over and was not taken by the first who waits
+-- (src/lease/pass_on.c): reserves it for :client, or frees it, if nobody is
+-- left; and rings :rung.  A row that is shared stays as it is, but for QUEUE.
+UPDATE INT_LOCK AS L
+  SET HOLDER = CASE WHEN {ring_all} THEN NULL
+      WHEN {has_ended} THEN coalesce(:holder::varchar, HOLDER) ELSE HOLDER END,
+    CLIENT_ID = CASE WHEN {has_ended} THEN :client::varchar ELSE CLIENT_ID END,
+    CREATED_DATE = CASE WHEN {has_ended} THEN {now} ELSE CREATED_DATE END,
+    EXPIRED_AFTER = CASE WHEN NOT {has_ended} THEN EXPIRED_AFTER
+      WHEN :client::varchar IS NULL THEN {now} - interval '18262 days 12 hours'
+      ELSE {now} + interval '1 second' END,
+    FENCE = CASE WHEN {has_ended} THEN greatest(FENCE + 1, {now_us})
+      ELSE FENCE END, QUEUE = :queue::varchar
+  WHERE {row} AND QUEUE = :old_queue::varchar AND FENCE = :token AND
+    CASE WHEN CLIENT_ID IS NULL THEN CREATED_DATE < {now}
+      ELSE EXPIRED_AFTER < {now} OR {is_shared} END;
+-- ---- define has_ended (sqlock)
+(CLIENT_ID IS NULL OR EXPIRED_AFTER < {now})
+-- ---- define ring_all (sqlock queue)
+(SELECT count(pg_notify('sqlock_' || left(t, 8) || substr(t, 10, 4), t))
+  FROM json_array_elements_text(:rung::json) AS J (t)) < 0
+-- ---- define ring_all (sqlock poll)
+false
 
 -- ---- release (spring7 spring6)
 -- Deletes the row, as Spring does.
@@ -417,16 +444,14 @@ coalesce(L.CLIENT_ID = substr(L.SHARERS, 7, 36) AND {at_share} > 0 AND
 -- ---- share (sqlock)
 -- Adds the claim to those who share the lock, or renews its share.  It may join
 -- if all who have tickets before its own, and itself, have room beside the
--- sharers, an exclusive ticket having room beside nobody; or if those before it
--- had room for a second each and have not come: then their tickets go.
--- Otherwise, if :turn is not null, it gets a ticket.  One sharer whose lease is
+-- sharers, an exclusive ticket having room beside nobody.
+-- Otherwise, if :waits is not null, it gets a ticket.  One sharer whose lease is
 -- over goes with each that joins: so they do not pile up, and no list is made
 -- anew.
 --
 -- F: what the row says.  S: of the sharers, what they have taken, and the first
--- that is over.  B: of the tickets before, what they need, and how many they
--- are.  T: what becomes of the claim.  R: the queue, and the room for those in
--- it who should look.
+-- that is over.  B: what the tickets before need.  T: what becomes of the
+-- claim.  R: the queue, and the room for those in it who should look.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, SHARERS)
   SELECT :key::char(36), :region::varchar, {group}, {date_of} F.us,
@@ -438,9 +463,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, QUEUE,
       SHARERS) =
     (SELECT CASE WHEN T.begins THEN {group} ELSE L.CLIENT_ID END,
-      CASE WHEN T.begins THEN {date_of} F.us
-        WHEN T.joins THEN greatest(L.CREATED_DATE, {date_of} S.ended)
-        ELSE L.CREATED_DATE END,
+      CASE WHEN T.begins THEN {date_of} F.us ELSE L.CREATED_DATE END,
       CASE WHEN T.begins THEN {date_of} (F.us + :ttl::bigint) WHEN T.has
         THEN greatest({date_of} (F.us + :ttl::bigint), L.EXPIRED_AFTER)
         ELSE L.EXPIRED_AFTER END,
@@ -470,30 +493,20 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
       LATERAL (SELECT coalesce(sum((e ->> 3)::bigint)
             FILTER (WHERE e ->> 1 >= F.us::text), 0) AS taken,
           count(*) FILTER (WHERE e ->> 1 >= F.us::text) AS sharers,
-          max((e ->> 1)::bigint) FILTER (WHERE e ->> 1 < F.us::text) AS ended,
           strpos(L.SHARERS, '["' || coalesce(
             min(e ->> 0) FILTER (WHERE e ->> 0 = :client::varchar),
             min(e ->> 0) FILTER (WHERE e ->> 1 < F.us::text))) AS over
         FROM json_array_elements(CASE WHEN F.is_shared
           THEN L.SHARERS::json -> 's' END) AS J (e)) AS S,
-      LATERAL (SELECT coalesce(sum({weight_of_ticket}), 0) AS needed,
-          count(*) AS places
+      LATERAL (SELECT coalesce(sum({weight_of_ticket}), 0) AS needed
         FROM json_array_elements(CASE WHEN F.waits AND F.at > 0
           THEN (left(L.QUEUE, F.at - 1) || '0]}')::json -> 'q'
           WHEN F.waits THEN L.QUEUE::json -> 'q' END) AS J (e)
-        WHERE e ->> 1 >= F.us::text) AS B,
+        WHERE e ->> 0 IS NOT NULL) AS B,
       LATERAL (SELECT
           S.sharers < 200 AND :weight::bigint <= M.most AS may_come,
-          S.taken + B.needed + :weight::bigint > M.most AS passes,
           F.is_reserved OR (F.is_shared OR F.is_over) AND
-            S.taken + :weight::bigint <= M.most AND
-            (S.taken + B.needed + :weight::bigint <= M.most OR
-              (F.is_over OR S.taken + B.needed <= M.most) AND
-              {now} > B.places * interval '1 second' +
-                CASE WHEN F.is_shared OR L.CLIENT_ID IS NULL
-                THEN greatest(L.CREATED_DATE, {date_of} S.ended)
-                ELSE L.EXPIRED_AFTER END) AS has_room)
-        AS C,
+            S.taken + B.needed + :weight::bigint <= M.most AS has_room) AS C,
       LATERAL (SELECT F.renews OR C.may_come AND C.has_room AS has,
           NOT F.renews AND C.may_come AND C.has_room AS joins,
           NOT F.renews AND C.may_come AND C.has_room AND NOT F.is_shared
@@ -501,9 +514,9 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
       LATERAL (SELECT CASE WHEN T.has AND NOT F.waits THEN NULL
           WHEN T.has AND F.at = 0 THEN L.QUEUE
           WHEN T.has THEN {queue_without}
-          WHEN C.may_come AND :turn::bigint IS NOT NULL THEN {queue_with_share}
+          WHEN C.may_come AND :waits::bigint IS NOT NULL THEN {queue_with_share}
           ELSE L.QUEUE END AS queue,
-        CASE WHEN T.joins AND (C.passes OR T.begins)
+        CASE WHEN T.begins
           THEN M.most - S.taken - :weight::bigint ELSE 0 END AS room) AS R)
   RETURNING CASE WHEN {has_share} THEN
       substr(L.SHARERS, {at_share} + 84, 19)::bigint END,
@@ -513,19 +526,14 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     coalesce(left(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID, QUEUE,
     CASE WHEN {has_share} THEN left(SHARERS, 55) ELSE SHARERS END;
 -- ---- define queue_without
--- The queue without the ticket of the claim, and, if it passes those before it,
--- without theirs.
-CASE WHEN C.passes AND strpos(substr(L.QUEUE, F.at), '"],[') > 0
-  THEN left(L.QUEUE, 27) ||
-    substr(L.QUEUE, F.at + strpos(substr(L.QUEUE, F.at), '"],') + 2)
-  WHEN NOT C.passes AND strpos(L.QUEUE, '"],[') > 0
-  THEN left(L.QUEUE, F.at - 1) ||
+-- The queue without the ticket of the claim.
+CASE WHEN strpos(L.QUEUE, '"],[') > 0 THEN left(L.QUEUE, F.at - 1) ||
     substr(L.QUEUE, F.at + strpos(substr(L.QUEUE, F.at), '"],') + 2) END
 -- ---- define queue_with_share
-{begin_of_queue} || CASE WHEN NOT F.waits THEN ',"q":[' || {ticket_of_share}
-  WHEN F.at = 0 THEN substr(left(L.QUEUE, -3), 22) || {ticket_of_share}
-  ELSE substr(overlay(L.QUEUE PLACING {until}::text FROM F.at + 40 FOR 16), 22)
-  END
+CASE WHEN {need_not_be_durable} <> 'off' THEN NULL
+  WHEN F.waits AND F.at > 0
+  THEN overlay(L.QUEUE PLACING {until}::text FROM F.at + 40 FOR 16)
+  ELSE {queue_before} || {ticket_of_share} END
 -- ---- define ticket_of_share
 '["' || :client::varchar || '",' || {until} || ',' || {now_us} || ',"' ||
   lpad(:weight::bigint::text, 6, '0') || '","' || :shown::varchar || '"],0]}'
@@ -984,7 +992,9 @@ REGION = :region
 -- ---- define ended_long_ago
 {last_end} < {now} - :age * interval '1 microsecond'
 -- ---- define is_old (sqlock)
-{ended_long_ago} AND FENCE < {now_us} - :age
+-- A row with tickets stays a day longer: a clock may have stepped.
+{ended_long_ago} AND FENCE < {now_us} - :age AND
+(({is_waited_for}) IS NOT TRUE OR {last_end} < {now} - interval '1 day')
 -- ---- define is_old (spring7)
 {ended_long_ago} AND CREATED_DATE < {now} - :age * interval '1 microsecond'
 -- ---- define is_old (spring6)

@@ -51,10 +51,10 @@ EXPIRED_AFTER = {now} + :ttl
 CREATED_DATE = {now} + :ttl - {ttl_of_row}
 
 -- ---- define is_waited_for (sqlock)
--- QUEUE says who waits, in order (src/lease/ticket.h); whether somebody still
--- does.  A text that is no queue, or ends in more than an hour, is nobody's.
-QUEUE IS NOT NULL AND CAST(substr(QUEUE, 6, 16) AS INTEGER) BETWEEN {now} AND
-  {now} + 3600000000 AND instr(QUEUE, '"],') BETWEEN 112 AND 330
+-- QUEUE says who waits, in order (src/lease/ticket.h); whether it is a queue.
+-- No time counts: a clock that steps changes nobody's place.
+QUEUE IS NOT NULL AND QUEUE LIKE '{"e":________________,"q":[["%' AND
+  instr(QUEUE, '"],') BETWEEN 112 AND 330
 
 -- ---- define is_own (sqlock spring7)
 -- The claim's row is there already.  Whether its lease is the claim's own,
@@ -62,11 +62,11 @@ QUEUE IS NOT NULL AND CAST(substr(QUEUE, 6, 16) AS INTEGER) BETWEEN {now} AND
 L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= {now}
 -- ---- define may_take (sqlock)
 -- Nobody overtakes those who wait: a row without a holder is for the first of
--- them; unless it has been over for a second for each, and none has taken it.
+-- them; unless it has been over for as long as a ticket lasts: who is alive
+-- would have looked at it.
 L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
 (L.CLIENT_ID IS NULL OR {is_over} < {now}) AND
-iif({others_wait}, {now} > {free_since} +
-  (length(L.QUEUE) - length(replace(L.QUEUE, '["', ''))) / 2 * 1000000, 1)
+iif({others_wait}, {now} > {free_since} + 70000000, 1)
 -- ---- define may_take (spring7 spring6)
 L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR {is_over} < {now}
 -- ---- define is_over (sqlock spring7)
@@ -113,10 +113,9 @@ UPDATE INT_LOCK
 -- ---- enqueue (sqlock)
 -- Takes the lock if it is the claim's turn, or else puts a ticket into QUEUE,
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for
--- it; or if it is over, and nobody waits, or the row has been over for :turn
--- seconds, one for each ticket before the claim's own, so that those may take
--- it first.  A row that has the claim's CLIENT_ID, and is over, is the next
--- one's: it was not taken in time.  A new row gets :queue, as by claim.  Behind
+-- it; or if it is over, and nobody waits, or the claim's ticket is the first.
+-- A row that has the claim's CLIENT_ID, and is over, is the next one's: it was
+-- not taken in time.  A new row gets :queue, as by claim.  Behind
 -- the columns of `claim`: how much longer the row is taken, whether its holder
 -- is sqlock's, which rings, and who has it and waits.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
@@ -135,7 +134,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
       iif(T.takes, EXCLUDED.LOCK_NAME, L.LOCK_NAME),
       iif(T.takes, EXCLUDED.HOLDER, L.HOLDER),
       CASE WHEN NOT T.takes THEN {queue_with}
-        WHEN {others_wait} THEN {queue_behind} END
+        WHEN {others_wait} THEN {queue_left} END
     FROM (SELECT {is_own} OR (L.CLIENT_ID IS NULL OR {is_over} < {now}) AND
         iif({others_wait}, {is_turn}, 1) AS takes) AS T)
   RETURNING iif(CLIENT_ID = :client AND {ends} >= {now}, FENCE, NULL),
@@ -144,28 +143,27 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     coalesce(substr(HOLDER, 1, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID,
     QUEUE;
 -- ---- define others_wait
-(CAST(substr(L.QUEUE, 6, 16) AS INTEGER) BETWEEN {now} AND {now} + 3600000000
-  AND instr(L.QUEUE, '"],') BETWEEN 112 AND 330)
+(L.QUEUE LIKE '{"e":________________,"q":[["%' AND
+  instr(L.QUEUE, '"],') BETWEEN 112 AND 330)
 -- ---- define at
 instr(L.QUEUE, '["' || EXCLUDED.CLIENT_ID)
 -- ---- define is_turn
--- The row has been over for so long that those before the claim's ticket could
--- have taken it.
-{at} > 0 AND {now} > {free_since} + :turn * 1000000
+{at} = 28 AND {now} > {free_since}
 -- ---- define free_since
 iif(L.CLIENT_ID IS NULL, L.CREATED_DATE, L.EXPIRED_AFTER)
--- ---- define queue_behind
--- The tickets before the claim's own go, too: each was due for a second, and
--- would cost those behind it another one at each release.
+-- ---- define queue_left
+-- The queue without the claim's ticket.
 CASE WHEN {at} = 0 THEN L.QUEUE
-  WHEN instr(substr(L.QUEUE, {at}), '"],[') > 0 THEN substr(L.QUEUE, 1, 27) ||
+  WHEN instr(L.QUEUE, '"],[') > 0 THEN substr(L.QUEUE, 1, {at} - 1) ||
     substr(substr(L.QUEUE, {at}), instr(substr(L.QUEUE, {at}), '"],') + 3) END
 -- ---- define queue_with
-'{"e":' || {until} || CASE WHEN {others_wait} THEN
-  CASE WHEN {at} = 0 THEN substr(L.QUEUE, 22, length(L.QUEUE) - 24) || {ticket}
-    ELSE substr(L.QUEUE, 22, {at} + 18) || {until} ||
-      substr(L.QUEUE, {at} + 56) END
-  ELSE ',"q":[' || {ticket} END
+CASE WHEN {at} > 0 AND {others_wait} THEN substr(L.QUEUE, 1, {at} + 39) ||
+    {until} || substr(L.QUEUE, {at} + 56)
+  ELSE {queue_before} || {ticket} END
+-- ---- define queue_before
+-- The beginning of a queue with a new ticket: the tickets that are there.
+iif({others_wait}, substr(L.QUEUE, 1, length(L.QUEUE) - 3),
+  '{"e":1000000000000000,"q":[')
 -- ---- define ticket
 '["' || EXCLUDED.CLIENT_ID || '",' || {until} || ',' || {now} ||
   ',"000000","' || :shown || '"],0]}'
@@ -214,8 +212,7 @@ UPDATE INT_LOCK
 -- Passes the row on: reserves it for a second for the first who waits, and
 -- rings its bell when the transaction has been committed; or frees the row and
 -- keeps it, with its token and its last holder.  The first who waits, then
--- claims the row, finds its own CLIENT_ID in it.  The second looks
--- whether that has happened.
+-- claims the row, finds its own CLIENT_ID in it.
 CLIENT_ID = iif({is_waited_for}, substr(QUEUE, 30, 36), NULL),
 CREATED_DATE = iif({is_waited_for}, {now}, CREATED_DATE),
 EXPIRED_AFTER = {now} + iif({is_waited_for}, 1000000, -1),
@@ -229,15 +226,8 @@ FENCE = iif({is_waited_for}, max(FENCE + 1, {now}), FENCE)
 substr(QUEUE, 30, 36) || ' ' || substr(QUEUE, 112, instr(QUEUE, '"],') - 112)
 -- ---- define ring (sqlock queue)
 -- A bell is named by the digits which all CLIENT_IDs of its process begin with.
--- A first waiter that came within the last second is taken to be alive: the
--- second has its own look then.
 sqlock_ring(substr(QUEUE, 30, 8) || substr(QUEUE, 39, 4),
-  substr(QUEUE, 30, 36)),
-iif(instr(QUEUE, '"],[') > 0 AND
-    CAST(substr(QUEUE, 85, 16) AS INTEGER) < {now} - 1000000,
-  sqlock_ring(substr(QUEUE, instr(QUEUE, '"],[') + 5, 8) ||
-      substr(QUEUE, instr(QUEUE, '"],[') + 14, 4),
-    substr(QUEUE, instr(QUEUE, '"],[') + 5, 36) || '?1000'), NULL)
+  substr(QUEUE, 30, 36))
 -- ---- define ring (sqlock poll)
 NULL
 
@@ -252,6 +242,40 @@ UPDATE INT_LOCK
 UPDATE INT_LOCK
   SET CLIENT_ID = NULL, EXPIRED_AFTER = {now} - 1
   WHERE {row} AND CLIENT_ID = :client AND QUEUE IS NULL;
+
+-- ---- ask to look (sqlock queue) [not prepared]
+-- Asks the first who wait for each item to look at its row in a second: whether
+-- the one for whom it is reserved has taken it.
+SELECT count(sqlock_ring(substr(json_extract(Q.value, '$[0]'), 1, 8) ||
+      substr(json_extract(Q.value, '$[0]'), 10, 4),
+    json_extract(Q.value, '$[0]') || '?' || (1000 + 20 * Q.key)))
+  FROM json_each(:items) AS I
+  JOIN INT_LOCK AS L ON LOCK_KEY = I.value AND REGION = :region
+  JOIN json_each(iif({others_wait}, L.QUEUE, '{"q":[]}'), '$.q') AS Q
+  WHERE Q.key < 16 AND Q.type = 'array';
+
+-- ---- pass on (sqlock) [not prepared]
+-- Passes a row on that is over and was not taken by the first who waits
+-- (src/lease/pass_on.c): reserves it for :client, or frees it, if nobody is
+-- left; and rings :rung.  A row that is shared stays as it is, but for QUEUE.
+UPDATE INT_LOCK AS L
+  SET HOLDER = CASE WHEN {ring_all} THEN NULL
+      WHEN {has_ended} THEN coalesce(:holder, HOLDER) ELSE HOLDER END,
+    CLIENT_ID = iif({has_ended}, :client, CLIENT_ID),
+    CREATED_DATE = iif({has_ended}, {now}, CREATED_DATE),
+    EXPIRED_AFTER = CASE WHEN NOT {has_ended} THEN EXPIRED_AFTER
+      WHEN :client IS NULL THEN {now} - 1 ELSE {now} + 1000000 END,
+    FENCE = iif({has_ended}, max(FENCE + 1, {now}), FENCE), QUEUE = :queue
+  WHERE {row} AND QUEUE = :old_queue AND FENCE = :token AND
+    iif(CLIENT_ID IS NULL, CREATED_DATE < {now},
+      EXPIRED_AFTER < {now} OR {is_shared});
+-- ---- define has_ended (sqlock)
+(CLIENT_ID IS NULL OR EXPIRED_AFTER < {now})
+-- ---- define ring_all (sqlock queue)
+(SELECT count(sqlock_ring(substr(value, 1, 8) || substr(value, 10, 4), value))
+  FROM json_each(:rung)) < 0
+-- ---- define ring_all (sqlock poll)
+false
 
 -- ---- release (spring7 spring6)
 -- Deletes the row, as Spring does.
@@ -333,16 +357,14 @@ R.room < 0
 -- ---- share (sqlock)
 -- Adds the claim to those who share the lock, or renews its share.  It may join
 -- if all who have tickets before its own, and itself, have room beside the
--- sharers, an exclusive ticket having room beside nobody; or if those before it
--- had room for a second each and have not come: then their tickets go.
--- Otherwise, if :turn is not null, it gets a ticket.  One sharer whose lease is
+-- sharers, an exclusive ticket having room beside nobody.
+-- Otherwise, if :waits is not null, it gets a ticket.  One sharer whose lease is
 -- over goes with each that joins: so they do not pile up, and no list is made
 -- anew.
 --
 -- F: what the row says.  S: of the sharers, what they have taken, and the first
--- that is over.  B: of the tickets before, what they need, and how many they
--- are.  R: what becomes of the claim, the queue, and the room for those in it
--- who should look.
+-- that is over.  B: what the tickets before need.  R: what becomes of the
+-- claim, the queue, and the room for those in it who should look.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, SHARERS)
   SELECT :key, :region, {group}, {now}, {now} + :ttl, token, :name,
@@ -352,9 +374,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, QUEUE,
       SHARERS) =
     (SELECT iif(R.begins, {group}, L.CLIENT_ID),
-      CASE WHEN R.begins THEN {now}
-        WHEN R.joins THEN max(L.CREATED_DATE, R.ended)
-        ELSE L.CREATED_DATE END,
+      iif(R.begins, {now}, L.CREATED_DATE),
       CASE WHEN R.begins THEN {now} + :ttl
         WHEN R.has THEN max({now} + :ttl, L.EXPIRED_AFTER)
         ELSE L.EXPIRED_AFTER END,
@@ -375,22 +395,16 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     FROM (SELECT *, CASE WHEN has AND NOT waits THEN NULL
           WHEN has AND at = 0 THEN L.QUEUE
           WHEN has THEN {queue_without}
-          WHEN may_come AND :turn IS NOT NULL THEN {queue_with_share}
+          WHEN may_come AND :waits IS NOT NULL THEN {queue_with_share}
           ELSE L.QUEUE END AS queue,
-        iif(joins AND (passes OR begins), most - taken - :weight, 0) AS room
+        iif(begins, most - taken - :weight, 0) AS room
       FROM (SELECT *, renews OR may_come AND has_room AS has,
           NOT renews AND may_come AND has_room AS joins,
           NOT renews AND may_come AND has_room AND NOT is_shared AS begins
         FROM (SELECT *, sharers < 200 AND :weight <= most AS may_come,
-            taken + needed + :weight > most AS passes,
             instr(L.SHARERS, '["' || past) AS past_at,
             is_reserved OR (is_shared OR is_over) AND
-              taken + :weight <= most AND
-              (taken + needed + :weight <= most OR
-                (is_over OR taken + needed <= most) AND
-                {now} > places * 1000000 + iif(is_shared OR L.CLIENT_ID IS
-                  NULL, max(L.CREATED_DATE, ended), L.EXPIRED_AFTER))
-              AS has_room
+              taken + needed + :weight <= most AS has_room
           FROM {facts_of_share}))) AS R)
   RETURNING iif({is_granted},
       CAST(substr(SHARERS, {at_granted} + 84, 19) AS INTEGER), NULL),
@@ -417,35 +431,27 @@ instr(SHARERS, '["' || :client)
   (SELECT coalesce(sum(CAST(json_extract(value, '$[3]') AS INTEGER))
         FILTER (WHERE json_extract(value, '$[1]') >= {now}), 0) AS taken,
       coalesce(sum(json_extract(value, '$[1]') >= {now}), 0) AS sharers,
-      coalesce(max(iif(json_extract(value, '$[1]') < {now},
-        json_extract(value, '$[1]'), 0)), 0) AS ended,
       coalesce(max(iif(json_extract(value, '$[0]') = :client, :client, NULL)),
         max(iif(json_extract(value, '$[1]') < {now},
           json_extract(value, '$[0]'), NULL))) AS past
     FROM json_each(iif({is_shared}, L.SHARERS, '{"s":[]}'), '$.s')
     WHERE type = 'array') AS S,
-  (SELECT coalesce(sum({weight_of_ticket}), 0) AS needed, count(value) AS places
+  (SELECT coalesce(sum({weight_of_ticket}), 0) AS needed
     FROM json_each(CASE WHEN L.QUEUE IS NULL OR NOT {others_wait}
       THEN '{"q":[]}' WHEN instr(L.QUEUE, '["' || :client) > 0
       THEN substr(L.QUEUE, 1, instr(L.QUEUE, '["' || :client) - 1) || '0]}'
       ELSE L.QUEUE END, '$.q')
-    WHERE type = 'array' AND json_extract(value, '$[1]') >= {now}) AS B
+    WHERE type = 'array') AS B
 -- ---- define behind_over (sqlock)
 substr(substr(L.SHARERS, R.past_at), instr(substr(L.SHARERS, R.past_at), '"],') + 3)
 -- ---- define queue_without
--- The queue without the ticket of the claim, and, if it passes those before it,
--- without theirs.
-CASE WHEN passes AND instr(substr(L.QUEUE, at), '"],[') > 0
-  THEN substr(L.QUEUE, 1, 27) ||
-    substr(substr(L.QUEUE, at), instr(substr(L.QUEUE, at), '"],') + 3)
-  WHEN NOT passes AND instr(L.QUEUE, '"],[') > 0
-  THEN substr(L.QUEUE, 1, at - 1) ||
+-- The queue without the ticket of the claim.
+CASE WHEN instr(L.QUEUE, '"],[') > 0 THEN substr(L.QUEUE, 1, at - 1) ||
     substr(substr(L.QUEUE, at), instr(substr(L.QUEUE, at), '"],') + 3) END
 -- ---- define queue_with_share
-'{"e":' || {until} || CASE WHEN NOT waits THEN ',"q":[' || {ticket_of_share}
-  WHEN at = 0
-  THEN substr(L.QUEUE, 22, length(L.QUEUE) - 24) || {ticket_of_share}
-  ELSE substr(L.QUEUE, 22, at + 18) || {until} || substr(L.QUEUE, at + 56) END
+CASE WHEN waits AND at > 0 THEN substr(L.QUEUE, 1, at + 39) || {until} ||
+    substr(L.QUEUE, at + 56)
+  ELSE {queue_before} || {ticket_of_share} END
 -- ---- define ticket_of_share
 '["' || :client || '",' || {until} || ',' || {now} || ',"' ||
   printf('%06d', :weight) || '","' || :shown || '"],0]}'
@@ -787,7 +793,9 @@ SELECT max(LOCK_KEY)
 DELETE FROM INT_LOCK
   WHERE {behind} AND LOCK_KEY <= :until AND {is_old};
 -- ---- define is_old (sqlock)
-{ends} < {now} - :age AND FENCE < {now} - :age
+-- A row with tickets stays a day longer: a clock may have stepped.
+{ends} < {now} - :age AND FENCE < {now} - :age AND
+(NOT ({is_waited_for}) OR {ends} < {now} - 86400000000)
 -- ---- define is_old (spring7)
 {ends} < {now} - :age AND CREATED_DATE < {now} - :age
 -- ---- define is_old (spring6)

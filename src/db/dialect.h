@@ -88,7 +88,7 @@ typedef enum sqlock_parameter {
     SQLOCK_P_OLD_CLIENT, /* text: the expected CLIENT_ID */
     SQLOCK_P_SHOWN,      /* text: the waiter, as a ticket has it */
     SQLOCK_P_BELL,       /* text: the session's own bell, or null */
-    SQLOCK_P_TURN,       /* seconds for those before in the queue */
+    SQLOCK_P_WAITS,      /* integer: who shares may wait; null: it does not */
     SQLOCK_P_WEIGHT,     /* integer, 1 to 999999: what a sharer takes */
     SQLOCK_P_PERMITS,    /* integer: of a lock; 0: no limit */
     SQLOCK_PARAMETERS,   /* number of parameters */
@@ -108,7 +108,10 @@ typedef enum sqlock_parameter {
     SQLOCK_P_QUEUE = SQLOCK_P_OLD_CLIENT,        /* text: QUEUE of a new row */
     SQLOCK_P_TAG_PREFIX = SQLOCK_P_NAME,         /* text: of a session's name */
     SQLOCK_P_TAG = SQLOCK_P_HOLDER,              /* text: a session's name */
-    SQLOCK_P_SERIAL = SQLOCK_P_NAME              /* text, 16 digits */
+    SQLOCK_P_SERIAL = SQLOCK_P_NAME,             /* text, 16 digits */
+    SQLOCK_P_OLD_QUEUE = SQLOCK_P_NAME,          /* text: the expected QUEUE */
+    SQLOCK_P_RUNG = SQLOCK_P_SHOWN,              /* JSON: texts of rings */
+    SQLOCK_P_DROPPED = SQLOCK_P_BELL             /* JSON: CLIENT_IDs */
 } sqlock_parameter;
 
 /*
@@ -145,8 +148,8 @@ typedef enum sqlock_statement_kind {
     SQLOCK_SQL_CLAIM,
     /* CLAIM; but otherwise put a ticket of :client and :shown into QUEUE,
      * behind the others, or renew the one that is there; and with a ticket,
-     * take the lock in its turn: it is reserved for the ticket, or has been
-     * over for :turn seconds; then the ticket is still in QUEUE.  One row: as
+     * take the lock in its turn: it is reserved for the ticket, or is over, and
+     * the ticket is the first in QUEUE.  One row: as
      * CLAIM, but null for a token that is not granted; and the us that the
      * lease of the holder remains; not 0 if the holder is sqlock's; its
      * CLIENT_ID; and QUEUE.  Or, of a claim that is not granted, none or fewer
@@ -161,9 +164,8 @@ typedef enum sqlock_statement_kind {
     SQLOCK_SQL_RENEW,
     /* Free the lease, over or not; deletes the row on Spring's layouts.  If
      * others wait, the row is not free but the first one's for a second, and
-     * its bell is rung, with its CLIENT_ID; and that of the second, with its
-     * CLIENT_ID and "?1000": it looks at the row after so many ms.  affected: 1
-     * or 0.  Need not be durable. */
+     * its bell is rung, with its CLIENT_ID.  affected: 1 or 0.  Need not be
+     * durable. */
     SQLOCK_SQL_RELEASE,
     /* CLAIM, but of a free lock whose row is there and has no QUEUE.  One row:
      * the token.  No row: nothing was changed, and CLAIM may yet be granted.
@@ -230,14 +232,12 @@ typedef enum sqlock_statement_kind {
      * if RENEW_MANY itself passes over locked rows, or if the database does not
      * lock rows one by one. */
     SQLOCK_SQL_LOCK_MANY,
-
     /* CLAIM_UNQUEUED and RELEASE_UNQUEUED for each object.  A locked row is
      * passed over.  Rows: LOCK_KEY of each row that was changed, and for a
      * claim its token.  Missing as ENQUEUE, or if the database cannot do so in
      * one statement; not sent to a server that returns no rows. */
     SQLOCK_SQL_CLAIM_UNQUEUED_MANY,
     SQLOCK_SQL_RELEASE_UNQUEUED_MANY,
-
     /* Give the lease of :old_client to :client, unless it is over; otherwise as
      * CLAIM.  One row: the token.  No row: nothing was changed.
      * Durable like a claim. */
@@ -249,7 +249,6 @@ typedef enum sqlock_statement_kind {
     /* RELEASE on the session that has :bell, which it gives up.  Missing: the
      * driver's bell is not of one. */
     SQLOCK_SQL_RELEASE_WITH_BELL,
-
     /*
      * Locks that several share (lease/sharer.h).  A share is what CLIENT_ID
      * :client has in SHARERS while the lock is shared: CLIENT_ID of the row is
@@ -258,12 +257,12 @@ typedef enum sqlock_statement_kind {
     /* Add a share of :weight and :shown; or renew the one that is there and not
      * over, whose token stays.  Not if :weight is more than the row's limit, or
      * the row has LK_SHARERS_MAX sharers; nor before its turn: exclusive
-     * holders, the sharers and those with tickets before leave no room, and the
-     * latter have not been late, either.  A claim that is not granted gets a
-     * ticket as from ENQUEUE, with :weight, unless :turn is null.  The limit
-     * becomes :permits where there is none.  A share that begins a group rings
-     * those who can share it.  One row: as ENQUEUE, and SHARERS, if granted
-     * only to the end of its limit; or none or fewer columns, as there. */
+     * holders, the sharers and those with tickets before leave no room.  A
+     * claim that is not granted gets a ticket as from ENQUEUE, with :weight,
+     * unless :waits is null.  The limit becomes :permits where there is none.
+     * A share that begins a group rings those who can share it.  One row: as
+     * ENQUEUE, and SHARERS, if granted only to the end of its limit; or none or
+     * fewer columns, as there. */
     SQLOCK_SQL_SHARE,
     /* Renew the share unless it is over.  affected as of RENEW. */
     SQLOCK_SQL_RENEW_SHARE,
@@ -284,7 +283,6 @@ typedef enum sqlock_statement_kind {
      * affected: 1, or 0 if there is no row, a Spring service has it, or no
      * value changed. */
     SQLOCK_SQL_PERMITS,
-
     /* Write the text :shown of a leader into SHARERS (lease/leader_text.h),
      * unless the lease is over, the row has permits, or a text of it is there
      * with a later :serial.  TELL, if that is there.  affected: 1 or 0, also 0
@@ -294,17 +292,23 @@ typedef enum sqlock_statement_kind {
      * that lock has changed.  Missing as ENQUEUE, or if the driver has no bell
      * that hears for all. */
     SQLOCK_SQL_TELL,
-
+    /* In a row that is over, or shared, and has :token and :old_queue, QUEUE
+     * becomes :queue, and the bells are rung that :rung names (pass_on.h).  A
+     * row that is over is reserved for :client, with :holder, for a second, or
+     * free if that is null.  Not if a session has a bell of :dropped, where
+     * bells are of one.  affected: 1 or 0.  Missing as ENQUEUE. */
+    SQLOCK_SQL_PASS_ON,
+    /* Ring the bells of the first who wait for the keys :items, with CLIENT_ID,
+     * "?" and the ms after which to look at the row.  Missing as TELL. */
+    SQLOCK_SQL_ASK_TO_LOOK,
     /* Read who waits for whom in :region.  Rows: CLIENT_ID, QUEUE and SHARERS
      * of each lock that is held and has tickets, and the time in us.  Missing
      * as ENQUEUE. */
     SQLOCK_SQL_WAITS,
-
     /* No parameters; sent in a transaction.  Free every row of INT_LOCK and
      * raise its token; delete all of them on Spring's layouts.  affected: how
      * many.  May be missing. */
     SQLOCK_SQL_AFTER_RESTORE,
-
     /* Guard a lease in a transaction of another program: the library does not
      * send this statement but prints it, with literals for parameters.  It is
      * an error unless the lease is :client's, has the token :token if the
@@ -312,7 +316,6 @@ typedef enum sqlock_statement_kind {
      * can change the lease until the transaction ends.  It may wait for a row
      * lock.  Missing: leases cannot be guarded. */
     SQLOCK_SQL_GUARD,
-
     /* Info rows, with an eleventh column REGION, that meet three conditions.
      * The region is :region (null: any whose name does not end with "#tx").
      * The row is not free, or :with_free is not 0.  Its name, or LOCK_KEY where

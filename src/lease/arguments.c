@@ -81,8 +81,7 @@ void lk_arguments_of_one(struct lk_lease_arguments *out,
         kind == SQLOCK_SQL_DOWNGRADE || kind == SQLOCK_SQL_RELEASE_TO_PEERS)
         add_shown(out, store, lease);
     if (lease->may_wait)
-        lk_argument_integer(&out->values, SQLOCK_P_TURN,
-                            lease->turn > 0 ? lease->turn : 0);
+        lk_argument_integer(&out->values, SQLOCK_P_WAITS, 1);
     if (kind == SQLOCK_SQL_RELEASE_TO_PEERS)
         lk_argument_text(&out->values, SQLOCK_P_TICKET, lease->ticket);
     if (kind == SQLOCK_SQL_CLAIM || kind == SQLOCK_SQL_ENQUEUE)

@@ -61,6 +61,8 @@ struct lk_row {
      * the CLIENT_ID of the ticket before it, "" if it is the first */
     int place;
     char before[SQLOCK_KEY_SIZE];
+    /* the ticket was called (pass_on.h).  Only where the row was read. */
+    bool is_called;
     /* how often the lock changes hands before that ticket has it; 0: it may
      * join those who share the lock.  Only where the row was read. */
     unsigned rounds;

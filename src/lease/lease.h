@@ -48,8 +48,6 @@ struct lk_lease {
     bool may_be_share;
     /* until when it may be carried out, CLOCK_BOOTTIME */
     int64_t late_share_ns;
-    int turn;          /* of such a claim: how many tickets were before its own;
-                        -1: it had none */
     const char *queue; /* tickets for a row that the claim inserts; or NULL */
     bool takes_bell;   /* for its session, which is the claim's own */
     /* a release leaves the row free for Spring services, even if others wait,
@@ -65,6 +63,8 @@ struct lk_lease {
     /* when the caller requested the statement, CLOCK_MONOTONIC; 0: now
      * (lk_run.asked_ns) */
     int64_t asked_ns;
+    /* when its acquisition began to wait, CLOCK_MONOTONIC; 0: unknown */
+    int64_t began_ns;
     struct lk_place place;
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;

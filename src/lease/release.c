@@ -13,6 +13,7 @@
 #include "lease/arguments.h"
 #include "lease/bell.h"
 #include "lease/leader.h"
+#include "lease/pass_on.h"
 #include "lease/row.h"
 
 /* --- sending --- */
@@ -308,8 +309,10 @@ static int release(struct lk_store *store, struct lk_batch *batch,
     if (was_uncertain)
         rc = send_again(store, batch, &run, &result, err);
     go_on(store, batch, rc, first_sent_ns);
-    if (rc == 0)
+    if (rc == 0) {
         tell(store, batch);
+        lk_rows_ask_to_look(store, batch);
+    }
     if (rc == 0)
         rc =
             judge_all(store, batch, &result, first_sent_ns, was_uncertain, err);

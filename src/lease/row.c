@@ -68,6 +68,7 @@ static void from_cells(struct lk_row *row, const sqlock_value *cells,
     row->place = lk_ticket_place(queue, lease->client_id, row->before);
     row->is_waited_for =
         lk_queue_has_any(queue, row->expires_at_us - row->remaining_us);
+    row->is_called = lk_ticket_is_called(queue, lease->client_id);
     row->serial = lk_leader_serial(sharers, row->client_id);
     lk_row_add_sharers(row, sharers, lease);
     row->rounds =
@@ -174,8 +175,8 @@ int lk_row_holder(struct lk_store *store, const char *key,
     return rc;
 }
 
-int lk_row_queue(struct lk_store *store, const char *key, char **queue,
-                 sqlock_error *err)
+int lk_row_queue(struct lk_store *store, const char *key, struct lk_row *row,
+                 char **queue, sqlock_error *err)
 {
     const struct lk_lease lease = {.key = key};
     sqlock_result result = {0};
@@ -184,8 +185,12 @@ int lk_row_queue(struct lk_store *store, const char *key, char **queue,
     int rc;
 
     *queue = NULL;
+    if (row != NULL)
+        *row = (struct lk_row){.exists = false};
     lk_batch_of_one(&batch, &item, &lease, lk_store_deadline(store));
     rc = read_info(store, &batch, &result, err);
+    if (rc == 0 && result.rows == 1 && row != NULL)
+        from_cells(row, result.cells, &lease);
     if (rc == 0 && result.rows == 1 && result.cells[8].type == SQLOCK_TEXT) {
         *queue = strdup(result.cells[8].text);
         if (*queue == NULL)

@@ -29,10 +29,10 @@ int lk_row_holder(struct lk_store *store, const char *key,
 void lk_row_add_sharers(struct lk_row *row, const char *sharers,
                         const struct lk_lease *lease);
 
-/* Read the QUEUE of a key's row, to be freed; NULL: nobody waits.  Results as
- * lk_row_read(). */
-int lk_row_queue(struct lk_store *store, const char *key, char **queue,
-                 sqlock_error *err);
+/* Read a key's row (NULL: it is not wanted), and its QUEUE, to be freed; NULL:
+ * nobody waits.  Results as lk_row_read(). */
+int lk_row_queue(struct lk_store *store, const char *key, struct lk_row *row,
+                 char **queue, sqlock_error *err);
 
 /* Return the token of a row that was claimed for that TTL.  The four-column
  * layout stores none: its token is the time when the lease began. */

@@ -83,6 +83,24 @@ int lk_ticket_place(const char *queue, const char *client_id,
     return -1;
 }
 
+int64_t lk_tickets_called_us(const char *queue)
+{
+    const char *text = behind(queue, "{\"e\":");
+
+    return text != NULL ? lk_text_digits(&text) : 0;
+}
+
+bool lk_ticket_is_called(const char *queue, const char *client_id)
+{
+    int64_t called_us = lk_tickets_called_us(queue);
+    struct lk_ticket ticket;
+
+    while (lk_ticket_next(&queue, &ticket))
+        if (strncmp(ticket.client_id, client_id, ID_LENGTH) == 0)
+            return ticket.ends_at_us == called_us;
+    return false;
+}
+
 char *lk_ticket_behind(const char *queue, const char *client_id)
 {
     const char *first = strstr(queue, BEGIN);

@@ -7,10 +7,13 @@
  *
  *     {"e":<end>,"q":[["<CLIENT_ID>",<end>,<since>,"<weight>","<holder>"],0]}
  *
- * Times are us since 1970 by the database's clock, always of 16 digits.  "e" is
- * the latest end of any ticket: after that nobody of them waits any more.  A
- * ticket has the CLIENT_ID that its claim has, its end, when it was made, what
- * it waits for, and the identity of the waiter, as HOLDER has that of the
+ * Times are us since 1970 by the database's clock, always of 16 digits.  They
+ * are shown, and say who gave a sign of life; they do not count for the order,
+ * which no clock that steps changes.  "e" is the end of the tickets whose
+ * owners were called last (pass_on.h).
+ *
+ * A ticket has the CLIENT_ID that its claim has, its end, when it was made,
+ * what it waits for, and the identity of the waiter, as HOLDER has that of the
  * holder; it ends with "],.  The weight has six digits: 000000 waits for the
  * lock alone, others to share it (sharer.h).  The 0 is there so that all
  * tickets end in the same way.
@@ -25,9 +28,9 @@
 /* A waiter claims again, and so renews its ticket, after this time. */
 #define LK_TICKET_RENEWED_MS 28000u
 
-/* A release rings the second only if the first has waited for a second: if not,
- * that one is taken to be alive.  So each looks once when its own ticket is
- * that old, in case the one before it has died meanwhile. */
+/* A release of a lock that was waited for and held for less than a second asks
+ * nobody to look whether the first is alive.  So each that is behind it looks
+ * when its own ticket is that old, and then after twice as long each time. */
 #define LK_TICKET_FRESH_MS 2000u
 
 /* How long a release keeps the row for the first waiter. */
@@ -56,6 +59,13 @@ bool lk_queue_has_any(const char *queue, int64_t now_us);
  * first. */
 int lk_ticket_place(const char *queue, const char *client_id,
                     char before[SQLOCK_KEY_SIZE]);
+
+/* Return the end of those in a queue who were called last, or 0. */
+int64_t lk_tickets_called_us(const char *queue);
+
+/* Return whether the owner of a claim's ticket was called, and has not renewed
+ * the ticket since. */
+bool lk_ticket_is_called(const char *queue, const char *client_id);
 
 /* Return a queue without a claim's ticket and those before it, to be freed;
  * NULL: no ticket is left, or the claim had none, or there is no memory. */

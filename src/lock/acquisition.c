@@ -110,7 +110,8 @@ static int not_in_time(struct lk_acquisition *a, struct lk_part *part,
 
 static int poll_row(struct lk_acquisition *a, sqlock_error *err)
 {
-    int rc = lk_poller_begin(a->first, lk_row_wait_polls(a->first), err);
+    int rc = lk_poller_begin(a->first, lk_row_wait_polls(a->first),
+                             lk_row_wait_looks_at(&a->wait, a->first), err);
 
     return rc < 0 ? failed(a, rc, err) : go_to(a, LK_POLLING);
 }
@@ -120,8 +121,10 @@ static int poll_row(struct lk_acquisition *a, sqlock_error *err)
 static int refused(struct lk_acquisition *a, struct lk_part *part,
                    sqlock_error *err)
 {
-    if (!may_wait(a))
+    if (!may_wait(a)) {
+        lk_row_wait_look(part);
         return not_in_time(a, part, err);
+    }
     lk_patience_end(&a->patience, part);
     lk_retreat_to(a, part, false);
     lk_kept_set_back(a);
@@ -296,9 +299,7 @@ static int pause_over(struct lk_acquisition *a, sqlock_error *err)
 
     if (rc != 0)
         return rc;
-    if (stop < 0)
-        return failed(a, stop, err);
-    return go_to(a, LK_ENTERING);
+    return stop < 0 ? failed(a, stop, err) : go_to(a, LK_ENTERING);
 }
 
 /* --- the claim, and waiting for the row --- */
@@ -387,12 +388,16 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
     lk_patience_end(&a->patience, a->first);
     if (sqlock_monotonic_ns() >= a->self.deadline_ns)
         return not_in_time(a, a->first, err);
+    if (lk_row_wait_pass_on(&a->wait, a->first, &a->batch.items[0].row))
+        return go_to(a, LK_ASKING);
     next = lk_row_wait_begin(&a->wait, a->first, &a->batch.items[0].row,
                              &a->until_ns);
     if (next == LK_ROW_WAIT_POLL) {
         (void)lk_bell_forget(a->first);
         return poll_row(a, err);
     }
+    if (next == LK_ROW_WAIT_BESIDE)
+        (void)lk_poller_begin(a->first, LK_POLL_BESIDE_BELL, LK_NEVER, NULL);
     return go_to(a, next == LK_ROW_WAIT_AGAIN ? LK_ASKING : LK_WAITING);
 }
 
@@ -403,10 +408,9 @@ static int await_ring(struct lk_acquisition *a, sqlock_error *err)
 
     if (rc != 0)
         return rc;
+    lk_poller_end(a->first);
     a->is_rung = lk_bell_forget(a->first);
-    if (stop < 0)
-        return failed(a, stop, err);
-    return go_to(a, LK_ASKING);
+    return stop < 0 ? failed(a, stop, err) : go_to(a, LK_ASKING);
 }
 
 static int await_poll(struct lk_acquisition *a, sqlock_error *err)
@@ -478,7 +482,6 @@ int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err)
 static void end_wait(struct lk_acquisition *a, sqlock_error *err)
 {
     struct lk_part *first = a->first;
-    bool is_polling = a->state == LK_POLLING;
     bool is_cancelled = lk_waiter_is_cancelled(&a->self);
 
     if (!may_wait(a) ||
@@ -492,8 +495,7 @@ static void end_wait(struct lk_acquisition *a, sqlock_error *err)
                         : lk_patience_result(
                               first, lk_part_not_in_time(first, err), err);
     (void)end(a, first->rc);
-    if (is_polling)
-        lk_poller_end(first);
+    lk_poller_end(first);
 }
 
 int lk_acquisition_go_on(struct lk_acquisition *a, sqlock_error *err)

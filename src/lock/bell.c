@@ -54,8 +54,9 @@ static void wake_all(struct lk_bell *bell)
 }
 
 /* A ring has the CLIENT_ID for which a row is reserved; or that CLIENT_ID, '?'
- * and a time in ms: look at the row then, whether the first has taken it; or
- * '!' and a key: its leader has changed. */
+ * and a time in ms: look at the row then, whether the first has taken it, and
+ * not before, since another release was later; or '!' and a key: its leader has
+ * changed. */
 static void rung(void *context, const char *text)
 {
     struct lk_bell *bell = context;
@@ -79,8 +80,7 @@ static void rung(void *context, const char *text)
         }
         text += length + 1;
         part->ear.look_ns =
-            lk_sooner(part->ear.look_ns,
-                      lk_after_ms(lk_boottime_ns(), lk_text_digits(&text)));
+            lk_after_ms(lk_boottime_ns(), lk_text_digits(&text));
         lk_handler_wake_at(&bell->handler, part->ear.look_ns);
         return;
     }

@@ -49,6 +49,7 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
         .has_ticket = slot->ticket[0] != '\0',
         .is_unqueued = slot->is_unqueued && part->weight == 0,
         .asked_ns = a->self.asked_ns,
+        .began_ns = a->began_ns,
     };
     slot->is_unqueued = false;
     memcpy(part->lease.client_id, slot->ticket, sizeof slot->ticket);
@@ -122,7 +123,6 @@ void lk_claim_collect_first(struct lk_acquisition *a)
     if (slot->ticket[0] == '\0')
         begin_ticket(a, slot);
     prepare(a, a->first);
-    a->first->lease.turn = slot->place;
     a->first->lease.queue = slot->peers.queue;
     /* The row that was reserved for the ticket takes the shorter statement. */
     a->first->lease.may_wait = !a->is_rung;

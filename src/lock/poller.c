@@ -31,6 +31,18 @@
  * LK_RESERVED_MS, is seen. */
 #define RESERVED_US 600000
 
+/* Return the pause between two reads of a part that hears the one before it.
+ * It has looked before the row is reserved for it, if those before it do not
+ * come: each of them has a second. */
+static int64_t beside_ns(const struct lk_part *part)
+{
+    static const int seconds[] = {1, 1, 1, 2, 3};
+    static const int last = sizeof seconds / sizeof *seconds - 1;
+    int place = part->slot->place;
+
+    return seconds[place < last ? place : last] * 1000 * LK_NS_PER_MS;
+}
+
 /* Return the longest pause between two reads for a part.  Those who are next
  * read most often, and the others less often, but often enough to see that the
  * row is reserved for them. */
@@ -104,14 +116,14 @@ static void gather(struct lk_poller *poller, struct lk_batch *batch)
     lk_batch_sort(batch);
 }
 
-/* Return whether the part may join those who share the lock, the row has a
- * different holder than when it was first read, or it is time to look for its
- * bell, or to renew the ticket. */
+/* Return whether the part may join those who share the lock, or was called, the
+ * row has a different holder than when it was first read, or it is time to look
+ * for its bell, or to renew the ticket. */
 static bool has_changed(const struct lk_store *store,
                         struct lk_subscription *polled,
                         const struct lk_row *row)
 {
-    if (sqlock_monotonic_ns() >= polled->ends_ns ||
+    if (sqlock_monotonic_ns() >= polled->ends_ns || row->is_called ||
         (row->is_shared && row->rounds == 0))
         return true;
     /* lk_peers_look() follows the turns of services. */
@@ -129,7 +141,9 @@ static void put_off(struct lk_part *part, const struct lk_row *row,
                     int64_t left_ns)
 {
     struct lk_subscription *polled = &part->polled;
-    int64_t pause_ns = longest_ns(part, row);
+    int64_t pause_ns = polled->until == LK_POLL_BESIDE_BELL
+                           ? beside_ns(part)
+                           : longest_ns(part, row);
 
     if (polled->until == LK_POLL_UNTIL_CHANGED) {
         pause_ns = lk_sooner(pause_ns, 2 * polled->pause_ns);
@@ -236,12 +250,14 @@ void lk_poller_init(struct lk_poller *poller, sqlock_registry *registry)
  * each attempt could come at the same moment of a service's turn, just too
  * late.  Behind another ticket after a pause: its claim was refused just now,
  * also of a free row, which is for those before it.  Otherwise at once. */
-static int64_t looks_at(const struct lk_part *part)
+static int64_t looks_at(const struct lk_part *part, enum lk_poll_until until)
 {
     int64_t pause_ns = lk_peers_pause_ns(part->slot);
     int64_t poll_ms = part->slot->store->options.poll_ms;
     int64_t now = sqlock_monotonic_ns();
 
+    if (until == LK_POLL_BESIDE_BELL)
+        return lk_after_ns(now, beside_ns(part));
     if (pause_ns != LK_NEVER)
         return lk_after_ns(now, lk_random_between(0, pause_ns));
     return part->slot->place > 0
@@ -258,13 +274,13 @@ static int64_t asks_at(const struct lk_part *part, enum lk_poll_until until)
 
     if (until == LK_POLL_UNTIL_CHANGED)
         return lk_sooner(until_ns, lk_after_ms(now, BELL_MS));
-    return part->slot->ticket[0] == '\0'
+    return part->slot->ticket[0] == '\0' || until == LK_POLL_BESIDE_BELL
                ? LK_NEVER
                : lk_sooner(until_ns, lk_after_ms(now, LK_TICKET_RENEWED_MS));
 }
 
 int lk_poller_begin(struct lk_part *part, enum lk_poll_until until,
-                    sqlock_error *err)
+                    int64_t look_ns, sqlock_error *err)
 {
     struct lk_poller *poller = &part->slot->registry->poller;
     int rc = lk_handler_start(&poller->handler, err);
@@ -272,12 +288,14 @@ int lk_poller_begin(struct lk_part *part, enum lk_poll_until until,
     if (rc < 0)
         return rc;
     pthread_mutex_lock(&lk_mutex);
-    part->waiter->reason = LK_WAKE_NONE;
-    part->polled = (struct lk_subscription){.is_listed = true,
-                                            .until = until,
-                                            .due_ns = looks_at(part),
-                                            .pause_ns = FIRST_PAUSE_NS,
-                                            .ends_ns = asks_at(part, until)};
+    if (until != LK_POLL_BESIDE_BELL)
+        part->waiter->reason = LK_WAKE_NONE;
+    part->polled = (struct lk_subscription){
+        .is_listed = true,
+        .until = until,
+        .due_ns = looks_at(part, until),
+        .pause_ns = FIRST_PAUSE_NS,
+        .ends_ns = lk_sooner(look_ns, asks_at(part, until))};
     DL_APPEND2(poller->subscribers, part, polled.previous, polled.next);
     poller->count++;
     pthread_mutex_unlock(&lk_mutex);

@@ -15,8 +15,11 @@ struct lk_part;
 
 /* Change of the row that ends a subscription. */
 enum lk_poll_until {
-    LK_POLL_UNTIL_FREE,   /* the row may be claimed */
-    LK_POLL_UNTIL_CHANGED /* as above, or the holder has changed */
+    LK_POLL_UNTIL_FREE,    /* the row may be claimed */
+    LK_POLL_UNTIL_CHANGED, /* as above, or the holder has changed */
+    /* as the first, every second or so: where the part hears the one before it
+     * only, which may have stopped */
+    LK_POLL_BESIDE_BELL
 };
 
 /* A part's subscription; the mutex guards it. */
@@ -46,10 +49,10 @@ void lk_poller_init(struct lk_poller *poller, struct sqlock_registry *registry);
 
 /* Subscribe to the part's row: it is read at intervals until it is as wanted or
  * cannot be read, and then the waiter is woken, once.  The subscription lasts
- * at most until lk_poller_await() returns other than LK_SUSPENDED.  Return 0
- * or ERESOURCE. */
+ * at most until lk_poller_await() returns other than LK_SUSPENDED.  The waiter
+ * is woken at look_ns in any case.  Return 0 or ERESOURCE. */
 int lk_poller_begin(struct lk_part *part, enum lk_poll_until until,
-                    sqlock_error *err);
+                    int64_t look_ns, sqlock_error *err);
 
 /* Wait for the poller.  Return 0 if the row is as wanted, or the time is over:
  * then the last claim shows whether the row is free; ECANCELED, EDEADLOCK or an

@@ -1,9 +1,11 @@
 /*
  * row_wait.c - wait for a row that another process has (row_wait.h)
  *
- * A waiter claims again when it is rung; when the holder's lease is over, plus
- * a second for each ticket before its own, so that those before it may take the
- * row first even if nobody rings; and now and then, which renews its ticket.
+ * A waiter claims again when it is rung; when the holder's lease is over, and a
+ * little later for each ticket before its own, so that those before it may take
+ * the row first even if nobody rings; and now and then, which renews its
+ * ticket.  If the row is over then, and it is not the first, it passes the row
+ * on to the one who is.
  * Of permits some become free when one of many leases ends, and some are left
  * for a ticket whose waiter has died: for these it claims again, too.
  */
@@ -14,6 +16,7 @@
 
 #include "base/clock.h"
 #include "lease/bell.h"
+#include "lease/pass_on.h"
 #include "lease/sharer.h"
 #include "lease/ticket.h"
 #include "lock/claim.h"
@@ -22,6 +25,14 @@
 
 /* How often to look whether permits are left that nobody is rung for. */
 #define PERMITS_MS 5000
+
+/* How much later a waiter looks at a row that is over for each ticket before
+ * its own, of which so many count. */
+#define PLACE_MS 20
+#define PLACES_MAX 50
+
+/* How often one that does not wait looks whether a row is over. */
+#define LOOK_MS 500
 
 bool lk_row_wait_is_there(const struct lk_store *store)
 {
@@ -35,7 +46,9 @@ static int64_t own_time(const struct lk_row *row)
     int64_t end =
         row->is_taken ? lk_after_ns(now, lk_row_blocked_ns(row)) : now;
 
-    return lk_after_ms(end, INT64_C(1000) * row->place + 1);
+    return lk_after_ms(
+        end,
+        1 + PLACE_MS * (row->place < PLACES_MAX ? row->place : PLACES_MAX));
 }
 
 /* Return when the ticket may get permits although nobody rings. */
@@ -61,6 +74,50 @@ static bool is_silent(struct lk_row_wait *wait, struct lk_part *part,
     return was_free;
 }
 
+/* Set when to look once more, if that is due. */
+static void plan_look(struct lk_row_wait *wait, const struct lk_row *row)
+{
+    int64_t now = sqlock_monotonic_ns();
+
+    if (wait->look_ns == 0)
+        wait->pause_ms = LK_TICKET_FRESH_MS / 2;
+    if (now < wait->look_ns)
+        return;
+    wait->has_called = row->is_shared && !wait->has_called;
+    if (wait->has_called) {
+        wait->look_ns = lk_after_ms(now, LK_RESERVED_MS + PLACE_MS);
+        return;
+    }
+    wait->pause_ms *= 2;
+    if (wait->pause_ms > LK_TICKET_RENEWED_MS)
+        wait->pause_ms = LK_TICKET_RENEWED_MS;
+    wait->look_ns = lk_after_ms(now, wait->pause_ms);
+}
+
+bool lk_row_wait_pass_on(struct lk_row_wait *wait, const struct lk_part *part,
+                         const struct lk_row *row)
+{
+    bool is_due = wait->look_ns != 0 && sqlock_monotonic_ns() >= wait->look_ns;
+    bool is_over = !row->is_taken;
+
+    /* A reader may have to wait for somebody only who has died. */
+    if (!row->exists || row->place <= 0 ||
+        !(is_over || (is_due && row->is_shared && part->weight > 0)))
+        return false;
+    return lk_row_pass_on(part->slot->store, part->slot->key) > 0 && is_over;
+}
+
+void lk_row_wait_look(struct lk_part *part)
+{
+    struct lk_slot *slot = part->slot;
+    int64_t now = sqlock_monotonic_ns();
+
+    if (!lk_row_wait_is_there(slot->store) || now < slot->look_ns)
+        return;
+    slot->look_ns = lk_after_ms(now, LOOK_MS);
+    (void)lk_row_pass_on(slot->store, slot->key);
+}
+
 enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
                                         struct lk_part *part,
                                         const struct lk_row *row,
@@ -83,6 +140,7 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
     if (part->slot->place < 0 || row->place > part->slot->place)
         wait->look_ns = 0; /* it has come to the end of the queue */
     part->slot->place = row->place;
+    plan_look(wait, row);
     may_services_come = lk_peers_refused(part, row);
     if (!has_bell)
         lk_slot_drop_session(part->slot);
@@ -92,11 +150,9 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
     if (lk_bell_of(store)->is_of_one &&
         ((row->is_shared && row->place == 0) || is_silent(wait, part, before)))
         return LK_ROW_WAIT_POLL;
-    if (wait->look_ns == 0)
-        wait->look_ns = lk_after_ms(now, LK_TICKET_FRESH_MS);
     *until_ns = lk_sooner(part->waiter->deadline_ns,
                           lk_after_ms(now, LK_TICKET_RENEWED_MS));
-    if (now < wait->look_ns && row->place > 0)
+    if (row->place > 0)
         *until_ns = lk_sooner(*until_ns, wait->look_ns);
     if (part->slot->peers.seen[0].opening > 0) /* a service deletes tickets */
         *until_ns = lk_sooner(*until_ns, lk_after_ms(now, LK_RESERVED_MS));
@@ -108,13 +164,24 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
         lk_slot_drop_session(part->slot);
         return LK_ROW_WAIT_POLL;
     }
-    return is_late ? LK_ROW_WAIT_AGAIN : LK_ROW_WAIT_PARK;
+    if (is_late)
+        return LK_ROW_WAIT_AGAIN;
+    /* The one before, which is all that it hears, may have stopped. */
+    return lk_bell_of(store)->is_of_one && row->place > 0 ? LK_ROW_WAIT_BESIDE
+                                                          : LK_ROW_WAIT_PARK;
 }
 
 enum lk_poll_until lk_row_wait_polls(const struct lk_part *part)
 {
     return lk_bell_is_there(&part->slot->registry->bell) ? LK_POLL_UNTIL_CHANGED
                                                          : LK_POLL_UNTIL_FREE;
+}
+
+int64_t lk_row_wait_looks_at(const struct lk_row_wait *wait,
+                             const struct lk_part *part)
+{
+    return part->slot->place > 0 && wait->look_ns != 0 ? wait->look_ns
+                                                       : LK_NEVER;
 }
 
 /* Pass the turn to the next of the FIFO, if that can go on with the ticket,

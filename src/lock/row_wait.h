@@ -11,20 +11,33 @@
 /* How an acquisition goes on whose claim was refused, with a ticket in the
  * row. */
 enum lk_row_wait_next {
-    LK_ROW_WAIT_PARK,  /* sleep until the waiter is woken, or a time */
-    LK_ROW_WAIT_AGAIN, /* claim at once: a ring may have been missed */
-    LK_ROW_WAIT_POLL   /* nobody will ring: poll */
+    LK_ROW_WAIT_PARK,   /* sleep until the waiter is woken, or a time */
+    LK_ROW_WAIT_BESIDE, /* the same, and let the poller look at times */
+    LK_ROW_WAIT_AGAIN,  /* claim at once: a ring may have been missed */
+    LK_ROW_WAIT_POLL    /* nobody will ring: poll */
 };
 
 struct lk_row_wait {
-    /* when to look once although nobody rings, LK_TICKET_FRESH_MS after the
+    /* when to look although nobody rings, first LK_TICKET_FRESH_MS after the
      * ticket was made, CLOCK_MONOTONIC; 0: there was no ticket yet */
     int64_t look_ns;
+    uint32_t pause_ms;            /* between the last look and that one */
+    bool has_called;              /* the last look has called those before */
     char before[SQLOCK_KEY_SIZE]; /* whose bell was waited for last */
 };
 
 /* Return whether waiters have tickets in the rows of this table. */
 bool lk_row_wait_is_there(const struct lk_store *store);
+
+/* Pass the row of a refused claim on, if that is not the first and the row is
+ * over; of a row that is shared call those before it now and then.  Return
+ * whether to claim again at once. */
+bool lk_row_wait_pass_on(struct lk_row_wait *wait, const struct lk_part *part,
+                         const struct lk_row *row);
+
+/* After a refused claim that does not wait: look now and then whether its row
+ * is over, and pass it on. */
+void lk_row_wait_look(struct lk_part *part);
 
 /* Begin to wait for the row of `part`, as the refused claim has found it, and
  * set *until_ns, CLOCK_MONOTONIC. */
@@ -34,8 +47,10 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
                                         int64_t *until_ns);
 
 /* Return until when to poll: with a bell, until another process has the row,
- * which then rings. */
+ * which then rings; and when to look in any case. */
 enum lk_poll_until lk_row_wait_polls(const struct lk_part *part);
+int64_t lk_row_wait_looks_at(const struct lk_row_wait *wait,
+                             const struct lk_part *part);
 
 /* Return whether the part has waited for long enough to have the lock for
  * services (peers.h); then give up its ticket, but not its turn. */

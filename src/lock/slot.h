@@ -143,6 +143,7 @@ struct lk_slot {
     /* until when a statement with the ticket may arrive that was not answered,
      * CLOCK_BOOTTIME */
     int64_t late_until_ns;
+    int64_t look_ns; /* claims that do not wait look no sooner at the row */
     int place; /* of the ticket, when it was seen last; -1: in no row yet */
     /* the session that has the ticket's bell, where each has its own */
     struct lk_connection *session;

@@ -141,7 +141,7 @@ static void set_argument(struct play *play, struct lk_arguments *arguments,
         {"old=", SQLOCK_P_OLD_CLIENT, CLIENT},
         {"ticket=", SQLOCK_P_TICKET, CLIENT},
         {"key=", SQLOCK_P_KEY, KEY},
-        {"turn=", SQLOCK_P_TURN, INTEGER},
+        {"waits=", SQLOCK_P_WAITS, INTEGER},
         {"weight=", SQLOCK_P_WEIGHT, INTEGER},
         {"permits=", SQLOCK_P_PERMITS, INTEGER},
     };
@@ -199,8 +199,6 @@ static int send(struct play *play)
     lk_argument_integer(&arguments, SQLOCK_P_WEIGHT,
                         kinds[kind].kind == SQLOCK_SQL_ENQUEUE ? 0 : 1);
     lk_argument_integer(&arguments, SQLOCK_P_PERMITS, 0);
-    if (kinds[kind].kind == SQLOCK_SQL_ENQUEUE)
-        lk_argument_integer(&arguments, SQLOCK_P_TURN, 0);
     if (kinds[kind].kind == SQLOCK_SQL_CLAIM)
         lk_argument_text(&arguments, SQLOCK_P_QUEUE, NULL);
     for (size_t i = at; i < line->count; i++)

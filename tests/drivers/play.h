@@ -13,7 +13,7 @@
  *
  * A STATEMENT is that of db/dialect.h, in small letters, of a CLIENT a, b, ...;
  * those of a go by a session of their own.  ARGUMENTs are ttl= (in seconds),
- * turn= weight= permits= region= name= holder= shown=, with '_' for blanks,
+ * waits= weight= permits= region= name= holder= shown=, with '_' for blanks,
  * old= and ticket= a CLIENT ("group": that of the row), and items=K1:a,K2:b.
  * The WORDs are a code; a number, of affected rows; "granted", "refused";
  * "nothing": no row; rows=N; token, left, since or ends, with < > = or + (one

@@ -18,12 +18,11 @@ static const char client_c[] = "cccccccc-cccc-4ccc-8ccc-cccccccccccc";
 static const char shown[] = "somebody (in brackets)";
 
 /* Claim the lock or leave a ticket.  Return the token; 0: not granted. */
-static int64_t ask_at(struct session *session, const struct test *test,
-                      const char *client, int turn)
+static int64_t ask(struct session *session, const struct test *test,
+                   const char *client)
 {
     struct lk_arguments arguments = arguments_for(test, client, LONG_US);
 
-    lk_argument_integer(&arguments, SQLOCK_P_TURN, turn);
     lk_argument_text(&arguments, SQLOCK_P_SHOWN, shown);
     lk_argument_text(&arguments, SQLOCK_P_BELL, NULL);
     statement_run(session, test, SQLOCK_SQL_ENQUEUE, &arguments);
@@ -40,12 +39,6 @@ static int64_t leave(struct session *session, const struct test *test,
 
     statement_run(session, test, SQLOCK_SQL_LEAVE, &arguments);
     return session->result.affected;
-}
-
-static int64_t ask(struct session *session, const struct test *test,
-                   const char *client)
-{
-    return ask_at(session, test, client, 0);
 }
 
 /* Return the place of the client's ticket in the row; -1: it has none. */
@@ -112,14 +105,12 @@ static void assert_refused_in_the_next_second(struct test *test,
     }
 }
 
-/* A reservation that is not taken lapses, and the next one takes the row, after
- * the time of those before it. */
+/* A reservation that is not taken lapses, and the next one takes the row. */
 static void test_a_reservation_lapses(void **state)
 {
     struct test *test = *state;
 
     assert_refused_in_the_next_second(test, test->client_a, claim_plainly);
-    assert_int_equal(ask_at(&test->b, test, client_c, 60), 0);
     assert_less(0, ask(&test->b, test, client_c));
     assert_int_equal(leave(&test->b, test, client_c), 0);
     assert_int_equal(release(&test->b, test, client_c), 1);
@@ -133,7 +124,7 @@ static int64_t ask_twice(struct session *session, const struct test *test,
 {
     int64_t token = ask(session, test, client);
 
-    return token != 0 ? token : ask_at(session, test, client, 1);
+    return token != 0 ? token : ask(session, test, client);
 }
 
 /* Since when the row is free counts from the end of the reservation, also after
@@ -230,7 +221,6 @@ static void check_tickets_of_a_new_row(struct test *test,
     queue = strdup(cell_text(&test->b, 0, INFO_QUEUE));
     assert_non_null(queue);
     delete_row(test);
-    lk_argument_integer(&arguments, SQLOCK_P_TURN, 0);
     lk_argument_text(&arguments, SQLOCK_P_SHOWN, shown);
     lk_argument_text(&arguments, SQLOCK_P_QUEUE, queue);
     statement_run(&test->a, test, kind, &arguments);

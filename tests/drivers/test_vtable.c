@@ -47,12 +47,14 @@ static bool may_be_missing(size_t layout, sqlock_statement_kind kind)
     case SQLOCK_SQL_DOWNGRADE:
     case SQLOCK_SQL_PERMITS:
     case SQLOCK_SQL_PUBLISH:
+    case SQLOCK_SQL_PASS_ON:
     case SQLOCK_SQL_WAITS:
         return layout != SQLOCK_LAYOUT_SQLOCK;
     case SQLOCK_SQL_RELEASE_TO_PEERS: /* no Spring service shares a file */
         return layout != SQLOCK_LAYOUT_SQLOCK ||
                subject.database->bit == ON_SQLITE;
     case SQLOCK_SQL_TELL:
+    case SQLOCK_SQL_ASK_TO_LOOK:
         return layout != SQLOCK_LAYOUT_SQLOCK || subject.driver->bell == NULL ||
                subject.driver->bell->is_of_one;
     case SQLOCK_SQL_CLAIM_UNQUEUED_MANY:

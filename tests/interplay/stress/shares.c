@@ -148,7 +148,6 @@ static bool take(struct lk_store *store, struct history *history,
         *lease = item.lease;
         if (rc == 0 && item.rc == 0)
             return true;
-        lease->turn = item.row.place;
         check_sleep(1 + below(4));
     }
     return false;
@@ -218,7 +217,6 @@ static int work(struct fixture *fixture, struct history *history,
             .key = key,
             .ttl_ms = TTL_MS,
             .may_wait = below(4) == 0,
-            .turn = -1,
             .permits = history->permits,
         };
         int64_t sent_ns = 0;
