@@ -11,16 +11,9 @@ import pytest
 import sqlock
 from conftest import Program
 
-MODES = {
-    "alone": {},
-    "as a reader": {"shared": True},
-    "for a permit": {"shared": True, "permits": 1},
-}
-
-
-@pytest.fixture(params=MODES, ids=lambda mode: mode.replace(" ", "-"))
-def mode(request):
-    return MODES[request.param]
+ALONE = {}
+READER = {"shared": True}
+PERMIT = {"shared": True, "permits": 1}
 
 
 def told(take):
@@ -31,13 +24,19 @@ def told(take):
 # ------------------------------------------------------------------ threads --
 
 
-@pytest.mark.parametrize("first", MODES)
+# Readers share it, and have no number of permits.
+@pytest.mark.parametrize(
+    "first, mode",
+    [
+        (ALONE, ALONE),
+        (ALONE, READER),
+        (READER, ALONE),
+        (PERMIT, ALONE),
+        (PERMIT, PERMIT),
+    ],
+)
 def test_a_thread_that_waits_for_itself_is_told(registry, name, first, mode):
-    if first == "as a reader" and mode == MODES["as a reader"]:
-        pytest.skip("readers share it")
-    if (first == "for a permit") != (mode == MODES["for a permit"]) and mode:
-        pytest.skip("another number of permits is a conflict")
-    with registry.acquire(name, **MODES[first]) as lease:
+    with registry.acquire(name, **first) as lease:
         told(lambda: registry.acquire(name, 60, **mode))
         told(lambda: registry.acquire(name, **mode))
         told(lambda: registry.acquire_many([name, name + "2"], 60, **mode))
@@ -128,10 +127,8 @@ def test_a_pool_s_thread_is_nobody(registry, name):
 # -------------------------------------------------------------------- tasks --
 
 
+@pytest.mark.parametrize("mode", [ALONE, PERMIT])
 def test_a_task_that_waits_for_itself_is_told(registry, name, mode):
-    if mode == MODES["as a reader"]:
-        pytest.skip("readers share it")
-
     async def main():
         lease = await registry.aacquire(name, 60, **mode)
         with pytest.raises(sqlock.Deadlock):
