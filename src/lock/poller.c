@@ -36,11 +36,11 @@
  * come: each of them has a second. */
 static int64_t beside_ns(const struct lk_part *part)
 {
-    static const int seconds[] = {1, 1, 1, 2, 3};
-    static const int last = sizeof seconds / sizeof *seconds - 1;
+    static const int64_t pauses_ms[] = {1000, 1000, 1000, 2000, 3000};
+    static const int last = sizeof pauses_ms / sizeof *pauses_ms - 1;
     int place = part->slot->place;
 
-    return seconds[place < last ? place : last] * 1000 * LK_NS_PER_MS;
+    return pauses_ms[place < last ? place : last] * LK_NS_PER_MS;
 }
 
 /* Return the longest pause between two reads for a part.  Those who are next
