@@ -70,6 +70,12 @@ small() {
     try fails lease '' -DEND=3 -DNO_GUARD
     try fails lease -DREVERSE -DEND=3 -DTRIES=3 -DHANDING -DKEPT_ID
     try fails lease '' -DEND=3 -DFAILOVER
+    try holds queue ''
+    try holds queue '' -DWAITERS=4
+    try fails queue '' -DBARGING
+    try fails queue '' -DNO_CALL
+    try fails queue '' -DNO_LOOK
+    try fails queue '' -DNO_RING
     try holds shares ''
     try fails shares '' -DNEWEST_END
     try fails shares '' -DNO_SUM
@@ -87,6 +93,7 @@ large() {
     try holds lease ''
     try holds lease '' -DSHORTER
     try holds lease '' -DHANDING
+    try holds queue '' -DWAITERS=4 -DDEATHS=3
     try holds quorum ''
 }
 
