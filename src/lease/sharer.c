@@ -71,15 +71,6 @@ bool lk_sharer_next(const char **at, struct lk_sharer *out)
     return true;
 }
 
-bool lk_sharer_find(const char *sharers, const char *client_id,
-                    struct lk_sharer *out)
-{
-    while (lk_sharer_next(&sharers, out))
-        if (strncmp(out->as.client_id, client_id, ID_LENGTH) == 0)
-            return true;
-    return false;
-}
-
 int64_t lk_sharers_first_us(const char *sharers, int64_t last_us)
 {
     struct lk_sharer sharer;

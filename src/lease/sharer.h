@@ -46,10 +46,6 @@ uint32_t lk_sharers_permits(const char *sharers);
  * text of the column, or NULL.  Return false if there is none. */
 bool lk_sharer_next(const char **at, struct lk_sharer *out);
 
-/* Find the sharer with that CLIENT_ID. */
-bool lk_sharer_find(const char *sharers, const char *client_id,
-                    struct lk_sharer *out);
-
 /* Return in how many us the first lease of a sharer ends, if the last one does
  * in `last_us`. */
 int64_t lk_sharers_first_us(const char *sharers, int64_t last_us);
