@@ -76,7 +76,7 @@ int lk_error_descriptors_missing(void)
     int lowest = open("/", O_PATH | O_CLOEXEC);
 
     if (lowest < 0)
-        return errno == ENFILE ? ENFILE : EMFILE;
+        return errno == ENFILE || errno == EMFILE ? errno : 0;
     (void)close(lowest);
     /* all below it are in use */
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 &&

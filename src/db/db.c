@@ -268,9 +268,13 @@ static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
     }
     rc = send_on(db, connection, run, values, result, err);
     refusal->is_wary = rc < 0 && !atomic_load(&connection->has_written);
-    if (lk_db_replace(db, &wish, rc, &connection) &&
-        is_in_time(run, connection, latest_ns))
+    if (lk_db_replace(db, &wish, rc, &connection)) {
+        if (!is_in_time(run, connection, latest_ns)) {
+            lk_pool_give(connection->pool, connection);
+            return rc; /* of the connection that has been replaced */
+        }
         rc = send_on(db, connection, run, values, result, err);
+    }
     lk_db_finish(db, connection, rc);
     return rc;
 }

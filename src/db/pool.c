@@ -69,7 +69,10 @@ static int blame_limit(int rc, sqlock_error *err)
 {
     int error = lk_error_descriptors_missing();
 
-    return error == 0 || rc == SQLOCK_EACCESS || rc == SQLOCK_EINVAL
+    bool may_be_limit = rc == SQLOCK_EUNREACHABLE || rc == SQLOCK_ERESOURCE ||
+                        rc == SQLOCK_ENOMEM || rc == SQLOCK_EDATABASE;
+
+    return error == 0 || !may_be_limit
                ? rc
                : lk_error_limit(err, "cannot open a connection", error);
 }
@@ -118,7 +121,10 @@ static void signal_change(struct lk_pool *pool)
         pthread_cond_signal(&pool->at_last);
         return;
     }
-    pthread_cond_signal(&pool->given_back);
+    if (pool->proven > 0) /* that one may not want what has become free */
+        pthread_cond_broadcast(&pool->given_back);
+    else
+        pthread_cond_signal(&pool->given_back);
     pthread_cond_signal(&pool->returned);
 }
 
@@ -215,9 +221,11 @@ static void await_change(struct lk_pool *pool, const struct lk_wish *wish,
     struct timespec at = lk_timespec(until_ns);
 
     if (!wish->is_urgent) {
+        pool->proven += wish->is_proven;
         (void)pthread_cond_timedwait(wish->is_lent ? &pool->returned
                                                    : &pool->given_back,
                                      &pool->mutex, &at);
+        pool->proven -= wish->is_proven;
         return;
     }
     pool->urgent++;
@@ -242,7 +250,8 @@ static bool has_such(const struct lk_pool *pool, const struct lk_wish *wish)
 {
     const struct lk_connection *at = pool->taken;
 
-    while (wish->is_proven && at != NULL && !is_wanted(at, wish))
+    while (wish->is_proven && at != NULL &&
+           (at->use == LK_USE_LENT || !is_wanted(at, wish)))
         at = at->next_taken;
     return wish->is_proven ? at != NULL : pool->count > 0;
 }

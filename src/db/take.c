@@ -28,8 +28,8 @@ static int take_open(struct lk_pool *pool, const struct lk_wish *wish,
                                  .wait_until_ns = until_ns,
                                  .latest_ns = until_ns,
                                  /* renewals go before releases */
-                                 .is_urgent =
-                                     wish->is_urgent && pool == &pool->db->pool,
+                                 .is_urgent = !is_proven && wish->is_urgent &&
+                                              pool == &pool->db->pool,
                                  .is_proven = is_proven,
                                  .is_open = true};
 

@@ -95,12 +95,13 @@ static void *look_up(void *argument)
 }
 
 /* Begin a lookup, with the mutex.  If no thread can be started, it is made
- * here.  Return NULL if out of memory. */
+ * here, without the mutex meanwhile.  Return NULL if out of memory. */
 static struct lookup *begin(const char *host)
 {
     size_t size = strlen(host) + 1;
     struct lookup *lookup = calloc(1, sizeof *lookup + size);
     pthread_t thread;
+    int rc;
 
     if (lookup == NULL)
         return NULL;
@@ -109,10 +110,14 @@ static struct lookup *begin(const char *host)
     lookup->users = 2;
     lookup->next = running;
     running = lookup;
-    if (lk_thread_start(&thread, look_up, lookup, NULL) == 0)
+    if (lk_thread_start(&thread, look_up, lookup, NULL) == 0) {
         (void)pthread_detach(thread);
-    else
-        finish(lookup, ask(host, 0));
+        return lookup;
+    }
+    pthread_mutex_unlock(&guard);
+    rc = ask(host, 0);
+    pthread_mutex_lock(&guard);
+    finish(lookup, rc);
     return lookup;
 }
 
