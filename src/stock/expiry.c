@@ -5,6 +5,7 @@
  */
 #include "stock/stock.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 
 #define DUE_AT_A_TIME 100
@@ -19,6 +20,7 @@ struct expiry {
     sqlock_stock *stock;
     sqlock_tx *tx; /* NULL: each has a transaction of its own */
     struct lk_stock_page page;
+    int64_t until_ns; /* no further page of an item then; 0: there is no end */
     int64_t expired;
     int rc; /* the first failure that did not stop the others */
     sqlock_error why;
@@ -119,8 +121,13 @@ static int expire_some(struct expiry *expiry, sqlock_error *err)
     return rc < 0 ? rc : count;
 }
 
-/* Let all reservations of an item that are over expire.  Return 0, also if some
- * could not, or an error that ends the call. */
+static bool has_time(const struct expiry *expiry)
+{
+    return expiry->until_ns == 0 || sqlock_monotonic_ns() < expiry->until_ns;
+}
+
+/* Let the reservations of an item that are over expire, as long as there is
+ * time.  Return 0, also if some could not, or an error that ends the call. */
 static int expire_item(struct expiry *expiry, const struct lk_stock_line *line,
                        sqlock_error *err)
 {
@@ -143,13 +150,15 @@ static int expire_item(struct expiry *expiry, const struct lk_stock_line *line,
         for (size_t i = 0; rc == 0 && i < rows; i++)
             rc = expire_one(expiry, due.cells[i].text, err);
         sqlock_result_clear(&due);
-    } while (rc == 0 && rows == DUE_AT_A_TIME && expiry->expired > before);
+    } while (rc == 0 && rows == DUE_AT_A_TIME && expiry->expired > before &&
+             has_time(expiry));
     return rc;
 }
 
 int lk_stock_take_back(struct lk_stock_operation *op, sqlock_error *err)
 {
-    struct expiry expiry = {.stock = op->stock, .tx = op->tx};
+    struct expiry expiry = {
+        .stock = op->stock, .tx = op->tx, .until_ns = op->deadline_ns};
     int rc = 0;
 
     if (!op->stock->tables.has_orders)
