@@ -273,6 +273,7 @@ bool lk_join(struct lk_part *part)
     if (hold == NULL)
         return false;
     lease = hold->lease;
+    lease.place = (struct lk_place){0};
     lease.ttl_ms = lk_capped_ms(&lease, part->waiter->options->ttl_ms);
     lease.deadline_boot_ns = lk_sooner(
         lease.deadline_boot_ns,
@@ -299,7 +300,7 @@ void lk_joined(struct lk_part *part, bool is_alone)
         if (!is_alone && own != NULL && lk_is_same_lease(hold, own))
             hold->is_closed = true;
     }
-    if (slot->turn == NULL)
+    if (slot->turn == NULL && lk_present(slot) == NULL)
         lk_pass_turn(slot);
 }
 
@@ -488,10 +489,10 @@ static void believe(struct lk_hold *hold, const struct lk_renewal *renewal,
 }
 
 void lk_renewal_ride(struct lk_hold *hold, const struct lk_renewal *renewal,
-                     int rc, int64_t sent_boot_ns)
+                     const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
 {
     int64_t until_ns = lk_sooner(
-        renewal->others_ns,
+        lk_sooner(renewal->others_ns, lease->deadline_boot_ns),
         lk_believe_until(hold->slot->store, sent_boot_ns, hold->lease.ttl_ms));
 
     if (rc < 0 || lk_remaining_ns(hold) == 0)
@@ -573,7 +574,8 @@ int lk_not_owner(sqlock_error *err)
 
 int lk_hold_over(int lost, sqlock_error *err)
 {
-    return lk_error(err, lost, "the lease of this lock is over: release it");
+    return lk_error(err, lost, "the lease of this lock is %s: release it",
+                    lost == SQLOCK_ELOST ? "lost" : "over");
 }
 
 int lk_hold_usable(const struct lk_slot *slot, uint64_t owner,

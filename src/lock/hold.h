@@ -65,6 +65,8 @@ struct lk_hold {
     /* no reader joins its share: its id was told, by which others may renew or
      * release it; or others wait for the lock, or it has permits now */
     bool is_closed;
+    /* its share was released when its lease was over already */
+    bool has_no_share;
     struct lk_lease lease;
     int64_t acquired_boot_ns;
     int lost; /* 0, ELOST, EEXPIRED; does not go back to 0 */
@@ -196,9 +198,11 @@ void lk_renewal_begin(struct lk_hold *hold, struct lk_renewal *renewal,
 bool lk_is_same_lease(const struct lk_hold *a, const struct lk_hold *b);
 
 /* Before its end let the renewal, which came to rc, be that of another reader
- * of the share, too. */
+ * of the share, too; but no longer than the lease that it has renewed: the
+ * reader may have come, or have asked for more, since it was sent. */
 void lk_renewal_ride(struct lk_hold *hold, const struct lk_renewal *renewal,
-                     int rc, int64_t sent_boot_ns);
+                     const struct lk_lease *lease, int rc,
+                     int64_t sent_boot_ns);
 
 /* Return whether a renewal of the hold is under way. */
 bool lk_is_being_renewed(const struct lk_hold *hold);

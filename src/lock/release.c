@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -26,12 +27,49 @@ static void owe(struct lk_hold *hold)
     lk_care_end(hold);
 }
 
-/* Others of this process rely on the share of the part: nothing is sent. */
+/* The share of the hold is released: the leases of others that had it are over,
+ * and nothing is left for them to release. */
+static void end_share(const struct lk_hold *hold)
+{
+    struct lk_hold *other;
+
+    DL_FOREACH(hold->slot->holds, other)
+    {
+        if (other == hold || other->state != LK_HOLD_HELD ||
+            !lk_is_same_lease(other, hold))
+            continue;
+        if (other->lost == 0)
+            (void)lk_lose(other, SQLOCK_EEXPIRED);
+        other->has_no_share = true;
+    }
+}
+
+/* Leave the session of the share, if it has one, to another that has it. */
+static void leave_place(struct lk_hold *hold)
+{
+    struct lk_hold *other;
+
+    DL_FOREACH(hold->slot->holds, other)
+    {
+        if (other == hold || other->state != LK_HOLD_HELD ||
+            !lk_is_same_lease(other, hold) ||
+            other->lease.place.connection != NULL)
+            continue;
+        other->lease.place = hold->lease.place;
+        hold->lease.place = (struct lk_place){0};
+        return;
+    }
+}
+
+/* Others of this process rely on the share of the part, or it is gone: nothing
+ * is sent. */
 static int leave_share(struct lk_release_part *part)
 {
     struct lk_hold *hold = part->hold;
     int rc = hold->lost;
 
+    if (hold->lease.place.connection != NULL)
+        leave_place(hold);
     if (rc == 0) {
         rc = lk_remaining_ns(hold) == 0 ? SQLOCK_EEXPIRED : 0;
         lk_count_over(&part->slot->store->db.stats, part->slot->key, rc);
@@ -65,8 +103,10 @@ static int undo_one(struct lk_release_part *part, struct lk_hold *hold,
     part->hold = hold;
     if (hold->state == LK_HOLD_HELD) {
         lk_hold_begin_release(hold);
-        if (lk_is_joined(hold))
+        if (hold->has_no_share || lk_is_joined(hold))
             rc = leave_share(part);
+        else
+            end_share(hold);
     } else {
         lk_count(&part->slot->store->db.stats, LK_COUNT_RELEASED);
         lk_hold_end(hold);

@@ -191,15 +191,27 @@ static int64_t gather(struct lk_renewer *renewer, struct lk_batch *batch)
  * the period is: the connection cannot be used after a timeout (F5). */
 #define ANSWER_PART 8
 
-/* Return the shortest TTL of a batch.  Its period, margin and time to answer
- * are right for the whole batch, because they grow with the TTL. */
+/* Return the shortest TTL of those whose leases a batch renews, of which
+ * readers may have one together.  Its period, margin and time to answer are
+ * right for the whole batch, because they grow with the TTL. */
 static uint32_t shortest_ttl_ms(const struct lk_batch *batch)
 {
     uint32_t shortest = UINT32_MAX;
+    const struct lk_hold *other;
 
-    for (size_t i = 0; i < batch->count; i++)
-        if (batch->items[i].lease.ttl_ms < shortest)
-            shortest = batch->items[i].lease.ttl_ms;
+    pthread_mutex_lock(&lk_mutex);
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct lk_hold *hold = batch->items[i].owner;
+
+        DL_FOREACH(hold->slot->holds, other)
+        {
+            if ((other == hold || other->renewing.is_listed) &&
+                lk_is_same_lease(other, hold) &&
+                lk_shortest_ttl_ms(other) < shortest)
+                shortest = lk_shortest_ttl_ms(other);
+        }
+    }
+    pthread_mutex_unlock(&lk_mutex);
     return shortest;
 }
 
@@ -213,7 +225,8 @@ static int64_t time_to_answer(const sqlock_registry *registry, uint32_t ttl_ms)
 
 /* Let a renewal, which came to rc, be that of all readers of its share whose
  * leases are renewed. */
-static void apply_to_others(const struct lk_hold *hold, int rc,
+static void apply_to_others(const struct lk_hold *hold,
+                            const struct lk_lease *lease, int rc,
                             int64_t sent_boot_ns, int64_t now_ns)
 {
     struct lk_hold *other;
@@ -224,7 +237,8 @@ static void apply_to_others(const struct lk_hold *hold, int rc,
             !lk_is_same_lease(other, hold) || !may_be_renewed(other, now_ns))
             continue;
         other->renewing.tried_ns = now_ns;
-        lk_renewal_ride(other, &hold->renewing.renewal, rc, sent_boot_ns);
+        lk_renewal_ride(other, &hold->renewing.renewal, lease, rc,
+                        sent_boot_ns);
     }
 }
 
@@ -246,7 +260,8 @@ static void apply(struct lk_renewer *renewer, const struct lk_batch *batch)
             DL_APPEND2(renewer->renewing, hold, renewing.previous,
                        renewing.next);
         }
-        apply_to_others(hold, item->rc, batch->sent_boot_ns, now_ns);
+        apply_to_others(hold, &item->lease, item->rc, batch->sent_boot_ns,
+                        now_ns);
         (void)lk_renewal_end(hold, &hold->renewing.renewal, &item->lease,
                              item->rc, batch->sent_boot_ns);
     }
