@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "lease/pass_on.h"
 #include "lease/share.h"
 #include "support/server.h"
 
@@ -69,15 +70,15 @@ static const struct {
     const char *from[2], *to[2];
 } controls[] = {
     {ON_POSTGRES,
-     {"(F.is_shared OR F.is_over) AND", "END AS most"},
-     {"true AND", "END + 9 AS most"}},
+     {"(F.is_shared OR F.is_over) AND", "ELSE F.permits END"},
+     {"true AND", "ELSE F.permits + 9 END"}},
     {ON_SQLITE,
-     {"(is_shared OR is_over) AND", "?) AS most"},
-     {"1 AND", "?) + 9 AS most"}},
+     {"(is_shared OR is_over) AND", "999999999) AS most"},
+     {"1 AND", "999999999) + 9 AS most"}},
     {ON_MYSQL,
      {"OR CLIENT_ID IS NULL OR EXPIRED_AFTER < UTC_TIMESTAMP(6)) AND (SELECT",
-      "999999999, ?) - ?"},
-     {"OR 1) AND (SELECT", "999999999, ?) + 9 - ?"}},
+      "999999999) - ?"},
+     {"OR 1) AND (SELECT", "999999999) + 9 - ?"}},
 };
 
 static void replace_all(struct lk_statement *statement, const char *from,
@@ -87,8 +88,9 @@ static void replace_all(struct lk_statement *statement, const char *from,
     size_t size = 0;
     FILE *out = open_memstream(&made, &size);
     const char *at = statement->text;
-    const char *found;
+    const char *found = strstr(at, from);
 
+    assert_non_null(found);
     while ((found = strstr(at, from)) != NULL) {
         (void)fprintf(out, "%.*s%s", (int)(found - at), at, to);
         at = found + strlen(from);
@@ -148,6 +150,8 @@ static bool take(struct lk_store *store, struct history *history,
         *lease = item.lease;
         if (rc == 0 && item.rc == 0)
             return true;
+        if (below(4) == 0) /* the one before may have died */
+            (void)lk_row_pass_on(store, lease->key);
         check_sleep(1 + below(4));
     }
     return false;
