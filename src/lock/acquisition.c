@@ -216,13 +216,18 @@ static bool must_ask(const struct lk_acquisition *a)
            (a->first->slot->is_contended || is_first(a));
 }
 
-/* Return whether to claim a lock for services first; then it is `first`. */
+/* Return whether to claim a lock for services first; then it is `first`.  Where
+ * the thread may not block: whether to find that out in another. */
 static bool is_for_services(struct lk_acquisition *a)
 {
     for (size_t i = 0; i < a->count; i++) {
         struct lk_part *part = &a->parts[i];
 
-        if (part->state == LK_PART_TURN && lk_peers_begin(part)) {
+        if (part->state != LK_PART_TURN)
+            continue;
+        if (!a->may_block && lk_peers_are_due(part->slot))
+            return true;
+        if (lk_peers_begin(part)) {
             lk_retreat_to(a, part, false);
             return true;
         }
@@ -251,7 +256,7 @@ static int enter(struct lk_acquisition *a, sqlock_error *err)
     if (rc != 0)
         return rc;
     if (is_for_services(a))
-        return go_to(a, LK_ASKING);
+        return go_to(a, a->may_block ? LK_ASKING : LK_ENTERING);
     a->reach = a->count;
     lk_claim_collect(a);
     if (a->batch.count == 0) /* all parts are nested */
@@ -332,14 +337,6 @@ static int granted(struct lk_acquisition *a, sqlock_error *err)
     return end(a, 0);
 }
 
-/* Give up the bells that were set aside at the locks that are to be claimed. */
-static void clear_aside(struct lk_acquisition *a)
-{
-    for (size_t i = 0; i < a->reach; i++)
-        if (a->parts[i].state == LK_PART_TURN)
-            lk_clear_aside(a->parts[i].slot, false);
-}
-
 static int claim(struct lk_acquisition *a, sqlock_error *err)
 {
     struct lk_part *taken = NULL;
@@ -347,7 +344,7 @@ static int claim(struct lk_acquisition *a, sqlock_error *err)
 
     if (may_wait(a) && lk_waiter_is_cancelled(&a->self))
         return failed(a, lk_canceled(err), err);
-    clear_aside(a);
+    lk_claim_clear_aside(a);
     rc = lk_claim_all(a, &taken, err);
     if (taken != NULL && rc == 0)
         return refused(a, taken, err);

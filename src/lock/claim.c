@@ -25,6 +25,13 @@ void lk_clear_aside(struct lk_slot *slot, bool is_outage)
     (void)lk_place_end(slot->store, &place, false, is_outage);
 }
 
+void lk_claim_clear_aside(const struct lk_acquisition *a)
+{
+    for (size_t i = 0; i < a->reach; i++)
+        if (a->parts[i].state == LK_PART_TURN)
+            lk_clear_aside(a->parts[i].slot, false);
+}
+
 /* Prepare the part's lease for the claim.  A claim in doubt, and that of a kept
  * row, has the same CLIENT_ID again; any other begins with an empty lease. */
 static void prepare(const struct lk_acquisition *a, struct lk_part *part)

@@ -25,6 +25,9 @@ bool lk_ticket_is_late(const struct lk_slot *slot);
  * instead. */
 void lk_clear_aside(struct lk_slot *slot, bool is_outage);
 
+/* Do so at the locks that are to be claimed. */
+void lk_claim_clear_aside(const struct lk_acquisition *a);
+
 /* Claim the batch; the caller has set *taken to NULL.  Return 0 if the database
  * answered.  If *taken is still NULL then, all were granted.  Otherwise *taken
  * is the first part whose row is taken, and only those are kept that stay
