@@ -936,14 +936,19 @@ SELECT LOCK_KEY FROM INT_LOCK WHERE {row} FOR UPDATE;
 SELECT LOCK_KEY FROM INT_LOCK WHERE {row};
 
 -- ---- name reap [not prepared]
--- Deletes rows of names that are older than that, but none that is locked.
+-- Deletes rows of names, and accounts that ended, which are older than that, but
+-- none that is locked.
 DELETE t
   FROM (SELECT LOCK_KEY AS free_key FROM INT_LOCK
-    WHERE {behind} AND LOCK_KEY <= :until AND CLIENT_ID IS NULL AND
-      CREATED_DATE < {long_ago}
+    WHERE {behind} AND LOCK_KEY <= :until AND {is_old_name}
     ORDER BY LOCK_KEY LIMIT 1000000 FOR UPDATE SKIP LOCKED) AS free
   STRAIGHT_JOIN INT_LOCK t FORCE INDEX (PRIMARY)
   ON t.LOCK_KEY = free.free_key AND t.REGION = :region;
+-- ---- define is_old_name (sqlock)
+-- A row with a CLIENT_ID is an account of Spring services (src/lock/README.md).
+CREATED_DATE < {long_ago} AND (CLIENT_ID IS NULL OR {ends} < {long_ago})
+-- ---- define is_old_name (spring7 spring6)
+CLIENT_ID IS NULL AND CREATED_DATE < {long_ago}
 
 -- ---- define has_token (sqlock)
 AND FENCE = :token

@@ -1037,12 +1037,17 @@ SELECT LOCK_KEY FROM INT_LOCK WHERE {row} FOR UPDATE;
 SELECT LOCK_KEY FROM INT_LOCK WHERE {row};
 
 -- ---- name reap [not prepared]
--- Deletes rows of names that are older than that, but none that is locked.
+-- Deletes rows of names, and accounts that ended, which are older than that, but
+-- none that is locked.
 DELETE FROM INT_LOCK
   WHERE REGION = :region AND {is_old_name} AND ctid = ANY (ARRAY(SELECT ctid
     FROM INT_LOCK WHERE {is_in_range} AND {is_old_name}
     FOR UPDATE SKIP LOCKED));
--- ---- define is_old_name
+-- ---- define is_old_name (sqlock)
+-- A row with a CLIENT_ID is an account of Spring services (src/lock/README.md).
+CREATED_DATE < {now} - :age * interval '1 microsecond' AND
+(CLIENT_ID IS NULL OR {ends} < {now} - :age * interval '1 microsecond')
+-- ---- define is_old_name (spring7 spring6)
 CLIENT_ID IS NULL AND CREATED_DATE < {now} - :age * interval '1 microsecond'
 
 -- ---- define has_token (sqlock)

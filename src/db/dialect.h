@@ -347,9 +347,9 @@ typedef enum sqlock_statement_kind {
     /* Return the row, even if it is locked. */
     SQLOCK_SQL_NAME_LOOK,
     /* Delete the rows of :region between the bounds :after and :until of
-     * REAP_BOUND that NAME_SEED inserted more than :age ago, except locked
-     * rows.  affected: how many.  Never waits for a row lock.  Missing as
-     * NAME_SEED. */
+     * REAP_BOUND that NAME_SEED inserted more than :age ago, or whose lease
+     * ended then, except locked rows.  affected: how many.  Never waits for a
+     * row lock.  Missing as NAME_SEED. */
     SQLOCK_SQL_NAME_REAP,
     /* For a database with one write lock: take the write lock, and change
      * nothing.  Else missing. */

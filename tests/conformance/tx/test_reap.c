@@ -50,6 +50,23 @@ static void test_names_that_nobody_has_locked_are_reaped(void **state)
     sessions_close(&a, &b);
 }
 
+/* The accounts of Spring services are leases in the same region. */
+static void test_accounts_that_ended_are_reaped(void **state)
+{
+    struct fixture *f = *state;
+
+    (void)reap(f, 0);
+    fixture_put_row(f, "s-ended", "DEFAULT#tx", "somebody", -60000000,
+                    -30000000);
+    fixture_put_row(f, "s-under-way", "DEFAULT#tx", "somebody", -60000000,
+                    120000000);
+    assert_int_equal(reap(f, 45000), 0);
+    assert_int_equal(reap(f, 0), 1);
+    assert_int_equal(names_of(f), 1);
+    (void)sql_run(&f->sql, "DELETE FROM %s WHERE CLIENT_ID = 'somebody'",
+                  f->table);
+}
+
 /* A session waits for a name whose row another one deletes: it gets the name
  * with a new row, or gets ERETRY and then the name; and nobody else can lock
  * it. */
@@ -184,6 +201,7 @@ static void test_reaping_never_lets_two_have_a_name(void **state)
 static const struct test tests[] = {
     TEST_OF_ROWS(test_names_that_nobody_has_locked_are_reaped, ON_SERVERS,
                  IN_ALL),
+    TEST_OF_ROWS(test_accounts_that_ended_are_reaped, ON_SERVERS, IN_SQLOCK),
     TEST_OF_ROWS(test_row_is_deleted_under_a_waiter, ON_SERVERS, IN_SQLOCK),
     TEST_OF_ROWS(test_reaping_never_lets_two_have_a_name, ON_SERVERS,
                  IN_SQLOCK),
