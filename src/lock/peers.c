@@ -73,7 +73,8 @@ static void put_off(struct lk_peers *peers, int64_t ns, uint32_t turns)
 }
 
 /* Claim the account, or its lease anew.  Its row is in the region of names that
- * transactions lock, which `reap` removes; no name has such a key. */
+ * transactions lock, which `reap` removes; no name has such a key.
+ * A raw key is made a UUID first; any other is one. */
 static bool claim_account(struct lk_slot *slot, uint32_t ttl_ms)
 {
     struct lk_store *store = slot->store;
@@ -89,7 +90,9 @@ static bool claim_account(struct lk_slot *slot, uint32_t ttl_ms)
 
     (void)snprintf(region, sizeof region, "%s%s", store->region,
                    LK_NAMES_SUFFIX);
-    (void)snprintf(key, sizeof key, "s%s", slot->key + 1);
+    if (sqlock_key_of(key, slot->key, SQLOCK_KEY_CURRENT, NULL) < 0)
+        return false;
+    key[0] = 's';
     if (slot->peers.account[0] == '\0')
         lk_store_client_id(store, 0, slot->peers.account);
     memcpy(lease.client_id, slot->peers.account, sizeof lease.client_id);
