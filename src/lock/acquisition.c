@@ -319,7 +319,7 @@ static int granted(struct lk_acquisition *a, sqlock_error *err)
         return rc < 0 && rc != SQLOCK_ELOST ? failed(a, rc, err)
                                             : poll_row(a, err);
     }
-    if (a->state == LK_ASKING && a->first->lease.weight != a->first->weight) {
+    if (!lk_claim_is_as_wanted(a)) {
         rc = lk_claim_undo(a, err);
         return rc < 0 ? failed(a, rc, err) : go_to(a, LK_ENTERING);
     }

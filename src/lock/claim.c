@@ -306,6 +306,17 @@ static int undo_all(struct lk_acquisition *a, int rc, sqlock_error *err)
     return undone < 0 ? undone : rc;
 }
 
+bool lk_claim_is_as_wanted(const struct lk_acquisition *a)
+{
+    for (size_t i = 0; i < a->batch.count; i++) {
+        const struct lk_part *part = a->batch.items[i].owner;
+
+        if (part->lease.weight != part->weight)
+            return false;
+    }
+    return true;
+}
+
 int lk_claim_undo(struct lk_acquisition *a, sqlock_error *err)
 {
     return undo_grants(a, NULL, err);

@@ -47,6 +47,10 @@ void lk_claim_note_contention(const struct lk_acquisition *a);
  * it, although they may share the lock. */
 void lk_claim_keep_session(struct lk_part *part);
 
+/* Return whether the claim got each lease as its part wants it: not alone, for
+ * services that are not to have it any more, what is to be shared. */
+bool lk_claim_is_as_wanted(const struct lk_acquisition *a);
+
 /* Release what the claim got.  Return 0, or EUNCERTAIN if that failed. */
 int lk_claim_undo(struct lk_acquisition *a, sqlock_error *err);
 

@@ -215,7 +215,9 @@ static void leave(struct lk_slot *slot, bool is_outage)
 
 bool lk_row_wait_ends(struct lk_part *part)
 {
-    if (sqlock_monotonic_ns() < lk_peers_until_ns(part->slot))
+    /* A claim in doubt is repeated as it was. */
+    if (part->lease.fate == LK_CLAIM_IN_DOUBT ||
+        sqlock_monotonic_ns() < lk_peers_until_ns(part->slot))
         return false;
     leave(part->slot, false);
     return true;
@@ -227,7 +229,11 @@ void lk_row_wait_give_up(struct lk_part *part, bool is_outage)
     bool is_late =
         part->lease.fate == LK_CLAIM_IN_DOUBT || lk_ticket_is_late(slot);
 
-    if (slot->ticket[0] == '\0' || (!is_late && pass_on(part)))
+    if (slot->ticket[0] == '\0') {
+        lk_peers_end_wait(slot);
+        return;
+    }
+    if (!is_late && pass_on(part))
         return;
     leave(slot, is_outage);
     if (is_late) /* it is undone */
