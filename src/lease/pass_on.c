@@ -160,6 +160,15 @@ static int carry_out(struct lk_store *store, const char *key,
     return rc;
 }
 
+/* Return whether those who were called still have time to give a sign.  A call
+ * from farther ahead is of a clock that was set back since. */
+static bool is_being_called(const char *queue, int64_t now_us)
+{
+    int64_t called_us = lk_tickets_called_us(queue);
+
+    return now_us <= called_us && called_us <= now_us + CALLED_US;
+}
+
 static int pass_on(struct lk_store *store, const char *key,
                    const struct lk_row *row, const char *queue, bool may_drop,
                    bool *has_dropped)
@@ -172,6 +181,8 @@ static int pass_on(struct lk_store *store, const char *key,
     };
     int rc = 0;
 
+    if (!passing.is_over && is_being_called(queue, passing.now_us))
+        return 0;
     if (plan(&passing) && passing.next[0] == '\0' && passing.kept_count == 0 &&
         passing.dropped_count == 0)
         rc = 0; /* nobody waits */
