@@ -226,6 +226,8 @@ static int hand_off(struct lk_release_part *part, struct lk_part *next)
         .name = slot->name,
         .owner = next->marked_as,
         .ttl_ms = next->waiter->options->ttl_ms,
+        /* others may have waited in the table for as long as the hand-offs */
+        .began_ns = part->hold->lease.began_ns,
     };
     int rc = lk_lease_hand_off(slot->store, &part->hold->lease, &given);
 
