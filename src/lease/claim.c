@@ -143,6 +143,8 @@ static int look_at_row(struct lk_store *store, struct lk_batch *batch,
                        const sqlock_result *result, sqlock_error *err)
 {
     struct lk_row *row = &batch->items[0].row;
+    const char *sharers =
+        result->columns > SHARERS ? text_of(&result->cells[SHARERS]) : NULL;
 
     if (result->columns < COLUMNS) {
         batch->deadline_ns = lk_store_deadline(store);
@@ -157,10 +159,9 @@ static int look_at_row(struct lk_store *store, struct lk_batch *batch,
                        result->cells[HAS_IT].text);
     row->place = lk_ticket_place(text_of(&result->cells[WAIT]),
                                  batch->items[0].lease.client_id, row->before);
-    lk_row_add_sharers(
-        row,
-        result->columns > SHARERS ? text_of(&result->cells[SHARERS]) : NULL,
-        &batch->items[0].lease);
+    /* a row that is shared ends with its last sharer */
+    row->expires_at_us = lk_sharers_end_us(sharers);
+    lk_row_add_sharers(row, sharers, &batch->items[0].lease);
     return 0;
 }
 

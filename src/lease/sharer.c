@@ -71,14 +71,23 @@ bool lk_sharer_next(const char **at, struct lk_sharer *out)
     return true;
 }
 
+int64_t lk_sharers_end_us(const char *sharers)
+{
+    struct lk_sharer sharer;
+    int64_t end_us = 0;
+
+    while (lk_sharer_next(&sharers, &sharer))
+        if (sharer.as.ends_at_us > end_us)
+            end_us = sharer.as.ends_at_us;
+    return end_us;
+}
+
 int64_t lk_sharers_first_us(const char *sharers, int64_t last_us)
 {
     struct lk_sharer sharer;
     int64_t first_us = last_us;
-    int64_t last = 0;
+    int64_t last = lk_sharers_end_us(sharers);
 
-    for (const char *at = sharers; lk_sharer_next(&at, &sharer);)
-        last = last > sharer.as.ends_at_us ? last : sharer.as.ends_at_us;
     for (const char *at = sharers; lk_sharer_next(&at, &sharer);) {
         int64_t left_us = last_us - (last - sharer.as.ends_at_us);
 

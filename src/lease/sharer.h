@@ -46,6 +46,9 @@ uint32_t lk_sharers_permits(const char *sharers);
  * text of the column, or NULL.  Return false if there is none. */
 bool lk_sharer_next(const char **at, struct lk_sharer *out);
 
+/* Return when the last lease of a sharer ends; 0: there is none. */
+int64_t lk_sharers_end_us(const char *sharers);
+
 /* Return in how many us the first lease of a sharer ends, if the last one does
  * in `last_us`. */
 int64_t lk_sharers_first_us(const char *sharers, int64_t last_us);
