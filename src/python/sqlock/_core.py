@@ -93,6 +93,8 @@ def interruptible(call: Callable[[], None], cancel: Eventfd) -> None:
     started = False
 
     def run(_kept: Eventfd) -> None:
+        nonlocal started
+        started = True  # an interrupt may come before start() has returned
         try:
             call()
         except BaseException as error:
