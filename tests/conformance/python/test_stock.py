@@ -102,7 +102,8 @@ def test_reservations(registry, name):
     assert stock.read(name) == 4
     stock.reserve(orders[2], {name: 2}, ttl=0.001)
     while stock.status(orders[2])[0] == "reserved":
-        stock.expire()
+        pass
+    stock.expire()  # only then the quantities have to be back
     assert stock.status(orders[2])[0] == "expired"
     assert stock.read(name) == 4
     with pytest.raises(sqlock.LockExpired):
