@@ -29,7 +29,7 @@ static void append(char *text, unsigned number, unsigned weight,
 static void begin(unsigned permits)
 {
     (void)snprintf(sharers, sizeof sharers,
-                   "{\"g\":\"" ID "\",\"n\":\"%06u\",\"s\":[0]}", 0, permits);
+                   "{\"g\":\"" ID "\",\"n\":\"%06u\",\"s\":[0]}", 0U, permits);
     (void)snprintf(queue, sizeof queue, "{\"e\":%lld,\"q\":[0]}",
                    (long long)(NOW_US + 60 * SECOND_US));
 }
