@@ -60,8 +60,11 @@ int lk_db_take(struct lk_db *db, struct lk_pool *pool,
     until_ns =
         lk_after_ns(wish->wait_until_ns, sqlock_monotonic_ns() - begun_ns);
     until_ns = lk_sooner(until_ns, wish->latest_ns);
-    if (take_open(other, wish, false, until_ns, out) < 0 &&
-        take_open(pool, wish, false, until_ns, out) < 0)
+    /* One is given back sooner to the pool that most statements use: in the
+     * other, an attempt to connect that fails may be all that there is. */
+    if (take_open(&db->reserved, wish, false, 0, out) < 0 &&
+        take_open(&db->pool, wish, false, until_ns, out) < 0 &&
+        take_open(&db->reserved, wish, false, until_ns, out) < 0)
         return rc;
     (*out)->late_ns = sqlock_monotonic_ns() - begun_ns;
     return 0;
