@@ -12,7 +12,7 @@ setup: ## Install what the build and the tests need (apt, as root or sudo -n)
 SUITES ?= unit drivers conformance tx stress $(filter-out unit drivers \
 	conformance tx stress bench failover galera replica group spring, \
 	$(SUITE_NAMES)) cli cpp python grants migration upgrade install demo readme \
-	model
+	model history
 # The programs of the suites that are programs.
 SUITE_PROGRAMS = $(filter $(TESTS),$(SUITES:%=$B/tests/%) \
 	$(if $(filter demo,$(SUITES)),$B/tests/bench))

@@ -229,6 +229,4 @@ extern const struct topic topic_loss;
 extern const struct topic topic_clock;
 extern const char *clock_file;
 
-extern const struct suite suite_history;
-
 #endif

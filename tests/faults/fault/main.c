@@ -239,9 +239,7 @@ int main(int argc, char **argv)
         .databases = ON_ALL,
         .options = options,
     };
-    static const struct suite *const histories[] = {&suite_history};
     struct lanes lanes = with_everything;
-    int failed = 0;
 
     if (argc > 2 && strcmp(argv[1], "--holder") == 0)
         return holder_main(argv);
@@ -251,13 +249,10 @@ int main(int argc, char **argv)
     if (clock_file != NULL) {
         suite.topics = clock_topics;
         lanes = with_clock;
-    } else {
-        failed = group_run_suites(histories, 1);
     }
     if (program_lists()) {
         list_tests();
         return 0;
     }
-    failed += lanes_run(&lanes);
-    return failed == 0 ? 0 : 1;
+    return lanes_run(&lanes);
 }

@@ -2,7 +2,7 @@
  * shares.c - processes that are killed, paused and cut off share a lock in all
  * modes, while the server restarts, and a program checks the history of what
  * each believed: never a writer beside anybody, never more than there are
- * permits, and tokens that rise
+ * permits, and tokens that rise (tests/history)
  *
  * The control takes a condition out of the statement, and the check must fail.
  */
@@ -23,6 +23,7 @@
 #include "base/random.h"
 #include "lease/pass_on.h"
 #include "lease/share.h"
+#include "support/history.h"
 #include "support/server.h"
 
 #define PROCESSES 16
@@ -38,16 +39,18 @@
 /* From one restart of the server to the next. */
 #define RESTARTS_MS 4000
 
-/* A lease, as its holder believed it to be.  Times are CLOCK_BOOTTIME. */
+/* A lease, as its holder believed it to be, or what it was downgraded to.
+ * Times are CLOCK_BOOTTIME. */
 struct event {
+    const struct event *downgraded; /* NULL: it was granted */
     int64_t sent_ns, from_ns;
     _Atomic int64_t until_ns;
-    int64_t token;
-    uint32_t weight; /* 0: exclusive */
+    uint32_t weight;       /* 0: exclusive */
+    _Atomic int64_t token; /* 0: not all of it is known yet */
 };
 
-/* In memory that all processes share. */
-struct history {
+/* Their history, in memory that all processes share. */
+struct shares {
     atomic_uint count;
     _Atomic int64_t ends_ns;
     uint32_t permits;
@@ -113,23 +116,25 @@ static void spoil(struct lk_store *store, unsigned bit, bool has_permits)
 
 /* --- a process --- */
 
-static struct event *begin_event(struct history *history,
+static struct event *begin_event(struct shares *history,
+                                 const struct event *downgraded,
                                  const struct lk_lease *lease, int64_t sent_ns,
                                  int64_t from_ns)
 {
     unsigned at = atomic_fetch_add(&history->count, 1);
     struct event *event = &history->events[at < EVENTS ? at : EVENTS - 1];
 
+    event->downgraded = downgraded;
     event->sent_ns = sent_ns;
     event->from_ns = from_ns;
-    event->token = lease->token;
     event->weight = lease->weight;
     atomic_store(&event->until_ns, lease->deadline_boot_ns);
+    atomic_store(&event->token, lease->token);
     return event;
 }
 
 /* Claim until it is granted.  Return whether it was. */
-static bool take(struct lk_store *store, struct history *history,
+static bool take(struct lk_store *store, struct shares *history,
                  struct lk_lease *lease, int64_t *sent_ns)
 {
     while (lk_boottime_ns() < history->ends_ns) {
@@ -157,11 +162,11 @@ static bool take(struct lk_store *store, struct history *history,
     return false;
 }
 
-static void hold(struct lk_store *store, struct history *history,
+static void hold(struct lk_store *store, struct shares *history,
                  struct lk_lease *lease, int64_t sent_ns)
 {
     struct event *event =
-        begin_event(history, lease, sent_ns, lk_boottime_ns());
+        begin_event(history, NULL, lease, sent_ns, lk_boottime_ns());
     struct lk_batch batch;
     struct lk_item item;
 
@@ -178,7 +183,7 @@ static void hold(struct lk_store *store, struct history *history,
         atomic_store(&event->until_ns, lk_sooner(now, lease->deadline_boot_ns));
         if (lk_share_downgrade(store, lease, NULL) != 0)
             return;
-        event = begin_event(history, lease, event->sent_ns, now);
+        event = begin_event(history, event, lease, now, lk_boottime_ns());
         check_sleep(below(4));
     }
     atomic_store(&event->until_ns,
@@ -201,7 +206,7 @@ static void *disturb(void *unused)
     return NULL;
 }
 
-static int work(struct fixture *fixture, struct history *history,
+static int work(struct fixture *fixture, struct shares *history,
                 const char *key)
 {
     sqlock_options options = fixture_options(fixture);
@@ -235,7 +240,7 @@ static int work(struct fixture *fixture, struct history *history,
 
 /* --- all processes --- */
 
-static pid_t begin(struct fixture *fixture, struct history *history,
+static pid_t begin(struct fixture *fixture, struct shares *history,
                    const char *key)
 {
     pid_t pid = fork();
@@ -264,7 +269,7 @@ static bool restart(const struct fixture *fixture)
 
 /* Go on for longer where a busy machine has come to few grants yet, and end
  * before the history is full where it is fast. */
-static void extend(struct history *history, int64_t begun_ns)
+static void extend(struct shares *history, int64_t begun_ns)
 {
     int64_t later_ns = lk_after_ms(history->ends_ns, LASTS_MS / 10);
 
@@ -278,7 +283,7 @@ static void extend(struct history *history, int64_t begun_ns)
 
 /* Keep as many processes at work as there should be, stop one of them for
  * longer than a lease lasts, and restart the server.  Return how often. */
-static unsigned play(struct fixture *fixture, struct history *history,
+static unsigned play(struct fixture *fixture, struct shares *history,
                      const char *key)
 {
     int64_t begun_ns = lk_boottime_ns();
@@ -317,81 +322,34 @@ static unsigned play(struct fixture *fixture, struct history *history,
 
 /* --- the check --- */
 
-static bool overlap(const struct event *a, const struct event *b)
-{
-    return a->from_ns < b->until_ns && b->from_ns < a->until_ns;
-}
-
-/* Print `what` of an event, in microseconds from the first one. */
-static void print_event(const struct history *history, const char *what,
+static void write_event(FILE *file, const struct shares *history,
                         const struct event *event)
 {
-    int64_t zero_ns = history->events[0].sent_ns;
+    const struct event *first =
+        event->downgraded != NULL ? event->downgraded : event;
 
-    print_message("%s: event %d, weight %u, token %lld: sent %lld, had %lld "
-                  "to %lld\n",
-                  what, (int)(event - history->events), event->weight,
-                  (long long)event->token,
-                  (long long)(event->sent_ns - zero_ns) / 1000,
-                  (long long)(event->from_ns - zero_ns) / 1000,
-                  (long long)(event->until_ns - zero_ns) / 1000);
+    (void)fprintf(file, "%d %s L %.6f %.6f until=%.6f token=%lld weight=%u\n",
+                  (int)(first - history->events),
+                  first == event ? "acquire" : "downgrade",
+                  history_ms(event->sent_ns), history_ms(event->from_ns),
+                  history_ms(event->until_ns), (long long)event->token,
+                  event->weight);
 }
 
-/* Return whether the two cannot both be of such a lock. */
-static bool are_at_odds(const struct event *one, const struct event *other)
+/* Return how often the history is not that of such a lock. */
+static unsigned faults_of(const struct shares *history, unsigned count)
 {
-    if (one->from_ns < other->sent_ns && one->token >= other->token)
-        return true;
-    return one != other && overlap(one, other) &&
-           (one->weight == 0 || other->weight == 0);
-}
+    char path[HISTORY_PATH];
+    FILE *file = history_file(path);
+    unsigned faults;
 
-/* Return the weight of those who are in when `one` comes in, with its own. */
-static uint64_t weight_at(const struct history *history, unsigned count,
-                          const struct event *one)
-{
-    uint64_t taken = one->weight;
-
-    for (unsigned i = 0; i < count; i++) {
-        const struct event *other = &history->events[i];
-
-        if (other != one && overlap(one, other) &&
-            other->from_ns <= one->from_ns && one->from_ns < other->until_ns)
-            taken += other->weight;
-    }
-    return taken;
-}
-
-/* Return how often the history is not that of such a lock, and print the
- * first of each kind, unless it is the control's. */
-static unsigned faults_of(const struct history *history, unsigned count)
-{
-    uint32_t most = history->permits > 0 ? history->permits : UINT32_MAX;
-    unsigned faults = 0;
-
-    for (unsigned i = 0; i < count; i++) {
-        const struct event *one = &history->events[i];
-
-        for (unsigned j = 0; j < count; j++) {
-            const struct event *other = &history->events[j];
-
-            if (!are_at_odds(one, other))
-                continue;
-            if (faults++ == 0 && !history->is_control) {
-                print_event(history, "one", one);
-                print_event(history, "other", other);
-            }
-        }
-        if (weight_at(history, count, one) <= most)
-            continue;
-        if (faults++ > 0 || history->is_control)
-            continue;
-        for (unsigned j = 0; j < count; j++)
-            if (overlap(one, &history->events[j]))
-                print_event(history,
-                            one == &history->events[j] ? "one too many" : "in",
-                            &history->events[j]);
-    }
+    if (history->permits > 0)
+        (void)fprintf(file, "permits L %u\n", history->permits);
+    for (unsigned i = 0; i < count; i++)
+        if (history->events[i].token != 0)
+            write_event(file, history, &history->events[i]);
+    faults = history_faults(file, path, !history->is_control);
+    (void)unlink(path);
     return faults;
 }
 
@@ -400,9 +358,8 @@ static unsigned faults_in(const struct database *database, uint32_t permits,
                           bool is_control)
 {
     struct fixture fixture = {0};
-    struct history *history =
-        mmap(NULL, sizeof *history, PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct shares *history = mmap(NULL, sizeof *history, PROT_READ | PROT_WRITE,
+                                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     char key[SQLOCK_KEY_SIZE];
     unsigned count, faults, restarts, exclusive = 0;
 

@@ -37,7 +37,8 @@ check_manuals() {
 # Debian's Python, for which the files are packaged.
 check_python() {
     local python=/usr/bin/python3
-    local files=(src/python tests/conformance/python tests/cli/install/loses.py)
+    local files=(src/python tests/conformance/python tests/history
+        tests/cli/install/loses.py)
     $python -m pyflakes "${files[@]}" &&
         $python -m black --quiet --check "${files[@]}" &&
         $python -m mypy --strict --cache-dir="$build/lint/mypy" \

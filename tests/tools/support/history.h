@@ -1,6 +1,6 @@
 /*
- * history.h - record when each party believed that it held a lock, and check
- * that no two did at a time
+ * history.h - record when each party believed that it held a lock, and let
+ * tests/history/check.py judge that
  *
  * A history belongs to one lock.  A party is a user of the lock, known by a
  * number.  Each party records, by this machine's CLOCK_BOOTTIME, when it asked
@@ -15,9 +15,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define HISTORY_MAX 512
-#define HISTORY_TEXT 256
+#define HISTORY_PATH 64
 
 enum history_what {
     HISTORY_GRANTED,
@@ -52,22 +53,18 @@ void history_renewed(struct history *history, int who, int64_t asked_ns,
 void history_ended(struct history *history, int who);
 void history_told(struct history *history, int who);
 
-/*
- * Sort the events, and return whether none contradicts another; if one does,
- * write the first contradiction to `why`:
- *     a party was granted while it had the lock; or renewed, ended or told
- *         while it did not have it
- *     two parties believed at one time
- *     a token did not rise, or came twice
- *     a party was told of its loss only after another party was granted
- */
-bool history_is_good(struct history *history, char why[HISTORY_TEXT]);
-
 /* Return the number of grants to another party than the grant before. */
 size_t history_handoffs(struct history *history);
 
-/* If the history is not good, print its events and fail the test. */
+/* If the history is wrong, print why and where it is, and fail the test. */
 #define history_check(history) history_check_at((history), __FILE__, __LINE__)
 void history_check_at(struct history *history, const char *file, int line);
+
+/* Open a file for a history in the language of tests/history/README.md, whose
+ * times are history_ms(); close it, and return how many faults the checker
+ * finds, which it prints if it is to.  The caller removes the file. */
+FILE *history_file(char path[HISTORY_PATH]);
+double history_ms(int64_t ns);
+unsigned history_faults(FILE *file, const char *path, bool prints);
 
 #endif

@@ -1,0 +1,538 @@
+#!/usr/bin/python3 -IS
+"""check.py - does a history keep what a lock promises?
+
+    check.py FILE             print what is wrong; exit status 1 if anything is
+    check.py --stories FILE...    hand-made histories, right ones and wrong ones
+
+README.md has the language of a history and the properties.
+"""
+import sys
+from bisect import bisect_left
+
+OK, UNKNOWN = "ok", ("uncertain", "unreachable")
+LOSSES = ("lost", "expired")
+NEVER = float("inf")
+RIGHT = "nothing"
+
+
+class Line:
+    """One operation: who did what to which lock, from when to when."""
+
+    def __init__(self, number, text):
+        words = text.split()
+        if len(words) < 5:
+            sys.exit(
+                'line %d: expected WHO VERB LOCK FROM TO, not "%s"' % (number, text)
+            )
+        self.number, self.text = number, text
+        self.who, self.verb, self.lock = words[:3]
+        self.process = self.who.split(".")[0]
+        self.begun = float(words[3])
+        self.ended = NEVER if words[4] == "-" else float(words[4])
+        self.more = dict(word.split("=", 1) for word in words[5:])
+        default = "uncertain" if self.ended == NEVER else OK
+        self.rc = self.more.get("rc", default)
+        self.until = float(self.more.get("until", 0))
+        self.token = int(self.more.get("token", 0))
+        self.weight = int(self.more.get("weight", 0))  # 0: alone
+        self.wait = float(self.more.get("wait", 0))
+        self.hold = None  # of an acquire that was granted
+
+    def has_begun(self, verb):
+        return self.verb == verb and self.rc == OK
+
+
+class Hold:
+    """A lease from its grant to its last operation."""
+
+    def __init__(self, grant):
+        self.who, self.grant, self.lines = grant.who, grant, [grant]
+        self.until = grant.until  # as it was believed at last
+        self.released = None  # the release, or what else ended it
+        self.told = None
+        self.died = NEVER
+
+    def ended(self):
+        """When it was given up, or its holder died."""
+        return self.released.begun if self.released else self.died
+
+
+class Belief:
+    """A stretch in which one believed that it had the lock."""
+
+    def __init__(self, hold, line, begun):
+        self.hold, self.line, self.begun = hold, line, begun
+        self.until, self.weight = line.until, line.weight
+
+
+class History:
+    def __init__(self, lines):
+        self.wrong = []  # pairs of a property and a text
+        self.limits, self.permits = {}, {}
+        self.lines, self.stops, self.deaths = [], [], {}
+        for number, text in lines:
+            self.read(number, text)
+        self.lines.sort(key=lambda line: line.moment)
+        self.over = max(
+            (t for line in self.lines for t in (line.begun, line.ended) if t != NEVER),
+            default=0.0,
+        )
+        self.locks = {}
+        for line in self.lines:
+            self.locks.setdefault(line.lock, []).append(line)
+
+    def read(self, number, text):
+        words = text.split()
+        if words[0] == "limit":
+            for word in words[1:]:
+                name, value = word.split("=")
+                self.limits[name] = float(value)
+        elif words[0] == "permits":
+            self.permits[words[1]] = int(words[2])
+        else:
+            line = Line(number, text)
+            # What is given up is so before the call, all else after it.
+            line.moment = line.begun
+            if line.verb in ("acquire", "renew", "observe"):
+                line.moment = line.ended
+            if line.verb == "stopped":
+                self.stops.append(line)
+            elif line.verb == "died":
+                self.deaths[line.who] = line.begun
+            else:
+                self.lines.append(line)
+
+    def refuse(self, name, text, *lines):
+        self.wrong.append(
+            (
+                name,
+                "; ".join(
+                    [text] + ["line %d: %s" % (at.number, at.text) for at in lines]
+                ),
+            )
+        )
+
+    def was_stopped(self, who, begun, ended):
+        return any(
+            stop.who == who.split(".")[0] and stop.begun < ended and stop.ended > begun
+            for stop in self.stops
+        )
+
+    def death(self, line):
+        return self.deaths.get(line.process, NEVER)
+
+    # ------------------------------------------------ leases and beliefs
+
+    def hold_of(self, lines):
+        """Tell which lease each line is about; say where there is none."""
+        holds, now = [], {}
+        for line in lines:
+            hold = now.get(line.who)
+            if line.has_begun("acquire"):
+                if hold and not hold.released:
+                    self.refuse("outcome", "granted while having it", line)
+                hold = now[line.who] = line.hold = Hold(line)
+                hold.died = self.death(line)
+                holds.append(hold)
+            elif line.verb == "told":
+                if not hold:
+                    self.refuse("outcome", "told without having it", line)
+                elif not hold.told:
+                    hold.told = line
+            elif line.verb in ("renew", "release", "gone", "downgrade"):
+                if hold and not hold.released:
+                    hold.lines.append(line)
+                    if line.verb in ("release", "gone"):
+                        hold.released = line
+                    elif line.rc == OK:
+                        hold.until = line.until
+                elif line.rc == OK:
+                    self.refuse("outcome", line.verb + " without having it", line)
+        return holds
+
+    @staticmethod
+    def beliefs_of(hold):
+        """What was believed, until the next line changed it.  A downgrade
+        counts from when it was asked for: there must be no gap."""
+        beliefs = []
+        for line in hold.lines:
+            if line.rc != OK and line.verb in ("renew", "downgrade"):
+                if line.rc in LOSSES and beliefs:
+                    beliefs[-1].until = min(beliefs[-1].until, line.ended)
+                continue
+            if beliefs:
+                begun = line.begun if line.verb == "downgrade" else line.moment
+                beliefs[-1].until = min(beliefs[-1].until, begun)
+            if line.verb in ("release", "gone"):
+                break
+            begun = line.begun if line.verb == "downgrade" else line.ended
+            beliefs.append(Belief(hold, line, begun))
+            if line.verb == "renew" and len(beliefs) > 1:
+                beliefs[-1].weight = beliefs[-2].weight
+        for belief in beliefs:
+            belief.until = min(belief.until, hold.died)
+        return beliefs
+
+    # ------------------------------------------------------- properties
+
+    def check_exclusion(self, lock, holds):
+        """exclusion, permits, downgrade"""
+        beliefs = [b for hold in holds for b in self.beliefs_of(hold)]
+        beliefs.sort(key=lambda belief: belief.begun)
+        most, inside = self.permits.get(lock, NEVER), []
+        for one in beliefs:
+            if one.until <= one.begun:
+                continue
+            inside = [b for b in inside if b.until > one.begun]
+            for other in inside:
+                if other.hold.who == one.hold.who or (one.weight and other.weight):
+                    continue
+                gap = other.line.verb == "downgrade" and (one.begun < other.line.ended)
+                self.refuse(
+                    "downgrade" if gap else "exclusion",
+                    "two believed at one time, for %.3f ms"
+                    % (min(one.until, other.until) - one.begun),
+                    other.line,
+                    one.line,
+                )
+            inside.append(one)
+            taken = sum(b.weight for b in inside)
+            if taken > most:
+                self.refuse(
+                    "permits",
+                    "%d permits of %d" % (taken, most),
+                    *[b.line for b in inside]
+                )
+
+    def check_tokens(self, holds):
+        """A grant that was answered before another was asked for has the
+        smaller token, and no two have one, but readers of one process."""
+        grants = sorted((hold.grant for hold in holds), key=lambda line: line.ended)
+        greatest, ends = [], [line.ended for line in grants]
+        for line in grants:
+            best = greatest[-1] if greatest else line
+            greatest.append(line if line.token >= best.token else best)
+        seen = {}
+        for line in grants:
+            before = bisect_left(ends, line.begun)
+            other = seen.setdefault(line.token, line)
+            if other is not line and line.weight and (other.process == line.process):
+                continue
+            if before and greatest[before - 1].token >= line.token:
+                self.refuse(
+                    "tokens",
+                    "the token did not rise",
+                    greatest[before - 1],
+                    line,
+                )
+            elif other is not line:
+                self.refuse("tokens", "a token came twice", other, line)
+
+    def next_alone(self, hold, holds):
+        """The first that was granted the lock alone after this one."""
+        later = [
+            other.grant
+            for other in holds
+            if other is not hold
+            and not other.grant.weight
+            and other.grant.ended > hold.grant.ended
+        ]
+        return min(later, key=lambda line: line.ended, default=None)
+
+    def check_told(self, holds):
+        for hold in holds:
+            told, after = hold.told, self.next_alone(hold, holds)
+            if told and after and after.ended < told.begun and (after.who != hold.who):
+                self.refuse("told", "told after another was granted", after, told)
+            due = hold.until + self.limits.get("told", NEVER)
+            end = min(hold.ended(), told.begun if told else NEVER, self.over)
+            if (
+                "watched" in hold.grant.more
+                and end > due
+                and (not self.was_stopped(hold.who, hold.until, end))
+            ):
+                self.refuse(
+                    "told",
+                    "the loss was not told in time",
+                    hold.lines[-1],
+                    *([told] if told else [])
+                )
+
+    def check_ends(self, lines, holds):
+        """outcome and release: what is said of a lease is true."""
+        for hold in holds:
+            after = self.next_alone(hold, holds)
+            for line in hold.lines[1:]:
+                name = "release" if line.verb == "release" else "outcome"
+                if (
+                    line.rc == OK
+                    and line.verb != "gone"
+                    and after
+                    and (after.ended < line.begun)
+                ):
+                    self.refuse(name, line.verb + " of another's lease", after, line)
+                if (
+                    line.rc in LOSSES
+                    and line.ended < hold.until
+                    and (not self.was_asked(hold, lines, line))
+                ):
+                    self.refuse(
+                        name,
+                        "lost, but nobody else came and the " "lease lasted",
+                        hold.grant,
+                        line,
+                    )
+
+    @staticmethod
+    def was_asked(hold, lines, line):
+        """Whether another may have had the lock between the grant and this
+        line, or a failure of the holder's own may have cost it."""
+        return any(
+            (
+                other.who != hold.who
+                and other.begun < line.ended
+                and other.ended > hold.grant.begun
+                and other.verb in ("acquire", "break")
+                and other.rc in (OK,) + UNKNOWN
+            )
+            or (other in hold.lines and other.rc in UNKNOWN)
+            for other in lines
+        )
+
+    def check_busy(self, lines, holds):
+        """outcome: who is told that a lock is taken was told the truth."""
+        for line in lines:
+            if line.verb != "acquire" or line.rc not in ("busy", "timedout"):
+                continue
+            taken = any(
+                hold.grant.begun < line.ended
+                and not (
+                    hold.released
+                    and hold.released.rc == OK
+                    and hold.released.ended < line.begun
+                )
+                for hold in holds
+            )
+            asked = any(
+                other is not line
+                and other.verb in ("acquire", "break")
+                and other.begun < line.ended
+                and (other.ended > line.begun or other.rc in UNKNOWN)
+                for other in lines
+            )
+            if not taken and not asked:
+                self.refuse("outcome", "busy, but nobody had it", line)
+
+    def check_wait(self, lines):
+        slack = self.limits.get("wait", NEVER)
+        for line in lines:
+            lasted = line.ended - line.begun
+            if line.verb != "acquire" or "wait" not in line.more:
+                continue
+            if line.rc == "timedout" and lasted < line.wait - 1:
+                self.refuse("wait", "the wait ended early", line)
+            if (
+                lasted != NEVER
+                and lasted > line.wait + slack
+                and (not self.was_stopped(line.who, line.begun, line.ended))
+            ):
+                self.refuse("wait", "the wait lasted too long", line)
+
+    def check_order(self, lines):
+        """Nobody alive is passed by one that came when its ticket was seen."""
+        asked = [line for line in lines if line.verb == "acquire"]
+        for first in asked:
+            seen = float(first.more.get("queued", NEVER))
+            for other in asked:
+                if (
+                    other.process != first.process
+                    and other.rc == OK
+                    and other.begun > seen
+                    and other.ended < first.ended
+                    and other.ended < self.death(first)
+                    and first.rc in (OK, "timedout")
+                    and not self.was_stopped(first.who, first.begun, other.ended)
+                ):
+                    self.refuse("order", "a later one passed", first, other)
+
+    def check_leader(self, lines, holds):
+        published = [line for line in lines if line.verb == "publish"]
+        for line in lines:
+            if line.verb != "observe" or "text" not in line.more:
+                continue
+            text = line.more["text"]
+            known = [
+                p
+                for p in published
+                if p.more["text"] == text
+                and p.begun < line.ended
+                and p.rc in (OK,) + UNKNOWN
+            ]
+            if not known:
+                self.refuse("leader", "a text that nobody published", line)
+                continue
+            for later in published:
+                if (
+                    later.rc == OK
+                    and later.ended < line.begun
+                    and all(p.ended < later.begun for p in known)
+                ):
+                    self.refuse("leader", "an older text", later, line)
+            token = max(self.token_of(p, holds) for p in known)
+            for hold in holds:
+                if hold.grant.ended < line.begun and token < hold.grant.token:
+                    self.refuse(
+                        "leader",
+                        "the text of a former leader",
+                        hold.grant,
+                        line,
+                    )
+
+    @staticmethod
+    def token_of(line, holds):
+        """The token of the lease that its owner had then."""
+        return max(
+            (
+                hold.grant.token
+                for hold in holds
+                if hold.who == line.who and hold.grant.ended <= line.begun
+            ),
+            default=0,
+        )
+
+    def check_guard(self, lines, holds):
+        writes = [line for line in lines if line.verb == "write"]
+        stored = {line.more["write"]: line for line in lines if line.verb == "stored"}
+        is_told = "written" in self.limits
+        for line in writes:
+            number = line.more.get("write")
+            if line.rc == OK and is_told and number not in stored:
+                self.refuse("guard", "an acknowledged write is gone", line)
+            if line.rc not in (OK,) + UNKNOWN and number in stored:
+                self.refuse("guard", "a refused write is there", line)
+            for hold in holds:
+                if (
+                    line.rc == OK
+                    and not hold.grant.weight
+                    and (
+                        hold.grant.token > line.token and hold.grant.ended < line.begun
+                    )
+                ):
+                    self.refuse(
+                        "guard",
+                        "a write after a later grant",
+                        hold.grant,
+                        line,
+                    )
+        last = None
+        for line in sorted(stored.values(), key=lambda line: int(line.more["write"])):
+            if last and line.token < last.token:
+                self.refuse("guard", "an older token wrote later", last, line)
+            last = line
+
+    def check_stock(self, lines):
+        orders = {}
+        for line in lines:
+            if line.verb == "sell":
+                name = line.more.get("order", str(line.number))
+                orders.setdefault(name, []).append(line)
+        sold, maybe = 0, 0
+        for sales in orders.values():
+            count = int(sales[0].more["n"])
+            if any(line.rc == OK for line in sales):
+                sold += count
+            elif any(line.rc in UNKNOWN for line in sales):
+                maybe += count
+        for line in lines:
+            if line.verb == "left":
+                gone = int(line.more["began"]) - int(line.more["n"])
+                if int(line.more["n"]) < 0 or not (sold <= gone <= sold + maybe):
+                    self.refuse(
+                        "stock",
+                        "%d are gone, %d to %d were sold" % (gone, sold, sold + maybe),
+                        line,
+                    )
+
+    def check_once(self, lines):
+        runs = [line for line in lines if line.verb == "run"]
+        done = [line for line in runs if line.rc == OK]
+        for one, other in zip(done, done[1:]):
+            self.refuse("once", "it was done twice", one, other)
+        for line in runs:
+            if line.rc == "done" and not any(
+                other.rc in (OK,) + UNKNOWN and other.begun < line.ended
+                for other in runs
+            ):
+                self.refuse("once", "done, but nobody did it", line)
+
+    def check_left(self, lines):
+        for line in lines:
+            if line.verb == "row" and any(
+                line.more.get(name, "0") != "0"
+                for name in ("held", "tickets", "shares", "rows")
+            ):
+                self.refuse("left", "something is left behind", line)
+
+    def check(self):
+        for lock, lines in self.locks.items():
+            holds = self.hold_of(lines)
+            self.check_exclusion(lock, holds)
+            self.check_tokens(holds)
+            self.check_told(holds)
+            self.check_ends(lines, holds)
+            self.check_busy(lines, holds)
+            self.check_wait(lines)
+            self.check_order(lines)
+            self.check_leader(lines, holds)
+            self.check_guard(lines, holds)
+            self.check_stock(lines)
+            self.check_once(lines)
+            self.check_left(lines)
+        return self.wrong
+
+
+def lines_of(path):
+    with open(path, encoding="utf-8") as file:
+        for number, text in enumerate(file, 1):
+            text = text.split("#")[0].strip()
+            if text:
+                yield number, text
+
+
+def check_stories(paths):
+    """Print for each story whether it was judged as its title says: one that
+    is wrong must break the property that its file is named for, and no
+    other."""
+    is_good = True
+    for path in paths:
+        name = path.split("/")[-1].split(".")[0]
+        stories = []
+        for number, text in lines_of(path):
+            if text.startswith("=="):
+                stories.append((text[2:].strip(), []))
+            else:
+                stories[-1][1].append((number, text))
+        for title, lines in stories:
+            wrong = {found for found, _ in History(lines).check()}
+            expected = {name} if title.startswith("wrong") else set()
+            good = wrong == expected
+            is_good = is_good and good
+            print("%sok - %s: %s" % ("" if good else "not ", name, title))
+            if not good:
+                print("# found: %s" % (", ".join(sorted(wrong)) or RIGHT))
+    return is_good
+
+
+def main(arguments):
+    if arguments[:1] == ["--stories"]:
+        return 0 if check_stories(arguments[1:]) else 1
+    if len(arguments) != 1:
+        sys.exit(__doc__)
+    wrong = History(list(lines_of(arguments[0]))).check()
+    for name, text in wrong[:20]:
+        print("%s: %s" % (name, text))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
