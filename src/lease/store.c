@@ -78,6 +78,11 @@ int lk_store_unshared(const struct lk_store *store, sqlock_error *err)
                     store->table.plain);
 }
 
+bool lk_store_has_tickets(const struct lk_store *store)
+{
+    return store->statements[SQLOCK_SQL_ENQUEUE].text != NULL;
+}
+
 int64_t lk_lock_number(const struct lk_store *store, const char *key)
 {
     const char *const parts[] = {store->table.quoted, store->region, key};

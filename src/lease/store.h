@@ -88,6 +88,9 @@ int lk_store_key(sqlock_registry *registry, const char *name,
  * and return ENOTSUP. */
 int lk_store_unshared(const struct lk_store *store, sqlock_error *err);
 
+/* Return whether waiters have tickets in the rows of this table. */
+bool lk_store_has_tickets(const struct lk_store *store);
+
 /* Return a number for a lock, from table, region and key. */
 int64_t lk_lock_number(const struct lk_store *store, const char *key);
 

@@ -134,7 +134,7 @@ static int refused(struct lk_acquisition *a, struct lk_part *part,
         return not_in_time(a, part, err);
     part->rc = SQLOCK_EBUSY;
     part->slot->is_contended = true;
-    return lk_row_wait_is_there(a->store) ? go_to(a, LK_ASKING)
+    return lk_store_has_tickets(a->store) ? go_to(a, LK_ASKING)
                                           : poll_row(a, err);
 }
 
@@ -212,7 +212,7 @@ static bool is_first(const struct lk_acquisition *a)
 /* Return whether to ask for a place at once, since others may wait. */
 static bool must_ask(const struct lk_acquisition *a)
 {
-    return a->count == 1 && may_wait(a) && lk_row_wait_is_there(a->store) &&
+    return a->count == 1 && may_wait(a) && lk_store_has_tickets(a->store) &&
            (a->first->slot->is_contended || is_first(a));
 }
 
@@ -418,7 +418,7 @@ static int await_poll(struct lk_acquisition *a, sqlock_error *err)
         return rc;
     if (rc < 0)
         return failed(a, rc, err);
-    if (!lk_row_wait_is_there(a->store))
+    if (!lk_store_has_tickets(a->store))
         return go_to(a, LK_ENTERING);
     a->is_rung = lk_peers_may_try(a->first->slot) &&
                  sqlock_monotonic_ns() < a->self.deadline_ns;

@@ -4,6 +4,7 @@
 #include "lock/bell.h"
 
 #include <string.h>
+#include <sys/eventfd.h>
 #include <utlist.h>
 
 #include "base/clock.h"
@@ -13,6 +14,7 @@
 #include "lease/bell.h"
 #include "lock/observer.h"
 #include "lock/registry.h"
+#include "lock/ticket.h"
 
 /* How long a bell that is not to be had is not asked for again: each time costs
  * a session that is opened in vain. */
@@ -36,7 +38,7 @@ static void wake_observers(const struct lk_bell *bell, const char *key)
     DL_FOREACH(bell->observers, observer)
     {
         if (key == NULL || strcmp(observer->key, key) == 0)
-            lk_observer_wake(observer);
+            (void)eventfd_write(observer->fd, 1);
     }
 }
 
@@ -376,7 +378,7 @@ bool lk_bell_forget(struct lk_part *part)
     part->ear.previous = NULL;
     if (part->ear.hearing == LK_HEARS_BEFORE) {
         lk_handler_unwatch(&bell->handler, part->ear.fd);
-        lk_slot_drop_session(slot);
+        lk_ticket_drop_session(slot);
     }
     part->ear.hearing = LK_HEARS_NOTHING;
     pthread_mutex_unlock(&bell->mutex);

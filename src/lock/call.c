@@ -5,21 +5,8 @@
 
 #include "base/error.h"
 #include "base/thread.h"
+#include "lock/part.h"
 #include "lock/registry.h"
-
-/* Signals the end of a call or of a renewal. */
-static pthread_cond_t has_ended = PTHREAD_COND_INITIALIZER;
-
-/* In a child process the threads that wait here are no more. */
-static void forget_parent(void)
-{
-    has_ended = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-}
-
-__attribute__((constructor)) static void watch_forks(void)
-{
-    (void)pthread_atfork(NULL, NULL, forget_parent);
-}
 
 int lk_call_unclear(sqlock_error *err)
 {
@@ -31,21 +18,13 @@ int lk_call_unclear(sqlock_error *err)
 
 /* --- waiting; the caller holds the mutex --- */
 
-static void wait_for_end(void)
-{
-    int before = lk_cancel_defer();
-
-    (void)pthread_cond_wait(&has_ended, &lk_mutex);
-    lk_cancel_allow(before);
-}
-
 bool lk_call_await_downgrade(const struct lk_slot *slot, uint64_t owner)
 {
     const struct lk_hold *hold = lk_hold_of(slot, owner);
     bool has_waited = false;
 
     while (hold != NULL && hold->is_downgrading) {
-        wait_for_end();
+        lk_renewal_await_end();
         has_waited = true;
         hold = lk_hold_of(slot, owner);
     }
@@ -55,12 +34,7 @@ bool lk_call_await_downgrade(const struct lk_slot *slot, uint64_t owner)
 void lk_call_await(const struct lk_hold *hold)
 {
     while (hold->calls > 0)
-        wait_for_end();
-}
-
-void lk_call_wake(void)
-{
-    (void)pthread_cond_broadcast(&has_ended);
+        lk_renewal_await_end();
 }
 
 /* --- beginning and ending --- */
@@ -104,7 +78,7 @@ int lk_call_begin(sqlock_lock *lock, bool is_downgrade, struct lk_hold **out,
         hold->is_downgrading = is_downgrade;
         hold->lease.has_text = hold->lease.has_text || !is_downgrade;
         while (is_downgrade && (hold->calls > 1 || lk_is_being_renewed(hold)))
-            wait_for_end();
+            lk_renewal_await_end();
         *lease = hold->lease;
         *out = hold;
     }
@@ -128,7 +102,7 @@ int lk_call_end(sqlock_lock *lock, struct lk_hold *hold, int rc,
     hold->calls--;
     if (hold->calls == 0)
         hold->is_downgrading = false;
-    lk_call_wake();
+    lk_renewal_tell_end();
     lk_wake_in_time(hold->slot);
     lk_hold_unpin(hold);
     pthread_mutex_unlock(&lk_mutex);

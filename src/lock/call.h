@@ -44,7 +44,4 @@ bool lk_call_await_downgrade(const struct lk_slot *slot, uint64_t owner);
  * The caller has a pin of the hold. */
 void lk_call_await(const struct lk_hold *hold);
 
-/* A renewal has ended: wake the downgrade that waits for it. */
-void lk_call_wake(void);
-
 #endif

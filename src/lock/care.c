@@ -86,21 +86,3 @@ void lk_care_end(struct lk_hold *hold)
     lk_care_stop(hold);
     lk_expiry_await_callback(&hold->slot->registry->expiry, hold->lock);
 }
-
-void lk_tell(sqlock_lock *lock, sqlock_event_kind kind, int64_t token, int code)
-{
-    const struct lk_slot *slot = lock->slot;
-    const struct lk_store *store = &lock->registry->store;
-    const sqlock_event event = {.kind = kind,
-                                .lock = slot->name,
-                                .key = slot->key,
-                                .token = token,
-                                .code = code};
-
-    if (code < 0)
-        lk_store_tell(store, &event, "the lock %s: %s", slot->name,
-                      sqlock_strerror(code));
-    else
-        lk_store_tell(store, &event, "the lock %s was %s", slot->name,
-                      kind == SQLOCK_EVENT_ACQUIRED ? "acquired" : "released");
-}

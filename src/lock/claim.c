@@ -14,6 +14,7 @@
 #include "lock/hold.h"
 #include "lock/peers.h"
 #include "lock/registry.h"
+#include "lock/ticket.h"
 
 void lk_clear_aside(struct lk_slot *slot, bool is_outage)
 {
@@ -89,18 +90,6 @@ static void have_session(const struct lk_acquisition *a, struct lk_slot *slot)
         slot->session = NULL;
 }
 
-/* Note that a statement with the slot's ticket was not answered. */
-static void note_late(struct lk_slot *slot)
-{
-    slot->late_until_ns = lk_after_ms(
-        lk_boottime_ns(), slot->store->options.statement_timeout_ms);
-}
-
-bool lk_ticket_is_late(const struct lk_slot *slot)
-{
-    return lk_boottime_ns() < slot->late_until_ns;
-}
-
 /* Begin a ticket: that of a claim in doubt, which is repeated; or a new one. */
 static void begin_ticket(const struct lk_acquisition *a, struct lk_slot *slot)
 {
@@ -109,7 +98,7 @@ static void begin_ticket(const struct lk_acquisition *a, struct lk_slot *slot)
     slot->late_until_ns = 0;
     if (lease->fate == LK_CLAIM_IN_DOUBT) {
         memcpy(slot->ticket, lease->client_id, sizeof slot->ticket);
-        note_late(slot);
+        lk_ticket_note_late(slot);
     } else {
         lk_store_client_id(a->store, a->first->marked_as, slot->ticket);
     }
@@ -148,7 +137,7 @@ static void note_session(struct lk_acquisition *a,
 {
     if (session != NULL && (a->batch.session == NULL || lk_is_outage(rc) ||
                             rc == SQLOCK_EREADONLY))
-        lk_slot_drop_session(a->first->slot);
+        lk_ticket_drop_session(a->first->slot);
     a->batch.session = NULL;
 }
 
@@ -178,7 +167,7 @@ static void copy_back(const struct lk_acquisition *a, int rc)
 
         part->lease = a->batch.items[i].lease;
         if (part->lease.fate != LK_CLAIM_ANSWERED && is_of_ticket(part))
-            note_late(part->slot);
+            lk_ticket_note_late(part->slot);
         if (was_late && part->lease.fate == LK_CLAIM_ANSWERED) {
             part->lease.fate = LK_CLAIM_LATE;
             lk_lease_cap(&part->lease, a->options.ttl_ms);
@@ -190,23 +179,9 @@ static void copy_back(const struct lk_acquisition *a, int rc)
     }
 }
 
-void lk_claim_keep_session(struct lk_part *part)
-{
-    struct lk_slot *slot = part->slot;
-
-    slot->ticket[0] = '\0';
-    if (slot->session == NULL)
-        return;
-    part->lease.place.connection = slot->session;
-    lk_pool_keep(&slot->store->db.waiting, slot->session);
-    slot->session = NULL;
-    if (part->lease.weight > 0)
-        (void)lk_place_end(slot->store, &part->lease.place, false, false);
-}
-
 static void keep(struct lk_acquisition *a, struct lk_part *part)
 {
-    lk_claim_keep_session(part);
+    lk_ticket_becomes_lease(part);
     lk_kept_add(a, part);
 }
 
@@ -278,7 +253,7 @@ static int undo_grants(struct lk_acquisition *a, const struct lk_part *taken,
             continue;
         if (is_of_ticket(part)) {
             (void)lk_bell_forget(part);
-            lk_claim_keep_session(part);
+            lk_ticket_becomes_lease(part);
         }
         granted.items[granted.count++] =
             (struct lk_item){.lease = part->lease, .owner = part};
@@ -521,7 +496,7 @@ void lk_claim_note_contention(const struct lk_acquisition *a)
             continue;
         slot->is_contended = part->lease.is_contended || a->is_rung;
         part->lease.is_unqueued = !slot->is_contended && part->weight == 0 &&
-                                  lk_row_wait_is_there(a->store);
+                                  lk_store_has_tickets(a->store);
         lk_peers_granted(part, is_turn(a, part));
         part->lease.queue = NULL;
     }
@@ -532,10 +507,10 @@ void lk_claim_hold(struct lk_acquisition *a)
     for (size_t i = 0; i < a->batch.count; i++) {
         struct lk_part *part = a->batch.items[i].owner;
 
-        lk_claim_keep_session(part);
+        lk_ticket_becomes_lease(part);
         part->is_kept = false;
         pthread_mutex_lock(&lk_mutex);
-        lk_hold_begin(part, &part->lease);
+        lk_slot_grant(part, &part->lease);
         pthread_mutex_unlock(&lk_mutex);
     }
 }

@@ -15,10 +15,6 @@ void lk_claim_collect(struct lk_acquisition *a);
  * refused, it gets a ticket in the row. */
 void lk_claim_collect_first(struct lk_acquisition *a);
 
-/* Return whether a statement with the slot's ticket may arrive yet that was not
- * answered. */
-bool lk_ticket_is_late(const struct lk_slot *slot);
-
 /* Give up the bell of leases that were set aside (hold.h), before the part that
  * has the turn claims the row or gives the turn up.  That may take a round
  * trip, so it is not done where a request begins; is_outage: the session ends
@@ -41,11 +37,6 @@ void lk_claim_look(struct lk_acquisition *a, bool may_read);
 
 /* Note at each granted lock whether other processes wait for it. */
 void lk_claim_note_contention(const struct lk_acquisition *a);
-
-/* Let the lease have the session with the bell of its ticket, which it gives up
- * with its release.  A share gives it up at once: those behind would wait for
- * it, although they may share the lock. */
-void lk_claim_keep_session(struct lk_part *part);
 
 /* Return whether the claim got each lease as its part wants it: not alone, for
  * services that are not to have it any more, what is to be shared. */

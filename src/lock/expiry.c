@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "lock/hold.h"
+#include "lock/part.h"
 #include "lock/registry.h"
 #include "sqlock/async.h"
 
@@ -26,14 +27,6 @@ static void raise_lost_fd(sqlock_lock *lock)
 
     if (lock->lost_fd >= 0)
         (void)!write(lock->lost_fd, &one, sizeof one);
-}
-
-void lk_lost_fd_clear(sqlock_lock *lock)
-{
-    uint64_t count;
-
-    if (lock->lost_fd >= 0)
-        (void)!read(lock->lost_fd, &count, sizeof count);
 }
 
 void lk_expiry_add(struct lk_expiry *expiry, struct lk_hold *hold)

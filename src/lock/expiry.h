@@ -51,7 +51,4 @@ void lk_expiry_note_wait(struct lk_expiry *expiry);
 void lk_expiry_await_callback(struct lk_expiry *expiry,
                               const struct sqlock_lock *lock);
 
-/* Make the handle's descriptor, if it has one, unreadable. */
-void lk_lost_fd_clear(struct sqlock_lock *lock);
-
 #endif

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "lock/call.h"
+#include "lock/part.h"
 #include "lock/release.h"
 
 int lk_guarded_store(const sqlock_lock *lock, struct lk_store **out,

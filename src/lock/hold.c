@@ -7,15 +7,11 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <utlist.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/owner.h"
-#include "lease/sharer.h"
-#include "lock/call.h"
-#include "lock/expiry.h"
-#include "lock/peers.h"
 #include "lock/registry.h"
 
 /* The states that may follow each state. */
@@ -130,24 +126,25 @@ int64_t lk_remaining_ns(const struct lk_hold *hold)
  * the lease cannot be set aside untold. */
 static void begin_to_tell(struct lk_hold *hold)
 {
+    uint64_t count;
+
     if (hold->is_left_behind) {
         hold->asked.on_lost = NULL;
         return;
     }
-    lk_lost_fd_clear(hold->lock);
+    if (hold->lock->lost_fd >= 0) /* not readable for this lease yet */
+        (void)!read(hold->lock->lost_fd, &count, sizeof count);
     hold->is_to_be_told =
         hold->asked.on_lost != NULL || hold->lock->lost_fd >= 0;
 }
 
-/* As lk_hold_begin(), but let no next part of the FIFO begin. */
-static void begin(struct lk_part *part, const struct lk_lease *lease)
+void lk_hold_begin(struct lk_part *part, const struct lk_lease *lease)
 {
     struct lk_hold *hold = part->hold;
     struct lk_slot *slot = part->slot;
 
     part->hold = NULL;
     part->grant = ++slot->grants;
-    lk_part_holds(part);
     hold->slot = slot;
     slot->references++;
     hold->lock = part->lock;
@@ -162,19 +159,6 @@ static void begin(struct lk_part *part, const struct lk_lease *lease)
     hold->acquired_boot_ns = lk_boottime_ns();
     go_to(hold, LK_HOLD_HELD);
     DL_PREPEND2(slot->holds, hold, previous, next);
-}
-
-void lk_hold_begin(struct lk_part *part, const struct lk_lease *lease)
-{
-    struct lk_slot *slot = part->slot;
-
-    begin(part, lease);
-    slot->joined = 0;
-    if (lease->weight > 0)
-        lk_pass_turn(slot);
-    lk_wake_in_time(slot); /* this lease may be shorter than the last one */
-    if (slot->store->options.ownership == SQLOCK_OWNED_BY_REGISTRY)
-        lk_let_all_in(slot);
 }
 
 void lk_hold_begin_release(struct lk_hold *hold)
@@ -221,87 +205,6 @@ bool lk_is_same_lease(const struct lk_hold *a, const struct lk_hold *b)
 {
     return a->slot == b->slot &&
            strcmp(a->lease.client_id, b->lease.client_id) == 0;
-}
-
-/* Return whether the hold is one whose share a reader may join. */
-static bool is_open(const struct lk_hold *hold)
-{
-    return hold->state == LK_HOLD_HELD && hold->lease.weight == 1 &&
-           hold->lease.permits == LK_NO_LIMIT && !hold->is_left_behind &&
-           !hold->is_closed && lk_remaining_ns(hold) > 0;
-}
-
-/* Return whether what is left of the lease is enough for the part: a holder
- * that asked for a TTL gets most of it. */
-static bool lasts(const struct lk_hold *hold, const struct lk_part *part)
-{
-    const sqlock_acquire_options *wanted = part->waiter->options;
-    int64_t now_ns = lk_boottime_ns();
-    int64_t all_ns =
-        lk_believe_until(part->slot->store, now_ns, wanted->ttl_ms) - now_ns;
-
-    return lk_remaining_ns(hold) >=
-           (wanted->auto_renew ? all_ns / 2 : all_ns - all_ns / 8);
-}
-
-/* Return the hold whose share the part may join; NULL: none. */
-static const struct lk_hold *joinable(const struct lk_part *part)
-{
-    const struct lk_slot *slot = part->slot;
-    const struct lk_hold *best = NULL;
-    const struct lk_hold *hold;
-
-    if (!part->may_join || slot->is_asked ||
-        slot->joined >= slot->store->options.handoff_limit ||
-        lk_peers_are_due(slot))
-        return NULL;
-    DL_FOREACH(slot->holds, hold)
-    {
-        if (is_open(hold) && (best == NULL || hold->lease.deadline_boot_ns >
-                                                  best->lease.deadline_boot_ns))
-            best = hold;
-    }
-    return best != NULL && lasts(best, part) ? best : NULL;
-}
-
-bool lk_join(struct lk_part *part)
-{
-    const struct lk_hold *hold = joinable(part);
-    struct lk_slot *slot = part->slot;
-    struct lk_lease lease;
-
-    if (hold == NULL)
-        return false;
-    lease = hold->lease;
-    lease.place = (struct lk_place){0};
-    lease.ttl_ms = lk_capped_ms(&lease, part->waiter->options->ttl_ms);
-    lease.deadline_boot_ns = lk_sooner(
-        lease.deadline_boot_ns,
-        lk_believe_until(slot->store, lk_boottime_ns(), lease.ttl_ms));
-    slot->joined++;
-    part->asks = slot->joined == slot->store->options.handoff_limit;
-    slot->is_asked = part->asks;
-    begin(part, &lease);
-    return true;
-}
-
-void lk_joined(struct lk_part *part, bool is_alone)
-{
-    struct lk_slot *slot = part->slot;
-    const struct lk_hold *own = lk_hold_by_grant(slot, part->grant);
-    struct lk_hold *hold;
-
-    part->asks = false;
-    slot->is_asked = false;
-    if (is_alone)
-        slot->joined = 0;
-    DL_FOREACH(slot->holds, hold)
-    {
-        if (!is_alone && own != NULL && lk_is_same_lease(hold, own))
-            hold->is_closed = true;
-    }
-    if (slot->turn == NULL && lk_present(slot) == NULL)
-        lk_pass_turn(slot);
 }
 
 bool lk_is_joined(const struct lk_hold *hold)
@@ -374,197 +277,6 @@ struct lk_place lk_place_aside(struct lk_slot *slot)
         }
     }
     return place;
-}
-
-/* --- renewals --- */
-
-/* Return the TTL that the row needs for the readers of this process who rely on
- * its share: for the whole TTL of those who are renewed with it. */
-static uint32_t row_ttl_ms(const struct lk_hold *hold, uint32_t ttl_ms)
-{
-    const sqlock_options *options = &hold->slot->store->options;
-    const struct lk_hold *other;
-
-    DL_FOREACH(hold->slot->holds, other)
-    {
-        int64_t left_ns = lk_remaining_ns(other);
-        uint32_t needed_ms = other->lease.ttl_ms;
-
-        if (other == hold || left_ns == 0 || !lk_is_same_lease(other, hold))
-            continue;
-        if (!other->renewing.is_listed)
-            needed_ms = (uint32_t)(left_ns / LK_NS_PER_MS) + 1 +
-                        lk_margin_ms(options, needed_ms);
-        if (needed_ms > ttl_ms)
-            ttl_ms = needed_ms;
-    }
-    return ttl_ms;
-}
-
-void lk_renewal_begin(struct lk_hold *hold, struct lk_renewal *renewal,
-                      uint32_t ttl_ms)
-{
-    struct lk_slot *slot = hold->slot;
-    struct lk_renewal *other;
-
-    hold->pins++;
-    renewal->hold = hold;
-    renewal->ttl_ms = ttl_ms;
-    renewal->old_ttl_ms = hold->lease.ttl_ms;
-    renewal->row_ttl_ms = row_ttl_ms(hold, ttl_ms);
-    renewal->until_ns =
-        lk_believe_until(slot->store, lk_boottime_ns(), renewal->row_ttl_ms);
-    renewal->others_ns = LK_NEVER;
-    DL_FOREACH(slot->renewals, other)
-    {
-        if (!lk_is_same_lease(other->hold, hold))
-            continue;
-        other->others_ns = lk_sooner(other->others_ns, renewal->until_ns);
-        renewal->others_ns = lk_sooner(renewal->others_ns, other->until_ns);
-    }
-    DL_APPEND2(slot->renewals, renewal, previous, next);
-    hold->lease.deadline_boot_ns =
-        lk_sooner(hold->lease.deadline_boot_ns, renewal->until_ns);
-    lk_wake_in_time(slot);
-}
-
-uint32_t lk_shortest_ttl_ms(const struct lk_hold *hold)
-{
-    uint32_t shortest = hold->lease.ttl_ms;
-    const struct lk_renewal *renewal;
-
-    DL_FOREACH(hold->slot->renewals, renewal)
-    {
-        if (renewal->hold == hold && renewal->ttl_ms < shortest)
-            shortest = renewal->ttl_ms;
-    }
-    return shortest;
-}
-
-bool lk_is_being_renewed(const struct lk_hold *hold)
-{
-    const struct lk_renewal *renewal;
-
-    DL_FOREACH(hold->slot->renewals, renewal)
-    {
-        if (renewal->hold == hold)
-            return true;
-    }
-    return false;
-}
-
-/* Limit TTL and deadline, because a statement about the lease has got no answer
- * and may still arrive.  Its TTL is cap_ms (0: there is none), and it was last
- * sent at sent_boot_ns. */
-static void cap(struct lk_hold *hold, uint32_t cap_ms, int64_t sent_boot_ns)
-{
-    int64_t latest;
-
-    if (cap_ms == 0)
-        return;
-    lk_lease_cap(&hold->lease, cap_ms);
-    latest =
-        lk_believe_until(hold->slot->store, sent_boot_ns, hold->lease.cap_ms);
-    hold->lease.deadline_boot_ns =
-        lk_sooner(hold->lease.deadline_boot_ns, latest);
-}
-
-/* Set the deadline after a renewal.  If no other renewal overlapped, the
- * deadline in the copy of the lease is right, even if nothing was changed.  If
- * others did, only a success counts, limited by what the others allow. */
-static void believe(struct lk_hold *hold, const struct lk_renewal *renewal,
-                    const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
-{
-    uint32_t ttl_ms =
-        lease->ttl_ms < renewal->ttl_ms ? lease->ttl_ms : renewal->ttl_ms;
-    int64_t until_ns = lk_sooner(lease->deadline_boot_ns, renewal->others_ns);
-
-    if (rc == 0 && renewal->row_ttl_ms > ttl_ms)
-        until_ns = lk_sooner(until_ns, lk_believe_until(hold->slot->store,
-                                                        sent_boot_ns, ttl_ms));
-    if (rc == 0 || renewal->others_ns == LK_NEVER)
-        hold->lease.deadline_boot_ns = until_ns;
-    if (rc == 0 && ttl_ms != renewal->old_ttl_ms)
-        hold->lease.ttl_ms = ttl_ms;
-}
-
-void lk_renewal_ride(struct lk_hold *hold, const struct lk_renewal *renewal,
-                     const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
-{
-    int64_t until_ns = lk_sooner(
-        lk_sooner(renewal->others_ns, lease->deadline_boot_ns),
-        lk_believe_until(hold->slot->store, sent_boot_ns, hold->lease.ttl_ms));
-
-    if (rc < 0 || lk_remaining_ns(hold) == 0)
-        return;
-    hold->lease.deadline_boot_ns =
-        lk_later(hold->lease.deadline_boot_ns, until_ns);
-    lk_count(&hold->slot->store->db.stats, LK_COUNT_RENEWED);
-}
-
-/* The renewal found that a downgrade without an answer was carried out. */
-static void become_share(struct lk_hold *hold, const struct lk_lease *lease)
-{
-    hold->lease.weight = lease->weight;
-    hold->lease.may_be_share = false;
-    lk_pass_turn(hold->slot);
-}
-
-/* Note what became of a renewal of a lease that is still held. */
-static void settle(struct lk_hold *hold, const struct lk_renewal *renewal,
-                   const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
-{
-    if (hold->lost == 0)
-        believe(hold, renewal, lease, rc, sent_boot_ns);
-    if (lease->weight > 0 && !lk_is_share(hold))
-        become_share(hold, lease);
-    if (rc == 0)
-        hold->lease.may_be_share = lease->may_be_share;
-    if (rc == 0 && hold->lost == 0 && lk_remaining_ns(hold) > 0)
-        lk_count(&hold->slot->store->db.stats, LK_COUNT_RENEWED);
-}
-
-/* Note for each who has the lease that is renewed what limits it: a statement
- * without an answer, or its end. */
-static void limit(struct lk_hold *hold, const struct lk_lease *lease, int rc,
-                  int64_t sent_boot_ns)
-{
-    if (hold->state != LK_HOLD_HELD)
-        return;
-    if (sent_boot_ns != 0)
-        cap(hold, lease->cap_ms, sent_boot_ns);
-    /* A renewal that overlapped may have got no answer. */
-    cap(hold, hold->lease.cap_ms, lk_boottime_ns());
-    if ((rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED) &&
-        hold->lost != SQLOCK_ELOST)
-        (void)lk_lose(hold, rc);
-    /* The answer may come when the lease is over already. */
-    else if (rc == 0 && lk_remaining_ns(hold) == 0 && hold->lost == 0)
-        (void)lk_lose(hold, SQLOCK_EEXPIRED);
-}
-
-int lk_renewal_end(struct lk_hold *hold, struct lk_renewal *renewal,
-                   const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
-{
-    struct lk_slot *slot = hold->slot;
-    struct lk_hold *other;
-
-    DL_DELETE2(slot->renewals, renewal, previous, next);
-    if (hold->state == LK_HOLD_HELD)
-        settle(hold, renewal, lease, rc, sent_boot_ns);
-    limit(hold, lease, rc, sent_boot_ns);
-    DL_FOREACH(slot->holds, other)
-    {
-        if (other != hold && lk_is_same_lease(other, hold))
-            limit(other, lease, rc, sent_boot_ns);
-    }
-    if (hold->is_downgrading)
-        lk_call_wake();
-    if (rc == 0)
-        rc = hold->lost;
-    lk_wake_in_time(slot);
-    lk_hold_unpin(hold);
-    return rc;
 }
 
 int lk_not_owner(sqlock_error *err)

@@ -14,6 +14,7 @@
 #ifndef LK_HOLD_H
 #define LK_HOLD_H
 
+#include "lock/renewal.h"
 #include "lock/slot.h"
 
 enum lk_hold_state {
@@ -25,26 +26,6 @@ enum lk_hold_state {
     /* the lease is over and the owner has not released it */
     LK_HOLD_ASIDE,
     LK_HOLD_OVER /* not in the slot any more */
-};
-
-/* A renewal under way.  A thread, the renewer and, where the registry is the
- * owner, other threads may renew a lease at the same time, each with a TTL of
- * its own.  The row gets the end of the renewal that the database carries out
- * last; this process does not see which one that is, since answers arrive in
- * any order.  A renewal that overlaps with others therefore sets no later
- * deadline than those allow. */
-struct lk_renewal {
-    struct lk_renewal *next, *previous; /* of the slot */
-    struct lk_hold *hold;
-    uint32_t ttl_ms, old_ttl_ms;
-    /* what is asked for the row: more than ttl_ms where others of this process
-     * rely on the same share for longer */
-    uint32_t row_ttl_ms;
-    /* the row lasts at least until then, whenever the renewal is carried out;
-     * CLOCK_BOOTTIME */
-    int64_t until_ns;
-    /* the earliest until_ns of the renewals that overlap; LK_NEVER: none */
-    int64_t others_ns;
 };
 
 /* The mutex guards all fields. */
@@ -132,8 +113,7 @@ int64_t lk_remaining_ns(const struct lk_hold *hold);
  * Return that code. */
 int lk_lose(struct lk_hold *hold, int code);
 
-/* Make the part the holder of a lease that was claimed for it or handed off to
- * it.  The lease is copied. */
+/* Make a hold of the part's lease, which is copied. */
 void lk_hold_begin(struct lk_part *part, const struct lk_lease *lease);
 
 /* Take the hold out of its slot: it is over. */
@@ -147,18 +127,8 @@ void lk_hold_unpin(struct lk_hold *hold);
 
 /* --- readers of this process, which share a share --- */
 
-/* Let the part, before which no other part waits, join a share of this
- * process, if that may be; then it is a holder.  While it is not known whether
- * anybody waits in another process, at most handoff_limit join in a row; the
- * last of them has `asks` set, and calls lk_joined() with the answer, before
- * which no other part begins.  A reader relies on the share for its own TTL at
- * most, and joins if 7/8 of that are left; or half of it, where its lease is
- * renewed. */
-bool lk_join(struct lk_part *part);
-
-/* Note the answer to whether others wait (or that there is none), and let the
- * next part begin. */
-void lk_joined(struct lk_part *part, bool is_alone);
+/* Return whether the holds have the same lease: they are one, or readers. */
+bool lk_is_same_lease(const struct lk_hold *a, const struct lk_hold *b);
 
 /* Return whether another holder relies on the share of the hold: then its
  * release is none of the row. */
@@ -186,37 +156,6 @@ void lk_set_aside(struct lk_slot *slot);
 /* Take the bell's session from the leases that were set aside; the part that
  * has the turn gives it up before it claims the lock or gives up the turn. */
 struct lk_place lk_place_aside(struct lk_slot *slot);
-
-/* --- renewals --- */
-
-/* Begin to renew the lease for that TTL, and pin the hold.  A copy of the lease
- * is sent then, for renewal->row_ttl_ms.  The deadline may become earlier. */
-void lk_renewal_begin(struct lk_hold *hold, struct lk_renewal *renewal,
-                      uint32_t ttl_ms);
-
-/* Return whether the holds have the same lease: they are one, or readers. */
-bool lk_is_same_lease(const struct lk_hold *a, const struct lk_hold *b);
-
-/* Before its end let the renewal, which came to rc, be that of another reader
- * of the share, too; but no longer than the lease that it has renewed: the
- * reader may have come, or have asked for more, since it was sent. */
-void lk_renewal_ride(struct lk_hold *hold, const struct lk_renewal *renewal,
-                     const struct lk_lease *lease, int rc,
-                     int64_t sent_boot_ns);
-
-/* Return whether a renewal of the hold is under way. */
-bool lk_is_being_renewed(const struct lk_hold *hold);
-
-/* Return the shortest TTL that the lease has or is being renewed for. */
-uint32_t lk_shortest_ttl_ms(const struct lk_hold *hold);
-
-/* End the renewal, and unpin the hold.  `lease` and rc are those of the item
- * that was given to lk_batch_renew(), and sent_boot_ns is when its last
- * statement was sent (0: none was).  Return rc; or ELOST or EEXPIRED if the
- * database renewed a lease that is over: it was given up meanwhile, or the
- * answer came too late. */
-int lk_renewal_end(struct lk_hold *hold, struct lk_renewal *renewal,
-                   const struct lk_lease *lease, int rc, int64_t sent_boot_ns);
 
 /* Find the hold of that owner, and whether it may use its lease: to renew or
  * guard it, to publish a text, to downgrade it or take it over.  *out is the

@@ -10,7 +10,6 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "base/callback.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/owner.h"
@@ -19,36 +18,6 @@
 #include "lock/hold.h"
 #include "lock/registry.h"
 #include "sqlock/lease.h"
-
-int lk_lock_ours(const sqlock_lock *lock, sqlock_error *err)
-{
-    if (lock == NULL)
-        return lk_error_null(err, "lock");
-    return lk_store_ours(&lock->registry->store, err);
-}
-
-int lk_lock_check(const sqlock_lock *lock, sqlock_error *err)
-{
-    int rc = lk_lock_ours(lock, err);
-
-    if (rc == 0)
-        rc = lk_store_check(&lock->registry->store, err);
-    if (rc == 0 && lk_callback_of_lock(lock))
-        rc = lk_error(err, SQLOCK_EINUSE,
-                      "on_lost of this lock runs in this thread: use the lock "
-                      "after it has returned");
-    return rc;
-}
-
-uint64_t lk_caller(const sqlock_lock *lock)
-{
-    return lock->owner != 0 ? lock->owner : lk_thread_id();
-}
-
-bool lk_is_shared(const sqlock_registry *registry)
-{
-    return registry->store.options.ownership != SQLOCK_OWNED_BY_HANDLE;
-}
 
 /* The caller of the functions down to sqlock_obtain() holds the mutex. */
 
@@ -141,6 +110,52 @@ void lk_lock_unpin(sqlock_lock *lock)
         lk_lock_free(lock);
 }
 
+static bool is_one_of(uint64_t wanted, uint64_t owner)
+{
+    return wanted == 0 || wanted == owner;
+}
+
+/* Return whether an acquisition of that owner (0: any) is under way. */
+static bool is_wanted(const struct lk_slot *slot, uint64_t owner)
+{
+    const struct lk_part *part;
+
+    DL_FOREACH2(slot->parts, part, next)
+    {
+        if (is_one_of(owner, part->owner) && !part->waiter->is_abandoned)
+            return true;
+    }
+    return false;
+}
+
+/* Return whether that owner (0: any) holds or releases the lock, or may come
+ * back to release a lease that is over: a thread that has ended does not. */
+static bool is_kept(const struct lk_slot *slot, uint64_t owner)
+{
+    const struct lk_hold *hold;
+
+    DL_FOREACH(slot->holds, hold)
+    {
+        bool is_present = hold->state != LK_HOLD_ASIDE;
+
+        if (hold->is_left_behind || !is_one_of(owner, hold->owner) ||
+            (is_present && slot->turn != NULL && !lk_is_share(hold)))
+            continue;
+        if (!lk_has_ended(hold->owner) ||
+            (is_present && !lk_hold_is_overdue(hold)))
+            return true;
+    }
+    return false;
+}
+
+/* Return whether that owner (0: any) holds the lock, is acquiring or releasing
+ * it, or may still release a lease of it that is over.  Abandoned requests do
+ * not count. */
+static bool is_in_use(const struct lk_slot *slot, uint64_t owner)
+{
+    return is_wanted(slot, owner) || is_kept(slot, owner);
+}
+
 /* Take the bell's session from the lease of a thread that has ended: one at
  * most, since the next claim of the lock gives up that of the last one. */
 static struct lk_place take_place(const sqlock_lock *lock)
@@ -195,7 +210,7 @@ int sqlock_drop(sqlock_lock *lock, sqlock_error *err)
     pthread_mutex_lock(&lk_mutex);
     if (lock->references > 1) {
         lock->references--;
-    } else if (lk_slot_is_in_use(lock->slot, lock->owner)) {
+    } else if (is_in_use(lock->slot, lock->owner)) {
         rc = lk_error(err, SQLOCK_EINUSE,
                       "this is the last reference to a lock that is held or "
                       "waited for: release it first");

@@ -67,11 +67,6 @@ bool lk_observer_hears(struct lk_observer *observer)
         return false;
     }
     if (is_late)
-        lk_observer_wake(observer);
+        (void)eventfd_write(observer->fd, 1);
     return true;
-}
-
-void lk_observer_wake(const struct lk_observer *observer)
-{
-    (void)eventfd_write(observer->fd, 1);
 }

@@ -34,7 +34,4 @@ void lk_observer_expect(struct lk_observer *observer);
  * is not yet so; then the descriptor is readable at once. */
 bool lk_observer_hears(struct lk_observer *observer);
 
-/* Make the descriptor readable; from any thread. */
-void lk_observer_wake(const struct lk_observer *observer);
-
 #endif

@@ -12,8 +12,8 @@
 #include "lease/arguments.h"
 #include "lease/options.h"
 #include "lease/ticket.h"
-#include "lock/claim.h"
-#include "lock/row_wait.h"
+#include "lock/part.h"
+#include "lock/ticket.h"
 
 /* JdbcLockRegistry's default pause between two attempts, plus the time of an
  * attempt: how long the row is open.  RELEASE_TO_PEERS has it, too. */
@@ -257,7 +257,7 @@ int64_t lk_peers_look(struct lk_slot *slot, const struct lk_row *row)
     int64_t open_us =
         row->acquired_at_us - (row->expires_at_us - row->remaining_us);
 
-    if (!lk_row_wait_is_there(slot->store)) /* we poll as services do */
+    if (!lk_store_has_tickets(slot->store)) /* we poll as services do */
         return left_ns;
     if (lk_row_is_of_peer(slot->store, row))
         look_at_turn(peers, row);
@@ -421,7 +421,7 @@ int lk_peers_open(struct lk_part *part, sqlock_error *err)
     struct lk_item item;
     int rc;
 
-    lk_claim_keep_session(part);
+    lk_ticket_becomes_lease(part);
     lk_store_client_id(store, part->marked_as, slot->ticket);
     slot->late_until_ns = 0;
     slot->place = -1;

@@ -71,6 +71,16 @@ struct sqlock_lock {
     int lost_fd;   /* -1: never requested */
 };
 
+/* Find or create the slot of a key, and add a reference.  `key` has
+ * SQLOCK_KEY_SIZE bytes; a new slot copies key and name.  NULL: out of memory.
+ * The caller holds the mutex. */
+struct lk_slot *lk_slot_of(sqlock_registry *registry, const char *key,
+                           const char *name);
+
+/* Drop a reference; the last one frees the slot.  The caller holds the
+ * mutex. */
+void lk_slot_drop(struct lk_slot *slot);
+
 /* Check a handle that the application has given.  Return 0, EINVAL if it is
  * NULL, EFORK in a child process, or EINUSE in a callback that must not use the
  * lock.  lk_lock_ours(), for queries, does not look at callbacks. */

@@ -208,7 +208,7 @@ static void pass_on(struct lk_hold *old, struct lk_part *next,
     lk_hold_end(old);
     if (given != NULL) {
         lk_count(&slot->store->db.stats, LK_COUNT_HANDED_OFF);
-        lk_hold_begin(next, given);
+        lk_slot_grant(next, given);
     } else {
         lk_pass_turn(slot);
     }

@@ -17,6 +17,7 @@
 #include "base/owner.h"
 #include "lease/batch.h"
 #include "lock/hold.h"
+#include "lock/part.h"
 #include "lock/registry.h"
 
 /* A renewal that failed or was passed over is tried again after the period

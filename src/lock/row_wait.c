@@ -19,9 +19,10 @@
 #include "lease/pass_on.h"
 #include "lease/sharer.h"
 #include "lease/ticket.h"
-#include "lock/claim.h"
+#include "lock/part.h"
 #include "lock/peers.h"
 #include "lock/registry.h"
+#include "lock/ticket.h"
 
 /* How often to look whether permits are left that nobody is rung for. */
 #define PERMITS_MS 5000
@@ -33,11 +34,6 @@
 
 /* How often one that does not wait looks whether a row is over. */
 #define LOOK_MS 500
-
-bool lk_row_wait_is_there(const struct lk_store *store)
-{
-    return store->statements[SQLOCK_SQL_ENQUEUE].text != NULL;
-}
 
 /* Return when the ticket may take the row if nobody rings. */
 static int64_t own_time(const struct lk_row *row)
@@ -112,7 +108,7 @@ void lk_row_wait_look(struct lk_part *part)
     struct lk_slot *slot = part->slot;
     int64_t now = sqlock_monotonic_ns();
 
-    if (!lk_row_wait_is_there(slot->store) || now < slot->look_ns)
+    if (!lk_store_has_tickets(slot->store) || now < slot->look_ns)
         return;
     slot->look_ns = lk_after_ms(now, LOOK_MS);
     (void)lk_row_pass_on(slot->store, slot->key);
@@ -143,7 +139,7 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
     plan_look(wait, row);
     may_services_come = lk_peers_refused(part, row);
     if (!has_bell)
-        lk_slot_drop_session(part->slot);
+        lk_ticket_drop_session(part->slot);
     if (!has_bell || row->place < 0 || may_services_come)
         return LK_ROW_WAIT_POLL;
     /* Of sharers nobody has a bell; whoever has a ticket has one. */
@@ -161,7 +157,7 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
     *until_ns = lk_sooner(*until_ns, lk_peers_until_ns(part->slot));
     rc = lk_bell_hear(part, before, *until_ns, &is_late, NULL);
     if (rc < 0) {
-        lk_slot_drop_session(part->slot);
+        lk_ticket_drop_session(part->slot);
         return LK_ROW_WAIT_POLL;
     }
     if (is_late)
@@ -210,7 +206,7 @@ static void leave(struct lk_slot *slot, bool is_outage)
     lk_peers_end_wait(slot);
     lk_resolver_leave(slot->store, slot->key, slot->ticket, is_outage);
     slot->ticket[0] = '\0';
-    lk_slot_drop_session(slot);
+    lk_ticket_drop_session(slot);
 }
 
 bool lk_row_wait_ends(struct lk_part *part)

@@ -26,9 +26,6 @@ struct lk_row_wait {
     char before[SQLOCK_KEY_SIZE]; /* whose bell was waited for last */
 };
 
-/* Return whether waiters have tickets in the rows of this table. */
-bool lk_row_wait_is_there(const struct lk_store *store);
-
 /* Pass the row of a refused claim on, if that is not the first and the row is
  * over; of a row that is shared call those before it now and then.  Return
  * whether to claim again at once. */

@@ -1,23 +1,20 @@
 /*
- * slot.c - the table of slots, and the FIFO of each: enter it, wait for the
- * turn, leave it (slot.h).  No I/O in here.
+ * slot.c - turns: enter a slot, wait in its FIFO, leave it, hold (slot.h).  No
+ * I/O in here.
  */
 #include "lock/slot.h"
 
-#include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/owner.h"
 #include "base/thread.h"
 #include "lock/deadlock.h"
 #include "lock/hold.h"
+#include "lock/part.h"
 #include "lock/peers.h"
 #include "lock/registry.h"
-#include "lock/unqueued.h"
 
 pthread_mutex_t lk_mutex = PTHREAD_MUTEX_INITIALIZER;
 LK_FREE_IN_CHILD(lk_mutex)
@@ -29,190 +26,17 @@ LK_FREE_IN_CHILD(lk_mutex)
 /* The caller of each function down to the interface of turns holds the
  * mutex. */
 
-/* --- the table --- */
-
-static void free_slot(struct lk_slot *slot)
-{
-    assert(slot->session == NULL);
-    free(slot->name);
-    free(slot->peers.queue);
-    free(slot);
-}
-
-static struct lk_slot *new_slot(sqlock_registry *registry, const char *key,
-                                const char *name)
-{
-    struct lk_slot *slot = calloc(1, sizeof *slot);
-
-    if (slot == NULL)
-        return NULL;
-    slot->registry = registry;
-    slot->store = &registry->store;
-    memcpy(slot->key, key, sizeof slot->key);
-    slot->name = strdup(name);
-    if (slot->name != NULL)
-        HASH_ADD_STR(registry->slots, key, slot);
-    if (slot->name == NULL || slot->hh.tbl == NULL) {
-        free_slot(slot);
-        return NULL;
-    }
-    slot->is_unqueued = lk_unqueued_take(registry, key);
-    return slot;
-}
-
-struct lk_slot *lk_slot_of(sqlock_registry *registry, const char *key,
-                           const char *name)
-{
-    struct lk_slot *slot;
-
-    HASH_FIND_STR(registry->slots, key, slot);
-    if (slot == NULL)
-        slot = new_slot(registry, key, name);
-    if (slot != NULL)
-        slot->references++;
-    return slot;
-}
-
-void lk_slot_drop(struct lk_slot *slot)
-{
-    if (--slot->references > 0)
-        return;
-    if (slot->is_unqueued)
-        lk_unqueued_note(slot->registry, slot->key);
-    HASH_DEL(slot->registry->slots, slot);
-    free_slot(slot);
-}
-
-static bool is_one_of(uint64_t wanted, uint64_t owner)
-{
-    return wanted == 0 || wanted == owner;
-}
-
-/* Return whether an acquisition of that owner (0: any) is under way. */
-static bool is_wanted(const struct lk_slot *slot, uint64_t owner)
-{
-    const struct lk_part *part;
-
-    DL_FOREACH2(slot->parts, part, next)
-    {
-        if (is_one_of(owner, part->owner) && !part->waiter->is_abandoned)
-            return true;
-    }
-    return false;
-}
-
-/* Return whether that owner (0: any) holds or releases the lock, or may come
- * back to release a lease that is over: a thread that has ended does not. */
-static bool is_kept(const struct lk_slot *slot, uint64_t owner)
-{
-    const struct lk_hold *hold;
-
-    DL_FOREACH(slot->holds, hold)
-    {
-        bool is_present = hold->state != LK_HOLD_ASIDE;
-
-        if (hold->is_left_behind || !is_one_of(owner, hold->owner) ||
-            (is_present && slot->turn != NULL && !lk_is_share(hold)))
-            continue;
-        if (!lk_has_ended(hold->owner) ||
-            (is_present && !lk_hold_is_overdue(hold)))
-            return true;
-    }
-    return false;
-}
-
-bool lk_slot_is_in_use(const struct lk_slot *slot, uint64_t owner)
-{
-    return is_wanted(slot, owner) || is_kept(slot, owner);
-}
-
-/* --- parts --- */
-
-/* The states that may follow each state. */
-#define TO(state) (1U << (state))
-static const unsigned followers[] = {
-    [LK_PART_OUTSIDE] = TO(LK_PART_OUTSIDE) | TO(LK_PART_QUEUED) |
-                        TO(LK_PART_TURN) | TO(LK_PART_NESTED) |
-                        TO(LK_PART_HELD),
-    [LK_PART_QUEUED] = TO(LK_PART_OUTSIDE) | TO(LK_PART_CHOSEN) |
-                       TO(LK_PART_TURN) | TO(LK_PART_HELD),
-    [LK_PART_CHOSEN] = TO(LK_PART_TURN) | TO(LK_PART_HELD),
-    [LK_PART_TURN] = TO(LK_PART_OUTSIDE) | TO(LK_PART_HELD),
-    [LK_PART_NESTED] = TO(LK_PART_OUTSIDE),
-    [LK_PART_HELD] = 0,
-};
-
-static void go_to(struct lk_part *part, enum lk_part_state state)
-{
-    assert(followers[part->state] & TO(state));
-    part->state = state;
-}
-
-static void list(struct lk_part *part)
-{
-    DL_APPEND2(part->slot->parts, part, previous, next);
-    part->is_listed = true;
-}
-
-static void unlist(struct lk_part *part)
-{
-    if (part->is_listed)
-        DL_DELETE2(part->slot->parts, part, previous, next);
-    part->is_listed = false;
-}
-
-struct lk_part *lk_first_queued(const struct lk_slot *slot)
-{
-    struct lk_part *part;
-
-    DL_FOREACH2(slot->parts, part, next)
-    {
-        if (part->state == LK_PART_QUEUED && !part->waiter->is_cancelled)
-            return part;
-    }
-    return NULL;
-}
-
-void lk_wake_in_time(const struct lk_slot *slot)
-{
-    struct lk_part *first = lk_first_queued(slot);
-
-    if (first == NULL || first->looks_boot_ns <= lk_overdue_at(slot))
-        return;
-    first->looks_boot_ns = 0;
-    lk_waiter_wake(first->waiter, LK_WAKE_LOOK);
-}
-
-/* Take the part out of the FIFO, and wake its waiter for that reason. */
-static void dequeue(struct lk_part *part, enum lk_part_state state,
-                    enum lk_wake_reason reason)
-{
-    go_to(part, state);
-    lk_waiter_wake(part->waiter, reason);
-}
-
-static void retry(struct lk_part *part)
-{
-    dequeue(part, LK_PART_OUTSIDE, LK_WAKE_RETRY);
-}
-
-void lk_let_all_in(struct lk_slot *slot)
-{
-    struct lk_part *part;
-
-    DL_FOREACH2(slot->parts, part, next)
-    {
-        if (part->state == LK_PART_QUEUED)
-            retry(part);
-    }
-}
-
 /* Begin a turn of the part, or of nobody. */
 static void begin_turn(struct lk_slot *slot, struct lk_part *part)
 {
     slot->handoffs = 0;
     slot->outage = 0;
     slot->turn = part;
+}
+
+static bool join(struct lk_part *part)
+{
+    return !lk_peers_are_due(part->slot) && lk_join(part);
 }
 
 void lk_pass_turn(struct lk_slot *slot)
@@ -222,21 +46,21 @@ void lk_pass_turn(struct lk_slot *slot)
     if (next == NULL || next->state != LK_PART_CHOSEN) {
         begin_turn(slot, NULL);
         next = lk_first_queued(slot);
-        while (next != NULL && lk_join(next))
+        while (next != NULL && join(next))
             next = lk_first_queued(slot);
         if (slot->is_asked)
             return; /* the one that asks lets the next begin */
     }
     begin_turn(slot, next);
     if (next != NULL)
-        dequeue(next, LK_PART_TURN, LK_WAKE_TURN);
+        lk_part_dequeue(next, LK_PART_TURN, LK_WAKE_TURN);
 }
 
 void lk_leave(struct lk_part *part)
 {
     if (part->state == LK_PART_TURN)
         lk_pass_turn(part->slot);
-    go_to(part, LK_PART_OUTSIDE);
+    lk_part_go_to(part, LK_PART_OUTSIDE);
     lk_wake_in_time(part->slot); /* another may be the first now */
 }
 
@@ -250,22 +74,41 @@ struct lk_part *lk_choose(struct lk_slot *slot)
         lk_peers_are_due(slot) || lk_remaining_ns(lk_present(slot)) == 0 ||
         next == NULL || !next->may_be_given)
         return NULL;
-    go_to(next, LK_PART_CHOSEN);
+    lk_part_go_to(next, LK_PART_CHOSEN);
     slot->turn = next;
     return next;
 }
 
-void lk_part_holds(struct lk_part *part)
+void lk_slot_grant(struct lk_part *part, const struct lk_lease *lease)
 {
     struct lk_slot *slot = part->slot;
 
-    if (part->state == LK_PART_CHOSEN)
-        slot->handoffs++;
-    if (part->state == LK_PART_CHOSEN || part->state == LK_PART_QUEUED)
-        lk_waiter_wake(part->waiter, LK_WAKE_GRANTED);
-    go_to(part, LK_PART_HELD);
-    slot->turn = NULL;
-    slot->outage = 0;
+    lk_part_holds(part, lease);
+    slot->joined = 0;
+    if (lease->weight > 0)
+        lk_pass_turn(slot);
+    lk_wake_in_time(slot); /* this lease may be shorter than the last one */
+    if (slot->store->options.ownership == SQLOCK_OWNED_BY_REGISTRY)
+        lk_let_all_in(slot);
+}
+
+void lk_joined(struct lk_part *part, bool is_alone)
+{
+    struct lk_slot *slot = part->slot;
+    const struct lk_hold *own = lk_hold_by_grant(slot, part->grant);
+    struct lk_hold *hold;
+
+    part->asks = false;
+    slot->is_asked = false;
+    if (is_alone)
+        slot->joined = 0;
+    DL_FOREACH(slot->holds, hold)
+    {
+        if (!is_alone && own != NULL && lk_is_same_lease(hold, own))
+            hold->is_closed = true;
+    }
+    if (slot->turn == NULL && lk_present(slot) == NULL)
+        lk_pass_turn(slot);
 }
 
 /* --- entering --- */
@@ -341,7 +184,7 @@ static int nest(struct lk_part *part, struct lk_hold *hold, sqlock_error *err)
                         "in the first acquire only");
     hold->count++;
     part->grant = hold->grant;
-    go_to(part, LK_PART_NESTED);
+    lk_part_go_to(part, LK_PART_NESTED);
     if (hold->is_left_behind && !part->waiter->is_abandoned) {
         hold->is_left_behind = false;
         lk_let_all_in(part->slot); /* they waited for its end, see ours() */
@@ -386,15 +229,15 @@ static void queue(struct lk_part *part)
 {
     part->waiter->reason = LK_WAKE_NONE;
     part->looks_boot_ns = 0; /* when it begins to wait */
-    unlist(part);
-    list(part);
-    go_to(part, LK_PART_QUEUED);
+    lk_part_unlist(part);
+    lk_part_list(part);
+    lk_part_go_to(part, LK_PART_QUEUED);
 }
 
 static void take_turn(struct lk_part *part)
 {
     part->slot->turn = part;
-    go_to(part, LK_PART_TURN);
+    lk_part_go_to(part, LK_PART_TURN);
 }
 
 static int enter(struct lk_part *part, bool may_queue, sqlock_error *err)
@@ -417,7 +260,7 @@ static int enter(struct lk_part *part, bool may_queue, sqlock_error *err)
         return lk_error_nomem(err);
     if (lk_first_queued(slot) == NULL && lk_is_overdue(slot))
         lk_set_aside(slot);
-    if (slot->turn == NULL && lk_first_queued(slot) == NULL && lk_join(part))
+    if (slot->turn == NULL && lk_first_queued(slot) == NULL && join(part))
         return 0;
     if (slot->turn == NULL && lk_present(slot) == NULL &&
         (!slot->is_asked || self->wait_ms == 0))
@@ -455,7 +298,7 @@ static int leave_queue(struct lk_part *part, sqlock_error *err)
     }
     if (rc == 0)
         return 0;
-    go_to(part, LK_PART_OUTSIDE);
+    lk_part_go_to(part, LK_PART_OUTSIDE);
     lk_wake_in_time(slot); /* another may be the first now */
     return rc;
 }
@@ -514,7 +357,7 @@ int lk_parts_begin(struct lk_part *parts, size_t count, sqlock_error *err)
             rc = parts[i].rc = used_twice(err);
     }
     for (size_t i = 0; rc == 0 && i < count; i++)
-        list(&parts[i]);
+        lk_part_list(&parts[i]);
     pthread_mutex_unlock(&lk_mutex);
     return rc;
 }
@@ -567,7 +410,7 @@ void lk_part_end(struct lk_part *part)
     pthread_mutex_lock(&lk_mutex);
     if (part->state == LK_PART_TURN)
         lk_leave(part);
-    unlist(part);
+    lk_part_unlist(part);
     pthread_mutex_unlock(&lk_mutex);
     free(part->hold);
 }
@@ -585,15 +428,8 @@ void lk_note_outage(struct lk_slot *slot, int rc)
     {
         if (rc != 0 && part->state == LK_PART_QUEUED &&
             part->waiter->options->fail_fast)
-            retry(part);
+            lk_part_retry(part);
     }
     lk_wake_in_time(slot);
     pthread_mutex_unlock(&lk_mutex);
-}
-
-void lk_slot_drop_session(struct lk_slot *slot)
-{
-    if (slot->session != NULL)
-        lk_pool_discard(&slot->store->db.waiting, slot->session);
-    slot->session = NULL;
 }

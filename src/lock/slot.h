@@ -26,7 +26,7 @@ struct lk_renewal;
  * one. */
 extern pthread_mutex_t lk_mutex;
 
-/* State of one part of an acquisition at its slot; slot.c has the legal
+/* State of one part of an acquisition at its slot; part.c has the legal
  * transitions. */
 enum lk_part_state {
     LK_PART_OUTSIDE, /* not in the FIFO: waits elsewhere, or not yet */
@@ -150,22 +150,6 @@ struct lk_slot {
     struct lk_peers peers;
 };
 
-/* --- the table; the caller holds the mutex --- */
-
-/* Find or create the slot of a key, and add a reference.  `key` has
- * SQLOCK_KEY_SIZE bytes; a new slot copies key and name.  NULL: out of
- * memory. */
-struct lk_slot *lk_slot_of(struct sqlock_registry *registry, const char *key,
-                           const char *name);
-
-/* Drop a reference; the last one frees the slot. */
-void lk_slot_drop(struct lk_slot *slot);
-
-/* Return whether that owner (0: any) holds the lock, is acquiring or releasing
- * it, or may still release a lease of it that is over.  Abandoned requests do
- * not count. */
-bool lk_slot_is_in_use(const struct lk_slot *slot, uint64_t owner);
-
 /* --- turns; the caller does not hold the mutex --- */
 
 /* List the parts of an acquisition, which is before its first lk_enter(), in
@@ -207,21 +191,7 @@ void lk_part_end(struct lk_part *part);
  * set fail_fast. */
 void lk_note_outage(struct lk_slot *slot, int rc);
 
-/* Give up the session of the part that has the turn, if it has one. */
-void lk_slot_drop_session(struct lk_slot *slot);
-
 /* --- turns; the caller holds the mutex --- */
-
-/* Return the first part in the FIFO whose wait is not cancelled; NULL: none. */
-struct lk_part *lk_first_queued(const struct lk_slot *slot);
-
-/* Wake the first part's waiter, to look at the holder's lease, if it would not
- * look by the time at which that is overdue. */
-void lk_wake_in_time(const struct lk_slot *slot);
-
-/* Let all queued parts enter again, to nest in the lease, which the whole
- * registry shares. */
-void lk_let_all_in(struct lk_slot *slot);
 
 /* Choose the first part in the FIFO to get the holder's lease, if that may be
  * handed off; NULL: there is none. */
@@ -234,8 +204,12 @@ void lk_pass_turn(struct lk_slot *slot);
 /* Do what lk_step_back() does. */
 void lk_leave(struct lk_part *part);
 
-/* Make the part the holder of its lease: its turn, or the hand-off to it, is
- * over. */
-void lk_part_holds(struct lk_part *part);
+/* Make the part the holder of a lease that was claimed for it or handed off to
+ * it.  The lease is copied. */
+void lk_slot_grant(struct lk_part *part, const struct lk_lease *lease);
+
+/* Note the answer to whether others wait (or that there is none) of a part that
+ * joined with `asks` (part.h), and let the next part begin. */
+void lk_joined(struct lk_part *part, bool is_alone);
 
 #endif
