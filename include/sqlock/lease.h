@@ -105,7 +105,8 @@ SQLOCK_API void sqlock_client_id(sqlock_lock *lock,
  * is to release it, that one has to be named here.  Nothing happens unless the
  * lock is held.  No I/O.
  *
- * @param actor 0: not known
+ * @param actor 0: not known.  Numbers from 2^61 on are taken: Python's callers
+ *              count from there, and the threads of C++ from 2^62
  */
 SQLOCK_API void sqlock_set_actor(sqlock_lock *lock, uint64_t actor);
 

@@ -11,7 +11,8 @@ import weakref
 from threading import get_ident
 from typing import Any, Optional, Tuple
 
-_numbers = itertools.count(1)
+# Apart from those of C++, from 2 ** 62 on, and from the small ones of others.
+_numbers = itertools.count(1 << 61)
 # The numbers of tasks and greenlets.
 _of: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
 # A thread's, with its ident.  A thread of a pool calls for one after the other,

@@ -10,6 +10,7 @@ import pytest
 
 import sqlock
 from conftest import Program
+from sqlock._actor import caller
 
 ALONE = {}
 READER = {"shared": True}
@@ -122,6 +123,28 @@ def test_a_pool_s_thread_is_nobody(registry, name):
         with pytest.raises(sqlock.Timeout):
             take(0.1)
         lease.release()
+
+
+def test_jobs_of_a_pool_s_thread_are_one(registry, name):
+    """In its own context: one that would end the lease could not begin."""
+    with ThreadPoolExecutor(1) as pool:
+        lease = pool.submit(registry.acquire, name).result()
+        told(lambda: pool.submit(registry.acquire, name, 60).result())
+        lease.detach()
+        with pytest.raises(sqlock.Timeout):
+            pool.submit(registry.acquire, name, 0.1).result()
+        lease.release()
+
+
+def test_numbers_are_apart_from_those_of_others():
+    """Libraries in C give theirs from 1 on, C++ from 2 ** 62."""
+    seen = []
+    for _ in range(3):
+        thread = threading.Thread(target=lambda: seen.append(caller()))
+        thread.start()
+        thread.join()
+    assert len(set(seen)) == 3
+    assert all(1 << 61 <= number < 1 << 62 for number in seen)
 
 
 # -------------------------------------------------------------------- tasks --
