@@ -76,8 +76,9 @@ class event
 };
 
 /** The number of the calling thread, for the option `actor`: no other thread
- *  has it later, and no other language's caller. */
-inline std::uint64_t this_actor() noexcept
+ *  has it later, and no other language's caller.  It is visible, so that all
+ *  shared objects of the process count in one row. */
+[[gnu::visibility("default")]] inline std::uint64_t this_actor() noexcept
 {
     static std::atomic<std::uint64_t> last{std::uint64_t{1} << 62};
     thread_local const std::uint64_t mine = ++last;
