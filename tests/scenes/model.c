@@ -243,11 +243,6 @@ void model_die(struct model *model, int owner, int64_t now_ns)
     memset(mine, 0, sizeof *mine);
 }
 
-bool model_is_over(const struct model *model, int64_t now_ns)
-{
-    return model->holder == NOBODY || now_ns > model->term.over_ns;
-}
-
 bool model_is_live(const struct model *model, int64_t now_ns)
 {
     return model->holder >= 0 && now_ns < model->term.sure_ns;

@@ -87,8 +87,7 @@ void model_break(struct model *model, bool now);
 /* The owner's process has died. */
 void model_die(struct model *model, int owner, int64_t now_ns);
 
-/* Return whether the row's lease is certainly over, or certainly not. */
-bool model_is_over(const struct model *model, int64_t now_ns);
+/* Return whether the row's lease is certainly not over. */
 bool model_is_live(const struct model *model, int64_t now_ns);
 
 /* Return whether the owner's lease is certainly lost. */
