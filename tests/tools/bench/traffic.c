@@ -35,7 +35,8 @@ static bool read_socket(struct connection *to, int fd)
 
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
         return false;
-    to->requests = info.tcpi_data_segs_out;
+    /* Those that were sent again, to a busy peer, count once. */
+    to->requests = (double)info.tcpi_data_segs_out - info.tcpi_total_retrans;
     to->bytes =
         (double)info.tcpi_bytes_acked + (double)info.tcpi_bytes_received;
     size = sizeof to->cookie;
