@@ -134,7 +134,7 @@ unsigned history_faults(FILE *file, const char *path, bool prints)
     (void)snprintf(command, sizeof command,
                    "${PYTHON:-/usr/bin/python3} -IS tests/history/check.py %s",
                    path);
-    checker = popen(command, "re");
+    checker = popen(command, "re"); /* NOLINT: of our own making */
     assert_non_null(checker);
     while (fgets(line, sizeof line, checker) != NULL) {
         faults++;
