@@ -6,8 +6,8 @@
 -- ttl is the TTL that all who share the table have agreed on.  Leases that have
 -- not run out stay as long as they were meant to be.  A program that still has
 -- the table open with four columns can release what it holds, but neither take
--- nor renew a lock: the trigger refuses it, because the others would not see its
--- lease.  Drop the trigger when every program has been started anew.
+-- nor renew a lock: the triggers refuse it, because the others would not see its
+-- lease.  Drop them when every program has been started anew.
 --
 -- All is one statement: it is done, or nothing is, also by a client that goes on
 -- after an error.  It gets the table within 2 s or not at all; then run it again.
@@ -50,7 +50,11 @@ BEGIN
     BEGIN
         RAISE EXCEPTION 'INT_LOCK has a new layout: start this program anew';
     END $$;
-    CREATE TRIGGER INT_LOCK_FOUR_COLUMNS BEFORE UPDATE ON INT_LOCK FOR EACH ROW
+    CREATE TRIGGER INT_LOCK_FOUR_COLUMNS_INSERT BEFORE INSERT ON INT_LOCK
+        FOR EACH ROW WHEN (NEW.EXPIRED_AFTER IS NULL)
+        EXECUTE FUNCTION INT_LOCK_FOUR_COLUMNS();
+    CREATE TRIGGER INT_LOCK_FOUR_COLUMNS_UPDATE BEFORE UPDATE ON INT_LOCK
+        FOR EACH ROW
         WHEN (NEW.CREATED_DATE <> OLD.CREATED_DATE
               AND NEW.EXPIRED_AFTER = OLD.EXPIRED_AFTER
               AND NEW.SHARERS IS NOT DISTINCT FROM OLD.SHARERS)

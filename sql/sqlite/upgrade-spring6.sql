@@ -5,9 +5,8 @@
 -- :ttl_ms is the TTL that all who share the table have agreed on.  Leases that
 -- have not run out stay as long as they were meant to be.  A program that still
 -- has the table open with four columns can release what it holds, but neither
--- take nor renew a lock: the trigger and the new column refuse it, because the
--- others would not see its lease.  Drop the trigger when every program has been
--- started anew.
+-- take nor renew a lock: the triggers refuse it, because the others would not
+-- see its lease.  Drop them when every program has been started anew.
 --
 -- All is one transaction, which the first error ends: it is done, or nothing is.
 .bail on
@@ -50,7 +49,12 @@ INSERT INTO INT_LOCK_NEW (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
 DROP TABLE INT_LOCK;
 ALTER TABLE INT_LOCK_NEW RENAME TO INT_LOCK;
 
-CREATE TRIGGER INT_LOCK_FOUR_COLUMNS BEFORE UPDATE ON INT_LOCK
+CREATE TRIGGER INT_LOCK_FOUR_COLUMNS_INSERT BEFORE INSERT ON INT_LOCK
+WHEN NEW.EXPIRED_AFTER IS NULL
+BEGIN
+    SELECT RAISE(ABORT, 'INT_LOCK has a new layout: start this program anew');
+END;
+CREATE TRIGGER INT_LOCK_FOUR_COLUMNS_UPDATE BEFORE UPDATE ON INT_LOCK
 WHEN NEW.CREATED_DATE <> OLD.CREATED_DATE
      AND NEW.EXPIRED_AFTER = OLD.EXPIRED_AFTER
      AND NEW.SHARERS IS OLD.SHARERS
