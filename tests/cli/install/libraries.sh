@@ -23,8 +23,9 @@ is "SQLite loads none" "$(loads "$SQLOCK" --url "sqlite:$dir/l.db" run x true)" 
 ${CC:-cc} -Iinclude tests/cli/install/unload.c -o "$dir/unload" -pthread -ldl
 for url in "sqlite:$dir/l.db" "${SQLOCK_TEST_POSTGRES_URL:-}" \
     "${SQLOCK_TEST_MYSQL_URL:-}"; do
-    [ -z "$url" ] || check "${url%%:*}: it can be unloaded" \
-        "$dir/unload" "$shared" "$url"
+    [ -n "$url" ] || continue
+    check "init on ${url%%:*}" "$SQLOCK" -q --url "$url" init
+    check "${url%%:*}: it can be unloaded" "$dir/unload" "$shared" "$url"
 done
 
 # A library of that soname that is no library, or has none of the functions.
