@@ -20,7 +20,10 @@ PATH=$PATH:/usr/sbin:/sbin
 missing=()
 
 need() { # PACKAGE, to be called when something is not there
-    missing+=("$1")
+    case " ${missing[*]} " in
+    *" $1 "*) ;; # of two levels
+    *) missing+=("$1") ;;
+    esac
 }
 
 have() {
@@ -275,7 +278,9 @@ install_missing() {
     fi
     if [ "$(id -u)" -ne 0 ]; then
         if ! sudo -n true 2>/dev/null; then
-            echo "setup: not root, and sudo asks for a password; please run:"
+            echo "setup: not root, and $(have sudo &&
+                echo sudo asks for a password ||
+                echo there is no sudo); please run as root:"
             echo "    apt-get install --no-install-recommends ${missing[*]}"
             return 1
         fi

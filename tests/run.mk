@@ -54,7 +54,7 @@ export TSAN_OPTIONS ?= halt_on_error=0:second_deadlock_stack=1
 
 # ------------------------------------------------- other servers and versions
 
-.PHONY: test-mysql test-spring test-matrix docker-test
+.PHONY: test-mysql test-spring test-matrix test-bare docker-test
 MYSQL_TREE ?= $(BUILD)/servers/mysql
 MATRIX_SUITES ?= conformance scenes tx fault
 OTHERS = $(RUN) MYSQL_TREE='$(abspath $(MYSQL_TREE))'
@@ -65,6 +65,9 @@ test-spring: $B/tests/spring $(CLI) ## Beside Spring's own lock registry (JDK an
 test-matrix: $(addprefix $B/tests/,$(MATRIX_SUITES) failover galera replica group spring) ## Suites on other versions and on clusters; ENGINES="galera" chooses
 	+@exec env $(OTHERS) BUILD='$(BUILD)' MATRIX_SUITES='$(MATRIX_SUITES)' \
 	bash tests/tools/matrix/versions.sh $(ENGINES)
+BARE ?= demo quick
+test-bare: ## README's commands in a Debian with nothing in it, as root and as a user; BARE="demo test"
+	@bash tests/tools/matrix/bare.sh $(BARE)
 docker-test: $B/tests/conformance ## Conformance suite on the servers of docker/compose.test.yaml
 	@exec env SQLOCK_BUILD=$B bash docker/test.sh $(DOCKER_SUITES)
 
