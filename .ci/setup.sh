@@ -7,8 +7,8 @@
 # No package here starts a service or makes a user: PostgreSQL's server and
 # PgBouncer would do both, so these are unpacked under build/ instead.
 #
-# Levels: build programs test wheel package lint format clang valgrind chart
-#     matrix doc
+# Levels: build programs test wheel package lint format clang fuzz valgrind
+#     chart matrix doc
 # Environment: DRIVERS MYSQL_CLIENT MYSQL_CLIENT_TREE CC SQLOCK_TEST_SERVERS;
 #     SETUP_LEVELS: of `make setup` (build test package); SUITES: of `make test`
 set -u
@@ -235,6 +235,17 @@ probe_clang() {
     have clang || need clang
 }
 
+# libFuzzer comes with clang's runtime libraries, in a package of its own or not.
+probe_fuzz() {
+    local version
+    have clang || need clang
+    version=$(clang --version 2>/dev/null | sed -nE 's/.*version ([0-9]+).*/\1/p')
+    echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
+        clang -fsanitize=fuzzer,address -x c - -o /dev/null 2>/dev/null ||
+        need "$(known "libclang-rt-${version:-14}-dev" \
+            "libclang-common-${version:-14}-dev")"
+}
+
 probe_valgrind() {
     have valgrind || need valgrind
 }
@@ -254,7 +265,7 @@ probe() {
     missing=()
     for level in "$@"; do
         case $level in
-        build | programs | test | wheel | deb | package | lint | format | clang | valgrind | \
+        build | programs | test | wheel | deb | package | lint | format | clang | fuzz | valgrind | \
             chart | matrix | doc)
             "probe_$level"
             ;;
@@ -321,6 +332,7 @@ levels_of() { # GOAL
     lint) echo build test lint ;;
     doc) echo doc ;;
     format | format-check) echo format ;;
+    fuzz) echo build fuzz ;;
     valgrind) echo build test valgrind ;;
     *) echo build test ;;
     esac

@@ -52,6 +52,27 @@ export ASAN_OPTIONS ?= detect_leaks=1:strict_string_checks=1:handle_segv=2
 export UBSAN_OPTIONS ?= print_stacktrace=1
 export TSAN_OPTIONS ?= halt_on_error=0:second_deadlock_stack=1
 
+# --------------------------------------------------------------------- fuzzing
+
+# Built by clang, which has libFuzzer, in a folder of its own.
+.PHONY: fuzz fuzzers
+FUZZ_SRC := $(wildcard tests/fuzz/*.c)
+FUZZERS := $(FUZZ_SRC:tests/fuzz/%.c=$B/fuzz/%)
+FUZZ_VARIANT = BUILD=$(BUILD)/fuzz CC=clang SAN=fuzzer-no-link,address,undefined
+FUZZ ?=
+fuzz: ## Fuzz each parser for SECONDS=30; FUZZ="url key" chooses
+	+@$(AGAIN) $(FUZZ_VARIANT) fuzzers
+	@exec env $(RUN) SQLOCK_BUILD=$(BUILD)/fuzz/asan FUZZ='$(FUZZ)' \
+	FUZZ_SECONDS='$(or $(SECONDS),30)' SUITE_SECONDS=86400 SUITE_AGAIN=0 \
+	SQLOCK_TEST_SERVERS= V=1 bash tests/run.sh fuzz
+fuzzers: $(FUZZERS)
+$(call objects,$(FUZZ_SRC)): $B/obj/%.o: %.c $B/.flags
+	$(call COMPILE,-Isrc -Itests/fuzz)
+$(FUZZERS): $B/fuzz/%: $B/obj/tests/fuzz/%.o $(filter-out \
+		$B/obj/src/cli/main.o,$(CLI_OBJ)) $(STATIC) $B/.link
+	$(call LINK_PROGRAM,$(STATIC) $(CLI_LIBS)) -fsanitize=fuzzer
+-include $(patsubst %.o,%.d,$(call objects,$(FUZZ_SRC)))
+
 # ------------------------------------------------- other servers and versions
 
 .PHONY: test-mysql test-spring test-matrix test-bare docker-test

@@ -97,8 +97,10 @@ static bool read_character(const char **at, uint32_t *out)
     if (strncmp(*at, "\\u", 2) != 0 || !read_digits(*at + 2, out))
         return false;
     *at += 6;
-    if (*out < 0xd800 || *out > 0xdbff)
+    if (*out < 0xd800 || *out > 0xdfff)
         return *out != 0;
+    if (*out > 0xdbff) /* the second half of a character, without the first */
+        return false;
     if (strncmp(*at, "\\u", 2) != 0 || !read_digits(*at + 2, &low) ||
         low < 0xdc00 || low > 0xdfff)
         return false;

@@ -47,14 +47,19 @@ uint32_t lk_sharers_permits(const char *sharers)
     return (uint32_t)lk_text_digits(&at);
 }
 
-/* Read the digits of a token. */
+/* Read the digits of a token: INT64_MAX if they stand for more. */
 static int64_t digits(const char *text)
 {
     int64_t value;
 
     text += *text == '0';
     value = lk_text_digits(&text);
-    return *text >= '0' && *text <= '9' ? value * 10 + (*text - '0') : value;
+    if (*text < '0' || *text > '9')
+        return value;
+    return __builtin_mul_overflow(value, (int64_t)10, &value) ||
+                   __builtin_add_overflow(value, (int64_t)(*text - '0'), &value)
+               ? INT64_MAX
+               : value;
 }
 
 bool lk_sharer_next(const char **at, struct lk_sharer *out)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lease/leader_text.h"
 #include "lease/sharer.h"
 
 #define NOW_US INT64_C(1700000000000000)
@@ -109,7 +110,61 @@ static void test_readers_have_room_and_a_writer_has_none(void **state)
     assert_int_equal(rounds_of(6), 2);
 }
 
+/* Rows may have been written by another program. */
+static void test_a_token_that_is_too_great_is_the_greatest(void **state)
+{
+    static const char *const tokens[][2] = {
+        {"9999999999999999999\",\"", "9223372036854775807"},
+        {"9223372036854775808\",\"", "9223372036854775807"},
+        {"9223372036854775806\",\"", "9223372036854775806"},
+        {"0000000000000000017\",\"", "17"},
+    };
+    struct lk_sharer sharer;
+    char text[24];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+        const char *at = sharers;
+
+        begin(0);
+        append(sharers, 1, 1, SECOND_US, tokens[i][0]);
+        assert_true(lk_sharer_next(&at, &sharer));
+        (void)snprintf(text, sizeof text, "%lld", (long long)sharer.token);
+        assert_string_equal(text, tokens[i][1]);
+    }
+}
+
+static void test_half_a_character_is_no_text_of_a_leader(void **state)
+{
+    static const struct {
+        const char *form, *text; /* text NULL: it is none */
+    } cases[] = {
+        {"\\ud83d\\udd12", "\xf0\x9f\x94\x92"},
+        {"\\ud83d", NULL},
+        {"\\udd12", NULL},
+        {"\\udd12\\ud83d", NULL},
+        {"\\ue000", "\xee\x80\x80"},
+        {"\\u0000", NULL},
+    };
+    char text[SQLOCK_LEADER_TEXT_MAX + 1], id[SQLOCK_KEY_SIZE];
+
+    (void)state;
+    (void)snprintf(id, sizeof id, ID, 1U);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        (void)snprintf(sharers, sizeof sharers,
+                       "{\"leader\":\"%s\",\"told\":\"0000000000000001\","
+                       "\"text\":\"%s\"}",
+                       id, cases[i].form);
+        assert_int_equal(lk_leader_text(sharers, id, text),
+                         cases[i].text != NULL);
+        if (cases[i].text != NULL)
+            assert_string_equal(text, cases[i].text);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_a_token_that_is_too_great_is_the_greatest),
+    cmocka_unit_test(test_half_a_character_is_no_text_of_a_leader),
     cmocka_unit_test(test_the_first_lease_ends_before_the_last),
     cmocka_unit_test(test_who_has_room_waits_for_nobody),
     cmocka_unit_test(test_a_sharer_that_is_over_has_no_permits),
