@@ -308,8 +308,8 @@ int cli_open(cli *app, uint32_t statement_timeout_ms);
 
 /* -------------------------------------------------------------- output -- */
 
-/** Return @p text with control characters, invisible characters and invalid
- *  UTF-8 escaped; the caller frees it.  NULL: out of memory. */
+/** Return @p text with control characters, invisible characters, invalid UTF-8
+ *  and blanks at its ends escaped; the caller frees it.  NULL: out of memory. */
 char *cli_escape(const char *text);
 
 /** Return whether @p text is printable ASCII, which cli_escape() leaves

@@ -25,18 +25,47 @@ static size_t plain_length(const char *text)
     return length;
 }
 
+/* Return how many blanks a text ends with. */
+static size_t blanks_behind(const char *text)
+{
+    size_t length = strlen(text);
+    size_t count = 0;
+
+    while (count < length && text[length - 1 - count] == ' ')
+        count++;
+    return count;
+}
+
 bool cli_is_plain(const char *text)
 {
-    return text[plain_length(text)] == '\0';
+    return text[0] != ' ' && blanks_behind(text) == 0 &&
+           text[plain_length(text)] == '\0';
+}
+
+/* Write an escaped blank, count times, and return the end. */
+static char *write_blanks(char *out, size_t count)
+{
+    static const char blank[] = "\\x20";
+
+    for (; count > 0; count--, out += sizeof blank - 1)
+        memcpy(out, blank, sizeof blank);
+    return out;
 }
 
 char *cli_escape(const char *text)
 {
     size_t size = strlen(text) * 4 + 1;
+    size_t before = strspn(text, " ");
+    size_t behind = blanks_behind(text + before);
     char *escaped = malloc(size);
+    char *end;
 
-    if (escaped != NULL)
-        lk_text_escape(escaped, size, text);
+    if (escaped == NULL)
+        return NULL;
+    end = write_blanks(escaped, before);
+    lk_text_escape(end, size - (size_t)(end - escaped), text + before);
+    end += strlen(end) - behind;
+    (void)write_blanks(end, behind);
     return escaped;
 }
 

@@ -100,6 +100,12 @@ escapes() {
     run show "no $name"
     is_one_line "messages escape it"
     has "in the same way" "$err" "$shown"
+    run run "  " -- true
+    run ls --all
+    has "ls shows a name of blanks" "$out" '\x20\x20 '
+    run run " a b " -- true
+    run show " a b "
+    has "show shows blanks at the ends" "$out" 'name       \x20a b\x20'
     run run "wide 錠前 ü" -- true
     on_terminal 72 ls --all
     like "other letters are left alone" "$out" "*wide 錠前 ü *"
