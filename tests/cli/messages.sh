@@ -54,7 +54,7 @@ locked_file() {
 useless() {
     local word
     for word in "run --json key -- true" "lead --json key -- true" \
-        "wait --json key" "metrics --json" "-q -v ls" "help run extra" \
+        "metrics --json" "-q -v ls" "help run extra" \
         "help ls extra" "help stock -q deduct"; do
         # shellcheck disable=SC2086 # words
         run $word

@@ -127,7 +127,12 @@ acquired() {
 waited() {
     run wait never.held
     is "wait: a lock that nobody has had" "$status/$out/$err" 0//
+    run wait --json never.held
+    is "wait: as JSON" "$status/$(json free <<<"$out")" 0/true
+    is "wait: with the name" "$(json name <<<"$out")" never.held
     hold busy
+    run wait --json -w 0.1 busy
+    is "wait -w: in vain, as JSON" "$status/$(json free <<<"$out")" 75/false
     run wait -w 0.1 busy
     is "wait -w: in vain" "$status/$out" 75/
     is_one_line "wait -w: it is said who has it"
@@ -161,6 +166,8 @@ recorded() {
     is "wait --once: until the work is done" "$?" 0
     run wait --once work
     is "wait --once: afterwards at once" "$status/$err" 0/
+    run wait --once --json work
+    is "wait --once: as JSON" "$status/$(json "done" <<<"$out")" 0/true
     SQLOCK_URL=postgresql://nobody@127.0.0.1:1/none "$SQLOCK" -v wait work \
         2>"$dir/err" &
     waiter=$!

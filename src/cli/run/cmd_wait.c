@@ -8,6 +8,8 @@
 #include "run.h"
 #include "sqlock/once.h"
 
+#include <jansson.h>
+
 static bool awaits_record;
 static int64_t wait_ms = SQLOCK_FOREVER;
 
@@ -69,12 +71,22 @@ static int status_of(const run_options *options, int rc,
                                                     : cli_fail(err);
 }
 
-static int wait_until(const run_options *options)
+/* Return the status, or that of a failure to print. */
+static int print_outcome(const run_options *options, int status)
+{
+    int printed = cli_print_json(
+        json_pack("{s:o, s:b}", "name", cli_json_text(options->name),
+                  awaits_record ? "done" : "free", status == CLI_OK));
+
+    return printed == CLI_OK ? status : printed;
+}
+
+static int wait_until(const run_options *options, bool prints)
 {
     sqlock_registry *registry = NULL;
     sqlock_error err = {0};
     run_wait wait;
-    int rc;
+    int rc, status;
 
     run_wait_begin(&wait, options, NULL, 0);
     rc = run_wait_open(&wait, &options->registry, &registry, &err);
@@ -82,7 +94,10 @@ static int wait_until(const run_options *options)
         rc = awaits_record ? wait_for_record(&wait, registry, &err)
                            : wait_for_lock(&wait, registry, &err);
     (void)sqlock_registry_close(registry, NULL);
-    return status_of(options, rc, &err);
+    status = status_of(options, rc, &err);
+    return prints && (status == CLI_OK || status == CLI_BUSY)
+               ? print_outcome(options, status)
+               : status;
 }
 
 static int run_wait_command(cli *app)
@@ -95,7 +110,7 @@ static int run_wait_command(cli *app)
     if (options.url == NULL)
         return CLI_USAGE;
     status = cli_registry_options(app, &options.registry);
-    return status == CLI_OK ? wait_until(&options) : status;
+    return status == CLI_OK ? wait_until(&options, app->json) : status;
 }
 
 const cli_command cli_wait = {
@@ -103,6 +118,5 @@ const cli_command cli_wait = {
     .summary = "wait until nobody has a lock, or its work is done",
     .argument = "NAME",
     .options = options_table,
-    .prints_no_data = true,
     .run = run_wait_command,
 };
