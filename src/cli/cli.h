@@ -246,6 +246,10 @@ int cli_status_of(int code);
  *  code; CLI_SYSTEM for a limit of this process */
 int cli_fail(const sqlock_error *err);
 
+/** Print that a system call failed, and which limit to raise.  @param what
+ *  "cannot ..."  @return CLI_SYSTEM, or another exit status */
+int cli_fail_to(const char *what, int error);
+
 /** Report that there is no lock of the name app->args[0].  @return CLI_NO */
 int cli_no_lock(const cli *app);
 
@@ -308,8 +312,8 @@ int cli_open(cli *app, uint32_t statement_timeout_ms);
 
 /* -------------------------------------------------------------- output -- */
 
-/** Return @p text with control characters, invisible characters, invalid UTF-8
- *  and blanks at its ends escaped; the caller frees it.  NULL: out of memory. */
+/** Return @p text with control and invisible characters, invalid UTF-8 and
+ *  blanks at its ends escaped; the caller frees it.  NULL: out of memory. */
 char *cli_escape(const char *text);
 
 /** Return whether @p text is printable ASCII, which cli_escape() leaves

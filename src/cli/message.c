@@ -128,3 +128,11 @@ int cli_fail(const sqlock_error *err)
             "keep it in PGPASSFILE, ~/.my.cnf or a configuration file");
     return lk_error_is_limit(err) ? CLI_SYSTEM : cli_status_of(err->code);
 }
+
+int cli_fail_to(const char *what, int error)
+{
+    sqlock_error err = {0};
+
+    (void)lk_error_limit(&err, what, error);
+    return cli_fail(&err);
+}

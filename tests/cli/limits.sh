@@ -25,10 +25,32 @@ run_limited() {
     limited nofile=16 "[07]*" "@(*ulimit -n*|it runs)" run key -- echo "it runs"
     limited nofile=32 0 "it runs" run key -- echo "it runs"
     limited stack=65536 0 "it runs" run key -- echo "it runs"
+    limited as=20000000 71 "*ulimit -v*" run key -- echo "it runs"
     limited data=3000000 71 "*ulimit -d*" run key -- echo "it runs"
     for limit in core=0 locks=0 memlock=0 msgqueue=0 nice=0 rss=0 rtprio=0 \
         rttime=0 sigpending=0 cpu=10; do
         limited "$limit" 0 "it runs" run key -- echo "it runs"
+    done
+}
+
+# Too many processes of a user who is not root, whom this limit does not concern:
+# of one whom nobody else is.
+processes() {
+    local url=sqlite:$dir/user/locks.db user=() limit
+    mkdir "$dir/user"
+    cp "$SQLOCK" "$dir/user/sqlock"
+    "$SQLOCK" -q --url "$url" init
+    if [ "$(id -u)" -eq 0 ]; then
+        chmod 711 "$dir"
+        chown -R 64321:64321 "$dir/user"
+        user=(setpriv --reuid 64321 --regid 64321 --clear-groups env "HOME=$dir")
+    fi
+    for limit in 1 4 8; do
+        out=$("${user[@]}" timeout 60 prlimit "--nproc=$limit" \
+            "$dir/user/sqlock" --url "$url" run key -- true 2>&1)
+        is "nproc=$limit: exit status" "$?" 71
+        has "nproc=$limit: the cause, and what to raise" "$out" "ulimit -u"
+        is "nproc=$limit: each line says so" "$(grep -vc 'ulimit -u' <<<"$out")" 0
     done
 }
 
@@ -53,5 +75,6 @@ for one in $(databases); do
 done
 database=
 file_size
+processes
 skip_missing
 done_testing

@@ -280,7 +280,7 @@ static _Noreturn void be_helper(const run_options *options, int link_fd,
     if (keep_files(link_fd, pid_fd))
         status = take(options, &held, &lease);
     else
-        cli_error("cannot prepare a process: %s", strerror(errno));
+        (void)cli_fail_to("cannot prepare a process", errno);
     if (status == CLI_OK) {
         leave_caller();
         if (write(LINK_FD, &lease, sizeof lease) == (ssize_t)sizeof lease) {
@@ -316,20 +316,16 @@ static int acquire_for(const cli *app, const run_options *options, int pid_fd)
     pid_t pid;
     int status;
 
-    if (pipe2(link, O_CLOEXEC) != 0) {
-        cli_error("pipe: %s", strerror(errno));
-        return CLI_SYSTEM;
-    }
+    if (pipe2(link, O_CLOEXEC) != 0)
+        return cli_fail_to("cannot open a pipe", errno);
     /* Where it is ignored, the kernel keeps no exit status of a child. */
     (void)signal(SIGCHLD, SIG_DFL);
     pid = fork();
     if (pid == 0)
         be_helper(options, link[1], pid_fd, parent);
     (void)close(link[1]);
-    if (pid < 0) {
-        cli_error("cannot start a process: %s", strerror(errno));
-        return CLI_SYSTEM;
-    }
+    if (pid < 0)
+        return cli_fail_to("cannot start a process", errno);
     do {
         got = read(link[0], &lease, sizeof lease);
     } while (got < 0 && errno == EINTR);

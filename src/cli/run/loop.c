@@ -526,7 +526,7 @@ static bool begin(run_state *run)
 {
     run->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (run->timer_fd < 0) {
-        cli_error("cannot open a timer: %s", strerror(errno));
+        (void)cli_fail_to("cannot open a timer", errno);
         return false;
     }
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);

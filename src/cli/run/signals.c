@@ -46,7 +46,7 @@ bool run_signals_block(run_signals *signals)
     signals->fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals->fd >= 0)
         return true;
-    cli_error("signalfd: %s", strerror(errno));
+    (void)cli_fail_to("cannot listen for signals", errno);
     return false;
 }
 

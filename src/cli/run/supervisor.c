@@ -363,10 +363,8 @@ static _Noreturn void supervise(supervision *own)
     (void)sigaddset(&children, SIGCHLD);
     own->signal_fd = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
     own->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (own->signal_fd < 0 || own->timer_fd < 0) {
-        cli_error("cannot supervise a command: %s", strerror(errno));
-        _exit(CLI_SYSTEM);
-    }
+    if (own->signal_fd < 0 || own->timer_fd < 0)
+        _exit(cli_fail_to("cannot supervise a command", errno));
     if (!has_started(own))
         own->phase = OVER;
     while (own->phase != OVER) {
@@ -393,7 +391,7 @@ int run_supervisor_start(const run_options *options, const sigset_t *mask)
 
     run_cgroup_name();
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link) != 0) {
-        cli_error("socketpair: %s", strerror(errno));
+        (void)cli_fail_to("cannot open a socket", errno);
         return -1;
     }
     pid = fork();
@@ -405,7 +403,7 @@ int run_supervisor_start(const run_options *options, const sigset_t *mask)
     }
     (void)close(link[1]);
     if (pid < 0) {
-        cli_error("cannot start a process: %s", strerror(errno));
+        (void)cli_fail_to("cannot start a process", errno);
         (void)close(link[0]);
         return -1;
     }

@@ -61,10 +61,8 @@ void run_watcher_become(const run_options *options, pid_t sqlock, int link_fd)
     supervisor = fork();
     if (supervisor == 0)
         return;
-    if (supervisor < 0) {
-        cli_error("cannot start a process: %s", strerror(errno));
-        _exit(CLI_SYSTEM);
-    }
+    if (supervisor < 0)
+        _exit(cli_fail_to("cannot start a process", errno));
     (void)close(link_fd);
     (void)setsid();
     watch(supervisor, sqlock);
