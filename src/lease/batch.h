@@ -58,7 +58,8 @@ struct lk_row {
     int64_t serial; /* of the leader's text; 0: none, or the row was not read */
     int64_t first_us; /* of a shared lock: when the first sharer's lease ends */
     /* place of the lease's ticket in QUEUE, 0: the first, -1: it has none; and
-     * the CLIENT_ID of the ticket before it, "" if it is the first */
+     * the CLIENT_ID of the one before it whose bell it hears, "" if it is the
+     * first */
     int place;
     char before[SQLOCK_KEY_SIZE];
     /* the ticket was called (pass_on.h).  Only where the row was read. */

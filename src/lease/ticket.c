@@ -66,19 +66,37 @@ bool lk_queue_has_any(const char *queue, int64_t now_us)
     return false;
 }
 
+/* Copy the CLIENT_ID of the ticket at that place, which there is. */
+static void copy_id_at(const char *queue, int place, char id[SQLOCK_KEY_SIZE])
+{
+    struct lk_ticket ticket;
+
+    while (lk_ticket_next(&queue, &ticket)) {
+        if (place-- > 0)
+            continue;
+        (void)snprintf(id, SQLOCK_KEY_SIZE, "%.*s", ID_LENGTH,
+                       ticket.client_id);
+        return;
+    }
+}
+
 int lk_ticket_place(const char *queue, const char *client_id,
                     char before[SQLOCK_KEY_SIZE])
 {
+    const char *at = queue;
     struct lk_ticket ticket;
     int place = 0;
 
     before[0] = '\0';
-    while (lk_ticket_next(&queue, &ticket)) {
-        if (strncmp(ticket.client_id, client_id, ID_LENGTH) == 0)
-            return place;
-        (void)snprintf(before, SQLOCK_KEY_SIZE, "%.*s", ID_LENGTH,
-                       ticket.client_id);
-        place++;
+    while (lk_ticket_next(&at, &ticket)) {
+        if (strncmp(ticket.client_id, client_id, ID_LENGTH) != 0) {
+            place++;
+            continue;
+        }
+        if (place > 0)
+            copy_id_at(queue, place <= LK_CHAIN_MAX ? place - 1 : place / 2,
+                       before);
+        return place;
     }
     return -1;
 }

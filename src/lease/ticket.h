@@ -33,6 +33,12 @@
  * when its own ticket is that old, and then after twice as long each time. */
 #define LK_TICKET_FRESH_MS 2000u
 
+/* Where each waiter hears one other, so many at the front hear the one just
+ * before, and those behind them the one in the middle between the front and
+ * themselves.  MySQL and MariaDB take a chain of 32 sessions, each waiting for
+ * the next one, for a deadlock: 250 in a row were refused their waits. */
+#define LK_CHAIN_MAX 16
+
 /* How long a release keeps the row for the first waiter. */
 #define LK_RESERVED_MS 1000u
 
@@ -55,8 +61,8 @@ bool lk_ticket_next(const char **at, struct lk_ticket *out);
 bool lk_queue_has_any(const char *queue, int64_t now_us);
 
 /* Find the ticket of a claim.  Return its place, 0 for the first; -1: it has
- * none.  `before` gets the CLIENT_ID of the ticket before it, "" if it is the
- * first. */
+ * none.  `before` gets the CLIENT_ID of the ticket before it whose bell it
+ * hears, where it can hear only one; "" if it is the first. */
 int lk_ticket_place(const char *queue, const char *client_id,
                     char before[SQLOCK_KEY_SIZE]);
 

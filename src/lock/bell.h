@@ -9,8 +9,8 @@
  * Where the database can call a session (PostgreSQL, and SQLite by a socket),
  * one session hears for all waiters of the process.  On MySQL and MariaDB a
  * session can only wait for another one: there each waiter has a session of its
- * own, which waits for the bell of the one before it in the queue, and keeps
- * its own bell until it has released the lease.
+ * own, which waits for the bell of one before it in the queue, and keeps its
+ * own bell until it has released the lease.
  */
 #ifndef LK_BELL_H
 #define LK_BELL_H

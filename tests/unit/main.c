@@ -15,7 +15,7 @@ static const struct suite *const suites[] = {
     &suite_stats,       &suite_command_line, &suite_writer,    &suite_row,
     &suite_batch,       &suite_combine,      &suite_peers,     &suite_waits,
     &suite_watchdog,    &suite_renewal,      &suite_classify,  &suite_library,
-    &suite_executor,    &suite_together,     &suite_sharer,
+    &suite_executor,    &suite_together,     &suite_sharer,    &suite_ticket,
 };
 
 int main(int argc, char **argv)

@@ -5,10 +5,7 @@
 #include "suite.h"
 
 static const struct topic *const topics[] = {
-    &topic_cancel,
-    &topic_crowd,
-    &topic_steps,
-    NULL,
+    &topic_cancel, &topic_crowd, &topic_queue, &topic_steps, NULL,
 };
 
 static const struct suite_main suite = {

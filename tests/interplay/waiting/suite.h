@@ -13,6 +13,7 @@
 
 extern const struct topic topic_cancel;
 extern const struct topic topic_crowd;
+extern const struct topic topic_queue;
 extern const struct topic topic_steps;
 
 #endif

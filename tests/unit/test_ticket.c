@@ -1,0 +1,104 @@
+/*
+ * test_ticket.c - the text of a QUEUE
+ */
+#include "unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lease/ticket.h"
+
+/* MySQL and MariaDB take a longer chain for a deadlock. */
+#define LONGEST_CHAIN 31
+
+static void client_id(int place, char id[SQLOCK_KEY_SIZE])
+{
+    (void)snprintf(id, SQLOCK_KEY_SIZE, "%08x-0000-4000-8000-123456789abc",
+                   (unsigned)place);
+}
+
+static char *queue_of(int count)
+{
+    char id[SQLOCK_KEY_SIZE];
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    assert_non_null(out);
+    (void)fputs("{\"e\":1000000000000000,\"q\":[", out);
+    for (int place = 0; place < count; place++) {
+        client_id(place, id);
+        (void)fprintf(out,
+                      "[\"%s\",1700000070000000,1700000000000000,\"000000\","
+                      "\"a test\"],",
+                      id);
+    }
+    (void)fputs("0]}", out);
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+/* Return the place of the one whose bell that at a place hears; -1: the
+ * holder's. */
+static int heard_at(const char *queue, int place)
+{
+    char before[SQLOCK_KEY_SIZE], id[SQLOCK_KEY_SIZE];
+
+    client_id(place, id);
+    assert_int_equal(lk_ticket_place(queue, id, before), place);
+    return before[0] != '\0' ? (int)strtol(before, NULL, 16) : -1;
+}
+
+static void test_the_last_of_many_tickets_hears_the_first_by_few(void **state)
+{
+    static const int counts[] = {1, 2, 17, 18, 60, 300, 3000};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        char *queue = queue_of(counts[i]);
+        int place = counts[i] - 1;
+        int chain = 0;
+
+        while (place >= 0) {
+            int heard = heard_at(queue, place);
+
+            assert_true(heard < place);
+            place = heard;
+            chain++;
+        }
+        assert_true(chain <= LONGEST_CHAIN);
+        free(queue);
+    }
+}
+
+/* A waiter near the front is told by the one it follows, and does not look in
+ * vain. */
+static void test_those_at_the_front_hear_the_one_before(void **state)
+{
+    char *queue = queue_of(100);
+
+    (void)state;
+    for (int place = 0; place <= LK_CHAIN_MAX; place++)
+        assert_int_equal(heard_at(queue, place), place - 1);
+    free(queue);
+}
+
+static void test_who_has_no_ticket_has_no_place(void **state)
+{
+    char before[SQLOCK_KEY_SIZE], id[SQLOCK_KEY_SIZE];
+    char *queue = queue_of(3);
+
+    (void)state;
+    client_id(3, id);
+    assert_int_equal(lk_ticket_place(queue, id, before), -1);
+    assert_string_equal(before, "");
+    assert_int_equal(lk_ticket_place(NULL, id, before), -1);
+    free(queue);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_the_last_of_many_tickets_hears_the_first_by_few),
+    cmocka_unit_test(test_those_at_the_front_hear_the_one_before),
+    cmocka_unit_test(test_who_has_no_ticket_has_no_place),
+};
+const struct suite suite_ticket = SUITE("ticket", tests);
