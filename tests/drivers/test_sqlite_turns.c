@@ -7,6 +7,7 @@
 #ifdef SQLOCK_WITH_SQLITE
 
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 #include <sqlite3.h>
 
@@ -14,6 +15,8 @@
 #define WRITERS 4
 #define PAUSE_MS 200 /* for all writers to begin, as a rule */
 #define SHORT_MS 50
+#define LONG_MS 1000
+#define NAPS_MAX 1000 /* in LONG_MS; of 125 us on average there were 3,900 */
 
 struct writer {
     struct session session;
@@ -147,8 +150,36 @@ static void test_a_writer_whose_turn_does_not_come_goes(void **state)
     session_run(&test->a, "DROP TABLE " TABLE);
 }
 
+static long count_sleeps(void)
+{
+    struct rusage usage;
+
+    assert_int_equal(getrusage(RUSAGE_THREAD, &usage), 0);
+    return usage.ru_nvcsw;
+}
+
+/* Each attempt takes a processor from the writer, and there may be hundreds of
+ * processes. */
+static void test_a_refused_writer_tries_ever_less_often(void **state)
+{
+    struct test *test = *state;
+    long before;
+    int rc;
+
+    make_table(test);
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    before = count_sleeps();
+    rc = insert(&test->b, check_deadline_ns(LONG_MS));
+    assert_true(rc == SQLOCK_EBUSY || rc == SQLOCK_ECANCELED);
+    assert_in_range(count_sleeps() - before, 1, NAPS_MAX);
+    assert_lock_ok(session_rollback(&test->a), &test->a.err);
+    session_run(&test->a, "DROP TABLE " TABLE);
+}
+
 void add_sqlite_turn_tests(add_fn add)
 {
+    add("a_refused_writer_tries_ever_less_often",
+        test_a_refused_writer_tries_ever_less_often);
     add("one_writer_tries_at_a_time", test_one_writer_tries_at_a_time);
     add("a_writer_whose_turn_does_not_come_goes",
         test_a_writer_whose_turn_does_not_come_goes);

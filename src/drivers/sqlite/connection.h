@@ -89,9 +89,10 @@ void lk_sqlite_size_hold(struct lk_sqlite *c);
 void lk_sqlite_size_release(struct lk_sqlite *c);
 /* Install the busy handler and the progress handler on an open handle. */
 void lk_sqlite_call_install(struct lk_sqlite *c);
-/* Sleep briefly before trying for the file's lock again.  Return false, without
- * sleeping, if the wait is to end: its time is over, or it was aborted. */
-bool lk_sqlite_call_nap(struct lk_sqlite *c);
+/* Sleep briefly before trying for the file's lock again, after so many refusals
+ * before this one.  Return false, without sleeping, if the wait is to end: its
+ * time is over, or it was aborted. */
+bool lk_sqlite_call_nap(struct lk_sqlite *c, int refusals);
 
 /* execute.c: run a statement to its end, within a call.  Return 0 or a code of
  * db/driver.h.  @p result may be NULL; on success its earlier contents are

@@ -140,9 +140,10 @@ static int give_up(struct lk_sqlite *c, sqlite3_stmt *prepared, int code,
 static int first_step(struct lk_sqlite *c, sqlite3_stmt *prepared)
 {
     int step = sqlite3_step(prepared);
+    int refusals = 0;
 
     while (step == SQLITE_BUSY && sqlite3_get_autocommit(c->db) != 0 &&
-           lk_sqlite_call_nap(c)) {
+           lk_sqlite_call_nap(c, refusals++)) {
         (void)sqlite3_reset(prepared);
         step = sqlite3_step(prepared);
     }
