@@ -14,18 +14,17 @@
  * of an earlier leader.
  *
  * Those who observe a leader that has published a text are told when it
- * publishes, releases, hands over or downgrades the lock, when its lease is
- * broken, and when the lock gets permits: by NOTIFY on PostgreSQL, and among
- * the processes of one machine on SQLite.  Meanwhile the row is read only when
+ * publishes, releases, hands over or downgrades the lock, and when its lease is
+ * broken: by NOTIFY on PostgreSQL, and among the processes of one machine on
+ * SQLite.  Meanwhile the row is read only when
  * the lease that was seen would be over, and every 28 s: nobody tells that a
  * leader has died, and what is told may be lost.  Otherwise the row is read
  * every `poll_ms`: while nobody leads, or a leader without a text; on MySQL and
  * MariaDB; on Spring's layouts; where the observer is behind a pooler; and with
  * waiting=poll, be that the leader's or the observer's.  A process with
- * waiting=poll that breaks the lease, releases it by its id or changes the
- * permits tells nobody.  No statement about a lock without a text is longer for
- * it; the release of one with a text sends one more, as do a break and a change
- * of permits.
+ * waiting=poll that breaks the lease or releases it by its id tells nobody.  No
+ * statement about a lock without a text is longer for it; the release of one
+ * with a text sends one more, as does a break.
  *
  * A text needs the table of sqlock's layout.  A Spring service that has the
  * lock leads, too, without a text.  Nobody leads where several share the lock,
@@ -70,7 +69,8 @@ extern "C" {
  *                     with the lease
  *         EINVAL      the text, or the caller shares the lock
  *         EINUSE      an open transaction guards the lock
- *         ECONFLICT   the lock has permits (sqlock/shared.h)
+ *         EDATABASE   the database's encoding, which is not UTF-8, lacks a
+ *                     character of the text (PostgreSQL)
  *         ENOTSUP     the table has one of Spring's layouts; or a downgrade got
  *                     no answer: renew when statement_timeout_ms is over
  *         EUNCERTAIN  the outcome is not known: call again, which does no harm

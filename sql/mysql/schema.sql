@@ -12,7 +12,7 @@
 -- stay in it, too, so that its size does not change: it is free where CLIENT_ID
 -- is null or EXPIRED_AFTER lies before now, and a release puts EXPIRED_AFTER 400
 -- years back (and CREATED_DATE 800).  QUEUE has the tickets of those who wait, in
--- order; SHARERS has those who share it.
+-- order; SHARERS has those who share it, and LEADER the text of who has it alone.
 
 CREATE TABLE IF NOT EXISTS INT_LOCK (
     LOCK_KEY CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS INT_LOCK (
     HOLDER VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
     QUEUE MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
     SHARERS MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+    LEADER MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
     PRIMARY KEY (LOCK_KEY, REGION),
     CHECK (CLIENT_ID IS NULL OR EXPIRED_AFTER > CREATED_DATE)
 ) ENGINE=InnoDB;

@@ -358,8 +358,7 @@ UPDATE INT_LOCK
 -- and a CLIENT_ID that is nobody's but theirs together, which SHARERS begins
 -- with.  EXPIRED_AFTER is the latest end of a sharer.  So all other statements
 -- take the row for held until the last one ends; and whoever then takes it need
--- not empty SHARERS, because a group is over that is not CLIENT_ID.  Of a lock
--- that one has alone, SHARERS may have the text that it has published.
+-- not empty SHARERS, because a group is over that is not CLIENT_ID.
 
 -- ---- define group (sqlock)
 -- The CLIENT_ID of a group: of its first sharer, but for the digits by which a
@@ -475,7 +474,7 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     QUEUE IS NOT NULL, 0, TIMESTAMPDIFF(MICROSECOND, {now},
       IF(CLIENT_ID IS NULL, CREATED_DATE, EXPIRED_AFTER)),
     coalesce(LEFT(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID,
-    QUEUE, IF(LAST_INSERT_ID() = 0, SHARERS, LEFT(SHARERS, 55)) */;
+    QUEUE, IF(LAST_INSERT_ID() = 0, SHARERS, LEFT(SHARERS, 56)) */;
 -- ---- define queue_with_share
 IF({at} > 0, INSERT(QUEUE, {at} + 40, 16, {until}),
   CONCAT({queue_before}, {ticket_of_share}))
@@ -574,16 +573,14 @@ UPDATE INT_LOCK
     LEFT(HOLDER, 36) = CLIENT_ID);
 
 -- ---- publish (sqlock)
--- Writes the text of a leader, who has the lock alone (src/lease/leader.h).  It
--- counts only under its CLIENT_ID, so nobody need take it away.  A text that
+-- Writes the text of a leader, who has the lock alone (src/lease/leader_text.h).
+-- It counts only under its CLIENT_ID, so nobody need take it away.  A text that
 -- the lease has published later stays.
 UPDATE INT_LOCK
-  SET SHARERS = CONCAT('{"leader":"', :client, '","kept":"', :serial,
-    '","text":"', :shown, '"}')
+  SET LEADER = CONCAT(:client, ' ', :serial, ' kept ', :shown)
   WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now} AND
-    {permits_of_row} IS NULL AND
-    COALESCE(SUBSTR(SHARERS, 12, 36) <> :client OR
-      SUBSTR(SHARERS, 58, 16) <= :serial, true);
+    COALESCE(LEFT(LEADER, 36) <> :client OR
+      SUBSTR(LEADER, 38, 16) <= :serial, true);
 
 -- =========================================== many leases in one statement ====
 
@@ -769,9 +766,9 @@ TIMESTAMPDIFF(MICROSECOND, {epoch}, CREATED_DATE)
 -- ---- define token (spring6)
 NULL
 -- ---- define names (sqlock)
-LOCK_NAME, HOLDER, QUEUE, SHARERS
+LOCK_NAME, HOLDER, QUEUE, SHARERS, LEADER
 -- ---- define names (spring7 spring6)
-NULL, NULL, NULL, NULL
+NULL, NULL, NULL, NULL, NULL
 
 -- ---- waits (sqlock) [not prepared]
 -- Reads who waits for whom, to find circles.

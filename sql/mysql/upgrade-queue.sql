@@ -1,5 +1,5 @@
--- From sqlock's table without the columns QUEUE and SHARERS to one with them, with
--- MySQL 8.0 and MariaDB 10.6 and later.
+-- From sqlock's table without the columns QUEUE, SHARERS and LEADER to one with
+-- them, with MySQL 8.0 and MariaDB 10.6 and later.
 --
 --     mysql DATABASE < upgrade-queue.sql
 --
@@ -21,6 +21,8 @@ SET @sqlock_do = IF(COALESCE(@sqlock_columns, '') = CONCAT(
         ADD COLUMN QUEUE MEDIUMTEXT
             CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
         ADD COLUMN SHARERS MEDIUMTEXT
+            CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+        ADD COLUMN LEADER MEDIUMTEXT
             CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
         ALGORITHM = INSTANT',
     'SELECT `nothing was changed: INT_LOCK has not the eight columns`');

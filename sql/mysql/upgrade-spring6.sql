@@ -34,7 +34,8 @@ SET @sqlock_is_begun = (
     WHERE table_schema = DATABASE() AND table_name = 'INT_LOCK'
     AND column_name = 'EXPIRED_AFTER' AND is_nullable = 'YES')
     AND @sqlock_columns = CONCAT('CLIENT_ID CREATED_DATE EXPIRED_AFTER FENCE ',
-                                 'HOLDER LOCK_KEY LOCK_NAME QUEUE REGION SHARERS');
+                                 'HOLDER LEADER LOCK_KEY LOCK_NAME QUEUE REGION ',
+                                 'SHARERS');
 SET @sqlock_fault = CASE
     WHEN COALESCE(@sqlock_columns, '') <>
          'CLIENT_ID CREATED_DATE LOCK_KEY REGION'
@@ -58,6 +59,8 @@ SET @sqlock_do = IF(@sqlock_fault IS NULL AND NOT COALESCE(@sqlock_is_begun, 0),
         ADD COLUMN QUEUE MEDIUMTEXT
             CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
         ADD COLUMN SHARERS MEDIUMTEXT
+            CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+        ADD COLUMN LEADER MEDIUMTEXT
             CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
         ALGORITHM = INSTANT', 'DO 0');
 PREPARE sqlock_step FROM @sqlock_do;

@@ -18,7 +18,7 @@ SET @sqlock_columns = (
     WHERE table_schema = DATABASE() AND table_name = 'INT_LOCK');
 SET @sqlock_is_begun = @sqlock_columns = CONCAT(
         'CLIENT_ID CREATED_DATE EXPIRED_AFTER FENCE ',
-        'HOLDER LOCK_KEY LOCK_NAME QUEUE REGION SHARERS')
+        'HOLDER LEADER LOCK_KEY LOCK_NAME QUEUE REGION SHARERS')
     AND NOT EXISTS (SELECT 1 FROM information_schema.table_constraints
         WHERE table_schema = DATABASE() AND table_name = 'INT_LOCK'
         AND constraint_type = 'CHECK');
@@ -41,6 +41,8 @@ SET @sqlock_do = IF(@sqlock_fault IS NULL AND NOT COALESCE(@sqlock_is_begun, 0),
         ADD COLUMN QUEUE MEDIUMTEXT
             CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
         ADD COLUMN SHARERS MEDIUMTEXT
+            CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+        ADD COLUMN LEADER MEDIUMTEXT
             CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
         ALGORITHM = INSTANT', 'DO 0');
 PREPARE sqlock_step FROM @sqlock_do;

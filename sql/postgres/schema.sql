@@ -4,7 +4,8 @@
 -- Times are UTC, by the database's clock.  A free row stays: it keeps the last
 -- fencing token of its key.  Its EXPIRED_AFTER is the time of the release less 50
 -- years, so that a Spring service whose clock is behind sees it free at once.
--- QUEUE has the tickets of those who wait, in order; SHARERS has those who share it.
+-- QUEUE has the tickets of those who wait, in order; SHARERS has those who share it, and
+-- LEADER the text of who has it alone.
 -- Each acquire and release leaves a dead row version: room in the page and an
 -- early vacuum keep the table small.
 CREATE TABLE IF NOT EXISTS INT_LOCK (
@@ -18,6 +19,7 @@ CREATE TABLE IF NOT EXISTS INT_LOCK (
     HOLDER        VARCHAR(255),
     QUEUE         TEXT,
     SHARERS       TEXT,
+    LEADER        TEXT,
     PRIMARY KEY (LOCK_KEY, REGION),
     CHECK (CLIENT_ID IS NULL OR EXPIRED_AFTER > CREATED_DATE)
 ) WITH (

@@ -393,8 +393,7 @@ UPDATE INT_LOCK
 -- and a CLIENT_ID that is nobody's but theirs together, which SHARERS begins
 -- with.  EXPIRED_AFTER is the latest end of a sharer.  So all other statements
 -- take the row for held until the last one ends; and whoever then takes it need
--- not empty SHARERS, because a group is over that is not CLIENT_ID.  Of a lock
--- that one has alone, SHARERS may have the text that it has published.
+-- not empty SHARERS, because a group is over that is not CLIENT_ID.
 
 -- ---- define group (sqlock)
 -- The CLIENT_ID of a group: of its first sharer, but for the digits by which a
@@ -524,7 +523,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     (extract(epoch FROM CASE WHEN CLIENT_ID IS NULL
       THEN CREATED_DATE ELSE EXPIRED_AFTER END - {now}) * 1000000)::bigint,
     coalesce(left(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID, QUEUE,
-    CASE WHEN {has_share} THEN left(SHARERS, 55) ELSE SHARERS END;
+    CASE WHEN {has_share} THEN left(SHARERS, 56) ELSE SHARERS END;
 -- ---- define queue_without
 -- The queue without the ticket of the claim.
 CASE WHEN strpos(L.QUEUE, '"],[') > 0 THEN left(L.QUEUE, F.at - 1) ||
@@ -664,18 +663,17 @@ pg_notify('sqlock_leaders', '!' || L.LOCK_KEY)
 NULL
 -- ---- define is_newer (sqlock)
 -- A text that the lease has published later stays.
-coalesce(substr(L.SHARERS, 12, 36) <> :client::varchar OR
-  substr(L.SHARERS, 58, 16) <= :serial::varchar, true)
+coalesce(left(L.LEADER, 36) <> :client::varchar OR
+  substr(L.LEADER, 38, 16) <= :serial::varchar, true)
 
 -- ---- publish (sqlock)
--- Writes the text of a leader, who has the lock alone (src/lease/leader.h).  It
--- counts only under its CLIENT_ID, so nobody need take it away.
+-- Writes the text of a leader, who has the lock alone (src/lease/leader_text.h).
+-- It counts only under its CLIENT_ID, so nobody need take it away.
 UPDATE INT_LOCK AS L
-  SET SHARERS = '{"leader":"' || :client::varchar || '","' ||
-    CASE WHEN {tells} IS NULL THEN 'kept' ELSE 'told' END || '":"' ||
-    :serial::varchar || '","text":"' || :shown::varchar || '"}'
+  SET LEADER = :client::varchar || ' ' || :serial::varchar ||
+    CASE WHEN {tells} IS NULL THEN ' kept ' ELSE ' told ' END || :shown::varchar
   WHERE {row} AND L.CLIENT_ID = :client::varchar AND L.EXPIRED_AFTER >= {now} AND
-    {permits_of_row} IS NULL AND {is_newer};
+    {is_newer};
 
 -- ---- tell (sqlock queue) [not prepared]
 -- Tells those who observe the leader of the key.
@@ -868,9 +866,9 @@ FENCE
 -- ---- define token (spring6)
 NULL::bigint
 -- ---- define names (sqlock)
-LOCK_NAME, HOLDER, QUEUE, SHARERS
+LOCK_NAME, HOLDER, QUEUE, SHARERS, LEADER
 -- ---- define names (spring7 spring6)
-NULL, NULL, NULL, NULL
+NULL, NULL, NULL, NULL, NULL
 
 -- ---- waits (sqlock) [not prepared]
 -- Reads who waits for whom, to find circles.

@@ -1,5 +1,5 @@
--- From sqlock's table without the columns QUEUE and SHARERS to one with them, with
--- PostgreSQL 12 and later.
+-- From sqlock's table without the columns QUEUE, SHARERS and LEADER to one with
+-- them, with PostgreSQL 12 and later.
 --
 --     psql -v ON_ERROR_STOP=1 -f upgrade-queue.sql DATABASE
 --
@@ -18,9 +18,10 @@ BEGIN
     IF columns IS DISTINCT FROM 'client_id created_date expired_after fence '
             'holder lock_key lock_name region' THEN
         RAISE EXCEPTION 'nothing was changed: there is no table INT_LOCK of '
-            'sqlock without the columns QUEUE and SHARERS';
+            'sqlock without the columns QUEUE, SHARERS and LEADER';
     END IF;
 
-    ALTER TABLE INT_LOCK ADD COLUMN QUEUE TEXT, ADD COLUMN SHARERS TEXT;
+    ALTER TABLE INT_LOCK ADD COLUMN QUEUE TEXT, ADD COLUMN SHARERS TEXT,
+        ADD COLUMN LEADER TEXT;
 END
 $upgrade$;

@@ -41,6 +41,7 @@ BEGIN
         ADD COLUMN HOLDER    VARCHAR(255),
         ADD COLUMN QUEUE     TEXT,
         ADD COLUMN SHARERS   TEXT,
+        ADD COLUMN LEADER    TEXT,
         ADD CHECK (CLIENT_ID IS NULL OR EXPIRED_AFTER > CREATED_DATE);
     ALTER TABLE INT_LOCK SET (fillfactor = 70,
         autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);

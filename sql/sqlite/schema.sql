@@ -2,7 +2,8 @@
 --
 -- Times are microseconds since 1970-01-01 UTC.  The row of a free lock stays:
 -- its FENCE is the last fencing token, from which the next one rises.  QUEUE has
--- the tickets of those who wait, in order; SHARERS has those who share it.
+-- the tickets of those who wait, in order; SHARERS has those who share it, and LEADER
+-- the text of who has it alone.
 --
 -- WAL is a property of the file, so it is set here, once, and not by the
 -- program: readers and the writer do not wait for each other in it.  It needs
@@ -22,6 +23,7 @@ CREATE TABLE IF NOT EXISTS INT_LOCK (
     HOLDER        TEXT,
     QUEUE         TEXT,
     SHARERS       TEXT,
+    LEADER        TEXT,
     PRIMARY KEY (LOCK_KEY, REGION),
     CHECK (CLIENT_ID IS NULL OR EXPIRED_AFTER > CREATED_DATE)
 ) WITHOUT ROWID;

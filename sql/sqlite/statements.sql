@@ -306,8 +306,7 @@ UPDATE INT_LOCK
 -- and a CLIENT_ID that is nobody's but theirs together, which SHARERS begins
 -- with.  EXPIRED_AFTER is the latest end of a sharer.  So all other statements
 -- take the row for held until the last one ends; and whoever then takes it need
--- not empty SHARERS, because a group is over that is not CLIENT_ID.  Of a lock
--- that one has alone, SHARERS may have the text that it has published.
+-- not empty SHARERS, because a group is over that is not CLIENT_ID.
 
 -- ---- define group (sqlock)
 -- The CLIENT_ID of a group: of its first sharer, but for the digits by which a
@@ -411,7 +410,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     length(QUEUE), 0,
     iif(CLIENT_ID IS NULL, CREATED_DATE, EXPIRED_AFTER) - {now},
     coalesce(substr(HOLDER, 1, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID,
-    QUEUE, iif({is_granted}, substr(SHARERS, 1, 55), SHARERS);
+    QUEUE, iif({is_granted}, substr(SHARERS, 1, 56), SHARERS);
 -- ---- define is_granted (sqlock)
 -- As has_share, where the table's alias is not known.
 (CLIENT_ID IS NOT NULL AND SHARERS IS NOT NULL AND
@@ -568,18 +567,16 @@ sqlock_tell('!' || L.LOCK_KEY) IS NOT NULL
 false
 -- ---- define is_newer (sqlock)
 -- A text that the lease has published later stays.
-coalesce(substr(SHARERS, 12, 36) <> :client OR
-  substr(SHARERS, 58, 16) <= :serial, true)
+coalesce(substr(LEADER, 1, 36) <> :client OR
+  substr(LEADER, 38, 16) <= :serial, true)
 
 -- ---- publish (sqlock)
--- Writes the text of a leader, who has the lock alone (src/lease/leader.h).  It
--- counts only under its CLIENT_ID, so nobody need take it away.
+-- Writes the text of a leader, who has the lock alone (src/lease/leader_text.h).
+-- It counts only under its CLIENT_ID, so nobody need take it away.
 UPDATE INT_LOCK AS L
-  SET SHARERS = '{"leader":"' || :client || '","' ||
-    iif({tells}, 'told', 'kept') || '":"' || :serial || '","text":"' ||
-    :shown || '"}'
-  WHERE {row} AND CLIENT_ID = :client AND EXPIRED_AFTER >= {now} AND
-    {permits_of_row} IS NULL AND {is_newer};
+  SET LEADER = :client || ' ' || :serial || iif({tells}, ' told ', ' kept ') ||
+    :shown
+  WHERE {row} AND CLIENT_ID = :client AND EXPIRED_AFTER >= {now} AND {is_newer};
 
 -- ---- tell (sqlock queue) [not prepared]
 -- Tells those who observe the leader of the key.
@@ -693,9 +690,9 @@ CREATED_DATE
 -- ---- define token (spring6)
 NULL
 -- ---- define names (sqlock)
-LOCK_NAME, HOLDER, QUEUE, SHARERS
+LOCK_NAME, HOLDER, QUEUE, SHARERS, LEADER
 -- ---- define names (spring7 spring6)
-NULL, NULL, NULL, NULL
+NULL, NULL, NULL, NULL, NULL
 
 -- ---- waits (sqlock) [not prepared]
 -- Reads who waits for whom, to find circles.

@@ -1,5 +1,5 @@
--- From sqlock's table without the columns QUEUE and SHARERS to one with them, for
--- SQLite 3.35 or later.
+-- From sqlock's table without the columns QUEUE, SHARERS and LEADER to one with
+-- them, for SQLite 3.35 or later.
 --
 --     sqlite3 FILE < upgrade-queue.sql
 --
@@ -15,7 +15,7 @@ CREATE TEMP TRIGGER SQLOCK_UPGRADE_CHECK BEFORE INSERT ON SQLOCK_UPGRADE
 WHEN NEW.COLUMNS IS NOT
     'CLIENT_ID CREATED_DATE EXPIRED_AFTER FENCE HOLDER LOCK_KEY LOCK_NAME REGION'
 BEGIN
-    SELECT RAISE(ABORT, 'nothing was changed: there is no table INT_LOCK of sqlock without the columns QUEUE and SHARERS');
+    SELECT RAISE(ABORT, 'nothing was changed: there is no table INT_LOCK of sqlock without the columns QUEUE, SHARERS and LEADER');
 END;
 INSERT INTO SQLOCK_UPGRADE
     SELECT group_concat(NAME, ' ') FROM (SELECT upper(name) AS NAME
@@ -23,5 +23,6 @@ INSERT INTO SQLOCK_UPGRADE
 
 ALTER TABLE INT_LOCK ADD COLUMN QUEUE TEXT;
 ALTER TABLE INT_LOCK ADD COLUMN SHARERS TEXT;
+ALTER TABLE INT_LOCK ADD COLUMN LEADER TEXT;
 
 COMMIT;

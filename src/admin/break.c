@@ -160,8 +160,8 @@ static bool names_share(const sqlock_result *result,
     struct lk_sharer sharer;
     const char *sharers;
 
-    if (result->rows != 1 || cells[LK_INFO_CLIENT].type != SQLOCK_TEXT ||
-        cells[LK_INFO_SHARERS].type != SQLOCK_TEXT ||
+    if (result->rows != 1 || lk_cell_text(&cells[LK_INFO_CLIENT]) == NULL ||
+        lk_cell_text(&cells[LK_INFO_SHARERS]) == NULL ||
         !lk_sharers_have(cells[LK_INFO_SHARERS].text,
                          cells[LK_INFO_CLIENT].text))
         return false;

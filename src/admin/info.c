@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "lease/leader_text.h"
 
-#define INFO_COLUMNS 10
 #define TEXTS_SIZE 65536
 
 /* A block of names and holders: two allocations for each of a million rows
@@ -123,7 +122,7 @@ static bool has_others_date(const struct lk_store *store,
     return store->layout == SQLOCK_LAYOUT_SQLOCK &&
            info->client_id[0] != '\0' && holder != NULL &&
            strcmp(holder, LK_INFO_PEER) == 0 &&
-           (info->token != 0 || cells[7].type == SQLOCK_TEXT);
+           (info->token != 0 || lk_cell_text(&cells[LK_INFO_HOLDER]) != NULL);
 }
 
 /* Add the waiters, if the layout tells of them. */
@@ -137,8 +136,7 @@ static int add_waiters(struct lk_info_list *list, sqlock_info *out,
     out->waiters = -1;
     if (store->layout != SQLOCK_LAYOUT_SQLOCK)
         return 0;
-    rc = lk_waiters_read(cell->type == SQLOCK_TEXT ? cell->text : NULL,
-                         store->number, now_us, &waiters);
+    rc = lk_waiters_read(lk_cell_text(cell), store->number, now_us, &waiters);
     if (rc == 0)
         rc = copy_text(list, &out->waiter_names, waiters.text);
     out->waiters = waiters.count;
@@ -155,9 +153,8 @@ static int add_sharers(struct lk_info_list *list, sqlock_info *out,
     struct lk_sharing sharing;
     int rc;
 
-    rc =
-        lk_sharing_read(&sharing, cell->type == SQLOCK_TEXT ? cell->text : NULL,
-                        out->client_id, out->state, now_us);
+    rc = lk_sharing_read(&sharing, lk_cell_text(cell), out->client_id,
+                         out->state, now_us);
     if (rc < 0)
         return rc;
     out->mode = sharing.is_shared ? SQLOCK_SHARED : SQLOCK_EXCLUSIVE;
@@ -178,13 +175,13 @@ static int add_sharers(struct lk_info_list *list, sqlock_info *out,
 static int add_text(struct lk_info_list *list, sqlock_info *out,
                     const sqlock_value *cell)
 {
-    char text[SQLOCK_LEADER_TEXT_MAX + 1];
+    struct lk_leader leader;
 
-    if (out->state != SQLOCK_HELD || cell->type != SQLOCK_TEXT ||
-        !lk_leader_text(cell->text, out->client_id, text))
+    if (out->state != SQLOCK_HELD ||
+        !lk_leader_read(&leader, lk_cell_text(cell), out->client_id))
         return 0;
-    list->tells = lk_leader_tells(cell->text, out->client_id);
-    return copy_text(list, &out->text, text);
+    list->tells = leader.tells;
+    return copy_text(list, &out->text, leader.text);
 }
 
 /* Set for how long the lease has been held; one that has expired was held until
@@ -202,19 +199,19 @@ static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
                            const sqlock_value *cells, size_t columns,
                            struct lk_store *store)
 {
-    int64_t remaining_us = integer_of(&cells[3]);
+    int64_t remaining_us = integer_of(&cells[LK_INFO_REMAINING]);
     /* by the database's clock */
-    int64_t now_us = integer_of(&cells[5]) - remaining_us;
+    int64_t now_us = integer_of(&cells[LK_INFO_EXPIRES]) - remaining_us;
     const char *holder;
     const char *last;
     int rc;
 
     memset(out, 0, sizeof *out);
-    copy_id(out->key, &cells[0]);
-    copy_id(out->client_id, &cells[1]);
-    out->token = integer_of(&cells[2]);
-    out->acquired_at_us = integer_of(&cells[4]);
-    out->expires_at_us = integer_of(&cells[5]);
+    copy_id(out->key, &cells[LK_INFO_KEY]);
+    copy_id(out->client_id, &cells[LK_INFO_CLIENT]);
+    out->token = integer_of(&cells[LK_INFO_TOKEN]);
+    out->acquired_at_us = integer_of(&cells[LK_INFO_ACQUIRED]);
+    out->expires_at_us = integer_of(&cells[LK_INFO_EXPIRES]);
     if (out->client_id[0] == '\0') {
         out->state = SQLOCK_FREE;
     } else if (remaining_us < 0) {
@@ -223,15 +220,14 @@ static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
         out->state = SQLOCK_HELD;
         out->remaining_ms = remaining_us / 1000;
     }
-    rc = copy_text(list, &out->name,
-                   cells[6].type == SQLOCK_TEXT ? cells[6].text : NULL);
-    holder = holder_of(out, &cells[7], store->layout, &last);
+    rc = copy_text(list, &out->name, lk_cell_text(&cells[LK_INFO_NAME]));
+    holder = holder_of(out, &cells[LK_INFO_HOLDER], store->layout, &last);
     if (rc == 0)
         rc = copy_text(list, &out->holder, holder);
     if (rc == 0)
         rc = add_sharers(list, out, &cells[LK_INFO_SHARERS], now_us);
     if (rc == 0)
-        rc = add_text(list, out, &cells[LK_INFO_SHARERS]);
+        rc = add_text(list, out, &cells[LK_INFO_LEADER]);
     set_held(out, now_us);
     if (has_others_date(store, out, cells, holder)) {
         out->acquired_at_us = 0;
@@ -241,9 +237,9 @@ static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
         rc = copy_text(list, &out->last_holder, last);
     if (rc == 0)
         rc = add_waiters(list, out, &cells[LK_INFO_QUEUE], now_us, store);
-    if (rc == 0 && columns > INFO_COLUMNS &&
-        cells[INFO_COLUMNS].type == SQLOCK_TEXT)
-        rc = copy_text(list, &out->region, cells[INFO_COLUMNS].text);
+    if (rc == 0 && columns > LK_INFO_REGION)
+        rc =
+            copy_text(list, &out->region, lk_cell_text(&cells[LK_INFO_REGION]));
     return rc;
 }
 
@@ -288,7 +284,7 @@ int lk_info_append(struct lk_store *store, sqlock_info **rows, size_t *count,
 
     if (page->rows == 0)
         return 0;
-    if (page->columns < INFO_COLUMNS)
+    if (page->columns < LK_INFO_COLUMNS)
         return lk_error(err, SQLOCK_EDATABASE, "a row has too few columns");
     grown = realloc(list_of(*rows),
                     sizeof *grown + (*count + page->rows) * sizeof **rows);

@@ -7,9 +7,6 @@
 
 #include "lease/store.h"
 
-/* Columns of an "info" row (db/dialect.h). */
-enum { LK_INFO_CLIENT = 1, LK_INFO_QUEUE = 8, LK_INFO_SHARERS };
-
 #define LK_INFO_PEER "peer" /* the name of a holder that does not run sqlock */
 
 /* Run a statement that only reads.  The caller clears the result, also after a

@@ -195,7 +195,7 @@ int sqlock_lease_release(sqlock_registry *registry, const char *id,
     if (rc < 0)
         return rc;
     named.lease.deadline_boot_ns = lk_after_us(asked_ns, row.remaining_us);
-    named.lease.has_text = row.serial > 0;
+    named.lease.has_text = row.has_text;
     lk_batch_of_one(&batch, &item, &named.lease, lk_store_deadline(store));
     rc = lk_batch_release(store, &batch, err);
     return rc < 0 ? rc : lk_release_error(item.rc, err);

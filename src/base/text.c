@@ -46,19 +46,6 @@ size_t lk_utf8_decode(const char *text, uint32_t *character)
     return length;
 }
 
-size_t lk_utf8_encode(char out[5], uint32_t character)
-{
-    static const unsigned char leads[] = {0, 0x00, 0xC0, 0xE0, 0xF0};
-    size_t length = (size_t)1 + (character >= 0x80) + (character >= 0x800) +
-                    (character >= 0x10000);
-
-    out[length] = '\0';
-    for (size_t i = length - 1; i > 0; i--, character >>= 6)
-        out[i] = (char)(0x80 | (character & 0x3F));
-    out[0] = (char)(leads[length] | character);
-    return length;
-}
-
 size_t lk_utf8_length(const char *text)
 {
     uint32_t character;

@@ -18,10 +18,6 @@ size_t lk_utf8_decode(const char *text, uint32_t *character);
 /* Return the length of the character at `text`, or 0, as lk_utf8_decode(). */
 size_t lk_utf8_length(const char *text);
 
-/* Write a character, which lk_utf8_decode() may have read, with a NUL.  Return
- * its length in bytes. */
-size_t lk_utf8_encode(char out[5], uint32_t character);
-
 /* Return whether a NUL-terminated text is valid UTF-8. */
 bool lk_utf8_is_valid(const char *text);
 

@@ -108,11 +108,29 @@ typedef enum sqlock_parameter {
     SQLOCK_P_QUEUE = SQLOCK_P_OLD_CLIENT,        /* text: QUEUE of a new row */
     SQLOCK_P_TAG_PREFIX = SQLOCK_P_NAME,         /* text: of a session's name */
     SQLOCK_P_TAG = SQLOCK_P_HOLDER,              /* text: a session's name */
-    SQLOCK_P_SERIAL = SQLOCK_P_NAME,             /* text, 16 digits */
+    SQLOCK_P_SERIAL = SQLOCK_P_NAME,             /* text, 16 hex digits */
     SQLOCK_P_OLD_QUEUE = SQLOCK_P_NAME,          /* text: the expected QUEUE */
     SQLOCK_P_RUNG = SQLOCK_P_SHOWN,              /* JSON: texts of rings */
     SQLOCK_P_DROPPED = SQLOCK_P_BELL             /* JSON: CLIENT_IDs */
 } sqlock_parameter;
+
+/* The columns of an "info" row. */
+enum {
+    LK_INFO_KEY,       /* LOCK_KEY, text */
+    LK_INFO_CLIENT,    /* CLIENT_ID, text or null */
+    LK_INFO_TOKEN,     /* integer or null */
+    LK_INFO_REMAINING, /* us that remain, integer, negative when over */
+    LK_INFO_ACQUIRED,  /* us at which it was acquired, integer */
+    LK_INFO_EXPIRES,   /* us at which it expires, integer */
+    LK_INFO_NAME,      /* LOCK_NAME, text or null */
+    LK_INFO_HOLDER,    /* text or null */
+    LK_INFO_QUEUE,     /* text or null */
+    LK_INFO_SHARERS,   /* text or null */
+    LK_INFO_LEADER,    /* text or null */
+    LK_INFO_COLUMNS,   /* number of columns */
+
+    LK_INFO_REGION = LK_INFO_COLUMNS /* text; of FIND */
+};
 
 /*
  * The statements about locks.  "The row" is that of :key and :region, "the
@@ -123,20 +141,10 @@ typedef enum sqlock_parameter {
  * renews a lease writes it so that it is now + :ttl.  A token is max(FENCE + 1,
  * now in us); on Spring's layouts now in us, which the five-column layout keeps
  * in CREATED_DATE.
- * An "info" row has these columns:
- *     1  LOCK_KEY, text
- *     2  CLIENT_ID, text or null
- *     3  the token, integer or null
- *     4  us that remain, integer, negative when over
- *     5  us at which it was acquired, integer
- *     6  us at which it expires, integer
- *     7  LOCK_NAME, text or null
- *     8  HOLDER, text or null
- *     9  QUEUE, text or null
- *    10  SHARERS, text or null
  *
- * A driver may keep a released row in any way, but in its info row 2 is null, 6
- * is about the time of the release, and 8 may still have the last holder.
+ * A driver may keep a released row in any way, but in its info row CLIENT_ID is
+ * null, the time at which it expires is about that of the release, and HOLDER
+ * may still have the last holder.
  */
 typedef enum sqlock_statement_kind {
     /* Take the lock for :client if there is no row, or it is over, or it is
@@ -283,10 +291,10 @@ typedef enum sqlock_statement_kind {
      * affected: 1, or 0 if there is no row, a Spring service has it, or no
      * value changed. */
     SQLOCK_SQL_PERMITS,
-    /* Write the text :shown of a leader into SHARERS (lease/leader_text.h),
-     * unless the lease is over, the row has permits, or a text of it is there
-     * with a later :serial.  TELL, if that is there.  affected: 1 or 0, also 0
-     * if no value changed.  Missing as ENQUEUE. */
+    /* Write the text :shown of a leader into LEADER (lease/leader_text.h),
+     * unless the lease is over, or a text of it is there with a later :serial.
+     * TELL, if that is there.  affected: 1 or 0, also 0 if no value changed.
+     * Missing as ENQUEUE. */
     SQLOCK_SQL_PUBLISH,
     /* Ring all bells of the database, with the text "!" and :key: the leader of
      * that lock has changed.  Missing as ENQUEUE, or if the driver has no bell
@@ -316,7 +324,7 @@ typedef enum sqlock_statement_kind {
      * can change the lease until the transaction ends.  It may wait for a row
      * lock.  Missing: leases cannot be guarded. */
     SQLOCK_SQL_GUARD,
-    /* Info rows, with an eleventh column REGION, that meet three conditions.
+    /* Info rows, with REGION as one more column, that meet three conditions.
      * The region is :region (null: any whose name does not end with "#tx").
      * The row is not free, or :with_free is not 0.  Its name, or LOCK_KEY where
      * it has none, is LIKE :pattern (null: any).  At most :limit rows, in the

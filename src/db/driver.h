@@ -60,6 +60,9 @@ int sqlock_result_start(sqlock_result *result, size_t columns);
  */
 int sqlock_result_push(sqlock_result *result, const sqlock_value *value);
 
+/** Return the text of a cell; NULL: it has none. */
+const char *lk_cell_text(const sqlock_value *cell);
+
 /* --------------------------------------------------------- transactions -- */
 
 /* State of the transaction on a connection. */

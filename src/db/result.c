@@ -143,3 +143,8 @@ int sqlock_result_push(sqlock_result *result, const sqlock_value *value)
     result->rows = memory->filled / result->columns;
     return 0;
 }
+
+const char *lk_cell_text(const sqlock_value *cell)
+{
+    return cell->type == SQLOCK_TEXT ? cell->text : NULL;
+}

@@ -52,10 +52,10 @@ struct lk_row {
     bool is_shared;
     bool is_broken;     /* another has the lease's token */
     bool is_waited_for; /* QUEUE has a ticket that is not over */
+    bool has_text;      /* the leader's; only where the row was read */
     uint32_t sharers;
     uint32_t weight;  /* of the lease's share; 0: it has none */
     uint32_t permits; /* LK_NO_LIMIT: none, or none known */
-    int64_t serial; /* of the leader's text; 0: none, or the row was not read */
     int64_t first_us; /* of a shared lock: when the first sharer's lease ends */
     /* place of the lease's ticket in QUEUE, 0: the first, -1: it has none; and
      * the CLIENT_ID of the one before it whose bell it hears, "" if it is the

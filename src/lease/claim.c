@@ -120,11 +120,6 @@ static bool says_so(const sqlock_result *result, size_t column)
 /* Columns of the answer to ENQUEUE behind those of CLAIM, and of SHARE. */
 enum { LEFT_US = 3, RINGS, HAS_IT, WAIT, COLUMNS, SHARERS = COLUMNS };
 
-static const char *text_of(const sqlock_value *cell)
-{
-    return cell->type == SQLOCK_TEXT ? cell->text : NULL;
-}
-
 /* Return why a claim was not granted: EBUSY, which waiting may cure, or
  * ECONFLICT. */
 static int refusal(const struct lk_lease *lease, const struct lk_row *row)
@@ -143,8 +138,9 @@ static int look_at_row(struct lk_store *store, struct lk_batch *batch,
                        const sqlock_result *result, sqlock_error *err)
 {
     struct lk_row *row = &batch->items[0].row;
-    const char *sharers =
-        result->columns > SHARERS ? text_of(&result->cells[SHARERS]) : NULL;
+    const char *sharers = result->columns > SHARERS
+                              ? lk_cell_text(&result->cells[SHARERS])
+                              : NULL;
 
     if (result->columns < COLUMNS) {
         batch->deadline_ns = lk_store_deadline(store);
@@ -157,7 +153,7 @@ static int look_at_row(struct lk_store *store, struct lk_batch *batch,
     if (result->cells[HAS_IT].type == SQLOCK_TEXT)
         (void)snprintf(row->client_id, sizeof row->client_id, "%s",
                        result->cells[HAS_IT].text);
-    row->place = lk_ticket_place(text_of(&result->cells[WAIT]),
+    row->place = lk_ticket_place(lk_cell_text(&result->cells[WAIT]),
                                  batch->items[0].lease.client_id, row->before);
     /* a row that is shared ends with its last sharer */
     row->expires_at_us = lk_sharers_end_us(sharers);
@@ -218,7 +214,8 @@ static void note_permits(struct lk_store *store, struct lk_batch *batch,
     struct lk_lease *lease = &batch->items[0].lease;
 
     if (result->columns > SHARERS) {
-        lease->permits = lk_sharers_permits(text_of(&result->cells[SHARERS]));
+        lease->permits =
+            lk_sharers_permits(lk_cell_text(&result->cells[SHARERS]));
         return;
     }
     if (lease->permits == LK_NO_LIMIT)

@@ -113,8 +113,8 @@ static int find_layout(const sqlock_result *columns,
 {
     static const char *const common[] = {"LOCK_KEY", "REGION", "CLIENT_ID",
                                          "CREATED_DATE"};
-    static const char *const ours[] = {"FENCE", "LOCK_NAME", "HOLDER", "QUEUE",
-                                       "SHARERS"};
+    static const char *const ours[] = {"FENCE", "LOCK_NAME", "HOLDER",
+                                       "QUEUE", "SHARERS",   "LEADER"};
     bool has_expiry = lk_column(columns, "EXPIRED_AFTER") != NULL;
     size_t found = 0;
 
@@ -129,15 +129,20 @@ static int find_layout(const sqlock_result *columns,
     if (found == 3 && lk_column(columns, "HOLDER") != NULL)
         return lk_error(err, SQLOCK_ESCHEMA,
                         "%s is of an older version: run upgrade-queue.sql, "
-                        "which adds the columns QUEUE and SHARERS",
+                        "which adds the columns QUEUE, SHARERS and LEADER",
                         table->plain);
-    if (found != 0 && (found != 5 || !has_expiry))
+    if (found == 5 && lk_column(columns, "LEADER") == NULL)
+        return lk_error(err, SQLOCK_ESCHEMA,
+                        "%s is of an older version: run upgrade-leader.sql, "
+                        "which adds the column LEADER",
+                        table->plain);
+    if (found != 0 && (found != 6 || !has_expiry))
         return lk_error(err, SQLOCK_ESCHEMA,
                         "%s has only some of the columns EXPIRED_AFTER, FENCE, "
-                        "LOCK_NAME, HOLDER, QUEUE, SHARERS: compare the table "
-                        "with `sqlock init --print`",
+                        "LOCK_NAME, HOLDER, QUEUE, SHARERS, LEADER: compare "
+                        "the table with `sqlock init --print`",
                         table->plain);
-    if (found == 5)
+    if (found == 6)
         *out = SQLOCK_LAYOUT_SQLOCK;
     else
         *out = has_expiry ? SQLOCK_LAYOUT_SPRING7 : SQLOCK_LAYOUT_SPRING6;

@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "lease/leader_text.h"
 #include "lease/row.h"
-#include "lease/sharer.h"
 
 /* Return the serial of a text.  A lease is one process's, so it is enough that
  * those of a process rise. */
@@ -25,7 +24,7 @@ static int64_t next_serial(void)
 /* Say why nothing was changed: the row is not the lease's, or was not; or the
  * text is there, from an earlier copy of the statement, or a later one is. */
 static int explain(struct lk_store *store, const struct lk_lease *lease,
-                   int64_t serial, sqlock_error *err)
+                   sqlock_error *err)
 {
     struct lk_row row;
     int rc =
@@ -37,15 +36,7 @@ static int explain(struct lk_store *store, const struct lk_lease *lease,
         return lk_renewal_error(SQLOCK_ELOST, err);
     if (!row.is_taken)
         return lk_renewal_error(SQLOCK_EEXPIRED, err);
-    if (row.serial >= serial)
-        return 0;
-    if (row.permits != LK_NO_LIMIT)
-        return lk_error(err, SQLOCK_ECONFLICT,
-                        "the lock has %u permits: who has one of several leads "
-                        "nobody",
-                        row.permits);
-    return lk_error(err, SQLOCK_ECONFLICT,
-                    "the lock had permits until now: publish again");
+    return 0;
 }
 
 int lk_leader_publish(struct lk_store *store, const struct lk_lease *lease,
@@ -56,23 +47,21 @@ int lk_leader_publish(struct lk_store *store, const struct lk_lease *lease,
     sqlock_result result = {0};
     int64_t serial = next_serial();
     char digits[LK_LEADER_SERIAL_LENGTH + 1];
-    char form[LK_LEADER_FORM_SIZE];
     bool is_published;
     int rc;
 
     if (store->statements[SQLOCK_SQL_PUBLISH].text == NULL)
         return lk_store_unshared(store, err);
-    lk_leader_write(form, text);
-    (void)snprintf(digits, sizeof digits, "%016" PRId64, serial);
+    (void)snprintf(digits, sizeof digits, "%016" PRIx64, (uint64_t)serial);
     lk_store_arguments(store, lease->key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
-    lk_argument_text(&arguments, SQLOCK_P_SHOWN, form);
+    lk_argument_text(&arguments, SQLOCK_P_SHOWN, text);
     lk_argument_text(&arguments, SQLOCK_P_SERIAL, digits);
     run.deadline_ns = lk_store_deadline(store);
     rc = lk_store_run(store, SQLOCK_SQL_PUBLISH, &run, &result, err);
     is_published = rc == 0 && result.affected > 0;
     sqlock_result_clear(&result);
-    return rc < 0 || is_published ? rc : explain(store, lease, serial, err);
+    return rc < 0 || is_published ? rc : explain(store, lease, err);
 }
 
 void lk_leader_tell(struct lk_store *store, const char *key)

@@ -49,31 +49,36 @@ void lk_row_add_sharers(struct lk_row *row, const char *sharers,
 static void from_cells(struct lk_row *row, const sqlock_value *cells,
                        const struct lk_lease *lease)
 {
-    const char *queue = cells[8].type == SQLOCK_TEXT ? cells[8].text : NULL;
-    const char *sharers = cells[9].type == SQLOCK_TEXT ? cells[9].text : NULL;
+    const char *queue = lk_cell_text(&cells[LK_INFO_QUEUE]);
+    const char *sharers = lk_cell_text(&cells[LK_INFO_SHARERS]);
+    const char *holder = lk_cell_text(&cells[LK_INFO_HOLDER]);
+    struct lk_leader leader;
 
     row->exists = true;
-    if (cells[1].type == SQLOCK_TEXT)
+    if (lk_cell_text(&cells[LK_INFO_CLIENT]) != NULL)
         (void)snprintf(row->client_id, sizeof row->client_id, "%s",
-                       cells[1].text);
-    row->token = cells[2].type == SQLOCK_INT64 ? cells[2].integer : 0;
-    row->remaining_us = cells[3].integer;
-    row->acquired_at_us = cells[4].integer;
-    row->expires_at_us = cells[5].integer;
+                       cells[LK_INFO_CLIENT].text);
+    row->token = cells[LK_INFO_TOKEN].type == SQLOCK_INT64
+                     ? cells[LK_INFO_TOKEN].integer
+                     : 0;
+    row->remaining_us = cells[LK_INFO_REMAINING].integer;
+    row->acquired_at_us = cells[LK_INFO_ACQUIRED].integer;
+    row->expires_at_us = cells[LK_INFO_EXPIRES].integer;
     /* A peer that takes the row over does not change HOLDER. */
     row->is_sqlocks =
-        row->client_id[0] != '\0' && cells[7].type == SQLOCK_TEXT &&
-        strncmp(cells[7].text, row->client_id, strlen(row->client_id)) == 0;
+        row->client_id[0] != '\0' && holder != NULL &&
+        strncmp(holder, row->client_id, strlen(row->client_id)) == 0;
     row->is_taken = row->client_id[0] != '\0' && row->remaining_us >= 0;
     row->place = lk_ticket_place(queue, lease->client_id, row->before);
     row->is_waited_for =
         lk_queue_has_any(queue, row->expires_at_us - row->remaining_us);
     row->is_called = lk_ticket_is_called(queue, lease->client_id);
-    row->serial = lk_leader_serial(sharers, row->client_id);
+    row->has_text = lk_leader_read(
+        &leader, lk_cell_text(&cells[LK_INFO_LEADER]), row->client_id);
     lk_row_add_sharers(row, sharers, lease);
     row->rounds =
         lk_sharers_rounds(sharers, row->is_shared, queue, lease->client_id,
-                          cells[5].integer - row->remaining_us);
+                          cells[LK_INFO_EXPIRES].integer - row->remaining_us);
 }
 
 static int read_info(struct lk_store *store, struct lk_batch *batch,
@@ -168,7 +173,7 @@ int lk_row_holder(struct lk_store *store, const char *key,
         from_cells(&row, result.cells, &item.lease);
         if (row.is_taken)
             (void)snprintf(holder, LK_HOLDER_SIZE, "%s",
-                           row.is_sqlocks ? result.cells[7].text
+                           row.is_sqlocks ? result.cells[LK_INFO_HOLDER].text
                                           : row.client_id);
     }
     sqlock_result_clear(&result);
@@ -191,8 +196,9 @@ int lk_row_queue(struct lk_store *store, const char *key, struct lk_row *row,
     rc = read_info(store, &batch, &result, err);
     if (rc == 0 && result.rows == 1 && row != NULL)
         from_cells(row, result.cells, &lease);
-    if (rc == 0 && result.rows == 1 && result.cells[8].type == SQLOCK_TEXT) {
-        *queue = strdup(result.cells[8].text);
+    if (rc == 0 && result.rows == 1 &&
+        lk_cell_text(&result.cells[LK_INFO_QUEUE]) != NULL) {
+        *queue = strdup(result.cells[LK_INFO_QUEUE].text);
         if (*queue == NULL)
             rc = lk_error_nomem(err);
     }

@@ -137,8 +137,6 @@ int lk_share_set_permits(struct lk_store *store, const char *key,
     lk_store_arguments(store, key, &arguments);
     lk_argument_integer(&arguments, SQLOCK_P_PERMITS, permits);
     rc = run_once(store, SQLOCK_SQL_PERMITS, &arguments, &run, &affected, err);
-    if (affected > 0) /* the text of a leader has gone */
-        lk_leader_tell(store, key);
     if (rc < 0 || affected > 0)
         return rc;
     rc = lk_row_read(store, key, lk_store_deadline(store), &row, err);

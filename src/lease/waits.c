@@ -93,11 +93,6 @@ bool lk_waits_add_lock(struct lk_waits *waits, const char *client_id,
     return true;
 }
 
-static const char *text_of(const sqlock_value *cell)
-{
-    return cell->type == SQLOCK_TEXT ? cell->text : NULL;
-}
-
 int lk_waits_read(struct lk_store *store, int64_t latest_ns,
                   struct lk_waits *waits, sqlock_error *err)
 {
@@ -114,11 +109,11 @@ int lk_waits_read(struct lk_store *store, int64_t latest_ns,
     rc = lk_store_run(store, SQLOCK_SQL_WAITS, &run, &result, err);
     for (size_t i = 0; rc == 0 && i < result.rows; i++) {
         const sqlock_value *cells = &result.cells[i * result.columns];
-        const char *client_id = text_of(&cells[0]);
+        const char *client_id = lk_cell_text(&cells[0]);
 
         if (client_id != NULL && strlen(client_id) == SQLOCK_KEY_SIZE - 1 &&
-            !lk_waits_add_lock(waits, client_id, text_of(&cells[2]),
-                               text_of(&cells[1]), cells[3].integer))
+            !lk_waits_add_lock(waits, client_id, lk_cell_text(&cells[2]),
+                               lk_cell_text(&cells[1]), cells[3].integer))
             rc = lk_error_nomem(err);
     }
     sqlock_result_clear(&result);

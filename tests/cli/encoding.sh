@@ -93,5 +93,20 @@ END
 is "many are taken in one call" "$(SQLOCK_LIBRARY=$(dirname "$SQLOCK")/../lib/libsqlock.so \
     PYTHONPATH=src/python /usr/bin/python3 "$dir/many.py" 2>"$dir/why")" 3
 
+cat >"$dir/lead.py" <<'END'
+import os, sqlock
+with sqlock.open(os.environ["SQLOCK_URL"]) as registry:
+    with registry.leader("one", wait=5) as leader:
+        leader.publish("für 1")
+        try:
+            leader.publish("日本")
+        except sqlock.Error as error:
+            print("LATIN1" in str(error), end=" ")
+        print(leader.info().text == "für 1")
+END
+is "a leader publishes what the encoding has, and is told what not" "$(
+    SQLOCK_LIBRARY=$(dirname "$SQLOCK")/../lib/libsqlock.so PYTHONPATH=src/python \
+        /usr/bin/python3 "$dir/lead.py" 2>"$dir/why")" "True True"
+
 drop
 done_testing

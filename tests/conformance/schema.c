@@ -69,16 +69,15 @@ struct types {
     const char *id;   /* 36 characters */
     const char *name; /* 100 characters */
     const char *time;
-    const char *queue; /* of any length */
 };
 
 static struct types types_of(const struct fixture *f)
 {
     static const struct types postgres = {"CHAR(36)", "VARCHAR(100)",
-                                          "TIMESTAMP", "TEXT"};
+                                          "TIMESTAMP"};
     static const struct types mysql = {"CHAR(36)", "VARCHAR(100)",
-                                       "DATETIME(6)", "MEDIUMTEXT"};
-    static const struct types sqlite = {"TEXT", "TEXT", "INTEGER", "TEXT"};
+                                       "DATETIME(6)"};
+    static const struct types sqlite = {"TEXT", "TEXT", "INTEGER"};
 
     return f->database->bit == ON_POSTGRES ? postgres
            : f->database->bit == ON_MYSQL  ? mysql
@@ -92,7 +91,6 @@ struct shape {
     const char *key;     /* type of LOCK_KEY */
     const char *created; /* type of CREATED_DATE */
     bool has_expiry;     /* EXPIRED_AFTER, of the right type */
-    bool has_queue;      /* QUEUE and SHARERS, of the right type */
     const char *more;    /* ", FENCE ..." */
     const char *primary; /* ", PRIMARY KEY (...)" */
     const char *tail;    /* "ENGINE=..." */
@@ -106,24 +104,25 @@ static const char *either(const char *given, const char *usual)
 static void create(struct place *place, const struct shape *shape)
 {
     struct types types = types_of(place->f);
-    char expiry[80] = "", queue[80] = "";
+    char expiry[80] = "";
 
     if (shape->has_expiry)
         (void)snprintf(expiry, sizeof expiry, ", EXPIRED_AFTER %s NOT NULL",
                        types.time);
-    if (shape->has_queue)
-        (void)snprintf(queue, sizeof queue, ", QUEUE %s, SHARERS %s",
-                       types.queue, types.queue);
     (void)sql_run(&place->f->sql,
                   "%s %s (LOCK_KEY %s NOT NULL, REGION %s NOT NULL,"
-                  " CLIENT_ID %s, CREATED_DATE %s NOT NULL%s%s%s%s) %s",
+                  " CLIENT_ID %s, CREATED_DATE %s NOT NULL%s%s%s) %s",
                   either(shape->create, "CREATE TABLE"), place->table,
                   either(shape->key, types.id), types.name, types.id,
-                  either(shape->created, types.time), expiry, queue,
+                  either(shape->created, types.time), expiry,
                   either(shape->more, ""),
                   either(shape->primary, ", PRIMARY KEY (LOCK_KEY, REGION)"),
                   either(shape->tail, ""));
 }
+
+/* The columns of the first sqlock, beside those of Spring 7. */
+#define TEXTS ", LOCK_NAME VARCHAR(255), HOLDER VARCHAR(255)"
+#define NAMES ", FENCE BIGINT NOT NULL" TEXTS
 
 /* A table that is refused. */
 struct misfit {
@@ -453,8 +452,9 @@ static void test_only_some_of_our_columns_are_refused(void **state)
         {"FENCE without EXPIRED_AFTER", ON_ALL, "FENCE",
          .shape.more = ", FENCE BIGINT DEFAULT 0 NOT NULL"},
         {"no QUEUE", ON_ALL, "upgrade-queue.sql", .shape.has_expiry = true,
-         .shape.more = ", FENCE BIGINT NOT NULL, LOCK_NAME VARCHAR(255),"
-                       " HOLDER VARCHAR(255)"},
+         .shape.more = NAMES},
+        {"no LEADER", ON_ALL, "upgrade-leader.sql", .shape.has_expiry = true,
+         .shape.more = NAMES ", QUEUE TEXT, SHARERS TEXT"},
         {"HOLDER without FENCE", ON_ALL, "HOLDER", .shape.has_expiry = true,
          .shape.more = ", HOLDER VARCHAR(255)"},
     };
@@ -472,13 +472,10 @@ static void test_wrong_types_are_refused(void **state)
          .shape.more = ", EXPIRED_AFTER VARCHAR(40) NOT NULL"},
         {"QUEUE is short", ON_POSTGRES | ON_MYSQL, "QUEUE",
          .shape.has_expiry = true,
-         .shape.more = ", FENCE BIGINT NOT NULL, LOCK_NAME VARCHAR(255),"
-                       " HOLDER VARCHAR(255), QUEUE VARCHAR(255),"
-                       " SHARERS VARCHAR(255)"},
+         .shape.more = NAMES ", QUEUE VARCHAR(9), SHARERS TEXT, LEADER TEXT"},
         {"FENCE is a text", ON_ALL, "FENCE", .shape.has_expiry = true,
-         .shape.has_queue = true,
-         .shape.more = ", FENCE VARCHAR(20) NOT NULL, LOCK_NAME VARCHAR(255),"
-                       " HOLDER VARCHAR(255)"},
+         .shape.more = ", FENCE VARCHAR(20) NOT NULL" TEXTS
+                       ", QUEUE TEXT, SHARERS TEXT, LEADER TEXT"},
     };
 
     REFUSE(state, misfits);

@@ -82,7 +82,7 @@ static const char *client_of(struct play *play, const char *word, char out[40])
     if (strcmp(word, "group") == 0) {
         assert_true(read_row(&play->test->b, play->test));
         (void)snprintf(out, 40, "%s",
-                       cell_text(&play->test->b, 0, INFO_CLIENT));
+                       cell_text(&play->test->b, 0, LK_INFO_CLIENT));
         return out;
     }
     (void)snprintf(out, 40,
@@ -263,23 +263,24 @@ static bool has_text(struct play *play, const char *word)
     const char *text;
 
     if (strncmp(word, "queue=", 6) == 0)
-        return are(play, value, cell_text(session, 0, INFO_QUEUE), next_ticket);
+        return are(play, value, cell_text(session, 0, LK_INFO_QUEUE),
+                   next_ticket);
     if (strncmp(word, "sharers=", 8) == 0) {
-        text = cell_text(session, 0, INFO_CLIENT);
-        text = lk_sharers_have(cell_text(session, 0, INFO_SHARERS),
+        text = cell_text(session, 0, LK_INFO_CLIENT);
+        text = lk_sharers_have(cell_text(session, 0, LK_INFO_SHARERS),
                                text != NULL ? text : "")
-                   ? cell_text(session, 0, INFO_SHARERS)
+                   ? cell_text(session, 0, LK_INFO_SHARERS)
                    : NULL;
         return are(play, value, text, next_sharer);
     }
     if (strncmp(word, "permits=", 8) == 0)
-        return lk_sharers_permits(cell_text(session, 0, INFO_SHARERS)) ==
+        return lk_sharers_permits(cell_text(session, 0, LK_INFO_SHARERS)) ==
                strtoul(value, NULL, 10);
     text = cell_text(session, 0,
-                     word[0] == 'c'   ? INFO_CLIENT
-                     : word[0] == 'n' ? INFO_NAME
-                     : word[0] == 'k' ? INFO_KEY
-                                      : INFO_HOLDER);
+                     word[0] == 'c'   ? LK_INFO_CLIENT
+                     : word[0] == 'n' ? LK_INFO_NAME
+                     : word[0] == 'k' ? LK_INFO_KEY
+                                      : LK_INFO_HOLDER);
     if (strcmp(value, "none") == 0)
         return text == NULL;
     if (text == NULL)
@@ -299,17 +300,17 @@ static bool has_number(struct play *play, const char *word)
     static const struct {
         const char *name;
         size_t column;
-    } all[] = {{"token", INFO_TOKEN},
-               {"left", INFO_REMAINING},
-               {"since", INFO_ACQUIRED},
-               {"ends", INFO_EXPIRES}};
+    } all[] = {{"token", LK_INFO_TOKEN},
+               {"left", LK_INFO_REMAINING},
+               {"since", LK_INFO_ACQUIRED},
+               {"ends", LK_INFO_EXPIRES}};
     size_t length = strcspn(word, "<>=:+");
     const char *value = word + length + 1;
     size_t column = 0;
     int64_t number;
     int64_t other;
 
-    if (play->session->result.columns == INFO_COLUMNS)
+    if (play->session->result.columns == LK_INFO_COLUMNS)
         for (size_t i = 0; i < sizeof all / sizeof *all; i++)
             if (strncmp(word, all[i].name, length) == 0)
                 column = all[i].column;

@@ -305,14 +305,14 @@ bool read_row(struct session *session, const struct test *test)
     if (session->result.rows == 0)
         return false;
     assert_int_equal(session->result.rows, 1);
-    assert_int_equal(session->result.columns, INFO_COLUMNS);
+    assert_int_equal(session->result.columns, LK_INFO_COLUMNS);
     return true;
 }
 
 int64_t remaining_us(struct session *session, const struct test *test)
 {
     assert_true(read_row(session, test));
-    return cell_integer(session, 0, INFO_REMAINING);
+    return cell_integer(session, 0, LK_INFO_REMAINING);
 }
 
 void await_expiry(struct session *session, const struct test *test)

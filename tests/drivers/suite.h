@@ -136,21 +136,6 @@ const char *cell_text(const struct session *session, size_t row,
 
 /* --------------------------------------------- statements of the dialect -- */
 
-/* Columns of an info row. */
-enum {
-    INFO_KEY,
-    INFO_CLIENT,
-    INFO_TOKEN,
-    INFO_REMAINING,
-    INFO_ACQUIRED,
-    INFO_EXPIRES,
-    INFO_NAME,
-    INFO_HOLDER,
-    INFO_QUEUE,
-    INFO_SHARERS,
-    INFO_COLUMNS
-};
-
 /* Return values for all parameters, for this test's lock and that client. */
 struct lk_arguments arguments_for(const struct test *test, const char *client,
                                   int64_t duration_us);

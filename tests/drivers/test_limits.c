@@ -337,7 +337,7 @@ static void test_abandoned_claim_is_not_granted_unseen(void **state)
     token = claim(&test->a, test, test->client_a, LONG_US);
     assert_less(0, token);
     assert_true(read_row(&test->a, test));
-    assert_string_equal(cell_text(&test->a, 0, INFO_CLIENT), test->client_a);
+    assert_string_equal(cell_text(&test->a, 0, LK_INFO_CLIENT), test->client_a);
 }
 
 /* End a session from another one: users may end their own sessions. */

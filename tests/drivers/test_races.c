@@ -154,10 +154,10 @@ static void test_old_transaction_writes_a_whole_lease(void **state)
     now = now_us(&test->a);
     assert_less(now - 1, claim(&test->b, test, test->client_b, ttl_us));
     assert_true(read_row(&test->b, test));
-    assert_less(now + ttl_us - 1, cell_integer(&test->b, 0, INFO_EXPIRES));
+    assert_less(now + ttl_us - 1, cell_integer(&test->b, 0, LK_INFO_EXPIRES));
     assert_int_equal(renew(&test->b, test, test->client_b, LONG_US), 1);
     assert_true(read_row(&test->b, test));
-    assert_less(now + LONG_US - 1, cell_integer(&test->b, 0, INFO_EXPIRES));
+    assert_less(now + LONG_US - 1, cell_integer(&test->b, 0, LK_INFO_EXPIRES));
     assert_lock_ok(session_commit(&test->b), &test->b.err);
     assert_less(0, remaining_us(&test->a, test));
 }
@@ -172,7 +172,7 @@ static void test_zone_of_a_session_does_not_matter(void **state)
     assert_less(0, remaining_us(&test->b, test));
     assert_less(remaining_us(&test->b, test), LONG_US + 1);
     assert_true(read_row(&test->b, test));
-    assert_less(cell_integer(&test->b, 0, INFO_EXPIRES),
+    assert_less(cell_integer(&test->b, 0, LK_INFO_EXPIRES),
                 now_us(&test->a) + LONG_US + 1);
     assert_int_equal(claim(&test->b, test, test->client_b, LONG_US), 0);
     assert_int_equal(release(&test->a, test, test->client_a), 1);

@@ -77,9 +77,9 @@ static size_t list_next(struct test *test, const char *after, int64_t limit)
     struct lk_arguments arguments = arguments_of_page(test, after, limit);
 
     statement_run(&test->b, test, SQLOCK_SQL_FIND_PAGE, &arguments);
-    assert_int_equal(test->b.result.columns, INFO_COLUMNS + 1);
+    assert_int_equal(test->b.result.columns, LK_INFO_COLUMNS + 1);
     for (size_t i = 0; i < test->b.result.rows; i++)
-        assert_string_equal(cell_text(&test->b, i, INFO_COLUMNS), region);
+        assert_string_equal(cell_text(&test->b, i, LK_INFO_COLUMNS), region);
     return test->b.result.rows;
 }
 
@@ -132,7 +132,7 @@ static bool all_are_over(struct test *test)
 {
     (void)list(test, "", 100);
     for (size_t i = 0; i < test->b.result.rows; i++)
-        if (cell_integer(&test->b, i, INFO_REMAINING) >= 0)
+        if (cell_integer(&test->b, i, LK_INFO_REMAINING) >= 0)
             return false;
     return true;
 }
@@ -167,15 +167,15 @@ static void test_list_has_all_rows(void **state)
     claim_rows(test, keys, ROWS, LONG_US);
     assert_int_equal(list(test, "", 100), ROWS);
     for (size_t i = 0; i < ROWS; i++) {
-        size_t found = find(cell_text(&test->b, i, INFO_KEY), keys, seen);
+        size_t found = find(cell_text(&test->b, i, LK_INFO_KEY), keys, seen);
 
         if (goes_by_key(test))
             assert_int_equal(found, i);
-        assert_string_equal(cell_text(&test->b, i, INFO_CLIENT),
+        assert_string_equal(cell_text(&test->b, i, LK_INFO_CLIENT),
                             test->client_a);
-        assert_less(0, cell_integer(&test->b, i, INFO_REMAINING));
+        assert_less(0, cell_integer(&test->b, i, LK_INFO_REMAINING));
         if (test->layout == SQLOCK_LAYOUT_SQLOCK)
-            assert_string_equal(cell_text(&test->b, i, INFO_HOLDER),
+            assert_string_equal(cell_text(&test->b, i, LK_INFO_HOLDER),
                                 "a holder");
     }
 }
@@ -194,7 +194,7 @@ static void test_list_is_read_in_pages(void **state)
         assert_true(!goes_by_key(test) || test->b.result.rows <= 3);
         for (size_t i = 0; i < test->b.result.rows; i++) {
             (void)snprintf(after, sizeof after, "%s",
-                           cell_text(&test->b, i, INFO_KEY));
+                           cell_text(&test->b, i, LK_INFO_KEY));
             (void)find(after, keys, seen);
             count++;
         }
@@ -220,7 +220,7 @@ static void test_list_is_of_one_moment(void **state)
     rows = list_next(test, "", 100);
     assert_int_equal(rows, ROWS);
     for (size_t i = 0; i < ROWS; i++)
-        (void)find(cell_text(&test->b, i, INFO_KEY), keys, seen);
+        (void)find(cell_text(&test->b, i, LK_INFO_KEY), keys, seen);
     list_end(test);
 }
 
@@ -283,7 +283,7 @@ static void test_reap_passes_over_locked_rows(void **state)
                 subject.tables[test->layout].quoted, keys[2]);
     assert_int_equal(reap(test, 0), ROWS - 1);
     assert_int_equal(list(test, "", 100), 1);
-    assert_string_equal(cell_text(&test->b, 0, INFO_KEY), keys[2]);
+    assert_string_equal(cell_text(&test->b, 0, LK_INFO_KEY), keys[2]);
     assert_lock_ok(session_rollback(&third), &third.err);
     assert_int_equal(reap(test, 0), 1);
     session_close(&third);
@@ -312,7 +312,7 @@ static void test_reap_keeps_young_tokens(void **state)
                 (long long)(now_us(&test->a) + 3600 * SECOND_US), keys[0]);
     assert_int_equal(reap(test, 0), 1);
     assert_int_equal(list(test, "", 100), 1);
-    assert_string_equal(cell_text(&test->b, 0, INFO_KEY), keys[0]);
+    assert_string_equal(cell_text(&test->b, 0, LK_INFO_KEY), keys[0]);
 }
 
 static void release_row(struct test *test, const char *key)
@@ -334,7 +334,7 @@ static void test_reap_removes_released_rows(void **state)
     assert_int_equal(reap(test, 0),
                      test->layout == SQLOCK_LAYOUT_SQLOCK ? 1 : 0);
     assert_int_equal(list(test, "", 100), 1);
-    assert_string_equal(cell_text(&test->b, 0, INFO_KEY), keys[1]);
+    assert_string_equal(cell_text(&test->b, 0, LK_INFO_KEY), keys[1]);
 }
 
 /* The retention counts from the release, even if the token is older. */

@@ -426,8 +426,9 @@ static void test_clock_is_read_after_the_wait_for_the_file(void **state)
     assert_int_equal(test->b.result.rows, 1);
     assert_less(ended - 1, cell_integer(&test->b, 0, 0));
     assert_true(read_row(&test->b, test));
-    assert_less(ended - 1, cell_integer(&test->b, 0, INFO_ACQUIRED));
-    assert_less(ended + LONG_US - 1, cell_integer(&test->b, 0, INFO_EXPIRES));
+    assert_less(ended - 1, cell_integer(&test->b, 0, LK_INFO_ACQUIRED));
+    assert_less(ended + LONG_US - 1,
+                cell_integer(&test->b, 0, LK_INFO_EXPIRES));
 }
 
 static void test_statement_has_one_now(void **state)

@@ -17,7 +17,7 @@ static void test_short_key_comes_back_as_it_was(void **state)
     (void)snprintf(test->key, sizeof test->key, "k%u", subject.serial);
     assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
     assert_true(read_row(&test->b, test));
-    assert_string_equal(cell_text(&test->b, 0, INFO_KEY), test->key);
+    assert_string_equal(cell_text(&test->b, 0, LK_INFO_KEY), test->key);
     assert_int_equal(claim(&test->b, test, test->client_b, LONG_US), 0);
     assert_int_equal(release(&test->a, test, test->client_a), 1);
 }
@@ -66,9 +66,9 @@ static void test_peer_takes_what_was_released(void **state)
                                                    : "'2999-01-01 00:00:00'",
                 test->key);
     assert_true(read_row(&test->b, test));
-    assert_string_equal(cell_text(&test->b, 0, INFO_CLIENT), "peer");
-    assert_less(0, cell_integer(&test->b, 0, INFO_REMAINING));
-    assert_less(token - SECOND_US, cell_integer(&test->b, 0, INFO_ACQUIRED));
+    assert_string_equal(cell_text(&test->b, 0, LK_INFO_CLIENT), "peer");
+    assert_less(0, cell_integer(&test->b, 0, LK_INFO_REMAINING));
+    assert_less(token - SECOND_US, cell_integer(&test->b, 0, LK_INFO_ACQUIRED));
     assert_int_equal(release(&test->a, test, test->client_a), 0);
     assert_int_equal(claim(&test->b, test, test->client_b, LONG_US), 0);
 }
@@ -128,7 +128,7 @@ static int describe(struct test *test, const char *table)
 
 static void test_own_schema_is_described_as_fit(void **state)
 {
-    static const size_t columns[SQLOCK_LAYOUTS] = {10, 5, 4};
+    static const size_t columns[SQLOCK_LAYOUTS] = {11, 5, 4};
     struct test *test = *state;
     size_t keys = 0;
 
@@ -141,7 +141,7 @@ static void test_own_schema_is_described_as_fit(void **state)
         bool nullable =
             strcmp(name, "CLIENT_ID") == 0 || strcmp(name, "LOCK_NAME") == 0 ||
             strcmp(name, "HOLDER") == 0 || strcmp(name, "QUEUE") == 0 ||
-            strcmp(name, "SHARERS") == 0;
+            strcmp(name, "SHARERS") == 0 || strcmp(name, "LEADER") == 0;
 
         assert_non_null(column);
         if (!fits(column->types, cell_text(&test->a, i, 1)))

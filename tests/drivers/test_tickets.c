@@ -47,17 +47,18 @@ static int place_of(struct test *test, const char *client)
     char before[SQLOCK_KEY_SIZE];
 
     assert_true(read_row(&test->b, test));
-    return lk_ticket_place(cell_text(&test->b, 0, INFO_QUEUE), client, before);
+    return lk_ticket_place(cell_text(&test->b, 0, LK_INFO_QUEUE), client,
+                           before);
 }
 
 /* Assert that the row is the client's, for about a second. */
 static void assert_reserved_for(struct test *test, const char *client)
 {
     assert_true(read_row(&test->b, test));
-    assert_string_equal(cell_text(&test->b, 0, INFO_CLIENT), client);
-    assert_true(cell_integer(&test->b, 0, INFO_REMAINING) <= 1000000);
+    assert_string_equal(cell_text(&test->b, 0, LK_INFO_CLIENT), client);
+    assert_true(cell_integer(&test->b, 0, LK_INFO_REMAINING) <= 1000000);
     assert_int_equal(
-        strncmp(cell_text(&test->b, 0, INFO_HOLDER), client, strlen(client)),
+        strncmp(cell_text(&test->b, 0, LK_INFO_HOLDER), client, strlen(client)),
         0);
 }
 
@@ -166,7 +167,7 @@ static void check_rubbish(struct test *test, const char *format, int64_t ahead)
     assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
     assert_int_equal(release(&test->a, test, test->client_a), 1);
     assert_true(read_row(&test->b, test));
-    assert_null(cell_text(&test->b, 0, INFO_QUEUE));
+    assert_null(cell_text(&test->b, 0, LK_INFO_QUEUE));
     write_queue(test, format, ahead);
     assert_less(0, ask(&test->a, test, test->client_a));
     write_queue(test, format, ahead);
@@ -218,14 +219,14 @@ static void check_tickets_of_a_new_row(struct test *test,
 
     let_two_wait(test);
     assert_true(read_row(&test->b, test));
-    queue = strdup(cell_text(&test->b, 0, INFO_QUEUE));
+    queue = strdup(cell_text(&test->b, 0, LK_INFO_QUEUE));
     assert_non_null(queue);
     delete_row(test);
     lk_argument_text(&arguments, SQLOCK_P_SHOWN, shown);
     lk_argument_text(&arguments, SQLOCK_P_QUEUE, queue);
     statement_run(&test->a, test, kind, &arguments);
     assert_true(read_row(&test->b, test));
-    assert_string_equal(cell_text(&test->b, 0, INFO_QUEUE), queue);
+    assert_string_equal(cell_text(&test->b, 0, LK_INFO_QUEUE), queue);
     free(queue);
     assert_int_equal(release(&test->a, test, test->client_a), 1);
     assert_reserved_for(test, test->client_b);
@@ -249,7 +250,7 @@ static void test_the_tickets_behind_another_one(void **state)
 
     let_two_wait(test);
     assert_true(read_row(&test->b, test));
-    queue = cell_text(&test->b, 0, INFO_QUEUE);
+    queue = cell_text(&test->b, 0, LK_INFO_QUEUE);
     rest = lk_ticket_behind(queue, test->client_b);
     assert_non_null(rest);
     assert_int_equal(strncmp(rest, queue, 27), 0);

@@ -469,7 +469,7 @@ static void test_read_passes_a_locked_row(void **state)
     assert_lock_ok(session_begin(&test->a), &test->a.err);
     assert_int_equal(renew(&test->a, test, test->client_a, 2 * LONG_US), 1);
     assert_true(read_row(&test->b, test));
-    assert_string_equal(cell_text(&test->b, 0, INFO_CLIENT), test->client_a);
+    assert_string_equal(cell_text(&test->b, 0, LK_INFO_CLIENT), test->client_a);
     assert_lock_ok(session_rollback(&test->a), &test->a.err);
 }
 

@@ -37,6 +37,7 @@ static const sqlock_column columns[] = {
     {"HOLDER", TEXT_TYPES},
     {"QUEUE", LONG_TYPES},
     {"SHARERS", LONG_TYPES},
+    {"LEADER", LONG_TYPES},
     {NULL, NULL},
 };
 

@@ -22,17 +22,12 @@ extern const char lk_sql_postgres_schema_spring6[];
 #define TIME_TYPES "timestamp without time zone|timestamp(6) without time zone"
 
 static const sqlock_column columns[] = {
-    {"LOCK_KEY", KEY_TYPES},
-    {"REGION", NAME_TYPES},
-    {"CLIENT_ID", KEY_TYPES},
-    {"CREATED_DATE", TIME_TYPES},
-    {"EXPIRED_AFTER", TIME_TYPES},
-    {"FENCE", "bigint"},
-    {"LOCK_NAME", NAME_TYPES},
-    {"HOLDER", NAME_TYPES},
-    {"QUEUE", LONG_TYPES},
-    {"SHARERS", LONG_TYPES},
-    {NULL, NULL},
+    {"LOCK_KEY", KEY_TYPES},       {"REGION", NAME_TYPES},
+    {"CLIENT_ID", KEY_TYPES},      {"CREATED_DATE", TIME_TYPES},
+    {"EXPIRED_AFTER", TIME_TYPES}, {"FENCE", "bigint"},
+    {"LOCK_NAME", NAME_TYPES},     {"HOLDER", NAME_TYPES},
+    {"QUEUE", LONG_TYPES},         {"SHARERS", LONG_TYPES},
+    {"LEADER", LONG_TYPES},        {NULL, NULL},
 };
 
 const sqlock_dialect lk_pg_dialect = {

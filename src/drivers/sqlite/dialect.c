@@ -30,6 +30,7 @@ static const sqlock_column columns[] = {
     {"HOLDER", TEXT_TYPES},
     {"QUEUE", TEXT_TYPES},
     {"SHARERS", TEXT_TYPES},
+    {"LEADER", TEXT_TYPES},
     {NULL, NULL},
 };
 

@@ -193,10 +193,38 @@ shares() {
     is "then lets in who waits" $? 0
 }
 
+# A table of an earlier sqlock, which lacks COLUMNs, is refused with the name of the
+# script that adds them, while a lock is held in it.
+from_earlier() { # LAYOUT COLUMN...
+    local column
+    layout=$1 about="$database: $1: "
+    prefix=UP${$}_${layout}_
+    sq init >/dev/null 2>&1
+    hold
+    for column in "${@:2}"; do
+        query "ALTER TABLE ${prefix}LOCK DROP COLUMN $column" >/dev/null
+    done
+    is "is not opened" "$(status_of sq run -n key -- true)" 69
+    is "is said to need the script" \
+        "$(grep -c "upgrade-$layout.sql" "$dir/status.err")" 1
+    is "is upgraded" "$(status_of upgrade)" 0
+    is "is the layout of sqlock then" "$(status_of sq init)" 0
+    changes_nothing "a second time" ''
+    is "leaves the lock to its holder" "$(status_of sq run -n held -- true)" 75
+    is "lets a leader publish" \
+        "$(status_of sq lead -n --publish here service -- true)" 0
+    touch "$dir/$layout.off"
+    wait "$holder"
+    is "does not disturb the holder" $? 0
+    query "DROP TABLE ${prefix}LOCK" >/dev/null
+}
+
 # The TTL in seconds, long enough for a renewal on a busy machine.
 ttl=4
 upgrades() {
     from_spring7
     from_spring6
+    from_earlier queue QUEUE SHARERS LEADER
+    from_earlier leader LEADER
     exit $status
 }

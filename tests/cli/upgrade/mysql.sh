@@ -29,7 +29,8 @@ half_way() {
         ADD COLUMN LOCK_NAME VARCHAR(255) COLLATE utf8mb4_bin,
         ADD COLUMN HOLDER VARCHAR(255) COLLATE utf8mb4_bin,
         ADD COLUMN QUEUE MEDIUMTEXT COLLATE utf8mb4_bin,
-        ADD COLUMN SHARERS MEDIUMTEXT COLLATE utf8mb4_bin" >/dev/null
+        ADD COLUMN SHARERS MEDIUMTEXT COLLATE utf8mb4_bin,
+        ADD COLUMN LEADER MEDIUMTEXT COLLATE utf8mb4_bin" >/dev/null
     is "is not opened" "$(status_of sq run -n key -- true)" 69
     is "is said to be one" "$(grep -c 'not complete' "$dir/status.err")" 1
     is "is completed" "$(status_of upgrade)" 0
