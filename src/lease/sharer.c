@@ -10,6 +10,7 @@
 #define ID_LENGTH (SQLOCK_KEY_SIZE - 1)
 #define GROUP "{\"g\":\""
 #define PERMITS "\",\"n\":\""
+#define PERMIT_DIGITS 6
 #define TOKEN_DIGITS 19
 #define AFTER_TOKEN "\",\""
 
@@ -44,6 +45,8 @@ uint32_t lk_sharers_permits(const char *sharers)
     if (at == NULL || strncmp(at, PERMITS, strlen(PERMITS)) != 0)
         return LK_NO_LIMIT;
     at += strlen(PERMITS);
+    if (strspn(at, "0123456789") != PERMIT_DIGITS || at[PERMIT_DIGITS] != '"')
+        return LK_NO_LIMIT;
     return (uint32_t)lk_text_digits(&at);
 }
 

@@ -134,40 +134,67 @@ static void test_a_token_that_is_too_great_is_the_greatest(void **state)
     }
 }
 
-static void test_half_a_character_is_no_text_of_a_leader(void **state)
+static void test_a_text_counts_in_its_form_only(void **state)
 {
     static const struct {
-        const char *form, *text; /* text NULL: it is none */
-    } cases[] = {
-        {"\\ud83d\\udd12", "\xf0\x9f\x94\x92"},
-        {"\\ud83d", NULL},
-        {"\\udd12", NULL},
-        {"\\udd12\\ud83d", NULL},
-        {"\\ue000", "\xee\x80\x80"},
-        {"\\u0000", NULL},
+        const char *behind; /* the CLIENT_ID */
+        const char *text;   /* NULL: it is none */
+    } rows[] = {
+        {" 0000000000000001 told here", "here"},
+        {" 00000000000000ff kept ", ""},
+        {" 0000000000000001 said here", NULL},
+        {" 000000000000001 told here", NULL},
+        {" 00000000000000001 told here", NULL},
+        {"0000000000000001 told here", NULL},
+        {" 0000000000000001 told", NULL},
+        {"", NULL},
     };
-    char text[SQLOCK_LEADER_TEXT_MAX + 1], id[SQLOCK_KEY_SIZE];
+    char text[128], id[SQLOCK_KEY_SIZE], other[SQLOCK_KEY_SIZE];
+    struct lk_leader leader;
 
     (void)state;
     (void)snprintf(id, sizeof id, ID, 1U);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        (void)snprintf(sharers, sizeof sharers,
-                       "{\"leader\":\"%s\",\"told\":\"0000000000000001\","
-                       "\"text\":\"%s\"}",
-                       id, cases[i].form);
-        assert_int_equal(lk_leader_text(sharers, id, text),
-                         cases[i].text != NULL);
-        if (cases[i].text != NULL)
-            assert_string_equal(text, cases[i].text);
+    (void)snprintf(other, sizeof other, ID, 2U);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        check_row(rows[i].behind);
+        (void)snprintf(text, sizeof text, "%s%s", id, rows[i].behind);
+        assert_int_equal(lk_leader_read(&leader, text, id),
+                         rows[i].text != NULL);
+        if (rows[i].text != NULL)
+            assert_string_equal(leader.text, rows[i].text);
+        assert_false(lk_leader_read(&leader, text, other));
     }
+    check_row(NULL);
+}
+
+/* The statements read six digits, and no number elsewhere. */
+static void test_permits_have_six_digits(void **state)
+{
+    static const struct {
+        const char *digits;
+        unsigned permits;
+    } rows[] = {{"000003\"", 3},  {"999999\"", 999999}, {"1000000\"", 0},
+                {"0000003\"", 0}, {"00003\"", 0},       {"00003", 0},
+                {"000003", 0},    {"00000x\"", 0},      {"4294967297\"", 0},
+                {"", 0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        check_row(rows[i].digits);
+        (void)snprintf(sharers, sizeof sharers, "{\"g\":\"" ID "\",\"n\":\"%s",
+                       0U, rows[i].digits);
+        assert_int_equal(lk_sharers_permits(sharers), rows[i].permits);
+    }
+    check_row(NULL);
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_token_that_is_too_great_is_the_greatest),
-    cmocka_unit_test(test_half_a_character_is_no_text_of_a_leader),
+    cmocka_unit_test(test_a_text_counts_in_its_form_only),
     cmocka_unit_test(test_the_first_lease_ends_before_the_last),
     cmocka_unit_test(test_who_has_room_waits_for_nobody),
     cmocka_unit_test(test_a_sharer_that_is_over_has_no_permits),
     cmocka_unit_test(test_readers_have_room_and_a_writer_has_none),
+    cmocka_unit_test(test_permits_have_six_digits),
 };
 const struct suite suite_sharer = SUITE("sharers", tests);
