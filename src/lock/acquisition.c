@@ -23,6 +23,7 @@
 #include "lock/modes.h"
 #include "lock/peers.h"
 #include "lock/retreat.h"
+#include "lock/seen.h"
 
 /* Result of a step: run the next one at once. */
 #define GO_ON 2
@@ -153,22 +154,10 @@ static int look_row(struct lk_acquisition *a, sqlock_error *err)
 
 /* --- turns --- */
 
-/* Return whether rows before the part's would be kept if they were claimed
- * now. */
-static bool has_rows_to_keep(const struct lk_acquisition *a,
-                             const struct lk_part *missing)
-{
-    for (const struct lk_part *part = a->parts; part < missing; part++)
-        if (part->state == LK_PART_TURN && !part->is_kept &&
-            lk_kept_stays(a, part, missing))
-            return true;
-    return false;
-}
-
 /* Wait for the turn of that part.  First claim what is to be kept meanwhile. */
 static int await_missing(struct lk_acquisition *a, struct lk_part *missing)
 {
-    if (has_rows_to_keep(a, missing)) {
+    if (lk_kept_has_more(a, missing)) {
         a->reach = (size_t)(missing - a->parts);
         lk_claim_collect(a);
         return go_to(a, LK_CLAIMING);
@@ -365,6 +354,10 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
     (void)lk_peers_begin(a->first);
     if (lk_row_wait_ends(a->first))
         return go_to(a, LK_ENTERING);
+    if (lk_seen_left_ns(a->first->slot) > 0) /* somebody has deleted the row */
+        return sqlock_monotonic_ns() < a->self.deadline_ns
+                   ? poll_row(a, err)
+                   : not_in_time(a, a->first, err);
     lk_clear_aside(a->first->slot, false);
     lk_claim_collect_first(a);
     lk_bell_expect(a->first);
@@ -407,11 +400,14 @@ static int await_ring(struct lk_acquisition *a, sqlock_error *err)
         return rc;
     lk_poller_end(a->first);
     a->is_rung = lk_bell_forget(a->first);
+    if (!a->is_rung)
+        lk_seen_look(a->first->slot);
     return stop < 0 ? failed(a, stop, err) : go_to(a, LK_ASKING);
 }
 
 static int await_poll(struct lk_acquisition *a, sqlock_error *err)
 {
+    bool is_late;
     int rc = lk_poller_await(a->first, err);
 
     if (rc > 0)
@@ -420,8 +416,10 @@ static int await_poll(struct lk_acquisition *a, sqlock_error *err)
         return failed(a, rc, err);
     if (!lk_store_has_tickets(a->store))
         return go_to(a, LK_ENTERING);
-    a->is_rung = lk_peers_may_try(a->first->slot) &&
-                 sqlock_monotonic_ns() < a->self.deadline_ns;
+    is_late = sqlock_monotonic_ns() >= a->self.deadline_ns;
+    a->is_rung = lk_peers_may_try(a->first->slot) && !is_late;
+    if (is_late)
+        lk_seen_look(a->first->slot);
     return go_to(a, LK_ASKING);
 }
 

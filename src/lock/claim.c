@@ -14,6 +14,7 @@
 #include "lock/hold.h"
 #include "lock/peers.h"
 #include "lock/registry.h"
+#include "lock/seen.h"
 #include "lock/ticket.h"
 
 void lk_clear_aside(struct lk_slot *slot, bool is_outage)
@@ -174,6 +175,8 @@ static void copy_back(const struct lk_acquisition *a, int rc)
         }
         part->rc =
             is_of_all(a, &a->batch.items[i], rc) ? 0 : a->batch.items[i].rc;
+        if (part->rc == 0)
+            lk_seen_forget(part->slot);
         if (part->rc == SQLOCK_EBUSY)
             part->permits = a->batch.items[i].row.permits;
     }

@@ -32,6 +32,16 @@ bool lk_kept_stays(const struct lk_acquisition *a, const struct lk_part *part,
            a->kept.setbacks >= SETBACKS;
 }
 
+bool lk_kept_has_more(const struct lk_acquisition *a,
+                      const struct lk_part *missing)
+{
+    for (const struct lk_part *part = a->parts; part < missing; part++)
+        if (part->state == LK_PART_TURN && !part->is_kept &&
+            lk_kept_stays(a, part, missing))
+            return true;
+    return false;
+}
+
 static int64_t part_of_ttl_ns(const struct lk_acquisition *a, int part)
 {
     return (int64_t)a->options.ttl_ms * LK_NS_PER_MS / part;

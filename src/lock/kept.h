@@ -42,6 +42,11 @@ void lk_kept_set_back(struct lk_acquisition *a);
 bool lk_kept_stays(const struct lk_acquisition *a, const struct lk_part *part,
                    const struct lk_part *waits_for);
 
+/* Return whether rows before the part's would be kept if they were claimed
+ * now. */
+bool lk_kept_has_more(const struct lk_acquisition *a,
+                      const struct lk_part *missing);
+
 /* Keep the row of a part whose claim was granted. */
 void lk_kept_add(struct lk_acquisition *a, struct lk_part *part);
 

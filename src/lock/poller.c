@@ -15,6 +15,7 @@
 #include "lock/deadlock.h"
 #include "lock/peers.h"
 #include "lock/registry.h"
+#include "lock/seen.h"
 
 /* Pause after a read that failed. */
 #define AGAIN_NS (10 * LK_NS_PER_MS)
@@ -153,6 +154,24 @@ static void put_off(struct lk_part *part, const struct lk_row *row,
     polled->due_ns = sqlock_monotonic_ns() + lk_sooner(pause_ns, left_ns);
 }
 
+/* Return whether the row is as the part wants it, and otherwise in *left_ns for
+ * how long it is not.  One that was deleted by hand is nobody's for a time, and
+ * then the part comes back. */
+static bool is_as_wanted(struct lk_part *part, const struct lk_row *row,
+                         int64_t *left_ns)
+{
+    struct lk_slot *slot = part->slot;
+
+    if (row->exists && row->place >= 0)
+        slot->place = row->place;
+    *left_ns = blocked_ns(part, row);
+    lk_seen_note(slot, row);
+    if (slot->gone_ns == 0)
+        return *left_ns == 0 || has_changed(slot->store, &part->polled, row);
+    *left_ns = lk_seen_left_ns(slot);
+    return *left_ns == 0;
+}
+
 /* Wake the waiters whose rows are as wanted or could not be read, and set the
  * next read of the others. */
 static void report(struct lk_poller *poller, const struct lk_batch *batch,
@@ -168,10 +187,7 @@ static void report(struct lk_poller *poller, const struct lk_batch *batch,
 
         if (row == NULL)
             continue; /* the row was not among those read */
-        if (rc == 0 && row->place >= 0)
-            part->slot->place = row->place;
-        left_ns = rc < 0 ? 0 : blocked_ns(part, row);
-        if (left_ns == 0 || has_changed(part->slot->store, &part->polled, row))
+        if (rc < 0 || is_as_wanted(part, row, &left_ns))
             wake(poller, part, rc, err);
         else
             put_off(part, row, left_ns);

@@ -22,30 +22,17 @@
 #include "lock/part.h"
 #include "lock/peers.h"
 #include "lock/registry.h"
+#include "lock/seen.h"
 #include "lock/ticket.h"
 
 /* How often to look whether permits are left that nobody is rung for. */
 #define PERMITS_MS 5000
 
-/* How much later a waiter looks at a row that is over for each ticket before
- * its own, of which so many count. */
-#define PLACE_MS 20
-#define PLACES_MAX 50
+/* How much later than a row is reserved to look whether that was of use. */
+#define LATE_MS 20
 
 /* How often one that does not wait looks whether a row is over. */
 #define LOOK_MS 500
-
-/* Return when the ticket may take the row if nobody rings. */
-static int64_t own_time(const struct lk_row *row)
-{
-    int64_t now = sqlock_monotonic_ns();
-    int64_t end =
-        row->is_taken ? lk_after_ns(now, lk_row_blocked_ns(row)) : now;
-
-    return lk_after_ms(
-        end,
-        1 + PLACE_MS * (row->place < PLACES_MAX ? row->place : PLACES_MAX));
-}
 
 /* Return when the ticket may get permits although nobody rings. */
 static int64_t permits_time(const struct lk_row *row)
@@ -81,7 +68,7 @@ static void plan_look(struct lk_row_wait *wait, const struct lk_row *row)
         return;
     wait->has_called = row->is_shared && !wait->has_called;
     if (wait->has_called) {
-        wait->look_ns = lk_after_ms(now, LK_RESERVED_MS + PLACE_MS);
+        wait->look_ns = lk_after_ms(now, LK_RESERVED_MS + LATE_MS);
         return;
     }
     wait->pause_ms *= 2;
@@ -136,6 +123,8 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
     if (part->slot->place < 0 || row->place > part->slot->place)
         wait->look_ns = 0; /* it has come to the end of the queue */
     part->slot->place = row->place;
+    lk_seen_forget(part->slot);
+    lk_seen_note(part->slot, row);
     plan_look(wait, row);
     may_services_come = lk_peers_refused(part, row);
     if (!has_bell)
@@ -152,7 +141,7 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
         *until_ns = lk_sooner(*until_ns, wait->look_ns);
     if (part->slot->peers.seen[0].opening > 0) /* a service deletes tickets */
         *until_ns = lk_sooner(*until_ns, lk_after_ms(now, LK_RESERVED_MS));
-    *until_ns = lk_sooner(*until_ns, own_time(row));
+    *until_ns = lk_sooner(*until_ns, lk_seen_own_time(part->slot));
     *until_ns = lk_sooner(*until_ns, permits_time(row));
     *until_ns = lk_sooner(*until_ns, lk_peers_until_ns(part->slot));
     rc = lk_bell_hear(part, before, *until_ns, &is_late, NULL);

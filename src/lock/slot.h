@@ -145,6 +145,11 @@ struct lk_slot {
     int64_t late_until_ns;
     int64_t look_ns; /* claims that do not wait look no sooner at the row */
     int place; /* of the ticket, when it was seen last; -1: in no row yet */
+    /* until when the lease of sqlock's lasts that was last seen in the row, and
+     * until when the row, which is gone, is not to be claimed; CLOCK_MONOTONIC,
+     * 0: none, or it is there (seen.h) */
+    int64_t seen_ns;
+    int64_t gone_ns;
     /* the session that has the ticket's bell, where each has its own */
     struct lk_connection *session;
     struct lk_peers peers;
