@@ -223,7 +223,7 @@ typedef struct sqlock_options {
     /* Name space of the locks, 1 to 97 bytes, not ending with "#tx" or a blank;
      * default "DEFAULT". */
     const char *region;
-    /* "INT_", the default, makes INT_LOCK; "app.INT_" names a schema, too. */
+    /* default "INT_" for INT_LOCK; a schema: "app.INT_", "\"My-app\".INT_" */
     const char *table_prefix;
     uint32_t ttl_ms; /* length of a lease, 10 ms to 7 days; default 10 000 */
     /* How long before the lease's end on the database's clock a holder stops;

@@ -1035,7 +1035,12 @@ SELECT UPPER(c.COLUMN_NAME), LOWER(c.COLUMN_TYPE),
         k.TABLE_NAME = :table AND k.COLUMN_NAME = c.COLUMN_NAME AND
         k.INDEX_NAME = 'PRIMARY' AND k.SUB_PART IS NULL), 0),
     CASE WHEN t.TABLE_TYPE LIKE '%VIEW' THEN 'a view'
+      WHEN t.TABLE_TYPE = 'SEQUENCE' THEN 'a sequence'
+      WHEN t.TABLE_TYPE = 'SYSTEM VERSIONED' THEN
+        'a system-versioned table, which keeps each change forever'
+      WHEN t.TABLE_TYPE LIKE '%TEMPORARY%' THEN 'a temporary table'
       WHEN t.ENGINE = 'InnoDB' THEN NULL
+      WHEN t.ENGINE IS NULL THEN 'a table that the server cannot open'
       ELSE CONCAT(IF(LEFT(t.ENGINE, 1) IN ('A', 'E', 'I', 'O'), 'an ', 'a '),
         t.ENGINE, ' table') END,
     IF(c.COLLATION_NAME LIKE '%\_bin', NULL, c.COLLATION_NAME),

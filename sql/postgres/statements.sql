@@ -1128,7 +1128,8 @@ CASE WHEN pg_is_in_recovery() OR
 -- Reads the columns of a table, and what makes it unfit for locks.  A name
 -- without a schema means the first table of that name in the search path, as in
 -- every statement.  A primary key counts only as far as ON CONFLICT can use
--- it.  With quote_all_identifiers, some names of types are quoted.  The last
+-- it.  INSERT cannot return xmax, as a claim does, of a partitioned table.  With
+-- quote_all_identifiers, some names of types are quoted.  The last
 -- two cells are of the server and the login: who opens a table asks only this.
 SELECT upper(A.attname),
     replace(format_type(A.atttypid, A.atttypmod), '"', ''),
@@ -1143,7 +1144,13 @@ SELECT upper(A.attname),
       WHEN C.relkind = 'f' THEN 'a foreign table'
       WHEN C.relkind NOT IN ('r', 'p') THEN 'no table'
       WHEN C.relpersistence = 'u' THEN 'an unlogged table'
-      WHEN C.relpersistence = 't' THEN 'a temporary table' END,
+      WHEN C.relpersistence = 't' THEN 'a temporary table'
+      WHEN C.relispartition THEN 'a partition of another table'
+      WHEN C.relhasrules THEN 'a table with rules'
+      WHEN C.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits AS H
+          WHERE H.inhparent = C.oid)
+        THEN 'a table from which another one inherits'
+      WHEN C.relkind = 'p' THEN 'a partitioned table' END,
     CASE WHEN format_type(A.atttypid, NULL) LIKE '%citext%' THEN 'citext'
       ELSE (SELECT O.collname::text FROM pg_collation AS O
         WHERE O.oid = A.attcollation AND NOT O.collisdeterministic) END,

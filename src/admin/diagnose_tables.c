@@ -112,17 +112,17 @@ static int try_rights(const struct look *look, const struct lk_table *table,
 static int try_table(const struct look *look, size_t i, sqlock_error *err)
 {
     const struct found *found = &look->found[i];
-    const sqlock_value *unfit;
+    int rc;
 
     *err = found->err;
     if (found->rc < 0)
         return found->rc;
     if (found->columns.rows == 0)
         return SQLOCK_ENOTFOUND;
-    unfit = &found->columns.cells[LK_COLUMN_UNFIT];
-    if (unfit->type == SQLOCK_TEXT)
-        return lk_error(err, SQLOCK_ESCHEMA, "%s is %s", found->table.plain,
-                        unfit->text);
+    rc = lk_columns_check_kind(&found->columns, &found->table,
+                               tables[i].group->create, err);
+    if (rc < 0)
+        return rc;
     return try_rights(look, &found->table, tables[i].updated, err);
 }
 
@@ -133,10 +133,8 @@ static void report_failure(const struct look *look, size_t i, int rc,
     const char *name = look->found[i].table.plain;
 
     if (rc == SQLOCK_ESCHEMA)
-        lk_check(look->checks, group->check, SQLOCK_FAILURE,
-                 "make it an ordinary durable table of this database, or a "
-                 "crash will lose its records",
-                 "%s", err->message);
+        lk_check(look->checks, group->check, SQLOCK_FAILURE, NULL, "%s",
+                 err->message);
     else if (rc == SQLOCK_EACCESS)
         lk_check(look->checks, group->check, SQLOCK_WARNING,
                  "if this login needs the rights, grant them with "

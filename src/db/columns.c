@@ -20,6 +20,21 @@ int lk_columns_read(sqlock_result *out, struct lk_db *db,
     return rc;
 }
 
+int lk_columns_check_kind(const sqlock_result *columns,
+                          const struct lk_table *table, const char *command,
+                          sqlock_error *err)
+{
+    const sqlock_value *unfit =
+        columns->rows > 0 ? &columns->cells[LK_COLUMN_UNFIT] : NULL;
+
+    if (unfit == NULL || unfit->type != SQLOCK_TEXT)
+        return 0;
+    return lk_error(err, SQLOCK_ESCHEMA,
+                    "%s is %s: rename it, and let %s create an ordinary "
+                    "durable table",
+                    table->plain, unfit->text, command);
+}
+
 const sqlock_value *lk_column(const sqlock_result *columns, const char *name)
 {
     for (size_t row = 0; row < columns->rows; row++) {

@@ -29,6 +29,13 @@ int lk_columns_read(sqlock_result *out, struct lk_db *db,
                     const struct lk_table *table, int64_t deadline_ns,
                     sqlock_error *err);
 
+/* Refuse a table of a kind that cannot hold what sqlock writes, with ESCHEMA
+ * and a sentence that names the command, in ``, which creates one that can.
+ * The kinds of each database stand in its SQLOCK_SQL_DESCRIBE. */
+int lk_columns_check_kind(const sqlock_result *columns,
+                          const struct lk_table *table, const char *command,
+                          sqlock_error *err);
+
 /* Return the cells of a column, whose name's case is ignored; NULL: there is no
  * such column. */
 const sqlock_value *lk_column(const sqlock_result *columns, const char *name);

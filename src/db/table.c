@@ -26,6 +26,16 @@ static bool is_identifier(const char *text, size_t length)
     return true;
 }
 
+/* Return whether a text may stand between the quotes of any database, and in a
+ * text of SQL. */
+static bool is_quotable(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)text[i] < ' ' || strchr("\"'`\\", text[i]) != NULL)
+            return false;
+    return true;
+}
+
 static void copy_folded(char out[LK_IDENTIFIER_MAX + 1], const char *text,
                         size_t length, bool fold)
 {
@@ -90,13 +100,15 @@ int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
     if (limit > LK_IDENTIFIER_MAX)
         limit = LK_IDENTIFIER_MAX;
     if ((base != prefix && schema_length == 0) ||
-        !is_identifier(schema, schema_length) ||
+        !(is_quoted ? is_quotable(schema, schema_length)
+                    : is_identifier(schema, schema_length)) ||
         !is_identifier(base, base_length))
         return lk_error(
             err, SQLOCK_EINVAL,
             "the table prefix may contain only letters, digits and '_', with "
             "an optional schema name and a dot before it; in double quotes "
-            "the schema's name keeps its capitals");
+            "the schema's name keeps its capitals, and may have others, such "
+            "as '-'");
     if (schema_length > limit)
         return lk_error(err, SQLOCK_EINVAL,
                         "the schema's name in the table prefix has %zu bytes, "
@@ -116,6 +128,14 @@ int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
                    (int)(base - prefix), prefix, name);
     lk_table_quote(out, dialect);
     return 0;
+}
+
+void lk_table_write_prefix(char *out, const char *prefix,
+                           const sqlock_dialect *dialect)
+{
+    do
+        *out++ = *prefix == '"' ? dialect->quote : *prefix;
+    while (*prefix++ != '\0');
 }
 
 int lk_table_from_prefix(struct lk_table *out, const char *prefix,

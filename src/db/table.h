@@ -21,7 +21,8 @@ struct lk_table {
 
 /* Make the lock table's name from a prefix such as "INT_" or "app.INT_".
  * Return 0, or SQLOCK_EINVAL if the prefix has anything but letters, digits,
- * '_' and one dot, or the name is too long for the database. */
+ * '_' and one dot, before which others stand in double quotes, or the name is
+ * too long for the database. */
 int lk_table_from_prefix(struct lk_table *out, const char *prefix,
                          const sqlock_dialect *dialect, sqlock_error *err);
 
@@ -29,6 +30,11 @@ int lk_table_from_prefix(struct lk_table *out, const char *prefix,
  * "INT_" and "DONE" make INT_DONE. */
 int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
                    const sqlock_dialect *dialect, sqlock_error *err);
+
+/* Write a prefix as this database understands it in SQL, with its quotes around
+ * the schema's name, to out, which has as many bytes. */
+void lk_table_write_prefix(char *out, const char *prefix,
+                           const sqlock_dialect *dialect);
 
 /* Set table->quoted from table->schema and table->name. */
 void lk_table_quote(struct lk_table *table, const sqlock_dialect *dialect);

@@ -172,11 +172,9 @@ static int judge(const sqlock_result *columns, const struct lk_table *table,
     const sqlock_value *client;
     int rc;
 
-    if (columns->cells[LK_COLUMN_UNFIT].type == SQLOCK_TEXT)
-        return lk_error(err, SQLOCK_ESCHEMA,
-                        "%s is %s, which cannot hold locks: it must be an "
-                        "ordinary durable table",
-                        table->plain, columns->cells[LK_COLUMN_UNFIT].text);
+    rc = lk_columns_check_kind(columns, table, "`sqlock init`", err);
+    if (rc < 0)
+        return rc;
     rc = find_layout(columns, table, out, err);
     if (rc < 0)
         return rc;

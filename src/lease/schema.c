@@ -4,13 +4,30 @@
 #include "lease/schema.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/retry.h"
+#include "db/columns.h"
 #include "db/drivers.h"
 #include "lease/layout.h"
 
 /* --- any of the tables --- */
+
+/* Return the text for a prefix, which was checked, or NULL. */
+static char *render(const sqlock_dialect *dialect, const char *schema,
+                    const char *prefix)
+{
+    char *own = malloc(strlen(prefix) + 1);
+    char *text = NULL;
+
+    if (own != NULL) {
+        lk_table_write_prefix(own, prefix, dialect);
+        text = lk_schema_render(schema, own);
+    }
+    free(own);
+    return text;
+}
 
 int lk_schema_text(char **text, const char *url, const sqlock_options *options,
                    int schema, sqlock_error *err)
@@ -33,8 +50,8 @@ int lk_schema_text(char **text, const char *url, const sqlock_options *options,
                               err);
     if (rc < 0)
         return rc;
-    *text = lk_schema_render(driver->dialect->schema[schema],
-                             complete.table_prefix);
+    *text = render(driver->dialect, driver->dialect->schema[schema],
+                   complete.table_prefix);
     return *text != NULL ? 0 : lk_error_nomem(err);
 }
 
@@ -66,7 +83,8 @@ int lk_schema_run(struct lk_site *site, const char *schema, bool again,
         .classes = LK_RETRY_BUSY,
         .last = LK_RETRY_WITHIN,
     };
-    char *text = lk_schema_render(schema, site->options.table_prefix);
+    char *text =
+        render(site->db.driver->dialect, schema, site->options.table_prefix);
     int64_t deadline_ns = lk_db_schema_deadline(&site->db);
     struct lk_retry retry;
     sqlock_error own = {0};
@@ -80,6 +98,24 @@ int lk_schema_run(struct lk_site *site, const char *schema, bool again,
     while (again && lk_retry_goes_on(&retry, rc));
     free(text);
     return lk_error_pass(err, &own, rc);
+}
+
+int lk_schema_check(struct lk_site *site, const struct lk_table *table,
+                    const char *column, const char *command, sqlock_error *err)
+{
+    sqlock_result columns = {0};
+    int rc = lk_columns_read(&columns, &site->db, table,
+                             lk_db_schema_deadline(&site->db), err);
+
+    if (rc == 0)
+        rc = lk_columns_check_kind(&columns, table, command, err);
+    if (rc == 0 && lk_column(&columns, column) == NULL)
+        rc = lk_error(err, SQLOCK_ESCHEMA,
+                      "the table %s has no column %s, so it is not one of "
+                      "sqlock's tables",
+                      table->plain, column);
+    sqlock_result_clear(&columns);
+    return rc;
 }
 
 /* --- the lock table --- */

@@ -36,4 +36,11 @@ int lk_site_open(struct lk_site *site, const char *url,
 int lk_schema_run(struct lk_site *site, const char *schema, bool again,
                   sqlock_error *err);
 
+/* Check that a table that was there before, or is now, is of sqlock's, as it
+ * has that column, and of a kind that can hold its rows; `command` as
+ * lk_columns_check_kind().  Return 0, ESCHEMA, or as
+ * lk_db_query_catalogue(). */
+int lk_schema_check(struct lk_site *site, const struct lk_table *table,
+                    const char *column, const char *command, sqlock_error *err);
+
 #endif

@@ -2,8 +2,8 @@
  * seen.h - until when the lease lasts that this process has last seen in a
  * lock's row, and whether somebody has deleted that row meanwhile
  *
- * A release leaves the row of sqlock's layout where it is.  So a row that is gone
- * although a lease of sqlock's was seen in it has been deleted by hand, and the
+ * A release leaves the row of sqlock's layout where it is.  So a row that is
+ * gone although a lease of sqlock's was seen in it was deleted by hand, and the
  * holder, which does not know, may rely on the lock until its lease ends: who
  * has seen it waits for that.  A Spring service deletes the row with its
  * release.

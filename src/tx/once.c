@@ -41,6 +41,7 @@ int sqlock_once_schema_text(char **text, const char *url,
 int sqlock_once_schema_create(const char *url, const sqlock_options *options,
                               sqlock_error *err)
 {
+    struct lk_table table;
     struct lk_site site;
     int rc;
 
@@ -49,6 +50,11 @@ int sqlock_once_schema_create(const char *url, const sqlock_options *options,
         return rc;
     rc = lk_schema_run(
         &site, site.db.driver->dialect->schema[SQLOCK_SCHEMA_DONE], true, err);
+    if (rc == 0)
+        rc = find_table(&table, &site.options, site.db.driver, err);
+    if (rc == 0)
+        rc = lk_schema_check(&site, &table, "DONE_DATE", "`sqlock init --once`",
+                             err);
     lk_db_clear(&site.db);
     return rc;
 }

@@ -22,6 +22,7 @@ extern const struct topic topic_stats;
 extern const struct topic topic_lease_id;
 extern const struct topic topic_reap;
 extern const struct topic topic_schema;
+extern const struct topic topic_kinds;
 extern const struct topic topic_search_path;
 extern const struct topic topic_access;
 extern const struct topic topic_fork;

@@ -12,11 +12,12 @@ static const struct topic *const topics[] = {
 
     &topic_spring,    &topic_admin,          &topic_find,
     &topic_stats,     &topic_lease_id,       &topic_reap,
-    &topic_schema,    &topic_access,         &topic_fork,
-    &topic_faults,    &topic_clocks,         &topic_races,
-    &topic_crosswise, &topic_doctor,         &topic_once,
-    &topic_orphans,   &topic_capabilities,   &topic_codes,
-    &topic_batches,   &topic_forgetful,      &topic_beside,
+    &topic_schema,    &topic_kinds,          &topic_access,
+    &topic_fork,      &topic_faults,         &topic_clocks,
+    &topic_races,     &topic_crosswise,      &topic_doctor,
+    &topic_once,      &topic_orphans,        &topic_capabilities,
+    &topic_codes,     &topic_batches,        &topic_forgetful,
+    &topic_beside,
 
     &topic_refused,   &topic_limits,         &topic_search_path,
     &topic_leader,    &topic_observe,        &topic_together,

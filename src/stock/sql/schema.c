@@ -15,24 +15,6 @@ int sqlock_stock_schema_text(char **text, const char *url,
     return lk_schema_text(text, url, options, SQLOCK_SCHEMA_STOCK, err);
 }
 
-/* Check that a table has that column, which a table of another kind would not
- * have. */
-static int check(struct lk_site *site, const struct lk_table *table,
-                 const char *telling, sqlock_error *err)
-{
-    sqlock_result columns = {0};
-    int rc = lk_columns_read(&columns, &site->db, table,
-                             lk_db_schema_deadline(&site->db), err);
-
-    if (rc == 0 && lk_column(&columns, telling) == NULL)
-        rc = lk_error(err, SQLOCK_ESCHEMA,
-                      "the table %s has no column %s, so it is not one of "
-                      "sqlock's tables",
-                      table->plain, telling);
-    sqlock_result_clear(&columns);
-    return rc;
-}
-
 /* Add an index by CREATED_AT to a table of entries that has none, because an
  * earlier version created it. */
 static int add_age_index(struct lk_site *site, const struct lk_table *entries,
@@ -67,7 +49,8 @@ int sqlock_stock_schema_create(const char *url, const sqlock_options *options,
                            site.db.driver->dialect->schema[SQLOCK_SCHEMA_STOCK],
                            true, err);
     for (int i = 0; rc == 0 && i < LK_STOCK_TABLES; i++)
-        rc = check(&site, &tables[i], telling[i], err);
+        rc = lk_schema_check(&site, &tables[i], telling[i],
+                             "`sqlock stock init`", err);
     if (rc == 0)
         rc = add_age_index(&site, &tables[LK_TABLE_ENTRY], err);
     lk_db_clear(&site.db);

@@ -81,7 +81,7 @@ static int check_columns_of(const sqlock_result *columns,
                             const struct lk_table *table,
                             const char *const *names, sqlock_error *err)
 {
-    int rc = 0;
+    int rc = lk_columns_check_kind(columns, table, "`sqlock stock init`", err);
 
     for (; rc == 0 && *names != NULL; names++) {
         const char *loose = lk_column_text(columns, *names, LK_COLUMN_LOOSE);
