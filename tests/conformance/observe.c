@@ -321,12 +321,6 @@ static void downgrade(struct fixture *f, sqlock_lock *lock)
     assert_ok(sqlock_downgrade(lock, &f->err));
 }
 
-static void set_permits(struct fixture *f, sqlock_lock *lock)
-{
-    (void)lock;
-    assert_ok(sqlock_set_permits(f->b, f->name, 3, &f->err));
-}
-
 static void break_it(struct fixture *f, sqlock_lock *lock)
 {
     lock_break(f, lock, false);
@@ -376,12 +370,6 @@ static void test_changes_are_told(void **state)
     lock = seen_leader(&w);
     tells(&w, lock, downgrade);
     assert_null(w.seen);
-    lock_end(lock);
-    fixture_next(f);
-    lock = seen_leader(&w);
-    tells(&w, lock, set_permits);
-    assert_null(w.seen->text);
-    sqlock_info_free(w.seen, 1);
     lock_end(lock);
     registry_end(w.registry);
 }
