@@ -41,7 +41,7 @@ void loosen_key(struct fixture *f, const char *table)
                   "CREATED_DATE INTEGER NOT NULL, "
                   "EXPIRED_AFTER INTEGER NOT NULL, "
                   "FENCE INTEGER NOT NULL DEFAULT 0, LOCK_NAME TEXT, "
-                  "HOLDER TEXT, QUEUE TEXT, SHARERS TEXT, "
+                  "HOLDER TEXT, QUEUE TEXT, SHARERS TEXT, LEADER TEXT, "
                   "PRIMARY KEY (LOCK_KEY, REGION))",
                   table);
 }
