@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -83,6 +84,20 @@ int lk_error_descriptors_missing(void)
                    limit.rlim_cur < (rlim_t)lowest + DESCRIPTORS
                ? EMFILE
                : 0;
+}
+
+/* The client libraries, and those that they need, take 15 MB. */
+#define LIBRARIES_SIZE ((size_t)32 << 20)
+
+int lk_error_memory_missing(void)
+{
+    void *room = mmap(NULL, LIBRARIES_SIZE, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (room == MAP_FAILED)
+        return errno;
+    (void)munmap(room, LIBRARIES_SIZE);
+    return 0;
 }
 
 bool lk_error_is_limit(const sqlock_error *err)

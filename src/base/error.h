@@ -38,6 +38,10 @@ int lk_error_limit(sqlock_error *err, const char *call, int error);
  * may say something else. */
 int lk_error_descriptors_missing(void);
 
+/* Return ENOMEM if there is no room for a client library, or 0: the loader says
+ * only that it cannot map a file. */
+int lk_error_memory_missing(void);
+
 /* Return whether an error is such a limit, which no wait raises: files that may
  * be open, their size, memory, or threads. */
 bool lk_error_is_limit(const sqlock_error *err);

@@ -43,9 +43,10 @@ static int load(const struct lk_library *library, sqlock_error *err)
         const char *why = dlerror();
         int limit = lk_error_descriptors_missing();
 
+        if (limit == 0)
+            limit = lk_error_memory_missing();
         if (limit != 0)
             return lk_error_limit(err, "cannot load a client library", limit);
-
         return lk_error(err, SQLOCK_ENOTSUP,
                         "cannot load the client library %s: install %s (%s)",
                         library->soname, library->package,
