@@ -10,7 +10,7 @@
 limited() { # LIMIT=VALUE STATUS WORDS COMMAND...
     local limit=$1 expected=$2 words=$3
     shift 3
-    out=$(timeout 60 prlimit "--$limit" "$SQLOCK" "$@" 2>&1)
+    out=$(timeout 60 prlimit "--$limit" "$SQLOCK" -q "$@" 2>&1)
     like "$limit: $*: exit status" "$?" "$expected"
     is "$limit: $*: one line" "$(wc -l <<<"$out")" 1
     like "$limit: $*: the cause, and what to raise" "$out" "$words"
