@@ -14,6 +14,10 @@
  * claim took longer than the lease that it got, or than a statement may. */
 #define OF_OTHERS (LK_RETRY_CONFLICT | LK_RETRY_BUSY)
 
+/* The longest pause after a conflict while the wait has no ticket: whoever
+ * comes meanwhile would get one before it. */
+#define WITHOUT_TICKET_US 20000
+
 static const struct lk_retry_policy policy = {
     .first_us = 50000,
     .longest_us = 1000000,
@@ -21,6 +25,16 @@ static const struct lk_retry_policy policy = {
                LK_RETRY_FULL | LK_RETRY_STANDBY,
     .last = LK_RETRY_AT_DEADLINE,
 };
+
+/* Return whether the attempt met others, and the wait is to have a ticket, and
+ * has none yet.  One that timed out is not repeated soon: the database may have
+ * too much to do. */
+static bool is_passed(const struct lk_slot *slot, int rc)
+{
+    return (rc == SQLOCK_ERETRY || rc == SQLOCK_EBUSY) &&
+           lk_store_has_tickets(slot->store) &&
+           (slot->ticket[0] == '\0' || slot->place < 0);
+}
 
 int64_t lk_patience_pause(struct lk_retry *retry, struct lk_part *part, int rc,
                           const sqlock_error *err)
@@ -37,6 +51,8 @@ int64_t lk_patience_pause(struct lk_retry *retry, struct lk_part *part, int rc,
         if (slot->store->db.driver->has_one_writer)
             retry->policy.classes &= ~(unsigned)LK_RETRY_STANDBY;
     }
+    retry->policy.longest_us =
+        is_passed(slot, rc) ? WITHOUT_TICKET_US : policy.longest_us;
     if (!lk_retry_decide(retry, rc))
         return 0;
     lk_note_outage(slot, lk_retry_admits(OF_OTHERS, rc) ? 0 : rc);

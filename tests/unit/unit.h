@@ -33,6 +33,7 @@ extern const struct suite suite_writer;
 extern const struct suite suite_row;
 extern const struct suite suite_sharer;
 extern const struct suite suite_ticket;
+extern const struct suite suite_patience;
 extern const struct suite suite_batch;
 extern const struct suite suite_combine;
 extern const struct suite suite_together;
