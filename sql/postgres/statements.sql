@@ -1146,7 +1146,8 @@ SELECT upper(A.attname),
       WHEN C.relpersistence = 'u' THEN 'an unlogged table'
       WHEN C.relpersistence = 't' THEN 'a temporary table'
       WHEN C.relispartition THEN 'a partition of another table'
-      WHEN C.relhasrules THEN 'a table with rules'
+      WHEN EXISTS (SELECT FROM pg_rewrite AS W WHERE W.ev_class = C.oid)
+        THEN 'a table with rules'
       WHEN C.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits AS H
           WHERE H.inhparent = C.oid)
         THEN 'a table from which another one inherits'

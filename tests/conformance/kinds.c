@@ -75,11 +75,15 @@ static const struct kind kinds[] = {
      .drop = {"DROP TABLE %WHOLE", "ALTER TABLE %BASE RENAME TO %LOCK"}},
     {"with rules", ON_POSTGRES, "a table with rules",
      .make = {"CREATE RULE quiet AS ON INSERT TO %LOCK DO ALSO NOTHING"}},
+    {"that had rules", ON_POSTGRES, NULL,
+     .make = {"CREATE RULE quiet AS ON INSERT TO %LOCK DO ALSO NOTHING",
+              "DROP RULE quiet ON %LOCK"}},
     {"sequence", ON_POSTGRES, "no table",
      .make = {"ALTER TABLE %LOCK RENAME TO %BASE", "CREATE SEQUENCE %LOCK"},
      .drop = {"DROP SEQUENCE %LOCK", "ALTER TABLE %BASE RENAME TO %LOCK"}},
     {"MEMORY", ON_MYSQL, "a MEMORY table",
-     .make = {"ALTER TABLE %LOCK DROP COLUMN QUEUE, DROP COLUMN SHARERS",
+     .make = {"ALTER TABLE %LOCK DROP COLUMN QUEUE, DROP COLUMN SHARERS,"
+              " DROP COLUMN LEADER",
               "ALTER TABLE %LOCK ENGINE=MEMORY"}},
     {"MyISAM", ON_MYSQL, "a MyISAM table",
      .make = {"ALTER TABLE %LOCK ENGINE=MyISAM"}},
@@ -105,7 +109,7 @@ static const struct kind kinds[] = {
           " CLIENT_ID TEXT, CREATED_DATE INTEGER NOT NULL,"
           " EXPIRED_AFTER INTEGER NOT NULL, FENCE INTEGER NOT NULL"
           " DEFAULT 0, LOCK_NAME TEXT, HOLDER TEXT, QUEUE TEXT,"
-          " SHARERS TEXT, PRIMARY KEY (LOCK_KEY, REGION))"}},
+          " SHARERS TEXT, LEADER TEXT, PRIMARY KEY (LOCK_KEY, REGION))"}},
     {"strict", ON_SQLITE, NULL,
      .make =
          {"DROP TABLE %LOCK",
@@ -113,7 +117,8 @@ static const struct kind kinds[] = {
           " CLIENT_ID TEXT, CREATED_DATE INTEGER NOT NULL,"
           " EXPIRED_AFTER INTEGER NOT NULL, FENCE INTEGER NOT NULL"
           " DEFAULT 0, LOCK_NAME TEXT, HOLDER TEXT, QUEUE TEXT,"
-          " SHARERS TEXT, PRIMARY KEY (LOCK_KEY, REGION)) STRICT"}},
+          " SHARERS TEXT, LEADER TEXT, PRIMARY KEY (LOCK_KEY, REGION)) "
+          "STRICT"}},
 };
 
 /* The name of a lock table beside the fixture's, and the options for it. */
