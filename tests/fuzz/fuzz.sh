@@ -4,13 +4,14 @@
 #
 #     FUZZ          names of targets (all)
 #     FUZZ_SECONDS  how long each runs (30)
+#     FUZZ_SEED     of its random numbers (0: another one each time)
 #
 # Inputs that reach something new are kept in $SQLOCK_BUILD/corpus/NAME, with
 # which the next run begins; one that fails, in $SQLOCK_BUILD/found/NAME-*.
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../tools/support/script.sh"
 targets=$root/tests/fuzz
-: "${FUZZ:=}" "${FUZZ_SECONDS:=30}"
+: "${FUZZ:=}" "${FUZZ_SECONDS:=30}" "${FUZZ_SEED:=0}"
 [ -n "$FUZZ" ] || FUZZ=$(cd "$targets" && printf '%s\n' *.c | sed 's/\.c$//')
 # Each mistake is told at once; a program of the user's may set other options.
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1
@@ -40,7 +41,8 @@ run() { # NAME
     fi
     mkdir -p "$kept" "$build/found"
     sow "$name" "$dir/$name"
-    if "$build/fuzz/$name" -max_total_time="$FUZZ_SECONDS" -timeout=20 \
+    if "$build/fuzz/$name" -seed="$FUZZ_SEED" \
+        -max_total_time="$FUZZ_SECONDS" -timeout=60 \
         -rss_limit_mb=2048 -use_value_profile=1 -close_fd_mask=3 \
         -print_final_stats=1 -artifact_prefix="$build/found/$name-" \
         "$kept" "$dir/$name" >"$log" 2>&1; then
