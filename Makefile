@@ -48,7 +48,7 @@ B := $(BUILD)$(addprefix /,$(subst $(empty) ,-,$(strip $(VARIANT))))
 # Goals for which missing packages are installed first, as .ci/setup.sh says.
 # `all` and `install` are none of them.
 GOALS := $(or $(MAKECMDGOALS),all)
-INSTALLING := $(filter setup demo chart picture test check quick model fuzz tests-build \
+INSTALLING := $(filter setup demo chart picture test check quick model mutants fuzz tests-build \
 	asan tsan valgrind bench test-mysql test-spring test-matrix docker-test \
 	campaign deb abi abi-record wheel lint doc format format-check,$(GOALS))
 ASKED = DRIVERS='$(DRIVERS)' MYSQL_CLIENT='$(MYSQL_CLIENT)' \
@@ -73,7 +73,7 @@ endef
 
 # These compile nothing themselves and need no library to be there.
 COMPILES := $(filter-out clean help setup format format-check uninstall asan \
-	tsan valgrind fuzz campaign test-mysql dist deb doc manuals,$(GOALS))
+	tsan valgrind fuzz mutants campaign test-mysql dist deb doc manuals,$(GOALS))
 CONFIG := $B/config.mk
 ifneq ($(COMPILES),)
 CONFIGURED := $(foreach v,CC CFLAGS CPPFLAGS SAN PKG_CONFIG PKG_CONFIG_PATH \

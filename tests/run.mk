@@ -4,7 +4,7 @@
 
 # ------------------------------------------------------------------- suites
 
-.PHONY: setup test check quick model asan tsan valgrind campaign
+.PHONY: setup test check quick model mutants asan tsan valgrind campaign
 setup: ## Install what the build and the tests need (apt, as root or sudo -n)
 	@echo '  all there: $(or $(SETUP_LEVELS),build test package)'
 
@@ -30,8 +30,9 @@ quick: $(QUICK:%=$B/tests/%) ## Unit, drivers and conformance on SQLite, in unde
 	SQLOCK_TEST_DATABASES=sqlite SQLOCK_TEST_LANES=8 SUITE_SCRIPTS=no \
 	bash tests/run.sh $(QUICK)
 
-model: ## The models of a lock's rules: all hold, and none holds without a rule
-	@exec env $(RUN) SQLOCK_TEST_SERVERS= bash tests/run.sh model
+model: ## Models of a lock's rules: each is needed; MODEL="queue -DNO_RING" shows why
+	@exec env $(RUN) SQLOCK_TEST_SERVERS= $(if $(MODEL),bash tests/model/rules.sh \
+	$(MODEL),bash tests/run.sh model)
 
 # The same build in another variant.  SAN_SUITES="tx renewer" chooses others.
 AGAIN = $(MAKE) --no-print-directory SETUP=no
@@ -51,6 +52,9 @@ campaign: ## Stress, failover and Galera suites at full length (hours)
 export ASAN_OPTIONS ?= detect_leaks=1:strict_string_checks=1:handle_segv=2
 export UBSAN_OPTIONS ?= print_stacktrace=1
 export TSAN_OPTIONS ?= halt_on_error=0:second_deadlock_stack=1
+
+mutants: ## Do the tests notice bugs that are put in?  MUTANTS="token-* margin" chooses
+	@exec env $(RUN) bash tests/mutants/mutants.sh $(patsubst %,'%',$(MUTANTS))
 
 # --------------------------------------------------------------------- fuzzing
 

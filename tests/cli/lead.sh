@@ -94,6 +94,37 @@ loses() {
     is "a signal ends it" "$?" 143
 }
 
+# With --keep-daemons a daemon of an earlier term goes on, and leaves nothing
+# behind when it has ended.
+outlives() {
+    local first
+    : >"$dir/terms"
+    : >"$dir/daemons"
+    "$SQLOCK" --table-prefix "$prefix" lead --keep-daemons service -- \
+        sh -c "setsid sleep 600 & echo \$! >>'$dir/daemons'
+        echo one \$\$ >>'$dir/terms'; exec sleep 600" 2>"$dir/one.err" &
+    candidates[one]=$!
+    helper "$!"
+    terms 1
+    kill -KILL "$(copy)"
+    terms 2
+    first=$(head -n 1 "$dir/daemons")
+    is_alive "$first"
+    is "--keep-daemons: a daemon outlives its term" "$?" 0
+    kill -KILL "$first"
+    until_true has_ended "$first"
+    kill -KILL "$(copy)"
+    terms 3
+    [ ! -e "/proc/$first" ]
+    is "--keep-daemons: one that has ended is no zombie" "$?" 0
+    resign one
+    # shellcheck disable=SC2046 # numbers
+    kill -KILL $(tail -n +2 "$dir/daemons")
+}
+has_ended() { # PID: it is a zombie, or not there
+    ! grep -qs '^State:[[:space:]]*[^Z]' "/proc/$1/status"
+}
+
 ends_by_itself() {
     local text
     run lead service -- true
@@ -314,6 +345,7 @@ for one in $(databases); do
     use "$one" || continue
     passes_on
     loses
+    outlives
     ends_by_itself
     ends_between_terms
     unread

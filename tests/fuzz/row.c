@@ -99,6 +99,12 @@ static void write_row(char **at)
     (void)sqlite3_reset(writer);
 }
 
+/* A call succeeds, or says why it does not. */
+static void check_told(int rc, const sqlock_error *err)
+{
+    must(rc == 0 || (rc < 0 && err->code == rc && err->message[0] != '\0'));
+}
+
 static void look(const char *id)
 {
     sqlock_info *row = NULL;
@@ -111,7 +117,8 @@ static void look(const char *id)
     sqlock_info_free(row, rc == 0);
     row = NULL;
     rc = sqlock_find(registry, NULL, &row, &count, &err);
-    must(rc == 0 && count <= 2);
+    check_told(rc, &err); /* the database may refuse to read such JSON */
+    must(count <= 2 && (rc == 0 || count == 0));
     sqlock_info_free(row, count);
     rc = sqlock_lease_guard_text(&text, registry, id, &err);
     must(rc == 0 || text == NULL);
@@ -123,12 +130,6 @@ static void look(const char *id)
         must(quotes % 2 == 0);
     }
     sqlock_free(text);
-}
-
-/* A call succeeds, or says why it does not. */
-static void check_told(int rc, const sqlock_error *err)
-{
-    must(rc == 0 || (rc < 0 && err->code == rc && err->message[0] != '\0'));
 }
 
 /* Take the lock, alone or shared, if that is possible, and give it back.  Of a

@@ -4,10 +4,12 @@
 #
 #     rules.sh                      the small instances, as `make test` does
 #     SQLOCK_SCALE=campaign ...     those with more steps, too
-#     rules.sh MODEL [-DFLAG...]    one instance: its counterexample, step by step
+#     rules.sh MODEL [-DREVERSE] [-DFLAG...]    one instance: its counterexample,
+#                                   step by step, as `make model MODEL=...` does
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../tools/support/script.sh"
 models=$root/tests/model
+page=$root/src/man/sqlock-failures.7
 
 if ! command -v spin >/dev/null; then
     skip_all 'spin is not installed'
@@ -45,7 +47,7 @@ states() { # NAME
 }
 
 try() { # EXPECTED MODEL ORDER [-DFLAG...]
-    local expected=$1 name="$2${4:+ ${*:4}}" at
+    local expected=$1 name="$2${4:+ ${*:4}}" command="$2${3:+ $3}${4:+ ${*:4}}" at
     at=${name//[ =]/_}
     shift
     if ! make_verifier "$at" "$@" >"$dir/out" 2>&1; then
@@ -53,6 +55,8 @@ try() { # EXPECTED MODEL ORDER [-DFLAG...]
         return
     fi
     is "$name $expected" "$(search "$at")" "$expected"
+    [ "$expected" = holds ] || grep -qF "MODEL=\"$command\"" "$page" ||
+        failed "$page lacks MODEL=\"$command\""
     echo "# $name: $(states "$at") states"
     rm -rf "${dir:?}/$at"
 }
@@ -98,9 +102,14 @@ large() {
 }
 
 # Print the steps of a counterexample, with the variables that each changes.
-show() { # MODEL [-DFLAG...]
-    local model=$1
-    make_verifier one "$model" "${ORDER:-}" "${@:2}" >"$dir/out" 2>&1 || {
+show() { # MODEL [-DREVERSE] [-DFLAG...]
+    local model=$1 order=''
+    if [ "${2:-}" = -DREVERSE ]; then
+        order=$2
+        shift 2
+        set -- "$model" "$@"
+    fi
+    make_verifier one "$model" "$order" "${@:2}" >"$dir/out" 2>&1 || {
         cat "$dir/out"
         exit 1
     }

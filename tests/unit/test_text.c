@@ -4,6 +4,7 @@
  */
 #include "unit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -101,6 +102,35 @@ static void test_escape_is_readable(void **state)
     assert_string_equal(out, "a\\u{200b}\\u{9b}\\u{e0001}z");
 }
 
+/* The first and the last of what is alike, and their neighbours. */
+static void test_what_hides_or_turns_a_text_is_escaped(void **state)
+{
+    static const struct {
+        uint32_t first, last;
+    } harmful[] = {
+        {0x7f, 0x9f},     {0xad, 0xad},       {0x61c, 0x61c},
+        {0x200b, 0x200f}, {0x2028, 0x202e},   {0x2060, 0x206f},
+        {0xfeff, 0xfeff}, {0xe0000, 0xe0fff},
+    };
+    char text[5], out[16], escaped[16];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof harmful / sizeof *harmful; i++) {
+        const uint32_t ends[] = {harmful[i].first, harmful[i].last};
+
+        for (size_t j = 0; j < 2; j++) {
+            encode(ends[j], text);
+            (void)snprintf(escaped, sizeof escaped,
+                           ends[j] < 0x80 ? "\\x%02x" : "\\u{%x}", ends[j]);
+            lk_text_escape(out, sizeof out, text);
+            assert_string_equal(out, escaped);
+            encode(j == 0 ? ends[0] - 1 : ends[1] + 1, text);
+            lk_text_escape(out, sizeof out, text);
+            assert_string_equal(out, text);
+        }
+    }
+}
+
 static void test_random_ids_are_uuids_and_never_the_same(void **state)
 {
     char last[SQLOCK_KEY_SIZE] = "";
@@ -188,6 +218,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_prefix_ends_with_a_whole_character),
     cmocka_unit_test(test_escape_fits_any_size),
     cmocka_unit_test(test_escape_is_readable),
+    cmocka_unit_test(test_what_hides_or_turns_a_text_is_escaped),
     cmocka_unit_test(test_random_ids_are_uuids_and_never_the_same),
     cmocka_unit_test(test_random_numbers_keep_their_bounds),
 };
