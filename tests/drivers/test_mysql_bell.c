@@ -4,6 +4,8 @@
  */
 #include "drivers/hearing.h"
 
+#include "support/workers.h"
+
 /* The session of the test before may not have ended yet. */
 #define PATIENTLY "10"
 
@@ -195,6 +197,81 @@ static void test_waits_that_would_be_a_deadlock_end(void **state)
     hears(b, "free");
 }
 
+/* Claim the lock with a bell, or leave a ticket. */
+static int enqueue(struct session *session, const struct test *test,
+                   const char *client, const char *bell)
+{
+    struct lk_arguments arguments = arguments_for(test, client, LONG_US);
+
+    lk_argument_text(&arguments, SQLOCK_P_SHOWN, "somebody");
+    lk_argument_text(&arguments, SQLOCK_P_BELL, bell);
+    lk_argument_text(&arguments, SQLOCK_P_QUEUE, NULL);
+    return statement_try(session, test, SQLOCK_SQL_ENQUEUE, &arguments);
+}
+
+/* A claim comes through a gate, which is the user lock of the key. */
+static void test_a_claim_leaves_its_gate_free(void **state)
+{
+    struct test *test = *state;
+
+    (void)claim(&test->a, test, test->client_a, LONG_US);
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    session_ok(&test->a, enqueue(&test->a, test, test->client_a, "sqlock:a"));
+    assert_true(is_nobodys(&test->b, test->key));
+    for (int i = 0; i < 2; i++) { /* refused; and once more, with a ticket */
+        session_ok(&test->b,
+                   enqueue(&test->b, test, test->client_b, "sqlock:b"));
+        assert_true(is_nobodys(&test->a, test->key));
+    }
+    session_ok(&test->a, end_hearing(&test->a));
+    session_ok(&test->b, end_hearing(&test->b));
+}
+
+struct arrival {
+    struct test *test;
+    struct session *session;
+    const char *client;
+    const char *bell;
+};
+
+static int arrive(struct worker *worker)
+{
+    const struct arrival *arrival = worker->context;
+    int rc = enqueue(arrival->session, arrival->test, arrival->client,
+                     arrival->bell);
+
+    return rc == 0 ? 0 : worker_fail(worker, "%d", rc);
+}
+
+/* Of those who come while the row is locked, one waits for the row. */
+static void
+test_those_who_come_wait_for_each_other_not_for_the_row(void **state)
+{
+    struct test *test = *state;
+    struct session c;
+    struct arrival first = {test, &test->b, test->client_b, "sqlock:b"};
+    struct arrival second = {test, &c, "cccccccc-cccc-4ccc-8ccc-cccccccccccc",
+                             "sqlock:c"};
+    struct worker workers[2];
+    int64_t ids[2];
+
+    session_open(&c);
+    ids[0] = session_integer(&test->b, subject.spelling->own_id);
+    ids[1] = session_integer(&c, subject.spelling->own_id);
+    (void)claim(&test->a, test, test->client_a, LONG_US);
+    session_ok(&test->a, session_begin(&test->a));
+    (void)renew(&test->a, test, test->client_a, LONG_US);
+    worker_start(&workers[0], arrive, &first);
+    worker_start(&workers[1], arrive, &second);
+    assert_becomes_true(
+        is_waiting(&test->a, ids[0]) != is_waiting(&test->a, ids[1]), 2000);
+    session_ok(&test->a, session_rollback(&test->a));
+    worker_join(&workers[0]);
+    worker_join(&workers[1]);
+    session_ok(&test->b, end_hearing(&test->b));
+    session_close(&c);
+}
+
 void add_mysql_bell_tests(add_fn add)
 {
 #define ADD(name) add("bell: " #name, test_##name)
@@ -207,5 +284,7 @@ void add_mysql_bell_tests(add_fn add)
     ADD(the_end_of_a_waiters_session_is_heard);
     ADD(a_killed_wait_is_noticed);
     ADD(waits_that_would_be_a_deadlock_end);
+    ADD(a_claim_leaves_its_gate_free);
+    ADD(those_who_come_wait_for_each_other_not_for_the_row);
 #undef ADD
 }
