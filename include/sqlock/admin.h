@@ -233,6 +233,30 @@ SQLOCK_MUSTUSE int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
 SQLOCK_MUSTUSE int sqlock_after_restore(sqlock_registry *registry,
                                         int64_t *rows, sqlock_error *err);
 
+/**
+ * Return for how many ms the server grants nothing, as this registry found it
+ * last.  A PostgreSQL server that was promoted, or has a restored copy of the
+ * data, may have forgotten leases: until the longest of them has run out,
+ * acquiring is EBUSY or waits, while leases are renewed, released and guarded
+ * as ever.  See sqlock-databases(7).  No I/O.
+ *
+ * @return 0: it grants, or has no table INT_LOCK_SERVER, and grants at any time
+ */
+SQLOCK_API int64_t sqlock_registry_grace_ms(sqlock_registry *registry);
+
+/**
+ * Let such a server grant at once: an operator knows that no holder from before
+ * is left.  Other registries notice within a second.
+ *
+ * @param reason stored in INT_LOCK_SERVER, behind who has called this
+ * @return 0        done
+ *         EINVAL   there is no reason
+ *         ENOTFOUND it grants already
+ *         ENOTSUP  there is no table INT_LOCK_SERVER that this login may read
+ */
+SQLOCK_MUSTUSE int sqlock_grace_end(sqlock_registry *registry,
+                                    const char *reason, sqlock_error *err);
+
 /* ---------------------------------------------------------------- table -- */
 
 /**

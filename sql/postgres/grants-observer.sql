@@ -17,6 +17,7 @@ DECLARE
 BEGIN
     FOR given IN SELECT * FROM (VALUES
         ('LOCK', 'SELECT'),
+        ('LOCK_SERVER', 'SELECT'),
         ('DONE', 'SELECT'),
         ('STOCK', 'SELECT'),
         ('STOCK_ENTRY', 'SELECT'),

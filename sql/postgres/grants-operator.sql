@@ -19,6 +19,7 @@ DECLARE
 BEGIN
     FOR given IN SELECT * FROM (VALUES
         ('LOCK', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('LOCK_SERVER', 'SELECT, UPDATE'),
         ('DONE', 'SELECT, DELETE'),
         ('STOCK', 'SELECT'),
         ('STOCK_ENTRY', 'SELECT'),

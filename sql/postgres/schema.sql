@@ -8,6 +8,20 @@
 -- LEADER the text of who has it alone.
 -- Each acquire and release leaves a dead row version: room in the page and an
 -- early vacuum keep the table small.
+--
+-- INT_LOCK_SERVER has one row, from which a session learns whether the server may
+-- have forgotten leases: EPOCH names the history of the data, which a promotion
+-- changes, SINCE is when that one was first seen, and before GRANTS_FROM nothing is
+-- granted.  No lease is longer than LONGEST_MS.
+CREATE TABLE IF NOT EXISTS INT_LOCK_SERVER (
+    ID          INTEGER      DEFAULT 1 PRIMARY KEY CHECK (ID = 1),
+    EPOCH       VARCHAR(64),
+    SINCE       TIMESTAMP    DEFAULT (clock_timestamp() AT TIME ZONE 'UTC') NOT NULL,
+    GRANTS_FROM TIMESTAMP    DEFAULT (clock_timestamp() AT TIME ZONE 'UTC') NOT NULL,
+    LONGEST_MS  BIGINT       DEFAULT 30000 NOT NULL,
+    NOTE        VARCHAR(255)
+);
+INSERT INTO INT_LOCK_SERVER (ID) VALUES (1) ON CONFLICT DO NOTHING;
 CREATE TABLE IF NOT EXISTS INT_LOCK (
     LOCK_KEY      CHAR(36)     NOT NULL,
     REGION        VARCHAR(100) NOT NULL,

@@ -1124,13 +1124,46 @@ SELECT {read_only}, {now_us},
 CASE WHEN pg_is_in_recovery() OR
   current_setting('transaction_read_only') = 'on' THEN 1 ELSE 0 END
 
+-- ---- define epoch (sqlock)
+-- As the driver reads it: another one after a promotion, and on another server.
+((SELECT system_identifier FROM pg_control_system()) || '/' ||
+  substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))
+
+-- ---- grace (sqlock) [not prepared]
+-- Reads whether the server may grant leases.
+SELECT {epoch}, EPOCH, (extract(epoch FROM GRANTS_FROM - {now}) *
+    1000000)::bigint, LONGEST_MS, (extract(epoch FROM SINCE) * 1000000)::bigint
+  FROM INT_LOCK_SERVER;
+
+-- ---- begin grace (sqlock) [not prepared]
+-- Notes that the data have another history.  The row that nobody has written yet is
+-- as old as the table, which is empty then.
+UPDATE INT_LOCK_SERVER AS S
+  SET GRANTS_FROM = CASE WHEN S.EPOCH IS NULL THEN GRANTS_FROM
+      ELSE {now} + LONGEST_MS * interval '1 millisecond' END,
+    SINCE = {now}, EPOCH = E.epoch, NOTE = NULL
+  FROM (SELECT {epoch} AS epoch) AS E
+  WHERE S.EPOCH IS DISTINCT FROM E.epoch;
+
+-- ---- lengthen grace (sqlock) [not prepared]
+-- Notes that there may be leases of that length from now on.
+UPDATE INT_LOCK_SERVER
+  SET LONGEST_MS = greatest(LONGEST_MS, (:ttl::bigint + 999) / 1000)
+  RETURNING LONGEST_MS;
+
+-- ---- end grace (sqlock) [not prepared]
+-- Ends it at once, and keeps who has done so, and why.
+UPDATE INT_LOCK_SERVER
+  SET GRANTS_FROM = {now}, NOTE = :holder
+  WHERE GRANTS_FROM > {now};
+
 -- ---- describe
 -- Reads the columns of a table, and what makes it unfit for locks.  A name
 -- without a schema means the first table of that name in the search path, as in
 -- every statement.  A primary key counts only as far as ON CONFLICT can use
 -- it.  INSERT cannot return xmax, as a claim does, of a partitioned table.  With
--- quote_all_identifiers, some names of types are quoted.  The last
--- two cells are of the server and the login: who opens a table asks only this.
+-- quote_all_identifiers, some names of types are quoted.  The last cells are of
+-- the server and the login: who opens a table asks only this.
 SELECT upper(A.attname),
     replace(format_type(A.atttypid, A.atttypmod), '"', ''),
     CASE WHEN A.attnotnull THEN 0 ELSE 1 END,
@@ -1157,7 +1190,13 @@ SELECT upper(A.attname),
         WHERE O.oid = A.attcollation AND NOT O.collisdeterministic) END,
     N.nspname::text, {read_only},
     CASE WHEN has_schema_privilege(N.oid, 'USAGE') AND
-      has_column_privilege(C.oid, A.attnum, 'SELECT') THEN 1 ELSE 0 END
+      has_column_privilege(C.oid, A.attnum, 'SELECT') THEN 1 ELSE 0 END,
+    (SELECT CASE WHEN NOT has_table_privilege(S.oid, 'SELECT') THEN 0
+        WHEN has_table_privilege(S.oid, 'UPDATE') THEN 2 ELSE 1 END
+      FROM pg_class AS S
+      WHERE S.relname = left(C.relname, 56) || '_server' AND
+        S.relnamespace = C.relnamespace AND S.relkind = 'r' AND
+        has_schema_privilege(N.oid, 'USAGE'))
   FROM pg_class AS C
   JOIN pg_namespace AS N ON N.oid = C.relnamespace
   JOIN pg_attribute AS A ON A.attrelid = C.oid

@@ -3,9 +3,11 @@
  * restore
  */
 #include "admin/info.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/retry.h"
 #include "db/transaction.h"
+#include "lease/grace.h"
 #include "lease/options.h"
 
 /* --- one row --- */
@@ -24,6 +26,33 @@ int sqlock_show(sqlock_registry *registry, const char *name, sqlock_info **row,
     if (rc < 0)
         return rc;
     return lk_info_of_key(store, key, row, err);
+}
+
+/* --- a server that may have forgotten leases --- */
+
+int64_t sqlock_registry_grace_ms(sqlock_registry *registry)
+{
+    struct lk_store *store;
+
+    if (lk_store_of(registry, &store, NULL) < 0)
+        return 0;
+    return (lk_grace_left_ns(store) + LK_NS_PER_MS - 1) / LK_NS_PER_MS;
+}
+
+int sqlock_grace_end(sqlock_registry *registry, const char *reason,
+                     sqlock_error *err)
+{
+    struct lk_store *store;
+    int rc = lk_store_of(registry, &store, err);
+
+    if (rc < 0)
+        return rc;
+    if (reason == NULL || *reason == '\0')
+        return lk_error(err, SQLOCK_EINVAL, "the reason is missing");
+    rc = lk_grace_end(store, reason, err);
+    return rc == 0 ? lk_error(err, SQLOCK_ENOTFOUND,
+                              "the server grants locks already")
+                   : (rc > 0 ? 0 : rc);
 }
 
 /* --- after a restore --- */

@@ -279,6 +279,36 @@ static bool look_at_layout(struct subject *subject)
     return rc == 0;
 }
 
+/* Say whether a server that was promoted waits until what it may have forgotten
+ * is over, where the database can say that of itself. */
+static void look_at_grace(struct subject *subject)
+{
+    bool can_be_kept = subject->layout == SQLOCK_LAYOUT_SQLOCK &&
+                       lk_sql_find(subject->db.driver->dialect->statements,
+                                   SQLOCK_SQL_GRACE, LK_SQLOCK_QUEUE) != NULL;
+
+    if (!can_be_kept)
+        return;
+    if (subject->table.beside == 0)
+        lk_check(&subject->checks, "failover", SQLOCK_WARNING,
+                 "run upgrade-server.sql, which makes the table, and the "
+                 "grants-*.sql of the roles",
+                 "there is no table %s_SERVER that this login may read: a "
+                 "standby that is promoted grants locks at once, also those "
+                 "that it may have forgotten",
+                 subject->table.plain);
+    else if (subject->description.epoch[0] == '\0')
+        lk_check(&subject->checks, "failover", SQLOCK_WARNING,
+                 "let this login execute pg_control_system() and "
+                 "pg_walfile_name()",
+                 "the server does not tell this login whether it was promoted, "
+                 "so locks that it may have forgotten are granted at once");
+    else
+        lk_check(&subject->checks, "failover", SQLOCK_FINE, NULL,
+                 "a standby that is promoted grants nothing until the longest "
+                 "lease that it may have forgotten is over");
+}
+
 /* --- rights, by using a lock --- */
 
 /* Take, renew and release a lock, then remove its row.  `*what` names the last
@@ -370,6 +400,7 @@ static int examine(struct subject *subject, sqlock_error *err)
     if (rc < 0)
         return rc;
     if (look_at_layout(subject)) {
+        look_at_grace(subject);
         look_at_rights(subject);
         lk_diagnose_tables(&subject->checks, &subject->db, &subject->options,
                            subject->deadline_ns);

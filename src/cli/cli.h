@@ -310,6 +310,9 @@ int cli_create_tables(const cli *app, const cli_tables *tables,
  *  @return CLI_OK, or an exit status after a message */
 int cli_open(cli *app, uint32_t statement_timeout_ms);
 
+/** Tell the user if the server grants nothing now. */
+void cli_note_grace(const cli *app);
+
 /* -------------------------------------------------------------- output -- */
 
 /** Return @p text with control and invisible characters, invalid UTF-8 and

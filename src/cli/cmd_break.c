@@ -19,12 +19,14 @@
 
 static sqlock_break_options how = SQLOCK_BREAK_INIT;
 static char who[WHO_SIZE];
+static bool is_grace;
 
 static const cli_option break_options[] = {
     {"token", .number = &how.token, .least = 1},
     {"client-id", .text = &how.client_id},
     {"reason", .text = &how.reason},
     {"now", .flag = &how.now},
+    {"grace", .flag = &is_grace},
     {.name = NULL}};
 
 /* Write "user@host", and under sudo the user who has called it. */
@@ -48,9 +50,18 @@ static void write_who(char *text, size_t size)
                        (int)size - length - 4, sudo);
 }
 
-static int check_options(void)
+static int check_options(const cli *app)
 {
-    if (how.token == 0 && how.client_id == NULL) {
+    int status = cli_want_name(app, is_grace ? NULL : "KEY");
+
+    if (status != CLI_OK)
+        return status;
+    if (is_grace && (how.token != 0 || how.client_id != NULL || how.now)) {
+        cli_error("break: --grace is about the server, not about a lock: it "
+                  "takes --reason only");
+        return CLI_USAGE;
+    }
+    if (!is_grace && how.token == 0 && how.client_id == NULL) {
         cli_error("break: name the holder with --client-id or --token, as "
                   "`sqlock show` prints them");
         return CLI_USAGE;
@@ -76,16 +87,37 @@ static int report(const cli *app)
         "reason", cli_json_text(how.reason)));
 }
 
+static int end_grace(const cli *app)
+{
+    sqlock_error err = {0};
+    int rc = sqlock_grace_end(app->registry, how.reason, &err);
+
+    if (rc == SQLOCK_ENOTFOUND) {
+        cli_error("%s; nothing was changed", err.message);
+        return CLI_NO;
+    }
+    if (rc < 0)
+        return cli_fail(&err);
+    cli_note("the server grants locks again; a holder whose lease it has "
+             "forgotten may not have noticed yet");
+    return app->json
+               ? cli_print_json(json_pack("{s:b, s:o}", "granting", 1, "reason",
+                                          cli_json_text(how.reason)))
+               : CLI_OK;
+}
+
 static int run_break(cli *app)
 {
     sqlock_error err = {0};
-    int status = check_options();
+    int status = check_options(app);
     int rc;
 
     if (status == CLI_OK)
         status = cli_open(app, 0);
     if (status != CLI_OK)
         return status;
+    if (is_grace)
+        return end_grace(app);
     write_who(who, sizeof who);
     how.who = who;
     rc = sqlock_break(app->registry, app->args[0], &how, &err);
@@ -104,6 +136,7 @@ const cli_command cli_break = {
     .name = "break",
     .summary = "end another holder's lease",
     .argument = "KEY",
+    .checks_arguments = true,
     .options = break_options,
     .run = run_break,
 };

@@ -94,6 +94,7 @@ static int run_ls(cli *app)
         status = cli_open(app, 0);
     if (status != CLI_OK)
         return status;
+    cli_note_grace(app);
     buffer_output();
     rc = sqlock_find(app->registry, &how, &rows, &count, &err);
     if (rc < 0)

@@ -137,6 +137,7 @@ static int run_show(cli *app)
 
     if (status != CLI_OK)
         return status;
+    cli_note_grace(app);
     rc = sqlock_show(app->registry, app->args[0], &row, &err);
     if (rc < 0)
         return rc == SQLOCK_ENOTFOUND ? cli_no_lock(app) : cli_fail(&err);

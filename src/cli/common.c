@@ -5,6 +5,7 @@
  */
 #include "cli.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +86,17 @@ int cli_open(cli *app, uint32_t statement_timeout_ms)
     if (sqlock_registry_open(&app->registry, url, &options, &err) < 0)
         return cli_fail(&err);
     return CLI_OK;
+}
+
+void cli_note_grace(const cli *app)
+{
+    int64_t left_ms = sqlock_registry_grace_ms(app->registry);
+
+    if (left_ms > 0)
+        cli_note("the server may have forgotten leases, since a standby was "
+                 "promoted or a backup restored: it grants nothing for another "
+                 "%" PRId64 ".%03d s",
+                 left_ms / 1000, (int)(left_ms % 1000));
 }
 
 int cli_print_tables(const cli *app, const cli_tables *tables)

@@ -20,7 +20,10 @@ enum {
     LK_COLUMN_SCHEMA,    /* in which the table was found */
     LK_COLUMN_READ_ONLY, /* 1: the server takes no writes; or 0 */
     LK_COLUMN_READABLE,  /* 1: this login may read it; or 0 */
-    LK_COLUMN_CELLS
+    LK_COLUMN_CELLS,
+    /* how far the table with "_SERVER" behind its name can be used; only where
+     * the server may forget leases */
+    LK_COLUMN_BESIDE = LK_COLUMN_CELLS
 };
 
 /* Read the columns of a table, a row each, into *out; a table that does not

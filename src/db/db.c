@@ -180,18 +180,46 @@ static int run_in_group(struct lk_db *db, struct lk_run *run,
     return rc;
 }
 
+/* Check that a statement may be sent that grants a lease: the server may have
+ * forgotten some (lk_epoch.check). */
+static int may_grant(struct lk_db *db, struct lk_connection *connection,
+                     struct lk_run *run, int64_t deadline_ns, sqlock_error *err)
+{
+    struct lk_epoch *epoch = &db->epoch;
+    int64_t held_ns = lk_epoch_held_ns(epoch);
+    int rc = 0;
+
+    if (epoch->check == NULL || (connection->is_checked && held_ns == 0))
+        return 0;
+    rc = epoch->check(epoch->context, connection, deadline_ns, err);
+    if (rc < 0)
+        return rc;
+    connection->is_checked = true;
+    held_ns = lk_epoch_held_ns(epoch);
+    run->is_held_back = held_ns > 0;
+    return held_ns == 0
+               ? 0
+               : lk_error(err, SQLOCK_EBUSY,
+                          "the server may have forgotten leases, and grants "
+                          "nothing for another %lld ms",
+                          (long long)(held_ns / LK_NS_PER_MS + 1));
+}
+
 static int send_on(struct lk_db *db, struct lk_connection *connection,
                    struct lk_run *run, const sqlock_value *values,
                    sqlock_result *result, sqlock_error *err)
 {
     int64_t limit = lk_after_ms(sqlock_monotonic_ns(),
                                 db->pool.options.statement_timeout_ms);
+    int64_t deadline_ns = lk_sooner(limit, run->deadline_ns);
     int rc;
 
     run->sent_boot_ns = lk_boottime_ns();
+    rc = run->grants ? may_grant(db, connection, run, deadline_ns, err) : 0;
+    if (rc < 0)
+        return rc;
     rc = db->driver->execute(connection->state, &run->statement->sent, values,
-                             run->statement->count,
-                             lk_sooner(limit, run->deadline_ns), result, err);
+                             run->statement->count, deadline_ns, result, err);
     run->was_uncertain = run->was_uncertain || rc == SQLOCK_EUNCERTAIN;
     if (rc == 0 && run->is_write)
         atomic_store(&connection->has_written, true);
@@ -388,7 +416,8 @@ static unsigned classes_of(const struct lk_db *db, const struct lk_run *run)
         classes |= LK_RETRY_UNREACHABLE;
     if (run->is_repeatable)
         classes |= LK_RETRY_UNCERTAIN;
-    if (is_read || (run->waits_for_row && has_time_to_wait(db, run)))
+    if (!run->is_held_back &&
+        (is_read || (run->waits_for_row && has_time_to_wait(db, run))))
         classes |= LK_RETRY_BUSY;
     return classes;
 }

@@ -88,6 +88,10 @@ struct lk_run {
      * the connection that was used */
     uint64_t session;
     bool is_write; /* the statement writes: without an answer, it is in doubt */
+    bool grants;   /* the statement may grant a lease */
+    /* out: it was not sent, because the server grants nothing now; the result
+     * is EBUSY */
+    bool is_held_back;
     /* retry after EBUSY, while there is time for another wait for the row
      * lock */
     bool waits_for_row;

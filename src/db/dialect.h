@@ -208,8 +208,8 @@ typedef enum sqlock_statement_kind {
      * unfit for locks ("an unlogged table", "a view", "a MEMORY table") or
      * null; the collation or type by which texts of other bytes may be equal,
      * or null; the schema in which the table was found; as SERVER's first
-     * cell; and 1 when this login may read the column or else 0.  No row: no
-     * such table. */
+     * cell; and 1 when this login may read the column or else 0; maybe one
+     * more (LK_COLUMN_BESIDE).  No row: no such table. */
     SQLOCK_SQL_DESCRIBE,
 
     /*
@@ -406,6 +406,16 @@ typedef enum sqlock_statement_kind {
      * old orders of stock are read, and tables of earlier versions have
      * none. */
     SQLOCK_SQL_HAS_AGE_INDEX,
+    /* The row of INT_LOCK_SERVER (src/lease/grace.h): the server's own epoch;
+     * the row's, or null; for how many us it grants nothing; the longest TTL in
+     * ms; and since when, in us. */
+    SQLOCK_SQL_GRACE,
+    /* Note another epoch in it, and that nothing is granted for that TTL. */
+    SQLOCK_SQL_BEGIN_GRACE,
+    /* Raise that TTL to :ttl.  One row: it, in ms. */
+    SQLOCK_SQL_LENGTHEN_GRACE,
+    /* Let it grant; :holder says who, and why.  affected: 0: it does. */
+    SQLOCK_SQL_END_GRACE,
     /* Number of statements. */
     SQLOCK_SQL_KINDS
 } sqlock_statement_kind;

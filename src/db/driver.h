@@ -304,6 +304,8 @@ typedef struct sqlock_description {
     bool is_narrow;   /* the database's encoding lacks characters of UTF-8 */
     bool returns_no_rows; /* an INSERT cannot return the rows that it writes:
                              the server lacks RETURNING */
+    bool is_standby; /* the server was one when the session was opened, so its
+                        epoch is not known */
 } sqlock_description;
 
 /** A client library and its database.  Members must be set unless they say that

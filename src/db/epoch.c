@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 void lk_epoch_init(struct lk_epoch *epoch)
 {
     memset(epoch, 0, sizeof *epoch);
@@ -56,4 +58,17 @@ uint32_t lk_epoch_last(struct lk_epoch *epoch, char last[SQLOCK_EPOCH_SIZE])
     changes = epoch->changes;
     pthread_mutex_unlock(&epoch->mutex);
     return changes;
+}
+
+void lk_epoch_hold_back(struct lk_epoch *epoch, int64_t until_ns)
+{
+    atomic_store(&epoch->held_until_ns, until_ns);
+}
+
+int64_t lk_epoch_held_ns(const struct lk_epoch *epoch)
+{
+    int64_t until_ns = atomic_load(&epoch->held_until_ns);
+    int64_t now_ns = until_ns != 0 ? lk_boottime_ns() : 0;
+
+    return until_ns > now_ns ? until_ns - now_ns : 0;
 }

@@ -6,6 +6,8 @@
 #define LK_EPOCH_H
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
 
 #include "db/driver.h"
 
@@ -17,12 +19,25 @@ typedef void (*lk_epoch_fn)(void *context, const char *before, const char *now);
  * server may lose commits: "fsync = off". */
 typedef void (*lk_forgets_fn)(void *context, const char *settings);
 
+struct lk_connection;
+
+/* Called before a statement that may grant a lease is sent on a connection: on
+ * which none was sent before, or while the server grants nothing.  Find out
+ * whether the server may have forgotten leases, and set lk_epoch_hold_back().
+ * Return 0, or why nothing may be sent. */
+typedef int (*lk_epoch_check_fn)(void *context,
+                                 struct lk_connection *connection,
+                                 int64_t deadline_ns, sqlock_error *err);
+
 struct lk_epoch {
     /* callbacks, or NULL, and their first argument; to be set before there are
      * connections */
     lk_epoch_fn changed;
     lk_forgets_fn forgets;
+    lk_epoch_check_fn check;
     void *context;
+    /* until when the server grants nothing, CLOCK_BOOTTIME; 0: it grants */
+    _Atomic int64_t held_until_ns;
     pthread_mutex_t mutex; /* guards the following fields */
     /* "" until an epoch is known */
     char last[SQLOCK_EPOCH_SIZE];
@@ -45,5 +60,11 @@ void lk_epoch_note_settings(struct lk_epoch *epoch, const char *settings);
 /* Copy the last known epoch.  Return how often it has changed since
  * lk_epoch_init(). */
 uint32_t lk_epoch_last(struct lk_epoch *epoch, char last[SQLOCK_EPOCH_SIZE]);
+
+/* Let nothing be granted until then, CLOCK_BOOTTIME; 0: let it be. */
+void lk_epoch_hold_back(struct lk_epoch *epoch, int64_t until_ns);
+
+/* Return for how many ns the server grants nothing; 0: it grants. */
+int64_t lk_epoch_held_ns(const struct lk_epoch *epoch);
 
 #endif

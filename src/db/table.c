@@ -126,6 +126,7 @@ int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
     copy_folded(out->name, name, strlen(name), dialect->folds_to_lower);
     (void)snprintf(out->plain, sizeof out->plain, "%.*s%s",
                    (int)(base - prefix), prefix, name);
+    out->beside = 0;
     lk_table_quote(out, dialect);
     return 0;
 }

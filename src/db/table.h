@@ -17,6 +17,9 @@ struct lk_table {
                                                schema texts */
     char quoted[2 * LK_IDENTIFIER_MAX + 8]; /* for statements; with its schema
                                                once the table was found */
+    /* how far the table with "_SERVER" behind its name can be used: 2: it can
+     * be read and written; 1: read; 0: neither, or none was found */
+    int64_t beside;
 };
 
 /* Make the lock table's name from a prefix such as "INT_" or "app.INT_".

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "db/transaction.h"
 #include "lease/arguments.h"
+#include "lease/grace.h"
 
 static int by_key(const void *a, const void *b)
 {
@@ -379,6 +380,22 @@ void lk_batch_note_times(struct lk_batch *batch, const struct lk_run *run)
         lk_lease_cap(&batch->items[i].lease, batch->items[i].lease.ttl_ms);
 }
 
+static bool is_claim(sqlock_statement_kind kind)
+{
+    return kind == SQLOCK_SQL_CLAIM || kind == SQLOCK_SQL_ENQUEUE ||
+           kind == SQLOCK_SQL_SHARE || kind == SQLOCK_SQL_CLAIM_UNQUEUED ||
+           kind == SQLOCK_SQL_CLAIM_UNQUEUED_MANY ||
+           kind == SQLOCK_SQL_CLAIM_MANY;
+}
+
+/* Return whether such a statement gives leases the TTLs of the batch. */
+static bool sets_ends(sqlock_statement_kind kind)
+{
+    return is_claim(kind) || kind == SQLOCK_SQL_RENEW ||
+           kind == SQLOCK_SQL_RENEW_MANY || kind == SQLOCK_SQL_RENEW_SHARE ||
+           kind == SQLOCK_SQL_HAND_OFF || kind == SQLOCK_SQL_DOWNGRADE;
+}
+
 int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
                  struct lk_batch *batch, struct lk_run *run,
                  sqlock_result *result, sqlock_error *err)
@@ -391,10 +408,13 @@ int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
                    ? lk_store_unshared(store, err)
                    : lk_error(err, SQLOCK_ENOTSUP,
                               "the driver has no statement for many leases");
-    rc = lk_arguments_of(&arguments, store, batch, kind, err);
+    rc = sets_ends(kind) ? lk_grace_lengthen(store, batch, err) : 0;
+    if (rc == 0)
+        rc = lk_arguments_of(&arguments, store, batch, kind, err);
     if (rc < 0)
         return rc;
     run->statement = &store->statements[kind];
+    run->grants = is_claim(kind);
     run->arguments = &arguments.values;
     run->deadline_ns = batch->deadline_ns;
     run->is_reserved = batch->is_reserved;

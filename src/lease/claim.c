@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "lease/grace.h"
 #include "lease/row.h"
 #include "lease/sharer.h"
 
@@ -335,7 +336,9 @@ int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
     got_no_answer = rc == SQLOCK_EUNCERTAIN;
     if (rc == SQLOCK_EUNCERTAIN)
         rc = send_again(store, batch, &run, &result, err);
-    if (rc == 0)
+    if (lk_grace_refuses(store, batch, rc))
+        rc = 0;
+    else if (rc == 0)
         rc = batch->count == 1 ? take_answer(store, batch, &result, err)
                                : take_grants(store, batch, &result, err);
     sqlock_result_clear(&result);

@@ -207,6 +207,8 @@ int lk_layout_detect(struct lk_db *db, struct lk_table *table,
     if (rc == 0 && columns.cells[LK_COLUMN_SCHEMA].type == SQLOCK_TEXT)
         lk_table_qualify(table, columns.cells[LK_COLUMN_SCHEMA].text,
                          db->driver->dialect);
+    if (rc == 0 && columns.columns > LK_COLUMN_BESIDE)
+        table->beside = columns.cells[LK_COLUMN_BESIDE].integer;
     sqlock_result_clear(&columns);
     return rc;
 }

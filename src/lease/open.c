@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "lease/grace.h"
 #include "lease/layout.h"
 
 /* The longest wait of a statement about locks for a row that a transaction has
@@ -125,8 +126,10 @@ static int find_table(struct lk_store *store, sqlock_error *err)
 static int render_statements(struct lk_store *store, sqlock_error *err)
 {
     const sqlock_dialect *dialect = store->db.driver->dialect;
+    char server[sizeof store->table.quoted + 8];
     struct lk_table done;
     const struct lk_name names[] = {{"INT_LOCK", store->table.quoted},
+                                    {"INT_LOCK_SERVER", server},
                                     {"INT_DONE", done.quoted},
                                     {NULL, NULL}};
     int rc = lk_table_named(&done, store->options.table_prefix, "DONE", dialect,
@@ -134,6 +137,10 @@ static int render_statements(struct lk_store *store, sqlock_error *err)
 
     if (rc < 0)
         return rc;
+    (void)snprintf(server, sizeof server, "%.*s_%s%c",
+                   (int)strlen(store->table.quoted) - 1, store->table.quoted,
+                   dialect->folds_to_lower ? "server" : "SERVER",
+                   dialect->quote);
     for (uint32_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++) {
         rc = lk_statement_of_kind(&store->statements[kind], dialect,
                                   store->layout, (sqlock_statement_kind)kind,
@@ -155,7 +162,7 @@ int lk_store_open(struct lk_store *store, const char *url,
         rc = find_table(store, err);
     if (rc == 0)
         rc = render_statements(store, err);
-    return rc;
+    return rc == 0 ? lk_grace_begin(store, err) : rc;
 }
 
 void lk_store_init(struct lk_store *store)
@@ -168,6 +175,7 @@ void lk_store_init(struct lk_store *store)
     memcpy(store->number, number, sizeof store->number - 1);
     (void)pthread_mutex_init(&store->mutex, NULL);
     lk_service_init(&store->background);
+    lk_grace_init(&store->grace);
     lk_resolver_init(&store->resolver, store);
     lk_together_init(&store->together);
 }
@@ -180,6 +188,7 @@ void lk_store_clear(struct lk_store *store)
     for (size_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++)
         lk_statement_clear(&store->statements[kind]);
     lk_db_clear(&store->db);
+    lk_grace_clear(&store->grace);
     (void)pthread_mutex_destroy(&store->mutex);
     free(store->region);
     free(store->prefix);

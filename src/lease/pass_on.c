@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/writer.h"
 #include "lease/bell.h"
+#include "lease/grace.h"
 #include "lease/row.h"
 #include "lease/ticket.h"
 
@@ -199,8 +200,11 @@ int lk_row_pass_on(struct lk_store *store, const char *key)
     bool has_dropped = false;
     char *queue = NULL;
     struct lk_row row;
-    int rc = lk_row_queue(store, key, &row, &queue, NULL);
+    int rc;
 
+    if (lk_grace_left_ns(store) > 0) /* the next one could not take it */
+        return 0;
+    rc = lk_row_queue(store, key, &row, &queue, NULL);
     if (rc == 0 && queue != NULL && (!row.is_taken || row.is_shared)) {
         rc = pass_on(store, key, &row, queue, true, &has_dropped);
         if (rc == 0 && has_dropped && bell != NULL && bell->is_of_one)

@@ -10,6 +10,7 @@
 #include "base/retry.h"
 #include "db/columns.h"
 #include "db/drivers.h"
+#include "db/statement.h"
 #include "lease/layout.h"
 
 /* --- any of the tables --- */
@@ -128,6 +129,19 @@ static int check_layout(sqlock_layout layout, sqlock_error *err)
     return 0;
 }
 
+/* Check that the name of the table beside that of locks is not too long. */
+static int check_beside(const sqlock_dialect *dialect, const char *prefix,
+                        sqlock_layout layout, sqlock_error *err)
+{
+    struct lk_table beside;
+
+    if (layout != SQLOCK_LAYOUT_SQLOCK ||
+        lk_sql_find(dialect->statements, SQLOCK_SQL_GRACE, LK_SQLOCK_QUEUE) ==
+            NULL)
+        return 0;
+    return lk_table_named(&beside, prefix, "LOCK_SERVER", dialect, err);
+}
+
 int sqlock_schema_text(char **text, const char *url,
                        const sqlock_options *options, sqlock_layout layout,
                        sqlock_error *err)
@@ -185,8 +199,12 @@ static int create_in(struct lk_site *site, sqlock_layout layout,
 
     rc = lk_layout_detect(&site->db, &site->table,
                           lk_db_schema_deadline(&site->db), &found, &own);
-    if (rc == SQLOCK_ENOTFOUND)
-        rc = create_missing(site, layout, &found, &own);
+    if (rc == SQLOCK_ENOTFOUND) {
+        rc = check_beside(site->db.driver->dialect, site->options.table_prefix,
+                          layout, &own);
+        if (rc == 0)
+            rc = create_missing(site, layout, &found, &own);
+    }
     if (rc == 0 && found != layout)
         rc = lk_error(&own, SQLOCK_ECONFLICT,
                       "the table %s exists with the layout %s, not %s",

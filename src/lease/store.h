@@ -25,6 +25,17 @@
 #define LK_HOLDER_SIZE 256 /* HOLDER VARCHAR(255): CLIENT_ID, ' ', identity */
 #define LK_IDENTITY_SIZE (LK_HOLDER_SIZE - SQLOCK_KEY_SIZE)
 
+/* The row of INT_LOCK_SERVER, as far as it is known (grace.h). */
+struct lk_grace {
+    bool is_kept;    /* the table is there, and this login may read it */
+    bool is_written; /* ... and write it */
+    _Atomic int64_t longest_ms;    /* no lease is longer, by the row */
+    _Atomic int64_t looked_ns;     /* when the row was read, CLOCK_BOOTTIME */
+    pthread_mutex_t mutex;         /* guards the following fields; innermost */
+    char epoch[SQLOCK_EPOCH_SIZE]; /* for which it was read; "": for none */
+    int64_t since_us;              /* since when, by the database's clock */
+};
+
 /* Whether row locks exclude sessions on all nodes of the database. */
 enum lk_row_lock_reach {
     LK_ROW_LOCKS_UNKNOWN, /* not tested yet */
@@ -58,6 +69,7 @@ struct lk_store {
     _Atomic int64_t closing_since_ns;
     /* open transactions and stocks, which use the store until they end */
     atomic_uint users;
+    struct lk_grace grace;
     pthread_mutex_t mutex; /* guards the following fields; innermost */
     enum lk_row_lock_reach row_locks;
     /* identity of server and table, read by the first transaction on a

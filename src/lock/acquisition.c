@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "lease/bell.h"
+#include "lease/grace.h"
 #include "lock/claim.h"
 #include "lock/deadlock.h"
 #include "lock/hold.h"
@@ -103,7 +104,8 @@ static int failed(struct lk_acquisition *a, int rc, sqlock_error *err)
 static int not_in_time(struct lk_acquisition *a, struct lk_part *part,
                        sqlock_error *err)
 {
-    int rc = lk_not_in_time(a->self.wait_ms, err);
+    int rc =
+        lk_grace_error(a->store, lk_not_in_time(a->self.wait_ms, err), err);
 
     part->rc = rc;
     return end(a, rc);

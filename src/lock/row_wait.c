@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "lease/bell.h"
+#include "lease/grace.h"
 #include "lease/pass_on.h"
 #include "lease/sharer.h"
 #include "lease/ticket.h"
@@ -33,6 +34,10 @@
 
 /* How often one that does not wait looks whether a row is over. */
 #define LOOK_MS 500
+
+/* How often one that waits for a server to grant again looks whether an
+ * operator has ended the grace. */
+#define GRACE_MS 1000
 
 /* Return when the ticket may get permits although nobody rings. */
 static int64_t permits_time(const struct lk_row *row)
@@ -111,9 +116,16 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
     const char *before = row->before[0] != '\0' ? row->before : row->client_id;
     bool may_services_come;
     int64_t now = sqlock_monotonic_ns();
+    int64_t grace_ns = lk_grace_left_ns(store);
     bool is_late = false;
     int rc;
 
+    if (grace_ns > 0) {
+        *until_ns = lk_sooner(
+            part->waiter->deadline_ns,
+            lk_sooner(lk_after_ns(now, grace_ns), lk_after_ms(now, GRACE_MS)));
+        return LK_ROW_WAIT_PARK;
+    }
     if (!row->exists) {
         /* A transaction has locked the row: there was no place to be had. */
         *until_ns = lk_sooner(part->waiter->deadline_ns,

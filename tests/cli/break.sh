@@ -95,6 +95,10 @@ usage() {
     is "an empty reason is none" "$status" 64
     run break used --token 0x1 --reason why
     is "a token is a number" "$status" 64
+    run break --grace used --reason why
+    is "a server's grace is no lock's" "$status" 64
+    run break --grace
+    is "and needs a reason, too" "$status" 64
     run break used --client-id 0 --reason why
     is "another's client id" "$status" 1
     has "the holder is named" "$err" "$(sq show used --json | json client_id)"

@@ -76,6 +76,12 @@ static bool may_be_missing(size_t layout, sqlock_statement_kind kind)
         return subject.database->bit == ON_SQLITE;
     case SQLOCK_SQL_WRITE_LOCK:
         return subject.database->bit != ON_SQLITE;
+    case SQLOCK_SQL_GRACE:
+    case SQLOCK_SQL_BEGIN_GRACE:
+    case SQLOCK_SQL_LENGTHEN_GRACE:
+    case SQLOCK_SQL_END_GRACE:
+        return layout != SQLOCK_LAYOUT_SQLOCK ||
+               subject.database->bit != ON_POSTGRES;
     default:
         return false;
     }

@@ -80,6 +80,8 @@ static void test_questions_about_nothing(void **state)
     (void)sqlock_registry_layout(NULL);
     assert_int_equal(sqlock_registry_epoch(NULL, epoch), 0);
     assert_string_equal(epoch, "");
+    assert_int_equal(sqlock_registry_grace_ms(NULL), 0);
+    assert_int_equal(sqlock_grace_end(NULL, "reason", NULL), SQLOCK_EINVAL);
 }
 
 static void test_administration_without_a_registry(void **state)

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "db/epoch.h"
 
 struct told {
@@ -49,6 +50,22 @@ static void test_F57_only_another_epoch_is_a_change(void **state)
 }
 
 /* As of a PostgreSQL whose standby was promoted. */
+static void test_F57_a_server_is_held_back_until_then(void **state)
+{
+    struct lk_epoch epoch;
+
+    (void)state;
+    lk_epoch_init(&epoch);
+    assert_int_equal(lk_epoch_held_ns(&epoch), 0);
+    lk_epoch_hold_back(&epoch, lk_boottime_ns() + INT64_C(3600000000000));
+    assert_true(lk_epoch_held_ns(&epoch) > 0);
+    lk_epoch_hold_back(&epoch, lk_boottime_ns() - 1);
+    assert_int_equal(lk_epoch_held_ns(&epoch), 0);
+    lk_epoch_hold_back(&epoch, 0);
+    assert_int_equal(lk_epoch_held_ns(&epoch), 0);
+    lk_epoch_clear(&epoch);
+}
+
 static void test_F57_each_timeline_is_another_epoch(void **state)
 {
     static const char *const timelines[] = {
@@ -69,6 +86,7 @@ static void test_F57_each_timeline_is_another_epoch(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_F57_only_another_epoch_is_a_change),
+    cmocka_unit_test(test_F57_a_server_is_held_back_until_then),
     cmocka_unit_test(test_F57_each_timeline_is_another_epoch),
 };
 

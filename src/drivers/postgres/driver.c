@@ -38,13 +38,22 @@
  * cluster's system identifier and its timeline, which changes with a promotion
  * (F57); a standby has none. */
 #define IS_LOCAL ", concat(is_local::integer)"
-#define IS_LOCAL_AND_EPOCH                                                     \
-    ", concat(is_local::integer, ' ', CASE WHEN NOT pg_is_in_recovery() THEN " \
+#define EPOCH                                                                  \
     "(SELECT system_identifier FROM pg_control_system()) || '/' || "           \
-    "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END, ' ', "           \
+    "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"
+#define IS_LOCAL_AND_EPOCH                                                     \
+    ", concat(is_local::integer, ' ', CASE WHEN NOT pg_is_in_recovery() "      \
+    "THEN " EPOCH " END, ' ', "                                                \
     "concat_ws(', ', CASE current_setting('fsync') WHEN 'off' THEN "           \
     "'fsync = off' END, CASE current_setting('full_page_writes') "             \
     "WHEN 'off' THEN 'full_page_writes = off' END))"
+
+/* Lets a transaction only read if it is on another server than the one that was
+ * asked for its epoch, as may happen behind a pooler after a failover: as on a
+ * standby, all sessions are then opened, and the server looked at, anew. */
+#define ONLY_THERE                                                             \
+    ", CASE WHEN NOT pg_is_in_recovery() THEN CASE WHEN " EPOCH " <> '%s' "    \
+    "THEN set_config('transaction_read_only', 'on', true) END END"
 
 /* The first is tried first: a server may not know a setting, or not allow a
  * question. */
@@ -72,6 +81,7 @@ static void note_epoch(lk_pg *session, const char *found)
 
     found += strcspn(found, " ");
     found += *found == ' ';
+    session->is_standby = *found == ' ';
     length = strcspn(found, " ");
     (void)snprintf(session->epoch, sizeof session->epoch, "%.*s", (int)length,
                    found);
@@ -94,7 +104,7 @@ static int apply_settings(lk_pg *session, const sqlock_connect *how,
 {
     char found[sizeof session->epoch + sizeof session->forgets + 2] = "";
     char text[2 * LK_PG_SETTINGS_SIZE];
-    char also[LK_PG_SETTINGS_SIZE];
+    char also[1024];
     char is_local[48];
     int rc = SQLOCK_EDATABASE;
     size_t i;
@@ -114,9 +124,12 @@ static int apply_settings(lk_pg *session, const sqlock_connect *how,
         return rc;
     note_epoch(session, found);
     if (found[0] != '0') {
+        (void)snprintf(also, sizeof also,
+                       session->epoch[0] != '\0' ? "%s" ONLY_THERE : "%s",
+                       more[i].setting, session->epoch);
         session->is_unprepared = true;
-        write_settings(session->settings, sizeof session->settings, how,
-                       more[i].setting, "true");
+        write_settings(session->settings, sizeof session->settings, how, also,
+                       "true");
     }
     return 0;
 }
@@ -209,6 +222,7 @@ static void pg_describe(void *connection, sqlock_description *description)
     description->connection_id = PQbackendPID(session->conn);
     description->tls_check = session->tls_check;
     memcpy(description->epoch, session->epoch, sizeof description->epoch);
+    description->is_standby = session->is_standby;
     memcpy(description->forgets, session->forgets, sizeof description->forgets);
 }
 

@@ -20,7 +20,7 @@
 /* FOR KEY SHARE would not stop an UPDATE that takes the lease over, since such
  * an UPDATE changes no key column. */
 #define LK_PG_BEGIN "BEGIN ISOLATION LEVEL READ COMMITTED"
-#define LK_PG_SETTINGS_SIZE 1024
+#define LK_PG_SETTINGS_SIZE 1536
 #define LK_PG_UNKNOWN_STATEMENT "26000" /* invalid_sql_statement_name */
 #define LK_PG_KNOWN_STATEMENT "42P05"   /* duplicate_prepared_statement */
 
@@ -42,6 +42,7 @@ typedef struct lk_pg {
     char sqlstate[6];           /* of the last statement that failed, or "" */
     sqlock_tls_check tls_check; /* what libpq has checked, by sslmode */
     char epoch[SQLOCK_EPOCH_SIZE];
+    bool is_standby; /* when the session was opened */
     char forgets[sizeof((sqlock_description *)0)->forgets];
 
     /* Names of prepared statements by id - 1; "": not prepared. */

@@ -55,6 +55,14 @@ struct notes {
 
 struct notes *notes_make(void);
 
+/* --------------------------------------------------------------- grace.c -- */
+
+/* Make locks with grace, which the standby knows, and hold one. */
+void grace_set_up(void);
+void grace_hold(void);
+
+void test_F57_a_promoted_standby_grants_nothing_at_first(void **state);
+
 /* ------------------------------------------------------------- cluster.c -- */
 
 extern const struct database *const postgres;

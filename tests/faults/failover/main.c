@@ -39,6 +39,8 @@ static int set_up(void **state)
         " token BIGINT NOT NULL, PRIMARY KEY (lane, number))",
         NULL,
     };
+    static const char *const without_grace[] = {
+        "DROP TABLE " PREFIX "lock_server", NULL};
     const char *kind = program_arguments()[0];
 
     (void)state;
@@ -47,6 +49,9 @@ static int set_up(void **state)
                   cluster_is_synchronous() ? "synchronous" : "asynchronous");
     run_sql(database_url(postgres), tables);
     cluster_create_table(cluster_url(), PREFIX);
+    /* Tokens and guards are to keep their promises without grace. */
+    run_sql(database_url(postgres), without_grace);
+    grace_set_up();
     judged = notes_make();
     judged->port = strtol(strrchr(cluster_standby("URL"), ':') + 1, NULL, 10);
     return 0;
@@ -157,6 +162,7 @@ static void test_F57_a_failover_under_guarded_writes(void **state)
     if (!cluster_is_synchronous())
         cluster_cut_off();
     holder_start(judged);
+    grace_hold();
     await_writes(false, count_writes(false) + ENOUGH);
     cluster_kill_primary();
     cluster_promote();
@@ -182,6 +188,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_F57_a_new_session_is_no_new_epoch),
         cmocka_unit_test(test_F57_a_failover_under_guarded_writes),
         cmocka_unit_test(test_F57_a_promotion_is_reported),
+        cmocka_unit_test(test_F57_a_promoted_standby_grants_nothing_at_first),
         cmocka_unit_test(test_F57_a_superseded_holder_writes_no_more),
         cmocka_unit_test(test_F57_the_writers_end),
         cmocka_unit_test(test_F57_no_token_is_given_twice),

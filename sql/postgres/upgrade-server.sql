@@ -1,0 +1,35 @@
+-- Adds the table INT_LOCK_SERVER to sqlock's tables of an earlier version, with
+-- PostgreSQL 12 and later.
+--
+--     psql -v ON_ERROR_STOP=1 -f upgrade-server.sql DATABASE
+--
+-- Locks may be held and taken meanwhile.  From then on a registry that is opened
+-- grants nothing on a server that was just promoted, until the longest lease that
+-- it may have forgotten has run out.  Programs that were started before, and those
+-- of an earlier version, grant at once: replace them.  If INT_LOCK has grants for
+-- roles, run the grants-*.sql scripts again, too.
+DO $upgrade$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM pg_attribute
+            WHERE attrelid = to_regclass('INT_LOCK') AND attname = 'queue') THEN
+        RAISE EXCEPTION 'nothing was changed: there is no table INT_LOCK of '
+            'sqlock with the column QUEUE';
+    END IF;
+
+    CREATE TABLE IF NOT EXISTS INT_LOCK_SERVER (
+        ID          INTEGER      DEFAULT 1 PRIMARY KEY CHECK (ID = 1),
+        EPOCH       VARCHAR(64),
+        SINCE       TIMESTAMP    DEFAULT (clock_timestamp() AT TIME ZONE 'UTC')
+            NOT NULL,
+        GRANTS_FROM TIMESTAMP    DEFAULT (clock_timestamp() AT TIME ZONE 'UTC')
+            NOT NULL,
+        LONGEST_MS  BIGINT       DEFAULT 30000 NOT NULL,
+        NOTE        VARCHAR(255)
+    );
+    INSERT INTO INT_LOCK_SERVER (ID, LONGEST_MS)
+        SELECT 1, greatest(30000, coalesce(max(ceil(extract(epoch FROM
+            EXPIRED_AFTER - CREATED_DATE) * 1000)), 0)) FROM INT_LOCK
+            WHERE CLIENT_ID IS NOT NULL
+        ON CONFLICT DO NOTHING;
+END
+$upgrade$;

@@ -1,0 +1,288 @@
+/*
+ * grace.c - see grace.h
+ */
+#include "lease/grace.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "lease/batch.h"
+#include "lease/sharer.h"
+
+/* How often a process that is refused looks whether an operator has ended the
+ * grace. */
+#define LOOK_NS (1000 * LK_NS_PER_MS)
+
+void lk_grace_init(struct lk_grace *grace)
+{
+    (void)pthread_mutex_init(&grace->mutex, NULL);
+}
+
+void lk_grace_clear(struct lk_grace *grace)
+{
+    (void)pthread_mutex_destroy(&grace->mutex);
+}
+
+int64_t lk_grace_left_ns(const struct lk_store *store)
+{
+    return lk_epoch_held_ns(&store->db.epoch);
+}
+
+/* --- the row --- */
+
+/* The columns of GRACE. */
+enum { SERVERS_EPOCH, EPOCH, LEFT_US, LONGEST_MS, SINCE_US, CELLS };
+
+/* Run one of the statements about the row on a connection. */
+static int run_on(struct lk_store *store, struct lk_connection *connection,
+                  sqlock_statement_kind kind, int64_t deadline_ns,
+                  sqlock_result *result, sqlock_error *err)
+{
+    const struct lk_arguments none = {0};
+    struct lk_run run = {
+        .statement = &store->statements[kind],
+        .arguments = &none,
+        .deadline_ns = deadline_ns,
+    };
+    int rc = lk_db_run_on(&store->db, connection, &run, result, err);
+
+    /* The claim behind it was not sent, and the next one repeats it. */
+    return rc == SQLOCK_EUNCERTAIN
+               ? lk_error(err, SQLOCK_EUNREACHABLE,
+                          "the database did not answer in time")
+               : rc;
+}
+
+static bool is_of_server(const sqlock_result *row)
+{
+    return row->cells[EPOCH].type == SQLOCK_TEXT &&
+           row->cells[SERVERS_EPOCH].type == SQLOCK_TEXT &&
+           strcmp(row->cells[EPOCH].text, row->cells[SERVERS_EPOCH].text) == 0;
+}
+
+static int read_row(struct lk_store *store, struct lk_connection *connection,
+                    int64_t deadline_ns, sqlock_result *row, sqlock_error *err)
+{
+    int rc = run_on(store, connection, SQLOCK_SQL_GRACE, deadline_ns, row, err);
+
+    if (rc == 0 && (row->rows != 1 || row->columns < CELLS))
+        rc = lk_error(err, SQLOCK_ESCHEMA,
+                      "%s_SERVER must have one row: `sqlock init --print` "
+                      "shows how it is made",
+                      store->table.plain);
+    return rc;
+}
+
+/* Read the row, after it was written if the server has another epoch. */
+static int find_row(struct lk_store *store, struct lk_connection *connection,
+                    int64_t deadline_ns, sqlock_result *row, sqlock_error *err)
+{
+    sqlock_result none = {0};
+    int rc = read_row(store, connection, deadline_ns, row, err);
+
+    if (rc < 0 || is_of_server(row) || !store->grace.is_written)
+        return rc;
+    rc = run_on(store, connection, SQLOCK_SQL_BEGIN_GRACE, deadline_ns, &none,
+                err);
+    sqlock_result_clear(&none);
+    sqlock_result_clear(row);
+    return rc < 0 ? rc : read_row(store, connection, deadline_ns, row, err);
+}
+
+/* Note what the row says.  A login that may not write it cannot note a new
+ * epoch: for it the grace has yet to begin. */
+static void note_row(struct lk_store *store, const sqlock_result *row)
+{
+    struct lk_grace *grace = &store->grace;
+    const sqlock_value *cells = row->cells;
+    int64_t longest_ms = cells[LONGEST_MS].integer;
+    int64_t left_us =
+        is_of_server(row) ? cells[LEFT_US].integer : longest_ms * 1000;
+    int64_t now_ns = lk_boottime_ns();
+    bool was_held = lk_grace_left_ns(store) > 0;
+
+    pthread_mutex_lock(&grace->mutex);
+    (void)snprintf(grace->epoch, sizeof grace->epoch, "%s",
+                   cells[SERVERS_EPOCH].text);
+    grace->since_us = cells[SINCE_US].integer;
+    pthread_mutex_unlock(&grace->mutex);
+    atomic_store(&grace->longest_ms, longest_ms);
+    atomic_store(&grace->looked_ns, now_ns);
+    lk_epoch_hold_back(&store->db.epoch,
+                       left_us > 0 ? lk_after_ns(now_ns, left_us * 1000) : 0);
+    if (left_us > 0 && !was_held)
+        lk_store_tell(store, &(sqlock_event){.kind = SQLOCK_EVENT_EPOCH},
+                      "the server may have forgotten leases, since a standby "
+                      "was promoted or a backup restored: it grants nothing "
+                      "for another %lld ms",
+                      (long long)(left_us / 1000 + 1));
+}
+
+/* Return whether the row was read for that epoch, and need not be read again
+ * now. */
+static bool is_known(struct lk_store *store, const char *epoch)
+{
+    struct lk_grace *grace = &store->grace;
+    bool is_same;
+
+    pthread_mutex_lock(&grace->mutex);
+    is_same = strcmp(grace->epoch, epoch) == 0;
+    pthread_mutex_unlock(&grace->mutex);
+    return is_same &&
+           (lk_grace_left_ns(store) == 0 ||
+            lk_boottime_ns() - atomic_load(&grace->looked_ns) < LOOK_NS);
+}
+
+static int check(void *context, struct lk_connection *connection,
+                 int64_t deadline_ns, sqlock_error *err)
+{
+    struct lk_store *store = context;
+    sqlock_description found = {.connection_id = 0};
+    sqlock_result row = {0};
+    int rc;
+
+    store->db.driver->describe(connection->state, &found);
+    if (found.is_standby)
+        return lk_error(err, SQLOCK_EREADONLY,
+                        "the server was a standby when the session was opened: "
+                        "another one is opened before a lock is granted");
+    if (found.epoch[0] == '\0' || is_known(store, found.epoch))
+        return 0;
+    rc = find_row(store, connection, deadline_ns, &row, err);
+    if (rc == 0)
+        note_row(store, &row);
+    sqlock_result_clear(&row);
+    return rc;
+}
+
+/* --- claims, renewals --- */
+
+bool lk_grace_refuses(const struct lk_store *store, struct lk_batch *batch,
+                      int rc)
+{
+    int64_t left_ns = rc == SQLOCK_EBUSY ? lk_grace_left_ns(store) : 0;
+
+    for (size_t i = 0; left_ns > 0 && i < batch->count; i++) {
+        batch->items[i].is_left_out = true;
+        batch->items[i].row = (struct lk_row){
+            .exists = true,
+            .is_taken = true,
+            .remaining_us = left_ns / 1000 + 1,
+            .place = -1,
+            .permits = LK_NO_LIMIT,
+        };
+    }
+    return left_ns > 0;
+}
+
+int lk_grace_error(const struct lk_store *store, int rc, sqlock_error *err)
+{
+    int64_t left_ns = lk_grace_left_ns(store);
+
+    if (left_ns == 0)
+        return rc;
+    return lk_error(err, rc,
+                    "the server may have forgotten leases, and grants nothing "
+                    "for another %lld ms",
+                    (long long)(left_ns / LK_NS_PER_MS + 1));
+}
+
+static int lengthen(struct lk_store *store, int64_t ttl_ms, sqlock_error *err)
+{
+    struct lk_arguments arguments = {0};
+    struct lk_run run = {
+        .arguments = &arguments,
+        .deadline_ns = lk_store_deadline(store),
+        .is_repeatable = true,
+        .waits_for_row = true,
+    };
+    sqlock_result result = {0};
+    int rc;
+
+    lk_argument_integer(&arguments, SQLOCK_P_TTL, ttl_ms * 1000);
+    rc = lk_store_run(store, SQLOCK_SQL_LENGTHEN_GRACE, &run, &result, err);
+    if (rc == 0 && result.rows == 1)
+        atomic_store(&store->grace.longest_ms, result.cells[0].integer);
+    sqlock_result_clear(&result);
+    return rc == SQLOCK_EUNCERTAIN
+               ? lk_error(err, SQLOCK_EUNREACHABLE,
+                          "the database did not confirm in time that leases "
+                          "may be as long as this one")
+               : rc;
+}
+
+/* Raise the longest TTL of the row to ttl_ms, if that is longer. */
+static int note_length(struct lk_store *store, int64_t ttl_ms,
+                       sqlock_error *err)
+{
+    if (!store->grace.is_written ||
+        ttl_ms <= atomic_load(&store->grace.longest_ms))
+        return 0;
+    return lengthen(store, ttl_ms, err);
+}
+
+int lk_grace_lengthen(struct lk_store *store, const struct lk_batch *batch,
+                      sqlock_error *err)
+{
+    int64_t longest_ms = 0;
+
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->items[i].lease.ttl_ms > longest_ms)
+            longest_ms = batch->items[i].lease.ttl_ms;
+    return note_length(store, longest_ms, err);
+}
+
+/* --- the first look, and the last word --- */
+
+int lk_grace_begin(struct lk_store *store, sqlock_error *err)
+{
+    int64_t deadline_ns =
+        lk_after_ms(sqlock_monotonic_ns(), store->options.connect_timeout_ms);
+    struct lk_connection *connection = NULL;
+    int rc;
+
+    if (store->table.beside == 0 || store->layout != SQLOCK_LAYOUT_SQLOCK)
+        return 0;
+    store->grace.is_kept = true;
+    store->grace.is_written = store->table.beside == 2;
+    rc = lk_pool_take(&store->db.pool, deadline_ns, &connection, err);
+    if (rc < 0)
+        return lk_db_of_reading(rc, err);
+    rc = check(store, connection, deadline_ns, err);
+    lk_db_finish(&store->db, connection, rc);
+    store->db.epoch.check = check;
+    /* Noted now, it does not delay the first lock. */
+    return rc == 0 ? note_length(store, store->options.ttl_ms, err) : rc;
+}
+
+int lk_grace_end(struct lk_store *store, const char *reason, sqlock_error *err)
+{
+    char note[LK_HOLDER_SIZE];
+    struct lk_arguments arguments = {0};
+    struct lk_run run = {
+        .arguments = &arguments,
+        .deadline_ns = lk_store_deadline(store),
+        .waits_for_row = true,
+    };
+    sqlock_result result = {0};
+    char raw[2 * LK_HOLDER_SIZE];
+    int rc;
+
+    if (!store->grace.is_kept)
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "there is no table %s_SERVER that this login may read, "
+                        "so the server grants at any time",
+                        store->table.plain);
+    (void)snprintf(raw, sizeof raw, "%s: %s", store->identity, reason);
+    lk_store_shown(store, note, sizeof note, raw);
+    lk_argument_text(&arguments, SQLOCK_P_HOLDER, note);
+    rc = lk_store_run(store, SQLOCK_SQL_END_GRACE, &run, &result, err);
+    if (rc == 0) {
+        rc = result.affected > 0 ? 1 : 0;
+        lk_epoch_hold_back(&store->db.epoch, 0);
+    }
+    sqlock_result_clear(&result);
+    return rc;
+}
