@@ -235,10 +235,11 @@ SQLOCK_MUSTUSE int sqlock_after_restore(sqlock_registry *registry,
 
 /**
  * Return for how many ms the server grants nothing, as this registry found it
- * last.  A PostgreSQL server that was promoted, or has a restored copy of the
- * data, may have forgotten leases: until the longest of them has run out,
+ * last.  A PostgreSQL server that was promoted, or was recovered to a point in
+ * time, may have forgotten leases: until the longest of them has run out,
  * acquiring is EBUSY or waits, while leases are renewed, released and guarded
- * as ever.  See sqlock-databases(7).  No I/O.
+ * as ever.  After a snapshot, or pg_restore into the same server, nothing is
+ * noticed: call sqlock_after_restore().  See sqlock-databases(7).  No I/O.
  *
  * @return 0: it grants, or has no table INT_LOCK_SERVER, and grants at any time
  */

@@ -157,9 +157,9 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     QUEUE = IF(LAST_INSERT_ID() = 0, {queue_with}, {queue_left}),
     FENCE = IF(QUEUE IS NULL OR LAST_INSERT_ID() = 0, FENCE,
       FENCE + 0 * LAST_INSERT_ID(FENCE | 4611686018427387904)),
-    LOCK_NAME = IF(RELEASE_LOCK({gate}) = 2, NULL, LOCK_NAME)
+    LOCK_NAME = {name_past_gate}
   /*M!100500 RETURNING IF(LAST_INSERT_ID() = 0, NULL, FENCE),
-    IF(RELEASE_LOCK(CONCAT('sqlock:', LOCK_KEY)) = 2, 0, QUEUE IS NOT NULL), 0,
+    {is_waited_past_gate}, 0,
     TIMESTAMPDIFF(MICROSECOND, {now},
       IF(CLIENT_ID IS NULL, CREATED_DATE, EXPIRED_AFTER)),
     coalesce(LEFT(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID,
@@ -203,6 +203,15 @@ CONCAT('sqlock:', :key)
   GET_LOCK({gate}, 3)), 0) >= 0
 -- ---- define has_gate (poll)
 true
+-- ---- define name_past_gate (queue)
+IF(RELEASE_LOCK({gate}) = 2, NULL, LOCK_NAME)
+-- ---- define name_past_gate (poll)
+LOCK_NAME
+-- ---- define is_waited_past_gate (queue)
+-- Where the row was inserted, no assignment has given the gate up.
+IF(RELEASE_LOCK(CONCAT('sqlock:', LOCK_KEY)) = 2, 0, QUEUE IS NOT NULL)
+-- ---- define is_waited_past_gate (poll)
+QUEUE IS NOT NULL
 -- ---- define has_bell (queue)
 -- A bell is a user lock, which a waiter has for as long as it waits, and then
 -- until it has released the lease: the one behind it waits for that.  The
@@ -1058,7 +1067,6 @@ SELECT UPPER(c.COLUMN_NAME), LOWER(c.COLUMN_TYPE),
         'a system-versioned table, which keeps each change forever'
       WHEN t.TABLE_TYPE LIKE '%TEMPORARY%' THEN 'a temporary table'
       WHEN t.ENGINE = 'InnoDB' THEN NULL
-      WHEN t.ENGINE IS NULL THEN 'a table that the server cannot open'
       ELSE CONCAT(IF(LEFT(t.ENGINE, 1) IN ('A', 'E', 'I', 'O'), 'an ', 'a '),
         t.ENGINE, ' table') END,
     IF(c.COLLATION_NAME LIKE '%\_bin', NULL, c.COLLATION_NAME),

@@ -1161,7 +1161,8 @@ UPDATE INT_LOCK_SERVER
 -- Reads the columns of a table, and what makes it unfit for locks.  A name
 -- without a schema means the first table of that name in the search path, as in
 -- every statement.  A primary key counts only as far as ON CONFLICT can use
--- it.  INSERT cannot return xmax, as a claim does, of a partitioned table.  With
+-- it.  INSERT cannot return xmax, as a claim in sqlock's layout does, of a
+-- partitioned table.  With
 -- quote_all_identifiers, some names of types are quoted.  The last cells are of
 -- the server and the login: who opens a table asks only this.
 SELECT upper(A.attname),
@@ -1184,7 +1185,9 @@ SELECT upper(A.attname),
       WHEN C.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits AS H
           WHERE H.inhparent = C.oid)
         THEN 'a table from which another one inherits'
-      WHEN C.relkind = 'p' THEN 'a partitioned table' END,
+      WHEN C.relkind = 'p' AND EXISTS (SELECT FROM pg_attribute AS F
+          WHERE F.attrelid = C.oid AND F.attname = 'fence')
+        THEN 'a partitioned table' END,
     CASE WHEN format_type(A.atttypid, NULL) LIKE '%citext%' THEN 'citext'
       ELSE (SELECT O.collname::text FROM pg_collation AS O
         WHERE O.oid = A.attcollation AND NOT O.collisdeterministic) END,

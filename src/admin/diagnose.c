@@ -297,6 +297,13 @@ static void look_at_grace(struct subject *subject)
                  "standby that is promoted grants locks at once, also those "
                  "that it may have forgotten",
                  subject->table.plain);
+    else if (subject->table.beside == 1)
+        lk_check(&subject->checks, "failover", SQLOCK_WARNING,
+                 "if this login takes locks, grant it UPDATE with "
+                 "grants-application.sql",
+                 "this login may read %s_SERVER only, so it cannot note a "
+                 "lease that is longer than all before, nor a promotion",
+                 subject->table.plain);
     else if (subject->description.epoch[0] == '\0')
         lk_check(&subject->checks, "failover", SQLOCK_WARNING,
                  "let this login execute pg_control_system() and "

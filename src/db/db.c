@@ -194,8 +194,8 @@ static int may_grant(struct lk_db *db, struct lk_connection *connection,
     rc = epoch->check(epoch->context, connection, deadline_ns, err);
     if (rc < 0)
         return rc;
-    connection->is_checked = true;
     held_ns = lk_epoch_held_ns(epoch);
+    connection->is_checked = held_ns == 0;
     run->is_held_back = held_ns > 0;
     return held_ns == 0
                ? 0

@@ -74,7 +74,8 @@ void lk_table_quote(struct lk_table *table, const sqlock_dialect *dialect)
 static const char *find_schema(const char *prefix, const char **schema,
                                size_t *length, bool *is_quoted)
 {
-    const char *dot = strchr(prefix, '.');
+    const char *end = prefix[0] == '"' ? strchr(prefix + 1, '"') : NULL;
+    const char *dot = strchr(end != NULL ? end : prefix, '.');
 
     *schema = prefix;
     *length = dot != NULL ? (size_t)(dot - prefix) : 0;

@@ -43,7 +43,8 @@ static int load(const struct lk_library *library, sqlock_error *err)
         const char *why = dlerror();
         int limit = lk_error_descriptors_missing();
 
-        if (limit == 0)
+        if (limit == 0 && why != NULL &&
+            (strstr(why, "map") != NULL || strstr(why, "alloc") != NULL))
             limit = lk_error_memory_missing();
         if (limit != 0)
             return lk_error_limit(err, "cannot load a client library", limit);

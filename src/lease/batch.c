@@ -392,8 +392,20 @@ static bool is_claim(sqlock_statement_kind kind)
 static bool sets_ends(sqlock_statement_kind kind)
 {
     return is_claim(kind) || kind == SQLOCK_SQL_RENEW ||
-           kind == SQLOCK_SQL_RENEW_MANY || kind == SQLOCK_SQL_RENEW_SHARE ||
-           kind == SQLOCK_SQL_HAND_OFF || kind == SQLOCK_SQL_DOWNGRADE;
+           kind == SQLOCK_SQL_RENEW_MANY || kind == SQLOCK_SQL_RENEW_SHARE;
+}
+
+/* Note the longest TTL of the batch before such a statement is sent. */
+static int lengthen(struct lk_store *store, const struct lk_batch *batch,
+                    sqlock_error *err)
+{
+    int64_t longest_ms = 0;
+
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->items[i].lease.ttl_ms > longest_ms)
+            longest_ms = batch->items[i].lease.ttl_ms;
+    return lk_grace_lengthen(store, longest_ms, batch->deadline_ns,
+                             batch->is_reserved, err);
 }
 
 int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
@@ -408,7 +420,7 @@ int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
                    ? lk_store_unshared(store, err)
                    : lk_error(err, SQLOCK_ENOTSUP,
                               "the driver has no statement for many leases");
-    rc = sets_ends(kind) ? lk_grace_lengthen(store, batch, err) : 0;
+    rc = sets_ends(kind) ? lengthen(store, batch, err) : 0;
     if (rc == 0)
         rc = lk_arguments_of(&arguments, store, batch, kind, err);
     if (rc < 0)

@@ -91,15 +91,40 @@ static int find_row(struct lk_store *store, struct lk_connection *connection,
     return rc < 0 ? rc : read_row(store, connection, deadline_ns, row, err);
 }
 
-/* Note what the row says.  A login that may not write it cannot note a new
- * epoch: for it the grace has yet to begin. */
+/* Return whether the row was last read on a server of that epoch. */
+static bool has_seen(struct lk_store *store, const char *epoch)
+{
+    struct lk_grace *grace = &store->grace;
+    bool is_same;
+
+    pthread_mutex_lock(&grace->mutex);
+    is_same = strcmp(grace->epoch, epoch) == 0;
+    pthread_mutex_unlock(&grace->mutex);
+    return is_same;
+}
+
+/* Return for how many us nothing is granted.  A login that may not write the
+ * row cannot note a new epoch: for it the grace begins when it first sees
+ * that. */
+static int64_t left_us_of(struct lk_store *store, const sqlock_result *row)
+{
+    const sqlock_value *cells = row->cells;
+
+    if (cells[EPOCH].type != SQLOCK_TEXT) /* nobody has used the table yet */
+        return 0;
+    if (is_of_server(row))
+        return cells[LEFT_US].integer;
+    return has_seen(store, cells[SERVERS_EPOCH].text)
+               ? lk_grace_left_ns(store) / 1000
+               : cells[LONGEST_MS].integer * 1000;
+}
+
 static void note_row(struct lk_store *store, const sqlock_result *row)
 {
     struct lk_grace *grace = &store->grace;
     const sqlock_value *cells = row->cells;
     int64_t longest_ms = cells[LONGEST_MS].integer;
-    int64_t left_us =
-        is_of_server(row) ? cells[LEFT_US].integer : longest_ms * 1000;
+    int64_t left_us = left_us_of(store, row);
     int64_t now_ns = lk_boottime_ns();
     bool was_held = lk_grace_left_ns(store) > 0;
 
@@ -125,12 +150,8 @@ static void note_row(struct lk_store *store, const sqlock_result *row)
 static bool is_known(struct lk_store *store, const char *epoch)
 {
     struct lk_grace *grace = &store->grace;
-    bool is_same;
 
-    pthread_mutex_lock(&grace->mutex);
-    is_same = strcmp(grace->epoch, epoch) == 0;
-    pthread_mutex_unlock(&grace->mutex);
-    return is_same &&
+    return has_seen(store, epoch) &&
            (lk_grace_left_ns(store) == 0 ||
             lk_boottime_ns() - atomic_load(&grace->looked_ns) < LOOK_NS);
 }
@@ -189,18 +210,23 @@ int lk_grace_error(const struct lk_store *store, int rc, sqlock_error *err)
                     (long long)(left_ns / LK_NS_PER_MS + 1));
 }
 
-static int lengthen(struct lk_store *store, int64_t ttl_ms, sqlock_error *err)
+int lk_grace_lengthen(struct lk_store *store, int64_t ttl_ms,
+                      int64_t deadline_ns, bool is_reserved, sqlock_error *err)
 {
     struct lk_arguments arguments = {0};
     struct lk_run run = {
         .arguments = &arguments,
-        .deadline_ns = lk_store_deadline(store),
+        .deadline_ns = deadline_ns,
+        .is_reserved = is_reserved,
         .is_repeatable = true,
         .waits_for_row = true,
     };
     sqlock_result result = {0};
     int rc;
 
+    if (!store->grace.is_written ||
+        ttl_ms <= atomic_load(&store->grace.longest_ms))
+        return 0;
     lk_argument_integer(&arguments, SQLOCK_P_TTL, ttl_ms * 1000);
     rc = lk_store_run(store, SQLOCK_SQL_LENGTHEN_GRACE, &run, &result, err);
     if (rc == 0 && result.rows == 1)
@@ -211,27 +237,6 @@ static int lengthen(struct lk_store *store, int64_t ttl_ms, sqlock_error *err)
                           "the database did not confirm in time that leases "
                           "may be as long as this one")
                : rc;
-}
-
-/* Raise the longest TTL of the row to ttl_ms, if that is longer. */
-static int note_length(struct lk_store *store, int64_t ttl_ms,
-                       sqlock_error *err)
-{
-    if (!store->grace.is_written ||
-        ttl_ms <= atomic_load(&store->grace.longest_ms))
-        return 0;
-    return lengthen(store, ttl_ms, err);
-}
-
-int lk_grace_lengthen(struct lk_store *store, const struct lk_batch *batch,
-                      sqlock_error *err)
-{
-    int64_t longest_ms = 0;
-
-    for (size_t i = 0; i < batch->count; i++)
-        if (batch->items[i].lease.ttl_ms > longest_ms)
-            longest_ms = batch->items[i].lease.ttl_ms;
-    return note_length(store, longest_ms, err);
 }
 
 /* --- the first look, and the last word --- */
@@ -254,7 +259,9 @@ int lk_grace_begin(struct lk_store *store, sqlock_error *err)
     lk_db_finish(&store->db, connection, rc);
     store->db.epoch.check = check;
     /* Noted now, it does not delay the first lock. */
-    return rc == 0 ? note_length(store, store->options.ttl_ms, err) : rc;
+    return rc == 0 ? lk_grace_lengthen(store, store->options.ttl_ms,
+                                       deadline_ns, false, err)
+                   : rc;
 }
 
 int lk_grace_end(struct lk_store *store, const char *reason, sqlock_error *err)

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "lease/arguments.h"
 #include "lease/bell.h"
+#include "lease/grace.h"
 #include "lease/leader.h"
 #include "lease/row.h"
 
@@ -46,6 +47,10 @@ static int send(struct lk_store *store, const struct lk_lease *from,
     struct lk_lease_arguments arguments;
     int rc;
 
+    rc = lk_grace_lengthen(store, to->ttl_ms, lk_store_deadline(store), false,
+                           NULL);
+    if (rc < 0)
+        return SQLOCK_EBUSY;
     next_client_id(store, from->client_id, to);
     lk_arguments_of_one(&arguments, store, to, SQLOCK_SQL_HAND_OFF);
     lk_argument_text(&arguments.values, SQLOCK_P_OLD_CLIENT, from->client_id);

@@ -189,22 +189,11 @@ static int enter_others(struct lk_acquisition *a, sqlock_error *err)
     return 0;
 }
 
-/* Return whether the registry has had no lock yet.  A program that is started
- * for one lock is then in the queue after one statement; where each that asks
- * needs a session of its own, that would cost more than it saves. */
-static bool is_first(const struct lk_acquisition *a)
-{
-    const sqlock_bell *bell = lk_bell_of(a->store);
-
-    return lk_stats_count(&a->store->db.stats, LK_COUNT_GRANTED) == 0 &&
-           (bell == NULL || !bell->is_of_one);
-}
-
 /* Return whether to ask for a place at once, since others may wait. */
 static bool must_ask(const struct lk_acquisition *a)
 {
     return a->count == 1 && may_wait(a) && lk_store_has_tickets(a->store) &&
-           (a->first->slot->is_contended || is_first(a));
+           (a->first->slot->is_contended || lk_claim_is_first(a));
 }
 
 /* Return whether to claim a lock for services first; then it is `first`.  Where
@@ -393,6 +382,17 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
     return go_to(a, next == LK_ROW_WAIT_AGAIN ? LK_ASKING : LK_WAITING);
 }
 
+/* Claim, although nobody has rung; but where the row could not be read in the
+ * time of one statement, and the caller's is over, no other one is sent. */
+static int ask_unrung(struct lk_acquisition *a, sqlock_error *err)
+{
+    a->is_rung = false;
+    return lk_seen_look(a->first->slot) ||
+                   sqlock_monotonic_ns() < a->self.deadline_ns
+               ? go_to(a, LK_ASKING)
+               : not_in_time(a, a->first, err);
+}
+
 static int await_ring(struct lk_acquisition *a, sqlock_error *err)
 {
     int stop;
@@ -402,14 +402,13 @@ static int await_ring(struct lk_acquisition *a, sqlock_error *err)
         return rc;
     lk_poller_end(a->first);
     a->is_rung = lk_bell_forget(a->first);
-    if (!a->is_rung)
-        lk_seen_look(a->first->slot);
-    return stop < 0 ? failed(a, stop, err) : go_to(a, LK_ASKING);
+    if (stop < 0)
+        return failed(a, stop, err);
+    return a->is_rung ? go_to(a, LK_ASKING) : ask_unrung(a, err);
 }
 
 static int await_poll(struct lk_acquisition *a, sqlock_error *err)
 {
-    bool is_late;
     int rc = lk_poller_await(a->first, err);
 
     if (rc > 0)
@@ -418,10 +417,9 @@ static int await_poll(struct lk_acquisition *a, sqlock_error *err)
         return failed(a, rc, err);
     if (!lk_store_has_tickets(a->store))
         return go_to(a, LK_ENTERING);
-    is_late = sqlock_monotonic_ns() >= a->self.deadline_ns;
-    a->is_rung = lk_peers_may_try(a->first->slot) && !is_late;
-    if (is_late)
-        lk_seen_look(a->first->slot);
+    if (sqlock_monotonic_ns() >= a->self.deadline_ns)
+        return ask_unrung(a, err);
+    a->is_rung = lk_peers_may_try(a->first->slot);
     return go_to(a, LK_ASKING);
 }
 

@@ -535,3 +535,11 @@ void lk_claim_count(const struct lk_acquisition *a)
         lk_count_acquired(stats, part->slot->key, a->rc, wait_ns);
     }
 }
+
+bool lk_claim_is_first(const struct lk_acquisition *a)
+{
+    const sqlock_bell *bell = lk_bell_of(a->store);
+
+    return lk_stats_count(&a->store->db.stats, LK_COUNT_GRANTED) == 0 &&
+           (bell == NULL || !bell->is_of_one);
+}

@@ -55,4 +55,9 @@ void lk_claim_hold(struct lk_acquisition *a);
  * over. */
 void lk_claim_count(const struct lk_acquisition *a);
 
+/* Return whether the registry has had no lock yet.  A program that is started
+ * for one lock is then in the queue after one statement; where each that asks
+ * needs a session of its own, that would cost more than it saves. */
+bool lk_claim_is_first(const struct lk_acquisition *a);
+
 #endif

@@ -29,14 +29,25 @@ static bool is_to_stay(const struct lk_slot *slot, const struct lk_row *row)
            strcmp(row->client_id, slot->ticket) != 0;
 }
 
+/* Return whether a row that was gone is that of before: a service that has had
+ * a turn meanwhile had deleted it.  One that was inserted after a deletion by
+ * hand has no ticket of this process. */
+static bool is_back(const struct lk_slot *slot, const struct lk_row *row)
+{
+    return row->exists &&
+           (row->place >= 0 || lk_row_is_of_peer(slot->store, row) ||
+            strcmp(row->client_id, slot->ticket) == 0);
+}
+
 void lk_seen_note(struct lk_slot *slot, const struct lk_row *row)
 {
     int64_t now = sqlock_monotonic_ns();
 
-    if (slot->gone_ns != 0)
+    if (slot->gone_ns != 0 && !is_back(slot, row))
         return;
+    slot->gone_ns = 0;
     if (!row->exists) {
-        if (slot->seen_ns > now)
+        if (slot->seen_ns > now && slot->peers.seen[0].opening == 0)
             slot->gone_ns =
                 lk_after_ms(slot->seen_ns, 1 + GONE_PLACE_MS * places(slot));
         return;
@@ -62,12 +73,15 @@ int64_t lk_seen_left_ns(const struct lk_slot *slot)
     return lk_later(slot->gone_ns - sqlock_monotonic_ns(), 0);
 }
 
-void lk_seen_look(struct lk_slot *slot)
+bool lk_seen_look(struct lk_slot *slot)
 {
     struct lk_row row;
 
-    if (slot->gone_ns == 0 && slot->seen_ns > sqlock_monotonic_ns() &&
-        lk_row_read(slot->store, slot->key, lk_store_deadline(slot->store),
-                    &row, NULL) == 0)
-        lk_seen_note(slot, &row);
+    if (slot->gone_ns != 0 || slot->seen_ns <= sqlock_monotonic_ns())
+        return true;
+    if (lk_row_read(slot->store, slot->key, lk_store_deadline(slot->store),
+                    &row, NULL) < 0)
+        return false;
+    lk_seen_note(slot, &row);
+    return true;
 }

@@ -45,9 +45,9 @@ processes() {
         chown -R 64321:64321 "$dir/user"
         user=(setpriv --reuid 64321 --regid 64321 --clear-groups env "HOME=$dir")
     fi
-    for limit in 1 4 8; do
+    for limit in 1 3 5; do
         out=$("${user[@]}" timeout 60 prlimit "--nproc=$limit" \
-            "$dir/user/sqlock" --url "$url" run key -- true 2>&1)
+            "$dir/user/sqlock" -q --url "$url" run key -- true 2>&1)
         is "nproc=$limit: exit status" "$?" 71
         has "nproc=$limit: the cause, and what to raise" "$out" "ulimit -u"
         is "nproc=$limit: each line says so" "$(grep -vc 'ulimit -u' <<<"$out")" 0

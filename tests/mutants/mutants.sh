@@ -94,7 +94,7 @@ judge() { # PATCH
             echo 'it does not compile'
             return
         fi
-        run_test "${words[@]}" >"$dir/out" 2>&1
+        run_test "${words[@]}" >"$dir/out" 2>&1 </dev/null
         status=$?
         if ! grep -qE "$has_run" "$dir/out"; then
             echo "no test runs: $line"
