@@ -142,7 +142,7 @@ static void note_row(struct lk_store *store, const sqlock_result *row)
                       "the server may have forgotten leases, since a standby "
                       "was promoted or a backup restored: it grants nothing "
                       "for another %lld ms",
-                      (long long)(left_us / 1000 + 1));
+                      (long long)(left_us / 1000) + 1);
 }
 
 /* Return whether the row was read for that epoch, and need not be read again
