@@ -36,7 +36,7 @@ static bool is_back(const struct lk_slot *slot, const struct lk_row *row)
 {
     return row->exists &&
            (row->place >= 0 || lk_row_is_of_peer(slot->store, row) ||
-            strcmp(row->client_id, slot->ticket) == 0);
+            (row->is_taken && strcmp(row->client_id, slot->ticket) == 0));
 }
 
 void lk_seen_note(struct lk_slot *slot, const struct lk_row *row)
