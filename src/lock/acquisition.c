@@ -382,15 +382,11 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
     return go_to(a, next == LK_ROW_WAIT_AGAIN ? LK_ASKING : LK_WAITING);
 }
 
-/* Claim, although nobody has rung; but where the row could not be read in the
- * time of one statement, and the caller's is over, no other one is sent. */
-static int ask_unrung(struct lk_acquisition *a, sqlock_error *err)
+static int ask_unrung(struct lk_acquisition *a)
 {
     a->is_rung = false;
-    return lk_seen_look(a->first->slot) ||
-                   sqlock_monotonic_ns() < a->self.deadline_ns
-               ? go_to(a, LK_ASKING)
-               : not_in_time(a, a->first, err);
+    lk_seen_look(a->first->slot);
+    return go_to(a, LK_ASKING);
 }
 
 static int await_ring(struct lk_acquisition *a, sqlock_error *err)
@@ -404,7 +400,7 @@ static int await_ring(struct lk_acquisition *a, sqlock_error *err)
     a->is_rung = lk_bell_forget(a->first);
     if (stop < 0)
         return failed(a, stop, err);
-    return a->is_rung ? go_to(a, LK_ASKING) : ask_unrung(a, err);
+    return a->is_rung ? go_to(a, LK_ASKING) : ask_unrung(a);
 }
 
 static int await_poll(struct lk_acquisition *a, sqlock_error *err)
@@ -418,7 +414,7 @@ static int await_poll(struct lk_acquisition *a, sqlock_error *err)
     if (!lk_store_has_tickets(a->store))
         return go_to(a, LK_ENTERING);
     if (sqlock_monotonic_ns() >= a->self.deadline_ns)
-        return ask_unrung(a, err);
+        return ask_unrung(a);
     a->is_rung = lk_peers_may_try(a->first->slot);
     return go_to(a, LK_ASKING);
 }

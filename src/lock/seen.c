@@ -13,6 +13,9 @@
 #define GONE_PLACE_MS 250
 #define PLACES_MAX 50
 
+/* How long a look at the row may take, which delays the claim behind it. */
+#define LOOK_MS 250
+
 static int64_t places(const struct lk_slot *slot)
 {
     if (slot->place < 0)
@@ -73,15 +76,14 @@ int64_t lk_seen_left_ns(const struct lk_slot *slot)
     return lk_later(slot->gone_ns - sqlock_monotonic_ns(), 0);
 }
 
-bool lk_seen_look(struct lk_slot *slot)
+void lk_seen_look(struct lk_slot *slot)
 {
+    int64_t now = sqlock_monotonic_ns();
+    int64_t until_ns =
+        lk_sooner(lk_after_ms(now, LOOK_MS), lk_store_deadline(slot->store));
     struct lk_row row;
 
-    if (slot->gone_ns != 0 || slot->seen_ns <= sqlock_monotonic_ns())
-        return true;
-    if (lk_row_read(slot->store, slot->key, lk_store_deadline(slot->store),
-                    &row, NULL) < 0)
-        return false;
-    lk_seen_note(slot, &row);
-    return true;
+    if (slot->gone_ns == 0 && slot->seen_ns > now &&
+        lk_row_read(slot->store, slot->key, until_ns, &row, NULL) == 0)
+        lk_seen_note(slot, &row);
 }

@@ -29,9 +29,8 @@ int64_t lk_seen_own_time(const struct lk_slot *slot);
  * there, or that time is over. */
 int64_t lk_seen_left_ns(const struct lk_slot *slot);
 
-/* Read the row if its lease has not ended by what was seen, and note how it is:
- * before a claim that nobody has rung for.  Return false if it could not be
- * read. */
-bool lk_seen_look(struct lk_slot *slot);
+/* Read the row if its lease has not ended by what was seen, and note how it is,
+ * unless that takes too long: before a claim that nobody has rung for. */
+void lk_seen_look(struct lk_slot *slot);
 
 #endif
