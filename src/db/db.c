@@ -197,12 +197,7 @@ static int may_grant(struct lk_db *db, struct lk_connection *connection,
     held_ns = lk_epoch_held_ns(epoch);
     connection->is_checked = held_ns == 0;
     run->is_held_back = held_ns > 0;
-    return held_ns == 0
-               ? 0
-               : lk_error(err, SQLOCK_EBUSY,
-                          "the server may have forgotten leases, and grants "
-                          "nothing for another %lld ms",
-                          (long long)(held_ns / LK_NS_PER_MS + 1));
+    return held_ns == 0 ? 0 : lk_epoch_error(epoch, SQLOCK_EBUSY, err);
 }
 
 static int send_on(struct lk_db *db, struct lk_connection *connection,

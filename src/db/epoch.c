@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 
 void lk_epoch_init(struct lk_epoch *epoch)
 {
@@ -71,4 +72,16 @@ int64_t lk_epoch_held_ns(const struct lk_epoch *epoch)
     int64_t now_ns = until_ns != 0 ? lk_boottime_ns() : 0;
 
     return until_ns > now_ns ? until_ns - now_ns : 0;
+}
+
+int lk_epoch_error(const struct lk_epoch *epoch, int rc, sqlock_error *err)
+{
+    int64_t held_ns = lk_epoch_held_ns(epoch);
+
+    if (held_ns == 0)
+        return rc;
+    return lk_error(err, rc,
+                    "the server may have forgotten leases, and grants nothing "
+                    "for another %lld ms",
+                    (long long)(held_ns / LK_NS_PER_MS + 1));
 }

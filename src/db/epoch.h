@@ -67,4 +67,8 @@ void lk_epoch_hold_back(struct lk_epoch *epoch, int64_t until_ns);
 /* Return for how many ns the server grants nothing; 0: it grants. */
 int64_t lk_epoch_held_ns(const struct lk_epoch *epoch);
 
+/* Return rc, with for how long the server grants nothing as its message, if it
+ * does not. */
+int lk_epoch_error(const struct lk_epoch *epoch, int rc, sqlock_error *err);
+
 #endif

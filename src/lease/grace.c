@@ -200,14 +200,7 @@ bool lk_grace_refuses(const struct lk_store *store, struct lk_batch *batch,
 
 int lk_grace_error(const struct lk_store *store, int rc, sqlock_error *err)
 {
-    int64_t left_ns = lk_grace_left_ns(store);
-
-    if (left_ns == 0)
-        return rc;
-    return lk_error(err, rc,
-                    "the server may have forgotten leases, and grants nothing "
-                    "for another %lld ms",
-                    (long long)(left_ns / LK_NS_PER_MS + 1));
+    return lk_epoch_error(&store->db.epoch, rc, err);
 }
 
 int lk_grace_lengthen(struct lk_store *store, int64_t ttl_ms,

@@ -34,16 +34,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-static void write_file(const uint8_t *data, size_t size)
-{
-    FILE *file = fopen(path, "we");
-
-    must(file != NULL);
-    must(fchmod(fileno(file), 0600) == 0);
-    must(fwrite(data, 1, size, file) == size);
-    must(fclose(file) == 0);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char blanks[] = " \t\r\n";
@@ -51,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     cli app = {0};
     int status;
 
-    write_file(data, size);
+    fuzz_file(path, data, size);
     status = cli_config(&app);
     must(status == CLI_OK || status == CLI_USAGE);
     /* a NUL is refused, so what was accepted is in the text as it stands */

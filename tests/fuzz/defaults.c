@@ -30,16 +30,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-static void write_file(const uint8_t *data, size_t size)
-{
-    FILE *file = fopen(path, "we");
-
-    must(file != NULL);
-    must(fchmod(fileno(file), 0600) == 0);
-    must(fwrite(data, 1, size, file) == size);
-    must(fclose(file) == 0);
-}
-
 static bool has_any(const struct lk_mysql_defaults *read)
 {
     return read->user != NULL || read->password != NULL || read->host != NULL ||
@@ -51,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct lk_mysql_defaults read;
     sqlock_error err = {0};
 
-    write_file(data, size);
+    fuzz_file(path, data, size);
     must(lk_mysql_defaults_read(&read, "sqlock", &err) == 0);
     if (has_any(&read))
         must(memmem(data, size, "[client]", 8) != NULL ||

@@ -11,8 +11,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* End the program, with a stack, unless the condition holds. */
 #define must(condition) ((condition) ? (void)0 : abort())
@@ -33,6 +35,17 @@ static inline char *fuzz_text(const uint8_t *data, size_t size)
         memcpy(text, data, length);
     text[length] = '\0';
     return text;
+}
+
+/* Make the input a file that only its owner may read. */
+static inline void fuzz_file(const char *path, const uint8_t *data, size_t size)
+{
+    FILE *file = fopen(path, "we");
+
+    must(file != NULL);
+    must(fchmod(fileno(file), 0600) == 0);
+    must(fwrite(data, 1, size, file) == size);
+    must(fclose(file) == 0);
 }
 
 /* Cut the text at *at behind its line, which is returned, and move *at on.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # fuzz.sh: run the fuzz targets, one after the other, and print a table
-# README.md says what they are.  `make fuzz` builds them and calls this.
+# fuzz.h says what they are.  `make fuzz` builds them and calls this.
 #
 #     FUZZ          names of targets (all)
 #     FUZZ_SECONDS  how long each runs (30)

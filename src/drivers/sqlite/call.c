@@ -6,7 +6,7 @@
  * handler sleeps briefly: with SQLite's own, whose pauses grow to 100 ms, two
  * contenders can starve each other for a second.  Each attempt costs some 10 us
  * of a processor, and those of hundreds of processes would leave none for the
- * writer: so a nap is twice as long after each eight refusals, up to 8 ms.
+ * writer: so a nap is twice as long after each eight refusals, up to 6 ms.
  */
 #include <sys/resource.h>
 
