@@ -50,7 +50,7 @@ for database in postgres mysql; do
         "$(of_case "$database" pair wire_bytes)" \
         "$(of_case "$database" pair log_bytes)"
 done
-check "how long a lock is held" measure --cases handoff,turn --clients 2 \
+check "how long a lock is held" measure --cases handoff,pair --clients 2 \
     --hold 0,5 --json "$dir/holds.json"
 holds=$(sed -n 's/.*"hold_ms": \(.*\),/\1/p' "$dir/holds.json" | tr '\n' ' ')
 check "is a row each, other cases one: $holds" test "$holds" = "0.0 null 5.0 "
@@ -68,7 +68,7 @@ check "which says why" grep -q '^bench: killed: with one client only' "$dir/said
 check "and reports the others" test \
     "$(grep -c '"case": "killed"' "$dir/killed.json")" -eq 1
 check "processes change one table, and hold leases of their own" measure \
-    --cases guarded,adopted,shared,writer --clients 2p
+    --cases guarded,adopted,shared,row-queue --clients 2p
 check "no round is begun after the limit" measure --cases floor --clients 1 \
     --repeats 3 --limit 0 --json "$dir/limit.json"
 check "but the first" test "$(grep -A 1 '"ratios"' "$dir/limit.json" |

@@ -47,14 +47,14 @@ struct bench_target {
     const char *lock_prefix;  /* of sqlock's lock table */
     const char *floor_prefix; /* of a table like it, for bare statements */
     const struct floor_driver *floor;
-    void *observer;   /* a connection of the floor driver, to ask the server; a
-                       client process has none */
-    pid_t server_pid; /* 0: not known */
-    unsigned clients; /* threads of this process */
-    unsigned first;   /* number of the first client: no two processes of the
+    struct floor_connection *observer; /* to ask the server; a client process
+                                          has none */
+    pid_t server_pid;                  /* 0: not known */
+    unsigned clients;                  /* threads of this process */
+    unsigned first;  /* number of the first client: no two processes of the
                          benchmark have clients of one number */
-    int64_t hold_ns;  /* for how long a lock is held that others wait for */
-    bool is_set_up;   /* another process has made the tables and rows */
+    int64_t hold_ns; /* for how long a lock is held that others wait for */
+    bool is_set_up;  /* another process has made the tables and rows */
 };
 
 /** Return the pool_size of a registry for the clients of @p target: one
@@ -66,7 +66,6 @@ struct bench_case {
     const char *what;     /* for --help */
     const char *baseline; /* name of the case to compare with */
     bool takes_turns;     /* ratios compare turns (turns.h) */
-    bool counts_first;    /* only operations of client 0 are reported */
     bool is_in_process;   /* its clients are threads of this process, also
                              where those of other cases are processes */
 
@@ -89,10 +88,6 @@ struct bench_case {
      *  reason */
     int (*operation)(void *state, unsigned client,
                      struct bench_failure *failure);
-
-    /** Do what follows each successful operation and is not measured; NULL:
-     *  nothing. */
-    void (*settle)(void *state, unsigned client);
 
     /** Compare the data in the database at the end with the number of
      *  operations; NULL: there is nothing to compare.  @return 0; -1 with the
@@ -241,7 +236,7 @@ int bench_rounds_run(const struct bench_plan *plan,
 /* The report's description of a server. */
 struct bench_server {
     const char *database;
-    char version[96];
+    char version[160];
     char settings[160]; /* those on which durability depends */
     bool is_durable;
 };

@@ -110,9 +110,9 @@ static const struct bench_case lock_cases[] = {
         .name = "bare",
         .what = "BEGIN, a prepared UPDATE, COMMIT, no sqlock",
         .baseline = "bare",
-        .setup = unadopted_setup,
-        .operation = unadopted_transaction,
-        .teardown = adopted_teardown,
+        .setup = floor_setup,
+        .operation = floor_transaction,
+        .teardown = floor_teardown,
     },
     {
         .name = "adopted",
@@ -171,38 +171,6 @@ static const struct bench_case waiting_cases[] = {
         .setup = row_setup,
         .operation = local_turn,
         .teardown = row_teardown,
-    },
-    {
-        .name = "turn",
-        .what = "all clients share one lock for 20 ms; the first one counts",
-        .baseline = "turn",
-        .is_in_process = true,
-        .counts_first = true,
-        .setup = turn_setup,
-        .operation = sharing_turn,
-        .teardown = sharing_teardown,
-    },
-    {
-        .name = "writer",
-        .what = "the first takes alone what the others share for 20 ms each",
-        .baseline = "turn",
-        .is_in_process = true,
-        .counts_first = true,
-        .setup = writer_setup,
-        .operation = sharing_take,
-        .settle = sharing_settle,
-        .teardown = sharing_teardown,
-    },
-    {
-        .name = "reader",
-        .what = "the first shares what the others have alone for 20 ms each",
-        .baseline = "turn",
-        .is_in_process = true,
-        .counts_first = true,
-        .setup = reader_setup,
-        .operation = sharing_take,
-        .settle = sharing_settle,
-        .teardown = sharing_teardown,
     },
     {.name = NULL},
 };
@@ -276,4 +244,11 @@ bool bench_case_is_there(const struct bench_case *the_case)
 unsigned bench_pool_size(const struct bench_target *target)
 {
     return target->clients < POOL_MAX ? target->clients : POOL_MAX;
+}
+
+int bench_fail_call(struct bench_failure *failure, const char *what, int rc,
+                    const sqlock_error *err)
+{
+    return bench_fail(failure, "%s: %s (%d): %s", what, sqlock_strerror(rc), rc,
+                      err->message);
 }

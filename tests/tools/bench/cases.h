@@ -13,10 +13,16 @@
 #define BENCH_PROGRAM_SIZE 4096
 #define BENCH_REDIS "redis-server" /* the program */
 
+/** As bench_fail(), of a call of sqlock.  @return -1 */
+int bench_fail_call(struct bench_failure *failure, const char *what, int rc,
+                    const sqlock_error *err);
+
 int floor_setup(void **state, const struct bench_target *target,
                 struct bench_failure *failure);
 void floor_teardown(void *state);
 int floor_two_updates(void *state, unsigned client,
+                      struct bench_failure *failure);
+int floor_transaction(void *state, unsigned client,
                       struct bench_failure *failure);
 
 int lock_setup(void **state, const struct bench_target *target,
@@ -50,13 +56,9 @@ void tx_teardown(void *state);
 int tx_unguarded(void *state, unsigned client, struct bench_failure *failure);
 int tx_guarded(void *state, unsigned client, struct bench_failure *failure);
 
-int unadopted_setup(void **state, const struct bench_target *target,
-                    struct bench_failure *failure);
 int adopted_setup(void **state, const struct bench_target *target,
                   struct bench_failure *failure);
 void adopted_teardown(void *state);
-int unadopted_transaction(void *state, unsigned client,
-                          struct bench_failure *failure);
 int adopted_transaction(void *state, unsigned client,
                         struct bench_failure *failure);
 
@@ -75,16 +77,6 @@ int row_setup(void **state, const struct bench_target *target,
 void row_teardown(void *state);
 int row_turn(void *state, unsigned client, struct bench_failure *failure);
 int local_turn(void *state, unsigned client, struct bench_failure *failure);
-int turn_setup(void **state, const struct bench_target *target,
-               struct bench_failure *failure);
-int writer_setup(void **state, const struct bench_target *target,
-                 struct bench_failure *failure);
-int reader_setup(void **state, const struct bench_target *target,
-                 struct bench_failure *failure);
-void sharing_teardown(void *state);
-int sharing_turn(void *state, unsigned client, struct bench_failure *failure);
-int sharing_take(void *state, unsigned client, struct bench_failure *failure);
-void sharing_settle(void *state, unsigned client);
 
 int killed_setup(void **state, const struct bench_target *target,
                  struct bench_failure *failure);

@@ -23,13 +23,6 @@ struct lock_state {
     sqlock_lock *locks[BENCH_CLIENTS_MAX];
 };
 
-static int fail(struct bench_failure *failure, const char *what, int rc,
-                const sqlock_error *err)
-{
-    return bench_fail(failure, "%s: %s (%d): %s", what, sqlock_strerror(rc), rc,
-                      err->message);
-}
-
 /* Open a registry with that pool_size (0: the default), and obtain a lock for
  * each client: with the client's number in its name, or the same one for
  * all. */
@@ -51,7 +44,7 @@ static int set_up_pool(void **out, const struct bench_target *target,
     options.pool_size = pool_size;
     rc = sqlock_registry_open(&state->registry, target->url, &options, &err);
     if (rc != 0)
-        return fail(failure, "sqlock_registry_open", rc, &err);
+        return bench_fail_call(failure, "sqlock_registry_open", rc, &err);
     state->clients = target->clients;
     state->first = target->first;
     for (i = 0; i < state->clients; i++) {
@@ -59,7 +52,7 @@ static int set_up_pool(void **out, const struct bench_target *target,
                        is_one ? 0 : target->first + i);
         rc = sqlock_obtain(&state->locks[i], state->registry, name, &err);
         if (rc != 0)
-            return fail(failure, "sqlock_obtain", rc, &err);
+            return bench_fail_call(failure, "sqlock_obtain", rc, &err);
     }
     return 0;
 }
@@ -121,7 +114,7 @@ static int acquire(sqlock_lock *lock, const sqlock_acquire_options *options,
     sqlock_error err = {0};
     int rc = sqlock_acquire(lock, WAIT_MS, options, &err);
 
-    return rc == 0 ? 0 : fail(failure, "sqlock_acquire", rc, &err);
+    return rc == 0 ? 0 : bench_fail_call(failure, "sqlock_acquire", rc, &err);
 }
 
 static int release(sqlock_lock *lock, struct bench_failure *failure)
@@ -129,7 +122,7 @@ static int release(sqlock_lock *lock, struct bench_failure *failure)
     sqlock_error err = {0};
     int rc = sqlock_release(lock, &err);
 
-    return rc == 0 ? 0 : fail(failure, "sqlock_release", rc, &err);
+    return rc == 0 ? 0 : bench_fail_call(failure, "sqlock_release", rc, &err);
 }
 
 int lock_pair(void *opaque, unsigned client, struct bench_failure *failure)
@@ -156,7 +149,7 @@ int fresh_pair(void *opaque, unsigned client, struct bench_failure *failure)
     if (rc == 0)
         rc = sqlock_obtain(&state->locks[client], state->registry, name, &err);
     return rc == 0 ? lock_pair(state, client, failure)
-                   : fail(failure, "a new handle", rc, &err);
+                   : bench_fail_call(failure, "a new handle", rc, &err);
 }
 
 static int share(void *opaque, unsigned client, uint32_t permits,

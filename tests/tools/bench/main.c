@@ -24,7 +24,8 @@ struct site {
     struct bench_target target;
     char lock_prefix[32];
     char floor_prefix[32];
-    void *connection; /* to describe the server and drop the tables */
+    struct floor_connection connection; /* to describe the server and drop the
+                                           tables */
 };
 
 int bench_fail(struct bench_failure *failure, const char *format, ...)
@@ -84,20 +85,18 @@ static int open_site(struct site *site, enum bench_database database,
     if (rc == 0)
         rc = create_table(url, site->lock_prefix, failure);
     if (rc == 0)
-        rc = site->target.floor->open(&site->connection, &site->target,
-                                      BENCH_CLIENTS_MAX + 1, failure);
-    site->target.observer = site->connection;
+        rc = floor_open(&site->connection, &site->target, BENCH_CLIENTS_MAX + 1,
+                        failure);
+    site->target.observer = &site->connection;
     return rc;
 }
 
-static void drop(const struct site *site, const char *prefix, const char *name)
+static void drop(struct site *site, const char *prefix, const char *name)
 {
     struct bench_failure failure = {""};
-    char text[128];
 
-    (void)snprintf(text, sizeof text, "DROP TABLE IF EXISTS %s%s", prefix,
-                   name);
-    if (site->target.floor->run(site->connection, text, &failure) != 0)
+    if (floor_run(&site->connection, &failure, "DROP TABLE IF EXISTS %s%s",
+                  prefix, name) != 0)
         (void)fprintf(stderr, "bench: %s\n", failure.text);
 }
 
@@ -113,13 +112,13 @@ static void close_site(struct site *site)
     static const char *const floors[] = {"LOCK", "ITEM", "SALE"};
     size_t i;
 
-    if (site->connection == NULL)
+    if (site->connection.client == NULL)
         return;
     for (i = 0; i < sizeof ours / sizeof ours[0]; i++)
         drop(site, site->lock_prefix, ours[i]);
     for (i = 0; i < sizeof floors / sizeof floors[0]; i++)
         drop(site, site->floor_prefix, floors[i]);
-    site->target.floor->close(site->connection);
+    floor_close(&site->connection);
 }
 
 /* Run cases, and print their rows, or that they have failed: a run is long, and
@@ -182,18 +181,31 @@ static void measure_clients(struct bench_report *report, struct site *site,
     }
 }
 
+static int describe(struct bench_server *server, struct site *site,
+                    struct bench_failure *failure)
+{
+    const struct floor_driver *floor = site->target.floor;
+    char cells[FLOOR_CELLS][FLOOR_CELL_SIZE];
+
+    if (floor->row(site->connection.client, floor->describe, cells, failure) <
+        0)
+        return -1;
+    server->database = site->target.database;
+    (void)snprintf(server->version, sizeof server->version, "%s", cells[0]);
+    (void)snprintf(server->settings, sizeof server->settings, "%s", cells[1]);
+    server->is_durable = strcmp(cells[2], "1") == 0;
+    return 0;
+}
+
 static int measure(struct bench_report *report, struct site *site,
                    const struct bench_options *options,
                    struct bench_failure *failure)
 {
     struct bench_server *server = &report->servers[report->server_count];
     size_t i;
-    int rc;
 
-    server->database = site->target.database;
-    rc = site->target.floor->describe(site->connection, server, failure);
-    if (rc != 0)
-        return rc;
+    if (describe(server, site, failure) != 0)
+        return -1;
     report->server_count++;
     printf("%s: %s, %s\n", server->database, server->version, server->settings);
     if (!server->is_durable)

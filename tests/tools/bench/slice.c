@@ -38,17 +38,6 @@ static int64_t clock_ns(clockid_t clock)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Return whether the client's time is over.  Where only the first one counts,
- * the others go on until it ends, whatever it does between its operations. */
-static bool is_over(const struct client *me, int64_t began_ns)
-{
-    int64_t spent_ns = me->the_case->counts_first
-                           ? clock_ns(CLOCK_MONOTONIC) - began_ns
-                           : me->elapsed_ns;
-
-    return spent_ns >= me->duration_ns || atomic_load(me->stop);
-}
-
 static int prepare(struct client *me)
 {
     if (me->the_case->prepare == NULL)
@@ -59,13 +48,11 @@ static int prepare(struct client *me)
 static void *client_main(void *argument)
 {
     struct client *me = argument;
-    int64_t began;
     int64_t before;
     int64_t after;
 
     (void)pthread_barrier_wait(me->start);
-    began = clock_ns(CLOCK_MONOTONIC);
-    while (!is_over(me, began)) {
+    while (me->elapsed_ns < me->duration_ns && !atomic_load(me->stop)) {
         me->rc = prepare(me);
         before = clock_ns(CLOCK_MONOTONIC);
         if (me->rc == 0)
@@ -79,8 +66,6 @@ static void *client_main(void *argument)
         me->operations++;
         me->elapsed_ns += after - before;
         bench_histogram_add(&me->latency, after - before);
-        if (me->the_case->settle != NULL)
-            me->the_case->settle(me->state, me->number);
     }
     return NULL;
 }
@@ -140,8 +125,6 @@ static int collect(const struct client *clients, unsigned count,
                               clients[i].the_case->name, i,
                               clients[i].failure.text);
     }
-    if (clients[0].the_case->counts_first)
-        count = 1;
     for (i = 0; i < count; i++) {
         operations[i] = clients[i].operations;
         slice->operations += clients[i].operations;

@@ -58,85 +58,86 @@ static int check_left(const char *what, int64_t left, uint64_t operations,
 /* State shared by the cases with and without orders, since servers do not have
    enough connections for both. */
 static struct bare {
-    const struct floor_driver *driver;
+    struct floor_clients floor;
     char prefix[32];
-    unsigned clients;
     unsigned users;    /* cases that are set up */
     unsigned verified; /* cases of which bare_verify() was called */
     uint64_t operations;
-    void *connections[BENCH_CLIENTS_MAX];
 } bare;
 
 static int create_bare_tables(const struct bench_target *target,
+                              struct floor_connection *connection,
                               struct bench_failure *failure)
 {
-    static const char engine[] = " ENGINE=InnoDB";
-    const char *end = strcmp(target->database, "mysql") == 0 ? engine : "";
-    void *connection = bare.connections[0];
-    char text[256];
-    int rc;
+    const char *prefix = target->floor_prefix;
+    const char *end =
+        strcmp(target->database, "mysql") == 0 ? " ENGINE=InnoDB" : "";
 
-    (void)snprintf(text, sizeof text,
-                   "CREATE TABLE IF NOT EXISTS %sSALE (ORDER_ID VARCHAR(190) "
-                   "PRIMARY KEY, ITEM VARCHAR(190) NOT NULL, "
-                   "QUANTITY BIGINT NOT NULL)%s",
-                   target->floor_prefix, end);
-    rc = bare.driver->run(connection, text, failure);
-    if (rc != 0)
-        return rc;
-    (void)snprintf(text, sizeof text, "DROP TABLE IF EXISTS %sITEM",
-                   target->floor_prefix);
-    rc = bare.driver->run(connection, text, failure);
-    if (rc != 0)
-        return rc;
-    (void)snprintf(text, sizeof text,
-                   "CREATE TABLE %sITEM (ITEM VARCHAR(190) PRIMARY KEY, "
-                   "QUANTITY BIGINT NOT NULL)%s",
-                   target->floor_prefix, end);
-    rc = bare.driver->run(connection, text, failure);
-    if (rc != 0)
-        return rc;
-    (void)snprintf(text, sizeof text,
-                   "INSERT INTO %sITEM VALUES ('" BARE_ITEM "', %" PRId64 ")",
-                   target->floor_prefix, PLENTY);
-    return bare.driver->run(connection, text, failure);
+    if (floor_run(connection, failure,
+                  "CREATE TABLE IF NOT EXISTS %sSALE (ORDER_ID VARCHAR(190) "
+                  "PRIMARY KEY, ITEM VARCHAR(190) NOT NULL, "
+                  "QUANTITY BIGINT NOT NULL)%s",
+                  prefix, end) != 0 ||
+        floor_run(connection, failure, "DROP TABLE IF EXISTS %sITEM", prefix) !=
+            0 ||
+        floor_run(connection, failure,
+                  "CREATE TABLE %sITEM (ITEM VARCHAR(190) PRIMARY KEY, "
+                  "QUANTITY BIGINT NOT NULL)%s",
+                  prefix, end) != 0)
+        return -1;
+    return floor_run(connection, failure,
+                     "INSERT INTO %sITEM VALUES ('" BARE_ITEM "', %" PRId64 ")",
+                     prefix, PLENTY);
+}
+
+static int prepare_sale(const struct bench_target *target,
+                        struct floor_connection *connection,
+                        struct bench_failure *failure)
+{
+    const char *prefix = target->floor_prefix;
+    const struct floor_driver *driver = connection->driver;
+
+    if (floor_prepare(connection, FLOOR_SELECT, failure,
+                      "SELECT QUANTITY FROM %sITEM WHERE ITEM = '" BARE_ITEM
+                      "'%s",
+                      prefix, driver->locking) != 0 ||
+        floor_prepare(connection, FLOOR_DEDUCT, failure,
+                      "UPDATE %sITEM SET QUANTITY = QUANTITY - 1 "
+                      "WHERE ITEM = '" BARE_ITEM "'",
+                      prefix) != 0)
+        return -1;
+    return floor_prepare(connection, FLOOR_INSERT, failure,
+                         "INSERT INTO %sSALE (ORDER_ID, ITEM, QUANTITY) "
+                         "VALUES (%s, '" BARE_ITEM "', 1)",
+                         prefix, driver->places[0]);
 }
 
 static int bare_setup(void **out, const struct bench_target *target,
                       struct bench_failure *failure)
 {
-    unsigned i;
-    int rc = 0;
+    struct floor_connection *first = &bare.floor.client[0];
+    int rc;
 
     *out = &bare;
     bare.users++;
     if (bare.users > 1)
         return 0;
-    bare.driver = target->floor;
-    bare.clients = target->clients;
     (void)snprintf(bare.prefix, sizeof bare.prefix, "%s", target->floor_prefix);
-    for (i = 0; i < bare.clients && rc == 0; i++) {
-        rc = bare.driver->open(&bare.connections[i], target, target->first + i,
-                               failure);
-        if (rc == 0 && i == 0 && !target->is_set_up)
-            rc = create_bare_tables(target, failure);
-        if (rc == 0)
-            rc = bare.driver->prepare_sale(bare.connections[i], target,
-                                           BARE_ITEM, failure);
-    }
+    rc = floor_clients_open(&bare.floor, target, failure);
+    if (rc == 0 && !target->is_set_up)
+        rc = create_bare_tables(target, first, failure);
+    for (unsigned i = 0; i < target->clients && rc == 0; i++)
+        rc = prepare_sale(target, &first[i], failure);
     return rc;
 }
 
 static void bare_teardown(void *state)
 {
-    unsigned i;
-
     (void)state;
     bare.users--;
     if (bare.users > 0)
         return;
-    for (i = 0; i < bare.clients; i++)
-        bare.driver->close(bare.connections[i]);
+    floor_clients_close(&bare.floor);
     memset(&bare, 0, sizeof bare);
 }
 
@@ -156,16 +157,32 @@ static int bare_verify(void *state, uint64_t operations,
     (void)snprintf(text, sizeof text,
                    "SELECT QUANTITY FROM %sITEM WHERE ITEM = '" BARE_ITEM "'",
                    bare.prefix);
-    if (bare.driver->number(bare.connections[0], text, &left, failure) != 0)
+    if (floor_number(&bare.floor.client[0], text, &left, failure) != 0)
         return -1;
     return check_left("for update", left, bare.operations, failure);
+}
+
+/* Sell one unit, as a shop does without sqlock: lock the item's row, and insert
+ * that of the order, if there is one. */
+static int sell_bare(unsigned client, const char *order,
+                     struct bench_failure *failure)
+{
+    struct floor_connection *connection = &bare.floor.client[client];
+
+    if (floor_begin(connection, failure) != 0 ||
+        floor_execute(connection, FLOOR_SELECT, NULL, failure) != 0 ||
+        floor_execute(connection, FLOOR_DEDUCT, NULL, failure) != 0 ||
+        (order != NULL &&
+         floor_execute(connection, FLOOR_INSERT, order, failure) != 0))
+        return -1;
+    return floor_commit(connection, failure);
 }
 
 static int bare_sell(void *state, unsigned client,
                      struct bench_failure *failure)
 {
     (void)state;
-    return bare.driver->sell(bare.connections[client], NULL, failure);
+    return sell_bare(client, NULL, failure);
 }
 
 static int bare_sell_order(void *state, unsigned client,
@@ -175,7 +192,7 @@ static int bare_sell_order(void *state, unsigned client,
 
     (void)state;
     next_order(order, client);
-    return bare.driver->sell(bare.connections[client], order, failure);
+    return sell_bare(client, order, failure);
 }
 
 /* -------------------------------------------------------- the strategies -- */
@@ -191,13 +208,6 @@ static struct shop {
     sqlock_registry *registry;
     unsigned users; /* cases that are set up */
 } shop;
-
-static int fail(struct bench_failure *failure, const char *what, int rc,
-                const sqlock_error *err)
-{
-    return bench_fail(failure, "%s: %s (%d): %s", what, sqlock_strerror(rc), rc,
-                      err->message);
-}
 
 static int open_shop(const struct bench_target *target,
                      struct bench_failure *failure)
@@ -215,7 +225,8 @@ static int open_shop(const struct bench_target *target,
         rc = sqlock_stock_schema_create(target->url, &options, &err);
     if (rc == 0)
         rc = sqlock_registry_open(&shop.registry, target->url, &options, &err);
-    return rc == 0 ? 0 : fail(failure, "opening the stock", rc, &err);
+    return rc == 0 ? 0
+                   : bench_fail_call(failure, "opening the stock", rc, &err);
 }
 
 static int open_seller(void **out, const struct bench_target *target,
@@ -242,7 +253,7 @@ static int open_seller(void **out, const struct bench_target *target,
     if (rc == 0 && !target->is_set_up)
         rc = sqlock_stock_set(seller->stock, NULL, NULL, seller->item, PLENTY,
                               NULL, &err);
-    return rc == 0 ? 0 : fail(failure, seller->item, rc, &err);
+    return rc == 0 ? 0 : bench_fail_call(failure, seller->item, rc, &err);
 }
 
 static void seller_teardown(void *opaque)
@@ -269,7 +280,7 @@ static int seller_verify(void *opaque, uint64_t operations,
 
     rc = sqlock_stock_read(seller->stock, NULL, seller->item, &left, &err);
     if (rc != 0)
-        return fail(failure, seller->item, rc, &err);
+        return bench_fail_call(failure, seller->item, rc, &err);
     return check_left(seller->item, left, operations, failure);
 }
 
@@ -281,7 +292,7 @@ static int deduct(struct seller *seller, const char *order,
 
     rc = sqlock_stock_deduct(seller->stock, NULL, order, seller->item, 1, NULL,
                              &err);
-    return rc == 0 ? 0 : fail(failure, seller->item, rc, &err);
+    return rc == 0 ? 0 : bench_fail_call(failure, seller->item, rc, &err);
 }
 
 static int sell(void *opaque, unsigned client, struct bench_failure *failure)

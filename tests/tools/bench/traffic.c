@@ -115,14 +115,31 @@ struct bench_traffic bench_traffic_of_process(const struct bench_target *target)
     return now;
 }
 
+static int read_count(struct floor_connection *connection, const char *query,
+                      double *out, struct bench_failure *failure)
+{
+    int64_t bytes = 0;
+    int rc = floor_number(connection, query, &bytes, failure);
+
+    *out = (double)bytes;
+    return rc;
+}
+
 int bench_traffic_of_server(struct bench_traffic *out,
                             const struct bench_target *target,
                             struct bench_failure *failure)
 {
+    const struct floor_driver *floor = target->floor;
+    int rc;
+
     *out = not_known;
-    if (target->floor->written == NULL)
+    if (floor->written == NULL)
         return 0;
-    return target->floor->written(target->observer, out, failure);
+    rc = read_count(target->observer, floor->written, &out->log_bytes, failure);
+    return rc == 0 && floor->written_binlog != NULL
+               ? read_count(target->observer, floor->written_binlog,
+                            &out->binlog_bytes, failure)
+               : rc;
 }
 
 static double rise(double before, double after)

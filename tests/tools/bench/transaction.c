@@ -44,13 +44,6 @@ struct work {
     int64_t row;
 };
 
-static int fail(struct bench_failure *failure, const char *what, int rc,
-                const sqlock_error *err)
-{
-    return bench_fail(failure, "%s: %s (%d): %s", what, sqlock_strerror(rc), rc,
-                      err->message);
-}
-
 /* --- the table --- */
 
 /* Execute a DDL statement.  MySQL commits it implicitly, for which sqlock
@@ -122,7 +115,7 @@ static int create_table(struct tx_state *state, struct bench_failure *failure)
     rc = run_ddl(state, text, &err);
     if (rc == 0)
         rc = insert_rows(state, &err);
-    return rc == 0 ? 0 : fail(failure, state->table, rc, &err);
+    return rc == 0 ? 0 : bench_fail_call(failure, state->table, rc, &err);
 }
 
 static void drop_table(struct tx_state *state)
@@ -153,7 +146,7 @@ static int set_up(struct tx_state *state, const struct bench_target *target,
     options.ttl_ms = TTL_MS;
     rc = sqlock_registry_open(&state->registry, target->url, &options, &err);
     if (rc != 0)
-        return fail(failure, "sqlock_registry_open", rc, &err);
+        return bench_fail_call(failure, "sqlock_registry_open", rc, &err);
     state->clients = target->clients;
     state->first = target->first;
     name_table(state, target);
@@ -173,7 +166,7 @@ static int take_locks(struct tx_state *state, struct bench_failure *failure)
         if (rc == 0)
             rc = sqlock_acquire(state->locks[i], WAIT_MS, NULL, &err);
         if (rc != 0)
-            return fail(failure, name, rc, &err);
+            return bench_fail_call(failure, name, rc, &err);
     }
     return 0;
 }
@@ -251,7 +244,7 @@ static int commit_one(struct tx_state *state, unsigned client, int64_t row,
 
     options.attempts = ATTEMPTS_MAX;
     rc = sqlock_tx_retry(state->registry, fn, &work, &options, &err);
-    return rc == 0 ? 0 : fail(failure, "sqlock_tx_retry", rc, &err);
+    return rc == 0 ? 0 : bench_fail_call(failure, "sqlock_tx_retry", rc, &err);
 }
 
 static int64_t row_of(const struct tx_state *state, unsigned client)

@@ -143,64 +143,39 @@ int poller_turn(void *opaque, unsigned client, struct bench_failure *failure)
 /* -------------------------------------------------------- without sqlock -- */
 
 struct row_state {
-    const struct floor_driver *floor;
-    bool is_sqlite;
+    struct floor_clients floor;
     unsigned first;
     int64_t hold_ns;
-    unsigned clients;
-    void *connections[BENCH_CLIENTS_MAX];
     /* the queue of threads of local_turn() */
     pthread_mutex_t mutex;
     pthread_cond_t called[BENCH_CLIENTS_MAX];
     uint64_t next_ticket, serving;
 };
 
-static int prepare_row(struct row_state *state,
-                       const struct bench_target *target, void *connection,
-                       struct bench_failure *failure)
-{
-    char select[256];
-    char text[320];
-
-    (void)snprintf(select, sizeof select,
-                   "SELECT FENCE FROM %sLOCK WHERE LOCK_KEY = (SELECT "
-                   "MIN(LOCK_KEY) FROM %sLOCK) AND REGION = '" FLOOR_REGION
-                   "' FOR UPDATE",
-                   target->floor_prefix, target->floor_prefix);
-    if (state->is_sqlite)
-        return 0;
-    if (strcmp(target->database, "postgres") == 0)
-        (void)snprintf(text, sizeof text, "PREPARE bench_queue AS %s", select);
-    else
-        (void)snprintf(text, sizeof text, "PREPARE bench_queue FROM \"%s\"",
-                       select);
-    return state->floor->run(connection, text, failure);
-}
-
 int row_setup(void **out, const struct bench_target *target,
               struct bench_failure *failure)
 {
     struct row_state *state = calloc(1, sizeof *state);
-    int rc = 0;
+    const char *prefix = target->floor_prefix;
+    int rc;
 
     *out = state;
     if (state == NULL)
         return bench_fail(failure, "out of memory");
     if (bench_turns_open(failure) < 0)
         return -1;
-    state->floor = target->floor;
     state->first = target->first;
     state->hold_ns = target->hold_ns;
-    state->is_sqlite = strcmp(target->database, "sqlite") == 0;
     (void)pthread_mutex_init(&state->mutex, NULL);
-    for (unsigned i = 0; i < target->clients && rc == 0; i++) {
+    for (unsigned i = 0; i < target->clients; i++)
         (void)pthread_cond_init(&state->called[i], NULL);
-        state->clients = i + 1;
-        rc = state->floor->open(&state->connections[i], target,
-                                target->first + i, failure);
-        if (rc == 0)
-            rc = prepare_row(state, target, state->connections[i], failure);
-    }
+    rc = floor_clients_open(&state->floor, target, failure);
+    for (unsigned i = 0; i < target->clients && rc == 0; i++)
+        rc = floor_prepare(&state->floor.client[i], FLOOR_SELECT, failure,
+                           "SELECT FENCE FROM %sLOCK WHERE LOCK_KEY = (SELECT "
+                           "MIN(LOCK_KEY) FROM %sLOCK) AND REGION = "
+                           "'" FLOOR_REGION "'%s",
+                           prefix, prefix, target->floor->locking);
     return rc;
 }
 
@@ -208,29 +183,23 @@ void row_teardown(void *opaque)
 {
     struct row_state *state = opaque;
 
-    if (state == NULL)
-        return;
-    for (unsigned i = 0; i < state->clients; i++)
-        if (state->connections[i] != NULL)
-            state->floor->close(state->connections[i]);
+    if (state != NULL)
+        floor_clients_close(&state->floor);
     free(state);
 }
 
 int row_turn(void *opaque, unsigned client, struct bench_failure *failure)
 {
     struct row_state *state = opaque;
-    void *connection = state->connections[client];
-    int64_t number;
+    struct floor_connection *connection = &state->floor.client[client];
 
-    if (state->floor->run(connection,
-                          state->is_sqlite ? "BEGIN IMMEDIATE" : "BEGIN",
-                          failure) < 0 ||
-        (!state->is_sqlite &&
-         state->floor->number(connection, "EXECUTE bench_queue", &number,
-                              failure) < 0))
+    /* SQLite's transaction has locked the file. */
+    if (floor_begin(connection, failure) != 0 ||
+        (connection->driver->locking[0] != '\0' &&
+         floor_execute(connection, FLOOR_SELECT, NULL, failure) != 0))
         return -1;
     hold(state->first + client, state->hold_ns);
-    return state->floor->run(connection, "COMMIT", failure);
+    return floor_commit(connection, failure);
 }
 
 /* Wait in a queue of threads, first come, first served, and run one UPDATE for
@@ -244,14 +213,14 @@ int local_turn(void *opaque, unsigned client, struct bench_failure *failure)
     pthread_mutex_lock(&state->mutex);
     ticket = state->next_ticket++;
     while (state->serving != ticket)
-        pthread_cond_wait(&state->called[ticket % state->clients],
+        pthread_cond_wait(&state->called[ticket % state->floor.count],
                           &state->mutex);
     pthread_mutex_unlock(&state->mutex);
     hold(state->first + client, state->hold_ns);
-    rc = state->floor->update(state->connections[client], failure);
+    rc = floor_update(&state->floor.client[client], failure);
     pthread_mutex_lock(&state->mutex);
     state->serving++;
-    pthread_cond_signal(&state->called[state->serving % state->clients]);
+    pthread_cond_signal(&state->called[state->serving % state->floor.count]);
     pthread_mutex_unlock(&state->mutex);
     return rc;
 }
