@@ -186,16 +186,19 @@ static int may_grant(struct lk_db *db, struct lk_connection *connection,
                      struct lk_run *run, int64_t deadline_ns, sqlock_error *err)
 {
     struct lk_epoch *epoch = &db->epoch;
+    uint32_t changes = atomic_load(&epoch->changes);
     int64_t held_ns = lk_epoch_held_ns(epoch);
     int rc = 0;
 
-    if (epoch->check == NULL || (connection->is_checked && held_ns == 0))
+    if (epoch->check == NULL || (connection->is_checked && held_ns == 0 &&
+                                 connection->changes == changes))
         return 0;
     rc = epoch->check(epoch->context, connection, deadline_ns, err);
     if (rc < 0)
         return rc;
     held_ns = lk_epoch_held_ns(epoch);
     connection->is_checked = held_ns == 0;
+    connection->changes = changes;
     run->is_held_back = held_ns > 0;
     return held_ns == 0 ? 0 : lk_epoch_error(epoch, SQLOCK_EBUSY, err);
 }

@@ -22,7 +22,8 @@ typedef void (*lk_forgets_fn)(void *context, const char *settings);
 struct lk_connection;
 
 /* Called before a statement that may grant a lease is sent on a connection: on
- * which none was sent before, or while the server grants nothing.  Find out
+ * which none was sent since the epoch changed, or while the server grants
+ * nothing.  Find out
  * whether the server may have forgotten leases, and set lk_epoch_hold_back().
  * Return 0, or why nothing may be sent. */
 typedef int (*lk_epoch_check_fn)(void *context,
@@ -41,7 +42,7 @@ struct lk_epoch {
     pthread_mutex_t mutex; /* guards the following fields */
     /* "" until an epoch is known */
     char last[SQLOCK_EPOCH_SIZE];
-    uint32_t changes; /* of `last`, since lk_epoch_init() */
+    _Atomic uint32_t changes; /* of `last`, since lk_epoch_init() */
     /* found by the last connection */
     char settings[sizeof((sqlock_description *)0)->forgets];
 };

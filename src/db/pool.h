@@ -34,7 +34,8 @@ struct lk_connection {
     int64_t late_ns;
     /* a statement that writes has succeeded on it: lk_db_take() */
     atomic_bool has_written;
-    bool is_checked; /* lk_epoch.check has found that it may grant leases */
+    bool is_checked;  /* lk_epoch.check has found that it may grant leases */
+    uint32_t changes; /* of the epoch, until then */
     /* guarded by the pool's mutex */
     enum lk_use use;
     bool is_forsaken; /* to be discarded when it is given back */

@@ -106,7 +106,8 @@ static bool has_seen(struct lk_store *store, const char *epoch)
 /* Return for how many us nothing is granted.  A login that may not write the
  * row cannot note a new epoch: for it the grace begins when it first sees
  * that. */
-static int64_t left_us_of(struct lk_store *store, const sqlock_result *row)
+static int64_t left_us_of(struct lk_store *store, const char *epoch,
+                          const sqlock_result *row)
 {
     const sqlock_value *cells = row->cells;
 
@@ -114,46 +115,88 @@ static int64_t left_us_of(struct lk_store *store, const sqlock_result *row)
         return 0;
     if (is_of_server(row))
         return cells[LEFT_US].integer;
-    return has_seen(store, cells[SERVERS_EPOCH].text)
-               ? lk_grace_left_ns(store) / 1000
-               : cells[LONGEST_MS].integer * 1000;
+    return has_seen(store, epoch) ? lk_grace_left_ns(store) / 1000
+                                  : cells[LONGEST_MS].integer * 1000;
 }
 
-static void note_row(struct lk_store *store, const sqlock_result *row)
+/* Return whether an epoch is that of an old primary, which another server of
+ * its cluster has followed: it has a smaller timeline. */
+static bool is_older(const char *epoch, const char *newest)
+{
+    size_t length = strcspn(epoch, "/");
+
+    return epoch[length] == '/' && strncmp(epoch, newest, length) == 0 &&
+           strcmp(epoch, newest) < 0;
+}
+
+/* Note that the row was read on a server of that epoch, where the longest lease
+ * is so long.  Return until when nothing is granted there whatever the row
+ * says: an old primary that has come back knows no lease of the one that has
+ * followed it. */
+static int64_t note_epoch(struct lk_grace *grace,
+                          const char epoch[SQLOCK_EPOCH_SIZE],
+                          int64_t longest_ms, int64_t now_ns)
+{
+    int64_t before_ms = atomic_load(&grace->longest_ms);
+    int64_t until_ns = 0;
+
+    pthread_mutex_lock(&grace->mutex);
+    if (!is_older(epoch, grace->newest)) {
+        memcpy(grace->newest, epoch, sizeof grace->newest);
+    } else {
+        if (strcmp(epoch, grace->epoch) != 0)
+            grace->older_until_ns = lk_after_ms(
+                now_ns, longest_ms > before_ms ? longest_ms : before_ms);
+        until_ns = grace->older_until_ns;
+    }
+    memcpy(grace->epoch, epoch, sizeof grace->epoch);
+    pthread_mutex_unlock(&grace->mutex);
+    return until_ns;
+}
+
+static void note_row(struct lk_store *store,
+                     const char epoch[SQLOCK_EPOCH_SIZE],
+                     const sqlock_result *row)
 {
     struct lk_grace *grace = &store->grace;
     const sqlock_value *cells = row->cells;
     int64_t longest_ms = cells[LONGEST_MS].integer;
-    int64_t left_us = left_us_of(store, row);
+    int64_t left_us = left_us_of(store, epoch, row);
     int64_t now_ns = lk_boottime_ns();
+    int64_t until_ns = note_epoch(grace, epoch, longest_ms, now_ns);
     bool was_held = lk_grace_left_ns(store) > 0;
 
-    pthread_mutex_lock(&grace->mutex);
-    (void)snprintf(grace->epoch, sizeof grace->epoch, "%s",
-                   cells[SERVERS_EPOCH].text);
-    grace->since_us = cells[SINCE_US].integer;
-    pthread_mutex_unlock(&grace->mutex);
+    if (left_us > 0 && until_ns < lk_after_ns(now_ns, left_us * 1000))
+        until_ns = lk_after_ns(now_ns, left_us * 1000);
     atomic_store(&grace->longest_ms, longest_ms);
     atomic_store(&grace->looked_ns, now_ns);
-    lk_epoch_hold_back(&store->db.epoch,
-                       left_us > 0 ? lk_after_ns(now_ns, left_us * 1000) : 0);
-    if (left_us > 0 && !was_held)
+    lk_epoch_hold_back(&store->db.epoch, until_ns);
+    if (until_ns > now_ns && !was_held)
         lk_store_tell(store, &(sqlock_event){.kind = SQLOCK_EVENT_EPOCH},
                       "the server may have forgotten leases, since a standby "
                       "was promoted or a backup restored: it grants nothing "
                       "for another %lld ms",
-                      (long long)(left_us / 1000) + 1);
+                      (long long)((until_ns - now_ns) / LK_NS_PER_MS) + 1);
 }
 
-/* Return whether the row was read for that epoch, and need not be read again
- * now. */
-static bool is_known(struct lk_store *store, const char *epoch)
+/* Return whether the row has said for that epoch that nothing is granted, and
+ * need not be read again now. */
+static bool is_refused(struct lk_store *store, const char *epoch)
 {
     struct lk_grace *grace = &store->grace;
 
-    return has_seen(store, epoch) &&
-           (lk_grace_left_ns(store) == 0 ||
-            lk_boottime_ns() - atomic_load(&grace->looked_ns) < LOOK_NS);
+    return has_seen(store, epoch) && lk_grace_left_ns(store) > 0 &&
+           lk_boottime_ns() - atomic_load(&grace->looked_ns) < LOOK_NS;
+}
+
+/* Return whether another server has answered since a session of that epoch was
+ * opened.  Two servers are never used side by side. */
+static bool is_left(struct lk_store *store, const char *epoch)
+{
+    char last[SQLOCK_EPOCH_SIZE];
+
+    (void)lk_epoch_last(&store->db.epoch, last);
+    return strcmp(epoch, last) != 0;
 }
 
 static int check(void *context, struct lk_connection *connection,
@@ -169,11 +212,16 @@ static int check(void *context, struct lk_connection *connection,
         return lk_error(err, SQLOCK_EREADONLY,
                         "the server was a standby when the session was opened: "
                         "another one is opened before a lock is granted");
-    if (found.epoch[0] == '\0' || is_known(store, found.epoch))
+    if (found.epoch[0] == '\0')
+        return 0;
+    if (is_left(store, found.epoch))
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "another server answers since the session was opened");
+    if (is_refused(store, found.epoch))
         return 0;
     rc = find_row(store, connection, deadline_ns, &row, err);
     if (rc == 0)
-        note_row(store, &row);
+        note_row(store, found.epoch, &row);
     sqlock_result_clear(&row);
     return rc;
 }

@@ -34,6 +34,10 @@ struct lk_grace {
     pthread_mutex_t mutex;         /* guards the following fields; innermost */
     char epoch[SQLOCK_EPOCH_SIZE]; /* for which it was read; "": for none */
     int64_t since_us;              /* since when, by the database's clock */
+    /* of the epochs for which it was read, the one with the greatest timeline,
+     * and until when servers behind it grant nothing, CLOCK_BOOTTIME */
+    char newest[SQLOCK_EPOCH_SIZE];
+    int64_t older_until_ns;
 };
 
 /* Whether row locks exclude sessions on all nodes of the database. */

@@ -106,6 +106,33 @@ void lk_row_wait_look(struct lk_part *part)
     (void)lk_row_pass_on(slot->store, slot->key);
 }
 
+/* Leave the row that a release has reserved for the part's ticket, which grace
+ * refuses to grant: it would be over before the grace is.  The row is free then
+ * for the first ticket, which is one of this part again.  Nothing is done if
+ * the row is not reserved so.  A ticket to share the lock has no such
+ * statement. */
+static void keep_place(struct lk_part *part)
+{
+    struct lk_slot *slot = part->slot;
+    char ticket[SQLOCK_KEY_SIZE];
+    struct lk_lease lease = part->lease;
+    struct lk_batch batch;
+    struct lk_item item;
+
+    if (part->weight > 0 || strcmp(lease.client_id, slot->ticket) != 0 ||
+        lease.fate != LK_CLAIM_ANSWERED)
+        return;
+    lk_store_client_id(slot->store, part->marked_as, ticket);
+    lease.is_for_peers = true;
+    lease.ticket = ticket;
+    lk_batch_of_one(&batch, &item, &lease, lk_store_deadline(slot->store));
+    if (lk_batch_release(slot->store, &batch, NULL) < 0 ||
+        (item.rc < 0 && item.rc != SQLOCK_EEXPIRED))
+        return;
+    memcpy(slot->ticket, ticket, sizeof slot->ticket);
+    slot->late_until_ns = 0;
+}
+
 enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
                                         struct lk_part *part,
                                         const struct lk_row *row,
@@ -121,6 +148,7 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
     int rc;
 
     if (grace_ns > 0) {
+        keep_place(part);
         *until_ns = lk_sooner(
             part->waiter->deadline_ns,
             lk_sooner(lk_after_ns(now, grace_ns), lk_after_ms(now, GRACE_MS)));

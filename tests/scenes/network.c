@@ -21,6 +21,18 @@ static void need_pooler(struct play *play)
         pooler_start(&play->pooler, play->f, "");
 }
 
+/* Write a URL where the functions of the schema @prefix_stub are found before
+ * the built-in ones.  stage_close() drops it. */
+static void stubs_before(struct play *play, char url[1024])
+{
+    struct fixture *f = play->f;
+
+    play->has_stubs = true;
+    (void)snprintf(url, 1024,
+                   "%s%coptions=-csearch_path%%3D%s_stub,pg_catalog,public",
+                   f->url, strchr(f->url, '?') != NULL ? '&' : '?', f->prefix);
+}
+
 /* Write a URL where other functions than the built-in ones are found first, as
  * on servers that are like PostgreSQL: advisory locks are "stubs", which say
  * yes to everybody, or "refusals". */
@@ -47,10 +59,30 @@ static void stub_url(struct play *play, char url[1024], const char *which)
                     f->prefix, names[i],
                     refuses && i < 2 ? refuse : "RETURN true;");
     }
-    play->has_stubs = true;
-    (void)snprintf(url, 1024,
-                   "%s%coptions=-csearch_path%%3D%s_stub,pg_catalog,public",
-                   f->url, strchr(f->url, '?') != NULL ? '&' : '?', f->prefix);
+    stubs_before(play, url);
+}
+
+/* Write a URL of a server whose timeline the table @prefix_stub.server has, or
+ * the SQLSTATE with which it refuses to tell it. */
+static void timeline_url(struct play *play, char url[1024])
+{
+    struct fixture *f = play->f;
+
+    if (!play->has_stubs) {
+        (void)sql_run(&f->sql, "CREATE SCHEMA %s_stub", f->prefix);
+        (void)sql_run(&f->sql,
+                      "CREATE TABLE %s_stub.server AS SELECT "
+                      "'00000001' AS timeline, NULL::text AS failure",
+                      f->prefix);
+        (void)sql_run(&f->sql,
+                      "CREATE FUNCTION %s_stub.pg_walfile_name(pg_lsn) RETURNS "
+                      "text LANGUAGE plpgsql AS 'DECLARE s record; BEGIN "
+                      "SELECT * INTO s FROM %s_stub.server; IF s.failure IS "
+                      "NOT NULL THEN RAISE EXCEPTION ''not told'' USING "
+                      "ERRCODE = s.failure; END IF; RETURN s.timeline; END'",
+                      f->prefix, f->prefix);
+    }
+    stubs_before(play, url);
 }
 
 const char *stage_url(struct play *play, char out[1024],
@@ -66,6 +98,8 @@ const char *stage_url(struct play *play, char out[1024],
     } else if (through != NULL && strcmp(through, "pooler") == 0) {
         need_pooler(play);
         (void)snprintf(url, sizeof url, "%s", play->pooler.url);
+    } else if (through != NULL && strcmp(through, "timelines") == 0) {
+        timeline_url(play, url);
     } else if (through != NULL) {
         stub_url(play, url, through);
     }

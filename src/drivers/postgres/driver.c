@@ -62,9 +62,24 @@ static const struct {
     const char *question;
 } more[] = {
     {CHECK_CLIENT, IS_LOCAL_AND_EPOCH},
+    {"", IS_LOCAL_AND_EPOCH},
     {CHECK_CLIENT, IS_LOCAL},
     {"", IS_LOCAL},
 };
+#define WITHOUT_EPOCH 2 /* the first of these */
+
+/* Return which is tried after one that has failed; 0: none.  The epoch is left
+ * out only where this login may not ask for it, or the server has no such
+ * function: after any other error the session would grant locks that the server
+ * may have forgotten. */
+static size_t next_after(size_t failed, const sqlock_error *why)
+{
+    if (failed < WITHOUT_EPOCH && (strcmp(why->sqlstate, "42501") == 0 ||
+                                   strcmp(why->sqlstate, "42704") == 0 ||
+                                   strcmp(why->sqlstate, "42883") == 0))
+        return WITHOUT_EPOCH;
+    return failed % 2 == 0 ? failed + 1 : 0;
+}
 
 static void write_settings(char *text, size_t size, const sqlock_connect *how,
                            const char *also, const char *is_local)
@@ -106,22 +121,25 @@ static int apply_settings(lk_pg *session, const sqlock_connect *how,
     char text[2 * LK_PG_SETTINGS_SIZE];
     char also[1024];
     char is_local[48];
-    int rc = SQLOCK_EDATABASE;
+    sqlock_error why;
+    size_t next = 0;
     size_t i;
+    int rc;
 
     (void)snprintf(is_local, sizeof is_local, "pg_backend_pid() <> %d",
                    PQbackendPID(session->conn));
-    for (i = 0; i < sizeof more / sizeof *more; i++) {
+    do {
+        i = next;
+        why = (sqlock_error){0};
         (void)snprintf(also, sizeof also, "%s%s", more[i].setting,
                        more[i].question);
         write_settings(text, sizeof text, how, also, is_local);
         rc = lk_pg_ask(session, text, how->deadline_ns, found, sizeof found,
-                       err);
-        if (rc == 0 || session->dead)
-            break;
-    }
+                       &why);
+        next = rc < 0 && !session->dead ? next_after(i, &why) : 0;
+    } while (next != 0);
     if (rc < 0)
-        return rc;
+        return lk_error_pass(err, &why, rc);
     note_epoch(session, found);
     if (found[0] != '0') {
         (void)snprintf(also, sizeof also,

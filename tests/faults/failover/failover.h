@@ -57,10 +57,12 @@ struct notes *notes_make(void);
 
 /* --------------------------------------------------------------- grace.c -- */
 
-/* Make locks with grace, which the standby knows, and hold one. */
+/* Make locks with and without grace, which the standby knows, and hold one
+ * each. */
 void grace_set_up(void);
 void grace_hold(void);
 
+void test_F57_without_the_table_two_hold_the_lock(void **state);
 void test_F57_a_promoted_standby_grants_nothing_at_first(void **state);
 
 /* ------------------------------------------------------------- cluster.c -- */

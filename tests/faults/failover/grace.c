@@ -1,26 +1,29 @@
 /*
  * grace.c - a promoted standby, which may lack a lease, grants its lock to
- * nobody before the lease has run out
+ * nobody before the lease has run out; without the table INT_LOCK_SERVER it
+ * does, and two hold the lock
  */
 #include "failover.h"
 
-#define PREFIX_OF_GRACE "gr_"
 /* Longer than the failover takes. */
 #define TTL_MS 15000
+
+static const char with_table[] = "gr_", without_table[] = "ng_";
 
 struct user {
     sqlock_registry *registry;
     sqlock_lock *lock;
 };
 
-static struct user before; /* has the lock of the old primary */
+/* They have the lock of the old primary. */
+static struct user graced, forgotten;
 
-static void begin(struct user *user)
+static void begin(struct user *user, const char *prefix)
 {
     sqlock_options options = SQLOCK_OPTIONS_INIT;
     sqlock_error err = {0};
 
-    options.table_prefix = PREFIX_OF_GRACE;
+    options.table_prefix = prefix;
     options.ttl_ms = TTL_MS;
     assert_lock_ok(
         sqlock_registry_open(&user->registry, cluster_url(), &options, &err),
@@ -40,40 +43,75 @@ static void end(struct user *user)
 static bool standby_knows(void)
 {
     struct sql sql;
-    int64_t longest_ms = 0;
+    int64_t known = 0;
 
     if (sql_open(&sql, postgres, cluster_standby("URL")) == 0 &&
-        sql_integer(&sql, "SELECT count(*) FROM pg_class WHERE relname ="
-                          " 'gr_lock_server'") == 1)
-        longest_ms = sql_integer(&sql, "SELECT longest_ms FROM gr_lock_server");
+        sql_integer(&sql, "SELECT count(*) FROM pg_class WHERE relname IN "
+                          "('gr_lock_server', 'ng_lock')") == 2)
+        known = sql_integer(&sql,
+                            "SELECT (SELECT longest_ms FROM gr_lock_server) + "
+                            "(SELECT count(*) FROM ng_lock)");
     sql_close(&sql);
-    return longest_ms == TTL_MS;
+    return known == TTL_MS + 1;
+}
+
+static void use(const char *prefix)
+{
+    struct user user;
+    sqlock_error err = {0};
+
+    begin(&user, prefix);
+    assert_lock_ok(sqlock_acquire(user.lock, 0, NULL, &err), &err);
+    assert_lock_ok(sqlock_release(user.lock, &err), &err);
+    assert_int_equal(sqlock_registry_grace_ms(user.registry), 0);
+    end(&user);
 }
 
 void grace_set_up(void)
 {
     struct sql sql;
-    struct user user;
-    sqlock_error err = {0};
 
-    cluster_create_table(cluster_url(), PREFIX_OF_GRACE);
+    cluster_create_table(cluster_url(), with_table);
+    cluster_create_table(cluster_url(), without_table);
     assert_lock_ok(sql_open(&sql, postgres, database_url(postgres)), &sql.err);
     (void)sql_run(&sql, "UPDATE gr_lock_server SET longest_ms = 1000");
+    (void)sql_run(&sql, "DROP TABLE ng_lock_server");
     sql_close(&sql);
-    begin(&user);
-    assert_lock_ok(sqlock_acquire(user.lock, 0, NULL, &err), &err);
-    assert_lock_ok(sqlock_release(user.lock, &err), &err);
-    assert_int_equal(sqlock_registry_grace_ms(user.registry), 0);
-    end(&user);
+    use(with_table);
+    use(without_table);
     assert_becomes_true(standby_knows(), PATIENCE_MS);
+}
+
+static void hold(struct user *user, const char *prefix)
+{
+    sqlock_error err = {0};
+
+    begin(user, prefix);
+    assert_lock_ok(sqlock_acquire(user->lock, 0, NULL, &err), &err);
 }
 
 void grace_hold(void)
 {
+    hold(&graced, with_table);
+    hold(&forgotten, without_table);
+}
+
+/* The control: the asynchronous standby, which was cut off, lacks the lease. */
+void test_F57_without_the_table_two_hold_the_lock(void **state)
+{
+    int expected = cluster_is_synchronous() ? SQLOCK_EBUSY : 0;
+    struct user after;
     sqlock_error err = {0};
 
-    begin(&before);
-    assert_lock_ok(sqlock_acquire(before.lock, 0, NULL, &err), &err);
+    (void)state;
+    begin(&after, without_table);
+    assert_code(expected, sqlock_acquire(after.lock, 0, NULL, &err), &err);
+    assert_true(sqlock_remaining_ms(forgotten.lock) > 0);
+    if (expected == 0)
+        assert_lock_ok(sqlock_release(after.lock, &err), &err);
+    assert_int_equal(sqlock_release(forgotten.lock, NULL) < 0, expected == 0);
+    end(&forgotten);
+    end(&after);
 }
 
 void test_F57_a_promoted_standby_grants_nothing_at_first(void **state)
@@ -82,15 +120,16 @@ void test_F57_a_promoted_standby_grants_nothing_at_first(void **state)
     sqlock_error err = {0};
 
     (void)state;
-    begin(&after);
+    begin(&after, with_table);
     assert_code(SQLOCK_EBUSY, sqlock_acquire(after.lock, 0, NULL, &err), &err);
     assert_contains(err.message, "forgotten");
     assert_true(sqlock_registry_grace_ms(after.registry) > 0);
+    assert_true(sqlock_remaining_ms(graced.lock) > 0);
     assert_lock_ok(sqlock_acquire(after.lock, PATIENCE_MS, NULL, &err), &err);
-    assert_int_equal(sqlock_remaining_ms(before.lock), 0);
+    assert_int_equal(sqlock_remaining_ms(graced.lock), 0);
     assert_int_equal(sqlock_registry_grace_ms(after.registry), 0);
     assert_lock_ok(sqlock_release(after.lock, &err), &err);
-    assert_true(sqlock_release(before.lock, &err) < 0);
-    end(&before);
+    assert_true(sqlock_release(graced.lock, &err) < 0);
+    end(&graced);
     end(&after);
 }

@@ -188,6 +188,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_F57_a_new_session_is_no_new_epoch),
         cmocka_unit_test(test_F57_a_failover_under_guarded_writes),
         cmocka_unit_test(test_F57_a_promotion_is_reported),
+        cmocka_unit_test(test_F57_without_the_table_two_hold_the_lock),
         cmocka_unit_test(test_F57_a_promoted_standby_grants_nothing_at_first),
         cmocka_unit_test(test_F57_a_superseded_holder_writes_no_more),
         cmocka_unit_test(test_F57_the_writers_end),
