@@ -48,6 +48,16 @@ static int expired(const sqlock_lock *lock, sqlock_error *err)
                     sqlock_name(lock));
 }
 
+/* Return whether the row has the lease.  After a copy of its claim that came
+ * late, when others had had the lock, it has its CLIENT_ID and another token;
+ * Spring's tables have none. */
+static bool is_there(const struct lk_row *row, const char *client_id,
+                     int64_t token)
+{
+    return strcmp(row->client_id, client_id) == 0 &&
+           (row->token == 0 || row->token == token);
+}
+
 /* Find out why the guard found no row, after `looks` attempts.  Return 0 if the
  * lease looks valid: try again.  If the lease is not ours any more, set *over
  * to ELOST or EEXPIRED, and return that.  Other errors are about the
@@ -63,7 +73,7 @@ static int examine(sqlock_tx *tx, const sqlock_lock *lock,
                      &row, err);
     if (rc < 0)
         return rc;
-    if (strcmp(row.client_id, lease->client_id) != 0) {
+    if (!is_there(&row, lease->client_id, lease->token)) {
         *over = lost(tx, lock, err);
         return *over;
     }
@@ -229,7 +239,7 @@ static int explain(sqlock_tx *tx, sqlock_error *err)
 
         rc = lk_row_read(tx->store, sqlock_key(guard->lock),
                          lk_store_deadline(tx->store), &row, NULL);
-        if (rc == 0 && strcmp(row.client_id, guard->client_id) != 0) {
+        if (rc == 0 && !is_there(&row, guard->client_id, guard->token)) {
             guard->lost = lost(tx, guard->lock, err);
             return guard->lost;
         }

@@ -56,6 +56,7 @@ static const struct kind kinds[] = {
     {"publishing", TAP_EXECUTE, {SQLOCK_SQL_PUBLISH, -1}},
     {"hand_off", TAP_EXECUTE, {SQLOCK_SQL_HAND_OFF, -1}},
     {"reading", TAP_EXECUTE, {SQLOCK_SQL_READ, SQLOCK_SQL_READ_MANY, -1}},
+    {"circle", TAP_EXECUTE, {SQLOCK_SQL_WAITS, -1}},
     {"guard", TAP_EXECUTE, {SQLOCK_SQL_GUARD, -1}},
 };
 #define KINDS (sizeof kinds / sizeof *kinds)

@@ -4,6 +4,9 @@
  */
 #include "suite.h"
 
+#include <limits.h>
+#include <string.h>
+
 #include "lock/acquire.h"
 #include "lock/acquisition.h"
 #include "lock/registry.h"
@@ -86,10 +89,107 @@ static void test_a_circle_that_was_seen_ends_no_later_wait(void **state)
     queued_close(&q, f, SQLOCK_ELOST);
 }
 
+/* Handles of two locks, in order of their keys, which actor 2 and a call of
+ * actor 1 use. */
+struct crosswise {
+    sqlock_registry *registry;
+    sqlock_lock *one[2];
+    sqlock_lock *two[2];
+    struct lk_set set;
+    struct lk_acquisition a;
+};
+
+static const sqlock_acquire_options *by_actor(uint64_t actor)
+{
+    static sqlock_acquire_options options;
+
+    options = (sqlock_acquire_options)SQLOCK_ACQUIRE_INIT;
+    options.actor = actor;
+    return &options;
+}
+
+/* Let actor 2 have the last lock, and begin the call of actor 1 for both, which
+ * keeps the first one, and would do so for ever. */
+static void crosswise_open(struct crosswise *c, struct fixture *f)
+{
+    sqlock_options options = fixture_options(f);
+    const char *const names[] = {"kept", "other"};
+    int at = 0;
+
+    options.ownership = SQLOCK_OWNED_BY_HANDLE;
+    c->registry = fixture_registry(f, &options);
+    for (int i = 0; i < 2; i++) {
+        c->one[i] = lock_obtain(c->registry, names[i]);
+        if (i == 1 && strcmp(sqlock_key(c->one[0]), sqlock_key(c->one[1])) > 0)
+            at = 1;
+    }
+    for (int i = 0; i < 2; i++)
+        c->two[i] = lock_obtain(c->registry, names[i == at ? 0 : 1]);
+    assert_ok(sqlock_acquire(c->two[1], 0, by_actor(2), &f->err));
+    assert_ok(lk_set_begin(&c->set, c->one, 2, NULL, &f->err));
+    assert_ok(lk_acquisition_begin(&c->a, &c->set, SQLOCK_FOREVER, by_actor(1),
+                                   0, &f->err));
+    c->a.self.on_wake = ignore_wake;
+    c->a.kept.setbacks = UINT_MAX / 2;
+    c->a.kept.longest_ns = INT64_MAX / 4;
+    if (lk_acquisition_enter(&c->a, &f->err))
+        assert_int_equal(lk_acquisition_run(&c->a, &f->err), LK_SUSPENDED);
+    assert_true(c->a.parts[0].is_kept);
+}
+
+static void crosswise_close(struct crosswise *c, struct fixture *f)
+{
+    lk_acquisition_end(&c->a);
+    assert_int_equal(lk_set_end(&c->set, SQLOCK_ECANCELED, &f->err),
+                     SQLOCK_ECANCELED);
+    for (int i = 0; i < 2; i++) {
+        lock_drop(c->one[i]);
+        lock_drop(c->two[i]);
+    }
+    registry_end(c->registry);
+}
+
+static bool is_to_yield(const struct lk_waiter *waiter)
+{
+    bool is_asked;
+
+    pthread_mutex_lock(&lk_mutex);
+    is_asked = waiter->is_to_yield;
+    pthread_mutex_unlock(&lk_mutex);
+    return is_asked;
+}
+
+/* The holder of the other lock then waits for the one that is kept. */
+static void
+test_a_kept_row_is_given_back_to_whom_its_call_waits_for(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_request *request = NULL;
+    struct crosswise c;
+
+    crosswise_open(&c, f);
+    assert_ok(sqlock_request_acquire(&request, c.two[0], SQLOCK_FOREVER,
+                                     by_actor(2), 0, &f->err));
+    assert_becomes_true(is_to_yield(&c.a.self), PATIENCE_MS);
+    assert_int_equal(lk_acquisition_run(&c.a, &f->err), LK_SUSPENDED);
+    assert_becomes_true(
+        sqlock_request_status(request) != SQLOCK_REQUEST_FETCHING, PATIENCE_MS);
+    assert_ok(sqlock_request_finish(request, &f->err));
+    pthread_mutex_lock(&lk_mutex);
+    lk_waiter_cancel(&c.a.self);
+    pthread_mutex_unlock(&lk_mutex);
+    assert_fails(SQLOCK_ECANCELED, lk_acquisition_run(&c.a, &f->err));
+    lock_give(c.two[0]);
+    lock_give(c.two[1]);
+    crosswise_close(&c, f);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_a_request_in_the_fifo_looks_for_a_circle_in_time, ON_ALL,
             IN_SQLOCK),
     TEST_ON(test_a_circle_that_was_seen_ends_no_later_wait, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_a_kept_row_is_given_back_to_whom_its_call_waits_for, ON_ALL,
+            IN_SQLOCK),
 };
 
 const struct topic topic_steps = TOPIC(tests);
