@@ -114,8 +114,10 @@ SQLOCK_API int sqlock_quorum_drop(sqlock_quorum *quorum, sqlock_error *err);
  * Take the lock.  All registries are asked at the same time, so that one that
  * is slow or away delays nobody while the others are enough.  Once they are,
  * those that have not answered get as long as these took after any queue, 25 ms
- * at least, and are then given up: they do not count until the next
- * acquisition, and what they grant meanwhile is freed in the background.
+ * at least.  Then they are waited for in the background: one that grants its
+ * lock while the others are enough counts from then on, so that the quorum
+ * bears the loss of another.  The release ends what is still under way, and
+ * what that gets is freed in the background.
  *
  * A contender that has some locks, but too few, and others have the rest, gives
  * them back after 100 ms or more, pauses for a random time, and goes on to wait
@@ -133,9 +135,10 @@ SQLOCK_API int sqlock_quorum_drop(sqlock_quorum *quorum, sqlock_error *err);
  *                the lock whose loss that was; `auto_renew` has each registry
  *                renew its own lease
  * @param[out] results of each registry: 0 granted, and given back again if the
- *                call fails; EUNCERTAIN: not held, but whether its row is free
- *                is not known: it is freed in the background, or expires;
- *                others: not granted, and why.  NULL: not wanted
+ *                call fails; EUNCERTAIN: it has not answered, and may count
+ *                later, or, if the call fails, it is not held, but whether its
+ *                row is free is not known: it is freed in the background, or
+ *                expires; others: not granted, and why.  NULL: not wanted
  * @return 0            held
  *         EBUSY        wait_ms is 0, and others have the lock in too many
  *                      registries

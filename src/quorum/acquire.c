@@ -68,7 +68,7 @@ static int64_t answers_since(const struct round *round)
 
 /* Note that there are enough.  The others get as long as these have taken, and
  * at most a quarter of what is left of the leases. */
-static void win(const sqlock_quorum *quorum, struct round *round)
+static void win(sqlock_quorum *quorum, struct round *round)
 {
     int64_t now_ns = sqlock_monotonic_ns();
     int64_t more_ns = now_ns - answers_since(round);
@@ -126,26 +126,45 @@ static enum round_end run_round(sqlock_quorum *quorum, struct round *round,
     }
 }
 
-/* Hold what there is, and leave the others behind.  Return false, and leave
- * none, if some of it was lost meanwhile, so that there is not enough. */
-static bool hold(sqlock_quorum *quorum)
+/* Note that the quorum is held: from here on a loss is told, and who has not
+ * answered is late.  Return how many are.  The caller holds the mutex. */
+static size_t begin_hold(sqlock_quorum *quorum)
 {
-    bool is_enough;
-
+    quorum->state = LK_QUORUM_HELD;
     for (size_t i = 0; i < quorum->count; i++) {
         struct lk_member *member = &quorum->members[i];
 
         member->counts = member->state == LK_MEMBER_HELD;
+        if (member->state != LK_MEMBER_ASKING)
+            continue;
+        member->state = LK_MEMBER_LATE;
+        member->rc = SQLOCK_EUNCERTAIN;
     }
+    return lk_quorum_count(quorum, LK_MEMBER_LATE);
+}
+
+/* Hold what there is, and leave those behind that were given back after a
+ * setback.  Return false, and leave none, if some of it was lost meanwhile, so
+ * that there is not enough. */
+static bool hold(sqlock_quorum *quorum)
+{
+    bool is_given_back[SQLOCK_QUORUM_MAX] = {false};
+    bool is_enough;
+    size_t late = 0;
+
+    for (size_t i = 0; i < quorum->count; i++)
+        is_given_back[i] = quorum->members[i].state != LK_MEMBER_HELD &&
+                           quorum->members[i].state != LK_MEMBER_ASKING;
     pthread_mutex_lock(&quorum->mutex);
     is_enough = lk_quorum_left_ms(quorum) > 0;
     if (is_enough)
-        quorum->state = LK_QUORUM_HELD; /* from here on a loss is told */
+        late = begin_hold(quorum);
     pthread_mutex_unlock(&quorum->mutex);
-    for (size_t i = 0; i < quorum->count && is_enough; i++) {
-        if (!quorum->members[i].counts)
+    for (size_t i = 0; i < quorum->count && is_enough; i++)
+        if (is_given_back[i])
             lk_member_leave(&quorum->members[i]);
-    }
+    if (late > 0)
+        lk_quorum_await_late(quorum);
     return is_enough;
 }
 
@@ -303,11 +322,13 @@ static int acquire(sqlock_quorum *quorum, int64_t wait_ms,
         if (rc == SQLOCK_EBUSY || culprit(quorum, true, false) != NULL)
             rc = result_of(quorum, wait_ms, err != NULL ? err : &ignored);
     }
+    pthread_mutex_lock(&quorum->mutex); /* those that are late may come */
     for (size_t i = 0; results != NULL && i < quorum->count; i++) {
         const struct lk_member *member = &quorum->members[i];
 
         results[i] = member->is_in_doubt ? SQLOCK_EUNCERTAIN : member->rc;
     }
+    pthread_mutex_unlock(&quorum->mutex);
     return rc;
 }
 

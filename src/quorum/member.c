@@ -11,7 +11,8 @@
 #include "base/clock.h"
 #include "quorum/quorum.h"
 
-int64_t lk_quorum_left_ms(const sqlock_quorum *quorum)
+/* Return for how long enough of the members that count are held. */
+static int64_t left_ms_of(const sqlock_quorum *quorum)
 {
     int64_t left_ms[SQLOCK_QUORUM_MAX] = {0}; /* the longest first */
 
@@ -27,6 +28,32 @@ int64_t lk_quorum_left_ms(const sqlock_quorum *quorum)
         left_ms[at] = one_ms;
     }
     return left_ms[quorum->need - 1];
+}
+
+/* Those that are late are looked at first: so they were granted before the time
+ * at which the others are seen to be enough.  If one counted later, a quorum
+ * that was lost for a moment, in which others had it, would look held again. */
+int64_t lk_quorum_left_ms(sqlock_quorum *quorum)
+{
+    bool has_come[SQLOCK_QUORUM_MAX];
+    int64_t left_ms;
+
+    for (size_t i = 0; i < quorum->count; i++)
+        has_come[i] = quorum->members[i].state == LK_MEMBER_LATE &&
+                      sqlock_request_status(quorum->members[i].request) ==
+                          SQLOCK_REQUEST_HELD;
+    left_ms = left_ms_of(quorum);
+    for (size_t i = 0; i < quorum->count && left_ms > 0; i++) {
+        struct lk_member *member = &quorum->members[i];
+
+        if (!has_come[i])
+            continue;
+        member->state = LK_MEMBER_HELD;
+        member->rc = 0;
+        member->counts = true;
+        member->is_in_doubt = false;
+    }
+    return left_ms_of(quorum);
 }
 
 static void become(struct lk_member *member, enum lk_member_state state)
@@ -116,13 +143,28 @@ static void note_released(struct lk_member *member, int rc)
     end_in(member, LK_MEMBER_IDLE, rc);
 }
 
+/* Take the result of a request that was granted late.  Return 0, or ELOST or
+ * EEXPIRED: there is nothing left to release. */
+static int take_late(struct lk_member *member)
+{
+    sqlock_request *request = member->request;
+
+    member->request = NULL;
+    return request != NULL ? sqlock_request_finish(request, &member->err) : 0;
+}
+
 /* A call that blocks is better than a lock that is held for ever: where no
  * request can be had, of memory for example. */
 static void release(struct lk_member *member)
 {
-    int rc = sqlock_request_release(&member->request, member->lock,
-                                    member->quorum->ended_fd, &member->err);
+    int rc = take_late(member);
 
+    if (rc < 0) {
+        note_released(member, rc);
+        return;
+    }
+    rc = sqlock_request_release(&member->request, member->lock,
+                                member->quorum->ended_fd, &member->err);
     if (rc == 0) {
         become(member, LK_MEMBER_RELEASING);
         return;
@@ -142,6 +184,8 @@ void lk_member_give_back(struct lk_member *member)
     } else if (member->state == LK_MEMBER_ASKING) {
         become(member, LK_MEMBER_GIVEN_UP);
         (void)sqlock_cancel(member->lock, NULL);
+    } else if (member->state == LK_MEMBER_LATE) {
+        lk_member_leave(member);
     }
 }
 

@@ -114,8 +114,31 @@ static int fill(sqlock_quorum *quorum, sqlock_registry *const *registries,
     return rc == 0 ? lk_quorum_compare(quorum, err) : rc;
 }
 
+/* A request has ended of one that is late. */
+static void note_late(void *owner, int fd)
+{
+    sqlock_quorum *quorum = owner;
+    uint64_t ended;
+
+    pthread_mutex_lock(&quorum->mutex);
+    if (quorum->state == LK_QUORUM_HELD) {
+        (void)!read(fd, &ended, sizeof ended);
+        (void)lk_quorum_left_ms(quorum);
+        if (lk_quorum_count(quorum, LK_MEMBER_LATE) > 0)
+            (void)lk_handler_watch(&quorum->late, fd, NULL);
+    }
+    pthread_mutex_unlock(&quorum->mutex);
+}
+
+void lk_quorum_await_late(sqlock_quorum *quorum)
+{
+    if (lk_handler_start(&quorum->late, NULL) == 0)
+        (void)lk_handler_watch(&quorum->late, quorum->ended_fd, NULL);
+}
+
 static void free_quorum(sqlock_quorum *quorum)
 {
+    lk_service_stop(&quorum->service);
     for (size_t i = 0; i < quorum->count; i++)
         (void)sqlock_drop(quorum->members[i].lock, NULL);
     if (quorum->ended_fd >= 0)
@@ -155,6 +178,8 @@ int sqlock_quorum_obtain(sqlock_quorum **out,
     quorum->count = count;
     quorum->need = read.all ? count : count / 2 + 1;
     (void)pthread_mutex_init(&quorum->mutex, NULL);
+    lk_service_init(&quorum->service);
+    lk_handler_init(&quorum->late, &quorum->service, NULL, note_late, quorum);
     rc = fill(quorum, registries, name, err);
     if (rc < 0)
         free_quorum(quorum);

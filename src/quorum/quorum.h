@@ -8,14 +8,18 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/service.h"
 #include "sqlock/admin.h"
 #include "sqlock/async.h"
 #include "sqlock/quorum.h"
 
 enum lk_member_state {
-    LK_MEMBER_IDLE,      /* not held, and nothing is under way */
-    LK_MEMBER_ASKING,    /* a request acquires it */
-    LK_MEMBER_HELD,      /* it counts */
+    LK_MEMBER_IDLE,   /* not held, and nothing is under way */
+    LK_MEMBER_ASKING, /* a request acquires it */
+    LK_MEMBER_HELD,   /* it counts */
+    /* A request acquires it, or has: the quorum is held without it.  It counts
+     * once it is seen to be granted while the others are enough. */
+    LK_MEMBER_LATE,
     LK_MEMBER_GIVEN_UP,  /* a request acquires it, and was cancelled */
     LK_MEMBER_RELEASING, /* a request releases it */
     LK_MEMBER_FAILED     /* not held, and not to be asked again: `rc` */
@@ -26,9 +30,9 @@ struct lk_member {
     sqlock_registry *registry;
     sqlock_lock *lock; /* a handle, and so an owner, of its own */
     enum lk_member_state state;
-    sqlock_request *request; /* what is under way; NULL: nothing */
+    sqlock_request *request; /* what is under way, or was granted late */
     int rc;                  /* of the last request that has ended */
-    bool counts;             /* it was held when the quorum was acquired */
+    bool counts;             /* it was held while the quorum was */
     bool is_in_doubt;        /* whether its row is free is not known */
     bool is_first;    /* asked while nothing is held: others have had it */
     sqlock_error err; /* why rc is not 0 */
@@ -46,6 +50,9 @@ struct sqlock_quorum {
     size_t count;
     size_t need;
     int ended_fd; /* an eventfd: a request has ended */
+    /* has those count that are late, while no call changes the quorum */
+    struct lk_service service;
+    struct lk_handler late;
 
     /* used by the call that changes it */
     sqlock_acquire_options options;
@@ -66,7 +73,8 @@ struct sqlock_quorum {
 /* Begin to acquire a member that is idle. */
 void lk_member_ask(struct lk_member *member);
 
-/* Begin to release a member that is held; cancel one that is asked. */
+/* Begin to release a member that is held; cancel one that is asked; leave one
+ * that is late. */
 void lk_member_give_back(struct lk_member *member);
 
 /* Leave a member behind that is not held: let its registry carry on with what
@@ -96,8 +104,14 @@ int lk_quorum_begin(sqlock_quorum *quorum, enum lk_quorum_state from,
                     sqlock_error *err);
 void lk_quorum_settle(sqlock_quorum *quorum, enum lk_quorum_state state);
 
-/* Return for how long so many members as are needed are held. */
-int64_t lk_quorum_left_ms(const sqlock_quorum *quorum);
+/* Return for how long so many members as are needed are held.  Members that
+ * are late, and were granted before that was over, count from here on.  The
+ * caller holds the mutex, unless it changes the quorum. */
+int64_t lk_quorum_left_ms(sqlock_quorum *quorum);
+
+/* Let the service have members count when they are granted.  If there is no
+ * thread to be had, they count when somebody asks. */
+void lk_quorum_await_late(sqlock_quorum *quorum);
 
 /* Refuse two registries that lead to one server. */
 int lk_quorum_compare(const sqlock_quorum *quorum, sqlock_error *err);

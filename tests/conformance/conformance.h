@@ -45,6 +45,7 @@ extern const struct topic topic_leader;
 extern const struct topic topic_observe;
 extern const struct topic topic_together;
 extern const struct topic topic_quorum;
+extern const struct topic topic_quorum_late;
 extern const struct topic topic_quorum_servers;
 
 /* Make a column of that type ignore case, on a server. */

@@ -1,12 +1,9 @@
 /*
- * quorum.c - one lock in three registries: who is let in, what a failed attempt
- * leaves, and losses
+ * quorum.c - one lock in three registries: who is let in, and losses
  */
 #include <unistd.h>
-#include <string.h>
 
 #include "sqlock/tx.h"
-#include "support/tap.h"
 #include "support/workers.h"
 #include "trio.h"
 
@@ -306,158 +303,7 @@ static void test_a_wait_is_cancelled(void **state)
     trio_close(t);
 }
 
-/* --- answers that are missing --- */
-
-static bool is_of_a_claim(const struct tap_event *event)
-{
-    return event->call == TAP_EXECUTE &&
-           strstr(event->text, "EXPIRED_AFTER") != NULL &&
-           strncmp(event->text, "SELECT", 6) != 0;
-}
-
-struct after_claim {
-    atomic_uint passed; /* calls come from several threads */
-    int cancel_fd;
-};
-
-/* Pass the claim, and nothing after it: cancel the acquisition when the lock is
- * being released. */
-static int pass_a_claim(void *context, const struct tap_event *event)
-{
-    struct after_claim *after = context;
-
-    if (!is_of_a_claim(event) || after->passed++ == 0)
-        return 0;
-    (void)!write(after->cancel_fd, "x", 1);
-    return SQLOCK_EUNREACHABLE;
-}
-
-/* Lead the registry at one place through the tap, and return the other one. */
-static sqlock_registry *tap_one(struct trio *t, unsigned i)
-{
-    struct fixture *f = t->f;
-    sqlock_options options = trio_options(t);
-    sqlock_registry *direct = t->a[i];
-    char url[1024];
-
-    tap_install();
-    assert_ok(sqlock_registry_open(&t->a[i], tap_url(url, t->urls[i]), &options,
-                                   &f->err));
-    tap_reset();
-    return direct;
-}
-
-static void untap_one(struct trio *t, unsigned i, sqlock_registry *direct)
-{
-    tap_reset();
-    registry_end(t->a[i]);
-    t->a[i] = direct;
-}
-
-static void test_what_may_be_left_is_told(void **state)
-{
-    struct fixture *f = *state;
-    struct trio *t = trio_open(f, PATIENT_MS);
-    sqlock_registry *direct = tap_one(t, 0);
-    sqlock_quorum *q = quorum_obtain(t, t->a, false);
-    sqlock_lock *one = trio_rival(t, 1);
-    sqlock_lock *two = trio_rival(t, 2);
-    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
-    struct after_claim after = {.passed = 0};
-    int fds[2];
-    int results[SERVERS];
-
-    assert_int_equal(pipe(fds), 0);
-    after.cancel_fd = fds[1];
-    options.cancel_fd = fds[0];
-    tap_hooks(pass_a_claim, NULL, &after);
-    assert_fails(
-        SQLOCK_EUNCERTAIN,
-        sqlock_quorum_acquire(q, PATIENCE_MS, &options, results, &f->err));
-    assert_int_equal(results[0], SQLOCK_EUNCERTAIN);
-    assert_int_equal(results[1], SQLOCK_ECANCELED);
-    assert_contains(f->err.message, "registry 0");
-    tap_reset();
-    lock_end(one);
-    lock_end(two);
-    assert_ok(quorum_acquire(t, q, PATIENCE_MS, NULL));
-    quorum_end(t, q);
-    untap_one(t, 0, direct);
-    (void)close(fds[0]);
-    (void)close(fds[1]);
-    trio_close(t);
-}
-
-struct delay {
-    sqlock_lock *rivals[2]; /* they give way when the claim has come */
-    atomic_bool is_over;
-    atomic_bool has_passed;
-};
-
-static int delay_a_claim(void *context, const struct tap_event *event)
-{
-    struct delay *delay = context;
-
-    if (!is_of_a_claim(event) || atomic_load(&delay->is_over))
-        return 0;
-    for (unsigned i = 0; i < 2; i++) {
-        int rc = sqlock_release(delay->rivals[i], NULL);
-
-        if (rc < 0)
-            return rc;
-    }
-    while (!atomic_load(&delay->is_over))
-        check_sleep(1);
-    return 0;
-}
-
-static int note_a_claim(void *context, const struct tap_event *event, int rc)
-{
-    struct delay *delay = context;
-
-    if (is_of_a_claim(event))
-        atomic_store(&delay->has_passed, true);
-    return rc;
-}
-
-/* A server that grants its lock after there were enough frees it again, though
- * the quorum is held. */
-static void test_who_is_late_holds_nothing(void **state)
-{
-    struct fixture *f = *state;
-    struct trio *t = trio_open(f, PATIENT_MS);
-    sqlock_registry *direct = tap_one(t, 2);
-    sqlock_quorum *q = quorum_obtain(t, t->a, false);
-    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
-    struct delay delay = {.rivals = {trio_rival(t, 0), trio_rival(t, 1)}};
-    sqlock_lock *late = lock_obtain(t->b[2], f->name);
-    int results[SERVERS];
-
-    options.ttl_ms = LONG_TTL_MS;
-    options.auto_renew = true;
-    tap_hooks(delay_a_claim, note_a_claim, &delay);
-    assert_ok(
-        sqlock_quorum_acquire(q, PATIENCE_MS, &options, results, &f->err));
-    assert_int_equal(results[0], 0);
-    assert_int_equal(results[1], 0);
-    assert_int_equal(results[2], SQLOCK_EUNCERTAIN);
-    atomic_store(&delay.is_over, true);
-    assert_becomes_true(atomic_load(&delay.has_passed), PATIENCE_MS);
-    assert_becomes_true(lock_try(late, 0, LONG_TTL_MS, &f->err) == 0,
-                        PATIENCE_MS);
-    lock_end(late);
-    assert_true(sqlock_quorum_remaining_ms(q) > 0);
-    assert_false(sqlock_is_held(sqlock_quorum_lock(q, 2)));
-    assert_ok(sqlock_quorum_release(q, results, &f->err));
-    assert_int_equal(results[2], SQLOCK_EOWNER);
-    tap_reset();
-    quorum_acquire_each(t, q, &options);
-    quorum_end(t, q);
-    for (unsigned i = 0; i < 2; i++)
-        assert_ok(sqlock_drop(delay.rivals[i], &f->err));
-    untap_one(t, 2, direct);
-    trio_close(t);
-}
+/* --- guards --- */
 
 /* A lock that a transaction guards is released when that has ended. */
 static void test_a_guard_keeps_one_lock(void **state)
@@ -512,20 +358,6 @@ static void test_a_guard_keeps_no_majority(void **state)
 
 /* --- losses --- */
 
-/* End the lease in one registry, as an operator does. */
-static void break_one(struct trio *t, unsigned i)
-{
-    struct fixture *f = t->f;
-    sqlock_break_options how = SQLOCK_BREAK_INIT;
-    sqlock_info *row = NULL;
-
-    assert_ok(sqlock_show(t->b[i], f->name, &row, &f->err));
-    how.client_id = row->client_id;
-    how.now = true;
-    assert_ok(sqlock_break(t->b[i], f->name, &how, &f->err));
-    sqlock_info_free(row, 1);
-}
-
 static void test_the_loss_of_the_majority_is_told_once(void **state)
 {
     struct fixture *f = *state;
@@ -536,16 +368,16 @@ static void test_the_loss_of_the_majority_is_told_once(void **state)
     int results[SERVERS];
 
     quorum_acquire_each(t, q, &options);
-    break_one(t, 0);
+    trio_break(t, 0);
     assert_becomes_true(!sqlock_is_held(sqlock_quorum_lock(q, 0)), PATIENCE_MS);
     assert_true(sqlock_quorum_remaining_ms(q) > 0);
     assert_int_equal(told.times, 0);
-    break_one(t, 1);
+    trio_break(t, 1);
     assert_becomes_true(told.times == 1, PATIENCE_MS);
     assert_int_equal(told.code, SQLOCK_ELOST);
     assert_int_equal(told.refused, SQLOCK_EINUSE);
     assert_int_equal(sqlock_quorum_remaining_ms(q), 0);
-    break_one(t, 2);
+    trio_break(t, 2);
     assert_becomes_true(!sqlock_is_held(sqlock_quorum_lock(q, 2)), PATIENCE_MS);
     check_sleep(100); /* for on_lost, if it were called */
     assert_fails(SQLOCK_ELOST, sqlock_quorum_release(q, results, &f->err));
@@ -558,9 +390,6 @@ static void test_the_loss_of_the_majority_is_told_once(void **state)
     trio_close(t);
 }
 
-#define TEST_OF_TRIO(function)                                                 \
-    TEST_ON(function, ON_POSTGRES | ON_SQLITE, IN_SQLOCK)
-
 static const struct test tests[] = {
     TEST_OF_TRIO(test_what_is_no_quorum_is_refused),
     TEST_OF_TRIO(test_calls_out_of_turn_are_refused),
@@ -571,8 +400,6 @@ static const struct test tests[] = {
     TEST_OF_TRIO(test_threads_exclude_each_other),
     TEST_OF_TRIO(test_who_has_too_few_gives_them_back),
     TEST_OF_TRIO(test_a_wait_is_cancelled),
-    TEST_OF_TRIO(test_what_may_be_left_is_told),
-    TEST_OF_TRIO(test_who_is_late_holds_nothing),
     TEST_OF_TRIO(test_a_guard_keeps_one_lock),
     TEST_OF_TRIO(test_a_guard_keeps_no_majority),
     TEST_OF_TRIO(test_the_loss_of_the_majority_is_told_once),

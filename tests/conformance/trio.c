@@ -207,6 +207,19 @@ void trio_assert_free(struct trio *t, unsigned i)
     lock_end(lock);
 }
 
+void trio_break(struct trio *t, unsigned i)
+{
+    struct fixture *f = t->f;
+    sqlock_break_options how = SQLOCK_BREAK_INIT;
+    sqlock_info *row = NULL;
+
+    assert_ok(sqlock_show(t->b[i], f->name, &row, &f->err));
+    how.client_id = row->client_id;
+    how.now = true;
+    assert_ok(sqlock_break(t->b[i], f->name, &how, &f->err));
+    sqlock_info_free(row, 1);
+}
+
 int take_turns(const struct race *race, sqlock_registry *const *from,
                sqlock_error *err)
 {

@@ -13,6 +13,9 @@
 
 #define SERVERS 3
 
+#define TEST_OF_TRIO(function)                                                 \
+    TEST_ON(function, ON_POSTGRES | ON_SQLITE, IN_SQLOCK)
+
 /* TTL of leases that a test may wait for, and that no stall of a busy machine
  * ends; and the period of their renewals. */
 #define SHORT_TTL_MS 6000
@@ -70,6 +73,9 @@ void trio_count_grants(struct trio *t, atomic_int *grants);
 
 /* Assert that nobody has the lock of one registry. */
 void trio_assert_free(struct trio *t, unsigned i);
+
+/* End the lease in one registry, as an operator does. */
+void trio_break(struct trio *t, unsigned i);
 
 struct race {
     struct trio *t;

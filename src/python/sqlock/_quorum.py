@@ -197,8 +197,8 @@ class Quorum(Holding):
         super().__init__(name)
         self._registries = _checked(registries)  # open while it is
         self._on_lost = _native.callback(on_lost, "on_lost")
-        self._tokens: List[Optional[int]] = []
         number = len(self._registries)
+        self._tokens: List[Optional[int]] = [None] * number
         self._enough = number if all else number // 2 + 1
         # Not asked yet.
         self._codes = (ctypes.c_int * number)(*[_native.CODES["ECANCELED"]] * number)
@@ -211,26 +211,31 @@ class Quorum(Holding):
         return f"<sqlock.Quorum {self._name!r} {state}, tokens {self._tokens}>"
 
     def _granted(self) -> None:
-        handle = self._must()
-        handle.granted()
-        tokens = handle.ask_each("token")
-        self._tokens = [None if c else t for c, t in zip(self._codes, tokens)]
+        self._must().granted()
         self._is_granted = True
+        self._ask_tokens()
+
+    def _ask_each(self, name: str) -> List[Any]:
+        handle = self._handle
+        if handle is None or not handle.is_usable():
+            return [0] * len(self._registries)
+        return handle.ask_each(name)
+
+    def _ask_tokens(self) -> None:
+        for place, token in enumerate(self._ask_each("token")):
+            self._tokens[place] = token or self._tokens[place]
 
     @property
     def tokens(self) -> List[Optional[int]]:
         """The fencing token of each registry, in their order; None: that one has
-        not granted it.  A token says nothing to another registry."""
+        not granted it, or not yet.  A token says nothing to another registry."""
+        self._ask_tokens()
         return list(self._tokens)
 
     @property
     def held_in(self) -> List[bool]:
         """Which registries hold it still, in their order.  No I/O."""
-        handle = self._handle
-        if handle is None or not handle.is_usable():
-            return [False] * len(self._registries)
-        held = handle.ask_each("is_held")
-        return [t is not None and bool(one) for t, one in zip(self._tokens, held)]
+        return [bool(one) for one in self._ask_each("is_held")]
 
     @property
     def results(self) -> List[Optional[Error]]:

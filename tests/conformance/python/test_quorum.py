@@ -84,8 +84,10 @@ def test_a_quorum_excludes_another(three, others, name):
         assert ours.name == name and ours.held and ours.remaining > 0
         granted = [token for token in ours.tokens if token is not None]
         assert len(granted) >= 2 and min(granted) > 0
-        assert [token is not None for token in ours.tokens] == ours.held_in
-        assert [one is None for one in ours.results] == ours.held_in
+        came = [one is None for one in ours.results]
+        held_in = ours.held_in  # one that is slow may come later
+        assert all(held >= one for one, held in zip(came, held_in))
+        assert all(ours.tokens[place] for place in range(3) if held_in[place])
         ours.check()
         with pytest.raises(sqlock.Busy) as came:
             sqlock.acquire_quorum(others, name, 0)

@@ -1,0 +1,344 @@
+/*
+ * quorum_late.c - a quorum whose servers answer late, or not: what counts, and
+ * what an attempt or a release leaves
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "support/tap.h"
+#include "support/workers.h"
+#include "trio.h"
+
+/* --- answers that are missing --- */
+
+static bool is_of_a_claim(const struct tap_event *event)
+{
+    return event->call == TAP_EXECUTE &&
+           strstr(event->text, "EXPIRED_AFTER") != NULL &&
+           strncmp(event->text, "SELECT", 6) != 0;
+}
+
+struct after_claim {
+    atomic_uint passed; /* calls come from several threads */
+    int cancel_fd;
+};
+
+/* Pass the claim, and nothing after it: cancel the acquisition when the lock is
+ * being released. */
+static int pass_a_claim(void *context, const struct tap_event *event)
+{
+    struct after_claim *after = context;
+
+    if (!is_of_a_claim(event) || after->passed++ == 0)
+        return 0;
+    (void)!write(after->cancel_fd, "x", 1);
+    return SQLOCK_EUNREACHABLE;
+}
+
+/* Lead the registry at one place through the tap, and return the other one. */
+static sqlock_registry *tap_one(struct trio *t, unsigned i)
+{
+    struct fixture *f = t->f;
+    sqlock_options options = trio_options(t);
+    sqlock_registry *direct = t->a[i];
+    char url[1024];
+
+    tap_install();
+    assert_ok(sqlock_registry_open(&t->a[i], tap_url(url, t->urls[i]), &options,
+                                   &f->err));
+    tap_reset();
+    return direct;
+}
+
+static void untap_one(struct trio *t, unsigned i, sqlock_registry *direct)
+{
+    tap_reset();
+    registry_end(t->a[i]);
+    t->a[i] = direct;
+}
+
+static void test_what_may_be_left_is_told(void **state)
+{
+    struct fixture *f = *state;
+    struct trio *t = trio_open(f, PATIENT_MS);
+    sqlock_registry *direct = tap_one(t, 0);
+    sqlock_quorum *q = quorum_obtain(t, t->a, false);
+    sqlock_lock *one = trio_rival(t, 1);
+    sqlock_lock *two = trio_rival(t, 2);
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    struct after_claim after = {.passed = 0};
+    int fds[2];
+    int results[SERVERS];
+
+    assert_int_equal(pipe(fds), 0);
+    after.cancel_fd = fds[1];
+    options.cancel_fd = fds[0];
+    tap_hooks(pass_a_claim, NULL, &after);
+    assert_fails(
+        SQLOCK_EUNCERTAIN,
+        sqlock_quorum_acquire(q, PATIENCE_MS, &options, results, &f->err));
+    assert_int_equal(results[0], SQLOCK_EUNCERTAIN);
+    assert_int_equal(results[1], SQLOCK_ECANCELED);
+    assert_contains(f->err.message, "registry 0");
+    tap_reset();
+    lock_end(one);
+    lock_end(two);
+    assert_ok(quorum_acquire(t, q, PATIENCE_MS, NULL));
+    quorum_end(t, q);
+    untap_one(t, 0, direct);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+    trio_close(t);
+}
+
+/* --- grants that are late --- */
+
+struct delay {
+    sqlock_lock *rivals[2]; /* they give way when the claim has come */
+    atomic_bool is_over;
+    atomic_bool has_passed;
+};
+
+static int delay_a_claim(void *context, const struct tap_event *event)
+{
+    struct delay *delay = context;
+
+    if (!is_of_a_claim(event) || atomic_load(&delay->is_over))
+        return 0;
+    for (unsigned i = 0; i < 2; i++) {
+        int rc = sqlock_release(delay->rivals[i], NULL);
+
+        if (rc < 0)
+            return rc;
+    }
+    while (!atomic_load(&delay->is_over))
+        check_sleep(1);
+    return 0;
+}
+
+static int note_a_claim(void *context, const struct tap_event *event, int rc)
+{
+    struct delay *delay = context;
+
+    if (is_of_a_claim(event))
+        atomic_store(&delay->has_passed, true);
+    return rc;
+}
+
+/* Acquire the quorum while the claim of the last registry, which leads through
+ * the tap, is held up. */
+static void acquire_before_the_last(struct trio *t, sqlock_quorum *q,
+                                    struct delay *delay)
+{
+    struct fixture *f = t->f;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    int results[SERVERS];
+
+    for (unsigned i = 0; i < 2; i++)
+        delay->rivals[i] = trio_rival(t, i);
+    atomic_store(&delay->is_over, false);
+    atomic_store(&delay->has_passed, false);
+    tap_hooks(delay_a_claim, note_a_claim, delay);
+    options.ttl_ms = LONG_TTL_MS;
+    options.auto_renew = true;
+    assert_ok(
+        sqlock_quorum_acquire(q, PATIENCE_MS, &options, results, &f->err));
+    assert_int_equal(results[0], 0);
+    assert_int_equal(results[1], 0);
+    assert_int_equal(results[2], SQLOCK_EUNCERTAIN);
+    for (unsigned i = 0; i < 2; i++)
+        assert_ok(sqlock_drop(delay->rivals[i], &f->err));
+}
+
+static void let_pass(struct delay *delay)
+{
+    atomic_store(&delay->is_over, true);
+    assert_becomes_true(atomic_load(&delay->has_passed), PATIENCE_MS);
+}
+
+/* Have the last registry grant its lock after the others, and the first one
+ * lose its lock then.  Return whether the quorum is still held.  `asks`: ask
+ * between the two for how long it is. */
+static bool outlasts_a_loss(struct trio *t, sqlock_quorum *q, bool asks)
+{
+    struct delay delay;
+
+    acquire_before_the_last(t, q, &delay);
+    let_pass(&delay);
+    assert_becomes_true(sqlock_is_held(sqlock_quorum_lock(q, 2)), PATIENCE_MS);
+    if (asks)
+        assert_true(sqlock_quorum_remaining_ms(q) > 0);
+    trio_break(t, 0);
+    assert_becomes_true(!sqlock_is_held(sqlock_quorum_lock(q, 0)), PATIENCE_MS);
+    return sqlock_quorum_remaining_ms(q) > 0;
+}
+
+static void test_who_is_late_counts(void **state)
+{
+    struct fixture *f = *state;
+    struct trio *t = trio_open(f, PATIENT_MS);
+    sqlock_registry *direct = tap_one(t, 2);
+    sqlock_quorum *q = quorum_obtain(t, t->a, false);
+    int results[SERVERS];
+
+    assert_true(outlasts_a_loss(t, q, true));
+    assert_ok(sqlock_quorum_release(q, results, &f->err));
+    assert_int_equal(results[0], SQLOCK_ELOST);
+    assert_int_equal(results[1], 0);
+    assert_int_equal(results[2], 0);
+    tap_reset();
+    trio_assert_free(t, 2);
+    assert_ok(quorum_acquire(t, q, PATIENCE_MS, NULL));
+    quorum_end(t, q);
+    untap_one(t, 2, direct);
+    trio_close(t);
+}
+
+/* So it does if nobody asks, but a thread has to notice it first, which a busy
+ * machine may delay until after the loss. */
+static void test_who_is_late_counts_by_itself(void **state)
+{
+    struct fixture *f = *state;
+    struct trio *t = trio_open(f, PATIENT_MS);
+    sqlock_registry *direct = tap_one(t, 2);
+    sqlock_quorum *q = quorum_obtain(t, t->a, false);
+    bool is_held = false;
+
+    for (unsigned i = 0; i < 20 && !is_held; i++) {
+        is_held = outlasts_a_loss(t, q, false);
+        assert_code_of(is_held ? 0 : SQLOCK_ELOST, 0,
+                       sqlock_quorum_release(q, NULL, &f->err), &f->err);
+        tap_reset();
+    }
+    assert_true(is_held);
+    assert_ok(sqlock_quorum_drop(q, &f->err));
+    untap_one(t, 2, direct);
+    trio_close(t);
+}
+
+/* Another may have had the lock since, with the server that was late. */
+static void test_who_is_late_after_a_loss_does_not_count(void **state)
+{
+    struct fixture *f = *state;
+    struct trio *t = trio_open(f, PATIENT_MS);
+    sqlock_registry *direct = tap_one(t, 2);
+    sqlock_quorum *q = quorum_obtain(t, t->a, false);
+    struct delay delay;
+    int results[SERVERS];
+
+    acquire_before_the_last(t, q, &delay);
+    trio_break(t, 0);
+    assert_becomes_true(!sqlock_is_held(sqlock_quorum_lock(q, 0)), PATIENCE_MS);
+    let_pass(&delay);
+    assert_becomes_true(sqlock_is_held(sqlock_quorum_lock(q, 2)), PATIENCE_MS);
+    assert_int_equal(sqlock_quorum_remaining_ms(q), 0);
+    assert_fails(SQLOCK_ELOST, sqlock_quorum_release(q, results, &f->err));
+    assert_int_equal(results[1], 0);
+    assert_int_equal(results[2], SQLOCK_EOWNER);
+    tap_reset();
+    assert_ok(sqlock_quorum_drop(q, &f->err));
+    untap_one(t, 2, direct); /* the registry has released it by then */
+    trio_assert_free(t, 2);
+    trio_close(t);
+}
+
+static void test_a_release_leaves_nothing_of_who_is_late(void **state)
+{
+    struct fixture *f = *state;
+    struct trio *t = trio_open(f, PATIENT_MS);
+    sqlock_registry *direct = tap_one(t, 2);
+    sqlock_quorum *q = quorum_obtain(t, t->a, false);
+    struct delay delay;
+    sqlock_lock *late = lock_obtain(t->b[2], f->name);
+    int results[SERVERS];
+
+    acquire_before_the_last(t, q, &delay);
+    assert_ok(sqlock_quorum_release(q, results, &f->err));
+    assert_int_equal(results[2], SQLOCK_EOWNER);
+    let_pass(&delay);
+    assert_becomes_true(lock_try(late, 0, LONG_TTL_MS, &f->err) == 0,
+                        PATIENCE_MS);
+    lock_end(late);
+    tap_reset();
+    assert_ok(quorum_acquire(t, q, PATIENCE_MS, NULL));
+    quorum_end(t, q);
+    untap_one(t, 2, direct);
+    trio_close(t);
+}
+
+/* --- who is not had --- */
+
+/* Cancel the acquisition when its claim comes, and let that pass then. */
+static int cancel_at_a_claim(void *context, const struct tap_event *event)
+{
+    struct after_claim *after = context;
+
+    if (!is_of_a_claim(event) || after->passed++ > 0)
+        return 0;
+    (void)!write(after->cancel_fd, "x", 1);
+    check_sleep(200); /* so that it is cancelled by then */
+    return 0;
+}
+
+static void
+test_what_is_granted_after_a_cancellation_is_given_back(void **state)
+{
+    struct fixture *f = *state;
+    struct trio *t = trio_open(f, PATIENT_MS);
+    sqlock_registry *direct = tap_one(t, 0);
+    sqlock_quorum *q = quorum_obtain(t, t->a, false);
+    sqlock_lock *one = trio_rival(t, 1);
+    sqlock_lock *two = trio_rival(t, 2);
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    struct after_claim after = {.passed = 0};
+    int fds[2];
+
+    assert_int_equal(pipe(fds), 0);
+    after.cancel_fd = fds[1];
+    options.cancel_fd = fds[0];
+    options.ttl_ms = LONG_TTL_MS;
+    tap_hooks(cancel_at_a_claim, NULL, &after);
+    assert_fails(
+        SQLOCK_ECANCELED,
+        sqlock_quorum_acquire(q, PATIENCE_MS, &options, NULL, &f->err));
+    assert_less(0, (int64_t)after.passed);
+    trio_assert_free(t, 0);
+    tap_reset();
+    lock_end(one);
+    lock_end(two);
+    assert_ok(sqlock_quorum_drop(q, &f->err));
+    untap_one(t, 0, direct);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+    trio_close(t);
+}
+
+static void test_who_has_failed_does_not_count(void **state)
+{
+    struct fixture *f = *state;
+    struct trio *t = trio_open(f, PATIENT_MS);
+    sqlock_quorum *q = quorum_obtain(t, t->a, false);
+    sqlock_lock *one = trio_rival(t, 1);
+    int results[SERVERS];
+
+    assert_ok(quorum_acquire(t, q, 0, results));
+    assert_int_equal(results[1], SQLOCK_EBUSY);
+    assert_ok(sqlock_quorum_release(q, results, &f->err));
+    assert_int_equal(results[0], 0);
+    assert_int_equal(results[1], SQLOCK_EOWNER);
+    assert_int_equal(results[2], 0);
+    lock_end(one);
+    assert_ok(sqlock_quorum_drop(q, &f->err));
+    trio_close(t);
+}
+
+static const struct test tests[] = {
+    TEST_OF_TRIO(test_what_may_be_left_is_told),
+    TEST_OF_TRIO(test_who_is_late_counts),
+    TEST_OF_TRIO(test_who_is_late_counts_by_itself),
+    TEST_OF_TRIO(test_who_is_late_after_a_loss_does_not_count),
+    TEST_OF_TRIO(test_a_release_leaves_nothing_of_who_is_late),
+    TEST_OF_TRIO(test_what_is_granted_after_a_cancellation_is_given_back),
+    TEST_OF_TRIO(test_who_has_failed_does_not_count),
+};
+const struct topic topic_quorum_late = TOPIC(tests);
