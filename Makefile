@@ -184,12 +184,16 @@ $(TEST_OBJ): $B/obj/%.o: %.c $B/.flags
 $(SQL_OBJ) $(HELPS): $B/obj/%.o: $B/%.c $B/.flags
 	$(call COMPILE,-Isrc -Wno-overlength-strings)
 # sql/DB/statements.sql and stock-statements.sql become a list of statements,
-# another sql/DB/NAME.sql a text, `const char lk_sql_DB_NAME[]`.
+# another sql/DB/NAME.sql a text, `const char lk_sql_DB_NAME[]`; the view is behind
+# the table.
 $B/gen/sql/%statements.c: sql/%statements.sql .make/statements.pl
 	$(call say,SQL,$@)mkdir -p $(@D) && perl .make/statements.pl $< >$@
+$B/gen/sql/%/schema.c: sql/%/schema.sql sql/%/now.sql .make/embed.sh
+	$(call say,SQL,$@)mkdir -p $(@D) && sh .make/embed.sh lk_sql_$*_schema \
+	sql/$*/schema.sql sql/$*/now.sql >$@
 $B/gen/sql/%.c: sql/%.sql .make/embed.sh
-	$(call say,SQL,$@)mkdir -p $(@D) && sh .make/embed.sh $< \
-	lk_sql_$(subst -,_,$(subst /,_,$*)) >$@
+	$(call say,SQL,$@)mkdir -p $(@D) && sh .make/embed.sh \
+	lk_sql_$(subst -,_,$(subst /,_,$*)) $< >$@
 # The command's help texts are parts of its manual pages.
 $B/gen/cli/helps.c: src/man/help.awk src/man/sqlock.1 src/man/sqlock-run.1
 	$(call say,HELP,$@)mkdir -p $(@D) && awk -f $^ >$@

@@ -1,5 +1,9 @@
 #!/bin/sh
-# embed.sh FILE NAME: print C that has the text of FILE as `const char NAME[]`.
-printf '/* from %s */\nextern const char %s[];\nconst char %s[] =\n' "$1" "$2" "$2"
-sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/    "/' -e 's/$/\\n"/' "$1"
+# embed.sh NAME FILE...: print C that has the texts of the files, one behind the
+# other, as `const char NAME[]`.
+name=$1
+shift
+printf '/* from %s */\nextern const char %s[];\nconst char %s[] =\n' "$*" "$name" \
+    "$name"
+sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/    "/' -e 's/$/\\n"/' "$@"
 echo '    "";'

@@ -15,8 +15,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "db/columns.h"
 #include "db/db.h"
-#include "db/table.h"
 #include "db/transaction.h"
 #include "admin/diagnose.h"
 #include "lease/layout.h"
@@ -316,6 +316,38 @@ static void look_at_grace(struct subject *subject)
                  "lease that it may have forgotten is over");
 }
 
+/* Say whether there is the view for those who look by SQL.  Nothing else needs
+ * it. */
+static void look_at_view(struct subject *subject)
+{
+    sqlock_result columns = {0};
+    sqlock_error err = {0};
+    struct lk_table view;
+    int rc;
+
+    if (subject->layout != SQLOCK_LAYOUT_SQLOCK)
+        return;
+    rc = lk_table_named(&view, subject->options.table_prefix, "LOCK_NOW",
+                        subject->db.driver->dialect, &err);
+    if (rc == 0)
+        rc = lk_columns_read(&columns, &subject->db, &view,
+                             subject->deadline_ns, &err);
+    if (rc < 0)
+        lk_check(&subject->checks, "view", SQLOCK_WARNING, NULL, "%s",
+                 err.message);
+    else if (columns.rows == 0)
+        lk_check(&subject->checks, "view", SQLOCK_WARNING,
+                 "if somebody is to look by SQL, run now.sql beside the "
+                 "schema, which makes it, and the grants-*.sql of the roles",
+                 "there is no view %s, or this login may not see it",
+                 view.plain);
+    else
+        lk_check(&subject->checks, "view", SQLOCK_FINE, NULL,
+                 "the view %s shows by SQL who has and awaits locks",
+                 view.plain);
+    sqlock_result_clear(&columns);
+}
+
 /* --- rights, by using a lock --- */
 
 /* Take, renew and release a lock, then remove its row.  `*what` names the last
@@ -408,6 +440,7 @@ static int examine(struct subject *subject, sqlock_error *err)
         return rc;
     if (look_at_layout(subject)) {
         look_at_grace(subject);
+        look_at_view(subject);
         look_at_rights(subject);
         lk_diagnose_tables(&subject->checks, &subject->db, &subject->options,
                            subject->deadline_ns);

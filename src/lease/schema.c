@@ -129,17 +129,18 @@ static int check_layout(sqlock_layout layout, sqlock_error *err)
     return 0;
 }
 
-/* Check that the name of the table beside that of locks is not too long. */
+/* Check that the longest name beside that of the lock table is not too long. */
 static int check_beside(const sqlock_dialect *dialect, const char *prefix,
                         sqlock_layout layout, sqlock_error *err)
 {
+    bool has_grace = lk_sql_find(dialect->statements, SQLOCK_SQL_GRACE,
+                                 LK_SQLOCK_QUEUE) != NULL;
     struct lk_table beside;
 
-    if (layout != SQLOCK_LAYOUT_SQLOCK ||
-        lk_sql_find(dialect->statements, SQLOCK_SQL_GRACE, LK_SQLOCK_QUEUE) ==
-            NULL)
+    if (layout != SQLOCK_LAYOUT_SQLOCK)
         return 0;
-    return lk_table_named(&beside, prefix, "LOCK_SERVER", dialect, err);
+    return lk_table_named(&beside, prefix,
+                          has_grace ? "LOCK_SERVER" : "LOCK_NOW", dialect, err);
 }
 
 int sqlock_schema_text(char **text, const char *url,
@@ -155,7 +156,8 @@ int sqlock_schema_text(char **text, const char *url,
 }
 
 /* Create the missing table, and detect its layout.  After EBUSY another session
- * may have created the table, and after EUNCERTAIN this session may have. */
+ * may have created the table, and after EUNCERTAIN this session may have; after
+ * EACCESS this one has, without the view. */
 static int create_missing(struct lk_site *site, sqlock_layout layout,
                           sqlock_layout *found, sqlock_error *err)
 {
@@ -167,7 +169,8 @@ static int create_missing(struct lk_site *site, sqlock_layout layout,
     if (created == 0)
         return lk_layout_require(&site->db, &site->table,
                                  lk_db_schema_deadline(&site->db), found, err);
-    if (created == SQLOCK_EBUSY || created == SQLOCK_EUNCERTAIN) {
+    if (created == SQLOCK_EBUSY || created == SQLOCK_EUNCERTAIN ||
+        created == SQLOCK_EACCESS) {
         rc = lk_layout_detect(&site->db, &site->table,
                               lk_db_schema_deadline(&site->db), found, err);
         if (rc != SQLOCK_ENOTFOUND)

@@ -226,7 +226,8 @@ tops() {
     helper "$top"
     until_true test -s "$dir/gone"
     stop "$top"
-    client <<<"DROP TABLE ${prefix}gone_LOCK"
+    client <<<"DROP VIEW ${prefix}gone_LOCK_NOW;
+        DROP TABLE ${prefix}gone_LOCK;"
     kill -CONT "$top"
     wait "$top"
     is "-n tells in its status that the last look failed" "$?" 69

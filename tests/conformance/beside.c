@@ -37,7 +37,7 @@ static void drop_tables(struct fixture *f, const char *prefix)
 {
     size_t i;
 
-    (void)sql_run(&f->sql, "DROP TABLE %sLOCK", prefix);
+    sql_drop_locks(&f->sql, prefix);
     for (i = 0; i < BESIDE; i++)
         (void)sql_run(&f->sql, "DROP TABLE IF EXISTS %s%s", prefix, beside[i]);
 }

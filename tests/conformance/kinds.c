@@ -228,6 +228,7 @@ static void test_each_kind_of_table_holds_locks_or_is_refused(void **state)
         place_init(&place, f);
         if (kinds[i].before[0] != NULL)
             run_as_admin(&place, kinds[i].before);
+        (void)sql_run(&f->sql, "DROP VIEW IF EXISTS %sLOCK_NOW", place.prefix);
         run_all(&place, &f->sql, kinds[i].make);
         if (kinds[i].words != NULL)
             expect_refused(&place, kinds[i].words);
@@ -236,7 +237,7 @@ static void test_each_kind_of_table_holds_locks_or_is_refused(void **state)
         run_all(&place, &f->sql, kinds[i].drop);
         if (kinds[i].after[0] != NULL)
             run_as_admin(&place, kinds[i].after);
-        (void)sql_run(&f->sql, "DROP TABLE %sLOCK", place.prefix);
+        sql_drop_locks(&f->sql, place.prefix);
     }
     check_row(NULL);
 }
@@ -273,7 +274,7 @@ static void test_tables_beside_the_locks_are_refused_alike(void **state)
     registry_end(registry);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         (void)sql_run(&f->sql, "DROP TABLE %s%s", place.prefix, names[i]);
-    (void)sql_run(&f->sql, "DROP TABLE %sLOCK", place.prefix);
+    sql_drop_locks(&f->sql, place.prefix);
 }
 
 /* Its name is quoted in the prefix, whatever the database's quotes are. */

@@ -30,7 +30,7 @@ static void place_init(struct place *place, struct fixture *f)
 
 static void place_drop(struct place *place)
 {
-    (void)sql_run(&place->f->sql, "DROP TABLE %s", place->table);
+    sql_drop_locks(&place->f->sql, place->prefix);
 }
 
 /* Create the table in the fixture's layout. */

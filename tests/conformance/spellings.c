@@ -13,6 +13,7 @@
 void loosen(struct fixture *f, const char *table, const char *column,
             const char *type)
 {
+    (void)sql_run(&f->sql, "DROP VIEW IF EXISTS %s_NOW", table);
     if (f->database->bit == ON_MYSQL)
         (void)sql_run(&f->sql,
                       "ALTER TABLE %s MODIFY %s %s CHARACTER SET utf8mb4 "
@@ -68,7 +69,7 @@ static void spelt_open(struct spelt *spelt, struct fixture *f,
     spelt->options.key_rule = SQLOCK_KEY_RAW;
     spelt->options.renew_period_ms = 20;
     (void)snprintf(spelt->table, sizeof spelt->table, "%sLOCK", prefix);
-    (void)sql_try(&f->sql, NULL, "DROP TABLE %s", spelt->table);
+    sql_drop_locks(&f->sql, prefix);
     assert_ok(sqlock_schema_create(f->url, &spelt->options,
                                    SQLOCK_LAYOUT_SQLOCK, &f->err));
     loosen_key(f, spelt->table);
@@ -88,7 +89,7 @@ static void spelt_close(struct spelt *spelt, struct fixture *f)
     for (size_t i = 0; i < COUNT; i++)
         lock_drop(spelt->locks[i]);
     registry_end(spelt->registry);
-    (void)sql_run(&f->sql, "DROP TABLE %s", spelt->table);
+    sql_drop_locks(&f->sql, spelt->options.table_prefix);
 }
 
 static void assert_all(const struct spelt *spelt, int rc)

@@ -307,7 +307,7 @@ static void test_keys_of_one_row_have_one_owner(void **state)
     options.key_rule = SQLOCK_KEY_RAW;
     options.ownership = SQLOCK_OWNED_BY_REGISTRY;
     options.pool_size = 2;
-    (void)sql_try(&f->sql, NULL, "DROP TABLE %s", table);
+    sql_drop_locks(&f->sql, options.table_prefix);
     assert_ok(
         sqlock_schema_create(f->url, &options, SQLOCK_LAYOUT_SQLOCK, &f->err));
     loosen_key(f, table);
@@ -321,7 +321,7 @@ static void test_keys_of_one_row_have_one_owner(void **state)
     for (unsigned round = 0; round < ROUNDS; round++)
         claim_at_once(&alike);
     registry_end(alike.registry);
-    (void)sql_run(&f->sql, "DROP TABLE %s", table);
+    sql_drop_locks(&f->sql, options.table_prefix);
 }
 
 /* --- threads that are cancelled --- */

@@ -103,7 +103,7 @@ void trio_remove(struct trio *t)
         proxy_close(t->proxies[i]);
         assert_int_equal(
             sql_open(&sql, t->databases[i], database_url(t->databases[i])), 0);
-        (void)sql_run(&sql, "DROP TABLE %sLOCK", t->prefix);
+        sql_drop_locks(&sql, t->prefix);
         sql_close(&sql);
     }
 }

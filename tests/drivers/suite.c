@@ -337,17 +337,21 @@ void next_key(char key[SQLOCK_KEY_SIZE])
 
 /* ------------------------------------------------------------- fixtures -- */
 
-static void drop_tables(struct session *session)
-{
-    for (size_t i = 0; i < SQLOCK_LAYOUTS; i++)
-        (void)session_try(session, "DROP TABLE %s", subject.tables[i].quoted);
-    (void)session_try(session, "DROP TABLE %s", subject.values.quoted);
-}
-
 /* Write the prefix of the tables of a layout. */
 static void prefix_of(size_t layout, char out[32])
 {
     (void)snprintf(out, 32, "DS%ldL%zu_", (long)getpid(), layout);
+}
+
+static void drop_tables(struct session *session)
+{
+    char prefix[32];
+
+    prefix_of(SQLOCK_LAYOUT_SQLOCK, prefix);
+    (void)session_try(session, "DROP VIEW %sLOCK_NOW", prefix);
+    for (size_t i = 0; i < SQLOCK_LAYOUTS; i++)
+        (void)session_try(session, "DROP TABLE %s", subject.tables[i].quoted);
+    (void)session_try(session, "DROP TABLE %s", subject.values.quoted);
 }
 
 static int create_table(struct session *session, size_t layout)

@@ -93,6 +93,7 @@ application_sells() {
     can application stock ls
     can application ls
     cannot application reap
+    may_not application "SELECT NAME FROM ${prefix}LOCK_NOW"
     may_not application "DELETE FROM ${prefix}DONE"
     may_not application "DELETE FROM ${prefix}STOCK_ENTRY"
     may_not application "DROP TABLE ${prefix}LOCK"
@@ -117,6 +118,7 @@ observer_observes() {
     can observer ls
     can observer show job
     can observer stock show hat
+    may observer "SELECT NAME, STATE FROM ${prefix}LOCK_NOW"
     may observer "SELECT LOCK_NAME FROM ${prefix}DONE"
     cannot observer run job -- true
     cannot observer reap --older-than 0
@@ -135,6 +137,7 @@ operator_operates() {
     cannot observer break held --token "$(token_of held)" --reason test
     cannot observer permits held 3
     can operator permits held 3
+    may operator "SELECT NAME, STATE FROM ${prefix}LOCK_NOW"
     can operator break held --token "$(token_of held)" --reason test
     kill -TERM "$holder"
     wait "$holder"

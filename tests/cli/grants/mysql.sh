@@ -53,6 +53,7 @@ drop_all() {
         for role in "${roles[@]}"; do
             admin "DROP USER $(login_of "$role")@'%'"
         done
+        admin "DROP VIEW GR${$}_LOCK_NOW"
         for table in DOOR LOCK DONE STOCK STOCK_ENTRY STOCK_RESERVATION; do
             admin "DROP TABLE GR${$}_$table"
         done

@@ -43,7 +43,8 @@ drop_all() {
             admin "DROP OWNED BY $(login_of "$role")"
             admin "DROP ROLE $(login_of "$role")"
         done
-        for table in LOCK DONE STOCK STOCK_ENTRY STOCK_RESERVATION; do
+        ask owner "DROP VIEW GR${$}_LOCK_NOW"
+        for table in LOCK LOCK_SERVER DONE STOCK STOCK_ENTRY STOCK_RESERVATION; do
             ask owner "DROP TABLE GR${$}_$table"
         done
     } >/dev/null 2>&1

@@ -201,6 +201,7 @@ from_earlier() { # LAYOUT COLUMN...
     prefix=UP${$}_${layout}_
     sq init >/dev/null 2>&1
     hold
+    query "DROP VIEW ${prefix}LOCK_NOW" >/dev/null
     for column in "${@:2}"; do
         query "ALTER TABLE ${prefix}LOCK DROP COLUMN $column" >/dev/null
     done
@@ -219,6 +220,34 @@ from_earlier() { # LAYOUT COLUMN...
     query "DROP TABLE ${prefix}LOCK" >/dev/null
 }
 
+# A table of before has no view: doctor says so, and a script makes it, while a
+# lock is held.
+without_view() {
+    layout=now about="$database: without the view: "
+    prefix=UP${$}_now_
+    is "is made" "$(status_of sq init)" 0
+    hold
+    is "which init does" "$(query "SELECT HOLDER LIKE '% sqlock %held%'
+        FROM ${prefix}LOCK_NOW WHERE NAME = 'held'" | grep -cE '^(1|t)$')" 1
+    query "DROP VIEW ${prefix}LOCK_NOW" >/dev/null
+    is "has locks" "$(status_of sq run -n job -- true)" 0
+    is "init finds nothing amiss" "$(status_of sq init)" 0
+    is "doctor warns" "$(sq doctor 2>/dev/null | grep -c '^warning  view ')" 1
+    is "and names the script" "$(sq doctor 2>/dev/null | grep -c 'now.sql')" 1
+    is "gets one" "$(status_of upgrade_with '')" 0
+    is "and may get it again" "$(status_of upgrade_with '')" 0
+    is "which doctor finds" \
+        "$(sq doctor 2>/dev/null | grep -c '^ok       view ')" 1
+    is "and which has the lock" \
+        "$(query "SELECT COUNT(*) FROM ${prefix}LOCK_NOW")" 1
+    touch "$dir/now.off"
+    wait "$holder"
+    is "does not disturb the holder" $? 0
+    is "has no lock then" "$(query "SELECT COUNT(*) FROM ${prefix}LOCK_NOW")" 0
+    query "DROP VIEW ${prefix}LOCK_NOW" >/dev/null
+    query "DROP TABLE ${prefix}LOCK" >/dev/null
+}
+
 # The TTL in seconds, long enough for a renewal on a busy machine.
 ttl=4
 upgrades() {
@@ -226,5 +255,6 @@ upgrades() {
     from_spring6
     from_earlier queue QUEUE SHARERS LEADER
     from_earlier leader LEADER
+    without_view
     exit $status
 }

@@ -37,6 +37,7 @@ without_server() {
     is "which keeps why" "$(query "SELECT COUNT(*) FROM ${prefix}LOCK_SERVER
         WHERE NOTE LIKE '%: moved'")" 1
     is "once" "$(status_of sq break --grace --reason moved)" 1
+    query "DROP VIEW ${prefix}LOCK_NOW" >/dev/null
     query "DROP TABLE ${prefix}LOCK, ${prefix}LOCK_SERVER" >/dev/null
 }
 

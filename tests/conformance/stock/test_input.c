@@ -307,7 +307,7 @@ static void test_without_our_tables_there_are_no_orders(void **state)
     (void)sql_run(&f->sql, "DROP TABLE %sSTOCK_RESERVATION", prefix);
     registry_end(registry);
     (void)sql_run(&f->sql, "DROP TABLE %s", table);
-    (void)sql_run(&f->sql, "DROP TABLE %sLOCK", prefix);
+    sql_drop_locks(&f->sql, prefix);
 }
 
 /* A CHECK of the table refuses the second item of an order: the first item must

@@ -113,7 +113,7 @@ void yard_close(struct fixture *fixture)
 {
     assert_lock_ok(sql_open(&fixture->sql, fixture->database, fixture->url),
                    &fixture->sql.err);
-    (void)sql_run(&fixture->sql, "DROP TABLE %s", fixture->table);
+    sql_drop_locks(&fixture->sql, fixture->prefix);
     sql_close(&fixture->sql);
 }
 

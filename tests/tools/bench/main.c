@@ -91,11 +91,12 @@ static int open_site(struct site *site, enum bench_database database,
     return rc;
 }
 
-static void drop(struct site *site, const char *prefix, const char *name)
+static void drop(struct site *site, const char *kind, const char *prefix,
+                 const char *name)
 {
     struct bench_failure failure = {""};
 
-    if (floor_run(&site->connection, &failure, "DROP TABLE IF EXISTS %s%s",
+    if (floor_run(&site->connection, &failure, "DROP %s IF EXISTS %s%s", kind,
                   prefix, name) != 0)
         (void)fprintf(stderr, "bench: %s\n", failure.text);
 }
@@ -114,10 +115,12 @@ static void close_site(struct site *site)
 
     if (site->connection.client == NULL)
         return;
+    drop(site, "VIEW", site->lock_prefix, "LOCK_NOW");
+    drop(site, "VIEW", site->floor_prefix, "LOCK_NOW");
     for (i = 0; i < sizeof ours / sizeof ours[0]; i++)
-        drop(site, site->lock_prefix, ours[i]);
+        drop(site, "TABLE", site->lock_prefix, ours[i]);
     for (i = 0; i < sizeof floors / sizeof floors[0]; i++)
-        drop(site, site->floor_prefix, floors[i]);
+        drop(site, "TABLE", site->floor_prefix, floors[i]);
     floor_close(&site->connection);
 }
 

@@ -220,6 +220,13 @@ int64_t sql_run(struct sql *sql, const char *format, ...)
     return affected;
 }
 
+void sql_drop_locks(struct sql *sql, const char *prefix)
+{
+    (void)sql_run(sql, "DROP VIEW IF EXISTS %sLOCK_NOW", prefix);
+    (void)sql_run(sql, "DROP TABLE IF EXISTS %sLOCK", prefix);
+    (void)sql_run(sql, "DROP TABLE IF EXISTS %sLOCK_SERVER", prefix);
+}
+
 int64_t sql_integer(struct sql *sql, const char *format, ...)
 {
     sqlock_result result = {0};

@@ -86,6 +86,10 @@ int sql_try(struct sql *sql, int64_t *affected, const char *format, ...)
 int64_t sql_run(struct sql *sql, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Drop the tables and the view that `sqlock init` makes, as far as they are
+ * there. */
+void sql_drop_locks(struct sql *sql, const char *prefix);
+
 /* Return the number in the first cell of the first row; fail the test if the
  * statement fails or there is no number. */
 int64_t sql_integer(struct sql *sql, const char *format, ...)

@@ -162,7 +162,7 @@ void fixture_close(struct fixture *fixture)
     (void)sqlock_registry_close(fixture->a, NULL);
     (void)sqlock_registry_close(fixture->b, NULL);
     if (fixture->sql.connection != NULL)
-        (void)sql_try(&fixture->sql, NULL, "DROP TABLE %s", fixture->table);
+        sql_drop_locks(&fixture->sql, fixture->prefix);
     sql_close(&fixture->sql);
 }
 

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # upgrade.sh DATABASE LAYOUT PREFIX TTL_MS [on]: change a lock table of that
 # layout to sqlock's, in the database of SQLOCK_URL, with the script of sql/ and
-# the command that the script asks for.  Without TTL_MS (empty), the script is
+# the command that the script asks for; "now": make its view.  Without TTL_MS (empty), the script is
 # not told it; "on": the client goes on after an error.
 set -u
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 
 script() {
-    sed "s/INT_LOCK/$3LOCK/g" "$root/sql/$1/upgrade-$2.sql"
+    local name=upgrade-$2
+    [ "$2" != now ] || name=now
+    sed "s/INT_LOCK/$3LOCK/g" "$root/sql/$1/$name.sql"
 }
 
 case $1 in
