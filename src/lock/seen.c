@@ -13,7 +13,8 @@
 #define GONE_PLACE_MS 250
 #define PLACES_MAX 50
 
-/* How long a look at the row may take, which delays the claim behind it. */
+/* How long a look at the row may take, which delays the claim behind it; also
+ * where it connects. */
 #define LOOK_MS 250
 
 static int64_t places(const struct lk_slot *slot)
@@ -81,9 +82,18 @@ void lk_seen_look(struct lk_slot *slot)
     int64_t now = sqlock_monotonic_ns();
     int64_t until_ns =
         lk_sooner(lk_after_ms(now, LOOK_MS), lk_store_deadline(slot->store));
-    struct lk_row row;
+    struct lk_pool *pool = &slot->store->db.pool;
+    const struct lk_wish wish = {.wait_until_ns = until_ns,
+                                 .latest_ns = until_ns};
+    const struct lk_lease lease = {.key = slot->key};
+    struct lk_batch batch;
+    struct lk_item item;
 
-    if (slot->gone_ns == 0 && slot->seen_ns > now &&
-        lk_row_read(slot->store, slot->key, until_ns, &row, NULL) == 0)
-        lk_seen_note(slot, &row);
+    lk_batch_of_one(&batch, &item, &lease, until_ns);
+    if (slot->gone_ns != 0 || slot->seen_ns <= now ||
+        lk_pool_take_as(pool, &wish, &batch.session, NULL) < 0)
+        return;
+    if (lk_rows_read(slot->store, &batch, NULL) == 0)
+        lk_seen_note(slot, &item.row);
+    lk_pool_return(pool, batch.session);
 }

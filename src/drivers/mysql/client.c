@@ -260,12 +260,21 @@ bool lk_mysql_client_connect(MYSQL *mysql, const struct lk_mysql_target *target,
 
 #endif
 
+/* How long to ask a server what kind of server it is. */
+#define PEER_MS 700
+
 enum lk_peer lk_mysql_client_peer(const struct lk_mysql_target *target,
                                   int64_t deadline_ns)
 {
     unsigned int port = target->port != 0 ? target->port : MYSQL_PORT;
+    int64_t until_ns = lk_after_ms(sqlock_monotonic_ns(), PEER_MS);
 
-    return target->host != NULL ? lk_peer_at(target->host, port, deadline_ns)
+#ifdef MARIADB_PACKAGE_VERSION_ID
+    until_ns = lk_sooner(until_ns, deadline_ns);
+#else
+    (void)deadline_ns;
+#endif
+    return target->host != NULL ? lk_peer_at(target->host, port, until_ns)
                                 : LK_PEER_UNKNOWN;
 }
 

@@ -43,7 +43,9 @@ bool lk_mysql_client_connect(MYSQL *mysql, const struct lk_mysql_target *target,
                              int64_t deadline_ns, bool (*reach)(void *context),
                              void *context);
 
-/** Ask what kind of server listens at the target's host, if it has one. */
+/** Ask what kind of server listens at the target's host, if it has one; until
+ *  the deadline by which to connect.  libmysqlclient has used that up: with it,
+ *  the question may take 700 ms more. */
 enum lk_peer lk_mysql_client_peer(const struct lk_mysql_target *target,
                                   int64_t deadline_ns);
 

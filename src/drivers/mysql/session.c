@@ -240,9 +240,6 @@ static bool can_be_reached(void *context)
            lk_mysql_set_alarm(connection, NULL) == 0;
 }
 
-/* How long to ask a server that has failed us what kind of server it is. */
-#define PEER_MS 700
-
 /* Judge a failure to log in.  A host that nobody knows, another kind of server,
  * and a server that goes on refusing our TLS stay so until somebody changes the
  * URL: EINVAL, or EACCESS for TLS, unless the time was over in the middle of
@@ -253,7 +250,6 @@ static int fail_to_log_in(struct lk_mysql_connection *connection,
 {
     bool is_late = sqlock_monotonic_ns() >= deadline_ns;
     unsigned int number = mysql_errno(connection->mysql);
-    int64_t until_ns = lk_after_ms(sqlock_monotonic_ns(), PEER_MS);
     unsigned int port = target->port != 0 ? target->port : MYSQL_PORT;
     sqlock_error own;
     int rc;
@@ -270,12 +266,12 @@ static int fail_to_log_in(struct lk_mysql_connection *connection,
                         target->host, port);
     /* It speaks when it is asked again: it was not about to end. */
     if (number == CR_SSL_CONNECTION_ERROR && !is_late &&
-        lk_mysql_client_peer(target, until_ns) == LK_PEER_MYSQL) {
+        lk_mysql_client_peer(target, deadline_ns) == LK_PEER_MYSQL) {
         err->code = SQLOCK_EACCESS;
         return err->code;
     }
     if (number == CR_SERVER_LOST &&
-        lk_mysql_client_peer(target, until_ns) == LK_PEER_POSTGRES)
+        lk_mysql_client_peer(target, deadline_ns) == LK_PEER_POSTGRES)
         return lk_error(err, SQLOCK_EINVAL,
                         "the server at %s, port %u, is PostgreSQL: use a "
                         "postgresql:// URL",
