@@ -21,6 +21,7 @@ struct play {
     const struct line *line;
     char keys[KEYS_MAX][SQLOCK_KEY_SIZE]; /* K1, K2, ... */
     int64_t numbers[26];                  /* remembered, by a capital letter */
+    struct session c;                     /* beside the test's a and b */
     struct session *session;              /* of the last statement */
     char json[4096];
 };
@@ -172,7 +173,7 @@ static void set_argument(struct play *play, struct lk_arguments *arguments,
 
 /* Send the statement of the line, on b's session unless its client is a.
  * Return the driver's code. */
-static int send(struct play *play)
+static int send_statement(struct play *play)
 {
     const struct line *line = play->line;
     struct test *test = play->test;
@@ -327,6 +328,16 @@ static bool has_number(struct play *play, const char *word)
                                  : number == other;
 }
 
+/* Return whether the first cell is that number or text. */
+static bool has_cell(const struct session *session, const char *text)
+{
+    const sqlock_value *found = cell(session, 0, 0);
+    char number[24];
+
+    (void)snprintf(number, sizeof number, "%lld", (long long)found->integer);
+    return strcmp(found->type == SQLOCK_TEXT ? found->text : number, text) == 0;
+}
+
 static int code_of(const char *word)
 {
 #define SQLOCK_X(name, value, text)                                            \
@@ -349,8 +360,11 @@ static const char *find_untrue(struct play *play, int rc)
             code_of(line->told[i]) < 0 ? code_of(line->told[i]) : expected;
     if (rc != expected)
         return rc < 0 ? play->session->err.message : "it succeeds";
+    if (rc < 0 && !check_one_line(play->session->err.message))
+        return "its message is not one line";
     for (size_t i = 0; i < line->told_count; i++) {
         const char *word = line->told[i];
+        char room[128];
         bool is_true;
 
         if (strcmp(word, "soon") == 0 || code_of(word) < 0)
@@ -365,8 +379,18 @@ static const char *find_untrue(struct play *play, int rc)
             is_true = result->rows == 0 && result->affected == 0;
         else if (word[strspn(word, "0123456789")] == '\0')
             is_true = result->affected == strtoll(word, NULL, 10);
+        else if (strncmp(word, "says=", 5) == 0)
+            is_true = strstr(play->session->err.message, word + 5) != NULL;
+        else if (strcmp(word, "numbered") == 0)
+            is_true = play->session->err.native != 0 ||
+                      play->session->err.sqlstate[0] != '\0';
+        else if (strcmp(word, "alive") == 0 || strcmp(word, "not_alive") == 0)
+            is_true = subject.driver->is_alive(play->session->connection) ==
+                      (word[0] == 'a');
         else if (result->rows == 0)
             is_true = false;
+        else if (strncmp(word, "cell=", 5) == 0)
+            is_true = has_cell(play->session, with_blanks(room, word + 5));
         else if (strncmp(word, "token", 5) == 0 ||
                  strncmp(word, "left", 4) == 0 ||
                  strncmp(word, "since", 5) == 0 ||
@@ -382,48 +406,108 @@ static const char *find_untrue(struct play *play, int rc)
 
 /* -------------------------------------------------------------- the play -- */
 
-/* "sql STATEMENT", on b's session, with @table and @key. */
-static void run_sql(struct play *play)
+/* Open a session while a MySQL server has a setting, which is then the default
+ * again. */
+static int open_under(struct session *session, const char *setting)
 {
-    const struct test *test = play->test;
-    const struct lk_name names[] = {
-        {"table", subject.tables[test->layout].quoted},
-        {"key", test->key},
-        {NULL, NULL}};
-    struct lk_writer writer;
-    FILE *out = lk_writer_open(&writer);
-    char *text;
+    struct session admin;
+    int rc = session_open_at(&admin, database_admin_url(subject.database),
+                             LOCK_TIMEOUT_MS);
 
-    assert_non_null(out);
-    lk_names_write(out, play->line->text + strlen("sql "), names);
-    text = lk_writer_close(&writer);
-    assert_non_null(text);
-    if (session_try(&play->test->b, "%s", text) < 0)
-        fail_at(play, play->test->b.err.message);
-    free(text);
+    session_ok(&admin, rc);
+    session_run(&admin, "SET GLOBAL %s", setting);
+    rc = session_open_at(session, subject.url, LOCK_TIMEOUT_MS);
+    session_run(&admin, "SET GLOBAL %.*s = DEFAULT",
+                (int)strcspn(setting, " ="), setting);
+    session_close(&admin);
+    return rc;
 }
 
-/* Perform a line that is no statement of the dialect; return false if it is
- * one. */
+/* Send a text with the names of this test in it; return the driver's code. */
+static int send_sql(struct play *play, const char *text, uint32_t id)
+{
+    const struct lk_name names[] = {
+        {"table", subject.tables[play->test->layout].quoted},
+        {"values", subject.values.quoted},
+        {"key", play->test->key},
+        {"K1", play->keys[0]},
+        {"K2", play->keys[1]},
+        {NULL, NULL}};
+    sqlock_statement statement = {.id = id};
+    struct lk_writer writer;
+    FILE *out = lk_writer_open(&writer);
+    char *named;
+    int rc;
+
+    assert_non_null(out);
+    lk_names_write(out, text, names);
+    named = lk_writer_close(&writer);
+    assert_non_null(named);
+    statement.text = named;
+    rc = session_send(play->session, &statement, NULL, 0,
+                      check_deadline_ns(DEADLINE_MS));
+    free(named);
+    return rc;
+}
+
+/* Perform the line of a session; return the driver's code. */
+static int run_session(struct play *play)
+{
+    struct session *session = play->session;
+    const char *sql = play->line->sql;
+
+    if (strcmp(sql, "closes") == 0) {
+        session_close(session);
+        return 0;
+    }
+    if (strncmp(sql, "opens under ", 12) == 0)
+        return open_under(session, sql + 12);
+    if (strncmp(sql, "opens", 5) == 0)
+        return session_open_at(session, subject.url,
+                               sql[5] == '\0'
+                                   ? LOCK_TIMEOUT_MS
+                                   : (uint32_t)strtoul(sql + 5, NULL, 10));
+    if (session->connection == NULL)
+        session_open(session);
+    if (strcmp(sql, "begin") == 0)
+        return session_begin(session);
+    if (strcmp(sql, "commit") == 0)
+        return session_commit(session);
+    if (strcmp(sql, "rollback") == 0)
+        return session_rollback(session);
+    if (strncmp(sql, "prepared ", 9) == 0)
+        return send_sql(play, sql + 9, SQLOCK_STATEMENT_IDS);
+    return send_sql(play, sql, 0);
+}
+
+/* Perform a line that sends nothing to be compared; return false if it is
+ * another one. */
 static bool perform(struct play *play)
 {
     const struct line *line = play->line;
-    struct session *b = &play->test->b;
 
-    if (strcmp(line->words[0], "sql") == 0)
-        run_sql(play);
-    else if (strcmp(line->words[0], "begin") == 0)
-        session_ok(b, session_begin(b));
-    else if (strcmp(line->words[0], "rollback") == 0)
-        session_ok(b, session_rollback(b));
-    else if (strcmp(line->words[0], "lapses") == 0)
-        await_expiry(b, play->test);
+    if (strcmp(line->words[0], "lapses") == 0)
+        await_expiry(&play->test->b, play->test);
     else if (strcmp(line->words[0], "key") == 0)
         (void)snprintf(play->test->key, SQLOCK_KEY_SIZE, "%s",
                        key_of(play, line->words[1]));
     else
         return false;
     return true;
+}
+
+/* Send what the line says; return the driver's code. */
+static int send(struct play *play)
+{
+    char letter = play->line->text[0];
+    struct test *test = play->test;
+
+    if (play->line->sql == NULL)
+        return send_statement(play);
+    play->session = letter == 'a'   ? &test->a
+                    : letter == 'b' ? &test->b
+                                    : &play->c;
+    return run_session(play);
 }
 
 void test_play(void **state)
@@ -447,4 +531,5 @@ void test_play(void **state)
         if (untrue != NULL)
             fail_at(&play, untrue);
     }
+    session_close(&play.c);
 }

@@ -1,6 +1,7 @@
 /*
- * play.h - the statements of the dialects in tables, the files *.statements:
- * each story is a test on each database and layout that it is for
+ * play.h - what drivers do, and the statements of the dialects, in tables, the
+ * files *.statements: each story is a test on each database and layout that it
+ * is for
  *
  *     = TITLE                        a story begins
  *     on postgres mysql sqlite servers      its databases; without it all
@@ -8,15 +9,27 @@
  *     STATEMENT [CLIENT] [ARGUMENT=VALUE]... [-> WORD...]
  *     key K2                         the next lines are about that key, not K1
  *     lapses                         wait until the lease is over
- *     sql STATEMENT                  any other one, with {table} and {key}
- *     begin, rollback
+ *     SESSION: SQL [-> WORD...]      any other one, with {key}, {K1}, {K2},
+ *                                    {table}, {values}, a table (K, I, T); \n
+ *                                    is a new line
+ *     SESSION: prepared SQL          one that may be prepared when sent again
+ *     SESSION: begin, commit, rollback
+ *     SESSION: closes, opens [MS]    statements wait MS for a row
+ *     SESSION: opens under SETTING = VALUE    of MySQL's server, meanwhile
+ *
+ * A line that begins with a blank continues the one before.  The SESSIONs are
+ * a, b and c, which is opened by its first line.
  *
  * A STATEMENT is that of db/dialect.h, in small letters, of a CLIENT a, b, ...;
- * those of a go by a session of their own.  ARGUMENTs are ttl= (in seconds),
- * waits= weight= permits= region= name= holder= shown=, with '_' for blanks,
- * old= and ticket= a CLIENT ("group": that of the row), and items=K1:a,K2:b.
+ * those of a go by session a, the others by b.  ARGUMENTs are ttl= (in
+ * seconds), waits= weight= permits= region= name= holder= shown=, with '_' for
+ * blanks, old= and ticket= a CLIENT ("group": that of the row), and
+ * items=K1:a,K2:b.
+ *
  * The WORDs are a code; a number, of affected rows; "granted", "refused";
- * "nothing": no row; rows=N; token, left, since or ends, with < > = or + (one
+ * "nothing": no row; rows=N; cell= of the first row; says=, in the message;
+ * "numbered": the error has the database's number; "alive" or "not_alive", as
+ * the driver says; token, left, since or ends, with < > = or + (one
  * more) and a number of seconds, or a capital letter, which ":" remembers;
  * client= key= name= holder= queue=b,c sharers= permits= of an info row; and
  * "soon": the statement is repeated until the others are true.
@@ -26,13 +39,14 @@
 
 #include "drivers/suite.h"
 
-#define WORDS_MAX 12
+#define WORDS_MAX 24
 
 /* STATEMENT [CLIENT] [ARGUMENT=VALUE]... -> WORD... */
 struct line {
     unsigned number;
     char *text; /* as it is written */
     char *copy; /* the words point into it */
+    char *sql;  /* of a session's line, behind its letter; or NULL */
     const char *words[WORDS_MAX];
     size_t count;
     const char *told[WORDS_MAX]; /* behind "->" */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STORIES_MAX 100
+#define STORIES_MAX 200
 
 static struct story stories[STORIES_MAX];
 static size_t story_count;
@@ -35,6 +35,24 @@ static unsigned read_set(const char *text)
     return set;
 }
 
+/* Return the text behind a session's letter, up to the words, with each \n as a
+ * new line. */
+static char *sql_of(const char *text)
+{
+    const char *words = strstr(text, " -> ");
+    char *sql;
+
+    text += strspn(text, " ");
+    sql = strndup(text, words != NULL ? (size_t)(words - text) : strlen(text));
+    if (sql == NULL)
+        abort();
+    for (char *at = strstr(sql, "\\n"); at != NULL; at = strstr(at, "\\n")) {
+        at[0] = '\n';
+        at[1] = ' ';
+    }
+    return sql;
+}
+
 static void add_line(struct story *story, const char *text, unsigned number)
 {
     struct line *line;
@@ -48,6 +66,8 @@ static void add_line(struct story *story, const char *text, unsigned number)
     line = &story->lines[story->count++];
     *line = (struct line){
         .number = number, .text = strdup(text), .copy = strdup(text)};
+    if (text[0] != '\0' && text[1] == ':')
+        line->sql = sql_of(text + 2);
     for (char *word = strtok_r(line->copy, " ", &save); word != NULL;
          word = strtok_r(NULL, " ", &save)) {
         if (strcmp(word, "->") == 0)
@@ -60,19 +80,37 @@ static void add_line(struct story *story, const char *text, unsigned number)
     }
 }
 
+/* Read a line, and those that continue it, which begin with a blank; count them
+ * in *number.  Return false at the end of the file. */
+static bool read_line(FILE *file, char *text, size_t size, unsigned *number)
+{
+    bool is_line = false;
+    size_t length = 0;
+    int next = ' ';
+
+    while (next == ' ' &&
+           fgets(text + length, (int)(size - length), file) != NULL) {
+        is_line = true;
+        (*number)++;
+        text[strcspn(text, "\n")] = '\0';
+        length = strlen(text);
+        next = getc(file);
+        (void)ungetc(next, file);
+    }
+    return is_line;
+}
+
 static void read_file(const char *path)
 {
     unsigned layouts = 1 << SQLOCK_LAYOUT_SQLOCK;
     unsigned number = 0;
     struct story *story = NULL;
-    char text[512];
+    char text[1024];
     FILE *file = fopen(path, "re");
 
     if (file == NULL)
         abort();
-    while (fgets(text, sizeof text, file) != NULL) {
-        number++;
-        text[strcspn(text, "\n")] = '\0';
+    while (read_line(file, text, sizeof text, &number)) {
         if (text[0] == '#' || text[0] == '\0')
             continue;
         if (text[0] == '=') {

@@ -1,6 +1,6 @@
 /*
- * test_errors.c - errors become codes, with a message of one line and without
- * secrets; nothing is printed
+ * test_errors.c - errors of opening become codes, with a message of one line
+ * and without secrets; nothing is printed
  */
 #include "drivers/suite.h"
 
@@ -14,67 +14,6 @@
 #include "support/workers.h"
 
 #define SECRET "sEcReT99"
-
-static void test_duplicate_key_is_busy(void **state)
-{
-    struct test *test = *state;
-
-    session_run(&test->a, "INSERT INTO %s (K) VALUES ('%s')",
-                subject.values.quoted, test->key);
-    session_refuses(SQLOCK_EBUSY, &test->b, "INSERT INTO %s (K) VALUES ('%s')",
-                    subject.values.quoted, test->key);
-    assert_int_not_equal(
-        test->b.err.native != 0 || test->b.err.sqlstate[0] != '\0', 0);
-    session_run(&test->b, "SELECT 1");
-}
-
-static void test_each_error_of_a_statement_has_its_code(void **state)
-{
-    static const struct {
-        const char *what;
-        const char *text; /* up to the table's name, if `behind` is set */
-        const char *behind;
-        int code;
-        const char *told; /* text in the message; NULL: any message */
-    } errors[] = {
-        {"no table", "SELECT 1 FROM no_such_table_here", NULL, SQLOCK_ESCHEMA,
-         "no_such_table_here"},
-        {"no column", "SELECT no_such_column_here FROM ", "", SQLOCK_ESCHEMA,
-         NULL},
-        {"no column to write", "INSERT INTO ",
-         " (no_such_column_here) VALUES (1)", SQLOCK_ESCHEMA, NULL},
-        {"null", "INSERT INTO ", " (K) VALUES (NULL)", SQLOCK_EDATABASE, NULL},
-        {"syntax", "SELEKT 1", NULL, SQLOCK_EDATABASE, NULL},
-        /* Each message is one line. */
-        {"several lines", "SELECT 1\nFROM\n\n  no_such_table_here\n\n", NULL,
-         SQLOCK_ESCHEMA, NULL},
-        {"an open quote", "SELECT\n\x01'abc\nSELEKT", NULL, SQLOCK_EDATABASE,
-         NULL},
-    };
-    struct test *test = *state;
-    struct session *a = &test->a;
-
-    /* A warning is no doubt of the commit. */
-    if (subject.database->bit == ON_POSTGRES)
-        session_run(a, "SELECT pg_advisory_unlock(1)");
-    if (subject.database->bit == ON_MYSQL) {
-        session_refuses(SQLOCK_ERETRY, a,
-                        "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1412");
-        session_refuses(SQLOCK_ERESOURCE, a,
-                        "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1637");
-    }
-    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
-        const char *behind = errors[i].behind;
-
-        print_message("%s\n", errors[i].what);
-        session_refuses(errors[i].code, a, "%s%s%s", errors[i].text,
-                        behind != NULL ? subject.values.quoted : "",
-                        behind != NULL ? behind : "");
-        if (errors[i].told != NULL)
-            assert_contains(a->err.message, errors[i].told);
-        session_run(a, "SELECT 1");
-    }
-}
 
 static int insert_prepared(struct worker *worker)
 {
@@ -122,19 +61,6 @@ static void test_aborted_preparation_has_sent_no_statement(void **state)
     session_close(&other);
     session_close(&test->b);
     session_open(&test->b);
-}
-
-static void test_missing_table_is_noticed_in_prepared_statements(void **state)
-{
-    struct test *test = *state;
-    sqlock_statement statement = {.text = "SELECT 1 FROM no_such_table_here",
-                                  .id = SQLOCK_STATEMENT_IDS};
-
-    for (size_t i = 0; i < 3; i++)
-        session_fails(SQLOCK_ESCHEMA, &test->a,
-                      session_send(&test->a, &statement, NULL, 0,
-                                   check_deadline_ns(DEADLINE_MS)));
-    session_run(&test->a, "SELECT 1");
 }
 
 static void test_error_may_be_left_out(void **state)
@@ -319,37 +245,12 @@ static void test_nothing_is_printed(void **state)
     assert_string_equal(text, "");
 }
 
-/* The statement's own error is told, not only that its transaction is over: a
- * time limit has the same code. */
-static void test_an_error_that_rolls_back_is_told(void **state)
-{
-    struct test *test = *state;
-
-    session_run(&test->a,
-                "CREATE TEMP TRIGGER undo BEFORE INSERT ON %s "
-                "WHEN NEW.K = '%s' "
-                "BEGIN SELECT RAISE(ROLLBACK, 'undone'); END",
-                subject.values.quoted, test->key);
-    session_ok(&test->a, session_begin(&test->a));
-    session_refuses(SQLOCK_ECANCELED, &test->a,
-                    "INSERT INTO %s (K) VALUES ('%s')", subject.values.quoted,
-                    test->key);
-    assert_non_null(strstr(test->a.err.message, "undone"));
-    assert_int_not_equal(test->a.err.native, 0);
-    session_ok(&test->a, session_rollback(&test->a));
-}
-
 void add_error_tests(add_fn add)
 {
 #define ADD(name) add(#name, test_##name)
-    ADD(duplicate_key_is_busy);
-    ADD(each_error_of_a_statement_has_its_code);
-    ADD(missing_table_is_noticed_in_prepared_statements);
     ADD(error_may_be_left_out);
     ADD(failed_open_leaves_no_descriptor);
     ADD(nothing_is_printed);
-    if (subject.database->bit == ON_SQLITE)
-        ADD(an_error_that_rolls_back_is_told);
     if (subject.database->bit == ON_MYSQL)
         ADD(aborted_preparation_has_sent_no_statement);
     if (subject.database->bit != ON_SQLITE) {

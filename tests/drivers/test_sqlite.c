@@ -337,18 +337,6 @@ static void test_url_says_whether_commits_wait_for_the_disk(void **state)
     lk_url_clear(&parts);
 }
 
-/* ------------------------------------------------------------ the session */
-
-static void test_schema_sets_the_write_ahead_log(void **state)
-{
-    struct test *test = *state;
-
-    session_run(&test->a, "PRAGMA journal_mode");
-    assert_string_equal(cell_text(&test->a, 0, 0), "wal");
-    assert_int_equal(session_integer(&test->a, "PRAGMA synchronous"), 1);
-    assert_int_equal(session_integer(&test->a, "PRAGMA foreign_keys"), 0);
-}
-
 struct wait {
     struct test *test;
     atomic_bool is_over;
@@ -431,130 +419,6 @@ static void test_clock_is_read_after_the_wait_for_the_file(void **state)
                 cell_integer(&test->b, 0, LK_INFO_EXPIRES));
 }
 
-static void test_statement_has_one_now(void **state)
-{
-    struct test *test = *state;
-    int64_t first;
-
-    session_run(&test->a,
-                "WITH RECURSIVE n(i, t) AS (SELECT 1, sqlock_now() UNION ALL "
-                "SELECT i + 1, sqlock_now() FROM n LIMIT 20000) "
-                "SELECT min(t), max(t) FROM n");
-    first = cell_integer(&test->a, 0, 0);
-    assert_int_equal(cell_integer(&test->a, 0, 1), first);
-    assert_becomes_true(now_us(&test->a) > first, PATIENCE_MS);
-}
-
-/* The driver cannot return a row with a NUL in a text.  Then the row must not
- * have been written: nobody would know of the lock. */
-static void test_unreadable_returning_row_is_not_written(void **state)
-{
-    struct test *test = *state;
-
-    session_refuses(SQLOCK_EDATABASE, &test->a,
-                    "INSERT INTO %s (K) VALUES ('%s') "
-                    "RETURNING 'a' || char(0) || 'b'",
-                    subject.values.quoted, test->key);
-    session_run(&test->b, "SELECT count(*) FROM %s WHERE K = '%s'",
-                subject.values.quoted, test->key);
-    assert_int_equal(cell_integer(&test->b, 0, 0), 0);
-    session_run(&test->a, "INSERT INTO %s (K) VALUES ('%s')",
-                subject.values.quoted, test->key);
-}
-
-/* SQLOCK_CAP_ONE_WRITER: statements of different callers share a transaction,
- * so one that fails must not undo the others. */
-static void test_failed_statement_takes_back_only_itself(void **state)
-{
-    struct test *test = *state;
-    struct session *a = &test->a;
-    const char *table = subject.values.quoted;
-
-    assert_lock_ok(session_begin(a), &a->err);
-    session_run(a, "INSERT INTO %s (K, T) VALUES ('%s', 'shared')", table,
-                test->key);
-    session_refuses(SQLOCK_EBUSY, a, "INSERT INTO %s (K) VALUES ('%s')", table,
-                    test->key);
-    session_refuses(SQLOCK_EDATABASE, a, "INSERT INTO %s (K) VALUES (NULL)",
-                    table);
-    session_refuses(SQLOCK_ESCHEMA, a, "SELECT 1 FROM no_such_table");
-    session_refuses(SQLOCK_EINVAL, a, "SELECT 1; SELECT 2");
-    next_key(test->key);
-    session_run(a, "INSERT INTO %s (K, T) VALUES ('%s', 'shared')", table,
-                test->key);
-    assert_lock_ok(session_commit(a), &a->err);
-    session_run(&test->b, "SELECT count(*) FROM %s WHERE T = 'shared'", table);
-    assert_int_equal(cell_integer(&test->b, 0, 0), 2);
-}
-
-/* If a failing statement undoes the whole transaction, its code says so
- * (ECANCELED), and the commit fails. */
-static void test_lost_transaction_is_told(void **state)
-{
-    struct test *test = *state;
-    struct session *a = &test->a;
-
-    assert_lock_ok(session_begin(a), &a->err);
-    session_run(a, "INSERT INTO %s (K, T) VALUES ('%s', 'lost')",
-                subject.values.quoted, test->key);
-    next_key(test->key);
-    session_refuses(SQLOCK_ECANCELED, a,
-                    "INSERT INTO %s (K, T) VALUES ('%s', 'lost') "
-                    "RETURNING 'a' || char(0) || 'b'",
-                    subject.values.quoted, test->key);
-    assert_int_not_equal(session_commit(a), 0);
-    session_run(&test->b, "SELECT count(*) FROM %s WHERE T = 'lost'",
-                subject.values.quoted);
-    assert_int_equal(cell_integer(&test->b, 0, 0), 0);
-}
-
-static void test_second_statement_in_a_text_is_refused(void **state)
-{
-    struct test *test = *state;
-
-    session_refuses(SQLOCK_EINVAL, &test->a, "SELECT 1; DELETE FROM %s",
-                    subject.values.quoted);
-    session_run(&test->a, "SELECT 1;\n");
-}
-
-/* F69: a transaction of the caller's own reads, another session writes, and
- * then the transaction writes.  The write gets ERETRY, and the transaction is
- * rolled back. */
-static void test_stale_transaction_is_to_be_run_again(void **state)
-{
-    struct test *test = *state;
-
-    session_run(&test->a, "BEGIN");
-    session_run(&test->a, "SELECT count(*) FROM %s", subject.values.quoted);
-    session_run(&test->b, "INSERT INTO %s (K) VALUES ('%s')",
-                subject.values.quoted, test->key);
-    session_refuses(SQLOCK_ERETRY, &test->a,
-                    "UPDATE %s SET I = 1 WHERE K = '%s'", subject.values.quoted,
-                    test->key);
-    session_run(&test->b, "UPDATE %s SET I = 2 WHERE K = '%s'",
-                subject.values.quoted, test->key);
-    assert_lock_ok(session_begin(&test->a), &test->a.err);
-    assert_lock_ok(session_commit(&test->a), &test->a.err);
-}
-
-/* The constraints refuse rows that are no leases. */
-static void test_schema_refuses_what_is_no_lease(void **state)
-{
-    static const char *const rows[] = {
-        "'k', 'r', 'c', 10, 10, 0",   "'k', 'r', 'c', 'now', 20, 0",
-        "'k', 'r', 'c', 10, 20.5, 0", "'k', 'r', 'c', 10, 20, 'x'",
-        "'k', NULL, 'c', 10, 20, 0",  "x'6b', 'r', 'c', 10, 20, 0",
-    };
-    struct test *test = *state;
-
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        session_refuses(SQLOCK_EDATABASE, &test->a,
-                        "INSERT INTO %s (LOCK_KEY, REGION, CLIENT_ID, "
-                        "CREATED_DATE, EXPIRED_AFTER, FENCE) "
-                        "VALUES (%s)",
-                        subject.tables[0].quoted, rows[i]);
-}
-
 void add_sqlite_tests(add_fn add)
 {
 #define ADD(name) add(#name, test_##name)
@@ -570,15 +434,7 @@ void add_sqlite_tests(add_fn add)
     ADD(file_that_cannot_be_written_is_read_only);
     ADD(replaced_file_is_noticed);
     ADD(network_file_systems_are_known);
-    ADD(schema_sets_the_write_ahead_log);
     ADD(change_to_wal_waits_for_the_file);
     ADD(clock_is_read_after_the_wait_for_the_file);
-    ADD(statement_has_one_now);
-    ADD(unreadable_returning_row_is_not_written);
-    ADD(failed_statement_takes_back_only_itself);
-    ADD(lost_transaction_is_told);
-    ADD(second_statement_in_a_text_is_refused);
-    ADD(stale_transaction_is_to_be_run_again);
-    ADD(schema_refuses_what_is_no_lease);
 #undef ADD
 }

@@ -139,30 +139,6 @@ static void test_many_rows_come_in_order(void **state)
         assert_int_equal(cell_integer(&test->a, i, 0), i);
 }
 
-static void test_affected_counts_rows_that_were_written(void **state)
-{
-    struct test *test = *state;
-    struct row row = row_of(test->key, "counted");
-    const char *table = subject.values.quoted;
-
-    for (size_t i = 0; i < 3; i++) {
-        next_key(test->key);
-        row.values[K] = sqlock_text(test->key);
-        assert_lock_ok(insert(&test->a, &row), &test->a.err);
-    }
-    session_run(&test->a, "UPDATE %s SET I = 7 WHERE T = 'counted'", table);
-    assert_int_equal(test->a.result.affected, 3);
-    session_run(&test->a, "SELECT I FROM %s WHERE T = 'counted'", table);
-    assert_int_equal(test->a.result.affected, 0);
-    assert_int_equal(test->a.result.rows, 3);
-    session_run(&test->a, "UPDATE %s SET I = 8 WHERE T = 'nobody'", table);
-    assert_int_equal(test->a.result.affected, 0);
-    session_run(&test->a, "DELETE FROM %s WHERE T = 'counted'", table);
-    assert_int_equal(test->a.result.affected, 3);
-    session_run(&test->a, "DELETE FROM %s WHERE T = 'counted'", table);
-    assert_int_equal(test->a.result.affected, 0);
-}
-
 static void test_statement_with_an_id_runs_a_thousand_times(void **state)
 {
     struct test *test = *state;
@@ -230,7 +206,6 @@ void add_value_tests(add_fn add)
     ADD(texts_come_back_byte_for_byte);
     ADD(long_text_is_not_cut);
     ADD(many_rows_come_in_order);
-    ADD(affected_counts_rows_that_were_written);
     ADD(statement_with_an_id_runs_a_thousand_times);
     ADD(prepared_statement_survives_a_changed_table);
     ADD(result_of_a_failure_is_left_alone);

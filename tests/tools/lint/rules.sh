@@ -215,7 +215,7 @@ grep -rnE "$code" include | while IFS=: read -r file line text; do
 done >>"$breaches"
 if [ -e "$scenarios" ]; then
     grep -rnoE --include='*.[ch]' --include='*.sh' --include='*.scene' \
-        "$code" src tests |
+        --include='*.statements' "$code" src tests |
         grep -v '^tests/tools/lint/' | sed -E 's/:(test_)?(F[0-9]+)_?$/:\2/' |
         awk -F '|' -v scenarios="$scenarios" '
         FILENAME == scenarios {
@@ -232,7 +232,7 @@ if [ -e "$scenarios" ]; then
             print $1 ":" $2 ": " $3 " is not in " scenarios
             next
         }
-        $1 ~ /^tests\/.*\.(c|sh|scene)$/ &&
+        $1 ~ /^tests\/.*\.(c|sh|scene|statements)$/ &&
         index(files[$3] ",", " " substr($1, 7) ",") == 0 &&
         !told[$1 $3]++ {
             print scenarios ":" line[$3] ": " $3 " is in " $1 ", too"
