@@ -220,6 +220,11 @@ int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
 int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
                      sqlock_error *err);
 
+/* Read the row as the holder of the lease sees it.  Return 0 if it is held;
+ * ELOST or EEXPIRED; or why it cannot be read. */
+int lk_lease_read(struct lk_store *store, const struct lk_lease *lease,
+                  struct lk_row *row, sqlock_error *err);
+
 /* Describe in err the result of an item of a claim, a renewal, or a release,
  * and return rc.  Results that need no text leave err as it is. */
 int lk_claim_error(const struct lk_item *item, sqlock_error *err);

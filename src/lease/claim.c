@@ -185,13 +185,14 @@ static int read_grants(struct lk_store *store, struct lk_batch *batch,
     rc = lk_rows_read(store, batch, err);
     for (size_t i = 0; rc == 0 && i < batch->count; i++) {
         struct lk_item *item = &batch->items[i];
+        enum lk_verdict verdict;
 
-        if (strcmp(item->row.client_id, item->lease.client_id) != 0)
-            continue;
-        if (item->row.is_taken)
+        verdict =
+            lk_row_judge(store, &item->row, &item->lease, LK_NEVER, false);
+        if (verdict == LK_VERDICT_HELD)
             grant(store, item, lk_row_token(&item->row, item->lease.ttl_ms),
                   sent_boot_ns);
-        else
+        else if (verdict == LK_VERDICT_OVER)
             item->rc = SQLOCK_ETIMEDOUT;
     }
     return rc;

@@ -17,16 +17,12 @@ static int judge_repeated(struct lk_store *store, struct lk_lease *to,
                           int64_t first_sent_ns)
 {
     struct lk_row row;
-    int rc;
 
-    rc = lk_row_read(store, to->key, lk_store_deadline(store), &row, NULL);
-    if (rc == 0 && row.is_taken && strcmp(row.client_id, to->client_id) == 0) {
-        to->token = lk_row_token(&row, to->ttl_ms);
-        to->deadline_boot_ns =
-            lk_believe_until(store, first_sent_ns, to->ttl_ms);
-        return 0;
-    }
-    return SQLOCK_EUNCERTAIN;
+    if (lk_lease_read(store, to, &row, NULL) < 0)
+        return SQLOCK_EUNCERTAIN;
+    to->token = lk_row_token(&row, to->ttl_ms);
+    to->deadline_boot_ns = lk_believe_until(store, first_sent_ns, to->ttl_ms);
+    return 0;
 }
 
 /* Make the CLIENT_ID of the next lease.  It keeps the bell of the one before,

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "lease/leader_text.h"
@@ -21,24 +20,6 @@ static int64_t next_serial(void)
     return atomic_fetch_add(&last, 1) + 1;
 }
 
-/* Say why nothing was changed: the row is not the lease's, or was not; or the
- * text is there, from an earlier copy of the statement, or a later one is. */
-static int explain(struct lk_store *store, const struct lk_lease *lease,
-                   sqlock_error *err)
-{
-    struct lk_row row;
-    int rc =
-        lk_row_read(store, lease->key, lk_store_deadline(store), &row, err);
-
-    if (rc < 0)
-        return rc;
-    if (strcmp(row.client_id, lease->client_id) != 0)
-        return lk_renewal_error(SQLOCK_ELOST, err);
-    if (!row.is_taken)
-        return lk_renewal_error(SQLOCK_EEXPIRED, err);
-    return 0;
-}
-
 int lk_leader_publish(struct lk_store *store, const struct lk_lease *lease,
                       const char *text, sqlock_error *err)
 {
@@ -47,6 +28,7 @@ int lk_leader_publish(struct lk_store *store, const struct lk_lease *lease,
     sqlock_result result = {0};
     int64_t serial = next_serial();
     char digits[LK_LEADER_SERIAL_LENGTH + 1];
+    struct lk_row row;
     bool is_published;
     int rc;
 
@@ -61,7 +43,8 @@ int lk_leader_publish(struct lk_store *store, const struct lk_lease *lease,
     rc = lk_store_run(store, SQLOCK_SQL_PUBLISH, &run, &result, err);
     is_published = rc == 0 && result.affected > 0;
     sqlock_result_clear(&result);
-    return rc < 0 || is_published ? rc : explain(store, lease, err);
+    /* or the text is there, by an earlier copy of the statement, or a later */
+    return rc < 0 || is_published ? rc : lk_lease_read(store, lease, &row, err);
 }
 
 void lk_leader_tell(struct lk_store *store, const char *key)

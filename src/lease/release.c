@@ -5,8 +5,6 @@
  * unknown, by the row it left (F38 to F42).  A single release is sent to the
  * session that has the lease's bell, so that it rings it.
  */
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/retry.h"
@@ -158,41 +156,14 @@ static void take_releases(struct lk_batch *batch, const sqlock_result *result,
     }
 }
 
-/* Return the result of the release of a share, from the row.  Nobody takes out
- * a share that is not over, but by breaking it. */
-static int judge_share(const struct lk_item *item, int64_t first_sent_ns,
-                       bool was_uncertain)
+/* Return the result of a release, by its row.  One that has the lease yet may
+ * be freed by a copy that is under way. */
+static int result_of(enum lk_verdict verdict, bool was_uncertain)
 {
-    const struct lk_row *row = &item->row;
-    bool is_there = strcmp(row->client_id, item->lease.client_id) == 0;
-    bool is_free = row->exists && row->client_id[0] == '\0';
-
-    if (row->is_broken)
-        return SQLOCK_ELOST;
-    if (!is_there && first_sent_ns < item->lease.deadline_boot_ns &&
-        (row->is_shared || is_free))
+    if (verdict == LK_VERDICT_FREED)
         return 0;
-    return was_uncertain ? SQLOCK_EUNCERTAIN : SQLOCK_ELOST;
-}
-
-/* Return the result of a release, from the row: 0 if the release freed the row,
- * ELOST if the lease had been lost before, EUNCERTAIN if the row does not show
- * which. */
-static int judge(const struct lk_store *store, const struct lk_item *item,
-                 int64_t first_sent_ns, bool was_uncertain)
-{
-    const struct lk_lease *lease = &item->lease;
-    const struct lk_row *row = &item->row;
-    bool is_kept = store->layout == SQLOCK_LAYOUT_SQLOCK;
-
-    if (lease->weight > 0)
-        return judge_share(item, first_sent_ns, was_uncertain);
-    if (row->exists && row->client_id[0] == '\0' && row->token == lease->token)
-        return 0; /* free, and not claimed since */
-    if (!row->exists && first_sent_ns < lease->deadline_boot_ns &&
-        (was_uncertain || !is_kept))
-        return 0; /* deleted before anyone could have claimed it */
-    return was_uncertain ? SQLOCK_EUNCERTAIN : SQLOCK_ELOST;
+    return was_uncertain && verdict != LK_VERDICT_LOST ? SQLOCK_EUNCERTAIN
+                                                       : SQLOCK_ELOST;
 }
 
 /* Set the result of each item whose row was read.  Where more rows are gone
@@ -210,7 +181,9 @@ static int read_unreleased(struct lk_store *store, struct lk_batch *batch,
         struct lk_item *item = &batch->items[i];
 
         if (item->rc == SQLOCK_EBUSY)
-            item->rc = judge(store, item, first_sent_ns, was_uncertain);
+            item->rc = result_of(lk_row_judge(store, &item->row, &item->lease,
+                                              first_sent_ns, was_uncertain),
+                                 was_uncertain);
         gone += item->rc == 0;
     }
     for (size_t i = 0; gone > freed && !was_uncertain && i < batch->count; i++)

@@ -7,7 +7,6 @@
  * lost, and do not delay the others.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -154,19 +153,15 @@ static void judge(const struct lk_store *store, struct lk_item *item,
     int64_t remaining_us = row->remaining_us;
     int64_t cap_us = (int64_t)lease->cap_ms * 1000;
 
-    if (strcmp(row->client_id, lease->client_id) != 0) {
-        item->rc = SQLOCK_ELOST;
-    } else if (!row->is_taken) {
-        item->rc = SQLOCK_EEXPIRED;
-    } else if (item->is_passed_over) {
+    item->rc = lk_row_judge(store, row, lease, LK_NEVER, false);
+    if (item->rc == 0 && item->is_passed_over)
         item->rc = SQLOCK_EBUSY;
-    } else {
-        if (cap_us != 0 && remaining_us > cap_us)
-            remaining_us = cap_us;
-        item->rc = 0;
-        lease->deadline_boot_ns = lk_believe_row_until(
-            store, asked_boot_ns, remaining_us, lease->ttl_ms);
-    }
+    if (item->rc < 0)
+        return;
+    if (cap_us != 0 && remaining_us > cap_us)
+        remaining_us = cap_us;
+    lease->deadline_boot_ns =
+        lk_believe_row_until(store, asked_boot_ns, remaining_us, lease->ttl_ms);
 }
 
 static int read_unrenewed(struct lk_store *store, struct lk_batch *batch,
@@ -276,4 +271,14 @@ int lk_renewal_error(int rc, sqlock_error *err)
     default:
         return rc;
     }
+}
+
+int lk_lease_read(struct lk_store *store, const struct lk_lease *lease,
+                  struct lk_row *row, sqlock_error *err)
+{
+    int rc = lk_row_read_as(store, lease, lk_store_deadline(store), row, err);
+
+    return rc < 0 ? rc
+                  : lk_renewal_error(
+                        lk_row_judge(store, row, lease, LK_NEVER, false), err);
 }

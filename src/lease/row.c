@@ -155,6 +155,47 @@ int lk_row_read(struct lk_store *store, const char *key, int64_t deadline_ns,
     return lk_row_read_as(store, &lease, deadline_ns, row, err);
 }
 
+/* Return whether the row has the lease.  After a copy of its claim that came
+ * late, when others had had the lock, it has its CLIENT_ID and another token;
+ * Spring's tables have none, and a claim knows none yet. */
+static bool is_there(const struct lk_row *row, const struct lk_lease *lease)
+{
+    return strcmp(row->client_id, lease->client_id) == 0 &&
+           (row->token == 0 || lease->token == 0 || row->token == lease->token);
+}
+
+/* Return whether the release of an exclusive lease has freed the row.  Where the
+ * release was answered, and rows are kept, it has deleted none. */
+static bool is_freed(const struct lk_store *store, const struct lk_row *row,
+                     const struct lk_lease *lease, bool is_in_time,
+                     bool was_uncertain)
+{
+    if (row->exists)
+        return row->client_id[0] == '\0' && row->token == lease->token;
+    return is_in_time &&
+           (was_uncertain || store->layout != SQLOCK_LAYOUT_SQLOCK);
+}
+
+/* Nobody takes out a share that is not over, but by breaking it. */
+enum lk_verdict lk_row_judge(const struct lk_store *store,
+                             const struct lk_row *row,
+                             const struct lk_lease *lease,
+                             int64_t first_sent_ns, bool was_uncertain)
+{
+    bool is_in_time = first_sent_ns < lease->deadline_boot_ns;
+    bool is_free = row->exists && row->client_id[0] == '\0';
+
+    if (is_there(row, lease))
+        return row->is_taken ? LK_VERDICT_HELD : LK_VERDICT_OVER;
+    if (first_sent_ns == LK_NEVER || row->is_broken)
+        return LK_VERDICT_LOST;
+    if (lease->weight > 0
+            ? is_in_time && (row->is_shared || is_free)
+            : is_freed(store, row, lease, is_in_time, was_uncertain))
+        return LK_VERDICT_FREED;
+    return was_uncertain ? LK_VERDICT_UNKNOWN : LK_VERDICT_LOST;
+}
+
 int lk_row_holder(struct lk_store *store, const char *key,
                   char holder[LK_HOLDER_SIZE], sqlock_error *err)
 {

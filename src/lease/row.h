@@ -43,6 +43,25 @@ int64_t lk_row_token(const struct lk_row *row, uint32_t ttl_ms);
 int lk_rows_read(struct lk_store *store, struct lk_batch *batch,
                  sqlock_error *err);
 
+/* What a row shows of a lease.  The values of those that are no success are
+ * codes of its holder's call. */
+enum lk_verdict {
+    LK_VERDICT_HELD = 0,                   /* the row has it */
+    LK_VERDICT_FREED = 1,                  /* released, and not claimed since */
+    LK_VERDICT_OVER = SQLOCK_EEXPIRED,     /* the row has it, past its end */
+    LK_VERDICT_LOST = SQLOCK_ELOST,        /* another owner took it */
+    LK_VERDICT_UNKNOWN = SQLOCK_EUNCERTAIN /* it was freed or lost */
+};
+
+/* Judge by its row, which was read as its holder sees it, a lease whose
+ * statement got no answer (was_uncertain) or changed nothing.  first_sent_ns is
+ * when its release was sent first, CLOCK_BOOTTIME; LK_NEVER: none was, and it is
+ * held, over or lost. */
+enum lk_verdict lk_row_judge(const struct lk_store *store,
+                             const struct lk_row *row,
+                             const struct lk_lease *lease,
+                             int64_t first_sent_ns, bool was_uncertain);
+
 /* Find the row of a key in a batch; NULL: the key is not in it. */
 const struct lk_row *lk_row_of(const struct lk_batch *batch, const char *key);
 

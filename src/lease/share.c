@@ -55,15 +55,13 @@ static int judge_downgrade(struct lk_store *store, struct lk_lease *lease,
                            int64_t sent_boot_ns, sqlock_error *err)
 {
     struct lk_row row;
-    int rc = lk_row_read_as(store, lease, lk_store_deadline(store), &row, err);
+    int rc = lk_lease_read(store, lease, &row, err);
 
+    if (rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED)
+        return rc;
     if (rc < 0)
         return lk_error(err, SQLOCK_EUNCERTAIN,
                         "it could not be read whether the lease is shared now");
-    if (strcmp(row.client_id, lease->client_id) != 0)
-        return lk_renewal_error(SQLOCK_ELOST, err);
-    if (!row.is_taken)
-        return lk_renewal_error(SQLOCK_EEXPIRED, err);
     if (!row.is_shared)
         return lk_error(err, SQLOCK_ECONFLICT,
                         "the lock has %u permits, and is not one for readers",
@@ -179,10 +177,7 @@ static int take_share(struct lk_store *store, const char *key,
     if (rc < 0 || affected > 0)
         return rc;
     memcpy(lease.client_id, breaker, SQLOCK_KEY_SIZE);
-    if (run.was_uncertain &&
-        lk_row_read_as(store, &lease, lk_store_deadline(store), &row, NULL) ==
-            0 &&
-        strcmp(row.client_id, breaker) == 0)
+    if (run.was_uncertain && lk_lease_read(store, &lease, &row, NULL) == 0)
         return 0;
     return lk_error(err, SQLOCK_ECONFLICT,
                     "%s does not share the lock, or its lease is over",

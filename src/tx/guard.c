@@ -48,16 +48,6 @@ static int expired(const sqlock_lock *lock, sqlock_error *err)
                     sqlock_name(lock));
 }
 
-/* Return whether the row has the lease.  After a copy of its claim that came
- * late, when others had had the lock, it has its CLIENT_ID and another token;
- * Spring's tables have none. */
-static bool is_there(const struct lk_row *row, const char *client_id,
-                     int64_t token)
-{
-    return strcmp(row->client_id, client_id) == 0 &&
-           (row->token == 0 || row->token == token);
-}
-
 /* Find out why the guard found no row, after `looks` attempts.  Return 0 if the
  * lease looks valid: try again.  If the lease is not ours any more, set *over
  * to ELOST or EEXPIRED, and return that.  Other errors are about the
@@ -67,20 +57,14 @@ static int examine(sqlock_tx *tx, const sqlock_lock *lock,
                    sqlock_error *err)
 {
     struct lk_row row;
-    int rc;
+    int rc = lk_lease_read(tx->store, lease, &row, err);
 
-    rc = lk_row_read(tx->store, sqlock_key(lock), lk_store_deadline(tx->store),
-                     &row, err);
+    if (rc == SQLOCK_ELOST)
+        *over = lost(tx, lock, err);
+    else if (rc == SQLOCK_EEXPIRED)
+        *over = expired(lock, err);
     if (rc < 0)
         return rc;
-    if (!is_there(&row, lease->client_id, lease->token)) {
-        *over = lost(tx, lock, err);
-        return *over;
-    }
-    if (!row.is_taken) {
-        *over = expired(lock, err);
-        return *over;
-    }
     rc = lk_tx_identify(tx, err);
     if (rc == 0)
         rc = lk_tx_see(tx, err);
@@ -234,12 +218,12 @@ static int explain(sqlock_tx *tx, sqlock_error *err)
 {
     for (size_t i = 0; i < tx->guard_count; i++) {
         struct lk_tx_guard *guard = &tx->guards[i];
+        struct lk_lease lease = {.key = sqlock_key(guard->lock),
+                                 .token = guard->token};
         struct lk_row row;
-        int rc;
 
-        rc = lk_row_read(tx->store, sqlock_key(guard->lock),
-                         lk_store_deadline(tx->store), &row, NULL);
-        if (rc == 0 && !is_there(&row, guard->client_id, guard->token)) {
+        memcpy(lease.client_id, guard->client_id, sizeof lease.client_id);
+        if (lk_lease_read(tx->store, &lease, &row, NULL) == SQLOCK_ELOST) {
             guard->lost = lost(tx, guard->lock, err);
             return guard->lost;
         }
