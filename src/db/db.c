@@ -55,7 +55,7 @@ int lk_db_init(struct lk_db *db, const char *url,
     lk_epoch_init(&db->epoch);
     lk_known_init(&db->known);
     lk_outage_init(&db->outage);
-    lk_group_init(&db->group);
+    lk_crew_init(&db->group, 1, false);
     lk_ids_init(&db->ids);
     init_pools(db, options);
     rc = db->driver->check_url(&db->url, err);
@@ -92,7 +92,7 @@ void lk_db_clear(struct lk_db *db)
     lk_pool_clear(&db->waiting);
     lk_pool_clear(&db->reserved);
     lk_pool_clear(&db->pool);
-    lk_group_clear(&db->group);
+    lk_crew_clear(&db->group);
     lk_ids_clear(&db->ids);
     lk_outage_clear(&db->outage);
     lk_epoch_clear(&db->epoch);

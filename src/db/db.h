@@ -33,7 +33,7 @@ struct lk_db {
     /* half the size of `pool`, for sessions that hear bells: the server lets
      * their statements wait for an hour */
     struct lk_pool waiting;
-    struct lk_group group;
+    struct lk_crew group; /* group.h */
     struct lk_ids ids;
     struct lk_known_list known; /* of adopted connections */
 };

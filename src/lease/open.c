@@ -177,14 +177,14 @@ void lk_store_init(struct lk_store *store)
     lk_service_init(&store->background);
     lk_grace_init(&store->grace);
     lk_resolver_init(&store->resolver, store);
-    lk_together_init(&store->together);
+    lk_crew_init(&store->together, 1, true);
 }
 
 void lk_store_clear(struct lk_store *store)
 {
     lk_service_stop(&store->background);
     lk_resolver_clear(&store->resolver);
-    lk_together_clear(&store->together);
+    lk_crew_clear(&store->together);
     for (size_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++)
         lk_statement_clear(&store->statements[kind]);
     lk_db_clear(&store->db);

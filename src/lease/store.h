@@ -65,7 +65,7 @@ struct lk_store {
      * which no thread of the application waits, one after another. */
     struct lk_service background;
     struct lk_resolver resolver;
-    struct lk_together together;
+    struct lk_crew together; /* together.h */
     /* when the last statement began that timed out, CLOCK_MONOTONIC; 0 once a
      * later one was answered */
     _Atomic int64_t in_vain_since_ns;

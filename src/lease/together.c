@@ -12,8 +12,6 @@
  */
 #include "lease/together.h"
 
-#include <errno.h>
-#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,24 +25,14 @@
 /* A thread that has waited for so long takes a place that was given up: the
  * commits are slow, and can be made side by side; or a statement hangs. */
 #define PATIENCE_NS (2 * LK_NS_PER_MS)
-#define PATIENCE_MAX_NS (64 * LK_NS_PER_MS) /* while all places are taken */
-
-enum state {
-    WAITING, /* in the queue; or has left it, because its time was over */
-    LEADS,   /* has a place */
-    DONE     /* a leader has sent it */
-};
 
 /* A statement that waits, on the stack of its thread. */
 struct lk_joined {
-    struct lk_joined *next;
+    struct lk_crew_member member; /* the first, which is cast to this */
     sqlock_statement_kind kind;
     const struct lk_batch *batch;
     int64_t asked_ns;
     int64_t patient_until_ns; /* as in struct lk_run */
-    sem_t called;             /* posted when one of the following has changed */
-    /* set after the following, which are its thread's again from then on */
-    _Atomic(enum state) state;
     /* the result */
     int rc;
     sqlock_error err;
@@ -56,178 +44,22 @@ struct lk_joined {
     int64_t deadline_ns;  /* the statement's */
 };
 
-void lk_together_init(struct lk_together *together)
-{
-    memset(together, 0, sizeof *together);
-    (void)pthread_mutex_init(&together->mutex, NULL);
-}
-
-void lk_together_clear(struct lk_together *together)
-{
-    (void)pthread_mutex_destroy(&together->mutex);
-}
-
 static sqlock_statement_kind for_many(sqlock_statement_kind kind)
 {
     return kind == SQLOCK_SQL_CLAIM_UNQUEUED ? SQLOCK_SQL_CLAIM_UNQUEUED_MANY
                                              : SQLOCK_SQL_RELEASE_UNQUEUED_MANY;
 }
 
-/* --- places --- */
-
-/* The caller holds the mutex. */
-static bool is_crowd(const struct lk_together *together)
+static bool is_of_kind(const struct lk_crew_member *leader,
+                       const struct lk_crew_member *other)
 {
-    return together->threads > together->places;
+    return ((const struct lk_joined *)leader)->kind ==
+           ((const struct lk_joined *)other)->kind;
 }
 
-/* Take a place, or enter the queue, in which somebody waits only while there is
- * a statement under way.  Return whether it has a place. */
-static bool enter(struct lk_together *together, struct lk_joined *self)
+static struct lk_joined *next_of(const struct lk_joined *joined)
 {
-    bool is_free;
-
-    pthread_mutex_lock(&together->mutex);
-    together->threads++;
-    is_free = together->running == 0 ||
-              (together->running < together->places &&
-               together->first == NULL && !is_crowd(together));
-    if (is_free) {
-        together->running++;
-        self->state = LEADS;
-    } else {
-        if (together->last != NULL)
-            together->last->next = self;
-        else
-            together->first = self;
-        together->last = self;
-    }
-    pthread_mutex_unlock(&together->mutex);
-    return is_free;
-}
-
-/* Take `at` out of the queue.  The caller holds the mutex. */
-static void take_out(struct lk_together *together, struct lk_joined **at,
-                     struct lk_joined *before)
-{
-    if (together->last == *at)
-        together->last = before;
-    *at = (*at)->next;
-}
-
-/* A thread that has waited for a while, */
-enum sight {
-    STAYS,   /* and waits on: all places are taken */
-    CALLED,  /* and waits for its leader, which posts `called` */
-    HAS_LEFT /* and goes on: it has a place, or its time is over */
-};
-
-/* Leave the queue if a place is free, or the time is over. */
-static enum sight look(struct lk_together *together, struct lk_joined *self,
-                       bool is_over)
-{
-    struct lk_joined **at = &together->first;
-    struct lk_joined *before = NULL;
-    enum sight sight = CALLED;
-
-    pthread_mutex_lock(&together->mutex);
-    while (*at != NULL && *at != self) {
-        before = *at;
-        at = &before->next;
-    }
-    if (*at != NULL)
-        sight =
-            is_over || together->running < together->places ? HAS_LEFT : STAYS;
-    if (sight == HAS_LEFT)
-        take_out(together, at, before);
-    if (sight == HAS_LEFT && !is_over) {
-        together->running++;
-        self->state = LEADS;
-    }
-    pthread_mutex_unlock(&together->mutex);
-    return sight;
-}
-
-/* Wait until the statement was sent, or its thread has a place, or its time is
- * over.  Once a leader has it, wait for the leader. */
-static void await_call(struct lk_together *together, struct lk_joined *self)
-{
-    int64_t until_ns = self->patient_until_ns > self->batch->deadline_ns
-                           ? self->patient_until_ns
-                           : self->batch->deadline_ns;
-    int64_t patience_ns = PATIENCE_NS;
-    enum sight sight = STAYS;
-
-    while (sight != HAS_LEFT) {
-        int64_t now_ns = sqlock_monotonic_ns();
-        struct timespec at = lk_timespec(
-            sight == CALLED ? LK_NEVER
-                            : lk_sooner(now_ns + patience_ns, until_ns));
-
-        if (sem_clockwait(&self->called, CLOCK_MONOTONIC, &at) == 0)
-            return;
-        if (errno == EINTR || sight == CALLED)
-            continue;
-        sight = look(together, self, sqlock_monotonic_ns() >= until_ns);
-        patience_ns = lk_sooner(2 * patience_ns, PATIENCE_MAX_NS);
-    }
-}
-
-static void leave(struct lk_together *together)
-{
-    pthread_mutex_lock(&together->mutex);
-    together->threads--;
-    pthread_mutex_unlock(&together->mutex);
-}
-
-/* Give the place to the first that waits; or give it up, if nobody waits, or in
- * a crowd, for which others have places. */
-static void pass_on(struct lk_together *together)
-{
-    struct lk_joined *next;
-
-    pthread_mutex_lock(&together->mutex);
-    next = together->first;
-    if (together->running > 1 && is_crowd(together))
-        next = NULL;
-    if (next != NULL) {
-        take_out(together, &together->first, NULL);
-        next->state = LEADS;
-    } else {
-        together->running--;
-    }
-    pthread_mutex_unlock(&together->mutex);
-    if (next != NULL)
-        (void)sem_post(&next->called);
-}
-
-/* Take those out of the queue that wait with a statement of the leader's kind,
- * and return their list, which begins with the leader, and its length. */
-static size_t gather(struct lk_together *together, struct lk_joined *leader)
-{
-    struct lk_joined **at = &together->first;
-    struct lk_joined *before = NULL;
-    struct lk_joined *last = leader;
-    size_t count = 1;
-
-    leader->next = NULL;
-    pthread_mutex_lock(&together->mutex);
-    while (*at != NULL && count < TOGETHER_MAX) {
-        struct lk_joined *joined = *at;
-
-        if (joined->kind != leader->kind) {
-            before = joined;
-            at = &joined->next;
-            continue;
-        }
-        take_out(together, at, before);
-        joined->next = NULL;
-        last->next = joined;
-        last = joined;
-        count++;
-    }
-    pthread_mutex_unlock(&together->mutex);
-    return count;
+    return (struct lk_joined *)joined->member.next;
 }
 
 /* --- one statement for all --- */
@@ -238,7 +70,7 @@ static void fill(struct lk_batch *all, struct lk_joined *head)
 {
     size_t kept = 0;
 
-    for (struct lk_joined *at = head; at != NULL; at = at->next) {
+    for (struct lk_joined *at = head; at != NULL; at = next_of(at)) {
         all->items[all->count++] =
             (struct lk_item){.lease = at->batch->items[0].lease, .owner = at};
         if (at->batch->deadline_ns > all->deadline_ns)
@@ -257,7 +89,7 @@ static int64_t asked_last(const struct lk_joined *head)
 {
     int64_t last_ns = head->asked_ns;
 
-    for (; head != NULL && last_ns != 0; head = head->next)
+    for (; head != NULL && last_ns != 0; head = next_of(head))
         if (head->asked_ns == 0 || head->asked_ns > last_ns)
             last_ns = head->asked_ns;
     return last_ns;
@@ -269,7 +101,7 @@ static int64_t patient_until(const struct lk_joined *head)
 {
     int64_t until_ns = head->patient_until_ns;
 
-    for (; head != NULL; head = head->next)
+    for (; head != NULL; head = next_of(head))
         until_ns = lk_sooner(until_ns, head->patient_until_ns);
     return until_ns;
 }
@@ -338,21 +170,6 @@ static void send_all(struct lk_store *store, struct lk_joined *head,
     free(all.items);
 }
 
-/* Wake the threads of all but the leader, whose memory is theirs from then
- * on. */
-static void call_others(const struct lk_joined *leader)
-{
-    struct lk_joined *at = leader->next;
-
-    while (at != NULL) {
-        struct lk_joined *next = at->next;
-
-        at->state = DONE;
-        (void)sem_post(&at->called);
-        at = next;
-    }
-}
-
 /* Return the result of a statement that was sent for several as that of the
  * statement about one. */
 static int take_result(const struct lk_joined *self, struct lk_batch *batch,
@@ -394,50 +211,57 @@ static bool can_be_sent_together(struct lk_store *store,
            !atomic_load(&store->db.pool.returns_no_rows);
 }
 
-/* Return whether a statement that has waited is too late to be sent alone.  One
+/* Send the statement of a leader alone, unless it has waited for too long: one
  * that is patient may have used its time up before it came here. */
-static bool is_too_late(const struct lk_joined *self)
+static int send_alone(struct lk_store *store, const struct lk_joined *self,
+                      struct lk_batch *batch, struct lk_run *run,
+                      sqlock_result *result, sqlock_error *err)
 {
-    return self->patient_until_ns == 0 && self->state != DONE &&
-           sqlock_monotonic_ns() >= self->batch->deadline_ns;
+    if (self->patient_until_ns == 0 &&
+        sqlock_monotonic_ns() >= batch->deadline_ns)
+        return lk_error(err, SQLOCK_ERESOURCE,
+                        "all connections were in use for the whole time of the "
+                        "statement: raise pool_size");
+    return lk_batch_run(store, self->kind, batch, run, result, err);
 }
 
 static int run_with_others(struct lk_store *store, struct lk_joined *self,
                            struct lk_batch *batch, struct lk_run *run,
                            sqlock_result *result, sqlock_error *err)
 {
-    struct lk_together *together = &store->together;
+    struct lk_crew *crew = &store->together;
     int64_t begun_ns = sqlock_monotonic_ns();
-    size_t count = 1;
+    bool is_patient = run->patient_until_ns != 0;
+    size_t count = 0;
+    bool has_waited;
+    enum lk_crew_state state =
+        lk_crew_join(crew, &self->member,
+                     lk_later(run->patient_until_ns, batch->deadline_ns),
+                     PATIENCE_NS, &has_waited);
     int rc;
 
-    if (!enter(together, self)) {
-        await_call(together, self);
+    if (has_waited) {
         lk_count_time(&store->db.stats.pool_wait,
                       sqlock_monotonic_ns() - begun_ns);
-        if (self->state == LEADS)
-            count = gather(together, self);
-        if (run->patient_until_ns != 0) /* the wait extends its deadline */
+        if (state == LK_CREW_LEADS)
+            count = lk_crew_gather(crew, &self->member, TOGETHER_MAX - 1,
+                                   is_of_kind);
+        if (is_patient) /* the wait extends its deadline */
             batch->deadline_ns = lk_store_deadline(store);
     }
-    if (count > 1) {
-        send_all(store, self, count);
-        if (run->patient_until_ns != 0)
+    if (count > 0) {
+        send_all(store, self, count + 1);
+        if (is_patient)
             batch->deadline_ns = lk_store_deadline(store);
-        pass_on(together);
-        call_others(self);
+        lk_crew_pass_on(crew);
+        lk_crew_dismiss(&self->member);
     }
-    if (count > 1 || self->state == DONE)
-        rc = take_result(self, batch, run, result, err);
-    else if (is_too_late(self))
-        rc = lk_error(err, SQLOCK_ERESOURCE,
-                      "all connections were in use for the whole time of the "
-                      "statement: raise pool_size");
-    else
-        rc = lk_batch_run(store, self->kind, batch, run, result, err);
-    if (count == 1 && self->state == LEADS)
-        pass_on(together);
-    leave(together);
+    rc = count > 0 || state == LK_CREW_DONE
+             ? take_result(self, batch, run, result, err)
+             : send_alone(store, self, batch, run, result, err);
+    if (count == 0 && state == LK_CREW_LEADS)
+        lk_crew_pass_on(crew);
+    lk_crew_leave(crew, &self->member);
     return rc;
 }
 
@@ -449,12 +273,8 @@ int lk_together_run(struct lk_store *store, sqlock_statement_kind kind,
                              .batch = batch,
                              .asked_ns = run->asked_ns,
                              .patient_until_ns = run->patient_until_ns};
-    int rc;
 
-    if (!can_be_sent_together(store, kind))
-        return lk_batch_run(store, kind, batch, run, result, err);
-    (void)sem_init(&self.called, 0, 0);
-    rc = run_with_others(store, &self, batch, run, result, err);
-    (void)sem_destroy(&self.called);
-    return rc;
+    return can_be_sent_together(store, kind)
+               ? run_with_others(store, &self, batch, run, result, err)
+               : lk_batch_run(store, kind, batch, run, result, err);
 }

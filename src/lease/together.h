@@ -8,26 +8,12 @@
 #ifndef LK_TOGETHER_H
 #define LK_TOGETHER_H
 
-#include <pthread.h>
-#include <stdint.h>
-
+#include "base/crew.h"
 #include "db/driver.h"
 
 struct lk_batch;
-struct lk_joined;
 struct lk_run;
 struct lk_store;
-
-struct lk_together {
-    pthread_mutex_t mutex;
-    struct lk_joined *first, *last; /* those that wait */
-    uint32_t threads;               /* those, and whose statement is sent */
-    uint32_t places;                /* statements under way at most */
-    uint32_t running;               /* statements under way */
-};
-
-void lk_together_init(struct lk_together *together);
-void lk_together_clear(struct lk_together *together);
 
 /* Send CLAIM_UNQUEUED or RELEASE_UNQUEUED about the batch, which is of one
  * lease, alone or with those of others.  Return as lk_batch_run().  Where a

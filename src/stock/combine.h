@@ -5,21 +5,14 @@
 #ifndef LK_COMBINE_H
 #define LK_COMBINE_H
 
-#include <semaphore.h>
-
+#include "base/crew.h"
 #include "base/hash.h"
 #include "stock/stock.h"
 
 /* One thread's request, on the stack of that thread. */
 struct lk_combined_request {
+    struct lk_crew_member member;  /* the first, which is cast to the request */
     struct lk_stock_operation *op; /* has one line */
-    struct lk_combine_queue *queue;
-    struct lk_combined_request *next;
-    /* number of the last round that was over when the request came */
-    uint64_t came_in;
-    uint64_t round; /* number of the round that its thread leads */
-    sem_t turn;     /* posted when it is answered, or its thread is to lead */
-    bool is_done;   /* answered, by another thread */
 
     int rc;           /* out */
     sqlock_error err; /* out */
@@ -33,13 +26,14 @@ struct lk_combined_request {
     bool is_refused;
 };
 
-/* The queue of an item, where a thread leads, or was chosen to. */
+/* The queue of an item, while a request for it is under way. */
 struct lk_combine_queue {
     char *name; /* of the item */
     UT_hash_handle hh;
-    struct lk_combined_request *first, *last;
-    uint64_t round;     /* number of rounds that have begun */
-    int64_t known_left; /* left after the last round; -1: unknown */
+    size_t users;
+    struct lk_crew crew; /* of one place: a round is under way */
+    /* left after the last round, for who leads the next one; -1: unknown */
+    int64_t known_left;
 };
 
 /* One round. */
@@ -50,13 +44,12 @@ struct lk_combine {
     struct lk_combined_request **requests;
     size_t count;
     struct lk_combined_request *one; /* replaces the array without memory */
-    uint64_t round;                  /* number of this round */
     int64_t known_left;              /* in and out: as in the queue */
     int64_t total;                   /* sum of the requested quantities */
 };
 
-/* Answer every request of a round.  The caller has set requests, count, round
- * and known_left. */
+/* Answer every request of a round.  The caller has set requests, count and
+ * known_left. */
 void lk_combine_run(struct lk_combine *combine, sqlock_stock *stock);
 
 #endif

@@ -117,7 +117,7 @@ static unsigned queued(struct scene *scene)
     unsigned count = 0;
 
     pthread_mutex_lock(&scene->db.group.mutex);
-    for (const struct lk_request *at = scene->db.group.first; at != NULL;
+    for (const struct lk_crew_member *at = scene->db.group.first; at != NULL;
          at = at->next)
         count++;
     pthread_mutex_unlock(&scene->db.group.mutex);

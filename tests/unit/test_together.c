@@ -260,12 +260,12 @@ static void test_a_crowd_waits_while_places_are_free(void **state)
     struct scene *scene = *state;
 
     scene->store.together.places = 2;
-    scene->store.together.threads = 2; /* others */
+    scene->store.together.members = 2; /* others */
     add_and_begin(scene, CLAIM, FIRST);
     assert_int_equal(waits(scene), 1); /* for a connection */
     run_to_its_end(add(scene, CLAIM, '1'));
     assert_int_equal(waits(scene), 3);
-    scene->store.together.threads -= 2;
+    scene->store.together.members -= 2;
     end_all(scene);
 }
 

@@ -176,7 +176,7 @@ unsigned queued(struct scene *scene)
     unsigned count;
 
     pthread_mutex_lock(&scene->store.together.mutex);
-    count = scene->store.together.threads - scene->store.together.running;
+    count = scene->store.together.members - scene->store.together.leaders;
     pthread_mutex_unlock(&scene->store.together.mutex);
     return count;
 }
@@ -246,13 +246,13 @@ void claim_to(struct scene *scene, char last)
 
 void end_all(struct scene *scene)
 {
-    const struct lk_together *together = &scene->store.together;
+    const struct lk_crew *together = &scene->store.together;
 
     atomic_store(&is_held, false);
     for (size_t i = 0; i < scene->count; i++)
         worker_join(&scene->members[i].worker);
-    assert_int_equal(together->threads, 0);
-    assert_int_equal(together->running, 0);
+    assert_int_equal(together->members, 0);
+    assert_int_equal(together->leaders, 0);
     assert_null(together->first);
     assert_null(together->last);
 }

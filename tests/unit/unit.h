@@ -23,6 +23,7 @@ extern const struct suite suite_checks;
 extern const struct suite suite_pool;
 extern const struct suite suite_outage;
 extern const struct suite suite_group;
+extern const struct suite suite_crew;
 extern const struct suite suite_retry;
 extern const struct suite suite_epoch;
 extern const struct suite suite_service;

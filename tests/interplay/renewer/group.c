@@ -39,11 +39,12 @@ struct gathering {
  * proof: a thread may sleep before its statement is queued. */
 static unsigned queued(const struct gathering *g)
 {
-    struct lk_group *group = &g->locks[0]->registry->store.db.group;
+    struct lk_crew *group = &g->locks[0]->registry->store.db.group;
     unsigned count = 0;
 
     pthread_mutex_lock(&group->mutex);
-    for (const struct lk_request *at = group->first; at != NULL; at = at->next)
+    for (const struct lk_crew_member *at = group->first; at != NULL;
+         at = at->next)
         count++;
     pthread_mutex_unlock(&group->mutex);
     return count;
