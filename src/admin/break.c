@@ -202,8 +202,7 @@ static int break_lease(struct lk_store *store, const char *key,
     char holder[SQLOCK_KEY_SIZE + AUDIT_SIZE];
     char shown[LK_HOLDER_SIZE];
     struct lk_arguments arguments;
-    struct lk_run run = {.arguments = &arguments};
-    sqlock_result result = {0};
+    struct lk_run run = {0};
     int rc;
 
     rc = name_holder(store, key, options, named, err);
@@ -216,16 +215,14 @@ static int break_lease(struct lk_store *store, const char *key,
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, client_id);
     lk_argument_text(&arguments, SQLOCK_P_HOLDER, shown);
     lk_argument_text(&arguments, SQLOCK_P_OLD_CLIENT, named);
-    run.deadline_ns = lk_store_deadline(store);
-    rc = lk_store_run(store,
-                      options->now ? SQLOCK_SQL_BREAK_NOW : SQLOCK_SQL_BREAK,
-                      &run, &result, err);
-    if (rc == 0 && result.affected == 0)
-        rc = explain_conflict(store, key, err);
-    else if (rc == 0)
+    rc = lk_store_change(store,
+                         options->now ? SQLOCK_SQL_BREAK_NOW : SQLOCK_SQL_BREAK,
+                         &arguments, &run, err);
+    if (rc == 0)
+        return explain_conflict(store, key, err);
+    if (rc > 0)
         lk_leader_tell(store, key);
-    sqlock_result_clear(&result);
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 static int break_key(struct lk_store *store, const char *key,

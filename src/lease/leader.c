@@ -24,13 +24,10 @@ int lk_leader_publish(struct lk_store *store, const struct lk_lease *lease,
                       const char *text, sqlock_error *err)
 {
     struct lk_arguments arguments;
-    struct lk_run run = {.arguments = &arguments, .is_repeatable = true};
-    sqlock_result result = {0};
     int64_t serial = next_serial();
     char digits[LK_LEADER_SERIAL_LENGTH + 1];
     struct lk_row row;
-    bool is_published;
-    int rc;
+    int changed;
 
     if (store->statements[SQLOCK_SQL_PUBLISH].text == NULL)
         return lk_store_unshared(store, err);
@@ -39,24 +36,19 @@ int lk_leader_publish(struct lk_store *store, const struct lk_lease *lease,
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
     lk_argument_text(&arguments, SQLOCK_P_SHOWN, text);
     lk_argument_text(&arguments, SQLOCK_P_SERIAL, digits);
-    run.deadline_ns = lk_store_deadline(store);
-    rc = lk_store_run(store, SQLOCK_SQL_PUBLISH, &run, &result, err);
-    is_published = rc == 0 && result.affected > 0;
-    sqlock_result_clear(&result);
+    changed = lk_store_change(store, SQLOCK_SQL_PUBLISH, &arguments, NULL, err);
+    if (changed != 0)
+        return changed < 0 ? changed : 0;
     /* or the text is there, by an earlier copy of the statement, or a later */
-    return rc < 0 || is_published ? rc : lk_lease_read(store, lease, &row, err);
+    return lk_lease_read(store, lease, &row, err);
 }
 
 void lk_leader_tell(struct lk_store *store, const char *key)
 {
     struct lk_arguments arguments;
-    struct lk_run run = {.arguments = &arguments, .is_repeatable = true};
-    sqlock_result result = {0};
 
     if (store->statements[SQLOCK_SQL_TELL].text == NULL)
         return;
     lk_store_arguments(store, key, &arguments);
-    run.deadline_ns = lk_store_deadline(store);
-    (void)lk_store_run(store, SQLOCK_SQL_TELL, &run, &result, NULL);
-    sqlock_result_clear(&result);
+    (void)lk_store_change(store, SQLOCK_SQL_TELL, &arguments, NULL, NULL);
 }

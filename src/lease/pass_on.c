@@ -138,9 +138,7 @@ static int carry_out(struct lk_store *store, const char *key,
 {
     bool has_next = passing->next[0] != '\0';
     struct lk_arguments arguments;
-    struct lk_run run = {.arguments = &arguments};
-    sqlock_result result = {0};
-    int rc;
+    struct lk_run run = {0};
 
     lk_store_arguments(store, key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT,
@@ -153,12 +151,7 @@ static int carry_out(struct lk_store *store, const char *key,
                      passing->kept_count > 0 ? passing->kept : NULL);
     lk_argument_text(&arguments, SQLOCK_P_RUNG, passing->rung);
     lk_argument_text(&arguments, SQLOCK_P_DROPPED, passing->dropped);
-    run.deadline_ns = lk_store_deadline(store);
-    rc = lk_store_run(store, SQLOCK_SQL_PASS_ON, &run, &result, NULL);
-    if (rc == 0)
-        rc = result.affected > 0;
-    sqlock_result_clear(&result);
-    return rc;
+    return lk_store_change(store, SQLOCK_SQL_PASS_ON, &arguments, &run, NULL);
 }
 
 /* Return whether those who were called still have time to give a sign.  A call
@@ -226,8 +219,6 @@ static bool is_old(const struct lk_lease *lease)
 void lk_rows_ask_to_look(struct lk_store *store, const struct lk_batch *batch)
 {
     struct lk_arguments arguments;
-    struct lk_run run = {.arguments = &arguments, .is_repeatable = true};
-    sqlock_result result = {0};
     struct lk_writer writer;
     size_t count = 0;
     FILE *out;
@@ -247,9 +238,8 @@ void lk_rows_ask_to_look(struct lk_store *store, const struct lk_batch *batch)
     keys = lk_writer_close(&writer);
     if (keys != NULL && count > 0) {
         lk_store_arguments(store, keys, &arguments);
-        run.deadline_ns = lk_store_deadline(store);
-        (void)lk_store_run(store, SQLOCK_SQL_ASK_TO_LOOK, &run, &result, NULL);
-        sqlock_result_clear(&result);
+        (void)lk_store_change(store, SQLOCK_SQL_ASK_TO_LOOK, &arguments, NULL,
+                              NULL);
     }
     free(keys);
 }

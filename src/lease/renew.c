@@ -78,17 +78,6 @@ static int lock_unlocked(struct lk_store *store, struct lk_batch *batch,
     return rc;
 }
 
-/* Copy the items of `part` back into the batch. */
-static void copy_back(struct lk_batch *batch, const struct lk_batch *part)
-{
-    for (size_t i = 0; i < part->count; i++) {
-        const struct lk_item *item = &part->items[i];
-        sqlock_value key = {.type = SQLOCK_TEXT, .text = item->lease.key};
-
-        *lk_batch_find(batch, &key) = *item;
-    }
-}
-
 /* Lock the rows that can be locked, and renew them, in one transaction. */
 static int renew_free_rows(struct lk_store *store, struct lk_batch *batch,
                            struct lk_batch *free_rows, sqlock_error *err)
@@ -134,8 +123,12 @@ static int renew_unlocked(struct lk_store *store, struct lk_batch *batch,
         batch->items[i].is_passed_over = true;
     rc = renew_free_rows(store, batch, &free_rows, err);
     batch->has_timed_out = batch->has_timed_out || free_rows.has_timed_out;
-    if (rc == 0)
-        copy_back(batch, &free_rows);
+    for (size_t i = 0; rc == 0 && i < free_rows.count; i++) {
+        const struct lk_item *item = &free_rows.items[i];
+        sqlock_value key = {.type = SQLOCK_TEXT, .text = item->lease.key};
+
+        *lk_batch_find(batch, &key) = *item;
+    }
     free(free_rows.items);
     return rc;
 }
@@ -167,23 +160,12 @@ static void judge(const struct lk_store *store, struct lk_item *item,
 static int read_unrenewed(struct lk_store *store, struct lk_batch *batch,
                           sqlock_error *err)
 {
-    struct lk_batch rest = *batch;
     int64_t asked_boot_ns = lk_boottime_ns();
-    int rc;
+    int rc = lk_rows_read(store, batch, err);
 
-    rest.count = 0;
-    rest.items = calloc(batch->count, sizeof *rest.items);
-    if (rest.items == NULL)
-        return lk_error_nomem(err);
-    for (size_t i = 0; i < batch->count; i++)
+    for (size_t i = 0; rc == 0 && i < batch->count; i++)
         if (batch->items[i].rc != 0)
-            rest.items[rest.count++] = batch->items[i];
-    rc = lk_rows_read(store, &rest, err);
-    for (size_t i = 0; rc == 0 && i < rest.count; i++)
-        judge(store, &rest.items[i], asked_boot_ns);
-    if (rc == 0)
-        copy_back(batch, &rest);
-    free(rest.items);
+            judge(store, &batch->items[i], asked_boot_ns);
     return rc;
 }
 

@@ -49,21 +49,16 @@ struct lk_doubt {
 
 /* --- one row; the caller holds no mutex --- */
 
+/* Return as lk_store_change(). */
 static int send(struct lk_store *store, const struct lk_doubt *doubt,
-                sqlock_statement_kind kind, int64_t deadline_ns, bool *is_done)
+                sqlock_statement_kind kind, int64_t deadline_ns)
 {
     struct lk_arguments arguments;
-    struct lk_run run = {.arguments = &arguments, .is_repeatable = true};
-    sqlock_result result = {0};
-    int rc;
+    struct lk_run run = {.deadline_ns = deadline_ns, .is_repeatable = true};
 
     lk_store_arguments(store, doubt->key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, doubt->client_id);
-    run.deadline_ns = deadline_ns;
-    rc = lk_store_run(store, kind, &run, &result, NULL);
-    *is_done = rc == 0 && result.affected > 0;
-    sqlock_result_clear(&result);
-    return rc;
+    return lk_store_change(store, kind, &arguments, &run, NULL);
 }
 
 /* Remove the ticket, and free the row.  A ticket that is not there any more may
@@ -73,21 +68,21 @@ static int send(struct lk_store *store, const struct lk_doubt *doubt,
 static bool resolve(struct lk_store *store, struct lk_doubt *doubt,
                     int64_t deadline_ns, int *rc)
 {
-    bool is_done = false;
+    int done = 0;
 
     *rc = 0;
     if (lk_boottime_ns() >= doubt->over_ns)
         return true;
     if (doubt->has_ticket)
-        *rc = send(store, doubt, SQLOCK_SQL_LEAVE, deadline_ns, &is_done);
-    if (*rc == 0 && !is_done)
-        *rc = send(store, doubt, SQLOCK_SQL_RELEASE, deadline_ns, &is_done);
-    if (*rc == 0 && !is_done && doubt->is_share)
-        *rc =
-            send(store, doubt, SQLOCK_SQL_RELEASE_SHARE, deadline_ns, &is_done);
+        done = send(store, doubt, SQLOCK_SQL_LEAVE, deadline_ns);
+    if (done == 0)
+        done = send(store, doubt, SQLOCK_SQL_RELEASE, deadline_ns);
+    if (done == 0 && doubt->is_share)
+        done = send(store, doubt, SQLOCK_SQL_RELEASE_SHARE, deadline_ns);
+    *rc = done < 0 ? done : 0;
     if (doubt->arrives_by_ns == 0)
         return *rc == 0;
-    return is_done && lk_boottime_ns() >= doubt->arrives_by_ns;
+    return done > 0 && lk_boottime_ns() >= doubt->arrives_by_ns;
 }
 
 /* --- all rows; the caller holds the mutex --- */

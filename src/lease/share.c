@@ -27,27 +27,6 @@ int lk_share_check(const struct lk_store *store, uint32_t weight,
     return 0;
 }
 
-/* --- statements about one key --- */
-
-/* Run a statement that can be repeated.  *affected is what it changed.  Return
- * a result of lk_store_run(). */
-static int run_once(struct lk_store *store, sqlock_statement_kind kind,
-                    const struct lk_arguments *arguments, struct lk_run *run,
-                    int64_t *affected, sqlock_error *err)
-{
-    sqlock_result result = {0};
-    int rc;
-
-    run->arguments = arguments;
-    run->deadline_ns = lk_store_deadline(store);
-    run->is_repeatable = true;
-    rc = lk_store_run(store, kind, run, &result, err);
-    run->arguments = NULL;
-    *affected = rc == 0 ? result.affected : 0;
-    sqlock_result_clear(&result);
-    return rc;
-}
-
 /* --- downgrade --- */
 
 /* Judge a downgrade that changed nothing: an earlier copy may have done it. */
@@ -87,9 +66,8 @@ int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
 {
     struct lk_lease shared = *lease;
     struct lk_lease_arguments arguments;
-    struct lk_run run = {0};
+    struct lk_run run = {.is_repeatable = true};
     int64_t asked_boot_ns = lk_boottime_ns();
-    int64_t affected;
     int rc = lk_share_check(store, 1, LK_NO_LIMIT, err);
 
     if (rc < 0)
@@ -97,13 +75,13 @@ int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
     shared.weight = 1;
     shared.permits = LK_NO_LIMIT;
     lk_arguments_of_one(&arguments, store, &shared, SQLOCK_SQL_DOWNGRADE);
-    rc = run_once(store, SQLOCK_SQL_DOWNGRADE, &arguments.values, &run,
-                  &affected, err);
+    rc = lk_store_change(store, SQLOCK_SQL_DOWNGRADE, &arguments.values, &run,
+                         err);
     if (run.was_uncertain)
         lk_lease_cap(lease, lease->ttl_ms);
     shared.deadline_boot_ns =
         lk_believe_until(store, run.sent_boot_ns, shared.ttl_ms);
-    if (rc == 0 && affected == 0)
+    if (rc == 0)
         rc = judge_downgrade(store, &shared, lk_boottime_ns(), err);
     if (rc == SQLOCK_EUNCERTAIN && run.was_uncertain)
         note_downgrade(store, lease, asked_boot_ns);
@@ -125,18 +103,16 @@ int lk_share_set_permits(struct lk_store *store, const char *key,
                          uint32_t permits, sqlock_error *err)
 {
     struct lk_arguments arguments;
-    struct lk_run run = {0};
     struct lk_row row;
-    int64_t affected;
     int rc = lk_share_check(store, 1, permits, err);
 
     if (rc < 0)
         return rc;
     lk_store_arguments(store, key, &arguments);
     lk_argument_integer(&arguments, SQLOCK_P_PERMITS, permits);
-    rc = run_once(store, SQLOCK_SQL_PERMITS, &arguments, &run, &affected, err);
-    if (rc < 0 || affected > 0)
-        return rc;
+    rc = lk_store_change(store, SQLOCK_SQL_PERMITS, &arguments, NULL, err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
     rc = lk_row_read(store, key, lk_store_deadline(store), &row, err);
     if (rc == 0 && !row.exists)
         rc = lk_error(err, SQLOCK_ENOTFOUND,
@@ -163,19 +139,17 @@ static int take_share(struct lk_store *store, const char *key,
     const struct lk_lease taken = {.key = key, .weight = 1};
     struct lk_arguments arguments;
     struct lk_lease lease = taken;
-    struct lk_run run = {0};
+    struct lk_run run = {.is_repeatable = true};
     struct lk_row row;
-    int64_t affected;
     int rc;
 
     lk_store_arguments(store, key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, breaker);
     lk_argument_text(&arguments, SQLOCK_P_OLD_CLIENT, client_id);
     lk_argument_text(&arguments, SQLOCK_P_SHOWN, shown);
-    rc = run_once(store, SQLOCK_SQL_BREAK_SHARE, &arguments, &run, &affected,
-                  err);
-    if (rc < 0 || affected > 0)
-        return rc;
+    rc = lk_store_change(store, SQLOCK_SQL_BREAK_SHARE, &arguments, &run, err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
     memcpy(lease.client_id, breaker, SQLOCK_KEY_SIZE);
     if (run.was_uncertain && lk_lease_read(store, &lease, &row, NULL) == 0)
         return 0;
@@ -190,8 +164,6 @@ int lk_share_break(struct lk_store *store, const char *key,
 {
     char breaker[SQLOCK_KEY_SIZE];
     struct lk_arguments arguments;
-    struct lk_run run = {0};
-    int64_t affected;
     int rc = lk_share_check(store, 1, LK_NO_LIMIT, err);
 
     if (rc < 0)
@@ -202,6 +174,7 @@ int lk_share_break(struct lk_store *store, const char *key,
         return rc;
     lk_store_arguments(store, key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, breaker);
-    return run_once(store, SQLOCK_SQL_RELEASE_SHARE, &arguments, &run,
-                    &affected, err);
+    rc =
+        lk_store_change(store, SQLOCK_SQL_RELEASE_SHARE, &arguments, NULL, err);
+    return rc < 0 ? rc : 0;
 }

@@ -211,6 +211,27 @@ int lk_store_run(struct lk_store *store, sqlock_statement_kind kind,
     return rc;
 }
 
+int lk_store_change(struct lk_store *store, sqlock_statement_kind kind,
+                    const struct lk_arguments *arguments, struct lk_run *run,
+                    sqlock_error *err)
+{
+    struct lk_run usual = {.is_repeatable = true};
+    sqlock_result result = {0};
+    int rc;
+
+    if (run == NULL)
+        run = &usual;
+    if (run->deadline_ns == 0)
+        run->deadline_ns = lk_store_deadline(store);
+    run->arguments = arguments;
+    rc = lk_store_run(store, kind, run, &result, err);
+    run->arguments = NULL;
+    if (rc == 0)
+        rc = (int)result.affected;
+    sqlock_result_clear(&result);
+    return rc;
+}
+
 /* Name and level of each kind of event. */
 static const struct {
     const char *name;

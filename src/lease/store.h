@@ -121,6 +121,14 @@ int64_t lk_store_deadline(const struct lk_store *store);
 /* Return whether statements of that kind write. */
 bool lk_store_is_write(sqlock_statement_kind kind);
 
+/* Run the statement of that kind, of which only the number of the rows that it
+ * changed is wanted.  `run` has its settings, and a deadline if that is not the
+ * usual one; NULL: it may be repeated.  Return the number, or as
+ * lk_db_run(). */
+int lk_store_change(struct lk_store *store, sqlock_statement_kind kind,
+                    const struct lk_arguments *arguments, struct lk_run *run,
+                    sqlock_error *err);
+
 /* Run the statement of that kind, with the arguments and settings of `run`.
  * Results as lk_db_run().  Clear `result` afterwards.
  *

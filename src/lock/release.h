@@ -5,7 +5,6 @@
 #ifndef LK_RELEASE_H
 #define LK_RELEASE_H
 
-#include "lease/batch.h"
 #include "lock/hold.h"
 #include "lock/set.h"
 
@@ -18,43 +17,17 @@ struct lk_undo {
     bool may_owe;
 };
 
-/* One lock of a release. */
-struct lk_release_part {
-    struct lk_slot *slot;
-    /* the lease to be released; NULL: there is none, because the acquire was
-     * refused or only counted down.  It is used without the mutex. */
-    struct lk_hold *hold;
-    bool is_handed_off;
-    bool is_handed_off_maybe; /* the hand-off got no answer */
-    int rc;
-    bool is_told; /* the error of the call says why */
-};
+/* Undo one acquire of that member of a set, as far as possible without the
+ * database; the last one ends renewing and watching.  The member's rc becomes 0,
+ * EOWNER or EINUSE. */
+void lk_release_add(struct lk_member *member, const struct lk_undo *undo,
+                    sqlock_error *err);
 
-struct lk_release {
-    struct lk_set *set;
-    struct lk_release_part *parts;
-    struct lk_batch batch;      /* leases to be released in the database */
-    struct lk_release_part one; /* parts and batch.items, if count is 1 */
-    struct lk_item one_item;
-};
-
-/* Begin a release of the locks of a set, which is then filled in for each by
- * lk_release_add(); a part that was not filled in releases nothing.  Return 0,
- * or ENOMEM, after which there is nothing to end. */
-int lk_release_begin(struct lk_release *release, struct lk_set *set,
-                     sqlock_error *err);
-
-/* Undo one acquire of member i, as far as possible without the database; the
- * last one ends renewing and watching.  The member's rc becomes 0, EOWNER or
- * EINUSE. */
-void lk_release_add(struct lk_release *release, size_t i,
-                    const struct lk_undo *undo, sqlock_error *err);
-
-/* Release the leases whose last acquire was undone, and free the release.  This
- * process no longer holds them, even after a failure.  Each member's rc is the
- * result of sqlock_release() for its lock.  Return the result of a set of one
- * lock, and 0 for several. */
-int lk_release_end(struct lk_release *release, sqlock_error *err);
+/* Release the leases whose last acquire was undone: their members have a hold.
+ * This process no longer holds them, even after a failure.  Each member's rc is
+ * the result of sqlock_release() for its lock.  Return the result of a set of
+ * one lock, and 0 for several. */
+int lk_release_end(struct lk_set *set, sqlock_error *err);
 
 /* Return the result of a release that came to rc, from what was known of the
  * lease before. */

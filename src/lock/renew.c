@@ -2,8 +2,6 @@
  * renew.c - renew one lock or many in the calling thread; renewer.c does so in
  * the background
  */
-#include <stdlib.h>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
@@ -12,90 +10,48 @@
 #include "lock/hold.h"
 #include "lock/set.h"
 
-/* The renewal of one member's lease. */
-struct pending {
-    struct lk_member *member;
-    struct lk_hold *hold;
-    struct lk_renewal renewal;
-};
-
 /* Pause before a renewal that collided with another one is tried again. */
 #define COLLISION_NS (2 * LK_NS_PER_MS)
-
-/* A renewal of the leases of a set.  pending[i] belongs to member i, which has
- * an item in the batch if its renewal has begun. */
-struct renewals {
-    struct lk_set *set;
-    struct pending *pending;
-    struct lk_batch batch;
-    /* a lease may be due for renewal earlier than before */
-    bool is_due_sooner;
-    struct pending one;
-    struct lk_item one_item;
-};
-
-static int begin(struct renewals *renewals, struct lk_set *set,
-                 sqlock_error *err)
-{
-    *renewals = (struct renewals){.set = set};
-    renewals->pending = &renewals->one;
-    renewals->batch.items = &renewals->one_item;
-    if (set->count == 1)
-        return 0;
-    renewals->pending = calloc(set->count, sizeof *renewals->pending);
-    renewals->batch.items = calloc(set->count, sizeof *renewals->batch.items);
-    if (renewals->pending == NULL || renewals->batch.items == NULL)
-        return lk_error_nomem(err);
-    return 0;
-}
-
-static void end(struct renewals *renewals)
-{
-    if (renewals->pending == &renewals->one)
-        return;
-    free(renewals->pending);
-    free(renewals->batch.items);
-}
 
 /* Begin a renewal for that TTL (0: the lease's own), and copy the lease.
  * Return 0, or EINVAL (the TTL) or a result of lk_hold_usable(): then nothing
  * has begun, and there is no hold.  The caller holds the mutex. */
-static int begin_one(struct pending *pending, uint32_t ttl_ms,
+static int begin_one(struct lk_member *member, uint32_t ttl_ms,
                      struct lk_lease *lease, sqlock_error *err)
 {
-    const sqlock_lock *lock = pending->member->lock;
+    const sqlock_lock *lock = member->lock;
     int rc =
-        lk_hold_usable(lock->slot, lk_caller(lock), false, &pending->hold, err);
+        lk_hold_usable(lock->slot, lk_caller(lock), false, &member->hold, err);
 
     if (rc < 0)
-        pending->hold = NULL;
+        member->hold = NULL;
     if (rc == 0)
         rc = lk_ttl_check(&lock->slot->store->options, &ttl_ms, ttl_ms,
-                          pending->hold->lease.ttl_ms, err);
+                          member->hold->lease.ttl_ms, err);
     if (rc < 0)
         return rc;
-    *lease = pending->hold->lease;
+    *lease = member->hold->lease;
     lease->ttl_ms = lk_capped_ms(lease, ttl_ms);
-    lk_renewal_begin(pending->hold, &pending->renewal, lease->ttl_ms);
-    lease->ttl_ms = pending->renewal.row_ttl_ms;
+    lk_renewal_begin(member->hold, &member->renewal, lease->ttl_ms);
+    lease->ttl_ms = member->renewal.row_ttl_ms;
     return 0;
 }
 
 /* Return whether a row was passed over that another renewal of this process,
  * such as the renewer's, may have had locked.  Only a batch passes over
  * rows. */
-static bool has_collided(const struct renewals *renewals, size_t i)
+static bool has_collided(const struct lk_set *set, size_t i)
 {
-    return renewals->set->count > 1 &&
-           renewals->set->members[i].rc == SQLOCK_EBUSY &&
-           renewals->pending[i].hold != NULL &&
-           renewals->pending[i].renewal.others_ns != LK_NEVER;
+    const struct lk_member *member = &set->members[i];
+
+    return set->count > 1 && member->rc == SQLOCK_EBUSY &&
+           member->hold != NULL && member->renewal.others_ns != LK_NEVER;
 }
 
-static bool have_collided(const struct renewals *renewals)
+static bool have_collided(const struct lk_set *set)
 {
-    for (size_t i = 0; i < renewals->set->count; i++)
-        if (has_collided(renewals, i))
+    for (size_t i = 0; i < set->count; i++)
+        if (has_collided(set, i))
             return true;
     return false;
 }
@@ -118,77 +74,74 @@ static void await_downgrades(const struct lk_set *set)
 }
 
 /* Begin the renewal of each lease that the calling owner has, or of those that
- * have collided with another renewal, and put the leases into the batch. */
-static void collect(struct renewals *renewals, uint32_t ttl_ms, bool is_again,
+ * have collided with another renewal, and put the leases into the batch.  Return
+ * whether one may be due earlier than before. */
+static bool collect(struct lk_set *set, uint32_t ttl_ms, bool is_again,
                     sqlock_error *err)
 {
-    struct lk_batch *batch = &renewals->batch;
-    const struct lk_set *set = renewals->set;
+    struct lk_batch *batch = &set->batch;
+    bool is_due_sooner = false;
     bool ends_sooner = false;
 
     batch->count = 0;
     pthread_mutex_lock(&lk_mutex);
     await_downgrades(set);
     for (size_t i = 0; i < set->count; i++) {
-        struct pending *pending = &renewals->pending[i];
-        const struct lk_renewal *renewal = &pending->renewal;
+        struct lk_member *member = &set->members[i];
+        const struct lk_renewal *renewal = &member->renewal;
         struct lk_item *item = &batch->items[batch->count];
 
-        if (is_again && !has_collided(renewals, i))
+        if (is_again && !has_collided(set, i))
             continue;
-        *item = (struct lk_item){.owner = pending};
-        pending->member = &set->members[i];
-        pending->member->rc = begin_one(pending, ttl_ms, &item->lease, err);
-        if (pending->member->rc < 0)
+        *item = (struct lk_item){.owner = member};
+        member->rc = begin_one(member, ttl_ms, &item->lease, err);
+        if (member->rc < 0)
             continue;
         batch->count++;
         ends_sooner = ends_sooner || renewal->ttl_ms < renewal->old_ttl_ms;
-        renewals->is_due_sooner = renewals->is_due_sooner ||
-                                  renewal->others_ns != LK_NEVER ||
-                                  renewal->ttl_ms != renewal->old_ttl_ms;
+        is_due_sooner = is_due_sooner || renewal->others_ns != LK_NEVER ||
+                        renewal->ttl_ms != renewal->old_ttl_ms;
     }
     pthread_mutex_unlock(&lk_mutex);
     if (ends_sooner) /* the deadline is earlier now, whatever the result */
         lk_handler_wake(&set->registry->expiry.handler);
+    return is_due_sooner;
 }
 
 /* Set the results, and end the renewals that have begun. */
-static void settle(const struct renewals *renewals, int rc, sqlock_error *err)
+static void settle(struct lk_set *set, int rc, sqlock_error *err)
 {
-    const struct lk_batch *batch = &renewals->batch;
+    const struct lk_batch *batch = &set->batch;
 
-    renewals->set->is_refused = rc < 0;
+    set->is_refused = rc < 0;
     pthread_mutex_lock(&lk_mutex);
     for (size_t i = 0; i < batch->count; i++) {
         struct lk_item *item = &batch->items[i];
-        struct pending *pending = item->owner;
+        struct lk_member *member = item->owner;
 
         if (rc < 0)
             item->rc = rc;
-        pending->member->rc =
-            lk_renewal_end(pending->hold, &pending->renewal, &item->lease,
+        member->rc =
+            lk_renewal_end(member->hold, &member->renewal, &item->lease,
                            item->rc, batch->sent_boot_ns);
-        pending->member->is_told =
-            (rc < 0 || item->is_told) && pending->member->rc == item->rc;
-        if (rc == 0 && !pending->member->is_told)
-            (void)lk_renewal_error(pending->member->rc, err);
+        member->is_told = (rc < 0 || item->is_told) && member->rc == item->rc;
+        if (rc == 0 && !member->is_told)
+            (void)lk_renewal_error(member->rc, err);
     }
     pthread_mutex_unlock(&lk_mutex);
 }
 
 /* Renew the leases of collect(), and set the results of their members. */
-static int run(struct renewals *renewals, uint32_t ttl_ms, bool is_again,
+static int run(struct lk_set *set, uint32_t ttl_ms, bool is_again,
                sqlock_error *err)
 {
-    sqlock_registry *registry = renewals->set->registry;
-    struct lk_batch *batch = &renewals->batch;
-    int rc;
+    sqlock_registry *registry = set->registry;
+    bool is_due_sooner = collect(set, ttl_ms, is_again, err);
+    int rc = lk_batch_renew(&registry->store, &set->batch, err);
 
-    collect(renewals, ttl_ms, is_again, err);
-    rc = lk_batch_renew(&registry->store, batch, err);
-    settle(renewals, rc, err);
+    settle(set, rc, err);
     lk_handler_wake(&registry->expiry.handler);
-    if (renewals->is_due_sooner)
+    if (is_due_sooner)
         lk_handler_wake(&registry->renewer.handler);
     return rc;
 }
@@ -196,34 +149,22 @@ static int run(struct renewals *renewals, uint32_t ttl_ms, bool is_again,
 /* Run the renewals.  A row that another renewal of this process has locked for
  * a moment is no row that a transaction has locked: try again when that is
  * over, within the time for all. */
-static int run_all(struct renewals *renewals, uint32_t ttl_ms,
-                   sqlock_error *err)
-{
-    const struct lk_store *store = &renewals->set->registry->store;
-    int64_t deadline_ns = lk_batch_deadline(store, renewals->set->count);
-    int rc;
-
-    renewals->batch.deadline_ns = lk_store_deadline(store);
-    rc = run(renewals, ttl_ms, false, err);
-    while (rc == 0 && have_collided(renewals) &&
-           sqlock_monotonic_ns() + COLLISION_NS < deadline_ns) {
-        lk_sleep_until(sqlock_monotonic_ns() + COLLISION_NS);
-        renewals->batch.deadline_ns =
-            lk_sooner(deadline_ns, lk_store_deadline(store));
-        rc = run(renewals, ttl_ms, true, err);
-    }
-    return rc;
-}
-
 static int renew(struct lk_set *set, uint32_t ttl_ms, sqlock_error *err)
 {
-    struct renewals renewals;
+    const struct lk_store *store = &set->registry->store;
+    int64_t deadline_ns = lk_batch_deadline(store, set->count);
     int before = lk_cancel_defer();
-    int rc = begin(&renewals, set, err);
+    int rc;
 
-    if (rc == 0)
-        rc = run_all(&renewals, ttl_ms, err);
-    end(&renewals);
+    set->batch.deadline_ns = lk_store_deadline(store);
+    rc = run(set, ttl_ms, false, err);
+    while (rc == 0 && have_collided(set) &&
+           sqlock_monotonic_ns() + COLLISION_NS < deadline_ns) {
+        lk_sleep_until(sqlock_monotonic_ns() + COLLISION_NS);
+        set->batch.deadline_ns =
+            lk_sooner(deadline_ns, lk_store_deadline(store));
+        rc = run(set, ttl_ms, true, err);
+    }
     lk_cancel_allow(before);
     return rc;
 }

@@ -36,7 +36,6 @@ struct sqlock_request {
     /* used by the thread that runs it */
     struct lk_set set; /* the request's lock */
     struct lk_acquisition a;
-    struct lk_release release; /* used instead of `a` by a release */
     sqlock_error err;
     int rc; /* result, once it is over */
 
@@ -196,7 +195,7 @@ static int carry_on(sqlock_request *request, bool may_block)
 {
     if (!request->is_release)
         return lk_take(&request->set, &request->a, may_block, &request->err);
-    return may_block ? lk_release_end(&request->release, &request->err)
+    return may_block ? lk_release_end(&request->set, &request->err)
                      : LK_BLOCKED;
 }
 
@@ -296,15 +295,12 @@ int sqlock_request_acquire(sqlock_request **out, sqlock_lock *lock,
 static int begin_release(sqlock_request *request, sqlock_error *err)
 {
     const struct lk_undo undo = {.owner = lk_caller(request->lock)};
-    struct lk_release *release = &request->release;
-    int rc = lk_release_begin(release, &request->set, err);
+    struct lk_member *member = &request->set.one;
 
-    if (rc < 0)
-        return rc;
-    lk_release_add(release, 0, &undo, err);
-    if (release->one.hold != NULL)
-        release->one.hold->lease.asked_ns = sqlock_monotonic_ns();
-    return release->one.rc;
+    lk_release_add(member, &undo, err);
+    if (member->hold != NULL)
+        member->hold->lease.asked_ns = sqlock_monotonic_ns();
+    return member->rc;
 }
 
 int sqlock_request_release(sqlock_request **out, sqlock_lock *lock, int done_fd,
@@ -327,7 +323,7 @@ int sqlock_request_release(sqlock_request **out, sqlock_lock *lock, int done_fd,
         return rc;
     }
     *out = request;
-    if (request->release.one.hold == NULL) /* only counted down */
+    if (request->set.one.hold == NULL) /* only counted down */
         (void)finish(request, 0);
     else
         start(request, true);
@@ -392,8 +388,8 @@ static void leave_behind(sqlock_request *request)
     request->done_fd = 0;
     request->a.self.is_abandoned = true;
     if (request->is_release) {
-        if (request->release.one.hold != NULL)
-            request->release.one.hold->is_left_behind = true;
+        if (request->set.one.hold != NULL)
+            request->set.one.hold->is_left_behind = true;
         return;
     }
     hold = lk_hold_by_grant(request->lock->slot, part->grant);

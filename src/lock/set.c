@@ -48,6 +48,7 @@ void lk_set_of_one(struct lk_set *set, sqlock_lock *lock)
     set->registry = lock->registry;
     set->count = 1;
     set->members = &set->one;
+    set->batch.items = &set->one_item;
     set->one.lock = lock;
 }
 
@@ -66,9 +67,12 @@ int lk_set_begin(struct lk_set *set, sqlock_lock *const *locks, size_t count,
         return 0;
     }
     set->members = calloc(count, sizeof *set->members);
-    set->count = set->members != NULL ? count : 0;
-    if (set->members == NULL)
+    set->batch.items = calloc(count, sizeof *set->batch.items);
+    if (set->members == NULL || set->batch.items == NULL) {
+        set->count = 0;
         return lk_error_nomem(err);
+    }
+    set->count = count;
     for (size_t i = 0; i < count; i++) {
         set->members[i].lock = locks[i];
         set->members[i].place = i;
@@ -139,7 +143,9 @@ int lk_set_end(struct lk_set *set, int rc, sqlock_error *err)
         name_member(first, err);
     if (first != NULL)
         rc = first->rc;
-    if (set->members != &set->one)
+    if (set->members != &set->one) {
         free(set->members);
+        free(set->batch.items);
+    }
     return rc;
 }

@@ -5,7 +5,9 @@
 #ifndef LK_SET_H
 #define LK_SET_H
 
+#include "lease/batch.h"
 #include "lock/registry.h"
+#include "lock/renewal.h"
 #include "sqlock/many.h"
 
 struct lk_member {
@@ -13,15 +15,26 @@ struct lk_member {
     size_t place; /* index in the array of the application */
     int rc;
     bool is_told; /* the error of the call says why */
+    /* the lease that the call renews or releases; NULL: none.  It is pinned, and
+     * used without the mutex. */
+    struct lk_hold *hold;
+    struct lk_renewal renewal;
+    /* the release gave the lease to the next waiter; or the hand-off got no
+     * answer */
+    bool is_handed_off;
+    bool is_handed_off_maybe;
 };
 
 struct lk_set {
     sqlock_registry *registry;
     struct lk_member *members; /* sorted by key */
     size_t count;
-    bool is_refused;      /* the statement about all failed, and err says why */
-    int *results;         /* of the application, in its order; NULL */
-    struct lk_member one; /* used when count is 1 */
+    bool is_refused; /* the statement about all failed, and err says why */
+    int *results;    /* of the application, in its order; NULL */
+    struct lk_batch batch; /* of leases that are renewed or released */
+    /* used when count is 1 */
+    struct lk_member one;
+    struct lk_item one_item;
 };
 
 /* Make a sorted set of locks that the application has given.  Call lk_set_end()
