@@ -89,17 +89,10 @@ int sqlock_tx_fence(sqlock_tx *tx, const sqlock_table *table,
                     const sqlock_value *key, int64_t token, const char *owner,
                     sqlock_error *err)
 {
-    struct lk_tx_key sent;
-    struct lk_tx_table names;
+    struct lk_tx_row row;
     int64_t affected = 0;
-    int rc;
+    int rc = lk_tx_row_read(&row, tx, table, LK_TX_FENCE, key, err);
 
-    rc = lk_tx_check(tx, err);
-    if (rc == 0)
-        rc = lk_tx_table_read(&names, table, LK_TX_FENCE, tx->driver->dialect,
-                              err);
-    if (rc == 0)
-        rc = lk_tx_key_read(&sent, tx, key, err);
     if (rc == 0 && (token <= 0 || owner == NULL || *owner == '\0' ||
                     strlen(owner) > OWNER_MAX))
         rc = lk_error(err, SQLOCK_EINVAL,
@@ -107,7 +100,8 @@ int sqlock_tx_fence(sqlock_tx *tx, const sqlock_table *table,
                       "bytes",
                       OWNER_MAX);
     if (rc == 0)
-        rc = write_fence(tx, &names, &sent.value, token, owner, &affected, err);
+        rc =
+            write_fence(tx, &row.table, &row.key, token, owner, &affected, err);
     if (rc < 0 || affected == 1)
         return rc;
     if (affected > 1)
@@ -115,5 +109,5 @@ int sqlock_tx_fence(sqlock_tx *tx, const sqlock_table *table,
                            "several rows have that key: the key column must be "
                            "unique",
                            err);
-    return examine(tx, &names, &sent.value, token, owner, err);
+    return examine(tx, &row.table, &row.key, token, owner, err);
 }

@@ -424,22 +424,15 @@ int sqlock_tx_lock_row(sqlock_tx *tx, const sqlock_table *table,
                        const sqlock_value *key, bool share, int64_t wait_ms,
                        sqlock_error *err)
 {
-    struct lk_tx_key sent;
-    struct lk_tx_table names;
+    struct lk_tx_row row;
     sqlock_error own = {0};
-    int rc;
+    int rc = lk_tx_row_read(&row, tx, table, LK_TX_KEY, key, &own);
 
-    rc = lk_tx_check(tx, &own);
     if (rc == 0)
         rc = check_wait(wait_ms, false, &own);
     if (rc == 0)
-        rc = lk_tx_table_read(&names, table, LK_TX_KEY, tx->driver->dialect,
-                              &own);
-    if (rc == 0)
-        rc = lk_tx_key_read(&sent, tx, key, &own);
-    if (rc == 0)
         rc = lk_tx_check_nodes(tx, &own);
     if (rc == 0)
-        rc = lock_row(tx, &names, &sent.value, share, wait_ms, &own);
+        rc = lock_row(tx, &row.table, &row.key, share, wait_ms, &own);
     return lk_error_pass(err, &own, rc);
 }

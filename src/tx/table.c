@@ -157,18 +157,24 @@ void lk_tx_write_expression(FILE *out, const char *expression,
     lk_names_write(out, expression, names);
 }
 
-int lk_tx_key_read(struct lk_tx_key *out, const sqlock_tx *tx,
+int lk_tx_row_read(struct lk_tx_row *out, sqlock_tx *tx,
+                   const sqlock_table *table, unsigned wanted,
                    const sqlock_value *key, sqlock_error *err)
 {
-    int rc = lk_tx_check_value("the key", key, err);
+    int rc = lk_tx_check(tx, err);
 
+    if (rc == 0)
+        rc = lk_tx_table_read(&out->table, table, wanted, tx->driver->dialect,
+                              err);
+    if (rc == 0)
+        rc = lk_tx_check_value("the key", key, err);
     if (rc < 0)
         return rc;
-    out->value = *key;
+    out->key = *key;
     if (tx->part->keys_are_text && key->type == SQLOCK_INT64) {
         (void)snprintf(out->digits, sizeof out->digits, "%" PRId64,
                        key->integer);
-        out->value = sqlock_text(out->digits);
+        out->key = sqlock_text(out->digits);
     }
     return 0;
 }

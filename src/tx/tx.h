@@ -265,14 +265,17 @@ int lk_tx_check_roles(const struct lk_tx_role *roles, size_t count,
 void lk_tx_write_expression(FILE *out, const char *expression,
                             const char *column);
 
-/* A key of the application as it is sent. */
-struct lk_tx_key {
-    sqlock_value value;
-    char digits[24];
+/* A row of the application: its table, and its key as that is sent. */
+struct lk_tx_row {
+    struct lk_tx_table table;
+    sqlock_value key;
+    char digits[24]; /* of the key */
 };
 
-/* Make *out the key that is sent for that one.  Return 0 or EINVAL. */
-int lk_tx_key_read(struct lk_tx_key *out, const sqlock_tx *tx,
+/* Check the transaction, the table, of which those columns are wanted, and the
+ * key.  Return 0 or an error of lk_tx_check() or lk_tx_table_read(). */
+int lk_tx_row_read(struct lk_tx_row *out, sqlock_tx *tx,
+                   const sqlock_table *table, unsigned wanted,
                    const sqlock_value *key, sqlock_error *err);
 
 /* --- placeholders.c --- */

@@ -44,10 +44,11 @@ static int take_version(sqlock_row_version *out, const sqlock_value *cell,
     return 0;
 }
 
-static int read_version(sqlock_tx *tx, const struct lk_tx_table *table,
-                        const sqlock_value *key, const char *lock,
-                        sqlock_row_version *out, sqlock_error *err)
+static int read_version(sqlock_tx *tx, const struct lk_tx_row *row,
+                        const char *lock, sqlock_row_version *out,
+                        sqlock_error *err)
 {
+    const struct lk_tx_table *table = &row->table;
     sqlock_result result = {0};
     struct lk_writer writer;
     FILE *stream = lk_writer_open(&writer);
@@ -63,7 +64,7 @@ static int read_version(sqlock_tx *tx, const struct lk_tx_table *table,
     text = lk_writer_close(&writer);
     if (text == NULL)
         return lk_error_nomem(err);
-    rc = lk_tx_query(tx, text, key, 1, &result, err);
+    rc = lk_tx_query(tx, text, &row->key, 1, &result, err);
     free(text);
     if (rc == 0 && result.rows == 0)
         rc = lk_error(err, SQLOCK_ENOTFOUND, "there is no such row");
@@ -81,28 +82,19 @@ int sqlock_tx_version(sqlock_tx *tx, const sqlock_table *table,
                       const sqlock_value *key, sqlock_row_version *version,
                       sqlock_error *err)
 {
-    struct lk_tx_key sent;
-    struct lk_tx_table names;
-    int rc;
+    struct lk_tx_row row;
+    int rc = lk_tx_row_read(&row, tx, table, LK_TX_VERSION, key, err);
 
-    rc = lk_tx_check(tx, err);
-    if (rc == 0)
-        rc = lk_tx_table_read(&names, table, LK_TX_VERSION, tx->driver->dialect,
-                              err);
-    if (rc == 0)
-        rc = lk_tx_key_read(&sent, tx, key, err);
     if (rc == 0 && version == NULL)
         rc = lk_error_null(err, "version");
-    return rc < 0 ? rc
-                  : read_version(tx, &names, &sent.value, NULL, version, err);
+    return rc < 0 ? rc : read_version(tx, &row, NULL, version, err);
 }
 
 /* --- updating --- */
 
 struct update {
     sqlock_tx *tx;
-    struct lk_tx_table table;
-    const sqlock_value *key;
+    struct lk_tx_row row;
     const sqlock_row_version *expected;
     const sqlock_assignment *set;
     size_t count;
@@ -120,7 +112,7 @@ static sqlock_value value_of(const sqlock_row_version *version)
 static int check_expected(const struct update *update, sqlock_error *err)
 {
     const sqlock_row_version *expected = update->expected;
-    bool is_state = update->table.kind == SQLOCK_VERSION_STATE;
+    bool is_state = update->row.table.kind == SQLOCK_VERSION_STATE;
 
     if (expected == NULL || expected->type == SQLOCK_NULL)
         return lk_error(err, SQLOCK_EINVAL,
@@ -132,7 +124,7 @@ static int check_expected(const struct update *update, sqlock_error *err)
         memchr(expected->text, '\0', sizeof expected->text) == NULL)
         return lk_error(err, SQLOCK_EINVAL,
                         "the expected state is not NUL-terminated");
-    if (update->table.kind == SQLOCK_VERSION_INTEGER &&
+    if (update->row.table.kind == SQLOCK_VERSION_INTEGER &&
         expected->integer == INT64_MAX)
         return lk_error(
             err, SQLOCK_EINVAL,
@@ -158,8 +150,8 @@ static int write_assignments(FILE *out, struct update *update,
             rc = lk_tx_check_value("an assignment's value", &one->value, err);
         if (rc < 0)
             return rc;
-        if (lk_tx_is_same(quoted, update->table.version, dialect)) {
-            if (update->table.kind != SQLOCK_VERSION_STATE)
+        if (lk_tx_is_same(quoted, update->row.table.version, dialect)) {
+            if (update->row.table.kind != SQLOCK_VERSION_STATE)
                 return lk_error(
                     err, SQLOCK_EINVAL,
                     "the version column must not be among the assignments");
@@ -168,14 +160,14 @@ static int write_assignments(FILE *out, struct update *update,
         (void)fprintf(out, "%s%s = ?", i > 0 ? ", " : "", quoted);
         update->values[update->value_count++] = one->value;
     }
-    if (update->table.kind != SQLOCK_VERSION_STATE) {
+    if (update->row.table.kind != SQLOCK_VERSION_STATE) {
         (void)fprintf(out, "%s%s = ", update->count > 0 ? ", " : "",
-                      update->table.version);
-        if (update->table.kind == SQLOCK_VERSION_INTEGER)
-            (void)fprintf(out, "%s + 1", update->table.version);
+                      update->row.table.version);
+        if (update->row.table.kind == SQLOCK_VERSION_INTEGER)
+            (void)fprintf(out, "%s + 1", update->row.table.version);
         else
             lk_tx_write_expression(out, update->tx->part->next_timestamp,
-                                   update->table.version);
+                                   update->row.table.version);
         return 0;
     }
     if (update->next_state == NULL || update->next_state->type == SQLOCK_NULL)
@@ -191,9 +183,9 @@ static void write_expected(FILE *out, const struct update *update)
 {
     if (update->expected->type == SQLOCK_TEXT) {
         lk_tx_write_expression(out, update->tx->part->same_text,
-                               update->table.version);
+                               update->row.table.version);
     } else {
-        write_version(out, update->tx, &update->table);
+        write_version(out, update->tx, &update->row.table);
         (void)fputs(" = ?", out);
     }
 }
@@ -210,11 +202,11 @@ static char *write_update(struct update *update, int *rc, sqlock_error *err)
         *rc = lk_error_nomem(err);
         return NULL;
     }
-    (void)fprintf(out, "UPDATE %s SET ", update->table.name);
+    (void)fprintf(out, "UPDATE %s SET ", update->row.table.name);
     *rc = write_assignments(out, update, err);
-    (void)fprintf(out, " WHERE %s = ? AND ", update->table.key);
+    (void)fprintf(out, " WHERE %s = ? AND ", update->row.table.key);
     write_expected(out, update);
-    update->values[update->value_count++] = *update->key;
+    update->values[update->value_count++] = update->row.key;
     update->values[update->value_count++] = value_of(update->expected);
     text = lk_writer_close(&writer);
     if (text == NULL && *rc == 0)
@@ -241,9 +233,9 @@ static bool stays_in_state(const struct update *update)
     sqlock_value expected = value_of(update->expected);
     sqlock_row_version next;
 
-    return update->table.kind == SQLOCK_VERSION_STATE &&
-           take_version(&next, update->next_state, update->table.kind, NULL) ==
-               0 &&
+    return update->row.table.kind == SQLOCK_VERSION_STATE &&
+           take_version(&next, update->next_state, update->row.table.kind,
+                        NULL) == 0 &&
            is_same(&next, &expected);
 }
 
@@ -255,12 +247,11 @@ static int examine(struct update *update, sqlock_error *err)
     sqlock_row_version found = {.type = SQLOCK_NULL};
     int rc;
 
-    rc = read_version(update->tx, &update->table, update->key, NULL, &found,
-                      err);
+    rc = read_version(update->tx, &update->row, NULL, &found, err);
     /* The version seems to be the expected one: read it with a lock, which
      * shows the newest row and not the snapshot's. */
     if (rc == 0 && is_same(&found, &expected))
-        rc = read_version(update->tx, &update->table, update->key,
+        rc = read_version(update->tx, &update->row,
                           update->tx->part->update_wait, &found, err);
     if (rc < 0)
         return rc;
@@ -295,9 +286,10 @@ static int take_next(struct update *update, sqlock_row_version *next,
     const sqlock_row_version *expected = update->expected;
     int rc;
 
-    switch (update->table.kind) {
+    switch (update->row.table.kind) {
     case SQLOCK_VERSION_STATE:
-        return take_version(next, update->next_state, update->table.kind, err);
+        return take_version(next, update->next_state, update->row.table.kind,
+                            err);
     case SQLOCK_VERSION_INTEGER:
         if (!may_be_at_limit(expected->integer)) {
             memset(next, 0, sizeof *next);
@@ -310,7 +302,7 @@ static int take_next(struct update *update, sqlock_row_version *next,
         break;
     }
     memset(next, 0, sizeof *next);
-    rc = read_version(update->tx, &update->table, update->key, NULL, next, err);
+    rc = read_version(update->tx, &update->row, NULL, next, err);
     if (rc == 0 && next->integer <= expected->integer)
         rc = lk_tx_spoil(update->tx,
                          "the version column cannot store a later version: its "
@@ -372,22 +364,14 @@ int sqlock_tx_update(sqlock_tx *tx, const sqlock_table *table,
                      const sqlock_assignment *set, size_t count,
                      sqlock_row_version *next, sqlock_error *err)
 {
-    struct lk_tx_key sent;
     struct update update = {
         .tx = tx,
-        .key = &sent.value,
         .expected = expected,
         .set = set,
         .count = count,
     };
-    int rc;
+    int rc = lk_tx_row_read(&update.row, tx, table, LK_TX_VERSION, key, err);
 
-    rc = lk_tx_check(tx, err);
-    if (rc == 0)
-        rc = lk_tx_table_read(&update.table, table, LK_TX_VERSION,
-                              tx->driver->dialect, err);
-    if (rc == 0)
-        rc = lk_tx_key_read(&sent, tx, key, err);
     if (rc == 0 && set == NULL && count > 0)
         rc = lk_error_null(err, "set");
     if (rc == 0 && count > SET_MAX)
