@@ -24,7 +24,7 @@
 
 struct probe {
     sqlock_registry *one, *other;
-    struct lk_store *one_store, *other_store; /* of `one` and `other` */
+    struct lk_store *one_store; /* of `one` */
     sqlock_lock *ours, *theirs;
     sqlock_capabilities found;
 };
@@ -219,8 +219,6 @@ int sqlock_capabilities_of(const char *url, const sqlock_options *options,
         rc = sqlock_registry_open(&probe.other, url, &own, &why);
     if (rc == 0)
         rc = lk_store_of(probe.one, &probe.one_store, &why);
-    if (rc == 0)
-        rc = lk_store_of(probe.other, &probe.other_store, &why);
     if (rc == 0)
         rc = probe_all(&probe, &why);
     (void)sqlock_drop(probe.ours, NULL);

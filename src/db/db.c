@@ -146,12 +146,6 @@ static void sweep(struct lk_db *db)
     lk_pool_sweep(&db->waiting);
 }
 
-void lk_db_forsake(struct lk_db *db, uint64_t number)
-{
-    lk_pool_forsake(&db->pool, number);
-    lk_pool_forsake(&db->reserved, number);
-}
-
 static bool goes_in_group(const struct lk_db *db, const struct lk_run *run)
 {
     return run->is_write && has_one_writer(db);
@@ -259,7 +253,6 @@ static bool is_in_time(struct lk_run *run,
                        const struct lk_connection *connection,
                        int64_t latest_ns)
 {
-    run->session = connection->number;
     run->deadline_ns = lk_sooner(
         lk_after_ns(run->deadline_ns, connection->late_ns), latest_ns);
     return sqlock_monotonic_ns() < run->deadline_ns;
@@ -278,7 +271,6 @@ static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
     lk_statement_order(run->statement, run->arguments, values);
     if (goes_in_group(db, run))
         return run_in_group(db, run, values, result, err);
-    wish.preferred = run->session;
     wish.wait_until_ns = waits_until(run);
     wish.latest_ns = latest_ns;
     wish.is_urgent = run->patient_until_ns != 0;

@@ -84,9 +84,6 @@ struct lk_run {
      * for one in use until then, CLOCK_MONOTONIC, if that is later than the
      * deadline, which is extended by the wait.  0: neither. */
     int64_t patient_until_ns;
-    /* in: number of the connection that is preferred, 0: any; out: number of
-     * the connection that was used */
-    uint64_t session;
     bool is_write; /* the statement writes: without an answer, it is in doubt */
     bool grants;   /* the statement may grant a lease */
     /* out: it was not sent, because the server grants nothing now; the result
@@ -176,9 +173,6 @@ bool lk_db_is_unproven(const struct lk_connection *connection, int rc);
  * time.  Return whether there was. */
 bool lk_db_replace(struct lk_db *db, const struct lk_wish *wish, int rc,
                    struct lk_connection **connection);
-
-/* Close the connection with that number, now or when it is given back. */
-void lk_db_forsake(struct lk_db *db, uint64_t number);
 
 /* Run the statements of a script, each of which ends with ";\n", one after
  * another on one connection until one fails.  Lines that begin with "--" are

@@ -169,30 +169,22 @@ static bool is_wanted(const struct lk_connection *connection,
     return !wish->is_proven || atomic_load(&connection->has_written);
 }
 
-/* Take the preferred idle connection, otherwise the first that is wanted, or
- * return NULL. */
+/* Take the first idle connection that is wanted, or return NULL. */
 static struct lk_connection *take_idle(struct lk_pool *pool,
                                        const struct lk_wish *wish)
 {
-    struct lk_connection **at = NULL;
+    struct lk_connection **at = &pool->idle;
     struct lk_connection *connection;
 
-    for (struct lk_connection **next = &pool->idle; *next != NULL;
-         next = &(*next)->next_idle)
-        if (is_wanted(*next, wish) &&
-            (at == NULL || (*next)->number == wish->preferred))
-            at = next;
-    if (at == NULL)
-        return NULL;
+    while (*at != NULL && !is_wanted(*at, wish))
+        at = &(*at)->next_idle;
     connection = *at;
-    *at = connection->next_idle;
-    note_taken(pool, connection);
+    if (connection != NULL) {
+        *at = connection->next_idle;
+        note_taken(pool, connection);
+    }
     return connection;
 }
-
-/* Connections of different pools have different numbers: a statement may be
- * sent on one of another pool (lk_db_take()). */
-static _Atomic uint64_t last_number;
 
 /* Take an idle connection into *out; or take the right to open one, and set
  * *out to NULL.  Return false if neither is possible. */
@@ -333,7 +325,6 @@ static int open_one(struct lk_pool *pool, const struct lk_wish *wish,
     if (rc == 0) {
         lk_count_opened(&pool->db->stats);
         (*out)->pool = pool;
-        (*out)->number = atomic_fetch_add(&last_number, 1) + 1;
         (*out)->use = wish->is_lent ? LK_USE_LENT : LK_USE_CALL;
         note_taken(pool, *out);
     } else {
@@ -449,8 +440,7 @@ static void give(struct lk_pool *pool, struct lk_connection *connection,
     pthread_mutex_lock(&pool->mutex);
     was_kept = connection->use == LK_USE_KEPT;
     forget_taken(pool, connection);
-    is_over =
-        connection->is_forsaken || (was_kept && pool->count > limit_of(pool));
+    is_over = was_kept && pool->count > limit_of(pool);
     if (!is_over) {
         while (puts_last && *at != NULL)
             at = &(*at)->next_idle;
@@ -476,28 +466,6 @@ void lk_pool_return(struct lk_pool *pool, struct lk_connection *connection)
         lk_count(&pool->db->stats, LK_COUNT_BROKEN);
         lk_pool_discard(pool, connection);
     }
-}
-
-void lk_pool_forsake(struct lk_pool *pool, uint64_t number)
-{
-    struct lk_connection *connection = NULL;
-
-    pthread_mutex_lock(&pool->mutex);
-    for (struct lk_connection *at = pool->taken; at != NULL;
-         at = at->next_taken)
-        if (at->number == number)
-            at->is_forsaken = true;
-    for (struct lk_connection **at = &pool->idle; *at != NULL;
-         at = &(*at)->next_idle)
-        if ((*at)->number == number) {
-            connection = *at;
-            *at = connection->next_idle;
-            note_taken(pool, connection);
-            break;
-        }
-    pthread_mutex_unlock(&pool->mutex);
-    if (connection != NULL)
-        lk_pool_discard(pool, connection);
 }
 
 void lk_pool_discard(struct lk_pool *pool, struct lk_connection *connection)

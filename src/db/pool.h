@@ -27,8 +27,7 @@ enum lk_use {
 struct lk_connection {
     struct lk_connection *next_idle;
     struct lk_pool *pool;
-    void *state;     /* the driver's */
-    uint64_t number; /* from 1, unique in the process */
+    void *state; /* the driver's */
     /* how long its taker waited, if that was for a connection to be opened;
      * otherwise about 0 */
     int64_t late_ns;
@@ -38,7 +37,6 @@ struct lk_connection {
     uint32_t changes; /* of the epoch, until then */
     /* guarded by the pool's mutex */
     enum lk_use use;
-    bool is_forsaken; /* to be discarded when it is given back */
     struct lk_connection *next_taken;
 };
 
@@ -97,7 +95,6 @@ void lk_pool_clear(struct lk_pool *pool);
 
 /* How to take a connection. */
 struct lk_wish {
-    uint64_t preferred; /* number of the idle connection to take; 0: any */
     /* CLOCK_MONOTONIC: until when to wait for one in use; 0: do not wait */
     int64_t wait_until_ns;
     /* until when to wait for one to be opened, connect_timeout_ms at most,
@@ -131,8 +128,6 @@ void lk_pool_keep(struct lk_pool *pool, struct lk_connection *connection);
 void lk_pool_give(struct lk_pool *pool, struct lk_connection *connection);
 /* Give a connection back, or discard it if it is broken. */
 void lk_pool_return(struct lk_pool *pool, struct lk_connection *connection);
-/* Close the connection with that number, now or when it is given back. */
-void lk_pool_forsake(struct lk_pool *pool, uint64_t number);
 /* Close the idle connections. */
 void lk_pool_drain(struct lk_pool *pool);
 /* Close the idle connections that are not alive. */

@@ -24,8 +24,7 @@ static int take_open(struct lk_pool *pool, const struct lk_wish *wish,
                      bool is_proven, int64_t until_ns,
                      struct lk_connection **out)
 {
-    const struct lk_wish open = {.preferred = wish->preferred,
-                                 .wait_until_ns = until_ns,
+    const struct lk_wish open = {.wait_until_ns = until_ns,
                                  .latest_ns = until_ns,
                                  /* renewals go before releases */
                                  .is_urgent = !is_proven && wish->is_urgent &&

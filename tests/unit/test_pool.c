@@ -27,11 +27,10 @@ struct pooled {
     char path[64];
 };
 
-static struct lk_connection *take(struct pooled *pooled, uint64_t preferred)
+static struct lk_connection *take(struct pooled *pooled)
 {
     struct lk_connection *connection = NULL;
     const struct lk_wish wish = {
-        .preferred = preferred,
         .wait_until_ns = sqlock_monotonic_ns() + PATIENCE_MS * LK_NS_PER_MS,
         .latest_ns = sqlock_monotonic_ns() + PATIENCE_MS * LK_NS_PER_MS,
     };
@@ -62,7 +61,7 @@ static int open_pool(void **state)
     (void)snprintf(url, sizeof url, "sqlite:%s", pooled.path);
     assert_int_equal(lk_db_init(&pooled.db, url, &options, NULL), 0);
     for (int i = 0; i < CONNECTIONS; i++)
-        taken[i] = take(&pooled, 0);
+        taken[i] = take(&pooled);
     for (int i = 0; i < CONNECTIONS; i++)
         lk_pool_give(&pooled.db.pool, taken[i]);
     *state = &pooled;
@@ -81,13 +80,13 @@ static int close_pool(void **state)
 static void test_the_connection_used_last_is_taken_first(void **state)
 {
     struct pooled *pooled = *state;
-    struct lk_connection *one = take(pooled, 0);
-    struct lk_connection *other = take(pooled, 0);
+    struct lk_connection *one = take(pooled);
+    struct lk_connection *other = take(pooled);
 
     lk_pool_give(&pooled->db.pool, other);
     lk_pool_give(&pooled->db.pool, one);
-    assert_ptr_equal(take(pooled, 0), one);
-    assert_ptr_equal(take(pooled, 0), other);
+    assert_ptr_equal(take(pooled), one);
+    assert_ptr_equal(take(pooled), other);
     lk_pool_give(&pooled->db.pool, other);
     lk_pool_give(&pooled->db.pool, one);
 }
@@ -121,13 +120,13 @@ static void test_calls_get_a_connection_when_all_are_lent(void **state)
         rc = borrow(pooled, deadline_ns, &lent[i], &err);
         assert_lock_ok(rc, &err);
     }
-    more = take(pooled, 0);
+    more = take(pooled);
     rc = lk_pool_take_as(&pooled->db.pool, &at_once, &other, &err);
     assert_code(SQLOCK_ERESOURCE, rc, &err);
     lk_pool_give(&pooled->db.pool, more);
     rc = borrow(pooled, sqlock_monotonic_ns(), &other, &err);
     assert_code(SQLOCK_ERESOURCE, rc, &err);
-    assert_ptr_equal(take(pooled, 0), more);
+    assert_ptr_equal(take(pooled), more);
     lk_pool_discard(&pooled->db.pool, lent[0]);
     rc = borrow(pooled, sqlock_monotonic_ns(), &lent[0], &err);
     assert_code(SQLOCK_ERESOURCE, rc, &err);
@@ -174,7 +173,7 @@ static void test_urgent_calls_get_a_connection_first(void **state)
     atomic_int order = 0;
 
     for (int i = 0; i < CONNECTIONS; i++)
-        taken[i] = take(pooled, 0);
+        taken[i] = take(pooled);
     for (int i = 0; i < 3; i++) {
         takers[i] = (struct taker){pooled, i == 2, &order, 0};
         worker_start(&workers[i], take_in_turn, &takers[i]);
@@ -223,7 +222,7 @@ static void test_a_patient_run_waits_for_a_connection_in_use(void **state)
     struct worker worker;
 
     for (int i = 0; i < CONNECTIONS; i++)
-        taken[i] = take(pooled, 0);
+        taken[i] = take(pooled);
     worker_run(select_one, &late);
     late.deadline_ns = lk_after_ms(sqlock_monotonic_ns(), 1000);
     late.patient_until_ns = lk_after_ms(now, 10 * PATIENCE_MS);
