@@ -81,7 +81,7 @@ static bool enter(struct lk_crew *crew, struct lk_crew_member *self)
     return is_free;
 }
 
-/* What a member that has waited for a while finds. */
+/* A member that has waited for a while finds one of these. */
 enum sight {
     STAYS,   /* it waits on: all places are taken */
     TAKEN,   /* a leader has it, or leaves it the place, and posts `called` */

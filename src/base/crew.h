@@ -38,8 +38,9 @@ struct lk_crew {
     uint32_t leaders;
     uint64_t rounds;  /* how often a member has begun to lead */
     uint32_t members; /* those that wait, lead, or are worked for */
-    /* of a crowd, which is more members than places, one leads, until somebody's
-     * patience is over.  Otherwise each place goes to the next that waits. */
+    /* of a crowd, which is more members than places, one leads, until the
+     * patience of another is over.  Otherwise each place goes to the next that
+     * waits. */
     bool thins_out;
 };
 

@@ -164,8 +164,8 @@ static bool is_there(const struct lk_row *row, const struct lk_lease *lease)
            (row->token == 0 || lease->token == 0 || row->token == lease->token);
 }
 
-/* Return whether the release of an exclusive lease has freed the row.  Where the
- * release was answered, and rows are kept, it has deleted none. */
+/* Return whether the release of an exclusive lease has freed the row.  Where
+ * it was answered, and rows are kept, it has deleted none. */
 static bool is_freed(const struct lk_store *store, const struct lk_row *row,
                      const struct lk_lease *lease, bool is_in_time,
                      bool was_uncertain)

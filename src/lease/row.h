@@ -43,8 +43,8 @@ int64_t lk_row_token(const struct lk_row *row, uint32_t ttl_ms);
 int lk_rows_read(struct lk_store *store, struct lk_batch *batch,
                  sqlock_error *err);
 
-/* What a row shows of a lease.  The values of those that are no success are
- * codes of its holder's call. */
+/* A row shows one of these of a lease.  The values of those that are no success
+ * are codes of its holder's call. */
 enum lk_verdict {
     LK_VERDICT_HELD = 0,                   /* the row has it */
     LK_VERDICT_FREED = 1,                  /* released, and not claimed since */
@@ -55,8 +55,8 @@ enum lk_verdict {
 
 /* Judge by its row, which was read as its holder sees it, a lease whose
  * statement got no answer (was_uncertain) or changed nothing.  first_sent_ns is
- * when its release was sent first, CLOCK_BOOTTIME; LK_NEVER: none was, and it is
- * held, over or lost. */
+ * when its release was sent first, CLOCK_BOOTTIME; LK_NEVER: none was, and it
+ * is held, over or lost. */
 enum lk_verdict lk_row_judge(const struct lk_store *store,
                              const struct lk_row *row,
                              const struct lk_lease *lease,

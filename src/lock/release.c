@@ -59,8 +59,8 @@ static void leave_place(struct lk_hold *hold)
     }
 }
 
-/* Others of this process rely on the share of the member, or it is gone: nothing
- * is sent. */
+/* Others of this process rely on the share of the member, or it is gone:
+ * nothing is sent. */
 static int leave_share(struct lk_member *member)
 {
     struct lk_hold *hold = member->hold;

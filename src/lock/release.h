@@ -18,8 +18,8 @@ struct lk_undo {
 };
 
 /* Undo one acquire of that member of a set, as far as possible without the
- * database; the last one ends renewing and watching.  The member's rc becomes 0,
- * EOWNER or EINUSE. */
+ * database; the last one ends renewing and watching.  The member's rc becomes
+ * 0, EOWNER or EINUSE. */
 void lk_release_add(struct lk_member *member, const struct lk_undo *undo,
                     sqlock_error *err);
 

@@ -74,8 +74,8 @@ static void await_downgrades(const struct lk_set *set)
 }
 
 /* Begin the renewal of each lease that the calling owner has, or of those that
- * have collided with another renewal, and put the leases into the batch.  Return
- * whether one may be due earlier than before. */
+ * have collided with another renewal, and put the leases into the batch.
+ * Return whether one may be due earlier than before. */
 static bool collect(struct lk_set *set, uint32_t ttl_ms, bool is_again,
                     sqlock_error *err)
 {

@@ -15,8 +15,8 @@ struct lk_member {
     size_t place; /* index in the array of the application */
     int rc;
     bool is_told; /* the error of the call says why */
-    /* the lease that the call renews or releases; NULL: none.  It is pinned, and
-     * used without the mutex. */
+    /* the lease that the call renews or releases; NULL: none.  It is pinned,
+     * and used without the mutex. */
     struct lk_hold *hold;
     struct lk_renewal renewal;
     /* the release gave the lease to the next waiter; or the hand-off got no

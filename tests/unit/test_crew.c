@@ -107,7 +107,7 @@ static void test_each_work_is_done_once(void **state)
     work_in(4, true);
 }
 
-/* Whoever comes during a round is in the next one. */
+/* A member that comes during a round is in the next one. */
 static void test_rounds_are_counted_from_the_one_it_came_in(void **state)
 {
     struct work works[3];
