@@ -48,7 +48,7 @@ B := $(BUILD)$(addprefix /,$(subst $(empty) ,-,$(strip $(VARIANT))))
 # Goals for which missing packages are installed first, as .ci/setup.sh says.
 # `all` and `install` are none of them.
 GOALS := $(or $(MAKECMDGOALS),all)
-INSTALLING := $(filter setup demo chart picture test check quick model mutants fuzz tests-build \
+INSTALLING := $(filter setup demo chart picture test check quick model mutants chaos fuzz tests-build \
 	asan tsan valgrind bench test-mysql test-spring test-matrix docker-test \
 	campaign deb abi abi-record wheel lint doc format format-check,$(GOALS))
 ASKED = DRIVERS='$(DRIVERS)' MYSQL_CLIENT='$(MYSQL_CLIENT)' \

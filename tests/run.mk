@@ -4,7 +4,7 @@
 
 # ------------------------------------------------------------------- suites
 
-.PHONY: setup test check quick model mutants asan tsan valgrind campaign
+.PHONY: setup test check quick model mutants chaos asan tsan valgrind campaign
 setup: ## Install what the build and the tests need (apt, as root or sudo -n)
 	@echo '  all there: $(or $(SETUP_LEVELS),build test package)'
 
@@ -55,6 +55,12 @@ export TSAN_OPTIONS ?= halt_on_error=0:second_deadlock_stack=1
 
 mutants: ## Do the tests notice bugs that are put in?  MUTANTS="token-* margin" chooses
 	@exec env $(RUN) bash tests/mutants/mutants.sh $(patsubst %,'%',$(MUTANTS))
+
+# Without one of the rules it has to find that they are broken: CONTROL.
+chaos: $B/tests/chaos ## Locks while all else fails; MINUTES=30 SEED=4711 CHAOS="sqlite", CONTROL=guard
+	@exec env $(RUN) $(if $(CONTROL),bash tests/mutants/mutants.sh 'chaos-$(CONTROL)', \
+	bash tests/tools/servers/with.sh $B/tests/chaos \
+	--seconds $$(($(or $(MINUTES),2) * 60)) $(if $(SEED),--seed $(SEED)) $(CHAOS))
 
 # --------------------------------------------------------------------- fuzzing
 

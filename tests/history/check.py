@@ -242,7 +242,13 @@ class History:
     def check_told(self, holds):
         for hold in holds:
             told, after = hold.told, self.next_alone(hold, holds)
-            if told and after and after.ended < told.begun and (after.who != hold.who):
+            if (
+                told
+                and after
+                and after.ended < told.begun
+                and after.who != hold.who
+                and not self.was_stopped(hold.who, hold.until, told.begun)
+            ):
                 self.refuse("told", "told after another was granted", after, told)
             due = hold.until + self.limits.get("told", NEVER)
             end = min(hold.ended(), told.begun if told else NEVER, self.over)

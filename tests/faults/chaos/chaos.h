@@ -1,0 +1,78 @@
+/*
+ * chaos.h - processes that use locks in every way while everything around them
+ * fails, and a history of what each of them was told
+ *
+ * A seed decides what they do, and what fails: the same seed draws the same
+ * again, though not at the same moments.
+ */
+#ifndef TESTS_CHAOS_H
+#define TESTS_CHAOS_H
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "support/fixture.h"
+#include "support/proxy.h"
+
+#define PROCESSES 8
+#define OWNERS 2 /* threads of a process */
+#define LINES_MAX 60000
+#define STOCK_BEGAN 1000000
+#define ITEM "item"
+
+/* The locks: those that one has alone or shares, and one with permits. */
+#define LOCKS 3
+#define PERMITS 3
+extern const char *const chaos_locks[LOCKS];
+
+/* Numbers that follow from a seed. */
+struct dice {
+    uint64_t state;
+};
+
+void dice_begin(struct dice *dice, uint64_t seed, uint64_t of);
+/* Return a number below `limit`. */
+unsigned dice_below(struct dice *dice, unsigned limit);
+
+/* One line of a history (tests/history/README.md).  Times are CLOCK_BOOTTIME;
+ * until `to_ns` is set the call has not returned. */
+struct line {
+    atomic_bool is_whole; /* all that its call was given is there */
+    const char *verb;
+    unsigned process, life, owner;
+    char lock[16];
+    int64_t from_ns;
+    _Atomic int64_t to_ns;
+    int64_t until_ns; /* 0: not told */
+    int64_t token;    /* 0: not told */
+    int64_t wait_ms;  /* -1: not told */
+    int weight;       /* -1: not told */
+    unsigned number;  /* of a write, an order or a text; 0: not told */
+    int rc;
+};
+
+/* The history of a round, in memory that all of its processes share. */
+struct chaos {
+    uint64_t seed;
+    struct fixture fixture; /* url, prefix, names; no open connection */
+    char url[1024];         /* of the processes: through the proxy */
+    int64_t ends_ns;
+    atomic_uint numbers;
+    atomic_uint calls;
+    atomic_uint count; /* of the lines */
+    struct line lines[LINES_MAX];
+};
+
+/* Return a new line, which has begun now. */
+struct line *chaos_line(struct chaos *chaos, const char *verb, unsigned process,
+                        unsigned life, unsigned owner, const char *lock);
+
+/* In work.c: be a process until the round is over. */
+int work(struct chaos *chaos, unsigned process, unsigned life);
+
+/* In nemesis.c: start the processes and harm them until the round is over, then
+ * let each end by itself.  Write to `told` how often each harm was done. */
+void nemesis_run(struct chaos *chaos, struct proxy *proxy, char *told,
+                 size_t size);
+
+#endif

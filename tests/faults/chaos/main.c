@@ -1,0 +1,312 @@
+/*
+ * main.c - the suite `chaos`: rounds of some seconds, each with a seed, after
+ * which tests/history/check.py judges what the processes were told
+ *
+ *     make chaos MINUTES=30 SEED=4711
+ *     build/tests/chaos --seconds 20 --seed 4711 sqlite
+ *
+ * A round that breaks a promise is told with its seed, and its history stays
+ * in a file.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "chaos.h"
+#include "sqlock/once.h"
+#include "sqlock/stock.h"
+#include "support/group.h"
+#include "support/history.h"
+#include "support/lanes.h"
+#include "support/program.h"
+
+#define ROUND_MS 10000
+/* After a round all leases of those who were killed run out. */
+#define REST_MS 1500
+
+static const struct database *current;
+static int given_seconds, given_seed;
+
+/* --- what is shared --- */
+
+void dice_begin(struct dice *dice, uint64_t seed, uint64_t of)
+{
+    dice->state = seed * UINT64_C(0x9E3779B97F4A7C15) + of + 1;
+}
+
+/* As SplitMix64. */
+unsigned dice_below(struct dice *dice, unsigned limit)
+{
+    uint64_t z = dice->state += UINT64_C(0x9E3779B97F4A7C15);
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return (unsigned)((z ^ (z >> 31)) % limit);
+}
+
+struct line *chaos_line(struct chaos *chaos, const char *verb, unsigned process,
+                        unsigned life, unsigned owner, const char *lock)
+{
+    unsigned at = atomic_fetch_add(&chaos->count, 1);
+    struct line *line = &chaos->lines[at < LINES_MAX ? at : LINES_MAX - 1];
+
+    line->verb = verb;
+    line->process = process;
+    line->life = life;
+    line->owner = owner;
+    line->wait_ms = -1;
+    line->weight = -1;
+    (void)snprintf(line->lock, sizeof line->lock, "%s", lock);
+    line->from_ns = lk_boottime_ns();
+    return line;
+}
+
+/* --- the history --- */
+
+static const char *word_of(int rc)
+{
+    switch (rc) {
+    case 0:
+        return "ok";
+    case SQLOCK_EBUSY:
+        return "busy";
+    case SQLOCK_ETIMEDOUT:
+        return "timedout";
+    case SQLOCK_ELOST:
+        return "lost";
+    case SQLOCK_EEXPIRED:
+        return "expired";
+    case SQLOCK_EUNCERTAIN:
+        return "uncertain";
+    case SQLOCK_EUNREACHABLE:
+        return "unreachable";
+    default:
+        return "failed";
+    }
+}
+
+static void print_line(FILE *out, const struct line *line)
+{
+    bool has_ended = line->to_ns != 0;
+    bool is_gone = strcmp(line->verb, "downgrade") == 0 &&
+                   (!has_ended || line->rc == SQLOCK_EUNCERTAIN ||
+                    line->rc == SQLOCK_EUNREACHABLE);
+
+    (void)fprintf(out, "p%ui%u", line->process, line->life);
+    if (line->owner > 0)
+        (void)fprintf(out, ".%u", line->owner);
+    /* It is not known whether others may share the lock from here on. */
+    (void)fprintf(out, " %s %s %.6f ", is_gone ? "gone" : line->verb,
+                  line->lock, history_ms(line->from_ns));
+    if (has_ended)
+        (void)fprintf(out, "%.6f", history_ms(line->to_ns));
+    else
+        (void)fputs("-", out);
+    if (line->until_ns != 0)
+        (void)fprintf(out, " until=%.6f", history_ms(line->until_ns));
+    if (line->token != 0)
+        (void)fprintf(out, " token=%" PRId64, line->token);
+    if (line->wait_ms >= 0)
+        (void)fprintf(out, " wait=%" PRId64, line->wait_ms);
+    if (line->weight >= 0)
+        (void)fprintf(out, " weight=%d", line->weight);
+    if (strcmp(line->verb, "write") == 0)
+        (void)fprintf(out, " write=%u", line->number);
+    else if (strcmp(line->verb, "sell") == 0)
+        (void)fprintf(out, " order=%u n=1", line->number);
+    if (has_ended)
+        (void)fprintf(out, " rc=%s", word_of(line->rc));
+    (void)fputs("\n", out);
+}
+
+/* Print what the tables have at the end. */
+static void print_tables(FILE *out, struct chaos *chaos)
+{
+    struct fixture *f = &chaos->fixture;
+    double now = history_ms(lk_boottime_ns());
+    sqlock_result rows = {0};
+    char text[200];
+    struct sql sql;
+
+    assert_lock_ok(sql_open(&sql, current, f->url), &sql.err);
+    (void)fprintf(out, "end.1 left %s %.6f %.6f began=%d n=%" PRId64 "\n", ITEM,
+                  now, now + 1, STOCK_BEGAN,
+                  sql_integer(&sql, "SELECT QUANTITY FROM %sSTOCK", f->prefix));
+    (void)snprintf(text, sizeof text,
+                   "SELECT NUMBER, NAME, TOKEN FROM %sWRITES", f->prefix);
+    assert_int_equal(
+        sql.driver->execute(sql.connection, &(sqlock_statement){.text = text},
+                            NULL, 0, check_deadline_ns(PATIENCE_MS), &rows,
+                            &sql.err),
+        0);
+    for (size_t i = 0; i < rows.rows; i++) {
+        const sqlock_value *cells = &rows.cells[i * rows.columns];
+
+        (void)fprintf(
+            out,
+            "end.1 stored %s %.6f %.6f write=%" PRId64 " token=%" PRId64 "\n",
+            cells[1].text, now, now + 1, cells[0].integer, cells[2].integer);
+    }
+    sqlock_result_clear(&rows);
+    sql_close(&sql);
+    (void)fputs("limit written=1\n", out);
+}
+
+/* Return how many faults the history has; one that has some stays, and *path is
+ * where. */
+static unsigned judge(struct chaos *chaos, char path[HISTORY_PATH])
+{
+    FILE *out = history_file(path);
+    unsigned count = atomic_load(&chaos->count);
+    unsigned faults;
+
+    (void)fputs("permits p 3\n", out);
+    for (unsigned i = 0; i < count && i < LINES_MAX; i++)
+        if (atomic_load(&chaos->lines[i].is_whole))
+            print_line(out, &chaos->lines[i]);
+    print_tables(out, chaos);
+    faults = history_faults(out, path, true);
+    if (faults == 0)
+        (void)unlink(path);
+    return faults;
+}
+
+/* --- a round --- */
+
+static void open_tables(struct chaos *chaos)
+{
+    struct fixture *f = &chaos->fixture;
+    sqlock_options options;
+    sqlock_stock *stock = NULL;
+    struct sql sql;
+    char prefix[32];
+    static unsigned serial;
+
+    (void)snprintf(prefix, sizeof prefix, "C%ld_%u_", (long)getpid(), ++serial);
+    assert_lock_ok(fixture_create(f, current, SQLOCK_LAYOUT_SQLOCK, prefix),
+                   &f->err);
+    options = fixture_options(f);
+    assert_ok(sqlock_stock_schema_create(f->url, &options, &f->err));
+    assert_ok(sqlock_once_schema_create(f->url, &options, &f->err));
+    assert_lock_ok(sql_open(&sql, current, f->url), &sql.err);
+    (void)sql_run(&sql,
+                  "CREATE TABLE %sWRITES (NUMBER INTEGER PRIMARY KEY, "
+                  "NAME VARCHAR(16), TOKEN BIGINT)",
+                  f->prefix);
+    sql_close(&sql);
+    f->a = fixture_registry(f, NULL);
+    assert_ok(sqlock_stock_open(&stock, f->a, NULL, &f->err));
+    assert_ok(
+        sqlock_stock_set(stock, NULL, NULL, ITEM, STOCK_BEGAN, NULL, &f->err));
+    sqlock_stock_close(stock);
+    registry_end(f->a); /* no connection is open while processes begin */
+}
+
+static void drop_tables(struct chaos *chaos)
+{
+    static const char *const tables[] = {"LOCK",        "WRITES",      "DONE",
+                                         "STOCK_ENTRY", "STOCK_ORDER", "STOCK",
+                                         "LOCK_SERVER"};
+    struct fixture *f = &chaos->fixture;
+    struct sql sql;
+
+    assert_lock_ok(sql_open(&sql, current, f->url), &sql.err);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        (void)sql_try(&sql, NULL, "DROP TABLE %s%s", f->prefix, tables[i]);
+    sql_close(&sql);
+}
+
+/* Play a round, and return how many faults its history has. */
+static unsigned play(struct chaos *chaos, uint64_t seed, int64_t lasts_ms)
+{
+    struct proxy *proxy = NULL;
+    char path[HISTORY_PATH];
+    char told[200];
+    unsigned faults;
+
+    memset(chaos, 0, sizeof *chaos);
+    chaos->seed = seed;
+    open_tables(chaos);
+    (void)snprintf(chaos->url, sizeof chaos->url, "%s", chaos->fixture.url);
+    if (current->bit != ON_SQLITE) {
+        proxy = proxy_open(current, chaos->fixture.url);
+        assert_non_null(proxy);
+        (void)proxy_url(proxy, chaos->url, chaos->fixture.url);
+    }
+    chaos->ends_ns = lk_after_ms(lk_boottime_ns(), lasts_ms);
+    nemesis_run(chaos, proxy, told, sizeof told);
+    if (proxy != NULL)
+        proxy_close(proxy);
+    check_sleep(REST_MS);
+    faults = judge(chaos, path);
+    print_message("%-9s seed %-8" PRIu64 " %6u calls, %6u lines, %s: %s\n",
+                  current->name, seed, atomic_load(&chaos->calls),
+                  atomic_load(&chaos->count), told,
+                  faults > 0 ? path : "every promise was kept");
+    drop_tables(chaos);
+    return faults;
+}
+
+static void test_what_is_promised_is_kept(void **state)
+{
+    struct chaos *chaos = mmap(NULL, sizeof *chaos, PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int64_t left_ms = given_seconds > 0 ? given_seconds * INT64_C(1000)
+                                        : check_scale(8, 1800) * INT64_C(1000);
+    uint64_t seed = given_seed != 0 ? (uint64_t)given_seed
+                                    : (uint64_t)lk_boottime_ns() % 1000000;
+    unsigned faults = 0;
+
+    (void)state;
+    assert_ptr_not_equal(chaos, MAP_FAILED);
+    for (; left_ms > 0 && faults == 0; left_ms -= ROUND_MS, seed++)
+        faults = play(chaos, seed, left_ms < ROUND_MS ? left_ms : ROUND_MS);
+    (void)munmap(chaos, sizeof *chaos);
+    if (faults > 0)
+        fail_msg("the history is wrong; again: --seconds %d --seed %" PRIu64
+                 " %s",
+                 ROUND_MS / 1000, seed - 1, current->name);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_what_is_promised_is_kept),
+};
+
+static int run_lane(const struct lane *lane)
+{
+    const struct group group = {
+        .name = lane->database->name,
+        .tests = tests,
+        .count = sizeof tests / sizeof *tests,
+    };
+
+    current = lane->database;
+    return group_run(&group);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct poptOption options[] = {
+        {"seconds", 's', POPT_ARG_INT, &given_seconds, 0,
+         "Play for so long, in rounds of 10 s", "N"},
+        {"seed", 0, POPT_ARG_INT, &given_seed, 0,
+         "The first round's seed; each next one has the next", "N"},
+        POPT_TABLEEND,
+    };
+    static const struct program program = {
+        .name = "chaos",
+        .about = "locks keep their promises while everything else fails",
+        .databases = ON_ALL,
+        .options = options,
+    };
+    static const struct lanes lanes = {.count = 1, .run = run_lane};
+
+    program_read(&program, argc, argv);
+    if (program_lists())
+        return run_lane(&(struct lane){.database = &databases[0]});
+    return lanes_run(&lanes);
+}

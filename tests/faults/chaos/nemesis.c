@@ -1,0 +1,196 @@
+/*
+ * nemesis.c - what happens to the processes, drawn from the seed: they are
+ * killed and stopped, their connections are cut, silent or refused, and the
+ * server crashes
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "chaos.h"
+#include "support/server.h"
+
+enum harm { KILL, STOP, CUT, SILENCE, AWAY, CRASH, FORGET, HARMS };
+static const char *const harms[] = {"killed", "stopped", "cut",   "silent",
+                                    "away",   "crashed", "forgot"};
+
+#define PAUSE_MS 250 /* between two harms, on average */
+#define LONGEST_MS 900
+
+struct nemesis {
+    struct chaos *chaos;
+    struct proxy *proxy; /* NULL: there is no network */
+    struct dice dice;
+    pid_t pids[PROCESSES];
+    unsigned lives[PROCESSES];
+    unsigned done[HARMS];
+};
+
+static void begin_process(struct nemesis *nemesis, unsigned i)
+{
+    pid_t parent = getpid();
+
+    (void)fflush(NULL);
+    nemesis->pids[i] = fork();
+    assert_true(nemesis->pids[i] >= 0);
+    if (nemesis->pids[i] != 0)
+        return;
+    if (getppid() != parent)
+        _exit(1);
+    _exit(work(nemesis->chaos, i, nemesis->lives[i]));
+}
+
+static void note(struct nemesis *nemesis, const char *verb, unsigned i,
+                 int64_t from_ns)
+{
+    struct line *line =
+        chaos_line(nemesis->chaos, verb, i, nemesis->lives[i], 0, "*");
+
+    line->from_ns = from_ns;
+    atomic_store(&line->to_ns, lk_boottime_ns());
+    atomic_store(&line->is_whole, true);
+}
+
+static void kill_process(struct nemesis *nemesis, unsigned i)
+{
+    (void)kill(nemesis->pids[i], SIGKILL);
+    (void)waitpid(nemesis->pids[i], NULL, 0);
+    note(nemesis, "died", i, lk_boottime_ns());
+    nemesis->lives[i]++;
+    begin_process(nemesis, i);
+}
+
+static void stop_process(struct nemesis *nemesis, unsigned i, int64_t ms)
+{
+    int64_t from_ns = lk_boottime_ns();
+
+    (void)kill(nemesis->pids[i], SIGSTOP);
+    check_sleep(ms);
+    (void)kill(nemesis->pids[i], SIGCONT);
+    note(nemesis, "stopped", i, from_ns);
+}
+
+/* End the server at once, and wait until it is back. */
+static void crash(const struct nemesis *nemesis)
+{
+    const struct fixture *fixture = &nemesis->chaos->fixture;
+    const struct database *database = fixture->database;
+    struct sql sql;
+
+    assert_int_equal(sql_open(&sql, database, fixture->url), 0);
+    server_restart(&sql, fixture->url,
+                   database->bit == ON_POSTGRES ? SIGQUIT : SIGKILL);
+    sql_close(&sql);
+}
+
+/* Lead to another server, which has lost all rows: as a failover does to a
+ * standby that had not got the last commits.  A holder may rely on its lease as
+ * before, but does not have it by the table. */
+static void forget(const struct nemesis *nemesis)
+{
+    const struct fixture *fixture = &nemesis->chaos->fixture;
+    struct sql sql;
+
+    proxy_down(nemesis->proxy);
+    assert_int_equal(sql_open(&sql, fixture->database, fixture->url), 0);
+    (void)sql_run(&sql, "UPDATE %sLOCK_SERVER SET EPOCH = 'server %u'",
+                  fixture->prefix, nemesis->done[FORGET]);
+    (void)sql_run(&sql, "DELETE FROM %sLOCK", fixture->prefix);
+    sql_close(&sql);
+    for (size_t i = 0; i < LOCKS; i++) {
+        struct line *line = chaos_line(nemesis->chaos, "break", PROCESSES, 0, 1,
+                                       chaos_locks[i]);
+
+        atomic_store(&line->to_ns, lk_boottime_ns());
+        atomic_store(&line->is_whole, true);
+    }
+    proxy_heal(nemesis->proxy);
+}
+
+/* Draw the next harm.  One that cannot be done here is not drawn anew, so that
+ * each seed has one sequence of them. */
+static void harm(struct nemesis *nemesis)
+{
+    static const enum harm drawn[] = {KILL, KILL, KILL, STOP,    STOP,
+                                      STOP, CUT,  CUT,  SILENCE, AWAY};
+    enum harm what = drawn[dice_below(&nemesis->dice, 10)];
+    unsigned victim = dice_below(&nemesis->dice, PROCESSES);
+    int64_t ms = 20 + dice_below(&nemesis->dice, LONGEST_MS);
+    const struct database *database = nemesis->chaos->fixture.database;
+    unsigned rarely = dice_below(&nemesis->dice, 25);
+
+    if (rarely == 0 && server_can_restart(database))
+        what = CRASH;
+    else if (rarely <= 2 && database->bit == ON_POSTGRES)
+        what = FORGET;
+    else if (what > STOP && nemesis->proxy == NULL)
+        return;
+    nemesis->done[what]++;
+    switch (what) {
+    case KILL:
+        kill_process(nemesis, victim);
+        return;
+    case STOP:
+        stop_process(nemesis, victim, ms);
+        return;
+    case CRASH:
+        crash(nemesis);
+        return;
+    case FORGET:
+        forget(nemesis);
+        return;
+    case SILENCE:
+        proxy_blackhole(nemesis->proxy);
+        break;
+    default: /* CUT, AWAY */
+        proxy_down(nemesis->proxy);
+        break;
+    }
+    if (what != CUT)
+        check_sleep(ms);
+    proxy_heal(nemesis->proxy);
+}
+
+static void tell(const struct nemesis *nemesis, char *told, size_t size)
+{
+    size_t at = 0;
+
+    told[0] = '\0';
+    for (int i = 0; i < HARMS; i++)
+        if (nemesis->done[i] > 0 && at < size)
+            at += (size_t)snprintf(told + at, size - at, "%s%u %s",
+                                   at > 0 ? ", " : "", nemesis->done[i],
+                                   harms[i]);
+}
+
+void nemesis_run(struct chaos *chaos, struct proxy *proxy, char *told,
+                 size_t size)
+{
+    struct nemesis nemesis = {.chaos = chaos, .proxy = proxy};
+
+    dice_begin(&nemesis.dice, chaos->seed, 0);
+    for (unsigned i = 0; i < PROCESSES; i++)
+        begin_process(&nemesis, i);
+    while (lk_boottime_ns() < chaos->ends_ns) {
+        check_sleep(dice_below(&nemesis.dice, 2 * PAUSE_MS));
+        harm(&nemesis);
+    }
+    for (unsigned i = 0; i < PROCESSES; i++) {
+        int64_t until = check_deadline_ns(PATIENCE_MS);
+        int status = -1;
+
+        while (waitpid(nemesis.pids[i], &status, WNOHANG) == 0 &&
+               check_pause(until))
+            ;
+        if (status != 0) {
+            print_message("process %u ended with status %d\n", i, status);
+            (void)kill(nemesis.pids[i], SIGKILL);
+            (void)waitpid(nemesis.pids[i], NULL, 0);
+        }
+        assert_int_equal(status, 0);
+    }
+    tell(&nemesis, told, size);
+}

@@ -1,0 +1,394 @@
+/*
+ * work.c - one process: two owners, which take locks in every mode, rely on
+ * them, and note what they are told
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "chaos.h"
+#include "sqlock/async.h"
+#include "sqlock/many.h"
+#include "sqlock/once.h"
+#include "sqlock/shared.h"
+#include "sqlock/stock.h"
+#include "sqlock/tx.h"
+
+#define WORKS 8 /* that are done once */
+
+const char *const chaos_locks[LOCKS] = {"x", "y", "p"};
+
+struct owner {
+    struct chaos *chaos;
+    sqlock_registry *registry;
+    sqlock_stock *stock;
+    unsigned process, life, index;
+    struct dice dice;
+    sqlock_lock *locks[LOCKS];
+    sqlock_error err;
+};
+
+/* A lease: of which lock, and how it was asked for. */
+struct held {
+    size_t lock;
+    int weight;
+    bool may_write;
+    bool is_unclear; /* alone, or a share: nothing is relied on */
+};
+
+static unsigned below(struct owner *owner, unsigned limit)
+{
+    return dice_below(&owner->dice, limit);
+}
+
+static struct line *begin(struct owner *owner, const char *verb,
+                          const char *lock)
+{
+    return chaos_line(owner->chaos, verb, owner->process, owner->life,
+                      owner->index, lock);
+}
+
+static void end(struct line *line, int rc)
+{
+    line->rc = rc;
+    atomic_store(&line->to_ns, lk_boottime_ns());
+}
+
+/* End a line after which the lease may be relied on so long. */
+static void end_with(struct line *line, int rc, sqlock_lock *lock)
+{
+    line->until_ns = lk_after_ms(lk_boottime_ns(), sqlock_remaining_ms(lock));
+    end(line, rc);
+}
+
+/* --- taking --- */
+
+static void on_lost(void *context, sqlock_lock *lock, int code)
+{
+    struct owner *owner = context;
+    struct line *line = begin(owner, "told", sqlock_name(lock));
+
+    atomic_store(&line->is_whole, true);
+    end(line, code);
+}
+
+static void choose(struct owner *owner, struct held *held,
+                   sqlock_acquire_options *how, int64_t *wait_ms)
+{
+    static const int64_t waits_ms[] = {0, 50, 500, 2000};
+    static const uint32_t ttls_ms[] = {500, 800, 1300};
+
+    *how = (sqlock_acquire_options)SQLOCK_ACQUIRE_INIT;
+    how->ttl_ms = ttls_ms[below(owner, 3)];
+    how->auto_renew = below(owner, 3) == 0;
+    *wait_ms = waits_ms[below(owner, 4)];
+    *held = (struct held){.lock = below(owner, LOCKS)};
+    held->may_write = below(owner, 2) == 0;
+    if (below(owner, 2) == 0) {
+        how->on_lost = on_lost;
+        how->lost_context = owner;
+    }
+    if (strcmp(chaos_locks[held->lock], "p") == 0) {
+        held->weight = 1 + (int)below(owner, 2);
+        how->mode = SQLOCK_SHARED;
+        how->permits = PERMITS;
+        how->weight = (uint32_t)held->weight;
+    } else if (below(owner, 2) == 0) {
+        held->weight = 1;
+        how->mode = SQLOCK_SHARED;
+    }
+}
+
+/* Acquire by a request, and wait for its end. */
+static int acquire_async(struct owner *owner, sqlock_lock *lock,
+                         int64_t wait_ms, const sqlock_acquire_options *how)
+{
+    sqlock_request *request = NULL;
+    int rc =
+        sqlock_request_acquire(&request, lock, wait_ms, how, 0, &owner->err);
+
+    while (rc == 0 && sqlock_request_status(request) == SQLOCK_REQUEST_FETCHING)
+        check_sleep(1);
+    return rc == 0 ? sqlock_request_finish(request, &owner->err) : rc;
+}
+
+static int take(struct owner *owner, const struct held *held, int64_t wait_ms,
+                const sqlock_acquire_options *how)
+{
+    sqlock_lock *lock = owner->locks[held->lock];
+    struct line *line = begin(owner, "acquire", chaos_locks[held->lock]);
+    int rc;
+
+    line->wait_ms = wait_ms;
+    line->weight = held->weight;
+    atomic_store(&line->is_whole, true);
+    rc = below(owner, 4) == 0 ? acquire_async(owner, lock, wait_ms, how)
+                              : sqlock_acquire(lock, wait_ms, how, &owner->err);
+    line->token = rc == 0 ? sqlock_token(lock) : 0;
+    end_with(line, rc, lock);
+    return rc;
+}
+
+/* --- having it --- */
+
+static void renew(struct owner *owner, const struct held *held, bool is_look)
+{
+    sqlock_lock *lock = owner->locks[held->lock];
+    struct line *line = begin(owner, "renew", chaos_locks[held->lock]);
+    int rc = 0;
+
+    atomic_store(&line->is_whole, !is_look);
+    if (!is_look)
+        rc = sqlock_renew(lock, 0, &owner->err);
+    end_with(line, rc, lock);
+    /* what is relied on, where the lease is renewed in the background */
+    atomic_store(&line->is_whole, !is_look || sqlock_is_held(lock));
+}
+
+static void downgrade(struct owner *owner, struct held *held)
+{
+    sqlock_lock *lock = owner->locks[held->lock];
+    struct line *line = begin(owner, "downgrade", chaos_locks[held->lock]);
+    int rc;
+
+    line->weight = 1;
+    atomic_store(&line->is_whole, true);
+    rc = sqlock_downgrade(lock, &owner->err);
+    end_with(line, rc, lock);
+    held->weight = 1;
+    held->is_unclear = rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE;
+}
+
+/* Write a row, numbered, in a transaction that guards the lease. */
+static void write_guarded(struct owner *owner, const struct held *held)
+{
+    sqlock_lock *lock = owner->locks[held->lock];
+    struct line *line = begin(owner, "write", chaos_locks[held->lock]);
+    char text[200];
+    sqlock_tx *tx = NULL;
+    int rc;
+
+    line->number = atomic_fetch_add(&owner->chaos->numbers, 1) + 1;
+    line->token = sqlock_token(lock);
+    atomic_store(&line->is_whole, true);
+    (void)snprintf(text, sizeof text,
+                   "INSERT INTO %sWRITES VALUES (%u, '%s', %lld)",
+                   owner->chaos->fixture.prefix, line->number,
+                   chaos_locks[held->lock], (long long)line->token);
+    rc = sqlock_tx_begin(&tx, owner->registry, &owner->err);
+    if (rc == 0)
+        rc = sqlock_tx_guard(tx, lock, &owner->err);
+    if (rc == 0 && below(owner, 4) == 0)
+        check_sleep(below(owner, 200));
+    if (rc == 0)
+        rc = sqlock_tx_execute(tx, text, NULL, 0, NULL, &owner->err);
+    if (rc == 0)
+        rc = sqlock_tx_commit(tx, &owner->err);
+    else
+        (void)sqlock_tx_rollback(tx, NULL);
+    end(line, rc);
+}
+
+static void give(struct owner *owner, const struct held *held)
+{
+    sqlock_lock *lock = owner->locks[held->lock];
+    struct line *line = begin(owner, "release", chaos_locks[held->lock]);
+    int rc;
+
+    atomic_store(&line->is_whole, !held->is_unclear);
+    do
+        rc = sqlock_release(lock, &owner->err);
+    while (rc == SQLOCK_EINUSE);
+    end(line, rc);
+}
+
+/* Have it, and now and then for longer than its lease lasts. */
+static void have(struct owner *owner, struct held *held)
+{
+    if (below(owner, 10) == 0) {
+        check_sleep(300 + below(owner, 1500));
+        if (held->weight == 0 && held->may_write)
+            write_guarded(owner, held);
+    }
+    for (unsigned i = below(owner, 4); i > 0 && !held->is_unclear; i--) {
+        check_sleep(below(owner, 3) == 0 ? below(owner, 250)
+                                         : below(owner, 10));
+        switch (below(owner, 4)) {
+        case 0:
+            renew(owner, held, false);
+            break;
+        case 1:
+            if (held->weight == 0 && held->may_write)
+                write_guarded(owner, held);
+            break;
+        case 2:
+            if (held->weight == 0 && below(owner, 2) == 0)
+                downgrade(owner, held);
+            break;
+        default:
+            renew(owner, held, true);
+            break;
+        }
+    }
+}
+
+/* --- one thing after another --- */
+
+static void use_lock(struct owner *owner)
+{
+    sqlock_acquire_options how;
+    struct held held;
+    int64_t wait_ms;
+
+    choose(owner, &held, &how, &wait_ms);
+    if (take(owner, &held, wait_ms, &how) != 0)
+        return;
+    have(owner, &held);
+    give(owner, &held);
+}
+
+/* Take both locks that one may have alone, in one call. */
+static void use_both(struct owner *owner)
+{
+    sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
+    struct line *lines[2];
+    int rc;
+
+    how.ttl_ms = 800;
+    for (size_t i = 0; i < 2; i++) {
+        lines[i] = begin(owner, "acquire", chaos_locks[i]);
+        lines[i]->weight = 0;
+        atomic_store(&lines[i]->is_whole, true);
+    }
+    rc = sqlock_acquire_many(owner->locks, 2, below(owner, 2) * 500, &how, NULL,
+                             &owner->err);
+    for (size_t i = 0; i < 2; i++) {
+        lines[i]->token = rc == 0 ? sqlock_token(owner->locks[i]) : 0;
+        /* one that is free is refused beside one that is taken */
+        if (rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT)
+            atomic_store(&lines[i]->is_whole, false);
+        end_with(lines[i], rc, owner->locks[i]);
+    }
+    for (size_t i = 0; rc == 0 && i < 2; i++)
+        give(owner, &(struct held){.lock = i});
+}
+
+static void sell(struct owner *owner)
+{
+    unsigned number = atomic_fetch_add(&owner->chaos->numbers, 1) + 1;
+    char order[40];
+
+    (void)snprintf(order, sizeof order, "order-%u", number);
+    for (int i = 0; i < 3; i++) {
+        struct line *line = begin(owner, "sell", ITEM);
+
+        line->number = number;
+        atomic_store(&line->is_whole, true);
+        end(line, sqlock_stock_deduct(owner->stock, NULL, order, ITEM, 1, NULL,
+                                      &owner->err));
+        if (line->rc == 0)
+            return;
+    }
+}
+
+/* Do some work, unless it is done. */
+static void do_once(struct owner *owner)
+{
+    char name[16];
+    sqlock_lock *lock = NULL;
+    struct line *line;
+
+    (void)snprintf(name, sizeof name, "once%u", below(owner, WORKS));
+    if (sqlock_obtain(&lock, owner->registry, name, &owner->err) != 0)
+        return;
+    if (sqlock_acquire(lock, 0, NULL, &owner->err) == 0) {
+        if (sqlock_once_check(owner->registry, name, &owner->err) ==
+            SQLOCK_ENOTFOUND) {
+            line = begin(owner, "run", name);
+            atomic_store(&line->is_whole, true);
+            end(line, sqlock_once_record(lock, &owner->err));
+        }
+        (void)!sqlock_release(lock, NULL);
+    }
+    (void)sqlock_drop(lock, NULL);
+}
+
+static void *run(void *context)
+{
+    struct owner *owner = context;
+    struct chaos *chaos = owner->chaos;
+
+    while (lk_boottime_ns() < chaos->ends_ns &&
+           atomic_load(&chaos->count) < LINES_MAX - 1000) {
+        unsigned what = below(owner, 20);
+
+        atomic_fetch_add(&chaos->calls, 1);
+        if (what == 0)
+            do_once(owner);
+        else if (what == 1)
+            use_both(owner);
+        else if (what == 2 && owner->stock != NULL)
+            sell(owner);
+        else
+            use_lock(owner);
+        check_sleep(below(owner, 8));
+    }
+    return NULL;
+}
+
+static sqlock_registry *open_registry(struct chaos *chaos, struct dice *dice)
+{
+    sqlock_options options = fixture_options(&chaos->fixture);
+    sqlock_registry *registry = NULL;
+
+    options.ttl_ms = 1300;
+    options.margin_ms = 200; /* a busy machine tells a loss so late */
+    options.statement_timeout_ms = 1000;
+    options.ownership = SQLOCK_OWNED_BY_HANDLE;
+    options.detect_deadlocks = dice_below(dice, 4) == 0;
+    if (dice_below(dice, 4) == 0)
+        options.waiting = SQLOCK_WAITING_POLL;
+    while (lk_boottime_ns() < chaos->ends_ns &&
+           sqlock_registry_open(&registry, chaos->url, &options, NULL) != 0)
+        check_sleep(20);
+    return registry;
+}
+
+int work(struct chaos *chaos, unsigned process, unsigned life)
+{
+    static struct owner owners[OWNERS];
+    pthread_t threads[OWNERS];
+    sqlock_registry *registry;
+    sqlock_stock *stock = NULL;
+    struct dice dice;
+
+    dice_begin(&dice, chaos->seed, process * 1000 + life);
+    registry = open_registry(chaos, &dice);
+    if (registry == NULL)
+        return 0;
+    if (sqlock_stock_open(&stock, registry, NULL, NULL) != 0)
+        stock = NULL;
+    for (unsigned i = 0; i < OWNERS; i++) {
+        struct owner *owner = &owners[i];
+
+        *owner = (struct owner){.chaos = chaos,
+                                .registry = registry,
+                                .stock = stock,
+                                .process = process,
+                                .life = life,
+                                .index = i + 1};
+        dice_begin(&owner->dice, chaos->seed,
+                   (process * 1000 + life) * 10 + i + 1);
+        for (size_t k = 0; k < LOCKS; k++)
+            if (sqlock_obtain(&owner->locks[k], registry, chaos_locks[k],
+                              NULL) != 0)
+                return 1;
+        if (pthread_create(&threads[i], NULL, run, owner) != 0)
+            return 1;
+    }
+    for (unsigned i = 0; i < OWNERS; i++)
+        (void)pthread_join(threads[i], NULL);
+    return 0; /* what it holds ends with its leases */
+}

@@ -1,0 +1,111 @@
+/*
+ * wire.c - answers of a server that is none, or has lost its mind: a registry
+ * that is opened there ends with an error that says so
+ *
+ * The first byte of the input says which protocol is spoken, and whether the
+ * login succeeds first.  The rest is all that the server says; then it closes
+ * the connection.
+ */
+#include "fuzz.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "sqlock.h"
+
+/* A login that PostgreSQL grants without a password. */
+static const char postgres_login[] = "R\0\0\0\10\0\0\0\0"
+                                     "S\0\0\0\31client_encoding\0UTF8\0"
+                                     "S\0\0\0\31server_version\00015.18\0"
+                                     "S\0\0\0\31DateStyle\0ISO, MDY\0\0\0\0"
+                                     "K\0\0\0\14\0\0\0\1\0\0\0\2"
+                                     "Z\0\0\0\5I";
+/* And MySQL's: a greeting, and OK. */
+static const char mysql_login[] =
+    "\112\0\0\0\12"
+    "8.0.30\0"
+    "\1\0\0\0"
+    "12345678\0"
+    "\377\367\10\2\0\377\301\25\0\0\0\0\0\0\0\0\0\0"
+    "123456789012\0"
+    "mysql_native_password\0"
+    "\7\0\0\2\0\0\0\2\0\0\0";
+
+static int listener = -1;
+static int port;
+static const uint8_t *answer;
+static size_t answer_size;
+static const char *login;
+static size_t login_size;
+
+/* Say what is to be said on each connection, and read until its end. */
+static void *serve(void *unused)
+{
+    char dropped[4096];
+
+    (void)unused;
+    for (;;) {
+        int fd = accept(listener, NULL, NULL);
+
+        if (fd < 0)
+            continue;
+        (void)!send(fd, login, login_size, MSG_NOSIGNAL);
+        (void)!send(fd, answer, answer_size, MSG_NOSIGNAL);
+        (void)shutdown(fd, SHUT_WR);
+        while (recv(fd, dropped, sizeof dropped, 0) > 0)
+            continue;
+        (void)close(fd);
+    }
+    return NULL;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof at;
+    pthread_t thread;
+
+    (void)argc;
+    (void)argv;
+    listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    must(listener >= 0);
+    must(bind(listener, (struct sockaddr *)&at, sizeof at) == 0);
+    must(listen(listener, 64) == 0);
+    must(getsockname(listener, (struct sockaddr *)&at, &size) == 0);
+    port = ntohs(at.sin_port);
+    must(pthread_create(&thread, NULL, serve, NULL) == 0);
+    must(pthread_detach(thread) == 0);
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    sqlock_options options = {.size = sizeof options,
+                              .connect_timeout_ms = 200,
+                              .statement_timeout_ms = 200};
+    sqlock_registry *registry = NULL;
+    sqlock_error err = {0};
+    bool is_mysql = size > 0 && (data[0] & 1) != 0;
+    bool has_login = size > 0 && (data[0] & 2) != 0;
+    char url[80];
+    int rc;
+
+    if (size == 0)
+        return 0;
+    login = is_mysql ? mysql_login : postgres_login;
+    login_size = !has_login ? 0
+                 : is_mysql ? sizeof mysql_login - 1
+                            : sizeof postgres_login - 1;
+    answer = data + 1;
+    answer_size = size - 1;
+    (void)snprintf(url, sizeof url, "%s://u:p@127.0.0.1:%d/d",
+                   is_mysql ? "mysql" : "postgres", port);
+    rc = sqlock_registry_open(&registry, url, &options, &err);
+    must(rc < 0 && registry == NULL);
+    must(err.code == rc && err.message[0] != '\0');
+    must(strchr(err.message, '\n') == NULL);
+    return 0;
+}
