@@ -84,14 +84,6 @@ void hears_nothing(struct session *session)
     assert_int_equal(heard.count, 0);
 }
 
-void loses_it(struct session *session)
-{
-    static struct heard heard;
-
-    assert_int_equal(await_ring(session, &heard), SQLOCK_EUNREACHABLE);
-    assert_int_equal(hear(session, &heard), SQLOCK_EUNREACHABLE);
-}
-
 void skip_behind_a_pooler(void)
 {
     if (database_is_pooled(subject.database))

@@ -27,11 +27,10 @@ int hear(struct session *session, struct heard *heard);
 /* Hear until it rings or the bell is lost, and return that code. */
 int await_ring(struct session *session, struct heard *heard);
 
-/* Assert that the next thing that is heard is that text, alone; that there is
- * nothing to hear; or that the bell is lost. */
+/* Assert that the next thing that is heard is that text, alone; or that there
+ * is nothing to hear. */
 void hears(struct session *session, const char *text);
 void hears_nothing(struct session *session);
-void loses_it(struct session *session);
 
 /* Have session a hear at BELL, and return it; skip the test behind a pooler. */
 struct session *hearer(struct test *test);

@@ -2,13 +2,13 @@
  * play.c - the statements of the dialects, as the tables *.statements have
  * them: a statement a line, with its arguments and what comes of it (play.h)
  */
+#include "drivers/perform.h"
 #include "drivers/play.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/writer.h"
 #include "lease/sharer.h"
 
 #define KEYS_MAX 8
@@ -406,80 +406,6 @@ static const char *find_untrue(struct play *play, int rc)
 
 /* -------------------------------------------------------------- the play -- */
 
-/* Open a session while a MySQL server has a setting, which is then the default
- * again. */
-static int open_under(struct session *session, const char *setting)
-{
-    struct session admin;
-    int rc = session_open_at(&admin, database_admin_url(subject.database),
-                             LOCK_TIMEOUT_MS);
-
-    session_ok(&admin, rc);
-    session_run(&admin, "SET GLOBAL %s", setting);
-    rc = session_open_at(session, subject.url, LOCK_TIMEOUT_MS);
-    session_run(&admin, "SET GLOBAL %.*s = DEFAULT",
-                (int)strcspn(setting, " ="), setting);
-    session_close(&admin);
-    return rc;
-}
-
-/* Send a text with the names of this test in it; return the driver's code. */
-static int send_sql(struct play *play, const char *text, uint32_t id)
-{
-    const struct lk_name names[] = {
-        {"table", subject.tables[play->test->layout].quoted},
-        {"values", subject.values.quoted},
-        {"key", play->test->key},
-        {"K1", play->keys[0]},
-        {"K2", play->keys[1]},
-        {NULL, NULL}};
-    sqlock_statement statement = {.id = id};
-    struct lk_writer writer;
-    FILE *out = lk_writer_open(&writer);
-    char *named;
-    int rc;
-
-    assert_non_null(out);
-    lk_names_write(out, text, names);
-    named = lk_writer_close(&writer);
-    assert_non_null(named);
-    statement.text = named;
-    rc = session_send(play->session, &statement, NULL, 0,
-                      check_deadline_ns(DEADLINE_MS));
-    free(named);
-    return rc;
-}
-
-/* Perform the line of a session; return the driver's code. */
-static int run_session(struct play *play)
-{
-    struct session *session = play->session;
-    const char *sql = play->line->sql;
-
-    if (strcmp(sql, "closes") == 0) {
-        session_close(session);
-        return 0;
-    }
-    if (strncmp(sql, "opens under ", 12) == 0)
-        return open_under(session, sql + 12);
-    if (strncmp(sql, "opens", 5) == 0)
-        return session_open_at(session, subject.url,
-                               sql[5] == '\0'
-                                   ? LOCK_TIMEOUT_MS
-                                   : (uint32_t)strtoul(sql + 5, NULL, 10));
-    if (session->connection == NULL)
-        session_open(session);
-    if (strcmp(sql, "begin") == 0)
-        return session_begin(session);
-    if (strcmp(sql, "commit") == 0)
-        return session_commit(session);
-    if (strcmp(sql, "rollback") == 0)
-        return session_rollback(session);
-    if (strncmp(sql, "prepared ", 9) == 0)
-        return send_sql(play, sql + 9, SQLOCK_STATEMENT_IDS);
-    return send_sql(play, sql, 0);
-}
-
 /* Perform a line that sends nothing to be compared; return false if it is
  * another one. */
 static bool perform(struct play *play)
@@ -496,18 +422,43 @@ static bool perform(struct play *play)
     return true;
 }
 
+/* Perform the line of a session; return the driver's code. */
+static int run_session(struct play *play)
+{
+    struct test *test = play->test;
+    char letter = play->line->text[0];
+    struct session *of[] = {&test->a, &test->b, &play->c};
+    char numbers[3][24];
+    char bell[SQLOCK_KEY_SIZE];
+    const struct lk_name names[] = {
+        {"table", subject.tables[test->layout].quoted},
+        {"values", subject.values.quoted},
+        {"key", test->key},
+        {"K1", play->keys[0]},
+        {"K2", play->keys[1]},
+        {"bell", bell},
+        {"a", numbers[0]},
+        {"b", numbers[1]},
+        {NULL, NULL}};
+    char *to = bell; /* a key without its hyphens is a name of a bell */
+
+    for (const char *from = test->key; *from != '\0'; from++)
+        if (*from != '-')
+            *to++ = *from;
+    *to = '\0';
+    for (size_t i = 0; i < 2; i++)
+        (void)snprintf(numbers[i], sizeof numbers[i], "%lld",
+                       (long long)session_number(of[i]));
+    if (letter < 'a' || letter > 'c')
+        fail_at(play, "no such session");
+    play->session = of[letter - 'a'];
+    return session_perform(play->session, play->line->sql, names);
+}
+
 /* Send what the line says; return the driver's code. */
 static int send(struct play *play)
 {
-    char letter = play->line->text[0];
-    struct test *test = play->test;
-
-    if (play->line->sql == NULL)
-        return send_statement(play);
-    play->session = letter == 'a'   ? &test->a
-                    : letter == 'b' ? &test->b
-                                    : &play->c;
-    return run_session(play);
+    return play->line->sql != NULL ? run_session(play) : send_statement(play);
 }
 
 void test_play(void **state)

@@ -14,11 +14,16 @@
  *                                    is a new line
  *     SESSION: prepared SQL          one that may be prepared when sent again
  *     SESSION: begin, commit, rollback
- *     SESSION: closes, opens [MS]    statements wait MS for a row
+ *     SESSION: aborts, closes, opens [MS]     statements wait MS for a row
  *     SESSION: opens under SETTING = VALUE    of MySQL's server, meanwhile
+ *     SESSION: listens BELL [MS], stops       begin and end to hear at a bell;
+ *                                    wait for another session for so long
+ *     SESSION: rings BELL TEXT
+ *     SESSION: hears [TEXT]          that text alone, or "nothing"
  *
  * A line that begins with a blank continues the one before.  The SESSIONs are
- * a, b and c, which is opened by its first line.
+ * a, b and c, which is opened by its first line; {a} and {b} are the server's
+ * numbers of them, {bell} is the name of a bell.
  *
  * A STATEMENT is that of db/dialect.h, in small letters, of a CLIENT a, b, ...;
  * those of a go by session a, the others by b.  ARGUMENTs are ttl= (in

@@ -48,42 +48,6 @@ static int64_t let_b_wait(struct test *test, int64_t ms)
     return id;
 }
 
-static void test_a_release_is_heard(void **state)
-{
-    struct test *test = *state;
-
-    (void)let_b_wait(test, LONG_US / 1000);
-    give_up(&test->a, BELL);
-    hears(&test->b, "free");
-    assert_true(is_nobodys(&test->b, BELL));
-    session_ok(&test->b, end_hearing(&test->b));
-    assert_true(subject.driver->is_alive(test->b.connection));
-    /* It is free now, and can be waited for again. */
-    session_ok(&test->b, begin_hearing(&test->b, BELL, LONG_US / 1000));
-    hears(&test->b, "free");
-    session_ok(&test->b, session_begin(&test->b));
-    session_fails(SQLOCK_EINVAL, &test->b,
-                  begin_hearing(&test->b, BELL, LONG_US / 1000));
-    session_ok(&test->b, session_rollback(&test->b));
-}
-
-static void test_the_time_of_a_wait_is_heard(void **state)
-{
-    struct test *test = *state;
-
-    (void)let_b_wait(test, 300);
-    hears(&test->b, "time");
-    session_run(&test->b, "SELECT 1");
-    session_ok(&test->b, end_hearing(&test->b));
-    session_ok(&test->b, begin_hearing(&test->b, BELL, -1000));
-    hears(&test->b, "time");
-    session_ok(&test->b, begin_hearing(&test->b, BELL, LONG_US / 1000));
-    give_up(&test->a, BELL);
-    hears(&test->b, "free");
-    session_ok(&test->b, end_hearing(&test->b));
-    assert_true(is_nobodys(&test->a, BELL));
-}
-
 /* The session's own limit of statements, 2 s, does not end the wait. */
 static void test_a_limit_of_statements_does_not_end_a_wait(void **state)
 {
@@ -98,31 +62,6 @@ static void test_a_limit_of_statements_does_not_end_a_wait(void **state)
     session_run(&test->a, "SELECT SLEEP(0.6)");
     hears_nothing(&test->b);
     give_up(&test->a, BELL);
-    hears(&test->b, "free");
-}
-
-static void test_nothing_is_sent_while_a_statement_waits(void **state)
-{
-    struct test *test = *state;
-    struct session *b = &test->b;
-    int64_t id = let_b_wait(test, LONG_US / 1000);
-
-    session_refuses(SQLOCK_EINVAL, b, "SELECT 1");
-    session_fails(SQLOCK_EINVAL, b, session_begin(b));
-    session_fails(SQLOCK_EINVAL, b, begin_hearing(b, OTHER, 1000));
-    session_fails(SQLOCK_EBUSY, b, end_hearing(b));
-    assert_false(subject.driver->is_alive(b->connection));
-    session_close(b); /* the server notices within a second or two */
-    assert_becomes_true(!is_waiting(&test->a, id), PATIENCE_MS);
-    assert_false(is_nobodys(&test->a, BELL));
-}
-
-static void test_the_end_of_the_holders_session_is_heard(void **state)
-{
-    struct test *test = *state;
-
-    (void)let_b_wait(test, LONG_US / 1000);
-    session_close(&test->a);
     hears(&test->b, "free");
 }
 
@@ -144,57 +83,6 @@ static void test_the_death_of_the_holder_is_heard(void **state)
     hears_nothing(&test->b);
     end_child(&child, true);
     hears(&test->b, "free");
-}
-
-/* c waits for b, and b for a.  The server looks for a waiting client now and
- * then: b's bell is free though b's session was in the middle of a wait. */
-static void test_the_end_of_a_waiters_session_is_heard(void **state)
-{
-    struct test *test = *state;
-    struct session c;
-
-    session_open(&c);
-    take(&test->b, OTHER);
-    (void)let_b_wait(test, LONG_US / 1000);
-    session_ok(&c, begin_hearing(&c, OTHER, LONG_US / 1000));
-    session_close(&test->b);
-    hears(&c, "free");
-    session_close(&c);
-}
-
-static void test_a_killed_wait_is_noticed(void **state)
-{
-    static const char *const kills[] = {"KILL", "KILL QUERY"};
-    struct test *test = *state;
-    struct session *b = &test->b;
-
-    for (size_t i = 0; i < sizeof kills / sizeof *kills; i++) {
-        int64_t id = let_b_wait(test, LONG_US / 1000);
-
-        session_run(&test->a, "%s %lld", kills[i], (long long)id);
-        loses_it(b);
-        session_refuses(SQLOCK_EUNREACHABLE, b, "SELECT 1");
-        session_close(b);
-        session_open(b);
-        give_up(&test->a, BELL);
-    }
-    (void)let_b_wait(test, LONG_US / 1000);
-    subject.driver->abort(b->connection);
-    loses_it(b);
-}
-
-static void test_waits_that_would_be_a_deadlock_end(void **state)
-{
-    struct test *test = *state;
-    struct session *a = &test->a;
-    struct session *b = &test->b;
-
-    take(b, OTHER);
-    (void)let_b_wait(test, LONG_US / 1000);
-    session_ok(a, begin_hearing(a, OTHER, LONG_US / 1000));
-    hears(a, "time");
-    give_up(a, BELL);
-    hears(b, "free");
 }
 
 /* Claim the lock with a bell, or leave a ticket. */
@@ -278,15 +166,8 @@ test_those_who_come_wait_for_each_other_not_for_the_row(void **state)
 void add_mysql_bell_tests(add_fn add)
 {
 #define ADD(name) add("bell: " #name, test_##name)
-    ADD(a_release_is_heard);
-    ADD(the_time_of_a_wait_is_heard);
     ADD(a_limit_of_statements_does_not_end_a_wait);
-    ADD(nothing_is_sent_while_a_statement_waits);
-    ADD(the_end_of_the_holders_session_is_heard);
     ADD(the_death_of_the_holder_is_heard);
-    ADD(the_end_of_a_waiters_session_is_heard);
-    ADD(a_killed_wait_is_noticed);
-    ADD(waits_that_would_be_a_deadlock_end);
     ADD(a_claim_leaves_its_gate_free);
     ADD(those_who_come_wait_for_each_other_not_for_the_row);
 #undef ADD

@@ -8,27 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* SQLite undoes a statement alone: what it rang is forgotten, what those before
- * it rang is not. */
-static void test_a_failed_statement_rings_nothing(void **state)
-{
-    struct test *test = *state;
-    struct session *a = hearer(test);
-    struct session *b = &test->b;
-
-    session_run(b, "INSERT INTO %s (K) VALUES ('%s')", subject.values.quoted,
-                test->key);
-    session_ok(b, session_begin(b));
-    ring(b, BELL, "kept");
-    session_refuses(SQLOCK_EBUSY, b,
-                    "INSERT INTO %s (K, T) SELECT '%s', "
-                    "sqlock_ring('" BELL "', 'undone')",
-                    subject.values.quoted, test->key);
-    session_ok(b, session_commit(b));
-    hears(a, "kept");
-    hears_nothing(a);
-}
-
 static const char *bell_file(char path[1024], const char *name)
 {
     (void)snprintf(path, 1024, "%s-sqlock-%s.bell",
@@ -144,23 +123,6 @@ static void test_a_long_path_is_no_hindrance(void **state)
     assert_int_equal(rmdir(folder), 0); /* nothing is left */
 }
 
-/* A bell that another connection has taken over is left alone. */
-static void test_a_bell_taken_over_is_the_new_ones(void **state)
-{
-    struct test *test = *state;
-    struct session *a = hearer(test);
-    static struct heard heard;
-    struct session c;
-
-    session_open(&c);
-    session_ok(&c, begin_hearing(&c, BELL, 0));
-    assert_int_equal(hear(a, &heard), SQLOCK_EUNREACHABLE);
-    session_ok(a, end_hearing(a));
-    ring(&test->b, BELL, "mine");
-    hears(&c, "mine");
-    session_close(&c);
-}
-
 /* A name is no path. */
 static void test_a_name_leads_nowhere_else(void **state)
 {
@@ -207,12 +169,10 @@ static void test_what_is_no_bell_is_not_rung(void **state)
 void add_sqlite_bell_tests(add_fn add)
 {
 #define ADD(name) add("bell: " #name, test_##name)
-    ADD(a_failed_statement_rings_nothing);
     ADD(the_socket_of_a_dead_process_is_removed);
     ADD(the_socket_goes_with_its_connection);
     ADD(a_socket_that_is_removed_is_noticed);
     ADD(a_long_path_is_no_hindrance);
-    ADD(a_bell_taken_over_is_the_new_ones);
     ADD(a_name_leads_nowhere_else);
     ADD(what_is_no_bell_is_not_rung);
 #undef ADD
