@@ -1077,6 +1077,17 @@ SELECT UPPER(c.COLUMN_NAME), LOWER(c.COLUMN_TYPE),
   WHERE c.TABLE_SCHEMA = COALESCE(:schema, DATABASE()) AND c.TABLE_NAME = :table
   ORDER BY c.ORDINAL_POSITION;
 
+-- ---- place [not prepared]
+-- Tells the database, and the tables whose names have other capitals, where these
+-- count.
+SELECT CONCAT('the database ', COALESCE(:schema, DATABASE())),
+  (SELECT GROUP_CONCAT(TABLE_NAME ORDER BY TABLE_NAME SEPARATOR ', ')
+    FROM information_schema.TABLES
+    WHERE TABLE_SCHEMA = COALESCE(:schema, DATABASE()) AND
+      LOWER(TABLE_NAME) = LOWER(:table) AND
+      CAST(TABLE_NAME AS BINARY) <> CAST(:table AS BINARY) AND
+      @@lower_case_table_names = 0);
+
 -- ---- has age index [not prepared]
 -- Old orders of stock are read by it; tables of earlier versions have none.
 SELECT 1

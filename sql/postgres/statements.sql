@@ -1208,6 +1208,19 @@ SELECT upper(A.attname),
       ELSE N.nspname = :schema::name END
   ORDER BY A.attnum;
 
+-- ---- place [not prepared]
+-- Tells the database, and which tables of the name this session does not find,
+-- since they are not the first in its search path; other roles, and sessions with
+-- other settings, may.
+SELECT 'the database ' || current_database(),
+    (SELECT string_agg(N.nspname || '.' || C.relname, ', ' ORDER BY N.nspname)
+      FROM pg_catalog.pg_class AS C
+      JOIN pg_catalog.pg_namespace AS N ON N.oid = C.relnamespace
+      WHERE C.relname = :table::name AND C.relkind IN ('r', 'p') AND
+        :schema::name IS NULL AND NOT pg_catalog.pg_table_is_visible(C.oid) AND
+        has_schema_privilege(N.oid, 'USAGE') AND
+        has_table_privilege(C.oid, 'SELECT'));
+
 -- ---- has age index [not prepared]
 -- Old orders of stock are read by it; tables of earlier versions have none.
 SELECT 1

@@ -893,6 +893,10 @@ SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END,
     lower(coalesce(:schema, 'main')) = 'main'
   ORDER BY c.cid;
 
+-- ---- place [not prepared]
+-- Tells the file, with its whole path.
+SELECT 'the file ' || file, NULL FROM pragma_database_list WHERE name = 'main';
+
 -- ---- has age index [not prepared]
 -- Old orders of stock are read by it; tables of earlier versions have none.
 SELECT 1

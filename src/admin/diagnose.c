@@ -255,6 +255,33 @@ static void report_layout(struct subject *subject)
              layouts[subject->layout].found);
 }
 
+/* Say where the lock table is, and whether another program with this URL may
+ * use another one. */
+static void report_place(struct subject *subject)
+{
+    sqlock_result place = {0};
+    const char *in = NULL;
+    const char *others = NULL;
+
+    if (lk_columns_place(&place, &subject->db, &subject->table,
+                         subject->deadline_ns)) {
+        in = lk_cell_text(&place.cells[0]);
+        others = lk_cell_text(&place.cells[1]);
+    }
+    if (others != NULL)
+        lk_check(&subject->checks, "place", SQLOCK_WARNING,
+                 "give all programs one table prefix, with the schema in it, "
+                 "such as app.INT_, and drop the table that none uses",
+                 "%s is in %s, where there is %s, too: a program that finds "
+                 "that by the same URL does not exclude others",
+                 subject->table.quoted, in, others);
+    else if (in != NULL)
+        lk_check(&subject->checks, "place", SQLOCK_FINE, NULL,
+                 "%s is in %s, and no other one of that name is seen there",
+                 subject->table.quoted, in);
+    sqlock_result_clear(&place);
+}
+
 /* Find out the layout of the lock table, and append the check "layout", or
  * "failover" if the server is read-only.  Return whether the table can be
  * used. */
@@ -264,8 +291,15 @@ static bool look_at_layout(struct subject *subject)
     int rc = lk_layout_detect(&subject->db, &subject->table,
                               subject->deadline_ns, &subject->layout, &err);
 
-    if (rc == 0)
+    if (rc == 0) {
         report_layout(subject);
+        report_place(subject);
+    } else if (rc == SQLOCK_ENOTFOUND &&
+               lk_columns_check_others(&subject->db, &subject->table,
+                                       subject->deadline_ns, SQLOCK_ESCHEMA,
+                                       &err) < 0)
+        lk_check(&subject->checks, "layout", SQLOCK_FAILURE, NULL, "%s",
+                 err.message);
     else if (rc == SQLOCK_ENOTFOUND)
         lk_check(&subject->checks, "layout", SQLOCK_FAILURE,
                  "create it: `sqlock init`, or give the SQL of `sqlock init "

@@ -20,6 +20,33 @@ int lk_columns_read(sqlock_result *out, struct lk_db *db,
     return rc;
 }
 
+bool lk_columns_place(sqlock_result *out, struct lk_db *db,
+                      const struct lk_table *table, int64_t deadline_ns)
+{
+    return lk_db_query_catalogue(db, SQLOCK_SQL_PLACE, table, deadline_ns, out,
+                                 NULL) == 0 &&
+           out->rows == 1 && out->columns == 2;
+}
+
+int lk_columns_check_others(struct lk_db *db, const struct lk_table *table,
+                            int64_t deadline_ns, int code, sqlock_error *err)
+{
+    sqlock_result place = {0};
+    const char *others = NULL;
+    int rc = 0;
+
+    if (lk_columns_place(&place, db, table, deadline_ns))
+        others = lk_cell_text(&place.cells[1]);
+    if (others != NULL)
+        rc = lk_error(err, code,
+                      "this session finds no table %s, but there is %s, which "
+                      "others may find by the same URL: give all one table "
+                      "prefix, with the schema in it, such as app.INT_",
+                      table->plain, others);
+    sqlock_result_clear(&place);
+    return rc;
+}
+
 int lk_columns_check_kind(const sqlock_result *columns,
                           const struct lk_table *table, const char *command,
                           sqlock_error *err)

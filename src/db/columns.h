@@ -32,6 +32,18 @@ int lk_columns_read(sqlock_result *out, struct lk_db *db,
                     const struct lk_table *table, int64_t deadline_ns,
                     sqlock_error *err);
 
+/* Read where the table is, and which others another session may find in its
+ * place, into *out, two cells (SQLOCK_SQL_PLACE).  The caller clears *out.
+ * Return whether they are known. */
+bool lk_columns_place(sqlock_result *out, struct lk_db *db,
+                      const struct lk_table *table, int64_t deadline_ns);
+
+/* Of a table that was not found: return that code, with an error, if there is
+ * one of its name that other sessions may find; 0: there is none, or it is not
+ * known. */
+int lk_columns_check_others(struct lk_db *db, const struct lk_table *table,
+                            int64_t deadline_ns, int code, sqlock_error *err);
+
 /* Refuse a table of a kind that cannot hold what sqlock writes, with ESCHEMA
  * and a sentence that names the command, in ``, which creates one that can.
  * The kinds of each database stand in its SQLOCK_SQL_DESCRIBE. */

@@ -402,13 +402,15 @@ typedef enum sqlock_statement_kind {
     /* One row: the number, as integer, of all sessions of such a name, which
      * takes the server less time.  Missing with that one. */
     SQLOCK_SQL_TAGGED_SESSIONS,
-    /* One row if an index of :table in :schema begins with CREATED_AT; by it
-     * old orders of stock are read, and tables of earlier versions have
-     * none. */
+    /* One row: in what :table is, such as "the file /var/lib/locks.db"; tables
+     * that other sessions may find in its place, or null. */
+    SQLOCK_SQL_PLACE,
+    /* One row if an index of :table in :schema begins with CREATED_AT, by which
+     * old orders of stock are read; earlier versions made none. */
     SQLOCK_SQL_HAS_AGE_INDEX,
-    /* The row of INT_LOCK_SERVER (src/lease/grace.h): the server's own epoch;
-     * the row's, or null; for how many us it grants nothing; the longest TTL in
-     * ms; and since when, in us. */
+    /* INT_LOCK_SERVER (src/lease/grace.h): the server's own epoch; the row's,
+     * or null; for how many us it grants nothing; the longest TTL in ms; since
+     * when, in us. */
     SQLOCK_SQL_GRACE,
     /* Note another epoch in it, and that nothing is granted for that TTL. */
     SQLOCK_SQL_BEGIN_GRACE,
@@ -416,8 +418,7 @@ typedef enum sqlock_statement_kind {
     SQLOCK_SQL_LENGTHEN_GRACE,
     /* Let it grant; :holder says who, and why.  affected: 0: it does. */
     SQLOCK_SQL_END_GRACE,
-    /* Number of statements. */
-    SQLOCK_SQL_KINDS
+    SQLOCK_SQL_KINDS /* their number */
 } sqlock_statement_kind;
 
 /* Number of layouts, see sqlock_layout. */
@@ -577,8 +578,7 @@ typedef enum sqlock_stock_kind {
      * ago or more. */
     SQLOCK_STOCK_SQL_FORGET_RESERVATIONS,
 
-    /* Number of statements. */
-    SQLOCK_STOCK_KINDS
+    SQLOCK_STOCK_KINDS /* their number */
 } sqlock_stock_kind;
 
 /* Types of integer columns. */

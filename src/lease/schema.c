@@ -206,6 +206,10 @@ static int create_in(struct lk_site *site, sqlock_layout layout,
         rc = check_beside(site->db.driver->dialect, site->options.table_prefix,
                           layout, &own);
         if (rc == 0)
+            rc = lk_columns_check_others(&site->db, &site->table,
+                                         lk_db_schema_deadline(&site->db),
+                                         SQLOCK_ECONFLICT, &own);
+        if (rc == 0)
             rc = create_missing(site, layout, &found, &own);
     }
     if (rc == 0 && found != layout)

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "db/columns.h"
 #include "lease/schema.h"
 #include "sqlock/once.h"
 #include "sqlock/lease.h"
@@ -62,11 +63,14 @@ int sqlock_once_schema_create(const char *url, const sqlock_options *options,
 /* --- reading --- */
 
 /* Say which table is missing. */
-static int tell_missing(const struct lk_store *store, sqlock_error *err)
+static int tell_missing(struct lk_store *store, sqlock_error *err)
 {
     struct lk_table table;
     int rc = find_table(&table, &store->options, store->db.driver, err);
 
+    if (rc == 0)
+        rc = lk_columns_check_others(
+            &store->db, &table, lk_store_deadline(store), SQLOCK_ESCHEMA, err);
     return rc < 0 ? rc
                   : lk_error(err, SQLOCK_ESCHEMA,
                              "there is no table %s in this database: create it "

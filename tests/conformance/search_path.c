@@ -2,10 +2,12 @@
  * search_path.c - a registry keeps to the table that it has found, whatever
  * tables of that name there are later, and whatever its schema is called
  */
-#include "conformance.h"
+#include "diagnosis.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "sqlock/once.h"
 #include "support/login.h"
 
 #define RIGHTS "SELECT, INSERT, UPDATE, DELETE"
@@ -83,9 +85,112 @@ static void test_a_schema_may_have_an_apostrophe(void **state)
     login_drop(&login, f);
 }
 
+/* A role whose sessions find no table, or another one than the fixture's. */
+static void test_a_table_elsewhere_of_the_same_name_is_told(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = NULL;
+    sqlock_once_info *rows = NULL;
+    size_t count = 0;
+    struct diagnosis found;
+    struct login login;
+    char first[96];
+    char shadow[160];
+
+    (void)snprintf(first, sizeof first, "%selse", f->prefix);
+    (void)snprintf(shadow, sizeof shadow, "%s.%s", first, f->table);
+    (void)sql_run(&f->sql, "CREATE SCHEMA %s", first);
+    make_role(f, &login, first);
+    (void)sql_run(&login.admin, "GRANT CREATE ON SCHEMA %s TO %s", first,
+                  login.parts.user);
+    found = diagnosis_make(f, login.url, &options);
+    assert_int_equal(diagnosis_worst(&found, "place"), SQLOCK_FINE);
+    diagnosis_clear(&found);
+
+    (void)sql_run(&login.admin, "ALTER ROLE %s SET search_path = %s",
+                  login.parts.user, first);
+    assert_fails(SQLOCK_ESCHEMA,
+                 sqlock_registry_open(&registry, login.url, &options, &f->err));
+    assert_contains(f->err.message, "there is public.");
+    assert_fails(SQLOCK_ECONFLICT,
+                 sqlock_schema_create(login.url, &options, f->layout, &f->err));
+    assert_contains(f->err.message, "there is public.");
+    found = diagnosis_make(f, login.url, &options);
+    assert_int_equal(diagnosis_worst(&found, "layout"), SQLOCK_FAILURE);
+    assert_contains(diagnosis_find(&found, "layout")->found, "public.");
+    diagnosis_clear(&found);
+
+    (void)sql_run(&f->sql, "CREATE TABLE %s (LIKE %s INCLUDING ALL)", shadow,
+                  f->table);
+    login_grant(&login, RIGHTS, shadow);
+    found = diagnosis_make(f, login.url, &options);
+    assert_int_equal(diagnosis_worst(&found, "place"), SQLOCK_WARNING);
+    assert_contains(diagnosis_find(&found, "place")->found, "public.");
+    assert_contains(diagnosis_find(&found, "place")->advice, "table prefix");
+    diagnosis_clear(&found);
+
+    assert_ok(sqlock_once_schema_create(f->url, &options, &f->err));
+    (void)sql_run(&f->sql, "GRANT SELECT ON public.%sDONE TO %s", f->prefix,
+                  login.parts.user);
+    registry = fixture_registry_at(f, login.url, NULL);
+    assert_fails(SQLOCK_ESCHEMA,
+                 sqlock_once_list(registry, "", &rows, &count, &f->err));
+    assert_contains(f->err.message, "there is public.");
+    registry_end(registry);
+    (void)sql_run(&f->sql, "DROP TABLE public.%sDONE", f->prefix);
+    (void)sql_run(&f->sql, "DROP SCHEMA %s CASCADE", first);
+    login_drop(&login, f);
+}
+
+/* The names differ in their capitals, which count on some servers. */
+static void test_a_table_of_other_capitals_is_told(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = NULL;
+    struct diagnosis found;
+    char prefix[sizeof f->prefix];
+
+    if (sql_integer(&f->sql, "SELECT @@lower_case_table_names") != 0)
+        return; /* there cannot be two */
+    (void)snprintf(prefix, sizeof prefix, "%s", f->prefix);
+    prefix[0] = 't';
+    options.table_prefix = prefix;
+    assert_fails(SQLOCK_ESCHEMA,
+                 sqlock_registry_open(&registry, f->url, &options, &f->err));
+    assert_contains(f->err.message, f->table);
+    assert_fails(SQLOCK_ECONFLICT,
+                 sqlock_schema_create(f->url, &options, f->layout, &f->err));
+    (void)sql_run(&f->sql, "CREATE TABLE %sLOCK LIKE %s", prefix, f->table);
+    found = diagnosis_make(f, f->url, &options);
+    assert_int_equal(diagnosis_worst(&found, "place"), SQLOCK_WARNING);
+    assert_contains(diagnosis_find(&found, "place")->found, f->table);
+    diagnosis_clear(&found);
+    (void)sql_run(&f->sql, "DROP TABLE %sLOCK", prefix);
+}
+
+/* A relative path leads to another file from another directory. */
+static void test_the_file_is_told(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    struct diagnosis found = diagnosis_make(f, f->url, &options);
+
+    assert_int_equal(diagnosis_worst(&found, "place"), SQLOCK_FINE);
+    assert_contains(diagnosis_find(&found, "place")->found, "the file /");
+    assert_contains(diagnosis_find(&found, "place")->found,
+                    strchr(f->url, '/'));
+    diagnosis_clear(&found);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_a_table_that_is_shadowed_later_stays_ours, ON_POSTGRES,
             IN_ALL),
     TEST_ON(test_a_schema_may_have_an_apostrophe, ON_POSTGRES, IN_ALL),
+    TEST_ON(test_a_table_elsewhere_of_the_same_name_is_told, ON_POSTGRES,
+            IN_ALL),
+    TEST_ON(test_a_table_of_other_capitals_is_told, ON_MYSQL, IN_ALL),
+    TEST_ON(test_the_file_is_told, ON_SQLITE, IN_SQLOCK),
 };
 const struct topic topic_search_path = TOPIC(tests);
