@@ -145,6 +145,15 @@ UPDATE INT_LOCK
     {in_turn}
   RETURNING FENCE;
 
+-- ---- claim reserved (sqlock)
+-- Takes the row that a release has reserved for the ticket of the claim, and
+-- inserts none: the row may be gone although another's lease is not over.
+UPDATE INT_LOCK
+  SET CREATED_DATE = least(CREATED_DATE, {now}), {renewed}, LOCK_NAME = :name,
+    HOLDER = :holder
+  WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now}
+  RETURNING FENCE;
+
 -- ---- enqueue (sqlock)
 -- Takes the lock if it is the claim's turn, or else puts a ticket into QUEUE,
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for

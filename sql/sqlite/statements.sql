@@ -110,6 +110,14 @@ UPDATE INT_LOCK
     HOLDER = :holder
   WHERE {row} AND QUEUE IS NULL AND (CLIENT_ID IS NULL OR {ends} < {now});
 
+-- ---- claim reserved (sqlock) [insert id]
+-- Takes the row that a release has reserved for the ticket of the claim, and
+-- inserts none: the row may be gone although another's lease is not over.
+UPDATE INT_LOCK
+  SET CREATED_DATE = min(CREATED_DATE, {now}), {renewed},
+    FENCE = sqlock_insert_id(FENCE), LOCK_NAME = :name, HOLDER = :holder
+  WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now};
+
 -- ---- enqueue (sqlock)
 -- Takes the lock if it is the claim's turn, or else puts a ticket into QUEUE,
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for

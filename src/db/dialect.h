@@ -2,8 +2,7 @@
  * dialect.h - a database's SQL: the statements that a driver sends
  * The statements stand in sql/DATABASE/statements.sql and stock-statements.sql,
  * of which the build makes a list for each database (.make/statements.pl).
- * Each gives a result that is the same on every database; what this header says
- * of a statement is its contract.
+ * Each gives the same result on every database, which this header describes.
  */
 #ifndef LK_DIALECT_H
 #define LK_DIALECT_H
@@ -157,18 +156,17 @@ typedef enum sqlock_statement_kind {
     /* CLAIM; but otherwise put a ticket of :client and :shown into QUEUE,
      * behind the others, or renew the one that is there; and with a ticket,
      * take the lock in its turn: it is reserved for the ticket, or is over, and
-     * the ticket is the first in QUEUE.  One row: as
-     * CLAIM, but null for a token that is not granted; and the us that the
-     * lease of the holder remains; not 0 if the holder is sqlock's; its
-     * CLIENT_ID; and QUEUE.  Or, of a claim that is not granted, none or fewer
-     * columns: the row is read then.  :bell is taken for the session, where the
-     * driver's bell is of one.  Missing: the layout has no QUEUE. */
+     * the ticket is the first in QUEUE.  One row: as CLAIM, but null for a
+     * token that is not granted; and the us that the lease of the holder
+     * remains; not 0 if the holder is sqlock's; its CLIENT_ID; and QUEUE.  Or,
+     * of a claim that is not granted, none or fewer columns: the row is read.
+     * :bell is taken for the session, where the driver's bell is of one.
+     * Missing: the layout has no QUEUE. */
     SQLOCK_SQL_ENQUEUE,
-    /* Remove the ticket of :client from QUEUE.  affected: 1 or 0.  Missing as
-     * ENQUEUE. */
+    /* Take :client's ticket out.  affected: 1 or 0.  Missing as ENQUEUE. */
     SQLOCK_SQL_LEAVE,
-    /* Renew the lease unless it is over.  affected: 1, or 0; it may
-     * be 0 for a renewed lease if no value changed. */
+    /* Renew the lease unless it is over.  affected: 1, or 0; it may be 0 for a
+     * renewed lease if no value changed. */
     SQLOCK_SQL_RENEW,
     /* Free the lease, over or not; deletes the row on Spring's layouts.  If
      * others wait, the row is not free but the first one's for a second, and
@@ -179,6 +177,8 @@ typedef enum sqlock_statement_kind {
      * the token.  No row: nothing was changed, and CLAIM may yet be granted.
      * Missing as ENQUEUE. */
     SQLOCK_SQL_CLAIM_UNQUEUED,
+    /* CLAIM of a row that :client has and is not over.  As the one above. */
+    SQLOCK_SQL_CLAIM_RESERVED,
     /* RELEASE of a row that has no QUEUE.  affected: 1; or 0, and nothing was
      * changed, though the lease may be there.  Missing as ENQUEUE. */
     SQLOCK_SQL_RELEASE_UNQUEUED,

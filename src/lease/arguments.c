@@ -38,8 +38,8 @@ static void write_holder(char holder[LK_HOLDER_SIZE],
 static bool is_grant(sqlock_statement_kind kind)
 {
     return kind == SQLOCK_SQL_CLAIM || kind == SQLOCK_SQL_CLAIM_UNQUEUED ||
-           kind == SQLOCK_SQL_ENQUEUE || kind == SQLOCK_SQL_HAND_OFF ||
-           kind == SQLOCK_SQL_SHARE;
+           kind == SQLOCK_SQL_CLAIM_RESERVED || kind == SQLOCK_SQL_ENQUEUE ||
+           kind == SQLOCK_SQL_HAND_OFF || kind == SQLOCK_SQL_SHARE;
 }
 
 static void add_holder(struct lk_lease_arguments *out,

@@ -384,6 +384,7 @@ static bool is_claim(sqlock_statement_kind kind)
 {
     return kind == SQLOCK_SQL_CLAIM || kind == SQLOCK_SQL_ENQUEUE ||
            kind == SQLOCK_SQL_SHARE || kind == SQLOCK_SQL_CLAIM_UNQUEUED ||
+           kind == SQLOCK_SQL_CLAIM_RESERVED ||
            kind == SQLOCK_SQL_CLAIM_UNQUEUED_MANY ||
            kind == SQLOCK_SQL_CLAIM_MANY;
 }

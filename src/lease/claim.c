@@ -24,6 +24,8 @@ static sqlock_statement_kind kind_of(const struct lk_batch *batch)
         return SQLOCK_SQL_SHARE;
     if (batch->items[0].lease.may_wait)
         return SQLOCK_SQL_ENQUEUE;
+    if (batch->items[0].lease.is_reserved)
+        return SQLOCK_SQL_CLAIM_RESERVED;
     return batch->items[0].lease.is_unqueued ? SQLOCK_SQL_CLAIM_UNQUEUED
                                              : SQLOCK_SQL_CLAIM;
 }

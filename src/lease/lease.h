@@ -57,6 +57,7 @@ struct lk_lease {
     /* the row was there and had no tickets when it was seen last: the shorter
      * statements are tried first */
     bool is_unqueued;
+    bool is_reserved;  /* the row was reserved for the ticket of the claim */
     bool has_text;     /* published: who observes is told of its release */
     bool is_contended; /* granted, and other processes wait */
     bool is_new_row;   /* the claim inserted the row */

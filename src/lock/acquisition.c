@@ -95,7 +95,7 @@ static int failed(struct lk_acquisition *a, int rc, sqlock_error *err)
         return end(a, rc);
     }
     lk_retreat_to(a, part, lk_is_outage(rc));
-    a->is_rung = false;
+    a->hint = LK_HINT_NONE;
     lk_waiter_prepare(&a->self);
     return go_to(a, LK_PAUSED);
 }
@@ -304,7 +304,7 @@ static int granted(struct lk_acquisition *a, sqlock_error *err)
         return rc < 0 ? failed(a, rc, err) : go_to(a, LK_ENTERING);
     }
     if (a->state == LK_ASKING && a->count > 1) {
-        a->is_rung = false;
+        a->hint = LK_HINT_NONE;
         lk_claim_keep(a);
         return go_to(a, LK_ENTERING);
     }
@@ -333,6 +333,14 @@ static int claim(struct lk_acquisition *a, sqlock_error *err)
     return granted(a, err);
 }
 
+/* Claim the row of `first`, of which nothing is known now. */
+static int ask_anew(struct lk_acquisition *a)
+{
+    a->hint = LK_HINT_NONE;
+    lk_seen_look(a->first->slot);
+    return go_to(a, LK_ASKING);
+}
+
 /* Claim the row of `first`, or get a ticket in it. */
 static int ask(struct lk_acquisition *a, sqlock_error *err)
 {
@@ -359,12 +367,11 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
         return failed(a, rc, err);
     if (taken == NULL)
         return granted(a, err);
-    if (a->is_rung) { /* in vain: the answer says no more than that */
-        a->is_rung = false;
+    if (a->hint != LK_HINT_NONE) { /* in vain: the answer says no more */
         if (sqlock_monotonic_ns() >= a->self.deadline_ns)
             return not_in_time(a, a->first, err);
         return lk_peers_may_try(a->first->slot) ? poll_row(a, err)
-                                                : go_to(a, LK_ASKING);
+                                                : ask_anew(a);
     }
     lk_patience_end(&a->patience, a->first);
     if (sqlock_monotonic_ns() >= a->self.deadline_ns)
@@ -382,25 +389,22 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
     return go_to(a, next == LK_ROW_WAIT_AGAIN ? LK_ASKING : LK_WAITING);
 }
 
-static int ask_unrung(struct lk_acquisition *a)
-{
-    a->is_rung = false;
-    lk_seen_look(a->first->slot);
-    return go_to(a, LK_ASKING);
-}
-
 static int await_ring(struct lk_acquisition *a, sqlock_error *err)
 {
+    bool is_rung;
     int stop;
     int rc = park(a, &stop, err);
 
     if (rc != 0)
         return rc;
     lk_poller_end(a->first);
-    a->is_rung = lk_bell_forget(a->first);
+    is_rung = lk_bell_forget(a->first);
     if (stop < 0)
         return failed(a, stop, err);
-    return a->is_rung ? go_to(a, LK_ASKING) : ask_unrung(a);
+    if (!is_rung)
+        return ask_anew(a);
+    a->hint = LK_HINT_RESERVED;
+    return go_to(a, LK_ASKING);
 }
 
 static int await_poll(struct lk_acquisition *a, sqlock_error *err)
@@ -414,8 +418,8 @@ static int await_poll(struct lk_acquisition *a, sqlock_error *err)
     if (!lk_store_has_tickets(a->store))
         return go_to(a, LK_ENTERING);
     if (sqlock_monotonic_ns() >= a->self.deadline_ns)
-        return ask_unrung(a);
-    a->is_rung = lk_peers_may_try(a->first->slot);
+        return ask_anew(a);
+    a->hint = lk_peers_may_try(a->first->slot) ? LK_HINT_FREE : LK_HINT_NONE;
     return go_to(a, LK_ASKING);
 }
 

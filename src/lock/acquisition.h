@@ -32,6 +32,13 @@ enum lk_acquisition_state {
     LK_OVER /* granted or failed; rc has the result */
 };
 
+/* How a row is said to be that is to be claimed. */
+enum lk_hint {
+    LK_HINT_NONE,     /* nothing: the claim asks for a place */
+    LK_HINT_RESERVED, /* it was rung, so the row is reserved for its ticket */
+    LK_HINT_FREE      /* it may be free between two turns of services */
+};
+
 struct lk_acquisition {
     enum lk_acquisition_state state;
     struct lk_store *store;
@@ -47,7 +54,7 @@ struct lk_acquisition {
     struct lk_circle circle;
     struct lk_batch batch;    /* of the parts that have the turn */
     struct lk_row_wait wait;  /* for the row of `first` */
-    bool is_rung;             /* the row of `first` was reserved for it */
+    enum lk_hint hint;        /* how the row of `first` is */
     struct lk_retry patience; /* patience.h */
     int64_t until_ns;         /* end of the pause, CLOCK_MONOTONIC */
     bool may_block;           /* in the thread that runs it now */

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "lease/bell.h"
+#include "lease/ticket.h"
 #include "lock/observer.h"
 #include "lock/registry.h"
 #include "lock/ticket.h"
@@ -113,7 +114,8 @@ static void note(void *context, const char *text)
     struct lk_part *part = context;
 
     part->ear.was_free = strcmp(text, "free") == 0;
-    part->ear.is_rung = part->ear.was_free && part->slot->place == 0;
+    /* The one just before has had the lock: the row is reserved now. */
+    part->ear.is_rung = part->ear.was_free && part->slot->place <= LK_CHAIN_MAX;
 }
 
 /* The one before has gone, or the time is over; a broken session is found out

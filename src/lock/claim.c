@@ -121,12 +121,14 @@ void lk_claim_collect_first(struct lk_acquisition *a)
         begin_ticket(a, slot);
     prepare(a, a->first);
     a->first->lease.queue = slot->peers.queue;
-    /* The row that was reserved for the ticket takes the shorter statement. */
-    a->first->lease.may_wait = !a->is_rung;
+    /* A row that may be had at once takes a shorter statement. */
+    a->first->lease.may_wait = a->hint == LK_HINT_NONE;
+    a->first->lease.is_reserved = a->hint == LK_HINT_RESERVED;
     a->first->lease.is_unqueued = false;
     have_session(a, slot);
     a->batch.session = slot->session;
-    a->first->lease.takes_bell = !a->is_rung && slot->session != NULL;
+    a->first->lease.takes_bell =
+        a->hint == LK_HINT_NONE && slot->session != NULL;
     a->batch.items[0] =
         (struct lk_item){.lease = a->first->lease, .owner = a->first};
 }
@@ -497,7 +499,8 @@ void lk_claim_note_contention(const struct lk_acquisition *a)
 
         if (part->rc < 0)
             continue;
-        slot->is_contended = part->lease.is_contended || a->is_rung;
+        slot->is_contended =
+            part->lease.is_contended || a->hint != LK_HINT_NONE;
         part->lease.is_unqueued = !slot->is_contended && part->weight == 0 &&
                                   lk_store_has_tickets(a->store);
         lk_peers_granted(part, is_turn(a, part));

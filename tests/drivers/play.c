@@ -32,6 +32,7 @@ static const struct {
 } kinds[] = {
     {"claim", SQLOCK_SQL_CLAIM},
     {"claim_unqueued", SQLOCK_SQL_CLAIM_UNQUEUED},
+    {"claim_reserved", SQLOCK_SQL_CLAIM_RESERVED},
     {"claim_many", SQLOCK_SQL_CLAIM_MANY},
     {"claim_unqueued_many", SQLOCK_SQL_CLAIM_UNQUEUED_MANY},
     {"enqueue", SQLOCK_SQL_ENQUEUE},

@@ -39,6 +39,7 @@ static bool may_be_missing(size_t layout, sqlock_statement_kind kind)
     case SQLOCK_SQL_ENQUEUE:
     case SQLOCK_SQL_LEAVE:
     case SQLOCK_SQL_CLAIM_UNQUEUED:
+    case SQLOCK_SQL_CLAIM_RESERVED:
     case SQLOCK_SQL_RELEASE_UNQUEUED:
     case SQLOCK_SQL_SHARE:
     case SQLOCK_SQL_RENEW_SHARE:

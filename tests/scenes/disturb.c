@@ -27,7 +27,7 @@ enum { OF_SALES = TAP_CALLS + 1, OF_WRITES, OF_ANSWERS };
 struct kind {
     const char *word;
     int call;          /* an enum tap_call, or of those above */
-    int statements[6]; /* up to the first -1 */
+    int statements[7]; /* up to the first -1 */
 };
 
 static const struct kind kinds[] = {
@@ -42,8 +42,8 @@ static const struct kind kinds[] = {
     {"answer", OF_ANSWERS, {-1}},
     {"claim",
      TAP_EXECUTE,
-     {SQLOCK_SQL_CLAIM, SQLOCK_SQL_CLAIM_UNQUEUED, SQLOCK_SQL_CLAIM_MANY,
-      SQLOCK_SQL_ENQUEUE, SQLOCK_SQL_SHARE, -1}},
+     {SQLOCK_SQL_CLAIM, SQLOCK_SQL_CLAIM_UNQUEUED, SQLOCK_SQL_CLAIM_RESERVED,
+      SQLOCK_SQL_CLAIM_MANY, SQLOCK_SQL_ENQUEUE, SQLOCK_SQL_SHARE, -1}},
     {"short_claim", TAP_EXECUTE, {SQLOCK_SQL_CLAIM_UNQUEUED, -1}},
     {"renewal",
      TAP_EXECUTE,

@@ -20,6 +20,7 @@ static bool is_required(int layout, int kind)
     bool is_of_tickets = kind == SQLOCK_SQL_ENQUEUE ||
                          kind == SQLOCK_SQL_LEAVE ||
                          kind == SQLOCK_SQL_CLAIM_UNQUEUED ||
+                         kind == SQLOCK_SQL_CLAIM_RESERVED ||
                          kind == SQLOCK_SQL_RELEASE_UNQUEUED;
 
     return kind < REQUIRED_KINDS &&
