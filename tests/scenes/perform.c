@@ -417,12 +417,16 @@ struct result play_kill(struct play *play, struct process *process)
     return (struct result){.rc = 0};
 }
 
-/* Skip the scene where a waiter that does not poll is told of nothing. */
-static void need_bells(struct play *play, const struct step *step)
+/* Skip the scene where a waiter that does not poll is told of nothing, or where
+ * a connection has no session of its own. */
+static void need_sessions(struct play *play, const struct step *step)
 {
+    bool is_pooled = database_is_pooled(play->f->database);
+
     if (step_option(step, "patient") != NULL &&
-        (database_is_polled(play->f->database) ||
-         database_is_pooled(play->f->database)))
+        (is_pooled || database_is_polled(play->f->database)))
+        skip();
+    if (step_option(step, "unpooled") != NULL && is_pooled)
         skip();
 }
 
@@ -467,7 +471,7 @@ struct result play_process(struct play *play, const struct step *step)
         return (struct result){.rc = 0};
     }
     if (strcmp(step->verb, "opens") == 0) {
-        need_bells(play, step);
+        need_sessions(play, step);
         process = open_process(play, step->actor, step);
         return (struct result){.rc = process->calls[0].rc,
                                .message = process->calls[0].message};

@@ -163,6 +163,13 @@ static int set_charset(struct player *player, sqlock_error *err)
     return 0;
 }
 
+static int forget_session(struct player *player, sqlock_error *err)
+{
+    (void)err;
+    app_forget(&player->session.app, false);
+    return 0;
+}
+
 /* ------------------------------------------------ guards, names and rows -- */
 
 static int guard(struct player *player, sqlock_error *err)
@@ -171,11 +178,12 @@ static int guard(struct player *player, sqlock_error *err)
                            actor_lock(player, player->step.name), err);
 }
 
-/* For ms=: one guarded transaction after the other, on the application's
- * connection. */
+/* For ms=, or count=: one guarded transaction after the other, on the
+ * application's connection. */
 static int guard_often(struct player *player, sqlock_error *err)
 {
-    int64_t until = check_deadline_ns(actor_ms(&player->step, "ms", 1000));
+    int64_t until = check_deadline_ns(actor_ms(&player->step, "ms", 0));
+    int64_t left = actor_number(&player->step, "count", 1);
     int rc;
 
     do {
@@ -185,7 +193,8 @@ static int guard_often(struct player *player, sqlock_error *err)
         if (rc == 0)
             rc = sqlock_tx_commit(player->session.tx, err);
         player->session.tx = NULL;
-    } while (rc == 0 && check_pause(until));
+        left--;
+    } while (rc == 0 && (left > 0 || check_pause(until)));
     return rc;
 }
 
@@ -332,6 +341,7 @@ bool actor_use_tx(struct player *player)
         {"begins_at", begin_at},
         {"tells_session", tell_session},
         {"guards_often", guard_often},
+        {"forgets_session", forget_session},
         {"speaks_utf8", set_charset},
         {"speaks_latin1", set_charset},
         {"guards", guard},

@@ -49,47 +49,6 @@ test_statements_that_are_deallocated_are_not_prepared_again(void **state)
     counted_close(&c);
 }
 
-/* The guard fails for that, and the application's retry succeeds. */
-static void test_statements_deallocated_before_the_guard(void **state)
-{
-    struct fixture *f = *state;
-    struct counted c;
-    sqlock_tx *tx;
-
-    counted_open_own(f, &c);
-    work_often(f, &c.app, c.lock, 3);
-    tx = tx_adopt(f, &c.app);
-    app_run(&c.app, "DEALLOCATE ALL");
-    assert_fails(SQLOCK_ERETRY, sqlock_tx_guard(tx, c.lock, &f->err));
-    assert_fails(SQLOCK_ERETRY, sqlock_tx_commit(tx, &f->err));
-    assert_false(app_in_transaction(&c.app));
-    tx = tx_adopt(f, &c.app);
-    app_run(&c.app, "DEALLOCATE ALL");
-    assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
-    assert_ok(sqlock_tx_commit(tx, &f->err));
-    counted_close(&c);
-}
-
-static void test_statements_deallocated_before_the_commit(void **state)
-{
-    struct fixture *f = *state;
-    struct counted c;
-    sqlock_tx *tx;
-
-    counted_open_own(f, &c);
-    work_often(f, &c.app, c.lock, 3);
-    tx = tx_adopt(f, &c.app);
-    assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
-    change(f, &c.app);
-    app_run(&c.app, "DEALLOCATE ALL");
-    assert_fails(SQLOCK_ERETRY, sqlock_tx_commit(tx, &f->err));
-    assert_false(app_in_transaction(&c.app));
-    assert_int_equal(stock_value(f, 1), 103);
-    work_often(f, &c.app, c.lock, 2);
-    assert_int_equal(stock_value(f, 1), 105);
-    counted_close(&c);
-}
-
 /* The handle stays, and its session is another one. */
 static void test_a_handle_may_get_another_session(void **state)
 {
@@ -129,54 +88,6 @@ static void test_two_registries_adopt_one_connection(void **state)
     assert_int_equal(prepared(&c.app), 4);
     expect_trips(&c, 1, 1, 1);
     lock_end(other);
-    counted_close(&c);
-}
-
-/* To recognize the session takes no snapshot: a guard that is first sees the
- * lease as it was renewed meanwhile. */
-static void test_recognizing_a_session_takes_no_snapshot(void **state)
-{
-    static const char *const levels[] = {"REPEATABLE READ", "SERIALIZABLE"};
-    struct fixture *f = *state;
-    struct counted c;
-
-    counted_open(f, &c);
-    work_often(f, &c.app, c.lock, 3);
-    for (int i = 0; i < 2; i++) {
-        sqlock_tx *tx;
-
-        app_run(&c.app,
-                "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL %s",
-                levels[i]);
-        tx = tx_adopt(f, &c.app);
-        lock_renew(c.lock, 0);
-        assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
-        assert_ok(sqlock_tx_commit(tx, &f->err));
-    }
-    counted_close(&c);
-}
-
-/* A lease that is lost is told as at the first adoption, and the connection
- * goes on. */
-static void test_a_lost_lease_is_told_again(void **state)
-{
-    struct fixture *f = *state;
-    struct counted c;
-    sqlock_tx *tx;
-
-    counted_open_own(f, &c);
-    work_often(f, &c.app, c.lock, 3);
-    tx = tx_adopt(f, &c.app);
-    assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
-    app_run(&c.app, "COMMIT");
-    app_run(&c.app, "BEGIN");
-    lock_break(f, c.lock, true);
-    change(f, &c.app);
-    assert_fails(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err));
-    assert_int_equal(stock_value(f, 1), 103);
-    assert_fails(SQLOCK_ELOST, sqlock_release(c.lock, &f->err));
-    lock_take(c.lock, 0);
-    expect_trips(&c, 1, 1, 1);
     counted_close(&c);
 }
 
@@ -250,68 +161,15 @@ static void test_nothing_is_prepared_behind_a_pooler(void **state)
     pooler_end(&pooler);
 }
 
-/* Every commit divides by 0, in a trigger of the application's. */
-static void divide_at_commit(struct fixture *f, const char *table)
-{
-    (void)sql_run(&f->sql,
-                  "CREATE FUNCTION divide_%s() RETURNS trigger LANGUAGE plpgsql"
-                  " AS $$ BEGIN PERFORM 1 / (NEW.a - NEW.a);"
-                  " RETURN NULL; END $$",
-                  table);
-    (void)sql_run(&f->sql,
-                  "CREATE CONSTRAINT TRIGGER divide AFTER UPDATE ON %s"
-                  " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"
-                  " EXECUTE FUNCTION divide_%s()",
-                  table, table);
-}
-
-/* A guard that finds no row divides by 0, too: that would be ERETRY. */
-static void test_a_commit_that_divides_by_zero_is_told_as_such(void **state)
-{
-    struct fixture *f = *state;
-    const char *table = stock_name(f);
-    struct counted c;
-    char update[128];
-    sqlock_tx *tx;
-
-    counted_open_own(f, &c);
-    work_often(f, &c.app, c.lock, 3);
-    divide_at_commit(f, table);
-    (void)snprintf(update, sizeof update, "UPDATE %s SET a = 0", table);
-    for (int is_adopted = 0; is_adopted < 2; is_adopted++) {
-        if (is_adopted) {
-            tx = tx_guarded(&c);
-            change(f, &c.app);
-        } else {
-            assert_ok(sqlock_tx_begin(&tx, f->a, &f->err));
-            assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
-            assert_ok(sqlock_tx_execute(tx, update, NULL, 0, NULL, &f->err));
-        }
-        assert_fails(SQLOCK_EDATABASE, sqlock_tx_commit(tx, &f->err));
-        assert_string_equal(f->err.sqlstate, "22012");
-        assert_contains(f->err.message, "division by zero");
-    }
-    assert_int_equal(stock_value(f, 1), 103);
-    (void)sql_run(&f->sql, "DROP TRIGGER divide ON %s", table);
-    (void)sql_run(&f->sql, "DROP FUNCTION divide_%s()", table);
-    work(f, &c.app, c.lock);
-    counted_close(&c);
-}
-
 static const struct test tests[] = {
     TEST_ON(test_a_guarded_transaction_takes_three_trips, ON_POSTGRES, 0),
     TEST_ON(test_statements_that_are_deallocated_are_not_prepared_again,
             ON_POSTGRES, 0),
-    TEST_ON(test_statements_deallocated_before_the_guard, ON_POSTGRES, 0),
-    TEST_ON(test_statements_deallocated_before_the_commit, ON_POSTGRES, 0),
     TEST_ON(test_a_handle_may_get_another_session, ON_POSTGRES, 0),
     TEST_ON(test_two_registries_adopt_one_connection, ON_POSTGRES, 0),
-    TEST_ON(test_recognizing_a_session_takes_no_snapshot, ON_POSTGRES, 0),
-    TEST_ON(test_a_lost_lease_is_told_again, ON_POSTGRES, 0),
     TEST_ON(test_a_connection_is_cut_while_it_is_recognized, ON_POSTGRES, 0),
     TEST_ON(test_a_pipeline_begun_after_the_adoption_is_refused, ON_POSTGRES,
             0),
     TEST_ON(test_nothing_is_prepared_behind_a_pooler, ON_POSTGRES, 0),
-    TEST_ON(test_a_commit_that_divides_by_zero_is_told_as_such, ON_POSTGRES, 0),
 };
 const struct topic topic_again = TOPIC(tests);

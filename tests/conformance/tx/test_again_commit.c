@@ -91,31 +91,6 @@ static void test_a_guard_is_checked_after_a_savepoint(void **state)
     counted_close(&c);
 }
 
-/* Of two guards the second one's savepoint tells nothing of the first. */
-static void test_two_guards_are_checked(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *other;
-    struct counted c;
-    sqlock_tx *tx;
-
-    counted_open_mariadb(f, &c);
-    other = take_other(f, f->a);
-    work_often(f, &c.app, c.lock, 3);
-    tx = tx_adopt(f, &c.app);
-    app_run(&c.app, "SAVEPOINT before_it");
-    assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
-    app_run(&c.app, "ROLLBACK TO SAVEPOINT before_it");
-    lock_break(f, c.lock, true);
-    assert_ok(sqlock_tx_guard(tx, other, &f->err));
-    change(f, &c.app);
-    assert_fails(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err));
-    assert_int_equal(stock_value(f, 1), 103);
-    take_anew(&c);
-    lock_end(other);
-    counted_close(&c);
-}
-
 /* Without the answer to the commit nobody knows whether it happened. */
 static void test_a_commit_without_an_answer_is_uncertain(void **state)
 {
@@ -179,7 +154,6 @@ static const struct test tests[] = {
     TEST_ON(test_a_transaction_begun_again_is_checked, ON_MYSQL, 0),
     TEST_ON(test_a_transaction_resumed_again_is_checked, ON_MYSQL, 0),
     TEST_ON(test_a_guard_is_checked_after_a_savepoint, ON_MYSQL, 0),
-    TEST_ON(test_two_guards_are_checked, ON_MYSQL, 0),
     TEST_ON(test_a_commit_without_an_answer_is_uncertain, ON_MYSQL, 0),
     TEST_ON(test_two_registries_adopt_one_connection, ON_MYSQL, 0),
 };

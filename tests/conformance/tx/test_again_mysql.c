@@ -10,13 +10,6 @@
 
 #include "lock/registry.h"
 
-/* Return whether somebody has locked the row of a table. */
-static bool is_locked(struct fixture *f, const char *table, const char *row)
-{
-    return sql_try(&f->sql, NULL, "SELECT 1 FROM %s WHERE %s FOR UPDATE NOWAIT",
-                   table, row) == SQLOCK_EBUSY;
-}
-
 static void test_a_guarded_transaction_takes_three_trips(void **state)
 {
     struct fixture *f = *state;
@@ -69,54 +62,6 @@ test_statements_that_are_forgotten_are_not_prepared_again(void **state)
             expect_trips(&c, 4, 2, 2);
         assert_int_equal(prepared_by_name(&c.app), before);
         assert_int_equal(stock_value(f, 1), 106 + 6 * how);
-        counted_close(&c);
-    }
-}
-
-/* The transaction is over with the statements.  In the next one the guard finds
- * that they are gone, and is sent as a text. */
-static void test_statements_forgotten_before_the_guard(void **state)
-{
-    struct fixture *f = *state;
-    struct counted c;
-    sqlock_tx *tx;
-
-    counted_open_known(f, &c);
-    tx = tx_adopt(f, &c.app);
-    app_forget(&c.app, false);
-    assert_fails(SQLOCK_EINVAL, sqlock_tx_guard(tx, c.lock, &f->err));
-    assert_fails(SQLOCK_EINVAL, sqlock_tx_commit(tx, &f->err));
-    counted_close(&c);
-    counted_open_known(f, &c);
-    tx = tx_adopt(f, &c.app);
-    app_forget(&c.app, false);
-    app_run(&c.app, "BEGIN");
-    assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
-    change(f, &c.app);
-    assert_ok(sqlock_tx_commit(tx, &f->err));
-    assert_int_equal(stock_value(f, 1), 107);
-    counted_close(&c);
-}
-
-/* The commit checks the lease by a text, and finds that it is lost. */
-static void test_statements_forgotten_before_the_commit(void **state)
-{
-    struct fixture *f = *state;
-    struct counted c;
-    sqlock_tx *tx;
-
-    for (int is_lost = 0; is_lost < 2; is_lost++) {
-        counted_open_known(f, &c);
-        tx = tx_guarded(&c);
-        app_forget(&c.app, false);
-        if (is_lost)
-            lock_break(f, c.lock, true);
-        app_run(&c.app, "BEGIN");
-        change(f, &c.app);
-        commit_guarded(&c, tx, is_lost);
-        assert_int_equal(stock_value(f, 1), 104 + 3 * is_lost);
-        if (is_lost)
-            take_anew(&c);
         counted_close(&c);
     }
 }
@@ -177,53 +122,6 @@ static void test_a_session_in_another_database_is_refused(void **state)
                  sqlock_tx_adopt(&tx, f->a, c.app.native, &f->err));
     assert_contains(f->err.message, "another database");
     app_run(&c.app, "USE %s", database);
-    expect_trips(&c, 1, 1, 1);
-    counted_close(&c);
-}
-
-/* SET NAMES is refused, though the client library may not know of it. */
-static void test_a_session_with_another_encoding_is_refused(void **state)
-{
-    static const char *const names[] = {
-        "SET NAMES latin1", "SET character_set_client = latin1",
-        "SET character_set_results = latin1",
-        "SET character_set_connection = latin1"};
-    struct fixture *f = *state;
-    struct counted c;
-
-    counted_open_known(f, &c);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        sqlock_tx *tx = NULL;
-
-        app_run(&c.app, "%s", names[i]);
-        assert_fails(SQLOCK_EINVAL,
-                     sqlock_tx_adopt(&tx, f->a, c.app.native, &f->err));
-        assert_contains(f->err.message, "latin1");
-        assert_false(app_in_transaction(&c.app));
-        app_run(&c.app, "SET NAMES utf8mb4");
-        expect_trips(&c, 1, 1, 1);
-    }
-    counted_close(&c);
-}
-
-/* A transaction whose only statement has failed is open, which the client
- * library does not know; it is joined, and keeps its locks. */
-static void
-test_a_transaction_that_only_the_server_knows_is_joined(void **state)
-{
-    struct fixture *f = *state;
-    struct counted c;
-    sqlock_tx *tx;
-
-    counted_open_known(f, &c);
-    app_run(&c.app, "SET autocommit = 0");
-    assert_int_not_equal(
-        app_try(&c.app, "INSERT INTO %s (id) VALUES (1)", stock_name(f)), 0);
-    tx = tx_adopt(f, &c.app);
-    assert_true(is_locked(f, stock_name(f), "id = 1"));
-    assert_ok(sqlock_tx_guard(tx, c.lock, &f->err));
-    assert_ok(sqlock_tx_commit(tx, &f->err));
-    assert_int_equal(stock_value(f, 1), 103);
     expect_trips(&c, 1, 1, 1);
     counted_close(&c);
 }
@@ -398,14 +296,9 @@ static const struct test tests[] = {
     TEST_ON(test_each_adoption_on_mysql_is_as_the_first, ON_MYSQL, 0),
     TEST_ON(test_statements_that_are_forgotten_are_not_prepared_again, ON_MYSQL,
             0),
-    TEST_ON(test_statements_forgotten_before_the_guard, ON_MYSQL, 0),
-    TEST_ON(test_statements_forgotten_before_the_commit, ON_MYSQL, 0),
     TEST_ON(test_a_handle_may_get_another_session, ON_MYSQL, 0),
     TEST_ON(test_nothing_is_prepared_behind_a_pooler, ON_MYSQL, 0),
     TEST_ON(test_a_session_in_another_database_is_refused, ON_MYSQL, 0),
-    TEST_ON(test_a_session_with_another_encoding_is_refused, ON_MYSQL, 0),
-    TEST_ON(test_a_transaction_that_only_the_server_knows_is_joined, ON_MYSQL,
-            0),
     TEST_ON(test_such_a_transaction_in_another_database_is_refused, ON_MYSQL,
             0),
     TEST_ON(test_a_result_in_progress_is_refused, ON_MYSQL, 0),
