@@ -26,7 +26,7 @@ check "every way to sell is measured, what is left is right" measure \
 check "with threads" test "$(results 4 false)" -eq 10
 check "and with processes" test "$(results 2 true)" -eq 10
 check "and how a lock goes from one to the next" measure \
-    --cases handoff --clients 2,2p --hold 0.1 --json "$dir/waiting.json"
+    --cases handoff,crowded --clients 2,2p --hold 0.1 --json "$dir/waiting.json"
 # Print that member of the results of a case, on one line.
 of_case() { # FILE CASE MEMBER
     grep -A 28 "\"case\": \"$2\"," "$dir/$1.json" |

@@ -79,6 +79,11 @@ struct bench_case {
     int (*setup)(void **state, const struct bench_target *target,
                  struct bench_failure *failure);
 
+    /** Do what precedes each slice, in the benchmark's own process, and undo it
+     *  after the slice; NULL: nothing.  @return 0; -1 with the reason */
+    int (*begin)(void *state, struct bench_failure *failure);
+    void (*end)(void *state);
+
     /** Do what precedes each operation and is not measured; NULL: nothing.
      *  @return 0; -1 with the reason */
     int (*prepare)(void *state, unsigned client, struct bench_failure *failure);

@@ -145,6 +145,17 @@ static const struct bench_case waiting_cases[] = {
         .teardown = queue_teardown,
     },
     {
+        .name = "crowded",
+        .what = "handoff, while 200 others wait for other locks",
+        .baseline = "handoff",
+        .takes_turns = true,
+        .setup = crowded_setup,
+        .begin = crowded_begin,
+        .end = crowded_end,
+        .operation = crowded_turn,
+        .teardown = crowded_teardown,
+    },
+    {
         .name = "permits",
         .what = "all clients a lock with three permits, held for --hold",
         .baseline = "row-queue",

@@ -69,6 +69,12 @@ int poller_setup(void **state, const struct bench_target *target,
 int poller_turn(void *state, unsigned client, struct bench_failure *failure);
 void queue_teardown(void *state);
 int queue_turn(void *state, unsigned client, struct bench_failure *failure);
+int crowded_setup(void **state, const struct bench_target *target,
+                  struct bench_failure *failure);
+int crowded_begin(void *state, struct bench_failure *failure);
+void crowded_end(void *state);
+int crowded_turn(void *state, unsigned client, struct bench_failure *failure);
+void crowded_teardown(void *state);
 int permits_setup(void **state, const struct bench_target *target,
                   struct bench_failure *failure);
 int permits_turn(void *state, unsigned client, struct bench_failure *failure);

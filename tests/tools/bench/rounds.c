@@ -117,13 +117,25 @@ static int add_actor(struct stage *stage, const struct bench_case *the_case,
     return the_case->setup(&actor->state, target_of(stage, the_case), failure);
 }
 
+static int run_clients(struct stage *stage, struct actor *actor, double seconds,
+                       struct bench_histogram *latency,
+                       struct bench_failure *failure)
+{
+    if (stage->crew != NULL && !actor->the_case->is_in_process)
+        return bench_crew_slice(stage->crew, (size_t)(actor - stage->actors),
+                                seconds, &stage->slice, latency, failure);
+    return bench_slice_run(actor->the_case, actor->state,
+                           target_of(stage, actor->the_case), seconds,
+                           &stage->slice, latency, failure);
+}
+
 static int run_slice(struct stage *stage, struct actor *actor, double seconds,
                      struct bench_histogram *latency,
                      struct bench_failure *failure)
 {
     struct bench_traffic before;
     struct bench_traffic after;
-    int rc;
+    int rc = 0;
 
     if (actor->the_case->takes_turns) {
         rc = bench_turns_open(failure);
@@ -131,18 +143,16 @@ static int run_slice(struct stage *stage, struct actor *actor, double seconds,
             return rc;
         (void)bench_turns_take();
     }
-    rc = bench_traffic_of_server(&before, stage->target, failure);
-    if (rc != 0)
-        return rc;
-    if (stage->crew != NULL && !actor->the_case->is_in_process)
-        rc = bench_crew_slice(stage->crew, (size_t)(actor - stage->actors),
-                              seconds, &stage->slice, latency, failure);
-    else
-        rc = bench_slice_run(actor->the_case, actor->state,
-                             target_of(stage, actor->the_case), seconds,
-                             &stage->slice, latency, failure);
+    if (actor->the_case->begin != NULL)
+        rc = actor->the_case->begin(actor->state, failure);
+    if (rc == 0)
+        rc = bench_traffic_of_server(&before, stage->target, failure);
+    if (rc == 0)
+        rc = run_clients(stage, actor, seconds, latency, failure);
     if (rc == 0)
         rc = bench_traffic_of_server(&after, stage->target, failure);
+    if (actor->the_case->end != NULL)
+        actor->the_case->end(actor->state);
     if (rc != 0)
         return rc;
     before = bench_traffic_between(&before, &after);
