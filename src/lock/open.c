@@ -11,9 +11,9 @@
 #include "lease/batch.h"
 #include "lease/open.h"
 #include "lock/hold.h"
+#include "lock/note.h"
 #include "lock/registry.h"
 #include "lock/release.h"
-#include "lock/unqueued.h"
 
 /* Stop renewer, expiry, poller and canceller, but neither the store's
  * background service nor the executor.  May be called again. */
@@ -35,7 +35,7 @@ static void free_registry(sqlock_registry *registry)
     lk_expiry_clear(&registry->expiry);
     lk_store_clear(&registry->store);
     lk_executor_stop(&registry->executor);
-    lk_unqueued_clear(registry);
+    lk_notes_clear(registry);
     free(registry);
 }
 

@@ -2,6 +2,7 @@
  * registry.c - the slots of a registry, and who may use its locks; layout,
  * epoch and statistics
  */
+#include "lock/note.h"
 #include "lock/registry.h"
 
 #include <assert.h>
@@ -12,7 +13,6 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/owner.h"
-#include "lock/unqueued.h"
 #include "sqlock/stats.h"
 
 /* --- slots --- */
@@ -42,7 +42,7 @@ static struct lk_slot *new_slot(sqlock_registry *registry, const char *key,
         free_slot(slot);
         return NULL;
     }
-    slot->is_unqueued = lk_unqueued_take(registry, key);
+    lk_recall_slot(slot);
     return slot;
 }
 
@@ -63,8 +63,7 @@ void lk_slot_drop(struct lk_slot *slot)
 {
     if (--slot->references > 0)
         return;
-    if (slot->is_unqueued)
-        lk_unqueued_note(slot->registry, slot->key);
+    lk_note_slot(slot);
     HASH_DEL(slot->registry->slots, slot);
     free_slot(slot);
 }

@@ -43,8 +43,8 @@ struct sqlock_registry {
     struct lk_executor executor;
     uint64_t owner; /* of all locks, if the registry owns them; or 0 */
     /* guarded by the mutex of slot.h */
-    struct lk_slot *slots;        /* hash table, by key */
-    struct lk_unqueued *unqueued; /* of locks without a slot: unqueued.h */
+    struct lk_slot *slots; /* hash table, by key */
+    struct lk_note *notes; /* of locks without a slot: note.h */
     struct sqlock_lock *locks;
     /* handles that sqlock_obtain() finds again by name; those of ownership by
      * handle are not in it */
