@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sqlock/async.h"
 #include "sqlock/leader.h"
 #include "sqlock/shared.h"
 #include "sqlock/stats.h"
@@ -316,6 +317,19 @@ static void resign(struct fixture *f, sqlock_lock *lock)
     lock_give(lock);
 }
 
+/* Hand it off to a request of this process, which leads then without a text. */
+static void hand_off(struct fixture *f, sqlock_lock *lock)
+{
+    sqlock_request *request;
+
+    assert_ok(sqlock_request_acquire(&request, lock, SQLOCK_FOREVER, NULL, 0,
+                                     &f->err));
+    assert_ok(sqlock_release(lock, &f->err));
+    assert_becomes_true(
+        sqlock_request_status(request) != SQLOCK_REQUEST_FETCHING, PATIENCE_MS);
+    assert_ok(sqlock_request_finish(request, &f->err));
+}
+
 static void downgrade(struct fixture *f, sqlock_lock *lock)
 {
     assert_ok(sqlock_downgrade(lock, &f->err));
@@ -336,12 +350,15 @@ static void be_elected(struct fixture *f, sqlock_lock *lock)
 static void tells(struct watch *w, sqlock_lock *lock,
                   void (*change)(struct fixture *, sqlock_lock *))
 {
+    int64_t end_ns = check_deadline_ns(PATIENCE_MS / 2);
     struct worker worker;
 
     worker_start(&worker, watch_leader, w);
     check_sleep(100); /* it sleeps by then, or does not miss it */
     change(w->fixture, lock);
     worker_join(&worker);
+    /* not by its last look, when its time is over */
+    assert_true(check_deadline_ns(0) < end_ns);
 }
 
 static void test_changes_are_told(void **state)
@@ -370,6 +387,12 @@ static void test_changes_are_told(void **state)
     lock = seen_leader(&w);
     tells(&w, lock, downgrade);
     assert_null(w.seen);
+    lock_end(lock);
+    fixture_next(f);
+    lock = seen_leader(&w);
+    tells(&w, lock, hand_off);
+    assert_true(w.seen == NULL || w.seen->text == NULL);
+    sqlock_info_free(w.seen, w.seen != NULL);
     lock_end(lock);
     registry_end(w.registry);
 }

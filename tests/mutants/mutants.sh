@@ -28,6 +28,7 @@ for pattern in "$@"; do
     patches+=("$mutants"/$pattern.patch)
 done
 : "${MUTANT_SECONDS:=300}"
+export SQLOCK_TEST_SECONDS=90 # a test that hangs is told by its name
 make=(make --no-print-directory -s "-j$(nproc)" -C "$tree" SETUP=no BUILD=build
     WERROR=no)
 

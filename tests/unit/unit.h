@@ -6,6 +6,7 @@
 
 #include "support/check.h"
 
+extern const struct suite suite_codes;
 extern const struct suite suite_key;
 extern const struct suite suite_error;
 extern const struct suite suite_text;

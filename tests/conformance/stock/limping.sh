@@ -18,7 +18,7 @@ for database in postgres mysql sqlite; do
     is "$database: what fails is told" \
         "$(grep -c '^\[  FAILED  \] test_fails_in_a_transaction' "$dir/out")" 2
     is "$database: what hangs is ended" \
-        "$(grep -c '^\[  FAILED  \] a test hung' "$dir/out")" 1
+        "$(grep -c '^\[  FAILED  \] a test hung: test_hangs' "$dir/out")" 1
     is "$database: what is killed is told" \
         "$(grep -c '^\[  FAILED  \] .* ended by signal 9' "$dir/out")" 1
     is "$database: those behind pass" \

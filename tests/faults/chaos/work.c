@@ -34,7 +34,6 @@ struct owner {
 struct held {
     size_t lock;
     int weight;
-    bool may_write;
     bool is_unclear; /* alone, or a share: nothing is relied on */
 };
 
@@ -85,8 +84,7 @@ static void choose(struct owner *owner, struct held *held,
     how->auto_renew = below(owner, 3) == 0;
     *wait_ms = waits_ms[below(owner, 4)];
     *held = (struct held){.lock = below(owner, LOCKS)};
-    held->may_write = below(owner, 2) == 0;
-    if (below(owner, 2) == 0) {
+    if (below(owner, 3) == 0) {
         how->on_lost = on_lost;
         how->lost_context = owner;
     }
@@ -207,9 +205,9 @@ static void give(struct owner *owner, const struct held *held)
 /* Have it, and now and then for longer than its lease lasts. */
 static void have(struct owner *owner, struct held *held)
 {
-    if (below(owner, 10) == 0) {
-        check_sleep(300 + below(owner, 1500));
-        if (held->weight == 0 && held->may_write)
+    if (below(owner, held->weight == 0 ? 4 : 10) == 0) {
+        check_sleep(300 + below(owner, 1000));
+        if (held->weight == 0)
             write_guarded(owner, held);
     }
     for (unsigned i = below(owner, 4); i > 0 && !held->is_unclear; i--) {
@@ -220,7 +218,7 @@ static void have(struct owner *owner, struct held *held)
             renew(owner, held, false);
             break;
         case 1:
-            if (held->weight == 0 && held->may_write)
+            if (held->weight == 0)
                 write_guarded(owner, held);
             break;
         case 2:

@@ -21,6 +21,8 @@ struct child {
     const char *name;
 };
 
+const char *volatile lanes_running;
+
 static const struct lanes *running;
 static const struct database *missing_database;
 
@@ -53,15 +55,24 @@ static void copy_output(const struct child *child)
         at += length;
 }
 
+/* Print which test hangs; for the signal handler. */
+static bool tell_hung(void)
+{
+    static const char text[] = "[  FAILED  ] a test hung: ";
+    const char *name = lanes_running != NULL ? lanes_running : "no test";
+
+    return write(STDOUT_FILENO, text, sizeof text - 1) > 0 &&
+           write(STDOUT_FILENO, name, strlen(name)) > 0 &&
+           write(STDOUT_FILENO, "\n", 1) > 0;
+}
+
 /* Handle SIGALRM, by which a test hangs, or a request to end: continue a
  * stopped server, end the children, and print the output that they have
  * left. */
 static void on_signal(int number)
 {
-    static const char text[] = "[  FAILED  ] a test hung\n";
-
     server_go_on();
-    if (number == SIGALRM && write(STDOUT_FILENO, text, sizeof text - 1) < 0)
+    if (number == SIGALRM && !tell_hung())
         _exit(98);
     for (sig_atomic_t i = 0; i < unshown_count; i++) {
         end_child(unshown[i].pid);

@@ -31,6 +31,9 @@ struct lanes {
     int (*after)(const struct database *database);
 };
 
+/* The test that runs, for the message about one that hangs; NULL: not known. */
+extern const char *volatile lanes_running;
+
 /* Run the suite on the databases that the command line selects (program.h);
  * return the program's exit status.  A database without a URL in the
  * environment is one skipped test.  SIGALRM means that a test hangs, and ends
