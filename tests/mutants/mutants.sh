@@ -51,6 +51,7 @@ goals_of() { # WORDS...
     [ "$1" != on ] || shift 2
     case $1 in
     script | pytest) echo all ;;
+    command) echo all build/tests/command ;;
     *) echo "build/tests/$1" ;;
     esac
 }
@@ -91,7 +92,8 @@ judge() { # PATCH
     while IFS= read -r line; do
         # with the quotes that a shell would take away
         mapfile -t words < <(xargs -n 1 printf '%s\n' <<<"$line")
-        if ! "${make[@]}" "$(goals_of "${words[@]}")" >"$dir/out" 2>&1; then
+        # shellcheck disable=SC2046 # goals are words
+        if ! "${make[@]}" $(goals_of "${words[@]}") >"$dir/out" 2>&1; then
             echo 'it does not compile'
             return
         fi

@@ -400,6 +400,7 @@ def test_the_loss_of_one_of_many_raises(registry, other, name):
             lose(other, names[1])
             assert leases[1].lost.wait(120)
             assert [lease.held for lease in leases] == [True, False, True]
+            assert leases.remaining == 0
             with pytest.raises(sqlock.LockLost):
                 leases.check()
     with other.lock_many(names, wait=60):
