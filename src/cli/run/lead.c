@@ -16,14 +16,16 @@
 #define PAUSE_MS 1000
 
 /* Return whether another term follows.  HUP may tell a service to read its
- * configuration, so it counts only if the service has ended by it. */
-static bool goes_on(const run_report *report, int status)
+ * configuration, so it counts only if the service has ended by it.  A limit by
+ * which this process has never come to lead will not let it. */
+static bool goes_on(const run_report *report, int status, bool has_led)
 {
     static const char *const causes[] = {"exited", "signaled", "lost",
                                          "system"};
     size_t i;
 
     if (status == CLI_OK || report->was_told ||
+        (strcmp(report->cause, "system") == 0 && !has_led) ||
         (report->was_hung_up && report->has_ended &&
          run_ended_by(report->wait_status, SIGHUP)))
         return false;
@@ -68,12 +70,14 @@ int run_lead(const run_options *options, const run_signals *signals,
              run_report *report)
 {
     run_signals ours = *signals;
+    bool has_led = false;
 
     for (;;) {
         int status = run_loop(options, &ours, report);
         int number;
 
-        if (!goes_on(report, status))
+        has_led = has_led || report->grant.token != 0;
+        if (!goes_on(report, status, has_led))
             return status;
         say_end(report, options->command[0]);
         report->has_ended = false;
