@@ -243,7 +243,7 @@ static void create_stock(struct fixture *f, const sqlock_options *options)
 
 static void test_init_gives_an_old_table_its_index(void **state)
 {
-    static const char *const names[] = {"LOCK", "STOCK", "STOCK_RESERVATION",
+    static const char *const names[] = {"STOCK", "STOCK_RESERVATION",
                                         "STOCK_ENTRY"};
     struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
@@ -273,6 +273,7 @@ static void test_init_gives_an_old_table_its_index(void **state)
     assert_false(tells_of_index);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         (void)sql_run(&f->sql, "DROP TABLE %s%s", prefix, names[i]);
+    sql_drop_locks(&f->sql, prefix);
 }
 
 static const struct test tests[] = {

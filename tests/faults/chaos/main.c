@@ -208,15 +208,15 @@ static void open_tables(struct chaos *chaos)
 
 static void drop_tables(struct chaos *chaos)
 {
-    static const char *const tables[] = {"LOCK",        "WRITES",      "DONE",
-                                         "STOCK_ENTRY", "STOCK_ORDER", "STOCK",
-                                         "LOCK_SERVER"};
+    static const char *const tables[] = {"WRITES", "DONE", "STOCK_ENTRY",
+                                         "STOCK_ORDER", "STOCK"};
     struct fixture *f = &chaos->fixture;
     struct sql sql;
 
     assert_lock_ok(sql_open(&sql, current, f->url), &sql.err);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         (void)sql_try(&sql, NULL, "DROP TABLE %s%s", f->prefix, tables[i]);
+    sql_drop_locks(&sql, f->prefix);
     sql_close(&sql);
 }
 
