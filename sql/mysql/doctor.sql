@@ -3,7 +3,8 @@
 --
 -- Each statement returns names of settings and their values.  One whose table is
 -- missing, or may not be read, is skipped.  `local` says whether client and server
--- are on one machine.
+-- are on one machine, `grace` whether nothing is granted after a crash until the
+-- leases that it may have forgotten are over.
 
 -- SHOW, because MariaDB has these tables in information_schema, and MySQL in
 -- performance_schema.
@@ -46,9 +47,13 @@ UNION ALL SELECT 'group_members_online',
 -- connection: engine = MariaDB|MySQL, else warning
 --     sqlock is not tested with it: its SKIP LOCKED locks nothing; rely on leases
 --     and tokens alone
+-- if grace = no
 -- durability: innodb_flush_log_at_trx_commit = 1, else failure
---     set innodb_flush_log_at_trx_commit = 1: a crash forgets up to a second of
---     locks that were granted, and grants them again
+--     set innodb_flush_log_at_trx_commit = 1, or make the table INT_LOCK_SERVER: a
+--     crash forgets up to a second of locks that were granted, and grants them again
+-- if grace = yes
+-- durability: innodb_flush_log_at_trx_commit = *, else failure
+--     after a crash nothing is granted until what it may have forgotten is over
 -- durability: innodb_doublewrite = ON|DETECT_*, else warning
 --     set innodb_doublewrite = ON, unless the file system writes pages as a whole: a
 --     crash may damage the table

@@ -31,6 +31,14 @@ PREPARE sqlock_grant FROM @sqlock_grant;
 EXECUTE sqlock_grant;
 
 SET @sqlock_grant = COALESCE((
+    SELECT CONCAT('GRANT SELECT, UPDATE ON `', table_schema,
+        '`.`', table_name, '` TO ', @sqlock_account)
+    FROM information_schema.tables WHERE table_schema = @sqlock_schema
+    AND table_name = CONCAT(@sqlock_begin, 'LOCK_SERVER')), 'DO 0');
+PREPARE sqlock_grant FROM @sqlock_grant;
+EXECUTE sqlock_grant;
+
+SET @sqlock_grant = COALESCE((
     SELECT CONCAT('GRANT SELECT, INSERT ON `', table_schema,
         '`.`', table_name, '` TO ', @sqlock_account)
     FROM information_schema.tables WHERE table_schema = @sqlock_schema

@@ -14,6 +14,21 @@
 -- years back (and CREATED_DATE 800).  QUEUE has the tickets of those who wait, in
 -- order; SHARERS has those who share it, and LEADER the text of who has it alone.
 
+-- INT_LOCK_SERVER has one row, from which a session learns whether the server may
+-- have forgotten leases: EPOCH names the server, and its start where a crash loses
+-- commits, SINCE is when that one was first seen, and before GRANTS_FROM nothing is
+-- granted.  No lease is longer than LONGEST_MS.
+CREATE TABLE IF NOT EXISTS INT_LOCK_SERVER (
+    ID INT NOT NULL DEFAULT 1 PRIMARY KEY,
+    EPOCH VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+    SINCE DATETIME(6) NOT NULL,
+    GRANTS_FROM DATETIME(6) NOT NULL,
+    LONGEST_MS BIGINT NOT NULL DEFAULT 30000,
+    NOTE VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+    CHECK (ID = 1)
+) ENGINE=InnoDB;
+INSERT IGNORE INTO INT_LOCK_SERVER (ID, SINCE, GRANTS_FROM)
+    VALUES (1, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6));
 CREATE TABLE IF NOT EXISTS INT_LOCK (
     LOCK_KEY CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     REGION VARCHAR(100) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,

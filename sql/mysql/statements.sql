@@ -1056,12 +1056,61 @@ SELECT {read_only}, {now_us},
 -- ---- define read_only
 IF(CAST(@@global.read_only AS CHAR) IN ('0', 'OFF'), 0, 1)
 
+-- ---- define server
+-- Which server it is.  Replication requires server_id to differ, but a copy of the
+-- data directory takes it along.
+/*M! CONCAT(@@server_id, '@', LEFT(@@hostname, 30)) *//*!80001 @@server_uuid */
+-- ---- define is_durable
+-- Whether the server has all its commits after a crash.  The recovery rolls back
+-- one that is missing in the binary log.
+(@@innodb_flush_log_at_trx_commit = 1 AND NOT (@@log_bin AND @@sync_binlog <> 1))
+-- ---- define started
+-- When it was started, in seconds.  Uptime is cut to whole ones.
+(TIMESTAMPDIFF(SECOND, {epoch}, UTC_TIMESTAMP()) - (SELECT
+  CAST(VARIABLE_VALUE AS SIGNED) FROM
+  /*M! information_schema.GLOBAL_STATUS *//*!80001 performance_schema.global_status */
+  WHERE VARIABLE_NAME = 'UPTIME'))
+
+-- ---- grace (sqlock) [not prepared]
+-- Reads whether the server may grant leases.  The epoch of one that forgets commits
+-- in a crash ends with when it was started; the row's fits if it is as old but for
+-- two seconds: a server that ran for less has granted nothing in it.
+SELECT CASE WHEN SUBSTRING_INDEX(EPOCH, ' ', 1) = {server} AND
+      CASE WHEN LOCATE(' ', EPOCH) = 0 THEN {is_durable}
+        ELSE ABS(SUBSTRING_INDEX(EPOCH, ' ', -1) - {started}) <= 2 END
+      THEN EPOCH
+    WHEN {is_durable} THEN {server} ELSE CONCAT({server}, ' ', {started}) END,
+    EPOCH, TIMESTAMPDIFF(MICROSECOND, {now}, GRANTS_FROM), LONGEST_MS,
+    TIMESTAMPDIFF(MICROSECOND, {epoch}, SINCE)
+  FROM INT_LOCK_SERVER;
+
+-- ---- begin grace (sqlock) [not prepared]
+-- Notes that the data have another history.  The row that nobody has written yet is
+-- as old as the table, which is empty then.  The epoch is a parameter, since a
+-- replica would write its own.
+UPDATE INT_LOCK_SERVER
+  SET GRANTS_FROM = CASE WHEN EPOCH IS NULL THEN GRANTS_FROM
+      ELSE TIMESTAMPADD(MICROSECOND, LONGEST_MS * 1000, {now}) END,
+    SINCE = {now}, EPOCH = :name, NOTE = NULL
+  WHERE NOT EPOCH <=> :name;
+
+-- ---- lengthen grace (sqlock) [not prepared]
+-- Notes that there may be leases of that length from now on.
+UPDATE INT_LOCK_SERVER
+  SET LONGEST_MS = GREATEST(LONGEST_MS, (:ttl + 999) DIV 1000);
+
+-- ---- end grace (sqlock) [not prepared]
+-- Ends it at once, and keeps who has done so, and why.
+UPDATE INT_LOCK_SERVER
+  SET GRANTS_FROM = {now}, NOTE = :holder
+  WHERE GRANTS_FROM > {now};
+
 -- ---- describe
 -- Reads the columns of a table, and what makes it unfit for locks.  A column
 -- of which the primary key has only a prefix (SUB_PART) counts as not in the
 -- key: two keys with the same prefix could not both be inserted.  Each table
 -- of the catalogue is searched for the name itself: for a join, MariaDB would
--- open the files of all tables of the server.  The last two cells are of the
+-- open the files of all tables of the server.  The last cells are of the
 -- server and the login: who opens a table asks only this.
 SELECT UPPER(c.COLUMN_NAME), LOWER(c.COLUMN_TYPE),
     IF(c.IS_NULLABLE = 'NO', 0, 1),
@@ -1079,7 +1128,12 @@ SELECT UPPER(c.COLUMN_NAME), LOWER(c.COLUMN_TYPE),
       ELSE CONCAT(IF(LEFT(t.ENGINE, 1) IN ('A', 'E', 'I', 'O'), 'an ', 'a '),
         t.ENGINE, ' table') END,
     IF(c.COLLATION_NAME LIKE '%\_bin', NULL, c.COLLATION_NAME),
-    c.TABLE_SCHEMA, {read_only}, IF(c.PRIVILEGES LIKE '%select%', 1, 0)
+    c.TABLE_SCHEMA, {read_only}, IF(c.PRIVILEGES LIKE '%select%', 1, 0),
+    (SELECT CASE WHEN s.PRIVILEGES NOT LIKE '%select%' THEN 0
+        WHEN s.PRIVILEGES LIKE '%update%' THEN 2 ELSE 1 END
+      FROM information_schema.COLUMNS s
+      WHERE s.TABLE_SCHEMA = COALESCE(:schema, DATABASE()) AND
+        s.TABLE_NAME = CONCAT(:table, '_SERVER') AND s.COLUMN_NAME = 'EPOCH')
   FROM information_schema.COLUMNS c
   JOIN information_schema.TABLES t
   ON t.TABLE_SCHEMA = COALESCE(:schema, DATABASE()) AND t.TABLE_NAME = :table

@@ -1150,15 +1150,13 @@ SELECT {epoch}, EPOCH, (extract(epoch FROM GRANTS_FROM - {now}) *
 UPDATE INT_LOCK_SERVER AS S
   SET GRANTS_FROM = CASE WHEN S.EPOCH IS NULL THEN GRANTS_FROM
       ELSE {now} + LONGEST_MS * interval '1 millisecond' END,
-    SINCE = {now}, EPOCH = E.epoch, NOTE = NULL
-  FROM (SELECT {epoch} AS epoch) AS E
-  WHERE S.EPOCH IS DISTINCT FROM E.epoch;
+    SINCE = {now}, EPOCH = :name, NOTE = NULL
+  WHERE S.EPOCH IS DISTINCT FROM :name::varchar;
 
 -- ---- lengthen grace (sqlock) [not prepared]
 -- Notes that there may be leases of that length from now on.
 UPDATE INT_LOCK_SERVER
-  SET LONGEST_MS = greatest(LONGEST_MS, (:ttl::bigint + 999) / 1000)
-  RETURNING LONGEST_MS;
+  SET LONGEST_MS = greatest(LONGEST_MS, (:ttl::bigint + 999) / 1000);
 
 -- ---- end grace (sqlock) [not prepared]
 -- Ends it at once, and keeps who has done so, and why.

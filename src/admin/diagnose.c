@@ -313,8 +313,9 @@ static bool look_at_layout(struct subject *subject)
     return rc == 0;
 }
 
-/* Say whether a server that was promoted waits until what it may have forgotten
- * is over, where the database can say that of itself. */
+/* Say whether a server waits until what it may have forgotten is over, where
+ * the database can say that of itself.  The nodes of Galera, and of a group
+ * with several primaries, have no epoch. */
 static void look_at_grace(struct subject *subject)
 {
     bool can_be_kept = subject->layout == SQLOCK_LAYOUT_SQLOCK &&
@@ -328,8 +329,8 @@ static void look_at_grace(struct subject *subject)
                  "run upgrade-server.sql, which makes the table, and the "
                  "grants-*.sql of the roles",
                  "there is no table %s_SERVER that this login may read: a "
-                 "standby that is promoted grants locks at once, also those "
-                 "that it may have forgotten",
+                 "server that takes the place of another one grants locks at "
+                 "once, also those that it may have forgotten",
                  subject->table.plain);
     else if (subject->table.beside == 1)
         lk_check(&subject->checks, "failover", SQLOCK_WARNING,
@@ -338,6 +339,9 @@ static void look_at_grace(struct subject *subject)
                  "this login may read %s_SERVER only, so it cannot note a "
                  "lease that is longer than all before, nor a promotion",
                  subject->table.plain);
+    else if (subject->description.epoch[0] == '\0' &&
+             strcmp(subject->db.driver->name, "postgres") != 0)
+        return;
     else if (subject->description.epoch[0] == '\0')
         lk_check(&subject->checks, "failover", SQLOCK_WARNING,
                  "let this login execute pg_control_system() and "
@@ -346,8 +350,8 @@ static void look_at_grace(struct subject *subject)
                  "so locks that it may have forgotten are granted at once");
     else
         lk_check(&subject->checks, "failover", SQLOCK_FINE, NULL,
-                 "a standby that is promoted grants nothing until the longest "
-                 "lease that it may have forgotten is over");
+                 "a server that takes the place of another one grants nothing "
+                 "until the longest lease that it may have forgotten is over");
 }
 
 /* Say whether there is the view for those who look by SQL.  Nothing else needs
@@ -459,11 +463,15 @@ static void look_at_rights(struct subject *subject)
 static int examine(struct subject *subject, sqlock_error *err)
 {
     int rc = connect_to(subject, err);
+    bool has_layout;
 
     if (rc < 0)
         return rc;
+    has_layout = look_at_layout(subject);
     rc = lk_diagnose_settings(&subject->checks, &subject->db,
                               subject->connection, &subject->description,
+                              subject->table.beside == 2 &&
+                                  subject->description.epoch[0] != '\0',
                               subject->deadline_ns, err);
     if (rc == 0)
         look_for_pooler(subject);
@@ -472,7 +480,7 @@ static int examine(struct subject *subject, sqlock_error *err)
     lk_pool_discard(&subject->db.pool, subject->connection);
     if (rc < 0)
         return rc;
-    if (look_at_layout(subject)) {
+    if (has_layout) {
         look_at_grace(subject);
         look_at_view(subject);
         look_at_rights(subject);

@@ -36,10 +36,11 @@ void lk_diagnose_tls(struct lk_checks *checks,
                      const sqlock_description *description, bool is_local);
 
 /* Ask for the server's settings, and check them by the rules, and "tls".
- * Return 0, or why they could not be read. */
+ * has_grace: whether INT_LOCK_SERVER is kept.  Return 0, or why they could not
+ * be read. */
 int lk_diagnose_settings(struct lk_checks *checks, struct lk_db *db,
                          struct lk_connection *connection,
-                         const sqlock_description *description,
+                         const sqlock_description *description, bool has_grace,
                          int64_t deadline_ns, sqlock_error *err);
 
 /* Checks "once" and "stock": whether the tables for run-once records and for

@@ -207,15 +207,19 @@ static int ask_settings(struct lk_db *db, struct lk_connection *connection,
 
 int lk_diagnose_settings(struct lk_checks *checks, struct lk_db *db,
                          struct lk_connection *connection,
-                         const sqlock_description *description,
+                         const sqlock_description *description, bool has_grace,
                          int64_t deadline_ns, sqlock_error *err)
 {
     const sqlock_dialect *dialect = db->driver->dialect;
+    const sqlock_value grace[] = {sqlock_text("grace"),
+                                  sqlock_text(has_grace ? "yes" : "no")};
     const char *at = dialect->doctor;
     sqlock_result all = {0};
     char *text;
     int rc = sqlock_result_start(&all, 2);
 
+    for (size_t i = 0; rc == 0 && i < 2; i++)
+        rc = sqlock_result_push(&all, &grace[i]);
     while (rc == 0 && (text = next_statement(&at)) != NULL) {
         rc = ask_settings(db, connection, text, deadline_ns, &all, err);
         free(text);

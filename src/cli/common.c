@@ -93,8 +93,8 @@ void cli_note_grace(const cli *app)
     int64_t left_ms = sqlock_registry_grace_ms(app->registry);
 
     if (left_ms > 0)
-        cli_note("the server may have forgotten leases, since a standby was "
-                 "promoted or a backup restored: it grants nothing for another "
+        cli_note("the server may have forgotten leases, since it was promoted, "
+                 "restored or has crashed: it grants nothing for another "
                  "%" PRId64 ".%03d s",
                  left_ms / 1000, (int)(left_ms % 1000));
 }

@@ -408,13 +408,13 @@ typedef enum sqlock_statement_kind {
     /* One row if an index of :table in :schema begins with CREATED_AT, by which
      * old orders of stock are read; earlier versions made none. */
     SQLOCK_SQL_HAS_AGE_INDEX,
-    /* INT_LOCK_SERVER (src/lease/grace.h): the server's own epoch; the row's,
-     * or null; for how many us it grants nothing; the longest TTL in ms; since
-     * when, in us. */
+    /* INT_LOCK_SERVER (src/lease/grace.h): the server's own epoch, or null; the
+     * row's, or null; for how many us it grants nothing; the longest TTL in ms;
+     * since when, in us. */
     SQLOCK_SQL_GRACE,
-    /* Note another epoch in it, and that nothing is granted for that TTL. */
+    /* Note the epoch :name there, and that nothing is granted for that TTL. */
     SQLOCK_SQL_BEGIN_GRACE,
-    /* Raise that TTL to :ttl.  One row: it, in ms. */
+    /* Raise that TTL to :ttl. */
     SQLOCK_SQL_LENGTHEN_GRACE,
     /* Let it grant; :holder says who, and why.  affected: 0: it does. */
     SQLOCK_SQL_END_GRACE,

@@ -31,8 +31,8 @@ typedef int (*lk_epoch_check_fn)(void *context,
                                  int64_t deadline_ns, sqlock_error *err);
 
 struct lk_epoch {
-    /* callbacks, or NULL, and their first argument; to be set before there are
-     * connections */
+    /* callbacks, or NULL, and their first argument; to be set before other
+     * threads open connections */
     lk_epoch_fn changed;
     lk_forgets_fn forgets;
     lk_epoch_check_fn check;

@@ -30,6 +30,11 @@ int64_t lk_grace_left_ns(const struct lk_store *store)
     return lk_epoch_held_ns(&store->db.epoch);
 }
 
+bool lk_grace_sees_crashes(const struct lk_store *store)
+{
+    return atomic_load(&store->grace.sees_crashes);
+}
+
 /* --- the row --- */
 
 /* The columns of GRACE. */
@@ -37,17 +42,19 @@ enum { SERVERS_EPOCH, EPOCH, LEFT_US, LONGEST_MS, SINCE_US, CELLS };
 
 /* Run one of the statements about the row on a connection. */
 static int run_on(struct lk_store *store, struct lk_connection *connection,
-                  sqlock_statement_kind kind, int64_t deadline_ns,
-                  sqlock_result *result, sqlock_error *err)
+                  sqlock_statement_kind kind, const char *epoch,
+                  int64_t deadline_ns, sqlock_result *result, sqlock_error *err)
 {
-    const struct lk_arguments none = {0};
+    struct lk_arguments arguments = {0};
     struct lk_run run = {
         .statement = &store->statements[kind],
-        .arguments = &none,
+        .arguments = &arguments,
         .deadline_ns = deadline_ns,
     };
-    int rc = lk_db_run_on(&store->db, connection, &run, result, err);
+    int rc;
 
+    lk_argument_text(&arguments, SQLOCK_P_NAME, epoch);
+    rc = lk_db_run_on(&store->db, connection, &run, result, err);
     /* The claim behind it was not sent, and the next one repeats it. */
     return rc == SQLOCK_EUNCERTAIN
                ? lk_error(err, SQLOCK_EUNREACHABLE,
@@ -55,17 +62,22 @@ static int run_on(struct lk_store *store, struct lk_connection *connection,
                : rc;
 }
 
+static bool is_epoch_known(const sqlock_result *row)
+{
+    return row->cells[SERVERS_EPOCH].type == SQLOCK_TEXT;
+}
+
 static bool is_of_server(const sqlock_result *row)
 {
-    return row->cells[EPOCH].type == SQLOCK_TEXT &&
-           row->cells[SERVERS_EPOCH].type == SQLOCK_TEXT &&
+    return is_epoch_known(row) && row->cells[EPOCH].type == SQLOCK_TEXT &&
            strcmp(row->cells[EPOCH].text, row->cells[SERVERS_EPOCH].text) == 0;
 }
 
 static int read_row(struct lk_store *store, struct lk_connection *connection,
                     int64_t deadline_ns, sqlock_result *row, sqlock_error *err)
 {
-    int rc = run_on(store, connection, SQLOCK_SQL_GRACE, deadline_ns, row, err);
+    int rc = run_on(store, connection, SQLOCK_SQL_GRACE, NULL, deadline_ns, row,
+                    err);
 
     if (rc == 0 && (row->rows != 1 || row->columns < CELLS))
         rc = lk_error(err, SQLOCK_ESCHEMA,
@@ -82,10 +94,11 @@ static int find_row(struct lk_store *store, struct lk_connection *connection,
     sqlock_result none = {0};
     int rc = read_row(store, connection, deadline_ns, row, err);
 
-    if (rc < 0 || is_of_server(row) || !store->grace.is_written)
+    if (rc < 0 || !is_epoch_known(row) || is_of_server(row) ||
+        !store->grace.is_written)
         return rc;
-    rc = run_on(store, connection, SQLOCK_SQL_BEGIN_GRACE, deadline_ns, &none,
-                err);
+    rc = run_on(store, connection, SQLOCK_SQL_BEGIN_GRACE,
+                row->cells[SERVERS_EPOCH].text, deadline_ns, &none, err);
     sqlock_result_clear(&none);
     sqlock_result_clear(row);
     return rc < 0 ? rc : read_row(store, connection, deadline_ns, row, err);
@@ -111,7 +124,8 @@ static int64_t left_us_of(struct lk_store *store, const char *epoch,
 {
     const sqlock_value *cells = row->cells;
 
-    if (cells[EPOCH].type != SQLOCK_TEXT) /* nobody has used the table yet */
+    /* Nobody has used the table yet, or nobody can say what happened. */
+    if (cells[EPOCH].type != SQLOCK_TEXT || !is_epoch_known(row))
         return 0;
     if (is_of_server(row))
         return cells[LEFT_US].integer;
@@ -170,11 +184,15 @@ static void note_row(struct lk_store *store,
         until_ns = lk_after_ns(now_ns, left_us * 1000);
     atomic_store(&grace->longest_ms, longest_ms);
     atomic_store(&grace->looked_ns, now_ns);
+    /* behind the name of the server, when it was started */
+    atomic_store(&grace->sees_crashes,
+                 is_epoch_known(row) &&
+                     strchr(cells[SERVERS_EPOCH].text, ' ') != NULL);
     lk_epoch_hold_back(&store->db.epoch, until_ns);
     if (until_ns > now_ns && !was_held)
         lk_store_tell(store, &(sqlock_event){.kind = SQLOCK_EVENT_EPOCH},
-                      "the server may have forgotten leases, since a standby "
-                      "was promoted or a backup restored: it grants nothing "
+                      "the server may have forgotten leases, since it was "
+                      "promoted, restored or has crashed: it grants nothing "
                       "for another %lld ms",
                       (long long)((until_ns - now_ns) / LK_NS_PER_MS) + 1);
 }
@@ -270,8 +288,8 @@ int lk_grace_lengthen(struct lk_store *store, int64_t ttl_ms,
         return 0;
     lk_argument_integer(&arguments, SQLOCK_P_TTL, ttl_ms * 1000);
     rc = lk_store_run(store, SQLOCK_SQL_LENGTHEN_GRACE, &run, &result, err);
-    if (rc == 0 && result.rows == 1)
-        atomic_store(&store->grace.longest_ms, result.cells[0].integer);
+    if (rc == 0)
+        atomic_store(&store->grace.longest_ms, ttl_ms);
     sqlock_result_clear(&result);
     return rc == SQLOCK_EUNCERTAIN
                ? lk_error(err, SQLOCK_EUNREACHABLE,

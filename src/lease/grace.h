@@ -3,11 +3,12 @@
  * longest of them has run out
  *
  * A standby that was promoted may lack the last leases that the primary had
- * granted.  Their holders still rely on them, so to grant the same locks would
- * give each two holders (F57).  But a lease is over after its TTL, whatever was
- * forgotten.  So the table INT_LOCK_SERVER has one row with the epoch of the
- * data and the longest TTL: whoever first finds another epoch than that writes
- * the new one, and from when on the server grants again.
+ * granted, and a server that does not wait for its disk may lose some in a
+ * crash.  Their holders still rely on them, so to grant the same locks would
+ * give each two holders (F57, F61).  But a lease is over after its TTL,
+ * whatever was forgotten.  So the table INT_LOCK_SERVER has one row with the
+ * epoch of the data and the longest TTL: whoever first finds another epoch than
+ * that writes the new one, and from when on the server grants again.
  *
  * The row is read on each new session.  One that is not told the epoch by an
  * error cannot be opened, one of a server that another has followed is closed.
@@ -35,6 +36,10 @@ int lk_grace_begin(struct lk_store *store, sqlock_error *err);
 /* Return for how many ns the server grants nothing, as far as this process
  * knows; 0: it grants. */
 int64_t lk_grace_left_ns(const struct lk_store *store);
+
+/* Return whether the server grants nothing after a crash in which it may have
+ * lost commits, either. */
+bool lk_grace_sees_crashes(const struct lk_store *store);
 
 /* If the server grants nothing now, make that the outcome of the claims of the
  * batch, which came to rc: their rows look held until the end of it.  Return

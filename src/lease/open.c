@@ -73,8 +73,12 @@ static void note_epoch(void *context, const char *before, const char *now)
                   now, before);
 }
 
+/* Tell of settings by which a crash loses commits, unless nothing is granted
+ * after it until the leases among these are over. */
 static void note_forgetful(void *context, const char *settings)
 {
+    if (lk_grace_sees_crashes(context))
+        return;
     lk_store_tell(
         context, &(sqlock_event){.kind = SQLOCK_EVENT_FORGETFUL},
         "if the server or its machine crashes, it may lose granted locks and "
@@ -108,7 +112,6 @@ static int open_database(struct lk_store *store, const char *url,
     if (rc < 0)
         return rc;
     store->db.epoch.changed = note_epoch;
-    store->db.epoch.forgets = note_forgetful;
     store->db.epoch.context = store;
     return lk_table_from_prefix(&store->table, store->options.table_prefix,
                                 store->db.driver->dialect, err);
@@ -162,7 +165,12 @@ int lk_store_open(struct lk_store *store, const char *url,
         rc = find_table(store, err);
     if (rc == 0)
         rc = render_statements(store, err);
-    return rc == 0 ? lk_grace_begin(store, err) : rc;
+    if (rc == 0)
+        rc = lk_grace_begin(store, err);
+    store->db.epoch.forgets = note_forgetful;
+    if (rc == 0 && store->db.epoch.settings[0] != '\0')
+        note_forgetful(store, store->db.epoch.settings);
+    return rc;
 }
 
 void lk_store_init(struct lk_store *store)

@@ -29,6 +29,7 @@
 struct lk_grace {
     bool is_kept;    /* the table is there, and this login may read it */
     bool is_written; /* ... and write it */
+    atomic_bool sees_crashes;      /* the epoch changes with a crash, too */
     _Atomic int64_t longest_ms;    /* no lease is longer, by the row */
     _Atomic int64_t looked_ns;     /* when the row was read, CLOCK_BOOTTIME */
     pthread_mutex_t mutex;         /* guards the following fields; innermost */

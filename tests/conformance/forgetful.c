@@ -44,8 +44,10 @@ static void test_F61_a_server_that_forgets_is_told_at_open(void **state)
 {
     struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
+    char epoch[SQLOCK_EPOCH_SIZE] = "";
     sqlock_registry *registry;
     sqlock_lock *lock;
+    bool is_told;
 
     options.on_event = hear;
     heard.lines = 0;
@@ -53,7 +55,11 @@ static void test_F61_a_server_that_forgets_is_told_at_open(void **state)
     lock = lock_obtain(registry, f->name);
     /* The event is sent once, however many connections are opened. */
     lock_take_and_give(lock);
-    assert_int_equal(heard.lines, may_forget(f) != 0 ? 1 : 0);
+    (void)sqlock_registry_epoch(registry, epoch);
+    /* MySQL grants nothing after a crash, but where it is a cluster. */
+    is_told = may_forget(f) != 0 &&
+              (f->database->bit != ON_MYSQL || epoch[0] == '\0');
+    assert_int_equal(heard.lines, is_told);
     if (heard.lines > 0) {
         assert_contains(heard.last,
                         f->database->bit == ON_POSTGRES ? " = off" : " = ");

@@ -82,7 +82,7 @@ static bool may_be_missing(size_t layout, sqlock_statement_kind kind)
     case SQLOCK_SQL_LENGTHEN_GRACE:
     case SQLOCK_SQL_END_GRACE:
         return layout != SQLOCK_LAYOUT_SQLOCK ||
-               subject.database->bit != ON_POSTGRES;
+               subject.database->bit == ON_SQLITE;
     default:
         return false;
     }

@@ -192,10 +192,12 @@ static void describe(struct lk_mysql_connection *connection)
  * knows is used: without the plugin MySQL has no variable for the group.
  * Columns: the epoch (F57), the settings by which a crash loses commits, and
  * the configured group.  MariaDB's epoch is server_id, which replication
- * requires to differ between servers; it is "" in a Galera cluster, whose nodes
- * have the same data. */
+ * requires to differ between servers; it is "" in a Galera cluster, and in a
+ * group with several primaries, whose nodes have the same data. */
 static const char *const identities[][3] = {
-    {"SELECT @@server_uuid" FORGETS ", @@group_replication_group_name",
+    {"SELECT IF(@@group_replication_group_name <> '' AND NOT "
+     "@@group_replication_single_primary_mode, '', @@server_uuid)" FORGETS
+     ", @@group_replication_group_name",
      "SELECT @@server_uuid" FORGETS, NULL},
     {"SELECT IF(@@wsrep_on, '', @@server_id)" FORGETS, NULL},
 };

@@ -141,9 +141,9 @@ static void test_F57_the_source_dies_before_its_replica_has_all(void **state)
                 open_at(variable("REPLICA_URL"), &registry, &err), &err);
 }
 
-/* The promoted replica has the lease that it had received.  The two other locks
- * can be acquired, with greater tokens, even the one of which it has received
- * nothing. */
+/* The promoted replica grants nothing until an operator lets it.  It has the
+ * lease that it had received.  The two other locks can be acquired, with
+ * greater tokens, even the one of which it has received nothing. */
 static void test_F57_the_promoted_replica_goes_on(void **state)
 {
     sqlock_registry *registry = NULL;
@@ -155,6 +155,12 @@ static void test_F57_the_promoted_replica_goes_on(void **state)
     on_replica("SET GLOBAL super_read_only = OFF");
     on_replica("SET GLOBAL read_only = OFF");
     assert_lock_ok(open_at(variable("REPLICA_URL"), &registry, &err), &err);
+
+    assert_lock_ok(sqlock_obtain(&lock, registry, "forgotten", &err), &err);
+    assert_code(SQLOCK_EBUSY, sqlock_acquire(lock, 0, NULL, &err), &err);
+    assert_contains(err.message, "forgotten leases");
+    assert_lock_ok(sqlock_grace_end(registry, "the old holder is dead", &err),
+                   &err);
 
     assert_lock_ok(sqlock_obtain(&lock, registry, "followed", &err), &err);
     assert_code(SQLOCK_EBUSY, sqlock_acquire(lock, 0, NULL, &err), &err);
