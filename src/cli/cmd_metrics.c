@@ -176,6 +176,17 @@ static int print_rows(const cli *app, const sqlock_info *rows, size_t count)
     return is_whole ? CLI_OK : CLI_SYSTEM;
 }
 
+static void print_grace(const cli *app)
+{
+    int64_t left_ms = sqlock_registry_grace_ms(app->registry);
+
+    begin_metric("sqlock_grace_seconds",
+                 "For how long the server grants nothing, since it may have "
+                 "forgotten leases.");
+    printf("sqlock_grace_seconds %" PRId64 ".%03" PRId64 "\n", left_ms / 1000,
+           left_ms % 1000);
+}
+
 static int run_metrics(cli *app)
 {
     sqlock_find_options options = SQLOCK_FIND_INIT;
@@ -190,6 +201,8 @@ static int run_metrics(cli *app)
     if (sqlock_find(app->registry, &options, &rows, &count, &err) < 0)
         return cli_fail(&err);
     status = print_rows(app, rows, count);
+    if (status == CLI_OK)
+        print_grace(app);
     sqlock_info_free(rows, count);
     return status;
 }

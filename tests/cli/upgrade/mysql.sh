@@ -73,6 +73,7 @@ without_server() {
     is "grants nothing on another server" \
         "$(status_of sq run -n job -- true)" 75
     is "as ls says" "$(sq ls 2>&1 | grep -c 'grants nothing')" 1
+    is "and metrics" "$(sq metrics | grep -c '^sqlock_grace_seconds [1-9]')" 1
     is "until an operator lets it" \
         "$(status_of sq break --grace --reason moved)" 0
     is "and grants then" "$(status_of sq run -n job -- true)" 0
