@@ -113,36 +113,6 @@ static void test_the_longest_names_and_odd_ones_work(void **state)
     }
 }
 
-/* A quantity may be INT64_MAX; a sum beyond that is refused. */
-static void test_no_quantity_overflows(void **state)
-{
-    struct fixture *f = *state;
-
-    each_strategy
-    {
-        sqlock_stock *stock = shop_open(f, strategy);
-        const char *item = shop_item(f, INT64_MAX);
-        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
-        const char *order = shop_order(item, "too much");
-
-        assert_fails(
-            SQLOCK_EINVAL,
-            sqlock_stock_restore(stock, NULL, order, item, 1, NULL, &f->err));
-        assert_ok(sqlock_stock_deduct(stock, NULL, NULL, item, INT64_MAX,
-                                      &answer, &f->err));
-        assert_int_equal(answer.left, 0);
-        /* The order that could not be done was not kept. */
-        assert_ok(sqlock_stock_restore(stock, NULL, order, item, INT64_MAX,
-                                       &answer, &f->err));
-        assert_int_equal(answer.left, INT64_MAX);
-        assert_fails(SQLOCK_EINVAL,
-                     sqlock_stock_restore(stock, NULL, NULL, item, INT64_MAX,
-                                          NULL, &f->err));
-        assert_true(shop_there(f, item) == INT64_MAX);
-        sqlock_stock_close(stock);
-    }
-}
-
 /* --- tables of the application --- */
 
 static void sell_goods(struct fixture *f, const char *table,
@@ -516,7 +486,6 @@ static const struct test tests[] = {
     TEST(test_bad_arguments_are_refused),
     TEST(test_as_many_items_as_are_allowed),
     TEST(test_the_longest_names_and_odd_ones_work),
-    TEST(test_no_quantity_overflows),
     TEST(test_the_applications_own_table),
     TEST(test_tables_that_do_not_fit_are_refused),
     TEST(test_without_our_tables_there_are_no_orders),

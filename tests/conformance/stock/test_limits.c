@@ -6,33 +6,6 @@
 
 #include <stdio.h>
 
-static void test_a_full_item_takes_no_more(void **state)
-{
-    struct fixture *f = *state;
-
-    each_strategy
-    {
-        sqlock_stock *stock = shop_open(f, strategy);
-        const char *item = shop_item(f, 1000);
-        sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
-        const char *order = shop_order(item, "too many");
-        assert_fails(SQLOCK_EINVAL,
-                     sqlock_stock_restore(stock, NULL, order, item,
-                                          INT64_MAX - 999, NULL, &f->err));
-        assert_contains(f->err.message, "more than the column holds");
-        assert_int_equal(shop_there(f, item), 1000);
-        /* The refused order was not kept; and one less fits. */
-        assert_ok(sqlock_stock_restore(stock, NULL, order, item,
-                                       INT64_MAX - 1000, NULL, &f->err));
-        assert_true(shop_read(f, stock, item) == INT64_MAX);
-        assert_ok(sqlock_stock_set(stock, NULL, shop_order(item, "none"), item,
-                                   0, &answer, &f->err));
-        assert_int_equal(answer.left, 0);
-        assert_int_equal(shop_there(f, item), 0);
-        sqlock_stock_close(stock);
-    }
-}
-
 static void expect_num(struct fixture *f, const char *table, int64_t expected)
 {
     assert_int_equal(sql_integer(&f->sql, "SELECT num FROM %s", table),
@@ -219,7 +192,6 @@ static void test_an_item_beyond_its_column_is_not_there(void **state)
 }
 
 static const struct test tests[] = {
-    TEST(test_a_full_item_takes_no_more),
     TEST(test_a_change_beyond_a_number_is_not_recorded),
     TEST_ON(test_a_narrow_column_is_not_filled_beyond_its_end, ON_SERVERS, 0),
     TEST_ON(test_what_is_no_integer_is_left_alone, ON_SQLITE, 0),

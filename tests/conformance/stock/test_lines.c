@@ -53,26 +53,6 @@ static int deduct_by(struct fixture *f, sqlock_stock *stock,
     return rc;
 }
 
-static void test_a_reserved_line_is_done(void **state)
-{
-    struct fixture *f = *state;
-
-    each_strategy
-    {
-        sqlock_stock *stock = shop_open(f, strategy);
-        sqlock_stock_line line = {.item = shop_item(f, 10), .quantity = 5};
-
-        for (int i = 0; i < 2; i++) {
-            assert_ok(sqlock_stock_reserve(
-                stock, NULL, shop_order(line.item, "reserve"), &line, 1,
-                SHOP_LONG_MS, NULL, &f->err));
-            assert_int_equal(line.result, 0);
-            assert_int_equal(line.left, 5);
-        }
-        sqlock_stock_close(stock);
-    }
-}
-
 static void test_a_line_knows_what_is_left_without_an_answer(void **state)
 {
     struct fixture *f = *state;
@@ -134,7 +114,6 @@ static void test_lines_that_are_not_sent_keep_no_old_answer(void **state)
 }
 
 static const struct test tests[] = {
-    TEST(test_a_reserved_line_is_done),
     TEST(test_a_line_knows_what_is_left_without_an_answer),
     TEST(test_lines_that_are_not_sent_keep_no_old_answer),
 };
