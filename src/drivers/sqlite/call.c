@@ -6,7 +6,9 @@
  * handler sleeps briefly: with SQLite's own, whose pauses grow to 100 ms, two
  * contenders can starve each other for a second.  Each attempt costs some 10 us
  * of a processor, and those of hundreds of processes would leave none for the
- * writer: so a nap is twice as long after each eight refusals, up to 6 ms.
+ * writer: so a nap is twice as long after each eight refusals, up to 6 ms.  Of
+ * 8 and 32 processes that wrote all the time for 30 s, on two cores with a load
+ * of 15, none waited for more than 0.32 and 0.56 s.
  */
 #include <sys/resource.h>
 
