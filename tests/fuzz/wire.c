@@ -33,16 +33,30 @@ static const char mysql_login[] =
     "mysql_native_password\0"
     "\7\0\0\2\0\0\0\2\0\0\0";
 
+#define SAID_MAX 8192
+
 static int listener = -1;
 static int port;
-static const uint8_t *answer;
-static size_t answer_size;
-static const char *login;
-static size_t login_size;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+/* The text that is said on a connection, with the login.  A connection that is
+ * served late may hear what is meant for the next.  The mutex guards it. */
+static struct said {
+    char text[SAID_MAX];
+    size_t size;
+} said;
+
+static void add(const void *text, size_t size)
+{
+    size_t room = SAID_MAX - said.size;
+
+    memcpy(said.text + said.size, text, size < room ? size : room);
+    said.size += size < room ? size : room;
+}
 
 /* Say what is to be said on each connection, and read until its end. */
 static void *serve(void *unused)
 {
+    static struct said now;
     char dropped[4096];
 
     (void)unused;
@@ -51,8 +65,10 @@ static void *serve(void *unused)
 
         if (fd < 0)
             continue;
-        (void)!send(fd, login, login_size, MSG_NOSIGNAL);
-        (void)!send(fd, answer, answer_size, MSG_NOSIGNAL);
+        (void)pthread_mutex_lock(&mutex);
+        now = said;
+        (void)pthread_mutex_unlock(&mutex);
+        (void)!send(fd, now.text, now.size, MSG_NOSIGNAL);
         (void)shutdown(fd, SHUT_WR);
         while (recv(fd, dropped, sizeof dropped, 0) > 0)
             continue;
@@ -95,12 +111,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size == 0)
         return 0;
-    login = is_mysql ? mysql_login : postgres_login;
-    login_size = !has_login ? 0
-                 : is_mysql ? sizeof mysql_login - 1
-                            : sizeof postgres_login - 1;
-    answer = data + 1;
-    answer_size = size - 1;
+    (void)pthread_mutex_lock(&mutex);
+    said.size = 0;
+    if (has_login && is_mysql)
+        add(mysql_login, sizeof mysql_login - 1);
+    else if (has_login)
+        add(postgres_login, sizeof postgres_login - 1);
+    add(data + 1, size - 1);
+    (void)pthread_mutex_unlock(&mutex);
     (void)snprintf(url, sizeof url, "%s://u:p@127.0.0.1:%d/d",
                    is_mysql ? "mysql" : "postgres", port);
     rc = sqlock_registry_open(&registry, url, &options, &err);
