@@ -191,8 +191,6 @@ static int may_grant(struct lk_db *db, struct lk_connection *connection,
     if (rc < 0)
         return rc;
     held_ns = lk_epoch_held_ns(epoch);
-    connection->is_checked = held_ns == 0;
-    connection->changes = changes;
     run->is_held_back = held_ns > 0;
     return held_ns == 0 ? 0 : lk_epoch_error(epoch, SQLOCK_EBUSY, err);
 }

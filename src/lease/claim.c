@@ -187,10 +187,11 @@ static int read_grants(struct lk_store *store, struct lk_batch *batch,
     rc = lk_rows_read(store, batch, err);
     for (size_t i = 0; rc == 0 && i < batch->count; i++) {
         struct lk_item *item = &batch->items[i];
+        struct lk_lease claimed = item->lease;
         enum lk_verdict verdict;
 
-        verdict =
-            lk_row_judge(store, &item->row, &item->lease, LK_NEVER, false);
+        claimed.token = 0; /* of a lease that is kept: it may have a new one */
+        verdict = lk_row_judge(store, &item->row, &claimed, LK_NEVER, false);
         if (verdict == LK_VERDICT_HELD)
             grant(store, item, lk_row_token(&item->row, item->lease.ttl_ms),
                   sent_boot_ns);

@@ -217,10 +217,9 @@ static bool is_left(struct lk_store *store, const char *epoch)
     return strcmp(epoch, last) != 0;
 }
 
-static int check(void *context, struct lk_connection *connection,
-                 int64_t deadline_ns, sqlock_error *err)
+static int look(struct lk_store *store, struct lk_connection *connection,
+                int64_t deadline_ns, sqlock_error *err)
 {
-    struct lk_store *store = context;
     sqlock_description found = {.connection_id = 0};
     sqlock_result row = {0};
     int rc;
@@ -241,6 +240,18 @@ static int check(void *context, struct lk_connection *connection,
     if (rc == 0)
         note_row(store, found.epoch, &row);
     sqlock_result_clear(&row);
+    return rc;
+}
+
+static int check(void *context, struct lk_connection *connection,
+                 int64_t deadline_ns, sqlock_error *err)
+{
+    struct lk_store *store = context;
+    uint32_t changes = atomic_load(&store->db.epoch.changes);
+    int rc = look(store, connection, deadline_ns, err);
+
+    connection->is_checked = rc == 0 && lk_grace_left_ns(store) == 0;
+    connection->changes = changes;
     return rc;
 }
 
