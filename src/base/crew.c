@@ -64,7 +64,7 @@ static bool enter(struct lk_crew *crew, struct lk_crew_member *self)
     bool is_free;
 
     pthread_mutex_lock(&crew->mutex);
-    crew->members++;
+    crew->members += crew->thins_out;
     self->came_in = crew->rounds - crew->leaders;
     is_free = crew->leaders == 0 || (crew->leaders < crew->places &&
                                      crew->first == NULL && !is_crowd(crew));
@@ -210,8 +210,10 @@ void lk_crew_dismiss(struct lk_crew_member *head)
 
 void lk_crew_leave(struct lk_crew *crew, struct lk_crew_member *self)
 {
-    pthread_mutex_lock(&crew->mutex);
-    crew->members--;
-    pthread_mutex_unlock(&crew->mutex);
+    if (crew->thins_out) {
+        pthread_mutex_lock(&crew->mutex);
+        crew->members--;
+        pthread_mutex_unlock(&crew->mutex);
+    }
     (void)sem_destroy(&self->called);
 }

@@ -36,12 +36,12 @@ struct lk_crew {
     struct lk_crew_member *first, *last; /* those that wait */
     uint32_t places;                     /* leaders at most */
     uint32_t leaders;
-    uint64_t rounds;  /* how often a member has begun to lead */
-    uint32_t members; /* those that wait, lead, or are worked for */
+    uint64_t rounds; /* how often a member has begun to lead */
     /* of a crowd, which is more members than places, one leads, until the
      * patience of another is over.  Otherwise each place goes to the next that
-     * waits. */
+     * waits, and members are not counted. */
     bool thins_out;
+    uint32_t members; /* those that wait, lead, or are worked for */
 };
 
 void lk_crew_init(struct lk_crew *crew, uint32_t places, bool thins_out);
