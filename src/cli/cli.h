@@ -440,10 +440,10 @@ struct json_t *cli_json_text(const char *text);
  *  memory.  @return the list; NULL, having freed it: out of memory */
 struct json_t *cli_json_append(struct json_t *list, struct json_t *item);
 
-/** Write a JSON value to stdout in ASCII, formatted by jansson's @p flags,
- *  without a newline, and free it.  A @p value of NULL counts as out of memory.
+/** Write a JSON value to stdout in ASCII, on a line or indented, without a
+ *  newline, and free it.  A @p value of NULL counts as out of memory.
  *  @return false, after a message: out of memory */
-bool cli_write_json(struct json_t *value, size_t flags);
+bool cli_write_json(struct json_t *value, bool is_indented);
 
 /** Write out what was printed, up to now.  @return CLI_OK; or CLI_OUTPUT, after
  *  a message, if some of it could not be written */

@@ -59,12 +59,12 @@ static int print_json(const cli *app, const sqlock_info *rows, size_t count)
     size_t i;
 
     fputs("{\"region\": ", stdout);
-    is_whole = cli_write_json(cli_json_text(cli_region(app)), 0);
+    is_whole = cli_write_json(cli_json_text(cli_region(app)), false);
     printf(", \"layout\": \"%s\", \"locks\": [",
            cli_layouts[sqlock_registry_layout(app->registry)]);
     for (i = 0; is_whole && i < count; i++) {
         fputs(i > 0 ? ",\n" : "\n", stdout);
-        is_whole = cli_write_json(cli_info_json(app, &rows[i]), 0);
+        is_whole = cli_write_json(cli_info_json(app, &rows[i]), false);
     }
     if (!is_whole)
         return CLI_SYSTEM;

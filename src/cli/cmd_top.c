@@ -208,8 +208,7 @@ static int print_json(const cli *app, const look *seen, const totals *sum)
         sum->seconds, "handovers", (json_int_t)sum->changes, "renewals",
         (json_int_t)sum->renewals, "lost", (json_int_t)sum->losses, "locks",
         locks);
-    /* Seconds are written to the millisecond, not as 0.10100000000000001. */
-    if (!cli_write_json(value, JSON_COMPACT | JSON_REAL_PRECISION(15)))
+    if (!cli_write_json(value, false))
         return CLI_SYSTEM;
     putchar('\n');
     return CLI_OK;

@@ -236,10 +236,13 @@ json_t *cli_info_json(const cli *app, const sqlock_info *row)
         "text", cli_json_text(row->text));
 }
 
-bool cli_write_json(json_t *value, size_t flags)
+bool cli_write_json(json_t *value, bool is_indented)
 {
-    /* In ASCII no character controls a terminal or depends on a locale. */
-    flags |= JSON_ENSURE_ASCII | JSON_ENCODE_ANY;
+    /* In ASCII no character controls a terminal or depends on a locale.  Seconds
+     * are written to the millisecond, not as 0.10100000000000001. */
+    const size_t flags = JSON_ENSURE_ASCII | JSON_ENCODE_ANY |
+                         JSON_REAL_PRECISION(15) |
+                         (is_indented ? JSON_INDENT(2) : 0);
     char *text = value != NULL ? json_dumps(value, flags) : NULL;
 
     json_decref(value);
@@ -267,7 +270,7 @@ int cli_flush(void)
 
 int cli_print_json(json_t *value)
 {
-    if (!cli_write_json(value, JSON_INDENT(2)))
+    if (!cli_write_json(value, true))
         return CLI_SYSTEM;
     if (fputc('\n', stdout) == EOF) {
         cli_error("cannot write the output");

@@ -189,7 +189,7 @@ tops() {
     is "with the locks" "$(json locks <<<"$out")" 2
     run top -n 2 -d 0.1 --json
     is "and seconds to the millisecond" \
-        "$(grep -Ec '"seconds":[0-9]+\.[0-9]{1,3}[,}]' <<<"$out")" 2
+        "$(grep -Ec '"seconds": [0-9]+\.[0-9]{1,3}[,}]' <<<"$out")" 2
 
     "$SQLOCK" --table-prefix "$prefix" top --json -d 0.2 >"$dir/top" \
         2>"$dir/err" &
@@ -199,20 +199,20 @@ tops() {
     sq renew "${leases[0]}"
     sq release "${leases[1]}"
     take second 60
-    until_true grep -q '"renewals":1' "$dir/top"
+    until_true grep -q '"renewals": 1' "$dir/top"
     is "a renewal is seen" "$?" 0
-    until_true grep -q '"handovers":1' "$dir/top"
+    until_true grep -q '"handovers": 1' "$dir/top"
     is "and a lock that changes hands" "$?" 0
     sq -q break first --client-id "$(sq show first --json | json client_id)" \
         --reason test 2>/dev/null
-    until_true grep -q '"lost":1' "$dir/top"
+    until_true grep -q '"lost": 1' "$dir/top"
     is "and a lease that is lost" "$?" 0
     take broken 8
-    until_true grep -q '"name":"broken","state":"held"' "$dir/top"
+    until_true grep -q '"name": "broken", "state": "held"' "$dir/top"
     sq -q break broken --client-id "$(sq show broken --json | json client_id)" \
         --reason test 2>/dev/null
     is "a short lease is broken in time" "$?" 0
-    until_true grep -q '"name":"broken","state":"expired"' "$dir/top"
+    until_true grep -q '"name": "broken", "state": "expired"' "$dir/top"
     is "a lease that is broken is lost once, and not again when it ends" \
         "$(while read -r out; do json lost <<<"$out"; done <"$dir/top" |
             awk '{ sum += $1 } END { print sum }')" 2
