@@ -248,7 +248,8 @@ static void end(int number)
 
 static void begin_view(top_view *view)
 {
-    struct sigaction ending = {.sa_handler = end};
+    /* poll() ends in any case, but no write of a screen */
+    struct sigaction ending = {.sa_handler = end, .sa_flags = SA_RESTART};
     struct termios quiet;
 
     (void)sigaction(SIGINT, &ending, NULL);
