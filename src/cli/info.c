@@ -238,8 +238,8 @@ json_t *cli_info_json(const cli *app, const sqlock_info *row)
 
 bool cli_write_json(json_t *value, bool is_indented)
 {
-    /* In ASCII no character controls a terminal or depends on a locale.  Seconds
-     * are written to the millisecond, not as 0.10100000000000001. */
+    /* In ASCII no character controls a terminal or depends on a locale.
+     * Seconds are written as 0.101, not as 0.10100000000000001. */
     const size_t flags = JSON_ENSURE_ASCII | JSON_ENCODE_ANY |
                          JSON_REAL_PRECISION(15) |
                          (is_indented ? JSON_INDENT(2) : 0);
