@@ -31,8 +31,8 @@ typedef enum sqlock_severity {
 typedef struct sqlock_check {
     const char *check;        /* a constant: connection, tls, durability,
                                  failover, isolation, sharing, timeouts, pooler,
-                                 clock, layout, rights, once, stock,
-                                 collation, waiting, peers */
+                                 clock, layout, place, view, rights, once,
+                                 stock, collation, waiting, peers */
     sqlock_severity severity; /* fine, a warning or a failure */
     char *found;              /* what there is, one line */
     char *advice;             /* what to change, one line; NULL: nothing.  Of

@@ -270,8 +270,9 @@ static void report_place(struct subject *subject)
     }
     if (others != NULL)
         lk_check(&subject->checks, "place", SQLOCK_WARNING,
-                 "give all programs one table prefix, with the schema in it, "
-                 "such as app.INT_, and drop the table that none uses",
+                 "give all programs one table prefix, spelt as the table is, "
+                 "on PostgreSQL with its schema, such as app.INT_, and drop "
+                 "the table that none uses",
                  "%s is in %s, where there is %s, too: a program that finds "
                  "that by the same URL does not exclude others",
                  subject->table.quoted, in, others);
@@ -374,7 +375,7 @@ static void look_at_view(struct subject *subject)
         lk_check(&subject->checks, "view", SQLOCK_WARNING, NULL, "%s",
                  err.message);
     else if (columns.rows == 0)
-        lk_check(&subject->checks, "view", SQLOCK_WARNING,
+        lk_check(&subject->checks, "view", SQLOCK_FINE,
                  "if somebody is to look by SQL, run now.sql beside the "
                  "schema, which makes it, and the grants-*.sql of the roles",
                  "there is no view %s, or this login may not see it",

@@ -41,7 +41,8 @@ int lk_columns_check_others(struct lk_db *db, const struct lk_table *table,
         rc = lk_error(err, code,
                       "this session finds no table %s, but there is %s, which "
                       "others may find by the same URL: give all one table "
-                      "prefix, with the schema in it, such as app.INT_",
+                      "prefix, spelt as the table is, on PostgreSQL with its "
+                      "schema, such as app.INT_",
                       table->plain, others);
     sqlock_result_clear(&place);
     return rc;

@@ -39,6 +39,16 @@ void lk_bell_name_of(const char *client_id, char name[LK_BELL_SIZE])
     copy_digits(name, client_id, LK_BELL_PREFIX);
 }
 
+void lk_bell_client_id(struct lk_store *store, uint64_t owner,
+                       const char *before, char client_id[SQLOCK_KEY_SIZE])
+{
+    const sqlock_bell *bell = lk_bell_of(store);
+
+    lk_store_client_id(store, owner, client_id);
+    if (bell != NULL && bell->is_of_one)
+        memcpy(client_id, before, LK_BELL_PREFIX);
+}
+
 int lk_bell_call_begin(struct lk_store *store, struct lk_connection *connection,
                        const char *name, int64_t until_ns, int64_t deadline_ns,
                        sqlock_error *err)

@@ -24,6 +24,11 @@ void lk_bell_name(const struct lk_store *store, char name[LK_BELL_SIZE]);
 /* Write the name of the bell of that CLIENT_ID, where each has its own. */
 void lk_bell_name_of(const char *client_id, char name[LK_BELL_SIZE]);
 
+/* Make a CLIENT_ID for that owner.  It keeps the bell of the one before, whose
+ * session has it. */
+void lk_bell_client_id(struct lk_store *store, uint64_t owner,
+                       const char *before, char client_id[SQLOCK_KEY_SIZE]);
+
 /* Call `begin` of the driver's bell, with a deadline that the watchdog
  * enforces. */
 int lk_bell_call_begin(struct lk_store *store, struct lk_connection *connection,

@@ -8,12 +8,17 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "lease/batch.h"
 #include "lease/sharer.h"
 
 /* How often a process that is refused looks whether an operator has ended the
  * grace. */
 #define LOOK_NS (1000 * LK_NS_PER_MS)
+
+/* By how much the time may differ at which one server is said to have been
+ * started. */
+#define STARTED_S 2
 
 void lk_grace_init(struct lk_grace *grace)
 {
@@ -116,21 +121,54 @@ static bool has_seen(struct lk_store *store, const char *epoch)
     return is_same;
 }
 
+/* Return whether two epochs of the row are the same: what is behind a blank is
+ * when the server was started, in seconds, which is told by its age. */
+static bool is_same(const char *a, const char *b)
+{
+    size_t length = strcspn(a, " ");
+    const char *of_a = a + length + 1;
+    const char *of_b = b + length + 1;
+    int64_t apart_s;
+
+    if (length != strcspn(b, " ") || strncmp(a, b, length) != 0 ||
+        a[length] != b[length])
+        return false;
+    if (a[length] == '\0')
+        return true;
+    apart_s = lk_text_digits(&of_a) - lk_text_digits(&of_b);
+    return apart_s >= -STARTED_S && apart_s <= STARTED_S;
+}
+
+/* Return whether the server with that row is the one that was seen last, and
+ * note it. */
+static bool was_there(struct lk_grace *grace, const char *server)
+{
+    bool was_same;
+
+    pthread_mutex_lock(&grace->mutex);
+    was_same = is_same(grace->server, server);
+    if (!was_same)
+        (void)snprintf(grace->server, sizeof grace->server, "%s", server);
+    pthread_mutex_unlock(&grace->mutex);
+    return was_same;
+}
+
 /* Return for how many us nothing is granted.  A login that may not write the
  * row cannot note a new epoch: for it the grace begins when it first sees
  * that. */
-static int64_t left_us_of(struct lk_store *store, const char *epoch,
-                          const sqlock_result *row)
+static int64_t left_us_of(struct lk_store *store, const sqlock_result *row)
 {
+    bool was_seen;
     const sqlock_value *cells = row->cells;
 
     /* Nobody has used the table yet, or nobody can say what happened. */
     if (cells[EPOCH].type != SQLOCK_TEXT || !is_epoch_known(row))
         return 0;
+    was_seen = was_there(&store->grace, cells[SERVERS_EPOCH].text);
     if (is_of_server(row))
         return cells[LEFT_US].integer;
-    return has_seen(store, epoch) ? lk_grace_left_ns(store) / 1000
-                                  : cells[LONGEST_MS].integer * 1000;
+    return was_seen ? lk_grace_left_ns(store) / 1000
+                    : cells[LONGEST_MS].integer * 1000;
 }
 
 /* Return whether an epoch is that of an old primary, which another server of
@@ -175,7 +213,7 @@ static void note_row(struct lk_store *store,
     struct lk_grace *grace = &store->grace;
     const sqlock_value *cells = row->cells;
     int64_t longest_ms = cells[LONGEST_MS].integer;
-    int64_t left_us = left_us_of(store, epoch, row);
+    int64_t left_us = left_us_of(store, row);
     int64_t now_ns = lk_boottime_ns();
     int64_t until_ns = note_epoch(grace, epoch, longest_ms, now_ns);
     bool was_held = lk_grace_left_ns(store) > 0;

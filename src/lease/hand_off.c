@@ -25,18 +25,6 @@ static int judge_repeated(struct lk_store *store, struct lk_lease *to,
     return 0;
 }
 
-/* Make the CLIENT_ID of the next lease.  It keeps the bell of the one before,
- * whose session has it. */
-static void next_client_id(struct lk_store *store, const char *from,
-                           struct lk_lease *to)
-{
-    const sqlock_bell *bell = lk_bell_of(store);
-
-    lk_store_client_id(store, to->owner, to->client_id);
-    if (bell != NULL && bell->is_of_one)
-        memcpy(to->client_id, from, LK_BELL_PREFIX);
-}
-
 static int send(struct lk_store *store, const struct lk_lease *from,
                 struct lk_lease *to, struct lk_run *run, sqlock_result *result)
 {
@@ -47,7 +35,7 @@ static int send(struct lk_store *store, const struct lk_lease *from,
                            NULL);
     if (rc < 0)
         return SQLOCK_EBUSY;
-    next_client_id(store, from->client_id, to);
+    lk_bell_client_id(store, to->owner, from->client_id, to->client_id);
     lk_arguments_of_one(&arguments, store, to, SQLOCK_SQL_HAND_OFF);
     lk_argument_text(&arguments.values, SQLOCK_P_OLD_CLIENT, from->client_id);
     run->arguments = &arguments.values;

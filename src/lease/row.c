@@ -157,11 +157,13 @@ int lk_row_read(struct lk_store *store, const char *key, int64_t deadline_ns,
 
 /* Return whether the row has the lease.  After a copy of its claim that came
  * late, when others had had the lock, it has its CLIENT_ID and another token;
- * Spring's tables have none, and a claim knows none yet. */
-static bool is_there(const struct lk_row *row, const struct lk_lease *lease)
+ * Spring's tables keep none, or round it, and a claim knows none yet. */
+static bool is_there(const struct lk_store *store, const struct lk_row *row,
+                     const struct lk_lease *lease)
 {
     return strcmp(row->client_id, lease->client_id) == 0 &&
-           (row->token == 0 || lease->token == 0 || row->token == lease->token);
+           (store->layout != SQLOCK_LAYOUT_SQLOCK || lease->token == 0 ||
+            row->token == lease->token);
 }
 
 /* Return whether the release of an exclusive lease has freed the row.  Where
@@ -185,7 +187,7 @@ enum lk_verdict lk_row_judge(const struct lk_store *store,
     bool is_in_time = first_sent_ns < lease->deadline_boot_ns;
     bool is_free = row->exists && row->client_id[0] == '\0';
 
-    if (is_there(row, lease))
+    if (is_there(store, row, lease))
         return row->is_taken ? LK_VERDICT_HELD : LK_VERDICT_OVER;
     if (first_sent_ns == LK_NEVER || row->is_broken)
         return LK_VERDICT_LOST;

@@ -38,6 +38,8 @@ struct lk_grace {
     /* of the epochs for which it was read, the one with the greatest timeline,
      * and until when servers behind it grant nothing, CLOCK_BOOTTIME */
     char newest[SQLOCK_EPOCH_SIZE];
+    /* the server that was seen last, as the row names it */
+    char server[SQLOCK_EPOCH_SIZE + 24];
     int64_t older_until_ns;
 };
 

@@ -46,6 +46,7 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
         part->lease.takes_bell = false;
         part->lease.is_unqueued = false;
     }
+    part->lease.is_reserved = false;
     if (part->is_kept || part->lease.fate == LK_CLAIM_IN_DOUBT)
         return;
     part->lease = (struct lk_lease){

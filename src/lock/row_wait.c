@@ -118,17 +118,21 @@ static void keep_place(struct lk_part *part)
     struct lk_lease lease = part->lease;
     struct lk_batch batch;
     struct lk_item item;
+    int rc;
 
     if (part->weight > 0 || strcmp(lease.client_id, slot->ticket) != 0 ||
         lease.fate != LK_CLAIM_ANSWERED)
         return;
-    lk_store_client_id(slot->store, part->marked_as, ticket);
+    lk_bell_client_id(slot->store, part->marked_as, slot->ticket, ticket);
     lease.is_for_peers = true;
     lease.ticket = ticket;
+    lease.began_ns = 0; /* nobody is asked to look */
     lk_batch_of_one(&batch, &item, &lease, lk_store_deadline(slot->store));
-    if (lk_batch_release(slot->store, &batch, NULL) < 0 ||
-        (item.rc < 0 && item.rc != SQLOCK_EEXPIRED))
-        return;
+    rc = lk_batch_release(slot->store, &batch, NULL);
+    if ((rc < 0 && rc != SQLOCK_EUNCERTAIN) ||
+        (rc == 0 && item.rc == SQLOCK_ELOST))
+        return; /* nothing was changed */
+    /* A copy of the release that comes later must not find the next lease. */
     memcpy(slot->ticket, ticket, sizeof slot->ticket);
     slot->late_until_ns = 0;
 }

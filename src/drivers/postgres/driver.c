@@ -74,7 +74,8 @@ static const struct {
  * may have forgotten. */
 static size_t next_after(size_t failed, const sqlock_error *why)
 {
-    if (failed < WITHOUT_EPOCH && (strcmp(why->sqlstate, "42501") == 0 ||
+    if (failed < WITHOUT_EPOCH && (strcmp(why->sqlstate, "0A000") == 0 ||
+                                   strcmp(why->sqlstate, "42501") == 0 ||
                                    strcmp(why->sqlstate, "42704") == 0 ||
                                    strcmp(why->sqlstate, "42883") == 0))
         return WITHOUT_EPOCH;

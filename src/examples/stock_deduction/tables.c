@@ -134,17 +134,23 @@ out:
     return rc;
 }
 
+/* One thing that is dropped again. */
+struct object {
+    const char *kind;
+    const char *name; /* behind the prefix */
+};
+
 /* MySQL commits at this statement by itself, which the library reports as
    EINVAL: it was executed. */
-static int drop(sqlock_registry *registry, const char *prefix, const char *name,
-                sqlock_error *err)
+static int drop(sqlock_registry *registry, const char *prefix,
+                const struct object *object, sqlock_error *err)
 {
     char text[128];
     sqlock_tx *tx;
     int rc;
 
-    (void)snprintf(text, sizeof text, "DROP TABLE IF EXISTS %s%s", prefix,
-                   name);
+    (void)snprintf(text, sizeof text, "DROP %s IF EXISTS %s%s", object->kind,
+                   prefix, object->name);
     rc = sqlock_tx_begin(&tx, registry, err);
     if (rc != 0)
         return rc;
@@ -157,8 +163,12 @@ static int drop(sqlock_registry *registry, const char *prefix, const char *name,
 
 int tables_drop(int index, void *context)
 {
-    static const char *const names[] = {"STOCK_RESERVATION", "STOCK_ENTRY",
-                                        "STOCK", "LOCK"};
+    static const struct object made[] = {{"TABLE", "STOCK_RESERVATION"},
+                                         {"TABLE", "STOCK_ENTRY"},
+                                         {"TABLE", "STOCK"},
+                                         {"VIEW", "LOCK_NOW"},
+                                         {"TABLE", "LOCK"},
+                                         {"TABLE", "LOCK_SERVER"}};
     const struct run *run = context;
     sqlock_options options = SQLOCK_OPTIONS_INIT;
     sqlock_registry *registry = NULL;
@@ -170,8 +180,8 @@ int tables_drop(int index, void *context)
     rc = sqlock_registry_open(&registry, run->settings->url, &options, &err);
     if (rc == SQLOCK_ESCHEMA)
         return 0; /* not one of them was made */
-    for (size_t i = 0; rc == 0 && i < sizeof names / sizeof names[0]; i++)
-        rc = drop(registry, run->settings->prefix, names[i], &err);
+    for (size_t i = 0; rc == 0 && i < sizeof made / sizeof made[0]; i++)
+        rc = drop(registry, run->settings->prefix, &made[i], &err);
     if (rc != 0)
         rc = complain("clearing up", &err);
     (void)sqlock_registry_close(registry, NULL);

@@ -34,7 +34,7 @@ ends_with() { # STATUS COMMAND...
 }
 
 leaves_nothing() {
-    [ -z "$(ls -A "$TMPDIR")" ] && ! pgrep -g "$running" >/dev/null
+    [ -z "$(ls -A "$TMPDIR")" ] && ! grep -q 'clearing up' "$dir/err" && ! pgrep -g "$running" >/dev/null
 }
 
 # Every order that came in counts once, and nothing else does.

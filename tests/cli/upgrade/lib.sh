@@ -232,12 +232,13 @@ without_view() {
     query "DROP VIEW ${prefix}LOCK_NOW" >/dev/null
     is "has locks" "$(status_of sq run -n job -- true)" 0
     is "init finds nothing amiss" "$(status_of sq init)" 0
-    is "doctor warns" "$(sq doctor 2>/dev/null | grep -c '^warning  view ')" 1
+    is "doctor says so" \
+        "$(sq doctor 2>/dev/null | grep -c '^ok       view .*there is no view')" 1
     is "and names the script" "$(sq doctor 2>/dev/null | grep -c 'now.sql')" 1
     is "gets one" "$(status_of upgrade_with '')" 0
     is "and may get it again" "$(status_of upgrade_with '')" 0
     is "which doctor finds" \
-        "$(sq doctor 2>/dev/null | grep -c '^ok       view ')" 1
+        "$(sq doctor 2>/dev/null | grep -c '^ok       view .*shows')" 1
     is "and which has the lock" \
         "$(query "SELECT COUNT(*) FROM ${prefix}LOCK_NOW")" 1
     touch "$dir/now.off"
