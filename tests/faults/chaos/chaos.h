@@ -18,6 +18,7 @@
 #define OWNERS 2 /* threads of a process */
 #define LINES_MAX 60000
 #define STOCK_BEGAN 1000000
+#define TTL_MS 1300 /* no lease lasts longer */
 #define ITEM "item"
 
 /* The locks: those that one has alone or shares, and one with permits. */
@@ -67,11 +68,20 @@ struct chaos {
 struct line *chaos_line(struct chaos *chaos, const char *verb, unsigned process,
                         unsigned life, unsigned owner, const char *lock);
 
+/* Add a line that has ended, about a whole process. */
+void chaos_note(struct chaos *chaos, const char *verb, unsigned process,
+                unsigned life, int64_t from_ns);
+/* Return how many calls of that kind have succeeded. */
+unsigned chaos_count(struct chaos *chaos, const char *verb);
+/* Return whether the round's time is over, or the history is full. */
+bool chaos_is_over(struct chaos *chaos);
+
 /* In work.c: be a process until the round is over. */
 int work(struct chaos *chaos, unsigned process, unsigned life);
 
-/* In nemesis.c: start the processes and harm them until the round is over, then
- * let each end by itself.  Write to `told` how often each harm was done. */
+/* In nemesis.c: start the processes, and harm them, once there was a grant and
+ * a sale, until the round is over; then let each end by itself.  Write to
+ * `told` how often each harm was done. */
 void nemesis_run(struct chaos *chaos, struct proxy *proxy, char *told,
                  size_t size);
 

@@ -65,6 +65,37 @@ struct line *chaos_line(struct chaos *chaos, const char *verb, unsigned process,
     return line;
 }
 
+void chaos_note(struct chaos *chaos, const char *verb, unsigned process,
+                unsigned life, int64_t from_ns)
+{
+    struct line *line = chaos_line(chaos, verb, process, life, 0, "*");
+
+    line->from_ns = from_ns;
+    atomic_store(&line->to_ns, lk_boottime_ns());
+    atomic_store(&line->is_whole, true);
+}
+
+unsigned chaos_count(struct chaos *chaos, const char *verb)
+{
+    unsigned lines = atomic_load(&chaos->count);
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < lines && i < LINES_MAX; i++) {
+        const struct line *line = &chaos->lines[i];
+
+        if (atomic_load(&line->is_whole) && atomic_load(&line->to_ns) != 0 &&
+            line->rc == 0 && strcmp(line->verb, verb) == 0)
+            count++;
+    }
+    return count;
+}
+
+bool chaos_is_over(struct chaos *chaos)
+{
+    return lk_boottime_ns() >= chaos->ends_ns ||
+           atomic_load(&chaos->count) >= LINES_MAX - 1000;
+}
+
 /* --- the history --- */
 
 static const char *word_of(int rc)
@@ -177,6 +208,21 @@ static unsigned judge(struct chaos *chaos, char path[HISTORY_PATH])
 
 /* --- a round --- */
 
+/* Let a server that may have forgotten leases grant none for as long as those
+ * of the processes last: the registry that made the tables has asked for a
+ * minute. */
+static void forget_longest(const struct fixture *f)
+{
+    struct sql sql;
+
+    if (current->bit == ON_SQLITE)
+        return; /* it forgets none */
+    assert_int_equal(sql_open(&sql, current, f->url), 0);
+    (void)sql_run(&sql, "UPDATE %sLOCK_SERVER SET LONGEST_MS = %d", f->prefix,
+                  TTL_MS);
+    sql_close(&sql);
+}
+
 static void open_tables(struct chaos *chaos)
 {
     struct fixture *f = &chaos->fixture;
@@ -204,12 +250,13 @@ static void open_tables(struct chaos *chaos)
         sqlock_stock_set(stock, NULL, NULL, ITEM, STOCK_BEGAN, NULL, &f->err));
     sqlock_stock_close(stock);
     registry_end(f->a); /* no connection is open while processes begin */
+    forget_longest(f);
 }
 
 static void drop_tables(struct chaos *chaos)
 {
     static const char *const tables[] = {"WRITES", "DONE", "STOCK_ENTRY",
-                                         "STOCK_ORDER", "STOCK"};
+                                         "STOCK_RESERVATION", "STOCK"};
     struct fixture *f = &chaos->fixture;
     struct sql sql;
 
@@ -218,6 +265,15 @@ static void drop_tables(struct chaos *chaos)
         (void)sql_try(&sql, NULL, "DROP TABLE %s%s", f->prefix, tables[i]);
     sql_drop_locks(&sql, f->prefix);
     sql_close(&sql);
+}
+
+/* Fail a round in which nothing could go wrong, since nothing was done. */
+static void check_that_all_ran(struct chaos *chaos)
+{
+    if (chaos_count(chaos, "acquire") == 0)
+        fail_msg("seed %" PRIu64 ": no lock was granted", chaos->seed);
+    if (chaos_count(chaos, "sell") == 0)
+        fail_msg("seed %" PRIu64 ": nothing was sold", chaos->seed);
 }
 
 /* Play a round, and return how many faults its history has. */
@@ -237,6 +293,7 @@ static unsigned play(struct chaos *chaos, uint64_t seed, int64_t lasts_ms)
         assert_non_null(proxy);
         (void)proxy_url(proxy, chaos->url, chaos->fixture.url);
     }
+    print_message("%-9s seed %-8" PRIu64 " begins\n", current->name, seed);
     chaos->ends_ns = lk_after_ms(lk_boottime_ns(), lasts_ms);
     nemesis_run(chaos, proxy, told, sizeof told);
     if (proxy != NULL)
@@ -248,6 +305,7 @@ static unsigned play(struct chaos *chaos, uint64_t seed, int64_t lasts_ms)
                   atomic_load(&chaos->count), told,
                   faults > 0 ? path : "every promise was kept");
     drop_tables(chaos);
+    check_that_all_ran(chaos);
     return faults;
 }
 

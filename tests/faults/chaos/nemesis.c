@@ -43,22 +43,26 @@ static void begin_process(struct nemesis *nemesis, unsigned i)
     _exit(work(nemesis->chaos, i, nemesis->lives[i]));
 }
 
-static void note(struct nemesis *nemesis, const char *verb, unsigned i,
-                 int64_t from_ns)
+/* Fail unless a process ended by itself, and by nothing that is wrong. */
+static void check_end(unsigned i, int status)
 {
-    struct line *line =
-        chaos_line(nemesis->chaos, verb, i, nemesis->lives[i], 0, "*");
-
-    line->from_ns = from_ns;
-    atomic_store(&line->to_ns, lk_boottime_ns());
-    atomic_store(&line->is_whole, true);
+    if (WIFSIGNALED(status))
+        fail_msg("process %u ended by signal %d", i, WTERMSIG(status));
+    if (status != 0)
+        fail_msg("process %u ended with status %d", i, WEXITSTATUS(status));
 }
 
 static void kill_process(struct nemesis *nemesis, unsigned i)
 {
+    int status = 0;
+
     (void)kill(nemesis->pids[i], SIGKILL);
-    (void)waitpid(nemesis->pids[i], NULL, 0);
-    note(nemesis, "died", i, lk_boottime_ns());
+    assert_int_equal(waitpid(nemesis->pids[i], &status, 0), nemesis->pids[i]);
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) {
+        check_end(i, status);
+        assert_true(chaos_is_over(nemesis->chaos));
+    }
+    chaos_note(nemesis->chaos, "died", i, nemesis->lives[i], lk_boottime_ns());
     nemesis->lives[i]++;
     begin_process(nemesis, i);
 }
@@ -70,7 +74,7 @@ static void stop_process(struct nemesis *nemesis, unsigned i, int64_t ms)
     (void)kill(nemesis->pids[i], SIGSTOP);
     check_sleep(ms);
     (void)kill(nemesis->pids[i], SIGCONT);
-    note(nemesis, "stopped", i, from_ns);
+    chaos_note(nemesis->chaos, "stopped", i, nemesis->lives[i], from_ns);
 }
 
 /* End the server at once, and wait until it is back. */
@@ -166,6 +170,23 @@ static void tell(const struct nemesis *nemesis, char *told, size_t size)
                                    harms[i]);
 }
 
+static void await_end(const struct nemesis *nemesis, unsigned i)
+{
+    int64_t until = check_deadline_ns(PATIENCE_MS);
+    int status = 0;
+    pid_t ended;
+
+    while ((ended = waitpid(nemesis->pids[i], &status, WNOHANG)) == 0 &&
+           check_pause(until))
+        ;
+    if (ended == 0) {
+        (void)kill(nemesis->pids[i], SIGKILL);
+        (void)waitpid(nemesis->pids[i], NULL, 0);
+        fail_msg("process %u did not end", i);
+    }
+    check_end(i, status);
+}
+
 void nemesis_run(struct chaos *chaos, struct proxy *proxy, char *told,
                  size_t size)
 {
@@ -174,23 +195,15 @@ void nemesis_run(struct chaos *chaos, struct proxy *proxy, char *told,
     dice_begin(&nemesis.dice, chaos->seed, 0);
     for (unsigned i = 0; i < PROCESSES; i++)
         begin_process(&nemesis, i);
-    while (lk_boottime_ns() < chaos->ends_ns) {
+    while ((chaos_count(chaos, "acquire") == 0 ||
+            chaos_count(chaos, "sell") == 0) &&
+           !chaos_is_over(chaos))
+        check_sleep(1);
+    while (!chaos_is_over(chaos)) {
         check_sleep(dice_below(&nemesis.dice, 2 * PAUSE_MS));
         harm(&nemesis);
     }
-    for (unsigned i = 0; i < PROCESSES; i++) {
-        int64_t until = check_deadline_ns(PATIENCE_MS);
-        int status = -1;
-
-        while (waitpid(nemesis.pids[i], &status, WNOHANG) == 0 &&
-               check_pause(until))
-            ;
-        if (status != 0) {
-            print_message("process %u ended with status %d\n", i, status);
-            (void)kill(nemesis.pids[i], SIGKILL);
-            (void)waitpid(nemesis.pids[i], NULL, 0);
-        }
-        assert_int_equal(status, 0);
-    }
+    for (unsigned i = 0; i < PROCESSES; i++)
+        await_end(&nemesis, i);
     tell(&nemesis, told, size);
 }

@@ -17,6 +17,8 @@
 #include "sqlock/tx.h"
 
 #define WORKS 8 /* that are done once */
+#define LOOK_MS 20
+#define GAP_MS 100 /* less than the margin, by which a loss is told early */
 
 const char *const chaos_locks[LOCKS] = {"x", "y", "p"};
 
@@ -58,7 +60,9 @@ static void end(struct line *line, int rc)
 /* End a line after which the lease may be relied on so long. */
 static void end_with(struct line *line, int rc, sqlock_lock *lock)
 {
-    line->until_ns = lk_after_ms(lk_boottime_ns(), sqlock_remaining_ms(lock));
+    int64_t now = lk_boottime_ns();
+
+    line->until_ns = lk_after_ms(now, sqlock_remaining_ms(lock));
     end(line, rc);
 }
 
@@ -77,7 +81,7 @@ static void choose(struct owner *owner, struct held *held,
                    sqlock_acquire_options *how, int64_t *wait_ms)
 {
     static const int64_t waits_ms[] = {0, 50, 500, 2000};
-    static const uint32_t ttls_ms[] = {500, 800, 1300};
+    static const uint32_t ttls_ms[] = {500, 800, TTL_MS};
 
     *how = (sqlock_acquire_options)SQLOCK_ACQUIRE_INIT;
     how->ttl_ms = ttls_ms[below(owner, 3)];
@@ -318,16 +322,14 @@ static void *run(void *context)
     struct owner *owner = context;
     struct chaos *chaos = owner->chaos;
 
-    while (lk_boottime_ns() < chaos->ends_ns &&
-           atomic_load(&chaos->count) < LINES_MAX - 1000) {
-        unsigned what = below(owner, 20);
-
+    /* Each sells something at first, so that every round has a sale. */
+    for (unsigned what = 2; !chaos_is_over(chaos); what = below(owner, 20)) {
         atomic_fetch_add(&chaos->calls, 1);
         if (what == 0)
             do_once(owner);
         else if (what == 1)
             use_both(owner);
-        else if (what == 2 && owner->stock != NULL)
+        else if (what == 2)
             sell(owner);
         else
             use_lock(owner);
@@ -341,33 +343,55 @@ static sqlock_registry *open_registry(struct chaos *chaos, struct dice *dice)
     sqlock_options options = fixture_options(&chaos->fixture);
     sqlock_registry *registry = NULL;
 
-    options.ttl_ms = 1300;
+    options.ttl_ms = TTL_MS;
     options.margin_ms = 200; /* a busy machine tells a loss so late */
     options.statement_timeout_ms = 1000;
     options.ownership = SQLOCK_OWNED_BY_HANDLE;
     options.detect_deadlocks = dice_below(dice, 4) == 0;
     if (dice_below(dice, 4) == 0)
         options.waiting = SQLOCK_WAITING_POLL;
-    while (lk_boottime_ns() < chaos->ends_ns &&
+    while (!chaos_is_over(chaos) &&
            sqlock_registry_open(&registry, chaos->url, &options, NULL) != 0)
         check_sleep(20);
     return registry;
 }
 
+/* Note when this process was not run for long, as if it had been stopped: what
+ * it is told then it is told late. */
+static void *watch(void *context)
+{
+    const struct owner *owner = context;
+
+    for (;;) {
+        int64_t from_ns = lk_boottime_ns();
+
+        check_sleep(LOOK_MS);
+        if (lk_boottime_ns() >= lk_after_ms(from_ns, GAP_MS))
+            chaos_note(owner->chaos, "stopped", owner->process, owner->life,
+                       from_ns);
+    }
+    return NULL;
+}
+
 int work(struct chaos *chaos, unsigned process, unsigned life)
 {
-    static struct owner owners[OWNERS];
+    static struct owner owners[OWNERS], itself;
     pthread_t threads[OWNERS];
+    pthread_t watcher; /* ends with the process */
     sqlock_registry *registry;
     sqlock_stock *stock = NULL;
     struct dice dice;
 
     dice_begin(&dice, chaos->seed, process * 1000 + life);
     registry = open_registry(chaos, &dice);
-    if (registry == NULL)
-        return 0;
-    if (sqlock_stock_open(&stock, registry, NULL, NULL) != 0)
-        stock = NULL;
+    while (!chaos_is_over(chaos) && registry != NULL &&
+           sqlock_stock_open(&stock, registry, NULL, NULL) != 0)
+        check_sleep(20);
+    if (stock == NULL)
+        return 0; /* the round is over */
+    itself = (struct owner){.chaos = chaos, .process = process, .life = life};
+    if (pthread_create(&watcher, NULL, watch, &itself) != 0)
+        return 1;
     for (unsigned i = 0; i < OWNERS; i++) {
         struct owner *owner = &owners[i];
 
