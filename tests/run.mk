@@ -48,8 +48,8 @@ valgrind: ## Unit suite under valgrind
 campaign: ## Stress, failover and Galera suites at full length (hours)
 	@bash tests/tools/servers/fetch.sh mariadb-10
 	+@SQLOCK_SCALE=campaign SUITE_SECONDS=7200 $(AGAIN) \
-	SUITES='stress tx fault scenes renewer waiting command failover crash galera \
-	stock' test
+	SUITES='stress tx fault scenes renewer waiting command chaos failover crash \
+	galera stock' test
 export ASAN_OPTIONS ?= detect_leaks=1:strict_string_checks=1:handle_segv=2
 export UBSAN_OPTIONS ?= print_stacktrace=1
 export TSAN_OPTIONS ?= halt_on_error=0:second_deadlock_stack=1

@@ -16,10 +16,6 @@
 
 struct subject subject;
 
-/* session_values() adds this number to its ids: statements of the layouts have
- * those up to it. */
-#define VALUES_IDS_FROM (SQLOCK_LAYOUTS * SQLOCK_SQL_KINDS)
-
 static const struct spelling spellings[] = {
     {
         .bit = ON_POSTGRES,
@@ -129,7 +125,7 @@ int session_values(struct session *session, uint32_t id, const char *text,
 {
     const struct lk_name names[] = {{"table", subject.values.quoted},
                                     {NULL, NULL}};
-    sqlock_statement statement = {.id = id == 0 ? 0 : id + VALUES_IDS_FROM};
+    sqlock_statement statement = {.id = id == 0 ? 0 : id + subject.ids};
     struct lk_writer writer;
     FILE *out = lk_writer_open(&writer);
     size_t wanted = count;
@@ -349,6 +345,7 @@ static void drop_tables(struct session *session)
 
     prefix_of(SQLOCK_LAYOUT_SQLOCK, prefix);
     (void)session_try(session, "DROP VIEW %sLOCK_NOW", prefix);
+    (void)session_try(session, "DROP TABLE %sLOCK_SERVER", prefix);
     for (size_t i = 0; i < SQLOCK_LAYOUTS; i++)
         (void)session_try(session, "DROP TABLE %s", subject.tables[i].quoted);
     (void)session_try(session, "DROP TABLE %s", subject.values.quoted);
@@ -392,9 +389,10 @@ static int render_all(size_t layout)
     for (size_t kind = 0; rc == 0 && kind < SQLOCK_SQL_KINDS; kind++) {
         rc = lk_statement_of_kind(
             &subject.statements[layout][kind], dialect, (sqlock_layout)layout,
-            (sqlock_statement_kind)kind, names,
-            (uint32_t)(layout * SQLOCK_SQL_KINDS + kind + 1));
-        if (rc == SQLOCK_ENOTSUP)
+            (sqlock_statement_kind)kind, names, subject.ids + 1);
+        if (rc == 0)
+            subject.ids++;
+        else if (rc == SQLOCK_ENOTSUP)
             rc = 0;
     }
     return rc;

@@ -43,6 +43,7 @@ struct subject {
     struct lk_table tables[SQLOCK_LAYOUTS];
     struct lk_table values; /* I BIGINT, T text, K VARCHAR(36) PRIMARY KEY */
     struct lk_statement statements[SQLOCK_LAYOUTS][SQLOCK_SQL_KINDS];
+    uint32_t ids; /* of these statements; session_values() has those behind */
     unsigned serial;
     sqlock_layout layout; /* of the tests that are being added */
 };
@@ -112,12 +113,10 @@ int session_values(struct session *session, uint32_t id, const char *text,
 #define session_fails(code, session, call)                                     \
     assert_code((code), (call), &(session)->err)
 
-/* Run a statement, and assert that it succeeds, or that it returns that code.
- * session_integer() returns the first cell of the result. */
+/* Run a statement, and assert that it succeeds.  session_integer() returns
+ * the first cell of the result. */
 #define session_run(session, ...)                                              \
     session_ok((session), session_try((session), __VA_ARGS__))
-#define session_refuses(code, session, ...)                                    \
-    session_fails((code), (session), session_try((session), __VA_ARGS__))
 int64_t session_integer(struct session *session, const char *text);
 
 /* Begin, commit or roll back, within DEADLINE_MS, and return the driver's

@@ -33,17 +33,26 @@ make=(make --no-print-directory -s "-j$(nproc)" -C "$tree" SETUP=no BUILD=build
     WERROR=no)
 
 # Copy the files, named by lines, that are others than in the copy; so what is
-# the same stays compiled.
+# the same stays compiled.  A file that is gone is removed from the copy.
 copy_sources() {
     local file copy
     while IFS= read -r file; do
         copy=$tree/$file
-        if [ ! -f "$file" ] || cmp -s "$file" "$copy"; then
+        if [ ! -f "$file" ]; then
+            rm -f "$copy"
             continue
         fi
+        cmp -s "$file" "$copy" && continue
         [ -d "${copy%/*}" ] || mkdir -p "${copy%/*}"
         cp "$file" "$copy"
     done
+}
+
+# Remove the files from the copy that are not named by lines.
+remove_others() {
+    LC_ALL=C sort | LC_ALL=C comm -13 - <(cd "$tree" &&
+        find . -path ./build -prune -o -type f -printf '%P\n' |
+        LC_ALL=C sort) | (cd "$tree" && xargs -r -d '\n' rm -f)
 }
 
 # Print what make has to build for a test.
@@ -82,7 +91,8 @@ run_test() { # WORDS...
 # A line of a test that has come to its end.
 has_run='^(ok|not ok) |^\[ +(OK|FAILED) +\] [a-z]|[1-9][0-9]* (passed|failed)'
 
-# Print "noticed" and the test, "not noticed", or what is wrong.
+# Print "noticed" and the test, "not noticed", or what is wrong.  A test that the
+# time limit ended has not noticed anything.
 judge() { # PATCH
     local line words status
     if ! patch -s -p1 -d "$tree" --no-backup-if-mismatch <"$1" >"$dir/out"; then
@@ -99,7 +109,10 @@ judge() { # PATCH
         fi
         run_test "${words[@]}" >"$dir/out" 2>&1 </dev/null
         status=$?
-        if ! grep -qE "$has_run" "$dir/out"; then
+        if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then
+            echo "no time: $line"
+            return
+        elif ! grep -qE "$has_run" "$dir/out"; then
             echo "no test runs: $line"
             return
         elif [ "$status" -ne 0 ]; then
@@ -112,7 +125,9 @@ judge() { # PATCH
 
 rows=() noticed=0 all=0
 mkdir -p "$tree"
-git ls-files -co --exclude-standard | copy_sources
+git ls-files -co --exclude-standard >"$dir/files"
+copy_sources <"$dir/files"
+remove_others <"$dir/files"
 for patch in "${patches[@]}"; do
     name=${patch##*/} name=${name%.patch} begun=$SECONDS
     result=$(judge "$patch")

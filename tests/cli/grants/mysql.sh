@@ -54,7 +54,8 @@ drop_all() {
             admin "DROP USER $(login_of "$role")@'%'"
         done
         admin "DROP VIEW GR${$}_LOCK_NOW"
-        for table in DOOR LOCK DONE STOCK STOCK_ENTRY STOCK_RESERVATION; do
+        for table in DOOR LOCK LOCK_SERVER DONE STOCK STOCK_ENTRY \
+            STOCK_RESERVATION; do
             admin "DROP TABLE GR${$}_$table"
         done
     } >/dev/null 2>&1

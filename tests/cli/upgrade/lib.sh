@@ -52,6 +52,14 @@ changes_nothing() { # WHAT TTL_MS
         "$dir/shell.err")" 0
 }
 
+# Drop the tables of this test; not each one has been made on each database.
+drop_tables() {
+    local table
+    for table in LOCK LOCK_SERVER; do
+        query "DROP TABLE IF EXISTS ${prefix}$table" >/dev/null 2>&1
+    done
+}
+
 # Start a process, $holder, that holds and renews the lock "held" until
 # $dir/$layout.off exists.  It writes its token to $dir/$layout.token and then
 # the number of its command to $dir/$layout.on.  Wait for that file.
@@ -127,7 +135,7 @@ from_spring7() {
     is "goes on with greater tokens" "$(($(<"$dir/token") > \
         $(<"$dir/spring7.token")))" 1
     is "lets an expired lock be taken" "$(status_of sq run -n dead -- true)" 0
-    query "DROP TABLE ${prefix}LOCK" >/dev/null
+    drop_tables
 }
 
 from_spring6() {
@@ -161,7 +169,7 @@ from_spring6() {
             2>&1 >/dev/null | grep -c 'new layout')" 1
     is "lets an expired lock be taken" "$(status_of sq run -n dead -- true)" 0
     shares
-    query "DROP TABLE ${prefix}LOCK" >/dev/null
+    drop_tables
 }
 
 await_waiter() {
@@ -217,7 +225,7 @@ from_earlier() { # LAYOUT COLUMN...
     touch "$dir/$layout.off"
     wait "$holder"
     is "does not disturb the holder" $? 0
-    query "DROP TABLE ${prefix}LOCK" >/dev/null
+    drop_tables
 }
 
 # A table of before has no view: doctor says so, and a script makes it, while a
@@ -246,7 +254,7 @@ without_view() {
     is "does not disturb the holder" $? 0
     is "has no lock then" "$(query "SELECT COUNT(*) FROM ${prefix}LOCK_NOW")" 0
     query "DROP VIEW ${prefix}LOCK_NOW" >/dev/null
-    query "DROP TABLE ${prefix}LOCK" >/dev/null
+    drop_tables
 }
 
 # The TTL in seconds, long enough for a renewal on a busy machine.

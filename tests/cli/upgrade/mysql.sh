@@ -35,7 +35,7 @@ half_way() {
     is "is said to be one" "$(grep -c 'not complete' "$dir/status.err")" 1
     is "is completed" "$(status_of upgrade)" 0
     is "is the layout of sqlock then" "$(status_of sq init)" 0
-    query "DROP TABLE ${prefix}LOCK" >/dev/null
+    drop_tables
 }
 # A login that may not create triggers gets no further than half.
 without_triggers() {
@@ -53,7 +53,7 @@ without_triggers() {
     upgrade_with $((ttl * 1000)) on
     is "is completed when they can be made" \
         "$(status_of sq run -n key -- true)" 0
-    query "DROP TABLE ${prefix}LOCK" >/dev/null
+    drop_tables
 }
 
 # A table of before: nothing is asked about the server until the script has run.
@@ -77,7 +77,7 @@ without_server() {
     is "until an operator lets it" \
         "$(status_of sq break --grace --reason moved)" 0
     is "and grants then" "$(status_of sq run -n job -- true)" 0
-    query "DROP TABLE ${prefix}LOCK, ${prefix}LOCK_SERVER" >/dev/null
+    drop_tables
 }
 
 half_way

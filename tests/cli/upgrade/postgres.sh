@@ -39,7 +39,7 @@ without_server() {
         WHERE NOTE LIKE '%: moved'")" 1
     is "once" "$(status_of sq break --grace --reason moved)" 1
     query "DROP VIEW ${prefix}LOCK_NOW" >/dev/null
-    query "DROP TABLE ${prefix}LOCK, ${prefix}LOCK_SERVER" >/dev/null
+    drop_tables
 }
 
 without_server

@@ -20,6 +20,7 @@
 #define WAITERS 200
 #define TTL_MS 3600000
 #define LOOK_NS 5000000
+#define SETTLE_NS INT64_C(60000000000)
 
 /* One who waits for a lock that another one has. */
 struct waiter {
@@ -96,26 +97,36 @@ static int add(struct crowd_state *state, unsigned i, sqlock_error *err)
     return rc;
 }
 
-/* Wait until that one has its ticket. */
-static int settle(const struct crowd_state *state, unsigned i,
-                  sqlock_error *err)
+/* Wait until that one has its ticket.  A request that ends before that has
+ * failed, since another has its lock. */
+static int settle(struct crowd_state *state, unsigned i,
+                  struct bench_failure *failure)
 {
     const struct timespec pause = {.tv_nsec = LOOK_NS};
-    const char *name = sqlock_name(state->waiters[i].held);
-    bool waits = false;
+    struct waiter *waiter = &state->waiters[i];
+    sqlock_error err = {0};
+    int rc = 0;
 
-    while (!waits) {
+    for (int64_t left_ns = SETTLE_NS; left_ns > 0 && rc == 0;
+         left_ns -= LOOK_NS) {
         sqlock_info *row = NULL;
-        int rc = sqlock_show(state->holder, name, &row, err);
+        bool waits;
 
-        if (rc < 0)
-            return rc;
-        waits = row->waiters > 0;
+        rc = sqlock_show(state->holder, sqlock_name(waiter->held), &row, &err);
+        waits = rc == 0 && row->waiters > 0;
         sqlock_info_free(row, 1);
-        if (!waits)
-            (void)nanosleep(&pause, NULL);
+        if (waits)
+            return 0;
+        (void)nanosleep(&pause, NULL);
+        if (rc == 0 &&
+            sqlock_request_status(waiter->request) != SQLOCK_REQUEST_FETCHING) {
+            rc = sqlock_request_finish(waiter->request, &err);
+            waiter->request = NULL;
+            break;
+        }
     }
-    return 0;
+    return rc < 0 ? bench_fail_call(failure, "a crowd", rc, &err)
+                  : bench_fail(failure, "a crowd: a request does not wait");
 }
 
 int crowded_begin(void *opaque, struct bench_failure *failure)
@@ -128,9 +139,11 @@ int crowded_begin(void *opaque, struct bench_failure *failure)
         rc = open_registry(&state->registries[i], state, &err);
     for (unsigned i = 0; i < WAITERS && rc == 0; i++)
         rc = add(state, i, &err);
+    if (rc != 0)
+        return bench_fail_call(failure, "a crowd", rc, &err);
     for (unsigned i = 0; i < WAITERS && rc == 0; i++)
-        rc = settle(state, i, &err);
-    return rc == 0 ? 0 : bench_fail_call(failure, "a crowd", rc, &err);
+        rc = settle(state, i, failure);
+    return rc;
 }
 
 void crowded_end(void *opaque)
