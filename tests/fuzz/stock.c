@@ -33,7 +33,7 @@ static void end(void)
     (void)rmdir(folder);
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+int LLVMFuzzerInitialize(int *argc, char ***argv) /* NOLINT: libFuzzer's */
 {
     char url[64];
 

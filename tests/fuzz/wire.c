@@ -77,7 +77,7 @@ static void *serve(void *unused)
     return NULL;
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+int LLVMFuzzerInitialize(int *argc, char ***argv) /* NOLINT: libFuzzer's */
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_addr = {htonl(INADDR_LOOPBACK)}};
