@@ -10,6 +10,7 @@
 
 extern const struct topic topic_ownership;
 extern const struct topic topic_overdue;
+extern const struct topic topic_passed_on;
 extern const struct topic topic_waiting_session;
 extern const struct topic topic_handles;
 extern const struct topic topic_keys;
