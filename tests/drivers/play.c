@@ -450,9 +450,10 @@ static int run_session(struct play *play)
     for (size_t i = 0; i < 2; i++)
         (void)snprintf(numbers[i], sizeof numbers[i], "%lld",
                        (long long)session_number(of[i]));
-    if (letter < 'a' || letter > 'c')
+    if (letter >= 'a' && letter <= 'c')
+        play->session = of[letter - 'a'];
+    else
         fail_at(play, "no such session");
-    play->session = of[letter - 'a'];
     return session_perform(play->session, play->line->sql, names);
 }
 
