@@ -168,7 +168,7 @@ static void let_pass(struct delay *delay)
  * between the two for how long it is. */
 static bool outlasts_a_loss(struct trio *t, sqlock_quorum *q, bool asks)
 {
-    struct delay delay;
+    static struct delay delay; /* a hook may yet return from it */
 
     acquire_before_the_last(t, q, &delay);
     let_pass(&delay);
