@@ -193,7 +193,6 @@ static void test_who_is_late_counts(void **state)
     assert_int_equal(results[0], SQLOCK_ELOST);
     assert_int_equal(results[1], 0);
     assert_int_equal(results[2], 0);
-    tap_reset();
     trio_assert_free(t, 2);
     assert_ok(quorum_acquire(t, q, PATIENCE_MS, NULL));
     quorum_end(t, q);
@@ -215,7 +214,6 @@ static void test_who_is_late_counts_by_itself(void **state)
         is_held = outlasts_a_loss(t, q, false);
         assert_code_of(is_held ? 0 : SQLOCK_ELOST, 0,
                        sqlock_quorum_release(q, NULL, &f->err), &f->err);
-        tap_reset();
     }
     assert_true(is_held);
     assert_ok(sqlock_quorum_drop(q, &f->err));
@@ -242,7 +240,6 @@ static void test_who_is_late_after_a_loss_does_not_count(void **state)
     assert_fails(SQLOCK_ELOST, sqlock_quorum_release(q, results, &f->err));
     assert_int_equal(results[1], 0);
     assert_int_equal(results[2], SQLOCK_EOWNER);
-    tap_reset();
     assert_ok(sqlock_quorum_drop(q, &f->err));
     untap_one(t, 2, direct); /* the registry has released it by then */
     trio_assert_free(t, 2);
