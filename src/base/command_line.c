@@ -98,6 +98,15 @@ void lk_command_line_show(char *out, size_t size, const char *words,
     }
 }
 
+void lk_process_name(char *out)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+
+    (void)gethostname(host, sizeof host - 1);
+    (void)snprintf(out, LK_PROCESS_NAME_SIZE, "sqlock %.45s %u", host,
+                   (unsigned)getpid());
+}
+
 /* Read the arguments of this process, without the program's name, each ending
  * with NUL.  Return their size in bytes; 0 if they cannot be read. */
 static size_t read_arguments(char *out, size_t size)

@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+#define LK_PROCESS_NAME_SIZE 64
+
 /* Write the words, each of which ends with NUL (`length` bytes in all), to
  * out[size], each after a space, as many whole words as fit.  Possible secrets
  * are shown as "...": the text after a "://", a '=' or the letter of an option,
@@ -18,5 +20,10 @@ void lk_command_line_show(char *out, size_t size, const char *words,
 /* Write "user@host pid program arguments" of this process to out[size],
  * truncated if it does not fit. */
 void lk_process_show(char *out, size_t size);
+
+/* Write "sqlock HOST PID" to
+ * out[LK_PROCESS_NAME_SIZE], by which a server tells whose a session
+ * is: PostgreSQL takes 63 bytes. */
+void lk_process_name(char *out);
 
 #endif

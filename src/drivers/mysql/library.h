@@ -48,6 +48,7 @@
     X(mysql_num_fields) \
     X(mysql_num_rows) \
     X(mysql_options) \
+    X(mysql_options4) \
     X(mysql_query) \
     X(mysql_read_query_result) \
     X(mysql_real_query) \
@@ -108,6 +109,7 @@ extern struct lk_library lk_my_library;
 #define mysql_num_fields lk_my.mysql_num_fields
 #define mysql_num_rows lk_my.mysql_num_rows
 #define mysql_options lk_my.mysql_options
+#define mysql_options4 lk_my.mysql_options4
 #define mysql_query lk_my.mysql_query
 #define mysql_read_query_result lk_my.mysql_read_query_result
 #define mysql_real_query lk_my.mysql_real_query

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/command_line.h"
 #include "base/error.h"
 #include "drivers/lookup.h"
 
@@ -303,8 +304,11 @@ static int log_in(struct lk_mysql_connection *connection,
                   const sqlock_connect *how, sqlock_error *err)
 {
     MYSQL *mysql = connection->mysql;
+    char name[LK_PROCESS_NAME_SIZE];
     int rc;
 
+    lk_process_name(name);
+    mysql_options4(mysql, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", name);
     mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     set_timeouts(mysql, how);
     set_protocol(mysql, target);

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/command_line.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "drivers/lookup.h"
@@ -133,7 +134,7 @@ static bool copy_entry(char **out, const char *list, size_t index)
  * target, the environment and the other members. */
 struct attempt {
     char *host, *hostaddr, *port;
-    char name[HOST_NAME_MAX + 32];
+    char name[LK_PROCESS_NAME_SIZE];
     char idle_ms[12], probe_after_s[12], probe_every_s[12];
     const char *keywords[LK_URL_PARAMETERS_MAX + 16];
     const char *values[LK_URL_PARAMETERS_MAX + 16];
@@ -196,17 +197,6 @@ static void add_probes(struct attempt *attempt, const struct target *target,
     add(attempt, "keepalives_count", LK_PG_PROBES);
 }
 
-/* Tell the server whose session it is, in the 63 bytes that it takes. */
-static void add_name(struct attempt *attempt)
-{
-    char host[HOST_NAME_MAX + 1] = "";
-
-    (void)gethostname(host, sizeof host - 1);
-    (void)snprintf(attempt->name, sizeof attempt->name, "sqlock %.45s %ld",
-                   host, (long)getpid());
-    add(attempt, "fallback_application_name", attempt->name);
-}
-
 static size_t count_hosts(const struct target *target)
 {
     size_t hosts = count_of(setting(target, "host", "PGHOST"));
@@ -251,7 +241,8 @@ static void add_url(struct attempt *attempt, const struct target *target,
 static int fill_attempt(struct attempt *attempt, const struct target *target,
                         const lk_pg *session, size_t index, size_t hosts)
 {
-    add_name(attempt);
+    lk_process_name(attempt->name);
+    add(attempt, "fallback_application_name", attempt->name);
     add_probes(attempt, target, session);
     if (hosts > 1 &&
         setting(target, "target_session_attrs", "PGTARGETSESSIONATTRS") == NULL)
