@@ -31,6 +31,12 @@ hopeful() { # WHAT URL
         "$(grep -c "^sqlock: waiting: " "$dir/err")" 1
 }
 
+ok_at_last() { # WHAT URL
+    out=$("$SQLOCK" --url "$2" init 2>&1 &&
+        "$SQLOCK" --url "$2" run key -- echo "it runs" 2>&1)
+    is "$1" "$?/$(tail -n 1 <<<"$out")" "0/it runs"
+}
+
 # Print the URL of a database with another part after user and password.
 at() { # DATABASE "HOST:PORT/NAME?..."
     sed -E "s|@.*|@$2|" <<<"$(url_of "$1")"
@@ -49,6 +55,10 @@ addresses() { # DATABASE
     hopeless "$1: a parameter that nobody knows" 64 "parameter number 1" \
         "$(at "$1" "$server/db?nonsense=1")"
     hopeful "$1: nobody listens" "$(at "$1" "127.0.0.1:1/db")"
+    hopeful "$1: of several hosts, one may come back" \
+        "$(at "$1" "no-such-host.invalid:1,127.0.0.1:1/db")"
+    ok_at_last "$1: of several hosts, the last one answers" \
+        "$(at "$1" "no-such-host.invalid:1,127.0.0.1:1,$server/sqlock")"
     names "$1"
 }
 
@@ -118,8 +128,6 @@ logins() { # DATABASE
     hopeless "$1: a socket's path that is too long" 64 "is too long" \
         "$(at "$1" "/db?host=/$(printf 'x%.0s' {1..200})")"
     hopeful "$1: a socket that is not there" "$(at "$1" "/db?host=$dir")"
-    hopeful "$1: of several hosts, one may come back" \
-        "$(at "$1" "no-such-host.invalid:1,127.0.0.1:1/db")"
 }
 
 # The URL of one kind of database, with the address of another kind's server.

@@ -26,6 +26,7 @@ extern const struct topic topic_schema;
 extern const struct topic topic_kinds;
 extern const struct topic topic_search_path;
 extern const struct topic topic_access;
+extern const struct topic topic_hosts;
 extern const struct topic topic_fork;
 extern const struct topic topic_faults;
 extern const struct topic topic_clocks;

@@ -24,6 +24,7 @@ static const struct topic *const topics[] = {
     &topic_schema,
     &topic_kinds,
     &topic_access,
+    &topic_hosts,
     &topic_fork,
     &topic_faults,
     &topic_clocks,

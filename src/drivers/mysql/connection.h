@@ -113,11 +113,13 @@ void lk_mysql_abort(void *handle);
  *  the MYSQL handle, or leaves it to the application. */
 void lk_mysql_clear_alarm(struct lk_mysql_connection *connection);
 
-/** Log in and set the session up.  The caller has called mysql_init().
+/** Log in to the host of that number, and set the session up.  The caller has
+ *  called mysql_init().  One of several hosts is refused while it is read-only.
+ *  @p err is not NULL.
  *  @return as sqlock_driver.open */
 int lk_mysql_connect(struct lk_mysql_connection *connection,
-                     const struct lk_url *url, const sqlock_connect *how,
-                     sqlock_error *err);
+                     const struct lk_url *url, size_t index,
+                     const sqlock_connect *how, sqlock_error *err);
 
 /** Read all rows of a prepared statement that was executed.
  *  @retval 0          done

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/error.h"
+#include "drivers/hosts.h"
 #include "drivers/mysql/dialect.h"
 
 static int driver_check_url(struct lk_url *url, sqlock_error *err)
@@ -17,33 +18,9 @@ static int driver_check_url(struct lk_url *url, sqlock_error *err)
     struct lk_mysql_target target;
     int rc;
 
-    rc = lk_mysql_target_read(&target, url, err);
+    rc = lk_mysql_target_read(&target, url, 0, err);
     lk_mysql_target_clear(&target);
     return rc < 0 ? rc : lk_mysql_client_enter(err);
-}
-
-static int driver_open(void *handle, const struct lk_url *url,
-                       const sqlock_connect *how, sqlock_error *err)
-{
-    struct lk_mysql_connection *connection = handle;
-    int rc;
-
-    rc = lk_mysql_client_enter(err);
-    if (rc < 0)
-        return rc;
-    connection->mysql = mysql_init(NULL);
-    if (connection->mysql == NULL)
-        return lk_error_nomem(err);
-    connection->dog = how->dog;
-    connection->watch.abort = lk_mysql_abort;
-    connection->watch.connection = connection;
-    connection->idle_ms = how->idle_ms;
-    rc = lk_mysql_call_begin(connection, how->deadline_ns, err);
-    if (rc < 0)
-        return rc;
-    rc = lk_mysql_connect(connection, url, how, err);
-    lk_mysql_call_end(connection);
-    return rc;
 }
 
 /* End the session.  mysql_close() sends a goodbye to the server, and with TLS
@@ -70,6 +47,54 @@ static void driver_close(void *handle)
         lk_mysql_unprepare(connection, i);
     lk_mysql_sigpipe_release(connection);
     lk_mysql_clear_alarm(connection);
+}
+
+/* The connection to open, and where. */
+struct opening {
+    struct lk_mysql_connection *connection;
+    const struct lk_url *url;
+    const sqlock_connect *how;
+};
+
+/* Connect to a host of the URL, after the one before it has failed. */
+static int try_host(void *context, size_t index, int64_t deadline_ns,
+                    sqlock_error *err)
+{
+    const struct opening *opening = context;
+    struct lk_mysql_connection *connection = opening->connection;
+    sqlock_connect how = *opening->how;
+    int rc;
+
+    driver_close(connection);
+    connection->mysql = mysql_init(NULL);
+    if (connection->mysql == NULL)
+        return lk_error_nomem(err);
+    connection->dog = how.dog;
+    connection->watch.abort = lk_mysql_abort;
+    connection->watch.connection = connection;
+    connection->idle_ms = how.idle_ms;
+    how.deadline_ns = deadline_ns;
+    rc = lk_mysql_call_begin(connection, deadline_ns, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_mysql_connect(connection, opening->url, index, &how, err);
+    lk_mysql_call_end(connection);
+    return rc;
+}
+
+static int driver_open(void *handle, const struct lk_url *url,
+                       const sqlock_connect *how, sqlock_error *err)
+{
+    struct opening opening = {handle, url, how};
+    sqlock_error own = {0};
+    int rc;
+
+    if (err == NULL)
+        err = &own;
+    rc = lk_mysql_client_enter(err);
+    return rc < 0 ? rc
+                  : lk_hosts_try(lk_hosts_count(url->host), how->deadline_ns,
+                                 try_host, &opening, err);
 }
 
 static bool driver_is_alive(void *handle)

@@ -180,36 +180,38 @@ static void describe(struct lk_mysql_connection *connection)
         !lk_mysql_is_mariadb(connection->mysql);
 }
 
-/* A column that lists the settings by which a crash loses commits.  The
- * recovery rolls back a commit that is missing in the binary log, so
- * sync_binlog counts, too. */
-#define FORGETS                                                                \
+/* A column that lists the settings by which a crash loses commits: the recovery
+ * rolls back one that is missing in the binary log, so sync_binlog counts, too;
+ * and whether the server is read-only, as super_read_only makes it, too. */
+#define STATE                                                                  \
     ", CONCAT_WS(', ', IF(@@innodb_flush_log_at_trx_commit = 1, NULL, "        \
     "CONCAT('innodb_flush_log_at_trx_commit = ', "                             \
     "@@innodb_flush_log_at_trx_commit)), IF(@@log_bin AND @@sync_binlog <> "   \
-    "1, CONCAT('sync_binlog = ', @@sync_binlog), NULL))"
+    "1, CONCAT('sync_binlog = ', @@sync_binlog), NULL)), @@read_only"
 
 /* For MySQL and for MariaDB, statements of which the first that the server
  * knows is used: without the plugin MySQL has no variable for the group.
- * Columns: the epoch (F57), the settings by which a crash loses commits, and
- * the configured group.  MariaDB's epoch is server_id, which replication
- * requires to differ between servers; it is "" in a Galera cluster, and in a
- * group with several primaries, whose nodes have the same data. */
+ * Columns: the epoch (F57), those of STATE, and the configured group.
+ * MariaDB's epoch is server_id, which replication requires to differ between
+ * servers; it is "" in a Galera cluster, and in a group with several primaries,
+ * whose nodes have the same data. */
 static const char *const identities[][3] = {
     {"SELECT IF(@@group_replication_group_name <> '' AND NOT "
-     "@@group_replication_single_primary_mode, '', @@server_uuid)" FORGETS
+     "@@group_replication_single_primary_mode, '', @@server_uuid)" STATE
      ", @@group_replication_group_name",
-     "SELECT @@server_uuid" FORGETS, NULL},
-    {"SELECT IF(@@wsrep_on, '', @@server_id)" FORGETS, NULL},
+     "SELECT @@server_uuid" STATE, NULL},
+    {"SELECT IF(@@wsrep_on, '', @@server_id)" STATE, NULL},
 };
 
-static int identify(struct lk_mysql_connection *connection, sqlock_error *err)
+static int identify(struct lk_mysql_connection *connection, bool is_of_several,
+                    sqlock_error *err)
 {
     sqlock_description *found = &connection->description;
     MYSQL *mysql = connection->mysql;
     const char *const *text = identities[lk_mysql_is_mariadb(mysql) ? 1 : 0];
     MYSQL_RES *rows = NULL;
     MYSQL_ROW row;
+    bool is_read_only = false;
     int rc = 0;
 
     for (; rows == NULL && *text != NULL; text++) {
@@ -225,9 +227,13 @@ static int identify(struct lk_mysql_connection *connection, sqlock_error *err)
         (void)snprintf(found->epoch, SQLOCK_EPOCH_SIZE, "%s", row[0]);
     if (row != NULL && row[1] != NULL)
         (void)snprintf(found->forgets, sizeof found->forgets, "%s", row[1]);
-    if (row != NULL && mysql_num_fields(rows) > 2)
-        connection->has_group = row[2] != NULL && *row[2] != '\0';
+    if (row != NULL && row[2] != NULL)
+        is_read_only = strcmp(row[2], "0") != 0 && strcmp(row[2], "OFF") != 0;
+    if (row != NULL && mysql_num_fields(rows) > 3)
+        connection->has_group = row[3] != NULL && *row[3] != '\0';
     mysql_free_result(rows);
+    if (is_read_only && is_of_several)
+        return lk_error(err, SQLOCK_EREADONLY, "the server is read-only");
     if (connection->has_group)
         rc = lk_mysql_ask_group(connection, err);
     return rc;
@@ -243,6 +249,26 @@ static bool can_be_reached(void *context)
            lk_mysql_set_alarm(connection, NULL) == 0;
 }
 
+static unsigned int port_of(const struct lk_mysql_target *target)
+{
+    return target->port != 0 ? target->port : MYSQL_PORT;
+}
+
+/* Name the host whose failure it is, where there are several. */
+static void name_host(const struct lk_mysql_target *target, sqlock_error *err)
+{
+    char place[sizeof err->message];
+    sqlock_error why = *err;
+
+    if (!target->is_of_several)
+        return;
+    (void)snprintf(place, sizeof place, "%s, port %u", target->host,
+                   port_of(target));
+    if (strstr(why.message, place) == NULL)
+        (void)sqlock_error_set(err, why.code, why.native, why.sqlstate,
+                               "%s: %s", place, why.message);
+}
+
 /* Judge a failure to log in.  A host that nobody knows, another kind of server,
  * and a server that goes on refusing our TLS stay so until somebody changes the
  * URL: EINVAL, or EACCESS for TLS, unless the time was over in the middle of
@@ -253,13 +279,9 @@ static int fail_to_log_in(struct lk_mysql_connection *connection,
 {
     bool is_late = sqlock_monotonic_ns() >= deadline_ns;
     unsigned int number = mysql_errno(connection->mysql);
-    unsigned int port = target->port != 0 ? target->port : MYSQL_PORT;
-    sqlock_error own;
-    int rc;
+    unsigned int port = port_of(target);
+    int rc = lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
 
-    if (err == NULL)
-        err = &own;
-    rc = lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
     if (target->host == NULL || rc != SQLOCK_EUNREACHABLE)
         return rc;
     if (number == CR_VERSION_ERROR)
@@ -324,13 +346,13 @@ static int log_in(struct lk_mysql_connection *connection,
 }
 
 int lk_mysql_connect(struct lk_mysql_connection *connection,
-                     const struct lk_url *url, const sqlock_connect *how,
-                     sqlock_error *err)
+                     const struct lk_url *url, size_t index,
+                     const sqlock_connect *how, sqlock_error *err)
 {
     struct lk_mysql_target target;
     int rc;
 
-    rc = lk_mysql_target_read(&target, url, err);
+    rc = lk_mysql_target_read(&target, url, index, err);
     if (rc < 0)
         goto out;
     rc = log_in(connection, &target, how, err);
@@ -345,7 +367,7 @@ int lk_mysql_connect(struct lk_mysql_connection *connection,
     describe(connection);
     rc = set_session(connection, how, err);
     if (rc == 0)
-        rc = identify(connection, err);
+        rc = identify(connection, target.is_of_several, err);
     if (rc < 0)
         goto out;
     if (sqlock_monotonic_ns() > how->deadline_ns) {
@@ -355,6 +377,8 @@ int lk_mysql_connect(struct lk_mysql_connection *connection,
             "the MySQL server did not finish the login before the deadline");
     }
 out:
+    if (rc < 0)
+        name_host(&target, err);
     lk_mysql_target_clear(&target);
     return rc;
 }

@@ -6,9 +6,11 @@
  */
 #include "drivers/mysql/target.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "drivers/hosts.h"
 
 #define PARAMETERS "socket|tls|ca|cert|key|password_env|defaults_group"
 #define DATABASE_MAX 256 /* bytes of 64 characters */
@@ -57,25 +59,53 @@ static int read_database(struct lk_mysql_target *out, const struct lk_url *url,
     return 0;
 }
 
-static int read_address(struct lk_mysql_target *out, const struct lk_url *url,
-                        sqlock_error *err)
+/* Return whether each element of a list has a character. */
+static bool has_no_gap(const char *list)
 {
-    out->host = url->host;
+    return list[0] != ',' && list[strlen(list) - 1] != ',' &&
+           strstr(list, ",,") == NULL;
+}
+
+/* Read the host of that number, and its port. */
+static int read_host(struct lk_mysql_target *out, const struct lk_url *url,
+                     size_t index, sqlock_error *err)
+{
+    char *port = NULL;
+
+    if (!lk_hosts_entry(&out->entry, url->host, index) ||
+        !lk_hosts_entry(&port, url->port, index))
+        return lk_error_nomem(err);
+    out->host = out->entry;
+    if (port != NULL)
+        out->port = lk_url_port(port);
+    free(port);
+    return 0;
+}
+
+static int read_address(struct lk_mysql_target *out, const struct lk_url *url,
+                        size_t index, sqlock_error *err)
+{
+    size_t hosts = lk_hosts_count(url->host);
+    int rc;
+
     out->socket = lk_url_parameter(url, "socket");
-    if (out->socket != NULL && out->host != NULL)
+    if (out->socket != NULL && url->host != NULL)
         return lk_error(err, SQLOCK_EINVAL,
                         "the MySQL URL has both a host and a socket");
-    if (url->port != NULL && out->host == NULL)
+    if (url->port != NULL && url->host == NULL)
         return lk_error(err, SQLOCK_EINVAL,
                         "the MySQL URL has a port without a host");
     /* Connector/C takes a host with some of these characters for a list of
      * hosts, or for options. */
-    if (out->host != NULL && strpbrk(out->host, ",;= ") != NULL)
+    if (url->host != NULL &&
+        (strpbrk(url->host, ";= ") != NULL || !has_no_gap(url->host) ||
+         (url->port != NULL && hosts != lk_hosts_count(url->port))))
         return lk_error(err, SQLOCK_EINVAL,
-                        "the MySQL URL must name one host, not several");
-    if (url->port != NULL)
-        out->port = lk_url_port(url->port);
-    return 0;
+                        "the hosts of the MySQL URL must be names or addresses "
+                        "with ',' between: host1:3306,host2:3306");
+    rc = read_host(out, url, index, err);
+    out->is_of_several = rc == 0 && hosts > 1;
+    return rc;
 }
 
 /* Fill in from the option file what the URL does not give: password and user,
@@ -104,14 +134,14 @@ static int fill_in(struct lk_mysql_target *out, const char *group,
 }
 
 int lk_mysql_target_read(struct lk_mysql_target *out, const struct lk_url *url,
-                         sqlock_error *err)
+                         size_t index, sqlock_error *err)
 {
     int rc;
 
     memset(out, 0, sizeof *out);
     rc = lk_url_check_parameters(url, PARAMETERS, err);
     if (rc == 0)
-        rc = read_address(out, url, err);
+        rc = read_address(out, url, index, err);
     if (rc == 0)
         rc = read_database(out, url, err);
     if (rc == 0)
@@ -130,5 +160,6 @@ int lk_mysql_target_read(struct lk_mysql_target *out, const struct lk_url *url,
 void lk_mysql_target_clear(struct lk_mysql_target *target)
 {
     lk_mysql_defaults_clear(&target->defaults);
+    free(target->entry);
     memset(target, 0, sizeof *target);
 }

@@ -1,7 +1,9 @@
 /*
  * target.h - read server, user, database and TLS settings from a URL
  *
- * mysql://user:password@host:port/database?name=value&...   or mariadb://
+ * mysql://user:password@host:port,host2:port2/database?name=value&...
+ *
+ * or mariadb://.  Of several hosts the first that can be written is taken.
  *
  *     socket=PATH      Unix socket; no host then
  *     tls=MODE         off, prefer (TLS where the server has it; the default),
@@ -36,6 +38,8 @@ struct lk_mysql_target {
     const char *user;
     const char *password;
     const char *host;
+    char *entry; /* the host, of the URL's list */
+    bool is_of_several;
     const char *socket;
     const char *database;
     const char *ca, *cert, *key;
@@ -47,11 +51,12 @@ struct lk_mysql_target {
 /**
  * Read a URL, the environment variable of its password_env, and ~/.my.cnf.
  *
+ * @param index of the host, less than lk_hosts_count() of the URL's
  * @param[out] out to be given to lk_mysql_target_clear(), also after a failure
  * @return 0, EINVAL (the message never contains the password) or ENOMEM
  */
 int lk_mysql_target_read(struct lk_mysql_target *out, const struct lk_url *url,
-                         sqlock_error *err);
+                         size_t index, sqlock_error *err);
 void lk_mysql_target_clear(struct lk_mysql_target *target);
 
 #endif /* LK_MYSQL_TARGET_H */

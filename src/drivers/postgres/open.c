@@ -20,6 +20,7 @@
 #include "base/command_line.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "drivers/hosts.h"
 #include "drivers/lookup.h"
 #include "drivers/postgres/session.h"
 
@@ -105,31 +106,6 @@ static const char *setting(const struct target *target, const char *keyword,
     return getenv(variable);
 }
 
-static size_t count_of(const char *list)
-{
-    size_t count = 1;
-
-    for (; list != NULL && *list != '\0'; list++)
-        count += *list == ',';
-    return count;
-}
-
-/* Copy element `index` of a comma-separated list to *out, or NULL if `list` is
- * NULL; a single element stands for all.  Return false if out of memory: NULL
- * would mean another server. */
-static bool copy_entry(char **out, const char *list, size_t index)
-{
-    *out = NULL;
-    if (list == NULL)
-        return true;
-    if (count_of(list) == 1)
-        index = 0;
-    for (; index > 0; index--)
-        list = strchr(list, ',') + 1;
-    *out = strndup(list, strcspn(list, ","));
-    return *out != NULL;
-}
-
 /* libpq's parameters for one attempt to connect.  The values point into the
  * target, the environment and the other members. */
 struct attempt {
@@ -199,10 +175,11 @@ static void add_probes(struct attempt *attempt, const struct target *target,
 
 static size_t count_hosts(const struct target *target)
 {
-    size_t hosts = count_of(setting(target, "host", "PGHOST"));
-    size_t addresses = count_of(setting(target, "hostaddr", "PGHOSTADDR"));
+    size_t hosts = lk_hosts_count(setting(target, "host", "PGHOST"));
+    size_t addresses =
+        lk_hosts_count(setting(target, "hostaddr", "PGHOSTADDR"));
     size_t count = hosts > addresses ? hosts : addresses;
-    size_t ports = count_of(setting(target, "port", "PGPORT"));
+    size_t ports = lk_hosts_count(setting(target, "port", "PGPORT"));
 
     /* libpq gets lists of different lengths as they are, and refuses them. */
     if ((hosts != 1 && hosts != count) ||
@@ -252,10 +229,12 @@ static int fill_attempt(struct attempt *attempt, const struct target *target,
     if (hosts == 1)
         return 0;
 
-    if (!copy_entry(&attempt->host, setting(target, "host", "PGHOST"), index) ||
-        !copy_entry(&attempt->hostaddr,
-                    setting(target, "hostaddr", "PGHOSTADDR"), index) ||
-        !copy_entry(&attempt->port, setting(target, "port", "PGPORT"), index))
+    if (!lk_hosts_entry(&attempt->host, setting(target, "host", "PGHOST"),
+                        index) ||
+        !lk_hosts_entry(&attempt->hostaddr,
+                        setting(target, "hostaddr", "PGHOSTADDR"), index) ||
+        !lk_hosts_entry(&attempt->port, setting(target, "port", "PGPORT"),
+                        index))
         return SQLOCK_ENOMEM;
     add(attempt, "host", attempt->host);
     add(attempt, "hostaddr", attempt->hostaddr);
@@ -442,65 +421,41 @@ out:
     return rc;
 }
 
-/* Return whether a server has refused the connection by a message of its own,
- * which any other server of the list would repeat. */
-static bool is_refused(int rc, const sqlock_error *err)
-{
-    return (rc == SQLOCK_EACCESS || rc == SQLOCK_ESCHEMA) &&
-           err->sqlstate[0] != '\0';
-}
+/* The session to open, and where. */
+struct opening {
+    lk_pg *session;
+    struct target target;
+    size_t hosts;
+};
 
 /* Try a host, and once more after what looks like a refusal of TLS: a server
  * that is being stopped may have broken off the handshake. */
-static int try_host(lk_pg *session, const struct target *target, size_t index,
-                    size_t hosts, int64_t deadline_ns, sqlock_error *err)
+static int try_host(void *context, size_t index, int64_t deadline_ns,
+                    sqlock_error *err)
 {
-    int rc = try_once(session, target, index, hosts, deadline_ns, err);
+    const struct opening *opening = context;
+    int rc = try_once(opening->session, &opening->target, index, opening->hosts,
+                      deadline_ns, err);
 
-    if (rc == SQLOCK_EACCESS && !is_refused(rc, err))
-        rc = try_once(session, target, index, hosts, deadline_ns, err);
+    if (rc == SQLOCK_EACCESS && !lk_hosts_is_refused(rc, err))
+        rc = try_once(opening->session, &opening->target, index, opening->hosts,
+                      deadline_ns, err);
     return rc;
-}
-
-/* Try the hosts one by one.  If none accepts, one that may do so later decides
- * the result. */
-static int try_hosts(lk_pg *session, const struct target *target,
-                     int64_t deadline_ns, sqlock_error *err)
-{
-    size_t hosts = count_hosts(target);
-    size_t i;
-
-    for (i = 0; i < hosts; i++) {
-        int64_t now = sqlock_monotonic_ns();
-        int64_t share = (deadline_ns - now) / (int64_t)(hosts - i);
-        sqlock_error failure = {0};
-        int rc = try_host(session, target, i, hosts, now + share, &failure);
-        bool is_last = rc == SQLOCK_ECANCELED || rc == SQLOCK_ENOMEM ||
-                       is_refused(rc, &failure);
-
-        if (rc == 0)
-            return 0;
-        if (i == 0 || is_last || rc == SQLOCK_EUNREACHABLE ||
-            rc == SQLOCK_ERESOURCE)
-            *err = failure;
-        if (is_last)
-            break;
-    }
-    return err->code;
 }
 
 int lk_pg_connect(lk_pg *session, const struct lk_url *url, int64_t deadline_ns,
                   sqlock_error *err)
 {
-    struct target target;
+    struct opening opening = {.session = session};
     sqlock_error own;
     int rc;
 
     if (err == NULL)
         err = &own;
-    rc = target_read(&target, url, err);
+    rc = target_read(&opening.target, url, err);
     if (rc < 0)
         return rc;
     session->pid = getpid();
-    return try_hosts(session, &target, deadline_ns, err);
+    opening.hosts = count_hosts(&opening.target);
+    return lk_hosts_try(opening.hosts, deadline_ns, try_host, &opening, err);
 }

@@ -49,4 +49,11 @@ done
 check "a URL that leads nowhere is an error" bash -c \
     '! "$1" nonsense://x 2>&1 | grep -q panic && ! "$1" nonsense://x' - \
     "$dir/workers"
+# Of several hosts the first that can be used is.
+case ${SQLOCK_TEST_MYSQL_URL-}/${DRIVERS-} in
+*@*/*mysql*)
+    check "goroutines do so on the second of two MySQL hosts" \
+        "$dir/workers" "${SQLOCK_TEST_MYSQL_URL/@/@127.0.0.1:1,}"
+    ;;
+esac
 exit $status

@@ -385,6 +385,19 @@ static void test_itself()
     other.unlock();
 }
 
+static void test_hosts()
+{
+    const auto at = url.find('@');
+
+    if (at == std::string::npos)
+        return; /* a file */
+    const auto registry =
+        sqlock::registry::open(std::string(url).insert(at + 1, "127.0.0.1:1,"));
+    sqlock::mutex one(registry, "hosts");
+    check(one.try_lock(), "a URL may name several hosts");
+    one.unlock();
+}
+
 int main(int argc, char **argv)
 {
     return run(argc, argv, "tests/conformance/cpp", [] {
@@ -402,5 +415,6 @@ int main(int argc, char **argv)
         test_lifetime();
         test_handle();
         test_itself();
+        test_hosts();
     });
 }

@@ -33,6 +33,13 @@ def test_a_block_holds_the_lock(registry, other, name):
         lease.check()
 
 
+@pytest.mark.databases("postgres", "mysql")
+def test_a_url_may_name_several_hosts(url, name):
+    with sqlock.open(url.replace("@", "@127.0.0.1:1,")) as opened:
+        with opened.lock(name, wait=5) as lease:
+            assert lease.held
+
+
 def test_each_lease_is_an_owner_of_its_own(registry, other, name):
     with registry.lock(name):
         with pytest.raises(sqlock.Busy) as busy:

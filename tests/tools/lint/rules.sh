@@ -20,7 +20,7 @@ mapfile -t all < <(find include src tests .ci .make docker sql Makefile \
 # ------------------------------------------------- includes point one way --
 
 # The contract of drivers, and what several of them use.
-driver_may_use="db/driver.h db/dialect.h drivers/library.h drivers/lookup.h drivers/peer.h
+driver_may_use="db/driver.h db/dialect.h drivers/hosts.h drivers/library.h drivers/lookup.h drivers/peer.h
     drivers/bell.h"
 
 # The folders of src that a file of this folder may include.
