@@ -196,6 +196,10 @@ SQLOCK_API int sqlock_tx_abandon(sqlock_tx *tx, sqlock_error *err);
  * After a ROLLBACK TO SAVEPOINT that fails, the transaction is over: what was
  * to be undone must not be committed.
  *
+ * An INSERT, UPDATE or DELETE with parameters that returns no rows is prepared
+ * once per connection of the registry, for the first 32 texts that a program
+ * sends.  On PostgreSQL it gives ERETRY once if its table has changed since.
+ *
  * @param count          of the parameters; on PostgreSQL 64 at most
  * @param[in,out] result zero, or used before; freed by sqlock_result_clear();
  *                       NULL: not wanted

@@ -56,7 +56,8 @@ int lk_db_init(struct lk_db *db, const char *url,
     lk_known_init(&db->known);
     lk_outage_init(&db->outage);
     lk_crew_init(&db->group, 1, false);
-    lk_ids_init(&db->ids);
+    lk_ids_init(&db->ids, LK_IDS_FIRST, LK_IDS_LIBRARY);
+    lk_ids_init(&db->texts, LK_IDS_FIRST + LK_IDS_LIBRARY, LK_IDS_APPLICATION);
     init_pools(db, options);
     rc = db->driver->check_url(&db->url, err);
     if (rc < 0)
@@ -93,6 +94,7 @@ void lk_db_clear(struct lk_db *db)
     lk_pool_clear(&db->reserved);
     lk_pool_clear(&db->pool);
     lk_crew_clear(&db->group);
+    lk_ids_clear(&db->texts);
     lk_ids_clear(&db->ids);
     lk_outage_clear(&db->outage);
     lk_epoch_clear(&db->epoch);

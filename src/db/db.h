@@ -34,7 +34,8 @@ struct lk_db {
      * their statements wait for an hour */
     struct lk_pool waiting;
     struct lk_crew group; /* group.h */
-    struct lk_ids ids;
+    struct lk_ids ids;    /* of the library's statements about other tables */
+    struct lk_ids texts;  /* of the application's statements */
     struct lk_known_list known; /* of adopted connections */
 };
 

@@ -127,3 +127,10 @@ bool lk_rolls_back(const char *sql)
 
     return begins_with(sql, words);
 }
+
+bool lk_returns_nothing(const char *sql)
+{
+    static const char *const words[] = {"INSERT", "UPDATE", "DELETE", NULL};
+
+    return begins_with(sql, words) && strcasestr(sql, "returning") == NULL;
+}

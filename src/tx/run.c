@@ -11,6 +11,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 
+/* The types of so many parameters are told apart by a number of 64 bits. */
+#define TYPE_BITS 2
+#define TYPED_MAX (64 / TYPE_BITS)
+
 const struct lk_retry_policy lk_tx_waiting = {
     .first_us = 500,
     .longest_us = 20000,
@@ -202,6 +206,23 @@ int lk_tx_send_commit(sqlock_tx *tx, sqlock_error *err)
     return lk_tx_note(tx, rc, deadline_ns, err);
 }
 
+/* Return the number under which a text is prepared, or 0.  A text that returns
+ * rows is not prepared: after a change of its table the old plan would end the
+ * transaction.  Nor is one that the session's earlier statements may have given
+ * another meaning, or one on a connection of the application. */
+static uint32_t id_of_text(sqlock_tx *tx, const char *text,
+                           const sqlock_value *values, size_t count)
+{
+    uint64_t types = 0;
+
+    if (tx->is_adopted || tx->is_altered || count == 0 || count > TYPED_MAX ||
+        !lk_returns_nothing(text))
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        types = types << TYPE_BITS | (uint64_t)values[i].type;
+    return lk_ids_of(&tx->store->db.texts, text, types);
+}
+
 int lk_tx_query_at(sqlock_tx *tx, sqlock_statement statement,
                    const sqlock_value *values, size_t count,
                    int64_t deadline_ns, sqlock_result *result,
@@ -223,6 +244,7 @@ int lk_tx_query_at(sqlock_tx *tx, sqlock_statement statement,
                         "the statement has %zu parameters, but %zu were given",
                         wanted, count);
     }
+    statement.id = id_of_text(tx, statement.text, values, count);
     rc = lk_tx_send(tx, &statement, values, count, deadline_ns, result, err);
     free(numbered);
     return rc;

@@ -297,6 +297,9 @@ bool lk_keeps_locks(const char *sql);
  * commits nothing and changes no setting of the session. */
 bool lk_rolls_back(const char *sql);
 
+/* Return whether the text certainly changes rows, and returns none. */
+bool lk_returns_nothing(const char *sql);
+
 /* Do as sqlock_tx_begin() and sqlock_tx_retry(), on a store that was
  * checked. */
 int lk_tx_begin(sqlock_tx **out, struct lk_store *store, sqlock_error *err);

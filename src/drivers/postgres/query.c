@@ -321,7 +321,10 @@ bool lk_pg_forget_stale(lk_pg *session, const sqlock_statement *statement)
         session->is_unprepared = true;
         return true;
     }
-    if (strcmp(session->sqlstate, "0A000") == 0) {
+    /* A table that has changed: the statement was valid when prepared. */
+    if (strcmp(session->sqlstate, "0A000") == 0 ||
+        (strncmp(session->sqlstate, "42", 2) == 0 &&
+         is_prepared(session, statement))) {
         memset(session->prepared, 0, sizeof session->prepared);
         session->generation++;
         return true;

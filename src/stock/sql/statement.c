@@ -45,7 +45,7 @@ int lk_stock_render(struct lk_statement *out, const sqlock_driver *driver,
             continue;
         if (lk_statement_render(&out[sql->kind], sql, put_in, 0) < 0)
             return lk_error_nomem(err);
-        out[sql->kind].sent.id = lk_ids_of(ids, out[sql->kind].text);
+        out[sql->kind].sent.id = lk_ids_of(ids, out[sql->kind].text, 0);
     }
     return 0;
 }

@@ -6,11 +6,10 @@
 #include "suite.h"
 
 static const struct topic *const topics[] = {
-    &topic_adopt,       &topic_again,        &topic_busy,
-    &topic_version,     &topic_input,        &topic_settings,
-    &topic_rights,      &topic_retry,        &topic_reap,
-    &topic_codes,       &topic_identity,     &topic_pooled,
-    &topic_again_mysql, &topic_again_commit, NULL,
+    &topic_adopt,       &topic_again,        &topic_busy,     &topic_version,
+    &topic_input,       &topic_settings,     &topic_rights,   &topic_retry,
+    &topic_reap,        &topic_codes,        &topic_identity, &topic_pooled,
+    &topic_again_mysql, &topic_again_commit, &topic_prepared, NULL,
 };
 
 static const struct suite_main suite = {

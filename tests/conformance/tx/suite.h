@@ -27,6 +27,7 @@ extern const struct topic topic_rights;
 extern const struct topic topic_retry;
 extern const struct topic topic_codes;
 extern const struct topic topic_reap;
+extern const struct topic topic_prepared;
 
 /* An application with its own connection, and the library's transaction on
  * it. */
