@@ -53,10 +53,8 @@ uint32_t lk_sharers_permits(const char *sharers)
 /* Read the digits of a token: INT64_MAX if they stand for more. */
 static int64_t digits(const char *text)
 {
-    int64_t value;
+    int64_t value = lk_text_digits(&text);
 
-    text += *text == '0';
-    value = lk_text_digits(&text);
     if (*text < '0' || *text > '9')
         return value;
     return __builtin_mul_overflow(value, (int64_t)10, &value) ||

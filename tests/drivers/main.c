@@ -92,6 +92,7 @@ static int run_on(const struct database *database)
         add_sqlite_fork_tests(add);
         add_sqlite_deadline_tests(add);
         add_sqlite_turn_tests(add);
+        add_sqlite_error_tests(add);
         add_sqlite_identity_tests(add);
         add_sqlite_bell_tests(add);
         add_sqlite_tests(add);

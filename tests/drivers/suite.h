@@ -185,6 +185,7 @@ void add_limit_tests(add_fn add);
 void add_error_tests(add_fn add);
 void add_bell_tests(add_fn add);
 void add_sqlite_tests(add_fn add);
+void add_sqlite_error_tests(add_fn add);
 void add_sqlite_url_tests(add_fn add);
 void add_sqlite_fork_tests(add_fn add);
 void add_sqlite_deadline_tests(add_fn add);

@@ -66,6 +66,40 @@ static void test_F57_a_server_is_held_back_until_then(void **state)
     lk_epoch_clear(&epoch);
 }
 
+static void note_forgetful(void *context, const char *settings)
+{
+    struct told *told = context;
+
+    told->times++;
+    (void)snprintf(told->now, sizeof told->now, "%s", settings);
+}
+
+/* Each connection finds them: they are told when they are others. */
+static void test_F61_settings_are_told_once(void **state)
+{
+    static const struct {
+        const char *settings;
+        unsigned times;
+    } found[] = {{"", 0}, {"fsync = off", 1}, {"fsync = off", 1},
+                 {"", 1}, {"fsync = off", 2}, {"full_page_writes = off", 3},
+                 {"", 3}, {"fsync = off", 4}};
+    struct told told = {0};
+    struct lk_epoch epoch;
+
+    (void)state;
+    lk_epoch_init(&epoch);
+    lk_epoch_note_settings(&epoch, "nobody is told");
+    epoch.forgets = note_forgetful;
+    epoch.context = &told;
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++) {
+        lk_epoch_note_settings(&epoch, found[i].settings);
+        assert_int_equal(told.times, found[i].times);
+        if (*found[i].settings != '\0')
+            assert_string_equal(told.now, found[i].settings);
+    }
+    lk_epoch_clear(&epoch);
+}
+
 static void test_F57_each_timeline_is_another_epoch(void **state)
 {
     static const char *const timelines[] = {
@@ -88,6 +122,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_F57_only_another_epoch_is_a_change),
     cmocka_unit_test(test_F57_a_server_is_held_back_until_then),
     cmocka_unit_test(test_F57_each_timeline_is_another_epoch),
+    cmocka_unit_test(test_F61_settings_are_told_once),
 };
 
 const struct suite suite_epoch = SUITE("epoch", tests);

@@ -143,6 +143,7 @@ struct taker {
     bool is_urgent;
     atomic_int *order; /* the number of takers that have had one */
     int place;         /* among them, from 1 */
+    int keeps_until;   /* so many have had one; 0: not at all */
 };
 
 static int take_in_turn(struct worker *worker)
@@ -158,7 +159,12 @@ static int take_in_turn(struct worker *worker)
     worker_expect(worker, 0,
                   lk_pool_take_as(pool, &wish, &connection, &worker->err));
     taker->place = atomic_fetch_add(taker->order, 1) + 1;
+    while (atomic_load(taker->order) < taker->keeps_until &&
+           sqlock_monotonic_ns() < until_ns)
+        lk_sleep_until(sqlock_monotonic_ns() + LK_NS_PER_MS);
     lk_pool_give(pool, connection);
+    if (atomic_load(taker->order) < taker->keeps_until)
+        return worker_fail(worker, "no other thread had a connection");
     return 0;
 }
 
@@ -175,7 +181,7 @@ static void test_urgent_calls_get_a_connection_first(void **state)
     for (int i = 0; i < CONNECTIONS; i++)
         taken[i] = take(pooled);
     for (int i = 0; i < 3; i++) {
-        takers[i] = (struct taker){pooled, i == 2, &order, 0};
+        takers[i] = (struct taker){pooled, i == 2, &order, 0, 0};
         worker_start(&workers[i], take_in_turn, &takers[i]);
         assert_becomes_true(worker_is_parked(&workers[i]), PATIENCE_MS);
     }
@@ -185,6 +191,56 @@ static void test_urgent_calls_get_a_connection_first(void **state)
     assert_int_equal(takers[2].place, 1);
     for (int i = 1; i < CONNECTIONS; i++)
         lk_pool_give(&pooled->db.pool, taken[i]);
+}
+
+#define ROUNDS 30
+
+/* Two connections are given back before the thread with the urgent call runs,
+ * which was woken for both.  It keeps one, and the other is not left idle. */
+static void test_what_an_urgent_call_leaves_is_passed_on(void **state)
+{
+    struct pooled *pooled = *state;
+    struct lk_connection *taken[CONNECTIONS];
+
+    for (int i = 0; i < ROUNDS; i++) {
+        atomic_int order = 0;
+        struct taker takers[] = {{pooled, true, &order, 0, 2},
+                                 {pooled, false, &order, 0, 0}};
+        struct worker workers[2];
+
+        for (int k = 0; k < CONNECTIONS; k++)
+            taken[k] = take(pooled);
+        for (int k = 0; k < 2; k++) {
+            worker_start(&workers[k], take_in_turn, &takers[k]);
+            assert_becomes_true(worker_is_parked(&workers[k]), PATIENCE_MS);
+        }
+        for (int k = 0; k < 2; k++)
+            lk_pool_give(&pooled->db.pool, taken[k]);
+        for (int k = 0; k < 2; k++)
+            worker_join(&workers[k]);
+        lk_pool_give(&pooled->db.pool, taken[2]);
+    }
+}
+
+/* A thread with an urgent call has been woken for a connection that was given
+ * back, and has not run yet: who comes meanwhile does not get it. */
+static void test_who_comes_later_leaves_it_to_the_urgent_call(void **state)
+{
+    struct pooled *pooled = *state;
+    int64_t now = sqlock_monotonic_ns();
+    struct lk_wish wish = {.wait_until_ns = now, .latest_ns = now};
+    struct lk_connection *connection = NULL;
+    sqlock_error err = {0};
+    int rc;
+
+    pooled->db.pool.urgent++;
+    rc = lk_pool_take_as(&pooled->db.pool, &wish, &connection, &err);
+    assert_code(SQLOCK_ERESOURCE, rc, &err);
+    wish.is_urgent = true;
+    rc = lk_pool_take_as(&pooled->db.pool, &wish, &connection, &err);
+    assert_lock_ok(rc, &err);
+    pooled->db.pool.urgent--;
+    lk_pool_give(&pooled->db.pool, connection);
 }
 
 struct late_run {
@@ -312,6 +368,11 @@ static const struct CMUnitTest tests[] = {
         test_the_connection_used_last_is_taken_first, open_pool, close_pool),
     cmocka_unit_test_setup_teardown(test_urgent_calls_get_a_connection_first,
                                     open_pool, close_pool),
+    cmocka_unit_test_setup_teardown(
+        test_what_an_urgent_call_leaves_is_passed_on, open_pool, close_pool),
+    cmocka_unit_test_setup_teardown(
+        test_who_comes_later_leaves_it_to_the_urgent_call, open_pool,
+        close_pool),
     cmocka_unit_test_setup_teardown(
         test_a_patient_run_waits_for_a_connection_in_use, open_pool,
         close_pool),
